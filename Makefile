@@ -1,0 +1,147 @@
+# Petrel. GNU make; no configure. `make help` lists the targets.
+PREFIX ?= /usr/local
+VERSION := 0.1.0
+comma := ,
+BUILD ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+
+# In the order in which they know each other (t/layers.t proves it).
+DIRS := base mime sched queue smtp defrag admin
+SRC := $(foreach d,$(DIRS),$(wildcard $(d)/*.c))
+UNIT := $(basename $(notdir $(wildcard t/*.c)))
+SIM := $(wildcard t/sim/*.c)
+PEERS := sink load
+
+# Some systems ship no .pc file for libev or mbedTLS: ask, then fall back.
+library = $(shell pkg-config --libs $(1) 2>/dev/null || echo $(2))
+LDLIBS := $(call library,libev,-lev) $(call library,libcares,-lcares) \
+          $(call library,mbedcrypto,-lmbedcrypto) $(call library,jansson,-ljansson)
+
+CFLAGS ?= -O2 -g
+override CFLAGS += -std=c11 -Wall -Wextra -Wshadow -Wvla -Wundef -Wformat=2 \
+    -Wswitch-enum -Wconversion -Wwrite-strings -Wstrict-prototypes \
+    -Wmissing-prototypes -fstack-protector-strong -fno-omit-frame-pointer -fPIE \
+    -ffunction-sections -fdata-sections $(if $(WERROR),-Werror)
+override CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP -DPETREL_VERSION='"$(VERSION)"' \
+    $(if $(SAN),,-D_FORTIFY_SOURCE=2)
+override LDFLAGS += -pie -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,--as-needed
+ifdef SAN
+override CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all
+override LDFLAGS += -fsanitize=$(SAN)
+endif
+
+object = $(patsubst %.c,$(BUILD)/%.o,$(1))
+archive = $(foreach d,$(1),$(BUILD)/$(d).a)
+# The folders up to and including that of module $(1); all of them when it has none.
+upto = $(call until,$(firstword $(patsubst %/,%,$(dir $(wildcard $(DIRS:%=%/$(1).c))))),$(DIRS))
+until = $(if $(2),$(firstword $(2)) $(if $(filter $(1),$(firstword $(2))),,$(call until,$(1),$(wordlist 2,99,$(2)))))
+reversed = $(if $(1),$(call reversed,$(wordlist 2,99,$(1))) $(firstword $(1)))
+
+all: petrel
+
+petrel: $(BUILD)/petrel
+	cp $< $@
+
+$(BUILD)/petrel: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# Objects of the folder; an empty folder is an empty archive.
+define folder
+$(BUILD)/$(1).a: $(call object,$(wildcard $(1)/*.c))
+	@mkdir -p $$(@D)
+	@rm -f $$@
+	ar rcs $$@ $$^
+endef
+$(foreach d,$(DIRS),$(eval $(call folder,$(d))))
+
+# A unit test links its own folder and those below. `t/x.c` with a line
+# `/* link: t/sim/disk.c */` links that stand-in before the real door.
+stand_ins = $(call object,$(shell sed -n 's,^/\* link: \(.*\) \*/$$,\1,p' t/$(1).c))
+define unit
+$(BUILD)/t/$(1).t: $(BUILD)/t/$(1).o $(call stand_ins,$(1)) \
+        $(call archive,$(call reversed,$(call upto,$(1))))
+	$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS)
+endef
+$(foreach u,$(UNIT),$(eval $(call unit,$(u))))
+
+$(PEERS:%=$(BUILD)/t/bench/%): $(BUILD)/t/bench/%: $(BUILD)/t/bench/%.o \
+        $(call archive,$(call reversed,$(DIRS)))
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+unit: $(UNIT:%=$(BUILD)/t/%.t)
+	prove -j2 $^
+
+# Everything: unit tests, the rules, and with real peers end to end.
+check: petrel unit $(PEERS:%=$(BUILD)/t/bench/%)
+	BUILD=$(BUILD) prove $(wildcard t/*.t) $(if $(SAN),,$(wildcard t/e2e/*.t))
+
+# A message by SMTP through Petrel to a sink, one to a Maildir, before your eyes.
+demo: petrel $(PEERS:%=$(BUILD)/t/bench/%)
+	BUILD=$(BUILD) sh t/demo.sh
+
+# Ratios on this machine, against Postfix where it is set up. Not a test.
+bench: petrel $(PEERS:%=$(BUILD)/t/bench/%)
+	BUILD=$(BUILD) sh t/bench/run.sh
+
+# SECONDS_EACH=60 a target; what they find stays in t/fuzz/corpus.
+FUZZERS := $(basename $(notdir $(wildcard t/fuzz/*.c)))
+fuzz: $(FUZZERS:%=build-fuzz/%)
+	for f in $(FUZZERS); do mkdir -p build-fuzz/corpus/$$f t/fuzz/corpus/$$f; \
+	    build-fuzz/$$f -max_total_time=$${SECONDS_EACH:-60} -timeout=10 -max_len=65536 \
+	        build-fuzz/corpus/$$f t/fuzz/corpus/$$f || exit 1; done
+
+build-fuzz/%: t/fuzz/%.c $(SRC) $(wildcard $(DIRS:%=%/*.h))
+	@mkdir -p $(@D)
+	clang -g -O1 -std=c11 -I. -D_GNU_SOURCE -DPETREL_VERSION='"fuzz"' \
+	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+	    -o $@ $< $(SRC) $(LDLIBS)
+
+PRODUCT := mta.c $(SRC) $(wildcard $(DIRS:%=%/*.h))
+tidy:
+	clang-format --dry-run -Werror $(PRODUCT)
+	cppcheck -q --error-exitcode=1 --inline-suppr --enable=warning,portability \
+	    --suppress=unknownMacro --suppress=missingInclude -DPETREL_VERSION='""' -I. mta.c $(SRC)
+
+install: petrel
+	install -D -m 755 petrel $(DESTDIR)$(PREFIX)/sbin/petrel
+	install -D -m 644 man/petrel.8 $(DESTDIR)$(PREFIX)/share/man/man8/petrel.8
+	install -D -m 644 man/petrel.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/petrel.conf.5
+	install -D -m 644 config.example $(DESTDIR)$(PREFIX)/share/doc/petrel/config.example
+
+# One file that runs on any Linux of this architecture.
+static:
+	$(MAKE) BUILD=build-static petrel-static
+
+petrel-static: $(BUILD)/petrel-static
+	cp $< $@
+	strip $@
+
+$(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
+	$(CC) $(CFLAGS) -static-pie -Wl,-z,relro,-z,now -Wl,--gc-sections -o $@ $^ \
+	    $(LDLIBS) -lm -lpthread
+
+# What building needs; what the tests need besides. Debian 12 and 13.
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev \
+    libjansson-dev uthash-dev swaks
+TEST_PACKAGES := perl python3 curl msmtp nsd dovecot-core dovecot-lmtpd strace procps \
+    clang clang-format cppcheck util-linux
+deps:
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES)
+deps-test: deps
+	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(TEST_PACKAGES)
+	$(SUDO) sh t/e2e/get-postfix.sh
+
+clean:
+	rm -rf build build-* petrel petrel-static
+
+help:
+	@echo 'all demo check bench fuzz tidy install static deps deps-test unit clean'
+	@echo 'SAN=address,undefined   CC=clang   WERROR=1   BUILD=dir   PREFIX= DESTDIR='
+
+.PHONY: all unit check demo bench fuzz tidy install static deps deps-test clean help
+.SECONDARY:
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,118 @@
+/* A string of bytes that grows up to the limit which its owner named. */
+#include "base/buffer.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 64, KEPT_CAPACITY = 4096 };
+
+static bool
+is_inside(const struct buffer *b, struct text t)
+{
+    uintptr_t start = (uintptr_t)b->at, at = (uintptr_t)t.at;
+    return b->at != NULL && t.length > 0 && at >= start && at < start + b->capacity;
+}
+
+void
+buffer_init(struct buffer *b, size_t limit)
+{
+    assert(limit < SIZE_MAX);
+    *b = (struct buffer){.limit = limit};
+}
+
+void
+buffer_free(struct buffer *b)
+{
+    free(b->at);
+    buffer_init(b, b->limit);
+}
+
+struct text
+buffer_text(const struct buffer *b)
+{
+    return b->at == NULL ? TEXT("") : text_of(b->at, b->length);
+}
+
+char *
+buffer_reserve(struct buffer *b, size_t size)
+{
+    assert(b->length <= b->limit);
+    if (size > b->limit - b->length)
+        return NULL;
+    size_t need = b->length + size;
+    if (need > b->capacity || b->at == NULL) {
+        size_t capacity = b->capacity < b->limit / 2 ? b->capacity * 2 : b->limit;
+        if (capacity < FIRST_CAPACITY)
+            capacity = FIRST_CAPACITY < b->limit ? FIRST_CAPACITY : b->limit;
+        b->capacity = capacity > need ? capacity : need;
+        /* One more for the NUL that vsnprintf() insists on. */
+        b->at = memory_resize(b->at, b->capacity + 1);
+    }
+    return b->at + b->length;
+}
+
+bool
+buffer_add(struct buffer *b, struct text t)
+{
+    assert(!is_inside(b, t)); /* growing would pull it away */
+    char *end = buffer_reserve(b, t.length);
+    if (end == NULL)
+        return false;
+    if (t.length > 0)
+        memcpy(end, t.at, t.length);
+    b->length += t.length;
+    return true;
+}
+
+bool
+buffer_add_byte(struct buffer *b, char c)
+{
+    return buffer_add(b, text_of(&c, 1));
+}
+
+bool
+buffer_format_list(struct buffer *b, const char *format, va_list list)
+{
+    va_list again;
+    va_copy(again, list);
+    int length = vsnprintf(NULL, 0, format, list);
+    assert(length >= 0);
+    char *end = buffer_reserve(b, (size_t)length);
+    if (end != NULL) {
+        vsnprintf(end, (size_t)length + 1, format, again);
+        b->length += (size_t)length;
+    }
+    va_end(again);
+    return end != NULL;
+}
+
+bool
+buffer_format(struct buffer *b, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    bool added = buffer_format_list(b, format, list);
+    va_end(list);
+    return added;
+}
+
+void
+buffer_take(struct buffer *b, size_t size)
+{
+    assert(size <= b->length);
+    b->length -= size;
+    if (size > 0 && b->length > 0)
+        memmove(b->at, b->at + size, b->length);
+}
+
+void
+buffer_clear(struct buffer *b)
+{
+    b->length = 0;
+    if (b->capacity > KEPT_CAPACITY)
+        buffer_free(b);
+}

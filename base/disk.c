@@ -1,0 +1,529 @@
+/* The real disk: paths relative to a directory's descriptor, files as descriptors. */
+#include "base/disk.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Never a symbolic link, never a wait for a FIFO's other end, never left to a child. */
+#define SAFELY (O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+
+enum { DIRECTORY_MODE = 0711, LOCK_MODE = 0600, MODE_BITS = 07777 };
+
+struct disk {
+    int directory;
+    char *path;
+};
+
+/* A system call's answer, or the negative errno. */
+static int
+answer(int result)
+{
+    return result < 0 ? -errno : result;
+}
+
+static int
+open_at(int directory, const char *path, int flags, unsigned mode)
+{
+    int file;
+
+    do {
+        file = openat(directory, *path ? path : ".", flags, mode);
+    } while (file < 0 && errno == EINTR);
+    return answer(file);
+}
+
+static int
+close_with(int file, int result)
+{
+    close(file);
+    return result;
+}
+
+/* The mode that was asked for, whatever the umask has taken away. */
+static int
+set_mode(int file, unsigned mode)
+{
+    struct stat status;
+
+    if (fstat(file, &status) < 0)
+        return -errno;
+    if ((status.st_mode & MODE_BITS) == mode)
+        return 0;
+    return answer(fchmod(file, mode));
+}
+
+/* 0 if what path names is of this type, -otherwise if it is something else. */
+static int
+check_type(const struct disk *disk, const char *path, mode_t type, int otherwise)
+{
+    struct stat status;
+
+    if (fstatat(disk->directory, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    return (status.st_mode & S_IFMT) == type ? 0 : -otherwise;
+}
+
+/* As check_type(), for an open file, which is closed when it is something else. */
+static int
+only_of_type(int file, mode_t type)
+{
+    struct stat status;
+
+    if (fstat(file, &status) < 0)
+        return close_with(file, -errno);
+    if ((status.st_mode & S_IFMT) != type)
+        return close_with(file, -EINVAL);
+    return file;
+}
+
+static struct disk_info
+info_from(const struct stat *status)
+{
+    return (struct disk_info){
+        .kind = S_ISREG(status->st_mode)   ? DISK_FILE
+                : S_ISDIR(status->st_mode) ? DISK_DIRECTORY
+                                           : DISK_OTHER,
+        .size = status->st_size,
+        .changed_ms =
+            (int64_t)status->st_ctim.tv_sec * 1000 + status->st_ctim.tv_nsec / 1000000,
+        .owner = status->st_uid,
+        .links = (unsigned)status->st_nlink,
+    };
+}
+
+static int
+sync_directory(int directory, const char *path)
+{
+    int file = open_at(directory, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+    return file < 0 ? file : close_with(file, answer(fsync(file)));
+}
+
+/* A directory whose own name survives a power cut. */
+static int
+make_durable(const char *path)
+{
+    int made = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | SAFELY, 0);
+    int result = made < 0 ? made : close_with(made, set_mode(made, DIRECTORY_MODE));
+    const char *slash = strrchr(path, '/');
+    char *parent;
+
+    if (result < 0)
+        return result;
+    parent = slash ? text_string(text_of(path, (size_t)(slash - path) + 1)) : NULL;
+    result = sync_directory(AT_FDCWD, parent ? parent : ".");
+    free(parent);
+    return result;
+}
+
+/* Makes path and what is missing above it; exists already = 0. */
+static int
+make_with_parents(const char *path)
+{
+    char *copy = memory_string(path);
+    size_t length = strlen(copy);
+    int result = 0;
+
+    for (size_t i = 1; i <= length && result == 0; i++) {
+        char cut = copy[i];
+
+        if ((cut != '/' && cut != '\0') || copy[i - 1] == '/')
+            continue;
+        copy[i] = '\0';
+        if (mkdir(copy, DIRECTORY_MODE) == 0)
+            result = make_durable(copy);
+        else if (errno != EEXIST)
+            result = -errno;
+        copy[i] = cut;
+    }
+    free(copy);
+    return result;
+}
+
+/* Without SIGPIPE, which would end a program that only wants to wake another. */
+static int
+write_quietly(int file, const char *bytes, size_t size)
+{
+    struct timespec at_once = {0};
+    sigset_t pipe_signal, before;
+    int result;
+
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &pipe_signal, &before);
+    do {
+        result = answer((int)write(file, bytes, size));
+    } while (result == -EINTR);
+    if (result == -EPIPE && !sigismember(&before, SIGPIPE))
+        sigtimedwait(&pipe_signal, NULL, &at_once);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return result;
+}
+
+int
+disk_open(struct disk **disk, const char *path, bool create)
+{
+    int result = create ? make_with_parents(path) : 0;
+    int directory;
+
+    *disk = NULL;
+    if (result < 0)
+        return result;
+    /* Here a link is followed: an operator may keep the spool on another volume. */
+    directory = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (directory < 0)
+        return directory;
+    *disk = memory_new(sizeof **disk);
+    (*disk)->directory = directory;
+    (*disk)->path = memory_string(path);
+    return 0;
+}
+
+void
+disk_close(struct disk **disk)
+{
+    if (!*disk)
+        return;
+    close((*disk)->directory);
+    free((*disk)->path);
+    free(*disk);
+    *disk = NULL;
+}
+
+const char *
+disk_path(const struct disk *disk)
+{
+    return disk->path;
+}
+
+bool
+disk_is_owner(const struct disk *disk)
+{
+    struct stat status;
+
+    return fstat(disk->directory, &status) == 0 && status.st_uid == geteuid();
+}
+
+int
+disk_make_directory(struct disk *disk, const char *path, unsigned mode)
+{
+    int made;
+
+    if (mkdirat(disk->directory, path, mode) < 0)
+        return errno == EEXIST ? check_type(disk, path, S_IFDIR, ENOTDIR) : -errno;
+    made = open_at(disk->directory, path, O_RDONLY | O_DIRECTORY | SAFELY, 0);
+    return made < 0 ? made : close_with(made, set_mode(made, mode));
+}
+
+int
+disk_make_fifo(struct disk *disk, const char *path, unsigned mode)
+{
+    int made;
+
+    if (mkfifoat(disk->directory, path, mode) < 0)
+        return errno == EEXIST ? check_type(disk, path, S_IFIFO, EEXIST) : -errno;
+    made = open_at(disk->directory, path, O_RDONLY | SAFELY, 0);
+    return made < 0 ? made : close_with(made, set_mode(made, mode));
+}
+
+int
+disk_create(struct disk *disk, const char *path, unsigned mode)
+{
+    int file = open_at(disk->directory, path, O_RDWR | O_CREAT | O_EXCL | SAFELY, mode);
+    int result;
+
+    if (file < 0)
+        return file;
+    result = set_mode(file, mode);
+    if (result < 0) {
+        unlinkat(disk->directory, path, 0);
+        return close_with(file, result);
+    }
+    return file;
+}
+
+int
+disk_open_file(struct disk *disk, const char *path, bool for_writing)
+{
+    int file =
+        open_at(disk->directory, path, (for_writing ? O_RDWR : O_RDONLY) | SAFELY, 0);
+
+    /* What the system says of links, directories, and FIFOs and sockets without a peer.
+     */
+    if (file == -ELOOP || file == -EISDIR || file == -ENXIO)
+        return -EINVAL;
+    return file < 0 ? file : only_of_type(file, S_IFREG);
+}
+
+void
+disk_close_file(struct disk *disk, int file)
+{
+    (void)disk;
+    assert(file >= 0);
+    close(file);
+}
+
+int
+disk_write(struct disk *disk, int file, struct text bytes)
+{
+    off_t end = lseek(file, 0, SEEK_END);
+
+    /* Not O_APPEND, which on Linux makes pwrite() append too. */
+    return end < 0 ? -errno : disk_write_at(disk, file, end, bytes);
+}
+
+int
+disk_write_at(struct disk *disk, int file, int64_t offset, struct text bytes)
+{
+    (void)disk;
+    assert(offset >= 0);
+    while (bytes.length) {
+        ssize_t written = pwrite(file, bytes.at, bytes.length, offset);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return written < 0 ? -errno : -EIO;
+        offset += written;
+        bytes = text_after(bytes, (size_t)written);
+    }
+    return 0;
+}
+
+int64_t
+disk_read(struct disk *disk, int file, int64_t offset, char *to, size_t size)
+{
+    size_t done = 0;
+
+    (void)disk;
+    while (done < size) {
+        ssize_t got = pread(file, to + done, size - done, offset + (int64_t)done);
+
+        if (got < 0 && errno == ESPIPE) /* a FIFO: what is there now */
+            got = read(file, to + done, size - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return done ? (int64_t)done : -errno;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (int64_t)done;
+}
+
+int
+disk_file_info(struct disk *disk, int file, struct disk_info *info)
+{
+    struct stat status;
+
+    (void)disk;
+    if (fstat(file, &status) < 0)
+        return -errno;
+    *info = info_from(&status);
+    return 0;
+}
+
+int
+disk_sync(struct disk *disk, int file)
+{
+    (void)disk;
+    return answer(fsync(file));
+}
+
+int
+disk_sync_data(struct disk *disk, int file)
+{
+    (void)disk;
+    return answer(fdatasync(file));
+}
+
+int
+disk_sync_directory(struct disk *disk, const char *path)
+{
+    return sync_directory(disk->directory, path);
+}
+
+int
+disk_link(struct disk *disk, const char *from, const char *to)
+{
+    return answer(linkat(disk->directory, from, disk->directory, to, 0));
+}
+
+int
+disk_rename(struct disk *disk, const char *from, const char *to)
+{
+    return answer(renameat(disk->directory, from, disk->directory, to));
+}
+
+int
+disk_unlink(struct disk *disk, const char *path)
+{
+    return answer(unlinkat(disk->directory, path, 0));
+}
+
+int
+disk_inspect(struct disk *disk, const char *path, struct disk_info *info)
+{
+    struct stat status;
+
+    if (fstatat(disk->directory, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    *info = info_from(&status);
+    return 0;
+}
+
+int
+disk_list(struct disk *disk, const char *path,
+          bool (*each)(void *context, const char *name), void *context)
+{
+    int file = open_at(disk->directory, path, O_RDONLY | O_DIRECTORY | SAFELY, 0);
+    struct dirent *entry;
+    DIR *directory;
+    int result;
+
+    if (file < 0)
+        return file;
+    directory = fdopendir(file);
+    if (!directory)
+        return close_with(file, -errno);
+    for (;;) {
+        errno = 0;
+        entry = readdir(directory);
+        result = entry ? 0 : -errno;
+        if (!entry)
+            break;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (!each(context, entry->d_name))
+            break;
+    }
+    closedir(directory);
+    return result;
+}
+
+int
+disk_space(struct disk *disk, struct disk_space *space)
+{
+    struct statvfs status;
+
+    if (fstatvfs(disk->directory, &status) < 0)
+        return -errno;
+    space->bytes_free = (int64_t)(status.f_bavail * status.f_frsize);
+    /* Some file systems make inodes as they go and count none. */
+    space->inodes_free = status.f_files ? (int64_t)status.f_favail : INT64_MAX;
+    return 0;
+}
+
+int
+disk_lock(struct disk *disk, const char *path)
+{
+    int file = open_at(disk->directory, path, O_RDWR | O_CREAT | SAFELY, LOCK_MODE);
+    int result;
+
+    if (file >= 0)
+        file = only_of_type(file, S_IFREG);
+    if (file < 0)
+        return file;
+    do {
+        result = answer(flock(file, LOCK_EX | LOCK_NB));
+    } while (result == -EINTR);
+    return result < 0 ? close_with(file, result) : file;
+}
+
+int
+disk_open_fifo(struct disk *disk, const char *path)
+{
+    /* For writing too: with a writer there is no end of file, which would make the
+     * descriptor ready for ever once the first injector has gone. */
+    int file = open_at(disk->directory, path, O_RDWR | SAFELY, 0);
+
+    return file < 0 ? file : only_of_type(file, S_IFIFO);
+}
+
+int
+disk_pull_fifo(struct disk *disk, const char *path)
+{
+    int file = open_at(disk->directory, path, O_WRONLY | SAFELY, 0);
+    int result;
+
+    if (file >= 0)
+        file = only_of_type(file, S_IFIFO);
+    if (file < 0)
+        return file;
+    result = write_quietly(file, "!", 1);
+    if (result == -EPIPE)
+        result = -ENXIO;
+    if (result > 0 || result == -EAGAIN) /* full: the reader is about to wake anyway */
+        result = 0;
+    return close_with(file, result);
+}
+
+int
+disk_read_whole(const char *path, size_t limit, char **content, size_t *length)
+{
+    /* Blocking, for /dev/stdin and <(command); a FIFO nobody writes to is empty. */
+    int file = open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    size_t size = 0, capacity = 0;
+    ssize_t got = 1;
+    char *at = NULL;
+
+    if (file < 0)
+        return file;
+    if (fcntl(file, F_SETFL, 0) < 0)
+        return close_with(file, -errno);
+    while (got > 0 && size <= limit) {
+        if (size == capacity) {
+            capacity = capacity ? capacity * 2 : 4096;
+            at = memory_resize(at, capacity + 1);
+        }
+        got = read(file, at + size, capacity - size);
+        if (got < 0 && errno == EINTR)
+            got = 1; /* nothing was read: once more */
+        else if (got > 0)
+            size += (size_t)got;
+    }
+    if (got < 0 || size > limit) {
+        got = got < 0 ? -errno : -EFBIG;
+        free(at);
+        return close_with(file, (int)got);
+    }
+    at[size] = '\0';
+    *content = at;
+    *length = size;
+    return close_with(file, 0);
+}
+
+int
+disk_give(struct disk *disk, unsigned user, unsigned group)
+{
+    return fchown(disk->directory, user, group) < 0 ? -errno : 0;
+}
+
+int
+disk_fill_standard(void)
+{
+    for (int file = 0; file <= STDERR_FILENO; file++) {
+        if (fcntl(file, F_GETFD) >= 0)
+            continue;
+        /* The lowest free number: this one, since those below are taken. */
+        int opened = open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+        if (opened < 0)
+            return opened;
+        assert(opened == file);
+    }
+    return 0;
+}

@@ -1,0 +1,85 @@
+/* Files: the only door to open, write, fsync, link, rename, unlink.
+ *
+ * A `struct disk` is a directory; paths are relative to it (an absolute path leaves it,
+ * for Maildirs and settings). Symbolic links are never followed in the last component.
+ * Files are small handles (>= 0). Every call answers a negative errno on failure; short
+ * writes are continued here, never seen by callers. A failed sync is never retried: the
+ * content counts as unknown (spec/queue.md §4.4). t/sim/disk.c is the stand-in with
+ * power cuts. */
+#ifndef BASE_DISK_H
+#define BASE_DISK_H
+
+#include "base/text.h"
+
+struct disk;
+
+enum disk_kind { DISK_FILE, DISK_DIRECTORY, DISK_OTHER };
+struct disk_info {
+    enum disk_kind kind;
+    int64_t size, changed_ms; /* ctime, ms since the epoch */
+    unsigned owner;           /* uid */
+    unsigned links;
+};
+struct disk_space {
+    int64_t bytes_free, inodes_free; /* for unprivileged users */
+};
+
+/* create: make the directory (0711) and its parents when missing. */
+int disk_open(struct disk **disk, const char *path, bool create);
+void disk_close(struct disk **disk);
+const char *disk_path(const struct disk *disk);
+bool disk_is_owner(const struct disk *disk); /* our uid owns the directory */
+
+/* Makes user and group the directory's owners; for root alone. */
+int disk_give(struct disk *disk, unsigned user, unsigned group)
+    __attribute__((warn_unused_result));
+
+/* Exists already = success; the mode is then left alone. The exact mode, no umask. */
+int disk_make_directory(struct disk *disk, const char *path, unsigned mode);
+int disk_make_fifo(struct disk *disk, const char *path, unsigned mode);
+
+/* A new file for reading and writing; -EEXIST if the name is taken. Exact mode. */
+int disk_create(struct disk *disk, const char *path, unsigned mode);
+/* An existing regular file; anything else is -EINVAL. Never blocks. */
+int disk_open_file(struct disk *disk, const char *path, bool for_writing);
+void disk_close_file(struct disk *disk, int file);
+int disk_write(struct disk *disk, int file,
+               struct text bytes); /* at the end: 0 or -errno */
+int disk_write_at(struct disk *disk, int file, int64_t offset, struct text bytes);
+/* Bytes read, 0 at the end. */
+int64_t disk_read(struct disk *disk, int file, int64_t offset, char *to, size_t size);
+int disk_file_info(struct disk *disk, int file, struct disk_info *info);
+int disk_sync(struct disk *disk, int file); /* fsync: content, size and new name */
+int disk_sync_data(struct disk *disk,
+                   int file); /* fdatasync: in-place overwrites only */
+int disk_sync_directory(struct disk *disk, const char *path); /* names */
+
+int disk_link(struct disk *disk, const char *from,
+              const char *to); /* -EEXIST if taken */
+int disk_rename(struct disk *disk, const char *from, const char *to);
+int disk_unlink(struct disk *disk, const char *path);
+int disk_inspect(struct disk *disk, const char *path, struct disk_info *info);
+/* Names in a directory, without . and .., in no order; each returns false to stop. The
+ * directory may be changed meanwhile. */
+int disk_list(struct disk *disk, const char *path,
+              bool (*each)(void *context, const char *name), void *context);
+int disk_space(struct disk *disk, struct disk_space *space);
+
+/* Exclusive lock, kept until the handle is closed; -EWOULDBLOCK when another process
+ * has it. Creates the file. */
+int disk_lock(struct disk *disk, const char *path);
+
+/* A FIFO's reading end as a descriptor for loop_watch_new(); never blocks. */
+int disk_open_fifo(struct disk *disk, const char *path);
+/* Writes one byte into a FIFO without blocking; -ENXIO when nobody reads. */
+int disk_pull_fifo(struct disk *disk, const char *path);
+
+/* The whole of a small file (at most limit bytes, else -EFBIG), malloc'ed with a NUL
+ * behind it; path is taken from the working directory and links are followed. */
+int disk_read_whole(const char *path, size_t limit, char **content, size_t *length);
+
+/* Opens /dev/null in the place of each of the descriptors 0, 1, 2 that the caller has left
+ * closed: else the next file would get that number, and complaints end up in it. */
+int disk_fill_standard(void);
+
+#endif

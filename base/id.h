@@ -1,0 +1,28 @@
+/* The name of a message: `<time>-<hash>`, e.g. 01JD3ZK5Q8-9F3K2C7A (DESIGN §2).
+ *
+ * Ten characters of Crockford base32 for milliseconds since the epoch, a hyphen, eight
+ * for 40 bits of hash. Sorting names is first-in-first-out; the hash's top bits are
+ * the slice. */
+#ifndef BASE_ID_H
+#define BASE_ID_H
+
+#include "base/text.h"
+
+enum { ID_LENGTH = 19 };
+
+struct id {
+    uint64_t time_ms; /* 50 bits */
+    uint64_t hash;    /* 40 bits */
+};
+
+struct id id_make(uint64_t time_ms, const unsigned char digest[5]);
+/* Writes ID_LENGTH characters and a NUL. */
+void id_format(struct id id, char out[ID_LENGTH + 1]);
+/* Upper case only, exactly ID_LENGTH characters: one name has one spelling. */
+bool id_parse(struct text t, struct id *id);
+/* < 0, 0, > 0; oldest first. */
+int id_compare(struct id a, struct id b);
+/* Which of slices (a power of two, 1..1024) handles it: the top bits of the hash. */
+unsigned id_slice(struct id id, unsigned slices);
+
+#endif

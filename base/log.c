@@ -1,0 +1,428 @@
+/* The log: builds a line in the style asked for and writes it with one call. */
+#include "base/log.h"
+
+#include "base/loop.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A field's value after escaping. Small beside the line, so that a peer's name cannot
+ * push the verdict off its end. */
+enum { VALUE_MAX = 1024, TIME_SIZE = 40 };
+#define ELLIPSIS "..."
+
+struct log {
+    struct loop *loop;
+    enum log_style style;
+    enum log_level max;
+    struct buffer *captured;
+};
+
+/* What log_line.fields points to. */
+struct fields {
+    struct buffer line; /* the text styles */
+    json_t *object;     /* the json style */
+    size_t count;
+    bool cut;
+};
+
+static const char *
+level_name(enum log_level level)
+{
+    switch (level) {
+    case LOG_LEVEL_ERROR:
+        return "error";
+    case LOG_LEVEL_WARNING:
+        return "warning";
+    case LOG_LEVEL_INFO:
+        return "info";
+    case LOG_LEVEL_DEBUG:
+        return "debug";
+    }
+    abort(); /* a level that does not exist */
+}
+
+/* What could move a terminal's cursor or turn its text round. */
+static bool
+is_harmful(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c ||
+           code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
+}
+
+static bool
+escape_bytes(struct text t, struct buffer *out)
+{
+    char escaped[4 * 4 + 1];
+    assert(t.length <= 4);
+    for (size_t i = 0; i < t.length; i++)
+        snprintf(escaped + 4 * i, 5, "\\x%02x", (unsigned char)t.at[i]);
+    return buffer_add(out, text_of(escaped, 4 * t.length));
+}
+
+/* Length of the longest beginning of t that is at most size bytes and does not end
+ * within a character or an escape. */
+static size_t
+whole_before(struct text t, size_t size)
+{
+    if (t.length <= size)
+        return t.length;
+    while (size > 0 && ((unsigned char)t.at[size] & 0xc0) == 0x80)
+        size--;
+    for (size_t back = 1; back <= 3 && back <= size; back++)
+        if (t.at[size - back] == '\\' && t.at[size - back + 1] == 'x')
+            return size - back;
+    return size;
+}
+
+/* Makes room for the ellipsis and adds it. */
+static void
+end_in_ellipsis(struct buffer *b)
+{
+    size_t room = b->limit > strlen(ELLIPSIS) ? b->limit - strlen(ELLIPSIS) : 0;
+    b->length = whole_before(buffer_text(b), room);
+    if (!buffer_add(b, TEXT(ELLIPSIS)))
+        b->length = 0;
+}
+
+/* Could t be read as the end of its field and the start of another? In angle brackets
+ * it cannot, unless it closes them itself. */
+static bool
+is_forgery(struct text t)
+{
+    bool bracketed = t.length >= 2 && t.at[0] == '<' && t.at[t.length - 1] == '>' &&
+                     text_find(t, '>') == t.length - 1;
+    return !bracketed && memmem(t.at, t.length, ", ", 2) != NULL;
+}
+
+/* The value as it will stand in the line, in a buffer that the caller frees. */
+static void
+build_value(struct buffer *value, struct text t, size_t limit, bool guard)
+{
+    buffer_init(value, limit);
+    bool whole = true;
+    if (guard && t.length > 0 && is_forgery(t)) {
+        struct text rest = t, part;
+        while (whole && text_cut(&rest, ',', &part)) {
+            whole = log_escape(part, value);
+            if (whole && rest.at != NULL)
+                whole = text_starts(rest, TEXT(" ")) ? escape_bytes(TEXT(","), value)
+                                                     : buffer_add_byte(value, ',');
+        }
+    } else {
+        whole = log_escape(t, value);
+    }
+    if (!whole)
+        end_in_ellipsis(value);
+}
+
+/* 2025-01-31T23:59:59.123Z */
+static void
+format_time(const struct log *log, char out[TIME_SIZE])
+{
+    int64_t now_ms = loop_now_ms(log->loop);
+    time_t seconds = (time_t)(now_ms / 1000);
+    struct tm utc;
+    char date[TIME_SIZE / 2];
+    if (gmtime_r(&seconds, &utc) == NULL ||
+        strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &utc) == 0)
+        date[0] = '\0';
+    snprintf(out, TIME_SIZE, "%s.%03dZ", date, (int)(now_ms % 1000));
+}
+
+static void
+add(struct fields *f, struct text t)
+{
+    if (f->cut || buffer_add(&f->line, t))
+        return;
+    f->cut = true;
+    bool added = buffer_add(&f->line, text_before(t, f->line.limit - f->line.length));
+    assert(added);
+    end_in_ellipsis(&f->line);
+}
+
+static void
+start_text(struct fields *f, const struct log_line *line)
+{
+    const struct log *log = line->log;
+    char start[TIME_SIZE + 64];
+    if (log->loop != NULL) {
+        format_time(log, start);
+        add(f, text_from(start));
+        add(f, TEXT(" "));
+    }
+    if (log->style == LOG_STYLE_POSTFIX)
+        snprintf(start, sizeof(start), "postfix/%.20s[%ld]: ", line->program,
+                 (long)getpid());
+    else
+        snprintf(start, sizeof(start), "%.20s: ", line->program);
+    add(f, text_from(start));
+    if (line->id != NULL) {
+        add(f, text_from(line->id));
+        add(f, TEXT(": "));
+    }
+    if (line->level <= LOG_LEVEL_WARNING) {
+        add(f, text_from(level_name(line->level)));
+        add(f, TEXT(": "));
+    }
+}
+
+static void
+set(struct fields *f, const char *key, json_t *value)
+{
+    int failed = json_object_set_new(f->object, key, value);
+    assert(failed == 0);
+}
+
+static void
+start_json(struct fields *f, const struct log_line *line)
+{
+    f->object = json_object();
+    if (line->log->loop != NULL) {
+        char start[TIME_SIZE];
+        format_time(line->log, start);
+        set(f, "time", json_string(start));
+    }
+    set(f, "level", json_string(level_name(line->level)));
+    set(f, "program", json_string(line->program));
+    if (line->id != NULL)
+        set(f, "id", json_string(line->id));
+}
+
+/* The longest string of the object loses half its bytes. */
+static bool
+shorten_longest(json_t *object)
+{
+    const char *key, *longest = NULL;
+    json_t *value;
+    size_t length = strlen(ELLIPSIS);
+    json_object_foreach(object, key, value)
+    {
+        if (json_string_length(value) > 2 * length) {
+            length = json_string_length(value) / 2;
+            longest = key;
+        }
+    }
+    if (longest == NULL)
+        return false;
+    value = json_object_get(object, longest);
+    struct buffer shorter;
+    buffer_init(&shorter, length + strlen(ELLIPSIS));
+    struct text t = text_of(json_string_value(value), json_string_length(value));
+    bool added = buffer_add(&shorter, text_before(t, whole_before(t, length)));
+    assert(added);
+    end_in_ellipsis(&shorter);
+    struct text made = buffer_text(&shorter);
+    json_string_setn(value, made.at, made.length);
+    buffer_free(&shorter);
+    return true;
+}
+
+/* A JSON line is never cut: its values are. */
+static void
+finish_json(struct fields *f)
+{
+    size_t flags = JSON_COMPACT | JSON_PRESERVE_ORDER;
+    size_t length = json_dumpb(f->object, NULL, 0, flags);
+    while (length > f->line.limit && shorten_longest(f->object))
+        length = json_dumpb(f->object, NULL, 0, flags);
+    char *at = buffer_reserve(&f->line, length);
+    if (at != NULL)
+        f->line.length += json_dumpb(f->object, at, length, flags);
+    json_decref(f->object);
+}
+
+static void
+write_line(const struct log *log, struct buffer *line)
+{
+    line->limit = LOG_LINE_MAX; /* the LF has its own place */
+    bool ended = buffer_add_byte(line, '\n');
+    assert(ended);
+    if (log->captured == NULL)
+        fwrite(line->at, 1, line->length, stderr);
+    else if (!buffer_add(log->captured, buffer_text(line)))
+        fputs("log: the capturing buffer is full\n", stderr);
+}
+
+/* One value of any kind; key NULL is the sentence or the remark. */
+static void
+add_value(struct log_line *line, const char *key, struct text t)
+{
+    struct fields *f = line->fields;
+    struct buffer value;
+    build_value(&value, t, key == NULL ? LOG_LINE_MAX : VALUE_MAX, key != NULL);
+    struct text made = buffer_text(&value);
+    if (f->object != NULL) {
+        set(f, key == NULL ? "text" : key, json_stringn(made.at, made.length));
+    } else {
+        if (key != NULL) {
+            add(f, f->count > 0 ? TEXT(", ") : TEXT(""));
+            add(f, text_from(key));
+            add(f, TEXT("="));
+        }
+        add(f, made);
+    }
+    f->count++;
+    buffer_free(&value);
+}
+
+/* As printf, cut at a line's length. */
+__attribute__((format(printf, 2, 0))) static struct text
+format_value(char out[LOG_LINE_MAX + 1], const char *format, va_list list)
+{
+    int length = vsnprintf(out, LOG_LINE_MAX + 1, format, list);
+    assert(length >= 0);
+    return text_of(out, length > LOG_LINE_MAX ? LOG_LINE_MAX : (size_t)length);
+}
+
+struct log *
+log_new(struct loop *loop, enum log_style style, enum log_level max)
+{
+    struct log *log = memory_new(sizeof(*log));
+    log->loop = loop;
+    log_restyle(log, style, max);
+    return log;
+}
+
+void
+log_free(struct log **log)
+{
+    free(*log);
+    *log = NULL;
+}
+
+void
+log_restyle(struct log *log, enum log_style style, enum log_level max)
+{
+    log->style = style;
+    log->max = max;
+}
+
+void
+log_capture(struct log *log, struct buffer *buffer)
+{
+    log->captured = buffer;
+}
+
+void
+log_start(struct log_line *line, struct log *log, enum log_level level,
+          const char *program, const char *id)
+{
+    *line = (struct log_line){log, level, program, id, NULL};
+    if (level > log->max)
+        return;
+    struct fields *f = line->fields = memory_new(sizeof(*f));
+    buffer_init(&f->line, LOG_LINE_MAX - 1);
+    if (log->style == LOG_STYLE_JSON)
+        start_json(f, line);
+    else
+        start_text(f, line);
+}
+
+void
+log_field(struct log_line *line, const char *key, struct text value)
+{
+    assert(key != NULL);
+    if (line->fields != NULL)
+        add_value(line, key, value);
+}
+
+void
+log_field_format(struct log_line *line, const char *key, const char *format, ...)
+{
+    if (line->fields == NULL)
+        return;
+    char made[LOG_LINE_MAX + 1];
+    va_list list;
+    va_start(list, format);
+    log_field(line, key, format_value(made, format, list));
+    va_end(list);
+}
+
+void
+log_field_number(struct log_line *line, const char *key, int64_t value)
+{
+    struct fields *f = line->fields;
+    if (f == NULL)
+        return;
+    if (f->object != NULL)
+        set(f, key, json_integer(value));
+    else
+        log_field_format(line, key, "%" PRId64, value);
+}
+
+void
+log_remark(struct log_line *line, struct text value)
+{
+    struct fields *f = line->fields;
+    if (f == NULL)
+        return;
+    if (f->object == NULL)
+        add(f, f->count > 0 ? TEXT(" (") : TEXT("("));
+    add_value(line, NULL, value);
+    if (f->object == NULL)
+        add(f, TEXT(")"));
+}
+
+void
+log_end(struct log_line *line)
+{
+    struct fields *f = line->fields;
+    if (f == NULL)
+        return;
+    if (f->object != NULL)
+        finish_json(f);
+    write_line(line->log, &f->line);
+    buffer_free(&f->line);
+    free(f);
+    line->fields = NULL;
+}
+
+void
+log_say(struct log *log, enum log_level level, const char *program, const char *id,
+        const char *format, ...)
+{
+    if (level > log->max)
+        return;
+    struct log_line line;
+    log_start(&line, log, level, program, id);
+    char made[LOG_LINE_MAX + 1];
+    va_list list;
+    va_start(list, format);
+    add_value(&line, NULL, format_value(made, format, list));
+    va_end(list);
+    log_end(&line);
+}
+
+bool
+log_escape(struct text t, struct buffer *out)
+{
+    while (t.length > 0) {
+        /* A run of plain ASCII is the usual case: add it at once. */
+        size_t run = 0;
+        while (run < t.length && t.at[run] >= 0x20 && t.at[run] < 0x7f)
+            run++;
+        size_t left = out->limit - out->length;
+        if (!buffer_add(out, text_before(t, run < left ? run : left)) || run > left)
+            return false;
+        t = text_after(t, run);
+        if (t.length == 0)
+            break;
+        uint32_t code;
+        size_t length = text_character(t, &code);
+        bool pass = length > 0 && !is_harmful(code);
+        struct text bytes = text_before(t, length > 0 ? length : 1);
+        if (pass ? !buffer_add(out, bytes) : !escape_bytes(bytes, out))
+            return false;
+        t = text_after(t, bytes.length);
+    }
+    return true;
+}

@@ -1,0 +1,56 @@
+/* The log: one event per line on stderr, ids first, peer bytes escaped here alone.
+ *
+ * Styles (spec/interface.md): `petrel` = "TIME program: ID: key=value, key=value
+ * (text)", `postfix` = the same fields behind the tag `postfix/PROGRAM[pid]:`, `json` =
+ * one object. Printable ASCII and well-formed UTF-8 without C1, U+2028/9 and bidi
+ * controls pass; everything else becomes \xNN. A warning or an error says so behind the
+ * ID. A field is cut at 1024 bytes, a line at LOG_LINE_MAX, "..." marks the place; a
+ * comma and space that could forge a field lose the comma to \x2c, within <...> they
+ * stay. Secrets are never given to these functions. */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include "base/buffer.h"
+
+struct loop;
+struct log;
+
+enum log_style { LOG_STYLE_PETREL, LOG_STYLE_POSTFIX, LOG_STYLE_JSON };
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum { LOG_LINE_MAX = 8192 };
+
+/* loop gives the time (NULL = lines without time: the command line tools). Lines go to
+ * descriptor 2 unless log_capture is used. Levels above max are not written. */
+struct log *log_new(struct loop *loop, enum log_style style, enum log_level max);
+void log_free(struct log **log);
+void log_restyle(struct log *log, enum log_style style, enum log_level max);
+/* Tests: append the lines (with LF) to buffer instead; NULL ends that. */
+void log_capture(struct log *log, struct buffer *buffer);
+
+/* A sentence. id may be NULL. program is who speaks: smtpd, smtp, lmtp, local, queue,
+ * sched, control, dns, main. */
+void log_say(struct log *log, enum log_level level, const char *program, const char *id,
+             const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* A line of fields, built in the caller's frame. */
+struct log_line {
+    struct log *log;
+    enum log_level level;
+    const char *program, *id;
+    void *fields; /* log.c's */
+};
+void log_start(struct log_line *line, struct log *log, enum log_level level,
+               const char *program, const char *id);
+void log_field(struct log_line *line, const char *key, struct text value);
+void log_field_format(struct log_line *line, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void log_field_number(struct log_line *line, const char *key, int64_t value);
+/* The closing remark: " (value)" in petrel and postfix style, key "text" in json. */
+void log_remark(struct log_line *line, struct text value);
+void log_end(struct log_line *line);
+
+/* The escaper itself, for replies, headers and terminals. False at out's limit: out
+ * then ends with the last character that fitted. */
+bool log_escape(struct text t, struct buffer *out) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,81 @@
+/* The loop: readiness, time and chance. The only door to libev, clock and randomness.
+ *
+ * Three laws (DESIGN §1): a start function never calls its callback before it returns;
+ * nothing is freed inside a callback, loop_release() frees it at the end of the turn;
+ * the end of the turn runs in a fixed order: sync the disk, answer what became durable,
+ * write to sockets, free. */
+#ifndef BASE_LOOP_H
+#define BASE_LOOP_H
+
+#include "base/heap.h"
+
+#include <stdint.h>
+
+struct loop;
+struct loop_watch;
+
+struct loop *loop_new(void);
+void loop_free(struct loop **loop);
+/* "libev 4.33" */
+const char *loop_version(void);
+/* Runs turns until loop_stop(). */
+void loop_run(struct loop *loop);
+void loop_stop(struct loop *loop);
+/* One turn, waiting at most wait_ms for something to happen (0 = do not wait). For
+ * tests. */
+void loop_turn(struct loop *loop, int64_t wait_ms);
+
+/* Wall clock, ms since the epoch. Changes between turns, never within one. */
+int64_t loop_now_ms(const struct loop *loop);
+/* Never goes back; for durations. */
+int64_t loop_monotonic_ms(const struct loop *loop);
+/* 64 random bits, from the system. */
+uint64_t loop_random(struct loop *loop);
+
+/* Timers are embedded in their owner, zeroed before first use. A timer fires once. */
+struct loop_timer {
+    struct heap_node node;
+    int64_t due_ms; /* monotonic */
+    void (*fire)(void *context);
+    void *context;
+};
+/* Starts or restarts. delay_ms <= 0 fires in the next turn. */
+void loop_timer_start(struct loop *loop, struct loop_timer *timer, int64_t delay_ms,
+                      void (*fire)(void *context), void *context);
+void loop_timer_stop(struct loop *loop, struct loop_timer *timer); /* may be stopped */
+
+/* Runs once at the start of the next turn (which then does not wait). */
+struct loop_task {
+    struct loop_task *next;
+    bool queued;
+    void (*run)(void *context);
+    void *context;
+};
+void loop_post(struct loop *loop, struct loop_task *task, void (*run)(void *context),
+               void *context);
+void loop_unpost(struct loop *loop, struct loop_task *task); /* may be not posted */
+
+/* Readiness of a descriptor; level-triggered. events may be 0 (paused). */
+enum { LOOP_READ = 1, LOOP_WRITE = 2 };
+struct loop_watch *loop_watch_new(struct loop *loop, int descriptor, int events,
+                                  void (*ready)(void *context, int events),
+                                  void *context);
+void loop_watch_set(struct loop_watch *watch, int events);
+/* No callback comes after this returns; memory goes at the end of the turn. */
+void loop_watch_free(struct loop_watch **watch);
+
+/* signal_number arrives as a normal event. */
+void loop_on_signal(struct loop *loop, int signal_number, void (*fire)(void *context),
+                    void *context);
+
+/* The end of the turn. Hooks of a stage run in the order they were added, every turn. A
+ * hook may make work for later stages of the same turn, never for earlier ones. */
+enum loop_stage { LOOP_STAGE_SYNC, LOOP_STAGE_ANSWER, LOOP_STAGE_SEND, LOOP_STAGES };
+void loop_at_end(struct loop *loop, enum loop_stage stage, void (*run)(void *context),
+                 void *context);
+void loop_at_end_remove(struct loop *loop, enum loop_stage stage,
+                        void (*run)(void *context), void *context);
+/* Calls release(object) at the end of this turn, after all stages. */
+void loop_release(struct loop *loop, void (*release)(void *object), void *object);
+
+#endif

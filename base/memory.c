@@ -1,0 +1,50 @@
+/* Memory that is there or ends the process. */
+#include "base/memory.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Noreturn void
+give_up(void)
+{
+    fputs("petrel: out of memory\n", stderr);
+    abort();
+}
+
+void *
+memory_array(size_t count, size_t size)
+{
+    /* calloc() may answer NULL for nothing at all: ask for a byte instead. */
+    if (count == 0 || size == 0)
+        count = size = 1;
+    void *made = calloc(count, size);
+    if (made == NULL)
+        give_up();
+    return made;
+}
+
+void *
+memory_new(size_t size)
+{
+    return memory_array(1, size);
+}
+
+void *
+memory_resize(void *old, size_t size)
+{
+    void *made = realloc(old, size > 0 ? size : 1);
+    if (made == NULL)
+        give_up();
+    return made;
+}
+
+char *
+memory_string(const char *source)
+{
+    char *made = strdup(source);
+    if (made == NULL)
+        give_up();
+    return made;
+}

@@ -1,0 +1,26 @@
+/* Memory that is there or ends the process: nobody checks for NULL.
+ *
+ * Allocation failure is not handled because it cannot be reached by a peer:
+ * everything a peer can grow has a limit beside its declaration (DESIGN §7). */
+#ifndef BASE_MEMORY_H
+#define BASE_MEMORY_H
+
+#include <stddef.h>
+
+/* size bytes, zeroed. The caller frees with free(). */
+void *memory_new(size_t size);
+
+/* As realloc(), new bytes not initialised. */
+void *memory_resize(void *old, size_t size);
+
+/* count * size bytes, zeroed; overflow ends the process. */
+void *memory_array(size_t count, size_t size);
+
+/* A NUL-terminated copy. The caller frees. */
+char *memory_string(const char *source);
+
+/* The struct that contains the member at pointer. */
+#define memory_container(pointer, type, member)                                        \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+#endif

@@ -1,0 +1,112 @@
+/* Connections: the only door to sockets.
+ *
+ * A connection is bytes in, bytes out and six events; what it is made of (TCP, Unix
+ * socket, a pair of descriptors, later TLS) is nobody else's business. Output is
+ * collected and written at the end of the turn (LOOP_STAGE_SEND). Peers that do not
+ * read stall only themselves: watch net_unsent(). */
+#ifndef BASE_NET_H
+#define BASE_NET_H
+
+#include "base/text.h"
+
+struct loop;
+struct net;
+struct net_listener;
+struct net_connection;
+
+enum net_family { NET_NONE, NET_IPV4, NET_IPV6, NET_UNIX };
+enum { NET_PATH_MAX = 104, NET_ADDRESS_TEXT_MAX = 112 };
+
+struct net_address {
+    enum net_family family;
+    unsigned char ip[16]; /* 4 or 16 bytes, network order */
+    uint16_t port;
+    char path[NET_PATH_MAX]; /* NET_UNIX */
+};
+
+/* "1.2.3.4:25", "[::1]:25", "unix:/path"; without a port when default_port != 0.
+ * Numbers only: names are for dns.h. */
+bool net_address_parse(struct text t, uint16_t default_port, struct net_address *out);
+/* A bare IP literal, as in RFC 5321 [1.2.3.4] and [IPv6:::1] without the brackets. */
+bool net_address_parse_ip(struct text t, struct net_address *out);
+/* "1.2.3.4:25", "[::1]:25", "unix:/path". */
+void net_address_format(const struct net_address *a, char out[NET_ADDRESS_TEXT_MAX]);
+/* "1.2.3.4", "::1"; a Unix socket is "unix". */
+void net_address_ip(const struct net_address *a, char out[NET_ADDRESS_TEXT_MAX]);
+bool net_address_equal(const struct net_address *a, const struct net_address *b);
+bool net_address_is_loopback(const struct net_address *a);
+
+struct net_network {
+    struct net_address base;
+    unsigned bits;
+};
+/* "10.0.0.0/8", "::1", "2001:db8::/32"; bits beyond the mask must be 0. */
+bool net_network_parse(struct text t, struct net_network *out);
+/* ::ffff:1.2.3.4 matches as 1.2.3.4. */
+bool net_network_has(const struct net_network *n, const struct net_address *a);
+
+struct net *net_new(struct loop *loop);
+void net_free(struct net **net); /* aborts what is left */
+size_t net_connections(const struct net *net);
+/* True when address is this host's own and one of our listeners answers there: a mail
+ * loop (spec/reliability.md §1.8). */
+bool net_is_own(struct net *net, const struct net_address *address);
+
+/* on_accept gets the connection; it must net_attach() or net_abort() it before it
+ * returns. NULL with one clear line in error when the address cannot be bound. Port 0
+ * lets the system choose: see net_listener_address(). A Unix socket is made with mode
+ * 0666 (its directory guards it); a stale one is replaced. A listener on descriptor
+ * exhaustion pauses for a moment instead of spinning. */
+typedef void net_accepted(void *context, struct net_connection *connection);
+struct net_listener *net_listen(struct net *net, const struct net_address *address,
+                                unsigned unix_mode, net_accepted *on_accept,
+                                void *context, char *error, size_t error_size);
+const struct net_address *net_listener_address(const struct net_listener *l);
+void net_listener_free(struct net_listener **l);
+
+enum net_event {
+    NET_CONNECTED, /* of net_connect(): may send now (sending earlier is allowed) */
+    NET_INPUT,     /* net_input() has grown */
+    NET_DRAINED,   /* net_unsent() fell below NET_LOW_WATER after having been above */
+    NET_ENDED,     /* the peer has closed its half; no more input comes */
+    NET_TIMED_OUT, /* nothing was received or sent for the time-out; it is not rearmed
+                    */
+    NET_FAILED     /* broken; net_error() says why. Only closing is left to do. */
+};
+enum {
+    NET_LOW_WATER = 32 * 1024,
+    NET_HIGH_WATER = 128 * 1024,      /* producers pause here */
+    NET_UNSENT_MAX = 4 * 1024 * 1024, /* net_send() beyond it breaks the connection */
+    NET_INPUT_MAX = 64 * 1024 /* unconsumed input; then the socket is not read */
+};
+typedef void net_happened(void *context, enum net_event event);
+
+/* bind_to may be NULL. Events come later, never before it returns. Not NULL. */
+struct net_connection *net_connect(struct net *net, const struct net_address *to,
+                                   const struct net_address *bind_to,
+                                   net_happened *on_event, void *context);
+/* Adopts two descriptors (0 and 1 for sendmail -bs); they may be files or pipes. */
+struct net_connection *net_adopt(struct net *net, int in, int out,
+                                 net_happened *on_event, void *context);
+void net_attach(struct net_connection *c, net_happened *on_event, void *context);
+
+/* Borrowed until net_consume() or the end of the event. */
+struct text net_input(const struct net_connection *c);
+void net_consume(struct net_connection *c, size_t size);
+/* false: no NET_INPUT, the socket is not read. What is buffered stays. true again gives
+ * NET_INPUT in the next turn when something is buffered. */
+void net_want_input(struct net_connection *c, bool want);
+void net_send(struct net_connection *c, struct text bytes);
+size_t net_unsent(const struct net_connection *c);
+/* Inactivity; 0 = none. Rearms. */
+void net_set_timeout(struct net_connection *c, int64_t timeout_ms);
+const char *net_error(const struct net_connection *c);
+int net_errno(const struct net_connection *c);
+const struct net_address *net_peer(const struct net_connection *c);
+const struct net_address *net_local(const struct net_connection *c);
+
+/* No event comes after these. close sends what is unsent first (30 s at most). */
+void net_close(struct net_connection **c);
+void net_abort(struct net_connection **c);
+
+#endif

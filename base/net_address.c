@@ -1,0 +1,287 @@
+/* Addresses and networks: read, written, compared. */
+#include "base/net_inside.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+enum { IPV4_BYTES = 4, IPV6_BYTES = 16, MAPPED_BYTES = 12, MAPPED_BITS = 96 };
+
+_Static_assert(NET_PATH_MAX <= sizeof((struct sockaddr_un *)0)->sun_path,
+               "a path fits");
+
+static const unsigned char mapped_prefix[MAPPED_BYTES] = {[10] = 0xff, [11] = 0xff};
+static const unsigned char zeros[IPV6_BYTES];
+
+static size_t
+ip_bytes(enum net_family family)
+{
+    switch (family) {
+    case NET_IPV4:
+        return IPV4_BYTES;
+    case NET_IPV6:
+        return IPV6_BYTES;
+    case NET_NONE:
+    case NET_UNIX:
+        break;
+    }
+    return 0;
+}
+
+static bool
+parse_literal(struct text t, enum net_family family, struct net_address *out)
+{
+    char literal[INET6_ADDRSTRLEN];
+
+    if (text_has_control(t) || !text_copy(literal, sizeof literal, t))
+        return false;
+    *out = (struct net_address){.family = family};
+    return inet_pton(family == NET_IPV4 ? AF_INET : AF_INET6, literal, out->ip) == 1;
+}
+
+static bool
+parse_path(struct text path, struct net_address *out)
+{
+    *out = (struct net_address){.family = NET_UNIX};
+    return path.length > 0 && !text_has_control(path) &&
+           text_copy(out->path, sizeof out->path, path);
+}
+
+static bool
+parse_port(struct text t, uint16_t *port)
+{
+    uint64_t value;
+
+    if (t.length > 5 || !text_number(t, UINT16_MAX, &value))
+        return false;
+    *port = (uint16_t)value;
+    return true;
+}
+
+bool
+net_address_parse(struct text t, uint16_t default_port, struct net_address *out)
+{
+    struct text unix_prefix = TEXT("unix:");
+    size_t colon = text_find_last(t, ':');
+    struct text host = t;
+    uint16_t port = default_port;
+
+    if (text_starts(t, unix_prefix))
+        return parse_path(text_after(t, unix_prefix.length), out);
+    /* The colon before a port: behind a bracket, or the only one. */
+    if (colon != TEXT_NONE && colon > 0 &&
+        (t.at[colon - 1] == ']' || text_find(t, ':') == colon)) {
+        if (!parse_port(text_after(t, colon + 1), &port))
+            return false;
+        host = text_before(t, colon);
+    } else if (!default_port) {
+        return false;
+    }
+    if (host.length >= 2 && host.at[0] == '[' && host.at[host.length - 1] == ']') {
+        host = text_after(text_before(host, host.length - 1), 1);
+        if (!parse_literal(host, NET_IPV6, out))
+            return false;
+    } else if (!net_address_parse_ip(host, out)) {
+        return false;
+    }
+    out->port = port;
+    return true;
+}
+
+bool
+net_address_parse_ip(struct text t, struct net_address *out)
+{
+    return parse_literal(t, NET_IPV4, out) || parse_literal(t, NET_IPV6, out);
+}
+
+void
+net_address_format(const struct net_address *a, char out[NET_ADDRESS_TEXT_MAX])
+{
+    char ip[NET_ADDRESS_TEXT_MAX];
+
+    net_address_ip(a, ip);
+    switch (a->family) {
+    case NET_IPV4:
+        snprintf(out, NET_ADDRESS_TEXT_MAX, "%.15s:%u", ip, a->port);
+        break;
+    case NET_IPV6:
+        snprintf(out, NET_ADDRESS_TEXT_MAX, "[%.45s]:%u", ip, a->port);
+        break;
+    case NET_UNIX:
+        snprintf(out, NET_ADDRESS_TEXT_MAX, "unix:%.*s", NET_PATH_MAX - 1, a->path);
+        break;
+    case NET_NONE:
+        snprintf(out, NET_ADDRESS_TEXT_MAX, "%.20s", ip);
+        break;
+    }
+}
+
+void
+net_address_ip(const struct net_address *a, char out[NET_ADDRESS_TEXT_MAX])
+{
+    switch (a->family) {
+    case NET_IPV4:
+        inet_ntop(AF_INET, a->ip, out, NET_ADDRESS_TEXT_MAX);
+        break;
+    case NET_IPV6:
+        inet_ntop(AF_INET6, a->ip, out, NET_ADDRESS_TEXT_MAX);
+        break;
+    case NET_UNIX:
+        snprintf(out, NET_ADDRESS_TEXT_MAX, "unix");
+        break;
+    case NET_NONE:
+        snprintf(out, NET_ADDRESS_TEXT_MAX, "unknown");
+        break;
+    }
+}
+
+bool
+net_address_equal(const struct net_address *a, const struct net_address *b)
+{
+    if (a->family != b->family)
+        return false;
+    if (a->family == NET_UNIX)
+        return strcmp(a->path, b->path) == 0;
+    return a->port == b->port && memcmp(a->ip, b->ip, ip_bytes(a->family)) == 0;
+}
+
+bool
+net_address_is_loopback(const struct net_address *a)
+{
+    struct net_address plain = *a;
+
+    net_address_unmap(&plain);
+    switch (plain.family) {
+    case NET_IPV4:
+        return plain.ip[0] == 127;
+    case NET_IPV6:
+        return memcmp(plain.ip, zeros, IPV6_BYTES - 1) == 0 && plain.ip[15] == 1;
+    case NET_UNIX:
+        return true;
+    case NET_NONE:
+        break;
+    }
+    return false;
+}
+
+bool
+net_address_is_wildcard(const struct net_address *a)
+{
+    return ip_bytes(a->family) && memcmp(a->ip, zeros, ip_bytes(a->family)) == 0;
+}
+
+void
+net_address_unmap(struct net_address *a)
+{
+    if (a->family != NET_IPV6 || memcmp(a->ip, mapped_prefix, MAPPED_BYTES) != 0)
+        return;
+    a->family = NET_IPV4;
+    memmove(a->ip, a->ip + MAPPED_BYTES, IPV4_BYTES);
+    memset(a->ip + IPV4_BYTES, 0, IPV6_BYTES - IPV4_BYTES);
+}
+
+bool
+net_network_parse(struct text t, struct net_network *out)
+{
+    size_t slash = text_find(t, '/');
+    uint64_t bits, bits_max;
+
+    if (!net_address_parse_ip(text_before(t, slash), &out->base))
+        return false;
+    bits = bits_max = ip_bytes(out->base.family) * 8;
+    if (slash != TEXT_NONE && (t.length - slash > 4 ||
+                               !text_number(text_after(t, slash + 1), bits_max, &bits)))
+        return false;
+    for (size_t bit = bits; bit < bits_max; bit++)
+        if (out->base.ip[bit / 8] & 0x80 >> bit % 8)
+            return false;
+    if (bits >= MAPPED_BITS && out->base.family == NET_IPV6) {
+        net_address_unmap(&out->base);
+        bits -= out->base.family == NET_IPV4 ? MAPPED_BITS : 0;
+    }
+    out->bits = (unsigned)bits;
+    return true;
+}
+
+bool
+net_network_has(const struct net_network *n, const struct net_address *a)
+{
+    struct net_address plain = *a;
+    size_t whole = n->bits / 8;
+    unsigned rest = n->bits % 8;
+
+    net_address_unmap(&plain);
+    if (plain.family != n->base.family || !ip_bytes(plain.family))
+        return false;
+    if (memcmp(plain.ip, n->base.ip, whole) != 0)
+        return false;
+    return !rest || (plain.ip[whole] ^ n->base.ip[whole]) >> (8 - rest) == 0;
+}
+
+int
+net_address_socket_family(const struct net_address *a)
+{
+    assert(a->family != NET_NONE);
+    return a->family == NET_IPV4 ? AF_INET : a->family == NET_IPV6 ? AF_INET6 : AF_UNIX;
+}
+
+socklen_t
+net_address_to_socket(const struct net_address *a, struct sockaddr_storage *out)
+{
+    struct sockaddr_in *ipv4 = (struct sockaddr_in *)out;
+    struct sockaddr_in6 *ipv6 = (struct sockaddr_in6 *)out;
+    struct sockaddr_un *local = (struct sockaddr_un *)out;
+
+    memset(out, 0, sizeof *out);
+    out->ss_family = (sa_family_t)net_address_socket_family(a);
+    switch (a->family) {
+    case NET_IPV4:
+        ipv4->sin_port = htons(a->port);
+        memcpy(&ipv4->sin_addr, a->ip, IPV4_BYTES);
+        return sizeof *ipv4;
+    case NET_IPV6:
+        ipv6->sin6_port = htons(a->port);
+        memcpy(&ipv6->sin6_addr, a->ip, IPV6_BYTES);
+        return sizeof *ipv6;
+    case NET_UNIX:
+        memcpy(local->sun_path, a->path, NET_PATH_MAX);
+        return sizeof *local;
+    case NET_NONE:
+        break;
+    }
+    return 0;
+}
+
+void
+net_address_from_socket(const struct sockaddr_storage *from, socklen_t length,
+                        struct net_address *out)
+{
+    const struct sockaddr_in *ipv4 = (const struct sockaddr_in *)from;
+    const struct sockaddr_in6 *ipv6 = (const struct sockaddr_in6 *)from;
+    const struct sockaddr_un *local = (const struct sockaddr_un *)from;
+    size_t path_offset = offsetof(struct sockaddr_un, sun_path);
+
+    *out = (struct net_address){0};
+    if (length < sizeof from->ss_family)
+        return;
+    if (from->ss_family == AF_INET) {
+        out->family = NET_IPV4;
+        out->port = ntohs(ipv4->sin_port);
+        memcpy(out->ip, &ipv4->sin_addr, IPV4_BYTES);
+    } else if (from->ss_family == AF_INET6) {
+        out->family = NET_IPV6;
+        out->port = ntohs(ipv6->sin6_port);
+        memcpy(out->ip, &ipv6->sin6_addr, IPV6_BYTES);
+        net_address_unmap(out);
+    } else if (from->ss_family == AF_UNIX) {
+        out->family = NET_UNIX;
+        /* A client's socket has no name, and then no path was filled in. */
+        if (length > path_offset)
+            text_copy(out->path, sizeof out->path,
+                      text_of(local->sun_path,
+                              strnlen(local->sun_path, length - path_offset)));
+    }
+}

@@ -1,0 +1,115 @@
+/* What the files of net.h share; nobody else includes it.
+ *
+ * net.c: begin and end of connections. net_stream.c: their bytes and events.
+ * net_listener.c: listeners. net_address.c: addresses. */
+#ifndef BASE_NET_INSIDE_H
+#define BASE_NET_INSIDE_H
+
+#include "base/buffer.h"
+#include "base/loop.h"
+#include "base/net.h"
+
+#include <sys/socket.h>
+
+struct net_interfaces {
+    struct net_address *addresses;
+    size_t count;
+    bool known;
+    int64_t read_ms; /* monotonic */
+};
+
+struct net {
+    struct loop *loop;
+    char *scratch; /* NET_INPUT_MAX bytes: what every connection reads into */
+    struct net_listener *listeners;
+    struct net_connection *connections;
+    size_t connection_count;      /* the lingering ones included */
+    struct net_connection *dirty; /* have output for this turn, in order */
+    struct loop_task wake; /* posted while some are dirty: the turn comes at once */
+    struct net_interfaces interfaces;
+};
+
+/* Bytes that wait. They are taken from the front often and moved seldom. */
+struct waiting {
+    struct buffer bytes;
+    size_t taken; /* of bytes, from the front */
+};
+
+/* Events to be told in the next turn, in this order. */
+enum { TELL_CONNECTED = 1, TELL_INPUT = 2, TELL_DRAINED = 4, TELL_FAILED = 8 };
+
+struct net_connection {
+    struct net *net;
+    struct net_connection *prev, *next;
+    struct net_connection *dirty_prev, *dirty_next;
+    net_happened *on_event;
+    void *context;
+
+    int in, out;                             /* the same for a socket */
+    struct loop_watch *watch_in, *watch_out; /* the same when in == out */
+    struct waiting input, output;
+    struct text view; /* during NET_INPUT: the input, in net->scratch */
+
+    struct loop_timer timer;
+    int64_t timeout_ms, active_ms; /* monotonic; the timer is rearmed when it fires */
+    struct loop_task telling;
+    unsigned tell;
+
+    size_t dropped; /* bytes that came while closing */
+    char *error;    /* NULL until something has failed */
+    int error_number;
+
+    bool in_is_socket, out_is_socket;
+    bool connecting;
+    bool blocked; /* the last write did not take everything */
+    bool dirty;   /* in net->dirty */
+    bool paused;  /* net_want_input(false) */
+    bool ended;   /* the peer has closed its half */
+    bool failed;
+    bool above;   /* NET_LOW_WATER was exceeded */
+    bool closing; /* net_close(): nobody listens any more */
+    bool shut;    /* our half is closed */
+    bool gone;    /* only its memory is left */
+
+    struct net_address peer, local;
+};
+
+/* The length of what was filled in. */
+socklen_t net_address_to_socket(const struct net_address *a,
+                                struct sockaddr_storage *out);
+/* NET_NONE for families that we do not know; mapped IPv4 becomes IPv4. */
+void net_address_from_socket(const struct sockaddr_storage *from, socklen_t length,
+                             struct net_address *out);
+/* ::ffff:1.2.3.4 becomes 1.2.3.4; everything else stays. */
+void net_address_unmap(struct net_address *a);
+bool net_address_is_wildcard(const struct net_address *a);
+/* AF_INET, AF_INET6 or AF_UNIX. */
+int net_address_socket_family(const struct net_address *a);
+
+/* A connection around an accepted, non-blocking socket; the peer's address is known. */
+struct net_connection *net_connection_accepted(struct net *net, int socket,
+                                               const struct net_address *peer);
+/* Somebody has taken it, or it is gone. */
+bool net_connection_is_settled(const struct net_connection *c);
+
+/* net_stream.c. After anything that emits, the connection may be closing or gone. */
+void net_stream_emit(struct net_connection *c, enum net_event event);
+/* Watches for what the connection's state asks for. */
+void net_stream_update(struct net_connection *c);
+/* There is output: it goes at the end of this turn. */
+void net_stream_mark(struct net_connection *c);
+/* Tells TELL_... in the next turn. */
+void net_stream_tell(struct net_connection *c, unsigned what);
+void net_stream_receive(struct net_connection *c);
+void net_stream_drop_input(struct net_connection *c);
+void net_stream_flush(struct net_connection *c);
+void net_stream_flush_all(void *net); /* LOOP_STAGE_SEND */
+/* Broken: NET_FAILED comes in the next turn. */
+void net_stream_fail(struct net_connection *c, int error_number, const char *format,
+                     ...) __attribute__((format(printf, 3, 4)));
+/* Once a closing connection's output is out: closes our half, then all with the peer's.
+ */
+void net_stream_settle(struct net_connection *c);
+void net_stream_destroy(struct net_connection *c);
+
+#endif

@@ -1,0 +1,276 @@
+/* Listeners: bind, accept in bursts, and know which addresses are our own. */
+#include "base/net_inside.h"
+
+#include "base/disk.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utlist.h>
+
+enum {
+    ACCEPTS_PER_TURN = 64, /* so that new clients do not starve the old ones */
+    PAUSE_MS = 100,        /* when there are no descriptors left */
+    INTERFACES_MS = 10000, /* how long the list of our addresses is believed */
+    UNIX_MODE = 0666
+};
+
+struct net_listener {
+    struct net *net;
+    struct net_listener *prev, *next;
+    int socket;
+    struct loop_watch *watch;
+    struct loop_timer pause;
+    net_accepted *on_accept;
+    void *context;
+    struct net_address address;
+};
+
+static void
+on_pause_over(void *context)
+{
+    struct net_listener *l = context;
+
+    loop_watch_set(l->watch, LOOP_READ);
+}
+
+static bool
+is_exhausted(int error_number)
+{
+    return error_number == EMFILE || error_number == ENFILE ||
+           error_number == ENOBUFS || error_number == ENOMEM;
+}
+
+static void
+on_ready(void *context, int events)
+{
+    struct net_listener *l = context;
+    struct net *net = l->net;
+
+    (void)events;
+    /* A callback may free the listener; its memory stays for this turn. */
+    for (int i = 0; i < ACCEPTS_PER_TURN && l->watch; i++) {
+        struct sockaddr_storage name;
+        socklen_t length = sizeof name;
+        struct net_connection *c;
+        struct net_address peer;
+        int fd = accept4(l->socket, (struct sockaddr *)&name, &length,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd < 0 && errno == EAGAIN)
+            return;
+        if (fd < 0 && is_exhausted(errno)) {
+            loop_watch_set(l->watch, 0);
+            loop_timer_start(net->loop, &l->pause, PAUSE_MS, on_pause_over, l);
+            return;
+        }
+        if (fd < 0) /* this one is gone already; there may be others */
+            continue;
+        net_address_from_socket(&name, length, &peer);
+        c = net_connection_accepted(net, fd, &peer);
+        l->on_accept(l->context, c);
+        assert(net_connection_is_settled(c));
+    }
+}
+
+/* A socket in the file system that nobody answers is what a crash has left. */
+static bool
+remove_stale(const struct net_address *address, const struct sockaddr_storage *name,
+             socklen_t length)
+{
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bool stale = probe >= 0 &&
+                 connect(probe, (const struct sockaddr *)name, length) < 0 &&
+                 errno == ECONNREFUSED;
+    struct disk_info info;
+    struct disk *here;
+
+    if (probe >= 0)
+        close(probe);
+    if (!stale || disk_open(&here, ".", false) < 0)
+        return false;
+    stale = disk_inspect(here, address->path, &info) == 0 && info.kind == DISK_OTHER &&
+            disk_unlink(here, address->path) == 0;
+    disk_close(&here);
+    return stale;
+}
+
+/* 0 or an errno. */
+static int
+bind_to(int fd, const struct net_address *address, unsigned unix_mode)
+{
+    struct sockaddr_storage name;
+    socklen_t length = net_address_to_socket(address, &name);
+    mode_t mask;
+    int result;
+
+    if (address->family != NET_UNIX)
+        return bind(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
+    /* Linux gives the file the socket's mode: it never has another one. */
+    if (fchmod(fd, unix_mode ? unix_mode : UNIX_MODE) < 0)
+        return errno;
+    mask = umask(0);
+    result = bind(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
+    if (result == EADDRINUSE && remove_stale(address, &name, length))
+        result = bind(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
+    umask(mask);
+    return result;
+}
+
+/* The socket, or a negative errno. */
+static int
+open_listening(const struct net_address *address, unsigned unix_mode)
+{
+    int one = 1, family = net_address_socket_family(address);
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int result;
+
+    if (fd < 0)
+        return -errno;
+    if (family != AF_UNIX) {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+        /* Accepted sockets inherit it. */
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    }
+    if (family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+    result = bind_to(fd, address, unix_mode);
+    if (!result && listen(fd, SOMAXCONN) < 0)
+        result = errno;
+    if (result)
+        close(fd);
+    return result ? -result : fd;
+}
+
+struct net_listener *
+net_listen(struct net *net, const struct net_address *address, unsigned unix_mode,
+           net_accepted *on_accept, void *context, char *error, size_t error_size)
+{
+    int fd = open_listening(address, unix_mode);
+    char text[NET_ADDRESS_TEXT_MAX];
+    struct sockaddr_storage name;
+    socklen_t length = sizeof name;
+    struct net_listener *l;
+
+    assert(on_accept);
+    if (fd < 0) {
+        net_address_format(address, text);
+        snprintf(error, error_size, "cannot listen on %s: %s", text, strerror(-fd));
+        return NULL;
+    }
+    l = memory_new(sizeof *l);
+    l->net = net;
+    l->socket = fd;
+    l->on_accept = on_accept;
+    l->context = context;
+    l->address = *address;
+    if (address->family != NET_UNIX &&
+        getsockname(fd, (struct sockaddr *)&name, &length) == 0)
+        net_address_from_socket(&name, length, &l->address);
+    l->watch = loop_watch_new(net->loop, fd, LOOP_READ, on_ready, l);
+    DL_APPEND(net->listeners, l);
+    return l;
+}
+
+const struct net_address *
+net_listener_address(const struct net_listener *l)
+{
+    return &l->address;
+}
+
+void
+net_listener_free(struct net_listener **listener)
+{
+    struct net_listener *l = *listener;
+    struct disk *here;
+
+    if (!l)
+        return;
+    *listener = NULL;
+    loop_watch_free(&l->watch);
+    loop_timer_stop(l->net->loop, &l->pause);
+    if (l->address.family == NET_UNIX && disk_open(&here, ".", false) == 0) {
+        (void)disk_unlink(here, l->address.path); /* or the next start replaces it */
+        disk_close(&here);
+    }
+    close(l->socket);
+    DL_DELETE(l->net->listeners, l);
+    loop_release(l->net->loop, free, l);
+}
+
+static void
+read_interfaces(struct net *net)
+{
+    struct net_interfaces *known = &net->interfaces;
+    int64_t now_ms = loop_monotonic_ms(net->loop);
+    struct ifaddrs *list, *each;
+
+    if (known->known && now_ms - known->read_ms < INTERFACES_MS)
+        return;
+    known->known = true;
+    known->read_ms = now_ms;
+    known->count = 0;
+    if (getifaddrs(&list) < 0)
+        return;
+    for (each = list; each; each = each->ifa_next) {
+        int family = each->ifa_addr ? each->ifa_addr->sa_family : AF_UNSPEC;
+        struct sockaddr_storage name = {0};
+        size_t length = family == AF_INET ? sizeof(struct sockaddr_in)
+                                          : sizeof(struct sockaddr_in6);
+
+        if (family != AF_INET && family != AF_INET6)
+            continue;
+        memcpy(&name, each->ifa_addr, length);
+        known->addresses = memory_resize(known->addresses,
+                                         (known->count + 1) * sizeof *known->addresses);
+        net_address_from_socket(&name, (socklen_t)length,
+                                &known->addresses[known->count++]);
+    }
+    freeifaddrs(list);
+}
+
+static bool
+is_local(struct net *net, struct net_address address)
+{
+    if (net_address_is_loopback(&address))
+        return true;
+    read_interfaces(net);
+    address.port = 0;
+    for (size_t i = 0; i < net->interfaces.count; i++)
+        if (net_address_equal(&net->interfaces.addresses[i], &address))
+            return true;
+    return false;
+}
+
+bool
+net_is_own(struct net *net, const struct net_address *address)
+{
+    struct net_address plain = *address;
+    struct net_listener *l;
+
+    net_address_unmap(&plain);
+    if (net_address_is_wildcard(&plain)) /* connecting to it reaches the loopback */
+        net_address_parse_ip(plain.family == NET_IPV4 ? TEXT("127.0.0.1") : TEXT("::1"),
+                             &plain);
+    plain.port = address->port;
+    DL_FOREACH(net->listeners, l)
+    {
+        struct net_address mine = l->address;
+
+        if (mine.family != plain.family || mine.port != plain.port)
+            continue;
+        if (net_address_equal(&mine, &plain))
+            return true;
+        if (net_address_is_wildcard(&mine) && is_local(net, plain))
+            return true;
+    }
+    return false;
+}

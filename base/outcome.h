@@ -1,0 +1,35 @@
+/* What became of one recipient: the same value from the wire to log and bounce. */
+#ifndef BASE_OUTCOME_H
+#define BASE_OUTCOME_H
+
+#include "base/text.h"
+
+enum verdict { VERDICT_DELIVERED, VERDICT_DEFERRED, VERDICT_FAILED };
+
+/* Where the trouble sits: the scheduler punishes a site, never a mailbox. */
+enum blame {
+    BLAME_NONE,    /* delivered */
+    BLAME_MESSAGE, /* this mail or this recipient */
+    BLAME_SITE     /* cannot talk to this site, or it says: slow down */
+};
+
+enum { OUTCOME_TEXT_MAX = 480, OUTCOME_REMOTE_MAX = 320 };
+
+struct outcome {
+    enum verdict verdict;
+    enum blame blame;
+    int code;                        /* SMTP reply code; 0 when no reply was heard */
+    char enhanced[12];               /* RFC 3463, "4.4.1"; never empty */
+    char text[OUTCOME_TEXT_MAX];     /* one line; peer bytes are still unescaped */
+    char remote[OUTCOME_REMOTE_MAX]; /* "host[ip]:port", "/path", or "" */
+};
+
+/* remote stays empty. The text is cut at its limit. */
+struct outcome outcome_make(enum verdict verdict, enum blame blame, int code,
+                            const char *enhanced, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* "sent", "deferred", "bounced". */
+const char *outcome_word(enum verdict verdict);
+
+#endif

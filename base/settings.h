@@ -1,0 +1,73 @@
+/* Typed settings from defaults, a file, the environment and the command line.
+ *
+ * One table of rows describes every key (spec/interface.md "Settings"). The file is
+ * flat `key = value`; `#` starts a comment line; an indented line continues the value.
+ * Precedence: command line, environment PREFIX_KEY, file, default. For every key
+ * `key_file` (PREFIX_KEY_FILE) names a file whose content, trailing newline trimmed, is
+ * the value. Why not inih: Debian's build cuts lines at 200 bytes and treats ` ;` as a
+ * comment. */
+#ifndef BASE_SETTINGS_H
+#define BASE_SETTINGS_H
+
+#include "base/buffer.h"
+
+enum setting_kind {
+    SETTING_STRING, /* char *; NULL when unset */
+    SETTING_LIST, /* char *: as STRING, but config.example and check show one a line */
+    SETTING_BOOL, /* bool: yes no true false on off 1 0 */
+    SETTING_NUMBER,  /* int64_t within [min, max] */
+    SETTING_SIZE,    /* int64_t bytes; K M G */
+    SETTING_DURATION /* int64_t milliseconds; ms s m h d w, plain number = seconds */
+};
+
+struct setting {
+    const char *key;
+    enum setting_kind kind;
+    size_t offset;      /* of the field in the caller's struct */
+    const char *preset; /* the default as a user would write it; NULL = unset */
+    int64_t min, max;   /* NUMBER, SIZE and DURATION; max 0 = no bound */
+    bool secret;        /* shown as ******** */
+    const char *help;   /* for config.example: one or more lines */
+};
+
+struct settings;
+
+/* target is zeroed memory that the rows' offsets describe; its strings are owned by the
+ * settings. prefix e.g. "PETREL". rows end with key == NULL. */
+struct settings *settings_new(const struct setting *rows, const char *prefix,
+                              void *target);
+void settings_free(struct settings **s);
+
+/* Each step may be repeated; the order of calls does not matter, precedence does.
+ * Mistakes are collected, not returned. */
+void settings_read_file(struct settings *s, const char *path);
+/* PREFIX_CONFIG is no setting. An unknown PREFIX_X is a mistake only where it comes
+ * near a key; others are somebody else's: Kubernetes gives a container
+ * PREFIX_SERVICE_HOST, PREFIX_PORT_25_TCP_ADDR and the like for a service of that name.
+ */
+void settings_read_environment(struct settings *s, char *const *environment);
+void settings_read_argument(struct settings *s,
+                            const char *key_value); /* "key=value" */
+/* "key=value" in place of the row's default: what the machine says. The key must exist;
+ * a string in target that came from the old default is valid until settings_apply(). */
+void settings_read_preset(struct settings *s, const char *key_value);
+/* A mistake found by a caller who understands the value ("file:line: key: what"). */
+void settings_complain(struct settings *s, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Converts everything into target. Returns the number of mistakes so far. May be called
+ * again after more was read; a mistake is not counted twice. */
+size_t settings_apply(struct settings *s);
+/* One line per mistake, with file:line or the source's name, the key, what is wrong,
+ * and the key probably meant. */
+struct text settings_mistakes(const struct settings *s);
+/* "key = value   # source" for every row, secrets masked. */
+void settings_print(const struct settings *s, struct buffer *out);
+/* config.example: every key with its help and its default, commented out. */
+void settings_example(const struct setting *rows, struct buffer *out);
+
+/* "1h30m" is not accepted: one number, one unit. */
+bool settings_parse_duration(struct text t, int64_t *ms);
+bool settings_parse_size(struct text t, int64_t *bytes);
+
+#endif

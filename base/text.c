@@ -1,0 +1,254 @@
+/* Borrowed slices of bytes: compare, find, cut, copy and judge them. */
+#include "base/text.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Bytes a continuation may add to a lead byte, with the range of the first of them:
+ * RFC 3629 §4, which is how overlongs, surrogates and > U+10FFFF are kept out. */
+struct utf8_lead {
+    unsigned char first, last, length, low, high;
+};
+
+static const struct utf8_lead utf8_leads[] = {
+    {0x00, 0x7f, 1, 0,    0   },
+    {0xc2, 0xdf, 2, 0x80, 0xbf},
+    {0xe0, 0xe0, 3, 0xa0, 0xbf},
+    {0xe1, 0xec, 3, 0x80, 0xbf},
+    {0xed, 0xed, 3, 0x80, 0x9f},
+    {0xee, 0xef, 3, 0x80, 0xbf},
+    {0xf0, 0xf0, 4, 0x90, 0xbf},
+    {0xf1, 0xf3, 4, 0x80, 0xbf},
+    {0xf4, 0xf4, 4, 0x80, 0x8f},
+};
+
+static unsigned char
+fold(char c)
+{
+    return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+}
+
+static bool
+is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+struct text
+text_from(const char *string)
+{
+    return string == NULL ? TEXT("") : text_of(string, strlen(string));
+}
+
+struct text
+text_of(const void *at, size_t length)
+{
+    assert(at != NULL || length == 0);
+    return (struct text){at, length};
+}
+
+bool
+text_equal(struct text a, struct text b)
+{
+    return a.length == b.length && (a.length == 0 || memcmp(a.at, b.at, a.length) == 0);
+}
+
+bool
+text_equal_nocase(struct text a, struct text b)
+{
+    if (a.length != b.length)
+        return false;
+    for (size_t i = 0; i < a.length; i++)
+        if (fold(a.at[i]) != fold(b.at[i]))
+            return false;
+    return true;
+}
+
+bool
+text_starts(struct text t, struct text prefix)
+{
+    return t.length >= prefix.length &&
+           text_equal(text_before(t, prefix.length), prefix);
+}
+
+bool
+text_starts_nocase(struct text t, struct text prefix)
+{
+    return t.length >= prefix.length &&
+           text_equal_nocase(text_before(t, prefix.length), prefix);
+}
+
+bool
+text_ends_nocase(struct text t, struct text suffix)
+{
+    return t.length >= suffix.length &&
+           text_equal_nocase(text_after(t, t.length - suffix.length), suffix);
+}
+
+size_t
+text_find(struct text t, char c)
+{
+    const char *found = t.length == 0 ? NULL : memchr(t.at, c, t.length);
+    return found == NULL ? TEXT_NONE : (size_t)(found - t.at);
+}
+
+size_t
+text_find_last(struct text t, char c)
+{
+    const char *found = t.length == 0 ? NULL : memrchr(t.at, c, t.length);
+    return found == NULL ? TEXT_NONE : (size_t)(found - t.at);
+}
+
+struct text
+text_after(struct text t, size_t count)
+{
+    if (count > t.length)
+        count = t.length;
+    /* NULL + 0 is undefined. */
+    return count == 0 ? t : text_of(t.at + count, t.length - count);
+}
+
+struct text
+text_before(struct text t, size_t count)
+{
+    return text_of(t.at, count < t.length ? count : t.length);
+}
+
+struct text
+text_trim(struct text t)
+{
+    while (t.length > 0 && is_blank(t.at[0]))
+        t = text_after(t, 1);
+    while (t.length > 0 && is_blank(t.at[t.length - 1]))
+        t.length--;
+    return t;
+}
+
+bool
+text_cut(struct text *rest, char separator, struct text *field)
+{
+    if (rest->at == NULL)
+        return false;
+    size_t end = text_find(*rest, separator);
+    if (end == TEXT_NONE) {
+        *field = *rest;
+        *rest = text_of(NULL, 0);
+    } else {
+        *field = text_before(*rest, end);
+        *rest = text_after(*rest, end + 1);
+    }
+    return true;
+}
+
+bool
+text_word(struct text *rest, const char *separators, struct text *word)
+{
+    size_t kinds = strlen(separators), start = 0;
+    while (start < rest->length && memchr(separators, rest->at[start], kinds) != NULL)
+        start++;
+    *rest = text_after(*rest, start);
+    size_t end = 0;
+    while (end < rest->length && memchr(separators, rest->at[end], kinds) == NULL)
+        end++;
+    *word = text_before(*rest, end);
+    *rest = text_after(*rest, end);
+    return end > 0;
+}
+
+bool
+text_number(struct text t, uint64_t max, uint64_t *value)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < t.length; i++) {
+        if (t.at[i] < '0' || t.at[i] > '9')
+            return false;
+        uint64_t digit = (uint64_t)(t.at[i] - '0');
+        if (sum > max / 10 || digit > max - sum * 10)
+            return false;
+        sum = sum * 10 + digit;
+    }
+    *value = sum;
+    return t.length > 0;
+}
+
+bool
+text_copy(char *to, size_t size, struct text t)
+{
+    assert(size > 0);
+    size_t length = t.length < size ? t.length : size - 1;
+    if (length > 0)
+        memcpy(to, t.at, length);
+    to[length] = '\0';
+    return length == t.length;
+}
+
+void
+text_lower(char *at, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        at[i] = (char)fold(at[i]);
+}
+
+char *
+text_string(struct text t)
+{
+    char *made = memory_new(t.length + 1);
+    bool whole = text_copy(made, t.length + 1, t);
+    assert(whole);
+    return made;
+}
+
+bool
+text_has_control(struct text t)
+{
+    for (size_t i = 0; i < t.length; i++)
+        if ((unsigned char)t.at[i] < 0x20 || t.at[i] == 0x7f)
+            return true;
+    return false;
+}
+
+bool
+text_is_ascii(struct text t)
+{
+    for (size_t i = 0; i < t.length; i++)
+        if ((unsigned char)t.at[i] >= 0x80)
+            return false;
+    return true;
+}
+
+size_t
+text_character(struct text t, uint32_t *code)
+{
+    if (t.length == 0)
+        return 0;
+    const unsigned char *at = (const unsigned char *)t.at;
+    const struct utf8_lead *lead = utf8_leads;
+    const struct utf8_lead *end = lead + sizeof(utf8_leads) / sizeof(utf8_leads[0]);
+    while (lead < end && (at[0] < lead->first || at[0] > lead->last))
+        lead++;
+    if (lead == end || t.length < lead->length)
+        return 0;
+    uint32_t sum = lead->length == 1 ? at[0] : at[0] & (0x7fU >> lead->length);
+    for (size_t i = 1; i < lead->length; i++) {
+        if (at[i] < (i == 1 ? lead->low : 0x80) || at[i] > (i == 1 ? lead->high : 0xbf))
+            return 0;
+        sum = sum << 6 | (at[i] & 0x3fU);
+    }
+    *code = sum;
+    return lead->length;
+}
+
+bool
+text_is_utf8(struct text t)
+{
+    uint32_t code;
+    while (t.length > 0) {
+        size_t length = text_character(t, &code);
+        if (length == 0)
+            return false;
+        t = text_after(t, length);
+    }
+    return true;
+}

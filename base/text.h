@@ -1,0 +1,72 @@
+/* A borrowed slice of bytes: what parsers take and give, never NUL-terminated. */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Borrowed until the call returns, unless a header says otherwise. */
+struct text {
+    const char *at;
+    size_t length;
+};
+
+#define TEXT(literal) ((struct text){(literal), sizeof(literal) - 1})
+/* For "%.*s". */
+#define TEXT_ARGS(t) (int)(t).length, (t).at
+#define TEXT_NONE    SIZE_MAX
+
+/* What every incremental parser answers. */
+enum progress { PROGRESS_DONE, PROGRESS_MORE, PROGRESS_BAD };
+
+struct text text_from(const char *string); /* NULL gives the empty text */
+struct text text_of(const void *at, size_t length);
+bool text_equal(struct text a, struct text b);
+bool text_equal_nocase(struct text a, struct text b); /* ASCII folding only */
+bool text_starts(struct text t, struct text prefix);
+bool text_starts_nocase(struct text t, struct text prefix);
+bool text_ends_nocase(struct text t, struct text suffix);
+/* Index of the first c, or TEXT_NONE. */
+size_t text_find(struct text t, char c);
+/* Index of the last c, or TEXT_NONE. */
+size_t text_find_last(struct text t, char c);
+/* Without its first count bytes; count may exceed the length. */
+struct text text_after(struct text t, size_t count);
+/* The first count bytes; count may exceed the length. */
+struct text text_before(struct text t, size_t count);
+/* Without leading and trailing space, tab, CR and LF. */
+struct text text_trim(struct text t);
+
+/* Cuts the next field up to separator off *rest. False when *rest is exhausted
+ * (at == NULL): an empty field between two separators is a field. */
+bool text_cut(struct text *rest, char separator, struct text *field);
+
+/* Cuts the next run of bytes that are not in separators off *rest, skipping empty
+ * runs: for lists. False at the end. */
+bool text_word(struct text *rest, const char *separators, struct text *word);
+
+/* Decimal digits only, the whole text, no sign, value <= max. */
+bool text_number(struct text t, uint64_t max, uint64_t *value);
+
+/* Copies and NUL-terminates, cutting at size - 1. True if nothing was cut.
+ * size must not be 0. Embedded NULs are copied. */
+bool text_copy(char *to, size_t size, struct text t);
+
+/* ASCII lower case, in place. */
+void text_lower(char *at, size_t length);
+
+/* A malloc'ed NUL-terminated copy. */
+char *text_string(struct text t);
+
+/* True if t holds any byte < 0x20 or 0x7f (CR, LF, NUL included). */
+bool text_has_control(struct text t);
+/* True if all bytes are < 0x80. */
+bool text_is_ascii(struct text t);
+/* True if t is well-formed UTF-8 (no overlongs, no surrogates). */
+bool text_is_utf8(struct text t);
+/* Length in bytes and code point of the well-formed UTF-8 character that t starts with;
+ * 0 when there is none. */
+size_t text_character(struct text t, uint32_t *code);
+
+#endif

@@ -1,0 +1,380 @@
+/* Proves that a name server that lies, breaks or is silent costs little and proves
+ * nothing.
+ */
+#include "base/dns.h"
+
+#include "t/dns_ask.h"
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TYPE_A = 1, TYPE_MX = 15, TYPE_AAAA = 28, WIRE_MAX = 4096 };
+
+/* ---- the server: a process of its own ---- */
+
+struct wire {
+    char at[WIRE_MAX];
+    size_t length;
+};
+
+static void
+add(struct wire *w, const void *bytes, size_t size)
+{
+    memcpy(w->at + w->length, bytes, size);
+    w->length += size;
+}
+
+static void
+add_record(struct wire *w, unsigned type, const void *data, size_t size)
+{
+    char head[12] = {'\xc0', 12, 0, (char)type, 0, 1, 0, 0, 0, 60, 0, (char)size};
+    add(w, head, sizeof(head));
+    add(w, data, size);
+}
+#define RECORD(w, type, octets) add_record(w, type, octets, sizeof(octets) - 1)
+
+struct hostile {
+    const char *name;    /* first label of the question */
+    const char *records; /* as octets, behind the question */
+    size_t size;
+    unsigned count; /* promised in the header */
+    int code;
+};
+
+#define HEAD "\xc0\x0c\0\x0f\0\1\0\0\0\x3c"
+#define ROW(name, count, octets)                                                       \
+    {                                                                                  \
+        name, octets, sizeof(octets) - 1, count, 0                                     \
+    }
+static const struct hostile hostiles[] = {
+    ROW("good", 1, HEAD "\0\x09\0\5\4good\xc0\x0c"),
+    ROW("mx0", 1, HEAD "\0\0"),
+    ROW("mx1", 1, HEAD "\0\1\0"),
+    ROW("mx2", 1, HEAD "\0\2\0\5"),
+    ROW("past", 1, HEAD "\0\x40\0\5\4good\xc0\x0c"),
+    ROW("self", 1, HEAD "\0\4\0\5\xc0\x2a"),
+    ROW("forward", 1, HEAD "\0\4\0\5\xc0\xff"),
+    ROW("counts", 65535, ""),
+    ROW("fewer", 3, HEAD "\0\x09\0\5\4good\xc0\x0c"),
+    ROW("control", 1, HEAD "\0\x09\0\5\4g\r\nd\xc0\x0c"),
+    ROW("space", 1, HEAD "\0\x09\0\5\4g  d\xc0\x0c"),
+    ROW("nul", 1, HEAD "\0\x09\0\5\4g\0\0d\xc0\x0c"),
+    ROW("high", 1, HEAD "\0\x09\0\5\4g\xc3\xbc\x64\xc0\x0c"),
+    ROW("dotted", 1, HEAD "\0\x09\0\5\4g.od\xc0\x0c"),
+    ROW("mixed", 3,
+        HEAD "\0\x09\0\5\4g\r\nd\xc0\x0c" HEAD "\0\x09\0\5\4good\xc0\x0c" HEAD
+             "\0\x09\0\5\4g\xc3\xbc\x64\xc0\x0c"),
+    ROW("a3", 1, "\xc0\x0c\0\1\0\1\0\0\0\x3c\0\3\1\2\3"),
+    ROW("chaos", 1, "\xc0\x0c\0\x0f\0\3\0\0\0\x3c\0\x09\0\5\4good\xc0\x0c"),
+    ROW("nothing", 0, ""),
+    {"formerr",  "", 0, 0, 1 },
+    {"servfail", "", 0, 0, 2 },
+    {"nxdomain", "", 0, 0, 3 },
+    {"notimp",   "", 0, 0, 4 },
+    {"refused",  "", 0, 0, 5 },
+    {"reserved", "", 0, 0, 11},
+};
+
+static const struct hostile *
+hostile_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(hostiles) / sizeof(hostiles[0]); i++)
+        if (strcmp(hostiles[i].name, name) == 0)
+            return &hostiles[i];
+    return NULL;
+}
+
+/* Header and question of the answer to a question, all counts but that of answers. */
+static void
+begin(struct wire *w, const char *question, size_t size, unsigned count, int code)
+{
+    w->length = 0;
+    add(w, question, size);
+    w->at[2] = (char)0x81;
+    w->at[3] = (char)(0x80 | code);
+    w->at[6] = (char)(count >> 8);
+    w->at[7] = (char)count;
+    memset(w->at + 8, 0, 4);
+}
+
+static uint32_t
+chance(void)
+{
+    static uint32_t state = 7;
+    state = state * 1664525 + 1013904223;
+    return state >> 8;
+}
+
+static void
+begin_special(struct wire *w, const char *name, const char *question, size_t size)
+{
+    begin(w, question, size, 1, 0);
+    if (strcmp(name, "garbage") == 0) {
+        w->length = 40;
+        for (size_t i = 2; i < w->length; i++)
+            w->at[i] = (char)chance();
+    } else if (strcmp(name, "short") == 0) {
+        w->length = 5;
+    } else if (strcmp(name, "empty") == 0) {
+        w->length = 0;
+    } else if (strcmp(name, "header") == 0) {
+        w->length = 12;
+    } else if (strcmp(name, "wrongid") == 0) {
+        w->at[0] ^= 1;
+        RECORD(w, TYPE_MX, "\0\1\0");
+    } else if (strcmp(name, "other") == 0) {
+        w->at[13] ^= 1; /* another question */
+        RECORD(w, TYPE_MX, "\0\1\0");
+    } else if (strcmp(name, "truncated") == 0) {
+        w->at[2] = (char)0x83; /* and nobody listens for TCP */
+        w->at[7] = 0;
+    } else if (strcmp(name, "oversize") == 0) { /* more than we asked for */
+        begin(w, question, size, 200, 0);
+        for (int i = 0; i < 200; i++)
+            add_record(w, TYPE_MX, "\0\1", 3);
+    } else if (strcmp(name, "half") == 0) {
+        RECORD(w, TYPE_A, "\x7f\0\0\1");
+    } else if (strcmp(name, "huge") == 0) {
+        begin(w, question, size, 70, 0);
+        for (int i = 0; i < 70; i++)
+            add_record(w, TYPE_A, "\1\2\3\4", 4);
+    } else if (strncmp(name, "fuzz", 4) == 0) {
+        begin(w, question, size, 3, 0);
+        RECORD(w, TYPE_MX, "\0\1\4good\xc0\x0c");
+        RECORD(w, TYPE_A, "\x7f\0\0\1");
+        RECORD(w, TYPE_AAAA, "0123456789abcdef");
+        for (uint32_t i = chance() % 4 + 1; i > 0; i--)
+            w->at[2 + chance() % (w->length - 2)] = (char)chance();
+        if (chance() % 4 == 0)
+            w->length = chance() % w->length;
+    }
+}
+
+/* The length of the question in a query, 0 when it has none; its first label. */
+static size_t
+question_size(const char *query, size_t length, char name[64], unsigned *type)
+{
+    size_t at = 12, label;
+    if (length < 12 || length <= 12 + (size_t)(unsigned char)query[12])
+        return 0;
+    snprintf(name, 64, "%.*s", (int)(unsigned char)query[12], query + 13);
+    while (at < length && (label = (unsigned char)query[at]) != 0)
+        at += label + 1;
+    if (at + 5 > length)
+        return 0;
+    *type = (unsigned)(unsigned char)query[at + 2];
+    return at + 5;
+}
+
+static void
+serve(int udp)
+{
+    char query[WIRE_MAX], name[64];
+    struct sockaddr_in from;
+    struct wire w;
+    unsigned type;
+    for (;;) {
+        socklen_t size = sizeof(from);
+        ssize_t length =
+            recvfrom(udp, query, sizeof(query), 0, (struct sockaddr *)&from, &size);
+        if (length < 0)
+            _exit(1);
+        size_t question = question_size(query, (size_t)length, name, &type);
+        if (question == 0 || strcmp(name, "silence") == 0 ||
+            (strcmp(name, "half") == 0 && type != TYPE_A))
+            continue;
+        const struct hostile *h = hostile_find(name);
+        if (h != NULL) {
+            begin(&w, query, question, h->count, h->code);
+            add(&w, h->records, h->size);
+        } else {
+            begin_special(&w, name, query, question);
+        }
+        sendto(udp, w.at, w.length, 0, (struct sockaddr *)&from, size);
+    }
+}
+
+static pid_t
+server_start(unsigned *port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(a);
+    int udp = socket(AF_INET, SOCK_DGRAM, 0);
+    if (bind(udp, (struct sockaddr *)&a, sizeof(a)) != 0 ||
+        getsockname(udp, (struct sockaddr *)&a, &size) != 0)
+        return -1;
+    *port = ntohs(a.sin_port);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        serve(udp);
+    }
+    close(udp);
+    return pid;
+}
+
+/* ---- the tests ---- */
+
+static void
+test_mx(struct loop *loop, struct dns *dns)
+{
+    static const struct {
+        const char *name, *answer;
+    } rows[] = {
+        {"good",      "5 good.good" },
+        {"mx0",       "try again"   },
+        {"mx1",       "try again"   },
+        {"mx2",       "try again"   },
+        {"past",      "try again"   },
+        {"self",      "try again"   },
+        {"forward",   "try again"   },
+        {"counts",    "try again"   },
+        {"fewer",     "try again"   },
+        {"control",   "try again"   },
+        {"space",     "try again"   },
+        {"nul",       "try again"   },
+        {"high",      "try again"   },
+        {"dotted",    "try again"   },
+        {"mixed",     "5 good.mixed"},
+        {"chaos",     "no data"     },
+        {"nothing",   "no data"     },
+        {"formerr",   "try again"   },
+        {"nxdomain",  "no name"     },
+        {"servfail",  "try again"   },
+        {"notimp",    "try again"   },
+        {"refused",   "try again"   },
+        {"reserved",  "try again"   },
+        {"garbage",   "try again"   },
+        {"short",     "try again"   },
+        {"empty",     "try again"   },
+        {"header",    "try again"   },
+        {"wrongid",   "try again"   },
+        {"other",     "try again"   },
+        {"truncated", "try again"   },
+        {"silence",   "try again"   },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int64_t start_ms = ask_clock_ms();
+        struct dns_answer a = ask(loop, dns, dns_find_mx, rows[i].name);
+        is_string(answer_text(&a, dns_find_mx), rows[i].answer, rows[i].name);
+        ok_named(reason_fits(&a), "  with a reason if not found");
+        ok_named(ask_clock_ms() - start_ms < 2000, "  in bounded time");
+    }
+}
+
+static void
+test_addresses(struct loop *loop, struct dns *dns)
+{
+    struct dns_answer a = ask(loop, dns, dns_find_addresses, "a3");
+    is_string(answer_text(&a, dns_find_addresses), "try again", "an A of 3 octets");
+    a = ask(loop, dns, dns_find_addresses, "half");
+    is_string(answer_text(&a, dns_find_addresses), "127.0.0.1",
+              "one family is silent: the other will do");
+    a = ask(loop, dns, dns_find_addresses, "silence");
+    is_string(answer_text(&a, dns_find_addresses), "try again", "both are silent");
+    ok(reason_fits(&a));
+    a = ask(loop, dns, dns_find_addresses, "huge");
+    is_number(a.count, DNS_ADDRESS_MAX, "70 addresses are too many");
+    a = ask(loop, dns, dns_find_addresses, "nxdomain");
+    is_string(answer_text(&a, dns_find_addresses), "no name", "neither family exists");
+}
+
+/* Patience ends a query even while c-ares goes on. */
+static void
+test_patience(struct loop *loop, struct dns *dns)
+{
+    struct asked silent[100], other;
+    int64_t start_ms = ask_clock_ms();
+    int told = 0;
+    dns_set_patience(dns, 50, 20);
+    for (int i = 0; i < 100; i++)
+        ask_start(dns, dns_find_addresses, "silence", &silent[i]);
+    while (silent[99].times == 0 && ask_clock_ms() - start_ms < 5000)
+        loop_turn(loop, 50);
+    int64_t took_ms = ask_clock_ms() - start_ms;
+    for (int i = 0; i < 100; i++)
+        told += silent[i].times;
+    is_number(told, 100, "each is told, those in the queue too");
+    if (!ok_named(took_ms >= 280 && took_ms < 1000, "after 6 tries' time"))
+        printf("# %d ms\n", (int)took_ms);
+    is_number(silent[99].answer.status, DNS_TRY_AGAIN, "that nothing is known");
+    ask_start(dns, dns_find_addresses, "127.0.0.1", &other);
+    ask_wait(loop, &other.times, 1);
+    is_number(other.answer.count, 1, "what needs no server is answered meanwhile");
+}
+
+static void
+test_free(struct loop *loop, unsigned port)
+{
+    struct asked silent[200];
+    char servers[32], error[100];
+    int told = 0;
+    snprintf(servers, sizeof(servers), "127.0.0.1:%u", port);
+    struct dns *dns = dns_new(loop, text_from(servers), error, sizeof(error));
+    for (int i = 0; i < 200; i++)
+        ask_start(dns, dns_find_addresses, "silence", &silent[i]);
+    loop_turn(loop, 10);
+    for (int i = 0; i < 200; i += 3)
+        dns_cancel(&silent[i].query); /* with the server as well as in the queue */
+    loop_turn(loop, 10);
+    dns_free(&dns);
+    loop_turn(loop, 10);
+    for (int i = 0; i < 200; i++)
+        told += silent[i].times;
+    is_number(told, 0, "the end with 200 questions out");
+}
+
+/* Its answers depend on chance: only their sanity is known. */
+static void
+test_fuzz(struct loop *loop, struct dns *dns)
+{
+    struct asked a[50];
+    int sane = 0, found = 0, rounds = 40;
+    dns_set_patience(dns, 20, 1);
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < 50; i++)
+            ask_start(dns, i % 2 == 0 ? dns_find_mx : dns_find_addresses, "fuzz",
+                      &a[i]);
+        for (int i = 0; i < 50; i++) {
+            ask_wait(loop, &a[i].times, 1);
+            bool hosts_fit = true;
+            for (size_t j = 0; i % 2 == 0 && j < a[i].answer.count; j++)
+                hosts_fit =
+                    hosts_fit && !text_has_control(text_from(a[i].answer.mx[j].host));
+            sane += a[i].times == 1 && hosts_fit && reason_fits(&a[i].answer);
+            found += a[i].answer.status == DNS_FOUND;
+        }
+    }
+    is_number(sane, 50 * rounds, "mutilated answers are found or not, never nonsense");
+    ok_named(found > 0 && found < 50 * rounds, "some of each");
+    printf("# %d of %d found\n", found, 50 * rounds);
+}
+
+int
+main(void)
+{
+    unsigned port = 0;
+    char servers[32], error[100];
+    pid_t server = server_start(&port);
+    struct loop *loop = loop_new();
+    if (!ok(server > 0))
+        return done();
+    snprintf(servers, sizeof(servers), "127.0.0.1:%u", port);
+    struct dns *dns = dns_new(loop, text_from(servers), error, sizeof(error));
+    dns_set_patience(dns, 100, 2);
+    test_addresses(loop, dns);
+    test_mx(loop, dns);
+    test_fuzz(loop, dns);
+    test_patience(loop, dns);
+    test_free(loop, port);
+    dns_free(&dns);
+    loop_free(&loop);
+    kill(server, SIGTERM);
+    waitpid(server, NULL, 0);
+    return done();
+}

@@ -1,0 +1,266 @@
+/* The resolver's stand-in: canned answers after a delay in the loop's time. */
+#include "t/sim/sim_dns.h"
+
+#include "base/dns_reply.h"
+#include "base/loop.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+struct known {
+    char name[DNS_NAME_MAX];
+    enum dns_status status; /* DNS_FOUND: as the records say */
+    struct dns_answer mx, six, four;
+    UT_hash_handle hh;
+};
+
+struct dns {
+    struct loop *loop;
+    struct known *table;
+    struct dns_query *queries;
+    int64_t delay_ms;
+    size_t questions;
+};
+
+struct dns_query {
+    struct dns *dns;
+    char name[DNS_NAME_MAX]; /* "": can be no name */
+    bool wants_mx;
+    struct net_address literal;
+    struct loop_timer timer;
+    dns_answered *done; /* NULL: nobody waits any more */
+    void *context;
+    struct dns_query *prev, *next;
+};
+
+static struct known *
+known_for(struct dns *dns, const char *name)
+{
+    char host[DNS_NAME_MAX];
+    struct known *known;
+    bool good = dns_host_copy(host, text_from(name));
+    assert(good);
+    HASH_FIND_STR(dns->table, host, known);
+    if (known == NULL) {
+        known = memory_new(sizeof(*known));
+        strcpy(known->name, host);
+        HASH_ADD_STR(dns->table, name, known);
+    }
+    return known;
+}
+
+static void
+answer_addresses(const struct known *known, struct dns_answer *answer)
+{
+    for (size_t i = 0; i < known->six.count || i < known->four.count; i++) {
+        if (i < known->six.count && answer->count < DNS_ADDRESS_MAX)
+            answer->addresses[answer->count++] = known->six.addresses[i];
+        if (i < known->four.count && answer->count < DNS_ADDRESS_MAX)
+            answer->addresses[answer->count++] = known->four.addresses[i];
+    }
+}
+
+static const char *
+reason(enum dns_status status)
+{
+    switch (status) {
+    case DNS_FOUND:
+        break;
+    case DNS_NO_DATA:
+        return "has no such record";
+    case DNS_NO_NAME:
+        return "does not exist (NXDOMAIN)";
+    case DNS_TRY_AGAIN:
+        return "cannot be looked up now";
+    }
+    return "";
+}
+
+static void
+answer(struct dns_query *query, struct dns_answer *out)
+{
+    struct known *known;
+    memset(out, 0, sizeof(*out));
+    if (query->literal.family != NET_NONE) {
+        out->addresses[out->count++] = query->literal;
+        return;
+    }
+    HASH_FIND_STR(query->dns->table, query->name, known);
+    if (known == NULL)
+        out->status = DNS_NO_NAME;
+    else if (known->status != DNS_FOUND)
+        out->status = known->status;
+    else if (query->wants_mx)
+        *out = known->mx;
+    else
+        answer_addresses(known, out);
+    if (out->status == DNS_FOUND && out->count == 0)
+        out->status = DNS_NO_DATA;
+    if (out->status == DNS_FOUND)
+        out->ttl_s = SIM_DNS_TTL_S;
+    else
+        snprintf(out->reason, sizeof(out->reason), "%.100s %s", query->name,
+                 reason(out->status));
+}
+
+static void
+let_go(struct dns_query *query)
+{
+    struct dns *dns = query->dns;
+    query->done = NULL;
+    loop_timer_stop(dns->loop, &query->timer);
+    DL_DELETE(dns->queries, query);
+    loop_release(dns->loop, free, query);
+}
+
+static void
+tell(void *context)
+{
+    struct dns_query *query = context;
+    dns_answered *done = query->done;
+    struct dns_answer out;
+    answer(query, &out);
+    let_go(query);
+    done(query->context, &out);
+}
+
+static struct dns_query *
+query_start(struct dns *dns, const char *name, dns_answered *done, void *context)
+{
+    struct dns_query *query = memory_new(sizeof(*query));
+    assert(done != NULL);
+    query->dns = dns;
+    query->done = done;
+    query->context = context;
+    if (!dns_host_copy(query->name, text_from(name)))
+        query->name[0] = '\0';
+    dns->questions++;
+    DL_APPEND(dns->queries, query);
+    loop_timer_start(dns->loop, &query->timer, dns->delay_ms, tell, query);
+    return query;
+}
+
+static void
+release_dns(void *object)
+{
+    struct dns *dns = object;
+    struct known *known, *next;
+    HASH_ITER (hh, dns->table, known, next) {
+        HASH_DEL(dns->table, known);
+        free(known);
+    }
+    free(dns);
+}
+
+void
+sim_dns_mx(struct dns *dns, const char *name, unsigned preference, const char *host)
+{
+    struct dns_answer *mx = &known_for(dns, name)->mx;
+    struct dns_mx *row = &mx->mx[mx->count++];
+    assert(mx->count <= DNS_MX_MAX);
+    row->preference = preference;
+    if (host[0] != '\0') {
+        bool good = dns_host_copy(row->host, text_from(host));
+        assert(good);
+    }
+}
+
+void
+sim_dns_address(struct dns *dns, const char *name, const char *ip)
+{
+    struct known *known = known_for(dns, name);
+    struct net_address address;
+    bool good = net_address_parse_ip(text_from(ip), &address);
+    assert(good);
+    good =
+        dns_answer_add(address.family == NET_IPV6 ? &known->six : &known->four,
+                       address.family, address.ip, address.family == NET_IPV6 ? 16 : 4);
+    assert(good);
+}
+
+void
+sim_dns_status(struct dns *dns, const char *name, enum dns_status status)
+{
+    known_for(dns, name)->status = status;
+}
+
+void
+sim_dns_delay(struct dns *dns, int64_t delay_ms)
+{
+    dns->delay_ms = delay_ms;
+}
+
+size_t
+sim_dns_questions(const struct dns *dns)
+{
+    return dns->questions;
+}
+
+struct dns *
+dns_new(struct loop *loop, struct text servers, char *error, size_t error_size)
+{
+    struct dns *dns = memory_new(sizeof(*dns));
+    (void)servers;
+    (void)error;
+    (void)error_size;
+    dns->loop = loop;
+    dns->delay_ms = SIM_DNS_DELAY_MS;
+    sim_dns_address(dns, "localhost", "::1");
+    sim_dns_address(dns, "localhost", "127.0.0.1");
+    return dns;
+}
+
+void
+dns_free(struct dns **dns)
+{
+    struct dns *d = *dns;
+    *dns = NULL;
+    if (d == NULL)
+        return;
+    while (d->queries != NULL)
+        let_go(d->queries);
+    loop_release(d->loop, release_dns, d);
+}
+
+const char *
+dns_version(void)
+{
+    return "simulated";
+}
+
+void
+dns_set_patience(struct dns *dns, int64_t try_ms, int tries)
+{
+    assert(dns->queries == NULL && try_ms > 0 && tries > 0);
+}
+
+struct dns_query *
+dns_find_mx(struct dns *dns, const char *name, dns_answered *done, void *context)
+{
+    struct dns_query *query = query_start(dns, name, done, context);
+    query->wants_mx = true;
+    return query;
+}
+
+struct dns_query *
+dns_find_addresses(struct dns *dns, const char *name, dns_answered *done, void *context)
+{
+    struct dns_query *query = query_start(dns, name, done, context);
+    if (!net_address_parse_ip(text_from(name), &query->literal))
+        query->literal.family = NET_NONE;
+    return query;
+}
+
+void
+dns_cancel(struct dns_query **query)
+{
+    struct dns_query *q = *query;
+    *query = NULL;
+    if (q != NULL && q->done != NULL)
+        let_go(q);
+}

@@ -1,0 +1,285 @@
+/* The loop's stand-in: virtual time, seeded chance, readiness and signals on command.
+ */
+#include "t/sim/sim.h"
+
+#include "base/memory.h"
+#include "base/turn.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+struct sim_loop {
+    struct loop turn; /* first: what everybody else sees */
+    int64_t step_ms;  /* wall clock against monotonic */
+    uint64_t random, turns;
+    struct loop_watch *watches;
+    struct sim_signal *signals;
+};
+
+struct loop_watch {
+    struct sim_loop *loop;
+    int descriptor, events;
+    int happened; /* since the last turn */
+    bool freed;
+    void (*ready)(void *context, int events);
+    void *context;
+    struct loop_watch *prev, *next;
+};
+
+struct sim_signal {
+    int number;
+    bool happened;
+    void (*fire)(void *context);
+    void *context;
+    struct sim_signal *next;
+};
+
+static struct sim_loop *
+sim(struct loop *loop)
+{
+    return memory_container(loop, struct sim_loop, turn);
+}
+
+static void
+free_watch(void *object)
+{
+    struct loop_watch *watch = object;
+
+    DL_DELETE(watch->loop->watches, watch);
+    free(watch);
+}
+
+static bool
+is_ready(const struct loop_watch *watch)
+{
+    return (watch->happened & watch->events) != 0;
+}
+
+static bool
+is_pressing(const struct sim_loop *loop)
+{
+    const struct loop_watch *watch;
+    const struct sim_signal *each;
+
+    DL_FOREACH(loop->watches, watch)
+    if (is_ready(watch))
+        return true;
+    LL_FOREACH(loop->signals, each)
+    if (each->happened)
+        return true;
+    return turn_is_pressing(&loop->turn);
+}
+
+static void
+run_happened(struct sim_loop *loop)
+{
+    struct sim_signal *each;
+    struct loop_watch *watch = NULL;
+
+    LL_FOREACH(loop->signals, each)
+    {
+        bool happened = each->happened;
+
+        each->happened = false;
+        if (happened)
+            each->fire(each->context);
+    }
+    /* Watches leave the list only at the end of the turn; new ones have no events yet.
+     */
+    DL_FOREACH(loop->watches, watch)
+    {
+        int events = watch->happened & watch->events;
+
+        watch->happened &= ~events;
+        if (events)
+            watch->ready(watch->context, events);
+    }
+}
+
+static void
+run_turn(struct sim_loop *loop, int64_t monotonic_ms)
+{
+    int64_t since_start_ms = monotonic_ms - SIM_MONOTONIC_START_MS;
+
+    loop->turns++;
+    turn_begin(&loop->turn, SIM_WALL_START_MS + since_start_ms + loop->step_ms,
+               monotonic_ms);
+    run_happened(loop);
+    turn_end(&loop->turn);
+}
+
+/* When the next turn has something to do, at most end_ms; end_ms when nothing has. */
+static int64_t
+next_ms(const struct sim_loop *loop, int64_t end_ms)
+{
+    int64_t due_ms = turn_due_ms(&loop->turn);
+
+    if (is_pressing(loop))
+        return loop->turn.monotonic_ms;
+    if (due_ms < 0 || due_ms > end_ms)
+        return end_ms;
+    return due_ms > loop->turn.monotonic_ms ? due_ms : loop->turn.monotonic_ms;
+}
+
+struct loop *
+sim_loop_new(uint64_t seed)
+{
+    struct sim_loop *loop = memory_new(sizeof *loop);
+
+    turn_init(&loop->turn, SIM_WALL_START_MS, SIM_MONOTONIC_START_MS);
+    loop->random = seed;
+    return &loop->turn;
+}
+
+struct loop *
+loop_new(void)
+{
+    return sim_loop_new(1);
+}
+
+void
+loop_free(struct loop **loop)
+{
+    struct sim_loop *s;
+
+    if (!*loop)
+        return;
+    s = sim(*loop);
+    turn_free(&s->turn);
+    while (s->watches)
+        free_watch(s->watches);
+    while (s->signals) {
+        struct sim_signal *first = s->signals;
+
+        LL_DELETE(s->signals, first);
+        free(first);
+    }
+    free(s);
+    *loop = NULL;
+}
+
+void
+loop_run(struct loop *loop)
+{
+    while (!loop->stopping) {
+        int64_t at_ms = next_ms(sim(loop), INT64_MAX);
+
+        if (at_ms == INT64_MAX)
+            break;
+        run_turn(sim(loop), at_ms);
+    }
+    loop->stopping = false;
+}
+
+void
+loop_turn(struct loop *loop, int64_t wait_ms)
+{
+    int64_t end_ms = loop->monotonic_ms + (wait_ms > 0 ? wait_ms : 0);
+
+    run_turn(sim(loop), next_ms(sim(loop), end_ms));
+}
+
+void
+sim_loop_advance(struct loop *loop, int64_t ms)
+{
+    int64_t end_ms = loop->monotonic_ms + ms;
+
+    assert(ms >= 0);
+    while (!loop->stopping) {
+        int64_t at_ms = next_ms(sim(loop), end_ms);
+
+        run_turn(sim(loop), at_ms);
+        if (at_ms == end_ms && next_ms(sim(loop), end_ms + 1) > end_ms)
+            break;
+    }
+    loop->stopping = false;
+}
+
+void
+sim_loop_step_wall(struct loop *loop, int64_t ms)
+{
+    sim(loop)->step_ms += ms;
+}
+
+void
+sim_loop_ready(struct loop *loop, int descriptor, int events)
+{
+    struct loop_watch *watch;
+
+    DL_FOREACH(sim(loop)->watches, watch)
+    if (watch->descriptor == descriptor && !watch->freed)
+        watch->happened |= events;
+}
+
+void
+sim_loop_signal(struct loop *loop, int signal_number)
+{
+    struct sim_signal *each;
+
+    LL_FOREACH(sim(loop)->signals, each)
+    if (each->number == signal_number)
+        each->happened = true;
+}
+
+uint64_t
+sim_loop_turns(const struct loop *loop)
+{
+    return ((const struct sim_loop *)loop)->turns;
+}
+
+uint64_t
+loop_random(struct loop *loop)
+{
+    /* SplitMix64: any seed is a good one. */
+    uint64_t mixed = sim(loop)->random += UINT64_C(0x9e3779b97f4a7c15);
+
+    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
+    return mixed ^ mixed >> 31;
+}
+
+struct loop_watch *
+loop_watch_new(struct loop *loop, int descriptor, int events,
+               void (*ready)(void *context, int events), void *context)
+{
+    struct loop_watch *watch = memory_new(sizeof *watch);
+
+    assert(descriptor >= 0 && ready);
+    watch->loop = sim(loop);
+    watch->descriptor = descriptor;
+    watch->events = events;
+    watch->ready = ready;
+    watch->context = context;
+    DL_APPEND(watch->loop->watches, watch);
+    return watch;
+}
+
+void
+loop_watch_set(struct loop_watch *watch, int events)
+{
+    watch->events = events;
+}
+
+void
+loop_watch_free(struct loop_watch **watch)
+{
+    if (!*watch)
+        return;
+    (*watch)->freed = true;
+    (*watch)->events = 0;
+    loop_release(&(*watch)->loop->turn, free_watch, *watch);
+    *watch = NULL;
+}
+
+void
+loop_on_signal(struct loop *loop, int signal_number, void (*fire)(void *context),
+               void *context)
+{
+    struct sim_signal *s = memory_new(sizeof *s);
+
+    s->number = signal_number;
+    s->fire = fire;
+    s->context = context;
+    LL_APPEND(sim(loop)->signals, s);
+}

@@ -1,0 +1,30 @@
+/* What a simulation can do with the stand-ins beyond the headers of the real doors. */
+#ifndef T_SIM_SIM_H
+#define T_SIM_SIM_H
+
+#include "base/loop.h"
+
+/* The loop (t/sim/loop.c): time stands still while anything happens and jumps to the
+ * next timer when nothing does. loop_run() also ends when nothing is left that could
+ * happen; loop_turn() lets at most its wait_ms of time pass. loop_new() is
+ * sim_loop_new(1). */
+
+enum { SIM_MONOTONIC_START_MS = 1000000 };
+#define SIM_WALL_START_MS INT64_C(1750000000000) /* 2025-06-15 15:06:40 UTC */
+
+/* The same seed gives the same loop_random(). */
+struct loop *sim_loop_new(uint64_t seed);
+/* Runs all turns of the next ms milliseconds: both clocks end exactly there, unless
+ * loop_stop() ends it before. */
+void sim_loop_advance(struct loop *loop, int64_t ms);
+/* Someone sets the wall clock, from the next turn on; durations do not notice. */
+void sim_loop_step_wall(struct loop *loop, int64_t ms);
+/* events happen on the descriptor in the next turn, to every watch that wants them;
+ * once. */
+void sim_loop_ready(struct loop *loop, int descriptor, int events);
+/* The signal arrives in the next turn. */
+void sim_loop_signal(struct loop *loop, int signal_number);
+/* Turns so far. */
+uint64_t sim_loop_turns(const struct loop *loop);
+
+#endif

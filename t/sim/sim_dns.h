@@ -1,0 +1,26 @@
+/* What a simulation can do with the stand-in for base/dns.h (t/sim/dns.c) beyond it.
+ *
+ * Names are answered from a table. A name that is not in it does not exist; one that
+ * has only the other kind of records answers DNS_NO_DATA. IP literals and localhost
+ * answer as always. Addresses come IPv6 and IPv4 by turns, but within a family as they
+ * were added. */
+#ifndef T_SIM_SIM_DNS_H
+#define T_SIM_SIM_DNS_H
+
+#include "base/dns.h"
+
+enum { SIM_DNS_DELAY_MS = 20, SIM_DNS_TTL_S = 300 };
+
+/* Adds one record; host "" is the null MX. */
+void sim_dns_mx(struct dns *dns, const char *name, unsigned preference,
+                const char *host);
+void sim_dns_address(struct dns *dns, const char *name, const char *ip);
+/* From now on both kinds of question answer this, whatever the table says; DNS_FOUND
+ * gives the table back. DNS_NO_DATA without records is a name that only exists. */
+void sim_dns_status(struct dns *dns, const char *name, enum dns_status status);
+/* Later questions take this long. */
+void sim_dns_delay(struct dns *dns, int64_t delay_ms);
+/* Asked so far, cancelled ones included. */
+size_t sim_dns_questions(const struct dns *dns);
+
+#endif

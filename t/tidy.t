@@ -1,0 +1,34 @@
+#!/bin/sh
+# How the code looks, as a test: sizes, first lines, header pairs, no forgotten marks.
+cd "$(dirname "$0")/.." || exit 1
+n=0 bad=0
+result() {
+    n=$((n + 1))
+    if [ -z "$2" ]; then echo "ok $n - $1"; else echo "not ok $n - $1"; echo "$2" | sed 's/^/#   /'; bad=1; fi
+}
+product=$(ls mta.c base/*.[ch] mime/*.[ch] sched/*.[ch] queue/*.[ch] smtp/*.[ch] defrag/*.[ch] admin/*.[ch] 2>/dev/null)
+tests=$(ls t/*.[ch] t/*/*.[ch] 2>/dev/null)
+
+# Braces of functions stand in column 0, so awk can measure.
+result 'functions have at most 70 lines' "$(for f in $product $tests; do
+    awk '/^\{/ { s = NR } /^\}/ { if (s && NR - s > 70) print FILENAME ":" s " has " NR - s " lines"; s = 0 }' "$f"
+done)"
+result 'files have at most 800 lines' "$(wc -l $product $tests | awk '$2 != "total" && $1 > 800 { print $2 " has " $1 " lines" }')"
+result 'lines have at most 100 columns' "$(awk 'length($0) > 100 { print FILENAME ":" FNR }' $product)"
+result 'the first line of a file says its job' "$(for f in $product; do head -1 "$f" | grep -q '^/\* [A-Z`]' || echo "$f"; done)"
+result 'a header is its own .c first include' "$(for f in $product; do
+    case $f in *.c) h=${f%.c}.h; [ ! -f "$h" ] || [ "$(grep -m1 '^#include' "$f")" = "#include \"$h\"" ] || echo "$f" ;; esac
+done)"
+result 'no tabs, no trailing space' "$(grep -nP '\t| +$' $product $tests | cut -d: -f1,2)"
+result 'no unfinished marks' "$(grep -nE 'TODO|FIXME|XXX|HACK' $product)"
+result 'every module has a unit test' "$(for f in base/*.c mime/*.c sched/*.c queue/*.c smtp/*.c admin/*.c; do
+    h=${f%.c}.h; m=$(basename "$f" .c)
+    [ -f "$h" ] && [ ! -f "t/$m.c" ] && ! grep -lq "\"$h\"" t/*.c && echo "$f"
+done)"
+if command -v clang-format >/dev/null; then
+    result 'clang-format agrees' "$(clang-format --dry-run $product 2>&1 | grep warning: | cut -d: -f1 | sort | uniq -c)"
+else
+    n=$((n + 1)); echo "ok $n # SKIP clang-format is not installed"
+fi
+echo "1..$n"
+exit $bad
