@@ -1,0 +1,50 @@
+/* Mail addresses as they stand in MAIL and RCPT (RFC 5321 §4.1.2, RFC 6531). */
+#ifndef MIME_ADDRESS_H
+#define MIME_ADDRESS_H
+
+#include "base/buffer.h"
+
+enum { ADDRESS_LOCAL_MAX = 64, ADDRESS_DOMAIN_MAX = 255, ADDRESS_MAX = 254 };
+
+/* Slices of the input. local is as written, with its quotes when it had any; domain is
+ * empty for the null path and for <postmaster>; an address literal keeps its brackets.
+ */
+struct address {
+    struct text local, domain;
+    bool utf8; /* holds bytes >= 0x80 (well-formed; needs SMTPUTF8) */
+};
+
+/* Takes "<...>" off the front of *rest: "<>" (both parts empty), "<local@domain>",
+ * "<postmaster>" (any case), "<@route:local@domain>" whose route is checked and dropped
+ * (RFC 5321 appendix C). False leaves *rest undefined. Anything above the limits,
+ * control bytes, ill-formed UTF-8, a second @ outside quotes: false. */
+bool address_parse_path(struct text *rest, struct address *out);
+
+/* A bare mailbox "local@domain"; domain needed. */
+bool address_parse(struct text mailbox, struct address *out);
+
+/* A local part by itself: dot-string or quoted string. */
+bool address_is_local(struct text t);
+
+/* A domain name or literal by itself (EHLO argument, route pattern): labels of letters,
+ * digits, hyphen, underscore or UTF-8; no empty label, no trailing dot. */
+bool address_is_domain(struct text t);
+
+/* "local@domain" with the domain in lower case and needless quotes removed, so that
+ * equal mailboxes have equal text; "" for the null path, "postmaster" alone stays
+ * alone. False at out's limit. */
+bool address_write(const struct address *a, struct buffer *out)
+    __attribute__((warn_unused_result));
+
+/* The local part without quotes and backslashes (for %u). False at out's limit. */
+bool address_write_local(const struct address *a, struct buffer *out)
+    __attribute__((warn_unused_result));
+
+/* RFC 3461 §4 xtext. False when malformed, at the limit, or when a decoded byte is a
+ * control character. */
+bool address_read_xtext(struct text t, struct buffer *out)
+    __attribute__((warn_unused_result));
+bool address_write_xtext(struct text t, struct buffer *out)
+    __attribute__((warn_unused_result));
+
+#endif

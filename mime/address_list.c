@@ -1,0 +1,237 @@
+/* The addresses of an address list (RFC 5322 §3.4), one pass, no recursion. */
+#include "mime/header.h"
+
+#include "mime/address.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* One entry between two commas, as it is being read. */
+struct entry {
+    char mailbox[ADDRESS_MAX + 1]; /* what may become the mailbox, comments left out */
+    size_t length;
+    bool present;  /* holds anything but comments */
+    bool broken;   /* for sure */
+    bool phrase;   /* two words side by side: a display name, or else broken */
+    bool gap;      /* white space or a comment since the last word */
+    bool in_angle; /* behind < */
+    bool closed;   /* behind > */
+    bool in_route; /* behind <@ and before its colon */
+};
+
+struct reader {
+    struct text in;
+    size_t at;
+    struct entry entry;
+    bool in_group;
+    size_t broken;
+    void (*each)(void *context, struct text mailbox);
+    void *context;
+};
+
+static bool
+is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static void
+finish_entry(struct reader *r)
+{
+    struct entry *e = &r->entry;
+    struct text mailbox = text_of(e->mailbox, e->length);
+    struct address parsed;
+    bool good = !e->broken && !e->in_angle && (e->closed || !e->phrase) &&
+                (address_parse(mailbox, &parsed) || address_is_local(mailbox));
+    if (good)
+        r->each(r->context, mailbox);
+    else if (e->present)
+        r->broken++;
+    *e = (struct entry){.gap = false};
+}
+
+/* A word or one of @ and dot. */
+static void
+add_token(struct entry *e, struct text token)
+{
+    assert(token.length > 0);
+    e->present = true;
+    if (e->closed) {
+        e->broken = true; /* <a@b> c */
+        return;
+    }
+    if (e->in_route)
+        return;
+    char last = e->length > 0 ? e->mailbox[e->length - 1] : '.';
+    bool joined =
+        last == '.' || last == '@' || token.at[0] == '.' || token.at[0] == '@';
+    if (e->gap && !joined) {
+        e->phrase = true;
+        e->broken = e->broken || e->in_angle;
+    }
+    e->gap = false;
+    if (e->length + token.length > sizeof(e->mailbox)) {
+        e->phrase = true; /* no mailbox is as long; a display name may be */
+        e->broken = e->broken || e->in_angle;
+        return;
+    }
+    memcpy(e->mailbox + e->length, token.at, token.length);
+    e->length += token.length;
+}
+
+/* At "(": steps over the comment and those inside it; to the end when it does not end.
+ */
+static void
+skip_comment(struct reader *r)
+{
+    size_t depth = 0;
+    for (; r->at < r->in.length; r->at++) {
+        char c = r->in.at[r->at];
+        if (c == '\\')
+            r->at++;
+        else if (c == '(')
+            depth++;
+        else if (c == ')' && --depth == 0)
+            break;
+    }
+    if (r->at >= r->in.length) {
+        r->entry.present = r->entry.broken = true;
+        r->at = r->in.length;
+    } else {
+        r->at++;
+    }
+    r->entry.gap = true;
+}
+
+/* At a quote or a bracket: takes all up to the closing byte. */
+static void
+take_enclosed(struct reader *r, char close)
+{
+    size_t start = r->at++;
+    while (r->at < r->in.length && r->in.at[r->at] != close)
+        r->at += r->in.at[r->at] == '\\' ? 2 : 1;
+    if (r->at >= r->in.length) {
+        r->entry.present = r->entry.broken = true;
+        r->at = r->in.length;
+        return;
+    }
+    r->at++;
+    /* "x"y is no word of RFC 5322, whatever address_parse() would make of the two. */
+    if (close == '"' && r->entry.length > 0 && !r->entry.gap && !r->entry.in_route)
+        r->entry.gap = true;
+    add_token(&r->entry, text_of(r->in.at + start, r->at - start));
+    r->entry.gap = r->entry.gap || close == '"';
+}
+
+static void
+take_word(struct reader *r)
+{
+    size_t start = r->at;
+    while (
+        r->at < r->in.length && !is_space(r->in.at[r->at]) &&
+        (r->in.at[r->at] == '\0' || strchr("()<>[]:;@,.\"", r->in.at[r->at]) == NULL))
+        r->at++;
+    assert(r->at > start);
+    add_token(&r->entry, text_of(r->in.at + start, r->at - start));
+}
+
+static void
+on_angle(struct entry *e, char c)
+{
+    e->present = true;
+    if (c == '<') {
+        e->broken = e->broken || e->in_angle || e->closed;
+        e->in_angle = true;
+        e->length = 0; /* it was the display name */
+    } else {
+        e->broken = e->broken || !e->in_angle || e->in_route;
+        e->in_angle = e->in_route = false;
+        e->closed = true;
+    }
+    e->gap = false;
+}
+
+static void
+on_colon(struct reader *r)
+{
+    struct entry *e = &r->entry;
+    if (e->in_route) {
+        e->in_route = false;
+        return;
+    }
+    if (e->in_angle || e->closed) {
+        e->present = e->broken = true;
+        return;
+    }
+    if (e->broken || !e->present || r->in_group)
+        r->broken++;
+    *e = (struct entry){.gap = false};
+    r->in_group = true; /* what stood before is its name */
+}
+
+static void
+on_separator(struct reader *r, char c)
+{
+    if (c == ',' && r->entry.in_route)
+        return;
+    finish_entry(r);
+    if (c == ';')
+        r->in_group = false;
+}
+
+static void
+take_special(struct reader *r, char c)
+{
+    struct entry *e = &r->entry;
+    r->at++;
+    switch (c) {
+    case '<':
+    case '>':
+        on_angle(e, c);
+        return;
+    case ':':
+        on_colon(r);
+        return;
+    case ',':
+    case ';': /* ends a group, and separates for some mail readers */
+        on_separator(r, c);
+        return;
+    case '@':
+        if (e->in_angle && e->length == 0)
+            e->in_route = true;
+        add_token(e, TEXT("@"));
+        return;
+    case '.':
+        add_token(e, TEXT("."));
+        return;
+    default: /* ) or ] by itself */
+        e->present = e->broken = true;
+        return;
+    }
+}
+
+size_t
+header_addresses(struct text unfolded, void (*each)(void *context, struct text mailbox),
+                 void *context)
+{
+    struct reader r = {.in = unfolded, .each = each, .context = context};
+    while (r.at < unfolded.length) {
+        char c = unfolded.at[r.at];
+        if (is_space(c)) {
+            r.entry.gap = true;
+            r.at++;
+        } else if (c == '(') {
+            skip_comment(&r);
+        } else if (c == '"') {
+            take_enclosed(&r, '"');
+        } else if (c == '[') {
+            take_enclosed(&r, ']');
+        } else if (c != '\0' && strchr("<>:,;@.)]", c) != NULL) {
+            take_special(&r, c);
+        } else {
+            take_word(&r);
+        }
+    }
+    finish_entry(&r);
+    return r.broken;
+}

@@ -1,0 +1,123 @@
+/* Collects the text of a report; the only way for a peer's bytes into it. */
+#include "mime/emitter.h"
+
+#include "base/log.h"
+
+#include <assert.h>
+#include <string.h>
+
+void
+emitter_start(struct emitter *e, bool utf8,
+              void (*write)(void *context, struct text bytes), void *context)
+{
+    assert(write != NULL);
+    e->write = write;
+    e->context = context;
+    e->utf8 = utf8;
+    e->used = e->column = 0;
+}
+
+void
+emitter_end(struct emitter *e)
+{
+    if (e->used > 0)
+        e->write(e->context, text_of(e->chunk, e->used));
+    e->used = 0;
+}
+
+void
+emitter_put(struct emitter *e, struct text own)
+{
+    while (own.length > 0) {
+        size_t room = sizeof(e->chunk) - e->used;
+        struct text part = text_before(own, room);
+        memcpy(e->chunk + e->used, part.at, part.length);
+        e->used += part.length;
+        size_t end = text_find_last(part, '\n');
+        e->column = end == TEXT_NONE ? e->column + part.length : part.length - end - 1;
+        assert(e->column < 998);
+        own = text_after(own, part.length);
+        if (e->used == sizeof(e->chunk))
+            emitter_end(e);
+    }
+}
+
+void
+emitter_say(struct emitter *e, const char *own)
+{
+    emitter_put(e, text_from(own));
+}
+
+/* Into a buffer that the caller frees: no control, and only ASCII unless utf8. */
+static void
+clean(const struct emitter *e, struct text peer, struct buffer *out)
+{
+    struct buffer escaped;
+    buffer_init(&escaped, peer.length * 4); /* every byte as \xNN */
+    buffer_init(out, peer.length * 4);
+    bool fits = log_escape(peer, &escaped);
+    struct text t = buffer_text(&escaped);
+    for (size_t at = 0; at < t.length && fits; at++) {
+        unsigned char c = (unsigned char)t.at[at];
+        fits = c < 0x80 || e->utf8 ? buffer_add_byte(out, (char)c)
+                                   : buffer_format(out, "\\x%02X", c);
+    }
+    assert(fits && !text_has_control(buffer_text(out)));
+    buffer_free(&escaped);
+}
+
+/* At most max bytes, and no part of a UTF-8 character. */
+static struct text
+cut(struct text t, size_t max)
+{
+    if (t.length <= max)
+        return t;
+    while (max > 0 && ((unsigned char)t.at[max] & 0xc0) == 0x80)
+        max--;
+    return text_before(t, max);
+}
+
+void
+emitter_put_address(struct emitter *e, struct text peer)
+{
+    struct buffer cleaned;
+    clean(e, text_before(peer, EMITTER_WORD_MAX), &cleaned);
+    emitter_put(e, cut(buffer_text(&cleaned), EMITTER_WORD_MAX));
+    buffer_free(&cleaned);
+}
+
+void
+emitter_put_words(struct emitter *e, struct text peer, const char *indent)
+{
+    struct buffer cleaned;
+    clean(e, peer, &cleaned);
+    struct text rest = buffer_text(&cleaned), word;
+    bool first = true;
+    while (text_word(&rest, " ", &word)) {
+        while (word.length > 0) {
+            struct text part = cut(word, EMITTER_WORD_MAX);
+            word = text_after(word, part.length);
+            if (!first && e->column + 1 + part.length > EMITTER_FOLD) {
+                emitter_say(e, "\r\n");
+                emitter_say(e, indent);
+            } else if (!first) {
+                emitter_say(e, " ");
+            }
+            emitter_put(e, part);
+            first = false;
+        }
+    }
+    buffer_free(&cleaned);
+}
+
+void
+emitter_field(struct emitter *e, const char *name, const char *prefix, struct text peer)
+{
+    if (text_trim(peer).length == 0)
+        return;
+    emitter_say(e, name);
+    emitter_say(e, ": ");
+    emitter_say(e, prefix);
+    emitter_put_words(e, peer, " ");
+    emitter_say(e, "\r\n");
+}

@@ -1,0 +1,198 @@
+/* Scans a header as it streams by, and cuts one in memory into its fields. */
+#include "mime/header.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum scan_state {
+    SCAN_FIRST,      /* before anything: a continuation has nothing to continue */
+    SCAN_LINE,       /* at the start of a later line */
+    SCAN_EMPTY,      /* behind a CR at the start of a line */
+    SCAN_NAME,       /* in a name */
+    SCAN_NAME_SPACE, /* between name and colon (obsolete, RFC 5322 §4.5) */
+    SCAN_VALUE,
+    SCAN_OVER
+};
+
+/* ftext of RFC 5322 §3.6.8. */
+static bool
+is_name_byte(unsigned char c)
+{
+    return c > ' ' && c < 0x7f && c != ':';
+}
+
+static bool
+is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static void
+note_name(struct header_scan *s)
+{
+    struct text name = text_of(s->name, s->name_length);
+    if (s->name_length > sizeof(s->name)) /* longer than any that matters */
+        return;
+    if (text_equal(name, TEXT("received")) || text_equal(name, TEXT("delivered-to")))
+        s->received++;
+    else if (text_equal(name, TEXT("from")))
+        s->has_from = true;
+    else if (text_equal(name, TEXT("date")))
+        s->has_date = true;
+    else if (text_equal(name, TEXT("message-id")))
+        s->has_message_id = true;
+}
+
+static void
+add_to_name(struct header_scan *s, char c)
+{
+    text_lower(&c, 1);
+    if (s->name_length < sizeof(s->name))
+        s->name[s->name_length] = c;
+    if (s->name_length <= sizeof(s->name)) /* one more says: too long */
+        s->name_length++;
+}
+
+static enum scan_state
+start_line(struct header_scan *s, char c, bool first)
+{
+    s->line_start = s->length;
+    s->name_length = 0;
+    if (is_space(c))
+        return first ? SCAN_OVER : SCAN_VALUE;
+    if (c == '\r')
+        return SCAN_EMPTY;
+    if (!is_name_byte((unsigned char)c))
+        return SCAN_OVER;
+    add_to_name(s, c);
+    return SCAN_NAME;
+}
+
+static enum scan_state
+in_name(struct header_scan *s, char c)
+{
+    if (c == ':') {
+        note_name(s);
+        return SCAN_VALUE;
+    }
+    if (is_space(c))
+        return SCAN_NAME_SPACE;
+    if (!is_name_byte((unsigned char)c) || s->state == SCAN_NAME_SPACE)
+        return SCAN_OVER;
+    add_to_name(s, c);
+    return SCAN_NAME;
+}
+
+static enum scan_state
+scan_byte(struct header_scan *s, char c)
+{
+    switch ((enum scan_state)s->state) {
+    case SCAN_FIRST:
+        return start_line(s, c, true);
+    case SCAN_LINE:
+        return start_line(s, c, false);
+    case SCAN_NAME:
+    case SCAN_NAME_SPACE:
+        return in_name(s, c);
+    case SCAN_VALUE:
+        return c == '\n' ? SCAN_LINE : SCAN_VALUE;
+    case SCAN_EMPTY:
+    case SCAN_OVER:
+        break;
+    }
+    return SCAN_OVER; /* the empty line, or CR without LF: either way the end */
+}
+
+void
+header_scan_start(struct header_scan *s)
+{
+    *s = (struct header_scan){.state = SCAN_FIRST};
+}
+
+void
+header_scan_add(struct header_scan *s, struct text bytes)
+{
+    for (size_t at = 0; at < bytes.length && !s->ended; at++) {
+        if (s->state == SCAN_VALUE) {
+            const char *end = memchr(bytes.at + at, '\n', bytes.length - at);
+            size_t skip =
+                end == NULL ? bytes.length - at : (size_t)(end - bytes.at) - at;
+            s->length += skip;
+            at += skip;
+            if (end == NULL)
+                return;
+        }
+        s->state = (unsigned char)scan_byte(s, bytes.at[at]);
+        s->length++;
+        if (s->state == SCAN_OVER) {
+            s->ended = true;
+            s->length = s->line_start;
+        }
+    }
+}
+
+/* The length of the line at the front with its end. */
+static size_t
+line_length(struct text t)
+{
+    size_t end = text_find(t, '\n');
+    return end == TEXT_NONE ? t.length : end + 1;
+}
+
+static struct text
+without_line_end(struct text line)
+{
+    if (line.length > 0 && line.at[line.length - 1] == '\n')
+        line.length--;
+    if (line.length > 0 && line.at[line.length - 1] == '\r')
+        line.length--;
+    return line;
+}
+
+bool
+header_next(struct text *rest, struct header_field *field)
+{
+    if (text_starts(*rest, TEXT("\n")) || text_starts(*rest, TEXT("\r\n"))) {
+        *rest = text_after(*rest, rest->at[0] == '\r' ? 2 : 1);
+        return false;
+    }
+    size_t name = 0;
+    while (name < rest->length && is_name_byte((unsigned char)rest->at[name]))
+        name++;
+    size_t colon = name;
+    while (colon < rest->length && is_space(rest->at[colon]))
+        colon++;
+    if (name == 0 || colon == rest->length || rest->at[colon] != ':')
+        return false;
+    size_t length = line_length(*rest);
+    while (length < rest->length && is_space(rest->at[length]))
+        length += line_length(text_after(*rest, length));
+    field->whole = text_before(*rest, length);
+    field->name = text_before(*rest, name);
+    field->value = text_after(without_line_end(field->whole), colon + 1);
+    *rest = text_after(*rest, length);
+    return true;
+}
+
+bool
+header_unfold(struct text value, struct buffer *out)
+{
+    size_t start = out->length;
+    for (size_t at = 0; at < value.length;) {
+        size_t run = at;
+        while (run < value.length && value.at[run] != '\r' && value.at[run] != '\n')
+            run++;
+        bool good = buffer_add(out, text_of(value.at + at, run - at));
+        at = run;
+        while (at < value.length && (value.at[at] == '\r' || value.at[at] == '\n'))
+            at++;
+        /* A line end that folds nothing must not join two words, nor survive. */
+        if (good && at > run && at < value.length && !is_space(value.at[at]))
+            good = buffer_add_byte(out, ' ');
+        if (!good) {
+            out->length = start;
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,45 @@
+/* The header of a message: facts gathered while it streams by, and its fields.
+ *
+ * Nothing here fails on odd bytes: a line that is no field ends the header. */
+#ifndef MIME_HEADER_H
+#define MIME_HEADER_H
+
+#include "base/buffer.h"
+
+/* Facts that a relay needs, from any split of the bytes. LF and CRLF both end lines. */
+struct header_scan {
+    unsigned received; /* count of Received and Delivered-To */
+    bool has_from, has_date, has_message_id;
+    bool ended;    /* the empty line, or a line that is no field, has come */
+    size_t length; /* bytes before the empty line (or the odd line) */
+    /* header.c's own: */
+    unsigned char state;
+    char name[16];
+    unsigned char name_length;
+    size_t line_start;
+};
+void header_scan_start(struct header_scan *s);
+void header_scan_add(struct header_scan *s, struct text bytes);
+
+/* One field of a header held in memory; value is still folded and has no final line
+ * end. */
+struct header_field {
+    struct text name, value, whole; /* whole: from name to the end of the last line,
+                                       line end included */
+};
+/* Cuts the next field off *rest. False at the empty line (which is cut off too), at a
+ * line that is no field (left in place), or at the end. */
+bool header_next(struct text *rest, struct header_field *field);
+
+/* Appends value with folding undone (CRLF + white space becomes that white space). */
+bool header_unfold(struct text value, struct buffer *out)
+    __attribute__((warn_unused_result));
+
+/* The addresses of an address list (RFC 5322 §3.4: display names, comments, groups,
+ * quoted strings, routes), each as "local@domain" or a bare local part, passed to each.
+ * Broken entries are skipped and counted. Returns the number of broken entries. */
+size_t header_addresses(struct text unfolded,
+                        void (*each)(void *context, struct text mailbox),
+                        void *context);
+
+#endif

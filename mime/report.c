@@ -1,0 +1,247 @@
+/* Builds delivery status notifications: header, words for people, fields for programs.
+ */
+#include "mime/report.h"
+
+#include "mime/date.h"
+#include "mime/emitter.h"
+#include "mime/report_text.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BOUNDARY_MAX = 68 }; /* RFC 2046 §5.1.1: 70, two are our mark */
+
+static void
+put_date(struct emitter *e, const char *name, int64_t ms)
+{
+    char date[DATE_TEXT_MAX];
+    date_format(ms, date);
+    emitter_field(e, name, "", text_from(date));
+}
+
+/* "=_" cannot occur in quoted-printable, and nothing but bchars may be inside. */
+static void
+put_boundary(const struct report *r, struct emitter *e)
+{
+    emitter_say(e, "=_");
+    struct text name = text_before(r->boundary, BOUNDARY_MAX);
+    for (size_t at = 0; at < name.length; at++) {
+        char c = name.at[at], small = c;
+        text_lower(&small, 1);
+        bool plain = (small >= 'a' && small <= 'z') || (c >= '0' && c <= '9') ||
+                     (c != '\0' && strchr("'()+_,-./:=?", c) != NULL);
+        emitter_put(e, plain ? text_of(&c, 1) : TEXT("_"));
+    }
+}
+
+static void
+start_part(const struct report *r, struct emitter *e, const char *type, bool eight_bit)
+{
+    emitter_say(e, "\r\n--");
+    put_boundary(r, e);
+    emitter_say(e, "\r\nContent-Type: ");
+    emitter_say(e, type);
+    if (eight_bit)
+        emitter_say(e, "\r\nContent-Transfer-Encoding: 8bit");
+    emitter_say(e, "\r\n\r\n");
+}
+
+static void
+write_header(const struct report *r, struct emitter *e)
+{
+    emitter_say(e, "From: Mail Delivery System <");
+    emitter_put_address(e, r->from);
+    emitter_say(e, ">\r\nTo: <");
+    emitter_put_address(e, r->to);
+    emitter_say(e, ">\r\nSubject: ");
+    emitter_say(e, report_subject(r));
+    emitter_say(e, "\r\n");
+    put_date(e, "Date", r->now_ms);
+    emitter_say(e, "Message-ID: <");
+    emitter_put_address(e, r->boundary);
+    emitter_say(e, "@");
+    emitter_put_address(e, r->reporting_host);
+    emitter_say(e, ">\r\nAuto-Submitted: auto-replied\r\n"
+                   "MIME-Version: 1.0\r\n"
+                   "Content-Type: multipart/report; report-type=delivery-status;\r\n"
+                   "\tboundary=\"");
+    put_boundary(r, e);
+    emitter_say(e, "\"\r\n");
+    if (r->utf8 || r->eight_bit)
+        emitter_say(e, "Content-Transfer-Encoding: 8bit\r\n");
+    emitter_say(e, "\r\nThis is a delivery report in MIME format.\r\n");
+}
+
+static const char *
+action_word(enum report_action action)
+{
+    switch (action) {
+    case REPORT_FAILED:
+        return "failed";
+    case REPORT_DELAYED:
+        return "delayed";
+    case REPORT_DELIVERED:
+        return "delivered";
+    case REPORT_RELAYED:
+        return "relayed";
+    }
+    abort(); /* an action that does not exist */
+}
+
+/* class "." subject "." detail of RFC 3463 §2. */
+static bool
+is_status(struct text t)
+{
+    struct text part;
+    uint64_t number;
+    unsigned parts = 0;
+    if (t.length < 5 || strchr("245", t.at[0]) == NULL || t.at[1] != '.')
+        return false;
+    while (text_cut(&t, '.', &part)) {
+        if (part.length > 3 || !text_number(part, 999, &number))
+            return false;
+        parts++;
+    }
+    return parts == 3;
+}
+
+static void
+put_status(struct emitter *e, const struct report_recipient *recipient)
+{
+    struct text enhanced = text_from(recipient->outcome->enhanced);
+    if (!is_status(enhanced))
+        enhanced = recipient->action == REPORT_FAILED    ? TEXT("5.0.0")
+                   : recipient->action == REPORT_DELAYED ? TEXT("4.0.0")
+                                                         : TEXT("2.0.0");
+    emitter_field(e, "Status", "", enhanced);
+}
+
+/* Of "host[ip]:port" the host, or "[ip]" when it is all there is; not our own paths. */
+static void
+put_remote(struct emitter *e, const struct outcome *outcome)
+{
+    struct text host = text_from(outcome->remote);
+    if (text_starts(host, TEXT("/")) || text_starts(host, TEXT("unix:")))
+        return;
+    size_t bracket = text_find(host, '[');
+    if (bracket != TEXT_NONE && bracket > 0)
+        host = text_before(host, bracket);
+    else if (bracket == 0)
+        host = text_before(host, text_find(host, ']') == TEXT_NONE
+                                     ? host.length
+                                     : text_find(host, ']') + 1);
+    emitter_field(e, "Remote-MTA", "dns; ", host);
+}
+
+static bool
+has_code(struct text reply)
+{
+    uint64_t code;
+    return text_number(text_before(reply, 3), 599, &code) && code >= 200 &&
+           (reply.length == 3 || reply.at[3] == ' ');
+}
+
+static void
+put_diagnostic(struct emitter *e, const struct outcome *outcome)
+{
+    struct text reply = report_reply(outcome);
+    if (reply.length == 0) { /* nobody said it but us */
+        emitter_field(e, "Diagnostic-Code", "x-petrel; ", text_from(outcome->text));
+        return;
+    }
+    char code[] = {(char)('0' + outcome->code / 100 % 10),
+                   (char)('0' + outcome->code / 10 % 10),
+                   (char)('0' + outcome->code % 10), ' ', '\0'};
+    emitter_say(e, "Diagnostic-Code: smtp; ");
+    if (!has_code(reply))
+        emitter_say(e, code);
+    emitter_put_words(e, reply, " ");
+    emitter_say(e, "\r\n");
+}
+
+/* ORCPT is "type;address"; one without a type is of the mail we know. */
+static void
+put_original(struct emitter *e, struct text original)
+{
+    if (original.length == 0)
+        return;
+    emitter_say(e, "Original-Recipient: ");
+    size_t type = text_find(original, ';');
+    if (type == TEXT_NONE || type == 0 || type > 20)
+        emitter_say(e, "rfc822;");
+    emitter_put_address(e, original);
+    emitter_say(e, "\r\n");
+}
+
+static void
+write_recipient(const struct report *r, const struct report_recipient *recipient,
+                struct emitter *e)
+{
+    assert(recipient->outcome != NULL);
+    emitter_say(e, "\r\n");
+    put_original(e, recipient->original);
+    emitter_say(e, "Final-Recipient: ");
+    emitter_say(e,
+                r->utf8 && !text_is_ascii(recipient->address) ? "utf-8; " : "rfc822; ");
+    emitter_put_address(e, recipient->address);
+    emitter_say(e, "\r\nAction: ");
+    emitter_say(e, action_word(recipient->action));
+    emitter_say(e, "\r\n");
+    put_status(e, recipient);
+    put_remote(e, recipient->outcome);
+    if (recipient->outcome->text[0] != '\0')
+        put_diagnostic(e, recipient->outcome);
+    put_date(e, "Last-Attempt-Date", r->now_ms);
+    if (recipient->action == REPORT_DELAYED && r->retry_until_ms > 0)
+        put_date(e, "Will-Retry-Until", r->retry_until_ms);
+}
+
+static void
+write_status(const struct report *r, struct emitter *e)
+{
+    emitter_field(e, "Reporting-MTA", "dns; ", r->reporting_host);
+    if (r->envelope_id.length > 0) {
+        emitter_say(e, "Original-Envelope-Id: ");
+        emitter_put_address(e, r->envelope_id);
+        emitter_say(e, "\r\n");
+    }
+    put_date(e, "Arrival-Date", r->arrival_ms);
+    emitter_field(e, "X-Petrel-Queue-ID", "", r->id);
+    for (size_t i = 0; i < r->count; i++)
+        write_recipient(r, &r->recipients[i], e);
+}
+
+void
+report_begin(const struct report *r, void (*write)(void *, struct text), void *context)
+{
+    assert(r->count > 0 && r->boundary.length > 0 && r->reporting_host.length > 0);
+    struct emitter e;
+    emitter_start(&e, r->utf8, write, context);
+    write_header(r, &e);
+    start_part(r, &e,
+               r->utf8 ? "text/plain; charset=utf-8" : "text/plain; charset=us-ascii",
+               r->utf8);
+    report_write_text(r, &e);
+    start_part(r, &e,
+               r->utf8 ? "message/global-delivery-status" : "message/delivery-status",
+               r->utf8);
+    write_status(r, &e);
+    const char *original = r->utf8
+                               ? r->full ? "message/global" : "message/global-headers"
+                           : r->full ? "message/rfc822"
+                                     : "text/rfc822-headers";
+    start_part(r, &e, original, r->utf8 || r->eight_bit);
+    emitter_end(&e);
+}
+
+void
+report_end(const struct report *r, void (*write)(void *, struct text), void *context)
+{
+    struct emitter e;
+    emitter_start(&e, r->utf8, write, context);
+    emitter_say(&e, "\r\n--");
+    put_boundary(r, &e);
+    emitter_say(&e, "--\r\n");
+    emitter_end(&e);
+}

@@ -1,0 +1,43 @@
+/* Delivery status notifications: RFC 3464 multipart/report, RFC 6522, RFC 6533. */
+#ifndef MIME_REPORT_H
+#define MIME_REPORT_H
+
+#include "base/outcome.h"
+
+enum report_action { REPORT_FAILED, REPORT_DELAYED, REPORT_DELIVERED, REPORT_RELAYED };
+
+struct report_recipient {
+    struct text address;  /* as we used it */
+    struct text original; /* ORCPT "rfc822;..." already decoded, or empty */
+    enum report_action action;
+    bool expired; /* FAILED because time ran out: the sentence says so */
+    const struct outcome *outcome;
+};
+
+struct report {
+    struct text reporting_host;  /* our host name */
+    struct text to;              /* the original sender, or postmaster */
+    struct text from;            /* MAILER-DAEMON@host */
+    struct text original_sender; /* other than `to`: a double bounce, which names it */
+    struct text id;              /* of the original message */
+    struct text envelope_id;     /* ENVID decoded, or empty */
+    struct text boundary;        /* unique: the caller's id of the report */
+    int64_t arrival_ms, now_ms, retry_until_ms; /* retry_until: for delayed, else 0 */
+    bool full;      /* the whole message follows, not just its header */
+    bool utf8;      /* the original was SMTPUTF8: message/global types */
+    bool eight_bit; /* the original part holds bytes >= 0x80 */
+    const struct report_recipient *recipients;
+    size_t count;
+};
+
+/* Everything up to the copy of the original, CRLF line ends, header first (From, To,
+ * Subject, Date, Message-ID, Auto-Submitted, MIME). Peer text is escaped and folded;
+ * lines stay below 998 bytes. The caller then writes the original's header (or all of
+ * it)... */
+void report_begin(const struct report *r, void (*write)(void *, struct text),
+                  void *context);
+/* ...and this closes it. */
+void report_end(const struct report *r, void (*write)(void *, struct text),
+                void *context);
+
+#endif

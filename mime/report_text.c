@@ -1,0 +1,245 @@
+/* Says in plain words what happened to a message, recipient by recipient. */
+#include "mime/report_text.h"
+
+#include "mime/date.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INDENT "    "
+
+/* RFC 3463 subject and detail; the first that fits the front counts. */
+static const struct reason {
+    const char *code, *words;
+} reasons[] = {
+    {"1.10", "The domain of this address accepts no mail."                          },
+    {"1.1",  "There is no such mailbox."                                            },
+    {"1.2",  "There is no such domain, or it has no mail server."                   },
+    {"1.3",  "The address is not well-formed."                                      },
+    {"1.6",  "The mailbox has moved and left no new address."                       },
+    {"1.",   "Something is wrong with the address."                                 },
+    {"2.1",  "The mailbox is disabled and takes no mail."                           },
+    {"2.2",  "The mailbox is full."                                                 },
+    {"2.3",  "The message is too large for this mailbox."                           },
+    {"2.",   "The mailbox cannot take the message."                                 },
+    {"3.4",  "The message is too large for the receiving system."                   },
+    {"3.",   "The receiving system has a problem of its own."                       },
+    {"4.1",  "The receiving mail server does not answer."                           },
+    {"4.2",  "The conversation with the receiving mail server broke off."           },
+    {"4.3",  "The mail server of this domain could not be looked up."               },
+    {"4.4",  "No way to a mail server of this domain is known."                     },
+    {"4.6",  "The message goes round in circles (a mail loop)."                     },
+    {"4.7",  "The time for delivery has run out."                                   },
+    {"4.",   "The receiving mail server cannot be reached."                         },
+    {"5.",   "The receiving mail server and this one did not understand each other."},
+    {"6.",   "The receiving system cannot handle the form of this message."         },
+    {"7.",   "The receiving system does not want this message (policy or security)."},
+};
+
+bool
+report_is_double(const struct report *r)
+{
+    return !text_equal(r->original_sender, r->to);
+}
+
+bool
+report_has(const struct report *r, enum report_action action)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (r->recipients[i].action == action)
+            return true;
+    return false;
+}
+
+const char *
+report_subject(const struct report *r)
+{
+    if (report_is_double(r))
+        return "Undeliverable Mail, Sender Not Told (double bounce)";
+    if (report_has(r, REPORT_FAILED))
+        return "Undelivered Mail Returned to Sender";
+    if (report_has(r, REPORT_DELAYED))
+        return "Delayed Mail (still being retried)";
+    return "Successful Mail Delivery Report";
+}
+
+static const char *
+reason_words(const struct outcome *outcome)
+{
+    if (strlen(outcome->enhanced) > 2)
+        for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+            size_t length = strlen(reasons[i].code);
+            const char *behind = outcome->enhanced + 2 + length;
+            if (strncmp(outcome->enhanced + 2, reasons[i].code, length) == 0 &&
+                (reasons[i].code[length - 1] == '.' || *behind == '\0'))
+                return reasons[i].words;
+        }
+    return outcome->code != 0 ? "The receiving system refused the message."
+                              : "The message could not be handed on.";
+}
+
+struct text
+report_reply(const struct outcome *outcome)
+{
+    if (outcome->code == 0 || outcome->remote[0] == '\0')
+        return TEXT("");
+    struct text t = text_from(outcome->text);
+    const char *said = strstr(outcome->text, " said: ");
+    if (text_starts(t, TEXT("host ")) && said != NULL) {
+        t = text_from(said + strlen(" said: "));
+        for (size_t at = t.length; at-- > 0 && t.at[t.length - 1] == ')';)
+            if (text_starts(text_after(t, at), TEXT(" (in reply to ")))
+                return text_before(t, at);
+    }
+    return t;
+}
+
+/* "5 days", "4 hours 10 minutes": the two largest units. */
+static void
+say_duration(struct emitter *e, int64_t ms)
+{
+    static const struct {
+        int64_t seconds;
+        const char *name;
+    } units[] = {
+        {86400, "day"   },
+        {3600,  "hour"  },
+        {60,    "minute"},
+        {1,     "second"}
+    };
+    enum { UNITS = sizeof(units) / sizeof(units[0]) };
+    int64_t left = ms < 1000 ? 1 : ms / 1000;
+    size_t unit = 0;
+    while (left < units[unit].seconds)
+        unit++;
+    for (size_t i = unit; i < UNITS && i < unit + 2; i++) {
+        int64_t count = left / units[i].seconds;
+        left %= units[i].seconds;
+        if (count == 0)
+            continue;
+        char words[48];
+        snprintf(words, sizeof(words), "%s%" PRId64 " %s%s", i > unit ? " " : "", count,
+                 units[i].name, count == 1 ? "" : "s");
+        emitter_say(e, words);
+    }
+}
+
+static void
+say_date(struct emitter *e, int64_t ms)
+{
+    char date[DATE_TEXT_MAX];
+    date_format(ms, date);
+    emitter_say(e, date);
+}
+
+/* The host of "host[ip]:port"; a path of ours is nobody's business. */
+static void
+say_words_of(struct emitter *e, const struct outcome *outcome)
+{
+    struct text reply = report_reply(outcome), host = text_from(outcome->remote);
+    emitter_say(e, INDENT);
+    if (reply.length == 0) {
+        emitter_put_words(e, text_from(outcome->text), INDENT);
+    } else {
+        size_t port = text_find_last(host, ':'), bracket = text_find_last(host, ']');
+        if (port != TEXT_NONE && bracket != TEXT_NONE && port > bracket)
+            host = text_before(host, port);
+        emitter_say(e, "The mail server ");
+        if (!text_starts(host, TEXT("/")) && !text_starts(host, TEXT("unix:")))
+            emitter_put_words(e, host, INDENT);
+        emitter_say(e, " answered:\r\n" INDENT INDENT);
+        emitter_put_words(e, reply, INDENT INDENT);
+    }
+    emitter_say(e, "\r\n");
+}
+
+static void
+write_recipient(const struct report *r, const struct report_recipient *recipient,
+                struct emitter *e)
+{
+    emitter_say(e, "\r\n<");
+    emitter_put_address(e, recipient->address);
+    emitter_say(e, ">\r\n");
+    if (recipient->action == REPORT_DELIVERED || recipient->action == REPORT_RELAYED)
+        return;
+    emitter_say(e, INDENT);
+    emitter_say(e, reason_words(recipient->outcome));
+    emitter_say(e, "\r\n");
+    if (recipient->outcome->text[0] != '\0')
+        say_words_of(e, recipient->outcome);
+    if (recipient->expired) {
+        emitter_say(e, INDENT "We have tried for ");
+        say_duration(e, r->now_ms - r->arrival_ms);
+        emitter_say(e, " and now give up.\r\n");
+    } else if (recipient->action == REPORT_DELAYED) {
+        emitter_say(e, INDENT "We have tried for ");
+        say_duration(e, r->now_ms - r->arrival_ms);
+        emitter_say(e, " and keep trying.\r\n");
+    }
+}
+
+static const char *
+heading(enum report_action action)
+{
+    switch (action) {
+    case REPORT_FAILED:
+        return "It could not be delivered to the recipients below, and will not be\r\n"
+               "tried again:\r\n";
+    case REPORT_DELAYED:
+        return "It could not be delivered yet to the recipients below. You need not\r\n"
+               "send it again: we keep trying";
+    case REPORT_DELIVERED:
+        return "It was delivered to:\r\n";
+    case REPORT_RELAYED:
+        return "It was handed on to a mail server that sends no such reports, for:\r\n";
+    }
+    abort(); /* an action that does not exist */
+}
+
+static void
+write_section(const struct report *r, enum report_action action, struct emitter *e)
+{
+    if (!report_has(r, action))
+        return;
+    emitter_say(e, "\r\n");
+    emitter_say(e, heading(action));
+    if (action == REPORT_DELAYED && r->retry_until_ms > 0) {
+        emitter_say(e, " until ");
+        say_date(e, r->retry_until_ms);
+    }
+    if (action == REPORT_DELAYED)
+        emitter_say(e, ".\r\n");
+    for (size_t i = 0; i < r->count; i++)
+        if (r->recipients[i].action == action)
+            write_recipient(r, &r->recipients[i], e);
+}
+
+void
+report_write_text(const struct report *r, struct emitter *e)
+{
+    emitter_say(e, "This is the mail system at host ");
+    emitter_put_address(e, r->reporting_host);
+    emitter_say(e, ".\r\n\r\n");
+    if (report_is_double(r)) {
+        emitter_say(
+            e, "This is for the postmaster: a message that could not be delivered,\r\n"
+               "and whose sender could not be told. It came from <");
+        emitter_put_address(e, r->original_sender);
+        emitter_say(e, ">\r\non ");
+    } else {
+        emitter_say(e, "This is about the message that we took from you on\r\n");
+    }
+    say_date(e, r->arrival_ms);
+    emitter_say(e, ". Our name for it is\r\n");
+    emitter_put_address(e, r->id);
+    emitter_say(e, r->full ? ". It follows below.\r\n"
+                           : ". Its header follows below.\r\n");
+    for (int action = REPORT_FAILED; action <= REPORT_RELAYED; action++)
+        write_section(r, (enum report_action)action, e);
+    emitter_say(e, "\r\nIf you need help, write to <postmaster@");
+    emitter_put_address(e, r->reporting_host);
+    emitter_say(e, ">.\r\n");
+}
