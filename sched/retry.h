@@ -1,0 +1,20 @@
+/* When a deferred message is tried again. Pure.
+ *
+ * Postfix's backoff (spec/scheduler.md §4.6): the delay is the message's age, within
+ * bounds, so each attempt comes at about twice the age of the one before. How many
+ * attempts there were does not matter. */
+#ifndef SCHED_RETRY_H
+#define SCHED_RETRY_H
+
+#include <stdint.h>
+
+/* age_ms clipped to [minimal_ms, maximal_ms]; a negative age (the clock went back)
+ * counts as 0. */
+int64_t retry_delay_ms(int64_t age_ms, int64_t minimal_ms, int64_t maximal_ms);
+
+/* delay_ms and up to a tenth more, so that the mail of a dead host does not fall due in
+ * one second. Never less than delay_ms. random is the state of a generator, seeded by
+ * the caller. */
+int64_t retry_jitter_ms(int64_t delay_ms, uint64_t *random);
+
+#endif

@@ -1,0 +1,157 @@
+/* The scheduler: who is next. Pure: (event, now) -> actions; no I/O, no clock.
+ *
+ * Vocabulary is Postfix's (spec/scheduler.md): a *destination* is a queue of *entries*
+ * (recipients of one message for one next hop) with a *window* of allowed parallel
+ * sessions. Beyond Postfix, sessions come first and mail is bound late: SCHED_OPEN asks
+ * for a session, sched_take() gives it mail once it has greeted, so a connection that
+ * fails costs no message an attempt.
+ *
+ * A message's way: sched_add (known, on disk) -> SCHED_LOAD when due and the active set
+ * has room -> sched_loaded with its open recipients -> per recipient a verdict, through
+ * a session (sched_settled) or by the scheduler itself (SCHED_SETTLE: dead site,
+ * expired) -> SCHED_WAIT (leaves memory, due again later) or SCHED_FINISH (no recipient
+ * is open).
+ *
+ * When now_ms goes back by a second or more, everything that waits moves along.
+ * The owner feeds events with the loop's time and then calls sched_next() until it is
+ * false; and again at sched_wake_ms(). */
+#ifndef SCHED_SCHED_H
+#define SCHED_SCHED_H
+
+#include "base/id.h"
+#include "base/outcome.h"
+#include "sched/route.h"
+
+struct sched;
+struct sched_message;
+struct sched_session;
+
+/* New mail and deferred mail that is due are loaded in turn; when the active set is
+ * full new mail goes first, three times in a row at most. */
+struct sched_settings {
+    int active_limit;  /* messages in memory, 20000 */
+    int session_limit; /* sessions out in all, 500; with idle ones twice that */
+    uint64_t seed;     /* for jitter */
+};
+
+struct sched *sched_new(const struct sched_settings *settings);
+void sched_free(struct sched **s);
+/* A reload. */
+void sched_change(struct sched *s, const struct sched_settings *settings);
+
+/* --- Events ---------------------------------------------------------------------- */
+
+/* A durable message. attempts: rounds already made (deferred before). fresh mail has
+ * due_ms <= now. Adding a known id does nothing. */
+void sched_add(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms,
+               unsigned attempts);
+
+struct sched_recipient {
+    unsigned index;              /* the owner's */
+    const struct target *target; /* copied into the destination if that is new */
+    struct text domain;          /* of the recipient, for the key */
+};
+/* Answers SCHED_LOAD with the recipients that are not done. owner comes back in
+ * actions. birth_ms decides expiry; null_sender chooses the bounce lifetime. count > 0.
+ */
+struct sched_message *sched_loaded(struct sched *s, int64_t now_ms, struct id id,
+                                   void *owner, int64_t birth_ms, bool null_sender,
+                                   const struct sched_recipient *recipients,
+                                   size_t count);
+/* Answers SCHED_LOAD: gone, held, damaged, or nothing open. */
+void sched_unloaded(struct sched *s, int64_t now_ms, struct id id);
+
+/* What a greeted session may carry in one transaction: open recipients of one message.
+ * False: nothing waits for it (it may say QUIT, or keep the connection for a moment and
+ * ask again: the session still counts in the window until sched_session_ended). indexes
+ * is valid until the session's next take or end. */
+struct sched_work {
+    struct sched_message *message;
+    void *owner;
+    const unsigned *indexes;
+    size_t count;
+};
+bool sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
+                struct sched_work *work);
+/* Whether sched_take would succeed as of the last event: cheap, for sessions kept open.
+ * One that got false is idle: it still counts in its window and is given new work
+ * before another is opened there, but not in session_limit, so that it stops nobody
+ * elsewhere. */
+bool sched_has_work(const struct sched *s, const struct sched_session *session);
+
+/* A verdict for one recipient of the work taken last. DEFERRED with BLAME_SITE is
+ * negative feedback for the destination, DEFERRED with BLAME_MESSAGE none, others
+ * positive (once per work, the worst counts). */
+void sched_settled(struct sched *s, int64_t now_ms, struct sched_session *session,
+                   unsigned index, const struct outcome *outcome);
+
+/* The session is over; every recipient taken must be settled before. trouble NULL = a
+ * normal end. DEFERRED: it never greeted (all addresses tried): negative feedback; a
+ * destination with no greeted session left is dead at once, its mail is settled with
+ * trouble. FAILED: nobody can ever deliver there (NXDOMAIN, null MX): its mail is
+ * settled FAILED. */
+void sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *session,
+                         const struct outcome *trouble);
+
+/* --- Actions --------------------------------------------------------------------- */
+
+enum sched_verb {
+    SCHED_LOAD,   /* id: answer with sched_loaded() or sched_unloaded(), now or later */
+    SCHED_OPEN,   /* session, target, domain: open one; ends in sched_session_ended() */
+    SCHED_SETTLE, /* message, owner, index, outcome: verdict without a session; expired
+                     says that the lifetime is over (outcome is FAILED then) */
+    SCHED_WAIT,   /* id, owner, due_ms, attempts: write them down; it is unloaded */
+    SCHED_FINISH  /* id, owner: no recipient is open; the message is forgotten */
+};
+struct sched_action {
+    enum sched_verb verb;
+    struct id id;
+    void *owner;
+    struct sched_session *session;
+    const struct target *target; /* OPEN: lives as long as the session */
+    const char *domain; /* OPEN: the same; "" when the target is not TARGET_MX */
+    unsigned index;
+    const struct outcome *outcome; /* SETTLE: until the next call */
+    bool expired;
+    int64_t due_ms;
+    unsigned attempts;
+};
+bool sched_next(struct sched *s, int64_t now_ms, struct sched_action *action);
+/* When something will be due without an event; INT64_MAX = never. */
+int64_t sched_wake_ms(const struct sched *s);
+
+/* --- Questions and commands
+ * ----------------------------------------------------------- */
+
+enum sched_place { SCHED_UNKNOWN, SCHED_INCOMING, SCHED_ACTIVE, SCHED_DEFERRED };
+struct sched_state {
+    enum sched_place place;
+    int64_t due_ms;
+    unsigned attempts;
+};
+struct sched_state sched_find(const struct sched *s, struct id id);
+/* Due now; dead destinations are revived when it is loaded. Nothing for active mail, it
+ * is being tried. False: unknown. */
+bool sched_retry(struct sched *s, int64_t now_ms, struct id id);
+/* Everything is due now and no destination is dead. */
+void sched_retry_all(struct sched *s, int64_t now_ms);
+/* Forgets a message that is not active (removed or held by the operator). False: it is
+ * active or unknown. */
+bool sched_forget(struct sched *s, struct id id);
+struct sched_counts {
+    size_t incoming, active, deferred, sessions, destinations, dead;
+};
+struct sched_counts sched_count(const struct sched *s);
+/* Every destination, for status. */
+struct sched_site {
+    const char *key;
+    int window, sessions, limit;
+    size_t waiting;
+    int64_t dead_until_ms; /* 0 = alive */
+    const struct outcome *reason;
+};
+void sched_sites(const struct sched *s,
+                 void (*each)(void *context, const struct sched_site *site),
+                 void *context);
+
+#endif

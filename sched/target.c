@@ -1,0 +1,342 @@
+/* Parser of the targets of routes: schemes, hosts, paths, options. */
+#include "sched/target.h"
+
+#include "base/outcome.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SMTP_PORT = 25, LMTP_PORT = 24 };
+
+struct parser {
+    struct target *target;
+    char *problem;
+};
+
+static bool complain(struct parser *p, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* For a return statement: always false. */
+static bool
+complain(struct parser *p, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(p->problem, TARGET_PROBLEM_MAX, format, list);
+    va_end(list);
+    return false;
+}
+
+static bool
+complain_tls(struct parser *p, const char *what)
+{
+    return complain(p,
+                    "%s: TLS to the next hop is not in this version; "
+                    "smtp://host without it sends in clear text",
+                    what);
+}
+
+/* --- Options --------------------------------------------------------------------- */
+
+static bool
+flag_parse(struct text value, bool *flag)
+{
+    *flag = text_equal_nocase(value, TEXT("yes"));
+    return *flag || text_equal_nocase(value, TEXT("no"));
+}
+
+/* "0.5", "10": 0.01 to 1000. */
+static bool
+scale_parse(struct text value, double *scale)
+{
+    size_t dot = text_find(value, '.');
+    uint64_t whole = 0, cents = 0;
+    struct text rest = dot == TEXT_NONE ? TEXT("") : text_after(value, dot + 1);
+    if (!text_number(text_before(value, dot), 1000, &whole))
+        return false;
+    if (dot != TEXT_NONE && (rest.length > 2 || !text_number(rest, 99, &cents)))
+        return false;
+    if (rest.length == 1)
+        cents *= 10;
+    *scale = (double)whole + (double)cents / 100;
+    return *scale >= 0.01 && *scale <= 1000;
+}
+
+static bool
+option_tls(struct parser *p, struct text value)
+{
+    if (text_equal_nocase(value, TEXT("may")) || text_equal_nocase(value, TEXT("none")))
+        return true; /* both are clear text today */
+    if (text_equal_nocase(value, TEXT("encrypt")) ||
+        text_equal_nocase(value, TEXT("verify")))
+        return complain_tls(p, text_equal_nocase(value, TEXT("encrypt"))
+                                   ? "tls=encrypt"
+                                   : "tls=verify");
+    return complain(p, "tls=%.*s: use may or none", TEXT_ARGS(value));
+}
+
+static bool
+option_parse(struct parser *p, struct text key, struct text value)
+{
+    struct target *t = p->target;
+    bool flag;
+    if (text_equal_nocase(key, TEXT("tls")))
+        return option_tls(p, value);
+    if (text_equal_nocase(key, TEXT("timeout_scale"))) {
+        if (scale_parse(value, &t->timeout_scale))
+            return true;
+        return complain(p, "timeout_scale=%.*s: use a number from 0.01 to 1000",
+                        TEXT_ARGS(value));
+    }
+    if (text_equal_nocase(key, TEXT("create")) && t->kind == TARGET_MAILDIR) {
+        if (flag_parse(value, &t->create))
+            return true;
+        return complain(p, "create=%.*s: use yes or no", TEXT_ARGS(value));
+    }
+    if (text_equal_nocase(key, TEXT("mx")) && t->kind == TARGET_SMTP) {
+        if (flag_parse(value, &t->look_up_mx))
+            return true;
+        return complain(p, "mx=%.*s: use yes or no", TEXT_ARGS(value));
+    }
+    if (text_equal_nocase(key, TEXT("defragment"))) {
+        if (flag_parse(value, &flag) && !flag)
+            return true;
+        return complain(p, "defragment=%.*s: not in this version; leave it out",
+                        TEXT_ARGS(value));
+    }
+    if (text_equal_nocase(key, TEXT("rate")) || text_equal_nocase(key, TEXT("notices")))
+        return complain(p, "%.*s: not in this version%s", TEXT_ARGS(key),
+                        text_equal_nocase(key, TEXT("rate"))
+                            ? "; use rate_delay=SECONDS"
+                            : "; leave it out");
+    if (transport_option(&t->transport, key, value))
+        return true;
+    return complain(p,
+                    "option '%.*s=%.*s' is unknown here or its value is bad; there are "
+                    "concurrency, initial, recipients, rate_delay, minimal_backoff, "
+                    "maximal_backoff, lifetime, timeout_scale, tls",
+                    TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
+}
+
+static bool
+options_parse(struct parser *p, struct text options)
+{
+    struct text option;
+    while (text_cut(&options, '&', &option)) {
+        size_t equal = text_find(option, '=');
+        if (equal == TEXT_NONE)
+            return complain(p, "option '%.*s' has no value: write NAME=VALUE",
+                            TEXT_ARGS(text_before(option, 40)));
+        if (!option_parse(p, text_before(option, equal), text_after(option, equal + 1)))
+            return false;
+    }
+    const struct transport *t = &p->target->transport;
+    if (t->maximal_backoff_ms < t->minimal_backoff_ms)
+        return complain(p, "maximal_backoff is shorter than minimal_backoff");
+    return true;
+}
+
+/* --- Hosts ----------------------------------------------------------------------- */
+
+/* [1.2.3.4], [::1], [IPv6:::1], or a name in brackets as Postfix has it. */
+static bool
+literal_parse(struct text inner, struct text *host)
+{
+    char literal[TARGET_HOST_MAX + 8];
+    if (text_starts_nocase(inner, TEXT("IPv6:")))
+        inner = text_after(inner, 5);
+    *host = inner;
+    if (inner.length >= TARGET_HOST_MAX)
+        return false;
+    bool ipv6 = text_find(inner, ':') != TEXT_NONE;
+    int length = snprintf(literal, sizeof literal, "[%s%.*s]", ipv6 ? "IPv6:" : "",
+                          TEXT_ARGS(inner));
+    return address_is_domain(text_of(literal, (size_t)length)) ||
+           address_is_domain(inner);
+}
+
+/* host, host:port, [literal], [literal]:port. */
+static bool
+host_parse(struct parser *p, struct text t, uint16_t port)
+{
+    struct text host, rest;
+    uint64_t number = port;
+    if (text_find(t, '@') != TEXT_NONE)
+        return complain_tls(p, "user@ needs AUTH and so TLS");
+    if (t.length > 0 && t.at[0] == '[') {
+        size_t end = text_find(t, ']');
+        if (end == TEXT_NONE)
+            return complain(p, "']' is missing");
+        if (!literal_parse(text_after(text_before(t, end), 1), &host))
+            return complain(p, "no address or name stands in the brackets");
+        rest = text_after(t, end + 1);
+    } else {
+        size_t colon = text_find(t, ':');
+        if (colon != text_find_last(t, ':'))
+            return complain(p, "put an IPv6 address in brackets: [::1]:25");
+        host = text_before(t, colon);
+        rest = text_after(t, colon);
+        if (!address_is_domain(host))
+            return complain(p, "'%.*s' is no host name or [address]",
+                            TEXT_ARGS(text_before(host, 60)));
+    }
+    if (rest.length > 0 &&
+        (rest.at[0] != ':' || !text_number(text_after(rest, 1), 65535, &number) ||
+         !number))
+        return complain(p, "'%.*s' after the host is no port: write :1 to :65535",
+                        TEXT_ARGS(text_before(rest, 60)));
+    p->target->port = (uint16_t)number;
+    if (!text_copy(p->target->host, TARGET_HOST_MAX, host))
+        return complain(p, "the host name is too long");
+    text_lower(p->target->host, host.length);
+    return true;
+}
+
+static bool
+path_copy(struct parser *p, struct text path)
+{
+    if (path.length < 2 || path.at[0] != '/')
+        return complain(p, "the path must be absolute: /...");
+    if (text_has_control(path) || !text_copy(p->target->path, TARGET_PATH_MAX, path))
+        return complain(p, "the path is too long or holds control characters");
+    return true;
+}
+
+static bool
+lmtp_parse(struct parser *p, struct text t)
+{
+    p->target->kind = TARGET_LMTP;
+    if (text_starts_nocase(t, TEXT("unix:")))
+        return path_copy(p, text_after(t, 5));
+    return host_parse(p, t, LMTP_PORT);
+}
+
+static bool
+smtp_parse(struct parser *p, struct text t)
+{
+    p->target->kind = TARGET_SMTP;
+    return host_parse(p, t, SMTP_PORT);
+}
+
+/* --- Paths and texts
+ * ------------------------------------------------------------------ */
+
+static bool
+maildir_parse(struct parser *p, struct text path)
+{
+    p->target->kind = TARGET_MAILDIR;
+    for (size_t i = 0; i < path.length; i++) {
+        if (path.at[i] != '%')
+            continue;
+        if (++i == path.length || !strchr("ud%", path.at[i]))
+            return complain(p, "only %%u (user), %%d (domain) and %%%% are known");
+    }
+    return path_copy(p, path);
+}
+
+/* RFC 3463 §2: class 4 or 5, subject and detail of up to three digits. */
+static bool
+is_enhanced(struct text t)
+{
+    struct text part;
+    uint64_t number;
+    int parts = 0;
+    if (!text_starts(t, TEXT("4.")) && !text_starts(t, TEXT("5.")))
+        return false;
+    for (; text_cut(&t, '.', &part); parts++)
+        if (part.length > 3 || !text_number(part, 999, &number))
+            return false;
+    return parts == 3;
+}
+
+static bool
+error_parse(struct parser *p, struct text t)
+{
+    size_t space = text_find(t, ' ');
+    struct text code = text_before(t, space);
+    struct text words = space == TEXT_NONE ? TEXT("") : text_trim(text_after(t, space));
+    p->target->kind = TARGET_ERROR;
+    if (!is_enhanced(code))
+        return complain(p,
+                        "write error:5.1.1 and a text (RFC 3463 code, class 4 or 5)");
+    if (words.length == 0)
+        words = TEXT("mail for this address is not accepted");
+    if (text_has_control(words) || words.length >= OUTCOME_TEXT_MAX ||
+        !text_copy(p->target->path, TARGET_PATH_MAX, words))
+        return complain(p, "the text is too long or holds control characters");
+    text_copy(p->target->enhanced, sizeof p->target->enhanced, code);
+    return true;
+}
+
+/* --- Schemes
+ * ---------------------------------------------------------------------------- */
+
+static bool
+unknown(struct parser *p, struct text what)
+{
+    return complain(p,
+                    "unknown target '%.*s'; use mx, smtp://HOST[:PORT], "
+                    "lmtp://HOST:PORT, lmtp://unix:/PATH, maildir:/PATH/%%u, hold, "
+                    "discard, error:5.1.1 TEXT, HOST or [ADDRESS]",
+                    TEXT_ARGS(text_before(what, 60)));
+}
+
+static bool
+url_parse(struct parser *p, struct text scheme, struct text rest)
+{
+    if (text_equal_nocase(scheme, TEXT("smtp")))
+        return smtp_parse(p, rest);
+    if (text_equal_nocase(scheme, TEXT("lmtp")))
+        return lmtp_parse(p, rest);
+    if (text_equal_nocase(scheme, TEXT("smtps")) ||
+        text_starts_nocase(scheme, TEXT("submission")) ||
+        text_ends_nocase(scheme, TEXT("+starttls")))
+        return complain_tls(p, "smtps:// and submission://");
+    return unknown(p, scheme);
+}
+
+static bool
+body_parse(struct parser *p, struct text t, uint16_t smtp_port)
+{
+    size_t colon = text_find(t, ':');
+    struct text scheme = text_before(t, colon);
+    if (text_equal_nocase(t, TEXT("mx"))) {
+        p->target->kind = TARGET_MX;
+        p->target->look_up_mx = true;
+        p->target->port = smtp_port;
+        return true;
+    }
+    if (text_starts_nocase(t, TEXT("maildir:")))
+        return maildir_parse(p, text_after(t, 8));
+    if (text_starts(text_after(t, scheme.length), TEXT("://")))
+        return url_parse(p, scheme, text_after(t, scheme.length + 3));
+    /* "maildri:/x" is no host. */
+    if (t.length == 0 || (t.at[0] != '[' && text_find(t, '/') != TEXT_NONE))
+        return unknown(p, t);
+    return smtp_parse(p, t);
+}
+
+bool
+target_parse(struct text t, uint16_t smtp_port, const struct transport *base,
+             struct target *out, char problem[TARGET_PROBLEM_MAX])
+{
+    struct parser p = {out, problem};
+    /* memset, because targets are compared as bytes. */
+    memset(out, 0, sizeof *out);
+    memcpy(&out->transport, base, sizeof *base);
+    out->timeout_scale = 1;
+    if (text_starts_nocase(t, TEXT("error:")))
+        return error_parse(&p, text_after(t, 6));
+    size_t question = text_find(t, '?');
+    struct text body = text_before(t, question);
+    bool hold = text_equal_nocase(body, TEXT("hold"));
+    if (hold || text_equal_nocase(body, TEXT("discard"))) {
+        out->kind = hold ? TARGET_HOLD : TARGET_DISCARD;
+        return question == TEXT_NONE ||
+               complain(&p, "hold and discard have no options");
+    }
+    if (!body_parse(&p, body, smtp_port))
+        return false;
+    return question == TEXT_NONE || options_parse(&p, text_after(t, question + 1));
+}

@@ -1,0 +1,17 @@
+/* One TARGET of a route, as written (spec/interface.md "routes"). Internal to sched/.
+ */
+#ifndef SCHED_TARGET_H
+#define SCHED_TARGET_H
+
+#include "sched/route.h"
+
+enum { TARGET_PROBLEM_MAX = 320 };
+
+/* "mx", "smtp://host:port?opts", "lmtp://...", "maildir:/path/%u", "hold", "discard",
+ * "error:5.1.1 text", "[1.2.3.4]:port", "host:port". False: problem says what is wrong
+ * and what would be right, without a line end. */
+bool target_parse(struct text t, uint16_t smtp_port, const struct transport *base,
+                  struct target *out, char problem[TARGET_PROBLEM_MAX])
+    __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,469 @@
+/* Routes: patterns, precedence, local domains, targets, keys, and a message for each
+ * mistake. */
+#include "sched/route.h"
+#include "sched/target.h"
+
+#include "t/tap.h"
+
+static struct buffer mistakes;
+
+static struct route_table *
+table_with(const char *routes, const char *relay, const char *local,
+           const char *local_domains)
+{
+    struct route_settings settings = {.routes = text_from(routes),
+                                      .relay = text_from(relay),
+                                      .local = text_from(local),
+                                      .local_domains = text_from(local_domains),
+                                      .smtp_port = 2525};
+    transport_default(&settings.base);
+    buffer_free(&mistakes);
+    buffer_init(&mistakes, 65536);
+    return route_new(&settings, &mistakes);
+}
+
+static struct route_table *
+table_of(const char *routes)
+{
+    return table_with(routes, "", "", "");
+}
+
+static const struct target *
+find(const struct route_table *table, const char *mailbox)
+{
+    struct address address = {.local = text_from(mailbox)};
+    if (strchr(mailbox, '@') && !address_parse(text_from(mailbox), &address))
+        abort();
+    return route_find(table, &address);
+}
+
+/* The route's target told by its error text: "" for others. */
+static void
+goes_to(const struct route_table *table, const char *mailbox, const char *want)
+{
+    is_string(find(table, mailbox)->path, want, mailbox);
+}
+
+static void
+test_patterns(void)
+{
+    struct route_table *t = table_of("joe@example.org error:5.1.1 joe\n"
+                                     "example.org error:5.1.1 domain\n"
+                                     ".example.org error:5.1.1 sub\n"
+                                     ".a.example.org error:5.1.1 never\n"
+                                     "Plus+tag@Example.COM error:5.1.1 plus\n"
+                                     "\"a b\"@example.com error:5.1.1 quoted\n"
+                                     "\"c,d\"@example.com error:5.1.1 comma\n"
+                                     "[192.0.2.1] error:5.1.1 literal\n"
+                                     "* error:5.1.1 all\n"
+                                     "late.example error:5.1.1 late");
+    ok(t != NULL);
+    is_text(buffer_text(&mistakes), TEXT(""), "no mistakes");
+    goes_to(t, "joe@example.org", "joe");
+    goes_to(t, "JOE@EXAMPLE.ORG", "joe");
+    goes_to(t, "\"joe\"@example.org", "joe");
+    goes_to(t, "jane@example.org", "domain");
+    goes_to(t, "joe+x@example.org", "domain");
+    goes_to(t, "jane@Example.Org", "domain");
+    goes_to(t, "joe@a.example.org", "sub");
+    goes_to(t, "joe@b.a.Example.org", "sub");
+    goes_to(t, "joe@notexample.org", "all");
+    goes_to(t, "joe@example.org.example", "all");
+    goes_to(t, "joe@org", "all");
+    goes_to(t, "plus+tag@example.com", "plus");
+    goes_to(t, "plus@example.com", "all");
+    goes_to(t, "\"a b\"@example.com", "quoted");
+    goes_to(t, "\"c,d\"@example.com", "comma");
+    goes_to(t, "joe@[192.0.2.1]", "literal");
+    goes_to(t, "joe@[192.0.2.2]", "all");
+    goes_to(t, "joe@late.example", "all");
+    route_free(&t);
+    ok(t == NULL);
+    route_free(&t);
+}
+
+static void
+test_order(void)
+{
+    struct route_table *t = table_of(".b.c error:5.1.1 one, \n a.b.c hold\n"
+                                     "x@a.b.c discard,d mx ,, e  hold");
+    goes_to(t, "x@a.b.c", "one,");
+    is_number(find(t, "x@e")->kind, TARGET_HOLD, "blanks and commas between entries");
+    route_free(&t);
+    t = table_of("  b.c hold ,\t.b.c discard,x@b.c mx\r\n\n,\n .c hold");
+    ok(t != NULL);
+    is_number(find(t, "x@b.c")->kind, TARGET_HOLD, "the first that matches wins");
+    is_number(find(t, "x@a.b.c")->kind, TARGET_DISCARD, "a sub-domain");
+    is_number(find(t, "x@d.c")->kind, TARGET_HOLD, "a later line");
+    is_number(find(t, "x@d")->kind, TARGET_MX, "what nothing matches goes by MX");
+    is_number(find(t, "x@d")->port, 2525, "to smtp_port");
+    route_free(&t);
+    t = table_of("user@b.c discard\nb.c hold\n* error:5.7.1 no, not at all, sorry");
+    is_number(find(t, "user@b.c")->kind, TARGET_DISCARD, "address before domain");
+    goes_to(t, "a@d", "no, not at all, sorry");
+    is_string(find(t, "a@d")->enhanced, "5.7.1", "its code");
+    route_free(&t);
+    t = table_of("");
+    is_number(find(t, "a@d")->kind, TARGET_MX, "an empty table: MX");
+    route_free(&t);
+}
+
+static void
+test_local(void)
+{
+    struct route_table *t =
+        table_with("list@here.example error:5.1.1 list\n* mx", "", "maildir:/mail/%u",
+                   "Here.example, also.example\n  third.example");
+    ok(t != NULL);
+    goes_to(t, "joe@here.example", "/mail/%u");
+    goes_to(t, "joe@HERE.EXAMPLE", "/mail/%u");
+    goes_to(t, "joe@third.example", "/mail/%u");
+    goes_to(t, "list@here.example", "list");
+    is_number(find(t, "joe@there.example")->kind, TARGET_MX, "others by MX");
+    is_number(find(t, "joe@x.here.example")->kind, TARGET_MX,
+              "a sub-domain is not local");
+    is_number(find(t, "postmaster")->kind, TARGET_MAILDIR, "bare postmaster is local");
+    ok(route_is_local_domain(t, TEXT("ALSO.example")));
+    ok(!route_is_local_domain(t, TEXT("example")));
+    ok(!route_is_local_domain(t, TEXT("")));
+    route_free(&t);
+
+    t = table_with("* mx", "", "", "here.example");
+    is_number(find(t, "joe@here.example")->kind, TARGET_UNKNOWN,
+              "no local target and * mx: unknown");
+    is_number(find(t, "Postmaster")->kind, TARGET_UNKNOWN, "postmaster too");
+    route_free(&t);
+    t = table_with("", "", "", "here.example");
+    is_number(find(t, "joe@here.example")->kind, TARGET_UNKNOWN, "the same without *");
+    route_free(&t);
+    t = table_with("", "smart.example", "", "here.example");
+    is_string(find(t, "joe@here.example")->host, "smart.example",
+              "a smarthost takes all");
+    is_string(find(t, "postmaster")->host, "smart.example", "postmaster as well");
+    route_free(&t);
+    t = table_with("* lmtp://store.example", "", "", "here.example");
+    is_number(find(t, "joe@here.example")->kind, TARGET_LMTP, "an LMTP host too");
+    route_free(&t);
+    t = table_with("* discard", "", "", "here.example");
+    is_number(find(t, "joe@here.example")->kind, TARGET_DISCARD,
+              "* discard takes local mail too");
+    route_free(&t);
+    t = table_with("* mx\nhere.example hold", "", "maildir:/m/%u", "here.example");
+    is_number(find(t, "joe@here.example")->kind, TARGET_MAILDIR,
+              "behind * never matches");
+    route_free(&t);
+    t = table_with("postmaster@here.example hold", "", "", "here.example");
+    is_number(find(t, "postmaster")->kind, TARGET_HOLD,
+              "bare postmaster is looked up with the first local domain");
+    route_free(&t);
+    t = table_with("", "", "maildir:/m/%u", "");
+    is_number(find(t, "postmaster")->kind, TARGET_MAILDIR, "and without any: local");
+    is_number(find(t, "a@b")->kind, TARGET_MX, "the rest is not");
+    route_free(&t);
+}
+
+static void
+test_relay(void)
+{
+    struct route_table *t =
+        table_with("a.example hold\n* mx", "[192.0.2.9]:2526", "", "");
+    ok(t != NULL);
+    is_string(find(t, "x@b.example")->host, "192.0.2.9",
+              "relay replaces the default * mx");
+    is_number(find(t, "x@b.example")->port, 2526, "its port");
+    is_number(find(t, "x@a.example")->kind, TARGET_HOLD, "routes come first");
+    route_free(&t);
+    t = table_with("* hold", "smart.example", "", "");
+    ok(t == NULL);
+    is_text(
+        buffer_text(&mistakes),
+        TEXT("relay: 'smart.example': routes sends * elsewhere, so this never matches; "
+             "remove one of them\n"),
+        "a relay that is never reached is a mistake");
+}
+
+static bool
+parse(const char *written, struct target *t, char problem[TARGET_PROBLEM_MAX])
+{
+    struct transport base;
+    transport_default(&base);
+    base.recipient_limit = 77;
+    problem[0] = '\0';
+    return target_parse(text_from(written), 2525, &base, t, problem);
+}
+
+static void
+test_hosts(void)
+{
+    static const struct {
+        const char *written, *host;
+        enum target_kind kind;
+        int port;
+        const char *key;
+    } good[] = {
+        {"smtp://mail.example",      "mail.example", TARGET_SMTP, 25,
+         "smtp:[mail.example]:25"                                                                },
+        {"SMTP://Mail.Example:587",  "mail.example", TARGET_SMTP, 587,
+         "smtp:[mail.example]:587"                                                               },
+        {"mail.example",             "mail.example", TARGET_SMTP, 25,    "smtp:[mail.example]:25"},
+        {"mailhost:2525",            "mailhost",     TARGET_SMTP, 2525,  "smtp:[mailhost]:2525"  },
+        {"[192.0.2.1]",              "192.0.2.1",    TARGET_SMTP, 25,    "smtp:[192.0.2.1]:25"   },
+        {"192.0.2.1:26",             "192.0.2.1",    TARGET_SMTP, 26,    "smtp:[192.0.2.1]:26"   },
+        {"[::1]",                    "::1",          TARGET_SMTP, 25,    "smtp:[::1]:25"         },
+        {"[IPv6:2001:DB8::1]:65535", "2001:db8::1",  TARGET_SMTP, 65535,
+         "smtp:[2001:db8::1]:65535"                                                              },
+        {"[mail.example]:1",         "mail.example", TARGET_SMTP, 1,     "smtp:[mail.example]:1" },
+        {"smtp://[::1]:24",          "::1",          TARGET_SMTP, 24,    "smtp:[::1]:24"         },
+        {"smtp://d.example?mx=yes",  "d.example",    TARGET_SMTP, 25,    "smtp:d.example:25"     },
+        {"smtp://d.example?mx=no",   "d.example",    TARGET_SMTP, 25,    "smtp:[d.example]:25"   },
+        {"lmtp://store",             "store",        TARGET_LMTP, 24,    "lmtp:[store]:24"       },
+        {"lmtp://127.0.0.1:2003",    "127.0.0.1",    TARGET_LMTP, 2003,
+         "lmtp:[127.0.0.1]:2003"                                                                 },
+        {"smtp://a?tls=may",         "a",            TARGET_SMTP, 25,    "smtp:[a]:25"           },
+        {"a:26?tls=none&initial=1",  "a",            TARGET_SMTP, 26,    "smtp:[a]:26"           },
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct target t;
+        char problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX];
+        ok_named(parse(good[i].written, &t, problem), good[i].written);
+        is_string(t.host, good[i].host, "host");
+        is_number(t.kind, good[i].kind, "kind");
+        is_number(t.port, good[i].port, "port");
+        is_number(t.transport.recipient_limit, 77, "settings of all transports");
+        size_t length = route_key(&t, TEXT("other.example"), key);
+        is_text(text_of(key, length), text_from(good[i].key), "key");
+        is_number(strlen(key), length, "the key ends in NUL");
+    }
+}
+
+static void
+test_others(void)
+{
+    struct target t;
+    char problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX];
+    ok(parse("lmtp://unix:/run/LMTP.sock", &t, problem) && t.kind == TARGET_LMTP);
+    is_string(t.path, "/run/LMTP.sock", "a socket's path");
+    is_string(t.host, "", "has no host");
+    route_key(&t, TEXT(""), key);
+    is_string(key, "lmtp:unix:/run/LMTP.sock", "and keeps its case in the key");
+    ok(parse("mx?concurrency=3&recipients=9", &t, problem) && t.kind == TARGET_MX);
+    ok(t.look_up_mx && t.transport.concurrency_limit == 3);
+    is_number(t.transport.recipient_limit, 9, "an option overrides the base");
+    route_key(&t, TEXT("Example.ORG"), key);
+    is_string(key, "smtp:example.org", "the key of a domain");
+    ok(parse("maildir:/var/Mail/%d/%u/100%%?create=yes", &t, problem));
+    is_string(t.path, "/var/Mail/%d/%u/100%%", "a Maildir's path as written");
+    ok(t.create && t.kind == TARGET_MAILDIR);
+    route_key(&t, TEXT("a"), key);
+    is_string(key, "maildir", "one queue for all Maildirs");
+    ok(parse("maildir:/var/mail/all", &t, problem) && !t.create);
+    ok(parse("hold", &t, problem) && t.kind == TARGET_HOLD);
+    ok(parse("Discard", &t, problem) && t.kind == TARGET_DISCARD);
+    ok(parse("error:5.1.1 No such user, sorry?", &t, problem) &&
+       t.kind == TARGET_ERROR);
+    is_string(t.path, "No such user, sorry?", "error text");
+    is_string(t.enhanced, "5.1.1", "error code");
+    ok(parse("error:4.300.299", &t, problem));
+    is_string(t.path, "mail for this address is not accepted", "a text of our own");
+    ok(parse("smtp://a?timeout_scale=0.5", &t, problem) && t.timeout_scale == 0.5);
+    ok(parse("smtp://a?timeout_scale=12.34", &t, problem) && t.timeout_scale > 12.339);
+    ok(parse("smtp://a", &t, problem) && t.timeout_scale == 1.0);
+    ok(parse("smtp://a?defragment=no", &t, problem));
+    ok(parse("smtp://a?minimal_backoff=1s&maximal_backoff=1s", &t, problem));
+}
+
+static const struct {
+    const char *written, *says;
+} bad[] = {
+    {"smtps://a.example",            "TLS to the next hop is not in this version"},
+    {"submission+starttls://a",      "TLS to the next hop is not in this version"},
+    {"submission://a",               "TLS to the next hop is not in this version"},
+    {"smtp+starttls://a",            "TLS to the next hop is not in this version"},
+    {"smtp://joe@a.example",         "TLS to the next hop is not in this version"},
+    {"joe@a.example",                "TLS to the next hop is not in this version"},
+    {"smtp://a?tls=encrypt",         "TLS to the next hop is not in this version"},
+    {"smtp://a?tls=verify",          "TLS to the next hop is not in this version"},
+    {"smtp://a?tls=yes",             "use may or none"                           },
+    {"",                             "unknown target"                            },
+    {"maildri:/x",                   "unknown target"                            },
+    {"/var/mail/x",                  "unknown target"                            },
+    {"http://a.example/",            "unknown target"                            },
+    {"smtp://",                      "is no host name"                           },
+    {"smtp://a b",                   "is no host name"                           },
+    {"smtp://a..b",                  "is no host name"                           },
+    {"smtp://a/",                    "is no host name"                           },
+    {"smtp://a:",                    "is no port"                                },
+    {"smtp://a:0",                   "is no port"                                },
+    {"smtp://a:65536",               "is no port"                                },
+    {"smtp://a:2x",                  "is no port"                                },
+    {"a:smtp",                       "is no port"                                },
+    {"::1",                          "put an IPv6 address in brackets"           },
+    {"2001:db8::1",                  "put an IPv6 address in brackets"           },
+    {"[::1",                         "']' is missing"                            },
+    {"[]",                           "no address or name"                        },
+    {"[::g]",                        "no address or name"                        },
+    {"[1.2.3.4]x",                   "is no port"                                },
+    {"lmtp://unix:run/x",            "must be absolute"                          },
+    {"lmtp://unix:",                 "must be absolute"                          },
+    {"maildir:mail/%u",              "must be absolute"                          },
+    {"maildir:/",                    "must be absolute"                          },
+    {"maildir:/mail/%x",             "only %u (user), %d (domain) and %%"        },
+    {"maildir:/mail/%",              "only %u (user), %d (domain) and %%"        },
+    {"maildir:/mail/\001",           "control characters"                        },
+    {"maildir:/mail?create=maybe",   "use yes or no"                             },
+    {"smtp://a?create=yes",          "unknown here"                              },
+    {"lmtp://a?mx=yes",              "unknown here"                              },
+    {"smtp://a?mx=2",                "use yes or no"                             },
+    {"smtp://a?concurency=1",        "unknown here or its value is bad"          },
+    {"smtp://a?concurrency=x",       "'concurrency=x'"                           },
+    {"smtp://a?concurrency",         "write NAME=VALUE"                          },
+    {"smtp://a?",                    "write NAME=VALUE"                          },
+    {"smtp://a?initial=1&",          "write NAME=VALUE"                          },
+    {"smtp://a?timeout_scale=0",     "0.01 to 1000"                              },
+    {"smtp://a?timeout_scale=",      "0.01 to 1000"                              },
+    {"smtp://a?timeout_scale=1001",  "0.01 to 1000"                              },
+    {"smtp://a?timeout_scale=1.234", "0.01 to 1000"                              },
+    {"smtp://a?defragment=yes",      "not in this version"                       },
+    {"smtp://a?rate=100/h",          "use rate_delay"                            },
+    {"smtp://a?notices=4d",          "not in this version"                       },
+    {"smtp://a?minimal_backoff=2h",  "shorter than minimal_backoff"              },
+    {"error:",                       "error:5.1.1"                               },
+    {"error:no",                     "error:5.1.1"                               },
+    {"error:2.0.0 fine",             "error:5.1.1"                               },
+    {"error:5.1 x",                  "error:5.1.1"                               },
+    {"error:5.1.1.1 x",              "error:5.1.1"                               },
+    {"error:5..1 x",                 "error:5.1.1"                               },
+    {"error:5.1.1000 x",             "error:5.1.1"                               },
+    {"error:5.1.1 a\tb\001",         "control characters"                        },
+    {"hold?x=1",                     "have no options"                           },
+};
+
+static void
+test_bad_targets(void)
+{
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct target t;
+        char problem[TARGET_PROBLEM_MAX];
+        ok_named(!parse(bad[i].written, &t, problem), bad[i].written);
+        if (!ok_named(strstr(problem, bad[i].says) != NULL, bad[i].says))
+            printf("# said: %s\n", problem);
+    }
+}
+
+static void
+test_long_targets(void)
+{
+    struct target t;
+    char problem[TARGET_PROBLEM_MAX], path[2000] = "maildir:/";
+    memset(path + 9, 'x', TARGET_PATH_MAX - 2);
+    ok_named(parse(path, &t, problem), "the longest path");
+    path[9 + TARGET_PATH_MAX - 2] = 'x';
+    ok_named(!parse(path, &t, problem), "one more");
+    ok(strstr(problem, "too long") != NULL);
+    memset(path, 'a', sizeof path - 1);
+    ok_named(!parse(path, &t, problem), "a host of 1999 letters");
+    path[0] = '[';
+    path[1998] = ']';
+    ok_named(!parse(path, &t, problem), "in brackets too");
+    memcpy(path, "error:5.1.1 ", 12);
+    ok_named(!parse(path, &t, problem), "an error text without end");
+    memcpy(path, "smtp://a?", 9);
+    ok_named(!parse(path, &t, problem), "an option without end");
+    ok(strlen(problem) < TARGET_PROBLEM_MAX);
+}
+
+static void
+test_mistakes(void)
+{
+    struct route_table *t = table_with(
+        "a.example\nb.example nowhere://x, c.example mx\n@x mx\n"
+        "d..e hold\n.hold\n* mx mx\ne.example hold\nE.example mx\n*.f mx\n,hold\n",
+        "smtps://x", "mbox:/x", "ok.example -bad_.example- x@y");
+    ok(t == NULL);
+    is_text(
+        buffer_text(&mistakes),
+        TEXT("routes: 'a.example': no target; write PATTERN TARGET, e.g. * mx\n"
+             "routes: 'b.example nowhere://x': unknown target 'nowhere'; use mx, "
+             "smtp://HOST[:PORT], lmtp://HOST:PORT, lmtp://unix:/PATH, "
+             "maildir:/PATH/%u, "
+             "hold, discard, error:5.1.1 TEXT, HOST or [ADDRESS]\n"
+             "routes: '@x mx': bad pattern; use user@domain, domain, .domain "
+             "(sub-domains) or *\n"
+             "routes: 'd..e hold': bad pattern; use user@domain, domain, .domain "
+             "(sub-domains) or *\n"
+             "routes: '.hold': no target; write PATTERN TARGET, e.g. * mx\n"
+             "routes: '* mx mx': text after the target; write one entry a line, or "
+             "commas "
+             "between\n"
+             "routes: 'E.example mx': its pattern stands above already, so this never "
+             "matches; remove one\n"
+             "routes: '*.f mx': bad pattern; use user@domain, domain, .domain "
+             "(sub-domains) or *\n"
+             "routes: 'hold': no target; write PATTERN TARGET, e.g. * mx\n"
+             "relay: 'smtps://x': smtps:// and submission://: TLS to the next hop is "
+             "not in "
+             "this version; smtp://host without it sends in clear text\n"
+             "local: 'mbox:/x': unknown target 'mbox:/x'; use mx, smtp://HOST[:PORT], "
+             "lmtp://HOST:PORT, lmtp://unix:/PATH, maildir:/PATH/%u, hold, discard, "
+             "error:5.1.1 TEXT, HOST or [ADDRESS]\n"
+             "local_domains: '-bad_.example-': not a domain name\n"
+             "local_domains: 'x@y': not a domain name\n"),
+        "every mistake has a line with its entry and the way out");
+    char many[600];
+    memset(many, 'x', sizeof many - 1);
+    many[sizeof many - 1] = '\0';
+    ok(table_of(many) == NULL);
+    ok_named(mistakes.length < 300, "a long entry is cut in its message");
+}
+
+static void
+test_bytes(void)
+{
+    struct target a, b;
+    char problem[TARGET_PROBLEM_MAX];
+    memset(&a, 0x11, sizeof a);
+    memset(&b, 0x22, sizeof b);
+    ok(parse("smtp://mail.example:26?initial=2", &a, problem));
+    ok(parse("smtp://mail.example:26?initial=2", &b, problem));
+    ok_named(memcmp(&a, &b, sizeof a) == 0,
+             "equal targets are equal bytes, so that they are kept once");
+}
+
+static void
+test_many(void)
+{
+    struct buffer routes;
+    char line[80];
+    buffer_init(&routes, 1 << 20);
+    for (int i = 0; i < 2000; i++) {
+        int length = snprintf(line, sizeof line, "d%d.example smtp://host%d\n", i, i);
+        if (!buffer_add(&routes, text_of(line, (size_t)length)))
+            abort();
+    }
+    if (!buffer_add_byte(&routes, '\0'))
+        abort();
+    struct route_table *t = table_of(routes.at);
+    buffer_free(&routes);
+    is_string(find(t, "x@d1999.example")->host, "host1999", "the last of 2000");
+    is_string(find(t, "x@d0.example")->host, "host0", "the first");
+    is_number(find(t, "x@d2000.example")->kind, TARGET_MX, "none");
+    route_free(&t);
+}
+
+int
+main(void)
+{
+    test_patterns();
+    test_order();
+    test_local();
+    test_relay();
+    test_hosts();
+    test_others();
+    test_bad_targets();
+    test_long_targets();
+    test_mistakes();
+    test_bytes();
+    test_many();
+    buffer_free(&mistakes);
+    return done();
+}
