@@ -186,7 +186,7 @@ net_connection_accepted(struct net *net, int socket, const struct net_address *p
 bool
 net_connection_is_settled(const struct net_connection *c)
 {
-    return c->gone || c->on_event;
+    return c->gone || c->closing || c->on_event;
 }
 
 static bool

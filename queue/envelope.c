@@ -1,0 +1,601 @@
+/* The envelope in memory, and its forms on disk: strict to read, easy to `cat`.
+ *
+ * A file is a title of 16 bytes, (info: the due slot of 32,) a length line, records
+ * `X<length>:<bytes>\n` in a fixed order, one `T...` record per recipient, and a
+ * trailer `crc <hex>\nend\n`. The CRC is over the name of the message and all but due
+ * slot and marks. */
+#include "queue/envelope.h"
+
+#include "base/crc.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TITLE_SIZE = 16,
+    LENGTH_SIZE = 18,
+    TRAILER_SIZE = 17,
+    MARK_OPEN = 'T',
+    MARK_DONE = 'D',
+    DUE_DIGITS_MS = 14
+};
+static const int64_t due_max_ms = 99999999999999;
+static const unsigned attempts_max = 9999999;
+
+/* --- In memory ------------------------------------------------------------------- */
+
+struct envelope *
+envelope_new(void)
+{
+    struct envelope *e = memory_new(sizeof(*e));
+    arena_init(&e->arena, ENVELOPE_BYTES_MAX);
+    return e;
+}
+
+void
+envelope_free(struct envelope **e)
+{
+    if (*e == NULL)
+        return;
+    arena_free(&(*e)->arena);
+    free((*e)->recipients);
+    free((*e)->failures);
+    free(*e);
+    *e = NULL;
+}
+
+struct text
+envelope_text(struct envelope *e, struct text t)
+{
+    return arena_copy(&e->arena, t);
+}
+
+bool
+envelope_add(struct envelope *e, struct text address, unsigned notify,
+             struct text original)
+{
+    assert(!e->preprocessed);
+    if (e->count >= ENVELOPE_RECIPIENTS_MAX)
+        return false;
+    struct recipient r = {
+        .address = envelope_text(e, address),
+        .original = envelope_text(e, original),
+        .notify = notify,
+        .channel = CHANNEL_REMOTE,
+        .mark_offset = -1,
+    };
+    if (r.address.at == NULL || r.original.at == NULL)
+        return false;
+    if (e->count == e->capacity) {
+        e->capacity = e->capacity > 0 ? e->capacity * 2 : 4;
+        e->recipients =
+            memory_resize(e->recipients, e->capacity * sizeof(*e->recipients));
+    }
+    e->recipients[e->count++] = r;
+    return true;
+}
+
+void
+envelope_fail(struct envelope *e, unsigned recipient, bool expired,
+              const struct outcome *outcome)
+{
+    assert(recipient < e->count);
+    unsigned n = e->failure_count;
+    struct failure told = {recipient, expired, *outcome};
+    if (n > 0 && e->failures[n - 1].recipient == recipient) {
+        e->failures[n - 1] = told;
+        return;
+    }
+    if ((n & (n - 1)) == 0) /* full at each power of two */
+        e->failures =
+            memory_resize(e->failures, (n > 0 ? 2 * n : 1) * sizeof(*e->failures));
+    e->failures[n] = told;
+    e->failure_count++;
+}
+
+/* --- Writing --------------------------------------------------------------------- */
+
+static void
+add(struct buffer *out, struct text t)
+{
+    bool fits = buffer_add(out, t);
+    assert(fits); /* the caller's limit is above ENVELOPE_BYTES_MAX */
+}
+
+static void
+add_record(struct buffer *out, char letter, struct text bytes)
+{
+    bool fits = buffer_format(out, "%c%zu:", letter, bytes.length);
+    assert(fits);
+    add(out, bytes);
+    add(out, TEXT("\n"));
+}
+
+/* The record of a recipient; returns the offset of its mark. */
+static size_t
+add_recipient(struct buffer *out, unsigned index, const struct recipient *r)
+{
+    size_t mark = out->length;
+    bool fits = buffer_format(out, "%c%u %u %zu %zu:", MARK_OPEN, index, r->notify,
+                              r->address.length, r->original.length);
+    assert(fits);
+    add(out, r->address);
+    add(out, r->original);
+    add(out, TEXT("\n"));
+    return mark;
+}
+
+static uint32_t
+crc_of_name(struct id id)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    return crc_add(0, name, ID_LENGTH);
+}
+
+static void
+format_trailer(uint32_t crc, char out[TRAILER_SIZE + 1])
+{
+    int length = snprintf(out, TRAILER_SIZE + 1, "crc %08" PRIx32 "\nend\n", crc);
+    assert(length == TRAILER_SIZE);
+}
+
+static void
+format_length(size_t size, char out[LENGTH_SIZE + 1])
+{
+    int length = snprintf(out, LENGTH_SIZE + 1, "length %010zu\n", size);
+    assert(length == LENGTH_SIZE);
+}
+
+/* What the CRC starts with: the name and the title; the due slot is left out. */
+static uint32_t
+crc_of_title(struct id id, const char *title)
+{
+    return crc_add(crc_of_name(id), title, TITLE_SIZE);
+}
+
+/* Where the length line stands in a file with this title. */
+static size_t
+length_offset(const char *title)
+{
+    bool has_due = memcmp(title, "petrel-info ", 12) == 0;
+    return has_due ? ENVELOPE_DUE_OFFSET + ENVELOPE_DUE_SIZE : TITLE_SIZE;
+}
+
+static void
+begin_file(struct buffer *out, const struct envelope *e, const char *title)
+{
+    assert(out->length == 0 && strlen(title) == TITLE_SIZE);
+    add(out, text_from(title));
+    if (length_offset(title) > TITLE_SIZE) {
+        char due[ENVELOPE_DUE_SIZE];
+        envelope_write_due(e, due);
+        add(out, text_of(due, sizeof(due)));
+    }
+    add(out, TEXT("length 0000000000\n"));
+}
+
+/* Fills in the length and the trailer. Marks must still be open. */
+static void
+end_file(struct buffer *out, struct id id, const char *title)
+{
+    char length[LENGTH_SIZE + 1], trailer[TRAILER_SIZE + 1];
+    size_t at = length_offset(title);
+    format_length(out->length + TRAILER_SIZE, length);
+    memcpy(out->at + at, length, LENGTH_SIZE);
+    uint32_t crc = crc_of_title(id, title);
+    crc = crc_add(crc, out->at + at, out->length - at);
+    format_trailer(crc, trailer);
+    add(out, text_from(trailer));
+}
+
+/* local, remote: recipients in each channel; a todo file counts all as local. */
+static void
+add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
+                unsigned remote)
+{
+    char numbers[160];
+    snprintf(numbers, sizeof(numbers),
+             "%" PRId64 " %" PRId64 " %" PRIu32 " %u %u %u %u %u %u", e->birth_ms,
+             e->content_size, e->content_crc, (unsigned)e->ret, (unsigned)e->eight_bit,
+             (unsigned)e->utf8, (unsigned)e->double_bounce, local, remote);
+    add_record(out, 'M', text_from(numbers));
+    add_record(out, 'F', e->sender);
+    add_record(out, 'E', e->envelope_id);
+    add_record(out, 'P', e->prefix);
+}
+
+static const char todo_title[] = "petrel-todo   1\n";
+static const char info_title[] = "petrel-info   1\n";
+
+static const char *
+channel_title(enum channel channel)
+{
+    return channel == CHANNEL_LOCAL ? "petrel-local  1\n" : "petrel-remote 1\n";
+}
+
+static unsigned
+count_channel(const struct envelope *e, enum channel channel)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < e->count; i++)
+        if (e->recipients[i].channel == channel)
+            count++;
+    return count;
+}
+
+void
+envelope_write_todo(const struct envelope *e, struct buffer *out)
+{
+    begin_file(out, e, todo_title);
+    add_particulars(out, e, e->count, 0);
+    for (unsigned i = 0; i < e->count; i++)
+        add_recipient(out, i, &e->recipients[i]);
+    end_file(out, e->id, todo_title);
+}
+
+void
+envelope_write_info(const struct envelope *e, struct buffer *out)
+{
+    begin_file(out, e, info_title);
+    add_particulars(out, e, count_channel(e, CHANNEL_LOCAL),
+                    count_channel(e, CHANNEL_REMOTE));
+    end_file(out, e->id, info_title);
+}
+
+void
+envelope_write_channel(struct envelope *e, enum channel channel, struct buffer *out)
+{
+    const char *title = channel_title(channel);
+    begin_file(out, e, title);
+    for (unsigned i = 0; i < e->count; i++)
+        if (e->recipients[i].channel == channel)
+            e->recipients[i].mark_offset =
+                (int64_t)add_recipient(out, i, &e->recipients[i]);
+    end_file(out, e->id, title);
+    for (unsigned i = 0; i < e->count; i++)
+        if (e->recipients[i].channel == channel && e->recipients[i].done)
+            out->at[e->recipients[i].mark_offset] = MARK_DONE;
+}
+
+void
+envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE])
+{
+    char slot[ENVELOPE_DUE_SIZE + 1];
+    int64_t due = e->due_ms < 0 ? 0 : e->due_ms < due_max_ms ? e->due_ms : due_max_ms;
+    unsigned attempts = e->attempts < attempts_max ? e->attempts : attempts_max;
+    int length = snprintf(slot, sizeof(slot), "%014" PRId64 " %07u ", due, attempts);
+    uint32_t crc = crc_add(crc_of_name(e->id), slot, (size_t)length);
+    length +=
+        snprintf(slot + length, sizeof(slot) - (size_t)length, "%08" PRIx32 "\n", crc);
+    assert(length == ENVELOPE_DUE_SIZE);
+    memcpy(out, slot, ENVELOPE_DUE_SIZE);
+}
+
+/* --- Reading --------------------------------------------------------------------- */
+
+/* A file that is being read; bad stays set. */
+struct reading {
+    struct text all;
+    size_t at, end; /* end: of the records */
+    uint32_t crc;   /* of what is before counted */
+    size_t counted;
+    bool bad;
+};
+
+static struct text
+take(struct reading *r, size_t size)
+{
+    if (r->bad || size > r->end - r->at) {
+        r->bad = true;
+        return TEXT("");
+    }
+    struct text taken = text_of(r->all.at + r->at, size);
+    r->at += size;
+    return taken;
+}
+
+/* A decimal number and the byte behind it. */
+static uint64_t
+take_number(struct reading *r, char until, uint64_t max)
+{
+    uint64_t value = 0;
+    struct text rest = text_of(r->all.at + r->at, r->end - r->at);
+    size_t length = text_find(text_before(rest, 24), until);
+    if (length == TEXT_NONE || !text_number(text_before(rest, length), max, &value)) {
+        r->bad = true;
+        return 0;
+    }
+    (void)take(r, length + 1);
+    return value;
+}
+
+static struct text
+take_record(struct reading *r, char letter)
+{
+    struct text first = take(r, 1);
+    if (r->bad || first.at[0] != letter) {
+        r->bad = true;
+        return TEXT("");
+    }
+    size_t length = (size_t)take_number(r, ':', ENVELOPE_BYTES_MAX);
+    struct text bytes = take(r, length);
+    if (!text_equal(take(r, 1), TEXT("\n")))
+        r->bad = true;
+    return bytes;
+}
+
+static struct reading
+begin_reading(struct text bytes, struct id id, const char *title)
+{
+    struct reading r = {.all = bytes};
+    size_t at = length_offset(title);
+    char length[LENGTH_SIZE + 1];
+    if (bytes.length < at + LENGTH_SIZE + TRAILER_SIZE ||
+        !text_starts(bytes, text_from(title))) {
+        r.bad = true;
+        return r;
+    }
+    format_length(bytes.length, length);
+    r.bad = !text_starts(text_after(bytes, at), text_from(length));
+    r.crc = crc_of_title(id, title);
+    r.counted = at;
+    r.at = at + LENGTH_SIZE;
+    r.end = bytes.length - TRAILER_SIZE;
+    return r;
+}
+
+static enum progress
+end_reading(struct reading *r)
+{
+    if (r->bad || r->at != r->end)
+        return PROGRESS_BAD;
+    char trailer[TRAILER_SIZE + 1];
+    r->crc = crc_add(r->crc, r->all.at + r->counted, r->end - r->counted);
+    format_trailer(r->crc, trailer);
+    return text_equal(text_after(r->all, r->end), text_from(trailer)) ? PROGRESS_DONE
+                                                                      : PROGRESS_BAD;
+}
+
+/* The mark at the reading point, counted as open whatever it is. */
+static bool
+take_mark(struct reading *r)
+{
+    static const char open = MARK_OPEN;
+    struct text mark = take(r, 1);
+    if (r->bad || (mark.at[0] != MARK_OPEN && mark.at[0] != MARK_DONE)) {
+        r->bad = true;
+        return false;
+    }
+    size_t offset = r->at - 1;
+    r->crc = crc_add(r->crc, r->all.at + r->counted, offset - r->counted);
+    r->crc = crc_add(r->crc, &open, 1);
+    r->counted = r->at;
+    return mark.at[0] == MARK_DONE;
+}
+
+static void
+take_particulars(struct reading *r, struct envelope *e, unsigned *local,
+                 unsigned *remote)
+{
+    uint64_t number[9] = {0};
+    struct text fields = take_record(r, 'M'), field;
+    size_t count = 0;
+    while (!r->bad && text_cut(&fields, ' ', &field))
+        if (count == 9 || !text_number(field, INT64_MAX, &number[count++]))
+            r->bad = true;
+    if (count != 9 || number[2] > UINT32_MAX || number[3] > RETURN_FULL ||
+        number[7] > ENVELOPE_RECIPIENTS_MAX || number[8] > ENVELOPE_RECIPIENTS_MAX ||
+        number[7] + number[8] > ENVELOPE_RECIPIENTS_MAX)
+        r->bad = true;
+    e->sender = envelope_text(e, take_record(r, 'F'));
+    e->envelope_id = envelope_text(e, take_record(r, 'E'));
+    e->prefix = envelope_text(e, take_record(r, 'P'));
+    if (r->bad || e->sender.at == NULL || e->envelope_id.at == NULL ||
+        e->prefix.at == NULL) {
+        r->bad = true;
+        return;
+    }
+    e->birth_ms = (int64_t)number[0];
+    e->content_size = (int64_t)number[1];
+    e->content_crc = (uint32_t)number[2];
+    e->ret = (enum envelope_return)number[3];
+    e->eight_bit = number[4] != 0;
+    e->utf8 = number[5] != 0;
+    e->double_bounce = number[6] != 0;
+    *local = (unsigned)number[7];
+    *remote = (unsigned)number[8];
+}
+
+/* One recipient into its place, which must be empty. */
+static void
+take_recipient(struct reading *r, struct envelope *e, struct recipient made)
+{
+    made.done = take_mark(r);
+    uint64_t index = take_number(r, ' ', ENVELOPE_RECIPIENTS_MAX);
+    made.notify = (unsigned)take_number(r, ' ', UINT32_MAX);
+    size_t address = (size_t)take_number(r, ' ', ENVELOPE_BYTES_MAX);
+    size_t original = (size_t)take_number(r, ':', ENVELOPE_BYTES_MAX);
+    made.address = envelope_text(e, take(r, address));
+    made.original = envelope_text(e, take(r, original));
+    if (!text_equal(take(r, 1), TEXT("\n")) || index >= e->count ||
+        e->recipients[index].address.at != NULL || made.address.at == NULL ||
+        made.original.at == NULL)
+        r->bad = true;
+    if (r->bad)
+        return;
+    e->recipients[index] = made;
+    if (made.done)
+        e->done++;
+}
+
+static void
+make_places(struct envelope *e, unsigned count)
+{
+    assert(e->count == 0);
+    free(e->recipients);
+    e->recipients = memory_array(count > 0 ? count : 1, sizeof(*e->recipients));
+    e->count = e->capacity = count;
+}
+
+enum progress
+envelope_read_todo(struct text bytes, struct id id, struct envelope *e)
+{
+    struct reading r = begin_reading(bytes, id, todo_title);
+    unsigned count = 0, none = 0;
+    if (!r.bad)
+        take_particulars(&r, e, &count, &none);
+    if (r.bad || none != 0)
+        return PROGRESS_BAD;
+    e->id = id;
+    make_places(e, count);
+    struct recipient made = {.channel = CHANNEL_REMOTE, .mark_offset = -1};
+    for (unsigned i = 0; i < count && !r.bad; i++)
+        take_recipient(&r, e, made);
+    return e->done == 0 ? end_reading(&r) : PROGRESS_BAD;
+}
+
+void
+envelope_read_due(struct text start, struct id id, struct envelope *e)
+{
+    struct text slot =
+        text_before(text_after(start, ENVELOPE_DUE_OFFSET), ENVELOPE_DUE_SIZE);
+    uint64_t due = 0, attempts = 0;
+    struct envelope trial = {.id = id};
+    char again[ENVELOPE_DUE_SIZE];
+    e->due_ms = 0;
+    e->attempts = 0;
+    if (!text_number(text_before(slot, DUE_DIGITS_MS), (uint64_t)due_max_ms, &due) ||
+        !text_number(text_before(text_after(slot, DUE_DIGITS_MS + 1), 7), attempts_max,
+                     &attempts))
+        return;
+    trial.due_ms = (int64_t)due;
+    trial.attempts = (unsigned)attempts;
+    envelope_write_due(&trial, again);
+    if (!text_equal(slot, text_of(again, sizeof(again))))
+        return; /* torn: due now */
+    e->due_ms = trial.due_ms;
+    e->attempts = trial.attempts;
+}
+
+enum progress
+envelope_read_info(struct text bytes, struct id id, struct envelope *e)
+{
+    struct reading r = begin_reading(bytes, id, info_title);
+    unsigned local = 0, remote = 0;
+    if (!r.bad)
+        take_particulars(&r, e, &local, &remote);
+    if (end_reading(&r) != PROGRESS_DONE)
+        return PROGRESS_BAD;
+    e->id = id;
+    e->preprocessed = true;
+    make_places(e, local + remote);
+    envelope_read_due(bytes, id, e);
+    return PROGRESS_DONE;
+}
+
+enum progress
+envelope_read_channel(struct text bytes, struct id id, enum channel channel,
+                      struct envelope *e)
+{
+    assert(e->preprocessed);
+    struct reading r = begin_reading(bytes, id, channel_title(channel));
+    while (!r.bad && r.at < r.end)
+        take_recipient(
+            &r, e,
+            (struct recipient){.channel = channel, .mark_offset = (int64_t)r.at});
+    return end_reading(&r);
+}
+
+/* --- Failures -------------------------------------------------------------------- */
+
+static const char failure_title[] = "\nfailure ";
+
+void
+envelope_write_failure(const struct envelope *e, const struct failure *f,
+                       struct buffer *out)
+{
+    const struct outcome *o = &f->outcome;
+    struct buffer payload;
+    buffer_init(&payload, 4096);
+    bool fits = buffer_format(&payload, "%u %u %u %u %u %zu %zu %zu:%s%s%s",
+                              f->recipient, (unsigned)f->expired, (unsigned)o->verdict,
+                              (unsigned)o->blame, (unsigned)(o->code > 0 ? o->code : 0),
+                              strlen(o->enhanced), strlen(o->text), strlen(o->remote),
+                              o->enhanced, o->text, o->remote);
+    assert(fits);
+    uint32_t crc = crc_add(crc_of_name(e->id), payload.at, payload.length);
+    fits = buffer_format(out, "%s%zu %" PRIu32 ":", failure_title, payload.length, crc);
+    assert(fits);
+    add(out, buffer_text(&payload));
+    add(out, TEXT("\n"));
+    buffer_free(&payload);
+}
+
+static bool
+parse_failure(struct text payload, unsigned recipients, struct failure *f)
+{
+    struct reading r = {.all = payload, .end = payload.length};
+    *f = (struct failure){0};
+    f->recipient = (unsigned)take_number(&r, ' ', ENVELOPE_RECIPIENTS_MAX);
+    f->expired = take_number(&r, ' ', 1) != 0;
+    f->outcome.verdict = (enum verdict)take_number(&r, ' ', VERDICT_FAILED);
+    f->outcome.blame = (enum blame)take_number(&r, ' ', BLAME_SITE);
+    f->outcome.code = (int)take_number(&r, ' ', 999);
+    size_t enhanced = (size_t)take_number(&r, ' ', sizeof(f->outcome.enhanced) - 1);
+    size_t text = (size_t)take_number(&r, ' ', sizeof(f->outcome.text) - 1);
+    size_t remote = (size_t)take_number(&r, ':', sizeof(f->outcome.remote) - 1);
+    text_copy(f->outcome.enhanced, sizeof(f->outcome.enhanced), take(&r, enhanced));
+    text_copy(f->outcome.text, sizeof(f->outcome.text), take(&r, text));
+    text_copy(f->outcome.remote, sizeof(f->outcome.remote), take(&r, remote));
+    return !r.bad && r.at == r.end && f->recipient < recipients;
+}
+
+/* The whole failure that rest starts with; its size, or 0. */
+static size_t
+read_failure(struct text rest, const struct envelope *e, struct failure *f)
+{
+    struct reading r = {.all = rest, .end = rest.length};
+    (void)take(&r, sizeof(failure_title) - 1);
+    size_t length = (size_t)take_number(&r, ' ', 4096);
+    uint64_t crc = take_number(&r, ':', UINT32_MAX);
+    struct text payload = take(&r, length);
+    if (!text_equal(take(&r, 1), TEXT("\n")) || r.bad ||
+        crc_add(crc_of_name(e->id), payload.at, payload.length) != crc ||
+        !parse_failure(payload, e->count, f))
+        return 0;
+    return r.at;
+}
+
+void
+envelope_read_failures(struct text bytes, struct envelope *e)
+{
+    bool *told = memory_array(e->count > 0 ? e->count : 1, sizeof(*told));
+    for (unsigned i = 0; i < e->failure_count; i++)
+        told[e->failures[i].recipient] = true;
+    for (;;) {
+        struct failure f;
+        const char *at = bytes.length == 0
+                             ? NULL
+                             : memmem(bytes.at, bytes.length, failure_title,
+                                      sizeof(failure_title) - 1);
+        if (at == NULL)
+            break;
+        bytes = text_after(bytes, (size_t)(at - bytes.at));
+        size_t size = read_failure(bytes, e, &f);
+        bytes = text_after(bytes, size > 0 ? size : 1);
+        if (size == 0 || told[f.recipient])
+            continue;
+        told[f.recipient] = true;
+        envelope_fail(e, f.recipient, f.expired, &f.outcome);
+        if (!e->recipients[f.recipient].done) {
+            e->recipients[f.recipient].done = true;
+            e->done++;
+        }
+    }
+    free(told);
+}

@@ -1,0 +1,111 @@
+/* The envelope: who sent a message, to whom, and what became of each; and its form on
+ * disk with length, CRC32C and end mark (DESIGN §2, spec/queue.md §6 R2). */
+#ifndef QUEUE_ENVELOPE_H
+#define QUEUE_ENVELOPE_H
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/id.h"
+#include "base/outcome.h"
+
+enum {
+    ENVELOPE_RECIPIENTS_MAX = 50000, /* `recipient_limit` is a setting below it */
+    ENVELOPE_BYTES_MAX = 64 * 1024 * 1024
+};
+
+/* RFC 3461 */
+enum {
+    NOTIFY_DEFAULT = 0, /* failure (and delay) */
+    NOTIFY_NEVER = 1,
+    NOTIFY_SUCCESS = 2,
+    NOTIFY_FAILURE = 4,
+    NOTIFY_DELAY = 8
+};
+enum envelope_return { RETURN_DEFAULT, RETURN_HEADERS, RETURN_FULL };
+
+enum channel { CHANNEL_LOCAL, CHANNEL_REMOTE }; /* which of qmail's two files */
+
+struct recipient {
+    struct text address;  /* normal form, see address_write() */
+    struct text original; /* ORCPT as given, xtext: "rfc822;a+2Bb@c", or empty */
+    unsigned notify;
+    bool done;            /* D: delivered, failed or discarded */
+    enum channel channel; /* of its record on disk, S5 */
+    int64_t mark_offset;  /* of its T/D byte on disk, S5; -1 in S4 */
+};
+
+/* A failure that the bounce still has to tell (bounce/ID). */
+struct failure {
+    unsigned recipient;
+    bool expired;
+    struct outcome outcome;
+};
+
+struct envelope {
+    struct id id;
+    int64_t birth_ms;        /* first arrival; kept over requeues */
+    struct text sender;      /* "" is the null path */
+    struct text envelope_id; /* ENVID as given (xtext), or empty */
+    enum envelope_return ret;
+    bool eight_bit, utf8; /* BODY=8BITMIME, SMTPUTF8 */
+    bool double_bounce;   /* a notice to postmaster: its failure is only logged */
+    bool held;            /* hold/ID exists */
+    struct text prefix;   /* header lines that we put before the content, CRLF ended */
+    int64_t content_size; /* of mess/ID */
+    uint32_t content_crc;
+    struct recipient *recipients;
+    unsigned count, capacity;
+    unsigned done;  /* recipients with done set */
+    int64_t due_ms; /* S5: next attempt */
+    unsigned attempts;
+    struct failure *failures;
+    unsigned failure_count;
+    bool preprocessed;  /* S5: info/ exists, todo/ does not */
+    struct arena arena; /* of all the texts */
+};
+
+struct envelope *envelope_new(void);
+void envelope_free(struct envelope **e);
+/* Texts are copied; the channel is CHANNEL_REMOTE until somebody knows better. False:
+ * the limit of recipients or bytes is reached. */
+bool envelope_add(struct envelope *e, struct text address, unsigned notify,
+                  struct text original) __attribute__((warn_unused_result));
+/* A copy of t that lives as long as the envelope. */
+struct text envelope_text(struct envelope *e, struct text t);
+void envelope_fail(struct envelope *e, unsigned recipient, bool expired,
+                   const struct outcome *outcome);
+
+/* The form of todo/ID: everything but the failures, marks and due time. */
+void envelope_write_todo(const struct envelope *e, struct buffer *out);
+/* DONE or BAD (any damage: short, long, checksum, unknown record). The CRC is over the
+ * name too: an envelope copied under another name is damaged. */
+enum progress envelope_read_todo(struct text bytes, struct id id, struct envelope *e)
+    __attribute__((warn_unused_result));
+
+/* The forms of info/ID and of local/ID or remote/ID (qmail's records, T or D first
+ * byte). A D written over a T keeps the file valid. The due time in info may be
+ * overwritten in place. */
+void envelope_write_info(const struct envelope *e, struct buffer *out);
+enum progress envelope_read_info(struct text bytes, struct id id, struct envelope *e)
+    __attribute__((warn_unused_result));
+/* Sets mark_offset of the recipients of that channel. */
+void envelope_write_channel(struct envelope *e, enum channel channel,
+                            struct buffer *out);
+enum progress envelope_read_channel(struct text bytes, struct id id,
+                                    enum channel channel, struct envelope *e)
+    __attribute__((warn_unused_result));
+/* The bytes to overwrite in info/ID for a new due time, and where. */
+enum { ENVELOPE_DUE_OFFSET = 16, ENVELOPE_DUE_SIZE = 32 };
+void envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE]);
+/* due_ms and attempts alone, from the first 48 bytes of info/ID; a torn slot means now.
+ */
+void envelope_read_due(struct text start, struct id id, struct envelope *e);
+/* One failure as appended to bounce/ID. Reading skips torn ones without complaint: the
+ * text is durable before its D mark, so a torn one has none. It sets done of the
+ * recipients that it finds: a crash between text and mark is completed. The first of
+ * several for one recipient counts. */
+void envelope_write_failure(const struct envelope *e, const struct failure *f,
+                            struct buffer *out);
+void envelope_read_failures(struct text bytes, struct envelope *e);
+
+#endif

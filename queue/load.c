@@ -1,0 +1,234 @@
+/* From files to an envelope, with every check that tells a whole message from a damaged
+ * one. */
+#include "queue/load.h"
+
+#include "base/crc.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONTENT_PIECE = 64 * 1024 };
+
+/* The file is not what it must be; all other errors are of the moment. */
+static bool
+is_evidence(int error)
+{
+    return error == -ENOENT || error == -EINVAL || error == -EFBIG ||
+           error == -EACCES || error == -ENOTDIR || error == -ELOOP;
+}
+
+static enum load_result
+judge(int error, const char *what, char reason[LOAD_REASON_MAX])
+{
+    snprintf(reason, LOAD_REASON_MAX, "%s: %s", what, strerror(-error));
+    return is_evidence(error) ? LOAD_DAMAGED : LOAD_LATER;
+}
+
+static enum load_result
+damaged(const char *what, char reason[LOAD_REASON_MAX])
+{
+    snprintf(reason, LOAD_REASON_MAX, "%s is damaged", what);
+    return LOAD_DAMAGED;
+}
+
+/* --- The content ----------------------------------------------------------------- */
+
+static int64_t
+content_crc(struct spool *s, int file, uint32_t *crc)
+{
+    char *piece = memory_new(CONTENT_PIECE);
+    int64_t size = 0, got;
+    *crc = 0;
+    while ((got = disk_read(s->disk, file, size, piece, CONTENT_PIECE)) > 0) {
+        *crc = crc_add(*crc, piece, (size_t)got);
+        size += got;
+    }
+    free(piece);
+    return got < 0 ? got : size;
+}
+
+static enum load_result
+check_open_content(struct spool *s, int file, const struct envelope *e, bool same_owner,
+                   unsigned owner, char reason[LOAD_REASON_MAX])
+{
+    struct disk_info info;
+    uint32_t crc = 0;
+    int result = disk_file_info(s->disk, file, &info);
+    if (result < 0)
+        return judge(result, "the content", reason);
+    /* Two: an injector died between link and unlink of its pid name. */
+    if (info.links > 2 || (same_owner && info.owner != owner)) {
+        snprintf(reason, LOAD_REASON_MAX,
+                 "content and envelope are not of one owner (%u, %u; %u links)",
+                 info.owner, owner, info.links);
+        return LOAD_DAMAGED;
+    }
+    int64_t size = content_crc(s, file, &crc);
+    if (size < 0)
+        return judge((int)size, "the content", reason);
+    return size == e->content_size && crc == e->content_crc
+               ? LOAD_DONE
+               : damaged("the content", reason);
+}
+
+static enum load_result
+check_content(struct spool *s, const struct envelope *e, bool same_owner,
+              unsigned owner, char reason[LOAD_REASON_MAX])
+{
+    char path[SPOOL_PATH_MAX];
+    spool_path(ROOM_MESS, e->id, path);
+    int file = disk_open_file(s->disk, path, false);
+    if (file < 0)
+        return judge(file, "the content", reason);
+    enum load_result result = check_open_content(s, file, e, same_owner, owner, reason);
+    disk_close_file(s->disk, file);
+    return result;
+}
+
+/* --- S4 -------------------------------------------------------------------------- */
+
+static enum load_result
+read_todo(struct spool *s, struct envelope *e, struct id id, unsigned *owner,
+          char reason[LOAD_REASON_MAX])
+{
+    char path[SPOOL_PATH_MAX];
+    struct disk_info info;
+    struct buffer form;
+    spool_path(ROOM_QUEUED, id, path);
+    int result = disk_inspect(s->disk, path, &info);
+    if (result == -ENOENT)
+        return LOAD_GONE;
+    if (result < 0)
+        return judge(result, "the envelope", reason);
+    *owner = info.owner;
+    if (info.kind != DISK_FILE || info.links > 2)
+        return damaged("the envelope", reason);
+    buffer_init(&form, SPOOL_FILE_MAX);
+    result = spool_read(s, ROOM_QUEUED, id, &form);
+    enum load_result judged = LOAD_DONE;
+    if (result < 0)
+        judged = judge(result, "the envelope", reason);
+    else if (envelope_read_todo(buffer_text(&form), id, e) != PROGRESS_DONE)
+        judged = damaged("the envelope", reason);
+    buffer_free(&form);
+    return judged;
+}
+
+/* --- S5 -------------------------------------------------------------------------- */
+
+static enum load_result
+read_channel(struct spool *s, struct envelope *e, struct id id, enum channel channel,
+             struct buffer *form, char reason[LOAD_REASON_MAX])
+{
+    enum room room = channel == CHANNEL_LOCAL ? ROOM_LOCAL : ROOM_REMOTE;
+    int result = spool_read(s, room, id, form);
+    if (result == -ENOENT)
+        return LOAD_DONE; /* nobody, or missing: is_complete() tells */
+    if (result < 0)
+        return judge(result, spool_room(room), reason);
+    return envelope_read_channel(buffer_text(form), id, channel, e) == PROGRESS_DONE
+               ? LOAD_DONE
+               : damaged(spool_room(room), reason);
+}
+
+/* Every recipient that info counted has been read. */
+static bool
+is_complete(const struct envelope *e)
+{
+    for (unsigned i = 0; i < e->count; i++)
+        if (e->recipients[i].address.at == NULL)
+            return false;
+    return true;
+}
+
+static enum load_result
+read_preprocessed(struct spool *s, struct envelope *e, struct id id,
+                  struct buffer *form, char reason[LOAD_REASON_MAX])
+{
+    int result = spool_read(s, ROOM_INFO, id, form);
+    if (result == -ENOENT)
+        return LOAD_GONE;
+    if (result < 0)
+        return judge(result, "info", reason);
+    if (envelope_read_info(buffer_text(form), id, e) != PROGRESS_DONE)
+        return damaged("info", reason);
+    enum load_result judged = read_channel(s, e, id, CHANNEL_LOCAL, form, reason);
+    if (judged == LOAD_DONE)
+        judged = read_channel(s, e, id, CHANNEL_REMOTE, form, reason);
+    if (judged != LOAD_DONE)
+        return judged;
+    if (!is_complete(e))
+        return damaged("local or remote is missing, or", reason);
+    result = spool_read(s, ROOM_BOUNCE, id, form);
+    if (result == 0)
+        envelope_read_failures(buffer_text(form), e);
+    else if (result != -ENOENT)
+        return judge(result, "bounce", reason);
+    return LOAD_DONE;
+}
+
+static enum load_result
+finish(enum load_result result, struct envelope *made, struct envelope **e)
+{
+    if (result == LOAD_DONE)
+        *e = made;
+    else
+        envelope_free(&made);
+    return result;
+}
+
+enum load_result
+load_preprocessed(struct spool *s, struct id id, struct envelope **e,
+                  char reason[LOAD_REASON_MAX])
+{
+    struct buffer form;
+    struct envelope *made = envelope_new();
+    *e = NULL;
+    buffer_init(&form, SPOOL_FILE_MAX);
+    enum load_result result = read_preprocessed(s, made, id, &form, reason);
+    buffer_free(&form);
+    return finish(result, made, e);
+}
+
+enum load_result
+load_message(struct spool *s, struct id id, struct envelope **e,
+             char reason[LOAD_REASON_MAX])
+{
+    unsigned owner = 0;
+    bool injected = false;
+    struct envelope *made = NULL;
+    *e = NULL;
+    enum load_result result = load_preprocessed(s, id, &made, reason);
+    if (result == LOAD_GONE ||
+        (result == LOAD_DAMAGED && spool_has(s, ROOM_QUEUED, id))) {
+        made = envelope_new();
+        result = read_todo(s, made, id, &owner, reason);
+        injected = true;
+    }
+    if (result == LOAD_DONE)
+        result = check_content(s, made, injected, owner, reason);
+    if (result == LOAD_DONE)
+        made->held = spool_has(s, ROOM_HOLD, id);
+    return made != NULL ? finish(result, made, e) : result;
+}
+
+void
+load_due(struct spool *s, struct id id, int64_t *due_ms, unsigned *attempts)
+{
+    char path[SPOOL_PATH_MAX], head[ENVELOPE_DUE_OFFSET + ENVELOPE_DUE_SIZE];
+    struct envelope e = {0};
+    spool_path(ROOM_INFO, id, path);
+    int file = disk_open_file(s->disk, path, false);
+    if (file >= 0) {
+        int64_t got = disk_read(s->disk, file, 0, head, sizeof(head));
+        if (got == (int64_t)sizeof(head))
+            envelope_read_due(text_of(head, sizeof(head)), id, &e);
+        disk_close_file(s->disk, file);
+    }
+    *due_ms = e.due_ms;
+    *attempts = e.attempts;
+}

@@ -1,0 +1,99 @@
+/* Sessions that deliver into Maildirs: one message a turn, blocking only on the disk. */
+#include "queue/local.h"
+
+#include "base/loop.h"
+#include "base/memory.h"
+#include "queue/maildir.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+struct visit {
+    struct visit *prev, *next;
+    struct local *local;
+    struct sched_session *session;
+    const struct target *target;
+    struct loop_task task;
+};
+
+struct local {
+    struct loop *loop;
+    struct manager *manager;
+    const char *hostname;
+    struct visit *visits;
+};
+
+static void
+end(struct visit *v, const struct outcome *trouble)
+{
+    struct local *local = v->local;
+    DL_DELETE(local->visits, v);
+    manager_session_ended(local->manager, v->session, trouble);
+    loop_unpost(local->loop, &v->task);
+    loop_release(local->loop, free, v);
+}
+
+/* One errand, then the loop gets its turn: a slow disk must not starve the sockets. */
+static void
+work(void *context)
+{
+    struct visit *v = context;
+    struct local *local = v->local;
+    struct errand errand;
+    if (!manager_take(local->manager, v->session, &errand)) {
+        end(v, NULL);
+        return;
+    }
+    struct queue *queue = manager_queue(local->manager);
+    for (size_t i = 0; i < errand.count; i++) {
+        struct outcome outcome =
+            maildir_deliver(queue, local->loop, v->target, local->hostname,
+                            errand.envelope, errand.indexes[i]);
+        manager_settled(local->manager, &errand, i, &outcome, NULL);
+    }
+    loop_post(local->loop, &v->task, work, v);
+}
+
+struct local *
+local_new(struct loop *loop, struct manager *manager, const char *hostname)
+{
+    struct local *local = memory_new(sizeof(*local));
+    local->loop = loop;
+    local->manager = manager;
+    local->hostname = hostname;
+    return local;
+}
+
+void
+local_reload(struct local *local, const char *hostname)
+{
+    local->hostname = hostname;
+}
+
+void
+local_free(struct local **local)
+{
+    struct visit *v, *next;
+    if (*local == NULL)
+        return;
+    DL_FOREACH_SAFE ((*local)->visits, v, next)
+        end(v, NULL);
+    free(*local);
+    *local = NULL;
+}
+
+void
+local_open(void *context, struct sched_session *session, const struct target *target,
+           const char *domain)
+{
+    struct local *local = context;
+    struct visit *v = memory_new(sizeof(*v));
+    assert(target->kind == TARGET_MAILDIR);
+    (void)domain;
+    v->local = local;
+    v->session = session;
+    v->target = target;
+    DL_APPEND(local->visits, v);
+    loop_post(local->loop, &v->task, work, v);
+}

@@ -1,0 +1,17 @@
+/* The local channel: sessions of the scheduler that deliver into Maildirs. */
+#ifndef QUEUE_LOCAL_H
+#define QUEUE_LOCAL_H
+
+#include "queue/manager.h"
+
+struct local;
+
+struct local *local_new(struct loop *loop, struct manager *manager, const char *hostname);
+/* hostname is borrowed. */
+void local_reload(struct local *local, const char *hostname);
+void local_free(struct local **local); /* ends what is left as deferred */
+/* A manager_open() for TARGET_MAILDIR; context is the struct local. */
+void local_open(void *context, struct sched_session *session,
+                const struct target *target, const char *domain);
+
+#endif

@@ -1,0 +1,341 @@
+/* Delivers into Maildirs: written to tmp/, synced, renamed into new/, synced. */
+#include "queue/maildir.h"
+
+#include "base/loop.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    PART_MAX = 255, /* of one expansion: a file name */
+    PATH_LIMIT = 4000,
+    NAME_LIMIT = 512,
+    PIECE = 32 * 1024,
+    DIRECTORY_MODE = 0700,
+    FILE_MODE = 0600
+};
+
+/* --- Where ----------------------------------------------------------------------- */
+
+/* One part of an address as (part of) a file name. */
+static bool
+add_part(struct text part, bool lower, struct buffer *out)
+{
+    if (part.length == 0 || part.length > PART_MAX || part.at[0] == '.' ||
+        text_find(part, '/') != TEXT_NONE || text_has_control(part))
+        return false;
+    if (!buffer_add(out, part))
+        return false;
+    if (lower)
+        text_lower(out->at + out->length - part.length, part.length);
+    return true;
+}
+
+static bool
+add_local(const struct address *address, struct buffer *out)
+{
+    struct buffer local;
+    buffer_init(&local, PART_MAX);
+    bool good = address_write_local(address, &local) &&
+                add_part(buffer_text(&local), false, out);
+    buffer_free(&local);
+    return good;
+}
+
+bool
+maildir_path(const struct target *target, const struct address *address,
+             struct buffer *out)
+{
+    assert(target->kind == TARGET_MAILDIR);
+    for (const char *at = target->path; *at != '\0'; at++) {
+        bool good;
+        if (*at != '%' || at[1] == '\0')
+            good = buffer_add_byte(out, *at);
+        else if (*++at == 'u')
+            good = add_local(address, out);
+        else if (*at == 'd')
+            good = add_part(address->domain, true, out);
+        else
+            good = buffer_add_byte(out, *at);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+/* A Maildir for all is the operator's wish, whoever the mail is for. */
+static bool
+may_be_made(const struct target *target)
+{
+    return target->create || strchr(target->path, '%') == NULL;
+}
+
+/* 0 and the directory, -errno, or -EDOM: no such mailbox. */
+static int
+open_mailbox(const struct target *target, const struct address *address,
+             struct disk **disk, char path[PATH_LIMIT + 1])
+{
+    struct buffer expanded;
+    int result = -EDOM;
+    path[0] = '\0';
+    buffer_init(&expanded, PATH_LIMIT);
+    if (maildir_path(target, address, &expanded)) {
+        text_copy(path, PATH_LIMIT + 1, buffer_text(&expanded));
+        result = disk_open(disk, path, may_be_made(target));
+        if (result == -ENOENT || result == -ENOTDIR)
+            result = -EDOM;
+    }
+    buffer_free(&expanded);
+    return result;
+}
+
+bool
+maildir_exists(const struct target *target, const struct address *address)
+{
+    struct buffer expanded;
+    struct disk *disk = NULL;
+    buffer_init(&expanded, PATH_LIMIT);
+    bool good = maildir_path(target, address, &expanded);
+    if (good && !may_be_made(target)) {
+        char *path = text_string(buffer_text(&expanded));
+        int result = disk_open(&disk, path, false);
+        /* What cannot be asked now is tried, and deferred, at delivery. */
+        good = result == 0 || (result != -ENOENT && result != -ENOTDIR);
+        free(path);
+    }
+    disk_close(&disk);
+    buffer_free(&expanded);
+    return good;
+}
+
+/* --- What ------------------------------------------------------------------------ */
+
+/* A message on its way into a file: CRLF becomes LF, also across two pieces. */
+struct writing {
+    struct disk *disk;
+    int file;
+    struct buffer out;
+    bool carriage; /* a CR waits for what comes next */
+    int result;
+};
+
+static void
+put_bytes(struct writing *w, struct text t)
+{
+    if (w->result == 0 && w->out.length + t.length > PIECE) {
+        w->result = disk_write(w->disk, w->file, buffer_text(&w->out));
+        w->out.length = 0;
+    }
+    if (w->result == 0) {
+        bool fits = buffer_add(&w->out, t);
+        assert(fits);
+    }
+}
+
+static void
+put(struct writing *w, struct text t)
+{
+    while (t.length > 0) {
+        if (w->carriage && t.at[0] != '\n')
+            put_bytes(w, TEXT("\r"));
+        size_t at = text_find(text_before(t, PIECE), '\r');
+        struct text run = text_before(t, at == TEXT_NONE ? PIECE : at);
+        w->carriage = at != TEXT_NONE;
+        put_bytes(w, run);
+        t = text_after(t, run.length + w->carriage);
+    }
+}
+
+static int
+finish(struct writing *w)
+{
+    if (w->carriage)
+        put_bytes(w, TEXT("\r"));
+    if (w->result == 0)
+        w->result = disk_write(w->disk, w->file, buffer_text(&w->out));
+    if (w->result == 0)
+        w->result = disk_sync(w->disk, w->file);
+    buffer_free(&w->out);
+    return w->result;
+}
+
+/* An address from the spool, whoever wrote it there, never makes a line of its own. */
+static void
+put_address_line(struct writing *w, const char *name, struct text address,
+                 const char *end)
+{
+    char byte;
+    put(w, text_from(name));
+    for (size_t i = 0; i < address.length; i++) {
+        byte = address.at[i];
+        if (text_has_control(text_of(&byte, 1)))
+            byte = '?';
+        put(w, text_of(&byte, 1));
+    }
+    put(w, text_from(end));
+}
+
+/* -EILSEQ: the content is not what the envelope says. */
+static int
+put_content(struct writing *w, struct queue *queue, const struct envelope *e)
+{
+    int content = queue_content_open(queue, e);
+    int64_t offset = 0, got;
+    if (content < 0)
+        return content;
+    char *piece = memory_new(PIECE);
+    while ((got = queue_content_read(queue, content, offset, piece, PIECE)) > 0) {
+        put(w, text_of(piece, (size_t)got));
+        offset += got;
+    }
+    free(piece);
+    queue_content_close(queue, content);
+    return got < 0 ? (int)got : offset == e->content_size ? 0 : -EILSEQ;
+}
+
+/* --- How it ends ----------------------------------------------------------------- */
+
+static struct outcome
+with_path(struct outcome outcome, const char *path)
+{
+    snprintf(outcome.remote, sizeof(outcome.remote), "%.300s", path);
+    return outcome;
+}
+
+static struct outcome
+outcome_of(int error, const char *doing, const char *path)
+{
+    if (error == -EDOM)
+        return with_path(outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
+                                      "no such mailbox"),
+                         path);
+    const char *enhanced = error == -EDQUOT   ? "4.2.2"
+                           : error == -ENOSPC ? "4.3.1"
+                                              : "4.3.0";
+    return with_path(
+        outcome_make(VERDICT_DEFERRED, error == -EDQUOT ? BLAME_MESSAGE : BLAME_SITE, 0,
+                     enhanced, "cannot %s %.300s: %s", doing, path, strerror(-error)),
+        path);
+}
+
+/* --- The file -------------------------------------------------------------------- */
+
+/* '/' and ':' of a host name as the Maildir convention writes them. */
+static void
+add_host(const char *hostname, char name[NAME_LIMIT])
+{
+    size_t length = strlen(name);
+    for (; *hostname != '\0' && length < PART_MAX - 4; hostname++) {
+        const char *escaped = *hostname == '/'   ? "\\057"
+                              : *hostname == ':' ? "\\072"
+                                                 : NULL;
+        int added =
+            snprintf(name + length, NAME_LIMIT - length, "%.*s",
+                     escaped != NULL ? 4 : 1, escaped != NULL ? escaped : hostname);
+        length += (size_t)added;
+    }
+}
+
+/* The file in tmp/, by a name that is not in new/ either; "tmp/" and "new/" paths. */
+static int
+create(struct disk *disk, struct loop *loop, const char *hostname,
+       char in_tmp[NAME_LIMIT + 8], char in_new[NAME_LIMIT + 8])
+{
+    char name[NAME_LIMIT];
+    struct disk_info info;
+    int64_t now_ms = loop_now_ms(loop);
+    for (;;) {
+        /* Q: many come in one millisecond of a turn, so chance tells them apart. */
+        snprintf(name, sizeof(name), "%" PRId64 ".M%06" PRId64 "P%ldQ%" PRIu64 ".",
+                 now_ms / 1000, now_ms % 1000 * 1000, (long)getpid(),
+                 loop_random(loop));
+        add_host(hostname, name);
+        snprintf(in_tmp, NAME_LIMIT + 8, "tmp/%s", name);
+        snprintf(in_new, NAME_LIMIT + 8, "new/%s", name);
+        if (disk_inspect(disk, in_new, &info) == 0)
+            continue;
+        int file = disk_create(disk, in_tmp, FILE_MODE);
+        if (file != -EEXIST)
+            return file;
+    }
+}
+
+static int
+make_rooms(struct disk *disk)
+{
+    static const char *const rooms[] = {"tmp", "new", "cur"};
+    int result = 0;
+    for (size_t i = 0; i < 3 && result == 0; i++)
+        result = disk_make_directory(disk, rooms[i], DIRECTORY_MODE);
+    return result;
+}
+
+/* From tmp/ to new/, durably; on failure nothing stays. */
+static int
+move(struct disk *disk, const char *in_tmp, const char *in_new, int result)
+{
+    if (result == 0)
+        result = disk_rename(disk, in_tmp, in_new);
+    if (result == 0) {
+        result = disk_sync_directory(disk, "new");
+        if (result < 0)
+            (void)!disk_unlink(disk, in_new);
+    } else {
+        (void)!disk_unlink(disk, in_tmp);
+    }
+    return result;
+}
+
+static struct outcome
+deliver(struct disk *disk, struct queue *queue, struct loop *loop, const char *hostname,
+        const struct envelope *e, unsigned recipient, const char *path)
+{
+    char in_tmp[NAME_LIMIT + 8], in_new[NAME_LIMIT + 8];
+    struct writing w = {.disk = disk};
+    int result = make_rooms(disk);
+    w.file = result < 0 ? result : create(disk, loop, hostname, in_tmp, in_new);
+    if (w.file < 0)
+        return outcome_of(w.file, "write to", path);
+    buffer_init(&w.out, PIECE);
+    put_address_line(&w, "Return-Path: <", e->sender, ">\n");
+    put_address_line(&w, "Delivered-To: ", e->recipients[recipient].address, "\n");
+    put(&w, e->prefix);
+    int content = put_content(&w, queue, e);
+    result = finish(&w);
+    disk_close_file(disk, w.file);
+    result = move(disk, in_tmp, in_new, content < 0 ? content : result);
+    if (content < 0)
+        return outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.0",
+                            "cannot read the message: %s", strerror(-content));
+    if (result < 0)
+        return outcome_of(result, "write to", path);
+    return with_path(outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
+                                  "delivered to maildir"),
+                     path);
+}
+
+struct outcome
+maildir_deliver(struct queue *queue, struct loop *loop, const struct target *target,
+                const char *hostname, const struct envelope *e, unsigned recipient)
+{
+    struct disk *disk = NULL;
+    struct address address = {.local = TEXT("postmaster")};
+    char path[PATH_LIMIT + 1];
+    assert(recipient < e->count);
+    struct text mailbox = e->recipients[recipient].address;
+    if (!text_equal_nocase(mailbox, TEXT("postmaster")) &&
+        !address_parse(mailbox, &address))
+        return outcome_of(-EDOM, "", "");
+    int result = open_mailbox(target, &address, &disk, path);
+    if (result < 0)
+        return outcome_of(result, "open", path);
+    struct outcome outcome = deliver(disk, queue, loop, hostname, e, recipient, path);
+    disk_close(&disk);
+    return outcome;
+}

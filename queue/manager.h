@@ -1,0 +1,89 @@
+/* The queue manager: couples the disk (queue.h) with the order (sched.h).
+ *
+ * It holds the envelopes of active mail, routes their recipients, hands work to the channels
+ * (SMTP, LMTP, Maildir) that mta.c plugged in, writes down every verdict (log line, D mark,
+ * bounce text), and sends bounces. It knows no socket. */
+#ifndef QUEUE_MANAGER_H
+#define QUEUE_MANAGER_H
+
+#include "queue/queue.h"
+#include "sched/sched.h"
+
+struct manager;
+
+/* Opens a session for a destination: a channel. Started, never finished, before it returns; it must
+ * end in exactly one manager_session_ended(). domain "" unless the target is TARGET_MX. Both live as
+ * long as the session. */
+typedef void manager_open(void *context, struct sched_session *session,
+                          const struct target *target, const char *domain);
+
+struct manager_settings {
+    const char *hostname;
+    struct queue_settings queue;
+    struct sched_settings sched;
+    size_t bounce_size_limit; /* a full copy of a larger message is cut to its header */
+};
+
+/* Opens the queue and starts. routes is borrowed and may be replaced. 0 or a sysexits code and one
+ * line in error. */
+int manager_new(struct manager **manager, struct loop *loop, struct log *log,
+                const struct manager_settings *settings,
+                const struct route_table *routes, char *error, size_t error_size);
+void manager_free(struct manager **manager);
+/* Which channel serves a kind of target. DISCARD, HOLD, ERROR and UNKNOWN are the manager's own. */
+void manager_plug(struct manager *manager, enum target_kind kind, manager_open *open,
+                  void *context);
+void manager_reload(struct manager *manager, const struct manager_settings *settings,
+                    const struct route_table *routes);
+struct queue *manager_queue(struct manager *manager);
+/* Stops opening sessions; drained is called once no session is left, after grace_ms at the
+ * latest: what is cut off then is delivered after the next start. */
+void manager_drain(struct manager *manager, int64_t grace_ms,
+                   void (*drained)(void *context), void *context);
+
+/* --- For those who accept --------------------------------------------------------- */
+
+/* A message is stored (the queue's callback): the manager takes it over. */
+void manager_accept(struct manager *manager, struct envelope **e);
+
+/* --- For channels ----------------------------------------------------------------- */
+
+/* What a session carries now. Valid until its last recipient is settled. */
+struct errand {
+    struct sched_session *session;
+    const struct envelope *envelope;
+    const unsigned *indexes; /* into envelope->recipients */
+    size_t count;
+};
+/* False: nothing waits; ask again when manager_has_work or end the session. */
+bool manager_take(struct manager *manager, struct sched_session *session,
+                  struct errand *errand);
+/* Whether manager_take() would succeed now; cheap. */
+bool manager_has_work(const struct manager *manager,
+                      const struct sched_session *session);
+/* The verdict for errand->indexes[which]; each exactly once. timing may be NULL. */
+struct timing { /* Postfix's delays c and d, in ms */
+    int64_t connect_ms, transmit_ms;
+};
+void manager_settled(struct manager *manager, const struct errand *errand, size_t which,
+                     const struct outcome *outcome, const struct timing *timing);
+/* See sched_session_ended(). Every errand must be settled before. */
+void manager_session_ended(struct manager *manager, struct sched_session *session,
+                           const struct outcome *trouble);
+
+/* --- For operators ---------------------------------------------------------------- */
+
+struct sched *manager_sched(struct manager *manager);
+/* Due now, all or one. False: unknown id. Held mail is not retried. */
+bool manager_retry(struct manager *manager, struct id id);
+void manager_retry_all(struct manager *manager);
+enum manager_removal { MANAGER_REMOVED, MANAGER_UNKNOWN, MANAGER_BUSY };
+/* BUSY: a delivery of it runs; it is removed when that ends, undelivered recipients with it. */
+enum manager_removal manager_remove(struct manager *manager, struct id id);
+/* The envelope of active mail (borrowed), or NULL: load it from the queue. */
+const struct envelope *manager_active(struct manager *manager, struct id id);
+/* Why a recipient was deferred last, "" if not known: kept in memory for the latest 10,000 waiting
+ * messages, one reason a message. */
+const char *manager_reason(struct manager *manager, struct id id, unsigned recipient);
+
+#endif

@@ -1,0 +1,349 @@
+/* Finds the messages of a spool: at start, when the trigger is pulled, every 25
+ * minutes. */
+#include "queue/recover.h"
+
+#include "base/memory.h"
+#include "queue/clean.h"
+#include "queue/load.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+enum {
+    PER_TURN = 500,           /* messages, so that service goes on */
+    SCAN_MS = 25 * 60 * 1000, /* qmail's interval */
+    AGAIN_MS = 60 * 1000,
+    PAUSE_MS = 100, /* between scans, however often the trigger is pulled */
+    TRIGGER_DRAIN = 4096
+};
+
+enum {
+    MESS = ROOM_BIT(ROOM_MESS),
+    QUEUED = ROOM_BIT(ROOM_QUEUED),
+    INTD = ROOM_BIT(ROOM_INTD),
+    INFO = ROOM_BIT(ROOM_INFO),
+    HOLD = ROOM_BIT(ROOM_HOLD),
+    SCRAP = ROOM_BIT(ROOM_LOCAL) | ROOM_BIT(ROOM_REMOTE) | ROOM_BIT(ROOM_BOUNCE)
+};
+
+enum origin {
+    START, /* a listing of the whole spool */
+    SCAN,  /* a listing of todo/: S5 has been reported long ago */
+    ASKED  /* by this process: also what has been seen */
+};
+
+struct recover_row {
+    struct id id;
+    enum origin origin;
+    unsigned rooms; /* START: what the listing saw */
+};
+
+struct found_name {
+    struct id id;
+    unsigned rooms;
+    UT_hash_handle hh;
+};
+
+/* --- One message ----------------------------------------------------------------- */
+
+/* todo and S5 files: a whole S5 counts, with its marks; else todo does. Returns the
+ * rooms that are left. */
+static unsigned
+settle_conflict(struct recover *r, struct id id, unsigned rooms)
+{
+    struct spool *s = r->spool;
+    struct envelope *e = NULL;
+    char reason[LOAD_REASON_MAX];
+    enum load_result result = load_preprocessed(s, id, &e, reason);
+    envelope_free(&e);
+    if (result == LOAD_LATER)
+        return rooms; /* both stay: loading decides, and the next start */
+    if (result == LOAD_DONE) {
+        (void)spool_remove(s, ROOM_QUEUED, id);
+        (void)spool_remove(s, ROOM_INTD, id);
+        return rooms & ~(unsigned)(QUEUED | INTD);
+    }
+    (void)spool_remove(s, ROOM_INFO, id);
+    (void)spool_remove(s, ROOM_LOCAL, id);
+    (void)spool_remove(s, ROOM_REMOTE, id);
+    (void)spool_remove(s, ROOM_BOUNCE, id);
+    return rooms & ~(unsigned)(INFO | SCRAP);
+}
+
+/* Neither todo nor info: no message. */
+static void
+remove_rest(struct recover *r, struct id id, unsigned rooms)
+{
+    char name[ID_LENGTH + 1];
+    if ((rooms & MESS) != 0 && (rooms & (SCRAP | HOLD)) == 0) {
+        clean_leftover(r->spool, id, loop_now_ms(r->loop));
+        return;
+    }
+    id_format(id, name);
+    log_say(r->spool->log, LOG_LEVEL_INFO, "queue", name,
+            "removing what a finished message left");
+    (void)spool_remove_all(r->spool, id);
+}
+
+static void
+report(struct recover *r, struct id id, unsigned rooms)
+{
+    struct queue_entry entry = {.id = id, .due_ms = loop_now_ms(r->loop)};
+    if ((rooms & QUEUED) != 0)
+        seen_add(r->seen, id);
+    else if ((rooms & INTD) != 0)
+        (void)spool_remove(r->spool, ROOM_INTD, id);
+    if ((rooms & INFO) != 0)
+        load_due(r->spool, id, &entry.due_ms, &entry.attempts);
+    if ((rooms & HOLD) == 0)
+        r->found(r->context, &entry);
+}
+
+/* What the files of id mean:
+ *   todo or info, no mess     damage: mess is made first and removed last
+ *   mess, todo                S4: due now
+ *   mess, todo, info...       crashed between S4 and S5
+ *   mess, info                S5: due when info says; an intd may be left from S4
+ *   mess, intd or nothing     S2, S3: an injector at work, or one that died
+ *   else                      left by a removal that crashed: only we make these files,
+ *                             and they outlive todo and info in no other way */
+static void
+recover_one(struct recover *r, const struct recover_row *row)
+{
+    struct id id = row->id;
+    unsigned rooms = row->rooms;
+    if (row->origin != ASKED && seen_has(r->seen, id))
+        return;
+    /* A listing is old when its turn comes: before damage is believed, look again. */
+    if ((row->origin != START || (rooms & MESS) == 0) &&
+        spool_rooms(r->spool, id, &rooms) < 0) {
+        recover_report_later(r, id);
+        return;
+    }
+    if ((rooms & MESS) == 0 && (rooms & (QUEUED | INFO)) != 0) {
+        spool_park(r->spool, id, "the content is missing", loop_now_ms(r->loop));
+        return;
+    }
+    if ((rooms & QUEUED) != 0 && (rooms & (INFO | SCRAP)) != 0)
+        rooms = settle_conflict(r, id, rooms);
+    if (rooms == 0 || (row->origin == SCAN && (rooms & QUEUED) == 0))
+        return;
+    if ((rooms & (QUEUED | INFO)) == 0)
+        remove_rest(r, id, rooms);
+    else
+        report(r, id, rooms);
+}
+
+/* --- Lists ----------------------------------------------------------------------- */
+
+struct listing {
+    struct recover *recover;
+    enum room room;
+    size_t strange;
+};
+
+static bool
+note_name(void *context, const char *name)
+{
+    struct listing *l = context;
+    struct recover *r = l->recover;
+    struct found_name *n = NULL;
+    struct id id;
+    if (!id_parse(text_from(name), &id)) {
+        l->strange++;
+        return true;
+    }
+    if (id_slice(id, r->slices) != r->slice)
+        return true;
+    HASH_FIND(hh, r->names, &id, sizeof(id), n);
+    if (n == NULL) {
+        n = memory_new(sizeof(*n));
+        n->id = id;
+        HASH_ADD(hh, r->names, id, sizeof(n->id), n);
+    }
+    n->rooms |= ROOM_BIT(l->room);
+    return true;
+}
+
+static int
+list_room(struct recover *r, enum room room)
+{
+    struct spool *s = r->spool;
+    struct listing l = {.recover = r, .room = room};
+    int result = disk_list(s->disk, spool_room(room), note_name, &l);
+    if (result < 0)
+        return spool_trouble(s, result, NULL, "list a directory");
+    if (l.strange > 0)
+        log_say(s->log, LOG_LEVEL_WARNING, "queue", NULL,
+                "%s/: %zu files that are no messages: left alone", spool_room(room),
+                l.strange);
+    return 0;
+}
+
+static void
+add_row(struct recover *r, struct recover_row row)
+{
+    if (r->next == r->count)
+        r->next = r->count = 0;
+    if (r->count == r->capacity) {
+        r->capacity = r->capacity > 0 ? r->capacity * 2 : 64;
+        r->rows = memory_resize(r->rows, r->capacity * sizeof(*r->rows));
+    }
+    r->rows[r->count++] = row;
+}
+
+static int
+by_age(const void *a, const void *b)
+{
+    const struct recover_row *left = a, *right = b;
+    return id_compare(left->id, right->id);
+}
+
+/* The names become rows, oldest first. */
+static void
+take_names(struct recover *r, enum origin origin, bool good)
+{
+    struct found_name *n = NULL, *next = NULL;
+    size_t before = r->next == r->count ? 0 : r->count;
+    HASH_ITER (hh, r->names, n, next) {
+        if (good && (origin == START || !seen_has(r->seen, n->id)))
+            add_row(r, (struct recover_row){n->id, origin, n->rooms});
+        HASH_DEL(r->names, n);
+        free(n);
+    }
+    if (r->count > before)
+        qsort(r->rows + before, r->count - before, sizeof(*r->rows), by_age);
+}
+
+/* False: the disk did not tell. What is half listed must not be judged. */
+static bool
+list_spool(struct recover *r)
+{
+    int result = 0;
+    for (enum room room = ROOM_QUEUED; room <= ROOM_MESS && result == 0; room++)
+        result = list_room(r, room);
+    take_names(r, START, result == 0);
+    return result == 0;
+}
+
+/* --- In slices ------------------------------------------------------------------- */
+
+static void
+take_later(struct recover *r)
+{
+    for (size_t i = 0; i < r->later_count; i++)
+        add_row(r, (struct recover_row){.id = r->later[i], .origin = ASKED});
+    r->later_count = 0;
+}
+
+static bool
+make_list(struct recover *r)
+{
+    if (!r->listed)
+        return r->listed = list_spool(r);
+    if (!r->rescan || r->next < r->count)
+        return true;
+    r->rescan = list_room(r, ROOM_QUEUED) < 0;
+    take_names(r, SCAN, !r->rescan);
+    return !r->rescan;
+}
+
+static void
+work(void *context)
+{
+    struct recover *r = context;
+    if (!heap_has(&r->again.node))
+        take_later(r);
+    bool good = make_list(r);
+    for (unsigned i = 0; i < PER_TURN && r->next < r->count; i++) {
+        struct recover_row row = r->rows[r->next++];
+        recover_one(r, &row);
+    }
+    if (!good)
+        loop_timer_start(r->loop, &r->again, AGAIN_MS, work, r);
+    if (r->next < r->count || (good && r->rescan))
+        loop_post(r->loop, &r->task, work, r);
+}
+
+void
+recover_report(struct recover *r, struct id id)
+{
+    add_row(r, (struct recover_row){.id = id, .origin = ASKED});
+    loop_post(r->loop, &r->task, work, r);
+}
+
+void
+recover_report_later(struct recover *r, struct id id)
+{
+    r->later = memory_resize(r->later, (r->later_count + 1) * sizeof(*r->later));
+    r->later[r->later_count++] = id;
+    if (!heap_has(&r->again.node))
+        loop_timer_start(r->loop, &r->again, AGAIN_MS, work, r);
+}
+
+/* --- What injectors bring -------------------------------------------------------- */
+
+static void
+scan_soon(struct recover *r)
+{
+    r->rescan = true;
+    loop_post(r->loop, &r->task, work, r);
+}
+
+static void
+on_scan(void *context)
+{
+    struct recover *r = context;
+    loop_timer_start(r->loop, &r->scan, SCAN_MS, on_scan, r);
+    scan_soon(r);
+}
+
+static void
+on_pause_over(void *context)
+{
+    struct recover *r = context;
+    loop_watch_set(r->watch, LOOP_READ);
+}
+
+/* Emptied before the scan, like qmail's re-open: a byte that comes later means another
+ * scan, and its link was there before it. */
+static void
+on_trigger(void *context, int events)
+{
+    struct recover *r = context;
+    char bytes[TRIGGER_DRAIN];
+    (void)events;
+    (void)!disk_read(r->spool->disk, r->trigger, 0, bytes, sizeof(bytes));
+    loop_watch_set(r->watch, 0);
+    loop_timer_start(r->loop, &r->pause, PAUSE_MS, on_pause_over, r);
+    scan_soon(r);
+}
+
+int
+recover_start(struct recover *r)
+{
+    assert(r->spool != NULL && r->found != NULL && r->slice < r->slices);
+    r->trigger = disk_open_fifo(r->spool->disk, spool_trigger);
+    if (r->trigger < 0)
+        return r->trigger;
+    r->watch = loop_watch_new(r->loop, r->trigger, LOOP_READ, on_trigger, r);
+    loop_timer_start(r->loop, &r->scan, SCAN_MS, on_scan, r);
+    loop_post(r->loop, &r->task, work, r);
+    return 0;
+}
+
+void
+recover_stop(struct recover *r)
+{
+    loop_watch_free(&r->watch);
+    if (r->trigger >= 0)
+        disk_close_file(r->spool->disk, r->trigger);
+    loop_timer_stop(r->loop, &r->scan);
+    loop_timer_stop(r->loop, &r->pause);
+    loop_timer_stop(r->loop, &r->again);
+    loop_unpost(r->loop, &r->task);
+    free(r->rows);
+    free(r->later);
+}

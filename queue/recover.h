@@ -1,0 +1,48 @@
+/* Start-up is recovery: every file of the spool finds its message again, or goes.
+ *
+ * The same look, at todo/ alone, serves what injectors bring while we run: at once when
+ * they pull the trigger, else every 25 minutes (spec/queue.md §1.4, §6 R7, R8).
+ * Idempotent: killed at any moment, the next start does the rest. The rules are at
+ * recover_one(). */
+#ifndef QUEUE_RECOVER_H
+#define QUEUE_RECOVER_H
+
+#include "base/loop.h"
+#include "queue/seen.h"
+#include "queue/queue.h"
+#include "queue/spool.h"
+
+struct found_name;
+struct recover_row;
+
+struct recover {
+    struct spool *spool;
+    struct loop *loop;
+    struct seen *seen;
+    unsigned slices, slice;
+    queue_found *found;
+    void *context;
+
+    struct found_name *names; /* while a list is made */
+    struct recover_row *rows; /* to be looked at, oldest first */
+    size_t count, capacity, next;
+    bool listed; /* the whole spool, once */
+    bool rescan; /* todo/ is to be listed */
+    struct loop_task task;
+    struct loop_timer scan, pause, again;
+    struct id *later; /* the disk did not answer for these */
+    size_t later_count;
+    int trigger;
+    struct loop_watch *watch;
+};
+
+/* spool to context are the caller's to set before. -errno when the trigger cannot be
+ * opened. */
+int recover_start(struct recover *r);
+void recover_stop(struct recover *r);
+/* Report a message (again), in a later turn. */
+void recover_report(struct recover *r, struct id id);
+/* Report it in a minute, when the disk may answer. */
+void recover_report_later(struct recover *r, struct id id);
+
+#endif

@@ -1,0 +1,18 @@
+/* The ids of messages in todo/ that this run has seen: accepted here, or reported.
+ * A scan of todo/ reports the others. */
+#ifndef QUEUE_SEEN_H
+#define QUEUE_SEEN_H
+
+#include "base/id.h"
+
+struct seen_id;
+struct seen {
+    struct seen_id *ids;
+};
+
+void seen_add(struct seen *seen, struct id id);    /* may be there */
+void seen_remove(struct seen *seen, struct id id); /* may be absent */
+bool seen_has(const struct seen *seen, struct id id);
+void seen_free(struct seen *seen);
+
+#endif

@@ -1,0 +1,555 @@
+/* The files of a message: their names, and the steps S1 to S5 as file operations. */
+#include "queue/spool.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OWN_MODE = 0600, FOREIGN_MODE = 0644, READ_PIECE = 16 * 1024 };
+
+/* Others may put names into the first four, but not list them: `petrel sendmail`
+ * (like qmail's maildrop, without a special bit). lock/ they must pass through. */
+static const struct {
+    const char *name;
+    unsigned mode;
+} rooms[ROOMS] = {
+    [ROOM_PID] = {"pid",     01733},
+      [ROOM_QUEUED] = {"todo",    01733},
+    [ROOM_INTD] = {"intd",    01733},
+      [ROOM_INFO] = {"info",    0700 },
+    [ROOM_LOCAL] = {"local",   0700 },
+      [ROOM_REMOTE] = {"remote",  0700 },
+    [ROOM_BOUNCE] = {"bounce",  0700 },
+      [ROOM_HOLD] = {"hold",    0700 },
+    [ROOM_MESS] = {"mess",    01733},
+      [ROOM_CORRUPT] = {"corrupt", 0700 },
+    [ROOM_LOCK] = {"lock",    0711 },
+};
+
+const char spool_trigger[] = "lock/trigger";
+const char spool_lock[] = "lock/daemon";
+
+/* What a message has, in the order in which it loses it. */
+static const enum room leaving[] = {ROOM_QUEUED, ROOM_INFO,   ROOM_INTD, ROOM_LOCAL,
+                                    ROOM_REMOTE, ROOM_BOUNCE, ROOM_HOLD, ROOM_MESS};
+enum { LEAVING = sizeof(leaving) / sizeof(leaving[0]) };
+
+const char *
+spool_room(enum room room)
+{
+    assert(room < ROOMS);
+    return rooms[room].name;
+}
+
+void
+spool_path(enum room room, struct id id, char out[SPOOL_PATH_MAX])
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    int length = snprintf(out, SPOOL_PATH_MAX, "%s/%s", spool_room(room), name);
+    assert(length > 0 && length < SPOOL_PATH_MAX);
+}
+
+static void
+corrupt_path(struct id id, const char *suffix, char out[SPOOL_PATH_MAX])
+{
+    spool_path(ROOM_CORRUPT, id, out);
+    size_t length = strlen(out);
+    snprintf(out + length, SPOOL_PATH_MAX - length, ".%s", suffix);
+}
+
+bool
+spool_corrupt_id(const char *name, struct id *id)
+{
+    struct text t = text_from(name);
+    return t.length > ID_LENGTH && t.at[ID_LENGTH] == '.' &&
+           id_parse(text_before(t, ID_LENGTH), id);
+}
+
+int
+spool_trouble(struct spool *s, int error, const struct id *id, const char *doing)
+{
+    char name[ID_LENGTH + 1];
+    assert(error < 0);
+    if (id != NULL)
+        id_format(*id, name);
+    log_say(s->log, LOG_LEVEL_ERROR, "queue", id != NULL ? name : NULL,
+            "cannot %s in %s: %s", doing, disk_path(s->disk), strerror(-error));
+    if ((error == -EIO || error == -EROFS) && s->trouble[0] == '\0') {
+        snprintf(s->trouble, sizeof(s->trouble), "cannot %s: %s", doing,
+                 strerror(-error));
+        log_say(s->log, LOG_LEVEL_ERROR, "queue", NULL,
+                "spool unhealthy: no new mail until a restart (cannot %s in %s: %s)",
+                doing, disk_path(s->disk), strerror(-error));
+    }
+    return error;
+}
+
+struct outcome
+spool_refusal(int error)
+{
+    assert(error < 0);
+    bool full = error == -ENOSPC || error == -EDQUOT;
+    return full ? outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 452, "4.3.1",
+                               "Insufficient system storage")
+                : outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 451, "4.3.0",
+                               "Cannot store the message now");
+}
+
+/* --- Opening --------------------------------------------------------------------- */
+
+static int
+complain(int error, const char *path, const char *what, char *out, size_t size)
+{
+    snprintf(out, size,
+             "spool %s: cannot make %s: %s (make it writable for this user, or set "
+             "`spool` to a directory that is)",
+             path, what, strerror(-error));
+    return error;
+}
+
+int
+spool_open(struct spool *s, const char *path, bool injector, struct log *log,
+           char *error, size_t error_size)
+{
+    struct disk_info info;
+    *s = (struct spool){.log = log};
+    int result = disk_open(&s->disk, path, true);
+    if (result < 0)
+        return complain(result, path, "or open the directory", error, error_size);
+    for (unsigned i = 0; i < ROOMS; i++) {
+        result = disk_make_directory(s->disk, rooms[i].name, rooms[i].mode);
+        /* Where we may not write, what others made will do. */
+        if (result < 0 && injector &&
+            disk_inspect(s->disk, rooms[i].name, &info) == 0 &&
+            info.kind == DISK_DIRECTORY)
+            result = 0;
+        if (result < 0) {
+            complain(result, path, rooms[i].name, error, error_size);
+            spool_close(s);
+            return result;
+        }
+    }
+    result = disk_make_fifo(s->disk, spool_trigger, 0622);
+    if (result < 0 && !injector) {
+        complain(result, path, spool_trigger, error, error_size);
+        spool_close(s);
+        return result;
+    }
+    s->file_mode = disk_is_owner(s->disk) ? OWN_MODE : FOREIGN_MODE;
+    return 0;
+}
+
+void
+spool_close(struct spool *s)
+{
+    disk_close(&s->disk);
+}
+
+/* --- Single files ---------------------------------------------------------------- */
+
+int
+spool_write_new(struct spool *s, enum room room, struct id id, struct text bytes,
+                unsigned mode, bool replace)
+{
+    char path[SPOOL_PATH_MAX];
+    spool_path(room, id, path);
+    int file = disk_create(s->disk, path, mode);
+    if (file == -EEXIST && replace) {
+        file = spool_remove(s, room, id);
+        if (file == 0)
+            file = disk_create(s->disk, path, mode);
+    }
+    if (file < 0)
+        return spool_trouble(s, file, &id, "make a file");
+    s->unsynced[room] = true;
+    int result = disk_write(s->disk, file, bytes);
+    if (result < 0) {
+        disk_close_file(s->disk, file);
+        (void)spool_remove(s, room, id);
+        return spool_trouble(s, result, &id, "write a file");
+    }
+    return file;
+}
+
+int
+spool_sync(struct spool *s, int file, const struct id *id)
+{
+    int result = disk_sync(s->disk, file);
+    s->syncs++;
+    return result < 0 ? spool_trouble(s, result, id, "sync a file") : 0;
+}
+
+int
+spool_sync_rooms(struct spool *s, unsigned mask)
+{
+    static const enum room order[] = {ROOM_QUEUED, ROOM_BOUNCE, ROOM_INFO,
+                                      ROOM_LOCAL,  ROOM_REMOTE, ROOM_HOLD};
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        enum room room = order[i];
+        if (!s->unsynced[room] || (mask & ROOM_BIT(room)) == 0)
+            continue;
+        int result = disk_sync_directory(s->disk, spool_room(room));
+        s->syncs++;
+        if (result == -EACCES)
+            return result; /* an injector's: see accept.c */
+        if (result < 0)
+            return spool_trouble(s, result, NULL, "sync a directory");
+        s->unsynced[room] = false;
+    }
+    return 0;
+}
+
+int
+spool_remove(struct spool *s, enum room room, struct id id)
+{
+    char path[SPOOL_PATH_MAX];
+    spool_path(room, id, path);
+    int result = disk_unlink(s->disk, path);
+    if (result == -ENOENT)
+        return 0;
+    if (result < 0)
+        return spool_trouble(s, result, &id, "remove a file");
+    s->unsynced[room] = true;
+    return 0;
+}
+
+bool
+spool_has(struct spool *s, enum room room, struct id id)
+{
+    char path[SPOOL_PATH_MAX];
+    struct disk_info info;
+    spool_path(room, id, path);
+    return disk_inspect(s->disk, path, &info) == 0;
+}
+
+int
+spool_rooms(struct spool *s, struct id id, unsigned *found)
+{
+    char path[SPOOL_PATH_MAX];
+    struct disk_info info;
+    *found = 0;
+    for (size_t i = 0; i < LEAVING; i++) {
+        spool_path(leaving[i], id, path);
+        int result = disk_inspect(s->disk, path, &info);
+        if (result == 0)
+            *found |= ROOM_BIT(leaving[i]);
+        else if (result != -ENOENT)
+            return spool_trouble(s, result, &id, "look for a file");
+    }
+    return 0;
+}
+
+int
+spool_read(struct spool *s, enum room room, struct id id, struct buffer *out)
+{
+    char path[SPOOL_PATH_MAX];
+    int64_t got = 0;
+    spool_path(room, id, path);
+    int file = disk_open_file(s->disk, path, false);
+    if (file < 0)
+        return file;
+    buffer_clear(out);
+    do {
+        out->length += (size_t)got;
+        char *room_for_more = buffer_reserve(out, READ_PIECE);
+        got = room_for_more == NULL ? -EFBIG
+                                    : disk_read(s->disk, file, (int64_t)out->length,
+                                                room_for_more, READ_PIECE);
+    } while (got > 0);
+    disk_close_file(s->disk, file);
+    return (int)got;
+}
+
+/* --- S4, S5 ---------------------------------------------------------------------- */
+
+int
+spool_enter_todo(struct spool *s, struct id id)
+{
+    char intd[SPOOL_PATH_MAX], todo[SPOOL_PATH_MAX];
+    spool_path(ROOM_INTD, id, intd);
+    spool_path(ROOM_QUEUED, id, todo);
+    s->unsynced[ROOM_QUEUED] = true; /* whatever the answer */
+    int result = disk_link(s->disk, intd, todo);
+    return result < 0 ? spool_trouble(s, result, &id, "link a file") : 0;
+}
+
+static int
+put_durably(struct spool *s, enum room room, struct id id, struct text bytes)
+{
+    int file = spool_write_new(s, room, id, bytes, OWN_MODE, true);
+    if (file < 0)
+        return file;
+    int result = spool_sync(s, file, &id);
+    disk_close_file(s->disk, file);
+    return result;
+}
+
+static bool
+has_channel(const struct envelope *e, enum channel channel)
+{
+    for (unsigned i = 0; i < e->count; i++)
+        if (e->recipients[i].channel == channel)
+            return true;
+    return false;
+}
+
+static enum room
+channel_room(enum channel channel)
+{
+    return channel == CHANNEL_LOCAL ? ROOM_LOCAL : ROOM_REMOTE;
+}
+
+/* A channel that has nobody must have no file either: an older attempt may have left
+ * one. */
+static int
+put_channel(struct spool *s, struct envelope *e, enum channel channel,
+            struct buffer *form)
+{
+    if (!has_channel(e, channel))
+        return spool_remove(s, channel_room(channel), e->id);
+    buffer_clear(form);
+    envelope_write_channel(e, channel, form);
+    return put_durably(s, channel_room(channel), e->id, buffer_text(form));
+}
+
+static int
+put_failures(struct spool *s, const struct envelope *e, struct buffer *form)
+{
+    if (e->failure_count == 0)
+        return spool_remove(s, ROOM_BOUNCE, e->id);
+    buffer_clear(form);
+    for (unsigned i = 0; i < e->failure_count; i++)
+        envelope_write_failure(e, &e->failures[i], form);
+    return put_durably(s, ROOM_BOUNCE, e->id, buffer_text(form));
+}
+
+/* S5 was not reached: todo is the authority, the rest is scrap (spec/queue.md §1.1
+ * I-C). */
+static void
+back_to_todo(struct spool *s, struct envelope *e)
+{
+    for (unsigned i = 0; i < e->count; i++)
+        e->recipients[i].mark_offset = -1;
+    (void)spool_remove(s, ROOM_INFO, e->id);
+    (void)spool_remove(s, ROOM_LOCAL, e->id);
+    (void)spool_remove(s, ROOM_REMOTE, e->id);
+    (void)spool_remove(s, ROOM_BOUNCE, e->id);
+}
+
+int
+spool_materialise(struct spool *s, struct envelope *e)
+{
+    struct buffer form;
+    assert(!e->preprocessed);
+    buffer_init(&form, SPOOL_FILE_MAX);
+    int result = put_failures(s, e, &form);
+    if (result == 0)
+        result = put_channel(s, e, CHANNEL_LOCAL, &form);
+    if (result == 0)
+        result = put_channel(s, e, CHANNEL_REMOTE, &form);
+    buffer_clear(&form);
+    if (result == 0) {
+        envelope_write_info(e, &form);
+        result = put_durably(s, ROOM_INFO, e->id, buffer_text(&form));
+    }
+    buffer_free(&form);
+    if (result < 0)
+        back_to_todo(s, e);
+    return result;
+}
+
+int
+spool_leave_todo(struct spool *s, struct envelope *e)
+{
+    /* A todo that stays is no harm: the next start finds a whole S5 and removes it. */
+    int result = spool_remove(s, ROOM_QUEUED, e->id);
+    (void)spool_remove(s, ROOM_INTD, e->id);
+    e->preprocessed = true;
+    return result;
+}
+
+static int
+append_texts(struct spool *s, struct id id, struct text texts)
+{
+    char path[SPOOL_PATH_MAX];
+    spool_path(ROOM_BOUNCE, id, path);
+    int file = disk_open_file(s->disk, path, true);
+    if (file == -ENOENT)
+        return put_durably(s, ROOM_BOUNCE, id, texts);
+    if (file < 0)
+        return spool_trouble(s, file, &id, "open a bounce file");
+    int result = disk_write(s->disk, file, texts);
+    if (result < 0)
+        (void)spool_trouble(s, result, &id, "write a bounce file");
+    else
+        result = spool_sync(s, file, &id);
+    disk_close_file(s->disk, file);
+    return result;
+}
+
+static int
+mark_channel(struct spool *s, const struct envelope *e, enum channel channel,
+             const unsigned *marks, size_t count)
+{
+    char path[SPOOL_PATH_MAX];
+    int file = -1, result = 0;
+    spool_path(channel_room(channel), e->id, path);
+    for (size_t i = 0; i < count && result == 0; i++) {
+        const struct recipient *r = &e->recipients[marks[i]];
+        if (r->channel != channel)
+            continue;
+        assert(r->done && r->mark_offset >= 0);
+        if (file < 0)
+            file = result = disk_open_file(s->disk, path, true);
+        if (file >= 0)
+            result = disk_write_at(s->disk, file, r->mark_offset, TEXT("D"));
+    }
+    if (result >= 0 && file >= 0) {
+        result = disk_sync_data(s->disk, file);
+        s->syncs++;
+    }
+    if (file >= 0)
+        disk_close_file(s->disk, file);
+    return result < 0 ? spool_trouble(s, result, &e->id, "mark recipients") : 0;
+}
+
+int
+spool_mark(struct spool *s, const struct envelope *e, struct text texts,
+           const unsigned *marks, size_t count)
+{
+    assert(e->preprocessed);
+    int result = texts.length > 0 ? append_texts(s, e->id, texts) : 0;
+    if (result == 0)
+        result = mark_channel(s, e, CHANNEL_LOCAL, marks, count);
+    if (result == 0)
+        result = mark_channel(s, e, CHANNEL_REMOTE, marks, count);
+    return result;
+}
+
+int
+spool_write_due(struct spool *s, const struct envelope *e)
+{
+    char path[SPOOL_PATH_MAX], due[ENVELOPE_DUE_SIZE];
+    envelope_write_due(e, due);
+    spool_path(ROOM_INFO, e->id, path);
+    int file = disk_open_file(s->disk, path, true), result = file;
+    if (file >= 0) {
+        result = disk_write_at(s->disk, file, ENVELOPE_DUE_OFFSET,
+                               text_of(due, sizeof(due)));
+        disk_close_file(s->disk, file);
+    }
+    return result < 0 ? spool_trouble(s, result, &e->id, "write the due time") : 0;
+}
+
+/* --- Ends ------------------------------------------------------------------------ */
+
+int
+spool_remove_all(struct spool *s, struct id id)
+{
+    int result = 0;
+    for (size_t i = 0; i < LEAVING && result == 0; i++) {
+        result = spool_remove(s, leaving[i], id);
+        /* Scrap may stay; but while todo or info stays the message must stay whole. */
+        if (leaving[i] != ROOM_QUEUED && leaving[i] != ROOM_INFO)
+            result = 0;
+    }
+    return result;
+}
+
+int
+spool_retire(struct spool *s, const struct envelope *e)
+{
+    /* Young mail, the most of it, never had more than these three. */
+    bool is_young = !e->preprocessed && !e->held &&
+                    (e->count == 0 || e->recipients[0].mark_offset < 0);
+    if (!is_young)
+        return spool_remove_all(s, e->id);
+    int result = spool_remove(s, ROOM_QUEUED, e->id);
+    if (result < 0)
+        return result;
+    (void)spool_remove(s, ROOM_INTD, e->id);
+    (void)spool_remove(s, ROOM_MESS, e->id);
+    return 0;
+}
+
+static void
+write_note(struct spool *s, struct id id, const char *reason, int64_t now_ms)
+{
+    char path[SPOOL_PATH_MAX];
+    struct buffer note;
+    corrupt_path(id, "note", path);
+    buffer_init(&note, 1024);
+    bool fits = buffer_format(&note, "%" PRId64 " %.500s\n", now_ms / 1000, reason);
+    assert(fits);
+    int file = disk_create(s->disk, path, OWN_MODE);
+    if (file == -EEXIST)
+        file = disk_open_file(s->disk, path, true);
+    int result = file;
+    if (file >= 0) {
+        result = disk_write(s->disk, file, buffer_text(&note));
+        if (result == 0)
+            result = disk_sync(s->disk, file);
+        disk_close_file(s->disk, file);
+    }
+    if (result < 0)
+        (void)spool_trouble(s, result, &id, "write a note");
+    buffer_free(&note);
+}
+
+void
+spool_park(struct spool *s, struct id id, const char *reason, int64_t now_ms)
+{
+    char from[SPOOL_PATH_MAX], to[SPOOL_PATH_MAX], name[ID_LENGTH + 1];
+    id_format(id, name);
+    log_say(s->log, LOG_LEVEL_ERROR, "queue", name, "parked in corrupt/: %s", reason);
+    write_note(s, id, reason, now_ms);
+    for (size_t i = LEAVING; i-- > 0;) {
+        spool_path(leaving[i], id, from);
+        corrupt_path(id, spool_room(leaving[i]), to);
+        int result = disk_rename(s->disk, from, to);
+        if (result == 0)
+            s->unsynced[leaving[i]] = true;
+        else if (result != -ENOENT)
+            (void)spool_trouble(s, result, &id, "move a file to corrupt/");
+    }
+    int result = disk_sync_directory(s->disk, spool_room(ROOM_CORRUPT));
+    s->syncs++;
+    if (result < 0)
+        (void)spool_trouble(s, result, &id, "sync corrupt/");
+    s->parked++;
+}
+
+static bool
+erase_path(struct spool *s, struct id id, const char *path)
+{
+    int result = disk_unlink(s->disk, path);
+    if (result < 0 && result != -ENOENT)
+        (void)spool_trouble(s, result, &id, "remove a file");
+    return result == 0;
+}
+
+bool
+spool_erase(struct spool *s, struct id id)
+{
+    char path[SPOOL_PATH_MAX];
+    bool found = false;
+    for (size_t i = 0; i < LEAVING; i++) {
+        spool_path(leaving[i], id, path);
+        if (erase_path(s, id, path)) {
+            s->unsynced[leaving[i]] = true;
+            found = true;
+        }
+    }
+    for (size_t i = 0; i < LEAVING; i++) {
+        corrupt_path(id, spool_room(leaving[i]), path);
+        found |= erase_path(s, id, path);
+    }
+    corrupt_path(id, "note", path);
+    found |= erase_path(s, id, path);
+    return found;
+}

@@ -1,0 +1,208 @@
+/* The local channel: from the queue into Maildirs, with unknown users, stops in the
+ * middle, and reloads. */
+/* link: t/sim/loop.c */
+#include "queue/local.h"
+
+#include "t/manager_world.h"
+
+static struct local *
+plug(struct world *w)
+{
+    struct local *local = local_new(w->loop, w->manager, "h.test");
+    manager_plug(w->manager, TARGET_MAILDIR, local_open, local);
+    return local;
+}
+
+/* A world whose mail goes to Maildirs in its own folder. */
+static struct local *
+begin(struct world *w, const char *pattern)
+{
+    static char routes[100];
+    world_begin(w, "* discard");
+    struct route_table *old = w->routes;
+    snprintf(routes, sizeof(routes), "a.test smtp://sink.test\n* maildir:%s/m/%s", w->folder,
+             pattern);
+    w->routes_text.routes = text_from(routes);
+    w->routes = world_routes(w);
+    manager_reload(w->manager, &w->settings, w->routes);
+    route_free(&old);
+    return plug(w);
+}
+
+static void
+make_home(const struct world *w, const char *user)
+{
+    char command[200];
+    snprintf(command, sizeof(command), "mkdir -p %s/m/%s", w->folder, user);
+    if (system(command) != 0)
+        abort();
+}
+
+static void
+end(struct world *w, struct local **local)
+{
+    local_free(local);
+    ok(*local == NULL);
+    world_end(w);
+}
+
+/* The content of a file in new/ of a mailbox, the first one; its name too. */
+static const char *
+delivered(const struct world *w, const char *user, char name[256])
+{
+    static char content[1000];
+    char path[700];
+    content[0] = name[0] = '\0';
+    snprintf(path, sizeof(path), "%s/m/%s/new", w->folder, user);
+    DIR *directory = opendir(path);
+    for (struct dirent *entry; directory && (entry = readdir(directory)) != NULL;)
+        if (entry->d_name[0] != '.')
+            snprintf(name, 256, "%s", entry->d_name);
+    if (directory == NULL || name[0] == '\0')
+        return content;
+    closedir(directory);
+    snprintf(path, sizeof(path), "%s/m/%s/new/%s", w->folder, user, name);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        abort();
+    content[fread(content, 1, sizeof(content) - 1, file)] = '\0';
+    fclose(file);
+    return content;
+}
+
+static void
+test_delivery(void)
+{
+    struct world w;
+    char name[256];
+    struct local *local = begin(&w, "%u");
+    make_home(&w, "bob");
+    make_home(&w, "dan");
+    world_deliver(&w, "ann@a.test", "bob@h.test dan@h.test");
+    is_string(delivered(&w, "bob", name),
+              "Return-Path: <ann@a.test>\nDelivered-To: bob@h.test\nSubject: x\n\nbody\n",
+              "a file");
+    ok_named(strstr(name, ".h.test") != NULL, "named after the host");
+    ok(strstr(delivered(&w, "dan", name), "Delivered-To: dan@h.test") != NULL);
+    ok(world_is_empty(&w));
+    ok(world_logged(&w, " local: ") && world_logged(&w, "to=<bob@h.test>, relay=/tmp/"));
+    ok(world_logged(&w, "status=sent (delivered to maildir)"));
+    end(&w, &local);
+}
+
+static void
+test_unknown_user(void)
+{
+    struct world w;
+    char name[256];
+    struct local *local = begin(&w, "%u");
+    make_home(&w, "bob");
+    world_deliver(&w, "ann@a.test", "bob@h.test nobody@h.test");
+    ok(delivered(&w, "bob", name)[0] != '\0');
+    world_saw(&w, ">ann@a.test ", "the sender is told");
+    ok(world_logged(&w, "to=<nobody@h.test>") && world_logged(&w, "dsn=5.1.1"));
+    ok(world_is_empty(&w));
+    end(&w, &local);
+}
+
+static unsigned
+count_in(const struct world *w, const char *path)
+{
+    char room[200];
+    snprintf(room, sizeof(room), "m/%s", path);
+    return world_files(w, room);
+}
+
+static void
+test_many(void)
+{
+    struct world w;
+    struct local *local = begin(&w, "all");
+    char recipients[4000] = "";
+    for (int i = 0; i < 120; i++)
+        snprintf(recipients + strlen(recipients), 20, "u%d@h.test ", i);
+    world_send(&w, "ann@a.test", recipients);
+    for (int i = 0; i < 20; i++)
+        world_send(&w, "ann@a.test", "x@h.test");
+    world_turns(&w);
+    is_number(count_in(&w, "all/new"), 140, "a file for each recipient");
+    is_number(count_in(&w, "all/tmp"), 0, "nothing half");
+    ok(world_is_empty(&w));
+    end(&w, &local);
+}
+
+/* The daemon ends while sessions are open: nothing is lost, nothing is touched after. */
+static void
+test_stop(void)
+{
+    struct world w;
+    char name[256];
+    struct local *local = begin(&w, "all");
+    for (int i = 0; i < 30; i++)
+        world_send(&w, "ann@a.test", "x@h.test");
+    loop_turn(w.loop, 0);
+    loop_turn(w.loop, 0);
+    local_free(&local);
+    world_stop(&w);
+    world_start(&w);
+    local = plug(&w);
+    sim_loop_advance(w.loop, 1000);
+    is_number(count_in(&w, "all/new"), 30, "each once");
+    ok(delivered(&w, "all", name)[0] != '\0');
+    ok(world_is_empty(&w));
+    end(&w, &local);
+    local_free(&local);
+}
+
+static void
+on_drained(void *context)
+{
+    struct world *w = context;
+    w->drained++;
+}
+
+static void
+test_drain(void)
+{
+    struct world w;
+    struct local *local = begin(&w, "all");
+    for (int i = 0; i < 30; i++)
+        world_send(&w, "ann@a.test", "x@h.test");
+    loop_turn(w.loop, 0);
+    loop_turn(w.loop, 0);
+    manager_drain(w.manager, 60 * 1000, on_drained, &w);
+    sim_loop_advance(w.loop, 1000);
+    is_number(w.drained, 1, "sessions end after what they carry");
+    local_free(&local);
+    world_stop(&w);
+    world_start(&w);
+    local = plug(&w);
+    sim_loop_advance(w.loop, 1000);
+    is_number(count_in(&w, "all/new"), 30, "the rest later, each once");
+    end(&w, &local);
+}
+
+static void
+test_reload(void)
+{
+    struct world w;
+    char name[256];
+    struct local *local = begin(&w, "all");
+    local_reload(local, "new.test");
+    world_deliver(&w, "", "x@h.test");
+    ok(text_starts(text_from(delivered(&w, "all", name)), TEXT("Return-Path: <>\n")));
+    ok_named(strstr(name, ".new.test") != NULL, "the new name");
+    end(&w, &local);
+}
+
+int
+main(void)
+{
+    test_delivery();
+    test_unknown_user();
+    test_many();
+    test_stop();
+    test_drain();
+    test_reload();
+    return done();
+}
