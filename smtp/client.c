@@ -1,0 +1,347 @@
+/* The client's side of an SMTP or LMTP session: hears replies, asks steps, tells
+ * events. */
+#include "smtp/client.h"
+
+#include "base/memory.h"
+#include "smtp/client_inside.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    ADDRESS_BYTES_MAX = 1024,    /* of an address we would send: far above RFC 5321 */
+    OUTPUT_MAX = 4 * 1024 * 1024 /* never reached by an owner who keeps the contract */
+};
+
+/* --- Verdicts --------------------------------------------------------------------- */
+
+static bool
+settle(struct client *c, size_t which, struct client_event *event)
+{
+    assert(c->states[which] != RECIPIENT_SETTLED);
+    c->states[which] = RECIPIENT_SETTLED;
+    *event = (struct client_event){CLIENT_VERDICT, which, &c->spread_outcome};
+    return true;
+}
+
+static bool
+next_verdict(struct client *c, struct client_event *event)
+{
+    enum spread to = c->spread;
+    if (to == SPREAD_ONE) {
+        c->spread = SPREAD_NONE;
+        return settle(c, c->spread_at, event);
+    }
+    for (; to != SPREAD_NONE && c->spread_at < c->mail.count; c->spread_at++) {
+        unsigned char state = c->states[c->spread_at];
+        if (state != RECIPIENT_SETTLED &&
+            (to == SPREAD_ALL || state == RECIPIENT_UNFIT))
+            return settle(c, c->spread_at, event);
+    }
+    c->spread = SPREAD_NONE;
+    return false;
+}
+
+static const struct waiting *
+last(const struct client *c)
+{
+    return &c->waiting[(c->first + c->in_flight - 1) % CLIENT_IN_FLIGHT_MAX];
+}
+
+/* --- The driver ------------------------------------------------------------------- */
+
+static const char *
+doing(const struct client *c)
+{
+    if (c->in_flight > 0)
+        return client_steps[c->waiting[c->first].step].doing;
+    return c->next != STEP_NONE ? client_steps[c->next].doing : "waiting for more mail";
+}
+
+static bool
+is_expected(const struct step *step, const struct reply *reply)
+{
+    int class = reply->code / 100;
+    if (class >= 4)
+        return true;
+    if (step == &client_steps[STEP_CONTENT])
+        return false;
+    return class == (step->wants_more ? 3 : 2);
+}
+
+/* 421: it closes now, whatever was asked. */
+static void
+hear_goodbye(struct client *c, const char *what)
+{
+    char answered[80];
+    snprintf(answered, sizeof(answered), "while %s", what);
+    client_end(c, judge_handshake(c->settings.peer, &c->reply, answered));
+}
+
+static void
+hear_reply(struct client *c)
+{
+    const struct reply *reply = &c->reply;
+    struct waiting w = c->waiting[c->first];
+    const struct step *step = &client_steps[w.step];
+    if (!is_expected(step, reply)) {
+        char what[64];
+        snprintf(what, sizeof(what), "unexpected reply %d", reply->code);
+        client_protocol_error(c, step->doing, what);
+        return;
+    }
+    client_take(c);
+    if (reply->code == 421)
+        hear_goodbye(c, step->doing);
+    else
+        step->heard(c, &w, reply);
+}
+
+/* Something came though nothing was asked: a goodbye, or nonsense. */
+static void
+hear_unasked(struct client *c, enum progress progress)
+{
+    if (progress == PROGRESS_DONE && c->reply.code == 421)
+        hear_goodbye(c, doing(c));
+    else
+        client_protocol_error(c, doing(c), "it speaks before it was asked");
+}
+
+/* False: no whole reply is there yet. */
+static bool
+hear(struct client *c, struct text *input)
+{
+    enum progress progress = reply_parse(input, &c->reply);
+    if (c->in_flight == 0)
+        hear_unasked(c, progress);
+    else if (progress == PROGRESS_BAD)
+        client_protocol_error(c, doing(c), "not an SMTP reply");
+    else if (progress == PROGRESS_DONE)
+        hear_reply(c);
+    else
+        return false;
+    reply_start(&c->reply);
+    return true;
+}
+
+static bool
+may_ask(const struct client *c)
+{
+    if (c->next == STEP_NONE)
+        return false;
+    if (c->in_flight == 0)
+        return true;
+    return c->extensions & EXTENSION_PIPELINING &&
+           c->in_flight < CLIENT_IN_FLIGHT_MAX && !client_steps[last(c)->step].barrier;
+}
+
+static bool
+tell(struct client_event *event, enum client_event_kind kind, bool *due)
+{
+    if (!*due)
+        return false;
+    *due = false;
+    *event = (struct client_event){.kind = kind};
+    return true;
+}
+
+static bool
+next_event(struct client *c, struct client_event *event)
+{
+    if (tell(event, CLIENT_AGAIN, &c->again_due) ||
+        tell(event, CLIENT_READY, &c->ready_due) ||
+        tell(event, CLIENT_CONTENT, &c->content_due))
+        return true;
+    if (tell(event, CLIENT_OVER, &c->over_due)) {
+        c->active = false;
+        event->outcome = c->has_trouble ? &c->trouble : NULL;
+        return true;
+    }
+    bool finished = !c->over && c->active && c->in_flight == 0 && c->next == STEP_NONE;
+    c->active = c->active && !finished;
+    return tell(event, CLIENT_DONE, &finished);
+}
+
+bool
+client_next(struct client *c, struct text *input, struct client_event *event)
+{
+    for (;;) {
+        if (next_verdict(c, event))
+            return true;
+        /* Before it is told that all is well: is there more than was asked for? */
+        if (!c->over && input->length > 0 && hear(c, input))
+            continue;
+        if (next_event(c, event))
+            return true;
+        if (!may_ask(c))
+            return false;
+        client_steps[c->next].ask(c);
+    }
+}
+
+/* --- What the owner says ---------------------------------------------------------- */
+
+/* Control bytes would be commands; only a forged or damaged envelope holds them. */
+static bool
+is_sendable(struct text address)
+{
+    return address.length <= ADDRESS_BYTES_MAX && !text_has_control(address);
+}
+
+static bool
+needs_utf8(const struct client_mail *mail)
+{
+    const struct envelope *e = mail->envelope;
+    bool ascii = !e->utf8 && text_is_ascii(e->sender);
+    for (size_t i = 0; ascii && i < mail->count; i++)
+        ascii = text_is_ascii(e->recipients[mail->indexes[i]].address);
+    return !ascii;
+}
+
+/* Why this host cannot get the message at all, or NULL. */
+static const char *
+unfit(const struct client *c, const char **enhanced)
+{
+    const struct envelope *e = c->mail.envelope;
+    uint64_t size = (uint64_t)e->content_size + e->prefix.length;
+    *enhanced = "5.3.4";
+    if (c->size_max > 0 && size > c->size_max)
+        return "message is larger than the host accepts (SIZE)";
+    *enhanced = "5.6.7";
+    if (!(c->extensions & EXTENSION_SMTPUTF8) && needs_utf8(&c->mail))
+        return "message needs SMTPUTF8, which the host does not offer";
+    *enhanced = "5.1.7";
+    if (!is_sendable(e->sender))
+        return "the sender's address cannot be sent";
+    return NULL;
+}
+
+static void
+check_recipients(struct client *c)
+{
+    const struct client_mail *m = &c->mail;
+    for (size_t i = 0; i < m->count; i++) {
+        bool good = is_sendable(m->envelope->recipients[m->indexes[i]].address);
+        c->states[i] = good ? RECIPIENT_OPEN : RECIPIENT_UNFIT;
+    }
+    client_hand_out(c, SPREAD_UNFIT, 0,
+                    judge_unfit(c->settings.peer, "5.1.3",
+                                "the recipient's address cannot be sent"));
+}
+
+void
+client_send(struct client *c, const struct client_mail *mail)
+{
+    assert(c->greeted && !c->active && mail->count > 0);
+    c->mail = *mail;
+    if (mail->count > c->states_capacity) {
+        c->states_capacity = mail->count;
+        c->states = memory_resize(c->states, mail->count);
+    }
+    c->active = true;
+    c->mail_heard = false;
+    c->accepted = 0;
+    c->transactions++;
+    check_recipients(c);
+    const char *enhanced, *why = unfit(c, &enhanced);
+    if (why != NULL)
+        client_hand_out(c, SPREAD_ALL, 0, judge_unfit(c->settings.peer, enhanced, why));
+    else if (client_next_rcpt(c, 0) < mail->count)
+        c->next = c->needs_reset ? STEP_RSET : STEP_MAIL;
+}
+
+static bool
+is_in_content(const struct client *c)
+{
+    return c->in_flight > 0 && c->waiting[c->first].step == STEP_CONTENT;
+}
+
+void
+client_content(struct client *c, struct text piece)
+{
+    assert(is_in_content(c) && !c->over && piece.length <= CLIENT_PIECE_MAX);
+    bool added = dot_encode(&c->dot, piece, &c->output);
+    assert(added);
+}
+
+void
+client_content_end(struct client *c)
+{
+    assert(is_in_content(c) && !c->over);
+    client_take(c);
+    client_finish_content(c);
+}
+
+int64_t
+client_timeout_ms(const struct client *c)
+{
+    if (c->in_flight == 0)
+        return 0;
+    double ms = client_steps[c->waiting[c->first].step].timeout_s * 1000 *
+                c->settings.timeout_scale;
+    return ms < 1 ? 1 : (int64_t)ms;
+}
+
+unsigned
+client_turn(const struct client *c)
+{
+    return c->turn;
+}
+
+void
+client_lost(struct client *c)
+{
+    client_end(c, judge_lost(c->settings.peer, doing(c)));
+}
+
+void
+client_timed_out(struct client *c)
+{
+    client_end(c, judge_timed_out(c->settings.peer, doing(c)));
+}
+
+void
+client_abandon(struct client *c, const struct outcome *outcome)
+{
+    c->mail_heard = true; /* it is us: another connection would not help */
+    client_end(c, *outcome);
+}
+
+void
+client_quit(struct client *c)
+{
+    if (c->greeted && !c->active && !c->over && c->in_flight == 0)
+        client_command(c, "QUIT");
+}
+
+struct buffer *
+client_output(struct client *c)
+{
+    return &c->output;
+}
+
+struct client *
+client_new(const struct client_settings *settings)
+{
+    struct client *c = memory_new(sizeof(*c));
+    assert(settings->timeout_scale > 0);
+    c->settings = *settings;
+    buffer_init(&c->output, OUTPUT_MAX);
+    reply_start(&c->reply);
+    c->next = STEP_NONE;
+    client_put(c, STEP_GREETING, 0);
+    return c;
+}
+
+void
+client_free(struct client **client)
+{
+    struct client *c = *client;
+    if (c == NULL)
+        return;
+    buffer_free(&c->output);
+    free(c->states);
+    free(c);
+    *client = NULL;
+}

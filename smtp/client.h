@@ -1,0 +1,83 @@
+/* The client's side of SMTP and LMTP (RFC 5321, RFC 2033, RFC 2920) without sockets or
+ * clock.
+ *
+ * Replies in, commands out, events out. The owner sends client_output(), gives
+ * what the peer said to client_next(), does what the events ask for, and tells when the
+ * line breaks. One transaction at a time; any number over one connection. The steps
+ * that wait for their reply stand in a queue, so that PIPELINING is only a matter of
+ * when the next step may be asked.
+ *
+ * 8-bit content goes to a host without 8BITMIME as it is, without BODY: such hosts take
+ * it, and conversion would break signatures. */
+#ifndef SMTP_CLIENT_H
+#define SMTP_CLIENT_H
+
+#include "queue/envelope.h"
+#include "smtp/judge.h"
+
+struct client;
+
+struct client_settings {
+    const char *hostname;          /* in EHLO */
+    const struct judge_peer *peer; /* this and hostname live as long as the client */
+    bool lmtp;
+    double timeout_scale; /* of the time-outs of RFC 5321 §4.5.3.2; > 0 */
+};
+
+struct client *client_new(const struct client_settings *settings);
+void client_free(struct client **c);
+
+/* What to send to the peer. The owner empties it (buffer_clear) after each call below.
+ */
+struct buffer *client_output(struct client *c);
+
+enum client_event_kind {
+    CLIENT_READY,   /* the peer has greeted: client_send() may be called */
+    CLIENT_VERDICT, /* outcome for recipient which */
+    CLIENT_CONTENT, /* call client_content() until all is sent, then
+                       client_content_end() */
+    CLIENT_DONE,    /* every recipient has its verdict: client_send() may be called */
+    CLIENT_AGAIN,   /* a kept connection is of no use any more; no recipient has a
+                       verdict:   send the message over a new one. CLIENT_OVER follows. */
+    CLIENT_OVER /* close the connection. outcome says why when the peer never greeted.
+                 */
+};
+struct client_event {
+    enum client_event_kind kind;
+    size_t which;                  /* of indexes in struct client_mail */
+    const struct outcome *outcome; /* until the next call; NULL when there is none */
+};
+/* Takes whole lines off *input and tells what has happened; call it until it is false.
+ * What it leaves in *input must be given again, with more behind it. */
+bool client_next(struct client *c, struct text *input, struct client_event *event);
+
+/* A message for count > 0 recipients envelope->recipients[indexes[...]]; both are
+ * borrowed until CLIENT_DONE or CLIENT_OVER. Only after CLIENT_READY and CLIENT_DONE.
+ */
+struct client_mail {
+    const struct envelope *envelope;
+    const unsigned *indexes;
+    size_t count;
+};
+void client_send(struct client *c, const struct client_mail *mail);
+
+/* A piece of at most CLIENT_PIECE_MAX bytes: first the envelope's prefix, then the
+ * content. */
+enum { CLIENT_PIECE_MAX = 64 * 1024 };
+void client_content(struct client *c, struct text piece);
+void client_content_end(struct client *c);
+
+/* How long the peer may take from now for what it owes (in content: without taking any
+ * byte); 0 = it owes nothing. It begins anew whenever client_turn() has changed. */
+int64_t client_timeout_ms(const struct client *c);
+unsigned client_turn(const struct client *c);
+
+/* The end, from our side; then ask client_next() for the events. */
+void client_lost(struct client *c);      /* the connection is gone */
+void client_timed_out(struct client *c); /* the peer owed something for too long */
+/* The owner cannot go on: the verdict for all that have none. */
+void client_abandon(struct client *c, const struct outcome *outcome);
+/* QUIT, when it is between transactions; otherwise nothing. */
+void client_quit(struct client *c);
+
+#endif

@@ -1,0 +1,111 @@
+/* What client.c and client_steps.c share. Nobody else includes this. */
+#ifndef SMTP_CLIENT_INSIDE_H
+#define SMTP_CLIENT_INSIDE_H
+
+#include "smtp/client.h"
+#include "smtp/dot.h"
+
+enum { CLIENT_IN_FLIGHT_MAX = 128 }; /* steps that wait for their reply */
+
+enum step_name {
+    STEP_GREETING,
+    STEP_EHLO,
+    STEP_LHLO,
+    STEP_HELO,
+    STEP_RSET,
+    STEP_MAIL,
+    STEP_RCPT,
+    STEP_DATA,
+    STEP_CONTENT, /* nothing is owed, but a refusal may come */
+    STEP_END,
+    STEP_NONE
+};
+
+enum extension {
+    EXTENSION_PIPELINING = 1,
+    EXTENSION_8BITMIME = 2,
+    EXTENSION_SMTPUTF8 = 4,
+    EXTENSION_SIZE = 8
+};
+
+/* OPEN: no verdict yet; ACCEPTED: open, and the peer took its RCPT. */
+enum recipient_state {
+    RECIPIENT_OPEN,
+    RECIPIENT_UNFIT,
+    RECIPIENT_ACCEPTED,
+    RECIPIENT_SETTLED
+};
+
+struct waiting {
+    enum step_name step;
+    size_t which; /* RCPT: the recipient; END in LMTP: the first that it may be about */
+};
+
+/* Who gets the verdict that is being handed out. */
+enum spread { SPREAD_NONE, SPREAD_ONE, SPREAD_UNFIT, SPREAD_ALL };
+
+struct client {
+    struct client_settings settings;
+    struct buffer output;
+    struct reply reply; /* as far as it has come */
+
+    enum step_name next; /* to ask */
+    size_t next_rcpt;
+    struct waiting waiting[CLIENT_IN_FLIGHT_MAX]; /* a ring */
+    size_t first, in_flight;
+    unsigned turn;
+
+    unsigned extensions;
+    uint64_t size_max; /* 0 = not known */
+    bool greeted;
+    bool ready_due, content_due, again_due, over_due; /* events to come */
+    bool over;
+    bool has_trouble;
+    struct outcome trouble;
+
+    bool active; /* a transaction is under way */
+    struct client_mail mail;
+    unsigned char *states; /* enum recipient_state */
+    size_t states_capacity;
+    unsigned transactions;
+    size_t accepted;
+    bool mail_heard;  /* MAIL, or what stood for it, was answered */
+    bool needs_reset; /* the peer may still be in the last transaction */
+    struct dot_encoder dot;
+
+    enum spread spread;
+    size_t spread_at;
+    struct outcome spread_outcome;
+};
+
+/* A step: how it is asked, what its reply does. The reply that heard() gets is never
+ * 421 and has the class that the step may have (see wants_more). */
+struct step {
+    const char *doing; /* for people */
+    int timeout_s;     /* RFC 5321 §4.5.3.2 */
+    bool barrier;      /* nothing is asked behind it until its reply is there */
+    bool wants_more;   /* a 3yz reply is the good one, and 2yz is none */
+    void (*ask)(struct client *c);
+    void (*heard)(struct client *c, const struct waiting *w, const struct reply *reply);
+};
+extern const struct step client_steps[]; /* by enum step_name */
+
+void client_command(struct client *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The queue of steps that wait. */
+void client_put(struct client *c, enum step_name step, size_t which);
+void client_take(struct client *c);
+/* outcome for recipient at (ONE), or from recipient at on. */
+void client_hand_out(struct client *c, enum spread to, size_t at,
+                     struct outcome outcome);
+/* No more is said or heard. What has no verdict yet gets this one; but a kept
+ * connection that breaks or is refused at MAIL says nothing about the message, which
+ * goes elsewhere. */
+void client_end(struct client *c, struct outcome outcome);
+void client_protocol_error(struct client *c, const char *doing, const char *what);
+/* The first recipient from at on that can be asked for, or the count of all. */
+size_t client_next_rcpt(const struct client *c, size_t at);
+/* The lone dot. */
+void client_finish_content(struct client *c);
+
+#endif

@@ -1,0 +1,433 @@
+/* Sessions for the queue manager: finds the hosts, connects, carries errands while
+ * there are any. */
+#include "smtp/delivery.h"
+
+#include "base/loop.h"
+#include "base/memory.h"
+#include "smtp/exchange.h"
+#include "smtp/sending.h"
+#include "smtp/sources.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+enum {
+    LMTP_PORT = 24,
+    /* The manager does not call when mail comes for a kept connection; asking it costs
+     * next to nothing, and a person does not notice the wait. */
+    POLL_MS = 50
+};
+
+struct delivery {
+    struct loop *loop;
+    struct net *net;
+    struct dns *dns;
+    struct log *log;
+    struct manager *manager;
+    struct delivery_settings settings; /* without the two texts: */
+    char *hostname;
+    struct sources sources;
+    struct session *sessions;
+};
+
+struct session {
+    struct session *prev, *next;
+    struct delivery *delivery;
+    struct sched_session *place; /* the scheduler's */
+    const struct target *target;
+    struct exchange *exchange;
+    struct exchange_host socket;       /* of a Unix socket, which has no exchange */
+    const struct exchange_host *hosts; /* to try, in order */
+    size_t host_count, host;
+    struct judge_peer peer;
+    struct sending *sending; /* the connection now, or NULL */
+    bool again;              /* it failed an errand that goes over a new one */
+    bool in_errand;          /* some of it is not settled, as far as we know */
+    bool sent;               /* over the connection now: the machine settles it */
+    struct errand errand;
+    bool has_trouble, closing;
+    struct outcome trouble;
+    int64_t opened_ms, errand_ms;
+    struct timing timing;
+    int64_t idle_until_ms;
+    struct loop_timer idle;
+    struct loop_task task;
+};
+
+static const char *
+program(const struct session *s)
+{
+    return s->target->kind == TARGET_LMTP ? "lmtp" : "smtp";
+}
+
+/* --- Ends ------------------------------------------------------------------------- */
+
+static void
+session_release(void *object)
+{
+    free(object);
+}
+
+/* An errand that no connection took: only after CLIENT_AGAIN, so nothing of it is
+ * settled. */
+static void
+settle_all(struct session *s, const struct outcome *outcome)
+{
+    for (size_t i = 0; i < s->errand.count; i++)
+        manager_settled(s->delivery->manager, &s->errand, i, outcome, NULL);
+    s->in_errand = false;
+}
+
+static void
+session_end(struct session *s, const struct outcome *trouble)
+{
+    struct delivery *d = s->delivery;
+    assert(!s->in_errand);
+    sending_free(&s->sending);
+    exchange_free(&s->exchange);
+    loop_timer_stop(d->loop, &s->idle);
+    loop_unpost(d->loop, &s->task);
+    DL_DELETE(d->sessions, s);
+    loop_release(d->loop, session_release, s);
+    manager_session_ended(d->manager, s->place, trouble);
+}
+
+/* Every address was tried. An errand that came this far was taken over a connection
+ * that had greeted: then this is no session that never greeted. */
+static void
+session_fail(struct session *s)
+{
+    assert(s->has_trouble);
+    struct outcome trouble = s->trouble;
+    if (s->in_errand) {
+        settle_all(s, &trouble);
+        session_end(s, NULL);
+    } else {
+        session_end(s, &trouble);
+    }
+}
+
+static void
+fail_later(void *context)
+{
+    session_fail(context);
+}
+
+/* A host that gave a reason says more than one that could not be reached after it. */
+static void
+remember(struct session *s, const struct outcome *trouble)
+{
+    log_say(s->delivery->log, LOG_LEVEL_DEBUG, program(s), NULL, "%s", trouble->text);
+    if (!s->has_trouble || trouble->code != 0 || s->trouble.code == 0)
+        s->trouble = *trouble;
+    s->has_trouble = true;
+}
+
+/* --- Errands ---------------------------------------------------------------------- */
+
+static void
+errand_send(struct session *s)
+{
+    struct client_mail mail = {.envelope = s->errand.envelope,
+                               .indexes = s->errand.indexes,
+                               .count = s->errand.count};
+    s->errand_ms = loop_monotonic_ms(s->delivery->loop);
+    s->sent = true;
+    sending_send(s->sending, &mail);
+}
+
+static void
+errand_settle(struct session *s, size_t which, const struct outcome *outcome)
+{
+    assert(s->in_errand);
+    s->timing.transmit_ms = loop_monotonic_ms(s->delivery->loop) - s->errand_ms;
+    manager_settled(s->delivery->manager, &s->errand, which, outcome, &s->timing);
+}
+
+static bool
+errand_take(struct session *s)
+{
+    if (!s->in_errand)
+        s->in_errand = manager_take(s->delivery->manager, s->place, &s->errand);
+    if (s->in_errand)
+        errand_send(s);
+    return s->in_errand;
+}
+
+static void
+on_idle(void *context)
+{
+    struct session *s = context;
+    struct delivery *d = s->delivery;
+    if (manager_has_work(d->manager, s->place) && errand_take(s))
+        return;
+    if (loop_monotonic_ms(d->loop) >= s->idle_until_ms)
+        session_end(s, NULL);
+    else
+        loop_timer_start(d->loop, &s->idle, POLL_MS, s->idle.fire, s);
+}
+
+static void
+errand_next(struct session *s)
+{
+    struct delivery *d = s->delivery;
+    if (errand_take(s))
+        return;
+    s->idle_until_ms = loop_monotonic_ms(d->loop) + d->settings.reuse_idle_ms;
+    loop_timer_start(d->loop, &s->idle, POLL_MS, on_idle, s);
+}
+
+/* --- Connections ------------------------------------------------------------------ */
+
+/* "name[ip]" and "name[ip]:port"; a literal's name is the address. */
+static void
+name_peer(const struct exchange_host *host, struct judge_peer *peer)
+{
+    char ip[NET_ADDRESS_TEXT_MAX];
+    if (host->address.family == NET_UNIX) {
+        text_copy(peer->where, sizeof(peer->where), text_from(host->address.path));
+        text_copy(peer->remote, sizeof(peer->remote), text_from(host->address.path));
+        return;
+    }
+    net_address_ip(&host->address, ip);
+    const char *name = host->name[0] == '[' ? ip : host->name;
+    snprintf(peer->where, sizeof(peer->where), "%.255s[%.45s]", name, ip);
+    snprintf(peer->remote, sizeof(peer->remote), "%.255s[%.45s]:%u", name, ip,
+             host->address.port);
+}
+
+static void
+connect_next(struct session *s, sending_happened *on_event)
+{
+    struct delivery *d = s->delivery;
+    assert(s->host < s->host_count && s->sending == NULL);
+    const struct exchange_host *host = &s->hosts[s->host];
+    name_peer(host, &s->peer);
+    struct sending_settings settings = {
+        .loop = d->loop,
+        .net = d->net,
+        .log = d->log,
+        .queue = manager_queue(d->manager),
+        .hostname = d->hostname,
+        .lmtp = s->target->kind == TARGET_LMTP,
+        .timeout_scale = s->target->timeout_scale > 0 ? s->target->timeout_scale : 1,
+        .connect_timeout_ms = d->settings.connect_timeout_ms,
+        .address = host->address,
+        .bind_to = sources_for(&d->sources, host->address.family),
+        .peer = s->peer};
+    log_say(d->log, LOG_LEVEL_DEBUG, program(s), NULL, "connecting to %s",
+            s->peer.remote);
+    s->sending = sending_new(&settings, on_event, s);
+}
+
+static void
+on_over(struct session *s, const struct outcome *trouble, sending_happened *on_event)
+{
+    bool again = s->again;
+    if (s->sent && !again)
+        s->in_errand = false;
+    sending_free(&s->sending);
+    loop_timer_stop(s->delivery->loop, &s->idle);
+    s->again = s->sent = false;
+    if (trouble != NULL) {
+        remember(s, trouble);
+        s->host++;
+    }
+    if (s->closing && s->in_errand)
+        settle_all(s, &s->trouble);
+    if (s->closing || (trouble == NULL && !again)) {
+        session_end(s, NULL);
+    } else if (s->host < s->host_count) {
+        connect_next(s, on_event);
+    } else {
+        session_fail(s);
+    }
+}
+
+static void
+on_ready(struct session *s)
+{
+    s->timing.connect_ms = loop_monotonic_ms(s->delivery->loop) - s->opened_ms;
+    errand_next(s);
+}
+
+static void
+on_sending(void *context, const struct client_event *event)
+{
+    struct session *s = context;
+    switch (event->kind) {
+    case CLIENT_READY:
+        on_ready(s);
+        return;
+    case CLIENT_VERDICT:
+        errand_settle(s, event->which, event->outcome);
+        return;
+    case CLIENT_DONE:
+        s->in_errand = s->sent = false;
+        s->timing.connect_ms = 0;
+        errand_next(s);
+        return;
+    case CLIENT_AGAIN:
+        s->again = true;
+        s->opened_ms = loop_monotonic_ms(s->delivery->loop);
+        return;
+    case CLIENT_OVER:
+        on_over(s, event->outcome, on_sending);
+        return;
+    case CLIENT_CONTENT:
+        break;
+    }
+    abort(); /* sending.c keeps it to itself */
+}
+
+/* --- Finding the hosts ------------------------------------------------------------ */
+
+static void
+on_exchange(void *context, const struct exchange_answer *answer)
+{
+    struct session *s = context;
+    s->hosts = answer->hosts;
+    s->host_count = answer->count;
+    if (answer->count > 0) {
+        connect_next(s, on_sending);
+    } else {
+        remember(s, &answer->outcome);
+        session_fail(s);
+    }
+}
+
+static void
+find_socket(struct session *s)
+{
+    struct buffer name;
+    buffer_init(&name, TARGET_PATH_MAX + 8);
+    bool fits = buffer_format(&name, "unix:%s", s->target->path);
+    if (fits && net_address_parse(buffer_text(&name), 0, &s->socket.address)) {
+        s->hosts = &s->socket;
+        s->host_count = 1;
+        connect_next(s, on_sending);
+    } else {
+        struct outcome outcome =
+            outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.3.5",
+                         "not a path for a socket: %s", s->target->path);
+        remember(s, &outcome);
+        loop_post(s->delivery->loop, &s->task, fail_later, s);
+    }
+    buffer_free(&name);
+}
+
+static uint16_t
+port_of(const struct session *s)
+{
+    if (s->target->kind == TARGET_MX)
+        return s->delivery->settings.smtp_port;
+    if (s->target->port != 0)
+        return s->target->port;
+    return s->target->kind == TARGET_LMTP ? LMTP_PORT : s->delivery->settings.smtp_port;
+}
+
+static void
+find_hosts(struct session *s, const char *domain)
+{
+    struct delivery *d = s->delivery;
+    bool mx = s->target->kind == TARGET_MX;
+    int limit = d->settings.mx_address_limit;
+    limit = limit < 1 ? 1 : limit;
+    limit = limit > EXCHANGE_ADDRESS_MAX ? EXCHANGE_ADDRESS_MAX : limit;
+    struct exchange_query query = {.name = mx ? domain : s->target->host,
+                                   .by_mx = mx || s->target->look_up_mx,
+                                   .smarthost = !mx,
+                                   .port = port_of(s),
+                                   .address_limit = limit};
+    s->exchange = exchange_find(d->loop, d->net, d->dns, &query, on_exchange, s);
+}
+
+void
+delivery_open(void *context, struct sched_session *place, const struct target *target,
+              const char *domain)
+{
+    struct delivery *d = context;
+    struct session *s = memory_new(sizeof(*s));
+    assert(target->kind == TARGET_MX || target->kind == TARGET_SMTP ||
+           target->kind == TARGET_LMTP);
+    s->delivery = d;
+    s->place = place;
+    s->target = target;
+    s->opened_ms = loop_monotonic_ms(d->loop);
+    DL_APPEND(d->sessions, s);
+    if (target->kind == TARGET_LMTP && target->host[0] == '\0')
+        find_socket(s);
+    else
+        find_hosts(s, domain);
+}
+
+/* --- Settings --------------------------------------------------------------------- */
+
+bool
+delivery_check(const struct delivery_settings *settings, struct buffer *mistakes)
+{
+    struct sources sources;
+    return sources_read(&sources, settings->smtp_bind, mistakes);
+}
+
+/* The settings are checked: what is wrong with smtp_bind now was told before. */
+static void
+take_settings(struct delivery *d, const struct delivery_settings *settings)
+{
+    char *hostname = memory_string(settings->hostname);
+    free(d->hostname);
+    d->hostname = hostname;
+    d->settings = *settings;
+    d->settings.hostname = NULL;
+    d->settings.smtp_bind = TEXT("");
+    if (!sources_read(&d->sources, settings->smtp_bind, NULL))
+        log_say(d->log, LOG_LEVEL_WARNING, "smtp", NULL, "smtp_bind has mistakes");
+}
+
+struct delivery *
+delivery_new(struct loop *loop, struct net *net, struct dns *dns, struct log *log,
+             struct manager *manager, const struct delivery_settings *settings)
+{
+    struct delivery *d = memory_new(sizeof(*d));
+    d->loop = loop;
+    d->net = net;
+    d->dns = dns;
+    d->log = log;
+    d->manager = manager;
+    take_settings(d, settings);
+    return d;
+}
+
+void
+delivery_reload(struct delivery *d, const struct delivery_settings *settings)
+{
+    take_settings(d, settings);
+}
+
+static void
+session_abort(struct session *s)
+{
+    struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
+                                          "Petrel is shutting down");
+    s->closing = true;
+    if (s->sending != NULL)
+        sending_abandon(s->sending, &outcome); /* ends in on_over() */
+    else
+        session_end(s, NULL); /* still looking for the hosts */
+}
+
+void
+delivery_free(struct delivery **delivery)
+{
+    struct delivery *d = *delivery;
+    if (d == NULL)
+        return;
+    while (d->sessions != NULL)
+        session_abort(d->sessions);
+    free(d->hostname);
+    free(d);
+    *delivery = NULL;
+}

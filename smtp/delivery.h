@@ -1,0 +1,36 @@
+/* The way out: a session to the hosts of a destination by SMTP or LMTP.
+ *
+ * Ties smtp/client.h (a machine without sockets) to base/dns.h, base/net.h and
+ * queue/manager.h: MX look-up, addresses in order, connect, greet, then errands as long
+ * as there is mail for the host, QUIT. */
+#ifndef SMTP_DELIVERY_H
+#define SMTP_DELIVERY_H
+
+#include "base/dns.h"
+#include "queue/manager.h"
+
+struct delivery_settings {
+    const char *hostname; /* EHLO */
+    uint16_t smtp_port;   /* for MX */
+    struct text
+        smtp_bind; /* list of source addresses, at most one a family; may be empty */
+    int64_t connect_timeout_ms; /* 30 s an address */
+    int mx_address_limit;       /* 5 addresses tried a session */
+    int64_t reuse_idle_ms;      /* a kept connection waits for more mail: 2 s */
+};
+struct delivery;
+
+/* False with one line per mistake (smtp_bind). */
+bool delivery_check(const struct delivery_settings *settings, struct buffer *mistakes);
+struct delivery *delivery_new(struct loop *loop, struct net *net, struct dns *dns,
+                              struct log *log, struct manager *manager,
+                              const struct delivery_settings *settings);
+/* For connections opened from now on. */
+void delivery_reload(struct delivery *d, const struct delivery_settings *settings);
+/* Aborts what is left: its errands are settled as deferred. */
+void delivery_free(struct delivery **d);
+/* A manager_open(); context is the struct delivery. For TARGET_MX, _SMTP and _LMTP. */
+void delivery_open(void *context, struct sched_session *session,
+                   const struct target *target, const char *domain);
+
+#endif

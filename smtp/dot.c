@@ -1,0 +1,147 @@
+/* Takes dot-stuffing off and puts it on, as states on bytes. */
+#include "smtp/dot.h"
+
+enum state {
+    LINE_START, /* after CRLF, and at the very start */
+    IN_LINE,
+    AFTER_CR,
+    AFTER_DOT,   /* a dot at the start of a line: dropped whatever follows */
+    AFTER_DOT_CR /* not given to the caller: only LF may follow, and that is the end */
+};
+
+static bool
+is_special(char c)
+{
+    return c == '\r' || c == '\n' || c == '\0';
+}
+
+/* One byte that is no plain text within a line. */
+static enum progress
+step(struct dot_decoder *d, char c)
+{
+    switch ((enum state)d->state) {
+    case LINE_START:
+    case IN_LINE:
+        d->state = c == '\r' ? AFTER_CR : IN_LINE;
+        return c == '\n' || c == '\0' ? PROGRESS_BAD : PROGRESS_MORE;
+    case AFTER_CR:
+        d->state = LINE_START;
+        return c == '\n' ? PROGRESS_MORE : PROGRESS_BAD;
+    case AFTER_DOT:
+        d->state = c == '\r' ? AFTER_DOT_CR : IN_LINE;
+        return c == '\n' || c == '\0' ? PROGRESS_BAD : PROGRESS_MORE;
+    case AFTER_DOT_CR:
+        return c == '\n' ? PROGRESS_DONE : PROGRESS_BAD;
+    }
+    return PROGRESS_BAD;
+}
+
+void
+dot_decode_start(struct dot_decoder *d)
+{
+    d->state = LINE_START;
+}
+
+enum progress
+dot_decode(struct dot_decoder *d, struct text *input, struct text *content)
+{
+    struct text all = *input;
+    enum progress progress = PROGRESS_MORE;
+    /* What stands at the front and is not content. */
+    size_t start = 0;
+    if (d->state == LINE_START && all.length > 0 && all.at[0] == '.') {
+        d->state = AFTER_DOT;
+        start = 1;
+    }
+    if (d->state == AFTER_DOT && all.length > start && all.at[start] == '\r') {
+        d->state = AFTER_DOT_CR;
+        start++;
+    }
+    size_t end = start;
+    while (progress == PROGRESS_MORE && end < all.length) {
+        char c = all.at[end];
+        if (d->state == LINE_START && c == '.')
+            break; /* the next slice begins behind it */
+        if (d->state != IN_LINE || is_special(c))
+            progress = step(d, c);
+        end++;
+    }
+    *input = text_after(all, end);
+    bool whole = progress == PROGRESS_MORE;
+    *content = text_of(all.at, 0);
+    if (whole && end > start)
+        *content = text_before(text_after(all, start), end - start);
+    return progress;
+}
+
+bool
+dot_check(struct dot_checker *c, struct text chunk)
+{
+    for (size_t i = 0; i < chunk.length; i++) {
+        char byte = chunk.at[i];
+        if (c->after_cr ? byte != '\n' : byte == '\n' || byte == '\0')
+            return false;
+        c->after_cr = byte == '\r';
+    }
+    return true;
+}
+
+bool
+dot_check_end(const struct dot_checker *c)
+{
+    return !c->after_cr;
+}
+
+void
+dot_encode_start(struct dot_encoder *e)
+{
+    *e = (struct dot_encoder){.in_line = false};
+}
+
+/* A run without special bytes. */
+static bool
+encode_run(struct dot_encoder *e, struct text run, struct buffer *out)
+{
+    bool stuffed = !e->in_line && run.at[0] == '.';
+    e->in_line = true;
+    return (!stuffed || buffer_add_byte(out, '.')) && buffer_add(out, run);
+}
+
+static bool
+encode_special(struct dot_encoder *e, char c, struct buffer *out)
+{
+    bool ended = e->after_cr && c == '\n'; /* its CR has already ended the line */
+    if (c == '\0')
+        return true;
+    e->after_cr = c == '\r';
+    e->in_line = false;
+    return ended || buffer_add(out, TEXT("\r\n"));
+}
+
+bool
+dot_encode(struct dot_encoder *e, struct text content, struct buffer *out)
+{
+    size_t at = 0;
+    while (at < content.length) {
+        size_t end = at;
+        while (end < content.length && !is_special(content.at[end]))
+            end++;
+        if (end > at) {
+            e->after_cr = false;
+            if (!encode_run(e, text_of(content.at + at, end - at), out))
+                return false;
+        }
+        if (end < content.length && !encode_special(e, content.at[end++], out))
+            return false;
+        at = end;
+    }
+    return true;
+}
+
+bool
+dot_encode_end(struct dot_encoder *e, struct buffer *out)
+{
+    bool open = e->in_line;
+    dot_encode_start(e);
+    return (!open || buffer_add(out, TEXT("\r\n"))) && buffer_add(out, TEXT(".\r\n"));
+}

@@ -1,0 +1,48 @@
+/* From a domain to the addresses that take its mail, in the order to try them.
+ *
+ * RFC 5321 §5.1, RFC 7505 (null MX), RFC 974's rule against loops. A small machine over
+ * base/dns.h: MX, then the hosts of one preference together, best preference first,
+ * until enough addresses are known. */
+#ifndef SMTP_EXCHANGE_H
+#define SMTP_EXCHANGE_H
+
+#include "base/dns.h"
+#include "base/outcome.h"
+
+struct loop;
+struct exchange;
+
+enum { EXCHANGE_ADDRESS_MAX = 40 };
+
+struct exchange_query {
+    const char *name; /* a domain, a host, or an address literal with or without [] */
+    bool by_mx;       /* false: the name is the host */
+    bool smarthost;   /* configured by hand: a mistake there defers, it never bounces */
+    uint16_t port;
+    int address_limit; /* 1..EXCHANGE_ADDRESS_MAX addresses are enough */
+};
+
+struct exchange_host {
+    char name[DNS_NAME_MAX];
+    struct net_address address;
+};
+
+struct exchange_answer {
+    size_t count; /* of hosts; 0: outcome says why */
+    const struct exchange_host *hosts;
+    struct outcome outcome; /* DEFERRED or FAILED */
+};
+typedef void exchange_found(void *context, const struct exchange_answer *answer);
+
+/* The query is copied. The callback comes once, in a later turn; the answer lives until
+ * exchange_free(). Equal preferences are in random order, a host's IPv6 and IPv4
+ * addresses alternate. A host that is ourselves (net_is_own) cuts off all of equal or
+ * worse preference. Addresses that are no host's (0.0.0.0/8, ::, multicast, broadcast)
+ * are dropped. */
+struct exchange *exchange_find(struct loop *loop, struct net *net, struct dns *dns,
+                               const struct exchange_query *query, exchange_found *done,
+                               void *context);
+/* Also before the answer: the callback will not come then. Allowed inside it. */
+void exchange_free(struct exchange **exchange);
+
+#endif

@@ -1,0 +1,18 @@
+/* Command lines off a stream: CRLF ends a line and nothing else does. */
+#ifndef SMTP_LINE_H
+#define SMTP_LINE_H
+
+#include "base/text.h"
+
+enum line_fault {
+    LINE_TOO_LONG, /* limit bytes and no CRLF */
+    LINE_ODD /* CR without LF, LF without CR, or NUL (spec/reliability.md §1.1) */
+};
+
+/* Cuts the next line, without its CRLF, off *input; at most limit bytes long. MORE:
+ * *input is unchanged; call again when it has grown. BAD: *fault says why, *input is
+ * unchanged. The answer does not depend on how the stream was cut. */
+enum progress line_next(struct text *input, size_t limit, struct text *line,
+                        enum line_fault *fault) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,385 @@
+/* The way in: binds the addresses, counts the clients, hands connections to sessions.
+ */
+#include "smtp/listener.h"
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/memory.h"
+#include "smtp/reply.h"
+#include "smtp/session.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <uthash.h>
+
+enum {
+    MISTAKES_MAX = 64 * 1024,
+    UNIX_MODE = 0666,    /* its directory guards it */
+    FLUSH_CHECK_MS = 5,  /* sendmail -bs: is the last reply out? */
+    FLUSH_CHECKS = 6000, /* then it never will be */
+    CLIENT_KEY_SIZE = 17
+};
+
+static const struct refusal too_many = {421, "4.7.0",
+                                        "too many connections, try later"};
+static const struct refusal too_many_of_you = {
+    421, "4.7.0", "too many connections from your address"};
+
+/* How many sessions an address has; there are no more of these than sessions. */
+struct client {
+    UT_hash_handle hh;
+    unsigned char key[CLIENT_KEY_SIZE];
+    int sessions;
+};
+
+/* One socket that listens. */
+struct door {
+    struct listener *listener;
+    struct net_listener *socket;
+    bool lmtp;
+};
+
+struct listener {
+    struct session_host host;
+    struct net *net;
+    struct door *doors;
+    size_t door_count;
+    struct client *clients;
+    int max_sessions, max_sessions_per_client;
+    bool draining;
+    struct loop_timer grace;
+    struct loop_task gone;
+    void (*drained)(void *context);
+    void *context;
+    int flush_checks; /* sendmail -bs */
+};
+
+static bool
+hostname_is_good(const char *hostname, struct buffer *mistakes)
+{
+    struct text name = text_from(hostname);
+    if (address_is_domain(name) && text_is_ascii(name))
+        return true;
+    bool added = buffer_format(mistakes, "hostname: '%s': is no host name\n", hostname);
+    (void)added;
+    return false;
+}
+
+/* NULL with the mistakes. The caller is its first user. */
+static struct session_rules *
+rules_new(const struct listener_settings *settings, struct buffer *mistakes)
+{
+    struct session_rules *r = memory_new(sizeof(*r));
+    r->users = 1;
+    bool good = policy_read(&r->policy, settings->relay_from,
+                            settings->allow_open_relay, mistakes);
+    good = hostname_is_good(settings->hostname, mistakes) &&
+           text_copy(r->hostname, sizeof(r->hostname), text_from(settings->hostname)) &&
+           good;
+    r->server = (struct server_rules){.hostname = r->hostname,
+                                      .size_limit = settings->message_size_limit,
+                                      .recipient_limit = settings->recipient_limit,
+                                      .hop_limit = settings->hop_limit,
+                                      .error_limit = settings->error_limit};
+    r->idle_timeout_ms = settings->idle_timeout_ms;
+    r->data_timeout_ms = settings->data_timeout_ms;
+    if (!good)
+        session_rules_release(&r);
+    return r;
+}
+
+bool
+listener_check(const struct listener_settings *settings, struct buffer *mistakes)
+{
+    struct endpoint *endpoints;
+    size_t count;
+    struct session_rules *rules = rules_new(settings, mistakes);
+    bool good = endpoints_read(settings->listen, &endpoints, &count, mistakes);
+    good = good && rules != NULL;
+    free(endpoints);
+    session_rules_release(&rules);
+    return good;
+}
+
+static void
+make_key(const struct net_address *a, unsigned char key[CLIENT_KEY_SIZE])
+{
+    key[0] = (unsigned char)a->family;
+    memcpy(key + 1, a->ip, CLIENT_KEY_SIZE - 1);
+}
+
+/* Unix sockets have one address for all clients and are not counted. */
+static struct client *
+client_of(struct listener *l, const struct net_address *peer, bool create)
+{
+    unsigned char key[CLIENT_KEY_SIZE];
+    struct client *client = NULL;
+    if (peer->family != NET_IPV4 && peer->family != NET_IPV6)
+        return NULL;
+    make_key(peer, key);
+    HASH_FIND(hh, l->clients, key, CLIENT_KEY_SIZE, client);
+    if (client == NULL && create) {
+        client = memory_new(sizeof(*client));
+        memcpy(client->key, key, CLIENT_KEY_SIZE);
+        HASH_ADD(hh, l->clients, key, CLIENT_KEY_SIZE, client);
+    }
+    return client;
+}
+
+static void
+drained(void *context)
+{
+    struct listener *l = context;
+    loop_timer_stop(l->host.loop, &l->grace);
+    loop_unpost(l->host.loop, &l->gone);
+    l->draining = false;
+    l->drained(l->context);
+}
+
+/* A session's end: never told from within the session's callback. */
+static void
+on_gone(void *context, const struct net_address *peer)
+{
+    struct listener *l = context;
+    struct client *client = client_of(l, peer, false);
+    if (client != NULL && --client->sessions == 0) {
+        HASH_DEL(l->clients, client);
+        free(client);
+    }
+    if (l->draining && l->host.count == 0)
+        loop_post(l->host.loop, &l->gone, drained, l);
+}
+
+static void
+on_accept(void *context, struct net_connection *connection)
+{
+    struct door *door = context;
+    struct listener *l = door->listener;
+    const struct refusal *refusal = NULL;
+    struct client *client = client_of(l, net_peer(connection), true);
+    if (client != NULL && client->sessions++ >= l->max_sessions_per_client)
+        refusal = &too_many_of_you;
+    if (l->host.count >= (size_t)l->max_sessions)
+        refusal = &too_many;
+    session_start(&l->host, connection, door->lmtp, refusal);
+}
+
+/* One line for error of several that were collected. */
+static void
+tell_mistakes(const struct buffer *mistakes, char *error, size_t error_size)
+{
+    struct text rest = buffer_text(mistakes), line = TEXT("");
+    text_cut(&rest, '\n', &line);
+    text_copy(error, error_size, line);
+}
+
+static struct listener *
+make(struct loop *loop, struct log *log, struct queue *queue,
+     const struct route_table *routes, struct session_rules *rules)
+{
+    struct listener *l = memory_new(sizeof(*l));
+    l->host = (struct session_host){.loop = loop,
+                                    .log = log,
+                                    .queue = queue,
+                                    .routes = routes,
+                                    .rules = rules,
+                                    .on_gone = on_gone,
+                                    .context = l};
+    session_host_start(&l->host);
+    return l;
+}
+
+static void
+take_limits(struct listener *l, const struct listener_settings *settings)
+{
+    l->max_sessions = settings->max_sessions;
+    l->max_sessions_per_client = settings->max_sessions_per_client;
+}
+
+static bool
+open_doors(struct listener *l, const struct endpoint *endpoints, size_t count,
+           char *error, size_t error_size)
+{
+    l->doors = memory_array(count > 0 ? count : 1, sizeof(*l->doors));
+    for (size_t i = 0; i < count; i++) {
+        struct door *door = &l->doors[i];
+        *door = (struct door){.listener = l, .lmtp = endpoints[i].lmtp};
+        door->socket = net_listen(l->net, &endpoints[i].address, UNIX_MODE, on_accept,
+                                  door, error, error_size);
+        if (door->socket == NULL)
+            return false;
+        l->door_count++;
+    }
+    return true;
+}
+
+static void
+log_doors(const struct listener *l)
+{
+    char address[NET_ADDRESS_TEXT_MAX];
+    for (size_t i = 0; i < l->door_count; i++) {
+        const struct door *door = &l->doors[i];
+        net_address_format(net_listener_address(door->socket), address);
+        log_say(l->host.log, LOG_LEVEL_INFO, "smtpd", NULL, "listening on %s%s",
+                address, door->lmtp ? " for LMTP" : "");
+    }
+}
+
+struct listener *
+listener_new(struct loop *loop, struct net *net, struct log *log,
+             struct manager *manager, const struct route_table *routes,
+             const struct listener_settings *settings, char *error, size_t error_size)
+{
+    struct buffer mistakes;
+    struct endpoint *endpoints;
+    struct listener *l = NULL;
+    size_t count;
+    buffer_init(&mistakes, MISTAKES_MAX);
+    struct session_rules *rules = rules_new(settings, &mistakes);
+    bool good = endpoints_read(settings->listen, &endpoints, &count, &mistakes);
+    if (good && rules != NULL) {
+        l = make(loop, log, manager_queue(manager), routes, rules);
+        l->host.manager = manager;
+        l->net = net;
+        take_limits(l, settings);
+        if (open_doors(l, endpoints, count, error, error_size))
+            log_doors(l);
+        else
+            listener_free(&l);
+    } else {
+        tell_mistakes(&mistakes, error, error_size);
+        session_rules_release(&rules);
+    }
+    free(endpoints);
+    buffer_free(&mistakes);
+    return l;
+}
+
+void
+listener_reload(struct listener *l, const struct route_table *routes,
+                const struct listener_settings *settings)
+{
+    struct buffer mistakes;
+    buffer_init(&mistakes, MISTAKES_MAX);
+    struct session_rules *rules = rules_new(settings, &mistakes);
+    l->host.routes = routes;
+    if (rules != NULL) {
+        session_rules_release(&l->host.rules);
+        l->host.rules = rules;
+        take_limits(l, settings);
+    } else {
+        log_say(l->host.log, LOG_LEVEL_ERROR, "smtpd", NULL, "old settings stay: %.*s",
+                TEXT_ARGS(text_trim(buffer_text(&mistakes))));
+    }
+    buffer_free(&mistakes);
+}
+
+static void
+close_doors(struct listener *l)
+{
+    for (size_t i = 0; i < l->door_count; i++)
+        net_listener_free(&l->doors[i].socket);
+    free(l->doors);
+    l->doors = NULL;
+    l->door_count = 0;
+}
+
+static void
+on_grace_over(void *context)
+{
+    struct listener *l = context;
+    session_host_stop(&l->host);
+    drained(l);
+}
+
+void
+listener_drain(struct listener *l, int64_t grace_ms, void (*on_drained)(void *context),
+               void *context)
+{
+    assert(!l->draining && on_drained != NULL);
+    l->draining = true;
+    l->drained = on_drained;
+    l->context = context;
+    close_doors(l);
+    if (l->host.count == 0) {
+        loop_post(l->host.loop, &l->gone, drained, l);
+        return;
+    }
+    loop_timer_start(l->host.loop, &l->grace, grace_ms, on_grace_over, l);
+    session_drain(&l->host);
+}
+
+static void
+release(void *object)
+{
+    struct listener *l = object;
+    struct client *client, *next;
+    HASH_ITER (hh, l->clients, client, next) {
+        HASH_DEL(l->clients, client);
+        free(client);
+    }
+    session_rules_release(&l->host.rules);
+    free(l);
+}
+
+void
+listener_free(struct listener **listener)
+{
+    struct listener *l = *listener;
+    *listener = NULL;
+    if (l == NULL)
+        return;
+    close_doors(l);
+    loop_timer_stop(l->host.loop, &l->grace);
+    loop_unpost(l->host.loop, &l->gone);
+    session_host_stop(&l->host);
+    loop_release(l->host.loop, release, l);
+}
+
+size_t
+listener_sessions(const struct listener *l)
+{
+    return l->host.count;
+}
+
+/* The descriptors are over when what was said last has left them. */
+static void
+check_flushed(void *context)
+{
+    struct listener *l = context;
+    if (net_connections(l->net) > 0 && l->flush_checks++ < FLUSH_CHECKS) {
+        loop_timer_start(l->host.loop, &l->grace, FLUSH_CHECK_MS, check_flushed, l);
+        return;
+    }
+    l->drained(l->context);
+    listener_free(&l);
+}
+
+static void
+on_standard_gone(void *context, const struct net_address *peer)
+{
+    struct listener *l = context;
+    (void)peer;
+    loop_timer_start(l->host.loop, &l->grace, 0, check_flushed, l);
+}
+
+void
+listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
+                        struct queue *queue, const struct route_table *routes,
+                        const struct listener_settings *settings,
+                        void (*over)(void *context), void *context)
+{
+    struct buffer mistakes;
+    buffer_init(&mistakes, MISTAKES_MAX);
+    struct session_rules *rules = rules_new(settings, &mistakes);
+    /* The caller has had them checked. */
+    assert(rules != NULL);
+    buffer_free(&mistakes);
+    struct listener *l = make(loop, log, queue, routes, rules);
+    l->net = net;
+    l->host.on_gone = on_standard_gone;
+    l->drained = over;
+    l->context = context;
+    session_start_standard(&l->host, net, 0, 1);
+}

@@ -1,0 +1,51 @@
+/* The way in: listening sockets, one server session each, drafts for the queue.
+ *
+ * Ties smtp/server.h (a machine without sockets) to base/net.h, smtp/policy.h and
+ * queue/queue.h. */
+#ifndef SMTP_LISTENER_H
+#define SMTP_LISTENER_H
+
+#include "base/net.h"
+#include "queue/manager.h"
+
+struct listener_settings {
+    const char *hostname;
+    struct text listen;     /* list of ADDRESS:PORT[?OPTION&...] or unix:PATH[?...] */
+    struct text relay_from; /* list of networks */
+    bool allow_open_relay;
+    int64_t message_size_limit; /* bytes; 0 = none */
+    int recipient_limit, max_sessions, max_sessions_per_client;
+    int hop_limit;           /* Received lines; 50 */
+    int error_limit;         /* bad commands before 421; 20 */
+    int64_t idle_timeout_ms; /* 300 s, RFC 5321 §4.5.3.2.7 */
+    int64_t data_timeout_ms; /* 180 s without a byte in DATA */
+};
+struct listener;
+
+/* Checks listen and relay_from without opening anything; one line per mistake. */
+bool listener_check(const struct listener_settings *settings, struct buffer *mistakes);
+
+/* Binds everything; NULL with one line in error. routes is borrowed until reload. */
+struct listener *listener_new(struct loop *loop, struct net *net, struct log *log,
+                              struct manager *manager, const struct route_table *routes,
+                              const struct listener_settings *settings, char *error,
+                              size_t error_size);
+/* Sessions in flight keep their old settings until their next transaction. Addresses
+ * are not rebound. */
+void listener_reload(struct listener *l, const struct route_table *routes,
+                     const struct listener_settings *settings);
+/* No new connections; sessions between transactions hear 421 4.3.2, those within finish
+ * theirs; drained is called when the last is gone, after grace_ms at the latest. */
+void listener_drain(struct listener *l, int64_t grace_ms,
+                    void (*drained)(void *context), void *context);
+void listener_free(struct listener **l);
+size_t listener_sessions(const struct listener *l);
+
+/* sendmail -bs: one session on descriptors 0 and 1 straight into queue, trusted to
+ * relay; the callback comes when it is over. */
+void listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
+                             struct queue *queue, const struct route_table *routes,
+                             const struct listener_settings *settings,
+                             void (*over)(void *context), void *context);
+
+#endif

@@ -1,0 +1,36 @@
+/* The arguments of MAIL and RCPT: path and ESMTP parameters (RFC 5321 §4.1.1, 1870,
+ * 6152, 6531, 3461). Pure. */
+#ifndef SMTP_PARAMETERS_H
+#define SMTP_PARAMETERS_H
+
+#include "mime/address.h"
+#include "queue/envelope.h"
+#include "smtp/reply.h"
+
+enum {
+    PARAMETER_ENVID_MAX = 100, /* RFC 3461 §4.4, as written */
+    PARAMETER_ORCPT_MAX = 500  /* RFC 3461 §4.2, as written */
+};
+
+/* Texts are slices of the argument. */
+struct mail_parameters {
+    struct address sender;
+    int64_t size; /* SIZE=, 0 when absent */
+    bool eight_bit, utf8;
+    enum envelope_return ret;
+    struct text envelope_id; /* ENVID as given, valid xtext; or empty */
+};
+struct rcpt_parameters {
+    struct address recipient; /* never the null path */
+    unsigned notify;
+    struct text original; /* ORCPT as given, valid; or empty */
+};
+
+/* argument: what stands behind the verb. NULL when it is good, else what to answer. */
+const struct refusal *parameters_read_mail(struct text argument,
+                                           struct mail_parameters *out);
+/* utf8: the transaction has SMTPUTF8. */
+const struct refusal *parameters_read_rcpt(struct text argument, bool utf8,
+                                           struct rcpt_parameters *out);
+
+#endif

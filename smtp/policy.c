@@ -1,0 +1,192 @@
+/* Decides who may relay and which recipients are taken. */
+#include "smtp/policy.h"
+
+#include "base/memory.h"
+#include "queue/maildir.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { NETWORKS_MAX = 1024, LOCAL_PART_MAX = 256 };
+
+static const char separators[] = ", \t\r\n";
+
+static void
+complain(struct buffer *mistakes, const char *key, struct text what, const char *why)
+{
+    /* Above the buffer's limit there are mistakes enough. */
+    bool added = buffer_format(mistakes, "%s: '%.*s': %s\n", key, TEXT_ARGS(what), why);
+    (void)added;
+}
+
+static bool
+read_network(struct policy *policy, struct text word, bool allow_open_relay,
+             struct buffer *mistakes)
+{
+    struct net_network *network = &policy->networks[policy->count];
+    const char *why = NULL;
+    if (policy->count == NETWORKS_MAX)
+        why = "too many networks";
+    else if (!net_network_parse(word, network))
+        why = "is no network (ADDRESS or ADDRESS/BITS)";
+    else if (network->bits == 0 && !allow_open_relay)
+        why = "would let everyone relay (allow_open_relay = yes permits it)";
+    if (why != NULL)
+        complain(mistakes, "relay_from", word, why);
+    else
+        policy->count++;
+    return why == NULL;
+}
+
+bool
+policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay,
+            struct buffer *mistakes)
+{
+    struct text word;
+    bool good = true;
+    policy->networks = memory_array(NETWORKS_MAX + 1, sizeof(*policy->networks));
+    policy->count = 0;
+    while (text_word(&relay_from, separators, &word))
+        good = read_network(policy, word, allow_open_relay, mistakes) && good;
+    size_t kept = policy->count > 0 ? policy->count : 1;
+    policy->networks =
+        memory_resize(policy->networks, kept * sizeof(*policy->networks));
+    return good;
+}
+
+void
+policy_free(struct policy *policy)
+{
+    free(policy->networks);
+    *policy = (struct policy){.networks = NULL};
+}
+
+bool
+policy_may_relay(const struct policy *policy, const struct net_address *client)
+{
+    if (client->family == NET_UNIX)
+        return true;
+    for (size_t i = 0; i < policy->count; i++)
+        if (net_network_has(&policy->networks[i], client))
+            return true;
+    return false;
+}
+
+/* user%other@here, other!user@here, "user@other"@here: a mailbox here to us, a route to
+ * a next hop that still believes in them. */
+static bool
+is_routed(const struct address *a)
+{
+    struct buffer local;
+    buffer_init(&local, LOCAL_PART_MAX);
+    bool routed = !address_write_local(a, &local);
+    struct text t = buffer_text(&local);
+    routed = routed || text_find(t, '@') != TEXT_NONE ||
+             text_find(t, '%') != TEXT_NONE || text_find(t, '!') != TEXT_NONE ||
+             (t.length > 0 && t.at[0] == '|') || (t.length > 0 && t.at[0] == '/');
+    buffer_free(&local);
+    return routed;
+}
+
+static bool
+refuse(struct outcome *refusal, int code, const char *enhanced, const char *text)
+{
+    *refusal = outcome_make(code < 500 ? VERDICT_DEFERRED : VERDICT_FAILED,
+                            BLAME_MESSAGE, code, enhanced, "%s", text);
+    return false;
+}
+
+static bool
+refuse_error(struct outcome *refusal, const struct target *target)
+{
+    bool temporary = target->enhanced[0] == '4';
+    const char *enhanced = target->enhanced[0] == '\0' ? "5.7.1" : target->enhanced;
+    return refuse(refusal, temporary ? 450 : 550, enhanced,
+                  target->path[0] == '\0' ? "not accepted here" : target->path);
+}
+
+bool
+policy_recipient(const struct route_table *routes, bool may_relay,
+                 const struct address *recipient, struct outcome *refusal)
+{
+    bool local = recipient->domain.length == 0 ||
+                 route_is_local_domain(routes, recipient->domain);
+    if (!may_relay && (!local || is_routed(recipient)))
+        return refuse(refusal, 554, "5.7.1", "relay access denied");
+    const struct target *target = route_find(routes, recipient);
+    assert(target != NULL);
+    switch (target->kind) {
+    case TARGET_MX:
+    case TARGET_SMTP:
+    case TARGET_LMTP:
+    case TARGET_HOLD:
+    case TARGET_DISCARD:
+        return true;
+    case TARGET_MAILDIR:
+        return maildir_exists(target, recipient) ||
+               refuse(refusal, 550, "5.1.1", "no such user here");
+    case TARGET_ERROR:
+        return refuse_error(refusal, target);
+    case TARGET_UNKNOWN:
+        return refuse(refusal, 550, "5.1.1", "no such user here");
+    }
+    return false;
+}
+
+/* NULL, or why the option is a mistake. */
+static const char *
+read_option(struct endpoint *endpoint, struct text option)
+{
+    static const char *const later[] = {"tls", "starttls=yes", "auth=required", "proxy",
+                                        "profile=legacy"};
+    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
+        if (text_equal(option, text_from(later[i])))
+            return "is not in this version";
+    if (text_equal(option, TEXT("lmtp")))
+        endpoint->lmtp = true;
+    else if (!text_equal(option, TEXT("starttls=no")) &&
+             !text_equal(option, TEXT("auth=no")) &&
+             !text_equal(option, TEXT("auth=offered")))
+        return "unknown option";
+    return NULL;
+}
+
+static bool
+read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *mistakes)
+{
+    struct text options = word, address, option;
+    bool good = true;
+    bool cut = text_cut(&options, '?', &address);
+    assert(cut);
+    if (!net_address_parse(address, 0, &endpoint->address)) {
+        complain(mistakes, "listen", word,
+                 "is no address (1.2.3.4:25, [::1]:25 or unix:/path)");
+        good = false;
+    }
+    while (text_word(&options, "&", &option)) {
+        const char *why = read_option(endpoint, option);
+        if (why == NULL)
+            continue;
+        complain(mistakes, "listen", option, why);
+        good = false;
+    }
+    return good;
+}
+
+bool
+endpoints_read(struct text listen, struct endpoint **endpoints, size_t *count,
+               struct buffer *mistakes)
+{
+    struct text word;
+    bool good = true;
+    *endpoints = memory_array(ENDPOINTS_MAX, sizeof(**endpoints));
+    *count = 0;
+    while (text_word(&listen, separators, &word)) {
+        if (*count == ENDPOINTS_MAX) {
+            complain(mistakes, "listen", word, "too many addresses");
+            return false;
+        }
+        good = read_endpoint(&(*endpoints)[(*count)++], word, mistakes) && good;
+    }
+    return good;
+}

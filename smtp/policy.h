@@ -1,0 +1,47 @@
+/* Who may send what to whom: decisions on plain values, no session, no socket.
+ *
+ * The rule that makes Petrel no open relay: a client outside relay_from may only write
+ * to local_domains (and postmaster), and not with a local part that some next hop could
+ * take for a route. */
+#ifndef SMTP_POLICY_H
+#define SMTP_POLICY_H
+
+#include "base/net.h"
+#include "base/outcome.h"
+#include "sched/route.h"
+
+struct policy {
+    struct net_network *networks; /* relay_from */
+    size_t count;
+};
+
+/* Reads relay_from (a list). One line per mistake is added to mistakes; false then. A
+ * network of all addresses is a mistake unless allow_open_relay. */
+bool policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay,
+                 struct buffer *mistakes) __attribute__((warn_unused_result));
+void policy_free(struct policy *policy);
+
+/* By network. Clients on a Unix socket may: file permissions guard it. */
+bool policy_may_relay(const struct policy *policy, const struct net_address *client);
+
+/* Whether mail for recipient is taken: true, or false with the refusal (554 5.7.1 relay
+ * denied, 550 5.1.1 no such mailbox, what `error:` says). Asks the disk for a Maildir,
+ * nothing else. */
+bool policy_recipient(const struct route_table *routes, bool may_relay,
+                      const struct address *recipient, struct outcome *refusal)
+    __attribute__((warn_unused_result));
+
+/* --- What `listen` says ------------------------------------------------------- */
+
+struct endpoint {
+    struct net_address address;
+    bool lmtp;
+};
+enum { ENDPOINTS_MAX = 64 };
+
+/* The list of ADDRESS:PORT[?OPTION&...] and unix:PATH[?...]; *endpoints is malloc'ed.
+ * False with one line per mistake. */
+bool endpoints_read(struct text listen, struct endpoint **endpoints, size_t *count,
+                    struct buffer *mistakes) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,178 @@
+/* SMTP replies: parsed line by line within limits, composed in printable ASCII. */
+#include "smtp/reply.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WRITTEN_MAX = 510 }; /* RFC 5321 §4.5.3.1.5, without CRLF */
+
+void
+reply_start(struct reply *reply)
+{
+    reply->code = 0;
+    reply->enhanced[0] = reply->text[0] = '\0';
+    reply->length = 0;
+    reply->lines = 0;
+    reply->starts[0] = 0;
+}
+
+static bool
+is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* The length of "d.ddd.ddd" at the start of t that fits code, or 0 (RFC 2034 §4). */
+static size_t
+enhanced_length(struct text t, int code)
+{
+    size_t at = 1;
+    if (t.length == 0 || t.at[0] != (char)('0' + code / 100) || code / 100 == 3)
+        return 0;
+    for (int part = 0; part < 2; part++) {
+        if (at >= t.length || t.at[at++] != '.')
+            return 0;
+        size_t first = at;
+        while (at < t.length && is_digit(t.at[at]) && at - first < 3)
+            at++;
+        if (at == first)
+            return 0;
+    }
+    return at == t.length || t.at[at] == ' ' ? at : 0;
+}
+
+static void
+keep(struct reply *reply, struct text t)
+{
+    t = text_before(t, REPLY_TEXT_MAX - reply->length);
+    for (size_t i = 0; i < t.length; i++) {
+        unsigned char c = (unsigned char)t.at[i];
+        reply->text[reply->length++] = c < 0x20 || c == 0x7f ? '?' : t.at[i];
+    }
+    reply->text[reply->length] = '\0';
+}
+
+static void
+keep_line(struct reply *reply, struct text t)
+{
+    size_t length = enhanced_length(t, reply->code);
+    if (length > 0) {
+        if (reply->enhanced[0] == '\0')
+            text_copy(reply->enhanced, sizeof(reply->enhanced), text_before(t, length));
+        t = text_after(t, length + 1);
+    }
+    if (reply->lines > 0)
+        keep(reply, TEXT(" "));
+    reply->starts[reply->lines++] = (uint16_t)reply->length;
+    keep(reply, t);
+}
+
+/* DONE for the last line of a reply. */
+static enum progress
+parse_line(struct reply *reply, struct text line)
+{
+    uint64_t code = 0;
+    if (!text_number(text_before(line, 3), 599, &code) || line.length < 3 || code < 200)
+        return PROGRESS_BAD;
+    char mark = line.length > 3 ? line.at[3] : ' ';
+    if ((mark != ' ' && mark != '-') || reply->lines == REPLY_LINES_MAX ||
+        (reply->lines > 0 && reply->code != (int)code))
+        return PROGRESS_BAD;
+    reply->code = (int)code;
+    keep_line(reply, text_after(line, 4));
+    return mark == '-' ? PROGRESS_MORE : PROGRESS_DONE;
+}
+
+enum progress
+reply_parse(struct text *input, struct reply *reply)
+{
+    for (;;) {
+        size_t end = text_find(text_before(*input, REPLY_LINE_MAX + 2), '\n');
+        if (end == TEXT_NONE)
+            return input->length >= REPLY_LINE_MAX + 2 ? PROGRESS_BAD : PROGRESS_MORE;
+        struct text line = text_before(*input, end);
+        *input = text_after(*input, end + 1);
+        if (line.length > 0 && line.at[line.length - 1] == '\r')
+            line.length--;
+        enum progress progress =
+            line.length > REPLY_LINE_MAX ? PROGRESS_BAD : parse_line(reply, line);
+        if (progress != PROGRESS_MORE)
+            return progress;
+    }
+}
+
+struct text
+reply_text(const struct reply *reply)
+{
+    return text_of(reply->text, reply->length);
+}
+
+bool
+reply_next_line(const struct reply *reply, unsigned *at, struct text *line)
+{
+    if (*at >= reply->lines)
+        return false;
+    size_t start = reply->starts[*at], end = reply->length;
+    /* The joining space belongs to no line; it may have been dropped with the rest. */
+    if (*at + 1 < reply->lines && reply->starts[*at + 1] > start &&
+        (size_t)reply->starts[*at + 1] - 1 < end)
+        end = (size_t)reply->starts[*at + 1] - 1;
+    *line = text_of(reply->text + start, end - start);
+    *at += 1;
+    return true;
+}
+
+bool
+reply_keyword(const struct reply *reply, struct text keyword, struct text *parameters)
+{
+    struct text line, word;
+    unsigned at = 1;
+    while (reply_next_line(reply, &at, &line)) {
+        if (!text_word(&line, " ", &word) || !text_equal_nocase(word, keyword))
+            continue;
+        if (parameters != NULL)
+            *parameters = text_trim(line);
+        return true;
+    }
+    return false;
+}
+
+static void __attribute__((format(printf, 5, 0)))
+write_line(struct buffer *out, int code, char mark, const char *enhanced,
+           const char *format, va_list list)
+{
+    char line[WRITTEN_MAX + 1];
+    bool plain = enhanced == NULL || enhanced[0] == '\0';
+    assert(code >= 200 && code <= 599);
+    int head = snprintf(line, sizeof(line), "%03d%c%s%s", code, mark,
+                        plain ? "" : enhanced, plain ? "" : " ");
+    assert(head > 0 && (size_t)head < sizeof(line));
+    vsnprintf(line + head, sizeof(line) - (size_t)head, format, list);
+    size_t length = strlen(line);
+    for (size_t i = 0; i < length; i++)
+        if (line[i] < 0x20 || line[i] > 0x7e)
+            line[i] = '?';
+    bool added =
+        buffer_add(out, text_of(line, length)) && buffer_add(out, TEXT("\r\n"));
+    assert(added);
+}
+
+void
+reply_write(struct buffer *out, int code, const char *enhanced, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    write_line(out, code, ' ', enhanced, format, list);
+    va_end(list);
+}
+
+void
+reply_write_more(struct buffer *out, int code, const char *enhanced, const char *format,
+                 ...)
+{
+    va_list list;
+    va_start(list, format);
+    write_line(out, code, '-', enhanced, format, list);
+    va_end(list);
+}

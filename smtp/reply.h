@@ -1,0 +1,70 @@
+/* SMTP replies: composed by the server, parsed by the client (RFC 5321 §4.2, RFC 2034).
+ *
+ * Pure. A peer can make neither side grow: lines, their number and the text kept have
+ * limits. */
+#ifndef SMTP_REPLY_H
+#define SMTP_REPLY_H
+
+#include "base/outcome.h"
+
+#include "base/buffer.h"
+
+/* --- Parsing ------------------------------------------------------------------ */
+
+enum {
+    REPLY_LINE_MAX = 4096, /* bytes of a line without its end; more is BAD */
+    REPLY_LINES_MAX = 128, /* more is BAD */
+    REPLY_TEXT_MAX = 4096, /* kept; what is beyond is dropped */
+    REPLY_ENHANCED_MAX = 12
+};
+
+struct reply {
+    int code;                          /* 200..599 */
+    char enhanced[REPLY_ENHANCED_MAX]; /* "5.1.1" when its class fits code, or "" */
+    char text[REPLY_TEXT_MAX +
+              1];  /* lines joined by a space, without their enhanced codes;
+                      NUL-terminated, control bytes turned into '?' */
+    size_t length; /* of text */
+    /* reply.c's own: */
+    unsigned lines;
+    uint16_t starts[REPLY_LINES_MAX + 1]; /* of each line in text */
+};
+
+/* Before the first byte of every reply. */
+void reply_start(struct reply *reply);
+
+/* Takes whole lines off *input. DONE: the reply is complete, *input begins behind it.
+ * MORE: keep what is left in *input and call again, with the same reply, when it has
+ * grown. BAD: no SMTP reply (a line without code, codes that differ between the lines,
+ * or a limit): the connection is of no use any more. A bare LF ends a line too. */
+enum progress reply_parse(struct text *input, struct reply *reply)
+    __attribute__((warn_unused_result));
+
+struct text reply_text(const struct reply *reply);
+
+/* The lines one by one: *at starts at 0. False at the end. */
+bool reply_next_line(const struct reply *reply, unsigned *at, struct text *line);
+
+/* For an EHLO or LHLO reply: finds keyword (any case) at the start of a line but the
+ * first; parameters gets the rest of that line, trimmed; may be NULL. */
+bool reply_keyword(const struct reply *reply, struct text keyword,
+                   struct text *parameters);
+
+/* --- Composing ---------------------------------------------------------------- */
+
+/* An answer that is known beforehand. */
+struct refusal {
+    int code;
+    const char *enhanced, *text;
+};
+
+/* "code enhanced text CRLF". enhanced NULL or "": none (greeting, EHLO, 354). Bytes
+ * outside printable ASCII become '?', the line is cut at 510 bytes. out must have room:
+ * its limit is the caller's promise. */
+void reply_write(struct buffer *out, int code, const char *enhanced, const char *format,
+                 ...) __attribute__((format(printf, 4, 5)));
+/* The same with a hyphen behind the code: more lines follow. */
+void reply_write_more(struct buffer *out, int code, const char *enhanced,
+                      const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,349 @@
+/* Moves bytes between a socket, the client machine and the spool. */
+#include "smtp/sending.h"
+
+#include "base/crc.h"
+#include "base/loop.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of content; stuffed it is twice that at most, so that no more than NET_HIGH_WATER
+ * ever waits in the socket's buffer. */
+enum { PIECE = 32 * 1024, PAUSE = NET_HIGH_WATER - 2 * PIECE };
+_Static_assert((int)PAUSE >= (int)NET_LOW_WATER, "NET_DRAINED would not come");
+_Static_assert((int)PIECE <= (int)CLIENT_PIECE_MAX, "a piece fits");
+
+struct sending {
+    struct sending_settings settings;
+    char *hostname;
+    sending_happened *on_event;
+    void *context;
+    struct net_connection *connection; /* NULL: closed */
+    struct client *client;
+    bool connected, pumping, closed;
+    bool lost;     /* the peer does not listen any more */
+    unsigned turn; /* of the client, for which the deadline stands */
+    struct loop_timer deadline;
+    struct loop_task task;
+
+    const struct envelope *envelope; /* of the mail under way */
+    bool in_content;
+    int content; /* the queue's handle, while in_content */
+    size_t prefix_sent;
+    int64_t offset;
+    uint32_t crc;
+};
+
+/* --- The line -----------------------------------------------------------------------
+ */
+
+static void
+content_close(struct sending *s)
+{
+    if (s->in_content)
+        queue_content_close(s->settings.queue, s->content);
+    s->in_content = false;
+}
+
+static void
+flush(struct sending *s)
+{
+    struct buffer *output = client_output(s->client);
+    if (s->connection != NULL && !s->lost && output->length > 0)
+        net_send(s->connection, buffer_text(output));
+    buffer_clear(output);
+}
+
+/* A message whose end was not sent must not be completed by what waits in the socket.
+ */
+static void
+hang_up(struct sending *s)
+{
+    flush(s);
+    if (s->connection != NULL && (s->in_content || !s->connected))
+        net_abort(&s->connection);
+    else if (s->connection != NULL)
+        net_close(&s->connection);
+    content_close(s);
+    loop_timer_stop(s->settings.loop, &s->deadline);
+    loop_unpost(s->settings.loop, &s->task);
+    s->closed = true;
+}
+
+/* --- Content ------------------------------------------------------------------------
+ */
+
+static void
+content_failed(struct sending *s, const char *why)
+{
+    char id[ID_LENGTH + 1];
+    id_format(s->envelope->id, id);
+    log_say(s->settings.log, LOG_LEVEL_ERROR, s->settings.lmtp ? "lmtp" : "smtp", id,
+            "cannot send the content: %s", why);
+    struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.0",
+                                          "queue file: %s", why);
+    client_abandon(s->client, &outcome);
+}
+
+static void
+content_start(struct sending *s)
+{
+    assert(!s->in_content && s->envelope != NULL);
+    s->content = queue_content_open(s->settings.queue, s->envelope);
+    if (s->content < 0) {
+        content_failed(s, strerror(-s->content));
+        return;
+    }
+    s->in_content = true;
+    s->prefix_sent = 0;
+    s->offset = 0;
+    s->crc = 0;
+}
+
+static void
+content_end(struct sending *s)
+{
+    if (s->offset != s->envelope->content_size || s->crc != s->envelope->content_crc) {
+        content_failed(s, "it is not what was stored");
+        return;
+    }
+    client_content_end(s->client);
+    content_close(s);
+}
+
+/* False: it has ended, well or not. */
+static bool
+content_step(struct sending *s)
+{
+    char piece[PIECE];
+    struct text prefix = text_after(s->envelope->prefix, s->prefix_sent);
+    if (prefix.length > 0) {
+        prefix = text_before(prefix, PIECE);
+        s->prefix_sent += prefix.length;
+        client_content(s->client, prefix);
+        return true;
+    }
+    int64_t got = queue_content_read(s->settings.queue, s->content, s->offset, piece,
+                                     sizeof(piece));
+    if (got < 0) {
+        content_failed(s, strerror((int)-got));
+    } else if (got == 0) {
+        content_end(s);
+    } else {
+        s->crc = crc_add(s->crc, piece, (size_t)got);
+        s->offset += got;
+        client_content(s->client, text_of(piece, (size_t)got));
+    }
+    return got > 0;
+}
+
+static void
+content_pump(struct sending *s)
+{
+    while (s->in_content && net_unsent(s->connection) < PAUSE) {
+        bool more = content_step(s);
+        flush(s);
+        if (!more)
+            break;
+    }
+}
+
+/* --- The machine --------------------------------------------------------------------
+ */
+
+static void
+handle(struct sending *s, const struct client_event *event)
+{
+    switch (event->kind) {
+    case CLIENT_CONTENT:
+        content_start(s);
+        content_pump(s);
+        return;
+    case CLIENT_OVER:
+        hang_up(s);
+        break;
+    case CLIENT_READY:
+    case CLIENT_VERDICT:
+    case CLIENT_DONE:
+    case CLIENT_AGAIN:
+        break;
+    }
+    s->on_event(s->context, event);
+}
+
+/* The peer has so long for what it owes; for content, for the next byte it takes. */
+static void
+rearm(struct sending *s)
+{
+    int64_t timeout_ms = client_timeout_ms(s->client);
+    if (s->closed || s->turn == client_turn(s->client))
+        return;
+    s->turn = client_turn(s->client);
+    loop_timer_stop(s->settings.loop, &s->deadline);
+    net_set_timeout(s->connection, s->in_content ? timeout_ms : 0);
+    if (!s->in_content && timeout_ms > 0)
+        loop_timer_start(s->settings.loop, &s->deadline, timeout_ms, s->deadline.fire,
+                         s);
+}
+
+static void
+pump(void *context)
+{
+    struct sending *s = context;
+    struct client_event event;
+    if (s->closed)
+        return;
+    struct text input = net_input(s->connection);
+    size_t before = input.length;
+    assert(!s->pumping);
+    s->pumping = true;
+    while (!s->closed && client_next(s->client, &input, &event))
+        handle(s, &event);
+    s->pumping = false;
+    if (s->closed)
+        return;
+    net_consume(s->connection, before - input.length);
+    flush(s);
+    rearm(s);
+}
+
+static struct outcome
+connect_failed(const struct sending *s, const char *why)
+{
+    const struct judge_peer *peer = &s->settings.peer;
+    struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1",
+                                          "connect to %s: %s", peer->remote, why);
+    text_copy(outcome.remote, sizeof(outcome.remote), text_from(peer->remote));
+    return outcome;
+}
+
+static void
+give_up_connecting(struct sending *s, const char *why)
+{
+    struct outcome outcome = connect_failed(s, why);
+    struct client_event event = {.kind = CLIENT_OVER, .outcome = &outcome};
+    handle(s, &event);
+}
+
+static void
+on_deadline(void *context)
+{
+    struct sending *s = context;
+    if (!s->connected) {
+        give_up_connecting(s, "timed out");
+    } else {
+        client_timed_out(s->client);
+        pump(s);
+    }
+}
+
+/* What it said last comes first: it may be why it left. */
+static void
+on_lost(struct sending *s)
+{
+    if (!s->connected) {
+        const char *why = net_error(s->connection);
+        give_up_connecting(s, why != NULL ? why : "closed");
+        return;
+    }
+    pump(s);
+    if (s->closed)
+        return;
+    s->lost = true;
+    client_lost(s->client);
+    pump(s);
+}
+
+static void
+on_net(void *context, enum net_event event)
+{
+    struct sending *s = context;
+    switch (event) {
+    case NET_CONNECTED:
+        s->connected = true;
+        s->turn = client_turn(s->client) - 1; /* from now on it owes a greeting */
+        rearm(s);
+        break;
+    case NET_INPUT:
+        pump(s);
+        break;
+    case NET_DRAINED:
+        content_pump(s);
+        pump(s);
+        break;
+    case NET_ENDED:
+    case NET_FAILED:
+        on_lost(s);
+        break;
+    case NET_TIMED_OUT:
+        on_deadline(s);
+        break;
+    }
+}
+
+/* --- The owner ----------------------------------------------------------------------
+ */
+
+struct sending *
+sending_new(const struct sending_settings *settings, sending_happened *on_event,
+            void *context)
+{
+    struct sending *s = memory_new(sizeof(*s));
+    s->settings = *settings;
+    s->hostname = memory_string(settings->hostname);
+    s->on_event = on_event;
+    s->context = context;
+    struct client_settings machine = {.hostname = s->hostname,
+                                      .peer = &s->settings.peer,
+                                      .lmtp = settings->lmtp,
+                                      .timeout_scale = settings->timeout_scale};
+    s->client = client_new(&machine);
+    s->connection =
+        net_connect(settings->net, &settings->address, settings->bind_to, on_net, s);
+    loop_timer_start(settings->loop, &s->deadline, settings->connect_timeout_ms,
+                     on_deadline, s);
+    return s;
+}
+
+void
+sending_send(struct sending *s, const struct client_mail *mail)
+{
+    assert(!s->closed);
+    s->envelope = mail->envelope;
+    client_send(s->client, mail);
+    if (!s->pumping)
+        loop_post(s->settings.loop, &s->task, pump, s);
+}
+
+void
+sending_abandon(struct sending *s, const struct outcome *outcome)
+{
+    assert(!s->closed && !s->pumping);
+    client_abandon(s->client, outcome);
+    pump(s);
+}
+
+static void
+release(void *object)
+{
+    struct sending *s = object;
+    client_free(&s->client);
+    free(s->hostname);
+    free(s);
+}
+
+void
+sending_free(struct sending **sending)
+{
+    struct sending *s = *sending;
+    if (s == NULL)
+        return;
+    if (!s->closed) {
+        client_quit(s->client);
+        hang_up(s);
+    }
+    loop_release(s->settings.loop, release, s);
+    *sending = NULL;
+}

@@ -1,0 +1,41 @@
+/* One connection to one host: a socket, the client machine, and the content in between.
+ */
+#ifndef SMTP_SENDING_H
+#define SMTP_SENDING_H
+
+#include "base/net.h"
+#include "queue/queue.h"
+#include "smtp/client.h"
+
+struct sending;
+
+struct sending_settings {
+    struct loop *loop;
+    struct net *net;
+    struct log *log;
+    struct queue *queue;  /* where the content lies */
+    const char *hostname; /* copied */
+    bool lmtp;
+    double timeout_scale;
+    int64_t connect_timeout_ms;
+    struct net_address address;
+    const struct net_address *bind_to; /* may be NULL */
+    struct judge_peer peer;
+};
+
+/* Every kind but CLIENT_CONTENT, with the meaning of smtp/client.h; a failure to
+ * connect is CLIENT_OVER with an outcome. After CLIENT_OVER, call only sending_free().
+ */
+typedef void sending_happened(void *context, const struct client_event *event);
+
+/* Connects. Events come from a later turn on. */
+struct sending *sending_new(const struct sending_settings *settings,
+                            sending_happened *on_event, void *context);
+/* After CLIENT_READY or CLIENT_DONE, also much later. */
+void sending_send(struct sending *s, const struct client_mail *mail);
+/* What has no verdict gets this one, then CLIENT_OVER comes, before it returns. */
+void sending_abandon(struct sending *s, const struct outcome *outcome);
+/* Says QUIT when it may; the reply is not waited for. No event comes any more. */
+void sending_free(struct sending **s);
+
+#endif

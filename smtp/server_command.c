@@ -1,0 +1,332 @@
+/* The commands of the SMTP server: a table of verbs, where each may come, and what it
+ * does. */
+#include "smtp/server_inside.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum {
+    ANY = SERVER_NEW | SERVER_READY | SERVER_MAIL | SERVER_RCPT | SERVER_CHUNKS,
+    HELO_MAX = 255
+};
+
+static const struct refusal not_smtp = {521, "5.5.1",
+                                        "this is an SMTP server, closing"};
+static const struct refusal control = {500, "5.5.2", "control character in a command"};
+static const struct refusal unknown = {500, "5.5.2", "command not known"};
+static const struct refusal not_here = {500, "5.5.1", "LMTP says LHLO, SMTP says EHLO"};
+static const struct refusal no_argument = {501, "5.5.4", "takes no argument"};
+static const struct refusal needs_argument = {501, "5.5.4", "needs an argument"};
+static const struct refusal bad_name = {501, "5.5.4", "is no name for a host"};
+static const struct refusal unsupported = {502, "5.5.1", "command not supported"};
+static const struct refusal hello_first = {503, "5.5.1", "EHLO first"};
+static const struct refusal mail_first = {503, "5.5.1", "MAIL first"};
+static const struct refusal nested = {503, "5.5.1", "a transaction is open"};
+static const struct refusal after_chunks = {503, "5.5.1",
+                                            "after BDAT only BDAT or RSET"};
+static const struct refusal no_recipients = {554, "5.5.1", "no valid recipients"};
+static const struct refusal no_recipients_lmtp = {503, "5.5.1", "no valid recipients"};
+static const struct refusal too_many_recipients = {452, "4.5.3", "too many recipients"};
+static const struct refusal too_large = {552, "5.3.4", "message is too large"};
+static const struct refusal flood = {552, "5.3.4", "message is too large, closing"};
+static const struct refusal bad_chunk = {501, "5.5.4", "syntax: BDAT size [LAST]"};
+static const struct refusal bad_size = {521, "5.5.4", "bad chunk size, closing"};
+
+static void
+greet(struct server *s, struct text name, bool esmtp)
+{
+    server_end_transaction(s);
+    free(s->helo);
+    s->helo = text_string(name);
+    s->esmtp = esmtp;
+    server_enter(s, SERVER_READY);
+}
+
+static enum server_action
+on_hello(struct server *s, struct text args, bool esmtp)
+{
+    if (args.length == 0)
+        return server_refuse(s, &needs_argument);
+    if (args.length > HELO_MAX || !text_is_utf8(args))
+        return server_refuse(s, &bad_name);
+    greet(s, args, esmtp);
+    if (!esmtp) {
+        reply_write(s->out, 250, NULL, "%s", s->rules->hostname);
+        return SERVER_GO_ON;
+    }
+    reply_write_more(s->out, 250, NULL, "%s", s->rules->hostname);
+    reply_write_more(s->out, 250, NULL, "PIPELINING");
+    reply_write_more(s->out, 250, NULL, "SIZE %lld", (long long)s->rules->size_limit);
+    reply_write_more(s->out, 250, NULL, "8BITMIME");
+    reply_write_more(s->out, 250, NULL, "SMTPUTF8");
+    reply_write_more(s->out, 250, NULL, "CHUNKING");
+    reply_write_more(s->out, 250, NULL, "ENHANCEDSTATUSCODES");
+    reply_write(s->out, 250, NULL, "DSN");
+    return SERVER_GO_ON;
+}
+
+static enum server_action
+on_ehlo(struct server *s, struct text args)
+{
+    return s->lmtp ? server_refuse(s, &not_here) : on_hello(s, args, true);
+}
+
+static enum server_action
+on_helo(struct server *s, struct text args)
+{
+    return s->lmtp ? server_refuse(s, &not_here) : on_hello(s, args, false);
+}
+
+static enum server_action
+on_lhlo(struct server *s, struct text args)
+{
+    return s->lmtp ? on_hello(s, args, true) : server_refuse(s, &not_here);
+}
+
+static enum server_action
+on_mail(struct server *s, struct text args)
+{
+    struct mail_parameters parameters;
+    assert(s->transaction == NULL);
+    const struct refusal *refusal = parameters_read_mail(args, &parameters);
+    if (refusal != NULL)
+        return server_refuse(s, refusal);
+    if (s->rules->size_limit > 0 && parameters.size > s->rules->size_limit)
+        return server_refuse(s, &too_large);
+    s->transaction = transaction_new(&parameters);
+    server_enter(s, SERVER_MAIL);
+    reply_write(s->out, 250, "2.1.0", "Ok");
+    return SERVER_GO_ON;
+}
+
+static enum server_action
+on_rcpt(struct server *s, struct text args)
+{
+    struct server_transaction *t = s->transaction;
+    const struct refusal *refusal = transaction_ask(t, args);
+    if (refusal != NULL)
+        return server_refuse(s, refusal);
+    s->question = SERVER_ASKS_RECIPIENT;
+    if (t->accepted >= (unsigned)s->rules->recipient_limit) {
+        server_refuse(s, &too_many_recipients);
+        s->question = SERVER_ASKS_NOTHING;
+        return SERVER_GO_ON;
+    }
+    if (transaction_knows(t)) {
+        server_recipient_checked(s, NULL);
+        return SERVER_GO_ON;
+    }
+    return SERVER_CHECK;
+}
+
+static const struct refusal *
+nobody(const struct server *s)
+{
+    return s->lmtp ? &no_recipients_lmtp : &no_recipients;
+}
+
+static enum server_action
+on_data(struct server *s, struct text args)
+{
+    if (args.length > 0)
+        return server_refuse(s, &no_argument);
+    if (s->stage == SERVER_MAIL)
+        return server_refuse(s, nobody(s));
+    s->question = SERVER_ASKS_DRAFT;
+    return SERVER_BEGIN;
+}
+
+void
+server_refuse_chunk(struct server *s, uint64_t size, int code, const char *enhanced,
+                    const char *text)
+{
+    uint64_t worth = (uint64_t)s->rules->size_limit + SERVER_EXCESS_MAX;
+    if (size > worth) {
+        server_close_with(s, &flood);
+        return;
+    }
+    /* The last chunk of an LMTP transaction is answered for each recipient. */
+    if (s->transaction != NULL && s->transaction->chunk_last &&
+        s->transaction->accepted)
+        server_refuse_content(s, code, enhanced, text);
+    else
+        server_refuse_with(s, code, enhanced, text);
+    server_end_transaction(s);
+    if (s->stage != SERVER_CLOSED)
+        s->skip = size;
+}
+
+/* NULL when a chunk of that size may come now. */
+static const struct refusal *
+chunk_trouble(const struct server *s, uint64_t size, bool well_formed)
+{
+    if (s->transaction == NULL)
+        return s->stage == SERVER_NEW ? &hello_first : &mail_first;
+    if (!well_formed)
+        return &bad_chunk;
+    if (s->stage == SERVER_MAIL)
+        return nobody(s);
+    int64_t limit = s->rules->size_limit;
+    if (limit > 0 && size > (uint64_t)(limit - s->transaction->size))
+        return &too_large;
+    return NULL;
+}
+
+static enum server_action
+on_bdat(struct server *s, struct text args)
+{
+    struct server_transaction *t = s->transaction;
+    struct text word;
+    uint64_t size;
+    /* Without a size nobody knows where the next command begins. */
+    if (!text_word(&args, " ", &word) || !text_number(word, INT64_MAX, &size)) {
+        server_close_with(s, &bad_size);
+        return SERVER_GO_ON;
+    }
+    args = text_trim(args);
+    bool last = text_equal_nocase(args, TEXT("LAST"));
+    if (t != NULL)
+        t->chunk_last = last;
+    const struct refusal *r = chunk_trouble(s, size, last || args.length == 0);
+    if (r != NULL) {
+        server_refuse_chunk(s, size, r->code, r->enhanced, r->text);
+        return SERVER_GO_ON;
+    }
+    t->chunk_left = t->chunk_size = size;
+    if (t->chunked) {
+        server_enter(s, SERVER_CHUNK);
+        return SERVER_GO_ON;
+    }
+    t->chunked = true;
+    s->question = SERVER_ASKS_DRAFT;
+    return SERVER_BEGIN;
+}
+
+static enum server_action
+on_rset(struct server *s, struct text args)
+{
+    if (args.length > 0)
+        return server_refuse(s, &no_argument);
+    server_end_transaction(s);
+    reply_write(s->out, 250, "2.0.0", "Ok");
+    return SERVER_GO_ON;
+}
+
+static enum server_action
+on_noop(struct server *s, struct text args)
+{
+    (void)args;
+    reply_write(s->out, 250, "2.0.0", "Ok");
+    return SERVER_GO_ON;
+}
+
+static enum server_action
+on_vrfy(struct server *s, struct text args)
+{
+    if (args.length == 0)
+        return server_refuse(s, &needs_argument);
+    reply_write(s->out, 252, "2.5.0", "cannot verify, but will take mail and try");
+    return SERVER_GO_ON;
+}
+
+static enum server_action
+on_help(struct server *s, struct text args)
+{
+    (void)args;
+    reply_write(s->out, 214, "2.0.0", "%s MAIL RCPT DATA BDAT RSET NOOP VRFY HELP QUIT",
+                s->lmtp ? "LHLO" : "EHLO HELO");
+    return SERVER_GO_ON;
+}
+
+static enum server_action
+on_quit(struct server *s, struct text args)
+{
+    if (args.length > 0)
+        return server_refuse(s, &no_argument);
+    reply_write(s->out, 221, "2.0.0", "%s closing", s->rules->hostname);
+    server_end_transaction(s);
+    server_enter(s, SERVER_CLOSED);
+    return SERVER_GO_ON;
+}
+
+static enum server_action
+on_unsupported(struct server *s, struct text args)
+{
+    (void)args;
+    return server_refuse(s, &unsupported);
+}
+
+static const struct command {
+    struct text verb;
+    unsigned legal;                  /* stages in which it may come... */
+    const struct refusal *otherwise; /* ...and the answer after EHLO, in others */
+    enum server_action (*run)(struct server *, struct text args);
+} commands[] = {
+    {TEXT("EHLO"),     ANY,                       NULL,        on_ehlo       },
+    {TEXT("HELO"),     ANY,                       NULL,        on_helo       },
+    {TEXT("LHLO"),     ANY,                       NULL,        on_lhlo       },
+    {TEXT("MAIL"),     SERVER_READY,              &nested,     on_mail       },
+    {TEXT("RCPT"),     SERVER_MAIL | SERVER_RCPT, &mail_first, on_rcpt       },
+    {TEXT("DATA"),     SERVER_MAIL | SERVER_RCPT, &mail_first, on_data       },
+    {TEXT("BDAT"),     ANY,                       NULL,        on_bdat       },
+    {TEXT("RSET"),     ANY,                       NULL,        on_rset       },
+    {TEXT("NOOP"),     ANY,                       NULL,        on_noop       },
+    {TEXT("VRFY"),     ANY,                       NULL,        on_vrfy       },
+    {TEXT("HELP"),     ANY,                       NULL,        on_help       },
+    {TEXT("QUIT"),     ANY,                       NULL,        on_quit       },
+    {TEXT("EXPN"),     ANY,                       NULL,        on_unsupported},
+    {TEXT("ETRN"),     ANY,                       NULL,        on_unsupported},
+    {TEXT("TURN"),     ANY,                       NULL,        on_unsupported},
+    {TEXT("SEND"),     ANY,                       NULL,        on_unsupported},
+    {TEXT("SOML"),     ANY,                       NULL,        on_unsupported},
+    {TEXT("SAML"),     ANY,                       NULL,        on_unsupported},
+    {TEXT("AUTH"),     ANY,                       NULL,        on_unsupported},
+    {TEXT("STARTTLS"), ANY,                       NULL,        on_unsupported},
+};
+
+/* A browser, or a page that makes a browser talk to us (spec/reliability.md §1.2,
+ * ALPACA). */
+static bool
+is_http(struct text line)
+{
+    static const char *const methods[] = {"GET ",  "POST ",    "PUT ",
+                                          "HEAD ", "OPTIONS ", "CONNECT "};
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+        if (text_starts_nocase(line, text_from(methods[i])))
+            return true;
+    return false;
+}
+
+static const struct refusal *
+misplaced(const struct server *s, const struct command *command)
+{
+    if (s->stage == SERVER_NEW)
+        return &hello_first;
+    return s->stage == SERVER_CHUNKS ? &after_chunks : command->otherwise;
+}
+
+enum server_action
+server_command(struct server *s, struct text line)
+{
+    struct text rest = line, verb;
+    if (s->stage == SERVER_NEW && is_http(line)) {
+        server_close_with(s, &not_smtp);
+        return SERVER_GO_ON;
+    }
+    if (text_has_control(line))
+        return server_refuse(s, &control);
+    if (!text_cut(&rest, ' ', &verb))
+        return server_refuse(s, &unknown);
+    rest = text_trim(rest);
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        const struct command *command = &commands[i];
+        if (!text_equal_nocase(verb, command->verb))
+            continue;
+        if ((command->legal & (unsigned)s->stage) == 0)
+            return server_refuse(s, misplaced(s, command));
+        return command->run(s, rest);
+    }
+    return server_refuse(s, &unknown);
+}

@@ -1,0 +1,155 @@
+/* How a server session refuses, logs and ends: one way each. */
+#include "smtp/server_inside.h"
+
+#include "base/log.h"
+
+#include <assert.h>
+
+enum { LOGGED_COMMAND_MAX = 200 };
+
+static const struct refusal too_many_errors = {421, "4.7.0",
+                                               "too many errors, closing"};
+
+static const char *
+stage_name(enum server_stage stage)
+{
+    switch (stage) {
+    case SERVER_NEW:
+        return "new";
+    case SERVER_READY:
+        return "ready";
+    case SERVER_MAIL:
+        return "mail";
+    case SERVER_RCPT:
+        return "rcpt";
+    case SERVER_CHUNKS:
+        return "chunks";
+    case SERVER_CHUNK:
+        return "chunk";
+    case SERVER_DATA:
+        return "data";
+    case SERVER_CLOSED:
+        return "closed";
+    }
+    return "";
+}
+
+void
+server_enter(struct server *s, enum server_stage stage)
+{
+    assert(s->stage != SERVER_CLOSED);
+    if (s->log != NULL)
+        log_say(s->log, LOG_LEVEL_DEBUG, "smtpd", NULL, "client=%s: %s", s->client,
+                stage_name(stage));
+    s->stage = stage;
+}
+
+void
+server_end_transaction(struct server *s)
+{
+    if (s->transaction == NULL)
+        return;
+    s->discard = s->discard || s->transaction->draft;
+    s->question = SERVER_ASKS_NOTHING;
+    transaction_free(&s->transaction);
+    if (s->stage != SERVER_CLOSED)
+        server_enter(s, SERVER_READY);
+}
+
+static void
+finish(struct server *s)
+{
+    server_end_transaction(s);
+    s->skip = 0;
+    server_enter(s, SERVER_CLOSED);
+}
+
+static void
+log_refusal(struct server *s, int code, const char *enhanced, const char *text)
+{
+    struct log_line line;
+    const struct server_transaction *t = s->transaction;
+    if (s->log == NULL)
+        return;
+    log_start(&line, s->log, LOG_LEVEL_INFO, "smtpd", NULL);
+    log_field_format(&line, "refused", "%d %s", code, enhanced);
+    log_field(&line, "client", text_from(s->client));
+    if (s->helo != NULL)
+        log_field(&line, "helo", text_from(s->helo));
+    if (t != NULL)
+        log_field_format(&line, "from", "<%.*s>", TEXT_ARGS(t->sender));
+    if (t != NULL && t->normal.length > 0 && s->question == SERVER_ASKS_RECIPIENT)
+        log_field_format(&line, "to", "<%.*s>", TEXT_ARGS(buffer_text(&t->normal)));
+    if (s->command.length > 0)
+        log_field(&line, "command", text_before(s->command, LOGGED_COMMAND_MAX));
+    log_remark(&line, text_from(text));
+    log_end(&line);
+}
+
+void
+server_log_accepted(struct server *s)
+{
+    struct log_line line;
+    const struct server_transaction *t = s->transaction;
+    if (s->log == NULL)
+        return;
+    log_start(&line, s->log, LOG_LEVEL_INFO, "smtpd", t->id);
+    log_field(&line, "client", text_from(s->client));
+    log_field(&line, "helo", text_from(s->helo));
+    log_field_format(&line, "from", "<%.*s>", TEXT_ARGS(t->sender));
+    log_field_number(&line, "size", t->size);
+    log_field_number(&line, "nrcpt", t->recipients);
+    log_field(&line, "proto", text_from(t->protocol));
+    log_remark(&line, TEXT("queued"));
+    log_end(&line);
+}
+
+void
+server_close_with(struct server *s, const struct refusal *r)
+{
+    log_refusal(s, r->code, r->enhanced, r->text);
+    reply_write(s->out, r->code, r->enhanced, "%s", r->text);
+    finish(s);
+}
+
+/* Refusals that say that the client, not its mail, is wrong. */
+static bool
+is_bad_command(int code)
+{
+    return (code >= 500 && code <= 504) || code == 555;
+}
+
+void
+server_refuse_with(struct server *s, int code, const char *enhanced, const char *text)
+{
+    if (is_bad_command(code) && s->rules->error_limit > 0 &&
+        s->errors++ >= s->rules->error_limit) {
+        server_close_with(s, &too_many_errors);
+        return;
+    }
+    log_refusal(s, code, enhanced, text);
+    reply_write(s->out, code, enhanced, "%s", text);
+}
+
+enum server_action
+server_refuse(struct server *s, const struct refusal *r)
+{
+    server_refuse_with(s, r->code, r->enhanced, r->text);
+    return SERVER_GO_ON;
+}
+
+unsigned
+server_answers(const struct server *s)
+{
+    return s->lmtp ? s->transaction->accepted : 1;
+}
+
+void
+server_refuse_content(struct server *s, int code, const char *enhanced,
+                      const char *text)
+{
+    log_refusal(s, code, enhanced, text);
+    for (unsigned i = server_answers(s); i > 0; i--)
+        reply_write(s->out, code, enhanced, "%s", text);
+    server_end_transaction(s);
+}

@@ -1,0 +1,44 @@
+/* What server.c, server_command.c and server_end.c share; nobody else includes it. */
+#ifndef SMTP_SERVER_INSIDE_H
+#define SMTP_SERVER_INSIDE_H
+
+#include "smtp/server.h"
+#include "smtp/transaction.h"
+
+/* --- server_end.c ------------------------------------------------------------- */
+
+/* The only one that sets the stage. */
+void server_enter(struct server *s, enum server_stage stage);
+
+/* The only end of a transaction, whatever became of it; there may be none. An open
+ * draft becomes a wish to discard it. */
+void server_end_transaction(struct server *s);
+
+/* A reply that refuses: written, logged, and counted when it is the client that is
+ * wrong (which may end the session). Always SERVER_GO_ON. */
+enum server_action server_refuse(struct server *s, const struct refusal *r);
+void server_refuse_with(struct server *s, int code, const char *enhanced,
+                        const char *text);
+
+/* The content is refused: as many replies as its end gets; ends the transaction. */
+void server_refuse_content(struct server *s, int code, const char *enhanced,
+                           const char *text);
+/* How many that is: LMTP has one for each recipient. */
+unsigned server_answers(const struct server *s);
+
+/* A last word; ends transaction and session. */
+void server_close_with(struct server *s, const struct refusal *r);
+
+void server_log_accepted(struct server *s);
+
+/* --- server_command.c --------------------------------------------------------- */
+
+/* One line from the client, without its CRLF. */
+enum server_action server_command(struct server *s, struct text line);
+
+/* A chunk that is not taken: its bytes are skipped, never read as commands; what it
+ * belonged to ends with it, for a hole in a message is worse than none. */
+void server_refuse_chunk(struct server *s, uint64_t size, int code,
+                         const char *enhanced, const char *text);
+
+#endif

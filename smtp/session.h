@@ -1,0 +1,55 @@
+/* One connection of a client: ties the machine of server.h to a socket and to the
+ * queue. */
+#ifndef SMTP_SESSION_H
+#define SMTP_SESSION_H
+
+#include "base/net.h"
+#include "queue/manager.h"
+#include "smtp/policy.h"
+#include "smtp/server.h"
+
+/* Settings as the sessions see them: shared, replaced by a reload, freed by the last
+ * user. */
+struct session_rules {
+    unsigned users;
+    struct server_rules server; /* its hostname is the one below */
+    struct policy policy;
+    int64_t idle_timeout_ms, data_timeout_ms;
+    char hostname[256];
+};
+void session_rules_release(struct session_rules **rules);
+
+struct session;
+
+/* What the sessions of one listener share. */
+struct session_host {
+    struct loop *loop;
+    struct log *log;
+    struct queue *queue;
+    struct manager *manager; /* NULL: nobody here delivers (sendmail -bs) */
+    const struct route_table *routes;
+    struct session_rules *rules; /* for new transactions */
+    struct buffer out; /* replies on their way to net.h; empty between calls */
+    struct session *sessions;
+    size_t count;
+    /* A session is gone; peer as net_peer() said. */
+    void (*on_gone)(void *context, const struct net_address *peer);
+    void *context;
+    queue_stored *on_stored; /* session.c's own */
+};
+/* host is filled in but for these. */
+void session_host_start(struct session_host *host);
+/* Cuts every session off. Messages being stored may or may not be; nobody is told. */
+void session_host_stop(struct session_host *host);
+
+/* Takes an accepted connection and greets; or, when refusal is not NULL, says that and
+ * closes. */
+void session_start(struct session_host *host, struct net_connection *connection,
+                   bool lmtp, const struct refusal *refusal);
+/* The same on two descriptors: trusted to relay. */
+void session_start_standard(struct session_host *host, struct net *net, int in,
+                            int out);
+/* 421 to everybody, after the transaction that runs. */
+void session_drain(struct session_host *host);
+
+#endif

@@ -1,0 +1,24 @@
+/* The header lines that the server puts before a message: Received, Date, Message-ID
+ * (RFC 5321 §4.4, RFC 6409 §8). Pure. */
+#ifndef SMTP_TRACE_H
+#define SMTP_TRACE_H
+
+#include "base/buffer.h"
+
+struct trace {
+    const char *helo;     /* as the client said it: escaped here */
+    const char *client;   /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix", "local" */
+    const char *hostname; /* ours */
+    const char *protocol; /* "ESMTP", "SMTP", "LMTP", "UTF8SMTP", ... */
+    const char *id;
+    struct text recipient; /* normal form; empty: not told */
+    int64_t now_ms;
+    bool add_date, add_message_id;
+};
+
+/* CRLF line ends, folded below 78 columns where words allow it; at most TRACE_MAX
+ * bytes. */
+enum { TRACE_MAX = 4096 };
+void trace_write(const struct trace *trace, struct buffer *out);
+
+#endif

@@ -1,0 +1,153 @@
+/* Collects sender, recipients and facts about the content of one message. */
+#include "smtp/transaction.h"
+
+#include "base/memory.h"
+#include "smtp/trace.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <uthash.h>
+
+enum { SEEN_BYTES_MAX = 16 * 1024 * 1024, NORMAL_MAX = 512 };
+
+static const struct refusal too_large = {552, "5.3.4", "message is too large"};
+static const struct refusal looping = {554, "5.4.6", "too many hops: a mail loop"};
+
+/* A recipient by its normal form, which the envelope owns. */
+struct seen {
+    UT_hash_handle hh;
+};
+
+struct server_transaction *
+transaction_new(const struct mail_parameters *parameters)
+{
+    struct server_transaction *t = memory_new(sizeof(*t));
+    struct envelope *e = t->envelope = envelope_new();
+    arena_init(&t->arena, SEEN_BYTES_MAX);
+    buffer_init(&t->argument, SERVER_LINE_MAX);
+    buffer_init(&t->normal, NORMAL_MAX);
+    header_scan_start(&t->header);
+    dot_decode_start(&t->dot);
+    bool written = address_write(&parameters->sender, &t->normal);
+    assert(written);
+    t->sender = arena_copy(&t->arena, buffer_text(&t->normal));
+    t->expected = parameters->size;
+    e->sender = envelope_text(e, t->sender);
+    e->envelope_id = envelope_text(e, parameters->envelope_id);
+    e->ret = parameters->ret;
+    e->eight_bit = parameters->eight_bit;
+    e->utf8 = parameters->utf8;
+    return t;
+}
+
+void
+transaction_free(struct server_transaction **t)
+{
+    if (*t == NULL)
+        return;
+    HASH_CLEAR(hh, (*t)->seen);
+    envelope_free(&(*t)->envelope);
+    buffer_free(&(*t)->argument);
+    buffer_free(&(*t)->normal);
+    arena_free(&(*t)->arena);
+    free(*t);
+    *t = NULL;
+}
+
+const struct refusal *
+transaction_ask(struct server_transaction *t, struct text argument)
+{
+    buffer_clear(&t->argument);
+    buffer_clear(&t->normal);
+    bool kept = buffer_add(&t->argument, argument);
+    assert(kept);
+    const struct refusal *refusal =
+        parameters_read_rcpt(buffer_text(&t->argument), t->envelope->utf8, &t->rcpt);
+    if (refusal == NULL) {
+        bool written = address_write(&t->rcpt.recipient, &t->normal);
+        assert(written && t->normal.length > 0);
+    }
+    return refusal;
+}
+
+bool
+transaction_knows(const struct server_transaction *t)
+{
+    struct seen *found;
+    HASH_FIND(hh, t->seen, t->normal.at, t->normal.length, found);
+    return found != NULL;
+}
+
+bool
+transaction_add(struct server_transaction *t)
+{
+    struct envelope *e = t->envelope;
+    struct seen *seen = arena_get(&t->arena, sizeof(*seen));
+    if (seen == NULL ||
+        !envelope_add(e, buffer_text(&t->normal), t->rcpt.notify, t->rcpt.original))
+        return false;
+    struct text address = e->recipients[e->count - 1].address;
+    HASH_ADD_KEYPTR(hh, t->seen, address.at, address.length, seen);
+    return true;
+}
+
+void
+transaction_take(struct server_transaction *t, const struct server_rules *rules,
+                 struct text content)
+{
+    t->size += (int64_t)content.length;
+    if (!t->header.ended)
+        header_scan_add(&t->header, content);
+    if (t->fault != NULL)
+        return;
+    if (rules->size_limit > 0 && t->size > rules->size_limit)
+        t->fault = &too_large;
+    else if (t->header.received > (unsigned)rules->hop_limit)
+        t->fault = &looping;
+}
+
+bool
+transaction_is_flood(const struct server_transaction *t,
+                     const struct server_rules *rules)
+{
+    return rules->size_limit > 0 && t->size - rules->size_limit > SERVER_EXCESS_MAX;
+}
+
+static const char *
+protocol(const struct server *s, bool utf8)
+{
+    if (s->lmtp)
+        return utf8 ? "UTF8LMTP" : "LMTP";
+    if (utf8)
+        return "UTF8SMTP";
+    return s->esmtp ? "ESMTP" : "SMTP";
+}
+
+struct envelope *
+transaction_seal(struct server_transaction *t, const struct server *s, int64_t now_ms)
+{
+    struct envelope *e = t->envelope;
+    struct buffer lines;
+    assert(e != NULL && e->count > 0);
+    id_format(e->id, t->id);
+    t->protocol = protocol(s, e->utf8);
+    t->recipients = e->count;
+    struct trace trace = {
+        .helo = s->helo,
+        .client = s->client,
+        .hostname = s->rules->hostname,
+        .protocol = t->protocol,
+        .id = t->id,
+        .recipient = e->count == 1 ? e->recipients[0].address : TEXT(""),
+        .now_ms = now_ms,
+        .add_date = s->may_relay && !t->header.has_date,
+        .add_message_id = s->may_relay && !t->header.has_message_id,
+    };
+    buffer_init(&lines, TRACE_MAX);
+    trace_write(&trace, &lines);
+    e->prefix = envelope_text(e, buffer_text(&lines));
+    buffer_free(&lines);
+    t->envelope = NULL;
+    t->draft = false;
+    return e;
+}

@@ -1,0 +1,64 @@
+/* One mail transaction of a server session: what MAIL begins and one function ends.
+ * Only server.c uses it. */
+#ifndef SMTP_TRANSACTION_H
+#define SMTP_TRANSACTION_H
+
+#include "base/arena.h"
+#include "mime/header.h"
+#include "smtp/dot.h"
+#include "smtp/parameters.h"
+#include "smtp/server.h"
+
+struct seen;
+
+struct server_transaction {
+    struct envelope *envelope; /* NULL once given away */
+    struct text sender;        /* in arena: outlives the envelope, for the log */
+    int64_t expected;          /* SIZE= */
+    unsigned accepted;         /* RCPTs answered with 250, repeated ones included */
+    struct seen *seen;         /* hash of recipients */
+    struct arena arena;
+
+    struct buffer argument;      /* of the RCPT that waits for its answer... */
+    struct rcpt_parameters rcpt; /* ...and what it says: slices of argument */
+    struct buffer normal;        /* its address in normal form */
+
+    bool draft;   /* one is open */
+    bool chunked; /* BDAT */
+    bool chunk_last;
+    uint64_t chunk_size, chunk_left;
+    struct dot_decoder dot;
+    struct dot_checker checker;
+    struct header_scan header;
+    int64_t size;                /* of the content so far */
+    const struct refusal *fault; /* found in the content: the answer after its end */
+    struct text content;         /* the slice to write */
+    char id[ID_LENGTH + 1];      /* these three since the envelope was sealed */
+    const char *protocol;
+    unsigned recipients;
+};
+
+/* Takes sender, size, flags and DSN wishes from parameters (copied). */
+struct server_transaction *transaction_new(const struct mail_parameters *parameters);
+void transaction_free(struct server_transaction **t);
+
+/* Keeps the argument of RCPT until its answer: rcpt then describes it. */
+const struct refusal *transaction_ask(struct server_transaction *t,
+                                      struct text argument);
+/* True when the recipient in question is one already (in normal form). */
+bool transaction_knows(const struct server_transaction *t);
+/* Adds the recipient in question. False at the envelope's limit. */
+bool transaction_add(struct server_transaction *t) __attribute__((warn_unused_result));
+
+/* Counts content, scans its header; sets fault (once) when a limit is passed. */
+void transaction_take(struct server_transaction *t, const struct server_rules *rules,
+                      struct text content);
+/* More was sent beyond the limit than is worth discarding. */
+bool transaction_is_flood(const struct server_transaction *t,
+                          const struct server_rules *rules);
+
+/* Writes the trace header into the (named) envelope and gives it away. */
+struct envelope *transaction_seal(struct server_transaction *t, const struct server *s,
+                                  int64_t now_ms);
+
+#endif

@@ -1,0 +1,132 @@
+/* Whatever the next hop says: every recipient gets one verdict, and only CRLF lines go
+ * out. */
+#include "smtp/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { RECIPIENTS = 3, MAILS = 3 };
+
+static const struct judge_peer peer = {"mx[192.0.2.1]", "mx[192.0.2.1]:25"};
+
+struct run {
+    struct client *client;
+    struct envelope *envelope;
+    unsigned verdicts[RECIPIENTS];
+    bool sent, over;
+    unsigned mails;
+    char before; /* the last byte that went out */
+};
+
+static void
+must(bool good)
+{
+    if (!good)
+        abort();
+}
+
+static void
+take_output(struct run *r)
+{
+    struct buffer *output = client_output(r->client);
+    for (size_t i = 0; i < output->length; i++) {
+        must((output->at[i] == '\n') == (r->before == '\r'));
+        must(output->at[i] != '\0');
+        r->before = output->at[i];
+    }
+    buffer_clear(output);
+}
+
+static void
+send_mail(struct run *r)
+{
+    static const unsigned indexes[RECIPIENTS] = {0, 1, 2};
+    if (r->mails++ == MAILS)
+        return;
+    memset(r->verdicts, 0, sizeof(r->verdicts));
+    struct client_mail mail = {r->envelope, indexes, RECIPIENTS};
+    client_send(r->client, &mail);
+    r->sent = true;
+}
+
+static void
+all_settled(struct run *r, unsigned want)
+{
+    for (size_t i = 0; r->sent && i < RECIPIENTS; i++)
+        must(r->verdicts[i] == want);
+    r->sent = false;
+}
+
+static void
+take_event(struct run *r, const struct client_event *event)
+{
+    must(!r->over);
+    switch (event->kind) {
+    case CLIENT_VERDICT:
+        must(event->which < RECIPIENTS && event->outcome->enhanced[0] != '\0');
+        must(strcmp(event->outcome->remote, peer.remote) == 0);
+        must(r->verdicts[event->which]++ == 0);
+        return;
+    case CLIENT_CONTENT:
+        must(r->sent);
+        client_content(r->client, text_from("Subject: x\r\n\r\n.\r\nbare\nend"));
+        client_content_end(r->client);
+        return;
+    case CLIENT_AGAIN:
+        all_settled(r, 0);
+        return;
+    case CLIENT_OVER:
+        all_settled(r, 1);
+        r->over = true;
+        return;
+    case CLIENT_READY:
+    case CLIENT_DONE:
+        all_settled(r, 1);
+        send_mail(r);
+        return;
+    }
+}
+
+static void
+pump(struct run *r, struct text *input)
+{
+    struct client_event event;
+    while (client_next(r->client, input, &event)) {
+        take_output(r);
+        take_event(r, &event);
+    }
+    take_output(r);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The first byte chooses LMTP and the size of the pieces; the rest is what the peer
+ * says. */
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0)
+        return 0;
+    struct client_settings settings = {.hostname = "me.example",
+                                       .peer = &peer,
+                                       .lmtp = data[0] & 1,
+                                       .timeout_scale = 1};
+    struct run r = {.client = client_new(&settings), .envelope = envelope_new()};
+    size_t piece = data[0] & 2 ? 1 + (data[0] >> 2) : size;
+    must(envelope_add(r.envelope, TEXT("a@x"), 0, TEXT("")) &&
+         envelope_add(r.envelope, TEXT("b@x"), 0, TEXT("")) &&
+         envelope_add(r.envelope, TEXT("c@x"), 0, TEXT("")));
+    r.envelope->content_size = 100;
+    r.envelope->eight_bit = true;
+    struct text all = text_of(data + 1, size - 1), left = text_before(all, 0);
+    for (size_t given = 0; given < all.length; given += piece) {
+        left.length += piece < all.length - given ? piece : all.length - given;
+        pump(&r, &left);
+    }
+    client_lost(r.client);
+    pump(&r, &left);
+    must(r.over);
+    envelope_free(&r.envelope);
+    client_free(&r.client);
+    return 0;
+}

@@ -1,0 +1,72 @@
+/* Fuzz target: the SMTP server machine. The first byte chooses pieces, answers and
+ * LMTP. */
+#include "smtp/server.h"
+
+#include "t/server_fake.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct answers {
+    struct outcome refusal;
+    unsigned pattern;
+};
+
+/* Every other bit of the pattern refuses. */
+static const struct outcome *
+answer(void *context, bool begin)
+{
+    struct answers *a = context;
+    a->pattern = a->pattern << 1 | a->pattern >> 7;
+    return (a->pattern & (begin ? 1 : 2)) != 0 ? &a->refusal : NULL;
+}
+
+/* Replies are lines of "DDD text" in printable ASCII, CRLF ended. */
+static void
+check_replies(struct text out)
+{
+    struct text line;
+    while (text_cut(&out, '\n', &line) && out.at != NULL) {
+        assert(line.length >= 4 && line.length <= 511);
+        assert(line.at[line.length - 1] == '\r');
+        assert(line.at[0] >= '2' && line.at[0] <= '5');
+        assert(!text_has_control(text_before(line, line.length - 1)));
+        assert(text_is_ascii(line));
+    }
+    assert(line.length == 0);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct server_rules rules = {.hostname = "mx.example.org",
+                                              .size_limit = 2000,
+                                              .recipient_limit = 10,
+                                              .hop_limit = 3,
+                                              .error_limit = 0};
+    static struct fake f;
+    struct answers answers = {.pattern = 0};
+    if (size == 0)
+        return 0;
+    answers.refusal = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 451, "4.3.0", "no");
+    answers.pattern = data[0] & 0x80 ? 0x55 : 0;
+    size_t piece = (size_t)(data[0] & 0x1f) + 1;
+    fake_start(&f, &rules, NULL, (data[0] & 0x40) != 0, (data[0] & 0x20) != 0);
+    f.answer = answer;
+    f.context = &answers;
+    f.late = (data[0] & 0x10) != 0;
+    struct text rest = text_of(data + 1, size - 1);
+    for (; rest.length > 0 && !f.closed; rest = text_after(rest, piece))
+        fake_feed(&f, text_before(rest, piece));
+    check_replies(buffer_text(&f.out));
+    for (size_t i = 0; i < f.count; i++) {
+        const struct envelope *e = f.messages[i].envelope;
+        assert(e->count > 0 && e->count <= (unsigned)rules.recipient_limit);
+        assert(!text_has_control(e->sender) && !text_has_control(e->envelope_id));
+        for (unsigned r = 0; r < e->count; r++)
+            assert(!text_has_control(e->recipients[r].address) &&
+                   !text_has_control(e->recipients[r].original));
+        assert(f.messages[i].content.length <= (size_t)rules.size_limit);
+    }
+    fake_end(&f);
+    return 0;
+}
