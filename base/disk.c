@@ -184,6 +184,9 @@ disk_open(struct disk **disk, const char *path, bool create)
         return result;
     /* Here a link is followed: an operator may keep the spool on another volume. */
     directory = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    /* Who may only pass through (0711) can still reach the rooms below. */
+    if (directory == -EACCES)
+        directory = open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (directory < 0)
         return directory;
     *disk = memory_new(sizeof **disk);

@@ -550,7 +550,7 @@ test_foreign_injector(void)
         return;
     }
     make_home(home);
-    chmod(home, 0755);
+    chmod(home, 0711);
     kit_open(&k, home);
     kit_turns(&k, 2);
     if (seteuid(65534) != 0)
