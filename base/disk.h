@@ -78,8 +78,9 @@ int disk_pull_fifo(struct disk *disk, const char *path);
  * behind it; path is taken from the working directory and links are followed. */
 int disk_read_whole(const char *path, size_t limit, char **content, size_t *length);
 
-/* Opens /dev/null in the place of each of the descriptors 0, 1, 2 that the caller has left
- * closed: else the next file would get that number, and complaints end up in it. */
+/* Opens /dev/null in the place of each of the descriptors 0, 1, 2 that the caller has
+ * left closed: else the next file would get that number, and complaints end up in it.
+ */
 int disk_fill_standard(void);
 
 #endif

@@ -261,8 +261,7 @@ net_is_own(struct net *net, const struct net_address *address)
         net_address_parse_ip(plain.family == NET_IPV4 ? TEXT("127.0.0.1") : TEXT("::1"),
                              &plain);
     plain.port = address->port;
-    DL_FOREACH(net->listeners, l)
-    {
+    DL_FOREACH (net->listeners, l) {
         struct net_address mine = l->address;
 
         if (mine.family != plain.family || mine.port != plain.port)

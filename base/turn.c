@@ -223,8 +223,7 @@ loop_unpost(struct loop *loop, struct loop_task *task)
     if (!task->queued)
         return;
     task->queued = false;
-    LL_FOREACH(loop->posted, each)
-    {
+    LL_FOREACH (loop->posted, each) {
         if (each == task)
             break;
         before = each;

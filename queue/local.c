@@ -1,4 +1,5 @@
-/* Sessions that deliver into Maildirs: one message a turn, blocking only on the disk. */
+/* Sessions that deliver into Maildirs: one message a turn, blocking only on the disk.
+ */
 #include "queue/local.h"
 
 #include "base/loop.h"

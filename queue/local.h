@@ -6,7 +6,8 @@
 
 struct local;
 
-struct local *local_new(struct loop *loop, struct manager *manager, const char *hostname);
+struct local *local_new(struct loop *loop, struct manager *manager,
+                        const char *hostname);
 /* hostname is borrowed. */
 void local_reload(struct local *local, const char *hostname);
 void local_free(struct local **local); /* ends what is left as deferred */

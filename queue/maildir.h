@@ -1,7 +1,7 @@
 /* Delivery into a Maildir: tmp/ -> new/, durable before it counts.
  *
- * Names are `<seconds>.M<microseconds>P<pid>Q<counter>.<host>` made unique by O_EXCL; content has LF
- * line ends, Return-Path and Delivered-To first. */
+ * Names are `<seconds>.M<microseconds>P<pid>Q<counter>.<host>` made unique by O_EXCL;
+ * content has LF line ends, Return-Path and Delivered-To first. */
 #ifndef QUEUE_MAILDIR_H
 #define QUEUE_MAILDIR_H
 
@@ -10,11 +10,13 @@
 #include "sched/route.h"
 
 /* The directory of a recipient: %u local part, %d domain, %% percent. False: the
- * expansion holds '/', starts with '.', has control bytes, or is too long: no such mailbox. */
+ * expansion holds '/', starts with '.', has control bytes, or is too long: no such
+ * mailbox. */
 bool maildir_path(const struct target *target, const struct address *address,
                   struct buffer *out) __attribute__((warn_unused_result));
 
-/* Whether mail for it can be taken at RCPT time: the directory exists, or may be made. */
+/* Whether mail for it can be taken at RCPT time: the directory exists, or may be made.
+ */
 bool maildir_exists(const struct target *target, const struct address *address);
 
 /* Delivers now (blocking on the disk). */

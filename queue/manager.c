@@ -12,9 +12,9 @@
 #include <uthash.h>
 
 enum {
-    LATER_MS = 60 * 1000, /* for what the disk would not take */
-    REASONS_MAX = 10000,         /* of waiting messages; the oldest are forgotten first */
-    WAKE_MAX_MS = 60 * 1000      /* so that a stepped clock cannot put us to sleep */
+    LATER_MS = 60 * 1000,   /* for what the disk would not take */
+    REASONS_MAX = 10000,    /* of waiting messages; the oldest are forgotten first */
+    WAKE_MAX_MS = 60 * 1000 /* so that a stepped clock cannot put us to sleep */
 };
 
 /* A message in memory: from its acceptance or SCHED_LOAD to its end or SCHED_WAIT. */
@@ -25,7 +25,8 @@ struct active {
     enum target_kind *kinds; /* per recipient; NULL until routed */
     char **reasons;          /* per recipient: the last deferral; NULL until one */
     int64_t loaded_ms;
-    bool scheduled; /* the scheduler works on it; else it waits for SCHED_LOAD or its end */
+    bool scheduled; /* the scheduler works on it; else it waits for SCHED_LOAD or its
+                       end */
     bool removing;  /* the operator wants it gone */
     UT_hash_handle hh;
 };
@@ -227,7 +228,8 @@ settle(struct active *a, unsigned index, const struct outcome *outcome, bool exp
 
 /* --- The end of a message --------------------------------------------------------- */
 
-/* The message stays in memory; the scheduler brings it back, with nobody left to serve. */
+/* The message stays in memory; the scheduler brings it back, with nobody left to serve.
+ */
 static void
 notice_later(struct active *a)
 {
@@ -313,8 +315,8 @@ settle_unparsable(struct active *a, unsigned index)
     settle(a, index, &outcome, false, NULL);
 }
 
-/* Routes every open recipient: those that need no session get their verdict at once, the
- * others are listed. False: the message is to be held. */
+/* Routes every open recipient: those that need no session get their verdict at once,
+ * the others are listed. False: the message is to be held. */
 static bool
 route_all(struct active *a, struct sched_recipient *open, size_t *count)
 {
@@ -489,7 +491,8 @@ static void
 found(void *context, const struct queue_entry *entry)
 {
     struct manager *m = context;
-    sched_add(m->sched, loop_now_ms(m->loop), entry->id, entry->due_ms, entry->attempts);
+    sched_add(m->sched, loop_now_ms(m->loop), entry->id, entry->due_ms,
+              entry->attempts);
     stir(m);
 }
 
@@ -503,15 +506,16 @@ manager_new(struct manager **manager, struct loop *loop, struct log *log,
     m->log = log;
     m->settings = *settings;
     m->routes = routes;
-    int code = queue_open(&m->queue, loop, log, &settings->queue, found, m, error,
-                          error_size);
+    int code =
+        queue_open(&m->queue, loop, log, &settings->queue, found, m, error, error_size);
     if (code != 0) {
         free(m);
         return code;
     }
     m->reasons = waiting_new(REASONS_MAX);
     m->sched = sched_new(&settings->sched);
-    /* After the queue's own hook: what became durable in this turn starts in this turn. */
+    /* After the queue's own hook: what became durable in this turn starts in this turn.
+     */
     loop_at_end(loop, LOOP_STAGE_ANSWER, pump, m);
     *manager = m;
     return 0;
@@ -538,7 +542,8 @@ manager_free(struct manager **manager)
 }
 
 void
-manager_plug(struct manager *m, enum target_kind kind, manager_open *open, void *context)
+manager_plug(struct manager *m, enum target_kind kind, manager_open *open,
+             void *context)
 {
     m->plugs[kind] = (struct plug){open, context};
 }
@@ -601,7 +606,8 @@ manager_accept(struct manager *m, struct envelope **e)
 
 /* What the operator has removed is not delivered any more: its round ends here. */
 static void
-pass_over(struct manager *m, struct sched_session *session, const struct sched_work *work)
+pass_over(struct manager *m, struct sched_session *session,
+          const struct sched_work *work)
 {
     struct outcome removed =
         outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.0.0", "removed");

@@ -1,8 +1,8 @@
 /* The queue manager: couples the disk (queue.h) with the order (sched.h).
  *
- * It holds the envelopes of active mail, routes their recipients, hands work to the channels
- * (SMTP, LMTP, Maildir) that mta.c plugged in, writes down every verdict (log line, D mark,
- * bounce text), and sends bounces. It knows no socket. */
+ * It holds the envelopes of active mail, routes their recipients, hands work to the
+ * channels (SMTP, LMTP, Maildir) that mta.c plugged in, writes down every verdict (log
+ * line, D mark, bounce text), and sends bounces. It knows no socket. */
 #ifndef QUEUE_MANAGER_H
 #define QUEUE_MANAGER_H
 
@@ -11,9 +11,9 @@
 
 struct manager;
 
-/* Opens a session for a destination: a channel. Started, never finished, before it returns; it must
- * end in exactly one manager_session_ended(). domain "" unless the target is TARGET_MX. Both live as
- * long as the session. */
+/* Opens a session for a destination: a channel. Started, never finished, before it
+ * returns; it must end in exactly one manager_session_ended(). domain "" unless the
+ * target is TARGET_MX. Both live as long as the session. */
 typedef void manager_open(void *context, struct sched_session *session,
                           const struct target *target, const char *domain);
 
@@ -24,20 +24,21 @@ struct manager_settings {
     size_t bounce_size_limit; /* a full copy of a larger message is cut to its header */
 };
 
-/* Opens the queue and starts. routes is borrowed and may be replaced. 0 or a sysexits code and one
- * line in error. */
+/* Opens the queue and starts. routes is borrowed and may be replaced. 0 or a sysexits
+ * code and one line in error. */
 int manager_new(struct manager **manager, struct loop *loop, struct log *log,
                 const struct manager_settings *settings,
                 const struct route_table *routes, char *error, size_t error_size);
 void manager_free(struct manager **manager);
-/* Which channel serves a kind of target. DISCARD, HOLD, ERROR and UNKNOWN are the manager's own. */
+/* Which channel serves a kind of target. DISCARD, HOLD, ERROR and UNKNOWN are the
+ * manager's own. */
 void manager_plug(struct manager *manager, enum target_kind kind, manager_open *open,
                   void *context);
 void manager_reload(struct manager *manager, const struct manager_settings *settings,
                     const struct route_table *routes);
 struct queue *manager_queue(struct manager *manager);
-/* Stops opening sessions; drained is called once no session is left, after grace_ms at the
- * latest: what is cut off then is delivered after the next start. */
+/* Stops opening sessions; drained is called once no session is left, after grace_ms at
+ * the latest: what is cut off then is delivered after the next start. */
 void manager_drain(struct manager *manager, int64_t grace_ms,
                    void (*drained)(void *context), void *context);
 
@@ -78,12 +79,13 @@ struct sched *manager_sched(struct manager *manager);
 bool manager_retry(struct manager *manager, struct id id);
 void manager_retry_all(struct manager *manager);
 enum manager_removal { MANAGER_REMOVED, MANAGER_UNKNOWN, MANAGER_BUSY };
-/* BUSY: a delivery of it runs; it is removed when that ends, undelivered recipients with it. */
+/* BUSY: a delivery of it runs; it is removed when that ends, undelivered recipients
+ * with it. */
 enum manager_removal manager_remove(struct manager *manager, struct id id);
 /* The envelope of active mail (borrowed), or NULL: load it from the queue. */
 const struct envelope *manager_active(struct manager *manager, struct id id);
-/* Why a recipient was deferred last, "" if not known: kept in memory for the latest 10,000 waiting
- * messages, one reason a message. */
+/* Why a recipient was deferred last, "" if not known: kept in memory for the latest
+ * 10,000 waiting messages, one reason a message. */
 const char *manager_reason(struct manager *manager, struct id id, unsigned recipient);
 
 #endif

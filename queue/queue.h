@@ -1,11 +1,13 @@
 /* The queue: messages that are safe. The only door to the spool.
  *
- * qmail's states as files (DESIGN §2, spec/queue.md §1.2): S2 mess, S3 mess+intd, S4 +todo (QUEUED: durable),
- * S5 info+local+remote (+bounce) without todo. Young mail is delivered straight from S4; the first
- * result that is not the last turns it into S5 ("preprocessed"). Nothing here knows SMTP,
- * destinations or why; queue/manager.h couples it with the scheduler.
+ * qmail's states as files (DESIGN §2, spec/queue.md §1.2): S2 mess, S3 mess+intd, S4
+ * +todo (QUEUED: durable), S5 info+local+remote (+bounce) without todo. Young mail is
+ * delivered straight from S4; the first result that is not the last turns it into S5
+ * ("preprocessed"). Nothing here knows SMTP, destinations or why; queue/manager.h
+ * couples it with the scheduler.
  *
- * A message passes: queue_begin, queue_write..., queue_commit -> (end of turn: synced) -> stored callback
+ * A message passes: queue_begin, queue_write..., queue_commit -> (end of turn: synced)
+ * -> stored callback
  * -> queue_load, content, queue_settle per recipient, queue_defer or queue_retire. */
 #ifndef QUEUE_QUEUE_H
 #define QUEUE_QUEUE_H
@@ -25,10 +27,10 @@ struct queue_settings {
     int64_t bytes_reserve, inodes_reserve; /* refuse new mail below; 0 = presets */
 };
 
-/* The daemon: makes the directories, takes the lock, tidies and recovers (spec/queue.md §6 R8). found
- * is called for each message, oldest first, from a later turn on (never inside queue_open), as well as
- * for what foreign injectors leave (trigger FIFO, and a scan every 25 minutes). 0, or a
- * sysexits code with one line in error. */
+/* The daemon: makes the directories, takes the lock, tidies and recovers (spec/queue.md
+ * §6 R8). found is called for each message, oldest first, from a later turn on (never
+ * inside queue_open), as well as for what foreign injectors leave (trigger FIFO, and a
+ * scan every 25 minutes). 0, or a sysexits code with one line in error. */
 struct queue_entry {
     struct id id;
     int64_t due_ms;
@@ -38,9 +40,9 @@ typedef void queue_found(void *context, const struct queue_entry *entry);
 int queue_open(struct queue **queue, struct loop *loop, struct log *log,
                const struct queue_settings *settings, queue_found *found, void *context,
                char *error, size_t error_size);
-/* An injector or operator beside (or without) a daemon: no lock, no recovery; makes missing
- * directories only where it may. queue_commit then works at once (no loop): the callback comes before
- * queue_commit returns, and the trigger is pulled. */
+/* An injector or operator beside (or without) a daemon: no lock, no recovery; makes
+ * missing directories only where it may. queue_commit then works at once (no loop): the
+ * callback comes before queue_commit returns, and the trigger is pulled. */
 int queue_open_injector(struct queue **queue, struct log *log,
                         const struct queue_settings *settings, char *error,
                         size_t error_size);
@@ -48,29 +50,34 @@ int queue_open_injector(struct queue **queue, struct log *log,
 bool queue_has_daemon(struct queue *queue);
 void queue_close(struct queue **queue);
 
-/* --- Accepting ---------------------------------------------------------------------- */
+/* --- Accepting ----------------------------------------------------------------------
+ */
 
-/* NULL: refused for the reason in refusal (452 4.3.1 disk full, 451 4.3.0 unhealthy). */
+/* NULL: refused for the reason in refusal (452 4.3.1 disk full, 451 4.3.0 unhealthy).
+ */
 struct queue_draft *queue_begin(struct queue *queue, int64_t size_expected,
                                 struct outcome *refusal);
-/* Content with CRLF line ends. False: the disk failed; refusal is kept for commit; the rest
- * may still be written and is ignored. */
+/* Content with CRLF line ends. False: the disk failed; refusal is kept for commit; the
+ * rest may still be written and is ignored. */
 bool queue_write(struct queue_draft *draft, struct text bytes);
 int64_t queue_draft_size(const struct queue_draft *draft);
-/* Names the message from envelope and content (DESIGN §2 "Names"); sets e->id, birth_ms (unless
- * set), content_size, content_crc. Call it before composing a prefix that shows the id. */
+/* Names the message from envelope and content (DESIGN §2 "Names"); sets e->id, birth_ms
+ * (unless set), content_size, content_crc. Call it before composing a prefix that shows
+ * the id. */
 void queue_name(struct queue_draft *draft, struct envelope *e);
-/* Takes draft and envelope (named, complete). stored is called when everything is durable, in the
- * end-of-turn stage ANSWER of this or a later turn: refusal NULL and the envelope now the receiver's;
- * or the refusal and no envelope. Exactly once. */
-typedef void queue_stored(void *context, struct envelope *e, const struct outcome *refusal);
+/* Takes draft and envelope (named, complete). stored is called when everything is
+ * durable, in the end-of-turn stage ANSWER of this or a later turn: refusal NULL and
+ * the envelope now the receiver's; or the refusal and no envelope. Exactly once. */
+typedef void queue_stored(void *context, struct envelope *e,
+                          const struct outcome *refusal);
 void queue_commit(struct queue_draft **draft, struct envelope **e, queue_stored *stored,
                   void *context);
 /* The callback will not come; the message may or may not exist. */
 void queue_commit_ignore(struct queue *queue, void *context);
 void queue_discard(struct queue_draft **draft);
 
-/* --- Delivering ---------------------------------------------------------------------- */
+/* --- Delivering ----------------------------------------------------------------------
+ */
 
 /* NULL: gone, or damaged (then it is in corrupt/ with a note and a log line). */
 struct envelope *queue_load(struct queue *queue, struct id id);
@@ -80,18 +87,21 @@ int64_t queue_content_read(struct queue *queue, int content, int64_t offset, cha
                            size_t size);
 void queue_content_close(struct queue *queue, int content);
 
-/* Recipient index is done. failure: its text goes to bounce/ID, durable no later than the D mark. Written
- * within 100 ms; a message retired before that costs no write. channel: where S5 files it.
- * From here on e must live until it is deferred or retired, or the queue is closed. */
+/* Recipient index is done. failure: its text goes to bounce/ID, durable no later than
+ * the D mark. Written within 100 ms; a message retired before that costs no write.
+ * channel: where S5 files it. From here on e must live until it is deferred or retired,
+ * or the queue is closed. */
 void queue_settle(struct queue *queue, struct envelope *e, unsigned index,
                   enum channel channel, const struct failure *failure);
 /* Not before due_ms (attempts so far); the envelope is written down (S5) and freed. */
 void queue_defer(struct queue *queue, struct envelope **e, int64_t due_ms,
                  unsigned attempts);
-/* Nothing is left to do: the files go (todo/info first, mess last); the envelope is freed. */
+/* Nothing is left to do: the files go (todo/info first, mess last); the envelope is
+ * freed. */
 void queue_retire(struct queue *queue, struct envelope **e);
 
-/* --- Operators ------------------------------------------------------------------------ */
+/* --- Operators
+ * ------------------------------------------------------------------------ */
 
 /* hold/ID with reason as content: queue_found no longer reports it. Frees nothing. */
 int queue_hold(struct queue *queue, const struct envelope *e, const char *reason);

@@ -5,16 +5,25 @@
 
 #include "t/manager_world.h"
 
-static struct local *
+static void
 plug(struct world *w)
 {
-    struct local *local = local_new(w->loop, w->manager, "h.test");
-    manager_plug(w->manager, TARGET_MAILDIR, local_open, local);
-    return local;
+    w->channel = local_new(w->loop, w->manager, "h.test");
+    manager_plug(w->manager, TARGET_MAILDIR, local_open, w->channel);
+}
+
+static void
+stop(struct world *w)
+{
+    struct local *local = w->channel;
+    local_free(&local);
+    ok(local == NULL);
+    w->channel = NULL;
+    world_stop(w);
 }
 
 /* A world whose mail goes to Maildirs in its own folder. */
-static struct local *
+static void
 begin(struct world *w, const char *pattern)
 {
     static char routes[100];
@@ -26,7 +35,8 @@ begin(struct world *w, const char *pattern)
     w->routes = world_routes(w);
     manager_reload(w->manager, &w->settings, w->routes);
     route_free(&old);
-    return plug(w);
+    w->plug = plug;
+    plug(w);
 }
 
 static void
@@ -39,10 +49,9 @@ make_home(const struct world *w, const char *user)
 }
 
 static void
-end(struct world *w, struct local **local)
+end(struct world *w)
 {
-    local_free(local);
-    ok(*local == NULL);
+    stop(w);
     world_end(w);
 }
 
@@ -75,7 +84,7 @@ test_delivery(void)
 {
     struct world w;
     char name[256];
-    struct local *local = begin(&w, "%u");
+    begin(&w, "%u");
     make_home(&w, "bob");
     make_home(&w, "dan");
     world_deliver(&w, "ann@a.test", "bob@h.test dan@h.test");
@@ -87,7 +96,7 @@ test_delivery(void)
     ok(world_is_empty(&w));
     ok(world_logged(&w, " local: ") && world_logged(&w, "to=<bob@h.test>, relay=/tmp/"));
     ok(world_logged(&w, "status=sent (delivered to maildir)"));
-    end(&w, &local);
+    end(&w);
 }
 
 static void
@@ -95,14 +104,14 @@ test_unknown_user(void)
 {
     struct world w;
     char name[256];
-    struct local *local = begin(&w, "%u");
+    begin(&w, "%u");
     make_home(&w, "bob");
     world_deliver(&w, "ann@a.test", "bob@h.test nobody@h.test");
     ok(delivered(&w, "bob", name)[0] != '\0');
     world_saw(&w, ">ann@a.test ", "the sender is told");
     ok(world_logged(&w, "to=<nobody@h.test>") && world_logged(&w, "dsn=5.1.1"));
     ok(world_is_empty(&w));
-    end(&w, &local);
+    end(&w);
 }
 
 static unsigned
@@ -117,7 +126,7 @@ static void
 test_many(void)
 {
     struct world w;
-    struct local *local = begin(&w, "all");
+    begin(&w, "all");
     char recipients[4000] = "";
     for (int i = 0; i < 120; i++)
         snprintf(recipients + strlen(recipients), 20, "u%d@h.test ", i);
@@ -128,7 +137,7 @@ test_many(void)
     is_number(count_in(&w, "all/new"), 140, "a file for each recipient");
     is_number(count_in(&w, "all/tmp"), 0, "nothing half");
     ok(world_is_empty(&w));
-    end(&w, &local);
+    end(&w);
 }
 
 /* The daemon ends while sessions are open: nothing is lost, nothing is touched after. */
@@ -137,21 +146,18 @@ test_stop(void)
 {
     struct world w;
     char name[256];
-    struct local *local = begin(&w, "all");
+    begin(&w, "all");
     for (int i = 0; i < 30; i++)
         world_send(&w, "ann@a.test", "x@h.test");
     loop_turn(w.loop, 0);
     loop_turn(w.loop, 0);
-    local_free(&local);
-    world_stop(&w);
+    stop(&w);
     world_start(&w);
-    local = plug(&w);
     sim_loop_advance(w.loop, 1000);
     is_number(count_in(&w, "all/new"), 30, "each once");
     ok(delivered(&w, "all", name)[0] != '\0');
     ok(world_is_empty(&w));
-    end(&w, &local);
-    local_free(&local);
+    end(&w);
 }
 
 static void
@@ -165,7 +171,7 @@ static void
 test_drain(void)
 {
     struct world w;
-    struct local *local = begin(&w, "all");
+    begin(&w, "all");
     for (int i = 0; i < 30; i++)
         world_send(&w, "ann@a.test", "x@h.test");
     loop_turn(w.loop, 0);
@@ -173,13 +179,11 @@ test_drain(void)
     manager_drain(w.manager, 60 * 1000, on_drained, &w);
     sim_loop_advance(w.loop, 1000);
     is_number(w.drained, 1, "sessions end after what they carry");
-    local_free(&local);
-    world_stop(&w);
+    stop(&w);
     world_start(&w);
-    local = plug(&w);
     sim_loop_advance(w.loop, 1000);
     is_number(count_in(&w, "all/new"), 30, "the rest later, each once");
-    end(&w, &local);
+    end(&w);
 }
 
 static void
@@ -187,12 +191,12 @@ test_reload(void)
 {
     struct world w;
     char name[256];
-    struct local *local = begin(&w, "all");
-    local_reload(local, "new.test");
+    begin(&w, "all");
+    local_reload(w.channel, "new.test");
     world_deliver(&w, "", "x@h.test");
     ok(text_starts(text_from(delivered(&w, "all", name)), TEXT("Return-Path: <>\n")));
     ok_named(strstr(name, ".new.test") != NULL, "the new name");
-    end(&w, &local);
+    end(&w);
 }
 
 int

@@ -35,7 +35,9 @@ struct world {
     bool all_good;      /* whatever addresses say */
     struct buffer seen; /* "SENDER>RECIPIENT " of each attempt */
     unsigned attempts, opened, drained;
-    struct id id; /* accepted last */
+    void (*plug)(struct world *w); /* more channels, at each start */
+    void *channel;                 /* its */
+    struct id id;                  /* accepted last */
     bool accepted;
 };
 
@@ -159,6 +161,8 @@ world_start(struct world *w)
     }
     manager_plug(w->manager, TARGET_SMTP, fake_open, w);
     manager_plug(w->manager, TARGET_MX, fake_open, w);
+    if (w->plug)
+        w->plug(w);
     world_turns(w);
 }
 

@@ -198,6 +198,37 @@ test_listener_freed(void)
     finish(w);
 }
 
+/* As one turns away a client that is one too many. */
+static void
+on_accept_close(void *context, struct net_connection *c)
+{
+    struct world *w = context;
+
+    w->accepted++;
+    net_attach(c, on_event, &w->server);
+    net_send(c, TEXT("421 no\r\n"));
+    net_close(&c);
+}
+
+static void
+test_closed_at_once(void)
+{
+    struct world *w = start(NULL);
+    struct net_address at = address("127.0.0.1:0");
+    char error[200], said[32];
+    int fd;
+
+    w->listener = net_listen(w->net, &at, 0, on_accept_close, w, error, sizeof error);
+    fd = raw_connect(w);
+    until(w, is_readable(fd));
+    raw_read(fd, said, sizeof said);
+    is_string(said, "421 no\r\n", "closed in on_accept, it still hears why");
+    close(fd);
+    until(w, net_connections(w->net) == 0);
+    is_number(net_connections(w->net), 0, "and is gone when it hangs up");
+    finish(w);
+}
+
 int
 main(void)
 {
@@ -207,5 +238,6 @@ main(void)
     test_listen_errors();
     test_unix_listener();
     test_listener_freed();
+    test_closed_at_once();
     return done();
 }

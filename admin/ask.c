@@ -1,0 +1,119 @@
+/* Puts questions to the daemon over its control socket and waits for each answer. */
+#include "admin/ask.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/net.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATIENCE_MS = 30 * 1000, ANSWER_MAX = 8 * 1024 * 1024 };
+
+struct ask {
+    struct loop *loop;
+    struct net *net;
+    struct net_connection *connection;
+    struct buffer received; /* an answer may be longer than a connection's input */
+    bool waiting, connected, broken;
+    json_t *answer;
+};
+
+static void
+take_answer(struct ask *a)
+{
+    struct text input = net_input(a->connection);
+    bool fits = buffer_add(&a->received, input);
+    net_consume(a->connection, input.length);
+    size_t end = text_find(buffer_text(&a->received), '\n');
+    if (!fits)
+        a->broken = true;
+    if (end == TEXT_NONE || !a->waiting)
+        return;
+    a->answer = json_loadb(a->received.at, end, 0, NULL);
+    buffer_take(&a->received, end + 1);
+    a->waiting = false;
+    a->broken = a->answer == NULL;
+}
+
+static void
+on_event(void *context, enum net_event event)
+{
+    struct ask *a = context;
+    switch (event) {
+    case NET_CONNECTED:
+        a->connected = true;
+        break;
+    case NET_INPUT:
+        take_answer(a);
+        break;
+    case NET_DRAINED:
+        break;
+    case NET_ENDED:
+    case NET_TIMED_OUT:
+    case NET_FAILED:
+        a->broken = true;
+        break;
+    }
+}
+
+struct ask *
+ask_new(struct loop *loop, const char *path, char *error, size_t error_size)
+{
+    struct net_address address = {.family = NET_UNIX};
+    if (!text_copy(address.path, sizeof(address.path), text_from(path))) {
+        snprintf(error, error_size, "control socket '%s': the path is too long", path);
+        return NULL;
+    }
+    struct ask *a = memory_new(sizeof(*a));
+    a->loop = loop;
+    a->net = net_new(loop);
+    buffer_init(&a->received, ANSWER_MAX);
+    a->connection = net_connect(a->net, &address, NULL, on_event, a);
+    net_set_timeout(a->connection, PATIENCE_MS);
+    while (!a->connected && !a->broken)
+        loop_turn(loop, PATIENCE_MS);
+    if (a->broken) {
+        int reason = net_errno(a->connection);
+        snprintf(error, error_size, "control socket '%s': %s", path,
+                 reason ? strerror(reason) : "no answer");
+        ask_free(&a);
+    }
+    return a;
+}
+
+void
+ask_free(struct ask **ask)
+{
+    struct ask *a = *ask;
+    if (a == NULL)
+        return;
+    *ask = NULL;
+    net_abort(&a->connection);
+    net_free(&a->net);
+    buffer_free(&a->received);
+    json_decref(a->answer);
+    free(a);
+}
+
+json_t *
+ask_question(struct ask *a, json_t *request)
+{
+    char *line = json_dumps(request, JSON_COMPACT);
+    json_decref(request);
+    if (a->broken || line == NULL) {
+        free(line);
+        return NULL;
+    }
+    net_send(a->connection, text_from(line));
+    net_send(a->connection, TEXT("\n"));
+    free(line);
+    net_set_timeout(a->connection, PATIENCE_MS);
+    a->waiting = true;
+    while (a->waiting && !a->broken)
+        loop_turn(a->loop, PATIENCE_MS);
+    json_t *answer = a->answer;
+    a->answer = NULL;
+    return answer;
+}

@@ -1,0 +1,342 @@
+/* `petrel queue`: what the operator sees of the queue and does to it. */
+#include "admin/command.h"
+
+#include "admin/ask.h"
+#include "admin/filter.h"
+#include "admin/listing.h"
+#include "base/memory.h"
+#include "queue/queue.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+enum { PIECE = 32 * 1024 };
+
+/* One run of a queue command. */
+struct visit {
+    struct loop *loop;
+    struct log *log;
+    struct queue *queue;
+    struct ask *daemon; /* NULL: none runs */
+    struct filter filter;
+    const struct verb *verb;
+    size_t done;
+    int code;
+    bool stop; /* nothing more can be done */
+};
+
+struct verb {
+    const char *name;
+    bool needs_daemon; /* for its effect, not for looking */
+    bool needs_choice; /* ids, a filter or --all: never everything by accident */
+    void (*run)(struct visit *v, const struct envelope *e, const json_t *listing);
+    void (*run_corrupt)(struct visit *v, struct id id);
+};
+
+static void
+complain(struct visit *v, struct id id, int code, const char *what)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    fprintf(stderr, "petrel queue: %s: %s\n", name, what);
+    if (v->code == 0)
+        v->code = code;
+}
+
+static void
+run_ls(struct visit *v, const struct envelope *e, const json_t *listing)
+{
+    (void)e;
+    if (v->filter.json) {
+        json_dumpf(listing, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else {
+        listing_print_line(listing, loop_now_ms(v->loop));
+    }
+}
+
+static void
+run_show(struct visit *v, const struct envelope *e, const json_t *listing)
+{
+    if (v->filter.json) {
+        run_ls(v, e, listing);
+        return;
+    }
+    if (v->done > 0)
+        putchar('\n');
+    listing_print_page(listing, loop_now_ms(v->loop));
+}
+
+static void
+run_cat(struct visit *v, const struct envelope *e, const json_t *listing)
+{
+    (void)listing;
+    int content = queue_content_open(v->queue, e);
+    if (content < 0) {
+        complain(v, e->id, EX_IOERR, strerror(-content));
+        return;
+    }
+    char *piece = memory_new(PIECE);
+    int64_t offset = 0, got;
+    fwrite(e->prefix.at, 1, e->prefix.length, stdout);
+    while ((got = queue_content_read(v->queue, content, offset, piece, PIECE)) > 0) {
+        fwrite(piece, 1, (size_t)got, stdout);
+        offset += got;
+    }
+    if (got < 0)
+        complain(v, e->id, EX_IOERR, strerror((int)-got));
+    free(piece);
+    queue_content_close(v->queue, content);
+}
+
+static json_t *
+ask_about(struct visit *v, const char *command, struct id id)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    json_t *answer =
+        ask_question(v->daemon, json_pack("{s:s,s:s}", "command", command, "id", name));
+    if (answer == NULL) {
+        complain(v, id, EX_UNAVAILABLE, "the daemon went away");
+        v->stop = true;
+    }
+    return answer;
+}
+
+/* Takes the answer. */
+static void
+report(struct visit *v, struct id id, json_t *answer, const char *what)
+{
+    char name[ID_LENGTH + 1];
+    const char *error = json_string_value(json_object_get(answer, "error"));
+    id_format(id, name);
+    if (json_is_true(json_object_get(answer, "ok"))) {
+        bool busy = json_is_true(json_object_get(answer, "busy"));
+        printf("%s %s%s\n", name, what, busy ? " when its delivery ends" : "");
+    } else if (answer && v->filter.id_count > 0) {
+        complain(v, id, EX_UNAVAILABLE, error ? error : "refused");
+    }
+    json_decref(answer);
+}
+
+static void
+run_retry(struct visit *v, const struct envelope *e, const json_t *listing)
+{
+    (void)listing;
+    if (!e->held)
+        report(v, e->id, ask_about(v, "retry", e->id), "is due now");
+    else if (v->filter.id_count > 0)
+        complain(v, e->id, EX_UNAVAILABLE, "is held, and not retried");
+}
+
+static void
+remove_one(struct visit *v, struct id id)
+{
+    json_t *answer = v->daemon ? ask_about(v, "rm", id)
+                               : json_pack("{s:b}", "ok", queue_remove(v->queue, id));
+    report(v, id, answer, "removed");
+}
+
+static void
+run_rm(struct visit *v, const struct envelope *e, const json_t *listing)
+{
+    (void)listing;
+    remove_one(v, e->id);
+}
+
+/* A damaged message has no envelope to show: its name must do. */
+static void
+list_corrupt(struct visit *v, struct id id)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    if (v->filter.json)
+        printf("{\"queue_name\":\"corrupt\",\"queue_id\":\"%s\"}\n", name);
+    else
+        printf("%s corrupt  see corrupt/%s.note\n", name, name);
+}
+
+static void
+refuse_corrupt(struct visit *v, struct id id)
+{
+    if (v->filter.id_count > 0)
+        complain(v, id, EX_DATAERR, "is damaged: its files are in corrupt/");
+}
+
+static const struct verb verbs[] = {
+    {"ls",    false, false, run_ls,    list_corrupt  },
+    {"show",  false, true,  run_show,  list_corrupt  },
+    {"cat",   false, true,  run_cat,   refuse_corrupt},
+    {"retry", true,  true,  run_retry, refuse_corrupt},
+    {"rm",    false, true,  run_rm,    remove_one    },
+};
+
+static const char *
+place_on_disk(enum queue_place place, const struct envelope *e)
+{
+    switch (place) {
+    case QUEUE_HOLD:
+        return "hold";
+    case QUEUE_CORRUPT:
+        return "corrupt";
+    case QUEUE_INCOMING:
+    case QUEUE_DEFERRED:
+        break;
+    }
+    return e->preprocessed ? "deferred" : "incoming";
+}
+
+static void
+visit_corrupt(struct visit *v, struct id id)
+{
+    if (!filter_matches_place(&v->filter, "corrupt"))
+        return;
+    v->verb->run_corrupt(v, id);
+    v->done++;
+}
+
+static void
+visit_envelope(struct visit *v, struct envelope *e, enum queue_place place)
+{
+    const char *disk = place_on_disk(place, e);
+    json_t *state =
+        v->daemon && place != QUEUE_HOLD ? ask_about(v, "state", e->id) : NULL;
+    const char *now_at = json_string_value(json_object_get(state, "place"));
+    bool told = now_at && strcmp(now_at, "unknown") != 0;
+    if (!v->stop &&
+        filter_matches(&v->filter, e, told ? now_at : disk, loop_now_ms(v->loop))) {
+        json_t *listing = listing_make(e, told ? "" : disk, state);
+        v->verb->run(v, e, listing);
+        v->done++;
+        json_decref(listing);
+    }
+    json_decref(state);
+}
+
+static bool
+visit(void *context, struct id id, enum queue_place place)
+{
+    struct visit *v = context;
+    if (!filter_wants_id(&v->filter, id))
+        return true;
+    if (place == QUEUE_CORRUPT) {
+        visit_corrupt(v, id);
+        return !v->stop;
+    }
+    struct envelope *e = queue_load(v->queue, id);
+    if (e) /* else it was delivered meanwhile */
+        visit_envelope(v, e, place);
+    envelope_free(&e);
+    return !v->stop;
+}
+
+static const struct verb *
+find_verb(const char *name)
+{
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
+        if (strcmp(verbs[i].name, name) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+static int
+usage(void)
+{
+    fputs("usage: petrel queue ls [--json] [FILTER]\n"
+          "       petrel queue show|cat ID...\n"
+          "       petrel queue retry|rm ID... | FILTER | --all\n"
+          "FILTER: --to DOMAIN_OR_ADDRESS --from ADDRESS --older AGE\n"
+          "        --queue incoming|active|deferred|hold|corrupt\n",
+          stderr);
+    return EX_USAGE;
+}
+
+/* Without a daemon looking and removing still work. */
+static int
+find_daemon(struct visit *v, const struct options *options)
+{
+    char error[512];
+    if (!queue_has_daemon(v->queue)) {
+        if (!v->verb->needs_daemon)
+            return 0;
+        fputs("petrel queue: no daemon runs on this spool; it retries when it starts\n",
+              stderr);
+        return EX_UNAVAILABLE;
+    }
+    v->daemon = ask_new(v->loop, options->control, error, sizeof(error));
+    if (v->daemon)
+        return 0;
+    fprintf(stderr, "petrel queue: a daemon runs, but: %s\n", error);
+    return EX_UNAVAILABLE;
+}
+
+static int
+retry_all(struct visit *v)
+{
+    json_t *answer =
+        ask_question(v->daemon, json_pack("{s:s}", "command", "retry-all"));
+    bool good = json_is_true(json_object_get(answer, "ok"));
+    json_decref(answer);
+    if (good)
+        puts("all that waits is due now");
+    else
+        fputs("petrel queue: the daemon went away\n", stderr);
+    return good ? 0 : EX_UNAVAILABLE;
+}
+
+static int
+walk(struct visit *v, const struct options *options)
+{
+    char name[ID_LENGTH + 1];
+    int code = find_daemon(v, options);
+    if (code != 0)
+        return code;
+    if (v->verb->run == run_retry && filter_is_all(&v->filter))
+        return retry_all(v);
+    int error = queue_each(v->queue, visit, v);
+    if (error != 0) {
+        fprintf(stderr, "petrel queue: cannot read '%s': %s\n", options->spool,
+                strerror(-error));
+        return EX_NOPERM;
+    }
+    const struct id *missing = v->stop ? NULL : filter_missing(&v->filter);
+    if (missing) {
+        id_format(*missing, name);
+        fprintf(stderr, "petrel queue: %s: no such message\n", name);
+        return v->code ? v->code : EX_DATAERR;
+    }
+    return v->code;
+}
+
+int
+command_queue(int count, char **arguments, const struct options *options)
+{
+    struct visit v = {0};
+    char error[512];
+    v.verb = count > 0 ? find_verb(arguments[0]) : NULL;
+    if (v.verb == NULL)
+        return usage();
+    if (!filter_parse(&v.filter, count - 1, arguments + 1))
+        return EX_USAGE;
+    if (v.verb->needs_choice && filter_is_open(&v.filter))
+        return usage();
+    struct queue_settings settings = {.spool = options->spool, .slices = 1};
+    v.loop = loop_new();
+    v.log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    int code = queue_open_injector(&v.queue, v.log, &settings, error, sizeof(error));
+    if (code == 0) {
+        code = walk(&v, options);
+        ask_free(&v.daemon);
+        queue_close(&v.queue);
+    } else {
+        fprintf(stderr, "petrel queue: %s\n", error);
+    }
+    log_free(&v.log);
+    loop_free(&v.loop);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0)
+        code = EX_IOERR;
+    return code;
+}

@@ -1,0 +1,10 @@
+/* What a command says when it cannot do what it was asked. */
+#ifndef ADMIN_COMPLAINT_H
+#define ADMIN_COMPLAINT_H
+
+/* "program: what: argument" on standard error: one line whatever the argument holds, ""
+ * for none. Returns code. */
+int complaint_say(const char *program, int code, const char *what,
+                  const char *argument);
+
+#endif

@@ -1,0 +1,24 @@
+/* The flags of sendmail(1), as programs have given them for forty years. */
+#ifndef ADMIN_FLAGS_H
+#define ADMIN_FLAGS_H
+
+#include "queue/envelope.h"
+
+/* What the flags ask for. */
+struct flags {
+    char mode; /* m message, p list, s SMTP, i aliases, v verify, q retry all */
+    bool from_header, ignore_dots, verbose;
+    const char *sender, *full_name, *envelope_id;
+    unsigned notify;
+    enum envelope_return ret;
+    char **recipients;
+    int recipient_count;
+};
+
+/* Reads the arguments, without the program's name; glued and separate values, clusters,
+ * "--". Flags end at the first recipient. What sendmail(1) knows and Petrel does not
+ * need has no effect; an unknown flag is told and ignored. The strings are borrowed.
+ * Returns 0, or EX_USAGE when a line was written to standard error. */
+int flags_parse(struct flags *f, int count, char **arguments);
+
+#endif

@@ -1,0 +1,164 @@
+/* Shows messages to the operator; peers' bytes reach the terminal escaped. */
+#include "admin/listing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SHOWN_MAX = 4096 };
+
+static json_t *
+json_text(struct text t)
+{
+    struct buffer clean;
+    buffer_init(&clean, SHOWN_MAX);
+    (void)!log_escape(text_before(t, SHOWN_MAX / 4), &clean);
+    json_t *value = json_stringn(clean.length ? clean.at : "", clean.length);
+    buffer_free(&clean);
+    return value;
+}
+
+static const char *
+reason_of(const json_t *state, unsigned recipient)
+{
+    const json_t *reasons = json_object_get(state, "reasons");
+    const char *reason = json_string_value(json_array_get(reasons, recipient));
+    if (reason == NULL)
+        reason = json_string_value(json_array_get(reasons, 0));
+    return reason ? reason : "";
+}
+
+static json_t *
+list_recipients(const struct envelope *e, const json_t *state)
+{
+    json_t *list = json_array();
+    for (unsigned i = 0; i < e->count; i++) {
+        const struct recipient *r = &e->recipients[i];
+        json_t *item = json_object();
+        json_object_set_new(item, "address", json_text(r->address));
+        json_object_set_new(item, "done", json_boolean(r->done));
+        if (!r->done && reason_of(state, i)[0])
+            json_object_set_new(item, "delay_reason", json_string(reason_of(state, i)));
+        json_array_append_new(list, item);
+    }
+    return list;
+}
+
+json_t *
+listing_make(const struct envelope *e, const char *place, const json_t *state)
+{
+    char id[ID_LENGTH + 1];
+    id_format(e->id, id);
+    int64_t due = e->due_ms, attempts = e->attempts;
+    const char *now_at = json_string_value(json_object_get(state, "place"));
+    if (now_at && strcmp(now_at, "unknown") != 0) {
+        place = place[0] ? place : now_at;
+        due = json_integer_value(json_object_get(state, "due_ms"));
+        attempts = json_integer_value(json_object_get(state, "attempts"));
+    }
+    json_t *listing = json_object();
+    json_object_set_new(listing, "queue_name", json_string(place));
+    json_object_set_new(listing, "queue_id", json_string(id));
+    json_object_set_new(listing, "arrival_time", json_integer(e->birth_ms / 1000));
+    json_object_set_new(listing, "message_size",
+                        json_integer(e->content_size + (int64_t)e->prefix.length));
+    json_object_set_new(listing, "forced_expire", json_false());
+    json_object_set_new(listing, "sender", json_text(e->sender));
+    json_object_set_new(listing, "recipients", list_recipients(e, state));
+    json_object_set_new(listing, "attempts", json_integer(attempts));
+    json_object_set_new(listing, "due_time", json_integer(due / 1000));
+    json_object_set_new(listing, "eight_bit", json_boolean(e->eight_bit));
+    json_object_set_new(listing, "smtputf8", json_boolean(e->utf8));
+    json_object_set_new(listing, "envelope_id", json_text(e->envelope_id));
+    return listing;
+}
+
+static const char *
+string_of(const json_t *listing, const char *key)
+{
+    const char *value = json_string_value(json_object_get(listing, key));
+    return value ? value : "";
+}
+
+static int64_t
+number_of(const json_t *listing, const char *key)
+{
+    return json_integer_value(json_object_get(listing, key));
+}
+
+/* "45s", "12m", "3h", "2d" */
+static void
+print_span(int64_t seconds, char out[24])
+{
+    if (seconds < 0)
+        seconds = 0;
+    if (seconds < 120)
+        snprintf(out, 24, "%" PRId64 "s", seconds);
+    else if (seconds < 7200)
+        snprintf(out, 24, "%" PRId64 "m", seconds / 60);
+    else if (seconds < 2 * 86400)
+        snprintf(out, 24, "%" PRId64 "h", seconds / 3600);
+    else
+        snprintf(out, 24, "%" PRId64 "d", seconds / 86400);
+}
+
+static const char *
+first_reason(const json_t *recipients)
+{
+    size_t index;
+    json_t *item;
+    json_array_foreach (recipients, index, item) {
+        const char *reason = json_string_value(json_object_get(item, "delay_reason"));
+        if (reason)
+            return reason;
+    }
+    return "";
+}
+
+void
+listing_print_line(const json_t *listing, int64_t now_ms)
+{
+    const json_t *recipients = json_object_get(listing, "recipients");
+    const char *reason = first_reason(recipients);
+    char age[24], wait[24];
+    size_t count = json_array_size(recipients);
+    print_span(now_ms / 1000 - number_of(listing, "arrival_time"), age);
+    print_span(number_of(listing, "due_time") - now_ms / 1000, wait);
+    printf("%s %-8s %5s %8" PRId64 " <%s> -> <%s>", string_of(listing, "queue_id"),
+           string_of(listing, "queue_name"), age, number_of(listing, "message_size"),
+           string_of(listing, "sender"),
+           string_of(json_array_get(recipients, 0), "address"));
+    if (count > 1)
+        printf(" and %zu more", count - 1);
+    if (strcmp(string_of(listing, "queue_name"), "deferred") == 0)
+        printf("; next attempt in %s", wait);
+    if (reason[0])
+        printf(" (%s)", reason);
+    putchar('\n');
+}
+
+void
+listing_print_page(const json_t *listing, int64_t now_ms)
+{
+    char age[24], wait[24];
+    print_span(now_ms / 1000 - number_of(listing, "arrival_time"), age);
+    print_span(number_of(listing, "due_time") - now_ms / 1000, wait);
+    printf("id:       %s\nqueue:    %s\nfrom:     <%s>\nsize:     %" PRId64
+           " bytes\narrived:  %s ago\nattempts: %" PRId64 "\n",
+           string_of(listing, "queue_id"), string_of(listing, "queue_name"),
+           string_of(listing, "sender"), number_of(listing, "message_size"), age,
+           number_of(listing, "attempts"));
+    if (strcmp(string_of(listing, "queue_name"), "deferred") == 0)
+        printf("next:     in %s\n", wait);
+    if (string_of(listing, "envelope_id")[0])
+        printf("envid:    %s\n", string_of(listing, "envelope_id"));
+    size_t index;
+    json_t *item;
+    json_array_foreach (json_object_get(listing, "recipients"), index, item) {
+        printf("to:       <%s> %s", string_of(item, "address"),
+               json_is_true(json_object_get(item, "done")) ? "done" : "waiting");
+        if (string_of(item, "delay_reason")[0])
+            printf(" (%s)", string_of(item, "delay_reason"));
+        putchar('\n');
+    }
+}

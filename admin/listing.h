@@ -1,0 +1,20 @@
+/* A message as the operator sees it: one object, printed as a line, a page or JSON. */
+#ifndef ADMIN_LISTING_H
+#define ADMIN_LISTING_H
+
+#include "queue/queue.h"
+
+#include <jansson.h>
+
+/* A superset of `postqueue -j`: queue_name, queue_id, arrival_time, message_size,
+ * forced_expire, sender, recipients[{address, delay_reason}], and ours: done per
+ * recipient, attempts, due_time, encodings, envelope_id. state is the daemon's answer
+ * or NULL; place "" uses the state's. */
+json_t *listing_make(const struct envelope *e, const char *place, const json_t *state);
+
+/* queue ls: ID, place, age, size, sender, recipients, and what it waits for. */
+void listing_print_line(const json_t *listing, int64_t now_ms);
+/* queue show. */
+void listing_print_page(const json_t *listing, int64_t now_ms);
+
+#endif

@@ -1,0 +1,366 @@
+/* The table of settings, and the values that depend on the machine. */
+#include "admin/options.h"
+
+#include "base/disk.h"
+#include "mime/address.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define SPOOL_SYSTEM  "/var/spool/petrel"
+#define SPOOL_PARENT  "/var/spool"
+#define SPOOL_HERE    "./spool"
+#define FILE_VARIABLE "PETREL_CONFIG="
+#define FILE_HERE     "petrel.conf"
+#define FILE_SYSTEM   "/etc/petrel/petrel.conf"
+#define FIELD(name)   offsetof(struct options, name)
+#define HOUR          INT64_C(3600000)
+
+/* One setting: its kind, field and key, its default as a user would write it, its
+ * bounds if it is a number, and its help. */
+#define TEXTUAL(kind, field, key, preset, help)                                        \
+    {                                                                                  \
+        key, SETTING_##kind, FIELD(field), preset, 0, 0, false, help                   \
+    }
+#define BOUNDED(kind, field, key, preset, min, max, help)                              \
+    {                                                                                  \
+        key, SETTING_##kind, FIELD(field), preset, min, max, false, help               \
+    }
+
+enum {
+    HOSTNAME_MAX = ADDRESS_MAX - (int)sizeof("MAILER-DAEMON"),
+    FILLED_MAX = 5 * 1024 * 1024
+};
+
+const struct setting options_rows[] = {
+    TEXTUAL(STRING, hostname, "hostname", NULL,
+            "Name in banner, HELO and Received. Unset: the system's."),
+    TEXTUAL(LIST, listen, "listen", "127.0.0.1:2525",
+            "Where mail comes in: list of ADDRESS:PORT[?OPTION&...] or "
+            "unix:PATH[?OPTION&...].\n"
+            "Options: lmtp (speak LMTP). Example: 0.0.0.0:25, [::]:25, "
+            "unix:/run/petrel/smtp"),
+    TEXTUAL(
+        STRING, spool, "spool", NULL,
+        "The queue. Unset: /var/spool/petrel, or ./spool when that cannot be written."),
+    TEXTUAL(STRING, user, "user", NULL,
+            "Switch to this user after binding, when started as root."),
+    TEXTUAL(LIST, relay_from, "relay_from", "127.0.0.0/8, ::1",
+            "Networks whose clients may send mail to anywhere."),
+    TEXTUAL(BOOL, allow_open_relay, "allow_open_relay", "no",
+            "Needed for 0.0.0.0/0 or ::/0 in relay_from. Spammers will find it in an "
+            "hour."),
+    TEXTUAL(
+        LIST, routes, "routes", "* mx",
+        "Table of PATTERN TARGET, one a line, first match wins.\n"
+        "PATTERN: user@domain, domain, .domain (sub-domains), *\n"
+        "TARGET: mx, smtp://host[:port][?opts], lmtp://host:port, lmtp://unix:/path,\n"
+        "maildir:/path/%u[?create=yes], hold, discard, error:5.1.1 text,\n"
+        "[1.2.3.4]:port or host:port (no MX look-up). See petrel.conf(5)."),
+    TEXTUAL(STRING, relay, "relay", NULL,
+            "Short for a last route `* VALUE`: the smarthost."),
+    TEXTUAL(
+        STRING, local, "local", NULL,
+        "Target of mail for local_domains that no route but * matches, for example\n"
+        "maildir:/var/mail/%u. Unset: the target of * gets it, unless that is mx: then "
+        "the user is unknown."),
+    TEXTUAL(LIST, local_domains, "local_domains", NULL,
+            "Domains that anybody may write to, and whose mail goes to `local` when no "
+            "route\n"
+            "but * matches. Unset: hostname."),
+    BOUNDED(SIZE, message_size_limit, "message_size_limit", "50M", 1024,
+            INT64_C(1) << 40, "Larger messages are refused."),
+    BOUNDED(NUMBER, recipient_limit, "recipient_limit", "1000", 1, 50000,
+            "Recipients of one message."),
+    BOUNDED(NUMBER, max_sessions, "max_sessions", "1000", 1, 100000,
+            "Clients at a time."),
+    BOUNDED(NUMBER, max_sessions_per_client, "max_sessions_per_client", "100", 1,
+            100000, "Clients of one address at a time."),
+    BOUNDED(NUMBER, hopcount_limit, "hopcount_limit", "50", 1, 1000,
+            "More Received lines than this are a loop."),
+    BOUNDED(NUMBER, smtpd_hard_error_limit, "smtpd_hard_error_limit", "20", 1, 10000,
+            "A client that makes more mistakes is cut off."),
+    BOUNDED(DURATION, smtpd_timeout_ms, "smtpd_timeout", "5m", 1000, 24 * HOUR,
+            "A client that is silent for so long is cut off."),
+    BOUNDED(DURATION, smtpd_data_timeout_ms, "smtpd_data_timeout", "3m", 1000,
+            24 * HOUR,
+            "A client that is silent for so long within a message is cut off."),
+    BOUNDED(DURATION, drain_timeout_ms, "drain_timeout", "20s", 0, HOUR,
+            "How long SIGTERM waits for sessions in the middle of a message."),
+    TEXTUAL(LIST, dns_servers, "dns_servers", NULL,
+            "List of address[:port]. Unset: the system's."),
+    BOUNDED(NUMBER, smtp_port, "smtp_port", "25", 1, 65535, "Port of MX deliveries."),
+    TEXTUAL(LIST, smtp_bind, "smtp_bind", NULL,
+            "Source addresses of deliveries: one IPv4, one IPv6."),
+    BOUNDED(DURATION, smtp_connect_timeout_ms, "smtp_connect_timeout", "30s", 100, HOUR,
+            "How long to wait for a connection to one address of a host."),
+    BOUNDED(NUMBER, smtp_mx_address_limit, "smtp_mx_address_limit", "5", 1, 40,
+            "Addresses tried before a delivery is put off."),
+    BOUNDED(DURATION, smtp_connection_cache_time_limit_ms,
+            "smtp_connection_cache_time_limit", "2s", 0, HOUR,
+            "How long an idle connection is kept for more mail."),
+    BOUNDED(NUMBER, active_limit, "active_limit", "20000", 1, 1000000,
+            "Messages in memory."),
+    BOUNDED(NUMBER, session_limit, "session_limit", "500", 1, 100000,
+            "Deliveries at a time, to all destinations."),
+    BOUNDED(NUMBER, initial_concurrency, "initial_destination_concurrency", "5", 1,
+            10000, "Sessions to a destination at first."),
+    BOUNDED(NUMBER, concurrency_limit, "default_destination_concurrency_limit", "20", 0,
+            10000, "Sessions to a destination at most; 0 = no limit."),
+    TEXTUAL(STRING, positive_feedback,
+            "default_destination_concurrency_positive_feedback", "1",
+            "Growth per success: 1, a/b, a/concurrency, a/sqrt_concurrency."),
+    TEXTUAL(STRING, negative_feedback,
+            "default_destination_concurrency_negative_feedback", "1",
+            "Decline per failure; the same forms."),
+    BOUNDED(NUMBER, failed_cohort_limit,
+            "default_destination_concurrency_failed_cohort_limit", "1", 0, 10000,
+            "Failed cohorts before a destination counts as dead; 0 = never."),
+    BOUNDED(NUMBER, recipients_per_delivery, "default_destination_recipient_limit",
+            "50", 0, 50000, "Recipients in one transaction; 0 = no limit."),
+    BOUNDED(DURATION, rate_delay_ms, "default_destination_rate_delay", "0s", 0,
+            24 * HOUR, "Pause after each delivery to a destination."),
+    BOUNDED(DURATION, minimal_backoff_ms, "minimal_backoff_time", "300s", 1, 24 * HOUR,
+            "Shortest wait before another attempt."),
+    BOUNDED(DURATION, maximal_backoff_ms, "maximal_backoff_time", "4000s", 1,
+            240 * HOUR, "Longest wait before another attempt."),
+    BOUNDED(DURATION, lifetime_ms, "maximal_queue_lifetime", "5d", 0, 100 * 24 * HOUR,
+            "Mail that could not be delivered for so long bounces."),
+    BOUNDED(DURATION, bounce_lifetime_ms, "bounce_queue_lifetime", "5d", 0,
+            100 * 24 * HOUR,
+            "Bounces that could not be delivered for so long are given up."),
+    BOUNDED(SIZE, bounce_size_limit, "bounce_size_limit", "50K", 0, INT64_C(1) << 30,
+            "RET=FULL returns a larger message's header only."),
+    TEXTUAL(STRING, control, "control", NULL, "Control socket. Unset: SPOOL/control."),
+    TEXTUAL(STRING, log_style, "log_style", "petrel",
+            "petrel, postfix or json; always on standard error."),
+    TEXTUAL(STRING, log_level, "log_level", "info", "error, warning, info or debug."),
+    {NULL, SETTING_STRING, 0, NULL, 0, 0, false, NULL},
+};
+
+static const char *const styles[] = {"petrel", "postfix", "json", NULL};
+static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
+
+static int
+find_word(const char *const *words, const char *word)
+{
+    for (int i = 0; word && words[i]; i++)
+        if (strcmp(words[i], word) == 0)
+            return i;
+    return -1;
+}
+
+/* A value that the machine gives when the user gave none. */
+static void
+fill(struct settings *s, const char *key, const char *value, const char *rest)
+{
+    struct buffer line;
+    buffer_init(&line, FILLED_MAX);
+    bool added = buffer_format(&line, "%s=%s%s", key, value, rest) &&
+                 buffer_add_byte(&line, '\0');
+    assert(added); /* a settings file is smaller */
+    settings_read_preset(s, line.at);
+    buffer_free(&line);
+}
+
+static void
+fill_hostname(struct settings *s)
+{
+    struct utsname name;
+    bool good = uname(&name) == 0 && address_is_domain(text_from(name.nodename));
+    fill(s, "hostname", good ? name.nodename : "localhost", "");
+}
+
+/* Our own directory, or one into which the daemon lets everybody inject. */
+static bool
+spool_is_usable(const char *path)
+{
+    struct disk *disk;
+    struct disk_info trigger;
+    if (disk_open(&disk, path, false) != 0)
+        return false;
+    bool usable =
+        disk_is_owner(disk) || disk_inspect(disk, "lock/trigger", &trigger) == 0;
+    disk_close(&disk);
+    return usable;
+}
+
+static bool
+spool_can_be_made(const char *parent)
+{
+    struct disk *disk;
+    if (disk_open(&disk, parent, false) != 0)
+        return false;
+    bool ours = disk_is_owner(disk);
+    disk_close(&disk);
+    return ours;
+}
+
+static void
+fill_spool(struct settings *s)
+{
+    bool system = spool_is_usable(SPOOL_SYSTEM) || spool_can_be_made(SPOOL_PARENT);
+    fill(s, "spool", system ? SPOOL_SYSTEM : SPOOL_HERE, "");
+}
+
+/* Anything but an absent file: what cannot be read is a mistake, told later. */
+static bool
+is_there(const char *path)
+{
+    char *content;
+    size_t length;
+    int error = disk_read_whole(path, 1, &content, &length);
+    if (error == 0)
+        free(content);
+    return error != -ENOENT && error != -ENOTDIR;
+}
+
+static bool
+is_trusted(const char *name)
+{
+    struct disk *here;
+    struct disk_info info;
+    if (disk_open(&here, ".", false) != 0)
+        return false;
+    bool trusted = disk_inspect(here, name, &info) == 0 &&
+                   (info.owner == 0 || info.owner == (unsigned)geteuid());
+    disk_close(&here);
+    return trusted;
+}
+
+static const char *
+find_file(const struct options_sources *sources)
+{
+    if (sources->file)
+        return sources->file;
+    for (char *const *e = sources->environment; e && *e; e++)
+        if (strncmp(*e, FILE_VARIABLE, strlen(FILE_VARIABLE)) == 0 &&
+            (*e)[strlen(FILE_VARIABLE)])
+            return *e + strlen(FILE_VARIABLE);
+    if ((!sources->careful || is_trusted(FILE_HERE)) && is_there(FILE_HERE))
+        return FILE_HERE;
+    return is_there(FILE_SYSTEM) ? FILE_SYSTEM : NULL;
+}
+
+/* --- Checks ----------------------------------------------------------------------- */
+
+static void
+check_hostname(struct settings *s, const char *hostname)
+{
+    struct text name = text_from(hostname);
+    if (!address_is_domain(name) || !text_is_ascii(name))
+        settings_complain(s, "hostname", "'%.100s' is not a host name",
+                          hostname ? hostname : "");
+    else if (name.length > HOSTNAME_MAX)
+        settings_complain(s, "hostname", "is longer than %d bytes", HOSTNAME_MAX);
+}
+
+static void
+check_feedback(struct settings *s, const char *key, const char *value)
+{
+    struct feedback feedback;
+    if (!feedback_parse(text_from(value), &feedback))
+        settings_complain(s, key,
+                          "'%.100s' is not 1, a/b, a/concurrency or a/sqrt_concurrency",
+                          value ? value : "");
+}
+
+static void
+check(struct settings *s, const struct options *o)
+{
+    check_hostname(s, o->hostname);
+    if (o->spool == NULL)
+        settings_complain(s, "spool", "wants a directory");
+    if (o->control == NULL)
+        settings_complain(s, "control", "wants a path");
+    if (find_word(styles, o->log_style) < 0)
+        settings_complain(s, "log_style", "'%.100s': say petrel, postfix or json",
+                          o->log_style ? o->log_style : "");
+    if (find_word(levels, o->log_level) < 0)
+        settings_complain(s, "log_level", "'%.100s': say error, warning, info or debug",
+                          o->log_level ? o->log_level : "");
+    check_feedback(s, "default_destination_concurrency_positive_feedback",
+                   o->positive_feedback);
+    check_feedback(s, "default_destination_concurrency_negative_feedback",
+                   o->negative_feedback);
+    if (o->minimal_backoff_ms > o->maximal_backoff_ms)
+        settings_complain(s, "minimal_backoff_time",
+                          "is longer than maximal_backoff_time");
+}
+
+/* --- Reading ---------------------------------------------------------------------- */
+
+struct settings *
+options_read(const struct options_sources *sources, struct options *options)
+{
+    memset(options, 0, sizeof(*options));
+    struct settings *s = settings_new(options_rows, "PETREL", options);
+    const char *file = find_file(sources);
+    if (file)
+        settings_read_file(s, file);
+    if (sources->environment)
+        settings_read_environment(s, sources->environment);
+    for (char *const *o = sources->overrides; o && *o; o++)
+        settings_read_argument(s, *o);
+    settings_apply(s);
+    fill_hostname(s);
+    if (options->spool == NULL)
+        fill_spool(s);
+    settings_apply(s);
+    fill(s, "control", options->spool ? options->spool : "", "/control");
+    fill(s, "local_domains", options->hostname ? options->hostname : "", "");
+    if (settings_apply(s) == 0)
+        check(s, options);
+    return s;
+}
+
+enum log_style
+options_log_style(const struct options *options)
+{
+    int found = find_word(styles, options->log_style);
+    return found < 0 ? LOG_STYLE_PETREL : (enum log_style)found;
+}
+
+enum log_level
+options_log_level(const struct options *options)
+{
+    int found = find_word(levels, options->log_level);
+    return found < 0 ? LOG_LEVEL_INFO : (enum log_level)found;
+}
+
+struct transport
+options_transport(const struct options *options)
+{
+    struct transport t;
+    transport_default(&t);
+    t.initial_concurrency = (int)options->initial_concurrency;
+    t.concurrency_limit = (int)options->concurrency_limit;
+    t.recipient_limit = (int)options->recipients_per_delivery;
+    t.failed_cohort_limit = (int)options->failed_cohort_limit;
+    t.rate_delay_ms = options->rate_delay_ms;
+    (void)!feedback_parse(text_from(options->positive_feedback), &t.positive);
+    (void)!feedback_parse(text_from(options->negative_feedback), &t.negative);
+    t.minimal_backoff_ms = options->minimal_backoff_ms;
+    t.maximal_backoff_ms = options->maximal_backoff_ms;
+    t.lifetime_ms = options->lifetime_ms;
+    t.bounce_lifetime_ms = options->bounce_lifetime_ms;
+    return t;
+}
+
+struct route_table *
+options_routes(const struct options *options, struct buffer *mistakes)
+{
+    struct route_settings settings = {
+        .routes = text_from(options->routes),
+        .relay = text_from(options->relay),
+        .local = text_from(options->local),
+        .local_domains = text_from(options->local_domains),
+        .smtp_port = (uint16_t)options->smtp_port,
+        .base = options_transport(options),
+    };
+    return route_new(&settings, mistakes);
+}

@@ -1,0 +1,64 @@
+/* Every setting of Petrel: one row, one field (spec/interface.md "Settings").
+ *
+ * The rows are the only place that knows a key's name, default and help; config.example
+ * and petrel.conf(5) are made from them. mta.c hands the values on to the rooms. */
+#ifndef ADMIN_OPTIONS_H
+#define ADMIN_OPTIONS_H
+
+#include "base/log.h"
+#include "base/settings.h"
+#include "sched/route.h"
+
+struct options {
+    /* the host */
+    char *hostname, *spool, *user, *control;
+    char *log_style, *log_level;
+    /* in */
+    char *listen, *relay_from;
+    bool allow_open_relay;
+    int64_t message_size_limit, recipient_limit;
+    int64_t max_sessions, max_sessions_per_client;
+    int64_t hopcount_limit, smtpd_hard_error_limit;
+    int64_t smtpd_timeout_ms, smtpd_data_timeout_ms, drain_timeout_ms;
+    /* where to */
+    char *routes, *relay, *local, *local_domains;
+    /* out */
+    char *dns_servers, *smtp_bind;
+    int64_t smtp_port, smtp_connect_timeout_ms, smtp_mx_address_limit;
+    int64_t smtp_connection_cache_time_limit_ms;
+    /* scheduler */
+    int64_t active_limit, session_limit;
+    int64_t initial_concurrency, concurrency_limit, recipients_per_delivery;
+    int64_t failed_cohort_limit, rate_delay_ms;
+    char *positive_feedback, *negative_feedback;
+    int64_t minimal_backoff_ms, maximal_backoff_ms, lifetime_ms, bounce_lifetime_ms;
+    int64_t bounce_size_limit;
+};
+
+extern const struct setting options_rows[];
+
+/* Where settings come from; each may be NULL. */
+struct options_sources {
+    const char *file;       /* -c */
+    char *const *overrides; /* -o, NULL-ended */
+    char *const *environment;
+    bool careful; /* sendmail(1) is called in anybody's directory: ./petrel.conf counts
+                     only when it is the caller's own or root's */
+};
+
+/* Reads all sources (without -c: $PETREL_CONFIG, ./petrel.conf,
+ * /etc/petrel/petrel.conf), fills what depends on the machine (hostname, spool,
+ * control, local_domains) and checks each value by itself. Mistakes are collected in
+ * the settings: settings_mistakes(). Free the settings to free the options' strings. */
+struct settings *options_read(const struct options_sources *sources,
+                              struct options *options);
+
+enum log_style options_log_style(const struct options *options);
+enum log_level options_log_level(const struct options *options);
+/* The scheduling defaults that routes may override. */
+struct transport options_transport(const struct options *options);
+/* The caller frees. NULL with one line per mistake. */
+struct route_table *options_routes(const struct options *options,
+                                   struct buffer *mistakes);
+
+#endif

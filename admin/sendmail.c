@@ -1,0 +1,241 @@
+/* sendmail(1): flags of forty years, and a message into the spool without a daemon. */
+#include "admin/sendmail.h"
+
+#include "admin/command.h"
+#include "admin/complaint.h"
+#include "admin/flags.h"
+#include "admin/name.h"
+#include "admin/submission.h"
+#include "admin/verify.h"
+#include "base/loop.h"
+#include "base/memory.h"
+#include "mime/address.h"
+
+#include <assert.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+enum {
+    PIECE = 32 * 1024,
+    SHOWN_MAX = 1024,
+    ENVELOPE_ID_MAX = 100, /* RFC 3461 §4.4 */
+    GIVE_UP_S =
+        24 * 3600 /* one that lives longer would be swept (spec/queue.md §1.9) */
+};
+
+/* --- Envelope and name ------------------------------------------------------------ */
+
+static int
+set_sender(struct envelope *e, const char *sender, const char *hostname)
+{
+    struct buffer normal;
+    int code = 0;
+    if (sender[0] == '\0' || strcmp(sender, "<>") == 0)
+        return 0;
+    buffer_init(&normal, RECIPIENTS_ADDRESS_MAX);
+    if (recipients_qualify(text_from(sender), hostname, &normal))
+        e->sender = envelope_text(e, buffer_text(&normal));
+    else
+        code = complaint_say("sendmail", EX_DATAERR, "the sender is not a mail address",
+                             sender);
+    buffer_free(&normal);
+    return code;
+}
+
+/* An argument is an address, or a list of them. What begins with '-' was to be a flag,
+ * which comes before the recipients; a line end would smuggle something somewhere. */
+static int
+set_recipients(struct recipients *to, const struct flags *f)
+{
+    for (int i = 0; i < f->recipient_count; i++) {
+        const char *given = f->recipients[i];
+        unsigned before = to->envelope->count;
+        if (given[0] == '-' || text_has_control(text_from(given)))
+            return complaint_say("sendmail", EX_DATAERR,
+                                 "the recipient is not a mail address", given);
+        if (!recipients_add(to, text_from(given)))
+            return complaint_say("sendmail", EX_DATAERR, to->mistake, given);
+        if (to->envelope->count == before && text_trim(text_from(given)).length == 0)
+            return complaint_say("sendmail", EX_DATAERR, "a recipient is empty", "");
+    }
+    return 0;
+}
+
+static int
+set_envelope_id(struct envelope *e, const char *id)
+{
+    struct buffer coded;
+    int code = 0;
+    if (id == NULL)
+        return 0;
+    buffer_init(&coded, ENVELOPE_ID_MAX);
+    if (text_has_control(text_from(id)) || !address_write_xtext(text_from(id), &coded))
+        code = complaint_say("sendmail", EX_USAGE,
+                             "-V wants at most 100 printable characters", "");
+    else
+        e->envelope_id = envelope_text(e, buffer_text(&coded));
+    buffer_free(&coded);
+    return code;
+}
+
+/* What -F says, else the password entry; as a phrase. */
+static void
+write_full_name(const struct flags *f, const struct passwd *who, struct buffer *out)
+{
+    struct buffer plain;
+    buffer_init(&plain, SHOWN_MAX);
+    if (f->full_name == NULL && who)
+        (void)!name_from_gecos(text_from(who->pw_gecos), text_from(who->pw_name),
+                               &plain);
+    struct text name = f->full_name ? text_from(f->full_name) : buffer_text(&plain);
+    if (!name_write(name, out))
+        assert(false && "the limit was chosen to fit");
+    buffer_free(&plain);
+}
+
+/* --- The message ------------------------------------------------------------------ */
+
+static int
+read_message(struct submission *s, const struct flags *f)
+{
+    char *piece = memory_new(PIECE);
+    char id[ID_LENGTH + 1], error[512];
+    size_t got;
+    while ((got = fread(piece, 1, PIECE, stdin)) > 0 &&
+           submission_add(s, text_of(piece, got)))
+        ;
+    free(piece);
+    if (ferror(stdin))
+        return complaint_say("sendmail", EX_IOERR, "cannot read the message", "");
+    int code = submission_finish(s, id, error, sizeof(error));
+    if (code != 0)
+        return complaint_say("sendmail", code, error, "");
+    if (f->verbose)
+        printf("queued as %s\n", id);
+    return 0;
+}
+
+/* The envelope is complete but for what the header says. */
+static int
+submit(const struct flags *f, const struct options *o, struct recipients *to,
+       const struct passwd *who, struct queue *queue, struct loop *loop)
+{
+    struct buffer name;
+    buffer_init(&name, NAME_WRITTEN_MAX);
+    write_full_name(f, who, &name);
+    struct submission_settings settings = {
+        .hostname = o->hostname,
+        .message_size_limit = o->message_size_limit,
+        .from_header = f->from_header,
+        .dot_ends = !f->ignore_dots,
+        .full_name = buffer_text(&name),
+        .uid = (unsigned)getuid(),
+    };
+    struct submission *s = submission_new(&settings, loop, queue, to);
+    int code = read_message(s, f);
+    submission_free(&s);
+    buffer_free(&name);
+    return code;
+}
+
+static int
+inject(const struct flags *f, const struct options *o, struct queue *queue,
+       struct loop *loop)
+{
+    const struct passwd *who = getpwuid(getuid());
+    char user[64];
+    struct envelope *e = envelope_new();
+    struct recipients to = {.envelope = e,
+                            .hostname = o->hostname,
+                            .limit = (unsigned)o->recipient_limit,
+                            .notify = f->notify};
+    if (who)
+        snprintf(user, sizeof(user), "%s", who->pw_name);
+    else
+        snprintf(user, sizeof(user), "uid%u", (unsigned)getuid());
+    int code = set_sender(e, f->sender ? f->sender : user, o->hostname);
+    if (code == 0)
+        code = set_recipients(&to, f);
+    if (code == 0)
+        code = set_envelope_id(e, f->envelope_id);
+    e->ret = f->ret;
+    if (code == 0)
+        code = submit(f, o, &to, who, queue, loop);
+    else
+        envelope_free(&e);
+    recipients_free(&to);
+    return code;
+}
+
+static int
+send_message(const struct flags *f, const struct options *o)
+{
+    char error[512];
+    struct queue *queue;
+    struct queue_settings settings = {
+        .spool = o->spool, .slices = 1, .message_size_limit = o->message_size_limit};
+    struct loop *loop = loop_new();
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    alarm(GIVE_UP_S);
+    int code = queue_open_injector(&queue, log, &settings, error, sizeof(error));
+    if (code == 0) {
+        code = inject(f, o, queue, loop);
+        queue_close(&queue);
+    } else {
+        complaint_say("sendmail", code, error, "");
+    }
+    log_free(&log);
+    loop_free(&loop);
+    return code;
+}
+
+/* --- Modes ------------------------------------------------------------------------ */
+
+/* -q: Postfix's flush. */
+static int
+retry_all(const struct options *o)
+{
+    static char retry[] = "retry", all[] = "--all";
+    char *arguments[] = {retry, all, NULL};
+    return command_queue(2, arguments, o);
+}
+
+static int
+list(const struct options *o)
+{
+    static char ls[] = "ls";
+    char *arguments[] = {ls, NULL};
+    return command_queue(1, arguments, o);
+}
+
+int
+sendmail_main(int count, char **arguments, const struct options *options,
+              const struct sendmail_helpers *helpers)
+{
+    struct flags f;
+    int code = flags_parse(&f, count, arguments);
+    if (code != 0)
+        return code;
+    switch (f.mode) {
+    case 'p':
+        return list(options);
+    case 's':
+        return helpers->serve(options);
+    case 'q':
+        return retry_all(options);
+    case 'i':
+        return 0; /* newaliases: nothing is compiled */
+    case 'v':
+        return verify_addresses(f.recipient_count, f.recipients, options);
+    default:
+        break;
+    }
+    if (f.recipient_count == 0 && !f.from_header)
+        return complaint_say("sendmail", EX_USAGE,
+                             "no recipients: name them, or use -t", "");
+    return send_message(&f, options);
+}

@@ -1,0 +1,49 @@
+/* `petrel version`: what this binary is made of. */
+#include "admin/command.h"
+
+#include "base/dns.h"
+#include "base/loop.h"
+#include "base/tls.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+/* No date: the same source makes the same binary. */
+#ifdef __clang__
+#define BUILT "C11, " __VERSION__
+#else
+#define BUILT "C11, gcc " __VERSION__
+#endif
+
+int
+command_version(int count, char **arguments)
+{
+    bool json = count == 1 && strcmp(arguments[0], "--json") == 0;
+    if (count > 0 && !json) {
+        fputs("usage: petrel version [--json]\n", stderr);
+        return EX_USAGE;
+    }
+    char dns[80];
+    snprintf(dns, sizeof(dns), "c-ares %s", dns_version());
+    const char *const parts[] = {loop_version(), dns, tls_version(),
+                                 "jansson " JANSSON_VERSION};
+    size_t part_count = sizeof(parts) / sizeof(*parts);
+    if (!json) {
+        printf("petrel %s (%s)\n", PETREL_VERSION, BUILT);
+        for (size_t i = 0; i < part_count; i++)
+            printf("%s\n", parts[i]);
+        return 0;
+    }
+    json_t *libraries = json_array();
+    for (size_t i = 0; i < part_count; i++)
+        json_array_append_new(libraries, json_string(parts[i]));
+    json_t *all = json_pack("{s:s,s:s,s:o,s:[]}", "version", PETREL_VERSION, "build",
+                            BUILT, "libraries", libraries, "features");
+    json_dumpf(all, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(all);
+    return 0;
+}

@@ -1,0 +1,532 @@
+/* Petrel: which subcommand, and the wiring of the daemon. The only file that knows all.
+ */
+#include "admin/command.h"
+#include "admin/control.h"
+#include "admin/options.h"
+#include "admin/sendmail.h"
+#include "base/disk.h"
+#include "base/loop.h"
+#include "base/memory.h"
+#include "queue/local.h"
+#include "smtp/delivery.h"
+#include "smtp/listener.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+enum { MISTAKES_MAX = 64 * 1024, ERROR_MAX = 512, OVERRIDES_MAX = 200 };
+
+extern char **environ;
+
+/* One reading of the settings, with everything made from them. */
+struct configuration {
+    struct options options;
+    struct settings *settings;
+    struct route_table *routes;
+};
+
+struct petrel {
+    struct options_sources sources;
+    struct configuration *configuration;
+    struct loop *loop;
+    struct log *log;
+    struct net *net;
+    struct dns *dns;
+    struct manager *manager;
+    struct local *local;
+    struct delivery *delivery;
+    struct listener *listener;
+    struct control *control;
+    unsigned draining;
+};
+
+static int
+usage(void)
+{
+    fputs("usage: petrel [-c FILE] [-o KEY=VALUE]... [COMMAND]\n"
+          "  run                      the daemon, in the foreground (default)\n"
+          "  check [--example]        read the settings and print the effective ones\n"
+          "  version [--json]         version, libraries\n"
+          "  sendmail ARGS...         sendmail(1)\n"
+          "  queue ls|show|cat|retry|rm ...   see petrel(8)\n",
+          stderr);
+    return EX_USAGE;
+}
+
+/* --- Settings --------------------------------------------------------------------- */
+
+static struct listener_settings
+listener_settings(const struct options *o)
+{
+    return (struct listener_settings){
+        .hostname = o->hostname,
+        .listen = text_from(o->listen),
+        .relay_from = text_from(o->relay_from),
+        .allow_open_relay = o->allow_open_relay,
+        .message_size_limit = o->message_size_limit,
+        .recipient_limit = (int)o->recipient_limit,
+        .max_sessions = (int)o->max_sessions,
+        .max_sessions_per_client = (int)o->max_sessions_per_client,
+        .hop_limit = (int)o->hopcount_limit,
+        .error_limit = (int)o->smtpd_hard_error_limit,
+        .idle_timeout_ms = o->smtpd_timeout_ms,
+        .data_timeout_ms = o->smtpd_data_timeout_ms,
+    };
+}
+
+static struct delivery_settings
+delivery_settings(const struct options *o)
+{
+    return (struct delivery_settings){
+        .hostname = o->hostname,
+        .smtp_port = (uint16_t)o->smtp_port,
+        .smtp_bind = text_from(o->smtp_bind),
+        .connect_timeout_ms = o->smtp_connect_timeout_ms,
+        .mx_address_limit = (int)o->smtp_mx_address_limit,
+        .reuse_idle_ms = o->smtp_connection_cache_time_limit_ms,
+    };
+}
+
+static struct manager_settings
+manager_settings(const struct options *o, uint64_t seed)
+{
+    return (struct manager_settings){
+        .hostname = o->hostname,
+        .queue = {.spool = o->spool,
+                  .slices = 1,
+                  .message_size_limit = o->message_size_limit},
+        .sched = {.active_limit = (int)o->active_limit,
+                  .session_limit = (int)o->session_limit,
+                  .seed = seed                               },
+        .bounce_size_limit = (size_t)o->bounce_size_limit,
+    };
+}
+
+static void
+configuration_free(struct configuration **c)
+{
+    if (*c == NULL)
+        return;
+    if ((*c)->routes)
+        route_free(&(*c)->routes);
+    settings_free(&(*c)->settings);
+    free(*c);
+    *c = NULL;
+}
+
+/* Reads and checks everything. NULL: mistakes were written to standard error. */
+static struct configuration *
+configuration_new(const struct options_sources *sources)
+{
+    struct configuration *c = memory_new(sizeof(*c));
+    struct buffer mistakes;
+    buffer_init(&mistakes, MISTAKES_MAX);
+    c->settings = options_read(sources, &c->options);
+    struct text found = settings_mistakes(c->settings);
+    if (found.length == 0) {
+        struct listener_settings listener = listener_settings(&c->options);
+        struct delivery_settings delivery = delivery_settings(&c->options);
+        c->routes = options_routes(&c->options, &mistakes);
+        (void)!listener_check(&listener, &mistakes);
+        (void)!delivery_check(&delivery, &mistakes);
+        found = buffer_text(&mistakes);
+    }
+    fwrite(found.at, 1, found.length, stderr);
+    if (found.length > 0)
+        configuration_free(&c);
+    buffer_free(&mistakes);
+    return c;
+}
+
+/* --- The daemon ------------------------------------------------------------------- */
+
+static void
+on_interrupt(void *context)
+{
+    struct petrel *p = context;
+    log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "interrupted: stopping at once");
+    loop_stop(p->loop);
+}
+
+/* The sessions in have ended; the sessions out have too; then nothing is left. */
+static void
+on_drained(void *context)
+{
+    struct petrel *p = context;
+    assert(p->draining > 0);
+    if (--p->draining == 0)
+        loop_stop(p->loop);
+}
+
+static void
+on_terminate(void *context)
+{
+    struct petrel *p = context;
+    if (p->draining > 0)
+        return;
+    log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "terminating: finishing what runs");
+    p->draining = 2;
+    listener_drain(p->listener, p->configuration->options.drain_timeout_ms, on_drained,
+                   p);
+    manager_drain(p->manager, p->configuration->options.drain_timeout_ms, on_drained,
+                  p);
+}
+
+static void
+on_hangup(void *context)
+{
+    struct petrel *p = context;
+    struct configuration *fresh = configuration_new(&p->sources);
+    if (fresh == NULL) {
+        log_say(p->log, LOG_LEVEL_ERROR, "main", NULL,
+                "reload refused: the settings have mistakes; the old ones stay");
+        return;
+    }
+    const struct options *o = &fresh->options;
+    struct listener_settings listener = listener_settings(o);
+    struct delivery_settings delivery = delivery_settings(o);
+    struct manager_settings manager = manager_settings(o, loop_random(p->loop));
+    log_restyle(p->log, options_log_style(o), options_log_level(o));
+    listener_reload(p->listener, fresh->routes, &listener);
+    delivery_reload(p->delivery, &delivery);
+    manager_reload(p->manager, &manager, fresh->routes);
+    local_reload(p->local, o->hostname);
+    configuration_free(&p->configuration);
+    p->configuration = fresh;
+    log_say(
+        p->log, LOG_LEVEL_INFO, "main", NULL,
+        "settings reloaded (listen, spool, user, control, dns_servers need a restart)");
+}
+
+/* Privileges: the queue is opened as `user`, ports are bound as root, then root is gone
+ * for good. Without root or without `user` nothing changes. */
+struct identity {
+    bool change;
+    uid_t uid;
+    gid_t gid;
+    const char *name;
+};
+
+static bool
+identity_find(const struct options *o, struct identity *who)
+{
+    *who = (struct identity){.name = o->user};
+    if (o->user == NULL || geteuid() != 0)
+        return true;
+    const struct passwd *entry = getpwnam(o->user);
+    if (entry == NULL)
+        return false;
+    who->change = true;
+    who->uid = entry->pw_uid;
+    who->gid = entry->pw_gid;
+    return true;
+}
+
+static bool
+identity_try_on(const struct identity *who)
+{
+    return !who->change || (initgroups(who->name, who->gid) == 0 &&
+                            setegid(who->gid) == 0 && seteuid(who->uid) == 0);
+}
+
+static bool
+identity_take_off(const struct identity *who)
+{
+    return !who->change || (seteuid(0) == 0 && setegid(0) == 0);
+}
+
+static bool
+identity_keep(const struct identity *who)
+{
+    if (!who->change)
+        return true;
+    bool changed = initgroups(who->name, who->gid) == 0 &&
+                   setresgid(who->gid, who->gid, who->gid) == 0 &&
+                   setresuid(who->uid, who->uid, who->uid) == 0;
+    return changed && setuid(0) != 0;
+}
+
+/* A spool that root makes is the user's. */
+static void
+prepare_spool(const struct options *o, const struct identity *who)
+{
+    struct disk *disk;
+    if (!who->change || disk_open(&disk, o->spool, true) != 0)
+        return;
+    /* What cannot be given is complained about when the queue is opened. */
+    (void)!disk_give(disk, who->uid, who->gid);
+    disk_close(&disk);
+}
+
+static int
+start_queue(struct petrel *p, char *error)
+{
+    const struct options *o = &p->configuration->options;
+    struct manager_settings settings = manager_settings(o, loop_random(p->loop));
+    struct delivery_settings out = delivery_settings(o);
+    p->dns = dns_new(p->loop, text_from(o->dns_servers), error, ERROR_MAX);
+    if (p->dns == NULL)
+        return EX_CONFIG;
+    int code = manager_new(&p->manager, p->loop, p->log, &settings,
+                           p->configuration->routes, error, ERROR_MAX);
+    if (code != 0)
+        return code;
+    p->delivery = delivery_new(p->loop, p->net, p->dns, p->log, p->manager, &out);
+    p->local = local_new(p->loop, p->manager, o->hostname);
+    manager_plug(p->manager, TARGET_MX, delivery_open, p->delivery);
+    manager_plug(p->manager, TARGET_SMTP, delivery_open, p->delivery);
+    manager_plug(p->manager, TARGET_LMTP, delivery_open, p->delivery);
+    manager_plug(p->manager, TARGET_MAILDIR, local_open, p->local);
+    p->control =
+        control_new(p->loop, p->net, p->log, p->manager, o->control, error, ERROR_MAX);
+    return p->control ? 0 : EX_CANTCREAT;
+}
+
+static int
+start_listening(struct petrel *p, char *error)
+{
+    struct listener_settings settings = listener_settings(&p->configuration->options);
+    p->listener = listener_new(p->loop, p->net, p->log, p->manager,
+                               p->configuration->routes, &settings, error, ERROR_MAX);
+    return p->listener ? 0 : EX_UNAVAILABLE;
+}
+
+static int
+start(struct petrel *p, char *error)
+{
+    const struct options *o = &p->configuration->options;
+    struct identity who;
+    if (!identity_find(o, &who)) {
+        snprintf(error, ERROR_MAX, "user: no such user: '%s'", o->user);
+        return EX_NOUSER;
+    }
+    prepare_spool(o, &who);
+    if (!identity_try_on(&who)) {
+        snprintf(error, ERROR_MAX, "user: cannot become '%s': %s", o->user,
+                 strerror(errno));
+        return EX_NOPERM;
+    }
+    int code = start_queue(p, error);
+    if (code != 0)
+        return code;
+    if (!identity_take_off(&who)) {
+        snprintf(error, ERROR_MAX, "user: cannot become root again: %s",
+                 strerror(errno));
+        return EX_OSERR;
+    }
+    code = start_listening(p, error);
+    if (code == 0 && !identity_keep(&who)) {
+        snprintf(error, ERROR_MAX, "user: cannot become '%s' for good", o->user);
+        code = EX_NOPERM;
+    }
+    return code;
+}
+
+/* The reverse of start. */
+static void
+stop(struct petrel *p)
+{
+    if (p->listener)
+        listener_free(&p->listener);
+    if (p->control)
+        control_free(&p->control);
+    if (p->delivery)
+        delivery_free(&p->delivery);
+    if (p->local)
+        local_free(&p->local);
+    if (p->manager)
+        manager_free(&p->manager);
+    if (p->dns)
+        dns_free(&p->dns);
+    net_free(&p->net);
+    log_free(&p->log);
+    loop_free(&p->loop);
+    configuration_free(&p->configuration);
+}
+
+static int
+run(const struct options_sources *sources)
+{
+    struct petrel p = {.sources = *sources};
+    char error[ERROR_MAX] = "";
+    p.configuration = configuration_new(sources);
+    if (p.configuration == NULL)
+        return EX_CONFIG;
+    const struct options *o = &p.configuration->options;
+    p.loop = loop_new();
+    p.log = log_new(p.loop, options_log_style(o), options_log_level(o));
+    p.net = net_new(p.loop);
+    int code = start(&p, error);
+    if (code == 0) {
+        loop_on_signal(p.loop, SIGTERM, on_terminate, &p);
+        loop_on_signal(p.loop, SIGINT, on_interrupt, &p);
+        loop_on_signal(p.loop, SIGHUP, on_hangup, &p);
+        log_say(p.log, LOG_LEVEL_INFO, "main", NULL,
+                "petrel " PETREL_VERSION " is %s, spool %s", o->hostname, o->spool);
+        if (geteuid() == 0 && o->user == NULL)
+            log_say(p.log, LOG_LEVEL_WARNING, "main", NULL,
+                    "running as root: set `user` to leave it after binding");
+        loop_run(p.loop);
+        log_say(p.log, LOG_LEVEL_INFO, "main", NULL, "stopped");
+    } else {
+        fprintf(stderr, "petrel: %s\n", error);
+    }
+    stop(&p);
+    return code;
+}
+
+/* --- Other commands --------------------------------------------------------------- */
+
+static int
+print_example(void)
+{
+    struct buffer out;
+    buffer_init(&out, MISTAKES_MAX);
+    settings_example(options_rows, &out);
+    fwrite(out.at, 1, out.length, stdout);
+    buffer_free(&out);
+    return 0;
+}
+
+static int
+check(const struct options_sources *sources)
+{
+    struct configuration *c = configuration_new(sources);
+    struct buffer out;
+    if (c == NULL)
+        return EX_CONFIG;
+    buffer_init(&out, MISTAKES_MAX);
+    settings_print(c->settings, &out);
+    fwrite(out.at, 1, out.length, stdout);
+    buffer_free(&out);
+    configuration_free(&c);
+    return 0;
+}
+
+static void
+on_served(void *context)
+{
+    loop_stop(context);
+}
+
+/* sendmail -bs */
+static int
+serve_standard(const struct options *o)
+{
+    char error[ERROR_MAX];
+    struct buffer mistakes;
+    struct queue *queue;
+    struct loop *loop = loop_new();
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    struct manager_settings settings = manager_settings(o, 0);
+    buffer_init(&mistakes, MISTAKES_MAX);
+    struct route_table *routes = options_routes(o, &mistakes);
+    assert(routes); /* configuration_new() has checked it */
+    int code = queue_open_injector(&queue, log, &settings.queue, error, sizeof(error));
+    if (code == 0) {
+        struct listener_settings listener = listener_settings(o);
+        struct net *net = net_new(loop);
+        listener_serve_standard(loop, net, log, queue, routes, &listener, on_served,
+                                loop);
+        loop_run(loop);
+        net_free(&net);
+        queue_close(&queue);
+    } else {
+        fprintf(stderr, "sendmail: %s\n", error);
+    }
+    route_free(&routes);
+    buffer_free(&mistakes);
+    log_free(&log);
+    loop_free(&loop);
+    return code;
+}
+
+static int
+with_options(const struct options_sources *sources, int count, char **arguments)
+{
+    static const struct sendmail_helpers helpers = {serve_standard};
+    struct configuration *c = configuration_new(sources);
+    int code;
+    if (c == NULL)
+        return EX_CONFIG;
+    if (strcmp(arguments[0], "sendmail") == 0)
+        code = sendmail_main(count - 1, arguments + 1, &c->options, &helpers);
+    else
+        code = command_queue(count - 1, arguments + 1, &c->options);
+    configuration_free(&c);
+    return code;
+}
+
+static int
+dispatch(const struct options_sources *sources, int count, char **arguments)
+{
+    const char *command = count > 0 ? arguments[0] : "run";
+    if (strcmp(command, "sendmail") == 0 || strcmp(command, "queue") == 0)
+        return with_options(sources, count, arguments);
+    if (strcmp(command, "version") == 0)
+        return command_version(count - 1, arguments + 1);
+    if (count == 2 && strcmp(command, "check") == 0 &&
+        strcmp(arguments[1], "--example") == 0)
+        return print_example();
+    if (count > 1)
+        return usage();
+    if (strcmp(command, "run") == 0)
+        return run(sources);
+    if (strcmp(command, "check") == 0)
+        return check(sources);
+    return usage();
+}
+
+/* Called as sendmail, mailq or newaliases the arguments are that program's. */
+static bool
+as_sendmail(const char *name, int count, char **arguments, int *code)
+{
+    static char sendmail[] = "sendmail", list[] = "-bp", aliases[] = "-bi";
+    const char *base = strrchr(name, '/');
+    base = base ? base + 1 : name;
+    bool mailq = strcmp(base, "mailq") == 0,
+         newaliases = strcmp(base, "newaliases") == 0;
+    if (!mailq && !newaliases && strcmp(base, "sendmail") != 0)
+        return false;
+    struct options_sources sources = {.environment = environ, .careful = true};
+    char **all = memory_array((size_t)count + 3, sizeof(*all));
+    int used = 0;
+    all[used++] = sendmail;
+    if (mailq || newaliases)
+        all[used++] = mailq ? list : aliases;
+    for (int i = 1; i < count; i++)
+        all[used++] = arguments[i];
+    *code = with_options(&sources, used, all);
+    free(all);
+    return true;
+}
+
+int
+main(int count, char **arguments)
+{
+    struct options_sources sources = {.environment = environ};
+    char *overrides[OVERRIDES_MAX + 1] = {NULL};
+    int option, code, used = 0;
+    if (disk_fill_standard() != 0)
+        return EX_OSERR;
+    if (as_sendmail(arguments[0], count, arguments, &code))
+        return code;
+    sources.overrides = overrides;
+    while ((option = getopt(count, arguments, "+c:o:h")) != -1) {
+        if (option == 'c')
+            sources.file = optarg;
+        else if (option == 'o' && used < OVERRIDES_MAX)
+            overrides[used++] = optarg;
+        else
+            return usage();
+    }
+    return dispatch(&sources, count - optind, arguments + optind);
+}

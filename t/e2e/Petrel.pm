@@ -1,0 +1,235 @@
+package Petrel;
+
+# Runs the real binary in a temporary directory for end-to-end tests: settings, start, 220, log, stop.
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use File::Temp qw(tempdir);
+use IO::Select;
+use IO::Socket::INET;
+use IO::Socket::UNIX;
+use POSIX qw(:sys_wait_h);
+use Time::HiRes qw(sleep time);
+
+our $root = abs_path(dirname(__FILE__) . '/../..');
+our $build = $ENV{BUILD} || 'build';
+our $binary = $ENV{PETREL} || "$root/petrel";
+our $patience = 60; # seconds for anything to happen: a bound, not a measure
+my @running; # pids to end, whatever happens
+
+END {
+    my $code = $?;
+    for my $pid (@running) { kill 'KILL', $pid; waitpid $pid, 0; }
+    $? = $code;
+}
+
+# A port that was free a moment ago.
+sub free_port {
+    my $host = shift || '127.0.0.1';
+    my $s = IO::Socket::INET->new(LocalAddr => $host, LocalPort => 0, Listen => 1, ReuseAddr => 1)
+        or die "no port: $!";
+    return $s->sockport;
+}
+
+# Whether a program is there; tests skip when a peer is missing.
+sub have { my $p = shift; for (split(/:/, $ENV{PATH}), '/usr/sbin', '/usr/lib/dovecot') { return "$_/$p" if -x "$_/$p" } return }
+
+# spawn(log => FILE, cmd...): starts a program, its output in a file; returns the pid.
+sub spawn {
+    my ($log, @command) = @_;
+    my $pid = fork // die "fork: $!";
+    if ($pid == 0) {
+        open STDIN, '<', '/dev/null';
+        open STDOUT, '>>', $log or die;
+        open STDERR, '>&', \*STDOUT;
+        exec { $command[0] } @command or POSIX::_exit(127);
+    }
+    push @running, $pid;
+    return $pid;
+}
+
+# Ends a process that spawn started; returns its wait status, or undef when it had to be killed.
+sub reap {
+    my ($pid, $signal, $seconds) = @_;
+    kill $signal, $pid if $signal;
+    my $end = time + ($seconds || $patience);
+    while (time < $end) {
+        if (waitpid($pid, WNOHANG) == $pid) {
+            my $status = $?;
+            @running = grep { $_ != $pid } @running;
+            return $status;
+        }
+        sleep 0.02;
+    }
+    kill 'KILL', $pid;
+    waitpid $pid, 0;
+    @running = grep { $_ != $pid } @running;
+    return;
+}
+
+# Waits until the sub is true, $patience at most; returns what it said.
+sub wait_for {
+    my ($what, $seconds) = @_;
+    my $end = time + ($seconds || $patience);
+    while (time < $end) { my $r = $what->(); return $r if $r; sleep 0.03; }
+    return $what->();
+}
+
+sub slurp { my $f = shift; open my $h, '<:raw', $f or return ''; local $/; my $c = <$h>; return $c // '' }
+sub spit { my ($f, $c) = @_; open my $h, '>:raw', $f or die "$f: $!"; print $h $c; close $h or die; return $f }
+
+# new(routes => "...", any setting => value, ...): not yet started.
+sub new {
+    my ($class, %settings) = @_;
+    my $dir = delete $settings{dir} || tempdir('petrel-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+    my $port = free_port();
+    my $self = bless { dir => $dir, port => $port, log => "$dir/log", starts => 0 }, $class;
+    $self->configure(hostname => 'petrel.test', listen => "127.0.0.1:$port", spool => "$dir/spool", %settings);
+    return $self;
+}
+
+sub configure {
+    my ($self, %settings) = @_;
+    $self->{settings} = { %{ $self->{settings} || {} }, %settings };
+    my $text = '';
+    for my $key (sort keys %{ $self->{settings} }) {
+        my $value = $self->{settings}{$key};
+        next unless defined $value;
+        $value =~ s/\n(?=.)/\n    /g;
+        $text .= "$key = $value\n";
+    }
+    spit("$self->{dir}/petrel.conf", $text);
+    return $self;
+}
+
+sub conf { return $_[0]{dir} . '/petrel.conf' }
+
+# Runs a command of the binary to its end: (exit code, output of both streams).
+sub run {
+    my ($self, @arguments) = @_;
+    my %option = ref $arguments[0] eq 'HASH' ? %{ shift @arguments } : ();
+    return command($option{input}, $binary, '-c', $self->conf, @arguments);
+}
+
+# Any command with standard input: (exit code, output).
+sub command {
+    my ($input, @command) = @_;
+    my $dir = tempdir('command-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+    spit("$dir/in", $input // '');
+    my $pid = fork // die;
+    if ($pid == 0) {
+        open STDIN, '<', "$dir/in" or die;
+        open STDOUT, '>', "$dir/out" or die;
+        open STDERR, '>&', \*STDOUT;
+        exec { $command[0] } @command or POSIX::_exit(127);
+    }
+    push @running, $pid;
+    my $status = reap($pid, 0, 120);
+    return (defined $status ? ($status & 127 ? 128 + ($status & 127) : $status >> 8) : 124, slurp("$dir/out"));
+}
+
+# Starts the daemon and waits for its 220.
+sub start {
+    my $self = shift;
+    $self->{pid} = spawn($self->{log}, $binary, '-c', $self->conf, 'run', @_);
+    $self->{starts}++;
+    my $up = wait_for(sub {
+        return -1 if waitpid($self->{pid}, WNOHANG) == $self->{pid};
+        my $s = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => 5) or return 0;
+        my $line = <$s>;
+        return $line && $line =~ /^220/;
+    });
+    die "petrel did not start: " . $self->log unless $up && $up > 0;
+    return $self;
+}
+
+sub stop { my ($self, $signal) = @_; my $pid = delete $self->{pid} or return; return reap($pid, $signal || 'TERM') }
+sub kill9 { my $self = shift; my $pid = delete $self->{pid} or return; kill 'KILL', $pid; waitpid $pid, 0; @running = grep { $_ != $pid } @running; return }
+sub log { return slurp($_[0]{log}) }
+sub wait_log { my ($self, $pattern, $seconds) = @_; return wait_for(sub { $self->log =~ $pattern }, $seconds) }
+# The ports that it listens on, by address: listening('[::1]') -> 12345.
+sub listening { my ($self, $host) = @_; return $self->log =~ /listening on \Q$host\E:(\d+)/ ? $1 : undef }
+# Files of messages left in the spool.
+sub queued { my $self = shift; return scalar(() = glob("$self->{dir}/spool/mess/*")) }
+sub wait_empty { my ($self, $seconds) = @_; return wait_for(sub { $self->queued == 0 }, $seconds) }
+
+# A plain SMTP client that says what it is told: smtp("EHLO x", "MAIL ...", ...) -> replies.
+# An array reference is sent as it is.
+sub dialogue {
+    my ($self, @lines) = @_;
+    my $s = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => 10) or return ("no connection");
+    my @replies = (reply($s));
+    for my $line (@lines) {
+        print $s ref $line ? $line->[0] : "$line\r\n";
+        push @replies, reply($s);
+    }
+    close $s;
+    return @replies;
+}
+
+# One (multi-line) reply, '' when the connection ended or $patience ran out.
+sub reply {
+    my $s = shift;
+    my $all = '';
+    while (IO::Select->new($s)->can_read($patience)) {
+        my $line = '';
+        while ($line !~ /\n\z/) { sysread($s, my $c, 1) or return $all . $line; $line .= $c; }
+        $all .= $line;
+        return $all if $line =~ /^\d{3}(?: |\r?\n)/;
+    }
+    return $all;
+}
+
+# Sends one message; returns the last reply ("250 2.0.0 Ok: queued as ID").
+sub send_mail {
+    my ($self, $from, $to, $data) = @_;
+    my @to = ref $to ? @$to : ($to);
+    $data =~ s/\r?\n/\r\n/g;
+    $data =~ s/^\./../mg;
+    my @r = $self->dialogue('EHLO client.test', "MAIL FROM:<$from>", (map { "RCPT TO:<$_>" } @to), 'DATA', ["$data\r\n.\r\n"], 'QUIT');
+    return $r[-2];
+}
+
+# The sink of t/bench: sink(args...) -> { pid, port, dir, control }.
+sub sink {
+    my (@arguments) = @_;
+    my $dir = tempdir('sink-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+    my $listen = "127.0.0.1:0";
+    my @rest;
+    while (@arguments) { my $a = shift @arguments; if ($a eq '--listen') { $listen = shift @arguments } else { push @rest, $a } }
+    my $pid = spawn("$dir.log", "$root/$build/t/bench/sink", '--listen', $listen, '--directory', $dir, @rest);
+    my $port = wait_for(sub { slurp("$dir.log") =~ /^listening \S*?:(\d+)$/m ? $1 : undef }) or die 'no sink: ' . slurp("$dir.log");
+    my ($control) = slurp("$dir.log") =~ /^control \S*?:(\d+)$/m;
+    return { pid => $pid, port => $port, dir => $dir, log => "$dir.log", control => $control };
+}
+
+# What the sink keeps, in order of arrival: { content, from, to => [...], parameters, to_parameters => [...],
+# protocol }.
+sub arrived {
+    my $sink = shift;
+    my @messages;
+    for my $file (sort glob "$sink->{dir}/*.eml") {
+        (my $side = $file) =~ s/eml$/envelope/;
+        my $envelope = slurp($side);
+        my %message = (content => slurp($file), to => [ $envelope =~ /^X-Sink-To: <(.*)>$/mg ]);
+        $message{to_parameters} = [ $envelope =~ /^X-Sink-To-Parameters: (.*)$/mg ];
+        ($message{from}) = $envelope =~ /^X-Sink-From: <(.*)>$/m;
+        ($message{parameters}) = $envelope =~ /^X-Sink-From-Parameters: (.*)$/m;
+        ($message{protocol}) = $envelope =~ /^X-Sink-Protocol: (.*)$/m;
+        push @messages, \%message;
+    }
+    return @messages;
+}
+
+# Waits until the sink has that many; returns the last of them.
+sub wait_arrived {
+    my ($sink, $count) = @_;
+    wait_for(sub { my @files = glob "$sink->{dir}/*.eml"; return @files >= $count });
+    return (arrived($sink))[ $count - 1 ];
+}
+
+# A message without the trace header that Petrel has put in front.
+sub untraced { my $content = shift; $content =~ s/\AReceived: [^\n]*\n(?:[ \t][^\n]*\n)*//; return $content }
+
+1;
