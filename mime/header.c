@@ -122,10 +122,12 @@ header_scan_add(struct header_scan *s, struct text bytes)
             if (end == NULL)
                 return;
         }
+        bool may_be_empty = s->state == SCAN_FIRST || s->state == SCAN_EMPTY;
         s->state = (unsigned char)scan_byte(s, bytes.at[at]);
         s->length++;
         if (s->state == SCAN_OVER) {
             s->ended = true;
+            s->headless = s->line_start == 0 && !(may_be_empty && bytes.at[at] == '\n');
             s->length = s->line_start;
         }
     }

@@ -10,6 +10,7 @@
 struct header_scan {
     unsigned received; /* count of Received and Delivered-To */
     bool has_from, has_date, has_message_id;
+    bool headless; /* the very first line is no field: all of it is body */
     bool ended;    /* the empty line, or a line that is no field, has come */
     size_t length; /* bytes before the empty line (or the odd line) */
     /* header.c's own: */

@@ -99,4 +99,6 @@ trace_write(const struct trace *trace, struct buffer *out)
         add(&f, text_from(trace->hostname));
         add(&f, TEXT(">\r\n"));
     }
+    if (trace->add_end)
+        add(&f, TEXT("\r\n"));
 }

@@ -14,6 +14,7 @@ struct trace {
     struct text recipient; /* normal form; empty: not told */
     int64_t now_ms;
     bool add_date, add_message_id;
+    bool add_end; /* an empty line: the message has no header, only a body */
 };
 
 /* CRLF line ends, folded below 78 columns where words allow it; at most TRACE_MAX

@@ -142,6 +142,7 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
         .now_ms = now_ms,
         .add_date = s->may_relay && !t->header.has_date,
         .add_message_id = s->may_relay && !t->header.has_message_id,
+        .add_end = t->header.headless,
     };
     buffer_init(&lines, TRACE_MAX);
     trace_write(&trace, &lines);

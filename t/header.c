@@ -8,7 +8,8 @@
 
 #include <time.h>
 
-/* facts: f, d, m = From, Date, Message-ID were there; e = the header has ended. */
+/* facts: f, d, m = From, Date, Message-ID were there; e = the header has ended,
+ * h = there is none. */
 /* clang-format off */
 static const struct sample {
     const char *header;
@@ -31,10 +32,12 @@ static const struct sample {
     {"X: a\r\n Received: b\r\n\tFrom: c\r\n\r\n", 0, "e", 30},
     {"X: a\r\n \r\n\r\nFrom: c\r\n", 0, "e", 9},
     {"Receive: a\r\nReceivedx: b\r\nX-Received: c\r\nReceived-SPF: d\r\n\r\n", 0, "e", 58},
-    {"From a@b Sat\nFrom: c\n\n", 0, "e", 0},
+    {"From a@b Sat\nFrom: c\n\n", 0, "eh", 0},
     {"X: y\r\nno field\r\nFrom: a\r\n\r\n", 0, "e", 6},
     {"X: y\r\n: no name\r\nFrom: a\r\n", 0, "e", 6},
-    {" From: a\r\nDate: b\r\n", 0, "e", 0},
+    {" From: a\r\nDate: b\r\n", 0, "eh", 0},
+    {"no header\r\n", 0, "eh", 0},
+    {"\rx\r\n", 0, "eh", 0},
     {"X: y\r\n\rz\r\nFrom: a\r\n", 0, "e", 6},
     {"X: y\r\nFr\xc3\xb6m: a\r\nFrom: a\r\n", 0, "e", 6},
     {"X: \xff\xfe\r\nFrom: a\r\n\r\n", 0, "fe", 16},
@@ -56,7 +59,8 @@ is_same(const struct header_scan *s, const struct sample *want)
 {
     return s->received == want->received && s->has_from == has(want, 'f') &&
            s->has_date == has(want, 'd') && s->has_message_id == has(want, 'm') &&
-           s->ended == has(want, 'e') && s->length == want->length;
+           s->ended == has(want, 'e') && s->headless == has(want, 'h') &&
+           s->length == want->length;
 }
 
 static void

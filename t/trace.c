@@ -61,6 +61,10 @@ plain(struct buffer *out)
                         TEXT("\r\nDate: Tue, 14 Nov 2023 22:13:20 +0000\r\n"
                              "Message-ID: <01JD3ZK5Q8-9F3K2C7A@mx.example.org>\r\n")));
     ok(is_folded(written(out)));
+    trace.add_end = true;
+    ok_named(text_ends_nocase(written(out), TEXT("@mx.example.org>\r\n\r\n")),
+             "a message without a header gets the end of ours");
+    trace.add_end = false;
 }
 
 /* Any byte in any place of HELO. */
