@@ -176,6 +176,7 @@ on_terminate(void *context)
     p->draining = 2;
     listener_drain(p->listener, p->configuration->options.drain_timeout_ms, on_drained,
                    p);
+    delivery_drain(p->delivery);
     manager_drain(p->manager, p->configuration->options.drain_timeout_ms, on_drained,
                   p);
 }
@@ -184,6 +185,8 @@ static void
 on_hangup(void *context)
 {
     struct petrel *p = context;
+    if (p->draining > 0)
+        return;
     struct configuration *fresh = configuration_new(&p->sources);
     if (fresh == NULL) {
         log_say(p->log, LOG_LEVEL_ERROR, "main", NULL,
@@ -306,7 +309,7 @@ start(struct petrel *p, char *error)
     struct identity who;
     if (!identity_find(o, &who)) {
         snprintf(error, ERROR_MAX, "user: no such user: '%s'", o->user);
-        return EX_NOUSER;
+        return EX_CONFIG;
     }
     prepare_spool(o, &who);
     if (!identity_try_on(&who)) {
@@ -330,9 +333,9 @@ start(struct petrel *p, char *error)
     return code;
 }
 
-/* The reverse of start. */
+/* The reverse of start. What is cut short has its lines in the log before "stopped". */
 static void
-stop(struct petrel *p)
+stop(struct petrel *p, bool ran)
 {
     if (p->listener)
         listener_free(&p->listener);
@@ -347,6 +350,8 @@ stop(struct petrel *p)
     if (p->dns)
         dns_free(&p->dns);
     net_free(&p->net);
+    if (ran)
+        log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "stopped");
     log_free(&p->log);
     loop_free(&p->loop);
     configuration_free(&p->configuration);
@@ -375,11 +380,10 @@ run(const struct options_sources *sources)
             log_say(p.log, LOG_LEVEL_WARNING, "main", NULL,
                     "running as root: set `user` to leave it after binding");
         loop_run(p.loop);
-        log_say(p.log, LOG_LEVEL_INFO, "main", NULL, "stopped");
     } else {
         fprintf(stderr, "petrel: %s\n", error);
     }
-    stop(&p);
+    stop(&p, code == 0);
     return code;
 }
 

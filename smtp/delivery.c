@@ -16,8 +16,7 @@
 
 enum {
     LMTP_PORT = 24,
-    /* The manager does not call when mail comes for a kept connection; asking it costs
-     * next to nothing, and a person does not notice the wait. */
+    /* Of a kept connection: for what no event brings, as the end of a pause. */
     POLL_MS = 50
 };
 
@@ -52,7 +51,7 @@ struct session {
     struct outcome trouble;
     int64_t opened_ms, errand_ms;
     struct timing timing;
-    int64_t idle_until_ms;
+    int64_t idle_since_ms;
     struct loop_timer idle;
     struct loop_task task;
 };
@@ -164,10 +163,23 @@ on_idle(void *context)
     struct delivery *d = s->delivery;
     if (manager_has_work(d->manager, s->place) && errand_take(s))
         return;
-    if (loop_monotonic_ms(d->loop) >= s->idle_until_ms)
+    if (loop_monotonic_ms(d->loop) - s->idle_since_ms >= d->settings.reuse_idle_ms)
         session_end(s, NULL);
     else
         loop_timer_start(d->loop, &s->idle, POLL_MS, s->idle.fire, s);
+}
+
+/* Mail for a kept connection leaves in the turn that brought it. */
+static void
+at_stage_answer(void *context)
+{
+    struct delivery *d = context;
+    struct session *s;
+    DL_FOREACH (d->sessions, s) {
+        if (heap_has(&s->idle.node) && manager_has_work(d->manager, s->place) &&
+            errand_take(s))
+            loop_timer_stop(d->loop, &s->idle);
+    }
 }
 
 static void
@@ -176,7 +188,7 @@ errand_next(struct session *s)
     struct delivery *d = s->delivery;
     if (errand_take(s))
         return;
-    s->idle_until_ms = loop_monotonic_ms(d->loop) + d->settings.reuse_idle_ms;
+    s->idle_since_ms = loop_monotonic_ms(d->loop);
     loop_timer_start(d->loop, &s->idle, POLL_MS, on_idle, s);
 }
 
@@ -398,6 +410,8 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns, struct log *lo
     d->log = log;
     d->manager = manager;
     take_settings(d, settings);
+    /* After the manager's own hook, which hands out what this turn has brought. */
+    loop_at_end(loop, LOOP_STAGE_ANSWER, at_stage_answer, d);
     return d;
 }
 
@@ -405,6 +419,12 @@ void
 delivery_reload(struct delivery *d, const struct delivery_settings *settings)
 {
     take_settings(d, settings);
+}
+
+void
+delivery_drain(struct delivery *d)
+{
+    d->settings.reuse_idle_ms = 0;
 }
 
 static void
@@ -427,6 +447,7 @@ delivery_free(struct delivery **delivery)
         return;
     while (d->sessions != NULL)
         session_abort(d->sessions);
+    loop_at_end_remove(d->loop, LOOP_STAGE_ANSWER, at_stage_answer, d);
     free(d->hostname);
     free(d);
     *delivery = NULL;

@@ -25,8 +25,10 @@ bool delivery_check(const struct delivery_settings *settings, struct buffer *mis
 struct delivery *delivery_new(struct loop *loop, struct net *net, struct dns *dns,
                               struct log *log, struct manager *manager,
                               const struct delivery_settings *settings);
-/* For connections opened from now on. */
+/* For connections opened from now on; reuse_idle_ms for all. */
 void delivery_reload(struct delivery *d, const struct delivery_settings *settings);
+/* Connections that are kept for more mail end; those at work end after it. */
+void delivery_drain(struct delivery *d);
 /* Aborts what is left: its errands are settled as deferred. */
 void delivery_free(struct delivery **d);
 /* A manager_open(); context is the struct delivery. For TARGET_MX, _SMTP and _LMTP. */

@@ -328,9 +328,9 @@ test_idle(void)
     bed_stop(&b);
 }
 
-/* The host closes a kept connection: that ends the session in peace. */
+/* The host closes a kept connection, or we are about to end: it ends in peace. */
 static void
-test_idle_closed(void)
+test_idle_closed(bool by_us)
 {
     struct bed b;
     bed_start(&b);
@@ -339,8 +339,8 @@ test_idle_closed(void)
     add_mail(&b, "u@x.test");
     delivery_open(b.delivery, place(&b), &b.target, "x.test");
     turns(&b, 100);
-    host_hang_up(&b.a.links[0]);
-    turns(&b, 100);
+    by_us ? delivery_drain(b.delivery) : host_hang_up(&b.a.links[0]);
+    turns(&b, 200);
     is_number(b.manager.ended, 1, "the session has ended");
     ok(!b.manager.has_trouble);
     bed_stop(&b);
@@ -773,7 +773,8 @@ main(void)
     test_plain();
     test_many_errands();
     test_idle();
-    test_idle_closed();
+    test_idle_closed(false);
+    test_idle_closed(true);
     test_next_host();
     test_no_host();
     test_no_domain();
