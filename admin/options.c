@@ -287,7 +287,8 @@ check(struct settings *s, const struct options *o)
                    o->positive_feedback);
     check_feedback(s, "default_destination_concurrency_negative_feedback",
                    o->negative_feedback);
-    if (o->minimal_backoff_ms > o->maximal_backoff_ms)
+    /* 0: that one is a mistake itself */
+    if (o->maximal_backoff_ms > 0 && o->minimal_backoff_ms > o->maximal_backoff_ms)
         settings_complain(s, "minimal_backoff_time",
                           "is longer than maximal_backoff_time");
 }
@@ -313,8 +314,8 @@ options_read(const struct options_sources *sources, struct options *options)
     settings_apply(s);
     fill(s, "control", options->spool ? options->spool : "", "/control");
     fill(s, "local_domains", options->hostname ? options->hostname : "", "");
-    if (settings_apply(s) == 0)
-        check(s, options);
+    settings_apply(s);
+    check(s, options);
     return s;
 }
 

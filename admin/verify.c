@@ -89,7 +89,8 @@ verify_addresses(int count, char **addresses, const struct options *options)
         int one = verify_list(routes, addresses[i], options->hostname);
         code = code ? code : one;
     }
-    fwrite(mistakes.at, 1, mistakes.length, stderr);
+    struct text told = buffer_text(&mistakes);
+    fwrite(told.at, 1, told.length, stderr);
     route_free(&routes);
     buffer_free(&mistakes);
     return code;

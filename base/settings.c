@@ -442,6 +442,8 @@ settings_complain(struct settings *s, const char *key, const char *format, ...)
     const struct setting *row = settings_find(s->rows, text_from(key));
     assert(row != NULL);
     const struct entry *entry = entry_effective(s, row);
+    if (entry->is_bad)
+        return; /* that it has no value is known */
     char what[MISTAKE_MAX];
     va_list list;
     va_start(list, format);

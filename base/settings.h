@@ -51,7 +51,8 @@ void settings_read_argument(struct settings *s,
 /* "key=value" in place of the row's default: what the machine says. The key must exist;
  * a string in target that came from the old default is valid until settings_apply(). */
 void settings_read_preset(struct settings *s, const char *key_value);
-/* A mistake found by a caller who understands the value ("file:line: key: what"). */
+/* A mistake found by a caller who understands the value ("file:line: key: what"); of a
+ * key that has one already nothing more is said. */
 void settings_complain(struct settings *s, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -52,6 +52,29 @@ mistake(const char *argument, const char *want)
     end(&f);
 }
 
+/* One mistake hides no other, and brings no second one about the same key. */
+static void
+test_all_told(void)
+{
+    char routes[] = "routs=* mx", longest[] = "maximal_backoff_time=x",
+         style[] = "log_style=loud", host[] = "hostname_file=/nowhere/at/all";
+    char *const overrides[] = {routes, longest, style, host, NULL};
+    struct fixture f;
+    begin(&f, NULL, overrides, NULL);
+    struct text told = settings_mistakes(f.settings), line;
+    int lines = 0;
+    while (text_cut(&told, '\n', &line))
+        lines += line.length > 0;
+    told = settings_mistakes(f.settings);
+    is_number(lines, 4, "four mistakes");
+    static const char *const keys[] = {"line: routs: ", "line: maximal_backoff_time: ",
+                                       "line: log_style: ", "line: hostname_file: "};
+    for (size_t i = 0; i < 4; i++)
+        ok_named(memmem(told.at, told.length, keys[i], strlen(keys[i])) != NULL,
+                 keys[i]);
+    end(&f);
+}
+
 static void
 test_defaults(void)
 {
@@ -216,8 +239,8 @@ test_environment(void)
          d[] = "PETREL_PORT_25_TCP=tcp://10.0.0.1:25",
          e[] = "PETREL_PORT_25_TCP_PROTO=tcp", g[] = "PETREL_PORT_25_TCP_PORT=25",
          h[] = "PETREL_PORT_25_TCP_ADDR=10.0.0.1", i[] = "PETREL_SERVICE_PORT_SMTP=25",
-         own[] = "PETREL_SMTP_PORT=2500", path[] = "PETREL_CONFIG=",
-         other[] = "PATH=/bin";
+         own[] = "PETREL_SMTP_PORT=2500",
+         path[] = "PETREL_CONFIG=", other[] = "PATH=/bin";
     char *const environment[] = {a, b, c, d, e, g, h, i, own, path, other, NULL};
     struct fixture f;
     begin(&f, NULL, NULL, environment);
@@ -340,6 +363,7 @@ main(void)
     if (mkdtemp(folder) == NULL || chdir(folder) != 0)
         abort();
     test_defaults();
+    test_all_told();
     test_transport();
     test_names();
     test_mistakes();

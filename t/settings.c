@@ -576,6 +576,11 @@ test_complain(void)
              folder);
     is_text(settings_mistakes(f.settings), text_from(want), "with the value's source");
     end(&f);
+    begin_with_file(&f, TEXT("smtp_port = x\n"));
+    ok(settings_apply(f.settings) == 1);
+    settings_complain(f.settings, "smtp_port", "is too low");
+    is_number(settings_apply(f.settings), 1, "one mistake for a key is enough");
+    end(&f);
 }
 
 /* Several mistakes are all told, once; very many come to an end. */
