@@ -4,6 +4,9 @@ VERSION := 0.1.0
 comma := ,
 BUILD ?= build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 
+# `make V=1` shows the commands.
+Q := $(if $(V),,@)
+
 # In the order in which they know each other (t/layers.t proves it).
 DIRS := base mime sched queue smtp defrag admin
 SRC := $(foreach d,$(DIRS),$(wildcard $(d)/*.c))
@@ -39,17 +42,18 @@ reversed = $(if $(1),$(call reversed,$(wordlist 2,99,$(1))) $(firstword $(1)))
 all: petrel
 
 petrel: $(BUILD)/petrel
-	cp $< $@
+	$(Q)cp $< $@
 
 $(BUILD)/petrel: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)echo "  link $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # Objects of the folder; an empty folder is an empty archive.
 define folder
 $(BUILD)/$(1).a: $(call object,$(wildcard $(1)/*.c))
 	@mkdir -p $$(@D)
 	@rm -f $$@
-	ar rcs $$@ $$^
+	$(Q)ar rcs $$@ $$^
 endef
 $(foreach d,$(DIRS),$(eval $(call folder,$(d))))
 
@@ -59,28 +63,31 @@ stand_ins = $(call object,$(shell sed -n 's,^/\* link: \(.*\) \*/$$,\1,p' t/$(1)
 define unit
 $(BUILD)/t/$(1).t: $(BUILD)/t/$(1).o $(call stand_ins,$(1)) \
         $(call archive,$(call reversed,$(call upto,$(1))))
-	$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS)
+	$$(Q)echo "  link $$@"
+	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS)
 endef
 $(foreach u,$(UNIT),$(eval $(call unit,$(u))))
 
 $(PEERS:%=$(BUILD)/t/bench/%): $(BUILD)/t/bench/%: $(BUILD)/t/bench/%.o \
         $(call archive,$(call reversed,$(DIRS)))
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)echo "  link $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(Q)echo "  $(CC) $<"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 unit: $(UNIT:%=$(BUILD)/t/%.t)
-	prove -j2 $^
+	$(Q)prove -j2 $^
 
 # Everything: unit tests, the rules, and with real peers end to end.
 check: petrel unit $(PEERS:%=$(BUILD)/t/bench/%)
-	BUILD=$(BUILD) prove $(wildcard t/*.t) $(if $(SAN),,$(wildcard t/e2e/*.t))
+	$(Q)BUILD=$(BUILD) prove $(wildcard t/*.t) $(if $(SAN),,$(wildcard t/e2e/*.t))
 
 # A message by SMTP through Petrel to a sink, one to a Maildir, before your eyes.
 demo: petrel $(PEERS:%=$(BUILD)/t/bench/%)
-	BUILD=$(BUILD) sh t/demo.sh
+	$(Q)BUILD=$(BUILD) sh t/demo.sh
 
 # Ratios on this machine, against Postfix where it is set up. Not a test.
 bench: petrel $(PEERS:%=$(BUILD)/t/bench/%)

@@ -25,10 +25,11 @@ result 'every module has a unit test' "$(for f in base/*.c mime/*.c sched/*.c qu
     h=${f%.c}.h; m=$(basename "$f" .c) # x_part is tested as a part of x
     [ -f "$h" ] && [ ! -f "t/$m.c" ] && [ ! -f "t/${m%%_*}.c" ] && ! grep -lq "\"$h\"" t/*.c && echo "$f"
 done)"
-if command -v clang-format >/dev/null; then
+# Versions differ in taste; Debian 12's decides.
+if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
     result 'clang-format agrees' "$(clang-format --dry-run $product 2>&1 | grep warning: | cut -d: -f1 | sort | uniq -c)"
 else
-    n=$((n + 1)); echo "ok $n # SKIP clang-format is not installed"
+    n=$((n + 1)); echo "ok $n # SKIP clang-format 14 is not installed"
 fi
 echo "1..$n"
 exit $bad

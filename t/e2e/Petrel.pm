@@ -18,6 +18,10 @@ our $binary = $ENV{PETREL} || "$root/petrel";
 our $patience = 60; # seconds for anything to happen: a bound, not a measure
 my @running; # pids to end, whatever happens
 
+# However a test ends, END is reached.
+$SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
+$SIG{PIPE} = 'IGNORE';
+
 END {
     my $code = $?;
     for my $pid (@running) { kill 'KILL', $pid; waitpid $pid, 0; }
@@ -40,6 +44,7 @@ sub spawn {
     my ($log, @command) = @_;
     my $pid = fork // die "fork: $!";
     if ($pid == 0) {
+        $SIG{PIPE} = 'DEFAULT'; # what is ignored stays so in the program
         open STDIN, '<', '/dev/null';
         open STDOUT, '>>', $log or die;
         open STDERR, '>&', \*STDOUT;
@@ -119,6 +124,7 @@ sub command {
     spit("$dir/in", $input // '');
     my $pid = fork // die;
     if ($pid == 0) {
+        $SIG{PIPE} = 'DEFAULT';
         open STDIN, '<', "$dir/in" or die;
         open STDOUT, '>', "$dir/out" or die;
         open STDERR, '>&', \*STDOUT;

@@ -13,7 +13,8 @@ use Test::More;
 
 my $scratch = tempdir('clients-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $sink = Petrel::sink();
-my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}");
+my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", # one at a time: what comes first arrives first
+    initial_destination_concurrency => 1, default_destination_concurrency_limit => 1);
 my %socket = (smtp => "$petrel->{dir}/smtp.sock", lmtp => "$petrel->{dir}/lmtp.sock");
 my $lmtp_port = Petrel::free_port();
 my @listen = ("127.0.0.1:$petrel->{port}", "127.0.0.1:$lmtp_port?lmtp", "unix:$socket{smtp}", "unix:$socket{lmtp}?lmtp");
@@ -49,7 +50,7 @@ sub next_is {
     return fail("$name: arrives") || diag $petrel->log unless $got;
     my $same = Petrel::untraced($got->{content}) eq $content;
     ok $same, "$name: arrives byte for byte" or diag differ(Petrel::untraced($got->{content}), $content);
-    like $got->{content}, qr/\AReceived: from \S+ \([^)]*\) by petrel\.test \(Petrel\)\s+with (?:UTF8SMTP|ESMTP|LMTP)\s+id [0-9A-Z]{10}-[0-9A-Z]{8}(?: for <\S+>)?;\s/,
+    like $got->{content}, qr/\AReceived: from \S+ \([^)]*\) by petrel\.test \(Petrel\)\s+with (?:UTF8SMTP|UTF8LMTP|ESMTP|LMTP)\s+id [0-9A-Z]{10}-[0-9A-Z]{8}(?: for <\S+>)?;\s/,
         "$name: with a trace header";
     is $got->{from}, $envelope{from} // 'me@here.test', "$name: from";
     is "@{ $got->{to} }", $envelope{to} // 'you@there.test', "$name: to";
