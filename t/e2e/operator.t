@@ -1,0 +1,199 @@
+#!/usr/bin/perl
+# The operator's view: petrel queue ls, show, cat, retry, rm; filters and JSON; with and without a daemon.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use Sink;
+use JSON::PP;
+use Petrel;
+use Test::More;
+
+my $id_pattern = qr/[0-9A-Z]{10}-[0-9A-Z]{8}/;
+my $dead = Petrel::free_port();   # nobody listens there, for now
+my $sink = Sink->start('--fail-rcpt', 'later:450');
+my $petrel = Petrel->new(routes => "dead.test smtp://127.0.0.1:$dead\nhold.test hold\n* smtp://127.0.0.1:$sink->{port}",
+    initial_destination_concurrency => 1)->start;
+my $body = "From: Me <me\@here.test>\nSubject: hi\nDate: Sat, 21 Nov 2026 03:00:00 +0000\nMessage-ID: <1\@here.test>\n\nletter";
+
+sub queue { return $petrel->run('queue', @_) }
+sub send_one {
+    my ($from, @to) = @_;
+    my ($id) = $petrel->send_mail($from, \@to, $body) =~ /queued as ($id_pattern)/ or die 'not accepted';
+    return $id;
+}
+# The ids that a command shows, one a line.
+sub ids { my ($code, $text) = queue(@_); return join ' ', sort $text =~ /^($id_pattern) /mg }
+sub listing { my ($code, $text) = queue('ls', '--json', @_); return map { decode_json($_) } split /\n/, $text }
+sub deferred { my $id = shift; return $petrel->wait_log(qr/ $id: to=.*status=deferred/) }
+
+is_deeply [queue('ls')], [0, ''], 'an empty queue';
+is_deeply [queue('ls', '--json')], [0, ''], 'in JSON';
+
+my %id;
+$id{one} = send_one('anna@here.test', 'x@dead.test');
+ok deferred($id{one}), 'one is deferred' or diag $petrel->log;
+$id{two} = send_one('bob@there.test', 'y@dead.test', 'good@live.test', 'later@live.test');
+ok $petrel->wait_log(qr/ $id{two}: to=<good\@live\.test>.*status=sent/), 'one of two is sent';
+ok $petrel->wait_log(qr/ $id{two}: to=<later\@live\.test>.*status=deferred/), 'one is deferred';
+$id{three} = send_one('', 'z@dead.test');
+$id{held} = send_one('anna@here.test', 'a@hold.test');
+ok $petrel->wait_log(qr/$id{held}: held/), 'one is held';
+
+# --- Looking. With a daemon, and later without.
+
+sub look {
+    my $how = shift;
+    my ($code, $text) = queue('ls');
+    is $code, 0, "$how: ls";
+    my @lines = split /\n/, $text;
+    is scalar @lines, 4, 'a line for each message' or diag $text;
+    is_deeply [map { /^($id_pattern) /o } @lines], [@id{qw(one two three held)}], 'the oldest first';
+    like $lines[0], qr/^$id{one} deferred +\d+s +\d+ <anna\@here\.test> -> <x\@dead\.test>; next attempt in \d+[sm]/, 'a deferred one';
+    like $lines[1], qr/ <bob\@there\.test> -> <y\@dead\.test> and 2 more/, 'one with several recipients';
+    like $lines[2], qr/ <> -> <z\@dead\.test>/, 'one without a sender';
+    like $lines[3], qr/^$id{held} hold /, 'a held one';
+
+    my @json = listing();
+    is scalar @json, 4, "$how: ls --json: an object for each message";
+    my ($one, $two, $three, $held) = @json;
+    is $one->{queue_name}, 'deferred', 'queue_name';
+    is $held->{queue_name}, 'hold', 'of a held one';
+    is $one->{queue_id}, $id{one}, 'queue_id';
+    is $one->{sender}, 'anna@here.test', 'sender';
+    is $three->{sender}, '', 'the null sender';
+    ok !$one->{forced_expire} && ref $one->{forced_expire}, 'forced_expire is false';
+    ok abs($one->{arrival_time} - time) < 600, 'arrival_time';
+    like encode_json($one), qr/"arrival_time":\d+[,}].*/, 'is a number';
+    (my $sent = "$body\n") =~ s/\n/\r\n/g;
+    ($code, my $shown) = queue('cat', $id{one});
+    is $code, 0, "$how: cat";
+    is $one->{message_size}, length $shown, 'message_size is what cat shows';
+    is Petrel::untraced($shown), $sent, 'and that is the message';
+    like $shown, qr/\AReceived: .*\n(?:\t.*\n)*?.*id $id{one}/, 'with its trace header';
+    is_deeply [map { $_->{address} } @{ $two->{recipients} }], ['y@dead.test', 'good@live.test', 'later@live.test'], 'all recipients';
+    is_deeply [map { $_->{done} ? 1 : 0 } @{ $two->{recipients} }], [0, 1, 0], 'and who has it';
+    cmp_ok $one->{due_time}, '>', time, 'the next attempt';
+    cmp_ok $one->{attempts}, '>=', 1, 'how many there were';
+    ok !exists $two->{recipients}[1]{delay_reason}, 'who has it waits for nothing';
+
+    ($code, $text) = queue('show', $id{two});
+    is $code, 0, "$how: show";
+    like $text, qr/^id: +$id{two}\n/m, 'the id';
+    like $text, qr/^queue: +deferred\n/m, 'the place';
+    like $text, qr/^from: +<bob\@there\.test>\n/m, 'the sender';
+    like $text, qr/^to: +<good\@live\.test> done\n/m, 'who has it';
+    like $text, qr/^to: +<y\@dead\.test> waiting/m, 'who has not';
+    ($code, $text) = queue('show', '--json', $id{two});
+    is_deeply decode_json($text), $two, 'show --json is that of ls';
+    ($code, $text) = queue('show', $id{one}, $id{three});
+    is_deeply [$text =~ /^id: +($id_pattern)$/mg], [@id{qw(one three)}], 'show of two';
+
+    my $all = join ' ', sort values %id;
+    for my $case (
+        ['--to dead.test', qw(one two three)], ['--to DEAD.test', qw(one two three)], ['--to=hold.test', 'held'],
+        ['--to x@dead.test', 'one'], ['--to later@live.test', 'two'], ['--to ead.test'], ['--to x'],
+        ['--from anna@here.test', qw(one held)], ['--from there.test', 'two'], ['--from <>', 'three'],
+        ['--older 1h'], ['--older 0s', qw(one two three held)],
+        ['--queue deferred', qw(one two three)], ['--queue hold', 'held'], ['--queue active'], ['--queue incoming'], ['--queue corrupt'],
+        ['--from anna@here.test --to dead.test', 'one'], ['--from anna@here.test --to nowhere.test'],
+        ["$id{two} $id{held}", qw(two held)], ["$id{two} $id{held} --queue hold", 'held'],
+        )
+    {
+        my ($filter, @wanted) = @$case;
+        my $wanted = join ' ', sort map { $id{$_} } @wanted;
+        is ids('ls', split / /, $filter), $wanted, "$how: ls " . ($filter =~ /^--/ ? $filter : 'ID...');
+        is join(' ', sort map { $_->{queue_id} } listing(split / /, $filter)), $wanted, 'and in JSON';
+    }
+    return @json;
+}
+# What cannot be asked for.
+sub refused {
+    my $how = shift;
+    for my $case (
+        [64, qr/not a message id/, 'show', 'nonsense'], [64, qr/not a message id/, 'rm', '../mess'], [64, qr/unknown option/, 'ls', '--colour'],
+        [64, qr/--older/, 'ls', '--older', 'long'], [64, qr/--queue/, 'ls', '--queue', 'maildrop'], [64, qr/missing/, 'ls', '--to'],
+        [64, qr/^usage:/, 'rm'], [64, qr/^usage:/, 'retry'], [64, qr/^usage:/, 'show'], [64, qr/^usage:/, 'cat'],
+        [65, qr/01JD3ZK5Q8-9F3K2C7A: no such message/, 'show', '01JD3ZK5Q8-9F3K2C7A'],
+        [65, qr/01JD3ZK5Q8-9F3K2C7A: no such message/, 'cat', '01JD3ZK5Q8-9F3K2C7A'],
+        [65, qr/01JD3ZK5Q8-9F3K2C7A: no such message/, 'rm', '01JD3ZK5Q8-9F3K2C7A'],
+        )
+    {
+        my ($wanted, $message, @arguments) = @$case;
+        my ($code, $text) = queue(@arguments);
+        is $code, $wanted, "$how: @arguments: the code";
+        like $text, $message, 'and why';
+    }
+    return;
+}
+
+my @with = look('with a daemon');
+my %waits = map { $_->{queue_id} => $_ } @with;
+like $waits{ $id{one} }{recipients}[0]{delay_reason}, qr/Connection refused/, 'why one waits';
+like +(queue('ls'))[1], qr/^$id{one} .*\(.*Connection refused\)$/m, 'in ls';
+like +(queue('show', $id{one}))[1], qr/^to: +<x\@dead\.test> waiting \(.*Connection refused\)$/m, 'in show';
+refused('with a daemon');
+is $petrel->stop, 0, 'the daemon stops';
+my @without = look('without a daemon');
+for my $message (@with, @without) { delete $_->{delay_reason} for @{ $message->{recipients} } }
+is_deeply \@without, \@with, 'without a daemon all is the same but the reasons';
+refused('without a daemon');
+my ($code, $text) = queue('retry', $id{one});
+is $code, 69, 'retry without a daemon';
+like $text, qr/\A[^\n]*no daemon[^\n]*\n\z/, 'says so';
+is $petrel->start->queued, 4, 'the daemon is back, and all are there';
+is_deeply [map { $_->{queue_name} } listing()], [qw(deferred deferred deferred hold)], 'where they were';
+
+# --- Removing
+
+is_deeply [queue('rm', $id{held})], [0, "$id{held} removed\n"], 'rm of a held one';
+$id{gone} = send_one('anna@here.test', 'x@dead.test');
+ok deferred($id{gone}), 'another is deferred';
+is_deeply [queue('rm', $id{gone})], [0, "$id{gone} removed\n"], 'rm of a deferred one';
+ok $petrel->wait_log(qr/ $id{gone}: removed by the operator/), 'is logged';
+is scalar(() = glob "$petrel->{dir}/spool/*/*$id{gone}*"), 0, 'no file of it is left';
+is +(queue('rm', $id{gone}))[0], 65, 'once is enough';
+is ids('ls'), join(' ', sort @id{qw(one two three)}), 'the others are still there';
+my @more = map { send_one("more$_\@elsewhere.test", 'x@dead.test') } 1 .. 3;
+ok deferred($_), 'deferred' for @more;
+is ids('rm', '--from', 'elsewhere.test'), join(' ', sort @more), 'rm --from';
+is $petrel->stop, 0, 'the daemon stops';
+is_deeply [queue('rm', $id{three})], [0, "$id{three} removed\n"], 'rm without a daemon';
+is scalar(() = glob "$petrel->{dir}/spool/*/*$id{three}*"), 0, 'no file of it is left';
+$petrel->start;
+is ids('ls'), join(' ', sort @id{qw(one two)}), 'two are left';
+
+# --- Retrying
+
+my $again = Sink->start('--listen', "127.0.0.1:$dead");
+is_deeply [queue('retry', $id{one})], [0, "$id{one} is due now\n"], 'retry of one';
+ok $again->wait_for('x@dead.test'), 'is delivered at once' or diag $petrel->log;
+ok $petrel->wait_log(qr/$id{one}: the operator wants a retry/), 'is logged';
+ok $petrel->wait_log(qr/ $id{one}: to=<x\@dead\.test>.*status=sent/), 'as its delivery';
+is ids('ls'), $id{two}, 'the other still waits';
+is_deeply [queue('retry', '--to', 'dead.test')], [0, "$id{two} is due now\n"], 'retry by recipient';
+ok $again->wait_for('y@dead.test'), 'is delivered, too';
+my $tried = qr/ $id{two}: to=<later\@live\.test>.*status=deferred/;
+ok $petrel->wait_log(qr/$tried.*$tried/s), 'its other recipient is tried as well';
+is scalar(() = $petrel->log =~ / $id{two}: to=<good\@live\.test>/g), 1, 'who has it does not get it again';
+is_deeply [map { $_->{done} ? 1 : 0 } @{ (listing())[0]{recipients} }], [1, 1, 0], 'which shows';
+$sink->stop;
+ok $sink->again, 'the sink has changed its mind';
+is_deeply [queue('retry', '--all')], [0, "all that waits is due now\n"], 'retry --all';
+ok $sink->wait_for('later@live.test'), 'all is delivered';
+ok $petrel->wait_empty, 'the queue is empty';
+is_deeply [queue('ls')], [0, ''], 'says ls, too';
+
+# --- While a delivery is under way
+
+$sink->stop;
+$sink->again('--delay', 'dot:3000');
+$id{slow} = send_one('anna@here.test', 'slow@live.test');
+ok Petrel::wait_for(sub { grep { $_->{queue_name} eq 'active' } listing() }), 'one is active';
+is ids('ls', '--queue', 'active'), $id{slow}, 'ls --queue active';
+is_deeply [queue('rm', $id{slow})], [0, "$id{slow} removed when its delivery ends\n"], 'rm of an active one';
+ok $petrel->wait_empty, 'and then it is gone';
+is scalar(() = $petrel->log =~ / $id{slow}: to=<slow\@live\.test>.*status=sent/g), 1, 'what could not be stopped is logged';
+is $petrel->stop, 0, 'it stops in good order';
+
+done_testing;
