@@ -47,6 +47,7 @@ struct manager {
     struct waiting *reasons;
     struct plug plugs[TARGET_UNKNOWN + 1];
     size_t sessions;
+    size_t notices; /* being committed */
     bool draining, patience_over, pumping;
     void (*drained)(void *context);
     void *drained_context;
@@ -248,6 +249,8 @@ notice_stored(void *context, struct envelope *notice, const struct outcome *refu
 {
     struct active *a = context;
     struct manager *m = a->manager;
+    assert(m->notices > 0);
+    m->notices--;
     if (refusal) {
         notice_later(a);
         return;
@@ -273,6 +276,7 @@ finish(struct active *a)
         active_retire(a);
         break;
     case NOTICE_COMMITTED:
+        m->notices++;
         /* The commit needs another turn's SYNC stage. */
         loop_post(m->loop, &m->stir, nothing, m);
         break;
@@ -466,23 +470,29 @@ rest(struct manager *m)
 }
 
 static void
+end_drain(struct manager *m)
+{
+    bool quiet = m->sessions == 0 && m->notices == 0;
+    if (m->drained == NULL || !(quiet || m->patience_over))
+        return;
+    void (*drained)(void *) = m->drained;
+    m->drained = NULL;
+    drained(m->drained_context);
+}
+
+static void
 pump(void *context)
 {
     struct manager *m = context;
-    if (m->draining) {
-        if (m->drained && (m->sessions == 0 || m->patience_over)) {
-            void (*drained)(void *) = m->drained;
-            m->drained = NULL;
-            drained(m->drained_context);
-        }
-        return;
-    }
     struct sched_action action;
     m->pumping = true;
     while (sched_next(m->sched, loop_now_ms(m->loop), &action))
         act(m, &action);
     m->pumping = false;
-    rest(m);
+    if (m->draining)
+        end_drain(m);
+    else
+        rest(m);
 }
 
 /* --- Life ------------------------------------------------------------------------- */
@@ -582,6 +592,7 @@ manager_drain(struct manager *m, int64_t grace_ms, void (*drained)(void *context
               void *context)
 {
     m->draining = true;
+    sched_drain(m->sched);
     m->drained = drained;
     m->drained_context = context;
     loop_timer_start(m->loop, &m->wake, grace_ms, grace_over, m);

@@ -40,6 +40,7 @@ struct sched_session {
 };
 
 struct sched {
+    bool draining;
     struct sched_settings settings;
     int64_t now_ms;
     uint64_t random;
@@ -65,6 +66,12 @@ sched_new(const struct sched_settings *settings)
     destinations_init(&s->destinations);
     sched_change(s, settings);
     return s;
+}
+
+void
+sched_drain(struct sched *s)
+{
+    s->draining = true;
 }
 
 void
@@ -572,13 +579,16 @@ bool
 sched_next(struct sched *s, int64_t now_ms, struct sched_action *action)
 {
     tick(s, now_ms);
-    return next_settle(s, action) || next_end(s, action) || next_open(s, action) ||
-           next_load(s, action);
+    if (next_settle(s, action) || next_end(s, action))
+        return true;
+    return !s->draining && (next_open(s, action) || next_load(s, action));
 }
 
 int64_t
 sched_wake_ms(const struct sched *s)
 {
+    if (s->draining)
+        return INT64_MAX;
     int64_t wake = destinations_wake_ms(&s->destinations);
     for (int age = 0; age < KNOWN_AGES && s->active < s->settings.active_limit; age++) {
         const struct known *k = known_first(&s->known, (enum known_age)age);

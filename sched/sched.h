@@ -38,6 +38,9 @@ struct sched *sched_new(const struct sched_settings *settings);
 void sched_free(struct sched **s);
 /* A reload. */
 void sched_change(struct sched *s, const struct sched_settings *settings);
+/* From now on neither SCHED_LOAD nor SCHED_OPEN: what runs comes to its end. For good.
+ */
+void sched_drain(struct sched *s);
 
 /* --- Events ---------------------------------------------------------------------- */
 

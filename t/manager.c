@@ -284,6 +284,7 @@ test_drain(void)
     sim_loop_advance(w.loop, 1000);
     is_number(w.drained, 1, "it has ended, and takes nothing new");
     world_saw(&w, "ann@a.test>good@b.test ", "its mail is delivered");
+    is_number(world_files(&w, "mess"), 1, "and gone; only the other one is left");
     sim_loop_advance(w.loop, 100 * 1000);
     is_number(w.drained, 1, "told once");
     world_restart(&w);
@@ -293,6 +294,30 @@ test_drain(void)
     manager_drain(w.manager, 60 * 1000, on_drained, &w);
     sim_loop_advance(w.loop, 100);
     is_number(w.drained, 2, "at once when nothing runs");
+    world_end(&w);
+}
+
+/* The end waits for a bounce that is being written. */
+static void
+test_drain_notice(void)
+{
+    struct world w;
+    struct errand errand;
+    world_begin(&w, "* smtp://sink.test");
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "never@b.test");
+    ok(w.fakes && manager_take(w.manager, w.fakes->session, &errand));
+    manager_drain(w.manager, 60 * 1000, on_drained, &w);
+    fake_settle(w.fakes, &errand);
+    world_unstall(&w);
+    sim_loop_advance(w.loop, 1000);
+    is_number(w.drained, 1, "drained");
+    ok_named(world_logged(&w, "notified"), "the sender's bounce is in the queue");
+    is_number(world_files(&w, "mess"), 1, "in place of the message");
+    world_restart(&w);
+    world_saw(&w, "ann@a.test>never@b.test >ann@a.test ",
+              "and delivered after the next start");
+    ok(world_is_empty(&w));
     world_end(&w);
 }
 
@@ -470,6 +495,7 @@ main(void)
     test_remove();
     test_remove_in_delivery();
     test_drain();
+    test_drain_notice();
     test_drain_patience();
     test_reload();
     test_many();

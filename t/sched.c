@@ -61,6 +61,28 @@ test_add(void)
     world_end(&w);
 }
 
+/* What runs ends with its action; nothing new begins. */
+static void
+test_drain(void)
+{
+    struct world w;
+    world_start(&w, 100, 100);
+    world_add(&w, "a.example", 0, 0);
+    world_run(&w);
+    struct channel *c = world_channel(&w, "a.example", 0);
+    ok(c && channel_take(&w, c));
+    sched_drain(w.s);
+    world_add(&w, "b.example", 0, 0);
+    world_run(&w);
+    ok_named(w.loads == 1 && w.opens == 1, "neither load nor open");
+    channel_send(&w, c);
+    is_number(w.finishes, 1, "the message in the middle finishes");
+    channel_end(&w, c, NULL);
+    world_pass(&w, 10000);
+    ok_named(w.loads == 1 && w.opens == 1, "and that was all");
+    world_end(&w);
+}
+
 static void
 test_unloaded(void)
 {
@@ -578,6 +600,7 @@ main(void)
 {
     test_one();
     test_add();
+    test_drain();
     test_unloaded();
     test_slow_start();
     test_window_shrinks();
