@@ -93,24 +93,28 @@ demo: petrel $(PEERS:%=$(BUILD)/t/bench/%)
 bench: petrel $(PEERS:%=$(BUILD)/t/bench/%)
 	BUILD=$(BUILD) sh t/bench/run.sh
 
-# SECONDS_EACH=60 a target; what they find stays in t/fuzz/corpus.
+# SECONDS_EACH=60 a target; the input that broke one goes to t/fuzz/corpus.
 FUZZERS := $(basename $(notdir $(wildcard t/fuzz/*.c)))
-fuzz: $(FUZZERS:%=build-fuzz/%)
+FUZZ_FLAGS := -g -O1 -fno-sanitize-recover=all
+fuzz:
+	$(MAKE) BUILD=build-fuzz CC=clang SAN=address,undefined,fuzzer-no-link \
+	    CFLAGS='$(FUZZ_FLAGS)' $(FUZZERS:%=build-fuzz/fuzz/%)
 	for f in $(FUZZERS); do mkdir -p build-fuzz/corpus/$$f t/fuzz/corpus/$$f; \
-	    build-fuzz/$$f -max_total_time=$${SECONDS_EACH:-60} -timeout=10 -max_len=65536 \
-	        build-fuzz/corpus/$$f t/fuzz/corpus/$$f || exit 1; done
+	    build-fuzz/fuzz/$$f -max_total_time=$${SECONDS_EACH:-60} -timeout=10 -max_len=65536 \
+	        -artifact_prefix=t/fuzz/corpus/$$f/ build-fuzz/corpus/$$f t/fuzz/corpus/$$f || exit 1; done
 
-build-fuzz/%: t/fuzz/%.c $(SRC) $(wildcard $(DIRS:%=%/*.h))
+$(BUILD)/fuzz/%: $(BUILD)/t/fuzz/%.o $(call archive,$(call reversed,$(DIRS)))
 	@mkdir -p $(@D)
-	clang -g -O1 -std=c11 -I. -D_GNU_SOURCE -DPETREL_VERSION='"fuzz"' \
-	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-	    -o $@ $< $(SRC) $(LDLIBS)
+	$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 PRODUCT := mta.c $(SRC) $(wildcard $(DIRS:%=%/*.h))
 tidy:
-	clang-format --dry-run -Werror $(PRODUCT)
-	cppcheck -q --error-exitcode=1 --inline-suppr --enable=warning,portability \
-	    --suppress=unknownMacro --suppress=missingInclude -DPETREL_VERSION='""' -I. mta.c $(SRC)
+	$(Q)clang-format --dry-run -Werror $(PRODUCT)
+	$(Q)cppcheck -q --error-exitcode=1 --inline-suppr --enable=warning,portability \
+	    --suppress=unknownMacro --suppress=missingInclude --suppress='*:/usr/include/*' \
+	    --include=/usr/include/utlist.h --include=/usr/include/uthash.h \
+	    -DPETREL_VERSION='""' -I. mta.c $(SRC)
+	@echo 'clang-format and cppcheck have nothing to say'
 
 install: petrel
 	install -D -m 755 petrel $(DESTDIR)$(PREFIX)/sbin/petrel

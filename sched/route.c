@@ -109,7 +109,7 @@ entry_read(struct reading *r, struct text entry, struct text pattern,
            struct text target)
 {
     char problem[TARGET_PROBLEM_MAX], key[PATTERN_MAX];
-    struct target parsed;
+    struct target parsed = {0};
     size_t length = pattern_key(pattern, key);
     if (length == 0)
         complain(r, "routes", entry,
