@@ -180,7 +180,7 @@ static void
 relay_read(struct reading *r)
 {
     char problem[TARGET_PROBLEM_MAX];
-    struct target target;
+    struct target target = {0};
     struct text relay = text_trim(r->settings->relay);
     struct route *all = route_of(r->table, TEXT("*"));
     if (relay.length == 0)
