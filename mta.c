@@ -521,6 +521,7 @@ main(int count, char **arguments)
     int option, code, used = 0;
     if (disk_fill_standard() != 0)
         return EX_OSERR;
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit is write()'s error, not our end */
     if (as_sendmail(arguments[0], count, arguments, &code))
         return code;
     sources.overrides = overrides;

@@ -167,11 +167,18 @@ fill(struct settings *s, const char *key, const char *value, const char *rest)
     buffer_free(&line);
 }
 
+/* As hosts are named: mailboxes may be at stranger domains. */
+static bool
+is_hostname(struct text t)
+{
+    return address_is_domain(t) && text_is_ascii(t) && text_find(t, '_') == TEXT_NONE;
+}
+
 static void
 fill_hostname(struct settings *s)
 {
     struct utsname name;
-    bool good = uname(&name) == 0 && address_is_domain(text_from(name.nodename));
+    bool good = uname(&name) == 0 && is_hostname(text_from(name.nodename));
     fill(s, "hostname", good ? name.nodename : "localhost", "");
 }
 
@@ -252,7 +259,7 @@ static void
 check_hostname(struct settings *s, const char *hostname)
 {
     struct text name = text_from(hostname);
-    if (!address_is_domain(name) || !text_is_ascii(name))
+    if (!is_hostname(name))
         settings_complain(s, "hostname", "'%.100s' is not a host name",
                           hostname ? hostname : "");
     else if (name.length > HOSTNAME_MAX)

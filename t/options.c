@@ -170,6 +170,7 @@ test_mistakes(void)
     mistake("hostname=", "hostname: '' is not a host name");
     mistake("hostname=-a.test", "hostname: '-a.test' is not a host name");
     mistake("hostname=b\xc3\xbc.test", "hostname: 'b\xc3\xbc.test' is not a host name");
+    mistake("hostname=a_b.test", "hostname: 'a_b.test' is not a host name");
     mistake("hostname=[127.0.0.1]", "");
     mistake("spool=", "spool: wants a directory");
     mistake("control=", "control: wants a path");
