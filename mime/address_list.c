@@ -163,7 +163,9 @@ on_colon(struct reader *r)
         e->present = e->broken = true;
         return;
     }
-    if (e->broken || !e->present || r->in_group)
+    /* "a@b Cc: c@d" is no group, but a line that lost its end. */
+    bool address = memchr(e->mailbox, '@', e->length) != NULL && e->mailbox[0] != '"';
+    if (e->broken || !e->present || r->in_group || address)
         r->broken++;
     *e = (struct entry){.gap = false};
     r->in_group = true; /* what stood before is its name */

@@ -253,6 +253,8 @@ static const struct list {
     {"[list] Joe <a@b>", "a@b", 0},
     {"<joe>", "joe", 0},
     /* broken ones go, their neighbours stay */
+    {"a@b Cc: c@d", "c@d", 1},
+    {"\"a@b\": c@d;", "c@d", 0},
     {"a@b, c d, e@f", "a@b|e@f", 1},
     {"a@b, c@d e@f, g@h", "a@b|g@h", 1},
     {"a@b, <c@d, e@f", "a@b|e@f", 1},
