@@ -218,10 +218,12 @@ outcome_of(int error, const char *doing, const char *path)
     const char *enhanced = error == -EDQUOT   ? "4.2.2"
                            : error == -ENOSPC ? "4.3.1"
                                               : "4.3.0";
-    return with_path(
-        outcome_make(VERDICT_DEFERRED, error == -EDQUOT ? BLAME_MESSAGE : BLAME_SITE, 0,
-                     enhanced, "cannot %s %.300s: %s", doing, path, strerror(-error)),
-        path);
+    /* One user's quota or permissions say nothing about the other Maildirs. */
+    bool disk = error == -ENOSPC || error == -EIO || error == -EROFS;
+    return with_path(outcome_make(VERDICT_DEFERRED, disk ? BLAME_SITE : BLAME_MESSAGE,
+                                  0, enhanced, "cannot %s %.300s: %s", doing, path,
+                                  strerror(-error)),
+                     path);
 }
 
 /* --- The file -------------------------------------------------------------------- */

@@ -338,6 +338,7 @@ test_rights(void)
     if (seteuid(0) != 0)
         abort();
     is_number(o.verdict, VERDICT_DEFERRED, "without rights it is deferred");
+    is_number(o.blame, BLAME_MESSAGE, "which is no other user's trouble");
     is_string(o.enhanced, "4.3.0", "4.3.0");
     ok_named(strstr(o.text, path) != NULL &&
                  strstr(o.text, "Permission denied") != NULL,
