@@ -18,9 +18,10 @@ enum {
 struct pending {
     struct id id;
     struct envelope *envelope;
-    bool owned;  /* deferred: the envelope is ours */
-    bool due;    /* its due time is to be written */
-    bool failed; /* the disk refused; waits for the retry */
+    bool owned;       /* deferred: the envelope is ours */
+    bool due;         /* its due time is to be written */
+    bool failed;      /* the disk refused; waits for the retry */
+    int64_t since_ms; /* monotonic: the first mark, or the due time */
     unsigned *marks;
     unsigned count, capacity;
     struct buffer texts; /* of failures, as appended to bounce/ */
@@ -58,6 +59,7 @@ pending_for(struct marks *m, struct envelope *e)
         p = memory_new(sizeof(*p));
         p->id = e->id;
         p->envelope = e;
+        p->since_ms = m->at_once ? 0 : loop_monotonic_ms(m->loop);
         buffer_init(&p->texts, TEXTS_MAX);
         HASH_ADD(hh, m->table, id, sizeof(p->id), p);
     } else if (p->envelope != e) {
@@ -86,6 +88,7 @@ add_mark(struct marks *m, struct pending *p, unsigned index)
 struct batch {
     struct pending *rows[MESSAGES_PER_TURN];
     size_t count;
+    bool young; /* some were left out */
 };
 
 /* First half of S4 to S5 for all of them, then the rooms once, then the todos go. */
@@ -179,15 +182,27 @@ write_batch(struct marks *m, struct batch *batch)
         keep_failed(m, failed.rows[i]);
 }
 
+/* Settled in this very turn: most such messages are retired before it ends. */
+static bool
+is_young(const struct marks *m, const struct pending *p)
+{
+    return !p->due && m->unwritten < MARKS_MAX &&
+           p->since_ms == loop_monotonic_ms(m->loop);
+}
+
 /* The next ones to write; false: that was all. */
 static bool
-gather(struct marks *m, struct batch *batch)
+gather(struct marks *m, struct batch *batch, bool with_young)
 {
     struct pending *p, *next;
-    batch->count = 0;
+    *batch = (struct batch){.count = 0};
     HASH_ITER (hh, m->table, p, next) {
         if (p->failed)
             continue;
+        if (!with_young && is_young(m, p)) {
+            batch->young = true;
+            continue;
+        }
         if (batch->count == MESSAGES_PER_TURN)
             return true;
         batch->rows[batch->count++] = p;
@@ -202,6 +217,13 @@ nothing(void *context)
 }
 
 static void
+delay_over(void *context)
+{
+    struct marks *m = context;
+    m->urgent = true; /* the end of this very turn writes */
+}
+
+static void
 at_stage_sync(void *context)
 {
     struct marks *m = context;
@@ -210,10 +232,12 @@ at_stage_sync(void *context)
     if (!m->urgent)
         return;
     loop_timer_stop(m->loop, &m->delay);
-    m->urgent = gather(m, &batch);
+    m->urgent = gather(m, &batch, false);
     write_batch(m, &batch);
     if (m->urgent)
         loop_post(m->loop, &m->stir, nothing, m);
+    else if (batch.young)
+        loop_timer_start(m->loop, &m->delay, DELAY_MS, delay_over, m);
 }
 
 void
@@ -222,7 +246,7 @@ marks_flush(struct marks *m)
     struct batch batch;
     bool more = true;
     while (more) {
-        more = gather(m, &batch);
+        more = gather(m, &batch, true);
         write_batch(m, &batch);
     }
     m->urgent = false;
@@ -237,13 +261,6 @@ write_soon(struct marks *m)
         marks_flush(m);
     else
         loop_post(m->loop, &m->stir, nothing, m);
-}
-
-static void
-delay_over(void *context)
-{
-    struct marks *m = context;
-    m->urgent = true; /* the end of this very turn writes */
 }
 
 /* --- What comes in --------------------------------------------------------------- */

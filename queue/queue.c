@@ -221,7 +221,9 @@ queue_load(struct queue *q, struct id id)
         seen_remove(&q->seen, id);
         break;
     case LOAD_DAMAGED:
-        queue_park(q, id, reason);
+        /* Who looks on beside a daemon may see a message that is just being removed. */
+        if (q->lock >= 0)
+            queue_park(q, id, reason);
         break;
     case LOAD_LATER:
         id_format(id, name);

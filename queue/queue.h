@@ -79,7 +79,8 @@ void queue_discard(struct queue_draft **draft);
 /* --- Delivering ----------------------------------------------------------------------
  */
 
-/* NULL: gone, or damaged (then it is in corrupt/ with a note and a log line). */
+/* NULL: gone, or damaged (then the daemon puts it into corrupt/ with a note and a log
+ * line; an operator's process leaves it alone). */
 struct envelope *queue_load(struct queue *queue, struct id id);
 /* Content of mess/ID, without the prefix. Handle < 0: -errno. */
 int queue_content_open(struct queue *queue, const struct envelope *e);

@@ -315,6 +315,8 @@ test_idle(void)
     is_settled(&b, "u@x.test sent 2.0.0 none\n", "the first is sent");
     is_number(b.a.open, 1, "and the connection kept");
     b.manager.hidden = 0;
+    loop_turn(b.loop, 0);
+    is_number(b.manager.taken, 2, "a kept connection takes it in the turn it comes");
     turns(&b, 150);
     is_settled(&b, "u@x.test sent 2.0.0 none\nv@x.test sent 2.0.0 none\n",
                "the second goes over it when it comes");

@@ -426,6 +426,60 @@ test_settle(const char *home)
     kit_close(&k);
 }
 
+/* Two messages that are settled in the turn whose end writes the marks of a third. */
+struct young {
+    struct kit k;
+    const char *home;
+    struct envelope *brief, *lasting;
+    struct loop_task task;
+    char *seen; /* where brief was when it was retired */
+};
+
+static void
+settle_young(void *context)
+{
+    struct young *y = context;
+    queue_settle(y->k.queue, y->brief, 0, CHANNEL_REMOTE, NULL);
+    queue_settle(y->k.queue, y->lasting, 0, CHANNEL_REMOTE, NULL);
+}
+
+static void
+retire_young(void *context)
+{
+    struct young *y = context;
+    if (y->brief == NULL || !y->brief->recipients[0].done)
+        return;
+    y->seen = strdup(where(y->home, y->brief->id));
+    queue_retire(y->k.queue, &y->brief);
+}
+
+static void
+test_young_marks(const char *home)
+{
+    struct young y = {.home = home};
+    kit_open(&y.k, home);
+    struct envelope *old =
+        kit_accept(&y.k, kit_envelope("s@x", four), TEXT("body\r\n"));
+    y.brief = kit_accept(&y.k, kit_envelope("s@x", one), TEXT("body\r\n"));
+    y.lasting = kit_accept(&y.k, kit_envelope("s@x", four), TEXT("body\r\n"));
+    loop_at_end(y.k.loop, LOOP_STAGE_ANSWER, retire_young, &y);
+    queue_settle(y.k.queue, old, 0, CHANNEL_REMOTE, NULL);
+    usleep(110 * 1000);
+    loop_post(y.k.loop, &y.task, settle_young, &y);
+    kit_turns(&y.k, 1);
+    is_string(where(home, old->id), "mIr", "marks that are old enough are written");
+    ok_named(y.seen != NULL && strcmp(y.seen, "mit") == 0,
+             "what is settled and retired in that turn costs no write");
+    is_string(where(home, y.lasting->id), "mit", "nor is its neighbour written yet");
+    wait_ms(&y.k, 150);
+    is_string(where(home, y.lasting->id), "mIr", "but 100 ms later it is");
+    queue_retire(y.k.queue, &old);
+    queue_retire(y.k.queue, &y.lasting);
+    is_number(count_all(home), 0, "nothing is left");
+    free(y.seen);
+    kit_close(&y.k);
+}
+
 static void
 test_many_marks(const char *home)
 {
@@ -671,6 +725,11 @@ test_damage(const char *home)
     FILE *file = fopen(path, "r+");
     fputs("bad ", file);
     fclose(file);
+    struct kit onlooker;
+    is_number(kit_open_injector(&onlooker, home), 0, "an operator looks on");
+    ok_named(queue_load(onlooker.queue, e->id) == NULL, "damage is not shown");
+    is_number(count_files(home, "corrupt"), 0, "nor touched: it may be a removal");
+    kit_close(&onlooker);
     ok_named(queue_load(k.queue, e->id) == NULL, "changed content is not delivered");
     is_number(count_files(home, "corrupt"), 4, "but parked");
     snprintf(path, sizeof(path), "%s/corrupt/", home);
@@ -710,6 +769,7 @@ main(void)
     test_draft(home);
     test_space(home);
     test_settle(home);
+    test_young_marks(home);
     test_many_marks(home);
     test_many_deferrals(home);
     test_injector(home);
