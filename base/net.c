@@ -329,6 +329,19 @@ net_local(const struct net_connection *c)
     return &c->local;
 }
 
+/* It is closing from now on. */
+static void
+linger(struct net_connection *c)
+{
+    struct net *net = c->net;
+
+    if (net->lingering_count == NET_LINGERING_MAX)
+        net_stream_destroy(net->lingering);
+    c->closing = true;
+    DL_APPEND2(net->lingering, c, lingering_prev, lingering_next);
+    net->lingering_count++;
+}
+
 void
 net_close(struct net_connection **connection)
 {
@@ -341,7 +354,7 @@ net_close(struct net_connection **connection)
         net_stream_destroy(c);
         return;
     }
-    c->closing = true;
+    linger(c);
     c->on_event = NULL;
     c->tell = 0;
     net_stream_drop_input(c);

@@ -77,7 +77,8 @@ enum {
     NET_LOW_WATER = 32 * 1024,
     NET_HIGH_WATER = 128 * 1024,      /* producers pause here */
     NET_UNSENT_MAX = 4 * 1024 * 1024, /* net_send() beyond it breaks the connection */
-    NET_INPUT_MAX = 64 * 1024 /* unconsumed input; then the socket is not read */
+    NET_INPUT_MAX = 64 * 1024, /* unconsumed input; then the socket is not read */
+    NET_LINGERING_MAX = 256    /* closed here, not yet by the peer */
 };
 typedef void net_happened(void *context, enum net_event event);
 
@@ -105,7 +106,9 @@ int net_errno(const struct net_connection *c);
 const struct net_address *net_peer(const struct net_connection *c);
 const struct net_address *net_local(const struct net_connection *c);
 
-/* No event comes after these. close sends what is unsent first (30 s at most). */
+/* No event comes after these. close sends what is unsent first (30 s at most); of more
+ * than NET_LINGERING_MAX that do so the oldest is cut off, so that clients who hear a
+ * last reply and stay cannot use up the descriptors. */
 void net_close(struct net_connection **c);
 void net_abort(struct net_connection **c);
 

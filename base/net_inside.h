@@ -23,7 +23,9 @@ struct net {
     char *scratch; /* NET_INPUT_MAX bytes: what every connection reads into */
     struct net_listener *listeners;
     struct net_connection *connections;
-    size_t connection_count;      /* the lingering ones included */
+    size_t connection_count;          /* the lingering ones included */
+    struct net_connection *lingering; /* those that are closing, oldest first */
+    size_t lingering_count;
     struct net_connection *dirty; /* have output for this turn, in order */
     struct loop_task wake; /* posted while some are dirty: the turn comes at once */
     struct net_interfaces interfaces;
@@ -42,6 +44,7 @@ struct net_connection {
     struct net *net;
     struct net_connection *prev, *next;
     struct net_connection *dirty_prev, *dirty_next;
+    struct net_connection *lingering_prev, *lingering_next;
     net_happened *on_event;
     void *context;
 

@@ -188,6 +188,10 @@ net_stream_destroy(struct net_connection *c)
     c->gone = true;
     c->on_event = NULL;
     unmark_dirty(c);
+    if (c->closing) {
+        DL_DELETE2(net->lingering, c, lingering_prev, lingering_next);
+        net->lingering_count--;
+    }
     loop_timer_stop(net->loop, &c->timer);
     loop_unpost(net->loop, &c->telling);
     loop_watch_free(&c->watch_in);

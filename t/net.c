@@ -371,6 +371,36 @@ test_idle_memory(void)
     finish(w);
 }
 
+/* Clients that hear their last reply and stay: they must not keep our descriptors. */
+static void
+test_lingering(void)
+{
+    enum { CLIENTS = NET_LINGERING_MAX + 20 };
+    struct world *w = start("127.0.0.1:0");
+    int fds[CLIENTS], heard = 0, ended = 0;
+    char at[100];
+
+    for (int i = 0; i < CLIENTS; i++) {
+        w->server = (struct side){.world = w, .got.limit = GOT_MAX};
+        fds[i] = raw_client(w);
+        net_send(w->server.connection, TEXT("221 bye\r\n"));
+        net_close(&w->server.connection);
+        loop_turn(w->loop, 0);
+    }
+    is_number(net_connections(w->net), NET_LINGERING_MAX, "so many linger, no more");
+    for (int i = 0; i < CLIENTS; i++) {
+        heard += !strcmp(raw_read(fds[i], at, sizeof at), "221 bye\r\n");
+        ended += !strcmp(raw_read(fds[i], at, sizeof at), "(end)");
+    }
+    is_number(heard, CLIENTS, "all have heard the last reply");
+    is_number(ended, CLIENTS, "and the end");
+    for (int i = 0; i < CLIENTS; i++)
+        close(fds[i]);
+    until(w, net_connections(w->net) == 0);
+    is_number(net_connections(w->net), 0, "all are gone when they have closed");
+    finish(w);
+}
+
 static bool
 has_no_delay(const struct net_address *peer)
 {
@@ -456,6 +486,7 @@ main(void)
     test_callbacks();
     test_close_in_failure(THEN_CLOSE);
     test_close_in_failure(THEN_ABORT);
+    test_lingering();
     test_idle_memory();
     test_no_delay();
     test_speed();
