@@ -72,8 +72,8 @@ policy_may_relay(const struct policy *policy, const struct net_address *client)
     return false;
 }
 
-/* user%other@here, other!user@here, "user@other"@here: a mailbox here to us, a route to
- * a next hop that still believes in them. */
+/* user%other@here, other!user@here, "user@other"@here, "other::user"@here: a mailbox
+ * here to us, a route to a next hop that still believes in them. */
 static bool
 is_routed(const struct address *a)
 {
@@ -83,7 +83,8 @@ is_routed(const struct address *a)
     struct text t = buffer_text(&local);
     routed = routed || text_find(t, '@') != TEXT_NONE ||
              text_find(t, '%') != TEXT_NONE || text_find(t, '!') != TEXT_NONE ||
-             (t.length > 0 && t.at[0] == '|') || (t.length > 0 && t.at[0] == '/');
+             text_find(t, ':') != TEXT_NONE || (t.length > 0 && t.at[0] == '|') ||
+             (t.length > 0 && t.at[0] == '/');
     buffer_free(&local);
     return routed;
 }

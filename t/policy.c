@@ -67,6 +67,7 @@ static const struct text relays[] = {
     TEXT("<own.example!ext.example!user@own.example>"),
     TEXT("<user%ext.example!x@own.example>"),
     TEXT("<\"ext.example!user\"@own.example>"),
+    TEXT("<\"ext.example::user\"@own.example>"),
     TEXT("<ext::user>"),
     TEXT("<\"ext::user\"@ext.example>"),
     TEXT("<user@evilown.example>"),
