@@ -1,0 +1,94 @@
+/* Fuzz target: settings, as a file and as arguments, through all that reads them. */
+#include "admin/options.h"
+#include "base/settings_file.h"
+#include "smtp/delivery.h"
+#include "smtp/listener.h"
+#include "smtp/policy.h"
+#include "smtp/sources.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { PRINTED_MAX = 8 * 1024 * 1024 };
+
+static void
+must(bool good)
+{
+    if (!good)
+        abort();
+}
+
+/* Every line is told once, in order, without line ends in its key. */
+static void
+check_file(struct text t)
+{
+    struct settings_file file;
+    struct settings_line line;
+    size_t before = 0;
+    settings_file_start(&file, t);
+    while (settings_file_next(&file, &line)) {
+        must(line.number > before);
+        before = line.number;
+        must((line.mistake != NULL) == (line.key.length == 0));
+        must(text_find(line.key, '\n') == TEXT_NONE);
+    }
+    settings_file_end(&file);
+}
+
+static void
+check_values(const struct options *o)
+{
+    struct buffer mistakes;
+    struct policy policy;
+    struct endpoint *endpoints;
+    struct sources sources;
+    size_t count;
+    buffer_init(&mistakes, 64 * 1024);
+    struct route_table *routes = options_routes(o, &mistakes);
+    route_free(&routes);
+    (void)!policy_read(&policy, text_from(o->relay_from), false, &mistakes);
+    policy_free(&policy);
+    if (endpoints_read(text_from(o->listen), &endpoints, &count, &mistakes))
+        must(count <= ENDPOINTS_MAX);
+    free(endpoints);
+    (void)!sources_read(&sources, text_from(o->smtp_bind), &mistakes);
+    buffer_free(&mistakes);
+}
+
+/* Each line is an argument "key=value". */
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    enum { ARGUMENTS = 64 };
+    static char none[] = "PETREL_CONFIG=/dev/null";
+    char *environment[] = {none, NULL}, *arguments[ARGUMENTS + 1] = {NULL};
+    struct text t = text_of(data, size), rest = t, line;
+    size_t count = 0;
+    check_file(t);
+    while (count < ARGUMENTS && rest.length > 0 && text_cut(&rest, '\n', &line)) {
+        char *argument = text_string(line);
+        for (char *at = argument; *at != '\0'; at++)
+            if (*at == '\t') /* so that a value may have lines */
+                *at = '\n';
+        if (strstr(argument, "_file") != NULL) /* read no files here */
+            free(argument);
+        else
+            arguments[count++] = argument;
+    }
+    struct options options;
+    struct options_sources sources = {.environment = environment,
+                                      .overrides = arguments};
+    struct settings *s = options_read(&sources, &options);
+    if (settings_mistakes(s).length == 0)
+        check_values(&options);
+    struct buffer printed;
+    buffer_init(&printed, PRINTED_MAX);
+    settings_print(s, &printed);
+    buffer_free(&printed);
+    settings_free(&s);
+    for (size_t i = 0; i < count; i++)
+        free(arguments[i]);
+    return 0;
+}
