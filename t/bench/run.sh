@@ -1,0 +1,11 @@
+#!/bin/sh
+# `make bench`: what this machine makes of Petrel, in ratios to Postfix where that is set up
+# (sh t/bench/postfix.sh setup), and the bars of size, memory and start. Nothing is asserted.
+set -eu
+cd "$(dirname "$0")/../.."
+export BUILD="${BUILD:-build}"
+export PETREL="${PETREL:-$PWD/$BUILD/petrel}"
+# For a thousand clients at a time, here and in Petrel.
+[ "$(ulimit -n)" = unlimited ] || [ "$(ulimit -n)" -ge 4096 ] || ulimit -n 4096
+perl t/bench/throughput.pl
+perl t/bench/bars.pl
