@@ -94,13 +94,16 @@ end_in_ellipsis(struct buffer *b)
 }
 
 /* Could t be read as the end of its field and the start of another? In angle brackets
- * it cannot, unless it closes them itself. */
+ * it cannot, unless it closes them itself; nor in a remark, unless that seems to end.
+ */
 static bool
-is_forgery(struct text t)
+is_forgery(struct text t, bool remark)
 {
+    if (remark)
+        return t.length > 0 && memmem(t.at, t.length, "), ", 3) != NULL;
     bool bracketed = t.length >= 2 && t.at[0] == '<' && t.at[t.length - 1] == '>' &&
                      text_find(t, '>') == t.length - 1;
-    return !bracketed && memmem(t.at, t.length, ", ", 2) != NULL;
+    return !bracketed && t.length > 0 && memmem(t.at, t.length, ", ", 2) != NULL;
 }
 
 /* The value as it will stand in the line, in a buffer that the caller frees. */
@@ -109,7 +112,7 @@ build_value(struct buffer *value, struct text t, size_t limit, bool guard)
 {
     buffer_init(value, limit);
     bool whole = true;
-    if (guard && t.length > 0 && is_forgery(t)) {
+    if (guard) {
         struct text rest = t, part;
         while (whole && text_cut(&rest, ',', &part)) {
             whole = log_escape(part, value);
@@ -254,11 +257,11 @@ write_line(const struct log *log, struct buffer *line)
 
 /* One value of any kind; key NULL is the sentence or the remark. */
 static void
-add_value(struct log_line *line, const char *key, struct text t)
+add_value(struct log_line *line, const char *key, struct text t, bool guard)
 {
     struct fields *f = line->fields;
     struct buffer value;
-    build_value(&value, t, key == NULL ? LOG_LINE_MAX : VALUE_MAX, key != NULL);
+    build_value(&value, t, key == NULL ? LOG_LINE_MAX : VALUE_MAX, guard);
     struct text made = buffer_text(&value);
     if (f->object != NULL) {
         set(f, key == NULL ? "text" : key, json_stringn(made.at, made.length));
@@ -332,7 +335,7 @@ log_field(struct log_line *line, const char *key, struct text value)
 {
     assert(key != NULL);
     if (line->fields != NULL)
-        add_value(line, key, value);
+        add_value(line, key, value, is_forgery(value, false));
 }
 
 void
@@ -367,7 +370,7 @@ log_remark(struct log_line *line, struct text value)
         return;
     if (f->object == NULL)
         add(f, f->count > 0 ? TEXT(" (") : TEXT("("));
-    add_value(line, NULL, value);
+    add_value(line, NULL, value, is_forgery(value, true));
     if (f->object == NULL)
         add(f, TEXT(")"));
 }
@@ -397,7 +400,7 @@ log_say(struct log *log, enum log_level level, const char *program, const char *
     char made[LOG_LINE_MAX + 1];
     va_list list;
     va_start(list, format);
-    add_value(&line, NULL, format_value(made, format, list));
+    add_value(&line, NULL, format_value(made, format, list), false);
     va_end(list);
     log_end(&line);
 }

@@ -5,8 +5,8 @@
  * one object. Printable ASCII and well-formed UTF-8 without C1, U+2028/9 and bidi
  * controls pass; everything else becomes \xNN. A warning or an error says so behind the
  * ID. A field is cut at 1024 bytes, a line at LOG_LINE_MAX, "..." marks the place; a
- * comma and space that could forge a field lose the comma to \x2c, within <...> they
- * stay. Secrets are never given to these functions. */
+ * comma and space that could forge a field lose the comma to \x2c; within <...>, and in
+ * a remark without "), ", they stay. Secrets are never given to these functions. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

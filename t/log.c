@@ -230,6 +230,18 @@ test_escape_limit(void)
     }
 }
 
+static struct text
+remark(struct log *log, struct text value)
+{
+    struct log_line line;
+    buffer_clear(&out);
+    log_start(&line, log, LOG_LEVEL_INFO, "p", NULL);
+    log_field(&line, "k", TEXT("v"));
+    log_remark(&line, value);
+    log_end(&line);
+    return buffer_text(&out);
+}
+
 static void
 test_forgery(void)
 {
@@ -247,6 +259,11 @@ test_forgery(void)
             "a value makes no second line");
     is_text(field(log, TEXT("")), TEXT("p: k=\n"), "an empty value");
     is_text(field(log, TEXT("a=b,c")), TEXT("p: k=a=b,c\n"), "no need, no change");
+    is_text(remark(log, TEXT("said: no, sorry (x)")),
+            TEXT("p: k=v (said: no, sorry (x))\n"), "a remark keeps its commas");
+    is_text(remark(log, TEXT("550 x), status=sent (y")),
+            TEXT("p: k=v (550 x)\\x2c status=sent (y)\n"), "unless it seems to end");
+    is_text(remark(log, TEXT("")), TEXT("p: k=v ()\n"), "an empty remark");
     log_free(&log);
 }
 
