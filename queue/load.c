@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONTENT_PIECE = 64 * 1024 };
+enum { CONTENT_PIECE = 64 * 1024, BYTES_RESERVE = 16 * 1024 * 1024 };
 
 /* The file is not what it must be; all other errors are of the moment. */
 static bool
@@ -37,54 +37,139 @@ damaged(const char *what, char reason[LOAD_REASON_MAX])
 
 /* --- The content ----------------------------------------------------------------- */
 
-static int64_t
-content_crc(struct spool *s, int file, uint32_t *crc)
+struct reading {
+    int64_t size, size_max;
+    uint32_t crc;
+    int error; /* of reading, or of writing the copy: then copy_failed */
+    bool copy_failed;
+};
+
+/* Little more than size_max, though the file may grow; into copy too, unless < 0. */
+static void
+read_content(struct spool *s, int file, int copy, struct reading *r)
 {
     char *piece = memory_new(CONTENT_PIECE);
-    int64_t size = 0, got;
-    *crc = 0;
-    while ((got = disk_read(s->disk, file, size, piece, CONTENT_PIECE)) > 0) {
-        *crc = crc_add(*crc, piece, (size_t)got);
-        size += got;
+    int64_t got = 1;
+    while (got > 0 && r->error == 0 && r->size <= r->size_max) {
+        got = disk_read(s->disk, file, r->size, piece, CONTENT_PIECE);
+        if (got < 0)
+            r->error = (int)got;
+        if (got <= 0)
+            break;
+        r->crc = crc_add(r->crc, piece, (size_t)got);
+        r->size += got;
+        if (copy >= 0)
+            r->error = disk_write(s->disk, copy, text_of(piece, (size_t)got));
+        r->copy_failed = r->error != 0;
     }
     free(piece);
-    return got < 0 ? got : size;
+}
+
+/* Nothing is wrong with the message: it is we who cannot, now. */
+static enum load_result
+cannot_adopt(int error, char reason[LOAD_REASON_MAX])
+{
+    snprintf(reason, LOAD_REASON_MAX, "copying the content: %s", strerror(-error));
+    return LOAD_LATER;
+}
+
+/* The whole copy takes the place of what another user owns. */
+static enum load_result
+adopt(struct spool *s, int copy, struct id id, char reason[LOAD_REASON_MAX])
+{
+    char from[SPOOL_PATH_MAX], to[SPOOL_PATH_MAX];
+    spool_path(ROOM_PID, id, from);
+    spool_path(ROOM_MESS, id, to);
+    int result = spool_sync(s, copy, &id);
+    if (result == 0)
+        result = disk_rename(s->disk, from, to);
+    return result < 0 ? cannot_adopt(result, reason) : LOAD_DONE;
+}
+
+/* Written by another user, whom the daemon need not believe. */
+static bool
+is_foreign(const struct spool *s, const struct disk_info *info)
+{
+    return s->adopts && info->owner != s->user;
+}
+
+/* The file for a copy of so many bytes; < 0: not now. */
+static int
+start_copy(struct spool *s, struct id id, int64_t size)
+{
+    struct disk_space space;
+    if (disk_space(s->disk, &space) == 0 && space.bytes_free - BYTES_RESERVE < size)
+        return -ENOSPC;
+    return spool_write_new(s, ROOM_PID, id, TEXT(""), 0600, true);
+}
+
+/* Reads all of it, when its size is right. */
+static enum load_result
+check_bytes(struct spool *s, int file, const struct envelope *e, bool foreign,
+            char reason[LOAD_REASON_MAX])
+{
+    struct reading r = {.size_max = e->content_size};
+    enum load_result result = LOAD_DONE;
+    int copy = -1;
+    if (foreign) {
+        copy = start_copy(s, e->id, e->content_size);
+        if (copy < 0)
+            return cannot_adopt(copy, reason);
+    }
+    read_content(s, file, copy, &r);
+    if (r.copy_failed)
+        result = cannot_adopt(r.error, reason);
+    else if (r.error < 0)
+        result = judge(r.error, "the content", reason);
+    else if (r.size != e->content_size || r.crc != e->content_crc)
+        result = damaged("the content", reason);
+    else if (foreign)
+        result = adopt(s, copy, e->id, reason);
+    if (foreign) {
+        disk_close_file(s->disk, copy);
+        if (result != LOAD_DONE)
+            (void)spool_remove(s, ROOM_PID, e->id);
+    }
+    return result;
 }
 
 static enum load_result
-check_open_content(struct spool *s, int file, const struct envelope *e, bool same_owner,
+check_open_content(struct spool *s, int file, const struct envelope *e, bool injected,
                    unsigned owner, char reason[LOAD_REASON_MAX])
 {
     struct disk_info info;
-    uint32_t crc = 0;
     int result = disk_file_info(s->disk, file, &info);
     if (result < 0)
         return judge(result, "the content", reason);
+    bool foreign = is_foreign(s, &info);
     /* Two: an injector died between link and unlink of its pid name. */
-    if (info.links > 2 || (same_owner && info.owner != owner)) {
+    if (foreign && (info.links > 2 || (injected && info.owner != owner))) {
         snprintf(reason, LOAD_REASON_MAX,
                  "content and envelope are not of one owner (%u, %u; %u links)",
                  info.owner, owner, info.links);
         return LOAD_DAMAGED;
     }
-    int64_t size = content_crc(s, file, &crc);
-    if (size < 0)
-        return judge((int)size, "the content", reason);
-    return size == e->content_size && crc == e->content_crc
-               ? LOAD_DONE
-               : damaged("the content", reason);
+    /* A sparse file of any size costs nothing to make, but hours to read. */
+    if (foreign && s->foreign_max > 0 && info.size > s->foreign_max) {
+        snprintf(reason, LOAD_REASON_MAX,
+                 "the content is larger than message_size_limit");
+        return LOAD_DAMAGED;
+    }
+    if (info.size != e->content_size)
+        return damaged("the content", reason);
+    return check_bytes(s, file, e, foreign, reason);
 }
 
 static enum load_result
-check_content(struct spool *s, const struct envelope *e, bool same_owner,
-              unsigned owner, char reason[LOAD_REASON_MAX])
+check_content(struct spool *s, const struct envelope *e, bool injected, unsigned owner,
+              char reason[LOAD_REASON_MAX])
 {
     char path[SPOOL_PATH_MAX];
     spool_path(ROOM_MESS, e->id, path);
     int file = disk_open_file(s->disk, path, false);
     if (file < 0)
         return judge(file, "the content", reason);
-    enum load_result result = check_open_content(s, file, e, same_owner, owner, reason);
+    enum load_result result = check_open_content(s, file, e, injected, owner, reason);
     disk_close_file(s->disk, file);
     return result;
 }
@@ -105,7 +190,8 @@ read_todo(struct spool *s, struct envelope *e, struct id id, unsigned *owner,
     if (result < 0)
         return judge(result, "the envelope", reason);
     *owner = info.owner;
-    if (info.kind != DISK_FILE || info.links > 2)
+    if (info.kind != DISK_FILE || info.size > SPOOL_FILE_MAX ||
+        (is_foreign(s, &info) && info.links > 2))
         return damaged("the envelope", reason);
     buffer_init(&form, SPOOL_FILE_MAX);
     result = spool_read(s, ROOM_QUEUED, id, &form);

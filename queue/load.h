@@ -1,5 +1,8 @@
-/* Reads a message back from its files and says whether they are whole. Changes nothing.
- */
+/* Reads a message back from its files and says whether they are whole.
+ *
+ * Changes nothing but this: when spool.adopts, content that another user owns is copied
+ * while it is checked and the copy takes its place. He could change it, or put a link
+ * to a stranger's file there, between any check and its delivery. */
 #ifndef QUEUE_LOAD_H
 #define QUEUE_LOAD_H
 

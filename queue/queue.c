@@ -59,6 +59,24 @@ start_rooms(struct queue *q, const struct queue_settings *settings)
     accept_start(&q->accept);
 }
 
+/* Whose files are ours: the lock's. */
+static int
+know_ourselves(struct queue *q, const struct queue_settings *settings, char *error,
+               size_t error_size)
+{
+    struct disk_info info;
+    int result = disk_file_info(q->spool.disk, q->lock, &info);
+    if (result < 0) {
+        snprintf(error, error_size, "spool %s: cannot inspect the lock: %s",
+                 settings->spool, strerror(-result));
+        return EX_CANTCREAT;
+    }
+    q->spool.adopts = true;
+    q->spool.user = info.owner;
+    q->spool.foreign_max = settings->message_size_limit;
+    return 0;
+}
+
 /* One daemon for each slice. */
 static int
 take_lock(struct queue *q, const struct queue_settings *settings, char *error,
@@ -71,7 +89,7 @@ take_lock(struct queue *q, const struct queue_settings *settings, char *error,
         snprintf(path, sizeof(path), "%s", spool_lock);
     q->lock = disk_lock(q->spool.disk, path);
     if (q->lock >= 0)
-        return 0;
+        return know_ourselves(q, settings, error, error_size);
     if (q->lock == -EWOULDBLOCK) {
         snprintf(error, error_size,
                  "spool %s: another petrel runs on it (it holds %s); stop that one, or "
@@ -301,7 +319,11 @@ queue_park(struct queue *q, struct id id, const char *reason)
 {
     marks_forget(&q->marks, id);
     spool_park(&q->spool, id, reason, loop_now_ms(q->loop));
-    seen_remove(&q->seen, id);
+    /* What could not be moved must not be found again by every scan. */
+    if (spool_has(&q->spool, ROOM_QUEUED, id))
+        seen_add(&q->seen, id);
+    else
+        seen_remove(&q->seen, id);
 }
 
 bool

@@ -61,7 +61,8 @@ settle_conflict(struct recover *r, struct id id, unsigned rooms)
     if (result == LOAD_LATER)
         return rooms; /* both stay: loading decides, and the next start */
     if (result == LOAD_DONE) {
-        (void)spool_remove(s, ROOM_QUEUED, id);
+        if (spool_remove(s, ROOM_QUEUED, id) < 0)
+            seen_add(r->seen, id);
         (void)spool_remove(s, ROOM_INTD, id);
         return rooms & ~(unsigned)(QUEUED | INTD);
     }
@@ -124,6 +125,9 @@ recover_one(struct recover *r, const struct recover_row *row)
     }
     if ((rooms & MESS) == 0 && (rooms & (QUEUED | INFO)) != 0) {
         spool_park(r->spool, id, "the content is missing", loop_now_ms(r->loop));
+        /* What could not be moved must not be found again by every scan. */
+        if (spool_has(r->spool, ROOM_QUEUED, id))
+            seen_add(r->seen, id);
         return;
     }
     if ((rooms & QUEUED) != 0 && (rooms & (INFO | SCRAP)) != 0)

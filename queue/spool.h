@@ -48,7 +48,10 @@ enum {
 struct spool {
     struct disk *disk;
     struct log *log;
-    unsigned file_mode;   /* of what an injector writes */
+    unsigned file_mode;  /* of what an injector writes */
+    bool adopts;         /* the daemon: content of others is made its own, see load.h */
+    unsigned user;       /* then: who we are */
+    int64_t foreign_max; /* then: bytes of others' content; 0 = no limit */
     bool unsynced[ROOMS]; /* names changed since the last sync */
     uint64_t syncs, parked;
     char trouble[160]; /* why no mail is taken; "" = all is well */

@@ -1,11 +1,9 @@
 /* The queue on the real disk: accept, deliver, restart, injectors, operators. */
 #include "queue/queue.h"
 
-#include "t/queue_kit.h"
+#include "t/queue_home.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <ftw.h>
 #include <sys/stat.h>
 #include <sysexits.h>
 #include <time.h>
@@ -14,106 +12,6 @@
 static const char *const one[] = {"a@example.org", NULL};
 static const char *const four[] = {"a@example.org", "b@example.org", "c@example.net",
                                    "d@example.net", NULL};
-
-static int
-remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-    (void)status;
-    (void)kind;
-    (void)where;
-    return remove(path);
-}
-
-static void
-make_home(char home[64])
-{
-    snprintf(home, 64, "/tmp/petrel-queue-XXXXXX");
-    if (mkdtemp(home) == NULL)
-        abort();
-}
-
-static void
-remove_home(const char *home)
-{
-    nftw(home, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static void
-path_of(const char *home, const char *room, struct id id, char out[200])
-{
-    char name[ID_LENGTH + 1];
-    id_format(id, name);
-    snprintf(out, 200, "%s/%s/%s", home, room, name);
-}
-
-static bool
-is_there(const char *home, const char *room, struct id id)
-{
-    char path[200];
-    struct stat status;
-    path_of(home, room, id, path);
-    return lstat(path, &status) == 0;
-}
-
-/* Which of the rooms have a file of id, as letters. */
-static const char *
-where(const char *home, struct id id)
-{
-    static char out[16];
-    static const struct {
-        const char *room;
-        char letter;
-    } rooms[] = {
-        {"mess",   'm'},
-        {"intd",   'i'},
-        {"todo",   't'},
-        {"info",   'I'},
-        {"local",  'l'},
-        {"remote", 'r'},
-        {"bounce", 'b'},
-        {"hold",   'h'}
-    };
-    size_t length = 0;
-    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++)
-        if (is_there(home, rooms[i].room, id))
-            out[length++] = rooms[i].letter;
-    out[length] = '\0';
-    return out;
-}
-
-static unsigned
-count_files(const char *home, const char *room)
-{
-    char path[200];
-    unsigned count = 0;
-    struct dirent *entry;
-    snprintf(path, sizeof(path), "%s/%s", home, room);
-    DIR *directory = opendir(path);
-    while (directory != NULL && (entry = readdir(directory)) != NULL)
-        count += entry->d_name[0] != '.';
-    if (directory != NULL)
-        closedir(directory);
-    return count;
-}
-
-static unsigned
-count_all(const char *home)
-{
-    static const char *const rooms[] = {"pid",   "mess",   "intd",   "todo", "info",
-                                        "local", "remote", "bounce", "hold", "corrupt"};
-    unsigned count = 0;
-    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++)
-        count += count_files(home, rooms[i]);
-    return count;
-}
-
-static void
-wait_ms(struct kit *k, int64_t ms)
-{
-    int64_t end = loop_monotonic_ms(k->loop) + ms;
-    while (loop_monotonic_ms(k->loop) < end)
-        loop_turn(k->loop, 20);
-}
 
 /* --- Opening --------------------------------------------------------------------- */
 
@@ -593,58 +491,6 @@ test_injector(const char *home)
     kit_close(&k);
 }
 
-static void
-test_foreign_injector(void)
-{
-    struct kit k, injector;
-    char home[64], path[200];
-    struct stat status;
-    if (geteuid() != 0) {
-        ok_named(true, "another user's injector: # SKIP needs root");
-        return;
-    }
-    make_home(home);
-    chmod(home, 0711);
-    kit_open(&k, home);
-    kit_turns(&k, 2);
-    if (seteuid(65534) != 0)
-        abort();
-    is_number(kit_open_injector(&injector, home), 0, "another user may inject");
-    ok(queue_has_daemon(injector.queue));
-    struct envelope *e = kit_accept(&injector, kit_envelope("s@x", one), TEXT("x\r\n"));
-    ok_named(e != NULL && !injector.refused, "stored");
-    if (seteuid(0) != 0)
-        abort();
-    path_of(home, "mess", e->id, path);
-    stat(path, &status);
-    is_number(status.st_mode & 07777, 0644, "readable for the daemon");
-    is_number(status.st_uid, 65534, "and his");
-    wait_ms(&k, 250);
-    is_number(k.found_count, 1, "the daemon finds it");
-    struct id id = e->id;
-    envelope_free(&e);
-    e = queue_load(k.queue, id);
-    ok(e != NULL);
-    queue_settle(k.queue, e, 0, CHANNEL_REMOTE, NULL);
-    queue_defer(k.queue, &e, 5, 1);
-    kit_turns(&k, 1);
-    is_string(where(home, id), "mIr", "and makes S5 of it");
-    e = queue_load(k.queue, id);
-    queue_retire(k.queue, &e);
-    is_number(count_all(home), 0, "and removes it");
-
-    e = kit_accept(&injector, kit_envelope("s@x", one), TEXT("mine\r\n"));
-    path_of(home, "mess", e->id, path);
-    if (chown(path, 1, 1) != 0)
-        abort();
-    ok_named(queue_load(k.queue, e->id) == NULL, "content of another owner is refused");
-    is_number(queue_health(k.queue).parked, 1, "and parked");
-    envelope_free(&e);
-    kit_close(&injector);
-    kit_close(&k);
-    remove_home(home);
-}
-
 /* --- Operators ------------------------------------------------------------------- */
 
 struct each {
@@ -773,7 +619,6 @@ main(void)
     test_many_marks(home);
     test_many_deferrals(home);
     test_injector(home);
-    test_foreign_injector();
     test_operators(home);
     test_damage(home);
     remove_home(home);

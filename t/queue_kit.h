@@ -47,7 +47,8 @@ kit_stored(void *context, struct envelope *e, const struct outcome *refusal)
 static inline int
 kit_open(struct kit *k, const char *path)
 {
-    struct queue_settings settings = {.spool = path, .slices = 1};
+    struct queue_settings settings = {
+        .spool = path, .slices = 1, .message_size_limit = 1000000};
     *k = (struct kit){.loop = loop_new()};
     k->log = log_new(k->loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
     buffer_init(&k->lines, 16 * 1024 * 1024);
