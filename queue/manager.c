@@ -12,9 +12,12 @@
 #include <uthash.h>
 
 enum {
-    LATER_MS = 60 * 1000,   /* for what the disk would not take */
-    REASONS_MAX = 10000,    /* of waiting messages; the oldest are forgotten first */
-    WAKE_MAX_MS = 60 * 1000 /* so that a stepped clock cannot put us to sleep */
+    LATER_MS = 60 * 1000,    /* for what the disk would not take */
+    REASONS_MAX = 10000,     /* of waiting messages; the oldest are forgotten first */
+    WAKE_MAX_MS = 60 * 1000, /* so that a stepped clock cannot put us to sleep */
+    /* Messages read back in a turn, so that a full queue stalls nobody: */
+    LOADS_PER_TURN = 64,
+    LOADED_BYTES_PER_TURN = 4 * 1024 * 1024
 };
 
 /* A message in memory: from its acceptance or SCHED_LOAD to its end or SCHED_WAIT. */
@@ -45,6 +48,10 @@ struct manager {
     struct sched *sched;
     struct active *actives;
     struct waiting *reasons;
+    struct id *loads; /* that the scheduler wants from the disk, in its order */
+    size_t load_next, load_count, load_capacity;
+    unsigned loads_now; /* in this turn */
+    int64_t loaded_bytes;
     struct plug plugs[TARGET_UNKNOWN + 1];
     size_t sessions;
     size_t notices; /* being committed */
@@ -384,6 +391,8 @@ load(struct manager *m, struct id id)
     struct active *a = active_find(m, id);
     if (a == NULL) {
         struct envelope *e = queue_load(m->queue, id);
+        m->loads_now++;
+        m->loaded_bytes += e ? e->content_size : 0;
         if (e == NULL) {
             sched_unloaded(m->sched, now, id);
             return;
@@ -410,6 +419,30 @@ load(struct manager *m, struct id id)
     free(open);
 }
 
+/* What is in memory is taken up at once, the rest as this turn allows. */
+static void
+load_soon(struct manager *m, struct id id)
+{
+    if (active_find(m, id)) {
+        load(m, id);
+        return;
+    }
+    if (m->load_next == m->load_count)
+        m->load_next = m->load_count = 0;
+    if (m->load_count == m->load_capacity) {
+        m->load_capacity = m->load_capacity > 0 ? m->load_capacity * 2 : 64;
+        m->loads = memory_resize(m->loads, m->load_capacity * sizeof(*m->loads));
+    }
+    m->loads[m->load_count++] = id;
+}
+
+static bool
+may_load(const struct manager *m)
+{
+    return m->load_next < m->load_count && !m->draining &&
+           m->loads_now < LOADS_PER_TURN && m->loaded_bytes < LOADED_BYTES_PER_TURN;
+}
+
 /* --- The pump --------------------------------------------------------------------- */
 
 static void
@@ -434,7 +467,7 @@ act(struct manager *m, const struct sched_action *action)
 {
     switch (action->verb) {
     case SCHED_LOAD:
-        load(m, action->id);
+        load_soon(m, action->id);
         break;
     case SCHED_OPEN: {
         const struct plug *plug = &m->plugs[action->target->kind];
@@ -486,9 +519,18 @@ pump(void *context)
     struct manager *m = context;
     struct sched_action action;
     m->pumping = true;
-    while (sched_next(m->sched, loop_now_ms(m->loop), &action))
-        act(m, &action);
+    m->loads_now = 0;
+    m->loaded_bytes = 0;
+    for (;;) {
+        while (sched_next(m->sched, loop_now_ms(m->loop), &action))
+            act(m, &action);
+        if (!may_load(m))
+            break;
+        load(m, m->loads[m->load_next++]);
+    }
     m->pumping = false;
+    if (m->load_next < m->load_count && !m->draining)
+        stir(m);
     if (m->draining)
         end_drain(m);
     else
@@ -548,6 +590,7 @@ manager_free(struct manager **manager)
         active_drop(a);
     waiting_free(&m->reasons);
     sched_free(&m->sched);
+    free(m->loads);
     free(m);
 }
 

@@ -1,5 +1,5 @@
-/* The queue manager with a real queue, virtual time and a channel that obeys: every way a
- * message can go. */
+/* The queue manager with a real queue, virtual time and a channel that obeys: every way
+ * a message can go. */
 /* link: t/sim/loop.c */
 #include "t/manager_world.h"
 
@@ -38,8 +38,9 @@ test_bounce(void)
               ">ann@a.test ",
               "the sender is told once");
     ok(world_is_empty(&w));
-    ok(world_logged(&w, "to=<bad@b.test>") && world_logged(&w, "status=bounced (no such "
-                                                               "user)"));
+    ok(world_logged(&w, "to=<bad@b.test>") &&
+       world_logged(&w, "status=bounced (no such "
+                        "user)"));
     ok(world_logged(&w, ": sender notified: "));
     world_deliver(&w, "bad@a.test", "bad@b.test");
     world_saw(&w, "bad@a.test>bad@b.test >bad@a.test >postmaster@h.test ",
@@ -144,7 +145,8 @@ test_immediate(void)
     w.routes_text.local = TEXT("");
     world_deliver(&w, "ann@a.test", "x@drop.test");
     world_saw(&w, "", "no session for that");
-    ok(world_logged(&w, "to=<x@drop.test>") && world_logged(&w, "status=sent (discarded)"));
+    ok(world_logged(&w, "to=<x@drop.test>") &&
+       world_logged(&w, "status=sent (discarded)"));
     ok(world_is_empty(&w));
     world_deliver(&w, "ann@a.test", "x@no.test y@drop.test good@b.test");
     ok(world_logged(&w, "dsn=5.7.13, status=bounced (not, today)"));
@@ -396,6 +398,60 @@ test_many(void)
     world_end(&w);
 }
 
+enum { LOADS = 300 };
+
+/* How many of them were read back from the disk in one turn, at most. */
+struct loads {
+    struct world *world;
+    struct id ids[LOADS];
+    unsigned before, most;
+};
+
+static void
+count_loads(void *context)
+{
+    struct loads *l = context;
+    unsigned loaded = 0;
+    for (unsigned i = 0; i < LOADS; i++)
+        loaded += manager_active(l->world->manager, l->ids[i]) != NULL;
+    if (loaded > l->before && loaded - l->before > l->most)
+        l->most = loaded - l->before;
+    l->before = loaded;
+}
+
+static void
+count_from_start(struct world *w)
+{
+    loop_at_end(w->loop, LOOP_STAGE_SEND, count_loads, w->channel);
+}
+
+/* A queue full of mail must not keep a turn for itself. */
+static void
+test_loads(void)
+{
+    struct world w;
+    struct loads l = {.world = &w};
+    world_begin(&w, "* smtp://sink.test");
+    w.stalled = true;
+    for (unsigned i = 0; i < LOADS; i++) {
+        world_send(&w, "ann@a.test", "good@b.test");
+        l.ids[i] = w.id;
+    }
+    world_turns(&w);
+    world_stop(&w);
+    is_number(world_files(&w, "todo"), LOADS, "all are on disk");
+    w.plug = count_from_start;
+    w.channel = &l;
+    world_start(&w);
+    is_number(l.before, LOADS, "all are loaded");
+    ok_named(l.most > 0 && l.most <= 64, "not too many in a turn");
+    loop_at_end_remove(w.loop, LOOP_STAGE_SEND, count_loads, &l);
+    world_unstall(&w);
+    world_turns(&w);
+    ok_named(world_is_empty(&w), "and delivered");
+    world_end(&w);
+}
+
 static void
 test_active_limit(void)
 {
@@ -499,6 +555,7 @@ main(void)
     test_drain_patience();
     test_reload();
     test_many();
+    test_loads();
     test_active_limit();
     test_notice_refused();
     test_start_errors();
