@@ -19,10 +19,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sysexits.h>
 #include <unistd.h>
 
-enum { MISTAKES_MAX = 64 * 1024, ERROR_MAX = 512, OVERRIDES_MAX = 200 };
+enum {
+    MISTAKES_MAX = 64 * 1024,
+    ERROR_MAX = 512,
+    OVERRIDES_MAX = 200,
+    FILES_BESIDES = 100 /* descriptors: spool, log, name servers, control */
+};
 
 extern char **environ;
 
@@ -181,6 +187,25 @@ on_terminate(void *context)
                   p);
 }
 
+/* A session is a descriptor, and the queue needs some too: without them it would take
+ * connections, and then no mail. */
+static void
+want_descriptors(struct petrel *p)
+{
+    const struct options *o = &p->configuration->options;
+    rlim_t want = (rlim_t)(o->max_sessions + o->session_limit) + NET_LINGERING_MAX +
+                  FILES_BESIDES;
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= want)
+        return;
+    files.rlim_cur = files.rlim_max < want ? files.rlim_max : want;
+    if (setrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur < want)
+        log_say(p->log, LOG_LEVEL_WARNING, "main", NULL,
+                "%llu descriptors are few for max_sessions and session_limit: "
+                "raise the limit (ulimit -n) to %llu",
+                (unsigned long long)files.rlim_cur, (unsigned long long)want);
+}
+
 static void
 on_hangup(void *context)
 {
@@ -204,6 +229,7 @@ on_hangup(void *context)
     local_reload(p->local, o->hostname);
     configuration_free(&p->configuration);
     p->configuration = fresh;
+    want_descriptors(p);
     log_say(
         p->log, LOG_LEVEL_INFO, "main", NULL,
         "settings reloaded (listen, spool, user, control, dns_servers need a restart)");
@@ -369,6 +395,7 @@ run(const struct options_sources *sources)
     p.loop = loop_new();
     p.log = log_new(p.loop, options_log_style(o), options_log_level(o));
     p.net = net_new(p.loop);
+    want_descriptors(&p);
     int code = start(&p, error);
     if (code == 0) {
         loop_on_signal(p.loop, SIGTERM, on_terminate, &p);
