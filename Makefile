@@ -58,8 +58,8 @@ endef
 $(foreach d,$(DIRS),$(eval $(call folder,$(d))))
 
 # A unit test links its own folder and those below. `t/x.c` with a line
-# `/* link: t/sim/disk.c */` links that stand-in before the real door.
-stand_ins = $(call object,$(shell sed -n 's,^/\* link: \(.*\) \*/$$,\1,p' t/$(1).c))
+# `/* link: t/sim/disk*.c */` links that stand-in before the real door.
+stand_ins = $(call object,$(wildcard $(shell sed -n 's,^/\* link: \(.*\) \*/$$,\1,p' t/$(1).c)))
 define unit
 $(BUILD)/t/$(1).t: $(BUILD)/t/$(1).o $(call stand_ins,$(1)) \
         $(call archive,$(call reversed,$(call upto,$(1))))

@@ -27,7 +27,7 @@ enum {
     MISTAKES_MAX = 64 * 1024,
     ERROR_MAX = 512,
     OVERRIDES_MAX = 200,
-    FILES_BESIDES = 100 /* descriptors: spool, log, name servers, control */
+    FILES_BESIDES = 300 /* descriptors: spool, log, name servers, control */
 };
 
 extern char **environ;
@@ -106,9 +106,7 @@ manager_settings(const struct options *o, uint64_t seed)
 {
     return (struct manager_settings){
         .hostname = o->hostname,
-        .queue = {.spool = o->spool,
-                  .slices = 1,
-                  .message_size_limit = o->message_size_limit},
+        .queue = options_queue(o),
         .sched = {.active_limit = (int)o->active_limit,
                   .session_limit = (int)o->session_limit,
                   .seed = seed                               },

@@ -16,25 +16,16 @@ struct ask {
     struct net *net;
     struct net_connection *connection;
     struct buffer received; /* an answer may be longer than a connection's input */
-    bool waiting, connected, broken;
-    json_t *answer;
+    bool connected, broken, silent;
 };
 
 static void
-take_answer(struct ask *a)
+take_input(struct ask *a)
 {
     struct text input = net_input(a->connection);
     bool fits = buffer_add(&a->received, input);
     net_consume(a->connection, input.length);
-    size_t end = text_find(buffer_text(&a->received), '\n');
-    if (!fits)
-        a->broken = true;
-    if (end == TEXT_NONE || !a->waiting)
-        return;
-    a->answer = json_loadb(a->received.at, end, 0, NULL);
-    buffer_take(&a->received, end + 1);
-    a->waiting = false;
-    a->broken = a->answer == NULL;
+    a->broken = a->broken || !fits;
 }
 
 static void
@@ -46,12 +37,14 @@ on_event(void *context, enum net_event event)
         a->connected = true;
         break;
     case NET_INPUT:
-        take_answer(a);
+        take_input(a);
         break;
     case NET_DRAINED:
         break;
-    case NET_ENDED:
     case NET_TIMED_OUT:
+        a->silent = a->broken = true;
+        break;
+    case NET_ENDED:
     case NET_FAILED:
         a->broken = true;
         break;
@@ -93,8 +86,23 @@ ask_free(struct ask **ask)
     net_abort(&a->connection);
     net_free(&a->net);
     buffer_free(&a->received);
-    json_decref(a->answer);
     free(a);
+}
+
+json_t *
+ask_next(struct ask *a)
+{
+    size_t end;
+    net_set_timeout(a->connection, PATIENCE_MS);
+    while ((end = text_find(buffer_text(&a->received), '\n')) == TEXT_NONE &&
+           !a->broken)
+        loop_turn(a->loop, PATIENCE_MS);
+    if (end == TEXT_NONE)
+        return NULL;
+    json_t *answer = json_loadb(a->received.at, end, 0, NULL);
+    buffer_take(&a->received, end + 1);
+    a->broken = a->broken || answer == NULL;
+    return answer;
 }
 
 json_t *
@@ -109,11 +117,11 @@ ask_question(struct ask *a, json_t *request)
     net_send(a->connection, text_from(line));
     net_send(a->connection, TEXT("\n"));
     free(line);
-    net_set_timeout(a->connection, PATIENCE_MS);
-    a->waiting = true;
-    while (a->waiting && !a->broken)
-        loop_turn(a->loop, PATIENCE_MS);
-    json_t *answer = a->answer;
-    a->answer = NULL;
-    return answer;
+    return ask_next(a);
+}
+
+bool
+ask_is_silent(const struct ask *a)
+{
+    return a->silent;
 }

@@ -16,5 +16,9 @@ void ask_free(struct ask **ask);
 /* Takes the request. The answer is the caller's; NULL when the daemon went away, or
  * said nothing for 30 seconds: then and from then on. */
 json_t *ask_question(struct ask *ask, json_t *request);
+/* The next line of an answer that has several; the same. */
+json_t *ask_next(struct ask *ask);
+/* After NULL: it is there, but says nothing. */
+bool ask_is_silent(const struct ask *ask);
 
 #endif

@@ -2,8 +2,10 @@
 #include "admin/command.h"
 
 #include "admin/ask.h"
+#include "admin/change.h"
 #include "admin/filter.h"
 #include "admin/listing.h"
+#include "admin/request.h"
 #include "base/memory.h"
 #include "queue/queue.h"
 
@@ -13,7 +15,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { PIECE = 32 * 1024 };
+enum { PIECE = 32 * 1024, PATIENCE_MS = 10 * 1000, TRY_MS = 100 };
 
 /* One run of a queue command. */
 struct visit {
@@ -30,7 +32,6 @@ struct visit {
 
 struct verb {
     const char *name;
-    bool needs_daemon; /* for its effect, not for looking */
     bool needs_choice; /* ids, a filter or --all: never everything by accident */
     void (*run)(struct visit *v, const struct envelope *e, const json_t *listing);
     void (*run_corrupt)(struct visit *v, struct id id);
@@ -106,57 +107,41 @@ ask_about(struct visit *v, const char *command, struct id id)
     return answer;
 }
 
-/* Takes the answer. */
+/* Why it is in hold/ or corrupt/, and since when. */
 static void
-report(struct visit *v, struct id id, json_t *answer, const char *what)
+add_note(struct visit *v, json_t *listing, struct id id, enum queue_place place)
 {
-    char name[ID_LENGTH + 1];
-    const char *error = json_string_value(json_object_get(answer, "error"));
-    id_format(id, name);
-    if (json_is_true(json_object_get(answer, "ok"))) {
-        bool busy = json_is_true(json_object_get(answer, "busy"));
-        printf("%s %s%s\n", name, what, busy ? " when its delivery ends" : "");
-    } else if (answer && v->filter.id_count > 0) {
-        complain(v, id, EX_UNAVAILABLE, error ? error : "refused");
+    char note[QUEUE_NOTE_MAX];
+    uint64_t seconds;
+    if (queue_note(v->queue, id, place, note) < 0)
+        return;
+    struct text rest = text_from(note);
+    size_t space = text_find(rest, ' ');
+    struct text since = text_before(rest, space == TEXT_NONE ? 0 : space);
+    if (text_number(since, INT64_MAX, &seconds)) {
+        json_object_set_new(listing, "since", json_integer((json_int_t)seconds));
+        rest = text_after(rest, space + 1);
     }
-    json_decref(answer);
+    json_object_set_new(listing, "reason", listing_text(rest));
 }
 
-static void
-run_retry(struct visit *v, const struct envelope *e, const json_t *listing)
-{
-    (void)listing;
-    if (!e->held)
-        report(v, e->id, ask_about(v, "retry", e->id), "is due now");
-    else if (v->filter.id_count > 0)
-        complain(v, e->id, EX_UNAVAILABLE, "is held, and not retried");
-}
-
-static void
-remove_one(struct visit *v, struct id id)
-{
-    json_t *answer = v->daemon ? ask_about(v, "rm", id)
-                               : json_pack("{s:b}", "ok", queue_remove(v->queue, id));
-    report(v, id, answer, "removed");
-}
-
-static void
-run_rm(struct visit *v, const struct envelope *e, const json_t *listing)
-{
-    (void)listing;
-    remove_one(v, e->id);
-}
-
-/* A damaged message has no envelope to show: its name must do. */
+/* A damaged message has no envelope to show: its name and its note must do. */
 static void
 list_corrupt(struct visit *v, struct id id)
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    if (v->filter.json)
-        printf("{\"queue_name\":\"corrupt\",\"queue_id\":\"%s\"}\n", name);
-    else
-        printf("%s corrupt  see corrupt/%s.note\n", name, name);
+    json_t *listing = json_pack("{s:s,s:s}", "queue_name", "corrupt", "queue_id", name);
+    add_note(v, listing, id, QUEUE_CORRUPT);
+    const char *reason = json_string_value(json_object_get(listing, "reason"));
+    if (v->filter.json) {
+        json_dumpf(listing, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else {
+        printf("%s corrupt  (%s) see corrupt/%s.note\n", name, reason ? reason : "",
+               name);
+    }
+    json_decref(listing);
 }
 
 static void
@@ -167,11 +152,9 @@ refuse_corrupt(struct visit *v, struct id id)
 }
 
 static const struct verb verbs[] = {
-    {"ls",    false, false, run_ls,    list_corrupt  },
-    {"show",  false, true,  run_show,  list_corrupt  },
-    {"cat",   false, true,  run_cat,   refuse_corrupt},
-    {"retry", true,  true,  run_retry, refuse_corrupt},
-    {"rm",    false, true,  run_rm,    remove_one    },
+    {"ls",   false, run_ls,   list_corrupt  },
+    {"show", true,  run_show, list_corrupt  },
+    {"cat",  true,  run_cat,  refuse_corrupt},
 };
 
 static const char *
@@ -182,6 +165,8 @@ place_on_disk(enum queue_place place, const struct envelope *e)
         return "hold";
     case QUEUE_CORRUPT:
         return "corrupt";
+    case QUEUE_MAILDROP:
+        return e->preprocessed ? "deferred" : "maildrop";
     case QUEUE_INCOMING:
     case QUEUE_DEFERRED:
         break;
@@ -206,9 +191,14 @@ visit_envelope(struct visit *v, struct envelope *e, enum queue_place place)
         v->daemon && place != QUEUE_HOLD ? ask_about(v, "state", e->id) : NULL;
     const char *now_at = json_string_value(json_object_get(state, "place"));
     bool told = now_at && strcmp(now_at, "unknown") != 0;
-    if (!v->stop &&
+    bool gone = now_at && strcmp(now_at, "gone") == 0; /* its files follow */
+    if (gone)
+        filter_lose_id(&v->filter, e->id);
+    if (!v->stop && !gone &&
         filter_matches(&v->filter, e, told ? now_at : disk, loop_now_ms(v->loop))) {
         json_t *listing = listing_make(e, told ? "" : disk, state);
+        if (place == QUEUE_HOLD)
+            add_note(v, listing, e->id, place);
         v->verb->run(v, e, listing);
         v->done++;
         json_decref(listing);
@@ -247,44 +237,32 @@ usage(void)
 {
     fputs("usage: petrel queue ls [--json] [FILTER]\n"
           "       petrel queue show|cat ID...\n"
-          "       petrel queue retry|rm ID... | FILTER | --all\n"
+          "       petrel queue hold|release|retry|rm|bounce [--json] ID... | FILTER | "
+          "--all\n"
           "FILTER: --to DOMAIN_OR_ADDRESS --from ADDRESS --older AGE\n"
-          "        --queue incoming|active|deferred|hold|corrupt\n",
+          "        --queue maildrop|incoming|active|deferred|hold|corrupt\n",
           stderr);
     return EX_USAGE;
 }
 
-/* Without a daemon looking and removing still work. */
+/* Without a daemon looking still works. One that does not answer yet may be starting;
+ * and a command that has the queue for a moment looks like one. */
 static int
 find_daemon(struct visit *v, const struct options *options)
 {
-    char error[512];
-    if (!queue_has_daemon(v->queue)) {
-        if (!v->verb->needs_daemon)
+    char error[512] = "";
+    int64_t end_ms = loop_monotonic_ms(v->loop) + PATIENCE_MS;
+    while (queue_has_daemon(v->queue)) {
+        v->daemon = ask_new(v->loop, options->control, error, sizeof(error));
+        if (v->daemon)
             return 0;
-        fputs("petrel queue: no daemon runs on this spool; it retries when it starts\n",
-              stderr);
-        return EX_UNAVAILABLE;
+        if (loop_monotonic_ms(v->loop) >= end_ms) {
+            fprintf(stderr, "petrel queue: a daemon runs, but: %s\n", error);
+            return EX_UNAVAILABLE;
+        }
+        loop_turn(v->loop, TRY_MS);
     }
-    v->daemon = ask_new(v->loop, options->control, error, sizeof(error));
-    if (v->daemon)
-        return 0;
-    fprintf(stderr, "petrel queue: a daemon runs, but: %s\n", error);
-    return EX_UNAVAILABLE;
-}
-
-static int
-retry_all(struct visit *v)
-{
-    json_t *answer =
-        ask_question(v->daemon, json_pack("{s:s}", "command", "retry-all"));
-    bool good = json_is_true(json_object_get(answer, "ok"));
-    json_decref(answer);
-    if (good)
-        puts("all that waits is due now");
-    else
-        fputs("petrel queue: the daemon went away\n", stderr);
-    return good ? 0 : EX_UNAVAILABLE;
+    return 0;
 }
 
 static int
@@ -294,8 +272,6 @@ walk(struct visit *v, const struct options *options)
     int code = find_daemon(v, options);
     if (code != 0)
         return code;
-    if (v->verb->run == run_retry && filter_is_all(&v->filter))
-        return retry_all(v);
     int error = queue_each(v->queue, visit, v);
     if (error != 0) {
         fprintf(stderr, "petrel queue: cannot read '%s': %s\n", options->spool,
@@ -311,32 +287,40 @@ walk(struct visit *v, const struct options *options)
     return v->code;
 }
 
+static int
+look(struct visit *v, const struct options *options)
+{
+    char error[512];
+    struct queue_settings settings = options_queue(options);
+    v->loop = loop_new();
+    v->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    int code = queue_open_injector(&v->queue, v->log, &settings, error, sizeof(error));
+    if (code == 0) {
+        code = walk(v, options);
+        ask_free(&v->daemon);
+        queue_close(&v->queue);
+    } else {
+        fprintf(stderr, "petrel queue: %s\n", error);
+    }
+    log_free(&v->log);
+    loop_free(&v->loop);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0)
+        code = EX_IOERR;
+    return code;
+}
+
 int
 command_queue(int count, char **arguments, const struct options *options)
 {
     struct visit v = {0};
-    char error[512];
+    enum manager_verb verb;
+    bool changes = count > 0 && request_find_verb(arguments[0], &verb);
     v.verb = count > 0 ? find_verb(arguments[0]) : NULL;
-    if (v.verb == NULL)
+    if (v.verb == NULL && !changes)
         return usage();
     if (!filter_parse(&v.filter, count - 1, arguments + 1))
         return EX_USAGE;
-    if (v.verb->needs_choice && filter_is_open(&v.filter))
+    if ((changes || v.verb->needs_choice) && filter_is_open(&v.filter))
         return usage();
-    struct queue_settings settings = {.spool = options->spool, .slices = 1};
-    v.loop = loop_new();
-    v.log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
-    int code = queue_open_injector(&v.queue, v.log, &settings, error, sizeof(error));
-    if (code == 0) {
-        code = walk(&v, options);
-        ask_free(&v.daemon);
-        queue_close(&v.queue);
-    } else {
-        fprintf(stderr, "petrel queue: %s\n", error);
-    }
-    log_free(&v.log);
-    loop_free(&v.loop);
-    if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0)
-        code = EX_IOERR;
-    return code;
+    return changes ? change_messages(verb, &v.filter, options) : look(&v, options);
 }

@@ -1,6 +1,8 @@
 /* Answers the operator's questions: one line of JSON each way. */
 #include "admin/control.h"
 
+#include "admin/operation.h"
+#include "admin/request.h"
 #include "base/loop.h"
 #include "base/memory.h"
 
@@ -13,7 +15,8 @@
 
 enum {
     CLIENTS_MAX = 32,
-    REQUEST_MAX = 4096,
+    REQUEST_MAX = 32 * 1024, /* FILTER_IDS_MAX ids */
+    PULSE_MS = 5 * 1000,
     IDLE_MS = 60 * 1000,
     REASONS_MAX = 1000 /* recipients whose reason is told */
 };
@@ -22,6 +25,9 @@ struct client {
     struct client *prev, *next;
     struct control *control;
     struct net_connection *connection;
+    json_t *request; /* that an operation works on; NULL: none does */
+    struct operation *operation;
+    struct loop_timer pulse;
 };
 
 struct control {
@@ -67,6 +73,17 @@ json_reason(const char *reason)
     return value;
 }
 
+/* Not the scheduler's: held, not yet found, or over; what an ended message leaves on
+ * the disk goes some time later. */
+static const char *
+place_unknown(struct control *c, struct id id)
+{
+    struct envelope *e = queue_load(manager_queue(c->manager), id);
+    const char *name = e ? "unknown" : "gone";
+    envelope_free(&e);
+    return name;
+}
+
 static json_t *
 answer_state(struct control *c, struct id id)
 {
@@ -76,71 +93,24 @@ answer_state(struct control *c, struct id id)
     json_t *reasons = json_array();
     for (unsigned i = 0; i < count && i < REASONS_MAX; i++)
         json_array_append_new(reasons, json_reason(manager_reason(c->manager, id, i)));
-    return json_pack("{s:b,s:s,s:I,s:i,s:o}", "ok", true, "place",
-                     place_name(state.place), "due_ms", (json_int_t)state.due_ms,
-                     "attempts", (int)state.attempts, "reasons", reasons);
+    const char *place = place_name(state.place);
+    if (state.place == SCHED_UNKNOWN && active == NULL)
+        place = place_unknown(c, id);
+    return json_pack("{s:b,s:s,s:I,s:i,s:o}", "ok", true, "place", place, "due_ms",
+                     (json_int_t)state.due_ms, "attempts", (int)state.attempts,
+                     "reasons", reasons);
 }
 
+/* The answer to what is answered at once. */
 static json_t *
-answer_retry(struct control *c, struct id id)
+answer(struct control *c, const json_t *request)
 {
-    if (!manager_retry(c->manager, id))
-        return refusal("not in the queue of this daemon");
-    char name[ID_LENGTH + 1];
-    id_format(id, name);
-    log_say(c->log, LOG_LEVEL_INFO, "control", name, "the operator wants a retry");
-    return json_pack("{s:b}", "ok", true);
-}
-
-static json_t *
-answer_remove(struct control *c, struct id id)
-{
-    switch (manager_remove(c->manager, id)) {
-    case MANAGER_REMOVED:
-        return json_pack("{s:b,s:b}", "ok", true, "busy", false);
-    case MANAGER_BUSY:
-        return json_pack("{s:b,s:b}", "ok", true, "busy", true);
-    case MANAGER_UNKNOWN:
-        break;
-    }
-    return refusal("no such message");
-}
-
-static json_t *
-answer_retry_all(struct control *c)
-{
-    manager_retry_all(c->manager);
-    log_say(c->log, LOG_LEVEL_INFO, "control", NULL,
-            "the operator wants a retry of all");
-    return json_pack("{s:b}", "ok", true);
-}
-
-static const struct question {
-    const char *name;
-    json_t *(*answer)(struct control *c, struct id id);
-} questions[] = {
-    {"state", answer_state },
-    {"retry", answer_retry },
-    {"rm",    answer_remove},
-};
-
-static json_t *
-answer(struct control *c, struct text line)
-{
-    json_t *request = json_loadb(line.at, line.length, 0, NULL);
     const char *name = json_string_value(json_object_get(request, "command"));
     const char *id_text = json_string_value(json_object_get(request, "id"));
     struct id id;
-    json_t *reply = NULL;
-    if (name && strcmp(name, "retry-all") == 0)
-        reply = answer_retry_all(c);
-    bool has_id = id_parse(text_from(id_text), &id);
-    for (size_t i = 0; name && has_id && i < sizeof(questions) / sizeof(*questions);
-         i++)
-        if (strcmp(name, questions[i].name) == 0)
-            reply = questions[i].answer(c, id);
-    json_decref(request);
-    return reply ? reply : refusal("unknown command, or no valid id");
+    if (name && strcmp(name, "state") == 0 && id_parse(text_from(id_text), &id))
+        return answer_state(c, id);
+    return refusal("unknown command, or no valid id");
 }
 
 static void
@@ -150,19 +120,103 @@ client_end(struct client *client)
     DL_DELETE(c->clients, client);
     c->count--;
     net_close(&client->connection);
+    operation_free(&client->operation);
+    json_decref(client->request);
+    loop_timer_stop(c->loop, &client->pulse);
     loop_release(c->loop, free, client);
 }
 
+/* Takes what is told. */
 static void
-reply(struct client *client, struct text request)
+reply(struct client *client, json_t *told)
 {
-    json_t *told = answer(client->control, request);
     char *line = json_dumps(told, JSON_COMPACT);
     assert(line);
     json_decref(told);
     net_send(client->connection, text_from(line));
     net_send(client->connection, TEXT("\n"));
     free(line);
+}
+
+/* --- Operations ------------------------------------------------------------------- */
+
+static void
+on_told(void *context, struct id id, int code, const char *text)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    reply(context, json_pack("{s:s,s:b,s:i,s:s}", "id", name, "ok", code == 0, "code",
+                             code, "text", text));
+}
+
+static bool
+is_reading(void *context)
+{
+    const struct client *client = context;
+    return net_unsent(client->connection) < NET_HIGH_WATER;
+}
+
+static void
+on_pulse(void *context)
+{
+    struct client *client = context;
+    loop_timer_start(client->control->loop, &client->pulse, PULSE_MS, on_pulse, client);
+    if (net_unsent(client->connection) == 0)
+        reply(client, json_pack("{s:I}", "seen",
+                                (json_int_t)operation_seen(client->operation)));
+}
+
+static void
+on_operated(void *context, const char *error)
+{
+    struct client *client = context;
+    reply(client,
+          error ? refusal(error) : json_pack("{s:b,s:b}", "ok", true, "end", true));
+    operation_free(&client->operation);
+    json_decref(client->request);
+    client->request = NULL;
+    loop_timer_stop(client->control->loop, &client->pulse);
+    /* What has come meanwhile is looked at in the next turn. */
+    net_want_input(client->connection, false);
+    net_want_input(client->connection, true);
+}
+
+/* Takes the request. */
+static void
+operate(struct client *client, json_t *request)
+{
+    static const struct operation_events events = {
+        .told = on_told, .is_ready = is_reading, .ended = on_operated};
+    struct control *c = client->control;
+    struct operation_events mine = events;
+    struct filter *filter = memory_new(sizeof(*filter));
+    enum manager_verb verb;
+    const char *error = request_read(request, &verb, filter);
+    if (error) {
+        reply(client, refusal(error));
+        json_decref(request);
+    } else {
+        mine.context = client;
+        client->request = request;
+        client->operation =
+            operation_new(c->loop, c->log, c->manager, verb, filter, &mine);
+        loop_timer_start(c->loop, &client->pulse, PULSE_MS, on_pulse, client);
+    }
+    free(filter);
+}
+
+static void
+take_request(struct client *client, struct text line)
+{
+    json_t *request = json_loadb(line.at, line.length, JSON_REJECT_DUPLICATES, NULL);
+    const char *name = json_string_value(json_object_get(request, "command"));
+    enum manager_verb verb;
+    if (name && request_find_verb(name, &verb)) {
+        operate(client, request);
+        return;
+    }
+    reply(client, answer(client->control, request));
+    json_decref(request);
 }
 
 /* A client that asks without reading waits for itself: the rest comes when it has read.
@@ -172,8 +226,9 @@ client_input(struct client *client)
 {
     struct text input = net_input(client->connection);
     size_t end = text_find(input, '\n');
-    while (end != TEXT_NONE && net_unsent(client->connection) < NET_HIGH_WATER) {
-        reply(client, text_before(input, end));
+    while (end != TEXT_NONE && client->operation == NULL &&
+           net_unsent(client->connection) < NET_HIGH_WATER) {
+        take_request(client, text_before(input, end));
         net_consume(client->connection, end + 1);
         input = net_input(client->connection);
         end = text_find(input, '\n');
@@ -187,8 +242,12 @@ on_event(void *context, enum net_event event)
 {
     struct client *client = context;
     switch (event) {
-    case NET_INPUT:
     case NET_DRAINED:
+        if (client->operation)
+            operation_resume(client->operation);
+        client_input(client);
+        break;
+    case NET_INPUT:
         client_input(client);
         break;
     case NET_CONNECTED:

@@ -1,9 +1,15 @@
 /* The control socket: operators' questions to the running daemon.
  *
- * A request is one line of JSON, {"command": "state"|"retry"|"rm", "id": ...} or
- * {"command": "retry-all"}; the answer is one line of JSON with "ok" and, when that is
- * false, "error". Of state: place, due_ms, attempts and reasons (one a recipient while
- * the message is active, else one); of rm: busy. Mode 0600: root and the daemon's user
+ * A request is one line of JSON. {"command": "state", "id": ...} is answered by one
+ * line: place ("gone" when
+ * it is over), due_ms, attempts and reasons (one a recipient while the message is
+ * active, else one). A command of request.h is answered by a line for each message, as
+ * it comes
+ * ({"id", "ok", "code", "text"}; code is of sysexits), some {"seen": N} as signs of
+ * life, and one line with "ok" and "end" when all is done and durable. Whatever is
+ * refused gets
+ * {"ok": false, "error": ...}. Who leaves before the end stops what he has asked for
+ * between two messages. Mode 0600: root and the daemon's user
  * may connect. */
 #ifndef ADMIN_CONTROL_H
 #define ADMIN_CONTROL_H

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sysexits.h>
 
-static const char *const places[] = {"incoming", "active",  "deferred",
-                                     "hold",     "corrupt", NULL};
+static const char *const places[] = {"maildrop", "incoming", "active", "deferred",
+                                     "hold",     "corrupt",  NULL};
 
 static bool
 complain(const char *what, const char *argument)
@@ -17,8 +17,8 @@ complain(const char *what, const char *argument)
     return false;
 }
 
-static bool
-is_place(const char *word)
+bool
+filter_is_place(const char *word)
 {
     for (size_t i = 0; places[i]; i++)
         if (strcmp(places[i], word) == 0)
@@ -35,18 +35,24 @@ find_id(struct filter *f, struct id id)
     return NULL;
 }
 
+bool
+filter_add_id(struct filter *f, struct id id)
+{
+    if (find_id(f, id))
+        return true;
+    if (f->id_count == FILTER_IDS_MAX)
+        return false;
+    f->ids[f->id_count++] = (struct filter_id){.id = id};
+    return true;
+}
+
 static bool
 add_id(struct filter *f, const char *argument)
 {
     struct id id;
     if (!id_parse(text_from(argument), &id))
         return complain("not a message id", argument);
-    if (find_id(f, id))
-        return true;
-    if (f->id_count == FILTER_IDS_MAX)
-        return complain("too many ids; use a filter", argument);
-    f->ids[f->id_count++] = (struct filter_id){.id = id};
-    return true;
+    return filter_add_id(f, id) || complain("too many ids; use a filter", argument);
 }
 
 static bool
@@ -74,8 +80,10 @@ static bool
 set_place(struct filter *f, const char *value)
 {
     f->place = value;
-    return is_place(value) ||
-           complain("--queue wants incoming, active, deferred, hold or corrupt", value);
+    return filter_is_place(value) ||
+           complain(
+               "--queue wants maildrop, incoming, active, deferred, hold or corrupt",
+               value);
 }
 
 static const struct condition {
@@ -121,11 +129,17 @@ add_option(struct filter *f, char **arguments, int count, int *used)
     return condition->set(f, arguments[*used]);
 }
 
-bool
-filter_parse(struct filter *f, int count, char **arguments)
+void
+filter_clear(struct filter *f)
 {
     memset(f, 0, sizeof(*f));
     f->older_ms = -1;
+}
+
+bool
+filter_parse(struct filter *f, int count, char **arguments)
+{
+    filter_clear(f);
     for (int i = 0; i < count; i++) {
         bool good = arguments[i][0] == '-' ? add_option(f, arguments, count, &i)
                                            : add_id(f, arguments[i]);
@@ -160,6 +174,14 @@ filter_wants_id(struct filter *f, struct id id)
     if (wanted)
         wanted->met = true;
     return wanted || f->id_count == 0;
+}
+
+void
+filter_lose_id(struct filter *f, struct id id)
+{
+    struct filter_id *wanted = find_id(f, id);
+    if (wanted)
+        wanted->met = false;
 }
 
 const struct id *
@@ -198,8 +220,14 @@ filter_matches(const struct filter *f, const struct envelope *e, const char *pla
 }
 
 bool
+filter_needs_envelope(const struct filter *f)
+{
+    return f->to || f->from || f->older_ms >= 0;
+}
+
+bool
 filter_matches_place(const struct filter *f, const char *place)
 {
-    return !f->to && !f->from && f->older_ms < 0 &&
+    return !filter_needs_envelope(f) &&
            (f->place == NULL || strcmp(f->place, place) == 0);
 }

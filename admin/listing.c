@@ -7,8 +7,8 @@
 
 enum { SHOWN_MAX = 4096 };
 
-static json_t *
-json_text(struct text t)
+json_t *
+listing_text(struct text t)
 {
     struct buffer clean;
     buffer_init(&clean, SHOWN_MAX);
@@ -35,7 +35,7 @@ list_recipients(const struct envelope *e, const json_t *state)
     for (unsigned i = 0; i < e->count; i++) {
         const struct recipient *r = &e->recipients[i];
         json_t *item = json_object();
-        json_object_set_new(item, "address", json_text(r->address));
+        json_object_set_new(item, "address", listing_text(r->address));
         json_object_set_new(item, "done", json_boolean(r->done));
         if (!r->done && reason_of(state, i)[0])
             json_object_set_new(item, "delay_reason", json_string(reason_of(state, i)));
@@ -49,7 +49,7 @@ listing_make(const struct envelope *e, const char *place, const json_t *state)
 {
     char id[ID_LENGTH + 1];
     id_format(e->id, id);
-    int64_t due = e->due_ms, attempts = e->attempts;
+    int64_t due = e->held ? 0 : e->due_ms, attempts = e->attempts;
     const char *now_at = json_string_value(json_object_get(state, "place"));
     if (now_at && strcmp(now_at, "unknown") != 0) {
         place = place[0] ? place : now_at;
@@ -63,13 +63,13 @@ listing_make(const struct envelope *e, const char *place, const json_t *state)
     json_object_set_new(listing, "message_size",
                         json_integer(e->content_size + (int64_t)e->prefix.length));
     json_object_set_new(listing, "forced_expire", json_false());
-    json_object_set_new(listing, "sender", json_text(e->sender));
+    json_object_set_new(listing, "sender", listing_text(e->sender));
     json_object_set_new(listing, "recipients", list_recipients(e, state));
     json_object_set_new(listing, "attempts", json_integer(attempts));
     json_object_set_new(listing, "due_time", json_integer(due / 1000));
     json_object_set_new(listing, "eight_bit", json_boolean(e->eight_bit));
     json_object_set_new(listing, "smtputf8", json_boolean(e->utf8));
-    json_object_set_new(listing, "envelope_id", json_text(e->envelope_id));
+    json_object_set_new(listing, "envelope_id", listing_text(e->envelope_id));
     return listing;
 }
 
@@ -132,7 +132,9 @@ listing_print_line(const json_t *listing, int64_t now_ms)
         printf(" and %zu more", count - 1);
     if (strcmp(string_of(listing, "queue_name"), "deferred") == 0)
         printf("; next attempt in %s", wait);
-    if (reason[0])
+    if (string_of(listing, "reason")[0])
+        printf(" (%s)", string_of(listing, "reason"));
+    else if (reason[0])
         printf(" (%s)", reason);
     putchar('\n');
 }
@@ -150,6 +152,10 @@ listing_print_page(const json_t *listing, int64_t now_ms)
            number_of(listing, "attempts"));
     if (strcmp(string_of(listing, "queue_name"), "deferred") == 0)
         printf("next:     in %s\n", wait);
+    if (string_of(listing, "reason")[0]) {
+        print_span(now_ms / 1000 - number_of(listing, "since"), age);
+        printf("reason:   %s, %s ago\n", string_of(listing, "reason"), age);
+    }
     if (string_of(listing, "envelope_id")[0])
         printf("envid:    %s\n", string_of(listing, "envelope_id"));
     size_t index;

@@ -10,7 +10,11 @@
  * forced_expire, sender, recipients[{address, delay_reason}], and ours: done per
  * recipient, attempts, due_time, encodings, envelope_id. state is the daemon's answer
  * or NULL; place "" uses the state's. */
+/* The caller may add reason and since: why and when it came to hold. */
 json_t *listing_make(const struct envelope *e, const char *place, const json_t *state);
+
+/* What a peer said, fit for a terminal. */
+json_t *listing_text(struct text t);
 
 /* queue ls: ID, place, age, size, sender, recipients, and what it waits for. */
 void listing_print_line(const json_t *listing, int64_t now_ms);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #define SPOOL_SYSTEM  "/var/spool/petrel"
@@ -135,7 +136,18 @@ const struct setting options_rows[] = {
             "Bounces that could not be delivered for so long are given up."),
     BOUNDED(SIZE, bounce_size_limit, "bounce_size_limit", "50K", 0, INT64_C(1) << 30,
             "RET=FULL returns a larger message's header only."),
-    TEXTUAL(STRING, control, "control", NULL, "Control socket. Unset: SPOOL/control."),
+    BOUNDED(SIZE, journal_size, "journal_size", "64M", 0, INT64_C(1) << 34,
+            "Ring of files for mail that is delivered at the first attempt. 0: no "
+            "journal."),
+    BOUNDED(SIZE, journal_message_max, "journal_message_max", "256K", 1024,
+            INT64_C(1) << 24, "A larger message is a file of its own at once."),
+    BOUNDED(NUMBER, slices, "slices", "1", 1, ID_SLICES_MAX,
+            "Daemons that share the spool: a power of two. Each has its own `slice`, "
+            "`listen`\nand `control`."),
+    BOUNDED(NUMBER, slice, "slice", "0", 0, ID_SLICES_MAX - 1,
+            "Which part of the spool this daemon handles: 0 to slices - 1."),
+    TEXTUAL(STRING, control, "control", NULL,
+            "Control socket. Unset: SPOOL/control; with slices: SPOOL/control.SLICE."),
     TEXTUAL(STRING, log_style, "log_style", "petrel",
             "petrel, postfix or json; always on standard error."),
     TEXTUAL(STRING, log_level, "log_level", "info", "error, warning, info or debug."),
@@ -290,6 +302,12 @@ check(struct settings *s, const struct options *o)
     if (find_word(levels, o->log_level) < 0)
         settings_complain(s, "log_level", "'%.100s': say error, warning, info or debug",
                           o->log_level ? o->log_level : "");
+    if (o->slices > 0 && (o->slices & (o->slices - 1)) != 0)
+        settings_complain(s, "slices", "%d is not a power of two (1, 2, 4, ...)",
+                          (int)o->slices);
+    else if (o->slices > 0 && o->slice >= o->slices)
+        settings_complain(s, "slice", "%d: with slices = %d it is 0 to %d",
+                          (int)o->slice, (int)o->slices, (int)o->slices - 1);
     check_feedback(s, "default_destination_concurrency_positive_feedback",
                    o->positive_feedback);
     check_feedback(s, "default_destination_concurrency_negative_feedback",
@@ -319,7 +337,10 @@ options_read(const struct options_sources *sources, struct options *options)
     if (options->spool == NULL)
         fill_spool(s);
     settings_apply(s);
-    fill(s, "control", options->spool ? options->spool : "", "/control");
+    char control[32] = "/control";
+    if (options->slices > 1)
+        snprintf(control, sizeof(control), "/control.%u", (unsigned)options->slice);
+    fill(s, "control", options->spool ? options->spool : "", control);
     fill(s, "local_domains", options->hostname ? options->hostname : "", "");
     settings_apply(s);
     check(s, options);
@@ -338,6 +359,19 @@ options_log_level(const struct options *options)
 {
     int found = find_word(levels, options->log_level);
     return found < 0 ? LOG_LEVEL_INFO : (enum log_level)found;
+}
+
+struct queue_settings
+options_queue(const struct options *o)
+{
+    return (struct queue_settings){
+        .spool = o->spool,
+        .slices = (unsigned)o->slices,
+        .slice = (unsigned)o->slice,
+        .message_size_limit = o->message_size_limit,
+        .journal_size = o->journal_size,
+        .journal_message_max = o->journal_message_max,
+    };
 }
 
 struct transport

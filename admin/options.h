@@ -5,6 +5,7 @@
 #ifndef ADMIN_OPTIONS_H
 #define ADMIN_OPTIONS_H
 
+#include "queue/queue.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "sched/route.h"
@@ -33,6 +34,8 @@ struct options {
     char *positive_feedback, *negative_feedback;
     int64_t minimal_backoff_ms, maximal_backoff_ms, lifetime_ms, bounce_lifetime_ms;
     int64_t bounce_size_limit;
+    /* queue */
+    int64_t journal_size, journal_message_max, slices, slice;
 };
 
 extern const struct setting options_rows[];
@@ -57,6 +60,8 @@ enum log_style options_log_style(const struct options *options);
 enum log_level options_log_level(const struct options *options);
 /* The scheduling defaults that routes may override. */
 struct transport options_transport(const struct options *options);
+/* Of the queue; spool is borrowed from the options. */
+struct queue_settings options_queue(const struct options *options);
 /* The caller frees. NULL with one line per mistake. */
 struct route_table *options_routes(const struct options *options,
                                    struct buffer *mistakes);

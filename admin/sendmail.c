@@ -1,6 +1,7 @@
 /* sendmail(1): flags of forty years, and a message into the spool without a daemon. */
 #include "admin/sendmail.h"
 
+#include "admin/change.h"
 #include "admin/command.h"
 #include "admin/complaint.h"
 #include "admin/flags.h"
@@ -176,8 +177,7 @@ send_message(const struct flags *f, const struct options *o)
 {
     char error[512];
     struct queue *queue;
-    struct queue_settings settings = {
-        .spool = o->spool, .slices = 1, .message_size_limit = o->message_size_limit};
+    struct queue_settings settings = options_queue(o);
     struct loop *loop = loop_new();
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
     alarm(GIVE_UP_S);
@@ -194,15 +194,6 @@ send_message(const struct flags *f, const struct options *o)
 }
 
 /* --- Modes ------------------------------------------------------------------------ */
-
-/* -q: Postfix's flush. */
-static int
-retry_all(const struct options *o)
-{
-    static char retry[] = "retry", all[] = "--all";
-    char *arguments[] = {retry, all, NULL};
-    return command_queue(2, arguments, o);
-}
 
 static int
 list(const struct options *o)
@@ -226,7 +217,7 @@ sendmail_main(int count, char **arguments, const struct options *options,
     case 's':
         return helpers->serve(options);
     case 'q':
-        return retry_all(options);
+        return change_flush(options); /* Postfix's flush */
     case 'i':
         return 0; /* newaliases: nothing is compiled */
     case 'v':

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_CAPACITY = 64, KEPT_CAPACITY = 4096 };
+enum { FIRST_CAPACITY = 512, KEPT_CAPACITY = 4096 };
 
 static bool
 is_inside(const struct buffer *b, struct text t)
@@ -79,15 +79,21 @@ buffer_format_list(struct buffer *b, const char *format, va_list list)
 {
     va_list again;
     va_copy(again, list);
-    int length = vsnprintf(NULL, 0, format, list);
+    /* Into the room that there is: mostly that is enough. */
+    char *end = buffer_reserve(b, 0);
+    size_t room = b->capacity - b->length;
+    int length = vsnprintf(end, room + 1, format, list);
     assert(length >= 0);
-    char *end = buffer_reserve(b, (size_t)length);
-    if (end != NULL) {
-        vsnprintf(end, (size_t)length + 1, format, again);
-        b->length += (size_t)length;
+    if ((size_t)length > room) {
+        end = buffer_reserve(b, (size_t)length);
+        if (end != NULL)
+            vsnprintf(end, (size_t)length + 1, format, again);
     }
     va_end(again);
-    return end != NULL;
+    bool fits = end != NULL && (size_t)length <= b->limit - b->length;
+    if (fits)
+        b->length += (size_t)length;
+    return fits;
 }
 
 bool

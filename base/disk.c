@@ -1,55 +1,55 @@
 /* The real disk: paths relative to a directory's descriptor, files as descriptors. */
 #include "base/disk.h"
 
+#include "base/disk_inside.h"
 #include "base/memory.h"
 
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
-/* Never a symbolic link, never a wait for a FIFO's other end, never left to a child. */
-#define SAFELY (O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+enum { DIRECTORY_MODE = 0711, MODE_BITS = 07777 };
 
-enum { DIRECTORY_MODE = 0711, LOCK_MODE = 0600, MODE_BITS = 07777 };
-
-struct disk {
-    int directory;
-    char *path;
-};
-
-/* A system call's answer, or the negative errno. */
-static int
-answer(int result)
+int
+disk_answer(int result)
 {
     return result < 0 ? -errno : result;
 }
 
-static int
-open_at(int directory, const char *path, int flags, unsigned mode)
+int
+disk_open_at(int directory, const char *path, int flags, unsigned mode)
 {
     int file;
 
     do {
         file = openat(directory, *path ? path : ".", flags, mode);
     } while (file < 0 && errno == EINTR);
-    return answer(file);
+    return disk_answer(file);
 }
 
-static int
-close_with(int file, int result)
+int
+disk_close_with(int file, int result)
 {
     close(file);
     return result;
+}
+
+int
+disk_only_of_type(int file, mode_t type)
+{
+    struct stat status;
+
+    if (fstat(file, &status) < 0)
+        return disk_close_with(file, -errno);
+    if ((status.st_mode & S_IFMT) != type)
+        return disk_close_with(file, -EINVAL);
+    return file;
 }
 
 /* The mode that was asked for, whatever the umask has taken away. */
@@ -62,7 +62,7 @@ set_mode(int file, unsigned mode)
         return -errno;
     if ((status.st_mode & MODE_BITS) == mode)
         return 0;
-    return answer(fchmod(file, mode));
+    return disk_answer(fchmod(file, mode));
 }
 
 /* 0 if what path names is of this type, -otherwise if it is something else. */
@@ -74,19 +74,6 @@ check_type(const struct disk *disk, const char *path, mode_t type, int otherwise
     if (fstatat(disk->directory, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     return (status.st_mode & S_IFMT) == type ? 0 : -otherwise;
-}
-
-/* As check_type(), for an open file, which is closed when it is something else. */
-static int
-only_of_type(int file, mode_t type)
-{
-    struct stat status;
-
-    if (fstat(file, &status) < 0)
-        return close_with(file, -errno);
-    if ((status.st_mode & S_IFMT) != type)
-        return close_with(file, -EINVAL);
-    return file;
 }
 
 static struct disk_info
@@ -104,27 +91,20 @@ info_from(const struct stat *status)
     };
 }
 
-static int
-sync_directory(int directory, const char *path)
-{
-    int file = open_at(directory, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-
-    return file < 0 ? file : close_with(file, answer(fsync(file)));
-}
-
 /* A directory whose own name survives a power cut. */
 static int
 make_durable(const char *path)
 {
-    int made = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | SAFELY, 0);
-    int result = made < 0 ? made : close_with(made, set_mode(made, DIRECTORY_MODE));
+    int made = disk_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | DISK_SAFELY, 0);
+    int result =
+        made < 0 ? made : disk_close_with(made, set_mode(made, DIRECTORY_MODE));
     const char *slash = strrchr(path, '/');
     char *parent;
 
     if (result < 0)
         return result;
     parent = slash ? text_string(text_of(path, (size_t)(slash - path) + 1)) : NULL;
-    result = sync_directory(AT_FDCWD, parent ? parent : ".");
+    result = disk_sync_directory_at(AT_FDCWD, parent ? parent : ".");
     free(parent);
     return result;
 }
@@ -153,26 +133,6 @@ make_with_parents(const char *path)
     return result;
 }
 
-/* Without SIGPIPE, which would end a program that only wants to wake another. */
-static int
-write_quietly(int file, const char *bytes, size_t size)
-{
-    struct timespec at_once = {0};
-    sigset_t pipe_signal, before;
-    int result;
-
-    sigemptyset(&pipe_signal);
-    sigaddset(&pipe_signal, SIGPIPE);
-    sigprocmask(SIG_BLOCK, &pipe_signal, &before);
-    do {
-        result = answer((int)write(file, bytes, size));
-    } while (result == -EINTR);
-    if (result == -EPIPE && !sigismember(&before, SIGPIPE))
-        sigtimedwait(&pipe_signal, NULL, &at_once);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return result;
-}
-
 int
 disk_open(struct disk **disk, const char *path, bool create)
 {
@@ -183,10 +143,10 @@ disk_open(struct disk **disk, const char *path, bool create)
     if (result < 0)
         return result;
     /* Here a link is followed: an operator may keep the spool on another volume. */
-    directory = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    directory = disk_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     /* Who may only pass through (0711) can still reach the rooms below. */
     if (directory == -EACCES)
-        directory = open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+        directory = disk_open_at(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
     if (directory < 0)
         return directory;
     *disk = memory_new(sizeof **disk);
@@ -200,6 +160,7 @@ disk_close(struct disk **disk)
 {
     if (!*disk)
         return;
+    disk_ring_free(&(*disk)->ring);
     close((*disk)->directory);
     free((*disk)->path);
     free(*disk);
@@ -227,8 +188,8 @@ disk_make_directory(struct disk *disk, const char *path, unsigned mode)
 
     if (mkdirat(disk->directory, path, mode) < 0)
         return errno == EEXIST ? check_type(disk, path, S_IFDIR, ENOTDIR) : -errno;
-    made = open_at(disk->directory, path, O_RDONLY | O_DIRECTORY | SAFELY, 0);
-    return made < 0 ? made : close_with(made, set_mode(made, mode));
+    made = disk_open_at(disk->directory, path, O_RDONLY | O_DIRECTORY | DISK_SAFELY, 0);
+    return made < 0 ? made : disk_close_with(made, set_mode(made, mode));
 }
 
 int
@@ -238,14 +199,15 @@ disk_make_fifo(struct disk *disk, const char *path, unsigned mode)
 
     if (mkfifoat(disk->directory, path, mode) < 0)
         return errno == EEXIST ? check_type(disk, path, S_IFIFO, EEXIST) : -errno;
-    made = open_at(disk->directory, path, O_RDONLY | SAFELY, 0);
-    return made < 0 ? made : close_with(made, set_mode(made, mode));
+    made = disk_open_at(disk->directory, path, O_RDONLY | DISK_SAFELY, 0);
+    return made < 0 ? made : disk_close_with(made, set_mode(made, mode));
 }
 
 int
 disk_create(struct disk *disk, const char *path, unsigned mode)
 {
-    int file = open_at(disk->directory, path, O_RDWR | O_CREAT | O_EXCL | SAFELY, mode);
+    int file = disk_open_at(disk->directory, path,
+                            O_RDWR | O_CREAT | O_EXCL | DISK_SAFELY, mode);
     int result;
 
     if (file < 0)
@@ -253,7 +215,7 @@ disk_create(struct disk *disk, const char *path, unsigned mode)
     result = set_mode(file, mode);
     if (result < 0) {
         unlinkat(disk->directory, path, 0);
-        return close_with(file, result);
+        return disk_close_with(file, result);
     }
     return file;
 }
@@ -261,14 +223,14 @@ disk_create(struct disk *disk, const char *path, unsigned mode)
 int
 disk_open_file(struct disk *disk, const char *path, bool for_writing)
 {
-    int file =
-        open_at(disk->directory, path, (for_writing ? O_RDWR : O_RDONLY) | SAFELY, 0);
+    int file = disk_open_at(disk->directory, path,
+                            (for_writing ? O_RDWR : O_RDONLY) | DISK_SAFELY, 0);
 
     /* What the system says of links, directories, and FIFOs and sockets without a peer.
      */
     if (file == -ELOOP || file == -EISDIR || file == -ENXIO)
         return -EINVAL;
-    return file < 0 ? file : only_of_type(file, S_IFREG);
+    return file < 0 ? file : disk_only_of_type(file, S_IFREG);
 }
 
 void
@@ -341,41 +303,21 @@ disk_file_info(struct disk *disk, int file, struct disk_info *info)
 }
 
 int
-disk_sync(struct disk *disk, int file)
-{
-    (void)disk;
-    return answer(fsync(file));
-}
-
-int
-disk_sync_data(struct disk *disk, int file)
-{
-    (void)disk;
-    return answer(fdatasync(file));
-}
-
-int
-disk_sync_directory(struct disk *disk, const char *path)
-{
-    return sync_directory(disk->directory, path);
-}
-
-int
 disk_link(struct disk *disk, const char *from, const char *to)
 {
-    return answer(linkat(disk->directory, from, disk->directory, to, 0));
+    return disk_answer(linkat(disk->directory, from, disk->directory, to, 0));
 }
 
 int
 disk_rename(struct disk *disk, const char *from, const char *to)
 {
-    return answer(renameat(disk->directory, from, disk->directory, to));
+    return disk_answer(renameat(disk->directory, from, disk->directory, to));
 }
 
 int
 disk_unlink(struct disk *disk, const char *path)
 {
-    return answer(unlinkat(disk->directory, path, 0));
+    return disk_answer(unlinkat(disk->directory, path, 0));
 }
 
 int
@@ -393,7 +335,8 @@ int
 disk_list(struct disk *disk, const char *path,
           bool (*each)(void *context, const char *name), void *context)
 {
-    int file = open_at(disk->directory, path, O_RDONLY | O_DIRECTORY | SAFELY, 0);
+    int file =
+        disk_open_at(disk->directory, path, O_RDONLY | O_DIRECTORY | DISK_SAFELY, 0);
     struct dirent *entry;
     DIR *directory;
     int result;
@@ -402,7 +345,7 @@ disk_list(struct disk *disk, const char *path,
         return file;
     directory = fdopendir(file);
     if (!directory)
-        return close_with(file, -errno);
+        return disk_close_with(file, -errno);
     for (;;) {
         errno = 0;
         entry = readdir(directory);
@@ -432,54 +375,10 @@ disk_space(struct disk *disk, struct disk_space *space)
 }
 
 int
-disk_lock(struct disk *disk, const char *path)
-{
-    int file = open_at(disk->directory, path, O_RDWR | O_CREAT | SAFELY, LOCK_MODE);
-    int result;
-
-    if (file >= 0)
-        file = only_of_type(file, S_IFREG);
-    if (file < 0)
-        return file;
-    do {
-        result = answer(flock(file, LOCK_EX | LOCK_NB));
-    } while (result == -EINTR);
-    return result < 0 ? close_with(file, result) : file;
-}
-
-int
-disk_open_fifo(struct disk *disk, const char *path)
-{
-    /* For writing too: with a writer there is no end of file, which would make the
-     * descriptor ready for ever once the first injector has gone. */
-    int file = open_at(disk->directory, path, O_RDWR | SAFELY, 0);
-
-    return file < 0 ? file : only_of_type(file, S_IFIFO);
-}
-
-int
-disk_pull_fifo(struct disk *disk, const char *path)
-{
-    int file = open_at(disk->directory, path, O_WRONLY | SAFELY, 0);
-    int result;
-
-    if (file >= 0)
-        file = only_of_type(file, S_IFIFO);
-    if (file < 0)
-        return file;
-    result = write_quietly(file, "!", 1);
-    if (result == -EPIPE)
-        result = -ENXIO;
-    if (result > 0 || result == -EAGAIN) /* full: the reader is about to wake anyway */
-        result = 0;
-    return close_with(file, result);
-}
-
-int
 disk_read_whole(const char *path, size_t limit, char **content, size_t *length)
 {
     /* Blocking, for /dev/stdin and <(command); a FIFO nobody writes to is empty. */
-    int file = open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    int file = disk_open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
     size_t size = 0, capacity = 0;
     ssize_t got = 1;
     char *at = NULL;
@@ -487,7 +386,7 @@ disk_read_whole(const char *path, size_t limit, char **content, size_t *length)
     if (file < 0)
         return file;
     if (fcntl(file, F_SETFL, 0) < 0)
-        return close_with(file, -errno);
+        return disk_close_with(file, -errno);
     while (got > 0 && size <= limit) {
         if (size == capacity) {
             capacity = capacity ? capacity * 2 : 4096;
@@ -502,12 +401,12 @@ disk_read_whole(const char *path, size_t limit, char **content, size_t *length)
     if (got < 0 || size > limit) {
         got = got < 0 ? -errno : -EFBIG;
         free(at);
-        return close_with(file, (int)got);
+        return disk_close_with(file, (int)got);
     }
     at[size] = '\0';
     *content = at;
     *length = size;
-    return close_with(file, 0);
+    return disk_close_with(file, 0);
 }
 
 int
@@ -523,7 +422,7 @@ disk_fill_standard(void)
         if (fcntl(file, F_GETFD) >= 0)
             continue;
         /* The lowest free number: this one, since those below are taken. */
-        int opened = open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
+        int opened = disk_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
         if (opened < 0)
             return opened;
         assert(opened == file);

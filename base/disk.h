@@ -26,6 +26,8 @@ struct disk_space {
 
 /* create: make the directory (0711) and its parents when missing. */
 int disk_open(struct disk **disk, const char *path, bool create);
+/* Syncs in flight are waited for, but their owners do not hear: done is not called any
+ * more, and their structs are not touched. Other handles stay open. */
 void disk_close(struct disk **disk);
 const char *disk_path(const struct disk *disk);
 bool disk_is_owner(const struct disk *disk); /* our uid owns the directory */
@@ -54,6 +56,41 @@ int disk_sync_data(struct disk *disk,
                    int file); /* fdatasync: in-place overwrites only */
 int disk_sync_directory(struct disk *disk, const char *path); /* names */
 
+/* --- Syncing while the loop goes on -------------------------------------------------
+ *
+ * Native AIO (IOCB_CMD_FDSYNC, IOCB_CMD_FSYNC) with an eventfd that the loop watches:
+ * asynchronous without a thread, and allowed where io_uring is not (DESIGN §2). */
+
+struct loop;
+
+enum disk_syncing { DISK_SYNC_BLOCKS, DISK_SYNC_AIO };
+/* Tries it with a sync of the directory itself; says what disk_sync_begin() will do.
+ * Without this call syncs block. The loop must outlive the disk. */
+enum disk_syncing disk_sync_on(struct disk *disk, struct loop *loop);
+enum disk_syncing disk_sync_way(const struct disk *disk);
+
+/* Embedded in its owner, who keeps it and the open file until done is called. */
+struct disk_sync {
+    void (*done)(void *context, int result); /* 0 or -errno */
+    void *context;
+    struct disk_sync *next; /* this and the rest: the door's own */
+    uint64_t turn;
+    int result;
+};
+enum { DISK_SYNCING = 1 };
+/* Starts a sync: of content alone (data_only: in-place overwrites), or of content, size
+ * and new name; file may be a directory (its names). DISK_SYNCING: done is called in a
+ * later turn, before its end-of-turn stages. Else the sync is over, with 0 or -errno,
+ * and done is not called: the system refused to do it in the background, or 256 are
+ * under way already. */
+int disk_sync_begin(struct disk *disk, int file, bool data_only,
+                    struct disk_sync *sync);
+/* Waits until no sync is under way; their done callbacks come before it returns. For
+ * the end of a program. */
+void disk_sync_wait(struct disk *disk);
+/* A directory as a handle for disk_sync_begin() and disk_close_file(). */
+int disk_open_directory(struct disk *disk, const char *path);
+
 int disk_link(struct disk *disk, const char *from,
               const char *to); /* -EEXIST if taken */
 int disk_rename(struct disk *disk, const char *from, const char *to);
@@ -65,9 +102,29 @@ int disk_list(struct disk *disk, const char *path,
               bool (*each)(void *context, const char *name), void *context);
 int disk_space(struct disk *disk, struct disk_space *space);
 
-/* Exclusive lock, kept until the handle is closed; -EWOULDBLOCK when another process
- * has it. Creates the file. */
-int disk_lock(struct disk *disk, const char *path);
+/* Exclusive lock on count bytes from first on (whether the file has them or not), kept
+ * until the handle is closed; -EWOULDBLOCK when somebody has one of them. Creates the
+ * file. Two handles of one process exclude each other too. */
+int disk_lock(struct disk *disk, const char *path, unsigned first, unsigned count);
+
+/* size bytes of a file (made, or zero-extended) as shared memory: what is stored there
+ * outlives the process without a system call, but no power cut. NULL: not possible. */
+void *disk_map(struct disk *disk, const char *path, size_t size);
+void disk_unmap(struct disk *disk, void *map, size_t size);
+
+/* What a file system promises, for warnings at start. */
+struct disk_nature {
+    char type[24];    /* "ext4", "tmpfs", ...; "?" if unknown */
+    bool forgets;     /* in memory: nothing survives a power cut */
+    bool fast_commit; /* ext4 with fast_commit: see spec/queue.md §4.1 (5) */
+    bool copies;      /* copy on write: overwriting in place needs free space */
+    int64_t sync_us;  /* median of some overwrite + fdatasync; -1: not measured */
+};
+/* Takes some milliseconds, on a slow disk 0.3 s and a sync: it writes and syncs a small
+ * file of its own at path, which is replaced and removed. Where that cannot be made
+ * (full, read-only) the rest is told all the same. fast_commit is seen in the kernel's
+ * count of such commits, else in the superblock by those who may read the device. */
+int disk_nature(struct disk *disk, const char *path, struct disk_nature *nature);
 
 /* A FIFO's reading end as a descriptor for loop_watch_new(); never blocks. */
 int disk_open_fifo(struct disk *disk, const char *path);

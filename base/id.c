@@ -8,8 +8,7 @@ enum {
     TIME_DIGITS = 10,
     HASH_DIGITS = 8,
     TIME_BITS = 50,
-    HASH_BITS = 40,
-    SLICES_MAX = 1024
+    HASH_BITS = 40
 };
 
 /* Crockford's: no I, L, O, U, and sorted as ASCII is. */
@@ -80,6 +79,6 @@ id_compare(struct id a, struct id b)
 unsigned
 id_slice(struct id id, unsigned slices)
 {
-    assert(slices > 0 && slices <= SLICES_MAX && (slices & (slices - 1)) == 0);
+    assert(slices > 0 && slices <= ID_SLICES_MAX && (slices & (slices - 1)) == 0);
     return (unsigned)(id.hash * slices >> HASH_BITS);
 }

@@ -15,7 +15,9 @@
 
 /* A field's value after escaping. Small beside the line, so that a peer's name cannot
  * push the verdict off its end. */
-enum { VALUE_MAX = 1024, TIME_SIZE = 40 };
+enum { VALUE_MAX = 1024, TIME_SIZE = 40, DATE_SIZE = 32, LINE_USUAL = 400 };
+/* Lines of a turn that wait to be written. */
+enum { PENDING_MAX = 64 * 1024 };
 #define ELLIPSIS "..."
 
 struct log {
@@ -23,6 +25,10 @@ struct log {
     enum log_style style;
     enum log_level max;
     struct buffer *captured;
+    struct buffer pending; /* whole lines */
+    struct loop_task wake; /* posted while some wait: the turn comes at once */
+    int64_t date_s;        /* what date shows; -1 = nothing yet */
+    char date[DATE_SIZE];
 };
 
 /* What log_line.fields points to. */
@@ -129,16 +135,26 @@ build_value(struct buffer *value, struct text t, size_t limit, bool guard)
 
 /* 2025-01-31T23:59:59.123Z */
 static void
-format_time(const struct log *log, char out[TIME_SIZE])
+format_time(struct log *log, char out[TIME_SIZE])
 {
     int64_t now_ms = loop_now_ms(log->loop);
     time_t seconds = (time_t)(now_ms / 1000);
     struct tm utc;
-    char date[TIME_SIZE / 2];
-    if (gmtime_r(&seconds, &utc) == NULL ||
-        strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &utc) == 0)
-        date[0] = '\0';
-    snprintf(out, TIME_SIZE, "%s.%03dZ", date, (int)(now_ms % 1000));
+    if (seconds != log->date_s &&
+        (gmtime_r(&seconds, &utc) == NULL ||
+         strftime(log->date, DATE_SIZE, "%Y-%m-%dT%H:%M:%S", &utc) == 0))
+        log->date[0] = '\0';
+    log->date_s = seconds;
+    unsigned ms = (unsigned)(now_ms % 1000);
+    char end[] = {'.',
+                  (char)('0' + ms / 100),
+                  (char)('0' + ms / 10 % 10),
+                  (char)('0' + ms % 10),
+                  'Z',
+                  '\0'};
+    size_t length = strlen(log->date);
+    memcpy(out, log->date, length);
+    memcpy(out + length, end, sizeof(end));
 }
 
 static void
@@ -155,7 +171,7 @@ add(struct fields *f, struct text t)
 static void
 start_text(struct fields *f, const struct log_line *line)
 {
-    const struct log *log = line->log;
+    struct log *log = line->log;
     char start[TIME_SIZE + 64];
     if (log->loop != NULL) {
         format_time(log, start);
@@ -244,15 +260,65 @@ finish_json(struct fields *f)
 }
 
 static void
-write_line(const struct log *log, struct buffer *line)
+do_nothing(void *context)
+{
+    (void)context;
+}
+
+static void
+write_pending(void *context)
+{
+    struct log *log = context;
+    if (log->pending.length == 0)
+        return;
+    fwrite(log->pending.at, 1, log->pending.length, stderr);
+    buffer_clear(&log->pending);
+    loop_unpost(log->loop, &log->wake);
+}
+
+static void
+write_line(struct log *log, enum log_level level, struct buffer *line)
 {
     line->limit = LOG_LINE_MAX; /* the LF has its own place */
     bool ended = buffer_add_byte(line, '\n');
     assert(ended);
-    if (log->captured == NULL)
+    if (log->captured != NULL) {
+        if (!buffer_add(log->captured, buffer_text(line)))
+            fputs("log: the capturing buffer is full\n", stderr);
+    } else if (log->loop == NULL) {
         fwrite(line->at, 1, line->length, stderr);
-    else if (!buffer_add(log->captured, buffer_text(line)))
-        fputs("log: the capturing buffer is full\n", stderr);
+    } else {
+        if (line->length > log->pending.limit - log->pending.length)
+            write_pending(log);
+        bool added = buffer_add(&log->pending, buffer_text(line));
+        assert(added);
+        if (level <= LOG_LEVEL_WARNING)
+            write_pending(log);
+        else
+            loop_post(log->loop, &log->wake, do_nothing, NULL);
+    }
+}
+
+/* Nearly every value: printable ASCII that needs no guard, and room for it. */
+static bool
+is_plain(struct text t, size_t limit)
+{
+    if (t.length > limit)
+        return false;
+    for (size_t i = 0; i < t.length; i++)
+        if (t.at[i] < 0x20 || t.at[i] >= 0x7f)
+            return false;
+    return true;
+}
+
+static void
+add_key(struct fields *f, const char *key)
+{
+    if (key == NULL)
+        return;
+    add(f, f->count > 0 ? TEXT(", ") : TEXT(""));
+    add(f, text_from(key));
+    add(f, TEXT("="));
 }
 
 /* One value of any kind; key NULL is the sentence or the remark. */
@@ -261,16 +327,18 @@ add_value(struct log_line *line, const char *key, struct text t, bool guard)
 {
     struct fields *f = line->fields;
     struct buffer value;
+    if (f->object == NULL && !guard && is_plain(t, VALUE_MAX)) {
+        add_key(f, key);
+        add(f, t);
+        f->count++;
+        return;
+    }
     build_value(&value, t, key == NULL ? LOG_LINE_MAX : VALUE_MAX, guard);
     struct text made = buffer_text(&value);
     if (f->object != NULL) {
         set(f, key == NULL ? "text" : key, json_stringn(made.at, made.length));
     } else {
-        if (key != NULL) {
-            add(f, f->count > 0 ? TEXT(", ") : TEXT(""));
-            add(f, text_from(key));
-            add(f, TEXT("="));
-        }
+        add_key(f, key);
         add(f, made);
     }
     f->count++;
@@ -291,6 +359,12 @@ log_new(struct loop *loop, enum log_style style, enum log_level max)
 {
     struct log *log = memory_new(sizeof(*log));
     log->loop = loop;
+    log->date_s = -1;
+    buffer_init(&log->pending, PENDING_MAX);
+    if (loop != NULL) {
+        loop_at_end(loop, LOOP_STAGE_SYNC, write_pending, log);
+        loop_at_end(loop, LOOP_STAGE_SEND, write_pending, log);
+    }
     log_restyle(log, style, max);
     return log;
 }
@@ -298,8 +372,17 @@ log_new(struct loop *loop, enum log_style style, enum log_level max)
 void
 log_free(struct log **log)
 {
-    free(*log);
+    struct log *l = *log;
     *log = NULL;
+    if (l == NULL)
+        return;
+    write_pending(l);
+    if (l->loop != NULL) {
+        loop_at_end_remove(l->loop, LOOP_STAGE_SYNC, write_pending, l);
+        loop_at_end_remove(l->loop, LOOP_STAGE_SEND, write_pending, l);
+    }
+    buffer_free(&l->pending);
+    free(l);
 }
 
 void
@@ -324,6 +407,7 @@ log_start(struct log_line *line, struct log *log, enum log_level level,
         return;
     struct fields *f = line->fields = memory_new(sizeof(*f));
     buffer_init(&f->line, LOG_LINE_MAX - 1);
+    buffer_reserve(&f->line, LINE_USUAL);
     if (log->style == LOG_STYLE_JSON)
         start_json(f, line);
     else
@@ -383,7 +467,7 @@ log_end(struct log_line *line)
         return;
     if (f->object != NULL)
         finish_json(f);
-    write_line(line->log, &f->line);
+    write_line(line->log, line->level, &f->line);
     buffer_free(&f->line);
     free(f);
     line->fields = NULL;

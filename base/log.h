@@ -20,7 +20,11 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 enum { LOG_LINE_MAX = 8192 };
 
 /* loop gives the time (NULL = lines without time: the command line tools). Lines go to
- * descriptor 2 unless log_capture is used. Levels above max are not written. */
+ * descriptor 2 unless log_capture is used. With a loop they wait for the next
+ * end-of-turn stage SYNC or SEND, an error or a warning takes along what waits at once.
+ * Make the log before queue and net, whose hooks then come later: nothing is removed
+ * from the disk, and no reply leaves, before its line is written. Levels above max are
+ * not written. Free the log before its loop. */
 struct log *log_new(struct loop *loop, enum log_style style, enum log_level max);
 void log_free(struct log **log);
 void log_restyle(struct log *log, enum log_style style, enum log_level max);

@@ -186,6 +186,12 @@ loop_turn(struct loop *loop, int64_t wait_ms)
     run_turn(real(loop), wait_ms > 0 ? wait_ms : 0);
 }
 
+int64_t
+loop_clock_us(void)
+{
+    return clock_us(CLOCK_MONOTONIC);
+}
+
 uint64_t
 loop_random(struct loop *loop)
 {

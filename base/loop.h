@@ -29,6 +29,8 @@ void loop_turn(struct loop *loop, int64_t wait_ms);
 int64_t loop_now_ms(const struct loop *loop);
 /* Never goes back; for durations. */
 int64_t loop_monotonic_ms(const struct loop *loop);
+/* Never goes back and does change within a turn: how long one call takes, in us. */
+int64_t loop_clock_us(void);
 /* 64 random bits, from the system. */
 uint64_t loop_random(struct loop *loop);
 

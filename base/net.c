@@ -202,6 +202,8 @@ net_release(void *object)
 {
     struct net *net = object;
 
+    for (size_t i = 0; i < net->spare_count; i++)
+        buffer_free(&net->spare[i]);
     free(net->scratch);
     free(net->interfaces.addresses);
     free(net);

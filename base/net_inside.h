@@ -18,9 +18,15 @@ struct net_interfaces {
     int64_t read_ms; /* monotonic */
 };
 
+/* Buffers kept for bytes that wait: so that idle connections hold none, and busy ones
+ * need not allocate each time. */
+enum { NET_SPARES = 32, NET_SPARE_MAX = 16 * 1024 };
+
 struct net {
     struct loop *loop;
     char *scratch; /* NET_INPUT_MAX bytes: what every connection reads into */
+    struct buffer spare[NET_SPARES]; /* empty, allocated: for the next that waits */
+    size_t spare_count;
     struct net_listener *listeners;
     struct net_connection *connections;
     size_t connection_count;          /* the lingering ones included */

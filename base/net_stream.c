@@ -32,15 +32,28 @@ waiting_text(const struct waiting *w)
 }
 
 static void
-waiting_clear(struct waiting *w)
+waiting_clear(struct net *net, struct waiting *w)
 {
-    buffer_free(&w->bytes);
-    w->taken = 0;
+    struct buffer *b = &w->bytes;
+    size_t limit = b->limit;
+    w->taken = b->length = 0;
+    if (b->at != NULL && b->capacity <= NET_SPARE_MAX &&
+        net->spare_count < NET_SPARES) {
+        net->spare[net->spare_count++] = *b;
+        buffer_init(b, limit);
+    } else {
+        buffer_free(b);
+    }
 }
 
 static bool
-waiting_add(struct waiting *w, struct text t)
+waiting_add(struct net *net, struct waiting *w, struct text t)
 {
+    if (w->bytes.at == NULL && net->spare_count > 0) {
+        size_t limit = w->bytes.limit;
+        w->bytes = net->spare[--net->spare_count];
+        w->bytes.limit = limit;
+    }
     if (w->taken > w->bytes.length / 2 || t.length > w->bytes.limit - w->bytes.length) {
         buffer_take(&w->bytes, w->taken);
         w->taken = 0;
@@ -49,12 +62,12 @@ waiting_add(struct waiting *w, struct text t)
 }
 
 static void
-waiting_take(struct waiting *w, size_t size)
+waiting_take(struct net *net, struct waiting *w, size_t size)
 {
     assert(size <= waiting_length(w));
     w->taken += size;
     if (waiting_length(w) == 0)
-        waiting_clear(w);
+        waiting_clear(net, w);
 }
 
 static bool
@@ -224,7 +237,7 @@ net_stream_fail(struct net_connection *c, int error_number, const char *format, 
     c->error_number = error_number;
     c->failed = true;
     c->connecting = c->blocked = false;
-    waiting_clear(&c->output);
+    waiting_clear(c->net, &c->output);
     unmark_dirty(c);
     loop_timer_stop(c->net->loop, &c->timer);
     net_stream_update(c);
@@ -262,9 +275,9 @@ deliver(struct net_connection *c, size_t held, size_t got)
     if (rest.length == held + got)
         rest = text_after(rest, held);
     else
-        waiting_clear(&c->input);
+        waiting_clear(c->net, &c->input);
     if (rest.length) {
-        bool added = waiting_add(&c->input, rest);
+        bool added = waiting_add(c->net, &c->input, rest);
 
         assert(added);
     }
@@ -304,7 +317,7 @@ void
 net_stream_drop_input(struct net_connection *c)
 {
     c->view = (struct text){0};
-    waiting_clear(&c->input);
+    waiting_clear(c->net, &c->input);
 }
 
 void
@@ -321,7 +334,7 @@ net_stream_flush(struct net_connection *c)
             return;
         }
         c->active_ms = loop_monotonic_ms(c->net->loop);
-        waiting_take(&c->output, (size_t)taken);
+        waiting_take(c->net, &c->output, (size_t)taken);
         c->blocked = c->out_is_socket && waiting_length(&c->output);
         if (c->blocked) /* it took a part: it is full */
             break;
@@ -362,7 +375,7 @@ net_consume(struct net_connection *c, size_t size)
     if (c->view.at) {
         c->view = text_after(c->view, size);
     } else if (size) {
-        waiting_take(&c->input, size);
+        waiting_take(c->net, &c->input, size);
         net_stream_update(c);
     }
 }
@@ -381,7 +394,7 @@ net_send(struct net_connection *c, struct text bytes)
 {
     if (c->failed || !bytes.length)
         return;
-    if (!waiting_add(&c->output, bytes)) {
+    if (!waiting_add(c->net, &c->output, bytes)) {
         net_stream_fail(c, ENOBUFS, "the peer does not read: %zu bytes are unsent",
                         waiting_length(&c->output));
         return;

@@ -42,6 +42,8 @@ next_point(struct text t, size_t *at)
 static bool
 is_safe_utf8(struct text t)
 {
+    if (text_is_ascii(t))
+        return true;
     if (!text_is_utf8(t))
         return false;
     for (size_t at = 0; at < t.length;) {

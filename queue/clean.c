@@ -99,7 +99,8 @@ sweep_mess_slice(void *context)
     for (unsigned i = 0; i < PER_TURN && c->next < c->count; i++) {
         struct id id = c->list[c->next++];
         unsigned rooms, others = ~(ROOM_BIT(ROOM_MESS) | ROOM_BIT(ROOM_INTD));
-        if (spool_rooms(c->spool, id, &rooms) == 0 && rooms != 0 &&
+        if (young_find(c->young, id) == NULL &&
+            spool_rooms(c->spool, id, &rooms) == 0 && rooms != 0 &&
             (rooms & others) == 0)
             clean_leftover(c->spool, id, loop_now_ms(c->loop));
     }

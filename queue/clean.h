@@ -7,19 +7,20 @@
 #define QUEUE_CLEAN_H
 
 #include "base/loop.h"
-#include "queue/spool.h"
+#include "queue/young.h"
 
 enum { CLEAN_AGE_MS = 36 * 60 * 60 * 1000 };
 
 struct clean {
     struct spool *spool;
     struct loop *loop;
+    const struct young *young; /* large ones have a mess/ID too */
     struct loop_timer hourly, more;
     struct id *list; /* names in mess/ that are old enough, to be looked at */
     size_t count, capacity, next;
 };
 
-/* spool and loop are the caller's to set before. Sweeps pid/ in a later turn and all of
+/* spool to young are the caller's to set before. Sweeps pid/ in a later turn and all of
  * it every hour; mess/ at start is the recovery's. */
 void clean_start(struct clean *c);
 void clean_stop(struct clean *c);

@@ -21,7 +21,8 @@ enum {
     TRAILER_SIZE = 17,
     MARK_OPEN = 'T',
     MARK_DONE = 'D',
-    DUE_DIGITS_MS = 14
+    DUE_DIGITS_MS = 14,
+    RELEASED = '+'
 };
 static const int64_t due_max_ms = 99999999999999;
 static const unsigned attempts_max = 9999999;
@@ -193,16 +194,17 @@ end_file(struct buffer *out, struct id id, const char *title)
     add(out, text_from(trailer));
 }
 
-/* local, remote: recipients in each channel; a todo file counts all as local. */
+/* local, remote: recipients in each channel; a todo file counts all as local. failures:
+ * in bounce/ID, at the least. */
 static void
 add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
-                unsigned remote)
+                unsigned remote, unsigned failures)
 {
     char numbers[160];
     snprintf(numbers, sizeof(numbers),
-             "%" PRId64 " %" PRId64 " %" PRIu32 " %u %u %u %u %u %u", e->birth_ms,
+             "%" PRId64 " %" PRId64 " %" PRIu32 " %u %u %u %u %u %u %u", e->birth_ms,
              e->content_size, e->content_crc, (unsigned)e->ret, (unsigned)e->eight_bit,
-             (unsigned)e->utf8, (unsigned)e->double_bounce, local, remote);
+             (unsigned)e->utf8, (unsigned)e->double_bounce, local, remote, failures);
     add_record(out, 'M', text_from(numbers));
     add_record(out, 'F', e->sender);
     add_record(out, 'E', e->envelope_id);
@@ -232,7 +234,7 @@ void
 envelope_write_todo(const struct envelope *e, struct buffer *out)
 {
     begin_file(out, e, todo_title);
-    add_particulars(out, e, e->count, 0);
+    add_particulars(out, e, e->count, 0, 0);
     for (unsigned i = 0; i < e->count; i++)
         add_recipient(out, i, &e->recipients[i]);
     end_file(out, e->id, todo_title);
@@ -243,7 +245,7 @@ envelope_write_info(const struct envelope *e, struct buffer *out)
 {
     begin_file(out, e, info_title);
     add_particulars(out, e, count_channel(e, CHANNEL_LOCAL),
-                    count_channel(e, CHANNEL_REMOTE));
+                    count_channel(e, CHANNEL_REMOTE), e->failure_count);
     end_file(out, e->id, info_title);
 }
 
@@ -268,7 +270,8 @@ envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE])
     char slot[ENVELOPE_DUE_SIZE + 1];
     int64_t due = e->due_ms < 0 ? 0 : e->due_ms < due_max_ms ? e->due_ms : due_max_ms;
     unsigned attempts = e->attempts < attempts_max ? e->attempts : attempts_max;
-    int length = snprintf(slot, sizeof(slot), "%014" PRId64 " %07u ", due, attempts);
+    int length = snprintf(slot, sizeof(slot), "%014" PRId64 "%c%07u ", due,
+                          e->released ? RELEASED : ' ', attempts);
     uint32_t crc = crc_add(crc_of_name(e->id), slot, (size_t)length);
     length +=
         snprintf(slot + length, sizeof(slot) - (size_t)length, "%08" PRIx32 "\n", crc);
@@ -382,13 +385,14 @@ static void
 take_particulars(struct reading *r, struct envelope *e, unsigned *local,
                  unsigned *remote)
 {
-    uint64_t number[9] = {0};
+    uint64_t number[10] = {0};
     struct text fields = take_record(r, 'M'), field;
     size_t count = 0;
     while (!r->bad && text_cut(&fields, ' ', &field))
-        if (count == 9 || !text_number(field, INT64_MAX, &number[count++]))
+        if (count == 10 || !text_number(field, INT64_MAX, &number[count++]))
             r->bad = true;
-    if (count != 9 || number[2] > UINT32_MAX || number[3] > RETURN_FULL ||
+    /* Version 0.1 had nine. */
+    if (count < 9 || number[2] > UINT32_MAX || number[3] > RETURN_FULL ||
         number[7] > ENVELOPE_RECIPIENTS_MAX || number[8] > ENVELOPE_RECIPIENTS_MAX ||
         number[7] + number[8] > ENVELOPE_RECIPIENTS_MAX)
         r->bad = true;
@@ -409,6 +413,7 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     e->double_bounce = number[6] != 0;
     *local = (unsigned)number[7];
     *remote = (unsigned)number[8];
+    e->failures_told = number[9] < UINT32_MAX ? (unsigned)number[9] : UINT32_MAX;
 }
 
 /* One recipient into its place, which must be empty. */
@@ -475,11 +480,13 @@ envelope_read_due(struct text start, struct id id, struct envelope *e)
         return;
     trial.due_ms = (int64_t)due;
     trial.attempts = (unsigned)attempts;
+    trial.released = slot.at[DUE_DIGITS_MS] == RELEASED;
     envelope_write_due(&trial, again);
     if (!text_equal(slot, text_of(again, sizeof(again))))
         return; /* torn: due now */
     e->due_ms = trial.due_ms;
     e->attempts = trial.attempts;
+    e->released = trial.released;
 }
 
 enum progress

@@ -50,6 +50,7 @@ struct envelope {
     bool eight_bit, utf8; /* BODY=8BITMIME, SMTPUTF8 */
     bool double_bounce;   /* a notice to postmaster: its failure is only logged */
     bool held;            /* hold/ID exists */
+    bool released; /* by an operator: it passes the routes that hold; with due_ms */
     struct text prefix;   /* header lines that we put before the content, CRLF ended */
     int64_t content_size; /* of mess/ID */
     uint32_t content_crc;
@@ -60,6 +61,7 @@ struct envelope {
     unsigned attempts;
     struct failure *failures;
     unsigned failure_count;
+    unsigned failures_told; /* S5 as read: bounce/ID has so many at the least */
     bool preprocessed;  /* S5: info/ exists, todo/ does not */
     struct arena arena; /* of all the texts */
 };
@@ -94,7 +96,8 @@ void envelope_write_channel(struct envelope *e, enum channel channel,
 enum progress envelope_read_channel(struct text bytes, struct id id,
                                     enum channel channel, struct envelope *e)
     __attribute__((warn_unused_result));
-/* The bytes to overwrite in info/ID for a new due time, and where. */
+/* The bytes to overwrite in info/ID for a new due time (with attempts and released),
+ * and where. */
 enum { ENVELOPE_DUE_OFFSET = 16, ENVELOPE_DUE_SIZE = 32 };
 void envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE]);
 /* due_ms and attempts alone, from the first 48 bytes of info/ID; a torn slot means now.

@@ -254,6 +254,9 @@ read_preprocessed(struct spool *s, struct envelope *e, struct id id,
         envelope_read_failures(buffer_text(form), e);
     else if (result != -ENOENT)
         return judge(result, "bounce", reason);
+    /* A recipient that is done by a failure which nobody would tell. */
+    if (e->failure_count < e->failures_told)
+        return damaged("bounce", reason);
     return LOAD_DONE;
 }
 

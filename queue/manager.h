@@ -22,9 +22,11 @@ struct manager_settings {
     struct queue_settings queue;
     struct sched_settings sched;
     size_t bounce_size_limit; /* a full copy of a larger message is cut to its header */
+    bool offline;             /* an operator without a daemon: nothing is delivered */
 };
 
-/* Opens the queue and starts. routes is borrowed and may be replaced. 0 or a sysexits
+/* Opens the queue and starts. routes is borrowed and may be replaced; NULL when
+ * offline. 0 or a sysexits
  * code and one line in error. */
 int manager_new(struct manager **manager, struct loop *loop, struct log *log,
                 const struct manager_settings *settings,
@@ -56,7 +58,9 @@ struct errand {
     const unsigned *indexes; /* into envelope->recipients */
     size_t count;
 };
-/* False: nothing waits; ask again when manager_has_work or end the session. */
+/* False: nothing waits; ask again when manager_has_work or end the session. A second one
+ * may be taken before the first is settled; its verdicts come after those of the first.
+ */
 bool manager_take(struct manager *manager, struct sched_session *session,
                   struct errand *errand);
 /* Whether manager_take() would succeed now; cheap. */
@@ -75,13 +79,43 @@ void manager_session_ended(struct manager *manager, struct sched_session *sessio
 /* --- For operators ---------------------------------------------------------------- */
 
 struct sched *manager_sched(struct manager *manager);
-/* Due now, all or one. False: unknown id. Held mail is not retried. */
-bool manager_retry(struct manager *manager, struct id id);
+/* What operators do to a message; each durable when it is done, but for bounce and
+ * remove: those within 100 ms (queue_settle), a bounce once its notice is stored. Of
+ * two commands while a delivery runs the last counts. HOLD     hold/ID: not delivered,
+ * not retried, never expires, until RELEASE RELEASE  due now; it passes the routes that
+ * say hold, its marks in hold/ or corrupt/ go. What is in corrupt/ must be whole again.
+ *   RETRY    due now
+ *   BOUNCE   every open recipient fails with 5.0.0, and the sender is told
+ *   REMOVE   without telling anybody; also what is held or in corrupt/ */
+enum manager_verb {
+    MANAGER_HOLD,
+    MANAGER_RELEASE,
+    MANAGER_RETRY,
+    MANAGER_BOUNCE,
+    MANAGER_REMOVE
+};
+enum manager_result {
+    MANAGER_DONE,
+    MANAGER_LATER,   /* a delivery of it runs, and ends normally; then */
+    MANAGER_ALREADY, /* it is held, or is not, as was wanted */
+    MANAGER_UNKNOWN, /* no such message */
+    MANAGER_ENDING,  /* all is decided; its bounce is being written, then it is gone */
+    MANAGER_DAMAGED, /* it is in corrupt/, where only RELEASE and REMOVE reach it */
+    MANAGER_REFUSED  /* why is set, and nothing has changed */
+};
+enum { MANAGER_WHY_MAX = 200 };
+enum manager_result manager_operate(struct manager *manager, enum manager_verb verb,
+                                    struct id id, char why[MANAGER_WHY_MAX]);
+/* Everything that waits is due now. */
 void manager_retry_all(struct manager *manager);
-enum manager_removal { MANAGER_REMOVED, MANAGER_UNKNOWN, MANAGER_BUSY };
-/* BUSY: a delivery of it runs; it is removed when that ends, undelivered recipients
- * with it. */
-enum manager_removal manager_remove(struct manager *manager, struct id id);
+/* Whether it is of our slice. */
+bool manager_handles(const struct manager *manager, struct id id);
+bool manager_is_offline(const struct manager *manager);
+/* Notices since the start: begun, and stored or refused since. */
+struct manager_notices {
+    uint64_t begun, ended;
+};
+struct manager_notices manager_notices(const struct manager *manager);
 /* The envelope of active mail (borrowed), or NULL: load it from the queue. */
 const struct envelope *manager_active(struct manager *manager, struct id id);
 /* Why a recipient was deferred last, "" if not known: kept in memory for the latest

@@ -2,10 +2,13 @@
 #include "queue/marks.h"
 
 #include "base/memory.h"
+#include "queue/load.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <uthash.h>
+#include <utlist.h>
 
 enum {
     DELAY_MS = 100,
@@ -17,14 +20,17 @@ enum {
 
 struct pending {
     struct id id;
-    struct envelope *envelope;
-    bool owned;       /* deferred: the envelope is ours */
-    bool due;         /* its due time is to be written */
-    bool failed;      /* the disk refused; waits for the retry */
-    int64_t since_ms; /* monotonic: the first mark, or the due time */
-    unsigned *marks;
-    unsigned count, capacity;
-    struct buffer texts; /* of failures, as appended to bounce/ */
+    struct envelope *envelope; /* NULL: nobody has it in memory */
+    bool owned;                /* deferred: the envelope is ours */
+    bool due;                  /* its due time is to be written */
+    bool failed;               /* the disk refused; waits for the retry */
+    bool waiting, moving;      /* in the line for the mover; with it */
+    bool ended;                /* retired while it moved */
+    int64_t since_ms;          /* monotonic: the first mark, or the due time */
+    struct young_mark *marks;
+    unsigned count, capacity, moved; /* the first `moved` are with the mover */
+    struct buffer texts;             /* of failures, as appended to bounce/ */
+    struct pending *prev, *next;     /* in the line */
     UT_hash_handle hh;
 };
 
@@ -36,9 +42,30 @@ find(const struct marks *m, struct id id)
     return p;
 }
 
+static struct pending *
+pending_new(struct marks *m, struct id id)
+{
+    struct pending *p = memory_new(sizeof(*p));
+    p->id = id;
+    p->since_ms = m->at_once ? 0 : loop_monotonic_ms(m->loop);
+    buffer_init(&p->texts, TEXTS_MAX);
+    HASH_ADD(hh, m->table, id, sizeof(p->id), p);
+    return p;
+}
+
+static void
+leave_line(struct marks *m, struct pending *p)
+{
+    if (p->waiting)
+        DL_DELETE(m->line, p);
+    p->waiting = false;
+}
+
 static void
 pending_free(struct marks *m, struct pending *p)
 {
+    assert(!p->moving);
+    leave_line(m, p);
     HASH_DEL(m->table, p);
     assert(m->unwritten >= p->count);
     m->unwritten -= p->count;
@@ -55,201 +82,91 @@ static struct pending *
 pending_for(struct marks *m, struct envelope *e)
 {
     struct pending *p = find(m, e->id);
-    if (p == NULL) {
-        p = memory_new(sizeof(*p));
-        p->id = e->id;
-        p->envelope = e;
-        p->since_ms = m->at_once ? 0 : loop_monotonic_ms(m->loop);
-        buffer_init(&p->texts, TEXTS_MAX);
-        HASH_ADD(hh, m->table, id, sizeof(p->id), p);
-    } else if (p->envelope != e) {
-        assert(p->owned);
+    if (p == NULL)
+        p = pending_new(m, e->id);
+    if (p->envelope != e && p->owned)
         envelope_free(&p->envelope);
-        p->owned = false;
-        p->envelope = e;
-    }
+    p->owned = p->owned && p->envelope == e;
+    p->envelope = e;
     p->failed = false;
     return p;
 }
 
 static void
-add_mark(struct marks *m, struct pending *p, unsigned index)
+add_mark(struct marks *m, struct pending *p, unsigned index, size_t text_length)
 {
     if (p->count == p->capacity) {
         p->capacity = p->capacity > 0 ? p->capacity * 2 : 4;
         p->marks = memory_resize(p->marks, p->capacity * sizeof(*p->marks));
     }
-    p->marks[p->count++] = index;
+    p->marks[p->count++] = (struct young_mark){index, (uint32_t)text_length};
     m->unwritten++;
 }
 
-/* --- Writing --------------------------------------------------------------------- */
-
-struct batch {
-    struct pending *rows[MESSAGES_PER_TURN];
-    size_t count;
-    bool young; /* some were left out */
-};
-
-/* First half of S4 to S5 for all of them, then the rooms once, then the todos go. */
 static void
-materialise(struct marks *m, struct batch *all)
+drop_marks(struct marks *m, struct pending *p, unsigned count)
 {
-    struct batch fresh = {.count = 0};
-    for (size_t i = 0; i < all->count; i++) {
-        struct pending *p = all->rows[i];
-        if (p->envelope->preprocessed)
-            continue;
-        if (spool_materialise(m->spool, p->envelope) < 0)
-            p->failed = true;
-        else
-            fresh.rows[fresh.count++] = p;
-    }
-    if (fresh.count == 0)
-        return;
-    int result = spool_sync_rooms(
-        m->spool, ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_BOUNCE) | ROOM_BIT(ROOM_INFO) |
-                      ROOM_BIT(ROOM_LOCAL) | ROOM_BIT(ROOM_REMOTE));
-    for (size_t i = 0; i < fresh.count; i++) {
-        struct pending *p = fresh.rows[i];
-        if (result < 0) {
-            p->failed = true; /* todo stays: still S4 */
-            continue;
-        }
-        if (spool_leave_todo(m->spool, p->envelope) == 0)
-            seen_remove(m->seen, p->id);
-        pending_free(m, p);
-    }
+    size_t texts = 0;
+    assert(count <= p->count);
+    for (unsigned i = 0; i < count; i++)
+        texts += p->marks[i].text_length;
+    for (unsigned i = count; i < p->count; i++)
+        p->marks[i - count] = p->marks[i];
+    p->count -= count;
+    m->unwritten -= count;
+    buffer_take(&p->texts, texts);
 }
 
-static void
-write_preprocessed(struct marks *m, struct pending *p)
-{
-    int result = 0;
-    if (p->count > 0)
-        result = spool_mark(m->spool, p->envelope, buffer_text(&p->texts), p->marks,
-                            p->count);
-    if (result == 0 && p->due)
-        result = spool_write_due(m->spool, p->envelope);
-    if (result < 0)
-        p->failed = true;
-    else
-        pending_free(m, p);
-}
+/* --- Where a message is ---------------------------------------------------------- */
 
-static void
-try_again(void *context)
-{
-    struct marks *m = context;
-    struct pending *p, *next;
-    HASH_ITER (hh, m->table, p, next)
-        p->failed = false;
-    m->urgent = true;
-}
-
-/* A due time alone is not worth keeping: the scheduler has it, and a restart is early.
- */
-static void
-keep_failed(struct marks *m, struct pending *p)
-{
-    if (p->owned && p->count == 0) {
-        pending_free(m, p);
-        return;
-    }
-    if (!m->at_once && !heap_has(&m->retry.node))
-        loop_timer_start(m->loop, &m->retry, RETRY_MS, try_again, m);
-}
-
-static void
-write_batch(struct marks *m, struct batch *batch)
-{
-    struct batch old = {.count = 0}, failed = {.count = 0};
-    struct id ids[MESSAGES_PER_TURN];
-    for (size_t i = 0; i < batch->count; i++) {
-        ids[i] = batch->rows[i]->id;
-        if (batch->rows[i]->envelope->preprocessed)
-            old.rows[old.count++] = batch->rows[i];
-    }
-    materialise(m, batch);
-    for (size_t i = 0; i < old.count; i++)
-        write_preprocessed(m, old.rows[i]);
-    for (size_t i = 0; i < batch->count; i++) {
-        struct pending *left = find(m, ids[i]);
-        if (left != NULL && left->failed)
-            failed.rows[failed.count++] = left;
-    }
-    for (size_t i = 0; i < failed.count; i++)
-        keep_failed(m, failed.rows[i]);
-}
-
-/* Settled in this very turn: most such messages are retired before it ends. */
+/* S5 is in the files and e does not know it: it moved while e was in use. */
 static bool
-is_young(const struct marks *m, const struct pending *p)
+is_outdated(const struct marks *m, const struct envelope *e)
 {
-    return !p->due && m->unwritten < MARKS_MAX &&
-           p->since_ms == loop_monotonic_ms(m->loop);
+    return !e->preprocessed && young_find(m->young, e->id) == NULL &&
+           !seen_has(m->seen, e->id) && !spool_has(m->spool, ROOM_QUEUED, e->id);
 }
 
-/* The next ones to write; false: that was all. */
-static bool
-gather(struct marks *m, struct batch *batch, bool with_young)
+/* The same recipients in the same order. */
+static void
+take_offsets(struct envelope *e, const struct envelope *from)
 {
-    struct pending *p, *next;
-    *batch = (struct batch){.count = 0};
-    HASH_ITER (hh, m->table, p, next) {
-        if (p->failed)
-            continue;
-        if (!with_young && is_young(m, p)) {
-            batch->young = true;
-            continue;
-        }
-        if (batch->count == MESSAGES_PER_TURN)
-            return true;
-        batch->rows[batch->count++] = p;
+    assert(e->count == from->count);
+    for (unsigned i = 0; i < e->count; i++) {
+        e->recipients[i].channel = from->recipients[i].channel;
+        e->recipients[i].mark_offset = from->recipients[i].mark_offset;
     }
-    return false;
+    e->preprocessed = true;
 }
+
+static int
+bring_up_to_date(struct marks *m, struct envelope *e)
+{
+    struct envelope *found = NULL;
+    char reason[LOAD_REASON_MAX];
+    enum load_result result = load_preprocessed(m->spool, e->id, &found, reason);
+    if (result != LOAD_DONE)
+        return result == LOAD_LATER ? -EAGAIN : -ENOENT;
+    take_offsets(e, found);
+    envelope_free(&found);
+    return 0;
+}
+
+static bool
+needs_move(const struct marks *m, const struct pending *p)
+{
+    const struct envelope *e = p->envelope;
+    if (e == NULL || young_find(m->young, p->id) != NULL)
+        return e == NULL || p->due;
+    return !e->preprocessed && !is_outdated(m, e);
+}
+
+/* --- Failures -------------------------------------------------------------------- */
 
 static void
 nothing(void *context)
 {
     (void)context;
-}
-
-static void
-delay_over(void *context)
-{
-    struct marks *m = context;
-    m->urgent = true; /* the end of this very turn writes */
-}
-
-static void
-at_stage_sync(void *context)
-{
-    struct marks *m = context;
-    struct batch batch;
-    loop_unpost(m->loop, &m->stir);
-    if (!m->urgent)
-        return;
-    loop_timer_stop(m->loop, &m->delay);
-    m->urgent = gather(m, &batch, false);
-    write_batch(m, &batch);
-    if (m->urgent)
-        loop_post(m->loop, &m->stir, nothing, m);
-    else if (batch.young)
-        loop_timer_start(m->loop, &m->delay, DELAY_MS, delay_over, m);
-}
-
-void
-marks_flush(struct marks *m)
-{
-    struct batch batch;
-    bool more = true;
-    while (more) {
-        more = gather(m, &batch, true);
-        write_batch(m, &batch);
-    }
-    m->urgent = false;
 }
 
 /* Also when the stage of this turn has passed. */
@@ -263,6 +180,280 @@ write_soon(struct marks *m)
         loop_post(m->loop, &m->stir, nothing, m);
 }
 
+static void
+enter_line(struct marks *m, struct pending *p)
+{
+    if (!p->waiting && !p->moving)
+        DL_APPEND(m->line, p);
+    p->waiting = !p->moving;
+}
+
+static void
+try_again(void *context)
+{
+    struct marks *m = context;
+    struct pending *p, *next;
+    HASH_ITER (hh, m->table, p, next) {
+        p->failed = false;
+        if (needs_move(m, p))
+            enter_line(m, p);
+    }
+    write_soon(m);
+}
+
+/* A due time alone is not worth keeping, but in the journal it needs its segment: the
+ * scheduler has it, and a restart is early. */
+static void
+keep_failed(struct marks *m, struct pending *p)
+{
+    p->failed = true;
+    leave_line(m, p);
+    if (p->count == 0 && (p->owned || p->envelope == NULL) &&
+        young_find(m->young, p->id) == NULL) {
+        pending_free(m, p);
+        return;
+    }
+    if (!m->at_once && !heap_has(&m->retry.node))
+        loop_timer_start(m->loop, &m->retry, RETRY_MS, try_again, m);
+}
+
+/* --- Moving ---------------------------------------------------------------------- */
+
+/* The envelope as the journal has it, for a message that nobody has in memory. False:
+ * it cannot be moved now. */
+static bool
+want_envelope(struct marks *m, struct pending *p, struct young_message *young)
+{
+    char reason[LOAD_REASON_MAX];
+    bool later = false;
+    if (p->envelope != NULL)
+        return true;
+    p->envelope = young_load(m->young, young, &later, reason, sizeof(reason));
+    p->owned = p->envelope != NULL;
+    if (p->owned)
+        return true;
+    struct id id = p->id;
+    if (later) {
+        keep_failed(m, p);
+    } else {
+        pending_free(m, p);
+        m->damaged(m->context, id, reason);
+    }
+    return false;
+}
+
+static void
+fill_move(struct marks *m, struct pending *p)
+{
+    struct young_message *young = young_find(m->young, p->id);
+    struct move move = {.young = young != NULL};
+    leave_line(m, p);
+    if (!want_envelope(m, p, young))
+        return;
+    move.envelope = p->envelope;
+    if (young != NULL && !young->large) {
+        int error = 0;
+        move.content = young_read_content(m->young, young, &error);
+        if (move.content == NULL) {
+            (void)spool_trouble(m->spool, error, &p->id, "read the journal");
+            keep_failed(m, p);
+            return;
+        }
+    }
+    if (young != NULL)
+        young->moving = true;
+    move.owned = p->owned;
+    p->owned = p->due = false;
+    p->moving = true;
+    p->moved = p->count;
+    m->mover.moves[m->mover.count++] = move;
+}
+
+/* Where it is now its recipients are found by their offsets. */
+static void
+arrive(struct marks *m, struct pending *p, const struct move *move)
+{
+    struct young_message *young = young_find(m->young, p->id);
+    drop_marks(m, p, p->moved);
+    if (young != NULL)
+        (void)young_end(m->young, young, RECORD_MOVED);
+    else if (spool_leave_todo(m->spool, move->envelope) == 0)
+        seen_remove(m->seen, p->id);
+    if (p->envelope != NULL && p->envelope != move->envelope)
+        take_offsets(p->envelope, move->envelope);
+}
+
+/* The mover's envelope is the pending's again, or nobody's. */
+static void
+give_back(struct pending *p, struct move *move, bool wanted)
+{
+    bool same = p->envelope == move->envelope;
+    if (move->owned && same && wanted) {
+        p->owned = true;
+    } else if (move->owned && !(same && p->owned)) {
+        if (same)
+            p->envelope = NULL;
+        envelope_free(&move->envelope);
+    }
+}
+
+/* After it the pending goes, unless there is more to write. */
+static void
+take_move(struct marks *m, struct move *move)
+{
+    struct id id = move->envelope->id;
+    struct pending *p = find(m, id);
+    struct young_message *young = young_find(m->young, id);
+    bool ended = p->ended;
+    p->moving = false;
+    if (young != NULL)
+        young->moving = false;
+    if (move->result == 0)
+        arrive(m, p, move);
+    bool more = move->result < 0 || p->due || p->count > 0;
+    give_back(p, move, more && !ended);
+    if (ended || !more) {
+        pending_free(m, p);
+    } else if (move->result < 0) {
+        p->due = p->due || p->owned;
+        keep_failed(m, p);
+    } else {
+        write_soon(m);
+    }
+    if (ended)
+        m->ended(m->context, id);
+}
+
+static void
+on_moved(void *context)
+{
+    struct marks *m = context;
+    unsigned count = m->mover.count;
+    for (unsigned i = 0; i < count; i++)
+        take_move(m, &m->mover.moves[i]);
+    m->mover.count = 0;
+    if (m->line != NULL)
+        write_soon(m);
+}
+
+static void
+move_some(struct marks *m)
+{
+    if (m->mover.count > 0)
+        return; /* busy */
+    while (m->line != NULL && m->mover.count < MOVER_MAX)
+        fill_move(m, m->line);
+    if (m->mover.count > 0 && mover_start(&m->mover))
+        on_moved(m);
+}
+
+/* --- Writing --------------------------------------------------------------------- */
+
+static void
+write_preprocessed(struct marks *m, struct pending *p)
+{
+    unsigned marks[MARKS_MAX];
+    unsigned done = 0;
+    int result = is_outdated(m, p->envelope) ? bring_up_to_date(m, p->envelope) : 0;
+    /* Texts first, for all of them. */
+    if (result == 0 && p->texts.length > 0)
+        result = spool_append_failures(m->spool, p->id, buffer_text(&p->texts));
+    while (result == 0 && done < p->count) {
+        unsigned some = 0;
+        while (some < MARKS_MAX && done + some < p->count) {
+            marks[some] = p->marks[done + some].recipient;
+            some++;
+        }
+        result = spool_mark(m->spool, p->envelope, marks, some);
+        done += some;
+    }
+    if (result == 0 && p->due)
+        result = spool_write_due(m->spool, p->envelope);
+    if (result < 0)
+        keep_failed(m, p);
+    else
+        pending_free(m, p);
+}
+
+static void
+write_one(struct marks *m, struct pending *p)
+{
+    struct young_message *young = young_find(m->young, p->id);
+    if (needs_move(m, p)) {
+        enter_line(m, p);
+    } else if (young == NULL) {
+        write_preprocessed(m, p);
+    } else if (p->count > 0) {
+        young_tell(m->young, young, p->marks, p->count, buffer_text(&p->texts));
+        journal_hurry(m->young->journal);
+        pending_free(m, p);
+    }
+}
+
+/* Settled in this very turn: most such messages are retired before it ends. */
+static bool
+is_fresh(const struct marks *m, const struct pending *p)
+{
+    return !p->due && m->unwritten < MARKS_MAX &&
+           p->since_ms == loop_monotonic_ms(m->loop);
+}
+
+/* False: that was all. */
+static bool
+write_some(struct marks *m, bool with_fresh, bool *left_fresh)
+{
+    struct pending *p, *next;
+    unsigned written = 0;
+    HASH_ITER (hh, m->table, p, next) {
+        if (p->failed || p->waiting || p->moving)
+            continue;
+        if (!with_fresh && is_fresh(m, p)) {
+            *left_fresh = true;
+            continue;
+        }
+        if (written++ == MESSAGES_PER_TURN)
+            return true;
+        write_one(m, p);
+    }
+    return false;
+}
+
+static void
+delay_over(void *context)
+{
+    struct marks *m = context;
+    m->urgent = true; /* the end of this very turn writes */
+}
+
+static void
+at_stage_sync(void *context)
+{
+    struct marks *m = context;
+    bool left_fresh = false;
+    loop_unpost(m->loop, &m->stir);
+    if (!m->urgent)
+        return;
+    loop_timer_stop(m->loop, &m->delay);
+    m->urgent = write_some(m, false, &left_fresh);
+    move_some(m);
+    if (m->urgent || (m->line != NULL && m->mover.count == 0))
+        write_soon(m);
+    else if (left_fresh)
+        loop_timer_start(m->loop, &m->delay, DELAY_MS, delay_over, m);
+}
+
+void
+marks_flush(struct marks *m)
+{
+    bool more = true, left_fresh = false;
+    while (more) {
+        more = write_some(m, true, &left_fresh);
+        move_some(m);
+        more = more || (m->line != NULL && m->mover.count == 0);
+    }
+    m->urgent = false;
+}
+
 /* --- What comes in --------------------------------------------------------------- */
 
 void
@@ -272,6 +463,7 @@ marks_settle(struct marks *m, struct envelope *e, unsigned index, enum channel c
     assert(index < e->count && (failure == NULL || failure->recipient == index));
     struct recipient *r = &e->recipients[index];
     struct pending *p = pending_for(m, e);
+    size_t before = p->texts.length;
     assert(!r->done);
     if (!e->preprocessed)
         r->channel = channel;
@@ -281,7 +473,7 @@ marks_settle(struct marks *m, struct envelope *e, unsigned index, enum channel c
         envelope_fail(e, index, failure->expired, &failure->outcome);
         envelope_write_failure(e, failure, &p->texts);
     }
-    add_mark(m, p, index);
+    add_mark(m, p, index, p->texts.length - before);
     if (m->at_once || m->unwritten >= MARKS_MAX)
         write_soon(m);
     else if (!heap_has(&m->delay.node))
@@ -297,15 +489,69 @@ marks_defer(struct marks *m, struct envelope **e)
     write_soon(m);
 }
 
+static struct move *
+find_move(struct marks *m, struct id id)
+{
+    for (unsigned i = 0; i < m->mover.count; i++)
+        if (id_compare(m->mover.moves[i].envelope->id, id) == 0)
+            return &m->mover.moves[i];
+    return NULL;
+}
+
+bool
+marks_forget(struct marks *m, struct id id)
+{
+    struct pending *p = find(m, id);
+    if (p == NULL)
+        return false;
+    if (!p->moving) {
+        pending_free(m, p);
+        return false;
+    }
+    p->ended = true;
+    return true;
+}
+
+bool
+marks_retire(struct marks *m, struct envelope **e)
+{
+    if (!marks_forget(m, (*e)->id))
+        return false;
+    struct pending *p = find(m, (*e)->id);
+    struct move *move = find_move(m, (*e)->id);
+    if (p->envelope == *e && !p->owned)
+        p->envelope = NULL;
+    if (move->envelope != *e)
+        envelope_free(e);
+    else
+        move->owned = true; /* it is still being written from */
+    *e = NULL;
+    return true;
+}
+
+void
+marks_move(struct marks *m, struct id id)
+{
+    struct pending *p = find(m, id);
+    if (p == NULL)
+        p = pending_new(m, id);
+    if (p->failed)
+        return;
+    enter_line(m, p);
+    write_soon(m);
+}
+
 void
 marks_write(struct marks *m, struct id id)
 {
     struct pending *p = find(m, id);
-    struct batch one = {.rows = {p}, .count = 1};
-    if (p == NULL)
+    if (p == NULL || p->moving || p->envelope == NULL)
         return;
     p->failed = false;
-    write_batch(m, &one);
+    if (!p->waiting)
+        write_one(m, p);
+    if (m->line != NULL)
+        write_soon(m);
 }
 
 void
@@ -315,10 +561,10 @@ marks_overlay(struct marks *m, struct envelope *e)
     if (p == NULL)
         return;
     for (unsigned i = 0; i < p->count; i++) {
-        struct recipient *r = &e->recipients[p->marks[i]];
-        assert(p->marks[i] < e->count);
-        if (!e->preprocessed)
-            r->channel = p->envelope->recipients[p->marks[i]].channel;
+        struct recipient *r = &e->recipients[p->marks[i].recipient];
+        assert(p->marks[i].recipient < e->count);
+        if (!e->preprocessed && p->envelope != NULL)
+            r->channel = p->envelope->recipients[p->marks[i].recipient].channel;
         if (!r->done) {
             r->done = true;
             e->done++;
@@ -327,12 +573,10 @@ marks_overlay(struct marks *m, struct envelope *e)
     envelope_read_failures(buffer_text(&p->texts), e);
 }
 
-void
-marks_forget(struct marks *m, struct id id)
+bool
+marks_are_quiet(const struct marks *m)
 {
-    struct pending *p = find(m, id);
-    if (p != NULL)
-        pending_free(m, p);
+    return m->mover.count == 0 && m->line == NULL && !m->urgent;
 }
 
 /* --- Start and stop -------------------------------------------------------------- */
@@ -340,6 +584,7 @@ marks_forget(struct marks *m, struct id id)
 void
 marks_start(struct marks *m)
 {
+    m->mover = (struct mover){.spool = m->spool, .done = on_moved, .context = m};
     if (!m->at_once)
         loop_at_end(m->loop, LOOP_STAGE_SYNC, at_stage_sync, m);
 }
@@ -349,6 +594,17 @@ marks_stop(struct marks *m)
 {
     struct pending *p, *next;
     marks_flush(m);
+    /* What still moves is what it was. */
+    for (unsigned i = 0; i < m->mover.count; i++) {
+        struct move *move = &m->mover.moves[i];
+        p = find(m, move->envelope->id);
+        p->moving = false;
+        if (move->owned && p->envelope != move->envelope)
+            envelope_free(&move->envelope);
+        else
+            p->owned = p->owned || move->owned;
+    }
+    mover_stop(&m->mover);
     HASH_ITER (hh, m->table, p, next)
         pending_free(m, p);
     if (m->at_once)

@@ -1,14 +1,20 @@
 /* What deliveries have led to and is not on disk yet: D marks, bounce texts, due times.
  *
  * Written together, at most 100 ms or 64 marks behind (spec/queue.md §6 R7), at the end
- * of a turn; a message that is retired before costs nothing. What the disk refuses
- * stays here and is tried again, so that a full disk does not deliver twice. */
+ * of a turn; a message that is retired before costs nothing. Where they go:
+ *   young, decided        a record of the journal
+ *   young or S4, waiting  the message moves to S5, with its marks (mover.h)
+ *   S5                    its files
+ * What the disk refuses stays here and is tried again, so that a full disk does not
+ * deliver twice. */
 #ifndef QUEUE_MARKS_H
 #define QUEUE_MARKS_H
 
 #include "base/loop.h"
+#include "queue/mover.h"
 #include "queue/seen.h"
 #include "queue/spool.h"
+#include "queue/young.h"
 
 struct pending;
 
@@ -16,15 +22,23 @@ struct marks {
     struct spool *spool;
     struct loop *loop;
     struct seen *seen;
+    struct young *young;
     bool at_once; /* an injector or operator: no end of turn will come */
-    struct pending *table;
-    unsigned unwritten; /* marks */
-    bool urgent;        /* write at the end of this turn */
+    /* A message that was retired while it moved is S5 now, and to be ended. */
+    void (*ended)(void *context, struct id id);
+    /* One that cannot be read back, to be parked. */
+    void (*damaged)(void *context, struct id id, const char *reason);
+    void *context;
+
+    struct pending *table, *line; /* line: to be moved, oldest first */
+    unsigned unwritten;           /* marks */
+    bool urgent;                  /* write at the end of this turn */
+    struct mover mover;
     struct loop_timer delay, retry;
     struct loop_task stir;
 };
 
-/* spool to at_once are the caller's to set before. */
+/* spool to context are the caller's to set before. */
 void marks_start(struct marks *m);
 void marks_flush(struct marks *m);
 /* Writes what can be written and forgets the rest. */
@@ -34,12 +48,20 @@ void marks_stop(struct marks *m);
 void marks_settle(struct marks *m, struct envelope *e, unsigned index,
                   enum channel channel, const struct failure *failure);
 void marks_defer(struct marks *m, struct envelope **e);
+/* True: the message moves just now; e is taken, and `ended` is called later. Else the
+ * caller ends the message itself. */
+bool marks_retire(struct marks *m, struct envelope **e);
+
+/* A young message whose segment is needed goes to the spool, whatever it is doing. */
+void marks_move(struct marks *m, struct id id);
 
 /* Before id is read from disk: writes what is pending for it. */
 void marks_write(struct marks *m, struct id id);
 /* After: what could not be written is laid over what was read. */
 void marks_overlay(struct marks *m, struct envelope *e);
-/* Nothing of id will be written any more. */
-void marks_forget(struct marks *m, struct id id);
+/* Nothing of id will be written any more. True: it moves just now, see marks_retire. */
+bool marks_forget(struct marks *m, struct id id);
+/* True: nothing is under way. */
+bool marks_are_quiet(const struct marks *m);
 
 #endif

@@ -3,11 +3,16 @@
 
 #include "base/loop.h"
 #include "base/memory.h"
-#include "queue/accept.h"
 #include "queue/clean.h"
+#include "queue/commit.h"
+#include "queue/content.h"
+#include "queue/draft.h"
+#include "queue/endings.h"
 #include "queue/load.h"
 #include "queue/marks.h"
 #include "queue/recover.h"
+#include "queue/release.h"
+#include "queue/young.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -16,20 +21,34 @@
 #include <string.h>
 #include <sysexits.h>
 
+enum {
+    SEGMENT_MIN = 1024 * 1024,
+    SEGMENT_MAX = 16 * 1024 * 1024,
+    SEGMENTS_MIN = 4,
+    SEGMENTS_MAX = 1024
+};
+
 struct queue {
     struct spool spool;
     struct loop *loop;
     struct loop *own_loop; /* an injector's, for its clock */
+    struct queue_settings settings;
+    char room[32]; /* of the journal */
     struct seen seen;
-    struct accept accept;
+    struct young young;
+    struct endings endings;
+    struct drafts drafts;
+    struct commits commits;
     struct marks marks;
+    struct contents contents;
     struct recover recover;
     struct clean clean;
-    int lock; /* -1: not the daemon */
+    bool young_read; /* an operator: the journal has been looked at */
+    int lock;        /* -1: not the daemon */
     uint64_t retired;
 };
 
-/* --- Open and close -------------------------------------------------------------- */
+/* --- Events from the rooms ------------------------------------------------------- */
 
 static void
 on_orphan(void *context, struct id id)
@@ -40,23 +59,172 @@ on_orphan(void *context, struct id id)
 }
 
 static void
-start_rooms(struct queue *q, const struct queue_settings *settings)
+on_damaged(void *context, struct id id, const char *reason)
+{
+    queue_park(context, id, reason);
+}
+
+/* It leaves the journal, or the spool, or both. */
+static void
+end(struct queue *q, struct id id)
+{
+    struct young_message *m = young_find(&q->young, id);
+    if (m == NULL) {
+        endings_end(&q->endings, id);
+        return;
+    }
+    bool has_files = m->large || m->held;
+    uint64_t batch = young_end(&q->young, m, RECORD_END);
+    if (has_files)
+        endings_add(&q->endings, id, batch);
+}
+
+static void
+on_ended(void *context, struct id id)
+{
+    end(context, id);
+}
+
+static void
+on_settled(void *context, uint64_t batch, int error)
+{
+    struct queue *q = context;
+    commits_settled(&q->commits, batch, error);
+    endings_settled(&q->endings, batch, error);
+}
+
+static void
+on_crowded(void *context, uint64_t sequence)
+{
+    struct queue *q = context;
+    struct young_message *m, *next;
+    HASH_ITER (hh, q->young.messages, m, next)
+        if (m->place.sequence <= sequence && !m->moving)
+            marks_move(&q->marks, m->id);
+}
+
+static void
+on_roomy(void *context)
+{
+    struct queue *q = context;
+    commits_roomy(&q->commits);
+}
+
+/* A segment is recycled: what its ENDs have removed must not come back. */
+static void
+on_checkpoint(void *context)
+{
+    struct queue *q = context;
+    int result = spool_sync_rooms(
+        &q->spool, ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO) | ROOM_BIT(ROOM_MESS));
+    journal_checkpointed(q->young.journal, result);
+}
+
+/* --- Open and close -------------------------------------------------------------- */
+
+static void
+start_rooms(struct queue *q)
 {
     bool at_once = q->own_loop != NULL;
-    q->accept = (struct accept){.spool = &q->spool,
+    unsigned slices = q->settings.slices;
+    q->endings =
+        (struct endings){.spool = &q->spool, .young = &q->young, .seen = &q->seen};
+    q->drafts = (struct drafts){.spool = &q->spool,
                                 .loop = q->loop,
-                                .seen = &q->seen,
-                                .settings = *settings,
-                                .at_once = at_once,
-                                .orphaned = on_orphan,
-                                .context = q};
-    if (q->accept.settings.slices == 0)
-        q->accept.settings.slices = 1;
-    q->marks = (struct marks){
-        .spool = &q->spool, .loop = q->loop, .seen = &q->seen, .at_once = at_once};
-    /* The marks first: both use one sync of todo/. */
+                                .settings = q->settings,
+                                .at_once = at_once};
+    q->commits = (struct commits){.spool = &q->spool,
+                                  .loop = q->loop,
+                                  .seen = &q->seen,
+                                  .young = &q->young,
+                                  .endings = &q->endings,
+                                  .at_once = at_once,
+                                  .slices = slices,
+                                  .orphaned = on_orphan,
+                                  .context = q};
+    q->marks = (struct marks){.spool = &q->spool,
+                              .loop = q->loop,
+                              .seen = &q->seen,
+                              .young = &q->young,
+                              .at_once = at_once,
+                              .ended = on_ended,
+                              .damaged = on_damaged,
+                              .context = q};
+    q->contents = (struct contents){.spool = &q->spool, .young = &q->young};
+    q->young = (struct young){.spool = &q->spool, .loop = q->loop, .room = q->room};
+    drafts_start(&q->drafts);
+    /* The marks first: what they bring goes with this turn's sync. */
     marks_start(&q->marks);
-    accept_start(&q->accept);
+    commits_start(&q->commits);
+    contents_start(&q->contents);
+}
+
+static void
+stop_rooms(struct queue *q)
+{
+    marks_stop(&q->marks);
+    young_close(&q->young);
+    commits_stop(&q->commits);
+    endings_stop(&q->endings);
+    contents_stop(&q->contents);
+    seen_free(&q->seen);
+}
+
+static struct queue_settings
+resolve(const struct queue_settings *given)
+{
+    struct queue_settings s = *given;
+    if (s.slices == 0)
+        s.slices = 1;
+    return s;
+}
+
+static void
+name_journal(struct queue *q)
+{
+    unsigned width = ID_SLICES_MAX / q->settings.slices;
+    unsigned first = q->settings.slice * width;
+    snprintf(q->room, sizeof(q->room), "journal/%04u-%04u", first, first + width - 1);
+}
+
+/* Segments are small beside the ring, and large beside a message. */
+static int64_t
+segment_size(const struct queue_settings *s)
+{
+    int64_t size = s->journal_segment > 0 ? s->journal_segment : s->journal_size / 16;
+    int64_t least = s->journal_segment > 0 ? JOURNAL_BLOCK : SEGMENT_MIN;
+    size = size / JOURNAL_BLOCK * JOURNAL_BLOCK;
+    if (size < least)
+        size = least;
+    return size > SEGMENT_MAX ? SEGMENT_MAX : size;
+}
+
+static int
+open_journal(struct queue *q, char *error, size_t error_size)
+{
+    const struct queue_settings *s = &q->settings;
+    if (s->journal_size <= 0)
+        return 0;
+    int64_t size = segment_size(s), segments = s->journal_size / size;
+    struct journal_settings settings = {
+        .room = q->room,
+        .segment_size = (size_t)size,
+        .segments = segments > SEGMENTS_MAX   ? SEGMENTS_MAX
+                    : segments < SEGMENTS_MIN ? SEGMENTS_MIN
+                                              : (unsigned)segments};
+    struct journal_events events = {.context = q,
+                                    .settled = on_settled,
+                                    .crowded = on_crowded,
+                                    .roomy = on_roomy};
+    if (young_open(&q->young, &settings, &events, error, error_size) < 0)
+        return EX_CANTCREAT;
+    journal_on_checkpoint(q->young.journal, on_checkpoint, q);
+    size_t payload = journal_payload_max(q->young.journal);
+    int64_t content = s->journal_message_max > 0 ? s->journal_message_max : 1;
+    /* Room for an envelope beside it. */
+    q->drafts.memory_max =
+        content < (int64_t)payload * 3 / 4 ? (size_t)content : payload * 3 / 4;
+    return 0;
 }
 
 /* Whose files are ours: the lock's. */
@@ -82,48 +250,60 @@ static int
 take_lock(struct queue *q, const struct queue_settings *settings, char *error,
           size_t error_size)
 {
-    char path[64];
-    if (settings->slices > 1)
-        snprintf(path, sizeof(path), "%s.%u", spool_lock, settings->slice);
-    else
-        snprintf(path, sizeof(path), "%s", spool_lock);
-    q->lock = disk_lock(q->spool.disk, path);
+    unsigned slices = settings->slices > 0 ? settings->slices : 1;
+    unsigned width = ID_SLICES_MAX / slices;
+    q->lock =
+        disk_lock(q->spool.disk, spool_lock, settings->slice * width, width);
     if (q->lock >= 0)
         return know_ourselves(q, settings, error, error_size);
     if (q->lock == -EWOULDBLOCK) {
         snprintf(error, error_size,
                  "spool %s: another petrel runs on it (it holds %s); stop that one, or "
                  "set `spool` to another directory",
-                 settings->spool, path);
+                 settings->spool, spool_lock);
         return EX_TEMPFAIL;
     }
     snprintf(error, error_size,
              "spool %s: cannot lock %s: %s (make it writable for this user, or set "
              "`spool` to a directory that is)",
-             settings->spool, path, strerror(-q->lock));
+             settings->spool, spool_lock, strerror(-q->lock));
     return EX_CANTCREAT;
 }
 
 static int
-start_recovery(struct queue *q, const struct queue_settings *settings,
-               queue_found *found, void *context, char *error, size_t error_size)
+start_recovery(struct queue *q, queue_found *found, void *context, char *error,
+               size_t error_size)
 {
+    const struct queue_settings *settings = &q->settings;
     q->recover = (struct recover){.spool = &q->spool,
                                   .loop = q->loop,
                                   .seen = &q->seen,
-                                  .slices = settings->slices > 0 ? settings->slices : 1,
+                                  .young = &q->young,
+                                  .slices = settings->slices,
                                   .slice = settings->slice,
                                   .found = found,
-                                  .context = context};
-    q->clean = (struct clean){.spool = &q->spool, .loop = q->loop};
+                                  .context = context,
+                                  .damaged = on_damaged,
+                                  .damaged_context = q};
+    q->clean =
+        (struct clean){.spool = &q->spool, .loop = q->loop, .young = &q->young};
     int result = recover_start(&q->recover);
     if (result < 0) {
-        snprintf(error, error_size, "spool %s: cannot open %s: %s (remove it)",
-                 settings->spool, spool_trigger, strerror(-result));
+        snprintf(error, error_size, "spool %s: cannot open its trigger in lock/: %s",
+                 settings->spool, strerror(-result));
         return EX_CANTCREAT;
     }
     clean_start(&q->clean);
     return 0;
+}
+
+static void
+queue_free(struct queue *q)
+{
+    if (q->lock >= 0)
+        disk_close_file(q->spool.disk, q->lock);
+    spool_close(&q->spool);
+    free(q);
 }
 
 int
@@ -133,21 +313,30 @@ queue_open(struct queue **queue, struct loop *loop, struct log *log,
 {
     struct queue *q = memory_new(sizeof(*q));
     q->loop = loop;
+    q->settings = resolve(settings);
     q->lock = -1;
     *queue = NULL;
-    int code = EX_CANTCREAT;
-    if (spool_open(&q->spool, settings->spool, false, log, error, error_size) == 0)
-        code = take_lock(q, settings, error, error_size);
-    if (code == 0)
-        code = start_recovery(q, settings, found, context, error, error_size);
-    if (code != 0) {
-        if (q->lock >= 0)
-            disk_close_file(q->spool.disk, q->lock);
-        spool_close(&q->spool);
+    if (spool_open(&q->spool, settings->spool, false, log, error, error_size) < 0) {
         free(q);
+        return EX_CANTCREAT;
+    }
+    int code = take_lock(q, &q->settings, error, error_size);
+    if (code != 0) {
+        queue_free(q);
         return code;
     }
-    start_rooms(q, settings);
+    name_journal(q);
+    if (!q->settings.sync_blocks)
+        (void)disk_sync_on(q->spool.disk, loop);
+    start_rooms(q);
+    code = open_journal(q, error, error_size);
+    if (code == 0)
+        code = start_recovery(q, found, context, error, error_size);
+    if (code != 0) {
+        stop_rooms(q);
+        queue_free(q);
+        return code;
+    }
     *queue = q;
     return 0;
 }
@@ -158,6 +347,7 @@ queue_open_injector(struct queue **queue, struct log *log,
                     size_t error_size)
 {
     struct queue *q = memory_new(sizeof(*q));
+    q->settings = resolve(settings);
     q->lock = -1;
     *queue = NULL;
     if (spool_open(&q->spool, settings->spool, true, log, error, error_size) < 0) {
@@ -166,7 +356,8 @@ queue_open_injector(struct queue **queue, struct log *log,
     }
     q->loop = q->own_loop = loop_new();
     loop_turn(q->loop, 0);
-    start_rooms(q, settings);
+    name_journal(q);
+    start_rooms(q);
     *queue = q;
     return 0;
 }
@@ -176,7 +367,15 @@ queue_has_daemon(struct queue *q)
 {
     /* Not by trying the lock: a daemon that starts meanwhile would find it taken. The
      * daemon alone reads the trigger. */
-    return q->lock >= 0 || disk_pull_fifo(q->spool.disk, spool_trigger) == 0;
+    char path[SPOOL_PATH_MAX];
+    spool_trigger_path(q->settings.slices, q->settings.slice, path);
+    return q->lock >= 0 || disk_pull_fifo(q->spool.disk, path) == 0;
+}
+
+bool
+queue_is_busy(const struct queue *q)
+{
+    return !marks_are_quiet(&q->marks) || !commits_are_quiet(&q->commits);
 }
 
 void
@@ -186,51 +385,110 @@ queue_close(struct queue **queue)
     if (q == NULL)
         return;
     *queue = NULL;
-    marks_stop(&q->marks);
-    accept_stop(&q->accept);
     if (q->lock >= 0) {
         clean_stop(&q->clean);
         recover_stop(&q->recover);
-        disk_close_file(q->spool.disk, q->lock);
     }
-    seen_free(&q->seen);
-    spool_close(&q->spool);
+    stop_rooms(q);
     if (q->own_loop != NULL)
         loop_free(&q->own_loop);
-    free(q);
+    queue_free(q);
 }
 
 /* --- Accepting ------------------------------------------------------------------- */
 
-struct queue_draft *
-queue_begin(struct queue *q, int64_t size_expected, struct outcome *refusal)
+static struct queue_draft *
+begin(struct queue *q, int64_t size_expected, bool own, struct outcome *refusal)
 {
     if (q->own_loop != NULL)
         loop_turn(q->own_loop, 0); /* what time is it? */
-    return accept_begin(&q->accept, size_expected, refusal);
+    return draft_begin(&q->drafts, size_expected, own, refusal);
+}
+
+struct queue_draft *
+queue_begin(struct queue *q, int64_t size_expected, struct outcome *refusal)
+{
+    return begin(q, size_expected, false, refusal);
+}
+
+struct queue_draft *
+queue_begin_notice(struct queue *q, int64_t size_expected, struct outcome *refusal)
+{
+    return begin(q, size_expected, true, refusal);
 }
 
 void
 queue_commit(struct queue_draft **draft, struct envelope **e, queue_stored *stored,
              void *context)
 {
-    accept_commit(draft, e, stored, context);
+    struct queue *q =
+        memory_container((*draft)->drafts, struct queue, drafts);
+    commits_add(&q->commits, draft, e, stored, context);
 }
 
 void
 queue_commit_ignore(struct queue *q, void *context)
 {
-    accept_ignore(&q->accept, context);
+    commits_ignore(&q->commits, context);
 }
 
 /* --- Delivering ------------------------------------------------------------------ */
+
+static struct envelope *
+read_later(struct queue *q, struct id id, const char *reason)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    log_say(q->spool.log, LOG_LEVEL_ERROR, "queue", name, "cannot read it now: %s",
+            reason);
+    if (q->lock >= 0)
+        recover_report_later(&q->recover, id);
+    return NULL;
+}
+
+static struct envelope *
+load_young(struct queue *q, struct young_message *m)
+{
+    struct id id = m->id;
+    bool later = false;
+    char reason[LOAD_REASON_MAX] = "";
+    struct envelope *e = young_load(&q->young, m, &later, reason, sizeof(reason));
+    if (e == NULL && later)
+        return read_later(q, id, reason);
+    if (e == NULL && q->lock >= 0)
+        queue_park(q, id, reason);
+    if (e != NULL) {
+        e->held = spool_has(&q->spool, ROOM_HOLD, id);
+        marks_overlay(&q->marks, e);
+    }
+    return e;
+}
+
+/* An operator's process looks at the journal when it is first asked. */
+static void
+want_young(struct queue *q)
+{
+    if (q->own_loop == NULL || q->young_read)
+        return;
+    q->young_read = true;
+    int result = young_read(&q->young);
+    if (result < 0)
+        log_say(q->spool.log, LOG_LEVEL_ERROR, "queue", NULL,
+                "cannot read the journal: %s", strerror(-result));
+}
 
 struct envelope *
 queue_load(struct queue *q, struct id id)
 {
     struct envelope *e = NULL;
-    char reason[LOAD_REASON_MAX] = "", name[ID_LENGTH + 1];
+    char reason[LOAD_REASON_MAX] = "";
+    if (endings_have(&q->endings, id))
+        return NULL;
     marks_write(&q->marks, id);
+    want_young(q);
+    struct young_message *m = young_find(&q->young, id);
+    if (m != NULL)
+        return load_young(q, m);
     switch (load_message(&q->spool, id, &e, reason)) {
     case LOAD_DONE:
         marks_overlay(&q->marks, e);
@@ -244,12 +502,7 @@ queue_load(struct queue *q, struct id id)
             queue_park(q, id, reason);
         break;
     case LOAD_LATER:
-        id_format(id, name);
-        log_say(q->spool.log, LOG_LEVEL_ERROR, "queue", name, "cannot read it now: %s",
-                reason);
-        if (q->lock >= 0)
-            recover_report_later(&q->recover, id);
-        break;
+        return read_later(q, id, reason);
     }
     return NULL;
 }
@@ -257,21 +510,25 @@ queue_load(struct queue *q, struct id id)
 int
 queue_content_open(struct queue *q, const struct envelope *e)
 {
-    char path[SPOOL_PATH_MAX];
-    spool_path(ROOM_MESS, e->id, path);
-    return disk_open_file(q->spool.disk, path, false);
+    return contents_open(&q->contents, e->id);
 }
 
 int64_t
 queue_content_read(struct queue *q, int content, int64_t offset, char *to, size_t size)
 {
-    return disk_read(q->spool.disk, content, offset, to, size);
+    return contents_read(&q->contents, content, offset, to, size);
+}
+
+struct text
+queue_content_bytes(struct queue *q, int content)
+{
+    return contents_bytes(&q->contents, content);
 }
 
 void
 queue_content_close(struct queue *q, int content)
 {
-    disk_close_file(q->spool.disk, content);
+    contents_close(&q->contents, content);
 }
 
 void
@@ -292,12 +549,12 @@ queue_defer(struct queue *q, struct envelope **e, int64_t due_ms, unsigned attem
 void
 queue_retire(struct queue *q, struct envelope **e)
 {
-    marks_forget(&q->marks, (*e)->id);
-    /* While its todo stays, a scan must not take it for a new message. */
-    if (spool_retire(&q->spool, *e) == 0)
-        seen_remove(&q->seen, (*e)->id);
+    struct id id = (*e)->id;
     q->retired++;
+    if (marks_retire(&q->marks, e))
+        return;
     envelope_free(e);
+    end(q, id);
 }
 
 /* --- Operators ------------------------------------------------------------------- */
@@ -305,6 +562,9 @@ queue_retire(struct queue *q, struct envelope **e)
 int
 queue_hold(struct queue *q, const struct envelope *e, const char *reason)
 {
+    struct young_message *m = young_find(&q->young, e->id);
+    if (m != NULL)
+        m->held = true;
     int file =
         spool_write_new(&q->spool, ROOM_HOLD, e->id, text_from(reason), 0600, true);
     if (file < 0)
@@ -317,8 +577,16 @@ queue_hold(struct queue *q, const struct envelope *e, const char *reason)
 void
 queue_park(struct queue *q, struct id id, const char *reason)
 {
-    marks_forget(&q->marks, id);
+    if (marks_forget(&q->marks, id))
+        return; /* it moves: it is not damaged */
+    struct young_message *m = young_find(&q->young, id);
+    if (m != NULL && young_park(&q->young, m) < 0) {
+        recover_report_later(&q->recover, id);
+        return;
+    }
     spool_park(&q->spool, id, reason, loop_now_ms(q->loop));
+    if (m != NULL)
+        (void)young_end(&q->young, m, RECORD_MOVED);
     /* What could not be moved must not be found again by every scan. */
     if (spool_has(&q->spool, ROOM_QUEUED, id))
         seen_add(&q->seen, id);
@@ -326,12 +594,45 @@ queue_park(struct queue *q, struct id id, const char *reason)
         seen_remove(&q->seen, id);
 }
 
+int
+queue_release(struct queue *q, struct id id)
+{
+    struct young_message *m = young_find(&q->young, id);
+    int result = release_held(&q->spool, id);
+    if (result == 0 && m != NULL)
+        m->held = false;
+    if (result != -ENOENT)
+        return result;
+    result = release_parked(&q->spool, id);
+    /* The caller knows of it: a scan of todo/ need not report it. */
+    if (result == 0 && spool_has(&q->spool, ROOM_QUEUED, id))
+        seen_add(&q->seen, id);
+    return result;
+}
+
+int
+queue_note(struct queue *q, struct id id, enum queue_place place,
+           char note[QUEUE_NOTE_MAX])
+{
+    assert((int)QUEUE_NOTE_MAX == (int)RELEASE_NOTE_MAX);
+    return release_note(&q->spool, place == QUEUE_HOLD ? ROOM_HOLD : ROOM_CORRUPT, id,
+                        note);
+}
+
 bool
 queue_remove(struct queue *q, struct id id)
 {
-    marks_forget(&q->marks, id);
-    seen_remove(&q->seen, id);
-    return spool_erase(&q->spool, id);
+    if (endings_have(&q->endings, id))
+        return false;
+    if (marks_forget(&q->marks, id))
+        return true;
+    unsigned rooms = 0;
+    bool found = spool_erase_corrupt(&q->spool, id);
+    if (young_find(&q->young, id) == NULL &&
+        (spool_rooms(&q->spool, id, &rooms) < 0 || rooms == 0))
+        return found;
+    end(q, id);
+    return true;
 }
 
 struct place_row {
@@ -344,21 +645,34 @@ struct place_list {
     enum queue_place place;
 };
 
-static bool
-note_place(void *context, const char *name)
+static void
+add_place(struct place_list *l, struct id id, enum queue_place place)
 {
-    struct place_list *l = context;
-    struct place_row row = {.place = l->place};
-    bool good = l->place == QUEUE_CORRUPT ? spool_corrupt_id(name, &row.id)
-                                          : id_parse(text_from(name), &row.id);
-    if (!good)
-        return true;
     if (l->count == l->capacity) {
         l->capacity = l->capacity > 0 ? l->capacity * 2 : 64;
         l->rows = memory_resize(l->rows, l->capacity * sizeof(*l->rows));
     }
-    l->rows[l->count++] = row;
+    l->rows[l->count++] = (struct place_row){id, place};
+}
+
+static bool
+note_place(void *context, const char *name)
+{
+    struct place_list *l = context;
+    struct id id;
+    if (l->place == QUEUE_CORRUPT ? spool_corrupt_id(name, &id)
+                                  : id_parse(text_from(name), &id))
+        add_place(l, id, l->place);
     return true;
+}
+
+static void
+note_young(struct queue *q, struct place_list *l)
+{
+    struct young_message *m, *next;
+    want_young(q);
+    HASH_ITER (hh, q->young.messages, m, next)
+        add_place(l, m->id, QUEUE_INCOMING);
 }
 
 /* By age; of one message the strongest place first. */
@@ -379,7 +693,7 @@ queue_each(struct queue *q,
         enum room room;
         enum queue_place place;
     } places[] = {
-        {ROOM_QUEUED,  QUEUE_INCOMING},
+        {ROOM_QUEUED,  QUEUE_MAILDROP},
         {ROOM_INFO,    QUEUE_DEFERRED},
         {ROOM_HOLD,    QUEUE_HOLD    },
         {ROOM_CORRUPT, QUEUE_CORRUPT }
@@ -390,6 +704,7 @@ queue_each(struct queue *q,
         l.place = places[i].place;
         result = disk_list(q->spool.disk, spool_room(places[i].room), note_place, &l);
     }
+    note_young(q, &l);
     if (l.count > 0)
         qsort(l.rows, l.count, sizeof(*l.rows), by_age);
     bool go_on = result == 0;
@@ -403,14 +718,23 @@ queue_each(struct queue *q,
 struct queue_health
 queue_health(struct queue *q)
 {
-    struct queue_health health = {.accepting = true,
-                                  .stored = q->accept.stored,
+    struct queue_health health = {.stored = q->commits.stored,
                                   .retired = q->retired,
                                   .parked = q->spool.parked,
-                                  .syncs = q->spool.syncs};
+                                  .syncs = q->spool.syncs,
+                                  .young = HASH_COUNT(q->young.messages)};
+    health.sync_blocks = disk_sync_way(q->spool.disk) == DISK_SYNC_BLOCKS;
+    if (q->young.journal != NULL) {
+        struct journal_figures figures = journal_figures(q->young.journal);
+        health.segments = figures.segments;
+        health.free_segments = figures.free_segments;
+        health.batches = figures.batches;
+        health.syncs += figures.syncs;
+        health.journal_full = figures.full;
+    }
     if (q->spool.trouble[0] != '\0')
         snprintf(health.reason, sizeof(health.reason), "%s", q->spool.trouble);
-    else if (!accept_has_space(&q->accept, 0))
+    else if (!drafts_have_space(&q->drafts, 0))
         snprintf(health.reason, sizeof(health.reason), "the disk is full");
     health.accepting = health.reason[0] == '\0';
     return health;

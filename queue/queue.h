@@ -1,10 +1,10 @@
-/* The queue: messages that are safe. The only door to the spool.
+/* The queue: messages that are safe. The only door to spool and journal.
  *
- * qmail's states as files (DESIGN §2, spec/queue.md §1.2): S2 mess, S3 mess+intd, S4
- * +todo (QUEUED: durable), S5 info+local+remote (+bounce) without todo. Young mail is
- * delivered straight from S4; the first result that is not the last turns it into S5
- * ("preprocessed"). Nothing here knows SMTP, destinations or why; queue/manager.h
- * couples it with the scheduler.
+ * qmail's states (DESIGN §2, spec/queue.md §1.2) as files: S2 mess, S3 mess+intd, S4
+ * +todo (QUEUED: durable), S5 info+local+remote (+bounce) without todo. Young mail is a
+ * record of the journal instead, or S4 when an injector wrote it, and is delivered from
+ * there; the first result that is not the last moves it to S5 ("preprocessed"). Nothing
+ * here knows SMTP, destinations or why; queue/manager.h couples it with the scheduler.
  *
  * A message passes: queue_begin, queue_write..., queue_commit -> (end of turn: synced)
  * -> stored callback
@@ -25,6 +25,11 @@ struct queue_settings {
     unsigned slices, slice;
     int64_t message_size_limit;
     int64_t bytes_reserve, inodes_reserve; /* refuse new mail below; 0 = presets */
+    /* The ring of young mail, in bytes; 0 = no journal, every message is files at once.
+     * A larger message is a file at once. */
+    int64_t journal_size, journal_message_max;
+    int64_t journal_segment; /* 0 = derived from journal_size; for tests */
+    bool sync_blocks;        /* never sync in the background; for tests */
 };
 
 /* The daemon: makes the directories, takes the lock, tidies and recovers (spec/queue.md
@@ -48,6 +53,8 @@ int queue_open_injector(struct queue **queue, struct log *log,
                         size_t error_size);
 /* True when a daemon holds the spool's lock. */
 bool queue_has_daemon(struct queue *queue);
+/* Something is on its way to the disk, or to its owner, that no timer waits for. */
+bool queue_is_busy(const struct queue *queue);
 void queue_close(struct queue **queue);
 
 /* --- Accepting ----------------------------------------------------------------------
@@ -57,6 +64,10 @@ void queue_close(struct queue **queue);
  */
 struct queue_draft *queue_begin(struct queue *queue, int64_t size_expected,
                                 struct outcome *refusal);
+/* As queue_begin(), for our own notices: they may use the journal's reserve, so that they
+ * go out while the disk is too full for new mail. */
+struct queue_draft *queue_begin_notice(struct queue *queue, int64_t size_expected,
+                                       struct outcome *refusal);
 /* Content with CRLF line ends. False: the disk failed; refusal is kept for commit; the
  * rest may still be written and is ignored. */
 bool queue_write(struct queue_draft *draft, struct text bytes);
@@ -82,10 +93,13 @@ void queue_discard(struct queue_draft **draft);
 /* NULL: gone, or damaged (then the daemon puts it into corrupt/ with a note and a log
  * line; an operator's process leaves it alone). */
 struct envelope *queue_load(struct queue *queue, struct id id);
-/* Content of mess/ID, without the prefix. Handle < 0: -errno. */
+/* The content, without the prefix. Handle < 0: -errno. */
 int queue_content_open(struct queue *queue, const struct envelope *e);
 int64_t queue_content_read(struct queue *queue, int content, int64_t offset, char *to,
                            size_t size);
+/* All of it, when it is in memory; else nothing (at == NULL), and it must be read.
+ * Valid until the content is closed, whatever becomes of the message. */
+struct text queue_content_bytes(struct queue *queue, int content);
 void queue_content_close(struct queue *queue, int content);
 
 /* Recipient index is done. failure: its text goes to bounce/ID, durable no later than
@@ -108,8 +122,25 @@ void queue_retire(struct queue *queue, struct envelope **e);
 int queue_hold(struct queue *queue, const struct envelope *e, const char *reason);
 /* Moves every file of id to corrupt/ with a note; counted and logged. */
 void queue_park(struct queue *queue, struct id id, const char *reason);
-enum queue_place { QUEUE_INCOMING, QUEUE_DEFERRED, QUEUE_HOLD, QUEUE_CORRUPT };
-/* All messages, oldest first. */
+/* Undoes queue_hold() or queue_park(), durably: hold/ID goes, else the files come back
+ * from corrupt/ if the message is whole again. queue_found does not report it. 0; or
+ * -ENOENT: it is neither held nor parked; -EBADMSG: still damaged; -EEXIST: the spool
+ * has another of that name; or -errno. */
+int queue_release(struct queue *queue, struct id id);
+enum queue_place {
+    QUEUE_MAILDROP,
+    QUEUE_INCOMING,
+    QUEUE_DEFERRED,
+    QUEUE_HOLD,
+    QUEUE_CORRUPT
+};
+/* Why it is in HOLD or CORRUPT: "TIME REASON", TIME in seconds since the epoch, or "".
+ * 0, or -errno (-ENOENT: it is not there). */
+enum { QUEUE_NOTE_MAX = 640 };
+int queue_note(struct queue *queue, struct id id, enum queue_place place,
+               char note[QUEUE_NOTE_MAX]);
+/* All messages, oldest first. MAILDROP: todo/ID, where injectors put them (without a
+ * journal what came by SMTP is there too). */
 int queue_each(struct queue *queue,
                bool (*each)(void *context, struct id id, enum queue_place place),
                void *context);
@@ -120,6 +151,11 @@ struct queue_health {
     bool accepting;
     char reason[160]; /* when not */
     uint64_t stored, retired, parked, syncs;
+    bool sync_blocks;         /* the system does not sync in the background */
+    unsigned young;           /* messages in the journal */
+    unsigned segments, free_segments;
+    uint64_t batches;         /* of the journal, each with one sync */
+    bool journal_full;        /* intake waits for the spool */
 };
 struct queue_health queue_health(struct queue *queue);
 

@@ -58,6 +58,9 @@ settle_conflict(struct recover *r, struct id id, unsigned rooms)
     char reason[LOAD_REASON_MAX];
     enum load_result result = load_preprocessed(s, id, &e, reason);
     envelope_free(&e);
+    /* Whole as it looks, it may be in memory only. */
+    if (result == LOAD_DONE && spool_sync_preprocessed(s, id) < 0)
+        result = LOAD_LATER;
     if (result == LOAD_LATER)
         return rooms; /* both stay: loading decides, and the next start */
     if (result == LOAD_DONE) {
@@ -89,6 +92,17 @@ remove_rest(struct recover *r, struct id id, unsigned rooms)
 }
 
 static void
+remove_ended(struct recover *r, struct id id)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    log_say(r->spool->log, LOG_LEVEL_INFO, "queue", name,
+            "removing what a finished message left");
+    if (spool_remove_all(r->spool, id) < 0)
+        seen_add(r->seen, id);
+}
+
+static void
 report(struct recover *r, struct id id, unsigned rooms)
 {
     struct queue_entry entry = {.id = id, .due_ms = loop_now_ms(r->loop)};
@@ -102,7 +116,61 @@ report(struct recover *r, struct id id, unsigned rooms)
         r->found(r->context, &entry);
 }
 
+/* A message of the journal that the spool has too: it was moving. S5 counts when it is
+ * whole, content included; else the journal does. True: it is young. */
+static bool
+settle_young(struct recover *r, struct young_message *m, unsigned *rooms)
+{
+    struct spool *s = r->spool;
+    struct envelope *e = NULL;
+    char reason[LOAD_REASON_MAX];
+    enum load_result result = load_message(s, m->id, &e, reason);
+    envelope_free(&e);
+    if (result == LOAD_DONE && spool_sync_preprocessed(s, m->id) < 0)
+        result = LOAD_LATER;
+    if (result == LOAD_LATER)
+        return true; /* both stay: the next start decides */
+    if (result == LOAD_DONE) {
+        (void)young_end(r->young, m, RECORD_MOVED);
+        return false;
+    }
+    (void)spool_remove(s, ROOM_INFO, m->id);
+    (void)spool_remove(s, ROOM_LOCAL, m->id);
+    (void)spool_remove(s, ROOM_REMOTE, m->id);
+    (void)spool_remove(s, ROOM_BOUNCE, m->id);
+    if (!m->large)
+        (void)spool_remove(s, ROOM_MESS, m->id);
+    *rooms &= ~(unsigned)(INFO | SCRAP);
+    return true;
+}
+
+/* True: that was all. */
+static bool
+recover_young(struct recover *r, const struct recover_row *row, unsigned *rooms)
+{
+    struct young_message *m = young_find(r->young, row->id);
+    struct queue_entry entry = {.id = row->id, .due_ms = loop_now_ms(r->loop)};
+    if (m == NULL)
+        return false;
+    if (!m->recovered && row->origin != ASKED)
+        return true; /* accepted by this run, which knows about it */
+    if (m->moving)
+        return true;
+    bool conflict = (*rooms & (INFO | SCRAP)) != 0 || (!m->large && (*rooms & MESS) != 0);
+    if (conflict && m->recovered && !settle_young(r, m, rooms))
+        return false;
+    m->recovered = false;
+    m->held = (*rooms & HOLD) != 0;
+    if (m->large && (*rooms & MESS) == 0)
+        r->damaged(r->damaged_context, row->id, "the content is missing");
+    else if ((*rooms & HOLD) == 0)
+        r->found(r->context, &entry);
+    return true;
+}
+
 /* What the files of id mean:
+ *   in the journal            young; S5 besides: it was on its way there
+ *   END in the journal        ended, and its files were about to go
  *   todo or info, no mess     damage: mess is made first and removed last
  *   mess, todo                S4: due now
  *   mess, todo, info...       crashed between S4 and S5
@@ -117,17 +185,21 @@ recover_one(struct recover *r, const struct recover_row *row)
     unsigned rooms = row->rooms;
     if (row->origin != ASKED && seen_has(r->seen, id))
         return;
+    if (seen_has(&r->young->ended, id)) {
+        remove_ended(r, id);
+        return;
+    }
     /* A listing is old when its turn comes: before damage is believed, look again. */
-    if ((row->origin != START || (rooms & MESS) == 0) &&
+    bool only_young = row->origin == START && rooms == 0;
+    if (!only_young && (row->origin != START || (rooms & MESS) == 0) &&
         spool_rooms(r->spool, id, &rooms) < 0) {
         recover_report_later(r, id);
         return;
     }
+    if (recover_young(r, row, &rooms))
+        return;
     if ((rooms & MESS) == 0 && (rooms & (QUEUED | INFO)) != 0) {
-        spool_park(r->spool, id, "the content is missing", loop_now_ms(r->loop));
-        /* What could not be moved must not be found again by every scan. */
-        if (spool_has(r->spool, ROOM_QUEUED, id))
-            seen_add(r->seen, id);
+        r->damaged(r->damaged_context, id, "the content is missing");
         return;
     }
     if ((rooms & QUEUED) != 0 && (rooms & (INFO | SCRAP)) != 0)
@@ -148,26 +220,29 @@ struct listing {
     size_t strange;
 };
 
-static bool
-note_name(void *context, const char *name)
+static void
+note_id(struct recover *r, struct id id, unsigned rooms)
 {
-    struct listing *l = context;
-    struct recover *r = l->recover;
     struct found_name *n = NULL;
-    struct id id;
-    if (!id_parse(text_from(name), &id)) {
-        l->strange++;
-        return true;
-    }
-    if (id_slice(id, r->slices) != r->slice)
-        return true;
     HASH_FIND(hh, r->names, &id, sizeof(id), n);
     if (n == NULL) {
         n = memory_new(sizeof(*n));
         n->id = id;
         HASH_ADD(hh, r->names, id, sizeof(n->id), n);
     }
-    n->rooms |= ROOM_BIT(l->room);
+    n->rooms |= rooms;
+}
+
+static bool
+note_name(void *context, const char *name)
+{
+    struct listing *l = context;
+    struct recover *r = l->recover;
+    struct id id;
+    if (!id_parse(text_from(name), &id))
+        l->strange++;
+    else if (id_slice(id, r->slices) == r->slice)
+        note_id(r, id, ROOM_BIT(l->room));
     return true;
 }
 
@@ -226,6 +301,10 @@ static bool
 list_spool(struct recover *r)
 {
     int result = 0;
+    struct young_message *m, *next;
+    HASH_ITER (hh, r->young->messages, m, next)
+        if (m->recovered)
+            note_id(r, m->id, 0);
     for (enum room room = ROOM_QUEUED; room <= ROOM_MESS && result == 0; room++)
         result = list_room(r, room);
     take_names(r, START, result == 0);
@@ -267,6 +346,8 @@ work(void *context)
     }
     if (!good)
         loop_timer_start(r->loop, &r->again, AGAIN_MS, work, r);
+    if (r->listed && r->next == r->count)
+        young_forget_ended(r->young);
     if (r->next < r->count || (good && r->rescan))
         loop_post(r->loop, &r->task, work, r);
 }
@@ -328,8 +409,12 @@ on_trigger(void *context, int events)
 int
 recover_start(struct recover *r)
 {
+    char trigger[SPOOL_PATH_MAX];
     assert(r->spool != NULL && r->found != NULL && r->slice < r->slices);
-    r->trigger = disk_open_fifo(r->spool->disk, spool_trigger);
+    spool_trigger_path(r->slices, r->slice, trigger);
+    r->trigger = spool_make_trigger(r->spool, trigger);
+    if (r->trigger == 0)
+        r->trigger = disk_open_fifo(r->spool->disk, trigger);
     if (r->trigger < 0)
         return r->trigger;
     r->watch = loop_watch_new(r->loop, r->trigger, LOOP_READ, on_trigger, r);

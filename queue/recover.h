@@ -11,6 +11,7 @@
 #include "queue/seen.h"
 #include "queue/queue.h"
 #include "queue/spool.h"
+#include "queue/young.h"
 
 struct found_name;
 struct recover_row;
@@ -19,8 +20,11 @@ struct recover {
     struct spool *spool;
     struct loop *loop;
     struct seen *seen;
+    struct young *young;
     unsigned slices, slice;
     queue_found *found;
+    void (*damaged)(void *context, struct id id, const char *reason);
+    void *damaged_context;
     void *context;
 
     struct found_name *names; /* while a list is made */

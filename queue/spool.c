@@ -30,7 +30,6 @@ static const struct {
     [ROOM_LOCK] = {"lock",    0711 },
 };
 
-const char spool_trigger[] = "lock/trigger";
 const char spool_lock[] = "lock/daemon";
 
 /* What a message has, in the order in which it loses it. */
@@ -52,6 +51,23 @@ spool_path(enum room room, struct id id, char out[SPOOL_PATH_MAX])
     id_format(id, name);
     int length = snprintf(out, SPOOL_PATH_MAX, "%s/%s", spool_room(room), name);
     assert(length > 0 && length < SPOOL_PATH_MAX);
+}
+
+void
+spool_trigger_path(unsigned slices, unsigned slice, char out[SPOOL_PATH_MAX])
+{
+    if (slices > 1)
+        snprintf(out, SPOOL_PATH_MAX, "lock/trigger.%u", slice);
+    else
+        snprintf(out, SPOOL_PATH_MAX, "lock/trigger");
+}
+
+void
+spool_pull_trigger(struct spool *s, struct id id, unsigned slices)
+{
+    char path[SPOOL_PATH_MAX];
+    spool_trigger_path(slices, id_slice(id, slices), path);
+    (void)!disk_pull_fifo(s->disk, path);
 }
 
 static void
@@ -134,14 +150,17 @@ spool_open(struct spool *s, const char *path, bool injector, struct log *log,
             return result;
         }
     }
-    result = disk_make_fifo(s->disk, spool_trigger, 0622);
-    if (result < 0 && !injector) {
-        complain(result, path, spool_trigger, error, error_size);
-        spool_close(s);
-        return result;
-    }
+    /* What a process that died has changed may not be durable. */
+    for (unsigned i = 0; i < ROOMS; i++)
+        s->unsynced[i] = !injector;
     s->file_mode = disk_is_owner(s->disk) ? OWN_MODE : FOREIGN_MODE;
     return 0;
+}
+
+int
+spool_make_trigger(struct spool *s, const char *path)
+{
+    return disk_make_fifo(s->disk, path, 0622);
 }
 
 void
@@ -187,8 +206,8 @@ spool_sync(struct spool *s, int file, const struct id *id)
 int
 spool_sync_rooms(struct spool *s, unsigned mask)
 {
-    static const enum room order[] = {ROOM_QUEUED, ROOM_BOUNCE, ROOM_INFO,
-                                      ROOM_LOCAL,  ROOM_REMOTE, ROOM_HOLD};
+    static const enum room order[] = {ROOM_QUEUED, ROOM_BOUNCE, ROOM_INFO, ROOM_LOCAL,
+                                      ROOM_REMOTE, ROOM_HOLD,   ROOM_MESS};
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
         enum room room = order[i];
         if (!s->unsynced[room] || (mask & ROOM_BIT(room)) == 0)
@@ -304,34 +323,66 @@ channel_room(enum channel channel)
     return channel == CHANNEL_LOCAL ? ROOM_LOCAL : ROOM_REMOTE;
 }
 
-/* A channel that has nobody must have no file either: an older attempt may have left
- * one. */
-static int
-put_channel(struct spool *s, struct envelope *e, enum channel channel,
-            struct buffer *form)
-{
-    if (!has_channel(e, channel))
-        return spool_remove(s, channel_room(channel), e->id);
-    buffer_clear(form);
-    envelope_write_channel(e, channel, form);
-    return put_durably(s, channel_room(channel), e->id, buffer_text(form));
-}
+/* The files of one message on their way to S5. */
+struct writing {
+    struct spool *spool;
+    struct envelope *envelope;
+    int *files;
+    unsigned count;
+    int result;
+    struct buffer form;
+};
 
-static int
-put_failures(struct spool *s, const struct envelope *e, struct buffer *form)
-{
-    if (e->failure_count == 0)
-        return spool_remove(s, ROOM_BOUNCE, e->id);
-    buffer_clear(form);
-    for (unsigned i = 0; i < e->failure_count; i++)
-        envelope_write_failure(e, &e->failures[i], form);
-    return put_durably(s, ROOM_BOUNCE, e->id, buffer_text(form));
-}
-
-/* S5 was not reached: todo is the authority, the rest is scrap (spec/queue.md §1.1
- * I-C). */
 static void
-back_to_todo(struct spool *s, struct envelope *e)
+put(struct writing *w, enum room room, struct text bytes)
+{
+    if (w->result < 0)
+        return;
+    w->result =
+        spool_write_new(w->spool, room, w->envelope->id, bytes, OWN_MODE, true);
+    if (w->result >= 0)
+        w->files[w->count++] = w->result;
+}
+
+/* What has nothing to tell must have no file either: an older attempt may have left
+ * one. */
+static void
+put_nothing(struct writing *w, enum room room)
+{
+    if (w->result >= 0)
+        w->result = spool_remove(w->spool, room, w->envelope->id);
+}
+
+static void
+put_channel(struct writing *w, enum channel channel)
+{
+    if (!has_channel(w->envelope, channel)) {
+        put_nothing(w, channel_room(channel));
+        return;
+    }
+    buffer_clear(&w->form);
+    envelope_write_channel(w->envelope, channel, &w->form);
+    put(w, channel_room(channel), buffer_text(&w->form));
+}
+
+static void
+put_failures(struct writing *w)
+{
+    const struct envelope *e = w->envelope;
+    if (e->failure_count == 0) {
+        put_nothing(w, ROOM_BOUNCE);
+        return;
+    }
+    buffer_clear(&w->form);
+    for (unsigned i = 0; i < e->failure_count; i++)
+        envelope_write_failure(e, &e->failures[i], &w->form);
+    put(w, ROOM_BOUNCE, buffer_text(&w->form));
+}
+
+/* Until S5 is reached, todo or the journal is the authority, the rest is scrap
+ * (spec/queue.md §1.1 I-C). */
+void
+spool_remove_preprocessed(struct spool *s, struct envelope *e, bool with_content)
 {
     for (unsigned i = 0; i < e->count; i++)
         e->recipients[i].mark_offset = -1;
@@ -339,28 +390,60 @@ back_to_todo(struct spool *s, struct envelope *e)
     (void)spool_remove(s, ROOM_LOCAL, e->id);
     (void)spool_remove(s, ROOM_REMOTE, e->id);
     (void)spool_remove(s, ROOM_BOUNCE, e->id);
+    if (with_content)
+        (void)spool_remove(s, ROOM_MESS, e->id);
 }
 
 int
-spool_materialise(struct spool *s, struct envelope *e)
+spool_write_preprocessed(struct spool *s, struct envelope *e,
+                         const struct text *content,
+                         int files[SPOOL_PREPROCESSED_FILES], unsigned *count)
 {
-    struct buffer form;
+    struct writing w = {.spool = s, .envelope = e, .files = files};
     assert(!e->preprocessed);
-    buffer_init(&form, SPOOL_FILE_MAX);
-    int result = put_failures(s, e, &form);
-    if (result == 0)
-        result = put_channel(s, e, CHANNEL_LOCAL, &form);
-    if (result == 0)
-        result = put_channel(s, e, CHANNEL_REMOTE, &form);
-    buffer_clear(&form);
-    if (result == 0) {
-        envelope_write_info(e, &form);
-        result = put_durably(s, ROOM_INFO, e->id, buffer_text(&form));
+    buffer_init(&w.form, SPOOL_FILE_MAX);
+    if (content != NULL)
+        put(&w, ROOM_MESS, *content);
+    put_failures(&w);
+    put_channel(&w, CHANNEL_LOCAL);
+    put_channel(&w, CHANNEL_REMOTE);
+    buffer_clear(&w.form);
+    envelope_write_info(e, &w.form);
+    put(&w, ROOM_INFO, buffer_text(&w.form));
+    buffer_free(&w.form);
+    *count = w.count;
+    if (w.result >= 0)
+        return 0;
+    while (w.count > 0)
+        disk_close_file(s->disk, files[--w.count]);
+    *count = 0;
+    spool_remove_preprocessed(s, e, content != NULL);
+    return w.result;
+}
+
+int
+spool_sync_preprocessed(struct spool *s, struct id id)
+{
+    static const enum room files[] = {ROOM_MESS, ROOM_BOUNCE, ROOM_LOCAL, ROOM_REMOTE,
+                                      ROOM_INFO};
+    char path[SPOOL_PATH_MAX];
+    unsigned rooms_mask = ROOM_BIT(ROOM_QUEUED);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        spool_path(files[i], id, path);
+        int file = disk_open_file(s->disk, path, false);
+        if (file == -ENOENT)
+            continue;
+        int result = file;
+        if (file >= 0) {
+            result = spool_sync(s, file, &id);
+            disk_close_file(s->disk, file);
+        }
+        if (result < 0)
+            return result;
+        s->unsynced[files[i]] = true;
+        rooms_mask |= ROOM_BIT(files[i]);
     }
-    buffer_free(&form);
-    if (result < 0)
-        back_to_todo(s, e);
-    return result;
+    return spool_sync_rooms(s, rooms_mask);
 }
 
 int
@@ -373,8 +456,8 @@ spool_leave_todo(struct spool *s, struct envelope *e)
     return result;
 }
 
-static int
-append_texts(struct spool *s, struct id id, struct text texts)
+int
+spool_append_failures(struct spool *s, struct id id, struct text texts)
 {
     char path[SPOOL_PATH_MAX];
     spool_path(ROOM_BOUNCE, id, path);
@@ -419,16 +502,12 @@ mark_channel(struct spool *s, const struct envelope *e, enum channel channel,
 }
 
 int
-spool_mark(struct spool *s, const struct envelope *e, struct text texts,
-           const unsigned *marks, size_t count)
+spool_mark(struct spool *s, const struct envelope *e, const unsigned *marks,
+           size_t count)
 {
     assert(e->preprocessed);
-    int result = texts.length > 0 ? append_texts(s, e->id, texts) : 0;
-    if (result == 0)
-        result = mark_channel(s, e, CHANNEL_LOCAL, marks, count);
-    if (result == 0)
-        result = mark_channel(s, e, CHANNEL_REMOTE, marks, count);
-    return result;
+    int result = mark_channel(s, e, CHANNEL_LOCAL, marks, count);
+    return result == 0 ? mark_channel(s, e, CHANNEL_REMOTE, marks, count) : result;
 }
 
 int
@@ -459,22 +538,6 @@ spool_remove_all(struct spool *s, struct id id)
             result = 0;
     }
     return result;
-}
-
-int
-spool_retire(struct spool *s, const struct envelope *e)
-{
-    /* Young mail, the most of it, never had more than these three. */
-    bool is_young = !e->preprocessed && !e->held &&
-                    (e->count == 0 || e->recipients[0].mark_offset < 0);
-    if (!is_young)
-        return spool_remove_all(s, e->id);
-    int result = spool_remove(s, ROOM_QUEUED, e->id);
-    if (result < 0)
-        return result;
-    (void)spool_remove(s, ROOM_INTD, e->id);
-    (void)spool_remove(s, ROOM_MESS, e->id);
-    return 0;
 }
 
 static void
@@ -524,6 +587,24 @@ spool_park(struct spool *s, struct id id, const char *reason, int64_t now_ms)
     s->parked++;
 }
 
+int
+spool_put_corrupt(struct spool *s, struct id id, enum room room, struct text bytes)
+{
+    char path[SPOOL_PATH_MAX];
+    corrupt_path(id, spool_room(room), path);
+    int file = disk_create(s->disk, path, OWN_MODE), result = file;
+    if (file >= 0) {
+        result = disk_write(s->disk, file, bytes);
+        if (result == 0)
+            result = disk_sync(s->disk, file);
+        s->syncs++;
+        disk_close_file(s->disk, file);
+    } else if (file == -EEXIST) {
+        result = 0; /* of an earlier attempt */
+    }
+    return result < 0 ? spool_trouble(s, result, &id, "keep a damaged message") : 0;
+}
+
 static bool
 erase_path(struct spool *s, struct id id, const char *path)
 {
@@ -534,17 +615,10 @@ erase_path(struct spool *s, struct id id, const char *path)
 }
 
 bool
-spool_erase(struct spool *s, struct id id)
+spool_erase_corrupt(struct spool *s, struct id id)
 {
     char path[SPOOL_PATH_MAX];
     bool found = false;
-    for (size_t i = 0; i < LEAVING; i++) {
-        spool_path(leaving[i], id, path);
-        if (erase_path(s, id, path)) {
-            s->unsynced[leaving[i]] = true;
-            found = true;
-        }
-    }
     for (size_t i = 0; i < LEAVING; i++) {
         corrupt_path(id, spool_room(leaving[i]), path);
         found |= erase_path(s, id, path);

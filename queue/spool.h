@@ -6,9 +6,9 @@
  *
  *   S1, S2 mess, S3 +intd    accept.c
  *   S3 -> S4 +todo           spool_enter_todo; durable once its room is synced
- *   S4 -> S5 info, channels  spool_materialise, spool_sync_rooms, spool_leave_todo
- *   S5 bounce text, D marks  spool_mark
- *   S4 or S5 -> S1           spool_retire
+ *   S4 -> S5 info, channels  spool_write_preprocessed (mover.c), spool_leave_todo
+ *   S5 bounce text, D marks  spool_append_failures, spool_mark
+ *   S4 or S5 -> S1           spool_remove_all
  *
  * A name is durable when its room has been synced; a new file's name when the file has
  * been synced itself (spec/queue.md §4.1). Results are 0 or -errno; every failed call
@@ -61,11 +61,17 @@ struct spool {
  * needs no right to make a directory that exists. 0 or -errno. */
 int spool_open(struct spool *s, const char *path, bool injector, struct log *log,
                char *error, size_t error_size);
+/* The daemon's: the FIFO of its slice. 0 or -errno. */
+int spool_make_trigger(struct spool *s, const char *path);
 void spool_close(struct spool *s);
 
 void spool_path(enum room room, struct id id, char out[SPOOL_PATH_MAX]);
 const char *spool_room(enum room room);
-extern const char spool_trigger[], spool_lock[];
+extern const char spool_lock[];
+/* The FIFO that wakes the daemon of a slice. */
+void spool_trigger_path(unsigned slices, unsigned slice, char out[SPOOL_PATH_MAX]);
+/* Wakes whoever handles id, if there is one. */
+void spool_pull_trigger(struct spool *s, struct id id, unsigned slices);
 
 /* Logs what could not be done (error < 0), with the id if there is one, and latches.
  * Returns error. id may be NULL. */
@@ -94,27 +100,37 @@ int spool_read(struct spool *s, enum room room, struct id id, struct buffer *out
 /* --- Steps ----------------------------------------------------------------------- */
 
 int spool_enter_todo(struct spool *s, struct id id);
-/* Files written and synced, rooms not. mark_offsets are set. On failure the message is
- * S4 as before. */
-int spool_materialise(struct spool *s, struct envelope *e);
+/* The files of S5, those that are not empty, written and not synced: their handles are
+ * the caller's to sync and close. content: of mess/ID, NULL when that is there already.
+ * mark_offsets are set. On failure none is left, and count is 0. */
+enum { SPOOL_PREPROCESSED_FILES = 5 };
+int spool_write_preprocessed(struct spool *s, struct envelope *e,
+                             const struct text *content,
+                             int files[SPOOL_PREPROCESSED_FILES], unsigned *count);
+/* Back: S5 was not reached. with_content: mess/ID goes too. */
+void spool_remove_preprocessed(struct spool *s, struct envelope *e, bool with_content);
+/* S5 as a start has found it, which may be in memory only: its files and their names. */
+int spool_sync_preprocessed(struct spool *s, struct id id);
 /* From here on e is preprocessed. < 0: todo stayed, which is no harm, but todo/ still
  * shows it. */
 int spool_leave_todo(struct spool *s, struct envelope *e);
-/* Appends texts (envelope_write_failure) durably, then marks the recipients durably. */
-int spool_mark(struct spool *s, const struct envelope *e, struct text texts,
-               const unsigned *marks, size_t count);
+/* Appends texts (envelope_write_failure) to bounce/ID, durably; before the marks. */
+int spool_append_failures(struct spool *s, struct id id, struct text texts);
+/* Marks the recipients durably. */
+int spool_mark(struct spool *s, const struct envelope *e, const unsigned *marks,
+               size_t count);
 /* In place, unsynced: after a power cut the old time holds. */
 int spool_write_due(struct spool *s, const struct envelope *e);
 /* Cheap: no sync. todo and info go first, mess last: what a crash leaves is no message.
  * < 0: todo or info could not be removed; then the message stays as it is. */
-int spool_retire(struct spool *s, const struct envelope *e);
-/* The same for a message without an envelope. */
 int spool_remove_all(struct spool *s, struct id id);
 /* Note and mess first, todo and info last: a crash in between leaves a message without
  * content, which is parked again. */
 void spool_park(struct spool *s, struct id id, const char *reason, int64_t now_ms);
-/* Every file, corrupt/ too. False: there was none. */
-bool spool_erase(struct spool *s, struct id id);
+/* corrupt/ID.ROOM with this content, durable but for its name. 0 or -errno. */
+int spool_put_corrupt(struct spool *s, struct id id, enum room room, struct text bytes);
+/* What corrupt/ has of it. False: nothing. */
+bool spool_erase_corrupt(struct spool *s, struct id id);
 /* corrupt/'s names: the id in front of the dot. */
 bool spool_corrupt_id(const char *name, struct id *id);
 

@@ -297,25 +297,35 @@ earlier(const struct route *a, const struct route *b)
     return !a || (b && b->position < a->position) ? b : a;
 }
 
+/* NULL: none, or one that holds and is passed. */
+static const struct route *
+route_through(const struct route_table *table, struct text key, bool passes_hold)
+{
+    const struct route *route = route_of(table, key);
+    return route && passes_hold && route->target.kind == TARGET_HOLD ? NULL : route;
+}
+
 /* The first in the table of those that match by more than "*". */
 static const struct route *
-route_named(const struct route_table *table, const struct address *address)
+route_named(const struct route_table *table, const struct address *address,
+            bool passes_hold)
 {
     char key[PATTERN_MAX];
     const struct route *found = NULL;
     size_t length = table->has_addresses ? mailbox_key(address, key) : 0;
     if (length > 0)
-        found = route_of(table, text_of(key, length));
+        found = route_through(table, text_of(key, length), passes_hold);
     if (address->domain.length == 0 || !text_copy(key, sizeof key, address->domain))
         return found;
     struct text domain = text_of(key, address->domain.length);
     text_lower(key, domain.length);
-    found = earlier(found, route_of(table, domain));
+    found = earlier(found, route_through(table, domain, passes_hold));
     if (domain.at[0] == '[')
         return found;
     for (size_t at = 1; at < domain.length; at++)
         if (domain.at[at] == '.')
-            found = earlier(found, route_of(table, text_after(domain, at)));
+            found = earlier(found,
+                            route_through(table, text_after(domain, at), passes_hold));
     return found;
 }
 
@@ -325,26 +335,39 @@ route_is_local_domain(const struct route_table *table, struct text domain)
     return local_domain(table, domain) != NULL;
 }
 
-const struct target *
-route_find(const struct route_table *table, const struct address *address)
+static const struct target *
+find_target(const struct route_table *table, const struct address *address,
+            bool passes_hold)
 {
     struct address whole = *address;
     if (whole.domain.length == 0)
         whole.domain = text_from(table->first_local);
     bool local = whole.domain.length == 0 || route_is_local_domain(table, whole.domain);
-    const struct route *all = route_of(table, TEXT("*"));
-    const struct route *named = route_named(table, &whole);
+    const struct route *all = route_through(table, TEXT("*"), passes_hold);
+    const struct route *named = route_named(table, &whole, passes_hold);
     /* A named route behind "*" never comes first. */
     if (named && (!all || named->position < all->position))
         return &named->target;
     if (!local)
         return all ? &all->target : &table->mx;
-    if (table->has_local)
+    if (table->has_local && !(passes_hold && table->local.kind == TARGET_HOLD))
         return &table->local;
     /* Our own domain has no other MX: only a named way can serve it. */
     if (all && all->target.kind != TARGET_MX)
         return &all->target;
     return &table->unknown;
+}
+
+const struct target *
+route_find(const struct route_table *table, const struct address *address)
+{
+    return find_target(table, address, false);
+}
+
+const struct target *
+route_find_past_hold(const struct route_table *table, const struct address *address)
+{
+    return find_target(table, address, true);
 }
 
 size_t

@@ -53,6 +53,9 @@ void route_free(struct route_table **table);
  * with the first of local_domains. Plus-addresses match their full spelling only. */
 const struct target *route_find(const struct route_table *table,
                                 const struct address *address);
+/* The same for what an operator has released: routes that say hold do not count. */
+const struct target *route_find_past_hold(const struct route_table *table,
+                                          const struct address *address);
 bool route_is_local_domain(const struct route_table *table, struct text domain);
 
 /* The key under which all mail for the same next hop is one destination queue:

@@ -24,19 +24,26 @@ enum feeling {
     FEELING_BAD
 }; /* the worst is the greatest */
 
-struct sched_session {
-    struct sched_session *prev, *next;
-    struct destination *destination;
-    bool greeted, idle;            /* idle: asked for mail in vain */
-    struct sched_message *message; /* NULL: carries none */
-    struct entry *entry;
+/* What a session carries in one transaction. */
+struct work {
+    struct sched_message *message;
     unsigned first, count, unsettled,
-        hint;     /* slots of the work; hint: next to be settled */
-    unsigned run; /* works since it was idle */
+        hint; /* slots of the work; hint: next to be settled */
     enum feeling feeling;
     struct reason *blamed; /* for BAD; a slot of the message holds it */
     unsigned *indexes;
     size_t capacity;
+};
+
+enum { WORKS_MAX = 2 };
+
+struct sched_session {
+    struct sched_session *prev, *next;
+    struct destination *destination;
+    bool greeted, idle; /* idle: asked for mail in vain */
+    struct work works[WORKS_MAX];
+    unsigned oldest, work_count; /* of works */
+    unsigned run;                /* works since it was idle */
 };
 
 struct sched {
@@ -85,7 +92,8 @@ static void
 session_free(struct sched *s, struct sched_session *session)
 {
     DL_DELETE(s->sessions, session);
-    free(session->indexes);
+    for (unsigned i = 0; i < WORKS_MAX; i++)
+        free(session->works[i].indexes);
     free(session);
 }
 
@@ -269,12 +277,24 @@ must_yield(const struct sched *s, const struct sched_session *session)
     return its + 1 < mine || (its < mine && session->run >= TURN_WORKS);
 }
 
+/* A second work is for a session within the window, and where no pause is due between
+ * two. */
+static bool
+has_room(const struct sched_session *session)
+{
+    const struct destination *d = session->destination;
+    if (session->work_count == 0)
+        return d->carrying < d->window.size;
+    return session->work_count < WORKS_MAX && d->carrying <= d->window.size &&
+           destination_transport(d)->rate_delay_ms == 0;
+}
+
 bool
 sched_has_work(const struct sched *s, const struct sched_session *session)
 {
     const struct destination *d = session->destination;
-    return !session->message && d->works > 0 && !d->dead &&
-           d->pause_until_ms <= s->now_ms && d->carrying < d->window.size &&
+    return d->works > 0 && !d->dead && d->pause_until_ms <= s->now_ms &&
+           has_room(session) &&
            (!session->idle || working_sessions(s) < s->settings.session_limit) &&
            !must_yield(s, session);
 }
@@ -300,21 +320,42 @@ session_greet(struct sched *s, struct sched_session *session)
     destination_revive(&s->destinations, session->destination);
 }
 
-/* Copied, because the message may be gone before the session asks again. */
+/* Copied, because the message may be gone before its last verdict is told. */
 static void
-session_copy_indexes(struct sched_session *session)
+work_copy_indexes(struct work *w)
 {
-    if (session->capacity < session->count) {
-        session->capacity = session->count;
-        session->indexes = memory_resize(session->indexes,
-                                         session->capacity * sizeof *session->indexes);
+    if (w->capacity < w->count) {
+        w->capacity = w->count;
+        w->indexes = memory_resize(w->indexes, w->capacity * sizeof *w->indexes);
     }
-    struct slot *slots = &session->message->slots[session->first];
-    for (unsigned i = 0; i < session->count; i++) {
+    struct slot *slots = &w->message->slots[w->first];
+    for (unsigned i = 0; i < w->count; i++) {
         assert(slots[i].state == SLOT_WAITING);
         slots[i].state = SLOT_TAKEN;
-        session->indexes[i] = slots[i].index;
+        w->indexes[i] = slots[i].index;
     }
+}
+
+static void
+work_start(struct sched_session *session)
+{
+    struct destination *d = session->destination;
+    unsigned at = (session->oldest + session->work_count++) % WORKS_MAX;
+    struct work *w = &session->works[at];
+    w->message = destination_cut(d, &w->first, &w->count)->message;
+    w->unsettled = w->count;
+    w->hint = 0;
+    w->feeling = FEELING_GOOD;
+    w->blamed = NULL;
+    d->carrying += session->work_count == 1;
+    work_copy_indexes(w);
+}
+
+static struct work *
+newest_work(struct sched_session *session)
+{
+    assert(session->work_count > 0);
+    return &session->works[(session->oldest + session->work_count - 1) % WORKS_MAX];
 }
 
 bool
@@ -322,35 +363,28 @@ sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
            struct sched_work *work)
 {
     tick(s, now_ms);
-    assert(!session->message);
-    struct destination *d = session->destination;
+    assert(session->work_count < WORKS_MAX);
     session_greet(s, session);
     bool takes = sched_has_work(s, session);
-    session_set_idle(s, session, !takes);
+    session_set_idle(s, session, !takes && session->work_count == 0);
     if (takes) {
-        session->entry = destination_cut(d, &session->first, &session->count);
-        session->message = session->entry->message;
-        session->unsettled = session->count;
-        session->hint = 0;
-        session->feeling = FEELING_GOOD;
-        session->blamed = NULL;
-        d->carrying++;
-        session_copy_indexes(session);
-        *work = (struct sched_work){.message = session->message,
-                                    .owner = session->message->owner,
-                                    .indexes = session->indexes,
-                                    .count = session->count};
+        work_start(session);
+        const struct work *w = newest_work(session);
+        *work = (struct sched_work){.message = w->message,
+                                    .owner = w->message->owner,
+                                    .indexes = w->indexes,
+                                    .count = w->count};
     }
-    update(s, d);
+    update(s, session->destination);
     return takes;
 }
 
 static void
-work_finished(struct sched *s, struct sched_session *session)
+work_finished(struct sched *s, struct sched_session *session, struct work *w)
 {
     struct destination *d = session->destination;
     const struct transport *t = destination_transport(d);
-    switch (session->feeling) {
+    switch (w->feeling) {
     case FEELING_GOOD:
         destination_revive(&s->destinations, d);
         window_good(&d->window, t, d->carrying);
@@ -361,13 +395,16 @@ work_finished(struct sched *s, struct sched_session *session)
         break;
     case FEELING_BAD:
         if (!d->dead && window_bad(&d->window, t)) {
-            reason_read(session->blamed, &s->outcome);
+            reason_read(w->blamed, &s->outcome);
             destination_failed(s, d, &s->outcome);
         }
         break;
     }
-    d->carrying--;
-    session->message = NULL;
+    /* The oldest, or (waived) the newest. */
+    if (w == &session->works[session->oldest])
+        session->oldest = (session->oldest + 1) % WORKS_MAX;
+    d->carrying -= --session->work_count == 0;
+    w->message = NULL;
     session->run++;
     if (t->rate_delay_ms > 0)
         d->pause_until_ms = s->now_ms + t->rate_delay_ms;
@@ -388,17 +425,37 @@ outcome_feeling(const struct outcome *outcome)
 
 /* Verdicts mostly come in the order of the work. */
 static unsigned
-work_slot(struct sched_session *session, unsigned index)
+work_slot(struct work *w, unsigned index)
 {
-    assert(session->message && session->unsettled > 0);
+    assert(w->message && w->unsettled > 0);
     for (unsigned looked = 0;; looked++) {
-        assert(looked < session->count); /* else no open index of this work */
-        unsigned at = session->first + session->hint;
-        const struct slot *slot = &session->message->slots[at];
-        session->hint = (session->hint + 1) % session->count;
+        assert(looked < w->count); /* else no open index of this work */
+        unsigned at = w->first + w->hint;
+        const struct slot *slot = &w->message->slots[at];
+        w->hint = (w->hint + 1) % w->count;
         if (slot->index == index && slot->state == SLOT_TAKEN)
             return at;
     }
+}
+
+static void
+work_settled(struct sched *s, struct sched_session *session, struct work *w,
+             unsigned index, const struct outcome *outcome)
+{
+    unsigned slot = work_slot(w, index);
+    struct destination *d = session->destination;
+    enum feeling feeling = outcome_feeling(outcome);
+    struct reason *reason = NULL;
+    if (outcome->verdict == VERDICT_DEFERRED)
+        reason = reason_open(&d->reasons, outcome);
+    if (feeling > w->feeling) {
+        w->feeling = feeling;
+        w->blamed = reason;
+    }
+    message_settled(s, w->message, slot, reason);
+    if (--w->unsettled == 0)
+        work_finished(s, session, w);
+    update(s, d);
 }
 
 void
@@ -406,20 +463,18 @@ sched_settled(struct sched *s, int64_t now_ms, struct sched_session *session,
               unsigned index, const struct outcome *outcome)
 {
     tick(s, now_ms);
-    unsigned slot = work_slot(session, index);
-    struct destination *d = session->destination;
-    enum feeling feeling = outcome_feeling(outcome);
-    struct reason *reason = NULL;
-    if (outcome->verdict == VERDICT_DEFERRED)
-        reason = reason_open(&d->reasons, outcome);
-    if (feeling > session->feeling) {
-        session->feeling = feeling;
-        session->blamed = reason;
-    }
-    message_settled(s, session->message, slot, reason);
-    if (--session->unsettled == 0)
-        work_finished(s, session);
-    update(s, d);
+    assert(session->work_count > 0);
+    work_settled(s, session, &session->works[session->oldest], index, outcome);
+}
+
+void
+sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
+            const struct outcome *outcome)
+{
+    tick(s, now_ms);
+    struct work *w = newest_work(session);
+    for (unsigned i = 0; i < w->count; i++)
+        work_settled(s, session, w, w->indexes[i], outcome);
 }
 
 void
@@ -427,7 +482,7 @@ sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *sessi
                     const struct outcome *trouble)
 {
     tick(s, now_ms);
-    assert(!session->message);
+    assert(session->work_count == 0);
     struct destination *d = session->destination;
     session_set_idle(s, session, false);
     s->session_count--;

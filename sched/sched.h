@@ -67,7 +67,8 @@ void sched_unloaded(struct sched *s, int64_t now_ms, struct id id);
 /* What a greeted session may carry in one transaction: open recipients of one message.
  * False: nothing waits for it (it may say QUIT, or keep the connection for a moment and
  * ask again: the session still counts in the window until sched_session_ended). indexes
- * is valid until the session's next take or end. */
+ * is valid until the work is settled. While one work waits for its last verdicts a
+ * session may take a second one, whose verdicts come after those of the first. */
 struct sched_work {
     struct sched_message *message;
     void *owner;
@@ -82,11 +83,14 @@ bool sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
  * elsewhere. */
 bool sched_has_work(const struct sched *s, const struct sched_session *session);
 
-/* A verdict for one recipient of the work taken last. DEFERRED with BLAME_SITE is
+/* A verdict for one recipient of the session's oldest work. DEFERRED with BLAME_SITE is
  * negative feedback for the destination, DEFERRED with BLAME_MESSAGE none, others
  * positive (once per work, the worst counts). */
 void sched_settled(struct sched *s, int64_t now_ms, struct sched_session *session,
                    unsigned index, const struct outcome *outcome);
+/* The work taken last is not carried after all: outcome for all its recipients. */
+void sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
+                 const struct outcome *outcome);
 
 /* The session is over; every recipient taken must be settled before. trouble NULL = a
  * normal end. DEFERRED: it never greeted (all addresses tried): negative feedback; a

@@ -17,30 +17,51 @@ enum {
 /* --- Verdicts --------------------------------------------------------------------- */
 
 static bool
-settle(struct client *c, size_t which, struct client_event *event)
+settle(struct letter *l, size_t which, struct client_event *event)
 {
-    assert(c->states[which] != RECIPIENT_SETTLED);
-    c->states[which] = RECIPIENT_SETTLED;
-    *event = (struct client_event){CLIENT_VERDICT, which, &c->spread_outcome};
+    assert(l->states[which] != RECIPIENT_SETTLED);
+    l->states[which] = RECIPIENT_SETTLED;
+    *event = (struct client_event){CLIENT_VERDICT, which, &l->spread_outcome};
     return true;
 }
 
 static bool
 next_verdict(struct client *c, struct client_event *event)
 {
-    enum spread to = c->spread;
+    struct letter *l = client_front(c);
+    enum spread to = l->spread;
     if (to == SPREAD_ONE) {
-        c->spread = SPREAD_NONE;
-        return settle(c, c->spread_at, event);
+        l->spread = SPREAD_NONE;
+        return settle(l, l->spread_at, event);
     }
-    for (; to != SPREAD_NONE && c->spread_at < c->mail.count; c->spread_at++) {
-        unsigned char state = c->states[c->spread_at];
+    for (; to != SPREAD_NONE && l->spread_at < l->mail.count; l->spread_at++) {
+        unsigned char state = l->states[l->spread_at];
         if (state != RECIPIENT_SETTLED &&
             (to == SPREAD_ALL || state == RECIPIENT_UNFIT))
-            return settle(c, c->spread_at, event);
+            return settle(l, l->spread_at, event);
     }
-    c->spread = SPREAD_NONE;
+    l->spread = SPREAD_NONE;
     return false;
+}
+
+static struct letter *
+other(struct client *c)
+{
+    return &c->letters[!c->front];
+}
+
+/* The front has all its verdicts and another message stands behind it. */
+static bool
+move_up(struct client *c, struct client_event *event)
+{
+    struct letter *l = client_front(c);
+    if (!l->ended || l->spread != SPREAD_NONE || !other(c)->active)
+        return false;
+    l->active = l->ended = false;
+    c->front = !c->front;
+    c->early_due = false;
+    *event = (struct client_event){.kind = CLIENT_DONE};
+    return true;
 }
 
 static const struct waiting *
@@ -136,6 +157,13 @@ may_ask(const struct client *c)
            c->in_flight < CLIENT_IN_FLIGHT_MAX && !client_steps[last(c)->step].barrier;
 }
 
+static void
+ask_all(struct client *c)
+{
+    while (may_ask(c))
+        client_steps[c->next].ask(c);
+}
+
 static bool
 tell(struct client_event *event, enum client_event_kind kind, bool *due)
 {
@@ -149,17 +177,25 @@ tell(struct client_event *event, enum client_event_kind kind, bool *due)
 static bool
 next_event(struct client *c, struct client_event *event)
 {
-    if (tell(event, CLIENT_AGAIN, &c->again_due) ||
-        tell(event, CLIENT_READY, &c->ready_due) ||
-        tell(event, CLIENT_CONTENT, &c->content_due))
+    struct letter *l = client_front(c);
+    if (tell(event, CLIENT_AGAIN, &l->again)) {
+        l->active = false;
+        return true;
+    }
+    if (tell(event, CLIENT_READY, &c->ready_due) ||
+        tell(event, CLIENT_CONTENT, &c->content_due) ||
+        tell(event, CLIENT_EARLY, &c->early_due))
         return true;
     if (tell(event, CLIENT_OVER, &c->over_due)) {
-        c->active = false;
+        l->active = false;
         event->outcome = c->has_trouble ? &c->trouble : NULL;
         return true;
     }
-    bool finished = !c->over && c->active && c->in_flight == 0 && c->next == STEP_NONE;
-    c->active = c->active && !finished;
+    bool finished = !c->over && l->active && c->in_flight == 0 && c->next == STEP_NONE;
+    if (finished) {
+        l->active = l->ended = false;
+        c->early_due = false;
+    }
     return tell(event, CLIENT_DONE, &finished);
 }
 
@@ -167,7 +203,7 @@ bool
 client_next(struct client *c, struct text *input, struct client_event *event)
 {
     for (;;) {
-        if (next_verdict(c, event))
+        if (next_verdict(c, event) || move_up(c, event))
             return true;
         /* Before it is told that all is well: is there more than was asked for? */
         if (!c->over && input->length > 0 && hear(c, input))
@@ -176,7 +212,7 @@ client_next(struct client *c, struct text *input, struct client_event *event)
             return true;
         if (!may_ask(c))
             return false;
-        client_steps[c->next].ask(c);
+        ask_all(c);
     }
 }
 
@@ -201,15 +237,15 @@ needs_utf8(const struct client_mail *mail)
 
 /* Why this host cannot get the message at all, or NULL. */
 static const char *
-unfit(const struct client *c, const char **enhanced)
+unfit(const struct client *c, const struct client_mail *mail, const char **enhanced)
 {
-    const struct envelope *e = c->mail.envelope;
+    const struct envelope *e = mail->envelope;
     uint64_t size = (uint64_t)e->content_size + e->prefix.length;
     *enhanced = "5.3.4";
     if (c->size_max > 0 && size > c->size_max)
         return "message is larger than the host accepts (SIZE)";
     *enhanced = "5.6.7";
-    if (!(c->extensions & EXTENSION_SMTPUTF8) && needs_utf8(&c->mail))
+    if (!(c->extensions & EXTENSION_SMTPUTF8) && needs_utf8(mail))
         return "message needs SMTPUTF8, which the host does not offer";
     *enhanced = "5.1.7";
     if (!is_sendable(e->sender))
@@ -218,37 +254,70 @@ unfit(const struct client *c, const char **enhanced)
 }
 
 static void
-check_recipients(struct client *c)
+check_recipients(const struct client *c, struct letter *l)
 {
-    const struct client_mail *m = &c->mail;
+    const struct client_mail *m = &l->mail;
+    bool unfit_too = false;
     for (size_t i = 0; i < m->count; i++) {
         bool good = is_sendable(m->envelope->recipients[m->indexes[i]].address);
-        c->states[i] = good ? RECIPIENT_OPEN : RECIPIENT_UNFIT;
+        l->states[i] = good ? RECIPIENT_OPEN : RECIPIENT_UNFIT;
+        unfit_too = unfit_too || !good;
     }
-    client_hand_out(c, SPREAD_UNFIT, 0,
+    if (!unfit_too)
+        return;
+    client_hand_out(l, SPREAD_UNFIT, 0,
                     judge_unfit(c->settings.peer, "5.1.3",
                                 "the recipient's address cannot be sent"));
+}
+
+/* Whether a message may stand behind the front: only the answer to its dot is missing.
+ */
+static bool
+is_early(const struct client *c)
+{
+    const struct letter *l = &c->letters[c->front];
+    return l->active && !l->ended && !c->letters[!c->front].active &&
+           c->extensions & EXTENSION_PIPELINING && c->in_flight > 0 &&
+           c->waiting[c->first].step == STEP_END;
+}
+
+bool
+client_has_room(const struct client *c)
+{
+    return c->greeted && !c->over && (!c->letters[c->front].active || is_early(c));
 }
 
 void
 client_send(struct client *c, const struct client_mail *mail)
 {
-    assert(c->greeted && !c->active && mail->count > 0);
-    c->mail = *mail;
-    if (mail->count > c->states_capacity) {
-        c->states_capacity = mail->count;
-        c->states = memory_resize(c->states, mail->count);
+    assert(client_has_room(c) && mail->count > 0);
+    bool early = is_early(c);
+    struct letter *l = early ? other(c) : client_front(c);
+    l->mail = *mail;
+    if (mail->count > l->states_capacity) {
+        l->states_capacity = mail->count;
+        l->states = memory_resize(l->states, mail->count);
     }
-    c->active = true;
-    c->mail_heard = false;
-    c->accepted = 0;
+    l->active = true;
+    l->mail_heard = l->ended = l->again = false;
+    l->accepted = 0;
     c->transactions++;
-    check_recipients(c);
-    const char *enhanced, *why = unfit(c, &enhanced);
+    check_recipients(c, l);
+    const char *enhanced, *why = unfit(c, mail, &enhanced);
     if (why != NULL)
-        client_hand_out(c, SPREAD_ALL, 0, judge_unfit(c->settings.peer, enhanced, why));
-    else if (client_next_rcpt(c, 0) < mail->count)
-        c->next = c->needs_reset ? STEP_RSET : STEP_MAIL;
+        client_hand_out(l, SPREAD_ALL, 0, judge_unfit(c->settings.peer, enhanced, why));
+    else if (client_next_rcpt(l, 0) < mail->count) /* the dot resets by itself */
+        c->next = c->needs_reset && !early ? STEP_RSET : STEP_MAIL;
+    if (l->spread == SPREAD_NONE) /* else the verdicts come first */
+        ask_all(c);
+}
+
+bool
+client_has_news(const struct client *c)
+{
+    const struct letter *l = &c->letters[c->front];
+    return l->spread != SPREAD_NONE || c->over_due || c->ready_due || c->content_due ||
+           (l->active && c->in_flight == 0 && c->next == STEP_NONE);
 }
 
 static bool
@@ -271,6 +340,7 @@ client_content_end(struct client *c)
     assert(is_in_content(c) && !c->over);
     client_take(c);
     client_finish_content(c);
+    c->early_due = is_early(c);
 }
 
 int64_t
@@ -304,15 +374,16 @@ client_timed_out(struct client *c)
 void
 client_abandon(struct client *c, const struct outcome *outcome)
 {
-    c->mail_heard = true; /* it is us: another connection would not help */
+    /* It is us: another connection would not help. */
+    c->letters[0].mail_heard = c->letters[1].mail_heard = true;
     client_end(c, *outcome);
 }
 
 void
 client_quit(struct client *c)
 {
-    if (c->greeted && !c->active && !c->over && c->in_flight == 0)
-        client_command(c, "QUIT");
+    if (c->greeted && !client_front(c)->active && !c->over && c->in_flight == 0)
+        client_command(c, "QUIT", TEXT(""));
 }
 
 struct buffer *
@@ -341,7 +412,8 @@ client_free(struct client **client)
     if (c == NULL)
         return;
     buffer_free(&c->output);
-    free(c->states);
+    free(c->letters[0].states);
+    free(c->letters[1].states);
     free(c);
     *client = NULL;
 }

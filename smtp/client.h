@@ -3,9 +3,10 @@
  *
  * Replies in, commands out, events out. The owner sends client_output(), gives
  * what the peer said to client_next(), does what the events ask for, and tells when the
- * line breaks. One transaction at a time; any number over one connection. The steps
- * that wait for their reply stand in a queue, so that PIPELINING is only a matter of
- * when the next step may be asked.
+ * line breaks. Any number of transactions over one connection, one after the other; but
+ * the next one may be announced in one group with the final dot of the last (RFC 2920
+ * §3.1). The steps that wait for their reply stand in a queue, so that PIPELINING is
+ * only a matter of when the next step may be asked.
  *
  * 8-bit content goes to a host without 8BITMIME as it is, without BODY: such hosts take
  * it, and conversion would break signatures. */
@@ -36,11 +37,15 @@ enum client_event_kind {
     CLIENT_VERDICT, /* outcome for recipient which */
     CLIENT_CONTENT, /* call client_content() until all is sent, then
                        client_content_end() */
-    CLIENT_DONE,    /* every recipient has its verdict: client_send() may be called */
-    CLIENT_AGAIN,   /* a kept connection is of no use any more; no recipient has a
-                       verdict:   send the message over a new one. CLIENT_OVER follows. */
-    CLIENT_OVER /* close the connection. outcome says why when the peer never greeted.
-                 */
+    CLIENT_EARLY, /* the dot is said, its answer is not yet there: client_send() may be
+                     called once, from now on until CLIENT_DONE (client_has_room) */
+    CLIENT_DONE,  /* every recipient has its verdict: client_send() may be called,
+                     unless it was after CLIENT_EARLY: then it is that mail's turn, of
+                     which all events tell from now on */
+    CLIENT_AGAIN, /* a kept connection is of no use any more; no recipient has a
+                     verdict:   send the message over a new one. CLIENT_OVER follows. */
+    CLIENT_OVER   /* close the connection. outcome says why when the peer never greeted.
+                   */
 };
 struct client_event {
     enum client_event_kind kind;
@@ -52,14 +57,18 @@ struct client_event {
 bool client_next(struct client *c, struct text *input, struct client_event *event);
 
 /* A message for count > 0 recipients envelope->recipients[indexes[...]]; both are
- * borrowed until CLIENT_DONE or CLIENT_OVER. Only after CLIENT_READY and CLIENT_DONE.
- */
+ * borrowed until its CLIENT_DONE or CLIENT_OVER. Only when client_has_room(): after
+ * CLIENT_READY, CLIENT_DONE and CLIENT_EARLY. What may be asked at once is in the
+ * output when it returns. */
 struct client_mail {
     const struct envelope *envelope;
     const unsigned *indexes;
     size_t count;
 };
+bool client_has_room(const struct client *c);
 void client_send(struct client *c, const struct client_mail *mail);
+/* Whether client_next() has an event to tell without any input. */
+bool client_has_news(const struct client *c);
 
 /* A piece of at most CLIENT_PIECE_MAX bytes: first the envelope's prefix, then the
  * content. */

@@ -44,6 +44,22 @@ struct waiting {
 /* Who gets the verdict that is being handed out. */
 enum spread { SPREAD_NONE, SPREAD_ONE, SPREAD_UNFIT, SPREAD_ALL };
 
+/* A message in the machine. */
+struct letter {
+    bool active;
+    struct client_mail mail;
+    unsigned char *states; /* enum recipient_state */
+    size_t states_capacity;
+    size_t accepted;
+    bool mail_heard; /* MAIL, or what stood for it, was answered */
+    bool ended;      /* no reply will be about it any more */
+    bool again;      /* for another connection: CLIENT_AGAIN is due */
+
+    enum spread spread;
+    size_t spread_at;
+    struct outcome spread_outcome;
+};
+
 struct client {
     struct client_settings settings;
     struct buffer output;
@@ -58,24 +74,17 @@ struct client {
     unsigned extensions;
     uint64_t size_max; /* 0 = not known */
     bool greeted;
-    bool ready_due, content_due, again_due, over_due; /* events to come */
+    bool ready_due, content_due, early_due, over_due; /* events to come */
     bool over;
     bool has_trouble;
     struct outcome trouble;
 
-    bool active; /* a transaction is under way */
-    struct client_mail mail;
-    unsigned char *states; /* enum recipient_state */
-    size_t states_capacity;
+    /* The second is only there while the first waits for the answer to its dot. */
+    struct letter letters[2];
+    unsigned front; /* of letters: whose replies come */
     unsigned transactions;
-    size_t accepted;
-    bool mail_heard;  /* MAIL, or what stood for it, was answered */
     bool needs_reset; /* the peer may still be in the last transaction */
     struct dot_encoder dot;
-
-    enum spread spread;
-    size_t spread_at;
-    struct outcome spread_outcome;
 };
 
 /* A step: how it is asked, what its reply does. The reply that heard() gets is never
@@ -90,13 +99,17 @@ struct step {
 };
 extern const struct step client_steps[]; /* by enum step_name */
 
-void client_command(struct client *c, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* The queue of steps that wait. */
+/* A line to the peer. */
+void client_command(struct client *c, const char *verb, struct text argument);
+/* The message whose replies come, and the one that is asked for: mostly the same. */
+struct letter *client_front(struct client *c);
+struct letter *client_back(struct client *c);
+/* The queue of steps that wait; put_first: the next reply belongs to it. */
 void client_put(struct client *c, enum step_name step, size_t which);
+void client_put_first(struct client *c, enum step_name step, size_t which);
 void client_take(struct client *c);
 /* outcome for recipient at (ONE), or from recipient at on. */
-void client_hand_out(struct client *c, enum spread to, size_t at,
+void client_hand_out(struct letter *l, enum spread to, size_t at,
                      struct outcome outcome);
 /* No more is said or heard. What has no verdict yet gets this one; but a kept
  * connection that breaks or is refused at MAIL says nothing about the message, which
@@ -104,7 +117,7 @@ void client_hand_out(struct client *c, enum spread to, size_t at,
 void client_end(struct client *c, struct outcome outcome);
 void client_protocol_error(struct client *c, const char *doing, const char *what);
 /* The first recipient from at on that can be asked for, or the count of all. */
-size_t client_next_rcpt(const struct client *c, size_t at);
+size_t client_next_rcpt(const struct letter *l, size_t at);
 /* The lone dot. */
 void client_finish_content(struct client *c);
 

@@ -2,8 +2,22 @@
 #include "smtp/client_inside.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
+
+/* --- The messages ----------------------------------------------------------------- */
+
+struct letter *
+client_front(struct client *c)
+{
+    return &c->letters[c->front];
+}
+
+struct letter *
+client_back(struct client *c)
+{
+    struct letter *behind = &c->letters[!c->front];
+    return behind->active ? behind : client_front(c);
+}
 
 /* --- The queue of steps that wait ------------------------------------------------- */
 
@@ -18,6 +32,16 @@ client_put(struct client *c, enum step_name step, size_t which)
 }
 
 void
+client_put_first(struct client *c, enum step_name step, size_t which)
+{
+    assert(c->in_flight < CLIENT_IN_FLIGHT_MAX);
+    c->first = (c->first + CLIENT_IN_FLIGHT_MAX - 1) % CLIENT_IN_FLIGHT_MAX;
+    c->waiting[c->first] = (struct waiting){step, which};
+    c->in_flight++;
+    c->turn++;
+}
+
+void
 client_take(struct client *c)
 {
     assert(c->in_flight > 0);
@@ -26,26 +50,44 @@ client_take(struct client *c)
     c->turn++;
 }
 
-void
-client_command(struct client *c, const char *format, ...)
+static void
+say(struct client *c, struct text part)
 {
-    va_list list;
-    va_start(list, format);
-    bool added = buffer_format_list(&c->output, format, list) &&
-                 buffer_add(&c->output, TEXT("\r\n"));
-    va_end(list);
+    bool added = buffer_add(&c->output, part);
     assert(added);
+}
+
+void
+client_command(struct client *c, const char *verb, struct text argument)
+{
+    say(c, text_from(verb));
+    say(c, argument);
+    say(c, TEXT("\r\n"));
 }
 
 /* --- Verdicts and ends ------------------------------------------------------------ */
 
 void
-client_hand_out(struct client *c, enum spread to, size_t at, struct outcome outcome)
+client_hand_out(struct letter *l, enum spread to, size_t at, struct outcome outcome)
 {
-    assert(c->active);
-    c->spread = to;
-    c->spread_at = at;
-    c->spread_outcome = outcome;
+    assert(l->active);
+    l->spread = to;
+    l->spread_at = at;
+    l->spread_outcome = outcome;
+}
+
+static void
+end_letter(struct client *c, struct letter *l, const struct outcome *outcome)
+{
+    if (!l->active)
+        return;
+    if (!l->mail_heard && c->transactions > 1) {
+        l->again = true;
+        l->spread = SPREAD_NONE;
+    } else if (l->spread != SPREAD_ALL) {
+        client_hand_out(l, SPREAD_ALL, 0, *outcome);
+    }
+    l->ended = true;
 }
 
 void
@@ -55,18 +97,13 @@ client_end(struct client *c, struct outcome outcome)
         return;
     c->over = c->over_due = true;
     c->next = STEP_NONE;
-    c->content_due = c->ready_due = false;
+    c->content_due = c->ready_due = c->early_due = false;
     if (!c->greeted) {
         c->has_trouble = true;
         c->trouble = outcome;
     }
-    if (c->active && !c->mail_heard && c->transactions > 1) {
-        c->active = false;
-        c->again_due = true;
-        c->spread = SPREAD_NONE;
-    } else if (c->active && c->spread != SPREAD_ALL) {
-        client_hand_out(c, SPREAD_ALL, 0, outcome);
-    }
+    end_letter(c, &c->letters[0], &outcome);
+    end_letter(c, &c->letters[1], &outcome);
 }
 
 /* The same after a reply that leaves the peer able to listen. */
@@ -74,7 +111,7 @@ static void
 end_politely(struct client *c, struct outcome outcome)
 {
     if (c->in_flight == 0)
-        client_command(c, "QUIT");
+        client_command(c, "QUIT", TEXT(""));
     client_end(c, outcome);
 }
 
@@ -95,7 +132,7 @@ client_protocol_error(struct client *c, const char *doing, const char *what)
 static void
 ask_ehlo(struct client *c)
 {
-    client_command(c, "EHLO %s", c->settings.hostname);
+    client_command(c, "EHLO ", text_from(c->settings.hostname));
     client_put(c, STEP_EHLO, 0);
     c->next = STEP_NONE;
 }
@@ -103,7 +140,7 @@ ask_ehlo(struct client *c)
 static void
 ask_lhlo(struct client *c)
 {
-    client_command(c, "LHLO %s", c->settings.hostname);
+    client_command(c, "LHLO ", text_from(c->settings.hostname));
     client_put(c, STEP_LHLO, 0);
     c->next = STEP_NONE;
 }
@@ -111,7 +148,7 @@ ask_lhlo(struct client *c)
 static void
 ask_helo(struct client *c)
 {
-    client_command(c, "HELO %s", c->settings.hostname);
+    client_command(c, "HELO ", text_from(c->settings.hostname));
     client_put(c, STEP_HELO, 0);
     c->next = STEP_NONE;
 }
@@ -119,15 +156,15 @@ ask_helo(struct client *c)
 static void
 ask_rset(struct client *c)
 {
-    client_command(c, "RSET");
+    client_command(c, "RSET", TEXT(""));
     client_put(c, STEP_RSET, 0);
     c->next = STEP_MAIL;
 }
 
 size_t
-client_next_rcpt(const struct client *c, size_t at)
+client_next_rcpt(const struct letter *l, size_t at)
 {
-    while (at < c->mail.count && c->states[at] != RECIPIENT_OPEN)
+    while (at < l->mail.count && l->states[at] != RECIPIENT_OPEN)
         at++;
     return at;
 }
@@ -135,31 +172,38 @@ client_next_rcpt(const struct client *c, size_t at)
 static void
 ask_mail(struct client *c)
 {
-    const struct envelope *e = c->mail.envelope;
+    const struct letter *l = client_back(c);
+    const struct envelope *e = l->mail.envelope;
     char size[40] = "";
     if (c->extensions & EXTENSION_SIZE)
         snprintf(size, sizeof(size), " SIZE=%zu",
                  (size_t)e->content_size + e->prefix.length);
-    client_command(c, "MAIL FROM:<%.*s>%s%s%s", TEXT_ARGS(e->sender), size,
-                   e->eight_bit && c->extensions & EXTENSION_8BITMIME ? " BODY=8BITMIME"
-                                                                      : "",
-                   e->utf8 && c->extensions & EXTENSION_SMTPUTF8 ? " SMTPUTF8" : "");
+    say(c, TEXT("MAIL FROM:<"));
+    say(c, e->sender);
+    say(c, TEXT(">"));
+    say(c, text_from(size));
+    if (e->eight_bit && c->extensions & EXTENSION_8BITMIME)
+        say(c, TEXT(" BODY=8BITMIME"));
+    if (e->utf8 && c->extensions & EXTENSION_SMTPUTF8)
+        say(c, TEXT(" SMTPUTF8"));
+    say(c, TEXT("\r\n"));
     client_put(c, STEP_MAIL, 0);
-    c->next_rcpt = client_next_rcpt(c, 0);
+    c->next_rcpt = client_next_rcpt(l, 0);
     c->next = STEP_RCPT;
 }
 
 static void
 ask_rcpt(struct client *c)
 {
+    const struct letter *l = client_back(c);
     size_t which = c->next_rcpt;
-    assert(which < c->mail.count);
-    client_command(
-        c, "RCPT TO:<%.*s>",
-        TEXT_ARGS(c->mail.envelope->recipients[c->mail.indexes[which]].address));
+    assert(which < l->mail.count);
+    say(c, TEXT("RCPT TO:<"));
+    say(c, l->mail.envelope->recipients[l->mail.indexes[which]].address);
+    say(c, TEXT(">\r\n"));
     client_put(c, STEP_RCPT, which);
-    c->next_rcpt = client_next_rcpt(c, which + 1);
-    if (c->next_rcpt == c->mail.count)
+    c->next_rcpt = client_next_rcpt(l, which + 1);
+    if (c->next_rcpt == l->mail.count)
         c->next = STEP_DATA;
 }
 
@@ -167,9 +211,9 @@ static void
 ask_data(struct client *c)
 {
     c->next = STEP_NONE;
-    if (c->in_flight == 0 && c->accepted == 0)
+    if (c->in_flight == 0 && client_back(c)->accepted == 0)
         return; /* every RCPT was refused */
-    client_command(c, "DATA");
+    client_command(c, "DATA", TEXT(""));
     client_put(c, STEP_DATA, 0);
 }
 
@@ -259,7 +303,7 @@ heard_mail(struct client *c, const struct waiting *w, const struct reply *reply)
 {
     (void)w;
     if (class_of(reply) == 2) {
-        c->mail_heard = c->needs_reset = true;
+        client_front(c)->mail_heard = c->needs_reset = true;
         return;
     }
     struct outcome outcome =
@@ -268,22 +312,23 @@ heard_mail(struct client *c, const struct waiting *w, const struct reply *reply)
         end_politely(c, outcome);
         return;
     }
-    c->mail_heard = true;
+    client_front(c)->mail_heard = true;
     c->next = STEP_NONE;
-    client_hand_out(c, SPREAD_ALL, 0, outcome);
+    client_hand_out(client_front(c), SPREAD_ALL, 0, outcome);
 }
 
 static void
 heard_rcpt(struct client *c, const struct waiting *w, const struct reply *reply)
 {
-    if (c->states[w->which] == RECIPIENT_SETTLED)
+    struct letter *l = client_front(c);
+    if (l->states[w->which] == RECIPIENT_SETTLED)
         return; /* MAIL was refused */
     if (class_of(reply) == 2) {
-        c->states[w->which] = RECIPIENT_ACCEPTED;
-        c->accepted++;
+        l->states[w->which] = RECIPIENT_ACCEPTED;
+        l->accepted++;
         return;
     }
-    client_hand_out(c, SPREAD_ONE, w->which,
+    client_hand_out(l, SPREAD_ONE, w->which,
                     judge_rcpt(c->settings.peer, reply, "in reply to RCPT TO command"));
 }
 
@@ -302,9 +347,9 @@ heard_data(struct client *c, const struct waiting *w, const struct reply *reply)
     dot_encode_start(&c->dot);
     if (class_of(reply) != 3) {
         client_hand_out(
-            c, SPREAD_ALL, 0,
+            client_front(c), SPREAD_ALL, 0,
             judge_reply(c->settings.peer, reply, "in reply to DATA command"));
-    } else if (c->accepted > 0) {
+    } else if (client_front(c)->accepted > 0) {
         client_put(c, STEP_CONTENT, 0);
         c->content_due = true;
     } else if (!c->settings.lmtp) {
@@ -321,10 +366,8 @@ static void
 heard_early(struct client *c, const struct waiting *w, const struct reply *reply)
 {
     (void)w;
-    client_hand_out(
-        c, SPREAD_ALL, 0,
-        judge_reply(c->settings.peer, reply, "while it received the message"));
-    client_end(c, c->spread_outcome);
+    client_end(c,
+               judge_reply(c->settings.peer, reply, "while it received the message"));
 }
 
 /* SMTP: for all recipients at once. LMTP: one reply each, in order (RFC 2033 §4.2). */
@@ -334,18 +377,23 @@ heard_end(struct client *c, const struct waiting *w, const struct reply *reply)
     struct outcome outcome =
         judge_reply(c->settings.peer, reply, "in reply to end of DATA command");
     c->needs_reset = false;
+    struct letter *l = client_front(c);
     if (!c->settings.lmtp) {
-        client_hand_out(c, SPREAD_ALL, 0, outcome);
+        client_hand_out(l, SPREAD_ALL, 0, outcome);
+        l->ended = true;
+        c->early_due = false;
         return;
     }
-    assert(c->accepted > 0);
+    assert(l->accepted > 0);
     size_t which = w->which;
-    while (which < c->mail.count && c->states[which] != RECIPIENT_ACCEPTED)
+    while (which < l->mail.count && l->states[which] != RECIPIENT_ACCEPTED)
         which++;
-    assert(which < c->mail.count);
-    client_hand_out(c, SPREAD_ONE, which, outcome);
-    if (--c->accepted > 0)
-        client_put(c, STEP_END, which + 1);
+    assert(which < l->mail.count);
+    client_hand_out(l, SPREAD_ONE, which, outcome);
+    l->ended = --l->accepted == 0;
+    c->early_due = c->early_due && !l->ended;
+    if (!l->ended)
+        client_put_first(c, STEP_END, which + 1);
 }
 
 /* If the reply is lost, so is the knowledge whether it was taken. */

@@ -17,7 +17,10 @@
 enum {
     LMTP_PORT = 24,
     /* Of a kept connection: for what no event brings, as the end of a pause. */
-    POLL_MS = 50
+    POLL_MS = 50,
+    /* A host that answers a dot so soon gets the next message together with the dot;
+     * that message waits for the answer, so a slow host must not have it. */
+    PROMPT_MS = 200
 };
 
 struct delivery {
@@ -30,10 +33,12 @@ struct delivery {
     char *hostname;
     struct sources sources;
     struct session *sessions;
+    struct session *early; /* said the dot in this turn: more may go with it */
 };
 
 struct session {
     struct session *prev, *next;
+    struct session *early_prev, *early_next;
     struct delivery *delivery;
     struct sched_session *place; /* the scheduler's */
     const struct target *target;
@@ -47,6 +52,10 @@ struct session {
     bool in_errand;          /* some of it is not settled, as far as we know */
     bool sent;               /* over the connection now: the machine settles it */
     struct errand errand;
+    bool has_next; /* the errand behind it is taken and said */
+    struct errand next_errand;
+    bool prompt, is_early;
+    int64_t dot_ms, next_errand_ms;
     bool has_trouble, closing;
     struct outcome trouble;
     int64_t opened_ms, errand_ms;
@@ -81,10 +90,19 @@ settle_all(struct session *s, const struct outcome *outcome)
 }
 
 static void
+leave_early(struct session *s)
+{
+    if (s->is_early)
+        DL_DELETE2(s->delivery->early, s, early_prev, early_next);
+    s->is_early = false;
+}
+
+static void
 session_end(struct session *s, const struct outcome *trouble)
 {
     struct delivery *d = s->delivery;
-    assert(!s->in_errand);
+    assert(!s->in_errand && !s->has_next);
+    leave_early(s);
     sending_free(&s->sending);
     exchange_free(&s->exchange);
     loop_timer_stop(d->loop, &s->idle);
@@ -128,14 +146,20 @@ remember(struct session *s, const struct outcome *trouble)
 /* --- Errands ---------------------------------------------------------------------- */
 
 static void
+errand_say(struct session *s, const struct errand *errand)
+{
+    struct client_mail mail = {.envelope = errand->envelope,
+                               .indexes = errand->indexes,
+                               .count = errand->count};
+    sending_send(s->sending, &mail);
+}
+
+static void
 errand_send(struct session *s)
 {
-    struct client_mail mail = {.envelope = s->errand.envelope,
-                               .indexes = s->errand.indexes,
-                               .count = s->errand.count};
     s->errand_ms = loop_monotonic_ms(s->delivery->loop);
     s->sent = true;
-    sending_send(s->sending, &mail);
+    errand_say(s, &s->errand);
 }
 
 static void
@@ -169,12 +193,45 @@ on_idle(void *context)
         loop_timer_start(d->loop, &s->idle, POLL_MS, s->idle.fire, s);
 }
 
-/* Mail for a kept connection leaves in the turn that brought it. */
+/* The next errand, in one group with the dot of this one. */
+static void
+errand_take_early(struct session *s)
+{
+    struct manager *m = s->delivery->manager;
+    assert(s->in_errand && s->sent && !s->has_next);
+    if (!s->prompt || s->closing || !sending_has_room(s->sending) ||
+        !manager_has_work(m, s->place) || !manager_take(m, s->place, &s->next_errand))
+        return;
+    s->has_next = true;
+    s->next_errand_ms = loop_monotonic_ms(s->delivery->loop);
+    errand_say(s, &s->next_errand);
+}
+
+static void
+errand_done(struct session *s)
+{
+    leave_early(s);
+    s->prompt = loop_monotonic_ms(s->delivery->loop) - s->dot_ms <= PROMPT_MS;
+    s->timing.connect_ms = 0;
+    s->in_errand = s->sent = s->has_next;
+    if (s->has_next) {
+        s->errand = s->next_errand;
+        s->errand_ms = s->next_errand_ms;
+    }
+    s->has_next = false;
+}
+
+/* Mail for a kept connection leaves in the turn that brought it; where a dot leaves in
+ * this turn, in the same packet. */
 static void
 at_stage_answer(void *context)
 {
     struct delivery *d = context;
     struct session *s;
+    while ((s = d->early) != NULL) {
+        leave_early(s);
+        errand_take_early(s);
+    }
     DL_FOREACH (d->sessions, s) {
         if (heap_has(&s->idle.node) && manager_has_work(d->manager, s->place) &&
             errand_take(s))
@@ -239,6 +296,8 @@ static void
 on_over(struct session *s, const struct outcome *trouble, sending_happened *on_event)
 {
     bool again = s->again;
+    leave_early(s);
+    s->prompt = false;
     if (s->sent && !again)
         s->in_errand = false;
     sending_free(&s->sending);
@@ -277,10 +336,15 @@ on_sending(void *context, const struct client_event *event)
     case CLIENT_VERDICT:
         errand_settle(s, event->which, event->outcome);
         return;
+    case CLIENT_EARLY:
+        s->dot_ms = loop_monotonic_ms(s->delivery->loop);
+        DL_APPEND2(s->delivery->early, s, early_prev, early_next);
+        s->is_early = true;
+        return;
     case CLIENT_DONE:
-        s->in_errand = s->sent = false;
-        s->timing.connect_ms = 0;
-        errand_next(s);
+        errand_done(s);
+        if (!s->in_errand)
+            errand_next(s);
         return;
     case CLIENT_AGAIN:
         s->again = true;

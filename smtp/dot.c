@@ -1,6 +1,8 @@
 /* Takes dot-stuffing off and puts it on, as states on bytes. */
 #include "smtp/dot.h"
 
+#include "smtp/line.h"
+
 enum state {
     LINE_START, /* after CRLF, and at the very start */
     IN_LINE,
@@ -8,12 +10,6 @@ enum state {
     AFTER_DOT,   /* a dot at the start of a line: dropped whatever follows */
     AFTER_DOT_CR /* not given to the caller: only LF may follow, and that is the end */
 };
-
-static bool
-is_special(char c)
-{
-    return c == '\r' || c == '\n' || c == '\0';
-}
 
 /* One byte that is no plain text within a line. */
 static enum progress
@@ -59,11 +55,14 @@ dot_decode(struct dot_decoder *d, struct text *input, struct text *content)
     }
     size_t end = start;
     while (progress == PROGRESS_MORE && end < all.length) {
+        if (d->state == IN_LINE)
+            end += line_run(text_after(all, end));
+        if (end == all.length)
+            break;
         char c = all.at[end];
         if (d->state == LINE_START && c == '.')
             break; /* the next slice begins behind it */
-        if (d->state != IN_LINE || is_special(c))
-            progress = step(d, c);
+        progress = step(d, c);
         end++;
     }
     *input = text_after(all, end);
@@ -78,6 +77,10 @@ bool
 dot_check(struct dot_checker *c, struct text chunk)
 {
     for (size_t i = 0; i < chunk.length; i++) {
+        if (!c->after_cr)
+            i += line_run(text_after(chunk, i));
+        if (i == chunk.length)
+            break;
         char byte = chunk.at[i];
         if (c->after_cr ? byte != '\n' : byte == '\n' || byte == '\0')
             return false;
@@ -123,9 +126,7 @@ dot_encode(struct dot_encoder *e, struct text content, struct buffer *out)
 {
     size_t at = 0;
     while (at < content.length) {
-        size_t end = at;
-        while (end < content.length && !is_special(content.at[end]))
-            end++;
+        size_t end = at + line_run(text_after(content, at));
         if (end > at) {
             e->after_cr = false;
             if (!encode_run(e, text_of(content.at + at, end - at), out))

@@ -17,15 +17,24 @@ static void
 write_text(struct outcome *o, const struct reply *reply, const char *head,
            const char *tail)
 {
-    char code[8 + REPLY_ENHANCED_MAX];
-    bool enhanced = reply->enhanced[0] != '\0';
-    snprintf(code, sizeof(code), "%d%s%s", reply->code, enhanced ? " " : "",
-             reply->enhanced);
-    size_t fixed = strlen(head) + strlen(code) + strlen(tail) + 1;
+    char code[] = {(char)('0' + reply->code / 100), (char)('0' + reply->code / 10 % 10),
+                   (char)('0' + reply->code % 10), ' ', '\0'};
+    size_t fixed = strlen(head) + sizeof(code) + strlen(reply->enhanced) + strlen(tail);
     size_t room = fixed < sizeof(o->text) - 1 ? sizeof(o->text) - 1 - fixed : 0;
     struct text said = text_trim(text_before(reply_text(reply), room));
-    snprintf(o->text, sizeof(o->text), "%s%s%s%.*s%s", head, code,
-             said.length > 0 ? " " : "", TEXT_ARGS(said), tail);
+    bool enhanced = reply->enhanced[0] != '\0';
+    code[3] = enhanced || said.length > 0 ? ' ' : '\0';
+    struct text parts[] = {text_from(head),
+                           text_from(code),
+                           text_from(reply->enhanced),
+                           text_from(enhanced && said.length > 0 ? " " : ""),
+                           said,
+                           text_from(tail)};
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        text_copy(o->text + length, sizeof(o->text) - length, parts[i]);
+        length += strlen(o->text + length);
+    }
 }
 
 /* Which 4yz mean "slow down": they are about us and the site, not about this mail. */
@@ -49,10 +58,13 @@ judge(const struct judge_peer *peer, const struct reply *reply, enum verdict ver
     if (verdict == VERDICT_DEFERRED)
         enhanced[0] = '4';
     struct outcome o = outcome_make(verdict, blame, reply->code, enhanced, "%s", "");
+    if (verdict == VERDICT_DELIVERED) {
+        write_text(&o, reply, "", "");
+        return with_remote(o, peer);
+    }
     snprintf(head, sizeof(head), "host %s said: ", peer->where);
     snprintf(tail, sizeof(tail), " (%s)", answered);
-    bool good = verdict == VERDICT_DELIVERED;
-    write_text(&o, reply, good ? "" : head, good ? "" : tail);
+    write_text(&o, reply, head, tail);
     return with_remote(o, peer);
 }
 

@@ -4,6 +4,9 @@
 
 #include "base/text.h"
 
+/* How many bytes at the front of t are none of CR, LF and NUL. */
+size_t line_run(struct text t);
+
 enum line_fault {
     LINE_TOO_LONG, /* limit bytes and no CRLF */
     LINE_ODD /* CR without LF, LF without CR, or NUL (spec/reliability.md §1.1) */

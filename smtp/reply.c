@@ -138,18 +138,33 @@ reply_keyword(const struct reply *reply, struct text keyword, struct text *param
     return false;
 }
 
+/* Code, mark and enhanced code; the length of that. */
+static size_t
+write_head(char line[WRITTEN_MAX + 1], int code, char mark, const char *enhanced)
+{
+    struct text more = text_from(enhanced);
+    assert(code >= 200 && code <= 599 && more.length < REPLY_ENHANCED_MAX);
+    for (int at = 2, left = code; at >= 0; at--, left /= 10)
+        line[at] = (char)('0' + left % 10);
+    line[3] = mark;
+    if (more.length == 0)
+        return 4;
+    memcpy(line + 4, more.at, more.length);
+    line[4 + more.length] = ' ';
+    return 4 + more.length + 1;
+}
+
 static void __attribute__((format(printf, 5, 0)))
 write_line(struct buffer *out, int code, char mark, const char *enhanced,
            const char *format, va_list list)
 {
     char line[WRITTEN_MAX + 1];
-    bool plain = enhanced == NULL || enhanced[0] == '\0';
-    assert(code >= 200 && code <= 599);
-    int head = snprintf(line, sizeof(line), "%03d%c%s%s", code, mark,
-                        plain ? "" : enhanced, plain ? "" : " ");
-    assert(head > 0 && (size_t)head < sizeof(line));
-    vsnprintf(line + head, sizeof(line) - (size_t)head, format, list);
-    size_t length = strlen(line);
+    size_t head = write_head(line, code, mark, enhanced);
+    if (strchr(format, '%') == NULL)
+        text_copy(line + head, sizeof(line) - head, text_from(format));
+    else
+        vsnprintf(line + head, sizeof(line) - head, format, list);
+    size_t length = head + strlen(line + head);
     for (size_t i = 0; i < length; i++)
         if (line[i] < 0x20 || line[i] > 0x7e)
             line[i] = '?';

@@ -166,6 +166,7 @@ handle(struct sending *s, const struct client_event *event)
         break;
     case CLIENT_READY:
     case CLIENT_VERDICT:
+    case CLIENT_EARLY:
     case CLIENT_DONE:
     case CLIENT_AGAIN:
         break;
@@ -310,11 +311,21 @@ sending_new(const struct sending_settings *settings, sending_happened *on_event,
 void
 sending_send(struct sending *s, const struct client_mail *mail)
 {
-    assert(!s->closed);
+    assert(!s->closed && !s->in_content);
     s->envelope = mail->envelope;
     client_send(s->client, mail);
-    if (!s->pumping)
+    if (s->pumping)
+        return;
+    flush(s);
+    rearm(s);
+    if (client_has_news(s->client))
         loop_post(s->settings.loop, &s->task, pump, s);
+}
+
+bool
+sending_has_room(const struct sending *s)
+{
+    return !s->closed && client_has_room(s->client);
 }
 
 void

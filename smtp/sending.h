@@ -31,7 +31,9 @@ typedef void sending_happened(void *context, const struct client_event *event);
 /* Connects. Events come from a later turn on. */
 struct sending *sending_new(const struct sending_settings *settings,
                             sending_happened *on_event, void *context);
-/* After CLIENT_READY or CLIENT_DONE, also much later. */
+/* When there is room: after CLIENT_READY, CLIENT_DONE and CLIENT_EARLY, also later.
+ * What it says leaves at the end of this turn. */
+bool sending_has_room(const struct sending *s);
 void sending_send(struct sending *s, const struct client_mail *mail);
 /* What has no verdict gets this one, then CLIENT_OVER comes, before it returns. */
 void sending_abandon(struct sending *s, const struct outcome *outcome);

@@ -24,9 +24,10 @@ struct player {
     struct text script;  /* what is left of it */
     struct text mails;   /* the script from where the next mail is looked for */
     struct mail mail;    /* under way */
+    struct mail next;    /* said with the dot of the one under way */
     struct buffer input; /* said by the peer, not yet taken */
     struct buffer said;  /* the transcript, not yet expected */
-    bool bytewise, lmtp, whole, hold, at_line_start;
+    bool bytewise, lmtp, whole, hold, early, has_next, at_line_start;
     char wrong[700];
 };
 
@@ -77,17 +78,16 @@ mail_read(struct mail *m, struct text words)
 }
 
 static void
-send_mail(struct player *p, struct text words)
+send_mail(struct player *p, struct mail *m, struct text words)
 {
-    mail_read(&p->mail, words);
-    struct client_mail mail = {p->mail.envelope, p->mail.indexes,
-                               p->mail.envelope->count};
+    mail_read(m, words);
+    struct client_mail mail = {m->envelope, m->indexes, m->envelope->count};
     client_send(p->client, &mail);
 }
 
 /* The machine may send: the next mail of the script, unless that is a late one. */
 static void
-send_next(struct player *p)
+send_next(struct player *p, struct mail *m)
 {
     struct text line, left = p->mails;
     while (left.length > 0 && text_cut(&left, '\n', &line)) {
@@ -96,9 +96,24 @@ send_next(struct player *p)
         if (!text_starts(line, TEXT("M: ")))
             continue;
         p->mails = left;
-        send_mail(p, text_after(line, 3));
+        send_mail(p, m, text_after(line, 3));
+        p->has_next = m == &p->next;
         return;
     }
+}
+
+/* The mail that was said early takes its turn, or another one. */
+static void
+send_another(struct player *p)
+{
+    if (!p->has_next) {
+        send_next(p, &p->mail);
+        return;
+    }
+    mail_free(&p->mail);
+    p->mail = p->next;
+    p->next.envelope = NULL;
+    p->has_next = false;
 }
 
 static void
@@ -127,8 +142,14 @@ take_output(struct player *p)
 static void
 take_event(struct player *p, const struct client_event *event)
 {
-    static const char *const names[] = {"ready", "",      "content",
+    static const char *const names[] = {"ready", "",      "content", "early",
                                         "done",  "again", "over"};
+    if (event->kind == CLIENT_EARLY) {
+        must(client_has_room(p->client));
+        if (p->early)
+            send_next(p, &p->next);
+        return;
+    }
     if (event->kind == CLIENT_VERDICT) {
         unsigned index = p->mail.indexes[event->which];
         struct text address = p->mail.envelope->recipients[index].address;
@@ -142,7 +163,7 @@ take_event(struct player *p, const struct client_event *event)
     }
     must(buffer_add_byte(&p->said, '\n'));
     if (event->kind == CLIENT_READY || event->kind == CLIENT_DONE)
-        send_next(p);
+        send_another(p);
     if (event->kind == CLIENT_CONTENT)
         client_content(p->client, TEXT("hi\r\n"));
     if (event->kind == CLIENT_CONTENT && !p->hold)
@@ -278,6 +299,7 @@ read_option(struct player *p, struct text line)
     p->lmtp |= text_equal(line, TEXT("lmtp"));
     p->whole |= text_equal(line, TEXT("whole"));
     p->hold |= text_equal(line, TEXT("hold"));
+    p->early |= text_equal(line, TEXT("early"));
     return true;
 }
 
@@ -316,7 +338,8 @@ play_line(struct player *p, struct text line)
     else if (text_starts(line, TEXT("T:")))
         expect_timeout(p, text_after(line, 3));
     else if (text_starts(line, TEXT("M: late "))) {
-        send_mail(p, text_after(line, 8));
+        send_mail(p, p->early ? &p->next : &p->mail, text_after(line, 8));
+        p->has_next = p->early;
         pump(p);
     } else if (!text_starts(line, TEXT("M:"))) {
         expect(p, line);
@@ -344,6 +367,7 @@ play(struct text script, bool bytewise, const char *name)
     if (!ok_named(p.wrong[0] == '\0', name))
         printf("#   %s\n", p.wrong);
     mail_free(&p.mail);
+    mail_free(&p.next);
     client_free(&p.client);
     buffer_free(&p.input);
     buffer_free(&p.said);

@@ -119,7 +119,7 @@ on_stored(void *context, struct envelope *e, const struct outcome *refusal)
 }
 
 static void
-send_mail(struct world *w, unsigned recipients, const char *domain)
+post_mail(struct world *w, unsigned recipients, const char *domain)
 {
     struct outcome refusal;
     struct envelope *e = envelope_new();
@@ -135,7 +135,22 @@ send_mail(struct world *w, unsigned recipients, const char *domain)
     queue_name(draft, e);
     w->id = e->id;
     queue_commit(&draft, &e, on_stored, w);
+}
+
+static void
+send_mail(struct world *w, unsigned recipients, const char *domain)
+{
+    post_mail(w, recipients, domain);
     turns(w);
+}
+
+static void
+send_many(struct world *w, unsigned count, const char *domain)
+{
+    for (unsigned i = 0; i < count; i++)
+        post_mail(w, 1, domain);
+    for (unsigned i = 0; i < 20 + count / 100; i++)
+        turns(w);
 }
 
 static struct ask *
@@ -183,7 +198,7 @@ test_state(void)
     struct ask *a = connected(&w);
     json_t *answer = about(a, "state", (struct id){.time_ms = 1, .hash = 2});
     is_answer(answer,
-              "{\"attempts\":0,\"due_ms\":0,\"ok\":true,\"place\":\"unknown\","
+              "{\"attempts\":0,\"due_ms\":0,\"ok\":true,\"place\":\"gone\","
               "\"reasons\":[\"\"]}",
               "an unknown message");
     send_mail(&w, 2, "later.test");
@@ -236,9 +251,35 @@ test_long_answer(void)
     json_decref(answer);
     manager_settled(w.manager, &errand, errand.count - 1, &later, NULL);
     turns(&w);
-    ok(manager_remove(w.manager, w.id) == MANAGER_REMOVED);
+    char why[MANAGER_WHY_MAX];
+    ok(manager_operate(w.manager, MANAGER_REMOVE, w.id, why) == MANAGER_DONE);
     ask_free(&a);
     end(&w);
+}
+
+/* A command about one message: its line, and the end. */
+static void
+is_done(struct ask *a, const char *command, struct id id, bool good, const char *text)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    json_t *line = ask_question(
+        a, json_pack("{s:s,s:[s]}", "command", command, "ids", name));
+    is_string(string_at(line, "id"), name, command);
+    is_string(string_at(line, "text"), text, "what came of it");
+    ok(json_is_true(json_object_get(line, "ok")) == good);
+    ok((json_integer_value(json_object_get(line, "code")) == 0) == good);
+    json_decref(line);
+    is_answer(ask_next(a), "{\"end\":true,\"ok\":true}", "the end");
+}
+
+static json_int_t
+attempts(struct ask *a, struct id id)
+{
+    json_t *answer = about(a, "state", id);
+    json_int_t count = json_integer_value(json_object_get(answer, "attempts"));
+    json_decref(answer);
+    return count;
 }
 
 static void
@@ -247,42 +288,100 @@ test_commands(void)
     struct world w;
     begin(&w);
     struct ask *a = connected(&w);
-    static const char unknown[] = "{\"error\":\"not in the queue of this daemon\","
-                                  "\"ok\":false}";
-    is_answer(about(a, "retry", (struct id){.time_ms = 1}), unknown, "retry nothing");
-    is_answer(about(a, "rm", (struct id){.time_ms = 1}),
-              "{\"error\":\"no such message\",\"ok\":false}", "rm nothing");
+    static const char nothing[] = "no such message";
+    static const char *const words[] = {"hold", "release", "retry", "bounce", "rm"};
+    for (size_t i = 0; i < 5; i++)
+        is_done(a, words[i], (struct id){.time_ms = 1}, false, nothing);
     send_mail(&w, 1, "later.test");
-    is_answer(about(a, "retry", w.id), "{\"ok\":true}", "retry");
+    is_done(a, "retry", w.id, true, "is due now");
     turns(&w);
-    json_t *answer = about(a, "state", w.id);
-    is_number(json_integer_value(json_object_get(answer, "attempts")), 2, "was tried");
-    json_decref(answer);
-    is_answer(ask_question(a, json_pack("{s:s}", "command", "retry-all")),
-              "{\"ok\":true}", "retry-all");
+    is_number(attempts(a, w.id), 2, "was tried");
+    is_answer(ask_question(a, json_pack("{s:s,s:b}", "command", "retry", "all", true)),
+              "{\"end\":true,\"ok\":true}", "retry of all");
     turns(&w);
-    answer = about(a, "state", w.id);
-    is_number(json_integer_value(json_object_get(answer, "attempts")), 3, "and again");
-    json_decref(answer);
-    is_answer(about(a, "rm", w.id), "{\"busy\":false,\"ok\":true}", "rm");
-    is_answer(about(a, "rm", w.id), "{\"error\":\"no such message\",\"ok\":false}",
-              "it is gone");
+    is_number(attempts(a, w.id), 3, "and again");
+    is_done(a, "hold", w.id, true, "held");
+    is_done(a, "hold", w.id, true, "is held already");
+    is_done(a, "retry", w.id, false, "is held, and not retried");
+    is_done(a, "release", w.id, true, "released");
+    turns(&w);
+    is_number(attempts(a, w.id), 4, "and tried");
+    is_done(a, "release", w.id, false, "is not held");
+    is_done(a, "rm", w.id, true, "removed");
+    is_done(a, "rm", w.id, false, nothing);
     w.stalled = true;
     send_mail(&w, 1, "later.test");
-    is_answer(about(a, "rm", w.id), "{\"busy\":true,\"ok\":true}", "rm in delivery");
+    is_done(a, "hold", w.id, true, "held; its delivery ends first");
+    is_done(a, "bounce", w.id, true, "returned to its sender when its delivery ends");
+    is_done(a, "rm", w.id, true, "removed when its delivery ends");
     w.stalled = false;
     loop_post(w.loop, &w.task, serve, &w);
     turns(&w);
-    is_answer(about(a, "rm", w.id), "{\"error\":\"no such message\",\"ok\":false}",
-              "then it is gone");
+    is_done(a, "rm", w.id, false, nothing);
     send_mail(&w, 1, "keep.test");
-    is_answer(about(a, "retry", w.id), unknown, "held mail is not retried");
-    is_answer(about(a, "rm", w.id), "{\"busy\":false,\"ok\":true}", "but removed");
+    is_done(a, "retry", w.id, false, "is held, and not retried");
+    is_done(a, "rm", w.id, true, "removed");
+    ask_free(&a);
+    end(&w);
+}
+
+/* Ids that a command told, in order; the end is heard. */
+static unsigned
+told(struct ask *a, json_t *request, bool good)
+{
+    unsigned lines = 0;
+    json_t *line = ask_question(a, request);
+    while (line && json_object_get(line, "id")) {
+        lines += json_is_true(json_object_get(line, "ok")) == good;
+        json_decref(line);
+        line = ask_next(a);
+    }
+    is_answer(line, "{\"end\":true,\"ok\":true}", "the end");
+    return lines;
+}
+
+static void
+test_filters(void)
+{
+    struct world w;
+    begin(&w);
+    struct ask *a = connected(&w);
+    told(a, json_pack("{s:s,s:b}", "command", "rm", "all", true), true);
+    send_many(&w, 100, "keep.test");
+    send_many(&w, 200, "later.test");
+    is_number(told(a, json_pack("{s:s,s:s}", "command", "hold", "to", "nobody.test"),
+                   true),
+              0, "none of these");
+    is_number(told(a, json_pack("{s:s,s:s}", "command", "hold", "to", "user0@later.test"),
+                   true),
+              200, "by recipient");
+    is_number(told(a, json_pack("{s:s,s:b}", "command", "hold", "all", true), true), 0,
+              "nobody is told what he has");
+    is_number(told(a,
+                   json_pack("{s:s,s:s,s:s}", "command", "release", "place", "hold", "to",
+                             "later.test"),
+                   true),
+              200, "by place and recipient");
+    is_number(told(a, json_pack("{s:s,s:s}", "command", "release", "place", "deferred"),
+                   true),
+              0, "what is not held is not released");
+    is_number(told(a, json_pack("{s:s,s:i}", "command", "rm", "older_ms", 3600000), true),
+              0, "none is so old");
+    is_number(told(a, json_pack("{s:s,s:s}", "command", "rm", "place", "hold"), true),
+              100, "by place");
+    is_number(told(a, json_pack("{s:s,s:s}", "command", "bounce", "from", ""), true), 200,
+              "by sender");
+    is_number(told(a, json_pack("{s:s,s:b}", "command", "rm", "all", true), true), 0,
+              "all are gone");
     ask_free(&a);
     end(&w);
 }
 
 static const char refusal[] = "{\"ok\":false,\"error\":\"unknown command, or no valid id\"}\n";
+
+static const char half[] = "{\"ok\":false,\"error\":\"bad selection\"}\n";
+static const char nobody[] =
+    "{\"ok\":false,\"error\":\"no ids, no filter and not all\"}\n";
 
 /* A client by hand: what comes back in answer to these bytes. */
 struct raw {
@@ -322,6 +421,71 @@ raw_end(struct raw *r)
     buffer_free(&r->got);
 }
 
+static bool
+has_end(const struct raw *r)
+{
+    static const char end[] = "{\"ok\":true,\"end\":true}\n";
+    return r->got.length > 0 && memmem(r->got.at, r->got.length, end, strlen(end));
+}
+
+/* Two at once, and one that leaves: each message is held or not, and both ends come. */
+static void
+test_two(void)
+{
+    struct world w;
+    struct raw one, two, three;
+    begin(&w);
+    send_many(&w, 200, "later.test");
+    raw_begin(&w, &one);
+    raw_begin(&w, &two);
+    raw_begin(&w, &three);
+    net_send(one.connection, TEXT("{\"command\":\"hold\",\"all\":true}\n"
+                                  "{\"command\":\"hold\",\"all\":true}\n"));
+    net_send(two.connection, TEXT("{\"command\":\"release\",\"all\":true}\n"));
+    net_send(three.connection, TEXT("{\"command\":\"hold\",\"all\":true}\n"));
+    loop_turn(w.loop, 1);
+    raw_end(&three);
+    for (int i = 0; i < 100 && !(has_end(&one) && has_end(&two)); i++)
+        turns(&w);
+    ok(has_end(&one) && has_end(&two));
+    for (int i = 0; i < 20; i++)
+        turns(&w);
+    raw_end(&one);
+    raw_end(&two);
+    struct ask *a = connected(&w);
+    is_number(told(a, json_pack("{s:s,s:s}", "command", "rm", "place", "hold"), true),
+              200, "the last word was hold");
+    ask_free(&a);
+    end(&w);
+}
+
+/* The answer to a command about many is read late: the command waits. */
+static void
+test_slow_reader(void)
+{
+    struct world w;
+    struct raw r;
+    begin(&w);
+    send_many(&w, 5000, "keep.test");
+    raw_begin(&w, &r);
+    net_want_input(r.connection, false);
+    net_send(r.connection, TEXT("{\"command\":\"release\",\"all\":true}\n"));
+    for (int i = 0; i < 20; i++)
+        turns(&w);
+    ok(!has_end(&r) && !r.ended);
+    net_want_input(r.connection, true);
+    for (int i = 0; i < 1000 && !has_end(&r); i++)
+        turns(&w);
+    ok_named(has_end(&r), "all is told in the end");
+    size_t lines = 0;
+    struct text rest = buffer_text(&r.got), line;
+    while (text_cut(&rest, '\n', &line) && rest.at)
+        lines += text_starts(line, TEXT("{\"id\":"));
+    is_number(lines, 5000, "each message");
+    raw_end(&r);
+    end(&w);
+}
+
 /* The daemon refuses these with a sentence, and goes on. */
 static void
 test_bad_requests(void)
@@ -351,6 +515,31 @@ test_bad_requests(void)
         turns(&w);
         is_text(buffer_text(&r.got), text_from(refusal), "refused");
     }
+    static const struct text halves[] = {
+        TEXT("{\"command\":\"rm\",\"ids\":[]}\n"),
+        TEXT("{\"command\":\"rm\",\"ids\":[\"x\"]}\n"),
+        TEXT("{\"command\":\"rm\",\"ids\":[\"01JD3ZK5Q8-9F3K2C7A\",7]}\n"),
+        TEXT("{\"command\":\"rm\",\"ids\":\"01JD3ZK5Q8-9F3K2C7A\"}\n"),
+        TEXT("{\"command\":\"rm\",\"all\":false}\n"),
+        TEXT("{\"command\":\"rm\",\"all\":1}\n"),
+        TEXT("{\"command\":\"rm\",\"all\":true,\"too\":\"x.test\"}\n"),
+        TEXT("{\"command\":\"rm\",\"to\":\"\"}\n"),
+        TEXT("{\"command\":\"rm\",\"to\":null,\"all\":true}\n"),
+        TEXT("{\"command\":\"rm\",\"from\":7}\n"),
+        TEXT("{\"command\":\"rm\",\"older_ms\":\"1h\"}\n"),
+        TEXT("{\"command\":\"rm\",\"older_ms\":-1}\n"),
+        TEXT("{\"command\":\"rm\",\"place\":\"nowhere\"}\n"),
+    };
+    for (size_t i = 0; i < sizeof(halves) / sizeof(*halves); i++) {
+        buffer_clear(&r.got);
+        net_send(r.connection, halves[i]);
+        turns(&w);
+        is_text(buffer_text(&r.got), text_from(half), "half a selection");
+    }
+    buffer_clear(&r.got);
+    net_send(r.connection, TEXT("{\"command\":\"rm\"}\n"));
+    turns(&w);
+    is_text(buffer_text(&r.got), text_from(nobody), "none");
     static char deep[3000];
     memset(deep, '[', sizeof(deep));
     deep[sizeof(deep) - 1] = '\n';
@@ -370,7 +559,7 @@ test_limits(void)
     struct raw r, more[40];
     begin(&w);
     raw_begin(&w, &r);
-    static char endless[5000];
+    static char endless[40000];
     memset(endless, 'x', sizeof(endless));
     net_send(r.connection, text_of(endless, sizeof(endless)));
     turns(&w);
@@ -414,7 +603,7 @@ test_pipeline(void)
     size_t answers = 0;
     struct text rest = buffer_text(&r.got), line;
     while (text_cut(&rest, '\n', &line) && rest.at)
-        answers += text_starts(line, TEXT("{\"ok\":true,\"place\":\"unknown\""));
+        answers += text_starts(line, TEXT("{\"ok\":true,\"place\":\"gone\""));
     is_number(answers, 10000, "all are answered");
     raw_end(&r);
     end(&w);
@@ -479,6 +668,9 @@ main(void)
     test_state();
     test_long_answer();
     test_commands();
+    test_filters();
+    test_two();
+    test_slow_reader();
     test_bad_requests();
     test_limits();
     test_pipeline();

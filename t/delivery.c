@@ -20,9 +20,11 @@ struct manager {
     struct envelope *envelopes[ERRANDS];
     unsigned indexes[ERRANDS][4];
     size_t count, taken;
-    size_t hidden; /* errands that come only later */
-    size_t open;   /* recipients of the errand under way without a verdict */
-    const struct sched_session *holder; /* of that errand */
+    size_t hidden;  /* errands that come only later */
+    size_t open[2]; /* recipients of the errands under way without a verdict */
+    const unsigned *under_way[2];       /* their indexes, in order */
+    const struct sched_session *holder; /* of those errands */
+    size_t most;                        /* errands at a time */
     char places[8];                     /* whose addresses stand for sessions */
     unsigned opened;
     struct buffer verdicts;
@@ -92,10 +94,14 @@ manager_take(struct manager *m, struct sched_session *session, struct errand *er
 {
     if (!manager_has_work(m, session))
         return false;
-    host_must(m->open == 0); /* one errand at a time */
+    host_must(m->open[1] == 0); /* two errands at a time */
     *errand = (struct errand){session, m->envelopes[m->taken], m->indexes[m->taken],
                               m->envelopes[m->taken]->count};
-    m->open = errand->count;
+    size_t at = m->open[0] > 0;
+    host_must(at == 0 || m->holder == session);
+    m->open[at] = errand->count;
+    m->under_way[at] = errand->indexes;
+    m->most = at + 1 > m->most ? at + 1 : m->most;
     m->holder = session;
     m->taken++;
     return true;
@@ -107,9 +113,13 @@ manager_settled(struct manager *m, const struct errand *errand, size_t which,
 {
     static const char *const blames[] = {"none", "message", "site"};
     struct recipient *r = &errand->envelope->recipients[errand->indexes[which]];
-    host_must(!r->done && m->open > 0);
+    host_must(!r->done && m->open[0] > 0 && errand->indexes == m->under_way[0]);
     r->done = true;
-    m->open--;
+    if (--m->open[0] == 0) {
+        m->open[0] = m->open[1];
+        m->under_way[0] = m->under_way[1];
+        m->open[1] = 0;
+    }
     m->timed = timing != NULL && timing->connect_ms >= 0 && timing->transmit_ms >= 0;
     host_must(buffer_format(&m->verdicts, "%.*s %s %s %s\n", TEXT_ARGS(r->address),
                             outcome_word(outcome->verdict), outcome->enhanced,
@@ -120,7 +130,7 @@ void
 manager_session_ended(struct manager *m, struct sched_session *session,
                       const struct outcome *trouble)
 {
-    host_must(m->open == 0 || m->holder != session); /* the contract */
+    host_must(m->open[0] == 0 || m->holder != session); /* the contract */
     m->ended++;
     m->has_trouble = trouble != NULL;
     if (trouble != NULL)
@@ -296,7 +306,101 @@ test_many_errands(void)
     run(&b, "x.test");
     is_number(b.a.connections, 1, "one connection for five messages");
     is_number(b.manager.taken, 5, "all taken");
+    is_number(b.manager.most, 2, "the next one with the dot of the last");
     ok(!has(&b.a.commands, "RSET"));
+    bed_stop(&b);
+}
+
+/* Four messages to a host that answers one dot and then says nothing more. */
+static void
+start_early(struct bed *b)
+{
+    static const char *const rcpts[] = {"a@x.test", "b@x.test", "c@x.test", "d@x.test"};
+    bed_start(b);
+    for (size_t i = 0; i < 4; i++)
+        add_mail(b, rcpts[i]);
+    b->a.quiet_after = 1;
+    delivery_open(b->delivery, place(b), &b->target, "x.test");
+    turns(b, 100);
+    is_settled(b, "a@x.test sent 2.0.0 none\n", "the first is sent");
+    is_number(b->manager.taken, 3, "two are under way");
+    ok_named(has(&b->a.commands, "RCPT TO:<c@x.test>\nDATA\n"),
+             "the next is said before the answer to the dot");
+}
+
+static void
+test_early_lost(void)
+{
+    struct bed b;
+    start_early(&b);
+    b.a.quiet_after = 0;
+    b.a.quiet = false;
+    net_abort(&b.a.links[0].connection);
+    turns(&b, 200);
+    is_settled(&b,
+               "a@x.test sent 2.0.0 none\nb@x.test deferred 4.4.2 site\n"
+               "c@x.test sent 2.0.0 none\nd@x.test sent 2.0.0 none\n",
+               "only the one at its dot is in doubt");
+    is_number(b.a.connections, 2, "the one behind it went over a new connection");
+    is_number(b.manager.ended, 1, "the session has ended");
+    bed_stop(&b);
+}
+
+static void
+test_early_answered(void)
+{
+    struct bed b;
+    start_early(&b);
+    turns(&b, 250);
+    b.a.quiet_after = 0;
+    b.a.quiet = false;
+    b.a.links[0].in_data = true;
+    net_send(b.a.links[0].connection,
+             TEXT("250 2.0.0 slow\r\n250 ok\r\n250 ok\r\n354 go\r\n"));
+    turns(&b, 100);
+    is_settled(&b,
+               "a@x.test sent 2.0.0 none\nb@x.test sent 2.0.0 none\n"
+               "c@x.test sent 2.0.0 none\nd@x.test sent 2.0.0 none\n",
+               "all are sent in order");
+    is_number(b.a.connections, 1, "over one connection");
+    bed_stop(&b);
+}
+
+/* Who takes his time with a dot does not get the next message with it. */
+static void
+test_late_answers(void)
+{
+    struct bed b;
+    bed_start(&b);
+    add_mail(&b, "a@x.test");
+    add_mail(&b, "b@x.test");
+    add_mail(&b, "c@x.test");
+    b.a.quiet_after = 1;
+    b.a.dots = 1;
+    delivery_open(b.delivery, place(&b), &b.target, "x.test");
+    for (unsigned i = 1; i <= 3; i++) {
+        turns(&b, 300);
+        is_number(b.manager.taken, i, "one at a time");
+        b.a.quiet = false;
+        net_send(b.a.links[0].connection, TEXT("250 2.0.0 at last\r\n"));
+    }
+    turns(&b, 50);
+    is_number(b.manager.most, 1, "one at a time");
+    is_number(b.manager.ended, 1, "the session has ended");
+    bed_stop(&b);
+}
+
+static void
+test_early_stopped(void)
+{
+    struct bed b;
+    start_early(&b);
+    delivery_free(&b.delivery);
+    is_settled(&b,
+               "a@x.test sent 2.0.0 none\nb@x.test deferred 4.3.2 message\n"
+               "c@x.test deferred 4.3.2 message\n",
+               "both that are under way are given back");
+    is_number(b.manager.ended, 1, "the session has ended");
     bed_stop(&b);
 }
 
@@ -774,6 +878,10 @@ main(void)
     spool.content = memory_new(CONTENT_MAX);
     test_plain();
     test_many_errands();
+    test_early_lost();
+    test_early_answered();
+    test_late_answers();
+    test_early_stopped();
     test_idle();
     test_idle_closed(false);
     test_idle_closed(true);

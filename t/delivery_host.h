@@ -30,10 +30,12 @@ struct host {
     const char *greeting;          /* NULL: closes at once */
     struct host_link links[HOST_LINKS];
     unsigned connections, open;
-    struct buffer commands;  /* heard, LF ended */
-    struct buffer content;   /* of all messages, with dots */
-    struct net_address from; /* of the last connection */
-    bool deaf;               /* reads no content */
+    struct buffer commands;     /* heard, LF ended */
+    struct buffer content;      /* of all messages, with dots */
+    struct net_address from;    /* of the last connection */
+    bool deaf;                  /* reads no content */
+    unsigned dots, quiet_after; /* so many dots are answered, then it is... */
+    bool quiet;                 /* ...and says nothing; quiet_after 0 = never */
 };
 
 static inline void
@@ -90,6 +92,10 @@ host_line(struct host_link *l, struct text line)
         host_must(buffer_add(&l->host->commands, line) &&
                   buffer_add_byte(&l->host->commands, '\n'));
     const char *reply = host_reply(l, line);
+    if (dot && l->host->quiet_after > 0 && ++l->host->dots > l->host->quiet_after)
+        l->host->quiet = true;
+    if (l->host->quiet)
+        reply = "";
     l->in_data = reply != NULL && text_starts(text_from(reply), TEXT("354"));
     if (reply == NULL)
         host_hang_up(l);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "t/tap.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,6 +20,18 @@
 enum { MANY = 500 };
 
 static char *root; /* a directory of this test's own */
+
+static int
+descriptors(void)
+{
+    DIR *all = opendir("/proc/self/fd");
+    int count = 0;
+
+    while (all && readdir(all))
+        count++;
+    closedir(all);
+    return count;
+}
 
 static unsigned
 mode_of(const char *name)
@@ -373,14 +386,14 @@ test_space(void)
 
 /* In another process: 1 = refused, 0 = got it, 2 = something else. */
 static int
-lock_elsewhere(void)
+lock_elsewhere(unsigned first, unsigned count)
 {
     pid_t child = fork();
     int status;
 
     if (child == 0) {
         struct disk *disk = open_root();
-        int file = disk_lock(disk, "lock");
+        int file = disk_lock(disk, "lock", first, count);
 
         _exit(file == -EWOULDBLOCK ? 1 : file >= 0 ? 0 : 2);
     }
@@ -392,19 +405,139 @@ static void
 test_lock(void)
 {
     struct disk *disk = open_root();
-    int file = disk_lock(disk, "lock");
+    int file = disk_lock(disk, "lock", 0, 1), before = descriptors();
+    struct disk_info info;
 
     ok_named(file >= 0, "the lock is ours");
     is_number(mode_of("lock"), 0600, "in a file that was made for it");
-    is_number(disk_lock(disk, "lock"), -EWOULDBLOCK, "once");
-    is_number(lock_elsewhere(), 1, "another process is refused");
+    is_number(disk_file_info(disk, file, &info) == 0 && info.size == 0, 1,
+              "which is empty");
+    is_number(disk_lock(disk, "lock", 0, 1), -EWOULDBLOCK, "once");
+    is_number(lock_elsewhere(0, 1), 1, "another process is refused");
+    disk_close_file(disk, disk_open_file(disk, "lock", true));
+    is_number(lock_elsewhere(0, 1), 1, "also when another handle was closed");
     disk_close_file(disk, file);
-    is_number(lock_elsewhere(), 0, "until we let go");
+    is_number(lock_elsewhere(0, 1), 0, "until we let go");
     disk_make_fifo(disk, "no-lock", 0600);
-    is_number(disk_lock(disk, "no-lock"), -EINVAL, "a FIFO is no lock");
+    is_number(disk_lock(disk, "no-lock", 0, 1), -EINVAL, "a FIFO is no lock");
     make_link("lock", "lock-link");
-    is_number(disk_lock(disk, "lock-link"), -ELOOP, "nor is a link");
-    is_number(disk_lock(disk, "no/lock"), -ENOENT, "nor what cannot be made");
+    is_number(disk_lock(disk, "lock-link", 0, 1), -ELOOP, "nor is a link");
+    is_number(disk_lock(disk, "no/lock", 0, 1), -ENOENT, "nor what cannot be made");
+    is_number(descriptors(), before - 1, "who is refused keeps no handle");
+    disk_close(&disk);
+}
+
+static void
+test_lock_ranges(void)
+{
+    struct disk *disk = open_root();
+    int low = disk_lock(disk, "lock", 0, 64), high, last;
+
+    ok_named(low >= 0, "bytes 0 to 63");
+    high = disk_lock(disk, "lock", 128, 64);
+    ok_named(high >= 0, "and 128 to 191, in one process");
+    is_number(disk_lock(disk, "lock", 63, 1), -EWOULDBLOCK, "the last of the first");
+    is_number(disk_lock(disk, "lock", 127, 2), -EWOULDBLOCK, "the first of the second");
+    is_number(disk_lock(disk, "lock", 0, 256), -EWOULDBLOCK, "all of them");
+    is_number(lock_elsewhere(10, 10), 1, "or some: refused elsewhere, too");
+    is_number(lock_elsewhere(60, 70), 1, "or what lies between and a bit of both");
+    is_number(lock_elsewhere(64, 64), 0, "but not just what lies between");
+    is_number(lock_elsewhere(192, 64), 0, "nor what follows");
+    is_number(lock_elsewhere(64, 64), 0, "a process that ends lets go");
+    last = disk_lock(disk, "lock", UINT_MAX, UINT_MAX);
+    ok_named(last >= 0, "the last bytes that can be named");
+    is_number(lock_elsewhere(UINT_MAX, 1), 1, "are locked");
+    disk_close_file(disk, low);
+    is_number(lock_elsewhere(0, 128), 0, "the first is free again");
+    is_number(lock_elsewhere(128, 1), 1, "alone");
+    disk_close_file(disk, high);
+    disk_close_file(disk, last);
+    is_number(lock_elsewhere(0, UINT_MAX), 0, "now all are");
+    disk_close(&disk);
+}
+
+/* Bytes on the disk, without holes. */
+static int64_t
+room_of(const char *name)
+{
+    char path[PATH_MAX];
+    struct stat status;
+
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    return stat(path, &status) == 0 ? status.st_blocks * 512 : -1;
+}
+
+static void
+test_map(void)
+{
+    struct disk *disk = open_root();
+    struct disk_info info;
+    int before = descriptors();
+    char *map = disk_map(disk, "map", 5000), *other, zeros[5000] = {0};
+    pid_t child;
+    int status;
+
+    ok_named(map && memcmp(map, zeros, 5000) == 0, "a new file's map is of zeros");
+    is_number(mode_of("map"), 0600, "it is ours alone");
+    disk_inspect(disk, "map", &info);
+    is_number(info.size, 5000, "and as long as it has to be");
+    ok_named(room_of("map") >= 5000, "without holes");
+    memcpy(map, "first", 5);
+    other = disk_map(disk, "map", 5000);
+    ok_named(other && other != map && memcmp(other, "first", 5) == 0,
+             "another map shows what is stored in the first");
+    disk_unmap(disk, map, 5000);
+    memcpy(other + 4990, "at the end", 10);
+    disk_unmap(disk, other, 5000);
+    map = disk_map(disk, "map", 9000);
+    ok_named(map && memcmp(map, "first", 5) == 0 &&
+                 memcmp(map + 4990, "at the end", 10) == 0,
+             "both are still there in a longer one");
+    ok_named(map && memcmp(map + 5000, zeros, 4000) == 0, "with zeros behind");
+
+    child = fork();
+    if (child == 0) {
+        char *own = disk_map(disk, "map", 9000);
+
+        memcpy(own, "child", 5);
+        memcpy(map + 8000, "inherited", 9);
+        kill(getpid(), SIGKILL);
+    }
+    waitpid(child, &status, 0);
+    ok_named(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "a child is killed");
+    ok_named(memcmp(map, "child", 5) == 0, "what it stored is there");
+    disk_unmap(disk, map, 9000);
+    map = disk_map(disk, "map", 100);
+    ok_named(map && memcmp(map, "child", 5) == 0, "also for who comes later");
+    disk_unmap(disk, map, 100);
+    disk_inspect(disk, "map", &info);
+    is_number(info.size, 9000, "a short map cuts nothing off");
+    is_number(descriptors(), before, "and no map needs a handle");
+    disk_close(&disk);
+}
+
+static void
+test_map_limits(void)
+{
+    struct disk *disk = open_root();
+    char *map;
+    int file = disk_create(disk, "holes", 0600);
+
+    is_number(ftruncate(file, 100000), 0, "a file");
+    is_number(room_of("holes"), 0, "that is one hole");
+    disk_close_file(disk, file);
+    map = disk_map(disk, "holes", 100000);
+    ok_named(map != NULL, "is mapped");
+    ok_named(room_of("holes") >= 100000, "after it was filled, lest a store kill us");
+    disk_unmap(disk, map, 100000);
+    ok_named(!disk_map(disk, "vast", (size_t)1 << 62), "no disk has so much room");
+    disk_make_fifo(disk, "map-fifo", 0600);
+    ok_named(!disk_map(disk, "map-fifo", 10), "a FIFO has no map");
+    make_link("holes", "map-link");
+    ok_named(!disk_map(disk, "map-link", 10), "nor has a link");
+    ok_named(!disk_map(disk, "many", 10), "nor a directory");
+    ok_named(!disk_map(disk, "no/map", 10), "nor what cannot be made");
+    disk_unmap(disk, NULL, 10); /* is allowed */
     disk_close(&disk);
 }
 
@@ -534,6 +667,9 @@ main(void)
     test_list();
     test_space();
     test_lock();
+    test_lock_ranges();
+    test_map();
+    test_map_limits();
     test_fifo();
     test_read_whole();
     test_absolute();

@@ -197,6 +197,18 @@ test_due(void)
              "the first 48 bytes tell it");
     envelope_read_due(text_before(buffer_text(&f.info), 47), e->id, &head);
     ok_named(head.due_ms == 0 && head.attempts == 0, "fewer mean now");
+    ok(!head.released);
+    e->released = true;
+    e->due_ms = 1760000000001;
+    envelope_write_due(e, due);
+    memcpy(f.info.at + ENVELOPE_DUE_OFFSET, due, sizeof(due));
+    envelope_read_due(buffer_text(&f.info), e->id, &head);
+    ok_named(head.released && head.due_ms == 1760000000001 && head.attempts == 17,
+             "a release is told with it");
+    f.info.at[ENVELOPE_DUE_OFFSET + 14] = '-';
+    envelope_read_due(buffer_text(&f.info), e->id, &head);
+    ok_named(head.due_ms == 0, "another byte there is damage");
+    e->released = head.released = false;
     envelope_read_due(TEXT(""), e->id, &head);
     ok(head.due_ms == 0);
     e->due_ms = -5;

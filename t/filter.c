@@ -108,6 +108,24 @@ test_ids(void)
     ok(missing && id_compare(*missing, id_of(ONE)) == 0);
     ok(filter_wants_id(&f, id_of(ONE)));
     ok(filter_missing(&f) == NULL);
+    filter_lose_id(&f, id_of(TWO));
+    missing = filter_missing(&f);
+    ok_named(missing && id_compare(*missing, id_of(TWO)) == 0, "it had not come");
+    filter_lose_id(&f, id_of("01JD3ZK5Q8-9F3K2C7B"));
+    filter_clear(&f);
+    ok(filter_is_open(&f) && !filter_needs_envelope(&f));
+    ok(filter_add_id(&f, id_of(ONE)) && filter_add_id(&f, id_of(ONE)));
+    is_number(f.id_count, 1, "an id counts once");
+}
+
+static void
+test_needs(void)
+{
+    ok(filter_is_place("maildrop") && filter_is_place("hold") && !filter_is_place(""));
+    ok(filter_needs_envelope(parsed("--to x.test")));
+    ok(filter_needs_envelope(parsed("--from <>")));
+    ok(filter_needs_envelope(parsed("--older 0s")));
+    ok(!filter_needs_envelope(parsed("--all --queue maildrop")));
 }
 
 static struct envelope *
@@ -174,6 +192,7 @@ int
 main(void)
 {
     test_ids();
+    test_needs();
     test_conditions();
     test_place();
     test_form();

@@ -68,9 +68,47 @@ leaves_input_alone(void)
     ok(line_next(&input, 512, &line, &fault) == PROGRESS_MORE);
 }
 
+/* The slow way to say what line_run() says. */
+static size_t
+run_by_bytes(struct text t)
+{
+    size_t run = 0;
+    while (run < t.length && t.at[run] != '\r' && t.at[run] != '\n' &&
+           t.at[run] != '\0')
+        run++;
+    return run;
+}
+
+/* Every byte at every place, before and behind those that could be taken for special
+ * because of what stands beside them. */
+static void
+test_run(void)
+{
+    static const char beside[] = {'x',    '\x01', '\x0b', '\x0c', '\x0e', '\x80',
+                                  '\x8d', '\xff', '\r',   '\n',   '\0'};
+    char bytes[27];
+    unsigned wrong = 0;
+    for (size_t start = 0; start < 9; start++)
+        for (size_t length = 0; start + length <= sizeof(bytes); length++)
+            for (size_t at = 0; at < length; at++)
+                for (int byte = 0; byte < 256; byte++) {
+                    memset(bytes, 'x', sizeof(bytes));
+                    bytes[start + at] = (char)byte;
+                    struct text t = text_of(bytes + start, length);
+                    wrong += line_run(t) != run_by_bytes(t);
+                    for (size_t i = 0; at + 1 < length && i < sizeof(beside); i++) {
+                        bytes[start + at + 1] = beside[i];
+                        wrong += line_run(t) != run_by_bytes(t);
+                    }
+                }
+    is_number(wrong, 0, "a run ends at the first CR, LF or NUL and nowhere else");
+    ok(line_run(TEXT("")) == 0);
+}
+
 int
 main(void)
 {
+    test_run();
     leaves_input_alone();
     gives(TEXT("EHLO a\r\nMAIL\r\n\r\nQ"), 20, "[EHLO a][MAIL][]M",
           "lines in one stream");

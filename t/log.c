@@ -1,22 +1,16 @@
 /* Log lines of all styles, what is escaped in them, and where they are cut. */
 #include "base/log.h"
 
+/* link: t/sim/loop.c */
 #include "base/loop.h"
+#include "t/sim/sim.h"
 #include "t/tap.h"
 
+#include <fcntl.h>
 #include <jansson.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
-
-/* All that the log wants of a loop. */
-struct loop {
-    int64_t now_ms;
-};
-
-int64_t
-loop_now_ms(const struct loop *loop)
-{
-    return loop->now_ms;
-}
 
 static struct buffer out;
 
@@ -140,12 +134,13 @@ test_time(void)
         {1735689599999, TEXT("2024-12-31T23:59:59.999Z p: x\n")},
         {4102444800000, TEXT("2100-01-01T00:00:00.000Z p: x\n")},
     };
-    struct loop loop;
-    struct log *log = log_new(&loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+    struct loop *loop = sim_loop_new(1);
+    struct log *log = log_new(loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
     log_capture(log, &out);
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         buffer_clear(&out);
-        loop.now_ms = times[i].now_ms;
+        sim_loop_step_wall(loop, times[i].now_ms - loop_now_ms(loop));
+        loop_turn(loop, 0);
         log_say(log, LOG_LEVEL_INFO, "p", NULL, "x");
         is_text(buffer_text(&out), times[i].line, "the time in UTC");
     }
@@ -158,6 +153,7 @@ test_time(void)
     log_say(log, LOG_LEVEL_INFO, "p", NULL, "x");
     ok(text_starts(buffer_text(&out), TEXT("2100-01-01T00:00:00.000Z postfix/p[")));
     log_free(&log);
+    loop_free(&loop);
 }
 
 static struct text
@@ -369,16 +365,152 @@ test_json_limits(void)
     log_free(&log);
 }
 
+/* Descriptor 2 while a test looks at what arrives there. */
+struct tapped {
+    int ends[2], saved;
+    char got[300];
+};
+
+static void
+tap_start(struct tapped *t)
+{
+    t->saved = dup(2);
+    if (t->saved < 0 || pipe2(t->ends, O_NONBLOCK) != 0)
+        abort();
+    fflush(stderr);
+    dup2(t->ends[1], 2);
+}
+
+/* What has come since it was asked last. */
+static struct text
+tap_read(struct tapped *t)
+{
+    ssize_t got = read(t->ends[0], t->got, sizeof(t->got));
+    return text_of(t->got, got > 0 ? (size_t)got : 0);
+}
+
+static void
+tap_stop(struct tapped *t)
+{
+    dup2(t->saved, 2);
+    close(t->saved);
+    close(t->ends[0]);
+    close(t->ends[1]);
+}
+
+/* What the lines of now say without their time. */
+static void
+is_logged(struct text got, const char *first, const char *second, const char *what)
+{
+    char want[200] = "", time[] = "2025-06-15T15:06:40.000Z ";
+    if (first != NULL)
+        snprintf(want, sizeof(want), "%sp: %s\n%s%s%s", time, first,
+                 second != NULL ? time : "", second != NULL ? "p: " : "",
+                 second != NULL ? second : "");
+    is_text(got, text_from(want), what);
+}
+
+static void
+at_stage(void *context)
+{
+    struct tapped *t = context;
+    bool came = tap_read(t).length > 0;
+    t->got[0] = came ? 'y' : 'n';
+}
+
+struct saying {
+    struct tapped *tapped;
+    struct log *log;
+    bool came;
+};
+
+static void
+at_answer(void *context)
+{
+    struct saying *s = context;
+    log_say(s->log, LOG_LEVEL_INFO, "p", NULL, "answer");
+}
+
+static void
+at_send(void *context)
+{
+    struct saying *s = context;
+    s->came = tap_read(s->tapped).length > 0;
+}
+
+static void
+test_gathering(void)
+{
+    struct tapped t;
+    struct loop *loop = sim_loop_new(1);
+    tap_start(&t);
+    struct log *log = log_new(loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+    log_say(log, LOG_LEVEL_INFO, "p", NULL, "one");
+    log_say(log, LOG_LEVEL_INFO, "p", NULL, "two\n");
+    struct text early = tap_read(&t);
+    is_logged(early, NULL, NULL, "what a turn says waits for its end");
+    loop_turn(loop, 0);
+    is_logged(tap_read(&t), "one", "two\\x0a\n", "and comes whole, in order");
+    loop_turn(loop, 0);
+    is_logged(tap_read(&t), NULL, NULL, "once");
+    log_say(log, LOG_LEVEL_INFO, "p", NULL, "before");
+    log_say(log, LOG_LEVEL_WARNING, "p", NULL, "now");
+    is_logged(tap_read(&t), "before", "warning: now\n", "a warning takes all along");
+    loop_at_end(loop, LOOP_STAGE_SYNC, at_stage, &t);
+    log_say(log, LOG_LEVEL_INFO, "p", NULL, "x");
+    uint64_t turns = sim_loop_turns(loop);
+    loop_run(loop);
+    ok_named(t.got[0] == 'y' && sim_loop_turns(loop) == turns + 1,
+             "it makes a turn, and is written before what the disk does at its end");
+    loop_at_end_remove(loop, LOOP_STAGE_SYNC, at_stage, &t);
+    struct saying saying = {&t, log, false};
+    loop_at_end(loop, LOOP_STAGE_ANSWER, at_answer, &saying);
+    loop_at_end(loop, LOOP_STAGE_SEND, at_send, &saying);
+    loop_turn(loop, 0);
+    ok_named(saying.came, "said in ANSWER, it is written before the sockets are");
+    loop_at_end_remove(loop, LOOP_STAGE_ANSWER, at_answer, &saying);
+    loop_at_end_remove(loop, LOOP_STAGE_SEND, at_send, &saying);
+    log_say(log, LOG_LEVEL_INFO, "p", NULL, "last");
+    log_free(&log);
+    is_logged(tap_read(&t), "last", NULL, "the end of the log leaves nothing behind");
+    loop_turn(loop, 0);
+    tap_stop(&t);
+    loop_free(&loop);
+}
+
+static void
+test_gathering_limit(void)
+{
+    struct tapped t;
+    char word[2001];
+    struct loop *loop = sim_loop_new(1);
+    memset(word, 'x', sizeof(word) - 1);
+    word[sizeof(word) - 1] = '\0';
+    tap_start(&t);
+    struct log *log = log_new(loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+    int lines = 0;
+    while (lines < 100 && tap_read(&t).length == 0) {
+        log_say(log, LOG_LEVEL_INFO, "p", NULL, "%s", word);
+        lines++;
+    }
+    tap_stop(&t);
+    ok_named(lines > 25 && lines < 40, "64 KiB wait at most");
+    t.saved = open("/dev/null", O_WRONLY);
+    int saved = dup(2);
+    dup2(t.saved, 2);
+    log_free(&log);
+    dup2(saved, 2);
+    close(saved);
+    close(t.saved);
+    loop_free(&loop);
+}
+
 /* What went to descriptor 2 while say ran. */
 static void
 test_stderr(void)
 {
-    int ends[2], saved = dup(2);
-    char read_back[100];
-    if (pipe(ends) != 0)
-        abort();
-    fflush(stderr);
-    dup2(ends[1], 2);
+    struct tapped t;
+    tap_start(&t);
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
     struct buffer captured;
     buffer_init(&captured, 1000);
@@ -387,16 +519,11 @@ test_stderr(void)
     log_say(log, LOG_LEVEL_INFO, "p", NULL, "second");
     log_capture(log, NULL);
     log_say(log, LOG_LEVEL_INFO, "p", NULL, "third");
-    dup2(saved, 2);
-    ssize_t got = read(ends[0], read_back, sizeof(read_back));
-    is_text(text_of(read_back, got > 0 ? (size_t)got : 0), TEXT("p: first\np: third\n"),
-            "lines go to descriptor 2");
+    is_text(tap_read(&t), TEXT("p: first\np: third\n"), "lines go to descriptor 2");
     is_text(buffer_text(&captured), TEXT("p: second\n"), "unless captured");
     buffer_free(&captured);
     log_free(&log);
-    close(saved);
-    close(ends[0]);
-    close(ends[1]);
+    tap_stop(&t);
 }
 
 int
@@ -412,6 +539,8 @@ main(void)
     test_limits();
     test_json_limits();
     test_stderr();
+    test_gathering();
+    test_gathering_limit();
     buffer_free(&out);
     return done();
 }

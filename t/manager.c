@@ -173,15 +173,15 @@ test_hold(void)
     is_number(world_files(&w, "hold"), 1, "marked");
     is_number(world_files(&w, "mess"), 1, "kept");
     ok(world_place(&w) == SCHED_UNKNOWN && manager_active(w.manager, w.id) == NULL);
-    ok_named(!manager_retry(w.manager, w.id), "not retried");
+    ok_named(world_operate(&w, MANAGER_RETRY) == MANAGER_REFUSED, "not retried");
     manager_retry_all(w.manager);
     world_restart(&w);
     sim_loop_advance(w.loop, 3600 * 1000);
     world_saw(&w, "", "whatever happens");
     is_number(world_files(&w, "mess"), 1, "kept");
-    ok(manager_remove(w.manager, w.id) == MANAGER_REMOVED);
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE);
     ok(world_is_empty(&w));
-    ok(manager_remove(w.manager, w.id) == MANAGER_UNKNOWN);
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_UNKNOWN);
     world_end(&w);
 }
 
@@ -190,12 +190,13 @@ test_retry(void)
 {
     struct world w;
     struct id first;
+    char why[MANAGER_WHY_MAX];
     world_begin(&w, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test");
     first = w.id;
     world_deliver(&w, "ann@a.test", "later2@b.test");
     buffer_clear(&w.seen);
-    ok(manager_retry(w.manager, first));
+    ok(manager_operate(w.manager, MANAGER_RETRY, first, why) == MANAGER_DONE);
     world_turns(&w);
     world_saw(&w, "ann@a.test>later@b.test ", "one");
     manager_retry_all(w.manager);
@@ -205,7 +206,8 @@ test_retry(void)
     manager_retry_all(w.manager);
     world_turns(&w);
     ok(world_is_empty(&w));
-    ok_named(!manager_retry(w.manager, first), "an unknown one");
+    ok_named(manager_operate(w.manager, MANAGER_RETRY, first, why) == MANAGER_UNKNOWN,
+             "an unknown one");
     world_end(&w);
 }
 
@@ -216,24 +218,24 @@ test_remove(void)
     world_begin(&w, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test bad@b.test");
     buffer_clear(&w.seen);
-    ok_named(manager_remove(w.manager, w.id) == MANAGER_REMOVED, "deferred");
+    ok_named(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE, "deferred");
     ok(world_is_empty(&w));
     ok(world_place(&w) == SCHED_UNKNOWN);
     is_string(manager_reason(w.manager, w.id, 0), "", "forgotten");
     sim_loop_advance(w.loop, 3600 * 1000);
     world_saw(&w, "", "and nobody is told");
-    ok(manager_remove(w.manager, w.id) == MANAGER_UNKNOWN);
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_UNKNOWN);
     ok(world_logged(&w, "removed by the operator"));
 
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good@b.test");
-    ok_named(manager_remove(w.manager, w.id) == MANAGER_BUSY, "waiting for a session");
-    ok(manager_remove(w.manager, w.id) == MANAGER_BUSY);
+    ok_named(world_operate(&w, MANAGER_REMOVE) == MANAGER_LATER, "waiting for a session");
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_LATER);
     world_unstall(&w);
     world_turns(&w);
     world_saw(&w, "", "is not delivered any more");
     ok(world_is_empty(&w) && world_place(&w) == SCHED_UNKNOWN);
-    ok(manager_remove(w.manager, w.id) == MANAGER_UNKNOWN);
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_UNKNOWN);
     world_end(&w);
 }
 
@@ -249,7 +251,7 @@ test_remove_in_delivery(void)
         w.stalled = true;
         world_deliver(&w, "ann@a.test", fates[i]);
         ok(w.fakes && manager_take(w.manager, w.fakes->session, &errand));
-        ok(manager_remove(w.manager, w.id) == MANAGER_BUSY);
+        ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_LATER);
         ok_named(manager_active(w.manager, w.id) != NULL, "its errand is still good");
         fake_settle(w.fakes, &errand);
         world_unstall(&w);
@@ -517,7 +519,7 @@ test_notice_refused(void)
     world_start(&w);
     sim_loop_advance(w.loop, 400 * 1000);
     is_number(world_files(&w, "mess"), 1, "waiting again");
-    ok(manager_remove(w.manager, w.id) == MANAGER_REMOVED);
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE);
     ok(world_is_empty(&w));
     world_end(&w);
 }

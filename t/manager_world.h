@@ -148,6 +148,7 @@ world_start(struct world *w)
     w->settings.hostname = "h.test";
     w->settings.queue.spool = w->folder;
     w->settings.queue.slices = 1;
+    w->settings.queue.sync_blocks = true; /* the simulated loop knows no descriptors */
     if (w->settings.sched.active_limit == 0)
         w->settings.sched.active_limit = 1000;
     w->settings.sched.session_limit = 100;
@@ -294,6 +295,14 @@ world_saw(struct world *w, const char *want, const char *name)
 {
     is_text(buffer_text(&w->seen), text_from(want), name);
     buffer_clear(&w->seen);
+}
+
+/* An operator's command about the message that was accepted last. */
+static inline enum manager_result
+world_operate(const struct world *w, enum manager_verb verb)
+{
+    char why[MANAGER_WHY_MAX];
+    return manager_operate(w->manager, verb, w->id, why);
 }
 
 static inline enum sched_place

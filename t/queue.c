@@ -538,7 +538,7 @@ test_operators(const char *home)
     is_number(all.count, 4, "all four, once");
     for (unsigned i = 0; i < 4; i++)
         ok(all.count == 4 && id_compare(all.ids[i], ids[i]) == 0);
-    ok(all.places[0] == QUEUE_INCOMING && all.places[1] == QUEUE_DEFERRED);
+    ok(all.places[0] == QUEUE_MAILDROP && all.places[1] == QUEUE_DEFERRED);
     ok(all.places[2] == QUEUE_HOLD && all.places[3] == QUEUE_CORRUPT);
     all = (struct each){.stop_at = 2};
     queue_each(k.queue, note_each, &all);

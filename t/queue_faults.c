@@ -1,8 +1,7 @@
 /* The queue on a disk that fails, dies and loses power at every single call: nothing
  * that was stored is lost, nothing that was refused is sent, and recovery may be killed
  * as well. */
-/* link: t/sim/disk.c */
-/* link: t/sim/disk_world.c */
+/* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "queue/queue.h"
 
@@ -595,14 +594,13 @@ test_full_disk(void)
     queue_defer(k->queue, &e, 1000, 2);
     kit_turns(k, 1);
     is_number(sim_disk_count("/spool/info"), 0, "the disk refused S5");
-    sim_disk_count_anew();
-    sim_disk_fail_at(1, ENOSPC);
     e = queue_load(k->queue, id);
     ok_named(e != NULL && !e->preprocessed && e->done == 2 && e->recipients[0].done &&
                  e->recipients[1].done,
              "what was done is still known");
     ok_named(e->failure_count == 1, "and the failure");
     envelope_free(&e);
+    kit_turns(k, 1);
     e = queue_load(k->queue, id);
     ok_named(e != NULL && e->preprocessed && e->done == 2 && e->failure_count == 1 &&
                  e->attempts == 2,

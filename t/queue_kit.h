@@ -87,6 +87,9 @@ kit_turns(struct kit *k, unsigned turns)
 {
     for (unsigned i = 0; i < turns; i++)
         loop_turn(k->loop, 0);
+    /* Syncs in the background need more of them. */
+    for (unsigned i = 0; i < 1000 && queue_is_busy(k->queue); i++)
+        loop_turn(k->loop, 1);
 }
 
 static inline bool

@@ -1,6 +1,5 @@
 /* Start-up as recovery: spools made by hand, leftovers, triggers, slices. */
-/* link: t/sim/disk.c */
-/* link: t/sim/disk_world.c */
+/* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "queue/recover.h"
 

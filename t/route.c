@@ -162,6 +162,36 @@ test_local(void)
     route_free(&t);
 }
 
+/* What an operator has released looks for the next route. */
+static void
+past_hold(const char *routes, const char *local, const char *mailbox,
+          enum target_kind want)
+{
+    struct address address;
+    struct route_table *t = table_with(routes, "", local, "here.example");
+    if (t == NULL || !address_parse(text_from(mailbox), &address))
+        abort();
+    is_number(route_find_past_hold(t, &address)->kind, want, mailbox);
+    route_free(&t);
+}
+
+static void
+test_past_hold(void)
+{
+    past_hold("a.example hold\n* discard", "", "x@a.example", TARGET_DISCARD);
+    past_hold("x@a.example hold\na.example discard\n* mx", "", "x@a.example",
+              TARGET_DISCARD);
+    past_hold("b.a.example hold\n.a.example hold\n.example discard\n* mx", "",
+              "x@b.a.example", TARGET_DISCARD);
+    past_hold("* hold", "", "x@a.example", TARGET_MX);
+    past_hold("* hold\na.example discard", "", "x@a.example", TARGET_DISCARD);
+    past_hold("a.example error:5.1.1 no\n* hold", "", "x@a.example", TARGET_ERROR);
+    past_hold("here.example hold", "maildir:/m/%u", "x@here.example", TARGET_MAILDIR);
+    past_hold("here.example hold", "", "x@here.example", TARGET_UNKNOWN);
+    past_hold("* hold", "hold", "x@here.example", TARGET_UNKNOWN);
+    past_hold("* discard", "hold", "x@here.example", TARGET_DISCARD);
+}
+
 static void
 test_relay(void)
 {
@@ -456,6 +486,7 @@ main(void)
     test_patterns();
     test_order();
     test_local();
+    test_past_hold();
     test_relay();
     test_hosts();
     test_others();

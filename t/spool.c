@@ -1,6 +1,5 @@
 /* The files of a message and their steps, one by one. */
-/* link: t/sim/disk.c */
-/* link: t/sim/disk_world.c */
+/* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "queue/spool.h"
 
@@ -109,6 +108,17 @@ test_trouble(void)
     spool_close(&s);
 }
 
+static int
+materialise(struct spool *s, struct envelope *e)
+{
+    int files[SPOOL_PREPROCESSED_FILES];
+    unsigned count;
+    int result = spool_write_preprocessed(s, e, NULL, files, &count);
+    while (count > 0)
+        disk_close_file(s->disk, files[--count]);
+    return result;
+}
+
 static void
 test_steps(void)
 {
@@ -129,8 +139,8 @@ test_steps(void)
     is_number(load_preprocessed(&s, e->id, &read, reason), LOAD_GONE, "not S5");
 
     e->recipients[0].channel = CHANNEL_LOCAL;
-    is_number(spool_materialise(&s, e), 0, "materialised");
-    is_number(spool_materialise(&s, e), 0, "twice is no harm");
+    is_number(materialise(&s, e), 0, "materialised");
+    is_number(materialise(&s, e), 0, "twice is no harm");
     ok(e->recipients[0].mark_offset > 0 && e->recipients[1].mark_offset > 0);
     is_number(load_preprocessed(&s, e->id, &read, reason), LOAD_DONE, "S5 is whole");
     envelope_free(&read);
@@ -150,8 +160,10 @@ test_steps(void)
     envelope_fail(e, 1, false, &o);
     envelope_write_failure(e, &e->failures[0], &texts);
     e->recipients[0].done = e->recipients[1].done = true;
-    is_number(spool_mark(&s, e, buffer_text(&texts), marks, 2), 0, "marked");
-    is_number(spool_mark(&s, e, buffer_text(&texts), marks, 2), 0, "twice is no harm");
+    is_number(spool_append_failures(&s, e->id, buffer_text(&texts)), 0, "told");
+    is_number(spool_mark(&s, e, marks, 2), 0, "marked");
+    is_number(spool_append_failures(&s, e->id, buffer_text(&texts)), 0, "once more");
+    is_number(spool_mark(&s, e, marks, 2), 0, "twice is no harm");
     e->due_ms = 77;
     e->attempts = 3;
     is_number(spool_write_due(&s, e), 0, "due");
@@ -164,7 +176,7 @@ test_steps(void)
     load_due(&s, an_id(99), &due_ms, &attempts);
     ok_named(due_ms == 0 && attempts == 0, "of nothing: now");
     envelope_free(&read);
-    is_number(spool_retire(&s, e), 0, "retired");
+    is_number(spool_remove_all(&s, e->id), 0, "retired");
     is_number(sim_disk_count("/spool"), 0, "nothing is left");
     is_number(load_message(&s, e->id, &read, reason), LOAD_GONE, "gone");
     ok(read == NULL);
@@ -242,8 +254,8 @@ test_erase(void)
     spool_park(&s, e->id, "one", 0);
     spool_park(&s, e->id, "two", 0);
     is_number(s.parked, 2, "counted");
-    ok(spool_erase(&s, e->id));
-    ok(!spool_erase(&s, e->id));
+    ok(spool_erase_corrupt(&s, e->id));
+    ok(!spool_erase_corrupt(&s, e->id));
     is_number(sim_disk_count("/spool"), 3, "another message stays");
     is_number(spool_remove_all(&s, other->id), 0, "until it goes");
     is_number(sim_disk_count("/spool"), 0, "nothing is left");
@@ -261,9 +273,9 @@ test_stubborn_todo(void)
     struct envelope *e = queued(&s, 1);
     sim_disk_count_anew();
     sim_disk_fail_at(1, EIO);
-    ok(spool_retire(&s, e) < 0);
+    ok(spool_remove_all(&s, e->id) < 0);
     is_number(sim_disk_count("/spool"), 3, "while todo stays, all stays");
-    ok(spool_retire(&s, e) == 0);
+    ok(spool_remove_all(&s, e->id) == 0);
     is_number(sim_disk_count("/spool"), 0, "then all goes");
     envelope_free(&e);
     spool_close(&s);

@@ -157,7 +157,14 @@ sub wait_log { my ($self, $pattern, $seconds) = @_; return wait_for(sub { $self-
 # The ports that it listens on, by address: listening('[::1]') -> 12345.
 sub listening { my ($self, $host) = @_; return $self->log =~ /listening on \Q$host\E:(\d+)/ ? $1 : undef }
 # Files of messages left in the spool.
-sub queued { my $self = shift; return scalar(() = glob("$self->{dir}/spool/mess/*")) }
+# Messages that Petrel has, wherever: in the journal, in files, held. Beside a running daemon a message that has
+# just ended may still be among them.
+sub queued {
+    my $self = shift;
+    my ($code, $listed) = $self->run(qw(queue ls --json));
+    die "queue ls: $code $listed" if $code != 0;
+    return scalar grep { !/"queue_name":"corrupt"/ } split /\n/, $listed;
+}
 sub wait_empty { my ($self, $seconds) = @_; return wait_for(sub { $self->queued == 0 }, $seconds) }
 
 # A plain SMTP client that says what it is told: smtp("EHLO x", "MAIL ...", ...) -> replies.

@@ -190,7 +190,7 @@ for my $letter (@letters) { send_letter($letter) }
 is $relay->queued, scalar @letters, 'all wait in the spool';
 my ($mailq_code, $mailq) = Petrel::command('', "$scratch/bin/mailq");
 is $mailq_code, 0, 'mailq';
-is scalar(() = $mailq =~ /^[0-9A-Z]{10}-[0-9A-Z]{8} incoming /mg), scalar @letters, 'shows them' or diag $mailq;
+is scalar(() = $mailq =~ /^[0-9A-Z]{10}-[0-9A-Z]{8} maildrop /mg), scalar @letters, 'shows them' or diag $mailq;
 is_deeply [sendmail('', '-bp')], [0, $mailq], 'as does sendmail -bp';
 ($code, $text) = sendmail('', '-q');
 is $code, 69, 'sendmail -q without a daemon';

@@ -14,6 +14,7 @@ struct run {
     struct envelope *envelope;
     unsigned verdicts[RECIPIENTS];
     bool sent, over;
+    bool early_wish, early; /* early: one is said behind the one under way */
     unsigned mails;
     char before; /* the last byte that went out */
 };
@@ -37,16 +38,16 @@ take_output(struct run *r)
     buffer_clear(output);
 }
 
-static void
+static bool
 send_mail(struct run *r)
 {
     static const unsigned indexes[RECIPIENTS] = {0, 1, 2};
-    if (r->mails++ == MAILS)
-        return;
-    memset(r->verdicts, 0, sizeof(r->verdicts));
+    if (r->mails == MAILS)
+        return false;
+    r->mails++;
     struct client_mail mail = {r->envelope, indexes, RECIPIENTS};
     client_send(r->client, &mail);
-    r->sent = true;
+    return true;
 }
 
 static void
@@ -72,6 +73,9 @@ take_event(struct run *r, const struct client_event *event)
         client_content(r->client, text_from("Subject: x\r\n\r\n.\r\nbare\nend"));
         client_content_end(r->client);
         return;
+    case CLIENT_EARLY:
+        r->early = r->early_wish && send_mail(r);
+        return;
     case CLIENT_AGAIN:
         all_settled(r, 0);
         return;
@@ -82,7 +86,9 @@ take_event(struct run *r, const struct client_event *event)
     case CLIENT_READY:
     case CLIENT_DONE:
         all_settled(r, 1);
-        send_mail(r);
+        memset(r->verdicts, 0, sizeof(r->verdicts));
+        r->sent = r->early || send_mail(r);
+        r->early = false;
         return;
     }
 }
@@ -112,6 +118,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                        .lmtp = data[0] & 1,
                                        .timeout_scale = 1};
     struct run r = {.client = client_new(&settings), .envelope = envelope_new()};
+    r.early_wish = data[0] & 0x80;
     size_t piece = data[0] & 2 ? 1 + (data[0] >> 2) : size;
     must(envelope_add(r.envelope, TEXT("a@x"), 0, TEXT("")) &&
          envelope_add(r.envelope, TEXT("b@x"), 0, TEXT("")) &&

@@ -1,6 +1,7 @@
 /* The disk's stand-in: base/disk.h upon a world in memory. */
 #include "t/sim/disk_world.h"
 
+#include "base/loop.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -8,36 +9,40 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
+
+/* A sync in the background. */
+struct flight {
+    struct disk *disk;
+    struct disk_sync *sync;
+    struct capture *capture;
+    uint64_t boot; /* the process that wanted it */
+    struct loop_task task;
+    struct loop_timer timer;
+    struct flight *prev, *next;
+};
 
 struct disk {
     char *path;
+    struct loop *loop; /* NULL: syncs block */
+    struct flight *flights;
 };
 
 static void
 full_path(const struct disk *disk, const char *path, char out[PATH_LIMIT])
 {
-    if (path[0] == '/' || disk == NULL)
-        snprintf(out, PATH_LIMIT, "%s", path);
-    else
-        snprintf(out, PATH_LIMIT, "%s/%s", disk->path, path);
-    size_t length = strlen(out);
+    size_t length = 0, more = strlen(path);
+    if (path[0] != '/' && disk != NULL) {
+        length = strlen(disk->path);
+        assert(length + 1 < PATH_LIMIT);
+        memcpy(out, disk->path, length);
+        out[length++] = '/';
+    }
+    assert(length + more < PATH_LIMIT);
+    memcpy(out + length, path, more + 1);
+    length += more;
     while (length > 1 && out[length - 1] == '/')
         out[--length] = '\0';
-}
-
-/* Length of the directory part; 0 for the root and for names without one. */
-static size_t
-parent_length(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? (size_t)(slash - path) : 0;
-}
-
-static bool
-is_in(const char *path, const char *directory)
-{
-    size_t length = parent_length(path);
-    return length == strlen(directory) && strncmp(path, directory, length) == 0;
 }
 
 /* 0 when something can be made there. */
@@ -45,12 +50,23 @@ static int
 check_parent(const char *path)
 {
     char parent[PATH_LIMIT];
-    size_t length = parent_length(path);
+    const char *slash = strrchr(path, '/');
+    size_t length = slash != NULL ? (size_t)(slash - path) : 0;
     if (length == 0)
         return 0;
-    snprintf(parent, sizeof(parent), "%.*s", (int)length, path);
+    memcpy(parent, path, length);
+    parent[length] = '\0';
     struct inode *inode = world_inode(parent);
     return inode == NULL ? -ENOENT : inode->kind == DISK_DIRECTORY ? 0 : -ENOTDIR;
+}
+
+/* Nothing but when all went well. */
+static int
+changed(int result)
+{
+    if (result >= 0)
+        world_changed();
+    return result;
 }
 
 static struct disk_info
@@ -60,27 +76,40 @@ info_of(const struct inode *inode)
                               .size = (int64_t)inode->seen.size,
                               .changed_ms = inode->changed_ms,
                               .owner = inode->owner,
-                              .links = world_links(inode)};
+                              .links = inode->links};
 }
 
 static int
 open_handle(struct inode *inode)
 {
-    for (int i = 0; i < HANDLES_MAX; i++)
-        if (!sim_disk_world.handles[i].open) {
-            sim_disk_world.handles[i] = (struct handle){.inode = inode, .open = true};
-            return FIRST_HANDLE + i;
-        }
-    return -EMFILE;
+    struct world *w = world();
+    size_t i = 0;
+    while (i < w->handle_count && w->handles[i].open)
+        i++;
+    if (i == w->handle_count) {
+        w->handle_count = i > 0 ? i * 2 : 16;
+        w->handles = memory_resize(w->handles, w->handle_count * sizeof(*w->handles));
+        memset(w->handles + i, 0, (w->handle_count - i) * sizeof(*w->handles));
+    }
+    w->handles[i] = (struct handle){.inode = inode, .open = true};
+    return FIRST_HANDLE + (int)i;
+}
+
+/* NULL: of a process that has ended, which still closes what it had. */
+static struct handle *
+find_handle(int file)
+{
+    struct world *w = world();
+    size_t i = (size_t)(file - FIRST_HANDLE);
+    assert(file >= FIRST_HANDLE);
+    return i < w->handle_count && w->handles[i].open ? &w->handles[i] : NULL;
 }
 
 static struct handle *
 handle_of(int file)
 {
-    assert(file >= FIRST_HANDLE && file < FIRST_HANDLE + HANDLES_MAX);
-    struct handle *handle = &sim_disk_world.handles[file - FIRST_HANDLE];
-    /* After a restart the dead process still closes what it had. */
-    assert(handle->open || sim_disk_world.dead);
+    struct handle *handle = find_handle(file);
+    assert(handle != NULL);
     return handle;
 }
 
@@ -96,9 +125,9 @@ make_directory(const char *path, unsigned mode)
     if (result < 0)
         return result;
     struct entry *e = world_entry(path);
-    e->seen = e->kept = world_inode_new(DISK_DIRECTORY, mode);
-    e->seen->named = true;
-    return 0;
+    world_see(e, world_inode_new(DISK_DIRECTORY, mode), world_group());
+    e->kept = e->seen;
+    return changed(0);
 }
 
 int
@@ -107,7 +136,6 @@ disk_open(struct disk **disk, const char *path, bool create)
     char part[PATH_LIMIT];
     int result = world_gate();
     *disk = NULL;
-    world_make();
     for (const char *at = path; create && result == 0 && *at != '\0';) {
         const char *slash = strchr(at + 1, '/');
         at = slash != NULL ? slash : at + strlen(at);
@@ -127,11 +155,25 @@ disk_open(struct disk **disk, const char *path, bool create)
     return 0;
 }
 
+static void
+drop_flight(struct flight *f)
+{
+    loop_unpost(f->disk->loop, &f->task);
+    loop_timer_stop(f->disk->loop, &f->timer);
+    DL_DELETE(f->disk->flights, f);
+    world_capture_free(&f->capture);
+    free(f);
+}
+
 void
 disk_close(struct disk **disk)
 {
+    struct flight *f, *next;
     if (*disk == NULL)
         return;
+    /* What is in flight may be durable or not: nobody will hear. */
+    DL_FOREACH_SAFE ((*disk)->flights, f, next)
+        drop_flight(f);
     free((*disk)->path);
     free(*disk);
     *disk = NULL;
@@ -147,7 +189,7 @@ bool
 disk_is_owner(const struct disk *disk)
 {
     struct inode *inode = world_inode(disk->path);
-    return inode != NULL && inode->owner == sim_disk_world.user;
+    return inode != NULL && inode->owner == world()->user;
 }
 
 int
@@ -176,28 +218,43 @@ disk_make_fifo(struct disk *disk, const char *path, unsigned mode)
     if (result < 0)
         return result;
     struct entry *e = world_entry(full);
-    e->seen = e->kept = world_inode_new(DISK_OTHER, mode);
-    return 0;
+    world_see(e, world_inode_new(DISK_OTHER, mode), world_group());
+    e->kept = e->seen;
+    return changed(0);
 }
 
 int
 disk_sync_directory(struct disk *disk, const char *path)
 {
     char full[PATH_LIMIT];
-    struct entry *e, *next;
     int result = world_gate();
     if (result < 0)
         return result;
     full_path(disk, path, full);
-    if (world_inode(full) == NULL)
+    struct inode *inode = world_inode(full);
+    if (inode == NULL)
         return -ENOENT;
-    HASH_ITER (hh, sim_disk_world.entries, e, next)
-        if (is_in(e->path, full)) {
-            e->kept = e->seen;
-            if (e->kept != NULL)
-                e->kept->named = true;
-        }
-    return 0;
+    struct capture *capture = world_capture(inode, full, true);
+    world_keep(&capture);
+    return changed(0);
+}
+
+int
+disk_open_directory(struct disk *disk, const char *path)
+{
+    char full[PATH_LIMIT];
+    int result = world_gate();
+    full_path(disk, path, full);
+    struct inode *inode = world_inode(full);
+    if (result == 0 && inode == NULL)
+        result = -ENOENT;
+    if (result == 0 && inode->kind != DISK_DIRECTORY)
+        result = -ENOTDIR;
+    if (result < 0)
+        return result;
+    int file = open_handle(inode);
+    handle_of(file)->path = memory_string(full);
+    return file;
 }
 
 int
@@ -213,9 +270,10 @@ disk_list(struct disk *disk, const char *path,
     if (world_inode(full) == NULL)
         return -ENOENT;
     /* Names that go meanwhile keep their entry, with nothing seen. */
-    HASH_ITER (hh, sim_disk_world.entries, e, next)
-        if (e->seen != NULL && is_in(e->path, full) &&
-            !each(context, e->path + strlen(full) + 1))
+    size_t length = strlen(full);
+    HASH_ITER (hh, world()->entries, e, next)
+        if (e->seen != NULL && world_is_in(e, full, length) &&
+            !each(context, e->path + length + 1))
             break;
     return 0;
 }
@@ -225,7 +283,17 @@ disk_space(struct disk *disk, struct disk_space *space)
 {
     int result = world_gate();
     (void)disk;
-    *space = sim_disk_world.space;
+    *space = world()->space;
+    return result;
+}
+
+int
+disk_nature(struct disk *disk, const char *path, struct disk_nature *nature)
+{
+    int result = world_gate();
+    (void)disk;
+    (void)path;
+    *nature = world()->nature;
     return result;
 }
 
@@ -243,9 +311,9 @@ disk_create(struct disk *disk, const char *path, unsigned mode)
         result = -EEXIST;
     if (result < 0)
         return result;
-    struct entry *e = world_entry(full);
-    e->seen = world_inode_new(DISK_FILE, mode);
-    return open_handle(e->seen);
+    struct inode *inode = world_inode_new(DISK_FILE, mode);
+    world_see(world_entry(full), inode, world_group());
+    return changed(open_handle(inode));
 }
 
 int
@@ -266,52 +334,59 @@ disk_open_file(struct disk *disk, const char *path, bool for_writing)
 void
 disk_close_file(struct disk *disk, int file)
 {
-    struct handle *handle = handle_of(file);
+    struct handle *handle = find_handle(file);
     (void)disk;
-    if (handle->holds_lock)
-        handle->inode->locked = false;
+    if (handle == NULL)
+        return;
+    free(handle->path);
     *handle = (struct handle){0};
 }
 
 int
 disk_write_at(struct disk *disk, int file, int64_t offset, struct text bytes)
 {
-    struct inode *inode = handle_of(file)->inode;
-    bool was_dead = sim_disk_world.dead;
+    bool was_dead = world()->dead;
     int result = world_gate();
     (void)disk;
-    if (!was_dead)
-        world_write(inode, (size_t)offset,
-                    result < 0 ? text_before(bytes, bytes.length / 2) : bytes);
+    if (was_dead)
+        return result;
+    world_write(handle_of(file)->inode, (size_t)offset,
+                result < 0 ? text_before(bytes, bytes.length / 2) : bytes);
+    world_changed();
     return result;
 }
 
 int
 disk_write(struct disk *disk, int file, struct text bytes)
 {
-    return disk_write_at(disk, file, (int64_t)handle_of(file)->inode->seen.size, bytes);
+    struct handle *handle = find_handle(file);
+    int64_t end = handle != NULL ? (int64_t)handle->inode->seen.size : 0;
+    return disk_write_at(disk, file, end, bytes);
 }
 
 int64_t
 disk_read(struct disk *disk, int file, int64_t offset, char *to, size_t size)
 {
-    struct inode *inode = handle_of(file)->inode;
     int result = world_gate();
     (void)disk;
     if (result < 0)
         return result;
+    struct inode *inode = handle_of(file)->inode;
     if (inode->kind == DISK_OTHER) {
         size_t got = inode->pulled < size ? inode->pulled : size;
         memset(to, '!', got);
         inode->pulled -= got;
         return (int64_t)got;
     }
+    if (inode->kind == DISK_DIRECTORY)
+        return -EISDIR;
+    world_pull(inode);
     if ((size_t)offset >= inode->seen.size)
         return 0;
-    struct text rest = text_before(
-        text_after(text_of(inode->seen.at, inode->seen.size), (size_t)offset), size);
-    memcpy(to, rest.at, rest.length);
-    return (int64_t)rest.length;
+    size_t rest = inode->seen.size - (size_t)offset;
+    rest = rest < size ? rest : size;
+    bytes_read(&inode->seen, (size_t)offset, to, rest);
+    return (int64_t)rest;
 }
 
 int
@@ -324,34 +399,114 @@ disk_file_info(struct disk *disk, int file, struct disk_info *info)
     return result;
 }
 
+/* --- base/disk.h: syncs ---------------------------------------------------------- */
+
+static struct capture *
+capture_of(int file, bool data_only)
+{
+    struct handle *handle = handle_of(file);
+    return world_capture(handle->inode, handle->path, !data_only);
+}
+
+static int
+finish_sync(struct capture *capture, int result)
+{
+    if (result < 0) {
+        world_lose(&capture);
+        return result;
+    }
+    world_keep(&capture);
+    return changed(0);
+}
+
+static int
+sync_now(int file, bool data_only)
+{
+    int result = world_gate();
+    return world()->dead ? result : finish_sync(capture_of(file, data_only), result);
+}
+
 int
 disk_sync_data(struct disk *disk, int file)
 {
-    struct inode *inode = handle_of(file)->inode;
-    int result = world_gate();
     (void)disk;
-    if (result == 0)
-        world_keep(inode);
-    else if (!sim_disk_world.dead)
-        world_lose(inode);
-    return result;
+    return sync_now(file, true);
 }
 
 int
 disk_sync(struct disk *disk, int file)
 {
-    struct inode *inode = handle_of(file)->inode;
-    struct entry *e, *next;
-    int result = disk_sync_data(disk, file);
-    if (result < 0 || inode->named)
-        return result;
-    HASH_ITER (hh, sim_disk_world.entries, e, next)
-        if (e->seen == inode) {
-            e->kept = inode;
-            inode->named = true;
-        }
-    return 0;
+    (void)disk;
+    return sync_now(file, false);
 }
+
+enum disk_syncing
+disk_sync_on(struct disk *disk, struct loop *loop)
+{
+    if (!world()->sync_blocks)
+        disk->loop = loop;
+    return disk_sync_way(disk);
+}
+
+enum disk_syncing
+disk_sync_way(const struct disk *disk)
+{
+    return disk->loop != NULL ? DISK_SYNC_AIO : DISK_SYNC_BLOCKS;
+}
+
+static void
+land(void *context)
+{
+    struct flight *f = context;
+    struct disk_sync *sync = f->sync;
+    int result = -EIO;
+    /* The world may have lost the process meanwhile, and what it knew of it. */
+    if (f->boot == world()->boot) {
+        result = world_gate();
+        if (!world()->dead) {
+            struct capture *capture = f->capture;
+            f->capture = NULL;
+            result = finish_sync(capture, result);
+        }
+    }
+    drop_flight(f);
+    sync->done(sync->context, result);
+}
+
+int
+disk_sync_begin(struct disk *disk, int file, bool data_only, struct disk_sync *sync)
+{
+    if (disk->loop == NULL)
+        return sync_now(file, data_only);
+    int result = world_gate();
+    if (world()->dead)
+        return result;
+    struct capture *capture = capture_of(file, data_only);
+    if (result < 0)
+        return finish_sync(capture, result);
+    struct flight *f = memory_new(sizeof(*f));
+    *f = (struct flight){.disk = disk, .sync = sync, .capture = capture};
+    f->boot = world()->boot;
+    DL_APPEND(disk->flights, f);
+    if (world()->sync_ms > 0)
+        loop_timer_start(disk->loop, &f->timer, world()->sync_ms, land, f);
+    else
+        loop_post(disk->loop, &f->task, land, f);
+    return DISK_SYNCING;
+}
+
+void
+disk_sync_wait(struct disk *disk)
+{
+    while (disk->flights != NULL) {
+        struct flight *first = disk->flights;
+        loop_timer_stop(disk->loop, &first->timer);
+        loop_unpost(disk->loop, &first->task);
+        land(first);
+    }
+}
+
+/* --- base/disk.h: names ---------------------------------------------------------- */
 
 int
 disk_link(struct disk *disk, const char *from, const char *to)
@@ -369,9 +524,19 @@ disk_link(struct disk *disk, const char *from, const char *to)
         result = -EEXIST;
     if (result < 0)
         return result;
-    world_entry(target)->seen = inode;
-    inode->changed_ms = sim_disk_world.now_ms;
-    return 0;
+    world_see(world_entry(target), inode, world_group());
+    inode->changed_ms = world()->now_ms;
+    return changed(0);
+}
+
+/* What changed before with one of the two and is pending changes with both now. */
+static void
+join_groups(uint64_t from, uint64_t into)
+{
+    struct entry *e, *next;
+    HASH_ITER (hh, world()->entries, e, next)
+        if (e->group == from && e->seen != e->kept)
+            e->group = into;
 }
 
 int
@@ -388,11 +553,16 @@ disk_rename(struct disk *disk, const char *from, const char *to)
         result = -ENOENT;
     if (result < 0)
         return result;
-    world_entry(target)->seen = inode;
-    if (strcmp(source, target) != 0)
-        world_entry(source)->seen = NULL;
-    inode->changed_ms = sim_disk_world.now_ms;
-    return 0;
+    struct entry *old = world_entry(source), *new = world_entry(target);
+    uint64_t group = world_group();
+    if (old != new) {
+        join_groups(old->group, group);
+        join_groups(new->group, group);
+        world_see(new, inode, group);
+        world_see(old, NULL, group);
+    }
+    inode->changed_ms = world()->now_ms;
+    return changed(0);
 }
 
 int
@@ -408,9 +578,9 @@ disk_unlink(struct disk *disk, const char *path)
         result = -EISDIR;
     if (result < 0)
         return result;
-    world_entry(full)->seen = NULL;
-    inode->changed_ms = sim_disk_world.now_ms;
-    return 0;
+    world_see(world_entry(full), NULL, world_group());
+    inode->changed_ms = world()->now_ms;
+    return changed(0);
 }
 
 int
@@ -430,8 +600,48 @@ disk_inspect(struct disk *disk, const char *path, struct disk_info *info)
 
 /* --- base/disk.h: locks, FIFOs, settings ----------------------------------------- */
 
+static bool
+is_locked(const struct inode *inode, unsigned first, unsigned count)
+{
+    const struct world *w = world();
+    for (size_t i = 0; i < w->handle_count; i++) {
+        const struct handle *h = &w->handles[i];
+        if (h->open && h->inode == inode && h->lock_count > 0 &&
+            first < h->lock_first + h->lock_count && h->lock_first < first + count)
+            return true;
+    }
+    return false;
+}
+
 int
-disk_lock(struct disk *disk, const char *path)
+disk_lock(struct disk *disk, const char *path, unsigned first, unsigned count)
+{
+    char full[PATH_LIMIT];
+    int result = world_gate();
+    assert(count > 0);
+    full_path(disk, path, full);
+    if (result == 0)
+        result = check_parent(full);
+    if (result < 0)
+        return result;
+    struct entry *e = world_entry(full);
+    if (e->seen == NULL) {
+        world_see(e, world_inode_new(DISK_FILE, 0600), world_group());
+        e->kept = e->seen;
+        world_changed();
+    }
+    if (e->seen->kind != DISK_FILE)
+        return -EINVAL;
+    if (is_locked(e->seen, first, count))
+        return -EWOULDBLOCK;
+    int file = open_handle(e->seen);
+    handle_of(file)->lock_first = first;
+    handle_of(file)->lock_count = count;
+    return file;
+}
+
+void *
+disk_map(struct disk *disk, const char *path, size_t size)
 {
     char full[PATH_LIMIT];
     int result = world_gate();
@@ -439,17 +649,24 @@ disk_lock(struct disk *disk, const char *path)
     if (result == 0)
         result = check_parent(full);
     if (result < 0)
-        return result;
+        return NULL;
     struct entry *e = world_entry(full);
     if (e->seen == NULL)
-        e->seen = e->kept = world_inode_new(DISK_FILE, 0600);
-    if (e->seen->locked)
-        return -EWOULDBLOCK;
-    int file = open_handle(e->seen);
-    if (file < 0)
-        return file;
-    e->seen->locked = handle_of(file)->holds_lock = true;
-    return file;
+        world_see(e, world_inode_new(DISK_FILE, 0600), world_group());
+    if (e->seen->kind != DISK_FILE)
+        return NULL;
+    void *map = world_map(e->seen, size);
+    world_changed();
+    return map;
+}
+
+void
+disk_unmap(struct disk *disk, void *map, size_t size)
+{
+    (void)disk;
+    (void)size;
+    if (map != NULL)
+        world_unmap(map);
 }
 
 int
@@ -493,7 +710,7 @@ disk_read_whole(const char *path, size_t limit, char **content, size_t *length)
         return -ENOENT;
     if (inode->seen.size > limit)
         return -EFBIG;
-    *content = text_string(text_of(inode->seen.at, inode->seen.size));
+    *content = text_string(sim_disk_content(path));
     *length = inode->seen.size;
     return 0;
 }

@@ -4,86 +4,325 @@
 #include "base/memory.h"
 #include "t/sim/sim.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
-enum { PAGE = 4096 };
-
-struct world sim_disk_world;
+static struct world *current;
+static uint64_t boots;
 
 /* --- Faults ---------------------------------------------------------------------- */
 
-/* 0, or what this call fails with. */
 int
 world_gate(void)
 {
-    sim_disk_world.calls++;
-    if (sim_disk_world.die_at != 0 && sim_disk_world.calls >= sim_disk_world.die_at)
-        sim_disk_world.dead = true;
-    if (sim_disk_world.dead)
+    struct world *w = world();
+    w->calls++;
+    if (w->die_at != 0 && w->calls >= w->die_at && !w->dead) {
+        world_pull_all(w);
+        w->dead = true;
+    }
+    if (w->dead)
         return -EIO;
-    if (sim_disk_world.fail_at != 0 && sim_disk_world.calls == sim_disk_world.fail_at) {
-        sim_disk_world.failed = true;
-        return -sim_disk_world.fail_with;
+    if (w->fail_at != 0 && w->calls == w->fail_at) {
+        w->failed = true;
+        return -w->fail_with;
     }
     return 0;
 }
 
-/* --- Bytes ----------------------------------------------------------------------- */
+void
+world_changed(void)
+{
+    if (current->changed != NULL && !current->dead)
+        current->changed(current->context);
+}
+
+/* --- Dirt ------------------------------------------------------------------------ */
+
+void
+world_clean(struct inode *inode, size_t page)
+{
+    if (page >= inode->dirt_count || inode->dirt[page].to == 0)
+        return;
+    inode->dirt[page] = (struct dirt){0};
+    inode->dirty--;
+}
 
 static void
-bytes_resize(struct bytes *b, size_t size)
+soil(struct inode *inode, size_t from, size_t to)
 {
-    if (size > b->capacity) {
-        b->capacity = size + PAGE;
-        b->at = memory_resize(b->at, b->capacity);
+    size_t pages = (to + PAGE - 1) / PAGE;
+    if (pages > inode->dirt_count) {
+        inode->dirt = memory_resize(inode->dirt, pages * sizeof(*inode->dirt));
+        memset(inode->dirt + inode->dirt_count, 0,
+               (pages - inode->dirt_count) * sizeof(*inode->dirt));
+        inode->dirt_count = pages;
     }
-    if (size > b->size)
-        memset(b->at + b->size, 0, size - b->size);
-    b->size = size;
+    while (from < to) {
+        struct dirt *d = &inode->dirt[from / PAGE];
+        size_t start = from % PAGE, left = PAGE - start;
+        size_t end = start + (to - from < left ? to - from : left);
+        if (d->to == 0) {
+            *d = (struct dirt){(uint16_t)start, (uint16_t)end, false};
+            inode->dirty++;
+        } else {
+            d->scattered = d->scattered || start > d->to || end < d->from;
+            d->from = start < d->from ? (uint16_t)start : d->from;
+            d->to = end > d->to ? (uint16_t)end : d->to;
+        }
+        from += end - start;
+    }
+}
+
+/* --- Memory that is shared with a file ------------------------------------------- */
+
+struct map {
+    struct inode *inode; /* NULL: of a process that has ended */
+    struct world *world;
+    char *at;
+    size_t size;
+    unsigned users;
+    struct map *prev, *next;
+};
+static struct map *maps;
+
+static struct map *
+find_map(const struct inode *inode)
+{
+    struct map *m;
+    DL_FOREACH (maps, m)
+        if (m->inode == inode)
+            return m;
+    return NULL;
+}
+
+void *
+world_map(struct inode *inode, size_t size)
+{
+    struct map *m = inode->mapped ? find_map(inode) : NULL;
+    if (m != NULL) {
+        assert(m->size == size);
+        m->users++;
+        return m->at;
+    }
+    if (inode->seen.size < size) {
+        inode->seen.size = size;
+        inode->changed_ms = world()->now_ms;
+    }
+    m = memory_new(sizeof(*m));
+    *m = (struct map){.inode = inode, .world = current, .size = size, .users = 1};
+    m->at = memory_new(size);
+    bytes_read(&inode->seen, 0, m->at, size);
+    DL_APPEND(maps, m);
+    inode->mapped = true;
+    return m->at;
+}
+
+void
+world_unmap(void *map)
+{
+    struct map *m;
+    DL_FOREACH (maps, m)
+        if (m->at == map)
+            break;
+    assert(m != NULL);
+    if (m->inode != NULL && !m->world->dead)
+        world_pull(m->inode);
+    if (--m->users > 0)
+        return;
+    if (m->inode != NULL)
+        m->inode->mapped = false;
+    DL_DELETE(maps, m);
+    free(m->at);
+    free(m);
+}
+
+/* What differs was stored by the process. */
+static void
+pull(struct map *m)
+{
+    struct inode *inode = m->inode;
+    char now[PAGE];
+    for (size_t at = 0; at < m->size; at += PAGE) {
+        size_t size = m->size - at < PAGE ? m->size - at : PAGE, from = 0, to = size;
+        bytes_read(&inode->seen, at, now, size);
+        while (from < to && now[from] == m->at[at + from])
+            from++;
+        while (to > from && now[to - 1] == m->at[at + to - 1])
+            to--;
+        if (from == to)
+            continue;
+        bytes_write(&inode->seen, at + from, text_of(m->at + at + from, to - from));
+        soil(inode, at + from, at + to);
+    }
+}
+
+void
+world_pull(struct inode *inode)
+{
+    struct map *m = inode->mapped ? find_map(inode) : NULL;
+    if (m != NULL && !m->world->dead)
+        pull(m);
+}
+
+void
+world_pull_all(struct world *w)
+{
+    struct map *m;
+    DL_FOREACH (maps, m)
+        if (m->inode != NULL && m->world == w && !w->dead)
+            pull(m);
+}
+
+static void
+end_maps(struct world *w)
+{
+    struct map *m;
+    DL_FOREACH (maps, m)
+        if (m->inode != NULL && m->world == w) {
+            m->inode->mapped = false;
+            m->inode = NULL;
+        }
+}
+
+static void
+push_to_map(struct inode *inode, size_t offset, struct text t)
+{
+    struct map *m = inode->mapped ? find_map(inode) : NULL;
+    if (m != NULL && offset < m->size)
+        memcpy(m->at + offset, t.at,
+               t.length < m->size - offset ? t.length : m->size - offset);
 }
 
 void
 world_write(struct inode *inode, size_t offset, struct text t)
 {
-    size_t end = offset + t.length, pages = (end + PAGE - 1) / PAGE;
     if (t.length == 0)
         return;
-    if (end > inode->seen.size)
-        bytes_resize(&inode->seen, end);
-    memcpy(inode->seen.at + offset, t.at, t.length);
-    if (pages > inode->dirty_pages) {
-        inode->dirty = memory_resize(inode->dirty, pages);
-        memset(inode->dirty + inode->dirty_pages, 0, pages - inode->dirty_pages);
-        inode->dirty_pages = pages;
+    world_pull(inode);
+    bytes_write(&inode->seen, offset, t);
+    soil(inode, offset, offset + t.length);
+    push_to_map(inode, offset, t);
+    inode->changed_ms = world()->now_ms;
+    current->last = (struct last_write){inode, offset, offset + t.length};
+}
+
+/* --- Syncs ----------------------------------------------------------------------- */
+
+/* What a sync takes along: as it was when the sync began. */
+struct capture {
+    struct inode *inode;
+    size_t size;
+    struct captured_page {
+        size_t index;
+        struct page *page;
+    } * pages;
+    size_t page_count;
+    struct captured_name {
+        struct entry *entry;
+        struct inode *inode;
+    } * names;
+    size_t name_count;
+    struct last_write last;
+};
+
+static void
+capture_pages(struct capture *c)
+{
+    struct inode *inode = c->inode;
+    world_pull(inode);
+    c->size = inode->seen.size;
+    if (inode->dirty == 0)
+        return;
+    c->pages = memory_array(inode->dirty, sizeof(*c->pages));
+    for (size_t i = 0; i < inode->dirt_count; i++)
+        if (inode->dirt[i].to > 0)
+            c->pages[c->page_count++] =
+                (struct captured_page){i, page_share(bytes_page(&inode->seen, i))};
+}
+
+static void
+capture_name(struct capture *c, struct entry *e)
+{
+    if ((c->name_count & 7) == 0)
+        c->names = memory_resize(c->names, (c->name_count + 8) * sizeof(*c->names));
+    c->names[c->name_count++] = (struct captured_name){e, e->seen};
+}
+
+struct capture *
+world_capture(struct inode *inode, const char *directory, bool names)
+{
+    struct entry *e, *next;
+    struct capture *c = memory_new(sizeof(*c));
+    *c = (struct capture){.inode = inode, .last = current->last};
+    if (inode->kind == DISK_FILE)
+        capture_pages(c);
+    if (directory != NULL) {
+        size_t length = strlen(directory);
+        HASH_ITER (hh, current->entries, e, next)
+            if (e->seen != e->kept && world_is_in(e, directory, length))
+                capture_name(c, e);
+    } else if (names && !inode->named) {
+        HASH_ITER (hh, current->entries, e, next)
+            if (e->seen == inode)
+                capture_name(c, e);
     }
-    for (size_t page = offset / PAGE; page < pages; page++)
-        inode->dirty[page] = 1;
-    inode->changed_ms = sim_disk_world.now_ms;
+    return c;
 }
 
 void
-world_lose(struct inode *inode)
+world_capture_free(struct capture **capture)
 {
-    if (inode->dirty_pages > 0)
-        memset(inode->dirty, 0, inode->dirty_pages);
+    struct capture *c = *capture;
+    *capture = NULL;
+    if (c == NULL)
+        return;
+    for (size_t i = 0; i < c->page_count; i++)
+        page_drop(c->pages[i].page);
+    free(c->pages);
+    free(c->names);
+    free(c);
 }
 
-/* Dirty pages reach the disk; those that an earlier failed sync dropped stay as they
- * were there. */
-void
-world_keep(struct inode *inode)
+/* Not dirty any more, unless it was written meanwhile. */
+static void
+clean_captured(struct capture *c)
 {
-    bytes_resize(&inode->kept, inode->seen.size);
-    for (size_t page = 0; page < inode->dirty_pages; page++) {
-        size_t from = page * PAGE, size = inode->seen.size - from;
-        if (inode->dirty[page])
-            memcpy(inode->kept.at + from, inode->seen.at + from,
-                   size < PAGE ? size : PAGE);
+    for (size_t i = 0; i < c->page_count; i++)
+        if (bytes_page(&c->inode->seen, c->pages[i].index) == c->pages[i].page)
+            world_clean(c->inode, c->pages[i].index);
+}
+
+void
+world_keep(struct capture **capture)
+{
+    struct capture *c = *capture;
+    struct inode *inode = c->inode;
+    if (c->size > inode->kept.size)
+        inode->kept.size = c->size;
+    for (size_t i = 0; i < c->page_count; i++)
+        bytes_set_page(&inode->kept, c->pages[i].index, c->pages[i].page);
+    clean_captured(c);
+    for (size_t i = 0; i < c->name_count; i++) {
+        c->names[i].entry->kept = c->names[i].inode;
+        if (c->names[i].inode != NULL)
+            c->names[i].inode->named = true;
     }
-    world_lose(inode);
+    struct last_write *last = &current->last;
+    if (inode->kind == DISK_FILE && last->inode == inode &&
+        memcmp(last, &c->last, sizeof(*last)) == 0)
+        *last = (struct last_write){0};
+    world_capture_free(capture);
+}
+
+void
+world_lose(struct capture **capture)
+{
+    clean_captured(*capture);
+    world_capture_free(capture);
 }
 
 /* --- Names ----------------------------------------------------------------------- */
@@ -92,7 +331,7 @@ static struct entry *
 find_entry(const char *path)
 {
     struct entry *e = NULL;
-    HASH_FIND_STR(sim_disk_world.entries, path, e);
+    HASH_FIND_STR(world()->entries, path, e);
     return e;
 }
 
@@ -103,165 +342,265 @@ world_inode(const char *path)
     return e != NULL ? e->seen : NULL;
 }
 
+static uint64_t
+hash_of(const char *path)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *path != '\0'; path++)
+        hash = (hash ^ (unsigned char)*path) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 struct entry *
 world_entry(const char *path)
 {
     struct entry *e = find_entry(path);
     if (e != NULL)
         return e;
-    e = memory_new(sizeof(*e));
-    e->path = memory_string(path);
-    HASH_ADD_KEYPTR(hh, sim_disk_world.entries, e->path, strlen(e->path), e);
+    size_t length = strlen(path);
+    const char *slash = strrchr(path, '/');
+    e = memory_new(sizeof(*e) + length + 1);
+    memcpy(e->path, path, length + 1);
+    e->hash = hash_of(path);
+    e->parent_length = slash != NULL ? (size_t)(slash - path) : 0;
+    HASH_ADD_KEYPTR(hh, current->entries, e->path, length, e);
     return e;
+}
+
+bool
+world_is_in(const struct entry *e, const char *directory, size_t length)
+{
+    return e->parent_length == length && memcmp(e->path, directory, length) == 0;
+}
+
+uint64_t
+world_group(void)
+{
+    return ++world()->groups;
+}
+
+void
+world_see(struct entry *e, struct inode *inode, uint64_t group)
+{
+    if (e->seen != NULL)
+        e->seen->links--;
+    e->seen = inode;
+    e->group = group;
+    if (inode != NULL)
+        inode->links++;
+}
+
+static struct inode *
+inode_new(struct world *w)
+{
+    struct inode *inode = memory_new(sizeof(*inode));
+    DL_APPEND(w->inodes, inode);
+    return inode;
 }
 
 struct inode *
 world_inode_new(enum disk_kind kind, unsigned mode)
 {
-    struct inode *inode = memory_new(sizeof(*inode));
+    struct inode *inode = inode_new(world());
     inode->kind = kind;
     inode->mode = mode;
-    inode->owner = sim_disk_world.user;
-    inode->changed_ms = sim_disk_world.now_ms;
-    LL_PREPEND(sim_disk_world.inodes, inode);
+    inode->owner = current->user;
+    inode->changed_ms = current->now_ms;
     return inode;
 }
 
-unsigned
-world_links(const struct inode *inode)
+struct inode *
+world_inode_copy(struct world *into, const struct inode *from)
 {
-    struct entry *e, *next;
-    unsigned links = 0;
-    HASH_ITER (hh, sim_disk_world.entries, e, next)
-        if (e->seen == inode)
-            links++;
-    return links;
+    struct inode *inode = inode_new(into), *prev = inode->prev, *next = inode->next;
+    *inode = *from;
+    inode->prev = prev;
+    inode->next = next;
+    inode->seen = inode->kept = (struct bytes){0};
+    inode->dirt = NULL;
+    inode->flat = NULL;
+    inode->mapped = false;
+    bytes_copy(&inode->seen, &from->seen);
+    bytes_copy(&inode->kept, &from->kept);
+    if (from->dirty > 0) {
+        inode->dirt = memory_array(from->dirt_count, sizeof(*inode->dirt));
+        memcpy(inode->dirt, from->dirt, from->dirt_count * sizeof(*inode->dirt));
+    } else {
+        inode->dirt_count = 0;
+    }
+    return inode;
 }
 
-/* --- Handles --------------------------------------------------------------------- */
-
-/* --- The sim_disk_world
- * ------------------------------------------------------------------- */
+/* --- The world ------------------------------------------------------------------- */
 
 static void
 inode_free(struct inode *inode)
 {
-    free(inode->seen.at);
-    free(inode->kept.at);
-    free(inode->dirty);
+    bytes_free(&inode->seen);
+    bytes_free(&inode->kept);
+    free(inode->dirt);
+    free(inode->flat);
     free(inode);
 }
 
 static void
-collect(void)
+collect(struct world *w)
 {
     struct entry *e, *next_entry;
-    struct inode *inode, *next_inode, *left = NULL;
-    HASH_ITER (hh, sim_disk_world.entries, e, next_entry) {
-        if (e->seen != NULL)
+    struct inode *inode, *next;
+    DL_FOREACH (w->inodes, inode) {
+        inode->marked = false;
+        inode->links = 0;
+    }
+    HASH_ITER (hh, w->entries, e, next_entry) {
+        if (e->seen != NULL) {
             e->seen->marked = true;
+            e->seen->links++;
+        }
         if (e->kept != NULL)
             e->kept->marked = true;
         if (e->seen == NULL && e->kept == NULL) {
-            HASH_DEL(sim_disk_world.entries, e);
-            free(e->path);
+            HASH_DEL(w->entries, e);
             free(e);
         }
     }
-    LL_FOREACH_SAFE (sim_disk_world.inodes, inode, next_inode) {
-        bool keep = inode->marked;
-        inode->marked = inode->locked = false;
-        if (keep)
-            LL_PREPEND(left, inode);
-        else
+    DL_FOREACH_SAFE (w->inodes, inode, next)
+        if (!inode->marked) {
+            if (w->last.inode == inode)
+                w->last = (struct last_write){0};
+            DL_DELETE(w->inodes, inode);
             inode_free(inode);
-    }
-    sim_disk_world.inodes = left;
+        }
 }
 
 static void
-begin_again(void)
+free_handles(struct world *w)
 {
-    memset(sim_disk_world.handles, 0, sizeof(sim_disk_world.handles));
-    sim_disk_world.dead = false;
-    sim_disk_count_anew();
-    collect();
+    for (size_t i = 0; i < w->handle_count; i++)
+        free(w->handles[i].path);
+    free(w->handles);
+    w->handles = NULL;
+    w->handle_count = 0;
+}
+
+uint64_t
+world_next_boot(void)
+{
+    return ++boots;
 }
 
 void
-world_make(void)
+world_begin_again(struct world *w)
 {
-    if (sim_disk_world.made)
-        return;
-    sim_disk_world.made = true;
-    sim_disk_world.now_ms = SIM_WALL_START_MS;
-    sim_disk_world.space = (struct disk_space){INT64_C(1) << 40, 1000000};
+    free_handles(w);
+    end_maps(w);
+    w->dead = false;
+    w->boot = world_next_boot();
+    w->calls = w->fail_at = w->die_at = 0;
+    w->failed = false;
+    collect(w);
 }
+
+struct world *
+world_new(void)
+{
+    struct world *w = memory_new(sizeof(*w));
+    w->now_ms = SIM_WALL_START_MS;
+    w->space = (struct disk_space){INT64_C(1) << 40, 1000000};
+    w->nature = (struct disk_nature){.type = "ext4", .sync_us = 500};
+    w->boot = world_next_boot();
+    return w;
+}
+
+struct world *
+world(void)
+{
+    if (current == NULL)
+        current = world_new();
+    return current;
+}
+
+struct world *
+world_exchange(struct world *other)
+{
+    struct world *before = world();
+    current = other;
+    return before;
+}
+
+void
+world_free(struct world **world)
+{
+    struct world *w = *world;
+    struct entry *e, *next_entry;
+    struct inode *inode, *next;
+    *world = NULL;
+    if (w == NULL)
+        return;
+    free_handles(w);
+    end_maps(w);
+    HASH_ITER (hh, w->entries, e, next_entry) {
+        HASH_DEL(w->entries, e);
+        free(e);
+    }
+    DL_FOREACH_SAFE (w->inodes, inode, next)
+        inode_free(inode);
+    free(w);
+}
+
+/* --- t/sim/sim_disk.h ------------------------------------------------------------ */
 
 void
 sim_disk_reset(void)
 {
-    struct entry *e, *next;
-    HASH_ITER (hh, sim_disk_world.entries, e, next)
-        e->seen = e->kept = NULL;
-    collect();
-    sim_disk_world = (struct world){0};
-    world_make();
+    world_free(&current);
+    (void)world();
 }
 
 uint64_t
 sim_disk_calls(void)
 {
-    return sim_disk_world.calls;
+    return world()->calls;
 }
 
 void
 sim_disk_count_anew(void)
 {
-    sim_disk_world.calls = sim_disk_world.fail_at = sim_disk_world.die_at = 0;
-    sim_disk_world.failed = false;
+    struct world *w = world();
+    w->calls = w->fail_at = w->die_at = 0;
+    w->failed = false;
 }
 
 void
 sim_disk_fail_at(uint64_t call, int error)
 {
-    sim_disk_world.fail_at = call;
-    sim_disk_world.fail_with = error;
+    world()->fail_at = call;
+    world()->fail_with = error;
 }
 
 void
 sim_disk_die_at(uint64_t call)
 {
-    sim_disk_world.die_at = call;
+    world()->die_at = call;
 }
 
 bool
 sim_disk_is_dead(void)
 {
-    return sim_disk_world.dead;
+    return world()->dead;
 }
 
 bool
 sim_disk_has_failed(void)
 {
-    return sim_disk_world.failed;
+    return world()->failed;
 }
 
 void
 sim_disk_restart(void)
 {
-    begin_again();
-}
-
-static void
-lose_power(struct inode *inode)
-{
-    bytes_resize(&inode->seen, 0);
-    bytes_resize(&inode->seen, inode->kept.size);
-    if (inode->kept.size > 0)
-        memcpy(inode->seen.at, inode->kept.at, inode->kept.size);
-    world_lose(inode);
-    inode->pulled = 0;
+    world_pull_all(world());
+    world_begin_again(world());
 }
 
 void
@@ -269,31 +608,49 @@ sim_disk_power_cut(void)
 {
     struct entry *e, *next;
     struct inode *inode;
-    HASH_ITER (hh, sim_disk_world.entries, e, next)
+    struct world *w = world();
+    HASH_ITER (hh, w->entries, e, next)
         e->seen = e->kept;
-    LL_FOREACH (sim_disk_world.inodes, inode)
-        lose_power(inode);
-    begin_again();
+    DL_FOREACH (w->inodes, inode) {
+        bytes_resize(&inode->kept, inode->kept.size);
+        bytes_copy(&inode->seen, &inode->kept);
+        for (size_t i = 0; inode->dirty > 0; i++)
+            world_clean(inode, i);
+        inode->pulled = 0;
+    }
+    w->last = (struct last_write){0};
+    world_begin_again(w);
 }
 
 void
 sim_disk_set_time(int64_t now_ms)
 {
-    world_make();
-    sim_disk_world.now_ms = now_ms;
+    world()->now_ms = now_ms;
 }
 
 void
 sim_disk_set_user(unsigned user)
 {
-    sim_disk_world.user = user;
+    world()->user = user;
 }
 
 void
 sim_disk_set_space(int64_t bytes_free, int64_t inodes_free)
 {
-    world_make();
-    sim_disk_world.space = (struct disk_space){bytes_free, inodes_free};
+    world()->space = (struct disk_space){bytes_free, inodes_free};
+}
+
+void
+sim_disk_set_nature(const struct disk_nature *nature)
+{
+    world()->nature = *nature;
+}
+
+void
+sim_disk_set_syncing(enum disk_syncing way, int64_t sync_ms)
+{
+    world()->sync_blocks = way == DISK_SYNC_BLOCKS;
+    world()->sync_ms = sync_ms;
 }
 
 size_t
@@ -301,7 +658,7 @@ sim_disk_count(const char *under)
 {
     struct entry *e, *next;
     size_t count = 0, length = strlen(under);
-    HASH_ITER (hh, sim_disk_world.entries, e, next)
+    HASH_ITER (hh, world()->entries, e, next)
         if (e->seen != NULL && e->seen->kind == DISK_FILE &&
             strncmp(e->path, under, length) == 0 &&
             (length == 0 || e->path[length] == '/'))
@@ -315,18 +672,28 @@ sim_disk_content(const char *path)
     struct inode *inode = world_inode(path);
     if (inode == NULL)
         return text_of(NULL, 0);
-    return inode->seen.size > 0 ? text_of(inode->seen.at, inode->seen.size) : TEXT("");
+    world_pull(inode);
+    if (inode->seen.size == 0)
+        return TEXT("");
+    inode->flat = memory_resize(inode->flat, inode->seen.size);
+    bytes_read(&inode->seen, 0, inode->flat, inode->seen.size);
+    return text_of(inode->flat, inode->seen.size);
 }
 
 bool
 sim_disk_damage(const char *path, size_t offset)
 {
     struct inode *inode = world_inode(path);
+    char byte;
     if (inode == NULL || offset >= inode->seen.size)
         return false;
-    inode->seen.at[offset] = (char)~inode->seen.at[offset];
+    world_pull(inode);
+    bytes_read(&inode->seen, offset, &byte, 1);
+    byte = (char)~byte;
+    bytes_write(&inode->seen, offset, text_of(&byte, 1));
+    push_to_map(inode, offset, text_of(&byte, 1));
     if (offset < inode->kept.size)
-        inode->kept.at[offset] = inode->seen.at[offset];
+        bytes_write(&inode->kept, offset, text_of(&byte, 1));
     return true;
 }
 
@@ -334,9 +701,10 @@ int
 sim_disk_fifo_reader(const char *path)
 {
     struct inode *inode = world_inode(path);
-    for (int i = 0; i < HANDLES_MAX && inode != NULL; i++)
-        if (sim_disk_world.handles[i].open && sim_disk_world.handles[i].inode == inode)
-            return FIRST_HANDLE + i;
+    struct world *w = world();
+    for (size_t i = 0; i < w->handle_count && inode != NULL; i++)
+        if (w->handles[i].open && w->handles[i].inode == inode)
+            return FIRST_HANDLE + (int)i;
     return -1;
 }
 

@@ -1,71 +1,117 @@
-/* Inside of the disk's stand-in: the world that disk_world.c keeps and disk.c opens. */
+/* Inside of the disk's stand-in: the world that disk_world.c keeps, disk.c opens,
+ * disk_copy.c copies and disk_cut.c cuts. */
 #ifndef T_SIM_DISK_WORLD_H
 #define T_SIM_DISK_WORLD_H
 
+#include "t/sim/disk_bytes.h"
 #include "t/sim/sim_disk.h"
 
 #include <uthash.h>
 
-enum { PATH_LIMIT = 2048, FIRST_HANDLE = 50000, HANDLES_MAX = 4096 };
+enum { PATH_LIMIT = 2048, FIRST_HANDLE = 50000, SECTOR = 512 };
 
-/* A file's bytes; pages are what a sync takes along or loses. */
-struct bytes {
-    char *at;
-    size_t size, capacity;
+/* What was written into a page since it was synced; to == 0: nothing. */
+struct dirt {
+    uint16_t from, to;
+    bool scattered; /* with gaps */
 };
 
 struct inode {
     enum disk_kind kind;
-    unsigned mode, owner;
+    unsigned mode, owner, links;
     int64_t changed_ms;
     struct bytes seen, kept;
-    char *dirty; /* one flag a page of seen */
-    size_t dirty_pages;
+    struct dirt *dirt; /* of the pages of seen */
+    size_t dirt_count, dirty;
     bool named; /* a name of it is or was durable */
-    bool locked, marked;
+    bool mapped, marked;
     size_t pulled; /* FIFO */
-    struct inode *next;
+    char *flat;    /* for sim_disk_content() */
+    struct inode *copy;
+    struct inode *prev, *next;
 };
 
 /* A name; NULL = the name is not there in this version. */
 struct entry {
-    char *path;
     struct inode *seen, *kept;
+    uint64_t group; /* names that change together: a rename's two */
+    uint64_t hash;
+    size_t parent_length;
     UT_hash_handle hh;
+    char path[];
 };
 
 struct handle {
     struct inode *inode;
-    bool open, holds_lock;
+    char *path; /* of a directory */
+    bool open;
+    unsigned lock_first, lock_count;
 };
 
 struct world {
     struct entry *entries;
     struct inode *inodes;
-    struct handle handles[HANDLES_MAX];
+    struct handle *handles;
+    size_t handle_count;
     uint64_t calls, fail_at, die_at;
+    uint64_t boot;   /* each process has its own */
+    uint64_t groups; /* given out */
     int fail_with;
     bool dead, failed;
     int64_t now_ms;
     unsigned user;
     struct disk_space space;
-    bool made;
+    struct disk_nature nature;
+    bool sync_blocks;
+    int64_t sync_ms;
+    struct last_write {
+        struct inode *inode; /* NULL: synced since */
+        size_t from, to;
+    } last;
+    void (*changed)(void *context);
+    void *context;
 };
-/* One for the program: base/disk.h has no room for another. */
-extern struct world sim_disk_world;
+
+/* The current one: base/disk.h has no room for another. Made when first asked for. */
+struct world *world(void);
+/* Another one instead; returns the one before. */
+struct world *world_exchange(struct world *other);
+struct world *world_new(void);
+void world_free(struct world **w);
+uint64_t world_next_boot(void);
+/* Ends handles, locks and faults, and collects what has no name. */
+void world_begin_again(struct world *w);
 
 /* 0, or what this call fails with. */
 int world_gate(void);
-void world_make(void);
+/* After a call that changed something. */
+void world_changed(void);
 
 struct inode *world_inode(const char *path); /* as seen; NULL: none */
 struct entry *world_entry(const char *path); /* made when missing */
+/* Each group once for each change, or for changes that come together. */
+uint64_t world_group(void);
+void world_see(struct entry *e, struct inode *inode, uint64_t group);
 struct inode *world_inode_new(enum disk_kind kind, unsigned mode);
-unsigned world_links(const struct inode *inode);
+struct inode *world_inode_copy(struct world *into, const struct inode *inode);
+bool world_is_in(const struct entry *e, const char *directory, size_t length);
 
 void world_write(struct inode *inode, size_t offset, struct text t);
-/* A sync: dirty pages reach the disk, or count as clean and are lost. */
-void world_keep(struct inode *inode);
-void world_lose(struct inode *inode);
+void world_clean(struct inode *inode, size_t page);
+
+/* A sync: what was dirty when it began reaches the disk, or counts as clean and is
+ * lost. */
+struct capture;
+struct capture *world_capture(struct inode *inode, const char *directory, bool names);
+void world_keep(struct capture **capture);
+void world_lose(struct capture **capture);
+void world_capture_free(struct capture **capture);
+
+/* Memory that a process shares with a file. */
+void *world_map(struct inode *inode, size_t size);
+void world_unmap(void *map);
+/* What was stored there since is in the file. */
+void world_pull(struct inode *inode);
+void world_pull_all(struct world *w);
 
 #endif

@@ -5,12 +5,15 @@
  * two versions: what a program sees, and what a power cut leaves. What makes things
  * durable, as measured (spec/queue.md §4.1, §4.4), the worse where file systems differ:
  *   disk_sync            the content; and the names of a file that never had a durable
- * one (old names of it are gone then). Later links, renames and unlinks of it wait.
+ *                        one (old names of it are gone then). Later links, renames and
+ *                        unlinks of it wait.
  *   disk_sync_data       the content
  *   disk_sync_directory  its names as they are now, each by itself: after a rename, the
- * new name and the loss of the old one belong to two directories a failed sync nothing;
- * the pages count as clean: syncing again answers 0 and keeps them lost Directories
- * themselves are durable at once. Content goes in pages of 4096 bytes. */
+ *                        new name and the loss of the old one belong to two directories
+ *   a failed sync        nothing; the pages count as clean: syncing again answers 0 and
+ *                        keeps them lost
+ *   disk_sync_begin      the same, with what was there when it began, in a later turn
+ * Directories and FIFOs are durable at once. Content goes in pages of 4096 bytes. */
 #ifndef T_SIM_DISK_H
 #define T_SIM_DISK_H
 
@@ -19,8 +22,9 @@
 /* An empty world, no fault set. */
 void sim_disk_reset(void);
 
-/* Calls of base/disk.h so far, those of disk_close, disk_close_file, disk_path and
- * disk_is_owner not counted. */
+/* Calls of base/disk.h so far, those of disk_close, disk_close_file, disk_path,
+ * disk_is_owner, disk_sync_on, disk_sync_way and disk_unmap not counted. A sync in the
+ * background counts twice: when it begins and when it is over. */
 uint64_t sim_disk_calls(void);
 void sim_disk_count_anew(void);
 /* The call-th call from the start of counting (1 = the first) fails once with this
@@ -37,10 +41,15 @@ bool sim_disk_has_failed(void);
 void sim_disk_restart(void);   /* SIGKILL: what was seen stays */
 void sim_disk_power_cut(void); /* what was not durable is gone */
 
-/* The clock of changed_ms (ms since the epoch), the user, and the free space. */
+/* The clock of changed_ms (ms since the epoch), the user, the free space, and what
+ * disk_nature() says. */
 void sim_disk_set_time(int64_t now_ms);
 void sim_disk_set_user(unsigned user);
 void sim_disk_set_space(int64_t bytes_free, int64_t inodes_free);
+void sim_disk_set_nature(const struct disk_nature *nature);
+/* How disk_sync_begin() works once disk_sync_on() was called: DISK_SYNC_AIO (so it is
+ * without this) takes so many ms of the loop's time, 0 = until the next turn. */
+void sim_disk_set_syncing(enum disk_syncing way, int64_t sync_ms);
 
 /* Files (not directories, not FIFOs) under an absolute or root-less path, "" = all. */
 size_t sim_disk_count(const char *under);
@@ -52,5 +61,52 @@ bool sim_disk_damage(const char *path, size_t offset);
 int sim_disk_fifo_reader(const char *path);
 /* How often it was pulled and not read since. */
 size_t sim_disk_fifo_pulled(const char *path);
+
+/* --- Copies of the world (link t/sim/disk_copy.c) ------------------------------------ */
+
+struct world;
+/* The current world with all it has seen and kept, but no process: no handle, lock,
+ * map, fault or hook. Cheap: pages are shared until somebody writes. */
+struct world *sim_disk_copy(void);
+/* Makes another world the current one; the caller has the one before. */
+struct world *sim_disk_exchange(struct world *other);
+void sim_disk_free(struct world **world);
+/* As copied elsewhere with cp and back: every name is a file of its own, made now. */
+void sim_disk_copy_plainly(void);
+/* One number for all that is seen: names, links and contents. For a world after a
+ * power cut. */
+uint64_t sim_disk_digest(void);
+/* After each call that changed something in the current world, also when a sync is over
+ * (before its owner hears). The hook may exchange the world if it puts it back. NULL:
+ * none. */
+void sim_disk_on_change(void (*changed)(void *context), void *context);
+
+/* --- Power cuts that leave something (link t/sim/disk_cut.c) --------------------------
+ *
+ * Pending items: each dirty page of a file, each change of a file's size, each changed
+ * name (of a rename both). */
+
+enum sim_cut_kind {
+    SIM_CUT_NOTHING,    /* nothing pending survives: sim_disk_power_cut() */
+    SIM_CUT_ALL,        /* all of it does */
+    SIM_CUT_ALONE,      /* nothing but the item */
+    SIM_CUT_ALL_BUT,    /* all but the item */
+    SIM_CUT_TORN,       /* all, but the last write only up to its item-th sector */
+    SIM_CUT_TORN_ALONE, /* nothing but those sectors */
+    SIM_CUT_GARBAGE,    /* all, but what was written into the item-th page is random */
+    SIM_CUT_RANDOM,     /* each item by the toss of a coin; item is the seed */
+    SIM_CUT_KINDS
+};
+struct sim_cut {
+    enum sim_cut_kind kind;
+    size_t item;
+};
+const char *sim_cut_name(enum sim_cut_kind kind);
+/* How many different items there are for a kind now: 1 for the first two, 0 for RANDOM
+ * when nothing is pending. The last write is torn only while its file is not synced;
+ * single sectors of what was durable are written whole or not (spec/queue.md §4.6) and
+ * never are garbage. */
+size_t sim_disk_cuts(enum sim_cut_kind kind);
+void sim_disk_cut(struct sim_cut cut);
 
 #endif

@@ -1,8 +1,7 @@
 /* Drafts and the group commit: names, batches, space. */
-/* link: t/sim/disk.c */
-/* link: t/sim/disk_world.c */
+/* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
-#include "queue/accept.h"
+#include "queue/commit.h"
 
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
@@ -18,7 +17,10 @@ struct room_for_one {
     struct buffer lines;
     struct spool spool;
     struct seen seen;
-    struct accept accept;
+    struct young young;
+    struct endings endings;
+    struct drafts drafts;
+    struct commits commits;
     unsigned answers, refusals, orphans;
     int code;
 };
@@ -52,19 +54,27 @@ start(struct room_for_one *r, const struct queue_settings *settings)
     log_capture(r->log, &r->lines);
     if (spool_open(&r->spool, "/spool", false, r->log, error, sizeof(error)) != 0)
         ok_named(false, error);
-    r->accept = (struct accept){.spool = &r->spool,
-                                .loop = r->loop,
-                                .seen = &r->seen,
-                                .settings = *settings,
-                                .orphaned = on_orphan,
-                                .context = r};
-    accept_start(&r->accept);
+    r->young = (struct young){.spool = &r->spool, .loop = r->loop, .room = "journal/x"};
+    r->endings =
+        (struct endings){.spool = &r->spool, .young = &r->young, .seen = &r->seen};
+    r->drafts =
+        (struct drafts){.spool = &r->spool, .loop = r->loop, .settings = *settings};
+    r->commits = (struct commits){.spool = &r->spool,
+                                  .loop = r->loop,
+                                  .seen = &r->seen,
+                                  .young = &r->young,
+                                  .endings = &r->endings,
+                                  .slices = settings->slices,
+                                  .orphaned = on_orphan,
+                                  .context = r};
+    drafts_start(&r->drafts);
+    commits_start(&r->commits);
 }
 
 static void
 stop(struct room_for_one *r)
 {
-    accept_stop(&r->accept);
+    commits_stop(&r->commits);
     seen_free(&r->seen);
     spool_close(&r->spool);
     log_free(&r->log);
@@ -80,7 +90,7 @@ commit(struct room_for_one *r, size_t size)
 {
     static char content[LARGE];
     struct outcome refusal;
-    struct queue_draft *d = accept_begin(&r->accept, 0, &refusal);
+    struct queue_draft *d = draft_begin(&r->drafts, 0, false, &refusal);
     struct envelope *e = envelope_new();
     e->sender = e->envelope_id = envelope_text(e, TEXT(""));
     e->prefix = envelope_text(e, TEXT("Received: x\r\n"));
@@ -89,7 +99,7 @@ commit(struct room_for_one *r, size_t size)
     (void)!queue_write(d, text_of(content, size));
     queue_name(d, e);
     struct id id = e->id;
-    accept_commit(&d, &e, on_stored, r);
+    commits_add(&r->commits, &d, &e, on_stored, r);
     return id;
 }
 
@@ -150,24 +160,24 @@ test_space(void)
     start(&r, &plain);
     sim_disk_count_anew();
     for (unsigned i = 0; i < 10; i++)
-        ok(accept_has_space(&r.accept, 1000));
+        ok(drafts_have_space(&r.drafts, 1000));
     is_number(sim_disk_calls(), 1, "the disk is asked once");
     sim_loop_advance(r.loop, 1000);
-    ok(accept_has_space(&r.accept, 0));
+    ok(drafts_have_space(&r.drafts, 0));
     is_number(sim_disk_calls(), 2, "a second");
     sim_disk_set_space(16 * 1024 * 1024 + 1000, 200);
     sim_loop_advance(r.loop, 1000);
-    ok_named(accept_has_space(&r.accept, 1000), "down to the reserve");
-    ok_named(!accept_has_space(&r.accept, 1001), "but not below");
-    ok(accept_has_space(&r.accept, -5));
+    ok_named(drafts_have_space(&r.drafts, 1000), "down to the reserve");
+    ok_named(!drafts_have_space(&r.drafts, 1001), "but not below");
+    ok(drafts_have_space(&r.drafts, -5));
     sim_disk_set_space(INT64_MAX, 199);
     sim_loop_advance(r.loop, 1000);
-    ok_named(!accept_has_space(&r.accept, 0), "of inodes neither");
-    ok(accept_begin(&r.accept, 0, &refusal) == NULL && refusal.code == 452);
+    ok_named(!drafts_have_space(&r.drafts, 0), "of inodes neither");
+    ok(draft_begin(&r.drafts, 0, false, &refusal) == NULL && refusal.code == 452);
     sim_loop_advance(r.loop, 1000);
     sim_disk_count_anew();
     sim_disk_fail_at(1, ENOSYS);
-    ok_named(accept_has_space(&r.accept, 0), "a disk that cannot tell is not full");
+    ok_named(drafts_have_space(&r.drafts, 0), "a disk that cannot tell is not full");
     stop(&r);
 }
 
@@ -178,7 +188,7 @@ test_owners(void)
     sim_disk_reset();
     start(&r, &plain);
     (void)commit(&r, 10);
-    accept_ignore(&r.accept, &r);
+    commits_ignore(&r.commits, &r);
     (void)commit(&r, 10);
     loop_turn(r.loop, 0);
     ok_named(r.answers == 1 && r.orphans == 1, "the ignoring owner hears nothing");

@@ -1,0 +1,16 @@
+/* `petrel queue hold|release|retry|bounce|rm`: by the daemon, or without one. */
+#ifndef ADMIN_CHANGE_H
+#define ADMIN_CHANGE_H
+
+#include "admin/filter.h"
+#include "admin/options.h"
+#include "queue/manager.h"
+
+/* Prints a line for each message; complaints go to standard error. A sysexits code:
+ * that of the first complaint. */
+int change_messages(enum manager_verb verb, const struct filter *filter,
+                    const struct options *options);
+/* Everything that waits is due now: a daemon must run. */
+int change_flush(const struct options *options);
+
+#endif

@@ -1,0 +1,418 @@
+/* Makes messages durable, many at a time, and tells their owners. */
+#include "queue/commit.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+struct commit {
+    struct commits *commits;
+    struct queue_draft *draft;
+    struct envelope *envelope;
+    struct buffer form;    /* of todo/ID */
+    int intd;              /* handle, -1: none */
+    bool linked, ignored;
+    struct disk_sync sync; /* of a large content */
+    uint64_t batch;
+    queue_stored *stored;
+    void *context;
+    struct commit *prev, *next;
+};
+
+static void
+nothing(void *context)
+{
+    (void)context;
+}
+
+/* It may be past the stage of this turn already: then another one must come. */
+static void
+stir(struct commits *all)
+{
+    loop_post(all->loop, &all->stir, nothing, all);
+}
+
+static void
+commit_free(struct commit *c)
+{
+    envelope_free(&c->envelope);
+    buffer_free(&c->form);
+    if (c->intd >= 0)
+        disk_close_file(c->commits->spool->disk, c->intd);
+    draft_free(c->draft);
+    free(c);
+}
+
+static void
+set_done(struct commit *c)
+{
+    DL_APPEND(c->commits->done, c);
+    stir(c->commits);
+}
+
+/* --- In files -------------------------------------------------------------------- */
+
+/* S3 */
+static void
+write_intd(struct commit *c)
+{
+    struct spool *s = c->commits->spool;
+    if (c->draft->refused)
+        return;
+    int file = spool_write_new(s, ROOM_INTD, c->draft->id, buffer_text(&c->form),
+                               s->file_mode, false);
+    if (file < 0)
+        draft_refuse(c->draft, spool_refusal(file));
+    else
+        c->intd = file;
+}
+
+static void
+sync_files(struct commit *c)
+{
+    struct queue_draft *d = c->draft;
+    struct spool *s = c->commits->spool;
+    if (d->refused)
+        return;
+    int result = spool_sync(s, d->file, &d->id);
+    if (result == 0)
+        result = spool_sync(s, c->intd, &d->id);
+    if (result < 0)
+        draft_refuse(d, spool_refusal(result));
+}
+
+/* S4, in the eyes of everybody but a power cut. */
+static void
+link_todo(struct commit *c)
+{
+    struct queue_draft *d = c->draft;
+    if (d->refused)
+        return;
+    c->linked = true;
+    seen_add(c->commits->seen, d->id);
+    int result = spool_enter_todo(c->commits->spool, d->id);
+    if (result < 0)
+        draft_refuse(d, spool_refusal(result));
+}
+
+static void
+sync_todo(struct commits *all, struct commit *list)
+{
+    struct commit *c;
+    int result = spool_sync_rooms(all->spool, ROOM_BIT(ROOM_QUEUED));
+    DL_FOREACH (list, c) {
+        if (!c->linked || c->draft->refused)
+            continue;
+        int own = result;
+        /* Other users may not open todo/ to sync it; their file's sync takes the new
+         * name along (spec/queue.md §4.1). */
+        if (result == -EACCES)
+            own = spool_sync(all->spool, c->intd, &c->draft->id);
+        if (own < 0)
+            draft_refuse(c->draft, spool_refusal(own));
+    }
+}
+
+static void
+undo(struct commit *c)
+{
+    struct queue_draft *d = c->draft;
+    struct spool *s = c->commits->spool;
+    if (c->linked)
+        (void)spool_remove(s, ROOM_QUEUED, d->id);
+    if (c->intd >= 0)
+        (void)spool_remove(s, ROOM_INTD, d->id);
+    draft_erase(d);
+    seen_remove(c->commits->seen, d->id);
+}
+
+/* Makes all of them durable, or says why not. */
+static void
+sync_in_files(struct commits *all, struct commit *list)
+{
+    struct commit *c;
+    DL_FOREACH (list, c)
+        sync_files(c);
+    /* A failed sync is fatal for its whole batch (spec/queue.md §4.4). */
+    if (all->spool->trouble[0] != '\0')
+        DL_FOREACH (list, c)
+            draft_refuse(c->draft, spool_refusal(-EIO));
+    DL_FOREACH (list, c)
+        link_todo(c);
+    sync_todo(all, list);
+    DL_FOREACH (list, c)
+        if (c->draft->refused)
+            undo(c);
+}
+
+static void
+start_in_files(struct commit *c)
+{
+    draft_want_file(c->draft);
+    write_intd(c);
+    DL_APPEND(c->commits->files, c);
+    stir(c->commits);
+}
+
+/* --- In the journal -------------------------------------------------------------- */
+
+/* False: there is no room now. */
+static bool
+append(struct commit *c)
+{
+    struct queue_draft *d = c->draft;
+    struct buffer *content = d->file < 0 ? &d->content : NULL;
+    if (c->commits->young->journal == NULL)
+        return false; /* the queue is being closed */
+    size_t in_memory = d->content.length;
+    enum journal_appended result =
+        young_accept(c->commits->young, c->envelope, buffer_text(&c->form), content,
+                     d->own, &c->batch);
+    if (result == JOURNAL_NO_ROOM)
+        return false;
+    /* The buffer is the message's now. */
+    d->drafts->in_memory -= in_memory - d->content.length;
+    buffer_free(&c->form);
+    DL_APPEND(c->commits->appended, c);
+    return true;
+}
+
+static void
+append_or_wait(struct commit *c)
+{
+    struct commits *all = c->commits;
+    /* First come, first served; but our own notices free more than they take. */
+    if ((all->blocked != NULL && !c->draft->own) || !append(c))
+        DL_APPEND(all->blocked, c);
+}
+
+void
+commits_roomy(struct commits *all)
+{
+    while (all->blocked != NULL) {
+        struct commit *first = all->blocked;
+        DL_DELETE(all->blocked, first);
+        if (append(first))
+            continue;
+        DL_PREPEND(all->blocked, first);
+        return;
+    }
+}
+
+static void
+on_content_synced(void *context, int result)
+{
+    struct commit *c = context;
+    struct commits *all = c->commits;
+    DL_DELETE(all->syncing, c);
+    all->spool->syncs++;
+    if (result == 0) {
+        append_or_wait(c);
+        return;
+    }
+    draft_refuse(c->draft, spool_refusal(spool_trouble(all->spool, result,
+                                                       &c->draft->id, "sync a file")));
+    draft_erase(c->draft);
+    set_done(c);
+}
+
+static void
+start_large(struct commit *c)
+{
+    struct commits *all = c->commits;
+    c->sync = (struct disk_sync){.done = on_content_synced, .context = c};
+    DL_APPEND(all->syncing, c);
+    int result = disk_sync_begin(all->spool->disk, c->draft->file, false, &c->sync);
+    if (result != DISK_SYNCING)
+        on_content_synced(c, result);
+}
+
+static void
+refuse_batch(struct commit *c, int error)
+{
+    struct commits *all = c->commits;
+    struct young_message *m = young_find(all->young, c->draft->id);
+    draft_refuse(c->draft, spool_refusal(error));
+    assert(m != NULL);
+    /* The record may exist, and an END follows it: only then may the file go. */
+    if (m->large)
+        endings_add(all->endings, m->id, c->batch + 1);
+    young_drop(all->young, m);
+}
+
+void
+commits_settled(struct commits *all, uint64_t batch, int error)
+{
+    struct commit *c, *next;
+    DL_FOREACH_SAFE (all->appended, c, next) {
+        if (c->batch > batch)
+            break;
+        DL_DELETE(all->appended, c);
+        if (error < 0)
+            refuse_batch(c, error);
+        set_done(c);
+    }
+}
+
+/* --- Answers --------------------------------------------------------------------- */
+
+/* The owner hears, and c is gone. */
+static void
+answer(struct commits *all, struct commit *c)
+{
+    struct outcome refusal = c->draft->refusal;
+    bool refused = c->draft->refused;
+    struct id id = c->draft->id;
+    queue_stored *stored = c->stored;
+    void *context = c->context;
+    bool ignored = c->ignored;
+    struct envelope *e = NULL;
+    if (!refused && !ignored) {
+        e = c->envelope;
+        c->envelope = NULL;
+    }
+    if (!refused)
+        all->stored++;
+    commit_free(c);
+    if (!ignored)
+        stored(context, e, refused ? &refusal : NULL);
+    else if (!refused)
+        all->orphaned(all->context, id);
+}
+
+static void
+at_stage_answer(void *context)
+{
+    struct commits *all = context;
+    /* One at a time: an owner may ask to be ignored while another one hears. */
+    while (all->done != NULL) {
+        struct commit *first = all->done;
+        DL_DELETE(all->done, first);
+        answer(all, first);
+    }
+}
+
+static void
+at_stage_sync(void *context)
+{
+    struct commits *all = context;
+    loop_unpost(all->loop, &all->stir);
+    if (all->files == NULL)
+        return;
+    sync_in_files(all, all->files);
+    DL_CONCAT(all->done, all->files);
+    all->files = NULL;
+}
+
+/* --- What comes in --------------------------------------------------------------- */
+
+static void
+commit_at_once(struct commit *c)
+{
+    struct commits *all = c->commits;
+    struct id id = c->draft->id;
+    write_intd(c);
+    DL_APPEND(all->done, c);
+    sync_in_files(all, c);
+    bool stored_well = !c->draft->refused;
+    at_stage_answer(all);
+    if (stored_well) /* without a daemon it finds the message when it starts */
+        spool_pull_trigger(all->spool, id, all->slices);
+}
+
+void
+commits_add(struct commits *all, struct queue_draft **draft, struct envelope **e,
+            queue_stored *stored, void *context)
+{
+    struct queue_draft *d = *draft;
+    assert(d->named && id_compare(d->id, (*e)->id) == 0 && stored != NULL);
+    struct commit *c = memory_new(sizeof(*c));
+    *c = (struct commit){.commits = all, .draft = d, .envelope = *e, .intd = -1};
+    c->stored = stored;
+    c->context = context;
+    buffer_init(&c->form, SPOOL_FILE_MAX);
+    envelope_write_todo(c->envelope, &c->form);
+    *draft = NULL;
+    *e = NULL;
+    if (all->at_once)
+        commit_at_once(c);
+    else if (d->refused) {
+        draft_erase(d);
+        set_done(c);
+    } else if (all->young->journal == NULL ||
+               !young_fits(all->young, c->envelope, c->form.length, d->file >= 0))
+        start_in_files(c);
+    else if (d->file >= 0)
+        start_large(c);
+    else
+        append_or_wait(c);
+}
+
+static void
+ignore_in(struct commit *list, void *context)
+{
+    struct commit *c;
+    DL_FOREACH (list, c)
+        if (c->context == context)
+            c->ignored = true;
+}
+
+void
+commits_ignore(struct commits *all, void *context)
+{
+    ignore_in(all->files, context);
+    ignore_in(all->syncing, context);
+    ignore_in(all->blocked, context);
+    ignore_in(all->appended, context);
+    ignore_in(all->done, context);
+}
+
+bool
+commits_are_quiet(const struct commits *all)
+{
+    return all->files == NULL && all->syncing == NULL && all->appended == NULL &&
+           all->done == NULL;
+}
+
+/* --- Start and stop -------------------------------------------------------------- */
+
+void
+commits_start(struct commits *all)
+{
+    if (all->at_once)
+        return;
+    loop_at_end(all->loop, LOOP_STAGE_SYNC, at_stage_sync, all);
+    loop_at_end(all->loop, LOOP_STAGE_ANSWER, at_stage_answer, all);
+}
+
+static void
+drop_all(struct commit **list, bool durable)
+{
+    struct commit *c, *next;
+    DL_FOREACH_SAFE (*list, c, next) {
+        DL_DELETE(*list, c);
+        if (!durable) {
+            draft_refuse(c->draft, spool_refusal(-EIO));
+            undo(c);
+        }
+        commit_free(c);
+    }
+}
+
+void
+commits_stop(struct commits *all)
+{
+    if (!all->at_once) {
+        loop_at_end_remove(all->loop, LOOP_STAGE_SYNC, at_stage_sync, all);
+        loop_at_end_remove(all->loop, LOOP_STAGE_ANSWER, at_stage_answer, all);
+        loop_unpost(all->loop, &all->stir);
+    }
+    drop_all(&all->files, false);
+    drop_all(&all->syncing, false);
+    drop_all(&all->blocked, false);
+    drop_all(&all->appended, true);
+    drop_all(&all->done, true);
+}

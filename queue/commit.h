@@ -1,0 +1,56 @@
+/* Commits: how a named draft becomes durable, together with all others of a turn (S2 to
+ * S4, or the journal), and who is told.
+ *
+ *   in the journal   envelope and content are one record; settled with its batch
+ *   large            mess/ID is synced in the background; then the envelope is a record
+ *   in files         without a journal, beside a daemon, or when the envelope alone is
+ *                    too large for a record: intd, todo (qmail's way, made durable) */
+#ifndef QUEUE_COMMIT_H
+#define QUEUE_COMMIT_H
+
+#include "queue/draft.h"
+#include "queue/endings.h"
+#include "queue/seen.h"
+#include "queue/young.h"
+
+struct commit;
+
+struct commits {
+    struct spool *spool;
+    struct loop *loop;
+    struct seen *seen;
+    struct young *young;
+    struct endings *endings;
+    bool at_once; /* an injector: no end of turn will come */
+    unsigned slices;
+    /* A message whose owner went away before it was durable. */
+    void (*orphaned)(void *context, struct id id);
+    void *context;
+
+    uint64_t stored;
+    struct commit *files;    /* for the end of this turn */
+    struct commit *syncing;  /* large: the content */
+    struct commit *blocked;  /* the journal has no room */
+    struct commit *appended; /* in a batch, oldest first */
+    struct commit *done;     /* to be answered */
+    struct loop_task stir;
+};
+
+/* spool to context are the caller's to set before. */
+void commits_start(struct commits *c);
+/* What waits is not answered any more; what is not durable is removed. */
+void commits_stop(struct commits *c);
+
+/* Behind the functions of queue.h with these names. */
+void commits_add(struct commits *c, struct queue_draft **draft, struct envelope **e,
+                 queue_stored *stored, void *context);
+void commits_ignore(struct commits *c, void *context);
+
+/* True: all have been answered, but for those that wait for room. */
+bool commits_are_quiet(const struct commits *c);
+
+/* The journal's events. */
+void commits_settled(struct commits *c, uint64_t batch, int error);
+void commits_roomy(struct commits *c);
+
+#endif

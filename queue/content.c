@@ -1,0 +1,103 @@
+/* A table of open contents: handles for bytes in memory and for files alike. */
+#include "queue/content.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct open_content {
+    bool open;
+    int file;                    /* -1: bytes in memory */
+    struct young_content *bytes; /* with a reference */
+    int next_unused;
+};
+
+void
+contents_start(struct contents *c)
+{
+    c->unused = -1;
+}
+
+void
+contents_stop(struct contents *c)
+{
+    for (int i = 0; i < c->count; i++)
+        if (c->rows[i].open)
+            contents_close(c, i);
+    free(c->rows);
+    c->rows = NULL;
+    c->count = 0;
+}
+
+static int
+take_row(struct contents *c, struct open_content row)
+{
+    int index = c->unused;
+    if (index < 0) {
+        index = c->count++;
+        c->rows = memory_resize(c->rows, (size_t)c->count * sizeof(*c->rows));
+    } else {
+        c->unused = c->rows[index].next_unused;
+    }
+    c->rows[index] = row;
+    return index;
+}
+
+static struct open_content *
+row_of(const struct contents *c, int content)
+{
+    assert(content >= 0 && content < c->count && c->rows[content].open);
+    return &c->rows[content];
+}
+
+int
+contents_open(struct contents *c, struct id id)
+{
+    struct open_content row = {.open = true, .file = -1};
+    struct young_message *m = young_find(c->young, id);
+    int error = 0;
+    if (m != NULL && !m->large) {
+        row.bytes = young_read_content(c->young, m, &error);
+        return row.bytes == NULL ? error : take_row(c, row);
+    }
+    char path[SPOOL_PATH_MAX];
+    spool_path(ROOM_MESS, id, path);
+    row.file = disk_open_file(c->spool->disk, path, false);
+    return row.file < 0 ? row.file : take_row(c, row);
+}
+
+int64_t
+contents_read(struct contents *c, int content, int64_t offset, char *to, size_t size)
+{
+    const struct open_content *row = row_of(c, content);
+    assert(offset >= 0);
+    if (row->bytes == NULL)
+        return disk_read(c->spool->disk, row->file, offset, to, size);
+    struct text rest = buffer_text(&row->bytes->bytes);
+    rest = text_after(rest, (uint64_t)offset < rest.length ? (size_t)offset : rest.length);
+    rest = text_before(rest, size);
+    if (rest.length > 0)
+        memcpy(to, rest.at, rest.length);
+    return (int64_t)rest.length;
+}
+
+struct text
+contents_bytes(const struct contents *c, int content)
+{
+    const struct open_content *row = row_of(c, content);
+    return row->bytes != NULL ? buffer_text(&row->bytes->bytes) : (struct text){0};
+}
+
+void
+contents_close(struct contents *c, int content)
+{
+    struct open_content *row = row_of(c, content);
+    if (row->bytes != NULL)
+        young_content_release(&row->bytes);
+    else
+        disk_close_file(c->spool->disk, row->file);
+    *row = (struct open_content){.next_unused = c->unused};
+    c->unused = content;
+}

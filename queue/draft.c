@@ -1,0 +1,304 @@
+/* Drafts: content that is written, and gets its name. */
+#include "queue/draft.h"
+
+#include "base/crc.h"
+#include "base/memory.h"
+#include "base/tls.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CONTENT_BUFFER = 64 * 1024, /* on the way to a file */
+    MEMORY_MAX = 32 * 1024 * 1024, /* of all drafts; then files come earlier */
+    NAME_TRIES = 100000,        /* on average `slices` of them are needed */
+    SPACE_EVERY_MS = 1000,
+    BYTES_RESERVE = 16 * 1024 * 1024,
+    INODES_RESERVE = 200
+};
+
+/* --- Space ----------------------------------------------------------------------- */
+
+bool
+drafts_have_space(struct drafts *a, int64_t size)
+{
+    int64_t now = loop_monotonic_ms(a->loop);
+    if (!a->space_known || now - a->space_asked_ms >= SPACE_EVERY_MS) {
+        a->space_known = true;
+        a->space_asked_ms = now;
+        int result = disk_space(a->spool->disk, &a->space);
+        if (result < 0) {
+            (void)spool_trouble(a->spool, result, NULL, "ask for free space");
+            a->space = (struct disk_space){INT64_MAX, INT64_MAX};
+        }
+    }
+    return a->space.bytes_free - a->settings.bytes_reserve >= (size > 0 ? size : 0) &&
+           a->space.inodes_free >= a->settings.inodes_reserve;
+}
+
+/* --- A draft --------------------------------------------------------------------- */
+
+void
+draft_refuse(struct queue_draft *d, struct outcome refusal)
+{
+    if (!d->refused)
+        d->refusal = refusal;
+    d->refused = true;
+}
+
+static void
+fail(struct queue_draft *d, int error, const char *doing)
+{
+    draft_refuse(d, spool_refusal(spool_trouble(d->drafts->spool, error,
+                                                d->named ? &d->id : NULL, doing)));
+}
+
+void
+draft_forget_content(struct queue_draft *d)
+{
+    d->drafts->in_memory -= d->content.length;
+    buffer_free(&d->content);
+}
+
+void
+draft_free(struct queue_draft *d)
+{
+    if (d->file >= 0)
+        disk_close_file(d->drafts->spool->disk, d->file);
+    draft_forget_content(d);
+    free(d);
+}
+
+void
+draft_erase(struct queue_draft *d)
+{
+    struct spool *s = d->drafts->spool;
+    if (d->path[0] == '\0')
+        return;
+    int result = disk_unlink(s->disk, d->path);
+    if (result < 0 && result != -ENOENT)
+        (void)spool_trouble(s, result, d->named ? &d->id : NULL, "remove a draft");
+}
+
+/* S1: a nameless message that outgrew its buffer. */
+static void
+make_pid_file(struct queue_draft *d)
+{
+    struct drafts *a = d->drafts;
+    int file = -EEXIST;
+    while (file == -EEXIST) {
+        snprintf(d->path, sizeof(d->path), "%s/%" PRId64 ".%016" PRIx64 ".%" PRIu64,
+                 spool_room(ROOM_PID), loop_now_ms(a->loop) / 1000,
+                 loop_random(a->loop), a->counter++);
+        file = disk_create(a->spool->disk, d->path, a->spool->file_mode);
+    }
+    if (file < 0) {
+        d->path[0] = '\0';
+        fail(d, file, "make a draft");
+        return;
+    }
+    d->file = file;
+}
+
+static void
+flush_content(struct queue_draft *d)
+{
+    if (d->refused || d->content.length == 0)
+        return;
+    assert(d->file >= 0);
+    int result = disk_write(d->drafts->spool->disk, d->file, buffer_text(&d->content));
+    if (result < 0)
+        fail(d, result, "write a message");
+    d->drafts->in_memory -= d->content.length;
+    buffer_clear(&d->content);
+}
+
+struct queue_draft *
+draft_begin(struct drafts *a, int64_t size_expected, bool own, struct outcome *refusal)
+{
+    if (a->spool->trouble[0] != '\0') {
+        *refusal = spool_refusal(-EIO);
+        return NULL;
+    }
+    /* The journal keeps a reserve for our own. */
+    if (!(own && a->memory_max > 0) && !drafts_have_space(a, size_expected)) {
+        *refusal = spool_refusal(-ENOSPC);
+        return NULL;
+    }
+    struct queue_draft *d = memory_new(sizeof(*d));
+    d->drafts = a;
+    d->file = -1;
+    d->own = own;
+    buffer_init(&d->content,
+                a->memory_max > CONTENT_BUFFER ? a->memory_max : CONTENT_BUFFER);
+    return d;
+}
+
+/* How much may gather before it is written. */
+static size_t
+content_max(const struct queue_draft *d)
+{
+    const struct drafts *a = d->drafts;
+    bool stays = d->file < 0 && a->memory_max > 0 && a->in_memory < MEMORY_MAX;
+    return stays ? a->memory_max : CONTENT_BUFFER;
+}
+
+static void
+gather(struct queue_draft *d, struct text bytes)
+{
+    while (!d->refused && bytes.length > 0) {
+        size_t max = content_max(d);
+        size_t room = max > d->content.length ? max - d->content.length : 0;
+        struct text some = text_before(bytes, room);
+        bool fits = buffer_add(&d->content, some);
+        assert(fits);
+        d->drafts->in_memory += some.length;
+        bytes = text_after(bytes, room);
+        if (bytes.length == 0)
+            break;
+        if (d->file < 0)
+            make_pid_file(d);
+        flush_content(d);
+    }
+}
+
+bool
+queue_write(struct queue_draft *d, struct text bytes)
+{
+    assert(!d->named);
+    struct drafts *a = d->drafts;
+    d->crc = crc_add(d->crc, bytes.at, bytes.length);
+    d->size += (int64_t)bytes.length;
+    /* The wire holds this limit itself; here it is for what comes from the command
+     * line. */
+    if (a->at_once && a->settings.message_size_limit > 0 &&
+        d->size > a->settings.message_size_limit)
+        draft_refuse(d, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 552, "5.3.4",
+                                     "Message is too large"));
+    gather(d, bytes);
+    return !d->refused;
+}
+
+int64_t
+queue_draft_size(const struct queue_draft *d)
+{
+    return d->size;
+}
+
+void
+queue_discard(struct queue_draft **draft)
+{
+    if (*draft == NULL)
+        return;
+    draft_erase(*draft);
+    draft_free(*draft);
+    *draft = NULL;
+}
+
+/* --- Its name -------------------------------------------------------------------- */
+
+static struct id
+make_id(struct drafts *a, struct text form, int64_t now_ms)
+{
+    unsigned char digest[TLS_DIGEST_SIZE];
+    struct buffer all;
+    buffer_init(&all, form.length + 64);
+    bool fits = buffer_add(&all, form) &&
+                buffer_format(&all, "%" PRId64 " %" PRIu64 " %016" PRIx64, now_ms,
+                              a->counter++, loop_random(a->loop));
+    assert(fits);
+    tls_digest(buffer_text(&all), digest);
+    buffer_free(&all);
+    return id_make((uint64_t)now_ms, digest);
+}
+
+/* S2: the name is ours once its file in mess/ is there. */
+static int
+take_name(struct queue_draft *d, struct id id)
+{
+    struct spool *s = d->drafts->spool;
+    char path[SPOOL_PATH_MAX];
+    spool_path(ROOM_MESS, id, path);
+    if (d->refused)
+        return 0;
+    if (d->file < 0) {
+        int file = disk_create(s->disk, path, s->file_mode);
+        if (file < 0)
+            return file;
+        d->file = file;
+    } else {
+        int result = disk_link(s->disk, d->path, path);
+        if (result < 0)
+            return result;
+        /* What fails here is a second name, which the sweeper removes. */
+        result = disk_unlink(s->disk, d->path);
+        if (result < 0)
+            (void)spool_trouble(s, result, &id, "remove a draft's first name");
+    }
+    memcpy(d->path, path, sizeof(path));
+    return 0;
+}
+
+void
+queue_name(struct queue_draft *d, struct envelope *e)
+{
+    assert(!d->named);
+    struct drafts *a = d->drafts;
+    const struct queue_settings *settings = &a->settings;
+    bool in_memory = d->file < 0 && a->memory_max > 0;
+    int64_t now_ms = loop_now_ms(a->loop);
+    struct buffer form;
+    int result = -EEXIST;
+    e->id = (struct id){0};
+    if (e->birth_ms == 0)
+        e->birth_ms = now_ms;
+    e->content_size = d->size;
+    e->content_crc = d->crc;
+    buffer_init(&form, SPOOL_FILE_MAX);
+    envelope_write_todo(e, &form);
+    for (unsigned i = 0; i < NAME_TRIES && result == -EEXIST; i++) {
+        d->id = make_id(a, buffer_text(&form), now_ms);
+        /* 40 bits of hash a millisecond: a name without a file is as good as new. */
+        if (id_slice(d->id, settings->slices) == settings->slice)
+            result = in_memory ? 0 : take_name(d, d->id);
+    }
+    buffer_free(&form);
+    d->named = true;
+    e->id = d->id;
+    if (result < 0)
+        fail(d, result, "make a message file");
+    if (in_memory)
+        return;
+    flush_content(d);
+    draft_forget_content(d);
+}
+
+void
+draft_want_file(struct queue_draft *d)
+{
+    assert(d->named);
+    if (d->file >= 0 || d->refused)
+        return;
+    int result = take_name(d, d->id);
+    if (result < 0)
+        fail(d, result, "make a message file");
+    else
+        flush_content(d);
+    draft_forget_content(d);
+}
+
+void
+drafts_start(struct drafts *a)
+{
+    struct queue_settings *settings = &a->settings;
+    assert(settings->slices > 0 && settings->slice < settings->slices);
+    if (settings->bytes_reserve <= 0)
+        settings->bytes_reserve = BYTES_RESERVE;
+    if (settings->inodes_reserve <= 0)
+        settings->inodes_reserve = INODES_RESERVE;
+}
+

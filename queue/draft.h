@@ -1,0 +1,58 @@
+/* Drafts: content that is being written, and the names of messages (S1, S2).
+ *
+ * What fits into a record of the journal stays in memory; the rest, and everything
+ * without a journal, is a file in pid/ and then in mess/. */
+#ifndef QUEUE_DRAFT_H
+#define QUEUE_DRAFT_H
+
+#include "base/loop.h"
+#include "queue/queue.h"
+#include "queue/spool.h"
+
+struct drafts {
+    struct spool *spool;
+    struct loop *loop;
+    struct queue_settings settings; /* reserves resolved */
+    size_t memory_max;              /* content of one draft without a file; 0 = none */
+    bool at_once;                   /* an injector: no end of turn will come */
+
+    uint64_t counter;
+    size_t in_memory; /* bytes of all drafts */
+    bool space_known;
+    int64_t space_asked_ms; /* monotonic */
+    struct disk_space space;
+};
+
+struct queue_draft {
+    struct drafts *drafts;
+    struct buffer content; /* not yet written */
+    int file;              /* -1: no file yet */
+    char path[SPOOL_PATH_MAX];
+    bool named;
+    bool own; /* a notice of ours: taken while the disk is too full for others */
+    struct id id;
+    int64_t size;
+    uint32_t crc;
+    bool refused;
+    struct outcome refusal;
+};
+
+/* spool to at_once are the caller's to set before. */
+void drafts_start(struct drafts *a);
+/* False: too little is left for size more bytes. */
+bool drafts_have_space(struct drafts *a, int64_t size);
+
+/* Behind queue_begin(). */
+struct queue_draft *draft_begin(struct drafts *a, int64_t size_expected, bool own,
+                                struct outcome *refusal);
+/* The first refusal counts. */
+void draft_refuse(struct queue_draft *d, struct outcome refusal);
+/* Its content becomes mess/ID, not synced; for a named draft that is in memory. */
+void draft_want_file(struct queue_draft *d);
+/* The content is with somebody else now. */
+void draft_forget_content(struct queue_draft *d);
+/* Takes away what has been written; the error, if any, is the sweeper's. */
+void draft_erase(struct queue_draft *d);
+void draft_free(struct queue_draft *d);
+
+#endif

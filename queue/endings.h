@@ -1,0 +1,29 @@
+/* Messages of the spool whose END is on its way into the journal: their files go once it
+ * is durable. An unlink is durable at some time nobody knows, and not in order; with the
+ * END a start finishes what it finds half removed, instead of delivering it again. */
+#ifndef QUEUE_ENDINGS_H
+#define QUEUE_ENDINGS_H
+
+#include "queue/seen.h"
+#include "queue/spool.h"
+#include "queue/young.h"
+
+struct ending;
+
+struct endings {
+    struct spool *spool;
+    struct young *young;
+    struct seen *seen;
+    struct ending *list; /* by batch */
+};
+
+/* The message was young and large (its END is in batch), or is the spool's. */
+void endings_add(struct endings *n, struct id id, uint64_t batch);
+/* With the journal: writes END and removes later; without: removes now. */
+void endings_end(struct endings *n, struct id id);
+bool endings_have(const struct endings *n, struct id id);
+/* The journal's event. */
+void endings_settled(struct endings *n, uint64_t batch, int error);
+void endings_stop(struct endings *n);
+
+#endif

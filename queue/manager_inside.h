@@ -1,0 +1,98 @@
+/* What manager.c, manager_round.c and manager_operator.c share. Nobody else includes
+ * this. */
+#ifndef QUEUE_MANAGER_INSIDE_H
+#define QUEUE_MANAGER_INSIDE_H
+
+#include "base/loop.h"
+#include "queue/manager.h"
+#include "queue/waiting.h"
+
+#include <uthash.h>
+
+/* What the operator wants of a message whose round still runs. The last word counts. */
+enum fate {
+    FATE_NONE,
+    FATE_RETRY, /* due at once when the round has ended */
+    FATE_HOLD,  /* hold/ID is there already; what is left open stays so */
+    FATE_BOUNCE,
+    FATE_REMOVE
+};
+
+/* A message in memory: from its acceptance or SCHED_LOAD to its end or SCHED_WAIT. */
+struct active {
+    struct id id;
+    struct manager *manager;
+    struct envelope *envelope;
+    enum target_kind *kinds; /* per recipient; NULL until routed */
+    char **reasons;          /* per recipient: the last deferral; NULL until one */
+    int64_t loaded_ms;
+    bool scheduled; /* the scheduler works on it; else it waits for SCHED_LOAD or its
+                       end */
+    bool ending;    /* its notice is being committed */
+    enum fate fate;
+    UT_hash_handle hh;
+};
+
+struct plug {
+    manager_open *open;
+    void *context;
+};
+
+struct manager {
+    struct loop *loop;
+    struct log *log;
+    struct manager_settings settings;
+    const struct route_table *routes;
+    struct queue *queue;
+    struct sched *sched;
+    struct active *actives;
+    struct waiting *reasons;
+    struct id *loads; /* that the scheduler wants from the disk, in its order */
+    size_t load_next, load_count, load_capacity;
+    unsigned loads_now; /* in this turn */
+    int64_t loaded_bytes;
+    struct plug plugs[TARGET_UNKNOWN + 1];
+    size_t sessions;
+    struct manager_notices notices;
+    bool draining, patience_over, pumping;
+    void (*drained)(void *context);
+    void *drained_context;
+    struct loop_timer wake;
+    struct loop_task stir;
+};
+
+/* Makes sure that a turn comes, with the pump at its end. */
+void manager_stir(struct manager *m);
+/* The same from within the pump. */
+void manager_turn(struct manager *m);
+
+/* --- manager_round.c ---------------------------------------------------------------
+ */
+
+struct active *active_find(const struct manager *m, struct id id); /* or NULL */
+/* Takes the envelope. */
+struct active *active_new(struct manager *m, struct envelope *e);
+/* Out of memory, as it is. */
+void active_drop(struct active *a);
+/* Out of memory, onto the disk. */
+void active_defer(struct active *a, int64_t due_ms, unsigned attempts);
+/* Without a word to anybody but the log. */
+void active_remove(struct active *a);
+
+/* SCHED_LOAD for a message in memory, or from the disk. */
+void round_load(struct manager *m, struct id id);
+/* One verdict: log line, D mark, bounce text. */
+void round_settle(struct active *a, unsigned index, const struct outcome *outcome,
+                  bool expired, const struct timing *timing);
+/* SCHED_WAIT. */
+void round_wait(struct active *a, int64_t due_ms, unsigned attempts);
+/* SCHED_FINISH, or nobody is open. */
+void round_finish(struct active *a);
+/* The operator's bounce: everybody open fails, and the sender is told. */
+void round_bounce(struct active *a);
+/* The content of hold/ID. */
+enum { HOLD_TEXT_MAX = 64 };
+void round_hold_text(const struct manager *m, const char *why,
+                     char text[HOLD_TEXT_MAX]);
+
+#endif

@@ -1,0 +1,347 @@
+/* What operators do to messages: hold, release, retry, bounce, remove. */
+#include "queue/manager_inside.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One command on one message. */
+struct order {
+    struct manager *manager;
+    struct id id;
+    char *why; /* MANAGER_WHY_MAX */
+};
+
+static enum manager_result
+refuse(const struct order *o, const char *why)
+{
+    snprintf(o->why, MANAGER_WHY_MAX, "%s", why);
+    return MANAGER_REFUSED;
+}
+
+static enum manager_result
+refuse_errno(const struct order *o, const char *doing, int error)
+{
+    snprintf(o->why, MANAGER_WHY_MAX, "cannot %s: %s", doing, strerror(-error));
+    return MANAGER_REFUSED;
+}
+
+static void
+say(const struct order *o, const char *what)
+{
+    char name[ID_LENGTH + 1];
+    id_format(o->id, name);
+    log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "%s by the operator", what);
+}
+
+/* There is no envelope of that name. */
+static enum manager_result
+nowhere(const struct order *o)
+{
+    char note[QUEUE_NOTE_MAX];
+    return queue_note(o->manager->queue, o->id, QUEUE_CORRUPT, note) < 0
+               ? MANAGER_UNKNOWN
+               : MANAGER_DAMAGED;
+}
+
+/* It waits; the scheduler need not know it any more. */
+static void
+forget(const struct order *o)
+{
+    (void)sched_forget(o->manager->sched, o->id);
+    waiting_forget(o->manager->reasons, o->id);
+}
+
+/* --- Hold ------------------------------------------------------------------------- */
+
+/* The mark is durable at once, also when a delivery runs: whatever happens then, what
+ * is left is held. */
+static enum manager_result
+mark_held(const struct order *o, struct envelope *e)
+{
+    char text[HOLD_TEXT_MAX];
+    if (e->held)
+        return MANAGER_DONE;
+    round_hold_text(o->manager, "held by the operator", text);
+    int error = queue_hold(o->manager->queue, e, text);
+    if (error < 0)
+        return refuse_errno(o, "write its mark in hold/", error);
+    e->held = true;
+    say(o, "held");
+    return MANAGER_DONE;
+}
+
+static enum manager_result
+hold_active(const struct order *o, struct active *a)
+{
+    enum manager_result result = mark_held(o, a->envelope);
+    if (result != MANAGER_DONE)
+        return result;
+    if (a->scheduled) {
+        a->fate = FATE_HOLD;
+        return MANAGER_LATER;
+    }
+    forget(o);
+    active_defer(a, loop_now_ms(o->manager->loop), a->envelope->attempts);
+    return MANAGER_DONE;
+}
+
+static enum manager_result
+hold(const struct order *o)
+{
+    struct active *a = active_find(o->manager, o->id);
+    if (a)
+        return hold_active(o, a);
+    struct envelope *e = queue_load(o->manager->queue, o->id);
+    if (e == NULL)
+        return nowhere(o);
+    enum manager_result result = e->held ? MANAGER_ALREADY : mark_held(o, e);
+    envelope_free(&e);
+    if (result == MANAGER_DONE)
+        forget(o);
+    return result;
+}
+
+/* --- Release ---------------------------------------------------------------------- */
+
+static enum manager_result
+release_active(const struct order *o, struct active *a)
+{
+    if (!a->envelope->held)
+        return MANAGER_ALREADY;
+    int error = queue_release(o->manager->queue, o->id);
+    if (error < 0)
+        return refuse_errno(o, "remove its mark in hold/", error);
+    a->envelope->held = false;
+    a->envelope->released = true;
+    if (a->fate == FATE_HOLD)
+        a->fate = FATE_RETRY;
+    say(o, "released");
+    return MANAGER_DONE;
+}
+
+/* Takes the envelope. Due now, past the routes that hold: with its due time that is
+ * written down, or kept in mind when there is no due time yet. */
+static void
+let_go(const struct order *o, struct envelope *e)
+{
+    struct manager *m = o->manager;
+    int64_t now = loop_now_ms(m->loop);
+    unsigned attempts = e->attempts;
+    e->released = true;
+    e->held = false;
+    if (e->preprocessed)
+        queue_defer(m->queue, &e, now, attempts);
+    else if (HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit)
+        active_new(m, e);
+    else
+        envelope_free(&e);
+    sched_add(m->sched, now, o->id, now, attempts);
+    (void)sched_retry(m->sched, now, o->id);
+    say(o, "released");
+    manager_stir(m);
+}
+
+static enum manager_result
+release_held(const struct order *o, struct envelope *e)
+{
+    int error = e->held ? queue_release(o->manager->queue, o->id) : 0;
+    if (error < 0) {
+        envelope_free(&e);
+        return refuse_errno(o, "remove its mark in hold/", error);
+    }
+    let_go(o, e);
+    return MANAGER_DONE;
+}
+
+/* Out of corrupt/, if it is whole again; and out of hold/, if it was held before. */
+static enum manager_result
+release_parked(const struct order *o)
+{
+    enum manager_result found = nowhere(o);
+    if (found == MANAGER_UNKNOWN)
+        return found;
+    int error = queue_release(o->manager->queue, o->id);
+    if (error == -EBADMSG)
+        return refuse(o, "is still damaged: see its note in corrupt/");
+    if (error < 0)
+        return refuse_errno(o, "move its files out of corrupt/", error);
+    struct envelope *e = queue_load(o->manager->queue, o->id);
+    return e ? release_held(o, e) : refuse(o, "cannot be read");
+}
+
+static enum manager_result
+release(const struct order *o)
+{
+    struct active *a = active_find(o->manager, o->id);
+    if (a)
+        return release_active(o, a);
+    struct envelope *e = queue_load(o->manager->queue, o->id);
+    if (e == NULL)
+        return release_parked(o);
+    if (e->held)
+        return release_held(o, e);
+    envelope_free(&e);
+    return MANAGER_ALREADY;
+}
+
+/* --- Retry, bounce, remove -------------------------------------------------------- */
+
+static void
+say_due(const struct order *o)
+{
+    char name[ID_LENGTH + 1];
+    id_format(o->id, name);
+    log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name,
+            "the operator wants a retry");
+}
+
+/* Nobody is there to deliver: the due time on disk is what counts. */
+static void
+retry_offline(const struct order *o, struct envelope *e)
+{
+    int64_t now = loop_now_ms(o->manager->loop);
+    unsigned attempts = e->attempts;
+    if (e->due_ms > now)
+        queue_defer(o->manager->queue, &e, now, attempts);
+    else
+        envelope_free(&e);
+}
+
+static enum manager_result
+retry(const struct order *o)
+{
+    struct manager *m = o->manager;
+    int64_t now = loop_now_ms(m->loop);
+    manager_stir(m);
+    if (!m->settings.offline && sched_retry(m->sched, now, o->id)) {
+        say_due(o);
+        return MANAGER_DONE;
+    }
+    struct envelope *e = queue_load(m->queue, o->id);
+    if (e == NULL)
+        return nowhere(o);
+    if (e->held) {
+        envelope_free(&e);
+        return refuse(o, "is held, and not retried");
+    }
+    if (m->settings.offline) {
+        retry_offline(o, e);
+    } else { /* a start has not come to it yet */
+        sched_add(m->sched, now, o->id, now, e->attempts);
+        envelope_free(&e);
+    }
+    say_due(o);
+    return MANAGER_DONE;
+}
+
+static enum manager_result
+bounce(const struct order *o)
+{
+    struct active *a = active_find(o->manager, o->id);
+    if (a && a->scheduled) {
+        a->fate = FATE_BOUNCE;
+        return MANAGER_LATER;
+    }
+    if (a == NULL) {
+        struct envelope *e = queue_load(o->manager->queue, o->id);
+        if (e == NULL)
+            return nowhere(o);
+        a = active_new(o->manager, e);
+    }
+    a->loaded_ms = loop_now_ms(o->manager->loop);
+    forget(o);
+    say(o, "returned");
+    round_bounce(a);
+    return MANAGER_DONE;
+}
+
+static enum manager_result
+remove_message(const struct order *o)
+{
+    struct active *a = active_find(o->manager, o->id);
+    if (a && a->scheduled) {
+        a->fate = FATE_REMOVE;
+        return MANAGER_LATER;
+    }
+    forget(o);
+    if (a) {
+        active_remove(a);
+        return MANAGER_DONE;
+    }
+    if (!queue_remove(o->manager->queue, o->id))
+        return MANAGER_UNKNOWN;
+    say(o, "removed");
+    return MANAGER_DONE;
+}
+
+/* ---------------------------------------------------------------------------------- */
+
+bool
+manager_handles(const struct manager *m, struct id id)
+{
+    unsigned slices = m->settings.queue.slices;
+    return slices <= 1 || id_slice(id, slices) == m->settings.queue.slice;
+}
+
+enum manager_result
+manager_operate(struct manager *m, enum manager_verb verb, struct id id,
+                char why[MANAGER_WHY_MAX])
+{
+    static enum manager_result (*const verbs[])(const struct order *) = {
+        [MANAGER_HOLD] = hold,
+        [MANAGER_RELEASE] = release,
+        [MANAGER_RETRY] = retry,
+        [MANAGER_BOUNCE] = bounce,
+        [MANAGER_REMOVE] = remove_message,
+    };
+    struct order order = {m, id, why};
+    why[0] = '\0';
+    if (!manager_handles(m, id)) {
+        snprintf(why, MANAGER_WHY_MAX, "belongs to slice %u: ask there",
+                 id_slice(id, m->settings.queue.slices));
+        return MANAGER_REFUSED;
+    }
+    const struct active *a = active_find(m, id);
+    if (a && a->ending)
+        return MANAGER_ENDING;
+    enum manager_result result = verbs[verb](&order);
+    assert(result != MANAGER_REFUSED || why[0] != '\0');
+    return result;
+}
+
+bool
+manager_is_offline(const struct manager *m)
+{
+    return m->settings.offline;
+}
+
+struct manager_notices
+manager_notices(const struct manager *m)
+{
+    return m->notices;
+}
+
+void
+manager_retry_all(struct manager *m)
+{
+    sched_retry_all(m->sched, loop_now_ms(m->loop));
+    manager_stir(m);
+}
+
+const struct envelope *
+manager_active(struct manager *m, struct id id)
+{
+    struct active *a = active_find(m, id);
+    return a ? a->envelope : NULL;
+}
+
+const char *
+manager_reason(struct manager *m, struct id id, unsigned recipient)
+{
+    struct active *a = active_find(m, id);
+    if (a && a->reasons && recipient < a->envelope->count && a->reasons[recipient])
+        return a->reasons[recipient];
+    return waiting_find(m->reasons, id);
+}

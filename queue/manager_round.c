@@ -1,0 +1,459 @@
+/* A round of a message: in memory, routed, settled, and what comes then. */
+#include "queue/manager_inside.h"
+
+#include "base/memory.h"
+#include "queue/notice.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LATER_MS = 60 * 1000 }; /* for what the disk would not take */
+
+static const char *
+program_of(enum target_kind kind)
+{
+    switch (kind) {
+    case TARGET_MX:
+    case TARGET_SMTP:
+        return "smtp";
+    case TARGET_LMTP:
+        return "lmtp";
+    case TARGET_MAILDIR:
+        return "local";
+    case TARGET_HOLD:
+    case TARGET_DISCARD:
+    case TARGET_ERROR:
+    case TARGET_UNKNOWN:
+        break;
+    }
+    return "queue";
+}
+
+static enum channel
+channel_of(enum target_kind kind)
+{
+    return kind == TARGET_LMTP || kind == TARGET_MAILDIR ? CHANNEL_LOCAL
+                                                         : CHANNEL_REMOTE;
+}
+/* --- Messages in memory ----------------------------------------------------------- */
+
+struct active *
+active_find(const struct manager *m, struct id id)
+{
+    struct active *a = NULL;
+    HASH_FIND(hh, m->actives, &id, sizeof(id), a);
+    return a;
+}
+
+struct active *
+active_new(struct manager *m, struct envelope *e)
+{
+    struct active *a = memory_new(sizeof(*a));
+    a->id = e->id;
+    a->manager = m;
+    a->envelope = e;
+    HASH_ADD(hh, m->actives, id, sizeof(a->id), a);
+    return a;
+}
+
+/* Forgets the message. The envelope is retired, deferred or simply freed by the caller
+ * before, with the count of its recipients as it was. */
+static void
+active_free(struct active *a, unsigned recipients)
+{
+    struct manager *m = a->manager;
+    HASH_DEL(m->actives, a);
+    for (unsigned i = 0; a->reasons && i < recipients; i++)
+        free(a->reasons[i]);
+    free(a->reasons);
+    free(a->kinds);
+    free(a);
+}
+
+void
+active_drop(struct active *a)
+{
+    unsigned recipients = a->envelope->count;
+    envelope_free(&a->envelope);
+    active_free(a, recipients);
+}
+
+static void
+active_retire(struct active *a)
+{
+    unsigned recipients = a->envelope->count;
+    waiting_forget(a->manager->reasons, a->id);
+    queue_retire(a->manager->queue, &a->envelope);
+    active_free(a, recipients);
+}
+
+void
+active_defer(struct active *a, int64_t due_ms, unsigned attempts)
+{
+    unsigned recipients = a->envelope->count;
+    queue_defer(a->manager->queue, &a->envelope, due_ms, attempts);
+    active_free(a, recipients);
+}
+
+void
+active_remove(struct active *a)
+{
+    char name[ID_LENGTH + 1];
+    id_format(a->id, name);
+    log_say(a->manager->log, LOG_LEVEL_INFO, "queue", name, "removed by the operator");
+    active_retire(a);
+}
+
+/* --- Verdicts --------------------------------------------------------------------- */
+
+static void
+remember_reason(struct active *a, unsigned index, const struct outcome *outcome)
+{
+    if (a->reasons == NULL)
+        a->reasons = memory_array(a->envelope->count, sizeof(*a->reasons));
+    free(a->reasons[index]);
+    a->reasons[index] = memory_string(outcome->text);
+}
+
+static void
+log_verdict(const struct active *a, unsigned index, const struct outcome *outcome,
+            bool expired, const struct timing *timing)
+{
+    struct manager *m = a->manager;
+    const struct envelope *e = a->envelope;
+    int64_t now = loop_now_ms(m->loop);
+    int64_t connect = timing ? timing->connect_ms : 0;
+    int64_t transmit = timing ? timing->transmit_ms : 0;
+    int64_t total = now > e->birth_ms ? now - e->birth_ms : 0;
+    int64_t before = a->loaded_ms > e->birth_ms ? a->loaded_ms - e->birth_ms : 0;
+    int64_t waited = total - before - connect - transmit;
+    char id[ID_LENGTH + 1];
+    id_format(e->id, id);
+    struct log_line line;
+    log_start(&line, m->log, LOG_LEVEL_INFO, program_of(a->kinds[index]), id);
+    log_field_format(&line, "to", "<%.*s>", TEXT_ARGS(e->recipients[index].address));
+    log_field(&line, "relay", text_from(outcome->remote[0] ? outcome->remote : "none"));
+    log_field_format(&line, "delay", "%.2f", (double)total / 1000);
+    log_field_format(&line, "delays", "%.2f/%.2f/%.2f/%.2f", (double)before / 1000,
+                     waited > 0 ? (double)waited / 1000 : 0, (double)connect / 1000,
+                     (double)transmit / 1000);
+    log_field(&line, "dsn", text_from(outcome->enhanced));
+    log_field(&line, "status",
+              text_from(expired ? "expired" : outcome_word(outcome->verdict)));
+    log_remark(&line, text_from(outcome->text));
+    log_end(&line);
+}
+
+void
+round_settle(struct active *a, unsigned index, const struct outcome *outcome,
+             bool expired, const struct timing *timing)
+{
+    struct manager *m = a->manager;
+    struct envelope *e = a->envelope;
+    enum channel channel = channel_of(a->kinds[index]);
+    log_verdict(a, index, outcome, expired, timing);
+    switch (outcome->verdict) {
+    case VERDICT_DEFERRED:
+        remember_reason(a, index, outcome);
+        break;
+    case VERDICT_DELIVERED:
+        queue_settle(m->queue, e, index, channel, NULL);
+        break;
+    case VERDICT_FAILED: {
+        struct failure failure = {index, expired, *outcome};
+        queue_settle(m->queue, e, index, channel, &failure);
+        break;
+    }
+    }
+}
+/* --- The end of a message --------------------------------------------------------- */
+
+static bool
+has_open(const struct active *a)
+{
+    return a->envelope->done < a->envelope->count;
+}
+
+/* The message stays in memory; the scheduler brings it back, with nobody left to serve.
+ */
+static void
+notice_later(struct active *a)
+{
+    struct manager *m = a->manager;
+    int64_t now = loop_now_ms(m->loop);
+    switch (a->fate) {
+    case FATE_REMOVE:
+        active_remove(a);
+        break;
+    case FATE_HOLD:
+        active_defer(a, now, a->envelope->attempts);
+        break;
+    case FATE_NONE:
+    case FATE_RETRY:
+    case FATE_BOUNCE:
+        sched_add(m->sched, now, a->id, now + LATER_MS, a->envelope->attempts);
+        manager_stir(m);
+        break;
+    }
+}
+
+static void
+notice_stored(void *context, struct envelope *notice, const struct outcome *refusal)
+{
+    struct active *a = context;
+    struct manager *m = a->manager;
+    assert(m->notices.ended < m->notices.begun && a->ending);
+    m->notices.ended++;
+    a->ending = false;
+    if (refusal) {
+        notice_later(a);
+        return;
+    }
+    active_retire(a);
+    manager_accept(m, &notice);
+}
+
+static void
+tell_sender(struct active *a)
+{
+    struct manager *m = a->manager;
+    struct notice_settings settings = {m->settings.hostname,
+                                       m->settings.bounce_size_limit};
+    switch (notice_commit(m->queue, m->loop, m->log, &settings, a->envelope,
+                          notice_stored, a)) {
+    case NOTICE_NOTHING:
+        active_retire(a);
+        break;
+    case NOTICE_COMMITTED:
+        m->notices.begun++;
+        a->ending = true;
+        manager_turn(m); /* the commit needs its SYNC stage */
+        break;
+    case NOTICE_REFUSED:
+        notice_later(a);
+        break;
+    }
+}
+
+/* What administrators cancel is worded as other mailers word it. */
+static void
+fail_open(struct active *a)
+{
+    struct outcome outcome =
+        outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.0.0",
+                     "returned by the operator: delivery cancelled by administrator");
+    free(a->kinds);
+    a->kinds = memory_array(a->envelope->count + 1, sizeof(*a->kinds));
+    for (unsigned i = 0; i < a->envelope->count; i++) {
+        a->kinds[i] = TARGET_ERROR;
+        if (!a->envelope->recipients[i].done)
+            round_settle(a, i, &outcome, false, NULL);
+    }
+}
+
+void
+round_bounce(struct active *a)
+{
+    fail_open(a);
+    tell_sender(a);
+}
+
+void
+round_finish(struct active *a)
+{
+    a->scheduled = false;
+    switch (a->fate) {
+    case FATE_REMOVE:
+        active_remove(a);
+        return;
+    case FATE_HOLD: /* those whose time was over are open still */
+        if (has_open(a)) {
+            active_defer(a, loop_now_ms(a->manager->loop), a->envelope->attempts);
+            return;
+        }
+        break;
+    case FATE_BOUNCE:
+        fail_open(a);
+        break;
+    case FATE_NONE:
+    case FATE_RETRY:
+        break;
+    }
+    tell_sender(a);
+}
+
+void
+round_wait(struct active *a, int64_t due_ms, unsigned attempts)
+{
+    struct manager *m = a->manager;
+    struct id id = a->id;
+    int64_t now = loop_now_ms(m->loop);
+    if (a->fate == FATE_NONE || a->fate == FATE_RETRY) {
+        for (unsigned i = 0; a->reasons && i < a->envelope->count; i++)
+            if (a->reasons[i])
+                waiting_keep(m->reasons, id, a->reasons[i]);
+        if (a->fate == FATE_RETRY)
+            (void)sched_retry(m->sched, now, id);
+        active_defer(a, a->fate == FATE_RETRY ? now : due_ms, attempts);
+        return;
+    }
+    bool forgotten = sched_forget(m->sched, id);
+    assert(forgotten); /* it waits, as the scheduler has just said */
+    a->envelope->attempts = attempts;
+    round_finish(a);
+}
+
+/* --- Loading ---------------------------------------------------------------------- */
+
+static struct outcome
+immediate_outcome(const struct target *target)
+{
+    if (target->kind == TARGET_DISCARD)
+        return outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "discarded");
+    if (target->kind == TARGET_ERROR)
+        return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, target->enhanced, "%s",
+                            target->path);
+    return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
+                        "unknown user: no mailbox and no route for this local domain");
+}
+
+static const struct target *
+route_recipient(struct manager *m, const struct recipient *r, bool passes_hold,
+                struct address *address)
+{
+    if (text_find(r->address, '@') == TEXT_NONE)
+        *address = (struct address){.local = r->address};
+    else if (!address_parse(r->address, address))
+        return NULL;
+    return passes_hold ? route_find_past_hold(m->routes, address)
+                       : route_find(m->routes, address);
+}
+
+static void
+settle_unparsable(struct active *a, unsigned index)
+{
+    struct outcome outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 553, "5.1.3",
+                                          "bad recipient address syntax");
+    a->kinds[index] = TARGET_ERROR;
+    round_settle(a, index, &outcome, false, NULL);
+}
+
+/* Routes every open recipient: those that need no session get their verdict at once,
+ * the others are listed. False: the message is to be held. */
+static bool
+route_all(struct active *a, struct sched_recipient *open, size_t *count)
+{
+    const struct envelope *e = a->envelope;
+    bool hold = false;
+    for (unsigned i = 0; i < e->count; i++) {
+        const struct recipient *r = &e->recipients[i];
+        struct address address;
+        if (r->done)
+            continue;
+        const struct target *target =
+            route_recipient(a->manager, r, e->released, &address);
+        if (target == NULL) {
+            settle_unparsable(a, i);
+            continue;
+        }
+        a->kinds[i] = target->kind;
+        switch (target->kind) {
+        case TARGET_MX:
+        case TARGET_SMTP:
+        case TARGET_LMTP:
+        case TARGET_MAILDIR:
+            open[(*count)++] = (struct sched_recipient){i, target, address.domain};
+            break;
+        case TARGET_HOLD:
+            hold = true;
+            break;
+        case TARGET_DISCARD:
+        case TARGET_ERROR:
+        case TARGET_UNKNOWN: {
+            struct outcome outcome = immediate_outcome(target);
+            round_settle(a, i, &outcome, false, NULL);
+            break;
+        }
+        }
+    }
+    return !hold;
+}
+
+void
+round_hold_text(const struct manager *m, const char *why, char text[HOLD_TEXT_MAX])
+{
+    int length = snprintf(text, HOLD_TEXT_MAX, "%" PRId64 " %s\n",
+                          loop_now_ms(m->loop) / 1000, why);
+    assert(length > 0 && length < HOLD_TEXT_MAX);
+}
+
+static void
+hold(struct active *a)
+{
+    struct manager *m = a->manager;
+    char id[ID_LENGTH + 1], text[HOLD_TEXT_MAX];
+    id_format(a->id, id);
+    round_hold_text(m, "held by a route", text);
+    int error = queue_hold(m->queue, a->envelope, text);
+    a->envelope->held = error == 0;
+    log_say(m->log, error ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "queue", id, "%s%s",
+            error ? "a route says hold, but: " : "held by a route",
+            error ? strerror(-error) : "");
+    int64_t due = loop_now_ms(m->loop) + (error ? LATER_MS : 0);
+    if (error)
+        sched_add(m->sched, loop_now_ms(m->loop), a->id, due, a->envelope->attempts);
+    active_defer(a, due, a->envelope->attempts);
+}
+
+/* From the disk. NULL: there is nothing to deliver. */
+static struct active *
+bring(struct manager *m, struct id id)
+{
+    struct envelope *e = queue_load(m->queue, id);
+    m->loads_now++;
+    m->loaded_bytes += e ? e->content_size : 0;
+    /* Held since the scheduler heard of it, or since a start listed it. */
+    if (e && e->held && e->done < e->count)
+        envelope_free(&e);
+    return e ? active_new(m, e) : NULL;
+}
+
+static void
+begin_round(struct active *a)
+{
+    struct manager *m = a->manager;
+    const struct envelope *e = a->envelope;
+    int64_t now = loop_now_ms(m->loop);
+    a->loaded_ms = now;
+    free(a->kinds);
+    a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
+    struct sched_recipient *open = memory_array(e->count + 1, sizeof(*open));
+    size_t count = 0;
+    if (!route_all(a, open, &count)) {
+        sched_unloaded(m->sched, now, a->id);
+        hold(a);
+    } else if (count == 0) {
+        sched_unloaded(m->sched, now, a->id);
+        round_finish(a);
+    } else {
+        a->scheduled = true;
+        sched_loaded(m->sched, now, a->id, a, e->birth_ms, e->sender.length == 0, open,
+                     count);
+    }
+    free(open);
+}
+
+void
+round_load(struct manager *m, struct id id)
+{
+    struct active *a = active_find(m, id);
+    if (a == NULL)
+        a = bring(m, id);
+    if (a && !a->ending)
+        begin_round(a);
+    else
+        sched_unloaded(m->sched, loop_now_ms(m->loop), id);
+}
