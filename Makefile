@@ -78,7 +78,17 @@ $(BUILD)/%.o: %.c
 	$(Q)echo "  $(CC) $<"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-unit: $(UNIT:%=$(BUILD)/t/%.t)
+# Power cuts at every change of the simulated disk: bounded as a test, or ROUNDS=n of
+# workloads left to chance, from SEED=n on.
+$(BUILD)/t/crash.t: $(call object,$(wildcard t/crash/*.c t/sim/disk*.c) t/sim/loop.c) \
+        $(call archive,queue sched mime base)
+	$(Q)echo "  link $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+crash: $(BUILD)/t/crash.t
+	$(Q)$< $(or $(ROUNDS),500) $(or $(SEED),1)
+
+unit: $(UNIT:%=$(BUILD)/t/%.t) $(BUILD)/t/crash.t
 	$(Q)prove -j2 $^
 
 # Everything: unit tests, the rules, and with real peers end to end.
@@ -150,9 +160,9 @@ clean:
 	rm -rf build build-* petrel petrel-static
 
 help:
-	@echo 'all demo check bench fuzz tidy install static deps deps-test unit clean'
+	@echo 'all demo check bench crash fuzz tidy install static deps deps-test unit clean'
 	@echo 'SAN=address,undefined   CC=clang   WERROR=1   BUILD=dir   PREFIX= DESTDIR='
 
-.PHONY: all unit check demo bench fuzz tidy install static deps deps-test clean help
+.PHONY: all unit check demo bench crash fuzz tidy install static deps deps-test clean help
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -62,7 +62,7 @@ usage(void)
           "  check [--example]        read the settings and print the effective ones\n"
           "  version [--json]         version, libraries\n"
           "  sendmail ARGS...         sendmail(1)\n"
-          "  queue ls|show|cat|retry|rm ...   see petrel(8)\n",
+          "  queue ls|show|cat|hold|release|retry|rm|bounce ...   see petrel(8)\n",
           stderr);
     return EX_USAGE;
 }
@@ -109,7 +109,7 @@ manager_settings(const struct options *o, uint64_t seed)
         .queue = options_queue(o),
         .sched = {.active_limit = (int)o->active_limit,
                   .session_limit = (int)o->session_limit,
-                  .seed = seed                               },
+                  .seed = seed},
         .bounce_size_limit = (size_t)o->bounce_size_limit,
     };
 }

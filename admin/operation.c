@@ -15,7 +15,8 @@
 enum {
     /* Of a turn, so that a large selection stalls nobody: */
     ROWS_PER_TURN = 1000,
-    REMOVED_PER_TURN = 64, /* their files go together, when the journal has their ends */
+    REMOVED_PER_TURN =
+        64, /* their files go together, when the journal has their ends */
     SLICE_US = 10 * 1000,
     /* Bounces being written at a time, each with its message in memory. */
     NOTICES_MAX = 32,
@@ -55,13 +56,19 @@ static const struct manner {
     int already_code;
     bool lags; /* durable some time after it is done */
 } manners[] = {
-    [MANAGER_HOLD] = {"held",                   "held; its delivery ends first",  "is held already", 0,
-                      false                                                                                               },
-    [MANAGER_RELEASE] = {"released",               "released",                       "is not held",     EX_UNAVAILABLE, false},
-    [MANAGER_RETRY] = {"is due now",             "is due now",                     "is due now",      0,              false},
-    [MANAGER_BOUNCE] = {"returned to its sender",
-                      "returned to its sender when its delivery ends",            "",                0,              true },
-    [MANAGER_REMOVE] = {"removed",                "removed when its delivery ends", "",                0,              true },
+    [MANAGER_HOLD] = {.done = "held",
+                      .later = "held; its delivery ends first",
+                      .already = "is held already"                           },
+    [MANAGER_RELEASE] = {.done = "released",
+                      .already = "is not held",
+                      .already_code = EX_UNAVAILABLE                         },
+    [MANAGER_RETRY] = {.done = "is due now"},
+    [MANAGER_BOUNCE] = {.done = "returned to its sender",
+                      .later = "returned to its sender when its delivery ends",
+                      .lags = true},
+    [MANAGER_REMOVE] = {.done = "removed",
+                      .later = "removed when its delivery ends",
+                      .lags = true                       },
 };
 
 static bool
@@ -238,6 +245,7 @@ tell(struct operation *o, struct id id, enum manager_result result, const char *
         code = EX_UNAVAILABLE;
         break;
     }
+    assert(text);
     if (!quiet)
         o->events.told(o->events.context, id, code, text);
 }

@@ -4,12 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum {
-    TIME_DIGITS = 10,
-    HASH_DIGITS = 8,
-    TIME_BITS = 50,
-    HASH_BITS = 40
-};
+enum { TIME_DIGITS = 10, HASH_DIGITS = 8, TIME_BITS = 50, HASH_BITS = 40 };
 
 /* Crockford's: no I, L, O, U, and sorted as ASCII is. */
 static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";

@@ -12,8 +12,8 @@ struct commit {
     struct commits *commits;
     struct queue_draft *draft;
     struct envelope *envelope;
-    struct buffer form;    /* of todo/ID */
-    int intd;              /* handle, -1: none */
+    struct buffer form; /* of todo/ID */
+    int intd;           /* handle, -1: none */
     bool linked, ignored;
     struct disk_sync sync; /* of a large content */
     uint64_t batch;

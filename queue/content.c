@@ -76,7 +76,8 @@ contents_read(struct contents *c, int content, int64_t offset, char *to, size_t 
     if (row->bytes == NULL)
         return disk_read(c->spool->disk, row->file, offset, to, size);
     struct text rest = buffer_text(&row->bytes->bytes);
-    rest = text_after(rest, (uint64_t)offset < rest.length ? (size_t)offset : rest.length);
+    rest =
+        text_after(rest, (uint64_t)offset < rest.length ? (size_t)offset : rest.length);
     rest = text_before(rest, size);
     if (rest.length > 0)
         memcpy(to, rest.at, rest.length);

@@ -13,9 +13,9 @@
 #include <string.h>
 
 enum {
-    CONTENT_BUFFER = 64 * 1024, /* on the way to a file */
+    CONTENT_BUFFER = 64 * 1024,    /* on the way to a file */
     MEMORY_MAX = 32 * 1024 * 1024, /* of all drafts; then files come earlier */
-    NAME_TRIES = 100000,        /* on average `slices` of them are needed */
+    NAME_TRIES = 100000,           /* on average `slices` of them are needed */
     SPACE_EVERY_MS = 1000,
     BYTES_RESERVE = 16 * 1024 * 1024,
     INODES_RESERVE = 200
@@ -301,4 +301,3 @@ drafts_start(struct drafts *a)
     if (settings->inodes_reserve <= 0)
         settings->inodes_reserve = INODES_RESERVE;
 }
-

@@ -11,15 +11,35 @@ struct ending {
     struct id id;
     uint64_t batch;
     struct ending *prev, *next;
+    UT_hash_handle hh;
 };
+
+static struct ending *
+find(const struct endings *n, struct id id)
+{
+    struct ending *e = NULL;
+    HASH_FIND(hh, n->table, &id, sizeof(id), e);
+    return e;
+}
+
+static void
+forget(struct endings *n, struct ending *e)
+{
+    DL_DELETE(n->list, e);
+    HASH_DEL(n->table, e);
+    free(e);
+}
 
 void
 endings_add(struct endings *n, struct id id, uint64_t batch)
 {
+    if (find(n, id) != NULL)
+        return; /* an operator is quick */
     struct ending *e = memory_new(sizeof(*e));
     e->id = id;
     e->batch = batch;
     DL_APPEND(n->list, e);
+    HASH_ADD(hh, n->table, id, sizeof(e->id), e);
 }
 
 /* While its todo stays, a scan must not take it for a new message. */
@@ -45,11 +65,7 @@ endings_end(struct endings *n, struct id id)
 bool
 endings_have(const struct endings *n, struct id id)
 {
-    const struct ending *e;
-    DL_FOREACH (n->list, e)
-        if (id_compare(e->id, id) == 0)
-            return true;
-    return false;
+    return find(n, id) != NULL;
 }
 
 void
@@ -61,9 +77,9 @@ endings_settled(struct endings *n, uint64_t batch, int error)
             e->batch++; /* written anew */
         if (e->batch > batch)
             break;
-        DL_DELETE(n->list, e);
-        remove_files(n, e->id);
-        free(e);
+        struct id id = e->id;
+        forget(n, e);
+        remove_files(n, id);
     }
 }
 
@@ -71,8 +87,6 @@ void
 endings_stop(struct endings *n)
 {
     struct ending *e, *next;
-    DL_FOREACH_SAFE (n->list, e, next) {
-        DL_DELETE(n->list, e);
-        free(e);
-    }
+    DL_FOREACH_SAFE (n->list, e, next)
+        forget(n, e);
 }

@@ -1,6 +1,7 @@
-/* Messages of the spool whose END is on its way into the journal: their files go once it
- * is durable. An unlink is durable at some time nobody knows, and not in order; with the
- * END a start finishes what it finds half removed, instead of delivering it again. */
+/* Messages of the spool whose END is on its way into the journal: their files go once
+ * it is durable. An unlink is durable at some time nobody knows, and not in order; with
+ * the END a start finishes what it finds half removed, instead of delivering it again.
+ */
 #ifndef QUEUE_ENDINGS_H
 #define QUEUE_ENDINGS_H
 
@@ -14,7 +15,7 @@ struct endings {
     struct spool *spool;
     struct young *young;
     struct seen *seen;
-    struct ending *list; /* by batch */
+    struct ending *list, *table; /* list: by batch */
 };
 
 /* The message was young and large (its END is in batch), or is the spool's. */

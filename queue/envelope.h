@@ -62,8 +62,8 @@ struct envelope {
     struct failure *failures;
     unsigned failure_count;
     unsigned failures_told; /* S5 as read: bounce/ID has so many at the least */
-    bool preprocessed;  /* S5: info/ exists, todo/ does not */
-    struct arena arena; /* of all the texts */
+    bool preprocessed;      /* S5: info/ exists, todo/ does not */
+    struct arena arena;     /* of all the texts */
 };
 
 struct envelope *envelope_new(void);

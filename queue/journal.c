@@ -286,6 +286,7 @@ finish_batch(struct journal *j)
     struct ring_segment *s = b->segment;
     uint64_t number = b->number;
     j->failures = 0;
+    s->used = true;
     j->ring.durable = number;
     if (j->ring.needed < j->oldest)
         j->ring.needed = j->oldest;
@@ -421,7 +422,9 @@ admits(const struct journal *j, size_t size)
 {
     const struct ring *r = &j->ring;
     const struct journal_batch *b = last_batch(j);
-    if (j->paused || is_waiting(j) || (b != NULL && j->gathered + size > GATHERED_MAX))
+    /* After failures the next batch shows whether it works again. */
+    if (j->paused || (j->failures > 1 && b != NULL) || is_waiting(j) ||
+        (b != NULL && j->gathered + size > GATHERED_MAX))
         return false;
     if ((b != NULL && takes(j, b, size)) || fits_current(j, size))
         return r->unused_count > 0;
@@ -511,7 +514,8 @@ delay_over(void *context)
 void
 journal_hurry(struct journal *j)
 {
-    if (j->batches == NULL)
+    const struct journal_batch *b = last_batch(j);
+    if (b == NULL || (j->flight == FLIGHT_BATCH && b == j->batches))
         return;
     j->hurry = true;
     if (j->flight == FLIGHT_NONE)
@@ -541,6 +545,7 @@ journal_accept(struct journal *j, struct id id, const struct text *pieces, size_
     if (b == NULL) {
         j->refused = size;
         j->ring.pressed = true;
+        stir(j);
         return JOURNAL_NO_ROOM;
     }
     size_t payload = add_record(j, b, RECORD_ACCEPT, id, pieces, count);

@@ -18,7 +18,7 @@ struct found_segment {
 struct journal_scan {
     struct found_segment *segments; /* by sequence */
     unsigned count;
-    /* Of the last whole batch; 0: there is none. */
+    /* Of the last batch that counts: acknowledged, or whole; 0: there is none. */
     uint64_t number, sequence;
     size_t end;       /* behind it */
     uint64_t oldest;  /* the first sequence that is needed */

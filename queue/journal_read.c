@@ -39,6 +39,7 @@ struct scanner {
     struct text bytes;             /* of the whole segment */
     size_t offset;
     struct batch_header header;
+    bool orphans; /* in the last segment */
 
     struct damage *damages;
     size_t damage_count, damage_capacity;
@@ -122,7 +123,7 @@ identify_open(struct scanner *s, int file, struct found_segment *f)
         f->cookie = h.cookie;
     }
     if (segment_read_header(text_of(copy, sizeof(copy)), &h) && h.number == 0 &&
-        h.sequence >= f->sequence) {
+        h.sequence >= f->sequence && h.oldest <= h.sequence + 1) {
         f->sequence = h.sequence;
         f->cookie = h.cookie;
         f->oldest = h.oldest;
@@ -199,14 +200,16 @@ has_header(struct text bytes, size_t offset, const struct found_segment *f,
 {
     return offset < segment_batches_end(f->size) &&
            segment_read_header(text_after(bytes, offset), h) && h->number > 0 &&
-           h->cookie == f->cookie && h->sequence == f->sequence;
+           h->cookie == f->cookie && h->sequence == f->sequence &&
+           h->previous < h->number && h->oldest <= h->sequence;
 }
 
 /* Looking for the last batch: what is known of the ones before and after. */
 struct search {
     struct journal_scan *scan;
-    struct batch_header last; /* whole, unless the next header tells that it failed */
-    size_t end;
+    struct batch_header last;
+    bool whole;                /* last is, */
+    size_t end;                /* and ends here */
     struct batch_header first; /* of the segment, */
     struct batch_header after; /* and of the next one; number 0: none */
 };
@@ -217,7 +220,8 @@ keep_last(struct search *search, const struct batch_header *next)
     struct journal_scan *scan = search->scan;
     const struct batch_header *last = &search->last;
     bool failed = next->number > last->number && next->previous < last->number;
-    if (last->number > 0 && !failed) {
+    bool acknowledged = next->number > last->number && next->previous == last->number;
+    if (last->number > 0 && (acknowledged || (search->whole && !failed))) {
         scan->number = last->number;
         scan->sequence = last->sequence;
         scan->oldest = last->oldest;
@@ -240,7 +244,8 @@ search_segment(struct search *search, struct text bytes, const struct found_segm
         if (h.number > search->scan->highest)
             search->scan->highest = h.number;
         keep_last(search, &h);
-        search->last = segment_is_whole(bytes, at, &h) ? h : (struct batch_header){0};
+        search->last = h;
+        search->whole = segment_is_whole(bytes, at, &h);
         at = search->end = segment_align(at + h.length);
     }
     keep_last(search, &search->after);
@@ -248,7 +253,7 @@ search_segment(struct search *search, struct text bytes, const struct found_segm
         search->after = search->first;
 }
 
-/* The last whole batch of all tells how far back to read. */
+/* The last good batch of all tells how far back to read. */
 static void
 find_last(struct scanner *s)
 {
@@ -354,6 +359,9 @@ settle_last(struct scanner *s, const struct batch_header *next)
         s->summary->torn = true;
         return;
     }
+    s->scan->number = s->header.number;
+    s->scan->sequence = s->header.sequence;
+    s->scan->end = segment_align(s->offset + s->header.length);
     size_t there = s->bytes.length - s->offset;
     if (s->header.length > there) /* the file was longer */
         note_damage(s, s->segment, s->offset + there, 0, false);
@@ -389,8 +397,10 @@ is_missing(const struct scanner *s, const struct found_segment *f, size_t offset
 {
     if (s->segment != NULL)
         return h->previous > s->header.number;
-    /* Without a whole batch none was acknowledged. */
-    return s->scan->number > 0 && (f->sequence != s->scan->oldest || offset > 0);
+    if (s->scan->number > 0)
+        return f->sequence != s->scan->oldest || offset > 0;
+    /* The very first one may be torn. */
+    return h->previous > 0 && (h->oldest < f->sequence || offset > 0);
 }
 
 /* False: it is older than what came before it: cut off, and behind it a restart. */
@@ -398,12 +408,26 @@ static bool
 meet_batch(struct scanner *s, const struct found_segment *f, size_t offset,
            const struct batch_header *h)
 {
+    if (h->number > s->scan->highest)
+        s->scan->highest = h->number;
     if (s->segment != NULL && h->number <= s->header.number)
         return false;
+    if (h->number > s->scan->highest)
+        s->scan->highest = h->number;
     settle_last(s, h);
     if (is_missing(s, f, offset, h))
         note_gap(s, f, offset);
     return true;
+}
+
+/* Where the next batch would begin there are records, and no header. */
+static bool
+has_orphans(const struct scanner *s, const struct found_segment *f, struct text bytes)
+{
+    size_t at = s->segment == f ? segment_align(s->offset + s->header.length) : 0;
+    struct batch_header h;
+    return at < segment_batches_end(f->size) && !has_header(bytes, at, f, &h) &&
+           segment_has_record(text_after(bytes, at + BATCH_HEADER_SIZE), f->cookie);
 }
 
 static void
@@ -427,6 +451,7 @@ read_segment(struct scanner *s, struct found_segment *f)
         s->header = h;
         at = segment_align(at + h.length);
     }
+    s->orphans = has_orphans(s, f, bytes);
     if (s->segment != f)
         free_bytes(&bytes);
 }
@@ -452,6 +477,7 @@ journal_scan(struct disk *disk, const char *room, const struct journal_reading *
             read_segment(&s, &scan->segments[i]);
     if (s.result == 0)
         settle_last(&s, NULL);
+    summary->torn = summary->torn || s.orphans;
     free_bytes(&s.bytes);
     if (s.result == 0)
         tell_damages(&s);

@@ -125,7 +125,8 @@ ring_oldest(const struct ring *r, uint64_t batch)
 {
     const struct ring_segment *s;
     DL_FOREACH (r->closed, s)
-        if (!is_over(s, batch) || (r->checkpoint != NULL && s->sequence > r->released))
+        if (!is_over(s, batch) ||
+            (s->used && r->checkpoint != NULL && s->sequence > r->released))
             return s->sequence;
     return r->current != NULL ? r->current->sequence : r->sequence + 1;
 }
@@ -149,6 +150,7 @@ ring_advance(struct ring *r)
     ring_close_current(r);
     s->sequence = ++r->sequence;
     s->cookie = loop_random(r->loop);
+    s->used = false; /* readers count on a batch in the oldest that is needed */
     r->current = s;
     return true;
 }
@@ -408,6 +410,8 @@ grow(struct ring *r)
         loop_post(r->loop, &r->stir, nothing, r);
     if (error < 0)
         give_up_segment(r, error);
+    else if (r->filling == FILLING_NONE && wants_more(r) && !is_recent(r, r->failed_ms))
+        loop_post(r->loop, &r->stir, nothing, r); /* the next one */
 }
 
 void
@@ -431,6 +435,16 @@ sync_found(struct ring *r, struct ring_segment *s)
     return result;
 }
 
+/* Of a copied file nobody knows which one is right: both are read, none goes on. */
+static bool
+is_alone(const struct journal_scan *scan, uint64_t sequence)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < scan->count; i++)
+        count += scan->segments[i].sequence == sequence;
+    return count == 1;
+}
+
 static int
 adopt_segment(struct ring *r, const struct journal_scan *scan,
               const struct found_segment *f)
@@ -439,13 +453,14 @@ adopt_segment(struct ring *r, const struct journal_scan *scan,
     bool is_last = scan->number > 0 && f->sequence == scan->sequence;
     s->sequence = f->sequence;
     s->cookie = f->cookie;
+    s->used = f->sequence > 0;
     if (f->sequence > r->sequence)
         r->sequence = f->sequence;
     int result = is_last || f->sequence == 0 ? sync_found(r, s) : 0;
     /* Behind the last whole batch nothing was acknowledged. */
     if (scan->number == 0 || f->sequence < scan->oldest || f->sequence > scan->sequence)
         DL_APPEND(r->unused, s);
-    else if (is_last && s->size == r->segment_size)
+    else if (is_last && s->size == r->segment_size && is_alone(scan, f->sequence))
         r->current = s;
     else
         DL_APPEND(r->closed, s);

@@ -18,6 +18,7 @@ struct ring_segment {
     uint64_t sequence, cookie;
     size_t size;
     int file;          /* -1: not open */
+    bool used;         /* something durable is in it */
     unsigned live;     /* messages accepted in it that have neither ended nor moved */
     uint64_t ended_in; /* the batch with the last of their ends */
     struct ring_segment *prev, *next;

@@ -1,4 +1,6 @@
 /* The queue manager: couples the disk with the order of delivery. */
+#include "queue/manager.h"
+
 #include "queue/manager_inside.h"
 
 #include "base/memory.h"

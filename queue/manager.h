@@ -58,8 +58,9 @@ struct errand {
     const unsigned *indexes; /* into envelope->recipients */
     size_t count;
 };
-/* False: nothing waits; ask again when manager_has_work or end the session. A second one
- * may be taken before the first is settled; its verdicts come after those of the first.
+/* False: nothing waits; ask again when manager_has_work or end the session. A second
+ * one may be taken before the first is settled; its verdicts come after those of the
+ * first.
  */
 bool manager_take(struct manager *manager, struct sched_session *session,
                   struct errand *errand);

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
-enum stage { STAGE_FILES, STAGE_TODO, STAGE_ROOMS, STAGE_DONE };
+enum stage { STAGE_FILES, STAGE_QUEUED, STAGE_ROOMS, STAGE_DONE };
 
 static void advance(struct mover *m);
 
@@ -101,10 +101,9 @@ write_files(struct mover *m)
         struct text content = TEXT("");
         if (move->content != NULL)
             content = buffer_text(&move->content->bytes);
-        move->result =
-            spool_write_preprocessed(m->spool, move->envelope,
-                                     move->content != NULL ? &content : NULL, files,
-                                     &count);
+        move->result = spool_write_preprocessed(m->spool, move->envelope,
+                                                move->content != NULL ? &content : NULL,
+                                                files, &count);
         for (unsigned file = 0; file < count; file++)
             add_sync(m, files[file])->move = i;
     }
@@ -135,7 +134,7 @@ begin_stage(struct mover *m)
     case STAGE_FILES:
         write_files(m);
         break;
-    case STAGE_TODO:
+    case STAGE_QUEUED:
         if (has_one(m))
             add_room(m, ROOM_QUEUED);
         break;

@@ -1,4 +1,5 @@
-/* From S4, or from the journal, to S5: many messages at a time, durable without waiting.
+/* From S4, or from the journal, to S5: many messages at a time, durable without
+ * waiting.
  *
  *   write     bounce, local, remote, info; for young mail mess too
  *   sync      each file, all at once; then todo/ (a todo that came back over a finished

@@ -245,7 +245,8 @@ notice_commit(struct queue *queue, struct loop *loop, struct log *log,
     enum notice_result result = NOTICE_NOTHING;
     struct outcome refusal;
     struct queue_draft *draft =
-        c.report.count == 0 ? NULL : queue_begin_notice(queue, e->content_size, &refusal);
+        c.report.count == 0 ? NULL
+                            : queue_begin_notice(queue, e->content_size, &refusal);
     if (draft) {
         write_notice(queue, draft, &c, e);
         struct envelope *notice = notice_envelope(&c, e);

@@ -212,10 +212,8 @@ open_journal(struct queue *q, char *error, size_t error_size)
         .segments = segments > SEGMENTS_MAX   ? SEGMENTS_MAX
                     : segments < SEGMENTS_MIN ? SEGMENTS_MIN
                                               : (unsigned)segments};
-    struct journal_events events = {.context = q,
-                                    .settled = on_settled,
-                                    .crowded = on_crowded,
-                                    .roomy = on_roomy};
+    struct journal_events events = {
+        .context = q, .settled = on_settled, .crowded = on_crowded, .roomy = on_roomy};
     if (young_open(&q->young, &settings, &events, error, error_size) < 0)
         return EX_CANTCREAT;
     journal_on_checkpoint(q->young.journal, on_checkpoint, q);
@@ -252,8 +250,7 @@ take_lock(struct queue *q, const struct queue_settings *settings, char *error,
 {
     unsigned slices = settings->slices > 0 ? settings->slices : 1;
     unsigned width = ID_SLICES_MAX / slices;
-    q->lock =
-        disk_lock(q->spool.disk, spool_lock, settings->slice * width, width);
+    q->lock = disk_lock(q->spool.disk, spool_lock, settings->slice * width, width);
     if (q->lock >= 0)
         return know_ourselves(q, settings, error, error_size);
     if (q->lock == -EWOULDBLOCK) {
@@ -285,8 +282,7 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
                                   .context = context,
                                   .damaged = on_damaged,
                                   .damaged_context = q};
-    q->clean =
-        (struct clean){.spool = &q->spool, .loop = q->loop, .young = &q->young};
+    q->clean = (struct clean){.spool = &q->spool, .loop = q->loop, .young = &q->young};
     int result = recover_start(&q->recover);
     if (result < 0) {
         snprintf(error, error_size, "spool %s: cannot open its trigger in lock/: %s",
@@ -421,8 +417,7 @@ void
 queue_commit(struct queue_draft **draft, struct envelope **e, queue_stored *stored,
              void *context)
 {
-    struct queue *q =
-        memory_container((*draft)->drafts, struct queue, drafts);
+    struct queue *q = memory_container((*draft)->drafts, struct queue, drafts);
     commits_add(&q->commits, draft, e, stored, context);
 }
 

@@ -64,8 +64,8 @@ void queue_close(struct queue **queue);
  */
 struct queue_draft *queue_begin(struct queue *queue, int64_t size_expected,
                                 struct outcome *refusal);
-/* As queue_begin(), for our own notices: they may use the journal's reserve, so that they
- * go out while the disk is too full for new mail. */
+/* As queue_begin(), for our own notices: they may use the journal's reserve, so that
+ * they go out while the disk is too full for new mail. */
 struct queue_draft *queue_begin_notice(struct queue *queue, int64_t size_expected,
                                        struct outcome *refusal);
 /* Content with CRLF line ends. False: the disk failed; refusal is kept for commit; the
@@ -151,11 +151,11 @@ struct queue_health {
     bool accepting;
     char reason[160]; /* when not */
     uint64_t stored, retired, parked, syncs;
-    bool sync_blocks;         /* the system does not sync in the background */
-    unsigned young;           /* messages in the journal */
+    bool sync_blocks; /* the system does not sync in the background */
+    unsigned young;   /* messages in the journal */
     unsigned segments, free_segments;
-    uint64_t batches;         /* of the journal, each with one sync */
-    bool journal_full;        /* intake waits for the spool */
+    uint64_t batches;  /* of the journal, each with one sync */
+    bool journal_full; /* intake waits for the spool */
 };
 struct queue_health queue_health(struct queue *queue);
 

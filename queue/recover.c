@@ -156,7 +156,8 @@ recover_young(struct recover *r, const struct recover_row *row, unsigned *rooms)
         return true; /* accepted by this run, which knows about it */
     if (m->moving)
         return true;
-    bool conflict = (*rooms & (INFO | SCRAP)) != 0 || (!m->large && (*rooms & MESS) != 0);
+    bool conflict =
+        (*rooms & (INFO | SCRAP)) != 0 || (!m->large && (*rooms & MESS) != 0);
     if (conflict && m->recovered && !settle_young(r, m, rooms))
         return false;
     m->recovered = false;

@@ -97,6 +97,12 @@ is_head(struct text bytes, uint32_t start)
            get(bytes.at + HEAD_CHECKED, 4) == crc_add(start, bytes.at, HEAD_CHECKED);
 }
 
+bool
+segment_has_record(struct text bytes, uint64_t cookie)
+{
+    return is_head(bytes, crc_start(cookie));
+}
+
 static struct text
 find_head(struct text bytes, uint32_t start)
 {
@@ -164,7 +170,10 @@ segment_read_header(struct text bytes, struct batch_header *h)
                                .number = get(bytes.at + 32, 8),
                                .previous = get(bytes.at + 40, 8),
                                .oldest = get(bytes.at + 48, 8)};
-    return h->length >= BATCH_HEADER_SIZE && h->sequence > 0;
+    bool is_sane = h->number == 0 ? h->oldest <= h->sequence + 1
+                                  : h->oldest <= h->sequence && h->previous < h->number;
+    return is_sane && h->length >= BATCH_HEADER_SIZE && h->sequence > 0 &&
+           h->sequence < UINT64_MAX - 1;
 }
 
 bool

@@ -32,6 +32,8 @@ size_t segment_add_record(struct buffer *out, uint64_t cookie, enum record_type 
  * none, or damaged; rest then begins with the next record that could be found. */
 enum progress segment_take_record(struct text *rest, uint64_t cookie,
                                   struct journal_record *record);
+/* A record begins here, whatever its payload is. */
+bool segment_has_record(struct text bytes, uint64_t cookie);
 /* The batch at the offset is inside of the bytes and all its records are whole. */
 bool segment_is_whole(struct text bytes, size_t offset, const struct batch_header *h);
 

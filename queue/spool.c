@@ -338,8 +338,7 @@ put(struct writing *w, enum room room, struct text bytes)
 {
     if (w->result < 0)
         return;
-    w->result =
-        spool_write_new(w->spool, room, w->envelope->id, bytes, OWN_MODE, true);
+    w->result = spool_write_new(w->spool, room, w->envelope->id, bytes, OWN_MODE, true);
     if (w->result >= 0)
         w->files[w->count++] = w->result;
 }

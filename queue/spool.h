@@ -109,7 +109,8 @@ int spool_write_preprocessed(struct spool *s, struct envelope *e,
                              int files[SPOOL_PREPROCESSED_FILES], unsigned *count);
 /* Back: S5 was not reached. with_content: mess/ID goes too. */
 void spool_remove_preprocessed(struct spool *s, struct envelope *e, bool with_content);
-/* S5 as a start has found it, which may be in memory only: its files and their names. */
+/* S5 as a start has found it, which may be in memory only: its files and their names.
+ */
 int spool_sync_preprocessed(struct spool *s, struct id id);
 /* From here on e is preprocessed. < 0: todo stayed, which is no harm, but todo/ still
  * shows it. */

@@ -15,8 +15,8 @@ enum {
     HEAD_SIZE = 8,
     FLAG_LARGE = 1,
     MARKS_PER_RECORD = 256,
-    TEXTS_PER_RECORD = 32 * 1024,  /* unless one failure has more */
-    TEXTS_MAX = 80 * 1024 * 1024   /* above ENVELOPE_RECIPIENTS_MAX failures */
+    TEXTS_PER_RECORD = 32 * 1024, /* unless one failure has more */
+    TEXTS_MAX = 80 * 1024 * 1024  /* above ENVELOPE_RECIPIENTS_MAX failures */
 };
 
 struct young_told {
@@ -260,7 +260,8 @@ save_damaged(void *context, struct text bytes, const char *where)
     if (s == NULL)
         return;
     snprintf(path, sizeof(path), "%s/%.40s %.30s", spool_room(ROOM_CORRUPT),
-             strrchr(y->room, '/') != NULL ? strrchr(y->room, '/') + 1 : y->room, where);
+             strrchr(y->room, '/') != NULL ? strrchr(y->room, '/') + 1 : y->room,
+             where);
     for (char *c = path; *c != '\0'; c++)
         if (*c == ' ')
             *c = '.';
@@ -395,8 +396,8 @@ read_payload(struct young *y, const struct young_message *m, uint32_t offset,
     buffer_init(out, size + 1);
     char *room = buffer_reserve(out, size > 0 ? size : 1);
     assert(room != NULL);
-    int64_t got = journal_read_place(y->spool->disk, y->room, &m->place, offset, room,
-                                     size);
+    int64_t got =
+        journal_read_place(y->spool->disk, y->room, &m->place, offset, room, size);
     if (got >= 0 && (size_t)got < size)
         got = -ENODATA; /* shorter than it was */
     if (got < 0) {
@@ -429,7 +430,8 @@ young_load(struct young *y, struct young_message *m, bool *later, char *reason,
     *later = false;
     if (result < 0) {
         *later = result != -ENODATA;
-        snprintf(reason, reason_size, "its record in the journal: %s", strerror(-result));
+        snprintf(reason, reason_size, "its record in the journal: %s",
+                 strerror(-result));
         return NULL;
     }
     struct envelope *e = envelope_new();

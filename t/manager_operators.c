@@ -1,5 +1,5 @@
-/* What operators do to messages, in every state that a message can be in: hold, release,
- * retry, bounce, remove. */
+/* What operators do to messages, in every state that a message can be in: hold,
+ * release, retry, bounce, remove. */
 /* link: t/sim/loop.c */
 #include "t/manager_world.h"
 
@@ -33,8 +33,7 @@ is_held(const struct world *w)
 {
     char note[QUEUE_NOTE_MAX];
     return queue_note(manager_queue(w->manager), w->id, QUEUE_HOLD, note) == 0 &&
-           manager_active(w->manager, w->id) == NULL &&
-           world_place(w) == SCHED_UNKNOWN;
+           manager_active(w->manager, w->id) == NULL && world_place(w) == SCHED_UNKNOWN;
 }
 
 /* Takes the work of the only session, as a delivery that has begun. */
@@ -134,12 +133,12 @@ test_hold_in_delivery(void)
         bool stays;
         bool bounces;
     } cases[] = {
-        {"good@b.test",               false, false},
-        {"bad@b.test",                false, true },
-        {"later@b.test",              true,  false},
-        {"good@b.test later@b.test",  true,  false},
-        {"bad@b.test later@b.test",   true,  false},
-        {"site@b.test good@b.test",   true,  false},
+        {"good@b.test",              false, false},
+        {"bad@b.test",               false, true },
+        {"later@b.test",             true,  false},
+        {"good@b.test later@b.test", true,  false},
+        {"bad@b.test later@b.test",  true,  false},
+        {"site@b.test good@b.test",  true,  false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct world w;
@@ -147,7 +146,8 @@ test_hold_in_delivery(void)
         world_begin(&w, later_route);
         start_delivery(&w, cases[i].to, &errand);
         ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
-        is_number(world_files(&w, "hold"), 1, "the mark is there before the delivery ends");
+        is_number(world_files(&w, "hold"), 1,
+                  "the mark is there before the delivery ends");
         ok_named(manager_active(w.manager, w.id) != NULL, "its errand is still good");
         buffer_clear(&w.seen);
         end_delivery(&w, &errand);
@@ -252,9 +252,9 @@ test_release_past_route(void)
     ok(is_held(&w));
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
     world_turns(&w);
-    world_saw(&w,
-              "ann@a.test>later@b.test ann@a.test>good@x.b.test ann@a.test>good@c.test ",
-              "by the next route that matches");
+    world_saw(
+        &w, "ann@a.test>later@b.test ann@a.test>good@x.b.test ann@a.test>good@c.test ",
+        "by the next route that matches");
     ok(world_place(&w) == SCHED_DEFERRED);
     world_restart(&w);
     sim_loop_advance(w.loop, 400 * 1000);
@@ -438,7 +438,8 @@ test_corrupt(void)
     ok(manager_operate(w.manager, MANAGER_RELEASE, w.id, why) == MANAGER_REFUSED);
     ok_named(strstr(why, "still damaged") != NULL, "says why");
     is_number(world_files(&w, "corrupt"), parked, "all is where it was");
-    is_number(world_files(&w, "mess") + world_files(&w, "info"), 0, "nothing came back");
+    is_number(world_files(&w, "mess") + world_files(&w, "info"), 0,
+              "nothing came back");
     set_content(&w, "corrupt", ".mess", "Subject: x\r\n\r\nbody\r\n");
     w.all_good = true;
     ok_named(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE, "repaired");

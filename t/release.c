@@ -44,7 +44,8 @@ deferred(struct spool *s, unsigned char n)
     struct envelope *e = envelope_new();
     int files[SPOOL_PREPROCESSED_FILES];
     unsigned count;
-    struct outcome failure = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no");
+    struct outcome failure =
+        outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no");
     struct id id = e->id = an_id(n);
     e->birth_ms = 5;
     e->sender = envelope_text(e, TEXT("s@x"));
@@ -130,7 +131,8 @@ test_parked(void)
     is_number(release_held(&s, id), -ENOENT, "its mark is parked with it");
     is_number(release_parked(&s, id), 0, "all comes back");
     ok(is_whole(&s, id) && spool_has(&s, ROOM_HOLD, id));
-    is_number((int64_t)sim_disk_count("/spool/corrupt"), 0, "nothing is left, nor the note");
+    is_number((int64_t)sim_disk_count("/spool/corrupt"), 0,
+              "nothing is left, nor the note");
     spool_close(&s);
     sim_disk_power_cut();
     open_spool(&s);
@@ -143,7 +145,8 @@ test_parked(void)
     ok(sim_disk_damage(path, 3));
     size_t parked = sim_disk_count("/spool/corrupt");
     is_number(release_parked(&s, id), -EBADMSG, "a damaged one");
-    is_number((int64_t)sim_disk_count("/spool/corrupt"), (int64_t)parked, "stays, with its note");
+    is_number((int64_t)sim_disk_count("/spool/corrupt"), (int64_t)parked,
+              "stays, with its note");
     ok(!spool_has(&s, ROOM_MESS, id) && !spool_has(&s, ROOM_INFO, id));
     ok(sim_disk_damage(path, 3));
     put(&s, ROOM_INFO, id, TEXT("somebody else"));
@@ -165,7 +168,8 @@ test_parked(void)
     spool_close(&s);
 }
 
-/* --- At any moment ----------------------------------------------------------------- */
+/* --- At any moment -----------------------------------------------------------------
+ */
 
 static bool
 is_at(struct id id, const char *room, const char *suffix)

@@ -21,7 +21,7 @@ struct run {
     struct channel *open[KEPT]; /* in no order */
     int count, working, working_max;
     int per_domain[DOMAINS];
-    uint64_t steps, opens;
+    uint64_t steps, opens, seconds;
     bool within;
 };
 
@@ -153,7 +153,21 @@ answer(struct run *r, struct channel *c)
                                         451, "4.0.0", "reply %u", chance(r, 20));
         channel_settle(&r->w, c, i, &o);
     }
-    c->busy = false;
+    c->busy = c->has_second;
+    c->work = c->second;
+    c->has_second = false;
+    r->seconds += c->busy;
+}
+
+/* The next work while the last has no verdict yet. */
+static bool
+ask_early(struct run *r, struct channel *c)
+{
+    if (c->has_second || chance(r, 3) != 0 || !sched_has_work(r->w.s, c->session))
+        return false;
+    c->has_second = sched_take(r->w.s, r->w.now, c->session, &c->second);
+    world_must(c->has_second, "has_work is true with a work under way");
+    return true;
 }
 
 static void
@@ -163,7 +177,9 @@ step(struct run *r)
     struct channel *c = r->open[at];
     r->steps++;
     r->w.now += chance(r, 3);
-    if (c->busy)
+    if (c->busy && ask_early(r, c))
+        ;
+    else if (c->busy)
         answer(r, c);
     else if (!c->greeted && connect_fails(r, at))
         ;
@@ -243,6 +259,7 @@ test_many(void)
     }
     ok_named(once, "every recipient has exactly one final verdict");
     is_number(fates[FATE_OPEN], 0, "nobody is left");
+    ok_named(r.seconds > MESSAGES / 20, "many works were taken behind another");
     ok_named(fates[FATE_SENT] > MESSAGES && fates[FATE_FAILED] > 1000,
              "most were sent");
     ok_named(fates[FATE_EXPIRED] > 100, "some expired");

@@ -31,8 +31,8 @@ struct channel {
     struct sched_session *session;
     const char *domain;
     int64_t opened;
-    bool busy, ended, idle, greeted;
-    struct sched_work work;
+    bool busy, ended, idle, greeted, has_second;
+    struct sched_work work, second; /* second: taken behind it, if has_second */
 };
 
 struct world {

@@ -219,6 +219,38 @@ for my $daemon (1, 0) {
     ok Petrel::wait_for(sub { $arrived->() == $bounces }), 'and a bounce is for one that was returned' or diag $arrived->(), " of $bounces";
 }
 
+# --- What has been said is so, whatever happens then
+
+my ($removed, $returned) = map { waiting('anna@here.test', "$_\@dead.test") } qw(removed returned);
+says($removed, 'removed', 'rm');
+my $told = scalar $sink->for_address('anna@here.test');
+says($returned, 'returned to its sender', 'bounce');
+$petrel->kill9;
+$petrel->start;
+ok Petrel::wait_for(sub { $sink->for_address('anna@here.test') > $told }), 'kill -9 after a bounce: the sender is told';
+ok all_gone(), 'neither is back';
+
+SKIP: {
+    skip 'root is needed to be somebody else', 1 unless $> == 0;
+    is $petrel->stop, 0, 'the daemon stops';
+    my $daemon = getpwnam 'daemon';
+    my $other = Petrel->new(%{ $petrel->{settings} }, spool => undef, listen => undef, user => 'daemon');
+    chmod 0755, $other->{dir};
+    $other->configure(spool => "$other->{dir}/spool", listen => "127.0.0.1:$other->{port}")->start;
+    my @ids = map { $other->send_mail('anna@here.test', $_, $body) =~ /queued as ($id_pattern)/ } 'own1@dead.test', 'own2@x.hold.test';
+    ok Petrel::wait_for(sub { (() = ($other->run('queue', 'ls'))[1] =~ / (?:deferred|hold) /g) == 2 }), 'a daemon that is not root';
+    is $other->stop, 0, 'stops';
+    is +($other->run('queue', 'hold', $ids[0]))[0], 0, 'root holds a message of its';
+    is +($other->run('queue', 'bounce', $ids[1]))[0], 0, 'and bounces one';
+    is_deeply [grep { (stat)[4] != $daemon } glob "$other->{dir}/spool/*/*"], [], 'nothing belongs to root';
+    $other->start;
+    ok Petrel::wait_for(sub { grep { $_->{data} =~ /own2\@x\.hold\.test/ } $sink->for_address('anna@here.test') }), 'the daemon can read what root wrote';
+    like +($other->run('queue', 'release', $ids[0]))[1], qr/ released$/, 'and undo it';
+    is $other->stop, 0, 'it stops in good order';
+    unlike $other->log, qr/error:|denied/, 'and had no trouble';
+    $petrel->start;
+}
+
 # --- corrupt/
 
 my $damaged = send_one('anna@here.test', 'd@x.hold.test');

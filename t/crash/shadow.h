@@ -1,0 +1,53 @@
+/* The shadow: what must be true of every message, whatever happens to the machine. The
+ * workload writes it down as it goes; judges compare. */
+#ifndef T_CRASH_SHADOW_H
+#define T_CRASH_SHADOW_H
+
+#include "base/id.h"
+#include "base/outcome.h"
+
+enum { MESSAGES_MAX = 96, RECIPIENTS_MAX = 3 };
+
+/* MAYBE: asked for, and perhaps not yet durable. */
+enum certainty { NO, MAYBE, SURE };
+/* OFFERED: commit was asked, no answer came. */
+enum known { ABSENT, OFFERED, STORED, REFUSED };
+
+struct message {
+    enum known known;
+    struct id id;
+    unsigned recipients;
+    char *content;
+    size_t size;
+    enum certainty marks[RECIPIENTS_MAX];
+    bool failed[RECIPIENTS_MAX]; /* settled with a failure */
+    enum certainty retired, held, removed;
+    int told_of; /* a notice: the message whose failures it tells; else -1 */
+};
+
+struct shadow {
+    struct message messages[MESSAGES_MAX];
+    unsigned count;
+    /* With a journal an end is durable within 100 ms, else when the disk pleases. */
+    bool strict;
+    /* The disk has refused something: what was refused may come back. */
+    bool troubled;
+};
+
+void shadow_init(struct shadow *s, bool strict);
+void shadow_free(struct shadow *s);
+/* A new message of about so many bytes; -1 when there is room for no more. */
+int shadow_add(struct shadow *s, unsigned recipients, size_t size, int told_of);
+struct text shadow_content(const struct shadow *s, unsigned message);
+const char *shadow_address(unsigned recipient);
+/* The outcome of a recipient that fails; its text names both. */
+struct outcome shadow_failure(unsigned message, unsigned recipient);
+/* -1: nobody sent it. */
+int shadow_find(const struct shadow *s, struct id id);
+bool shadow_is_settled(const struct message *m);
+/* Time has passed, and nothing went wrong: what was asked for is durable. */
+void shadow_harden(struct shadow *s);
+/* The same number for the same promises. */
+uint64_t shadow_digest(const struct shadow *s);
+
+#endif

@@ -1,0 +1,336 @@
+/* What is done with a queue, and what must be true of it from then on. */
+#include "t/crash/work.h"
+
+#include "t/sim/sim_disk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALL = 300, MIDDLE = 9000, LARGE = 150000 };
+
+/* --- Scenarios ------------------------------------------------------------------- */
+
+static void
+scenario_accept(struct work *w)
+{
+    act_start(w, 1);
+    act_accept(w, 1, SMALL);
+    act_accept(w, 3, SMALL);
+    act_accept(w, 2, MIDDLE);
+    act_await(w);
+    act_accept(w, 3, LARGE);
+    act_accept(w, 1, SMALL);
+    act_await(w);
+    act_flush(w);
+    act_stop(w, false);
+}
+
+static void
+scenario_first_delivery(struct work *w)
+{
+    act_start(w, 1);
+    for (unsigned i = 0; i < 3; i++)
+        act_accept(w, 1 + i, SMALL);
+    act_accept(w, 1, LARGE);
+    act_await(w);
+    for (int m = 0; m < 4; m++)
+        act_finish(w, m);
+    act_accept(w, 2, SMALL);
+    act_await(w);
+    act_flush(w);
+    act_finish(w, 4);
+    act_flush(w);
+    act_stop(w, true);
+}
+
+static void
+scenario_partial_delivery(struct work *w)
+{
+    act_start(w, 1);
+    for (unsigned i = 0; i < 3; i++)
+        act_accept(w, 3, i == 2 ? LARGE : SMALL);
+    act_await(w);
+    for (int m = 0; m < 3; m++)
+        act_settle(w, m, 0, false);
+    act_flush(w);
+    act_settle(w, 0, 1, false);
+    act_settle(w, 1, 2, false);
+    act_flush(w);
+    act_defer(w, 2, 5000);
+    act_settle(w, 0, 2, false);
+    act_finish(w, 0);
+    act_flush(w);
+    act_finish(w, 1);
+    act_load(w, 2);
+    act_finish(w, 2);
+    act_flush(w);
+}
+
+static void
+scenario_deferral(struct work *w)
+{
+    act_start(w, 1);
+    for (unsigned i = 0; i < 4; i++)
+        act_accept(w, 2, i == 3 ? LARGE : SMALL);
+    act_await(w);
+    act_settle(w, 1, 0, false);
+    for (int m = 0; m < 4; m++)
+        act_defer(w, m, 60000);
+    act_flush(w);
+    act_load(w, 0);
+    act_load(w, 1);
+    act_settle(w, 0, 1, false);
+    act_defer(w, 0, 90000);
+    act_defer(w, 1, 90000);
+    act_flush(w);
+    act_load(w, 0);
+    act_finish(w, 0);
+    act_load(w, 3);
+    act_finish(w, 3);
+    act_flush(w);
+}
+
+static void
+scenario_bounce(struct work *w)
+{
+    act_start(w, 1);
+    for (unsigned i = 0; i < 4; i++)
+        act_accept(w, 1 + i % 3, i == 2 ? LARGE : SMALL);
+    act_await(w);
+    act_settle(w, 0, 0, true);
+    act_finish(w, 0);
+    act_settle(w, 1, 0, true);
+    act_flush(w);
+    act_settle(w, 1, 1, false);
+    act_settle(w, 2, 1, true);
+    act_defer(w, 2, 5000);
+    act_finish(w, 1);
+    act_flush(w);
+    act_load(w, 2);
+    act_settle(w, 2, 0, true);
+    act_settle(w, 2, 2, false);
+    act_flush(w);
+    act_finish(w, 2);
+    act_settle(w, 3, 0, true);
+    act_finish(w, 3);
+    act_finish_all(w);
+    act_flush(w);
+    act_stop(w, true);
+}
+
+static void
+scenario_materialise(struct work *w)
+{
+    act_start(w, 1);
+    for (unsigned i = 0; i < 6; i++)
+        act_accept(w, 1 + i % 3, i == 4 ? LARGE : i == 5 ? MIDDLE : SMALL);
+    act_await(w);
+    act_settle(w, 2, 0, false);
+    act_settle(w, 4, 0, true);
+    for (int m = 0; m < 6; m++)
+        act_defer(w, m, 60000);
+    act_turn(w);
+    act_accept(w, 1, SMALL);
+    act_await(w);
+    act_load(w, 5);
+    act_finish(w, 5);
+    act_flush(w);
+    act_stop(w, false);
+}
+
+/* More than the journal holds: what is left behind has to move out. */
+static void
+scenario_recycle(struct work *w)
+{
+    act_start(w, 1);
+    for (int m = 0; m < 40; m += 4) {
+        for (int i = 0; i < 4; i++)
+            act_accept(w, 1 + (unsigned)i % 2, 2 * MIDDLE);
+        act_await(w);
+        act_finish(w, m);
+        act_settle(w, m + 1, 0, m % 8 == 0);
+        act_finish(w, m + 2);
+        if (m % 8 == 0)
+            act_defer(w, m + 3, 60000);
+    }
+    act_flush(w);
+    act_stop(w, true);
+}
+
+static void
+scenario_injection(struct work *w)
+{
+    act_inject(w, 2, SMALL);
+    act_start(w, 1);
+    act_inject(w, 1, SMALL);
+    act_inject(w, 3, LARGE);
+    act_notice_injected(w);
+    act_settle(w, 0, 0, false);
+    act_flush(w);
+    act_finish(w, 1);
+    act_stop(w, true);
+    act_inject(w, 1, SMALL);
+    act_start(w, 1);
+    act_load_all(w);
+    act_defer(w, 2, 60000);
+    act_finish(w, 3);
+    act_flush(w);
+}
+
+static void
+scenario_operator(struct work *w)
+{
+    act_start(w, 1);
+    for (unsigned i = 0; i < 6; i++)
+        act_accept(w, 2, i == 5 ? LARGE : SMALL);
+    act_await(w);
+    act_hold(w, 0);
+    act_settle(w, 1, 0, true);
+    act_hold(w, 1);
+    act_defer(w, 2, 60000);
+    act_flush(w);
+    act_remove(w, 2);
+    act_remove(w, 3);
+    act_hold(w, 5);
+    act_flush(w);
+    act_load(w, 1);
+    act_finish(w, 1);
+    act_remove(w, 0);
+    act_flush(w);
+}
+
+static void
+scenario_recovery(struct work *w)
+{
+    act_start(w, 1);
+    for (unsigned i = 0; i < 7; i++)
+        act_accept(w, 3, i == 6 ? LARGE : SMALL);
+    act_await(w);
+    act_settle(w, 0, 0, false);
+    act_settle(w, 1, 1, true);
+    act_finish(w, 2);
+    act_defer(w, 3, 60000);
+    act_flush(w);
+    act_settle(w, 4, 0, false);
+    act_accept(w, 1, SMALL);
+    act_stop(w, true);
+    act_start(w, 1);
+    act_load_all(w);
+    act_settle(w, 0, 1, true);
+    act_finish(w, 4);
+    act_accept(w, 1, SMALL);
+    act_stop(w, true);
+    act_start(w, 1);
+    act_load_all(w);
+    act_finish_all(w);
+    act_stop(w, false);
+    act_start(w, 1);
+}
+
+static void
+scenario_slices(struct work *w)
+{
+    act_start(w, 1);
+    for (unsigned i = 0; i < 4; i++)
+        act_accept(w, 2, i == 3 ? LARGE : SMALL);
+    act_await(w);
+    act_settle(w, 0, 0, false);
+    act_defer(w, 1, 60000);
+    act_flush(w);
+    act_stop(w, true);
+    act_start(w, 2);
+    act_load_all(w);
+    act_settle(w, 2, 1, true);
+    for (unsigned i = 0; i < 4; i++)
+        act_accept(w, 1, SMALL);
+    act_await(w);
+    act_finish(w, 3);
+    act_stop(w, true);
+    act_start(w, 4);
+    act_load_all(w);
+    act_defer(w, 2, 60000);
+    act_accept(w, 1, SMALL);
+    act_await(w);
+    act_flush(w);
+    act_stop(w, false);
+    act_start(w, 1);
+    act_load_all(w);
+    act_finish_all(w);
+    act_flush(w);
+}
+
+/* Anything, in any order. */
+static void
+scenario_anything(struct work *w)
+{
+    static const size_t sizes[] = {SMALL, SMALL, SMALL, MIDDLE, 2 * MIDDLE, LARGE};
+    unsigned steps = 14 + (unsigned)act_chance(w, 14);
+    act_start(w, 1u << act_chance(w, 2));
+    for (unsigned i = 0; i < steps; i++) {
+        int m = act_any(w);
+        switch (act_chance(w, 16)) {
+        case 0:
+        case 1:
+        case 2:
+            for (uint64_t n = act_chance(w, 3) + 1; n > 0 && w->shadow.count < 12; n--)
+                act_accept(w, 1 + (unsigned)act_chance(w, 3), sizes[act_chance(w, 6)]);
+            if (act_chance(w, 4) > 0)
+                act_await(w);
+            break;
+        case 3:
+        case 4:
+        case 5:
+            act_settle(w, m, (unsigned)act_chance(w, 3), act_chance(w, 3) == 0);
+            break;
+        case 6:
+        case 7:
+            act_finish(w, m);
+            break;
+        case 8:
+            act_defer(w, m, (int64_t)act_chance(w, 100000));
+            break;
+        case 9:
+            act_load(w, m);
+            break;
+        case 10:
+            act_turn(w);
+            break;
+        case 11:
+        case 12:
+            act_flush(w);
+            break;
+        case 13:
+            if (act_chance(w, 2) == 0)
+                act_hold(w, m);
+            else
+                act_remove(w, m);
+            break;
+        case 14:
+            if (w->shadow.count < 12)
+                act_inject(w, 1, sizes[act_chance(w, 6)]);
+            break;
+        case 15:
+            act_stop(w, act_chance(w, 3) > 0);
+            act_start(w, 1u << act_chance(w, 3));
+            act_load_all(w);
+            break;
+        }
+    }
+    act_flush(w);
+}
+
+const struct scenario scenarios[] = {
+    {"accept",           scenario_accept          },
+    {"first delivery",   scenario_first_delivery  },
+    {"partial delivery", scenario_partial_delivery},
+    {"deferral",         scenario_deferral        },
+    {"bounce",           scenario_bounce          },
+    {"materialise",      scenario_materialise     },
+    {"recycle",          scenario_recycle         },
+    {"injection",        scenario_injection       },
+    {"operator",         scenario_operator        },
+    {"recovery",         scenario_recovery        },
+    {"slices",           scenario_slices          },
+    {"anything",         scenario_anything        },
+};
+const unsigned scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
