@@ -119,7 +119,7 @@ sweep_all(void *context)
     struct clean *c = context;
     loop_timer_start(c->loop, &c->hourly, EVERY_MS, sweep_all, c);
     sweep_pid(c);
-    if (c->list != NULL)
+    if (c->list != NULL || *c->careful)
         return; /* the last sweep is still at work */
     int result = disk_list(c->spool->disk, spool_room(ROOM_MESS), note_mess_file, c);
     if (result < 0)

@@ -15,6 +15,7 @@ struct clean {
     struct spool *spool;
     struct loop *loop;
     const struct young *young; /* large ones have a mess/ID too */
+    const bool *careful; /* a journal has not been adopted: nothing in mess/ goes */
     struct loop_timer hourly, more;
     struct id *list; /* names in mess/ that are old enough, to be looked at */
     size_t count, capacity, next;

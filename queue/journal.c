@@ -47,8 +47,8 @@ struct journal {
     unsigned failures; /* in a row */
     size_t refused;    /* of a message that waits for room; 0: none */
     bool full_told;
-    uint64_t asked; /* crowded up to this sequence */
-    struct loop_timer delay, pause;
+    uint64_t asked;                      /* crowded up to this sequence */
+    struct loop_timer delay, pause, ask; /* ask: again */
     struct loop_task stir;
     uint64_t syncs, batches_written, bytes_written, records;
 };
@@ -113,6 +113,8 @@ open_batch(struct journal *j, struct ring_segment *segment)
     size_t offset = segment != NULL ? next_offset(j) : 0;
     struct journal_batch *b =
         batch_new(++j->number, segment, offset, j->settings.segment_size);
+    if (segment != NULL)
+        segment->last_batch = b->number;
     j->gathered += b->bytes.length;
     DL_APPEND(j->batches, b);
     return b;
@@ -212,11 +214,11 @@ move_ends(struct journal *j, uint64_t first)
     struct ring_segment *s;
     uint64_t last = j->number;
     DL_FOREACH (j->ring.closed, s)
-        if (s->ended_in >= first)
-            s->ended_in = last;
+        if (s->last_batch >= first)
+            s->last_batch = last;
     s = j->ring.current;
-    if (s != NULL && s->ended_in >= first)
-        s->ended_in = last;
+    if (s != NULL && s->last_batch >= first)
+        s->last_batch = last;
 }
 
 static void
@@ -447,11 +449,13 @@ static void
 tell_of_crowd(struct journal *j)
 {
     uint64_t up_to = ring_crowded(&j->ring);
-    if (up_to <= j->asked)
+    if (up_to == 0 || j->events.crowded == NULL ||
+        (up_to <= j->asked && heap_has(&j->ask.node)))
         return;
-    j->asked = up_to;
-    if (j->events.crowded != NULL)
-        j->events.crowded(j->events.context, up_to);
+    if (j->asked < up_to)
+        j->asked = up_to;
+    loop_timer_start(j->loop, &j->ask, PAUSE_MS, nothing, j);
+    j->events.crowded(j->events.context, up_to);
 }
 
 static void
@@ -580,7 +584,7 @@ count_end(struct journal *j, const struct journal_place *place, uint64_t batch)
     struct journal_batch *b = batch_find(j->batches, place);
     assert(s != NULL && s->live > 0);
     s->live--;
-    s->ended_in = batch;
+    s->last_batch = batch;
     if (b != NULL) {
         assert(b->live > 0);
         b->live--;
@@ -734,6 +738,7 @@ journal_close(struct journal **journal)
     loop_at_end_remove(j->loop, LOOP_STAGE_SYNC, at_stage_sync, j);
     loop_timer_stop(j->loop, &j->delay);
     loop_timer_stop(j->loop, &j->pause);
+    loop_timer_stop(j->loop, &j->ask);
     loop_unpost(j->loop, &j->stir);
     DL_FOREACH_SAFE (j->batches, b, next)
         batch_free(b);

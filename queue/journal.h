@@ -14,10 +14,11 @@
  *               over all segments) and cookie (random: content cannot forge a header),
  *               the batch's number (rising by one), the number before it that became
  *               durable, the oldest sequence still needed, CRC32C of this header
- *   records     length, type, id, CRC32C of these, of the payload and of the cookie;
- *               the payload
- * All numbers are little-endian. A segment is needed while a message accepted in it is
- * neither ended nor moved, or an older segment is. */
+ *   records     length, type, id, CRC32C of the cookie and these; CRC32C of all that
+ *               and the payload; the payload
+ * All numbers are little-endian. The last block has a copy of a header: see segment.h.
+ * A segment is needed while a message accepted in it is neither ended nor moved, or its
+ * checkpoint is to come, or an older segment is needed. */
 #ifndef QUEUE_JOURNAL_H
 #define QUEUE_JOURNAL_H
 
@@ -55,7 +56,8 @@ struct journal_events {
      * written anew elsewhere, with an END for each message. */
     void (*settled)(void *context, uint64_t batch, int error);
     /* Few segments are left: every message that was accepted in one up to this sequence
-     * should be moved. Called in stage SYNC, again for each later sequence. */
+     * should be moved. Called in stage SYNC, again for each later sequence, and every
+     * 10 s while it stays so: moving may have failed. */
     void (*crowded)(void *context, uint64_t sequence);
     /* Once in stage SYNC after journal_accept() refused: there is room again. */
     void (*roomy)(void *context);
@@ -106,7 +108,8 @@ int journal_open(struct journal **journal, struct spool *spool, struct loop *loo
                  const struct journal_events *events, struct journal_summary *summary,
                  char *error, size_t error_size);
 void journal_keep(struct journal *journal, const struct journal_place *place);
-/* Writes what is gathered, waits for it (settled is called), closes. */
+/* Writes what is gathered, waits for it (settled is called), closes. It may wait for
+ * all syncs of the disk (disk_sync_wait), so others' done callbacks come, too. */
 void journal_close(struct journal **journal);
 
 /* The largest payload of a message. */
@@ -117,7 +120,8 @@ enum journal_appended { JOURNAL_APPENDED, JOURNAL_NO_ROOM };
 enum journal_appended journal_accept(struct journal *journal, struct id id,
                                      const struct text *pieces, size_t count, bool own,
                                      struct journal_place *place, uint64_t *batch);
-/* Never refused. Written with the next batch, within 100 ms or 64 such records (R7). */
+/* Never refused. Written with the next batch, within 100 ms or 64 such records (R7).
+ * payload: at most a segment less two blocks. */
 void journal_mark(struct journal *journal, struct id id, struct text payload);
 /* END or MOVED; place: of the ACCEPT, or NULL for a message of the spool. Returns the
  * batch (when it fails, the record is in the next one). */
@@ -130,7 +134,9 @@ bool journal_is_quiet(const struct journal *journal);
 
 /* Before a segment is recycled everything that its records stand for must be durable
  * elsewhere; sync is asked in stage SYNC and answers later, or at once, by
- * journal_checkpointed(). Without it segments are recycled freely. */
+ * journal_checkpointed(). When asked, the batches that it is about are settled. After
+ * an error it is asked again, not before 10 s. Without it segments are recycled freely.
+ */
 void journal_on_checkpoint(struct journal *journal, void (*checkpoint)(void *context),
                            void *context);
 void journal_checkpointed(struct journal *journal, int error);

@@ -90,6 +90,8 @@ batch_settle_in(struct journal_batch *b, struct ring_segment *segment, size_t of
     b->cookie = segment->cookie;
     b->segment = segment;
     b->offset = offset;
+    if (segment->last_batch < b->number)
+        segment->last_batch = b->number;
 }
 
 struct journal_batch *

@@ -412,8 +412,6 @@ meet_batch(struct scanner *s, const struct found_segment *f, size_t offset,
         s->scan->highest = h->number;
     if (s->segment != NULL && h->number <= s->header.number)
         return false;
-    if (h->number > s->scan->highest)
-        s->scan->highest = h->number;
     settle_last(s, h);
     if (is_missing(s, f, offset, h))
         note_gap(s, f, offset);

@@ -87,7 +87,7 @@ make_unused(struct ring *r, struct ring_segment *s)
         return;
     }
     s->live = 0;
-    s->ended_in = 0;
+    s->last_batch = 0;
     DL_APPEND(r->unused, s);
     r->unused_count++;
 }
@@ -117,7 +117,7 @@ ring_newest(const struct ring *r)
 static bool
 is_over(const struct ring_segment *s, uint64_t batch)
 {
-    return s->live == 0 && s->ended_in <= batch;
+    return s->live == 0 && s->last_batch <= batch;
 }
 
 uint64_t
@@ -435,14 +435,15 @@ sync_found(struct ring *r, struct ring_segment *s)
     return result;
 }
 
-/* Of a copied file nobody knows which one is right: both are read, none goes on. */
+/* Writing goes on in the newest segment only: what a failure or a crash has left in a
+ * newer one must stay older than what comes. And not in one that there is twice: of a
+ * copied file nobody knows which one is right. */
 static bool
-is_alone(const struct journal_scan *scan, uint64_t sequence)
+is_newest(const struct journal_scan *scan, uint64_t sequence)
 {
-    unsigned count = 0;
-    for (unsigned i = 0; i < scan->count; i++)
-        count += scan->segments[i].sequence == sequence;
-    return count == 1;
+    const struct found_segment *last = scan->segments + scan->count - 1;
+    return last->sequence == sequence &&
+           (scan->count == 1 || last[-1].sequence != sequence);
 }
 
 static int
@@ -460,7 +461,7 @@ adopt_segment(struct ring *r, const struct journal_scan *scan,
     /* Behind the last whole batch nothing was acknowledged. */
     if (scan->number == 0 || f->sequence < scan->oldest || f->sequence > scan->sequence)
         DL_APPEND(r->unused, s);
-    else if (is_last && s->size == r->segment_size && is_alone(scan, f->sequence))
+    else if (is_last && s->size == r->segment_size && is_newest(scan, f->sequence))
         r->current = s;
     else
         DL_APPEND(r->closed, s);

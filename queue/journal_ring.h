@@ -17,10 +17,10 @@ struct ring_segment {
     uint32_t number; /* in its name */
     uint64_t sequence, cookie;
     size_t size;
-    int file;          /* -1: not open */
-    bool used;         /* something durable is in it */
-    unsigned live;     /* messages accepted in it that have neither ended nor moved */
-    uint64_t ended_in; /* the batch with the last of their ends */
+    int file;            /* -1: not open */
+    bool used;           /* something durable is in it */
+    unsigned live;       /* messages accepted in it that have neither ended nor moved */
+    uint64_t last_batch; /* in it, or with an end of one of its messages */
     struct ring_segment *prev, *next;
 };
 

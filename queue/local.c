@@ -47,12 +47,14 @@ work(void *context)
         return;
     }
     struct queue *queue = manager_queue(local->manager);
+    struct id before = queue_enter(queue, errand.envelope->id);
     for (size_t i = 0; i < errand.count; i++) {
         struct outcome outcome =
             maildir_deliver(queue, local->loop, v->target, local->hostname,
                             errand.envelope, errand.indexes[i]);
         manager_settled(local->manager, &errand, i, &outcome, NULL);
     }
+    queue_leave(queue, before);
     loop_post(local->loop, &v->task, work, v);
 }
 

@@ -97,6 +97,20 @@ act(struct manager *m, const struct sched_action *action)
     }
 }
 
+/* Whatever is done to a message in memory may be what crashes. */
+static void
+act_on(struct manager *m, const struct sched_action *action)
+{
+    const struct active *a = action->owner;
+    if (a == NULL) {
+        act(m, action);
+        return;
+    }
+    struct id before = queue_enter(m->queue, a->id);
+    act(m, action);
+    queue_leave(m->queue, before);
+}
+
 static void
 rest(struct manager *m)
 {
@@ -132,7 +146,7 @@ pump(void *context)
     m->loaded_bytes = 0;
     for (;;) {
         while (sched_next(m->sched, loop_now_ms(m->loop), &action))
-            act(m, &action);
+            act_on(m, &action);
         if (!may_load(m))
             break;
         round_load(m, m->loads[m->load_next++]);
@@ -309,8 +323,10 @@ manager_settled(struct manager *m, const struct errand *errand, size_t which,
     struct active *a = active_find(m, errand->envelope->id);
     assert(a && a->scheduled);
     unsigned index = errand->indexes[which];
+    struct id before = queue_enter(m->queue, a->id);
     round_settle(a, index, outcome, false, timing);
     sched_settled(m->sched, loop_now_ms(m->loop), errand->session, index, outcome);
+    queue_leave(m->queue, before);
     manager_stir(m);
 }
 

@@ -306,7 +306,9 @@ manager_operate(struct manager *m, enum manager_verb verb, struct id id,
     const struct active *a = active_find(m, id);
     if (a && a->ending)
         return MANAGER_ENDING;
+    struct id before = queue_enter(m->queue, id);
     enum manager_result result = verbs[verb](&order);
+    queue_leave(m->queue, before);
     assert(result != MANAGER_REFUSED || why[0] != '\0');
     return result;
 }

@@ -449,6 +449,7 @@ begin_round(struct active *a)
 void
 round_load(struct manager *m, struct id id)
 {
+    struct id before = queue_enter(m->queue, id);
     struct active *a = active_find(m, id);
     if (a == NULL)
         a = bring(m, id);
@@ -456,4 +457,5 @@ round_load(struct manager *m, struct id id)
         begin_round(a);
     else
         sched_unloaded(m->sched, loop_now_ms(m->loop), id);
+    queue_leave(m->queue, before);
 }

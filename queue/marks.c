@@ -382,7 +382,9 @@ write_one(struct marks *m, struct pending *p)
     if (needs_move(m, p)) {
         enter_line(m, p);
     } else if (young == NULL) {
+        struct id before = guard_enter(&m->spool->guard, p->id);
         write_preprocessed(m, p);
+        guard_leave(&m->spool->guard, before);
     } else if (p->count > 0) {
         young_tell(m->young, young, p->marks, p->count, buffer_text(&p->texts));
         journal_hurry(m->young->journal);

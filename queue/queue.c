@@ -3,6 +3,7 @@
 
 #include "base/loop.h"
 #include "base/memory.h"
+#include "queue/adopt.h"
 #include "queue/clean.h"
 #include "queue/commit.h"
 #include "queue/content.h"
@@ -10,6 +11,7 @@
 #include "queue/endings.h"
 #include "queue/load.h"
 #include "queue/marks.h"
+#include "queue/places.h"
 #include "queue/recover.h"
 #include "queue/release.h"
 #include "queue/young.h"
@@ -25,7 +27,8 @@ enum {
     SEGMENT_MIN = 1024 * 1024,
     SEGMENT_MAX = 16 * 1024 * 1024,
     SEGMENTS_MIN = 4,
-    SEGMENTS_MAX = 1024
+    SEGMENTS_MAX = 1024,
+    ADOPT_MS = 2000
 };
 
 struct queue {
@@ -33,7 +36,9 @@ struct queue {
     struct loop *loop;
     struct loop *own_loop; /* an injector's, for its clock */
     struct queue_settings settings;
-    char room[32]; /* of the journal */
+    char room[ADOPT_ROOM_MAX]; /* of the journal */
+    bool adopting;             /* another petrel moves what we may need */
+    struct loop_timer adopt_again;
     struct seen seen;
     struct young young;
     struct endings endings;
@@ -45,6 +50,8 @@ struct queue {
     struct clean clean;
     bool young_read; /* an operator: the journal has been looked at */
     int lock;        /* -1: not the daemon */
+    queue_found *found;
+    void *found_context;
     uint64_t retired;
 };
 
@@ -62,6 +69,18 @@ static void
 on_damaged(void *context, struct id id, const char *reason)
 {
     queue_park(context, id, reason);
+}
+
+/* What was at work in a crash goes on from files: should it be parked, they tell who
+ * has it already. */
+static void
+on_found(void *context, const struct queue_entry *entry)
+{
+    struct queue *q = context;
+    if (guard_crashes(&q->spool.guard, entry->id) > 0 &&
+        young_find(&q->young, entry->id) != NULL)
+        marks_move(&q->marks, entry->id);
+    q->found(q->found_context, entry);
 }
 
 /* It leaves the journal, or the spool, or both. */
@@ -179,12 +198,36 @@ resolve(const struct queue_settings *given)
     return s;
 }
 
+static unsigned
+slice_width(const struct queue *q)
+{
+    return ID_SLICES_MAX / q->settings.slices;
+}
+
 static void
 name_journal(struct queue *q)
 {
-    unsigned width = ID_SLICES_MAX / q->settings.slices;
-    unsigned first = q->settings.slice * width;
-    snprintf(q->room, sizeof(q->room), "journal/%04u-%04u", first, first + width - 1);
+    unsigned width = slice_width(q);
+    adopt_room(q->settings.slice * width, width, q->room);
+}
+
+/* Journals of other settings. What another one is moving just now is found by listing
+ * the spool again when that has come to its end. */
+static void
+adopt(void *context)
+{
+    struct queue *q = context;
+    unsigned width = slice_width(q);
+    bool keeps_own = q->settings.journal_size > 0;
+    struct adopted result =
+        adopt_journals(&q->spool, q->loop, q->settings.slice * width, width,
+                       keeps_own ? q->room : NULL);
+    if (result.busy)
+        loop_timer_start(q->loop, &q->adopt_again, ADOPT_MS, adopt, q);
+    q->recover.careful = result.busy || result.again;
+    if (q->adopting && !result.busy)
+        recover_relist(&q->recover);
+    q->adopting = result.busy;
 }
 
 /* Segments are small beside the ring, and large beside a message. */
@@ -272,17 +315,23 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
                size_t error_size)
 {
     const struct queue_settings *settings = &q->settings;
+    q->found = found;
+    q->found_context = context;
     q->recover = (struct recover){.spool = &q->spool,
                                   .loop = q->loop,
                                   .seen = &q->seen,
                                   .young = &q->young,
                                   .slices = settings->slices,
                                   .slice = settings->slice,
-                                  .found = found,
-                                  .context = context,
+                                  .careful = q->recover.careful,
+                                  .found = on_found,
+                                  .context = q,
                                   .damaged = on_damaged,
                                   .damaged_context = q};
-    q->clean = (struct clean){.spool = &q->spool, .loop = q->loop, .young = &q->young};
+    q->clean = (struct clean){.spool = &q->spool,
+                              .loop = q->loop,
+                              .young = &q->young,
+                              .careful = &q->recover.careful};
     int result = recover_start(&q->recover);
     if (result < 0) {
         snprintf(error, error_size, "spool %s: cannot open its trigger in lock/: %s",
@@ -296,6 +345,7 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
 static void
 queue_free(struct queue *q)
 {
+    guard_close(&q->spool.guard);
     if (q->lock >= 0)
         disk_close_file(q->spool.disk, q->lock);
     spool_close(&q->spool);
@@ -321,7 +371,10 @@ queue_open(struct queue **queue, struct loop *loop, struct log *log,
         queue_free(q);
         return code;
     }
+    guard_open(&q->spool.guard, q->spool.disk, log, q->settings.slices,
+               q->settings.slice);
     name_journal(q);
+    adopt(q);
     if (!q->settings.sync_blocks)
         (void)disk_sync_on(q->spool.disk, loop);
     start_rooms(q);
@@ -382,6 +435,7 @@ queue_close(struct queue **queue)
         return;
     *queue = NULL;
     if (q->lock >= 0) {
+        loop_timer_stop(q->loop, &q->adopt_again);
         clean_stop(&q->clean);
         recover_stop(&q->recover);
     }
@@ -466,7 +520,7 @@ want_young(struct queue *q)
     if (q->own_loop == NULL || q->young_read)
         return;
     q->young_read = true;
-    int result = young_read(&q->young);
+    int result = young_read(&q->young, false);
     if (result < 0)
         log_say(q->spool.log, LOG_LEVEL_ERROR, "queue", NULL,
                 "cannot read the journal: %s", strerror(-result));
@@ -538,6 +592,7 @@ queue_defer(struct queue *q, struct envelope **e, int64_t due_ms, unsigned attem
 {
     (*e)->due_ms = due_ms;
     (*e)->attempts = attempts;
+    guard_rest(&q->spool.guard, (*e)->id);
     marks_defer(&q->marks, e);
 }
 
@@ -546,10 +601,25 @@ queue_retire(struct queue *q, struct envelope **e)
 {
     struct id id = (*e)->id;
     q->retired++;
+    guard_forget(&q->spool.guard, id);
     if (marks_retire(&q->marks, e))
         return;
     envelope_free(e);
     end(q, id);
+}
+
+/* --- Crashes --------------------------------------------------------------------- */
+
+struct id
+queue_enter(struct queue *q, struct id id)
+{
+    return guard_enter(&q->spool.guard, id);
+}
+
+void
+queue_leave(struct queue *q, struct id before)
+{
+    guard_leave(&q->spool.guard, before);
 }
 
 /* --- Operators ------------------------------------------------------------------- */
@@ -587,6 +657,8 @@ queue_park(struct queue *q, struct id id, const char *reason)
         seen_add(&q->seen, id);
     else
         seen_remove(&q->seen, id);
+    if (!spool_has(&q->spool, ROOM_QUEUED, id) && !spool_has(&q->spool, ROOM_INFO, id))
+        guard_forget(&q->spool.guard, id);
 }
 
 int
@@ -594,6 +666,7 @@ queue_release(struct queue *q, struct id id)
 {
     struct young_message *m = young_find(&q->young, id);
     int result = release_held(&q->spool, id);
+    guard_forget(&q->spool.guard, id);
     if (result == 0 && m != NULL)
         m->held = false;
     if (result != -ENOENT)
@@ -630,84 +703,13 @@ queue_remove(struct queue *q, struct id id)
     return true;
 }
 
-struct place_row {
-    struct id id;
-    enum queue_place place;
-};
-struct place_list {
-    struct place_row *rows;
-    size_t count, capacity;
-    enum queue_place place;
-};
-
-static void
-add_place(struct place_list *l, struct id id, enum queue_place place)
-{
-    if (l->count == l->capacity) {
-        l->capacity = l->capacity > 0 ? l->capacity * 2 : 64;
-        l->rows = memory_resize(l->rows, l->capacity * sizeof(*l->rows));
-    }
-    l->rows[l->count++] = (struct place_row){id, place};
-}
-
-static bool
-note_place(void *context, const char *name)
-{
-    struct place_list *l = context;
-    struct id id;
-    if (l->place == QUEUE_CORRUPT ? spool_corrupt_id(name, &id)
-                                  : id_parse(text_from(name), &id))
-        add_place(l, id, l->place);
-    return true;
-}
-
-static void
-note_young(struct queue *q, struct place_list *l)
-{
-    struct young_message *m, *next;
-    want_young(q);
-    HASH_ITER (hh, q->young.messages, m, next)
-        add_place(l, m->id, QUEUE_INCOMING);
-}
-
-/* By age; of one message the strongest place first. */
-static int
-by_age(const void *a, const void *b)
-{
-    const struct place_row *left = a, *right = b;
-    int order = id_compare(left->id, right->id);
-    return order != 0 ? order : (int)right->place - (int)left->place;
-}
-
 int
 queue_each(struct queue *q,
            bool (*each)(void *context, struct id id, enum queue_place place),
            void *context)
 {
-    static const struct {
-        enum room room;
-        enum queue_place place;
-    } places[] = {
-        {ROOM_QUEUED,  QUEUE_MAILDROP},
-        {ROOM_INFO,    QUEUE_DEFERRED},
-        {ROOM_HOLD,    QUEUE_HOLD    },
-        {ROOM_CORRUPT, QUEUE_CORRUPT }
-    };
-    struct place_list l = {0};
-    int result = 0;
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && result == 0; i++) {
-        l.place = places[i].place;
-        result = disk_list(q->spool.disk, spool_room(places[i].room), note_place, &l);
-    }
-    note_young(q, &l);
-    if (l.count > 0)
-        qsort(l.rows, l.count, sizeof(*l.rows), by_age);
-    bool go_on = result == 0;
-    for (size_t i = 0; i < l.count && go_on; i++)
-        if (i == 0 || id_compare(l.rows[i].id, l.rows[i - 1].id) != 0)
-            go_on = each(context, l.rows[i].id, l.rows[i].place);
-    free(l.rows);
-    return result;
+    want_young(q);
+    return places_each(&q->spool, &q->young, each, context);
 }
 
 struct queue_health

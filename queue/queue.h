@@ -115,6 +115,13 @@ void queue_defer(struct queue *queue, struct envelope **e, int64_t due_ms,
  * freed. */
 void queue_retire(struct queue *queue, struct envelope **e);
 
+/* --- Crashes -------------------------------------------------------------------------
+ *
+ * Between these two the message counts as at work: a crash is put down to it, and after
+ * three of them the start parks it (queue/guard.h). Within one callback; they nest. */
+struct id queue_enter(struct queue *queue, struct id id);
+void queue_leave(struct queue *queue, struct id before);
+
 /* --- Operators
  * ------------------------------------------------------------------------ */
 

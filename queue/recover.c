@@ -81,6 +81,8 @@ static void
 remove_rest(struct recover *r, struct id id, unsigned rooms)
 {
     char name[ID_LENGTH + 1];
+    if (r->careful)
+        return;
     if ((rooms & MESS) != 0 && (rooms & (SCRAP | HOLD)) == 0) {
         clean_leftover(r->spool, id, loop_now_ms(r->loop));
         return;
@@ -170,6 +172,7 @@ recover_young(struct recover *r, const struct recover_row *row, unsigned *rooms)
 }
 
 /* What the files of id mean:
+ *   at work in three crashes  parked
  *   in the journal            young; S5 besides: it was on its way there
  *   END in the journal        ended, and its files were about to go
  *   todo or info, no mess     damage: mess is made first and removed last
@@ -180,7 +183,7 @@ recover_young(struct recover *r, const struct recover_row *row, unsigned *rooms)
  *   else                      left by a removal that crashed: only we make these files,
  *                             and they outlive todo and info in no other way */
 static void
-recover_one(struct recover *r, const struct recover_row *row)
+look_at(struct recover *r, const struct recover_row *row)
 {
     struct id id = row->id;
     unsigned rooms = row->rooms;
@@ -197,6 +200,11 @@ recover_one(struct recover *r, const struct recover_row *row)
         recover_report_later(r, id);
         return;
     }
+    if (guard_is_deadly(&r->spool->guard, id) &&
+        ((rooms & (QUEUED | INFO)) != 0 || young_find(r->young, id) != NULL)) {
+        r->damaged(r->damaged_context, id, guard_reason);
+        return;
+    }
     if (recover_young(r, row, &rooms))
         return;
     if ((rooms & MESS) == 0 && (rooms & (QUEUED | INFO)) != 0) {
@@ -211,6 +219,14 @@ recover_one(struct recover *r, const struct recover_row *row)
         remove_rest(r, id, rooms);
     else
         report(r, id, rooms);
+}
+
+static void
+recover_one(struct recover *r, const struct recover_row *row)
+{
+    struct id before = guard_enter(&r->spool->guard, row->id);
+    look_at(r, row);
+    guard_leave(&r->spool->guard, before);
 }
 
 /* --- Lists ----------------------------------------------------------------------- */
@@ -405,6 +421,13 @@ on_trigger(void *context, int events)
     loop_watch_set(r->watch, 0);
     loop_timer_start(r->loop, &r->pause, PAUSE_MS, on_pause_over, r);
     scan_soon(r);
+}
+
+void
+recover_relist(struct recover *r)
+{
+    r->listed = false;
+    loop_post(r->loop, &r->task, work, r);
 }
 
 int

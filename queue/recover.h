@@ -3,7 +3,7 @@
  * The same look, at todo/ alone, serves what injectors bring while we run: at once when
  * they pull the trigger, else every 25 minutes (spec/queue.md §1.4, §6 R7, R8).
  * Idempotent: killed at any moment, the next start does the rest. The rules are at
- * recover_one(). */
+ * look_at(). */
 #ifndef QUEUE_RECOVER_H
 #define QUEUE_RECOVER_H
 
@@ -22,6 +22,7 @@ struct recover {
     struct seen *seen;
     struct young *young;
     unsigned slices, slice;
+    bool careful; /* a journal has not been adopted: what seems to be left may be its */
     queue_found *found;
     void (*damaged)(void *context, struct id id, const char *reason);
     void *damaged_context;
@@ -44,6 +45,9 @@ struct recover {
  * opened. */
 int recover_start(struct recover *r);
 void recover_stop(struct recover *r);
+/* Lists the whole spool again: somebody else has put S5 there. Known messages are
+ * reported again. */
+void recover_relist(struct recover *r);
 /* Report a message (again), in a later turn. */
 void recover_report(struct recover *r, struct id id);
 /* Report it in a minute, when the disk may answer. */

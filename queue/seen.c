@@ -46,6 +46,15 @@ seen_has(const struct seen *seen, struct id id)
 }
 
 void
+seen_each(const struct seen *seen, void (*each)(void *context, struct id id),
+          void *context)
+{
+    struct seen_id *one, *next;
+    HASH_ITER (hh, seen->ids, one, next)
+        each(context, one->id);
+}
+
+void
 seen_free(struct seen *seen)
 {
     struct seen_id *each, *next;

@@ -12,6 +12,9 @@ struct seen {
 
 void seen_add(struct seen *seen, struct id id);    /* may be there */
 void seen_remove(struct seen *seen, struct id id); /* may be absent */
+/* In no order; each must not change the set. */
+void seen_each(const struct seen *seen, void (*each)(void *context, struct id id),
+               void *context);
 bool seen_has(const struct seen *seen, struct id id);
 void seen_free(struct seen *seen);
 

@@ -399,6 +399,7 @@ spool_write_preprocessed(struct spool *s, struct envelope *e,
                          int files[SPOOL_PREPROCESSED_FILES], unsigned *count)
 {
     struct writing w = {.spool = s, .envelope = e, .files = files};
+    struct id before = guard_enter(&s->guard, e->id);
     assert(!e->preprocessed);
     buffer_init(&w.form, SPOOL_FILE_MAX);
     if (content != NULL)
@@ -410,6 +411,7 @@ spool_write_preprocessed(struct spool *s, struct envelope *e,
     envelope_write_info(e, &w.form);
     put(&w, ROOM_INFO, buffer_text(&w.form));
     buffer_free(&w.form);
+    guard_leave(&s->guard, before);
     *count = w.count;
     if (w.result >= 0)
         return 0;

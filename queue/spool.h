@@ -20,6 +20,7 @@
 #include "base/disk.h"
 #include "base/log.h"
 #include "queue/envelope.h"
+#include "queue/guard.h"
 
 /* In the order in which a start-up lists them: mess last, so that what an injector
  * makes meanwhile is never seen without its mess. */
@@ -54,7 +55,8 @@ struct spool {
     int64_t foreign_max; /* then: bytes of others' content; 0 = no limit */
     bool unsynced[ROOMS]; /* names changed since the last sync */
     uint64_t syncs, parked;
-    char trouble[160]; /* why no mail is taken; "" = all is well */
+    char trouble[160];  /* why no mail is taken; "" = all is well */
+    struct guard guard; /* the daemon: opened by queue.c */
 };
 
 /* Opens the directory, making what is missing; error names path and remedy. An injector

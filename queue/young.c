@@ -183,6 +183,13 @@ is_whole(const struct accepted *parts, const struct envelope *e)
             crc_add(0, parts->content.at, parts->content.length) == e->content_crc);
 }
 
+/* To be parked as it is: reading it may be what is deadly. */
+static bool
+is_deadly(const struct young *y, struct id id)
+{
+    return y->spool != NULL && guard_is_deadly(&y->spool->guard, id);
+}
+
 static bool
 read_accept(struct young *y, const struct journal_record *record)
 {
@@ -190,8 +197,9 @@ read_accept(struct young *y, const struct journal_record *record)
     struct envelope *e = envelope_new();
     bool good = young_find(y, record->id) == NULL &&
                 split_payload(record->payload, &parts) &&
-                envelope_read_todo(parts.form, record->id, e) == PROGRESS_DONE &&
-                is_whole(&parts, e);
+                (is_deadly(y, record->id) ||
+                 (envelope_read_todo(parts.form, record->id, e) == PROGRESS_DONE &&
+                  is_whole(&parts, e)));
     if (good) {
         struct young_message *m = add(y, record->id);
         m->place = record->place;
@@ -226,9 +234,8 @@ read_mark(struct young *y, const struct journal_record *record)
 }
 
 static bool
-read_record(void *context, const struct journal_record *record)
+take_record(struct young *y, const struct journal_record *record)
 {
-    struct young *y = context;
     struct young_message *m = young_find(y, record->id);
     switch (record->type) {
     case RECORD_ACCEPT:
@@ -247,6 +254,17 @@ read_record(void *context, const struct journal_record *record)
         break;
     }
     return true;
+}
+
+static bool
+read_record(void *context, const struct journal_record *record)
+{
+    struct young *y = context;
+    struct guard none = {0}, *guard = y->spool != NULL ? &y->spool->guard : &none;
+    struct id before = guard_enter(guard, record->id);
+    bool good = take_record(y, record);
+    guard_leave(guard, before);
+    return good;
 }
 
 /* Never deleted, never dropped silently: a person may want to look at it. */
@@ -322,10 +340,10 @@ young_open(struct young *y, const struct journal_settings *settings,
 }
 
 int
-young_read(struct young *y)
+young_read(struct young *y, bool keeps)
 {
     struct journal_summary summary = {0};
-    struct journal_reading reading = reading_of(y, false);
+    struct journal_reading reading = reading_of(y, keeps);
     return journal_read(y->spool->disk, y->room, &reading, &summary);
 }
 

@@ -58,8 +58,9 @@ struct young_mark {
  * -errno with one line in error. */
 int young_open(struct young *y, const struct journal_settings *settings,
                const struct journal_events *events, char *error, size_t error_size);
-/* Reads it alone, for operators and for journals of other slices. 0 or -errno. */
-int young_read(struct young *y);
+/* Reads it alone, for operators and for journals of other slices. keeps: damaged bytes
+ * go to corrupt/. 0 or -errno. */
+int young_read(struct young *y, bool keeps);
 /* Waits for what is not yet durable. */
 void young_close(struct young *y);
 /* What the start has learnt of ended messages is not needed any more. */

@@ -29,6 +29,9 @@ struct sending {
     struct loop_task task;
 
     const struct envelope *envelope; /* of the mail under way */
+    struct id
+        mails[2]; /* said and not done: the one under way, and the one behind it */
+    unsigned mail_count;
     bool in_content;
     int content; /* the queue's handle, while in_content */
     size_t prefix_sent;
@@ -70,6 +73,23 @@ hang_up(struct sending *s)
     loop_timer_stop(s->settings.loop, &s->deadline);
     loop_unpost(s->settings.loop, &s->task);
     s->closed = true;
+}
+
+/* --- Crashes ------------------------------------------------------------------------
+ */
+
+/* What comes now is for the mail under way. */
+static struct id
+enter(struct sending *s)
+{
+    static const struct id none;
+    return queue_enter(s->settings.queue, s->mail_count > 0 ? s->mails[0] : none);
+}
+
+static void
+leave(struct sending *s, struct id before)
+{
+    queue_leave(s->settings.queue, before);
 }
 
 /* --- Content ------------------------------------------------------------------------
@@ -164,10 +184,14 @@ handle(struct sending *s, const struct client_event *event)
     case CLIENT_OVER:
         hang_up(s);
         break;
+    case CLIENT_DONE:
+        assert(s->mail_count > 0);
+        s->mails[0] = s->mails[1];
+        s->mail_count--;
+        break;
     case CLIENT_READY:
     case CLIENT_VERDICT:
     case CLIENT_EARLY:
-    case CLIENT_DONE:
     case CLIENT_AGAIN:
         break;
     }
@@ -190,9 +214,8 @@ rearm(struct sending *s)
 }
 
 static void
-pump(void *context)
+pump_client(struct sending *s)
 {
-    struct sending *s = context;
     struct client_event event;
     if (s->closed)
         return;
@@ -200,14 +223,25 @@ pump(void *context)
     size_t before = input.length;
     assert(!s->pumping);
     s->pumping = true;
-    while (!s->closed && client_next(s->client, &input, &event))
+    while (!s->closed && client_next(s->client, &input, &event)) {
         handle(s, &event);
+        (void)enter(s); /* it may be another mail's turn */
+    }
     s->pumping = false;
     if (s->closed)
         return;
     net_consume(s->connection, before - input.length);
     flush(s);
     rearm(s);
+}
+
+static void
+pump(void *context)
+{
+    struct sending *s = context;
+    struct id before = enter(s);
+    pump_client(s);
+    leave(s, before);
 }
 
 static struct outcome
@@ -261,6 +295,7 @@ static void
 on_net(void *context, enum net_event event)
 {
     struct sending *s = context;
+    struct id before;
     switch (event) {
     case NET_CONNECTED:
         s->connected = true;
@@ -271,7 +306,9 @@ on_net(void *context, enum net_event event)
         pump(s);
         break;
     case NET_DRAINED:
+        before = enter(s);
         content_pump(s);
+        leave(s, before);
         pump(s);
         break;
     case NET_ENDED:
@@ -311,9 +348,12 @@ sending_new(const struct sending_settings *settings, sending_happened *on_event,
 void
 sending_send(struct sending *s, const struct client_mail *mail)
 {
-    assert(!s->closed && !s->in_content);
+    assert(!s->closed && !s->in_content && s->mail_count < 2);
+    struct id before = queue_enter(s->settings.queue, mail->envelope->id);
     s->envelope = mail->envelope;
+    s->mails[s->mail_count++] = mail->envelope->id;
     client_send(s->client, mail);
+    leave(s, before);
     if (s->pumping)
         return;
     flush(s);

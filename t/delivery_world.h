@@ -43,8 +43,23 @@ struct queue {
     int open, handle;
     int64_t fail_at; /* reading from there on fails; -1 = never */
     bool fail_to_open;
+    struct id at_work; /* what a crash now would be put down to */
 };
 static struct queue spool;
+
+struct id
+queue_enter(struct queue *queue, struct id id)
+{
+    struct id before = queue->at_work;
+    queue->at_work = id;
+    return before;
+}
+
+void
+queue_leave(struct queue *queue, struct id before)
+{
+    queue->at_work = before;
+}
 
 struct queue *
 manager_queue(struct manager *manager)
@@ -67,7 +82,7 @@ int64_t
 queue_content_read(struct queue *queue, int content, int64_t offset, char *to,
                    size_t size)
 {
-    host_must(content == 7 && queue->open > 0);
+    host_must(content == 7 && queue->open > 0 && queue->at_work.time_ms != 0);
     if (queue->fail_at >= 0 && offset >= queue->fail_at)
         return -5;
     struct text rest =
@@ -117,6 +132,8 @@ manager_settled(struct manager *m, const struct errand *errand, size_t which,
     struct recipient *r = &errand->envelope->recipients[errand->indexes[which]];
     host_must(!r->done && m->open[0] > 0 && errand->indexes == m->under_way[0]);
     r->done = true;
+    host_must(spool.at_work.time_ms == 0 ||
+              id_compare(spool.at_work, errand->envelope->id) == 0);
     if (--m->open[0] == 0) {
         m->open[0] = m->open[1];
         m->under_way[0] = m->under_way[1];
@@ -161,6 +178,7 @@ add_mail(struct bed *b, const char *rcpts)
     struct manager *m = &b->manager;
     struct text words = text_from(rcpts), word;
     struct envelope *e = envelope_new();
+    e->id = (struct id){1, m->count + 1};
     e->sender = TEXT("s@me.test");
     e->prefix = TEXT("Received: x\r\n");
     e->content_size = (int64_t)spool.length;

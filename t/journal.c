@@ -14,6 +14,16 @@ figures(const struct kit *k)
     return journal_figures(k->journal);
 }
 
+static unsigned
+count_said(const struct kit *k, const char *what)
+{
+    struct text rest = buffer_text(&k->lines);
+    unsigned count = 0;
+    for (; rest.length >= strlen(what); rest = text_after(rest, 1))
+        count += memcmp(rest.at, what, strlen(what)) == 0;
+    return count;
+}
+
 /* Ends the process; another one reads what is there. */
 static void
 restart(struct kit *k)
@@ -32,6 +42,17 @@ calm(struct kit *k)
     kit_drain(k);
     for (unsigned i = 0; i < 40; i++)
         kit_turn(k);
+}
+
+/* Frees what a dead process has left in our memory. */
+static void
+bury(struct kit *k)
+{
+    struct disk_space space;
+    sim_disk_die_at(1);
+    (void)disk_space(k->disk, &space);
+    kit_end_process(k);
+    sim_disk_restart();
 }
 
 static bool
@@ -222,9 +243,13 @@ test_limits(void)
     ok_named(k->messages[3].batch == k->messages[1].batch &&
                  k->messages[4].batch != k->messages[1].batch,
              "a MiB");
-    for (unsigned i = 0; i < 40 && k->refusals == 0; i++)
+    calm(k); /* the third segment is made */
+    unsigned before = k->count;
+    for (unsigned i = 0; i < 60 && k->refusals == 0; i++)
         kit_accept(k, 300 * 1000);
-    ok_named(k->refusals == 1 && k->count == 27, "8 MiB in memory, then they wait");
+    ok_named(k->refusals == 1 && k->count - before == 27 &&
+                 k->messages[k->count].place.sequence == 2,
+             "8 MiB in memory, then they wait");
     calm(k);
     is_number(k->roomies, 1, "until those are written");
     kit_stop(&k);
@@ -293,7 +318,7 @@ test_no_room(void)
     /* The marks need more than the last segment has. */
     for (unsigned i = 1; i <= 9; i++)
         kit_mark(k, i, 1500);
-    ok_named(strstr(k->lines.at, "the journal is full") != NULL, "said");
+    ok_named(count_said(k, "the journal is full") > 0, "said");
     for (unsigned i = 1; i <= 3; i++)
         kit_end(k, i, RECORD_MOVED);
     kit_drain(k);
@@ -381,6 +406,55 @@ test_checkpoint(void)
     kit_stop(&k);
 }
 
+/* Of a segment whose last batch is not yet durable. */
+static void
+test_checkpoint_waits(void)
+{
+    struct kit *k = kit_start(16, 6, false);
+    char large[20000] = {0};
+    k->checkpoints = true;
+    journal_on_checkpoint(k->journal, kit_checkpoint, k);
+    kit_accept(k, 100);
+    calm(k);
+    kit_end(k, 1, RECORD_END);
+    kit_drain(k);
+    sim_disk_set_syncing(DISK_SYNC_AIO, 50);
+    unsigned gone = kit_end_spool(k);
+    for (unsigned i = 0; i < 4; i++) /* into the next segment */
+        journal_mark(k->journal, kit_id(4000), text_of(large, sizeof(large)));
+    journal_hurry(k->journal);
+    sim_loop_advance(k->loop, 40);
+    is_number(k->checkpoints_asked, 0, "not asked before the END in it is durable");
+    sim_loop_advance(k->loop, 400);
+    ok_named(k->checkpoints_asked > 0 && k->messages[gone].checkpointed, "then asked");
+    kit_stop(&k);
+}
+
+/* Nothing but marks, over several segments at once: the header of the first does not
+ * say that the next one is the oldest. */
+static void
+test_marks_only(void)
+{
+    struct kit *k = kit_start(16, 6, false);
+    char large[20000] = {0};
+    kit_end_spool(k);
+    calm(k);
+    for (unsigned i = 0; i < 6; i++)
+        journal_mark(k->journal, kit_id(4000), text_of(large, sizeof(large)));
+    journal_hurry(k->journal);
+    kit_turn(k);
+    kit_turn(k);
+    kit_turn(k); /* those of the first segment are durable, the third is not */
+    sim_disk_power_cut();
+    struct journal_reading reading = kit_reading(k);
+    is_number(journal_read(k->disk, k->settings.room, &reading, &k->summary), 0, "reads");
+    ok(k->damages == 0 && k->summary.records == 3 && !k->summary.torn);
+    bury(k);
+    kit_begin_process(k, false, 2);
+    is_number(kit_open(k), 0, "opens");
+    kit_stop(&k);
+}
+
 /* --- Failures -------------------------------------------------------------------- */
 
 /* The call-th call after the start of a batch fails. */
@@ -414,6 +488,33 @@ test_failure(uint64_t call, const char *what)
     restart(k);
     ok_named(k->found[4].accepts == 0 || k->found[4].ends > 0, "does not come back");
     is_number(k->found[1].marks[0], 1, "a mark is there, once");
+    kit_stop(&k);
+}
+
+/* Marks that fill a batch before the end comes: the end is in the very next batch. */
+static void
+test_ends_first(void)
+{
+    struct kit *k = kit_start(16, 8, false);
+    kit_accept(k, 100);
+    kit_accept(k, 100);
+    calm(k);
+    for (unsigned i = 0; i < 4; i++)
+        kit_mark(k, 2, 12000);
+    kit_end(k, 1, RECORD_END);
+    sim_disk_count_anew();
+    sim_disk_fail_at(1, EIO);
+    journal_hurry(k->journal);
+    for (unsigned i = 0; i < 9 && !k->messages[1].ended; i++)
+        kit_turn(k);
+    ok(k->failures > 0 && k->messages[1].ended && !journal_is_quiet(k->journal));
+    sim_disk_power_cut();
+    struct journal_reading reading = kit_reading(k);
+    is_number(journal_read(k->disk, k->settings.room, &reading, &k->summary), 0, "reads");
+    ok_named(k->found[1].ends == 1 && k->found[2].marks[3] == 0, "the end, not all marks");
+    bury(k);
+    kit_begin_process(k, false, 2);
+    is_number(kit_open(k), 0, "opens");
     kit_stop(&k);
 }
 
@@ -559,8 +660,7 @@ test_no_space(void)
         kit_turn(k);
         sim_disk_fail_at(0, 0);
     }
-    for (const char *at = k->lines.at; at != NULL && (at = strstr(at, "stays at")); at++)
-        warned++;
+    warned = count_said(k, "stays at");
     ok_named(warned <= 1, "at most one line");
     ok_named(k->spool.trouble[0] == '\0', "a full disk is no trouble");
     ok(k->messages[6].acked && k->in_order);
@@ -732,6 +832,9 @@ main(void)
     test_no_room();
     test_one_more();
     test_checkpoint();
+    test_checkpoint_waits();
+    test_marks_only();
+    test_ends_first();
     test_failure(1, "the write fails");
     test_failure(2, "the sync fails at once");
     test_failure(3, "the sync fails later");

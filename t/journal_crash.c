@@ -74,7 +74,9 @@ act(struct kit *k, uint64_t *random)
     case 4:
     case 5:
     case 6:
-        if (live > 0)
+        if (k->hoards && chance(random, 4) > 0)
+            (void)kit_accept_as(k, pick_size(k, random), chance(random, 3) == 0);
+        else if (live > 0)
             kit_end(k, live, chance(random, 2) > 0 ? RECORD_END : RECORD_MOVED);
         break;
     case 7:
@@ -118,8 +120,9 @@ clone(const struct kit *k)
     struct kit *copy = kit_new(1, 1);
     copy->settings = k->settings;
     copy->count = k->count;
-    copy->ends_crowded = true;
+    copy->ends_crowded = k->ends_crowded;
     copy->checkpoints = k->checkpoints;
+    copy->hoards = k->hoards;
     copy->checkpoint_at_once = k->checkpoint_at_once;
     memcpy(copy->messages, k->messages, KIT_MESSAGES * sizeof(*k->messages));
     return copy;
@@ -204,8 +207,9 @@ test_workload(uint64_t seed, size_t blocks, bool blocking, bool checkpoints,
     char name[120];
     sim_disk_reset();
     struct kit *k = w.kit = kit_new(blocks, 4);
-    k->ends_crowded = true;
+    k->ends_crowded = seed % 6 != 1;
     k->checkpoints = checkpoints;
+    k->hoards = seed % 3 == 1;
     k->checkpoint_at_once = seed % 4 == 0;
     kit_begin_process(k, blocking, seed);
     sim_disk_on_change(cut_everywhere, &w);
@@ -242,7 +246,8 @@ run_with_fault(uint64_t seed, uint64_t call, int error, bool dies, unsigned *wro
 {
     uint64_t random = seed;
     struct kit *k = kit_start(16, 4, seed % 3 == 0);
-    k->ends_crowded = true;
+    k->ends_crowded = seed % 5 > 0;
+    k->hoards = seed % 4 == 1;
     sim_disk_count_anew();
     if (dies)
         sim_disk_die_at(call);
@@ -299,7 +304,7 @@ static void
 test_restarts(uint64_t seed)
 {
     uint64_t random = seed;
-    unsigned wrong = 0, refused = 0;
+    unsigned wrong = 0;
     struct kit *k = kit_start(16, 5, false);
     k->ends_crowded = true;
     for (unsigned round = 0; round < 150 && wrong == 0; round++) {
@@ -316,7 +321,6 @@ test_restarts(uint64_t seed)
         if (!good)
             printf("# seed %u, round %u: %s\n", (unsigned)seed, round, next->error);
         wrong += !good;
-        refused += k->refusals;
         bury(&k);
         sim_disk_restart();
         kit_end_process(next);

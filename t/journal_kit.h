@@ -48,6 +48,7 @@ struct kit {
     bool checkpoints, checkpoint_at_once, checkpoint_waits;
     int checkpoint_result;
     bool ends_crowded; /* moves what is asked for */
+    bool hoards;       /* ends little: the ring is full all the time */
 
     /* What a reading has found. */
     struct kit_found {
@@ -410,6 +411,20 @@ kit_drain(struct kit *k)
 
 /* --- What must be there ---------------------------------------------------------- */
 
+/* Its END is in the same batch as a message that is not there: so it has not ended. */
+static inline bool
+kit_has_ended_early(const struct kit *k, unsigned number)
+{
+    const struct kit_message *m = &k->messages[number];
+    const struct kit_found *f = &k->found[number];
+    if (!m->acked || m->end_batch == 0 || f->accepts > 0 || f->ends > 0)
+        return false;
+    for (unsigned i = 1; i <= k->count; i++)
+        if (k->messages[i].batch == m->end_batch && k->found[i].accepts == 0)
+            return true;
+    return false;
+}
+
 /* NULL, or what is wrong with what was found. */
 static inline const char *
 kit_wrong(const struct kit *k, unsigned number)
@@ -430,6 +445,8 @@ kit_wrong(const struct kit *k, unsigned number)
         return "it was acknowledged and is lost";
     if (m->ended && there)
         return "it has come back";
+    if (kit_has_ended_early(k, number))
+        return "it is gone before its END is written";
     for (unsigned i = 0; i < m->marks; i++) {
         if (f->marks[i] > 1)
             return "a mark is there twice";

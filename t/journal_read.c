@@ -383,6 +383,43 @@ test_failed_batches(void)
     h.bytes.at[third + 70] ^= 1;
     hand_end(&h, 1, 5);
     is_string(marks(k), "1001", "an older number says nothing of a newer one");
+    is_number(kit_open(k), 0, "opens");
+    journal_keep(k->journal, &(struct journal_place){.sequence = 5});
+    unsigned number = kit_accept(k, 100);
+    is_number(k->messages[number].place.sequence, 7, "goes on behind all there is");
+    kit_drain(k);
+    kit_end_process(k);
+    kit_begin_process(k, false, 1);
+    is_string(marks(k), "1001", "once more");
+    is_number(k->found[number].accepts, 1, "with what is new");
+    kit_stop(&k);
+}
+
+/* Somebody has copied a segment. */
+static void
+test_copied(void)
+{
+    struct hand h;
+    struct kit *k = by_hand(&h);
+    for (unsigned i = 0; i < 2; i++) {
+        hand_begin(&h, 5);
+        hand_batch(&h, 1, 0, 5, 0);
+        hand_batch(&h, 2, 1, 5, 1);
+        if (i == 1)
+            hand_batch(&h, 3, 2, 5, 2);
+        hand_end(&h, i, 5);
+    }
+    is_string(marks(k), "1110", "each batch once");
+    is_number(k->damages, 0, "no damage");
+    is_number(kit_open(k), 0, "opens");
+    journal_keep(k->journal, &(struct journal_place){.sequence = 5});
+    unsigned number = kit_accept(k, 100);
+    is_number(k->messages[number].place.sequence, 6, "goes on in neither");
+    kit_drain(k);
+    kit_end_process(k);
+    kit_begin_process(k, false, 1);
+    is_string(marks(k), "1110", "once more");
+    is_number(k->found[number].accepts, 1, "with what is new");
     kit_stop(&k);
 }
 
@@ -488,7 +525,7 @@ accept_forged(struct kit *k, uint64_t sequence)
     h.cookie = UINT64_C(0x6666666666666666);
     hand_pad(&h, 96); /* where it will be */
     for (unsigned i = 0; i < 3; i++)
-        hand_batch(&h, 1000 + i, 999, 1000, 3);
+        hand_batch(&h, 1000 + i, 999, sequence > 1 ? 1000 : 1, 3);
     struct text payload = text_after(buffer_text(&h.bytes), 96);
     *m = (struct kit_message){.size = payload.length};
     if (journal_accept(k->journal, kit_id(number), &payload, 1, true, &m->place,
@@ -630,6 +667,7 @@ main(void)
     test_lost_files();
     test_read_errors();
     test_failed_batches();
+    test_copied();
     test_chain();
     test_lengths();
     test_truncated();

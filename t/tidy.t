@@ -23,7 +23,7 @@ result 'no tabs, no trailing space' "$(grep -nP '\t| +$' $product $tests | cut -
 result 'no unfinished marks' "$(grep -nE 'TODO|FIXME|XXX|HACK' $product)"
 result 'every module has a unit test' "$(for f in base/*.c mime/*.c sched/*.c queue/*.c smtp/*.c admin/*.c; do
     h=${f%.c}.h; m=$(basename "$f" .c) # x_part is tested as a part of x
-    [ -f "$h" ] && [ ! -f "t/$m.c" ] && [ ! -f "t/${m%%_*}.c" ] && ! grep -lq "\"$h\"" t/*.c && echo "$f"
+    [ -f "$h" ] && [ ! -f "t/$m.c" ] && [ ! -f "t/${m%%_*}.c" ] && ! grep -lq "\"$h\"" t/*.[ch] && echo "$f"
 done)"
 # Versions differ in taste; Debian 12's decides.
 if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then

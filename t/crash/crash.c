@@ -150,7 +150,7 @@ main(int count, char **words)
         .setup = (int)number_from(getenv("CRASH_SETUP"), 99),
         .limits = {.each = 12, .random = 3, .again = 40, .step = 1}
     };
-    unsigned slices_max = (unsigned)number_from(getenv("CRASH_SLICES"), 1);
+    unsigned slices_max = (unsigned)number_from(getenv("CRASH_SLICES"), SLICES_MAX);
     struct tally all = {0};
     if (o.setup >= SETUPS)
         o.setup = -1;

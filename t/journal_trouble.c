@@ -1,6 +1,5 @@
-/* A journal that was damaged, or whose disk has failed, and is opened again: what was
- * saved stays, what was refused stays away, and nothing is damaged that was never
- * written. */
+/* A journal in trouble: what is saved of a damaged one stays, nothing is missed that
+ * was never written, and who does not move his mail is asked again. */
 /* link: t/sim/disk.c */
 /* link: t/sim/disk_world.c */
 /* link: t/sim/loop.c */
@@ -112,9 +111,42 @@ test_unused_segment(uint64_t call)
     return failures;
 }
 
+/* Nobody moves anything: he is asked again, and not in every turn. */
+static void
+test_ask_again(void)
+{
+    struct kit *k = kit_start(16, 4, false);
+    for (unsigned i = 0; i < 40 && k->refusals == 0; i++) {
+        kit_accept(k, 9000);
+        kit_drain(k);
+        for (unsigned turn = 0; turn < 8; turn++)
+            kit_turn(k);
+    }
+    ok_named(k->refusals > 0 && k->crowds > 0, "full, and asked");
+    sim_loop_advance(k->loop, 10000);
+    unsigned asked = k->crowds;
+    sim_loop_advance(k->loop, 100000);
+    is_number(k->crowds - asked, 10, "again every 10 s");
+    ok(k->crowded > 0);
+    k->ends_crowded = true;
+    sim_loop_advance(k->loop, 60000);
+    kit_drain(k);
+    is_number(k->roomies, 1, "then there is room");
+    sim_loop_advance(k->loop, 60000);
+    asked = k->crowds;
+    uint64_t turns = sim_loop_turns(k->loop);
+    sim_loop_advance(k->loop, 3600000);
+    is_number(k->crowds, asked, "and nobody is asked");
+    ok_named(sim_loop_turns(k->loop) - turns <= 2, "nor woken up");
+    ok_named(kit_accept(k, 9000) > 0, "messages come in");
+    kit_drain(k);
+    kit_stop(&k);
+}
+
 int
 main(void)
 {
+    test_ask_again();
     test_damaged_before_torn();
     unsigned failures = 0;
     for (uint64_t call = 1; call <= 12; call++)

@@ -1,0 +1,86 @@
+/* Lists the rooms of the spool and the journal's messages. */
+#include "queue/places.h"
+
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <uthash.h>
+
+struct place_row {
+    struct id id;
+    enum queue_place place;
+};
+struct place_list {
+    struct place_row *rows;
+    size_t count, capacity;
+    enum queue_place place;
+};
+
+static void
+add_place(struct place_list *l, struct id id, enum queue_place place)
+{
+    if (l->count == l->capacity) {
+        l->capacity = l->capacity > 0 ? l->capacity * 2 : 64;
+        l->rows = memory_resize(l->rows, l->capacity * sizeof(*l->rows));
+    }
+    l->rows[l->count++] = (struct place_row){id, place};
+}
+
+static bool
+note_place(void *context, const char *name)
+{
+    struct place_list *l = context;
+    struct id id;
+    if (l->place == QUEUE_CORRUPT ? spool_corrupt_id(name, &id)
+                                  : id_parse(text_from(name), &id))
+        add_place(l, id, l->place);
+    return true;
+}
+
+static void
+note_young(const struct young *y, struct place_list *l)
+{
+    struct young_message *m, *next;
+    HASH_ITER (hh, y->messages, m, next)
+        add_place(l, m->id, QUEUE_INCOMING);
+}
+
+/* By age; of one message the strongest place first. */
+static int
+by_age(const void *a, const void *b)
+{
+    const struct place_row *left = a, *right = b;
+    int order = id_compare(left->id, right->id);
+    return order != 0 ? order : (int)right->place - (int)left->place;
+}
+
+int
+places_each(struct spool *s, const struct young *y,
+            bool (*each)(void *context, struct id id, enum queue_place place),
+            void *context)
+{
+    static const struct {
+        enum room room;
+        enum queue_place place;
+    } places[] = {
+        {ROOM_QUEUED,  QUEUE_MAILDROP},
+        {ROOM_INFO,    QUEUE_DEFERRED},
+        {ROOM_HOLD,    QUEUE_HOLD    },
+        {ROOM_CORRUPT, QUEUE_CORRUPT }
+    };
+    struct place_list l = {0};
+    int result = 0;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && result == 0; i++) {
+        l.place = places[i].place;
+        result = disk_list(s->disk, spool_room(places[i].room), note_place, &l);
+    }
+    note_young(y, &l);
+    if (l.count > 0)
+        qsort(l.rows, l.count, sizeof(*l.rows), by_age);
+    bool go_on = result == 0;
+    for (size_t i = 0; i < l.count && go_on; i++)
+        if (i == 0 || id_compare(l.rows[i].id, l.rows[i - 1].id) != 0)
+            go_on = each(context, l.rows[i].id, l.rows[i].place);
+    free(l.rows);
+    return result;
+}

@@ -1,0 +1,13 @@
+/* Where the messages are: Postfix's queues, as rooms of the spool and the journal. */
+#ifndef QUEUE_PLACES_H
+#define QUEUE_PLACES_H
+
+#include "queue/queue.h"
+#include "queue/young.h"
+
+/* Behind queue_each(): each message once, oldest first. */
+int places_each(struct spool *s, const struct young *y,
+                bool (*each)(void *context, struct id id, enum queue_place place),
+                void *context);
+
+#endif

@@ -1,0 +1,150 @@
+#!/usr/bin/perl
+# The journal, from outside: what a message costs the disk, that what waits moves to files, that a small ring takes
+# any load, and what operators see of young mail.
+use strict;
+use warnings;
+use POSIX ();
+use Test::More;
+use Time::HiRes qw(sleep);
+use lib 't/e2e';
+use Client;
+use Petrel;
+use Sink;
+
+sub rooms { my ($petrel, $rooms) = @_; return grep { -f } glob "$petrel->{dir}/spool/{$rooms}/*" }
+
+sub mail {
+    my ($name, $size) = @_;
+    return (from => "$name\@source.test", to => ["$name\@x.test"], data => "Subject: $name\r\n\r\n" . ('x' x 70 . "\r\n") x ($size / 72) . "end\r\n");
+}
+
+# Over that many connections at the same time; the replies that were no 250.
+sub send_many {
+    my ($port, $connections, $count, $size, $label) = @_;
+    my @clients = map { Client->greeted($port) } 1 .. $connections;
+    my @bad;
+    for my $number (1 .. $count) {
+        my $client = $clients[$number % @clients];
+        my $reply = $client->send_pipelined(mail("$label$number", $size));
+        push @bad, $reply if $reply !~ /^250 2\.0\.0 Ok: queued as/;
+    }
+    $_->say('QUIT') for @clients;
+    return @bad;
+}
+
+# --- What a message costs
+
+SKIP: {
+    skip 'strace may not trace here', 5 if system('strace -D -o /dev/null true 2>/dev/null') != 0;
+    my $sink = Sink->start;
+    my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}");
+    my $trace = "$petrel->{dir}/trace";
+    my $script = Petrel::spit("$petrel->{dir}/traced", "#!/bin/sh\nexec strace -D -qq -y -o $trace -e trace=openat,linkat,unlinkat,renameat,mkdirat,pwrite64,fsync,fdatasync,io_submit $Petrel::binary \"\$@\"\n");
+    chmod 0755, $script;
+    { local $Petrel::binary = $script; $petrel->start; }
+    send_many($petrel->{port}, 1, 5, 500, 'warm');
+    ok Petrel::wait_for(sub { $sink->count('messages') == 5 }), 'it runs';
+    my $before = length Petrel::slurp($trace);
+    my @bad = send_many($petrel->{port}, 8, 200, 1000, 'm');
+    is "@bad", '', '200 messages are taken';
+    ok Petrel::wait_for(sub { $sink->count('messages') == 205 }), 'and delivered';
+    my $calls = substr Petrel::slurp($trace), $before;
+    my @files = $calls =~ /^(?:(?:openat|linkat|unlinkat|renameat|mkdirat)\(.*)$/mg;
+    is scalar(grep { /O_CREAT|^(?:linkat|unlinkat|renameat|mkdirat)/ } @files), 0, 'no file was made, linked, renamed or removed for them';
+    my $batches = () = $calls =~ /^pwrite64\(/mg;
+    my $syncs = () = $calls =~ /^(?:fsync|fdatasync|io_submit)\(/mg;
+    note "$batches batches, $syncs syncs";
+    cmp_ok $syncs, '<=', 1.2 * $batches, 'a sync for each batch, no more';
+    is $petrel->stop, 0, 'Petrel ends well';
+    $sink->stop;
+}
+
+# --- What waits becomes files
+
+{
+    my $sink = Sink->start('--fail-rcpt', 'later:451:1', '--delay', 'rcpt:50');
+    my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", minimal_backoff_time => '1h', maximal_backoff_time => '1h')->start;
+    like +Client->greeted($petrel->{port})->send(mail('later', 5000)), qr/^250 /, 'one that must wait';
+    ok Petrel::wait_for(sub { rooms($petrel, 'info') == 1 }), 'becomes files';
+    is scalar(rooms($petrel, 'mess')), 1, 'with its content';
+    is scalar(rooms($petrel, 'todo')), 0, 'but never a new one';
+    $petrel->kill9;
+    $petrel->start;
+    like join('', $petrel->run(qw(queue ls))), qr/deferred .*later\@x\.test/, 'after a kill it still waits';
+    $petrel->run(qw(queue retry --all));
+    ok Petrel::wait_for(sub { $sink->count('messages') == 1 }), 'it is delivered from its files';
+    ok $petrel->wait_empty, 'and gone';
+    ok Petrel::wait_for(sub { !rooms($petrel, 'mess,info,local,remote') }), 'with its files';
+    is $petrel->stop, 0, 'Petrel ends well';
+    $sink->stop;
+}
+
+# --- A ring that is too small
+
+for my $dead (0, 1) {
+    my $sink = Sink->start($dead ? ('--fail', 'mail:451') : ('--delay', 'dot:20'));
+    my $what = $dead ? 'a dead next hop' : 'a slow next hop';
+    my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", journal_size => '4M', journal_message_max => '100K', default_destination_concurrency_failed_cohort_limit => 0,
+        minimal_backoff_time => '1s', maximal_backoff_time => '1s')->start;
+    my @bad = send_many($petrel->{port}, 4, 150, 90_000, 'm');
+    is "@bad", '', "$what: 13 MB through a ring of 4 are taken";
+    my @segments = glob "$petrel->{dir}/spool/journal/*/*";
+    cmp_ok scalar(@segments), '<=', 4, "$what: the ring stays as small";
+    if ($dead) {
+        $petrel->kill9;
+        $sink->stop;
+        ok $sink->again, "$what: is back";
+        $petrel->start;
+    }
+    ok Petrel::wait_for(sub { $sink->count('messages') == 150 }, 90), "$what: all are delivered, once" or diag $sink->count('messages');
+    ok $petrel->wait_empty, "$what: nothing is left";
+    is $petrel->stop, 0, "$what: Petrel ends well";
+    $sink->stop;
+}
+
+# --- What operators see
+
+{
+    my $sink = Sink->start('--delay', 'dot:60000');
+    my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", journal_message_max => '20K')->start;
+    like +Client->greeted($petrel->{port})->send(mail('small', 3000)), qr/^250 /, 'a small one';
+    like +Client->greeted($petrel->{port})->send(mail('large', 60_000)), qr/^250 /, 'a large one';
+    is scalar(rooms($petrel, 'mess')), 1, 'the large content is a file';
+    my ($ids) = [($petrel->run(qw(queue ls)))[1] =~ /^([0-9A-Z]{10}-[0-9A-Z]{8})/mg];
+    is scalar(@$ids), 2, 'both are listed beside the daemon' or diag $petrel->run(qw(queue ls));
+    like join('', $petrel->run('queue', 'cat', $ids->[0])), qr/^Subject: small\r?\n.*^end\r?$/ms, 'and can be read';
+    $petrel->kill9;
+    is scalar(() = join('', $petrel->run(qw(queue ls))) =~ /incoming/g), 2, 'both without it';
+    like join('', $petrel->run('queue', 'cat', $ids->[0])), qr/^Subject: small\r?\n.*^end\r?$/ms, 'and can be read';
+    like join('', $petrel->run('queue', 'rm', $ids->[0])), qr/removed/, 'one is removed without a daemon';
+    is $petrel->queued, 1, 'the other stays';
+    $sink->stop;
+    ok $sink->again, 'the next hop is quicker now';
+    $petrel->start;
+    ok Petrel::wait_for(sub { $sink->count('messages') == 1 }), 'it is delivered';
+    ok $petrel->wait_empty, 'and gone';
+    sleep 0.3;
+    is $sink->count('messages'), 1, 'the removed one is not';
+    ok Petrel::wait_for(sub { !rooms($petrel, 'mess') }), 'no file is left';
+    is $petrel->stop, 0, 'Petrel ends well';
+
+    # The journal turned off: what is in it comes out.
+    $petrel->configure(routes => '* hold');
+    $petrel->start;
+    is $petrel->stop, 0, 'a start more';
+    $sink->stop;
+}
+
+# --- Without a journal
+
+{
+    my $sink = Sink->start;
+    my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", journal_size => 0)->start;
+    is join(' ', send_many($petrel->{port}, 4, 40, 3000, 'm')), '', 'without a journal mail is taken, too';
+    ok Petrel::wait_for(sub { $sink->count('messages') == 40 }), 'and delivered';
+    ok $petrel->wait_empty, 'and gone';
+    is scalar(() = glob "$petrel->{dir}/spool/journal/*/*"), 0, 'there is none';
+    is $petrel->stop, 0, 'Petrel ends well';
+    $sink->stop;
+}
+done_testing;

@@ -1,0 +1,289 @@
+/* Young mail: how it gets into the journal and out, large or small, told or failed; its
+ * drafts, its content in memory, and the files that go after its end. */
+/* link: t/sim/disk*.c */
+/* link: t/sim/loop.c */
+#include "queue/young.h"
+
+#include "queue/content.h"
+#include "queue/draft.h"
+#include "queue/endings.h"
+#include "t/queue_kit.h"
+#include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
+
+#include <errno.h>
+
+enum { LARGE = 20000, SEGMENT = 65536 };
+
+static const char *const three[] = {"a@x", "b@x", "c@x", NULL};
+static struct kit kit;
+
+static void
+start_with(int64_t journal_size)
+{
+    struct queue_settings settings = {.spool = "/spool",
+                                      .slices = 1,
+                                      .journal_size = journal_size,
+                                      .journal_segment = SEGMENT,
+                                      .journal_message_max = 8192};
+    kit = (struct kit){.loop = loop_new()};
+    kit.log = log_new(kit.loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    buffer_init(&kit.lines, 16 * 1024 * 1024);
+    log_capture(kit.log, &kit.lines);
+    if (queue_open(&kit.queue, kit.loop, kit.log, &settings, kit_found, &kit, kit.error,
+                   sizeof(kit.error)) != 0)
+        ok_named(false, kit.error);
+    sim_loop_advance(kit.loop, 10);
+}
+
+static void
+start(void)
+{
+    start_with(4 * SEGMENT);
+}
+
+static void
+stop(void)
+{
+    kit_close(&kit);
+}
+
+/* SIGKILL, and a new start. */
+static void
+again(void)
+{
+    sim_disk_restart();
+    stop();
+    start();
+}
+
+static struct text
+content_of(size_t size)
+{
+    static char bytes[LARGE];
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (char)('a' + i * 7 % 26);
+    return text_of(bytes, size);
+}
+
+static struct envelope *
+take(size_t size)
+{
+    return kit_accept(&kit, kit_envelope("s@x", three), content_of(size));
+}
+
+static size_t
+files(void)
+{
+    return sim_disk_count("/spool") - sim_disk_count("/spool/journal") -
+           sim_disk_count("/spool/lock");
+}
+
+static void
+test_small(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(5000);
+    struct id id = e->id;
+    is_number(files(), 0, "a small message is no file");
+    is_number(queue_health(kit.queue).young, 1, "but young");
+    int content = queue_content_open(kit.queue, e);
+    struct text bytes = queue_content_bytes(kit.queue, content);
+    is_text(bytes, content_of(5000), "its content is in memory");
+    int second = queue_content_open(kit.queue, e);
+    ok_named(second != content && queue_content_bytes(kit.queue, second).at == bytes.at,
+             "once, however often it is open");
+    queue_content_close(kit.queue, second);
+    queue_retire(kit.queue, &e);
+    is_text(queue_content_bytes(kit.queue, content), content_of(5000),
+            "who reads goes on reading when it has ended");
+    queue_content_close(kit.queue, content);
+    is_number(queue_health(kit.queue).young, 0, "it is young no more");
+    sim_loop_advance(kit.loop, 200);
+    again();
+    is_number(kit.found_count, 0, "and does not come back");
+    ok(queue_load(kit.queue, id) == NULL);
+    stop();
+}
+
+static void
+test_from_disk(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(3000);
+    struct id id = e->id;
+    envelope_free(&e);
+    again();
+    is_number(kit.found_count, 1, "a start finds it");
+    e = queue_load(kit.queue, id);
+    ok(e != NULL && e->count == 3 && !e->preprocessed &&
+       text_equal(e->prefix, TEXT("Received: by test\r\n")));
+    ok_named(kit_content_is(&kit, e, content_of(3000)), "whole, from the journal");
+    queue_retire(kit.queue, &e);
+    stop();
+}
+
+static void
+test_told(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(100);
+    struct id id = e->id;
+    struct failure failure = {
+        2, false, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "unknown")};
+    queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
+    queue_settle(kit.queue, e, 2, CHANNEL_REMOTE, &failure);
+    sim_loop_advance(kit.loop, 99);
+    is_number(queue_health(kit.queue).batches, 1, "marks wait for company");
+    sim_loop_advance(kit.loop, 10);
+    is_number(queue_health(kit.queue).batches, 2, "but not longer than 100 ms");
+    is_number(files(), 0, "and need no file");
+    envelope_free(&e);
+    sim_disk_power_cut();
+    stop();
+    start();
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->done == 2 && e->recipients[0].done &&
+                 !e->recipients[1].done && e->recipients[2].done,
+             "a power cut forgets none of them");
+    ok_named(e->failure_count == 1 && e->failures[0].recipient == 2 &&
+                 strcmp(e->failures[0].outcome.text, "unknown") == 0,
+             "nor what a bounce must say");
+    queue_defer(kit.queue, &e, 5000, 3);
+    sim_loop_advance(kit.loop, 50);
+    is_number(queue_health(kit.queue).young, 0, "what waits moves out");
+    is_number(sim_disk_count("/spool/info") + sim_disk_count("/spool/mess") +
+                  sim_disk_count("/spool/bounce"),
+              3, "to its files");
+    sim_disk_power_cut();
+    stop();
+    start();
+    is_number(kit.found_count, 1, "where the next start finds it, once");
+    ok(kit.found[0].due_ms == 5000 && kit.found[0].attempts == 3);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->preprocessed && e->done == 2 && e->failure_count == 1,
+             "with all that was known");
+    ok(kit_content_is(&kit, e, content_of(100)));
+    queue_retire(kit.queue, &e);
+    sim_loop_advance(kit.loop, 300);
+    is_number(files(), 0, "its files go after its END");
+    stop();
+}
+
+static void
+test_large(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(LARGE);
+    struct id id = e->id;
+    is_number(sim_disk_count("/spool/mess"), 1, "a large content is a file at once");
+    is_number(files(), 1, "its envelope is not");
+    int content = queue_content_open(kit.queue, e);
+    ok_named(queue_content_bytes(kit.queue, content).at == NULL, "not in memory");
+    queue_content_close(kit.queue, content);
+    envelope_free(&e);
+    sim_disk_power_cut();
+    stop();
+    start();
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && kit_content_is(&kit, e, content_of(LARGE)),
+             "durable with its answer");
+    queue_retire(kit.queue, &e);
+    is_number(sim_disk_count("/spool/mess"), 1, "the file waits for the END");
+    sim_loop_advance(kit.loop, 300);
+    is_number(files(), 0, "and goes");
+    stop();
+
+    sim_disk_reset();
+    start();
+    e = take(LARGE);
+    id = e->id;
+    envelope_free(&e);
+    char path[100], name[ID_LENGTH + 1];
+    id_format(id, name);
+    snprintf(path, sizeof(path), "/spool/mess/%s", name);
+    struct disk *disk;
+    if (disk_open(&disk, "/spool", false) != 0 || disk_unlink(disk, path) != 0)
+        abort();
+    disk_close(&disk);
+    again();
+    is_number(kit.found_count, 0, "without its content it is no message");
+    ok_named(kit_logged(&kit, "the content is missing") &&
+                 sim_disk_count("/spool/corrupt") == 2,
+             "but parked, with its envelope and a note");
+    stop();
+}
+
+static void
+test_refused(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(100);
+    struct id id = e->id;
+    uint64_t calls;
+    sim_disk_count_anew();
+    queue_retire(kit.queue, &e);
+    e = take(200);
+    envelope_free(&e);
+    calls = sim_disk_calls();
+    stop();
+    for (uint64_t at = 1; at <= calls; at++) {
+        sim_disk_reset();
+        start();
+        e = take(100);
+        id = e->id;
+        sim_disk_count_anew();
+        sim_disk_fail_at(at, EIO);
+        queue_retire(kit.queue, &e);
+        e = take(200);
+        ok_named((e != NULL) != (kit.refused && kit.refusal.code == 451),
+                 "stored, or 451");
+        bool stored = e != NULL;
+        if (stored)
+            envelope_free(&e);
+        sim_loop_advance(kit.loop, 30000);
+        again();
+        ok_named(kit.found_count == stored && kit_entry(&kit, id) == NULL,
+                 "what was refused does not come back, nor what has ended");
+        stop();
+    }
+}
+
+static void
+test_held(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(100);
+    struct id id = e->id;
+    is_number(queue_hold(kit.queue, e, "for a test"), 0, "held while young");
+    envelope_free(&e);
+    again();
+    is_number(kit.found_count, 0, "held mail is not reported");
+    is_number(queue_health(kit.queue).young, 1, "though it is there");
+    is_number(queue_release(kit.queue, id), 0, "released");
+    again();
+    is_number(kit.found_count, 1, "and reported");
+    ok(queue_remove(kit.queue, id));
+    sim_loop_advance(kit.loop, 300);
+    is_number(files(), 0, "removed is removed");
+    stop();
+}
+
+int
+main(void)
+{
+    test_small();
+    test_from_disk();
+    test_told();
+    test_large();
+    test_refused();
+    test_held();
+    sim_disk_reset();
+    return done();
+}
