@@ -502,4 +502,45 @@ kit_adopt(struct kit *k)
     }
 }
 
+static inline unsigned
+kit_said(const struct kit *k, const char *what)
+{
+    struct text rest = buffer_text(&k->lines);
+    unsigned count = 0;
+    for (; rest.length >= strlen(what); rest = text_after(rest, 1))
+        count += memcmp(rest.at, what, strlen(what)) == 0;
+    return count;
+}
+
+/* Frees what a dead process has left in our memory. */
+static inline void
+kit_bury(struct kit *k)
+{
+    struct disk_space space;
+    sim_disk_die_at(1);
+    (void)disk_space(k->disk, &space);
+    kit_end_process(k);
+    sim_disk_restart();
+}
+
+/* Until nothing is written, and no segment is made. */
+static inline void
+kit_calm(struct kit *k)
+{
+    kit_drain(k);
+    for (unsigned i = 0; i < 40; i++)
+        kit_turn(k);
+}
+
+/* Ends the process; another one reads what is there. */
+static inline void
+kit_restart(struct kit *k)
+{
+    kit_end_process(k);
+    kit_begin_process(k, false, 7);
+    is_number(kit_open(k), 0, "opens again");
+    ok(kit_check(k, 0, "after a restart"));
+    kit_adopt(k);
+}
+
 #endif

@@ -24,13 +24,13 @@ must_be(bool good, const char *what)
     abort();
 }
 
+static struct disk *disk; /* one directory for all runs */
+
 /* --- What was read --------------------------------------------------------------- */
 
 struct reading {
-    struct disk *disk;
     uint64_t records, digest, sequence;
     unsigned damages;
-    bool keeps;
     struct journal_place places[64];
     size_t count;
     bool found; /* our own */
@@ -64,9 +64,9 @@ on_damaged(void *context, struct text bytes, const char *where)
 }
 
 static struct reading
-read_all(struct disk *disk)
+read_all(void)
 {
-    struct reading r = {.disk = disk};
+    struct reading r = {0};
     struct journal_summary summary;
     struct journal_reading reading = {
         .context = &r, .record = on_record, .damaged = on_damaged};
@@ -86,11 +86,11 @@ on_settled(void *context, uint64_t batch, int error)
 
 /* With lying lengths, what is new may lie beside what is old. */
 static void
-go_on(struct disk *disk, bool lies)
+go_on(bool lies)
 {
     struct journal_settings settings = {
         .room = "journal", .segment_size = ROOM_SEGMENT, .segments = FILES + 4};
-    struct reading r = {.disk = disk};
+    struct reading r = {0};
     struct journal_reading reading = {
         .context = &r, .record = on_record, .damaged = on_damaged};
     struct journal_events events = {.settled = on_settled};
@@ -118,7 +118,7 @@ go_on(struct disk *disk, bool lies)
     for (size_t i = 0; i < r.count; i++)
         journal_end(journal, id, &r.places[i], RECORD_MOVED);
     journal_close(&journal);
-    must(read_all(disk).found || !accepted || lies);
+    must(read_all().found || !accepted || lies);
     log_free(&log);
     buffer_free(&lines);
     loop_free(&loop);
@@ -127,7 +127,7 @@ go_on(struct disk *disk, bool lies)
 /* --- Files ------------------------------------------------------------------------ */
 
 static void
-write_file(struct disk *disk, unsigned number, struct text bytes)
+write_file(unsigned number, struct text bytes)
 {
     char path[32];
     snprintf(path, sizeof(path), "journal/%04u", number);
@@ -251,42 +251,51 @@ cook_file(struct recipe *r, uint64_t sequence, uint64_t *number)
     }
 }
 
-static struct disk *
-room(void)
+static void
+remove_room(void)
 {
-    static struct disk *disk; /* one directory for all runs */
+    char path[80];
+    (void)disk_list(disk, "journal", remove_one, disk);
+    snprintf(path, sizeof(path), "%s/journal", disk_path(disk));
+    (void)rmdir(path);
+    (void)rmdir(disk_path(disk));
+}
+
+static void
+make_room(void)
+{
     char path[64];
     if (disk != NULL)
-        return disk;
+        return;
     snprintf(path, sizeof(path), "%s/petrel-fuzz-%ld",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (long)getpid());
     must(disk_open(&disk, path, true) == 0 &&
          disk_make_directory(disk, "journal", 0700) == 0);
-    return disk;
+    (void)atexit(remove_room);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct disk *disk = room();
     struct recipe r = {.at = data, .end = data + size};
     bool raw = next(&r) % 4 == 0;
+    make_room();
     uint64_t number = 1;
     must(disk_list(disk, "journal", remove_one, disk) == 0);
     for (unsigned i = 0; i < FILES; i++) {
         size_t rest = (size_t)(r.end - r.at);
         if (raw) {
             size_t part = rest / (FILES - i);
-            write_file(disk, i, text_of(r.at, part));
+            write_file(i, text_of(r.at, part));
             r.at += part;
             continue;
         }
         cook_file(&r, 1 + next(&r) % 8, &number);
-        write_file(disk, i, buffer_text(&r.bytes));
+        write_file(i, buffer_text(&r.bytes));
         buffer_free(&r.bytes);
     }
-    struct reading first = read_all(disk), second = read_all(disk);
+    struct reading first = read_all(), second = read_all();
     must(first.digest == second.digest && first.damages == second.damages);
-    go_on(disk, r.lies);
+    go_on(r.lies);
     return 0;
 }
