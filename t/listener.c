@@ -87,17 +87,7 @@ too_many(void)
 }
 
 /* The sanitizer keeps what was freed for a while. */
-#if defined(__SANITIZE_ADDRESS__)
-enum { GROWTH_MAX_KB = 64 * 1024 };
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-enum { GROWTH_MAX_KB = 64 * 1024 };
-#else
-enum { GROWTH_MAX_KB = 16 * 1024 };
-#endif
-#else
-enum { GROWTH_MAX_KB = 16 * 1024 };
-#endif
+enum { GROWTH_MAX_KB = (TAP_ADDRESS_SANITIZER ? 64 : 16) * 1024 };
 
 /* Sends and never reads: it is not listened to, and nobody else notices. */
 static void

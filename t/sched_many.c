@@ -176,7 +176,6 @@ step(struct run *r)
     int at = (int)chance(r, (unsigned)r->count);
     struct channel *c = r->open[at];
     r->steps++;
-    r->w.now += chance(r, 3);
     if (c->busy && ask_early(r, c))
         ;
     else if (c->busy)
@@ -187,6 +186,7 @@ step(struct run *r)
         close_channel(r, at, NULL);
     else
         ask(r, at);
+    r->w.now += chance(r, 3);
     turn(r);
     if (r->steps % 4096 == 0)
         sched_sites(r->w.s, check_site, r);
@@ -200,7 +200,8 @@ add_one(struct run *r)
     for (int i = 0; i < recipients; i++)
         length += snprintf(domains + length, sizeof domains - (size_t)length,
                            "d%u.example ", chance(r, chance(r, 4) ? DOMAINS : 5));
-    world_add(&r->w, domains, chance(r, 4) ? 0 : chance(r, 600000), chance(r, 4) == 0);
+    unsigned wait_ms = chance(r, 4) ? 0 : chance(r, 600000);
+    world_add(&r->w, domains, wait_ms, chance(r, 4) == 0);
     r->w.mails[r->w.count - 1].null_sender = chance(r, 10) == 0;
 }
 

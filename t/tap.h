@@ -9,6 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* 1: slow, and what was freed is kept for a while. gcc and clang say it differently. */
+#if defined(__SANITIZE_ADDRESS__)
+#define TAP_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TAP_ADDRESS_SANITIZER 1
+#endif
+#endif
+#ifndef TAP_ADDRESS_SANITIZER
+#define TAP_ADDRESS_SANITIZER 0
+#endif
+
 static int tap_count, tap_failed;
 
 static inline bool

@@ -13,11 +13,7 @@
 #include <signal.h>
 #include <time.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-enum { SLOW = 1 };
-#else
-enum { SLOW = 0 };
-#endif
+enum { SLOW = TAP_ADDRESS_SANITIZER };
 
 enum {
     STATES = SLOW ? 8000 : 110000, /* of a bounded run */

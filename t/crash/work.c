@@ -268,19 +268,23 @@ scenario_anything(struct work *w)
     act_start(w, 1u << act_chance(w, 2));
     for (unsigned i = 0; i < steps; i++) {
         int m = act_any(w);
+        bool failed = act_chance(w, 3) == 0;
         switch (act_chance(w, 16)) {
         case 0:
         case 1:
         case 2:
-            for (uint64_t n = act_chance(w, 3) + 1; n > 0 && w->shadow.count < 12; n--)
-                act_accept(w, 1 + (unsigned)act_chance(w, 3), sizes[act_chance(w, 6)]);
+            for (uint64_t n = act_chance(w, 3) + 1; n > 0 && w->shadow.count < 12;
+                 n--) {
+                size_t size = sizes[act_chance(w, 6)];
+                act_accept(w, 1 + (unsigned)act_chance(w, 3), size);
+            }
             if (act_chance(w, 4) > 0)
                 act_await(w);
             break;
         case 3:
         case 4:
         case 5:
-            act_settle(w, m, (unsigned)act_chance(w, 3), act_chance(w, 3) == 0);
+            act_settle(w, m, (unsigned)act_chance(w, 3), failed);
             break;
         case 6:
         case 7:
