@@ -4,6 +4,7 @@
 #include "admin/control.h"
 #include "admin/options.h"
 #include "admin/sendmail.h"
+#include "admin/status.h"
 #include "base/disk.h"
 #include "base/loop.h"
 #include "base/memory.h"
@@ -62,6 +63,7 @@ usage(void)
           "  check [--example]        read the settings and print the effective ones\n"
           "  version [--json]         version, libraries\n"
           "  sendmail ARGS...         sendmail(1)\n"
+          "  status [--json]          how the daemon is\n"
           "  queue ls|show|cat|hold|release|retry|rm|bounce ...   see petrel(8)\n",
           stderr);
     return EX_USAGE;
@@ -317,13 +319,22 @@ start_queue(struct petrel *p, char *error)
     return p->control ? 0 : EX_CANTCREAT;
 }
 
+static size_t
+count_sessions(void *context)
+{
+    return listener_sessions(context);
+}
+
 static int
 start_listening(struct petrel *p, char *error)
 {
     struct listener_settings settings = listener_settings(&p->configuration->options);
     p->listener = listener_new(p->loop, p->net, p->log, p->manager,
                                p->configuration->routes, &settings, error, ERROR_MAX);
-    return p->listener ? 0 : EX_UNAVAILABLE;
+    if (p->listener == NULL)
+        return EX_UNAVAILABLE;
+    control_on_count(p->control, count_sessions, p->listener);
+    return 0;
 }
 
 static int
@@ -404,6 +415,7 @@ run(const struct options_sources *sources)
         if (geteuid() == 0 && o->user == NULL)
             log_say(p.log, LOG_LEVEL_WARNING, "main", NULL,
                     "running as root: set `user` to leave it after binding");
+        queue_look_at_disk(manager_queue(p.manager));
         loop_run(p.loop);
     } else {
         fprintf(stderr, "petrel: %s\n", error);
@@ -488,6 +500,8 @@ with_options(const struct options_sources *sources, int count, char **arguments)
         return EX_CONFIG;
     if (strcmp(arguments[0], "sendmail") == 0)
         code = sendmail_main(count - 1, arguments + 1, &c->options, &helpers);
+    else if (strcmp(arguments[0], "status") == 0)
+        code = command_status(count - 1, arguments + 1, &c->options);
     else
         code = command_queue(count - 1, arguments + 1, &c->options);
     configuration_free(&c);
@@ -498,7 +512,8 @@ static int
 dispatch(const struct options_sources *sources, int count, char **arguments)
 {
     const char *command = count > 0 ? arguments[0] : "run";
-    if (strcmp(command, "sendmail") == 0 || strcmp(command, "queue") == 0)
+    if (strcmp(command, "sendmail") == 0 || strcmp(command, "queue") == 0 ||
+        strcmp(command, "status") == 0)
         return with_options(sources, count, arguments);
     if (strcmp(command, "version") == 0)
         return command_version(count - 1, arguments + 1);

@@ -3,6 +3,7 @@
 
 #include "admin/operation.h"
 #include "admin/request.h"
+#include "admin/status.h"
 #include "base/loop.h"
 #include "base/memory.h"
 
@@ -36,6 +37,9 @@ struct control {
     struct log *log;
     struct manager *manager;
     struct net_listener *listener;
+    int64_t started_ms; /* monotonic */
+    size_t (*count_sessions)(void *context);
+    void *count_context;
     struct client *clients;
     unsigned count;
 };
@@ -101,6 +105,14 @@ answer_state(struct control *c, struct id id)
                      "reasons", reasons);
 }
 
+static json_t *
+answer_status(struct control *c)
+{
+    size_t sessions = c->count_sessions ? c->count_sessions(c->count_context) : 0;
+    return status_make(c->manager, loop_monotonic_ms(c->loop) - c->started_ms,
+                       sessions);
+}
+
 /* The answer to what is answered at once. */
 static json_t *
 answer(struct control *c, const json_t *request)
@@ -108,6 +120,8 @@ answer(struct control *c, const json_t *request)
     const char *name = json_string_value(json_object_get(request, "command"));
     const char *id_text = json_string_value(json_object_get(request, "id"));
     struct id id;
+    if (name && strcmp(name, "status") == 0)
+        return answer_status(c);
     if (name && strcmp(name, "state") == 0 && id_parse(text_from(id_text), &id))
         return answer_state(c, id);
     return refusal("unknown command, or no valid id");
@@ -292,12 +306,20 @@ control_new(struct loop *loop, struct net *net, struct log *log,
     c->net = net;
     c->log = log;
     c->manager = manager;
+    c->started_ms = loop_monotonic_ms(loop);
     c->listener = net_listen(net, &address, 0600, on_accept, c, error, error_size);
     if (c->listener == NULL) {
         free(c);
         return NULL;
     }
     return c;
+}
+
+void
+control_on_count(struct control *c, size_t (*count)(void *context), void *context)
+{
+    c->count_sessions = count;
+    c->count_context = context;
 }
 
 void

@@ -1,6 +1,7 @@
 /* The control socket: operators' questions to the running daemon.
  *
- * A request is one line of JSON. {"command": "state", "id": ...} is answered by one
+ * A request is one line of JSON. {"command": "status"} is answered by one line: see
+ * status.h. {"command": "state", "id": ...} is answered by one
  * line: place ("gone" when
  * it is over), due_ms, attempts and reasons (one a recipient while the message is
  * active, else one). A command of request.h is answered by a line for each message, as
@@ -23,6 +24,9 @@ struct control;
 struct control *control_new(struct loop *loop, struct net *net, struct log *log,
                             struct manager *manager, const char *path, char *error,
                             size_t error_size);
+/* The sessions in, for the status; without it there are none. */
+void control_on_count(struct control *control, size_t (*count)(void *context),
+                      void *context);
 void control_free(struct control **control);
 
 #endif

@@ -125,8 +125,7 @@ count_last(struct guard *g, struct log *log)
         unsigned crashes = count_crash(g, id);
         id_format(id, name);
         log_say(log, LOG_LEVEL_WARNING, "queue", name,
-                "was at work when the daemon died; crash %u, after %d it goes to "
-                "corrupt/",
+                "was at work when the daemon died: crash %u of the %d that park it",
                 crashes, GUARD_CRASHES_MAX);
     }
     drop_resting(g);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <uthash.h>
 
 struct place_row {
@@ -83,4 +84,34 @@ places_each(struct spool *s, const struct young *y,
             go_on = each(context, l.rows[i].id, l.rows[i].place);
     free(l.rows);
     return result;
+}
+
+/* --- Counting -------------------------------------------------------------------- */
+
+static bool
+count_held(void *context, const char *name)
+{
+    size_t *count = context;
+    struct id id;
+    *count += id_parse(text_from(name), &id);
+    return true;
+}
+
+/* A note for each message; other names are bytes of a damaged journal. */
+static bool
+count_parked(void *context, const char *name)
+{
+    size_t *count = context;
+    struct id id;
+    *count += spool_corrupt_id(name, &id) && strcmp(name + ID_LENGTH, ".note") == 0;
+    return true;
+}
+
+struct queue_apart
+places_count_apart(struct spool *s)
+{
+    struct queue_apart apart = {0};
+    (void)!disk_list(s->disk, spool_room(ROOM_HOLD), count_held, &apart.held);
+    (void)!disk_list(s->disk, spool_room(ROOM_CORRUPT), count_parked, &apart.parked);
+    return apart;
 }

@@ -9,5 +9,7 @@
 int places_each(struct spool *s, const struct young *y,
                 bool (*each)(void *context, struct id id, enum queue_place place),
                 void *context);
+/* Behind queue_count_apart(). */
+struct queue_apart places_count_apart(struct spool *s);
 
 #endif

@@ -11,6 +11,7 @@
 #include "queue/endings.h"
 #include "queue/load.h"
 #include "queue/marks.h"
+#include "queue/nature.h"
 #include "queue/places.h"
 #include "queue/recover.h"
 #include "queue/release.h"
@@ -48,6 +49,7 @@ struct queue {
     struct contents contents;
     struct recover recover;
     struct clean clean;
+    struct nature nature;
     bool young_read; /* an operator: the journal has been looked at */
     int lock;        /* -1: not the daemon */
     queue_found *found;
@@ -437,6 +439,7 @@ queue_close(struct queue **queue)
     if (q->lock >= 0) {
         loop_timer_stop(q->loop, &q->adopt_again);
         clean_stop(&q->clean);
+        nature_stop(&q->nature);
         recover_stop(&q->recover);
     }
     stop_rooms(q);
@@ -712,6 +715,15 @@ queue_each(struct queue *q,
     return places_each(&q->spool, &q->young, each, context);
 }
 
+void
+queue_look_at_disk(struct queue *q)
+{
+    assert(q->lock >= 0);
+    q->nature =
+        (struct nature){.disk = q->spool.disk, .log = q->spool.log, .loop = q->loop};
+    nature_start(&q->nature);
+}
+
 struct queue_health
 queue_health(struct queue *q)
 {
@@ -729,10 +741,24 @@ queue_health(struct queue *q)
         health.syncs += figures.syncs;
         health.journal_full = figures.full;
     }
+    bool has_space = drafts_have_space(&q->drafts, 0);
+    health.path = disk_path(q->spool.disk);
+    health.bytes_reserve = q->drafts.settings.bytes_reserve;
+    health.inodes_reserve = q->drafts.settings.inodes_reserve;
+    health.bytes_free = q->drafts.space.bytes_free;
+    health.inodes_free = q->drafts.space.inodes_free;
+    if (health.bytes_free == INT64_MAX)
+        health.bytes_free = health.inodes_free = -1;
     if (q->spool.trouble[0] != '\0')
         snprintf(health.reason, sizeof(health.reason), "%s", q->spool.trouble);
-    else if (!drafts_have_space(&q->drafts, 0))
+    else if (!has_space)
         snprintf(health.reason, sizeof(health.reason), "the disk is full");
     health.accepting = health.reason[0] == '\0';
     return health;
+}
+
+struct queue_apart
+queue_count_apart(struct queue *q)
+{
+    return places_count_apart(&q->spool);
 }

@@ -53,6 +53,9 @@ int queue_open_injector(struct queue **queue, struct log *log,
                         size_t error_size);
 /* True when a daemon holds the spool's lock. */
 bool queue_has_daemon(struct queue *queue);
+/* The daemon, once: warns a second from now of what the spool's file system cannot
+ * promise. */
+void queue_look_at_disk(struct queue *queue);
 /* Something is on its way to the disk, or to its owner, that no timer waits for. */
 bool queue_is_busy(const struct queue *queue);
 void queue_close(struct queue **queue);
@@ -161,9 +164,17 @@ struct queue_health {
     bool sync_blocks; /* the system does not sync in the background */
     unsigned young;   /* messages in the journal */
     unsigned segments, free_segments;
-    uint64_t batches;  /* of the journal, each with one sync */
-    bool journal_full; /* intake waits for the spool */
+    uint64_t batches;                /* of the journal, each with one sync */
+    bool journal_full;               /* intake waits for the spool */
+    const char *path;                /* of the spool, borrowed */
+    int64_t bytes_free, inodes_free; /* at most a second ago; -1: unknown */
+    int64_t bytes_reserve, inodes_reserve;
 };
 struct queue_health queue_health(struct queue *queue);
+/* Counted in their directories: what the scheduler does not know. */
+struct queue_apart {
+    size_t held, parked;
+};
+struct queue_apart queue_count_apart(struct queue *queue);
 
 #endif

@@ -1,5 +1,5 @@
-/* The crash-loop guard: what it counts, what it forgets, and a message that really kills
- * the process: after three crashes it is parked, and the others are delivered. */
+/* The crash-loop guard: what it counts, what it forgets, and a message that really
+ * kills the process: after three crashes it is parked, and the others are delivered. */
 /* link: t/sim/loop.c */
 #include "t/manager_world.h"
 

@@ -2,9 +2,8 @@
  * daemon's word. */
 #include "admin/listing.h"
 
+#include "t/printed.h"
 #include "t/tap.h"
-
-#include <unistd.h>
 
 #define NOW (INT64_C(1700000000) * 1000)
 
@@ -43,21 +42,10 @@ recipient_at(const json_t *listing, size_t index)
 static const char *
 printed(void (*print)(const json_t *, int64_t), const json_t *listing)
 {
-    static char text[8192];
-    fflush(stdout);
-    int saved = dup(1);
-    FILE *file = tmpfile();
-    if (saved < 0 || file == NULL || dup2(fileno(file), 1) < 0)
-        abort();
+    static struct printed p;
+    printed_begin(&p);
     print(listing, NOW);
-    fflush(stdout);
-    ssize_t got = pread(1, text, sizeof(text) - 1, 0);
-    text[got > 0 ? got : 0] = '\0';
-    if (dup2(saved, 1) < 0)
-        abort();
-    close(saved);
-    fclose(file);
-    return text;
+    return printed_end(&p);
 }
 
 static void
@@ -77,7 +65,8 @@ test_object(void)
     is_string(string_at(recipient_at(l, 1), "address"), "c@c.test", "address");
     is_string(string_at(recipient_at(l, 1), "delay_reason"), "(none)", "no reason");
     is_number(json_integer_value(json_object_get(l, "attempts")), 2, "attempts");
-    is_number(json_integer_value(json_object_get(l, "due_time")), 1700000300, "due_time");
+    is_number(json_integer_value(json_object_get(l, "due_time")), 1700000300,
+              "due_time");
     json_decref(l);
     envelope_free(&e);
 }
@@ -87,13 +76,14 @@ test_state(void)
 {
     struct envelope *e = make_envelope();
     e->recipients[0].done = true;
-    json_t *state = json_pack("{s:s,s:I,s:i,s:[s,s]}", "place", "deferred", "due_ms",
-                              (json_int_t)(NOW + 60000), "attempts", 5, "reasons", "one",
-                              "two");
+    json_t *state =
+        json_pack("{s:s,s:I,s:i,s:[s,s]}", "place", "deferred", "due_ms",
+                  (json_int_t)(NOW + 60000), "attempts", 5, "reasons", "one", "two");
     json_t *l = listing_make(e, "", state);
     is_string(string_at(l, "queue_name"), "deferred", "the daemon's word");
     is_number(json_integer_value(json_object_get(l, "attempts")), 5, "its attempts");
-    is_number(json_integer_value(json_object_get(l, "due_time")), 1700000060, "its time");
+    is_number(json_integer_value(json_object_get(l, "due_time")), 1700000060,
+              "its time");
     is_string(string_at(recipient_at(l, 1), "delay_reason"), "two", "its reason");
     is_string(string_at(recipient_at(l, 0), "delay_reason"), "(none)",
               "who has it waits for nothing");
@@ -117,27 +107,30 @@ test_print(void)
 {
     struct envelope *e = make_envelope();
     json_t *l = listing_make(e, "incoming", NULL);
-    is_string(printed(listing_print_line, l),
-              "01JD3ZK5Q8-9F3K2C7A incoming   90m     1013 <a@a.test> -> <b@b.test> and 1 "
-              "more\n",
-              "a line");
+    is_string(
+        printed(listing_print_line, l),
+        "01JD3ZK5Q8-9F3K2C7A incoming   90m     1013 <a@a.test> -> <b@b.test> and 1 "
+        "more\n",
+        "a line");
     json_decref(l);
-    json_t *state = json_pack("{s:s,s:I,s:i,s:[s,s]}", "place", "deferred", "due_ms",
-                              (json_int_t)(NOW + 60000), "attempts", 5, "reasons", "",
-                              "two");
+    json_t *state =
+        json_pack("{s:s,s:I,s:i,s:[s,s]}", "place", "deferred", "due_ms",
+                  (json_int_t)(NOW + 60000), "attempts", 5, "reasons", "", "two");
     e->recipients[0].done = true;
     e->envelope_id = envelope_text(e, TEXT("QQ+2Bx"));
     l = listing_make(e, "", state);
-    is_string(printed(listing_print_line, l),
-              "01JD3ZK5Q8-9F3K2C7A deferred   90m     1013 <a@a.test> -> <b@b.test> and 1 "
-              "more; next attempt in 60s (two)\n",
-              "a line of a deferred one");
-    is_string(printed(listing_print_page, l),
-              "id:       01JD3ZK5Q8-9F3K2C7A\nqueue:    deferred\nfrom:     <a@a.test>\n"
-              "size:     1013 bytes\narrived:  90m ago\nattempts: 5\nnext:     in 60s\n"
-              "envid:    QQ+2Bx\nto:       <b@b.test> done\n"
-              "to:       <c@c.test> waiting (two)\n",
-              "a page");
+    is_string(
+        printed(listing_print_line, l),
+        "01JD3ZK5Q8-9F3K2C7A deferred   90m     1013 <a@a.test> -> <b@b.test> and 1 "
+        "more; next attempt in 60s (two)\n",
+        "a line of a deferred one");
+    is_string(
+        printed(listing_print_page, l),
+        "id:       01JD3ZK5Q8-9F3K2C7A\nqueue:    deferred\nfrom:     <a@a.test>\n"
+        "size:     1013 bytes\narrived:  90m ago\nattempts: 5\nnext:     in 60s\n"
+        "envid:    QQ+2Bx\nto:       <b@b.test> done\n"
+        "to:       <c@c.test> waiting (two)\n",
+        "a page");
     json_decref(l);
     json_decref(state);
     envelope_free(&e);
@@ -149,9 +142,16 @@ test_ages(void)
     static const struct {
         int64_t seconds;
         const char *want;
-    } ages[] = {{0, "    0s "},       {119, "  119s "},    {120, "    2m "},
-                {7199, "  119m "},    {7200, "    2h "},   {172799, "   47h "},
-                {172800, "    2d "},  {-5, "    0s "}};
+    } ages[] = {
+        {0,      "    0s "},
+        {119,    "  119s "},
+        {120,    "    2m "},
+        {7199,   "  119m "},
+        {7200,   "    2h "},
+        {172799, "   47h "},
+        {172800, "    2d "},
+        {-5,     "    0s "}
+    };
     for (size_t i = 0; i < sizeof(ages) / sizeof(*ages); i++) {
         struct envelope *e = make_envelope();
         e->birth_ms = NOW - ages[i].seconds * 1000;

@@ -43,6 +43,20 @@ $id{three} = send_one('', 'z@dead.test');
 $id{held} = send_one('anna@here.test', 'a@hold.test');
 ok $petrel->wait_log(qr/$id{held}: held/), 'one is held';
 
+# --- How it is.
+
+my ($code, $text) = $petrel->run('status');
+is $code, 0, 'status';
+like $text, qr/^petrel     [\d.]+\S*, up \d+ s$/m, 'version and age';
+like $text, qr/^accepting  yes$/m, 'it accepts';
+like $text, qr/^queue      0 incoming, 0 active, 3 deferred, 1 hold, 0 corrupt$/m, 'where mail is' or diag $text;
+like $text, qr/^syncs      \d+, (?:in the background \(aio\)|blocking: all sessions wait for each)$/m, 'how it syncs';
+my $status = decode_json(($petrel->run('status', '--json'))[1]);
+is $status->{spool}{path}, "$petrel->{dir}/spool", 'which spool';
+cmp_ok $status->{journal}{segments}, '>', 1, 'the journal is there';
+is $status->{totals}{stored}, 4, 'four were accepted';
+is(($petrel->run('status', '--yaml'))[0], 64, 'an unknown flag');
+
 # --- Looking. With a daemon, and later without.
 
 sub look {
@@ -141,6 +155,7 @@ like +(queue('ls'))[1], qr/^$id{one} .*\(.*Connection refused\)$/m, 'in ls';
 like +(queue('show', $id{one}))[1], qr/^to: +<x\@dead\.test> waiting \(.*Connection refused\)$/m, 'in show';
 refused('with a daemon');
 is $petrel->stop, 0, 'the daemon stops';
+is(($petrel->run('status'))[0], 75, 'no status without a daemon');
 my @without = look('without a daemon');
 for my $message (@with, @without) { delete $_->{delay_reason} for @{ $message->{recipients} } }
 is_deeply \@without, \@with, 'without a daemon all is the same but the reasons';

@@ -1,0 +1,26 @@
+/* `petrel status`: how the daemon is, in one look. */
+#ifndef ADMIN_STATUS_H
+#define ADMIN_STATUS_H
+
+#include "admin/options.h"
+#include "queue/manager.h"
+
+#include <jansson.h>
+
+/* What the daemon says of itself, the caller's:
+ *   version, uptime_s, accepting, reason (why not; "" else), syncs
+ *   spool     path, sync ("aio", or "blocking": all sessions wait for it), bytes_free,
+ *             inodes_free (-1: unknown), bytes_reserve, inodes_reserve
+ *   journal   segments (0: turned off), free_segments, messages, batches, full
+ *   queue     incoming, active, deferred, hold, corrupt
+ *   sessions  in, out
+ *   totals    stored, ended, parked, since the start */
+json_t *status_make(struct manager *manager, int64_t uptime_ms, size_t sessions_in);
+
+/* A few lines for people. */
+void status_print(const json_t *status);
+
+/* `status [--json]`: a sysexits code, EX_TEMPFAIL when no daemon answers. */
+int command_status(int count, char **arguments, const struct options *options);
+
+#endif

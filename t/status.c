@@ -1,0 +1,188 @@
+/* What `petrel status` makes of a manager, and how it is shown. */
+/* link: t/sim/loop.c */
+#include "admin/status.h"
+
+#include "t/manager_world.h"
+#include "t/printed.h"
+
+static const json_t *
+at(const json_t *status, const char *part, const char *key)
+{
+    return json_object_get(part ? json_object_get(status, part) : status, key);
+}
+
+static void
+is_at(const json_t *status, const char *part, const char *key, json_int_t want)
+{
+    const json_t *value = at(status, part, key);
+    char name[60];
+    snprintf(name, sizeof(name), "%s.%s", part ? part : "", key);
+    is_number(json_is_integer(value) ? json_integer_value(value) : -99, want, name);
+}
+
+static const char *
+string_at(const json_t *status, const char *part, const char *key)
+{
+    const char *value = json_string_value(at(status, part, key));
+    return value ? value : "(none)";
+}
+
+static void
+has_line(const char *text, const char *line)
+{
+    const char *found = strstr(text, line);
+    if (!ok_named(found && (found == text || found[-1] == '\n') &&
+                      found[strlen(line)] == '\n',
+                  line))
+        printf("# in: %s\n", text);
+}
+
+static const char *
+printed(const json_t *status)
+{
+    static struct printed p;
+    printed_begin(&p);
+    status_print(status);
+    return printed_end(&p);
+}
+
+/* --- From a manager --------------------------------------------------------------- */
+
+static void
+test_counts(void)
+{
+    struct world w;
+    world_begin(&w, "held.test hold\n* smtp://sink.test");
+    world_deliver(&w, "ann@a.test", "good@b.test");
+    world_deliver(&w, "ann@a.test", "later@b.test");
+    world_deliver(&w, "ann@a.test", "x@held.test");
+    json_t *status = status_make(w.manager, 61500, 3);
+    ok(json_is_true(at(status, NULL, "ok")));
+    ok(json_is_true(at(status, NULL, "accepting")));
+    is_string(string_at(status, NULL, "reason"), "", "so no reason");
+    is_string(string_at(status, NULL, "version"), PETREL_VERSION, "version");
+    is_at(status, NULL, "uptime_s", 61);
+    is_at(status, "queue", "incoming", 0);
+    is_at(status, "queue", "active", 0);
+    is_at(status, "queue", "deferred", 1);
+    is_at(status, "queue", "hold", 1);
+    is_at(status, "queue", "corrupt", 0);
+    is_at(status, "sessions", "in", 3);
+    is_at(status, "sessions", "out", 0);
+    is_at(status, "totals", "stored", 3);
+    is_at(status, "totals", "ended", 1);
+    is_at(status, "totals", "parked", 0);
+    is_at(status, "journal", "segments", 0);
+    ok(json_integer_value(at(status, NULL, "syncs")) > 0);
+    is_string(string_at(status, "spool", "path"), w.folder, "the spool");
+    ok(json_integer_value(at(status, "spool", "bytes_free")) > 0);
+    ok(json_integer_value(at(status, "spool", "bytes_reserve")) > 0);
+    has_line(printed(status), "journal    off");
+    json_decref(status);
+
+    queue_park(manager_queue(w.manager), w.id, "no reason");
+    status = status_make(w.manager, 0, 0);
+    is_at(status, "queue", "corrupt", 1);
+    is_at(status, "queue", "hold", 0);
+    is_at(status, "totals", "parked", 1);
+    json_decref(status);
+    world_end(&w);
+}
+
+static void
+test_journal(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test");
+    w.settings.queue.journal_size = 8 << 20;
+    w.settings.queue.journal_message_max = 64 * 1024;
+    world_restart(&w);
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "good@b.test");
+    json_t *status = status_make(w.manager, 0, 0);
+    ok(json_integer_value(at(status, "journal", "segments")) > 1);
+    is_at(status, "journal", "messages", 1);
+    ok(json_integer_value(at(status, "journal", "batches")) >= 1);
+    ok(json_is_false(at(status, "journal", "full")));
+    is_at(status, "queue", "active", 1);
+    is_at(status, "sessions", "out", 1);
+    json_decref(status);
+    world_unstall(&w);
+    world_turns(&w);
+    world_end(&w);
+}
+
+static void
+test_refusing(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test");
+    w.settings.queue.bytes_reserve = INT64_C(1) << 60;
+    world_restart(&w);
+    json_t *status = status_make(w.manager, 0, 0);
+    ok(json_is_false(at(status, NULL, "accepting")));
+    is_string(string_at(status, NULL, "reason"), "the disk is full", "why");
+    has_line(printed(status), "accepting  no: the disk is full");
+    json_decref(status);
+    world_end(&w);
+}
+
+/* --- For people ------------------------------------------------------------------- */
+
+static const char full[] =
+    "{\"version\":\"1.2\",\"uptime_s\":11520,\"accepting\":true,\"reason\":\"\","
+    "\"syncs\":77,\"spool\":{\"path\":\"/var/spool/x\",\"sync\":\"aio\","
+    "\"bytes_free\":20500000000,\"inodes_free\":1234567,\"bytes_reserve\":67108864,"
+    "\"inodes_reserve\":1000},\"journal\":{\"segments\":64,\"free_segments\":60,"
+    "\"messages\":12,\"batches\":345,\"full\":false},\"queue\":{\"incoming\":1,"
+    "\"active\":2,\"deferred\":3,\"hold\":4,\"corrupt\":5},\"sessions\":{\"in\":6,"
+    "\"out\":7},\"totals\":{\"stored\":8,\"ended\":9,\"parked\":10}}";
+
+static void
+test_page(void)
+{
+    json_t *status = json_loads(full, 0, NULL);
+    const char *text = printed(status);
+    has_line(text, "petrel     1.2, up 3 h 12 min");
+    has_line(text, "accepting  yes");
+    has_line(text, "spool      /var/spool/x");
+    has_line(text,
+             "space      20.5 GB and 1234567 files free; the last 67.1 MB and 1000 "
+             "files are kept for mail under way");
+    has_line(text, "syncs      77, in the background (aio)");
+    has_line(text, "journal    12 messages; 60 of 64 segments free; 345 batches");
+    has_line(text, "queue      1 incoming, 2 active, 3 deferred, 4 hold, 5 corrupt");
+    has_line(text, "sessions   6 in, 7 out");
+    has_line(text, "so far     8 stored, 9 ended, 10 parked");
+
+    json_object_set_new(json_object_get(status, "spool"), "sync",
+                        json_string("blocking"));
+    json_object_set_new(json_object_get(status, "spool"), "bytes_free",
+                        json_integer(-1));
+    json_object_set_new(json_object_get(status, "spool"), "inodes_free",
+                        json_integer(-1));
+    json_object_set_new(json_object_get(status, "journal"), "full", json_true());
+    json_object_set_new(status, "uptime_s", json_integer(90000));
+    text = printed(status);
+    has_line(text, "petrel     1.2, up 1 d 1 h");
+    has_line(text, "space      unknown; the last 67.1 MB and 1000 files are kept for "
+                   "mail under way");
+    has_line(text, "syncs      77, blocking: all sessions wait for each");
+    has_line(text, "journal    12 messages; 60 of 64 segments free; 345 batches; full: "
+                   "new mail waits for the spool");
+    json_object_set_new(status, "uptime_s", json_integer(59));
+    has_line(printed(status), "petrel     1.2, up 59 s");
+    json_object_set_new(status, "uptime_s", json_integer(60));
+    has_line(printed(status), "petrel     1.2, up 1 min");
+    json_decref(status);
+}
+
+int
+main(void)
+{
+    test_counts();
+    test_journal();
+    test_refusing();
+    test_page();
+    return done();
+}
