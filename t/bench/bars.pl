@@ -57,6 +57,38 @@ sub first_banner_ms {
     return ($end - $start) * 1000;
 }
 
+# A start on 100,000 deferred messages: ms to the first 220, s until all are indexed, resident MB then.
+sub crowded_start {
+    my $cold = shift;
+    my $server = Petrel->new(dir => $work, relay => 'smtp://127.0.0.1:1', spool => "$work/crowded");
+    if (!-d "$work/crowded") {
+        system("$Petrel::root/$Petrel::build/t/bench/fill", "$work/crowded", 100_000, 36_000) == 0 or die 'no crowded spool';
+    }
+    if ($cold) { system('sync'); Petrel::spit('/proc/sys/vm/drop_caches', '3') }
+    my $start = time;
+    my $pid = Petrel::spawn("$work/log", $dynamic, '-c', $server->conf, 'run');
+    my $banner = '';
+    while ($banner !~ /^220/ && time < $start + 20) {
+        my $s = IO::Socket::INET->new("127.0.0.1:$server->{port}") or do { sleep 0.0005; next };
+        $banner = <$s> // '';
+    }
+    my $first = (time - $start) * 1000;
+    Petrel::wait_for(sub { my (undef, $status) = $server->run('status', '--json'); $status =~ /"deferred": 100000\b/ });
+    my $all = time - $start;
+    my $memory = Bench::memory_mb('Rss', $pid);
+    Petrel::reap($pid, 'TERM');
+    return ($first, $all, $memory);
+}
+
+sub crowded {
+    my ($how, $cold) = @_;
+    my @figures = crowded_start($cold);
+    bar("100,000 deferred, $how: start to first 220", $figures[0], 200, 'ms');
+    bar("100,000 deferred, $how: all indexed", $figures[1], 5, 's');
+    bar("100,000 deferred, $how: resident (RSS)", $figures[2], 24, 'MB');
+    return;
+}
+
 # A greeted client.
 sub client {
     my $port = shift;
@@ -150,4 +182,6 @@ many_clients($server);
 $server->stop;
 idle_memory('static', $static, 4)->stop if $static;
 bar('start to first 220, empty queue (median of 20)', Bench::median(map { first_banner_ms() } 1 .. 20), 50, 'ms');
+crowded('caches warm', 0);
+crowded('caches cold', 1) if -w '/proc/sys/vm/drop_caches';
 slow_ones();
