@@ -58,14 +58,15 @@ struct petrel {
 static int
 usage(void)
 {
-    fputs("usage: petrel [-c FILE] [-o KEY=VALUE]... [COMMAND]\n"
-          "  run                      the daemon, in the foreground (default)\n"
-          "  check [--example]        read the settings and print the effective ones\n"
-          "  version [--json]         version, libraries\n"
-          "  sendmail ARGS...         sendmail(1)\n"
-          "  status [--json]          how the daemon is\n"
-          "  queue ls|show|cat|hold|release|retry|rm|bounce ...   see petrel(8)\n",
-          stderr);
+    fputs(
+        "usage: petrel [-c FILE] [-o KEY=VALUE]... [COMMAND]\n"
+        "  run                      the daemon, in the foreground (default)\n"
+        "  check [--example]        read the settings and print the effective ones\n"
+        "  version [--json]         version, libraries\n"
+        "  sendmail ARGS...         sendmail(1)\n"
+        "  status [--json]          how the daemon is\n"
+        "  queue ls|show|cat|hold|release|retry|rm|bounce|adopt ...   see petrel(8)\n",
+        stderr);
     return EX_USAGE;
 }
 

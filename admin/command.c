@@ -6,6 +6,7 @@
 #include "admin/filter.h"
 #include "admin/listing.h"
 #include "admin/request.h"
+#include "admin/takeover.h"
 #include "base/memory.h"
 #include "queue/queue.h"
 
@@ -239,6 +240,7 @@ usage(void)
           "       petrel queue show|cat ID...\n"
           "       petrel queue hold|release|retry|rm|bounce [--json] ID... | FILTER | "
           "--all\n"
+          "       petrel queue adopt SLICE\n"
           "FILTER: --to DOMAIN_OR_ADDRESS --from ADDRESS --older AGE\n"
           "        --queue maildrop|incoming|active|deferred|hold|corrupt\n",
           stderr);
@@ -314,6 +316,8 @@ command_queue(int count, char **arguments, const struct options *options)
 {
     struct visit v = {0};
     enum manager_verb verb;
+    if (count > 0 && strcmp(arguments[0], "adopt") == 0)
+        return command_takeover(count - 1, arguments + 1, options);
     bool changes = count > 0 && request_find_verb(arguments[0], &verb);
     v.verb = count > 0 ? find_verb(arguments[0]) : NULL;
     if (v.verb == NULL && !changes)

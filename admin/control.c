@@ -28,6 +28,7 @@ struct client {
     struct net_connection *connection;
     json_t *request; /* that an operation works on; NULL: none does */
     struct operation *operation;
+    bool adopting; /* a slice */
     struct loop_timer pulse;
 };
 
@@ -78,10 +79,12 @@ json_reason(const char *reason)
 }
 
 /* Not the scheduler's: held, not yet found, or over; what an ended message leaves on
- * the disk goes some time later. */
+ * the disk goes some time later. Another daemon's is not ours to judge. */
 static const char *
 place_unknown(struct control *c, struct id id)
 {
+    if (!queue_handles(manager_queue(c->manager), id))
+        return "unknown";
     struct envelope *e = queue_load(manager_queue(c->manager), id);
     const char *name = e ? "unknown" : "gone";
     envelope_free(&e);
@@ -135,6 +138,8 @@ client_end(struct client *client)
     c->count--;
     net_close(&client->connection);
     operation_free(&client->operation);
+    if (client->adopting)
+        queue_adopt_ignore(manager_queue(c->manager), client);
     json_decref(client->request);
     loop_timer_stop(c->loop, &client->pulse);
     loop_release(c->loop, free, client);
@@ -150,6 +155,68 @@ reply(struct client *client, json_t *told)
     net_send(client->connection, text_from(line));
     net_send(client->connection, TEXT("\n"));
     free(line);
+}
+
+/* --- What takes its time ---------------------------------------------------------- */
+
+static bool
+is_busy(const struct client *client)
+{
+    return client->operation != NULL || client->adopting;
+}
+
+static void
+on_pulse(void *context)
+{
+    struct client *client = context;
+    uint64_t seen = client->operation ? operation_seen(client->operation) : 0;
+    loop_timer_start(client->control->loop, &client->pulse, PULSE_MS, on_pulse, client);
+    if (net_unsent(client->connection) == 0)
+        reply(client, json_pack("{s:I}", "seen", (json_int_t)seen));
+}
+
+static void
+begin_work(struct client *client)
+{
+    loop_timer_start(client->control->loop, &client->pulse, PULSE_MS, on_pulse, client);
+}
+
+static void
+end_work(struct client *client)
+{
+    loop_timer_stop(client->control->loop, &client->pulse);
+    /* What has come meanwhile is looked at in the next turn. */
+    net_want_input(client->connection, false);
+    net_want_input(client->connection, true);
+}
+
+/* --- Slices ----------------------------------------------------------------------- */
+
+static void
+on_adopted(void *context, const char *error, unsigned messages)
+{
+    struct client *client = context;
+    client->adopting = false;
+    reply(client, error ? refusal(error)
+                        : json_pack("{s:b,s:b,s:I}", "ok", true, "end", true,
+                                    "messages", (json_int_t)messages));
+    end_work(client);
+}
+
+static void
+adopt(struct client *client, const json_t *request)
+{
+    const json_t *slice = json_object_get(request, "slice");
+    const char *error = "no valid slice";
+    if (json_is_integer(slice) && json_integer_value(slice) >= 0 &&
+        json_integer_value(slice) < ID_SLICES_MAX)
+        error = queue_adopt(manager_queue(client->control->manager),
+                            (unsigned)json_integer_value(slice), on_adopted, client);
+    client->adopting = error == NULL;
+    if (error)
+        reply(client, refusal(error));
+    else
+        begin_work(client);
 }
 
 /* --- Operations ------------------------------------------------------------------- */
@@ -171,16 +238,6 @@ is_reading(void *context)
 }
 
 static void
-on_pulse(void *context)
-{
-    struct client *client = context;
-    loop_timer_start(client->control->loop, &client->pulse, PULSE_MS, on_pulse, client);
-    if (net_unsent(client->connection) == 0)
-        reply(client, json_pack("{s:I}", "seen",
-                                (json_int_t)operation_seen(client->operation)));
-}
-
-static void
 on_operated(void *context, const char *error)
 {
     struct client *client = context;
@@ -189,10 +246,7 @@ on_operated(void *context, const char *error)
     operation_free(&client->operation);
     json_decref(client->request);
     client->request = NULL;
-    loop_timer_stop(client->control->loop, &client->pulse);
-    /* What has come meanwhile is looked at in the next turn. */
-    net_want_input(client->connection, false);
-    net_want_input(client->connection, true);
+    end_work(client);
 }
 
 /* Takes the request. */
@@ -214,7 +268,7 @@ operate(struct client *client, json_t *request)
         client->request = request;
         client->operation =
             operation_new(c->loop, c->log, c->manager, verb, filter, &mine);
-        loop_timer_start(c->loop, &client->pulse, PULSE_MS, on_pulse, client);
+        begin_work(client);
     }
     free(filter);
 }
@@ -229,6 +283,11 @@ take_request(struct client *client, struct text line)
         operate(client, request);
         return;
     }
+    if (name && strcmp(name, "adopt") == 0) {
+        adopt(client, request);
+        json_decref(request);
+        return;
+    }
     reply(client, answer(client->control, request));
     json_decref(request);
 }
@@ -240,7 +299,7 @@ client_input(struct client *client)
 {
     struct text input = net_input(client->connection);
     size_t end = text_find(input, '\n');
-    while (end != TEXT_NONE && client->operation == NULL &&
+    while (end != TEXT_NONE && !is_busy(client) &&
            net_unsent(client->connection) < NET_HIGH_WATER) {
         take_request(client, text_before(input, end));
         net_consume(client->connection, end + 1);

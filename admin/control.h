@@ -4,8 +4,11 @@
  * status.h. {"command": "state", "id": ...} is answered by one
  * line: place ("gone" when
  * it is over), due_ms, attempts and reasons (one a recipient while the message is
- * active, else one). A command of request.h is answered by a line for each message, as
- * it comes
+ * active, else one). {"command": "adopt", "slice": N} is answered when queue_adopt()
+ * is:
+ * {"ok": true, "end": true, "messages": N}; in between, every five seconds, comes
+ * {"seen": 0}. A command of request.h is answered by a line for each message, as it
+ * comes
  * ({"id", "ok", "code", "text"}; code is of sysexits), some {"seen": N} as signs of
  * life, and one line with "ok" and "end" when all is done and durable. Whatever is
  * refused gets

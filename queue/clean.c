@@ -81,7 +81,7 @@ note_mess_file(void *context, const char *name)
     struct clean *c = context;
     struct id id;
     /* The name tells the age without asking the disk; the ctime decides below. */
-    if (!id_parse(text_from(name), &id) ||
+    if (!id_parse(text_from(name), &id) || !slices_have(c->slices, id) ||
         (int64_t)id.time_ms > loop_now_ms(c->loop) - CLEAN_AGE_MS)
         return true;
     if (c->count == c->capacity) {

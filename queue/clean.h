@@ -7,6 +7,7 @@
 #define QUEUE_CLEAN_H
 
 #include "base/loop.h"
+#include "queue/slices.h"
 #include "queue/young.h"
 
 enum { CLEAN_AGE_MS = 36 * 60 * 60 * 1000 };
@@ -14,7 +15,8 @@ enum { CLEAN_AGE_MS = 36 * 60 * 60 * 1000 };
 struct clean {
     struct spool *spool;
     struct loop *loop;
-    const struct young *young; /* large ones have a mess/ID too */
+    const struct young *young;   /* large ones have a mess/ID too */
+    const struct slices *slices; /* others' mess/ID may have its envelope elsewhere */
     const bool *careful; /* a journal has not been adopted: nothing in mess/ goes */
     struct loop_timer hourly, more;
     struct id *list; /* names in mess/ that are old enough, to be looked at */

@@ -320,7 +320,7 @@ commit_at_once(struct commit *c)
     bool stored_well = !c->draft->refused;
     at_stage_answer(all);
     if (stored_well) /* without a daemon it finds the message when it starts */
-        spool_pull_trigger(all->spool, id, all->slices);
+        spool_pull_trigger(all->spool, id);
 }
 
 void

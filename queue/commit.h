@@ -22,7 +22,6 @@ struct commits {
     struct young *young;
     struct endings *endings;
     bool at_once; /* an injector: no end of turn will come */
-    unsigned slices;
     /* A message whose owner went away before it was durable. */
     void (*orphaned)(void *context, struct id id);
     void *context;

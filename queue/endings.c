@@ -7,6 +7,8 @@
 #include <uthash.h>
 #include <utlist.h>
 
+enum { SYNC_MS = 100 };
+
 struct ending {
     struct id id;
     uint64_t batch;
@@ -62,6 +64,21 @@ endings_end(struct endings *n, struct id id)
     endings_add(n, id, journal_end(n->young->journal, id, NULL, RECORD_END));
 }
 
+static void
+sync_removed(void *context)
+{
+    struct endings *n = context;
+    (void)spool_sync_rooms(n->spool, ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO));
+}
+
+void
+endings_end_foreign(struct endings *n, struct id id)
+{
+    remove_files(n, id);
+    if (!heap_has(&n->sync.node))
+        loop_timer_start(n->loop, &n->sync, SYNC_MS, sync_removed, n);
+}
+
 bool
 endings_have(const struct endings *n, struct id id)
 {
@@ -87,6 +104,10 @@ void
 endings_stop(struct endings *n)
 {
     struct ending *e, *next;
+    if (heap_has(&n->sync.node)) {
+        loop_timer_stop(n->loop, &n->sync);
+        sync_removed(n);
+    }
     DL_FOREACH_SAFE (n->list, e, next)
         forget(n, e);
 }

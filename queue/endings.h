@@ -5,6 +5,7 @@
 #ifndef QUEUE_ENDINGS_H
 #define QUEUE_ENDINGS_H
 
+#include "base/loop.h"
 #include "queue/seen.h"
 #include "queue/spool.h"
 #include "queue/young.h"
@@ -15,6 +16,8 @@ struct endings {
     struct spool *spool;
     struct young *young;
     struct seen *seen;
+    struct loop *loop;
+    struct loop_timer sync;      /* names of removed files are to be made durable */
     struct ending *list, *table; /* list: by batch */
 };
 
@@ -22,6 +25,9 @@ struct endings {
 void endings_add(struct endings *n, struct id id, uint64_t batch);
 /* With the journal: writes END and removes later; without: removes now. */
 void endings_end(struct endings *n, struct id id);
+/* Of a slice that we took over: removes now, durably within 100 ms. Its own daemon will
+ * not read our journal. */
+void endings_end_foreign(struct endings *n, struct id id);
 bool endings_have(const struct endings *n, struct id id);
 /* The journal's event. */
 void endings_settled(struct endings *n, uint64_t batch, int error);

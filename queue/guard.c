@@ -1,6 +1,8 @@
 /* Counts the crashes of messages in a page of shared memory. */
 #include "queue/guard.h"
 
+#include "queue/slices.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -136,12 +138,10 @@ void
 guard_open(struct guard *g, struct disk *disk, struct log *log, unsigned slices,
            unsigned slice)
 {
-    char path[PATH_SIZE];
+    char path[PATH_SIZE], suffix[SLICES_SUFFIX_MAX];
     assert(g->page == NULL);
-    if (slices > 1)
-        snprintf(path, sizeof(path), "lock/guard.%u", slice);
-    else
-        snprintf(path, sizeof(path), "lock/guard");
+    slices_suffix(slices, slice, suffix);
+    snprintf(path, sizeof(path), "lock/guard%s", suffix);
     g->disk = disk;
     g->page = disk_map(disk, path, sizeof(*g->page));
     if (g->page == NULL) {

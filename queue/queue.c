@@ -3,7 +3,6 @@
 
 #include "base/loop.h"
 #include "base/memory.h"
-#include "queue/adopt.h"
 #include "queue/clean.h"
 #include "queue/commit.h"
 #include "queue/content.h"
@@ -15,6 +14,7 @@
 #include "queue/places.h"
 #include "queue/recover.h"
 #include "queue/release.h"
+#include "queue/share.h"
 #include "queue/young.h"
 
 #include <assert.h>
@@ -28,8 +28,7 @@ enum {
     SEGMENT_MIN = 1024 * 1024,
     SEGMENT_MAX = 16 * 1024 * 1024,
     SEGMENTS_MIN = 4,
-    SEGMENTS_MAX = 1024,
-    ADOPT_MS = 2000
+    SEGMENTS_MAX = 1024
 };
 
 struct queue {
@@ -37,9 +36,7 @@ struct queue {
     struct loop *loop;
     struct loop *own_loop; /* an injector's, for its clock */
     struct queue_settings settings;
-    char room[ADOPT_ROOM_MAX]; /* of the journal */
-    bool adopting;             /* another petrel moves what we may need */
-    struct loop_timer adopt_again;
+    struct share share;
     struct seen seen;
     struct young young;
     struct endings endings;
@@ -50,8 +47,8 @@ struct queue {
     struct recover recover;
     struct clean clean;
     struct nature nature;
-    bool young_read; /* an operator: the journal has been looked at */
-    int lock;        /* -1: not the daemon */
+    bool young_read;          /* an operator: the journals have been looked at */
+    struct adopt_rooms rooms; /* then: theirs */
     queue_found *found;
     void *found_context;
     uint64_t retired;
@@ -90,8 +87,12 @@ static void
 end(struct queue *q, struct id id)
 {
     struct young_message *m = young_find(&q->young, id);
-    if (m == NULL) {
+    if (m == NULL && share_is_own(&q->share, id)) {
         endings_end(&q->endings, id);
+        return;
+    }
+    if (m == NULL) {
+        endings_end_foreign(&q->endings, id);
         return;
     }
     bool has_files = m->large || m->held;
@@ -147,9 +148,8 @@ static void
 start_rooms(struct queue *q)
 {
     bool at_once = q->own_loop != NULL;
-    unsigned slices = q->settings.slices;
-    q->endings =
-        (struct endings){.spool = &q->spool, .young = &q->young, .seen = &q->seen};
+    q->endings = (struct endings){
+        .spool = &q->spool, .young = &q->young, .seen = &q->seen, .loop = q->loop};
     q->drafts = (struct drafts){.spool = &q->spool,
                                 .loop = q->loop,
                                 .settings = q->settings,
@@ -160,7 +160,6 @@ start_rooms(struct queue *q)
                                   .young = &q->young,
                                   .endings = &q->endings,
                                   .at_once = at_once,
-                                  .slices = slices,
                                   .orphaned = on_orphan,
                                   .context = q};
     q->marks = (struct marks){.spool = &q->spool,
@@ -172,7 +171,8 @@ start_rooms(struct queue *q)
                               .damaged = on_damaged,
                               .context = q};
     q->contents = (struct contents){.spool = &q->spool, .young = &q->young};
-    q->young = (struct young){.spool = &q->spool, .loop = q->loop, .room = q->room};
+    q->young =
+        (struct young){.spool = &q->spool, .loop = q->loop, .room = q->share.room};
     drafts_start(&q->drafts);
     /* The marks first: what they bring goes with this turn's sync. */
     marks_start(&q->marks);
@@ -191,45 +191,23 @@ stop_rooms(struct queue *q)
     seen_free(&q->seen);
 }
 
-static struct queue_settings
-resolve(const struct queue_settings *given)
-{
-    struct queue_settings s = *given;
-    if (s.slices == 0)
-        s.slices = 1;
-    return s;
-}
-
-static unsigned
-slice_width(const struct queue *q)
-{
-    return ID_SLICES_MAX / q->settings.slices;
-}
-
 static void
-name_journal(struct queue *q)
+begin_share(struct queue *q, const struct queue_settings *settings)
 {
-    unsigned width = slice_width(q);
-    adopt_room(q->settings.slice * width, width, q->room);
+    q->settings = *settings;
+    if (q->settings.slices == 0)
+        q->settings.slices = 1;
+    q->share = (struct share){.spool = &q->spool,
+                              .loop = q->loop,
+                              .recover = &q->recover,
+                              .settings = &q->settings};
+    share_init(&q->share);
 }
 
-/* Journals of other settings. What another one is moving just now is found by listing
- * the spool again when that has come to its end. */
-static void
-adopt(void *context)
+static bool
+is_daemon(const struct queue *q)
 {
-    struct queue *q = context;
-    unsigned width = slice_width(q);
-    bool keeps_own = q->settings.journal_size > 0;
-    struct adopted result =
-        adopt_journals(&q->spool, q->loop, q->settings.slice * width, width,
-                       keeps_own ? q->room : NULL);
-    if (result.busy)
-        loop_timer_start(q->loop, &q->adopt_again, ADOPT_MS, adopt, q);
-    q->recover.careful = result.busy || result.again;
-    if (q->adopting && !result.busy)
-        recover_relist(&q->recover);
-    q->adopting = result.busy;
+    return q->share.lock >= 0;
 }
 
 /* Segments are small beside the ring, and large beside a message. */
@@ -252,7 +230,7 @@ open_journal(struct queue *q, char *error, size_t error_size)
         return 0;
     int64_t size = segment_size(s), segments = s->journal_size / size;
     struct journal_settings settings = {
-        .room = q->room,
+        .room = q->share.room,
         .segment_size = (size_t)size,
         .segments = segments > SEGMENTS_MAX   ? SEGMENTS_MAX
                     : segments < SEGMENTS_MIN ? SEGMENTS_MIN
@@ -270,48 +248,6 @@ open_journal(struct queue *q, char *error, size_t error_size)
     return 0;
 }
 
-/* Whose files are ours: the lock's. */
-static int
-know_ourselves(struct queue *q, const struct queue_settings *settings, char *error,
-               size_t error_size)
-{
-    struct disk_info info;
-    int result = disk_file_info(q->spool.disk, q->lock, &info);
-    if (result < 0) {
-        snprintf(error, error_size, "spool %s: cannot inspect the lock: %s",
-                 settings->spool, strerror(-result));
-        return EX_CANTCREAT;
-    }
-    q->spool.adopts = true;
-    q->spool.user = info.owner;
-    q->spool.foreign_max = settings->message_size_limit;
-    return 0;
-}
-
-/* One daemon for each slice. */
-static int
-take_lock(struct queue *q, const struct queue_settings *settings, char *error,
-          size_t error_size)
-{
-    unsigned slices = settings->slices > 0 ? settings->slices : 1;
-    unsigned width = ID_SLICES_MAX / slices;
-    q->lock = disk_lock(q->spool.disk, spool_lock, settings->slice * width, width);
-    if (q->lock >= 0)
-        return know_ourselves(q, settings, error, error_size);
-    if (q->lock == -EWOULDBLOCK) {
-        snprintf(error, error_size,
-                 "spool %s: another petrel runs on it (it holds %s); stop that one, or "
-                 "set `spool` to another directory",
-                 settings->spool, spool_lock);
-        return EX_TEMPFAIL;
-    }
-    snprintf(error, error_size,
-             "spool %s: cannot lock %s: %s (make it writable for this user, or set "
-             "`spool` to a directory that is)",
-             settings->spool, spool_lock, strerror(-q->lock));
-    return EX_CANTCREAT;
-}
-
 static int
 start_recovery(struct queue *q, queue_found *found, void *context, char *error,
                size_t error_size)
@@ -323,9 +259,9 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
                                   .loop = q->loop,
                                   .seen = &q->seen,
                                   .young = &q->young,
-                                  .slices = settings->slices,
-                                  .slice = settings->slice,
-                                  .careful = q->recover.careful,
+                                  .slices = &q->share.slices,
+                                  .blocked = &q->share.blocked,
+                                  .withheld = &q->share.withheld,
                                   .found = on_found,
                                   .context = q,
                                   .damaged = on_damaged,
@@ -333,7 +269,8 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
     q->clean = (struct clean){.spool = &q->spool,
                               .loop = q->loop,
                               .young = &q->young,
-                              .careful = &q->recover.careful};
+                              .slices = &q->share.slices,
+                              .careful = &q->share.careful};
     int result = recover_start(&q->recover);
     if (result < 0) {
         snprintf(error, error_size, "spool %s: cannot open its trigger in lock/: %s",
@@ -347,9 +284,9 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
 static void
 queue_free(struct queue *q)
 {
+    free(q->rooms.rows);
     guard_close(&q->spool.guard);
-    if (q->lock >= 0)
-        disk_close_file(q->spool.disk, q->lock);
+    share_unlock(&q->share);
     spool_close(&q->spool);
     free(q);
 }
@@ -361,22 +298,20 @@ queue_open(struct queue **queue, struct loop *loop, struct log *log,
 {
     struct queue *q = memory_new(sizeof(*q));
     q->loop = loop;
-    q->settings = resolve(settings);
-    q->lock = -1;
+    begin_share(q, settings);
     *queue = NULL;
     if (spool_open(&q->spool, settings->spool, false, log, error, error_size) < 0) {
         free(q);
         return EX_CANTCREAT;
     }
-    int code = take_lock(q, &q->settings, error, error_size);
+    int code = share_lock(&q->share, error, error_size);
     if (code != 0) {
         queue_free(q);
         return code;
     }
     guard_open(&q->spool.guard, q->spool.disk, log, q->settings.slices,
                q->settings.slice);
-    name_journal(q);
-    adopt(q);
+    share_adopt(&q->share);
     if (!q->settings.sync_blocks)
         (void)disk_sync_on(q->spool.disk, loop);
     start_rooms(q);
@@ -398,8 +333,7 @@ queue_open_injector(struct queue **queue, struct log *log,
                     size_t error_size)
 {
     struct queue *q = memory_new(sizeof(*q));
-    q->settings = resolve(settings);
-    q->lock = -1;
+    begin_share(q, settings);
     *queue = NULL;
     if (spool_open(&q->spool, settings->spool, true, log, error, error_size) < 0) {
         free(q);
@@ -407,7 +341,6 @@ queue_open_injector(struct queue **queue, struct log *log,
     }
     q->loop = q->own_loop = loop_new();
     loop_turn(q->loop, 0);
-    name_journal(q);
     start_rooms(q);
     *queue = q;
     return 0;
@@ -420,7 +353,7 @@ queue_has_daemon(struct queue *q)
      * daemon alone reads the trigger. */
     char path[SPOOL_PATH_MAX];
     spool_trigger_path(q->settings.slices, q->settings.slice, path);
-    return q->lock >= 0 || disk_pull_fifo(q->spool.disk, path) == 0;
+    return is_daemon(q) || disk_pull_fifo(q->spool.disk, path) == 0;
 }
 
 bool
@@ -436,8 +369,8 @@ queue_close(struct queue **queue)
     if (q == NULL)
         return;
     *queue = NULL;
-    if (q->lock >= 0) {
-        loop_timer_stop(q->loop, &q->adopt_again);
+    if (is_daemon(q)) {
+        share_stop(&q->share);
         clean_stop(&q->clean);
         nature_stop(&q->nature);
         recover_stop(&q->recover);
@@ -493,7 +426,7 @@ read_later(struct queue *q, struct id id, const char *reason)
     id_format(id, name);
     log_say(q->spool.log, LOG_LEVEL_ERROR, "queue", name, "cannot read it now: %s",
             reason);
-    if (q->lock >= 0)
+    if (is_daemon(q))
         recover_report_later(&q->recover, id);
     return NULL;
 }
@@ -507,7 +440,7 @@ load_young(struct queue *q, struct young_message *m)
     struct envelope *e = young_load(&q->young, m, &later, reason, sizeof(reason));
     if (e == NULL && later)
         return read_later(q, id, reason);
-    if (e == NULL && q->lock >= 0)
+    if (e == NULL && is_daemon(q))
         queue_park(q, id, reason);
     if (e != NULL) {
         e->held = spool_has(&q->spool, ROOM_HOLD, id);
@@ -516,14 +449,20 @@ load_young(struct queue *q, struct young_message *m)
     return e;
 }
 
-/* An operator's process looks at the journal when it is first asked. */
+/* An operator's process looks at all journals when it is first asked. */
 static void
 want_young(struct queue *q)
 {
     if (q->own_loop == NULL || q->young_read)
         return;
     q->young_read = true;
-    int result = young_read(&q->young, false);
+    int result = adopt_list(q->spool.disk, &q->rooms);
+    for (size_t i = 0; i < q->rooms.count; i++) {
+        q->young.room = q->rooms.rows[i].path;
+        int read = young_read(&q->young, false);
+        result = result < 0 ? result : read;
+    }
+    q->young.room = q->share.room;
     if (result < 0)
         log_say(q->spool.log, LOG_LEVEL_ERROR, "queue", NULL,
                 "cannot read the journal: %s", strerror(-result));
@@ -550,7 +489,7 @@ queue_load(struct queue *q, struct id id)
         break;
     case LOAD_DAMAGED:
         /* Who looks on beside a daemon may see a message that is just being removed. */
-        if (q->lock >= 0)
+        if (is_daemon(q))
             queue_park(q, id, reason);
         break;
     case LOAD_LATER:
@@ -623,6 +562,27 @@ void
 queue_leave(struct queue *q, struct id before)
 {
     guard_leave(&q->spool.guard, before);
+}
+
+/* --- Slices ---------------------------------------------------------------------- */
+
+bool
+queue_handles(const struct queue *q, struct id id)
+{
+    return slices_have(&q->share.slices, id);
+}
+
+const char *
+queue_adopt(struct queue *q, unsigned slice, queue_adopted *told, void *context)
+{
+    assert(is_daemon(q));
+    return share_take_over(&q->share, slice, told, context);
+}
+
+void
+queue_adopt_ignore(struct queue *q, void *context)
+{
+    share_ignore(&q->share, context);
 }
 
 /* --- Operators ------------------------------------------------------------------- */
@@ -718,7 +678,7 @@ queue_each(struct queue *q,
 void
 queue_look_at_disk(struct queue *q)
 {
-    assert(q->lock >= 0);
+    assert(is_daemon(q));
     q->nature =
         (struct nature){.disk = q->spool.disk, .log = q->spool.log, .loop = q->loop};
     nature_start(&q->nature);

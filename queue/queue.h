@@ -125,6 +125,21 @@ void queue_retire(struct queue *queue, struct envelope **e);
 struct id queue_enter(struct queue *queue, struct id id);
 void queue_leave(struct queue *queue, struct id before);
 
+/* --- Slices --------------------------------------------------------------------------
+ */
+
+/* Whether id is of a slice that this daemon handles. */
+bool queue_handles(const struct queue *queue, struct id id);
+/* The daemon takes over the slice of an instance that is dead, until it stops: its
+ * journal moves to the spool's files, and queue_found reports what is there. NULL: told
+ * is called once, in a later turn, with error NULL when all of that is durable. Else
+ * why not, in one line that is valid until the next call. */
+typedef void queue_adopted(void *context, const char *error, unsigned messages);
+const char *queue_adopt(struct queue *queue, unsigned slice, queue_adopted *told,
+                        void *context) __attribute__((warn_unused_result));
+/* told will not be called; the slice is taken over all the same. */
+void queue_adopt_ignore(struct queue *queue, void *context);
+
 /* --- Operators
  * ------------------------------------------------------------------------ */
 

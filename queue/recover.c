@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
+#include <utlist.h>
 
 enum {
     PER_TURN = 500,           /* messages, so that service goes on */
+    NAMES_PER_TURN = 5000,    /* then the rest of the rooms waits */
     SCAN_MS = 25 * 60 * 1000, /* qmail's interval */
     AGAIN_MS = 60 * 1000,
     PAUSE_MS = 100, /* between scans, however often the trigger is pulled */
@@ -81,8 +83,6 @@ static void
 remove_rest(struct recover *r, struct id id, unsigned rooms)
 {
     char name[ID_LENGTH + 1];
-    if (r->careful)
-        return;
     if ((rooms & MESS) != 0 && (rooms & (SCRAP | HOLD)) == 0) {
         clean_leftover(r->spool, id, loop_now_ms(r->loop));
         return;
@@ -171,7 +171,20 @@ recover_young(struct recover *r, const struct recover_row *row, unsigned *rooms)
     return true;
 }
 
+/* A listing is old when its turn comes: before what is no whole message is believed to
+ * be none, look again. */
+static bool
+is_doubtful(const struct recover *r, const struct recover_row *row)
+{
+    if (row->origin != START)
+        return true;
+    if (row->rooms == 0 && young_find(r->young, row->id) != NULL)
+        return false;
+    return (row->rooms & MESS) == 0 || (row->rooms & (QUEUED | INFO)) == 0;
+}
+
 /* What the files of id mean:
+ *   in a foreign journal      not our business before that is adopted
  *   at work in three crashes  parked
  *   in the journal            young; S5 besides: it was on its way there
  *   END in the journal        ended, and its files were about to go
@@ -187,16 +200,13 @@ look_at(struct recover *r, const struct recover_row *row)
 {
     struct id id = row->id;
     unsigned rooms = row->rooms;
-    if (row->origin != ASKED && seen_has(r->seen, id))
+    if (seen_has(r->withheld, id) || (row->origin != ASKED && seen_has(r->seen, id)))
         return;
     if (seen_has(&r->young->ended, id)) {
         remove_ended(r, id);
         return;
     }
-    /* A listing is old when its turn comes: before damage is believed, look again. */
-    bool only_young = row->origin == START && rooms == 0;
-    if (!only_young && (row->origin != START || (rooms & MESS) == 0) &&
-        spool_rooms(r->spool, id, &rooms) < 0) {
+    if (is_doubtful(r, row) && spool_rooms(r->spool, id, &rooms) < 0) {
         recover_report_later(r, id);
         return;
     }
@@ -233,6 +243,7 @@ recover_one(struct recover *r, const struct recover_row *row)
 
 struct listing {
     struct recover *recover;
+    const struct slices *slices;
     enum room room;
     size_t strange;
 };
@@ -256,18 +267,19 @@ note_name(void *context, const char *name)
     struct listing *l = context;
     struct recover *r = l->recover;
     struct id id;
+    r->seen_now++;
     if (!id_parse(text_from(name), &id))
         l->strange++;
-    else if (id_slice(id, r->slices) == r->slice)
+    else if (slices_have(l->slices, id))
         note_id(r, id, ROOM_BIT(l->room));
     return true;
 }
 
 static int
-list_room(struct recover *r, enum room room)
+list_room(struct recover *r, enum room room, const struct slices *slices)
 {
     struct spool *s = r->spool;
-    struct listing l = {.recover = r, .room = room};
+    struct listing l = {.recover = r, .slices = slices, .room = room};
     int result = disk_list(s->disk, spool_room(room), note_name, &l);
     if (result < 0)
         return spool_trouble(s, result, NULL, "list a directory");
@@ -313,19 +325,36 @@ take_names(struct recover *r, enum origin origin, bool good)
         qsort(r->rows + before, r->count - before, sizeof(*r->rows), by_age);
 }
 
-/* False: the disk did not tell. What is half listed must not be judged. */
-static bool
-list_spool(struct recover *r)
+static void
+note_young(struct recover *r)
 {
-    int result = 0;
     struct young_message *m, *next;
     HASH_ITER (hh, r->young->messages, m, next)
         if (m->recovered)
             note_id(r, m->id, 0);
-    for (enum room room = ROOM_QUEUED; room <= ROOM_MESS && result == 0; room++)
-        result = list_room(r, room);
-    take_names(r, START, result == 0);
-    return result == 0;
+}
+
+/* Some rooms, so that clients are served meanwhile. False: the disk did not tell, and
+ * it begins anew: what is half listed must not be judged. */
+static bool
+list_some(struct recover *r)
+{
+    bool good = true;
+    if (r->room == 0) {
+        note_young(r);
+        r->room = ROOM_QUEUED;
+    }
+    r->seen_now = 0;
+    while (good && r->room <= ROOM_MESS && r->seen_now < NAMES_PER_TURN)
+        good = list_room(r, r->room++, &r->wanted) == 0;
+    r->listed = good && r->room > ROOM_MESS;
+    if (good && !r->listed)
+        return true;
+    if (r->listed)
+        memset(r->wanted.has, 0, sizeof(r->wanted.has));
+    r->room = 0;
+    take_names(r, START, good);
+    return good;
 }
 
 /* --- In slices ------------------------------------------------------------------- */
@@ -341,11 +370,13 @@ take_later(struct recover *r)
 static bool
 make_list(struct recover *r)
 {
+    if (*r->blocked)
+        return true;
     if (!r->listed)
-        return r->listed = list_spool(r);
+        return list_some(r);
     if (!r->rescan || r->next < r->count)
         return true;
-    r->rescan = list_room(r, ROOM_QUEUED) < 0;
+    r->rescan = list_room(r, ROOM_QUEUED, r->slices) < 0;
     take_names(r, SCAN, !r->rescan);
     return !r->rescan;
 }
@@ -365,7 +396,8 @@ work(void *context)
         loop_timer_start(r->loop, &r->again, AGAIN_MS, work, r);
     if (r->listed && r->next == r->count)
         young_forget_ended(r->young);
-    if (r->next < r->count || (good && r->rescan))
+    bool more = good && !*r->blocked && (r->rescan || !r->listed);
+    if (r->next < r->count || more)
         loop_post(r->loop, &r->task, work, r);
 }
 
@@ -387,6 +419,21 @@ recover_report_later(struct recover *r, struct id id)
 
 /* --- What injectors bring -------------------------------------------------------- */
 
+struct recover_trigger {
+    struct recover *recover;
+    int fifo;
+    struct loop_watch *watch;
+    struct recover_trigger *next;
+};
+
+static void
+watch_triggers(struct recover *r, int events)
+{
+    struct recover_trigger *t;
+    LL_FOREACH (r->triggers, t)
+        loop_watch_set(t->watch, events);
+}
+
 static void
 scan_soon(struct recover *r)
 {
@@ -406,7 +453,7 @@ static void
 on_pause_over(void *context)
 {
     struct recover *r = context;
-    loop_watch_set(r->watch, LOOP_READ);
+    watch_triggers(r, LOOP_READ);
 }
 
 /* Emptied before the scan, like qmail's re-open: a byte that comes later means another
@@ -414,49 +461,82 @@ on_pause_over(void *context)
 static void
 on_trigger(void *context, int events)
 {
-    struct recover *r = context;
+    struct recover_trigger *t = context;
+    struct recover *r = t->recover;
     char bytes[TRIGGER_DRAIN];
     (void)events;
-    (void)!disk_read(r->spool->disk, r->trigger, 0, bytes, sizeof(bytes));
-    loop_watch_set(r->watch, 0);
+    (void)!disk_read(r->spool->disk, t->fifo, 0, bytes, sizeof(bytes));
+    watch_triggers(r, 0);
     loop_timer_start(r->loop, &r->pause, PAUSE_MS, on_pause_over, r);
     scan_soon(r);
 }
 
-void
-recover_relist(struct recover *r)
+static int
+open_trigger(struct recover *r, unsigned slice)
 {
-    r->listed = false;
+    char path[SPOOL_PATH_MAX];
+    spool_trigger_path(r->slices->count, slice, path);
+    int fifo = spool_make_trigger(r->spool, path);
+    if (fifo == 0)
+        fifo = disk_open_fifo(r->spool->disk, path);
+    if (fifo < 0)
+        return fifo;
+    struct recover_trigger *t = memory_new(sizeof(*t));
+    *t = (struct recover_trigger){.recover = r, .fifo = fifo};
+    t->watch = loop_watch_new(r->loop, fifo, LOOP_READ, on_trigger, t);
+    LL_PREPEND(r->triggers, t);
+    return 0;
+}
+
+void
+recover_go_on(struct recover *r)
+{
     loop_post(r->loop, &r->task, work, r);
+}
+
+int
+recover_add_slice(struct recover *r, unsigned slice)
+{
+    int result = open_trigger(r, slice);
+    if (result < 0)
+        return result;
+    /* From the first room on, for those that are on their way, too. */
+    take_names(r, START, false);
+    slices_add(&r->wanted, slice);
+    r->listed = false;
+    r->room = 0;
+    recover_go_on(r);
+    return 0;
 }
 
 int
 recover_start(struct recover *r)
 {
-    char trigger[SPOOL_PATH_MAX];
-    assert(r->spool != NULL && r->found != NULL && r->slice < r->slices);
-    spool_trigger_path(r->slices, r->slice, trigger);
-    r->trigger = spool_make_trigger(r->spool, trigger);
-    if (r->trigger == 0)
-        r->trigger = disk_open_fifo(r->spool->disk, trigger);
-    if (r->trigger < 0)
-        return r->trigger;
-    r->watch = loop_watch_new(r->loop, r->trigger, LOOP_READ, on_trigger, r);
+    assert(r->spool != NULL && r->found != NULL && r->slices != NULL);
+    r->wanted = *r->slices;
+    int result = open_trigger(r, r->slices->own);
+    if (result < 0)
+        return result;
     loop_timer_start(r->loop, &r->scan, SCAN_MS, on_scan, r);
-    loop_post(r->loop, &r->task, work, r);
+    recover_go_on(r);
     return 0;
 }
 
 void
 recover_stop(struct recover *r)
 {
-    loop_watch_free(&r->watch);
-    if (r->trigger >= 0)
-        disk_close_file(r->spool->disk, r->trigger);
+    struct recover_trigger *t, *next;
+    LL_FOREACH_SAFE (r->triggers, t, next) {
+        loop_watch_free(&t->watch);
+        disk_close_file(r->spool->disk, t->fifo);
+        loop_release(r->loop, free, t);
+    }
+    r->triggers = NULL;
     loop_timer_stop(r->loop, &r->scan);
     loop_timer_stop(r->loop, &r->pause);
     loop_timer_stop(r->loop, &r->again);
     loop_unpost(r->loop, &r->task);
+    take_names(r, START, false);
     free(r->rows);
     free(r->later);
 }

@@ -10,19 +10,22 @@
 #include "base/loop.h"
 #include "queue/seen.h"
 #include "queue/queue.h"
+#include "queue/slices.h"
 #include "queue/spool.h"
 #include "queue/young.h"
 
 struct found_name;
 struct recover_row;
+struct recover_trigger;
 
 struct recover {
     struct spool *spool;
     struct loop *loop;
     struct seen *seen;
     struct young *young;
-    unsigned slices, slice;
-    bool careful; /* a journal has not been adopted: what seems to be left may be its */
+    const struct slices *slices;
+    const bool *blocked; /* nothing is listed: a journal is still to be adopted */
+    const struct seen *withheld; /* a journal has them that could not be adopted */
     queue_found *found;
     void (*damaged)(void *context, struct id id, const char *reason);
     void *damaged_context;
@@ -31,23 +34,27 @@ struct recover {
     struct found_name *names; /* while a list is made */
     struct recover_row *rows; /* to be looked at, oldest first */
     size_t count, capacity, next;
-    bool listed; /* the whole spool, once */
-    bool rescan; /* todo/ is to be listed */
+    struct slices wanted; /* what is listed, or to be */
+    bool listed;          /* the whole spool, once for each slice */
+    enum room room;       /* the next to be listed; 0: from the first on */
+    size_t seen_now;      /* names in this turn */
+    bool rescan;          /* todo/ is to be listed */
     struct loop_task task;
     struct loop_timer scan, pause, again;
     struct id *later; /* the disk did not answer for these */
     size_t later_count;
-    int trigger;
-    struct loop_watch *watch;
+    struct recover_trigger *triggers;
 };
 
 /* spool to context are the caller's to set before. -errno when the trigger cannot be
  * opened. */
 int recover_start(struct recover *r);
 void recover_stop(struct recover *r);
-/* Lists the whole spool again: somebody else has put S5 there. Known messages are
- * reported again. */
-void recover_relist(struct recover *r);
+/* `blocked` is false again. */
+void recover_go_on(struct recover *r);
+/* One more slice, which `slices` has already. -errno when its trigger cannot be opened.
+ */
+int recover_add_slice(struct recover *r, unsigned slice);
 /* Report a message (again), in a later turn. */
 void recover_report(struct recover *r, struct id id);
 /* Report it in a minute, when the disk may answer. */

@@ -45,6 +45,12 @@ seen_has(const struct seen *seen, struct id id)
     return find(seen, id) != NULL;
 }
 
+size_t
+seen_count(const struct seen *seen)
+{
+    return HASH_COUNT(seen->ids);
+}
+
 void
 seen_each(const struct seen *seen, void (*each)(void *context, struct id id),
           void *context)

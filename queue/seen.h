@@ -15,6 +15,7 @@ void seen_remove(struct seen *seen, struct id id); /* may be absent */
 /* In no order; each must not change the set. */
 void seen_each(const struct seen *seen, void (*each)(void *context, struct id id),
                void *context);
+size_t seen_count(const struct seen *seen);
 bool seen_has(const struct seen *seen, struct id id);
 void seen_free(struct seen *seen);
 

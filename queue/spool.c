@@ -2,6 +2,7 @@
 #include "queue/spool.h"
 
 #include "base/memory.h"
+#include "queue/slices.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -56,18 +57,19 @@ spool_path(enum room room, struct id id, char out[SPOOL_PATH_MAX])
 void
 spool_trigger_path(unsigned slices, unsigned slice, char out[SPOOL_PATH_MAX])
 {
-    if (slices > 1)
-        snprintf(out, SPOOL_PATH_MAX, "lock/trigger.%u", slice);
-    else
-        snprintf(out, SPOOL_PATH_MAX, "lock/trigger");
+    char suffix[SLICES_SUFFIX_MAX];
+    slices_suffix(slices, slice, suffix);
+    snprintf(out, SPOOL_PATH_MAX, "lock/trigger%s", suffix);
 }
 
 void
-spool_pull_trigger(struct spool *s, struct id id, unsigned slices)
+spool_pull_trigger(struct spool *s, struct id id)
 {
     char path[SPOOL_PATH_MAX];
-    spool_trigger_path(slices, id_slice(id, slices), path);
-    (void)!disk_pull_fifo(s->disk, path);
+    for (unsigned slices = 1; slices <= ID_SLICES_MAX; slices *= 2) {
+        spool_trigger_path(slices, id_slice(id, slices), path);
+        (void)!disk_pull_fifo(s->disk, path);
+    }
 }
 
 static void

@@ -72,8 +72,8 @@ const char *spool_room(enum room room);
 extern const char spool_lock[];
 /* The FIFO that wakes the daemon of a slice. */
 void spool_trigger_path(unsigned slices, unsigned slice, char out[SPOOL_PATH_MAX]);
-/* Wakes whoever handles id, if there is one. */
-void spool_pull_trigger(struct spool *s, struct id id, unsigned slices);
+/* Wakes whoever handles id, if there is one, whatever its number of slices. */
+void spool_pull_trigger(struct spool *s, struct id id);
 
 /* Logs what could not be done (error < 0), with the id if there is one, and latches.
  * Returns error. id may be NULL. */

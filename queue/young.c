@@ -102,6 +102,7 @@ add(struct young *y, struct id id)
 {
     struct young_message *m = memory_new(sizeof(*m));
     m->id = id;
+    m->room = y->room;
     HASH_ADD(hh, y->messages, id, sizeof(m->id), m);
     return m;
 }
@@ -415,7 +416,7 @@ read_payload(struct young *y, const struct young_message *m, uint32_t offset,
     char *room = buffer_reserve(out, size > 0 ? size : 1);
     assert(room != NULL);
     int64_t got =
-        journal_read_place(y->spool->disk, y->room, &m->place, offset, room, size);
+        journal_read_place(y->spool->disk, m->room, &m->place, offset, room, size);
     if (got >= 0 && (size_t)got < size)
         got = -ENODATA; /* shorter than it was */
     if (got < 0) {

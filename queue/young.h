@@ -26,6 +26,7 @@ void young_content_release(struct young_content **content);
 struct young_told; /* marks that the journal has */
 struct young_message {
     struct id id;
+    const char *room; /* of its journal */
     struct journal_place place;
     uint32_t envelope_length, recipients;
     bool large;

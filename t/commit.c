@@ -64,7 +64,6 @@ start(struct room_for_one *r, const struct queue_settings *settings)
                                   .seen = &r->seen,
                                   .young = &r->young,
                                   .endings = &r->endings,
-                                  .slices = settings->slices,
                                   .orphaned = on_orphan,
                                   .context = r};
     drafts_start(&r->drafts);

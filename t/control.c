@@ -70,10 +70,13 @@ begin(struct world *w)
     *w = (struct world){.loop = loop_new()};
     struct manager_settings settings = {
         .hostname = "h.test",
-        .queue = {.spool = folder, .slices = 1},
-        .sched = {.active_limit = 100, .session_limit = 10, .seed = 1}};
+        .queue = {.spool = folder,      .slices = 1},
+        .sched = { .active_limit = 100, .session_limit = 10,   .seed = 1}
+    };
     struct route_settings routes = {
-        .routes = TEXT("later.test smtp://x.test?recipients=0&concurrency=1&initial=1\nkeep.test hold\n* discard")};
+        .routes = TEXT(
+            "later.test smtp://x.test?recipients=0&concurrency=1&initial=1\nkeep.test "
+            "hold\n* discard")};
     transport_default(&routes.base);
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
     buffer_init(&w->lines, 64 * 1024 * 1024);
@@ -85,8 +88,8 @@ begin(struct world *w)
                                          w->routes, error, sizeof(error)) != 0)
         abort();
     manager_plug(w->manager, TARGET_SMTP, open_session, w);
-    w->control = control_new(w->loop, w->net, w->log, w->manager, w->path, error,
-                             sizeof(error));
+    w->control =
+        control_new(w->loop, w->net, w->log, w->manager, w->path, error, sizeof(error));
     if (!ok_named(w->control != NULL, "it listens"))
         printf("# %s\n", error);
     turns(w);
@@ -188,6 +191,32 @@ string_at(const json_t *answer, const char *key)
 }
 
 static void
+test_slices(void)
+{
+    static const struct {
+        const char *request, *answer;
+    } rows[] = {
+        {"{\"command\":\"adopt\"}",                 "no valid slice"                      },
+        {"{\"command\":\"adopt\",\"slice\":\"1\"}", "no valid slice"                      },
+        {"{\"command\":\"adopt\",\"slice\":-1}",    "no valid slice"                      },
+        {"{\"command\":\"adopt\",\"slice\":1024}",  "no valid slice"                      },
+        {"{\"command\":\"adopt\",\"slice\":1}",     "no such slice: there are 0 to 0"     },
+        {"{\"command\":\"adopt\",\"slice\":0}",     "slice 0 of 1 is handled here already"},
+    };
+    struct world w;
+    begin(&w);
+    struct ask *a = connected(&w);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_t *answer = ask_question(a, json_loads(rows[i].request, 0, NULL));
+        ok(json_is_false(json_object_get(answer, "ok")));
+        is_string(string_at(answer, "error"), rows[i].answer, rows[i].request);
+        json_decref(answer);
+    }
+    ask_free(&a);
+    end(&w);
+}
+
+static void
 test_state(void)
 {
     struct world w;
@@ -235,8 +264,8 @@ test_long_answer(void)
     is_number(errand.count, 3000, "all in one");
     struct outcome later;
     for (size_t i = 0; i + 1 < errand.count; i++) {
-        later = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 450, "4.2.0", "\x01%0470u",
-                             errand.indexes[i]);
+        later = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 450, "4.2.0",
+                             "\x01%0470u", errand.indexes[i]);
         manager_settled(w.manager, &errand, i, &later, NULL);
     }
     answer = about(a, "state", w.id);
@@ -263,8 +292,8 @@ is_done(struct ask *a, const char *command, struct id id, bool good, const char 
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    json_t *line = ask_question(
-        a, json_pack("{s:s,s:[s]}", "command", command, "ids", name));
+    json_t *line =
+        ask_question(a, json_pack("{s:s,s:[s]}", "command", command, "ids", name));
     is_string(string_at(line, "id"), name, command);
     is_string(string_at(line, "text"), text, "what came of it");
     ok(json_is_true(json_object_get(line, "ok")) == good);
@@ -349,35 +378,38 @@ test_filters(void)
     told(a, json_pack("{s:s,s:b}", "command", "rm", "all", true), true);
     send_many(&w, 100, "keep.test");
     send_many(&w, 200, "later.test");
-    is_number(told(a, json_pack("{s:s,s:s}", "command", "hold", "to", "nobody.test"),
-                   true),
-              0, "none of these");
-    is_number(told(a, json_pack("{s:s,s:s}", "command", "hold", "to", "user0@later.test"),
+    is_number(
+        told(a, json_pack("{s:s,s:s}", "command", "hold", "to", "nobody.test"), true),
+        0, "none of these");
+    is_number(told(a,
+                   json_pack("{s:s,s:s}", "command", "hold", "to", "user0@later.test"),
                    true),
               200, "by recipient");
     is_number(told(a, json_pack("{s:s,s:b}", "command", "hold", "all", true), true), 0,
               "nobody is told what he has");
     is_number(told(a,
-                   json_pack("{s:s,s:s,s:s}", "command", "release", "place", "hold", "to",
-                             "later.test"),
+                   json_pack("{s:s,s:s,s:s}", "command", "release", "place", "hold",
+                             "to", "later.test"),
                    true),
               200, "by place and recipient");
     is_number(told(a, json_pack("{s:s,s:s}", "command", "release", "place", "deferred"),
                    true),
               0, "what is not held is not released");
-    is_number(told(a, json_pack("{s:s,s:i}", "command", "rm", "older_ms", 3600000), true),
-              0, "none is so old");
+    is_number(
+        told(a, json_pack("{s:s,s:i}", "command", "rm", "older_ms", 3600000), true), 0,
+        "none is so old");
     is_number(told(a, json_pack("{s:s,s:s}", "command", "rm", "place", "hold"), true),
               100, "by place");
-    is_number(told(a, json_pack("{s:s,s:s}", "command", "bounce", "from", ""), true), 200,
-              "by sender");
+    is_number(told(a, json_pack("{s:s,s:s}", "command", "bounce", "from", ""), true),
+              200, "by sender");
     is_number(told(a, json_pack("{s:s,s:b}", "command", "rm", "all", true), true), 0,
               "all are gone");
     ask_free(&a);
     end(&w);
 }
 
-static const char refusal[] = "{\"ok\":false,\"error\":\"unknown command, or no valid id\"}\n";
+static const char refusal[] =
+    "{\"ok\":false,\"error\":\"unknown command, or no valid id\"}\n";
 
 static const char half[] = "{\"ok\":false,\"error\":\"bad selection\"}\n";
 static const char nobody[] =
@@ -650,7 +682,8 @@ test_bad_paths(void)
     begin(&w);
     memset(path, 'x', 200);
     path[200] = '\0';
-    ok(control_new(w.loop, w.net, w.log, w.manager, path, error, sizeof(error)) == NULL);
+    ok(control_new(w.loop, w.net, w.log, w.manager, path, error, sizeof(error)) ==
+       NULL);
     ok(strstr(error, "longer than") != NULL);
     ok(control_new(w.loop, w.net, w.log, w.manager, "/nowhere/x", error,
                    sizeof(error)) == NULL);
@@ -666,6 +699,7 @@ main(void)
     if (mkdtemp(folder) == NULL)
         abort();
     test_state();
+    test_slices();
     test_long_answer();
     test_commands();
     test_filters();

@@ -228,7 +228,7 @@ test_file(void)
     struct guard other = {0};
     guard_open(&other, l.disk, l.log, 4, 3);
     (void)guard_enter(&other, name(3));
-    snprintf(path, sizeof(path), "%s/lock/guard.3", l.folder);
+    snprintf(path, sizeof(path), "%s/lock/guard.0768-1023", l.folder);
     ok_named(stat(path, &status) == 0, "a page for each slice");
     guard_close(&other);
     lab_crash(&l);

@@ -21,6 +21,7 @@ main(void)
     for (unsigned i = 0; i < 10000; i++)
         wrong += seen_has(&seen, an_id(i)) != (i < 5000);
     is_number(wrong, 0, "what was added is there, and nothing else");
+    is_number((int64_t)seen_count(&seen), 5000, "and counted");
     seen_add(&seen, an_id(7));
     seen_remove(&seen, an_id(7));
     ok_named(!seen_has(&seen, an_id(7)), "added twice, removed once: gone");

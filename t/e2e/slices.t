@@ -45,7 +45,7 @@ is scalar(() = glob "$dir/spool/journal/*"), 4, 'each with its own journal';
 my $twin = instance(4, 2, listen => '127.0.0.1:' . Petrel::free_port());
 my ($code, $said) = $twin->run('run');
 is $code, 75, 'a second one for the same slice ends';
-like $said, qr/another petrel runs on it/, 'and says why';
+like $said, qr/slice 2 of 4 is handled by another petrel/, 'and says why';
 my $whole = instance(1, 0);
 ($code, $said) = $whole->run('run');
 is $code, 75, 'one for all slices, too';
@@ -82,7 +82,36 @@ $_->kill9 for @four;
 my @two = map { instance(2, $_)->start } 0, 1;
 is scalar(grep { defined } @two), 2, 'two daemons instead of four';
 is send_some($_, 5, 'now'), 5, 'take mail' for @two;
-is $_->stop, 0, 'and end well' for @two;
+
+# --- A dead one's slice
+
+sub adopt { return $two[0]->run('queue', 'adopt', @_) }
+is((adopt())[0], 64, 'adopt needs a slice');
+is((adopt('x'))[0], 64, 'and a number');
+($code, $said) = adopt(2);
+is $code, 69, 'one that does not exist';
+like $said, qr/no such slice: there are 0 to 1/, 'told';
+($code, $said) = adopt(1);
+is $code, 69, 'one that is alive';
+like $said, qr/handled by another petrel, which runs/, 'told';
+$two[1]->kill9;
+my $before = () = ($two[0]->run('queue', 'ls'))[1] =~ /^/mg;
+is $before, 70, 'ls shows the mail of all, alive or dead' or diag(($two[0]->run('queue', 'ls'))[1]);
+($code, $said) = adopt(1);
+is $code, 0, 'the slice of a dead one' or diag $said;
+like $said, qr/^slice 1 of 2 is this daemon's until it stops; messages out of its journal: \d+$/, 'told';
+like((adopt(1))[1], qr/handled here already/, 'once');
+my ($late) = instance(2, 1);
+($code, $said) = $late->run('run');
+is $code, 75, 'its own daemon must wait';
+like $said, qr/slice 1 of 2 is handled by another petrel/, 'and says so';
+sub scheduled {
+    my $sum = 0;
+    $sum += $_ for ($two[0]->run('status', '--json'))[1] =~ /"(?:incoming|active|deferred)": (\d+)/g;
+    return $sum;
+}
+ok Petrel::wait_for(sub { scheduled() == 70 }), 'the other one has all of it' or diag(($two[0]->run('status'))[1]);
+is $two[0]->stop, 0, 'and ends well';
 ok $sink->again, 'the next hop is back';
 my $one = instance(1, 0)->start;
 $one->run(qw(queue retry --all));
