@@ -21,9 +21,7 @@ enum {
     /* Bounces being written at a time, each with its message in memory. */
     NOTICES_MAX = 32,
     CHECK_MS = 20,
-    /* The journal takes an end within 100 ms; a busy queue is never quiet. */
-    DURABLE_MS = 150,
-    DURABLE_MAX_MS = 1000
+    DURABLE_MAX_MS = 20 * 1000 /* the operator's patience is 30 s */
 };
 
 struct row {
@@ -41,9 +39,10 @@ struct operation {
     struct row *rows;
     size_t count, capacity, next;
     bool listed;
-    bool changed;     /* something may not be durable yet */
-    uint64_t notices; /* that had begun when the last message was done */
-    int64_t ended_ms; /* monotonic: when that was */
+    bool changed;             /* something may not be durable yet */
+    struct queue_point point; /* then: when it is */
+    uint64_t notices;         /* that had begun when the last message was done */
+    int64_t ended_ms;         /* monotonic: when that was */
     struct loop_task task;
     struct loop_timer timer;
     unsigned rows_left; /* of this turn */
@@ -290,13 +289,11 @@ may_go_on(const struct operation *o)
 }
 
 static bool
-is_durable(const struct operation *o)
+is_durable(struct operation *o)
 {
-    int64_t passed_ms = loop_monotonic_ms(o->loop) - o->ended_ms;
-    if (!o->changed || manager_is_offline(o->manager))
-        return true; /* closing the queue writes the rest */
-    return passed_ms >= DURABLE_MAX_MS ||
-           (passed_ms >= DURABLE_MS && !queue_is_busy(manager_queue(o->manager)));
+    /* Closing the queue writes the rest. */
+    return !o->changed || manager_is_offline(o->manager) ||
+           queue_is_over(manager_queue(o->manager), &o->point);
 }
 
 /* Notices end in the order in which they began, or nearly so. */
@@ -306,6 +303,10 @@ await(void *context)
     struct operation *o = context;
     if (manager_notices(o->manager).ended >= o->notices && is_durable(o))
         o->events.ended(o->events.context, NULL);
+    else if (loop_monotonic_ms(o->loop) - o->ended_ms >= DURABLE_MAX_MS)
+        o->events.ended(o->events.context,
+                        "the disk has not taken all of it yet: a message may be back "
+                        "after a crash");
     else
         loop_timer_start(o->loop, &o->timer, CHECK_MS, await, o);
 }

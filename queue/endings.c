@@ -52,29 +52,41 @@ remove_files(struct endings *n, struct id id)
         seen_remove(n->seen, id);
 }
 
-void
+uint64_t
 endings_end(struct endings *n, struct id id)
 {
     if (n->young->journal == NULL) {
         remove_files(n, id);
-        return;
+        n->unsynced = true;
+        return 0;
     }
     /* Until it is removed a scan finds it. */
     seen_add(n->seen, id);
-    endings_add(n, id, journal_end(n->young->journal, id, NULL, RECORD_END));
+    uint64_t batch = journal_end(n->young->journal, id, NULL, RECORD_END);
+    endings_add(n, id, batch);
+    return batch;
+}
+
+void
+endings_sync(struct endings *n)
+{
+    loop_timer_stop(n->loop, &n->sync);
+    if (n->unsynced)
+        (void)spool_sync_rooms(n->spool, ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO));
+    n->unsynced = false;
 }
 
 static void
 sync_removed(void *context)
 {
-    struct endings *n = context;
-    (void)spool_sync_rooms(n->spool, ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO));
+    endings_sync(context);
 }
 
 void
 endings_end_foreign(struct endings *n, struct id id)
 {
     remove_files(n, id);
+    n->unsynced = true;
     if (!heap_has(&n->sync.node))
         loop_timer_start(n->loop, &n->sync, SYNC_MS, sync_removed, n);
 }
@@ -104,10 +116,8 @@ void
 endings_stop(struct endings *n)
 {
     struct ending *e, *next;
-    if (heap_has(&n->sync.node)) {
-        loop_timer_stop(n->loop, &n->sync);
-        sync_removed(n);
-    }
+    if (heap_has(&n->sync.node))
+        endings_sync(n);
     DL_FOREACH_SAFE (n->list, e, next)
         forget(n, e);
 }

@@ -17,17 +17,21 @@ struct endings {
     struct young *young;
     struct seen *seen;
     struct loop *loop;
-    struct loop_timer sync;      /* names of removed files are to be made durable */
+    bool unsynced; /* removals that the journal does not tell of */
+    struct loop_timer sync;
     struct ending *list, *table; /* list: by batch */
 };
 
 /* The message was young and large (its END is in batch), or is the spool's. */
 void endings_add(struct endings *n, struct id id, uint64_t batch);
-/* With the journal: writes END and removes later; without: removes now. */
-void endings_end(struct endings *n, struct id id);
+/* With the journal: writes END and removes later; without: removes now. The END's
+ * batch, or 0. */
+uint64_t endings_end(struct endings *n, struct id id);
 /* Of a slice that we took over: removes now, durably within 100 ms. Its own daemon will
  * not read our journal. */
 void endings_end_foreign(struct endings *n, struct id id);
+/* Makes the removals durable that the journal does not tell of. */
+void endings_sync(struct endings *n);
 bool endings_have(const struct endings *n, struct id id);
 /* The journal's event. */
 void endings_settled(struct endings *n, uint64_t batch, int error);

@@ -109,7 +109,7 @@ enum manager_result manager_operate(struct manager *manager, enum manager_verb v
                                     struct id id, char why[MANAGER_WHY_MAX]);
 /* Everything that waits is due now. */
 void manager_retry_all(struct manager *manager);
-/* Whether it is of our slice. */
+/* Whether it is of a slice of ours. */
 bool manager_handles(const struct manager *manager, struct id id);
 bool manager_is_offline(const struct manager *manager);
 /* Notices since the start: begun, and stored or refused since. */

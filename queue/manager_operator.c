@@ -281,8 +281,7 @@ remove_message(const struct order *o)
 bool
 manager_handles(const struct manager *m, struct id id)
 {
-    unsigned slices = m->settings.queue.slices;
-    return slices <= 1 || id_slice(id, slices) == m->settings.queue.slice;
+    return queue_handles(m->queue, id);
 }
 
 enum manager_result

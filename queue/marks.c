@@ -332,6 +332,7 @@ on_moved(void *context)
     for (unsigned i = 0; i < count; i++)
         take_move(m, &m->mover.moves[i]);
     m->mover.count = 0;
+    m->rounds++;
     if (m->line != NULL)
         write_soon(m);
 }

@@ -34,6 +34,7 @@ struct marks {
     unsigned unwritten;           /* marks */
     bool urgent;                  /* write at the end of this turn */
     struct mover mover;
+    uint64_t rounds; /* of the mover, that are over */
     struct loop_timer delay, retry;
     struct loop_task stir;
 };

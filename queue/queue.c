@@ -52,6 +52,7 @@ struct queue {
     queue_found *found;
     void *found_context;
     uint64_t retired;
+    uint64_t last_end, durable_batch; /* batches of the journal */
 };
 
 /* --- Events from the rooms ------------------------------------------------------- */
@@ -87,18 +88,16 @@ static void
 end(struct queue *q, struct id id)
 {
     struct young_message *m = young_find(&q->young, id);
-    if (m == NULL && share_is_own(&q->share, id)) {
-        endings_end(&q->endings, id);
-        return;
-    }
-    if (m == NULL) {
+    if (m == NULL && !share_is_own(&q->share, id)) {
         endings_end_foreign(&q->endings, id);
-        return;
+    } else if (m == NULL) {
+        q->last_end = endings_end(&q->endings, id);
+    } else {
+        bool has_files = m->large || m->held;
+        q->last_end = young_end(&q->young, m, RECORD_END);
+        if (has_files)
+            endings_add(&q->endings, id, q->last_end);
     }
-    bool has_files = m->large || m->held;
-    uint64_t batch = young_end(&q->young, m, RECORD_END);
-    if (has_files)
-        endings_add(&q->endings, id, batch);
 }
 
 static void
@@ -111,6 +110,8 @@ static void
 on_settled(void *context, uint64_t batch, int error)
 {
     struct queue *q = context;
+    if (error == 0)
+        q->durable_batch = batch;
     commits_settled(&q->commits, batch, error);
     endings_settled(&q->endings, batch, error);
 }
@@ -664,6 +665,26 @@ queue_remove(struct queue *q, struct id id)
         return found;
     end(q, id);
     return true;
+}
+
+/* What moves to files ends when that is over: so that is waited for first. Ends of a
+ * failed batch are in the next one. */
+bool
+queue_is_over(struct queue *q, struct queue_point *p)
+{
+    if (!p->begun)
+        p->round = q->marks.rounds;
+    p->begun = true;
+    if (!p->moved && q->marks.mover.count > 0 && q->marks.rounds == p->round)
+        return false;
+    if (!p->moved) {
+        p->batch = q->last_end;
+        endings_sync(&q->endings);
+        if (q->young.journal != NULL)
+            journal_hurry(q->young.journal);
+    }
+    p->moved = true;
+    return q->durable_batch >= p->batch;
 }
 
 int

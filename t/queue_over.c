@@ -1,0 +1,150 @@
+/* What an operator was told is removed stays removed, whatever happens next. */
+/* link: t/sim/disk*.c */
+/* link: t/sim/loop.c */
+#include "queue/queue.h"
+
+#include "t/queue_kit.h"
+#include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
+
+#include <errno.h>
+
+enum state { YOUNG, LARGE, HELD, DEFERRED, MOVING, STATES };
+static const char *const names[] = {"young", "large", "held", "deferred", "moving"};
+
+static struct kit kit;
+
+static void
+start(bool journal)
+{
+    struct queue_settings settings = {.spool = "/spool",
+                                      .slices = 1,
+                                      .journal_size = journal ? 4 * 65536 : 0,
+                                      .journal_segment = 65536,
+                                      .journal_message_max = 8192};
+    kit = (struct kit){.loop = loop_new()};
+    kit.log = log_new(kit.loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    buffer_init(&kit.lines, 1024 * 1024);
+    log_capture(kit.log, &kit.lines);
+    if (queue_open(&kit.queue, kit.loop, kit.log, &settings, kit_found, &kit, kit.error,
+                   sizeof(kit.error)) != 0)
+        abort();
+    sim_loop_advance(kit.loop, 10);
+}
+
+/* A message in this state. */
+static struct id
+make(enum state state)
+{
+    static const char *const two[] = {"a@x", "b@x", NULL};
+    static char bytes[20000];
+    memset(bytes, 'x', sizeof(bytes));
+    struct text content = text_of(bytes, state == LARGE ? sizeof(bytes) : 100);
+    struct envelope *e = kit_accept(&kit, kit_envelope("s@x", two), content);
+    struct id id = e->id;
+    if (state == HELD && queue_hold(kit.queue, e, "for a test") != 0)
+        abort();
+    if (state == DEFERRED || state == MOVING) {
+        queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
+        queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
+        sim_loop_advance(kit.loop, state == MOVING ? 101 : 5000);
+    } else {
+        envelope_free(&e);
+    }
+    return id;
+}
+
+/* Removes it, waits until that is over, and loses power: true: it is back. */
+static bool
+comes_back(enum state state, bool journal, int64_t *waited_ms)
+{
+    struct queue_point point = {0};
+    sim_disk_reset();
+    sim_disk_set_syncing(DISK_SYNC_AIO, 7);
+    start(journal);
+    struct id id = make(state);
+    (void)queue_remove(kit.queue, id);
+    int64_t before = loop_monotonic_ms(kit.loop);
+    while (!queue_is_over(kit.queue, &point)) {
+        sim_loop_advance(kit.loop, 1);
+        if (loop_monotonic_ms(kit.loop) - before > 60000)
+            abort();
+    }
+    *waited_ms = loop_monotonic_ms(kit.loop) - before;
+    sim_disk_power_cut();
+    kit_close(&kit);
+    sim_disk_set_syncing(DISK_SYNC_AIO, 0);
+    start(journal);
+    struct envelope *e = queue_load(kit.queue, id);
+    bool is_back = e != NULL || kit_entry(&kit, id) != NULL;
+    envelope_free(&e);
+    kit_close(&kit);
+    return is_back;
+}
+
+static void
+test_power_cut(void)
+{
+    for (int journal = 0; journal < 2; journal++)
+        for (enum state state = YOUNG; state < STATES; state++) {
+            char name[80];
+            int64_t waited_ms;
+            bool back = comes_back(state, journal != 0, &waited_ms);
+            snprintf(name, sizeof(name), "%s, %s: removed for good", names[state],
+                     journal ? "journal" : "files");
+            ok_named(!back, name);
+            ok_named(waited_ms < 100, "without the usual delay");
+        }
+}
+
+/* Others end all the time: that is no reason to wait. */
+static void
+test_busy(void)
+{
+    static const char *const one[] = {"a@x", NULL};
+    struct queue_point point = {0};
+    unsigned turns = 0;
+    sim_disk_reset();
+    sim_disk_set_syncing(DISK_SYNC_AIO, 3);
+    start(true);
+    struct id id = make(YOUNG);
+    (void)queue_remove(kit.queue, id);
+    while (!queue_is_over(kit.queue, &point) && turns++ < 1000) {
+        struct envelope *e = kit_accept(&kit, kit_envelope("s@x", one), TEXT("x\r\n"));
+        queue_retire(kit.queue, &e);
+        sim_loop_advance(kit.loop, 1);
+    }
+    ok_named(turns < 20, "a busy queue answers, too");
+    sim_disk_set_syncing(DISK_SYNC_AIO, 0);
+    kit_close(&kit);
+}
+
+/* The disk fails: nobody is told that it is over. */
+static void
+test_failure(void)
+{
+    struct queue_point point = {0};
+    unsigned over = 0;
+    sim_disk_reset();
+    start(true);
+    struct id id = make(YOUNG);
+    (void)queue_remove(kit.queue, id);
+    sim_disk_die_at(sim_disk_calls() + 1);
+    for (int i = 0; i < 100; i++) {
+        over += queue_is_over(kit.queue, &point);
+        sim_loop_advance(kit.loop, 20);
+    }
+    is_number(over, 0, "a dead disk: never");
+    sim_disk_restart();
+    kit_close(&kit);
+}
+
+int
+main(void)
+{
+    test_power_cut();
+    test_busy();
+    test_failure();
+    sim_disk_reset();
+    return done();
+}
