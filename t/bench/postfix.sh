@@ -83,9 +83,10 @@ default_destination_concurrency_limit = 5
 smtp_connection_reuse_time_limit = 300s
 smtpd_client_connection_count_limit = 0
 message_size_limit = 52428800
+${3:-}
 E
     cat >"$root/etc/postfix/master.cf" <<E
-127.0.0.1:$1 inet n - n - - smtpd
+127.0.0.1:$1 inet n - n - 250 smtpd
 pickup     unix n - n 60 1 pickup
 cleanup    unix n - n - 0 cleanup
 qmgr       unix n - n 300 1 qmgr
@@ -112,7 +113,7 @@ start() {
     [ ! -f "$top/pid" ] || stop
     port=$(perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1,
         LocalAddr => "127.0.0.1")->sockport')
-    configure "$port" "$1"
+    configure "$port" "$1" "$([ "${2:-}" != hold ] || echo 'smtpd_client_restrictions = static:HOLD')"
     rm -rf "$queue" "$root/var/lib/postfix" "$root/var/log/postfix.log"
     install -d "$queue" "$queue/pid"
     install -d -o $uid -m 700 "$root/var/lib/postfix"
@@ -147,7 +148,7 @@ stop() {
 
 case ${1:-} in
 setup) setup ;;
-start) start "${2:?the port of the sink}" ;;
+start) start "${2:?the port of the sink}" "${3:-}" ;;
 stop) stop ;;
 pid) pid ;;
 port) cat "$top/port" 2>/dev/null || die 'not running' ;;

@@ -8,4 +8,5 @@ export PETREL="${PETREL:-$PWD/$BUILD/petrel}"
 # For a thousand clients at a time, here and in Petrel.
 [ "$(ulimit -n)" = unlimited ] || [ "$(ulimit -n)" -ge 4096 ] || ulimit -n 4096
 perl t/bench/throughput.pl
+perl t/bench/intake.pl
 perl t/bench/bars.pl
