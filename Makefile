@@ -19,11 +19,13 @@ library = $(shell pkg-config --libs $(1) 2>/dev/null || echo $(2))
 LDLIBS := $(call library,libev,-lev) $(call library,libcares,-lcares) \
           $(call library,mbedcrypto,-lmbedcrypto) $(call library,jansson,-ljansson)
 
+# Nothing unwinds at run time: debuggers have .debug_frame, profilers the frame pointer.
 CFLAGS ?= -O2 -g
 override CFLAGS += -std=c11 -Wall -Wextra -Wshadow -Wvla -Wundef -Wformat=2 \
     -Wswitch-enum -Wconversion -Wwrite-strings -Wstrict-prototypes \
     -Wmissing-prototypes -fstack-protector-strong -fno-omit-frame-pointer -fPIE \
-    -ffunction-sections -fdata-sections $(if $(WERROR),-Werror)
+    -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables \
+    $(if $(WERROR),-Werror)
 override CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP -DPETREL_VERSION='"$(VERSION)"' \
     $(if $(SAN),,-D_FORTIFY_SOURCE=2)
 override LDFLAGS += -pie -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,--as-needed
@@ -164,5 +166,5 @@ help:
 	@echo 'SAN=address,undefined   CC=clang   WERROR=1   BUILD=dir   PREFIX= DESTDIR='
 
 .PHONY: all unit check demo bench crash fuzz tidy install static deps deps-test clean help
-.SECONDARY:
+.PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -110,6 +110,7 @@ sub idle_memory {
 
 sub idle_wakes {
     my $pid = shift;
+    sleep 2; # it has looked at its disk
     my $wakes = sub { Bench::status($pid, 'voluntary_ctxt_switches') + Bench::status($pid, 'nonvoluntary_ctxt_switches') };
     my ($before, $cpu) = ($wakes->(), Bench::cpu_ms($pid));
     sleep $idle_s;
