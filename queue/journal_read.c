@@ -17,7 +17,8 @@
 enum {
     NUMBER_DIGITS_MIN = 4,
     NUMBER_DIGITS_MAX = 8,
-    SEGMENT_BYTES_MAX = 1024 * 1024 * 1024 /* nothing of ours is larger */
+    SEGMENT_BYTES_MAX = 1024 * 1024 * 1024, /* nothing of ours is larger */
+    UNREADABLE = 0xeb
 };
 
 /* Told after everything else, from the file again. */
@@ -63,6 +64,26 @@ open_segment(struct scanner *s, uint32_t number)
     return disk_open_file(s->disk, path, false);
 }
 
+/* One sector that has gone must not take the rest with it. What cannot be read is
+ * UNREADABLE: no header and no record, but not zeros, which would mean that nothing was
+ * there. */
+static int64_t
+read_around(struct disk *disk, int file, int64_t offset, char *to, size_t size)
+{
+    int64_t got = disk_read(disk, file, offset, to, size);
+    if (got != -EIO || size == 0)
+        return got;
+    for (size_t at = 0; at < size; at += JOURNAL_BLOCK) {
+        size_t piece = size - at < JOURNAL_BLOCK ? size - at : JOURNAL_BLOCK;
+        got = disk_read(disk, file, offset + (int64_t)at, to + at, piece);
+        if (got == -EIO)
+            memset(to + at, UNREADABLE, piece);
+        else if (got < 0 || (size_t)got < piece)
+            return got < 0 ? got : (int64_t)at + got;
+    }
+    return (int64_t)size;
+}
+
 /* size bytes of a segment from offset on, fewer at its end; free_bytes(). A file that
  * is gone is empty: who reads beside a daemon may meet that. */
 static int
@@ -74,7 +95,7 @@ load(struct scanner *s, const struct found_segment *f, size_t offset, size_t siz
     if (file < 0)
         return file == -ENOENT ? 0 : file;
     char *at = memory_resize(NULL, size + 1);
-    int64_t got = disk_read(s->disk, file, (int64_t)offset, at, size);
+    int64_t got = read_around(s->disk, file, (int64_t)offset, at, size);
     disk_close_file(s->disk, file);
     *bytes = text_of(at, got > 0 ? (size_t)got : 0);
     return got < 0 ? (int)got : 0;
@@ -113,9 +134,9 @@ identify_open(struct scanner *s, int file, struct found_segment *f)
         return result;
     f->size = (size_t)info.size;
     size_t end = segment_batches_end(f->size);
-    int64_t got = disk_read(s->disk, file, 0, first, sizeof(first));
+    int64_t got = read_around(s->disk, file, 0, first, sizeof(first));
     if (got >= 0)
-        got = disk_read(s->disk, file, (int64_t)end, copy, sizeof(copy));
+        got = read_around(s->disk, file, (int64_t)end, copy, sizeof(copy));
     if (got < 0)
         return (int)got;
     if (segment_read_header(text_of(first, sizeof(first)), &h) && h.number > 0) {
@@ -320,6 +341,18 @@ tell_damages(struct scanner *s)
 
 /* --- Records --------------------------------------------------------------------- */
 
+/* Blocks that could not be read, wherever they are: in the last batch, too, where other
+ * damage means that nobody was told that it is stored. */
+static void
+note_unreadable(struct scanner *s, const struct found_segment *f, struct text bytes)
+{
+    char block[JOURNAL_BLOCK];
+    memset(block, UNREADABLE, sizeof(block));
+    for (size_t at = 0; at + sizeof(block) <= bytes.length; at += sizeof(block))
+        if (memcmp(bytes.at + at, block, sizeof(block)) == 0)
+            note_damage(s, f, at, sizeof(block), false);
+}
+
 static void
 read_batch(struct scanner *s)
 {
@@ -449,6 +482,7 @@ read_segment(struct scanner *s, struct found_segment *f)
         s->header = h;
         at = segment_align(at + h.length);
     }
+    note_unreadable(s, f, bytes);
     s->orphans = has_orphans(s, f, bytes);
     if (s->segment != f)
         free_bytes(&bytes);

@@ -167,8 +167,8 @@ test_one_record(void)
     segment_path(0, path);
     sim_disk_damage(path, k->messages[2].place.offset + 7);
     is_number(read_room(k), 0, "reads");
-    ok(k->found[1].accepts == 1 && k->found[2].accepts == 0 && k->found[3].accepts == 1 &&
-       k->found[4].accepts == 1);
+    ok(k->found[1].accepts == 1 && k->found[2].accepts == 0 &&
+       k->found[3].accepts == 1 && k->found[4].accepts == 1);
     ok(k->damages == 1 && k->summary.damages == 1 && k->summary.records == 3);
     is_number(k->damaged_bytes, 332, "its bytes");
     is_string(k->where, "0000 at 196", "its place");
@@ -202,7 +202,8 @@ test_no_sense(void)
     kit_begin_process(k, false, 1);
     struct journal_reading reading = kit_reading(k);
     reading.record = refuse_second;
-    is_number(journal_read(k->disk, k->settings.room, &reading, &k->summary), 0, "reads");
+    is_number(journal_read(k->disk, k->settings.room, &reading, &k->summary), 0,
+              "reads");
     ok(k->damages == 1 && k->damaged_bytes == 232 && k->found[3].accepts == 1);
     kit_stop(&k);
 }
@@ -240,21 +241,58 @@ test_lost_files(void)
 }
 
 static void
-test_read_errors(void)
+test_read_errors(int error)
 {
     struct kit *k = some_journal();
-    unsigned wrong = 0, calls = 0;
+    unsigned wrong = 0, calls = 0, healed = 0;
+    is_number(read_room(k), 0, "without errors");
+    struct kit_found *whole = keep_found(k);
+    unsigned count = k->count;
     for (uint64_t call = 1; calls == 0; call++) {
         sim_disk_count_anew();
-        sim_disk_fail_at(call, EIO);
+        sim_disk_fail_at(call, error);
         int result = read_room(k);
         if (!sim_disk_has_failed())
             calls = (unsigned)call;
+        else if (result == 0 && error == EIO)
+            healed++;
         else
-            wrong += result != -EIO;
+            wrong += result != -error;
+        if (result == 0)
+            wrong +=
+                k->damages != 0 || memcmp(k->found, whole, count * sizeof(*whole)) != 0;
     }
     ok_named(calls > 20 && wrong == 0, "when the disk does not answer, it says so");
+    ok_named((healed > 5) == (error == EIO), "or it answers when asked again");
+    free(whole);
     kit_stop(&k);
+}
+
+/* Each block of each segment in turn is gone for good: what is around it is read, what
+ * it had is reported, always. */
+static void
+test_bad_blocks(void)
+{
+    unsigned wrong = 0, lost = 0, tries = 0, silent = 0;
+    for (unsigned segment = 1; segment <= 3; segment++)
+        for (size_t block = 0; block < 16; block++) {
+            char path[80];
+            struct kit *k = some_journal();
+            (void)read_room(k);
+            uint64_t records = k->summary.records;
+            segment_path(segment, path);
+            if (!sim_disk_wear(path, block * JOURNAL_BLOCK))
+                abort();
+            wrong += read_room(k) != 0;
+            lost += (unsigned)(records - k->summary.records);
+            silent += k->summary.records < records && k->damages == 0;
+            tries++;
+            kit_stop(&k);
+        }
+    printf("# %u records in %u bad blocks\n", lost, tries);
+    is_number(wrong, 0, "a bad sector does not hinder the start");
+    is_number(silent, 0, "what it had is told");
+    ok(lost > 10 && lost < 4 * tries);
 }
 
 /* --- Made by hand ---------------------------------------------------------------- */
@@ -460,7 +498,7 @@ test_chain(void)
 static void
 test_lengths(void)
 {
-    static const uint32_t lengths[] = {64,    65,    4096,      16 * 4096,
+    static const uint32_t lengths[] = {64,    65,      4096,      16 * 4096,
                                        65537, 1 << 30, UINT32_MAX};
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         struct hand h;
@@ -587,7 +625,8 @@ test_garbage(void)
                 mix ^= mix << 13, mix ^= mix >> 7, mix ^= mix << 17;
                 bytes[at] = (char)mix;
             }
-            if (disk_write_at(k->disk, file, (int64_t)(mix % (16 * JOURNAL_BLOCK - 2000)),
+            if (disk_write_at(k->disk, file,
+                              (int64_t)(mix % (16 * JOURNAL_BLOCK - 2000)),
                               text_of(bytes, sizeof(bytes))) < 0)
                 abort();
         }
@@ -665,7 +704,9 @@ main(void)
     test_one_record();
     test_no_sense();
     test_lost_files();
-    test_read_errors();
+    test_read_errors(EIO);
+    test_read_errors(ENOMEM);
+    test_bad_blocks();
     test_failed_batches();
     test_copied();
     test_chain();

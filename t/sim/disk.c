@@ -385,6 +385,9 @@ disk_read(struct disk *disk, int file, int64_t offset, char *to, size_t size)
         return 0;
     size_t rest = inode->seen.size - (size_t)offset;
     rest = rest < size ? rest : size;
+    if (inode->worn > 0 && (size_t)offset < inode->worn * PAGE &&
+        (size_t)offset + rest > (inode->worn - 1) * PAGE)
+        return -EIO;
     bytes_read(&inode->seen, (size_t)offset, to, rest);
     return (int64_t)rest;
 }

@@ -697,6 +697,16 @@ sim_disk_damage(const char *path, size_t offset)
     return true;
 }
 
+bool
+sim_disk_wear(const char *path, size_t offset)
+{
+    struct inode *inode = world_inode(path);
+    if (inode == NULL || offset >= inode->seen.size)
+        return false;
+    inode->worn = offset / PAGE + 1;
+    return true;
+}
+
 int
 sim_disk_fifo_reader(const char *path)
 {

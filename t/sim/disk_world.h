@@ -25,6 +25,7 @@ struct inode {
     size_t dirt_count, dirty;
     bool named; /* a name of it is or was durable */
     bool mapped, marked;
+    size_t worn;   /* this page, counted from 1, cannot be read; 0 = none */
     size_t pulled; /* FIFO */
     char *flat;    /* for sim_disk_content() */
     struct inode *copy;

@@ -57,6 +57,9 @@ size_t sim_disk_count(const char *under);
 struct text sim_disk_content(const char *path);
 /* For tests of damage: turns one byte into its complement, in both versions. */
 bool sim_disk_damage(const char *path, size_t offset);
+/* For tests of bad sectors: from now on reading the page around offset is -EIO. One page
+ * a file; false: there is no such byte. */
+bool sim_disk_wear(const char *path, size_t offset);
 /* The handle that waits for the FIFO to be pulled (for sim_loop_ready), or -1. */
 int sim_disk_fifo_reader(const char *path);
 /* How often it was pulled and not read since. */
