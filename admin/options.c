@@ -149,12 +149,12 @@ const struct setting options_rows[] = {
     TEXTUAL(STRING, control, "control", NULL,
             "Control socket. Unset: SPOOL/control; with slices: SPOOL/control.SLICE."),
     TEXTUAL(STRING, log_style, "log_style", "petrel",
-            "petrel, postfix or json; always on standard error."),
+            "petrel, postfix, qmail or json; always on standard error."),
     TEXTUAL(STRING, log_level, "log_level", "info", "error, warning, info or debug."),
     {NULL, SETTING_STRING, 0, NULL, 0, 0, false, NULL},
 };
 
-static const char *const styles[] = {"petrel", "postfix", "json", NULL};
+static const char *const styles[] = {"petrel", "postfix", "json", "qmail", NULL};
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 
 static int
@@ -297,7 +297,8 @@ check(struct settings *s, const struct options *o)
     if (o->control == NULL)
         settings_complain(s, "control", "wants a path");
     if (find_word(styles, o->log_style) < 0)
-        settings_complain(s, "log_style", "'%.100s': say petrel, postfix or json",
+        settings_complain(s, "log_style",
+                          "'%.100s': say petrel, postfix, qmail or json",
                           o->log_style ? o->log_style : "");
     if (find_word(levels, o->log_level) < 0)
         settings_complain(s, "log_level", "'%.100s': say error, warning, info or debug",

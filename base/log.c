@@ -168,11 +168,31 @@ add(struct fields *f, struct text t)
     end_in_ellipsis(&f->line);
 }
 
+/* multilog puts the time before it, and its readers want the level first. */
+static void
+start_qmail(struct fields *f, const struct log_line *line)
+{
+    if (line->level <= LOG_LEVEL_WARNING)
+        add(f, line->level == LOG_LEVEL_ERROR ? TEXT("alert: ") : TEXT("warning: "));
+    else {
+        add(f, text_from(line->program));
+        add(f, TEXT(": "));
+    }
+    if (line->id != NULL) {
+        add(f, text_from(line->id));
+        add(f, TEXT(": "));
+    }
+}
+
 static void
 start_text(struct fields *f, const struct log_line *line)
 {
     struct log *log = line->log;
     char start[TIME_SIZE + 64];
+    if (log->style == LOG_STYLE_QMAIL) {
+        start_qmail(f, line);
+        return;
+    }
     if (log->loop != NULL) {
         format_time(log, start);
         add(f, text_from(start));
@@ -396,6 +416,30 @@ void
 log_capture(struct log *log, struct buffer *buffer)
 {
     log->captured = buffer;
+}
+
+enum log_style
+log_style(const struct log *log)
+{
+    return log->style;
+}
+
+void
+log_plain(struct log *log, const char *format, ...)
+{
+    char made[LOG_LINE_MAX + 1];
+    struct buffer line;
+    va_list list;
+    assert(log->style == LOG_STYLE_QMAIL);
+    if (log->max < LOG_LEVEL_INFO)
+        return;
+    va_start(list, format);
+    struct text t = format_value(made, format, list);
+    va_end(list);
+    buffer_init(&line, LOG_LINE_MAX);
+    if (buffer_add(&line, text_before(t, LOG_LINE_MAX - 1)))
+        write_line(log, LOG_LEVEL_INFO, &line);
+    buffer_free(&line);
 }
 
 void

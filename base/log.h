@@ -2,11 +2,13 @@
  *
  * Styles (spec/interface.md): `petrel` = "TIME program: ID: key=value, key=value
  * (text)", `postfix` = the same fields behind the tag `postfix/PROGRAM[pid]:`, `json` =
- * one object. Printable ASCII and well-formed UTF-8 without C1, U+2028/9 and bidi
- * controls pass; everything else becomes \xNN. A warning or an error says so behind the
- * ID. A field is cut at 1024 bytes, a line at LOG_LINE_MAX, "..." marks the place; a
- * comma and space that could forge a field lose the comma to \x2c; within <...>, and in
- * a remark without "), ", they stay. Secrets are never given to these functions. */
+ * one object, `qmail` = no time, no program for what log_plain() says, and before other
+ * things their "PROGRAM: ID: ", "warning: " or "alert: ". Printable ASCII and
+ * well-formed UTF-8 without C1, U+2028/9 and bidi controls pass; everything else
+ * becomes \xNN. A warning or an error says so behind the ID. A field is cut at 1024
+ * bytes, a line at LOG_LINE_MAX, "..." marks the place; a comma and space that could
+ * forge a field lose the comma to \x2c; within <...>, and in a remark without "), ",
+ * they stay. Secrets are never given to these functions. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -15,7 +17,7 @@
 struct loop;
 struct log;
 
-enum log_style { LOG_STYLE_PETREL, LOG_STYLE_POSTFIX, LOG_STYLE_JSON };
+enum log_style { LOG_STYLE_PETREL, LOG_STYLE_POSTFIX, LOG_STYLE_JSON, LOG_STYLE_QMAIL };
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 enum { LOG_LINE_MAX = 8192 };
 
@@ -30,6 +32,13 @@ void log_free(struct log **log);
 void log_restyle(struct log *log, enum log_style style, enum log_level max);
 /* Tests: append the lines (with LF) to buffer instead; NULL ends that. */
 void log_capture(struct log *log, struct buffer *buffer);
+
+enum log_style log_style(const struct log *log);
+
+/* LOG_STYLE_QMAIL alone: a line that is nothing but this; what peers said in it the
+ * caller has made harmless. */
+void log_plain(struct log *log, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* A sentence. id may be NULL. program is who speaks: smtpd, smtp, lmtp, local, queue,
  * sched, control, dns, main. */

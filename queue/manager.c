@@ -179,6 +179,8 @@ manager_new(struct manager **manager, struct loop *loop, struct log *log,
     struct manager *m = memory_new(sizeof(*m));
     m->loop = loop;
     m->log = log;
+    m->sendlog =
+        (struct sendlog){.log = log, .limit = (unsigned)settings->sched.session_limit};
     m->settings = *settings;
     m->routes = routes;
     int code =
@@ -211,6 +213,8 @@ manager_free(struct manager **manager)
     loop_at_end_remove(m->loop, LOOP_STAGE_ANSWER, pump, m);
     loop_timer_stop(m->loop, &m->wake);
     loop_unpost(m->loop, &m->stir);
+    if (!m->settings.offline)
+        sendlog_exit(&m->sendlog);
     /* The queue first: it still writes the marks of the envelopes that it remembers. */
     queue_close(&m->queue);
     HASH_ITER (hh, m->actives, a, next)
@@ -276,10 +280,12 @@ manager_accept(struct manager *m, struct envelope **e)
 {
     struct id id = (*e)->id;
     /* Beyond the active set the envelope waits on disk, not in memory. */
-    if (HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit)
+    if (HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit) {
+        sendlog_new(&m->sendlog, *e);
         active_new(m, *e);
-    else
-        envelope_free(e);
+    } else {
+        envelope_free(e); /* and is new when it comes */
+    }
     *e = NULL;
     sched_add(m->sched, loop_now_ms(m->loop), id, loop_now_ms(m->loop), 0);
     manager_stir(m);
@@ -302,8 +308,10 @@ manager_take(struct manager *m, struct sched_session *session, struct errand *er
     while (!m->draining && sched_take(m->sched, loop_now_ms(m->loop), session, &work)) {
         struct active *a = work.owner;
         *errand = (struct errand){session, a->envelope, work.indexes, work.count};
-        if (a->fate == FATE_NONE || a->fate == FATE_RETRY)
+        if (a->fate == FATE_NONE || a->fate == FATE_RETRY) {
+            round_started(a, work.indexes, work.count);
             return true;
+        }
         pass_over(m, session);
     }
     return false;

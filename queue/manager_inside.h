@@ -5,6 +5,7 @@
 
 #include "base/loop.h"
 #include "queue/manager.h"
+#include "queue/sendlog.h"
 #include "queue/waiting.h"
 
 #include <uthash.h>
@@ -25,6 +26,7 @@ struct active {
     struct envelope *envelope;
     enum target_kind *kinds; /* per recipient; NULL until routed */
     char **reasons;          /* per recipient: the last deferral; NULL until one */
+    unsigned *deliveries;    /* per recipient: sendlog.h's number; NULL until one */
     int64_t loaded_ms;
     bool scheduled; /* the scheduler works on it; else it waits for SCHED_LOAD or its
                        end */
@@ -41,6 +43,7 @@ struct plug {
 struct manager {
     struct loop *loop;
     struct log *log;
+    struct sendlog sendlog;
     struct manager_settings settings;
     const struct route_table *routes;
     struct queue *queue;
@@ -81,6 +84,8 @@ void active_remove(struct active *a);
 
 /* SCHED_LOAD for a message in memory, or from the disk. */
 void round_load(struct manager *m, struct id id);
+/* The recipients of an errand are on their way. */
+void round_started(struct active *a, const unsigned *indexes, size_t count);
 /* One verdict: log line, D mark, bounce text. */
 void round_settle(struct active *a, unsigned index, const struct outcome *outcome,
                   bool expired, const struct timing *timing);

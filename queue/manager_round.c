@@ -68,7 +68,10 @@ active_free(struct active *a, unsigned recipients)
     HASH_DEL(m->actives, a);
     for (unsigned i = 0; a->reasons && i < recipients; i++)
         free(a->reasons[i]);
+    for (unsigned i = 0; a->deliveries && i < recipients; i++)
+        sendlog_stopped(&m->sendlog, a->deliveries[i]);
     free(a->reasons);
+    free(a->deliveries);
     free(a->kinds);
     free(a);
 }
@@ -86,6 +89,7 @@ active_retire(struct active *a)
 {
     unsigned recipients = a->envelope->count;
     waiting_forget(a->manager->reasons, a->id);
+    sendlog_end(&a->manager->sendlog, a->id);
     queue_retire(a->manager->queue, &a->envelope);
     active_free(a, recipients);
 }
@@ -148,13 +152,40 @@ log_verdict(const struct active *a, unsigned index, const struct outcome *outcom
 }
 
 void
+round_started(struct active *a, const unsigned *indexes, size_t count)
+{
+    struct sendlog *s = &a->manager->sendlog;
+    if (!sendlog_is_on(s))
+        return;
+    if (a->deliveries == NULL)
+        a->deliveries = memory_array(a->envelope->count, sizeof(*a->deliveries));
+    for (size_t i = 0; i < count; i++)
+        if (a->deliveries[indexes[i]] == 0) /* else it had to wait once more */
+            a->deliveries[indexes[i]] = sendlog_start(s, a->envelope, indexes[i],
+                                                      channel_of(a->kinds[indexes[i]]));
+}
+
+/* In the words of the style. */
+static void
+tell_log(struct active *a, unsigned index, const struct outcome *outcome, bool expired,
+         const struct timing *timing)
+{
+    unsigned delivery = a->deliveries ? a->deliveries[index] : 0;
+    if (!sendlog_result(&a->manager->sendlog, delivery, a->envelope, index,
+                        channel_of(a->kinds[index]), outcome))
+        log_verdict(a, index, outcome, expired, timing);
+    if (a->deliveries)
+        a->deliveries[index] = 0;
+}
+
+void
 round_settle(struct active *a, unsigned index, const struct outcome *outcome,
              bool expired, const struct timing *timing)
 {
     struct manager *m = a->manager;
     struct envelope *e = a->envelope;
     enum channel channel = channel_of(a->kinds[index]);
-    log_verdict(a, index, outcome, expired, timing);
+    tell_log(a, index, outcome, expired, timing);
     switch (outcome->verdict) {
     case VERDICT_DEFERRED:
         remember_reason(a, index, outcome);
@@ -212,6 +243,7 @@ notice_stored(void *context, struct envelope *notice, const struct outcome *refu
         notice_later(a);
         return;
     }
+    sendlog_bounce(&m->sendlog, a->id);
     active_retire(a);
     manager_accept(m, &notice);
 }
@@ -225,6 +257,8 @@ tell_sender(struct active *a)
     switch (notice_commit(m->queue, m->loop, m->log, &settings, a->envelope,
                           notice_stored, a)) {
     case NOTICE_NOTHING:
+        if (a->envelope->double_bounce && a->envelope->failure_count > 0)
+            sendlog_discard(&m->sendlog, a->id);
         active_retire(a);
         break;
     case NOTICE_COMMITTED:
@@ -418,6 +452,8 @@ bring(struct manager *m, struct id id)
     /* Held since the scheduler heard of it, or since a start listed it. */
     if (e && e->held && e->done < e->count)
         envelope_free(&e);
+    if (e && !e->preprocessed)
+        sendlog_new(&m->sendlog, e);
     return e ? active_new(m, e) : NULL;
 }
 

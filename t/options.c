@@ -174,9 +174,9 @@ test_mistakes(void)
     mistake("hostname=[127.0.0.1]", "");
     mistake("spool=", "spool: wants a directory");
     mistake("control=", "control: wants a path");
-    mistake("log_style=xml", "log_style: 'xml': say petrel, postfix or json");
-    mistake("log_style=", "log_style: '': say petrel, postfix or json");
-    mistake("log_style=Json", "log_style: 'Json': say petrel, postfix or json");
+    mistake("log_style=xml", "log_style: 'xml': say petrel, postfix, qmail or json");
+    mistake("log_style=", "log_style: '': say petrel, postfix, qmail or json");
+    mistake("log_style=Json", "log_style: 'Json': say petrel, postfix, qmail or json");
     mistake("log_level=all", "log_level: 'all': say error, warning, info or debug");
     mistake("log_level=", "log_level: '': say error, warning, info or debug");
     mistake("default_destination_concurrency_positive_feedback=2",
