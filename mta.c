@@ -494,7 +494,7 @@ serve_standard(const struct options *o)
 static int
 with_options(const struct options_sources *sources, int count, char **arguments)
 {
-    static const struct sendmail_helpers helpers = {serve_standard};
+    static const struct sendmail_helpers helpers = {.serve = serve_standard};
     struct configuration *c = configuration_new(sources);
     int code;
     if (c == NULL)

@@ -13,6 +13,8 @@
 #include "mime/address.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +26,9 @@ enum {
     PIECE = 32 * 1024,
     SHOWN_MAX = 1024,
     ENVELOPE_ID_MAX = 100, /* RFC 3461 §4.4 */
-    GIVE_UP_S =
-        24 * 3600 /* one that lives longer would be swept (spec/queue.md §1.9) */
+    /* What lives longer would be swept (spec/queue.md §1.9). */
+    PATIENCE_MS = 24 * 3600 * 1000,
+    BACKSTOP_S = 25 * 3600 /* a disk that hangs */
 };
 
 /* --- Envelope and name ------------------------------------------------------------ */
@@ -100,18 +103,42 @@ write_full_name(const struct flags *f, const struct passwd *who, struct buffer *
 
 /* --- The message ------------------------------------------------------------------ */
 
+/* What comes next on standard input: its length, 0 at the end, or -errno; -ETIME when
+ * it has not come in time. */
+static ssize_t
+read_piece(struct loop *loop, int64_t end_ms, char *piece)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    ssize_t got;
+    int ready;
+    do {
+        loop_turn(loop, 0); /* what time is it? */
+        int64_t left_ms = end_ms - loop_monotonic_ms(loop);
+        ready = left_ms > 0 ? poll(&input, 1, (int)left_ms) : 0;
+        if (ready == 0)
+            return -ETIME;
+        got = ready < 0 ? -1 : read(STDIN_FILENO, piece, PIECE);
+    } while (got < 0 && errno == EINTR);
+    return got < 0 ? -errno : got;
+}
+
 static int
-read_message(struct submission *s, const struct flags *f)
+read_message(struct submission *s, const struct flags *f, struct loop *loop,
+             int64_t end_ms)
 {
     char *piece = memory_new(PIECE);
     char id[ID_LENGTH + 1], error[512];
-    size_t got;
-    while ((got = fread(piece, 1, PIECE, stdin)) > 0 &&
-           submission_add(s, text_of(piece, got)))
+    ssize_t got;
+    while ((got = read_piece(loop, end_ms, piece)) > 0 &&
+           submission_add(s, text_of(piece, (size_t)got)))
         ;
     free(piece);
-    if (ferror(stdin))
-        return complaint_say("sendmail", EX_IOERR, "cannot read the message", "");
+    if (got == -ETIME)
+        return complaint_say("sendmail", EX_TEMPFAIL,
+                             "the message did not come to its end in time", "");
+    if (got < 0)
+        return complaint_say("sendmail", EX_IOERR,
+                             "cannot read the message: ", strerror((int)-got));
     int code = submission_finish(s, id, error, sizeof(error));
     if (code != 0)
         return complaint_say("sendmail", code, error, "");
@@ -123,7 +150,7 @@ read_message(struct submission *s, const struct flags *f)
 /* The envelope is complete but for what the header says. */
 static int
 submit(const struct flags *f, const struct options *o, struct recipients *to,
-       const struct passwd *who, struct queue *queue, struct loop *loop)
+       const struct passwd *who, struct queue *queue, struct loop *loop, int64_t end_ms)
 {
     struct buffer name;
     buffer_init(&name, NAME_WRITTEN_MAX);
@@ -137,7 +164,7 @@ submit(const struct flags *f, const struct options *o, struct recipients *to,
         .uid = (unsigned)getuid(),
     };
     struct submission *s = submission_new(&settings, loop, queue, to);
-    int code = read_message(s, f);
+    int code = read_message(s, f, loop, end_ms);
     submission_free(&s);
     buffer_free(&name);
     return code;
@@ -145,7 +172,7 @@ submit(const struct flags *f, const struct options *o, struct recipients *to,
 
 static int
 inject(const struct flags *f, const struct options *o, struct queue *queue,
-       struct loop *loop)
+       struct loop *loop, int64_t end_ms)
 {
     const struct passwd *who = getpwuid(getuid());
     char user[64];
@@ -165,7 +192,7 @@ inject(const struct flags *f, const struct options *o, struct queue *queue,
         code = set_envelope_id(e, f->envelope_id);
     e->ret = f->ret;
     if (code == 0)
-        code = submit(f, o, &to, who, queue, loop);
+        code = submit(f, o, &to, who, queue, loop, end_ms);
     else
         envelope_free(&e);
     recipients_free(&to);
@@ -173,17 +200,20 @@ inject(const struct flags *f, const struct options *o, struct queue *queue,
 }
 
 static int
-send_message(const struct flags *f, const struct options *o)
+send_message(const struct flags *f, const struct options *o,
+             const struct sendmail_helpers *helpers)
 {
     char error[512];
     struct queue *queue;
     struct queue_settings settings = options_queue(o);
     struct loop *loop = loop_new();
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
-    alarm(GIVE_UP_S);
+    int64_t patience_ms = helpers->patience_ms ? helpers->patience_ms : PATIENCE_MS;
+    int64_t end_ms = loop_monotonic_ms(loop) + patience_ms;
+    alarm(BACKSTOP_S);
     int code = queue_open_injector(&queue, log, &settings, error, sizeof(error));
     if (code == 0) {
-        code = inject(f, o, queue, loop);
+        code = inject(f, o, queue, loop, end_ms);
         queue_close(&queue);
     } else {
         complaint_say("sendmail", code, error, "");
@@ -228,5 +258,5 @@ sendmail_main(int count, char **arguments, const struct options *options,
     if (f.recipient_count == 0 && !f.from_header)
         return complaint_say("sendmail", EX_USAGE,
                              "no recipients: name them, or use -t", "");
-    return send_message(&f, options);
+    return send_message(&f, options, helpers);
 }

@@ -8,6 +8,7 @@
 struct sendmail_helpers {
     /* -bs: SMTP on standard input and output. Returns a sysexits code. */
     int (*serve)(const struct options *options);
+    int64_t patience_ms; /* for all of the message; 0 = 24 hours */
 };
 
 /* count and arguments as main's, without the program's name. Returns a sysexits code.

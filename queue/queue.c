@@ -287,6 +287,8 @@ queue_free(struct queue *q)
 {
     free(q->rooms.rows);
     guard_close(&q->spool.guard);
+    if (is_daemon(q))
+        share_stop(&q->share);
     share_unlock(&q->share);
     spool_close(&q->spool);
     free(q);

@@ -19,6 +19,8 @@ static char out[65536], err[8192];
 static struct options options;
 static struct settings *settings;
 static int served;
+static int64_t patience_ms;
+static int standard_input = -1; /* instead of what is given */
 
 static int
 serve(const struct options *o)
@@ -63,9 +65,9 @@ read_back(int file, char *to, size_t size)
 
 enum program { SENDMAIL, QUEUE, VERSION };
 
-/* Arguments separated by '|'; input may be NULL. */
+/* Arguments separated by '|'; given may be NULL. */
 static int
-run(enum program program, const char *arguments, const char *input)
+run(enum program program, const char *arguments, const char *given)
 {
     static char copies[64][400];
     char *list[65];
@@ -83,14 +85,14 @@ run(enum program program, const char *arguments, const char *input)
     int files[3] = {open_temporary("in", O_RDWR | O_CREAT | O_TRUNC),
                     open_temporary("out", O_RDWR | O_CREAT | O_TRUNC),
                     open_temporary("err", O_RDWR | O_CREAT | O_TRUNC)};
-    if (input && write(files[0], input, strlen(input)) != (ssize_t)strlen(input))
+    if (given && write(files[0], given, strlen(given)) != (ssize_t)strlen(given))
         abort();
     lseek(files[0], 0, SEEK_SET);
     for (int i = 0; i < 3; i++)
-        dup2(files[i], i);
+        dup2(i == 0 && standard_input >= 0 ? standard_input : files[i], i);
     fseek(stdin, 0, SEEK_SET);
     clearerr(stdin);
-    static const struct sendmail_helpers helpers = {serve};
+    struct sendmail_helpers helpers = {.serve = serve, .patience_ms = patience_ms};
     if (program == SENDMAIL)
         code = sendmail_main(count, list, &options, &helpers);
     else if (program == QUEUE)
@@ -176,8 +178,10 @@ test_message(void)
     sends("-oi|-Fann b|-rann@a.test|bob@b.test", "Subject: x\n\nhello\n.\nrest\n");
     ok(has("\r\nhello\r\n.\r\nrest\r\n") && has("\r\nFrom: ann b <ann@a.test>\r\n"));
     clear();
-    sends("-t|-f|ann@a.test", "From: x@y.test\nTo: bob@b.test,\n carol\nBcc: dan@d.test\n\n");
-    ok(!has("Bcc") && !has("dan@d.test") && has("From: x@y.test\r\nTo: bob@b.test,\r\n"));
+    sends("-t|-f|ann@a.test",
+          "From: x@y.test\nTo: bob@b.test,\n carol\nBcc: dan@d.test\n\n");
+    ok(!has("Bcc") && !has("dan@d.test") &&
+       has("From: x@y.test\r\nTo: bob@b.test,\r\n"));
     run(QUEUE, "show|--all", NULL);
     ok(has("from:     <ann@a.test>") && has("to:       <bob@b.test> waiting\n"
                                             "to:       <carol@h.test> waiting\n"
@@ -191,7 +195,8 @@ test_message(void)
 static void
 test_envelope(void)
 {
-    sends("-f|<>|-V|id+1|-N|success,delay|-R|full|bob@b.test|a, b@c.test|<d>", "x: y\n");
+    sends("-f|<>|-V|id+1|-N|success,delay|-R|full|bob@b.test|a, b@c.test|<d>",
+          "x: y\n");
     ok(has("From: ") && has("<MAILER-DAEMON@h.test>\r\n"));
     run(QUEUE, "ls|--json|--from|<>", NULL);
     ok(has("\"sender\":\"\"") && has("\"envelope_id\":\"id+2B1\""));
@@ -217,8 +222,9 @@ test_mistakes(void)
     fails(SENDMAIL, "", EX_USAGE, "sendmail: no recipients: name them, or use -t\n");
     fails(SENDMAIL, "-t", EX_USAGE,
           "sendmail: no recipients: name them, or use -t with To, Cc or Bcc\n");
-    fails(SENDMAIL, "bob@b.test\ncarol@c.test", EX_DATAERR,
-          "sendmail: the recipient is not a mail address: bob@b.test\\x0acarol@c.test\n");
+    fails(
+        SENDMAIL, "bob@b.test\ncarol@c.test", EX_DATAERR,
+        "sendmail: the recipient is not a mail address: bob@b.test\\x0acarol@c.test\n");
     fails(SENDMAIL, "bob@b.test\n", EX_DATAERR,
           "sendmail: the recipient is not a mail address: bob@b.test\\x0a\n");
     fails(SENDMAIL, "bob@b.test|-f|x@y.test", EX_DATAERR,
@@ -237,7 +243,8 @@ test_mistakes(void)
           "sendmail: -V wants at most 100 printable characters\n");
     fails(SENDMAIL, "-bd", EX_USAGE,
           "sendmail: this mode is not offered (the daemon is `petrel run`): -b: d\n");
-    is_number(run(SENDMAIL, "-Fa\r\nBcc: x@y.test|bob@b.test", ""), 0, "-F is no field");
+    is_number(run(SENDMAIL, "-Fa\r\nBcc: x@y.test|bob@b.test", ""), 0,
+              "-F is no field");
     run(QUEUE, "cat|--all", NULL);
     ok(has("From: \"aBcc: x@y.test\" <"));
     clear();
@@ -275,9 +282,10 @@ test_modes(void)
 static void
 test_verify(void)
 {
-    set_options("routes=b.test smtp://mx.test:2525\nc.test lmtp://unix:/l\nd.test hold\n"
-                "e.test discard\nf.test error:5.7.1 no thanks\n* mx",
-                "local=maildir:/m/%u");
+    set_options(
+        "routes=b.test smtp://mx.test:2525\nc.test lmtp://unix:/l\nd.test hold\n"
+        "e.test discard\nf.test error:5.7.1 no thanks\n* mx",
+        "local=maildir:/m/%u");
     prints(SENDMAIL, "-bv|a@b.test, x@c.test|x@d.test|x@e.test|root|X <a@q.test>",
            "a@b.test... deliverable: smtp mx.test:2525\n"
            "x@c.test... deliverable: lmtp unix:/l\n"
@@ -298,14 +306,52 @@ test_verify(void)
     set_options("user=", "user=");
 }
 
-/* The last id that `ls` shows. */
+/* The first id that `ls` shows, in the order of their names: of those to domain. */
 static const char *
-some_id(void)
+some_id(const char *domain)
 {
     static char id[ID_LENGTH + 1];
-    run(QUEUE, "ls", NULL);
+    char arguments[100];
+    snprintf(arguments, sizeof(arguments), "ls|--to|%s", domain);
+    run(QUEUE, arguments, NULL);
     snprintf(id, sizeof(id), "%.19s", out);
     return id;
+}
+
+/* Somebody begins a message and does not end it. */
+static void
+test_patience(void)
+{
+    char spool[100], command[600];
+    int ends[2];
+    if (pipe(ends) != 0)
+        abort();
+    patience_ms = 50;
+    for (int large = 0; large < 2; large++) {
+        static char body[300000];
+        memset(body, 'x', sizeof(body));
+        for (size_t i = 70; i < sizeof(body); i += 70)
+            body[i] = '\n';
+        size_t size = large ? 60000 : 100; /* a pipe takes 64 KiB */
+        if (write(ends[1], "A: b\n\n", 6) != 6 ||
+            write(ends[1], body, size) != (ssize_t)size)
+            abort();
+        standard_input = ends[0];
+        is_number(run(SENDMAIL, "-fann@a.test|x@c.test", NULL), EX_TEMPFAIL,
+                  "what does not end is given up");
+        is_string(err, "sendmail: the message did not come to its end in time\n",
+                  "and told");
+    }
+    standard_input = -1;
+    patience_ms = 0;
+    is_number(queued(), 0, "nothing of it is queued");
+    snprintf(spool, sizeof(spool), "%s/spool", folder);
+    snprintf(command, sizeof(command),
+             "test -z \"$(find %s/pid %s/mess %s/intd %s/todo -type f)\"", spool, spool,
+             spool, spool);
+    ok_named(system(command) == 0, "and nothing of it is left");
+    close(ends[0]);
+    close(ends[1]);
 }
 
 static void
@@ -313,7 +359,8 @@ test_queue(void)
 {
     char arguments[100], want[200];
     for (int i = 0; i < 3; i++)
-        is_number(run(SENDMAIL, i == 1 ? "-fann@a.test|x@c.test" : "-fann@a.test|x@b.test",
+        is_number(run(SENDMAIL,
+                      i == 1 ? "-fann@a.test|x@c.test" : "-fann@a.test|x@b.test",
                       "A: b\n\n"),
                   0, "send");
     is_number(queued(), 3, "three");
@@ -321,10 +368,11 @@ test_queue(void)
     is_number(count_lines(out), 1, "one to c.test");
     run(QUEUE, "ls|--json|--queue=maildrop", NULL);
     is_number(count_lines(out), 3, "an object a line");
-    ok(text_starts(text_from(out), TEXT("{\"queue_name\":\"maildrop\",\"queue_id\":\"")));
+    ok(text_starts(text_from(out),
+                   TEXT("{\"queue_name\":\"maildrop\",\"queue_id\":\"")));
     prints(QUEUE, "ls|--queue|deferred", "");
     prints(QUEUE, "ls|--older|1h", "");
-    const char *id = some_id();
+    const char *id = some_id("b.test");
     snprintf(arguments, sizeof(arguments), "show|%s|%s", id, id);
     is_number(run(QUEUE, arguments, NULL), 0, "show");
     ok(has("attempts: 0\n") && count_lines(out) == 7);
@@ -347,8 +395,8 @@ test_queue(void)
 static void
 test_queue_mistakes(void)
 {
-    static const char *const usages[] = {"", "list", "rm", "retry", "show", "cat",
-                                         "rm|--json"};
+    static const char *const usages[] = {"",     "list", "rm",       "retry",
+                                         "show", "cat",  "rm|--json"};
     for (size_t i = 0; i < sizeof(usages) / sizeof(*usages); i++) {
         is_number(run(QUEUE, usages[i], NULL), EX_USAGE, usages[i]);
         ok(text_starts(text_from(err), TEXT("usage: petrel queue ls")));
@@ -366,7 +414,7 @@ test_corrupt(void)
 {
     char command[300], want[300], arguments[60], id[ID_LENGTH + 1];
     is_number(run(SENDMAIL, "a@b.test", "A: b\n\nbody\n"), 0, "send");
-    snprintf(id, sizeof(id), "%s", some_id());
+    snprintf(id, sizeof(id), "%s", some_id("b.test"));
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
     struct buffer lines;
     char error[200];
@@ -390,10 +438,11 @@ test_corrupt(void)
     snprintf(want, sizeof(want),
              "{\"queue_name\":\"corrupt\",\"queue_id\":\"%s\",\"since\":", id);
     is_number(run(QUEUE, "ls|--json", NULL), 0, "as JSON");
-    ok(text_starts(text_from(out), text_from(want)) && has("\"reason\":\"for a test\"}"));
+    ok(text_starts(text_from(out), text_from(want)) &&
+       has("\"reason\":\"for a test\"}"));
     snprintf(arguments, sizeof(arguments), "cat|%s", id);
-    snprintf(want, sizeof(want), "petrel queue: %s: is damaged: its files are in corrupt/\n",
-             id);
+    snprintf(want, sizeof(want),
+             "petrel queue: %s: is damaged: its files are in corrupt/\n", id);
     fails(QUEUE, arguments, EX_DATAERR, want);
     prints(QUEUE, "cat|--all", "");
     snprintf(arguments, sizeof(arguments), "rm|%s", id);
@@ -440,6 +489,7 @@ main(void)
     test_limits();
     test_modes();
     test_verify();
+    test_patience();
     test_queue();
     test_queue_mistakes();
     test_corrupt();
