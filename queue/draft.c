@@ -4,6 +4,7 @@
 #include "base/crc.h"
 #include "base/memory.h"
 #include "base/tls.h"
+#include "queue/slices.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -90,10 +91,14 @@ make_pid_file(struct queue_draft *d)
 {
     struct drafts *a = d->drafts;
     int file = -EEXIST;
+    char part[SLICES_SUFFIX_MAX] = "";
+    /* Injectors' are told by their age alone. */
+    if (!a->at_once)
+        slices_part(a->settings.slices, a->settings.slice, part);
     while (file == -EEXIST) {
-        snprintf(d->path, sizeof(d->path), "%s/%" PRId64 ".%016" PRIx64 ".%" PRIu64,
-                 spool_room(ROOM_PID), loop_now_ms(a->loop) / 1000,
-                 loop_random(a->loop), a->counter++);
+        snprintf(d->path, sizeof(d->path), "%s/%s%s%" PRId64 ".%016" PRIx64 ".%" PRIu64,
+                 spool_room(ROOM_PID), part, part[0] ? "." : "",
+                 loop_now_ms(a->loop) / 1000, loop_random(a->loop), a->counter++);
         file = disk_create(a->spool->disk, d->path, a->spool->file_mode);
     }
     if (file < 0) {

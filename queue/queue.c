@@ -271,7 +271,9 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
                               .loop = q->loop,
                               .young = &q->young,
                               .slices = &q->share.slices,
-                              .careful = &q->share.careful};
+                              .careful = &q->share.careful,
+                              .orphan = on_orphan,
+                              .context = q};
     int result = recover_start(&q->recover);
     if (result < 0) {
         snprintf(error, error_size, "spool %s: cannot open its trigger in lock/: %s",

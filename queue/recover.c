@@ -283,10 +283,7 @@ list_room(struct recover *r, enum room room, const struct slices *slices)
     int result = disk_list(s->disk, spool_room(room), note_name, &l);
     if (result < 0)
         return spool_trouble(s, result, NULL, "list a directory");
-    if (l.strange > 0)
-        log_say(s->log, LOG_LEVEL_WARNING, "queue", NULL,
-                "%s/: %zu files that are no messages: left alone", spool_room(room),
-                l.strange);
+    spool_tell_strange(s, room, l.strange);
     return 0;
 }
 

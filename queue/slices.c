@@ -43,6 +43,15 @@ slices_width(unsigned count)
 }
 
 void
+slices_part(unsigned count, unsigned slice, char out[SLICES_SUFFIX_MAX])
+{
+    unsigned width = slices_width(count);
+    assert(slice < count);
+    snprintf(out, SLICES_SUFFIX_MAX, "%04u-%04u", slice * width,
+             (slice + 1) * width - 1);
+}
+
+void
 slices_suffix(unsigned count, unsigned slice, char out[SLICES_SUFFIX_MAX])
 {
     unsigned width = slices_width(count);

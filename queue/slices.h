@@ -23,6 +23,8 @@ bool slices_have(const struct slices *s, struct id id);
 bool slices_overlap(const struct slices *s, unsigned first, unsigned last);
 /* Units of each slice. */
 unsigned slices_width(unsigned count);
+/* "FIRST-LAST". */
+void slices_part(unsigned count, unsigned slice, char out[SLICES_SUFFIX_MAX]);
 /* "" for the only slice, else ".FIRST-LAST". */
 void slices_suffix(unsigned count, unsigned slice, char out[SLICES_SUFFIX_MAX]);
 

@@ -107,6 +107,15 @@ spool_trouble(struct spool *s, int error, const struct id *id, const char *doing
     return error;
 }
 
+void
+spool_tell_strange(struct spool *s, enum room room, size_t count)
+{
+    if (count > 0)
+        log_say(s->log, LOG_LEVEL_WARNING, "queue", NULL,
+                "%s/: %zu files that are no messages: left alone", spool_room(room),
+                count);
+}
+
 struct outcome
 spool_refusal(int error)
 {

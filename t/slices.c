@@ -30,6 +30,25 @@ test_have(void)
     }
 }
 
+/* Exact at every boundary of every number of slices (SB14). */
+static void
+test_boundaries(void)
+{
+    const uint64_t all = (UINT64_C(1) << 40) - 1;
+    unsigned wrong = 0;
+    for (unsigned n = 1; n <= ID_SLICES_MAX; n *= 2)
+        for (unsigned slice = 0; slice < n; slice++) {
+            struct slices s;
+            uint64_t first = slice * ((all + 1) / n), last = first + all / n;
+            slices_init(&s, n, slice);
+            wrong +=
+                !slices_have(&s, with_hash(first)) || !slices_have(&s, with_hash(last));
+            wrong += n > 1 && (slices_have(&s, with_hash((first + all) & all)) ||
+                               slices_have(&s, with_hash((last + 1) & all)));
+        }
+    is_number(wrong, 0, "SB14: 00..0, ff..f and all boundaries");
+}
+
 static void
 test_more(void)
 {
@@ -60,6 +79,8 @@ test_suffix(void)
     char suffix[SLICES_SUFFIX_MAX];
     slices_suffix(1, 0, suffix);
     is_string(suffix, "", "the only one has none");
+    slices_part(1, 0, suffix);
+    is_string(suffix, "0000-1023", "but it has a part");
     slices_suffix(2, 1, suffix);
     is_string(suffix, ".0512-1023", "the second half");
     slices_suffix(ID_SLICES_MAX, ID_SLICES_MAX - 1, suffix);
@@ -70,6 +91,7 @@ int
 main(void)
 {
     test_have();
+    test_boundaries();
     test_more();
     test_suffix();
     return done();
