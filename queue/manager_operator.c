@@ -64,7 +64,7 @@ mark_held(const struct order *o, struct envelope *e)
     if (e->held)
         return MANAGER_DONE;
     round_hold_text(o->manager, "held by the operator", text);
-    int error = queue_hold(o->manager->queue, e, text);
+    int error = queue_hold(o->manager->queue, e, text, true);
     if (error < 0)
         return refuse_errno(o, "write its mark in hold/", error);
     e->held = true;

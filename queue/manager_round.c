@@ -431,7 +431,8 @@ hold(struct active *a)
     char id[ID_LENGTH + 1], text[HOLD_TEXT_MAX];
     id_format(a->id, id);
     round_hold_text(m, "held by a route", text);
-    int error = queue_hold(m->queue, a->envelope, text);
+    /* After a crash the route says so again. */
+    int error = queue_hold(m->queue, a->envelope, text, false);
     a->envelope->held = error == 0;
     log_say(m->log, error ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "queue", id, "%s%s",
             error ? "a route says hold, but: " : "held by a route",

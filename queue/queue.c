@@ -593,7 +593,7 @@ queue_adopt_ignore(struct queue *q, void *context)
 /* --- Operators ------------------------------------------------------------------- */
 
 int
-queue_hold(struct queue *q, const struct envelope *e, const char *reason)
+queue_hold(struct queue *q, const struct envelope *e, const char *reason, bool durable)
 {
     struct young_message *m = young_find(&q->young, e->id);
     if (m != NULL)
@@ -602,7 +602,7 @@ queue_hold(struct queue *q, const struct envelope *e, const char *reason)
         spool_write_new(&q->spool, ROOM_HOLD, e->id, text_from(reason), 0600, true);
     if (file < 0)
         return file;
-    int result = spool_sync(&q->spool, file, &e->id);
+    int result = durable ? spool_sync(&q->spool, file, &e->id) : 0;
     disk_close_file(q->spool.disk, file);
     return result;
 }

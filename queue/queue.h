@@ -143,8 +143,11 @@ void queue_adopt_ignore(struct queue *queue, void *context);
 /* --- Operators
  * ------------------------------------------------------------------------ */
 
-/* hold/ID with reason as content: queue_found no longer reports it. Frees nothing. */
-int queue_hold(struct queue *queue, const struct envelope *e, const char *reason);
+/* hold/ID with reason as content: queue_found no longer reports it. Frees nothing.
+ * durable: waits for the disk; else a crash may undo it, for a hold that is then made
+ * again. */
+int queue_hold(struct queue *queue, const struct envelope *e, const char *reason,
+               bool durable);
 /* Moves every file of id to corrupt/ with a note; counted and logged. */
 void queue_park(struct queue *queue, struct id id, const char *reason);
 /* Undoes queue_hold() or queue_park(), durably: hold/ID goes, else the files come back

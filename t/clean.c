@@ -234,7 +234,7 @@ test_living(int64_t journal_size)
         struct text content = i == 1 ? text_of(large, sizeof(large)) : TEXT("x\r\n");
         struct envelope *e = kit_accept(&kit, kit_envelope("s@x", one), content);
         ids[i] = e->id;
-        if (i == 2 && queue_hold(kit.queue, e, "for a test") != 0)
+        if (i == 2 && queue_hold(kit.queue, e, "for a test", true) != 0)
             abort();
         if (i == 3)
             queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 99 * HOUR_MS, 1);

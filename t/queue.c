@@ -521,8 +521,9 @@ test_operators(const char *home)
             queue_defer(k.queue, &e, 1, 1);
             kit_turns(&k, 1);
         } else if (i == 2) {
-            is_number(queue_hold(k.queue, e, "by order"), 0, "held");
-            is_number(queue_hold(k.queue, e, "by order, again"), 0, "twice is no harm");
+            is_number(queue_hold(k.queue, e, "by order", true), 0, "held");
+            is_number(queue_hold(k.queue, e, "by order, again", true), 0,
+                      "twice is no harm");
         }
         envelope_free(&e);
         wait_ms(&k, 2);

@@ -42,7 +42,7 @@ make(enum state state)
     struct text content = text_of(bytes, state == LARGE ? sizeof(bytes) : 100);
     struct envelope *e = kit_accept(&kit, kit_envelope("s@x", two), content);
     struct id id = e->id;
-    if (state == HELD && queue_hold(kit.queue, e, "for a test") != 0)
+    if (state == HELD && queue_hold(kit.queue, e, "for a test", true) != 0)
         abort();
     if (state == DEFERRED || state == MOVING) {
         queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);

@@ -57,7 +57,7 @@ dead_work(struct dead *d, struct kit *k)
             queue_settle(k->queue, e, 1, CHANNEL_REMOTE, &failure);
         }
         if (i == 3)
-            (void)queue_hold(k->queue, e, "for a test");
+            (void)queue_hold(k->queue, e, "for a test", true);
         if (i == 4)
             queue_retire(k->queue, &e);
         else

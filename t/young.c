@@ -261,7 +261,7 @@ test_held(void)
     start();
     struct envelope *e = take(100);
     struct id id = e->id;
-    is_number(queue_hold(kit.queue, e, "for a test"), 0, "held while young");
+    is_number(queue_hold(kit.queue, e, "for a test", true), 0, "held while young");
     envelope_free(&e);
     again();
     is_number(kit.found_count, 0, "held mail is not reported");

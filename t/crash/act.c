@@ -356,7 +356,7 @@ act_hold(struct work *w, int message)
     if (m == NULL || w->envelopes[message] == NULL || m->held != NO)
         return;
     m->held = MAYBE;
-    if (queue_hold(queue_of(w, m), w->envelopes[message], "a test") == 0)
+    if (queue_hold(queue_of(w, m), w->envelopes[message], "a test", true) == 0)
         m->held = SURE;
     act_defer(w, message, 0);
 }
