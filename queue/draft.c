@@ -122,18 +122,25 @@ flush_content(struct queue_draft *d)
     buffer_clear(&d->content);
 }
 
-struct queue_draft *
-draft_begin(struct drafts *a, int64_t size_expected, bool own, struct outcome *refusal)
+bool
+drafts_admit(struct drafts *a, int64_t size_expected, bool own, struct outcome *refusal)
 {
     if (a->spool->trouble[0] != '\0') {
         *refusal = spool_refusal(-EIO);
-        return NULL;
+        return false;
     }
     /* The journal keeps a reserve for our own. */
-    if (!(own && a->memory_max > 0) && !drafts_have_space(a, size_expected)) {
+    bool fits = (own && a->memory_max > 0) || drafts_have_space(a, size_expected);
+    if (!fits)
         *refusal = spool_refusal(-ENOSPC);
+    return fits;
+}
+
+struct queue_draft *
+draft_begin(struct drafts *a, int64_t size_expected, bool own, struct outcome *refusal)
+{
+    if (!drafts_admit(a, size_expected, own, refusal))
         return NULL;
-    }
     struct queue_draft *d = memory_new(sizeof(*d));
     d->drafts = a;
     d->file = -1;

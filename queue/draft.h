@@ -42,7 +42,9 @@ void drafts_start(struct drafts *a);
 /* False: too little is left for size more bytes. */
 bool drafts_have_space(struct drafts *a, int64_t size);
 
-/* Behind queue_begin(). */
+/* Behind queue_admits() and queue_begin(). own: a notice of ours. */
+bool drafts_admit(struct drafts *a, int64_t size_expected, bool own,
+                  struct outcome *refusal);
 struct queue_draft *draft_begin(struct drafts *a, int64_t size_expected, bool own,
                                 struct outcome *refusal);
 /* The first refusal counts. */

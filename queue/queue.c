@@ -396,6 +396,14 @@ begin(struct queue *q, int64_t size_expected, bool own, struct outcome *refusal)
     return draft_begin(&q->drafts, size_expected, own, refusal);
 }
 
+bool
+queue_admits(struct queue *q, int64_t size_expected, struct outcome *refusal)
+{
+    if (q->own_loop != NULL)
+        loop_turn(q->own_loop, 0); /* what time is it? */
+    return drafts_admit(&q->drafts, size_expected, false, refusal);
+}
+
 struct queue_draft *
 queue_begin(struct queue *q, int64_t size_expected, struct outcome *refusal)
 {

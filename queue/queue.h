@@ -63,8 +63,10 @@ void queue_close(struct queue **queue);
 /* --- Accepting ----------------------------------------------------------------------
  */
 
-/* NULL: refused for the reason in refusal (452 4.3.1 disk full, 451 4.3.0 unhealthy).
- */
+/* Whether a message of that size (0: unknown) would be taken now; false: the reason is
+ * in refusal (452 4.3.1 disk full, 451 4.3.0 unhealthy). */
+bool queue_admits(struct queue *queue, int64_t size_expected, struct outcome *refusal);
+/* NULL: refused for the reason in refusal, as queue_admits(). */
 struct queue_draft *queue_begin(struct queue *queue, int64_t size_expected,
                                 struct outcome *refusal);
 /* As queue_begin(), for our own notices: they may use the journal's reserve, so that

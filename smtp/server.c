@@ -212,18 +212,32 @@ server_step(struct server *s, struct text *input)
     return step_command(s, input);
 }
 
-const struct address *
-server_recipient(const struct server *s)
-{
-    assert(s->question == SERVER_ASKS_RECIPIENT);
-    return &s->transaction->rcpt.recipient;
-}
-
 /* An outcome without a reply code is our own trouble. */
 static int
 code_of(const struct outcome *refusal)
 {
     return refusal->code >= 400 ? refusal->code : 451;
+}
+
+void
+server_admitted(struct server *s, const struct outcome *refusal)
+{
+    assert(s->question == SERVER_ASKS_ADMISSION);
+    s->question = SERVER_ASKS_NOTHING;
+    if (refusal != NULL) {
+        server_refuse_with(s, code_of(refusal), refusal->enhanced, refusal->text);
+        server_end_transaction(s);
+        return;
+    }
+    server_enter(s, SERVER_MAIL);
+    reply_write(s->out, 250, "2.1.0", "Ok");
+}
+
+const struct address *
+server_recipient(const struct server *s)
+{
+    assert(s->question == SERVER_ASKS_RECIPIENT);
+    return &s->transaction->rcpt.recipient;
 }
 
 void
@@ -246,7 +260,7 @@ server_recipient_checked(struct server *s, const struct outcome *refusal)
 int64_t
 server_expected_size(const struct server *s)
 {
-    assert(s->question == SERVER_ASKS_DRAFT);
+    assert(s->question == SERVER_ASKS_ADMISSION || s->question == SERVER_ASKS_DRAFT);
     return s->transaction->expected;
 }
 

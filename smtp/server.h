@@ -4,11 +4,12 @@
  * It touches no socket, file or clock. Its owner calls server_step() until that says
  * READ, sends what has gathered in `out`, and does what the machine wishes:
  *
- *   CHECK   -> server_recipient_checked()      may mail for server_recipient() be
- * taken? BEGIN   -> server_begun()                  open a draft for
- * server_expected_size() bytes WRITE                                      append
- * server_content() to the draft STORE   -> server_seal(), server_stored()  commit draft
- * and envelope DISCARD                                    drop the draft
+ *   ADMIT    server_admitted()           is there room for server_expected_size()?
+ *   CHECK    server_recipient_checked()  may mail for server_recipient() be taken?
+ *   BEGIN    server_begun()              open a draft for server_expected_size() bytes
+ *   WRITE                                append server_content() to the draft
+ *   STORE    server_seal(), server_stored()  commit draft and envelope
+ *   DISCARD                              drop the draft
  *
  * A transaction lives from MAIL to the one function that ends it, on every path. */
 #ifndef SMTP_SERVER_H
@@ -48,6 +49,7 @@ enum server_stage { /* bits: the commands' table says in which of them each is l
 
 enum server_question {
     SERVER_ASKS_NOTHING,
+    SERVER_ASKS_ADMISSION,
     SERVER_ASKS_RECIPIENT,
     SERVER_ASKS_DRAFT,
     SERVER_ASKS_STORED
@@ -56,6 +58,7 @@ enum server_question {
 enum server_action {
     SERVER_READ,  /* come again when there is more input */
     SERVER_GO_ON, /* a command is answered; call again */
+    SERVER_ADMIT,
     SERVER_CHECK,
     SERVER_BEGIN,
     SERVER_WRITE,
@@ -103,12 +106,16 @@ enum server_action server_step(struct server *s, struct text *input)
 
 /* --- Wishes ------------------------------------------------------------------- */
 
+/* ADMIT, at MAIL, so that a client hears early that it must come later (RFC 1870 §6).
+ * refusal NULL: there is room now; BEGIN asks again. */
+void server_admitted(struct server *s, const struct outcome *refusal);
+
 /* CHECK: valid until the answer. */
 const struct address *server_recipient(const struct server *s);
 /* refusal NULL: taken. */
 void server_recipient_checked(struct server *s, const struct outcome *refusal);
 
-/* BEGIN: what the client has declared, or 0. */
+/* ADMIT, BEGIN: what the client has declared, or 0. */
 int64_t server_expected_size(const struct server *s);
 /* refusal NULL: a draft is open. */
 void server_begun(struct server *s, const struct outcome *refusal);

@@ -96,9 +96,8 @@ on_mail(struct server *s, struct text args)
     if (s->rules->size_limit > 0 && parameters.size > s->rules->size_limit)
         return server_refuse(s, &too_large);
     s->transaction = transaction_new(&parameters);
-    server_enter(s, SERVER_MAIL);
-    reply_write(s->out, 250, "2.1.0", "Ok");
-    return SERVER_GO_ON;
+    s->question = SERVER_ASKS_ADMISSION;
+    return SERVER_ADMIT;
 }
 
 static enum server_action

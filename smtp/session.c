@@ -107,6 +107,15 @@ refresh(struct session *s)
 }
 
 static void
+admit(struct session *s)
+{
+    struct outcome refusal;
+    bool admitted =
+        queue_admits(s->host->queue, server_expected_size(&s->server), &refusal);
+    server_admitted(&s->server, admitted ? NULL : &refusal);
+}
+
+static void
 check(struct session *s)
 {
     struct outcome refusal;
@@ -146,6 +155,9 @@ grant(struct session *s, enum server_action wish)
     case SERVER_CLOSE:
         return PACE_OVER;
     case SERVER_GO_ON:
+        break;
+    case SERVER_ADMIT:
+        admit(s);
         break;
     case SERVER_CHECK:
         check(s);

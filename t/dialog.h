@@ -38,8 +38,9 @@ struct dialog {
     size_t answer_count;
     struct server_rules rules;
     bool lmtp, may_relay;
-    bool paced; /* has events: input cannot be sent in advance */
-    bool faked; /* has answers of a fake queue: not for a real one */
+    bool paced;   /* has events: input cannot be sent in advance */
+    int64_t room; /* of the fake queue; 0: endless */
+    bool faked;   /* has answers of a fake queue: not for a real one */
 };
 
 static inline void
@@ -110,6 +111,7 @@ dialog_read_option(struct dialog *d, struct text option)
     struct text key;
     uint64_t value = 1;
     dialog_must(text_cut(&option, '=', &key), "bad option");
+    d->faked = d->faked || text_equal(key, TEXT("room"));
     if (option.at != NULL)
         dialog_must(text_number(option, INT32_MAX, &value), "bad option");
     if (text_equal(key, TEXT("lmtp")))
@@ -118,6 +120,8 @@ dialog_read_option(struct dialog *d, struct text option)
         d->may_relay = false;
     else if (text_equal(key, TEXT("size_limit")))
         d->rules.size_limit = (int64_t)value;
+    else if (text_equal(key, TEXT("room")))
+        d->room = (int64_t)value;
     else if (text_equal(key, TEXT("recipient_limit")))
         d->rules.recipient_limit = (int)value;
     else if (text_equal(key, TEXT("error_limit")))

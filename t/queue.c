@@ -246,6 +246,10 @@ test_space(const char *home)
     ok(queue_begin(k.queue, INT64_MAX / 2, &k.refusal) == NULL);
     is_number(k.refusal.code, 452, "more than the disk has is refused");
     is_string(k.refusal.enhanced, "4.3.1", "as a full system");
+    k.refusal.code = 0;
+    ok(!queue_admits(k.queue, INT64_MAX / 2, &k.refusal));
+    is_number(k.refusal.code, 452, "and so is the question whether it may come");
+    ok(queue_admits(k.queue, 1000, &k.refusal) && queue_admits(k.queue, 0, &k.refusal));
     kit_close(&k);
     struct queue_settings settings = {.spool = home, .bytes_reserve = INT64_MAX / 2};
     struct loop *loop = loop_new();
@@ -255,6 +259,7 @@ test_space(const char *home)
        0);
     ok(!queue_health(q).accepting && strstr(queue_health(q).reason, "full") != NULL);
     ok(queue_begin(q, 0, &k.refusal) == NULL);
+    ok(!queue_admits(q, 0, &k.refusal));
     queue_close(&q);
     log_free(&log);
     loop_free(&loop);

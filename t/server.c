@@ -136,6 +136,7 @@ play(const struct dialog *d, size_t size, bool late, const char *mode)
     p.fake.answer = next_answer;
     p.fake.context = &p;
     p.fake.late = late;
+    p.fake.room = d->room;
     for (size_t i = 0; size > 0 && i < d->count; i++)
         if (d->steps[i].kind == DIALOG_SEND)
             dialog_must(buffer_add(&all, buffer_text(&d->steps[i].bytes)), "too large");
@@ -199,6 +200,7 @@ static const struct stride {
     {"HELO walker\r\n",                                     "",                                                       HELLO,      OK,    false, false},
     {"MAIL FROM:<a@example.org> SIZE=10\r\n",               "",                                                       SENDER,     OK,    false, false},
     {"MAIL FROM:<a@@example.org>\r\n",                      "",                                                       SENDER,     NO,    false, false},
+    {"MAIL FROM:<a@example.org> SIZE=60\r\n",               "",                                                       SENDER,     LATER, false, false},
     {"MAIL FROM:<a@example.org> SIZE=99999\r\n",            "",                                                       SENDER,     NO,    false, false},
     {"RCPT TO:<b@example.org>\r\n",                         "",                                                       RECIPIENT,  OK,    false, false},
     {"RCPT TO:<b@refused.example>\r\n",                     "",                                                       RECIPIENT,  NO,    false, false},
@@ -226,7 +228,7 @@ static const struct stride {
 enum {
     STRIDES = sizeof(strides) / sizeof(strides[0]),
     STRIDE_MAIL = 2,
-    STRIDE_RCPT = 5
+    STRIDE_RCPT = 6
 };
 
 /* What a server must do: written from the RFCs, not from the machine. */
@@ -376,6 +378,7 @@ random_walk(unsigned steps, uint64_t seed)
     fake_start(&w.fake, &rules, NULL, false, true);
     w.fake.answer = walk_answer;
     w.fake.context = &w;
+    w.fake.room = 50;
     w.fake.forget = true;
     for (unsigned i = 0; i < steps && !w.fake.closed; i++) {
         w.stride = &strides[walk_chance(&w) % STRIDES];

@@ -24,8 +24,9 @@ struct fake {
     struct buffer held; /* input that the machine has not taken */
     struct buffer draft;
     bool draft_open, closed;
-    bool late;   /* questions are answered after the machine was asked to go on */
-    bool forget; /* stored messages are not kept */
+    bool late;    /* questions are answered after the machine was asked to go on */
+    bool forget;  /* stored messages are not kept */
+    int64_t room; /* a larger message is refused at MAIL; 0: none is */
     struct fake_message messages[FAKE_MESSAGES_MAX];
     size_t count;
     unsigned stored, drafts;
@@ -62,6 +63,15 @@ static inline const struct outcome *
 fake_answer(struct fake *f, bool begin)
 {
     return f->answer == NULL ? NULL : f->answer(f->context, begin);
+}
+
+static inline void
+fake_admit(struct fake *f)
+{
+    struct outcome full =
+        outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 452, "4.3.1", "no room");
+    bool fits = f->room == 0 || server_expected_size(&f->server) <= f->room;
+    server_admitted(&f->server, fits ? NULL : &full);
 }
 
 /* What t/listener.c says with routes: *@refused.example and *@later.example. */
@@ -125,8 +135,8 @@ fake_obey(struct fake *f, struct text *input)
 {
     struct text before = *input;
     enum server_action action = server_step(&f->server, input);
-    if (f->late &&
-        (action == SERVER_CHECK || action == SERVER_BEGIN || action == SERVER_STORE)) {
+    if (f->late && (action == SERVER_ADMIT || action == SERVER_CHECK ||
+                    action == SERVER_BEGIN || action == SERVER_STORE)) {
         before = *input;
         enum server_action again = server_step(&f->server, input);
         assert(again == SERVER_WAIT && before.length == input->length);
@@ -136,6 +146,9 @@ fake_obey(struct fake *f, struct text *input)
     case SERVER_READ:
         return false;
     case SERVER_GO_ON:
+        return true;
+    case SERVER_ADMIT:
+        fake_admit(f);
         return true;
     case SERVER_CHECK:
         fake_check(f);
