@@ -117,6 +117,17 @@ drop_marks(struct marks *m, struct pending *p, unsigned count)
     buffer_take(&p->texts, texts);
 }
 
+/* Of young mail: with the journal's next batch, which needs no room on the disk. */
+static void
+tell_journal(struct marks *m, struct pending *p, struct young_message *young)
+{
+    if (p->count == 0)
+        return;
+    young_tell(m->young, young, p->marks, p->count, buffer_text(&p->texts));
+    journal_hurry(m->young->journal);
+    drop_marks(m, p, p->count);
+}
+
 /* --- Where a message is ---------------------------------------------------------- */
 
 /* S5 is in the files and e does not know it: it moved while e was in use. */
@@ -256,6 +267,7 @@ fill_move(struct marks *m, struct pending *p)
         move.content = young_read_content(m->young, young, &error);
         if (move.content == NULL) {
             (void)spool_trouble(m->spool, error, &p->id, "read the journal");
+            tell_journal(m, p, young);
             keep_failed(m, p);
             return;
         }
@@ -316,6 +328,8 @@ take_move(struct marks *m, struct move *move)
         pending_free(m, p);
     } else if (move->result < 0) {
         p->due = p->due || p->owned;
+        if (young != NULL)
+            tell_journal(m, p, young);
         keep_failed(m, p);
     } else {
         write_soon(m);
@@ -350,23 +364,34 @@ move_some(struct marks *m)
 
 /* --- Writing --------------------------------------------------------------------- */
 
+/* In place, so it works without room: those without a text, or all. */
+static int
+mark_some(struct marks *m, const struct pending *p, bool all)
+{
+    unsigned marks[MARKS_MAX], some = 0;
+    int result = 0;
+    for (unsigned i = 0; i < p->count && result == 0; i++) {
+        if (all || p->marks[i].text_length == 0)
+            marks[some++] = p->marks[i].recipient;
+        if (some == MARKS_MAX || i + 1 == p->count) {
+            result = spool_mark(m->spool, p->envelope, marks, some);
+            some = 0;
+        }
+    }
+    return result;
+}
+
 static void
 write_preprocessed(struct marks *m, struct pending *p)
 {
-    unsigned marks[MARKS_MAX];
-    unsigned done = 0;
     int result = is_outdated(m, p->envelope) ? bring_up_to_date(m, p->envelope) : 0;
-    /* Texts first, for all of them. */
-    if (result == 0 && p->texts.length > 0)
-        result = spool_append_failures(m->spool, p->id, buffer_text(&p->texts));
-    while (result == 0 && done < p->count) {
-        unsigned some = 0;
-        while (some < MARKS_MAX && done + some < p->count) {
-            marks[some] = p->marks[done + some].recipient;
-            some++;
-        }
-        result = spool_mark(m->spool, p->envelope, marks, some);
-        done += some;
+    if (result == 0) {
+        /* Texts first, for all of them. Without, those who failed are not marked: they
+         * fail again; who has got it must not get it twice. */
+        if (p->texts.length > 0)
+            result = spool_append_failures(m->spool, p->id, buffer_text(&p->texts));
+        int marked = mark_some(m, p, result == 0);
+        result = result == 0 ? marked : result;
     }
     if (result == 0 && p->due)
         result = spool_write_due(m->spool, p->envelope);
@@ -387,8 +412,7 @@ write_one(struct marks *m, struct pending *p)
         write_preprocessed(m, p);
         guard_leave(&m->spool->guard, before);
     } else if (p->count > 0) {
-        young_tell(m->young, young, p->marks, p->count, buffer_text(&p->texts));
-        journal_hurry(m->young->journal);
+        tell_journal(m, p, young);
         pending_free(m, p);
     }
 }

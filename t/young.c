@@ -107,6 +107,85 @@ test_small(void)
     stop();
 }
 
+/* One call fails on the way to S5, then the power does: what was done stays done.
+ * False: there were fewer calls. */
+static bool
+fail_to_move(uint64_t call, unsigned *stayed)
+{
+    struct failure failure = {
+        1, false, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "unknown")};
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(3000);
+    struct id id = e->id;
+    queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
+    queue_settle(kit.queue, e, 1, CHANNEL_REMOTE, &failure);
+    queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
+    sim_disk_count_anew();
+    sim_disk_fail_at(call, ENOSPC);
+    sim_loop_advance(kit.loop, 300);
+    bool failed = sim_disk_has_failed();
+    *stayed += sim_disk_count("/spool/info") == 0;
+    sim_disk_power_cut();
+    stop();
+    start();
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->done == 2 && e->recipients[0].done &&
+                 e->failure_count == 1,
+             "whatever fails, the marks are kept, with what is to be told");
+    queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
+    sim_loop_advance(kit.loop, 300);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->preprocessed && e->done == 2 && e->failure_count == 1,
+             "with room it moves, and they with it");
+    queue_retire(kit.queue, &e);
+    sim_loop_advance(kit.loop, 300);
+    is_number(files(), 0, "and nothing is left");
+    stop();
+    return failed;
+}
+
+static void
+test_no_room_to_move(void)
+{
+    unsigned stayed = 0;
+    uint64_t call = 1;
+    while (fail_to_move(call, &stayed))
+        call++;
+    ok(call > 10 && stayed > 5);
+}
+
+static void
+test_no_room_for_a_text(void)
+{
+    struct failure failure = {
+        1, false, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "unknown")};
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(3000);
+    struct id id = e->id;
+    queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
+    sim_loop_advance(kit.loop, 200);
+    e = queue_load(kit.queue, id);
+    ok(e != NULL && e->preprocessed && e->done == 0);
+    queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
+    queue_settle(kit.queue, e, 1, CHANNEL_REMOTE, &failure);
+    sim_disk_count_anew();
+    sim_disk_fail_at(2, ENOSPC); /* the first looks for an older text */
+    sim_loop_advance(kit.loop, 200);
+    ok(sim_disk_has_failed());
+    is_number(sim_disk_count("/spool/bounce"), 0, "there is no room for a text");
+    sim_disk_power_cut();
+    envelope_free(&e);
+    stop();
+    start();
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->done == 1 && e->recipients[0].done,
+             "who has got it is marked, who failed is tried again");
+    queue_retire(kit.queue, &e);
+    stop();
+}
+
 static void
 test_from_disk(void)
 {
@@ -279,6 +358,8 @@ int
 main(void)
 {
     test_small();
+    test_no_room_to_move();
+    test_no_room_for_a_text();
     test_from_disk();
     test_told();
     test_large();
