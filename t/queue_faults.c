@@ -565,6 +565,7 @@ test_unhealthy(void)
     ok_named(!health.accepting && strstr(health.reason, "sync") != NULL,
              "and makes the spool unhealthy");
     ok(kit_logged(k, "spool unhealthy"));
+    ok_named(kit_logged(k, "(see dmesg), then restart petrel"), "and says what to do");
     ok_named(!kit_commit(k, kit_envelope("", addresses), content_of(2)) &&
                  k->refusal.code == 451,
              "no new mail is taken");

@@ -167,6 +167,20 @@ sub queued {
 }
 sub wait_empty { my ($self, $seconds) = @_; return wait_for(sub { $self->queued == 0 }, $seconds) }
 
+# What `petrel status --json` says.
+sub status { my $self = shift; return ($self->run(qw(status --json)))[1] }
+
+# Waits until nothing is on its way to the disk: no sync for a second, where records wait 100 ms.
+sub wait_quiet {
+    my ($self, $seconds) = @_;
+    my ($syncs, $since) = (-1, 0);
+    return wait_for(sub {
+        my ($now) = $self->status =~ /"syncs":\s*(\d+)/ or return 0;
+        ($syncs, $since) = ($now, time) if $now != $syncs;
+        return time - $since > 1;
+    }, $seconds);
+}
+
 # A plain SMTP client that says what it is told: smtp("EHLO x", "MAIL ...", ...) -> replies.
 # An array reference is sent as it is.
 sub dialogue {
