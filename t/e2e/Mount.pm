@@ -17,6 +17,9 @@ END {
     $? = $code;
 }
 
+# Root of the machine, not of a name space made by somebody else.
+sub is_root { return Petrel::slurp('/proc/self/uid_map') =~ /^\s*0\s+0\s/ }
+
 # Runs the test anew where it may mount; false when that is not allowed. As root loop devices work, too.
 sub namespace {
     return $ENV{PETREL_TEST_MAY_MOUNT} eq 'yes' if defined $ENV{PETREL_TEST_MAY_MOUNT};

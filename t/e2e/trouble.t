@@ -86,16 +86,16 @@ sub inject {
     return Petrel::wait_for(sub { Petrel::slurp($log) =~ /attached/ || tracer($petrel) });
 }
 
-# Files that were synced again after a sync of theirs had failed.
-sub synced_again {
+# Files of which a sync has failed, and those of them that were synced again.
+sub failed_syncs {
     my $petrel = shift;
     my (%failed, @again);
     for (split /\n/, Petrel::slurp("$petrel->{dir}/trace")) {
-        my ($file, $result) = /^f(?:data)?sync\(\d+<(.*)>\)\s*= (.*)/ or next;
+        my ($file, $result) = /^f(?:data)?sync\(\d+<(.*)>(?:\(deleted\))?\)\s*= (.*)/ or next;
         push @again, $file if $failed{$file};
         $failed{$file} = 1 if $result =~ /^-1 EIO/;
     }
-    return @again;
+    return (scalar keys %failed, "@again");
 }
 
 sub call_fails {
@@ -117,7 +117,9 @@ sub call_fails {
     is_latched($title, $petrel, $sink, 'Input/output error');
     ok $petrel->wait_empty && $petrel->wait_quiet, "$title: nothing is left to do" or diag $petrel->run(qw(queue ls));
     like Petrel::slurp("$petrel->{dir}/trace"), qr/EIO.*INJECTED/, "$title: it was the fault";
-    is join(' ', synced_again($petrel)), '', "$title: no sync was tried again";
+    my ($failed, $again) = failed_syncs($petrel);
+    cmp_ok $failed, '>=', $case{inject}[-1] =~ /sync/ ? 1 : 0, "$title: a sync has failed";
+    is $again, '', "$title: and was not tried again";
     $petrel->kill9;
     $petrel->start;
     is_well_again($title, $petrel, $sink, $case{for_good} ? (young => 2, old => 2) : ());
@@ -204,7 +206,12 @@ for my $kind ($may_mount ? qw(ext4 tmpfs) : ()) {
     accept_two($title, $petrel, $sink);
     is $petrel->stop('INT'), 0, "$title: stopped with mail";
     kill 'CONT', $sink->{pid};
-    ok $disk->remount('ro'), "$title: remounted";
+    if (!$disk->remount('ro')) {
+        # Who is root in a name space only may mount, but perhaps not that.
+        ok $kind eq 'tmpfs' && !Mount::is_root(), "$title: it may not be" and note "$title: not allowed";
+        $sink->stop;
+        next;
+    }
     refuses_to_start($title, $petrel, 'Read-only file system');
     my ($code, $said) = Petrel::command("Subject: x\n\nx\n", $Petrel::binary, '-c', $petrel->conf, 'sendmail', 'e@x.test');
     ok $code == 75 || $code == 73, "$title: sendmail takes nothing" or diag "$code $said";
