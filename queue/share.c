@@ -95,9 +95,9 @@ share_lock(struct share *s, char *error, size_t error_size)
         return EX_TEMPFAIL;
     }
     snprintf(error, error_size,
-             "spool %s: cannot lock %s: %s (make it writable for this user, or set "
-             "`spool` to a directory that is)",
-             s->settings->spool, spool_lock, strerror(-s->lock));
+             "spool %s: cannot lock %s: %s (%s, or set `spool` to a directory that is "
+             "writable)",
+             s->settings->spool, spool_lock, strerror(-s->lock), spool_remedy(s->lock));
     return EX_CANTCREAT;
 }
 

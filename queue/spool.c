@@ -131,13 +131,22 @@ spool_refusal(int error)
 
 /* --- Opening --------------------------------------------------------------------- */
 
+const char *
+spool_remedy(int error)
+{
+    if (error == -EROFS)
+        return "mount it read-write";
+    return error == -ENOSPC || error == -EDQUOT ? "make room on it"
+                                                : "make it writable for this user";
+}
+
 static int
 complain(int error, const char *path, const char *what, char *out, size_t size)
 {
     snprintf(out, size,
-             "spool %s: cannot make %s: %s (make it writable for this user, or set "
-             "`spool` to a directory that is)",
-             path, what, strerror(-error));
+             "spool %s: cannot make %s: %s (%s, or set `spool` to a directory that is "
+             "writable)",
+             path, what, strerror(-error), spool_remedy(error));
     return error;
 }
 

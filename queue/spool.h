@@ -78,6 +78,8 @@ void spool_pull_trigger(struct spool *s, struct id id);
 /* Logs what could not be done (error < 0), with the id if there is one, and latches.
  * Returns error. id may be NULL. */
 int spool_trouble(struct spool *s, int error, const struct id *id, const char *doing);
+/* What makes a spool writable that was refused with this error (< 0). */
+const char *spool_remedy(int error);
 /* So many names in a room are no ids; none: nothing is told. */
 void spool_tell_strange(struct spool *s, enum room room, size_t count);
 /* 452 4.3.1 for a full disk or quota, else 451 4.3.0. */

@@ -90,6 +90,9 @@ test_refusals(void)
         ok(o.verdict == VERDICT_DEFERRED && o.code == rows[i].code);
         is_string(o.enhanced, rows[i].enhanced, strerror(-rows[i].error));
     }
+    is_string(spool_remedy(-EROFS), "mount it read-write", "what to do");
+    is_string(spool_remedy(-ENOSPC), "make room on it", "what to do");
+    is_string(spool_remedy(-EACCES), "make it writable for this user", "what to do");
 }
 
 static void
