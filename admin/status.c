@@ -32,10 +32,10 @@ make_spool(const struct queue_health *h)
 static json_t *
 make_journal(const struct queue_health *h)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:b}", "segments", number(h->segments),
+    return json_pack("{s:o,s:o,s:o,s:o,s:b,s:o}", "segments", number(h->segments),
                      "free_segments", number(h->free_segments), "messages",
                      number(h->young), "batches", number(h->batches), "full",
-                     h->journal_full);
+                     h->journal_full, "damages", number(h->damages));
 }
 
 static json_t *
@@ -149,10 +149,14 @@ print_journal(const json_t *journal)
         return;
     }
     printf("journal    %" PRId64 " messages; %" PRId64 " of %" PRId64
-           " segments free; %" PRId64 " batches%s\n",
+           " segments free; %" PRId64 " batches%s",
            integer(journal, "messages"), integer(journal, "free_segments"),
            integer(journal, "segments"), integer(journal, "batches"),
            is_true(journal, "full") ? "; full: new mail waits for the spool" : "");
+    if (integer(journal, "damages") > 0)
+        printf("; damaged pieces found at the start, kept in corrupt/: %" PRId64,
+               integer(journal, "damages"));
+    putchar('\n');
 }
 
 void

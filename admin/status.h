@@ -11,7 +11,8 @@
  *   version, uptime_s, accepting, reason (why not; "" else), syncs
  *   spool     path, sync ("aio", or "blocking": all sessions wait for it), bytes_free,
  *             inodes_free (-1: unknown), bytes_reserve, inodes_reserve
- *   journal   segments (0: turned off), free_segments, messages, batches, full
+ *   journal   segments (0: turned off), free_segments, messages, batches, full,
+ *             damages (pieces that the start could not read)
  *   queue     incoming, active, deferred, hold, corrupt
  *   sessions  in, out
  *   totals    stored, ended, parked, since the start */

@@ -724,7 +724,8 @@ queue_health(struct queue *q)
                                   .retired = q->retired,
                                   .parked = q->spool.parked,
                                   .syncs = q->spool.syncs,
-                                  .young = HASH_COUNT(q->young.messages)};
+                                  .young = HASH_COUNT(q->young.messages),
+                                  .damages = q->young.damages};
     health.sync_blocks = disk_sync_way(q->spool.disk) == DISK_SYNC_BLOCKS;
     if (q->young.journal != NULL) {
         struct journal_figures figures = journal_figures(q->young.journal);

@@ -193,6 +193,7 @@ struct queue_health {
     unsigned segments, free_segments;
     uint64_t batches;                /* of the journal, each with one sync */
     bool journal_full;               /* intake waits for the spool */
+    unsigned damages;                /* pieces of it that the start kept in corrupt/ */
     const char *path;                /* of the spool, borrowed */
     int64_t bytes_free, inodes_free; /* at most a second ago; -1: unknown */
     int64_t bytes_reserve, inodes_reserve;

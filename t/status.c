@@ -102,6 +102,7 @@ test_journal(void)
     json_t *status = status_make(w.manager, 0, 0);
     ok(json_integer_value(at(status, "journal", "segments")) > 1);
     is_at(status, "journal", "messages", 1);
+    is_at(status, "journal", "damages", 0);
     ok(json_integer_value(at(status, "journal", "batches")) >= 1);
     ok(json_is_false(at(status, "journal", "full")));
     is_at(status, "queue", "active", 1);
@@ -134,7 +135,8 @@ static const char full[] =
     "\"syncs\":77,\"spool\":{\"path\":\"/var/spool/x\",\"sync\":\"aio\","
     "\"bytes_free\":20500000000,\"inodes_free\":1234567,\"bytes_reserve\":67108864,"
     "\"inodes_reserve\":1000},\"journal\":{\"segments\":64,\"free_segments\":60,"
-    "\"messages\":12,\"batches\":345,\"full\":false},\"queue\":{\"incoming\":1,"
+    "\"messages\":12,\"batches\":345,\"full\":false,\"damages\":0},\"queue\":{"
+    "\"incoming\":1,"
     "\"active\":2,\"deferred\":3,\"hold\":4,\"corrupt\":5},\"sessions\":{\"in\":6,"
     "\"out\":7},\"totals\":{\"stored\":8,\"ended\":9,\"parked\":10}}";
 
@@ -170,6 +172,11 @@ test_page(void)
     has_line(text, "syncs      77, blocking: all sessions wait for each");
     has_line(text, "journal    12 messages; 60 of 64 segments free; 345 batches; full: "
                    "new mail waits for the spool");
+    json_object_set_new(json_object_get(status, "journal"), "full", json_false());
+    json_object_set_new(json_object_get(status, "journal"), "damages", json_integer(2));
+    has_line(printed(status), "journal    12 messages; 60 of 64 segments free; 345 "
+                              "batches; damaged pieces found at the start, kept in "
+                              "corrupt/: 2");
     json_object_set_new(status, "uptime_s", json_integer(59));
     has_line(printed(status), "petrel     1.2, up 59 s");
     json_object_set_new(status, "uptime_s", json_integer(60));

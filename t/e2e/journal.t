@@ -3,6 +3,7 @@
 # any load, and what operators see of young mail.
 use strict;
 use warnings;
+use IO::Socket::INET;
 use POSIX ();
 use Test::More;
 use Time::HiRes qw(sleep);
@@ -132,6 +133,30 @@ for my $dead (0, 1) {
     $petrel->configure(routes => '* hold');
     $petrel->start;
     is $petrel->stop, 0, 'a start more';
+    $sink->stop;
+}
+
+# --- A damaged piece
+
+{
+    my $sink = Sink->start;
+    my $mute = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die; # never greets: mail stays young
+    my $petrel = Petrel->new(routes => '* smtp://127.0.0.1:' . $mute->sockport)->start;
+    is join(' ', send_many($petrel->{port}, 1, 20, 3000, 'm')), '', '20 messages are taken';
+    $petrel->kill9;
+    my ($segment) = grep { Petrel::slurp($_) =~ /^Subject: m7\r/m } glob "$petrel->{dir}/spool/journal/*/*";
+    my $bytes = Petrel::slurp($segment);
+    substr($bytes, index($bytes, "Subject: m7\r") + 500, 1) ^= "\x01";
+    open my $file, '+<:raw', $segment or die;
+    print $file $bytes or die;
+    close $file or die;
+    $petrel->configure(routes => "* smtp://127.0.0.1:$sink->{port}");
+    $petrel->start;
+    ok Petrel::wait_for(sub { $sink->count('messages') == 19 }), 'all the others are delivered' or diag $petrel->log;
+    ok $petrel->wait_log(qr/error: journal damaged at \S+ .* kept in corrupt\//), 'the damage is told' or diag $petrel->log;
+    ok scalar(grep { Petrel::slurp($_) =~ /Subject: m7\r/ } glob "$petrel->{dir}/spool/corrupt/*"), 'what it had is kept';
+    like +($petrel->run('status'))[1], qr/damaged pieces found at the start, kept in corrupt\/: 1$/m, 'and counted';
+    is $petrel->stop, 0, 'Petrel ends well';
     $sink->stop;
 }
 
