@@ -139,9 +139,35 @@ test_failure(void)
     kit_close(&kit);
 }
 
+/* A hold that waited for the disk survives; one that did not may be gone, never the
+ * message. It costs no sync. */
+static void
+test_hold(bool durable)
+{
+    sim_disk_reset();
+    start(true);
+    struct id id = make(YOUNG);
+    struct envelope *e = queue_load(kit.queue, id);
+    uint64_t syncs = queue_health(kit.queue).syncs;
+    is_number(queue_hold(kit.queue, e, "for a test", durable), 0, "held");
+    is_number((int64_t)(queue_health(kit.queue).syncs - syncs), durable,
+              durable ? "with a sync" : "without one");
+    envelope_free(&e);
+    sim_disk_power_cut();
+    kit_close(&kit);
+    start(true);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->held == durable, "after a power cut");
+    is_number(kit_entry(&kit, id) != NULL, !durable, "it is reported, or held");
+    envelope_free(&e);
+    kit_close(&kit);
+}
+
 int
 main(void)
 {
+    test_hold(true);
+    test_hold(false);
     test_power_cut();
     test_busy();
     test_failure();
