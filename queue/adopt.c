@@ -174,10 +174,8 @@ is_empty(struct adopt *a, const char *room)
 static void
 park(struct adopt *a, struct young_message *m, const char *reason)
 {
-    if (young_park(&a->young, m) < 0)
+    if (young_park(&a->young, m, reason) < 0)
         a->failed = true;
-    else
-        spool_park(a->spool, m->id, reason, loop_now_ms(a->loop));
 }
 
 /* Its own daemon has moved it, or a pass that was killed. True: that was all. */

@@ -621,12 +621,13 @@ queue_park(struct queue *q, struct id id, const char *reason)
     if (marks_forget(&q->marks, id))
         return; /* it moves: it is not damaged */
     struct young_message *m = young_find(&q->young, id);
-    if (m != NULL && young_park(&q->young, m) < 0) {
+    if (m != NULL && young_park(&q->young, m, reason) < 0) {
         recover_report_later(&q->recover, id);
         return;
     }
-    spool_park(&q->spool, id, reason, loop_now_ms(q->loop));
-    if (m != NULL)
+    if (m == NULL)
+        spool_park(&q->spool, id, reason, loop_now_ms(q->loop));
+    else
         (void)young_end(&q->young, m, RECORD_MOVED);
     /* What could not be moved must not be found again by every scan. */
     if (spool_has(&q->spool, ROOM_QUEUED, id))

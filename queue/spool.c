@@ -616,14 +616,17 @@ spool_put_corrupt(struct spool *s, struct id id, enum room room, struct text byt
     char path[SPOOL_PATH_MAX];
     corrupt_path(id, spool_room(room), path);
     int file = disk_create(s->disk, path, OWN_MODE), result = file;
+    if (file == -EEXIST) { /* of an attempt that a crash has cut off */
+        result = disk_unlink(s->disk, path);
+        if (result == 0)
+            result = file = disk_create(s->disk, path, OWN_MODE);
+    }
     if (file >= 0) {
         result = disk_write(s->disk, file, bytes);
         if (result == 0)
             result = disk_sync(s->disk, file);
         s->syncs++;
         disk_close_file(s->disk, file);
-    } else if (file == -EEXIST) {
-        result = 0; /* of an earlier attempt */
     }
     return result < 0 ? spool_trouble(s, result, &id, "keep a damaged message") : 0;
 }

@@ -531,23 +531,35 @@ young_end(struct young *y, struct young_message *m, enum record_type type)
     return batch;
 }
 
-int
-young_park(struct young *y, const struct young_message *m)
+/* The spool's files first: a mess/ID that a move had only half made must not come over
+ * the content. Until both are durable the journal has it all. */
+static int
+put_corrupt(struct young *y, const struct young_message *m, struct text envelope,
+            struct text content, const char *reason)
 {
     struct spool *s = y->spool;
-    struct buffer bytes;
+    spool_park(s, m->id, reason, loop_now_ms(y->loop));
+    int result = spool_put_corrupt(s, m->id, ROOM_QUEUED, envelope);
+    if (result == 0 && !m->large)
+        result = spool_put_corrupt(s, m->id, ROOM_MESS, content);
+    return result == 0 ? disk_sync_directory(s->disk, spool_room(ROOM_CORRUPT))
+                       : result;
+}
+
+int
+young_park(struct young *y, const struct young_message *m, const char *reason)
+{
+    struct buffer envelope, content;
     uint32_t before = HEAD_SIZE + m->envelope_length;
-    int result = read_payload(y, m, HEAD_SIZE, m->envelope_length, &bytes);
+    int result = read_payload(y, m, HEAD_SIZE, m->envelope_length, &envelope);
     if (result < 0)
         return result;
-    result = spool_put_corrupt(s, m->id, ROOM_QUEUED, buffer_text(&bytes));
-    buffer_free(&bytes);
-    if (result < 0 || m->large)
-        return result;
-    result = read_payload(y, m, before, m->place.length - before, &bytes);
-    if (result < 0)
-        return result;
-    result = spool_put_corrupt(s, m->id, ROOM_MESS, buffer_text(&bytes));
-    buffer_free(&bytes);
+    result = read_payload(y, m, before, m->place.length - before, &content);
+    if (result == 0) {
+        result =
+            put_corrupt(y, m, buffer_text(&envelope), buffer_text(&content), reason);
+        buffer_free(&content);
+    }
+    buffer_free(&envelope);
     return result;
 }

@@ -186,6 +186,45 @@ test_no_room_for_a_text(void)
     stop();
 }
 
+/* Killed while it moved: half of it is in the spool, or in corrupt/, and the journal
+ * has it all. Parked and released it is whole. */
+static void
+test_park_half_moved(const char *room, const char *suffix)
+{
+    struct disk *disk;
+    char path[80], name[ID_LENGTH + 1];
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(3000);
+    struct id id = e->id;
+    id_format(id, name);
+    snprintf(path, sizeof(path), "%s/%s%s", room, name, suffix);
+    if (disk_open(&disk, "/spool", false) != 0)
+        abort();
+    int file = disk_create(disk, path, 0600);
+    if (file < 0 || disk_write(disk, file, TEXT("half")) != 0)
+        abort();
+    disk_close_file(disk, file);
+    disk_close(&disk);
+    envelope_free(&e);
+    queue_park(kit.queue, id, "for a test");
+    sim_loop_advance(kit.loop, 300);
+    sim_disk_power_cut();
+    stop();
+    start();
+    is_number((int64_t)kit.found_count, 0, "parked");
+    is_number(queue_release(kit.queue, id), 0, room);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->content_size == 3000 &&
+                 queue_content_open(kit.queue, e) >= 0,
+             "released it is whole");
+    if (e != NULL)
+        queue_retire(kit.queue, &e);
+    sim_loop_advance(kit.loop, 300);
+    is_number(files(), 0, "and nothing is left");
+    stop();
+}
+
 static void
 test_from_disk(void)
 {
@@ -360,6 +399,10 @@ main(void)
     test_small();
     test_no_room_to_move();
     test_no_room_for_a_text();
+    test_park_half_moved("mess", "");
+    test_park_half_moved("corrupt", ".mess");
+    test_park_half_moved("corrupt", ".todo");
+    test_park_half_moved("info", "");
     test_from_disk();
     test_told();
     test_large();
