@@ -130,6 +130,8 @@ act_stop(struct work *w, bool killed)
     (void)act_had_trouble(w);
     if (killed)
         sim_disk_die_at(1);
+    for (unsigned m = 0; m < w->shadow.count; m++)
+        w->shadow.messages[m].unseen = w->shadow.messages[m].unseen || killed;
     for (unsigned i = 0; i < w->slices; i++)
         daemon_close(&w->daemons[i]);
     for (unsigned m = 0; m < MESSAGES_MAX; m++)
@@ -269,6 +271,7 @@ act_load(struct work *w, int message)
     if (e == NULL)
         return;
     w->envelopes[message] = e;
+    m->unseen = false;
     /* What was not written before its process was killed never happened. */
     for (unsigned r = 0; r < m->recipients && r < e->count; r++)
         if (!e->recipients[r].done && m->marks[r] == MAYBE)

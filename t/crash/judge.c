@@ -2,6 +2,7 @@
 #include "t/crash/judge.h"
 
 #include "base/memory.h"
+#include "queue/guard.h"
 #include "t/sim/sim_disk.h"
 
 #include <assert.h>
@@ -190,22 +191,49 @@ take_message(struct trial *t, struct queue *q, struct id id, bool held)
 }
 
 struct places {
-    struct id *held;
-    size_t count;
+    struct id *held, *guarded;
+    size_t count, guarded_count;
     struct trial *trial;
+    struct queue *queue; /* that is asked */
 };
+
+static struct queue *
+queue_for(const struct trial *t, struct id id)
+{
+    return t->daemons[id_slice(id, t->comeback->slices)].queue;
+}
+
+/* Three deaths at the same message, by whatever cause: it waits for the operator,
+ * whole.
+ */
+static bool
+is_guarded(struct queue *q, struct id id)
+{
+    char note[QUEUE_NOTE_MAX];
+    return queue_note(q, id, QUEUE_CORRUPT, note) == 0 &&
+           strstr(note, guard_reason) != NULL;
+}
+
+static void
+add_id(struct id **list, size_t *count, struct id id)
+{
+    *list = memory_resize(*list, (*count + 1) * sizeof(id));
+    (*list)[(*count)++] = id;
+}
 
 static bool
 note_place(void *context, struct id id, enum queue_place place)
 {
     struct places *p = context;
     int m = shadow_find(p->trial->shadow, id);
-    if (place == QUEUE_HOLD) {
-        p->held = memory_resize(p->held, (p->count + 1) * sizeof(id));
-        p->held[p->count++] = id;
-    }
+    if (place == QUEUE_HOLD)
+        add_id(&p->held, &p->count, id);
     if (place != QUEUE_CORRUPT || m < 0)
         return true;
+    if (is_guarded(p->queue, id)) {
+        add_id(&p->guarded, &p->guarded_count, id);
+        return true;
+    }
     expect_unless_over(p->trial, &p->trial->shadow->messages[m], false,
                        "message %d: T1: parked in corrupt/", m);
     p->trial->finding->parked += !p->trial->parked[m];
@@ -225,15 +253,21 @@ take_found(struct trial *t, struct daemon *d)
 static void
 take_held(struct trial *t)
 {
-    struct places places = {.trial = t};
-    unsigned slices = t->comeback->slices;
-    expect(t, queue_each(t->daemons[0].queue, note_place, &places) == 0,
-           "T6: not listed");
+    struct places places = {.trial = t, .queue = t->daemons[0].queue};
+    char note[QUEUE_NOTE_MAX];
+    expect(t, queue_each(places.queue, note_place, &places) == 0, "T6: not listed");
     for (size_t i = 0; i < places.count; i++) {
         struct id id = places.held[i];
-        take_message(t, t->daemons[id_slice(id, slices)].queue, id, true);
+        take_message(t, queue_for(t, id), id, true);
+    }
+    for (size_t i = 0; i < places.guarded_count; i++) {
+        struct id id = places.guarded[i];
+        struct queue *q = queue_for(t, id);
+        expect(t, queue_release(q, id) == 0, "T7: parked by the guard, and not whole");
+        take_message(t, q, id, queue_note(q, id, QUEUE_HOLD, note) == 0);
     }
     free(places.held);
+    free(places.guarded);
 }
 
 static void
@@ -376,10 +410,12 @@ second_life(struct trial *t)
     if (code == 0) {
         daemon_advance(d, RECOVERY_MS);
         take_fresh(t, d);
-        struct places places = {.trial = t};
+        struct places places = {.trial = t, .queue = d->queue};
         expect(t, queue_each(d->queue, note_place, &places) == 0, "T6: not listed");
         expect(t, places.count == 0, "T6: something is still held");
+        expect(t, places.guarded_count == 0, "T6: something is still parked");
         free(places.held);
+        free(places.guarded);
         daemon_advance(d, DURABLE_MS);
     }
     close_all(t);

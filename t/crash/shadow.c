@@ -93,7 +93,8 @@ shadow_harden(struct shadow *s)
     for (unsigned i = 0; i < s->count; i++) {
         struct message *m = &s->messages[i];
         /* Marks of what was retired were perhaps never written. */
-        for (unsigned r = 0; r < m->recipients && (s->strict || m->retired == NO); r++)
+        bool written = !m->unseen && (s->strict || m->retired == NO);
+        for (unsigned r = 0; r < m->recipients && written; r++)
             sure(&m->marks[r]);
         if (s->strict)
             sure(&m->retired);

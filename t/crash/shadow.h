@@ -22,6 +22,7 @@ struct message {
     enum certainty marks[RECIPIENTS_MAX];
     bool failed[RECIPIENTS_MAX]; /* settled with a failure */
     enum certainty retired, held, removed;
+    bool unseen; /* since its process was killed: its marks may have been lost */
     int told_of; /* a notice: the message whose failures it tells; else -1 */
 };
 
