@@ -5,13 +5,26 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVERY_MS = 60 * 60 * 1000, PER_TURN = 100, PAUSE_MS = 10 };
-enum { PATH_MAX_HERE = SPOOL_PATH_MAX + 256, PART_LENGTH = 9 };
+enum { EVERY_MS = 60 * 60 * 1000, PAUSE_MS = 10 };
+/* In a turn: calls of the disk, and of rows that ask nothing. What is suspected costs
+ * the recovery as much again. */
+enum { CALLS_PER_TURN = 200, ROWS_PER_TURN = 20000 };
+enum {
+    NAME_MAX_HERE = 256,
+    PATH_MAX_HERE = SPOOL_PATH_MAX + NAME_MAX_HERE,
+    PART_LENGTH = 9,
+    DRAFTS_MAX = 8 * 1024 * 1024 /* names; the rest is for the next hour */
+};
+
+enum {
+    MESS = ROOM_BIT(ROOM_MESS),
+    QUEUED = ROOM_BIT(ROOM_QUEUED),
+    INFO = ROOM_BIT(ROOM_INFO)
+};
 
 struct clean_row {
     struct id id;
@@ -45,10 +58,10 @@ clean_leftover(struct spool *s, struct id id, int64_t now_ms)
                 "unfinished in mess/: left for its injector");
         return;
     }
-    log_say(s->log, LOG_LEVEL_WARNING, "queue", name,
-            "unfinished in mess/ for 36 hours: removed");
-    (void)spool_remove(s, ROOM_INTD, id);
-    (void)spool_remove(s, ROOM_MESS, id);
+    /* What fails has its line, and another hour. */
+    if (spool_remove(s, ROOM_INTD, id) == 0 && spool_remove(s, ROOM_MESS, id) == 0)
+        log_say(s->log, LOG_LEVEL_WARNING, "queue", name,
+                "unfinished in mess/ for 36 hours: removed");
 }
 
 /* --- pid/ ------------------------------------------------------------------------ */
@@ -81,7 +94,7 @@ remove_draft(struct clean *c, const char *name, const char *why)
 }
 
 static bool
-sweep_dead_draft(void *context, const char *name)
+remove_dead_draft(void *context, const char *name)
 {
     struct clean *c = context;
     if (is_dead_draft(c, name))
@@ -90,24 +103,44 @@ sweep_dead_draft(void *context, const char *name)
 }
 
 static bool
-sweep_old_draft(void *context, const char *name)
+note_draft(void *context, const char *name)
 {
     struct clean *c = context;
-    char path[PATH_MAX_HERE];
-    struct disk_info info;
-    snprintf(path, sizeof(path), "%s/%s", spool_room(ROOM_PID), name);
-    if (disk_inspect(c->spool->disk, path, &info) == 0 &&
-        is_old(&info, loop_now_ms(c->loop)))
-        remove_draft(c, name, "unfinished for 36 hours");
-    return true;
+    return buffer_add(&c->drafts, text_of(name, strlen(name) + 1));
 }
 
 static void
-sweep_pid(struct clean *c, bool (*each)(void *context, const char *name))
+list_drafts(struct clean *c, bool (*each)(void *context, const char *name))
 {
     int result = disk_list(c->spool->disk, spool_room(ROOM_PID), each, c);
     if (result < 0)
         (void)spool_trouble(c->spool, result, NULL, "list pid/");
+}
+
+static void
+look_at_draft(struct clean *c, const char *name)
+{
+    char path[PATH_MAX_HERE];
+    struct disk_info info;
+    snprintf(path, sizeof(path), "%s/%s", spool_room(ROOM_PID), name);
+    if (disk_inspect(c->spool->disk, path, &info) < 0)
+        return; /* it has just been named, or the next hour tells */
+    if (info.kind == DISK_DIRECTORY)
+        c->drafts_strange++;
+    else if (is_old(&info, loop_now_ms(c->loop)))
+        remove_draft(c, name, "unfinished for 36 hours");
+}
+
+static void
+look_at_drafts(struct clean *c)
+{
+    for (unsigned i = 0; i < CALLS_PER_TURN && c->drafts_next < c->drafts.length; i++) {
+        const char *name = c->drafts.at + c->drafts_next;
+        c->drafts_next += strlen(name) + 1;
+        look_at_draft(c, name);
+    }
+    if (c->drafts_next == c->drafts.length)
+        spool_tell_strange(c->spool, ROOM_PID, c->drafts_strange);
 }
 
 /* --- Lists ------------------------------------------------------------------------ */
@@ -120,24 +153,13 @@ compare_rows(const void *a, const void *b)
 }
 
 static void
-add_row(struct clean *c, struct id id)
+add_row(struct clean *c, struct id id, enum room room)
 {
     if (c->count == c->capacity) {
         c->capacity = c->capacity > 0 ? c->capacity * 2 : 64;
         c->rows = memory_resize(c->rows, c->capacity * sizeof(*c->rows));
     }
-    c->rows[c->count++] = (struct clean_row){id, ROOM_BIT(ROOM_MESS)};
-}
-
-static void
-add_orphan(struct clean *c, struct id id)
-{
-    if (c->orphan_count == c->orphan_capacity) {
-        c->orphan_capacity = c->orphan_capacity > 0 ? c->orphan_capacity * 2 : 64;
-        c->orphans =
-            memory_resize(c->orphans, c->orphan_capacity * sizeof(*c->orphans));
-    }
-    c->orphans[c->orphan_count++] = id;
+    c->rows[c->count++] = (struct clean_row){id, ROOM_BIT(room)};
 }
 
 struct listing {
@@ -154,70 +176,112 @@ note_name(void *context, const char *name)
     struct clean_row wanted = {0}, *row = NULL;
     if (!id_parse(text_from(name), &wanted.id)) {
         l->strange++;
-    } else if (!slices_have(c->slices, wanted.id)) {
         return true;
-    } else if (l->room == ROOM_MESS) {
-        add_row(c, wanted.id);
-    } else {
-        if (c->count > 0)
-            row = bsearch(&wanted, c->rows, c->count, sizeof(wanted), compare_rows);
-        if (row != NULL)
-            row->rooms |= ROOM_BIT(l->room);
-        else
-            add_orphan(c, wanted.id);
     }
+    if (!slices_have(c->slices, wanted.id))
+        return true;
+    if (c->mess_count > 0)
+        row = bsearch(&wanted, c->rows, c->mess_count, sizeof(wanted), compare_rows);
+    if (row != NULL)
+        row->rooms |= ROOM_BIT(l->room);
+    else
+        add_row(c, wanted.id, l->room);
     return true;
 }
 
-/* False: the disk did not tell; the next hour is near. */
-static bool
-list_room(struct clean *c, enum room room)
+/* What has no mess may have been seen in several rooms, but is one suspect. */
+static void
+join_rows(struct clean *c)
 {
-    struct listing l = {.clean = c, .room = room};
-    int result = disk_list(c->spool->disk, spool_room(room), note_name, &l);
+    size_t kept = c->mess_count;
+    if (c->count > kept)
+        qsort(c->rows + kept, c->count - kept, sizeof(*c->rows), compare_rows);
+    for (size_t i = kept; i < c->count; i++) {
+        if (kept > c->mess_count &&
+            id_compare(c->rows[kept - 1].id, c->rows[i].id) == 0)
+            c->rows[kept - 1].rooms |= c->rows[i].rooms;
+        else
+            c->rows[kept++] = c->rows[i];
+    }
+    c->count = kept;
+}
+
+/* mess/ first. False: the disk did not tell; the next hour is near. */
+static bool
+list_next_room(struct clean *c)
+{
+    struct listing l = {.clean = c, .room = c->room};
+    int result = disk_list(c->spool->disk, spool_room(l.room), note_name, &l);
     if (result < 0) {
         (void)spool_trouble(c->spool, result, NULL, "list a directory");
         return false;
     }
-    spool_tell_strange(c->spool, room, l.strange);
-    if (room == ROOM_MESS && c->count > 0)
-        qsort(c->rows, c->count, sizeof(*c->rows), compare_rows);
+    spool_tell_strange(c->spool, l.room, l.strange);
+    if (l.room == ROOM_MESS) {
+        if (c->count > 0)
+            qsort(c->rows, c->count, sizeof(*c->rows), compare_rows);
+        c->mess_count = c->count;
+        c->room = ROOM_QUEUED;
+    } else if (l.room + 1 == ROOM_MESS) {
+        join_rows(c);
+        c->room = ROOMS;
+    } else {
+        c->room++;
+    }
     return true;
 }
 
 /* --- Judgement -------------------------------------------------------------------- */
 
-/* A listing is old when its turn comes: the files are asked again. */
-static void
-look_at_orphan(struct clean *c, struct id id)
+/* See recover.c: mess is made first and removed last, todo or info makes the message.
+ */
+static bool
+is_message(unsigned rooms)
 {
-    unsigned rooms;
-    if (young_find(c->young, id) == NULL && spool_rooms(c->spool, id, &rooms) == 0 &&
-        rooms != 0 && (rooms & ROOM_BIT(ROOM_MESS)) == 0)
-        c->orphan(c->context, id);
+    return (rooms & MESS) != 0 && (rooms & (QUEUED | INFO)) != 0;
 }
 
-/* The name tells the age without asking the disk; the ctime decides below. */
-static void
-look_at_row(struct clean *c, const struct clean_row *row)
+static bool
+is_known(const struct clean *c, struct id id)
 {
-    unsigned rooms, others = ~(ROOM_BIT(ROOM_MESS) | ROOM_BIT(ROOM_INTD));
-    int64_t now_ms = loop_now_ms(c->loop);
-    if ((row->rooms & others) == 0 &&
-        (int64_t)row->id.time_ms <= now_ms - CLEAN_AGE_MS &&
-        young_find(c->young, row->id) == NULL &&
-        spool_rooms(c->spool, row->id, &rooms) == 0 && rooms != 0 &&
-        (rooms & others) == 0)
-        clean_leftover(c->spool, row->id, now_ms);
+    return young_find(c->young, id) != NULL || seen_has(c->seen, id) ||
+           endings_have(c->endings, id);
+}
+
+/* A listing is old when its turn comes, so the files are asked again; mess last, for
+ * that is made first. False: nothing is left, or not all is old, or the disk did not
+ * answer. */
+static bool
+ask_files(struct clean *c, struct id id, unsigned *rooms)
+{
+    char path[SPOOL_PATH_MAX];
+    struct disk_info info;
+    bool old = true;
+    *rooms = 0;
+    for (enum room room = ROOM_QUEUED; old && room <= ROOM_MESS; room++) {
+        spool_path(room, id, path);
+        int result = disk_inspect(c->spool->disk, path, &info);
+        if (result == 0)
+            *rooms |= ROOM_BIT(room);
+        old = result == -ENOENT || (result == 0 && is_old(&info, loop_now_ms(c->loop)));
+    }
+    return old && *rooms != 0;
 }
 
 static void
 look_at_some(struct clean *c)
 {
-    for (unsigned i = 0; i < PER_TURN && c->orphan_next < c->orphan_count; i++)
-        look_at_orphan(c, c->orphans[c->orphan_next++]);
-    for (unsigned i = 0; i < PER_TURN && c->next < c->count; i++)
-        look_at_row(c, &c->rows[c->next++]);
+    unsigned calls = 0, rooms;
+    for (unsigned i = 0; i < ROWS_PER_TURN && calls < CALLS_PER_TURN; i++) {
+        if (c->next == c->count)
+            return;
+        const struct clean_row *row = &c->rows[c->next++];
+        if (is_message(row->rooms) || is_known(c, row->id))
+            continue;
+        calls += ROOM_MESS - ROOM_QUEUED + 1;
+        if (ask_files(c, row->id, &rooms) && !is_message(rooms))
+            c->suspect(c->context, row->id);
+    }
 }
 
 /* --- The sweep -------------------------------------------------------------------- */
@@ -225,36 +289,49 @@ look_at_some(struct clean *c)
 static void
 end_sweep(struct clean *c)
 {
+    buffer_free(&c->drafts);
     free(c->rows);
-    free(c->orphans);
     c->rows = NULL;
-    c->orphans = NULL;
-    c->count = c->capacity = c->next = 0;
-    c->orphan_count = c->orphan_capacity = c->orphan_next = 0;
+    c->count = c->capacity = c->mess_count = c->next = 0;
     c->sweeping = false;
 }
 
-/* One room, or some files: so that nobody waits for it. */
+static bool
+has_drafts(const struct clean *c)
+{
+    return c->drafts_next < c->drafts.length;
+}
+
 static void
 bite(void *context)
 {
     struct clean *c = context;
-    bool good = !*c->careful;
-    if (good && c->room == ROOM_MESS) {
-        good = list_room(c, ROOM_MESS);
-        c->room = ROOM_QUEUED;
-    } else if (good && c->room < ROOM_MESS) {
-        good = list_room(c, (enum room)c->room);
-        c->room = c->room + 1 == ROOM_MESS ? ROOMS : c->room + 1;
-    } else if (good) {
+    bool good = true;
+    if (has_drafts(c))
+        look_at_drafts(c);
+    else if (*c->careful)
+        good = false;
+    else if (c->room != ROOMS)
+        good = list_next_room(c);
+    else
         look_at_some(c);
-    }
-    bool more =
-        c->room != ROOMS || c->next < c->count || c->orphan_next < c->orphan_count;
-    if (good && more)
+    if (good && (has_drafts(c) || c->room != ROOMS || c->next < c->count))
         loop_timer_start(c->loop, &c->more, PAUSE_MS, bite, c);
     else
         end_sweep(c);
+}
+
+/* room: the first to be listed after pid/; ROOMS: none. */
+static void
+sweep(struct clean *c, enum room room)
+{
+    if (c->sweeping)
+        return; /* the last one is still at work */
+    c->sweeping = true;
+    c->drafts_next = c->drafts_strange = 0;
+    c->room = room;
+    list_drafts(c, note_draft);
+    loop_timer_start(c->loop, &c->more, PAUSE_MS, bite, c);
 }
 
 static void
@@ -262,20 +339,15 @@ sweep_all(void *context)
 {
     struct clean *c = context;
     loop_timer_start(c->loop, &c->hourly, EVERY_MS, sweep_all, c);
-    sweep_pid(c, sweep_old_draft);
-    if (c->sweeping)
-        return; /* the last one is still at work */
-    c->sweeping = true;
-    c->room = ROOM_MESS;
-    bite(c);
+    sweep(c, ROOM_MESS);
 }
 
 static void
 sweep_first(void *context)
 {
     struct clean *c = context;
-    sweep_pid(c, sweep_old_draft);
     loop_timer_start(c->loop, &c->hourly, EVERY_MS, sweep_all, c);
+    sweep(c, ROOMS);
 }
 
 /* --- Start and stop -------------------------------------------------------------- */
@@ -283,8 +355,10 @@ sweep_first(void *context)
 void
 clean_start(struct clean *c)
 {
-    assert(c->spool != NULL && c->loop != NULL && c->orphan != NULL);
-    sweep_pid(c, sweep_dead_draft);
+    assert(c->spool != NULL && c->loop != NULL && c->suspect != NULL);
+    assert(c->young != NULL && c->seen != NULL && c->endings != NULL);
+    buffer_init(&c->drafts, DRAFTS_MAX);
+    list_drafts(c, remove_dead_draft);
     loop_timer_start(c->loop, &c->hourly, 0, sweep_first, c);
 }
 

@@ -1,13 +1,19 @@
-/* Leftovers: drafts of dead daemons at the start, and every hour what injectors that
- * died left in pid/, mess/ and intd/, after 36 hours, and files whose message has gone.
+/* Leftovers: drafts of dead daemons at the start; every hour what injectors that died
+ * left in pid/, mess/ and intd/, and files of every room whose message has gone.
  *
- * An injector gives up after 24 hours. Their age is the ctime: restored or copied files
- * are young again, and no reader makes them younger (spec/queue.md §1.9, §6 R8). Each
- * is told with one log line. */
+ * Nothing younger than 36 hours goes: an injector gives up after 24. The age is the
+ * ctime of the youngest file: restored or copied files are young again, and no reader
+ * makes them younger (spec/queue.md §1.9, §6 R8). A name tells nothing about it.
+ *
+ * A sweep lists one room after the other and looks at some files in a turn, so that
+ * nobody waits for it. What it suspects is for the recovery to judge, as at the start;
+ * each removal is one log line. */
 #ifndef QUEUE_CLEAN_H
 #define QUEUE_CLEAN_H
 
 #include "base/loop.h"
+#include "queue/endings.h"
+#include "queue/seen.h"
 #include "queue/slices.h"
 #include "queue/young.h"
 
@@ -17,25 +23,28 @@ struct clean_row;
 struct clean {
     struct spool *spool;
     struct loop *loop;
-    const struct young *young;   /* large and held ones have files too */
+    /* What the daemon knows is let alone: it has its own way to its end. */
+    const struct young *young; /* large and held ones have files too */
+    const struct seen *seen;
+    const struct endings *endings;
     const struct slices *slices; /* others' files may have their envelope elsewhere */
     const bool *careful; /* a journal has not been adopted: only pid/ is swept */
-    /* Files without their mess/ID: what they are is for the recovery to say. */
-    void (*orphan)(void *context, struct id id);
+    /* Files of id, all of them old, that make no message. */
+    void (*suspect)(void *context, struct id id);
     void *context;
 
     struct loop_timer hourly, more;
-    struct clean_row *rows; /* mess/, sorted; then with what else there is */
-    size_t count, capacity, next;
-    struct id *orphans; /* files that had none */
-    size_t orphan_count, orphan_capacity, orphan_next;
-    int room; /* to be listed next; then they are looked at */
+    struct buffer drafts; /* names in pid/, each with its NUL */
+    size_t drafts_next, drafts_strange;
+    struct clean_row *rows; /* ids of mess/, sorted; then of others, sorted */
+    size_t count, capacity, mess_count, next;
+    enum room room; /* to be listed next; ROOMS: all have been */
     bool sweeping;
 };
 
 /* spool to context are the caller's to set before. Drafts of dead daemons go now, so
- * before any is made. Sweeps pid/ in a later turn and all of it every hour; at the
- * start the rest is the recovery's. */
+ * before any is made. Sweeps pid/ in later turns and all of it every hour; at the start
+ * the rest is the recovery's. */
 void clean_start(struct clean *c);
 void clean_stop(struct clean *c);
 

@@ -270,9 +270,11 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
     q->clean = (struct clean){.spool = &q->spool,
                               .loop = q->loop,
                               .young = &q->young,
+                              .seen = &q->seen,
+                              .endings = &q->endings,
                               .slices = &q->share.slices,
                               .careful = &q->share.careful,
-                              .orphan = on_orphan,
+                              .suspect = on_orphan,
                               .context = q};
     int result = recover_start(&q->recover);
     if (result < 0) {
