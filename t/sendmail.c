@@ -9,6 +9,8 @@
 #include "t/tap.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -354,6 +356,54 @@ test_patience(void)
     close(ends[1]);
 }
 
+/* A byte now and then is no reason to wait longer. */
+static void
+test_drip(void)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        abort();
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        while (write(ends[1], "x\n", 2) == 2)
+            usleep(10 * 1000);
+        _exit(0);
+    }
+    close(ends[1]);
+    patience_ms = 150;
+    standard_input = ends[0];
+    is_number(run(SENDMAIL, "-fann@a.test|x@c.test", NULL), EX_TEMPFAIL,
+              "what drips is given up");
+    is_string(err, "sendmail: the message did not come to its end in time\n",
+              "and told");
+    is_number(queued(), 0, "nothing of it is queued");
+    kill(child, SIGKILL);
+    close(ends[0]);
+    ok(waitpid(child, NULL, 0) == child);
+    standard_input = -1;
+    patience_ms = 0;
+}
+
+/* A pipe that is closed in time: all of it, once. */
+static void
+test_in_time(void)
+{
+    int ends[2];
+    size_t before = queued();
+    if (pipe(ends) != 0 || write(ends[1], "A: b\n\nx\n", 8) != 8)
+        abort();
+    close(ends[1]);
+    patience_ms = 60 * 1000;
+    standard_input = ends[0];
+    is_number(run(SENDMAIL, "-fann@a.test|x@c.test", NULL), 0, "in time");
+    is_number((int64_t)queued(), (int64_t)before + 1, "queued");
+    clear();
+    close(ends[0]);
+    standard_input = -1;
+    patience_ms = 0;
+}
+
 static void
 test_queue(void)
 {
@@ -490,6 +540,8 @@ main(void)
     test_modes();
     test_verify();
     test_patience();
+    test_drip();
+    test_in_time();
     test_queue();
     test_queue_mistakes();
     test_corrupt();
