@@ -11,7 +11,7 @@ use Bench;
 my $seconds = $ENV{SECONDS_EACH} || 3; # of each run, about
 my $rounds = $ENV{ROUNDS} || 3;
 my $warm_up = 300; # messages; they also tell how many make those seconds
-my @cells = ([ 1, 1 ], [ 1, 10 ], [ 1, 50 ], [ 10, 10 ], [ 100, 4 ]); # KiB, connections
+my @cells = ([ 1, 1 ], [ 1, 10 ], [ 1, 50 ], [ 10, 10 ], [ 10, 50 ], [ 100, 4 ]); # KiB, connections
 my $work = Bench::work_dir();
 my $sink = Bench::sink();
 
