@@ -91,8 +91,8 @@ void young_tell(struct young *y, struct young_message *m,
 uint64_t young_end(struct young *y, struct young_message *m, enum record_type type);
 /* m never became durable: its client has been told so. */
 void young_drop(struct young *y, struct young_message *m);
-/* The whole of it to corrupt/, durably, with what the spool has of it and a note; then it
- * may end. 0 or -errno. */
+/* The whole of it to corrupt/, durably, with what the spool has of it and a note; then
+ * it may end. 0 or -errno. */
 int young_park(struct young *y, const struct young_message *m, const char *reason);
 
 #endif
