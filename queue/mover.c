@@ -19,7 +19,8 @@ take_result(struct mover_sync *s, int result)
     disk_close_file(spool->disk, s->file);
     if (s->room == ROOMS) {
         struct move *move = &m->moves[s->move];
-        if (result < 0 && move->result == 0)
+        bool stopped = s->move >= m->count; /* its envelope is gone */
+        if (result < 0 && !stopped && move->result == 0)
             move->result =
                 spool_trouble(spool, result, &move->envelope->id, "sync a file");
     } else if (result < 0) {
