@@ -334,6 +334,14 @@ end_room(struct adopt *a)
     leave_room(a);
 }
 
+/* Nothing is known of what it has. */
+static void
+note_closed(struct adopt *a)
+{
+    const struct adopt_room *room = current(a);
+    a->result.blocking |= slices_overlap(&a->ours, room->first, room->last);
+}
+
 static void
 begin_room(struct adopt *a)
 {
@@ -350,6 +358,7 @@ begin_room(struct adopt *a)
     if (result < 0) {
         (void)spool_trouble(a->spool, result, NULL, "read an old journal");
         a->result.unreadable = true;
+        note_closed(a);
         leave_room(a);
         return;
     }
@@ -374,6 +383,8 @@ lock_room(struct adopt *a)
         (void)spool_trouble(a->spool, lock, NULL, "lock an old journal");
         a->result.unreadable = true;
     }
+    if (lock < 0)
+        note_closed(a);
     a->lock = lock < 0 ? -1 : lock;
     return lock >= 0;
 }
@@ -461,7 +472,7 @@ begin_pass(struct adopt *a, bool at_once)
     if (listed == 0)
         return;
     (void)spool_trouble(a->spool, listed, NULL, "list journal/");
-    a->result.unreadable = true;
+    a->result.unreadable = a->result.blocking = true;
 }
 
 void

@@ -34,6 +34,7 @@ struct adopted {
     bool busy;       /* another petrel is at one of them: ask again soon */
     bool unreadable; /* nothing is known of the messages in one of them */
     bool refused;    /* the disk refused something: `withheld` must wait */
+    bool blocking;   /* busy or unreadable, and it may have messages of `ours` */
 };
 
 /* One pass over the journals that have a part in common with `slices`, but for `own`.
@@ -42,7 +43,8 @@ struct adopt {
     struct spool *spool;
     struct loop *loop;
     struct slices slices;
-    const char *own; /* NULL: none */
+    struct slices ours; /* those of them that we handle already */
+    const char *own;    /* NULL: none */
     void (*done)(void *context);
     void *context;
 

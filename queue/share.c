@@ -20,6 +20,7 @@ share_init(struct share *s)
     slices_init(&s->slices, count, own);
     adopt_room(count, own, s->room);
     s->lock = -1;
+    s->careful = true; /* until the first pass tells */
 }
 
 bool
@@ -122,6 +123,7 @@ prepare(struct share *s)
         .spool = s->spool,
         .loop = s->loop,
         .slices = s->slices,
+        .ours = s->slices,
         .own = s->settings->journal_size > 0 ? s->room : NULL,
         .done = on_adopted,
         .context = s,
@@ -164,8 +166,9 @@ take_result(struct share *s)
     s->withheld = s->adopt.withheld;
     seen_each(&before, report_freed, &freed);
     seen_free(&before);
-    s->blocked = result->busy || result->unreadable;
-    s->careful = s->blocked || result->refused;
+    /* When nothing was left nothing can have come to our part: we have its lock. */
+    s->blocked = result->blocking && s->careful;
+    s->careful = result->busy || result->unreadable || result->refused;
     if (s->careful)
         loop_timer_start(s->loop, &s->again, result->busy ? BUSY_MS : AGAIN_MS,
                          start_pass, s);
@@ -234,7 +237,7 @@ on_adopted(void *context)
     if (concerned && (s->adopt.result.unreadable || s->adopt.result.refused))
         give_up(s, "the disk refused a part of its journal, which is left as it was: "
                    "see the log");
-    else if (concerned && !s->blocked)
+    else if (concerned && !s->adopt.result.busy)
         take(s);
     else if (s->taking && !concerned)
         start_pass(s);

@@ -1,0 +1,174 @@
+/* Taking over a slice must not disturb the mail of our own. */
+/* link: t/sim/disk*.c */
+/* link: t/sim/loop.c */
+#include "queue/share.h"
+
+#include "t/slices_kit.h"
+
+#include <errno.h>
+
+enum { MANY = 600 };
+
+static struct kit kit;
+static struct dead dead;
+
+struct answer {
+    unsigned count, messages;
+    char error[200];
+};
+
+static void
+on_adopted(void *context, const char *error, unsigned messages)
+{
+    struct answer *a = context;
+    a->count++;
+    a->messages = messages;
+    snprintf(a->error, sizeof(a->error), "%s", error ? error : "");
+}
+
+/* Slice 1 of 2 is dead, slice 0 runs. */
+static void
+begin(void)
+{
+    dead_make(&dead, 2, 1);
+    if (!slices_start(&kit, 2, 0, 4 * SEGMENT))
+        abort();
+}
+
+/* Until one of them is of slice 0. */
+static struct id
+inject(void)
+{
+    static const char *const one[] = {"a@x", NULL};
+    struct kit injector;
+    struct id id = {0};
+    bool ours = false;
+    if (kit_open_injector(&injector, "/spool") != 0)
+        abort();
+    while (!ours) {
+        struct envelope *e =
+            kit_accept(&injector, kit_envelope("s@x", one), TEXT("x\r\n"));
+        id = e->id;
+        ours = id_slice(id, 2) == 0;
+        envelope_free(&e);
+    }
+    kit_close(&injector);
+    sim_loop_ready(kit.loop, sim_disk_fifo_reader("/spool/lock/trigger.0000-0511"),
+                   LOOP_READ);
+    return id;
+}
+
+/* Another petrel is at the journal that we want, for long. */
+static void
+test_busy(void)
+{
+    struct answer a = {0};
+    struct disk *disk;
+    begin();
+    if (disk_open(&disk, "/spool", false) != 0)
+        abort();
+    int lock = disk_lock(disk, "lock/adopt", 512, 512);
+    ok(lock >= 0 && queue_adopt(kit.queue, 1, on_adopted, &a) == NULL);
+    sim_loop_advance(kit.loop, 1000);
+    struct id id = inject();
+    sim_loop_advance(kit.loop, 1500);
+    ok_named(kit_entry(&kit, id) != NULL, "what is injected meanwhile is ours at once");
+    is_number(a.count, 0, "and the other journal is waited for");
+    disk_close_file(disk, lock);
+    sim_loop_advance(kit.loop, 5000);
+    is_number(a.count, 1, "until it is ours");
+    is_string(a.error, "", "well");
+    is_number(dead_check(&dead, &kit, 2, 1), 0, "all of it");
+    disk_close(&disk);
+    kit_close(&kit);
+}
+
+/* The disk refuses a part of the journal that we want: each call once. */
+static void
+test_refused(void)
+{
+    unsigned late = 0, refusals = 0;
+    bool failed = true;
+    for (uint64_t call = 1; failed && call < 1000; call++) {
+        struct answer a = {0};
+        begin();
+        sim_disk_count_anew();
+        sim_disk_fail_at(call, ENOMEM);
+        bool asked = queue_adopt(kit.queue, 1, on_adopted, &a) == NULL;
+        sim_loop_advance(kit.loop, 1000);
+        failed = sim_disk_has_failed();
+        sim_disk_fail_at(0, 0);
+        if (asked && a.count == 1 && a.error[0] != '\0') {
+            refusals++;
+            struct id id = inject();
+            sim_loop_advance(kit.loop, 1500);
+            late += kit_entry(&kit, id) == NULL;
+        }
+        kit_close(&kit);
+    }
+    ok(refusals > 5);
+    is_number(late, 0, "what is injected then is ours at once");
+}
+
+/* While the first listing of our own is under way, whatever its state. */
+static void
+test_early(void)
+{
+    static const char *const one[] = {"a@x", NULL};
+    static struct id ids[MANY];
+    unsigned wrong = 0;
+    struct answer a;
+    for (unsigned turns = 0; turns < 14; turns++) {
+        dead_make(&dead, 2, 1);
+        if (!slices_start(&kit, 2, 0, 4 * SEGMENT))
+            abort();
+        for (unsigned i = 0; i < MANY; i++) {
+            struct envelope *e =
+                kit_accept(&kit, kit_envelope("s@x", one), TEXT("x\r\n"));
+            ids[i] = e->id;
+            if (i % 2 == 0)
+                queue_defer(kit.queue, &e, loop_now_ms(kit.loop), 1);
+            else
+                envelope_free(&e);
+        }
+        sim_loop_advance(kit.loop, 5000);
+        kit_close(&kit);
+
+        struct queue_settings settings = {.spool = "/spool",
+                                          .slices = 2,
+                                          .journal_size = 4 * SEGMENT,
+                                          .journal_segment = SEGMENT,
+                                          .journal_message_max = 8192};
+        kit = (struct kit){.loop = loop_new()};
+        kit.log = log_new(kit.loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+        buffer_init(&kit.lines, 16 * 1024 * 1024);
+        log_capture(kit.log, &kit.lines);
+        if (queue_open(&kit.queue, kit.loop, kit.log, &settings, kit_found, &kit,
+                       kit.error, sizeof(kit.error)) != 0)
+            abort();
+        for (unsigned i = 0; i < turns; i++)
+            loop_turn(kit.loop, 0);
+        a = (struct answer){0};
+        wrong += queue_adopt(kit.queue, 1, on_adopted, &a) != NULL;
+        sim_loop_advance(kit.loop, 5000);
+        wrong += a.count != 1 || a.error[0] != '\0';
+        wrong += dead_check(&dead, &kit, 2, 1);
+        wrong += kit.found_count != MANY + 4;
+        for (unsigned i = 0; i < MANY; i++)
+            wrong += kit_entry(&kit, ids[i]) == NULL;
+        if (wrong > 0)
+            printf("# after %u turns: %zu found\n", turns, kit.found_count);
+        kit_close(&kit);
+    }
+    is_number(wrong, 0, "each message is found once, ours and theirs");
+}
+
+int
+main(void)
+{
+    test_busy();
+    test_refused();
+    test_early();
+    sim_disk_reset();
+    return done();
+}
