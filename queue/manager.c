@@ -238,6 +238,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
 {
     m->settings = *settings;
     m->routes = routes;
+    m->sendlog.limit = (unsigned)settings->sched.session_limit;
     sched_change(m->sched, &settings->sched);
     manager_stir(m);
 }

@@ -189,6 +189,28 @@ test_odd_ends(void)
     world_end(&w);
 }
 
+/* Who counts sees the limit that is in force. */
+static void
+test_limit(void)
+{
+    struct world w;
+    struct errand errand;
+    begin(&w, "* smtp://sink.test");
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "good@b.test");
+    if (!manager_take(w.manager, w.fakes->session, &errand))
+        abort();
+    ok(world_logged(&w, "\nstatus: local 0/100 remote 1/100\n"));
+    struct manager_settings changed = w.settings;
+    changed.sched.session_limit = 7;
+    manager_reload(w.manager, &changed, w.routes);
+    fake_settle(w.fakes, &errand);
+    ok(world_logged(&w, "\nstatus: local 0/7 remote 0/7\n"));
+    world_unstall(&w);
+    world_turns(&w);
+    world_end(&w);
+}
+
 int
 main(void)
 {
@@ -198,6 +220,7 @@ main(void)
     test_story();
     test_hostile();
     test_odd_ends();
+    test_limit();
     for (int i = 0; i < RULES; i++)
         regfree(&rules[i]);
     return done();
