@@ -3,11 +3,12 @@
 
 #include "base/memory.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <uthash.h>
 #include <utlist.h>
 
-enum { SYNC_MS = 100 };
+enum { SYNC_MS = 100, PER_TURN = 100, PAUSE_MS = 10 };
 
 struct ending {
     struct id id;
@@ -25,23 +26,37 @@ find(const struct endings *n, struct id id)
 }
 
 static void
-forget(struct endings *n, struct ending *e)
+forget(struct endings *n, struct ending **list, struct ending *e)
 {
-    DL_DELETE(n->list, e);
+    DL_DELETE(*list, e);
     HASH_DEL(n->table, e);
     free(e);
 }
 
-void
-endings_add(struct endings *n, struct id id, uint64_t batch)
+static void
+forget_all(struct endings *n, struct ending **list)
+{
+    struct ending *e, *next;
+    DL_FOREACH_SAFE (*list, e, next)
+        forget(n, list, e);
+}
+
+static void
+add(struct endings *n, struct ending **list, struct id id, uint64_t batch)
 {
     if (find(n, id) != NULL)
         return; /* an operator is quick */
     struct ending *e = memory_new(sizeof(*e));
     e->id = id;
     e->batch = batch;
-    DL_APPEND(n->list, e);
+    DL_APPEND(*list, e);
     HASH_ADD(hh, n->table, id, sizeof(e->id), e);
+}
+
+void
+endings_add(struct endings *n, struct id id, uint64_t batch)
+{
+    add(n, &n->list, id, batch);
 }
 
 /* While its todo stays, a scan must not take it for a new message. */
@@ -67,29 +82,71 @@ endings_end(struct endings *n, struct id id)
     return batch;
 }
 
-void
-endings_sync(struct endings *n)
+/* --- Of other slices ------------------------------------------------------------- */
+
+/* What could not be synced is left to the next start. */
+static void
+sync_removals(struct endings *n)
 {
-    loop_timer_stop(n->loop, &n->sync);
+    int result = 0;
     if (n->unsynced)
-        (void)spool_sync_rooms(n->spool, ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO));
+        result =
+            spool_sync_rooms(n->spool, ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO));
     n->unsynced = false;
+    if (result < 0)
+        forget_all(n, &n->foreign);
+    DL_CONCAT(n->gone, n->foreign);
+    n->foreign = NULL;
 }
 
 static void
-sync_removed(void *context)
+remove_gone(struct endings *n, unsigned most)
 {
-    endings_sync(context);
+    struct ending *e, *next;
+    DL_FOREACH_SAFE (n->gone, e, next) {
+        if (most-- == 0)
+            break;
+        struct id id = e->id;
+        forget(n, &n->gone, e);
+        remove_files(n, id);
+    }
+}
+
+static void
+go_on(void *context)
+{
+    struct endings *n = context;
+    if (n->gone == NULL)
+        sync_removals(n);
+    remove_gone(n, PER_TURN);
+    if (n->gone != NULL || n->foreign != NULL)
+        loop_timer_start(n->loop, &n->sync, n->gone != NULL ? PAUSE_MS : SYNC_MS, go_on,
+                         n);
 }
 
 void
+endings_sync(struct endings *n)
+{
+    sync_removals(n);
+}
+
+/* The content last, when nothing can want it any more: what survives a power cut must
+ * not look damaged. */
+void
 endings_end_foreign(struct endings *n, struct id id)
 {
-    remove_files(n, id);
     n->unsynced = true;
+    if (spool_remove(n->spool, ROOM_QUEUED, id) < 0)
+        return;
+    seen_remove(n->seen, id);
+    if (spool_remove(n->spool, ROOM_INFO, id) < 0)
+        return;
+    add(n, &n->foreign, id, 0);
     if (!heap_has(&n->sync.node))
-        loop_timer_start(n->loop, &n->sync, SYNC_MS, sync_removed, n);
+        loop_timer_start(n->loop, &n->sync, SYNC_MS, go_on, n);
 }
+
+/* --------------------------------------------------------------------------------- */
 
 bool
 endings_have(const struct endings *n, struct id id)
@@ -107,7 +164,7 @@ endings_settled(struct endings *n, uint64_t batch, int error)
         if (e->batch > batch)
             break;
         struct id id = e->id;
-        forget(n, e);
+        forget(n, &n->list, e);
         remove_files(n, id);
     }
 }
@@ -115,9 +172,12 @@ endings_settled(struct endings *n, uint64_t batch, int error)
 void
 endings_stop(struct endings *n)
 {
-    struct ending *e, *next;
-    if (heap_has(&n->sync.node))
-        endings_sync(n);
-    DL_FOREACH_SAFE (n->list, e, next)
-        forget(n, e);
+    if (heap_has(&n->sync.node)) {
+        loop_timer_stop(n->loop, &n->sync);
+        sync_removals(n);
+        remove_gone(n, UINT_MAX);
+    }
+    forget_all(n, &n->list);
+    forget_all(n, &n->foreign);
+    forget_all(n, &n->gone);
 }

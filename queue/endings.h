@@ -20,6 +20,8 @@ struct endings {
     bool unsynced; /* removals that the journal does not tell of */
     struct loop_timer sync;
     struct ending *list, *table; /* list: by batch */
+    /* Of other slices: without todo and info, which is not durable yet; or is. */
+    struct ending *foreign, *gone;
 };
 
 /* The message was young and large (its END is in batch), or is the spool's. */
@@ -27,8 +29,8 @@ void endings_add(struct endings *n, struct id id, uint64_t batch);
 /* With the journal: writes END and removes later; without: removes now. The END's
  * batch, or 0. */
 uint64_t endings_end(struct endings *n, struct id id);
-/* Of a slice that we took over: removes now, durably within 100 ms. Its own daemon will
- * not read our journal. */
+/* Of a slice that we took over: it is no message any more, durably within 100 ms; then
+ * the rest of its files goes. Its own daemon will not read our journal. */
 void endings_end_foreign(struct endings *n, struct id id);
 /* Makes the removals durable that the journal does not tell of. */
 void endings_sync(struct endings *n);

@@ -163,12 +163,60 @@ test_early(void)
     is_number(wrong, 0, "each message is found once, ours and theirs");
 }
 
+/* What has ended here is not damaged for who comes after a power cut, whatever of its
+ * end has survived. False: there is no such cut. */
+static bool
+cut_after_end(enum sim_cut_kind kind, size_t item, int64_t after_ms, unsigned *wrong)
+{
+    struct answer a = {0};
+    begin();
+    *wrong += queue_adopt(kit.queue, 1, on_adopted, &a) != NULL;
+    sim_loop_advance(kit.loop, 1000);
+    struct envelope *e = queue_load(kit.queue, dead.ids[0]);
+    queue_retire(kit.queue, &e);
+    sim_loop_advance(kit.loop, after_ms);
+    bool there = item < sim_disk_cuts(kind);
+    if (there)
+        sim_disk_cut((struct sim_cut){kind, item});
+    else
+        sim_disk_restart();
+    kit_close(&kit);
+    *wrong += !slices_start(&kit, 2, 1, 4 * SEGMENT);
+    sim_loop_advance(kit.loop, 1000);
+    *wrong += sim_disk_count("/spool/corrupt") > 0;
+    *wrong += after_ms > 200 && kit_entry(&kit, dead.ids[0]) != NULL;
+    if (kit_entry(&kit, dead.ids[0]) != NULL) {
+        e = queue_load(kit.queue, dead.ids[0]);
+        *wrong += e == NULL || !kit_content_is(&kit, e, dead_content(0));
+        envelope_free(&e);
+    }
+    kit_close(&kit);
+    return there;
+}
+
+static void
+test_cuts_after_end(void)
+{
+    static const int64_t moments[] = {0, 50, 101, 150, 250, 1000};
+    unsigned wrong = 0, cuts = 0;
+    for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++)
+        for (int kind = 0; kind < SIM_CUT_GARBAGE; kind++)
+            for (size_t item = 0;
+                 cut_after_end((enum sim_cut_kind)kind, item, moments[i], &wrong);
+                 item++)
+                cuts++;
+    is_number(wrong, 0, "what has ended is gone, or whole; and never damaged");
+    printf("# %u cuts\n", cuts);
+    ok(cuts > 30);
+}
+
 int
 main(void)
 {
     test_busy();
     test_refused();
     test_early();
+    test_cuts_after_end();
     sim_disk_reset();
     return done();
 }
