@@ -341,6 +341,19 @@ tell_damages(struct scanner *s)
 
 /* --- Records --------------------------------------------------------------------- */
 
+/* Or a message has these very bytes. */
+static bool
+is_readable(struct scanner *s, const struct found_segment *f, size_t offset)
+{
+    char block[JOURNAL_BLOCK];
+    int file = open_segment(s, f->number);
+    if (file < 0)
+        return false;
+    int64_t got = disk_read(s->disk, file, (int64_t)offset, block, sizeof(block));
+    disk_close_file(s->disk, file);
+    return got >= 0;
+}
+
 /* Blocks that could not be read, wherever they are: in the last batch, too, where other
  * damage means that nobody was told that it is stored. */
 static void
@@ -349,7 +362,7 @@ note_unreadable(struct scanner *s, const struct found_segment *f, struct text by
     char block[JOURNAL_BLOCK];
     memset(block, UNREADABLE, sizeof(block));
     for (size_t at = 0; at + sizeof(block) <= bytes.length; at += sizeof(block))
-        if (memcmp(bytes.at + at, block, sizeof(block)) == 0)
+        if (memcmp(bytes.at + at, block, sizeof(block)) == 0 && !is_readable(s, f, at))
             note_damage(s, f, at, sizeof(block), false);
 }
 
