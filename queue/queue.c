@@ -483,12 +483,27 @@ want_young(struct queue *q)
                 "cannot read the journal: %s", strerror(-result));
 }
 
+/* An old journal still has it: whatever happens to its files, it would come again. */
+static bool
+is_withheld(const struct queue *q, struct id id)
+{
+    return seen_has(&q->share.withheld, id);
+}
+
+/* Or it may have it: nobody can tell now. */
+static bool
+may_be_withheld(const struct queue *q, struct id id)
+{
+    return is_withheld(q, id) ||
+           (q->share.blocked && young_find(&q->young, id) == NULL);
+}
+
 struct envelope *
 queue_load(struct queue *q, struct id id)
 {
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX] = "";
-    if (endings_have(&q->endings, id))
+    if (endings_have(&q->endings, id) || is_withheld(q, id))
         return NULL;
     marks_write(&q->marks, id);
     want_young(q);
@@ -643,6 +658,8 @@ queue_park(struct queue *q, struct id id, const char *reason)
 int
 queue_release(struct queue *q, struct id id)
 {
+    if (may_be_withheld(q, id))
+        return -EAGAIN;
     struct young_message *m = young_find(&q->young, id);
     int result = release_held(&q->spool, id);
     guard_forget(&q->spool.guard, id);
@@ -669,7 +686,7 @@ queue_note(struct queue *q, struct id id, enum queue_place place,
 bool
 queue_remove(struct queue *q, struct id id)
 {
-    if (endings_have(&q->endings, id))
+    if (endings_have(&q->endings, id) || may_be_withheld(q, id))
         return false;
     if (marks_forget(&q->marks, id))
         return true;
