@@ -3,6 +3,10 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <limits.h>
+
+/* Then their numbers begin anew: a handle has one bit less, and is not 0. */
+enum { DELIVERIES_MAX = INT_MAX };
 
 static const char *const channels[] = {
     [CHANNEL_LOCAL] = "local", [CHANNEL_REMOTE] = "remote"};
@@ -63,8 +67,9 @@ sendlog_start(struct sendlog *s, const struct envelope *e, unsigned index,
         return 0;
     struct text to = clean(e->recipients[index].address, address);
     s->running[channel]++;
-    log_plain(s->log, "starting delivery %u: msg %" PRIu64 " to %s %.*s",
-              ++s->deliveries, e->id.hash, channels[channel], TEXT_ARGS(to));
+    s->deliveries = s->deliveries % DELIVERIES_MAX + 1;
+    log_plain(s->log, "starting delivery %u: msg %" PRIu64 " to %s %.*s", s->deliveries,
+              e->id.hash, channels[channel], TEXT_ARGS(to));
     say_status(s);
     return s->deliveries << 1 | (channel == CHANNEL_REMOTE);
 }

@@ -5,6 +5,7 @@
 
 #include "t/manager_world.h"
 
+#include <limits.h>
 #include <regex.h>
 
 /* spec/queue.md §1.11; what follows "uid" and is ours stands at the end. */
@@ -183,6 +184,10 @@ test_odd_ends(void)
     sendlog_stopped(&by_hand, 0);
     sendlog_stopped(&by_hand, remote);
     is_number(by_hand.running[0] + by_hand.running[1], 0, "what was stopped has ended");
+    by_hand.deliveries = UINT_MAX / 2;
+    for (int i = 0; i < 2; i++)
+        sendlog_stopped(&by_hand, sendlog_start(&by_hand, e, 0, CHANNEL_LOCAL));
+    is_number(by_hand.running[0], 0, "also when their numbers begin anew");
     sendlog_discard(&by_hand, (struct id){.hash = 77});
     ok(world_logged(&w, "\ntriple bounce: discarding bounce/77\n"));
     envelope_free(&e);
