@@ -141,6 +141,7 @@ SKIP: {
     my $sink = Sink->start;
     my $petrel = fresh($sink, max_sessions => 5, max_sessions_per_client => 3);
     my $from = sub { return Client->connect($petrel->{port}, LocalAddr => $_[0]) };
+    ok Petrel::wait_for(sub { $petrel->status =~ /"in": 0\b/ }), 'limits: nobody is there'; # who asked whether it runs has gone
     my @one = map { $from->('127.0.0.1') } 1 .. 3;
     like $_->reply, qr/^220/, 'limits: three from one address' for @one;
     for (1 .. 3) {
