@@ -79,6 +79,7 @@ destination_free(struct destinations *set, struct destination *d)
     assert(!d->reasons);
     HASH_DELETE(hh, set->by_key, d);
     target_close(set, d->shared);
+    jobs_free(&d->jobs);
     free(d->key);
     free(d->domain);
     free(d);
@@ -139,14 +140,34 @@ recipient_limit(const struct destination *d)
     return limit > 0 ? (unsigned)limit : UINT32_MAX;
 }
 
+uint32_t
+destinations_job_s(const struct destinations *set, int64_t now_ms)
+{
+    return (uint32_t)((now_ms - set->shift_ms) / 1000);
+}
+
 void
 destination_append(struct destination *d, struct entry *e)
 {
     assert(e->destination == d && e->count > 0 && e->given == 0);
-    size_t limit = recipient_limit(d);
+    unsigned limit = recipient_limit(d), works = (e->count - 1) / limit + 1;
     DL_APPEND(d->waiting, e);
-    d->works += (e->count + limit - 1) / limit;
+    jobs_add(&d->jobs, &e->job, works);
+    d->works += works;
     d->recipients += e->count;
+}
+
+void
+destination_choose(struct destination *d, uint32_t job_s)
+{
+    assert(d->waiting);
+    struct job *first = &d->waiting->job,
+               *job = jobs_choose(&d->jobs, destination_transport(d), first, job_s);
+    if (job == first)
+        return;
+    struct entry *e = memory_container(job, struct entry, job);
+    DL_DELETE(d->waiting, e);
+    DL_PREPEND(d->waiting, e);
 }
 
 struct entry *
@@ -155,6 +176,7 @@ destination_cut(struct destination *d, unsigned *first, unsigned *count)
     struct entry *e = d->waiting;
     assert(e && d->works > 0);
     unsigned left = e->count - e->given, limit = recipient_limit(d);
+    jobs_serve(&d->jobs, &e->job);
     *first = e->first + e->given;
     *count = left < limit ? left : limit;
     e->given += *count;
@@ -172,6 +194,7 @@ destination_give_up(struct destination *d, struct reason *reason, struct entry *
     DL_FOREACH (d->waiting, e)
         e->reason = reason_share(reason);
     DL_CONCAT(*list, d->waiting);
+    jobs_clear(&d->jobs);
     d->waiting = NULL;
     d->works = d->recipients = 0;
 }
@@ -296,6 +319,7 @@ void
 destinations_shift(struct destinations *set, int64_t delta_ms)
 {
     struct destination *d, *next;
+    set->shift_ms += delta_ms;
     HASH_ITER (hh, set->by_key, d, next) {
         d->dead_until_ms += delta_ms;
         d->pause_until_ms += delta_ms;

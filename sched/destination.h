@@ -1,14 +1,16 @@
 /* Destination queues: who waits for which next hop, and what it allows. Internal to
  * sched/.
  *
- * A destination holds the waiting entries (recipients of one message) first in, first
- * out, its window, and its state: alive, dead until a time, paused by a rate delay.
+ * A destination holds the waiting entries (recipients of one message) in the order of
+ * sched/job.h, its window, and its state: alive, dead until a time, paused by a rate
+ * delay.
  * Those that want one more session stand in the ready list and are served in turn;
  * times stand in a heap; nothing is scanned. */
 #ifndef SCHED_DESTINATION_H
 #define SCHED_DESTINATION_H
 
 #include "base/heap.h"
+#include "sched/job.h"
 #include "sched/reason.h"
 #include "sched/route.h"
 #include "sched/window.h"
@@ -29,6 +31,7 @@ struct entry {
         *next; /* in the destination's queue, or among those to be settled */
     struct sched_message *message;
     struct destination *destination;
+    struct job job;
     unsigned first, count; /* slots of the message */
     unsigned given;        /* of them, from the front: taken or settled */
     struct reason *reason; /* to be settled: why */
@@ -49,11 +52,12 @@ struct destination {
     char *key, *domain; /* domain "" unless TARGET_MX */
     struct shared_target *shared;
     struct window window;
-    struct entry *waiting;
-    size_t works;      /* transactions that the waiting entries make */
-    size_t recipients; /* waiting */
-    size_t entries;    /* of loaded messages, in any state */
-    int sessions;      /* opened and not ended, of which: */
+    struct entry *waiting; /* the first is the current job, before those it passed */
+    struct jobs jobs;      /* the waiting */
+    size_t works;          /* transactions that the waiting entries make */
+    size_t recipients;     /* waiting */
+    size_t entries;        /* of loaded messages, in any state */
+    int sessions;          /* opened and not ended, of which: */
     int greeted, idle, carrying;
     bool dead, forget, is_ready, is_empty;
     int64_t dead_until_ms, pause_until_ms, open_after_ms, free_at_ms;
@@ -67,6 +71,7 @@ struct destinations {
     struct shared_target *targets;
     struct heap timers;
     size_t empty_count, dead_count;
+    int64_t shift_ms; /* of the clock, so far */
 };
 
 void destinations_init(struct destinations *set);
@@ -78,9 +83,13 @@ struct destination *destination_get(struct destinations *set,
                                     const struct target *target, struct text domain);
 const struct transport *destination_transport(const struct destination *d);
 
-/* Queues a new entry of the destination; cuts the next transaction off the first: its
- * first slot and count. */
+/* The time by which jobs are told apart: it goes on when the clock is set back. */
+uint32_t destinations_job_s(const struct destinations *set, int64_t now_ms);
+/* Queues a new entry of the destination, whose job.since_s is set. */
 void destination_append(struct destination *d, struct entry *e);
+/* Something waits: puts first what is to be served now, by sched/job.h. */
+void destination_choose(struct destination *d, uint32_t job_s);
+/* Cuts the next transaction off the first entry: its first slot and count. */
 struct entry *destination_cut(struct destination *d, unsigned *first, unsigned *count);
 
 /* Takes all waiting entries off, in order, each with a share of reason, to the end of

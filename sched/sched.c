@@ -200,6 +200,7 @@ sched_loaded(struct sched *s, int64_t now_ms, struct id id, void *owner,
             e->reason = reason_share(d->suspended);
             DL_APPEND(s->settling, e);
         } else {
+            e->job.since_s = destinations_job_s(&s->destinations, s->now_ms);
             destination_append(d, e);
         }
         update(s, d);
@@ -337,11 +338,12 @@ work_copy_indexes(struct work *w)
 }
 
 static void
-work_start(struct sched_session *session)
+work_start(struct sched *s, struct sched_session *session)
 {
     struct destination *d = session->destination;
     unsigned at = (session->oldest + session->work_count++) % WORKS_MAX;
     struct work *w = &session->works[at];
+    destination_choose(d, destinations_job_s(&s->destinations, s->now_ms));
     w->message = destination_cut(d, &w->first, &w->count)->message;
     w->unsettled = w->count;
     w->hint = 0;
@@ -368,7 +370,7 @@ sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
     bool takes = sched_has_work(s, session);
     session_set_idle(s, session, !takes && session->work_count == 0);
     if (takes) {
-        work_start(session);
+        work_start(s, session);
         const struct work *w = newest_work(session);
         *work = (struct sched_work){.message = w->message,
                                     .owner = w->message->owner,
