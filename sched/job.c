@@ -100,8 +100,9 @@ find_candidate(const struct jobs *jobs, int64_t room, uint32_t now_s)
     for (unsigned word = 0; word <= last / WORD; word++) {
         for (uint64_t bits = jobs->present[word]; bits; bits &= bits - 1) {
             unsigned at = word * WORD + (unsigned)__builtin_ctzll(bits);
-            struct job *first = at <= last ? jobs->classes[at] : NULL;
-            if (first && first->size <= room)
+            struct job *first = jobs->classes[at];
+            assert(first);
+            if (first->size <= room)
                 best = better(best, first, now_s);
         }
     }

@@ -408,6 +408,7 @@ test_queue(void)
     destination_give_up(d, reason, &list);
     ok(list == &a && list->next == &b && !b.next && !d->waiting);
     ok(d->works == 0 && d->recipients == 0 && a.given == 4);
+    ok_named(!d->jobs.present[0] && !d->jobs.classes[0], "no job is remembered");
     reason_close(&d->reasons, &reason);
     reason_close(&d->reasons, &a.reason);
     reason_close(&d->reasons, &b.reason);
