@@ -125,6 +125,14 @@ const struct setting options_rows[] = {
             "50", 0, 50000, "Recipients in one transaction; 0 = no limit."),
     BOUNDED(DURATION, rate_delay_ms, "default_destination_rate_delay", "0s", 0,
             24 * HOUR, "Pause after each delivery to a destination."),
+    BOUNDED(NUMBER, slot_cost, "default_delivery_slot_cost", "5", 0, 10000,
+            "So many transactions of large mail let one of small mail pass; 0 = none."),
+    BOUNDED(NUMBER, slot_loan, "default_delivery_slot_loan", "3", 0, 10000,
+            "So many may pass in advance."),
+    BOUNDED(NUMBER, slot_discount, "default_delivery_slot_discount", "50", 0, 100,
+            "Per cent of those needed that may pass in advance."),
+    BOUNDED(NUMBER, minimum_slots, "default_minimum_delivery_slots", "3", 0, 10000,
+            "Mail that could never let so many pass is not large."),
     BOUNDED(DURATION, minimal_backoff_ms, "minimal_backoff_time", "300s", 1, 24 * HOUR,
             "Shortest wait before another attempt."),
     BOUNDED(DURATION, maximal_backoff_ms, "maximal_backoff_time", "4000s", 1,
@@ -385,6 +393,10 @@ options_transport(const struct options *options)
     t.recipient_limit = (int)options->recipients_per_delivery;
     t.failed_cohort_limit = (int)options->failed_cohort_limit;
     t.rate_delay_ms = options->rate_delay_ms;
+    t.slot_cost = (int)options->slot_cost;
+    t.slot_loan = (int)options->slot_loan;
+    t.slot_discount = (int)options->slot_discount;
+    t.minimum_slots = (int)options->minimum_slots;
     (void)!feedback_parse(text_from(options->positive_feedback), &t.positive);
     (void)!feedback_parse(text_from(options->negative_feedback), &t.negative);
     t.minimal_backoff_ms = options->minimal_backoff_ms;

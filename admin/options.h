@@ -31,6 +31,7 @@ struct options {
     int64_t active_limit, session_limit;
     int64_t initial_concurrency, concurrency_limit, recipients_per_delivery;
     int64_t failed_cohort_limit, rate_delay_ms;
+    int64_t slot_cost, slot_loan, slot_discount, minimum_slots;
     char *positive_feedback, *negative_feedback;
     int64_t minimal_backoff_ms, maximal_backoff_ms, lifetime_ms, bounce_lifetime_ms;
     int64_t bounce_size_limit;

@@ -123,6 +123,10 @@ test_transport(void)
     is_number(ours.recipient_limit, presets.recipient_limit, "recipients");
     is_number(ours.failed_cohort_limit, presets.failed_cohort_limit, "cohorts");
     is_number(ours.rate_delay_ms, presets.rate_delay_ms, "rate delay");
+    is_number(ours.slot_cost, presets.slot_cost, "slot cost");
+    is_number(ours.slot_loan, presets.slot_loan, "slot loan");
+    is_number(ours.slot_discount, presets.slot_discount, "slot discount");
+    is_number(ours.minimum_slots, presets.minimum_slots, "minimum slots");
     is_number(ours.minimal_backoff_ms, presets.minimal_backoff_ms, "minimal backoff");
     is_number(ours.maximal_backoff_ms, presets.maximal_backoff_ms, "maximal backoff");
     is_number(ours.lifetime_ms, presets.lifetime_ms, "lifetime");
@@ -134,12 +138,14 @@ test_transport(void)
     char positive[] = "default_destination_concurrency_positive_feedback=1/concurrency";
     char limit[] = "default_destination_concurrency_limit=7";
     char lifetime[] = "maximal_queue_lifetime=0";
-    char *const overrides[] = {positive, limit, lifetime, NULL};
+    char cost[] = "default_delivery_slot_cost=0";
+    char *const overrides[] = {positive, limit, lifetime, cost, NULL};
     begin(&f, NULL, overrides, NULL);
     ours = options_transport(&f.options);
     ok(ours.positive.kind == FEEDBACK_CONCURRENCY);
     is_number(ours.concurrency_limit, 7, "a limit of ours");
     is_number(ours.lifetime_ms, 0, "at once");
+    is_number(ours.slot_cost, 0, "nobody passes");
     end(&f);
 }
 
