@@ -396,6 +396,53 @@ test_drains(void)
     ok(p.s == NULL);
 }
 
+/* Experiment E5: a list of 8000 transactions of 1 s each in 20 sessions, and two single
+ * messages a second. Turns of 50 ms: in each one session answers. */
+static void
+test_list(int cost)
+{
+    enum { LIST = 8000, TURN_MS = 50, EVERY = 10, BUCKETS = 20000 };
+    static unsigned waits[BUCKETS];
+    struct post p;
+    struct sched_work works[POST_SESSIONS];
+    int64_t sum = 0, born[BUCKETS];
+    bool busy[POST_SESSIONS] = {false};
+    int turn = 0, small = 0;
+    memset(waits, 0, sizeof waits);
+    post_start(&p, POST_SESSIONS);
+    p.target.transport.slot_cost = cost;
+    post_add(&p, LIST);
+    for (; !p.letters[0].gone; turn++, p.now += TURN_MS) {
+        int at = turn % POST_SESSIONS;
+        if (turn % EVERY == 0)
+            born[post_add(&p, 1)] = turn;
+        if (busy[at]) {
+            unsigned letter = (unsigned)(uintptr_t)works[at].owner - 1;
+            post_settle(&p, at, &works[at], VERDICT_DELIVERED, BLAME_NONE);
+            if (letter > 0) {
+                small++;
+                sum += turn - born[letter];
+                waits[turn - born[letter]]++;
+            }
+        }
+        busy[at] = post_take(&p, at, &works[at]) >= 0;
+    }
+    int p99 = 0;
+    for (int seen = 0; seen * 100 < small * 99; p99++)
+        seen += (int)waits[p99];
+    printf("# cost %d: the list takes %d s; %d single messages, %" PRId64
+           " ms on average, p99 %d ms\n",
+           cost, turn / 20, small, small ? sum * TURN_MS / small : 0, p99 * TURN_MS);
+    if (cost == 5) {
+        ok_named(p99 * TURN_MS <= 2000, "small mail waits two service times at most");
+        ok_named(turn <= LIST + small + 2 * POST_SESSIONS,
+                 "and the list longer by what has passed it");
+    } else {
+        is_number(small, 0, "without preemption nothing passes the list");
+    }
+    post_end(&p);
+}
+
 /* --- Against the rules as told ------------------------------------------------------
  */
 
@@ -594,6 +641,8 @@ main(void)
     test_nowhere();
     test_expires();
     test_drains();
+    test_list(5);
+    test_list(0);
     test_references();
     test_classes();
     test_accounts();

@@ -8,7 +8,7 @@
 
 #include "t/tap.h"
 
-enum { POST_SESSIONS = 8 };
+enum { POST_SESSIONS = 20 };
 
 struct letter {
     unsigned size, open, taken;

@@ -238,18 +238,25 @@ run_all(struct run *r)
     }
 }
 
+/* With one recipient a transaction small mail passes large mail as often as it can. */
 static void
-test_many(void)
+test_many(bool passing)
 {
     static struct run r;
     unsigned fates[4] = {0}, rounds = 0;
     bool once = true;
+    memset(&r, 0, sizeof r);
     r.random = 20;
     r.within = true;
     world_start(&r.w, ACTIVE, SESSIONS);
     r.w.keep_outcomes = false;
     r.w.target.transport.lifetime_ms = 4 * 3600000;
     r.w.target.transport.bounce_lifetime_ms = 600000;
+    if (passing) {
+        r.w.target.transport.recipient_limit = 1;
+        r.w.target.transport.slot_cost = 2;
+        r.w.target.transport.minimum_slots = 1;
+    }
     run_all(&r);
     for (unsigned i = 0; i < MESSAGES; i++) {
         const struct mail *m = &r.w.mails[i];
@@ -298,6 +305,7 @@ int
 main(void)
 {
     test_memory();
-    test_many();
+    test_many(false);
+    test_many(true);
     return done();
 }
