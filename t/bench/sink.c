@@ -67,13 +67,14 @@ print_counters(void *context)
     struct server *server = context;
     char line[300];
     format_counters(server, line, sizeof(line));
-    fputs(line, stdout);
-    fflush(stdout);
+    /* The file first: who has read the line finds it written. */
     FILE *file = server->count_file ? fopen(server->count_file, "w") : NULL;
     if (file != NULL) {
         fputs(line, file);
         fclose(file);
     }
+    fputs(line, stdout);
+    fflush(stdout);
 }
 
 /* --- Control port --- */
