@@ -160,6 +160,24 @@ remove_segments(struct adopt *a, const char *room)
     a->result.refused = true;
 }
 
+/* What we have read may be in memory only, when its daemon was killed: files made of it
+ * must not outlive it by halves. */
+static int
+sync_records(struct disk *disk, const char *room)
+{
+    struct names all = {.room = room};
+    int result = disk_list(disk, room, note_file, &all);
+    for (size_t i = 0; i < all.count && result == 0; i++) {
+        int file = disk_open_file(disk, all.rows[i], false);
+        if (file < 0)
+            continue; /* none of ours; the reading knows */
+        result = disk_sync(disk, file);
+        disk_close_file(disk, file);
+    }
+    free(all.rows);
+    return result == 0 ? disk_sync_directory(disk, room) : result;
+}
+
 static bool
 is_empty(struct adopt *a, const char *room)
 {
@@ -354,7 +372,9 @@ begin_room(struct adopt *a)
         leave_room(a);
         return;
     }
-    int result = young_read(&a->young, true);
+    int result = sync_records(a->spool->disk, room);
+    if (result == 0)
+        result = young_read(&a->young, true);
     if (result < 0) {
         (void)spool_trouble(a->spool, result, NULL, "read an old journal");
         a->result.unreadable = true;
