@@ -2,6 +2,7 @@
  */
 #include "admin/command.h"
 #include "admin/control.h"
+#include "admin/flush.h"
 #include "admin/options.h"
 #include "admin/sendmail.h"
 #include "admin/status.h"
@@ -52,6 +53,7 @@ struct petrel {
     struct delivery *delivery;
     struct listener *listener;
     struct control *control;
+    struct flush *flush;
     unsigned draining;
 };
 
@@ -79,6 +81,7 @@ listener_settings(const struct options *o)
         .hostname = o->hostname,
         .listen = text_from(o->listen),
         .relay_from = text_from(o->relay_from),
+        .etrn = text_from(o->etrn),
         .allow_open_relay = o->allow_open_relay,
         .message_size_limit = o->message_size_limit,
         .recipient_limit = (int)o->recipient_limit,
@@ -315,6 +318,7 @@ start_queue(struct petrel *p, char *error)
     manager_plug(p->manager, TARGET_SMTP, delivery_open, p->delivery);
     manager_plug(p->manager, TARGET_LMTP, delivery_open, p->delivery);
     manager_plug(p->manager, TARGET_MAILDIR, local_open, p->local);
+    p->flush = flush_new(p->loop, p->log, p->manager);
     p->control =
         control_new(p->loop, p->net, p->log, p->manager, o->control, error, ERROR_MAX);
     return p->control ? 0 : EX_CANTCREAT;
@@ -326,6 +330,21 @@ count_sessions(void *context)
     return listener_sessions(context);
 }
 
+/* A session_flush(). */
+static enum server_flush
+flush_node(void *context, const char *node, const char *client)
+{
+    switch (flush_ask(context, node, client)) {
+    case FLUSH_STARTED:
+        return SERVER_FLUSH_STARTED;
+    case FLUSH_RECENT:
+        return SERVER_FLUSH_RECENT;
+    case FLUSH_FULL:
+        break;
+    }
+    return SERVER_FLUSH_UNABLE;
+}
+
 static int
 start_listening(struct petrel *p, char *error)
 {
@@ -335,6 +354,7 @@ start_listening(struct petrel *p, char *error)
     if (p->listener == NULL)
         return EX_UNAVAILABLE;
     control_on_count(p->control, count_sessions, p->listener);
+    listener_on_flush(p->listener, flush_node, p->flush);
     return 0;
 }
 
@@ -377,6 +397,7 @@ stop(struct petrel *p, bool ran)
         listener_free(&p->listener);
     if (p->control)
         control_free(&p->control);
+    flush_free(&p->flush);
     if (p->delivery)
         delivery_free(&p->delivery);
     if (p->local)

@@ -152,7 +152,8 @@ filter_parse(struct filter *f, int count, char **arguments)
 static bool
 is_unconditional(const struct filter *f)
 {
-    return f->id_count == 0 && !f->to && !f->from && !f->place && f->older_ms < 0;
+    return f->id_count == 0 && !f->to && !f->from && !f->place && !f->wants &&
+           f->older_ms < 0;
 }
 
 bool
@@ -216,13 +217,14 @@ filter_matches(const struct filter *f, const struct envelope *e, const char *pla
         return false;
     if (f->older_ms >= 0 && now_ms - e->birth_ms < f->older_ms)
         return false;
-    return to && (f->place == NULL || strcmp(f->place, place) == 0);
+    return to && (f->place == NULL || strcmp(f->place, place) == 0) &&
+           (f->wants == NULL || f->wants(f->context, e));
 }
 
 bool
 filter_needs_envelope(const struct filter *f)
 {
-    return f->to || f->from || f->older_ms >= 0;
+    return f->to || f->from || f->wants || f->older_ms >= 0;
 }
 
 bool

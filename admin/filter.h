@@ -12,6 +12,9 @@ struct filter {
     const char *to, *from; /* address, or domain; NULL = any, from "" = null sender */
     int64_t older_ms;      /* -1 = any age */
     const char *place;     /* "deferred", ...; NULL = any */
+    /* A program's own condition, asked last; NULL = none. */
+    bool (*wants)(void *context, const struct envelope *e);
+    void *context;
     struct filter_id {
         struct id id;
         bool met;

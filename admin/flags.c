@@ -59,6 +59,18 @@ set_return(struct flags *f, const char *what)
     return 0;
 }
 
+/* -q, -q30m: all; -qRsite, -qIid: some. */
+static int
+set_queue(struct flags *f, const char *what)
+{
+    f->mode = 'q';
+    f->queue_to = what && what[0] == 'R' ? what + 1 : NULL;
+    f->queue_id = what && what[0] == 'I' ? what + 1 : NULL;
+    if ((f->queue_to && !f->queue_to[0]) || (f->queue_id && !f->queue_id[0]))
+        return complaint_say("sendmail", EX_USAGE, "-qR wants a domain, -qI an id", "");
+    return 0;
+}
+
 static int
 take_flag(struct flags *f, int flag, const char *value)
 {
@@ -88,8 +100,7 @@ take_flag(struct flags *f, int flag, const char *value)
     case 'b':
         return set_mode(f, value);
     case 'q':
-        f->mode = 'q';
-        return 0;
+        return set_queue(f, value);
     case 'I':
         f->mode = 'i';
         return 0;

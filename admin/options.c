@@ -56,6 +56,12 @@ const struct setting options_rows[] = {
             "Needed for 0.0.0.0/0 or ::/0 in relay_from. Spammers will find it in an "
             "hour."),
     TEXTUAL(
+        LIST, etrn, "etrn", "relay",
+        "Domains whose waiting mail is tried at once when any client says ETRN: a "
+        "list of\n"
+        "relay (those of local_domains whose mail goes on to another host), domain,\n"
+        ".domain (sub-domains); or off."),
+    TEXTUAL(
         LIST, routes, "routes", "* mx",
         "Table of PATTERN TARGET, one a line, first match wins.\n"
         "PATTERN: user@domain, domain, .domain (sub-domains), *\n"

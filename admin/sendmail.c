@@ -233,6 +233,26 @@ list(const struct options *o)
     return command_queue(1, arguments, o);
 }
 
+/* -q: Postfix's flush, of all, of a destination, of a message. */
+static int
+retry(const struct flags *f, const struct options *o)
+{
+    struct id id;
+    if (f->queue_to == NULL && f->queue_id == NULL)
+        return change_flush(o);
+    struct filter *filter = memory_new(sizeof(*filter));
+    filter_clear(filter);
+    filter->to = f->queue_to;
+    int code = 0;
+    if (f->queue_id &&
+        !(id_parse(text_from(f->queue_id), &id) && filter_add_id(filter, id)))
+        code = complaint_say("sendmail", EX_USAGE, "not a message id", f->queue_id);
+    if (code == 0)
+        code = change_messages(MANAGER_RETRY, filter, o);
+    free(filter);
+    return code;
+}
+
 int
 sendmail_main(int count, char **arguments, const struct options *options,
               const struct sendmail_helpers *helpers)
@@ -247,7 +267,7 @@ sendmail_main(int count, char **arguments, const struct options *options,
     case 's':
         return helpers->serve(options);
     case 'q':
-        return change_flush(options); /* Postfix's flush */
+        return retry(&f, options);
     case 'i':
         return 0; /* newaliases: nothing is compiled */
     case 'v':

@@ -193,8 +193,7 @@ say_due(const struct order *o)
 {
     char name[ID_LENGTH + 1];
     id_format(o->id, name);
-    log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name,
-            "the operator wants a retry");
+    log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "a retry is asked for");
 }
 
 /* Nobody is there to deliver: the due time on disk is what counts. */

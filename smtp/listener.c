@@ -74,6 +74,7 @@ rules_new(const struct listener_settings *settings, struct buffer *mistakes)
     r->users = 1;
     bool good = policy_read(&r->policy, settings->relay_from,
                             settings->allow_open_relay, mistakes);
+    good = policy_read_etrn(&r->policy, settings->etrn, mistakes) && good;
     good = hostname_is_good(settings->hostname, mistakes) &&
            text_copy(r->hostname, sizeof(r->hostname), text_from(settings->hostname)) &&
            good;
@@ -81,6 +82,7 @@ rules_new(const struct listener_settings *settings, struct buffer *mistakes)
                                       .size_limit = settings->message_size_limit,
                                       .recipient_limit = settings->recipient_limit,
                                       .hop_limit = settings->hop_limit,
+                                      .etrn = policy_flushes(&r->policy),
                                       .error_limit = settings->error_limit};
     r->idle_timeout_ms = settings->idle_timeout_ms;
     r->data_timeout_ms = settings->data_timeout_ms;
@@ -275,6 +277,13 @@ listener_reload(struct listener *l, const struct route_table *routes,
     buffer_free(&mistakes);
 }
 
+void
+listener_on_flush(struct listener *l, session_flush *on_flush, void *context)
+{
+    l->host.on_flush = on_flush;
+    l->host.flusher = context;
+}
+
 static void
 close_doors(struct listener *l)
 {
@@ -375,6 +384,7 @@ listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
     struct session_rules *rules = rules_new(settings, &mistakes);
     /* The caller has had them checked. */
     assert(rules != NULL);
+    rules->server.etrn = false; /* nobody here delivers */
     buffer_free(&mistakes);
     struct listener *l = make(loop, log, queue, routes, rules);
     l->net = net;

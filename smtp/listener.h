@@ -7,11 +7,13 @@
 
 #include "base/net.h"
 #include "queue/manager.h"
+#include "smtp/session.h"
 
 struct listener_settings {
     const char *hostname;
     struct text listen;     /* list of ADDRESS:PORT[?OPTION&...] or unix:PATH[?...] */
     struct text relay_from; /* list of networks */
+    struct text etrn;       /* list: see policy_read_etrn() */
     bool allow_open_relay;
     int64_t message_size_limit; /* bytes; 0 = none */
     int recipient_limit, max_sessions, max_sessions_per_client;
@@ -22,7 +24,7 @@ struct listener_settings {
 };
 struct listener;
 
-/* Checks listen and relay_from without opening anything; one line per mistake. */
+/* Checks listen, relay_from and etrn without opening anything; one line per mistake. */
 bool listener_check(const struct listener_settings *settings, struct buffer *mistakes);
 
 /* Binds everything; NULL with one line in error. routes is borrowed until reload. */
@@ -34,6 +36,8 @@ struct listener *listener_new(struct loop *loop, struct net *net, struct log *lo
  * are not rebound. */
 void listener_reload(struct listener *l, const struct route_table *routes,
                      const struct listener_settings *settings);
+/* Who starts what ETRN asks for; without it that is refused (458). */
+void listener_on_flush(struct listener *l, session_flush *on_flush, void *context);
 /* No new connections; sessions between transactions hear 421 4.3.2, those within finish
  * theirs; drained is called when the last is gone, after grace_ms at the latest. */
 void listener_drain(struct listener *l, int64_t grace_ms,

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { NETWORKS_MAX = 1024, LOCAL_PART_MAX = 256 };
+enum { NETWORKS_MAX = 1024, FLUSHED_MAX = 1024, LOCAL_PART_MAX = 256 };
 
 static const char separators[] = ", \t\r\n";
 
@@ -44,8 +44,8 @@ policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay
 {
     struct text word;
     bool good = true;
+    *policy = (struct policy){0};
     policy->networks = memory_array(NETWORKS_MAX + 1, sizeof(*policy->networks));
-    policy->count = 0;
     while (text_word(&relay_from, separators, &word))
         good = read_network(policy, word, allow_open_relay, mistakes) && good;
     size_t kept = policy->count > 0 ? policy->count : 1;
@@ -54,11 +54,95 @@ policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay
     return good;
 }
 
+/* NULL, or why not. */
+static const char *
+read_flushed(struct policy *policy, struct text word)
+{
+    bool wide = text_starts(word, TEXT("."));
+    if (text_equal_nocase(word, TEXT("relay"))) {
+        policy->flushes_relayed = true;
+        return NULL;
+    }
+    if (text_equal_nocase(word, TEXT("off")))
+        return "stands alone";
+    if (policy->flushed_count == FLUSHED_MAX)
+        return "too many domains";
+    if (!address_is_domain(text_after(word, wide ? 1 : 0)))
+        return "is no domain; use relay, off, domain or .domain (sub-domains)";
+    policy->flushed[policy->flushed_count++] = text_string(word);
+    return NULL;
+}
+
+bool
+policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *mistakes)
+{
+    struct text word;
+    bool good = true;
+    assert(policy->flushed == NULL);
+    if (text_equal_nocase(text_trim(etrn), TEXT("off")))
+        return true;
+    policy->flushed = memory_array(FLUSHED_MAX, sizeof(*policy->flushed));
+    while (text_word(&etrn, separators, &word)) {
+        const char *why = read_flushed(policy, word);
+        if (why == NULL)
+            continue;
+        complain(mistakes, "etrn", word, why);
+        good = false;
+    }
+    size_t kept = policy->flushed_count > 0 ? policy->flushed_count : 1;
+    policy->flushed = memory_resize(policy->flushed, kept * sizeof(*policy->flushed));
+    return good;
+}
+
 void
 policy_free(struct policy *policy)
 {
+    for (size_t i = 0; i < policy->flushed_count; i++)
+        free(policy->flushed[i]);
+    free(policy->flushed);
     free(policy->networks);
-    *policy = (struct policy){.networks = NULL};
+    *policy = (struct policy){0};
+}
+
+bool
+policy_flushes(const struct policy *policy)
+{
+    return policy->flushes_relayed || policy->flushed_count > 0;
+}
+
+/* Anybody may write to it, and it is another host's. */
+static bool
+is_relayed(const struct route_table *routes, struct text domain)
+{
+    struct address any = {.local = TEXT(""), .domain = domain};
+    if (!route_is_local_domain(routes, domain))
+        return false;
+    switch (route_find(routes, &any)->kind) {
+    case TARGET_MX:
+    case TARGET_SMTP:
+    case TARGET_LMTP:
+        return true;
+    case TARGET_MAILDIR:
+    case TARGET_HOLD:
+    case TARGET_DISCARD:
+    case TARGET_ERROR:
+    case TARGET_UNKNOWN:
+        break;
+    }
+    return false;
+}
+
+bool
+policy_may_flush(const struct policy *policy, const struct route_table *routes,
+                 struct text domain)
+{
+    for (size_t i = 0; i < policy->flushed_count; i++) {
+        struct text allowed = text_from(policy->flushed[i]);
+        if (allowed.at[0] == '.' ? text_ends_nocase(domain, allowed)
+                                 : text_equal_nocase(domain, allowed))
+            return true;
+    }
+    return policy->flushes_relayed && is_relayed(routes, domain);
 }
 
 bool

@@ -13,6 +13,9 @@
 struct policy {
     struct net_network *networks; /* relay_from */
     size_t count;
+    char **flushed; /* etrn: domains, and .domains */
+    size_t flushed_count;
+    bool flushes_relayed; /* etrn: relay */
 };
 
 /* Reads relay_from (a list). One line per mistake is added to mistakes; false then. A
@@ -20,9 +23,20 @@ struct policy {
 bool policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay,
                  struct buffer *mistakes) __attribute__((warn_unused_result));
 void policy_free(struct policy *policy);
+/* The same for etrn, after policy_read(): the words relay and off (alone), domain,
+ * .domain (sub-domains). */
+bool policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *mistakes)
+    __attribute__((warn_unused_result));
 
 /* By network. Clients on a Unix socket may: file permissions guard it. */
 bool policy_may_relay(const struct policy *policy, const struct net_address *client);
+
+/* Whether anybody's mail may be asked for by ETRN. */
+bool policy_flushes(const struct policy *policy);
+/* Whether a domain's may. relay means those of local_domains (anybody may write to
+ * them) whose mail goes on to another host. */
+bool policy_may_flush(const struct policy *policy, const struct route_table *routes,
+                      struct text domain);
 
 /* Whether mail for recipient is taken: true, or false with the refusal (554 5.7.1 relay
  * denied, 550 5.1.1 no such mailbox, what `error:` says). Asks the disk for a Maildir,

@@ -56,7 +56,8 @@ server_free(struct server *s)
 {
     transaction_free(&s->transaction);
     free(s->helo);
-    s->helo = NULL;
+    free(s->node);
+    s->helo = s->node = NULL;
 }
 
 static enum server_action
@@ -321,6 +322,39 @@ server_stored(struct server *s, const struct outcome *refusal)
     for (unsigned i = server_answers(s); i > 0; i--)
         reply_write(s->out, 250, "2.0.0", "Ok: queued as %s", t->id);
     server_end_transaction(s);
+}
+
+const char *
+server_node(const struct server *s)
+{
+    assert(s->question == SERVER_ASKS_FLUSH && s->node != NULL);
+    return s->node;
+}
+
+void
+server_flushed(struct server *s, enum server_flush answer)
+{
+    assert(s->question == SERVER_ASKS_FLUSH);
+    s->question = SERVER_ASKS_NOTHING;
+    switch (answer) {
+    case SERVER_FLUSH_STARTED:
+        reply_write(s->out, 250, "2.0.0", "OK, queuing for node %s started", s->node);
+        break;
+    case SERVER_FLUSH_RECENT:
+        reply_write(s->out, 250, "2.0.0", "OK, queuing for node %s has started already",
+                    s->node);
+        break;
+    case SERVER_FLUSH_UNABLE:
+        server_refuse_format(s, 458, "4.3.0", "Unable to queue messages for node %s",
+                             s->node);
+        break;
+    case SERVER_FLUSH_DENIED:
+        server_refuse_format(s, 459, "4.7.1", "Node %s not allowed: not served here",
+                             s->node);
+        break;
+    }
+    free(s->node);
+    s->node = NULL;
 }
 
 void

@@ -1,5 +1,5 @@
 /* An SMTP or LMTP server session as a machine: bytes in, replies and wishes out
- * (RFC 5321, 2033, 2034, 2920, 3030, 3461, 6531).
+ * (RFC 5321, 1985, 2033, 2034, 2920, 3030, 3461, 6531).
  *
  * It touches no socket, file or clock. Its owner calls server_step() until that says
  * READ, sends what has gathered in `out`, and does what the machine wishes:
@@ -10,6 +10,7 @@
  *   WRITE                                append server_content() to the draft
  *   STORE    server_seal(), server_stored()  commit draft and envelope
  *   DISCARD                              drop the draft
+ *   FLUSH    server_flushed()            try what waits for server_node() now (ETRN)
  *
  * A transaction lives from MAIL to the one function that ends it, on every path. */
 #ifndef SMTP_SERVER_H
@@ -28,6 +29,7 @@ struct server_rules {
     int64_t size_limit; /* bytes of a message; 0 = none */
     int recipient_limit, hop_limit;
     int error_limit; /* bad commands that are answered before 421; 0 = no limit */
+    bool etrn;       /* is offered; by SMTP only */
 };
 
 enum {
@@ -52,7 +54,8 @@ enum server_question {
     SERVER_ASKS_ADMISSION,
     SERVER_ASKS_RECIPIENT,
     SERVER_ASKS_DRAFT,
-    SERVER_ASKS_STORED
+    SERVER_ASKS_STORED,
+    SERVER_ASKS_FLUSH
 };
 
 enum server_action {
@@ -64,8 +67,17 @@ enum server_action {
     SERVER_WRITE,
     SERVER_STORE,
     SERVER_DISCARD,
+    SERVER_FLUSH,
     SERVER_WAIT, /* a question is open: only its answer helps */
     SERVER_CLOSE /* send what is in out and close; the answer from now on */
+};
+
+/* What becomes of the mail for a node (RFC 1985 §5.3). */
+enum server_flush {
+    SERVER_FLUSH_STARTED, /* it is due now, or soon */
+    SERVER_FLUSH_RECENT,  /* that was so already, a moment ago */
+    SERVER_FLUSH_UNABLE,  /* not now */
+    SERVER_FLUSH_DENIED   /* we do not do that for this node */
 };
 
 struct server_transaction;
@@ -84,6 +96,7 @@ struct server {
     int errors;
     uint64_t skip;       /* bytes of a refused chunk still to come */
     char *helo;          /* NULL before EHLO */
+    char *node;          /* of an ETRN that waits for its answer, else NULL */
     struct text command; /* being run; for the log */
     struct server_transaction *transaction;
     char client[SERVER_CLIENT_MAX]; /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix" */
@@ -129,6 +142,11 @@ struct text server_content(const struct server *s);
 struct envelope *server_envelope(struct server *s);
 struct envelope *server_seal(struct server *s, int64_t now_ms);
 void server_stored(struct server *s, const struct outcome *refusal);
+
+/* FLUSH, until the answer: "example.org", or "@example.org" for its sub-domains too; in
+ * lower case. */
+const char *server_node(const struct server *s);
+void server_flushed(struct server *s, enum server_flush answer);
 
 /* --- Events from outside ------------------------------------------------------ */
 

@@ -9,7 +9,8 @@
 
 enum {
     ANY = SERVER_NEW | SERVER_READY | SERVER_MAIL | SERVER_RCPT | SERVER_CHUNKS,
-    HELO_MAX = 255
+    HELO_MAX = 255,
+    NODE_MAX = 1 + ADDRESS_DOMAIN_MAX
 };
 
 static const struct refusal not_smtp = {521, "5.5.1",
@@ -32,6 +33,8 @@ static const struct refusal too_many_recipients = {452, "4.5.3", "too many recip
 static const struct refusal too_large = {552, "5.3.4", "message is too large"};
 static const struct refusal flood = {552, "5.3.4", "message is too large, closing"};
 static const struct refusal bad_chunk = {501, "5.5.4", "syntax: BDAT size [LAST]"};
+static const struct refusal bad_node = {501, "5.5.4",
+                                        "syntax: ETRN domain or ETRN @domain"};
 static const struct refusal bad_size = {521, "5.5.4", "bad chunk size, closing"};
 
 static void
@@ -42,6 +45,12 @@ greet(struct server *s, struct text name, bool esmtp)
     s->helo = text_string(name);
     s->esmtp = esmtp;
     server_enter(s, SERVER_READY);
+}
+
+static bool
+offers_etrn(const struct server *s)
+{
+    return s->rules->etrn && !s->lmtp;
 }
 
 static enum server_action
@@ -63,6 +72,8 @@ on_hello(struct server *s, struct text args, bool esmtp)
     reply_write_more(s->out, 250, NULL, "SMTPUTF8");
     reply_write_more(s->out, 250, NULL, "CHUNKING");
     reply_write_more(s->out, 250, NULL, "ENHANCEDSTATUSCODES");
+    if (offers_etrn(s))
+        reply_write_more(s->out, 250, NULL, "ETRN");
     reply_write(s->out, 250, NULL, "DSN");
     return SERVER_GO_ON;
 }
@@ -230,12 +241,37 @@ on_vrfy(struct server *s, struct text args)
     return SERVER_GO_ON;
 }
 
+/* RFC 1985 §5.2: a domain, @domain with its sub-domains, or #queue. We name no queues.
+ */
+static enum server_action
+on_etrn(struct server *s, struct text args)
+{
+    if (!offers_etrn(s))
+        return server_refuse(s, &unsupported);
+    bool wide = text_starts(args, TEXT("@"));
+    if (args.length > 0 && args.length <= NODE_MAX && args.at[0] == '#') {
+        server_refuse_format(s, 459, "4.7.1",
+                             "Node %.*s not allowed: no queue has that name",
+                             TEXT_ARGS(args));
+        return SERVER_GO_ON;
+    }
+    if (args.length > NODE_MAX || !text_is_ascii(args) ||
+        !address_is_domain(text_after(args, wide ? 1 : 0)))
+        return server_refuse(s, args.length == 0 ? &needs_argument : &bad_node);
+    assert(s->node == NULL);
+    s->node = text_string(args);
+    text_lower(s->node, args.length);
+    s->question = SERVER_ASKS_FLUSH;
+    return SERVER_FLUSH;
+}
+
 static enum server_action
 on_help(struct server *s, struct text args)
 {
     (void)args;
-    reply_write(s->out, 214, "2.0.0", "%s MAIL RCPT DATA BDAT RSET NOOP VRFY HELP QUIT",
-                s->lmtp ? "LHLO" : "EHLO HELO");
+    reply_write(s->out, 214, "2.0.0",
+                "%s MAIL RCPT DATA BDAT RSET NOOP VRFY %sHELP QUIT",
+                s->lmtp ? "LHLO" : "EHLO HELO", offers_etrn(s) ? "ETRN " : "");
     return SERVER_GO_ON;
 }
 
@@ -273,10 +309,10 @@ static const struct command {
     {TEXT("RSET"),     ANY,                       NULL,        on_rset       },
     {TEXT("NOOP"),     ANY,                       NULL,        on_noop       },
     {TEXT("VRFY"),     ANY,                       NULL,        on_vrfy       },
+    {TEXT("ETRN"),     SERVER_READY,              &nested,     on_etrn       },
     {TEXT("HELP"),     ANY,                       NULL,        on_help       },
     {TEXT("QUIT"),     ANY,                       NULL,        on_quit       },
     {TEXT("EXPN"),     ANY,                       NULL,        on_unsupported},
-    {TEXT("ETRN"),     ANY,                       NULL,        on_unsupported},
     {TEXT("TURN"),     ANY,                       NULL,        on_unsupported},
     {TEXT("SEND"),     ANY,                       NULL,        on_unsupported},
     {TEXT("SOML"),     ANY,                       NULL,        on_unsupported},

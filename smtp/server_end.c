@@ -4,8 +4,10 @@
 #include "base/log.h"
 
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 
-enum { LOGGED_COMMAND_MAX = 200 };
+enum { LOGGED_COMMAND_MAX = 200, REFUSAL_MAX = 500 };
 
 static const struct refusal too_many_errors = {421, "4.7.0",
                                                "too many errors, closing"};
@@ -129,6 +131,18 @@ server_refuse_with(struct server *s, int code, const char *enhanced, const char 
     }
     log_refusal(s, code, enhanced, text);
     reply_write(s->out, code, enhanced, "%s", text);
+}
+
+void
+server_refuse_format(struct server *s, int code, const char *enhanced,
+                     const char *format, ...)
+{
+    char text[REFUSAL_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    server_refuse_with(s, code, enhanced, text);
 }
 
 enum server_action

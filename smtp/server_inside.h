@@ -20,6 +20,11 @@ enum server_action server_refuse(struct server *s, const struct refusal *r);
 void server_refuse_with(struct server *s, int code, const char *enhanced,
                         const char *text);
 
+/* The same with a text that is made now. */
+void server_refuse_format(struct server *s, int code, const char *enhanced,
+                          const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /* The content is refused: as many replies as its end gets; ends the transaction. */
 void server_refuse_content(struct server *s, int code, const char *enhanced,
                            const char *text);

@@ -125,6 +125,20 @@ check(struct session *s)
 }
 
 static void
+flush_node(struct session *s)
+{
+    struct session_host *host = s->host;
+    const char *node = server_node(&s->server);
+    struct text domain = text_from(node[0] == '@' ? node + 1 : node);
+    enum server_flush answer = SERVER_FLUSH_DENIED;
+    if (policy_may_flush(&s->rules->policy, host->routes, domain))
+        answer = host->on_flush == NULL
+                     ? SERVER_FLUSH_UNABLE
+                     : host->on_flush(host->flusher, node, s->server.client);
+    server_flushed(&s->server, answer);
+}
+
+static void
 begin(struct session *s)
 {
     struct outcome refusal;
@@ -174,6 +188,9 @@ grant(struct session *s, enum server_action wish)
         break;
     case SERVER_DISCARD:
         queue_discard(&s->draft);
+        break;
+    case SERVER_FLUSH:
+        flush_node(s);
         break;
     }
     return PACE_GO;

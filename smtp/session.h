@@ -21,6 +21,10 @@ void session_rules_release(struct session_rules **rules);
 
 struct session;
 
+/* The mail for node (see server_node()) is to be tried now, says a client. */
+typedef enum server_flush session_flush(void *context, const char *node,
+                                        const char *client);
+
 /* What the sessions of one listener share. */
 struct session_host {
     struct loop *loop;
@@ -35,6 +39,8 @@ struct session_host {
     /* A session is gone; peer as net_peer() said. */
     void (*on_gone)(void *context, const struct net_address *peer);
     void *context;
+    session_flush *on_flush; /* NULL: nobody can */
+    void *flusher;           /* its context */
     queue_stored *on_stored; /* session.c's own */
 };
 /* host is filled in but for these. */

@@ -118,6 +118,8 @@ dialog_read_option(struct dialog *d, struct text option)
         d->lmtp = true;
     else if (text_equal(key, TEXT("stranger")))
         d->may_relay = false;
+    else if (text_equal(key, TEXT("etrn")))
+        d->rules.etrn = true;
     else if (text_equal(key, TEXT("size_limit")))
         d->rules.size_limit = (int64_t)value;
     else if (text_equal(key, TEXT("room")))
@@ -214,6 +216,18 @@ dialog_show_recipient(const struct recipient *r, struct buffer *out)
         dialog_must(buffer_format(out, "/notify=%u", r->notify), "show");
     if (r->original.length > 0)
         dialog_must(buffer_format(out, "/orcpt=%.*s", TEXT_ARGS(r->original)), "show");
+}
+
+/* Of ETRN: what is asked for sub-domains of .example is done. */
+static inline enum server_flush
+dialog_flush(void *context, const char *node, const char *client)
+{
+    (void)context;
+    if (client[0] == '\0' || !text_ends_nocase(text_from(node), TEXT(".example")))
+        return SERVER_FLUSH_DENIED;
+    if (strstr(node, "busy.example"))
+        return SERVER_FLUSH_UNABLE;
+    return strstr(node, "recent.example") ? SERVER_FLUSH_RECENT : SERVER_FLUSH_STARTED;
 }
 
 /* An envelope as M: has it. */

@@ -122,6 +122,12 @@ test_modes(void)
     ok(parsed("-q")->mode == 'q');
     ok(parsed("-q30m")->mode == 'q');
     ok(parsed("-qf")->mode == 'q');
+    ok(!parsed("-q30m")->queue_to && !parsed("-q30m")->queue_id);
+    ok(parsed("-qRx.test")->mode == 'q' && !parsed("-qRx.test")->queue_id);
+    is_string(parsed("-qRx.test")->queue_to, "x.test", "-qR");
+    ok(parsed("-qIabc")->mode == 'q' && !parsed("-qIabc")->queue_to);
+    is_string(parsed("-qIabc")->queue_id, "abc", "-qI");
+    ok(!parsed("-qRx.test -q")->queue_to);
     struct flags f;
     is_number(parse(&f, "-bd"), EX_USAGE, "a daemon is something else");
     ok(strstr(said, "petrel run") != NULL);
@@ -138,7 +144,8 @@ test_notices(void)
     ok(with_who("-R full who")->ret == RETURN_FULL);
     ok(with_who("-Rhdrs who")->ret == RETURN_HEADERS);
     static const char *const wrong[] = {"-N x",     "-N never,failure", "-N  a",
-                                        "-N success,x", "-R all",       "-R  a"};
+                                        "-N success,x", "-R all",       "-R  a",
+                                        "-qR",          "-qI"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         struct flags f;
         is_number(parse(&f, wrong[i]), EX_USAGE, wrong[i]);

@@ -104,6 +104,7 @@ world_start(struct world *w, const struct server_rules *rules, bool lmtp,
         .hostname = "mx.example.org",
         .listen = text_from(w->listen),
         .relay_from = may_relay ? TEXT("127.0.0.0/8") : TEXT(""),
+        .etrn = rules->etrn ? TEXT(".example") : TEXT("off"),
         .message_size_limit = rules->size_limit,
         .recipient_limit = rules->recipient_limit,
         .max_sessions = 1100,
@@ -116,6 +117,7 @@ world_start(struct world *w, const struct server_rules *rules, bool lmtp,
                                &w->settings, w->error, sizeof(w->error));
     if (w->listener == NULL)
         dialog_must(false, w->error);
+    listener_on_flush(w->listener, dialog_flush, w);
 }
 
 static inline void

@@ -253,6 +253,95 @@ bad_networks(void)
     is_string(complaint("", false), "", "nobody");
 }
 
+static const char *
+etrn_complaint(struct policy *policy, const char *etrn)
+{
+    static char text[1024];
+    struct buffer mistakes;
+    buffer_init(&mistakes, 4 << 20);
+    bool good = policy_read(policy, TEXT(""), false, &mistakes) &&
+                policy_read_etrn(policy, text_from(etrn), &mistakes);
+    text_copy(text, sizeof(text), buffer_text(&mistakes));
+    ok(good == (mistakes.length == 0));
+    buffer_free(&mistakes);
+    return text;
+}
+
+/* local_domains are own.example and [192.0.2.1]. */
+static void
+flushes(void)
+{
+    static const struct {
+        const char *etrn, *routes, *local, *domain;
+        bool may;
+    } rows[] = {
+        {"relay",                 "own.example smtp://h.test", "",           "own.example",      true },
+        {"relay",                 "own.example smtp://h.test", "",           "OWN.example",      true },
+        {"relay",                 "own.example lmtp://h:24",   "",           "own.example",      true },
+        {"relay",                 "own.example mx",            "",           "own.example",      true },
+        {"relay",                 "* smtp://h.test",           "",           "own.example",      true },
+        {"relay",                 "* mx",                      "",           "own.example",      false},
+        {"relay",                 "* mx",                      "smtp://h.t", "own.example",      true },
+        {"relay",                 "* smtp://h.test",           "maildir:/x", "own.example",      false},
+        {"relay",                 "own.example hold",          "",           "own.example",      false},
+        {"relay",                 "own.example discard",       "",           "own.example",      false},
+        {"relay",                 "own.example error:5.1.1 x", "",           "own.example",      false},
+        {"relay",                 "x.example smtp://h.test",   "",           "x.example",        false},
+        {"relay",                 "* smtp://h.test",           "",           "x.example",        false},
+        {"relay",                 "* smtp://h.test",           "",           "sub.own.example",  false},
+        {"relay",                 "* smtp://h.test",           "",           "own.example.test", false},
+        {"relay x.example",       "x.example smtp://h.test",   "",           "x.example",        true },
+        {"x.example",             "* smtp://h.test",           "",           "own.example",      false},
+        {"y.test, X.Example",     "* mx",                      "",           "x.eXample",        true },
+        {"x.example",             "* mx",                      "",           "a.x.example",      false},
+        {"x.example",             "* mx",                      "",           "ax.example",       false},
+        {".x.example",            "* mx",                      "",           "a.x.example",      true },
+        {".x.example",            "* mx",                      "",           "a.b.x.example",    true },
+        {".x.example",            "* mx",                      "",           "x.example",        false},
+        {".x.example",            "* mx",                      "",           "ax.example",       false},
+        {"off",                   "* smtp://h.test",           "",           "own.example",      false},
+        {"",                      "* smtp://h.test",           "",           "own.example",      false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct policy policy;
+        char name[200];
+        struct route_table *routes = routes_new(rows[i].routes, rows[i].local);
+        is_string(etrn_complaint(&policy, rows[i].etrn), "", rows[i].etrn);
+        snprintf(name, sizeof(name), "etrn = %s, routes = %s, local = %s: %s",
+                 rows[i].etrn, rows[i].routes, rows[i].local, rows[i].domain);
+        ok_named(policy_may_flush(&policy, routes, text_from(rows[i].domain)) ==
+                     rows[i].may,
+                 name);
+        ok(policy_flushes(&policy) ==
+           (rows[i].etrn[0] != '\0' && strcmp(rows[i].etrn, "off") != 0));
+        policy_free(&policy);
+        route_free(&routes);
+    }
+}
+
+static void
+bad_flushes(void)
+{
+    static char many[1025 * 10 + 1];
+    static const char *const bad[] = {"off, relay", "relay off",    "x..y", ".",
+                                      "@x.example", "u@x.example", "#q",   "x.example."};
+    struct policy policy;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        ok_named(strncmp(etrn_complaint(&policy, bad[i]), "etrn: '", 7) == 0, bad[i]);
+        policy_free(&policy);
+    }
+    ok(strstr(etrn_complaint(&policy, "yes..no relay off"), "'off': stands alone") !=
+       NULL);
+    policy_free(&policy);
+    for (int i = 0; i < 1025; i++)
+        snprintf(many + strlen(many), 11, "d%04d.org ", i);
+    is_string(etrn_complaint(&policy, many), "etrn: 'd1024.org': too many domains\n",
+              "1024 domains");
+    ok(!policy_may_flush(&policy, NULL, TEXT("d1024.org")));
+    ok(policy_may_flush(&policy, NULL, TEXT("d1023.org")));
+    policy_free(&policy);
+}
+
 /* The number of endpoints, or -1; mistakes in text. */
 static int
 listens(const char *listen, char *text, size_t size, struct endpoint *first)
@@ -315,6 +404,8 @@ main(void)
     mailboxes();
     networks();
     bad_networks();
+    flushes();
+    bad_flushes();
     endpoints();
     return done();
 }

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "mime/address.h"
 #include "smtp/server.h"
+#include "t/dialog.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -136,7 +137,8 @@ fake_obey(struct fake *f, struct text *input)
     struct text before = *input;
     enum server_action action = server_step(&f->server, input);
     if (f->late && (action == SERVER_ADMIT || action == SERVER_CHECK ||
-                    action == SERVER_BEGIN || action == SERVER_STORE)) {
+                    action == SERVER_BEGIN || action == SERVER_STORE ||
+                    action == SERVER_FLUSH)) {
         before = *input;
         enum server_action again = server_step(&f->server, input);
         assert(again == SERVER_WAIT && before.length == input->length);
@@ -168,6 +170,10 @@ fake_obey(struct fake *f, struct text *input)
     case SERVER_DISCARD:
         assert(f->draft_open);
         f->draft_open = false;
+        return true;
+    case SERVER_FLUSH:
+        server_flushed(&f->server,
+                       dialog_flush(NULL, server_node(&f->server), f->server.client));
         return true;
     case SERVER_WAIT:
         abort(); /* everything has been answered */

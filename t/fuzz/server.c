@@ -42,7 +42,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                               .size_limit = 2000,
                                               .recipient_limit = 10,
                                               .hop_limit = 3,
-                                              .error_limit = 0};
+                                              .error_limit = 0,
+                                              .etrn = true};
     static struct fake f;
     struct answers answers = {.pattern = 0};
     if (size == 0)
