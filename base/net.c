@@ -373,3 +373,14 @@ net_abort(struct net_connection **connection)
         net_stream_destroy(*connection);
     *connection = NULL;
 }
+
+void
+net_reset(struct net_connection **connection)
+{
+    struct net_connection *c = *connection;
+    struct linger none = {.l_onoff = 1, .l_linger = 0};
+
+    if (c && c->out_is_socket)
+        setsockopt(c->out, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    net_abort(connection);
+}

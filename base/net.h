@@ -111,5 +111,8 @@ const struct net_address *net_local(const struct net_connection *c);
  * last reply and stay cannot use up the descriptors. */
 void net_close(struct net_connection **c);
 void net_abort(struct net_connection **c);
+/* As net_abort(), and a TCP peer is always told by RST, never by an orderly end; what
+ * it has not read yet may be lost to it. */
+void net_reset(struct net_connection **c);
 
 #endif

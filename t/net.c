@@ -452,6 +452,29 @@ test_speed(void)
     finish(w);
 }
 
+/* A peer without anything unread hears an end of abort, but a failure of reset. */
+static void
+test_reset(void)
+{
+    for (int reset = 0; reset < 2; reset++) {
+        struct world *w = start("127.0.0.1:0");
+
+        connect_client(w);
+        until(w, w->server.connection && w->client.told[0]);
+        is_string(w->client.told, "C", "connected");
+        if (reset)
+            net_reset(&w->server.connection);
+        else
+            net_abort(&w->server.connection);
+        ok_named(!w->server.connection, "the pointer is emptied");
+        until(w, w->client.told[1]);
+        is_string(w->client.told, reset ? "CF" : "CE", "what the peer hears");
+        is_number(net_errno(w->client.connection), reset ? ECONNRESET : 0, "and why");
+        is_string(w->server.told, "", "who resets hears no more");
+        finish(w);
+    }
+}
+
 static void
 test_nothing(void)
 {
@@ -461,6 +484,7 @@ test_nothing(void)
 
     net_close(&none);
     net_abort(&none);
+    net_reset(&none);
     net_listener_free(&nobody);
     net_free(&nowhere);
     ok_named(true, "closing nothing is no harm");
@@ -490,6 +514,7 @@ main(void)
     test_idle_memory();
     test_no_delay();
     test_speed();
+    test_reset();
     test_nothing();
     return done();
 }

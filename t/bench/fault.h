@@ -4,14 +4,10 @@
 
 #include "base/buffer.h"
 #include "base/disk.h"
-#include "base/loop.h"
 #include "base/memory.h"
-#include "base/net.h"
+#include "t/bench/site.h"
 
-#include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 enum {
@@ -19,18 +15,6 @@ enum {
     COMMAND_MAX = 4096,
     ENVELOPE_MAX = 8 * 1024 * 1024, /* of X-Sink lines */
     RECIPIENTS_MAX = 100000         /* of one transaction */
-};
-
-/* Where a reply may be refused, late or never come. */
-enum stage {
-    STAGE_BANNER,
-    STAGE_HELO,
-    STAGE_MAIL,
-    STAGE_RCPT,
-    STAGE_DATA,
-    STAGE_BODY, /* the first bytes of content: only for delay and close */
-    STAGE_DOT,
-    STAGES
 };
 
 enum fault_kind { FAULT_CODE, FAULT_DELAY, FAULT_CLOSE, FAULT_RCPT, FAULT_LMTP };
@@ -44,10 +28,6 @@ struct fault {
     long left; /* how often still; < 0 = always */
 };
 
-struct counters {
-    unsigned long long messages, recipients, bytes, connections, refused;
-};
-
 struct sink {
     struct loop *loop;
     struct net *net;
@@ -57,25 +37,38 @@ struct sink {
     bool lmtp, no_ehlo, no_pipelining, no_8bitmime, capture;
     int64_t size;      /* 0 = no limit */
     long max_messages; /* of a connection; 0 = no limit */
-    struct counters counters;
+    struct site sites[SITES_MAX];
+    size_t site_count;
+    struct tally total;
+    uint64_t seed;
     unsigned long long stored, sessions; /* for file names; never reset */
     void (*arrived)(struct sink *sink);
+    void (*freed)(void *site); /* a place is */
     struct session *open;
 };
 
-enum session_state { SESSION_NEW, SESSION_COMMAND, SESSION_CONTENT };
+enum session_state {
+    SESSION_QUEUED, /* waits for a place */
+    SESSION_SILENT, /* is never greeted */
+    SESSION_NEW,    /* has a place from here on */
+    SESSION_COMMAND,
+    SESSION_CONTENT
+};
 
 struct session {
     struct sink *sink;
+    struct site *site;
     struct net_connection *connection; /* NULL: over */
     void (*run)(struct session *s);    /* goes on after a wait */
     struct loop_timer timer;
     struct buffer envelope; /* the side file */
     enum session_state state;
-    bool esmtp, has_mail, waited, waiting, refused;
+    bool greeted, esmtp, has_mail, waited, waiting, refused;
     bool line_start, after_cr, began; /* of content */
     bool too_large;
     long messages;
+    unsigned long long taken; /* of the messages, since the last reset */
+    int64_t idle_since_ms;    /* greeted and without a transaction; -1 = is not */
     unsigned recipients;
     struct buffer failing; /* LMTP: code of each recipient, int */
     unsigned long long number, length;
@@ -115,8 +108,28 @@ drop_content(struct session *s)
 }
 
 static void
+idle_stop(struct session *s)
+{
+    if (s->idle_since_ms < 0)
+        return;
+    int64_t idle_ms = loop_monotonic_ms(s->sink->loop) - s->idle_since_ms;
+    site_count(s->site, COUNT_IDLE_MS, (unsigned long long)idle_ms);
+    s->idle_since_ms = -1;
+}
+
+static void
+idle_start(struct session *s)
+{
+    idle_stop(s);
+    if (s->greeted)
+        s->idle_since_ms = loop_monotonic_ms(s->sink->loop);
+}
+
+static void
 reset_transaction(struct session *s)
 {
+    if (s->has_mail)
+        idle_start(s);
     drop_content(s);
     buffer_clear(&s->envelope);
     buffer_clear(&s->failing);
@@ -134,20 +147,43 @@ session_release(void *object)
     free(s);
 }
 
+/* All but the connection. */
 static void
-session_end(struct session *s, bool abruptly)
+session_leave(struct session *s)
 {
+    struct site *site = s->site;
     reset_transaction(s);
+    idle_stop(s);
     DL_DELETE(s->sink->open, s);
     if (s->raw >= 0)
         disk_close_file(s->sink->directory, s->raw);
     loop_timer_stop(s->sink->loop, &s->timer);
+    if (s->state == SESSION_QUEUED)
+        site->queued--;
+    if (s->state >= SESSION_NEW) {
+        site_count_open(site, false);
+        /* Not now: who is served next may end as well. */
+        loop_post(s->sink->loop, &site->freed, s->sink->freed, site);
+    }
+    loop_release(s->sink->loop, session_release, s);
+}
+
+static void
+session_end(struct session *s, bool abruptly)
+{
+    session_leave(s);
     if (abruptly)
         net_abort(&s->connection);
     else
         net_close(&s->connection);
-    s->connection = NULL;
-    loop_release(s->sink->loop, session_release, s);
+}
+
+/* The peer gets a RST, no end. */
+static void
+session_reset(struct session *s)
+{
+    session_leave(s);
+    net_reset(&s->connection);
 }
 
 static void
@@ -156,17 +192,57 @@ answer(struct session *s, const char *reply)
     net_send(s->connection, text_from(reply));
 }
 
-/* "550 5.0.0 ..." of a fault; 421 also ends the session. False when it did. */
+/* 421 also ends the session. False when it did. */
 static bool
-answer_code(struct session *s, int code)
+answer_refusal(struct session *s, int code, const char *why)
 {
     char reply[64];
-    snprintf(reply, sizeof(reply), "%d %d.0.0 Refused, as told\r\n", code, code / 100);
+    snprintf(reply, sizeof(reply), "%d %d.%s\r\n", code, code / 100, why);
     answer(s, reply);
-    s->sink->counters.refused++;
+    site_count(s->site, COUNT_REFUSED, 1);
     if (code != 421)
         return true;
     session_end(s, false);
+    return false;
+}
+
+/* Of a fault, and just so. */
+static bool
+answer_code(struct session *s, int code)
+{
+    return answer_refusal(s, code, "0.0 Refused, as told");
+}
+
+static void
+count_tempfailed(struct session *s, int code, unsigned recipients)
+{
+    if (code >= 400 && code < 500)
+        site_count(s->site, COUNT_RCPTS_TEMPFAILED, recipients);
+}
+
+/* What the rate of the address says to this stage: a code or 0. */
+static int
+rate_code(struct session *s, enum stage stage)
+{
+    const struct site_settings *set = &s->site->set;
+    if (set->rate == 0 || set->rate_stage != stage ||
+        site_take_token(s->site, loop_monotonic_ms(s->sink->loop)))
+        return 0;
+    site_count(s->site, COUNT_RATE_REFUSALS, 1);
+    return set->rate_reply;
+}
+
+#define RATE_LIMITED "7.28 rate limited"
+
+/* False when the rate was exceeded, and that has been answered. */
+static bool
+pass_rate(struct session *s, enum stage stage)
+{
+    int code = rate_code(s, stage);
+    if (code == 0)
+        return true;
+    count_tempfailed(s, code, stage == STAGE_RCPT);
+    answer_refusal(s, code, RATE_LIMITED);
     return false;
 }
 
@@ -186,10 +262,11 @@ enter_stage(struct session *s, enum stage stage)
 {
     if (!s->waited) {
         struct fault *f = find_fault(s->sink, FAULT_DELAY, stage, TEXT(""));
-        if (f != NULL) {
+        int64_t delay_ms = f != NULL ? f->delay_ms : s->site->set.delay_ms[stage];
+        if (f != NULL || delay_ms > 0) {
             s->waiting = true;
             net_want_input(s->connection, false);
-            loop_timer_start(s->sink->loop, &s->timer, f->delay_ms, on_waited, s);
+            loop_timer_start(s->sink->loop, &s->timer, delay_ms, on_waited, s);
             return false;
         }
     }
@@ -208,6 +285,10 @@ pass_stage(struct session *s, enum stage stage)
     struct fault *f = find_fault(s->sink, FAULT_CODE, stage, TEXT(""));
     if (f == NULL)
         return true;
+    count_tempfailed(s, f->code,
+                     stage == STAGE_RCPT   ? 1
+                     : stage == STAGE_DATA ? s->recipients
+                                           : 0);
     answer_code(s, f->code);
     return false;
 }

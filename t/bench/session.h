@@ -39,6 +39,7 @@ answer_dot(struct session *s)
     for (size_t i = 0; i < s->recipients; i++) {
         int code;
         memcpy(&code, s->failing.at + i * sizeof(code), sizeof(code));
+        count_tempfailed(s, code, 1);
         if (code == 250)
             answer(s, accepted);
         else if (!answer_code(s, code))
@@ -55,20 +56,26 @@ finish_content(struct session *s)
     s->messages++;
     struct fault *f = find_fault(sink, FAULT_CODE, STAGE_DOT, TEXT(""));
     int code = f != NULL ? f->code : s->too_large ? 552 : 0;
+    const char *why = NULL;
+    if (code == 0 && (code = rate_code(s, STAGE_DOT)) != 0)
+        why = RATE_LIMITED;
     if (code == 0 && !keep(s))
         code = 452;
     if (code != 0) {
+        count_tempfailed(s, code, s->recipients);
         /* LMTP: every recipient hears it (RFC 2033 §4.2). */
         unsigned replies = sink->lmtp ? s->recipients : 1;
-        while (replies-- > 0 && answer_code(s, code))
+        while (replies-- > 0 &&
+               (why != NULL ? answer_refusal(s, code, why) : answer_code(s, code)))
             ;
         if (s->connection != NULL)
             reset_transaction(s);
         return;
     }
-    sink->counters.messages++;
-    sink->counters.recipients += s->recipients;
-    sink->counters.bytes += s->length;
+    site_count(s->site, COUNT_MESSAGES, 1);
+    site_count(s->site, COUNT_RECIPIENTS, s->recipients);
+    site_count(s->site, COUNT_BYTES, s->length);
+    site_count_session(s->site, ++s->taken);
     if (find_fault(sink, FAULT_CLOSE, STAGE_DOT, TEXT("")))
         session_end(s, true); /* taken, but the client will never know */
     else
@@ -139,6 +146,13 @@ greet(struct session *s)
     s->refused = f != NULL;
     if (f != NULL)
         return answer_code(s, f->code);
+    if (!pass_rate(s, STAGE_BANNER)) {
+        s->refused = true;
+        return s->connection != NULL;
+    }
+    s->greeted = true;
+    site_count(s->site, COUNT_SESSIONS, 1);
+    idle_start(s);
     answer(s, s->sink->lmtp ? "220 sink LMTP\r\n" : "220 sink ESMTP\r\n");
     return true;
 }
@@ -147,6 +161,11 @@ static bool
 take_step(struct session *s)
 {
     switch (s->state) {
+    case SESSION_QUEUED:
+        return false;
+    case SESSION_SILENT: /* goes on reading, so that the end is seen */
+        net_consume(s->connection, net_input(s->connection).length);
+        return false;
     case SESSION_NEW:
         return greet(s);
     case SESSION_COMMAND:
@@ -197,20 +216,23 @@ on_session_event(void *context, enum net_event event)
     }
 }
 
-/* A net_accepted() for a listener whose context is the sink. */
-static void
-session_accept(void *context, struct net_connection *connection)
+/* Silent, until somebody says what becomes of it. */
+static struct session *
+session_new(struct site *site, struct net_connection *connection)
 {
-    struct sink *sink = context;
+    struct sink *sink = site->sink;
     struct session *s = memory_new(sizeof(*s));
     *s = (struct session){.sink = sink,
+                          .site = site,
                           .connection = connection,
                           .run = session_run,
+                          .state = SESSION_SILENT,
                           .number = ++sink->sessions,
+                          .idle_since_ms = -1,
                           .content = -1,
                           .raw = -1};
     DL_APPEND(sink->open, s);
-    sink->counters.connections++;
+    site_count(site, COUNT_CONNECTIONS, 1);
     buffer_init(&s->envelope, ENVELOPE_MAX);
     buffer_init(&s->failing, RECIPIENTS_MAX * sizeof(int));
     if (sink->capture) {
@@ -219,6 +241,16 @@ session_accept(void *context, struct net_connection *connection)
         s->raw = disk_create(sink->directory, name, 0644);
     }
     net_attach(connection, on_session_event, s);
+    return s;
+}
+
+/* It gets its place, and is greeted. */
+static void
+session_serve(struct session *s)
+{
+    assert(s->state < SESSION_NEW);
+    s->state = SESSION_NEW;
+    site_count_open(s->site, true);
     session_run(s);
 }
 

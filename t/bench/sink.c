@@ -1,6 +1,6 @@
 /* sink: an SMTP and LMTP server that takes all mail, or refuses it as told, and counts.
  */
-#include "t/bench/session.h"
+#include "t/bench/control.h"
 
 #include <getopt.h>
 #include <signal.h>
@@ -9,8 +9,12 @@ static const char HELP[] =
     "sink: an SMTP server for tests and measurements.\n"
     "  --listen ADDRESS:PORT   default 127.0.0.1:0; also unix:PATH; prints \"listening "
     "ADDRESS\"\n"
-    "  --control ADDRESS:PORT  prints \"control ADDRESS\"; answers stats, reset, wait "
-    "N SECONDS\n"
+    "  --address ADDRESS:PORT[,KEY=VALUE...]  one more, with limits of its own; may "
+    "come "
+    "often;\n"
+    "                          prints \"address ADDRESS\". The keys stand below\n"
+    "  --seed N                for what is left to chance; default 1\n"
+    "  --control ADDRESS:PORT  prints \"control ADDRESS\"; answers lines, see below\n"
     "  --count-file FILE       the counters go there too, on SIGUSR1 and at the end\n"
     "  --directory DIR         keep messages: N.eml (content), N.envelope (X-Sink "
     "lines)\n"
@@ -27,162 +31,43 @@ static const char HELP[] =
     "message is kept\n"
     "STAGE=CODE and PART=CODE are understood too, --code as --fail, --reject-rcpt as "
     "--fail-rcpt.\n"
-    "SIGUSR1 prints the counters as a line of JSON; SIGTERM prints them and ends.\n";
-
-static const char *const stage_names[STAGES] = {"banner", "helo", "mail", "rcpt",
-                                                "data",   "body", "dot"};
-
-enum { CONTROL_LINE_MAX = 256 };
-
-/* A client of the control port. */
-struct control {
-    struct server *server;
-    struct net_connection *connection;
-    struct loop_timer timer;
-    bool waiting;
-    unsigned long long wanted;
-    struct control *prev, *next;
-};
-
-struct server {
-    struct sink sink;
-    const char *listen, *control, *count_file, *directory;
-    struct control *controls;
-};
-
-static void
-format_counters(const struct server *server, char *out, size_t size)
-{
-    const struct counters *c = &server->sink.counters;
-    snprintf(out, size,
-             "{\"messages\": %llu, \"recipients\": %llu, \"bytes\": %llu, "
-             "\"connections\": %llu, \"refused\": %llu, \"open\": %zu}\n",
-             c->messages, c->recipients, c->bytes, c->connections, c->refused,
-             net_connections(server->sink.net));
-}
-
-static void
-print_counters(void *context)
-{
-    struct server *server = context;
-    char line[300];
-    format_counters(server, line, sizeof(line));
-    /* The file first: who has read the line finds it written. */
-    FILE *file = server->count_file ? fopen(server->count_file, "w") : NULL;
-    if (file != NULL) {
-        fputs(line, file);
-        fclose(file);
-    }
-    fputs(line, stdout);
-    fflush(stdout);
-}
-
-/* --- Control port --- */
-
-static void
-control_end(struct control *c)
-{
-    DL_DELETE(c->server->controls, c);
-    loop_timer_stop(c->server->sink.loop, &c->timer);
-    net_close(&c->connection);
-    loop_release(c->server->sink.loop, free, c);
-}
-
-static void
-control_answer(struct control *c)
-{
-    char line[300];
-    format_counters(c->server, line, sizeof(line));
-    net_send(c->connection, text_from(line));
-}
-
-static void
-on_wait_over(void *context)
-{
-    struct control *c = context;
-    c->waiting = false;
-    loop_timer_stop(c->server->sink.loop, &c->timer);
-    control_answer(c);
-    net_want_input(c->connection, true);
-}
-
-static void
-on_arrived(struct sink *sink)
-{
-    struct server *server = memory_container(sink, struct server, sink);
-    struct control *c, *next;
-    DL_FOREACH_SAFE(server->controls, c, next)
-    {
-        if (c->waiting && sink->counters.messages >= c->wanted)
-            on_wait_over(c);
-    }
-}
-
-static void
-control_command(struct control *c, struct text line)
-{
-    struct text verb = TEXT(""), count = TEXT(""), seconds = TEXT("");
-    uint64_t wanted, wait_s;
-    text_word(&line, " \t", &verb);
-    text_word(&line, " \t", &count);
-    text_word(&line, " \t", &seconds);
-    if (text_equal(verb, TEXT("stats"))) {
-        control_answer(c);
-    } else if (text_equal(verb, TEXT("reset"))) {
-        c->server->sink.counters = (struct counters){.messages = 0};
-        control_answer(c);
-    } else if (text_equal(verb, TEXT("wait")) &&
-               text_number(count, INT64_MAX, &wanted) &&
-               text_number(seconds, 1000000, &wait_s)) {
-        c->wanted = wanted;
-        c->waiting = true;
-        net_want_input(c->connection, false);
-        loop_timer_start(c->server->sink.loop, &c->timer, (int64_t)wait_s * 1000,
-                         on_wait_over, c);
-        on_arrived(&c->server->sink);
-    } else {
-        net_send(c->connection,
-                 TEXT("{\"error\": \"stats, reset or wait N SECONDS\"}\n"));
-    }
-}
-
-static void
-on_control_event(void *context, enum net_event event)
-{
-    struct control *c = context;
-    if (event == NET_CONNECTED || event == NET_DRAINED)
-        return;
-    if (event != NET_INPUT) {
-        control_end(c);
-        return;
-    }
-    while (!c->waiting) {
-        struct text in = net_input(c->connection);
-        size_t end = text_find(in, '\n');
-        if (end == TEXT_NONE || end > CONTROL_LINE_MAX) {
-            if (in.length > CONTROL_LINE_MAX)
-                control_end(c);
-            return;
-        }
-        char line[CONTROL_LINE_MAX + 1];
-        text_copy(line, sizeof(line), text_trim(text_before(in, end)));
-        net_consume(c->connection, end + 1);
-        control_command(c, text_from(line));
-    }
-}
-
-static void
-control_accept(void *context, struct net_connection *connection)
-{
-    struct server *server = context;
-    struct control *c = memory_new(sizeof(*c));
-    c->server = server;
-    c->connection = connection;
-    DL_APPEND(server->controls, c);
-    net_attach(connection, on_control_event, c);
-}
-
-/* --- Start --- */
+    "SIGUSR1 prints the counters as a line of JSON; SIGTERM prints them and ends.\n"
+    "\n"
+    "Keys of an address:\n"
+    "  up=yes|no               no: nobody listens there, and its connections are "
+    "reset\n"
+    "  sessions=N|none         places: so many are served at once\n"
+    "  over=421|rst|silent|refuse|queue:B  what happens to those beyond: 421 and the "
+    "end;\n"
+    "                          a reset; accepted but never greeted; no listener until "
+    "a "
+    "place is\n"
+    "                          free; or the next B wait for their greeting, and the "
+    "others for ever.\n"
+    "                          sessions=0,over=silent is a black hole\n"
+    "  delay.STAGE=MS          reply late, each time; also body\n"
+    "  fail=1/K[,random]       every K-th connection, or one of K by chance, is reset "
+    "within 50 ms\n"
+    "                          without a greeting; it needs no place. Also none\n"
+    "  rate=N/s|N/m|none, burst=B  a bucket of B tokens (default N), N come in each "
+    "period\n"
+    "  rate_stage=connect|mail|rcpt|dot  takes a token (default mail), and without one "
+    "says\n"
+    "  rate_reply=421|450|451  with 4.7.28 (default 451)\n"
+    "  per_session=N           421 to the MAIL after so many messages; 0 = no limit\n"
+    "\n"
+    "Control port, a line of JSON each:\n"
+    "  stats                   all addresses together\n"
+    "  sites                   a line for each address, then that of stats\n"
+    "  site ADDRESS            its line; also after up, down, and set KEY=VALUE...\n"
+    "  reset                   counts from 0\n"
+    "  wait N SECONDS          until N messages have come\n"
+    "sessions counts greetings, sessions_open places taken (mean: sampled each 100 "
+    "ms), idle_ms the\n"
+    "time between greeting and end without a transaction, rcpts_tempfailed recipients "
+    "that heard 4xx\n"
+    "at RCPT, or after it at DATA or the dot. What the kernel refuses (over=refuse, "
+    "down) is not seen.\n";
 
 static void
 die(const char *what, const char *about)
@@ -254,8 +139,34 @@ add_fault(struct sink *sink, enum fault_kind kind, const char *argument)
     sink->faults[sink->fault_count++] = f;
 }
 
+static void
+parse_address(struct text at, struct net_address *to, const char *argument)
+{
+    if (!net_address_parse(at, 0, to))
+        die("not an address", argument);
+}
+
+/* "ADDRESS:PORT,KEY=VALUE..." */
+static void
+add_site(struct sink *sink, const char *argument)
+{
+    struct text settings = text_from(argument), at = TEXT("");
+    if (sink->site_count == SITES_MAX)
+        die("too many addresses", argument);
+    struct site *site = &sink->sites[sink->site_count++];
+    *site = (struct site){
+        .sink = sink, .total = &sink->total, .set = site_defaults, .queued = 0};
+    site->bucket.at_ms = INT64_MIN;
+    text_cut(&settings, ',', &at);
+    parse_address(at, &site->address, argument);
+    if (settings.at != NULL && !site_set(site, settings))
+        die("not a setting of an address", argument);
+}
+
 static const struct option options[] = {
     {"listen",        required_argument, NULL, 'l'},
+    {"address",       required_argument, NULL, 'a'},
+    {"seed",          required_argument, NULL, 'S'},
     {"control",       required_argument, NULL, 'c'},
     {"count-file",    required_argument, NULL, 'n'},
     {"directory",     required_argument, NULL, 'd'},
@@ -297,7 +208,13 @@ read_option(struct server *server, int option, const char *value)
     struct sink *sink = &server->sink;
     switch (option) {
     case 'l':
-        server->listen = value;
+        parse_address(text_from(value), &sink->sites[0].address, value);
+        return;
+    case 'a':
+        add_site(sink, value);
+        return;
+    case 'S':
+        sink->seed = (uint64_t)number_in(text_from(value), INT64_MAX, value);
         return;
     case 'c':
         server->control = value;
@@ -334,20 +251,39 @@ read_option(struct server *server, int option, const char *value)
     }
 }
 
+static void
+say_address(const char *word, const struct net_address *address)
+{
+    char text[NET_ADDRESS_TEXT_MAX];
+    net_address_format(address, text);
+    printf("%s %s\n", word, text);
+}
+
+/* Listens there for once in any case, since port 0 must become a real one. */
+static void
+open_site(struct site *site, size_t number)
+{
+    char error[DOOR_ERROR_MAX];
+    site->chance = site->sink->seed + number;
+    if (!door_open(site, error))
+        die("cannot open an address", error);
+    say_address(number == 0 ? "listening" : "address", &site->address);
+    door_update(site);
+}
+
 static struct net_listener *
-open_listener(struct server *server, const char *at, const char *word,
-              net_accepted *on_accept, void *context)
+open_control(struct server *server)
 {
     struct net_address address;
-    char error[256], text[NET_ADDRESS_TEXT_MAX];
-    if (!net_address_parse(text_from(at), 0, &address))
-        die("not an address", at);
-    struct net_listener *l = net_listen(server->sink.net, &address, 0666, on_accept,
-                                        context, error, sizeof(error));
+    char error[DOOR_ERROR_MAX];
+    if (server->control == NULL)
+        return NULL;
+    parse_address(text_from(server->control), &address, server->control);
+    struct net_listener *l = net_listen(server->sink.net, &address, 0666,
+                                        control_accept, server, error, sizeof(error));
     if (l == NULL)
-        die(at, error);
-    net_address_format(net_listener_address(l), text);
-    printf("%s %s\n", word, text);
+        die(server->control, error);
+    say_address("control", net_listener_address(l));
     return l;
 }
 
@@ -358,12 +294,42 @@ on_term(void *context)
     loop_stop(server->sink.loop);
 }
 
+static void
+serve(struct server *server)
+{
+    struct sink *sink = &server->sink;
+    sink->loop = loop_new();
+    sink->net = net_new(sink->loop);
+    sink->arrived = on_arrived;
+    sink->freed = door_update;
+    loop_on_signal(sink->loop, SIGTERM, on_term, server);
+    loop_on_signal(sink->loop, SIGINT, on_term, server);
+    loop_on_signal(sink->loop, SIGUSR1, print_counters, server);
+    for (size_t i = 0; i < sink->site_count; i++)
+        open_site(&sink->sites[i], i);
+    struct net_listener *control = open_control(server);
+    fflush(stdout);
+    on_sample(server);
+    loop_run(sink->loop);
+    print_counters(server);
+    loop_timer_stop(sink->loop, &server->sampling);
+    for (size_t i = 0; i < sink->site_count; i++)
+        door_close(&sink->sites[i]);
+    while (server->controls != NULL)
+        control_end(server->controls);
+    net_listener_free(&control);
+    loop_turn(sink->loop, 0); /* frees them */
+    net_free(&sink->net);
+    loop_free(&sink->loop);
+}
+
 int
 main(int argc, char **argv)
 {
-    struct server server = {.listen = "127.0.0.1:0"};
+    struct server server = {.sink.seed = 1};
     struct sink *sink = &server.sink;
     int option;
+    add_site(sink, "127.0.0.1:0"); /* --listen changes it */
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (option == '?')
             return 64;
@@ -376,31 +342,7 @@ main(int argc, char **argv)
         die("cannot open", server.directory);
     if (sink->capture && sink->directory == NULL)
         die("--capture", "wants a --directory");
-    sink->loop = loop_new();
-    sink->net = net_new(sink->loop);
-    sink->arrived = on_arrived;
-    loop_on_signal(sink->loop, SIGTERM, on_term, &server);
-    loop_on_signal(sink->loop, SIGINT, on_term, &server);
-    loop_on_signal(sink->loop, SIGUSR1, print_counters, &server);
-    struct net_listener *smtp =
-        open_listener(&server, server.listen, "listening", session_accept, sink);
-    struct net_listener *control = NULL;
-    if (server.control != NULL)
-        control =
-            open_listener(&server, server.control, "control", control_accept, &server);
-    fflush(stdout);
-    loop_run(sink->loop);
-    print_counters(&server);
-    while (sink->open != NULL)
-        session_end(sink->open, true);
-    while (server.controls != NULL)
-        control_end(server.controls);
-    loop_turn(sink->loop, 0); /* frees them */
-    net_listener_free(&smtp);
-    if (control != NULL)
-        net_listener_free(&control);
-    net_free(&sink->net);
-    loop_free(&sink->loop);
+    serve(&server);
     disk_close(&sink->directory);
     for (size_t i = 0; i < sink->fault_count; i++)
         free(sink->faults[i].pattern);

@@ -1,0 +1,320 @@
+/* The control port of the sink, and its counters in JSON. */
+#ifndef T_BENCH_CONTROL_H
+#define T_BENCH_CONTROL_H
+
+#include "t/bench/door.h"
+
+enum { CONTROL_LINE_MAX = 1024 };
+
+/* A client of the control port. */
+struct control {
+    struct server *server;
+    struct net_connection *connection;
+    struct loop_timer timer;
+    bool waiting;
+    unsigned long long wanted;
+    struct control *prev, *next;
+};
+
+struct server {
+    struct sink sink;
+    const char *control, *count_file, *directory;
+    struct control *controls;
+    struct loop_timer sampling;
+};
+
+/* --- Counters --- */
+
+static void
+on_sample(void *context)
+{
+    struct server *server = context;
+    struct sink *sink = &server->sink;
+    for (size_t i = 0; i < sink->site_count; i++)
+        tally_sample(&sink->sites[i].tally);
+    tally_sample(&sink->total);
+    loop_timer_start(sink->loop, &server->sampling, SAMPLE_MS, on_sample, server);
+}
+
+/* What is idle still has been so until now. */
+static void
+settle_idle(struct sink *sink)
+{
+    struct session *s;
+    DL_FOREACH (sink->open, s) {
+        if (s->idle_since_ms >= 0)
+            idle_start(s);
+    }
+}
+
+static void
+reset_counters(struct sink *sink)
+{
+    unsigned long long all = 0;
+    struct session *s;
+    settle_idle(sink);
+    for (size_t i = 0; i < sink->site_count; i++) {
+        unsigned long long greeted = 0;
+        DL_FOREACH (sink->open, s) {
+            greeted += s->site == &sink->sites[i] && s->greeted;
+            s->taken = 0;
+        }
+        tally_reset(&sink->sites[i].tally, greeted);
+        all += greeted;
+    }
+    tally_reset(&sink->total, all);
+}
+
+/* One line, from malloc(); takes the object. */
+static char *
+line_of(json_t *object)
+{
+    char *text = json_dumps(object, JSON_REAL_PRECISION(6)), *line;
+    if (text == NULL || asprintf(&line, "%s\n", text) < 0)
+        abort();
+    free(text);
+    json_decref(object);
+    return line;
+}
+
+static char *
+total_line(struct sink *sink)
+{
+    json_t *object = json_object();
+    settle_idle(sink);
+    tally_print(&sink->total, object);
+    json_object_set_new(object, "open",
+                        json_integer((json_int_t)net_connections(sink->net)));
+    return line_of(object);
+}
+
+static char *
+site_line(struct site *site)
+{
+    json_t *object = json_object();
+    char address[NET_ADDRESS_TEXT_MAX];
+    struct session *s;
+    json_int_t open = 0;
+    settle_idle(site->sink);
+    DL_FOREACH (site->sink->open, s)
+        open += s->site == site;
+    net_address_format(&site->address, address);
+    json_object_set_new(object, "address", json_string(address));
+    json_object_set_new(object, "up", json_boolean(site->set.up));
+    json_object_set_new(object, "listening", json_boolean(site->listener != NULL));
+    tally_print(&site->tally, object);
+    json_object_set_new(object, "queued", json_integer((json_int_t)site->queued));
+    json_object_set_new(object, "open", json_integer(open));
+    return line_of(object);
+}
+
+static void
+print_counters(void *context)
+{
+    struct server *server = context;
+    char *line = total_line(&server->sink);
+    /* The file first: who has read the line finds it written. */
+    FILE *file = server->count_file ? fopen(server->count_file, "w") : NULL;
+    if (file != NULL) {
+        fputs(line, file);
+        fclose(file);
+    }
+    fputs(line, stdout);
+    fflush(stdout);
+    free(line);
+}
+
+/* --- Control port --- */
+
+static void
+control_end(struct control *c)
+{
+    DL_DELETE(c->server->controls, c);
+    loop_timer_stop(c->server->sink.loop, &c->timer);
+    net_close(&c->connection);
+    loop_release(c->server->sink.loop, free, c);
+}
+
+/* Takes the line. */
+static void
+control_say(struct control *c, char *line)
+{
+    net_send(c->connection, text_from(line));
+    free(line);
+}
+
+static void
+control_complain(struct control *c, const char *what)
+{
+    control_say(c, line_of(json_pack("{s:s}", "error", what)));
+}
+
+static void
+control_answer(struct control *c)
+{
+    control_say(c, total_line(&c->server->sink));
+}
+
+static void
+on_wait_over(void *context)
+{
+    struct control *c = context;
+    c->waiting = false;
+    loop_timer_stop(c->server->sink.loop, &c->timer);
+    control_answer(c);
+    net_want_input(c->connection, true);
+}
+
+static void
+on_arrived(struct sink *sink)
+{
+    struct server *server = memory_container(sink, struct server, sink);
+    struct control *c, *next;
+    DL_FOREACH_SAFE (server->controls, c, next) {
+        if (c->waiting && sink->total.count[COUNT_MESSAGES] >= c->wanted)
+            on_wait_over(c);
+    }
+}
+
+static void
+on_stats(struct control *c, struct text arguments)
+{
+    (void)arguments;
+    control_answer(c);
+}
+
+static void
+on_reset(struct control *c, struct text arguments)
+{
+    (void)arguments;
+    reset_counters(&c->server->sink);
+    control_answer(c);
+}
+
+static void
+on_wait(struct control *c, struct text arguments)
+{
+    struct text count = TEXT(""), seconds = TEXT("");
+    uint64_t wanted, wait_s;
+    text_word(&arguments, " \t", &count);
+    text_word(&arguments, " \t", &seconds);
+    if (!text_number(count, INT64_MAX, &wanted) ||
+        !text_number(seconds, 1000000, &wait_s)) {
+        control_complain(c, "wait N SECONDS");
+        return;
+    }
+    c->wanted = wanted;
+    c->waiting = true;
+    net_want_input(c->connection, false);
+    loop_timer_start(c->server->sink.loop, &c->timer, (int64_t)wait_s * 1000,
+                     on_wait_over, c);
+    on_arrived(&c->server->sink);
+}
+
+static void
+on_sites(struct control *c, struct text arguments)
+{
+    struct sink *sink = &c->server->sink;
+    (void)arguments;
+    for (size_t i = 0; i < sink->site_count; i++)
+        control_say(c, site_line(&sink->sites[i]));
+    control_answer(c);
+}
+
+static struct site *
+find_site(struct sink *sink, struct text name)
+{
+    struct net_address address;
+    if (!net_address_parse(name, 0, &address))
+        return NULL;
+    for (size_t i = 0; i < sink->site_count; i++)
+        if (net_address_equal(&sink->sites[i].address, &address))
+            return &sink->sites[i];
+    return NULL;
+}
+
+static void
+on_site(struct control *c, struct text arguments)
+{
+    struct text name = TEXT(""), verb = TEXT("");
+    text_word(&arguments, " \t", &name);
+    bool asked = !text_word(&arguments, " \t", &verb);
+    struct site *site = find_site(&c->server->sink, name);
+    if (site == NULL) {
+        control_complain(c, "no such address");
+        return;
+    }
+    bool set = text_equal(verb, TEXT("set"));
+    if (!asked && !set)
+        arguments = text_equal(verb, TEXT("up"))     ? TEXT("up=yes")
+                    : text_equal(verb, TEXT("down")) ? TEXT("up=no")
+                                                     : TEXT("?");
+    if (!asked && (text_trim(arguments).length == 0 || !site_set(site, arguments))) {
+        control_complain(c, "site ADDRESS, or that with up, down or set KEY=VALUE...");
+        return;
+    }
+    door_update(site);
+    control_say(c, site_line(site));
+}
+
+static void
+control_command(struct control *c, struct text line)
+{
+    static const struct {
+        const char *verb;
+        void (*run)(struct control *c, struct text arguments);
+    } rows[] = {
+        {"stats", on_stats},
+        {"reset", on_reset},
+        {"wait",  on_wait },
+        {"sites", on_sites},
+        {"site",  on_site }
+    };
+    struct text verb = TEXT("");
+    text_word(&line, " \t", &verb);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (!text_equal(verb, text_from(rows[i].verb)))
+            continue;
+        rows[i].run(c, line);
+        return;
+    }
+    control_complain(c, "stats, reset, wait N SECONDS, sites or site ADDRESS ...");
+}
+
+static void
+on_control_event(void *context, enum net_event event)
+{
+    struct control *c = context;
+    if (event == NET_CONNECTED || event == NET_DRAINED)
+        return;
+    if (event != NET_INPUT) {
+        control_end(c);
+        return;
+    }
+    while (!c->waiting) {
+        struct text in = net_input(c->connection);
+        size_t end = text_find(in, '\n');
+        if (end == TEXT_NONE || end > CONTROL_LINE_MAX) {
+            if (in.length > CONTROL_LINE_MAX)
+                control_end(c);
+            return;
+        }
+        char line[CONTROL_LINE_MAX + 1];
+        text_copy(line, sizeof(line), text_trim(text_before(in, end)));
+        net_consume(c->connection, end + 1);
+        control_command(c, text_from(line));
+    }
+}
+
+static void
+control_accept(void *context, struct net_connection *connection)
+{
+    struct server *server = context;
+    struct control *c = memory_new(sizeof(*c));
+    c->server = server;
+    c->connection = connection;
+    DL_APPEND(server->controls, c);
+    net_attach(connection, on_control_event, c);
+}
+
+#endif
