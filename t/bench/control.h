@@ -244,11 +244,12 @@ on_site(struct control *c, struct text arguments)
         control_complain(c, "no such address");
         return;
     }
-    bool set = text_equal(verb, TEXT("set"));
-    if (!asked && !set)
-        arguments = text_equal(verb, TEXT("up"))     ? TEXT("up=yes")
+    /* "up" and "down" are short for a setting, and take nothing more. */
+    if (!asked && !text_equal(verb, TEXT("set")))
+        arguments = text_trim(arguments).length > 0  ? TEXT("")
+                    : text_equal(verb, TEXT("up"))   ? TEXT("up=yes")
                     : text_equal(verb, TEXT("down")) ? TEXT("up=no")
-                                                     : TEXT("?");
+                                                     : TEXT("");
     if (!asked && (text_trim(arguments).length == 0 || !site_set(site, arguments))) {
         control_complain(c, "site ADDRESS, or that with up, down or set KEY=VALUE...");
         return;

@@ -6,10 +6,12 @@ use strict;
 use warnings;
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
+use JSON::PP ();
 use lib 't/e2e';
 use Petrel;
 
-# start(OPTIONS...): a new one; --listen chooses another address than 127.0.0.1:0.
+# start(OPTIONS...): a new one; --listen chooses another address than 127.0.0.1:0. Each --address
+# ADDRESS:PORT,KEY=VALUE... is one more: {addresses} has them as they came, with their ports.
 sub start {
     my ($class, @options) = @_;
     my $self = bless {listen => '127.0.0.1:0', base => tempdir('sink-XXXXXX', TMPDIR => 1, CLEANUP => 1), lives => 0, files => {}}, $class;
@@ -26,9 +28,10 @@ sub again {
     $self->{pid} = Petrel::spawn($log, "$Petrel::root/$Petrel::build/t/bench/sink", '--listen', $self->{listen},
         '--control', '127.0.0.1:0', '--directory', "$self->{base}/$life", @options);
     Petrel::wait_for(sub { Petrel::slurp($log) =~ /^control /m || waitpid($self->{pid}, 1) == $self->{pid} });
-    my ($at, $port, $control) = Petrel::slurp($log) =~ /^listening (\S*?(\d+)?)\ncontrol (\S+)$/m;
+    my ($at, $port, $more, $control) = Petrel::slurp($log) =~ /^listening (\S*?(\d+)?)\n((?:address \S+\n)*)control (\S+)$/m;
     return 0 unless $control;
     @$self{qw(listen port control)} = ($at, $port, $control);
+    $self->{addresses} = [$more =~ /^address (\S+)$/mg];
     return 1;
 }
 
@@ -39,13 +42,36 @@ sub stop {
     return Petrel::reap($pid, 'TERM');
 }
 
-# One of the counters: messages, recipients, bytes, connections, refused, open.
+# The answer on the control port to one line: a hash.
+sub ask {
+    my ($self, $line) = @_;
+    $self->{asking} //= IO::Socket::INET->new(PeerAddr => $self->{control}) // die "sink control: $!";
+    print { $self->{asking} } "$line\n";
+    return JSON::PP::decode_json(readline($self->{asking}) // die "the sink is gone");
+}
+
+# One of the counters of all addresses, e.g. messages, recipients, bytes, connections, refused, open.
 sub count {
     my ($self, $key) = @_;
-    $self->{asking} //= IO::Socket::INET->new(PeerAddr => $self->{control}) // die "sink control: $!";
-    print { $self->{asking} } "stats\n";
-    my $line = readline $self->{asking};
-    return $line =~ /"$key": (\d+)/ ? $1 : die "no counter $key in $line";
+    return $self->ask('stats')->{$key} // die "no counter $key";
+}
+
+# What there is to know of an address: all its counters, up, listening, queued.
+sub site { my ($self, $address) = @_; return $self->ask("site $address") }
+# Turns it "up" or "down", or changes it: tell(ADDRESS, 'set sessions=3 over=rst').
+sub tell {
+    my ($self, $address, $what) = @_;
+    my $answer = $self->ask("site $address $what");
+    die "$what: $answer->{error}" if $answer->{error};
+    return $answer;
+}
+# The same of all addresses, in their order, that of --listen first.
+sub sites {
+    my $self = shift;
+    my @sites = $self->ask('sites');
+    push @sites, JSON::PP::decode_json(scalar readline $self->{asking}) while $sites[-1]{address};
+    pop @sites; # the sum of them ends the list
+    return @sites;
 }
 
 # One message as it lies in the directory.
