@@ -121,8 +121,7 @@ is exit_code($program, '--help'), 0, 'help';
     cmp_ok abs($sink->count('messages_per_session_mean') - 1.5), '<', 0.001, '... and the mean';
     is(IO::Socket::INET->new(PeerAddr => $three), undef, 'nobody listens where it is down');
     is $! + 0, ECONNREFUSED, '... that is told at once';
-    my $answer = $sink->ask("site $_");
-    ok $answer->{error}, "'site $_' is a mistake"
+    ok $sink->ask("site $_")->{error}, "'site $_' is a mistake"
         for '', 'x', '127.0.0.9:25', "$two what", "$two set", "$two set ", "$two set sessions=x", "$two set sessions=1 over=x", "$two up now";
     ok !$sink->ask('stats')->{error}, 'after which all goes on';
 }
