@@ -1,0 +1,78 @@
+/* The health of the server addresses of all sites: good, suspect, or held. Pure.
+ *
+ * A failing address is put aside for itself, its site goes on with the others
+ * (spec/scheduler.md §6.5, §6.14, §6.23). An address that was good within the last
+ * minute is only suspect for its first HOSTS_SLIPS failures in a row, since one of the
+ * K front ends behind it may fail now and then; otherwise it is held for 30 s, twice as
+ * long with each further failure, at most 15 minutes, and up to a tenth more by chance.
+ * After that it is suspect until it is good or fails. Failures while it is held change
+ * nothing: they are of sessions that were under way. */
+#ifndef SCHED_HOST_H
+#define SCHED_HOST_H
+
+#include "base/text.h"
+
+enum {
+    HOSTS_MAX =
+        4096, /* addresses remembered; beyond it the one longest unreported goes */
+    HOSTS_ADDRESS_MAX = 255,
+    HOSTS_SLIPS = 2,
+    HOSTS_HOLD_MIN_MS = 30000,
+    HOSTS_HOLD_MAX_MS = 900000,
+    HOSTS_FRESH_MS = 60000 /* so long a good one is forgiven slips */
+};
+
+enum host_state { HOST_UNKNOWN, HOST_OK, HOST_SUSPECT, HOST_HELD };
+
+struct host_view {
+    enum host_state state;
+    int64_t until_ms; /* HELD: the end; later, when it was; 0 = never held since good */
+    int64_t service_ms; /* average of greeting times; -1 = it never greeted */
+    int64_t good_at_ms; /* the last time; 0 = never */
+    unsigned failures;  /* in a row, each counted once */
+};
+
+struct hosts; /* by address as text: "192.0.2.1", "2001:db8::1", or a path */
+
+struct hosts *hosts_new(void);
+void hosts_free(struct hosts **hosts);
+size_t hosts_count(const struct hosts *hosts);
+
+/* It took a session, and greeted after service_ms. An address has 1 to
+ * HOSTS_ADDRESS_MAX bytes, here and below. */
+void hosts_good(struct hosts *hosts, int64_t now_ms, struct text address,
+                int64_t service_ms);
+
+/* It refused, never answered, or hung up. random as in retry_jitter_ms. */
+void hosts_bad(struct hosts *hosts, int64_t now_ms, struct text address,
+               uint64_t *random);
+
+struct host_view hosts_find(const struct hosts *hosts, int64_t now_ms,
+                            struct text address);
+
+/* Puts the addresses into the order in which a new session tries them: order[] gets
+ * their indexes. They stand in groups of equal preference (groups not decreasing). In
+ * each group come first those not suspect, by chance, weighted with 1 / service time:
+ * one never measured like the fastest of the group, so that without measurements it is
+ * a shuffle. Then the suspect ones of the group; behind all groups those held, the end
+ * of the hold that comes soonest first. */
+void hosts_order(const struct hosts *hosts, int64_t now_ms,
+                 const struct text *addresses, const int *groups, size_t count,
+                 uint64_t *random, size_t *order);
+
+/* All, the one longest unreported first. each must not change the hosts. */
+void hosts_each(const struct hosts *hosts, int64_t now_ms,
+                void (*each)(void *context, struct text address,
+                             const struct host_view *view),
+                void *context);
+
+/* Takes back what hosts_each gave, in its order; view->state is not looked at. False,
+ * and nothing happens: the address is too long, empty, or known. Times that cannot be
+ * are brought within bounds. */
+bool hosts_restore(struct hosts *hosts, int64_t now_ms, struct text address,
+                   const struct host_view *view);
+
+/* The clock was set by delta_ms. */
+void hosts_shift(struct hosts *hosts, int64_t delta_ms);
+
+#endif
