@@ -8,6 +8,7 @@ enum {
     STEP_MS = 1000,
     REST_MS = 3000,
     BURST_SHARE = 100,  /* of a second: what a late wake-up may catch up */
+    SHUT_ACCEPTED = 4,  /* fewer measure nothing */
     HOLD_MESSAGES = 100 /* a hold of slow sites is counted in messages */
 };
 
@@ -268,6 +269,8 @@ refused_below(struct learnt_rate *l, uint32_t passed, int64_t now_ms)
     uint32_t least = share(l->rate, l->phase == LEARNT_REST ? 500 : 700);
     if (l->probed > 0 && l->rate > l->probed)
         least = l->probed + (l->rate - l->probed) / 4;
+    if (l->shut && l->accepted >= SHUT_ACCEPTED)
+        least = LEARNT_MIN;
     uint32_t known = passed > least ? passed : least;
     known = known > l->rate ? l->rate : known;
     if (known < l->probed)
@@ -291,7 +294,7 @@ refused_above(struct learnt_rate *l, uint32_t passed, int64_t now_ms)
 static uint32_t
 passed_between(const struct learnt_rate *l, int64_t now_ms)
 {
-    int64_t span = larger(now_ms - l->refused_at_ms, 1);
+    int64_t span = larger(now_ms - l->since_ms, 1);
     return clip(l->accepted == 0 ? 0 : (l->accepted - INT64_C(1)) * SPAN_MS / span);
 }
 
@@ -359,6 +362,20 @@ advance(struct learnt_rate *l, int64_t now_ms)
     }
 }
 
+/* Nothing passed since the last refusal: perhaps a limit for a whole minute or hour is
+ * used up. To ask more slowly would not help, to wait does; and what will have passed
+ * until the next time, this one included, is what the site grants. */
+static void
+refused_shut(struct learnt_rate *l, int64_t now_ms)
+{
+    int64_t pause = l->pause_ms * 2;
+    l->pause_ms = pause > LEARNT_PAUSE_MAX_MS ? LEARNT_PAUSE_MAX_MS : pause;
+    l->refused_at_ms = now_ms;
+    l->shut = true;
+    rest(l, l->known, l->next_hold_ms, now_ms);
+    l->next_at_ms += l->pause_ms;
+}
+
 void
 learnt_rate_init(struct learnt_rate *l)
 {
@@ -379,6 +396,10 @@ learnt_rate_refused(struct learnt_rate *l, int64_t now_ms)
 {
     if (l->phase != LEARNT_NONE && now_ms - l->refused_at_ms < LEARNT_PAUSE_MS)
         return;
+    if (l->phase != LEARNT_NONE && l->accepted == 0) {
+        refused_shut(l, now_ms);
+        return;
+    }
     uint32_t passed = l->phase == LEARNT_NONE ? 0 : passed_between(l, now_ms);
     switch (l->phase) {
     case LEARNT_NONE:
@@ -393,7 +414,9 @@ learnt_rate_refused(struct learnt_rate *l, int64_t now_ms)
         refused_above(l, passed, now_ms);
         break;
     }
-    l->refused_at_ms = now_ms;
+    l->refused_at_ms = l->since_ms = now_ms;
+    l->pause_ms = LEARNT_PAUSE_MS;
+    l->shut = false;
     l->accepted = 0;
 }
 
@@ -404,7 +427,7 @@ learnt_rate_ready_ms(struct learnt_rate *l, int64_t now_ms)
     struct rate r = in_force(l);
     int64_t ready = bucket_ready_ms(&l->bucket, &r, now_ms);
     return l->phase == LEARNT_NONE ? ready
-                                   : larger(ready, l->refused_at_ms + LEARNT_PAUSE_MS);
+                                   : larger(ready, l->refused_at_ms + l->pause_ms);
 }
 
 void
@@ -422,6 +445,7 @@ learnt_rate_shift(struct learnt_rate *l, int64_t delta_ms)
         return;
     l->next_at_ms += delta_ms;
     l->refused_at_ms += delta_ms;
+    l->since_ms += delta_ms;
     l->slot_at_ms += delta_ms;
     bucket_shift(&l->bucket, delta_ms);
 }

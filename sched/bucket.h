@@ -48,10 +48,12 @@ void bucket_shift(struct bucket *b, int64_t delta_ms);
  * it is raised step by step, ever faster (PROBE), until the site refuses. A day without
  * refusals, and nothing is known any more.
  *
- * Refusals within two seconds are one: those of transactions under way. What passes is
- * measured from one refusal to the next, at both of which the site's own bucket is
- * empty: so its depth does not deceive. The rate is raised only while it is used. A
- * site that refuses all is asked once a minute. */
+ * Refusals within LEARNT_PAUSE_MS, in which nothing is sent, are one: those of
+ * transactions under way. When nothing passes after the pause, it is doubled, to a
+ * minute, and the rate stays: a limit for a whole minute may be used up, or the site
+ * shut. What passes is measured from one refusal to the next, at both of which the
+ * site's own bucket is empty: so its depth does not deceive. The rate is raised only
+ * while it is used. */
 enum learnt_phase {
     LEARNT_NONE,
     LEARNT_SEARCH,
@@ -65,6 +67,7 @@ enum {
     LEARNT_MIN = 17,       /* transactions in 1000 s: one a minute */
     LEARNT_MAX = 10000000, /* above it there is no limit */
     LEARNT_PAUSE_MS = 1500,
+    LEARNT_PAUSE_MAX_MS = 60000,
     LEARNT_HOLD_MIN_MS = 30000,
     LEARNT_HOLD_MAX_MS = 600000
 };
@@ -79,8 +82,11 @@ struct learnt_rate { /* zeroed = new. Rates in transactions in 1000 s */
     int64_t next_at_ms;    /* end of the phase, or next step of it */
     int64_t hold_ms;       /* from rest to probe */
     int64_t next_hold_ms;  /* for this once */
-    int64_t refused_at_ms; /* the first of the last refusals */
-    uint32_t accepted;     /* since then */
+    int64_t refused_at_ms; /* the last time */
+    int64_t pause_ms;      /* after it nothing is sent for so long */
+    int64_t since_ms;      /* the last refusal after which something passed */
+    bool shut;             /* there were others since then */
+    uint32_t accepted;     /* since since_ms */
     uint32_t used;         /* taken since the last step */
     int64_t slot_at_ms;    /* start of the present slot of a second */
     uint32_t slots[LEARNT_SLOTS];
