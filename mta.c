@@ -104,6 +104,7 @@ delivery_settings(const struct options *o)
         .connect_timeout_ms = o->smtp_connect_timeout_ms,
         .mx_address_limit = (int)o->smtp_mx_address_limit,
         .reuse_idle_ms = o->smtp_connection_cache_time_limit_ms,
+        .providers = text_from(o->providers),
     };
 }
 
@@ -115,8 +116,10 @@ manager_settings(const struct options *o, uint64_t seed)
         .queue = options_queue(o),
         .sched = {.active_limit = (int)o->active_limit,
                   .session_limit = (int)o->session_limit,
+                  .site_share = (int)o->site_active_share,
                   .seed = seed},
         .bounce_size_limit = (size_t)o->bounce_size_limit,
+        .bulk_size = o->bulk_size,
     };
 }
 

@@ -131,6 +131,25 @@ const struct setting options_rows[] = {
             "50", 0, 50000, "Recipients in one transaction; 0 = no limit."),
     BOUNDED(DURATION, rate_delay_ms, "default_destination_rate_delay", "0s", 0,
             24 * HOUR, "Pause after each delivery to a destination."),
+    BOUNDED(DURATION, transport_rate_delay_ms, "default_transport_rate_delay", "0s", 0,
+            24 * HOUR,
+            "From the beginning of a delivery to that of the next, for all "
+            "destinations of\na target; one at a time then."),
+    TEXTUAL(STRING, destination_rate, "default_destination_rate", "none",
+            "Transactions with a site: N/s, N/m, N/h or N/d, perhaps with ,burst=B."),
+    TEXTUAL(BOOL, adaptive, "default_destination_adaptive", "yes",
+            "Learn how many sessions and what rate a site bears, and whether it is "
+            "slow. no:\nPostfix's rules alone."),
+    BOUNDED(NUMBER, reuse_limit, "default_connection_reuse_count_limit", "0", 0, 10000,
+            "Transactions over one connection; 0 = no limit."),
+    TEXTUAL(LIST, providers, "providers", NULL,
+            "NAME=PATTERN,PATTERN: domains all of whose mail exchangers match are one "
+            "site."),
+    BOUNDED(NUMBER, site_active_share, "site_active_share", "50", 0, 100,
+            "Per cent of a full active_limit that one site may have; 0 = all."),
+    BOUNDED(SIZE, bulk_size, "bulk_size", "10M", 0, INT64_C(1) << 40,
+            "A larger message counts as bulk: its sender has fewer turns. 0: none "
+            "does."),
     BOUNDED(NUMBER, slot_cost, "default_delivery_slot_cost", "5", 0, 10000,
             "So many transactions of large mail let one of small mail pass; 0 = none."),
     BOUNDED(NUMBER, slot_loan, "default_delivery_slot_loan", "3", 0, 10000,
@@ -327,6 +346,13 @@ check(struct settings *s, const struct options *o)
                    o->positive_feedback);
     check_feedback(s, "default_destination_concurrency_negative_feedback",
                    o->negative_feedback);
+    struct rate rate;
+    if (!rate_parse(text_from(o->destination_rate), &rate))
+        settings_complain(
+            s, "default_destination_rate",
+            "'%.100s' is none of N/s, N/m, N/h, N/d, with ,burst=B behind "
+            "it if wanted, or none",
+            o->destination_rate ? o->destination_rate : "");
     /* 0: that one is a mistake itself */
     if (o->maximal_backoff_ms > 0 && o->minimal_backoff_ms > o->maximal_backoff_ms)
         settings_complain(s, "minimal_backoff_time",
@@ -399,6 +425,10 @@ options_transport(const struct options *options)
     t.recipient_limit = (int)options->recipients_per_delivery;
     t.failed_cohort_limit = (int)options->failed_cohort_limit;
     t.rate_delay_ms = options->rate_delay_ms;
+    t.transport_rate_delay_ms = options->transport_rate_delay_ms;
+    t.reuse_limit = (int)options->reuse_limit;
+    t.adaptive = options->adaptive;
+    (void)!rate_parse(text_from(options->destination_rate), &t.rate);
     t.slot_cost = (int)options->slot_cost;
     t.slot_loan = (int)options->slot_loan;
     t.slot_discount = (int)options->slot_discount;

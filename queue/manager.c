@@ -4,8 +4,11 @@
 #include "queue/manager_inside.h"
 
 #include "base/memory.h"
+#include "queue/lessons.h"
+#include "queue/slices.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,6 +174,36 @@ found(void *context, const struct queue_entry *entry)
     manager_stir(m);
 }
 
+/* --- What was learnt of sites ----------------------------------------------------- */
+
+enum { LESSONS_PATH = 64 };
+
+static void
+lessons_path(const struct manager *m, char out[LESSONS_PATH])
+{
+    char suffix[SLICES_SUFFIX_MAX];
+    const struct queue_settings *q = &m->settings.queue;
+    slices_suffix(q->slices, q->slice, suffix);
+    snprintf(out, LESSONS_PATH, "lock/sites%s", suffix);
+}
+
+/* A full disk, or a broken one, is told elsewhere. */
+static void
+note_lessons(struct manager *m)
+{
+    char path[LESSONS_PATH];
+    lessons_path(m, path);
+    (void)!lessons_write(queue_disk(m->queue), path, m->sched, loop_now_ms(m->loop));
+}
+
+static void
+write_lessons(void *context)
+{
+    struct manager *m = context;
+    note_lessons(m);
+    loop_timer_start(m->loop, &m->lessons, LESSONS_EVERY_MS, write_lessons, m);
+}
+
 int
 manager_new(struct manager **manager, struct loop *loop, struct log *log,
             const struct manager_settings *settings, const struct route_table *routes,
@@ -194,6 +227,11 @@ manager_new(struct manager **manager, struct loop *loop, struct log *log,
     if (settings->offline) {
         m->draining = true;
         sched_drain(m->sched);
+    } else {
+        char path[LESSONS_PATH];
+        lessons_path(m, path);
+        lessons_read(queue_disk(m->queue), path, m->sched, loop_now_ms(loop));
+        loop_timer_start(loop, &m->lessons, LESSONS_EVERY_MS, write_lessons, m);
     }
     /* After the queue's own hook: what became durable in this turn starts in this turn.
      */
@@ -213,8 +251,11 @@ manager_free(struct manager **manager)
     loop_at_end_remove(m->loop, LOOP_STAGE_ANSWER, pump, m);
     loop_timer_stop(m->loop, &m->wake);
     loop_unpost(m->loop, &m->stir);
-    if (!m->settings.offline)
+    if (!m->settings.offline) {
+        loop_timer_stop(m->loop, &m->lessons);
+        note_lessons(m);
         sendlog_exit(&m->sendlog);
+    }
     /* The queue first: it still writes the marks of the envelopes that it remembers. */
     queue_close(&m->queue);
     HASH_ITER (hh, m->actives, a, next)
@@ -337,6 +378,39 @@ manager_settled(struct manager *m, const struct errand *errand, size_t which,
     sched_settled(m->sched, loop_now_ms(m->loop), errand->session, index, outcome);
     queue_leave(m->queue, before);
     manager_stir(m);
+}
+
+bool
+manager_session_found(struct manager *m, struct sched_session *session, struct text key)
+{
+    bool found = sched_session_found(m->sched, loop_now_ms(m->loop), session, key);
+    manager_stir(m);
+    return found;
+}
+
+bool
+manager_session_is_spent(const struct sched_session *session)
+{
+    return sched_session_is_spent(session);
+}
+
+void
+manager_host_good(struct manager *m, struct text address, int64_t service_ms)
+{
+    sched_host_good(m->sched, loop_now_ms(m->loop), address, service_ms);
+}
+
+void
+manager_host_bad(struct manager *m, struct text address)
+{
+    sched_host_bad(m->sched, loop_now_ms(m->loop), address);
+}
+
+void
+manager_hosts_order(struct manager *m, const struct text *addresses, const int *groups,
+                    size_t count, size_t *order)
+{
+    sched_hosts_order(m->sched, loop_now_ms(m->loop), addresses, groups, count, order);
 }
 
 void

@@ -22,7 +22,9 @@ struct manager_settings {
     struct queue_settings queue;
     struct sched_settings sched;
     size_t bounce_size_limit; /* a full copy of a larger message is cut to its header */
-    bool offline;             /* an operator without a daemon: nothing is delivered */
+    int64_t
+        bulk_size; /* larger mail counts as bulk: its sender has fewer turns; 0: none */
+    bool offline;  /* an operator without a daemon: nothing is delivered */
 };
 
 /* Opens the queue and starts. routes is borrowed and may be replaced; NULL when
@@ -73,6 +75,16 @@ struct timing { /* Postfix's delays c and d, in ms */
 };
 void manager_settled(struct manager *manager, const struct errand *errand, size_t which,
                      const struct outcome *outcome, const struct timing *timing);
+/* See sched_session_found() and sched_session_is_spent(). */
+bool manager_session_found(struct manager *manager, struct sched_session *session,
+                           struct text key) __attribute__((warn_unused_result));
+bool manager_session_is_spent(const struct sched_session *session);
+/* See sched_host_good(), sched_host_bad(), sched_hosts_order(). */
+void manager_host_good(struct manager *manager, struct text address,
+                       int64_t service_ms);
+void manager_host_bad(struct manager *manager, struct text address);
+void manager_hosts_order(struct manager *manager, const struct text *addresses,
+                         const int *groups, size_t count, size_t *order);
 /* See sched_session_ended(). Every errand must be settled before. */
 void manager_session_ended(struct manager *manager, struct sched_session *session,
                            const struct outcome *trouble);

@@ -60,7 +60,7 @@ struct manager {
     bool draining, patience_over, pumping;
     void (*drained)(void *context);
     void *drained_context;
-    struct loop_timer wake;
+    struct loop_timer wake, lessons;
     struct loop_task stir;
 };
 

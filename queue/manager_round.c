@@ -458,6 +458,14 @@ bring(struct manager *m, struct id id)
     return e ? active_new(m, e) : NULL;
 }
 
+/* Large mail makes room for small mail of others. */
+static enum sched_class
+class_of(const struct manager *m, const struct envelope *e)
+{
+    int64_t bulk = m->settings.bulk_size;
+    return bulk > 0 && e->content_size >= bulk ? SCHED_BULK : SCHED_NORMAL;
+}
+
 static void
 begin_round(struct active *a)
 {
@@ -476,9 +484,15 @@ begin_round(struct active *a)
         sched_unloaded(m->sched, now, a->id);
         round_finish(a);
     } else {
+        struct sched_mail mail = {.owner = a,
+                                  .birth_ms = e->birth_ms,
+                                  .null_sender = e->sender.length == 0,
+                                  .class = class_of(m, e),
+                                  .sender = sched_sender(e->sender),
+                                  .size = (uint64_t)e->content_size};
         a->scheduled = true;
-        sched_loaded(m->sched, now, a->id, a, e->birth_ms, e->sender.length == 0, open,
-                     count);
+        if (sched_loaded(m->sched, now, a->id, &mail, open, count) == NULL)
+            active_drop(a);
     }
     free(open);
 }

@@ -776,3 +776,9 @@ queue_count_apart(struct queue *q)
 {
     return places_count_apart(&q->spool);
 }
+
+struct disk *
+queue_disk(struct queue *q)
+{
+    return q->spool.disk;
+}

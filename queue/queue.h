@@ -205,4 +205,7 @@ struct queue_apart {
 };
 struct queue_apart queue_count_apart(struct queue *queue);
 
+/* The spool's directory, for what others keep there. Lives as long as the queue. */
+struct disk *queue_disk(struct queue *queue);
+
 #endif

@@ -1,4 +1,4 @@
-/* Destination queues: entries in order, dead marks, timers, the ready list. */
+/* Destination queues: who belongs to which site, and for how long. */
 #include "sched/destination.h"
 
 #include "base/memory.h"
@@ -9,49 +9,9 @@
 #include <utlist.h>
 
 static bool
-wakes_before(const struct heap_node *a, const struct heap_node *b)
-{
-    const struct destination *x = memory_container(a, struct destination, timer);
-    const struct destination *y = memory_container(b, struct destination, timer);
-    return x->wake_ms < y->wake_ms;
-}
-
-static struct shared_target *
-target_open(struct destinations *set, const struct target *target)
-{
-    struct shared_target *shared;
-    HASH_FIND(hh, set->targets, target, sizeof *target, shared);
-    if (!shared) {
-        shared = memory_new(sizeof *shared);
-        memcpy(&shared->target, target, sizeof *target);
-        HASH_ADD(hh, set->targets, target, sizeof shared->target, shared);
-    }
-    shared->holders++;
-    return shared;
-}
-
-static void
-target_close(struct destinations *set, struct shared_target *shared)
-{
-    assert(shared->holders > 0);
-    if (--shared->holders > 0)
-        return;
-    HASH_DELETE(hh, set->targets, shared);
-    free(shared);
-}
-
-static bool
 is_unused(const struct destination *d)
 {
     return d->entries == 0 && d->sessions == 0;
-}
-
-static void
-leave_ready(struct destinations *set, struct destination *d)
-{
-    if (d->is_ready)
-        DL_DELETE(set->ready, d);
-    d->is_ready = false;
 }
 
 static void
@@ -65,31 +25,40 @@ leave_empty(struct destinations *set, struct destination *d)
 }
 
 static void
-destination_free(struct destinations *set, struct destination *d)
+enter_site(struct destination *d, struct site *site)
 {
-    assert(!d->waiting);
-    leave_ready(set, d);
+    d->site = site;
+    DL_APPEND2(site->members, d, site_prev, site_next);
+    site->destinations++;
+}
+
+static void
+leave_site(struct destination *d)
+{
+    DL_DELETE2(d->site->members, d, site_prev, site_next);
+    d->site->destinations--;
+}
+
+static void
+destination_free(struct destinations *set, struct destination *d, int64_t now_ms)
+{
+    struct site *site = d->site;
     leave_empty(set, d);
-    if (heap_has(&d->timer))
-        heap_remove(&set->timers, &d->timer);
-    if (d->dead)
-        set->dead_count--;
-    reason_close(&d->reasons, &d->reason);
-    reason_close(&d->reasons, &d->suspended);
     assert(!d->reasons);
     HASH_DELETE(hh, set->by_key, d);
-    target_close(set, d->shared);
-    jobs_free(&d->jobs);
+    leave_site(d);
+    site_update(&set->sites, site, now_ms);
+    carrier_close(&set->sites.carriers, d->carrier);
     free(d->key);
     free(d->domain);
     free(d);
 }
 
 void
-destinations_init(struct destinations *set)
+destinations_init(struct destinations *set, uint64_t seed)
 {
     *set = (struct destinations){0};
-    heap_init(&set->timers, wakes_before);
+    sites_init(&set->sites, seed);
 }
 
 void
@@ -97,235 +66,163 @@ destinations_free(struct destinations *set)
 {
     struct destination *d, *next;
     HASH_ITER (hh, set->by_key, d, next)
-        destination_free(set, d);
-    heap_free(&set->timers);
+        destination_free(set, d, INT64_MIN);
+    sites_free(&set->sites);
 }
 
 const struct transport *
 destination_transport(const struct destination *d)
 {
-    return &d->shared->target.transport;
+    return &d->carrier->target.transport;
+}
+
+/* What waits at the old site goes on in the order it had. */
+static void
+move_entries(struct destinations *set, struct destination *d, struct site *from,
+             struct site *to)
+{
+    struct entry *e, *next, *list = NULL;
+    flow_queue_take(&set->sites.flows, &from->queue, d, &list);
+    DL_FOREACH_SAFE (list, e, next) {
+        DL_DELETE(list, e);
+        flow_queue_append(&set->sites.flows, &to->queue, e);
+    }
+    from->loaded -= d->entries;
+    to->loaded += d->entries;
+}
+
+/* Parked mail goes along with the last destination: it may be of any. */
+static void
+move_parked(struct site *from, struct site *to)
+{
+    struct id id;
+    while (from->destinations == 0 && site_unpark(from, &id))
+        site_park(to, id);
+}
+
+void
+destination_move(struct destinations *set, struct destination *d,
+                 struct carrier *carrier, struct text key, int64_t now_ms)
+{
+    struct site *from = d->site, *to = site_get(&set->sites, carrier, key);
+    if (from == to)
+        return;
+    if (from->carrier != carrier && to->destinations == 0)
+        site_inherit(to, from);
+    move_entries(set, d, from, to);
+    leave_site(d);
+    enter_site(d, to);
+    move_parked(from, to);
+    if (d->carrier != carrier) {
+        carrier_close(&set->sites.carriers, d->carrier);
+        d->carrier = carrier_share(carrier);
+    }
+    site_update(&set->sites, from, now_ms);
+    site_update(&set->sites, to, now_ms);
+}
+
+/* The settings have changed: the old site ends with its sessions. */
+static void
+change_target(struct destinations *set, struct destination *d,
+              const struct target *target, int64_t now_ms)
+{
+    struct carrier *c = carrier_open(&set->sites.carriers, target);
+    struct text key = text_from(d->site->key);
+    destination_move(set, d, c, key, now_ms);
+    carrier_close(&set->sites.carriers, c);
 }
 
 struct destination *
 destination_get(struct destinations *set, const struct target *target,
-                struct text domain)
+                struct text domain, int64_t now_ms)
 {
     char key[ROUTE_KEY_MAX];
     size_t length = route_key(target, domain, key);
     struct destination *d;
     HASH_FIND(hh, set->by_key, key, length, d);
     if (d) {
-        if (is_unused(d) && memcmp(&d->shared->target, target, sizeof *target) != 0) {
-            target_close(set, d->shared);
-            d->shared = target_open(set, target);
-            window_init(&d->window, &target->transport);
-        }
+        if (memcmp(&d->carrier->target, target, sizeof *target) != 0)
+            change_target(set, d, target, now_ms);
         return d;
     }
     d = memory_new(sizeof *d);
     d->key = text_string(text_of(key, length));
     d->domain = text_string(target->kind == TARGET_MX ? domain : TEXT(""));
     text_lower(d->domain, strlen(d->domain));
-    d->shared = target_open(set, target);
-    window_init(&d->window, &target->transport);
+    d->carrier = carrier_open(&set->sites.carriers, target);
+    enter_site(d, site_get(&set->sites, d->carrier, text_of(key, length)));
     HASH_ADD_KEYPTR(hh, set->by_key, d->key, length, d);
     return d;
 }
 
-static unsigned
-recipient_limit(const struct destination *d)
-{
-    int limit = destination_transport(d)->recipient_limit;
-    return limit > 0 ? (unsigned)limit : UINT32_MAX;
-}
-
-uint32_t
-destinations_job_s(const struct destinations *set, int64_t now_ms)
-{
-    return (uint32_t)((now_ms - set->shift_ms) / 1000);
-}
-
-void
-destination_append(struct destination *d, struct entry *e)
-{
-    assert(e->destination == d && e->count > 0 && e->given == 0);
-    unsigned limit = recipient_limit(d), works = (e->count - 1) / limit + 1;
-    DL_APPEND(d->waiting, e);
-    jobs_add(&d->jobs, &e->job, works);
-    d->works += works;
-    d->recipients += e->count;
-}
-
-void
-destination_choose(struct destination *d, uint32_t job_s)
-{
-    assert(d->waiting);
-    struct job *first = &d->waiting->job,
-               *job = jobs_choose(&d->jobs, destination_transport(d), first, job_s);
-    if (job == first)
-        return;
-    struct entry *e = memory_container(job, struct entry, job);
-    DL_DELETE(d->waiting, e);
-    DL_PREPEND(d->waiting, e);
-}
-
-struct entry *
-destination_cut(struct destination *d, unsigned *first, unsigned *count)
-{
-    struct entry *e = d->waiting;
-    assert(e && d->works > 0);
-    unsigned left = e->count - e->given, limit = recipient_limit(d);
-    jobs_serve(&d->jobs, &e->job);
-    *first = e->first + e->given;
-    *count = left < limit ? left : limit;
-    e->given += *count;
-    if (e->given == e->count)
-        DL_DELETE(d->waiting, e);
-    d->works--;
-    d->recipients -= *count;
-    return e;
-}
-
-void
-destination_give_up(struct destination *d, struct reason *reason, struct entry **list)
-{
-    struct entry *e;
-    DL_FOREACH (d->waiting, e)
-        e->reason = reason_share(reason);
-    DL_CONCAT(*list, d->waiting);
-    jobs_clear(&d->jobs);
-    d->waiting = NULL;
-    d->works = d->recipients = 0;
-}
-
-void
-destination_die(struct destinations *set, struct destination *d, int64_t now_ms,
-                const struct outcome *outcome)
-{
-    assert(!d->dead);
-    struct outcome later =
-        outcome_make(VERDICT_DEFERRED, BLAME_SITE, outcome->code, outcome->enhanced,
-                     "delivery temporarily suspended: %s", outcome->text);
-    memcpy(later.remote, outcome->remote, sizeof later.remote);
-    d->reason = reason_open(&d->reasons, outcome);
-    d->suspended = reason_open(&d->reasons, &later);
-    d->dead = true;
-    d->dead_until_ms = now_ms + destination_transport(d)->minimal_backoff_ms;
-    set->dead_count++;
-}
-
-void
-destination_revive(struct destinations *set, struct destination *d)
-{
-    if (!d->dead)
-        return;
-    reason_close(&d->reasons, &d->reason);
-    reason_close(&d->reasons, &d->suspended);
-    d->dead = false;
-    d->dead_until_ms = d->open_after_ms = 0;
-    window_probe(&d->window);
-    set->dead_count--;
-}
-
+/* Mail on disk that waits for a site needs it to go on trying. */
 static bool
-wants_session(const struct destination *d, int64_t now_ms)
+is_needed(const struct destination *d)
 {
-    /* Sessions without mail take it first: greeting, kept idle, or between two works.
-     */
-    return !d->dead && d->works > (size_t)(d->sessions - d->carrying) &&
-           d->sessions < d->window.size && now_ms >= d->pause_until_ms &&
-           now_ms >= d->open_after_ms;
+    return site_has_parked(d->site) && d->site->destinations == 1;
+}
+
+static void
+forget_or_keep(struct destinations *set, struct destination *d, bool keep,
+               int64_t now_ms)
+{
+    if (!keep) {
+        destination_free(set, d, now_ms);
+        return;
+    }
+    DL_DELETE2(set->empty, d, empty_prev, empty_next);
+    d->free_at_ms = now_ms + DESTINATION_KEEP_MS;
+    DL_APPEND2(set->empty, d, empty_prev, empty_next);
 }
 
 static void
 note_empty(struct destinations *set, struct destination *d, int64_t now_ms)
 {
     d->free_at_ms = now_ms + DESTINATION_KEEP_MS;
-    /* A dead one stays until its mail has come due again, so that one session probes
-     * it. */
-    int64_t backoff = destination_transport(d)->maximal_backoff_ms;
-    if (d->dead)
-        d->free_at_ms = d->dead_until_ms + backoff + backoff / 10;
     d->is_empty = true;
     DL_APPEND2(set->empty, d, empty_prev, empty_next);
     if (++set->empty_count > DESTINATION_EMPTY_MAX)
-        destination_free(set, set->empty);
-}
-
-static int64_t
-wake_time(const struct destination *d, int64_t now_ms)
-{
-    int64_t wake = INT64_MAX;
-    const int64_t times[] = {d->dead ? d->dead_until_ms : 0, d->pause_until_ms,
-                             d->works > 0 ? d->open_after_ms : 0,
-                             d->is_empty ? d->free_at_ms : 0};
-    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
-        if (times[i] > now_ms && times[i] < wake)
-            wake = times[i];
-    return wake;
+        forget_or_keep(set, set->empty, is_needed(set->empty), now_ms);
 }
 
 void
 destination_update(struct destinations *set, struct destination *d, int64_t now_ms)
 {
-    if (d->dead && now_ms >= d->dead_until_ms)
-        destination_revive(set, d);
-    if (is_unused(d) &&
-        ((d->forget && !d->dead) || (d->is_empty && now_ms >= d->free_at_ms))) {
-        destination_free(set, d);
+    struct site *site = d->site;
+    if (is_unused(d) && d->forget && !site->dead && !site_has_parked(site)) {
+        destination_free(set, d, now_ms);
         return;
     }
-    bool wants = wants_session(d, now_ms);
-    if (wants && !d->is_ready)
-        DL_APPEND(set->ready, d);
-    else if (!wants && d->is_ready)
-        DL_DELETE(set->ready, d);
-    d->is_ready = wants;
     if (!is_unused(d))
         leave_empty(set, d);
     else if (!d->is_empty)
         note_empty(set, d, now_ms);
-    int64_t wake = wake_time(d, now_ms);
-    if (heap_has(&d->timer)) {
-        if (wake == d->wake_ms)
-            return;
-        heap_remove(&set->timers, &d->timer);
-    }
-    d->wake_ms = wake;
-    if (wake != INT64_MAX)
-        heap_add(&set->timers, &d->timer);
+    site_update(&set->sites, site, now_ms);
 }
 
 void
 destinations_tick(struct destinations *set, int64_t now_ms)
 {
-    while (destinations_wake_ms(set) <= now_ms) {
-        struct heap_node *first = heap_first(&set->timers);
-        destination_update(set, memory_container(first, struct destination, timer),
-                           now_ms);
-    }
+    sites_tick(&set->sites, now_ms);
+    while (set->empty && set->empty->free_at_ms <= now_ms)
+        forget_or_keep(set, set->empty, set->empty->site->dead || is_needed(set->empty),
+                       now_ms);
 }
 
 int64_t
 destinations_wake_ms(const struct destinations *set)
 {
-    const struct heap_node *first = heap_first(&set->timers);
-    return first ? memory_container(first, struct destination, timer)->wake_ms
-                 : INT64_MAX;
+    int64_t wake = sites_wake_ms(&set->sites);
+    if (set->empty && set->empty->free_at_ms < wake)
+        wake = set->empty->free_at_ms;
+    return wake;
 }
 
 void
 destinations_shift(struct destinations *set, int64_t delta_ms)
 {
     struct destination *d, *next;
-    set->shift_ms += delta_ms;
-    HASH_ITER (hh, set->by_key, d, next) {
-        d->dead_until_ms += delta_ms;
-        d->pause_until_ms += delta_ms;
-        d->open_after_ms += delta_ms;
+    HASH_ITER (hh, set->by_key, d, next)
         d->free_at_ms += delta_ms;
-        if (heap_has(&d->timer))
-            d->wake_ms += delta_ms;
-    }
+    sites_shift(&set->sites, delta_ms);
 }

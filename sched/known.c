@@ -36,6 +36,12 @@ known_age(const struct known *k)
     return k->attempts == 0 ? KNOWN_NEW : KNOWN_OLD;
 }
 
+bool
+known_is_parked(const struct known *k)
+{
+    return k->place == KNOWN_WAITING && k->due_ms > KNOWN_PARKED_MS / 2;
+}
+
 static bool
 due_before(const struct known *a, const struct known *b)
 {

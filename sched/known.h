@@ -20,9 +20,12 @@ enum known_place { KNOWN_WAITING, KNOWN_LOADING, KNOWN_ACTIVE };
 enum known_age { KNOWN_NEW, KNOWN_OLD, KNOWN_AGES };
 
 enum { KNOWN_ATTEMPTS_MAX = (1 << 24) - 1 };
+/* Due when its site says so, not by time. */
+#define KNOWN_PARKED_MS (INT64_MAX / 4)
 
 struct known {
-    uint64_t time_ms : 50, place : 2, forced : 1; /* forced: ignores dead marks once */
+    uint64_t time_ms : 50, place : 2, forced : 1, /* ignores dead marks once */
+        parked : 1;                               /* a site has its id */
     uint64_t hash : 40, attempts : 24;
     union {
         int64_t due_ms;                /* WAITING */
@@ -44,6 +47,7 @@ void known_free(struct known_set *set);
 
 struct id known_id(const struct known *k);
 enum known_age known_age(const struct known *k);
+bool known_is_parked(const struct known *k); /* and not due by time */
 
 /* NULL when unknown. */
 struct known *known_find(const struct known_set *set, struct id id);

@@ -2,7 +2,7 @@
 #include "sched/message.h"
 
 #include "base/memory.h"
-#include "sched/retry.h"
+#include "sched/answer.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -14,54 +14,90 @@ message_age_ms(const struct sched_message *m, int64_t now_ms)
     return birth < now_ms ? now_ms - birth : 0;
 }
 
-/* Finds each recipient's destination and counts; the entries' order is that of their
- * first recipient. */
-static void
-count_entries(struct sched_message *m, struct destinations *set,
-              const struct sched_recipient *recipients, struct destination **found)
+/* Finds each recipient's destination; how many different ones. */
+static unsigned
+find_destinations(struct destinations *set, const struct sched_recipient *recipients,
+                  size_t count, struct destination **found, int64_t now_ms)
 {
-    size_t capacity = 0;
-    for (unsigned i = 0; i < m->count; i++) {
+    static struct entry mark; /* only its address */
+    unsigned different = 0;
+    for (size_t i = 0; i < count; i++) {
         struct destination *d = found[i] =
-            destination_get(set, recipients[i].target, recipients[i].domain);
-        d->entries++; /* in use from here on: its target stays */
+            destination_get(set, recipients[i].target, recipients[i].domain, now_ms);
+        d->entries++; /* in use from here on */
         if (!d->filling) {
-            if (m->entry_count == capacity) {
-                capacity = capacity ? 2 * capacity : 1;
-                m->entries = memory_resize(m->entries, capacity * sizeof *m->entries);
-            }
-            m->entries[m->entry_count++] =
-                (struct entry){.message = m, .destination = d};
-            d->filling = m->entries; /* only a mark: the array may still move */
+            d->filling = &mark;
+            different++;
         }
     }
+    for (size_t i = 0; i < count; i++)
+        found[i]->filling = NULL;
+    return different;
 }
 
-struct sched_message *
-message_new(struct destinations *set, const struct sched_recipient *recipients,
-            size_t count)
+/* The entries' order is that of their first recipient. */
+static void
+make_entries(struct sched_message *m, struct destination **found)
 {
-    assert(count > 0 && count <= UINT32_MAX);
-    struct sched_message *m = memory_new(sizeof *m + count * sizeof *m->slots);
-    struct destination **found = memory_array(count, sizeof(struct destination *));
-    m->count = m->unsettled = (unsigned)count;
-    count_entries(m, set, recipients, found);
-    for (unsigned i = 0; i < m->entry_count; i++)
-        m->entries[i].destination->filling = &m->entries[i];
-    for (unsigned i = 0; i < m->count; i++)
-        found[i]->filling->count++;
+    struct entry *entries = message_entries(m);
+    unsigned made = 0;
+    for (unsigned i = 0; i < m->count; i++) {
+        struct destination *d = found[i];
+        if (!d->filling) {
+            d->filling = &entries[made++];
+            *d->filling = (struct entry){.message = m, .destination = d};
+        }
+        d->filling->count++;
+    }
+    assert(made == m->entry_count);
     for (unsigned i = 1; i < m->entry_count; i++)
-        m->entries[i].first = m->entries[i - 1].first + m->entries[i - 1].count;
+        entries[i].first = entries[i - 1].first + entries[i - 1].count;
+}
+
+static void
+fill_slots(struct sched_message *m, const struct sched_recipient *recipients,
+           struct destination **found)
+{
     for (unsigned i = 0; i < m->count; i++) {
         struct entry *e = found[i]->filling;
         m->slots[e->first + e->given++].index = recipients[i].index;
     }
     for (unsigned i = 0; i < m->entry_count; i++) {
-        struct entry *e = &m->entries[i];
+        struct entry *e = &message_entries(m)[i];
         e->destination->entries -= e->count - 1; /* it was counted once a recipient */
+        e->destination->site->loaded++;
         e->destination->filling = NULL;
         e->given = 0;
     }
+}
+
+static unsigned
+mail_cost(const struct sched_mail *mail)
+{
+    uint64_t cost = 1 + (mail->size >> MESSAGE_COST_SHIFT);
+    return cost < MESSAGE_COST_MAX ? (unsigned)cost : MESSAGE_COST_MAX;
+}
+
+struct sched_message *
+message_new(struct destinations *set, const struct sched_mail *mail,
+            const struct sched_recipient *recipients, size_t count, int64_t now_ms)
+{
+    assert(count > 0 && count <= UINT32_MAX);
+    struct destination **found = memory_array(count, sizeof(struct destination *));
+    unsigned different = find_destinations(set, recipients, count, found, now_ms);
+    size_t slots = count * sizeof(struct slot);
+    struct sched_message *m =
+        memory_new(sizeof *m + slots + different * sizeof(struct entry));
+    m->count = m->unsettled = (unsigned)count;
+    m->entry_count = different;
+    m->owner = mail->owner;
+    m->birth_ms = mail->birth_ms;
+    m->null_sender = mail->null_sender;
+    m->class = mail->class & 3;
+    m->cost = mail_cost(mail) & 15;
+    m->sender = mail->sender << 2 | m->class;
+    make_entries(m, found);
+    fill_slots(m, recipients, found);
     free(found);
     return m;
 }
@@ -72,16 +108,15 @@ message_free(struct destinations *set, struct sched_message **message, int64_t n
     struct sched_message *m = *message;
     *message = NULL;
     for (unsigned i = 0; i < m->entry_count; i++) {
-        struct entry *e = &m->entries[i];
+        struct entry *e = &message_entries(m)[i];
         struct destination *d = e->destination;
         for (unsigned j = 0; j < e->count; j++)
             reason_close(&d->reasons, &m->slots[e->first + j].reason);
-        reason_close(&d->reasons, &e->reason);
-        assert(d->entries > 0);
+        assert(d->entries > 0 && d->site->loaded > 0);
         d->entries--;
+        d->site->loaded--;
         destination_update(set, d, now_ms);
     }
-    free(m->entries);
     free(m);
 }
 
@@ -92,7 +127,6 @@ message_settle(struct sched_message *m, unsigned slot, struct reason *reason)
     assert(m->slots[slot].state == SLOT_WAITING || m->slots[slot].state == SLOT_TAKEN);
     m->slots[slot].state = reason ? SLOT_DEFERRED : SLOT_DONE;
     m->slots[slot].reason = reason;
-    m->deferred += reason != NULL;
     m->unsettled--;
 }
 
@@ -105,43 +139,79 @@ is_expired(const struct sched_message *m, const struct transport *t, int64_t now
     return message_age_ms(m, now_ms) >= lifetime;
 }
 
+static struct entry *
+entry_of(struct sched_message *m, unsigned slot)
+{
+    struct entry *entries = message_entries(m);
+    unsigned low = 0, high = m->entry_count;
+    while (low + 1 < high) {
+        unsigned middle = low + (high - low) / 2;
+        if (entries[middle].first <= slot)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &entries[low];
+}
+
+struct destination *
+message_destination(struct sched_message *m, unsigned slot)
+{
+    return entry_of(m, slot)->destination;
+}
+
 bool
 message_expire(struct sched_message *m, int64_t now_ms, unsigned *index,
                struct outcome *outcome)
 {
-    assert(m->unsettled == 0);
-    for (; m->at_entry < m->entry_count; m->at_entry++) {
-        struct entry *e = &m->entries[m->at_entry];
-        const struct transport *t = destination_transport(e->destination);
-        for (; m->at_slot < e->first + e->count; m->at_slot++) {
-            struct slot *slot = &m->slots[m->at_slot];
-            if (slot->state != SLOT_DEFERRED || !is_expired(m, t, now_ms))
-                continue;
-            reason_read(slot->reason, outcome);
-            outcome->verdict = VERDICT_FAILED;
-            reason_close(&e->destination->reasons, &slot->reason);
-            slot->state = SLOT_DONE;
-            m->deferred--;
-            *index = slot->index;
-            return true;
-        }
+    for (; m->looked < m->count; m->looked++) {
+        struct slot *slot = &m->slots[m->looked];
+        if (slot->state != SLOT_DEFERRED)
+            continue;
+        struct destination *d = message_destination(m, m->looked);
+        if (!is_expired(m, destination_transport(d), now_ms))
+            continue;
+        reason_read(slot->reason, outcome);
+        outcome->verdict = VERDICT_FAILED;
+        reason_close(&d->reasons, &slot->reason);
+        slot->state = SLOT_DONE;
+        *index = slot->index;
+        return true;
     }
     return false;
 }
 
-int64_t
-message_delay_ms(const struct sched_message *m, int64_t now_ms)
+/* The delay that the reply to a recipient asks for. */
+static int64_t
+reason_delay_ms(const struct reason *reason, const struct transport *t, int64_t age_ms,
+                bool *counts)
 {
-    int64_t delay = INT64_MAX;
+    struct outcome outcome;
+    reason_read(reason, &outcome);
+    enum answer_class class = answer_classify(&outcome);
+    *counts |= answer_counts(class);
+    return answer_delay_ms(class, &outcome, age_ms, t->minimal_backoff_ms,
+                           t->maximal_backoff_ms);
+}
+
+int64_t
+message_delay_ms(struct sched_message *m, int64_t now_ms, bool *counts)
+{
+    int64_t delay = INT64_MAX, age = message_age_ms(m, now_ms);
+    const struct reason *last = NULL;
+    struct entry *entries = message_entries(m);
+    *counts = false;
     for (unsigned i = 0; i < m->entry_count; i++) {
-        const struct entry *e = &m->entries[i];
+        const struct entry *e = &entries[i];
         const struct transport *t = destination_transport(e->destination);
-        int64_t its = retry_delay_ms(message_age_ms(m, now_ms), t->minimal_backoff_ms,
-                                     t->maximal_backoff_ms);
-        for (unsigned j = 0; j < e->count && its < delay; j++)
-            if (m->slots[e->first + j].state == SLOT_DEFERRED)
-                delay = its;
+        for (unsigned j = e->first; j < e->first + e->count; j++) {
+            const struct slot *slot = &m->slots[j];
+            if (slot->state != SLOT_DEFERRED || slot->reason == last)
+                continue;
+            last = slot->reason;
+            int64_t its = reason_delay_ms(last, t, age, counts);
+            delay = its < delay ? its : delay;
+        }
     }
-    assert(delay < INT64_MAX);
     return delay;
 }

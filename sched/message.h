@@ -6,6 +6,10 @@
 #include "sched/destination.h"
 #include "sched/sched.h"
 
+#include <assert.h>
+
+enum { MESSAGE_COST_SHIFT = 20, MESSAGE_COST_MAX = 8 }; /* in units of 1 MiB */
+
 enum slot_state { SLOT_WAITING, SLOT_TAKEN, SLOT_DEFERRED, SLOT_DONE };
 
 struct slot {       /* one open recipient */
@@ -14,28 +18,43 @@ struct slot {       /* one open recipient */
     struct reason *reason; /* DEFERRED; of its destination */
 };
 
+/* Kept small: a hundred thousand of them are in memory. */
 struct sched_message {
-    struct sched_message *prev, *next; /* among those whose round has ended */
+    struct sched_message *next; /* among those whose round has ended */
     struct id id;
     void *owner;
     int64_t birth_ms;
-    bool null_sender;
-    unsigned attempts;
+    uint64_t sender; /* the flow: a hash, and the class */
+    unsigned attempts : 24, class : 2, null_sender : 1, cost : 4;
     unsigned count, entry_count;
-    unsigned unsettled, deferred; /* slots */
-    unsigned at_slot, at_entry;   /* message_expire() */
-    struct entry *entries;
-    struct slot slots[]; /* those of an entry stand together */
+    union {
+        unsigned unsettled; /* slots */
+        unsigned looked;    /* those that message_expire() has seen, when none is */
+    };
+    struct slot slots[]; /* those of an entry stand together; the entries come behind */
 };
+static_assert(sizeof(struct sched_message) + sizeof(struct slot) +
+                      sizeof(struct entry) <=
+                  152,
+              "the most common message must fit in 160 bytes of heap");
+
+static inline struct entry *
+message_entries(struct sched_message *m)
+{
+    return (struct entry *)(void *)&m->slots[m->count];
+}
 
 /* Sorts the recipients into entries, which are counted in their destinations but do not
  * wait there yet. */
 struct sched_message *message_new(struct destinations *set,
+                                  const struct sched_mail *mail,
                                   const struct sched_recipient *recipients,
-                                  size_t count);
+                                  size_t count, int64_t now_ms);
 /* Its entries must be in no list. */
 void message_free(struct destinations *set, struct sched_message **message,
                   int64_t now_ms);
+
+struct destination *message_destination(struct sched_message *m, unsigned slot);
 
 /* A verdict for a slot of entry. reason NULL: done. Takes the share. */
 void message_settle(struct sched_message *m, unsigned slot, struct reason *reason);
@@ -44,8 +63,9 @@ void message_settle(struct sched_message *m, unsigned slot, struct reason *reaso
  * done then. False: no more. */
 bool message_expire(struct sched_message *m, int64_t now_ms, unsigned *index,
                     struct outcome *outcome);
-/* Until the next attempt, without jitter: the shortest of the destinations that
- * deferred. */
-int64_t message_delay_ms(const struct sched_message *m, int64_t now_ms);
+/* Until the next attempt, without jitter: the shortest of the recipients that were
+ * deferred, by what the replies mean; counts: it was an attempt. INT64_MAX: none was.
+ */
+int64_t message_delay_ms(struct sched_message *m, int64_t now_ms, bool *counts);
 
 #endif

@@ -31,6 +31,7 @@ struct sched_session;
 struct sched_settings {
     int active_limit;  /* messages in memory, 20000 */
     int session_limit; /* sessions out in all, 500; with idle ones twice that */
+    int site_share;    /* of the active set that one site may have, percent; 0 = all */
     uint64_t seed;     /* for jitter */
 };
 
@@ -54,11 +55,25 @@ struct sched_recipient {
     const struct target *target; /* copied into the destination if that is new */
     struct text domain;          /* of the recipient, for the key */
 };
-/* Answers SCHED_LOAD with the recipients that are not done. owner comes back in
- * actions. birth_ms decides expiry; null_sender chooses the bounce lifetime. count > 0.
- */
+/* Whose mail it is, and how much: senders take turns at a site, a class has its share
+ * more or less of them. */
+enum sched_class { SCHED_NORMAL, SCHED_URGENT, SCHED_BULK, SCHED_CLASSES };
+struct sched_mail {
+    void *owner;      /* comes back in actions */
+    int64_t birth_ms; /* decides expiry */
+    bool null_sender; /* chooses the bounce lifetime */
+    enum sched_class class;
+    uint64_t sender; /* a hash of who is to have his turn */
+    uint64_t size;   /* of the content, bytes */
+};
+/* Of an envelope sender: what VERP and extensions put behind a "+" or "=" in the local
+ * part is cut off, so that a list is one sender. The null sender is one, too. */
+uint64_t sched_sender(struct text address);
+/* Answers SCHED_LOAD with the recipients that are not done. count > 0. NULL: the sites
+ * it is for have more than their share of a full active set; it is as before the load,
+ * and comes again when they have less. */
 struct sched_message *sched_loaded(struct sched *s, int64_t now_ms, struct id id,
-                                   void *owner, int64_t birth_ms, bool null_sender,
+                                   const struct sched_mail *mail,
                                    const struct sched_recipient *recipients,
                                    size_t count);
 /* Answers SCHED_LOAD: gone, held, damaged, or nothing open. */
@@ -82,6 +97,24 @@ bool sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
  * before another is opened there, but not in session_limit, so that it stops nobody
  * elsewhere. */
 bool sched_has_work(const struct sched *s, const struct sched_session *session);
+
+/* The servers of a session's domain are known, before it connects: key names the set
+ * (sched/exchanges.h). Domains with the same set share one site. False: that site has
+ * no room for the session; end it, without trouble. */
+bool sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *session,
+                         struct text key) __attribute__((warn_unused_result));
+
+/* The health of a server address, of whatever site: greeted after service_ms, or failed
+ * (it refused, never answered, or hung up). See sched/host.h. */
+void sched_host_good(struct sched *s, int64_t now_ms, struct text address,
+                     int64_t service_ms);
+void sched_host_bad(struct sched *s, int64_t now_ms, struct text address);
+/* The order in which a new session tries them: hosts_order(). */
+void sched_hosts_order(struct sched *s, int64_t now_ms, const struct text *addresses,
+                       const int *groups, size_t count, size_t *order);
+
+/* It has carried as many as the transport allows: sched_take will say no for ever. */
+bool sched_session_is_spent(const struct sched_session *session);
 
 /* A verdict for one recipient of the session's oldest work. DEFERRED with BLAME_SITE is
  * negative feedback for the destination, DEFERRED with BLAME_MESSAGE none, others
@@ -146,19 +179,63 @@ void sched_retry_all(struct sched *s, int64_t now_ms);
  * active or unknown. */
 bool sched_forget(struct sched *s, struct id id);
 struct sched_counts {
-    size_t incoming, active, deferred, sessions, destinations, dead;
+    size_t incoming, active, deferred, sessions, destinations, sites, dead;
 };
 struct sched_counts sched_count(const struct sched *s);
-/* Every destination, for status. */
+/* Every site, for status. */
+/* What keeps a site from more sessions or mail now; told by what decides it. */
+enum sched_bound {
+    SCHED_BOUND_NONE,            /* nothing: all that waits is being served */
+    SCHED_BOUND_DEAD,            /* no server of it answers */
+    SCHED_BOUND_PROBE,           /* it was; one session tries */
+    SCHED_BOUND_TRANSPORT_DELAY, /* transport_rate_delay */
+    SCHED_BOUND_RATE_DELAY,      /* destination_rate_delay */
+    SCHED_BOUND_RATE,            /* destination_rate */
+    SCHED_BOUND_LEARNT_RATE,     /* it told us to slow down */
+    SCHED_BOUND_WINDOW,
+    SCHED_BOUND_CEILING,   /* it refused more sessions */
+    SCHED_BOUND_CONGESTED, /* a session waits long for its greeting */
+    SCHED_BOUND_PAUSE,     /* after a session that failed */
+    SCHED_BOUND_BUDGET,    /* all sessions are out */
+    SCHED_BOUNDS
+};
+const char *sched_bound_word(enum sched_bound bound);
 struct sched_site {
     const char *key;
     int window, sessions, limit;
-    size_t waiting;
+    int busy;    /* sessions that carry mail */
+    int ceiling; /* sessions it was seen to bear; 0 = not known */
+    int destinations;
+    size_t waiting; /* recipients */
+    size_t parked;  /* messages on disk until it lives or has room */
+    int64_t latency_ms;
+    unsigned rate;         /* learnt, messages in 1000 s; 0 = none */
     int64_t dead_until_ms; /* 0 = alive */
+    enum sched_bound bound;
+    int64_t bound_until_ms; /* INT64_MAX: until something happens */
     const struct outcome *reason;
 };
 void sched_sites(const struct sched *s,
                  void (*each)(void *context, const struct sched_site *site),
                  void *context);
+
+/* What was learnt of sites, to be kept over a restart: told one by one, valid during
+ * the call; and given back before the first mail is added. */
+struct remembered;
+void sched_remember(const struct sched *s,
+                    void (*each)(void *context, const struct remembered *site),
+                    void *context);
+void sched_recall(struct sched *s, const struct remembered *site);
+
+/* What the recipients of an active message wait for, by destination. */
+struct sched_wait {
+    const char *destination;
+    unsigned waiting, taken; /* recipients; taken: a session has them */
+    const struct sched_site *site;
+};
+/* False: unknown. Nothing is told of a message that is not active: see sched_find. */
+bool sched_explain(const struct sched *s, struct id id,
+                   void (*each)(void *context, const struct sched_wait *wait),
+                   void *context);
 
 #endif

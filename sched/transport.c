@@ -16,7 +16,13 @@ enum {
 #define DAY_MS      (24 * 3600 * SECOND_MS)
 #define LIFE_MAX_MS (100 * DAY_MS)
 
-enum option_kind { OPTION_NUMBER, OPTION_DURATION, OPTION_FEEDBACK };
+enum option_kind {
+    OPTION_NUMBER,
+    OPTION_DURATION,
+    OPTION_FEEDBACK,
+    OPTION_RATE,
+    OPTION_YES
+};
 
 struct option {
     const char *name, *setting; /* short name; Postfix's without its prefix */
@@ -44,6 +50,11 @@ static const struct option options[] = {
     ROW("negative", "destination_concurrency_negative_feedback", FEEDBACK, negative, 0,
         0),
     ROW("rate_delay", "destination_rate_delay", DURATION, rate_delay_ms, 0, DAY_MS),
+    ROW("transport_rate_delay", "transport_rate_delay", DURATION,
+        transport_rate_delay_ms, 0, DAY_MS),
+    ROW("rate", "destination_rate", RATE, rate, 0, 0),
+    ROW("adaptive", "destination_adaptive", YES, adaptive, 0, 1),
+    ROW("reuse", "connection_reuse_count_limit", NUMBER, reuse_limit, 0, COUNT_MAX),
     ROW("minimal_backoff", "minimal_backoff_time", DURATION, minimal_backoff_ms,
         SECOND_MS, LIFE_MAX_MS),
     ROW("maximal_backoff", "maximal_backoff_time", DURATION, maximal_backoff_ms,
@@ -123,6 +134,7 @@ transport_default(struct transport *t)
         .positive = {FEEDBACK_CONSTANT, 1, 1},
         .negative = {FEEDBACK_CONSTANT, 1, 1},
         .failed_cohort_limit = 1,
+        .adaptive = 1,
         .slot_cost = 5,
         .slot_loan = 3,
         .slot_discount = 50,
@@ -141,6 +153,7 @@ option_set(const struct option *o, struct transport *t, struct text value)
     uint64_t number;
     int64_t duration;
     struct feedback feedback;
+    struct rate rate;
     switch (o->kind) {
     case OPTION_NUMBER:
         if (!text_number(value, o->max, &number) || number < o->min)
@@ -157,6 +170,17 @@ option_set(const struct option *o, struct transport *t, struct text value)
         if (!feedback_parse(value, &feedback))
             return false;
         memcpy(field, &feedback, sizeof feedback);
+        return true;
+    case OPTION_RATE:
+        if (!rate_parse(value, &rate))
+            return false;
+        memcpy(field, &rate, sizeof rate);
+        return true;
+    case OPTION_YES:
+        if (!text_equal_nocase(value, TEXT("yes")) &&
+            !text_equal_nocase(value, TEXT("no")))
+            return false;
+        memcpy(field, &(int){text_equal_nocase(value, TEXT("yes"))}, sizeof(int));
         return true;
     }
     return false;

@@ -3,7 +3,7 @@
 #ifndef SCHED_TRANSPORT_H
 #define SCHED_TRANSPORT_H
 
-#include "base/text.h"
+#include "sched/bucket.h"
 
 enum feedback_kind {
     FEEDBACK_CONSTANT,
@@ -24,6 +24,11 @@ struct transport {
     struct feedback positive, negative; /* 1, 1 */
     int failed_cohort_limit;            /* 1; 0 = never dead */
     int64_t rate_delay_ms;              /* 0 */
+    int64_t transport_rate_delay_ms;    /* 0 */
+    struct rate rate;                   /* of transactions to a site; none */
+    int adaptive; /* 1: learn sessions, rate and latency of a site; 0: Postfix's rules
+                   */
+    int reuse_limit; /* transactions over one connection; 0 = no limit */
     int slot_cost, slot_loan, slot_discount, minimum_slots; /* 5, 3, 50, 3 */
     int64_t minimal_backoff_ms;                             /* 300 s */
     int64_t maximal_backoff_ms;                             /* 4000 s */

@@ -32,6 +32,7 @@ struct delivery {
     struct delivery_settings settings; /* without the two texts: */
     char *hostname;
     struct sources sources;
+    struct providers *providers;
     struct session *sessions;
     struct session *early; /* said the dot in this turn: more may go with it */
 };
@@ -46,6 +47,9 @@ struct session {
     struct exchange_host socket;       /* of a Unix socket, which has no exchange */
     const struct exchange_host *hosts; /* to try, in order */
     size_t host_count, host;
+    size_t order[EXCHANGE_ADDRESS_MAX]; /* of the hosts, by health */
+    int64_t connecting_ms;
+    bool greeted; /* the connection now */
     struct judge_peer peer;
     struct sending *sending; /* the connection now, or NULL */
     bool again;              /* it failed an errand that goes over a new one */
@@ -245,6 +249,10 @@ errand_next(struct session *s)
     struct delivery *d = s->delivery;
     if (errand_take(s))
         return;
+    if (manager_session_is_spent(s->place)) {
+        session_end(s, NULL);
+        return;
+    }
     s->idle_since_ms = loop_monotonic_ms(d->loop);
     loop_timer_start(d->loop, &s->idle, POLL_MS, on_idle, s);
 }
@@ -268,12 +276,52 @@ name_peer(const struct exchange_host *host, struct judge_peer *peer)
              host->address.port);
 }
 
+/* An address with its port: as different servers as they look. */
+static struct text
+address_key(const struct net_address *address, char out[NET_ADDRESS_TEXT_MAX])
+{
+    net_address_format(address, out);
+    return text_from(out);
+}
+
+/* Those in good health first. */
+static void
+order_hosts(struct session *s)
+{
+    char keys[EXCHANGE_ADDRESS_MAX][NET_ADDRESS_TEXT_MAX];
+    struct text addresses[EXCHANGE_ADDRESS_MAX];
+    int groups[EXCHANGE_ADDRESS_MAX];
+    assert(s->host_count <= EXCHANGE_ADDRESS_MAX);
+    for (size_t i = 0; i < s->host_count; i++) {
+        addresses[i] = address_key(&s->hosts[i].address, keys[i]);
+        groups[i] = (int)s->hosts[i].preference;
+    }
+    manager_hosts_order(s->delivery->manager, addresses, groups, s->host_count,
+                        s->order);
+}
+
+static void
+report_health(struct session *s, bool good)
+{
+    char key[NET_ADDRESS_TEXT_MAX];
+    struct manager *m = s->delivery->manager;
+    struct text address = address_key(&s->hosts[s->order[s->host]].address, key);
+    if (good && !s->greeted)
+        manager_host_good(m, address,
+                          loop_monotonic_ms(s->delivery->loop) - s->connecting_ms);
+    else if (!good && !s->greeted)
+        manager_host_bad(m, address);
+    s->greeted = true;
+}
+
 static void
 connect_next(struct session *s, sending_happened *on_event)
 {
     struct delivery *d = s->delivery;
     assert(s->host < s->host_count && s->sending == NULL);
-    const struct exchange_host *host = &s->hosts[s->host];
+    const struct exchange_host *host = &s->hosts[s->order[s->host]];
+    s->connecting_ms = loop_monotonic_ms(d->loop);
+    s->greeted = false;
     name_peer(host, &s->peer);
     struct sending_settings settings = {
         .loop = d->loop,
@@ -305,6 +353,7 @@ on_over(struct session *s, const struct outcome *trouble, sending_happened *on_e
     s->again = s->sent = false;
     if (trouble != NULL) {
         remember(s, trouble);
+        report_health(s, false);
         s->host++;
     }
     if (s->closing && s->in_errand)
@@ -322,6 +371,7 @@ static void
 on_ready(struct session *s)
 {
     s->timing.connect_ms = loop_monotonic_ms(s->delivery->loop) - s->opened_ms;
+    report_health(s, true);
     errand_next(s);
 }
 
@@ -361,17 +411,32 @@ on_sending(void *context, const struct client_event *event)
 
 /* --- Finding the hosts ------------------------------------------------------------ */
 
+/* To the site that its domain's mail exchangers make. */
+static bool
+belongs(struct session *s, const struct exchange_answer *answer)
+{
+    char key[EXCHANGES_KEY_MAX];
+    if (s->target->kind != TARGET_MX || answer->set_count == 0)
+        return true;
+    size_t length =
+        exchanges_key(s->delivery->providers, answer->set, answer->set_count, key);
+    return manager_session_found(s->delivery->manager, s->place, text_of(key, length));
+}
+
 static void
 on_exchange(void *context, const struct exchange_answer *answer)
 {
     struct session *s = context;
     s->hosts = answer->hosts;
     s->host_count = answer->count;
-    if (answer->count > 0) {
-        connect_next(s, on_sending);
-    } else {
+    if (answer->count == 0) {
         remember(s, &answer->outcome);
         session_fail(s);
+    } else if (!belongs(s, answer)) {
+        session_end(s, NULL); /* the site has as many as it may */
+    } else {
+        order_hosts(s);
+        connect_next(s, on_sending);
     }
 }
 
@@ -446,7 +511,11 @@ bool
 delivery_check(const struct delivery_settings *settings, struct buffer *mistakes)
 {
     struct sources sources;
-    return sources_read(&sources, settings->smtp_bind, mistakes);
+    struct providers *providers = providers_new(settings->providers, mistakes);
+    bool good = sources_read(&sources, settings->smtp_bind, mistakes);
+    good &= providers != NULL;
+    providers_free(&providers);
+    return good;
 }
 
 /* The settings are checked: what is wrong with smtp_bind now was told before. */
@@ -458,7 +527,12 @@ take_settings(struct delivery *d, const struct delivery_settings *settings)
     d->hostname = hostname;
     d->settings = *settings;
     d->settings.hostname = NULL;
-    d->settings.smtp_bind = TEXT("");
+    d->settings.smtp_bind = d->settings.providers = TEXT("");
+    struct providers *providers = providers_new(settings->providers, NULL);
+    if (providers) {
+        providers_free(&d->providers);
+        d->providers = providers;
+    }
     if (!sources_read(&d->sources, settings->smtp_bind, NULL))
         log_say(d->log, LOG_LEVEL_WARNING, "smtp", NULL, "smtp_bind has mistakes");
 }
@@ -512,6 +586,7 @@ delivery_free(struct delivery **delivery)
     while (d->sessions != NULL)
         session_abort(d->sessions);
     loop_at_end_remove(d->loop, LOOP_STAGE_ANSWER, at_stage_answer, d);
+    providers_free(&d->providers);
     free(d->hostname);
     free(d);
     *delivery = NULL;

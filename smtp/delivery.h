@@ -16,11 +16,12 @@ struct delivery_settings {
         smtp_bind; /* list of source addresses, at most one a family; may be empty */
     int64_t connect_timeout_ms; /* 30 s an address */
     int mx_address_limit;       /* 5 addresses tried a session */
+    struct text providers;      /* see sched/exchanges.h; copied */
     int64_t reuse_idle_ms;      /* a kept connection waits for more mail: 2 s */
 };
 struct delivery;
 
-/* False with one line per mistake (smtp_bind). */
+/* False with one line per mistake (smtp_bind, providers). */
 bool delivery_check(const struct delivery_settings *settings, struct buffer *mistakes);
 struct delivery *delivery_new(struct loop *loop, struct net *net, struct dns *dns,
                               struct log *log, struct manager *manager,

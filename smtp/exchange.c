@@ -46,6 +46,7 @@ struct exchange {
     bool unknown;
     char reason[160]; /* the last thing DNS had to say */
     struct exchange_host *found;
+    struct exchange_name *set;
     struct exchange_answer answer;
 };
 
@@ -63,6 +64,14 @@ finish(struct exchange *x)
 {
     assert(x->answer.count <= x->limit);
     x->answer.hosts = x->found;
+    if (x->by_mx && x->host_count > 0) {
+        x->set = memory_array(x->host_count, sizeof *x->set);
+        for (size_t i = 0; i < x->host_count; i++)
+            x->set[i] = (struct exchange_name){text_from(x->hosts[i]->name),
+                                               x->hosts[i]->preference};
+        x->answer.set = x->set;
+        x->answer.set_count = x->host_count;
+    }
     loop_post(x->loop, &x->answering, answer_now, x);
 }
 
@@ -184,6 +193,7 @@ found_add(struct exchange *x, const struct host *h, enum net_family family,
             return;
     struct exchange_host *f = &x->found[x->answer.count++];
     text_copy(f->name, sizeof(f->name), text_from(h->name));
+    f->preference = h->preference;
     f->address = a;
 }
 
@@ -398,6 +408,7 @@ release(void *object)
         free(x->hosts[i]);
     free(x->hosts);
     free(x->found);
+    free(x->set);
     free(x);
 }
 

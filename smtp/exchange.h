@@ -8,6 +8,7 @@
 
 #include "base/dns.h"
 #include "base/outcome.h"
+#include "sched/exchanges.h"
 
 struct loop;
 struct exchange;
@@ -23,6 +24,7 @@ struct exchange_query {
 };
 
 struct exchange_host {
+    unsigned preference;
     char name[DNS_NAME_MAX];
     struct net_address address;
 };
@@ -31,6 +33,10 @@ struct exchange_answer {
     size_t count; /* of hosts; 0: outcome says why */
     const struct exchange_host *hosts;
     struct outcome outcome; /* DEFERRED or FAILED */
+    /* All mail exchangers of the domain, also those not looked up; without a query
+     * by_mx: 0. */
+    size_t set_count;
+    struct exchange_name *set;
 };
 typedef void exchange_found(void *context, const struct exchange_answer *answer);
 

@@ -31,6 +31,9 @@ struct manager {
     unsigned opened;
     struct buffer verdicts;
     unsigned ended;
+    char found[256]; /* the site of the session opened last */
+    bool no_room, backwards;
+    struct buffer health;
     bool has_trouble;
     struct outcome trouble;
     bool timed; /* the last verdict came with its times */
@@ -145,6 +148,45 @@ manager_settled(struct manager *m, const struct errand *errand, size_t which,
                             blames[outcome->blame]));
 }
 
+bool
+manager_session_found(struct manager *m, struct sched_session *session, struct text key)
+{
+    (void)session;
+    text_copy(m->found, sizeof m->found, key);
+    return !m->no_room;
+}
+
+void
+manager_host_good(struct manager *m, struct text address, int64_t service_ms)
+{
+    host_must(service_ms >= 0);
+    host_must(buffer_format(&m->health, "good %.*s\n", TEXT_ARGS(address)));
+}
+
+void
+manager_host_bad(struct manager *m, struct text address)
+{
+    host_must(buffer_format(&m->health, "bad %.*s\n", TEXT_ARGS(address)));
+}
+
+void
+manager_hosts_order(struct manager *m, const struct text *addresses, const int *groups,
+                    size_t count, size_t *order)
+{
+    (void)addresses;
+    for (size_t i = 0; i < count; i++) {
+        host_must(i == 0 || groups[i] >= groups[i - 1]);
+        order[i] = m->backwards ? count - 1 - i : i;
+    }
+}
+
+bool
+manager_session_is_spent(const struct sched_session *session)
+{
+    (void)session;
+    return false;
+}
+
 void
 manager_session_ended(struct manager *m, struct sched_session *session,
                       const struct outcome *trouble)
@@ -204,6 +246,7 @@ bed_start(struct bed *b)
     log_capture(b->log, &b->lines);
     sim_dns_delay(b->dns, 1);
     buffer_init(&b->manager.verdicts, HOST_BYTES_MAX);
+    buffer_init(&b->manager.health, 65536);
     uint16_t port = host_start(&b->a, b->theirs, "127.0.0.2", 0);
     host_start(&b->b, b->theirs, "127.0.0.3", port);
     sim_dns_mx(b->dns, "x.test", 10, "a.test");
@@ -234,6 +277,7 @@ bed_stop(struct bed *b)
     for (size_t i = 0; i < b->manager.count; i++)
         envelope_free(&b->manager.envelopes[i]);
     buffer_free(&b->manager.verdicts);
+    buffer_free(&b->manager.health);
     host_stop(&b->a);
     host_stop(&b->b);
     dns_free(&b->dns);

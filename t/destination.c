@@ -382,36 +382,31 @@ test_clock(void)
 }
 
 static void
-test_queue(void)
+test_names(void)
 {
     struct destinations set;
     struct target target = {.kind = TARGET_MX};
-    struct entry a = {.count = 5}, b = {.first = 5, .count = 1}, *list = NULL;
-    unsigned first, count;
     transport_default(&target.transport);
-    target.transport.recipient_limit = 2;
-    destinations_init(&set);
-    struct destination *d = destination_get(&set, &target, TEXT("X.example"));
-    ok(d == destination_get(&set, &target, TEXT("x.EXAMPLE")));
-    ok(d != destination_get(&set, &target, TEXT("y.example")));
-    is_number(HASH_COUNT(set.targets), 1, "both share one target");
+    destinations_init(&set, 1);
+    struct destination *d = destination_get(&set, &target, TEXT("X.example"), 0);
+    ok(d == destination_get(&set, &target, TEXT("x.EXAMPLE"), 0));
+    struct destination *other = destination_get(&set, &target, TEXT("y.example"), 0);
+    ok(d != other && d->site != other->site);
+    is_number(HASH_COUNT(set.sites.carriers.by_target), 1, "both share one carrier");
     is_string(d->domain, "x.example", "the domain in lower case");
-    a.destination = b.destination = d;
-    destination_append(d, &a);
-    destination_append(d, &b);
-    ok(d->works == 4 && d->recipients == 6);
-    ok(destination_cut(d, &first, &count) == &a && first == 0 && count == 2);
-    ok(destination_cut(d, &first, &count) == &a && first == 2 && count == 2);
-    ok(d->works == 2 && d->recipients == 2);
-    struct outcome gone = world_trouble(VERDICT_FAILED, "gone");
-    struct reason *reason = reason_open(&d->reasons, &gone);
-    destination_give_up(d, reason, &list);
-    ok(list == &a && list->next == &b && !b.next && !d->waiting);
-    ok(d->works == 0 && d->recipients == 0 && a.given == 4);
-    ok_named(!d->jobs.present[0] && !d->jobs.classes[0], "no job is remembered");
-    reason_close(&d->reasons, &reason);
-    reason_close(&d->reasons, &a.reason);
-    reason_close(&d->reasons, &b.reason);
+    is_string(d->site->key, "smtp:x.example", "at first a site of its own");
+    destination_move(&set, d, d->carrier, TEXT("mx:a"), 0);
+    destination_move(&set, other, other->carrier, TEXT("mx:a"), 0);
+    ok_named(d->site == other->site && d->site->destinations == 2, "then a common one");
+    is_number(set.sites.count, 1, "the sites they had are gone");
+    d->site->window.size = 17;
+    target.transport.concurrency_limit = 9;
+    ok_named(destination_get(&set, &target, TEXT("x.example"), 0) == d,
+             "with other settings it is the same");
+    ok_named(d->site != other->site && d->site->window.size == 9 &&
+                 d->carrier->target.transport.concurrency_limit == 9,
+             "at a site that has them, and what was learnt within them");
+    is_string(d->site->key, "mx:a", "of the same servers");
     destinations_free(&set);
     ok(set.by_key == NULL);
 }
@@ -432,6 +427,6 @@ main(void)
     test_retry_one();
     test_forgetting();
     test_clock();
-    test_queue();
+    test_names();
     return done();
 }

@@ -42,9 +42,10 @@ static inline void
 post_start(struct post *p, int concurrency)
 {
     *p = (struct post){.now = INT64_C(1700000000000)};
-    p->s = sched_new(&(struct sched_settings){20000, 100, 7});
+    p->s = sched_new(&(struct sched_settings){20000, 100, 0, 7});
     p->target.kind = TARGET_MX;
     transport_default(&p->target.transport);
+    p->target.transport.adaptive = 0;
     p->target.transport.recipient_limit = 1;
     p->target.transport.initial_concurrency = concurrency;
     p->target.transport.concurrency_limit = concurrency;
@@ -71,8 +72,9 @@ post_load(struct post *p, struct id id)
     post_must(!l->loaded && l->open > 0, "loaded once");
     l->loaded = true;
     l->taken = l->size - l->open;
-    sched_loaded(p->s, p->now, id, (void *)(uintptr_t)(id.hash + 1), p->now, false,
-                 p->recipients, l->open);
+    struct sched_mail mail = {.owner = (void *)(uintptr_t)(id.hash + 1),
+                              .birth_ms = p->now};
+    post_must(sched_loaded(p->s, p->now, id, &mail, p->recipients, l->open), "taken");
 }
 
 static inline void

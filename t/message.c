@@ -120,42 +120,44 @@ test_sorting(void)
     transport_default(&slow.transport);
     slow.transport.minimal_backoff_ms = 900000;
     slow.transport.lifetime_ms = 1000;
-    destinations_init(&set);
+    destinations_init(&set, 1);
     const struct sched_recipient recipients[] = {
         to(10, &quick, "a.example"), to(11, &slow, "b.example"),
         to(12, &quick, "c.example"), to(13, &quick, "A.example"),
         to(14, &slow, "c.example"),  to(15, &quick, "a.example")};
-    struct sched_message *m = message_new(&set, recipients, 6);
+    struct sched_message *m =
+        message_new(&set, &(struct sched_mail){.birth_ms = 5000}, recipients, 6, 0);
+    struct entry *entries = message_entries(m);
     is_number(m->entry_count, 3, "three destinations");
     static const unsigned order[] = {10, 13, 15, 11, 14, 12};
     bool good = true;
     for (unsigned i = 0; i < 6; i++)
         good &= m->slots[i].index == order[i] && m->slots[i].state == SLOT_WAITING;
     ok_named(good, "recipients of one stand together, in their order");
-    ok(m->entries[0].count == 3 && m->entries[1].count == 2 &&
-       m->entries[2].count == 1);
-    ok(m->entries[1].first == 3 && m->entries[2].first == 5);
+    ok(entries[0].count == 3 && entries[1].count == 2 && entries[2].count == 1);
+    ok(entries[1].first == 3 && entries[2].first == 5);
     for (unsigned i = 0; i < 3; i++)
-        is_number(m->entries[i].destination->entries, 1, "counted once in each");
+        is_number(entries[i].destination->entries, 1, "counted once in each");
 
-    struct destination *maildir = m->entries[1].destination;
+    struct destination *maildir = entries[1].destination;
     struct outcome full = world_trouble(VERDICT_DEFERRED, "quota"), got;
     message_settle(m, 3, reason_open(&maildir->reasons, &full));
     for (unsigned i = 0; i < 6; i++)
         if (i != 3 && i != 0)
             message_settle(m, i, NULL);
-    message_settle(m, 0, reason_open(&m->entries[0].destination->reasons, &full));
-    ok(m->unsettled == 0 && m->deferred == 2);
-    m->birth_ms = 5000;
-    is_number(message_delay_ms(m, 5500), 300000,
+    message_settle(m, 0, reason_open(&entries[0].destination->reasons, &full));
+    ok(m->unsettled == 0);
+    bool counts;
+    is_number(message_delay_ms(m, 5500, &counts), 300000,
               "the shorter of two transports' delays");
     unsigned index;
     ok_named(!message_expire(m, 5500, &index, &got), "nobody has expired");
-    m->at_slot = m->at_entry = 0;
+    ok(counts);
+    m->looked = 0;
     ok_named(message_expire(m, 6000, &index, &got) && index == 11,
              "each by the lifetime of its own transport");
     ok(!message_expire(m, 6000, &index, &got));
-    is_number(m->deferred, 1, "the other waits on");
+    ok_named(message_delay_ms(m, 6000, &counts) == 300000, "the other waits on");
     message_free(&set, &m, 6000);
     ok(m == NULL);
     is_number(maildir->entries, 0, "released");
@@ -187,7 +189,7 @@ static void
 test_many_recipients(void)
 {
     enum { MANY = 50000 };
-    struct sched *s = sched_new(&(struct sched_settings){10, 10000, 1});
+    struct sched *s = sched_new(&(struct sched_settings){10, 10000, 0, 1});
     struct target target = {.kind = TARGET_MX};
     struct sched_recipient *recipients = memory_array(MANY, sizeof *recipients);
     char(*domains)[24] = memory_array(MANY, sizeof *domains);
@@ -205,7 +207,7 @@ test_many_recipients(void)
     while (!finished && sched_next(s, now, &a)) {
         switch (a.verb) {
         case SCHED_LOAD:
-            sched_loaded(s, now, a.id, NULL, 0, false, recipients, MANY);
+            sched_loaded(s, now, a.id, &(struct sched_mail){0}, recipients, MANY);
             break;
         case SCHED_OPEN:
             opens++;

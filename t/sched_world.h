@@ -16,6 +16,8 @@ enum fate { FATE_OPEN, FATE_SENT, FATE_FAILED, FATE_EXPIRED };
 struct mail {
     struct id id;
     int64_t birth, due;
+    uint64_t sender, size;
+    enum sched_class class;
     bool null_sender, loaded, gone;
     unsigned attempts, rounds, count;
     unsigned finals, deferrals; /* verdicts seen */
@@ -42,7 +44,7 @@ struct world {
     struct mail *mails;
     unsigned count, capacity;
     struct channel *channels; /* in the order they were opened */
-    unsigned opens, loads, waits, finishes, settles;
+    unsigned opens, loads, parked, waits, finishes, settles;
     int open_now, active, active_max;
     unsigned loaded[64]; /* the last loads, a ring */
     bool keep_outcomes;
@@ -68,6 +70,7 @@ world_start(struct world *w, int active_limit, int session_limit)
     w->target.look_up_mx = true;
     w->keep_outcomes = true;
     transport_default(&w->target.transport);
+    w->target.transport.adaptive = 0; /* Postfix's rules alone */
 }
 
 static inline void
@@ -151,8 +154,17 @@ world_load(struct world *w, struct id id)
     w->active++;
     if (w->active > w->active_max)
         w->active_max = w->active;
-    sched_loaded(w->s, w->now, id, (void *)(uintptr_t)(id.hash + 1), m->birth,
-                 m->null_sender, recipients, count);
+    struct sched_mail mail = {.owner = (void *)(uintptr_t)(id.hash + 1),
+                              .birth_ms = m->birth,
+                              .null_sender = m->null_sender,
+                              .sender = m->sender,
+                              .class = m->class,
+                              .size = m->size};
+    if (!sched_loaded(w->s, w->now, id, &mail, recipients, count)) {
+        m->loaded = false;
+        w->active--;
+        w->parked++;
+    }
 }
 
 static inline void

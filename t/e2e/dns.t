@@ -41,7 +41,7 @@ my $bounces = Sink->start;
 my $petrel = Petrel->new(
     dns_servers => "127.0.0.1:$nsd->{port}",
     smtp_port => $port,
-    routes => "sender.test smtp://127.0.0.1:$bounces->{port}\n* mx",
+    routes => "sender.test smtp://127.0.0.1:$bounces->{port}\n.equal.mail.test mx?reuse=1\n* mx",
     smtp_connection_cache_time_limit => '0s',
 );
 $petrel->configure(listen => "127.0.0.1:$petrel->{port}, 127.0.0.30:$port");

@@ -18,7 +18,7 @@ my $petrel = Petrel->new(
     hostname => 'petrel.test', local_domains => "petrel.test, away.test, hold.test, box.test\nother.test",
     routes => "away.test smtp://127.0.0.1:$port{away}\n.away.test smtp://127.0.0.1:$port{wide}\nwide.test smtp://127.0.0.1:$port{wide}\n"
         . ".wide.test smtp://127.0.0.1:$port{wide}\nhold.test hold\nbox.test maildir:/nowhere/%u\n* smtp://127.0.0.1:$port{other}",
-    etrn => 'relay, wide.test', minimal_backoff_time => '10m', maximal_backoff_time => '20m')->start;
+    etrn => 'relay, wide.test', default_destination_adaptive => 'no', minimal_backoff_time => '10m', maximal_backoff_time => '20m')->start;
 my $body = "Subject: hi\n\nletter";
 my @python = ('python3', '-c', <<'END', $petrel->{port});
 import smtplib, sys

@@ -1,0 +1,61 @@
+/* Carriers: shared targets, the pauses between their deliveries. */
+#include "sched/carrier.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct carrier *
+carrier_open(struct carriers *set, const struct target *target)
+{
+    struct carrier *c;
+    HASH_FIND(hh, set->by_target, target, sizeof *target, c);
+    if (!c) {
+        c = memory_new(sizeof *c);
+        memcpy(&c->target, target, sizeof *target);
+        HASH_ADD(hh, set->by_target, target, sizeof c->target, c);
+    }
+    return carrier_share(c);
+}
+
+struct carrier *
+carrier_share(struct carrier *c)
+{
+    c->holders++;
+    return c;
+}
+
+void
+carrier_close(struct carriers *set, struct carrier *c)
+{
+    assert(c->holders > 0);
+    if (--c->holders > 0)
+        return;
+    assert(!c->sites && !c->is_ready);
+    HASH_DELETE(hh, set->by_target, c);
+    free(c);
+}
+
+bool
+carrier_pauses(const struct carrier *c, int64_t now_ms)
+{
+    return c->target.transport.transport_rate_delay_ms > 0 &&
+           (c->carrying > 0 || now_ms < c->pause_until_ms);
+}
+
+void
+carrier_begin(struct carrier *c, int64_t now_ms)
+{
+    c->carrying++;
+    if (c->target.transport.transport_rate_delay_ms > 0)
+        c->pause_until_ms = now_ms + c->target.transport.transport_rate_delay_ms;
+}
+
+void
+carrier_end(struct carrier *c)
+{
+    assert(c->carrying > 0);
+    c->carrying--;
+}

@@ -1,0 +1,38 @@
+/* What makes two domains one site: the same set of mail exchangers, or the same
+ * provider. Pure.
+ *
+ * Providers take the mail of thousands of domains, and count all of it together
+ * (spec/scheduler.md §5.1, §6.7). All domains with the same hosts at the same
+ * preferences are one site; of those whose hosts all match the patterns of a provider,
+ * the provider is. */
+#ifndef SCHED_EXCHANGES_H
+#define SCHED_EXCHANGES_H
+
+#include "base/buffer.h"
+#include "base/text.h"
+
+enum {
+    EXCHANGES_KEY_MAX = 256,
+    EXCHANGES_MAX = 100, /* of one domain; more are not looked at */
+    PROVIDERS_MAX = 1000 /* patterns */
+};
+
+struct exchange_name {
+    struct text name;
+    unsigned preference;
+};
+
+struct providers;
+/* "google=*.google.com,*.googlemail.com microsoft=*.protection.outlook.com": a name,
+ * and patterns of host names, each a name or "*." and a suffix. One line per mistake is
+ * added to mistakes (may be NULL); NULL then. An empty list is fine. */
+struct providers *providers_new(struct text list, struct buffer *mistakes);
+void providers_free(struct providers **providers);
+
+/* The site's key: "provider:google", or "mx:" and the hosts in order of preference and
+ * name, with a hash in the place of what is too long. Sorts hosts. providers may be
+ * NULL. count > 0. Returns the length. */
+size_t exchanges_key(const struct providers *providers, struct exchange_name *hosts,
+                     size_t count, char out[EXCHANGES_KEY_MAX]);
+
+#endif

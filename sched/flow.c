@@ -1,0 +1,224 @@
+/* Fair turns over senders, jobs within. */
+#include "sched/flow.h"
+
+#include "base/memory.h"
+#include "sched/destination.h"
+#include "sched/message.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+enum { COST_UNIT = 1024 }; /* of a small transaction */
+
+static const unsigned weights[SCHED_CLASSES] = {
+    [SCHED_NORMAL] = 4, [SCHED_URGENT] = 16, [SCHED_BULK] = 1};
+
+uint64_t
+sched_sender(struct text address)
+{
+    /* FNV-1a; who makes another's hash shares his turns with him. */
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    bool is_cut = false;
+    for (size_t i = 0; i < address.length; i++) {
+        unsigned char c = (unsigned char)address.at[i];
+        is_cut = (is_cut || c == '+' || c == '=') && c != '@';
+        if (is_cut)
+            continue;
+        hash ^= c >= 'A' && c <= 'Z' ? c + 32u : c;
+        hash *= UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+static bool
+served_before(const struct heap_node *a, const struct heap_node *b)
+{
+    const struct flow *x = memory_container(a, struct flow, node);
+    const struct flow *y = memory_container(b, struct flow, node);
+    if (x->virtual_time != y->virtual_time)
+        return x->virtual_time < y->virtual_time;
+    return id_compare(x->waiting->message->id, y->waiting->message->id) < 0;
+}
+
+void
+flow_queue_init(struct flow_queue *q)
+{
+    *q = (struct flow_queue){0};
+    heap_init(&q->turns, served_before);
+}
+
+void
+flow_queue_free(struct flow_queue *q)
+{
+    assert(q->works == 0 && q->recipients == 0 && !heap_first(&q->turns));
+    heap_free(&q->turns);
+}
+
+static struct flow *
+flow_get(struct flows *flows, struct flow_queue *q, uint64_t sender)
+{
+    struct flow_key key = {.queue = q, .sender = sender};
+    struct flow *f;
+    HASH_FIND(hh, flows->by_key, &key, sizeof key, f);
+    if (f)
+        return f;
+    f = memory_new(sizeof *f);
+    f->key = key;
+    f->virtual_time = q->virtual_time;
+    HASH_ADD(hh, flows->by_key, key, sizeof f->key, f);
+    return f;
+}
+
+static void
+flow_free(struct flows *flows, struct flow_queue *q, struct flow *f)
+{
+    assert(!f->waiting);
+    if (heap_has(&f->node))
+        heap_remove(&q->turns, &f->node);
+    HASH_DELETE(hh, flows->by_key, f);
+    if (f->jobs)
+        jobs_free(f->jobs);
+    free(f->jobs);
+    free(f);
+}
+
+static unsigned
+entry_limit(const struct entry *e)
+{
+    int limit = destination_transport(e->destination)->recipient_limit;
+    return limit > 0 ? (unsigned)limit : UINT32_MAX;
+}
+
+static unsigned
+entry_works(const struct entry *e)
+{
+    return (e->count - e->given - 1) / entry_limit(e) + 1;
+}
+
+static void
+flow_make_jobs(struct flow *f)
+{
+    if (f->jobs)
+        return;
+    f->jobs = memory_new(sizeof *f->jobs);
+    struct entry *e;
+    DL_FOREACH (f->waiting, e)
+        jobs_add(f->jobs, &e->job, entry_works(e));
+}
+
+void
+flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *e)
+{
+    assert(e->count > e->given);
+    struct flow *f = flow_get(flows, q, e->message->sender);
+    unsigned works = entry_works(e);
+    if (works > 1)
+        flow_make_jobs(f);
+    DL_APPEND(f->waiting, e);
+    if (f->jobs)
+        jobs_add(f->jobs, &e->job, works);
+    q->works += works;
+    q->recipients += e->count - e->given;
+    if (!heap_has(&f->node))
+        heap_add(&q->turns, &f->node);
+}
+
+struct entry *
+flow_queue_first(const struct flow_queue *q)
+{
+    const struct heap_node *first = heap_first(&q->turns);
+    return first ? memory_container(first, struct flow, node)->waiting : NULL;
+}
+
+/* Puts first what the flow serves now, by sched/job.h. */
+static struct entry *
+flow_choose(struct flow *f, const struct transport *t, uint32_t job_s)
+{
+    struct job *first = &f->waiting->job, *job = jobs_choose(f->jobs, t, first, job_s);
+    struct entry *e = memory_container(job, struct entry, job);
+    if (job != first) {
+        DL_DELETE(f->waiting, e);
+        DL_PREPEND(f->waiting, e);
+    }
+    return e;
+}
+
+static uint64_t
+entry_cost(const struct entry *e)
+{
+    return e->message->cost * (uint64_t)COST_UNIT / weights[e->message->class];
+}
+
+struct entry *
+flow_queue_cut(struct flows *flows, struct flow_queue *q, const struct transport *t,
+               uint32_t job_s, unsigned *first, unsigned *count)
+{
+    assert(q->works > 0);
+    struct flow *f = memory_container(heap_first(&q->turns), struct flow, node);
+    heap_remove(&q->turns, &f->node);
+    struct entry *e = flow_choose(f, t, job_s);
+    unsigned left = e->count - e->given, limit = entry_limit(e);
+    if (f->jobs)
+        jobs_serve(f->jobs, &e->job);
+    *first = e->first + e->given;
+    *count = left < limit ? left : limit;
+    e->given += *count;
+    q->works--;
+    q->recipients -= *count;
+    q->virtual_time = f->virtual_time;
+    if (e->given == e->count)
+        DL_DELETE(f->waiting, e);
+    f->virtual_time += entry_cost(e);
+    if (f->waiting)
+        heap_add(&q->turns, &f->node);
+    else
+        flow_free(flows, q, f);
+    return e;
+}
+
+/* The jobs begin anew: their accounts are those of a queue that is no more. */
+static void
+flow_keep(struct flow_queue *q, struct flow *f, struct entry *kept)
+{
+    if (f->jobs)
+        jobs_clear(f->jobs);
+    f->waiting = kept;
+    struct entry *e;
+    DL_FOREACH (kept, e) {
+        unsigned works = entry_works(e);
+        if (f->jobs)
+            jobs_add(f->jobs, &e->job, works);
+        q->works += works;
+        q->recipients += e->count - e->given;
+    }
+}
+
+void
+flow_queue_take(struct flows *flows, struct flow_queue *q,
+                const struct destination *only, struct entry **list)
+{
+    struct heap_node *node;
+    struct heap rest;
+    heap_init(&rest, served_before);
+    q->works = q->recipients = 0;
+    while ((node = heap_first(&q->turns))) {
+        struct flow *f = memory_container(node, struct flow, node);
+        struct entry *e, *next, *kept = NULL;
+        heap_remove(&q->turns, node);
+        DL_FOREACH_SAFE (f->waiting, e, next) {
+            DL_DELETE(f->waiting, e);
+            if (!only || e->destination == only)
+                DL_APPEND(*list, e);
+            else
+                DL_APPEND(kept, e);
+        }
+        flow_keep(q, f, kept);
+        if (kept)
+            heap_add(&rest, node);
+        else
+            flow_free(flows, q, f);
+    }
+    heap_free(&q->turns);
+    q->turns = rest;
+}

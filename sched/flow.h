@@ -1,0 +1,76 @@
+/* The queue of a site: whose mail, and which of it, a session gets next.
+ *
+ * Senders take turns, by what their mail costs, so that a campaign does not make
+ * another sender's one message wait (spec/scheduler.md §6.16, E5, E6). Among the mail
+ * of one sender the jobs of sched/job.h decide. The turns are start-time fair queuing:
+ * each sender has a virtual time that goes on by the cost of what it was served, slower
+ * for a class of higher weight; the least is next, and one who comes new starts at the
+ * present virtual time. A *flow* is a sender that has mail waiting at the site.
+ * Internal to sched/. */
+#ifndef SCHED_FLOW_H
+#define SCHED_FLOW_H
+
+#include "base/heap.h"
+#include "sched/job.h"
+#include "sched/reason.h"
+
+#include <uthash.h>
+
+struct sched_message;
+struct destination;
+struct flow_queue;
+
+struct entry {                 /* recipients of one message at one destination */
+    struct entry *prev, *next; /* in its flow, or among those to be settled */
+    struct sched_message *message;
+    struct destination *destination;
+    union {
+        struct job job;        /* waiting or taken */
+        struct reason *reason; /* to be settled: why */
+    };
+    unsigned first, count; /* slots of the message */
+    unsigned given;        /* of them, from the front: taken or settled */
+};
+
+struct flow_key {
+    const struct flow_queue *queue;
+    uint64_t sender; /* with the class in it */
+};
+struct flow {
+    UT_hash_handle hh;
+    struct flow_key key;
+    struct heap_node node;
+    uint64_t virtual_time;
+    struct entry *waiting; /* the first is the current job, before those it passed */
+    struct jobs *jobs;     /* NULL while all need one transaction: they go in order */
+};
+
+struct flows { /* of all sites, by queue and sender */
+    struct flow *by_key;
+};
+
+struct flow_queue {
+    struct heap turns;
+    uint64_t virtual_time; /* of the flow served last */
+    size_t works;          /* transactions that the waiting entries make */
+    size_t recipients;     /* waiting */
+};
+
+void flow_queue_init(struct flow_queue *q);
+void flow_queue_free(struct flow_queue *q); /* nothing must wait */
+
+/* Behind the other mail of its sender. e->job.since_s is set. */
+void flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *e);
+/* The entry whose turn it is by sender; NULL when nothing waits. */
+struct entry *flow_queue_first(const struct flow_queue *q);
+/* Something waits: cuts the next transaction off what is to be served now: its first
+ * slot and count. job_s as in sched/job.h. */
+struct entry *flow_queue_cut(struct flows *flows, struct flow_queue *q,
+                             const struct transport *t, uint32_t job_s, unsigned *first,
+                             unsigned *count);
+/* Takes off all entries, or those of one destination, in turn of their flows and in
+ * order within: to the end of *list. */
+void flow_queue_take(struct flows *flows, struct flow_queue *q,
+                     const struct destination *only, struct entry **list);
+
+#endif

@@ -1,0 +1,46 @@
+/* The scheduler's parts among themselves. Internal to sched/. */
+#ifndef SCHED_SCHED_INSIDE_H
+#define SCHED_SCHED_INSIDE_H
+
+#include "sched/host.h"
+#include "sched/known.h"
+#include "sched/message.h"
+#include "sched/work.h"
+
+struct sched {
+    bool draining;
+    struct sched_settings settings;
+    int64_t now_ms;
+    uint64_t random;
+    struct known_set known;
+    struct destinations destinations;
+    struct hosts *hosts;
+    struct sched_session *sessions;
+    int session_count, idle_count;
+    int active;             /* messages being loaded or loaded */
+    bool old_turn;          /* deferred mail is loaded next */
+    unsigned new_run;       /* new messages loaded since */
+    struct entry *settling; /* recipients to be settled without a session */
+    struct sched_message *ending, **ending_last; /* all settled */
+    struct outcome outcome; /* of the last SETTLE, or a sched_site */
+};
+
+/* Time goes on. */
+void sched_tick(struct sched *s, int64_t now_ms);
+/* A verdict; the message ends with its last. Takes the share of reason. */
+void sched_message_settled(struct sched *s, struct sched_message *m, unsigned slot,
+                           struct reason *reason);
+/* All that waits at the site gets outcome; only: of one destination. */
+void sched_site_settle(struct sched *s, struct site *site,
+                       const struct destination *only, const struct outcome *outcome);
+/* What is parked there is due now. */
+void sched_site_wake(struct sched *s, struct site *site, size_t count);
+/* What waits for a site that is dead. */
+void sched_settle_dead(struct sched *s, struct entry *e);
+
+/* Sessions that are not idle: those that session_limit counts. */
+int sched_working_sessions(const struct sched *s);
+/* The site that gets the next session. */
+struct site *sched_next_ready(const struct sched *s);
+
+#endif

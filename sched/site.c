@@ -1,0 +1,647 @@
+/* What a site bears: windows and what was learnt, death and revival, timers. */
+#include "sched/site.h"
+
+#include "base/memory.h"
+#include "sched/retry.h"
+#include "sched/work.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+enum {
+    /* A session that waits so long for its greeting, while others talk, is in a line:
+     * no more of them. */
+    LINE_MIN_MS = 2000,
+    LINE_TIMES = 4,
+    PAUSE_STEP_MS = 50 /* between sessions, for each that failed in a row */
+};
+
+static bool
+wakes_before(const struct heap_node *a, const struct heap_node *b)
+{
+    const struct site *x = memory_container(a, struct site, timer);
+    const struct site *y = memory_container(b, struct site, timer);
+    return x->wake_ms < y->wake_ms;
+}
+
+void
+sites_init(struct sites *set, uint64_t seed)
+{
+    *set = (struct sites){.random = seed};
+    heap_init(&set->timers, wakes_before);
+}
+
+void
+sites_free(struct sites *set)
+{
+    assert(set->count == 0 && !set->carriers.by_target && !set->flows.by_key);
+    heap_free(&set->timers);
+    remembered_clear(&set->remembered);
+}
+
+const struct transport *
+site_transport(const struct site *site)
+{
+    return &site->carrier->target.transport;
+}
+
+bool
+site_is_adaptive(const struct site *site)
+{
+    return site_transport(site)->adaptive;
+}
+
+/* --- Death ------------------------------------------------------------------------ */
+
+/* A probe costs the site one connection: it comes soon, and later the longer it is
+ * dead.
+ */
+static int64_t
+next_probe(struct sites *set, struct site *site, int64_t now_ms)
+{
+    const struct transport *t = site_transport(site);
+    int64_t longest = (now_ms - site->dead_since_ms) / SITE_PROBE_PART;
+    if (longest < SITE_PROBE_MAX_MS)
+        longest = SITE_PROBE_MAX_MS;
+    if (longest > SITE_PROBE_LONG_MS)
+        longest = SITE_PROBE_LONG_MS;
+    site->probe_ms = site->probe_ms ? 2 * site->probe_ms : SITE_PROBE_MIN_MS;
+    if (site->probe_ms > longest)
+        site->probe_ms = longest;
+    if (site->probe_ms > t->minimal_backoff_ms) /* mail would come due in vain */
+        site->probe_ms = t->minimal_backoff_ms;
+    /* By chance a little sooner: never after mail that waits as long. */
+    return retry_jitter_ms(site->probe_ms * 9 / 10, &set->random);
+}
+
+void
+site_die(struct sites *set, struct site *site, int64_t now_ms,
+         const struct outcome *outcome)
+{
+    assert(!site->dead);
+    struct outcome later =
+        outcome_make(VERDICT_DEFERRED, BLAME_SITE, outcome->code, outcome->enhanced,
+                     "delivery temporarily suspended: %s", outcome->text);
+    memcpy(later.remote, outcome->remote, sizeof later.remote);
+    site->reason = reason_open(&site->reasons, outcome);
+    site->suspended = reason_open(&site->reasons, &later);
+    site->dead = true;
+    if (site->dead_since_ms == 0)
+        site->dead_since_ms = now_ms;
+    site->dead_until_ms =
+        now_ms + (site_is_adaptive(site) ? next_probe(set, site, now_ms)
+                                         : site_transport(site)->minimal_backoff_ms);
+    set->dead_count++;
+}
+
+void
+site_revive(struct sites *set, struct site *site)
+{
+    if (!site->dead)
+        return;
+    reason_close(&site->reasons, &site->reason);
+    reason_close(&site->reasons, &site->suspended);
+    site->dead = false;
+    site->dead_until_ms = site->open_after_ms = 0;
+    window_probe(&site->window);
+    set->dead_count--;
+}
+
+/* --- Over a restart --------------------------------------------------------------- */
+
+static void
+remembered_key(const struct site *site, char key[REMEMBERED_KEY_MAX])
+{
+    char carrier[ROUTE_KEY_MAX];
+    route_key(&site->carrier->target, TEXT(""), carrier);
+    snprintf(key, REMEMBERED_KEY_MAX, "%s %s", carrier, site->key);
+}
+
+static bool
+knows_something(const struct site *site)
+{
+    const struct window *w = &site->window;
+    return site->dead || w->probing || w->size != w->initial ||
+           site->ceiling.sessions > 0 || site->learnt.phase != LEARNT_NONE ||
+           site->bucket.full_at_us > 0 || site->pause_until_ms > 0;
+}
+
+bool
+site_remember(const struct site *site, struct remembered *out,
+              char key[REMEMBERED_KEY_MAX])
+{
+    if (!knows_something(site))
+        return false;
+    remembered_key(site, key);
+    *out = (struct remembered){.key = key,
+                               .window = site->window.probing ? 0 : site->window.size,
+                               .ceiling = site->ceiling,
+                               .learnt = site->learnt,
+                               .bucket = site->bucket,
+                               .pause_until_ms = site->pause_until_ms,
+                               .dead = site->dead,
+                               .dead_since_ms = site->dead_since_ms,
+                               .dead_until_ms = site->dead_until_ms,
+                               .probe_ms = site->probe_ms};
+    if (site->dead)
+        reason_read(site->reason, &out->reason);
+    return true;
+}
+
+static void
+take_window(struct site *site, int size)
+{
+    int limit = site->window.limit;
+    if (size > 0)
+        site->window.size = limit > 0 && size > limit ? limit : size;
+}
+
+/* As it was before the restart, within the settings of today. */
+static void
+recall(struct sites *set, struct site *site)
+{
+    char key[REMEMBERED_KEY_MAX];
+    remembered_key(site, key);
+    struct remembered *r = remembered_take(&set->remembered, key);
+    if (!r)
+        return;
+    take_window(site, r->window);
+    site->bucket = r->bucket;
+    site->pause_until_ms = r->pause_until_ms;
+    if (site_is_adaptive(site)) {
+        site->ceiling = r->ceiling;
+        site->learnt = r->learnt;
+    }
+    if (r->dead && site_transport(site)->failed_cohort_limit > 0) {
+        site->dead_since_ms = r->dead_since_ms;
+        site->probe_ms = r->probe_ms / 2;
+        site_die(set, site, r->dead_since_ms, &r->reason);
+        site->dead_until_ms = r->dead_until_ms;
+        site->probe_ms = r->probe_ms;
+    }
+    remembered_free(&r);
+}
+
+struct site *
+site_get(struct sites *set, struct carrier *carrier, struct text key)
+{
+    struct site *site;
+    HASH_FIND(hh, carrier->sites, key.at, key.length, site);
+    if (site)
+        return site;
+    site = memory_new(sizeof *site);
+    site->key = text_string(key);
+    site->carrier = carrier_share(carrier);
+    flow_queue_init(&site->queue);
+    window_init(&site->window, &carrier->target.transport);
+    learnt_rate_init(&site->learnt);
+    HASH_ADD_KEYPTR(hh, carrier->sites, site->key, key.length, site);
+    set->count++;
+    recall(set, site);
+    return site;
+}
+
+static void
+leave_ready(struct sites *set, struct site *site)
+{
+    struct carrier *c = site->carrier;
+    if (!site->is_ready)
+        return;
+    DL_DELETE(c->ready, site);
+    site->is_ready = false;
+    if (c->ready)
+        return;
+    DL_DELETE(set->carriers.ready, c);
+    c->is_ready = false;
+}
+
+static void
+enter_ready(struct sites *set, struct site *site)
+{
+    struct carrier *c = site->carrier;
+    if (site->is_ready)
+        return;
+    DL_APPEND(c->ready, site);
+    site->is_ready = true;
+    if (c->is_ready)
+        return;
+    DL_APPEND(set->carriers.ready, c);
+    c->is_ready = true;
+}
+
+static void
+site_free(struct sites *set, struct site *site)
+{
+    assert(site->sessions == 0 && !site->members && site->loaded == 0);
+    leave_ready(set, site);
+    if (heap_has(&site->timer))
+        heap_remove(&set->timers, &site->timer);
+    if (site->dead)
+        set->dead_count--;
+    if (site->is_crowded)
+        DL_DELETE2(set->crowded, site, crowded_prev, crowded_next);
+    reason_close(&site->reasons, &site->reason);
+    reason_close(&site->reasons, &site->suspended);
+    assert(!site->reasons);
+    HASH_DELETE(hh, site->carrier->sites, site);
+    flow_queue_free(&site->queue);
+    free(site->parked.ids);
+    free(site->key);
+    carrier_close(&set->carriers, site->carrier);
+    free(site);
+    set->count--;
+}
+
+void
+site_inherit(struct site *site, const struct site *old)
+{
+    take_window(site, old->window.size);
+    site->window.probing = old->window.probing;
+    site->ceiling = old->ceiling;
+    site->latency = old->latency;
+    site->learnt = old->learnt;
+    site->bucket = old->bucket;
+    site->pause_until_ms = old->pause_until_ms;
+}
+
+uint32_t
+sites_job_s(const struct sites *set, int64_t now_ms)
+{
+    return (uint32_t)((now_ms - set->shift_ms) / 1000);
+}
+
+/* --- What binds ------------------------------------------------------------------- */
+
+int64_t
+site_ready_ms(struct site *site, int64_t now_ms)
+{
+    const struct transport *t = site_transport(site);
+    int64_t ready = site->pause_until_ms,
+            at = bucket_ready_ms(&site->bucket, &t->rate, now_ms);
+    if (at > ready)
+        ready = at;
+    if (site_is_adaptive(site)) {
+        at = learnt_rate_ready_ms(&site->learnt, now_ms);
+        if (at > ready)
+            ready = at;
+    }
+    return ready;
+}
+
+int
+site_allows(const struct site *site, int64_t now_ms)
+{
+    int allowed = site->window.size;
+    if (site_is_adaptive(site)) {
+        int ceiling = ceiling_allows(&site->ceiling, now_ms);
+        if (ceiling < allowed)
+            allowed = ceiling;
+    }
+    return allowed;
+}
+
+/* Somebody waits in line for a greeting. */
+static bool
+is_congested(const struct site *site, int64_t now_ms)
+{
+    if (!site_is_adaptive(site) || !site->opening || site->greeted == 0)
+        return false;
+    int64_t patience = LINE_TIMES * latency_short_ms(&site->latency);
+    if (patience < LINE_MIN_MS)
+        patience = LINE_MIN_MS;
+    return now_ms - site->opening->opened_ms > patience;
+}
+
+static enum sched_bound
+rate_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
+{
+    const struct transport *t = site_transport(site);
+    *until_ms = site->pause_until_ms;
+    if (*until_ms > now_ms)
+        return SCHED_BOUND_RATE_DELAY;
+    *until_ms = bucket_ready_ms(&site->bucket, &t->rate, now_ms);
+    if (*until_ms > now_ms)
+        return SCHED_BOUND_RATE;
+    if (site_is_adaptive(site)) {
+        *until_ms = learnt_rate_ready_ms(&site->learnt, now_ms);
+        if (*until_ms > now_ms)
+            return SCHED_BOUND_LEARNT_RATE;
+    }
+    return SCHED_BOUND_NONE;
+}
+
+enum sched_bound
+site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
+{
+    *until_ms = site->dead_until_ms;
+    if (site->dead)
+        return SCHED_BOUND_DEAD;
+    *until_ms = site->carrier->pause_until_ms;
+    if (carrier_pauses(site->carrier, now_ms)) {
+        if (*until_ms <= now_ms)
+            *until_ms = INT64_MAX;
+        return SCHED_BOUND_TRANSPORT_DELAY;
+    }
+    enum sched_bound bound = rate_bound(site, now_ms, until_ms);
+    if (bound != SCHED_BOUND_NONE)
+        return bound;
+    *until_ms = INT64_MAX;
+    if (site->sessions >= site->window.size)
+        return site->window.probing ? SCHED_BOUND_PROBE : SCHED_BOUND_WINDOW;
+    if (site->sessions >= site_allows(site, now_ms)) {
+        *until_ms = ceiling_wake_ms(&site->ceiling);
+        return SCHED_BOUND_CEILING;
+    }
+    if (is_congested(site, now_ms))
+        return SCHED_BOUND_CONGESTED;
+    *until_ms = site->open_after_ms;
+    if (site->open_after_ms > now_ms)
+        return SCHED_BOUND_PAUSE;
+    *until_ms = INT64_MAX;
+    return SCHED_BOUND_NONE;
+}
+
+bool
+site_has_parked(const struct site *site)
+{
+    return site->parked.count > site->parked.first;
+}
+
+/* Sessions without mail take it first: greeting, kept idle, or between two works. A
+ * probe needs no mail in memory, what is parked is enough. */
+static bool
+wants_session(struct site *site, int64_t now_ms)
+{
+    size_t works = site->queue.works;
+    if (works == 0 && site->window.probing && site_has_parked(site))
+        works = 1;
+    if (works <= (size_t)(site->sessions - site->carrying) || site->destinations == 0)
+        return false;
+    /* One delivery at a time in all of the carrier: one session, too. */
+    const struct carrier *c = site->carrier;
+    if (c->target.transport.transport_rate_delay_ms > 0 && c->sessions > c->carrying)
+        return false;
+    int64_t until;
+    return site_bound(site, now_ms, &until) == SCHED_BOUND_NONE;
+}
+
+/* --- What is learnt --------------------------------------------------------------- */
+
+void
+site_take(struct site *site, int64_t now_ms)
+{
+    bucket_take(&site->bucket, &site_transport(site)->rate, now_ms);
+    if (site_is_adaptive(site))
+        learnt_rate_take(&site->learnt, now_ms);
+}
+
+/* The window neither grows nor stays when the site gets slower with it. */
+static bool
+is_slowed(struct site *site)
+{
+    if (!site_is_adaptive(site) || site->window.size <= 1)
+        return false;
+    switch (latency_judge(&site->latency)) {
+    case LATENCY_FINE:
+        site->slow = 0;
+        return false;
+    case LATENCY_HOLD:
+        return true;
+    case LATENCY_SHRINK:
+        if (++site->slow >= (unsigned)site->window.size) {
+            site->slow = 0;
+            site->window.size--;
+        }
+        return true;
+    }
+    return false;
+}
+
+static void
+site_lives(struct sites *set, struct site *site)
+{
+    site_revive(set, site);
+    site->dead_since_ms = site->probe_ms = 0;
+    site->failures = 0;
+}
+
+bool
+site_served(struct sites *set, struct site *site, int64_t now_ms, enum feeling feeling,
+            int busy, int64_t took_ms)
+{
+    const struct transport *t = site_transport(site);
+    if (t->rate_delay_ms > 0)
+        site->pause_until_ms = now_ms + t->rate_delay_ms;
+    switch (feeling) {
+    case FEELING_GOOD:
+        site_lives(set, site);
+        if (took_ms > 0)
+            latency_note(&site->latency, took_ms);
+        learnt_rate_accepted(&site->learnt, now_ms);
+        if (is_slowed(site))
+            site->window.cohorts = 0;
+        else
+            window_good(&site->window, t, busy);
+        return false;
+    case FEELING_SLOW:
+        learnt_rate_refused(&site->learnt, now_ms);
+        site_lives(set, site);
+        window_answered(&site->window);
+        return false;
+    case FEELING_NONE:
+        site_lives(set, site);
+        window_answered(&site->window);
+        return false;
+    case FEELING_BAD:
+        /* With other sessions alive it is not the site that is dead. */
+        return !site->dead && window_bad(&site->window, t) &&
+               (!site_is_adaptive(site) || site->greeted <= 1);
+    }
+    return false;
+}
+
+void
+site_greeted(struct sites *set, struct site *site, int64_t now_ms, int64_t greeting_ms)
+{
+    (void)greeting_ms;
+    site_revive(set, site);
+    site->failures = 0;
+    ceiling_greeted(&site->ceiling, now_ms, site->greeted);
+}
+
+void
+site_pause(struct site *site, int64_t now_ms)
+{
+    site->open_after_ms = now_ms + SITE_OPEN_PAUSE_MS;
+}
+
+/* While others are served the pause is short, or one broken front end among many would
+ * stop all. */
+static void
+pause_after_failure(struct site *site, int64_t now_ms)
+{
+    int64_t pause = SITE_OPEN_PAUSE_MS;
+    if (site_is_adaptive(site) && site->greeted > 0 &&
+        site->failures * PAUSE_STEP_MS < SITE_OPEN_PAUSE_MS)
+        pause = site->failures * PAUSE_STEP_MS;
+    site->open_after_ms = now_ms + pause;
+}
+
+bool
+site_refused(struct site *site, int64_t now_ms)
+{
+    site->failures++;
+    pause_after_failure(site, now_ms);
+    if (site_is_adaptive(site) && site->greeted > 0) {
+        ceiling_refused(&site->ceiling, now_ms, site->greeted);
+        return false;
+    }
+    if (site->dead)
+        return false;
+    bool dead = window_bad(&site->window, site_transport(site));
+    if (site_is_adaptive(site)) /* others may still be greeted */
+        return !site->opening;
+    return dead || site->greeted == 0;
+}
+
+void
+site_park(struct site *site, struct id id)
+{
+    struct parking *p = &site->parked;
+    if (p->first == p->count)
+        p->first = p->count = 0;
+    if (p->count == p->capacity && p->first > p->capacity / 2) {
+        memmove(p->ids, &p->ids[p->first], (p->count - p->first) * sizeof *p->ids);
+        p->count -= p->first;
+        p->first = 0;
+    }
+    if (p->count == p->capacity) {
+        p->capacity = p->capacity ? 2 * p->capacity : 16;
+        p->ids = memory_resize(p->ids, p->capacity * sizeof *p->ids);
+    }
+    p->ids[p->count++] = id;
+}
+
+bool
+site_unpark(struct site *site, struct id *id)
+{
+    struct parking *p = &site->parked;
+    if (p->first == p->count)
+        return false;
+    *id = p->ids[p->first++];
+    return true;
+}
+
+/* --- Lists and timers ------------------------------------------------------------- */
+
+static int64_t
+wake_time(struct site *site, int64_t now_ms)
+{
+    if (site->dead)
+        return site->dead_until_ms;
+    if (site->queue.works == 0 && !site->window.probing)
+        return INT64_MAX;
+    int64_t wake = INT64_MAX;
+    const int64_t times[] = {site_ready_ms(site, now_ms), site->open_after_ms,
+                             ceiling_wake_ms(&site->ceiling),
+                             site->carrier->pause_until_ms};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (times[i] > now_ms && times[i] < wake)
+            wake = times[i];
+    return wake;
+}
+
+void
+site_update(struct sites *set, struct site *site, int64_t now_ms)
+{
+    if (site->dead && now_ms >= site->dead_until_ms)
+        site_revive(set, site);
+    if (site->destinations == 0 && site->sessions == 0) {
+        site_free(set, site);
+        return;
+    }
+    if (wants_session(site, now_ms))
+        enter_ready(set, site);
+    else
+        leave_ready(set, site);
+    int64_t wake = wake_time(site, now_ms);
+    if (heap_has(&site->timer)) {
+        if (wake == site->wake_ms)
+            return;
+        heap_remove(&set->timers, &site->timer);
+    }
+    site->wake_ms = wake;
+    if (wake != INT64_MAX)
+        heap_add(&set->timers, &site->timer);
+}
+
+void
+site_rotate(struct sites *set, struct site *site, int64_t now_ms)
+{
+    struct carrier *c = site->carrier;
+    leave_ready(set, site);
+    if (c->is_ready) {
+        DL_DELETE(set->carriers.ready, c);
+        DL_APPEND(set->carriers.ready, c);
+    }
+    site_update(set, site, now_ms);
+}
+
+void
+sites_tick(struct sites *set, int64_t now_ms)
+{
+    while (sites_wake_ms(set) <= now_ms) {
+        struct heap_node *first = heap_first(&set->timers);
+        site_update(set, memory_container(first, struct site, timer), now_ms);
+    }
+}
+
+int64_t
+sites_wake_ms(const struct sites *set)
+{
+    const struct heap_node *first = heap_first(&set->timers);
+    return first ? memory_container(first, struct site, timer)->wake_ms : INT64_MAX;
+}
+
+void
+sites_each(const struct sites *set, void (*each)(void *context, struct site *site),
+           void *context)
+{
+    struct carrier *c, *next_carrier;
+    struct site *site, *next;
+    HASH_ITER (hh, set->carriers.by_target, c, next_carrier)
+        HASH_ITER (hh, c->sites, site, next)
+            each(context, site);
+}
+
+static void
+site_shift(void *context, struct site *site)
+{
+    int64_t delta = *(int64_t *)context;
+    site->dead_since_ms += site->dead_since_ms ? delta : 0;
+    site->dead_until_ms += delta;
+    site->pause_until_ms += delta;
+    site->open_after_ms += delta;
+    ceiling_shift(&site->ceiling, delta);
+    bucket_shift(&site->bucket, delta);
+    learnt_rate_shift(&site->learnt, delta);
+    if (heap_has(&site->timer))
+        site->wake_ms += delta;
+    struct sched_session *session;
+    DL_FOREACH2(site->opening, session, opening_next)
+    session->opened_ms += delta;
+}
+
+void
+sites_shift(struct sites *set, int64_t delta_ms)
+{
+    struct carrier *c, *next;
+    set->shift_ms += delta_ms;
+    HASH_ITER (hh, set->carriers.by_target, c, next)
+        c->pause_until_ms += delta_ms;
+    sites_each(set, site_shift, &delta_ms);
+}
