@@ -23,13 +23,21 @@ struct providers {
     struct pattern *patterns;
 };
 
+static struct text
+without_dot(struct text name)
+{
+    if (name.length > 0 && name.at[name.length - 1] == '.')
+        name.length--;
+    return name;
+}
+
 static bool
 pattern_add(struct providers *p, struct text word)
 {
-    struct pattern pattern = {.provider = p->name_count - 1, .text = word};
+    struct pattern pattern = {.provider = p->name_count - 1, .text = without_dot(word)};
     if (text_starts_nocase(word, TEXT("*."))) {
         pattern.is_suffix = true;
-        pattern.text = text_after(word, 1);
+        pattern.text = text_after(pattern.text, 1);
     }
     bool is_name = pattern.text.length > 1 && text_find(pattern.text, '*') == TEXT_NONE;
     if (!is_name || p->pattern_count == PROVIDERS_MAX)
@@ -96,14 +104,6 @@ providers_free(struct providers **providers)
     free(p);
 }
 
-static struct text
-without_dot(struct text name)
-{
-    if (name.length > 0 && name.at[name.length - 1] == '.')
-        name.length--;
-    return name;
-}
-
 static bool
 pattern_matches(const struct pattern *p, struct text host)
 {
@@ -146,10 +146,11 @@ compare_hosts(const void *a, const void *b)
     const struct exchange_name *x = a, *y = b;
     if (x->preference != y->preference)
         return x->preference < y->preference ? -1 : 1;
-    size_t shorter = x->name.length < y->name.length ? x->name.length : y->name.length;
-    int result = strncasecmp(x->name.at, y->name.at, shorter);
+    struct text a_name = without_dot(x->name), b_name = without_dot(y->name);
+    size_t shorter = a_name.length < b_name.length ? a_name.length : b_name.length;
+    int result = strncasecmp(a_name.at, b_name.at, shorter);
     if (result == 0)
-        result = (x->name.length > shorter) - (y->name.length > shorter);
+        result = (a_name.length > shorter) - (b_name.length > shorter);
     return result;
 }
 
@@ -179,9 +180,11 @@ write_set(const struct exchange_name *hosts, size_t count, char out[EXCHANGES_KE
         struct text name = without_dot(hosts[i].name);
         char number[12];
         int digits = snprintf(number, sizeof number, "%u ", hosts[i].preference);
-        if (at + 1 + (size_t)digits + name.length + TAIL >= EXCHANGES_KEY_MAX)
-            return at + (size_t)snprintf(out + at, EXCHANGES_KEY_MAX - at,
-                                         "~%016" PRIx64, set_hash(hosts, count));
+        if (at + 1 + (size_t)digits + name.length + TAIL >= EXCHANGES_KEY_MAX) {
+            at += (size_t)snprintf(out + at, EXCHANGES_KEY_MAX - at, "~%016" PRIx64,
+                                   set_hash(hosts, count));
+            break;
+        }
         at += (size_t)snprintf(out + at, EXCHANGES_KEY_MAX - at, "%s%s%.*s",
                                i > 0 ? "," : "", number, TEXT_ARGS(name));
     }

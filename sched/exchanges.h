@@ -24,14 +24,17 @@ struct exchange_name {
 
 struct providers;
 /* "google=*.google.com,*.googlemail.com microsoft=*.protection.outlook.com": a name,
- * and patterns of host names, each a name or "*." and a suffix. One line per mistake is
- * added to mistakes (may be NULL); NULL then. An empty list is fine. */
+ * and patterns of host names, each a name or "*." and a suffix, which stands for names
+ * that have something before it. Case and a dot at the end say nothing, here as in
+ * hosts. One line per mistake is added to mistakes (may be NULL); NULL then. An empty
+ * list is fine. */
 struct providers *providers_new(struct text list, struct buffer *mistakes);
 void providers_free(struct providers **providers);
 
-/* The site's key: "provider:google", or "mx:" and the hosts in order of preference and
- * name, with a hash in the place of what is too long. Sorts hosts. providers may be
- * NULL. count > 0. Returns the length. */
+/* The site's key: "provider:google" (the first that has them all), or "mx:" and the
+ * hosts in order of preference and name, with a hash of all in the place of those for
+ * which there is no room. Sorts hosts. providers may be NULL. count > 0. Returns the
+ * length. */
 size_t exchanges_key(const struct providers *providers, struct exchange_name *hosts,
                      size_t count, char out[EXCHANGES_KEY_MAX]);
 
