@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-enum { COST_UNIT = 1024 }; /* of a small transaction */
+enum {
+    COST_UNIT = 1024, /* of a small transaction */
+    IDLE_MAX = 1000   /* flows without mail whose turn has not passed, of a queue */
+};
 
 static const unsigned weights[SCHED_CLASSES] = {
     [SCHED_NORMAL] = 4, [SCHED_URGENT] = 16, [SCHED_BULK] = 1};
@@ -38,7 +41,7 @@ served_before(const struct heap_node *a, const struct heap_node *b)
     const struct flow *y = memory_container(b, struct flow, node);
     if (x->virtual_time != y->virtual_time)
         return x->virtual_time < y->virtual_time;
-    return id_compare(x->waiting->message->id, y->waiting->message->id) < 0;
+    return x->number < y->number;
 }
 
 void
@@ -66,7 +69,10 @@ flow_get(struct flows *flows, struct flow_queue *q, uint64_t sender)
     f = memory_new(sizeof *f);
     f->key = key;
     f->virtual_time = q->virtual_time;
+    f->number = flows->number++;
     HASH_ADD(hh, flows->by_key, key, sizeof f->key, f);
+    heap_add(&q->turns, &f->node);
+    q->idle++;
     return f;
 }
 
@@ -74,8 +80,8 @@ static void
 flow_free(struct flows *flows, struct flow_queue *q, struct flow *f)
 {
     assert(!f->waiting);
-    if (heap_has(&f->node))
-        heap_remove(&q->turns, &f->node);
+    heap_remove(&q->turns, &f->node);
+    q->idle--;
     HASH_DELETE(hh, flows->by_key, f);
     if (f->jobs)
         jobs_free(f->jobs);
@@ -115,13 +121,12 @@ flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *e)
     unsigned works = entry_works(e);
     if (works > 1)
         flow_make_jobs(f);
+    q->idle -= !f->waiting;
     DL_APPEND(f->waiting, e);
     if (f->jobs)
         jobs_add(f->jobs, &e->job, works);
     q->works += works;
     q->recipients += e->count - e->given;
-    if (!heap_has(&f->node))
-        heap_add(&q->turns, &f->node);
 }
 
 struct entry *
@@ -150,6 +155,23 @@ entry_cost(const struct entry *e)
     return e->message->cost * (uint64_t)COST_UNIT / weights[e->message->class];
 }
 
+/* A sender without mail is remembered until the turns have come to where he stands, or
+ * he who sends one letter at a time would be new, and served next, each time. */
+static void
+flow_leave(struct flows *flows, struct flow_queue *q, struct flow *f)
+{
+    if (!f->waiting && ++q->idle > IDLE_MAX)
+        flow_free(flows, q, f);
+    struct heap_node *node;
+    while ((node = heap_first(&q->turns))) {
+        f = memory_container(node, struct flow, node);
+        if (f->waiting)
+            return;
+        q->virtual_time = f->virtual_time;
+        flow_free(flows, q, f);
+    }
+}
+
 struct entry *
 flow_queue_cut(struct flows *flows, struct flow_queue *q, const struct transport *t,
                uint32_t job_s, unsigned *first, unsigned *count)
@@ -170,10 +192,8 @@ flow_queue_cut(struct flows *flows, struct flow_queue *q, const struct transport
     if (e->given == e->count)
         DL_DELETE(f->waiting, e);
     f->virtual_time += entry_cost(e);
-    if (f->waiting)
-        heap_add(&q->turns, &f->node);
-    else
-        flow_free(flows, q, f);
+    heap_add(&q->turns, &f->node);
+    flow_leave(flows, q, f);
     return e;
 }
 
@@ -205,7 +225,7 @@ flow_queue_take(struct flows *flows, struct flow_queue *q,
     while ((node = heap_first(&q->turns))) {
         struct flow *f = memory_container(node, struct flow, node);
         struct entry *e, *next, *kept = NULL;
-        heap_remove(&q->turns, node);
+        bool was_idle = !f->waiting;
         DL_FOREACH_SAFE (f->waiting, e, next) {
             DL_DELETE(f->waiting, e);
             if (!only || e->destination == only)
@@ -214,10 +234,13 @@ flow_queue_take(struct flows *flows, struct flow_queue *q,
                 DL_APPEND(kept, e);
         }
         flow_keep(q, f, kept);
-        if (kept)
-            heap_add(&rest, node);
-        else
+        q->idle += !kept && !was_idle;
+        if (!kept) {
             flow_free(flows, q, f);
+            continue;
+        }
+        heap_remove(&q->turns, node);
+        heap_add(&rest, node);
     }
     heap_free(&q->turns);
     q->turns = rest;

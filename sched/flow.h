@@ -5,8 +5,9 @@
  * of one sender the jobs of sched/job.h decide. The turns are start-time fair queuing:
  * each sender has a virtual time that goes on by the cost of what it was served, slower
  * for a class of higher weight; the least is next, and one who comes new starts at the
- * present virtual time. A *flow* is a sender that has mail waiting at the site.
- * Internal to sched/. */
+ * present virtual time. A *flow* is a sender that has mail waiting at the site, or had
+ * and has been served beyond the present virtual time: he is not new when he comes
+ * back. Internal to sched/. */
 #ifndef SCHED_FLOW_H
 #define SCHED_FLOW_H
 
@@ -40,17 +41,19 @@ struct flow {
     UT_hash_handle hh;
     struct flow_key key;
     struct heap_node node;
-    uint64_t virtual_time;
+    uint64_t virtual_time, number; /* number: first come, first served among equals */
     struct entry *waiting; /* the first is the current job, before those it passed */
     struct jobs *jobs;     /* NULL while all need one transaction: they go in order */
 };
 
 struct flows { /* of all sites, by queue and sender */
     struct flow *by_key;
+    uint64_t number;
 };
 
 struct flow_queue {
-    struct heap turns;
+    struct heap turns;     /* the first has mail */
+    size_t idle;           /* flows without */
     uint64_t virtual_time; /* of the flow served last */
     size_t works;          /* transactions that the waiting entries make */
     size_t recipients;     /* waiting */
