@@ -135,4 +135,20 @@ const struct envelope *manager_active(struct manager *manager, struct id id);
  * 10,000 waiting messages, one reason a message. */
 const char *manager_reason(struct manager *manager, struct id id, unsigned recipient);
 
+/* What the open recipients of a message wait for, by next hop: of what is being tried
+ * as the scheduler has it, else as its first MANAGER_EXPLAIN_MAX recipients would be
+ * routed now. Not offline. */
+enum { MANAGER_EXPLAIN_MAX = 1000 };
+struct manager_wait {
+    const char *destination;       /* "hold" and so on when there is no next hop */
+    unsigned open;                 /* recipients, of which: */
+    unsigned waiting, taken;       /* in memory; taken: a session has them */
+    unsigned deferred;             /* until the next round */
+    int64_t expires_ms;            /* they fail then */
+    const struct sched_site *site; /* NULL: nothing is known of it now */
+};
+void manager_explain(struct manager *manager, const struct envelope *e,
+                     void (*each)(void *context, const struct manager_wait *wait),
+                     void *context);
+
 #endif

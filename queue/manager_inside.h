@@ -1,5 +1,5 @@
-/* What manager.c, manager_round.c and manager_operator.c share. Nobody else includes
- * this. */
+/* What manager.c, manager_round.c, manager_operator.c and manager_explain.c share.
+ * Nobody else includes this. */
 #ifndef QUEUE_MANAGER_INSIDE_H
 #define QUEUE_MANAGER_INSIDE_H
 
@@ -84,6 +84,10 @@ void active_remove(struct active *a);
 
 /* SCHED_LOAD for a message in memory, or from the disk. */
 void round_load(struct manager *m, struct id id);
+/* Where a recipient's mail goes, and the parts of its address. NULL: it has bad syntax.
+ */
+const struct target *round_route(const struct manager *m, const struct recipient *r,
+                                 bool passes_hold, struct address *address);
 /* The recipients of an errand are on their way. */
 void round_started(struct active *a, const unsigned *indexes, size_t count);
 /* One verdict: log line, D mark, bounce text. */

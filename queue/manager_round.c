@@ -354,9 +354,9 @@ immediate_outcome(const struct target *target)
                         "unknown user: no mailbox and no route for this local domain");
 }
 
-static const struct target *
-route_recipient(struct manager *m, const struct recipient *r, bool passes_hold,
-                struct address *address)
+const struct target *
+round_route(const struct manager *m, const struct recipient *r, bool passes_hold,
+            struct address *address)
 {
     if (text_find(r->address, '@') == TEXT_NONE)
         *address = (struct address){.local = r->address};
@@ -387,8 +387,7 @@ route_all(struct active *a, struct sched_recipient *open, size_t *count)
         struct address address;
         if (r->done)
             continue;
-        const struct target *target =
-            route_recipient(a->manager, r, e->released, &address);
+        const struct target *target = round_route(a->manager, r, e->released, &address);
         if (target == NULL) {
             settle_unparsable(a, i);
             continue;

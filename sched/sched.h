@@ -160,14 +160,16 @@ bool sched_next(struct sched *s, int64_t now_ms, struct sched_action *action);
 /* When something will be due without an event; INT64_MAX = never. */
 int64_t sched_wake_ms(const struct sched *s);
 
-/* --- Questions and commands
- * ----------------------------------------------------------- */
+/* --- Questions and commands ------------------------------------------------------- */
 
 enum sched_place { SCHED_UNKNOWN, SCHED_INCOMING, SCHED_ACTIVE, SCHED_DEFERRED };
 struct sched_state {
     enum sched_place place;
     int64_t due_ms;
     unsigned attempts;
+    bool loading; /* ACTIVE, but not yet answered by sched_loaded() */
+    bool parked;  /* its site wakes it, before due_ms perhaps: when it lives */
+    bool excess;  /* ... when it has less of the active set; due_ms says nothing */
 };
 struct sched_state sched_find(const struct sched *s, struct id id);
 /* Due now; dead destinations are revived when it is loaded. Nothing for active mail, it
@@ -180,9 +182,10 @@ void sched_retry_all(struct sched *s, int64_t now_ms);
 bool sched_forget(struct sched *s, struct id id);
 struct sched_counts {
     size_t incoming, active, deferred, sessions, destinations, sites, dead;
+    size_t idle; /* of the sessions */
+    size_t active_limit, session_limit;
 };
 struct sched_counts sched_count(const struct sched *s);
-/* Every site, for status. */
 /* What keeps a site from more sessions or mail now; told by what decides it. */
 enum sched_bound {
     SCHED_BOUND_NONE,            /* nothing: all that waits is being served */
@@ -200,21 +203,32 @@ enum sched_bound {
     SCHED_BOUNDS
 };
 const char *sched_bound_word(enum sched_bound bound);
+enum { SCHED_MEMBERS_MAX = 5 };
 struct sched_site {
     const char *key;
+    const struct transport *transport; /* what is configured */
     int window, sessions, limit;
-    int busy;    /* sessions that carry mail */
-    int ceiling; /* sessions it was seen to bear; 0 = not known */
+    int busy;                 /* sessions that carry mail */
+    int idle;                 /* that asked for mail in vain */
+    int greeting;             /* not yet greeted */
+    int ceiling;              /* sessions it was seen to bear; 0 = not known */
+    int64_t ceiling_probe_ms; /* then one more is tried; INT64_MAX: not by time */
     int destinations;
-    size_t waiting; /* recipients */
-    size_t parked;  /* messages on disk until it lives or has room */
+    const char *members[SCHED_MEMBERS_MAX]; /* some of them; NULL behind the last */
+    size_t waiting;                         /* recipients */
+    int64_t waits_s; /* what is next there has waited so long in memory */
+    size_t parked;   /* messages on disk until it lives or has room */
     int64_t latency_ms;
     unsigned rate;         /* learnt, messages in 1000 s; 0 = none */
+    unsigned failures;     /* sessions that never greeted, since one did */
+    bool probing;          /* alive again, perhaps: one session tries */
     int64_t dead_until_ms; /* 0 = alive */
+    int64_t dead_since_ms; /* it has not worked since then; 0 = it does */
     enum sched_bound bound;
-    int64_t bound_until_ms; /* INT64_MAX: until something happens */
-    const struct outcome *reason;
+    int64_t bound_until_ms;       /* INT64_MAX: until something happens */
+    const struct outcome *reason; /* of its death; NULL */
 };
+/* Every site, in no order. */
 void sched_sites(const struct sched *s,
                  void (*each)(void *context, const struct sched_site *site),
                  void *context);
@@ -231,11 +245,21 @@ void sched_recall(struct sched *s, const struct remembered *site);
 struct sched_wait {
     const char *destination;
     unsigned waiting, taken; /* recipients; taken: a session has them */
+    unsigned deferred;       /* until the next round */
+    int64_t expires_ms;
     const struct sched_site *site;
 };
 /* False: unknown. Nothing is told of a message that is not active: see sched_find. */
 bool sched_explain(const struct sched *s, struct id id,
                    void (*each)(void *context, const struct sched_wait *wait),
                    void *context);
+/* The site of a next hop as it is now; each is called once, or not: nothing is known
+ * of it. */
+void sched_look(const struct sched *s, const struct target *target, struct text domain,
+                void (*each)(void *context, const struct sched_site *site),
+                void *context);
+/* Messages that are due and loaded before this one, which waits: of its age. It looks
+ * at every message, some milliseconds for a million. */
+size_t sched_ahead(struct sched *s, struct id id);
 
 #endif

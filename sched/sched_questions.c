@@ -10,10 +10,14 @@ sched_find(const struct sched *s, struct id id)
     const struct known *k = known_find(&s->known, id);
     if (!k)
         return (struct sched_state){.place = SCHED_UNKNOWN};
-    struct sched_state state = {.place = SCHED_ACTIVE, .attempts = k->attempts};
+    struct sched_state state = {.place = SCHED_ACTIVE,
+                                .attempts = k->attempts,
+                                .loading = k->place == KNOWN_LOADING,
+                                .parked = k->parked};
     if (k->place == KNOWN_WAITING) {
         state.place = known_age(k) == KNOWN_NEW ? SCHED_INCOMING : SCHED_DEFERRED;
-        state.due_ms = known_is_parked(k) ? s->now_ms : k->due_ms;
+        state.excess = known_is_parked(k);
+        state.due_ms = state.excess ? s->now_ms : k->due_ms;
     }
     return state;
 }
@@ -71,6 +75,9 @@ sched_count(const struct sched *s)
         .destinations = HASH_COUNT(s->destinations.by_key),
         .sites = s->destinations.sites.count,
         .dead = s->destinations.sites.dead_count,
+        .idle = (size_t)s->idle_count,
+        .active_limit = (size_t)s->settings.active_limit,
+        .session_limit = (size_t)s->settings.session_limit,
     };
 }
 
@@ -119,21 +126,49 @@ bound_now(const struct sched *s, struct site *site, int64_t *until_ms)
     return bound;
 }
 
+static void
+view_members(const struct site *site, struct sched_site *view)
+{
+    const struct destination *d = site->members;
+    for (int i = 0; d && i < SCHED_MEMBERS_MAX; i++, d = d->site_next)
+        view->members[i] = d->domain[0] ? d->domain : d->key;
+}
+
+static int64_t
+first_waits_s(const struct sched *s, const struct site *site)
+{
+    const struct entry *first = flow_queue_first(&site->queue);
+    if (!first)
+        return 0;
+    return (int64_t)sites_job_s(&s->destinations.sites, s->now_ms) - first->job.since_s;
+}
+
 static struct sched_site
 site_view(const struct sched *s, struct site *site, struct outcome *outcome)
 {
-    struct sched_site view = {.key = site->key,
-                              .window = site->dead ? 0 : site->window.size,
-                              .limit = site->window.limit,
-                              .sessions = site->sessions,
-                              .busy = site->carrying,
-                              .ceiling = site->ceiling.sessions,
-                              .destinations = (int)site->destinations,
-                              .waiting = site->queue.recipients,
-                              .parked = site->parked.count - site->parked.first,
-                              .latency_ms = latency_short_ms(&site->latency),
-                              .rate = site->learnt.rate,
-                              .dead_until_ms = site->dead ? site->dead_until_ms : 0};
+    struct sched_site view = {
+        .key = site->key,
+        .transport = site_transport(site),
+        .window = site->dead ? 0 : site->window.size,
+        .limit = site->window.limit,
+        .sessions = site->sessions,
+        .busy = site->carrying,
+        .idle = site->idle,
+        .greeting = site->sessions - site->greeted,
+        .ceiling = site->ceiling.sessions,
+        .ceiling_probe_ms = ceiling_wake_ms(&site->ceiling),
+        .destinations = (int)site->destinations,
+        .waiting = site->queue.recipients,
+        .waits_s = first_waits_s(s, site),
+        .parked = site->parked.count - site->parked.first,
+        .latency_ms = latency_short_ms(&site->latency),
+        .rate = site->learnt.rate,
+        .failures = site->failures,
+        .probing = !site->dead && site->window.probing,
+        .dead_until_ms = site->dead ? site->dead_until_ms : 0,
+        .dead_since_ms = site->dead_since_ms,
+    };
+    view_members(site, &view);
     view.bound = bound_now(s, site, &view.bound_until_ms);
     if (site->dead) {
         reason_read(site->reason, outcome);
@@ -165,6 +200,15 @@ sched_sites(const struct sched *s,
     sites_each(&s->destinations.sites, visit, &v);
 }
 
+static int64_t
+expires_ms(const struct sched_message *m, const struct transport *t)
+{
+    int64_t lifetime = t->lifetime_ms;
+    if (m->null_sender && t->bounce_lifetime_ms < lifetime)
+        lifetime = t->bounce_lifetime_ms;
+    return m->birth_ms + lifetime;
+}
+
 bool
 sched_explain(const struct sched *s, struct id id,
               void (*each)(void *context, const struct sched_wait *wait), void *context)
@@ -177,10 +221,14 @@ sched_explain(const struct sched *s, struct id id,
         const struct entry *e = &message_entries(m)[i];
         struct outcome outcome;
         struct sched_site view = site_view(s, e->destination->site, &outcome);
-        struct sched_wait wait = {.destination = e->destination->key, .site = &view};
+        struct sched_wait wait = {
+            .destination = e->destination->key,
+            .expires_ms = expires_ms(m, destination_transport(e->destination)),
+            .site = &view};
         for (unsigned j = e->first; j < e->first + e->count; j++) {
             wait.waiting += m->slots[j].state == SLOT_WAITING;
             wait.taken += m->slots[j].state == SLOT_TAKEN;
+            wait.deferred += m->slots[j].state == SLOT_DEFERRED;
         }
         each(context, &wait);
     }
@@ -219,4 +267,46 @@ void
 sched_recall(struct sched *s, const struct remembered *site)
 {
     remembered_add(&s->destinations.sites.remembered, site);
+}
+
+void
+sched_look(const struct sched *s, const struct target *target, struct text domain,
+           void (*each)(void *context, const struct sched_site *site), void *context)
+{
+    char key[ROUTE_KEY_MAX];
+    struct outcome outcome;
+    struct destination *d;
+    size_t length = route_key(target, domain, key);
+    HASH_FIND(hh, s->destinations.by_key, key, length, d);
+    if (!d)
+        return;
+    struct sched_site view = site_view(s, d->site, &outcome);
+    each(context, &view);
+}
+
+struct ahead {
+    const struct known *mine;
+    int64_t now_ms;
+    size_t count;
+};
+
+static void
+count_ahead(void *context, struct known *k)
+{
+    struct ahead *a = context;
+    const struct known *mine = a->mine;
+    if (k == mine || k->place != KNOWN_WAITING || known_age(k) != known_age(mine) ||
+        k->due_ms > a->now_ms || k->due_ms > mine->due_ms)
+        return;
+    struct id his = known_id(k), my = known_id(mine);
+    a->count += k->due_ms < mine->due_ms || id_compare(his, my) < 0;
+}
+
+size_t
+sched_ahead(struct sched *s, struct id id)
+{
+    struct ahead a = {.mine = known_find(&s->known, id), .now_ms = s->now_ms};
+    if (a.mine && a.mine->place == KNOWN_WAITING)
+        known_each(&s->known, count_ahead, &a);
+    return a.count;
 }
