@@ -66,8 +66,9 @@ usage(void)
         "  check [--example]        read the settings and print the effective ones\n"
         "  version [--json]         version, libraries\n"
         "  sendmail ARGS...         sendmail(1)\n"
-        "  status [--json]          how the daemon is\n"
-        "  queue ls|show|cat|hold|release|retry|rm|bounce|adopt ...   see petrel(8)\n",
+        "  status [--sites] [--json]  how the daemon is, and the sites it delivers to\n"
+        "  queue ls|show|why|cat|hold|release|retry|rm|bounce|adopt ...   see "
+        "petrel(8)\n",
         stderr);
     return EX_USAGE;
 }

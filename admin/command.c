@@ -7,6 +7,7 @@
 #include "admin/listing.h"
 #include "admin/request.h"
 #include "admin/takeover.h"
+#include "admin/why.h"
 #include "base/memory.h"
 #include "queue/queue.h"
 
@@ -33,7 +34,8 @@ struct visit {
 
 struct verb {
     const char *name;
-    bool needs_choice; /* ids, a filter or --all: never everything by accident */
+    const char *question; /* to the daemon, about each message */
+    bool needs_choice;    /* ids, a filter or --all: never everything by accident */
     void (*run)(struct visit *v, const struct envelope *e, const json_t *listing);
     void (*run_corrupt)(struct visit *v, struct id id);
 };
@@ -70,6 +72,18 @@ run_show(struct visit *v, const struct envelope *e, const json_t *listing)
     if (v->done > 0)
         putchar('\n');
     listing_print_page(listing, loop_now_ms(v->loop));
+}
+
+static void
+run_why(struct visit *v, const struct envelope *e, const json_t *listing)
+{
+    if (v->filter.json) {
+        run_ls(v, e, listing);
+        return;
+    }
+    if (v->done > 0)
+        putchar('\n');
+    why_print(listing, loop_now_ms(v->loop));
 }
 
 static void
@@ -153,9 +167,10 @@ refuse_corrupt(struct visit *v, struct id id)
 }
 
 static const struct verb verbs[] = {
-    {"ls",   false, run_ls,   list_corrupt  },
-    {"show", true,  run_show, list_corrupt  },
-    {"cat",  true,  run_cat,  refuse_corrupt},
+    {"ls",   "state", false, run_ls,   list_corrupt  },
+    {"show", "state", true,  run_show, list_corrupt  },
+    {"why",  "why",   true,  run_why,  list_corrupt  },
+    {"cat",  "state", true,  run_cat,  refuse_corrupt},
 };
 
 static const char *
@@ -188,8 +203,9 @@ static void
 visit_envelope(struct visit *v, struct envelope *e, enum queue_place place)
 {
     const char *disk = place_on_disk(place, e);
-    json_t *state =
-        v->daemon && place != QUEUE_HOLD ? ask_about(v, "state", e->id) : NULL;
+    json_t *state = v->daemon && place != QUEUE_HOLD
+                        ? ask_about(v, v->verb->question, e->id)
+                        : NULL;
     const char *now_at = json_string_value(json_object_get(state, "place"));
     bool told = now_at && strcmp(now_at, "unknown") != 0;
     bool gone = now_at && strcmp(now_at, "gone") == 0; /* its files follow */
@@ -200,6 +216,8 @@ visit_envelope(struct visit *v, struct envelope *e, enum queue_place place)
         json_t *listing = listing_make(e, told ? "" : disk, state);
         if (place == QUEUE_HOLD)
             add_note(v, listing, e->id, place);
+        if (state && strcmp(v->verb->question, "why") == 0)
+            json_object_set(listing, "why", state);
         v->verb->run(v, e, listing);
         v->done++;
         json_decref(listing);
@@ -237,7 +255,8 @@ static int
 usage(void)
 {
     fputs("usage: petrel queue ls [--json] [FILTER]\n"
-          "       petrel queue show|cat ID...\n"
+          "       petrel queue show|why [--json] ID...\n"
+          "       petrel queue cat ID...\n"
           "       petrel queue hold|release|retry|rm|bounce [--json] ID... | FILTER | "
           "--all\n"
           "       petrel queue adopt SLICE\n"

@@ -1,9 +1,11 @@
 /* Answers the operator's questions: one line of JSON each way. */
 #include "admin/control.h"
 
+#include "admin/hops.h"
 #include "admin/operation.h"
 #include "admin/request.h"
 #include "admin/status.h"
+#include "admin/why.h"
 #include "base/loop.h"
 #include "base/memory.h"
 
@@ -19,7 +21,8 @@ enum {
     REQUEST_MAX = 32 * 1024, /* FILTER_IDS_MAX ids */
     PULSE_MS = 5 * 1000,
     IDLE_MS = 60 * 1000,
-    REASONS_MAX = 1000 /* recipients whose reason is told */
+    REASONS_MAX = 1000, /* recipients whose reason is told */
+    SITES_PAGE = 500    /* in one answer: some 500 kB */
 };
 
 struct client {
@@ -116,6 +119,25 @@ answer_status(struct control *c)
                        sessions);
 }
 
+static json_t *
+answer_why(struct control *c, struct id id)
+{
+    json_t *told = answer_state(c, id);
+    why_add(told, c->manager, id);
+    return told;
+}
+
+static json_t *
+answer_sites(struct control *c, const json_t *request)
+{
+    const json_t *from = json_object_get(request, "from");
+    if (!json_is_integer(from) || json_integer_value(from) < 0)
+        return refusal("no valid start");
+    json_t *page = hops_page(manager_sched(c->manager),
+                             (size_t)json_integer_value(from), SITES_PAGE);
+    return json_pack("{s:b,s:o}", "ok", true, "sites", page);
+}
+
 /* The answer to what is answered at once. */
 static json_t *
 answer(struct control *c, const json_t *request)
@@ -125,8 +147,12 @@ answer(struct control *c, const json_t *request)
     struct id id;
     if (name && strcmp(name, "status") == 0)
         return answer_status(c);
+    if (name && strcmp(name, "sites") == 0)
+        return answer_sites(c, request);
     if (name && strcmp(name, "state") == 0 && id_parse(text_from(id_text), &id))
         return answer_state(c, id);
+    if (name && strcmp(name, "why") == 0 && id_parse(text_from(id_text), &id))
+        return answer_why(c, id);
     return refusal("unknown command, or no valid id");
 }
 

@@ -1,10 +1,13 @@
 /* The control socket: operators' questions to the running daemon.
  *
  * A request is one line of JSON. {"command": "status"} is answered by one line: see
- * status.h. {"command": "state", "id": ...} is answered by one
+ * status.h. {"command": "sites", "from": N} is answered by one line with sites: up to
+ * 500 as in hop.h, but for the first N; none at the end.
+ * {"command": "state", "id": ...} is answered by one
  * line: place ("gone" when
  * it is over), due_ms, attempts and reasons (one a recipient while the message is
- * active, else one). {"command": "adopt", "slice": N} is answered when queue_adopt()
+ * active, else one). {"command": "why", "id": ...} by the same and what why.h adds.
+ * {"command": "adopt", "slice": N} is answered when queue_adopt()
  * is:
  * {"ok": true, "end": true, "messages": N}; in between, every five seconds, comes
  * {"seen": 0}. A command of request.h is answered by a line for each message, as it

@@ -2,6 +2,8 @@
 #include "admin/status.h"
 
 #include "admin/ask.h"
+#include "admin/hops.h"
+#include "admin/words.h"
 #include "base/loop.h"
 
 #include <inttypes.h>
@@ -9,7 +11,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { ERROR_MAX = 512, WORDS_MAX = 64 };
+enum { ERROR_MAX = 512, SITES_TOP = 20 };
 
 /* --- What is told ----------------------------------------------------------------- */
 
@@ -48,21 +50,36 @@ make_queue(struct manager *m, const struct sched_counts *counts)
                      number(apart.parked));
 }
 
+static json_t *
+make_sites(const struct hops_totals *totals, const struct sched_counts *counts)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "sites", number(totals->sites), "dead",
+                     number(counts->dead), "destinations", number(counts->destinations),
+                     "waiting", number(totals->waiting), "parked",
+                     number(totals->parked));
+}
+
 json_t *
 status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
 {
     struct queue_health h = queue_health(manager_queue(m));
     struct sched_counts counts = sched_count(manager_sched(m));
-    json_t *sessions = json_pack("{s:o,s:o}", "in", number(sessions_in), "out",
-                                 number(counts.sessions));
+    struct hops_totals sites;
+    json_t *top = hops_top(manager_sched(m), SITES_TOP, &sites);
+    json_t *sessions = json_pack("{s:o,s:o,s:o,s:o}", "in", number(sessions_in), "out",
+                                 number(counts.sessions), "idle", number(counts.idle),
+                                 "busy", number(sites.busy));
+    json_t *limits = json_pack("{s:o,s:o}", "active", number(counts.active_limit),
+                               "sessions", number(counts.session_limit));
     json_t *totals = json_pack("{s:o,s:o,s:o}", "stored", number(h.stored), "ended",
                                number(h.retired), "parked", number(h.parked));
-    return json_pack("{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "ok", true,
-                     "version", PETREL_VERSION, "uptime_s",
+    return json_pack("{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ok",
+                     true, "version", PETREL_VERSION, "uptime_s",
                      (json_int_t)(uptime_ms / 1000), "accepting", h.accepting, "reason",
                      h.reason, "syncs", number(h.syncs), "spool", make_spool(&h),
                      "journal", make_journal(&h), "queue", make_queue(m, &counts),
-                     "sessions", sessions, "totals", totals);
+                     "sessions", sessions, "totals", totals, "limits", limits,
+                     "site_totals", make_sites(&sites, &counts), "sites", top);
 }
 
 /* --- What is shown ---------------------------------------------------------------- */
@@ -84,22 +101,6 @@ static bool
 is_true(const json_t *object, const char *key)
 {
     return json_is_true(json_object_get(object, key));
-}
-
-/* As people say it: "12 s", "3 h 12 min". */
-static const char *
-duration(int64_t seconds, char out[WORDS_MAX])
-{
-    int64_t minutes = seconds / 60, hours = minutes / 60;
-    if (seconds < 60)
-        snprintf(out, WORDS_MAX, "%" PRId64 " s", seconds);
-    else if (minutes < 60)
-        snprintf(out, WORDS_MAX, "%" PRId64 " min", minutes);
-    else if (hours < 24)
-        snprintf(out, WORDS_MAX, "%" PRId64 " h %" PRId64 " min", hours, minutes % 60);
-    else
-        snprintf(out, WORDS_MAX, "%" PRId64 " d %" PRId64 " h", hours / 24, hours % 24);
-    return out;
 }
 
 static const char *
@@ -159,8 +160,27 @@ print_journal(const json_t *journal)
     putchar('\n');
 }
 
+static void
+print_sites(const json_t *status, int64_t now_ms)
+{
+    const json_t *totals = json_object_get(status, "site_totals");
+    const json_t *sites = json_object_get(status, "sites");
+    size_t shown = json_array_size(sites);
+    if (totals == NULL)
+        return;
+    printf("sites      %" PRId64 ", of them dead: %" PRId64 "; destinations: %" PRId64
+           "; waiting: %" PRId64 " recipients; parked: %" PRId64 " messages\n",
+           integer(totals, "sites"), integer(totals, "dead"),
+           integer(totals, "destinations"), integer(totals, "waiting"),
+           integer(totals, "parked"));
+    if (shown > 0)
+        hop_print_table(sites, now_ms);
+    if (shown >= SITES_TOP && (int64_t)shown < integer(totals, "sites"))
+        puts("  (those with most mail; --sites shows all)");
+}
+
 void
-status_print(const json_t *status)
+status_print(const json_t *status, int64_t now_ms)
 {
     const json_t *queue = json_object_get(status, "queue");
     const json_t *sessions = json_object_get(status, "sessions");
@@ -168,7 +188,7 @@ status_print(const json_t *status)
     bool accepting = is_true(status, "accepting");
     char words[WORDS_MAX];
     printf("petrel     %s, up %s\n", string(status, "version"),
-           duration(integer(status, "uptime_s"), words));
+           words_span(1000 * integer(status, "uptime_s"), words));
     printf("accepting  %s%s\n", accepting ? "yes" : "no: ", string(status, "reason"));
     print_spool(status);
     print_journal(json_object_get(status, "journal"));
@@ -182,12 +202,37 @@ status_print(const json_t *status)
     printf("so far     %" PRId64 " stored, %" PRId64 " ended, %" PRId64 " parked\n",
            integer(totals, "stored"), integer(totals, "ended"),
            integer(totals, "parked"));
+    print_sites(status, now_ms);
 }
 
 /* --- The command ------------------------------------------------------------------ */
 
+/* Page by page, so that the daemon tells some and works on. False: it went away. */
+static bool
+fetch_sites(struct ask *daemon, json_t *status)
+{
+    json_t *all = json_array();
+    size_t count;
+    do {
+        json_t *answer =
+            ask_question(daemon, json_pack("{s:s,s:I}", "command", "sites", "from",
+                                           (json_int_t)json_array_size(all)));
+        const json_t *page = json_object_get(answer, "sites");
+        count = json_array_size(page);
+        json_array_extend(all, (json_t *)(uintptr_t)page);
+        json_decref(answer);
+        if (page == NULL) {
+            json_decref(all);
+            return false;
+        }
+    } while (count > 0);
+    json_object_set_new(status, "sites", hops_sorted(all));
+    json_decref(all);
+    return true;
+}
+
 static int
-show(json_t *status, bool json)
+show(json_t *status, bool json, int64_t now_ms)
 {
     if (!is_true(status, "ok")) {
         fprintf(stderr, "petrel status: the daemon does not tell: %s\n",
@@ -196,7 +241,7 @@ show(json_t *status, bool json)
     }
     json_object_del(status, "ok");
     if (!json) {
-        status_print(status);
+        status_print(status, now_ms);
     } else {
         json_dumpf(status, stdout, JSON_INDENT(2));
         putchar('\n');
@@ -207,10 +252,15 @@ show(json_t *status, bool json)
 int
 command_status(int count, char **arguments, const struct options *options)
 {
-    bool json = count == 1 && strcmp(arguments[0], "--json") == 0;
-    if (count > 0 && !json) {
-        fputs("usage: petrel status [--json]\n", stderr);
-        return EX_USAGE;
+    bool json = false, all = false;
+    for (int i = 0; i < count; i++) {
+        json = json || strcmp(arguments[i], "--json") == 0;
+        all = all || strcmp(arguments[i], "--sites") == 0;
+        if (strcmp(arguments[i], "--json") != 0 &&
+            strcmp(arguments[i], "--sites") != 0) {
+            fputs("usage: petrel status [--sites] [--json]\n", stderr);
+            return EX_USAGE;
+        }
     }
     char error[ERROR_MAX] = "no answer";
     struct loop *loop = loop_new();
@@ -219,8 +269,13 @@ command_status(int count, char **arguments, const struct options *options)
     int code = EX_TEMPFAIL;
     if (daemon)
         status = ask_question(daemon, json_pack("{s:s}", "command", "status"));
+    if (is_true(status, "ok") && (json || all) && !fetch_sites(daemon, status)) {
+        snprintf(error, sizeof(error), "it went away");
+        json_decref(status);
+        status = NULL;
+    }
     if (status)
-        code = show(status, json);
+        code = show(status, json, loop_now_ms(loop));
     else
         fprintf(stderr, "petrel status: no daemon answers: %s\n", error);
     json_decref(status);

@@ -14,14 +14,19 @@
  *   journal   segments (0: turned off), free_segments, messages, batches, full,
  *             damages (pieces that the start could not read)
  *   queue     incoming, active, deferred, hold, corrupt
- *   sessions  in, out
- *   totals    stored, ended, parked, since the start */
+ *   sessions  in, out, idle (of out), busy (of out: carry mail)
+ *   totals    stored, ended, parked, since the start
+ *   limits    active, sessions: active_limit and session_limit
+ *   site_totals  sites, dead, destinations, waiting (recipients in memory), parked
+ *             (messages on disk until their site lives or has room)
+ *   sites     as in hop.h: the 20 with most mail, of those that have anything to tell;
+ *             the command asks for all */
 json_t *status_make(struct manager *manager, int64_t uptime_ms, size_t sessions_in);
 
-/* A few lines for people. */
-void status_print(const json_t *status);
+/* A few lines for people, and a table of the sites. */
+void status_print(const json_t *status, int64_t now_ms);
 
-/* `status [--json]`: a sysexits code, EX_TEMPFAIL when no daemon answers. */
+/* `status [--sites] [--json]`: a sysexits code, EX_TEMPFAIL when no daemon answers. */
 int command_status(int count, char **arguments, const struct options *options);
 
 #endif

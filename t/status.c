@@ -42,7 +42,7 @@ printed(const json_t *status)
 {
     static struct printed p;
     printed_begin(&p);
-    status_print(status);
+    status_print(status, 0);
     return printed_end(&p);
 }
 
