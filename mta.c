@@ -5,6 +5,7 @@
 #include "admin/flush.h"
 #include "admin/options.h"
 #include "admin/sendmail.h"
+#include "admin/simulate.h"
 #include "admin/status.h"
 #include "base/disk.h"
 #include "base/loop.h"
@@ -67,6 +68,7 @@ usage(void)
         "  version [--json]         version, libraries\n"
         "  sendmail ARGS...         sendmail(1)\n"
         "  status [--sites] [--json]  how the daemon is, and the sites it delivers to\n"
+        "  simulate SCENARIO        what the scheduler would make of a day\n"
         "  queue ls|show|why|cat|hold|release|retry|rm|bounce|adopt ...   see "
         "petrel(8)\n",
         stderr);
@@ -528,6 +530,8 @@ with_options(const struct options_sources *sources, int count, char **arguments)
         code = sendmail_main(count - 1, arguments + 1, &c->options, &helpers);
     else if (strcmp(arguments[0], "status") == 0)
         code = command_status(count - 1, arguments + 1, &c->options);
+    else if (strcmp(arguments[0], "simulate") == 0)
+        code = command_simulate(count - 1, arguments + 1, &c->options);
     else
         code = command_queue(count - 1, arguments + 1, &c->options);
     configuration_free(&c);
@@ -539,7 +543,7 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
 {
     const char *command = count > 0 ? arguments[0] : "run";
     if (strcmp(command, "sendmail") == 0 || strcmp(command, "queue") == 0 ||
-        strcmp(command, "status") == 0)
+        strcmp(command, "status") == 0 || strcmp(command, "simulate") == 0)
         return with_options(sources, count, arguments);
     if (strcmp(command, "version") == 0)
         return command_version(count - 1, arguments + 1);
