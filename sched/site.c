@@ -485,8 +485,7 @@ static void
 pause_after_failure(struct site *site, int64_t now_ms)
 {
     int64_t pause = SITE_OPEN_PAUSE_MS;
-    if (site_is_adaptive(site) && site->greeted > 0 &&
-        site->failures * PAUSE_STEP_MS < SITE_OPEN_PAUSE_MS)
+    if (site->greeted > 0 && site->failures * PAUSE_STEP_MS < SITE_OPEN_PAUSE_MS)
         pause = site->failures * PAUSE_STEP_MS;
     site->open_after_ms = now_ms + pause;
 }
