@@ -5,6 +5,7 @@
 #   port | pid        of the running one; its processes are that pid's process group
 #   queued            messages in its queue
 #   stop              ends that process group
+# PETREL_BENCH_POSTFIX_SETTINGS: lines for main.cf, the last ones count.
 # PETREL_BENCH_POSTFIX names the folder (/opt/petrel-bench-postfix). All of it needs root.
 set -eu
 top=${PETREL_BENCH_POSTFIX:-/opt/petrel-bench-postfix}
@@ -113,7 +114,8 @@ start() {
     [ ! -f "$top/pid" ] || stop
     port=$(perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1,
         LocalAddr => "127.0.0.1")->sockport')
-    configure "$port" "$1" "$([ "${2:-}" != hold ] || echo 'smtpd_client_restrictions = static:HOLD')"
+    configure "$port" "$1" "$([ "${2:-}" != hold ] || echo 'smtpd_client_restrictions = static:HOLD')
+${PETREL_BENCH_POSTFIX_SETTINGS:-}"
     rm -rf "$queue" "$root/var/lib/postfix" "$root/var/log/postfix.log"
     install -d "$queue" "$queue/pid"
     install -d -o $uid -m 700 "$root/var/lib/postfix"

@@ -9,4 +9,5 @@ export PETREL="${PETREL:-$PWD/$BUILD/petrel}"
 [ "$(ulimit -n)" = unlimited ] || [ "$(ulimit -n)" -ge 4096 ] || ulimit -n 4096
 perl t/bench/throughput.pl
 perl t/bench/intake.pl
+perl t/bench/limits.pl
 perl t/bench/bars.pl
