@@ -66,7 +66,7 @@ destinations_free(struct destinations *set)
 {
     struct destination *d, *next;
     HASH_ITER (hh, set->by_key, d, next)
-        destination_free(set, d, INT64_MIN);
+        destination_free(set, d, 0);
     sites_free(&set->sites);
 }
 
