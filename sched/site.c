@@ -354,6 +354,8 @@ site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
         return site->window.probing ? SCHED_BOUND_PROBE : SCHED_BOUND_WINDOW;
     if (site->sessions >= site_allows(site, now_ms)) {
         *until_ms = ceiling_wake_ms(&site->ceiling);
+        if (*until_ms <= now_ms) /* the probe is under way */
+            *until_ms = INT64_MAX;
         return SCHED_BOUND_CEILING;
     }
     if (is_congested(site, now_ms))
