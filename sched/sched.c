@@ -384,6 +384,7 @@ next_open(struct sched *s, struct sched_action *action)
                                     .domain = session->domain};
     update(s, d);
     site_rotate(&s->destinations.sites, site, s->now_ms);
+    sites_carrier_changed(&s->destinations.sites, site->carrier, s->now_ms);
     return true;
 }
 

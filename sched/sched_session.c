@@ -15,6 +15,14 @@ site_updated(struct sched *s, struct site *site)
     site_update(&s->destinations.sites, site, s->now_ms);
 }
 
+/* One of its sessions has begun or ended a delivery. */
+static void
+carrier_changed(struct sched *s, struct site *site)
+{
+    site_updated(s, site);
+    sites_carrier_changed(&s->destinations.sites, site->carrier, s->now_ms);
+}
+
 /* Of those that went another way, or came due by themselves and left, nothing stays. */
 static void
 prune_parked(const struct sched *s, struct site *site)
@@ -112,7 +120,7 @@ sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
                                     .indexes = w->indexes,
                                     .count = w->count};
     }
-    site_updated(s, session->site);
+    carrier_changed(s, session->site);
     return takes;
 }
 
@@ -175,7 +183,7 @@ work_settled(struct sched *s, struct sched_session *session, struct work *w,
     sched_message_settled(s, m, slot, reason);
     if (--w->unsettled == 0)
         work_finished(s, session, w, is_small);
-    site_updated(s, site);
+    carrier_changed(s, site);
 }
 
 void
@@ -274,6 +282,7 @@ sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *sessi
     struct sites *sites = &s->destinations.sites;
     struct site *site = session->site;
     struct destination *d = session->destination;
+    struct carrier *carrier = carrier_share(site->carrier);
     bool greeted = session->greeted;
     s->idle_count += session_set_idle(session, false);
     s->session_count--;
@@ -291,4 +300,6 @@ sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *sessi
     destination_update(&s->destinations, d, s->now_ms);
     if (is_elsewhere)
         site_update(sites, site, s->now_ms);
+    sites_carrier_changed(sites, carrier, s->now_ms);
+    carrier_close(&sites->carriers, carrier);
 }

@@ -581,6 +581,18 @@ site_update(struct sites *set, struct site *site, int64_t now_ms)
 }
 
 void
+sites_carrier_changed(struct sites *set, struct carrier *carrier, int64_t now_ms)
+{
+    struct site *site, *next;
+    if (carrier->target.transport.transport_rate_delay_ms == 0)
+        return;
+    carrier_share(carrier);
+    HASH_ITER (hh, carrier->sites, site, next)
+        site_update(set, site, now_ms);
+    carrier_close(&set->carriers, carrier);
+}
+
+void
 site_rotate(struct sites *set, struct site *site, int64_t now_ms)
 {
     struct carrier *c = site->carrier;

@@ -142,6 +142,9 @@ bool site_has_parked(const struct site *site);
 /* To be called after anything about it has changed: keeps ready lists and timers true.
  * It frees a site that nobody uses: it is not used after it. */
 void site_update(struct sites *set, struct site *site, int64_t now_ms);
+/* A delivery or session of the carrier has begun or ended: with a transport rate delay
+ * it binds all its sites. */
+void sites_carrier_changed(struct sites *set, struct carrier *carrier, int64_t now_ms);
 /* Behind the other ready ones of its carrier, and that behind the other carriers. */
 void site_rotate(struct sites *set, struct site *site, int64_t now_ms);
 
