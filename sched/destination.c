@@ -93,10 +93,14 @@ move_entries(struct destinations *set, struct destination *d, struct site *from,
 
 /* Parked mail goes along with the last destination: it may be of any. */
 static void
-move_parked(struct site *from, struct site *to)
+move_parked(struct sites *set, struct site *from, struct site *to)
 {
     struct id id;
-    while (from->destinations == 0 && site_unpark(from, &id))
+    if (from->destinations > 0)
+        return;
+    if (from->is_crowded)
+        site_set_crowded(set, to, true);
+    while (site_unpark(from, &id))
         site_park(to, id);
 }
 
@@ -112,7 +116,7 @@ destination_move(struct destinations *set, struct destination *d,
     move_entries(set, d, from, to);
     leave_site(d);
     enter_site(d, to);
-    move_parked(from, to);
+    move_parked(&set->sites, from, to);
     if (d->carrier != carrier) {
         carrier_close(&set->sites.carriers, d->carrier);
         d->carrier = carrier_share(carrier);

@@ -179,9 +179,7 @@ park_excess(struct sched *s, struct known *k, struct sched_message *m)
     if (!k->parked)
         site_park(site, m->id);
     k->parked = 1;
-    if (!site->is_crowded)
-        DL_APPEND2(s->destinations.sites.crowded, site, crowded_prev, crowded_next);
-    site->is_crowded = true;
+    site_set_crowded(&s->destinations.sites, site, true);
     known_wait(&s->known, k, KNOWN_PARKED_MS, k->attempts);
     s->active--;
     message_free(&s->destinations, &m, s->now_ms);
@@ -256,6 +254,27 @@ sched_site_wake(struct sched *s, struct site *site, size_t count)
         if (k->place == KNOWN_WAITING && k->due_ms > s->now_ms)
             known_wait(&s->known, k, s->now_ms, k->attempts);
     }
+}
+
+void
+sched_site_prune(struct sched *s, struct site *site)
+{
+    struct parking *p = &site->parked;
+    size_t kept = 0;
+    for (size_t i = p->first; i < p->count; i++) {
+        struct known *k = known_find(&s->known, p->ids[i]);
+        if (!k || !k->parked)
+            continue;
+        if (known_is_parked(k)) {
+            k->parked = 0;
+            known_wait(&s->known, k, s->now_ms, k->attempts);
+        } else {
+            p->ids[kept++] = p->ids[i];
+        }
+    }
+    p->first = 0;
+    p->count = kept;
+    site_set_crowded(&s->destinations.sites, site, false);
 }
 
 /* --- Actions
@@ -388,7 +407,7 @@ next_open(struct sched *s, struct sched_action *action)
     return true;
 }
 
-/* Sites that are below their share again take some of theirs. */
+/* Sites that are below their share again take some of theirs, dead ones the verdict. */
 static void
 wake_excess(struct sched *s)
 {
@@ -397,13 +416,14 @@ wake_excess(struct sched *s)
     struct site *site, *next;
     DL_FOREACH_SAFE2(sites->crowded, site, next, crowded_next)
     {
-        if (site->dead || (site->loaded > share / 2 && share > 0))
+        if (site->loaded > share / 2 && share > 0)
             continue;
-        sched_site_wake(s, site, share > 0 ? share / 2 + 1 : SIZE_MAX);
-        if (site_has_parked(site))
-            continue;
-        DL_DELETE2(sites->crowded, site, crowded_prev, crowded_next);
-        site->is_crowded = false;
+        if (site->dead)
+            sched_site_prune(s, site);
+        else
+            sched_site_wake(s, site, share > 0 ? share / 2 + 1 : SIZE_MAX);
+        if (!site_has_parked(site))
+            site_set_crowded(sites, site, false);
     }
 }
 

@@ -35,6 +35,9 @@ void sched_site_settle(struct sched *s, struct site *site,
                        const struct destination *only, const struct outcome *outcome);
 /* What is parked there is due now. */
 void sched_site_wake(struct sched *s, struct site *site, size_t count);
+/* Of the mail parked there what is its excess is due now: a dead site settles it. Of
+ * that which went another way, or came due by itself and left, nothing stays. */
+void sched_site_prune(struct sched *s, struct site *site);
 /* What waits for a site that is dead. */
 void sched_settle_dead(struct sched *s, struct entry *e);
 

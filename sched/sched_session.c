@@ -23,21 +23,6 @@ carrier_changed(struct sched *s, struct site *site)
     sites_carrier_changed(&s->destinations.sites, site->carrier, s->now_ms);
 }
 
-/* Of those that went another way, or came due by themselves and left, nothing stays. */
-static void
-prune_parked(const struct sched *s, struct site *site)
-{
-    struct parking *p = &site->parked;
-    size_t kept = 0;
-    for (size_t i = p->first; i < p->count; i++) {
-        const struct known *k = known_find(&s->known, p->ids[i]);
-        if (k && k->parked)
-            p->ids[kept++] = p->ids[i];
-    }
-    p->first = 0;
-    p->count = kept;
-}
-
 /* outcome ends it for now. Where a cohort limit of 0 forbids death, the mail that waits
  * had its attempt all the same: sessions come first, so nothing else would ever give it
  * a verdict. */
@@ -48,7 +33,7 @@ site_failed(struct sched *s, struct site *site, const struct outcome *outcome)
         return;
     if (site_transport(site)->failed_cohort_limit > 0)
         site_die(&s->destinations.sites, site, s->now_ms, outcome);
-    prune_parked(s, site);
+    sched_site_prune(s, site);
     sched_site_settle(s, site, NULL, outcome);
 }
 
@@ -100,7 +85,8 @@ session_greeted(struct sched *s, struct sched_session *session)
     session_greet(session);
     site_greeted(&s->destinations.sites, site, s->now_ms,
                  s->now_ms - session->opened_ms);
-    sched_site_wake(s, site, SIZE_MAX);
+    if (!site->is_crowded)
+        sched_site_wake(s, site, SIZE_MAX);
 }
 
 bool

@@ -233,6 +233,18 @@ enter_ready(struct sites *set, struct site *site)
     c->is_ready = true;
 }
 
+void
+site_set_crowded(struct sites *set, struct site *site, bool is_crowded)
+{
+    if (site->is_crowded == is_crowded)
+        return;
+    site->is_crowded = is_crowded;
+    if (is_crowded)
+        DL_APPEND2(set->crowded, site, crowded_prev, crowded_next);
+    else
+        DL_DELETE2(set->crowded, site, crowded_prev, crowded_next);
+}
+
 static void
 site_free(struct sites *set, struct site *site)
 {
@@ -242,8 +254,7 @@ site_free(struct sites *set, struct site *site)
         heap_remove(&set->timers, &site->timer);
     if (site->dead)
         set->dead_count--;
-    if (site->is_crowded)
-        DL_DELETE2(set->crowded, site, crowded_prev, crowded_next);
+    site_set_crowded(set, site, false);
     reason_close(&site->reasons, &site->reason);
     reason_close(&site->reasons, &site->suspended);
     assert(!site->reasons);

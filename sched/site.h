@@ -138,6 +138,8 @@ void site_park(struct site *site, struct id id);
 /* The next one, oldest first; false: none. */
 bool site_unpark(struct site *site, struct id *id);
 bool site_has_parked(const struct site *site);
+/* Among its parked mail is some that is its excess, and comes when it has less. */
+void site_set_crowded(struct sites *set, struct site *site, bool is_crowded);
 
 /* To be called after anything about it has changed: keeps ready lists and timers true.
  * It frees a site that nobody uses: it is not used after it. */
