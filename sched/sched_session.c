@@ -128,8 +128,11 @@ work_finished(struct sched *s, struct sched_session *session, struct work *w,
     if (w->blamed)
         reason_read(w->blamed, &outcome);
     session_finish(session, w);
+    bool was_dead = site->dead;
     if (site_served(&s->destinations.sites, site, s->now_ms, w->feeling, busy, took))
         site_failed(s, site, &outcome);
+    else if (was_dead && !site->dead)
+        sched_site_wake(s, site, SIZE_MAX);
 }
 
 static enum feeling
