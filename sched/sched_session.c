@@ -214,7 +214,9 @@ sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *sessi
     assert(!session->greeted);
     struct sites *sites = &s->destinations.sites;
     struct destination *d = session->destination;
-    destination_move(&s->destinations, d, session->site->carrier, key, s->now_ms);
+    if (d->carrier != session->site->carrier)
+        return false; /* of settings that are no more */
+    destination_move(&s->destinations, d, d->carrier, key, s->now_ms);
     struct site *from = session->site, *to = d->site;
     if (to == from)
         return true;
