@@ -55,6 +55,8 @@ ceiling_greeted(struct ceiling *c, int64_t now_ms, int open)
 int
 ceiling_allows(const struct ceiling *c, int64_t now_ms)
 {
+    if (c->sessions == 0 && c->misses > 0) /* one at a time */
+        return c->suspect < INT_MAX ? c->suspect + 1 : INT_MAX;
     if (c->sessions == 0 || c->sessions == INT_MAX)
         return INT_MAX;
     return c->sessions + (now_ms >= c->probe_at_ms);

@@ -43,8 +43,8 @@ void ceiling_refused(struct ceiling *c, int64_t now_ms, int others);
  * is the ceiling. */
 void ceiling_greeted(struct ceiling *c, int64_t now_ms, int open);
 
-/* Sessions allowed now: INT_MAX when no ceiling is known, one above it when a probe is
- * due. */
+/* Sessions allowed now: INT_MAX when no ceiling is known nor suspected, one above it
+ * when a probe is due, or above what was open when one was refused. */
 int ceiling_allows(const struct ceiling *c, int64_t now_ms);
 
 /* When ceiling_allows changes by itself; past once it has; INT64_MAX: never. */
