@@ -69,11 +69,14 @@ next_probe(struct sites *set, struct site *site, int64_t now_ms)
         longest = SITE_PROBE_MAX_MS;
     if (longest > SITE_PROBE_LONG_MS)
         longest = SITE_PROBE_LONG_MS;
-    site->probe_ms = site->probe_ms ? 2 * site->probe_ms : SITE_PROBE_MIN_MS;
+    /* Mail that waits less would come due in vain. */
+    int64_t first = SITE_PROBE_MIN_MS < t->minimal_backoff_ms ? SITE_PROBE_MIN_MS
+                                                              : t->minimal_backoff_ms;
+    if (longest > t->maximal_backoff_ms)
+        longest = t->maximal_backoff_ms;
+    site->probe_ms = site->probe_ms ? 2 * site->probe_ms : first;
     if (site->probe_ms > longest)
         site->probe_ms = longest;
-    if (site->probe_ms > t->minimal_backoff_ms) /* mail would come due in vain */
-        site->probe_ms = t->minimal_backoff_ms;
     /* By chance a little sooner: never after mail that waits as long. */
     return retry_jitter_ms(site->probe_ms * 9 / 10, &set->random);
 }
