@@ -113,14 +113,14 @@ destination_move(struct destinations *set, struct destination *d,
         return;
     if (from->carrier != carrier && to->destinations == 0)
         site_inherit(to, from);
+    if (d->carrier != carrier) { /* before the mail is counted by its settings */
+        carrier_close(&set->sites.carriers, d->carrier);
+        d->carrier = carrier_share(carrier);
+    }
     move_entries(set, d, from, to);
     leave_site(d);
     enter_site(d, to);
     move_parked(&set->sites, from, to);
-    if (d->carrier != carrier) {
-        carrier_close(&set->sites.carriers, d->carrier);
-        d->carrier = carrier_share(carrier);
-    }
     site_update(&set->sites, from, now_ms);
     site_update(&set->sites, to, now_ms);
 }
