@@ -126,13 +126,24 @@ sched_add(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms,
     known_add(&s->known, id, due_ms < 0 ? 0 : due_ms, attempts);
 }
 
-void
-sched_settle_dead(struct sched *s, struct entry *e)
+static void
+settle_dead(struct sched *s, struct entry *e)
 {
     struct outcome outcome;
     reason_read(e->destination->site->suspended, &outcome);
     e->reason = reason_open(&e->destination->reasons, &outcome);
     DL_APPEND(s->settling, e);
+}
+
+void
+sched_settle_dead(struct sched *s, struct site *site)
+{
+    struct entry *e, *next, *list = NULL;
+    flow_queue_take(&s->destinations.sites.flows, &site->queue, NULL, &list);
+    DL_FOREACH_SAFE (list, e, next) {
+        DL_DELETE(list, e);
+        settle_dead(s, e);
+    }
 }
 
 static void
@@ -143,7 +154,7 @@ entry_wait(struct sched *s, struct entry *e, bool forced)
     if (forced)
         site_revive(sites, d->site);
     if (d->site->dead) {
-        sched_settle_dead(s, e);
+        settle_dead(s, e);
     } else {
         e->job.since_s = sites_job_s(sites, s->now_ms);
         flow_queue_append(&sites->flows, &d->site->queue, e);
@@ -197,6 +208,12 @@ sched_loaded(struct sched *s, int64_t now_ms, struct id id,
         message_new(&s->destinations, mail, recipients, count, s->now_ms);
     m->id = id;
     m->attempts = k->attempts;
+    for (unsigned i = 0; i < m->entry_count; i++) {
+        /* With new settings its mail may have moved to a site that is dead. */
+        struct site *site = message_entries(m)[i].destination->site;
+        if (site->dead && site->queue.works > 0)
+            sched_settle_dead(s, site);
+    }
     if (!k->forced && is_excess(s, m)) {
         park_excess(s, k, m);
         return NULL;

@@ -38,8 +38,8 @@ void sched_site_wake(struct sched *s, struct site *site, size_t count);
 /* Of the mail parked there what is its excess is due now: a dead site settles it. Of
  * that which went another way, or came due by itself and left, nothing stays. */
 void sched_site_prune(struct sched *s, struct site *site);
-/* What waits for a site that is dead. */
-void sched_settle_dead(struct sched *s, struct entry *e);
+/* Mail has come to a site that is dead. */
+void sched_settle_dead(struct sched *s, struct site *site);
 
 /* Sessions that are not idle: those that session_limit counts. */
 int sched_working_sessions(const struct sched *s);

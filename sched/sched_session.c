@@ -194,18 +194,6 @@ sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
         work_settled(s, session, w, w->indexes[i], outcome);
 }
 
-/* Mail has come to a site that is dead. */
-static void
-settle_dead(struct sched *s, struct site *site)
-{
-    struct entry *e, *next, *list = NULL;
-    flow_queue_take(&s->destinations.sites.flows, &site->queue, NULL, &list);
-    DL_FOREACH_SAFE (list, e, next) {
-        DL_DELETE(list, e);
-        sched_settle_dead(s, e);
-    }
-}
-
 bool
 sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *session,
                     struct text key)
@@ -221,7 +209,7 @@ sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *sessi
     if (to == from)
         return true;
     if (to->dead)
-        settle_dead(s, to);
+        sched_settle_dead(s, to);
     bool has_room = !to->dead && to->sessions < site_allows(to, s->now_ms);
     if (has_room)
         session_move(session, to);
