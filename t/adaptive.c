@@ -12,6 +12,7 @@ start(struct world *w, int active_limit, int share)
                                                 .session_limit = 100,
                                                 .site_share = share});
     w->target.transport.adaptive = 1;
+    w->may_be_early = true;
 }
 
 static void

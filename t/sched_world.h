@@ -48,6 +48,7 @@ struct world {
     int open_now, active, active_max;
     unsigned loaded[64]; /* the last loads, a ring */
     bool keep_outcomes;
+    bool may_be_early; /* mail that waits for a dead site comes when that lives */
 };
 
 static inline void
@@ -144,8 +145,7 @@ world_load(struct world *w, struct id id)
     struct mail *m = &w->mails[id.hash];
     struct sched_recipient recipients[WORLD_RECIPIENTS];
     size_t count = 0;
-    /* What waits for a dead site comes when that lives. */
-    bool is_due = m->due <= w->now || w->target.transport.adaptive;
+    bool is_due = m->due <= w->now || w->may_be_early;
     world_must(!m->loaded && !m->gone && is_due, "only due mail is loaded");
     for (unsigned i = 0; i < m->count; i++)
         if (m->to[i].fate == FATE_OPEN)
