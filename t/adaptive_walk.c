@@ -400,7 +400,7 @@ end_well(struct walk *k)
         int64_t wake = sched_wake_ms(k->w.s);
         if (k->count > 0 && (wake == INT64_MAX || i % 16))
             step_session(k);
-        else {
+        else if (k->w.finishes + k->removed < k->w.count) {
             world_must(wake != INT64_MAX, "what is left has a time");
             world_must(wake > k->w.now, "in the future");
             k->w.now = wake;
