@@ -337,6 +337,298 @@ test_reload(void)
     world_end(&w);
 }
 
+/* --- What binds ---------------------------------------------------------------------
+ */
+
+struct explained {
+    int calls;
+    unsigned waiting, taken;
+    enum sched_bound bound;
+    int64_t until;
+};
+
+static void
+explain_each(void *context, const struct sched_wait *wait)
+{
+    struct explained *e = context;
+    e->calls++;
+    e->waiting += wait->waiting;
+    e->taken += wait->taken;
+    e->bound = wait->site->bound;
+    e->until = wait->site->bound_until_ms;
+}
+
+static struct explained
+explain(struct world *w, unsigned mail)
+{
+    struct explained e = {.bound = SCHED_BOUNDS};
+    ok_named(sched_explain(w->s, w->mails[mail].id, explain_each, &e), "it is known");
+    return e;
+}
+
+/* What the last mail waits for; and that it is so until it is said to be, not longer.
+ */
+static void
+is_bound(struct world *w, enum sched_bound bound, int64_t until)
+{
+    struct explained e = explain(w, w->count - 1);
+    ok_named(e.calls == 1 && e.waiting == 1 && e.bound == bound,
+             sched_bound_word(bound));
+    is_number(e.until, until, "until then");
+}
+
+static void
+test_bounds_of_sessions(void)
+{
+    struct world w;
+    start(&w, 1000, 0);
+    add_many(&w, "a.example", 6);
+    world_run(&w);
+    is_bound(&w, SCHED_BOUND_WINDOW, INT64_MAX);
+    ok(channel_take(&w, world_channel(&w, "", 0)));
+    is_number(explain(&w, 0).taken, 1, "a session has the first");
+    is_number(explain(&w, 0).waiting, 0, "it waits no more");
+    world_end(&w);
+    start(&w, 1000, 0);
+    sched_change(w.s,
+                 &(struct sched_settings){.active_limit = 100, .session_limit = 2});
+    add_many(&w, "a.example", 3);
+    world_run(&w);
+    is_bound(&w, SCHED_BOUND_BUDGET, INT64_MAX);
+    channel_end(&w, world_channel(&w, "", 0), NULL);
+    is_bound(&w, SCHED_BOUND_PAUSE, w.now + 1000);
+    world_pass(&w, 999);
+    is_number(w.opens, 2, "a session that never greeted makes a pause");
+    world_pass(&w, 1);
+    is_number(w.opens, 3, "of a second");
+    world_end(&w);
+}
+
+static void
+test_bounds_of_rates(void)
+{
+    struct world w;
+    start(&w, 1000, 0);
+    w.target.transport.rate =
+        (struct rate){.amount = 6, .burst = 1, .period_ms = 60000};
+    add_many(&w, "a.example", 2);
+    world_run(&w);
+    struct channel *c = world_channel(&w, "", 0);
+    ok(channel_take(&w, c));
+    channel_send(&w, c);
+    ok(!channel_take(&w, c));
+    is_bound(&w, SCHED_BOUND_RATE, w.now + 10000);
+    is_number(sched_wake_ms(w.s), w.now + 10000, "it is woken then");
+    world_pass(&w, 9999);
+    ok(!sched_has_work(w.s, c->session));
+    world_pass(&w, 1);
+    ok_named(channel_take(&w, c), "and goes");
+    world_end(&w);
+    start(&w, 1000, 0);
+    w.target.transport.rate_delay_ms = 4000;
+    add_many(&w, "a.example", 2);
+    world_run(&w);
+    c = world_channel(&w, "", 0);
+    ok(channel_take(&w, c));
+    channel_send(&w, c);
+    channel_end(&w, c, NULL);
+    is_bound(&w, SCHED_BOUND_RATE_DELAY, w.now + 4000);
+    world_pass(&w, 4000);
+    is_number(w.opens, 2, "then a session is opened");
+    world_end(&w);
+    start(&w, 1000, 0);
+    w.target.transport.transport_rate_delay_ms = 4000;
+    add_many(&w, "a.example", 1);
+    add_many(&w, "b.example", 1);
+    world_run(&w);
+    ok(channel_take(&w, world_channel(&w, "", 0)));
+    is_bound(&w, SCHED_BOUND_TRANSPORT_DELAY, w.now + 4000);
+    world_end(&w);
+}
+
+static void
+test_bound_learnt(void)
+{
+    struct world w;
+    start(&w, 1000, 0);
+    w.target.transport.initial_concurrency = 1;
+    add_many(&w, "a.example", 100);
+    world_run(&w);
+    struct channel *c = world_channel(&w, "", 0);
+    for (int i = 0; i < 50; i++, w.now += 10)
+        if (channel_take(&w, c))
+            channel_send(&w, c);
+    ok(channel_take(&w, c));
+    struct outcome slow = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 421, "4.7.28",
+                                       "too many messages from you: slow down");
+    channel_settle(&w, c, 0, &slow);
+    c->busy = false;
+    world_run(&w);
+    struct explained e = explain(&w, 99);
+    ok_named(e.bound == SCHED_BOUND_LEARNT_RATE && e.until > w.now, "a rate is learnt");
+    ok(world_site(&w, "smtp:a.example").site.rate > 0);
+    ok_named(!channel_take(&w, c), "and kept");
+    int64_t until = e.until;
+    world_pass(&w, until - w.now);
+    ok_named(channel_take(&w, c), "until then");
+    is_number(sched_count(w.s).dead, 0, "nothing is dead");
+    world_end(&w);
+}
+
+static void
+test_bounds_of_greetings(void)
+{
+    struct world w;
+    start(&w, 1000, 0);
+    add_many(&w, "a.example", 20);
+    world_run(&w);
+    ok(channel_take(&w, world_channel(&w, "", 0)));
+    ok(channel_take(&w, world_channel(&w, "", 1)));
+    for (int i = 0; i < 3; i++)
+        channel_refuse(&w, world_channel(&w, "", 2));
+    is_number(world_site(&w, "smtp:a.example").site.ceiling, 2, "two are let in");
+    struct explained e = explain(&w, 19);
+    ok_named(e.bound == SCHED_BOUND_CEILING && e.until > w.now, "that is the ceiling");
+    int64_t until = e.until;
+    unsigned opens = w.opens;
+    world_pass(&w, until - 1 - w.now);
+    is_number(w.opens, opens, "no session more");
+    world_pass(&w, 1);
+    is_number(w.opens, opens + 1, "by time one is tried");
+    channel_take(&w, world_channel(&w, "", 2));
+    is_number(world_site(&w, "smtp:a.example").site.ceiling, 3, "three");
+    world_end(&w);
+    start(&w, 1000, 0);
+    w.target.transport.initial_concurrency = 3;
+    add_many(&w, "a.example", 20);
+    world_run(&w);
+    ok(channel_take(&w, world_channel(&w, "", 0)));
+    for (int i = 0; i < 5; i++) {
+        channel_send(&w, world_channel(&w, "", 0));
+        ok(channel_take(&w, world_channel(&w, "", 0)));
+    }
+    w.now += 3000;
+    world_run(&w);
+    channel_refuse(&w, world_channel(&w, "", 2));
+    w.now += 3000;
+    world_run(&w);
+    is_bound(&w, SCHED_BOUND_CONGESTED, INT64_MAX);
+    world_end(&w);
+}
+
+static void
+test_probe(void)
+{
+    struct world w;
+    start(&w, 1000, 0);
+    add_many(&w, "a.example", 1);
+    world_run(&w);
+    channel_refuse(&w, world_channel(&w, "", 0));
+    struct world_site_query q = world_site(&w, "smtp:a.example");
+    ok(q.site.bound == SCHED_BOUND_DEAD &&
+       q.site.bound_until_ms == q.site.dead_until_ms);
+    is_string(q.text, "connection refused", "for that reason");
+    world_pass(&w, q.site.dead_until_ms - w.now);
+    q = world_site(&w, "smtp:a.example");
+    ok(q.site.bound == SCHED_BOUND_PROBE && q.site.window == 1 && w.open_now == 1);
+    channel_refuse(&w, world_channel(&w, "", 0));
+    q = world_site(&w, "smtp:a.example");
+    ok_named(q.site.dead_until_ms >= w.now + 20000, "in vain: twice as long");
+    is_number(q.site.parked, 1, "the mail waits on");
+    is_number(w.mails[0].deferrals, 1, "and was not tried");
+    ok(sched_find(w.s, w.mails[0].id).attempts == 1);
+    struct explained e = {.bound = SCHED_BOUNDS};
+    ok(sched_explain(w.s, w.mails[0].id, explain_each, &e) && e.calls == 0);
+    ok(!sched_explain(w.s, (struct id){1, 1}, explain_each, &e));
+    ok(sched_retry(w.s, w.now, w.mails[0].id));
+    world_run(&w);
+    is_number(w.open_now, 1, "the operator's retry does not wait");
+    channel_drain(&w, world_channel(&w, "", 0));
+    is_number(w.finishes, 1, "and is delivered");
+    world_end(&w);
+}
+
+/* Mail that leaves or comes by itself while it is parked leaves nothing behind. */
+static void
+test_parked_leaves(void)
+{
+    struct world w;
+    start(&w, 1000, 0);
+    add_many(&w, "a.example", 20);
+    world_run(&w);
+    while (w.open_now > 0)
+        channel_refuse(&w, world_channel(&w, "", 0));
+    for (unsigned i = 0; i < 10; i++) {
+        ok_named(sched_forget(w.s, w.mails[i].id), "removed");
+        w.mails[i].gone = true;
+    }
+    for (int cycle = 0; cycle < 300; cycle++) {
+        world_pass(&w, 60000);
+        while (world_channel(&w, "", 0))
+            channel_refuse(&w, world_channel(&w, "", 0));
+        if (cycle % 3 == 0)
+            sched_retry_all(w.s, w.now);
+    }
+    is_number(world_site(&w, "smtp:a.example").site.parked, 10,
+              "the ten that are left");
+    world_pass(&w, 1000000);
+    struct channel *c = world_channel(&w, "", 0);
+    ok_named(c != NULL, "a probe");
+    channel_take(&w, c);
+    is_number(channel_drain(&w, c), 10, "all of them, once");
+    is_number(w.finishes, 10, "delivered");
+    world_end(&w);
+}
+
+static void
+test_drain(void)
+{
+    struct world w;
+    start(&w, 100, 20);
+    add_many(&w, "a.example", 300);
+    add_many(&w, "dead.example", 3);
+    world_run(&w);
+    while (world_channel(&w, "dead.example", 0))
+        channel_refuse(&w, world_channel(&w, "dead.example", 0));
+    struct channel *c = world_channel(&w, "a.example", 0);
+    ok(channel_take(&w, c));
+    unsigned opens = w.opens, loads = w.loads;
+    sched_drain(w.s);
+    channel_send(&w, c);
+    while (world_channel(&w, "", 0))
+        channel_end(&w, world_channel(&w, "", 0), NULL);
+    world_pass(&w, 3600000);
+    ok_named(w.opens == opens && w.loads == loads, "nothing begins any more");
+    is_number(sched_wake_ms(w.s), INT64_MAX, "nor is anything waited for");
+    is_number(w.finishes, 1, "what ran has ended");
+    world_end(&w);
+}
+
+static void
+test_clock_back(void)
+{
+    struct world w;
+    start(&w, 100, 20);
+    add_many(&w, "a.example", 200);
+    world_run(&w);
+    const int64_t back = -86400000;
+    w.now += back;
+    world_run(&w);
+    ok_named(!w.mails[150].loaded, "parked");
+    while (w.open_now > 0)
+        channel_refuse(&w, world_channel(&w, "", 0));
+    is_number(with_verdict(&w), 200, "what is parked is known as such");
+    w.now += back;
+    world_run(&w);
+    world_pass(&w, 11000);
+    is_number(w.open_now, 1, "the probe comes in its time");
+    struct channel *c = world_channel(&w, "", 0);
+    channel_take(&w, c);
+    channel_drain(&w, c);
+    is_number(w.finishes, 200, "and all is delivered");
+    world_end(&w);
+}
+
 int
 main(void)
 {
@@ -349,5 +641,13 @@ main(void)
     test_excess_operator();
     test_excess_dies();
     test_reload();
+    test_bounds_of_sessions();
+    test_bounds_of_rates();
+    test_bound_learnt();
+    test_bounds_of_greetings();
+    test_probe();
+    test_parked_leaves();
+    test_drain();
+    test_clock_back();
     return done();
 }
