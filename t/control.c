@@ -247,6 +247,70 @@ test_state(void)
     end(&w);
 }
 
+/* All that state tells, and what it waits for. */
+static void
+test_why(void)
+{
+    struct world w;
+    begin(&w);
+    struct ask *a = connected(&w);
+    json_t *answer = about(a, "why", (struct id){.time_ms = 1, .hash = 2});
+    is_string(string_at(answer, "place"), "gone", "an unknown message");
+    is_number(json_array_size(json_object_get(answer, "hops")), 0, "has no next hop");
+    json_decref(answer);
+    answer = ask_question(a, json_pack("{s:s,s:s}", "command", "why", "id", "x"));
+    ok(json_is_false(json_object_get(answer, "ok")));
+    json_decref(answer);
+    w.stalled = true;
+    send_mail(&w, 2, "later.test");
+    answer = about(a, "why", w.id);
+    is_string(string_at(answer, "place"), "active", "active");
+    const json_t *hop = json_array_get(json_object_get(answer, "hops"), 0);
+    is_number(json_integer_value(json_object_get(hop, "waiting")), 2, "both wait");
+    is_string(string_at(json_object_get(hop, "site"), "bound"), "window", "and why");
+    json_decref(answer);
+    w.stalled = false;
+    serve(&w);
+    turns(&w);
+    answer = about(a, "why", w.id);
+    is_string(string_at(answer, "place"), "deferred", "deferred");
+    ok(json_integer_value(json_object_get(answer, "due_ms")) > loop_now_ms(w.loop));
+    is_number(json_array_size(json_object_get(answer, "reasons")), 1, "a reason");
+    json_decref(answer);
+    ask_free(&a);
+    end(&w);
+}
+
+static void
+test_sites(void)
+{
+    static const struct {
+        const char *request;
+        int sites; /* -1: refused */
+    } rows[] = {
+        {"{\"command\":\"sites\",\"from\":0}",                   1 },
+        {"{\"command\":\"sites\",\"from\":1}",                   0 },
+        {"{\"command\":\"sites\",\"from\":9223372036854775807}", 0 },
+        {"{\"command\":\"sites\",\"from\":-1}",                  -1},
+        {"{\"command\":\"sites\",\"from\":\"0\"}",               -1},
+        {"{\"command\":\"sites\"}",                              -1},
+    };
+    struct world w;
+    begin(&w);
+    struct ask *a = connected(&w);
+    send_mail(&w, 2, "later.test");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_t *answer = ask_question(a, json_loads(rows[i].request, 0, NULL));
+        const json_t *sites = json_object_get(answer, "sites");
+        int count = sites ? (int)json_array_size(sites) : -1;
+        is_number(count, rows[i].sites, rows[i].request);
+        ok(json_is_true(json_object_get(answer, "ok")) == (rows[i].sites >= 0));
+        json_decref(answer);
+    }
+    ask_free(&a);
+    end(&w);
+}
+
 /* While it is active each recipient has its own reason. An answer may be long. */
 static void
 test_long_answer(void)
@@ -699,6 +763,8 @@ main(void)
     if (mkdtemp(folder) == NULL)
         abort();
     test_state();
+    test_why();
+    test_sites();
     test_slices();
     test_long_answer();
     test_commands();

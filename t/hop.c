@@ -60,29 +60,44 @@ sentence(const struct sched_site *site)
     return text;
 }
 
+/* A site of which everything is to be told. */
+struct case_site {
+    struct transport transport;
+    struct outcome refused;
+    struct sched_site site;
+};
+
+static struct sched_site *
+case_begin(struct case_site *c)
+{
+    struct transport *t = &c->transport;
+    transport_default(t);
+    t->rate = (struct rate){.amount = 10, .burst = 1, .period_ms = 1000};
+    t->rate_delay_ms = 5000;
+    t->transport_rate_delay_ms = 2000;
+    c->refused = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1",
+                              "connection \x1b[31mrefused");
+    snprintf(c->refused.remote, sizeof(c->refused.remote), "mx.test[192.0.2.1]:25");
+    c->site = (struct sched_site){.key = "mx:one.test",
+                                  .transport = t,
+                                  .window = 5,
+                                  .limit = 20,
+                                  .sessions = 5,
+                                  .busy = 3,
+                                  .waiting = 120,
+                                  .ceiling = 5,
+                                  .ceiling_probe_ms = now + 10000,
+                                  .rate = 9500,
+                                  .failures = 2,
+                                  .bound_until_ms = now + 3000};
+    return &c->site;
+}
+
 static void
 test_sentences(void)
 {
-    struct transport t;
-    transport_default(&t);
-    t.rate = (struct rate){.amount = 10, .burst = 1, .period_ms = 1000};
-    t.rate_delay_ms = 5000;
-    t.transport_rate_delay_ms = 2000;
-    struct outcome refused = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1",
-                                          "connection \x1b[31mrefused");
-    snprintf(refused.remote, sizeof(refused.remote), "mx.test[192.0.2.1]:25");
-    struct sched_site site = {.key = "mx:one.test",
-                              .transport = &t,
-                              .window = 5,
-                              .limit = 20,
-                              .sessions = 5,
-                              .busy = 3,
-                              .waiting = 120,
-                              .ceiling = 5,
-                              .ceiling_probe_ms = now + 10000,
-                              .rate = 9500,
-                              .failures = 2,
-                              .bound_until_ms = now + 3000};
+    struct case_site c;
+    struct sched_site *site = case_begin(&c);
     static const struct {
         enum sched_bound bound;
         const char *sentence;
@@ -109,40 +124,48 @@ test_sentences(void)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         char want[400];
-        site.bound = cases[i].bound;
+        site->bound = cases[i].bound;
         snprintf(want, sizeof(want), "%s; 120 recipients wait there",
                  cases[i].sentence);
-        is_string(sentence(&site), want, sched_bound_word(cases[i].bound));
+        is_string(sentence(site), want, sched_bound_word(cases[i].bound));
     }
-    site.waiting = 1;
-    site.greeting = 2;
-    is_string(sentence(&site),
+}
+
+static void
+test_more_sentences(void)
+{
+    struct case_site c;
+    struct sched_site *site = case_begin(&c);
+    site->bound = SCHED_BOUND_NONE;
+    site->waiting = 1;
+    site->greeting = 2;
+    is_string(sentence(site),
               "nothing; connections being made: 2, each takes mail when it has greeted",
               "sessions greet");
-    site.waiting = 0;
-    is_string(sentence(&site), "nothing", "nothing waits");
-    site.bound = SCHED_BOUND_TRANSPORT_DELAY;
-    site.bound_until_ms = INT64_MAX;
-    is_string(sentence(&site),
+    site->waiting = 0;
+    is_string(sentence(site), "nothing", "nothing waits");
+    site->bound = SCHED_BOUND_TRANSPORT_DELAY;
+    site->bound_until_ms = INT64_MAX;
+    is_string(sentence(site),
               "transport_rate_delay is 2 s; the next delivery begins when this one has "
               "ended",
               "no time is known");
-    site.bound = SCHED_BOUND_WINDOW;
-    site.limit = 5;
+    site->bound = SCHED_BOUND_WINDOW;
+    site->limit = 5;
     is_string(
-        sentence(&site),
+        sentence(site),
         "its window is full: 5 of 5 sessions are open, 3 carry mail; it is at its "
         "concurrency limit",
         "the window is as large as it may be");
-    site.bound = SCHED_BOUND_CEILING;
-    site.ceiling_probe_ms = INT64_MAX;
-    is_string(sentence(&site), "it refused more than 5 sessions (ceiling)",
+    site->bound = SCHED_BOUND_CEILING;
+    site->ceiling_probe_ms = INT64_MAX;
+    is_string(sentence(site), "it refused more than 5 sessions (ceiling)",
               "no probe by time");
-    site.bound = SCHED_BOUND_DEAD;
-    site.dead_since_ms = now - 60000;
-    site.dead_until_ms = site.bound_until_ms = now + 12000;
-    site.reason = &refused;
-    is_string(sentence(&site),
+    site->bound = SCHED_BOUND_DEAD;
+    site->dead_since_ms = now - 60000;
+    site->dead_until_ms = site->bound_until_ms = now + 12000;
+    site->reason = &c.refused;
+    is_string(sentence(site),
               "the site is dead since 22:12:20Z (1 min ago), tried again at 22:13:32Z "
               "(in 12 s): connection \\x1b[31mrefused (from mx.test[192.0.2.1]:25)",
               "by whom and why, fit for a terminal");
@@ -261,6 +284,7 @@ main(void)
 {
     test_words();
     test_sentences();
+    test_more_sentences();
     test_json();
     test_lists();
     return done();

@@ -113,6 +113,67 @@ test_journal(void)
     world_end(&w);
 }
 
+/* A site that is down, and one with a full window. */
+static void
+test_sites(void)
+{
+    struct world w;
+    world_begin(&w, "dead.test smtp://dead.test?initial=1\n* "
+                    "smtp://sink.test?concurrency=1&initial=1");
+    world_deliver(&w, "ann@a.test", "site@dead.test");
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "good1@b.test");
+    world_deliver(&w, "ann@a.test", "good2@b.test");
+    json_t *status = status_make(w.manager, 0, 0);
+    const json_t *sites = at(status, NULL, "sites");
+    is_number((long)json_array_size(sites), 2, "two sites");
+    is_at(status, "site_totals", "sites", 2);
+    is_at(status, "site_totals", "dead", 1);
+    is_at(status, "site_totals", "destinations", 2);
+    is_at(status, "site_totals", "waiting", 2);
+    is_at(status, "site_totals", "parked", 1);
+    is_at(status, "limits", "active", 1000);
+    is_at(status, "limits", "sessions", 100);
+    is_at(status, "sessions", "out", 1);
+    is_at(status, "sessions", "idle", 0);
+    is_at(status, "sessions", "busy", 0);
+    const json_t *busy = json_array_get(sites, 0), *dead = json_array_get(sites, 1);
+    is_string(string_at(busy, NULL, "site"), "smtp:[sink.test]:25", "most mail first");
+    is_string(string_at(busy, NULL, "bound"), "window", "what binds");
+    is_string(string_at(dead, NULL, "state"), "dead", "the other is dead");
+    is_string(string_at(dead, NULL, "reason"), "site is down", "why");
+    const char *text = printed(status);
+    has_line(text,
+             "sites      2, of them dead: 1; destinations: 2; waiting: 2 recipients; "
+             "parked: 1 messages");
+    has_line(text,
+             "  smtp:[sink.test]:25                      2      0      1    1    0"
+             "    0       -        -        -  alive, window");
+    json_decref(status);
+    world_unstall(&w);
+    world_turns(&w);
+    world_end(&w);
+}
+
+/* More of them than are shown. */
+static void
+test_many_sites(void)
+{
+    struct world w;
+    char to[40];
+    world_begin(&w, "* mx?initial=1");
+    for (int i = 0; i < 30; i++) {
+        snprintf(to, sizeof(to), "site@n%d.test", i);
+        world_deliver(&w, "ann@a.test", to);
+    }
+    json_t *status = status_make(w.manager, 0, 0);
+    is_number((long)json_array_size(at(status, NULL, "sites")), 20, "20 are told");
+    is_at(status, "site_totals", "sites", 30);
+    has_line(printed(status), "  (those with most mail; --sites shows all)");
+    json_decref(status);
+    world_end(&w);
+}
+
 static void
 test_refusing(void)
 {
@@ -189,6 +250,8 @@ main(void)
 {
     test_counts();
     test_journal();
+    test_sites();
+    test_many_sites();
     test_refusing();
     test_page();
     return done();
