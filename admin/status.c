@@ -69,8 +69,8 @@ status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
     json_t *sessions = json_pack("{s:o,s:o,s:o,s:o}", "in", number(sessions_in), "out",
                                  number(counts.sessions), "idle", number(counts.idle),
                                  "busy", number(sites.busy));
-    json_t *limits = json_pack("{s:o,s:o}", "active", number(counts.active_limit),
-                               "sessions", number(counts.session_limit));
+    json_t *limits = json_pack("{s:o,s:o}", "active_limit", number(counts.active_limit),
+                               "session_limit", number(counts.session_limit));
     json_t *totals = json_pack("{s:o,s:o,s:o}", "stored", number(h.stored), "ended",
                                number(h.retired), "parked", number(h.parked));
     return json_pack("{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ok",

@@ -16,7 +16,7 @@
  *   queue     incoming, active, deferred, hold, corrupt
  *   sessions  in, out, idle (of out), busy (of out: carry mail)
  *   totals    stored, ended, parked, since the start
- *   limits    active, sessions: active_limit and session_limit
+ *   limits    active_limit, session_limit: the settings
  *   site_totals  sites, dead, destinations, waiting (recipients in memory), parked
  *             (messages on disk until their site lives or has room)
  *   sites     as in hop.h: the 20 with most mail, of those that have anything to tell;

@@ -132,8 +132,8 @@ test_sites(void)
     is_at(status, "site_totals", "destinations", 2);
     is_at(status, "site_totals", "waiting", 2);
     is_at(status, "site_totals", "parked", 1);
-    is_at(status, "limits", "active", 1000);
-    is_at(status, "limits", "sessions", 100);
+    is_at(status, "limits", "active_limit", 1000);
+    is_at(status, "limits", "session_limit", 100);
     is_at(status, "sessions", "out", 1);
     is_at(status, "sessions", "idle", 0);
     is_at(status, "sessions", "busy", 0);
