@@ -388,6 +388,9 @@ ready_choose(struct sched *s)
         return NULL;
     for (int i = 0; i < READY_TRIES && sites->carriers.ready; i++) {
         struct site *site = sched_next_ready(s);
+        site_update(sites, site, s->now_ms); /* a line may have grown meanwhile */
+        if (!site->is_ready)
+            continue;
         if (site->idle < room)
             return site;
         site_rotate(sites, site, s->now_ms);

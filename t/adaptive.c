@@ -516,6 +516,29 @@ test_bounds_of_greetings(void)
     world_end(&w);
 }
 
+/* It became so while all sessions were out: nothing told the site. */
+static void
+test_congested_in_line(void)
+{
+    struct world w;
+    start(&w, 1000, 0);
+    sched_change(w.s,
+                 &(struct sched_settings){.active_limit = 100, .session_limit = 3});
+    world_add(&w, "b.example", 0, 0);
+    add_many(&w, "a.example", 20);
+    world_run(&w);
+    is_number(world_channels(&w, "a.example"), 2, "two of three are there");
+    ok(channel_take(&w, world_channel(&w, "a.example", 0)));
+    w.now += 3000;
+    channel_drain(&w, world_channel(&w, "b.example", 0));
+    is_bound(&w, SCHED_BOUND_CONGESTED, INT64_MAX);
+    is_number(world_channels(&w, "a.example"), 2,
+              "none is opened where one waits long");
+    ok(channel_take(&w, world_channel(&w, "a.example", 1)));
+    is_number(world_channels(&w, "a.example"), 3, "until it is greeted");
+    world_end(&w);
+}
+
 static void
 test_probe(void)
 {
@@ -645,6 +668,7 @@ main(void)
     test_bounds_of_rates();
     test_bound_learnt();
     test_bounds_of_greetings();
+    test_congested_in_line();
     test_probe();
     test_parked_leaves();
     test_drain();
