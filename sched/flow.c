@@ -61,7 +61,7 @@ flow_queue_free(struct flow_queue *q)
 static struct flow *
 flow_get(struct flows *flows, struct flow_queue *q, uint64_t sender)
 {
-    struct flow_key key = {.queue = q, .sender = sender};
+    struct flow_key key = {.queue = (uintptr_t)q, .sender = sender};
     struct flow *f;
     HASH_FIND(hh, flows->by_key, &key, sizeof key, f);
     if (f)

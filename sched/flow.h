@@ -34,7 +34,7 @@ struct entry {                 /* recipients of one message at one destination *
 };
 
 struct flow_key {
-    const struct flow_queue *queue;
+    uint64_t queue;  /* its address; no padding may be in a key */
     uint64_t sender; /* with the class in it */
 };
 struct flow {

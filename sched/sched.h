@@ -99,8 +99,9 @@ bool sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
 bool sched_has_work(const struct sched *s, const struct sched_session *session);
 
 /* The servers of a session's domain are known, before it connects: key names the set
- * (sched/exchanges.h). Domains with the same set share one site. False: that site has
- * no room for the session; end it, without trouble. */
+ * (sched/exchanges.h). Domains with the same set share one site, to which all that
+ * waits for the domain moves. False: that site has no room for the session, or is dead,
+ * or the session is one of settings that are no more; end it, without trouble. */
 bool sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *session,
                          struct text key) __attribute__((warn_unused_result));
 
@@ -140,7 +141,8 @@ enum sched_verb {
     SCHED_OPEN,   /* session, target, domain: open one; ends in sched_session_ended() */
     SCHED_SETTLE, /* message, owner, index, outcome: verdict without a session; expired
                      says that the lifetime is over (outcome is FAILED then) */
-    SCHED_WAIT,   /* id, owner, due_ms, attempts: write them down; it is unloaded */
+    SCHED_WAIT,   /* id, owner, due_ms, attempts: write them down; it is unloaded, and
+                     loaded before due_ms only when a dead site that it is for lives */
     SCHED_FINISH  /* id, owner: no recipient is open; the message is forgotten */
 };
 struct sched_action {
