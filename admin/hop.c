@@ -149,6 +149,15 @@ say_next(const json_t *hop, int64_t now_ms, struct buffer *out)
                           TEXT("; the next delivery begins when this one has ended"));
 }
 
+/* Most reasons say themselves which host they are of. */
+static bool
+names(const char *reason, const char *remote)
+{
+    const char *port = strrchr(remote, ':');
+    size_t length = port ? (size_t)(port - remote) : strlen(remote);
+    return memmem(reason, strlen(reason), remote, length) != NULL;
+}
+
 static void
 say_dead(const json_t *hop, int64_t now_ms, struct buffer *out)
 {
@@ -158,7 +167,7 @@ say_dead(const json_t *hop, int64_t now_ms, struct buffer *out)
                          words_since(number(hop, "dead_since_ms"), now_ms, since));
     (void)!buffer_format(out, ", tried again %s%s: %s", until_ms > now_ms ? "at " : "",
                          words_until(until_ms, now_ms, until), string(hop, "reason"));
-    if (string(hop, "remote")[0])
+    if (!names(string(hop, "reason"), string(hop, "remote")))
         (void)!buffer_format(out, " (from %s)", string(hop, "remote"));
 }
 

@@ -168,8 +168,8 @@ print_sites(const json_t *status, int64_t now_ms)
     size_t shown = json_array_size(sites);
     if (totals == NULL)
         return;
-    printf("sites      %" PRId64 ", of them dead: %" PRId64 "; destinations: %" PRId64
-           "; waiting: %" PRId64 " recipients; parked: %" PRId64 " messages\n",
+    printf("sites      %" PRId64 "; dead: %" PRId64 "; destinations: %" PRId64
+           "; recipients waiting: %" PRId64 "; messages parked: %" PRId64 "\n",
            integer(totals, "sites"), integer(totals, "dead"),
            integer(totals, "destinations"), integer(totals, "waiting"),
            integer(totals, "parked"));

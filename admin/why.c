@@ -227,7 +227,8 @@ print_hop(const json_t *hop, const json_t *why, bool is_active, int64_t now_ms)
     else if (strcmp(string(site, "bound"), "nothing") != 0)
         print_bound("site now:", site, why, now_ms);
     if (parked > 0)
-        printf("parked:   %" PRId64 " messages wait on disk for that site\n", parked);
+        printf("parked:   messages that wait on disk for that site: %" PRId64 "\n",
+               parked);
 }
 
 static void

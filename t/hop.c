@@ -169,6 +169,11 @@ test_more_sentences(void)
               "the site is dead since 22:12:20Z (1 min ago), tried again at 22:13:32Z "
               "(in 12 s): connection \\x1b[31mrefused (from mx.test[192.0.2.1]:25)",
               "by whom and why, fit for a terminal");
+    c.refused = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 421, "4.3.2",
+                             "host mx.test[192.0.2.1] said: 421 later");
+    snprintf(c.refused.remote, sizeof(c.refused.remote), "mx.test[192.0.2.1]:25");
+    ok(strstr(sentence(site), ": host mx.test[192.0.2.1] said: 421 later") &&
+       !strstr(sentence(site), "from"));
 }
 
 static void

@@ -143,9 +143,8 @@ test_sites(void)
     is_string(string_at(dead, NULL, "state"), "dead", "the other is dead");
     is_string(string_at(dead, NULL, "reason"), "site is down", "why");
     const char *text = printed(status);
-    has_line(text,
-             "sites      2, of them dead: 1; destinations: 2; waiting: 2 recipients; "
-             "parked: 1 messages");
+    has_line(text, "sites      2; dead: 1; destinations: 2; recipients waiting: 2; "
+                   "messages parked: 1");
     has_line(text,
              "  smtp:[sink.test]:25                      2      0      1    1    0"
              "    0       -        -        -  alive, window");

@@ -239,7 +239,7 @@ test_because(void)
         "next hop: smtp:c: recipients: 3 (2 waiting, 1 being delivered, 0 deferred)\n"
         "site:     mx:m, shared by c, d and 10 more\n"
         "because:  session_limit: all 9 sessions are out; 5 recipients wait there\n"
-        "parked:   6 messages wait on disk for that site\n"
+        "parked:   messages that wait on disk for that site: 6\n"
         "          and 4 next hops more\n"
         "expires:  22:14:20Z (in 1 min): what is open then fails, and <a@b> is told\n");
     has(printed("{'queue_name':'deferred','sender':''}",

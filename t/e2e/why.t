@@ -59,7 +59,7 @@ like $text, qr/^arrived:  $clock \(.* ago\)$/m, 'its age';
 like $text, qr/^attempts: 1 so far$/m, 'the attempts';
 like $text, qr/^because:  the next attempt is at $in, or as soon as its site lives$/m, 'the next attempt';
 like $text, qr/^next hop: smtp:\[?127\.0\.0\.1\]?:$dead: recipients: 1$/m, 'the next hop' or diag $text;
-like $text, qr/^parked:   1 messages wait on disk for that site$/m, 'it is parked';
+like $text, qr/^parked:   messages that wait on disk for that site: 1$/m, 'it is parked';
 like $text, qr/^expires:  \d{4}-\d\d-\d\d $clock \(in 4 d 23 h\): what is open then fails, and <anna\@here\.test> is told$/m, 'when it expires';
 like $text, qr/^to:       <x\@dead\.test> .*refused/m, 'who waits, and the last reason';
 my $json = decode_json((why('--json', $one))[1]);
@@ -114,7 +114,7 @@ says $kept, qr/^because:  held by a route, $clock/m, 'another by a route';
 
 ($code, $text) = $petrel->run('status');
 is $code, 0, 'status';
-like $text, qr/^sites      \d+, of them dead: 1; destinations: \d+; waiting: \d+ recipients; parked: \d+ messages$/m, 'how many sites';
+like $text, qr/^sites      \d+; dead: 1; destinations: \d+; recipients waiting: \d+; messages parked: \d+$/m, 'how many sites';
 like $text, qr/^  site +waiting +parked +window +open +busy +idle +ceiling +rate +latency +state, and what binds$/m, 'a table of them';
 like $text, qr/^  \S+:$dead\]? +0 +\d+ +0 +0 +0 +0 .* dead until $in: .*refused$/m, 'the dead one';
 like $text, qr/^  \S+:$slow->{port}\S* +\d +0 +1 +1 +1 +0 +- +- .* alive, window$/m, 'the slow one' or diag $text;
