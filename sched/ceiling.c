@@ -19,6 +19,15 @@ hold(struct ceiling *c, int64_t now_ms)
     c->misses = 0;
 }
 
+/* Nothing below a ceiling is refused: where it is, there is none, or a lower one. */
+static void
+doubt(struct ceiling *c, int others)
+{
+    c->sessions = c->found = 0;
+    c->suspect = others;
+    c->misses = 0;
+}
+
 void
 ceiling_refused(struct ceiling *c, int64_t now_ms, int others)
 {
@@ -28,8 +37,12 @@ ceiling_refused(struct ceiling *c, int64_t now_ms, int others)
             hold(c, now_ms);
         return;
     }
-    if (c->misses == 0 || others > c->suspect)
+    if (c->sessions > 0 && others < c->sessions)
+        doubt(c, others);
+    if (c->misses == 0 || others != c->suspect) {
         c->suspect = others;
+        c->misses = 0;
+    }
     if (++c->misses < CEILING_REFUSALS) {
         if (c->sessions > 0 && c->probe_at_ms < now_ms + CEILING_STEP_MS)
             c->probe_at_ms = now_ms + CEILING_STEP_MS;

@@ -6,10 +6,11 @@
  * five in is so asked for a sixth six times an hour, not at every fifth message.
  *
  * One refusal makes no ceiling, or a site with one broken front end among K would have
- * one: it takes CEILING_REFUSALS of them without a session greeted above that number
- * between. A probe of a ceiling so found fails at once. After a probe that greets the
- * next one follows soon, so that a site which bears more now is found out; the pace of
- * probes is that of the beginning again once the first of them has stood for 60 s. */
+ * one: it takes CEILING_REFUSALS of them at the same number without a session greeted
+ * above it between. A refusal below a ceiling says that it is none. A probe of a
+ * ceiling so found fails at once. After a probe that greets the next one follows soon,
+ * so that a site which bears more now is found out; the pace of probes is that of the
+ * beginning again once the first of them has stood for 60 s. */
 #ifndef SCHED_CEILING_H
 #define SCHED_CEILING_H
 
@@ -23,13 +24,12 @@ enum {
     CEILING_LIVED_MS = 60000
 };
 
-struct ceiling {  /* zeroed = none known */
-    int sessions; /* 0 = none known */
-    int found;    /* where refusals found it; less than sessions: probed since */
-    int suspect,
-        misses;      /* refused so often at that number or below, and never beyond */
-    int64_t hold_ms; /* between probes */
-    int64_t probe_at_ms;  /* from then on one more is allowed */
+struct ceiling {         /* zeroed = none known */
+    int sessions;        /* 0 = none known */
+    int found;           /* where refusals found it; less than sessions: probed since */
+    int suspect, misses; /* refused so often at that number, and never let in beyond */
+    int64_t hold_ms;     /* between probes */
+    int64_t probe_at_ms; /* from then on one more is allowed */
     int64_t probed_at_ms; /* the first probe since found greeted then; 0 = none did */
 };
 

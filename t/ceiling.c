@@ -102,12 +102,16 @@ test_lower(void)
 {
     struct ceiling c = found_at(20);
     ceiling_refused(&c, START + 100, 3);
+    is_number(ceiling_allows(&c, START + 100), 4, "refused below: it was none");
     ceiling_greeted(&c, START + 200, 4);
+    is_number(ceiling_allows(&c, START + 200), INT_MAX, "nor is it there: noise");
     ceiling_refused(&c, START + 300, 3);
     ceiling_refused(&c, START + 300, 3);
-    is_number(ceiling_allows(&c, START + 300), 20, "noise below does not lower it");
     ceiling_refused(&c, START + 300, 2);
-    is_number(ceiling_allows(&c, START + 300), 3, "the site bears less: the most seen");
+    is_number(ceiling_allows(&c, START + 300), 3, "one at a time, lower still");
+    ceiling_refused(&c, START + 300, 2);
+    ceiling_refused(&c, START + 300, 2);
+    is_number(ceiling_allows(&c, START + 300), 2, "the site bears less");
     is_number(ceiling_wake_ms(&c), START + 300 + 20000, "and is probed later");
 }
 
