@@ -40,12 +40,31 @@ leave_site(struct destination *d)
 }
 
 static void
+forget_key(struct destinations *set, struct destination *d)
+{
+    struct destination *first, **at;
+    size_t length = strlen(d->key);
+    HASH_FIND(hh, set->by_key, d->key, length, first);
+    assert(first);
+    if (first == d) {
+        HASH_DELETE(hh, set->by_key, d);
+        if (d->same)
+            HASH_ADD_KEYPTR(hh, set->by_key, d->same->key, length, d->same);
+        return;
+    }
+    for (at = &first->same; *at != d; at = &(*at)->same)
+        assert(*at);
+    *at = d->same;
+}
+
+static void
 destination_free(struct destinations *set, struct destination *d, int64_t now_ms)
 {
     struct site *site = d->site;
     leave_empty(set, d);
     assert(!d->reasons);
-    HASH_DELETE(hh, set->by_key, d);
+    set->count--;
+    forget_key(set, d);
     leave_site(d);
     site_update(&set->sites, site, now_ms);
     carrier_close(&set->sites.carriers, d->carrier);
@@ -64,9 +83,8 @@ destinations_init(struct destinations *set, uint64_t seed)
 void
 destinations_free(struct destinations *set)
 {
-    struct destination *d, *next;
-    HASH_ITER (hh, set->by_key, d, next)
-        destination_free(set, d, 0);
+    while (set->by_key)
+        destination_free(set, set->by_key, 0);
     sites_free(&set->sites);
 }
 
@@ -136,27 +154,63 @@ change_target(struct destinations *set, struct destination *d,
     carrier_close(&set->sites.carriers, c);
 }
 
+/* Of that target, or of one that went with the settings of the past. */
+static struct destination *
+find_destination(struct destinations *set, struct destination *first,
+                 const struct target *target, int64_t now_ms)
+{
+    struct destination *d;
+    for (d = first; d; d = d->same)
+        if (memcmp(&d->carrier->target, target, sizeof *target) == 0)
+            return d;
+    for (d = first; d; d = d->same) {
+        if (d->carrier->generation == set->generation)
+            continue;
+        change_target(set, d, target, now_ms);
+        return d;
+    }
+    return NULL;
+}
+
+static void
+enter_key(struct destinations *set, struct destination *first, struct destination *d)
+{
+    size_t length = strlen(d->key);
+    if (first) {
+        d->same = first->same;
+        first->same = d;
+    } else {
+        HASH_ADD_KEYPTR(hh, set->by_key, d->key, length, d);
+    }
+}
+
 struct destination *
 destination_get(struct destinations *set, const struct target *target,
                 struct text domain, int64_t now_ms)
 {
     char key[ROUTE_KEY_MAX];
     size_t length = route_key(target, domain, key);
-    struct destination *d;
-    HASH_FIND(hh, set->by_key, key, length, d);
-    if (d) {
-        if (memcmp(&d->carrier->target, target, sizeof *target) != 0)
-            change_target(set, d, target, now_ms);
-        return d;
+    struct destination *first;
+    HASH_FIND(hh, set->by_key, key, length, first);
+    struct destination *d = find_destination(set, first, target, now_ms);
+    if (!d) {
+        d = memory_new(sizeof *d);
+        d->key = text_string(text_of(key, length));
+        d->domain = text_string(target->kind == TARGET_MX ? domain : TEXT(""));
+        text_lower(d->domain, strlen(d->domain));
+        d->carrier = carrier_open(&set->sites.carriers, target);
+        enter_site(d, site_get(&set->sites, d->carrier, text_of(key, length)));
+        enter_key(set, first, d);
+        set->count++;
     }
-    d = memory_new(sizeof *d);
-    d->key = text_string(text_of(key, length));
-    d->domain = text_string(target->kind == TARGET_MX ? domain : TEXT(""));
-    text_lower(d->domain, strlen(d->domain));
-    d->carrier = carrier_open(&set->sites.carriers, target);
-    enter_site(d, site_get(&set->sites, d->carrier, text_of(key, length)));
-    HASH_ADD_KEYPTR(hh, set->by_key, d->key, length, d);
+    d->carrier->generation = set->generation;
     return d;
+}
+
+void
+destinations_reload(struct destinations *set)
+{
+    set->generation++;
 }
 
 /* Mail on disk that waits for a site needs it to go on trying. */
@@ -225,8 +279,9 @@ destinations_wake_ms(const struct destinations *set)
 void
 destinations_shift(struct destinations *set, int64_t delta_ms)
 {
-    struct destination *d, *next;
-    HASH_ITER (hh, set->by_key, d, next)
-        d->free_at_ms += delta_ms;
+    struct destination *d, *first, *next;
+    HASH_ITER (hh, set->by_key, first, next)
+        for (d = first; d; d = d->same)
+            d->free_at_ms += delta_ms;
     sites_shift(&set->sites, delta_ms);
 }

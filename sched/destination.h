@@ -16,7 +16,8 @@ enum {
 };
 
 struct destination {
-    UT_hash_handle hh;
+    UT_hash_handle hh;        /* the first of its key */
+    struct destination *same; /* the next of its key, of another carrier */
     struct destination *empty_prev, *empty_next;
     struct destination *site_prev, *site_next; /* members of its site */
     struct carrier *carrier;
@@ -33,17 +34,20 @@ struct destination {
 struct destinations {
     struct destination *by_key, *empty; /* empty longest first */
     struct sites sites;
-    size_t empty_count;
+    size_t count, empty_count;
+    unsigned generation; /* of the settings; destinations_reload() */
 };
 
 void destinations_init(struct destinations *set, uint64_t seed);
 void destinations_free(struct destinations *set); /* no entry must wait */
 
-/* The one for that next hop, made when missing. With other settings of the target, as
- * after a reload, it moves to a site that has them, with what was learnt. */
+/* The one for that next hop and target, made when missing. After a reload one whose
+ * target has not been seen since moves to that of today, with what was learnt. */
 struct destination *destination_get(struct destinations *set,
                                     const struct target *target, struct text domain,
                                     int64_t now_ms);
+/* Targets not seen from now on are of the past. */
+void destinations_reload(struct destinations *set);
 const struct transport *destination_transport(const struct destination *d);
 
 /* Its mail waits at the site with that key from now on. */

@@ -14,7 +14,9 @@
 enum {
     CLOCK_SLACK_MS = 1000, /* a smaller step back is waited out */
     NEW_RUN_MAX = 3,       /* new messages in a row while deferred ones are due */
-    READY_TRIES = 8        /* sites looked at for one session */
+    READY_TRIES = 32,      /* sites looked at for one session */
+    RESERVE_PART = 10,     /* of session_limit: for sites with less than */
+    RESERVE_FEW = 50       /* such a part of it */
 };
 
 struct sched *
@@ -42,6 +44,7 @@ sched_change(struct sched *s, const struct sched_settings *settings)
 {
     assert(settings->active_limit > 0 && settings->session_limit > 0);
     s->settings = *settings;
+    destinations_reload(&s->destinations);
 }
 
 static void
@@ -377,21 +380,32 @@ next_end(struct sched *s, struct sched_action *action)
     return true;
 }
 
+/* The last tenth of a large budget is for those who have few, so that slow sites which
+ * have the rest do not make all others wait for one of their sessions to end. */
+bool
+sched_has_budget(const struct sched *s, const struct site *site)
+{
+    int limit = s->settings.session_limit, room = limit - sched_working_sessions(s);
+    if (room <= 0 || s->session_count / 2 >= limit || site->idle >= room)
+        return false;
+    int few = limit / RESERVE_FEW;
+    return few == 0 || room > limit / RESERVE_PART || site->sessions - site->idle < few;
+}
+
 /* One that may have a session now. Its idle sessions, which will ask again, come first
  * where the limit is near. */
 static struct site *
 ready_choose(struct sched *s)
 {
     struct sites *sites = &s->destinations.sites;
-    int room = s->settings.session_limit - sched_working_sessions(s);
-    if (room <= 0 || s->session_count / 2 >= s->settings.session_limit)
+    if (sched_working_sessions(s) >= s->settings.session_limit)
         return NULL;
     for (int i = 0; i < READY_TRIES && sites->carriers.ready; i++) {
         struct site *site = sched_next_ready(s);
         site_update(sites, site, s->now_ms); /* a line may have grown meanwhile */
         if (!site->is_ready)
             continue;
-        if (site->idle < room)
+        if (sched_has_budget(s, site))
             return site;
         site_rotate(sites, site, s->now_ms);
     }

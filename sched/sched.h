@@ -128,9 +128,10 @@ void sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
 
 /* The session is over; every recipient taken must be settled before. trouble NULL = a
  * normal end. DEFERRED: it never greeted (all addresses tried): negative feedback; a
- * destination with no greeted session left is dead at once, its mail is settled with
- * trouble. FAILED: nobody can ever deliver there (NXDOMAIN, null MX): its mail is
- * settled FAILED. */
+ * destination with no greeted session left is dead at once (an adaptive one that has
+ * greeted: after the fifth such end in a row), its mail is settled with trouble.
+ * FAILED: nobody can ever deliver there (NXDOMAIN, null MX): its mail is settled
+ * FAILED. */
 void sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *session,
                          const struct outcome *trouble);
 

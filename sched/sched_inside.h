@@ -43,6 +43,8 @@ void sched_settle_dead(struct sched *s, struct site *site);
 
 /* Sessions that are not idle: those that session_limit counts. */
 int sched_working_sessions(const struct sched *s);
+/* Whether session_limit lets it have one more. */
+bool sched_has_budget(const struct sched *s, const struct site *site);
 /* The site that gets the next session. */
 struct site *sched_next_ready(const struct sched *s);
 

@@ -2,6 +2,7 @@
 #include "sched/sched_inside.h"
 
 #include <assert.h>
+#include <string.h>
 #include <utlist.h>
 
 struct sched_state
@@ -72,7 +73,7 @@ sched_count(const struct sched *s)
         .active = (size_t)s->active,
         .deferred = s->known.waiting[KNOWN_OLD],
         .sessions = (size_t)s->session_count,
-        .destinations = HASH_COUNT(s->destinations.by_key),
+        .destinations = s->destinations.count,
         .sites = s->destinations.sites.count,
         .dead = s->destinations.sites.dead_count,
         .idle = (size_t)s->idle_count,
@@ -121,7 +122,7 @@ bound_now(const struct sched *s, struct site *site, int64_t *until_ms)
 {
     enum sched_bound bound = site_bound(site, s->now_ms, until_ms);
     if (bound == SCHED_BOUND_NONE && site->queue.works > 0 &&
-        sched_working_sessions(s) >= s->settings.session_limit)
+        !sched_has_budget(s, site))
         return SCHED_BOUND_BUDGET;
     return bound;
 }
@@ -278,6 +279,8 @@ sched_look(const struct sched *s, const struct target *target, struct text domai
     struct destination *d;
     size_t length = route_key(target, domain, key);
     HASH_FIND(hh, s->destinations.by_key, key, length, d);
+    while (d && memcmp(&d->carrier->target, target, sizeof *target) != 0)
+        d = d->same;
     if (!d)
         return;
     struct sched_site view = site_view(s, d->site, &outcome);

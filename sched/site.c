@@ -17,7 +17,10 @@ enum {
      * no more of them. */
     LINE_MIN_MS = 2000,
     LINE_TIMES = 4,
-    PAUSE_STEP_MS = 50 /* between sessions, for each that failed in a row */
+    PAUSE_STEP_MS = 50, /* between sessions, for each more that failed in a row */
+    /* In a row, of a site that has greeted: else one broken front end among some would
+     * be its death as soon as no other session is there. */
+    FORGIVEN = 5
 };
 
 static bool
@@ -93,6 +96,7 @@ site_die(struct sites *set, struct site *site, int64_t now_ms,
     site->reason = reason_open(&site->reasons, outcome);
     site->suspended = reason_open(&site->reasons, &later);
     site->dead = true;
+    site->has_greeted = false;
     if (site->dead_since_ms == 0)
         site->dead_since_ms = now_ms;
     site->dead_until_ms =
@@ -486,6 +490,7 @@ site_greeted(struct sites *set, struct site *site, int64_t now_ms, int64_t greet
     (void)greeting_ms;
     site_revive(set, site);
     site->failures = 0;
+    site->has_greeted = true;
     ceiling_greeted(&site->ceiling, now_ms, site->greeted);
 }
 
@@ -501,8 +506,8 @@ static void
 pause_after_failure(struct site *site, int64_t now_ms)
 {
     int64_t pause = SITE_OPEN_PAUSE_MS;
-    if (site->greeted > 0 && site->failures * PAUSE_STEP_MS < SITE_OPEN_PAUSE_MS)
-        pause = site->failures * PAUSE_STEP_MS;
+    if (site->greeted > 0 && (site->failures - 1) * PAUSE_STEP_MS < SITE_OPEN_PAUSE_MS)
+        pause = (site->failures - 1) * PAUSE_STEP_MS;
     site->open_after_ms = now_ms + pause;
 }
 
@@ -519,7 +524,7 @@ site_refused(struct site *site, int64_t now_ms)
         return false;
     bool dead = window_bad(&site->window, site_transport(site));
     if (site_is_adaptive(site)) /* others may still be greeted */
-        return !site->opening;
+        return !site->opening && (!site->has_greeted || site->failures >= FORGIVEN);
     return dead || site->greeted == 0;
 }
 

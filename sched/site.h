@@ -61,7 +61,7 @@ struct site {
     int greeted, idle, carrying;
     unsigned failures; /* sessions that never greeted, since one did */
     unsigned slow;     /* transactions that took too long, in this cohort */
-    bool dead, is_ready;
+    bool dead, is_ready, has_greeted; /* has_greeted: since its last death */
     int64_t dead_since_ms, dead_until_ms, pause_until_ms, open_after_ms;
     int64_t probe_ms;                  /* between the last two probes */
     struct reason *reasons;            /* those two */

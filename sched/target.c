@@ -105,11 +105,8 @@ option_parse(struct parser *p, struct text key, struct text value)
         return complain(p, "defragment=%.*s: not in this version; leave it out",
                         TEXT_ARGS(value));
     }
-    if (text_equal_nocase(key, TEXT("rate")) || text_equal_nocase(key, TEXT("notices")))
-        return complain(p, "%.*s: not in this version%s", TEXT_ARGS(key),
-                        text_equal_nocase(key, TEXT("rate"))
-                            ? "; use rate_delay=SECONDS"
-                            : "; leave it out");
+    if (text_equal_nocase(key, TEXT("notices")))
+        return complain(p, "%.*s: not in this version; leave it out", TEXT_ARGS(key));
     if (transport_option(&t->transport, key, value))
         return true;
     return complain(p,

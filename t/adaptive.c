@@ -305,6 +305,7 @@ test_reload(void)
     struct channel *first = world_channel(&w, "", 0),
                    *second = world_channel(&w, "", 1);
     ok(channel_take(&w, first));
+    sched_change(w.s, &(struct sched_settings){1000, 1000, 0, 7});
     w.target.transport.concurrency_limit = 3;
     w.target.transport.rate =
         (struct rate){.amount = 60, .burst = 60, .period_ms = 60000};
@@ -556,7 +557,7 @@ test_probe(void)
     ok(q.site.bound == SCHED_BOUND_PROBE && q.site.window == 1 && w.open_now == 1);
     channel_refuse(&w, world_channel(&w, "", 0));
     q = world_site(&w, "smtp:a.example");
-    ok_named(q.site.dead_until_ms >= w.now + 20000, "in vain: twice as long");
+    ok_named(q.site.dead_until_ms >= w.now + 18000, "in vain: twice as long");
     is_number(q.site.parked, 1, "the mail waits on");
     is_number(w.mails[0].deferrals, 1, "and was not tried");
     ok(sched_find(w.s, w.mails[0].id).attempts == 1);

@@ -400,6 +400,7 @@ test_names(void)
     ok_named(d->site == other->site && d->site->destinations == 2, "then a common one");
     is_number(set.sites.count, 1, "the sites they had are gone");
     d->site->window.size = 17;
+    destinations_reload(&set);
     target.transport.concurrency_limit = 9;
     ok_named(destination_get(&set, &target, TEXT("x.example"), 0) == d,
              "with other settings it is the same");
@@ -407,6 +408,14 @@ test_names(void)
                  d->carrier->target.transport.concurrency_limit == 9,
              "at a site that has them, and what was learnt within them");
     is_string(d->site->key, "mx:a", "of the same servers");
+    struct target second = target;
+    second.transport.concurrency_limit = 4;
+    struct destination *apart = destination_get(&set, &second, TEXT("x.example"), 0);
+    ok_named(apart != d && apart->site->window.limit == 4,
+             "two routes of today to one host are apart");
+    ok(destination_get(&set, &target, TEXT("x.example"), 0) == d);
+    ok(destination_get(&set, &second, TEXT("x.example"), 0) == apart);
+    is_number(set.count, 3, "three");
     destinations_free(&set);
     ok(set.by_key == NULL);
 }

@@ -572,6 +572,7 @@ test_targets(void)
     is_string(world_channel(&w, "", 0)->domain, "a.example",
               "lower case for the channel");
     w.target.transport.concurrency_limit = 1;
+    sched_change(w.s, &(struct sched_settings){100, 100, 0, 1});
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     is_number(sched_count(w.s).destinations, 1, "other settings, as after a reload");
