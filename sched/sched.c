@@ -190,13 +190,33 @@ static void
 park_excess(struct sched *s, struct known *k, struct sched_message *m)
 {
     struct site *site = message_entries(m)[0].destination->site;
-    if (!k->parked)
-        site_park(site, m->id);
+    site_park(site, m->id); /* even if another has it: that one may never call */
     k->parked = 1;
     site_set_crowded(&s->destinations.sites, site, true);
     known_wait(&s->known, k, KNOWN_PARKED_MS, k->attempts);
     s->active--;
     message_free(&s->destinations, &m, s->now_ms);
+}
+
+void
+sched_site_wake(struct sched *s, struct site *site, size_t count)
+{
+    struct id id;
+    while (count-- > 0 && site_unpark(site, &id)) {
+        struct known *k = known_find(&s->known, id);
+        if (!k || !k->parked)
+            continue; /* gone, or it came by itself */
+        k->parked = 0;
+        if (k->place == KNOWN_WAITING && k->due_ms > s->now_ms)
+            known_wait(&s->known, k, s->now_ms, k->attempts);
+    }
+}
+
+void
+sched_site_recall(struct sched *s, struct site *site)
+{
+    if (!site->dead && !site->window.probing && !site->is_crowded)
+        sched_site_wake(s, site, SIZE_MAX);
 }
 
 struct sched_message *
@@ -216,6 +236,7 @@ sched_loaded(struct sched *s, int64_t now_ms, struct id id,
         struct site *site = message_entries(m)[i].destination->site;
         if (site->dead && site->queue.works > 0)
             sched_settle_dead(s, site);
+        sched_site_recall(s, site);
     }
     if (!k->forced && is_excess(s, m)) {
         park_excess(s, k, m);
@@ -259,20 +280,6 @@ sched_site_settle(struct sched *s, struct site *site, const struct destination *
         DL_DELETE(list, e);
         e->reason = reason_open(&e->destination->reasons, outcome);
         DL_APPEND(s->settling, e);
-    }
-}
-
-void
-sched_site_wake(struct sched *s, struct site *site, size_t count)
-{
-    struct id id;
-    while (count-- > 0 && site_unpark(site, &id)) {
-        struct known *k = known_find(&s->known, id);
-        if (!k || !k->parked)
-            continue; /* gone, or it came by itself */
-        k->parked = 0;
-        if (k->place == KNOWN_WAITING && k->due_ms > s->now_ms)
-            known_wait(&s->known, k, s->now_ms, k->attempts);
     }
 }
 

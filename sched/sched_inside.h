@@ -35,6 +35,9 @@ void sched_site_settle(struct sched *s, struct site *site,
                        const struct destination *only, const struct outcome *outcome);
 /* What is parked there is due now. */
 void sched_site_wake(struct sched *s, struct site *site, size_t count);
+/* The same where parked mail has come with its domain, and nothing else would wake it.
+ */
+void sched_site_recall(struct sched *s, struct site *site);
 /* Of the mail parked there what is its excess is due now: a dead site settles it. Of
  * that which went another way, or came due by itself and left, nothing stays. */
 void sched_site_prune(struct sched *s, struct site *site);

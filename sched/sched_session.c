@@ -210,6 +210,7 @@ sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *sessi
         return true;
     if (to->dead)
         sched_settle_dead(s, to);
+    sched_site_recall(s, to);
     bool has_room = !to->dead && to->sessions < site_allows(to, s->now_ms);
     if (has_room)
         session_move(session, to);
