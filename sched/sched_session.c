@@ -34,6 +34,7 @@ site_failed(struct sched *s, struct site *site, const struct outcome *outcome)
     if (site_transport(site)->failed_cohort_limit > 0)
         site_die(&s->destinations.sites, site, s->now_ms, outcome);
     sched_site_prune(s, site);
+    sched_site_recall(s, site);
     sched_site_settle(s, site, NULL, outcome);
 }
 
