@@ -510,7 +510,7 @@ test_bounds_of_greetings(void)
     }
     w.now += 3000;
     world_run(&w);
-    channel_refuse(&w, world_channel(&w, "", 2));
+    channel_end(&w, world_channel(&w, "", 2), NULL);
     w.now += 3000;
     world_run(&w);
     is_bound(&w, SCHED_BOUND_CONGESTED, INT64_MAX);
