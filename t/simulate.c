@@ -79,32 +79,71 @@ is_near(double got, double want, double within)
 
 /* --- Published tables (spec/scheduler.md 2.2) ------------------------------------- */
 
+/* Five runs, and of each figure the median, as spec/scheduler.md 2.3 says. */
+enum { SEEDS = 5 };
+
+struct row {
+    double refused, mean, deviation, used;
+};
+
+static int
+compare_figures(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double
+median(double *figures)
+{
+    qsort(figures, SEEDS, sizeof *figures, compare_figures);
+    return figures[SEEDS / 2];
+}
+
+static struct row
+row_median(const char *name)
+{
+    double refused[SEEDS], mean[SEEDS], deviation[SEEDS], used[SEEDS];
+    struct scenario *s = scenario_read(name);
+    for (unsigned i = 0; i < SEEDS; i++) {
+        s->seed = i + 1;
+        struct simulation_result *r = simulation_run(s, NULL, NULL);
+        refused[i] = simulation_refused_share(r);
+        mean[i] = r->window_mean;
+        deviation[i] = r->window_deviation;
+        used[i] = simulation_use(r, 0, 5);
+        simulation_free(&r);
+    }
+    scenario_free(&s);
+    return (struct row){median(refused), median(mean), median(deviation), median(used)};
+}
+
 static void
 test_tables(void)
 {
     static const struct {
         const char *name;
-        double refused, mean, deviation, within; /* within: of refused, in points */
+        double refused, mean, deviation;
+        double within, used; /* of refused, in points; of the capacity, at least */
     } rows[] = {
-        {"table1-1n",   10.5, 19.46, 0.50, 1.0},
-        {"table1-sqrt", 10.7, 19.60, 0.59, 1.0},
-        {"table1-one",  10.8, 19.72, 0.97, 1.0},
-        {"table2-1n",   1.23, 19.89, 0.31, 0.2},
-        {"table2-sqrt", 1.26, 19.96, 0.23, 0.2},
-        {"table2-one",  1.26, 19.97, 0.32, 0.2},
-        {"table3-1n",   16.5, 5.17,  0.38, 1.0},
-        {"table3-sqrt", 24.8, 5.26,  0.44, 1.0},
-        {"table3-one",  49.7, 5.54,  0.55, 1.0},
+        {"table1-1n",   10.5, 19.46, 0.50, 1.0, 0 },
+        {"table1-sqrt", 10.7, 19.60, 0.59, 1.0, 0 },
+        {"table1-one",  10.8, 19.72, 0.97, 1.0, 0 },
+        {"table2-1n",   1.23, 19.89, 0.31, 0.2, 0 },
+        {"table2-sqrt", 1.26, 19.96, 0.23, 0.2, 0 },
+        {"table2-one",  1.26, 19.97, 0.32, 0.2, 0 },
+        {"table3-1n",   16.5, 5.17,  0.38, 1.0, 99},
+        {"table3-sqrt", 24.8, 5.26,  0.44, 1.0, 99},
+        {"table3-one",  49.7, 5.54,  0.55, 1.0, 99},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct experiment e = run(rows[i].name);
-        ok(is_near(simulation_refused_share(e.result), rows[i].refused,
-                   rows[i].within));
-        ok(is_near(e.result->window_mean, rows[i].mean, 0.1));
-        ok(is_near(e.result->window_deviation, rows[i].deviation, 0.1));
-        ok(e.result->finished &&
-           e.result->works == e.scenario->arrivals[0].recipients / 2);
-        end(&e);
+        struct row row = row_median(rows[i].name);
+        printf("# %s: median of %d: %.2f %% refused, window %.2f / %.2f\n",
+               rows[i].name, SEEDS, row.refused, row.mean, row.deviation);
+        ok(is_near(row.refused, rows[i].refused, rows[i].within));
+        ok(is_near(row.mean, rows[i].mean, 0.1));
+        ok(is_near(row.deviation, rows[i].deviation, 0.1));
+        ok(row.used >= rows[i].used);
     }
 }
 
@@ -121,7 +160,21 @@ test_table3(void)
     end(&e);
 }
 
-/* --- E5 to E11 -------------------------------------------------------------------- */
+/* --- E4 to E11 -------------------------------------------------------------------- */
+
+/* One front end of K is broken: 20 sessions of 2 s could take ten a second. */
+static void
+test_noise(void)
+{
+    static const char *const names[] = {"e4-2", "e4-4", "e4-8"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct experiment e = run(names[i]);
+        ok_named(simulation_use(e.result, 0, 20) >= 95, "95 % of the good capacity");
+        is_number(e.result->deaths, 0, "no death");
+        is_number(e.result->deferred, 0, "nothing is deferred");
+        end(&e);
+    }
+}
 
 /* Small mail beside a list, and beside a sender of much: two service times. */
 static void
@@ -330,6 +383,7 @@ main(void)
 {
     test_tables();
     test_table3();
+    test_noise();
     test_fair();
     test_one_site();
     test_outage();
