@@ -32,7 +32,7 @@ struct line {
     struct outcome trouble;  /* with the last of them */
     struct sched_work work;
     enum receipt receipt;
-    int64_t service_us;
+    int64_t service_us, connected_ms;
     unsigned carried;
     bool found, queued, greeted, busy, idle;
 };
@@ -127,28 +127,47 @@ line_end(struct simulation *s, struct line *l, const struct outcome *trouble)
 
 /* --- Addresses -------------------------------------------------------------------- */
 
-/* The order in which a session tries the addresses of its site: by preference, and at
- * random among equals. */
+static unsigned
+station_preference(const struct place *place, size_t number)
+{
+    return place->stations[number].receiver.settings.preference;
+}
+
+/* The order in which a session tries the addresses of its site: by preference, and by
+ * what the scheduler knows of their health. */
 static size_t *
 address_order(struct simulation *s, const struct place *place)
 {
-    size_t *order = memory_array(place->station_count, sizeof *order);
-    for (size_t i = 0; i < place->station_count; i++) {
-        unsigned preference = place->stations[i].receiver.settings.preference;
-        size_t at = i, equals = 0;
-        while (at > 0 && place->stations[order[at - 1]].receiver.settings.preference >=
-                             preference) {
-            equals += place->stations[order[at - 1]].receiver.settings.preference ==
-                      preference;
-            order[at] = order[at - 1];
-            at--;
-        }
-        size_t skip = (size_t)(receiver_random(&s->random) % (equals + 1));
-        for (; skip > 0; skip--, at++)
-            order[at] = order[at + 1];
-        order[at] = i;
+    size_t count = place->station_count;
+    size_t *by_preference = memory_array(count, sizeof *by_preference);
+    size_t *order = memory_array(count, sizeof *order);
+    struct text *names = memory_array(count, sizeof *names);
+    int *groups = memory_array(count, sizeof *groups);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i;
+        for (; at > 0 && station_preference(place, by_preference[at - 1]) >
+                             station_preference(place, i);
+             at--)
+            by_preference[at] = by_preference[at - 1];
+        by_preference[at] = i;
     }
+    for (size_t i = 0; i < count; i++) {
+        names[i] = text_from(station_name(&place->stations[by_preference[i]]));
+        groups[i] = (int)station_preference(place, by_preference[i]);
+    }
+    sched_hosts_order(s->sched, simulation_now_ms(s), names, groups, count, order);
+    for (size_t i = 0; i < count; i++)
+        order[i] = by_preference[order[i]];
+    free(by_preference);
+    free(names);
+    free(groups);
     return order;
+}
+
+static void
+host_failed(struct simulation *s, const struct station *station)
+{
+    sched_host_bad(s->sched, simulation_now_ms(s), text_from(station_name(station)));
 }
 
 static void
@@ -188,6 +207,7 @@ refused(struct simulation *s, struct line *l, const struct station *station, int
         outcome_make(VERDICT_DEFERRED, BLAME_SITE, code, code ? "4.7.0" : "4.4.1",
                      "%s %s", station_name(station), what);
     simulation_note(s, "refused", "%s", l->trouble.text);
+    host_failed(s, station);
     try_next(s, l);
 }
 
@@ -206,6 +226,7 @@ on_connect(struct simulation *s, struct line *l)
     l->trouble = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1",
                               "%s: connection timed out", station_name(station));
     s->result->connects++;
+    l->connected_ms = simulation_now_ms(s);
     switch (receiver_connect(r)) {
     case RECEPTION_SESSION:
         enter_station(l, station);
@@ -241,6 +262,7 @@ on_give_up(struct simulation *s, struct line *l)
     leave_station(s, l);
     s->result->timed_out++;
     simulation_note(s, "timeout", "%s", l->trouble.text);
+    host_failed(s, &line_place(s, l)->stations[l->order[l->tried - 1]]);
     try_next(s, l);
 }
 
@@ -277,6 +299,8 @@ on_greet(struct simulation *s, struct line *l)
     unsigned open = 0;
     l->greeted = true;
     s->result->greeted++;
+    sched_host_good(s->sched, simulation_now_ms(s), text_from(station_name(l->station)),
+                    simulation_now_ms(s) - l->connected_ms);
     for (size_t i = 0; i < place->station_count; i++)
         open += place->stations[i].receiver.sessions;
     if (open > site->peak_open)
