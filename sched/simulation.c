@@ -183,18 +183,19 @@ load(struct simulation *s, struct id id)
     struct mail *mail = &s->mails[id.hash];
     const struct generator *g = &s->generators[mail->group];
     const struct scenario_arrival *a = g->arrival;
-    const char *domain =
-        s->scenario->domain_at[a->first + mail->number % a->count]->name;
+    const struct scenario_domain *domain =
+        s->scenario->domain_at[a->first + mail->number % a->count];
     size_t count = 0;
     for (unsigned i = 0; i < mail->count; i++)
         if (!mail->done || !mail->done[i])
             s->recipients[count++] =
-                (struct sched_recipient){i, &s->target, text_from(domain)};
+                (struct sched_recipient){i, &s->target, text_from(domain->name)};
     struct sched_mail as = {.owner = mail,
                             .birth_ms = SIMULATION_START_MS + mail->born_us / 1000,
                             .class = a->class,
                             .sender = mail_sender(g, mail->number),
                             .size = a->size};
+    line_touch(s, domain->site);
     if (!sched_loaded(s->sched, simulation_now_ms(s), id, &as, s->recipients, count))
         simulation_note(s, "parked", "message %llu", (unsigned long long)id.hash + 1);
 }
@@ -271,15 +272,15 @@ act(struct simulation *s, const struct sched_action *action)
     }
 }
 
-/* All that the scheduler wants now. */
+/* All that the scheduler wants now; woken: by its own clock. */
 static void
-pump(struct simulation *s)
+pump(struct simulation *s, bool woken)
 {
     struct sched_action action;
     do
         while (sched_next(s->sched, simulation_now_ms(s), &action))
             act(s, &action);
-    while (line_wake_idle(s));
+    while (line_wake_idle(s, woken));
     observe(s);
 }
 
@@ -343,7 +344,7 @@ step(struct simulation *s)
         s->now_us = next_us;
     if (event && event->at_us <= s->now_us)
         happen(s, event);
-    pump(s);
+    pump(s, wake_us <= s->now_us);
     return true;
 }
 
@@ -404,6 +405,7 @@ simulation_init(struct simulation *s, const struct scenario *scenario)
     result->site_count = scenario->site_count;
     result->sites = memory_array(result->site_count, sizeof *result->sites);
     s->mails = memory_array((size_t)scenario->messages, sizeof *s->mails);
+    s->touched = memory_array(scenario->site_count, sizeof *s->touched);
     s->places = memory_array(scenario->site_count, sizeof *s->places);
     for (size_t i = 0; i < scenario->site_count; i++) {
         result->sites[i].name = scenario->site_at[i]->name;
@@ -488,6 +490,7 @@ simulation_end(struct simulation *s)
     for (uint64_t i = 0; i < s->mail_count; i++)
         free(s->mails[i].done);
     free(s->places);
+    free(s->touched);
     free(s->changes);
     free(s->generators);
     free(s->mails);

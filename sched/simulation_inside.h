@@ -36,6 +36,8 @@ struct station { /* a server */
 struct place { /* a site */
     struct station *stations;
     size_t station_count;
+    struct line *idle; /* sessions */
+    bool is_touched;
     char *key; /* the scheduler's */
     size_t key_length;
 };
@@ -69,8 +71,10 @@ struct simulation {
     struct mail *mails;
     uint64_t mail_count, ended;
     struct sched_recipient *recipients; /* to be handed over */
-    struct line *lines, *idle;
+    struct line *lines;
     size_t line_count, dead;
+    size_t *touched, touched_count; /* places: something has changed for them */
+    int64_t looked_us;              /* at all of them */
     double window_sum, window_squares;
 };
 
@@ -90,8 +94,10 @@ void simulation_feedback(struct simulation *s, size_t place);
 void line_open(struct simulation *s, const struct sched_action *action);
 /* Its time has come. */
 void line_happened(struct simulation *s, struct event *event);
-/* Idle sessions are given mail. False: none wants any. */
-bool line_wake_idle(struct simulation *s);
+/* Idle sessions there may have mail now. */
+void line_touch(struct simulation *s, size_t place);
+/* Those of the places touched are given it; all: everywhere. False: none wants any. */
+bool line_wake_idle(struct simulation *s, bool all);
 /* The settings of a server have changed. */
 void line_station_changed(struct simulation *s, struct station *station);
 /* All that are left. */

@@ -8,7 +8,11 @@
 #include <string.h>
 #include <utlist.h>
 
-enum { ROUND_TRIP_MIN_US = 1000, ROUND_TRIP_MAX_US = 4000 };
+enum {
+    ROUND_TRIP_MIN_US = 1000,
+    ROUND_TRIP_MAX_US = 4000,
+    LOOK_EVERY_US = 50000 /* at idle sessions, whatever happened */
+};
 
 enum step { /* what happens next */
             STEP_FOUND,
@@ -22,7 +26,8 @@ enum step { /* what happens next */
 struct line {
     struct event event;
     enum step step;
-    struct line *prev, *next;                 /* all but the idle ones, or those */
+    struct line *prev, *next;                 /* all */
+    struct line *idle_prev, *idle_next;       /* of a site */
     struct line *station_prev, *station_next; /* of a server */
     struct line *waiting_prev, *waiting_next; /* in its queue */
     struct sched_session *session;
@@ -68,14 +73,21 @@ set_idle(struct simulation *s, struct line *l, bool idle)
 {
     if (l->idle == idle)
         return;
+    struct place *place = line_place(s, l);
     l->idle = idle;
-    if (idle) {
-        DL_DELETE(s->lines, l);
-        DL_APPEND(s->idle, l);
-    } else {
-        DL_DELETE(s->idle, l);
-        DL_APPEND(s->lines, l);
-    }
+    if (idle)
+        DL_APPEND2(place->idle, l, idle_prev, idle_next);
+    else
+        DL_DELETE2(place->idle, l, idle_prev, idle_next);
+}
+
+void
+line_touch(struct simulation *s, size_t place)
+{
+    if (s->places[place].is_touched)
+        return;
+    s->places[place].is_touched = true;
+    s->touched[s->touched_count++] = place;
 }
 
 /* Its place at the server is free, for the next one that waits there. */
@@ -119,6 +131,7 @@ line_end(struct simulation *s, struct line *l, const struct outcome *trouble)
     simulation_note(s, "end", "%s%s%s", l->domain->name, trouble ? ": " : "",
                     trouble ? trouble->text : "");
     sched_session_ended(s->sched, simulation_now_ms(s), l->session, trouble);
+    line_touch(s, place);
     if (trouble && !greeted)
         simulation_feedback(s, place);
     free(l->order);
@@ -324,6 +337,7 @@ settle(struct simulation *s, struct line *l, const struct outcome *outcome)
         sched_settled(s->sched, simulation_now_ms(s), l->session, l->work.indexes[i],
                       outcome);
     }
+    line_touch(s, l->domain->site);
     simulation_feedback(s, l->domain->site);
 }
 
@@ -416,21 +430,44 @@ line_happened(struct simulation *s, struct event *event)
         on_answer(s, l);
         return;
     case STEP_QUIT:
-        line_end(s, l, NULL);
+        if (sched_has_work(s->sched, l->session))
+            take_mail(s, l);
+        if (l->idle)
+            line_end(s, l, NULL);
         return;
     }
 }
 
-bool
-line_wake_idle(struct simulation *s)
+/* True: somebody has taken mail. */
+static bool
+wake_place(struct simulation *s, struct place *place)
 {
     struct line *l, *next;
     bool woke = false;
-    DL_FOREACH_SAFE (s->idle, l, next)
-        if (sched_has_work(s->sched, l->session)) {
-            take_mail(s, l);
-            woke |= l->busy;
-        }
+    DL_FOREACH_SAFE2(place->idle, l, next, idle_next)
+    if (sched_has_work(s->sched, l->session)) {
+        take_mail(s, l);
+        woke = true;
+    }
+    return woke;
+}
+
+bool
+line_wake_idle(struct simulation *s, bool all)
+{
+    struct line *l;
+    bool woke = false;
+    if (all || s->now_us - s->looked_us >= LOOK_EVERY_US) {
+        s->looked_us = s->now_us;
+        DL_FOREACH (s->lines, l)
+            if (l->idle)
+                line_touch(s, l->domain->site);
+    }
+    while (s->touched_count > 0) {
+        struct place *place = &s->places[s->touched[--s->touched_count]];
+        place->is_touched = false;
+        woke |= wake_place(s, place);
+    }
     return woke;
 }
 
@@ -466,10 +503,9 @@ void
 line_free_all(struct simulation *s)
 {
     struct line *l, *next;
-    DL_CONCAT(s->lines, s->idle);
     DL_FOREACH_SAFE (s->lines, l, next) {
         free(l->order);
         free(l);
     }
-    s->lines = s->idle = NULL;
+    s->lines = NULL;
 }
