@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 enum {
-    CEILING_REFUSALS = 3,
+    CEILING_REFUSALS = 4,
     CEILING_STEP_MS = 1000, /* between probes that greet */
     CEILING_HOLD_MIN_MS = 10000,
     CEILING_HOLD_MAX_MS = 600000,
