@@ -12,7 +12,7 @@ DIRS := base mime sched queue smtp defrag admin
 SRC := $(foreach d,$(DIRS),$(wildcard $(d)/*.c))
 UNIT := $(basename $(notdir $(wildcard t/*.c)))
 SIM := $(wildcard t/sim/*.c)
-PEERS := sink load fill
+PEERS := sink load fill decide
 
 # Some systems ship no .pc file for libev or mbedTLS: ask, then fall back.
 library = $(shell pkg-config --libs $(1) 2>/dev/null || echo $(2))

@@ -174,7 +174,24 @@ sub slow_ones {
     return;
 }
 
+# What the scheduler's decisions cost: t/bench/decide.c.
+sub decisions {
+    my $decide = "$Petrel::root/$Petrel::build/t/bench/decide";
+    for my $case (['100,000 messages, 10,000 sites', 100_000, 10_000, 100], ['100,000 messages, one site', 100_000, 1, 1]) {
+        my ($name, @arguments) = @$case;
+        my ($time, $bytes) = `$decide @arguments` =~ /"decision_ns": (\d+), "bytes": ([\d.]+)/ or die 'decide';
+        bar("a decision, $name", $time / 1000, 1, 'us');
+        bar("memory of a message, $name", $bytes, 200, 'B');
+    }
+    return unless Petrel::have('valgrind');
+    my ($messages, $file) = (20_000, "$work/callgrind");
+    my ($count) = `valgrind --tool=callgrind --callgrind-out-file=$file --toggle-collect=decide $decide $messages 2000 100 2>&1` =~ /Collected : (\d+)/ or return;
+    note('a decision, by callgrind', $count / $messages, 'instr.');
+    return;
+}
+
 printf "%-52s %9s     %-11s\n", 'Bars', 'measured', 'limit';
+decisions();
 bar('stripped, without its libraries', stripped_kb($dynamic), 500, 'KB');
 bar('stripped, static', stripped_kb($static), 2200, 'KB') if $static;
 my $server = idle_memory('dynamic', $dynamic, 6);
