@@ -405,7 +405,8 @@ static struct site *
 ready_choose(struct sched *s)
 {
     struct sites *sites = &s->destinations.sites;
-    if (sched_working_sessions(s) >= s->settings.session_limit)
+    int limit = s->settings.session_limit;
+    if (sched_working_sessions(s) >= limit || s->session_count / 2 >= limit)
         return NULL;
     for (int i = 0; i < READY_TRIES && sites->carriers.ready; i++) {
         struct site *site = sched_next_ready(s);
