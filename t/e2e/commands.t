@@ -298,7 +298,8 @@ like $text, qr/\Asendmail: [^\n]*\Q$scratch\E\/file\/spool[^\n]*\n\z/, 'one line
 # --- simulate
 
 Petrel::spit("$scratch/day.scenario", "site s sessions=5 over=421 delay.message=1s\ndomain a.test site s\narrive domain=a.test count=100\n");
-my @simulate = ('-o', 'hostname=h.test', '-o', "spool=$scratch/none", 'simulate');
+Petrel::spit("$scratch/none.conf", "");
+my @simulate = ('-c', "$scratch/none.conf", '-o', 'hostname=h.test', '-o', "spool=$scratch/none", 'simulate');
 ($code, $text) = petrel(@simulate, 'day.scenario');
 is $code, 0, 'simulate' or diag $text;
 like $text, qr/^messages: 100, delivered 100, failed 0, left 0$/m, 'all is delivered';
