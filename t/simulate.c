@@ -193,6 +193,22 @@ test_fair(void)
     }
 }
 
+/* From the first timeouts on, a dead exchange costs next to nothing. */
+static void
+test_dead_exchange(void)
+{
+    struct experiment one = run("e7-one"), e = run("e7");
+    int64_t alone_ms = one.result->groups[1].last_ms - 31000,
+            took_ms = e.result->groups[1].last_ms - 31000;
+    printf("# e7: %.2f %% of the rate with one exchange\n",
+           100.0 * (double)alone_ms / (double)took_ms);
+    ok_named(alone_ms * 100 >= took_ms * 95, "95 % of the rate with one exchange");
+    is_number(e.result->groups[1].delivered, 6000, "all of it");
+    is_number(e.result->deferred, 0, "nothing is deferred");
+    end(&e);
+    end(&one);
+}
+
 static void
 test_one_site(void)
 {
@@ -385,6 +401,7 @@ main(void)
     test_table3();
     test_noise();
     test_fair();
+    test_dead_exchange();
     test_one_site();
     test_outage();
     test_slow_neighbours();
