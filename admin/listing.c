@@ -67,6 +67,7 @@ listing_make(const struct envelope *e, const char *place, const json_t *state)
     json_object_set_new(listing, "recipients", list_recipients(e, state));
     json_object_set_new(listing, "attempts", json_integer(attempts));
     json_object_set_new(listing, "due_time", json_integer(due / 1000));
+    json_object_set_new(listing, "sender_warned", json_boolean(e->warned));
     json_object_set_new(listing, "eight_bit", json_boolean(e->eight_bit));
     json_object_set_new(listing, "smtputf8", json_boolean(e->utf8));
     json_object_set_new(listing, "envelope_id", listing_text(e->envelope_id));
@@ -152,6 +153,8 @@ listing_print_page(const json_t *listing, int64_t now_ms)
            number_of(listing, "attempts"));
     if (strcmp(string_of(listing, "queue_name"), "deferred") == 0)
         printf("next:     in %s\n", wait);
+    if (json_is_true(json_object_get(listing, "sender_warned")))
+        puts("warned:   the sender was told that it is late");
     if (string_of(listing, "reason")[0]) {
         print_span(now_ms / 1000 - number_of(listing, "since"), age);
         printf("reason:   %s, %s ago\n", string_of(listing, "reason"), age);

@@ -167,6 +167,9 @@ const struct setting options_rows[] = {
     BOUNDED(DURATION, bounce_lifetime_ms, "bounce_queue_lifetime", "5d", 0,
             100 * 24 * HOUR,
             "Bounces that could not be delivered for so long are given up."),
+    BOUNDED(DURATION, delay_warning_ms, "delay_warning_time", "0h", 0, 100 * 24 * HOUR,
+            "A sender is told, once, of mail that could not be delivered for so long. "
+            "0: never."),
     BOUNDED(SIZE, bounce_size_limit, "bounce_size_limit", "50K", 0, INT64_C(1) << 30,
             "RET=FULL returns a larger message's header only."),
     BOUNDED(SIZE, journal_size, "journal_size", "64M", 0, INT64_C(1) << 34,
@@ -439,6 +442,7 @@ options_transport(const struct options *options)
     t.maximal_backoff_ms = options->maximal_backoff_ms;
     t.lifetime_ms = options->lifetime_ms;
     t.bounce_lifetime_ms = options->bounce_lifetime_ms;
+    t.delay_warning_ms = options->delay_warning_ms;
     return t;
 }
 

@@ -37,6 +37,7 @@ struct options {
     int64_t slot_cost, slot_loan, slot_discount, minimum_slots;
     char *positive_feedback, *negative_feedback;
     int64_t minimal_backoff_ms, maximal_backoff_ms, lifetime_ms, bounce_lifetime_ms;
+    int64_t delay_warning_ms;
     int64_t bounce_size_limit;
     /* queue */
     int64_t journal_size, journal_message_max, slices, slice;

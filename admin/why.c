@@ -124,7 +124,9 @@ print_head(const json_t *listing, const json_t *why, int64_t now_ms)
            place_words(listing, why), string(listing, "sender"));
     printf("arrived:  %s\n",
            words_since(number(listing, "arrival_time") * 1000, now_ms, at));
-    printf("attempts: %" PRId64 " so far\n", number(listing, "attempts"));
+    printf("attempts: %" PRId64 " so far%s\n", number(listing, "attempts"),
+           is_true(listing, "sender_warned") ? "; the sender was told that it is late"
+                                             : "");
 }
 
 /* What the disk alone knows. */

@@ -193,8 +193,8 @@ write_recipient(const struct report *r, const struct report_recipient *recipient
     if (recipient->outcome->text[0] != '\0')
         put_diagnostic(e, recipient->outcome);
     put_date(e, "Last-Attempt-Date", r->now_ms);
-    if (recipient->action == REPORT_DELAYED && r->retry_until_ms > 0)
-        put_date(e, "Will-Retry-Until", r->retry_until_ms);
+    if (recipient->action == REPORT_DELAYED && recipient->retry_until_ms > 0)
+        put_date(e, "Will-Retry-Until", recipient->retry_until_ms);
 }
 
 static void

@@ -10,7 +10,8 @@ struct report_recipient {
     struct text address;  /* as we used it */
     struct text original; /* ORCPT "rfc822;..." already decoded, or empty */
     enum report_action action;
-    bool expired; /* FAILED because time ran out: the sentence says so */
+    bool expired;           /* FAILED because time ran out: the sentence says so */
+    int64_t retry_until_ms; /* DELAYED: it fails then; 0 = not told */
     const struct outcome *outcome;
 };
 
@@ -22,7 +23,7 @@ struct report {
     struct text id;              /* of the original message */
     struct text envelope_id;     /* ENVID decoded, or empty */
     struct text boundary;        /* unique: the caller's id of the report */
-    int64_t arrival_ms, now_ms, retry_until_ms; /* retry_until: for delayed, else 0 */
+    int64_t arrival_ms, now_ms;
     bool full;      /* the whole message follows, not just its header */
     bool utf8;      /* the original was SMTPUTF8: message/global types */
     bool eight_bit; /* the original part holds bytes >= 0x80 */

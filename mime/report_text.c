@@ -177,7 +177,12 @@ write_recipient(const struct report *r, const struct report_recipient *recipient
     } else if (recipient->action == REPORT_DELAYED) {
         emitter_say(e, INDENT "We have tried for ");
         say_duration(e, r->now_ms - r->arrival_ms);
-        emitter_say(e, " and keep trying.\r\n");
+        emitter_say(e, " and keep trying");
+        if (recipient->retry_until_ms > 0) {
+            emitter_say(e, " until\r\n" INDENT);
+            say_date(e, recipient->retry_until_ms);
+        }
+        emitter_say(e, ".\r\n");
     }
 }
 
@@ -190,7 +195,7 @@ heading(enum report_action action)
                "tried again:\r\n";
     case REPORT_DELAYED:
         return "It could not be delivered yet to the recipients below. You need not\r\n"
-               "send it again: we keep trying";
+               "send it again.\r\n";
     case REPORT_DELIVERED:
         return "It was delivered to:\r\n";
     case REPORT_RELAYED:
@@ -206,12 +211,6 @@ write_section(const struct report *r, enum report_action action, struct emitter 
         return;
     emitter_say(e, "\r\n");
     emitter_say(e, heading(action));
-    if (action == REPORT_DELAYED && r->retry_until_ms > 0) {
-        emitter_say(e, " until ");
-        say_date(e, r->retry_until_ms);
-    }
-    if (action == REPORT_DELAYED)
-        emitter_say(e, ".\r\n");
     for (size_t i = 0; i < r->count; i++)
         if (r->recipients[i].action == action)
             write_recipient(r, &r->recipients[i], e);

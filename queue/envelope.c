@@ -22,7 +22,10 @@ enum {
     MARK_OPEN = 'T',
     MARK_DONE = 'D',
     DUE_DIGITS_MS = 14,
-    RELEASED = '+'
+    ATTEMPTS_DIGITS = 7,
+    WARNED_OFFSET = DUE_DIGITS_MS + 1 + ATTEMPTS_DIGITS,
+    RELEASED = '+',
+    WARNED = '!'
 };
 static const int64_t due_max_ms = 99999999999999;
 static const unsigned attempts_max = 9999999;
@@ -270,8 +273,9 @@ envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE])
     char slot[ENVELOPE_DUE_SIZE + 1];
     int64_t due = e->due_ms < 0 ? 0 : e->due_ms < due_max_ms ? e->due_ms : due_max_ms;
     unsigned attempts = e->attempts < attempts_max ? e->attempts : attempts_max;
-    int length = snprintf(slot, sizeof(slot), "%014" PRId64 "%c%07u ", due,
-                          e->released ? RELEASED : ' ', attempts);
+    int length =
+        snprintf(slot, sizeof(slot), "%014" PRId64 "%c%07u%c", due,
+                 e->released ? RELEASED : ' ', attempts, e->warned ? WARNED : ' ');
     uint32_t crc = crc_add(crc_of_name(e->id), slot, (size_t)length);
     length +=
         snprintf(slot + length, sizeof(slot) - (size_t)length, "%08" PRIx32 "\n", crc);
@@ -474,13 +478,16 @@ envelope_read_due(struct text start, struct id id, struct envelope *e)
     char again[ENVELOPE_DUE_SIZE];
     e->due_ms = 0;
     e->attempts = 0;
+    e->warned = e->warned_kept =
+        slot.length > WARNED_OFFSET && slot.at[WARNED_OFFSET] == WARNED;
     if (!text_number(text_before(slot, DUE_DIGITS_MS), (uint64_t)due_max_ms, &due) ||
-        !text_number(text_before(text_after(slot, DUE_DIGITS_MS + 1), 7), attempts_max,
-                     &attempts))
+        !text_number(text_before(text_after(slot, DUE_DIGITS_MS + 1), ATTEMPTS_DIGITS),
+                     attempts_max, &attempts))
         return;
     trial.due_ms = (int64_t)due;
     trial.attempts = (unsigned)attempts;
     trial.released = slot.at[DUE_DIGITS_MS] == RELEASED;
+    trial.warned = e->warned;
     envelope_write_due(&trial, again);
     if (!text_equal(slot, text_of(again, sizeof(again))))
         return; /* torn: due now */

@@ -50,7 +50,9 @@ struct envelope {
     bool eight_bit, utf8; /* BODY=8BITMIME, SMTPUTF8 */
     bool double_bounce;   /* a notice to postmaster: its failure is only logged */
     bool held;            /* hold/ID exists */
-    bool released; /* by an operator: it passes the routes that hold; with due_ms */
+    bool released;    /* by an operator: it passes the routes that hold; with due_ms */
+    bool warned;      /* the sender knows that it is late; with due_ms, */
+    bool warned_kept; /* and info/ID says so, durably */
     struct text prefix;   /* header lines that we put before the content, CRLF ended */
     int64_t content_size; /* of mess/ID */
     uint32_t content_crc;
@@ -96,12 +98,12 @@ void envelope_write_channel(struct envelope *e, enum channel channel,
 enum progress envelope_read_channel(struct text bytes, struct id id,
                                     enum channel channel, struct envelope *e)
     __attribute__((warn_unused_result));
-/* The bytes to overwrite in info/ID for a new due time (with attempts and released),
- * and where. */
+/* The bytes to overwrite in info/ID for a new due time (with attempts, released and
+ * warned), and where. */
 enum { ENVELOPE_DUE_OFFSET = 16, ENVELOPE_DUE_SIZE = 32 };
 void envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE]);
-/* due_ms and attempts alone, from the first 48 bytes of info/ID; a torn slot means now.
- */
+/* due_ms to warned alone, from the first 48 bytes of info/ID. A torn slot means now;
+ * warned, which never goes back, is believed even then. */
 void envelope_read_due(struct text start, struct id id, struct envelope *e);
 /* One failure as appended to bounce/ID. Reading skips torn ones without complaint: the
  * text is durable before its D mark, so a torn one has none. It sets done of the

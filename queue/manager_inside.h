@@ -1,5 +1,5 @@
-/* What manager.c, manager_round.c, manager_operator.c and manager_explain.c share.
- * Nobody else includes this. */
+/* What manager.c, manager_round.c, manager_warning.c, manager_operator.c and
+ * manager_explain.c share. Nobody else includes this. */
 #ifndef QUEUE_MANAGER_INSIDE_H
 #define QUEUE_MANAGER_INSIDE_H
 
@@ -27,7 +27,11 @@ struct active {
     enum target_kind *kinds; /* per recipient; NULL until routed */
     char **reasons;          /* per recipient: the last deferral; NULL until one */
     unsigned *deliveries;    /* per recipient: sendlog.h's number; NULL until one */
+    struct outcome **delays; /* per recipient, when late: the same, whole; or NULL */
     int64_t loaded_ms;
+    bool late;      /* its sender is to hear of what is deferred in this round */
+    bool warning;   /* that notice is being committed; then the round ends */
+    bool wanted;    /* SCHED_LOAD has come meanwhile, and is not yet answered */
     bool scheduled; /* the scheduler works on it; else it waits for SCHED_LOAD or its
                        end */
     bool ending;    /* its notice is being committed */
@@ -95,6 +99,8 @@ void round_settle(struct active *a, unsigned index, const struct outcome *outcom
                   bool expired, const struct timing *timing);
 /* SCHED_WAIT. */
 void round_wait(struct active *a, int64_t due_ms, unsigned attempts);
+/* The rest of it, when the sender has been warned, or could not be. */
+void round_warned(struct active *a);
 /* SCHED_FINISH, or nobody is open. */
 void round_finish(struct active *a);
 /* The operator's bounce: everybody open fails, and the sender is told. */
@@ -103,5 +109,19 @@ void round_bounce(struct active *a);
 enum { HOLD_TEXT_MAX = 64 };
 void round_hold_text(const struct manager *m, const char *why,
                      char text[HOLD_TEXT_MAX]);
+
+/* --- manager_warning.c ---------------------------------------------------------------
+ */
+
+/* Whether the sender should hear of it if this recipient is deferred in the round that
+ * begins. */
+bool warning_is_due(const struct active *a, const struct recipient *r,
+                    const struct transport *t);
+/* A deferral. */
+void warning_remember(struct active *a, unsigned index, const struct outcome *outcome);
+void warning_forget(struct active *a, unsigned recipients);
+/* At the end of a round that leaves recipients open. True: the notice is on its way,
+ * and round_warned() will be called. */
+bool warning_start(struct active *a);
 
 #endif

@@ -70,6 +70,7 @@ active_free(struct active *a, unsigned recipients)
         free(a->reasons[i]);
     for (unsigned i = 0; a->deliveries && i < recipients; i++)
         sendlog_stopped(&m->sendlog, a->deliveries[i]);
+    warning_forget(a, recipients);
     free(a->reasons);
     free(a->deliveries);
     free(a->kinds);
@@ -189,6 +190,7 @@ round_settle(struct active *a, unsigned index, const struct outcome *outcome,
     switch (outcome->verdict) {
     case VERDICT_DEFERRED:
         remember_reason(a, index, outcome);
+        warning_remember(a, index, outcome);
         break;
     case VERDICT_DELIVERED:
         queue_settle(m->queue, e, index, channel, NULL);
@@ -319,25 +321,57 @@ round_finish(struct active *a)
     tell_sender(a);
 }
 
-void
-round_wait(struct active *a, int64_t due_ms, unsigned attempts)
+static bool
+goes_on(const struct active *a)
+{
+    return a->fate == FATE_NONE || a->fate == FATE_RETRY;
+}
+
+/* Onto the disk, until its time comes; or what the operator wants instead. */
+static void
+rest(struct active *a)
 {
     struct manager *m = a->manager;
     struct id id = a->id;
     int64_t now = loop_now_ms(m->loop);
-    if (a->fate == FATE_NONE || a->fate == FATE_RETRY) {
+    if (goes_on(a)) {
         for (unsigned i = 0; a->reasons && i < a->envelope->count; i++)
             if (a->reasons[i])
                 waiting_keep(m->reasons, id, a->reasons[i]);
         if (a->fate == FATE_RETRY)
             (void)sched_retry(m->sched, now, id);
-        active_defer(a, a->fate == FATE_RETRY ? now : due_ms, attempts);
+        active_defer(a, a->fate == FATE_RETRY ? now : a->envelope->due_ms,
+                     a->envelope->attempts);
         return;
     }
-    bool forgotten = sched_forget(m->sched, id);
-    assert(forgotten); /* it waits, as the scheduler has just said */
-    a->envelope->attempts = attempts;
+    if (a->wanted) {
+        sched_unloaded(m->sched, now, id);
+    } else {
+        bool forgotten = sched_forget(m->sched, id);
+        assert(forgotten); /* it waits, as the scheduler has said */
+    }
     round_finish(a);
+}
+
+void
+round_wait(struct active *a, int64_t due_ms, unsigned attempts)
+{
+    a->envelope->due_ms = due_ms;
+    a->envelope->attempts = attempts;
+    if (!goes_on(a) || !warning_start(a))
+        rest(a);
+}
+
+void
+round_warned(struct active *a)
+{
+    struct manager *m = a->manager;
+    struct id id = a->id;
+    bool again = a->wanted && goes_on(a);
+    rest(a);
+    if (again)
+        round_load(m, id);
+    manager_stir(m);
 }
 
 /* --- Loading ---------------------------------------------------------------------- */
@@ -398,6 +432,7 @@ route_all(struct active *a, struct sched_recipient *open, size_t *count)
         case TARGET_SMTP:
         case TARGET_LMTP:
         case TARGET_MAILDIR:
+            a->late = a->late || warning_is_due(a, r, &target->transport);
             open[(*count)++] = (struct sched_recipient){i, target, address.domain};
             break;
         case TARGET_HOLD:
@@ -472,6 +507,7 @@ begin_round(struct active *a)
     const struct envelope *e = a->envelope;
     int64_t now = loop_now_ms(m->loop);
     a->loaded_ms = now;
+    a->late = false;
     free(a->kinds);
     a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
     struct sched_recipient *open = memory_array(e->count + 1, sizeof(*open));
@@ -503,7 +539,9 @@ round_load(struct manager *m, struct id id)
     struct active *a = active_find(m, id);
     if (a == NULL)
         a = bring(m, id);
-    if (a && !a->ending)
+    if (a && a->warning)
+        a->wanted = true; /* round_warned() answers */
+    else if (a && !a->ending)
         begin_round(a);
     else
         sched_unloaded(m->sched, loop_now_ms(m->loop), id);

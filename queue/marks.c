@@ -212,6 +212,13 @@ try_again(void *context)
     write_soon(m);
 }
 
+/* Else the sender would be warned again. */
+static bool
+has_warning(const struct pending *p)
+{
+    return p->envelope != NULL && p->envelope->warned && !p->envelope->warned_kept;
+}
+
 /* A due time alone is not worth keeping, but in the journal it needs its segment: the
  * scheduler has it, and a restart is early. */
 static void
@@ -219,7 +226,7 @@ keep_failed(struct marks *m, struct pending *p)
 {
     p->failed = true;
     leave_line(m, p);
-    if (p->count == 0 && (p->owned || p->envelope == NULL) &&
+    if (p->count == 0 && (p->owned || p->envelope == NULL) && !has_warning(p) &&
         young_find(m->young, p->id) == NULL) {
         pending_free(m, p);
         return;
@@ -587,6 +594,7 @@ marks_overlay(struct marks *m, struct envelope *e)
     struct pending *p = find(m, e->id);
     if (p == NULL)
         return;
+    e->warned = e->warned || has_warning(p);
     for (unsigned i = 0; i < p->count; i++) {
         struct recipient *r = &e->recipients[p->marks[i].recipient];
         assert(p->marks[i].recipient < e->count);

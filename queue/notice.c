@@ -1,4 +1,5 @@
-/* Composes the report of a message's failures and commits it as a new message. */
+/* Composes the report of a message's failures, or delays, and commits it as a new
+ * message. */
 #include "queue/notice.h"
 
 #include "base/loop.h"
@@ -21,6 +22,14 @@ wants_failure(const struct recipient *r)
     if (r->notify == NOTIFY_DEFAULT)
         return true;
     return (r->notify & NOTIFY_FAILURE) != 0 && (r->notify & NOTIFY_NEVER) == 0;
+}
+
+bool
+notice_wants_delay(const struct recipient *r)
+{
+    if (r->notify == NOTIFY_DEFAULT)
+        return true;
+    return (r->notify & NOTIFY_DELAY) != 0 && (r->notify & NOTIFY_NEVER) == 0;
 }
 
 /* ORCPT with its address decoded: "rfc822;a+b@c"; empty when there is none to show. */
@@ -100,6 +109,9 @@ copy_content(struct queue *queue, const struct envelope *e, struct queue_draft *
 
 /* What is told to whom; texts live in the buffer. */
 struct composition {
+    const struct envelope *envelope;
+    const struct notice_delay *delays; /* of this kind; else the envelope's failures */
+    size_t delay_count;
     struct report report;
     struct report_recipient *recipients;
     struct buffer texts;
@@ -107,32 +119,61 @@ struct composition {
 };
 
 static void
-add_recipients(struct composition *c, const struct envelope *e, bool all)
+add_recipient(struct composition *c, unsigned index, struct report_recipient made)
 {
-    c->recipients = memory_array(e->failure_count, sizeof(*c->recipients));
+    const struct recipient *r = &c->envelope->recipients[index];
+    made.address = r->address;
+    made.original = original_recipient(r->original, &c->texts);
+    c->recipients[c->report.count++] = made;
+}
+
+static void
+add_failures(struct composition *c, bool all)
+{
+    const struct envelope *e = c->envelope;
     for (unsigned i = 0; i < e->failure_count; i++) {
         const struct failure *f = &e->failures[i];
-        const struct recipient *r = &e->recipients[f->recipient];
-        if (!all && !wants_failure(r))
-            continue;
-        c->recipients[c->report.count++] = (struct report_recipient){
-            .address = r->address,
-            .original = original_recipient(r->original, &c->texts),
-            .action = REPORT_FAILED,
-            .expired = f->expired,
-            .outcome = &f->outcome,
-        };
+        if (all || wants_failure(&e->recipients[f->recipient]))
+            add_recipient(c, f->recipient,
+                          (struct report_recipient){.action = REPORT_FAILED,
+                                                    .expired = f->expired,
+                                                    .outcome = &f->outcome});
     }
+}
+
+static void
+add_delays(struct composition *c)
+{
+    for (size_t i = 0; i < c->delay_count; i++) {
+        const struct notice_delay *d = &c->delays[i];
+        if (notice_wants_delay(&c->envelope->recipients[d->recipient]))
+            add_recipient(c, d->recipient,
+                          (struct report_recipient){.action = REPORT_DELAYED,
+                                                    .retry_until_ms = d->retry_until_ms,
+                                                    .outcome = d->outcome});
+    }
+}
+
+static void
+add_recipients(struct composition *c, bool all)
+{
+    size_t most = c->delays ? c->delay_count : c->envelope->failure_count;
+    c->recipients = memory_array(most, sizeof(*c->recipients));
+    if (c->delays)
+        add_delays(c);
+    else
+        add_failures(c, all);
     c->report.recipients = c->recipients;
 }
 
 /* Reserved once, so that texts never move while slices of them are held. */
 static void
-reserve_texts(struct composition *c, const struct envelope *e)
+reserve_texts(struct composition *c)
 {
+    const struct envelope *e = c->envelope;
     size_t need = 4096 + e->envelope_id.length;
-    for (unsigned i = 0; i < e->failure_count; i++)
-        need += e->recipients[e->failures[i].recipient].original.length;
+    for (unsigned i = 0; i < e->count; i++)
+        need += e->recipients[i].original.length;
     buffer_init(&c->texts, need);
     if (!buffer_reserve(&c->texts, need))
         assert(false && "the limit was chosen to fit");
@@ -160,16 +201,17 @@ envelope_id_of(struct composition *c, const struct envelope *e)
 }
 
 static void
-compose(struct composition *c, const struct envelope *e, struct loop *loop,
+compose(struct composition *c, struct loop *loop,
         const struct notice_settings *settings)
 {
+    const struct envelope *e = c->envelope;
     struct text host = text_from(settings->hostname);
     bool doubled = e->sender.length == 0;
     char id[ID_LENGTH + 1], boundary[48];
     id_format(e->id, id);
     snprintf(boundary, sizeof(boundary), "%s/%016" PRIx64, id, loop_random(loop));
-    reserve_texts(c, e);
-    c->full = !doubled && e->ret == RETURN_FULL &&
+    reserve_texts(c);
+    c->full = !doubled && c->delays == NULL && e->ret == RETURN_FULL &&
               e->content_size <= (int64_t)settings->size_limit;
     c->report = (struct report){
         .reporting_host = host,
@@ -184,7 +226,7 @@ compose(struct composition *c, const struct envelope *e, struct loop *loop,
         .full = c->full,
         .utf8 = e->utf8,
     };
-    add_recipients(c, e, doubled);
+    add_recipients(c, doubled);
 }
 
 static bool
@@ -194,9 +236,9 @@ has_eight_bit(struct text t)
 }
 
 static void
-write_notice(struct queue *queue, struct queue_draft *draft, struct composition *c,
-             const struct envelope *e)
+write_notice(struct queue *queue, struct queue_draft *draft, struct composition *c)
 {
+    const struct envelope *e = c->envelope;
     struct buffer header;
     buffer_init(&header, HEADER_MAX);
     if (!c->full)
@@ -215,8 +257,9 @@ write_notice(struct queue *queue, struct queue_draft *draft, struct composition 
 }
 
 static struct envelope *
-notice_envelope(const struct composition *c, const struct envelope *e)
+notice_envelope(const struct composition *c)
 {
+    const struct envelope *e = c->envelope;
     struct envelope *notice = envelope_new();
     notice->double_bounce = e->sender.length == 0;
     notice->utf8 = e->utf8;
@@ -226,43 +269,75 @@ notice_envelope(const struct composition *c, const struct envelope *e)
     return notice;
 }
 
+/* Who is told, and of what, in the log. */
+static const char *
+notified(const struct composition *c)
+{
+    if (c->delays)
+        return "sender notified of the delay";
+    return c->envelope->sender.length == 0 ? "sender is null; postmaster notified"
+                                           : "sender notified";
+}
+
+/* Once composed; frees what is in it. */
+static enum notice_result
+commit(struct composition *c, struct queue *queue, struct log *log,
+       queue_stored *stored, void *context)
+{
+    const struct envelope *e = c->envelope;
+    char id[ID_LENGTH + 1], notice_id[ID_LENGTH + 1];
+    id_format(e->id, id);
+    enum notice_result result = NOTICE_NOTHING;
+    struct outcome refusal;
+    int64_t size = c->delays ? 0 : e->content_size;
+    struct queue_draft *draft =
+        c->report.count == 0 ? NULL : queue_begin_notice(queue, size, &refusal);
+    if (draft) {
+        write_notice(queue, draft, c);
+        struct envelope *notice = notice_envelope(c);
+        queue_name(draft, notice);
+        id_format(notice->id, notice_id);
+        log_say(log, LOG_LEVEL_INFO, "queue", id, "%s: %s", notified(c), notice_id);
+        queue_commit(&draft, &notice, stored, context);
+        result = NOTICE_COMMITTED;
+    } else if (c->report.count > 0) {
+        log_say(log, LOG_LEVEL_WARNING, "queue", id, "cannot write the notice now: %s",
+                refusal.text);
+        result = NOTICE_REFUSED;
+    }
+    free(c->recipients);
+    buffer_free(&c->texts);
+    return result;
+}
+
 enum notice_result
 notice_commit(struct queue *queue, struct loop *loop, struct log *log,
               const struct notice_settings *settings, const struct envelope *e,
               queue_stored *stored, void *context)
 {
-    char id[ID_LENGTH + 1];
-    id_format(e->id, id);
+    struct composition c = {.envelope = e};
     if (e->failure_count == 0)
         return NOTICE_NOTHING;
     if (e->double_bounce) {
+        char id[ID_LENGTH + 1];
+        id_format(e->id, id);
         log_say(log, LOG_LEVEL_WARNING, "queue", id,
                 "a notice to postmaster failed; nobody else is told");
         return NOTICE_NOTHING;
     }
-    struct composition c = {0};
-    compose(&c, e, loop, settings);
-    enum notice_result result = NOTICE_NOTHING;
-    struct outcome refusal;
-    struct queue_draft *draft =
-        c.report.count == 0 ? NULL
-                            : queue_begin_notice(queue, e->content_size, &refusal);
-    if (draft) {
-        write_notice(queue, draft, &c, e);
-        struct envelope *notice = notice_envelope(&c, e);
-        queue_name(draft, notice);
-        char notice_id[ID_LENGTH + 1];
-        id_format(notice->id, notice_id);
-        log_say(log, LOG_LEVEL_INFO, "queue", id, "sender %snotified: %s",
-                notice->double_bounce ? "is null; postmaster " : "", notice_id);
-        queue_commit(&draft, &notice, stored, context);
-        result = NOTICE_COMMITTED;
-    } else if (c.report.count > 0) {
-        log_say(log, LOG_LEVEL_WARNING, "queue", id, "cannot write the notice now: %s",
-                refusal.text);
-        result = NOTICE_REFUSED;
-    }
-    free(c.recipients);
-    buffer_free(&c.texts);
-    return result;
+    compose(&c, loop, settings);
+    return commit(&c, queue, log, stored, context);
+}
+
+enum notice_result
+notice_commit_delay(struct queue *queue, struct loop *loop, struct log *log,
+                    const struct notice_settings *settings, const struct envelope *e,
+                    const struct notice_delay *delays, size_t count,
+                    queue_stored *stored, void *context)
+{
+    struct composition c = {.envelope = e, .delays = delays, .delay_count = count};
+    if (count == 0 || e->sender.length == 0)
+        return NOTICE_NOTHING;
+    compose(&c, loop, settings);
+    return commit(&c, queue, log, stored, context);
 }

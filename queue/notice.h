@@ -1,4 +1,5 @@
-/* Notices: the bounce that tells a sender what failed, written into the queue.
+/* Notices: the bounce that tells a sender what failed, or that it is late, written into
+ * the queue.
  *
  * Null sender, never a bounce of a bounce: what fails with a null sender is told to
  * postmaster (a double bounce), and what fails again is only logged (spec/queue.md
@@ -27,5 +28,22 @@ enum notice_result notice_commit(struct queue *queue, struct loop *loop,
                                  const struct notice_settings *settings,
                                  const struct envelope *e, queue_stored *stored,
                                  void *context);
+
+/* A recipient that is tried again. */
+struct notice_delay {
+    unsigned recipient;
+    int64_t retry_until_ms;
+    const struct outcome *outcome; /* of the last attempt */
+};
+/* The header of the message alone goes with it. NOTHING: no recipient's NOTIFY permits
+ * it, or the sender is null. */
+enum notice_result notice_commit_delay(struct queue *queue, struct loop *loop,
+                                       struct log *log,
+                                       const struct notice_settings *settings,
+                                       const struct envelope *e,
+                                       const struct notice_delay *delays, size_t count,
+                                       queue_stored *stored, void *context);
+/* NOTIFY of RFC 3461 §4.1: absent, or with DELAY. */
+bool notice_wants_delay(const struct recipient *r);
 
 #endif

@@ -543,6 +543,10 @@ spool_write_due(struct spool *s, const struct envelope *e)
     if (file >= 0) {
         result = disk_write_at(s->disk, file, ENVELOPE_DUE_OFFSET,
                                text_of(due, sizeof(due)));
+        if (result == 0 && e->warned && !e->warned_kept) {
+            result = disk_sync(s->disk, file);
+            s->syncs++;
+        }
         disk_close_file(s->disk, file);
     }
     return result < 0 ? spool_trouble(s, result, &e->id, "write the due time") : 0;

@@ -126,7 +126,8 @@ int spool_append_failures(struct spool *s, struct id id, struct text texts);
 /* Marks the recipients durably. */
 int spool_mark(struct spool *s, const struct envelope *e, const unsigned *marks,
                size_t count);
-/* In place, unsynced: after a power cut the old time holds. */
+/* In place, unsynced: after a power cut the old time holds. Only that the sender has
+ * been warned is made durable, once. */
 int spool_write_due(struct spool *s, const struct envelope *e);
 /* Cheap: no sync. todo and info go first, mess last: what a crash leaves is no message.
  * < 0: todo or info could not be removed; then the message stays as it is. */

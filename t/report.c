@@ -234,19 +234,21 @@ test_delayed(void)
 {
     struct outcome busy =
         outcome_with(451, "4.3.0", HOST_REPLY("451 try later"), "mx.b[192.0.2.1]:25");
-    struct report_recipient recipient = {
-        .address = TEXT("x@b.example"), .action = REPORT_DELAYED, .outcome = &busy};
+    struct report_recipient recipient = {.address = TEXT("x@b.example"),
+                                         .action = REPORT_DELAYED,
+                                         .outcome = &busy,
+                                         .retry_until_ms =
+                                             ARRIVAL_MS + 5 * (int64_t)DAY_MS};
     struct report r = report_of(&recipient, 1);
     r.envelope_id = TEXT("");
     r.now_ms = ARRIVAL_MS + 4 * 3600000 + 10 * 60000;
-    r.retry_until_ms = ARRIVAL_MS + 5 * (int64_t)DAY_MS;
     r.full = true;
     struct buffer b;
     build(&r, "Subject: hello\r\n\r\nbody\r\n", &b);
     ok(is_clean(&b, false));
-    ok(has_line(&b, "We have tried for 4 hours 10 minutes and keep trying."));
-    ok(has_line(
-        &b, "send it again: we keep trying until Thu, 26 Nov 2026 03:05:08 +0000."));
+    ok(has(&b, "You need not\r\nsend it again.\r\n\r\n<x@b.example>\r\n"));
+    ok(has(&b, "    We have tried for 4 hours 10 minutes and keep trying until\r\n"
+               "    Thu, 26 Nov 2026 03:05:08 +0000.\r\n"));
     ok(has_line(&b, "Will-Retry-Until: Thu, 26 Nov 2026 03:05:08 +0000"));
     ok(has_line(&b, "Subject: Delayed Mail (still being retried)"));
     ok(has_line(&b, "Action: delayed"));
@@ -261,6 +263,11 @@ test_delayed(void)
         ok(strstr(facts, "original 'Subject: hello\\r\\n\\r\\nbody\\r\\n'\n") != NULL);
         free(facts);
     }
+    buffer_free(&b);
+    recipient.retry_until_ms = 0;
+    build(&r, "", &b);
+    ok(has_line(&b, "We have tried for 4 hours 10 minutes and keep trying."));
+    ok(!has(&b, "Will-Retry-Until"));
     buffer_free(&b);
 }
 
