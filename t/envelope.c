@@ -208,9 +208,25 @@ test_due(void)
     f.info.at[ENVELOPE_DUE_OFFSET + 14] = '-';
     envelope_read_due(buffer_text(&f.info), e->id, &head);
     ok_named(head.due_ms == 0, "another byte there is damage");
+    ok(!head.warned && !head.warned_kept);
     e->released = head.released = false;
+    e->warned = true;
+    envelope_write_due(e, due);
+    memcpy(f.info.at + ENVELOPE_DUE_OFFSET, due, sizeof(due));
+    read = read_all(&f, e->id);
+    ok_named(read != NULL && read->warned && read->warned_kept && !read->released &&
+                 read->due_ms == 1760000000001,
+             "that the sender knows is told with it");
+    envelope_free(&read);
+    f.info.at[ENVELOPE_DUE_OFFSET + 3] ^= 1;
+    envelope_read_due(buffer_text(&f.info), e->id, &head);
+    ok_named(head.due_ms == 0 && head.warned, "and believed when the rest is torn");
+    f.info.at[ENVELOPE_DUE_OFFSET + 22] = ' ';
+    envelope_read_due(buffer_text(&f.info), e->id, &head);
+    ok_named(head.due_ms == 0 && !head.warned, "unless its byte says no");
+    e->warned = false;
     envelope_read_due(TEXT(""), e->id, &head);
-    ok(head.due_ms == 0);
+    ok(head.due_ms == 0 && !head.warned);
     e->due_ms = -5;
     e->attempts = 4000000000u;
     envelope_write_due(e, due);

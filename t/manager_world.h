@@ -1,6 +1,6 @@
-/* A queue manager in a temporary spool and in virtual time, with a channel that does what
- * addresses say: good@, bad@, later@ and site@ are delivered, failed, deferred, and
- * deferred by the site. */
+/* A queue manager in a temporary spool and in virtual time, with a channel that does
+ * what addresses say: good@, bad@, later@ and site@ are delivered, failed, deferred,
+ * and deferred by the site. */
 #ifndef T_MANAGER_WORLD_H
 #define T_MANAGER_WORLD_H
 
@@ -33,6 +33,7 @@ struct world {
     struct fake *fakes;
     bool stalled;       /* sessions take nothing */
     bool all_good;      /* whatever addresses say */
+    bool background;    /* the disk syncs so; with t/sim/disk.c, from the next start */
     struct buffer seen; /* "SENDER>RECIPIENT " of each attempt */
     unsigned attempts, opened, drained;
     void (*plug)(struct world *w); /* more channels, at each start */
@@ -48,7 +49,8 @@ fake_outcome(const struct world *w, struct text address)
         text_starts(address, TEXT("ann")))
         return outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "Ok");
     if (text_starts(address, TEXT("later")))
-        return outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 450, "4.2.0", "come again");
+        return outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 450, "4.2.0",
+                            "come again");
     if (text_starts(address, TEXT("site")))
         return outcome_make(VERDICT_DEFERRED, BLAME_SITE, 421, "4.4.2", "site is down");
     return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no such user");
@@ -148,7 +150,8 @@ world_start(struct world *w)
     w->settings.hostname = "h.test";
     w->settings.queue.spool = w->folder;
     w->settings.queue.slices = 1;
-    w->settings.queue.sync_blocks = true; /* the simulated loop knows no descriptors */
+    /* The simulated loop knows no descriptors, the simulated disk needs none. */
+    w->settings.queue.sync_blocks = !w->background;
     if (w->settings.sched.active_limit == 0)
         w->settings.sched.active_limit = 1000;
     w->settings.sched.session_limit = 100;
@@ -170,8 +173,9 @@ world_start(struct world *w)
 static inline void
 world_begin(struct world *w, const char *routes)
 {
-    *w = (struct world){.routes_text = {.routes = text_from(routes),
-                                        .local_domains = TEXT("h.test")}};
+    *w = (struct world){
+        .routes_text = {.routes = text_from(routes), .local_domains = TEXT("h.test")}
+    };
     snprintf(w->folder, sizeof(w->folder), "/tmp/petrel-manager-XXXXXX");
     if (mkdtemp(w->folder) == NULL)
         abort();
@@ -274,7 +278,7 @@ world_files(const struct world *w, const char *room)
 static inline bool
 world_is_empty(const struct world *w)
 {
-    static const char *const rooms[] = {"pid",   "mess",  "intd",   "todo", "info",
+    static const char *const rooms[] = {"pid",   "mess",   "intd",   "todo", "info",
                                         "local", "remote", "bounce", "hold", "corrupt"};
     for (size_t i = 0; i < sizeof(rooms) / sizeof(*rooms); i++)
         if (world_files(w, rooms[i]) != 0)

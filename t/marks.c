@@ -105,6 +105,59 @@ test_retired_costs_nothing(void)
     kit_close(&kit);
 }
 
+/* That the sender was warned costs one sync, and is not lost with the power; what the
+ * disk refuses of it is kept. */
+static void
+test_warned(void)
+{
+    struct envelope *e = start();
+    struct id id = e->id;
+    settle(e, 0);
+    sim_loop_advance(kit.loop, 100);
+    uint64_t syncs = queue_health(kit.queue).syncs;
+    e->warned = true;
+    queue_defer(kit.queue, &e, 5, 5);
+    loop_turn(kit.loop, 0);
+    is_number(queue_health(kit.queue).syncs - syncs, 1, "one sync");
+    kit_close(&kit);
+    sim_disk_power_cut();
+    if (kit_open(&kit, "/spool") != 0)
+        abort();
+    sim_loop_advance(kit.loop, 10);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->warned && e->warned_kept, "kept over a power cut");
+    syncs = queue_health(kit.queue).syncs;
+    queue_defer(kit.queue, &e, 6, 6);
+    loop_turn(kit.loop, 0);
+    is_number(queue_health(kit.queue).syncs - syncs, 0, "and none again");
+    e = queue_load(kit.queue, id);
+    ok(e != NULL && e->warned && e->attempts == 6);
+    queue_retire(kit.queue, &e);
+    kit_close(&kit);
+
+    for (int preprocessed = 0; preprocessed < 2; preprocessed++) {
+        e = start();
+        id = e->id;
+        if (preprocessed)
+            settle(e, 0);
+        sim_loop_advance(kit.loop, 100);
+        e->warned = true;
+        queue_defer(kit.queue, &e, 7, 7);
+        refuse_next(ENOSPC);
+        loop_turn(kit.loop, 0);
+        if (preprocessed) /* to load it writes first; else that waits for the mover */
+            refuse_next(ENOSPC);
+        e = queue_load(kit.queue, id);
+        ok_named(e != NULL && e->warned && !e->warned_kept, "refused, but known");
+        envelope_free(&e);
+        sim_loop_advance(kit.loop, 11000);
+        e = queue_load(kit.queue, id);
+        ok_named(e != NULL && e->warned_kept && e->attempts == 7, "written later");
+        queue_retire(kit.queue, &e);
+        kit_close(&kit);
+    }
+}
+
 /* Two envelopes of one message: what the disk refused from the first goes on with the
  * second. */
 static void
@@ -194,6 +247,7 @@ main(void)
     test_delay();
     test_shared_syncs();
     test_retired_costs_nothing();
+    test_warned();
     test_adoption();
     test_removed_while_pending();
     test_at_once();

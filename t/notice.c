@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 static char folder[] = "/tmp/petrel-notice-XXXXXX";
-static const struct notice_settings settings = {.hostname = "h.test", .size_limit = 2000};
+static const struct notice_settings settings = {.hostname = "h.test",
+                                                .size_limit = 2000};
 
 static const struct text mail = TEXT("From: Ann <ann@a.test>\r\n"
                                      "Subject: a\r\n\tfolded one\r\n"
@@ -44,6 +45,27 @@ fail_one(struct kit *k, struct envelope *e, unsigned index, bool expired)
     queue_settle(k->queue, e, index, CHANNEL_REMOTE, &f);
 }
 
+/* What comes of it, once it is committed. */
+static void
+take_notice(struct kit *k, struct told *t)
+{
+    ok_named(k->answers == 0, "nothing is called back at once");
+    kit_turns(k, 3);
+    is_number(k->answers, t->result == NOTICE_COMMITTED, "stored comes if promised");
+    t->notice = k->stored;
+    k->stored = NULL;
+    if (t->notice == NULL)
+        return;
+    free(t->bytes);
+    t->length = (size_t)t->notice->content_size;
+    t->bytes = memory_new(t->length + 1);
+    int content = queue_content_open(k->queue, t->notice);
+    if (queue_content_read(k->queue, content, 0, t->bytes, t->length) !=
+        (int64_t)t->length)
+        abort();
+    queue_content_close(k->queue, content);
+}
+
 static struct told
 tell(struct kit *k, const struct envelope *e, const struct notice_settings *with)
 {
@@ -51,21 +73,7 @@ tell(struct kit *k, const struct envelope *e, const struct notice_settings *with
     k->answers = 0;
     k->stored = NULL;
     t.result = notice_commit(k->queue, k->loop, k->log, with, e, kit_stored, k);
-    ok_named(k->answers == 0, "nothing is called back at once");
-    kit_turns(k, 3);
-    is_number(k->answers, t.result == NOTICE_COMMITTED, "stored comes if promised");
-    t.notice = k->stored;
-    k->stored = NULL;
-    if (t.notice) {
-        free(t.bytes);
-        t.length = (size_t)t.notice->content_size;
-        t.bytes = memory_new(t.length + 1);
-        int content = queue_content_open(k->queue, t.notice);
-        if (queue_content_read(k->queue, content, 0, t.bytes, t.length) !=
-            (int64_t)t.length)
-            abort();
-        queue_content_close(k->queue, content);
-    }
+    take_notice(k, &t);
     return t;
 }
 
@@ -175,7 +183,8 @@ test_plain(void)
     shows(&t, "<carol@c.test>");
     shows(&t, "<dan@d.test>");
     ok_named(!has(&t, "bob@b.test"), "who got it is not told");
-    shows(&t, "Final-Recipient: rfc822; carol@c.test\r\nAction: failed\r\nStatus: 5.1.1");
+    shows(&t,
+          "Final-Recipient: rfc822; carol@c.test\r\nAction: failed\r\nStatus: 5.1.1");
     shows(&t, "Remote-MTA: dns; mx.b.test");
     shows(&t, "Diagnostic-Code: smtp; 550 5.1.1 <1> no such user");
     shows(&t, "and now give up");
@@ -203,12 +212,14 @@ test_notify(void)
     static const struct {
         unsigned notify;
         bool told;
-    } cases[] = {{NOTIFY_DEFAULT, true},
-                 {NOTIFY_NEVER, false},
-                 {NOTIFY_FAILURE, true},
-                 {NOTIFY_SUCCESS, false},
-                 {NOTIFY_DELAY, false},
-                 {NOTIFY_FAILURE | NOTIFY_SUCCESS | NOTIFY_DELAY, true}};
+    } cases[] = {
+        {NOTIFY_DEFAULT,                                 true },
+        {NOTIFY_NEVER,                                   false},
+        {NOTIFY_FAILURE,                                 true },
+        {NOTIFY_SUCCESS,                                 false},
+        {NOTIFY_DELAY,                                   false},
+        {NOTIFY_FAILURE | NOTIFY_SUCCESS | NOTIFY_DELAY, true }
+    };
     struct kit k;
     is_number(kit_open(&k, folder), 0, k.error);
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -290,8 +301,8 @@ test_double(void)
     free(t.bytes);
 
     struct envelope *second = t.notice;
-    struct failure f = {0, false,
-                        outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no")};
+    struct failure f = {
+        0, false, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no")};
     queue_settle(k.queue, second, 0, CHANNEL_REMOTE, &f);
     struct told last = tell(&k, second, &settings);
     is_number(last.result, NOTICE_NOTHING, "never a bounce of that");
@@ -376,7 +387,8 @@ test_eight_bit(void)
     fail_one(&k, e, 0, false);
     t = tell(&k, e, &settings);
     ok_named(t.notice->utf8, "SMTPUTF8");
-    ok(text_starts(part(&t, 1), TEXT("\r\nContent-Type: message/global-delivery-status")));
+    ok(text_starts(part(&t, 1),
+                   TEXT("\r\nContent-Type: message/global-delivery-status")));
     forget(&k, &t, &e);
     kit_close(&k);
 }
@@ -436,10 +448,9 @@ test_hostile(void)
     struct kit k;
     is_number(kit_open(&k, folder), 0, k.error);
     struct envelope *e = accept_mail(&k, "ann@a.test", mail);
-    struct failure f = {
-        0, false,
-        outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
-                     "no\r\n\r\n--=_x\r\nBcc: evil\x1b[2J %s", "y")};
+    struct failure f = {0, false,
+                        outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
+                                     "no\r\n\r\n--=_x\r\nBcc: evil\x1b[2J %s", "y")};
     memset(f.outcome.text + 60, 'z', 400);
     queue_settle(k.queue, e, 0, CHANNEL_REMOTE, &f);
     struct told t = tell(&k, e, &settings);
@@ -466,6 +477,109 @@ test_hostile(void)
     kit_close(&k);
 }
 
+/* --- Delays ----------------------------------------------------------------------- */
+
+static const int64_t UNTIL_MS = INT64_C(1795230308000); /* Sat, 21 Nov 2026 03:05:08 */
+
+/* Recipients 0..count-1 are late. */
+static struct told
+tell_delay(struct kit *k, const struct envelope *e, size_t count)
+{
+    static struct outcome busy;
+    busy = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 450, "4.2.0",
+                        "450 4.2.0 come again");
+    snprintf(busy.remote, sizeof(busy.remote), "mx.b.test[192.0.2.1]:25");
+    struct notice_delay delays[3];
+    for (unsigned i = 0; i < count; i++)
+        delays[i] = (struct notice_delay){i, i == 2 ? 0 : UNTIL_MS, &busy};
+    struct told t = {.bytes = memory_string("")};
+    k->answers = 0;
+    k->stored = NULL;
+    t.result = notice_commit_delay(k->queue, k->loop, k->log, &settings, e, delays,
+                                   count, kit_stored, k);
+    take_notice(k, &t);
+    return t;
+}
+
+static void
+test_delay(void)
+{
+    struct kit k;
+    is_number(kit_open(&k, folder), 0, k.error);
+    struct envelope *e = accept_mail(&k, "ann@a.test", mail);
+    e->ret = RETURN_FULL;
+    e->envelope_id = envelope_text(e, TEXT("QQ+2B314"));
+    e->recipients[0].original = envelope_text(e, TEXT("rfc822;Bob+2Bx@orig.test"));
+    fail_one(&k, e, 2, false);
+    struct told t = tell_delay(&k, e, 2);
+    is_number(t.result, NOTICE_COMMITTED, "the sender is told of a delay");
+    is_text(t.notice->sender, TEXT(""), "from nobody");
+    is_text(t.notice->recipients[0].address, TEXT("ann@a.test"), "the sender");
+    is_number(t.notice->recipients[0].notify, NOTIFY_NEVER, "and nobody about that");
+    ok(!t.notice->double_bounce && is_mail(&t));
+    field_is(&t, "Subject", "Delayed Mail (still being retried)");
+    field_is(&t, "Auto-Submitted", "auto-replied");
+    shows(&t, "Original-Envelope-Id: QQ+314\r\n");
+    shows(&t, "Original-Recipient: rfc822;Bob+x@orig.test\r\n"
+              "Final-Recipient: rfc822; bob@b.test\r\nAction: delayed\r\n"
+              "Status: 4.2.0\r\nRemote-MTA: dns; mx.b.test\r\n"
+              "Diagnostic-Code: smtp; 450 4.2.0 come again\r\n");
+    shows(&t, "Final-Recipient: rfc822; carol@c.test\r\nAction: delayed\r\n");
+    shows(&t, "Will-Retry-Until: Sat, 21 Nov 2026 03:05:08 +0000\r\n");
+    shows(&t, "You need not\r\nsend it again.");
+    ok_named(!has(&t, "dan@d.test") && !has(&t, "failed"), "failures are told later");
+    is_text(part(&t, 2),
+            TEXT("\r\nContent-Type: text/rfc822-headers\r\n\r\nReceived: by test\r\n"
+                 "From: Ann <ann@a.test>\r\nSubject: a\r\n\tfolded one\r\n"),
+            "the header alone, whatever RET says");
+    ok(kit_logged(&k, "sender notified of the delay: "));
+    forget(&k, &t, NULL);
+    t = tell(&k, e, &settings);
+    ok_named(has(&t, "dan@d.test") && !has(&t, "bob@b.test"), "in the bounce");
+    forget(&k, &t, &e);
+    kit_close(&k);
+}
+
+/* NOTIFY: without it, or with DELAY; and there must be somebody to tell. */
+static void
+test_delay_notify(void)
+{
+    static const struct {
+        unsigned notify;
+        bool told;
+    } cases[] = {
+        {NOTIFY_DEFAULT,                  true },
+        {NOTIFY_NEVER,                    false},
+        {NOTIFY_FAILURE,                  false},
+        {NOTIFY_SUCCESS | NOTIFY_FAILURE, false},
+        {NOTIFY_DELAY,                    true },
+        {NOTIFY_FAILURE | NOTIFY_DELAY,   true }
+    };
+    struct kit k;
+    is_number(kit_open(&k, folder), 0, k.error);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct envelope *e = accept_mail(&k, "ann@a.test", mail);
+        e->recipients[0].notify = cases[i].notify;
+        ok(notice_wants_delay(&e->recipients[0]) == cases[i].told);
+        struct told t = tell_delay(&k, e, 1);
+        is_number(t.result, cases[i].told ? NOTICE_COMMITTED : NOTICE_NOTHING, "alone");
+        forget(&k, &t, NULL);
+        t = tell_delay(&k, e, 3);
+        ok_named(has(&t, "bob@b.test") == cases[i].told, "beside two that are told");
+        ok(has(&t, "carol@c.test") && has(&t, "dan@d.test"));
+        forget(&k, &t, &e);
+    }
+    struct envelope *e = accept_mail(&k, "ann@a.test", mail);
+    struct told t = tell_delay(&k, e, 0);
+    is_number(t.result, NOTICE_NOTHING, "nobody is late");
+    forget(&k, &t, &e);
+    e = accept_mail(&k, "", mail);
+    t = tell_delay(&k, e, 3);
+    is_number(t.result, NOTICE_NOTHING, "a null sender hears of no delay");
+    forget(&k, &t, &e);
+    kit_close(&k);
+}
+
 int
 main(void)
 {
@@ -480,6 +594,8 @@ main(void)
     test_eight_bit();
     test_odd_headers();
     test_hostile();
+    test_delay();
+    test_delay_notify();
     char command[100];
     snprintf(command, sizeof(command), "rm -rf %s", folder);
     if (system(command) != 0)
