@@ -70,6 +70,8 @@ listing_make(const struct envelope *e, const char *place, const json_t *state)
     json_object_set_new(listing, "sender_warned", json_boolean(e->warned));
     json_object_set_new(listing, "eight_bit", json_boolean(e->eight_bit));
     json_object_set_new(listing, "smtputf8", json_boolean(e->utf8));
+    if (e->priority != 0)
+        json_object_set_new(listing, "mt_priority", json_integer(e->priority));
     json_object_set_new(listing, "envelope_id", listing_text(e->envelope_id));
     return listing;
 }
@@ -161,6 +163,8 @@ listing_print_page(const json_t *listing, int64_t now_ms)
     }
     if (string_of(listing, "envelope_id")[0])
         printf("envid:    %s\n", string_of(listing, "envelope_id"));
+    if (number_of(listing, "mt_priority") != 0)
+        printf("priority: %" PRId64 "\n", number_of(listing, "mt_priority"));
     size_t index;
     json_t *item;
     json_array_foreach (json_object_get(listing, "recipients"), index, item) {

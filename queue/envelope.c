@@ -24,6 +24,7 @@ enum {
     DUE_DIGITS_MS = 14,
     ATTEMPTS_DIGITS = 7,
     WARNED_OFFSET = DUE_DIGITS_MS + 1 + ATTEMPTS_DIGITS,
+    PRIORITY_ZERO = 1 + ENVELOPE_PRIORITY_MAX, /* added, so that it is no sign */
     RELEASED = '+',
     WARNED = '!'
 };
@@ -208,6 +209,10 @@ add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
              "%" PRId64 " %" PRId64 " %" PRIu32 " %u %u %u %u %u %u %u", e->birth_ms,
              e->content_size, e->content_crc, (unsigned)e->ret, (unsigned)e->eight_bit,
              (unsigned)e->utf8, (unsigned)e->double_bounce, local, remote, failures);
+    assert(abs(e->priority) <= ENVELOPE_PRIORITY_MAX);
+    if (e->priority != 0) /* else an older version can read it */
+        snprintf(numbers + strlen(numbers), sizeof(numbers) - strlen(numbers), " %d",
+                 e->priority + PRIORITY_ZERO);
     add_record(out, 'M', text_from(numbers));
     add_record(out, 'F', e->sender);
     add_record(out, 'E', e->envelope_id);
@@ -389,16 +394,17 @@ static void
 take_particulars(struct reading *r, struct envelope *e, unsigned *local,
                  unsigned *remote)
 {
-    uint64_t number[10] = {0};
+    uint64_t number[11] = {[10] = PRIORITY_ZERO};
     struct text fields = take_record(r, 'M'), field;
     size_t count = 0;
     while (!r->bad && text_cut(&fields, ' ', &field))
-        if (count == 10 || !text_number(field, INT64_MAX, &number[count++]))
+        if (count == 11 || !text_number(field, INT64_MAX, &number[count++]))
             r->bad = true;
-    /* Version 0.1 had nine. */
+    /* Version 0.1 had nine; the eleventh is there when it is not 0. */
     if (count < 9 || number[2] > UINT32_MAX || number[3] > RETURN_FULL ||
         number[7] > ENVELOPE_RECIPIENTS_MAX || number[8] > ENVELOPE_RECIPIENTS_MAX ||
-        number[7] + number[8] > ENVELOPE_RECIPIENTS_MAX)
+        number[7] + number[8] > ENVELOPE_RECIPIENTS_MAX || number[10] == 0 ||
+        number[10] > PRIORITY_ZERO + ENVELOPE_PRIORITY_MAX)
         r->bad = true;
     e->sender = envelope_text(e, take_record(r, 'F'));
     e->envelope_id = envelope_text(e, take_record(r, 'E'));
@@ -417,6 +423,7 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     e->double_bounce = number[6] != 0;
     *local = (unsigned)number[7];
     *remote = (unsigned)number[8];
+    e->priority = (int)number[10] - PRIORITY_ZERO;
     e->failures_told = number[9] < UINT32_MAX ? (unsigned)number[9] : UINT32_MAX;
 }
 

@@ -10,7 +10,8 @@
 
 enum {
     ENVELOPE_RECIPIENTS_MAX = 50000, /* `recipient_limit` is a setting below it */
-    ENVELOPE_BYTES_MAX = 64 * 1024 * 1024
+    ENVELOPE_BYTES_MAX = 64 * 1024 * 1024,
+    ENVELOPE_PRIORITY_MAX = 9 /* and -9; RFC 6710 */
 };
 
 /* RFC 3461 */
@@ -48,6 +49,7 @@ struct envelope {
     struct text envelope_id; /* ENVID as given (xtext), or empty */
     enum envelope_return ret;
     bool eight_bit, utf8; /* BODY=8BITMIME, SMTPUTF8 */
+    int priority;         /* MT-PRIORITY; 0 = as any other */
     bool double_bounce;   /* a notice to postmaster: its failure is only logged */
     bool held;            /* hold/ID exists */
     bool released;    /* by an operator: it passes the routes that hold; with due_ms */

@@ -492,11 +492,14 @@ bring(struct manager *m, struct id id)
     return e ? active_new(m, e) : NULL;
 }
 
-/* Large mail makes room for small mail of others. */
+/* What was asked for goes first; else large mail makes room for small mail of others.
+ */
 static enum sched_class
 class_of(const struct manager *m, const struct envelope *e)
 {
     int64_t bulk = m->settings.bulk_size;
+    if (e->priority != 0)
+        return e->priority > 0 ? SCHED_URGENT : SCHED_BULK;
     return bulk > 0 && e->content_size >= bulk ? SCHED_BULK : SCHED_NORMAL;
 }
 

@@ -263,6 +263,7 @@ notice_envelope(const struct composition *c)
     struct envelope *notice = envelope_new();
     notice->double_bounce = e->sender.length == 0;
     notice->utf8 = e->utf8;
+    notice->priority = e->priority;
     notice->eight_bit = c->report.eight_bit;
     if (!envelope_add(notice, c->report.to, NOTIFY_NEVER, TEXT("")))
         assert(false && "one recipient always fits");

@@ -1,6 +1,7 @@
 /* The envelope and its forms on disk: round trips, damage, limits. */
 #include "queue/envelope.h"
 
+#include "base/crc.h"
 #include "base/memory.h"
 #include "t/tap.h"
 
@@ -50,8 +51,9 @@ same_particulars(const struct envelope *a, const struct envelope *b)
            text_equal(a->sender, b->sender) &&
            text_equal(a->envelope_id, b->envelope_id) && a->ret == b->ret &&
            a->eight_bit == b->eight_bit && a->utf8 == b->utf8 &&
-           a->double_bounce == b->double_bounce && text_equal(a->prefix, b->prefix) &&
-           a->content_size == b->content_size && a->content_crc == b->content_crc;
+           a->double_bounce == b->double_bounce && a->priority == b->priority &&
+           text_equal(a->prefix, b->prefix) && a->content_size == b->content_size &&
+           a->content_crc == b->content_crc;
 }
 
 static bool
@@ -172,6 +174,68 @@ test_preprocessed(void)
     envelope_free(&read);
     f.remote.at[e->recipients[0].mark_offset] = 'X';
     ok_named(read_all(&f, e->id) == NULL, "another mark does not");
+    free_forms(&f);
+    envelope_free(&e);
+}
+
+/* The M record of a todo form, up to its number's end. */
+static bool
+has_record(const struct forms *f, const char *record)
+{
+    return memmem(f->todo.at, f->todo.length, record, strlen(record)) != NULL;
+}
+
+static void
+test_priority(void)
+{
+    for (int priority = -9; priority <= 9; priority++) {
+        struct envelope *e = sample(), *read = envelope_new();
+        struct forms f;
+        char name[40];
+        e->priority = priority;
+        write_forms(e, &f);
+        snprintf(name, sizeof(name), "priority %d", priority);
+        ok_named(envelope_read_todo(buffer_text(&f.todo), e->id, read) ==
+                         PROGRESS_DONE &&
+                     same_particulars(e, read),
+                 name);
+        envelope_free(&read);
+        read = read_all(&f, e->id);
+        ok_named(read && same_particulars(e, read), "info has it, too");
+        ok_named(has_record(&f, " 4 0 0\n") == (priority == 0),
+                 "none is the form of older versions");
+        envelope_free(&read);
+        free_forms(&f);
+        envelope_free(&e);
+    }
+}
+
+/* Who can forge a checksum cannot make an envelope that asserts elsewhere. */
+static void
+test_bad_priority(void)
+{
+    static const char *const last[] = {" 10\n", " 19\n", " 00\n",
+                                       " 20\n", " 99\n", " 1x\n"};
+    struct envelope *e = sample();
+    struct forms f;
+    e->priority = 5; /* two digits */
+    write_forms(e, &f);
+    char *at = memmem(f.todo.at, f.todo.length, " 15\n", 4);
+    ok(at != NULL);
+    for (size_t i = 0; at && i < sizeof(last) / sizeof(last[0]); i++) {
+        struct envelope *read = envelope_new();
+        char name[ID_LENGTH + 1], trailer[20];
+        size_t end = f.todo.length - 17;
+        memcpy(at, last[i], 4);
+        id_format(e->id, name);
+        uint32_t crc = crc_add(crc_add(0, name, ID_LENGTH), f.todo.at, end);
+        snprintf(trailer, sizeof(trailer), "crc %08x\nend\n", crc);
+        memcpy(f.todo.at + end, trailer, 17);
+        is_number(envelope_read_todo(buffer_text(&f.todo), e->id, read),
+                  i < 2 ? PROGRESS_DONE : PROGRESS_BAD, last[i]);
+        is_number(read->priority, i == 1 ? 9 : 0, "its priority");
+        envelope_free(&read);
+    }
     free_forms(&f);
     envelope_free(&e);
 }
@@ -577,6 +641,8 @@ main(void)
 {
     test_todo();
     test_preprocessed();
+    test_priority();
+    test_bad_priority();
     test_due();
     test_empty_and_odd();
     test_many();

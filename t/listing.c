@@ -67,6 +67,7 @@ test_object(void)
     is_number(json_integer_value(json_object_get(l, "attempts")), 2, "attempts");
     is_number(json_integer_value(json_object_get(l, "due_time")), 1700000300,
               "due_time");
+    ok_named(json_object_get(l, "mt_priority") == NULL, "no priority");
     json_decref(l);
     envelope_free(&e);
 }
@@ -118,7 +119,9 @@ test_print(void)
                   (json_int_t)(NOW + 60000), "attempts", 5, "reasons", "", "two");
     e->recipients[0].done = true;
     e->envelope_id = envelope_text(e, TEXT("QQ+2Bx"));
+    e->priority = -4;
     l = listing_make(e, "", state);
+    is_number(json_integer_value(json_object_get(l, "mt_priority")), -4, "mt_priority");
     is_string(
         printed(listing_print_line, l),
         "01JD3ZK5Q8-9F3K2C7A deferred   90m     1013 <a@a.test> -> <b@b.test> and 1 "
@@ -128,7 +131,7 @@ test_print(void)
         printed(listing_print_page, l),
         "id:       01JD3ZK5Q8-9F3K2C7A\nqueue:    deferred\nfrom:     <a@a.test>\n"
         "size:     1013 bytes\narrived:  90m ago\nattempts: 5\nnext:     in 60s\n"
-        "envid:    QQ+2Bx\nto:       <b@b.test> done\n"
+        "envid:    QQ+2Bx\npriority: -4\nto:       <b@b.test> done\n"
         "to:       <c@c.test> waiting (two)\n",
         "a page");
     json_decref(l);

@@ -482,6 +482,63 @@ test_active_limit(void)
     world_end(&w);
 }
 
+/* Where the n-th attempt for this sender's mail stands; at the end: there is none. */
+static size_t
+place_of(const struct world *w, const char *sender, int n)
+{
+    struct text seen = buffer_text(&w->seen), word;
+    while (text_word(&seen, " ", &word))
+        if (text_starts(word, text_from(sender)) && --n == 0)
+            break;
+    return w->seen.length - seen.length;
+}
+
+/* Of three senders with some messages each; read from the disk again if restart. */
+static void
+check_priority(bool restart)
+{
+    static const struct {
+        const char *sender;
+        int priority;
+    } mail[] = {
+        {"slow@", -1},
+        {"ann@",  0 },
+        {"bob@",  1 },
+    };
+    enum { EACH = 4 };
+    struct world w;
+    char sender[40];
+    world_begin(&w, "* smtp://sink.test");
+    w.stalled = true;
+    for (int i = 0; i < 3 * EACH; i++) {
+        snprintf(sender, sizeof(sender), "%sa.test", mail[i / EACH].sender);
+        w.priority = mail[i / EACH].priority;
+        world_send(&w, sender, "good@b.test");
+    }
+    world_turns(&w);
+    if (restart) {
+        world_restart(&w);
+        const struct envelope *e = manager_active(w.manager, w.id);
+        ok_named(e && e->priority == 1, "it is on disk");
+    }
+    world_unstall(&w);
+    world_turns(&w);
+    is_number(w.attempts, 3 * EACH, "all are served");
+    ok_named(place_of(&w, "bob@", EACH) < place_of(&w, "ann@", 2),
+             "urgent mail passes what waits of another sender");
+    ok_named(place_of(&w, "ann@", EACH) < place_of(&w, "slow@", 2),
+             "that passes what may wait");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+static void
+test_priority(void)
+{
+    check_priority(false);
+    check_priority(true);
+}
+
 /* No room for the notice: the failure is kept until there is. */
 static void
 test_notice_refused(void)
@@ -559,6 +616,7 @@ main(void)
     test_many();
     test_loads();
     test_active_limit();
+    test_priority();
     test_notice_refused();
     test_start_errors();
     return done();

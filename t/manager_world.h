@@ -39,6 +39,7 @@ struct world {
     void (*plug)(struct world *w); /* more channels, at each start */
     void *channel;                 /* its */
     struct id id;                  /* accepted last */
+    int priority;                  /* of what is sent */
     bool accepted;
 };
 
@@ -236,6 +237,7 @@ world_send(struct world *w, const char *sender, const char *recipients)
     struct envelope *e = envelope_new();
     struct text rest = text_from(recipients), one;
     e->sender = envelope_text(e, text_from(sender));
+    e->priority = w->priority;
     while (text_word(&rest, " ", &one))
         if (!envelope_add(e, one, NOTIFY_DEFAULT, TEXT("")))
             abort();

@@ -384,9 +384,11 @@ test_eight_bit(void)
     forget(&k, &t, &e);
     e = accept_mail(&k, "j\xc3\xbcrgen@a.test", mail);
     e->utf8 = true;
+    e->priority = -3;
     fail_one(&k, e, 0, false);
     t = tell(&k, e, &settings);
     ok_named(t.notice->utf8, "SMTPUTF8");
+    is_number(t.notice->priority, -3, "the priority of what it tells of");
     ok(text_starts(part(&t, 1),
                    TEXT("\r\nContent-Type: message/global-delivery-status")));
     forget(&k, &t, &e);
