@@ -25,7 +25,8 @@ enum extension {
     EXTENSION_PIPELINING = 1,
     EXTENSION_8BITMIME = 2,
     EXTENSION_SMTPUTF8 = 4,
-    EXTENSION_SIZE = 8
+    EXTENSION_SIZE = 8,
+    EXTENSION_MT_PRIORITY = 16
 };
 
 /* OPEN: no verdict yet; ACCEPTED: open, and the peer took its RCPT. */

@@ -174,10 +174,12 @@ ask_mail(struct client *c)
 {
     const struct letter *l = client_back(c);
     const struct envelope *e = l->mail.envelope;
-    char size[40] = "";
+    char size[40] = "", priority[40] = "";
     if (c->extensions & EXTENSION_SIZE)
         snprintf(size, sizeof(size), " SIZE=%zu",
                  (size_t)e->content_size + e->prefix.length);
+    if (e->priority != 0 && c->extensions & EXTENSION_MT_PRIORITY)
+        snprintf(priority, sizeof(priority), " MT-PRIORITY=%d", e->priority);
     say(c, TEXT("MAIL FROM:<"));
     say(c, e->sender);
     say(c, TEXT(">"));
@@ -186,6 +188,7 @@ ask_mail(struct client *c)
         say(c, TEXT(" BODY=8BITMIME"));
     if (e->utf8 && c->extensions & EXTENSION_SMTPUTF8)
         say(c, TEXT(" SMTPUTF8"));
+    say(c, text_from(priority));
     say(c, TEXT("\r\n"));
     client_put(c, STEP_MAIL, 0);
     c->next_rcpt = client_next_rcpt(l, 0);
@@ -236,10 +239,11 @@ take_extensions(struct client *c, const struct reply *reply)
         struct text keyword;
         enum extension extension;
     } known[] = {
-        {TEXT("PIPELINING"), EXTENSION_PIPELINING},
-        {TEXT("8BITMIME"),   EXTENSION_8BITMIME  },
-        {TEXT("SMTPUTF8"),   EXTENSION_SMTPUTF8  },
-        {TEXT("SIZE"),       EXTENSION_SIZE      },
+        {TEXT("PIPELINING"),  EXTENSION_PIPELINING },
+        {TEXT("8BITMIME"),    EXTENSION_8BITMIME   },
+        {TEXT("SMTPUTF8"),    EXTENSION_SMTPUTF8   },
+        {TEXT("SIZE"),        EXTENSION_SIZE       },
+        {TEXT("MT-PRIORITY"), EXTENSION_MT_PRIORITY},
     };
     struct text parameter;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)

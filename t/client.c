@@ -56,6 +56,8 @@ mail_word(struct mail *m, struct text word)
         e->utf8 = true;
     } else if (text_starts(word, TEXT("from="))) {
         e->sender = envelope_text(e, text_after(word, 5));
+    } else if (text_starts(word, TEXT("priority="))) {
+        e->priority = atoi(text_after(word, 9).at);
     } else if (text_starts(word, TEXT("size="))) {
         must(text_number(text_after(word, 5), INT64_MAX, &size));
         e->content_size = (int64_t)size;
