@@ -85,6 +85,7 @@ listener_settings(const struct options *o)
         .listen = text_from(o->listen),
         .relay_from = text_from(o->relay_from),
         .etrn = text_from(o->etrn),
+        .mt_priority = text_from(o->mt_priority),
         .allow_open_relay = o->allow_open_relay,
         .message_size_limit = o->message_size_limit,
         .recipient_limit = (int)o->recipient_limit,

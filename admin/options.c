@@ -62,6 +62,10 @@ const struct setting options_rows[] = {
         "relay (those of local_domains whose mail goes on to another host), domain,\n"
         ".domain (sub-domains); or off."),
     TEXTUAL(
+        STRING, mt_priority, "mt_priority", "off",
+        "Whose MT-PRIORITY (RFC 6710) moves mail forward: off (not offered), trusted "
+        "(of\nthose who may relay; that of others counts as 0 at most), all."),
+    TEXTUAL(
         LIST, routes, "routes", "* mx",
         "Table of PATTERN TARGET, one a line, first match wins.\n"
         "PATTERN: user@domain, domain, .domain (sub-domains), *\n"

@@ -75,15 +75,19 @@ rules_new(const struct listener_settings *settings, struct buffer *mistakes)
     bool good = policy_read(&r->policy, settings->relay_from,
                             settings->allow_open_relay, mistakes);
     good = policy_read_etrn(&r->policy, settings->etrn, mistakes) && good;
+    good = policy_read_priority(&r->policy, settings->mt_priority, mistakes) && good;
     good = hostname_is_good(settings->hostname, mistakes) &&
            text_copy(r->hostname, sizeof(r->hostname), text_from(settings->hostname)) &&
            good;
-    r->server = (struct server_rules){.hostname = r->hostname,
-                                      .size_limit = settings->message_size_limit,
-                                      .recipient_limit = settings->recipient_limit,
-                                      .hop_limit = settings->hop_limit,
-                                      .etrn = policy_flushes(&r->policy),
-                                      .error_limit = settings->error_limit};
+    r->server =
+        (struct server_rules){.hostname = r->hostname,
+                              .size_limit = settings->message_size_limit,
+                              .recipient_limit = settings->recipient_limit,
+                              .hop_limit = settings->hop_limit,
+                              .etrn = policy_flushes(&r->policy),
+                              .priority = r->policy.priority,
+                              .priority_of_strangers = r->policy.priority_of_all,
+                              .error_limit = settings->error_limit};
     r->idle_timeout_ms = settings->idle_timeout_ms;
     r->data_timeout_ms = settings->data_timeout_ms;
     if (!good)

@@ -11,9 +11,10 @@
 
 struct listener_settings {
     const char *hostname;
-    struct text listen;     /* list of ADDRESS:PORT[?OPTION&...] or unix:PATH[?...] */
-    struct text relay_from; /* list of networks */
-    struct text etrn;       /* list: see policy_read_etrn() */
+    struct text listen;      /* list of ADDRESS:PORT[?OPTION&...] or unix:PATH[?...] */
+    struct text relay_from;  /* list of networks */
+    struct text etrn;        /* list: see policy_read_etrn() */
+    struct text mt_priority; /* see policy_read_priority() */
     bool allow_open_relay;
     int64_t message_size_limit; /* bytes; 0 = none */
     int recipient_limit, max_sessions, max_sessions_per_client;
@@ -24,7 +25,8 @@ struct listener_settings {
 };
 struct listener;
 
-/* Checks listen, relay_from and etrn without opening anything; one line per mistake. */
+/* Checks listen, relay_from, etrn and mt_priority without opening anything; one line
+ * per mistake. */
 bool listener_check(const struct listener_settings *settings, struct buffer *mistakes);
 
 /* Binds everything; NULL with one line in error. routes is borrowed until reload. */

@@ -18,6 +18,7 @@ static const struct refusal bad_body = {501, "5.5.4", "BODY is 7BIT or 8BITMIME"
 static const struct refusal no_value = {501, "5.5.4", "SMTPUTF8 takes no value"};
 static const struct refusal bad_ret = {501, "5.5.4", "RET is FULL or HDRS"};
 static const struct refusal bad_envid = {501, "5.5.4", "bad ENVID"};
+static const struct refusal bad_priority = {501, "5.5.4", "MT-PRIORITY is -9 to 9"};
 static const struct refusal bad_notify = {501, "5.5.4", "bad NOTIFY"};
 static const struct refusal bad_orcpt = {501, "5.5.4", "bad ORCPT"};
 
@@ -110,15 +111,31 @@ read_envid(struct mail_parameters *out, struct text value)
     return value.length <= PARAMETER_ENVID_MAX && is_xtext(value) ? NULL : &bad_envid;
 }
 
+/* RFC 6710: 0, or 1 to 9 with a minus if wanted; no plus. */
+static const struct refusal *
+read_priority(struct mail_parameters *out, struct text value)
+{
+    bool minus = text_starts(value, TEXT("-"));
+    struct text digit = text_after(value, minus ? 1 : 0);
+    out->has_priority = true;
+    if (digit.length != 1 || digit.at[0] < (minus ? '1' : '0') || digit.at[0] > '9')
+        return &bad_priority;
+    out->priority = digit.at[0] - '0';
+    if (minus)
+        out->priority = -out->priority;
+    return NULL;
+}
+
 static const struct {
     struct text key;
     const struct refusal *(*read)(struct mail_parameters *, struct text value);
 } mail_keys[] = {
-    {TEXT("SIZE"),     read_size },
-    {TEXT("BODY"),     read_body },
-    {TEXT("SMTPUTF8"), read_utf8 },
-    {TEXT("RET"),      read_ret  },
-    {TEXT("ENVID"),    read_envid},
+    {TEXT("SIZE"),        read_size    },
+    {TEXT("BODY"),        read_body    },
+    {TEXT("SMTPUTF8"),    read_utf8    },
+    {TEXT("RET"),         read_ret     },
+    {TEXT("ENVID"),       read_envid   },
+    {TEXT("MT-PRIORITY"), read_priority},
 };
 enum { MAIL_KEYS = sizeof(mail_keys) / sizeof(mail_keys[0]) };
 

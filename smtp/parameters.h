@@ -1,5 +1,5 @@
 /* The arguments of MAIL and RCPT: path and ESMTP parameters (RFC 5321 §4.1.1, 1870,
- * 6152, 6531, 3461). Pure. */
+ * 6152, 6531, 3461, 6710). Pure. */
 #ifndef SMTP_PARAMETERS_H
 #define SMTP_PARAMETERS_H
 
@@ -17,6 +17,8 @@ struct mail_parameters {
     struct address sender;
     int64_t size; /* SIZE=, 0 when absent */
     bool eight_bit, utf8;
+    bool has_priority; /* MT-PRIORITY is there; true for a bad one, too */
+    int priority;
     enum envelope_return ret;
     struct text envelope_id; /* ENVID as given, valid xtext; or empty */
 };

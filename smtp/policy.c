@@ -94,6 +94,20 @@ policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *mistake
     return good;
 }
 
+bool
+policy_read_priority(struct policy *policy, struct text mt_priority,
+                     struct buffer *mistakes)
+{
+    struct text word = text_trim(mt_priority);
+    policy->priority_of_all = text_equal_nocase(word, TEXT("all"));
+    policy->priority =
+        policy->priority_of_all || text_equal_nocase(word, TEXT("trusted"));
+    if (policy->priority || text_equal_nocase(word, TEXT("off")))
+        return true;
+    complain(mistakes, "mt_priority", word, "say off, trusted or all");
+    return false;
+}
+
 void
 policy_free(struct policy *policy)
 {

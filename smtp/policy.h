@@ -16,6 +16,8 @@ struct policy {
     char **flushed; /* etrn: domains, and .domains */
     size_t flushed_count;
     bool flushes_relayed; /* etrn: relay */
+    bool priority;        /* mt_priority: not off... */
+    bool priority_of_all; /* ...and strangers are believed, too */
 };
 
 /* Reads relay_from (a list). One line per mistake is added to mistakes; false then. A
@@ -27,6 +29,10 @@ void policy_free(struct policy *policy);
  * .domain (sub-domains). */
 bool policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *mistakes)
     __attribute__((warn_unused_result));
+
+/* The same for mt_priority: off, trusted (those who may relay) or all. */
+bool policy_read_priority(struct policy *policy, struct text mt_priority,
+                          struct buffer *mistakes) __attribute__((warn_unused_result));
 
 /* By network. Clients on a Unix socket may: file permissions guard it. */
 bool policy_may_relay(const struct policy *policy, const struct net_address *client);

@@ -231,7 +231,11 @@ server_admitted(struct server *s, const struct outcome *refusal)
         return;
     }
     server_enter(s, SERVER_MAIL);
-    reply_write(s->out, 250, "2.1.0", "Ok");
+    if (s->transaction->priority_changed)
+        reply_write(s->out, 250, "2.3.6", "%d is the priority that it gets here",
+                    s->transaction->envelope->priority);
+    else
+        reply_write(s->out, 250, "2.1.0", "Ok");
 }
 
 const struct address *

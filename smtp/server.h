@@ -1,5 +1,5 @@
 /* An SMTP or LMTP server session as a machine: bytes in, replies and wishes out
- * (RFC 5321, 1985, 2033, 2034, 2920, 3030, 3461, 6531).
+ * (RFC 5321, 1985, 2033, 2034, 2920, 3030, 3461, 6531, 6710).
  *
  * It touches no socket, file or clock. Its owner calls server_step() until that says
  * READ, sends what has gathered in `out`, and does what the machine wishes:
@@ -30,6 +30,9 @@ struct server_rules {
     int recipient_limit, hop_limit;
     int error_limit; /* bad commands that are answered before 421; 0 = no limit */
     bool etrn;       /* is offered; by SMTP only */
+    /* MT-PRIORITY is offered; to those who may not relay above 0 only with the second:
+     * else theirs counts as 0, and they are told. */
+    bool priority, priority_of_strangers;
 };
 
 enum {

@@ -30,6 +30,7 @@ static const struct refusal after_chunks = {503, "5.5.1",
 static const struct refusal no_recipients = {554, "5.5.1", "no valid recipients"};
 static const struct refusal no_recipients_lmtp = {503, "5.5.1", "no valid recipients"};
 static const struct refusal too_many_recipients = {452, "4.5.3", "too many recipients"};
+static const struct refusal no_priority = {555, "5.5.4", "MT-PRIORITY is not offered"};
 static const struct refusal too_large = {552, "5.3.4", "message is too large"};
 static const struct refusal flood = {552, "5.3.4", "message is too large, closing"};
 static const struct refusal bad_chunk = {501, "5.5.4", "syntax: BDAT size [LAST]"};
@@ -74,6 +75,8 @@ on_hello(struct server *s, struct text args, bool esmtp)
     reply_write_more(s->out, 250, NULL, "ENHANCEDSTATUSCODES");
     if (offers_etrn(s))
         reply_write_more(s->out, 250, NULL, "ETRN");
+    if (s->rules->priority) /* of no profile: each of the 19 is carried on as it is */
+        reply_write_more(s->out, 250, NULL, "MT-PRIORITY");
     reply_write(s->out, 250, NULL, "DSN");
     return SERVER_GO_ON;
 }
@@ -96,17 +99,28 @@ on_lhlo(struct server *s, struct text args)
     return s->lmtp ? on_hello(s, args, true) : server_refuse(s, &not_here);
 }
 
+/* RFC 6710 §4.1 leaves it to us whom we believe; nobody is refused for it. */
+static int
+grant_priority(const struct server *s, int wanted)
+{
+    bool trusted = s->may_relay || s->rules->priority_of_strangers;
+    return wanted > 0 && !trusted ? 0 : wanted;
+}
+
 static enum server_action
 on_mail(struct server *s, struct text args)
 {
     struct mail_parameters parameters;
     assert(s->transaction == NULL);
     const struct refusal *refusal = parameters_read_mail(args, &parameters);
+    if (parameters.has_priority && !s->rules->priority)
+        refusal = &no_priority;
     if (refusal != NULL)
         return server_refuse(s, refusal);
     if (s->rules->size_limit > 0 && parameters.size > s->rules->size_limit)
         return server_refuse(s, &too_large);
-    s->transaction = transaction_new(&parameters);
+    s->transaction =
+        transaction_new(&parameters, grant_priority(s, parameters.priority));
     s->question = SERVER_ASKS_ADMISSION;
     return SERVER_ADMIT;
 }

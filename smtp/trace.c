@@ -72,10 +72,12 @@ add_received(struct folder *f, const struct trace *trace, struct text date)
     add_quoted_word(f, "(", text_from(trace->client), ")");
     add_quoted_word(f, "by ", text_from(trace->hostname), " (Petrel)");
     add_quoted_word(f, "with ", text_from(trace->protocol), "");
-    bool told = trace->recipient.length > 0;
-    add_quoted_word(f, "id ", text_from(trace->id), told ? "" : ";");
+    bool told = trace->recipient.length > 0, ranked = trace->priority.length > 0;
+    add_quoted_word(f, "id ", text_from(trace->id), told || ranked ? "" : ";");
     if (told)
-        add_quoted_word(f, "for <", trace->recipient, ">;");
+        add_quoted_word(f, "for <", trace->recipient, ranked ? ">" : ">;");
+    if (ranked)
+        add_quoted_word(f, "PRIORITY ", trace->priority, ";");
     add_word(f, date);
     add(f, TEXT("\r\n"));
 }

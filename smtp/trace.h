@@ -12,6 +12,7 @@ struct trace {
     const char *protocol; /* "ESMTP", "SMTP", "LMTP", "UTF8SMTP", ... */
     const char *id;
     struct text recipient; /* normal form; empty: not told */
+    struct text priority;  /* MT-PRIORITY (RFC 6710); empty: not told */
     int64_t now_ms;
     bool add_date, add_message_id;
     bool add_end; /* an empty line: the message has no header, only a body */

@@ -5,6 +5,7 @@
 #include "smtp/trace.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <uthash.h>
 
@@ -19,7 +20,7 @@ struct seen {
 };
 
 struct server_transaction *
-transaction_new(const struct mail_parameters *parameters)
+transaction_new(const struct mail_parameters *parameters, int priority)
 {
     struct server_transaction *t = memory_new(sizeof(*t));
     struct envelope *e = t->envelope = envelope_new();
@@ -32,6 +33,9 @@ transaction_new(const struct mail_parameters *parameters)
     assert(written);
     t->sender = arena_copy(&t->arena, buffer_text(&t->normal));
     t->expected = parameters->size;
+    t->has_priority = parameters->has_priority;
+    t->priority_changed = priority != parameters->priority;
+    e->priority = priority;
     e->sender = envelope_text(e, t->sender);
     e->envelope_id = envelope_text(e, parameters->envelope_id);
     e->ret = parameters->ret;
@@ -128,10 +132,13 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
 {
     struct envelope *e = t->envelope;
     struct buffer lines;
+    char priority[16] = "";
     assert(e != NULL && e->count > 0);
     id_format(e->id, t->id);
     t->protocol = protocol(s, e->utf8);
     t->recipients = e->count;
+    if (t->has_priority)
+        snprintf(priority, sizeof(priority), "%d", e->priority);
     struct trace trace = {
         .helo = s->helo,
         .client = s->client,
@@ -139,6 +146,7 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
         .protocol = t->protocol,
         .id = t->id,
         .recipient = e->count == 1 ? e->recipients[0].address : TEXT(""),
+        .priority = text_from(priority),
         .now_ms = now_ms,
         .add_date = s->may_relay && !t->header.has_date,
         .add_message_id = s->may_relay && !t->header.has_message_id,

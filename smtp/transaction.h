@@ -15,6 +15,8 @@ struct server_transaction {
     struct envelope *envelope; /* NULL once given away */
     struct text sender;        /* in arena: outlives the envelope, for the log */
     int64_t expected;          /* SIZE= */
+    bool has_priority;         /* asked for; the envelope knows what it got */
+    bool priority_changed;     /* ...which is not that */
     unsigned accepted;         /* RCPTs answered with 250, repeated ones included */
     struct seen *seen;         /* hash of recipients */
     struct arena arena;
@@ -38,8 +40,10 @@ struct server_transaction {
     unsigned recipients;
 };
 
-/* Takes sender, size, flags and DSN wishes from parameters (copied). */
-struct server_transaction *transaction_new(const struct mail_parameters *parameters);
+/* Takes sender, size, flags and DSN wishes from parameters (copied). priority is what
+ * is granted of theirs. */
+struct server_transaction *transaction_new(const struct mail_parameters *parameters,
+                                           int priority);
 void transaction_free(struct server_transaction **t);
 
 /* Keeps the argument of RCPT until its answer: rcpt then describes it. */

@@ -120,6 +120,10 @@ dialog_read_option(struct dialog *d, struct text option)
         d->may_relay = false;
     else if (text_equal(key, TEXT("etrn")))
         d->rules.etrn = true;
+    else if (text_equal(key, TEXT("priority")))
+        d->rules.priority = true;
+    else if (text_equal(key, TEXT("priority_of_strangers")))
+        d->rules.priority_of_strangers = true;
     else if (text_equal(key, TEXT("size_limit")))
         d->rules.size_limit = (int64_t)value;
     else if (text_equal(key, TEXT("room")))
@@ -241,6 +245,8 @@ dialog_show(const struct envelope *e, struct buffer *out)
     }
     good = (!e->eight_bit || buffer_add(out, TEXT(" 8bit"))) && good;
     good = (!e->utf8 || buffer_add(out, TEXT(" utf8"))) && good;
+    if (e->priority != 0)
+        good = buffer_format(out, " priority=%d", e->priority) && good;
     good = (e->ret != RETURN_FULL || buffer_add(out, TEXT(" ret=full"))) && good;
     good = (e->ret != RETURN_HEADERS || buffer_add(out, TEXT(" ret=hdrs"))) && good;
     if (e->envelope_id.length > 0)

@@ -105,6 +105,9 @@ world_start(struct world *w, const struct server_rules *rules, bool lmtp,
         .listen = text_from(w->listen),
         .relay_from = may_relay ? TEXT("127.0.0.0/8") : TEXT(""),
         .etrn = rules->etrn ? TEXT(".example") : TEXT("off"),
+        .mt_priority = !rules->priority               ? TEXT("off")
+                       : rules->priority_of_strangers ? TEXT("all")
+                                                      : TEXT("trusted"),
         .message_size_limit = rules->size_limit,
         .recipient_limit = rules->recipient_limit,
         .max_sessions = 1100,

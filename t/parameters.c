@@ -57,6 +57,29 @@ sizes(void)
 }
 
 static void
+priorities(void)
+{
+    static const char *const bad[] = {"",   "-",   "+1", "-0", "00", "05", "-09",
+                                      "10", "-10", "99", "a",  "1.", "--1"};
+    char line[60];
+    for (int i = -9; i <= 9; i++) {
+        snprintf(line, sizeof(line), "FROM:<a@b.example> mt-priority=%d", i);
+        is_number(read_mail(text_from(line)), 250, line);
+        ok(mail.has_priority && mail.priority == i);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        snprintf(line, sizeof(line), "FROM:<> MT-PRIORITY=%s", bad[i]);
+        is_number(read_mail(text_from(line)), 501, line);
+        ok_named(mail.has_priority, "it was there, bad as it is");
+    }
+    is_number(read_mail(TEXT("FROM:<> MT-PRIORITY")), 501, "no value");
+    ok(mail.has_priority && mail.priority == 0);
+    is_number(read_mail(TEXT("FROM:<> MT-PRIORITY=1 MT-PRIORITY=1")), 501, "twice");
+    is_number(read_mail(TEXT("FROM:<>")), 250, "none");
+    ok(!mail.has_priority && mail.priority == 0);
+}
+
+static void
 mail_mistakes(void)
 {
     is_number(read_mail(TEXT("")), 501, "nothing");
@@ -131,6 +154,7 @@ main(void)
 {
     mail_values();
     sizes();
+    priorities();
     mail_mistakes();
     rcpt_values();
     rcpt_controls();

@@ -342,6 +342,36 @@ bad_flushes(void)
     policy_free(&policy);
 }
 
+static void
+priorities(void)
+{
+    static const struct {
+        const char *text;
+        bool good, offered, all;
+    } rows[] = {
+        {"off",      true,  false, false},
+        {"trusted",  true,  true,  false},
+        {" ALL ",    true,  true,  true },
+        {"",         false, false, false},
+        {"yes",      false, false, false},
+        {"all, off", false, false, false},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct policy policy = {0};
+        struct buffer mistakes;
+        buffer_init(&mistakes, 4096);
+        bool good = policy_read_priority(&policy, text_from(rows[i].text), &mistakes);
+        char complaint[80] = "";
+        if (!rows[i].good)
+            snprintf(complaint, sizeof(complaint),
+                     "mt_priority: '%s': say off, trusted or all\n", rows[i].text);
+        ok_named(good == rows[i].good, rows[i].text);
+        is_text(buffer_text(&mistakes), text_from(complaint), "what it says");
+        ok(policy.priority == rows[i].offered && policy.priority_of_all == rows[i].all);
+        buffer_free(&mistakes);
+    }
+}
+
 /* The number of endpoints, or -1; mistakes in text. */
 static int
 listens(const char *listen, char *text, size_t size, struct endpoint *first)
@@ -406,6 +436,7 @@ main(void)
     bad_networks();
     flushes();
     bad_flushes();
+    priorities();
     endpoints();
     return done();
 }

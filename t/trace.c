@@ -55,6 +55,18 @@ plain(struct buffer *out)
             "Received: from client.example ([192.0.2.1]) by mx.example.org (Petrel)\r\n"
             "\twith ESMTP id 01JD3ZK5Q8-9F3K2C7A; Tue, 14 Nov 2023 22:13:20 +0000\r\n"),
         "several are not told");
+    trace.priority = TEXT("-9");
+    is_text(
+        written(out),
+        TEXT(
+            "Received: from client.example ([192.0.2.1]) by mx.example.org (Petrel)\r\n"
+            "\twith ESMTP id 01JD3ZK5Q8-9F3K2C7A PRIORITY -9;\r\n"
+            "\tTue, 14 Nov 2023 22:13:20 +0000\r\n"),
+        "a priority");
+    trace.recipient = TEXT("b@example.org");
+    ok_named(memmem(written(out).at, out->length, "> PRIORITY -9;\r\n", 16) != NULL,
+             "behind the recipient");
+    trace.recipient = trace.priority = TEXT("");
     trace.add_date = true;
     trace.add_message_id = true;
     ok(text_ends_nocase(written(out),

@@ -43,7 +43,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                               .recipient_limit = 10,
                                               .hop_limit = 3,
                                               .error_limit = 0,
-                                              .etrn = true};
+                                              .etrn = true,
+                                              .priority = true};
     static struct fake f;
     struct answers answers = {.pattern = 0};
     if (size == 0)
