@@ -14,7 +14,7 @@ enum {
     IDLE_MAX = 1000   /* flows without mail whose turn has not passed, of a queue */
 };
 
-static const unsigned weights[SCHED_CLASSES] = {
+static const unsigned weights[4] = {
     [SCHED_NORMAL] = 4, [SCHED_URGENT] = 16, [SCHED_BULK] = 1};
 
 uint64_t
@@ -34,6 +34,12 @@ sched_sender(struct text address)
     return hash;
 }
 
+static unsigned
+flow_weight(const struct flow *f)
+{
+    return weights[f->key.sender & 3];
+}
+
 static bool
 served_before(const struct heap_node *a, const struct heap_node *b)
 {
@@ -41,6 +47,8 @@ served_before(const struct heap_node *a, const struct heap_node *b)
     const struct flow *y = memory_container(b, struct flow, node);
     if (x->virtual_time != y->virtual_time)
         return x->virtual_time < y->virtual_time;
+    if (flow_weight(x) != flow_weight(y))
+        return flow_weight(x) > flow_weight(y);
     return x->number < y->number;
 }
 

@@ -41,7 +41,8 @@ struct flow {
     UT_hash_handle hh;
     struct flow_key key;
     struct heap_node node;
-    uint64_t virtual_time, number; /* number: first come, first served among equals */
+    uint64_t virtual_time,
+        number; /* number: first come, first served among equals of a weight */
     struct entry *waiting; /* the first is the current job, before those it passed */
     struct jobs *jobs;     /* NULL while all need one transaction: they go in order */
 };

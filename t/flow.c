@@ -242,8 +242,16 @@ test_newcomer(void)
     append_many((struct letter){.sender = 1, .class = SCHED_BULK}, 100);
     served(50);
     append_many((struct letter){.sender = 2, .class = SCHED_URGENT}, 40);
-    const char *rest = served(34);
-    is_number(count_of(rest, 'A'), 2, "after it a class has its shares");
+    const char *rest = served(36);
+    ok_named(count_of(rest, 'A') == 2 && strncmp(rest, "BBBBBBBBBBBBBBBB", 16) == 0,
+             "after it a class has its shares, the urgent first");
+    finish();
+    start();
+    append((struct letter){.sender = 1});
+    append((struct letter){.sender = 2, .class = SCHED_BULK});
+    append((struct letter){.sender = 3, .class = SCHED_URGENT});
+    append((struct letter){.sender = 4});
+    is_string(served(4), "CADB", "among equals by class, then as they came");
     finish();
 }
 

@@ -354,7 +354,7 @@ static const struct {
     {"smtp://a?timeout_scale=1001",  "0.01 to 1000"                              },
     {"smtp://a?timeout_scale=1.234", "0.01 to 1000"                              },
     {"smtp://a?defragment=yes",      "not in this version"                       },
-    {"smtp://a?rate=100",           "rate"                                      },
+    {"smtp://a?rate=100",            "rate"                                      },
     {"smtp://a?notices=4d",          "not in this version"                       },
     {"smtp://a?minimal_backoff=2h",  "shorter than minimal_backoff"              },
     {"error:",                       "error:5.1.1"                               },
