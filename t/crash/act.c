@@ -278,6 +278,8 @@ act_load(struct work *w, int message)
             m->marks[r] = NO;
     if (m->retired == MAYBE)
         m->retired = NO;
+    if (m->warned == MAYBE && !e->warned)
+        m->warned = NO;
 }
 
 void
@@ -312,6 +314,23 @@ act_defer(struct work *w, int message, int64_t in_ms)
         return;
     struct daemon *d = &w->daemons[id_slice(m->id, w->slices)];
     queue_defer(d->queue, &w->envelopes[message], loop_now_ms(d->loop) + in_ms, 1);
+}
+
+void
+act_warn(struct work *w, int message, int64_t in_ms)
+{
+    struct message *m = find(w, message);
+    if (m == NULL || w->envelopes[message] == NULL)
+        return;
+    if (!w->envelopes[message]->warned) {
+        int notice = offer(w, queue_of(w, m), 1, 200, message);
+        act_await(w);
+        if (notice >= 0 && w->shadow.messages[notice].known == STORED) {
+            w->envelopes[message]->warned = true;
+            m->warned = MAYBE;
+        }
+    }
+    act_defer(w, message, in_ms);
 }
 
 /* False: nothing was to be told, or it could not be. */

@@ -154,6 +154,11 @@ check_message(struct trial *t, struct queue *q, const struct envelope *e, unsign
         if (!done)
             t->delivered[m][r] = true;
     }
+    /* The mark is never without its notice, which is a message as any other. */
+    expect(t, !e->warned || s->warned != NO,
+           "message %u: its sender counts as warned, and was not", m);
+    expect_unless_over(t, s, e->warned || s->warned != SURE,
+                       "message %u: its sender was warned, and is to be again", m);
     check_failures(t, e, m);
 }
 

@@ -96,6 +96,8 @@ shadow_harden(struct shadow *s)
         bool written = !m->unseen && (s->strict || m->retired == NO);
         for (unsigned r = 0; r < m->recipients && written; r++)
             sure(&m->marks[r]);
+        if (written)
+            sure(&m->warned);
         if (s->strict)
             sure(&m->retired);
     }
@@ -115,7 +117,8 @@ shadow_digest(const struct shadow *s)
     for (unsigned i = 0; i < s->count; i++) {
         const struct message *m = &s->messages[i];
         uint64_t bits = (uint64_t)m->known | (uint64_t)m->retired << 2 |
-                        (uint64_t)m->held << 4 | (uint64_t)m->removed << 6;
+                        (uint64_t)m->held << 4 | (uint64_t)m->removed << 6 |
+                        (uint64_t)m->warned << 8;
         for (unsigned r = 0; r < m->recipients; r++)
             bits = bits << 3 | (uint64_t)m->marks[r] << 1 | m->failed[r];
         hash = mix(mix(hash, bits), m->id.hash);

@@ -22,8 +22,9 @@ struct message {
     enum certainty marks[RECIPIENTS_MAX];
     bool failed[RECIPIENTS_MAX]; /* settled with a failure */
     enum certainty retired, held, removed;
+    enum certainty warned; /* its sender, by a notice that is stored */
     bool unseen; /* since its process was killed: its marks may have been lost */
-    int told_of; /* a notice: the message whose failures it tells; else -1 */
+    int told_of; /* a notice: the message whose failures or delay it tells; else -1 */
 };
 
 struct shadow {

@@ -119,6 +119,37 @@ scenario_bounce(struct work *w)
 }
 
 static void
+scenario_delay(struct work *w)
+{
+    act_start(w, 1);
+    for (unsigned i = 0; i < 4; i++)
+        act_accept(w, 1 + i % 3, i == 2 ? LARGE : SMALL);
+    act_await(w);
+    act_warn(w, 0, 60000); /* young */
+    act_settle(w, 1, 0, true);
+    act_flush(w);
+    act_warn(w, 1, 60000); /* in files; and with a failure */
+    act_defer(w, 2, 60000);
+    act_flush(w);
+    act_load(w, 2);
+    act_warn(w, 2, 60000);
+    act_flush(w);
+    for (int m = 0; m < 3; m++)
+        act_load(w, m);
+    act_settle(w, 2, 0, false);
+    for (int m = 0; m < 3; m++)
+        act_warn(w, m, 90000); /* no more than a new time */
+    act_flush(w);
+    act_stop(w, true);
+    act_start(w, 1);
+    act_load_all(w);
+    act_warn(w, 3, 60000);
+    act_warn(w, 0, 120000);
+    act_finish(w, 2);
+    act_flush(w);
+}
+
+static void
 scenario_materialise(struct work *w)
 {
     act_start(w, 1);
@@ -291,7 +322,10 @@ scenario_anything(struct work *w)
             act_finish(w, m);
             break;
         case 8:
-            act_defer(w, m, (int64_t)act_chance(w, 100000));
+            if (act_chance(w, 3) == 0 && w->shadow.count < 12)
+                act_warn(w, m, (int64_t)act_chance(w, 100000));
+            else
+                act_defer(w, m, (int64_t)act_chance(w, 100000));
             break;
         case 9:
             act_load(w, m);
@@ -329,6 +363,7 @@ const struct scenario scenarios[] = {
     {"partial delivery", scenario_partial_delivery},
     {"deferral",         scenario_deferral        },
     {"bounce",           scenario_bounce          },
+    {"delay",            scenario_delay           },
     {"materialise",      scenario_materialise     },
     {"recycle",          scenario_recycle         },
     {"injection",        scenario_injection       },
