@@ -168,7 +168,7 @@ at_answer(void *context)
 {
     struct moment *m = context;
     unsigned count = count_lines(m->w, told);
-    if (count > m->seen)
+    if (count > 0 && m->seen == 0)
         m->act(m->w);
     m->seen = count;
 }
@@ -231,6 +231,21 @@ retry(struct world *w)
 }
 
 static void
+hold_wanted(void *context)
+{
+    hold(context);
+}
+
+/* Held when the scheduler waits for it to be loaded. */
+static void
+retry_and_hold(struct world *w)
+{
+    static struct loop_timer timer;
+    retry(w);
+    loop_timer_start(w->loop, &timer, 20, hold_wanted, w);
+}
+
+static void
 on_drained(void *context)
 {
     struct world *w = context;
@@ -281,10 +296,23 @@ test_operators(void)
             "retried: it waits for its notice, and is tried at once");
     ok(world_place(&w) == SCHED_DEFERRED && is_warned(&w));
     end_moment(&w, &m);
+
+    begin_moment(&w, &m, retry_and_hold);
+    is_text(buffer_text(&w.seen), TEXT(">ann@a.test "), "retried and held: not tried");
+    ok(world_place(&w) == SCHED_UNKNOWN && is_warned(&w));
+    is_number(sched_count(manager_sched(w.manager)).active, 0, "its load is answered");
+    end_moment(&w, &m);
 }
 
-/* The end waits for the notice; a kill loses neither message nor, at worst, a second
- * notice. */
+/* Killed: nothing is lost, and at worst a second notice comes. */
+static void
+die(struct world *w)
+{
+    (void)w;
+    sim_disk_die_at(1);
+}
+
+/* The end waits for the notice; a kill does not. */
 static void
 test_ends(void)
 {
@@ -296,6 +324,17 @@ test_ends(void)
     sim_loop_advance(w.loop, 6 * HOUR_MS);
     is_number(notices(&w), 1, "drained: it goes out after the start");
     is_number(count_lines(&w, told), 1, "drained: and no other");
+    ok(is_warned(&w));
+    end_moment(&w, &m);
+
+    begin_moment(&w, &m, die);
+    is_number(notices(&w), 0, "killed: no notice yet");
+    world_stop(&w);
+    sim_disk_power_cut();
+    world_start(&w);
+    ok_named(!is_warned(&w), "killed: no mark without a notice");
+    sim_loop_advance(w.loop, 6 * HOUR_MS);
+    is_number(notices(&w), 1, "killed: told after the start");
     ok(is_warned(&w));
     end_moment(&w, &m);
 }
