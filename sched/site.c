@@ -17,7 +17,7 @@ enum {
      * no more of them. */
     LINE_MIN_MS = 2000,
     LINE_TIMES = 4,
-    PAUSE_STEP_MS = 50, /* between sessions, for each more that failed in a row */
+    PAUSE_STEP_MS = 20, /* between sessions, for each more that failed in a row */
     /* In a row, of a site that has greeted: else one broken front end among some would
      * be its death as soon as no other session is there. */
     FORGIVEN = 5
