@@ -124,6 +124,7 @@ manager_settings(const struct options *o, uint64_t seed)
                   .seed = seed},
         .bounce_size_limit = (size_t)o->bounce_size_limit,
         .bulk_size = o->bulk_size,
+        .sender_turns = o->sender_turns,
     };
 }
 

@@ -151,6 +151,8 @@ const struct setting options_rows[] = {
             "site."),
     BOUNDED(NUMBER, site_active_share, "site_active_share", "50", 0, 100,
             "Per cent of a full active_limit that one site may have; 0 = all."),
+    TEXTUAL(BOOL, sender_turns, "sender_turns", "yes",
+            "Senders take turns at a site. no: mail goes in the order it came."),
     BOUNDED(SIZE, bulk_size, "bulk_size", "10M", 0, INT64_C(1) << 40,
             "A larger message counts as bulk: its sender has fewer turns. 0: none "
             "does."),

@@ -32,7 +32,7 @@ struct options {
     int64_t initial_concurrency, concurrency_limit, recipients_per_delivery;
     int64_t failed_cohort_limit, rate_delay_ms, transport_rate_delay_ms, reuse_limit;
     int64_t site_active_share, bulk_size;
-    bool adaptive;
+    bool adaptive, sender_turns;
     char *destination_rate, *providers;
     int64_t slot_cost, slot_loan, slot_discount, minimum_slots;
     char *positive_feedback, *negative_feedback;

@@ -22,9 +22,9 @@ struct manager_settings {
     struct queue_settings queue;
     struct sched_settings sched;
     size_t bounce_size_limit; /* a full copy of a larger message is cut to its header */
-    int64_t
-        bulk_size; /* larger mail counts as bulk: its sender has fewer turns; 0: none */
-    bool offline;  /* an operator without a daemon: nothing is delivered */
+    int64_t bulk_size;        /* larger mail has fewer turns; 0: none is bulk */
+    bool sender_turns;        /* at a site; else all mail is one sender's */
+    bool offline;             /* an operator without a daemon: nothing is delivered */
 };
 
 /* Opens the queue and starts. routes is borrowed and may be replaced; NULL when

@@ -522,12 +522,13 @@ begin_round(struct active *a)
         sched_unloaded(m->sched, now, a->id);
         round_finish(a);
     } else {
-        struct sched_mail mail = {.owner = a,
-                                  .birth_ms = e->birth_ms,
-                                  .null_sender = e->sender.length == 0,
-                                  .class = class_of(m, e),
-                                  .sender = sched_sender(e->sender),
-                                  .size = (uint64_t)e->content_size};
+        struct sched_mail mail = {
+            .owner = a,
+            .birth_ms = e->birth_ms,
+            .null_sender = e->sender.length == 0,
+            .class = class_of(m, e),
+            .sender = m->settings.sender_turns ? sched_sender(e->sender) : 0,
+            .size = (uint64_t)e->content_size};
         a->scheduled = true;
         if (sched_loaded(m->sched, now, a->id, &mail, open, count) == NULL)
             active_drop(a);

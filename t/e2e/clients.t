@@ -14,7 +14,7 @@ use Test::More;
 my $scratch = tempdir('clients-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $sink = Petrel::sink();
 my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", # one at a time: what comes first arrives first
-    initial_destination_concurrency => 1, default_destination_concurrency_limit => 1);
+    initial_destination_concurrency => 1, default_destination_concurrency_limit => 1, sender_turns => 'no');
 my %socket = (smtp => "$petrel->{dir}/smtp.sock", lmtp => "$petrel->{dir}/lmtp.sock");
 my $lmtp_port = Petrel::free_port();
 my @listen = ("127.0.0.1:$petrel->{port}", "127.0.0.1:$lmtp_port?lmtp", "unix:$socket{smtp}", "unix:$socket{lmtp}?lmtp");
