@@ -24,7 +24,8 @@ find_destinations(struct destinations *set, const struct sched_recipient *recipi
     for (size_t i = 0; i < count; i++) {
         struct destination *d = found[i] =
             destination_get(set, recipients[i].target, recipients[i].domain, now_ms);
-        d->entries++; /* in use from here on */
+        d->entries++; /* in use from here on; it may move with the next recipient */
+        d->site->loaded++;
         if (!d->filling) {
             d->filling = &mark;
             different++;
@@ -65,7 +66,7 @@ fill_slots(struct sched_message *m, const struct sched_recipient *recipients,
     for (unsigned i = 0; i < m->entry_count; i++) {
         struct entry *e = &message_entries(m)[i];
         e->destination->entries -= e->count - 1; /* it was counted once a recipient */
-        e->destination->site->loaded++;
+        e->destination->site->loaded -= e->count - 1;
         e->destination->filling = NULL;
         e->given = 0;
     }

@@ -88,6 +88,26 @@ test_deferral(void)
     world_end(&w);
 }
 
+/* One next hop with options of two routes, within a message: the last one counts. */
+static void
+test_options_of_two_routes(void)
+{
+    struct world w;
+    world_begin(&w, "one.test smtp://sink.test?recipients=1, two.test "
+                    "smtp://sink.test?recipients=2, * smtp://sink.test");
+    world_deliver(&w, "ann@a.test", "good@b.test later@one.test good@two.test");
+    world_saw(&w,
+              "ann@a.test>good@b.test ann@a.test>later@one.test "
+              "ann@a.test>good@two.test ",
+              "each is served");
+    w.all_good = true;
+    world_deliver(&w, "ann@a.test", "good@two.test good@one.test good@c.test");
+    sim_loop_advance(w.loop, 3600 * 1000);
+    is_number(w.attempts, 7, "and who was deferred, too");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
 static void
 test_restart(void)
 {
@@ -229,7 +249,8 @@ test_remove(void)
 
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good@b.test");
-    ok_named(world_operate(&w, MANAGER_REMOVE) == MANAGER_LATER, "waiting for a session");
+    ok_named(world_operate(&w, MANAGER_REMOVE) == MANAGER_LATER,
+             "waiting for a session");
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_LATER);
     world_unstall(&w);
     world_turns(&w);
@@ -602,6 +623,7 @@ main(void)
     test_bounce();
     test_double_bounce();
     test_deferral();
+    test_options_of_two_routes();
     test_restart();
     test_expiry();
     test_immediate();
