@@ -560,6 +560,41 @@ test_priority(void)
     check_priority(true);
 }
 
+/* One who sends five, another who sends one after them. */
+static void
+check_turns(bool turns)
+{
+    enum { MANY = 5 };
+    struct world w;
+    world_begin(&w, "* smtp://sink.test?concurrency=1");
+    w.settings.sender_turns = turns;
+    world_restart(&w);
+    w.stalled = true;
+    for (int i = 0; i < MANY; i++) {
+        world_send(&w, "ann@a.test", "good@b.test");
+        world_turns(&w); /* ids of one moment are in no order */
+    }
+    world_send(&w, "bob@a.test", "good@b.test");
+    world_turns(&w);
+    world_unstall(&w);
+    world_turns(&w);
+    is_number(w.attempts, MANY + 1, "all are served");
+    if (turns)
+        ok_named(place_of(&w, "bob@", 1) < place_of(&w, "ann@", 3),
+                 "senders take turns");
+    else
+        ok_named(place_of(&w, "bob@", 1) > place_of(&w, "ann@", MANY),
+                 "or all goes in the order it came");
+    world_end(&w);
+}
+
+static void
+test_turns(void)
+{
+    check_turns(true);
+    check_turns(false);
+}
+
 /* No room for the notice: the failure is kept until there is. */
 static void
 test_notice_refused(void)
@@ -639,6 +674,7 @@ main(void)
     test_loads();
     test_active_limit();
     test_priority();
+    test_turns();
     test_notice_refused();
     test_start_errors();
     return done();
