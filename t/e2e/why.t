@@ -9,6 +9,7 @@ use lib 't/e2e';
 use Sink;
 use JSON::PP;
 use Petrel;
+use IO::Socket::INET;
 use Test::More;
 
 my $program = "$Petrel::root/$Petrel::build/t/bench/sink";
@@ -17,7 +18,8 @@ plan skip_all => "no $program" unless -x $program;
 my $id_pattern = qr/[0-9A-Z]{10}-[0-9A-Z]{8}/;
 my $clock = qr/(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\dZ/;
 my $in = qr/$clock \(in [^)]+\)/;
-my $dead = Petrel::free_port(); # nobody listens there
+my $taken = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Proto => 'tcp') or die "no port: $!";
+my $dead = $taken->sockport; # held, so that nobody else listens there
 my $later = Sink->start('--fail-rcpt', 'later:450');
 my $slow = Sink->start('--delay', 'dot:6000');
 # A destination is a host and port: each has settings of its own.
