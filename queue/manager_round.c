@@ -503,11 +503,24 @@ class_of(const struct manager *m, const struct envelope *e)
     return bulk > 0 && e->content_size >= bulk ? SCHED_BULK : SCHED_NORMAL;
 }
 
+/* The scheduler has no room for it. What has just been said about it, and is not on
+ * disk, goes there; else it is there as it was. */
+static void
+put_back(struct active *a, unsigned done_before)
+{
+    const struct envelope *e = a->envelope;
+    if (e->done > done_before || (e->released && !e->preprocessed))
+        active_defer(a, e->due_ms, e->attempts);
+    else
+        active_drop(a);
+}
+
 static void
 begin_round(struct active *a)
 {
     struct manager *m = a->manager;
     const struct envelope *e = a->envelope;
+    unsigned done = e->done;
     int64_t now = loop_now_ms(m->loop);
     a->loaded_ms = now;
     a->late = false;
@@ -531,7 +544,7 @@ begin_round(struct active *a)
             .size = (uint64_t)e->content_size};
         a->scheduled = true;
         if (sched_loaded(m->sched, now, a->id, &mail, open, count) == NULL)
-            active_drop(a);
+            put_back(a, done);
     }
     free(open);
 }

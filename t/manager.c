@@ -503,6 +503,37 @@ test_active_limit(void)
     world_end(&w);
 }
 
+/* A message of which one recipient has his verdict by the route alone, while the site
+ * of the other has more than its share: it leaves memory with a mark that is not
+ * written yet. */
+static void
+test_share(void)
+{
+    struct world w;
+    world_begin(&w,
+                "gone.test discard\nno.test error:5.1.1 nobody\n* smtp://sink.test");
+    w.settings.sched.active_limit = 8;
+    w.settings.sched.site_share = 25;
+    world_restart(&w);
+    w.stalled = true;
+    for (int i = 0; i < 6; i++)
+        world_deliver(&w, "ann@a.test", "good@b.test");
+    world_deliver(&w, "ann@a.test", "x@gone.test good@b.test y@no.test");
+    struct sched_state state = sched_find(manager_sched(w.manager), w.id);
+    ok_named(state.excess, "the last is too many");
+    ok_named(manager_active(w.manager, w.id) == NULL, "it is not in memory");
+    struct envelope *e = queue_load(manager_queue(w.manager), w.id);
+    is_number(e->done, 2, "two have their verdict");
+    ok(e->recipients[0].done && !e->recipients[1].done && e->recipients[2].done);
+    envelope_free(&e);
+    world_unstall(&w);
+    sim_loop_advance(w.loop, 600 * 1000);
+    /* The bounce goes to ann@, which is good, too. */
+    is_number(w.attempts, 8, "all are delivered, and one bounce");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
 /* Where the n-th attempt for this sender's mail stands; at the end: there is none. */
 static size_t
 place_of(const struct world *w, const char *sender, int n)
@@ -673,6 +704,7 @@ main(void)
     test_many();
     test_loads();
     test_active_limit();
+    test_share();
     test_priority();
     test_turns();
     test_notice_refused();
