@@ -121,22 +121,22 @@ release_active(const struct order *o, struct active *a)
     return MANAGER_DONE;
 }
 
-/* Takes the envelope. Due now, past the routes that hold: with its due time that is
- * written down, or kept in mind when there is no due time yet. */
+/* Takes the envelope. Due now, past the routes that hold: that is written down with its
+ * due time, or kept in mind when there is no due time yet and room in memory. */
 static void
 let_go(const struct order *o, struct envelope *e)
 {
     struct manager *m = o->manager;
     int64_t now = loop_now_ms(m->loop);
     unsigned attempts = e->attempts;
+    bool has_room = !m->settings.offline &&
+                    HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit;
     e->released = true;
     e->held = false;
-    if (e->preprocessed)
-        queue_defer(m->queue, &e, now, attempts);
-    else if (HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit)
+    if (!e->preprocessed && has_room)
         active_new(m, e);
     else
-        envelope_free(&e);
+        queue_defer(m->queue, &e, now, attempts);
     sched_add(m->sched, now, o->id, now, attempts);
     (void)sched_retry(m->sched, now, o->id);
     say(o, "released");

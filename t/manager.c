@@ -534,6 +534,29 @@ test_share(void)
     world_end(&w);
 }
 
+/* One that is held and released before its first attempt passes the routes that hold,
+ * too, though the active set has no room for it. */
+static void
+test_release_early(void)
+{
+    struct world w;
+    world_begin(&w, "held.test hold\n* smtp://sink.test");
+    w.settings.sched.active_limit = 2;
+    world_restart(&w);
+    w.stalled = true;
+    for (int i = 0; i < 2; i++)
+        world_deliver(&w, "ann@a.test", "good@b.test");
+    world_deliver(&w, "ann@a.test", "good@held.test");
+    is_number(world_place(&w), SCHED_INCOMING, "it has no place yet");
+    is_number(world_operate(&w, MANAGER_HOLD), MANAGER_DONE, "held before its attempt");
+    is_number(world_operate(&w, MANAGER_RELEASE), MANAGER_DONE, "and released");
+    world_unstall(&w);
+    sim_loop_advance(w.loop, 600 * 1000);
+    is_number(w.attempts, 3, "all are delivered");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
 /* Where the n-th attempt for this sender's mail stands; at the end: there is none. */
 static size_t
 place_of(const struct world *w, const char *sender, int n)
@@ -705,6 +728,7 @@ main(void)
     test_loads();
     test_active_limit();
     test_share();
+    test_release_early();
     test_priority();
     test_turns();
     test_notice_refused();
