@@ -75,8 +75,11 @@ sched_free(struct sched **sched)
     DL_FOREACH_SAFE (s->sessions, session, next) {
         session->work_count = 0;
         session->idle = false;
+        struct site *site = session->site;
         session_leave(session);
         session_free(session);
+        /* Its domains may have moved away: then nobody else would free it. */
+        site_update(&s->destinations.sites, site, s->now_ms);
     }
     sites_each(&s->destinations.sites, empty_queue, s);
     struct entry *e;

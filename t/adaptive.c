@@ -172,6 +172,20 @@ test_transport_delay(void)
 /* --- Parking ------------------------------------------------------------------------
  */
 
+/* Its end comes while a session is at a site that its domain has left. */
+static void
+test_end_between_sites(void)
+{
+    struct world w;
+    start(&w, 100, 0);
+    add_many(&w, "a.example", 2);
+    world_run(&w);
+    is_number(w.open_now, 2, "two look its servers up");
+    ok(found(&w, world_channel(&w, "", 0), "mx:10 m"));
+    is_number(sched_count(w.s).sites, 2, "where one is still where they began");
+    world_end(&w);
+}
+
 static void
 test_domain_vanishes(void)
 {
@@ -664,6 +678,7 @@ main(void)
     test_roll_up();
     test_found_dead();
     test_transport_delay();
+    test_end_between_sites();
     test_domain_vanishes();
     test_late_success();
     test_excess();
