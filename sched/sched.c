@@ -205,13 +205,15 @@ void
 sched_site_wake(struct sched *s, struct site *site, size_t count)
 {
     struct id id;
-    while (count-- > 0 && site_unpark(site, &id)) {
+    while (count > 0 && site_unpark(site, &id)) {
         struct known *k = known_find(&s->known, id);
         if (!k || !k->parked)
-            continue; /* gone, or it came by itself */
+            continue; /* gone, or it came by itself: another takes its place */
         k->parked = 0;
-        if (k->place == KNOWN_WAITING && k->due_ms > s->now_ms)
+        if (k->place == KNOWN_WAITING && k->due_ms > s->now_ms) {
             known_wait(&s->known, k, s->now_ms, k->attempts);
+            count--;
+        }
     }
 }
 

@@ -308,6 +308,24 @@ test_excess_dies(void)
     world_end(&w);
 }
 
+/* What left while it was parked does not use up the room of those behind it. */
+static void
+test_excess_gone(void)
+{
+    struct world w;
+    start(&w, 2, 50);
+    add_many(&w, "big.example", 50);
+    world_run(&w);
+    for (unsigned i = 0; i < 49; i++)
+        if (!w.mails[i].loaded && sched_forget(w.s, w.mails[i].id))
+            w.mails[i].gone = true;
+    while (world_channel(&w, "", 0))
+        channel_drain(&w, world_channel(&w, "", 0));
+    ok_named(w.mails[49].gone, "the last one, too");
+    is_number(world_site(&w, "smtp:big.example").site.parked, 0, "nobody is left");
+    world_end(&w);
+}
+
 /* --- Reload -------------------------------------------------------------------------
  */
 
@@ -684,6 +702,7 @@ main(void)
     test_excess();
     test_excess_operator();
     test_excess_dies();
+    test_excess_gone();
     test_reload();
     test_bounds_of_sessions();
     test_bounds_of_rates();
