@@ -16,6 +16,7 @@
 enum {
     CONTENT_BUFFER = 64 * 1024,    /* on the way to a file */
     MEMORY_MAX = 32 * 1024 * 1024, /* of all drafts; then files come earlier */
+    NAMES_AHEAD_MS = 20,           /* of the clock, at most */
     NAME_TRIES = 100000,           /* on average `slices` of them are needed */
     SPACE_EVERY_MS = 1000,
     BYTES_RESERVE = 16 * 1024 * 1024,
@@ -255,6 +256,19 @@ take_name(struct queue_draft *d, struct id id)
     return 0;
 }
 
+/* Names of one millisecond sort by their hash. So that what comes one after another
+ * keeps its order, each takes the next millisecond, a little ahead of the clock. */
+static int64_t
+name_time(struct drafts *a, int64_t now_ms)
+{
+    int64_t last = a->named_ms, latest = now_ms + NAMES_AHEAD_MS;
+    if (last < now_ms || last > latest)
+        a->named_ms = now_ms;
+    else if (last < latest)
+        a->named_ms++;
+    return a->named_ms;
+}
+
 void
 queue_name(struct queue_draft *d, struct envelope *e)
 {
@@ -262,7 +276,7 @@ queue_name(struct queue_draft *d, struct envelope *e)
     struct drafts *a = d->drafts;
     const struct queue_settings *settings = &a->settings;
     bool in_memory = d->file < 0 && a->memory_max > 0;
-    int64_t now_ms = loop_now_ms(a->loop);
+    int64_t now_ms = loop_now_ms(a->loop), named_ms = name_time(a, now_ms);
     struct buffer form;
     int result = -EEXIST;
     e->id = (struct id){0};
@@ -273,7 +287,7 @@ queue_name(struct queue_draft *d, struct envelope *e)
     buffer_init(&form, SPOOL_FILE_MAX);
     envelope_write_todo(e, &form);
     for (unsigned i = 0; i < NAME_TRIES && result == -EEXIST; i++) {
-        d->id = make_id(a, buffer_text(&form), now_ms);
+        d->id = make_id(a, buffer_text(&form), named_ms);
         /* 40 bits of hash a millisecond: a name without a file is as good as new. */
         if (id_slice(d->id, settings->slices) == settings->slice)
             result = in_memory ? 0 : take_name(d, d->id);

@@ -21,6 +21,7 @@ struct drafts {
     bool space_known;
     int64_t space_asked_ms; /* monotonic */
     struct disk_space space;
+    int64_t named_ms; /* the time in the last name */
 };
 
 struct queue_draft {

@@ -40,6 +40,7 @@ $id{two} = send_one('bob@there.test', 'y@dead.test', 'good@live.test', 'later@li
 ok $petrel->wait_log(qr/ $id{two}: to=<good\@live\.test>.*status=sent/), 'one of two is sent';
 ok $petrel->wait_log(qr/ $id{two}: to=<later\@live\.test>.*status=deferred/), 'one is deferred';
 $id{three} = send_one('', 'z@dead.test');
+ok deferred($id{three}), 'one without a sender is deferred';
 $id{held} = send_one('anna@here.test', 'a@hold.test');
 ok $petrel->wait_log(qr/$id{held}: held/), 'one is held';
 
