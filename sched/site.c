@@ -352,6 +352,17 @@ rate_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
     return SCHED_BOUND_NONE;
 }
 
+/* A transport that pauses has one delivery at a time, and so one session that is to
+ * begin it: not this site's. Idle ones begin nothing. */
+static bool
+has_other_turn(const struct site *site)
+{
+    const struct carrier *c = site->carrier;
+    return c->target.transport.transport_rate_delay_ms > 0 &&
+           c->sessions - c->idle - c->carrying >
+               site->sessions - site->idle - site->carrying;
+}
+
 enum sched_bound
 site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
 {
@@ -362,6 +373,10 @@ site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
     if (carrier_pauses(site->carrier, now_ms)) {
         if (*until_ms <= now_ms)
             *until_ms = INT64_MAX;
+        return SCHED_BOUND_TRANSPORT_DELAY;
+    }
+    if (has_other_turn(site)) {
+        *until_ms = INT64_MAX;
         return SCHED_BOUND_TRANSPORT_DELAY;
     }
     enum sched_bound bound = rate_bound(site, now_ms, until_ms);
@@ -401,9 +416,8 @@ wants_session(struct site *site, int64_t now_ms)
         works = 1;
     if (works <= (size_t)(site->sessions - site->carrying) || site->destinations == 0)
         return false;
-    /* One delivery at a time in all of the carrier: one session, too. */
-    const struct carrier *c = site->carrier;
-    if (c->target.transport.transport_rate_delay_ms > 0 && c->sessions > c->carrying)
+    if (site_transport(site)->transport_rate_delay_ms > 0 &&
+        site->sessions > site->carrying)
         return false;
     int64_t until;
     return site_bound(site, now_ms, &until) == SCHED_BOUND_NONE;

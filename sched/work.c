@@ -80,6 +80,7 @@ session_set_idle(struct sched_session *session, bool idle)
     session->idle = idle;
     session->run = 0;
     session->site->idle += change;
+    session->site->carrier->idle += change;
     return change;
 }
 

@@ -169,6 +169,38 @@ test_transport_delay(void)
     world_end(&w);
 }
 
+/* An idle session holds up nobody, and who waits for another's turn is told so. */
+static void
+test_transport_delay_idle(void)
+{
+    struct world w;
+    start(&w, 1000, 0);
+    w.target.transport.transport_rate_delay_ms = 5000;
+    add_many(&w, "a.example", 1);
+    add_many(&w, "b.example", 1);
+    world_run(&w);
+    struct sched_site b = world_site(&w, "smtp:b.example").site;
+    is_number(b.bound, SCHED_BOUND_TRANSPORT_DELAY, "another's session has the turn");
+    is_number(b.bound_until_ms, INT64_MAX, "until it has");
+    is_number(world_site(&w, "smtp:a.example").site.bound, SCHED_BOUND_NONE, "its own");
+    struct channel *idle = world_channel(&w, "a.example", 0);
+    ok(channel_take(&w, idle));
+    channel_send(&w, idle);
+    ok(!channel_take(&w, idle) && world_site(&w, "smtp:a.example").site.idle == 1);
+    world_pass(&w, 5000);
+    struct channel *c = world_channel(&w, "b.example", 0);
+    ok_named(c != NULL, "another site has its turn meanwhile");
+    add_many(&w, "a.example", 2);
+    world_run(&w);
+    is_number(world_channels(&w, "a.example"), 1, "the idle one is enough there");
+    ok(channel_take(&w, c) && !channel_take(&w, idle));
+    channel_send(&w, c);
+    channel_end(&w, c, NULL);
+    world_pass(&w, 5000);
+    ok_named(channel_take(&w, idle), "it goes on in its turn");
+    world_end(&w);
+}
+
 /* --- Parking ------------------------------------------------------------------------
  */
 
@@ -696,6 +728,7 @@ main(void)
     test_roll_up();
     test_found_dead();
     test_transport_delay();
+    test_transport_delay_idle();
     test_end_between_sites();
     test_domain_vanishes();
     test_late_success();
