@@ -66,11 +66,11 @@ write_site(void *context, const struct remembered *site)
     struct remembered r = *site;
     make_plain(r.reason.text);
     make_plain(r.reason.remote);
-    json_t *line =
-        json_pack("{s:i, s:I, s:s, s:i, s:I, s:I, s:o}", "version", VERSION, "at_ms",
-                  (json_int_t)page->now_ms, "site", r.key, "window", r.window,
-                  "full_at_us", (json_int_t)r.bucket.full_at_us, "pause_until_ms",
-                  (json_int_t)r.pause_until_ms, "ceiling", ceiling_json(&r.ceiling));
+    json_t *line = json_pack(
+        "{s:i, s:I, s:s, s:i, s:I, s:I, s:o}", "version", VERSION, "at_ms",
+        (json_int_t)(r.at_ms > 0 ? r.at_ms : page->now_ms), "site", r.key, "window",
+        r.window, "full_at_us", (json_int_t)r.bucket.full_at_us, "pause_until_ms",
+        (json_int_t)r.pause_until_ms, "ceiling", ceiling_json(&r.ceiling));
     if (!line)
         return; /* a key that is no UTF-8 */
     if (r.learnt.phase != LEARNT_NONE)
@@ -206,7 +206,8 @@ read_site(struct sched *sched, struct text text, int64_t now_ms)
                 number(line, "version") == VERSION && at <= now_ms &&
                 now_ms - at < LESSONS_AGE_MAX_MS;
     if (good) {
-        struct remembered r = {.key = key, .window = count_of(line, "window")};
+        struct remembered r = {
+            .key = key, .at_ms = at, .window = count_of(line, "window")};
         int64_t full = number(line, "full_at_us");
         if (full >= 0 && full / 1000 <= now_ms + FUTURE_MS)
             r.bucket.full_at_us = full;

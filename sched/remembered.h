@@ -16,6 +16,7 @@ enum { REMEMBERED_MAX = 10000, REMEMBERED_KEY_MAX = 2400 };
 struct remembered {
     UT_hash_handle hh; /* the set's */
     const char *key;   /* the carrier's, a blank, the site's */
+    int64_t at_ms;     /* when it was so; 0 = now */
     int window;        /* 0 = the initial one */
     struct ceiling ceiling;
     struct learnt_rate learnt;

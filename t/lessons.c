@@ -106,6 +106,30 @@ put(struct disk *disk, const char *text)
     disk_close_file(disk, file);
 }
 
+/* What no mail has asked for since the start does not get younger by being written
+ * again. */
+static void
+test_age(void)
+{
+    enum { HALF = LESSONS_AGE_MAX_MS / 2 + 1 };
+    struct disk *disk = room();
+    struct world w;
+    world_start(&w, 10, 10);
+    world_add(&w, "dead.example", 0, 0);
+    world_run(&w);
+    channel_refuse(&w, world_channel(&w, "", 0));
+    is_number(lessons_write(disk, PATH, w.s, w.now), 0, "written");
+    world_open_again(&w);
+    is_number(lessons_read(disk, PATH, w.s, w.now + HALF), 1, "read half a day later");
+    is_number(lessons_write(disk, PATH, w.s, w.now + HALF), 0, "and written again");
+    world_open_again(&w);
+    is_number(lessons_read(disk, PATH, w.s, w.now + HALF), 1, "still known then");
+    world_open_again(&w);
+    is_number(lessons_read(disk, PATH, w.s, w.now + 2 * HALF), 0, "not a day later");
+    world_end(&w);
+    disk_close(&disk);
+}
+
 static void
 test_nonsense(void)
 {
@@ -173,6 +197,7 @@ main(void)
 {
     test_window();
     test_dead();
+    test_age();
     test_nonsense();
     test_trouble();
     return done();
