@@ -239,6 +239,8 @@ sched_loaded(struct sched *s, int64_t now_ms, struct id id,
     for (unsigned i = 0; i < m->entry_count; i++) {
         /* With new settings its mail may have moved to a site that is dead. */
         struct site *site = message_entries(m)[i].destination->site;
+        /* What is remembered of it may be over. */
+        site_update(&s->destinations.sites, site, s->now_ms);
         if (site->dead && site->queue.works > 0)
             sched_settle_dead(s, site);
         sched_site_recall(s, site);

@@ -106,6 +106,31 @@ put(struct disk *disk, const char *text)
     disk_close_file(disk, file);
 }
 
+/* Its time has passed while nobody ran: the first message tries it. */
+static void
+test_dead_before(void)
+{
+    struct disk *disk = room();
+    struct world w;
+    world_start(&w, 100, 100);
+    w.target.transport.adaptive = 1;
+    world_add(&w, "dead.example", 0, 0);
+    world_run(&w);
+    channel_refuse(&w, world_channel(&w, "", 0));
+    is_number(lessons_write(disk, PATH, w.s, w.now), 0, "written");
+    int64_t until = world_site(&w, "smtp:dead.example").site.dead_until_ms;
+    world_open_again(&w);
+    w.opens = 0;
+    w.now = until + 1000;
+    is_number(lessons_read(disk, PATH, w.s, w.now), 1, "read");
+    unsigned first = world_add(&w, "dead.example", 0, 0);
+    world_run(&w);
+    ok_named(w.mails[first].to[0].last == NULL, "the first message is not put off");
+    is_number(w.opens, 1, "but tried");
+    world_end(&w);
+    disk_close(&disk);
+}
+
 /* What no mail has asked for since the start does not get younger by being written
  * again. */
 static void
@@ -197,6 +222,7 @@ main(void)
 {
     test_window();
     test_dead();
+    test_dead_before();
     test_age();
     test_nonsense();
     test_trouble();
