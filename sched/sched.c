@@ -176,15 +176,30 @@ site_share(const struct sched *s)
     return (size_t)s->settings.active_limit * (size_t)s->settings.site_share / 100;
 }
 
+/* What a site has in memory besides this message: one to many domains there must not
+ * be too many by itself, or it would be read and parked for ever. */
+static size_t
+loaded_besides(const struct site *site, struct sched_message *m)
+{
+    size_t besides = site->loaded;
+    for (unsigned i = 0; i < m->entry_count; i++)
+        besides -= message_entries(m)[i].destination->site == site;
+    return besides;
+}
+
 static bool
 is_excess(const struct sched *s, struct sched_message *m)
 {
+    const struct site *last = NULL;
     size_t share = site_share(s);
     if (share == 0 || s->active <= s->settings.active_limit / 2)
         return false;
-    for (unsigned i = 0; i < m->entry_count; i++)
-        if (message_entries(m)[i].destination->site->loaded <= share)
+    for (unsigned i = 0; i < m->entry_count; i++) {
+        const struct site *site = message_entries(m)[i].destination->site;
+        if (site != last && loaded_besides(site, m) < share)
             return false;
+        last = site;
+    }
     return true;
 }
 

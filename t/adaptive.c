@@ -317,6 +317,32 @@ test_excess_operator(void)
     world_end(&w);
 }
 
+/* One message for several domains of a site is more than its share by itself: it has
+ * its turn all the same. */
+static void
+test_excess_alone(void)
+{
+    struct world w;
+    start(&w, 4, 25);
+    world_add(&w, "a.example b.example c.example", 0, 0);
+    world_run(&w);
+    ok(found(&w, world_channel(&w, "a.example", 0), "mx:10 m"));
+    ok(found(&w, world_channel(&w, "b.example", 0), "mx:10 m"));
+    ok(found(&w, world_channel(&w, "c.example", 0), "mx:10 m"));
+    while (world_channel(&w, "", 0))
+        channel_drain(&w, world_channel(&w, "", 0));
+    add_many(&w, "other.example", 2);
+    unsigned wide = world_add(&w, "a.example b.example c.example", 0, 0);
+    unsigned next = world_add(&w, "a.example b.example c.example", 0, 0);
+    world_run(&w);
+    ok_named(w.mails[wide].loaded, "it is in memory");
+    ok_named(sched_find(w.s, w.mails[next].id).excess, "the next has to wait");
+    while (world_channel(&w, "", 0))
+        channel_drain(&w, world_channel(&w, "", 0));
+    is_number(w.finishes, 5, "all are delivered");
+    world_end(&w);
+}
+
 static void
 test_excess_dies(void)
 {
@@ -734,6 +760,7 @@ main(void)
     test_late_success();
     test_excess();
     test_excess_operator();
+    test_excess_alone();
     test_excess_dies();
     test_excess_gone();
     test_reload();
