@@ -22,7 +22,7 @@ struct carrier {
     struct site *ready;
     bool is_ready;
     int sessions, carrying;
-    int idle; /* of the sessions */
+    int idle;            /* of the sessions */
     unsigned generation; /* of the settings that had it last */
     int64_t pause_until_ms;
 };
