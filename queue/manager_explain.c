@@ -87,13 +87,6 @@ way_get(struct way **ways, const struct target *target, struct text domain)
     return way;
 }
 
-static int64_t
-lifetime_of(const struct envelope *e, const struct transport *t)
-{
-    bool bounce = e->sender.length == 0 && t->bounce_lifetime_ms < t->lifetime_ms;
-    return bounce ? t->bounce_lifetime_ms : t->lifetime_ms;
-}
-
 static struct way *
 collect_ways(const struct manager *m, const struct envelope *e)
 {
@@ -107,7 +100,8 @@ collect_ways(const struct manager *m, const struct envelope *e)
         if (target == NULL)
             continue;
         struct way *way = way_get(&ways, target, address.domain);
-        int64_t expires = e->birth_ms + lifetime_of(e, &target->transport);
+        int64_t expires = e->birth_ms + transport_lifetime_ms(&target->transport,
+                                                              e->sender.length == 0);
         way->open++;
         seen++;
         if (expires < way->expires_ms)

@@ -134,10 +134,7 @@ message_settle(struct sched_message *m, unsigned slot, struct reason *reason)
 static bool
 is_expired(const struct sched_message *m, const struct transport *t, int64_t now_ms)
 {
-    int64_t lifetime = t->lifetime_ms;
-    if (m->null_sender && t->bounce_lifetime_ms < lifetime)
-        lifetime = t->bounce_lifetime_ms;
-    return message_age_ms(m, now_ms) >= lifetime;
+    return message_age_ms(m, now_ms) >= transport_lifetime_ms(t, m->null_sender);
 }
 
 static struct entry *

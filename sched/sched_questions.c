@@ -201,15 +201,6 @@ sched_sites(const struct sched *s,
     sites_each(&s->destinations.sites, visit, &v);
 }
 
-static int64_t
-expires_ms(const struct sched_message *m, const struct transport *t)
-{
-    int64_t lifetime = t->lifetime_ms;
-    if (m->null_sender && t->bounce_lifetime_ms < lifetime)
-        lifetime = t->bounce_lifetime_ms;
-    return m->birth_ms + lifetime;
-}
-
 bool
 sched_explain(const struct sched *s, struct id id,
               void (*each)(void *context, const struct sched_wait *wait), void *context)
@@ -224,7 +215,9 @@ sched_explain(const struct sched *s, struct id id,
         struct sched_site view = site_view(s, e->destination->site, &outcome);
         struct sched_wait wait = {
             .destination = e->destination->key,
-            .expires_ms = expires_ms(m, destination_transport(e->destination)),
+            .expires_ms = m->birth_ms +
+                          transport_lifetime_ms(destination_transport(e->destination),
+                                                m->null_sender),
             .site = &view};
         for (unsigned j = e->first; j < e->first + e->count; j++) {
             wait.waiting += m->slots[j].state == SLOT_WAITING;

@@ -146,6 +146,13 @@ transport_default(struct transport *t)
     };
 }
 
+int64_t
+transport_lifetime_ms(const struct transport *t, bool null_sender)
+{
+    return null_sender && t->bounce_lifetime_ms < t->lifetime_ms ? t->bounce_lifetime_ms
+                                                                 : t->lifetime_ms;
+}
+
 static bool
 option_set(const struct option *o, struct transport *t, struct text value)
 {

@@ -37,6 +37,8 @@ struct transport {
 };
 /* Postfix's defaults. */
 void transport_default(struct transport *t);
+/* How long mail is tried: that of the null sender never longer than that of others. */
+int64_t transport_lifetime_ms(const struct transport *t, bool null_sender);
 /* One option of a route: "concurrency=20", "initial=5", "recipients=50", "cohort=1",
  * "positive=", "negative=", "rate_delay=", "minimal_backoff=", "maximal_backoff=",
  * "lifetime=" and the long names of the settings. False: unknown key or bad value. */
