@@ -2,6 +2,7 @@
 #include "sched/receiver.h"
 
 #include "base/settings.h"
+#include "sched/retry.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -185,16 +186,6 @@ receiver_option(struct receiver_settings *s, struct text option, struct buffer *
 
 /* --- The server ------------------------------------------------------------------- */
 
-/* SplitMix64, as published by its authors for seeding. */
-uint64_t
-receiver_random(uint64_t *state)
-{
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 int64_t
 receiver_delay_us(struct receiver *r, int64_t time_us)
 {
@@ -202,7 +193,7 @@ receiver_delay_us(struct receiver *r, int64_t time_us)
     if (span == 0)
         return time_us;
     return time_us - span +
-           (int64_t)(receiver_random(r->random) % (uint64_t)(2 * span + 1));
+           (int64_t)(retry_random(r->random) % (uint64_t)(2 * span + 1));
 }
 
 static bool
@@ -210,7 +201,7 @@ is_unlucky(struct receiver *r, const struct receiver_odds *odds, uint64_t number
 {
     if (odds->of == 0)
         return false;
-    uint64_t drawn = odds->random ? receiver_random(r->random) : number;
+    uint64_t drawn = odds->random ? retry_random(r->random) : number;
     return drawn % odds->of >= odds->of - odds->bad;
 }
 

@@ -60,8 +60,6 @@ struct receiver {
     uint64_t *random; /* a generator of its owner */
 };
 
-/* In 0 .. 2^64 - 1. */
-uint64_t receiver_random(uint64_t *state);
 /* time, with the jitter. */
 int64_t receiver_delay_us(struct receiver *r, int64_t time_us);
 

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "sched/exchanges.h"
+#include "sched/retry.h"
 #include "sched/simulation_inside.h"
 
 #include <assert.h>
@@ -132,7 +133,7 @@ arrive(struct simulation *s, struct generator *g)
 static double
 random_part(struct simulation *s)
 {
-    return (double)(receiver_random(&s->random) >> 11) / 9007199254740992.0;
+    return (double)(retry_random(&s->random) >> 11) / 9007199254740992.0;
 }
 
 /* Exponential, so that arrivals are a Poisson process; by von Neumann's comparisons:

@@ -2,6 +2,7 @@
 #include "sched/simulation_inside.h"
 
 #include "base/memory.h"
+#include "sched/retry.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ line_place(struct simulation *s, const struct line *l)
 static int64_t
 round_trip_us(struct simulation *s)
 {
-    return ROUND_TRIP_MIN_US + (int64_t)(receiver_random(&s->random) %
+    return ROUND_TRIP_MIN_US + (int64_t)(retry_random(&s->random) %
                                          (ROUND_TRIP_MAX_US - ROUND_TRIP_MIN_US + 1));
 }
 
@@ -444,11 +445,11 @@ wake_place(struct simulation *s, struct place *place)
 {
     struct line *l, *next;
     bool woke = false;
-    DL_FOREACH_SAFE2(place->idle, l, next, idle_next)
-    if (sched_has_work(s->sched, l->session)) {
-        take_mail(s, l);
-        woke = true;
-    }
+    DL_FOREACH_SAFE2 (place->idle, l, next, idle_next)
+        if (sched_has_work(s->sched, l->session)) {
+            take_mail(s, l);
+            woke = true;
+        }
     return woke;
 }
 

@@ -8,6 +8,7 @@
  * Each runs in a process of its own, so that one that hangs or ends by an assertion is
  * told with its scenario, and the others go on. */
 #include "base/crc.h"
+#include "sched/retry.h"
 #include "sched/simulation.h"
 
 #include "t/tap.h"
@@ -47,7 +48,7 @@ struct weather {
 static unsigned
 draw(struct weather *w, unsigned below)
 {
-    return (unsigned)(receiver_random(&w->random) % below);
+    return (unsigned)(retry_random(&w->random) % below);
 }
 
 static bool
