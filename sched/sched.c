@@ -132,24 +132,32 @@ sched_add(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms,
     known_add(&s->known, id, due_ms < 0 ? 0 : due_ms, attempts);
 }
 
+/* It is in no queue. */
 static void
-settle_dead(struct sched *s, struct entry *e)
+entry_settle(struct sched *s, struct entry *e, const struct outcome *outcome)
 {
-    struct outcome outcome;
-    reason_read(e->destination->site->suspended, &outcome);
-    e->reason = reason_open(&e->destination->reasons, &outcome);
+    e->reason = reason_open(&e->destination->reasons, outcome);
     DL_APPEND(s->settling, e);
+}
+
+void
+sched_site_settle(struct sched *s, struct site *site, const struct destination *only,
+                  const struct outcome *outcome)
+{
+    struct entry *e, *next, *list = NULL;
+    flow_queue_take(&s->destinations.sites.flows, &site->queue, only, &list);
+    DL_FOREACH_SAFE (list, e, next) {
+        DL_DELETE(list, e);
+        entry_settle(s, e, outcome);
+    }
 }
 
 void
 sched_settle_dead(struct sched *s, struct site *site)
 {
-    struct entry *e, *next, *list = NULL;
-    flow_queue_take(&s->destinations.sites.flows, &site->queue, NULL, &list);
-    DL_FOREACH_SAFE (list, e, next) {
-        DL_DELETE(list, e);
-        settle_dead(s, e);
-    }
+    struct outcome outcome;
+    reason_read(site->suspended, &outcome);
+    sched_site_settle(s, site, NULL, &outcome);
 }
 
 static void
@@ -160,7 +168,9 @@ entry_wait(struct sched *s, struct entry *e, bool forced)
     if (forced)
         site_revive(sites, d->site);
     if (d->site->dead) {
-        settle_dead(s, e);
+        struct outcome outcome;
+        reason_read(d->site->suspended, &outcome);
+        entry_settle(s, e, &outcome);
     } else {
         e->job.since_s = sites_job_s(sites, s->now_ms);
         flow_queue_append(&sites->flows, &d->site->queue, e);
@@ -293,19 +303,6 @@ sched_message_settled(struct sched *s, struct sched_message *m, unsigned slot,
 }
 
 void
-sched_site_settle(struct sched *s, struct site *site, const struct destination *only,
-                  const struct outcome *outcome)
-{
-    struct entry *e, *next, *list = NULL;
-    flow_queue_take(&s->destinations.sites.flows, &site->queue, only, &list);
-    DL_FOREACH_SAFE (list, e, next) {
-        DL_DELETE(list, e);
-        e->reason = reason_open(&e->destination->reasons, outcome);
-        DL_APPEND(s->settling, e);
-    }
-}
-
-void
 sched_site_prune(struct sched *s, struct site *site)
 {
     struct parking *p = &site->parked;
@@ -409,13 +406,21 @@ next_end(struct sched *s, struct sched_action *action)
     return true;
 }
 
+/* Whether any site may have one more. */
+static bool
+has_sessions_left(const struct sched *s)
+{
+    int limit = s->settings.session_limit;
+    return sched_working_sessions(s) < limit && s->session_count / 2 < limit;
+}
+
 /* The last tenth of a large budget is for those who have few, so that slow sites which
  * have the rest do not make all others wait for one of their sessions to end. */
 bool
 sched_has_budget(const struct sched *s, const struct site *site)
 {
     int limit = s->settings.session_limit, room = limit - sched_working_sessions(s);
-    if (room <= 0 || s->session_count / 2 >= limit || site->idle >= room)
+    if (!has_sessions_left(s) || site->idle >= room)
         return false;
     int few = limit / RESERVE_FEW;
     return few == 0 || room > limit / RESERVE_PART || site->sessions - site->idle < few;
@@ -427,8 +432,7 @@ static struct site *
 ready_choose(struct sched *s)
 {
     struct sites *sites = &s->destinations.sites;
-    int limit = s->settings.session_limit;
-    if (sched_working_sessions(s) >= limit || s->session_count / 2 >= limit)
+    if (!has_sessions_left(s))
         return NULL;
     for (int i = 0; i < READY_TRIES && sites->carriers.ready; i++) {
         struct site *site = sched_next_ready(s);
@@ -478,8 +482,7 @@ wake_excess(struct sched *s)
     struct sites *sites = &s->destinations.sites;
     size_t share = site_share(s);
     struct site *site, *next;
-    DL_FOREACH_SAFE2(sites->crowded, site, next, crowded_next)
-    {
+    DL_FOREACH_SAFE2 (sites->crowded, site, next, crowded_next) {
         if (site->loaded > share / 2 && share > 0)
             continue;
         if (site->dead)

@@ -9,17 +9,11 @@
 
 enum { TURN_WORKS = 20 }; /* of a session while others wait for one */
 
-static void
-site_updated(struct sched *s, struct site *site)
-{
-    site_update(&s->destinations.sites, site, s->now_ms);
-}
-
 /* One of its sessions has begun or ended a delivery. */
 static void
 carrier_changed(struct sched *s, struct site *site)
 {
-    site_updated(s, site);
+    site_update(&s->destinations.sites, site, s->now_ms);
     sites_carrier_changed(&s->destinations.sites, site->carrier, s->now_ms);
 }
 
@@ -84,8 +78,7 @@ session_greeted(struct sched *s, struct sched_session *session)
         return;
     struct site *site = session->site;
     session_greet(session);
-    site_greeted(&s->destinations.sites, site, s->now_ms,
-                 s->now_ms - session->opened_ms);
+    site_greeted(&s->destinations.sites, site, s->now_ms);
     if (!site->is_crowded)
         sched_site_wake(s, site, SIZE_MAX);
 }

@@ -185,7 +185,6 @@ recall(struct sites *set, struct site *site)
     }
     if (r->dead && site_transport(site)->failed_cohort_limit > 0) {
         site->dead_since_ms = r->dead_since_ms;
-        site->probe_ms = r->probe_ms / 2;
         site_die(set, site, r->dead_since_ms, &r->reason);
         site->dead_until_ms = r->dead_until_ms;
         site->probe_ms = r->probe_ms;
@@ -294,19 +293,35 @@ sites_job_s(const struct sites *set, int64_t now_ms)
 
 /* --- What binds ------------------------------------------------------------------- */
 
+/* Each keeps a transaction from beginning before its time. */
+enum { PACES = 3 };
+struct pace {
+    enum sched_bound bound;
+    int64_t ready_ms;
+};
+
+static void
+site_paces(struct site *site, int64_t now_ms, struct pace paces[PACES])
+{
+    int64_t learnt = site_is_adaptive(site)
+                         ? learnt_rate_ready_ms(&site->learnt, now_ms)
+                         : INT64_MIN;
+    paces[0] = (struct pace){SCHED_BOUND_RATE_DELAY, site->pause_until_ms};
+    paces[1] = (struct pace){
+        SCHED_BOUND_RATE,
+        bucket_ready_ms(&site->bucket, &site_transport(site)->rate, now_ms)};
+    paces[2] = (struct pace){SCHED_BOUND_LEARNT_RATE, learnt};
+}
+
 int64_t
 site_ready_ms(struct site *site, int64_t now_ms)
 {
-    const struct transport *t = site_transport(site);
-    int64_t ready = site->pause_until_ms,
-            at = bucket_ready_ms(&site->bucket, &t->rate, now_ms);
-    if (at > ready)
-        ready = at;
-    if (site_is_adaptive(site)) {
-        at = learnt_rate_ready_ms(&site->learnt, now_ms);
-        if (at > ready)
-            ready = at;
-    }
+    struct pace paces[PACES];
+    int64_t ready = INT64_MIN;
+    site_paces(site, now_ms, paces);
+    for (int i = 0; i < PACES; i++)
+        if (paces[i].ready_ms > ready)
+            ready = paces[i].ready_ms;
     return ready;
 }
 
@@ -337,17 +352,12 @@ is_congested(const struct site *site, int64_t now_ms)
 static enum sched_bound
 rate_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
 {
-    const struct transport *t = site_transport(site);
-    *until_ms = site->pause_until_ms;
-    if (*until_ms > now_ms)
-        return SCHED_BOUND_RATE_DELAY;
-    *until_ms = bucket_ready_ms(&site->bucket, &t->rate, now_ms);
-    if (*until_ms > now_ms)
-        return SCHED_BOUND_RATE;
-    if (site_is_adaptive(site)) {
-        *until_ms = learnt_rate_ready_ms(&site->learnt, now_ms);
+    struct pace paces[PACES];
+    site_paces(site, now_ms, paces);
+    for (int i = 0; i < PACES; i++) {
+        *until_ms = paces[i].ready_ms;
         if (*until_ms > now_ms)
-            return SCHED_BOUND_LEARNT_RATE;
+            return paces[i].bound;
     }
     return SCHED_BOUND_NONE;
 }
@@ -499,9 +509,8 @@ site_served(struct sites *set, struct site *site, int64_t now_ms, enum feeling f
 }
 
 void
-site_greeted(struct sites *set, struct site *site, int64_t now_ms, int64_t greeting_ms)
+site_greeted(struct sites *set, struct site *site, int64_t now_ms)
 {
-    (void)greeting_ms;
     site_revive(set, site);
     site->failures = 0;
     site->has_greeted = true;
@@ -678,8 +687,8 @@ site_shift(void *context, struct site *site)
     if (heap_has(&site->timer))
         site->wake_ms += delta;
     struct sched_session *session;
-    DL_FOREACH2(site->opening, session, opening_next)
-    session->opened_ms += delta;
+    DL_FOREACH2 (site->opening, session, opening_next)
+        session->opened_ms += delta;
 }
 
 void

@@ -118,10 +118,8 @@ void site_take(struct site *site, int64_t now_ms);
 bool site_served(struct sites *set, struct site *site, int64_t now_ms,
                  enum feeling feeling, int busy, int64_t took_ms)
     __attribute__((warn_unused_result));
-/* A session greeted; it counts as greeted already. A dead site lives, on probation.
- * greeting_ms is not looked at: how long the line was says nothing of the work. */
-void site_greeted(struct sites *set, struct site *site, int64_t now_ms,
-                  int64_t greeting_ms);
+/* A session greeted; it counts as greeted already. A dead site lives, on probation. */
+void site_greeted(struct sites *set, struct site *site, int64_t now_ms);
 /* A session never greeted; it is counted no more. True: the site is dead for it, all
  * that waits is to be settled. */
 bool site_refused(struct site *site, int64_t now_ms)

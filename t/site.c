@@ -76,7 +76,7 @@ open_session(struct place *p, int64_t now_ms, bool greets)
     struct sched_session *s = session_new(p->site, p->d, now_ms);
     if (greets) {
         session_greet(s);
-        site_greeted(&p->set.sites, p->site, now_ms, 1);
+        site_greeted(&p->set.sites, p->site, now_ms);
     }
     return s;
 }
@@ -357,7 +357,7 @@ test_death(void)
     ok_named(site_refused(p.site, NOW), "the last is refused, too: dead");
     die(&p, NOW);
     ok_named(!site_refused(p.site, NOW), "and only once");
-    site_greeted(&p.set.sites, p.site, NOW, 1);
+    site_greeted(&p.set.sites, p.site, NOW);
     ok_named(!p.site->dead && p.site->window.probing, "a late greeting is life");
     site_revive(&p.set.sites, p.site);
     is_number(p.set.sites.dead_count, 0, "who lives is not revived");
