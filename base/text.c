@@ -200,6 +200,17 @@ text_string(struct text t)
     return made;
 }
 
+uint64_t
+text_hash_nocase(uint64_t hash, struct text t)
+{
+    for (size_t i = 0; i < t.length; i++) {
+        unsigned char c = (unsigned char)t.at[i];
+        hash ^= c >= 'A' && c <= 'Z' ? c + 32u : c;
+        hash *= UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
 bool
 text_has_control(struct text t)
 {

@@ -59,6 +59,10 @@ void text_lower(char *at, size_t length);
 /* A malloc'ed NUL-terminated copy. */
 char *text_string(struct text t);
 
+/* Adds t, with ASCII letters folded, to a hash; begin with TEXT_HASH. Not for keys that
+ * an enemy may choose: FNV-1a. */
+#define TEXT_HASH UINT64_C(0xcbf29ce484222325)
+uint64_t text_hash_nocase(uint64_t hash, struct text t);
 /* True if t holds any byte < 0x20 or 0x7f (CR, LF, NUL included). */
 bool text_has_control(struct text t);
 /* True if all bytes are < 0x80. */

@@ -154,19 +154,16 @@ compare_hosts(const void *a, const void *b)
     return result;
 }
 
-/* FNV-1a over all of the set: what is cut off must tell sets apart all the same. */
+/* Over all of the set: what is cut off must tell sets apart all the same. */
 static uint64_t
 set_hash(const struct exchange_name *hosts, size_t count)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = TEXT_HASH;
     for (size_t i = 0; i < count; i++) {
-        struct text name = without_dot(hosts[i].name);
-        for (size_t j = 0; j < name.length; j++) {
-            unsigned char c = (unsigned char)name.at[j];
-            hash =
-                (hash ^ (c >= 'A' && c <= 'Z' ? c + 32u : c)) * UINT64_C(0x100000001b3);
-        }
-        hash = (hash ^ (hosts[i].preference + 256u)) * UINT64_C(0x100000001b3);
+        char preference[16];
+        snprintf(preference, sizeof preference, " %u,", hosts[i].preference);
+        hash = text_hash_nocase(hash, without_dot(hosts[i].name));
+        hash = text_hash_nocase(hash, text_from(preference));
     }
     return hash;
 }

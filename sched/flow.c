@@ -20,16 +20,14 @@ static const unsigned weights[4] = {
 uint64_t
 sched_sender(struct text address)
 {
-    /* FNV-1a; who makes another's hash shares his turns with him. */
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    /* Who makes another's hash shares his turns with him. */
+    uint64_t hash = TEXT_HASH;
     bool is_cut = false;
     for (size_t i = 0; i < address.length; i++) {
-        unsigned char c = (unsigned char)address.at[i];
+        char c = address.at[i];
         is_cut = (is_cut || c == '+' || c == '=') && c != '@';
-        if (is_cut)
-            continue;
-        hash ^= c >= 'A' && c <= 'Z' ? c + 32u : c;
-        hash *= UINT64_C(0x100000001b3);
+        if (!is_cut)
+            hash = text_hash_nocase(hash, text_of(&address.at[i], 1));
     }
     return hash;
 }
