@@ -1,7 +1,7 @@
 /* Writes down what was learnt of sites, and reads it. */
 #include "queue/lessons.h"
 
-#include "base/memory.h"
+#include "queue/spool.h"
 #include "sched/remembered.h"
 
 #include <errno.h>
@@ -224,20 +224,9 @@ read_site(struct sched *sched, struct text text, int64_t now_ms)
 unsigned
 lessons_read(struct disk *disk, const char *path, struct sched *sched, int64_t now_ms)
 {
-    int file = disk_open_file(disk, path, false);
-    if (file < 0)
-        return 0;
     struct buffer all;
     buffer_init(&all, LESSONS_SIZE_MAX);
-    int64_t got = 1, at = 0;
-    char piece[4096];
-    while (got > 0) {
-        got = disk_read(disk, file, at, piece, sizeof piece);
-        if (got > 0 && !buffer_add(&all, text_of(piece, (size_t)got)))
-            break;
-        at += got > 0 ? got : 0;
-    }
-    disk_close_file(disk, file);
+    (void)!spool_read_path(disk, path, &all); /* what there is of it */
     unsigned count = 0;
     struct text rest = buffer_text(&all), line;
     while (text_cut(&rest, '\n', &line))

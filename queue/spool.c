@@ -286,12 +286,10 @@ spool_rooms(struct spool *s, struct id id, unsigned *found)
 }
 
 int
-spool_read(struct spool *s, enum room room, struct id id, struct buffer *out)
+spool_read_path(struct disk *disk, const char *path, struct buffer *out)
 {
-    char path[SPOOL_PATH_MAX];
     int64_t got = 0;
-    spool_path(room, id, path);
-    int file = disk_open_file(s->disk, path, false);
+    int file = disk_open_file(disk, path, false);
     if (file < 0)
         return file;
     buffer_clear(out);
@@ -299,11 +297,19 @@ spool_read(struct spool *s, enum room room, struct id id, struct buffer *out)
         out->length += (size_t)got;
         char *room_for_more = buffer_reserve(out, READ_PIECE);
         got = room_for_more == NULL ? -EFBIG
-                                    : disk_read(s->disk, file, (int64_t)out->length,
+                                    : disk_read(disk, file, (int64_t)out->length,
                                                 room_for_more, READ_PIECE);
     } while (got > 0);
-    disk_close_file(s->disk, file);
+    disk_close_file(disk, file);
     return (int)got;
+}
+
+int
+spool_read(struct spool *s, enum room room, struct id id, struct buffer *out)
+{
+    char path[SPOOL_PATH_MAX];
+    spool_path(room, id, path);
+    return spool_read_path(s->disk, path, out);
 }
 
 /* --- S4, S5 ---------------------------------------------------------------------- */

@@ -102,6 +102,8 @@ bool spool_has(struct spool *s, enum room room, struct id id);
 int spool_rooms(struct spool *s, struct id id, unsigned *found);
 /* The whole file into out (whose limit bounds it). Unlogged: -ENOENT is an answer. */
 int spool_read(struct spool *s, enum room room, struct id id, struct buffer *out);
+/* The same of any file: what fits is in out, -EFBIG when that is not all. */
+int spool_read_path(struct disk *disk, const char *path, struct buffer *out);
 
 /* --- Steps ----------------------------------------------------------------------- */
 
