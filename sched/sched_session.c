@@ -164,8 +164,9 @@ work_settled(struct sched *s, struct sched_session *session, struct work *w,
         w->blamed = reason;
     }
     sched_message_settled(s, m, slot, reason);
-    if (--w->unsettled == 0)
-        work_finished(s, session, w, is_small);
+    if (--w->unsettled > 0)
+        return; /* nothing has changed for the site */
+    work_finished(s, session, w, is_small);
     carrier_changed(s, site);
 }
 
