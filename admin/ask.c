@@ -39,6 +39,7 @@ on_event(void *context, enum net_event event)
     case NET_INPUT:
         take_input(a);
         break;
+    case NET_SECURED:
     case NET_DRAINED:
         break;
     case NET_TIMED_OUT:

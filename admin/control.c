@@ -350,6 +350,7 @@ on_event(void *context, enum net_event event)
         client_input(client);
         break;
     case NET_CONNECTED:
+    case NET_SECURED:
         break;
     case NET_ENDED:
     case NET_TIMED_OUT:

@@ -53,7 +53,7 @@ finish_connecting(struct net_connection *c)
     c->connecting = false;
     c->active_ms = loop_monotonic_ms(c->net->loop);
     read_name(c->out, getsockname, &c->local);
-    if (net_unsent(c))
+    if (net_unsent(c) || c->tls)
         net_stream_mark(c);
     net_stream_update(c);
     net_stream_emit(c, NET_CONNECTED);
@@ -90,6 +90,9 @@ on_telling(void *context)
 
     if (is_told(c, TELL_CONNECTED))
         net_stream_emit(c, NET_CONNECTED);
+    if (is_told(c, TELL_MORE) && c->tls && !c->ended && !c->failed &&
+        (!c->paused || !c->secured))
+        net_stream_receive(c);
     if (is_told(c, TELL_INPUT) && !c->paused && net_input(c).length)
         net_stream_emit(c, NET_INPUT);
     if (is_told(c, TELL_DRAINED) && !c->failed)
@@ -128,6 +131,7 @@ connection_new(struct net *net)
     c->telling.run = on_telling;
     buffer_init(&c->input.bytes, NET_INPUT_MAX);
     buffer_init(&c->output.bytes, NET_UNSENT_MAX);
+    buffer_init(&c->wire.bytes, NET_UNSENT_MAX);
     DL_APPEND(net->connections, c);
     net->connection_count++;
     return c;
@@ -352,6 +356,8 @@ net_close(struct net_connection **connection)
     if (!c)
         return;
     *connection = NULL;
+    if (c->tls && !c->secured) /* what was to be secret stays so */
+        net_tls_drop_output(c);
     if (c->failed || (c->connecting && !net_unsent(c))) {
         net_stream_destroy(c);
         return;

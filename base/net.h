@@ -1,13 +1,13 @@
 /* Connections: the only door to sockets.
  *
- * A connection is bytes in, bytes out and six events; what it is made of (TCP, Unix
- * socket, a pair of descriptors, later TLS) is nobody else's business. Output is
+ * A connection is bytes in, bytes out and seven events; what it is made of (TCP, Unix
+ * socket, a pair of descriptors, TLS on these) is nobody else's business. Output is
  * collected and written at the end of the turn (LOOP_STAGE_SEND). Peers that do not
  * read stall only themselves: watch net_unsent(). */
 #ifndef BASE_NET_H
 #define BASE_NET_H
 
-#include "base/text.h"
+#include "base/tls.h"
 
 struct loop;
 struct net;
@@ -71,7 +71,8 @@ enum net_event {
     NET_ENDED,     /* the peer has closed its half; no more input comes */
     NET_TIMED_OUT, /* nothing was received or sent for the time-out; it is not rearmed
                     */
-    NET_FAILED     /* broken; net_error() says why. Only closing is left to do. */
+    NET_FAILED,    /* broken; net_error() says why. Only closing is left to do. */
+    NET_SECURED    /* of net_start_tls(): from now on everything is by TLS */
 };
 enum {
     NET_LOW_WATER = 32 * 1024,
@@ -105,6 +106,41 @@ const char *net_error(const struct net_connection *c);
 int net_errno(const struct net_connection *c);
 const struct net_address *net_peer(const struct net_connection *c);
 const struct net_address *net_local(const struct net_connection *c);
+
+/* --- TLS ------------------------------------------------------------------------- */
+
+/* Exactly one of server and client is set: it says which side we are. */
+struct net_tls {
+    struct tls_server *server;
+    struct tls_client *client;
+    struct tls_wish wish; /* client */
+};
+/* Once at most for a connection, in any event or before the first one, also while it
+ * connects (then NET_CONNECTED comes first, as ever). What was sent before goes in
+ * clear; nothing sent later does. Input that is there and was not consumed is dropped:
+ * nothing received in clear can be taken for a secured command or reply (RFC 3207 §4.2,
+ * STARTTLS injection); a caller who wants to refuse such a peer looks at net_input()
+ * first, and forgets what he holds himself. Then NET_SECURED or NET_FAILED, or
+ * NET_TIMED_OUT when the handshake as a whole takes longer than the time-out (bytes do
+ * not rearm it); it goes on while input is not wanted. What is sent meanwhile waits for
+ * NET_SECURED, and is never sent if that does not come.
+ *
+ * The peer's close_notify is NET_ENDED, an end without one NET_FAILED (net_errno() is
+ * ECONNRESET): what came before may be a part of what was said. After either not a byte
+ * is read; net_close() sends ours and what was unsent. Failures begin with "TLS: ". */
+void net_start_tls(struct net_connection *c, const struct net_tls *tls);
+bool net_is_secured(const struct net_connection *c); /* NET_SECURED has come */
+/* For log and trace, valid from NET_SECURED on until closing; before, and in clear, "".
+ */
+const char *net_tls_version(const struct net_connection *c); /* "TLSv1.3" */
+const char *
+net_tls_cipher(const struct net_connection *c); /* "TLS_AES_256_GCM_SHA384" */
+/* We are the client: the name in the certificate that matched, or its first. At most
+ * TLS_NAME_MAX bytes of printable ASCII. */
+const char *net_tls_peer_name(const struct net_connection *c);
+/* We are the client: chain, dates and name are right, at any level. */
+bool net_tls_verified(const struct net_connection *c);
+bool net_tls_resumed(const struct net_connection *c); /* we are the client */
 
 /* No event comes after these. close sends what is unsent first (30 s at most); of more
  * than NET_LINGERING_MAX that do so the oldest is cut off, so that clients who hear a

@@ -1,13 +1,15 @@
 /* What the files of net.h share; nobody else includes it.
  *
  * net.c: begin and end of connections. net_stream.c: their bytes and events.
- * net_listener.c: listeners. net_address.c: addresses. */
+ * net_tls.c: the same under TLS. net_waiting.c: bytes that wait. net_listener.c:
+ * listeners. net_address.c: addresses. */
 #ifndef BASE_NET_INSIDE_H
 #define BASE_NET_INSIDE_H
 
 #include "base/buffer.h"
 #include "base/loop.h"
 #include "base/net.h"
+#include "base/tls_session.h"
 
 #include <sys/socket.h>
 
@@ -44,7 +46,13 @@ struct waiting {
 };
 
 /* Events to be told in the next turn, in this order. */
-enum { TELL_CONNECTED = 1, TELL_INPUT = 2, TELL_DRAINED = 4, TELL_FAILED = 8 };
+enum {
+    TELL_CONNECTED = 1,
+    TELL_INPUT = 2,
+    TELL_DRAINED = 4,
+    TELL_FAILED = 8,
+    TELL_MORE = 16 /* no event: TLS holds input that the socket does not show */
+};
 
 struct net_connection {
     struct net *net;
@@ -59,6 +67,10 @@ struct net_connection {
     struct waiting input, output;
     struct text view; /* during NET_INPUT: the input, in net->scratch */
 
+    struct tls_session *tls; /* NULL: in clear, or already ended */
+    struct waiting wire;     /* records to write, with the output up to some point */
+    size_t clear;            /* first bytes of output: they go before TLS begins */
+
     struct loop_timer timer;
     int64_t timeout_ms, active_ms; /* monotonic; the timer is rearmed when it fires */
     struct loop_task telling;
@@ -70,6 +82,8 @@ struct net_connection {
 
     bool in_is_socket, out_is_socket;
     bool connecting;
+    bool shaking; /* TLS: the handshake has begun */
+    bool secured; /* and is over */
     bool blocked; /* the last write did not take everything */
     bool dirty;   /* in net->dirty */
     bool paused;  /* net_want_input(false) */
@@ -101,6 +115,25 @@ struct net_connection *net_connection_accepted(struct net *net, int socket,
 /* Somebody has taken it, or it is gone. */
 bool net_connection_is_settled(const struct net_connection *c);
 
+/* net_waiting.c: they use and fill net's spare buffers. */
+size_t net_waiting_length(const struct waiting *w);
+struct text net_waiting_text(const struct waiting *w);
+void net_waiting_clear(struct net *net, struct waiting *w);
+/* False, and unchanged, beyond the buffer's limit. */
+bool net_waiting_add(struct net *net, struct waiting *w, struct text t);
+void net_waiting_take(struct net *net, struct waiting *w, size_t size);
+
+/* net_tls.c. Its handshake and its data, as net_stream_receive(). */
+void net_tls_receive(struct net_connection *c);
+/* Makes records of output when none wait: the handshake's first, then data. */
+void net_tls_seal(struct net_connection *c);
+/* Before the handshake is over: forgets what was to be sent after it. */
+void net_tls_drop_output(struct net_connection *c);
+/* close_notify behind what is sent; TLS is over. */
+void net_tls_end(struct net_connection *c);
+/* TLS holds input for a reader who wants some. */
+bool net_tls_has_more(const struct net_connection *c);
+
 /* net_stream.c. After anything that emits, the connection may be closing or gone. */
 void net_stream_emit(struct net_connection *c, enum net_event event);
 /* Watches for what the connection's state asks for. */
@@ -110,6 +143,11 @@ void net_stream_mark(struct net_connection *c);
 /* Tells TELL_... in the next turn. */
 void net_stream_tell(struct net_connection *c, unsigned what);
 void net_stream_receive(struct net_connection *c);
+/* Bytes read, 0 at the end, or a negative errno: as they come. */
+ssize_t net_stream_read(const struct net_connection *c, char *to, size_t size);
+/* got bytes stand in net->scratch behind room for the held ones: tells of them, keeps
+ * what is left. */
+void net_stream_deliver(struct net_connection *c, size_t held, size_t got);
 void net_stream_drop_input(struct net_connection *c);
 void net_stream_flush(struct net_connection *c);
 void net_stream_flush_all(void *net); /* LOOP_STAGE_SEND */

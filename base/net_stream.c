@@ -19,57 +19,6 @@ enum {
     ERROR_MAX = 256
 };
 
-static size_t
-waiting_length(const struct waiting *w)
-{
-    return w->bytes.length - w->taken;
-}
-
-static struct text
-waiting_text(const struct waiting *w)
-{
-    return text_after(buffer_text(&w->bytes), w->taken);
-}
-
-static void
-waiting_clear(struct net *net, struct waiting *w)
-{
-    struct buffer *b = &w->bytes;
-    size_t limit = b->limit;
-    w->taken = b->length = 0;
-    if (b->at != NULL && b->capacity <= NET_SPARE_MAX &&
-        net->spare_count < NET_SPARES) {
-        net->spare[net->spare_count++] = *b;
-        buffer_init(b, limit);
-    } else {
-        buffer_free(b);
-    }
-}
-
-static bool
-waiting_add(struct net *net, struct waiting *w, struct text t)
-{
-    if (w->bytes.at == NULL && net->spare_count > 0) {
-        size_t limit = w->bytes.limit;
-        w->bytes = net->spare[--net->spare_count];
-        w->bytes.limit = limit;
-    }
-    if (w->taken > w->bytes.length / 2 || t.length > w->bytes.limit - w->bytes.length) {
-        buffer_take(&w->bytes, w->taken);
-        w->taken = 0;
-    }
-    return buffer_add(&w->bytes, t);
-}
-
-static void
-waiting_take(struct net *net, struct waiting *w, size_t size)
-{
-    assert(size <= waiting_length(w));
-    w->taken += size;
-    if (waiting_length(w) == 0)
-        waiting_clear(net, w);
-}
-
 static bool
 wants_read(const struct net_connection *c)
 {
@@ -77,7 +26,9 @@ wants_read(const struct net_connection *c)
         return false;
     if (c->closing) /* what comes is dropped, so that closing does not reset */
         return c->in_is_socket && c->dropped < DROPPED_MAX;
-    return !c->paused && waiting_length(&c->input) < NET_INPUT_MAX;
+    if (c->tls && !c->secured)
+        return true;
+    return !c->paused && net_waiting_length(&c->input) < NET_INPUT_MAX;
 }
 
 static void
@@ -102,6 +53,8 @@ connection_release(void *object)
 
     buffer_free(&c->input.bytes);
     buffer_free(&c->output.bytes);
+    buffer_free(&c->wire.bytes);
+    tls_session_free(&c->tls);
     free(c->error);
     free(c);
 }
@@ -116,9 +69,8 @@ is_ready(int descriptor, short events)
     return poll(&asked, 1, 0) > 0;
 }
 
-/* Bytes read, 0 at the end, or a negative errno. */
-static ssize_t
-read_some(const struct net_connection *c, char *to, size_t size)
+ssize_t
+net_stream_read(const struct net_connection *c, char *to, size_t size)
 {
     ssize_t got;
 
@@ -156,6 +108,13 @@ net_stream_emit(struct net_connection *c, enum net_event event)
 }
 
 void
+net_stream_tell(struct net_connection *c, unsigned what)
+{
+    c->tell |= what;
+    loop_post(c->net->loop, &c->telling, c->telling.run, c);
+}
+
+void
 net_stream_update(struct net_connection *c)
 {
     int reading = wants_read(c) ? LOOP_READ : 0;
@@ -169,6 +128,8 @@ net_stream_update(struct net_connection *c)
         loop_watch_set(c->watch_in, reading);
         loop_watch_set(c->watch_out, writing);
     }
+    if (c->tls && wants_read(c) && net_tls_has_more(c))
+        net_stream_tell(c, TELL_MORE);
 }
 
 void
@@ -183,13 +144,6 @@ net_stream_mark(struct net_connection *c)
         loop_post(net->loop, &net->wake, do_nothing, NULL);
     c->dirty = true;
     DL_APPEND2(net->dirty, c, dirty_prev, dirty_next);
-}
-
-void
-net_stream_tell(struct net_connection *c, unsigned what)
-{
-    c->tell |= what;
-    loop_post(c->net->loop, &c->telling, c->telling.run, c);
 }
 
 void
@@ -236,8 +190,12 @@ net_stream_fail(struct net_connection *c, int error_number, const char *format, 
     c->error = memory_string(text);
     c->error_number = error_number;
     c->failed = true;
+    if (c->shaking && !c->clear && !c->blocked)
+        write_some(c, net_waiting_text(&c->wire)); /* the alert, if it can */
     c->connecting = c->blocked = false;
-    waiting_clear(c->net, &c->output);
+    net_waiting_clear(c->net, &c->output);
+    net_waiting_clear(c->net, &c->wire);
+    c->clear = 0;
     unmark_dirty(c);
     loop_timer_stop(c->net->loop, &c->timer);
     net_stream_update(c);
@@ -247,8 +205,15 @@ net_stream_fail(struct net_connection *c, int error_number, const char *format, 
 void
 net_stream_settle(struct net_connection *c)
 {
-    if (!c->closing || c->gone || c->connecting || waiting_length(&c->output))
+    if (!c->closing || c->gone || c->connecting || net_unsent(c))
         return;
+    if (c->tls) {
+        net_tls_end(c);
+        if (net_unsent(c)) {
+            net_stream_mark(c);
+            return;
+        }
+    }
     if (c->ended || !c->in_is_socket || !c->out_is_socket)
         net_stream_destroy(c);
     else if (!c->shut && shutdown(c->out, SHUT_WR) < 0)
@@ -257,15 +222,14 @@ net_stream_settle(struct net_connection *c)
         c->shut = true;
 }
 
-/* Shows the held bytes and the got ones behind them as one text, keeps what is left. */
-static void
-deliver(struct net_connection *c, size_t held, size_t got)
+void
+net_stream_deliver(struct net_connection *c, size_t held, size_t got)
 {
     char *scratch = c->net->scratch;
     struct text rest;
 
     if (held)
-        memcpy(scratch, waiting_text(&c->input).at, held);
+        memcpy(scratch, net_waiting_text(&c->input).at, held);
     c->view = text_of(scratch, held + got);
     net_stream_emit(c, NET_INPUT);
     if (c->gone || c->closing)
@@ -275,9 +239,9 @@ deliver(struct net_connection *c, size_t held, size_t got)
     if (rest.length == held + got)
         rest = text_after(rest, held);
     else
-        waiting_clear(c->net, &c->input);
+        net_waiting_clear(c->net, &c->input);
     if (rest.length) {
-        bool added = waiting_add(c->net, &c->input, rest);
+        bool added = net_waiting_add(c->net, &c->input, rest);
 
         assert(added);
     }
@@ -286,12 +250,16 @@ deliver(struct net_connection *c, size_t held, size_t got)
 void
 net_stream_receive(struct net_connection *c)
 {
-    size_t held = waiting_length(&c->input);
+    size_t held = net_waiting_length(&c->input);
     ssize_t got;
 
+    if (c->tls && !c->closing) {
+        net_tls_receive(c);
+        return;
+    }
     if (held == NET_INPUT_MAX)
         return;
-    got = read_some(c, c->net->scratch + held, NET_INPUT_MAX - held);
+    got = net_stream_read(c, c->net->scratch + held, NET_INPUT_MAX - held);
     if (got == -EAGAIN)
         return;
     if (got < 0) {
@@ -308,7 +276,7 @@ net_stream_receive(struct net_connection *c)
     } else if (c->closing) {
         c->dropped += (size_t)got;
     } else {
-        deliver(c, held, (size_t)got);
+        net_stream_deliver(c, held, (size_t)got);
     }
     net_stream_update(c);
 }
@@ -317,29 +285,63 @@ void
 net_stream_drop_input(struct net_connection *c)
 {
     c->view = (struct text){0};
-    waiting_clear(c->net, &c->input);
+    net_waiting_clear(c->net, &c->input);
+}
+
+/* What is to be written next, and how much of it. */
+static struct waiting *
+next_output(struct net_connection *c, struct text *bytes)
+{
+    struct waiting *w = &c->output;
+
+    if (c->tls && !c->clear)
+        net_tls_seal(c);
+    if (c->tls || net_waiting_length(&c->wire))
+        w = c->clear ? &c->output : &c->wire;
+    *bytes = net_waiting_text(w);
+    if (c->clear)
+        *bytes = text_before(*bytes, c->clear);
+    return w;
+}
+
+/* False when it has failed. */
+static bool
+write_output(struct net_connection *c)
+{
+    struct text bytes;
+
+    for (;;) {
+        struct waiting *w = next_output(c, &bytes);
+        ssize_t taken;
+
+        if (c->failed || c->gone)
+            return false;
+        if (!bytes.length)
+            return true;
+        taken = write_some(c, bytes);
+        c->blocked = taken == -EAGAIN;
+        if (c->blocked)
+            return true;
+        if (taken < 0) {
+            net_stream_fail(c, (int)-taken, "sending: %s", strerror((int)-taken));
+            return false;
+        }
+        if (!c->tls || c->secured) /* a handshake has the time-out as a whole */
+            c->active_ms = loop_monotonic_ms(c->net->loop);
+        c->clear -= c->clear ? (size_t)taken : 0;
+        net_waiting_take(c->net, w, (size_t)taken);
+        c->blocked = c->out_is_socket && (size_t)taken < bytes.length;
+        if (c->blocked) /* it took a part: it is full */
+            return true;
+    }
 }
 
 void
 net_stream_flush(struct net_connection *c)
 {
-    while (waiting_length(&c->output)) {
-        ssize_t taken = write_some(c, waiting_text(&c->output));
-
-        c->blocked = taken == -EAGAIN;
-        if (c->blocked)
-            break;
-        if (taken < 0) {
-            net_stream_fail(c, (int)-taken, "sending: %s", strerror((int)-taken));
-            return;
-        }
-        c->active_ms = loop_monotonic_ms(c->net->loop);
-        waiting_take(c->net, &c->output, (size_t)taken);
-        c->blocked = c->out_is_socket && waiting_length(&c->output);
-        if (c->blocked) /* it took a part: it is full */
-            break;
-    }
-    if (c->above && waiting_length(&c->output) < NET_LOW_WATER) {
+    if (!write_output(c))
+        return;
+    if (c->above && net_unsent(c) < NET_LOW_WATER) {
         c->above = false;
         if (!c->closing)
             net_stream_tell(c, TELL_DRAINED);
@@ -365,7 +367,7 @@ net_stream_flush_all(void *context)
 struct text
 net_input(const struct net_connection *c)
 {
-    return c->view.at ? c->view : waiting_text(&c->input);
+    return c->view.at ? c->view : net_waiting_text(&c->input);
 }
 
 void
@@ -375,7 +377,7 @@ net_consume(struct net_connection *c, size_t size)
     if (c->view.at) {
         c->view = text_after(c->view, size);
     } else if (size) {
-        waiting_take(c->net, &c->input, size);
+        net_waiting_take(c->net, &c->input, size);
         net_stream_update(c);
     }
 }
@@ -394,12 +396,12 @@ net_send(struct net_connection *c, struct text bytes)
 {
     if (c->failed || !bytes.length)
         return;
-    if (!waiting_add(c->net, &c->output, bytes)) {
+    if (!net_waiting_add(c->net, &c->output, bytes)) {
         net_stream_fail(c, ENOBUFS, "the peer does not read: %zu bytes are unsent",
-                        waiting_length(&c->output));
+                        net_waiting_length(&c->output));
         return;
     }
-    if (waiting_length(&c->output) > NET_LOW_WATER)
+    if (net_waiting_length(&c->output) > NET_LOW_WATER)
         c->above = true;
     net_stream_mark(c);
 }
@@ -407,5 +409,5 @@ net_send(struct net_connection *c, struct text bytes)
 size_t
 net_unsent(const struct net_connection *c)
 {
-    return waiting_length(&c->output);
+    return net_waiting_length(&c->output) + net_waiting_length(&c->wire);
 }

@@ -302,6 +302,8 @@ on_net(void *context, enum net_event event)
         s->turn = client_turn(s->client) - 1; /* from now on it owes a greeting */
         rearm(s);
         break;
+    case NET_SECURED:
+        break;
     case NET_INPUT:
         pump(s);
         break;

@@ -269,6 +269,7 @@ on_event(void *context, enum net_event event)
     struct session *s = context;
     switch (event) {
     case NET_CONNECTED:
+    case NET_SECURED:
         break;
     case NET_ENDED:
         s->ended = true;
