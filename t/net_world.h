@@ -32,7 +32,7 @@ enum then { THEN_NOTHING, THEN_CLOSE, THEN_ABORT, THEN_FREE_NET };
 struct side {
     struct world *world;
     struct net_connection *connection;
-    char told[64]; /* CIDETF, the initials of the events; I repeated is one I */
+    char told[64]; /* CIDETFS, the initials of the events; I repeated is one I */
     struct buffer got;
     bool keeps; /* leaves its input where it is */
     bool echoes;
@@ -99,7 +99,7 @@ on_event(void *context, enum net_event event)
 {
     struct side *s = context;
     size_t length = strlen(s->told);
-    char letter = "CIDETF"[event];
+    char letter = "CIDETFS"[event];
 
     s->world->nested = s->world->nested || s->world->calling;
     if (length + 1 < sizeof s->told &&
