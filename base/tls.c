@@ -174,6 +174,22 @@ tls_read_file(const char *path, char **content, size_t *length, char *error,
     return false;
 }
 
+bool
+tls_parse_certificates(mbedtls_x509_crt *chain, const char *path, char *content,
+                       size_t length, char *error, size_t error_size)
+{
+    int code = mbedtls_x509_crt_parse(chain, (unsigned char *)content, length + 1);
+
+    /* A positive code counts those that were not understood: there are others. */
+    if (code >= 0)
+        return true;
+    if (code == MBEDTLS_ERR_X509_INVALID_FORMAT)
+        snprintf(error, error_size, "no certificate in %s", path);
+    else
+        tls_fail(error, error_size, path, code);
+    return false;
+}
+
 void
 tls_forget_file(char *content, size_t length)
 {

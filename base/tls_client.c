@@ -46,16 +46,15 @@ add_anchors(struct tls_client *client, const char *path, struct reading *r, char
 {
     char *content;
     size_t length;
-    int code = 0;
+    bool good;
 
     if (!tls_read_file(path, &content, &length, error, error_size))
         return false;
-    /* A positive code counts those that were not understood: the others will do. */
-    if (!r || !is_seen(r, text_of(content, length)))
-        code = mbedtls_x509_crt_parse(&client->anchors, (unsigned char *)content,
-                                      length + 1);
+    good = (r && is_seen(r, text_of(content, length))) ||
+           tls_parse_certificates(&client->anchors, path, content, length, error,
+                                  error_size);
     free(content);
-    return code >= 0 || tls_fail(error, error_size, path, code);
+    return good;
 }
 
 static bool

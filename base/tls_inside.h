@@ -72,6 +72,9 @@ void tls_reason(int code, char *to, size_t size);
 /* A whole PEM file, NUL-terminated, to be freed with tls_forget_file(). */
 bool tls_read_file(const char *path, char **content, size_t *length, char *error,
                    size_t error_size);
+/* Adds all that can be understood; false when nothing can. */
+bool tls_parse_certificates(mbedtls_x509_crt *chain, const char *path, char *content,
+                            size_t length, char *error, size_t error_size);
 void tls_forget_file(char *content, size_t length);
 
 /* Whether the certificate stands for the host, a name or an IP literal. The common name

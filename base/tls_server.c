@@ -45,21 +45,14 @@ read_certificate(struct tls_own *own, const char *path, char *error, size_t erro
 {
     char *content;
     size_t length;
-    int code;
+    bool good;
 
     if (!tls_read_file(path, &content, &length, error, error_size))
         return false;
-    code =
-        mbedtls_x509_crt_parse(&own->certificate, (unsigned char *)content, length + 1);
+    good = tls_parse_certificates(&own->certificate, path, content, length, error,
+                                  error_size);
     tls_forget_file(content, length);
-    if (code == 0)
-        return true;
-    if (code > 0)
-        snprintf(error, error_size, "%s: %d of its certificates cannot be understood",
-                 path, code);
-    else
-        tls_fail(error, error_size, path, code);
-    return false;
+    return good;
 }
 
 static bool

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_MAX = 1024, CIPHER_MAX = 64, MANY_EMPTY = 16 };
+enum { KEY_MAX = 1024, CIPHER_MAX = 64, MANY_EMPTY = 64 };
 
 enum state { SHAKING, OPEN, ENDED, FAILED };
 
@@ -277,6 +277,7 @@ set_host(struct tls_session *s, struct text host)
     if (host.length > 1 && host.at[host.length - 1] == '.')
         host.length--;
     text_copy(name, sizeof name, host);
+    text_lower(name, host.length); /* 3.6 resumes only what is spelt the same */
     /* RFC 6066 §3: an address is no SNI. What is to be found is for check(). */
     if (!host.length || net_address_parse_ip(host, &ip))
         return mbedtls_ssl_set_hostname(&s->ssl, NULL);
@@ -403,6 +404,17 @@ tls_session_shake(struct tls_session *s)
     return s->state == FAILED ? PROGRESS_BAD : PROGRESS_DONE;
 }
 
+static bool
+is_ticket(int code)
+{
+#ifdef MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET
+    return code == MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET;
+#else
+    (void)code;
+    return false;
+#endif
+}
+
 /* 0 = once more: something came that is no data. */
 static ssize_t
 read_once(struct tls_session *s, char *to, size_t size)
@@ -412,17 +424,16 @@ read_once(struct tls_session *s, char *to, size_t size)
     if (code > 0)
         return code;
     switch (code) {
-    case MBEDTLS_ERR_SSL_WANT_READ:
-        return -EAGAIN;
+    case MBEDTLS_ERR_SSL_WANT_READ: /* 3.6 says so, too, before it looks at a ticket */
+        return mbedtls_ssl_check_pending(&s->ssl) ? 0 : -EAGAIN;
     case MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY:
         s->state = ENDED;
         return 0;
-#ifdef MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET
-    case MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET:
-        remember(s);
-        return 0;
-#endif
     default:
+        if (is_ticket(code)) {
+            remember(s);
+            return 0;
+        }
         fail_by_code(s, code);
         return s->error_number;
     }
@@ -459,6 +470,8 @@ tls_session_write(struct tls_session *s, struct text bytes)
 
         if (code > 0)
             bytes = text_after(bytes, (size_t)code);
+        else if (is_ticket(code)) /* it came before */
+            remember(s);
         else
             fail_by_code(s, code ? code : MBEDTLS_ERR_SSL_INTERNAL_ERROR);
     }
