@@ -137,6 +137,15 @@ is_no_tls(int code)
     return code == MBEDTLS_ERR_SSL_INVALID_RECORD;
 }
 
+static bool
+has_flags(const struct tls_session *s)
+{
+    uint32_t flags = mbedtls_ssl_get_verify_result(&s->ssl);
+
+    return s->state == SHAKING && s->checked && s->level == TLS_LEVEL_VERIFY &&
+           flags != 0 && flags != UINT32_MAX;
+}
+
 /* What mbedTLS answered, in words. */
 static void
 fail_by_code(struct tls_session *s, int code)
@@ -156,7 +165,7 @@ fail_by_code(struct tls_session *s, int code)
         fail_by_alert(s);
     } else if (s->trouble && s->level == TLS_LEVEL_VERIFY && s->state == SHAKING) {
         fail(s, -EPROTO, s->trouble);
-    } else if (code == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED) {
+    } else if (has_flags(s)) { /* of usage: check() is not told */
         mbedtls_x509_crt_verify_info(text, sizeof text, "",
                                      mbedtls_ssl_get_verify_result(&s->ssl));
         text[strcspn(text, "\n")] = '\0';
