@@ -125,6 +125,22 @@ configure_version(mbedtls_ssl_config *config)
         MBEDTLS_SSL_IANA_TLS_GROUP_NONE,
     };
 
+    /* PKCS #1 first: 3.6.6 offers PSS to servers of TLS 1.2, too, and then refuses it.
+     * Those of TLS 1.3 pass over PKCS #1. */
+    static const uint16_t signatures[] = {
+        MBEDTLS_TLS1_3_SIG_ECDSA_SECP256R1_SHA256,
+        MBEDTLS_TLS1_3_SIG_ECDSA_SECP384R1_SHA384,
+        MBEDTLS_TLS1_3_SIG_ECDSA_SECP521R1_SHA512,
+        MBEDTLS_TLS1_3_SIG_RSA_PKCS1_SHA256,
+        MBEDTLS_TLS1_3_SIG_RSA_PKCS1_SHA384,
+        MBEDTLS_TLS1_3_SIG_RSA_PKCS1_SHA512,
+        MBEDTLS_TLS1_3_SIG_RSA_PSS_RSAE_SHA256,
+        MBEDTLS_TLS1_3_SIG_RSA_PSS_RSAE_SHA384,
+        MBEDTLS_TLS1_3_SIG_RSA_PSS_RSAE_SHA512,
+        MBEDTLS_TLS1_3_SIG_NONE,
+    };
+
+    mbedtls_ssl_conf_sig_algs(config, signatures);
     mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
     mbedtls_ssl_conf_groups(config, groups);
 #if defined(MBEDTLS_SSL_PROTO_TLS1_3)

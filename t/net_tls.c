@@ -30,8 +30,7 @@ test_handshake(const struct secrets *k)
     is_string(net_tls_peer_name(c), "mail.example.net", "by this name");
     ok_named(strcmp(net_tls_version(c), is_13(w) ? "TLSv1.3" : "TLSv1.2") == 0,
              "TLS 1.2 at least");
-    is_string(net_tls_version(w->server.connection), net_tls_version(c),
-              "both say so");
+    is_string(net_tls_version(w->server.connection), net_tls_version(c), "both say so");
     is_string(net_tls_cipher(c),
               is_13(w) ? "TLS_AES_128_GCM_SHA256"
                        : "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
@@ -59,45 +58,45 @@ test_handshake(const struct secrets *k)
 static const struct {
     const char *own, *anchors, *host, *error;
 } certificates[] = {
-    {"good", "ca.pem", "mail.example.net", NULL},
-    {"good", "ca.pem", "mx.example.net", NULL},
-    {"good", "both.pem", "mx.example.net", NULL},
-    {"good", "anchors", "mx.example.net", NULL},
-    {"good", "ca.pem", "127.0.0.1", NULL},
-    {"good", "ca.pem", "::1", NULL},
-    {"wild", "ca.pem", "any.example.org", NULL},
-    {"common", "ca.pem", "common.example.net", NULL},
-    {"rsa", "ca.pem", "rsa.example.net", NULL},
-    {"good", "ca.pem", "127.0.0.2",
+    {"good",     "ca.pem",       "mail.example.net",   NULL                             },
+    {"good",     "ca.pem",       "mx.example.net",     NULL                             },
+    {"good",     "both.pem",     "mx.example.net",     NULL                             },
+    {"good",     "anchors",      "mx.example.net",     NULL                             },
+    {"good",     "ca.pem",       "127.0.0.1",          NULL                             },
+    {"good",     "ca.pem",       "::1",                NULL                             },
+    {"wild",     "ca.pem",       "any.example.org",    NULL                             },
+    {"common",   "ca.pem",       "common.example.net", NULL                             },
+    {"rsa",      "ca.pem",       "rsa.example.net",    NULL                             },
+    {"good",     "ca.pem",       "127.0.0.2",
      "TLS: certificate does not name 127.0.0.2 (it names mail.example.net, "
-     "mx.example.net, 127.0.0.1 and 1 others)"},
-    {"good", "ca.pem", "evil.example.net",
+     "mx.example.net, 127.0.0.1 and 1 others)"                                          },
+    {"good",     "ca.pem",       "evil.example.net",
      "TLS: certificate does not name evil.example.net (it names mail.example.net, "
-     "mx.example.net, 127.0.0.1 and 1 others)"},
-    {"wild", "ca.pem", "ignored.example",
-     "TLS: certificate does not name ignored.example (it names *.example.org)"},
-    {"wild", "ca.pem", "example.org",
-     "TLS: certificate does not name example.org (it names *.example.org)"},
-    {"wild", "ca.pem", "a.b.example.org",
-     "TLS: certificate does not name a.b.example.org (it names *.example.org)"},
-    {"common", "ca.pem", "mail.example.net",
+     "mx.example.net, 127.0.0.1 and 1 others)"                                          },
+    {"wild",     "ca.pem",       "ignored.example",
+     "TLS: certificate does not name ignored.example (it names *.example.org)"          },
+    {"wild",     "ca.pem",       "example.org",
+     "TLS: certificate does not name example.org (it names *.example.org)"              },
+    {"wild",     "ca.pem",       "a.b.example.org",
+     "TLS: certificate does not name a.b.example.org (it names *.example.org)"          },
+    {"common",   "ca.pem",       "mail.example.net",
      "TLS: certificate does not name mail.example.net (it names "
-     "common.example.net)"},
-    {"many", "ca.pem", "e.example",
+     "common.example.net)"                                                              },
+    {"many",     "ca.pem",       "e.example",
      "TLS: certificate does not name e.example (it names a.example, b.example, "
-     "192.0.2.1 and 2 others)"},
-    {"expired", "ca.pem", "mail.example.net",
-     "TLS: certificate has expired on 2021-02-03 04:05:06 UTC"},
-    {"future", "ca.pem", "mail.example.net",
-     "TLS: certificate is not valid before 2048-01-01 00:00:00 UTC"},
-    {"stranger", "ca.pem", "mail.example.net",
-     "TLS: unknown issuer O=Petrel tests, CN=Other CA"},
-    {"good", "other-ca.pem", "mail.example.net",
-     "TLS: unknown issuer O=Petrel tests, CN=Good CA"},
-    {"good", NULL, "mail.example.net",
-     "TLS: unknown issuer O=Petrel tests, CN=Good CA"},
-    {"self", "ca.pem", "mail.example.net", "TLS: certificate is self-signed"},
-    {"self", "self.pem", "mail.example.net", NULL},
+     "192.0.2.1 and 2 others)"                                                          },
+    {"expired",  "ca.pem",       "mail.example.net",
+     "TLS: certificate has expired on 2021-02-03 04:05:06 UTC"                          },
+    {"future",   "ca.pem",       "mail.example.net",
+     "TLS: certificate is not valid before 2048-01-01 00:00:00 UTC"                     },
+    {"stranger", "ca.pem",       "mail.example.net",
+     "TLS: unknown issuer O=Petrel tests, CN=Other CA"                                  },
+    {"good",     "other-ca.pem", "mail.example.net",
+     "TLS: unknown issuer O=Petrel tests, CN=Good CA"                                   },
+    {"good",     NULL,           "mail.example.net",
+     "TLS: unknown issuer O=Petrel tests, CN=Good CA"                                   },
+    {"self",     "ca.pem",       "mail.example.net",   "TLS: certificate is self-signed"},
+    {"self",     "self.pem",     "mail.example.net",   NULL                             },
 };
 
 static void
@@ -180,10 +179,13 @@ test_choice(const struct secrets *k)
     static const struct {
         const char *host, *name;
     } cases[] = {
-        {"mail.example.net", "mail.example.net"}, {"one.example.org", "one.example.org"},
-        {"two.example.org", "*.example.org"},     {"rsa.example.net", "rsa.example.net"},
-        {"unknown.example", "mail.example.net"},  {"127.0.0.1", "127.0.0.1"},
-        {"ONE.EXAMPLE.ORG", "one.example.org"},
+        {"mail.example.net", "mail.example.net"},
+        {"one.example.org",  "one.example.org" },
+        {"two.example.org",  "*.example.org"   },
+        {"rsa.example.net",  "rsa.example.net" },
+        {"unknown.example",  "mail.example.net"},
+        {"127.0.0.1",        "127.0.0.1"       },
+        {"ONE.EXAMPLE.ORG",  "one.example.org" },
     };
     struct world *w = start("127.0.0.1:0");
     struct tls_server *server = server_of(k, "good wild exact rsa");
@@ -284,7 +286,8 @@ test_much(const struct secrets *k)
     for (size_t sent = 0; sent < total; sent += size) {
         net_send(w->client.connection, text_of(bytes + sent, size));
         net_send(w->server.connection, text_of(bytes + sent, size));
-        until(w, !net_unsent(w->client.connection) && !net_unsent(w->server.connection));
+        until(w,
+              !net_unsent(w->client.connection) && !net_unsent(w->server.connection));
     }
     until(w, w->client.got.length == total && w->server.got.length == total);
     ok_named(text_equal(buffer_text(&w->server.got), text_of(bytes, total)),
@@ -302,7 +305,8 @@ test_much(const struct secrets *k)
     finish(w);
 }
 
-/* A reader who leaves its input, then takes a bit, then all: nothing may stick in TLS. */
+/* A reader who leaves its input, then takes a bit, then all: nothing may stick in TLS.
+ */
 static void
 test_slow_reader(const struct secrets *k)
 {
@@ -335,8 +339,9 @@ test_slow_reader(const struct secrets *k)
     w->server.keeps = false;
     net_consume(w->server.connection, 1);
     until(w, w->server.got.length == size - 1001);
-    ok_named(text_equal(buffer_text(&w->server.got), text_of(bytes + 1001, size - 1001)),
-             "and to the last byte");
+    ok_named(
+        text_equal(buffer_text(&w->server.got), text_of(bytes + 1001, size - 1001)),
+        "and to the last byte");
     net_want_input(w->server.connection, false);
     net_close(&w->client.connection);
     forget(&w->server);
@@ -465,9 +470,12 @@ static void
 test_junk(const struct secrets *k)
 {
     static const char *const junk[] = {
-        "EHLO evil.example\r\nMAIL FROM:<>\r\n", "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-        "\x16\x03\x01\x00\x01\x01", "\x15\x03\x03\x00\x02\x02\x28",
-        "\x80\x2e\x01\x03\x01 an old hello", "\x17\x03\x03\x00\x05hello",
+        "EHLO evil.example\r\nMAIL FROM:<>\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "\x16\x03\x01\x00\x01\x01",
+        "\x15\x03\x03\x00\x02\x02\x28",
+        "\x80\x2e\x01\x03\x01 an old hello",
+        "\x17\x03\x03\x00\x05hello",
     };
     struct tls_server *server = server_of(k, "good");
     char at[200];
@@ -661,7 +669,8 @@ test_memory(const struct secrets *k)
     }
     after = mallinfo2();
     is_number(secured, PAIRS, "a thousand sessions");
-    each = (after.uordblks + after.hblkhd - before.uordblks - before.hblkhd) / PAIRS / 2;
+    each =
+        (after.uordblks + after.hblkhd - before.uordblks - before.hblkhd) / PAIRS / 2;
     printf("# %zu bytes for an idle TLS connection\n", each);
     if (!TAP_ADDRESS_SANITIZER)
         ok_named(each * 1000 < 64 * 1024 * 1024, "a thousand are in 64 MB");

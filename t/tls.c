@@ -113,31 +113,31 @@ test_names(void)
         const char *pattern, *host;
         bool matches;
     } cases[] = {
-        {"mail.example.net", "mail.example.net", true},
-        {"Mail.Example.NET", "mAIL.eXAMPLE.net", true},
-        {"mail.example.net", "mail.example.net.", true},
-        {"mail.example.net", "mail.example.ne", false},
-        {"mail.example.net", "xmail.example.net", false},
-        {"example.net", "mail.example.net", false},
-        {"*.example.net", "mail.example.net", true},
-        {"*.example.net", "MAIL.EXAMPLE.NET.", true},
-        {"*.example.net", "xn--bcher-kva.example.net", true},
-        {"*.example.net", "example.net", false},
-        {"*.example.net", ".example.net", false},
-        {"*.example.net", "a.b.example.net", false},
-        {"*.example.net", "mail.example.org", false},
-        {"*.net", "example.net", false}, /* a whole top-level domain */
-        {"*", "example", false},
-        {"*", "*", true}, /* nobody is called that */
-        {"*.", "a.", false},
-        {"m*.example.net", "mail.example.net", false},
-        {"*l.example.net", "mail.example.net", false},
-        {"mail.*.net", "mail.example.net", false},
-        {"", "mail.example.net", false},
-        {"", "", false},
-        {"mail.example.net", "", false},
-        {".", ".", true},
-        {"*.example.net", "..example.net", false},
+        {"mail.example.net", "mail.example.net",          true },
+        {"Mail.Example.NET", "mAIL.eXAMPLE.net",          true },
+        {"mail.example.net", "mail.example.net.",         true },
+        {"mail.example.net", "mail.example.ne",           false},
+        {"mail.example.net", "xmail.example.net",         false},
+        {"example.net",      "mail.example.net",          false},
+        {"*.example.net",    "mail.example.net",          true },
+        {"*.example.net",    "MAIL.EXAMPLE.NET.",         true },
+        {"*.example.net",    "xn--bcher-kva.example.net", true },
+        {"*.example.net",    "example.net",               false},
+        {"*.example.net",    ".example.net",              false},
+        {"*.example.net",    "a.b.example.net",           false},
+        {"*.example.net",    "mail.example.org",          false},
+        {"*.net",            "example.net",               false}, /* a whole top-level domain */
+        {"*",                "example",                   false},
+        {"*",                "*",                         true }, /* nobody is called that */
+        {"*.",               "a.",                        false},
+        {"m*.example.net",   "mail.example.net",          false},
+        {"*l.example.net",   "mail.example.net",          false},
+        {"mail.*.net",       "mail.example.net",          false},
+        {"",                 "mail.example.net",          false},
+        {"",                 "",                          false},
+        {"mail.example.net", "",                          false},
+        {".",                ".",                         true },
+        {"*.example.net",    "..example.net",             false},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -200,15 +200,15 @@ test_server_files(const struct secrets *k)
               "cannot read missing.pem: No such file or directory", "no certificate");
     is_string(server_error(k, "good.pem", "missing.key"),
               "cannot read missing.key: No such file or directory", "no key");
-    is_string(server_error(k, "good.key", "good.key"),
-              "no certificate in good.key", "a key for a certificate");
+    is_string(server_error(k, "good.key", "good.key"), "no certificate in good.key",
+              "a key for a certificate");
     ok(strncmp(server_error(k, "good.pem", "good.pem"), "good.pem: ", 10) == 0);
     is_string(server_error(k, "good.pem", "locked.key"),
               "locked.key: Private key password can't be empty", "a locked key");
     is_string(server_error(k, "usage.pem", "usage.key"),
               "the certificate in usage.pem is not for servers", "a client's");
-    is_string(server_error(k, "empty", "good.key"),
-              "cannot read empty: Is a directory", "a directory");
+    is_string(server_error(k, "empty", "good.key"), "cannot read empty: Is a directory",
+              "a directory");
     is_string(server_error(k, "anchors/README", "good.key"),
               "no certificate in anchors/README", "junk");
     server = server_of(k, "good expired");
@@ -247,8 +247,7 @@ test_client_files(const struct secrets *k)
     snprintf(text, sizeof text, "cannot read %s/missing: No such file or directory",
              k->directory);
     is_string(client_error(k, "missing"), text, "nothing");
-    snprintf(text, sizeof text, "no certificate in %s/good.key",
-             k->directory);
+    snprintf(text, sizeof text, "no certificate in %s/good.key", k->directory);
     is_string(client_error(k, "good.key"), text, "no certificate");
 }
 
@@ -341,8 +340,8 @@ test_spoilt(const struct secrets *k)
 /* A handshake with a bit flipped in the first flight of one side; true when there is no
  * such place any more. */
 static bool
-spoil_at(struct tls_server *server, struct tls_client *client, bool of_client, size_t at,
-         int *through)
+spoil_at(struct tls_server *server, struct tls_client *client, bool of_client,
+         size_t at, int *through)
 {
     struct tls_wish wish = wish_of(TLS_LEVEL_VERIFY, "mail.example.net");
     struct duel *d = duel_new(server, client, &wish);

@@ -22,8 +22,8 @@ run(const struct secrets *k, const char *input, const char *command)
     char line[1000];
 
     unlink(path_of(k, "said", ""));
-    snprintf(line, sizeof line, "cd %s && ((%s) 2>/dev/null | openssl %s) >said 2>&1 &", k->directory,
-             input, command);
+    snprintf(line, sizeof line, "cd %s && ((%s) 2>/dev/null | openssl %s) >said 2>&1 &",
+             k->directory, input, command);
     if (system(line) != 0)
         abort();
 }
@@ -33,23 +33,23 @@ static const struct {
     bool good;
     const char *says;
 } callers[] = {
-    {"-servername one.example.org", true, "exact"},
-    {"-tls1_2", true, "TLSv1.2"},
-    {"-tls1_2 -cipher ECDHE-ECDSA-CHACHA20-POLY1305", true, "CHACHA20"},
+    {"-servername one.example.org",                                             true,  "exact"              },
+    {"-tls1_2",                                                                 true,  "TLSv1.2"            },
+    {"-tls1_2 -cipher ECDHE-ECDSA-CHACHA20-POLY1305",                           true,  "CHACHA20"           },
     {"-tls1_2 -servername rsa.example.net -cipher ECDHE-RSA-AES256-GCM-SHA384", true,
-     "AES256-GCM"},
-    {"-servername rsa.example.net -curves X25519", true, "X25519"},
-    {"-servername rsa.example.net -curves P-384", true, "384 bits"},
-    {"-tls1_2 -no_ticket", true, "TLSv1.2"},
-    {"-alpn smtp", true, "ALPN protocol: smtp"},
-    {"-tls1", false, "alert"},
-    {"-tls1_1", false, "alert"},
-    {"-tls1_2 -cipher AES128-GCM-SHA256 -servername rsa.example.net", false, "alert"},
-    {"-tls1_2 -cipher DHE-RSA-AES128-GCM-SHA256 -servername rsa.example.net", false,
-     "alert"},
-    {"-tls1_2 -cipher ECDHE-ECDSA-AES128-SHA256", false, "alert"},
-    {"-tls1_2 -cipher ECDHE-ECDSA-AES128-SHA", false, "alert"},
-    {"-alpn http/1.1", false, "alert"},
+     "AES256-GCM"                                                                                           },
+    {"-servername rsa.example.net -curves X25519",                              true,  "X25519"             },
+    {"-servername rsa.example.net -curves P-384",                               true,  "384 bits"           },
+    {"-tls1_2 -no_ticket",                                                      true,  "TLSv1.2"            },
+    {"-alpn smtp",                                                              true,  "ALPN protocol: smtp"},
+    {"-tls1",                                                                   false, "alert"              },
+    {"-tls1_1",                                                                 false, "alert"              },
+    {"-tls1_2 -cipher AES128-GCM-SHA256 -servername rsa.example.net",           false, "alert"              },
+    {"-tls1_2 -cipher DHE-RSA-AES128-GCM-SHA256 -servername rsa.example.net",   false,
+     "alert"                                                                                                },
+    {"-tls1_2 -cipher ECDHE-ECDSA-AES128-SHA256",                               false, "alert"              },
+    {"-tls1_2 -cipher ECDHE-ECDSA-AES128-SHA",                                  false, "alert"              },
+    {"-alpn http/1.1",                                                          false, "alert"              },
 };
 
 static void
@@ -73,8 +73,8 @@ test_callers(const struct secrets *k)
         until(w, w->server.connection);
         net_start_tls(w->server.connection, &serving);
         net_send(w->server.connection, TEXT("220 petrel\r\n"));
-        until(w, strpbrk(w->server.told, "IF") && strstr(said(k, out, sizeof out),
-                                                         callers[i].says));
+        until(w, strpbrk(w->server.told, "IF") &&
+                     strstr(said(k, out, sizeof out), callers[i].says));
         said(k, out, sizeof out);
         ok((strchr(w->server.told, 'S') != NULL) == callers[i].good);
         ok_named(strstr(out, callers[i].says) != NULL, callers[i].says);
@@ -84,8 +84,7 @@ test_callers(const struct secrets *k)
             ok_named(strstr(out, "Verify return code: 0 (ok)") ||
                          strstr(out, "Verification: OK"),
                      "and believes us");
-            is_text(buffer_text(&w->server.got), TEXT("EHLO openssl\n"),
-                    "we hear it");
+            is_text(buffer_text(&w->server.got), TEXT("EHLO openssl\n"), "we hear it");
             until(w, strchr(w->server.told, 'E'));
             is_string(w->server.told, "SIE", "to its close_notify");
         } else {
@@ -100,25 +99,25 @@ test_callers(const struct secrets *k)
 static const struct {
     const char *options, *host, *error; /* NULL: secured */
 } called[] = {
-    {"-cert good.pem -key good.key", "mail.example.net", NULL},
-    {"-cert good.pem -key good.key -tls1_2", "mx.example.net", NULL},
+    {"-cert good.pem -key good.key",                                           "mail.example.net", NULL               },
+    {"-cert good.pem -key good.key -tls1_2",                                   "mx.example.net",   NULL               },
     {"-cert rsa.pem -key rsa.key -tls1_2 -cipher ECDHE-RSA-AES256-GCM-SHA384",
-     "rsa.example.net", NULL},
-    {"-cert good.pem -key good.key -no_ticket", "127.0.0.1", NULL},
-    {"-cert good.pem -key good.key -num_tickets 10", "mail.example.net", NULL},
-    {"-cert usage.pem -key usage.key", "mail.example.net", "Usage"},
-    {"-cert expired.pem -key expired.key", "mail.example.net", "has expired on"},
-    {"-cert good.pem -key good.key", "mail.example.org", "does not name"},
-    {"-cert good.pem -key good.key -tls1_1 -cipher ALL:@SECLEVEL=0", "mail.example.net",
-     "broke off"},
-    {"-cert rsa.pem -key rsa.key -tls1_2 -cipher AES128-GCM-SHA256", "rsa.example.net",
-     "handshake_failure"},
+     "rsa.example.net",                                                                            NULL               },
+    {"-cert good.pem -key good.key -no_ticket",                                "127.0.0.1",        NULL               },
+    {"-cert good.pem -key good.key -num_tickets 10",                           "mail.example.net", NULL               },
+    {"-cert usage.pem -key usage.key",                                         "mail.example.net", "Usage"            },
+    {"-cert expired.pem -key expired.key",                                     "mail.example.net", "has expired on"   },
+    {"-cert good.pem -key good.key",                                           "mail.example.org", "does not name"    },
+    {"-cert good.pem -key good.key -tls1_1 -cipher ALL:@SECLEVEL=0",           "mail.example.net",
+     "broke off"                                                                                                      },
+    {"-cert rsa.pem -key rsa.key -tls1_2 -cipher AES128-GCM-SHA256",           "rsa.example.net",
+     "handshake_failure"                                                                                              },
     {"-cert rsa.pem -key rsa.key -tls1_2 -cipher DHE-RSA-AES128-GCM-SHA256",
-     "rsa.example.net", "handshake_failure"},
+     "rsa.example.net",                                                                            "handshake_failure"},
     {"-cert good.pem -key good.key -tls1_2 -cipher ECDHE-ECDSA-AES128-SHA",
-     "mail.example.net", "handshake_failure"},
-    {"-nocert -tls1_2 -cipher aNULL:@SECLEVEL=0", "mail.example.net",
-     "handshake_failure"},
+     "mail.example.net",                                                                           "handshake_failure"},
+    {"-nocert -tls1_2 -cipher aNULL:@SECLEVEL=0",                              "mail.example.net",
+     "handshake_failure"                                                                                              },
 };
 
 /* Where s_server listens: it has said "ACCEPT 127.0.0.1:PORT". */
@@ -152,8 +151,8 @@ test_called(const struct secrets *k)
         struct net_address at;
 
         printf("# s_server %s\n", called[i].options);
-        snprintf(command, sizeof command,
-                 "s_server -accept 127.0.0.1:0 -naccept 1 %s", called[i].options);
+        snprintf(command, sizeof command, "s_server -accept 127.0.0.1:0 -naccept 1 %s",
+                 called[i].options);
         run(k, "sleep 1; echo 220 openssl; sleep 1", command);
         at = wait_for_server(k);
         w->client.connection = net_connect(w->net, &at, NULL, on_event, &w->client);

@@ -93,9 +93,8 @@ static inline struct tls_client *
 client_of(const struct secrets *k, const char *anchors)
 {
     char error[TLS_ERROR_MAX] = "";
-    struct tls_client *client =
-        tls_client_new(k->tls, anchors ? path_of(k, anchors, "") : NULL, error,
-                       sizeof error);
+    struct tls_client *client = tls_client_new(
+        k->tls, anchors ? path_of(k, anchors, "") : NULL, error, sizeof error);
 
     if (!client) {
         printf("# %s\n", error);
@@ -113,8 +112,9 @@ as_server(struct tls_server *server)
 static inline struct net_tls
 as_client(struct tls_client *client, enum tls_level level, const char *host)
 {
-    return (struct net_tls){.client = client,
-                            .wish = {.level = level, .host = text_from(host)}};
+    return (struct net_tls){
+        .client = client, .wish = {.level = level, .host = text_from(host)}
+    };
 }
 
 /* Both sides, implicit TLS, until both are through or one has failed. */
