@@ -150,7 +150,7 @@ $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DI
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev \
     libjansson-dev uthash-dev swaks
-TEST_PACKAGES := perl python3 curl msmtp nsd dovecot-core dovecot-lmtpd strace procps \
+TEST_PACKAGES := openssl perl python3 curl msmtp nsd dovecot-core dovecot-lmtpd strace procps \
     clang clang-format cppcheck util-linux mount e2fsprogs
 deps:
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES)

@@ -84,6 +84,8 @@ listener_settings(const struct options *o)
         .hostname = o->hostname,
         .listen = text_from(o->listen),
         .relay_from = text_from(o->relay_from),
+        .tls_certificate = text_from(o->tls_certificate),
+        .tls_key = text_from(o->tls_key),
         .etrn = text_from(o->etrn),
         .mt_priority = text_from(o->mt_priority),
         .allow_open_relay = o->allow_open_relay,

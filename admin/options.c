@@ -43,8 +43,15 @@ const struct setting options_rows[] = {
     TEXTUAL(LIST, listen, "listen", "127.0.0.1:2525",
             "Where mail comes in: list of ADDRESS:PORT[?OPTION&...] or "
             "unix:PATH[?OPTION&...].\n"
-            "Options: lmtp (speak LMTP). Example: 0.0.0.0:25, [::]:25, "
-            "unix:/run/petrel/smtp"),
+            "Options: lmtp (speak LMTP), tls (TLS from the first byte), starttls=no.\n"
+            "Example: 0.0.0.0:25, [::]:25, 0.0.0.0:465?tls, unix:/run/petrel/smtp"),
+    TEXTUAL(
+        LIST, tls_certificate, "tls_certificate", NULL,
+        "PEM files, each with the intermediates behind it; STARTTLS is offered when "
+        "set.\nOf several that with the name which the client asks for is shown, "
+        "else the first."),
+    TEXTUAL(LIST, tls_key, "tls_key", NULL,
+            "PEM files, in the same order. Unset: in the files of tls_certificate."),
     TEXTUAL(
         STRING, spool, "spool", NULL,
         "The queue. Unset: /var/spool/petrel, or ./spool when that cannot be written."),

@@ -15,6 +15,7 @@ struct options {
     char *hostname, *spool, *user, *control;
     char *log_style, *log_level;
     /* in */
+    char *tls_certificate, *tls_key;
     char *listen, *relay_from, *etrn, *mt_priority;
     bool allow_open_relay;
     int64_t message_size_limit, recipient_limit;

@@ -37,7 +37,7 @@ struct client {
 struct door {
     struct listener *listener;
     struct net_listener *socket;
-    bool lmtp;
+    struct session_manner manner;
 };
 
 struct listener {
@@ -66,6 +66,76 @@ hostname_is_good(const char *hostname, struct buffer *mistakes)
     return false;
 }
 
+/* The files of a list into paths, NUL-terminated copies. TEXT_NONE: too many. */
+static size_t
+read_paths(struct text list, char *paths[TLS_PAIRS_MAX])
+{
+    struct text word;
+    size_t count = 0;
+    while (text_word(&list, ", \t\r\n", &word)) {
+        if (count == TLS_PAIRS_MAX)
+            return TEXT_NONE;
+        paths[count++] = text_string(word);
+    }
+    return count;
+}
+
+static bool
+complain_tls(struct buffer *mistakes, const char *what)
+{
+    bool added = buffer_format(mistakes, "tls_certificate: %s\n", what);
+    (void)added;
+    return false;
+}
+
+static bool
+make_tls(const struct tls_pair *pairs, size_t count, struct tls_server **server,
+         struct buffer *mistakes)
+{
+    char error[TLS_ERROR_MAX];
+    struct tls *tls = tls_new(error, sizeof(error));
+    if (tls != NULL)
+        *server = tls_server_new(tls, pairs, count, error, sizeof(error));
+    tls_free(&tls);
+    return *server != NULL || complain_tls(mistakes, error);
+}
+
+/* Without certificates *server stays NULL. */
+static bool
+read_tls(const struct listener_settings *settings, struct tls_server **server,
+         struct buffer *mistakes)
+{
+    char *certificates[TLS_PAIRS_MAX] = {0}, *keys[TLS_PAIRS_MAX] = {0};
+    struct tls_pair pairs[TLS_PAIRS_MAX];
+    size_t count = read_paths(settings->tls_certificate, certificates);
+    size_t key_count = read_paths(settings->tls_key, keys);
+    bool good = true;
+    if (count == TEXT_NONE || (key_count > 0 && key_count != count)) {
+        good = complain_tls(mistakes, "as many files as in tls_key, 64 at most");
+    } else if (count > 0) {
+        for (size_t i = 0; i < count; i++)
+            pairs[i] = (struct tls_pair){certificates[i],
+                                         key_count > 0 ? keys[i] : certificates[i]};
+        good = make_tls(pairs, count, server, mistakes);
+    }
+    for (size_t i = 0; i < TLS_PAIRS_MAX; i++) {
+        free(certificates[i]);
+        free(keys[i]);
+    }
+    return good;
+}
+
+/* An address that speaks TLS alone needs a certificate. */
+static bool
+has_what_it_needs(const struct session_rules *rules, const struct endpoint *endpoints,
+                  size_t count, struct buffer *mistakes)
+{
+    for (size_t i = 0; i < count; i++)
+        if (endpoints[i].tls && rules != NULL && rules->tls == NULL)
+            return complain_tls(mistakes, "unset, and `listen` has an address ?tls");
+    return true;
+}
+
 /* NULL with the mistakes. The caller is its first user. */
 static struct session_rules *
 rules_new(const struct listener_settings *settings, struct buffer *mistakes)
@@ -74,6 +144,7 @@ rules_new(const struct listener_settings *settings, struct buffer *mistakes)
     r->users = 1;
     bool good = policy_read(&r->policy, settings->relay_from,
                             settings->allow_open_relay, mistakes);
+    good = read_tls(settings, &r->tls, mistakes) && good;
     good = policy_read_etrn(&r->policy, settings->etrn, mistakes) && good;
     good = policy_read_priority(&r->policy, settings->mt_priority, mistakes) && good;
     good = hostname_is_good(settings->hostname, mistakes) &&
@@ -102,7 +173,8 @@ listener_check(const struct listener_settings *settings, struct buffer *mistakes
     size_t count;
     struct session_rules *rules = rules_new(settings, mistakes);
     bool good = endpoints_read(settings->listen, &endpoints, &count, mistakes);
-    good = good && rules != NULL;
+    good =
+        good && rules != NULL && has_what_it_needs(rules, endpoints, count, mistakes);
     free(endpoints);
     session_rules_release(&rules);
     return good;
@@ -168,7 +240,7 @@ on_accept(void *context, struct net_connection *connection)
         refusal = &too_many_of_you;
     if (l->host.count >= (size_t)l->max_sessions)
         refusal = &too_many;
-    session_start(&l->host, connection, door->lmtp, refusal);
+    session_start(&l->host, connection, &door->manner, refusal);
 }
 
 /* One line for error of several that were collected. */
@@ -210,7 +282,12 @@ open_doors(struct listener *l, const struct endpoint *endpoints, size_t count,
     l->doors = memory_array(count > 0 ? count : 1, sizeof(*l->doors));
     for (size_t i = 0; i < count; i++) {
         struct door *door = &l->doors[i];
-        *door = (struct door){.listener = l, .lmtp = endpoints[i].lmtp};
+        *door = (struct door){
+            .listener = l,
+            .manner = {.lmtp = endpoints[i].lmtp,
+                       .tls = endpoints[i].tls,
+                       .starttls = !endpoints[i].no_starttls && !endpoints[i].tls}
+        };
         door->socket = net_listen(l->net, &endpoints[i].address, UNIX_MODE, on_accept,
                                   door, error, error_size);
         if (door->socket == NULL)
@@ -227,8 +304,9 @@ log_doors(const struct listener *l)
     for (size_t i = 0; i < l->door_count; i++) {
         const struct door *door = &l->doors[i];
         net_address_format(net_listener_address(door->socket), address);
-        log_say(l->host.log, LOG_LEVEL_INFO, "smtpd", NULL, "listening on %s%s",
-                address, door->lmtp ? " for LMTP" : "");
+        log_say(l->host.log, LOG_LEVEL_INFO, "smtpd", NULL, "listening on %s%s%s",
+                address, door->manner.lmtp ? " for LMTP" : "",
+                door->manner.tls ? " by TLS" : "");
     }
 }
 
@@ -244,7 +322,8 @@ listener_new(struct loop *loop, struct net *net, struct log *log,
     buffer_init(&mistakes, MISTAKES_MAX);
     struct session_rules *rules = rules_new(settings, &mistakes);
     bool good = endpoints_read(settings->listen, &endpoints, &count, &mistakes);
-    if (good && rules != NULL) {
+    if (good && rules != NULL &&
+        has_what_it_needs(rules, endpoints, count, &mistakes)) {
         l = make(loop, log, manager_queue(manager), routes, rules);
         l->host.manager = manager;
         l->net = net;
@@ -262,6 +341,17 @@ listener_new(struct loop *loop, struct net *net, struct log *log,
     return l;
 }
 
+/* Nobody may hear clear text where TLS was promised. */
+static bool
+keeps_promises(const struct listener *l, const struct session_rules *rules,
+               struct buffer *mistakes)
+{
+    for (size_t i = 0; i < l->door_count; i++)
+        if (l->doors[i].manner.tls && rules->tls == NULL)
+            return complain_tls(mistakes, "unset, and an address listens ?tls");
+    return true;
+}
+
 void
 listener_reload(struct listener *l, const struct route_table *routes,
                 const struct listener_settings *settings)
@@ -270,6 +360,8 @@ listener_reload(struct listener *l, const struct route_table *routes,
     buffer_init(&mistakes, MISTAKES_MAX);
     struct session_rules *rules = rules_new(settings, &mistakes);
     l->host.routes = routes;
+    if (rules != NULL && !keeps_promises(l, rules, &mistakes))
+        session_rules_release(&rules);
     if (rules != NULL) {
         session_rules_release(&l->host.rules);
         l->host.rules = rules;

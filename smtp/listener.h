@@ -15,6 +15,8 @@ struct listener_settings {
     struct text relay_from;  /* list of networks */
     struct text etrn;        /* list: see policy_read_etrn() */
     struct text mt_priority; /* see policy_read_priority() */
+    struct text tls_certificate; /* list of PEM files; empty: no TLS */
+    struct text tls_key;         /* as many; empty: in the same files */
     bool allow_open_relay;
     int64_t message_size_limit; /* bytes; 0 = none */
     int recipient_limit, max_sessions, max_sessions_per_client;

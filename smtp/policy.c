@@ -236,14 +236,17 @@ policy_recipient(const struct route_table *routes, bool may_relay,
 static const char *
 read_option(struct endpoint *endpoint, struct text option)
 {
-    static const char *const later[] = {"tls", "starttls=yes", "auth=required", "proxy",
-                                        "profile=legacy"};
+    static const char *const later[] = {"auth=required", "proxy", "profile=legacy"};
     for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
         if (text_equal(option, text_from(later[i])))
             return "is not in this version";
     if (text_equal(option, TEXT("lmtp")))
         endpoint->lmtp = true;
-    else if (!text_equal(option, TEXT("starttls=no")) &&
+    else if (text_equal(option, TEXT("tls")))
+        endpoint->tls = true;
+    else if (text_equal(option, TEXT("starttls=no")))
+        endpoint->no_starttls = true;
+    else if (!text_equal(option, TEXT("starttls=yes")) &&
              !text_equal(option, TEXT("auth=no")) &&
              !text_equal(option, TEXT("auth=offered")))
         return "unknown option";

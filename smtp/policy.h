@@ -56,6 +56,8 @@ bool policy_recipient(const struct route_table *routes, bool may_relay,
 struct endpoint {
     struct net_address address;
     bool lmtp;
+    bool tls;         /* from the first byte */
+    bool no_starttls; /* not offered */
 };
 enum { ENDPOINTS_MAX = 64 };
 

@@ -7,6 +7,7 @@
 #include "smtp/server_inside.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static const struct refusal odd = {521, "5.5.2",
@@ -359,6 +360,22 @@ server_flushed(struct server *s, enum server_flush answer)
     }
     free(s->node);
     s->node = NULL;
+}
+
+void
+server_secured(struct server *s, const char *version, const char *cipher)
+{
+    assert(s->transaction == NULL && s->skip == 0);
+    s->secure = true;
+    snprintf(s->security, sizeof(s->security), "%s with cipher %s", version, cipher);
+    if (s->question != SERVER_ASKS_TLS)
+        return;
+    s->question = SERVER_ASKS_NOTHING;
+    free(s->helo);
+    s->helo = NULL;
+    s->esmtp = false;
+    if (s->stage != SERVER_CLOSED)
+        server_enter(s, SERVER_NEW);
 }
 
 void

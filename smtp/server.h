@@ -11,6 +11,8 @@
  *   STORE    server_seal(), server_stored()  commit draft and envelope
  *   DISCARD                              drop the draft
  *   FLUSH    server_flushed()            try what waits for server_node() now (ETRN)
+ *   SECURE   server_secured()            send what is in out, forget all input, then
+ * TLS
  *
  * A transaction lives from MAIL to the one function that ends it, on every path. */
 #ifndef SMTP_SERVER_H
@@ -38,7 +40,8 @@ struct server_rules {
 enum {
     SERVER_LINE_MAX = 4096, /* a command; RFC 5321 §4.5.3.1.4 asks for 512 */
     SERVER_EXCESS_MAX = 64 * 1024 * 1024, /* discarded beyond size_limit, then closed */
-    SERVER_CLIENT_MAX = 56
+    SERVER_CLIENT_MAX = 56,
+    SERVER_SECURITY_MAX = 100
 };
 
 enum server_stage { /* bits: the commands' table says in which of them each is legal */
@@ -58,7 +61,8 @@ enum server_question {
     SERVER_ASKS_RECIPIENT,
     SERVER_ASKS_DRAFT,
     SERVER_ASKS_STORED,
-    SERVER_ASKS_FLUSH
+    SERVER_ASKS_FLUSH,
+    SERVER_ASKS_TLS
 };
 
 enum server_action {
@@ -71,6 +75,7 @@ enum server_action {
     SERVER_STORE,
     SERVER_DISCARD,
     SERVER_FLUSH,
+    SERVER_SECURE,
     SERVER_WAIT, /* a question is open: only its answer helps */
     SERVER_CLOSE /* send what is in out and close; the answer from now on */
 };
@@ -94,6 +99,8 @@ struct server {
     enum server_question question;
     bool lmtp, esmtp;
     bool may_relay; /* a submission client: gets Date and Message-ID */
+    bool starttls;  /* is offered; the owner's to set after the start */
+    bool secure;    /* under TLS */
     bool leaving;   /* server_shut_down() within a transaction */
     bool discard;   /* a draft is to be dropped */
     int errors;
@@ -102,6 +109,7 @@ struct server {
     char *node;          /* of an ETRN that waits for its answer, else NULL */
     struct text command; /* being run; for the log */
     struct server_transaction *transaction;
+    char security[SERVER_SECURITY_MAX]; /* "TLSv1.3 with cipher ..."; "" in clear */
     char client[SERVER_CLIENT_MAX]; /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix" */
 };
 
@@ -150,6 +158,10 @@ void server_stored(struct server *s, const struct outcome *refusal);
  * lower case. */
 const char *server_node(const struct server *s);
 void server_flushed(struct server *s, enum server_flush answer);
+
+/* SECURE: after the handshake nothing that was said before counts (RFC 3207 §4.2).
+ * Also, unasked, for a connection that begins with TLS. */
+void server_secured(struct server *s, const char *version, const char *cipher);
 
 /* --- Events from outside ------------------------------------------------------ */
 

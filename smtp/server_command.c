@@ -22,6 +22,7 @@ static const struct refusal no_argument = {501, "5.5.4", "takes no argument"};
 static const struct refusal needs_argument = {501, "5.5.4", "needs an argument"};
 static const struct refusal bad_name = {501, "5.5.4", "is no name for a host"};
 static const struct refusal unsupported = {502, "5.5.1", "command not supported"};
+static const struct refusal has_tls = {503, "5.5.1", "TLS is active already"};
 static const struct refusal hello_first = {503, "5.5.1", "EHLO first"};
 static const struct refusal mail_first = {503, "5.5.1", "MAIL first"};
 static const struct refusal nested = {503, "5.5.1", "a transaction is open"};
@@ -73,6 +74,8 @@ on_hello(struct server *s, struct text args, bool esmtp)
     reply_write_more(s->out, 250, NULL, "SMTPUTF8");
     reply_write_more(s->out, 250, NULL, "CHUNKING");
     reply_write_more(s->out, 250, NULL, "ENHANCEDSTATUSCODES");
+    if (s->starttls && !s->secure)
+        reply_write_more(s->out, 250, NULL, "STARTTLS");
     if (offers_etrn(s))
         reply_write_more(s->out, 250, NULL, "ETRN");
     if (s->rules->priority) /* of no profile: each of the 19 is carried on as it is */
@@ -280,6 +283,20 @@ on_etrn(struct server *s, struct text args)
 }
 
 static enum server_action
+on_starttls(struct server *s, struct text args)
+{
+    if (s->secure)
+        return server_refuse(s, &has_tls);
+    if (!s->starttls)
+        return server_refuse(s, &unsupported);
+    if (args.length > 0)
+        return server_refuse(s, &no_argument);
+    reply_write(s->out, 220, "2.0.0", "go ahead");
+    s->question = SERVER_ASKS_TLS;
+    return SERVER_SECURE;
+}
+
+static enum server_action
 on_help(struct server *s, struct text args)
 {
     (void)args;
@@ -324,6 +341,7 @@ static const struct command {
     {TEXT("NOOP"),     ANY,                       NULL,        on_noop       },
     {TEXT("VRFY"),     ANY,                       NULL,        on_vrfy       },
     {TEXT("ETRN"),     SERVER_READY,              &nested,     on_etrn       },
+    {TEXT("STARTTLS"), SERVER_READY,              &nested,     on_starttls   },
     {TEXT("HELP"),     ANY,                       NULL,        on_help       },
     {TEXT("QUIT"),     ANY,                       NULL,        on_quit       },
     {TEXT("EXPN"),     ANY,                       NULL,        on_unsupported},
@@ -332,7 +350,6 @@ static const struct command {
     {TEXT("SOML"),     ANY,                       NULL,        on_unsupported},
     {TEXT("SAML"),     ANY,                       NULL,        on_unsupported},
     {TEXT("AUTH"),     ANY,                       NULL,        on_unsupported},
-    {TEXT("STARTTLS"), ANY,                       NULL,        on_unsupported},
 };
 
 /* A browser, or a page that makes a browser talk to us (spec/reliability.md §1.2,

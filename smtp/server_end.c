@@ -102,6 +102,8 @@ server_log_accepted(struct server *s)
     log_field_number(&line, "size", t->size);
     log_field_number(&line, "nrcpt", t->recipients);
     log_field(&line, "proto", text_from(t->protocol));
+    if (s->security[0] != '\0')
+        log_field(&line, "tls", text_from(s->security));
     log_remark(&line, TEXT("queued"));
     log_end(&line);
 }

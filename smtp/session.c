@@ -25,8 +25,9 @@ struct session {
     struct loop_task hanging_up; /* of one that was refused */
     int64_t timeout_ms;          /* as set last */
     bool trusted;
-    bool ended;   /* the peer sends no more */
-    bool storing; /* the queue has its message and will call */
+    bool starttls; /* where it listens it may be offered */
+    bool ended;    /* the peer sends no more */
+    bool storing;  /* the queue has its message and will call */
     bool pumping;
 };
 
@@ -41,6 +42,7 @@ session_rules_release(struct session_rules **rules)
     if (--r->users > 0)
         return;
     policy_free(&r->policy);
+    tls_server_free(&r->tls);
     free(r);
 }
 
@@ -103,6 +105,7 @@ refresh(struct session *s)
     rules->users++;
     s->rules = rules;
     s->server.rules = &rules->server;
+    s->server.starttls = s->starttls && rules->tls != NULL;
     s->server.may_relay = s->trusted || policy_may_relay(&rules->policy, &s->peer);
 }
 
@@ -156,7 +159,16 @@ store(struct session *s)
     queue_commit(&s->draft, &e, s->host->on_stored, s);
 }
 
-enum pace { PACE_GO, PACE_PAUSE, PACE_OVER };
+/* What was received in clear is forgotten with this. */
+static void
+secure(struct session *s)
+{
+    struct net_tls tls = {.server = s->rules->tls};
+    assert(tls.server != NULL);
+    net_start_tls(s->connection, &tls);
+}
+
+enum pace { PACE_GO, PACE_PAUSE, PACE_SECURE, PACE_OVER };
 
 static enum pace
 grant(struct session *s, enum server_action wish)
@@ -192,6 +204,8 @@ grant(struct session *s, enum server_action wish)
     case SERVER_FLUSH:
         flush_node(s);
         break;
+    case SERVER_SECURE:
+        return PACE_SECURE;
     }
     return PACE_GO;
 }
@@ -210,8 +224,12 @@ step(struct session *s)
     struct text input = net_input(s->connection), rest = input;
     enum pace pace = grant(s, server_step(&s->server, &rest));
     flush(s);
-    net_consume(s->connection, input.length - rest.length);
-    return pace;
+    if (pace != PACE_SECURE) {
+        net_consume(s->connection, input.length - rest.length);
+        return pace;
+    }
+    secure(s);
+    return PACE_PAUSE;
 }
 
 static void
@@ -263,13 +281,23 @@ on_stored(void *context, struct envelope *e, const struct outcome *refusal)
     pump(s);
 }
 
+static bool
+tls_has_failed(const struct session *s)
+{
+    return text_starts(text_from(net_error(s->connection)), TEXT("TLS: "));
+}
+
 static void
 on_event(void *context, enum net_event event)
 {
     struct session *s = context;
     switch (event) {
     case NET_CONNECTED:
+        break;
     case NET_SECURED:
+        server_secured(&s->server, net_tls_version(s->connection),
+                       net_tls_cipher(s->connection));
+        pump(s);
         break;
     case NET_ENDED:
         s->ended = true;
@@ -288,6 +316,9 @@ on_event(void *context, enum net_event event)
         end(s);
         break;
     case NET_FAILED:
+        if (!net_is_secured(s->connection) && tls_has_failed(s))
+            log_say(s->host->log, LOG_LEVEL_INFO, "smtpd", NULL, "%s: %s",
+                    s->server.client, net_error(s->connection));
         hang_up(s, false);
         if (!s->storing)
             end(s);
@@ -365,20 +396,24 @@ session_host_stop(struct session_host *host)
 }
 
 void
-session_start(struct session_host *host, struct net_connection *connection, bool lmtp,
-              const struct refusal *refusal)
+session_start(struct session_host *host, struct net_connection *connection,
+              const struct session_manner *manner, const struct refusal *refusal)
 {
     char client[SERVER_CLIENT_MAX];
     struct session *s = session_new(host, net_peer(connection), client);
     s->connection = connection;
     net_attach(connection, on_event, s);
+    if (manner->tls)
+        secure(s); /* what is said below waits for it */
     if (refusal != NULL) {
         server_start_refusing(&s->server, &s->rules->server, host->log, &host->out,
                               client, refusal);
         loop_post(host->loop, &s->hanging_up, on_hanging_up, s);
     } else {
-        server_start(&s->server, &s->rules->server, host->log, &host->out, client, lmtp,
-                     policy_may_relay(&s->rules->policy, &s->peer));
+        server_start(&s->server, &s->rules->server, host->log, &host->out, client,
+                     manner->lmtp, policy_may_relay(&s->rules->policy, &s->peer));
+        s->starttls = manner->starttls;
+        s->server.starttls = s->starttls && s->rules->tls != NULL;
         set_timeout(s);
     }
     flush(s);

@@ -14,6 +14,7 @@ struct session_rules {
     unsigned users;
     struct server_rules server; /* its hostname is the one below */
     struct policy policy;
+    struct tls_server *tls; /* NULL: none is offered */
     int64_t idle_timeout_ms, data_timeout_ms;
     char hostname[256];
 };
@@ -48,10 +49,16 @@ void session_host_start(struct session_host *host);
 /* Cuts every session off. Messages being stored may or may not be; nobody is told. */
 void session_host_stop(struct session_host *host);
 
+/* How a listening address speaks. */
+struct session_manner {
+    bool lmtp;
+    bool tls;      /* from the first byte: the rules have it */
+    bool starttls; /* may be asked for, where the rules have it */
+};
 /* Takes an accepted connection and greets; or, when refusal is not NULL, says that and
  * closes. */
 void session_start(struct session_host *host, struct net_connection *connection,
-                   bool lmtp, const struct refusal *refusal);
+                   const struct session_manner *manner, const struct refusal *refusal);
 /* The same on two descriptors: trusted to relay. */
 void session_start_standard(struct session_host *host, struct net *net, int in,
                             int out);

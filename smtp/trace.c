@@ -72,6 +72,8 @@ add_received(struct folder *f, const struct trace *trace, struct text date)
     add_quoted_word(f, "(", text_from(trace->client), ")");
     add_quoted_word(f, "by ", text_from(trace->hostname), " (Petrel)");
     add_quoted_word(f, "with ", text_from(trace->protocol), "");
+    if (trace->security != NULL && trace->security[0] != '\0')
+        add_quoted_word(f, "(using ", text_from(trace->security), ")");
     bool told = trace->recipient.length > 0, ranked = trace->priority.length > 0;
     add_quoted_word(f, "id ", text_from(trace->id), told || ranked ? "" : ";");
     if (told)

@@ -120,11 +120,14 @@ transaction_is_flood(const struct server_transaction *t,
 static const char *
 protocol(const struct server *s, bool utf8)
 {
-    if (s->lmtp)
-        return utf8 ? "UTF8LMTP" : "LMTP";
-    if (utf8)
-        return "UTF8SMTP";
-    return s->esmtp ? "ESMTP" : "SMTP";
+    /* RFC 3848, RFC 6531 §4.3 */
+    static const char *const names[2][2][2] = {
+        {{"ESMTP", "ESMTPS"}, {"UTF8SMTP", "UTF8SMTPS"}},
+        {{"LMTP", "LMTPS"},   {"UTF8LMTP", "UTF8LMTPS"}},
+    };
+    if (!s->lmtp && !s->esmtp && !s->secure && !utf8)
+        return "SMTP";
+    return names[s->lmtp][utf8][s->secure];
 }
 
 struct envelope *
@@ -144,6 +147,7 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
         .client = s->client,
         .hostname = s->rules->hostname,
         .protocol = t->protocol,
+        .security = s->security,
         .id = t->id,
         .recipient = e->count == 1 ? e->recipients[0].address : TEXT(""),
         .priority = text_from(priority),

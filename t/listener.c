@@ -340,13 +340,13 @@ bad_settings(void)
     world_start(&w, &plain, false, true);
     struct listener_settings s = w.settings;
     ok(listener_check(&s, &mistakes) && mistakes.length == 0);
-    s.listen = TEXT("127.0.0.1:2525?tls, nowhere");
+    s.listen = TEXT("127.0.0.1:2525?proxy, nowhere");
     s.relay_from = TEXT("0.0.0.0/0");
     s.mt_priority = TEXT("yes");
     s.hostname = "not a name";
     ok(!listener_check(&s, &mistakes));
     struct text all = buffer_text(&mistakes);
-    ok(memmem(all.at, all.length, "'tls': is not in this version", 29) != NULL);
+    ok(memmem(all.at, all.length, "'proxy': is not in this version", 31) != NULL);
     ok(memmem(all.at, all.length, "nowhere", 7) != NULL);
     ok(memmem(all.at, all.length, "relay_from: '0.0.0.0/0'", 23) != NULL);
     ok(memmem(all.at, all.length, "mt_priority: 'yes': say", 23) != NULL);

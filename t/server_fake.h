@@ -145,6 +145,10 @@ fake_obey(struct fake *f, struct text *input)
         (void)again;
     }
     switch (action) {
+    case SERVER_SECURE: /* what came in clear is gone */
+        *input = text_after(*input, input->length);
+        server_secured(&f->server, "TLSv1.2", "TLS_TEST");
+        return true;
     case SERVER_READ:
         return false;
     case SERVER_GO_ON:

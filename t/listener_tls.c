@@ -1,0 +1,270 @@
+/* smtp/listener under TLS: STARTTLS, TLS from the first byte, what is forgotten, what a
+ * reload changes. */
+#include "smtp/listener.h"
+
+#include "t/listener_world.h"
+
+static const struct server_rules plain = {.hostname = "mx.example.org",
+                                          .size_limit = 10000000,
+                                          .recipient_limit = 100,
+                                          .hop_limit = 50,
+                                          .error_limit = 20};
+
+/* A client with TLS in the same loop. */
+struct caller {
+    struct world *w;
+    struct net_connection *connection;
+    char said[20000];
+    bool secured, failed, ended;
+};
+
+static char directory[] = "/tmp/petrel-ltls-XXXXXX";
+static struct tls_client *client;
+
+static void
+on_event(void *context, enum net_event event)
+{
+    struct caller *c = context;
+    struct text input = net_input(c->connection);
+    size_t length = strlen(c->said);
+
+    if (event == NET_INPUT) {
+        text_copy(c->said + length, sizeof(c->said) - length, input);
+        net_consume(c->connection, input.length);
+    }
+    c->secured = c->secured || event == NET_SECURED;
+    c->failed = c->failed || event == NET_FAILED;
+    c->ended = c->ended || event == NET_ENDED;
+}
+
+static void
+call(struct caller *c, struct world *w, unsigned port)
+{
+    struct net_address at = {
+        .family = NET_IPV4, .ip = {127, 0, 0, 1}
+    };
+
+    at.port = (uint16_t)port;
+    memset(c, 0, sizeof(*c));
+    c->w = w;
+    c->connection = net_connect(w->net, &at, NULL, on_event, c);
+}
+
+static void
+secure(struct caller *c)
+{
+    struct net_tls tls = {
+        .client = client,
+        .wish = {TLS_LEVEL_VERIFY, TEXT("mail.example.net"), NULL, 0}
+    };
+
+    net_start_tls(c->connection, &tls);
+}
+
+/* Says it, and waits until the answer has what is expected; what was heard then. */
+static bool
+answers(struct caller *c, const char *line, const char *expected)
+{
+    memset(c->said, 0, sizeof(c->said));
+    net_send(c->connection, text_from(line));
+    for (int i = 0; i < 400 && strstr(c->said, expected) == NULL && !c->failed; i++)
+        loop_turn(c->w->loop, 5);
+    if (strstr(c->said, expected) != NULL)
+        return true;
+    printf("# heard '%s' %s\n", c->said, net_error(c->connection));
+    return false;
+}
+
+static void
+depart(struct caller *c)
+{
+    net_abort(&c->connection);
+    for (int i = 0; i < 200 && listener_sessions(c->w->listener) > 0; i++)
+        loop_turn(c->w->loop, 5);
+    ok(listener_sessions(c->w->listener) == 0);
+}
+
+static void
+set_tls(struct world *w, const char *name)
+{
+    static char certificate[100], key[100];
+
+    snprintf(certificate, sizeof(certificate), "%s/%s.pem", directory, name);
+    snprintf(key, sizeof(key), "%s/%s.key", directory, name);
+    w->settings.tls_certificate = name[0] ? text_from(certificate) : TEXT("");
+    w->settings.tls_key = name[0] ? text_from(key) : TEXT("");
+}
+
+static bool
+is_logged(struct world *w, const char *what)
+{
+    for (int i = 0; i < 3; i++)
+        loop_turn(w->loop, 0);
+    return memmem(w->lines.at, w->lines.length, what, strlen(what)) != NULL;
+}
+
+static void
+starttls(void)
+{
+    static struct world w;
+    struct caller c;
+    world_start(&w, &plain, false, true);
+    call(&c, &w, w.port);
+    ok(answers(&c, "EHLO a.example\r\n", "250 DSN"));
+    ok_named(strstr(c.said, "STARTTLS") == NULL,
+             "without a certificate none is offered");
+    ok(answers(&c, "STARTTLS\r\n", "502 5.5.1"));
+    set_tls(&w, "good");
+    listener_reload(w.listener, w.routes, &w.settings);
+    ok_named(answers(&c, "EHLO a.example\r\n", "250-STARTTLS\r\n"),
+             "after a reload it is, to those who are there");
+    ok(answers(&c, "STARTTLS now\r\n", "501 5.5.4"));
+    ok(answers(&c, "MAIL FROM:<a@a.example>\r\n", "250 2.1.0"));
+    ok_named(answers(&c, "STARTTLS\r\n", "503 5.5.1"), "not within a transaction");
+    ok(answers(&c, "RSET\r\n", "250 2.0.0"));
+    ok(answers(&c, "STARTTLS\r\nMAIL FROM:<evil@a.example>\r\nNOOP\r\n", "220 2.0.0"));
+    secure(&c);
+    ok_named(answers(&c, "RCPT TO:<b@b.example>\r\n", "503 5.5.1"), "EHLO comes first");
+    ok_named(c.secured && net_tls_verified(c.connection), "under TLS");
+    is_string(c.said, "503 5.5.1 EHLO first\r\n",
+              "and nothing that was sent in clear is answered");
+    ok(answers(&c, "EHLO a.example\r\n", "250 DSN"));
+    ok_named(strstr(c.said, "STARTTLS") == NULL, "once is enough");
+    ok(answers(&c, "STARTTLS\r\n", "503 5.5.1 TLS is active"));
+    ok_named(answers(&c, "RCPT TO:<b@b.example>\r\n", "503 5.5.1 MAIL first"),
+             "the old transaction is gone");
+    ok(answers(&c, "MAIL FROM:<a@a.example>\r\nRCPT TO:<b@b.example>\r\nDATA\r\n",
+               "354"));
+    ok(answers(&c, "Subject: x\r\n\r\nbody\r\n.\r\n", "250 2.0.0 Ok: queued"));
+    ok(is_logged(&w, "proto=ESMTPS, tls=TLSv1."));
+    ok(answers(&c, "QUIT\r\n", "221"));
+    for (int i = 0; i < 200 && !c.ended; i++)
+        loop_turn(w.loop, 5);
+    ok_named(c.ended && !c.failed, "an orderly end");
+    depart(&c);
+    world_end(&w);
+}
+
+static void
+junk(void)
+{
+    static struct world w;
+    struct caller c;
+    world_start(&w, &plain, false, true);
+    set_tls(&w, "good");
+    listener_reload(w.listener, w.routes, &w.settings);
+    call(&c, &w, w.port);
+    ok(answers(&c, "EHLO a.example\r\n", "250 DSN"));
+    ok(answers(&c, "STARTTLS\r\n", "220"));
+    ok_named(!answers(&c, "NOOP\r\n", "25"), "no answer in clear after that");
+    ok(c.failed || c.ended);
+    ok(is_logged(&w, "TLS: what the peer says is not TLS"));
+    depart(&c);
+    world_end(&w);
+}
+
+static void
+from_the_first_byte(void)
+{
+    static struct world w;
+    struct caller c;
+    char listen[100];
+    unsigned port = free_port(), clear = free_port();
+    world_start(&w, &plain, false, true);
+    set_tls(&w, "good");
+    snprintf(listen, sizeof(listen), "127.0.0.1:%u?tls, 127.0.0.1:%u?starttls=no", port,
+             clear);
+    listener_free(&w.listener);
+    loop_turn(w.loop, 0);
+    w.settings.listen = text_from(listen);
+    w.listener = listener_new(w.loop, w.net, w.log, w.manager, w.routes, &w.settings,
+                              w.error, sizeof(w.error));
+    ok_named(w.listener != NULL, w.error);
+    call(&c, &w, port);
+    secure(&c);
+    ok(answers(&c, "", "220 mx.example.org ESMTP"));
+    ok(c.secured && answers(&c, "EHLO a.example\r\n", "250 DSN"));
+    ok(strstr(c.said, "STARTTLS") == NULL);
+    /* A reload without a certificate would make it speak clear text. */
+    set_tls(&w, "");
+    listener_reload(w.listener, w.routes, &w.settings);
+    ok(is_logged(&w, "old settings stay: tls_certificate: unset"));
+    ok(answers(&c, "NOOP\r\n", "250 2.0.0"));
+    depart(&c);
+    call(&c, &w, port);
+    secure(&c);
+    ok_named(answers(&c, "", "220 mx.example.org ESMTP"), "TLS goes on");
+    depart(&c);
+    call(&c, &w, port);
+    ok_named(!answers(&c, "EHLO a.example\r\n", "2"), "clear text is not answered");
+    depart(&c);
+    call(&c, &w, clear);
+    ok(answers(&c, "EHLO a.example\r\n", "250 DSN"));
+    ok_named(strstr(c.said, "STARTTLS") == NULL, "starttls=no");
+    ok(answers(&c, "STARTTLS\r\n", "502 5.5.1"));
+    depart(&c);
+    world_end(&w);
+}
+
+static const char *
+mistake(struct listener_settings s, const char *certificates, const char *keys)
+{
+    static char line[1000];
+    struct buffer mistakes;
+    buffer_init(&mistakes, 65536);
+    s.tls_certificate = text_from(certificates);
+    s.tls_key = text_from(keys);
+    bool good = listener_check(&s, &mistakes);
+    ok(good == (mistakes.length == 0));
+    text_copy(line, sizeof(line), buffer_text(&mistakes));
+    buffer_free(&mistakes);
+    return line;
+}
+
+static void
+mistakes(void)
+{
+    static struct world w;
+    char one[200], two[400], many[600] = "";
+    world_start(&w, &plain, false, true);
+    struct listener_settings s = w.settings;
+    snprintf(one, sizeof(one), "%s/good-both.pem", directory);
+    snprintf(two, sizeof(two), "%s/good.pem, %s/rsa.pem", directory, directory);
+    is_string(mistake(s, one, ""), "", "key and certificate in one file");
+    is_string(mistake(s, two, one),
+              "tls_certificate: as many files as in tls_key, 64 at most\n", "too few");
+    is_string(mistake(s, "", one),
+              "tls_certificate: as many files as in tls_key, 64 at most\n", "too many");
+    for (int i = 0; i < TLS_PAIRS_MAX + 1; i++)
+        strcat(many, "x ");
+    is_string(mistake(s, many, ""),
+              "tls_certificate: as many files as in tls_key, 64 at most\n", "a crowd");
+    is_string(mistake(s, "/missing.pem", ""),
+              "tls_certificate: cannot read /missing.pem: No such file or directory\n",
+              "none there");
+    s.listen = TEXT("127.0.0.1:465?tls");
+    is_string(mistake(s, "", ""),
+              "tls_certificate: unset, and `listen` has an address ?tls\n", "needed");
+    world_end(&w);
+}
+
+int
+main(void)
+{
+    char text[300], error[TLS_ERROR_MAX];
+    dialog_must(mkdtemp(directory) != NULL, "no directory");
+    snprintf(text, sizeof(text), "sh t/tls_certificates.sh %s", directory);
+    dialog_must(system(text) == 0, "no certificates");
+    struct tls *tls = tls_new(error, sizeof(error));
+    snprintf(text, sizeof(text), "%s/ca.pem", directory);
+    client = tls_client_new(tls, text, error, sizeof(error));
+    dialog_must(client != NULL, error);
+    tls_free(&tls);
+    starttls();
+    junk();
+    from_the_first_byte();
+    mistakes();
+    tls_client_free(&client);
+    snprintf(text, sizeof(text), "rm -rf %s", directory);
+    return system(text) != 0 || done();
+}
