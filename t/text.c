@@ -234,6 +234,20 @@ test_utf8(void)
         ok_named(!text_is_utf8(text_from(bad[i])), "ill-formed UTF-8 is refused");
 }
 
+static void
+test_hash(void)
+{
+    ok_named(text_hash_nocase(TEXT_HASH, TEXT("")) == TEXT_HASH, "nothing added");
+    ok_named(text_hash_nocase(TEXT_HASH, TEXT("foobar")) ==
+                 UINT64_C(0x85944171f73967e8),
+             "FNV-1a's published value");
+    ok(text_hash_nocase(TEXT_HASH, TEXT("FooBar")) ==
+       text_hash_nocase(TEXT_HASH, TEXT("foobar")));
+    ok_named(text_hash_nocase(text_hash_nocase(TEXT_HASH, TEXT("foo")), TEXT("bar")) ==
+                 text_hash_nocase(TEXT_HASH, TEXT("foobar")),
+             "piece by piece");
+}
+
 int
 main(void)
 {
@@ -248,5 +262,6 @@ main(void)
     test_copy();
     test_control();
     test_utf8();
+    test_hash();
     return done();
 }
