@@ -17,7 +17,8 @@ PEERS := sink load fill decide
 # Some systems ship no .pc file for libev or mbedTLS: ask, then fall back.
 library = $(shell pkg-config --libs $(1) 2>/dev/null || echo $(2))
 LDLIBS := $(call library,libev,-lev) $(call library,libcares,-lcares) \
-          $(call library,mbedtls mbedx509 mbedcrypto,-lmbedtls -lmbedx509 -lmbedcrypto) $(call library,jansson,-ljansson)
+          $(call library,mbedtls mbedx509 mbedcrypto,-lmbedtls -lmbedx509 -lmbedcrypto) $(call library,jansson,-ljansson) \
+          $(call library,libcrypt,-lcrypt)
 
 # Nothing unwinds at run time: debuggers have .debug_frame, profilers the frame pointer.
 CFLAGS ?= -O2 -g

@@ -54,7 +54,8 @@ include() {
 }
 include libev '<ev\.h>' base/loop.c
 include c-ares '<ares' base/dns.c base/dns_reply.c
-include mbedTLS '<(mbedtls|psa)/' $(ls base/tls*.c) base/tls_inside.h
+include mbedTLS '<(mbedtls|psa)/' $(ls base/tls*.c) base/tls_inside.h base/digest.c base/base64.c
+include crypt '<crypt\.h>' base/verifier.c
 include sockets '<(sys/socket|sys/un|arpa/inet|netinet/.*|netdb)\.h>' $(ls base/net*.c base/net*.h base/dns*.c)
 only 'clock and chance' '(^|[^a-z_.>])(time|gettimeofday|clock_gettime|rand|random|getrandom|ev_time)\(' base/loop.c
 only 'file calls' '(^|[^a-z_.>])(open|openat|creat|fopen|pread|pwrite|fsync|fdatasync|syncfs|truncate|ftruncate|fallocate|posix_fallocate|rename|renameat|link|linkat|symlink|symlinkat|readlink|readlinkat|unlink|unlinkat|rmdir|remove|mkdir|mkdirat|mkfifo|mkfifoat|opendir|fdopendir|stat|fstat|lstat|fstatat|flock|mmap|munmap|statfs|fstatfs|statvfs|fstatvfs|chmod|fchmod|chown|fchown|utimensat|futimens)\(' $(ls base/disk*.c) base/net.c base/net_listener.c

@@ -1,0 +1,20 @@
+/* Base64 (RFC 4648 §4), strict: one text, one encoding. */
+#ifndef BASE_BASE64_H
+#define BASE_BASE64_H
+
+#include "base/buffer.h"
+
+/* Characters for size bytes, padding included. */
+#define BASE64_LENGTH(size) (((size) + 2) / 3 * 4)
+
+/* False, with out unchanged, at its limit. */
+bool base64_encode(struct text t, struct buffer *out)
+    __attribute__((warn_unused_result));
+
+/* Decodes the whole of t: *length bytes at `to`, which has room for size. False when it
+ * is not exactly what base64_encode() would write (a foreign character, a space,
+ * padding that is missing or amid, bits that are lost), or does not fit. */
+bool base64_decode(struct text t, void *to, size_t size, size_t *length)
+    __attribute__((warn_unused_result));
+
+#endif
