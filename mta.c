@@ -4,6 +4,7 @@
 #include "admin/control.h"
 #include "admin/flush.h"
 #include "admin/options.h"
+#include "admin/passwd.h"
 #include "admin/sendmail.h"
 #include "admin/simulate.h"
 #include "admin/status.h"
@@ -68,6 +69,7 @@ usage(void)
         "  version [--json]         version, libraries\n"
         "  sendmail ARGS...         sendmail(1)\n"
         "  status [--sites] [--json]  how the daemon is, and the sites it delivers to\n"
+        "  passwd USER              a line for auth_users; the password is asked for\n"
         "  simulate SCENARIO        what the scheduler would make of a day\n"
         "  queue ls|show|why|cat|hold|release|retry|rm|bounce|adopt ...   see "
         "petrel(8)\n",
@@ -551,6 +553,8 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
         return with_options(sources, count, arguments);
     if (strcmp(command, "version") == 0)
         return command_version(count - 1, arguments + 1);
+    if (strcmp(command, "passwd") == 0)
+        return command_passwd(count - 1, arguments + 1);
     if (count == 2 && strcmp(command, "check") == 0 &&
         strcmp(arguments[1], "--example") == 0)
         return print_example();

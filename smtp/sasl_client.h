@@ -1,0 +1,87 @@
+/* AUTH as a client, as a machine: challenges of the server in, lines out.
+ *
+ *   sasl_client_start()   send "AUTH " + mechanism + " " + sasl_client_line()
+ *   334 challenge         sasl_client_feed(): SEND sends sasl_client_line(), WORK calls
+ *                         sasl_client_work() until that says something else, STOP sends
+ *                         "*" and gives this host up
+ *   235                   sasl_client_accepted(): false = the server has not proven
+ *                         that it knows the password, which SCRAM asks of it
+ *   4yz, 5yz              refused
+ */
+#ifndef SMTP_SASL_CLIENT_H
+#define SMTP_SASL_CLIENT_H
+
+#include "base/digest.h"
+#include "smtp/sasl.h"
+
+enum {
+    SASL_PASSWORD_MAX = 1024,
+    SASL_TOKEN_MAX = 8192,
+    SASL_STRETCH_MAX = 200000, /* iterations a server may ask for: 80 ms, in pieces */
+    SASL_STRETCH_MIN = 4096,   /* fewer invite guessing by who only listens: RFC 7677 */
+    SASL_STRETCH_PIECE = 4096, /* 1.6 ms */
+    SASL_DETAIL_MAX = 256
+};
+
+/* Borrowed until the client's end. A token (then there is no password) is for XOAUTH2.
+ */
+struct sasl_credentials {
+    struct text user, password, token;
+};
+
+enum sasl_client_result {
+    SASL_SEND,
+    SASL_WORK, /* there is more to compute: come again, in another turn */
+    SASL_STOP
+};
+
+enum sasl_client_stage {
+    SASL_CLIENT_BEGUN,
+    SASL_CLIENT_WORKING,
+    SASL_CLIENT_ANSWERED, /* LOGIN: the name; SCRAM: the proof */
+    SASL_CLIENT_COMPLETE, /* a 235 is good now */
+    SASL_CLIENT_STOPPED
+};
+
+/* One attempt; holds secrets: end it with sasl_client_end(). */
+struct sasl_client {
+    enum sasl_mechanism mechanism;
+    enum sasl_client_stage stage;
+    struct sasl_credentials credentials;
+    const char *problem; /* STOP: why, for the log; else NULL */
+    char nonce[SASL_NONCE_MAX + 1];
+    char detail[SASL_DETAIL_MAX]; /* what the server says of a token, or "" */
+    struct digest_stretch stretch;
+    unsigned char signature[DIGEST_SIZE]; /* SCRAM: the server's, as it must be */
+    struct buffer auth;                   /* SCRAM: AuthMessage */
+    struct buffer out;
+};
+
+/* NULL, or why these cannot be used (they hold control characters, are too long...). */
+const char *sasl_client_mistake(const struct sasl_credentials *credentials);
+
+/* The best of what the server offers ("PLAIN LOGIN ..." behind AUTH in its EHLO reply):
+ * SCRAM, then PLAIN, then LOGIN; XOAUTH2 with a token. What would show password or
+ * token to a listener needs `covered`: the session is under TLS, or the user allows it.
+ * tried: bits (1 << mechanism) that are not to be tried again. NONE when nothing is
+ * left. */
+enum sasl_mechanism sasl_client_choose(struct text offered, bool token, bool covered,
+                                       unsigned tried);
+
+/* credentials without mistake; nonce from sasl_nonce(), fresh. Every mechanism but
+ * LOGIN has an initial line. */
+void sasl_client_start(struct sasl_client *c, enum sasl_mechanism mechanism,
+                       const struct sasl_credentials *credentials, const char *nonce);
+/* What to send, in Base64. After start at == NULL means: no initial response. */
+struct text sasl_client_line(const struct sasl_client *c);
+/* challenge: behind "334 ". */
+enum sasl_client_result sasl_client_feed(struct sasl_client *c, struct text challenge)
+    __attribute__((warn_unused_result));
+/* After WORK: at most 2 ms more. */
+enum sasl_client_result sasl_client_work(struct sasl_client *c)
+    __attribute__((warn_unused_result));
+/* At 235. */
+bool sasl_client_accepted(const struct sasl_client *c);
+void sasl_client_end(struct sasl_client *c);
+
+#endif

@@ -1,0 +1,41 @@
+/* The users who may log in: read from `auth_users`, looked up, checked.
+ *
+ * A line is `name:VERIFIER` (base/verifier.h) or `name:{PLAIN}password`; blank lines
+ * and lines that start with # are skipped. A name nobody has costs the same and looks
+ * the same as a wrong password: one of the users, chosen by a secret and the name,
+ * lends the shape. */
+#ifndef SMTP_USERS_H
+#define SMTP_USERS_H
+
+#include "base/verifier.h"
+
+enum {
+    USERS_FILE_MAX = 4 * 1024 * 1024, /* for disk_read_whole() */
+    USERS_MAX = 20000,
+    USERS_PLAIN_MAX = 100 /* {PLAIN}: 2 ms each when they are read */
+};
+
+struct users;
+
+/* Reads the content of a file called `file`. secret: random, kept over reloads, so that
+ * a decoy does not change. NULL with a line "FILE:LINE: ..." for each mistake; no line
+ * says any part of a verifier. */
+struct users *users_new(struct text content, const char *file,
+                        const unsigned char secret[DIGEST_SIZE],
+                        struct buffer *mistakes);
+/* Verifiers are overwritten. */
+void users_free(struct users **users);
+size_t users_count(const struct users *users);
+
+/* Every user has SCRAM keys (and there is one): a client that prefers SCRAM could not
+ * log in with a SHA-512 crypt, so it is not offered to anybody then. */
+bool users_have_scram(const struct users *users);
+
+/* Up to 5 ms; names are compared byte by byte. */
+bool users_check(const struct users *users, struct text name, struct text password);
+
+/* The keys for SCRAM; for others than those who have some false, and keys that nothing
+ * can prove. */
+bool users_scram(const struct users *users, struct text name, struct verifier *keys);
+
+#endif
