@@ -118,9 +118,33 @@ test_lines(const struct users *users)
     }
 }
 
+/* A right final message of RFC 7677's user with another header. */
+static struct text
+proof_for(const char *header, char to[512])
+{
+    struct digest_stretch stretch;
+    unsigned char key[DIGEST_SIZE], stored[DIGEST_SIZE], unused[DIGEST_SIZE];
+    char auth[512], salt[16];
+    size_t length;
+    if (!base64_decode(TEXT("W22ZaJ0SNY7soEsUEjb6gQ=="), salt, sizeof(salt), &length))
+        abort();
+    digest_stretch_start(&stretch, TEXT("pencil"), text_of(salt, length), 4096);
+    ok(digest_stretch_go(&stretch, 4096));
+    verifier_keys(stretch.out, key, stored, unused);
+    snprintf(auth, sizeof(auth),
+             "n=user,r=" KIT_CLIENT_NONCE "," KIT_CHALLENGE ",%s,r=" KIT_CLIENT_NONCE
+                 KIT_SERVER_NONCE, header);
+    scram_mix(key, stored, text_from(auth));
+    struct text coded = kit_coded(text_of(key, sizeof(key)));
+    snprintf(to, 512, "%s,r=" KIT_CLIENT_NONCE KIT_SERVER_NONCE ",p=%.*s", header,
+             TEXT_ARGS(coded));
+    return text_from(to);
+}
+
 static void
 test_scram(const struct users *users)
 {
+    char other[512];
     ok(start(users, SASL_SCRAM_SHA_256, NONE) == SASL_CHALLENGE);
     is_text(challenge(), TEXT(""), "an empty challenge");
     ok(feed(TEXT(KIT_FIRST)) == SASL_CHALLENGE);
@@ -149,8 +173,15 @@ test_scram(const struct users *users)
     ok_named(feed(TEXT(KIT_UNPROVEN ",p=eHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=")) ==
                  SASL_FAILED,
              "another proof");
+    /* The proof does not cover the header but by its repetition. */
     ok(first(users, SASL_SCRAM_SHA_256, TEXT("n,a=tim,n=user,r=" KIT_CLIENT_NONCE)) ==
        SASL_CHALLENGE);
+    ok_named(feed(proof_for("c=bixhPXRpbSw=", other)) == SASL_FAILED,
+             "nobody acts for another");
+    ok(first(users, SASL_SCRAM_SHA_256, TEXT("n,a=user,n=user,r=" KIT_CLIENT_NONCE)) ==
+       SASL_CHALLENGE);
+    ok_named(feed(proof_for("c=bixhPXVzZXIs", other)) == SASL_CHALLENGE,
+             "but for oneself");
     ok(first(users, SASL_SCRAM_SHA_256, TEXT(KIT_FIRST)) == SASL_CHALLENGE);
     ok(feed(TEXT(KIT_FINAL)) == SASL_CHALLENGE);
     ok_named(feed(TEXT("x")) == SASL_MALFORMED, "more than nothing at the end");
