@@ -132,11 +132,11 @@ proof_for(const char *header, char to[512])
     ok(digest_stretch_go(&stretch, 4096));
     verifier_keys(stretch.out, key, stored, unused);
     snprintf(auth, sizeof(auth),
-             "n=user,r=" KIT_CLIENT_NONCE "," KIT_CHALLENGE ",%s,r=" KIT_CLIENT_NONCE
-                 KIT_SERVER_NONCE, header);
+             "n=user,r=" KIT_CLIENT_NONCE ",%s,%s,r=%s", KIT_CHALLENGE, header,
+             KIT_CLIENT_NONCE KIT_SERVER_NONCE);
     scram_mix(key, stored, text_from(auth));
     struct text coded = kit_coded(text_of(key, sizeof(key)));
-    snprintf(to, 512, "%s,r=" KIT_CLIENT_NONCE KIT_SERVER_NONCE ",p=%.*s", header,
+    snprintf(to, 512, "%s,r=%s,p=%.*s", header, KIT_CLIENT_NONCE KIT_SERVER_NONCE,
              TEXT_ARGS(coded));
     return text_from(to);
 }

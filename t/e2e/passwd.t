@@ -63,8 +63,6 @@ def terminal(answers):
         while termios.tcgetattr(side)[3] & termios.ECHO and time.time() < end:
             time.sleep(0.01)
         os.write(main, answer)
-        while not termios.tcgetattr(side)[3] & termios.ECHO and time.time() < end:
-            time.sleep(0.01)
     out, _ = p.communicate(timeout=30)
     while select.select([main], [], [], 0.1)[0]:
         seen += os.read(main, 1000)
