@@ -14,11 +14,12 @@ UNIT := $(basename $(notdir $(wildcard t/*.c)))
 SIM := $(wildcard t/sim/*.c)
 PEERS := sink load fill decide
 
-# Some systems ship no .pc file for libev or mbedTLS: ask, then fall back.
+# Some systems ship no .pc file for libev or mbedTLS: ask, then fall back. A sanitizer
+# wraps crypt_r(), and the linker would think that libcrypt is not needed.
 library = $(shell pkg-config --libs $(1) 2>/dev/null || echo $(2))
 LDLIBS := $(call library,libev,-lev) $(call library,libcares,-lcares) \
           $(call library,mbedtls mbedx509 mbedcrypto,-lmbedtls -lmbedx509 -lmbedcrypto) $(call library,jansson,-ljansson) \
-          $(call library,libcrypt,-lcrypt)
+          $(if $(SAN),-Wl$(comma)--no-as-needed) $(call library,libcrypt,-lcrypt)
 
 # Nothing unwinds at run time: debuggers have .debug_frame, profilers the frame pointer.
 CFLAGS ?= -O2 -g
