@@ -150,7 +150,7 @@ $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DI
 
 # What building needs; what the tests need besides. Debian 12 and 13.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
-PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev \
+PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev libcrypt-dev \
     libjansson-dev uthash-dev swaks
 TEST_PACKAGES := openssl perl python3 curl msmtp nsd dovecot-core dovecot-lmtpd strace procps \
     clang clang-format cppcheck util-linux mount e2fsprogs
