@@ -347,6 +347,7 @@ on_event(void *context, enum net_event event)
     struct sender *s = context;
     switch (event) {
     case NET_CONNECTED:
+    case NET_SECURED:
         return;
     case NET_DRAINED:
         if (s->unsent > 0)

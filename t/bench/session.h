@@ -198,6 +198,7 @@ on_session_event(void *context, enum net_event event)
     struct session *s = context;
     switch (event) {
     case NET_CONNECTED:
+    case NET_SECURED:
         return;
     case NET_DRAINED:
         net_want_input(s->connection, !s->waiting);
