@@ -112,6 +112,23 @@ bucket_take(struct bucket *b, const struct rate *r, int64_t now_ms)
     b->part = (uint32_t)(part % r->amount);
 }
 
+uint32_t
+bucket_passes(const struct bucket *b, const struct rate *r, int64_t now_ms,
+              int64_t until_ms)
+{
+    if (r->amount == 0)
+        return RATE_AMOUNT_MAX;
+    assert(until_ms >= now_ms && until_ms - now_ms <= DAY_MS);
+    int64_t now_us = now_ms * 1000, due = due_us(b, r, now_us);
+    int64_t parts = (until_ms * 1000 - (due > now_us ? due : now_us)) * r->amount;
+    int64_t period_us = r->period_ms * 1000, passes = r->burst + parts / period_us;
+    if (parts % period_us < 0)
+        passes--;
+    if (passes < 0)
+        return 0;
+    return passes > RATE_AMOUNT_MAX ? RATE_AMOUNT_MAX : (uint32_t)passes;
+}
+
 void
 bucket_shift(struct bucket *b, int64_t delta_ms)
 {
@@ -428,6 +445,13 @@ learnt_rate_ready_ms(struct learnt_rate *l, int64_t now_ms)
     int64_t ready = bucket_ready_ms(&l->bucket, &r, now_ms);
     return l->phase == LEARNT_NONE ? ready
                                    : larger(ready, l->refused_at_ms + l->pause_ms);
+}
+
+uint32_t
+learnt_rate_passes(const struct learnt_rate *l, int64_t now_ms, int64_t until_ms)
+{
+    struct rate r = in_force(l);
+    return bucket_passes(&l->bucket, &r, now_ms, until_ms);
 }
 
 void

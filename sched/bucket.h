@@ -38,6 +38,11 @@ int64_t bucket_ready_ms(const struct bucket *b, const struct rate *r, int64_t no
  * are, costs nothing. */
 void bucket_take(struct bucket *b, const struct rate *r, int64_t now_ms);
 
+/* How many would conform if they began from now to until_ms, a day later at most;
+ * RATE_AMOUNT_MAX at most, and if unlimited. */
+uint32_t bucket_passes(const struct bucket *b, const struct rate *r, int64_t now_ms,
+                       int64_t until_ms);
+
 /* The clock was set by delta_ms. */
 void bucket_shift(struct bucket *b, int64_t delta_ms);
 
@@ -105,6 +110,10 @@ void learnt_rate_refused(struct learnt_rate *l, int64_t now_ms);
 /* As bucket_ready_ms; also does what time does to the rate, which may make a later call
  * say less than an earlier one. */
 int64_t learnt_rate_ready_ms(struct learnt_rate *l, int64_t now_ms);
+
+/* As bucket_passes; without the pause after a refusal. */
+uint32_t learnt_rate_passes(const struct learnt_rate *l, int64_t now_ms,
+                            int64_t until_ms);
 
 /* One transaction begins. */
 void learnt_rate_take(struct learnt_rate *l, int64_t now_ms);

@@ -17,6 +17,7 @@ enum {
      * no more of them. */
     LINE_MIN_MS = 2000,
     LINE_TIMES = 4,
+    GREETING_MS = 1000, /* a session opened now takes its first mail so much later */
     PAUSE_STEP_MS = 20, /* between sessions, for each more that failed in a row */
     /* In a row, of a site that has greeted: else one broken front end among some would
      * be its death as soon as no other session is there. */
@@ -416,18 +417,34 @@ site_has_parked(const struct site *site)
     return site->parked.count > site->parked.first;
 }
 
+/* A session is opened for mail that a rate lets through by the time it has greeted. */
+static size_t
+sessions_worth(const struct site *site, int64_t now_ms)
+{
+    int64_t until_ms = now_ms + GREETING_MS;
+    uint32_t passes =
+        bucket_passes(&site->bucket, &site_transport(site)->rate, now_ms, until_ms);
+    if (site_is_adaptive(site)) {
+        uint32_t learnt = learnt_rate_passes(&site->learnt, now_ms, until_ms);
+        passes = learnt < passes ? learnt : passes;
+    }
+    return passes > 0 ? passes : 1;
+}
+
 /* Sessions without mail take it first: greeting, kept idle, or between two works. A
  * probe needs no mail in memory, what is parked is enough. */
 static bool
 wants_session(struct site *site, int64_t now_ms)
 {
     size_t works = site->queue.works;
+    size_t without = (size_t)(site->sessions - site->carrying);
     if (works == 0 && site->window.probing && site_has_parked(site))
         works = 1;
-    if (works <= (size_t)(site->sessions - site->carrying) || site->destinations == 0)
+    if (works <= without || site->destinations == 0)
         return false;
-    if (site_transport(site)->transport_rate_delay_ms > 0 &&
-        site->sessions > site->carrying)
+    if (site_transport(site)->transport_rate_delay_ms > 0 && without > 0)
+        return false;
+    if (without > 0 && without >= sessions_worth(site, now_ms))
         return false;
     int64_t until;
     return site_bound(site, now_ms, &until) == SCHED_BOUND_NONE;

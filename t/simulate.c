@@ -264,6 +264,17 @@ test_throttle(void)
     end(&e);
 }
 
+/* No session for mail that the rate keeps. */
+static void
+test_rate(void)
+{
+    struct experiment e = run("rate");
+    const struct simulation_result *r = e.result;
+    is_number(r->messages_delivered, 100, "all are delivered");
+    ok_named(r->connects <= 100, "with a connection for each at most");
+    end(&e);
+}
+
 static void
 test_million(void)
 {
@@ -412,6 +423,7 @@ main(void)
     test_outage();
     test_slow_neighbours();
     test_throttle();
+    test_rate();
     test_million();
     test_same_seed();
     test_weather();
