@@ -1,6 +1,7 @@
 /* Tells of sites: their numbers, their state and what binds them. */
 #include "admin/hop.h"
 
+#include "admin/field.h"
 #include "admin/listing.h"
 #include "admin/words.h"
 
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RATE_MAX = 40 };
+enum { RATE_MAX = 40, AT_MAX = 3 + WORDS_MAX };
 
 /* --- What is told ----------------------------------------------------------------- */
 
@@ -113,23 +114,19 @@ hop_make(const struct sched_site *site)
 
 /* --- In words --------------------------------------------------------------------- */
 
+/* "at 14:03:20Z (in 12 s)", or "now". */
 static const char *
-string(const json_t *hop, const char *key)
+at_time(int64_t ms, int64_t now_ms, char out[AT_MAX])
 {
-    const char *value = json_string_value(json_object_get(hop, key));
-    return value ? value : "";
-}
-
-static int64_t
-number(const json_t *hop, const char *key)
-{
-    return json_integer_value(json_object_get(hop, key));
+    memcpy(out, "at ", 3);
+    words_until(ms, now_ms, out + 3);
+    return ms > now_ms ? out : out + 3;
 }
 
 static enum sched_bound
 bound_of(const json_t *hop)
 {
-    const char *word = string(hop, "bound");
+    const char *word = field_string(hop, "bound");
     for (int i = 0; i < SCHED_BOUNDS; i++)
         if (strcmp(sched_bound_word((enum sched_bound)i), word) == 0)
             return (enum sched_bound)i;
@@ -139,11 +136,10 @@ bound_of(const json_t *hop)
 static void
 say_next(const json_t *hop, int64_t now_ms, struct buffer *out)
 {
-    char at[WORDS_MAX];
+    char at[AT_MAX];
     if (json_object_get(hop, "bound_until_ms"))
-        (void)!buffer_format(out, "; the next delivery may begin %s%s",
-                             number(hop, "bound_until_ms") > now_ms ? "at " : "",
-                             words_until(number(hop, "bound_until_ms"), now_ms, at));
+        (void)!buffer_format(out, "; the next delivery may begin %s",
+                             at_time(field_number(hop, "bound_until_ms"), now_ms, at));
     else
         (void)!buffer_add(out,
                           TEXT("; the next delivery begins when this one has ended"));
@@ -161,14 +157,15 @@ names(const char *reason, const char *remote)
 static void
 say_dead(const json_t *hop, int64_t now_ms, struct buffer *out)
 {
-    char since[WORDS_MAX], until[WORDS_MAX];
-    int64_t until_ms = number(hop, "dead_until_ms");
-    (void)!buffer_format(out, "the site is dead since %s",
-                         words_since(number(hop, "dead_since_ms"), now_ms, since));
-    (void)!buffer_format(out, ", tried again %s%s: %s", until_ms > now_ms ? "at " : "",
-                         words_until(until_ms, now_ms, until), string(hop, "reason"));
-    if (!names(string(hop, "reason"), string(hop, "remote")))
-        (void)!buffer_format(out, " (from %s)", string(hop, "remote"));
+    char since[WORDS_MAX], until[AT_MAX];
+    int64_t until_ms = field_number(hop, "dead_until_ms");
+    (void)!buffer_format(
+        out, "the site is dead since %s",
+        words_since(field_number(hop, "dead_since_ms"), now_ms, since));
+    (void)!buffer_format(out, ", tried again %s: %s", at_time(until_ms, now_ms, until),
+                         field_string(hop, "reason"));
+    if (!names(field_string(hop, "reason"), field_string(hop, "remote")))
+        (void)!buffer_format(out, " (from %s)", field_string(hop, "remote"));
 }
 
 static void
@@ -184,44 +181,44 @@ say_window(const json_t *hop, struct buffer *out)
     (void)!buffer_format(out,
                          "its window is full: %" PRId64 " of %" PRId64
                          " sessions are open, %" PRId64 " carry mail",
-                         number(hop, "sessions"), number(hop, "window"),
-                         number(hop, "busy"));
-    if (number(hop, "window") == number(hop, "limit"))
+                         field_number(hop, "sessions"), field_number(hop, "window"),
+                         field_number(hop, "busy"));
+    if (field_number(hop, "window") == field_number(hop, "limit"))
         (void)!buffer_add(out, TEXT("; it is at its concurrency limit"));
 }
 
 static void
 say_ceiling(const json_t *hop, int64_t now_ms, struct buffer *out)
 {
-    char at[WORDS_MAX];
+    char at[AT_MAX];
     (void)!buffer_format(out, "it refused more than %" PRId64 " sessions (ceiling)",
-                         number(hop, "ceiling"));
+                         field_number(hop, "ceiling"));
     if (json_object_get(hop, "ceiling_probe_ms"))
-        (void)!buffer_format(out, "; one more is tried %s%s",
-                             number(hop, "ceiling_probe_ms") > now_ms ? "at " : "",
-                             words_until(number(hop, "ceiling_probe_ms"), now_ms, at));
+        (void)!buffer_format(
+            out, "; one more is tried %s",
+            at_time(field_number(hop, "ceiling_probe_ms"), now_ms, at));
 }
 
 static void
 say_pause(const json_t *hop, int64_t now_ms, struct buffer *out)
 {
-    char at[WORDS_MAX];
+    char at[AT_MAX];
     (void)!buffer_format(out,
                          "a connection failed (%" PRId64 " in a row); the next one: %s",
-                         number(hop, "failures"),
-                         words_until(number(hop, "bound_until_ms"), now_ms, at));
+                         field_number(hop, "failures"),
+                         words_until(field_number(hop, "bound_until_ms"), now_ms, at));
 }
 
 static void
 say_nothing(const json_t *hop, struct buffer *out)
 {
-    if (number(hop, "waiting") == 0)
+    if (field_number(hop, "waiting") == 0)
         (void)!buffer_add(out, TEXT("nothing"));
-    else if (number(hop, "greeting") > 0)
+    else if (field_number(hop, "greeting") > 0)
         (void)!buffer_format(out,
                              "nothing; connections being made: %" PRId64
                              ", each takes mail when it has greeted",
-                             number(hop, "greeting"));
+                             field_number(hop, "greeting"));
     else
         (void)!buffer_add(out, TEXT("nothing; a session takes it next"));
 }
@@ -241,13 +238,14 @@ say_bound(const json_t *hop, int64_t session_limit, int64_t now_ms, struct buffe
         (void)!buffer_add(out, TEXT("the site was dead; one session tries it now"));
         return;
     case SCHED_BOUND_TRANSPORT_DELAY:
-        say_delay("transport_rate_delay", number(hop, "transport_rate_delay_ms"), out);
+        say_delay("transport_rate_delay", field_number(hop, "transport_rate_delay_ms"),
+                  out);
         break;
     case SCHED_BOUND_RATE_DELAY:
-        say_delay("destination_rate_delay", number(hop, "rate_delay_ms"), out);
+        say_delay("destination_rate_delay", field_number(hop, "rate_delay_ms"), out);
         break;
     case SCHED_BOUND_RATE:
-        (void)!buffer_format(out, "destination_rate is %s", string(hop, "rate"));
+        (void)!buffer_format(out, "destination_rate is %s", field_string(hop, "rate"));
         break;
     case SCHED_BOUND_LEARNT_RATE:
         (void)!buffer_format(out, "it told us to slow down: %.3g/s learnt",
@@ -279,9 +277,9 @@ hop_explain(const json_t *hop, int64_t session_limit, int64_t now_ms,
             struct buffer *out)
 {
     say_bound(hop, session_limit, now_ms, out);
-    if (number(hop, "waiting") > 1)
+    if (field_number(hop, "waiting") > 1)
         (void)!buffer_format(out, "; %" PRId64 " recipients wait there",
-                             number(hop, "waiting"));
+                             field_number(hop, "waiting"));
 }
 
 /* --- As a table ------------------------------------------------------------------- */
@@ -300,7 +298,7 @@ static const char *
 rate_of(const json_t *hop, char out[RATE_MAX])
 {
     double learnt = json_real_value(json_object_get(hop, "learnt_rate"));
-    const char *configured = string(hop, "rate");
+    const char *configured = field_string(hop, "rate");
     if (learnt > 0)
         snprintf(out, RATE_MAX, "%.3g/s*", learnt);
     else
@@ -314,13 +312,14 @@ print_state(const json_t *hop, int64_t now_ms)
 {
     char until[WORDS_MAX];
     bool dead = json_object_get(hop, "dead_until_ms") != NULL;
-    fputs(string(hop, "state"), stdout);
+    fputs(field_string(hop, "state"), stdout);
     if (!dead && bound_of(hop) != SCHED_BOUND_NONE)
-        printf(", %s", string(hop, "bound"));
+        printf(", %s", field_string(hop, "bound"));
     if (json_object_get(hop, "bound_until_ms") && bound_of(hop) != SCHED_BOUND_NONE)
-        printf(" until %s", words_until(number(hop, "bound_until_ms"), now_ms, until));
+        printf(" until %s",
+               words_until(field_number(hop, "bound_until_ms"), now_ms, until));
     if (dead)
-        printf(": %s", string(hop, "reason"));
+        printf(": %s", field_string(hop, "reason"));
     putchar('\n');
 }
 
@@ -330,10 +329,11 @@ print_row(const json_t *hop, int64_t now_ms)
     char ceiling[RATE_MAX], rate[RATE_MAX], latency[RATE_MAX];
     printf("  %-34s %7" PRId64 " %6" PRId64 " %6" PRId64 " %4" PRId64 " %4" PRId64
            " %4" PRId64 " %7s %8s %8s  ",
-           string(hop, "site"), number(hop, "waiting"), number(hop, "parked"),
-           number(hop, "window"), number(hop, "sessions"), number(hop, "busy"),
-           number(hop, "idle"), dash(number(hop, "ceiling"), "", ceiling),
-           rate_of(hop, rate), dash(number(hop, "latency_ms"), " ms", latency));
+           field_string(hop, "site"), field_number(hop, "waiting"),
+           field_number(hop, "parked"), field_number(hop, "window"),
+           field_number(hop, "sessions"), field_number(hop, "busy"),
+           field_number(hop, "idle"), dash(field_number(hop, "ceiling"), "", ceiling),
+           rate_of(hop, rate), dash(field_number(hop, "latency_ms"), " ms", latency));
     print_state(hop, now_ms);
 }
 

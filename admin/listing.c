@@ -1,6 +1,8 @@
 /* Shows messages to the operator; peers' bytes reach the terminal escaped. */
 #include "admin/listing.h"
 
+#include "admin/field.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,19 +78,6 @@ listing_make(const struct envelope *e, const char *place, const json_t *state)
     return listing;
 }
 
-static const char *
-string_of(const json_t *listing, const char *key)
-{
-    const char *value = json_string_value(json_object_get(listing, key));
-    return value ? value : "";
-}
-
-static int64_t
-number_of(const json_t *listing, const char *key)
-{
-    return json_integer_value(json_object_get(listing, key));
-}
-
 /* "45s", "12m", "3h", "2d" */
 static void
 print_span(int64_t seconds, char out[24])
@@ -125,18 +114,18 @@ listing_print_line(const json_t *listing, int64_t now_ms)
     const char *reason = first_reason(recipients);
     char age[24], wait[24];
     size_t count = json_array_size(recipients);
-    print_span(now_ms / 1000 - number_of(listing, "arrival_time"), age);
-    print_span(number_of(listing, "due_time") - now_ms / 1000, wait);
-    printf("%s %-8s %5s %8" PRId64 " <%s> -> <%s>", string_of(listing, "queue_id"),
-           string_of(listing, "queue_name"), age, number_of(listing, "message_size"),
-           string_of(listing, "sender"),
-           string_of(json_array_get(recipients, 0), "address"));
+    print_span(now_ms / 1000 - field_number(listing, "arrival_time"), age);
+    print_span(field_number(listing, "due_time") - now_ms / 1000, wait);
+    printf("%s %-8s %5s %8" PRId64 " <%s> -> <%s>", field_string(listing, "queue_id"),
+           field_string(listing, "queue_name"), age,
+           field_number(listing, "message_size"), field_string(listing, "sender"),
+           field_string(json_array_get(recipients, 0), "address"));
     if (count > 1)
         printf(" and %zu more", count - 1);
-    if (strcmp(string_of(listing, "queue_name"), "deferred") == 0)
+    if (strcmp(field_string(listing, "queue_name"), "deferred") == 0)
         printf("; next attempt in %s", wait);
-    if (string_of(listing, "reason")[0])
-        printf(" (%s)", string_of(listing, "reason"));
+    if (field_string(listing, "reason")[0])
+        printf(" (%s)", field_string(listing, "reason"));
     else if (reason[0])
         printf(" (%s)", reason);
     putchar('\n');
@@ -146,32 +135,32 @@ void
 listing_print_page(const json_t *listing, int64_t now_ms)
 {
     char age[24], wait[24];
-    print_span(now_ms / 1000 - number_of(listing, "arrival_time"), age);
-    print_span(number_of(listing, "due_time") - now_ms / 1000, wait);
+    print_span(now_ms / 1000 - field_number(listing, "arrival_time"), age);
+    print_span(field_number(listing, "due_time") - now_ms / 1000, wait);
     printf("id:       %s\nqueue:    %s\nfrom:     <%s>\nsize:     %" PRId64
            " bytes\narrived:  %s ago\nattempts: %" PRId64 "\n",
-           string_of(listing, "queue_id"), string_of(listing, "queue_name"),
-           string_of(listing, "sender"), number_of(listing, "message_size"), age,
-           number_of(listing, "attempts"));
-    if (strcmp(string_of(listing, "queue_name"), "deferred") == 0)
+           field_string(listing, "queue_id"), field_string(listing, "queue_name"),
+           field_string(listing, "sender"), field_number(listing, "message_size"), age,
+           field_number(listing, "attempts"));
+    if (strcmp(field_string(listing, "queue_name"), "deferred") == 0)
         printf("next:     in %s\n", wait);
     if (json_is_true(json_object_get(listing, "sender_warned")))
         puts("warned:   the sender was told that it is late");
-    if (string_of(listing, "reason")[0]) {
-        print_span(now_ms / 1000 - number_of(listing, "since"), age);
-        printf("reason:   %s, %s ago\n", string_of(listing, "reason"), age);
+    if (field_string(listing, "reason")[0]) {
+        print_span(now_ms / 1000 - field_number(listing, "since"), age);
+        printf("reason:   %s, %s ago\n", field_string(listing, "reason"), age);
     }
-    if (string_of(listing, "envelope_id")[0])
-        printf("envid:    %s\n", string_of(listing, "envelope_id"));
-    if (number_of(listing, "mt_priority") != 0)
-        printf("priority: %" PRId64 "\n", number_of(listing, "mt_priority"));
+    if (field_string(listing, "envelope_id")[0])
+        printf("envid:    %s\n", field_string(listing, "envelope_id"));
+    if (field_number(listing, "mt_priority") != 0)
+        printf("priority: %" PRId64 "\n", field_number(listing, "mt_priority"));
     size_t index;
     json_t *item;
     json_array_foreach (json_object_get(listing, "recipients"), index, item) {
-        printf("to:       <%s> %s", string_of(item, "address"),
+        printf("to:       <%s> %s", field_string(item, "address"),
                json_is_true(json_object_get(item, "done")) ? "done" : "waiting");
-        if (string_of(item, "delay_reason")[0])
-            printf(" (%s)", string_of(item, "delay_reason"));
+        if (field_string(item, "delay_reason")[0])
+            printf(" (%s)", field_string(item, "delay_reason"));
         putchar('\n');
     }
 }

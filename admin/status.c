@@ -2,6 +2,7 @@
 #include "admin/status.h"
 
 #include "admin/ask.h"
+#include "admin/field.h"
 #include "admin/hops.h"
 #include "admin/words.h"
 #include "base/loop.h"
@@ -84,12 +85,6 @@ status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
 
 /* --- What is shown ---------------------------------------------------------------- */
 
-static int64_t
-integer(const json_t *object, const char *key)
-{
-    return json_integer_value(json_object_get(object, key));
-}
-
 static const char *
 string(const json_t *object, const char *key)
 {
@@ -121,14 +116,15 @@ static void
 print_space(const json_t *spool)
 {
     char left[WORDS_MAX], reserve[WORDS_MAX];
-    if (integer(spool, "bytes_free") >= 0)
+    if (field_number(spool, "bytes_free") >= 0)
         printf("space      %s and %" PRId64 " files free",
-               size(integer(spool, "bytes_free"), left), integer(spool, "inodes_free"));
+               size(field_number(spool, "bytes_free"), left),
+               field_number(spool, "inodes_free"));
     else
         printf("space      unknown");
     printf("; the last %s and %" PRId64 " files are kept for mail under way\n",
-           size(integer(spool, "bytes_reserve"), reserve),
-           integer(spool, "inodes_reserve"));
+           size(field_number(spool, "bytes_reserve"), reserve),
+           field_number(spool, "inodes_reserve"));
 }
 
 static void
@@ -138,25 +134,25 @@ print_spool(const json_t *status)
     bool aio = strcmp(string(spool, "sync"), "aio") == 0;
     printf("spool      %s\n", string(spool, "path"));
     print_space(spool);
-    printf("syncs      %" PRId64 ", %s\n", integer(status, "syncs"),
+    printf("syncs      %" PRId64 ", %s\n", field_number(status, "syncs"),
            aio ? "in the background (aio)" : "blocking: all sessions wait for each");
 }
 
 static void
 print_journal(const json_t *journal)
 {
-    if (integer(journal, "segments") == 0) {
+    if (field_number(journal, "segments") == 0) {
         printf("journal    off\n");
         return;
     }
     printf("journal    %" PRId64 " messages; %" PRId64 " of %" PRId64
            " segments free; %" PRId64 " batches%s",
-           integer(journal, "messages"), integer(journal, "free_segments"),
-           integer(journal, "segments"), integer(journal, "batches"),
+           field_number(journal, "messages"), field_number(journal, "free_segments"),
+           field_number(journal, "segments"), field_number(journal, "batches"),
            is_true(journal, "full") ? "; full: new mail waits for the spool" : "");
-    if (integer(journal, "damages") > 0)
+    if (field_number(journal, "damages") > 0)
         printf("; damaged pieces found at the start, kept in corrupt/: %" PRId64,
-               integer(journal, "damages"));
+               field_number(journal, "damages"));
     putchar('\n');
 }
 
@@ -170,12 +166,12 @@ print_sites(const json_t *status, int64_t now_ms)
         return;
     printf("sites      %" PRId64 "; dead: %" PRId64 "; destinations: %" PRId64
            "; recipients waiting: %" PRId64 "; messages parked: %" PRId64 "\n",
-           integer(totals, "sites"), integer(totals, "dead"),
-           integer(totals, "destinations"), integer(totals, "waiting"),
-           integer(totals, "parked"));
+           field_number(totals, "sites"), field_number(totals, "dead"),
+           field_number(totals, "destinations"), field_number(totals, "waiting"),
+           field_number(totals, "parked"));
     if (shown > 0)
         hop_print_table(sites, now_ms);
-    if (shown >= SITES_TOP && (int64_t)shown < integer(totals, "sites"))
+    if (shown >= SITES_TOP && (int64_t)shown < field_number(totals, "sites"))
         puts("  (those with most mail; --sites shows all)");
 }
 
@@ -188,20 +184,20 @@ status_print(const json_t *status, int64_t now_ms)
     bool accepting = is_true(status, "accepting");
     char words[WORDS_MAX];
     printf("petrel     %s, up %s\n", string(status, "version"),
-           words_span(1000 * integer(status, "uptime_s"), words));
+           words_span(1000 * field_number(status, "uptime_s"), words));
     printf("accepting  %s%s\n", accepting ? "yes" : "no: ", string(status, "reason"));
     print_spool(status);
     print_journal(json_object_get(status, "journal"));
     printf("queue      %" PRId64 " incoming, %" PRId64 " active, %" PRId64
            " deferred, %" PRId64 " hold, %" PRId64 " corrupt\n",
-           integer(queue, "incoming"), integer(queue, "active"),
-           integer(queue, "deferred"), integer(queue, "hold"),
-           integer(queue, "corrupt"));
-    printf("sessions   %" PRId64 " in, %" PRId64 " out\n", integer(sessions, "in"),
-           integer(sessions, "out"));
+           field_number(queue, "incoming"), field_number(queue, "active"),
+           field_number(queue, "deferred"), field_number(queue, "hold"),
+           field_number(queue, "corrupt"));
+    printf("sessions   %" PRId64 " in, %" PRId64 " out\n", field_number(sessions, "in"),
+           field_number(sessions, "out"));
     printf("so far     %" PRId64 " stored, %" PRId64 " ended, %" PRId64 " parked\n",
-           integer(totals, "stored"), integer(totals, "ended"),
-           integer(totals, "parked"));
+           field_number(totals, "stored"), field_number(totals, "ended"),
+           field_number(totals, "parked"));
     print_sites(status, now_ms);
 }
 

@@ -1,6 +1,7 @@
 /* Tells what a message waits for: the daemon's part, and the lines for people. */
 #include "admin/why.h"
 
+#include "admin/field.h"
 #include "admin/hop.h"
 #include "admin/listing.h"
 #include "admin/words.h"
@@ -75,29 +76,10 @@ why_add(json_t *answer, struct manager *m, struct id id)
 
 /* --- In words --------------------------------------------------------------------- */
 
-static const char *
-string(const json_t *object, const char *key)
-{
-    const char *value = json_string_value(json_object_get(object, key));
-    return value ? value : "";
-}
-
-static int64_t
-number(const json_t *object, const char *key)
-{
-    return json_integer_value(json_object_get(object, key));
-}
-
-static bool
-is_true(const json_t *object, const char *key)
-{
-    return json_is_true(json_object_get(object, key));
-}
-
 static bool
 is_at(const json_t *listing, const char *place)
 {
-    return strcmp(string(listing, "queue_name"), place) == 0;
+    return strcmp(field_string(listing, "queue_name"), place) == 0;
 }
 
 static const char *
@@ -110,8 +92,8 @@ place_words(const json_t *listing, const json_t *why)
     if (is_at(listing, "incoming"))
         return "new, on disk, without an attempt";
     if (is_at(listing, "active"))
-        return is_true(why, "loading") ? "being read from the disk"
-                                       : "in memory, being tried";
+        return field_is_true(why, "loading") ? "being read from the disk"
+                                             : "in memory, being tried";
     return "on disk until its next attempt";
 }
 
@@ -120,13 +102,14 @@ print_head(const json_t *listing, const json_t *why, int64_t now_ms)
 {
     char at[WORDS_MAX];
     printf("id:       %s\nqueue:    %s: %s\nfrom:     <%s>\n",
-           string(listing, "queue_id"), string(listing, "queue_name"),
-           place_words(listing, why), string(listing, "sender"));
+           field_string(listing, "queue_id"), field_string(listing, "queue_name"),
+           place_words(listing, why), field_string(listing, "sender"));
     printf("arrived:  %s\n",
-           words_since(number(listing, "arrival_time") * 1000, now_ms, at));
-    printf("attempts: %" PRId64 " so far%s\n", number(listing, "attempts"),
-           is_true(listing, "sender_warned") ? "; the sender was told that it is late"
-                                             : "");
+           words_since(field_number(listing, "arrival_time") * 1000, now_ms, at));
+    printf("attempts: %" PRId64 " so far%s\n", field_number(listing, "attempts"),
+           field_is_true(listing, "sender_warned")
+               ? "; the sender was told that it is late"
+               : "");
 }
 
 /* What the disk alone knows. */
@@ -134,7 +117,7 @@ static void
 print_due(const json_t *listing, int64_t now_ms)
 {
     char at[WORDS_MAX];
-    int64_t due_ms = number(listing, "due_time") * 1000;
+    int64_t due_ms = field_number(listing, "due_time") * 1000;
     if (is_at(listing, "deferred"))
         printf("next:     %s\n", words_until(due_ms, now_ms, at));
     puts("because:  no daemon runs; nothing is delivered until it is started");
@@ -143,14 +126,15 @@ print_due(const json_t *listing, int64_t now_ms)
 static void
 print_turn(const json_t *why)
 {
-    int64_t active = number(why, "active"), limit = number(why, "active_limit");
+    int64_t active = field_number(why, "active"),
+            limit = field_number(why, "active_limit");
     if (active >= limit)
         printf("because:  the active set is full: %" PRId64 " of %" PRId64
                " messages (active_limit)",
                active, limit);
     else
         printf("because:  it is due, and is read from the disk in its turn");
-    printf("; messages before it: %" PRId64 "\n", number(why, "ahead"));
+    printf("; messages before it: %" PRId64 "\n", field_number(why, "ahead"));
 }
 
 /* A message that is not in memory. */
@@ -158,8 +142,8 @@ static void
 print_waiting(const json_t *why, int64_t now_ms)
 {
     char at[WORDS_MAX];
-    int64_t due_ms = number(why, "due_ms");
-    if (is_true(why, "excess")) {
+    int64_t due_ms = field_number(why, "due_ms");
+    if (field_is_true(why, "excess")) {
         puts("because:  parked: its site has more than its share of the active set "
              "(site_active_share); it comes when that has less");
         return;
@@ -169,19 +153,19 @@ print_waiting(const json_t *why, int64_t now_ms)
         return;
     }
     printf("because:  the next attempt is at %s%s\n", words_until(due_ms, now_ms, at),
-           is_true(why, "parked") ? ", or as soon as its site lives" : "");
+           field_is_true(why, "parked") ? ", or as soon as its site lives" : "");
 }
 
 static void
 print_sharers(const json_t *site, const char *destination)
 {
     const json_t *domains = json_object_get(site, "domains");
-    int64_t all = number(site, "destinations");
+    int64_t all = field_number(site, "destinations");
     size_t index;
     json_t *domain;
-    if (all <= 1 && strcmp(string(site, "site"), destination) == 0)
+    if (all <= 1 && strcmp(field_string(site, "site"), destination) == 0)
         return;
-    printf("site:     %s, shared by ", string(site, "site"));
+    printf("site:     %s, shared by ", field_string(site, "site"));
     json_array_foreach (domains, index, domain)
         printf("%s%s", index > 0 ? ", " : "", json_string_value(domain));
     if (all > (int64_t)json_array_size(domains))
@@ -194,7 +178,7 @@ print_bound(const char *label, const json_t *site, const json_t *why, int64_t no
 {
     struct buffer sentence;
     buffer_init(&sentence, SENTENCE_MAX);
-    hop_explain(site, number(why, "session_limit"), now_ms, &sentence);
+    hop_explain(site, field_number(why, "session_limit"), now_ms, &sentence);
     printf("%-9s %.*s\n", label, TEXT_ARGS(buffer_text(&sentence)));
     buffer_free(&sentence);
 }
@@ -202,10 +186,10 @@ print_bound(const char *label, const json_t *site, const json_t *why, int64_t no
 static void
 print_counts(const json_t *hop, bool is_active)
 {
-    int64_t waiting = number(hop, "waiting"), taken = number(hop, "taken"),
-            deferred = number(hop, "deferred");
-    printf("next hop: %s: recipients: %" PRId64, string(hop, "destination"),
-           number(hop, "open"));
+    int64_t waiting = field_number(hop, "waiting"), taken = field_number(hop, "taken"),
+            deferred = field_number(hop, "deferred");
+    printf("next hop: %s: recipients: %" PRId64, field_string(hop, "destination"),
+           field_number(hop, "open"));
     if (is_active)
         printf(" (%" PRId64 " waiting, %" PRId64 " being delivered, %" PRId64
                " deferred)",
@@ -217,16 +201,16 @@ static void
 print_hop(const json_t *hop, const json_t *why, bool is_active, int64_t now_ms)
 {
     const json_t *site = json_object_get(hop, "site");
-    int64_t parked = number(site, "parked");
+    int64_t parked = field_number(site, "parked");
     print_counts(hop, is_active);
     if (site == NULL)
         return;
-    print_sharers(site, string(hop, "destination"));
-    if (is_active && number(hop, "waiting") > 0)
+    print_sharers(site, field_string(hop, "destination"));
+    if (is_active && field_number(hop, "waiting") > 0)
         print_bound("because:", site, why, now_ms);
-    else if (is_active && number(hop, "taken") > 0)
+    else if (is_active && field_number(hop, "taken") > 0)
         puts("because:  nothing; it is being delivered");
-    else if (strcmp(string(site, "bound"), "nothing") != 0)
+    else if (strcmp(field_string(site, "bound"), "nothing") != 0)
         print_bound("site now:", site, why, now_ms);
     if (parked > 0)
         printf("parked:   messages that wait on disk for that site: %" PRId64 "\n",
@@ -240,8 +224,9 @@ print_hops(const json_t *listing, const json_t *why, int64_t now_ms)
     json_t *hop;
     json_array_foreach (json_object_get(why, "hops"), index, hop)
         print_hop(hop, why, is_at(listing, "active"), now_ms);
-    if (number(why, "hops_more") > 0)
-        printf("          and %" PRId64 " next hops more\n", number(why, "hops_more"));
+    if (field_number(why, "hops_more") > 0)
+        printf("          and %" PRId64 " next hops more\n",
+               field_number(why, "hops_more"));
 }
 
 static void
@@ -251,11 +236,11 @@ print_recipients(const json_t *listing)
     unsigned open = 0;
     json_t *item;
     json_array_foreach (json_object_get(listing, "recipients"), index, item) {
-        if (is_true(item, "done") || open++ >= RECIPIENTS_SHOWN)
+        if (field_is_true(item, "done") || open++ >= RECIPIENTS_SHOWN)
             continue;
-        printf("to:       <%s>", string(item, "address"));
-        if (string(item, "delay_reason")[0])
-            printf(" %s", string(item, "delay_reason"));
+        printf("to:       <%s>", field_string(item, "address"));
+        if (field_string(item, "delay_reason")[0])
+            printf(" %s", field_string(item, "delay_reason"));
         putchar('\n');
     }
     if (open > RECIPIENTS_SHOWN)
@@ -266,10 +251,10 @@ static void
 print_held(const json_t *listing, int64_t now_ms)
 {
     char at[WORDS_MAX];
-    const char *reason = string(listing, "reason");
+    const char *reason = field_string(listing, "reason");
     printf("because:  %s", reason[0] ? reason : "it is held");
-    if (number(listing, "since") > 0)
-        printf(", %s", words_since(number(listing, "since") * 1000, now_ms, at));
+    if (field_number(listing, "since") > 0)
+        printf(", %s", words_since(field_number(listing, "since") * 1000, now_ms, at));
     putchar('\n');
 }
 
@@ -277,10 +262,10 @@ static void
 print_end(const json_t *listing, const json_t *why, int64_t now_ms)
 {
     char at[WORDS_MAX];
-    const char *sender = string(listing, "sender");
+    const char *sender = field_string(listing, "sender");
     if (json_object_get(why, "expires_ms") == NULL)
         return;
-    printf("expires:  %s", words_until(number(why, "expires_ms"), now_ms, at));
+    printf("expires:  %s", words_until(field_number(why, "expires_ms"), now_ms, at));
     if (sender[0])
         printf(": what is open then fails, and <%s> is told\n", sender);
     else
@@ -297,7 +282,7 @@ why_print(const json_t *listing, int64_t now_ms)
     } else if (why == NULL) {
         print_due(listing, now_ms);
     } else {
-        if (strcmp(string(why, "place"), "unknown") == 0)
+        if (strcmp(field_string(why, "place"), "unknown") == 0)
             puts("because:  the daemon that answers does not have it: it is another "
                  "slice's, or has not been come to since the start");
         else if (!is_at(listing, "active"))
