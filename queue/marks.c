@@ -547,6 +547,13 @@ marks_forget(struct marks *m, struct id id)
 }
 
 bool
+marks_have_ended(const struct marks *m, struct id id)
+{
+    const struct pending *p = find(m, id);
+    return p != NULL && p->ended;
+}
+
+bool
 marks_retire(struct marks *m, struct envelope **e)
 {
     if (!marks_forget(m, (*e)->id))

@@ -62,6 +62,8 @@ void marks_write(struct marks *m, struct id id);
 void marks_overlay(struct marks *m, struct envelope *e);
 /* Nothing of id will be written any more. True: it moves just now, see marks_retire. */
 bool marks_forget(struct marks *m, struct id id);
+/* It was retired or forgotten while it moves: no message any more. */
+bool marks_have_ended(const struct marks *m, struct id id);
 /* True: nothing is under way. */
 bool marks_are_quiet(const struct marks *m);
 

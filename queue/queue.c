@@ -498,12 +498,19 @@ may_be_withheld(const struct queue *q, struct id id)
            (q->share.blocked && young_find(&q->young, id) == NULL);
 }
 
+/* Its END is on its way. */
+static bool
+has_ended(const struct queue *q, struct id id)
+{
+    return endings_have(&q->endings, id) || marks_have_ended(&q->marks, id);
+}
+
 struct envelope *
 queue_load(struct queue *q, struct id id)
 {
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX] = "";
-    if (endings_have(&q->endings, id) || is_withheld(q, id))
+    if (has_ended(q, id) || is_withheld(q, id))
         return NULL;
     marks_write(&q->marks, id);
     want_young(q);
@@ -686,7 +693,7 @@ queue_note(struct queue *q, struct id id, enum queue_place place,
 bool
 queue_remove(struct queue *q, struct id id)
 {
-    if (endings_have(&q->endings, id) || may_be_withheld(q, id))
+    if (has_ended(q, id) || may_be_withheld(q, id))
         return false;
     if (marks_forget(&q->marks, id))
         return true;

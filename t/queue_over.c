@@ -13,6 +13,7 @@ enum state { YOUNG, LARGE, HELD, DEFERRED, MOVING, STATES };
 static const char *const names[] = {"young", "large", "held", "deferred", "moving"};
 
 static struct kit kit;
+static int64_t moving_ms = 5; /* so long the mover has been at it */
 
 static void
 start(bool journal)
@@ -47,7 +48,7 @@ make(enum state state)
     if (state == DEFERRED || state == MOVING) {
         queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
         queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
-        sim_loop_advance(kit.loop, state == MOVING ? 101 : 5000);
+        sim_loop_advance(kit.loop, state == MOVING ? moving_ms : 5000);
     } else {
         envelope_free(&e);
     }
@@ -94,6 +95,41 @@ test_power_cut(void)
                      journal ? "journal" : "files");
             ok_named(!back, name);
             ok_named(waited_ms < 100, "without the usual delay");
+        }
+}
+
+/* What is removed, or ends otherwise, is no message any more, while its END is under way
+ * and after. */
+static void
+test_once(void)
+{
+    for (int how = 0; how < 4 * 20; how++)
+        for (enum state state = YOUNG; state < STATES; state++) {
+            bool journal = how % 2 != 0, retires = how / 2 % 2 != 0;
+            moving_ms = how / 4 * 2;
+            if (how >= 4 && state != MOVING)
+                continue;
+            struct queue_point point = {0};
+            sim_disk_reset();
+            sim_disk_set_syncing(DISK_SYNC_AIO, 7);
+            start(journal);
+            struct id id = make(state);
+            struct envelope *e = retires ? queue_load(kit.queue, id) : NULL;
+            if (e != NULL)
+                queue_retire(kit.queue, &e);
+            else
+                ok(queue_remove(kit.queue, id));
+            unsigned again = 0;
+            while (!queue_is_over(kit.queue, &point)) {
+                again += queue_remove(kit.queue, id);
+                e = queue_load(kit.queue, id);
+                again += e != NULL;
+                envelope_free(&e);
+                sim_loop_advance(kit.loop, 1);
+            }
+            again += queue_remove(kit.queue, id);
+            is_number(again, 0, names[state]);
+            kit_close(&kit);
         }
 }
 
@@ -169,6 +205,7 @@ main(void)
     test_hold(true);
     test_hold(false);
     test_power_cut();
+    test_once();
     test_busy();
     test_failure();
     sim_disk_reset();
