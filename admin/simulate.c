@@ -82,7 +82,8 @@ command_simulate(int count, char **arguments, const struct options *options)
     buffer_init(&mistakes, MISTAKES_MAX);
     struct scenario *scenario =
         scenario_new(text_of(content, length), path, &defaults, &mistakes);
-    fwrite(mistakes.at, 1, mistakes.length, stderr);
+    if (mistakes.length > 0)
+        fwrite(mistakes.at, 1, mistakes.length, stderr);
     int code = scenario ? run(scenario, trace) : EX_DATAERR;
     scenario_free(&scenario);
     buffer_free(&mistakes);
