@@ -270,6 +270,9 @@ answer(struct commits *all, struct commit *c)
     void *context = c->context;
     bool ignored = c->ignored;
     struct envelope *e = NULL;
+    struct young_message *m = young_find(all->young, id);
+    if (m != NULL)
+        m->is_new = false;
     if (!refused && !ignored) {
         e = c->envelope;
         c->envelope = NULL;
@@ -368,6 +371,19 @@ commits_ignore(struct commits *all, void *context)
     ignore_in(all->blocked, context);
     ignore_in(all->appended, context);
     ignore_in(all->done, context);
+}
+
+bool
+commits_have(const struct commits *all, struct id id)
+{
+    const struct commit *const lists[] = {all->files, all->syncing, all->blocked,
+                                          all->appended, all->done};
+    const struct commit *c;
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        DL_FOREACH (lists[i], c)
+            if (id_compare(c->draft->id, id) == 0)
+                return true;
+    return false;
 }
 
 bool

@@ -45,6 +45,8 @@ void commits_add(struct commits *c, struct queue_draft **draft, struct envelope 
                  queue_stored *stored, void *context);
 void commits_ignore(struct commits *c, void *context);
 
+/* It is being made durable, and its owner has not heard. Looks at all of them. */
+bool commits_have(const struct commits *c, struct id id);
 /* True: all have been answered, but for those that wait for room. */
 bool commits_are_quiet(const struct commits *c);
 

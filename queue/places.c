@@ -43,7 +43,8 @@ note_young(const struct young *y, struct place_list *l)
 {
     struct young_message *m, *next;
     HASH_ITER (hh, y->messages, m, next)
-        add_place(l, m->id, QUEUE_INCOMING);
+        if (!m->is_new)
+            add_place(l, m->id, QUEUE_INCOMING);
 }
 
 /* By age; of one message the strongest place first. */

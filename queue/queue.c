@@ -498,11 +498,13 @@ may_be_withheld(const struct queue *q, struct id id)
            (q->share.blocked && young_find(&q->young, id) == NULL);
 }
 
-/* Its END is on its way. */
+/* Its END is on its way, or its acceptance. */
 static bool
-has_ended(const struct queue *q, struct id id)
+is_no_message(const struct queue *q, struct id id)
 {
-    return endings_have(&q->endings, id) || marks_have_ended(&q->marks, id);
+    const struct young_message *m = young_find(&q->young, id);
+    return (m != NULL && m->is_new) || endings_have(&q->endings, id) ||
+           marks_have_ended(&q->marks, id);
 }
 
 struct envelope *
@@ -510,7 +512,7 @@ queue_load(struct queue *q, struct id id)
 {
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX] = "";
-    if (has_ended(q, id) || is_withheld(q, id))
+    if (is_no_message(q, id) || is_withheld(q, id))
         return NULL;
     marks_write(&q->marks, id);
     want_young(q);
@@ -693,7 +695,7 @@ queue_note(struct queue *q, struct id id, enum queue_place place,
 bool
 queue_remove(struct queue *q, struct id id)
 {
-    if (has_ended(q, id) || may_be_withheld(q, id))
+    if (is_no_message(q, id) || may_be_withheld(q, id) || commits_have(&q->commits, id))
         return false;
     if (marks_forget(&q->marks, id))
         return true;

@@ -398,6 +398,7 @@ young_accept(struct young *y, const struct envelope *e, struct text form,
     m->envelope_length = (uint32_t)form.length;
     m->recipients = e->count;
     m->large = content == NULL;
+    m->is_new = true;
     if (content != NULL) {
         struct young_content *c = content_new(content);
         keep_content(y, m, c);

@@ -33,6 +33,8 @@ struct young_message {
     bool held;      /* hold/ID is there */
     bool recovered; /* found at the start and not yet looked at: recover.c */
     bool moving;    /* the spool is getting it: mover.h */
+    bool is_new;    /* its owner has not heard yet; its record may not be written: it is
+                       no message to anybody else */
     struct young_content *content; /* NULL: only in the journal */
     struct young_told *told;       /* NULL: nothing */
     UT_hash_handle hh;

@@ -98,8 +98,8 @@ test_power_cut(void)
         }
 }
 
-/* What is removed, or ends otherwise, is no message any more, while its END is under way
- * and after. */
+/* What is removed, or ends otherwise, is no message any more, while its END is under
+ * way and after. */
 static void
 test_once(void)
 {
@@ -131,6 +131,59 @@ test_once(void)
             is_number(again, 0, names[state]);
             kit_close(&kit);
         }
+}
+
+static bool
+note_place(void *context, struct id id, enum queue_place place)
+{
+    unsigned *count = context;
+    (void)id;
+    (void)place;
+    ++*count;
+    return true;
+}
+
+/* Before its owner has heard, it is no message: its record may not even be written, and
+ * would look damaged. */
+static void
+test_early(bool journal, enum state state)
+{
+    static const char *const one[] = {"a@x", NULL};
+    static char bytes[20000];
+    unsigned listed = 0, seen = 0;
+    sim_disk_reset();
+    sim_disk_set_syncing(DISK_SYNC_AIO, 7);
+    start(journal);
+    struct envelope *first = kit_envelope("s@x", one), *e = kit_envelope("t@x", one);
+    struct text content = text_of(bytes, state == LARGE ? sizeof(bytes) : 100);
+    memset(bytes, 'x', sizeof(bytes));
+    /* Its batch is being synced while that of the other one gathers. */
+    ok(kit_commit(&kit, first, TEXT("first\r\n")));
+    loop_turn(kit.loop, 0);
+    ok(kit_commit(&kit, e, content));
+    struct id id = e->id;
+    while (kit.answers < 2) {
+        struct envelope *loaded = queue_load(kit.queue, id);
+        seen += loaded != NULL;
+        envelope_free(&loaded);
+        seen += queue_remove(kit.queue, id);
+        if (kit.answers == 0)
+            is_number(queue_each(kit.queue, note_place, &listed), 0, "a list");
+        if (kit.stored != NULL && kit.answers == 1)
+            envelope_free(&kit.stored);
+        sim_loop_advance(kit.loop, 1);
+    }
+    is_number(seen, 0, names[state]);
+    is_number(listed, 0, "nor is it listed");
+    ok_named(!kit.refused && !kit_logged(&kit, "corrupt"), "it is stored");
+    struct envelope *loaded = queue_load(kit.queue, id);
+    ok_named(loaded != NULL, "then it is there");
+    envelope_free(&loaded);
+    is_number(queue_each(kit.queue, note_place, &listed), 0, "a list");
+    is_number(listed, 2, "both are listed");
+    ok_named(queue_remove(kit.queue, id), "and may be removed");
+    sim_disk_set_syncing(DISK_SYNC_AIO, 0);
+    kit_close(&kit);
 }
 
 /* Others end all the time: that is no reason to wait. */
@@ -206,6 +259,8 @@ main(void)
     test_hold(false);
     test_power_cut();
     test_once();
+    test_early(true, YOUNG);
+    test_early(true, LARGE);
     test_busy();
     test_failure();
     sim_disk_reset();
