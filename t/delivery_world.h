@@ -262,6 +262,7 @@ bed_start(struct bed *b)
     b->delivery =
         delivery_new(b->loop, b->ours, b->dns, b->log, &b->manager, &b->settings);
     b->target.kind = TARGET_MX;
+    b->target.tls = TARGET_TLS_MAY;
     b->target.timeout_scale = 1;
     spool.fail_at = -1;
     spool.fail_to_open = false;
