@@ -330,6 +330,15 @@ route_named(const struct route_table *table, const struct address *address,
 }
 
 bool
+route_demands_verify(const struct route_table *table)
+{
+    for (const struct route *r = table->routes; r; r = r->hh.next)
+        if (r->target.tls == TARGET_TLS_VERIFY)
+            return true;
+    return table->has_local && table->local.tls == TARGET_TLS_VERIFY;
+}
+
+bool
 route_is_local_domain(const struct route_table *table, struct text domain)
 {
     return local_domain(table, domain) != NULL;

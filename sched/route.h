@@ -65,6 +65,8 @@ const struct target *route_find(const struct route_table *table,
 /* The same for what an operator has released: routes that say hold do not count. */
 const struct target *route_find_past_hold(const struct route_table *table,
                                           const struct address *address);
+/* Whether any target verifies certificates, so that somebody must be believed. */
+bool route_demands_verify(const struct route_table *table);
 bool route_is_local_domain(const struct route_table *table, struct text domain);
 
 /* The key under which all mail for the same next hop is one destination queue:

@@ -131,9 +131,9 @@ void client_introduced(struct client *c);
 void client_injected(struct client *c, size_t count);
 /* Lost or timed out: whether TLS is to blame for it. */
 bool client_is_securing(const struct client *c);
-void client_ask_starttls(struct client *c);
-void client_heard_starttls(struct client *c, const struct waiting *w,
-                           const struct reply *reply);
+void client_ask_tls(struct client *c);
+void client_heard_tls(struct client *c, const struct waiting *w,
+                      const struct reply *reply);
 /* The first recipient from at on that can be asked for, or the count of all. */
 size_t client_next_rcpt(const struct letter *l, size_t at);
 /* The lone dot. */

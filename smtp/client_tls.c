@@ -41,7 +41,7 @@ client_introduced(struct client *c)
 }
 
 void
-client_ask_starttls(struct client *c)
+client_ask_tls(struct client *c)
 {
     client_command(c, "STARTTLS", TEXT(""));
     client_put(c, STEP_STARTTLS, 0);
@@ -49,8 +49,7 @@ client_ask_starttls(struct client *c)
 }
 
 void
-client_heard_starttls(struct client *c, const struct waiting *w,
-                      const struct reply *reply)
+client_heard_tls(struct client *c, const struct waiting *w, const struct reply *reply)
 {
     char what[REPLY_TEXT_MAX + 64];
     (void)w;

@@ -323,6 +323,25 @@ test_tls(void)
 }
 
 static void
+demands(const char *routes, const char *relay, const char *local, bool want)
+{
+    struct route_table *t = table_with(routes, relay, local, "");
+    ok_named(t && route_demands_verify(t) == want, routes);
+    route_free(&t);
+}
+
+static void
+test_demands(void)
+{
+    demands("", "", "", false);
+    demands("a.example mx?tls=encrypt\n* smtp://b", "", "lmtp://c", false);
+    demands("a.example mx\nb.example mx?tls=verify", "", "", true);
+    demands("* hold\nb.example smtps://c", "", "", true);
+    demands("", "submission://a", "", true);
+    demands("", "", "lmtp://c?tls=verify", true);
+}
+
+static void
 test_others(void)
 {
     struct target t;
@@ -553,6 +572,7 @@ main(void)
     test_relay();
     test_hosts();
     test_tls();
+    test_demands();
     test_others();
     test_bad_targets();
     test_long_targets();
