@@ -12,6 +12,7 @@
 #include "base/loop.h"
 #include "base/memory.h"
 #include "queue/local.h"
+#include "smtp/anchors.h"
 #include "smtp/delivery.h"
 #include "smtp/listener.h"
 
@@ -168,6 +169,14 @@ configuration_new(const struct options_sources *sources)
     return c;
 }
 
+/* Not for every command: a bundle takes its time. NULL with one line in error. */
+static struct tls_client *
+open_anchors(const struct configuration *c, char place[ANCHORS_PLACE_MAX], char *error)
+{
+    return anchors_read(text_from(c->options.tls_ca), route_demands_verify(c->routes),
+                        place, error, ERROR_MAX);
+}
+
 /* --- The daemon ------------------------------------------------------------------- */
 
 static void
@@ -223,21 +232,48 @@ want_descriptors(struct petrel *p)
 }
 
 static void
+say_anchors(struct petrel *p, const char *place)
+{
+    if (place[0] != '\0')
+        log_say(p->log, LOG_LEVEL_DEBUG, "main", NULL, "tls_ca: %s", place);
+    else
+        log_say(p->log, LOG_LEVEL_INFO, "main", NULL,
+                "tls_ca is unset and the system has no bundle of authorities: "
+                "certificates of next hops are not verified");
+}
+
+/* All of the new settings can be used, or NULL. */
+static struct configuration *
+read_again(struct petrel *p, struct tls_client **anchors)
+{
+    char place[ANCHORS_PLACE_MAX], error[ERROR_MAX] = "the settings have mistakes";
+    struct configuration *fresh = configuration_new(&p->sources);
+    *anchors = fresh ? open_anchors(fresh, place, error) : NULL;
+    if (*anchors != NULL) {
+        say_anchors(p, place);
+        return fresh;
+    }
+    log_say(p->log, LOG_LEVEL_ERROR, "main", NULL,
+            "reload refused: %s; the old ones stay", error);
+    configuration_free(&fresh);
+    return NULL;
+}
+
+static void
 on_hangup(void *context)
 {
     struct petrel *p = context;
+    struct tls_client *anchors;
     if (p->draining > 0)
         return;
-    struct configuration *fresh = configuration_new(&p->sources);
-    if (fresh == NULL) {
-        log_say(p->log, LOG_LEVEL_ERROR, "main", NULL,
-                "reload refused: the settings have mistakes; the old ones stay");
+    struct configuration *fresh = read_again(p, &anchors);
+    if (fresh == NULL)
         return;
-    }
     const struct options *o = &fresh->options;
     struct listener_settings listener = listener_settings(o);
     struct delivery_settings delivery = delivery_settings(o);
     struct manager_settings manager = manager_settings(o, loop_random(p->loop));
+    delivery.tls = anchors;
     log_restyle(p->log, options_log_style(o), options_log_level(o));
     listener_reload(p->listener, fresh->routes, &listener);
     delivery_reload(p->delivery, &delivery);
@@ -320,10 +356,17 @@ start_queue(struct petrel *p, char *error)
     p->dns = dns_new(p->loop, text_from(o->dns_servers), error, ERROR_MAX);
     if (p->dns == NULL)
         return EX_CONFIG;
+    char place[ANCHORS_PLACE_MAX];
+    out.tls = open_anchors(p->configuration, place, error);
+    if (out.tls == NULL)
+        return EX_CONFIG;
+    say_anchors(p, place);
     int code = manager_new(&p->manager, p->loop, p->log, &settings,
                            p->configuration->routes, error, ERROR_MAX);
-    if (code != 0)
+    if (code != 0) {
+        tls_client_free(&out.tls);
         return code;
+    }
     p->delivery = delivery_new(p->loop, p->net, p->dns, p->log, p->manager, &out);
     p->local = local_new(p->loop, p->manager, o->hostname);
     manager_plug(p->manager, TARGET_MX, delivery_open, p->delivery);
@@ -476,14 +519,22 @@ check(const struct options_sources *sources)
 {
     struct configuration *c = configuration_new(sources);
     struct buffer out;
+    char place[ANCHORS_PLACE_MAX], error[ERROR_MAX] = "";
     if (c == NULL)
         return EX_CONFIG;
     buffer_init(&out, MISTAKES_MAX);
-    settings_print(c->settings, &out);
-    fwrite(out.at, 1, out.length, stdout);
+    struct tls_client *anchors = open_anchors(c, place, error);
+    if (anchors != NULL) {
+        settings_print(c->settings, &out);
+        fwrite(out.at, 1, out.length, stdout);
+    } else {
+        fprintf(stderr, "%s\n", error);
+    }
+    int code = anchors != NULL ? 0 : EX_CONFIG;
+    tls_client_free(&anchors);
     buffer_free(&out);
     configuration_free(&c);
-    return 0;
+    return code;
 }
 
 static void

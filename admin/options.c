@@ -114,6 +114,10 @@ const struct setting options_rows[] = {
     BOUNDED(NUMBER, smtp_port, "smtp_port", "25", 1, 65535, "Port of MX deliveries."),
     TEXTUAL(LIST, smtp_bind, "smtp_bind", NULL,
             "Source addresses of deliveries: one IPv4, one IPv6."),
+    TEXTUAL(
+        STRING, tls_ca, "tls_ca", NULL,
+        "Whose certificates prove a next hop (tls=verify): a PEM file or a directory "
+        "of\nsuch files. Unset: the system's bundle."),
     BOUNDED(DURATION, smtp_connect_timeout_ms, "smtp_connect_timeout", "30s", 100, HOUR,
             "How long to wait for a connection to one address of a host."),
     BOUNDED(NUMBER, smtp_mx_address_limit, "smtp_mx_address_limit", "5", 1, 40,

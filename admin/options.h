@@ -25,7 +25,7 @@ struct options {
     /* where to */
     char *routes, *relay, *local, *local_domains;
     /* out */
-    char *dns_servers, *smtp_bind;
+    char *dns_servers, *smtp_bind, *tls_ca;
     int64_t smtp_port, smtp_connect_timeout_ms, smtp_mx_address_limit;
     int64_t smtp_connection_cache_time_limit_ms;
     /* scheduler */

@@ -72,6 +72,7 @@ bool manager_has_work(const struct manager *manager,
 /* The verdict for errand->indexes[which]; each exactly once. timing may be NULL. */
 struct timing { /* Postfix's delays c and d, in ms */
     int64_t connect_ms, transmit_ms;
+    const char *tls; /* for the log: version/cipher/verified; NULL or "": clear text */
 };
 void manager_settled(struct manager *manager, const struct errand *errand, size_t which,
                      const struct outcome *outcome, const struct timing *timing);

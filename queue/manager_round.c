@@ -145,6 +145,10 @@ log_verdict(const struct active *a, unsigned index, const struct outcome *outcom
     log_field_format(&line, "delays", "%.2f/%.2f/%.2f/%.2f", (double)before / 1000,
                      waited > 0 ? (double)waited / 1000 : 0, (double)connect / 1000,
                      (double)transmit / 1000);
+    /* In Postfix's style a line of its own tells it, as Postfix has it. */
+    if (timing && timing->tls && timing->tls[0] &&
+        log_style(m->log) != LOG_STYLE_POSTFIX)
+        log_field(&line, "tls", text_from(timing->tls));
     log_field(&line, "dsn", text_from(outcome->enhanced));
     log_field(&line, "status",
               text_from(expired ? "expired" : outcome_word(outcome->verdict)));

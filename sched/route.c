@@ -330,6 +330,15 @@ route_named(const struct route_table *table, const struct address *address,
 }
 
 bool
+route_demands_verify(const struct route_table *table)
+{
+    for (const struct route *r = table->routes; r; r = r->hh.next)
+        if (r->target.tls == TARGET_TLS_VERIFY)
+            return true;
+    return table->has_local && table->local.tls == TARGET_TLS_VERIFY;
+}
+
+bool
 route_is_local_domain(const struct route_table *table, struct text domain)
 {
     return local_domain(table, domain) != NULL;
@@ -370,14 +379,31 @@ route_find_past_hold(const struct route_table *table, const struct address *addr
     return find_target(table, address, true);
 }
 
+/* "?tls=verify", but for what the scheme means by itself. */
+static const char *
+key_tls(const struct target *target, char out[16])
+{
+    enum target_tls usual = target->kind == TARGET_LMTP ? TARGET_TLS_NONE
+                            : target->tls_implicit      ? TARGET_TLS_VERIFY
+                                                        : TARGET_TLS_MAY;
+    out[0] = '\0';
+    if (target->tls != usual)
+        snprintf(out, 16, "?tls=%s", target_tls_word(target->tls));
+    return out;
+}
+
 size_t
 route_key(const struct target *target, struct text domain, char out[ROUTE_KEY_MAX])
 {
     int length = 0;
-    const char *scheme = target->kind == TARGET_LMTP ? "lmtp" : "smtp";
+    char tls[16];
+    const char *scheme = target->kind == TARGET_LMTP ? "lmtp"
+                         : target->tls_implicit      ? "smtps"
+                                                     : "smtp";
     switch (target->kind) {
     case TARGET_MX:
-        length = snprintf(out, ROUTE_KEY_MAX, "smtp:%.*s", TEXT_ARGS(domain));
+        length = snprintf(out, ROUTE_KEY_MAX, "smtp:%.*s%s", TEXT_ARGS(domain),
+                          key_tls(target, tls));
         break;
     case TARGET_SMTP:
     case TARGET_LMTP:
@@ -385,9 +411,9 @@ route_key(const struct target *target, struct text domain, char out[ROUTE_KEY_MA
             /* Paths keep their case: two sockets are two. */
             return (size_t)snprintf(out, ROUTE_KEY_MAX, "%s:unix:%s", scheme,
                                     target->path);
-        length =
-            snprintf(out, ROUTE_KEY_MAX, target->look_up_mx ? "%s:%s:%u" : "%s:[%s]:%u",
-                     scheme, target->host, target->port);
+        length = snprintf(out, ROUTE_KEY_MAX,
+                          target->look_up_mx ? "%s:%s:%u%s" : "%s:[%s]:%u%s", scheme,
+                          target->host, target->port, key_tls(target, tls));
         break;
     case TARGET_MAILDIR:
         return (size_t)snprintf(out, ROUTE_KEY_MAX, "maildir");

@@ -21,6 +21,13 @@ enum target_kind {
     TARGET_ERROR,  /* refused at RCPT when possible, else bounced */
     TARGET_UNKNOWN /* local domain without a mailbox: 550 5.1.1 */
 };
+/* What a route demands of the way to its hosts. */
+enum target_tls {
+    TARGET_TLS_NONE,
+    TARGET_TLS_MAY,     /* when the host offers it; any certificate; else clear */
+    TARGET_TLS_ENCRYPT, /* any certificate; never clear */
+    TARGET_TLS_VERIFY /* a certificate from tls_ca with the host's name; never clear */
+};
 enum { TARGET_HOST_MAX = 256, TARGET_PATH_MAX = 1024 };
 
 struct target {
@@ -28,6 +35,8 @@ struct target {
     char host[TARGET_HOST_MAX]; /* name or bare IP literal; "" for Unix sockets */
     bool look_up_mx;            /* SMTP: the host's MX first? Only with ?mx=yes */
     uint16_t port;              /* 0 = smtp_port for MX */
+    enum target_tls tls;        /* MX, SMTP, LMTP; by default MAY, of LMTP NONE */
+    bool tls_implicit;          /* from the first byte, without STARTTLS */
     char path[TARGET_PATH_MAX]; /* Unix socket; Maildir with %u %d; ERROR text */
     char enhanced[12];          /* ERROR */
     bool create;                /* MAILDIR ?create=yes: make missing user directories */
@@ -56,11 +65,15 @@ const struct target *route_find(const struct route_table *table,
 /* The same for what an operator has released: routes that say hold do not count. */
 const struct target *route_find_past_hold(const struct route_table *table,
                                           const struct address *address);
+/* Whether any target verifies certificates, so that somebody must be believed. */
+bool route_demands_verify(const struct route_table *table);
 bool route_is_local_domain(const struct route_table *table, struct text domain);
 
 /* The key under which all mail for the same next hop is one destination queue:
  * "smtp:example.org", "smtp:[mail.example.org]:587", "lmtp:unix:/path", "maildir".
- * Lower case, but for paths. */
+ * Lower case, but for paths. Other demands on TLS are other queues: the scheme is smtps
+ * when it is implicit, and what is not the scheme's default level stands behind it,
+ * "smtp:[mail.example.org]:587?tls=verify" (also for submission://, which is that). */
 enum { ROUTE_KEY_MAX = 1100 };
 size_t route_key(const struct target *target, struct text domain,
                  char out[ROUTE_KEY_MAX]);

@@ -397,8 +397,10 @@ simulation_init(struct simulation *s, const struct scenario *scenario)
     s->result = result;
     s->random = scenario->seed;
     s->sched = sched_new(&settings);
-    s->target = (struct target){
-        .kind = TARGET_MX, .look_up_mx = true, .transport = scenario->transport};
+    s->target = (struct target){.kind = TARGET_MX,
+                                .look_up_mx = true,
+                                .tls = TARGET_TLS_MAY,
+                                .transport = scenario->transport};
     heap_init(&s->events, happens_before);
     result->messages = scenario->messages;
     result->group_count = scenario->arrival_count;

@@ -9,9 +9,35 @@
 
 enum { SMTP_PORT = 25, LMTP_PORT = 24 };
 
+/* Of a scheme with a host behind it. */
+struct scheme {
+    struct text name;
+    enum target_kind kind;
+    uint16_t port;
+    enum target_tls tls;
+    bool implicit;
+    bool promised; /* its name says TLS: ?tls= cannot take that back */
+};
+
+static const struct scheme schemes[] = {
+    {TEXT("smtp"),                TARGET_SMTP, SMTP_PORT, TARGET_TLS_MAY,    false, false},
+    {TEXT("smtp+starttls"),       TARGET_SMTP, SMTP_PORT, TARGET_TLS_VERIFY, false, true },
+    {TEXT("submission"),          TARGET_SMTP, 587,       TARGET_TLS_VERIFY, false, true },
+    {TEXT("submission+starttls"), TARGET_SMTP, 587,       TARGET_TLS_VERIFY, false, true },
+    {TEXT("smtps"),               TARGET_SMTP, 465,       TARGET_TLS_VERIFY, true,  true },
+    {TEXT("submissions"),         TARGET_SMTP, 465,       TARGET_TLS_VERIFY, true,  true },
+    {TEXT("lmtp"),                TARGET_LMTP, LMTP_PORT, TARGET_TLS_NONE,   false, false},
+};
+
+static const char *const tls_words[] = {[TARGET_TLS_NONE] = "none",
+                                        [TARGET_TLS_MAY] = "may",
+                                        [TARGET_TLS_ENCRYPT] = "encrypt",
+                                        [TARGET_TLS_VERIFY] = "verify"};
+
 struct parser {
     struct target *target;
     char *problem;
+    const struct scheme *scheme; /* NULL: mx, or without a host */
 };
 
 static bool complain(struct parser *p, const char *format, ...)
@@ -26,15 +52,6 @@ complain(struct parser *p, const char *format, ...)
     vsnprintf(p->problem, TARGET_PROBLEM_MAX, format, list);
     va_end(list);
     return false;
-}
-
-static bool
-complain_tls(struct parser *p, const char *what)
-{
-    return complain(p,
-                    "%s: TLS to the next hop is not in this version; "
-                    "smtp://host without it sends in clear text",
-                    what);
 }
 
 /* --- Options --------------------------------------------------------------------- */
@@ -66,14 +83,31 @@ scale_parse(struct text value, double *scale)
 static bool
 option_tls(struct parser *p, struct text value)
 {
-    if (text_equal_nocase(value, TEXT("may")) || text_equal_nocase(value, TEXT("none")))
-        return true; /* both are clear text today */
-    if (text_equal_nocase(value, TEXT("encrypt")) ||
-        text_equal_nocase(value, TEXT("verify")))
-        return complain_tls(p, text_equal_nocase(value, TEXT("encrypt"))
-                                   ? "tls=encrypt"
-                                   : "tls=verify");
-    return complain(p, "tls=%.*s: use may or none", TEXT_ARGS(value));
+    struct target *t = p->target;
+    enum target_tls tls = TARGET_TLS_NONE;
+    while (tls < TARGET_TLS_VERIFY &&
+           !text_equal_nocase(value, text_from(tls_words[tls])))
+        tls++;
+    if (!text_equal_nocase(value, text_from(tls_words[tls])))
+        return complain(p, "tls=%.*s: use none, may, encrypt or verify",
+                        TEXT_ARGS(text_before(value, 40)));
+    if (p->scheme && p->scheme->promised && tls < TARGET_TLS_ENCRYPT)
+        return complain(p,
+                        "tls=%s contradicts %.*s://, which never sends in clear text; "
+                        "use tls=encrypt (any certificate), or smtp://HOST:%u?tls=%s",
+                        tls_words[tls], TEXT_ARGS(p->scheme->name), (unsigned)t->port,
+                        tls_words[tls]);
+    if (t->kind == TARGET_LMTP && t->host[0] == '\0' && tls != TARGET_TLS_NONE)
+        return complain(p, "tls=%s: a Unix socket is not a network; leave it out",
+                        tls_words[tls]);
+    t->tls = tls;
+    return true;
+}
+
+static bool
+is_by_network(const struct target *t)
+{
+    return t->kind == TARGET_MX || t->kind == TARGET_SMTP || t->kind == TARGET_LMTP;
 }
 
 static bool
@@ -81,7 +115,7 @@ option_parse(struct parser *p, struct text key, struct text value)
 {
     struct target *t = p->target;
     bool flag;
-    if (text_equal_nocase(key, TEXT("tls")))
+    if (text_equal_nocase(key, TEXT("tls")) && is_by_network(t))
         return option_tls(p, value);
     if (text_equal_nocase(key, TEXT("timeout_scale"))) {
         if (scale_parse(value, &t->timeout_scale))
@@ -160,7 +194,7 @@ host_parse(struct parser *p, struct text t, uint16_t port)
     struct text host, rest;
     uint64_t number = port;
     if (text_find(t, '@') != TEXT_NONE)
-        return complain_tls(p, "user@ needs AUTH and so TLS");
+        return complain(p, "user@ needs AUTH, which is not in this version");
     if (t.length > 0 && t.at[0] == '[') {
         size_t end = text_find(t, ']');
         if (end == TEXT_NONE)
@@ -200,20 +234,25 @@ path_copy(struct parser *p, struct text path)
     return true;
 }
 
-static bool
-lmtp_parse(struct parser *p, struct text t)
+static const struct scheme *
+scheme_find(struct text name)
 {
-    p->target->kind = TARGET_LMTP;
-    if (text_starts_nocase(t, TEXT("unix:")))
-        return path_copy(p, text_after(t, 5));
-    return host_parse(p, t, LMTP_PORT);
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if (text_equal_nocase(name, schemes[i].name))
+            return &schemes[i];
+    return NULL;
 }
 
 static bool
-smtp_parse(struct parser *p, struct text t)
+scheme_parse(struct parser *p, const struct scheme *scheme, struct text rest)
 {
-    p->target->kind = TARGET_SMTP;
-    return host_parse(p, t, SMTP_PORT);
+    p->scheme = scheme;
+    p->target->kind = scheme->kind;
+    p->target->tls = scheme->tls;
+    p->target->tls_implicit = scheme->implicit;
+    if (scheme->kind == TARGET_LMTP && text_starts_nocase(rest, TEXT("unix:")))
+        return path_copy(p, text_after(rest, 5));
+    return host_parse(p, rest, scheme->port);
 }
 
 /* --- Paths and texts
@@ -274,23 +313,17 @@ unknown(struct parser *p, struct text what)
 {
     return complain(p,
                     "unknown target '%.*s'; use mx, smtp://HOST[:PORT], "
-                    "lmtp://HOST:PORT, lmtp://unix:/PATH, maildir:/PATH/%%u, hold, "
-                    "discard, error:5.1.1 TEXT, HOST or [ADDRESS]",
+                    "submission://HOST, smtps://HOST, lmtp://HOST:PORT, "
+                    "lmtp://unix:/PATH, maildir:/PATH/%%u, hold, discard, "
+                    "error:5.1.1 TEXT, HOST or [ADDRESS]",
                     TEXT_ARGS(text_before(what, 60)));
 }
 
 static bool
 url_parse(struct parser *p, struct text scheme, struct text rest)
 {
-    if (text_equal_nocase(scheme, TEXT("smtp")))
-        return smtp_parse(p, rest);
-    if (text_equal_nocase(scheme, TEXT("lmtp")))
-        return lmtp_parse(p, rest);
-    if (text_equal_nocase(scheme, TEXT("smtps")) ||
-        text_starts_nocase(scheme, TEXT("submission")) ||
-        text_ends_nocase(scheme, TEXT("+starttls")))
-        return complain_tls(p, "smtps:// and submission://");
-    return unknown(p, scheme);
+    const struct scheme *known = scheme_find(scheme);
+    return known ? scheme_parse(p, known, rest) : unknown(p, scheme);
 }
 
 static bool
@@ -302,6 +335,7 @@ body_parse(struct parser *p, struct text t, uint16_t smtp_port)
         p->target->kind = TARGET_MX;
         p->target->look_up_mx = true;
         p->target->port = smtp_port;
+        p->target->tls = TARGET_TLS_MAY;
         return true;
     }
     if (text_starts_nocase(t, TEXT("maildir:")))
@@ -311,14 +345,20 @@ body_parse(struct parser *p, struct text t, uint16_t smtp_port)
     /* "maildri:/x" is no host. */
     if (t.length == 0 || (t.at[0] != '[' && text_find(t, '/') != TEXT_NONE))
         return unknown(p, t);
-    return smtp_parse(p, t);
+    return scheme_parse(p, scheme_find(TEXT("smtp")), t);
+}
+
+const char *
+target_tls_word(enum target_tls tls)
+{
+    return tls_words[tls];
 }
 
 bool
 target_parse(struct text t, uint16_t smtp_port, const struct transport *base,
              struct target *out, char problem[TARGET_PROBLEM_MAX])
 {
-    struct parser p = {out, problem};
+    struct parser p = {.target = out, .problem = problem};
     /* memset, because targets are compared as bytes. */
     memset(out, 0, sizeof *out);
     memcpy(&out->transport, base, sizeof *base);

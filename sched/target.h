@@ -7,11 +7,17 @@
 
 enum { TARGET_PROBLEM_MAX = 320 };
 
-/* "mx", "smtp://host:port?opts", "lmtp://...", "maildir:/path/%u", "hold", "discard",
- * "error:5.1.1 text", "[1.2.3.4]:port", "host:port". False: problem says what is wrong
- * and what would be right, without a line end. */
+/* "mx", "smtp://host:port?opts", "smtp+starttls://...", "submission://...",
+ * "submission+starttls://...", "smtps://...", "submissions://...", "lmtp://...",
+ * "maildir:/path/%u", "hold", "discard", "error:5.1.1 text", "[1.2.3.4]:port",
+ * "host:port". A scheme whose name promises TLS verifies, and ?tls= lowers it to
+ * encrypt at most. False: problem says what is wrong and what would be right, without a
+ * line end. */
 bool target_parse(struct text t, uint16_t smtp_port, const struct transport *base,
                   struct target *out, char problem[TARGET_PROBLEM_MAX])
     __attribute__((warn_unused_result));
+
+/* "none", "may", "encrypt", "verify". */
+const char *target_tls_word(enum target_tls tls);
 
 #endif

@@ -133,6 +133,10 @@ hear_unasked(struct client *c, enum progress progress)
 static bool
 hear(struct client *c, struct text *input)
 {
+    if (c->in_flight > 0 && c->waiting[c->first].step == STEP_HANDSHAKE) {
+        client_injected(c, input->length);
+        return true;
+    }
     enum progress progress = reply_parse(input, &c->reply);
     if (c->in_flight == 0)
         hear_unasked(c, progress);
@@ -182,7 +186,8 @@ next_event(struct client *c, struct client_event *event)
         l->active = false;
         return true;
     }
-    if (tell(event, CLIENT_READY, &c->ready_due) ||
+    if (tell(event, CLIENT_SECURE, &c->secure_due) ||
+        tell(event, CLIENT_READY, &c->ready_due) ||
         tell(event, CLIENT_CONTENT, &c->content_due) ||
         tell(event, CLIENT_EARLY, &c->early_due))
         return true;
@@ -316,8 +321,8 @@ bool
 client_has_news(const struct client *c)
 {
     const struct letter *l = &c->letters[c->front];
-    return l->spread != SPREAD_NONE || c->over_due || c->ready_due || c->content_due ||
-           (l->active && c->in_flight == 0 && c->next == STEP_NONE);
+    return l->spread != SPREAD_NONE || c->over_due || c->secure_due || c->ready_due ||
+           c->content_due || (l->active && c->in_flight == 0 && c->next == STEP_NONE);
 }
 
 static bool
@@ -362,12 +367,14 @@ client_turn(const struct client *c)
 void
 client_lost(struct client *c)
 {
+    c->broken = c->broken || client_is_securing(c);
     client_end(c, judge_lost(c->settings.peer, doing(c)));
 }
 
 void
 client_timed_out(struct client *c)
 {
+    c->broken = c->broken || client_is_securing(c);
     client_end(c, judge_timed_out(c->settings.peer, doing(c)));
 }
 
@@ -401,7 +408,9 @@ client_new(const struct client_settings *settings)
     buffer_init(&c->output, OUTPUT_MAX);
     reply_start(&c->reply);
     c->next = STEP_NONE;
-    client_put(c, STEP_GREETING, 0);
+    assert(!settings->tls_implicit || settings->tls >= TARGET_TLS_ENCRYPT);
+    c->lacks_tls = settings->tls_failed;
+    client_put(c, settings->tls_implicit ? STEP_HANDSHAKE : STEP_GREETING, 0);
     return c;
 }
 

@@ -14,6 +14,7 @@
 #define SMTP_CLIENT_H
 
 #include "queue/envelope.h"
+#include "sched/route.h"
 #include "smtp/judge.h"
 
 struct client;
@@ -23,6 +24,11 @@ struct client_settings {
     const struct judge_peer *peer; /* this and hostname live as long as the client */
     bool lmtp;
     double timeout_scale; /* of the time-outs of RFC 5321 §4.5.3.2; > 0 */
+    enum target_tls tls;  /* ENCRYPT, VERIFY: no mail is spoken of before TLS */
+    bool tls_implicit;    /* TLS before the greeting: the owner starts it without being
+                             asked (no CLIENT_SECURE); tls is ENCRYPT or VERIFY */
+    bool tls_failed;      /* the host offers TLS, but the last handshake failed; tls is
+                             NONE: a host that insists on TLS only defers */
 };
 
 struct client *client_new(const struct client_settings *settings);
@@ -33,7 +39,9 @@ void client_free(struct client **c);
 struct buffer *client_output(struct client *c);
 
 enum client_event_kind {
-    CLIENT_READY,   /* the peer has greeted: client_send() may be called */
+    CLIENT_SECURE, /* start TLS, then say client_secured() or client_insecure(). Give it
+                      no input before. RFC 3207 */
+    CLIENT_READY,  /* the peer has greeted: client_send() may be called */
     CLIENT_VERDICT, /* outcome for recipient which */
     CLIENT_CONTENT, /* call client_content() until all is sent, then
                        client_content_end() */
@@ -55,6 +63,15 @@ struct client_event {
 /* Takes whole lines off *input and tells what has happened; call it until it is false.
  * What it leaves in *input must be given again, with more behind it. */
 bool client_next(struct client *c, struct text *input, struct client_event *event);
+
+/* The handshake is done, with all that tls demands; what the host said before is
+ * forgotten (RFC 3207 §4.2). Then ask client_next(). */
+void client_secured(struct client *c);
+/* It failed: why is a part of a sentence. Then ask client_next(). */
+void client_insecure(struct client *c, const char *why);
+/* Once it is over: it was TLS that failed, from STARTTLS to the first reply under TLS.
+ */
+bool client_tls_failed(const struct client *c);
 
 /* A message for count > 0 recipients envelope->recipients[indexes[...]]; both are
  * borrowed until its CLIENT_DONE or CLIENT_OVER. Only when client_has_room(): after

@@ -1,4 +1,4 @@
-/* What client.c and client_steps.c share. Nobody else includes this. */
+/* What the files client*.c share. Nobody else includes this. */
 #ifndef SMTP_CLIENT_INSIDE_H
 #define SMTP_CLIENT_INSIDE_H
 
@@ -8,10 +8,12 @@
 enum { CLIENT_IN_FLIGHT_MAX = 128 }; /* steps that wait for their reply */
 
 enum step_name {
+    STEP_HANDSHAKE, /* nothing is asked or heard: the owner starts TLS */
     STEP_GREETING,
     STEP_EHLO,
     STEP_LHLO,
     STEP_HELO,
+    STEP_STARTTLS,
     STEP_RSET,
     STEP_MAIL,
     STEP_RCPT,
@@ -26,7 +28,8 @@ enum extension {
     EXTENSION_8BITMIME = 2,
     EXTENSION_SMTPUTF8 = 4,
     EXTENSION_SIZE = 8,
-    EXTENSION_MT_PRIORITY = 16
+    EXTENSION_MT_PRIORITY = 16,
+    EXTENSION_STARTTLS = 32
 };
 
 /* OPEN: no verdict yet; ACCEPTED: open, and the peer took its RCPT. */
@@ -75,7 +78,10 @@ struct client {
     unsigned extensions;
     uint64_t size_max; /* 0 = not known */
     bool greeted;
-    bool ready_due, content_due, early_due, over_due; /* events to come */
+    bool secured;   /* by TLS */
+    bool broken;    /* it was TLS that failed */
+    bool lacks_tls; /* we tried to have it */
+    bool secure_due, ready_due, content_due, early_due, over_due; /* events to come */
     bool over;
     bool has_trouble;
     struct outcome trouble;
@@ -117,6 +123,17 @@ void client_hand_out(struct letter *l, enum spread to, size_t at,
  * goes elsewhere. */
 void client_end(struct client *c, struct outcome outcome);
 void client_protocol_error(struct client *c, const char *doing, const char *what);
+/* The same after a reply that leaves the peer able to listen. */
+void client_end_politely(struct client *c, struct outcome outcome);
+/* The peer has introduced itself: TLS, or what stands in its place. */
+void client_introduced(struct client *c);
+/* Bytes came where only TLS may come. */
+void client_injected(struct client *c, size_t count);
+/* Lost or timed out: whether TLS is to blame for it. */
+bool client_is_securing(const struct client *c);
+void client_ask_tls(struct client *c);
+void client_heard_tls(struct client *c, const struct waiting *w,
+                      const struct reply *reply);
 /* The first recipient from at on that can be asked for, or the count of all. */
 size_t client_next_rcpt(const struct letter *l, size_t at);
 /* The lone dot. */

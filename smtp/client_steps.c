@@ -97,7 +97,7 @@ client_end(struct client *c, struct outcome outcome)
         return;
     c->over = c->over_due = true;
     c->next = STEP_NONE;
-    c->content_due = c->ready_due = c->early_due = false;
+    c->secure_due = c->content_due = c->ready_due = c->early_due = false;
     if (!c->greeted) {
         c->has_trouble = true;
         c->trouble = outcome;
@@ -106,9 +106,8 @@ client_end(struct client *c, struct outcome outcome)
     end_letter(c, &c->letters[1], &outcome);
 }
 
-/* The same after a reply that leaves the peer able to listen. */
-static void
-end_politely(struct client *c, struct outcome outcome)
+void
+client_end_politely(struct client *c, struct outcome outcome)
 {
     if (c->in_flight == 0)
         client_command(c, "QUIT", TEXT(""));
@@ -223,13 +222,7 @@ ask_data(struct client *c)
 static void
 refused_handshake(struct client *c, const struct reply *reply, const char *answered)
 {
-    end_politely(c, judge_handshake(c->settings.peer, reply, answered));
-}
-
-static void
-greet(struct client *c)
-{
-    c->greeted = c->ready_due = true;
+    client_end_politely(c, judge_handshake(c->settings.peer, reply, answered));
 }
 
 static void
@@ -244,6 +237,7 @@ take_extensions(struct client *c, const struct reply *reply)
         {TEXT("SMTPUTF8"),    EXTENSION_SMTPUTF8   },
         {TEXT("SIZE"),        EXTENSION_SIZE       },
         {TEXT("MT-PRIORITY"), EXTENSION_MT_PRIORITY},
+        {TEXT("STARTTLS"),    EXTENSION_STARTTLS   },
     };
     struct text parameter;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -270,7 +264,7 @@ heard_ehlo(struct client *c, const struct waiting *w, const struct reply *reply)
 {
     if (class_of(reply) == 2) {
         take_extensions(c, reply);
-        greet(c);
+        client_introduced(c);
     } else if (class_of(reply) == 5 && w->step == STEP_EHLO) {
         c->next = STEP_HELO; /* RFC 5321 §3.2: an old host */
     } else {
@@ -285,7 +279,7 @@ heard_helo(struct client *c, const struct waiting *w, const struct reply *reply)
 {
     (void)w;
     if (class_of(reply) == 2)
-        greet(c);
+        client_introduced(c);
     else
         refused_handshake(c, reply, "in reply to HELO command");
 }
@@ -298,7 +292,7 @@ heard_rset(struct client *c, const struct waiting *w, const struct reply *reply)
     if (class_of(reply) == 2)
         c->needs_reset = false;
     else
-        end_politely(
+        client_end_politely(
             c, judge_handshake(c->settings.peer, reply, "in reply to RSET command"));
 }
 
@@ -312,8 +306,12 @@ heard_mail(struct client *c, const struct waiting *w, const struct reply *reply)
     }
     struct outcome outcome =
         judge_reply(c->settings.peer, reply, "in reply to MAIL FROM command");
+    /* RFC 3207 §4: it wants TLS, which failed only now: no reason to bounce. */
+    if (reply->code == 530 && c->lacks_tls)
+        outcome = judge_handshake(c->settings.peer, reply,
+                                  "in reply to MAIL FROM command, in clear text");
     if (outcome.verdict == VERDICT_DEFERRED && c->transactions > 1) {
-        end_politely(c, outcome);
+        client_end_politely(c, outcome);
         return;
     }
     client_front(c)->mail_heard = true;
@@ -405,14 +403,17 @@ static const char end_of_data[] =
     "sending end of data -- message may be sent more than once";
 
 const struct step client_steps[] = {
-    [STEP_GREETING] = {"waiting for the greeting", 300, true,  false, NULL,     heard_220  },
-    [STEP_EHLO] = {"saying EHLO",              300, true,  false, ask_ehlo, heard_ehlo },
-    [STEP_LHLO] = {"saying LHLO",              300, true,  false, ask_lhlo, heard_ehlo },
-    [STEP_HELO] = {"saying HELO",              300, true,  false, ask_helo, heard_helo },
-    [STEP_RSET] = {"sending RSET",             300, false, false, ask_rset, heard_rset },
-    [STEP_MAIL] = {"sending MAIL FROM",        300, false, false, ask_mail, heard_mail },
-    [STEP_RCPT] = {"sending RCPT TO",          300, false, false, ask_rcpt, heard_rcpt },
-    [STEP_DATA] = {"sending DATA command",     120, true,  true,  ask_data, heard_data },
-    [STEP_CONTENT] = {"sending message content",  180, true,  false, NULL,     heard_early},
-    [STEP_END] = {end_of_data,                600, false, false, NULL,     heard_end  },
+    [STEP_HANDSHAKE] = {"shaking hands for TLS",    60,  true,  false, NULL,           NULL       },
+    [STEP_GREETING] = {"waiting for the greeting", 300, true,  false, NULL,           heard_220  },
+    [STEP_EHLO] = {"saying EHLO",              300, true,  false, ask_ehlo,       heard_ehlo },
+    [STEP_LHLO] = {"saying LHLO",              300, true,  false, ask_lhlo,       heard_ehlo },
+    [STEP_HELO] = {"saying HELO",              300, true,  false, ask_helo,       heard_helo },
+    [STEP_STARTTLS] = {"saying STARTTLS",          60,  true,  false, client_ask_tls,
+                        client_heard_tls                                                          },
+    [STEP_RSET] = {"sending RSET",             300, false, false, ask_rset,       heard_rset },
+    [STEP_MAIL] = {"sending MAIL FROM",        300, false, false, ask_mail,       heard_mail },
+    [STEP_RCPT] = {"sending RCPT TO",          300, false, false, ask_rcpt,       heard_rcpt },
+    [STEP_DATA] = {"sending DATA command",     120, true,  true,  ask_data,       heard_data },
+    [STEP_CONTENT] = {"sending message content",  180, true,  false, NULL,           heard_early},
+    [STEP_END] = {end_of_data,                600, false, false, NULL,           heard_end  },
 };

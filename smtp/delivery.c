@@ -5,6 +5,7 @@
 #include "base/loop.h"
 #include "base/memory.h"
 #include "smtp/exchange.h"
+#include "smtp/lapses.h"
 #include "smtp/sending.h"
 #include "smtp/sources.h"
 
@@ -33,6 +34,8 @@ struct delivery {
     char *hostname;
     struct sources sources;
     struct providers *providers;
+    struct tls_client *tls;
+    struct lapses *lapses;
     struct session *sessions;
     struct session *early; /* said the dot in this turn: more may go with it */
 };
@@ -51,10 +54,11 @@ struct session {
     int64_t connecting_ms;
     bool greeted; /* the connection now */
     struct judge_peer peer;
-    struct sending *sending; /* the connection now, or NULL */
-    bool again;              /* it failed an errand that goes over a new one */
-    bool in_errand;          /* some of it is not settled, as far as we know */
-    bool sent;               /* over the connection now: the machine settles it */
+    struct security security; /* of the connection now */
+    struct sending *sending;  /* the connection now, or NULL */
+    bool again;               /* it failed an errand that goes over a new one */
+    bool in_errand;           /* some of it is not settled, as far as we know */
+    bool sent;                /* over the connection now: the machine settles it */
     struct errand errand;
     bool has_next; /* the errand behind it is taken and said */
     struct errand next_errand;
@@ -137,12 +141,18 @@ fail_later(void *context)
     session_fail(context);
 }
 
+static bool
+gave_reason(const struct outcome *trouble)
+{
+    return trouble->code != 0 || strncmp(trouble->enhanced, "4.7.", 4) == 0;
+}
+
 /* A host that gave a reason says more than one that could not be reached after it. */
 static void
 remember(struct session *s, const struct outcome *trouble)
 {
     log_say(s->delivery->log, LOG_LEVEL_DEBUG, program(s), NULL, "%s", trouble->text);
-    if (!s->has_trouble || trouble->code != 0 || s->trouble.code == 0)
+    if (!s->has_trouble || gave_reason(trouble) || !gave_reason(&s->trouble))
         s->trouble = *trouble;
     s->has_trouble = true;
 }
@@ -171,6 +181,7 @@ errand_settle(struct session *s, size_t which, const struct outcome *outcome)
 {
     assert(s->in_errand);
     s->timing.transmit_ms = loop_monotonic_ms(s->delivery->loop) - s->errand_ms;
+    s->timing.tls = sending_tls(s->sending);
     manager_settled(s->delivery->manager, &s->errand, which, outcome, &s->timing);
 }
 
@@ -315,6 +326,35 @@ report_health(struct session *s, bool good)
 }
 
 static void
+decide_security(struct session *s, const struct exchange_host *host)
+{
+    struct delivery *d = s->delivery;
+    struct security_question question = {
+        .target = s->target,
+        .host = host->name,
+        .has_failed =
+            lapses_has(d->lapses, &host->address, loop_monotonic_ms(d->loop))};
+    security_decide(&question, &s->security);
+}
+
+/* TLS failed, and the route may go without it: the same address once more. */
+static bool
+may_fall_back(struct session *s, const struct outcome *trouble)
+{
+    struct delivery *d = s->delivery;
+    int64_t now_ms = loop_monotonic_ms(d->loop);
+    if (s->closing || !s->security.may_fall_back || !sending_tls_failed(s->sending))
+        return false;
+    const struct net_address *address = &s->hosts[s->order[s->host]].address;
+    if (!lapses_has(d->lapses, address, now_ms))
+        log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL,
+                "%s; sending to it in clear text for an hour, as tls=may allows",
+                trouble->text);
+    lapses_add(d->lapses, address, now_ms);
+    return true;
+}
+
+static void
 connect_next(struct session *s, sending_happened *on_event)
 {
     struct delivery *d = s->delivery;
@@ -323,6 +363,7 @@ connect_next(struct session *s, sending_happened *on_event)
     s->connecting_ms = loop_monotonic_ms(d->loop);
     s->greeted = false;
     name_peer(host, &s->peer);
+    decide_security(s, host);
     struct sending_settings settings = {
         .loop = d->loop,
         .net = d->net,
@@ -334,7 +375,9 @@ connect_next(struct session *s, sending_happened *on_event)
         .connect_timeout_ms = d->settings.connect_timeout_ms,
         .address = host->address,
         .bind_to = sources_for(&d->sources, host->address.family),
-        .peer = s->peer};
+        .peer = s->peer,
+        .security = s->security,
+        .tls = &d->tls};
     log_say(d->log, LOG_LEVEL_DEBUG, program(s), NULL, "connecting to %s",
             s->peer.remote);
     s->sending = sending_new(&settings, on_event, s);
@@ -344,6 +387,8 @@ static void
 on_over(struct session *s, const struct outcome *trouble, sending_happened *on_event)
 {
     bool again = s->again;
+    bool back = trouble != NULL && may_fall_back(s, trouble);
+    bool about_tls = sending_tls_failed(s->sending);
     leave_early(s);
     s->prompt = false;
     if (s->sent && !again)
@@ -351,9 +396,10 @@ on_over(struct session *s, const struct outcome *trouble, sending_happened *on_e
     sending_free(&s->sending);
     loop_timer_stop(s->delivery->loop, &s->idle);
     s->again = s->sent = false;
-    if (trouble != NULL) {
+    if (trouble != NULL && !back) {
         remember(s, trouble);
-        report_health(s, false);
+        if (!about_tls)
+            report_health(s, false);
         s->host++;
     }
     if (s->closing && s->in_errand)
@@ -403,6 +449,7 @@ on_sending(void *context, const struct client_event *event)
     case CLIENT_OVER:
         on_over(s, event->outcome, on_sending);
         return;
+    case CLIENT_SECURE:
     case CLIENT_CONTENT:
         break;
     }
@@ -527,6 +574,11 @@ take_settings(struct delivery *d, const struct delivery_settings *settings)
     d->hostname = hostname;
     d->settings = *settings;
     d->settings.hostname = NULL;
+    d->settings.tls = NULL;
+    if (settings->tls != NULL) {
+        tls_client_free(&d->tls);
+        d->tls = settings->tls;
+    }
     d->settings.smtp_bind = d->settings.providers = TEXT("");
     struct providers *providers = providers_new(settings->providers, NULL);
     if (providers) {
@@ -547,6 +599,8 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns, struct log *lo
     d->dns = dns;
     d->log = log;
     d->manager = manager;
+    d->lapses = lapses_new();
+    assert(settings->tls != NULL);
     take_settings(d, settings);
     /* After the manager's own hook, which hands out what this turn has brought. */
     loop_at_end(loop, LOOP_STAGE_ANSWER, at_stage_answer, d);
@@ -587,6 +641,8 @@ delivery_free(struct delivery **delivery)
         session_abort(d->sessions);
     loop_at_end_remove(d->loop, LOOP_STAGE_ANSWER, at_stage_answer, d);
     providers_free(&d->providers);
+    tls_client_free(&d->tls);
+    lapses_free(&d->lapses);
     free(d->hostname);
     free(d);
     *delivery = NULL;

@@ -2,7 +2,10 @@
  *
  * Ties smtp/client.h (a machine without sockets) to base/dns.h, base/net.h and
  * queue/manager.h: MX look-up, addresses in order, connect, greet, then errands as long
- * as there is mail for the host, QUIT. */
+ * as there is mail for the host, QUIT. What TLS a connection must have smtp/security.h
+ * decides. A host whose TLS fails is passed over like one that is down, but its health
+ * is not told to others: their routes may demand less. With tls=may it gets one new
+ * connection in clear text, and is remembered for an hour. */
 #ifndef SMTP_DELIVERY_H
 #define SMTP_DELIVERY_H
 
@@ -18,6 +21,9 @@ struct delivery_settings {
     int mx_address_limit;       /* 5 addresses tried a session */
     struct text providers;      /* see sched/exchanges.h; copied */
     int64_t reuse_idle_ms;      /* a kept connection waits for more mail: 2 s */
+    /* Taken over. Not NULL for delivery_new(); for delivery_reload() NULL keeps the old
+     * one, with the sessions that it remembers. delivery_check() does not look. */
+    struct tls_client *tls;
 };
 struct delivery;
 

@@ -128,6 +128,13 @@ judge_protocol(const struct judge_peer *peer, const char *doing, const char *wha
 }
 
 struct outcome
+judge_insecure(const struct judge_peer *peer, const char *enhanced, const char *why)
+{
+    return with_remote(
+        outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, enhanced, "%s", why), peer);
+}
+
+struct outcome
 judge_unfit(const struct judge_peer *peer, const char *enhanced, const char *why)
 {
     return with_remote(

@@ -27,6 +27,10 @@ struct outcome judge_lost(const struct judge_peer *peer, const char *doing);
 struct outcome judge_timed_out(const struct judge_peer *peer, const char *doing);
 struct outcome judge_protocol(const struct judge_peer *peer, const char *doing,
                               const char *what);
+/* TLS is demanded and is not to be had: why is a sentence, enhanced "4.7.4" or "4.7.5".
+ */
+struct outcome judge_insecure(const struct judge_peer *peer, const char *enhanced,
+                              const char *why);
 /* Nothing was asked: the message cannot go to this host. */
 struct outcome judge_unfit(const struct judge_peer *peer, const char *enhanced,
                            const char *why);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,8 @@ struct sending {
     struct client *client;
     bool connected, pumping, closed;
     bool lost;     /* the peer does not listen any more */
+    bool securing; /* TLS is to be started, or has been and is not there */
+    char tls[160];
     unsigned turn; /* of the client, for which the deadline stands */
     struct loop_timer deadline;
     struct loop_task task;
@@ -65,7 +68,7 @@ static void
 hang_up(struct sending *s)
 {
     flush(s);
-    if (s->connection != NULL && (s->in_content || !s->connected))
+    if (s->connection != NULL && (s->in_content || !s->connected || s->securing))
         net_abort(&s->connection);
     else if (s->connection != NULL)
         net_close(&s->connection);
@@ -189,6 +192,9 @@ handle(struct sending *s, const struct client_event *event)
         s->mails[0] = s->mails[1];
         s->mail_count--;
         break;
+    case CLIENT_SECURE:
+        s->securing = true; /* once its 220 is taken off the input */
+        return;
     case CLIENT_READY:
     case CLIENT_VERDICT:
     case CLIENT_EARLY:
@@ -214,9 +220,18 @@ rearm(struct sending *s)
 }
 
 static void
+start_tls(struct sending *s)
+{
+    struct net_tls tls = {.client = *s->settings.tls,
+                          .wish = security_wish(&s->settings.security)};
+    net_start_tls(s->connection, &tls);
+}
+
+static void
 pump_client(struct sending *s)
 {
     struct client_event event;
+    bool was_securing = s->securing;
     if (s->closed)
         return;
     struct text input = net_input(s->connection);
@@ -232,6 +247,8 @@ pump_client(struct sending *s)
         return;
     net_consume(s->connection, before - input.length);
     flush(s);
+    if (s->securing && !was_securing)
+        start_tls(s);
     rearm(s);
 }
 
@@ -274,13 +291,53 @@ on_deadline(void *context)
     }
 }
 
+/* In the words of Postfix, and in its style as loud. */
+static void
+log_tls(const struct sending *s)
+{
+    const struct net_connection *c = s->connection;
+    struct log *log = s->settings.log;
+    log_say(log, log_style(log) == LOG_STYLE_POSTFIX ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
+            s->settings.lmtp ? "lmtp" : "smtp", NULL,
+            "%s TLS connection established to %s: %s with cipher %s%s",
+            net_tls_verified(c) ? "Verified" : "Untrusted", s->settings.peer.remote,
+            net_tls_version(c), net_tls_cipher(c),
+            net_tls_resumed(c) ? ", resumed" : "");
+}
+
+static void
+on_secured(struct sending *s)
+{
+    const struct net_connection *c = s->connection;
+    bool verified = net_tls_verified(c);
+    assert(s->securing);
+    assert(verified || s->settings.security.level != TARGET_TLS_VERIFY);
+    s->securing = false;
+    snprintf(s->tls, sizeof(s->tls), "%s/%s/%s", net_tls_version(c), net_tls_cipher(c),
+             verified ? "verified" : "unverified");
+    log_tls(s);
+    client_secured(s->client);
+    pump(s);
+}
+
+static const char *
+why_ended(const struct sending *s)
+{
+    const char *why = net_error(s->connection);
+    return why != NULL && why[0] != '\0' ? why : "closed";
+}
+
 /* What it said last comes first: it may be why it left. */
 static void
 on_lost(struct sending *s)
 {
     if (!s->connected) {
-        const char *why = net_error(s->connection);
-        give_up_connecting(s, why != NULL ? why : "closed");
+        give_up_connecting(s, why_ended(s));
+        return;
+    }
+    if (s->securing) {
+        client_insecure(s->client, why_ended(s));
+        pump(s);
         return;
     }
     pump(s);
@@ -303,6 +360,7 @@ on_net(void *context, enum net_event event)
         rearm(s);
         break;
     case NET_SECURED:
+        on_secured(s);
         break;
     case NET_INPUT:
         pump(s);
@@ -338,10 +396,17 @@ sending_new(const struct sending_settings *settings, sending_happened *on_event,
     struct client_settings machine = {.hostname = s->hostname,
                                       .peer = &s->settings.peer,
                                       .lmtp = settings->lmtp,
-                                      .timeout_scale = settings->timeout_scale};
+                                      .timeout_scale = settings->timeout_scale,
+                                      .tls = settings->security.level,
+                                      .tls_implicit = settings->security.implicit,
+                                      .tls_failed = settings->security.fallen_back};
     s->client = client_new(&machine);
     s->connection =
         net_connect(settings->net, &settings->address, settings->bind_to, on_net, s);
+    if (settings->security.implicit) {
+        s->securing = true;
+        start_tls(s);
+    }
     loop_timer_start(settings->loop, &s->deadline, settings->connect_timeout_ms,
                      on_deadline, s);
     return s;
@@ -362,6 +427,18 @@ sending_send(struct sending *s, const struct client_mail *mail)
     rearm(s);
     if (client_has_news(s->client))
         loop_post(s->settings.loop, &s->task, pump, s);
+}
+
+const char *
+sending_tls(const struct sending *s)
+{
+    return s->tls;
+}
+
+bool
+sending_tls_failed(const struct sending *s)
+{
+    return client_tls_failed(s->client);
 }
 
 bool

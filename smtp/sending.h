@@ -6,6 +6,7 @@
 #include "base/net.h"
 #include "queue/queue.h"
 #include "smtp/client.h"
+#include "smtp/security.h"
 
 struct sending;
 
@@ -21,10 +22,14 @@ struct sending_settings {
     struct net_address address;
     const struct net_address *bind_to; /* may be NULL */
     struct judge_peer peer;
+    struct security security; /* its texts live as long as the sending */
+    /* Where the owner keeps it, who may replace it; level NONE: may be NULL. */
+    struct tls_client *const *tls;
 };
 
-/* Every kind but CLIENT_CONTENT, with the meaning of smtp/client.h; a failure to
- * connect is CLIENT_OVER with an outcome. After CLIENT_OVER, call only sending_free().
+/* Every kind but CLIENT_CONTENT and CLIENT_SECURE, with the meaning of smtp/client.h; a
+ * failure to connect is CLIENT_OVER with an outcome. After CLIENT_OVER, call only
+ * sending_free().
  */
 typedef void sending_happened(void *context, const struct client_event *event);
 
@@ -35,6 +40,11 @@ struct sending *sending_new(const struct sending_settings *settings,
  * What it says leaves at the end of this turn. */
 bool sending_has_room(const struct sending *s);
 void sending_send(struct sending *s, const struct client_mail *mail);
+/* "TLSv1.3/TLS_AES_256_GCM_SHA384/verified" or "/unverified", "" in clear text. Until
+ * sending_free(). */
+const char *sending_tls(const struct sending *s);
+/* At CLIENT_OVER: see client_tls_failed(). */
+bool sending_tls_failed(const struct sending *s);
 /* What has no verdict gets this one, then CLIENT_OVER comes, before it returns. */
 void sending_abandon(struct sending *s, const struct outcome *outcome);
 /* Says QUIT when it may; the reply is not waited for. No event comes any more. */

@@ -9,6 +9,7 @@ target_of(int concurrency)
     struct target target;
     memset(&target, 0, sizeof target);
     target.kind = TARGET_MX;
+    target.tls = TARGET_TLS_MAY;
     transport_default(&target.transport);
     target.transport.concurrency_limit = concurrency;
     return target;

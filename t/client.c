@@ -3,6 +3,7 @@
 #include "smtp/client.h"
 
 #include "base/memory.h"
+#include "sched/target.h"
 #include "t/tap.h"
 
 #include <glob.h>
@@ -28,6 +29,8 @@ struct player {
     struct buffer input; /* said by the peer, not yet taken */
     struct buffer said;  /* the transcript, not yet expected */
     bool bytewise, lmtp, whole, hold, early, has_next, at_line_start;
+    enum target_tls tls;
+    bool implicit, tls_failed;
     char wrong[700];
 };
 
@@ -144,8 +147,8 @@ take_output(struct player *p)
 static void
 take_event(struct player *p, const struct client_event *event)
 {
-    static const char *const names[] = {"ready", "",      "content", "early",
-                                        "done",  "again", "over"};
+    static const char *const names[] = {"secure", "ready", "",      "content",
+                                        "early",  "done",  "again", "over"};
     if (event->kind == CLIENT_EARLY) {
         must(client_has_room(p->client));
         if (p->early)
@@ -257,6 +260,10 @@ happen(struct player *p, struct text what)
         client_quit(p->client);
     else if (text_equal(what, TEXT("end")))
         client_content_end(p->client);
+    else if (text_equal(what, TEXT("secured")))
+        client_secured(p->client);
+    else if (text_equal(what, TEXT("insecure")))
+        client_insecure(p->client, "TLS: it is expired");
     else if (text_starts(what, TEXT("times ")))
         many(p, text_after(what, 6));
     else
@@ -292,6 +299,27 @@ expect_timeout(struct player *p, struct text words)
                  (long long)client_timeout_ms(p->client));
 }
 
+static void
+expect_failed(struct player *p, struct text word)
+{
+    if (client_tls_failed(p->client) != text_equal(word, TEXT("yes")) &&
+        p->wrong[0] == '\0')
+        snprintf(p->wrong, sizeof(p->wrong), "whether TLS failed is not '%.*s'",
+                 TEXT_ARGS(word));
+}
+
+static void
+read_tls(struct player *p, struct text word)
+{
+    p->implicit |= text_equal(word, TEXT("implicit"));
+    p->tls_failed |= text_equal(word, TEXT("failed"));
+    if (p->implicit)
+        p->tls = TARGET_TLS_VERIFY;
+    for (enum target_tls tls = TARGET_TLS_NONE; tls <= TARGET_TLS_VERIFY; tls++)
+        if (text_equal(word, text_from(target_tls_word(tls))))
+            p->tls = tls;
+}
+
 static bool
 read_option(struct player *p, struct text line)
 {
@@ -302,6 +330,8 @@ read_option(struct player *p, struct text line)
     p->whole |= text_equal(line, TEXT("whole"));
     p->hold |= text_equal(line, TEXT("hold"));
     p->early |= text_equal(line, TEXT("early"));
+    if (text_starts(line, TEXT("tls=")))
+        read_tls(p, text_after(line, 4));
     return true;
 }
 
@@ -343,6 +373,8 @@ play_line(struct player *p, struct text line)
         send_mail(p, p->early ? &p->next : &p->mail, text_after(line, 8));
         p->has_next = p->early;
         pump(p);
+    } else if (text_starts(line, TEXT("F:"))) {
+        expect_failed(p, text_after(line, 3));
     } else if (!text_starts(line, TEXT("M:"))) {
         expect(p, line);
     }
@@ -358,8 +390,13 @@ play(struct text script, bool bytewise, const char *name)
     buffer_init(&p.said, BYTES_MAX);
     read_options(&p);
     p.bytewise = bytewise && !p.whole;
-    struct client_settings settings = {
-        .hostname = "me.example", .peer = &peer, .lmtp = p.lmtp, .timeout_scale = 1};
+    struct client_settings settings = {.hostname = "me.example",
+                                       .peer = &peer,
+                                       .lmtp = p.lmtp,
+                                       .timeout_scale = 1,
+                                       .tls = p.tls,
+                                       .tls_implicit = p.implicit,
+                                       .tls_failed = p.tls_failed};
     p.client = client_new(&settings);
     while (p.script.length > 0 && text_cut(&p.script, '\n', &line))
         play_line(&p, line);

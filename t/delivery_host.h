@@ -22,6 +22,8 @@ struct host_link {
     struct net_connection *connection;
     unsigned number;
     bool in_data, ended;
+    bool secure; /* STARTTLS was answered in this turn */
+    bool broken; /* as tls_breaks has it */
 };
 
 struct host {
@@ -29,6 +31,9 @@ struct host {
     const struct host_rule *rules; /* ends with start NULL; then come the presets */
     const char *greeting;          /* NULL: closes at once */
     struct host_link links[HOST_LINKS];
+    struct tls_server *tls; /* 220 to STARTTLS starts it, or the connection itself: */
+    bool tls_implicit;
+    bool tls_breaks; /* hangs up when the handshake begins */
     unsigned connections, open;
     struct buffer commands;     /* heard, LF ended */
     struct buffer content;      /* of all messages, with dots */
@@ -97,6 +102,10 @@ host_line(struct host_link *l, struct text line)
     if (l->host->quiet)
         reply = "";
     l->in_data = reply != NULL && text_starts(text_from(reply), TEXT("354"));
+    bool go = reply != NULL && text_starts(text_from(reply), TEXT("220")) &&
+              text_starts(line, TEXT("STARTTLS"));
+    l->secure = go && l->host->tls != NULL;
+    l->broken = go && l->host->tls_breaks;
     if (reply == NULL)
         host_hang_up(l);
     else
@@ -104,12 +113,24 @@ host_line(struct host_link *l, struct text line)
 }
 
 static inline void
+host_secure(struct host_link *l)
+{
+    struct net_tls tls = {.server = l->host->tls};
+    l->secure = false;
+    net_start_tls(l->connection, &tls);
+}
+
+static inline void
 host_happened(void *context, enum net_event event)
 {
     struct host_link *l = context;
+    if (event == NET_SECURED)
+        host_must(buffer_add(&l->host->commands, TEXT("(tls)\n")));
     if (event == NET_ENDED || event == NET_FAILED)
         host_hang_up(l);
-    if (event != NET_INPUT)
+    if (event == NET_INPUT && l->broken)
+        host_hang_up(l);
+    if (event != NET_INPUT || l->connection == NULL)
         return;
     struct text input = net_input(l->connection);
     size_t before = input.length;
@@ -125,6 +146,8 @@ host_happened(void *context, enum net_event event)
         net_consume(l->connection, before - input.length);
         net_want_input(l->connection, !(l->host->deaf && l->in_data));
     }
+    if (l->connection != NULL && l->secure)
+        host_secure(l);
 }
 
 static inline void
@@ -146,6 +169,9 @@ host_accepted(void *context, struct net_connection *connection)
     *l = (struct host_link){
         .host = h, .connection = connection, .number = h->connections};
     net_attach(connection, host_happened, l);
+    l->broken = h->tls_implicit && h->tls == NULL;
+    if (h->tls_implicit && h->tls != NULL)
+        host_secure(l);
     net_send(connection, text_from(h->greeting));
 }
 

@@ -36,7 +36,8 @@ struct manager {
     struct buffer health;
     bool has_trouble;
     struct outcome trouble;
-    bool timed; /* the last verdict came with its times */
+    bool timed;    /* the last verdict came with its times */
+    char tls[160]; /* and with that of its connection */
 };
 
 /* The queue is the content of the one file that all messages have. */
@@ -142,6 +143,8 @@ manager_settled(struct manager *m, const struct errand *errand, size_t which,
         m->under_way[0] = m->under_way[1];
         m->open[1] = 0;
     }
+    text_copy(m->tls, sizeof m->tls,
+              text_from(timing != NULL && timing->tls != NULL ? timing->tls : ""));
     m->timed = timing != NULL && timing->connect_ms >= 0 && timing->transmit_ms >= 0;
     host_must(buffer_format(&m->verdicts, "%.*s %s %s %s\n", TEXT_ARGS(r->address),
                             outcome_word(outcome->verdict), outcome->enhanced,
@@ -212,6 +215,7 @@ struct bed {
     struct delivery_settings settings;
     struct host a, b; /* 127.0.0.2 and 127.0.0.3 on one port */
     struct target target;
+    struct tls *tls;
 };
 
 static inline void
@@ -231,6 +235,9 @@ add_mail(struct bed *b, const char *rcpts)
     }
     m->envelopes[m->count++] = e;
 }
+
+/* Of whom the delivery believes certificates; NULL: of nobody. */
+static const char *bed_anchors;
 
 static inline void
 bed_start(struct bed *b)
@@ -259,9 +266,15 @@ bed_start(struct bed *b)
                                              .connect_timeout_ms = 5000,
                                              .mx_address_limit = 5,
                                              .reuse_idle_ms = 1};
+    b->tls = tls_new(error, sizeof(error));
+    host_must(b->tls != NULL);
+    b->settings.tls = tls_client_new(b->tls, bed_anchors, error, sizeof(error));
+    host_must(b->settings.tls != NULL);
     b->delivery =
         delivery_new(b->loop, b->ours, b->dns, b->log, &b->manager, &b->settings);
+    b->settings.tls = NULL;
     b->target.kind = TARGET_MX;
+    b->target.tls = TARGET_TLS_MAY;
     b->target.timeout_scale = 1;
     spool.fail_at = -1;
     spool.fail_to_open = false;
@@ -284,6 +297,7 @@ bed_stop(struct bed *b)
     net_free(&b->ours);
     net_free(&b->theirs);
     log_free(&b->log);
+    tls_free(&b->tls);
     buffer_free(&b->lines);
     loop_free(&b->loop);
 }

@@ -29,6 +29,7 @@ start(void)
     destinations_init(&post.set, 1);
     flow_queue_init(&post.q);
     post.target.kind = TARGET_MX;
+    post.target.tls = TARGET_TLS_MAY;
     transport_default(&post.target.transport);
 }
 

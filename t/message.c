@@ -115,7 +115,7 @@ static void
 test_sorting(void)
 {
     struct destinations set;
-    struct target quick = {.kind = TARGET_MX}, slow = {.kind = TARGET_MAILDIR};
+    struct target quick = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY}, slow = {.kind = TARGET_MAILDIR};
     transport_default(&quick.transport);
     transport_default(&slow.transport);
     slow.transport.minimal_backoff_ms = 900000;
@@ -190,7 +190,7 @@ test_many_recipients(void)
 {
     enum { MANY = 50000 };
     struct sched *s = sched_new(&(struct sched_settings){10, 10000, 0, 1});
-    struct target target = {.kind = TARGET_MX};
+    struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
     struct sched_recipient *recipients = memory_array(MANY, sizeof *recipients);
     char(*domains)[24] = memory_array(MANY, sizeof *domains);
     struct sched_action a;

@@ -250,7 +250,7 @@ test_hosts(void)
         {"lmtp://127.0.0.1:2003",    "127.0.0.1",    TARGET_LMTP, 2003,
          "lmtp:[127.0.0.1]:2003"                                                                 },
         {"smtp://a?tls=may",         "a",            TARGET_SMTP, 25,    "smtp:[a]:25"           },
-        {"a:26?tls=none&initial=1",  "a",            TARGET_SMTP, 26,    "smtp:[a]:26"           },
+        {"a:26?tls=none&initial=1",  "a",            TARGET_SMTP, 26,    "smtp:[a]:26?tls=none"  },
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct target t;
@@ -264,6 +264,81 @@ test_hosts(void)
         is_text(text_of(key, length), text_from(good[i].key), "key");
         is_number(strlen(key), length, "the key ends in NUL");
     }
+}
+
+/* Level, port and key of each scheme, and what ?tls= makes of them. */
+static void
+test_tls(void)
+{
+    static const struct {
+        const char *written;
+        enum target_tls tls;
+        bool implicit;
+        int port;
+        const char *key;
+    } all[] = {
+        {"mx",                                      TARGET_TLS_MAY,     false, 2525, "smtp:other.example"         },
+        {"mx?tls=may",                              TARGET_TLS_MAY,     false, 2525, "smtp:other.example"         },
+        {"mx?tls=none",                             TARGET_TLS_NONE,    false, 2525, "smtp:other.example?tls=none"},
+        {"mx?tls=encrypt",                          TARGET_TLS_ENCRYPT, false, 2525,
+         "smtp:other.example?tls=encrypt"                                                                         },
+        {"mx?TLS=Verify",                           TARGET_TLS_VERIFY,  false, 2525,
+         "smtp:other.example?tls=verify"                                                                          },
+        {"a.example",                               TARGET_TLS_MAY,     false, 25,   "smtp:[a.example]:25"        },
+        {"smtp://a.example",                        TARGET_TLS_MAY,     false, 25,   "smtp:[a.example]:25"        },
+        {"smtp://a.example:587?tls=verify",         TARGET_TLS_VERIFY,  false, 587,
+         "smtp:[a.example]:587?tls=verify"                                                                        },
+        {"smtp://a.example?mx=yes&tls=verify",      TARGET_TLS_VERIFY,  false, 25,
+         "smtp:a.example:25?tls=verify"                                                                           },
+        {"smtp+starttls://a.example",               TARGET_TLS_VERIFY,  false, 25,
+         "smtp:[a.example]:25?tls=verify"                                                                         },
+        {"submission://a.example",                  TARGET_TLS_VERIFY,  false, 587,
+         "smtp:[a.example]:587?tls=verify"                                                                        },
+        {"Submission+STARTTLS://a.example",         TARGET_TLS_VERIFY,  false, 587,
+         "smtp:[a.example]:587?tls=verify"                                                                        },
+        {"submission://a.example:2587?tls=encrypt", TARGET_TLS_ENCRYPT, false, 2587,
+         "smtp:[a.example]:2587?tls=encrypt"                                                                      },
+        {"smtps://a.example",                       TARGET_TLS_VERIFY,  true,  465,  "smtps:[a.example]:465"      },
+        {"submissions://[::1]",                     TARGET_TLS_VERIFY,  true,  465,  "smtps:[::1]:465"            },
+        {"smtps://a.example:26?tls=encrypt",        TARGET_TLS_ENCRYPT, true,  26,
+         "smtps:[a.example]:26?tls=encrypt"                                                                       },
+        {"lmtp://a.example",                        TARGET_TLS_NONE,    false, 24,   "lmtp:[a.example]:24"        },
+        {"lmtp://a.example?tls=may",                TARGET_TLS_MAY,     false, 24,
+         "lmtp:[a.example]:24?tls=may"                                                                            },
+        {"lmtp://a.example?tls=verify",             TARGET_TLS_VERIFY,  false, 24,
+         "lmtp:[a.example]:24?tls=verify"                                                                         },
+        {"lmtp://unix:/a?tls=none",                 TARGET_TLS_NONE,    false, 0,    "lmtp:unix:/a"               },
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct target t;
+        char problem[TARGET_PROBLEM_MAX], key[ROUTE_KEY_MAX];
+        ok_named(parse(all[i].written, &t, problem), all[i].written);
+        is_number(t.tls, all[i].tls, "its level");
+        is_number(t.tls_implicit, all[i].implicit, "from the first byte or not");
+        is_number(t.port, all[i].port, "its port");
+        route_key(&t, TEXT("other.example"), key);
+        is_string(key, all[i].key, "its queue");
+    }
+    is_string(target_tls_word(TARGET_TLS_ENCRYPT), "encrypt", "a level has a word");
+}
+
+static void
+demands(const char *routes, const char *relay, const char *local, bool want)
+{
+    struct route_table *t = table_with(routes, relay, local, "");
+    ok_named(t && route_demands_verify(t) == want, routes);
+    route_free(&t);
+}
+
+static void
+test_demands(void)
+{
+    demands("", "", "", false);
+    demands("a.example mx?tls=encrypt\n* smtp://b", "", "lmtp://c", false);
+    demands("a.example mx\nb.example mx?tls=verify", "", "", true);
+    demands("* hold\nb.example smtps://c", "", "", true);
+    demands("", "submission://a", "", true);
+    demands("", "", "lmtp://c?tls=verify", true);
 }
 
 static void
@@ -305,67 +380,75 @@ test_others(void)
 static const struct {
     const char *written, *says;
 } bad[] = {
-    {"smtps://a.example",            "TLS to the next hop is not in this version"},
-    {"submission+starttls://a",      "TLS to the next hop is not in this version"},
-    {"submission://a",               "TLS to the next hop is not in this version"},
-    {"smtp+starttls://a",            "TLS to the next hop is not in this version"},
-    {"smtp://joe@a.example",         "TLS to the next hop is not in this version"},
-    {"joe@a.example",                "TLS to the next hop is not in this version"},
-    {"smtp://a?tls=encrypt",         "TLS to the next hop is not in this version"},
-    {"smtp://a?tls=verify",          "TLS to the next hop is not in this version"},
-    {"smtp://a?tls=yes",             "use may or none"                           },
-    {"",                             "unknown target"                            },
-    {"maildri:/x",                   "unknown target"                            },
-    {"/var/mail/x",                  "unknown target"                            },
-    {"http://a.example/",            "unknown target"                            },
-    {"smtp://",                      "is no host name"                           },
-    {"smtp://a b",                   "is no host name"                           },
-    {"smtp://a..b",                  "is no host name"                           },
-    {"smtp://a/",                    "is no host name"                           },
-    {"smtp://a:",                    "is no port"                                },
-    {"smtp://a:0",                   "is no port"                                },
-    {"smtp://a:65536",               "is no port"                                },
-    {"smtp://a:2x",                  "is no port"                                },
-    {"a:smtp",                       "is no port"                                },
-    {"::1",                          "put an IPv6 address in brackets"           },
-    {"2001:db8::1",                  "put an IPv6 address in brackets"           },
-    {"[::1",                         "']' is missing"                            },
-    {"[]",                           "no address or name"                        },
-    {"[::g]",                        "no address or name"                        },
-    {"[1.2.3.4]x",                   "is no port"                                },
-    {"lmtp://unix:run/x",            "must be absolute"                          },
-    {"lmtp://unix:",                 "must be absolute"                          },
-    {"maildir:mail/%u",              "must be absolute"                          },
-    {"maildir:/",                    "must be absolute"                          },
-    {"maildir:/mail/%x",             "only %u (user), %d (domain) and %%"        },
-    {"maildir:/mail/%",              "only %u (user), %d (domain) and %%"        },
-    {"maildir:/mail/\001",           "control characters"                        },
-    {"maildir:/mail?create=maybe",   "use yes or no"                             },
-    {"smtp://a?create=yes",          "unknown here"                              },
-    {"lmtp://a?mx=yes",              "unknown here"                              },
-    {"smtp://a?mx=2",                "use yes or no"                             },
-    {"smtp://a?concurency=1",        "unknown here or its value is bad"          },
-    {"smtp://a?concurrency=x",       "'concurrency=x'"                           },
-    {"smtp://a?concurrency",         "write NAME=VALUE"                          },
-    {"smtp://a?",                    "write NAME=VALUE"                          },
-    {"smtp://a?initial=1&",          "write NAME=VALUE"                          },
-    {"smtp://a?timeout_scale=0",     "0.01 to 1000"                              },
-    {"smtp://a?timeout_scale=",      "0.01 to 1000"                              },
-    {"smtp://a?timeout_scale=1001",  "0.01 to 1000"                              },
-    {"smtp://a?timeout_scale=1.234", "0.01 to 1000"                              },
-    {"smtp://a?defragment=yes",      "not in this version"                       },
-    {"smtp://a?rate=100",            "rate"                                      },
-    {"smtp://a?notices=4d",          "not in this version"                       },
-    {"smtp://a?minimal_backoff=2h",  "shorter than minimal_backoff"              },
-    {"error:",                       "error:5.1.1"                               },
-    {"error:no",                     "error:5.1.1"                               },
-    {"error:2.0.0 fine",             "error:5.1.1"                               },
-    {"error:5.1 x",                  "error:5.1.1"                               },
-    {"error:5.1.1.1 x",              "error:5.1.1"                               },
-    {"error:5..1 x",                 "error:5.1.1"                               },
-    {"error:5.1.1000 x",             "error:5.1.1"                               },
-    {"error:5.1.1 a\tb\001",         "control characters"                        },
-    {"hold?x=1",                     "have no options"                           },
+    {"smtps://a.example?tls=may",        "tls=may contradicts smtps://"      },
+    {"smtps://a.example?tls=none",       "or smtp://HOST:465?tls=none"       },
+    {"submission://a?tls=may",           "or smtp://HOST:587?tls=may"        },
+    {"submission+starttls://a?tls=none", "never sends in clear text"         },
+    {"submissions://a?tls=none",         "contradicts submissions://"        },
+    {"smtp+starttls://a?tls=may",        "or smtp://HOST:25?tls=may"         },
+    {"smtps+starttls://a",               "unknown target"                    },
+    {"lmtps://a",                        "unknown target"                    },
+    {"smtps://unix:/a",                  "is no port"                        },
+    {"lmtp://unix:/a?tls=verify",        "a Unix socket is not a network"    },
+    {"lmtp://a+starttls",                "is no host name"                   },
+    {"maildir:/mail?tls=may",            "unknown here"                      },
+    {"hold?tls=may",                     "have no options"                   },
+    {"smtp://joe@a.example",             "user@ needs AUTH"                  },
+    {"joe@a.example",                    "user@ needs AUTH"                  },
+    {"smtp://a?tls=",                    "use none, may, encrypt or verify"  },
+    {"smtp://a?tls=yes",                 "use none, may, encrypt or verify"  },
+    {"",                                 "unknown target"                    },
+    {"maildri:/x",                       "unknown target"                    },
+    {"/var/mail/x",                      "unknown target"                    },
+    {"http://a.example/",                "unknown target"                    },
+    {"smtp://",                          "is no host name"                   },
+    {"smtp://a b",                       "is no host name"                   },
+    {"smtp://a..b",                      "is no host name"                   },
+    {"smtp://a/",                        "is no host name"                   },
+    {"smtp://a:",                        "is no port"                        },
+    {"smtp://a:0",                       "is no port"                        },
+    {"smtp://a:65536",                   "is no port"                        },
+    {"smtp://a:2x",                      "is no port"                        },
+    {"a:smtp",                           "is no port"                        },
+    {"::1",                              "put an IPv6 address in brackets"   },
+    {"2001:db8::1",                      "put an IPv6 address in brackets"   },
+    {"[::1",                             "']' is missing"                    },
+    {"[]",                               "no address or name"                },
+    {"[::g]",                            "no address or name"                },
+    {"[1.2.3.4]x",                       "is no port"                        },
+    {"lmtp://unix:run/x",                "must be absolute"                  },
+    {"lmtp://unix:",                     "must be absolute"                  },
+    {"maildir:mail/%u",                  "must be absolute"                  },
+    {"maildir:/",                        "must be absolute"                  },
+    {"maildir:/mail/%x",                 "only %u (user), %d (domain) and %%"},
+    {"maildir:/mail/%",                  "only %u (user), %d (domain) and %%"},
+    {"maildir:/mail/\001",               "control characters"                },
+    {"maildir:/mail?create=maybe",       "use yes or no"                     },
+    {"smtp://a?create=yes",              "unknown here"                      },
+    {"lmtp://a?mx=yes",                  "unknown here"                      },
+    {"smtp://a?mx=2",                    "use yes or no"                     },
+    {"smtp://a?concurency=1",            "unknown here or its value is bad"  },
+    {"smtp://a?concurrency=x",           "'concurrency=x'"                   },
+    {"smtp://a?concurrency",             "write NAME=VALUE"                  },
+    {"smtp://a?",                        "write NAME=VALUE"                  },
+    {"smtp://a?initial=1&",              "write NAME=VALUE"                  },
+    {"smtp://a?timeout_scale=0",         "0.01 to 1000"                      },
+    {"smtp://a?timeout_scale=",          "0.01 to 1000"                      },
+    {"smtp://a?timeout_scale=1001",      "0.01 to 1000"                      },
+    {"smtp://a?timeout_scale=1.234",     "0.01 to 1000"                      },
+    {"smtp://a?defragment=yes",          "not in this version"               },
+    {"smtp://a?rate=100",                "rate"                              },
+    {"smtp://a?notices=4d",              "not in this version"               },
+    {"smtp://a?minimal_backoff=2h",      "shorter than minimal_backoff"      },
+    {"error:",                           "error:5.1.1"                       },
+    {"error:no",                         "error:5.1.1"                       },
+    {"error:2.0.0 fine",                 "error:5.1.1"                       },
+    {"error:5.1 x",                      "error:5.1.1"                       },
+    {"error:5.1.1.1 x",                  "error:5.1.1"                       },
+    {"error:5..1 x",                     "error:5.1.1"                       },
+    {"error:5.1.1000 x",                 "error:5.1.1"                       },
+    {"error:5.1.1 a\tb\001",             "control characters"                },
+    {"hold?x=1",                         "have no options"                   },
 };
 
 static void
@@ -408,14 +491,14 @@ test_mistakes(void)
     struct route_table *t = table_with(
         "a.example\nb.example nowhere://x, c.example mx\n@x mx\n"
         "d..e hold\n.hold\n* mx mx\ne.example hold\nE.example mx\n*.f mx\n,hold\n",
-        "smtps://x", "mbox:/x", "ok.example -bad_.example- x@y");
+        "smtps://x?tls=no", "mbox:/x", "ok.example -bad_.example- x@y");
     ok(t == NULL);
     is_text(
         buffer_text(&mistakes),
         TEXT("routes: 'a.example': no target; write PATTERN TARGET, e.g. * mx\n"
              "routes: 'b.example nowhere://x': unknown target 'nowhere'; use mx, "
-             "smtp://HOST[:PORT], lmtp://HOST:PORT, lmtp://unix:/PATH, "
-             "maildir:/PATH/%u, "
+             "smtp://HOST[:PORT], submission://HOST, smtps://HOST, lmtp://HOST:PORT, "
+             "lmtp://unix:/PATH, maildir:/PATH/%u, "
              "hold, discard, error:5.1.1 TEXT, HOST or [ADDRESS]\n"
              "routes: '@x mx': bad pattern; use user@domain, domain, .domain "
              "(sub-domains) or *\n"
@@ -430,11 +513,10 @@ test_mistakes(void)
              "routes: '*.f mx': bad pattern; use user@domain, domain, .domain "
              "(sub-domains) or *\n"
              "routes: 'hold': no target; write PATTERN TARGET, e.g. * mx\n"
-             "relay: 'smtps://x': smtps:// and submission://: TLS to the next hop is "
-             "not in "
-             "this version; smtp://host without it sends in clear text\n"
+             "relay: 'smtps://x?tls=no': tls=no: use none, may, encrypt or verify\n"
              "local: 'mbox:/x': unknown target 'mbox:/x'; use mx, smtp://HOST[:PORT], "
-             "lmtp://HOST:PORT, lmtp://unix:/PATH, maildir:/PATH/%u, hold, discard, "
+             "submission://HOST, smtps://HOST, lmtp://HOST:PORT, lmtp://unix:/PATH, "
+             "maildir:/PATH/%u, hold, discard, "
              "error:5.1.1 TEXT, HOST or [ADDRESS]\n"
              "local_domains: '-bad_.example-': not a domain name\n"
              "local_domains: 'x@y': not a domain name\n"),
@@ -489,6 +571,8 @@ main(void)
     test_past_hold();
     test_relay();
     test_hosts();
+    test_tls();
+    test_demands();
     test_others();
     test_bad_targets();
     test_long_targets();

@@ -68,6 +68,7 @@ world_start(struct world *w, int active_limit, int session_limit)
         .active_limit = active_limit, .session_limit = session_limit, .seed = 7});
     w->now = INT64_C(1700000000000);
     w->target.kind = TARGET_MX;
+    w->target.tls = TARGET_TLS_MAY;
     w->target.look_up_mx = true;
     w->keep_outcomes = true;
     transport_default(&w->target.transport);

@@ -24,6 +24,7 @@ prepare(struct place *p)
     memset(p, 0, sizeof *p);
     destinations_init(&p->set, 5);
     p->target.kind = TARGET_MX;
+    p->target.tls = TARGET_TLS_MAY;
     transport_default(&p->target.transport);
     p->target.transport.adaptive = 1;
 }

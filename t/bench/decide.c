@@ -109,6 +109,7 @@ main(int argc, char **argv)
     if (r.messages < 1 || r.sites < 1 || r.senders < 1 || r.sessions < 1)
         return 64;
     r.target.kind = TARGET_MX;
+    r.target.tls = TARGET_TLS_MAY;
     transport_default(&r.target.transport);
     r.target.transport.concurrency_limit = r.target.transport.initial_concurrency = 1;
     r.domains = memory_array((size_t)r.sites, sizeof *r.domains);

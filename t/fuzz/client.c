@@ -13,7 +13,8 @@ struct run {
     struct client *client;
     struct envelope *envelope;
     unsigned verdicts[RECIPIENTS];
-    bool sent, over;
+    bool sent, over, secured;
+    enum target_tls tls;
     bool early_wish, early; /* early: one is said behind the one under way */
     unsigned mails;
     char before; /* the last byte that went out */
@@ -76,6 +77,11 @@ take_event(struct run *r, const struct client_event *event)
     case CLIENT_EARLY:
         r->early = r->early_wish && send_mail(r);
         return;
+    case CLIENT_SECURE:
+        must(!r->secured);
+        r->secured = true;
+        client_secured(r->client);
+        return;
     case CLIENT_AGAIN:
         all_settled(r, 0);
         return;
@@ -85,6 +91,7 @@ take_event(struct run *r, const struct client_event *event)
         return;
     case CLIENT_READY:
     case CLIENT_DONE:
+        must(r->secured || r->tls < TARGET_TLS_ENCRYPT);
         all_settled(r, 1);
         memset(r->verdicts, 0, sizeof(r->verdicts));
         r->sent = r->early || send_mail(r);
@@ -106,7 +113,8 @@ pump(struct run *r, struct text *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The first byte chooses LMTP and the size of the pieces; the rest is what the peer
+/* The first byte chooses LMTP, the demand on TLS (of which the dialogue goes on as if
+ * there were none) and the size of the pieces; the rest is what the peer
  * says. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -116,9 +124,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct client_settings settings = {.hostname = "me.example",
                                        .peer = &peer,
                                        .lmtp = data[0] & 1,
-                                       .timeout_scale = 1};
+                                       .timeout_scale = 1,
+                                       .tls = (enum target_tls)(data[0] >> 5 & 3)};
     struct run r = {.client = client_new(&settings), .envelope = envelope_new()};
     r.early_wish = data[0] & 0x80;
+    r.tls = settings.tls;
     size_t piece = data[0] & 2 ? 1 + (data[0] >> 2) : size;
     must(envelope_add(r.envelope, TEXT("a@x"), 0, TEXT("")) &&
          envelope_add(r.envelope, TEXT("b@x"), 0, TEXT("")) &&

@@ -23,6 +23,8 @@ check_target(const struct target *target, struct text domain)
     must(memchr(target->path, '\0', sizeof(target->path)) != NULL);
     must(memchr(target->enhanced, '\0', sizeof(target->enhanced)) != NULL);
     must(target->timeout_scale > 0 && target->transport.lifetime_ms >= 0);
+    must(target->tls <= TARGET_TLS_VERIFY);
+    must(!target->tls_implicit || target->tls >= TARGET_TLS_ENCRYPT);
     size_t length = route_key(target, domain, key);
     must(length < ROUTE_KEY_MAX && strlen(key) == length);
 }

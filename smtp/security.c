@@ -1,0 +1,59 @@
+/* Decides level, names and way back of TLS for a host. */
+#include "smtp/security.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* An address without its brackets; a name without its last dot. */
+static struct text
+bare(const char *host)
+{
+    struct text t = text_from(host);
+    if (t.length > 1 && t.at[0] == '[' && t.at[t.length - 1] == ']') {
+        t = text_after(text_before(t, t.length - 1), 1);
+        return text_starts_nocase(t, TEXT("IPv6:")) ? text_after(t, 5) : t;
+    }
+    if (t.length > 1 && t.at[t.length - 1] == '.')
+        t.length--;
+    return t;
+}
+
+static void
+add_name(struct security *s, struct text name)
+{
+    assert(s->name_count < SECURITY_NAMES_MAX);
+    s->names[s->name_count++] = name;
+}
+
+void
+security_decide(const struct security_question *question, struct security *out)
+{
+    const struct target *t = question->target;
+    bool may = t->tls == TARGET_TLS_MAY;
+    assert(!t->tls_implicit || t->tls >= TARGET_TLS_ENCRYPT);
+    memset(out, 0, sizeof(*out));
+    out->fallen_back = may && question->has_failed;
+    out->level = out->fallen_back ? TARGET_TLS_NONE : t->tls;
+    out->implicit = t->tls_implicit;
+    out->may_fall_back = may && !out->fallen_back;
+    if (out->level == TARGET_TLS_NONE)
+        return;
+    /* What was written into the settings is never replaced by what DNS says. */
+    bool by_mx = t->kind == TARGET_MX || t->look_up_mx;
+    out->host = by_mx ? bare(question->host) : text_from(t->host);
+    add_name(out, out->host);
+    if (t->kind == TARGET_SMTP && by_mx)
+        add_name(out, text_from(t->host));
+}
+
+struct tls_wish
+security_wish(const struct security *security)
+{
+    assert(security->level != TARGET_TLS_NONE && security->name_count > 0);
+    return (struct tls_wish){.level = security->level == TARGET_TLS_VERIFY
+                                          ? TLS_LEVEL_VERIFY
+                                          : TLS_LEVEL_NONE,
+                             .host = security->host,
+                             .names = security->names,
+                             .name_count = security->name_count};
+}

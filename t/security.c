@@ -1,0 +1,202 @@
+/* smtp/security, smtp/lapses and smtp/anchors: what TLS a host must have, whose failed,
+ * and who is believed. */
+#include "smtp/security.h"
+
+#include "base/disk.h"
+#include "base/memory.h"
+#include "smtp/anchors.h"
+#include "smtp/lapses.h"
+#include "t/tls_world.h"
+
+/* --- Decisions -------------------------------------------------------------------- */
+
+enum way { MX, SMTP, SMTP_MX, SMTPS, LMTP };
+
+static struct target
+target_of(enum way way, enum target_tls tls, const char *host)
+{
+    struct target t;
+    memset(&t, 0, sizeof t);
+    t.kind = way == MX ? TARGET_MX : way == LMTP ? TARGET_LMTP : TARGET_SMTP;
+    t.look_up_mx = way == MX || way == SMTP_MX;
+    t.tls_implicit = way == SMTPS;
+    t.tls = tls;
+    text_copy(t.host, sizeof t.host, text_from(host));
+    return t;
+}
+
+/* "level host name,name", and what else there is. */
+static const char *
+decide(enum way way, enum target_tls tls, const char *configured, const char *found,
+       bool has_failed)
+{
+    static char out[600];
+    static const char *const levels[] = {"none", "may", "encrypt", "verify"};
+    struct target target = target_of(way, tls, configured);
+    struct security_question question = {&target, found, has_failed};
+    struct security s;
+    security_decide(&question, &s);
+    size_t length = (size_t)snprintf(out, sizeof out, "%s %.*s ", levels[s.level],
+                                     TEXT_ARGS(s.host));
+    for (size_t i = 0; i < s.name_count; i++)
+        length += (size_t)snprintf(out + length, sizeof out - length, "%s%.*s",
+                                   i ? "," : "", TEXT_ARGS(s.names[i]));
+    snprintf(out + length, sizeof out - length, "%s%s%s", s.implicit ? " implicit" : "",
+             s.may_fall_back ? " may-fall-back" : "",
+             s.fallen_back ? " fallen-back" : "");
+    return out;
+}
+
+static void
+test_decisions(void)
+{
+    is_string(decide(MX, TARGET_TLS_NONE, "", "mx.test", false), "none  ", "nothing");
+    is_string(decide(MX, TARGET_TLS_NONE, "", "mx.test", true), "none  ",
+              "a failure is none where TLS is not wanted");
+    is_string(decide(MX, TARGET_TLS_MAY, "", "mx.test", false),
+              "may mx.test mx.test may-fall-back", "when it can be had");
+    is_string(decide(MX, TARGET_TLS_MAY, "", "mx.test", true), "none   fallen-back",
+              "and not when it failed just now");
+    for (int failed = 0; failed < 2; failed++) {
+        is_string(decide(MX, TARGET_TLS_ENCRYPT, "", "mx.test", failed),
+                  "encrypt mx.test mx.test", "encrypt never falls back");
+        is_string(decide(MX, TARGET_TLS_VERIFY, "", "mx.test", failed),
+                  "verify mx.test mx.test", "verify: the host that MX names");
+        is_string(
+            decide(SMTP, TARGET_TLS_VERIFY, "host.test", "elsewhere.test", failed),
+            "verify host.test host.test", "a host by name: that name alone");
+        is_string(decide(SMTPS, TARGET_TLS_VERIFY, "host.test", "host.test", failed),
+                  "verify host.test host.test implicit", "from the first byte");
+        is_string(decide(SMTP_MX, TARGET_TLS_VERIFY, "d.test", "mx.test", failed),
+                  "verify mx.test mx.test,d.test", "?mx=yes: either name");
+        is_string(decide(LMTP, TARGET_TLS_VERIFY, "store.test", "store.test", failed),
+                  "verify store.test store.test", "LMTP as well");
+    }
+    is_string(decide(SMTP, TARGET_TLS_VERIFY, "192.0.2.1", "[192.0.2.1]", false),
+              "verify 192.0.2.1 192.0.2.1", "an address is a name too");
+    is_string(decide(MX, TARGET_TLS_VERIFY, "", "[192.0.2.1]", false),
+              "verify 192.0.2.1 192.0.2.1", "that of a domain without brackets");
+    is_string(decide(MX, TARGET_TLS_VERIFY, "", "[IPv6:2001:db8::1]", false),
+              "verify 2001:db8::1 2001:db8::1", "and without its tag");
+    is_string(decide(MX, TARGET_TLS_VERIFY, "", "mx.test.", false),
+              "verify mx.test mx.test", "a name without its last dot");
+}
+
+static void
+test_wish(void)
+{
+    struct target target = target_of(SMTP_MX, TARGET_TLS_VERIFY, "d.test");
+    struct security_question question = {&target, "mx.test", false};
+    struct security s;
+    security_decide(&question, &s);
+    struct tls_wish wish = security_wish(&s);
+    ok(wish.level == TLS_LEVEL_VERIFY && wish.name_count == 2);
+    is_text(wish.host, TEXT("mx.test"), "SNI names the host");
+    is_text(wish.names[1], TEXT("d.test"), "and the domain will do");
+    target.tls = TARGET_TLS_ENCRYPT;
+    security_decide(&question, &s);
+    ok_named(security_wish(&s).level == TLS_LEVEL_NONE, "any certificate encrypts");
+}
+
+/* --- Lapses ----------------------------------------------------------------------- */
+
+static struct net_address
+address_of(unsigned number, uint16_t port)
+{
+    return (struct net_address){
+        .family = NET_IPV4,
+        .ip = {10, (unsigned char)(number >> 16), (unsigned char)(number >> 8),
+               (unsigned char)number},
+        .port = port
+    };
+}
+
+static void
+test_lapses(void)
+{
+    struct lapses *l = lapses_new();
+    struct net_address a = address_of(1, 25), b = address_of(1, 587), c;
+    ok_named(!lapses_has(l, &a, 0), "nobody at first");
+    lapses_add(l, &a, 1000);
+    ok(lapses_has(l, &a, 1000) && lapses_has(l, &a, 1000 + LAPSE_MS - 1));
+    ok_named(!lapses_has(l, &b, 1000), "another port is another server");
+    ok_named(!lapses_has(l, &a, 1000 + LAPSE_MS), "an hour later it is forgotten");
+    ok(!lapses_has(l, &a, 1000));
+    lapses_add(l, &a, 5000);
+    lapses_add(l, &a, 6000);
+    ok_named(lapses_has(l, &a, 5000 + LAPSE_MS), "the last failure counts");
+    lapses_add(l, &b, 6001);
+    lapses_add(l, &a, 6002);
+    for (unsigned i = 0; i < LAPSES_MAX - 2; i++) {
+        c = address_of(100 + i, 25);
+        lapses_add(l, &c, 7000);
+    }
+    ok(lapses_has(l, &a, 7000) && lapses_has(l, &b, 7000));
+    c = address_of(99, 25);
+    lapses_add(l, &c, 7000);
+    ok_named(!lapses_has(l, &b, 7000), "of too many the oldest goes");
+    ok(lapses_has(l, &a, 7000) && lapses_has(l, &c, 7000));
+    lapses_free(&l);
+    ok(l == NULL);
+    lapses_free(&l);
+}
+
+/* --- Anchors ---------------------------------------------------------------------- */
+
+static bool
+reads(const struct secrets *k, const char *name, const char *says)
+{
+    char path[200], place[ANCHORS_PLACE_MAX], error[600] = "";
+    snprintf(path, sizeof path, "%s/%s", k->directory, name);
+    struct tls_client *client =
+        anchors_read(text_from(path), false, place, error, sizeof error);
+    bool good = client != NULL;
+    if (good)
+        is_string(place, path, "its place");
+    else
+        ok_named(text_starts(text_from(error), TEXT("tls_ca: ")), "the setting's name");
+    if (strstr(error, says) == NULL)
+        printf("# %s\n", error);
+    ok_named(strstr(error, says) != NULL, says);
+    tls_client_free(&client);
+    return good;
+}
+
+static void
+test_anchors(void)
+{
+    struct secrets k;
+    char place[ANCHORS_PLACE_MAX], error[600] = "", path[600];
+    make_secrets(&k);
+    ok(reads(&k, "ca.pem", ""));
+    ok(reads(&k, "anchors", ""));
+    ok(!reads(&k, "nothing.pem", "No such file"));
+    ok(!reads(&k, "empty", "no certificates in the directory"));
+    ok(!reads(&k, "good.key", "no certificate in"));
+    memset(path, 'x', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    ok(!anchors_read(text_from(path), false, place, error, sizeof error));
+    is_string(error, "tls_ca: the path is too long", "a limit");
+    /* What the system has nobody knows here; a place and no error, or none of both. */
+    error[0] = '\0';
+    struct tls_client *client =
+        anchors_read(TEXT(""), false, place, error, sizeof error);
+    ok_named(client != NULL, "without a demand it is no error");
+    tls_client_free(&client);
+    client = anchors_read(TEXT(""), true, path, error, sizeof error);
+    ok_named((client != NULL) == (place[0] != '\0'), "with one it is");
+    ok_named(client != NULL || strstr(error, "a route demands tls=verify") != NULL,
+             "and says so");
+    tls_client_free(&client);
+    drop_secrets(&k);
+}
+
+int
+main(void)
+{
+    test_decisions();
+    test_wish();
+    test_lapses();
+    test_anchors();
+    return done();
+}
