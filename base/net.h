@@ -35,6 +35,8 @@ void net_address_format(const struct net_address *a, char out[NET_ADDRESS_TEXT_M
 void net_address_ip(const struct net_address *a, char out[NET_ADDRESS_TEXT_MAX]);
 bool net_address_equal(const struct net_address *a, const struct net_address *b);
 bool net_address_is_loopback(const struct net_address *a);
+/* ::ffff:1.2.3.4 becomes 1.2.3.4; everything else stays. */
+void net_address_unmap(struct net_address *a);
 
 struct net_network {
     struct net_address base;

@@ -103,8 +103,6 @@ socklen_t net_address_to_socket(const struct net_address *a,
 /* NET_NONE for families that we do not know; mapped IPv4 becomes IPv4. */
 void net_address_from_socket(const struct sockaddr_storage *from, socklen_t length,
                              struct net_address *out);
-/* ::ffff:1.2.3.4 becomes 1.2.3.4; everything else stays. */
-void net_address_unmap(struct net_address *a);
 bool net_address_is_wildcard(const struct net_address *a);
 /* AF_INET, AF_INET6 or AF_UNIX. */
 int net_address_socket_family(const struct net_address *a);
