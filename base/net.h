@@ -108,6 +108,8 @@ const char *net_error(const struct net_connection *c);
 int net_errno(const struct net_connection *c);
 const struct net_address *net_peer(const struct net_connection *c);
 const struct net_address *net_local(const struct net_connection *c);
+/* From now on net_peer() is this: a proxy said for whom it speaks. */
+void net_set_peer(struct net_connection *c, const struct net_address *peer);
 
 /* --- TLS ------------------------------------------------------------------------- */
 
@@ -116,6 +118,9 @@ struct net_tls {
     struct tls_server *server;
     struct tls_client *client;
     struct tls_wish wish; /* client */
+    /* server: input that is there is no clear text but TLS already, which came in one
+     * piece with what was consumed before it (a proxy's header). It is kept. */
+    bool begun;
 };
 /* Once at most for a connection, in any event or before the first one, also while it
  * connects (then NET_CONNECTED comes first, as ever). What was sent before goes in

@@ -68,6 +68,7 @@ struct net_connection {
     struct text view; /* during NET_INPUT: the input, in net->scratch */
 
     struct tls_session *tls; /* NULL: in clear, or already ended */
+    struct waiting early;    /* records that had come before TLS began */
     struct waiting wire;     /* records to write, with the output up to some point */
     size_t clear;            /* first bytes of output: they go before TLS begins */
 
