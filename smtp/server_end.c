@@ -123,11 +123,18 @@ is_bad_command(int code)
     return (code >= 500 && code <= 504) || code == 555;
 }
 
+/* By LMTP it is our own mail system that speaks, though it may not relay. */
+static bool
+is_stranger(const struct server *s)
+{
+    return !s->may_relay && !s->lmtp;
+}
+
 /* Strangers who guess addresses are wrong, too. */
 static bool
 is_guess(const struct server *s, int code)
 {
-    return code >= 500 && s->question == SERVER_ASKS_RECIPIENT && !s->may_relay;
+    return code >= 500 && s->question == SERVER_ASKS_RECIPIENT && is_stranger(s);
 }
 
 int
@@ -154,9 +161,8 @@ count_error(struct server *s)
 bool
 server_idles(struct server *s)
 {
-    s->junk++;
-    return s->may_relay || s->rules->junk_limit == 0 ||
-           s->junk <= s->rules->junk_limit || count_error(s);
+    return !is_stranger(s) || s->rules->junk_limit == 0 ||
+           ++s->junk <= s->rules->junk_limit || count_error(s);
 }
 
 void

@@ -359,6 +359,9 @@ strangers(void)
     listen_again(&w, "?lmtp");
     visit(&v, &w);
     ok_named(answers(&v, "LHLO pc\r\nMAIL FROM:<a@pc>\r\n", "250"), "nor is LMTP");
+    for (int i = 0; i < 30; i++)
+        if (!answers(&v, "RCPT TO:<u@elsewhere.example>\r\n", "554 5.7.1"))
+            ok_named(false, "which does not guess");
     leave(&v);
     world_end(&w);
 }
