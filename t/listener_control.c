@@ -315,7 +315,12 @@ slow_content(void)
                       600),
               600, "sixty bytes a second are enough");
     ok(answers_late(&v, ".\r\n", "250"));
+    w.settings.data_timeout_ms = 20000;
+    reload(&w);
     ok(answers(&v, begin, "354"));
+    lasted = seconds(&v, "x", 1000);
+    printf("# of a shorter time-out: %d s\n", lasted);
+    ok_named(lasted >= 39 && lasted <= 42, "however long a command may take");
     w.settings.data_rate_min = 0;
     reload(&w);
     leave(&v);
