@@ -80,6 +80,22 @@ usage(void)
 
 /* --- Settings --------------------------------------------------------------------- */
 
+static struct clients_settings
+clients_settings(const struct options *o)
+{
+    return (struct clients_settings){
+        .each = {[CLIENTS_SESSION] = text_from(o->client_session_rate),
+                 [CLIENTS_MESSAGE] = text_from(o->client_message_rate),
+                 [CLIENTS_RECIPIENT] = text_from(o->client_recipient_rate)},
+        .all = {[CLIENTS_SESSION] = text_from(o->session_rate),
+                 [CLIENTS_MESSAGE] = text_from(o->message_rate),
+                 [CLIENTS_RECIPIENT] = text_from(o->recipient_rate)       },
+        .exempt = text_from(o->rate_exempt),
+        .sessions = (int)o->max_sessions,
+        .sessions_per_client = (int)o->max_sessions_per_client,
+    };
+}
+
 static struct listener_settings
 listener_settings(const struct options *o)
 {
@@ -94,10 +110,17 @@ listener_settings(const struct options *o)
         .allow_open_relay = o->allow_open_relay,
         .message_size_limit = o->message_size_limit,
         .recipient_limit = (int)o->recipient_limit,
-        .max_sessions = (int)o->max_sessions,
-        .max_sessions_per_client = (int)o->max_sessions_per_client,
+        .clients = clients_settings(o),
+        .proxy_from = text_from(o->proxy_from),
+        .check_helo = o->check_helo,
+        .check_sender = o->check_sender,
+        .greet_delay_ms = o->greet_delay_ms,
         .hop_limit = (int)o->hopcount_limit,
         .error_limit = (int)o->smtpd_hard_error_limit,
+        .soft_error_limit = (int)o->smtpd_soft_error_limit,
+        .error_delay_ms = o->smtpd_error_sleep_time_ms,
+        .junk_limit = (int)o->smtpd_junk_command_limit,
+        .data_rate_min = o->smtpd_min_data_rate,
         .idle_timeout_ms = o->smtpd_timeout_ms,
         .data_timeout_ms = o->smtpd_data_timeout_ms,
     };

@@ -43,7 +43,8 @@ const struct setting options_rows[] = {
     TEXTUAL(LIST, listen, "listen", "127.0.0.1:2525",
             "Where mail comes in: list of ADDRESS:PORT[?OPTION&...] or "
             "unix:PATH[?OPTION&...].\n"
-            "Options: lmtp (speak LMTP), tls (TLS from the first byte), starttls=no.\n"
+            "Options: lmtp (speak LMTP), tls (TLS from the first byte), starttls=no,\n"
+            "proxy (each connection begins with a PROXY header; see proxy_from).\n"
             "Example: 0.0.0.0:25, [::]:25, 0.0.0.0:465?tls, unix:/run/petrel/smtp"),
     TEXTUAL(
         LIST, tls_certificate, "tls_certificate", NULL,
@@ -62,6 +63,9 @@ const struct setting options_rows[] = {
     TEXTUAL(BOOL, allow_open_relay, "allow_open_relay", "no",
             "Needed for 0.0.0.0/0 or ::/0 in relay_from. Spammers will find it in an "
             "hour."),
+    TEXTUAL(LIST, proxy_from, "proxy_from", NULL,
+            "Networks of the proxies that may say, where `listen` has ?proxy, for whom "
+            "they speak."),
     TEXTUAL(
         LIST, etrn, "etrn", "relay",
         "Domains whose waiting mail is tried at once when any client says ETRN: a "
@@ -97,16 +101,54 @@ const struct setting options_rows[] = {
     BOUNDED(NUMBER, max_sessions, "max_sessions", "1000", 1, 100000,
             "Clients at a time."),
     BOUNDED(NUMBER, max_sessions_per_client, "max_sessions_per_client", "100", 1,
-            100000, "Clients of one address at a time."),
+            100000,
+            "Clients of one address at a time, or of one IPv6 network of 64 bits."),
+    TEXTUAL(STRING, client_session_rate, "client_session_rate", "none",
+            "Connections of one client: N/s, N/m, N/h or N/d, perhaps with ,burst=B.\n"
+            "A client is an address, or an IPv6 network of 64 bits."),
+    TEXTUAL(STRING, client_message_rate, "client_message_rate", "none",
+            "Messages of one client."),
+    TEXTUAL(STRING, client_recipient_rate, "client_recipient_rate", "none",
+            "Recipients that one client names, those that are refused included."),
+    TEXTUAL(STRING, session_rate, "session_rate", "none",
+            "Connections of all clients together."),
+    TEXTUAL(STRING, message_rate, "message_rate", "none",
+            "Messages of all clients together."),
+    TEXTUAL(STRING, recipient_rate, "recipient_rate", "none",
+            "Recipients of all clients together."),
+    TEXTUAL(LIST, rate_exempt, "rate_exempt", "127.0.0.0/8, ::1",
+            "Networks whose clients these rates neither hold back nor count."),
+    TEXTUAL(BOOL, check_helo, "check_helo", "no",
+            "Refuse mail of strangers whose HELO is our own name, or neither a full "
+            "domain nor\nan address literal."),
+    TEXTUAL(BOOL, check_sender, "check_sender", "no",
+            "Refuse mail of strangers whose sender has no full domain; and take their "
+            "bounces\nonly for one recipient at a time."),
+    BOUNDED(DURATION, greet_delay_ms, "greet_delay", "0s", 0, 60000,
+            "Strangers that speak before the greeting, which comes so much later, are "
+            "sent away."),
     BOUNDED(NUMBER, hopcount_limit, "hopcount_limit", "50", 1, 1000,
             "More Received lines than this are a loop."),
     BOUNDED(NUMBER, smtpd_hard_error_limit, "smtpd_hard_error_limit", "20", 1, 10000,
             "A client that makes more mistakes is cut off."),
+    BOUNDED(NUMBER, smtpd_soft_error_limit, "smtpd_soft_error_limit", "10", 0, 10000,
+            "A client that makes more mistakes hears of each later than of the one "
+            "before."),
+    BOUNDED(DURATION, smtpd_error_sleep_time_ms, "smtpd_error_sleep_time", "1s", 0,
+            30000, "By how much; up to 30s in all. 0: at once."),
+    BOUNDED(NUMBER, smtpd_junk_command_limit, "smtpd_junk_command_limit", "100", 0,
+            100000,
+            "More of RSET, NOOP, EHLO and the like without a message in between are "
+            "mistakes of a\nstranger. 0: never."),
     BOUNDED(DURATION, smtpd_timeout_ms, "smtpd_timeout", "5m", 1000, 24 * HOUR,
-            "A client that is silent for so long is cut off."),
+            "A client that is silent for so long, or takes so long for one command, is "
+            "cut off."),
     BOUNDED(DURATION, smtpd_data_timeout_ms, "smtpd_data_timeout", "3m", 1000,
             24 * HOUR,
             "A client that is silent for so long within a message is cut off."),
+    BOUNDED(NUMBER, smtpd_min_data_rate, "smtpd_min_data_rate", "50", 0, 1000000,
+            "A client that sends a message with fewer bytes a second is cut off; "
+            "measured over\ntwice smtpd_data_timeout. 0: any."),
     BOUNDED(DURATION, drain_timeout_ms, "drain_timeout", "20s", 0, HOUR,
             "How long SIGTERM waits for sessions in the middle of a message."),
     TEXTUAL(LIST, dns_servers, "dns_servers", NULL,

@@ -16,12 +16,17 @@ struct options {
     char *log_style, *log_level;
     /* in */
     char *tls_certificate, *tls_key;
-    char *listen, *relay_from, *etrn, *mt_priority;
+    char *listen, *relay_from, *proxy_from, *etrn, *mt_priority;
+    char *client_session_rate, *client_message_rate, *client_recipient_rate;
+    char *session_rate, *message_rate, *recipient_rate, *rate_exempt;
+    bool check_helo, check_sender;
     bool allow_open_relay;
     int64_t message_size_limit, recipient_limit;
     int64_t max_sessions, max_sessions_per_client;
-    int64_t hopcount_limit, smtpd_hard_error_limit;
-    int64_t smtpd_timeout_ms, smtpd_data_timeout_ms, drain_timeout_ms;
+    int64_t hopcount_limit, smtpd_hard_error_limit, smtpd_soft_error_limit;
+    int64_t smtpd_error_sleep_time_ms, smtpd_junk_command_limit, greet_delay_ms;
+    int64_t smtpd_timeout_ms, smtpd_data_timeout_ms, smtpd_min_data_rate;
+    int64_t drain_timeout_ms;
     /* where to */
     char *routes, *relay, *local, *local_domains;
     /* out */

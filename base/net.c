@@ -335,6 +335,12 @@ net_local(const struct net_connection *c)
     return &c->local;
 }
 
+void
+net_set_peer(struct net_connection *c, const struct net_address *peer)
+{
+    c->peer = *peer;
+}
+
 /* It is closing from now on. */
 static void
 linger(struct net_connection *c)

@@ -35,6 +35,8 @@ void net_address_format(const struct net_address *a, char out[NET_ADDRESS_TEXT_M
 void net_address_ip(const struct net_address *a, char out[NET_ADDRESS_TEXT_MAX]);
 bool net_address_equal(const struct net_address *a, const struct net_address *b);
 bool net_address_is_loopback(const struct net_address *a);
+/* ::ffff:1.2.3.4 becomes 1.2.3.4; everything else stays. */
+void net_address_unmap(struct net_address *a);
 
 struct net_network {
     struct net_address base;
@@ -106,6 +108,8 @@ const char *net_error(const struct net_connection *c);
 int net_errno(const struct net_connection *c);
 const struct net_address *net_peer(const struct net_connection *c);
 const struct net_address *net_local(const struct net_connection *c);
+/* From now on net_peer() is this: a proxy said for whom it speaks. */
+void net_set_peer(struct net_connection *c, const struct net_address *peer);
 
 /* --- TLS ------------------------------------------------------------------------- */
 
@@ -114,6 +118,9 @@ struct net_tls {
     struct tls_server *server;
     struct tls_client *client;
     struct tls_wish wish; /* client */
+    /* server: input that is there is no clear text but TLS already, which came in one
+     * piece with what was consumed before it (a proxy's header). It is kept. */
+    bool begun;
 };
 /* Once at most for a connection, in any event or before the first one, also while it
  * connects (then NET_CONNECTED comes first, as ever). What was sent before goes in

@@ -68,6 +68,7 @@ struct net_connection {
     struct text view; /* during NET_INPUT: the input, in net->scratch */
 
     struct tls_session *tls; /* NULL: in clear, or already ended */
+    struct waiting early;    /* records that had come before TLS began */
     struct waiting wire;     /* records to write, with the output up to some point */
     size_t clear;            /* first bytes of output: they go before TLS begins */
 
@@ -103,8 +104,6 @@ socklen_t net_address_to_socket(const struct net_address *a,
 /* NET_NONE for families that we do not know; mapped IPv4 becomes IPv4. */
 void net_address_from_socket(const struct sockaddr_storage *from, socklen_t length,
                              struct net_address *out);
-/* ::ffff:1.2.3.4 becomes 1.2.3.4; everything else stays. */
-void net_address_unmap(struct net_address *a);
 bool net_address_is_wildcard(const struct net_address *a);
 /* AF_INET, AF_INET6 or AF_UNIX. */
 int net_address_socket_family(const struct net_address *a);

@@ -54,6 +54,7 @@ connection_release(void *object)
     buffer_free(&c->input.bytes);
     buffer_free(&c->output.bytes);
     buffer_free(&c->wire.bytes);
+    buffer_free(&c->early.bytes);
     tls_session_free(&c->tls);
     free(c->error);
     free(c);

@@ -3,13 +3,21 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 enum { SEALED_AT_ONCE = 64 * 1024 }; /* bytes of output made records for one write */
 
 static ssize_t
 receive(void *context, char *to, size_t size)
 {
-    return net_stream_read(context, to, size);
+    struct net_connection *c = context;
+    struct text early = text_before(net_waiting_text(&c->early), size);
+
+    if (!early.length)
+        return net_stream_read(c, to, size);
+    memcpy(to, early.at, early.length);
+    net_waiting_take(c->net, &c->early, early.length);
+    return (ssize_t)early.length;
 }
 
 static bool
@@ -162,6 +170,20 @@ net_tls_has_more(const struct net_connection *c)
     return c->secured && tls_session_has_more(c->tls);
 }
 
+/* The socket will not show again what was read from it: it is told of. */
+static void
+keep_input(struct net_connection *c)
+{
+    struct text input = net_input(c);
+    bool added;
+
+    buffer_init(&c->early.bytes, NET_INPUT_MAX);
+    added = !input.length || net_waiting_add(c->net, &c->early, input);
+    assert(added);
+    if (input.length)
+        net_stream_tell(c, TELL_MORE);
+}
+
 void
 net_start_tls(struct net_connection *c, const struct net_tls *tls)
 {
@@ -169,6 +191,8 @@ net_start_tls(struct net_connection *c, const struct net_tls *tls)
 
     assert(!c->gone && !c->closing && !c->tls && !c->shaking);
     assert(!tls->server != !tls->client);
+    if (tls->begun)
+        keep_input(c);
     net_stream_drop_input(c);
     if (tls->server)
         c->tls = tls_session_serve(tls->server, &pipe);

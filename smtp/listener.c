@@ -5,32 +5,19 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
+#include "smtp/arrival.h"
 #include "smtp/reply.h"
 #include "smtp/session.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <uthash.h>
 
 enum {
     MISTAKES_MAX = 64 * 1024,
-    UNIX_MODE = 0666,    /* its directory guards it */
-    FLUSH_CHECK_MS = 5,  /* sendmail -bs: is the last reply out? */
-    FLUSH_CHECKS = 6000, /* then it never will be */
-    CLIENT_KEY_SIZE = 17
-};
-
-static const struct refusal too_many = {421, "4.7.0",
-                                        "too many connections, try later"};
-static const struct refusal too_many_of_you = {
-    421, "4.7.0", "too many connections from your address"};
-
-/* How many sessions an address has; there are no more of these than sessions. */
-struct client {
-    UT_hash_handle hh;
-    unsigned char key[CLIENT_KEY_SIZE];
-    int sessions;
+    UNIX_MODE = 0666,   /* its directory guards it */
+    FLUSH_CHECK_MS = 5, /* sendmail -bs: is the last reply out? */
+    FLUSH_CHECKS = 6000 /* then it never will be */
 };
 
 /* One socket that listens. */
@@ -42,11 +29,10 @@ struct door {
 
 struct listener {
     struct session_host host;
+    struct arrival_host arrivals;
     struct net *net;
     struct door *doors;
     size_t door_count;
-    struct client *clients;
-    int max_sessions, max_sessions_per_client;
     bool draining;
     struct loop_timer grace;
     struct loop_task gone;
@@ -125,14 +111,22 @@ read_tls(const struct listener_settings *settings, struct tls_server **server,
     return good;
 }
 
-/* An address that speaks TLS alone needs a certificate. */
+/* An address that speaks TLS alone needs a certificate, one for proxies a list of them:
+ * on a Unix socket file permissions are the list. */
 static bool
 has_what_it_needs(const struct session_rules *rules, const struct endpoint *endpoints,
                   size_t count, struct buffer *mistakes)
 {
-    for (size_t i = 0; i < count; i++)
-        if (endpoints[i].tls && rules != NULL && rules->tls == NULL)
+    for (size_t i = 0; i < count; i++) {
+        if (endpoints[i].tls && rules->tls == NULL)
             return complain_tls(mistakes, "unset, and `listen` has an address ?tls");
+        if (endpoints[i].proxy && endpoints[i].address.family != NET_UNIX &&
+            rules->proxies.count == 0) {
+            (void)!buffer_add(mistakes, TEXT("proxy_from: unset, and `listen` has an "
+                                             "address ?proxy\n"));
+            return false;
+        }
+    }
     return true;
 }
 
@@ -145,6 +139,10 @@ rules_new(const struct listener_settings *settings, struct buffer *mistakes)
     bool good = policy_read(&r->policy, settings->relay_from,
                             settings->allow_open_relay, mistakes);
     good = read_tls(settings, &r->tls, mistakes) && good;
+    good = clients_read(&r->clients, &settings->clients, mistakes) && good;
+    good = networks_read(&r->proxies, "proxy_from", settings->proxy_from,
+                         "would let everyone pass for anyone", mistakes) &&
+           good;
     good = policy_read_etrn(&r->policy, settings->etrn, mistakes) && good;
     good = policy_read_priority(&r->policy, settings->mt_priority, mistakes) && good;
     good = hostname_is_good(settings->hostname, mistakes) &&
@@ -158,7 +156,16 @@ rules_new(const struct listener_settings *settings, struct buffer *mistakes)
                               .etrn = policy_flushes(&r->policy),
                               .priority = r->policy.priority,
                               .priority_of_strangers = r->policy.priority_of_all,
-                              .error_limit = settings->error_limit};
+                              .error_limit = settings->error_limit,
+                              .soft_error_limit = settings->soft_error_limit,
+                              .error_delay_ms = settings->error_delay_ms,
+                              .junk_limit = settings->junk_limit};
+    r->check = (struct check_rules){.helo = settings->check_helo,
+                                    .sender = settings->check_sender};
+    r->patience = (struct patience_rules){.command_ms = settings->idle_timeout_ms,
+                                          .data_ms = settings->data_timeout_ms,
+                                          .data_rate = settings->data_rate_min};
+    r->greet_delay_ms = settings->greet_delay_ms;
     r->idle_timeout_ms = settings->idle_timeout_ms;
     r->data_timeout_ms = settings->data_timeout_ms;
     if (!good)
@@ -181,31 +188,6 @@ listener_check(const struct listener_settings *settings, struct buffer *mistakes
 }
 
 static void
-make_key(const struct net_address *a, unsigned char key[CLIENT_KEY_SIZE])
-{
-    key[0] = (unsigned char)a->family;
-    memcpy(key + 1, a->ip, CLIENT_KEY_SIZE - 1);
-}
-
-/* Unix sockets have one address for all clients and are not counted. */
-static struct client *
-client_of(struct listener *l, const struct net_address *peer, bool create)
-{
-    unsigned char key[CLIENT_KEY_SIZE];
-    struct client *client = NULL;
-    if (peer->family != NET_IPV4 && peer->family != NET_IPV6)
-        return NULL;
-    make_key(peer, key);
-    HASH_FIND(hh, l->clients, key, CLIENT_KEY_SIZE, client);
-    if (client == NULL && create) {
-        client = memory_new(sizeof(*client));
-        memcpy(client->key, key, CLIENT_KEY_SIZE);
-        HASH_ADD(hh, l->clients, key, CLIENT_KEY_SIZE, client);
-    }
-    return client;
-}
-
-static void
 drained(void *context)
 {
     struct listener *l = context;
@@ -220,13 +202,49 @@ static void
 on_gone(void *context, const struct net_address *peer)
 {
     struct listener *l = context;
-    struct client *client = client_of(l, peer, false);
-    if (client != NULL && --client->sessions == 0) {
-        HASH_DEL(l->clients, client);
-        free(client);
-    }
+    clients_left(l->host.clients, peer, loop_monotonic_ms(l->host.loop));
     if (l->draining && l->host.count == 0)
         loop_post(l->host.loop, &l->gone, drained, l);
+}
+
+/* The client is known, if it ever will be. */
+static void
+on_named(void *context, struct net_connection *connection,
+         const struct session_manner *manner)
+{
+    struct listener *l = context;
+    const struct session_rules *rules = l->host.rules;
+    const struct net_address *client = net_peer(connection);
+    struct outcome why = {.code = 0};
+    bool enters = clients_entered(l->host.clients, &rules->clients, client,
+                                  loop_monotonic_ms(l->host.loop), &why);
+    struct refusal refusal = {why.code, why.enhanced, why.text};
+    bool waits = rules->greet_delay_ms > 0 && !manner->tls &&
+                 (manner->stranger || !policy_may_relay(&rules->policy, client));
+    if (enters && waits)
+        arrival_wait(&l->arrivals, connection, manner, rules->greet_delay_ms);
+    else
+        session_start(&l->host, connection, manner, enters ? NULL : &refusal);
+}
+
+static void
+on_ready(void *context, struct net_connection *connection,
+         const struct session_manner *manner, const struct refusal *refusal)
+{
+    struct listener *l = context;
+    session_start(&l->host, connection, manner, refusal);
+}
+
+/* NULL, or why nobody is to be believed who he speaks for. */
+static const char *
+is_no_proxy(const struct listener *l, const struct net_address *peer)
+{
+    const struct session_rules *rules = l->host.rules;
+    if (peer->family != NET_UNIX && !networks_have(&rules->proxies, peer))
+        return "is not in proxy_from";
+    return l->arrivals.unnamed >= (size_t)rules->clients.sessions
+               ? "too many that have not said for whom they speak"
+               : NULL;
 }
 
 static void
@@ -234,13 +252,20 @@ on_accept(void *context, struct net_connection *connection)
 {
     struct door *door = context;
     struct listener *l = door->listener;
-    const struct refusal *refusal = NULL;
-    struct client *client = client_of(l, net_peer(connection), true);
-    if (client != NULL && client->sessions++ >= l->max_sessions_per_client)
-        refusal = &too_many_of_you;
-    if (l->host.count >= (size_t)l->max_sessions)
-        refusal = &too_many;
-    session_start(&l->host, connection, &door->manner, refusal);
+    if (!door->manner.proxy) {
+        on_named(l, connection, &door->manner);
+        return;
+    }
+    const char *why = is_no_proxy(l, net_peer(connection));
+    if (why == NULL) {
+        arrival_read_header(&l->arrivals, connection, &door->manner);
+        return;
+    }
+    char ip[NET_ADDRESS_TEXT_MAX];
+    net_address_ip(net_peer(connection), ip);
+    log_say(l->host.log, LOG_LEVEL_INFO, "smtpd", NULL,
+            "cut off: client=[%s]: proxy protocol: %s", ip, why);
+    net_abort(&connection);
 }
 
 /* One line for error of several that were collected. */
@@ -261,18 +286,18 @@ make(struct loop *loop, struct log *log, struct queue *queue,
                                     .log = log,
                                     .queue = queue,
                                     .routes = routes,
+                                    .clients = clients_new(),
                                     .rules = rules,
                                     .on_gone = on_gone,
                                     .context = l};
+    l->arrivals = (struct arrival_host){.loop = loop,
+                                        .log = log,
+                                        .on_named = on_named,
+                                        .on_ready = on_ready,
+                                        .on_gone = on_gone,
+                                        .context = l};
     session_host_start(&l->host);
     return l;
-}
-
-static void
-take_limits(struct listener *l, const struct listener_settings *settings)
-{
-    l->max_sessions = settings->max_sessions;
-    l->max_sessions_per_client = settings->max_sessions_per_client;
 }
 
 static bool
@@ -286,7 +311,8 @@ open_doors(struct listener *l, const struct endpoint *endpoints, size_t count,
             .listener = l,
             .manner = {.lmtp = endpoints[i].lmtp,
                        .tls = endpoints[i].tls,
-                       .starttls = !endpoints[i].no_starttls && !endpoints[i].tls}
+                       .starttls = !endpoints[i].no_starttls && !endpoints[i].tls,
+                       .proxy = endpoints[i].proxy}
         };
         door->socket = net_listen(l->net, &endpoints[i].address, UNIX_MODE, on_accept,
                                   door, error, error_size);
@@ -304,9 +330,10 @@ log_doors(const struct listener *l)
     for (size_t i = 0; i < l->door_count; i++) {
         const struct door *door = &l->doors[i];
         net_address_format(net_listener_address(door->socket), address);
-        log_say(l->host.log, LOG_LEVEL_INFO, "smtpd", NULL, "listening on %s%s%s",
+        log_say(l->host.log, LOG_LEVEL_INFO, "smtpd", NULL, "listening on %s%s%s%s",
                 address, door->manner.lmtp ? " for LMTP" : "",
-                door->manner.tls ? " by TLS" : "");
+                door->manner.tls ? " by TLS" : "",
+                door->manner.proxy ? " for proxies" : "");
     }
 }
 
@@ -327,7 +354,6 @@ listener_new(struct loop *loop, struct net *net, struct log *log,
         l = make(loop, log, manager_queue(manager), routes, rules);
         l->host.manager = manager;
         l->net = net;
-        take_limits(l, settings);
         if (open_doors(l, endpoints, count, error, error_size))
             log_doors(l);
         else
@@ -365,7 +391,6 @@ listener_reload(struct listener *l, const struct route_table *routes,
     if (rules != NULL) {
         session_rules_release(&l->host.rules);
         l->host.rules = rules;
-        take_limits(l, settings);
     } else {
         log_say(l->host.log, LOG_LEVEL_ERROR, "smtpd", NULL, "old settings stay: %.*s",
                 TEXT_ARGS(text_trim(buffer_text(&mistakes))));
@@ -407,6 +432,7 @@ listener_drain(struct listener *l, int64_t grace_ms, void (*on_drained)(void *co
     l->drained = on_drained;
     l->context = context;
     close_doors(l);
+    arrival_drain(&l->arrivals);
     if (l->host.count == 0) {
         loop_post(l->host.loop, &l->gone, drained, l);
         return;
@@ -419,11 +445,7 @@ static void
 release(void *object)
 {
     struct listener *l = object;
-    struct client *client, *next;
-    HASH_ITER (hh, l->clients, client, next) {
-        HASH_DEL(l->clients, client);
-        free(client);
-    }
+    clients_free(&l->host.clients);
     session_rules_release(&l->host.rules);
     free(l);
 }
@@ -438,6 +460,7 @@ listener_free(struct listener **listener)
     close_doors(l);
     loop_timer_stop(l->host.loop, &l->grace);
     loop_unpost(l->host.loop, &l->gone);
+    arrival_stop(&l->arrivals);
     session_host_stop(&l->host);
     loop_release(l->host.loop, release, l);
 }
@@ -484,6 +507,7 @@ listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
     buffer_free(&mistakes);
     struct listener *l = make(loop, log, queue, routes, rules);
     l->net = net;
+    clients_free(&l->host.clients); /* it is one, and its caller's */
     l->host.on_gone = on_standard_gone;
     l->drained = over;
     l->context = context;

@@ -19,9 +19,17 @@ struct listener_settings {
     struct text tls_key;         /* as many; empty: in the same files */
     bool allow_open_relay;
     int64_t message_size_limit; /* bytes; 0 = none */
-    int recipient_limit, max_sessions, max_sessions_per_client;
-    int hop_limit;           /* Received lines; 50 */
-    int error_limit;         /* bad commands before 421; 20 */
+    int recipient_limit;
+    struct clients_settings clients; /* how many, how often: see smtp/clients.h */
+    struct text proxy_from;          /* list of networks: see smtp/arrival.h */
+    bool check_helo, check_sender;   /* see smtp/check.h */
+    int64_t greet_delay_ms; /* strangers that speak earlier are sent away; 0 = none */
+    int hop_limit;          /* Received lines; 50 */
+    int error_limit;        /* bad commands before 421; 20 */
+    int soft_error_limit;   /* ...before answers come late; 10 */
+    int64_t error_delay_ms; /* ...by so much more each time; 1 s */
+    int junk_limit;         /* commands of a stranger that bring no mail forward; 100 */
+    int64_t data_rate_min;  /* bytes a second of a message; 0 = any */
     int64_t idle_timeout_ms; /* 300 s, RFC 5321 §4.5.3.2.7 */
     int64_t data_timeout_ms; /* 180 s without a byte in DATA */
 };

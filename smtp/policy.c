@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { NETWORKS_MAX = 1024, FLUSHED_MAX = 1024, LOCAL_PART_MAX = 256 };
+enum { FLUSHED_MAX = 1024, LOCAL_PART_MAX = 256 };
 
 static const char separators[] = ", \t\r\n";
 
@@ -19,39 +19,17 @@ complain(struct buffer *mistakes, const char *key, struct text what, const char 
     (void)added;
 }
 
-static bool
-read_network(struct policy *policy, struct text word, bool allow_open_relay,
-             struct buffer *mistakes)
-{
-    struct net_network *network = &policy->networks[policy->count];
-    const char *why = NULL;
-    if (policy->count == NETWORKS_MAX)
-        why = "too many networks";
-    else if (!net_network_parse(word, network))
-        why = "is no network (ADDRESS or ADDRESS/BITS)";
-    else if (network->bits == 0 && !allow_open_relay)
-        why = "would let everyone relay (allow_open_relay = yes permits it)";
-    if (why != NULL)
-        complain(mistakes, "relay_from", word, why);
-    else
-        policy->count++;
-    return why == NULL;
-}
-
 bool
 policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay,
             struct buffer *mistakes)
 {
-    struct text word;
-    bool good = true;
     *policy = (struct policy){0};
-    policy->networks = memory_array(NETWORKS_MAX + 1, sizeof(*policy->networks));
-    while (text_word(&relay_from, separators, &word))
-        good = read_network(policy, word, allow_open_relay, mistakes) && good;
-    size_t kept = policy->count > 0 ? policy->count : 1;
-    policy->networks =
-        memory_resize(policy->networks, kept * sizeof(*policy->networks));
-    return good;
+    return networks_read(
+        &policy->networks, "relay_from", relay_from,
+        allow_open_relay
+            ? NULL
+            : "would let everyone relay (allow_open_relay = yes permits it)",
+        mistakes);
 }
 
 /* NULL, or why not. */
@@ -114,7 +92,7 @@ policy_free(struct policy *policy)
     for (size_t i = 0; i < policy->flushed_count; i++)
         free(policy->flushed[i]);
     free(policy->flushed);
-    free(policy->networks);
+    networks_free(&policy->networks);
     *policy = (struct policy){0};
 }
 
@@ -162,12 +140,7 @@ policy_may_flush(const struct policy *policy, const struct route_table *routes,
 bool
 policy_may_relay(const struct policy *policy, const struct net_address *client)
 {
-    if (client->family == NET_UNIX)
-        return true;
-    for (size_t i = 0; i < policy->count; i++)
-        if (net_network_has(&policy->networks[i], client))
-            return true;
-    return false;
+    return client->family == NET_UNIX || networks_have(&policy->networks, client);
 }
 
 /* user%other@here, other!user@here, "user@other"@here, "other::user"@here: a mailbox
@@ -236,7 +209,7 @@ policy_recipient(const struct route_table *routes, bool may_relay,
 static const char *
 read_option(struct endpoint *endpoint, struct text option)
 {
-    static const char *const later[] = {"auth=required", "proxy", "profile=legacy"};
+    static const char *const later[] = {"auth=required", "profile=legacy"};
     for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
         if (text_equal(option, text_from(later[i])))
             return "is not in this version";
@@ -244,6 +217,8 @@ read_option(struct endpoint *endpoint, struct text option)
         endpoint->lmtp = true;
     else if (text_equal(option, TEXT("tls")))
         endpoint->tls = true;
+    else if (text_equal(option, TEXT("proxy")))
+        endpoint->proxy = true;
     else if (text_equal(option, TEXT("starttls=no")))
         endpoint->no_starttls = true;
     else if (!text_equal(option, TEXT("starttls=yes")) &&

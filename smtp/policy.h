@@ -9,11 +9,11 @@
 #include "base/net.h"
 #include "base/outcome.h"
 #include "sched/route.h"
+#include "smtp/networks.h"
 
 struct policy {
-    struct net_network *networks; /* relay_from */
-    size_t count;
-    char **flushed; /* etrn: domains, and .domains */
+    struct networks networks; /* relay_from */
+    char **flushed;           /* etrn: domains, and .domains */
     size_t flushed_count;
     bool flushes_relayed; /* etrn: relay */
     bool priority;        /* mt_priority: not off... */
@@ -58,6 +58,7 @@ struct endpoint {
     bool lmtp;
     bool tls;         /* from the first byte */
     bool no_starttls; /* not offered */
+    bool proxy;       /* each connection begins with a header of a proxy */
 };
 enum { ENDPOINTS_MAX = 64 };
 

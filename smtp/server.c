@@ -47,7 +47,7 @@ server_start_refusing(struct server *s, const struct server_rules *rules,
                       struct log *log, struct buffer *out, const char *client,
                       const struct refusal *refusal)
 {
-    assert(refusal->code / 100 == 4);
+    assert(refusal->code >= 400);
     prepare(s, rules, log, out, client);
     server_close_with(s, refusal);
 }
@@ -239,6 +239,20 @@ server_admitted(struct server *s, const struct outcome *refusal)
         reply_write(s->out, 250, "2.1.0", "Ok");
 }
 
+struct text
+server_sender(const struct server *s)
+{
+    assert(s->transaction != NULL);
+    return s->transaction->sender;
+}
+
+unsigned
+server_accepted(const struct server *s)
+{
+    assert(s->transaction != NULL);
+    return s->transaction->accepted;
+}
+
 const struct address *
 server_recipient(const struct server *s)
 {
@@ -323,7 +337,7 @@ server_stored(struct server *s, const struct outcome *refusal)
         return;
     }
     server_log_accepted(s);
-    s->errors = 0;
+    s->errors = s->junk = 0;
     for (unsigned i = server_answers(s); i > 0; i--)
         reply_write(s->out, 250, "2.0.0", "Ok: queued as %s", t->id);
     server_end_transaction(s);

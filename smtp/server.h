@@ -31,7 +31,14 @@ struct server_rules {
     int64_t size_limit; /* bytes of a message; 0 = none */
     int recipient_limit, hop_limit;
     int error_limit; /* bad commands that are answered before 421; 0 = no limit */
-    bool etrn;       /* is offered; by SMTP only */
+    /* Errors beyond the first of these are answered late, each a delay later than the
+     * one before, SERVER_PENALTY_MAX_MS at most; 0 = at once. */
+    int soft_error_limit;
+    int64_t error_delay_ms;
+    /* RSET, NOOP and the like of strangers since their last message; more are errors. 0
+     * = no limit */
+    int junk_limit;
+    bool etrn; /* is offered; by SMTP only */
     /* MT-PRIORITY is offered; to those who may not relay above 0 only with the second:
      * else theirs counts as 0, and they are told. */
     bool priority, priority_of_strangers;
@@ -41,6 +48,7 @@ enum {
     SERVER_LINE_MAX = 4096, /* a command; RFC 5321 §4.5.3.1.4 asks for 512 */
     SERVER_EXCESS_MAX = 64 * 1024 * 1024, /* discarded beyond size_limit, then closed */
     SERVER_CLIENT_MAX = 56,
+    SERVER_PENALTY_MAX_MS = 30000,
     SERVER_SECURITY_MAX = 100
 };
 
@@ -103,7 +111,9 @@ struct server {
     bool secure;    /* under TLS */
     bool leaving;   /* server_shut_down() within a transaction */
     bool discard;   /* a draft is to be dropped */
-    int errors;
+    bool late;      /* what is in out is to be said server_penalty_ms() from now; the
+                       owner sets it back */
+    int errors, junk;
     uint64_t skip;       /* bytes of a refused chunk still to come */
     char *helo;          /* NULL before EHLO */
     char *node;          /* of an ETRN that waits for its answer, else NULL */
@@ -116,7 +126,7 @@ struct server {
 /* s is zeroed memory. Writes the greeting. log may be NULL. */
 void server_start(struct server *s, const struct server_rules *rules, struct log *log,
                   struct buffer *out, const char *client, bool lmtp, bool may_relay);
-/* Instead: a session that only says why not (a 4yz) and closes. */
+/* Instead: a session that only says why not and closes. */
 void server_start_refusing(struct server *s, const struct server_rules *rules,
                            struct log *log, struct buffer *out, const char *client,
                            const struct refusal *refusal);
@@ -133,6 +143,11 @@ enum server_action server_step(struct server *s, struct text *input)
 /* ADMIT, at MAIL, so that a client hears early that it must come later (RFC 1870 §6).
  * refusal NULL: there is room now; BEGIN asks again. */
 void server_admitted(struct server *s, const struct outcome *refusal);
+
+/* ADMIT, CHECK: as it was said, without <>; empty: none. */
+struct text server_sender(const struct server *s);
+/* ADMIT, CHECK: recipients that were taken. */
+unsigned server_accepted(const struct server *s);
 
 /* CHECK: valid until the answer. */
 const struct address *server_recipient(const struct server *s);
@@ -162,6 +177,9 @@ void server_flushed(struct server *s, enum server_flush answer);
 /* SECURE: after the handshake nothing that was said before counts (RFC 3207 §4.2).
  * Also, unasked, for a connection that begins with TLS. */
 void server_secured(struct server *s, const char *version, const char *cipher);
+
+/* How late what is said late has to be. */
+int server_penalty_ms(const struct server *s);
 
 /* --- Events from outside ------------------------------------------------------ */
 

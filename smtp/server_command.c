@@ -329,27 +329,28 @@ static const struct command {
     unsigned legal;                  /* stages in which it may come... */
     const struct refusal *otherwise; /* ...and the answer after EHLO, in others */
     enum server_action (*run)(struct server *, struct text args);
+    bool idle; /* brings no mail forward */
 } commands[] = {
-    {TEXT("EHLO"),     ANY,                       NULL,        on_ehlo       },
-    {TEXT("HELO"),     ANY,                       NULL,        on_helo       },
-    {TEXT("LHLO"),     ANY,                       NULL,        on_lhlo       },
-    {TEXT("MAIL"),     SERVER_READY,              &nested,     on_mail       },
-    {TEXT("RCPT"),     SERVER_MAIL | SERVER_RCPT, &mail_first, on_rcpt       },
-    {TEXT("DATA"),     SERVER_MAIL | SERVER_RCPT, &mail_first, on_data       },
-    {TEXT("BDAT"),     ANY,                       NULL,        on_bdat       },
-    {TEXT("RSET"),     ANY,                       NULL,        on_rset       },
-    {TEXT("NOOP"),     ANY,                       NULL,        on_noop       },
-    {TEXT("VRFY"),     ANY,                       NULL,        on_vrfy       },
-    {TEXT("ETRN"),     SERVER_READY,              &nested,     on_etrn       },
-    {TEXT("STARTTLS"), SERVER_READY,              &nested,     on_starttls   },
-    {TEXT("HELP"),     ANY,                       NULL,        on_help       },
-    {TEXT("QUIT"),     ANY,                       NULL,        on_quit       },
-    {TEXT("EXPN"),     ANY,                       NULL,        on_unsupported},
-    {TEXT("TURN"),     ANY,                       NULL,        on_unsupported},
-    {TEXT("SEND"),     ANY,                       NULL,        on_unsupported},
-    {TEXT("SOML"),     ANY,                       NULL,        on_unsupported},
-    {TEXT("SAML"),     ANY,                       NULL,        on_unsupported},
-    {TEXT("AUTH"),     ANY,                       NULL,        on_unsupported},
+    {TEXT("EHLO"),     ANY,                       NULL,        on_ehlo,        true },
+    {TEXT("HELO"),     ANY,                       NULL,        on_helo,        true },
+    {TEXT("LHLO"),     ANY,                       NULL,        on_lhlo,        true },
+    {TEXT("MAIL"),     SERVER_READY,              &nested,     on_mail,        false},
+    {TEXT("RCPT"),     SERVER_MAIL | SERVER_RCPT, &mail_first, on_rcpt,        false},
+    {TEXT("DATA"),     SERVER_MAIL | SERVER_RCPT, &mail_first, on_data,        false},
+    {TEXT("BDAT"),     ANY,                       NULL,        on_bdat,        false},
+    {TEXT("RSET"),     ANY,                       NULL,        on_rset,        true },
+    {TEXT("NOOP"),     ANY,                       NULL,        on_noop,        true },
+    {TEXT("VRFY"),     ANY,                       NULL,        on_vrfy,        true },
+    {TEXT("ETRN"),     SERVER_READY,              &nested,     on_etrn,        true },
+    {TEXT("STARTTLS"), SERVER_READY,              &nested,     on_starttls,    false},
+    {TEXT("HELP"),     ANY,                       NULL,        on_help,        true },
+    {TEXT("QUIT"),     ANY,                       NULL,        on_quit,        false},
+    {TEXT("EXPN"),     ANY,                       NULL,        on_unsupported, false},
+    {TEXT("TURN"),     ANY,                       NULL,        on_unsupported, false},
+    {TEXT("SEND"),     ANY,                       NULL,        on_unsupported, false},
+    {TEXT("SOML"),     ANY,                       NULL,        on_unsupported, false},
+    {TEXT("SAML"),     ANY,                       NULL,        on_unsupported, false},
+    {TEXT("AUTH"),     ANY,                       NULL,        on_unsupported, false},
 };
 
 /* A browser, or a page that makes a browser talk to us (spec/reliability.md §1.2,
@@ -392,6 +393,8 @@ server_command(struct server *s, struct text line)
             continue;
         if ((command->legal & (unsigned)s->stage) == 0)
             return server_refuse(s, misplaced(s, command));
+        if (command->idle && !server_idles(s))
+            return SERVER_GO_ON;
         return command->run(s, rest);
     }
     return server_refuse(s, &unknown);

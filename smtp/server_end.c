@@ -123,14 +123,53 @@ is_bad_command(int code)
     return (code >= 500 && code <= 504) || code == 555;
 }
 
+/* By LMTP it is our own mail system that speaks, though it may not relay. */
+static bool
+is_stranger(const struct server *s)
+{
+    return !s->may_relay && !s->lmtp;
+}
+
+/* Strangers who guess addresses are wrong, too. */
+static bool
+is_guess(const struct server *s, int code)
+{
+    return code >= 500 && s->question == SERVER_ASKS_RECIPIENT && is_stranger(s);
+}
+
+int
+server_penalty_ms(const struct server *s)
+{
+    int64_t over = s->errors - s->rules->soft_error_limit;
+    int64_t delay_ms = over > 0 ? over * s->rules->error_delay_ms : 0;
+    return delay_ms < SERVER_PENALTY_MAX_MS ? (int)delay_ms : SERVER_PENALTY_MAX_MS;
+}
+
+/* False: it was one too many, and the session is over. */
+static bool
+count_error(struct server *s)
+{
+    s->errors++;
+    if (s->rules->error_limit > 0 && s->errors > s->rules->error_limit) {
+        server_close_with(s, &too_many_errors);
+        return false;
+    }
+    s->late = server_penalty_ms(s) > 0;
+    return true;
+}
+
+bool
+server_idles(struct server *s)
+{
+    return !is_stranger(s) || s->rules->junk_limit == 0 ||
+           ++s->junk <= s->rules->junk_limit || count_error(s);
+}
+
 void
 server_refuse_with(struct server *s, int code, const char *enhanced, const char *text)
 {
-    if (is_bad_command(code) && s->rules->error_limit > 0 &&
-        s->errors++ >= s->rules->error_limit) {
-        server_close_with(s, &too_many_errors);
+    if ((is_bad_command(code) || is_guess(s, code)) && !count_error(s))
         return;
-    }
     log_refusal(s, code, enhanced, text);
     reply_write(s->out, code, enhanced, "%s", text);
 }

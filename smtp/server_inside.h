@@ -25,6 +25,10 @@ void server_refuse_format(struct server *s, int code, const char *enhanced,
                           const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* A command that brings no mail forward. False: there were too many of them, and the
+ * session is over. */
+bool server_idles(struct server *s);
+
 /* The content is refused: as many replies as its end gets; ends the transaction. */
 void server_refuse_content(struct server *s, int code, const char *enhanced,
                            const char *text);

@@ -23,8 +23,13 @@ struct session {
     struct net_address peer;
     struct session *prev, *next;
     struct loop_task hanging_up; /* of one that was refused */
-    int64_t timeout_ms;          /* as set last */
+    char *held;                  /* a reply that is said when the penalty is over */
+    struct loop_timer penalty;
+    struct patience patience;
+    struct loop_timer slow;
+    int64_t timeout_ms; /* as set last */
     bool trusted;
+    bool stranger; /* whatever its address */
     bool starttls; /* where it listens it may be offered */
     bool ended;    /* the peer sends no more */
     bool storing;  /* the queue has its message and will call */
@@ -42,6 +47,8 @@ session_rules_release(struct session_rules **rules)
     if (--r->users > 0)
         return;
     policy_free(&r->policy);
+    clients_rules_free(&r->clients);
+    networks_free(&r->proxies);
     tls_server_free(&r->tls);
     free(r);
 }
@@ -51,6 +58,7 @@ session_free(void *object)
 {
     struct session *s = object;
     server_free(&s->server);
+    free(s->held);
     session_rules_release(&s->rules);
     free(s);
 }
@@ -77,6 +85,8 @@ end(struct session *s)
     if (s->draft != NULL)
         queue_discard(&s->draft);
     loop_unpost(host->loop, &s->hanging_up);
+    loop_timer_stop(host->loop, &s->penalty);
+    loop_timer_stop(host->loop, &s->slow);
     DL_DELETE(host->sessions, s);
     host->count--;
     loop_release(host->loop, session_free, s);
@@ -94,6 +104,13 @@ flush(struct session *s)
     buffer_clear(out);
 }
 
+static bool
+may_relay(const struct session *s)
+{
+    return s->trusted ||
+           (!s->stranger && policy_may_relay(&s->rules->policy, &s->peer));
+}
+
 /* Between transactions new settings may take over. */
 static void
 refresh(struct session *s)
@@ -106,15 +123,36 @@ refresh(struct session *s)
     s->rules = rules;
     s->server.rules = &rules->server;
     s->server.starttls = s->starttls && rules->tls != NULL;
-    s->server.may_relay = s->trusted || policy_may_relay(&rules->policy, &s->peer);
+    s->server.may_relay = may_relay(s);
+}
+
+/* One more of them from this client. */
+static bool
+take(struct session *s, enum clients_kind kind, struct outcome *refusal)
+{
+    struct session_host *host = s->host;
+    return host->clients == NULL ||
+           clients_take(host->clients, &s->rules->clients, &s->peer, kind,
+                        loop_monotonic_ms(host->loop), refusal);
+}
+
+static bool
+is_checked(const struct session *s)
+{
+    return !s->server.may_relay && !s->server.lmtp;
 }
 
 static void
 admit(struct session *s)
 {
     struct outcome refusal;
+    const struct server *server = &s->server;
     bool admitted =
-        queue_admits(s->host->queue, server_expected_size(&s->server), &refusal);
+        !is_checked(s) ||
+        check_mail(&s->rules->check, text_from(server->helo), server_sender(server),
+                   s->rules->hostname, net_local(s->connection), &refusal);
+    admitted = admitted && take(s, CLIENTS_MESSAGE, &refusal) &&
+               queue_admits(s->host->queue, server_expected_size(server), &refusal);
     server_admitted(&s->server, admitted ? NULL : &refusal);
 }
 
@@ -122,8 +160,13 @@ static void
 check(struct session *s)
 {
     struct outcome refusal;
-    bool taken = policy_recipient(s->host->routes, s->server.may_relay,
-                                  server_recipient(&s->server), &refusal);
+    const struct server *server = &s->server;
+    bool taken = take(s, CLIENTS_RECIPIENT, &refusal) &&
+                 policy_recipient(s->host->routes, server->may_relay,
+                                  server_recipient(server), &refusal);
+    if (taken && is_checked(s))
+        taken = check_recipient(&s->rules->check, server_sender(server),
+                                server_accepted(server), &refusal);
     server_recipient_checked(&s->server, taken ? NULL : &refusal);
 }
 
@@ -161,9 +204,9 @@ store(struct session *s)
 
 /* What was received in clear is forgotten with this. */
 static void
-secure(struct session *s)
+secure(struct session *s, bool begun)
 {
-    struct net_tls tls = {.server = s->rules->tls};
+    struct net_tls tls = {.server = s->rules->tls, .begun = begun};
     assert(tls.server != NULL);
     net_start_tls(s->connection, &tls);
 }
@@ -210,10 +253,64 @@ grant(struct session *s, enum server_action wish)
     return PACE_GO;
 }
 
+/* Looks again when the client has had its time. */
+static void
+be_patient(struct session *s)
+{
+    struct loop *loop = s->host->loop;
+    int64_t due_ms = patience_due_ms(&s->patience, &s->rules->patience);
+    if (due_ms < INT64_MAX && !s->trusted)
+        loop_timer_start(loop, &s->slow, due_ms - loop_monotonic_ms(loop), s->slow.fire,
+                         s);
+    else
+        loop_timer_stop(loop, &s->slow);
+}
+
+/* The client has sent so much of content, or we have answered it. */
+static void
+note(struct session *s, size_t size, bool answered)
+{
+    bool before = s->patience.content, content = server_is_receiving(&s->server);
+    patience_noted(&s->patience, content, (int64_t)size, answered,
+                   loop_monotonic_ms(s->host->loop));
+    if (content != before)
+        be_patient(s);
+}
+
+/* What was just said is said later, and meanwhile nothing is listened to. */
+static void
+hold(struct session *s)
+{
+    struct buffer *out = &s->host->out;
+    assert(s->held == NULL);
+    s->held = text_string(buffer_text(out));
+    buffer_clear(out);
+    net_want_input(s->connection, false);
+    loop_timer_start(s->host->loop, &s->penalty, server_penalty_ms(&s->server),
+                     s->penalty.fire, s);
+    s->server.late = false;
+}
+
+/* Says what was held. */
+static void
+relent(struct session *s)
+{
+    if (s->held == NULL)
+        return;
+    loop_timer_stop(s->host->loop, &s->penalty);
+    if (s->connection != NULL) {
+        net_send(s->connection, text_from(s->held));
+        net_want_input(s->connection, true);
+    }
+    free(s->held);
+    s->held = NULL;
+    note(s, 0, true);
+}
+
 static enum pace
 step(struct session *s)
 {
-    if (s->storing)
+    if (s->storing || s->held != NULL)
         return PACE_PAUSE;
     if (s->connection == NULL)
         return PACE_OVER;
@@ -222,13 +319,18 @@ step(struct session *s)
         return PACE_PAUSE;
     refresh(s);
     struct text input = net_input(s->connection), rest = input;
+    bool content = server_is_receiving(&s->server);
     enum pace pace = grant(s, server_step(&s->server, &rest));
+    if (s->server.late)
+        hold(s);
     flush(s);
+    size_t taken = input.length - rest.length;
+    note(s, content ? taken : 0, !content && taken > 0);
     if (pace != PACE_SECURE) {
-        net_consume(s->connection, input.length - rest.length);
+        net_consume(s->connection, taken);
         return pace;
     }
-    secure(s);
+    secure(s, false);
     return PACE_PAUSE;
 }
 
@@ -236,7 +338,7 @@ static void
 set_timeout(struct session *s)
 {
     int64_t timeout_ms = s->rules->idle_timeout_ms;
-    if (s->storing)
+    if (s->storing || s->held != NULL)
         timeout_ms = 0; /* now it is we who are slow */
     else if (server_is_receiving(&s->server))
         timeout_ms = s->rules->data_timeout_ms;
@@ -274,11 +376,45 @@ on_stored(void *context, struct envelope *e, const struct outcome *refusal)
     s->storing = false;
     server_stored(&s->server, refusal);
     flush(s);
+    note(s, 0, true);
     if (refusal == NULL && s->host->manager != NULL)
         manager_accept(s->host->manager, &e);
     if (refusal == NULL)
         envelope_free(&e);
     pump(s);
+}
+
+static void
+time_out(struct session *s)
+{
+    if (s->storing)
+        return;
+    server_timed_out(&s->server);
+    flush(s);
+    hang_up(s, true);
+    end(s);
+}
+
+static void
+on_paid(void *context)
+{
+    struct session *s = context;
+    relent(s);
+    pump(s);
+}
+
+static void
+on_slow(void *context)
+{
+    struct session *s = context;
+    if (s->storing || s->held != NULL) {
+        note(s, 0, true); /* now it is we who are slow */
+    } else if (!patience_lasts(&s->patience, &s->rules->patience,
+                               loop_monotonic_ms(s->host->loop))) {
+        time_out(s);
+        return;
+    }
+    be_patient(s);
 }
 
 static bool
@@ -297,6 +433,7 @@ on_event(void *context, enum net_event event)
     case NET_SECURED:
         server_secured(&s->server, net_tls_version(s->connection),
                        net_tls_cipher(s->connection));
+        note(s, 0, true);
         pump(s);
         break;
     case NET_ENDED:
@@ -308,12 +445,7 @@ on_event(void *context, enum net_event event)
         pump(s);
         break;
     case NET_TIMED_OUT:
-        if (s->storing)
-            break;
-        server_timed_out(&s->server);
-        flush(s);
-        hang_up(s, true);
-        end(s);
+        time_out(s);
         break;
     case NET_FAILED:
         if (!net_is_secured(s->connection) && tls_has_failed(s))
@@ -358,6 +490,9 @@ session_new(struct session_host *host, const struct net_address *peer,
     s->rules = host->rules;
     s->rules->users++;
     s->peer = *peer;
+    s->penalty.fire = on_paid;
+    s->slow.fire = on_slow;
+    patience_noted(&s->patience, false, 0, true, loop_monotonic_ms(host->loop));
     DL_APPEND(host->sessions, s);
     host->count++;
     describe_client(peer, client);
@@ -403,20 +538,26 @@ session_start(struct session_host *host, struct net_connection *connection,
     struct session *s = session_new(host, net_peer(connection), client);
     s->connection = connection;
     net_attach(connection, on_event, s);
+    s->stranger = manner->stranger;
     if (manner->tls)
-        secure(s); /* what is said below waits for it */
+        secure(s, true); /* what is said below waits for it */
     if (refusal != NULL) {
         server_start_refusing(&s->server, &s->rules->server, host->log, &host->out,
                               client, refusal);
         loop_post(host->loop, &s->hanging_up, on_hanging_up, s);
     } else {
         server_start(&s->server, &s->rules->server, host->log, &host->out, client,
-                     manner->lmtp, policy_may_relay(&s->rules->policy, &s->peer));
+                     manner->lmtp, may_relay(s));
         s->starttls = manner->starttls;
         s->server.starttls = s->starttls && s->rules->tls != NULL;
         set_timeout(s);
+        be_patient(s);
     }
     flush(s);
+    if (net_input(connection).length > 0) { /* it came behind a proxy's header */
+        net_want_input(connection, false);
+        net_want_input(connection, true);
+    }
 }
 
 void
@@ -438,6 +579,7 @@ session_drain(struct session_host *host)
 {
     for (struct session *s = host->sessions, *next; s != NULL; s = next) {
         next = s->next; /* s may end */
+        relent(s);
         server_shut_down(&s->server);
         flush(s);
         pump(s);

@@ -5,6 +5,9 @@
 
 #include "base/net.h"
 #include "queue/manager.h"
+#include "smtp/check.h"
+#include "smtp/clients.h"
+#include "smtp/patience.h"
 #include "smtp/policy.h"
 #include "smtp/server.h"
 
@@ -14,7 +17,12 @@ struct session_rules {
     unsigned users;
     struct server_rules server; /* its hostname is the one below */
     struct policy policy;
-    struct tls_server *tls; /* NULL: none is offered */
+    struct clients_rules clients;
+    struct check_rules check;
+    struct patience_rules patience;
+    struct networks proxies; /* who may say for whom it speaks */
+    int64_t greet_delay_ms;  /* of strangers */
+    struct tls_server *tls;  /* NULL: none is offered */
     int64_t idle_timeout_ms, data_timeout_ms;
     char hostname[256];
 };
@@ -33,6 +41,7 @@ struct session_host {
     struct queue *queue;
     struct manager *manager; /* NULL: nobody here delivers (sendmail -bs) */
     const struct route_table *routes;
+    struct clients *clients;     /* NULL: nobody is counted (sendmail -bs) */
     struct session_rules *rules; /* for new transactions */
     struct buffer out; /* replies on their way to net.h; empty between calls */
     struct session *sessions;
@@ -54,6 +63,8 @@ struct session_manner {
     bool lmtp;
     bool tls;      /* from the first byte: the rules have it */
     bool starttls; /* may be asked for, where the rules have it */
+    bool proxy;    /* a header stands before it (smtp/arrival.h) */
+    bool stranger; /* its address lets nobody relay: it is not the client's */
 };
 /* Takes an accepted connection and greets; or, when refusal is not NULL, says that and
  * closes. */

@@ -103,6 +103,52 @@ is_logged(struct world *w, const char *what)
     return memmem(w->lines.at, w->lines.length, what, strlen(what)) != NULL;
 }
 
+/* A proxy's header goes before TLS, and in one piece with its beginning. */
+static void
+behind_a_proxy(void)
+{
+    static struct world w;
+    struct caller c;
+    char listen[100];
+    unsigned port = free_port(), clear = free_port();
+    static const char header[] = "PROXY TCP4 192.0.2.7 198.51.100.1 40000 465\r\n";
+    world_start(&w, &plain, false, true);
+    set_tls(&w, "good");
+    snprintf(listen, sizeof(listen), "127.0.0.1:%u?tls&proxy, 127.0.0.1:%u?proxy", port,
+             clear);
+    listener_free(&w.listener);
+    loop_turn(w.loop, 0);
+    w.settings.listen = text_from(listen);
+    w.settings.proxy_from = TEXT("127.0.0.1");
+    w.listener = listener_new(w.loop, w.net, w.log, w.manager, w.routes, &w.settings,
+                              w.error, sizeof(w.error));
+    ok_named(w.listener != NULL, w.error);
+    call(&c, &w, port);
+    net_send(c.connection, text_from(header));
+    secure(&c);
+    ok(answers(&c, "", "220 mx.example.org ESMTP"));
+    ok(c.secured && answers(&c, "EHLO a.example\r\n", "250 DSN"));
+    ok(answers(&c, "XXXX\r\n", "500") && is_logged(&w, "client=[192.0.2.7]"));
+    depart(&c);
+    call(&c, &w, port);
+    secure(&c);
+    ok_named(!answers(&c, "", "220") && !c.secured, "TLS without a header is none");
+    ok(is_logged(&w, "proxy protocol: no right header"));
+    depart(&c);
+    call(&c, &w, port);
+    net_send(c.connection, text_from(header));
+    ok_named(!answers(&c, "EHLO a.example\r\n", "2"), "clear text behind it neither");
+    depart(&c);
+    call(&c, &w, clear);
+    ok(answers(&c, header, "220"));
+    ok(answers(&c, "EHLO a.example\r\n", "250-STARTTLS"));
+    ok(answers(&c, "STARTTLS\r\n", "220 2.0.0"));
+    secure(&c);
+    ok_named(answers(&c, "EHLO a.example\r\n", "250 DSN") && c.secured, "STARTTLS");
+    depart(&c);
+    world_end(&w);
+}
+
 static void
 starttls(void)
 {
@@ -263,6 +309,7 @@ main(void)
     starttls();
     junk();
     from_the_first_byte();
+    behind_a_proxy();
     mistakes();
     tls_client_free(&client);
     snprintf(text, sizeof(text), "rm -rf %s", directory);

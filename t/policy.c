@@ -392,7 +392,7 @@ listens(const char *listen, char *text, size_t size, struct endpoint *first)
 static void
 endpoints(void)
 {
-    static const char *const later[] = {"auth=required", "proxy", "profile=legacy"};
+    static const char *const later[] = {"auth=required", "profile=legacy"};
     char text[8192], listen[8192] = "", one[64];
     struct endpoint first;
     is_number(listens("127.0.0.1:2525", text, sizeof(text), &first), 1, "one");
@@ -412,8 +412,10 @@ endpoints(void)
     ok(first.no_starttls && !first.tls);
     is_number(listens("1.2.3.4:5?tls", text, sizeof(text), &first), 1, "TLS");
     ok(!first.no_starttls && first.tls);
+    is_number(listens("1.2.3.4:5?proxy&tls", text, sizeof(text), &first), 1, "proxy");
+    ok(first.proxy && first.tls);
     is_number(listens("1.2.3.4:5?starttls=yes", text, sizeof(text), &first), 1, "both");
-    ok(!first.no_starttls && !first.tls);
+    ok(!first.no_starttls && !first.tls && !first.proxy);
     for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
         snprintf(one, sizeof(one), "1.2.3.4:5?%s", later[i]);
         is_number(listens(one, text, sizeof(text), &first), -1, later[i]);

@@ -1,0 +1,26 @@
+/* Lists of networks, as settings name them. */
+#ifndef SMTP_NETWORKS_H
+#define SMTP_NETWORKS_H
+
+#include "base/buffer.h"
+#include "base/net.h"
+
+enum { NETWORKS_MAX = 1024 };
+
+struct networks { /* zeroed = none */
+    struct net_network *list;
+    size_t count;
+};
+
+/* Reads a list of ADDRESS or ADDRESS/BITS. One line per mistake, with key, is added to
+ * mistakes; false then. all_is_wrong, unless NULL, says why a network of all addresses
+ * is a mistake. Free them in any case. */
+bool networks_read(struct networks *networks, const char *key, struct text list,
+                   const char *all_is_wrong, struct buffer *mistakes)
+    __attribute__((warn_unused_result));
+void networks_free(struct networks *networks);
+
+/* A Unix socket is in none. */
+bool networks_have(const struct networks *networks, const struct net_address *address);
+
+#endif
