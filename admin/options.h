@@ -17,6 +17,8 @@ struct options {
     /* in */
     char *tls_certificate, *tls_key;
     char *listen, *relay_from, *etrn, *mt_priority;
+    char *auth_users, *auth_clear_text, *sender_login, *sender_domains;
+    int64_t auth_failure_limit, max_tls_sessions;
     bool allow_open_relay;
     int64_t message_size_limit, recipient_limit;
     int64_t max_sessions, max_sessions_per_client;

@@ -5,12 +5,14 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
+#include "smtp/listener_auth.h"
 #include "smtp/reply.h"
 #include "smtp/session.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <uthash.h>
 
 enum {
@@ -25,6 +27,10 @@ static const struct refusal too_many = {421, "4.7.0",
                                         "too many connections, try later"};
 static const struct refusal too_many_of_you = {
     421, "4.7.0", "too many connections from your address"};
+static const struct refusal not_this_user = {554, "5.7.1",
+                                             "your user may not send mail here"};
+static const struct refusal locked_out = {
+    421, "4.7.0", "too many failed logins from your address, try later"};
 
 /* How many sessions an address has; there are no more of these than sessions. */
 struct client {
@@ -38,6 +44,8 @@ struct door {
     struct listener *listener;
     struct net_listener *socket;
     struct session_manner manner;
+    unsigned uids[ENDPOINT_UIDS_MAX]; /* of a Unix socket: who may use it... */
+    size_t uid_count;                 /* ...0: all */
 };
 
 struct listener {
@@ -47,6 +55,7 @@ struct listener {
     size_t door_count;
     struct client *clients;
     int max_sessions, max_sessions_per_client;
+    unsigned char secret[DIGEST_SIZE]; /* of users */
     bool draining;
     struct loop_timer grace;
     struct loop_task gone;
@@ -133,12 +142,13 @@ has_what_it_needs(const struct session_rules *rules, const struct endpoint *endp
     for (size_t i = 0; i < count; i++)
         if (endpoints[i].tls && rules != NULL && rules->tls == NULL)
             return complain_tls(mistakes, "unset, and `listen` has an address ?tls");
-    return true;
+    return rules == NULL || listener_auth_fits(rules, endpoints, count, mistakes);
 }
 
 /* NULL with the mistakes. The caller is its first user. */
 static struct session_rules *
-rules_new(const struct listener_settings *settings, struct buffer *mistakes)
+rules_new(const struct listener_settings *settings,
+          const unsigned char secret[DIGEST_SIZE], struct buffer *mistakes)
 {
     struct session_rules *r = memory_new(sizeof(*r));
     r->users = 1;
@@ -159,6 +169,7 @@ rules_new(const struct listener_settings *settings, struct buffer *mistakes)
                               .priority = r->policy.priority,
                               .priority_of_strangers = r->policy.priority_of_all,
                               .error_limit = settings->error_limit};
+    good = listener_auth_read(settings, secret, r, mistakes) && good;
     r->idle_timeout_ms = settings->idle_timeout_ms;
     r->data_timeout_ms = settings->data_timeout_ms;
     if (!good)
@@ -169,9 +180,10 @@ rules_new(const struct listener_settings *settings, struct buffer *mistakes)
 bool
 listener_check(const struct listener_settings *settings, struct buffer *mistakes)
 {
+    static const unsigned char secret[DIGEST_SIZE]; /* nobody logs in by these */
     struct endpoint *endpoints;
     size_t count;
-    struct session_rules *rules = rules_new(settings, mistakes);
+    struct session_rules *rules = rules_new(settings, secret, mistakes);
     bool good = endpoints_read(settings->listen, &endpoints, &count, mistakes);
     good =
         good && rules != NULL && has_what_it_needs(rules, endpoints, count, mistakes);
@@ -229,6 +241,19 @@ on_gone(void *context, const struct net_address *peer)
         loop_post(l->host.loop, &l->gone, drained, l);
 }
 
+static bool
+is_welcome(const struct door *door, const struct net_connection *connection)
+{
+    struct net_credentials who;
+    if (door->uid_count == 0)
+        return true;
+    bool known = net_peer_credentials(connection, &who);
+    for (size_t i = 0; known && i < door->uid_count; i++)
+        if (door->uids[i] == who.uid)
+            return true;
+    return false;
+}
+
 static void
 on_accept(void *context, struct net_connection *connection)
 {
@@ -240,6 +265,11 @@ on_accept(void *context, struct net_connection *connection)
         refusal = &too_many_of_you;
     if (l->host.count >= (size_t)l->max_sessions)
         refusal = &too_many;
+    if (door->manner.auth == ENDPOINT_AUTH_REQUIRED &&
+        session_is_locked_out(&l->host, connection))
+        refusal = &locked_out;
+    if (!is_welcome(door, connection))
+        refusal = &not_this_user;
     session_start(&l->host, connection, &door->manner, refusal);
 }
 
@@ -273,6 +303,7 @@ take_limits(struct listener *l, const struct listener_settings *settings)
 {
     l->max_sessions = settings->max_sessions;
     l->max_sessions_per_client = settings->max_sessions_per_client;
+    login_gate_set_limit(l->host.gate, settings->auth_failure_limit);
 }
 
 static bool
@@ -282,14 +313,19 @@ open_doors(struct listener *l, const struct endpoint *endpoints, size_t count,
     l->doors = memory_array(count > 0 ? count : 1, sizeof(*l->doors));
     for (size_t i = 0; i < count; i++) {
         struct door *door = &l->doors[i];
+        unsigned mode = endpoints[i].mode != 0 ? endpoints[i].mode : UNIX_MODE;
         *door = (struct door){
             .listener = l,
+            .uid_count = endpoints[i].uid_count,
             .manner = {.lmtp = endpoints[i].lmtp,
+                       .auth = endpoints[i].auth,
+                       .legacy = endpoints[i].legacy,
                        .tls = endpoints[i].tls,
                        .starttls = !endpoints[i].no_starttls && !endpoints[i].tls}
         };
-        door->socket = net_listen(l->net, &endpoints[i].address, UNIX_MODE, on_accept,
-                                  door, error, error_size);
+        memcpy(door->uids, endpoints[i].uids, sizeof(door->uids));
+        door->socket = net_listen(l->net, &endpoints[i].address, mode, on_accept, door,
+                                  error, error_size);
         if (door->socket == NULL)
             return false;
         l->door_count++;
@@ -318,20 +354,25 @@ listener_new(struct loop *loop, struct net *net, struct log *log,
     struct buffer mistakes;
     struct endpoint *endpoints;
     struct listener *l = NULL;
+    unsigned char secret[DIGEST_SIZE];
     size_t count;
     buffer_init(&mistakes, MISTAKES_MAX);
-    struct session_rules *rules = rules_new(settings, &mistakes);
+    listener_auth_secret(loop, secret);
+    struct session_rules *rules = rules_new(settings, secret, &mistakes);
     bool good = endpoints_read(settings->listen, &endpoints, &count, &mistakes);
     if (good && rules != NULL &&
         has_what_it_needs(rules, endpoints, count, &mistakes)) {
         l = make(loop, log, manager_queue(manager), routes, rules);
         l->host.manager = manager;
         l->net = net;
+        memcpy(l->secret, secret, sizeof(secret));
         take_limits(l, settings);
-        if (open_doors(l, endpoints, count, error, error_size))
+        if (open_doors(l, endpoints, count, error, error_size)) {
             log_doors(l);
-        else
+            listener_auth_warn(log, rules, endpoints, count);
+        } else {
             listener_free(&l);
+        }
     } else {
         tell_mistakes(&mistakes, error, error_size);
         session_rules_release(&rules);
@@ -346,9 +387,19 @@ static bool
 keeps_promises(const struct listener *l, const struct session_rules *rules,
                struct buffer *mistakes)
 {
-    for (size_t i = 0; i < l->door_count; i++)
-        if (l->doors[i].manner.tls && rules->tls == NULL)
+    for (size_t i = 0; i < l->door_count; i++) {
+        const struct session_manner *manner = &l->doors[i].manner;
+        const struct endpoint endpoint = {.address =
+                                              *net_listener_address(l->doors[i].socket),
+                                          .tls = manner->tls,
+                                          .no_starttls = !manner->starttls,
+                                          .legacy = manner->legacy,
+                                          .auth = manner->auth};
+        if (manner->tls && rules->tls == NULL)
             return complain_tls(mistakes, "unset, and an address listens ?tls");
+        if (!listener_auth_fits(rules, &endpoint, 1, mistakes))
+            return false;
+    }
     return true;
 }
 
@@ -358,7 +409,7 @@ listener_reload(struct listener *l, const struct route_table *routes,
 {
     struct buffer mistakes;
     buffer_init(&mistakes, MISTAKES_MAX);
-    struct session_rules *rules = rules_new(settings, &mistakes);
+    struct session_rules *rules = rules_new(settings, l->secret, &mistakes);
     l->host.routes = routes;
     if (rules != NULL && !keeps_promises(l, rules, &mistakes))
         session_rules_release(&rules);
@@ -475,9 +526,12 @@ listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
                         const struct listener_settings *settings,
                         void (*over)(void *context), void *context)
 {
+    static const unsigned char secret[DIGEST_SIZE]; /* no users here */
     struct buffer mistakes;
+    struct listener_settings plain = *settings;
+    plain.auth_users = TEXT("");
     buffer_init(&mistakes, MISTAKES_MAX);
-    struct session_rules *rules = rules_new(settings, &mistakes);
+    struct session_rules *rules = rules_new(&plain, secret, &mistakes);
     /* The caller has had them checked. */
     assert(rules != NULL);
     rules->server.etrn = false; /* nobody here delivers */

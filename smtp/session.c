@@ -4,6 +4,9 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
+#include "smtp/repair.h"
+#include "smtp/reply.h"
+#include "smtp/users.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -12,6 +15,12 @@
 
 /* Replies between two sends: an LMTP transaction has one for each recipient. */
 enum { OUT_MAX = NET_UNSENT_MAX };
+
+/* A line of AUTH fits, so that the machine never waits for what is not repaired yet. */
+enum { REPAIR_PIECE = 16 * 1024 };
+
+static const struct refusal too_much_tls = {421, "4.7.0",
+                                            "too many TLS sessions, try later"};
 
 struct session {
     struct server server;
@@ -25,9 +34,13 @@ struct session {
     struct loop_task hanging_up; /* of one that was refused */
     int64_t timeout_ms;          /* as set last */
     bool trusted;
-    bool starttls; /* where it listens it may be offered */
-    bool ended;    /* the peer sends no more */
-    bool storing;  /* the queue has its message and will call */
+    struct session_manner manner;
+    struct login *login; /* NULL before the first AUTH */
+    struct repair repair;
+    struct buffer repaired; /* legacy: input on its way to the machine */
+    bool tls;               /* counted in tls_count */
+    bool ended;             /* the peer sends no more */
+    bool storing;           /* the queue has its message and will call */
     bool pumping;
 };
 
@@ -43,6 +56,8 @@ session_rules_release(struct session_rules **rules)
         return;
     policy_free(&r->policy);
     tls_server_free(&r->tls);
+    users_free(&r->accounts);
+    senders_free(&r->senders);
     free(r);
 }
 
@@ -52,6 +67,7 @@ session_free(void *object)
     struct session *s = object;
     server_free(&s->server);
     session_rules_release(&s->rules);
+    buffer_free(&s->repaired);
     free(s);
 }
 
@@ -77,6 +93,8 @@ end(struct session *s)
     if (s->draft != NULL)
         queue_discard(&s->draft);
     loop_unpost(host->loop, &s->hanging_up);
+    login_free(&s->login);
+    host->tls_count -= s->tls;
     DL_DELETE(host->sessions, s);
     host->count--;
     loop_release(host->loop, session_free, s);
@@ -94,6 +112,35 @@ flush(struct session *s)
     buffer_clear(out);
 }
 
+/* AUTH in clear is for who cannot be listened to, and for who cannot do better. */
+static enum server_auth
+auth_of(const struct session *s)
+{
+    if (s->trusted || s->manner.auth == ENDPOINT_AUTH_NO)
+        return SERVER_AUTH_NO;
+    bool clear = s->peer.family == NET_UNIX || s->manner.legacy ||
+                 (s->rules->auth_clear_text && net_address_is_loopback(&s->peer));
+    return clear ? SERVER_AUTH_CLEAR : SERVER_AUTH_SECURE;
+}
+
+/* What the rules and where it listens make of a session. */
+static void
+apply_rules(struct session *s)
+{
+    struct server *server = &s->server;
+    const struct session_rules *rules = s->rules;
+    server->rules = &rules->server;
+    server->starttls = s->manner.starttls && rules->tls != NULL;
+    server->auth = auth_of(s);
+    server->auth_required = !s->trusted && s->manner.auth == ENDPOINT_AUTH_REQUIRED;
+    server->legacy = s->manner.legacy;
+    server->may_relay = s->trusted || policy_may_relay(&rules->policy, &s->peer);
+    /* Who has been taken out of the file has no rights any more. */
+    if (server->user != NULL && (rules->accounts == NULL ||
+                                 !users_have(rules->accounts, text_from(server->user))))
+        server_forget_user(server);
+}
+
 /* Between transactions new settings may take over. */
 static void
 refresh(struct session *s)
@@ -104,17 +151,19 @@ refresh(struct session *s)
     session_rules_release(&s->rules);
     rules->users++;
     s->rules = rules;
-    s->server.rules = &rules->server;
-    s->server.starttls = s->starttls && rules->tls != NULL;
-    s->server.may_relay = s->trusted || policy_may_relay(&rules->policy, &s->peer);
+    apply_rules(s);
 }
 
 static void
 admit(struct session *s)
 {
     struct outcome refusal;
-    bool admitted =
-        queue_admits(s->host->queue, server_expected_size(&s->server), &refusal);
+    const struct server *server = &s->server;
+    bool permitted =
+        s->trusted || senders_permit(s->rules->senders, server->user, server->may_relay,
+                                     server_sender(server), &refusal);
+    bool admitted = permitted && queue_admits(s->host->queue,
+                                              server_expected_size(server), &refusal);
     server_admitted(&s->server, admitted ? NULL : &refusal);
 }
 
@@ -122,7 +171,7 @@ static void
 check(struct session *s)
 {
     struct outcome refusal;
-    bool taken = policy_recipient(s->host->routes, s->server.may_relay,
+    bool taken = policy_recipient(s->host->routes, server_may_relay(&s->server),
                                   server_recipient(&s->server), &refusal);
     server_recipient_checked(&s->server, taken ? NULL : &refusal);
 }
@@ -165,7 +214,36 @@ secure(struct session *s)
 {
     struct net_tls tls = {.server = s->rules->tls};
     assert(tls.server != NULL);
+    buffer_clear(&s->repaired);
+    s->repair = (struct repair){.after_cr = false};
+    s->tls = true;
+    s->host->tls_count++;
     net_start_tls(s->connection, &tls);
+}
+
+static bool
+tls_is_full(const struct session_host *host)
+{
+    size_t limit = host->rules->tls_session_limit;
+    return limit > 0 && host->tls_count >= limit;
+}
+
+/* False: its answer comes later. */
+static bool
+log_in(struct session *s)
+{
+    if (s->login == NULL) {
+        struct lockout_key key = lockout_key(&s->peer, s->server.uid);
+        s->login = login_new(s->host->gate, &s->server, &key, s->host->on_login, s);
+    }
+    return login_ask(s->login);
+}
+
+/* There is input that the machine has not seen. */
+static bool
+has_more(const struct session *s)
+{
+    return s->manner.legacy && net_input(s->connection).length > 0;
 }
 
 enum pace { PACE_GO, PACE_PAUSE, PACE_SECURE, PACE_OVER };
@@ -175,6 +253,8 @@ grant(struct session *s, enum server_action wish)
 {
     switch (wish) {
     case SERVER_READ:
+        if (has_more(s))
+            break;
         return s->ended ? PACE_OVER : PACE_PAUSE;
     case SERVER_WAIT:
         return PACE_PAUSE;
@@ -206,8 +286,30 @@ grant(struct session *s, enum server_action wish)
         break;
     case SERVER_SECURE:
         return PACE_SECURE;
+    case SERVER_LOGIN:
+        return log_in(s) ? PACE_GO : PACE_PAUSE;
     }
     return PACE_GO;
+}
+
+static struct text
+repair(struct session *s)
+{
+    struct text input = text_before(net_input(s->connection), REPAIR_PIECE);
+    if (s->repaired.length < REPAIR_PIECE) {
+        repair_lines(&s->repair, input, &s->repaired);
+        net_consume(s->connection, input.length);
+    }
+    return buffer_text(&s->repaired);
+}
+
+static void
+consume(struct session *s, size_t size)
+{
+    if (s->manner.legacy)
+        buffer_take(&s->repaired, size);
+    else
+        net_consume(s->connection, size);
 }
 
 static enum pace
@@ -221,11 +323,13 @@ step(struct session *s)
     if (net_unsent(s->connection) > NET_HIGH_WATER)
         return PACE_PAUSE;
     refresh(s);
-    struct text input = net_input(s->connection), rest = input;
+    s->server.tls_full = tls_is_full(s->host);
+    struct text input = s->manner.legacy ? repair(s) : net_input(s->connection);
+    struct text rest = input;
     enum pace pace = grant(s, server_step(&s->server, &rest));
     flush(s);
     if (pace != PACE_SECURE) {
-        net_consume(s->connection, input.length - rest.length);
+        consume(s, input.length - rest.length);
         return pace;
     }
     secure(s);
@@ -236,7 +340,7 @@ static void
 set_timeout(struct session *s)
 {
     int64_t timeout_ms = s->rules->idle_timeout_ms;
-    if (s->storing)
+    if (s->storing || s->server.question == SERVER_ASKS_LOGIN)
         timeout_ms = 0; /* now it is we who are slow */
     else if (server_is_receiving(&s->server))
         timeout_ms = s->rules->data_timeout_ms;
@@ -278,6 +382,14 @@ on_stored(void *context, struct envelope *e, const struct outcome *refusal)
         manager_accept(s->host->manager, &e);
     if (refusal == NULL)
         envelope_free(&e);
+    pump(s);
+}
+
+static void
+on_login_answered(void *context)
+{
+    struct session *s = context;
+    flush(s);
     pump(s);
 }
 
@@ -326,6 +438,13 @@ on_event(void *context, enum net_event event)
     }
 }
 
+static unsigned
+uid_of(const struct net_connection *connection)
+{
+    struct net_credentials who;
+    return net_peer_credentials(connection, &who) ? who.uid : SERVER_NO_UID;
+}
+
 static void
 describe_client(const struct net_address *peer, char out[SERVER_CLIENT_MAX])
 {
@@ -358,6 +477,7 @@ session_new(struct session_host *host, const struct net_address *peer,
     s->rules = host->rules;
     s->rules->users++;
     s->peer = *peer;
+    buffer_init(&s->repaired, 4 * REPAIR_PIECE);
     DL_APPEND(host->sessions, s);
     host->count++;
     describe_client(peer, client);
@@ -377,6 +497,8 @@ void
 session_host_start(struct session_host *host)
 {
     host->on_stored = on_stored;
+    host->on_login = on_login_answered;
+    host->gate = login_gate_new(host->loop, host->log);
     buffer_init(&host->out, OUT_MAX);
 }
 
@@ -392,6 +514,7 @@ session_host_stop(struct session_host *host)
         hang_up(s, false);
         end(s);
     }
+    login_gate_free(&host->gate);
     buffer_free(&host->out);
 }
 
@@ -401,19 +524,25 @@ session_start(struct session_host *host, struct net_connection *connection,
 {
     char client[SERVER_CLIENT_MAX];
     struct session *s = session_new(host, net_peer(connection), client);
+    unsigned uid = uid_of(connection);
     s->connection = connection;
+    s->manner = *manner;
     net_attach(connection, on_event, s);
-    if (manner->tls)
+    /* Without TLS a handshake's client can only close, but that costs nothing. */
+    if (manner->tls && tls_is_full(host))
+        refusal = &too_much_tls;
+    else if (manner->tls)
         secure(s); /* what is said below waits for it */
     if (refusal != NULL) {
         server_start_refusing(&s->server, &s->rules->server, host->log, &host->out,
                               client, refusal);
+        s->server.uid = uid;
         loop_post(host->loop, &s->hanging_up, on_hanging_up, s);
     } else {
         server_start(&s->server, &s->rules->server, host->log, &host->out, client,
-                     manner->lmtp, policy_may_relay(&s->rules->policy, &s->peer));
-        s->starttls = manner->starttls;
-        s->server.starttls = s->starttls && s->rules->tls != NULL;
+                     manner->lmtp, false);
+        s->server.uid = uid;
+        apply_rules(s);
         set_timeout(s);
     }
     flush(s);
@@ -429,6 +558,7 @@ session_start_standard(struct session_host *host, struct net *net, int in, int o
     s->connection = net_adopt(net, in, out, on_event, s);
     server_start(&s->server, &s->rules->server, host->log, &host->out, client, false,
                  true);
+    apply_rules(s);
     set_timeout(s);
     flush(s);
 }
@@ -442,4 +572,12 @@ session_drain(struct session_host *host)
         flush(s);
         pump(s);
     }
+}
+
+bool
+session_is_locked_out(const struct session_host *host,
+                      const struct net_connection *connection)
+{
+    struct lockout_key key = lockout_key(net_peer(connection), uid_of(connection));
+    return login_gate_is_locked(host->gate, &key);
 }
