@@ -251,6 +251,9 @@ is_welcome(const struct door *door, const struct net_connection *connection)
     for (size_t i = 0; known && i < door->uid_count; i++)
         if (door->uids[i] == who.uid)
             return true;
+    if (known)
+        log_say(door->listener->host.log, LOG_LEVEL_INFO, "smtpd", NULL,
+                "client=unix: uid=%u is none of those who may", who.uid);
     return false;
 }
 
