@@ -253,6 +253,36 @@ crowd(void)
     world_end(&w);
 }
 
+/* Line ends that are repaired wait in another place: that is emptied, too. */
+static void
+old_device(void)
+{
+    static struct world w;
+    struct caller c;
+    char listen[100];
+    world_start(&w, &plain, false, true);
+    set_tls(&w, "good");
+    snprintf(listen, sizeof(listen), "127.0.0.1:%u?profile=legacy", w.port);
+    listener_free(&w.listener);
+    loop_turn(w.loop, 0);
+    w.settings.listen = text_from(listen);
+    w.listener = listener_new(w.loop, w.net, w.log, w.manager, w.routes, &w.settings,
+                              w.error, sizeof(w.error));
+    ok_named(w.listener != NULL, w.error);
+    call(&c, &w, w.port);
+    ok(answers(&c, "EHLO a.example\n", "250-STARTTLS"));
+    ok(answers(&c, "STARTTLS\nMAIL FROM:<evil@a.example>\nNOOP\nNOOP\r", "220 2.0.0"));
+    secure(&c);
+    ok(answers(&c, "RCPT TO:<b@b.example>\n", "503 5.5.1"));
+    is_string(c.said, "503 5.5.1 EHLO first\r\n",
+              "nothing that was sent in clear is answered, or ends a line");
+    ok(answers(&c, "EHLO a.example\n", "250 DSN"));
+    ok(answers(&c, "MAIL FROM:<a@a.example>\nRCPT TO:<b@b.example>\nDATA\n", "354"));
+    ok(answers(&c, "Subject: x\n\nbody\n.\n", "250 2.0.0 Ok: queued"));
+    depart(&c);
+    world_end(&w);
+}
+
 static const char *
 mistake(struct listener_settings s, const char *certificates, const char *keys)
 {
@@ -311,6 +341,7 @@ main(void)
     junk();
     from_the_first_byte();
     crowd();
+    old_device();
     mistakes();
     tls_client_free(&client);
     snprintf(text, sizeof(text), "rm -rf %s", directory);
