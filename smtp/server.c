@@ -88,6 +88,7 @@ step_command(struct server *s, struct text *input)
     if (s->stage == SERVER_SASL)
         return server_login_line(s, line);
     s->command = server_shown(line);
+    s->hushed = s->hushed || s->command.length != line.length;
     enum server_action action = server_command(s, line);
     s->command = TEXT("");
     return action;

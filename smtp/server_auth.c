@@ -66,15 +66,16 @@ server_is_login(const struct server *s, struct text input)
     return s->stage == SERVER_SASL || (is_possible(s) && is_auth(input));
 }
 
-/* Clients have sent the secret where the mechanism belongs. */
+/* Clients have sent the secret where the mechanism belongs, and worse. */
 struct text
 server_shown(struct text line)
 {
-    struct text rest = line, word;
-    if (!is_auth(line))
+    struct text rest = text_trim(line), word;
+    if (!text_starts_nocase(rest, TEXT("AUTH")))
         return line;
+    line = rest;
     rest = text_trim(text_after(line, 5));
-    if (!text_cut(&rest, ' ', &word) || sasl_find(word) == SASL_NONE)
+    if (!is_auth(line) || !text_cut(&rest, ' ', &word) || sasl_find(word) == SASL_NONE)
         return text_before(line, 4);
     return text_of(line.at, (size_t)(word.at - line.at) + word.length);
 }

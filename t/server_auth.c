@@ -235,6 +235,8 @@ secrets(void)
     static const char *const bad[] = {
         "AUTH LOGIN c2VjcmV0\r\nc2VjcmV0\r\n", /* in clear: a client that does not wait */
         "AUTH c2VjcmV0\r\n", "AUTH PLAIN c2VjcmV0 c2VjcmV0\r\n", "aUtH CRAM c2VjcmV0\r\n",
+        " AUTH PLAIN c2VjcmV0\r\n", "AUTH\tPLAIN c2VjcmV0\r\n",
+        "AUTHPLAIN c2VjcmV0\r\nc2VjcmV0\r\n", "AUTH: LOGIN\r\nc2VjcmV0\r\nc2VjcmV0\r\n",
         "AUTH LOGIN\r\nc2Vj\x01cmV0\r\nc2VjcmV0\r\n"};
     for (int secure = 0; secure < 2; secure++)
         for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
