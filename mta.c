@@ -107,6 +107,12 @@ listener_settings(const struct options *o)
         .tls_key = text_from(o->tls_key),
         .etrn = text_from(o->etrn),
         .mt_priority = text_from(o->mt_priority),
+        .auth_users = text_from(o->auth_users),
+        .auth_clear_text = text_from(o->auth_clear_text),
+        .sender_login = text_from(o->sender_login),
+        .sender_domains = text_from(o->sender_domains),
+        .auth_failure_limit = (int)o->auth_failure_limit,
+        .max_tls_sessions = (int)o->max_tls_sessions,
         .allow_open_relay = o->allow_open_relay,
         .message_size_limit = o->message_size_limit,
         .recipient_limit = (int)o->recipient_limit,
@@ -124,6 +130,17 @@ listener_settings(const struct options *o)
         .idle_timeout_ms = o->smtpd_timeout_ms,
         .data_timeout_ms = o->smtpd_data_timeout_ms,
     };
+}
+
+/* For commands that anybody may run: keys and users are the daemon's alone to read, and
+ * nobody listens. */
+static struct listener_settings
+public_settings(const struct options *o)
+{
+    struct listener_settings settings = listener_settings(o);
+    settings.listen = settings.tls_certificate = settings.tls_key =
+        settings.auth_users = TEXT("");
+    return settings;
 }
 
 static struct delivery_settings
@@ -168,9 +185,10 @@ configuration_free(struct configuration **c)
     *c = NULL;
 }
 
-/* Reads and checks everything. NULL: mistakes were written to standard error. */
+/* Reads and checks everything, for the daemon also what it listens with. NULL: mistakes
+ * were written to standard error. */
 static struct configuration *
-configuration_new(const struct options_sources *sources)
+configuration_new(const struct options_sources *sources, bool daemon)
 {
     struct configuration *c = memory_new(sizeof(*c));
     struct buffer mistakes;
@@ -178,7 +196,8 @@ configuration_new(const struct options_sources *sources)
     c->settings = options_read(sources, &c->options);
     struct text found = settings_mistakes(c->settings);
     if (found.length == 0) {
-        struct listener_settings listener = listener_settings(&c->options);
+        struct listener_settings listener =
+            daemon ? listener_settings(&c->options) : public_settings(&c->options);
         struct delivery_settings delivery = delivery_settings(&c->options);
         c->routes = options_routes(&c->options, &mistakes);
         (void)!listener_check(&listener, &mistakes);
@@ -270,7 +289,7 @@ static struct configuration *
 read_again(struct petrel *p, struct tls_client **anchors)
 {
     char place[ANCHORS_PLACE_MAX], error[ERROR_MAX] = "the settings have mistakes";
-    struct configuration *fresh = configuration_new(&p->sources);
+    struct configuration *fresh = configuration_new(&p->sources, true);
     *anchors = fresh ? open_anchors(fresh, place, error) : NULL;
     if (*anchors != NULL) {
         say_anchors(p, place);
@@ -497,7 +516,7 @@ run(const struct options_sources *sources)
 {
     struct petrel p = {.sources = *sources};
     char error[ERROR_MAX] = "";
-    p.configuration = configuration_new(sources);
+    p.configuration = configuration_new(sources, true);
     if (p.configuration == NULL)
         return EX_CONFIG;
     const struct options *o = &p.configuration->options;
@@ -540,7 +559,7 @@ print_example(void)
 static int
 check(const struct options_sources *sources)
 {
-    struct configuration *c = configuration_new(sources);
+    struct configuration *c = configuration_new(sources, true);
     struct buffer out;
     char place[ANCHORS_PLACE_MAX], error[ERROR_MAX] = "";
     if (c == NULL)
@@ -581,7 +600,7 @@ serve_standard(const struct options *o)
     assert(routes); /* configuration_new() has checked it */
     int code = queue_open_injector(&queue, log, &settings.queue, error, sizeof(error));
     if (code == 0) {
-        struct listener_settings listener = listener_settings(o);
+        struct listener_settings listener = public_settings(o);
         struct net *net = net_new(loop);
         listener_serve_standard(loop, net, log, queue, routes, &listener, on_served,
                                 loop);
@@ -602,7 +621,7 @@ static int
 with_options(const struct options_sources *sources, int count, char **arguments)
 {
     static const struct sendmail_helpers helpers = {.serve = serve_standard};
-    struct configuration *c = configuration_new(sources);
+    struct configuration *c = configuration_new(sources, false);
     int code;
     if (c == NULL)
         return EX_CONFIG;

@@ -44,8 +44,11 @@ const struct setting options_rows[] = {
             "Where mail comes in: list of ADDRESS:PORT[?OPTION&...] or "
             "unix:PATH[?OPTION&...].\n"
             "Options: lmtp (speak LMTP), tls (TLS from the first byte), starttls=no,\n"
-            "proxy (each connection begins with a PROXY header; see proxy_from).\n"
-            "Example: 0.0.0.0:25, [::]:25, 0.0.0.0:465?tls, unix:/run/petrel/smtp"),
+            "proxy (each connection begins with a PROXY header; see proxy_from),\n"
+            "auth=required, auth=no, profile=legacy (old devices); of unix:PATH also "
+            "mode=0660,\nuid=NUMBER.\n"
+            "Example: 0.0.0.0:25, [::]:25, 0.0.0.0:465?tls&auth=required, "
+            "unix:/run/petrel/smtp"),
     TEXTUAL(
         LIST, tls_certificate, "tls_certificate", NULL,
         "PEM files, each with the intermediates behind it; STARTTLS is offered when "
@@ -60,6 +63,22 @@ const struct setting options_rows[] = {
             "Switch to this user after binding, when started as root."),
     TEXTUAL(LIST, relay_from, "relay_from", "127.0.0.0/8, ::1",
             "Networks whose clients may send mail to anywhere."),
+    TEXTUAL(STRING, auth_users, "auth_users", NULL,
+            "File of lines user:VERIFIER, made by `petrel passwd`: who may log in, and "
+            "then send\nmail to anywhere. AUTH is offered under TLS and at Unix "
+            "sockets when set."),
+    TEXTUAL(STRING, auth_clear_text, "auth_clear_text", "no",
+            "loopback: AUTH is offered without TLS, too, to clients on this host."),
+    BOUNDED(NUMBER, auth_failure_limit, "auth_failure_limit", "10", 0, 1000,
+            "So many failed logins in 10 minutes lock a client address out; 0: none "
+            "are."),
+    TEXTUAL(LIST, sender_login, "sender_login", NULL,
+            "Table of USER ADDRESS..., one a line: the only senders a user may use, "
+            "who must\nlog in for them. ADDRESS: user@domain, domain, .domain "
+            "(sub-domains), *"),
+    TEXTUAL(LIST, sender_domains, "sender_domains", NULL,
+            "The only domains that users, and clients in relay_from, may send from: "
+            "domain,\n.domain (sub-domains). Unset: any."),
     TEXTUAL(BOOL, allow_open_relay, "allow_open_relay", "no",
             "Needed for 0.0.0.0/0 or ::/0 in relay_from. Spammers will find it in an "
             "hour."),
@@ -127,6 +146,8 @@ const struct setting options_rows[] = {
     BOUNDED(DURATION, greet_delay_ms, "greet_delay", "0s", 0, 60000,
             "Strangers that speak before the greeting, which comes so much later, are "
             "sent away."),
+    BOUNDED(NUMBER, max_tls_sessions, "max_tls_sessions", "200", 0, 100000,
+            "Clients with TLS at a time, 45 KiB each; 0: as many as clients."),
     BOUNDED(NUMBER, hopcount_limit, "hopcount_limit", "50", 1, 1000,
             "More Received lines than this are a loop."),
     BOUNDED(NUMBER, smtpd_hard_error_limit, "smtpd_hard_error_limit", "20", 1, 10000,

@@ -20,6 +20,8 @@ struct options {
     char *client_session_rate, *client_message_rate, *client_recipient_rate;
     char *session_rate, *message_rate, *recipient_rate, *rate_exempt;
     bool check_helo, check_sender;
+    char *auth_users, *auth_clear_text, *sender_login, *sender_domains;
+    int64_t auth_failure_limit, max_tls_sessions;
     bool allow_open_relay;
     int64_t message_size_limit, recipient_limit;
     int64_t max_sessions, max_sessions_per_client;

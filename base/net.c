@@ -329,6 +329,21 @@ net_peer(const struct net_connection *c)
     return &c->peer;
 }
 
+bool
+net_peer_credentials(const struct net_connection *c, struct net_credentials *out)
+{
+    struct ucred who;
+    socklen_t size = sizeof who;
+
+    if (c->peer.family != NET_UNIX || c->in < 0 ||
+        getsockopt(c->in, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
+        return false;
+    out->pid = (unsigned)who.pid;
+    out->uid = who.uid;
+    out->gid = who.gid;
+    return true;
+}
+
 const struct net_address *
 net_local(const struct net_connection *c)
 {

@@ -107,6 +107,12 @@ void net_set_timeout(struct net_connection *c, int64_t timeout_ms);
 const char *net_error(const struct net_connection *c);
 int net_errno(const struct net_connection *c);
 const struct net_address *net_peer(const struct net_connection *c);
+/* Who is at the other end of a Unix socket, says the kernel (SO_PEERCRED): as it was
+ * when it connected. False for all other connections. */
+struct net_credentials {
+    unsigned pid, uid, gid;
+};
+bool net_peer_credentials(const struct net_connection *c, struct net_credentials *out);
 const struct net_address *net_local(const struct net_connection *c);
 /* From now on net_peer() is this: a proxy said for whom it speaks. */
 void net_set_peer(struct net_connection *c, const struct net_address *peer);

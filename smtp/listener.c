@@ -6,12 +6,14 @@
 #include "base/loop.h"
 #include "base/memory.h"
 #include "smtp/arrival.h"
+#include "smtp/listener_auth.h"
 #include "smtp/reply.h"
 #include "smtp/session.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     MISTAKES_MAX = 64 * 1024,
@@ -20,11 +22,18 @@ enum {
     FLUSH_CHECKS = 6000 /* then it never will be */
 };
 
+static const struct refusal not_this_user = {554, "5.7.1",
+                                             "your user may not send mail here"};
+static const struct refusal locked_out = {
+    421, "4.7.0", "too many failed logins from your address, try later"};
+
 /* One socket that listens. */
 struct door {
     struct listener *listener;
     struct net_listener *socket;
     struct session_manner manner;
+    unsigned uids[ENDPOINT_UIDS_MAX]; /* of a Unix socket: who may use it... */
+    size_t uid_count;                 /* ...0: all */
 };
 
 struct listener {
@@ -33,6 +42,7 @@ struct listener {
     struct net *net;
     struct door *doors;
     size_t door_count;
+    unsigned char secret[DIGEST_SIZE]; /* of users */
     bool draining;
     struct loop_timer grace;
     struct loop_task gone;
@@ -127,12 +137,13 @@ has_what_it_needs(const struct session_rules *rules, const struct endpoint *endp
             return false;
         }
     }
-    return true;
+    return rules == NULL || listener_auth_fits(rules, endpoints, count, mistakes);
 }
 
 /* NULL with the mistakes. The caller is its first user. */
 static struct session_rules *
-rules_new(const struct listener_settings *settings, struct buffer *mistakes)
+rules_new(const struct listener_settings *settings,
+          const unsigned char secret[DIGEST_SIZE], struct buffer *mistakes)
 {
     struct session_rules *r = memory_new(sizeof(*r));
     r->users = 1;
@@ -166,6 +177,7 @@ rules_new(const struct listener_settings *settings, struct buffer *mistakes)
                                           .data_ms = settings->data_timeout_ms,
                                           .data_rate = settings->data_rate_min};
     r->greet_delay_ms = settings->greet_delay_ms;
+    good = listener_auth_read(settings, secret, r, mistakes) && good;
     r->idle_timeout_ms = settings->idle_timeout_ms;
     r->data_timeout_ms = settings->data_timeout_ms;
     if (!good)
@@ -176,9 +188,10 @@ rules_new(const struct listener_settings *settings, struct buffer *mistakes)
 bool
 listener_check(const struct listener_settings *settings, struct buffer *mistakes)
 {
+    static const unsigned char secret[DIGEST_SIZE]; /* nobody logs in by these */
     struct endpoint *endpoints;
     size_t count;
-    struct session_rules *rules = rules_new(settings, mistakes);
+    struct session_rules *rules = rules_new(settings, secret, mistakes);
     bool good = endpoints_read(settings->listen, &endpoints, &count, mistakes);
     good =
         good && rules != NULL && has_what_it_needs(rules, endpoints, count, mistakes);
@@ -207,24 +220,35 @@ on_gone(void *context, const struct net_address *peer)
         loop_post(l->host.loop, &l->gone, drained, l);
 }
 
-/* The client is known, if it ever will be. */
 static void
-on_named(void *context, struct net_connection *connection,
-         const struct session_manner *manner)
+enter(struct listener *l, struct net_connection *connection,
+      const struct session_manner *manner, const struct refusal *refusal)
 {
-    struct listener *l = context;
     const struct session_rules *rules = l->host.rules;
     const struct net_address *client = net_peer(connection);
     struct outcome why = {.code = 0};
     bool enters = clients_entered(l->host.clients, &rules->clients, client,
                                   loop_monotonic_ms(l->host.loop), &why);
-    struct refusal refusal = {why.code, why.enhanced, why.text};
+    struct refusal crowded = {why.code, why.enhanced, why.text};
     bool waits = rules->greet_delay_ms > 0 && !manner->tls &&
                  (manner->stranger || !policy_may_relay(&rules->policy, client));
-    if (enters && waits)
+    if (!enters)
+        refusal = &crowded;
+    else if (refusal == NULL && manner->auth == ENDPOINT_AUTH_REQUIRED &&
+             session_is_locked_out(&l->host, connection, manner))
+        refusal = &locked_out;
+    if (refusal == NULL && waits)
         arrival_wait(&l->arrivals, connection, manner, rules->greet_delay_ms);
     else
-        session_start(&l->host, connection, manner, enters ? NULL : &refusal);
+        session_start(&l->host, connection, manner, refusal);
+}
+
+/* The client is known, if it ever will be. */
+static void
+on_named(void *context, struct net_connection *connection,
+         const struct session_manner *manner)
+{
+    enter(context, connection, manner, NULL);
 }
 
 static void
@@ -247,16 +271,34 @@ is_no_proxy(const struct listener *l, const struct net_address *peer)
                : NULL;
 }
 
+static bool
+is_welcome(const struct door *door, const struct net_connection *connection)
+{
+    struct net_credentials who;
+    if (door->uid_count == 0)
+        return true;
+    bool known = net_peer_credentials(connection, &who);
+    for (size_t i = 0; known && i < door->uid_count; i++)
+        if (door->uids[i] == who.uid)
+            return true;
+    if (known)
+        log_say(door->listener->host.log, LOG_LEVEL_INFO, "smtpd", NULL,
+                "client=unix: uid=%u is none of those who may", who.uid);
+    return false;
+}
+
 static void
 on_accept(void *context, struct net_connection *connection)
 {
     struct door *door = context;
     struct listener *l = door->listener;
+    bool welcome = is_welcome(door, connection);
     if (!door->manner.proxy) {
-        on_named(l, connection, &door->manner);
+        enter(l, connection, &door->manner, welcome ? NULL : &not_this_user);
         return;
     }
-    const char *why = is_no_proxy(l, net_peer(connection));
+    const char *why =
+        welcome ? is_no_proxy(l, net_peer(connection)) : "this user may not";
     if (why == NULL) {
         arrival_read_header(&l->arrivals, connection, &door->manner);
         return;
@@ -307,15 +349,20 @@ open_doors(struct listener *l, const struct endpoint *endpoints, size_t count,
     l->doors = memory_array(count > 0 ? count : 1, sizeof(*l->doors));
     for (size_t i = 0; i < count; i++) {
         struct door *door = &l->doors[i];
+        unsigned mode = endpoints[i].mode != 0 ? endpoints[i].mode : UNIX_MODE;
         *door = (struct door){
             .listener = l,
+            .uid_count = endpoints[i].uid_count,
             .manner = {.lmtp = endpoints[i].lmtp,
+                       .auth = endpoints[i].auth,
+                       .legacy = endpoints[i].legacy,
                        .tls = endpoints[i].tls,
                        .starttls = !endpoints[i].no_starttls && !endpoints[i].tls,
                        .proxy = endpoints[i].proxy}
         };
-        door->socket = net_listen(l->net, &endpoints[i].address, UNIX_MODE, on_accept,
-                                  door, error, error_size);
+        memcpy(door->uids, endpoints[i].uids, sizeof(door->uids));
+        door->socket = net_listen(l->net, &endpoints[i].address, mode, on_accept, door,
+                                  error, error_size);
         if (door->socket == NULL)
             return false;
         l->door_count++;
@@ -345,19 +392,25 @@ listener_new(struct loop *loop, struct net *net, struct log *log,
     struct buffer mistakes;
     struct endpoint *endpoints;
     struct listener *l = NULL;
+    unsigned char secret[DIGEST_SIZE];
     size_t count;
     buffer_init(&mistakes, MISTAKES_MAX);
-    struct session_rules *rules = rules_new(settings, &mistakes);
+    listener_auth_secret(loop, secret);
+    struct session_rules *rules = rules_new(settings, secret, &mistakes);
     bool good = endpoints_read(settings->listen, &endpoints, &count, &mistakes);
     if (good && rules != NULL &&
         has_what_it_needs(rules, endpoints, count, &mistakes)) {
         l = make(loop, log, manager_queue(manager), routes, rules);
         l->host.manager = manager;
         l->net = net;
-        if (open_doors(l, endpoints, count, error, error_size))
+        memcpy(l->secret, secret, sizeof(secret));
+        login_gate_set_limit(l->host.gate, settings->auth_failure_limit);
+        if (open_doors(l, endpoints, count, error, error_size)) {
             log_doors(l);
-        else
+            listener_auth_warn(log, rules, endpoints, count);
+        } else {
             listener_free(&l);
+        }
     } else {
         tell_mistakes(&mistakes, error, error_size);
         session_rules_release(&rules);
@@ -372,9 +425,19 @@ static bool
 keeps_promises(const struct listener *l, const struct session_rules *rules,
                struct buffer *mistakes)
 {
-    for (size_t i = 0; i < l->door_count; i++)
-        if (l->doors[i].manner.tls && rules->tls == NULL)
+    for (size_t i = 0; i < l->door_count; i++) {
+        const struct session_manner *manner = &l->doors[i].manner;
+        const struct endpoint endpoint = {.address =
+                                              *net_listener_address(l->doors[i].socket),
+                                          .tls = manner->tls,
+                                          .no_starttls = !manner->starttls,
+                                          .legacy = manner->legacy,
+                                          .auth = manner->auth};
+        if (manner->tls && rules->tls == NULL)
             return complain_tls(mistakes, "unset, and an address listens ?tls");
+        if (!listener_auth_fits(rules, &endpoint, 1, mistakes))
+            return false;
+    }
     return true;
 }
 
@@ -384,13 +447,14 @@ listener_reload(struct listener *l, const struct route_table *routes,
 {
     struct buffer mistakes;
     buffer_init(&mistakes, MISTAKES_MAX);
-    struct session_rules *rules = rules_new(settings, &mistakes);
+    struct session_rules *rules = rules_new(settings, l->secret, &mistakes);
     l->host.routes = routes;
     if (rules != NULL && !keeps_promises(l, rules, &mistakes))
         session_rules_release(&rules);
     if (rules != NULL) {
         session_rules_release(&l->host.rules);
         l->host.rules = rules;
+        login_gate_set_limit(l->host.gate, settings->auth_failure_limit);
     } else {
         log_say(l->host.log, LOG_LEVEL_ERROR, "smtpd", NULL, "old settings stay: %.*s",
                 TEXT_ARGS(text_trim(buffer_text(&mistakes))));
@@ -498,9 +562,12 @@ listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
                         const struct listener_settings *settings,
                         void (*over)(void *context), void *context)
 {
+    static const unsigned char secret[DIGEST_SIZE]; /* no users here */
     struct buffer mistakes;
+    struct listener_settings plain = *settings;
+    plain.auth_users = TEXT("");
     buffer_init(&mistakes, MISTAKES_MAX);
-    struct session_rules *rules = rules_new(settings, &mistakes);
+    struct session_rules *rules = rules_new(&plain, secret, &mistakes);
     /* The caller has had them checked. */
     assert(rules != NULL);
     rules->server.etrn = false; /* nobody here delivers */

@@ -17,6 +17,11 @@ struct listener_settings {
     struct text mt_priority; /* see policy_read_priority() */
     struct text tls_certificate; /* list of PEM files; empty: no TLS */
     struct text tls_key;         /* as many; empty: in the same files */
+    struct text auth_users;      /* a file, see smtp/users.h; empty: no AUTH */
+    struct text auth_clear_text; /* "no", empty, or "loopback" */
+    struct text sender_login, sender_domains; /* see smtp/senders.h */
+    int auth_failure_limit;                   /* see lockout_set_limit() */
+    int max_tls_sessions;                     /* 0: none of its own */
     bool allow_open_relay;
     int64_t message_size_limit; /* bytes; 0 = none */
     int recipient_limit;
@@ -35,8 +40,7 @@ struct listener_settings {
 };
 struct listener;
 
-/* Checks listen, relay_from, etrn and mt_priority without opening anything; one line
- * per mistake. */
+/* Checks everything, the files included, without binding; one line per mistake. */
 bool listener_check(const struct listener_settings *settings, struct buffer *mistakes);
 
 /* Binds everything; NULL with one line in error. routes is borrowed until reload. */

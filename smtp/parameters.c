@@ -19,6 +19,7 @@ static const struct refusal no_value = {501, "5.5.4", "SMTPUTF8 takes no value"}
 static const struct refusal bad_ret = {501, "5.5.4", "RET is FULL or HDRS"};
 static const struct refusal bad_envid = {501, "5.5.4", "bad ENVID"};
 static const struct refusal bad_priority = {501, "5.5.4", "MT-PRIORITY is -9 to 9"};
+static const struct refusal bad_auth = {501, "5.5.4", "AUTH is <> or an address"};
 static const struct refusal bad_notify = {501, "5.5.4", "bad NOTIFY"};
 static const struct refusal bad_orcpt = {501, "5.5.4", "bad ORCPT"};
 
@@ -126,6 +127,18 @@ read_priority(struct mail_parameters *out, struct text value)
     return NULL;
 }
 
+/* RFC 4954 §5: who has sent it first, says the client. It is checked, and not passed
+ * on: that counts as <>. */
+static const struct refusal *
+read_auth(struct mail_parameters *out, struct text value)
+{
+    (void)out;
+    return text_equal(value, TEXT("<>")) ||
+                   (value.length <= PARAMETER_AUTH_MAX && is_xtext(value))
+               ? NULL
+               : &bad_auth;
+}
+
 static const struct {
     struct text key;
     const struct refusal *(*read)(struct mail_parameters *, struct text value);
@@ -136,6 +149,7 @@ static const struct {
     {TEXT("RET"),         read_ret     },
     {TEXT("ENVID"),       read_envid   },
     {TEXT("MT-PRIORITY"), read_priority},
+    {TEXT("AUTH"),        read_auth    },
 };
 enum { MAIL_KEYS = sizeof(mail_keys) / sizeof(mail_keys[0]) };
 

@@ -9,6 +9,7 @@
 
 enum {
     PARAMETER_ENVID_MAX = 100, /* RFC 3461 §4.4, as written */
+    PARAMETER_AUTH_MAX = 500,  /* RFC 4954 §5, as written */
     PARAMETER_ORCPT_MAX = 500  /* RFC 3461 §4.2, as written */
 };
 

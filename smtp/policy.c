@@ -205,14 +205,59 @@ policy_recipient(const struct route_table *routes, bool may_relay,
     return false;
 }
 
+static const char *
+read_auth(struct endpoint *endpoint, struct text value)
+{
+    if (text_equal(value, TEXT("no")))
+        endpoint->auth = ENDPOINT_AUTH_NO;
+    else if (text_equal(value, TEXT("offered")))
+        endpoint->auth = ENDPOINT_AUTH_OFFERED;
+    else if (text_equal(value, TEXT("required")))
+        endpoint->auth = ENDPOINT_AUTH_REQUIRED;
+    else
+        return "say auth=required, auth=offered or auth=no";
+    return NULL;
+}
+
+/* Three octal digits, perhaps with a 0 before them. */
+static bool
+read_mode(struct text digits, unsigned *mode)
+{
+    *mode = 0;
+    for (size_t i = 0; i < digits.length; i++) {
+        if (digits.at[i] < '0' || digits.at[i] > '7')
+            return false;
+        *mode = *mode * 8 + (unsigned)(digits.at[i] - '0');
+    }
+    return digits.length >= 3 && digits.length <= 4 && *mode > 0 && *mode <= 0777;
+}
+
+static const char *
+read_unix(struct endpoint *endpoint, struct text option)
+{
+    uint64_t uid;
+    if (endpoint->address.family != NET_UNIX)
+        return "is for unix:PATH alone";
+    if (text_starts(option, TEXT("mode=")))
+        return read_mode(text_after(option, 5), &endpoint->mode)
+                   ? NULL
+                   : "the mode of a socket is like 0660";
+    if (!text_number(text_after(option, 4), UINT32_MAX - 1, &uid))
+        return "is no user id; say uid=NUMBER, once for each";
+    if (endpoint->uid_count == ENDPOINT_UIDS_MAX)
+        return "too many user ids: use a group and mode=0660";
+    endpoint->uids[endpoint->uid_count++] = (unsigned)uid;
+    return NULL;
+}
+
 /* NULL, or why the option is a mistake. */
 static const char *
 read_option(struct endpoint *endpoint, struct text option)
 {
-    static const char *const later[] = {"auth=required", "profile=legacy"};
-    for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
-        if (text_equal(option, text_from(later[i])))
-            return "is not in this version";
+    if (text_starts(option, TEXT("auth=")))
+        return read_auth(endpoint, text_after(option, 5));
+    if (text_starts(option, TEXT("mode=")) || text_starts(option, TEXT("uid=")))
+        return read_unix(endpoint, option);
     if (text_equal(option, TEXT("lmtp")))
         endpoint->lmtp = true;
     else if (text_equal(option, TEXT("tls")))
@@ -221,9 +266,9 @@ read_option(struct endpoint *endpoint, struct text option)
         endpoint->proxy = true;
     else if (text_equal(option, TEXT("starttls=no")))
         endpoint->no_starttls = true;
-    else if (!text_equal(option, TEXT("starttls=yes")) &&
-             !text_equal(option, TEXT("auth=no")) &&
-             !text_equal(option, TEXT("auth=offered")))
+    else if (text_equal(option, TEXT("profile=legacy")))
+        endpoint->legacy = true;
+    else if (!text_equal(option, TEXT("starttls=yes")))
         return "unknown option";
     return NULL;
 }
@@ -266,4 +311,21 @@ endpoints_read(struct text listen, struct endpoint **endpoints, size_t *count,
         good = read_endpoint(&(*endpoints)[(*count)++], word, mistakes) && good;
     }
     return good;
+}
+
+bool
+endpoint_is_public(const struct endpoint *endpoint)
+{
+    static const char *const private[] = {
+        "10.0.0.0/8",    "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16",
+        "100.64.0.0/10", "fc00::/7",      "fe80::/10"};
+    const struct net_address *a = &endpoint->address;
+    struct net_network network;
+    if (a->family == NET_UNIX || net_address_is_loopback(a))
+        return false;
+    for (size_t i = 0; i < sizeof(private) / sizeof(private[0]); i++)
+        if (net_network_parse(text_from(private[i]), &network) &&
+            net_network_has(&network, a))
+            return false;
+    return true;
 }

@@ -53,18 +53,32 @@ bool policy_recipient(const struct route_table *routes, bool may_relay,
 
 /* --- What `listen` says ------------------------------------------------------- */
 
+enum endpoint_auth {
+    ENDPOINT_AUTH_DEFAULT,
+    ENDPOINT_AUTH_NO,
+    ENDPOINT_AUTH_OFFERED,
+    ENDPOINT_AUTH_REQUIRED
+};
+enum { ENDPOINTS_MAX = 64, ENDPOINT_UIDS_MAX = 16 };
 struct endpoint {
     struct net_address address;
     bool lmtp;
     bool tls;         /* from the first byte */
     bool no_starttls; /* not offered */
     bool proxy;       /* each connection begins with a header of a proxy */
+    bool legacy;      /* profile=legacy: smtp/repair.h, and AUTH in clear */
+    enum endpoint_auth auth;
+    unsigned mode;                    /* of a Unix socket; 0: 0666 */
+    unsigned uids[ENDPOINT_UIDS_MAX]; /* who may use a Unix socket... */
+    size_t uid_count;                 /* ...0: all */
 };
-enum { ENDPOINTS_MAX = 64 };
 
 /* The list of ADDRESS:PORT[?OPTION&...] and unix:PATH[?...]; *endpoints is malloc'ed.
  * False with one line per mistake. */
 bool endpoints_read(struct text listen, struct endpoint **endpoints, size_t *count,
                     struct buffer *mistakes) __attribute__((warn_unused_result));
+/* Clients from the internet could reach it: it is no loopback, private (RFC 1918, 6598,
+ * 4193) or link-local address, and no Unix socket. */
+bool endpoint_is_public(const struct endpoint *endpoint);
 
 #endif

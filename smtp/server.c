@@ -27,6 +27,7 @@ prepare(struct server *s, const struct server_rules *rules, struct log *log,
     s->rules = rules;
     s->log = log;
     s->out = out;
+    s->uid = SERVER_NO_UID;
     text_copy(s->client, sizeof(s->client), text_from(client));
     server_enter(s, SERVER_NEW);
 }
@@ -56,6 +57,8 @@ void
 server_free(struct server *s)
 {
     transaction_free(&s->transaction);
+    server_end_login(s);
+    server_forget_user(s);
     free(s->helo);
     free(s->node);
     s->helo = s->node = NULL;
@@ -72,7 +75,8 @@ step_command(struct server *s, struct text *input)
         server_close_with(s, &not_smtp);
         return SERVER_GO_ON;
     }
-    switch (line_next(input, SERVER_LINE_MAX, &line, &fault)) {
+    size_t limit = server_is_login(s, *input) ? SASL_LINE_MAX : SERVER_LINE_MAX;
+    switch (line_next(input, limit, &line, &fault)) {
     case PROGRESS_MORE:
         return SERVER_READ;
     case PROGRESS_BAD:
@@ -81,7 +85,10 @@ step_command(struct server *s, struct text *input)
     case PROGRESS_DONE:
         break;
     }
-    s->command = line;
+    if (s->stage == SERVER_SASL)
+        return server_login_line(s, line);
+    s->command = server_shown(line);
+    s->hushed = s->hushed || s->command.length != line.length;
     enum server_action action = server_command(s, line);
     s->command = TEXT("");
     return action;
@@ -209,6 +216,7 @@ server_step(struct server *s, struct text *input)
     case SERVER_RCPT:
     case SERVER_CHUNKS:
     case SERVER_CLOSED:
+    case SERVER_SASL:
         break;
     }
     return step_command(s, input);
@@ -385,6 +393,7 @@ server_secured(struct server *s, const char *version, const char *cipher)
     if (s->question != SERVER_ASKS_TLS)
         return;
     s->question = SERVER_ASKS_NOTHING;
+    server_forget_user(s);
     free(s->helo);
     s->helo = NULL;
     s->esmtp = false;
@@ -411,7 +420,7 @@ server_shut_down(struct server *s)
 bool
 server_is_idle(const struct server *s)
 {
-    return s->transaction == NULL;
+    return s->transaction == NULL && s->login == NULL;
 }
 
 bool

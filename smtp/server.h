@@ -1,5 +1,5 @@
 /* An SMTP or LMTP server session as a machine: bytes in, replies and wishes out
- * (RFC 5321, 1985, 2033, 2034, 2920, 3030, 3461, 6531, 6710).
+ * (RFC 5321, 1985, 2033, 2034, 2920, 3030, 3461, 4954, 6531, 6710).
  *
  * It touches no socket, file or clock. Its owner calls server_step() until that says
  * READ, sends what has gathered in `out`, and does what the machine wishes:
@@ -13,12 +13,15 @@
  *   FLUSH    server_flushed()            try what waits for server_node() now (ETRN)
  *   SECURE   server_secured()            send what is in out, forget all input, then
  * TLS
+ *   LOGIN    server_login_step() and server_login_answer(), perhaps later, or
+ *            server_login_refused()      a line of AUTH is there
  *
  * A transaction lives from MAIL to the one function that ends it, on every path. */
 #ifndef SMTP_SERVER_H
 #define SMTP_SERVER_H
 
 #include "queue/envelope.h"
+#include "smtp/sasl_server.h"
 
 struct address;
 struct log;
@@ -42,6 +45,7 @@ struct server_rules {
     /* MT-PRIORITY is offered; to those who may not relay above 0 only with the second:
      * else theirs counts as 0, and they are told. */
     bool priority, priority_of_strangers;
+    const struct users *users; /* NULL: there is no AUTH */
 };
 
 enum {
@@ -51,16 +55,18 @@ enum {
     SERVER_PENALTY_MAX_MS = 30000,
     SERVER_SECURITY_MAX = 100
 };
+#define SERVER_NO_UID UINT32_MAX
 
 enum server_stage { /* bits: the commands' table says in which of them each is legal */
-                    SERVER_NEW = 1,     /* greeted; no EHLO yet */
-                    SERVER_READY = 2,   /* no transaction */
-                    SERVER_MAIL = 4,    /* a sender */
-                    SERVER_RCPT = 8,    /* a recipient at least */
-                    SERVER_CHUNKS = 16, /* between two BDATs */
-                    SERVER_CHUNK = 32,  /* within the bytes of one */
-                    SERVER_DATA = 64,   /* within the content of DATA */
-                    SERVER_CLOSED = 128 /* the last reply is out */
+                    SERVER_NEW = 1,      /* greeted; no EHLO yet */
+                    SERVER_READY = 2,    /* no transaction */
+                    SERVER_MAIL = 4,     /* a sender */
+                    SERVER_RCPT = 8,     /* a recipient at least */
+                    SERVER_CHUNKS = 16,  /* between two BDATs */
+                    SERVER_CHUNK = 32,   /* within the bytes of one */
+                    SERVER_DATA = 64,    /* within the content of DATA */
+                    SERVER_CLOSED = 128, /* the last reply is out */
+                    SERVER_SASL = 256    /* within AUTH: its next line comes */
 };
 
 enum server_question {
@@ -70,7 +76,15 @@ enum server_question {
     SERVER_ASKS_DRAFT,
     SERVER_ASKS_STORED,
     SERVER_ASKS_FLUSH,
-    SERVER_ASKS_TLS
+    SERVER_ASKS_TLS,
+    SERVER_ASKS_LOGIN
+};
+
+/* Where AUTH is offered; always only to who may still need it. */
+enum server_auth {
+    SERVER_AUTH_NO,
+    SERVER_AUTH_SECURE, /* under TLS */
+    SERVER_AUTH_CLEAR   /* in clear, too: nobody can listen, or it cannot be helped */
 };
 
 enum server_action {
@@ -84,6 +98,7 @@ enum server_action {
     SERVER_DISCARD,
     SERVER_FLUSH,
     SERVER_SECURE,
+    SERVER_LOGIN,
     SERVER_WAIT, /* a question is open: only its answer helps */
     SERVER_CLOSE /* send what is in out and close; the answer from now on */
 };
@@ -97,6 +112,7 @@ enum server_flush {
 };
 
 struct server_transaction;
+struct server_login;
 
 struct server {
     const struct server_rules *rules;
@@ -106,18 +122,28 @@ struct server {
     enum server_stage stage;
     enum server_question question;
     bool lmtp, esmtp;
-    bool may_relay; /* a submission client: gets Date and Message-ID */
-    bool starttls;  /* is offered; the owner's to set after the start */
-    bool secure;    /* under TLS */
-    bool leaving;   /* server_shut_down() within a transaction */
-    bool discard;   /* a draft is to be dropped */
-    bool late;      /* what is in out is to be said server_penalty_ms() from now; the
-                       owner sets it back */
+    bool may_relay; /* even without AUTH: see server_may_relay() */
+    bool starttls;  /* is offered; this and the next five are the owner's to set after
+                       the start */
+    bool tls_full;  /* ...but not now: 454 */
+    bool auth_required; /* before mail */
+    bool legacy;        /* an old device: AUTH=, AUTH after HELO, no chunks */
+    enum server_auth auth;
+    unsigned uid; /* of a client at a Unix socket, SERVER_NO_UID for others */
+    bool secure;  /* under TLS */
+    bool leaving; /* server_shut_down() within a transaction */
+    bool discard; /* a draft is to be dropped */
+    bool late;    /* what is in out is to be said server_penalty_ms() from now; the
+                     owner sets it back */
+    bool hushed;  /* after AUTH: what is no command may be a password */
     int errors, junk;
-    uint64_t skip;       /* bytes of a refused chunk still to come */
-    char *helo;          /* NULL before EHLO */
-    char *node;          /* of an ETRN that waits for its answer, else NULL */
-    struct text command; /* being run; for the log */
+    enum sasl_mechanism mechanism; /* by which user has logged in */
+    char *user;                    /* who has, or NULL */
+    struct server_login *login;    /* while AUTH goes on */
+    uint64_t skip;                 /* bytes of a refused chunk still to come */
+    char *helo;                    /* NULL before EHLO */
+    char *node;                    /* of an ETRN that waits for its answer, else NULL */
+    struct text command;           /* being run; for the log */
     struct server_transaction *transaction;
     char security[SERVER_SECURITY_MAX]; /* "TLSv1.3 with cipher ..."; "" in clear */
     char client[SERVER_CLIENT_MAX]; /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix" */
@@ -140,6 +166,8 @@ enum server_action server_step(struct server *s, struct text *input)
 
 /* --- Wishes ------------------------------------------------------------------- */
 
+/* ADMIT: "local@domain" in normal form, "" for the null sender. */
+struct text server_sender(const struct server *s);
 /* ADMIT, at MAIL, so that a client hears early that it must come later (RFC 1870 §6).
  * refusal NULL: there is room now; BEGIN asks again. */
 void server_admitted(struct server *s, const struct outcome *refusal);
@@ -180,6 +208,22 @@ void server_secured(struct server *s, const char *version, const char *cipher);
 
 /* How late what is said late has to be. */
 int server_penalty_ms(const struct server *s);
+/* LOGIN: the answer may take as long as it likes; until then the client is not read. */
+/* The step checks a password: up to 5 ms. Others take less than 0.1 ms. */
+bool server_login_costs(const struct server *s);
+/* Once for each LOGIN. nonce: sasl_nonce(), fresh. A failure is logged here, so that
+ * who does not wait for the answer is known, too. The rules may not be replaced before
+ * the end of AUTH (server_is_idle). */
+enum sasl_result server_login_step(struct server *s, const char *nonce)
+    __attribute__((warn_unused_result));
+void server_login_answer(struct server *s);
+/* Instead of one or both of these: AUTH is over; with 421 the session is. */
+void server_login_refused(struct server *s, const struct refusal *refusal);
+/* The user has no rights any more. */
+void server_forget_user(struct server *s);
+
+/* By may_relay or by AUTH: a submission client, who gets Date and Message-ID, too. */
+bool server_may_relay(const struct server *s);
 
 /* --- Events from outside ------------------------------------------------------ */
 
@@ -188,7 +232,7 @@ void server_timed_out(struct server *s);
 /* 421 between transactions; within one, after it. */
 void server_shut_down(struct server *s);
 
-/* No transaction: the rules may be replaced. */
+/* No transaction and no AUTH: the rules may be replaced. */
 bool server_is_idle(const struct server *s);
 /* Content is expected: the DATA time-out applies. */
 bool server_is_receiving(const struct server *s);

@@ -22,6 +22,10 @@ static const struct refusal no_argument = {501, "5.5.4", "takes no argument"};
 static const struct refusal needs_argument = {501, "5.5.4", "needs an argument"};
 static const struct refusal bad_name = {501, "5.5.4", "is no name for a host"};
 static const struct refusal unsupported = {502, "5.5.1", "command not supported"};
+static const struct refusal no_chunks = {502, "5.5.1", "BDAT is not offered, closing"};
+static const struct refusal auth_first = {530, "5.7.0", "authentication required"};
+static const struct refusal tls_full = {454, "4.7.0",
+                                        "too many TLS sessions, try later"};
 static const struct refusal has_tls = {503, "5.5.1", "TLS is active already"};
 static const struct refusal hello_first = {503, "5.5.1", "EHLO first"};
 static const struct refusal mail_first = {503, "5.5.1", "MAIL first"};
@@ -72,10 +76,15 @@ on_hello(struct server *s, struct text args, bool esmtp)
     reply_write_more(s->out, 250, NULL, "SIZE %lld", (long long)s->rules->size_limit);
     reply_write_more(s->out, 250, NULL, "8BITMIME");
     reply_write_more(s->out, 250, NULL, "SMTPUTF8");
-    reply_write_more(s->out, 250, NULL, "CHUNKING");
+    if (!s->legacy)
+        reply_write_more(s->out, 250, NULL, "CHUNKING");
     reply_write_more(s->out, 250, NULL, "ENHANCEDSTATUSCODES");
-    if (s->starttls && !s->secure)
+    if (s->starttls && !s->secure && !s->tls_full)
         reply_write_more(s->out, 250, NULL, "STARTTLS");
+    if (server_offers_auth(s))
+        reply_write_more(s->out, 250, NULL, "AUTH %s", server_mechanisms(s));
+    if (server_offers_auth(s) && s->legacy)
+        reply_write_more(s->out, 250, NULL, "AUTH=%s", server_mechanisms(s));
     if (offers_etrn(s))
         reply_write_more(s->out, 250, NULL, "ETRN");
     if (s->rules->priority) /* of no profile: each of the 19 is carried on as it is */
@@ -106,8 +115,14 @@ on_lhlo(struct server *s, struct text args)
 static int
 grant_priority(const struct server *s, int wanted)
 {
-    bool trusted = s->may_relay || s->rules->priority_of_strangers;
+    bool trusted = server_may_relay(s) || s->rules->priority_of_strangers;
     return wanted > 0 && !trusted ? 0 : wanted;
+}
+
+static bool
+needs_auth(const struct server *s)
+{
+    return s->auth_required && s->user == NULL;
 }
 
 static enum server_action
@@ -115,6 +130,8 @@ on_mail(struct server *s, struct text args)
 {
     struct mail_parameters parameters;
     assert(s->transaction == NULL);
+    if (needs_auth(s))
+        return server_refuse(s, &auth_first);
     const struct refusal *refusal = parameters_read_mail(args, &parameters);
     if (parameters.has_priority && !s->rules->priority)
         refusal = &no_priority;
@@ -207,6 +224,11 @@ on_bdat(struct server *s, struct text args)
     struct server_transaction *t = s->transaction;
     struct text word;
     uint64_t size;
+    /* Its bytes would be taken for commands. */
+    if (s->legacy) {
+        server_close_with(s, &no_chunks);
+        return SERVER_GO_ON;
+    }
     /* Without a size nobody knows where the next command begins. */
     if (!text_word(&args, " ", &word) || !text_number(word, INT64_MAX, &size)) {
         server_close_with(s, &bad_size);
@@ -252,6 +274,8 @@ on_noop(struct server *s, struct text args)
 static enum server_action
 on_vrfy(struct server *s, struct text args)
 {
+    if (needs_auth(s))
+        return server_refuse(s, &auth_first);
     if (args.length == 0)
         return server_refuse(s, &needs_argument);
     reply_write(s->out, 252, "2.5.0", "cannot verify, but will take mail and try");
@@ -265,6 +289,8 @@ on_etrn(struct server *s, struct text args)
 {
     if (!offers_etrn(s))
         return server_refuse(s, &unsupported);
+    if (needs_auth(s))
+        return server_refuse(s, &auth_first);
     bool wide = text_starts(args, TEXT("@"));
     if (args.length > 0 && args.length <= NODE_MAX && args.at[0] == '#') {
         server_refuse_format(s, 459, "4.7.1",
@@ -291,6 +317,8 @@ on_starttls(struct server *s, struct text args)
         return server_refuse(s, &unsupported);
     if (args.length > 0)
         return server_refuse(s, &no_argument);
+    if (s->tls_full)
+        return server_refuse(s, &tls_full);
     reply_write(s->out, 220, "2.0.0", "go ahead");
     s->question = SERVER_ASKS_TLS;
     return SERVER_SECURE;
@@ -301,8 +329,9 @@ on_help(struct server *s, struct text args)
 {
     (void)args;
     reply_write(s->out, 214, "2.0.0",
-                "%s MAIL RCPT DATA BDAT RSET NOOP VRFY %sHELP QUIT",
-                s->lmtp ? "LHLO" : "EHLO HELO", offers_etrn(s) ? "ETRN " : "");
+                "%s MAIL RCPT DATA %sRSET NOOP VRFY %s%sHELP QUIT",
+                s->lmtp ? "LHLO" : "EHLO HELO", s->legacy ? "" : "BDAT ",
+                offers_etrn(s) ? "ETRN " : "", server_offers_auth(s) ? "AUTH " : "");
     return SERVER_GO_ON;
 }
 
@@ -343,6 +372,7 @@ static const struct command {
     {TEXT("VRFY"),     ANY,                       NULL,        on_vrfy,        true },
     {TEXT("ETRN"),     SERVER_READY,              &nested,     on_etrn,        true },
     {TEXT("STARTTLS"), SERVER_READY,              &nested,     on_starttls,    false},
+    {TEXT("AUTH"),     SERVER_READY,              &nested,     server_auth,    false},
     {TEXT("HELP"),     ANY,                       NULL,        on_help,        true },
     {TEXT("QUIT"),     ANY,                       NULL,        on_quit,        false},
     {TEXT("EXPN"),     ANY,                       NULL,        on_unsupported, false},
@@ -350,7 +380,6 @@ static const struct command {
     {TEXT("SEND"),     ANY,                       NULL,        on_unsupported, false},
     {TEXT("SOML"),     ANY,                       NULL,        on_unsupported, false},
     {TEXT("SAML"),     ANY,                       NULL,        on_unsupported, false},
-    {TEXT("AUTH"),     ANY,                       NULL,        on_unsupported, false},
 };
 
 /* A browser, or a page that makes a browser talk to us (spec/reliability.md §1.2,
@@ -374,6 +403,15 @@ misplaced(const struct server *s, const struct command *command)
     return s->stage == SERVER_CHUNKS ? &after_chunks : command->otherwise;
 }
 
+/* A client that does not wait for the answer to AUTH says secrets where none belong. */
+static enum server_action
+refuse_unknown(struct server *s, const struct refusal *refusal)
+{
+    if (s->hushed)
+        s->command = TEXT("");
+    return server_refuse(s, refusal);
+}
+
 enum server_action
 server_command(struct server *s, struct text line)
 {
@@ -383,7 +421,7 @@ server_command(struct server *s, struct text line)
         return SERVER_GO_ON;
     }
     if (text_has_control(line))
-        return server_refuse(s, &control);
+        return refuse_unknown(s, &control);
     if (!text_cut(&rest, ' ', &verb))
         return server_refuse(s, &unknown);
     rest = text_trim(rest);
@@ -391,11 +429,12 @@ server_command(struct server *s, struct text line)
         const struct command *command = &commands[i];
         if (!text_equal_nocase(verb, command->verb))
             continue;
+        s->hushed = command->run == server_auth;
         if ((command->legal & (unsigned)s->stage) == 0)
             return server_refuse(s, misplaced(s, command));
         if (command->idle && !server_idles(s))
             return SERVER_GO_ON;
         return command->run(s, rest);
     }
-    return server_refuse(s, &unknown);
+    return refuse_unknown(s, &unknown);
 }

@@ -32,6 +32,8 @@ stage_name(enum server_stage stage)
         return "data";
     case SERVER_CLOSED:
         return "closed";
+    case SERVER_SASL:
+        return "auth";
     }
     return "";
 }
@@ -62,8 +64,23 @@ static void
 finish(struct server *s)
 {
     server_end_transaction(s);
+    server_end_login(s);
     s->skip = 0;
     server_enter(s, SERVER_CLOSED);
+}
+
+/* Names as Postfix has them. */
+static void
+log_user(struct log_line *line, const struct server *s)
+{
+    enum sasl_mechanism mechanism;
+    const char *user = server_user(s, &mechanism);
+    if (mechanism != SASL_NONE)
+        log_field(line, "sasl_method", text_from(sasl_name(mechanism)));
+    if (user[0] != '\0')
+        log_field(line, "sasl_username", text_from(user));
+    if (s->uid != SERVER_NO_UID)
+        log_field_number(line, "uid", s->uid);
 }
 
 static void
@@ -78,6 +95,7 @@ log_refusal(struct server *s, int code, const char *enhanced, const char *text)
     log_field(&line, "client", text_from(s->client));
     if (s->helo != NULL)
         log_field(&line, "helo", text_from(s->helo));
+    log_user(&line, s);
     if (t != NULL)
         log_field_format(&line, "from", "<%.*s>", TEXT_ARGS(t->sender));
     if (t != NULL && t->normal.length > 0 && s->question == SERVER_ASKS_RECIPIENT)
@@ -104,8 +122,15 @@ server_log_accepted(struct server *s)
     log_field(&line, "proto", text_from(t->protocol));
     if (s->security[0] != '\0')
         log_field(&line, "tls", text_from(s->security));
+    log_user(&line, s);
     log_remark(&line, TEXT("queued"));
     log_end(&line);
+}
+
+void
+server_log_refused(struct server *s, const struct refusal *r)
+{
+    log_refusal(s, r->code, r->enhanced, r->text);
 }
 
 void
@@ -127,7 +152,7 @@ is_bad_command(int code)
 static bool
 is_stranger(const struct server *s)
 {
-    return !s->may_relay && !s->lmtp;
+    return !server_may_relay(s) && !s->lmtp;
 }
 
 /* Strangers who guess addresses are wrong, too. */

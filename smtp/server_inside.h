@@ -1,4 +1,5 @@
-/* What server.c, server_command.c and server_end.c share; nobody else includes it. */
+/* What server.c, server_auth.c, server_command.c and server_end.c share; nobody else
+ * includes it. */
 #ifndef SMTP_SERVER_INSIDE_H
 #define SMTP_SERVER_INSIDE_H
 
@@ -39,6 +40,25 @@ unsigned server_answers(const struct server *s);
 void server_close_with(struct server *s, const struct refusal *r);
 
 void server_log_accepted(struct server *s);
+void server_log_refused(struct server *s, const struct refusal *r);
+
+/* --- server_auth.c ------------------------------------------------------------ */
+
+bool server_offers_auth(const struct server *s);
+/* "PLAIN LOGIN ..." */
+const char *server_mechanisms(const struct server *s);
+/* The command AUTH. */
+enum server_action server_auth(struct server *s, struct text args);
+/* The input is AUTH, or a line of it: it may be long. */
+bool server_is_login(const struct server *s, struct text input);
+/* What the log may show of a command: of AUTH only the mechanism. */
+struct text server_shown(struct text line);
+/* A line of the client within AUTH. */
+enum server_action server_login_line(struct server *s, struct text line);
+/* The only end of AUTH, whatever became of it; there may be none. */
+void server_end_login(struct server *s);
+/* Who says to be, or is: "" when nobody has said so. mechanism may be NONE. */
+const char *server_user(const struct server *s, enum sasl_mechanism *mechanism);
 
 /* --- server_command.c --------------------------------------------------------- */
 

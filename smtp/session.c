@@ -4,6 +4,9 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
+#include "smtp/repair.h"
+#include "smtp/reply.h"
+#include "smtp/users.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -12,6 +15,12 @@
 
 /* Replies between two sends: an LMTP transaction has one for each recipient. */
 enum { OUT_MAX = NET_UNSENT_MAX };
+
+/* A line of AUTH fits, so that the machine never waits for what is not repaired yet. */
+enum { REPAIR_PIECE = 16 * 1024 };
+
+static const struct refusal too_much_tls = {421, "4.7.0",
+                                            "too many TLS sessions, try later"};
 
 struct session {
     struct server server;
@@ -29,10 +38,13 @@ struct session {
     struct loop_timer slow;
     int64_t timeout_ms; /* as set last */
     bool trusted;
-    bool stranger; /* whatever its address */
-    bool starttls; /* where it listens it may be offered */
-    bool ended;    /* the peer sends no more */
-    bool storing;  /* the queue has its message and will call */
+    struct session_manner manner;
+    struct login *login; /* NULL before the first AUTH */
+    struct repair repair;
+    struct buffer repaired; /* legacy: input on its way to the machine */
+    bool tls;               /* counted in tls_count */
+    bool ended;             /* the peer sends no more */
+    bool storing;           /* the queue has its message and will call */
     bool pumping;
 };
 
@@ -50,6 +62,8 @@ session_rules_release(struct session_rules **rules)
     clients_rules_free(&r->clients);
     networks_free(&r->proxies);
     tls_server_free(&r->tls);
+    users_free(&r->accounts);
+    senders_free(&r->senders);
     free(r);
 }
 
@@ -60,6 +74,7 @@ session_free(void *object)
     server_free(&s->server);
     free(s->held);
     session_rules_release(&s->rules);
+    buffer_free(&s->repaired);
     free(s);
 }
 
@@ -87,6 +102,8 @@ end(struct session *s)
     loop_unpost(host->loop, &s->hanging_up);
     loop_timer_stop(host->loop, &s->penalty);
     loop_timer_stop(host->loop, &s->slow);
+    login_free(&s->login);
+    host->tls_count -= s->tls;
     DL_DELETE(host->sessions, s);
     host->count--;
     loop_release(host->loop, session_free, s);
@@ -104,11 +121,35 @@ flush(struct session *s)
     buffer_clear(out);
 }
 
-static bool
-may_relay(const struct session *s)
+/* AUTH in clear is for who cannot be listened to, and for who cannot do better. */
+static enum server_auth
+auth_of(const struct session *s)
 {
-    return s->trusted ||
-           (!s->stranger && policy_may_relay(&s->rules->policy, &s->peer));
+    if (s->trusted || s->manner.auth == ENDPOINT_AUTH_NO)
+        return SERVER_AUTH_NO;
+    bool local = s->peer.family == NET_UNIX && !s->manner.stranger;
+    bool clear = local || s->manner.legacy ||
+                 (s->rules->auth_clear_text && net_address_is_loopback(&s->peer));
+    return clear ? SERVER_AUTH_CLEAR : SERVER_AUTH_SECURE;
+}
+
+/* What the rules and where it listens make of a session. */
+static void
+apply_rules(struct session *s)
+{
+    struct server *server = &s->server;
+    const struct session_rules *rules = s->rules;
+    server->rules = &rules->server;
+    server->starttls = s->manner.starttls && rules->tls != NULL;
+    server->auth = auth_of(s);
+    server->auth_required = !s->trusted && s->manner.auth == ENDPOINT_AUTH_REQUIRED;
+    server->legacy = s->manner.legacy;
+    server->may_relay = s->trusted || (!s->manner.stranger &&
+                                       policy_may_relay(&rules->policy, &s->peer));
+    /* Who has been taken out of the file has no rights any more. */
+    if (server->user != NULL && (rules->accounts == NULL ||
+                                 !users_have(rules->accounts, text_from(server->user))))
+        server_forget_user(server);
 }
 
 /* Between transactions new settings may take over. */
@@ -121,9 +162,7 @@ refresh(struct session *s)
     session_rules_release(&s->rules);
     rules->users++;
     s->rules = rules;
-    s->server.rules = &rules->server;
-    s->server.starttls = s->starttls && rules->tls != NULL;
-    s->server.may_relay = may_relay(s);
+    apply_rules(s);
 }
 
 /* One more of them from this client. */
@@ -139,7 +178,7 @@ take(struct session *s, enum clients_kind kind, struct outcome *refusal)
 static bool
 is_checked(const struct session *s)
 {
-    return !s->server.may_relay && !s->server.lmtp;
+    return !server_may_relay(&s->server) && !s->server.lmtp && !s->manner.legacy;
 }
 
 static void
@@ -148,9 +187,12 @@ admit(struct session *s)
     struct outcome refusal;
     const struct server *server = &s->server;
     bool admitted =
-        !is_checked(s) ||
-        check_mail(&s->rules->check, text_from(server->helo), server_sender(server),
-                   s->rules->hostname, net_local(s->connection), &refusal);
+        s->trusted || senders_permit(s->rules->senders, server->user, server->may_relay,
+                                     server_sender(server), &refusal);
+    if (admitted && is_checked(s))
+        admitted =
+            check_mail(&s->rules->check, text_from(server->helo), server_sender(server),
+                       s->rules->hostname, net_local(s->connection), &refusal);
     admitted = admitted && take(s, CLIENTS_MESSAGE, &refusal) &&
                queue_admits(s->host->queue, server_expected_size(server), &refusal);
     server_admitted(&s->server, admitted ? NULL : &refusal);
@@ -162,7 +204,7 @@ check(struct session *s)
     struct outcome refusal;
     const struct server *server = &s->server;
     bool taken = take(s, CLIENTS_RECIPIENT, &refusal) &&
-                 policy_recipient(s->host->routes, server->may_relay,
+                 policy_recipient(s->host->routes, server_may_relay(server),
                                   server_recipient(server), &refusal);
     if (taken && is_checked(s))
         taken = check_recipient(&s->rules->check, server_sender(server),
@@ -208,7 +250,36 @@ secure(struct session *s, bool begun)
 {
     struct net_tls tls = {.server = s->rules->tls, .begun = begun};
     assert(tls.server != NULL);
+    buffer_clear(&s->repaired);
+    s->repair = (struct repair){.after_cr = false};
+    s->tls = true;
+    s->host->tls_count++;
     net_start_tls(s->connection, &tls);
+}
+
+static bool
+tls_is_full(const struct session_host *host)
+{
+    size_t limit = host->rules->tls_session_limit;
+    return limit > 0 && host->tls_count >= limit;
+}
+
+/* False: its answer comes later. */
+static bool
+log_in(struct session *s)
+{
+    if (s->login == NULL) {
+        struct lockout_key key = lockout_key(&s->peer, s->server.uid);
+        s->login = login_new(s->host->gate, &s->server, &key, s->host->on_login, s);
+    }
+    return login_ask(s->login);
+}
+
+/* There is input that the machine has not seen. */
+static bool
+has_more(const struct session *s)
+{
+    return s->manner.legacy && net_input(s->connection).length > 0;
 }
 
 enum pace { PACE_GO, PACE_PAUSE, PACE_SECURE, PACE_OVER };
@@ -218,6 +289,8 @@ grant(struct session *s, enum server_action wish)
 {
     switch (wish) {
     case SERVER_READ:
+        if (has_more(s))
+            break;
         return s->ended ? PACE_OVER : PACE_PAUSE;
     case SERVER_WAIT:
         return PACE_PAUSE;
@@ -249,6 +322,8 @@ grant(struct session *s, enum server_action wish)
         break;
     case SERVER_SECURE:
         return PACE_SECURE;
+    case SERVER_LOGIN:
+        return log_in(s) ? PACE_GO : PACE_PAUSE;
     }
     return PACE_GO;
 }
@@ -307,6 +382,26 @@ relent(struct session *s)
     note(s, 0, true);
 }
 
+static struct text
+repair(struct session *s)
+{
+    struct text input = text_before(net_input(s->connection), REPAIR_PIECE);
+    if (s->repaired.length < REPAIR_PIECE) {
+        repair_lines(&s->repair, input, &s->repaired);
+        net_consume(s->connection, input.length);
+    }
+    return buffer_text(&s->repaired);
+}
+
+static void
+consume(struct session *s, size_t size)
+{
+    if (s->manner.legacy)
+        buffer_take(&s->repaired, size);
+    else
+        net_consume(s->connection, size);
+}
+
 static enum pace
 step(struct session *s)
 {
@@ -318,7 +413,9 @@ step(struct session *s)
     if (net_unsent(s->connection) > NET_HIGH_WATER)
         return PACE_PAUSE;
     refresh(s);
-    struct text input = net_input(s->connection), rest = input;
+    s->server.tls_full = tls_is_full(s->host);
+    struct text input = s->manner.legacy ? repair(s) : net_input(s->connection);
+    struct text rest = input;
     bool content = server_is_receiving(&s->server);
     enum pace pace = grant(s, server_step(&s->server, &rest));
     if (s->server.late)
@@ -327,7 +424,7 @@ step(struct session *s)
     size_t taken = input.length - rest.length;
     note(s, content ? taken : 0, !content && taken > 0);
     if (pace != PACE_SECURE) {
-        net_consume(s->connection, taken);
+        consume(s, taken);
         return pace;
     }
     secure(s, false);
@@ -338,7 +435,7 @@ static void
 set_timeout(struct session *s)
 {
     int64_t timeout_ms = s->rules->idle_timeout_ms;
-    if (s->storing || s->held != NULL)
+    if (s->storing || s->held != NULL || s->server.question == SERVER_ASKS_LOGIN)
         timeout_ms = 0; /* now it is we who are slow */
     else if (server_is_receiving(&s->server))
         timeout_ms = s->rules->data_timeout_ms;
@@ -407,7 +504,7 @@ static void
 on_slow(void *context)
 {
     struct session *s = context;
-    if (s->storing || s->held != NULL) {
+    if (s->storing || s->held != NULL || s->server.question == SERVER_ASKS_LOGIN) {
         note(s, 0, true); /* now it is we who are slow */
     } else if (!patience_lasts(&s->patience, &s->rules->patience,
                                loop_monotonic_ms(s->host->loop))) {
@@ -415,6 +512,16 @@ on_slow(void *context)
         return;
     }
     be_patient(s);
+}
+
+static void
+on_login_answered(void *context)
+{
+    struct session *s = context;
+    if (s->server.late && s->connection != NULL)
+        hold(s);
+    flush(s);
+    pump(s);
 }
 
 static bool
@@ -458,6 +565,14 @@ on_event(void *context, enum net_event event)
     }
 }
 
+static unsigned
+uid_of(const struct net_connection *connection, const struct session_manner *manner)
+{
+    struct net_credentials who;
+    bool is_own = !manner->proxy && !manner->stranger;
+    return is_own && net_peer_credentials(connection, &who) ? who.uid : SERVER_NO_UID;
+}
+
 static void
 describe_client(const struct net_address *peer, char out[SERVER_CLIENT_MAX])
 {
@@ -493,6 +608,7 @@ session_new(struct session_host *host, const struct net_address *peer,
     s->penalty.fire = on_paid;
     s->slow.fire = on_slow;
     patience_noted(&s->patience, false, 0, true, loop_monotonic_ms(host->loop));
+    buffer_init(&s->repaired, 4 * REPAIR_PIECE);
     DL_APPEND(host->sessions, s);
     host->count++;
     describe_client(peer, client);
@@ -512,6 +628,8 @@ void
 session_host_start(struct session_host *host)
 {
     host->on_stored = on_stored;
+    host->on_login = on_login_answered;
+    host->gate = login_gate_new(host->loop, host->log);
     buffer_init(&host->out, OUT_MAX);
 }
 
@@ -527,6 +645,7 @@ session_host_stop(struct session_host *host)
         hang_up(s, false);
         end(s);
     }
+    login_gate_free(&host->gate);
     buffer_free(&host->out);
 }
 
@@ -536,20 +655,25 @@ session_start(struct session_host *host, struct net_connection *connection,
 {
     char client[SERVER_CLIENT_MAX];
     struct session *s = session_new(host, net_peer(connection), client);
+    unsigned uid = uid_of(connection, manner);
     s->connection = connection;
+    s->manner = *manner;
     net_attach(connection, on_event, s);
-    s->stranger = manner->stranger;
-    if (manner->tls)
+    /* Without TLS a handshake's client can only close, but that costs nothing. */
+    if (manner->tls && tls_is_full(host))
+        refusal = &too_much_tls;
+    else if (manner->tls)
         secure(s, true); /* what is said below waits for it */
     if (refusal != NULL) {
         server_start_refusing(&s->server, &s->rules->server, host->log, &host->out,
                               client, refusal);
+        s->server.uid = uid;
         loop_post(host->loop, &s->hanging_up, on_hanging_up, s);
     } else {
         server_start(&s->server, &s->rules->server, host->log, &host->out, client,
-                     manner->lmtp, may_relay(s));
-        s->starttls = manner->starttls;
-        s->server.starttls = s->starttls && s->rules->tls != NULL;
+                     manner->lmtp, false);
+        s->server.uid = uid;
+        apply_rules(s);
         set_timeout(s);
         be_patient(s);
     }
@@ -570,6 +694,7 @@ session_start_standard(struct session_host *host, struct net *net, int in, int o
     s->connection = net_adopt(net, in, out, on_event, s);
     server_start(&s->server, &s->rules->server, host->log, &host->out, client, false,
                  true);
+    apply_rules(s);
     set_timeout(s);
     flush(s);
 }
@@ -584,4 +709,14 @@ session_drain(struct session_host *host)
         flush(s);
         pump(s);
     }
+}
+
+bool
+session_is_locked_out(const struct session_host *host,
+                      const struct net_connection *connection,
+                      const struct session_manner *manner)
+{
+    struct lockout_key key =
+        lockout_key(net_peer(connection), uid_of(connection, manner));
+    return login_gate_is_locked(host->gate, &key);
 }

@@ -8,7 +8,9 @@
 #include "smtp/check.h"
 #include "smtp/clients.h"
 #include "smtp/patience.h"
+#include "smtp/login.h"
 #include "smtp/policy.h"
+#include "smtp/senders.h"
 #include "smtp/server.h"
 
 /* Settings as the sessions see them: shared, replaced by a reload, freed by the last
@@ -23,6 +25,10 @@ struct session_rules {
     struct networks proxies; /* who may say for whom it speaks */
     int64_t greet_delay_ms;  /* of strangers */
     struct tls_server *tls;  /* NULL: none is offered */
+    struct users *accounts;  /* NULL: no AUTH */
+    struct senders *senders;
+    bool auth_clear_text;     /* AUTH in clear by loopback clients */
+    size_t tls_session_limit; /* 0: none of its own */
     int64_t idle_timeout_ms, data_timeout_ms;
     char hostname[256];
 };
@@ -45,13 +51,15 @@ struct session_host {
     struct session_rules *rules; /* for new transactions */
     struct buffer out; /* replies on their way to net.h; empty between calls */
     struct session *sessions;
-    size_t count;
+    size_t count, tls_count;
+    struct login_gate *gate; /* made by session_host_start() */
     /* A session is gone; peer as net_peer() said. */
     void (*on_gone)(void *context, const struct net_address *peer);
     void *context;
     session_flush *on_flush; /* NULL: nobody can */
     void *flusher;           /* its context */
-    queue_stored *on_stored; /* session.c's own */
+    queue_stored *on_stored; /* this and the next: session.c's own */
+    void (*on_login)(void *context);
 };
 /* host is filled in but for these. */
 void session_host_start(struct session_host *host);
@@ -65,6 +73,8 @@ struct session_manner {
     bool starttls; /* may be asked for, where the rules have it */
     bool proxy;    /* a header stands before it (smtp/arrival.h) */
     bool stranger; /* its address lets nobody relay: it is not the client's */
+    bool legacy;   /* see smtp/repair.h */
+    enum endpoint_auth auth;
 };
 /* Takes an accepted connection and greets; or, when refusal is not NULL, says that and
  * closes. */
@@ -75,5 +85,9 @@ void session_start_standard(struct session_host *host, struct net *net, int in,
                             int out);
 /* 421 to everybody, after the transaction that runs. */
 void session_drain(struct session_host *host);
+/* Who failed to log in too often hears nothing but that where AUTH is required. */
+bool session_is_locked_out(const struct session_host *host,
+                           const struct net_connection *connection,
+                           const struct session_manner *manner);
 
 #endif

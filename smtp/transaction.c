@@ -120,14 +120,17 @@ transaction_is_flood(const struct server_transaction *t,
 static const char *
 protocol(const struct server *s, bool utf8)
 {
-    /* RFC 3848, RFC 6531 §4.3 */
-    static const char *const names[2][2][2] = {
-        {{"ESMTP", "ESMTPS"}, {"UTF8SMTP", "UTF8SMTPS"}},
-        {{"LMTP", "LMTPS"},   {"UTF8LMTP", "UTF8LMTPS"}},
+    /* RFC 3848, RFC 6531 §4.3: UTF8, S for TLS, A for AUTH */
+    static const char *const names[2][2][2][2] = {
+        {{{"ESMTP", "ESMTPA"}, {"ESMTPS", "ESMTPSA"}},
+         {{"UTF8SMTP", "UTF8SMTPA"}, {"UTF8SMTPS", "UTF8SMTPSA"}}},
+        {{{"LMTP", "LMTPA"}, {"LMTPS", "LMTPSA"}},
+         {{"UTF8LMTP", "UTF8LMTPA"}, {"UTF8LMTPS", "UTF8LMTPSA"}}},
     };
-    if (!s->lmtp && !s->esmtp && !s->secure && !utf8)
+    bool user = s->user != NULL;
+    if (!s->lmtp && !s->esmtp && !s->secure && !utf8 && !user)
         return "SMTP";
-    return names[s->lmtp][utf8][s->secure];
+    return names[s->lmtp][utf8][s->secure][user];
 }
 
 struct envelope *
@@ -135,16 +138,18 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
 {
     struct envelope *e = t->envelope;
     struct buffer lines;
-    char priority[16] = "";
+    char priority[16] = "", client[SERVER_CLIENT_MAX + 20];
     assert(e != NULL && e->count > 0);
     id_format(e->id, t->id);
     t->protocol = protocol(s, e->utf8);
     t->recipients = e->count;
     if (t->has_priority)
         snprintf(priority, sizeof(priority), "%d", e->priority);
+    snprintf(client, sizeof(client), s->uid == SERVER_NO_UID ? "%s" : "%s, uid=%u",
+             s->client, s->uid);
     struct trace trace = {
         .helo = s->helo,
-        .client = s->client,
+        .client = client,
         .hostname = s->rules->hostname,
         .protocol = t->protocol,
         .security = s->security,
@@ -152,8 +157,8 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
         .recipient = e->count == 1 ? e->recipients[0].address : TEXT(""),
         .priority = text_from(priority),
         .now_ms = now_ms,
-        .add_date = s->may_relay && !t->header.has_date,
-        .add_message_id = s->may_relay && !t->header.has_message_id,
+        .add_date = server_may_relay(s) && !t->header.has_date,
+        .add_message_id = server_may_relay(s) && !t->header.has_message_id,
         .add_end = t->header.headless,
     };
     buffer_init(&lines, TRACE_MAX);

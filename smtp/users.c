@@ -1,6 +1,7 @@
 /* The users who may log in, and decoys for those who are none. */
 #include "smtp/users.h"
 
+#include "base/disk.h"
 #include "base/memory.h"
 #include "smtp/sasl.h"
 
@@ -175,6 +176,24 @@ users_free(struct users **users)
     *users = NULL;
 }
 
+struct users *
+users_read(const char *path, const unsigned char secret[DIGEST_SIZE],
+           struct buffer *mistakes)
+{
+    char *content;
+    size_t length;
+    int error = disk_read_whole(path, USERS_FILE_MAX, &content, &length);
+    if (error != 0) {
+        (void)!buffer_format(mistakes, "auth_users: cannot read %s: %s\n", path,
+                             strerror(-error));
+        return NULL;
+    }
+    struct users *users = users_new(text_of(content, length), path, secret, mistakes);
+    digest_forget(content, length);
+    free(content);
+    return users;
+}
+
 size_t
 users_count(const struct users *users)
 {
@@ -200,6 +219,12 @@ lend(const struct users *users, struct text name, struct verifier *decoy)
     else
         *decoy = (struct verifier){.iterations = VERIFIER_ITERATIONS,
                                    .salt_length = VERIFIER_SALT};
+}
+
+bool
+users_have(const struct users *users, struct text name)
+{
+    return find(users, name) != NULL;
 }
 
 bool

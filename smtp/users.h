@@ -25,11 +25,16 @@ struct users *users_new(struct text content, const char *file,
                         struct buffer *mistakes);
 /* Verifiers are overwritten. */
 void users_free(struct users **users);
+/* The same from the file itself. */
+struct users *users_read(const char *path, const unsigned char secret[DIGEST_SIZE],
+                         struct buffer *mistakes);
 size_t users_count(const struct users *users);
 
 /* Every user has SCRAM keys (and there is one): a client that prefers SCRAM could not
  * log in with a SHA-512 crypt, so it is not offered to anybody then. */
 bool users_have_scram(const struct users *users);
+
+bool users_have(const struct users *users, struct text name);
 
 /* Up to 5 ms; names are compared byte by byte. */
 bool users_check(const struct users *users, struct text name, struct text password);

@@ -252,6 +252,83 @@ from_the_first_byte(void)
     world_end(&w);
 }
 
+/* Memory for TLS has a limit of its own. */
+static void
+crowd(void)
+{
+    static struct world w;
+    struct caller a, b, c;
+    char listen[100];
+    unsigned port = free_port();
+    world_start(&w, &plain, false, true);
+    set_tls(&w, "good");
+    snprintf(listen, sizeof(listen), "127.0.0.1:%u, 127.0.0.1:%u?tls", w.port, port);
+    listener_free(&w.listener);
+    loop_turn(w.loop, 0);
+    w.settings.listen = text_from(listen);
+    w.settings.max_tls_sessions = 2;
+    w.listener = listener_new(w.loop, w.net, w.log, w.manager, w.routes, &w.settings,
+                              w.error, sizeof(w.error));
+    ok_named(w.listener != NULL, w.error);
+    call(&a, &w, port);
+    secure(&a);
+    ok(answers(&a, "", "220 mx.example.org ESMTP"));
+    call(&b, &w, w.port);
+    ok(answers(&b, "EHLO a.example\r\n", "250-STARTTLS"));
+    ok(answers(&b, "STARTTLS\r\n", "220 2.0.0"));
+    secure(&b);
+    ok_named(answers(&b, "EHLO a.example\r\n", "250 DSN"), "two are within the limit");
+    call(&c, &w, w.port);
+    ok(answers(&c, "EHLO a.example\r\n", "250 DSN"));
+    ok_named(strstr(c.said, "STARTTLS") == NULL, "a third is not offered it");
+    ok(answers(&c, "STARTTLS\r\n", "454 4.7.0 too many TLS sessions"));
+    ok_named(answers(&c, "NOOP\r\n", "250"), "and may go on in clear");
+    net_abort(&a.connection);
+    for (int i = 0; i < 200 && listener_sessions(w.listener) > 2; i++)
+        loop_turn(w.loop, 5);
+    ok_named(answers(&c, "EHLO a.example\r\n", "250-STARTTLS"), "a place is free");
+    ok(answers(&c, "STARTTLS\r\n", "220 2.0.0"));
+    secure(&c);
+    ok(answers(&c, "EHLO a.example\r\n", "250 DSN"));
+    call(&a, &w, port);
+    ok_named(answers(&a, "", "421 4.7.0 too many TLS sessions"),
+             "instead of a handshake");
+    net_abort(&a.connection);
+    net_abort(&b.connection);
+    depart(&c);
+    world_end(&w);
+}
+
+/* Line ends that are repaired wait in another place: that is emptied, too. */
+static void
+old_device(void)
+{
+    static struct world w;
+    struct caller c;
+    char listen[100];
+    world_start(&w, &plain, false, true);
+    set_tls(&w, "good");
+    snprintf(listen, sizeof(listen), "127.0.0.1:%u?profile=legacy", w.port);
+    listener_free(&w.listener);
+    loop_turn(w.loop, 0);
+    w.settings.listen = text_from(listen);
+    w.listener = listener_new(w.loop, w.net, w.log, w.manager, w.routes, &w.settings,
+                              w.error, sizeof(w.error));
+    ok_named(w.listener != NULL, w.error);
+    call(&c, &w, w.port);
+    ok(answers(&c, "EHLO a.example\n", "250-STARTTLS"));
+    ok(answers(&c, "STARTTLS\nMAIL FROM:<evil@a.example>\nNOOP\nNOOP\r", "220 2.0.0"));
+    secure(&c);
+    ok(answers(&c, "RCPT TO:<b@b.example>\n", "503 5.5.1"));
+    is_string(c.said, "503 5.5.1 EHLO first\r\n",
+              "nothing that was sent in clear is answered, or ends a line");
+    ok(answers(&c, "EHLO a.example\n", "250 DSN"));
+    ok(answers(&c, "MAIL FROM:<a@a.example>\nRCPT TO:<b@b.example>\nDATA\n", "354"));
+    ok(answers(&c, "Subject: x\n\nbody\n.\n", "250 2.0.0 Ok: queued"));
+    depart(&c);
+    world_end(&w);
+}
+
 static const char *
 mistake(struct listener_settings s, const char *certificates, const char *keys)
 {
@@ -310,6 +387,8 @@ main(void)
     junk();
     from_the_first_byte();
     behind_a_proxy();
+    crowd();
+    old_device();
     mistakes();
     tls_client_free(&client);
     snprintf(text, sizeof(text), "rm -rf %s", directory);

@@ -134,6 +134,7 @@ test_unix_listener(void)
     struct world *w = start(NULL), *other = start(NULL);
     char directory[] = "/tmp/petrel-net-XXXXXX", path[64], error[200];
     struct net_address at = {.family = NET_UNIX};
+    struct net_credentials who;
     struct net_listener *second;
     struct stat status;
 
@@ -151,6 +152,10 @@ test_unix_listener(void)
     connect_client(w);
     until(w, w->server.connection && w->client.told[0]);
     is_string(w->client.told, "C", "and can be used");
+    ok_named(net_peer_credentials(w->server.connection, &who) &&
+                 who.pid == (unsigned)getpid() && who.uid == geteuid() &&
+                 who.gid == getegid(),
+             "the kernel says who is there");
     net_listener_free(&w->listener);
     ok_named(stat(path, &status) < 0, "it goes with its listener");
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "t/dialog.h"
 #include "smtp/transaction.h"
+#include "t/sasl_kit.h"
 #include "t/server_fake.h"
 
 #include <glob.h>
@@ -186,7 +187,19 @@ try_dialogs(void)
 
 enum model_stage { MODEL_NEW, MODEL_READY, MODEL_MAIL, MODEL_RCPT, MODEL_CHUNKS };
 
-enum effect { HELLO, SENDER, RECIPIENT, CONTENT, CHUNK, LAST_CHUNK, RESET, NOTHING };
+enum effect {
+    HELLO,
+    OLD_HELLO,
+    SENDER,
+    RECIPIENT,
+    CONTENT,
+    CHUNK,
+    LAST_CHUNK,
+    RESET,
+    TLS,
+    LOGIN,
+    NOTHING
+};
 enum { OK = '2', GO = '3', LATER = '4', NO = '5' };
 
 /* What the walker may say, what it means, and the answer where it is in its place. */
@@ -197,7 +210,7 @@ static const struct stride {
     bool refuse_begin, refuse_store; /* the pretended queue */
 } strides[] = {
     {"EHLO walker\r\n",                                     "",                                                       HELLO,      OK,    false, false},
-    {"HELO walker\r\n",                                     "",                                                       HELLO,      OK,    false, false},
+    {"HELO walker\r\n",                                     "",                                                       OLD_HELLO,  OK,    false, false},
     {"MAIL FROM:<a@example.org> SIZE=10\r\n",               "",                                                       SENDER,     OK,    false, false},
     {"MAIL FROM:<a@@example.org>\r\n",                      "",                                                       SENDER,     NO,    false, false},
     {"MAIL FROM:<a@example.org> SIZE=60\r\n",               "",                                                       SENDER,     LATER, false, false},
@@ -222,7 +235,11 @@ static const struct stride {
     {"RSET\r\n",                                            "",                                                       RESET,      OK,    false, false},
     {"NOOP\r\n",                                            "",                                                       NOTHING,    OK,    false, false},
     {"VRFY b@example.org\r\n",                              "",                                                       NOTHING,    OK,    false, false},
-    {"STARTTLS\r\n",                                        "",                                                       NOTHING,    NO,    false, false},
+    {"STARTTLS\r\n",                                        "",                                                       TLS,        OK,    false, false},
+    {"AUTH PLAIN AHVzZXIAcGVuY2ls\r\n",                     "",                                                       LOGIN,      OK,    false, false},
+    {"AUTH PLAIN AHVzZXIAcGVuY2lt\r\n",                     "",                                                       LOGIN,      NO,    false, false},
+    {"AUTH LOGIN dXNlcg==\r\n",                             "cGVuY2ls\r\n",                                           LOGIN,      GO,    false, false},
+    {"AUTH LOGIN\r\n",                                      "RSET\r\n",                                               LOGIN,      LATER, false, false},
     {"XYZZY\r\n",                                           "",                                                       NOTHING,    NO,    false, false},
 };
 enum {
@@ -234,7 +251,8 @@ enum {
 /* What a server must do: written from the RFCs, not from the machine. */
 struct model {
     enum model_stage stage;
-    unsigned stored;
+    bool extended, secure, user;
+    unsigned stored, logins;
 };
 
 static char
@@ -275,13 +293,40 @@ model_data(struct model *m, const struct stride *stride, char *second)
     return GO;
 }
 
+/* RFC 3207 §4.2: all that was known is forgotten. Once for a walk. */
+static char
+model_tls(struct model *m)
+{
+    if (m->stage != MODEL_READY || m->secure)
+        return NO;
+    *m = (struct model){
+        .stage = MODEL_NEW, .secure = true, .stored = m->stored, .logins = m->logins};
+    return OK;
+}
+
+/* GO: a name first, the password is right. LATER: junk follows. */
+static char
+model_login(struct model *m, const struct stride *stride, char *second)
+{
+    if (m->stage != MODEL_READY || !m->secure || !m->extended || m->user)
+        return NO;
+    bool asked = stride->content[0] != '\0';
+    m->user = stride->verdict == OK || stride->verdict == GO;
+    m->logins += m->user;
+    if (asked)
+        *second = m->user ? OK : NO;
+    return asked ? GO : stride->verdict;
+}
+
 static char
 model_hear(struct model *m, const struct stride *stride, char *second)
 {
     *second = 0;
     switch (stride->effect) {
     case HELLO:
+    case OLD_HELLO:
         m->stage = MODEL_READY;
+        m->extended = stride->effect == HELLO;
         break;
     case SENDER:
         return model_step(m, MODEL_READY, MODEL_READY, MODEL_MAIL, stride->verdict);
@@ -293,6 +338,10 @@ model_hear(struct model *m, const struct stride *stride, char *second)
         return model_chunk(m, false, stride->verdict);
     case LAST_CHUNK:
         return model_chunk(m, true, stride->verdict);
+    case TLS:
+        return model_tls(m);
+    case LOGIN:
+        return model_login(m, stride, second);
     case RESET:
         m->stage = m->stage == MODEL_NEW ? MODEL_NEW : MODEL_READY;
         break;
@@ -366,11 +415,13 @@ walk_stride(struct walk *w)
 static void
 random_walk(unsigned steps, uint64_t seed)
 {
-    static const struct server_rules rules = {.hostname = "mx.example.org",
-                                              .size_limit = 80,
-                                              .recipient_limit = 100000000,
-                                              .hop_limit = 2,
-                                              .error_limit = 0};
+    struct users *users = kit_users("user:" KIT_KEYS "\n");
+    const struct server_rules rules = {.hostname = "mx.example.org",
+                                       .size_limit = 80,
+                                       .recipient_limit = 100000000,
+                                       .hop_limit = 2,
+                                       .error_limit = 0,
+                                       .users = users};
     static struct walk w;
     unsigned right = 0, seen[MODEL_CHUNKS + 1] = {0};
     w = (struct walk){.model.stage = MODEL_NEW, .seed = seed};
@@ -380,6 +431,8 @@ random_walk(unsigned steps, uint64_t seed)
     w.fake.context = &w;
     w.fake.room = 50;
     w.fake.forget = true;
+    w.fake.server.starttls = true;
+    w.fake.server.auth = SERVER_AUTH_SECURE;
     for (unsigned i = 0; i < steps && !w.fake.closed; i++) {
         w.stride = &strides[walk_chance(&w) % STRIDES];
         /* A push towards a message now and then, or most of the walk is spent outside.
@@ -391,7 +444,15 @@ random_walk(unsigned steps, uint64_t seed)
         if (!walk_stride(&w))
             break;
         right++;
+        if (w.model.user != (w.fake.server.user != NULL))
+            ok_named(false, "a user where the model has one");
+        /* Else there would be one login in a walk. */
+        if (w.model.user && walk_chance(&w) % 16 == 0) {
+            server_forget_user(&w.fake.server);
+            w.model.user = false;
+        }
     }
+    ok_named(w.model.logins > steps / 2000, "the walk has logged in");
     is_number(right, steps, "every reply of the walk has the model's first digit");
     is_number(w.fake.stored, w.model.stored, "as many messages as in the model");
     ok(w.model.stored > steps / 100);
@@ -399,6 +460,7 @@ random_walk(unsigned steps, uint64_t seed)
         ok_named(seen[i] > steps / 50, "the walk has been in every stage");
     ok(!w.fake.draft_open || w.model.stage == MODEL_CHUNKS);
     fake_end(&w.fake);
+    users_free(&users);
 }
 
 /* --- What dialogues cannot show ----------------------------------------------- */
@@ -453,7 +515,7 @@ idle_and_receiving(void)
     fake_feed(&f, TEXT("BDAT 5\r\nab"));
     ok_named(server_is_receiving(&f.server), "a chunk that is skipped is content too");
     fake_end(&f);
-    ok_named(sizeof(struct server) <= 256, "an idle session is small");
+    ok_named(sizeof(struct server) <= 320, "an idle session is small");
     printf("# struct server has %zu bytes\n", sizeof(struct server));
 }
 

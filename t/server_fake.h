@@ -17,6 +17,7 @@ struct fake_message {
     struct buffer content;
 };
 
+#define FAKE_NONCE "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
 enum { FAKE_MESSAGES_MAX = 64, FAKE_BYTES_MAX = 128 * 1024 * 1024 };
 
 struct fake {
@@ -31,6 +32,7 @@ struct fake {
     struct fake_message messages[FAKE_MESSAGES_MAX];
     size_t count;
     unsigned stored, drafts;
+    unsigned checks, failures; /* of AUTH */
     /* The next answer of the queue, for BEGIN or STORE; NULL or a NULL answer: fine. */
     const struct outcome *(*answer)(void *context, bool begin);
     void *context;
@@ -130,6 +132,16 @@ fake_store(struct fake *f)
     server_stored(&f->server, refusal);
 }
 
+/* As smtp/login.c does, without its patience. */
+static inline void
+fake_login(struct fake *f)
+{
+    f->checks += server_login_costs(&f->server);
+    enum sasl_result result = server_login_step(&f->server, FAKE_NONCE);
+    f->failures += result == SASL_FAILED;
+    server_login_answer(&f->server);
+}
+
 /* As smtp/session.c does. False: nothing more to do for now. */
 static inline bool
 fake_obey(struct fake *f, struct text *input)
@@ -138,7 +150,7 @@ fake_obey(struct fake *f, struct text *input)
     enum server_action action = server_step(&f->server, input);
     if (f->late && (action == SERVER_ADMIT || action == SERVER_CHECK ||
                     action == SERVER_BEGIN || action == SERVER_STORE ||
-                    action == SERVER_FLUSH)) {
+                    action == SERVER_FLUSH || action == SERVER_LOGIN)) {
         before = *input;
         enum server_action again = server_step(&f->server, input);
         assert(again == SERVER_WAIT && before.length == input->length);
@@ -148,6 +160,9 @@ fake_obey(struct fake *f, struct text *input)
     case SERVER_SECURE: /* what came in clear is gone */
         *input = text_after(*input, input->length);
         server_secured(&f->server, "TLSv1.2", "TLS_TEST");
+        return true;
+    case SERVER_LOGIN:
+        fake_login(f);
         return true;
     case SERVER_READ:
         return false;

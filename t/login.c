@@ -1,0 +1,294 @@
+/* smtp/login: the pace of checks, the row, late answers, lock-out, in virtual time. */
+/* link: t/sim/loop.c */
+#include "smtp/login.h"
+
+#include "base/log.h"
+#include "t/sasl_kit.h"
+#include "t/sim/sim.h"
+
+static struct users *users;
+static struct server_rules rules = {.hostname = "mx.example.org",
+                                    .size_limit = 1000,
+                                    .recipient_limit = 10,
+                                    .hop_limit = 50};
+
+struct world {
+    struct loop *loop;
+    struct log *log;
+    struct buffer out, lines;
+    struct login_gate *gate;
+};
+
+struct client {
+    struct world *w;
+    struct server server;
+    struct login *login;
+    char said[200]; /* since the last AUTH */
+    unsigned resumed;
+};
+
+static void
+world_start(struct world *w, int limit)
+{
+    w->loop = sim_loop_new(3);
+    w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
+    buffer_init(&w->out, 1 << 20);
+    buffer_init(&w->lines, 1 << 20);
+    log_capture(w->log, &w->lines);
+    w->gate = login_gate_new(w->loop, w->log);
+    login_gate_set_limit(w->gate, limit);
+}
+
+static void
+world_end(struct world *w)
+{
+    login_gate_free(&w->gate);
+    loop_turn(w->loop, 0);
+    log_free(&w->log);
+    loop_free(&w->loop);
+    buffer_free(&w->out);
+    buffer_free(&w->lines);
+}
+
+static unsigned
+count(const struct world *w, const char *what)
+{
+    unsigned found = 0;
+    const char *at = w->lines.at, *end = at + w->lines.length, *next;
+    for (; at != NULL && (next = memmem(at, (size_t)(end - at), what, strlen(what)));
+         at = next + 1)
+        found++;
+    return found;
+}
+
+static void
+hear(struct client *c)
+{
+    text_copy(c->said, sizeof(c->said), buffer_text(&c->w->out));
+    buffer_clear(&c->w->out);
+}
+
+static void
+resume(void *context)
+{
+    struct client *c = context;
+    c->resumed++;
+    hear(c);
+}
+
+static void
+arrive(struct client *c, struct world *w, unsigned char last)
+{
+    struct net_address a = {.family = NET_IPV4, .ip = {192, 0, 2, last}};
+    struct lockout_key key = lockout_key(&a, 0);
+    struct text hello = TEXT("EHLO x\r\n");
+    memset(c, 0, sizeof(*c));
+    c->w = w;
+    server_start(&c->server, &rules, w->log, &w->out, "[192.0.2.9]", false, false);
+    c->server.auth = SERVER_AUTH_CLEAR;
+    if (server_step(&c->server, &hello) != SERVER_GO_ON)
+        abort();
+    c->login = login_new(w->gate, &c->server, &key, resume, c);
+    buffer_clear(&w->out);
+}
+
+static void
+leave(struct client *c)
+{
+    login_free(&c->login);
+    loop_turn(c->w->loop, 0);
+    server_free(&c->server);
+}
+
+#define GOOD  "AUTH PLAIN AHVzZXIAcGVuY2ls\r\n"
+#define WRONG "AUTH PLAIN AHVzZXIAcGVuY2lt\r\n"
+
+/* Whether it is answered at once. */
+static bool
+tries(struct client *c, const char *line)
+{
+    struct text input = text_from(line);
+    c->said[0] = '\0';
+    if (server_step(&c->server, &input) != SERVER_LOGIN)
+        abort();
+    if (!login_ask(c->login))
+        return false;
+    hear(c);
+    return true;
+}
+
+static bool
+heard(const struct client *c, const char *reply)
+{
+    return strncmp(c->said, reply, strlen(reply)) == 0;
+}
+
+static void
+good(void)
+{
+    struct world w;
+    struct client c;
+    world_start(&w, 10);
+    arrive(&c, &w, 1);
+    ok_named(tries(&c, GOOD) && heard(&c, "235"), "at once");
+    is_number(c.resumed, 0, "and nothing later");
+    leave(&c);
+    ok(c.login == NULL);
+    world_end(&w);
+}
+
+static void
+late_answers(void)
+{
+    static const int64_t delays[] = {1000, 2000, 4000, 8000, 10000, 10000};
+    struct world w;
+    struct client c;
+    world_start(&w, 10);
+    arrive(&c, &w, 1);
+    for (unsigned i = 0; i < sizeof(delays) / sizeof(delays[0]); i++) {
+        struct text more = TEXT("NOOP\r\n");
+        ok(!tries(&c, WRONG));
+        ok_named(server_step(&c.server, &more) == SERVER_WAIT && more.length == 6,
+                 "it is not read meanwhile");
+        is_number(count(&w, "refused=535 5.7.8"), i + 1, "logged at once");
+        sim_loop_advance(w.loop, delays[i] - 1);
+        is_string(c.said, "", "not yet");
+        sim_loop_advance(w.loop, 1);
+        ok(heard(&c, "535 5.7.8"));
+        is_number(c.resumed, i + 1, "told once");
+        ok_named(server_step(&c.server, &more) == SERVER_GO_ON, "then it goes on");
+        buffer_clear(&w.out);
+    }
+    ok_named(tries(&c, GOOD) && heard(&c, "235"), "who knows it is let in");
+    leave(&c);
+    world_end(&w);
+}
+
+static void
+locked_out(void)
+{
+    struct world w;
+    struct client c, other, same;
+    world_start(&w, 3);
+    arrive(&c, &w, 1);
+    for (int i = 0; i < 2; i++) {
+        ok(!tries(&c, WRONG));
+        sim_loop_advance(w.loop, 10000);
+        ok(heard(&c, "535"));
+    }
+    ok(!tries(&c, WRONG));
+    ok_named(count(&w, "warning: auth=locked, client=[192.0.2.9], failures=3, "
+                       "seconds=300 (") == 1,
+             "the lock-out has its line");
+    arrive(&same, &w, 1);
+    ok_named(tries(&same, GOOD) && heard(&same, "454 4.7.0"),
+             "at once for all of that address, even with the right password");
+    arrive(&other, &w, 2);
+    sim_loop_advance(w.loop, LOGIN_PACE_MS);
+    ok_named(tries(&other, GOOD) && heard(&other, "235"), "for no other");
+    sim_loop_advance(w.loop, 10000);
+    ok_named(heard(&c, "421 4.7.0") && c.server.stage == SERVER_CLOSED, "and it is cut off");
+    sim_loop_advance(w.loop, LOCKOUT_FIRST_MS - 10001 - LOGIN_PACE_MS);
+    ok(tries(&same, GOOD) && heard(&same, "454 4.7.0"));
+    sim_loop_advance(w.loop, 2);
+    ok_named(tries(&same, GOOD) && heard(&same, "235"), "until it is over");
+    leave(&c);
+    leave(&same);
+    leave(&other);
+    world_end(&w);
+}
+
+static void
+pace(void)
+{
+    enum { CROWD = LOGIN_WAITING_MAX + 3 };
+    static struct client c[CROWD];
+    struct world w;
+    unsigned in = 0, turned_away = 0;
+    world_start(&w, 10);
+    for (unsigned char i = 0; i < CROWD; i++) {
+        arrive(&c[i], &w, i);
+        bool at_once = tries(&c[i], GOOD);
+        in += at_once && heard(&c[i], "235");
+        turned_away += at_once && heard(&c[i], "454 4.7.0");
+    }
+    is_number(in, 1, "one is checked at once");
+    is_number(turned_away, 2, "the row has an end");
+    sim_loop_advance(w.loop, LOGIN_PACE_MS - 1);
+    is_number(c[1].resumed, 0, "the next not before its time");
+    sim_loop_advance(w.loop, 1);
+    ok(c[1].resumed == 1 && heard(&c[1], "235") && c[2].resumed == 0);
+    login_free(&c[2].login); /* it has hung up */
+    struct client scram;
+    arrive(&scram, &w, 200);
+    ok_named(tries(&scram, "AUTH SCRAM-SHA-256\r\n") && heard(&scram, "334"),
+             "what costs nothing need not wait");
+    sim_loop_advance(w.loop, LOGIN_PACE_MS);
+    is_number(c[3].resumed, 1, "a place in the row is free");
+    sim_loop_advance(w.loop, (int64_t)LOGIN_PACE_MS * LOGIN_WAITING_MAX);
+    for (unsigned i = 3; i <= LOGIN_WAITING_MAX; i++)
+        if (!heard(&c[i], "235"))
+            ok_named(false, "everybody has been checked");
+    ok_named(tries(&c[CROWD - 1], GOOD) && heard(&c[CROWD - 1], "235"),
+             "who was turned away may come again");
+    is_number(c[2].resumed, 0, "who has gone is not called");
+    for (unsigned i = 0; i < CROWD; i++)
+        leave(&c[i]);
+    leave(&scram);
+    world_end(&w);
+}
+
+/* Many sessions of one client ask together: it has no more than its failures. */
+static void
+guessing(void)
+{
+    enum { CROWD = 30 };
+    static struct client c[CROWD];
+    struct world w;
+    unsigned locked = 0;
+    world_start(&w, 10);
+    for (unsigned i = 0; i < CROWD; i++) {
+        arrive(&c[i], &w, 7);
+        ok(!tries(&c[i], WRONG));
+    }
+    sim_loop_advance(w.loop, 60000);
+    is_number(count(&w, "refused=535 5.7.8"), 10, "ten guesses");
+    for (unsigned i = 0; i < CROWD; i++)
+        locked += heard(&c[i], "454 4.7.0");
+    is_number(locked, CROWD - 10, "the others are not even looked at");
+    for (unsigned i = 0; i < CROWD; i++)
+        leave(&c[i]);
+    world_end(&w);
+}
+
+/* A session may end in any of these states. */
+static void
+leaving(void)
+{
+    struct world w;
+    struct client a, b;
+    world_start(&w, 1);
+    arrive(&a, &w, 1);
+    arrive(&b, &w, 2);
+    ok(!tries(&a, WRONG) && !tries(&b, WRONG));
+    leave(&b);
+    leave(&a);
+    sim_loop_advance(w.loop, 20000);
+    is_number(a.resumed + b.resumed, 0, "nobody is called");
+    world_end(&w);
+}
+
+int
+main(void)
+{
+    users = kit_users("user:" KIT_KEYS "\n");
+    rules.users = users;
+    good();
+    late_answers();
+    locked_out();
+    pace();
+    guessing();
+    leaving();
+    users_free(&users);
+    return done();
+}
