@@ -104,7 +104,7 @@ listener_settings(const struct options *o)
 }
 
 static struct delivery_settings
-delivery_settings(const struct options *o)
+delivery_settings(const struct options *o, const struct route_table *routes)
 {
     return (struct delivery_settings){
         .hostname = o->hostname,
@@ -114,6 +114,7 @@ delivery_settings(const struct options *o)
         .mx_address_limit = (int)o->smtp_mx_address_limit,
         .reuse_idle_ms = o->smtp_connection_cache_time_limit_ms,
         .providers = text_from(o->providers),
+        .secrets = routes ? route_secrets(routes) : NULL,
     };
 }
 
@@ -156,7 +157,7 @@ configuration_new(const struct options_sources *sources)
     struct text found = settings_mistakes(c->settings);
     if (found.length == 0) {
         struct listener_settings listener = listener_settings(&c->options);
-        struct delivery_settings delivery = delivery_settings(&c->options);
+        struct delivery_settings delivery = delivery_settings(&c->options, NULL);
         c->routes = options_routes(&c->options, &mistakes);
         (void)!listener_check(&listener, &mistakes);
         (void)!delivery_check(&delivery, &mistakes);
@@ -271,7 +272,7 @@ on_hangup(void *context)
         return;
     const struct options *o = &fresh->options;
     struct listener_settings listener = listener_settings(o);
-    struct delivery_settings delivery = delivery_settings(o);
+    struct delivery_settings delivery = delivery_settings(o, fresh->routes);
     struct manager_settings manager = manager_settings(o, loop_random(p->loop));
     delivery.tls = anchors;
     log_restyle(p->log, options_log_style(o), options_log_level(o));
@@ -352,7 +353,7 @@ start_queue(struct petrel *p, char *error)
 {
     const struct options *o = &p->configuration->options;
     struct manager_settings settings = manager_settings(o, loop_random(p->loop));
-    struct delivery_settings out = delivery_settings(o);
+    struct delivery_settings out = delivery_settings(o, p->configuration->routes);
     p->dns = dns_new(p->loop, text_from(o->dns_servers), error, ERROR_MAX);
     if (p->dns == NULL)
         return EX_CONFIG;
@@ -579,7 +580,9 @@ static int
 with_options(const struct options_sources *sources, int count, char **arguments)
 {
     static const struct sendmail_helpers helpers = {.serve = serve_standard};
-    struct configuration *c = configuration_new(sources);
+    struct options_sources without = *sources;
+    without.without_secrets = true;
+    struct configuration *c = configuration_new(&without);
     int code;
     if (c == NULL)
         return EX_CONFIG;

@@ -3,6 +3,7 @@
 
 #include "base/outcome.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +39,7 @@ struct parser {
     struct target *target;
     char *problem;
     const struct scheme *scheme; /* NULL: mx, or without a host */
+    uint16_t names;              /* bytes of path that names take; 0: none yet */
 };
 
 static bool complain(struct parser *p, const char *format, ...)
@@ -104,6 +106,30 @@ option_tls(struct parser *p, struct text value)
     return true;
 }
 
+/* smtp/sasl.h knows them, and is above. */
+static bool
+option_auth(struct parser *p, struct text key, struct text value)
+{
+    static const char *const mechanisms[] = {"plain", "login", "scram-sha-256",
+                                             "xoauth2"};
+    struct target *t = p->target;
+    if (text_equal_nocase(key, TEXT("auth_clear"))) {
+        if (flag_parse(value, &t->auth_clear))
+            return true;
+        return complain(p, "auth_clear=%.*s: use yes or no",
+                        TEXT_ARGS(text_before(value, 40)));
+    }
+    for (size_t i = 0; i < sizeof mechanisms / sizeof *mechanisms; i++) {
+        struct text name = text_from(mechanisms[i]);
+        if (text_equal_nocase(key, TEXT("auth")) && text_equal_nocase(value, name))
+            return text_copy(t->auth, sizeof t->auth, name);
+    }
+    return complain(p,
+                    "%.*s=%.*s: use auth=plain, login, scram-sha-256 or xoauth2 (or "
+                    "leave it out: the best one that the host offers)",
+                    TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
+}
+
 static bool
 is_by_network(const struct target *t)
 {
@@ -133,6 +159,8 @@ option_parse(struct parser *p, struct text key, struct text value)
             return true;
         return complain(p, "mx=%.*s: use yes or no", TEXT_ARGS(value));
     }
+    if (t->kind == TARGET_SMTP && text_starts_nocase(key, TEXT("auth")))
+        return option_auth(p, key, value);
     if (text_equal_nocase(key, TEXT("defragment"))) {
         if (flag_parse(value, &flag) && !flag)
             return true;
@@ -146,7 +174,7 @@ option_parse(struct parser *p, struct text key, struct text value)
     return complain(p,
                     "option '%.*s=%.*s' is unknown here or its value is bad; there are "
                     "concurrency, initial, recipients, rate_delay, minimal_backoff, "
-                    "maximal_backoff, lifetime, timeout_scale, tls",
+                    "maximal_backoff, lifetime, timeout_scale, tls, auth",
                     TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
 }
 
@@ -154,6 +182,8 @@ static bool
 options_parse(struct parser *p, struct text options)
 {
     struct text option;
+    if (text_find(options, '|') != TEXT_NONE)
+        return complain(p, "options stand behind the last host, and are for all");
     while (text_cut(&options, '&', &option)) {
         size_t equal = text_find(option, '=');
         if (equal == TEXT_NONE)
@@ -187,41 +217,169 @@ literal_parse(struct text inner, struct text *host)
            address_is_domain(inner);
 }
 
-/* host, host:port, [literal], [literal]:port. */
+/* What stands between :// and the end, or the next |; borrowed. */
+struct host_part {
+    struct text user; /* still encoded; at NULL: none */
+    struct text host;
+    uint16_t port;
+};
+
+/* host, host:port, [literal], [literal]:port, and any of them with user@ in front. */
 static bool
-host_parse(struct parser *p, struct text t, uint16_t port)
+host_parse(struct parser *p, struct text t, uint16_t port, struct host_part *out)
 {
-    struct text host, rest;
+    struct text rest;
     uint64_t number = port;
-    if (text_find(t, '@') != TEXT_NONE)
-        return complain(p, "user@ needs AUTH, which is not in this version");
+    size_t at = text_find_last(t, '@');
+    out->user = at == TEXT_NONE ? (struct text){NULL, 0} : text_before(t, at);
+    t = at == TEXT_NONE ? t : text_after(t, at + 1);
     if (t.length > 0 && t.at[0] == '[') {
         size_t end = text_find(t, ']');
         if (end == TEXT_NONE)
             return complain(p, "']' is missing");
-        if (!literal_parse(text_after(text_before(t, end), 1), &host))
+        if (!literal_parse(text_after(text_before(t, end), 1), &out->host))
             return complain(p, "no address or name stands in the brackets");
         rest = text_after(t, end + 1);
     } else {
         size_t colon = text_find(t, ':');
         if (colon != text_find_last(t, ':'))
             return complain(p, "put an IPv6 address in brackets: [::1]:25");
-        host = text_before(t, colon);
+        out->host = text_before(t, colon);
         rest = text_after(t, colon);
-        if (!address_is_domain(host))
+        if (!address_is_domain(out->host))
             return complain(p, "'%.*s' is no host name or [address]",
-                            TEXT_ARGS(text_before(host, 60)));
+                            TEXT_ARGS(text_before(out->host, 60)));
     }
     if (rest.length > 0 &&
         (rest.at[0] != ':' || !text_number(text_after(rest, 1), 65535, &number) ||
          !number))
         return complain(p, "'%.*s' after the host is no port: write :1 to :65535",
                         TEXT_ARGS(text_before(rest, 60)));
-    p->target->port = (uint16_t)number;
-    if (!text_copy(p->target->host, TARGET_HOST_MAX, host))
-        return complain(p, "the host name is too long");
-    text_lower(p->target->host, host.length);
+    out->port = (uint16_t)number;
+    return out->host.length < TARGET_HOST_MAX ||
+           complain(p, "the host name is too long");
+}
+
+/* Adds it to the names in path; 0: no room. */
+static uint16_t
+name_add(struct parser *p, struct text name)
+{
+    uint16_t at = p->names ? p->names : 1; /* 0 is the empty one */
+    if (name.length >= (size_t)(TARGET_PATH_MAX - at))
+        return 0;
+    text_copy(p->target->path + at, TARGET_PATH_MAX - at, name);
+    p->names = (uint16_t)(at + name.length + 1);
+    return at;
+}
+
+static int
+hex_digit(char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *at =
+        c == '\0' ? NULL : strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c);
+    return at ? (int)(at - digits) : -1;
+}
+
+/* %40 is @ (RFC 3986 §2.1). */
+static bool
+user_decode(struct text t, char *to, size_t size, size_t *length)
+{
+    *length = 0;
+    for (size_t i = 0; i < t.length; i++) {
+        int c = (unsigned char)t.at[i];
+        if (c == '%') {
+            int high = i + 2 < t.length ? hex_digit(t.at[i + 1]) : -1;
+            int low = i + 2 < t.length ? hex_digit(t.at[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                return false;
+            c = 16 * high + low;
+            i += 2;
+        }
+        if (*length == size)
+            return false;
+        to[(*length)++] = (char)c;
+    }
+    return *length > 0;
+}
+
+/* Where it stands in path; 0: a complaint was made. */
+static uint16_t
+user_parse(struct parser *p, struct text t)
+{
+    char user[SECRETS_USER_MAX];
+    size_t length;
+    if (text_find(t, ':') != TEXT_NONE) {
+        complain(p, "no password stands here, where it would be shown: use "
+                    "relay_password or auth_passwords (a ':' of the user is %%3A)");
+        return 0;
+    }
+    if (!user_decode(t, user, sizeof user, &length) ||
+        text_has_control(text_of(user, length)) ||
+        !text_is_utf8(text_of(user, length))) {
+        complain(p,
+                 "the user before @ is empty, too long, or badly encoded (%%40 is @, "
+                 "%%25 is %%)");
+        return 0;
+    }
+    uint16_t at = name_add(p, text_of(user, length));
+    if (at == 0)
+        complain(p, "the names in it are too long");
+    return at;
+}
+
+static bool
+more_add(struct parser *p, const struct host_part *part, uint16_t user)
+{
+    struct target *t = p->target;
+    if (t->more_count == TARGET_HOSTS_MAX - 1)
+        return complain(p, "more than %d hosts", TARGET_HOSTS_MAX);
+    uint16_t host = name_add(p, part->host);
+    if (host == 0)
+        return complain(p, "the names in it are too long");
+    text_lower(t->path + host, part->host.length);
+    struct target_more *more = &t->more[t->more_count++];
+    more->host = host;
+    more->user = user;
+    more->port = part->port;
     return true;
+}
+
+static bool
+host_add(struct parser *p, const struct host_part *part, bool is_first)
+{
+    struct target *t = p->target;
+    uint16_t user = 0;
+    if (part->user.at && t->kind != TARGET_SMTP)
+        return complain(p, "there is no AUTH by LMTP: leave user@ out");
+    if (part->user.at && (user = user_parse(p, part->user)) == 0)
+        return false;
+    if (!is_first)
+        return more_add(p, part, user);
+    t->user = user;
+    t->port = part->port;
+    text_copy(t->host, TARGET_HOST_MAX, part->host);
+    text_lower(t->host, part->host.length);
+    return true;
+}
+
+static bool
+is_loopback(struct text host)
+{
+    return text_equal_nocase(host, TEXT("localhost")) ||
+           text_equal(host, TEXT("::1")) || text_starts(host, TEXT("127."));
+}
+
+/* What a password would come to, there. */
+static bool
+has_distant_user(const struct target *t)
+{
+    for (size_t i = 0; i < target_host_count(t); i++) {
+        struct target_host h = target_host(t, i);
+        if (h.user.length > 0 && !is_loopback(h.host))
+            return true;
+    }
+    return false;
 }
 
 static bool
@@ -243,6 +401,29 @@ scheme_find(struct text name)
     return NULL;
 }
 
+/* One host, or hosts with | between them, which may repeat the scheme. */
+static bool
+hosts_parse(struct parser *p, struct text list)
+{
+    const struct scheme *scheme = p->scheme;
+    struct host_part part = {0};
+    struct text one;
+    for (bool first = true; text_cut(&list, '|', &one); first = false) {
+        size_t colon = text_find(one, ':');
+        if (text_starts(text_after(one, colon), TEXT("://"))) {
+            if (scheme_find(text_before(one, colon)) != scheme)
+                return complain(p, "all hosts of a target have one scheme: %.*s://",
+                                TEXT_ARGS(scheme->name));
+            one = text_after(one, colon + 3);
+        }
+        if (!first && p->target->kind != TARGET_SMTP)
+            return complain(p, "only hosts for SMTP can be a list");
+        if (!host_parse(p, one, scheme->port, &part) || !host_add(p, &part, first))
+            return false;
+    }
+    return true;
+}
+
 static bool
 scheme_parse(struct parser *p, const struct scheme *scheme, struct text rest)
 {
@@ -252,7 +433,12 @@ scheme_parse(struct parser *p, const struct scheme *scheme, struct text rest)
     p->target->tls_implicit = scheme->implicit;
     if (scheme->kind == TARGET_LMTP && text_starts_nocase(rest, TEXT("unix:")))
         return path_copy(p, text_after(rest, 5));
-    return host_parse(p, rest, scheme->port);
+    if (!hosts_parse(p, rest))
+        return false;
+    /* A password goes to nobody but the host that it is for. */
+    if (has_distant_user(p->target))
+        p->target->tls = TARGET_TLS_VERIFY;
+    return true;
 }
 
 /* --- Paths and texts
@@ -338,6 +524,8 @@ body_parse(struct parser *p, struct text t, uint16_t smtp_port)
         p->target->tls = TARGET_TLS_MAY;
         return true;
     }
+    if (text_starts_nocase(t, TEXT("mx|")))
+        return complain(p, "mx is no host: it cannot be in a list");
     if (text_starts_nocase(t, TEXT("maildir:")))
         return maildir_parse(p, text_after(t, 8));
     if (text_starts(text_after(t, scheme.length), TEXT("://")))
@@ -345,13 +533,61 @@ body_parse(struct parser *p, struct text t, uint16_t smtp_port)
     /* "maildri:/x" is no host. */
     if (t.length == 0 || (t.at[0] != '[' && text_find(t, '/') != TEXT_NONE))
         return unknown(p, t);
+    if (text_find(t, '@') != TEXT_NONE)
+        return complain(p, "for AUTH write smtp://USER@HOST or submission://USER@HOST; "
+                           "mail is not forwarded to other addresses here");
     return scheme_parse(p, scheme_find(TEXT("smtp")), t);
+}
+
+size_t
+target_host_count(const struct target *target)
+{
+    return target->kind == TARGET_SMTP ? target->more_count + (size_t)1 : 0;
+}
+
+bool
+target_has_user(const struct target *target)
+{
+    bool has_user = target->user > 0;
+    for (size_t i = 0; i < target->more_count; i++)
+        has_user = has_user || target->more[i].user > 0;
+    return has_user;
+}
+
+struct target_host
+target_host(const struct target *target, size_t at)
+{
+    assert(at < target_host_count(target));
+    if (at == 0)
+        return (struct target_host){text_from(target->host),
+                                    text_from(target->path + target->user),
+                                    target->port};
+    const struct target_more *more = &target->more[at - 1];
+    return (struct target_host){text_from(target->path + more->host),
+                                text_from(target->path + more->user), more->port};
 }
 
 const char *
 target_tls_word(enum target_tls tls)
 {
     return tls_words[tls];
+}
+
+/* What the options mean for those who log in. */
+static bool
+check_auth(struct parser *p)
+{
+    const struct target *t = p->target;
+    bool has_user = target_has_user(t);
+    if (!has_user && (t->auth[0] != '\0' || t->auth_clear))
+        return complain(p, "auth options are for a user: write %.*s://USER@HOST",
+                        TEXT_ARGS(p->scheme->name));
+    if (has_user && t->look_up_mx)
+        return complain(p, "mx=yes: DNS must not choose who gets the password");
+    if (t->tls == TARGET_TLS_NONE && !t->auth_clear && has_distant_user(t))
+        return complain(p, "with tls=none the password would be sent in clear text; "
+                           "use another tls=, or say auth_clear=yes");
+    return true;
 }
 
 bool
@@ -375,5 +611,7 @@ target_parse(struct text t, uint16_t smtp_port, const struct transport *base,
     }
     if (!body_parse(&p, body, smtp_port))
         return false;
-    return question == TEXT_NONE || options_parse(&p, text_after(t, question + 1));
+    if (question != TEXT_NONE && !options_parse(&p, text_after(t, question + 1)))
+        return false;
+    return check_auth(&p);
 }

@@ -246,6 +246,13 @@ server_recipient(const struct server *s)
     return &s->transaction->rcpt.recipient;
 }
 
+struct text
+server_mail_from(const struct server *s)
+{
+    assert(s->question == SERVER_ASKS_RECIPIENT);
+    return s->transaction->sender;
+}
+
 void
 server_recipient_checked(struct server *s, const struct outcome *refusal)
 {

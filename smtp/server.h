@@ -136,6 +136,8 @@ void server_admitted(struct server *s, const struct outcome *refusal);
 
 /* CHECK: valid until the answer. */
 const struct address *server_recipient(const struct server *s);
+/* Its sender, without <>. */
+struct text server_mail_from(const struct server *s);
 /* refusal NULL: taken. */
 void server_recipient_checked(struct server *s, const struct outcome *refusal);
 

@@ -123,6 +123,7 @@ check(struct session *s)
 {
     struct outcome refusal;
     bool taken = policy_recipient(s->host->routes, s->server.may_relay,
+                                  server_mail_from(&s->server),
                                   server_recipient(&s->server), &refusal);
     server_recipient_checked(&s->server, taken ? NULL : &refusal);
 }
