@@ -5,6 +5,7 @@
 #include "admin/flush.h"
 #include "admin/options.h"
 #include "admin/passwd.h"
+#include "admin/secrecy.h"
 #include "admin/sendmail.h"
 #include "admin/simulate.h"
 #include "admin/status.h"
@@ -283,6 +284,7 @@ on_hangup(void *context)
     configuration_free(&p->configuration);
     p->configuration = fresh;
     want_descriptors(p);
+    secrecy_warn(o, p->log);
     log_say(
         p->log, LOG_LEVEL_INFO, "main", NULL,
         "settings reloaded (listen, spool, user, control, dns_servers need a restart)");
@@ -493,6 +495,7 @@ run(const struct options_sources *sources)
         if (geteuid() == 0 && o->user == NULL)
             log_say(p.log, LOG_LEVEL_WARNING, "main", NULL,
                     "running as root: set `user` to leave it after binding");
+        secrecy_warn(o, p.log);
         queue_look_at_disk(manager_queue(p.manager));
         loop_run(p.loop);
     } else {
