@@ -96,14 +96,21 @@ print('port %d' % server.server_address[1], flush=True)
 server.serve_forever()
 PYTHON
 
-# start(mechanisms => 'PLAIN,LOGIN', users => { name => password }, port => N)
-sub start {
+# start(mechanisms => 'PLAIN,LOGIN', users => { name => password }, port => N); launch() does not wait until it
+# is ready().
+sub start { return launch(@_)->ready }
+sub launch {
     my ($class, %with) = @_;
     my $self = bless { dir => tempdir('smarthost-XXXXXX', TMPDIR => 1, CLEANUP => 1), %with }, $class;
     Petrel::spit("$self->{dir}/server.py", $program);
     my $users = $self->{users} || {};
     $self->{pid} = Petrel::spawn("$self->{dir}/log", Petrel::have('python3'), "$self->{dir}/server.py", $self->{port} || 0,
         "$self->{dir}/events", $self->{mechanisms} // 'PLAIN', map { "$_=$users->{$_}" } sort keys %$users);
+    return $self;
+}
+
+sub ready {
+    my $self = shift;
     $self->{port} = Petrel::wait_for(sub { Petrel::slurp("$self->{dir}/log") =~ /^port (\d+)$/m ? $1 : undef })
         or die 'no smarthost: ' . Petrel::slurp("$self->{dir}/log");
     return $self;

@@ -25,9 +25,10 @@ sub why { my ($petrel, $id) = @_; return ($petrel->run(qw(queue why), $id))[1] }
 
 {
     my %one = (users => { 'joe@corp.test' => $secret });
-    my %host = (plain => AuthServer->start(%one, mechanisms => 'PLAIN'), login => AuthServer->start(%one, mechanisms => 'LOGIN'),
-        scram => AuthServer->start(%one, mechanisms => 'PLAIN,SCRAM-SHA-256,LOGIN'), only => AuthServer->start(%one, mechanisms => 'LOGIN,PLAIN'),
-        token => AuthServer->start(mechanisms => 'PLAIN,XOAUTH2', users => { 'joe@corp.test' => 'token-1' }));
+    my %host = (plain => AuthServer->launch(%one, mechanisms => 'PLAIN'), login => AuthServer->launch(%one, mechanisms => 'LOGIN'),
+        scram => AuthServer->launch(%one, mechanisms => 'PLAIN,SCRAM-SHA-256,LOGIN'), only => AuthServer->launch(%one, mechanisms => 'LOGIN,PLAIN'),
+        token => AuthServer->launch(mechanisms => 'PLAIN,XOAUTH2', users => { 'joe@corp.test' => 'token-1' }));
+    $_->ready for values %host;
     my $petrel = Petrel->new(%quick, smtp_connection_cache_time_limit => '0s');
     my $token = Petrel::spit("$petrel->{dir}/token", "token-1\n");
     my $file = Petrel::spit("$petrel->{dir}/passwords", join "\n", '# host user password',
@@ -113,7 +114,8 @@ sub why { my ($petrel, $id) = @_; return ($petrel->run(qw(queue why), $id))[1] }
 # --- A smarthost per sender
 
 {
-    my %host = map { $_ => AuthServer->start(users => { $_ => "of $_" }) } qw(corp home all);
+    my %host = map { $_ => AuthServer->launch(users => { $_ => "of $_" }) } qw(corp home all);
+    $_->ready for values %host;
     my $petrel = Petrel->new(%quick, relay => "smtp://all\@127.0.0.1:$host{all}{port}", local => 'maildir:/nowhere/%u', local_domains => 'here.test',
         routes => "partner.test smtp://home\@127.0.0.1:$host{home}{port}",
         sender_routes => "corp.test smtp://corp\@127.0.0.1:$host{corp}{port}\nme\@home.test smtp://home\@127.0.0.1:$host{home}{port}\nnobody.test error:5.7.1 nobody sends this");
