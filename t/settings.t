@@ -51,6 +51,7 @@ is($out, $defaults, 'and says the same');
 my @blocks = $manual =~ /^\.nf\n(.*?)^\.fi$/msg;
 is(scalar @blocks, 5, 'four examples, and the form of auth_passwords');
 @blocks = grep { !/^ *HOST\[/ } @blocks;
+system('sh', 't/tls_certificates.sh', "$dir/tls") == 0 or die 'no certificates: is openssl there?';
 for my $block (@blocks) {
     $block =~ s/^ {4}//mg;
     if ($block =~ /^PETREL_/) {
