@@ -49,6 +49,7 @@ test_targets(void)
         {"smtp://joe@a.example?tls=none&auth_clear=yes",
                                                   "smtp:joe@[a.example]:25?tls=none"     },
         {"smtp://joe@127.0.0.1:2525",             "smtp:joe@[127.0.0.1]:2525"            },
+        {"smtp://joe@127.example:26",             "smtp:joe@[127.example]:26?tls=verify" },
         {"smtp://joe@[::1]:2525",                 "smtp:joe@[::1]:2525"                  },
         {"smtp://joe@localhost?tls=none",         "smtp:joe@[localhost]:25?tls=none"     },
         {"smtps://Joe%40b.example@a.example",     "smtps:joe@b.example@[a.example]:465"  },
