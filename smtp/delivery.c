@@ -372,8 +372,8 @@ place_of(const struct session *s, const struct exchange_host *host)
 }
 
 static void
-connect_to(struct session *s, const struct exchange_host *host, struct login *login,
-           sending_happened *on_event)
+connect_to(struct session *s, const struct exchange_host *host,
+           struct credentials *login, sending_happened *on_event)
 {
     struct delivery *d = s->delivery;
     assert(s->sending == NULL);
@@ -404,7 +404,7 @@ connect_to(struct session *s, const struct exchange_host *host, struct login *lo
 /* False: we cannot log in there. A host that has refused us once is not asked again at
  * its other addresses. */
 static bool
-log_in(struct session *s, const struct exchange_host *host, struct login **login)
+log_in(struct session *s, const struct exchange_host *host, struct credentials **login)
 {
     struct delivery *d = s->delivery;
     struct outcome why;
@@ -414,8 +414,8 @@ log_in(struct session *s, const struct exchange_host *host, struct login **login
         return true;
     if ((s->refused & 1u << place) != 0)
         return false;
-    if (login_new(login, d->loop, d->settings.secrets, s->target, place, &host->address,
-                  &why))
+    if (credentials_new(login, d->loop, d->settings.secrets, s->target, place,
+                        &host->address, &why))
         return true;
     log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL, "%s", why.text);
     remember(s, &why);
@@ -426,7 +426,7 @@ log_in(struct session *s, const struct exchange_host *host, struct login **login
 static bool
 connect_next(struct session *s, sending_happened *on_event)
 {
-    struct login *login;
+    struct credentials *login;
     for (; s->host < s->host_count; s->host++) {
         const struct exchange_host *host = &s->hosts[s->order[s->host]];
         if (!log_in(s, host, &login))

@@ -411,7 +411,7 @@ sending_new(const struct sending_settings *settings, sending_happened *on_event,
                                       .peer = &s->settings.peer,
                                       .lmtp = settings->lmtp,
                                       .timeout_scale = settings->timeout_scale,
-                                      .login = login_said(settings->login),
+                                      .login = credentials_said(settings->login),
                                       .tls = settings->security.level,
                                       .tls_implicit = settings->security.implicit,
                                       .tls_failed = settings->security.fallen_back};
@@ -475,7 +475,7 @@ release(void *object)
 {
     struct sending *s = object;
     client_free(&s->client);
-    login_free(&s->settings.login);
+    credentials_free(&s->settings.login);
     free(s->hostname);
     free(s);
 }

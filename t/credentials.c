@@ -1,23 +1,24 @@
 /* link: t/sim/dns.c */
 /* Sessions that log in: each host gets its own password, and a wrong one is not tried
  * again at another address. */
-#include "smtp/login.h"
+#include "smtp/credentials.h"
 
 #include "sched/target.h"
 #include "t/delivery_world.h"
 
 static const struct host_rule welcome[] = {
     {"EHLO", "250-host\r\n250 AUTH PLAIN XOAUTH2\r\n", 0, 0},
-    {"AUTH", "235 2.7.0 welcome\r\n", 0, 0},
-    {NULL, NULL, 0, 0}
+    {"AUTH", "235 2.7.0 welcome\r\n",                  0, 0},
+    {NULL,   NULL,                                     0, 0}
 };
 static const struct host_rule refusal[] = {
     {"EHLO", "250-host\r\n250 AUTH PLAIN XOAUTH2\r\n", 0, 0},
-    {"AUTH", "535 5.7.8 no\r\n", 0, 0},
-    {NULL, NULL, 0, 0}
+    {"AUTH", "535 5.7.8 no\r\n",                       0, 0},
+    {NULL,   NULL,                                     0, 0}
 };
 /* "\0joe\0one" and "\0jim\0two" */
-static const char joe[] = "AUTH PLAIN AGpvZQBvbmU=\n", jim[] = "AUTH PLAIN AGppbQB0d28=\n";
+static const char joe[] = "AUTH PLAIN AGpvZQBvbmU=\n",
+                  jim[] = "AUTH PLAIN AGppbQB0d28=\n";
 
 static struct secrets *
 begin(struct bed *b, const char *target, const char *table)
@@ -67,7 +68,8 @@ test_no_user(void)
     struct secrets *s = begin(&b, "smtp://a.test", "a.test joe one");
     run(&b, "");
     is_settled(&b, "u@x.test sent 2.0.0 none\n", "sent");
-    ok_named(!has(&b.a.commands, "AUTH"), "nobody logs in whom the target does not name");
+    ok_named(!has(&b.a.commands, "AUTH"),
+             "nobody logs in whom the target does not name");
     end(&b, s);
 }
 
@@ -167,10 +169,10 @@ test_token(void)
     static const struct {
         const char *content, *trouble;
     } all[] = {
-        {"a-token\n", NULL},
-        {"", "the password is empty"},
-        {"two words", "the token is too long or has spaces"},
-        {NULL, "the file of its token: File too large"},
+        {"a-token\n", NULL                                   },
+        {"",          "the password is empty"                },
+        {"two words", "the token is too long or has spaces"  },
+        {NULL,        "the file of its token: File too large"},
     };
     for (size_t i = 0; i < 4; i++) {
         struct bed b;
@@ -183,8 +185,9 @@ test_token(void)
         if (all[i].trouble)
             is_trouble(&b, VERDICT_DEFERRED, "4.3.5", all[i].trouble);
         else
-            ok_named(has(&b.a.commands, "AUTH XOAUTH2 dXNlcj1qb2UBYXV0aD1CZWFyZXIgYS10b2"
-                                        "tlbgEB\n"),
+            ok_named(has(&b.a.commands,
+                         "AUTH XOAUTH2 dXNlcj1qb2UBYXV0aD1CZWFyZXIgYS10b2"
+                         "tlbgEB\n"),
                      "the token, without its line end");
         end(&b, s);
     }
@@ -204,23 +207,24 @@ test_distant(void)
     struct bed b;
     struct target *t = &b.target;
     struct secrets *s = begin(&b, "smtp://joe@a.test", "a.test joe one");
-    struct login *login = NULL;
+    struct credentials *login = NULL;
     struct net_address address;
     struct outcome why;
     host_must(net_address_parse(TEXT("192.0.2.1:25"), 0, &address));
-    ok(login_new(&login, b.loop, s, t, 0, &address, &why) && login != NULL);
-    ok_named(!login_said(login)->may_be_clear, "a distant host");
+    ok(credentials_new(&login, b.loop, s, t, 0, &address, &why) && login != NULL);
+    ok_named(!credentials_said(login)->may_be_clear, "a distant host");
     char nonce[SASL_NONCE_SIZE];
-    memcpy(nonce, login_said(login)->nonce, sizeof nonce);
-    login_free(&login);
+    memcpy(nonce, credentials_said(login)->nonce, sizeof nonce);
+    credentials_free(&login);
     t->auth_clear = true;
-    ok(login_new(&login, b.loop, s, t, 0, &address, &why));
-    ok_named(login_said(login)->may_be_clear, "the user allows it");
-    ok_named(memcmp(nonce, login_said(login)->nonce, sizeof nonce) != 0, "a fresh nonce");
-    is_text(login_said(login)->credentials.password, TEXT("one"), "a copy");
-    login_free(&login);
-    ok(login == NULL && login_said(NULL) == NULL);
-    login_free(&login);
+    ok(credentials_new(&login, b.loop, s, t, 0, &address, &why));
+    ok_named(credentials_said(login)->may_be_clear, "the user allows it");
+    ok_named(memcmp(nonce, credentials_said(login)->nonce, sizeof nonce) != 0,
+             "a fresh nonce");
+    is_text(credentials_said(login)->credentials.password, TEXT("one"), "a copy");
+    credentials_free(&login);
+    ok(login == NULL && credentials_said(NULL) == NULL);
+    credentials_free(&login);
     end(&b, s);
 }
 

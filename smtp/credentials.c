@@ -1,5 +1,5 @@
 /* Finds user and secret for a host, and reads tokens. */
-#include "smtp/login.h"
+#include "smtp/credentials.h"
 
 #include "base/disk.h"
 #include "base/loop.h"
@@ -11,7 +11,7 @@
 
 enum { TOKEN_FILE_MAX = SASL_TOKEN_MAX + 16 };
 
-struct login {
+struct credentials {
     struct client_login said; /* its texts are these: */
     char *user, *secret;
     size_t secret_length;
@@ -35,8 +35,8 @@ mechanisms(const struct target *target)
 }
 
 static bool
-read_token(struct login *l, const struct secret *secret, const struct target_host *host,
-           struct outcome *why)
+read_token(struct credentials *l, const struct secret *secret,
+           const struct target_host *host, struct outcome *why)
 {
     size_t length;
     char what[128] = "the file of its token: ";
@@ -51,7 +51,7 @@ read_token(struct login *l, const struct secret *secret, const struct target_hos
 }
 
 static bool
-take_secret(struct login *l, const struct secret *secret,
+take_secret(struct credentials *l, const struct secret *secret,
             const struct target_host *host, struct outcome *why)
 {
     if (secret->is_token) {
@@ -66,9 +66,9 @@ take_secret(struct login *l, const struct secret *secret,
 }
 
 bool
-login_new(struct login **login, struct loop *loop, const struct secrets *secrets,
-          const struct target *target, size_t at, const struct net_address *address,
-          struct outcome *why)
+credentials_new(struct credentials **login, struct loop *loop,
+                const struct secrets *secrets, const struct target *target, size_t at,
+                const struct net_address *address, struct outcome *why)
 {
     const struct target_host host = target_host(target, at);
     *login = NULL;
@@ -78,7 +78,7 @@ login_new(struct login **login, struct loop *loop, const struct secrets *secrets
         secrets_find(secrets, host.host, host.port, host.user);
     if (secret == NULL)
         return fail(why, &host, "its password is in the settings no more");
-    struct login *l = memory_new(sizeof(*l));
+    struct credentials *l = memory_new(sizeof(*l));
     l->user = text_string(host.user);
     l->said.credentials.user = text_from(l->user);
     l->said.allowed = mechanisms(target);
@@ -92,14 +92,14 @@ login_new(struct login **login, struct loop *loop, const struct secrets *secrets
         good = fail(why, &host, mistake);
     *login = l;
     if (!good)
-        login_free(login);
+        credentials_free(login);
     return good;
 }
 
 void
-login_free(struct login **login)
+credentials_free(struct credentials **login)
 {
-    struct login *l = *login;
+    struct credentials *l = *login;
     if (l == NULL)
         return;
     if (l->secret != NULL)
@@ -112,7 +112,7 @@ login_free(struct login **login)
 }
 
 const struct client_login *
-login_said(const struct login *login)
+credentials_said(const struct credentials *login)
 {
     return login != NULL ? &login->said : NULL;
 }
