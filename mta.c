@@ -5,6 +5,7 @@
 #include "admin/flush.h"
 #include "admin/options.h"
 #include "admin/passwd.h"
+#include "admin/secrecy.h"
 #include "admin/sendmail.h"
 #include "admin/simulate.h"
 #include "admin/status.h"
@@ -144,7 +145,7 @@ public_settings(const struct options *o)
 }
 
 static struct delivery_settings
-delivery_settings(const struct options *o)
+delivery_settings(const struct options *o, const struct route_table *routes)
 {
     return (struct delivery_settings){
         .hostname = o->hostname,
@@ -154,6 +155,7 @@ delivery_settings(const struct options *o)
         .mx_address_limit = (int)o->smtp_mx_address_limit,
         .reuse_idle_ms = o->smtp_connection_cache_time_limit_ms,
         .providers = text_from(o->providers),
+        .secrets = routes ? route_secrets(routes) : NULL,
     };
 }
 
@@ -185,10 +187,10 @@ configuration_free(struct configuration **c)
     *c = NULL;
 }
 
-/* Reads and checks everything, for the daemon also what it listens with. NULL: mistakes
- * were written to standard error. */
+/* Reads and checks everything, also what the daemon listens with, unless the sources
+ * are without secrets. NULL: mistakes were written to standard error. */
 static struct configuration *
-configuration_new(const struct options_sources *sources, bool daemon)
+configuration_new(const struct options_sources *sources)
 {
     struct configuration *c = memory_new(sizeof(*c));
     struct buffer mistakes;
@@ -196,9 +198,10 @@ configuration_new(const struct options_sources *sources, bool daemon)
     c->settings = options_read(sources, &c->options);
     struct text found = settings_mistakes(c->settings);
     if (found.length == 0) {
+        bool is_daemon = !c->options.without_secrets;
         struct listener_settings listener =
-            daemon ? listener_settings(&c->options) : public_settings(&c->options);
-        struct delivery_settings delivery = delivery_settings(&c->options);
+            is_daemon ? listener_settings(&c->options) : public_settings(&c->options);
+        struct delivery_settings delivery = delivery_settings(&c->options, NULL);
         c->routes = options_routes(&c->options, &mistakes);
         (void)!listener_check(&listener, &mistakes);
         (void)!delivery_check(&delivery, &mistakes);
@@ -289,7 +292,7 @@ static struct configuration *
 read_again(struct petrel *p, struct tls_client **anchors)
 {
     char place[ANCHORS_PLACE_MAX], error[ERROR_MAX] = "the settings have mistakes";
-    struct configuration *fresh = configuration_new(&p->sources, true);
+    struct configuration *fresh = configuration_new(&p->sources);
     *anchors = fresh ? open_anchors(fresh, place, error) : NULL;
     if (*anchors != NULL) {
         say_anchors(p, place);
@@ -313,7 +316,7 @@ on_hangup(void *context)
         return;
     const struct options *o = &fresh->options;
     struct listener_settings listener = listener_settings(o);
-    struct delivery_settings delivery = delivery_settings(o);
+    struct delivery_settings delivery = delivery_settings(o, fresh->routes);
     struct manager_settings manager = manager_settings(o, loop_random(p->loop));
     delivery.tls = anchors;
     log_restyle(p->log, options_log_style(o), options_log_level(o));
@@ -324,6 +327,7 @@ on_hangup(void *context)
     configuration_free(&p->configuration);
     p->configuration = fresh;
     want_descriptors(p);
+    secrecy_warn(o, p->log);
     log_say(
         p->log, LOG_LEVEL_INFO, "main", NULL,
         "settings reloaded (listen, spool, user, control, dns_servers need a restart)");
@@ -394,7 +398,7 @@ start_queue(struct petrel *p, char *error)
 {
     const struct options *o = &p->configuration->options;
     struct manager_settings settings = manager_settings(o, loop_random(p->loop));
-    struct delivery_settings out = delivery_settings(o);
+    struct delivery_settings out = delivery_settings(o, p->configuration->routes);
     p->dns = dns_new(p->loop, text_from(o->dns_servers), error, ERROR_MAX);
     if (p->dns == NULL)
         return EX_CONFIG;
@@ -516,7 +520,7 @@ run(const struct options_sources *sources)
 {
     struct petrel p = {.sources = *sources};
     char error[ERROR_MAX] = "";
-    p.configuration = configuration_new(sources, true);
+    p.configuration = configuration_new(sources);
     if (p.configuration == NULL)
         return EX_CONFIG;
     const struct options *o = &p.configuration->options;
@@ -534,6 +538,7 @@ run(const struct options_sources *sources)
         if (geteuid() == 0 && o->user == NULL)
             log_say(p.log, LOG_LEVEL_WARNING, "main", NULL,
                     "running as root: set `user` to leave it after binding");
+        secrecy_warn(o, p.log);
         queue_look_at_disk(manager_queue(p.manager));
         loop_run(p.loop);
     } else {
@@ -559,7 +564,7 @@ print_example(void)
 static int
 check(const struct options_sources *sources)
 {
-    struct configuration *c = configuration_new(sources, true);
+    struct configuration *c = configuration_new(sources);
     struct buffer out;
     char place[ANCHORS_PLACE_MAX], error[ERROR_MAX] = "";
     if (c == NULL)
@@ -621,7 +626,9 @@ static int
 with_options(const struct options_sources *sources, int count, char **arguments)
 {
     static const struct sendmail_helpers helpers = {.serve = serve_standard};
-    struct configuration *c = configuration_new(sources, false);
+    struct options_sources without = *sources;
+    without.without_secrets = true;
+    struct configuration *c = configuration_new(&without);
     int code;
     if (c == NULL)
         return EX_CONFIG;

@@ -235,7 +235,7 @@ say_bound(const json_t *hop, int64_t session_limit, int64_t now_ms, struct buffe
         say_dead(hop, now_ms, out);
         return;
     case SCHED_BOUND_PROBE:
-        (void)!buffer_add(out, TEXT("the site was dead; one session tries it now"));
+        (void)!buffer_add(out, TEXT("one session tries the site before others do"));
         return;
     case SCHED_BOUND_TRANSPORT_DELAY:
         say_delay("transport_rate_delay", field_number(hop, "transport_rate_delay_ms"),

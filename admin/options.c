@@ -1,6 +1,7 @@
 /* The table of settings, and the values that depend on the machine. */
 #include "admin/options.h"
 
+#include "base/digest.h"
 #include "base/disk.h"
 #include "mime/address.h"
 
@@ -30,6 +31,11 @@
 #define BOUNDED(kind, field, key, preset, min, max, help)                              \
     {                                                                                  \
         key, SETTING_##kind, FIELD(field), preset, min, max, false, help               \
+    }
+
+#define SECRET(field, key, help)                                                       \
+    {                                                                                  \
+        key, SETTING_STRING, FIELD(field), NULL, 0, 0, true, help                      \
     }
 
 enum {
@@ -103,7 +109,19 @@ const struct setting options_rows[] = {
         "maildir:/path/%u[?create=yes], hold, discard, error:5.1.1 text,\n"
         "[1.2.3.4]:port or host:port (no MX look-up). See petrel.conf(5)."),
     TEXTUAL(STRING, relay, "relay", NULL,
-            "Short for a last route `* VALUE`: the smarthost."),
+            "Short for a last route `* VALUE`: the smarthost, or a list of smarthosts, "
+            "the\nfirst that can be reached gets the mail."),
+    SECRET(relay_password, "relay_password",
+           "Password of the user in relay = submission://USER@HOST. Better:\n"
+           "relay_password_file, the file that has it."),
+    TEXTUAL(STRING, auth_passwords, "auth_passwords", NULL,
+            "File with passwords of users in routes, sender_routes and relay: lines\n"
+            "HOST[:PORT] USER PASSWORD, or @/PATH of a token's file for XOAUTH2. Mode "
+            "0600."),
+    TEXTUAL(
+        LIST, sender_routes, "sender_routes", NULL,
+        "Table of PATTERN TARGET for the sender's address, or <> for bounces. Comes "
+        "before\nrelay and the route *, behind all other routes and local mail."),
     TEXTUAL(
         STRING, local, "local", NULL,
         "Target of mail for local_domains that no route but * matches, for example\n"
@@ -448,7 +466,10 @@ struct settings *
 options_read(const struct options_sources *sources, struct options *options)
 {
     memset(options, 0, sizeof(*options));
+    options->without_secrets = sources->without_secrets;
     struct settings *s = settings_new(options_rows, "PETREL", options);
+    if (sources->without_secrets)
+        settings_leave_secrets(s);
     const char *file = find_file(sources);
     if (file)
         settings_read_file(s, file);
@@ -526,16 +547,44 @@ options_transport(const struct options *options)
     return t;
 }
 
+/* malloc'ed; NULL with a mistake when it cannot be read, or there is none. */
+static char *
+read_passwords(const struct options *o, size_t *length, struct buffer *mistakes)
+{
+    char *content;
+    *length = 0;
+    if (o->auth_passwords == NULL || o->without_secrets)
+        return NULL;
+    int error = disk_read_whole(o->auth_passwords, SECRETS_FILE_MAX, &content, length);
+    if (error >= 0)
+        return content;
+    (void)!buffer_format(mistakes, "auth_passwords: cannot read '%.1000s': %s\n",
+                         o->auth_passwords, strerror(-error));
+    return NULL;
+}
+
 struct route_table *
 options_routes(const struct options *options, struct buffer *mistakes)
 {
+    size_t length, before = mistakes->length;
+    char *passwords = read_passwords(options, &length, mistakes);
     struct route_settings settings = {
         .routes = text_from(options->routes),
+        .sender_routes = text_from(options->sender_routes),
         .relay = text_from(options->relay),
+        .relay_password = text_from(options->relay_password),
+        .passwords = text_of(passwords, length),
+        .without_secrets = options->without_secrets,
         .local = text_from(options->local),
         .local_domains = text_from(options->local_domains),
         .smtp_port = (uint16_t)options->smtp_port,
         .base = options_transport(options),
     };
-    return route_new(&settings, mistakes);
+    /* One mistake, not one for each user that has no password for it. */
+    struct route_table *table =
+        mistakes->length == before ? route_new(&settings, mistakes) : NULL;
+    if (passwords)
+        digest_forget(passwords, length);
+    free(passwords);
+    return table;
 }

@@ -30,7 +30,9 @@ struct options {
     int64_t smtpd_timeout_ms, smtpd_data_timeout_ms, smtpd_min_data_rate;
     int64_t drain_timeout_ms;
     /* where to */
-    char *routes, *relay, *local, *local_domains;
+    char *routes, *sender_routes, *relay, *relay_password, *auth_passwords;
+    char *local, *local_domains;
+    bool without_secrets; /* no setting: of the sources below */
     /* out */
     char *dns_servers, *smtp_bind, *tls_ca;
     int64_t smtp_port, smtp_connect_timeout_ms, smtp_mx_address_limit;
@@ -58,6 +60,7 @@ struct options_sources {
     const char *file;       /* -c */
     char *const *overrides; /* -o, NULL-ended */
     char *const *environment;
+    bool without_secrets; /* the command needs none: they are not read, nor missed */
     bool careful; /* sendmail(1) is called in anybody's directory: ./petrel.conf counts
                      only when it is the caller's own or root's */
 };

@@ -87,6 +87,7 @@ info_from(const struct stat *status)
         .changed_ms =
             (int64_t)status->st_ctim.tv_sec * 1000 + status->st_ctim.tv_nsec / 1000000,
         .owner = status->st_uid,
+        .mode = status->st_mode & 07777,
         .links = (unsigned)status->st_nlink,
     };
 }

@@ -18,6 +18,7 @@ struct disk_info {
     enum disk_kind kind;
     int64_t size, changed_ms; /* ctime, ms since the epoch */
     unsigned owner;           /* uid */
+    unsigned mode;            /* permissions: 0600 */
     unsigned links;
 };
 struct disk_space {

@@ -36,6 +36,7 @@ struct settings {
     void *target;
     struct entry *entries; /* LEVELS for each row */
     size_t count, step;
+    bool leaves_secrets;
     struct buffer mistakes;
     size_t mistake_count;
 };
@@ -263,7 +264,7 @@ static void
 apply_row(struct settings *s, const struct setting *row)
 {
     struct entry *entry = entry_effective(s, row);
-    if (entry->text == NULL || entry->is_bad)
+    if (entry->text == NULL || entry->is_bad || (row->secret && s->leaves_secrets))
         return;
     if (entry->is_path && entry->text[0] != '\0')
         load_value(s, entry);
@@ -353,6 +354,12 @@ settings_free(struct settings **s)
     buffer_free(&(*s)->mistakes);
     free(*s);
     *s = NULL;
+}
+
+void
+settings_leave_secrets(struct settings *s)
+{
+    s->leaves_secrets = true;
 }
 
 void

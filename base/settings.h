@@ -38,6 +38,10 @@ struct settings *settings_new(const struct setting *rows, const char *prefix,
                               void *target);
 void settings_free(struct settings **s);
 
+/* Secrets stay unset, and the files of their values unread: whoever runs this command
+ * may not read them, and needs none. Before settings_apply(). */
+void settings_leave_secrets(struct settings *s);
+
 /* Each step may be repeated; the order of calls does not matter, precedence does.
  * Mistakes are collected, not returned. */
 void settings_read_file(struct settings *s, const char *path);

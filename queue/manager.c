@@ -281,6 +281,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     m->routes = routes;
     m->sendlog.limit = (unsigned)settings->sched.session_limit;
     sched_change(m->sched, &settings->sched);
+    sched_rerouted(m->sched, loop_now_ms(m->loop), routes);
     manager_stir(m);
 }
 

@@ -90,8 +90,8 @@ void active_remove(struct active *a);
 void round_load(struct manager *m, struct id id);
 /* Where a recipient's mail goes, and the parts of its address. NULL: it has bad syntax.
  */
-const struct target *round_route(const struct manager *m, const struct recipient *r,
-                                 bool passes_hold, struct address *address);
+const struct target *round_route(const struct manager *m, const struct envelope *e,
+                                 const struct recipient *r, struct address *address);
 /* The recipients of an errand are on their way. */
 void round_started(struct active *a, const unsigned *indexes, size_t count);
 /* One verdict: log line, D mark, bounce text. */

@@ -393,15 +393,14 @@ immediate_outcome(const struct target *target)
 }
 
 const struct target *
-round_route(const struct manager *m, const struct recipient *r, bool passes_hold,
-            struct address *address)
+round_route(const struct manager *m, const struct envelope *e,
+            const struct recipient *r, struct address *address)
 {
     if (text_find(r->address, '@') == TEXT_NONE)
         *address = (struct address){.local = r->address};
     else if (!address_parse(r->address, address))
         return NULL;
-    return passes_hold ? route_find_past_hold(m->routes, address)
-                       : route_find(m->routes, address);
+    return route_find_from(m->routes, e->sender, address, e->released);
 }
 
 static void
@@ -425,7 +424,7 @@ route_all(struct active *a, struct sched_recipient *open, size_t *count)
         struct address address;
         if (r->done)
             continue;
-        const struct target *target = round_route(a->manager, r, e->released, &address);
+        const struct target *target = round_route(a->manager, e, r, &address);
         if (target == NULL) {
             settle_unparsable(a, i);
             continue;

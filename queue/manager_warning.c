@@ -49,7 +49,7 @@ list(const struct active *a, size_t *count)
         struct address address;
         if (r->done || a->delays[i] == NULL)
             continue;
-        const struct target *target = round_route(a->manager, r, e->released, &address);
+        const struct target *target = round_route(a->manager, e, r, &address);
         if (target == NULL || target->transport.delay_warning_ms == 0)
             continue;
         int64_t until_ms = e->birth_ms + target->transport.lifetime_ms;

@@ -332,6 +332,13 @@ answer_delay_ms(enum answer_class class, const struct outcome *outcome, int64_t 
     abort(); /* a class that does not exist */
 }
 
+bool
+answer_refuses_us(const struct outcome *outcome)
+{
+    return outcome->verdict == VERDICT_DEFERRED && outcome->blame == BLAME_SITE &&
+           strcmp(outcome->enhanced, "4.7.8") == 0;
+}
+
 bool answer_counts(enum answer_class class)
 {
     return class != ANSWER_RATE;

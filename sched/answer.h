@@ -38,6 +38,10 @@ const char *answer_name(enum answer_class class);
 int64_t answer_delay_ms(enum answer_class class, const struct outcome *outcome,
                         int64_t age_ms, int64_t minimal_ms, int64_t maximal_ms);
 
+/* Whether a host has refused our user or his password (4.7.8, RFC 4954 §6). That says
+ * nothing about the mail, and trying again soon gets us locked out. */
+bool answer_refuses_us(const struct outcome *outcome);
+
 /* Whether an attempt that ended so counts as one. One refused for the rate does not: it
  * says nothing about the message. */
 bool answer_counts(enum answer_class class);

@@ -24,6 +24,7 @@ struct carrier {
     int sessions, carrying;
     int idle;            /* of the sessions */
     unsigned generation; /* of the settings that had it last */
+    bool is_gone;        /* no route leads there any more */
     int64_t pause_until_ms;
 };
 

@@ -204,6 +204,7 @@ destination_get(struct destinations *set, const struct target *target,
         set->count++;
     }
     d->carrier->generation = set->generation;
+    d->carrier->is_gone = false;
     return d;
 }
 

@@ -10,7 +10,10 @@
 #include <string.h>
 #include <uthash.h>
 
+static const struct text null_sender = TEXT("<>");
+
 enum {
+    RELAY_MAX = 8192,
     PATTERN_MAX = ADDRESS_LOCAL_MAX + 1 + ADDRESS_DOMAIN_MAX + 3, /* with quotes */
     ENTRY_SHOWN_MAX = 100
 };
@@ -27,28 +30,56 @@ struct domain {
     char *name;
 };
 
-struct route_table {
+struct rules {
     struct route *routes; /* by pattern */
+    bool has_addresses;
+};
+
+struct route_table {
+    struct rules recipients, senders;
     struct domain *local_domains;
     char first_local[ADDRESS_DOMAIN_MAX + 1];
-    bool has_addresses, has_local;
+    bool has_local;
     struct target local, unknown, mx; /* mx: for what nothing matches */
+    struct secrets *secrets;
 };
 
 struct reading {
     struct route_table *table;
+    struct rules *rules; /* the table that is being read, and its setting: */
+    const char *key;
     const struct route_settings *settings;
     struct buffer *mistakes;
     bool bad;
 };
 
+/* The password of user:password@host is a mistake, and must not be shown. */
+static size_t
+without_password(struct text entry, char shown[ENTRY_SHOWN_MAX])
+{
+    size_t length = 0;
+    for (size_t i = 0; i < entry.length && length < ENTRY_SHOWN_MAX; i++) {
+        struct text rest = text_after(entry, i);
+        size_t at = rest.at[0] == ':' ? 1 : rest.length;
+        while (at < rest.length && !strchr("@/| \t", rest.at[at]))
+            at++;
+        shown[length++] = rest.at[0];
+        if (at < rest.length && rest.at[at] == '@' && length < ENTRY_SHOWN_MAX) {
+            shown[length++] = '*';
+            i += at - 1;
+        }
+    }
+    return length;
+}
+
 /* "routes: 'x y': what". A full buffer has told enough. */
 static void
 complain(struct reading *r, const char *key, struct text entry, const char *what)
 {
-    bool told = buffer_format(r->mistakes, "%s: '%.*s%s': %s\n", key,
-                              TEXT_ARGS(text_before(entry, ENTRY_SHOWN_MAX)),
-                              entry.length > ENTRY_SHOWN_MAX ? "..." : "", what);
+    char shown[ENTRY_SHOWN_MAX];
+    size_t length = without_password(entry, shown);
+    bool told = buffer_format(r->mistakes, "%s: '%.*s%s': %s\n", key, (int)length,
+                              shown, entry.length > ENTRY_SHOWN_MAX ? "..." : "", what);
     (void)told;
     r->bad = true;
 }
@@ -86,23 +117,108 @@ pattern_key(struct text t, char key[PATTERN_MAX])
 }
 
 static struct route *
-route_of(const struct route_table *table, struct text key)
+route_of(const struct rules *rules, struct text key)
 {
     struct route *route;
-    HASH_FIND(hh, table->routes, key.at, key.length, route);
+    HASH_FIND(hh, rules->routes, key.at, key.length, route);
     return route;
 }
 
 static struct route *
-route_add(struct route_table *table, struct text key)
+route_add(struct rules *rules, struct text key)
 {
     struct route *route = memory_new(sizeof *route);
     route->pattern = text_string(key);
-    route->position = HASH_COUNT(table->routes);
-    table->has_addresses |= text_find(key, '@') != TEXT_NONE;
-    HASH_ADD_KEYPTR(hh, table->routes, route->pattern, key.length, route);
+    route->position = HASH_COUNT(rules->routes);
+    rules->has_addresses |= text_find(key, '@') != TEXT_NONE;
+    HASH_ADD_KEYPTR(hh, rules->routes, route->pattern, key.length, route);
     return route;
 }
+
+/* --- Secrets ---------------------------------------------------------------------- */
+
+/* Every user has one, of which the target keeps the mark: with another one it is
+ * another target, for which nothing that waits must wait any longer. */
+static bool
+host_secret(struct reading *r, const struct target_host *h, uint64_t *mark,
+            char problem[TARGET_PROBLEM_MAX])
+{
+    if (h->user.length == 0 || r->settings->without_secrets)
+        return true;
+    const struct secret *secret =
+        secrets_find(r->table->secrets, h->host, h->port, h->user);
+    if (secret) {
+        *mark = secrets_mark(secret);
+        return true;
+    }
+    snprintf(
+        problem, TARGET_PROBLEM_MAX,
+        "no password for the user %.*s at %.*s; put a line '%.*s %.*s PASSWORD' into "
+        "the file that auth_passwords names%s",
+        TEXT_ARGS(text_before(h->user, 40)), TEXT_ARGS(text_before(h->host, 60)),
+        TEXT_ARGS(text_before(h->host, 60)), TEXT_ARGS(text_before(h->user, 40)),
+        r->rules ? "" : ", or set relay_password or relay_password_file");
+    return false;
+}
+
+static bool
+target_secrets(struct reading *r, struct target *target,
+               char problem[TARGET_PROBLEM_MAX])
+{
+    for (size_t i = 0; i < target_host_count(target); i++) {
+        struct target_host h = target_host(target, i);
+        uint64_t *mark = i == 0 ? &target->secret : &target->more[i - 1].secret;
+        if (!host_secret(r, &h, mark, problem))
+            return false;
+    }
+    return true;
+}
+
+static bool
+read_target(struct reading *r, struct text t, struct target *target,
+            char problem[TARGET_PROBLEM_MAX])
+{
+    return target_parse(t, r->settings->smtp_port, &r->settings->base, target,
+                        problem) &&
+           target_secrets(r, target, problem);
+}
+
+/* relay_password is for the one user that relay names. */
+static bool
+relay_secret(struct reading *r, const struct target *target,
+             char problem[TARGET_PROBLEM_MAX])
+{
+    struct text password = r->settings->relay_password;
+    struct target_host found = {0};
+    size_t users = 0;
+    if (password.length == 0 || r->settings->without_secrets)
+        return true;
+    for (size_t i = 0; i < target_host_count(target); i++) {
+        struct target_host h = target_host(target, i);
+        users += h.user.length > 0;
+        found = h.user.length > 0 ? h : found;
+    }
+    const char *mistake = secrets_mistake(password);
+    problem[0] = '\0';
+    if (users == 0)
+        snprintf(problem, TARGET_PROBLEM_MAX,
+                 "relay_password is set, but no user: write SCHEME://USER@HOST");
+    else if (users > 1)
+        snprintf(problem, TARGET_PROBLEM_MAX,
+                 "relay_password is for one user, and here are %zu; put their "
+                 "passwords into the file that auth_passwords names",
+                 users);
+    else if (mistake)
+        snprintf(problem, TARGET_PROBLEM_MAX, "relay_password %s", mistake);
+    else if (!secrets_add(r->table->secrets, found.host, found.port, found.user,
+                          password, "relay_password"))
+        snprintf(problem, TARGET_PROBLEM_MAX,
+                 "auth_passwords has a line for this user and port, too; leave "
+                 "relay_password out");
+    return problem[0] == '\0';
+}
+
+/* --- Tables ----------------------------------------------------------------------- */
 
 static void
 entry_read(struct reading *r, struct text entry, struct text pattern,
@@ -110,20 +226,25 @@ entry_read(struct reading *r, struct text entry, struct text pattern,
 {
     char problem[TARGET_PROBLEM_MAX], key[PATTERN_MAX];
     struct target parsed = {0};
-    size_t length = pattern_key(pattern, key);
+    bool of_senders = r->rules == &r->table->senders;
+    size_t length = of_senders && text_equal(pattern, null_sender)
+                        ? text_copy(key, sizeof key, pattern) * pattern.length
+                        : pattern_key(pattern, key);
     if (length == 0)
-        complain(r, "routes", entry,
-                 "bad pattern; use user@domain, domain, .domain (sub-domains) or *");
+        complain(r, r->key, entry,
+                 of_senders ? "bad pattern; use user@domain, domain, .domain "
+                              "(sub-domains), <> (bounces) or *"
+                            : "bad pattern; use user@domain, domain, .domain "
+                              "(sub-domains) or *");
     else if (target.length == 0)
-        complain(r, "routes", entry, "no target; write PATTERN TARGET, e.g. * mx");
-    else if (!target_parse(target, r->settings->smtp_port, &r->settings->base, &parsed,
-                           problem))
-        complain(r, "routes", entry, problem);
-    else if (route_of(r->table, text_of(key, length)))
-        complain(r, "routes", entry,
+        complain(r, r->key, entry, "no target; write PATTERN TARGET, e.g. * mx");
+    else if (!read_target(r, target, &parsed, problem))
+        complain(r, r->key, entry, problem);
+    else if (route_of(r->rules, text_of(key, length)))
+        complain(r, r->key, entry,
                  "its pattern stands above already, so this never matches; remove one");
     else
-        memcpy(&route_add(r->table, text_of(key, length))->target, &parsed,
+        memcpy(&route_add(r->rules, text_of(key, length))->target, &parsed,
                sizeof parsed);
 }
 
@@ -168,11 +289,54 @@ line_read(struct reading *r, struct text line)
                            : pattern.length;
         if (!error && pattern_length(target) < target.length)
             complain(
-                r, "routes", entry,
+                r, r->key, entry,
                 "text after the target; write one entry a line, or commas between");
         else
             entry_read(r, entry, pattern, target);
     }
+}
+
+static void
+rules_read(struct reading *r, struct rules *rules, const char *key, struct text rest)
+{
+    struct text line;
+    r->rules = rules;
+    r->key = key;
+    while (rest.length > 0 && text_cut(&rest, '\n', &line))
+        line_read(r, line);
+    r->rules = NULL;
+}
+
+/* "A, B" is written "A|B" in a route. */
+static bool
+relay_list(struct text relay, struct buffer *out)
+{
+    struct text word;
+    bool fits = true;
+    if (text_find(relay, ',') == TEXT_NONE ||
+        text_starts_nocase(relay, TEXT("error:")) ||
+        text_starts_nocase(relay, TEXT("maildir:")))
+        return buffer_add(out, relay);
+    while (fits && text_word(&relay, " \t\r\n,", &word))
+        fits = (out->length == 0 || buffer_add_byte(out, '|')) && buffer_add(out, word);
+    return fits;
+}
+
+static bool
+relay_target(struct reading *r, struct text relay, struct target *target,
+             char problem[TARGET_PROBLEM_MAX])
+{
+    struct buffer list;
+    buffer_init(&list, RELAY_MAX);
+    bool fits = relay_list(relay, &list);
+    if (!fits)
+        snprintf(problem, TARGET_PROBLEM_MAX, "it is too long");
+    bool good = fits &&
+                target_parse(buffer_text(&list), r->settings->smtp_port,
+                             &r->settings->base, target, problem) &&
+                relay_secret(r, target, problem) && target_secrets(r, target, problem);
+    buffer_free(&list);
+    return good;
 }
 
 /* relay is the last route: it replaces the default `* mx`, and nothing else. */
@@ -182,11 +346,14 @@ relay_read(struct reading *r)
     char problem[TARGET_PROBLEM_MAX];
     struct target target = {0};
     struct text relay = text_trim(r->settings->relay);
-    struct route *all = route_of(r->table, TEXT("*"));
-    if (relay.length == 0)
+    struct rules *rules = &r->table->recipients;
+    struct route *all = route_of(rules, TEXT("*"));
+    if (relay.length == 0) {
+        if (r->settings->relay_password.length > 0)
+            complain(r, "relay", relay, "relay_password is set, but relay is not");
         return;
-    if (!target_parse(relay, r->settings->smtp_port, &r->settings->base, &target,
-                      problem)) {
+    }
+    if (!relay_target(r, relay, &target, problem)) {
         complain(r, "relay", relay, problem);
         return;
     }
@@ -196,7 +363,7 @@ relay_read(struct reading *r)
         return;
     }
     if (!all)
-        all = route_add(r->table, TEXT("*"));
+        all = route_add(rules, TEXT("*"));
     memcpy(&all->target, &target, sizeof target);
 }
 
@@ -207,8 +374,7 @@ local_read(struct reading *r)
     struct text local = text_trim(r->settings->local);
     if (local.length == 0)
         return;
-    r->table->has_local = target_parse(local, r->settings->smtp_port,
-                                       &r->settings->base, &r->table->local, problem);
+    r->table->has_local = read_target(r, local, &r->table->local, problem);
     if (!r->table->has_local)
         complain(r, "local", local, problem);
 }
@@ -252,21 +418,38 @@ route_new(const struct route_settings *settings, struct buffer *mistakes)
     char problem[TARGET_PROBLEM_MAX];
     struct route_table *table = memory_new(sizeof *table);
     struct reading r = {.table = table, .settings = settings, .mistakes = mistakes};
-    struct text rest = settings->routes, line;
     bool good = target_parse(TEXT("mx"), settings->smtp_port, &settings->base,
                              &table->mx, problem);
     assert(good);
     table->unknown.kind = TARGET_UNKNOWN;
     table->unknown.timeout_scale = 1;
     memcpy(&table->unknown.transport, &settings->base, sizeof settings->base);
-    while (rest.length > 0 && text_cut(&rest, '\n', &line))
-        line_read(&r, line);
+    table->secrets = settings->without_secrets
+                         ? secrets_new(TEXT(""), mistakes)
+                         : secrets_new(settings->passwords, mistakes);
+    if (!table->secrets) {
+        route_free(&table);
+        return NULL;
+    }
+    rules_read(&r, &table->recipients, "routes", settings->routes);
+    rules_read(&r, &table->senders, "sender_routes", settings->sender_routes);
     relay_read(&r);
     local_read(&r);
     local_domains_read(&r);
     if (r.bad)
         route_free(&table);
     return table;
+}
+
+static void
+rules_free(struct rules *rules)
+{
+    struct route *route, *next;
+    HASH_ITER (hh, rules->routes, route, next) {
+        HASH_DELETE(hh, rules->routes, route);
+        free(route->pattern);
+        free(route);
+    }
 }
 
 void
@@ -276,12 +459,9 @@ route_free(struct route_table **table)
     if (!t)
         return;
     *table = NULL;
-    struct route *route, *next_route;
-    HASH_ITER (hh, t->routes, route, next_route) {
-        HASH_DELETE(hh, t->routes, route);
-        free(route->pattern);
-        free(route);
-    }
+    rules_free(&t->recipients);
+    rules_free(&t->senders);
+    secrets_free(&t->secrets);
     struct domain *domain, *next_domain;
     HASH_ITER (hh, t->local_domains, domain, next_domain) {
         HASH_DELETE(hh, t->local_domains, domain);
@@ -299,43 +479,50 @@ earlier(const struct route *a, const struct route *b)
 
 /* NULL: none, or one that holds and is passed. */
 static const struct route *
-route_through(const struct route_table *table, struct text key, bool passes_hold)
+route_through(const struct rules *rules, struct text key, bool passes_hold)
 {
-    const struct route *route = route_of(table, key);
+    const struct route *route = route_of(rules, key);
     return route && passes_hold && route->target.kind == TARGET_HOLD ? NULL : route;
 }
 
 /* The first in the table of those that match by more than "*". */
 static const struct route *
-route_named(const struct route_table *table, const struct address *address,
-            bool passes_hold)
+route_named(const struct rules *rules, const struct address *address, bool passes_hold)
 {
     char key[PATTERN_MAX];
     const struct route *found = NULL;
-    size_t length = table->has_addresses ? mailbox_key(address, key) : 0;
+    size_t length = rules->has_addresses ? mailbox_key(address, key) : 0;
     if (length > 0)
-        found = route_through(table, text_of(key, length), passes_hold);
+        found = route_through(rules, text_of(key, length), passes_hold);
     if (address->domain.length == 0 || !text_copy(key, sizeof key, address->domain))
         return found;
     struct text domain = text_of(key, address->domain.length);
     text_lower(key, domain.length);
-    found = earlier(found, route_through(table, domain, passes_hold));
+    found = earlier(found, route_through(rules, domain, passes_hold));
     if (domain.at[0] == '[')
         return found;
     for (size_t at = 1; at < domain.length; at++)
         if (domain.at[at] == '.')
             found = earlier(found,
-                            route_through(table, text_after(domain, at), passes_hold));
+                            route_through(rules, text_after(domain, at), passes_hold));
     return found;
+}
+
+static bool
+rules_demand_verify(const struct rules *rules)
+{
+    for (const struct route *r = rules->routes; r; r = r->hh.next)
+        if (r->target.tls == TARGET_TLS_VERIFY)
+            return true;
+    return false;
 }
 
 bool
 route_demands_verify(const struct route_table *table)
 {
-    for (const struct route *r = table->routes; r; r = r->hh.next)
-        if (r->target.tls == TARGET_TLS_VERIFY)
-            return true;
-    return table->has_local && table->local.tls == TARGET_TLS_VERIFY;
+    return rules_demand_verify(&table->recipients) ||
+           rules_demand_verify(&table->senders) ||
+           (table->has_local && table->local.tls == TARGET_TLS_VERIFY);
 }
 
 bool
@@ -344,39 +531,94 @@ route_is_local_domain(const struct route_table *table, struct text domain)
     return local_domain(table, domain) != NULL;
 }
 
+/* NULL: sender_routes say nothing of it. An address that was taken but is none has no
+ * pattern but *. */
 static const struct target *
-find_target(const struct route_table *table, const struct address *address,
-            bool passes_hold)
+find_sender(const struct route_table *table, struct text sender, bool passes_hold)
+{
+    const struct rules *rules = &table->senders;
+    struct address address;
+    const struct route *named = NULL, *all;
+    if (!rules->routes)
+        return NULL;
+    all = route_through(rules, TEXT("*"), passes_hold);
+    if (sender.length == 0)
+        named = route_through(rules, null_sender, passes_hold);
+    else if (address_parse(sender, &address))
+        named = route_named(rules, &address, passes_hold);
+    named = earlier(named, all);
+    return named ? &named->target : NULL;
+}
+
+/* by_sender: where its sender's mail goes, or NULL. */
+static const struct target *
+find_target(const struct route_table *table, const struct target *by_sender,
+            const struct address *address, bool passes_hold)
 {
     struct address whole = *address;
     if (whole.domain.length == 0)
         whole.domain = text_from(table->first_local);
     bool local = whole.domain.length == 0 || route_is_local_domain(table, whole.domain);
-    const struct route *all = route_through(table, TEXT("*"), passes_hold);
-    const struct route *named = route_named(table, &whole, passes_hold);
+    const struct rules *rules = &table->recipients;
+    const struct route *all = route_through(rules, TEXT("*"), passes_hold);
+    const struct route *named = route_named(rules, &whole, passes_hold);
     /* A named route behind "*" never comes first. */
     if (named && (!all || named->position < all->position))
         return &named->target;
+    if (!by_sender)
+        by_sender = all ? &all->target : &table->mx;
     if (!local)
-        return all ? &all->target : &table->mx;
+        return by_sender;
     if (table->has_local && !(passes_hold && table->local.kind == TARGET_HOLD))
         return &table->local;
     /* Our own domain has no other MX: only a named way can serve it. */
-    if (all && all->target.kind != TARGET_MX)
-        return &all->target;
-    return &table->unknown;
+    if (by_sender->kind != TARGET_MX)
+        return by_sender;
+    return all && all->target.kind != TARGET_MX ? &all->target : &table->unknown;
 }
 
 const struct target *
 route_find(const struct route_table *table, const struct address *address)
 {
-    return find_target(table, address, false);
+    return find_target(table, NULL, address, false);
 }
 
 const struct target *
 route_find_past_hold(const struct route_table *table, const struct address *address)
 {
-    return find_target(table, address, true);
+    return find_target(table, NULL, address, true);
+}
+
+const struct target *
+route_find_from(const struct route_table *table, struct text sender,
+                const struct address *address, bool past_hold)
+{
+    return find_target(table, find_sender(table, sender, past_hold), address,
+                       past_hold);
+}
+
+static bool
+rules_lead_to(const struct rules *rules, const struct target *target)
+{
+    for (const struct route *r = rules->routes; r; r = r->hh.next)
+        if (memcmp(&r->target, target, sizeof *target) == 0)
+            return true;
+    return false;
+}
+
+bool
+route_leads_to(const struct route_table *table, const struct target *target)
+{
+    return rules_lead_to(&table->recipients, target) ||
+           rules_lead_to(&table->senders, target) ||
+           (table->has_local && memcmp(&table->local, target, sizeof *target) == 0) ||
+           memcmp(&table->mx, target, sizeof *target) == 0;
+}
+
+const struct secrets *
+route_secrets(const struct route_table *table)
+{
+    return table->secrets;
 }
 
 /* "?tls=verify", but for what the scheme means by itself. */
@@ -390,6 +632,33 @@ key_tls(const struct target *target, char out[16])
     if (target->tls != usual)
         snprintf(out, 16, "?tls=%s", target_tls_word(target->tls));
     return out;
+}
+
+/* Lists that differ only where the key is cut have one key; they are told apart by
+ * their targets. */
+static size_t
+host_key(const struct target *target, const char *scheme, const char *tls,
+         char out[ROUTE_KEY_MAX])
+{
+    struct buffer key;
+    buffer_init(&key, ROUTE_KEY_MAX - 16);
+    bool fits = buffer_format(&key, "%s:", scheme);
+    if (target->kind == TARGET_LMTP || target->look_up_mx)
+        fits = fits && buffer_format(&key, target->look_up_mx ? "%s:%u" : "[%s]:%u",
+                                     target->host, target->port);
+    for (size_t i = 0; fits && i < target_host_count(target) && !target->look_up_mx;
+         i++) {
+        struct target_host h = target_host(target, i);
+        fits = buffer_format(&key, "%s%.*s%s[%.*s]:%u", i > 0 ? "|" : "",
+                             TEXT_ARGS(h.user), h.user.length > 0 ? "@" : "",
+                             TEXT_ARGS(h.host), (unsigned)h.port);
+    }
+    text_lower(key.at, key.length);
+    int length =
+        snprintf(out, ROUTE_KEY_MAX, "%.*s%s", TEXT_ARGS(buffer_text(&key)), tls);
+    assert(length > 0 && length < ROUTE_KEY_MAX);
+    buffer_free(&key);
+    return (size_t)length;
 }
 
 size_t
@@ -411,10 +680,7 @@ route_key(const struct target *target, struct text domain, char out[ROUTE_KEY_MA
             /* Paths keep their case: two sockets are two. */
             return (size_t)snprintf(out, ROUTE_KEY_MAX, "%s:unix:%s", scheme,
                                     target->path);
-        length = snprintf(out, ROUTE_KEY_MAX,
-                          target->look_up_mx ? "%s:%s:%u%s" : "%s:[%s]:%u%s", scheme,
-                          target->host, target->port, key_tls(target, tls));
-        break;
+        return host_key(target, scheme, key_tls(target, tls), out);
     case TARGET_MAILDIR:
         return (size_t)snprintf(out, ROUTE_KEY_MAX, "maildir");
     case TARGET_HOLD:

@@ -1,14 +1,19 @@
-/* Where mail for an address goes: the table of `routes`, `relay`, `local` (pure).
+/* Where mail for an address goes: the tables `routes`, `sender_routes`, `relay`,
+ * `local` (pure).
  *
  * First match wins. PATTERN: user@domain, domain, .domain (sub-domains), *. A recipient
  * in local_domains that only the pattern * would match goes to the `local` target; when
  * that is unset it goes where * says, unless that is mx (or nothing): then it is
  * unknown, since an MX look-up of our own domain only finds ourselves. relay takes the
- * place of a last `* mx`. What nothing matches goes by MX. */
+ * place of a last `* mx`. What nothing matches goes by MX.
+ *
+ * What comes so far, to the pattern *, goes where sender_routes say for its envelope
+ * sender, if they say anything: patterns are the same, and <> for bounces. */
 #ifndef SCHED_ROUTE_H
 #define SCHED_ROUTE_H
 
 #include "mime/address.h"
+#include "sched/secrets.h"
 #include "sched/transport.h"
 
 enum target_kind {
@@ -28,7 +33,19 @@ enum target_tls {
     TARGET_TLS_ENCRYPT, /* any certificate; never clear */
     TARGET_TLS_VERIFY /* a certificate from tls_ca with the host's name; never clear */
 };
-enum { TARGET_HOST_MAX = 256, TARGET_PATH_MAX = 1024 };
+enum {
+    TARGET_HOST_MAX = 256,
+    TARGET_PATH_MAX = 1024,
+    TARGET_HOSTS_MAX = 8, /* of a fail-over list */
+    TARGET_AUTH_MAX = 16
+};
+
+/* A host of TARGET_SMTP besides target.host. */
+struct target_more {
+    uint16_t host, user; /* where they stand in path; user 0: none */
+    uint16_t port;
+    uint64_t secret;
+};
 
 struct target {
     enum target_kind kind;
@@ -37,7 +54,14 @@ struct target {
     uint16_t port;              /* 0 = smtp_port for MX */
     enum target_tls tls;        /* MX, SMTP, LMTP; by default MAY, of LMTP NONE */
     bool tls_implicit;          /* from the first byte, without STARTTLS */
-    char path[TARGET_PATH_MAX]; /* Unix socket; Maildir with %u %d; ERROR text */
+    char path[TARGET_PATH_MAX]; /* Unix socket; Maildir with %u %d; ERROR text; SMTP:
+                                   users and more hosts, see target_host() */
+    uint16_t user;       /* SMTP: where the one for host stands in path; 0: none */
+    uint16_t more_count; /* SMTP: hosts behind it, tried in this order */
+    struct target_more more[TARGET_HOSTS_MAX - 1];
+    uint64_t secret;            /* secrets_mark() of what user logs in with; 0: none */
+    char auth[TARGET_AUTH_MAX]; /* SMTP: the only mechanism, in lower case; "": any */
+    bool auth_clear;            /* SMTP ?auth_clear=yes: log in without TLS, too */
     char enhanced[12];          /* ERROR */
     bool create;                /* MAILDIR ?create=yes: make missing user directories */
     struct transport transport; /* scheduling, with this route's options applied */
@@ -46,11 +70,25 @@ struct target {
 
 struct route_table;
 
+/* A host of TARGET_SMTP, borrowed from the target. */
+struct target_host {
+    struct text host, user; /* user: may be empty; then there is no AUTH */
+    uint16_t port;
+};
+/* They are tried in this order; all have the target's options. 0: it has no host. */
+size_t target_host_count(const struct target *target);
+struct target_host target_host(const struct target *target, size_t at);
+/* Whether we log in to any of them. */
+bool target_has_user(const struct target *target);
+
 /* All texts may be empty. base = the default_* settings, which a route's options
- * override. One line per mistake is added to mistakes ("routes: 'x y': ..."); NULL
- * then. */
+ * override. passwords: see sched/secrets.h; a host with a user and no secret is a
+ * mistake, unless without_secrets: who only asks where mail goes needs none. One line
+ * per mistake is added to mistakes ("routes: 'x y': ..."); NULL then. */
 struct route_settings {
-    struct text routes, relay, local, local_domains;
+    struct text routes, sender_routes, relay, local, local_domains;
+    struct text relay_password, passwords;
+    bool without_secrets;
     uint16_t smtp_port;
     struct transport base;
 };
@@ -67,6 +105,16 @@ const struct target *route_find_past_hold(const struct route_table *table,
                                           const struct address *address);
 /* Whether any target verifies certificates, so that somebody must be believed. */
 bool route_demands_verify(const struct route_table *table);
+/* The same for mail of that envelope sender, as it stands in MAIL FROM without <>; ""
+ * for bounces. past_hold: an operator has released it, routes that say hold do not
+ * count. */
+const struct target *route_find_from(const struct route_table *table,
+                                     struct text sender, const struct address *address,
+                                     bool past_hold);
+/* Whether any way leads to that target, as it is. */
+bool route_leads_to(const struct route_table *table, const struct target *target);
+/* Those for the users in targets; borrowed from the table. */
+const struct secrets *route_secrets(const struct route_table *table);
 bool route_is_local_domain(const struct route_table *table, struct text domain);
 
 /* The key under which all mail for the same next hop is one destination queue:

@@ -47,6 +47,21 @@ sched_change(struct sched *s, const struct sched_settings *settings)
     destinations_reload(&s->destinations);
 }
 
+void
+sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *routes)
+{
+    struct carrier *carrier, *next_carrier;
+    struct site *site, *next;
+    sched_tick(s, now_ms);
+    HASH_ITER (hh, s->destinations.sites.carriers.by_target, carrier, next_carrier) {
+        carrier->is_gone = !route_leads_to(routes, &carrier->target);
+        if (!carrier->is_gone)
+            continue;
+        HASH_ITER (hh, carrier->sites, site, next)
+            sched_site_wake(s, site, SIZE_MAX);
+    }
+}
+
 static void
 free_loaded(void *context, struct known *k)
 {
@@ -350,6 +365,22 @@ next_settle(struct sched *s, struct sched_action *action)
     return true;
 }
 
+/* It was deferred by a next hop to which no route leads any more: another try there
+ * would not tell more, and none is to be waited for. */
+static bool
+is_stranded(struct sched_message *m)
+{
+    for (unsigned i = 0; i < m->entry_count; i++) {
+        const struct entry *e = &message_entries(m)[i];
+        if (!e->destination->carrier->is_gone)
+            continue;
+        for (unsigned j = e->first; j < e->first + e->count; j++)
+            if (m->slots[j].state == SLOT_DEFERRED)
+                return true;
+    }
+    return false;
+}
+
 /* The mail of a dead site comes back when that lives, in its order. */
 static void
 park_dead(struct known *k, struct sched_message *m)
@@ -390,9 +421,12 @@ next_end(struct sched *s, struct sched_action *action)
             action->attempts++;
         if (action->attempts > KNOWN_ATTEMPTS_MAX)
             action->attempts = KNOWN_ATTEMPTS_MAX;
-        action->due_ms = s->now_ms + retry_jitter_ms(delay, &s->random);
+        bool stranded = is_stranded(m);
+        action->due_ms =
+            s->now_ms + (stranded ? 1 : retry_jitter_ms(delay, &s->random));
         struct known *k = known_find(&s->known, m->id);
-        park_dead(k, m);
+        if (!stranded)
+            park_dead(k, m);
         known_wait(&s->known, k, action->due_ms, action->attempts);
     } else {
         action->verb = SCHED_FINISH;

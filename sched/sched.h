@@ -39,6 +39,10 @@ struct sched *sched_new(const struct sched_settings *settings);
 void sched_free(struct sched **s);
 /* A reload. */
 void sched_change(struct sched *s, const struct sched_settings *settings);
+/* And of the routes: what waits for a next hop to which none of them leads any more is
+ * due now, to be routed anew; so is, at the end of its round, what is in memory for it.
+ */
+void sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *routes);
 /* From now on neither SCHED_LOAD nor SCHED_OPEN: what runs comes to its end. For good.
  */
 void sched_drain(struct sched *s);

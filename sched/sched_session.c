@@ -268,7 +268,7 @@ sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *sessi
         nobody_ever(s, session, trouble);
     session_leave(session);
     if (trouble && !greeted && trouble->verdict != VERDICT_FAILED &&
-        site_refused(site, s->now_ms))
+        site_refused(site, s->now_ms, answer_refuses_us(trouble)))
         site_failed(s, site, trouble);
     else if (!trouble && !greeted)
         site_pause(site, s->now_ms);

@@ -2,6 +2,7 @@
 #include "sched/site.h"
 
 #include "base/memory.h"
+#include "sched/answer.h"
 #include "sched/retry.h"
 #include "sched/work.h"
 
@@ -61,13 +62,28 @@ site_is_adaptive(const struct site *site)
 
 /* --- Death ------------------------------------------------------------------------ */
 
+/* Whoever logs in with a wrong password too often is locked out. */
+static int64_t
+next_login(struct sites *set, struct site *site)
+{
+    const struct transport *t = site_transport(site);
+    site->probe_ms = site->probe_ms < t->minimal_backoff_ms ? t->minimal_backoff_ms
+                                                            : 2 * site->probe_ms;
+    if (site->probe_ms > t->maximal_backoff_ms)
+        site->probe_ms = t->maximal_backoff_ms;
+    return retry_jitter_ms(site->probe_ms * 9 / 10, &set->random);
+}
+
 /* A probe costs the site one connection: it comes soon, and later the longer it is
  * dead.
  */
 static int64_t
-next_probe(struct sites *set, struct site *site, int64_t now_ms)
+next_probe(struct sites *set, struct site *site, int64_t now_ms,
+           const struct outcome *outcome)
 {
     const struct transport *t = site_transport(site);
+    if (answer_refuses_us(outcome))
+        return next_login(set, site);
     int64_t longest = (now_ms - site->dead_since_ms) / SITE_PROBE_PART;
     if (longest < SITE_PROBE_MAX_MS)
         longest = SITE_PROBE_MAX_MS;
@@ -101,7 +117,7 @@ site_die(struct sites *set, struct site *site, int64_t now_ms,
     if (site->dead_since_ms == 0)
         site->dead_since_ms = now_ms;
     site->dead_until_ms =
-        now_ms + (site_is_adaptive(site) ? next_probe(set, site, now_ms)
+        now_ms + (site_is_adaptive(site) ? next_probe(set, site, now_ms, outcome)
                                          : site_transport(site)->minimal_backoff_ms);
     set->dead_count++;
 }
@@ -168,6 +184,14 @@ take_window(struct site *site, int size)
         site->window.size = limit > 0 && size > limit ? limit : size;
 }
 
+/* Of a password that nobody has tried yet, one session does. */
+static void
+log_in_alone(struct site *site)
+{
+    if (!site->dead && target_has_user(&site->carrier->target))
+        window_probe(&site->window);
+}
+
 /* As it was before the restart, within the settings of today. */
 static void
 recall(struct sites *set, struct site *site)
@@ -184,7 +208,9 @@ recall(struct sites *set, struct site *site)
         site->ceiling = r->ceiling;
         site->learnt = r->learnt;
     }
-    if (r->dead && site_transport(site)->failed_cohort_limit > 0) {
+    /* What was wrong with a password may be why there was a restart. */
+    if (r->dead && !answer_refuses_us(&r->reason) &&
+        site_transport(site)->failed_cohort_limit > 0) {
         site->dead_since_ms = r->dead_since_ms;
         site_die(set, site, r->dead_since_ms, &r->reason);
         site->dead_until_ms = r->dead_until_ms;
@@ -209,6 +235,7 @@ site_get(struct sites *set, struct carrier *carrier, struct text key)
     HASH_ADD_KEYPTR(hh, carrier->sites, site->key, key.length, site);
     set->count++;
     recall(set, site);
+    log_in_alone(site);
     return site;
 }
 
@@ -284,6 +311,7 @@ site_inherit(struct site *site, const struct site *old)
     site->learnt = old->learnt;
     site->bucket = old->bucket;
     site->pause_until_ms = old->pause_until_ms;
+    log_in_alone(site);
 }
 
 uint32_t
@@ -552,10 +580,12 @@ pause_after_failure(struct site *site, int64_t now_ms)
 }
 
 bool
-site_refused(struct site *site, int64_t now_ms)
+site_refused(struct site *site, int64_t now_ms, bool is_final)
 {
     site->failures++;
     pause_after_failure(site, now_ms);
+    if (is_final && site->greeted == 0)
+        return !site->dead;
     if (site_is_adaptive(site) && site->greeted > 0) {
         ceiling_refused(&site->ceiling, now_ms, site->greeted);
         return false;

@@ -121,8 +121,8 @@ bool site_served(struct sites *set, struct site *site, int64_t now_ms,
 /* A session greeted; it counts as greeted already. A dead site lives, on probation. */
 void site_greeted(struct sites *set, struct site *site, int64_t now_ms);
 /* A session never greeted; it is counted no more. True: the site is dead for it, all
- * that waits is to be settled. */
-bool site_refused(struct site *site, int64_t now_ms)
+ * that waits is to be settled. is_final: so would be the next one. */
+bool site_refused(struct site *site, int64_t now_ms, bool is_final)
     __attribute__((warn_unused_result));
 /* No session is opened for a moment: whatever the owner makes of it, no busy loop. */
 void site_pause(struct site *site, int64_t now_ms);

@@ -2,6 +2,7 @@
 #include "sched/target.h"
 
 #include "base/outcome.h"
+#include "sched/target_inside.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,17 +10,7 @@
 
 enum { SMTP_PORT = 25, LMTP_PORT = 24 };
 
-/* Of a scheme with a host behind it. */
-struct scheme {
-    struct text name;
-    enum target_kind kind;
-    uint16_t port;
-    enum target_tls tls;
-    bool implicit;
-    bool promised; /* its name says TLS: ?tls= cannot take that back */
-};
-
-static const struct scheme schemes[] = {
+static const struct target_scheme schemes[] = {
     {TEXT("smtp"),                TARGET_SMTP, SMTP_PORT, TARGET_TLS_MAY,    false, false},
     {TEXT("smtp+starttls"),       TARGET_SMTP, SMTP_PORT, TARGET_TLS_VERIFY, false, true },
     {TEXT("submission"),          TARGET_SMTP, 587,       TARGET_TLS_VERIFY, false, true },
@@ -34,18 +25,8 @@ static const char *const tls_words[] = {[TARGET_TLS_NONE] = "none",
                                         [TARGET_TLS_ENCRYPT] = "encrypt",
                                         [TARGET_TLS_VERIFY] = "verify"};
 
-struct parser {
-    struct target *target;
-    char *problem;
-    const struct scheme *scheme; /* NULL: mx, or without a host */
-};
-
-static bool complain(struct parser *p, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* For a return statement: always false. */
-static bool
-complain(struct parser *p, const char *format, ...)
+bool
+target_complain(struct target_parser *p, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -81,7 +62,7 @@ scale_parse(struct text value, double *scale)
 }
 
 static bool
-option_tls(struct parser *p, struct text value)
+option_tls(struct target_parser *p, struct text value)
 {
     struct target *t = p->target;
     enum target_tls tls = TARGET_TLS_NONE;
@@ -89,19 +70,45 @@ option_tls(struct parser *p, struct text value)
            !text_equal_nocase(value, text_from(tls_words[tls])))
         tls++;
     if (!text_equal_nocase(value, text_from(tls_words[tls])))
-        return complain(p, "tls=%.*s: use none, may, encrypt or verify",
-                        TEXT_ARGS(text_before(value, 40)));
+        return target_complain(p, "tls=%.*s: use none, may, encrypt or verify",
+                               TEXT_ARGS(text_before(value, 40)));
     if (p->scheme && p->scheme->promised && tls < TARGET_TLS_ENCRYPT)
-        return complain(p,
-                        "tls=%s contradicts %.*s://, which never sends in clear text; "
-                        "use tls=encrypt (any certificate), or smtp://HOST:%u?tls=%s",
-                        tls_words[tls], TEXT_ARGS(p->scheme->name), (unsigned)t->port,
-                        tls_words[tls]);
+        return target_complain(
+            p,
+            "tls=%s contradicts %.*s://, which never sends in clear text; "
+            "use tls=encrypt (any certificate), or smtp://HOST:%u?tls=%s",
+            tls_words[tls], TEXT_ARGS(p->scheme->name), (unsigned)t->port,
+            tls_words[tls]);
     if (t->kind == TARGET_LMTP && t->host[0] == '\0' && tls != TARGET_TLS_NONE)
-        return complain(p, "tls=%s: a Unix socket is not a network; leave it out",
-                        tls_words[tls]);
+        return target_complain(
+            p, "tls=%s: a Unix socket is not a network; leave it out", tls_words[tls]);
     t->tls = tls;
     return true;
+}
+
+/* smtp/sasl.h knows them, and is above. */
+static bool
+option_auth(struct target_parser *p, struct text key, struct text value)
+{
+    static const char *const mechanisms[] = {"plain", "login", "scram-sha-256",
+                                             "xoauth2"};
+    struct target *t = p->target;
+    if (text_equal_nocase(key, TEXT("auth_clear"))) {
+        if (flag_parse(value, &t->auth_clear))
+            return true;
+        return target_complain(p, "auth_clear=%.*s: use yes or no",
+                               TEXT_ARGS(text_before(value, 40)));
+    }
+    for (size_t i = 0; i < sizeof mechanisms / sizeof *mechanisms; i++) {
+        struct text name = text_from(mechanisms[i]);
+        if (text_equal_nocase(key, TEXT("auth")) && text_equal_nocase(value, name))
+            return text_copy(t->auth, sizeof t->auth, name);
+    }
+    return target_complain(
+        p,
+        "%.*s=%.*s: use auth=plain, login, scram-sha-256 or xoauth2 (or "
+        "leave it out: the best one that the host offers)",
+        TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
 }
 
 static bool
@@ -111,7 +118,7 @@ is_by_network(const struct target *t)
 }
 
 static bool
-option_parse(struct parser *p, struct text key, struct text value)
+option_parse(struct target_parser *p, struct text key, struct text value)
 {
     struct target *t = p->target;
     bool flag;
@@ -120,121 +127,72 @@ option_parse(struct parser *p, struct text key, struct text value)
     if (text_equal_nocase(key, TEXT("timeout_scale"))) {
         if (scale_parse(value, &t->timeout_scale))
             return true;
-        return complain(p, "timeout_scale=%.*s: use a number from 0.01 to 1000",
-                        TEXT_ARGS(value));
+        return target_complain(p, "timeout_scale=%.*s: use a number from 0.01 to 1000",
+                               TEXT_ARGS(value));
     }
     if (text_equal_nocase(key, TEXT("create")) && t->kind == TARGET_MAILDIR) {
         if (flag_parse(value, &t->create))
             return true;
-        return complain(p, "create=%.*s: use yes or no", TEXT_ARGS(value));
+        return target_complain(p, "create=%.*s: use yes or no", TEXT_ARGS(value));
     }
     if (text_equal_nocase(key, TEXT("mx")) && t->kind == TARGET_SMTP) {
         if (flag_parse(value, &t->look_up_mx))
             return true;
-        return complain(p, "mx=%.*s: use yes or no", TEXT_ARGS(value));
+        return target_complain(p, "mx=%.*s: use yes or no", TEXT_ARGS(value));
     }
+    if (t->kind == TARGET_SMTP && text_starts_nocase(key, TEXT("auth")))
+        return option_auth(p, key, value);
     if (text_equal_nocase(key, TEXT("defragment"))) {
         if (flag_parse(value, &flag) && !flag)
             return true;
-        return complain(p, "defragment=%.*s: not in this version; leave it out",
-                        TEXT_ARGS(value));
+        return target_complain(p, "defragment=%.*s: not in this version; leave it out",
+                               TEXT_ARGS(value));
     }
     if (text_equal_nocase(key, TEXT("notices")))
-        return complain(p, "%.*s: not in this version; leave it out", TEXT_ARGS(key));
+        return target_complain(p, "%.*s: not in this version; leave it out",
+                               TEXT_ARGS(key));
     if (transport_option(&t->transport, key, value))
         return true;
-    return complain(p,
-                    "option '%.*s=%.*s' is unknown here or its value is bad; there are "
-                    "concurrency, initial, recipients, rate_delay, minimal_backoff, "
-                    "maximal_backoff, lifetime, timeout_scale, tls",
-                    TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
+    return target_complain(
+        p,
+        "option '%.*s=%.*s' is unknown here or its value is bad; there are "
+        "concurrency, initial, recipients, rate_delay, minimal_backoff, "
+        "maximal_backoff, lifetime, timeout_scale, tls, auth",
+        TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
 }
 
 static bool
-options_parse(struct parser *p, struct text options)
+options_parse(struct target_parser *p, struct text options)
 {
     struct text option;
+    if (text_find(options, '|') != TEXT_NONE)
+        return target_complain(p,
+                               "options stand behind the last host, and are for all");
     while (text_cut(&options, '&', &option)) {
         size_t equal = text_find(option, '=');
         if (equal == TEXT_NONE)
-            return complain(p, "option '%.*s' has no value: write NAME=VALUE",
-                            TEXT_ARGS(text_before(option, 40)));
+            return target_complain(p, "option '%.*s' has no value: write NAME=VALUE",
+                                   TEXT_ARGS(text_before(option, 40)));
         if (!option_parse(p, text_before(option, equal), text_after(option, equal + 1)))
             return false;
     }
     const struct transport *t = &p->target->transport;
     if (t->maximal_backoff_ms < t->minimal_backoff_ms)
-        return complain(p, "maximal_backoff is shorter than minimal_backoff");
-    return true;
-}
-
-/* --- Hosts ----------------------------------------------------------------------- */
-
-/* [1.2.3.4], [::1], [IPv6:::1], or a name in brackets as Postfix has it. */
-static bool
-literal_parse(struct text inner, struct text *host)
-{
-    char literal[TARGET_HOST_MAX + 8];
-    if (text_starts_nocase(inner, TEXT("IPv6:")))
-        inner = text_after(inner, 5);
-    *host = inner;
-    if (inner.length >= TARGET_HOST_MAX)
-        return false;
-    bool ipv6 = text_find(inner, ':') != TEXT_NONE;
-    int length = snprintf(literal, sizeof literal, "[%s%.*s]", ipv6 ? "IPv6:" : "",
-                          TEXT_ARGS(inner));
-    return address_is_domain(text_of(literal, (size_t)length)) ||
-           address_is_domain(inner);
-}
-
-/* host, host:port, [literal], [literal]:port. */
-static bool
-host_parse(struct parser *p, struct text t, uint16_t port)
-{
-    struct text host, rest;
-    uint64_t number = port;
-    if (text_find(t, '@') != TEXT_NONE)
-        return complain(p, "user@ needs AUTH, which is not in this version");
-    if (t.length > 0 && t.at[0] == '[') {
-        size_t end = text_find(t, ']');
-        if (end == TEXT_NONE)
-            return complain(p, "']' is missing");
-        if (!literal_parse(text_after(text_before(t, end), 1), &host))
-            return complain(p, "no address or name stands in the brackets");
-        rest = text_after(t, end + 1);
-    } else {
-        size_t colon = text_find(t, ':');
-        if (colon != text_find_last(t, ':'))
-            return complain(p, "put an IPv6 address in brackets: [::1]:25");
-        host = text_before(t, colon);
-        rest = text_after(t, colon);
-        if (!address_is_domain(host))
-            return complain(p, "'%.*s' is no host name or [address]",
-                            TEXT_ARGS(text_before(host, 60)));
-    }
-    if (rest.length > 0 &&
-        (rest.at[0] != ':' || !text_number(text_after(rest, 1), 65535, &number) ||
-         !number))
-        return complain(p, "'%.*s' after the host is no port: write :1 to :65535",
-                        TEXT_ARGS(text_before(rest, 60)));
-    p->target->port = (uint16_t)number;
-    if (!text_copy(p->target->host, TARGET_HOST_MAX, host))
-        return complain(p, "the host name is too long");
-    text_lower(p->target->host, host.length);
+        return target_complain(p, "maximal_backoff is shorter than minimal_backoff");
     return true;
 }
 
 static bool
-path_copy(struct parser *p, struct text path)
+path_copy(struct target_parser *p, struct text path)
 {
     if (path.length < 2 || path.at[0] != '/')
-        return complain(p, "the path must be absolute: /...");
+        return target_complain(p, "the path must be absolute: /...");
     if (text_has_control(path) || !text_copy(p->target->path, TARGET_PATH_MAX, path))
-        return complain(p, "the path is too long or holds control characters");
+        return target_complain(p, "the path is too long or holds control characters");
     return true;
 }
 
-static const struct scheme *
+static const struct target_scheme *
 scheme_find(struct text name)
 {
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
@@ -243,8 +201,32 @@ scheme_find(struct text name)
     return NULL;
 }
 
+/* One host, or hosts with | between them, which may repeat the scheme. */
 static bool
-scheme_parse(struct parser *p, const struct scheme *scheme, struct text rest)
+hosts_parse(struct target_parser *p, struct text list)
+{
+    const struct target_scheme *scheme = p->scheme;
+    struct text one;
+    for (bool first = true; text_cut(&list, '|', &one); first = false) {
+        size_t colon = text_find(one, ':');
+        if (text_starts(text_after(one, colon), TEXT("://"))) {
+            if (scheme_find(text_before(one, colon)) != scheme)
+                return target_complain(p,
+                                       "all hosts of a target have one scheme: %.*s://",
+                                       TEXT_ARGS(scheme->name));
+            one = text_after(one, colon + 3);
+        }
+        if (!first && p->target->kind != TARGET_SMTP)
+            return target_complain(p, "only hosts for SMTP can be a list");
+        if (!target_add_host(p, one, scheme->port, first))
+            return false;
+    }
+    return true;
+}
+
+static bool
+scheme_parse(struct target_parser *p, const struct target_scheme *scheme,
+             struct text rest)
 {
     p->scheme = scheme;
     p->target->kind = scheme->kind;
@@ -252,21 +234,27 @@ scheme_parse(struct parser *p, const struct scheme *scheme, struct text rest)
     p->target->tls_implicit = scheme->implicit;
     if (scheme->kind == TARGET_LMTP && text_starts_nocase(rest, TEXT("unix:")))
         return path_copy(p, text_after(rest, 5));
-    return host_parse(p, rest, scheme->port);
+    if (!hosts_parse(p, rest))
+        return false;
+    /* A password goes to nobody but the host that it is for. */
+    if (target_has_distant_user(p->target))
+        p->target->tls = TARGET_TLS_VERIFY;
+    return true;
 }
 
 /* --- Paths and texts
  * ------------------------------------------------------------------ */
 
 static bool
-maildir_parse(struct parser *p, struct text path)
+maildir_parse(struct target_parser *p, struct text path)
 {
     p->target->kind = TARGET_MAILDIR;
     for (size_t i = 0; i < path.length; i++) {
         if (path.at[i] != '%')
             continue;
         if (++i == path.length || !strchr("ud%", path.at[i]))
-            return complain(p, "only %%u (user), %%d (domain) and %%%% are known");
+            return target_complain(p,
+                                   "only %%u (user), %%d (domain) and %%%% are known");
     }
     return path_copy(p, path);
 }
@@ -287,20 +275,20 @@ is_enhanced(struct text t)
 }
 
 static bool
-error_parse(struct parser *p, struct text t)
+error_parse(struct target_parser *p, struct text t)
 {
     size_t space = text_find(t, ' ');
     struct text code = text_before(t, space);
     struct text words = space == TEXT_NONE ? TEXT("") : text_trim(text_after(t, space));
     p->target->kind = TARGET_ERROR;
     if (!is_enhanced(code))
-        return complain(p,
-                        "write error:5.1.1 and a text (RFC 3463 code, class 4 or 5)");
+        return target_complain(
+            p, "write error:5.1.1 and a text (RFC 3463 code, class 4 or 5)");
     if (words.length == 0)
         words = TEXT("mail for this address is not accepted");
     if (text_has_control(words) || words.length >= OUTCOME_TEXT_MAX ||
         !text_copy(p->target->path, TARGET_PATH_MAX, words))
-        return complain(p, "the text is too long or holds control characters");
+        return target_complain(p, "the text is too long or holds control characters");
     text_copy(p->target->enhanced, sizeof p->target->enhanced, code);
     return true;
 }
@@ -309,25 +297,25 @@ error_parse(struct parser *p, struct text t)
  * ---------------------------------------------------------------------------- */
 
 static bool
-unknown(struct parser *p, struct text what)
+unknown(struct target_parser *p, struct text what)
 {
-    return complain(p,
-                    "unknown target '%.*s'; use mx, smtp://HOST[:PORT], "
-                    "submission://HOST, smtps://HOST, lmtp://HOST:PORT, "
-                    "lmtp://unix:/PATH, maildir:/PATH/%%u, hold, discard, "
-                    "error:5.1.1 TEXT, HOST or [ADDRESS]",
-                    TEXT_ARGS(text_before(what, 60)));
+    return target_complain(p,
+                           "unknown target '%.*s'; use mx, smtp://HOST[:PORT], "
+                           "submission://HOST, smtps://HOST, lmtp://HOST:PORT, "
+                           "lmtp://unix:/PATH, maildir:/PATH/%%u, hold, discard, "
+                           "error:5.1.1 TEXT, HOST or [ADDRESS]",
+                           TEXT_ARGS(text_before(what, 60)));
 }
 
 static bool
-url_parse(struct parser *p, struct text scheme, struct text rest)
+url_parse(struct target_parser *p, struct text scheme, struct text rest)
 {
-    const struct scheme *known = scheme_find(scheme);
+    const struct target_scheme *known = scheme_find(scheme);
     return known ? scheme_parse(p, known, rest) : unknown(p, scheme);
 }
 
 static bool
-body_parse(struct parser *p, struct text t, uint16_t smtp_port)
+body_parse(struct target_parser *p, struct text t, uint16_t smtp_port)
 {
     size_t colon = text_find(t, ':');
     struct text scheme = text_before(t, colon);
@@ -338,6 +326,8 @@ body_parse(struct parser *p, struct text t, uint16_t smtp_port)
         p->target->tls = TARGET_TLS_MAY;
         return true;
     }
+    if (text_starts_nocase(t, TEXT("mx|")))
+        return target_complain(p, "mx is no host: it cannot be in a list");
     if (text_starts_nocase(t, TEXT("maildir:")))
         return maildir_parse(p, text_after(t, 8));
     if (text_starts(text_after(t, scheme.length), TEXT("://")))
@@ -345,6 +335,10 @@ body_parse(struct parser *p, struct text t, uint16_t smtp_port)
     /* "maildri:/x" is no host. */
     if (t.length == 0 || (t.at[0] != '[' && text_find(t, '/') != TEXT_NONE))
         return unknown(p, t);
+    if (text_find(t, '@') != TEXT_NONE)
+        return target_complain(
+            p, "for AUTH write smtp://USER@HOST or submission://USER@HOST; "
+               "mail is not forwarded to other addresses here");
     return scheme_parse(p, scheme_find(TEXT("smtp")), t);
 }
 
@@ -354,11 +348,29 @@ target_tls_word(enum target_tls tls)
     return tls_words[tls];
 }
 
+/* What the options mean for those who log in. */
+static bool
+check_auth(struct target_parser *p)
+{
+    const struct target *t = p->target;
+    bool has_user = target_has_user(t);
+    if (!has_user && (t->auth[0] != '\0' || t->auth_clear))
+        return target_complain(p, "auth options are for a user: write %.*s://USER@HOST",
+                               TEXT_ARGS(p->scheme->name));
+    if (has_user && t->look_up_mx)
+        return target_complain(p, "mx=yes: DNS must not choose who gets the password");
+    if (t->tls == TARGET_TLS_NONE && !t->auth_clear && target_has_distant_user(t))
+        return target_complain(
+            p, "with tls=none the password would be sent in clear text; "
+               "use another tls=, or say auth_clear=yes");
+    return true;
+}
+
 bool
 target_parse(struct text t, uint16_t smtp_port, const struct transport *base,
              struct target *out, char problem[TARGET_PROBLEM_MAX])
 {
-    struct parser p = {.target = out, .problem = problem};
+    struct target_parser p = {.target = out, .problem = problem};
     /* memset, because targets are compared as bytes. */
     memset(out, 0, sizeof *out);
     memcpy(&out->transport, base, sizeof *base);
@@ -371,9 +383,11 @@ target_parse(struct text t, uint16_t smtp_port, const struct transport *base,
     if (hold || text_equal_nocase(body, TEXT("discard"))) {
         out->kind = hold ? TARGET_HOLD : TARGET_DISCARD;
         return question == TEXT_NONE ||
-               complain(&p, "hold and discard have no options");
+               target_complain(&p, "hold and discard have no options");
     }
     if (!body_parse(&p, body, smtp_port))
         return false;
-    return question == TEXT_NONE || options_parse(&p, text_after(t, question + 1));
+    if (question != TEXT_NONE && !options_parse(&p, text_after(t, question + 1)))
+        return false;
+    return check_auth(&p);
 }

@@ -75,6 +75,8 @@ last(const struct client *c)
 static const char *
 doing(const struct client *c)
 {
+    if (client_is_working(c))
+        return client_steps[STEP_RESPONSE].doing;
     if (c->in_flight > 0)
         return client_steps[c->waiting[c->first].step].doing;
     return c->next != STEP_NONE ? client_steps[c->next].doing : "waiting for more mail";
@@ -85,6 +87,8 @@ is_expected(const struct step *step, const struct reply *reply)
 {
     int class = reply->code / 100;
     if (class >= 4)
+        return true;
+    if (step->heard == client_heard_auth_reply)
         return true;
     if (step == &client_steps[STEP_CONTENT])
         return false;
@@ -420,6 +424,7 @@ client_free(struct client **client)
     struct client *c = *client;
     if (c == NULL)
         return;
+    client_auth_free(c);
     buffer_free(&c->output);
     free(c->letters[0].states);
     free(c->letters[1].states);

@@ -16,8 +16,18 @@
 #include "queue/envelope.h"
 #include "sched/route.h"
 #include "smtp/judge.h"
+#include "smtp/sasl_client.h"
 
 struct client;
+
+/* How to log in, before any mail is spoken of. */
+struct client_login {
+    struct sasl_credentials credentials; /* without sasl_client_mistake() */
+    unsigned allowed;                    /* mechanisms: bits (1 << sasl_mechanism) */
+    bool may_be_clear;                   /* without TLS, too */
+    const char *remedy; /* what the user looks at when they are refused: a setting */
+    char nonce[SASL_NONCE_SIZE]; /* fresh */
+};
 
 struct client_settings {
     const char *hostname;          /* in EHLO */
@@ -27,8 +37,9 @@ struct client_settings {
     enum target_tls tls;  /* ENCRYPT, VERIFY: no mail is spoken of before TLS */
     bool tls_implicit;    /* TLS before the greeting: the owner starts it without being
                              asked (no CLIENT_SECURE); tls is ENCRYPT or VERIFY */
-    bool tls_failed;      /* the host offers TLS, but the last handshake failed; tls is
-                             NONE: a host that insists on TLS only defers */
+    const struct client_login *login; /* NULL: we do not. Lives as long as the client */
+    bool tls_failed; /* the host offers TLS, but the last handshake failed; tls is
+                        NONE: a host that insists on TLS only defers */
 };
 
 struct client *client_new(const struct client_settings *settings);
@@ -41,7 +52,9 @@ struct buffer *client_output(struct client *c);
 enum client_event_kind {
     CLIENT_SECURE, /* start TLS, then say client_secured() or client_insecure(). Give it
                       no input before. RFC 3207 */
-    CLIENT_READY,  /* the peer has greeted: client_send() may be called */
+    CLIENT_READY,  /* the peer has greeted, we have logged in: client_send() may be
+                    * called
+                    */
     CLIENT_VERDICT, /* outcome for recipient which */
     CLIENT_CONTENT, /* call client_content() until all is sent, then
                        client_content_end() */
@@ -72,6 +85,11 @@ void client_insecure(struct client *c, const char *why);
 /* Once it is over: it was TLS that failed, from STARTTLS to the first reply under TLS.
  */
 bool client_tls_failed(const struct client *c);
+
+/* There is something to compute, of 2 ms at most: say client_work() in another turn,
+ * then ask client_next(); as long as this is true. */
+bool client_is_working(const struct client *c);
+void client_work(struct client *c);
 
 /* A message for count > 0 recipients envelope->recipients[indexes[...]]; both are
  * borrowed until its CLIENT_DONE or CLIENT_OVER. Only when client_has_room(): after

@@ -14,6 +14,8 @@ enum step_name {
     STEP_LHLO,
     STEP_HELO,
     STEP_STARTTLS,
+    STEP_AUTH,
+    STEP_RESPONSE, /* to a challenge of AUTH */
     STEP_RSET,
     STEP_MAIL,
     STEP_RCPT,
@@ -64,6 +66,15 @@ struct letter {
     struct outcome spread_outcome;
 };
 
+/* Logging in. */
+struct client_auth {
+    char offered[256]; /* what stands behind AUTH; "": it is not offered */
+    unsigned tried;    /* bits (1 << sasl_mechanism) */
+    bool begun;        /* sasl is there */
+    bool working;
+    struct sasl_client sasl;
+};
+
 struct client {
     struct client_settings settings;
     struct buffer output;
@@ -85,6 +96,7 @@ struct client {
     bool over;
     bool has_trouble;
     struct outcome trouble;
+    struct client_auth auth;
 
     /* The second is only there while the first waits for the answer to its dot. */
     struct letter letters[2];
@@ -134,6 +146,15 @@ bool client_is_securing(const struct client *c);
 void client_ask_tls(struct client *c);
 void client_heard_tls(struct client *c, const struct waiting *w,
                       const struct reply *reply);
+/* What follows the introduction and TLS: AUTH if we have a login, then it has greeted.
+ */
+void client_log_in(struct client *c);
+void client_note_mechanisms(struct client *c, const struct reply *reply);
+void client_present(struct client *c);
+void client_respond(struct client *c);
+void client_heard_auth_reply(struct client *c, const struct waiting *w,
+                             const struct reply *reply);
+void client_auth_free(struct client *c);
 /* The first recipient from at on that can be asked for, or the count of all. */
 size_t client_next_rcpt(const struct letter *l, size_t at);
 /* The lone dot. */

@@ -247,6 +247,7 @@ take_extensions(struct client *c, const struct reply *reply)
     if (!reply_keyword(reply, TEXT("SIZE"), &parameter) ||
         !text_number(parameter, INT64_MAX, &c->size_max))
         c->size_max = 0;
+    client_note_mechanisms(c, reply);
 }
 
 static void
@@ -410,6 +411,10 @@ const struct step client_steps[] = {
     [STEP_HELO] = {"saying HELO",              300, true,  false, ask_helo,       heard_helo },
     [STEP_STARTTLS] = {"saying STARTTLS",          60,  true,  false, client_ask_tls,
                         client_heard_tls                                                          },
+    [STEP_AUTH] = {"logging in",               300, true,  false, client_present,
+                        client_heard_auth_reply                                                   },
+    [STEP_RESPONSE] = {"logging in",               300, true,  false, client_respond,
+                        client_heard_auth_reply                                                   },
     [STEP_RSET] = {"sending RSET",             300, false, false, ask_rset,       heard_rset },
     [STEP_MAIL] = {"sending MAIL FROM",        300, false, false, ask_mail,       heard_mail },
     [STEP_RCPT] = {"sending RCPT TO",          300, false, false, ask_rcpt,       heard_rcpt },

@@ -21,21 +21,15 @@ end_insecure(struct client *c, const char *enhanced, const char *what, bool poli
         client_end(c, outcome);
 }
 
-static void
-greet(struct client *c)
-{
-    c->greeted = c->ready_due = true;
-}
-
 void
 client_introduced(struct client *c)
 {
     if (c->secured || c->settings.tls == TARGET_TLS_NONE)
-        greet(c);
+        client_log_in(c);
     else if (c->extensions & EXTENSION_STARTTLS)
         c->next = STEP_STARTTLS;
     else if (c->settings.tls == TARGET_TLS_MAY)
-        greet(c);
+        client_log_in(c);
     else
         end_insecure(c, "4.7.4", "does not offer STARTTLS", true);
 }
@@ -61,7 +55,7 @@ client_heard_tls(struct client *c, const struct waiting *w, const struct reply *
                               "only 220 means that TLS begins");
     } else if (c->settings.tls == TARGET_TLS_MAY) {
         c->lacks_tls = true;
-        greet(c);
+        client_log_in(c);
     } else {
         struct text said = reply_text(reply);
         snprintf(what, sizeof(what), "said to STARTTLS: %d %s%s%.*s", reply->code,
@@ -87,7 +81,7 @@ bool
 client_is_securing(const struct client *c)
 {
     enum step_name step = c->in_flight > 0 ? c->waiting[c->first].step : STEP_NONE;
-    return !c->over && !c->greeted &&
+    return !c->over && !c->greeted && !c->auth.begun &&
            (c->secured || step == STEP_HANDSHAKE || step == STEP_STARTTLS);
 }
 
@@ -100,6 +94,7 @@ client_secured(struct client *c)
     c->secured = true;
     c->extensions = 0;
     c->size_max = 0;
+    c->auth.offered[0] = '\0';
     if (c->settings.tls_implicit)
         client_put(c, STEP_GREETING, 0);
     else

@@ -4,8 +4,10 @@
 
 #include "base/loop.h"
 #include "base/memory.h"
+#include "sched/answer.h"
 #include "smtp/exchange.h"
 #include "smtp/lapses.h"
+#include "smtp/relays.h"
 #include "smtp/sending.h"
 #include "smtp/sources.h"
 
@@ -47,6 +49,8 @@ struct session {
     struct sched_session *place; /* the scheduler's */
     const struct target *target;
     struct exchange *exchange;
+    struct relays *relays; /* instead of exchange: of a list of hosts */
+    unsigned refused;      /* those of the list that have refused our user, as bits */
     struct exchange_host socket;       /* of a Unix socket, which has no exchange */
     const struct exchange_host *hosts; /* to try, in order */
     size_t host_count, host;
@@ -113,6 +117,7 @@ session_end(struct session *s, const struct outcome *trouble)
     leave_early(s);
     sending_free(&s->sending);
     exchange_free(&s->exchange);
+    relays_free(&s->relays);
     loop_timer_stop(d->loop, &s->idle);
     loop_unpost(d->loop, &s->task);
     DL_DELETE(d->sessions, s);
@@ -147,11 +152,16 @@ gave_reason(const struct outcome *trouble)
     return trouble->code != 0 || strncmp(trouble->enhanced, "4.7.", 4) == 0;
 }
 
-/* A host that gave a reason says more than one that could not be reached after it. */
+/* A host that gave a reason says more than one that could not be reached after it; one
+ * that has refused our password, that this is not to be tried again soon. */
 static void
 remember(struct session *s, const struct outcome *trouble)
 {
-    log_say(s->delivery->log, LOG_LEVEL_DEBUG, program(s), NULL, "%s", trouble->text);
+    enum log_level level =
+        answer_refuses_us(trouble) ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
+    log_say(s->delivery->log, level, program(s), NULL, "%s", trouble->text);
+    if (s->has_trouble && answer_refuses_us(&s->trouble))
+        return;
     if (!s->has_trouble || gave_reason(trouble) || !gave_reason(&s->trouble))
         s->trouble = *trouble;
     s->has_trouble = true;
@@ -354,12 +364,19 @@ may_fall_back(struct session *s, const struct outcome *trouble)
     return true;
 }
 
+/* Of the hosts that the target names. */
+static size_t
+place_of(const struct session *s, const struct exchange_host *host)
+{
+    return s->relays != NULL ? relays_place(host) : 0;
+}
+
 static void
-connect_next(struct session *s, sending_happened *on_event)
+connect_to(struct session *s, const struct exchange_host *host,
+           struct credentials *login, sending_happened *on_event)
 {
     struct delivery *d = s->delivery;
-    assert(s->host < s->host_count && s->sending == NULL);
-    const struct exchange_host *host = &s->hosts[s->order[s->host]];
+    assert(s->sending == NULL);
     s->connecting_ms = loop_monotonic_ms(d->loop);
     s->greeted = false;
     name_peer(host, &s->peer);
@@ -376,11 +393,48 @@ connect_next(struct session *s, sending_happened *on_event)
         .address = host->address,
         .bind_to = sources_for(&d->sources, host->address.family),
         .peer = s->peer,
+        .login = login,
         .security = s->security,
         .tls = &d->tls};
     log_say(d->log, LOG_LEVEL_DEBUG, program(s), NULL, "connecting to %s",
             s->peer.remote);
     s->sending = sending_new(&settings, on_event, s);
+}
+
+/* False: we cannot log in there. A host that has refused us once is not asked again at
+ * its other addresses. */
+static bool
+log_in(struct session *s, const struct exchange_host *host, struct credentials **login)
+{
+    struct delivery *d = s->delivery;
+    struct outcome why;
+    size_t place = place_of(s, host);
+    *login = NULL;
+    if (s->target->kind != TARGET_SMTP)
+        return true;
+    if ((s->refused & 1u << place) != 0)
+        return false;
+    if (credentials_new(login, d->loop, d->settings.secrets, s->target, place,
+                        &host->address, &why))
+        return true;
+    log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL, "%s", why.text);
+    remember(s, &why);
+    return false;
+}
+
+/* False: no host is left. */
+static bool
+connect_next(struct session *s, sending_happened *on_event)
+{
+    struct credentials *login;
+    for (; s->host < s->host_count; s->host++) {
+        const struct exchange_host *host = &s->hosts[s->order[s->host]];
+        if (!log_in(s, host, &login))
+            continue;
+        connect_to(s, host, login, on_event);
+        return true;
+    }
+    return false;
 }
 
 static void
@@ -400,15 +454,15 @@ on_over(struct session *s, const struct outcome *trouble, sending_happened *on_e
         remember(s, trouble);
         if (!about_tls)
             report_health(s, false);
+        if (answer_refuses_us(trouble))
+            s->refused |= 1u << place_of(s, &s->hosts[s->order[s->host]]);
         s->host++;
     }
     if (s->closing && s->in_errand)
         settle_all(s, &s->trouble);
     if (s->closing || (trouble == NULL && !again)) {
         session_end(s, NULL);
-    } else if (s->host < s->host_count) {
-        connect_next(s, on_event);
-    } else {
+    } else if (!connect_next(s, on_event)) {
         session_fail(s);
     }
 }
@@ -483,7 +537,8 @@ on_exchange(void *context, const struct exchange_answer *answer)
         session_end(s, NULL); /* the site has as many as it may */
     } else {
         order_hosts(s);
-        connect_next(s, on_sending);
+        if (!connect_next(s, on_sending))
+            session_fail(s);
     }
 }
 
@@ -496,7 +551,7 @@ find_socket(struct session *s)
     if (fits && net_address_parse(buffer_text(&name), 0, &s->socket.address)) {
         s->hosts = &s->socket;
         s->host_count = 1;
-        connect_next(s, on_sending);
+        connect_to(s, s->hosts, NULL, on_sending);
     } else {
         struct outcome outcome =
             outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.3.5",
@@ -530,7 +585,11 @@ find_hosts(struct session *s, const char *domain)
                                    .smarthost = !mx,
                                    .port = port_of(s),
                                    .address_limit = limit};
-    s->exchange = exchange_find(d->loop, d->net, d->dns, &query, on_exchange, s);
+    if (target_host_count(s->target) > 1)
+        s->relays = relays_find(d->loop, d->net, d->dns, s->target, query.port, limit,
+                                on_exchange, s);
+    else
+        s->exchange = exchange_find(d->loop, d->net, d->dns, &query, on_exchange, s);
 }
 
 void

@@ -24,6 +24,8 @@ struct delivery_settings {
     /* Taken over. Not NULL for delivery_new(); for delivery_reload() NULL keeps the old
      * one, with the sessions that it remembers. delivery_check() does not look. */
     struct tls_client *tls;
+    /* Of the users that targets have; borrowed until the next settings. */
+    const struct secrets *secrets;
 };
 struct delivery;
 

@@ -178,14 +178,14 @@ refuse_error(struct outcome *refusal, const struct target *target)
 }
 
 bool
-policy_recipient(const struct route_table *routes, bool may_relay,
+policy_recipient(const struct route_table *routes, bool may_relay, struct text sender,
                  const struct address *recipient, struct outcome *refusal)
 {
     bool local = recipient->domain.length == 0 ||
                  route_is_local_domain(routes, recipient->domain);
     if (!may_relay && (!local || is_routed(recipient)))
         return refuse(refusal, 554, "5.7.1", "relay access denied");
-    const struct target *target = route_find(routes, recipient);
+    const struct target *target = route_find_from(routes, sender, recipient, false);
     assert(target != NULL);
     switch (target->kind) {
     case TARGET_MX:

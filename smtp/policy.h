@@ -44,12 +44,12 @@ bool policy_flushes(const struct policy *policy);
 bool policy_may_flush(const struct policy *policy, const struct route_table *routes,
                       struct text domain);
 
-/* Whether mail for recipient is taken: true, or false with the refusal (554 5.7.1 relay
- * denied, 550 5.1.1 no such mailbox, what `error:` says). Asks the disk for a Maildir,
- * nothing else. */
+/* Whether mail of sender (as in route_find_from()) for recipient is taken: true, or
+ * false with the refusal (554 5.7.1 relay denied, 550 5.1.1 no such mailbox, what
+ * `error:` says). Asks the disk for a Maildir, nothing else. */
 bool policy_recipient(const struct route_table *routes, bool may_relay,
-                      const struct address *recipient, struct outcome *refusal)
-    __attribute__((warn_unused_result));
+                      struct text sender, const struct address *recipient,
+                      struct outcome *refusal) __attribute__((warn_unused_result));
 
 /* --- What `listen` says ------------------------------------------------------- */
 

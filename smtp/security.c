@@ -40,9 +40,10 @@ security_decide(const struct security_question *question, struct security *out)
         return;
     /* What was written into the settings is never replaced by what DNS says. */
     bool by_mx = t->kind == TARGET_MX || t->look_up_mx;
-    out->host = by_mx ? bare(question->host) : text_from(t->host);
+    bool of_list = t->kind == TARGET_SMTP && t->more_count > 0; /* each has its own */
+    out->host = by_mx || of_list ? bare(question->host) : text_from(t->host);
     add_name(out, out->host);
-    if (t->kind == TARGET_SMTP && by_mx)
+    if (t->kind == TARGET_SMTP && by_mx && !of_list)
         add_name(out, text_from(t->host));
 }
 

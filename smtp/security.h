@@ -32,7 +32,8 @@ struct security {
  * by MX the host that the MX record names: that record is not proven by anything, so
  * this shows that the host is who its name says, not that it is the domain's. The
  * domain's own name cannot be taken, since a connection carries the mail of all domains
- * with the same hosts. smtp://HOST?mx=yes takes HOST as well. */
+ * with the same hosts. smtp://HOST?mx=yes takes HOST as well.
+ * Of a list of hosts each has to show its own name. */
 void security_decide(const struct security_question *question, struct security *out);
 
 /* For net_start_tls(); not for level NONE. */

@@ -252,6 +252,17 @@ pump_client(struct sending *s)
     rearm(s);
 }
 
+/* To log in takes computing: a piece in each turn, others have theirs between. */
+static void
+work(void *context)
+{
+    struct sending *s = context;
+    client_work(s->client);
+    pump_client(s);
+    if (!s->closed && client_is_working(s->client))
+        loop_post(s->settings.loop, &s->task, s->task.run, s);
+}
+
 static void
 pump(void *context)
 {
@@ -259,6 +270,9 @@ pump(void *context)
     struct id before = enter(s);
     pump_client(s);
     leave(s, before);
+    loop_unpost(s->settings.loop, &s->task);
+    if (!s->closed && client_is_working(s->client))
+        loop_post(s->settings.loop, &s->task, work, s);
 }
 
 static struct outcome
@@ -397,6 +411,7 @@ sending_new(const struct sending_settings *settings, sending_happened *on_event,
                                       .peer = &s->settings.peer,
                                       .lmtp = settings->lmtp,
                                       .timeout_scale = settings->timeout_scale,
+                                      .login = credentials_said(settings->login),
                                       .tls = settings->security.level,
                                       .tls_implicit = settings->security.implicit,
                                       .tls_failed = settings->security.fallen_back};
@@ -460,6 +475,7 @@ release(void *object)
 {
     struct sending *s = object;
     client_free(&s->client);
+    credentials_free(&s->settings.login);
     free(s->hostname);
     free(s);
 }

@@ -6,6 +6,7 @@
 #include "base/net.h"
 #include "queue/queue.h"
 #include "smtp/client.h"
+#include "smtp/credentials.h"
 #include "smtp/security.h"
 
 struct sending;
@@ -22,6 +23,7 @@ struct sending_settings {
     struct net_address address;
     const struct net_address *bind_to; /* may be NULL */
     struct judge_peer peer;
+    struct credentials *login;      /* taken over; NULL: nobody logs in */
     struct security security; /* its texts live as long as the sending */
     /* Where the owner keeps it, who may replace it; level NONE: may be NULL. */
     struct tls_client *const *tls;

@@ -203,9 +203,10 @@ check(struct session *s)
 {
     struct outcome refusal;
     const struct server *server = &s->server;
-    bool taken = take(s, CLIENTS_RECIPIENT, &refusal) &&
-                 policy_recipient(s->host->routes, server_may_relay(server),
-                                  server_recipient(server), &refusal);
+    bool taken =
+        take(s, CLIENTS_RECIPIENT, &refusal) &&
+        policy_recipient(s->host->routes, server_may_relay(server),
+                         server_sender(server), server_recipient(server), &refusal);
     if (taken && is_checked(s))
         taken = check_recipient(&s->rules->check, server_sender(server),
                                 server_accepted(server), &refusal);

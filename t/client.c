@@ -31,6 +31,8 @@ struct player {
     bool bytewise, lmtp, whole, hold, early, has_next, at_line_start;
     enum target_tls tls;
     bool implicit, tls_failed;
+    bool has_login;
+    struct client_login login;
     char wrong[700];
 };
 
@@ -180,11 +182,14 @@ pump(struct player *p)
 {
     struct client_event event;
     struct text input = buffer_text(&p->input);
-    while (client_next(p->client, &input, &event)) {
+    for (bool again = true; again; client_work(p->client)) {
+        while (client_next(p->client, &input, &event)) {
+            take_output(p);
+            take_event(p, &event);
+        }
         take_output(p);
-        take_event(p, &event);
+        again = client_is_working(p->client);
     }
-    take_output(p);
     buffer_take(&p->input, p->input.length - input.length);
 }
 
@@ -320,6 +325,30 @@ read_tls(struct player *p, struct text word)
             p->tls = tls;
 }
 
+/* The nonce of RFC 7677 §3, so that its example can be played. */
+static void
+read_login(struct player *p, struct text line)
+{
+    struct text word;
+    p->has_login = true;
+    p->login.allowed = ~0u;
+    p->login.remedy = "relay_password";
+    text_copy(p->login.nonce, sizeof(p->login.nonce), TEXT("rOprNGfwEbeRWgbNEkqO"));
+    while (text_word(&line, " ", &word)) {
+        if (text_starts(word, TEXT("user=")))
+            p->login.credentials.user = text_after(word, 5);
+        else if (text_starts(word, TEXT("password=")))
+            p->login.credentials.password = text_after(word, 9);
+        else if (text_starts(word, TEXT("token=")))
+            p->login.credentials.token = text_after(word, 6);
+        else if (text_starts(word, TEXT("only=")))
+            p->login.allowed = 1u << sasl_find(text_after(word, 5));
+        else if (text_equal(word, TEXT("clear")))
+            p->login.may_be_clear = true;
+    }
+    must(sasl_client_mistake(&p->login.credentials) == NULL);
+}
+
 static bool
 read_option(struct player *p, struct text line)
 {
@@ -332,6 +361,8 @@ read_option(struct player *p, struct text line)
     p->early |= text_equal(line, TEXT("early"));
     if (text_starts(line, TEXT("tls=")))
         read_tls(p, text_after(line, 4));
+    if (text_starts(line, TEXT("login ")))
+        read_login(p, text_after(line, 6));
     return true;
 }
 
@@ -396,7 +427,8 @@ play(struct text script, bool bytewise, const char *name)
                                        .timeout_scale = 1,
                                        .tls = p.tls,
                                        .tls_implicit = p.implicit,
-                                       .tls_failed = p.tls_failed};
+                                       .tls_failed = p.tls_failed,
+                                       .login = p.has_login ? &p.login : NULL};
     p.client = client_new(&settings);
     while (p.script.length > 0 && text_cut(&p.script, '\n', &line))
         play_line(&p, line);

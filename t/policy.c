@@ -36,7 +36,9 @@ ask(const struct route_table *routes, bool may_relay, struct text path)
     if (!address_parse_path(&path, &address) || path.length > 0 ||
         address.local.length == 0)
         return 501;
-    return policy_recipient(routes, may_relay, &address, &refusal) ? 250 : refusal.code;
+    return policy_recipient(routes, may_relay, TEXT("a@b.example"), &address, &refusal)
+               ? 250
+               : refusal.code;
 }
 
 /* spec/reliability.md §1.11; own.example is ours, ext.example is not. */
@@ -153,7 +155,7 @@ texts_of_refusals(void)
     struct address address;
     struct text path = TEXT("<a@own.example>");
     ok(address_parse_path(&path, &address));
-    ok(!policy_recipient(table, true, &address, &refusal));
+    ok(!policy_recipient(table, true, TEXT(""), &address, &refusal));
     is_number(refusal.code, 550, "error: refuses at RCPT");
     is_string(refusal.enhanced, "5.2.1", "with its enhanced code");
     is_string(refusal.text, "box is closed", "and its text");

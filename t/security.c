@@ -47,6 +47,24 @@ decide(enum way way, enum target_tls tls, const char *configured, const char *fo
     return out;
 }
 
+/* Each host of a list has its own name, whatever the first is called. */
+static void
+test_list(void)
+{
+    struct target target = target_of(SMTPS, TARGET_TLS_VERIFY, "first.test");
+    struct security_question question = {&target, "second.test", false};
+    struct security s;
+    target.more_count = 1;
+    security_decide(&question, &s);
+    is_text(s.host, TEXT("second.test"), "the second of a list: its name is told");
+    is_number((long)s.name_count, 1, "one name");
+    is_text(s.names[0], TEXT("second.test"), "which is asked for");
+    target.tls_implicit = false;
+    target.look_up_mx = true;
+    security_decide(&question, &s);
+    is_number((long)s.name_count, 1, "by MX, too");
+}
+
 static void
 test_decisions(void)
 {
@@ -195,6 +213,7 @@ int
 main(void)
 {
     test_decisions();
+    test_list();
     test_wish();
     test_lapses();
     test_anchors();

@@ -215,7 +215,7 @@ test_ceiling(void)
         is_number(p.site->ceiling.sessions, 0, "not known yet");
         s[4] = open_session(&p, now, false);
         close_session(s[4]);
-        ok_named(!site_refused(p.site, now), "others live: not dead");
+        ok_named(!site_refused(p.site, now, false), "others live: not dead");
     }
     is_number(p.site->window.size, 5, "the window stays as it was");
     now += 1000;
@@ -228,7 +228,7 @@ test_ceiling(void)
     ok(bound(&p, probe + 1) == SCHED_BOUND_CEILING || p.site->window.size == 5);
     ok_named(p.until > probe + 1, "a bound has no end in the past");
     close_session(s[4]);
-    ok(!site_refused(p.site, probe + 1));
+    ok(!site_refused(p.site, probe + 1, false));
     ok(bound(&p, probe + 2000) == SCHED_BOUND_CEILING);
     ok_named(p.until >= probe + 2 * CEILING_HOLD_MIN_MS, "and after twice the time");
     int64_t second = p.until;
@@ -249,7 +249,7 @@ test_ceiling_probe_out(void)
     begin(&p);
     struct sched_session *s = open_session(&p, NOW, true);
     for (int i = 0; i < CEILING_REFUSALS; i++)
-        ok(!site_refused(p.site, NOW));
+        ok(!site_refused(p.site, NOW, false));
     int64_t probe = ceiling_wake_ms(&p.site->ceiling);
     struct sched_session *probing = open_session(&p, probe, false);
     ok(bound(&p, probe + 100) == SCHED_BOUND_CEILING);
@@ -292,13 +292,13 @@ test_pause(void)
     ok(bound(&p, NOW) == SCHED_BOUND_PAUSE && p.until == NOW + SITE_OPEN_PAUSE_MS);
     ok(bound(&p, p.until) == SCHED_BOUND_NONE);
     struct sched_session *s = open_session(&p, NOW, true);
-    ok(!site_refused(p.site, NOW));
+    ok(!site_refused(p.site, NOW, false));
     ok_named(bound(&p, NOW) != SCHED_BOUND_PAUSE, "one slip while another is served");
-    ok(!site_refused(p.site, NOW));
+    ok(!site_refused(p.site, NOW, false));
     ok_named(bound(&p, NOW) == SCHED_BOUND_PAUSE && p.until < NOW + SITE_OPEN_PAUSE_MS,
              "then a short one");
     for (int i = 0; i < 100; i++)
-        (void)!site_refused(p.site, NOW);
+        (void)!site_refused(p.site, NOW, false);
     ok_named(p.site->open_after_ms == NOW + SITE_OPEN_PAUSE_MS,
              "longer with each that fails, up to a second");
     close_session(s);
@@ -353,11 +353,11 @@ test_death(void)
     a = open_session(&p, NOW, false);
     b = open_session(&p, NOW, false);
     close_session(a);
-    ok_named(!site_refused(p.site, NOW), "one refused, another may still greet");
+    ok_named(!site_refused(p.site, NOW, false), "one refused, another may still greet");
     close_session(b);
-    ok_named(site_refused(p.site, NOW), "the last is refused, too: dead");
+    ok_named(site_refused(p.site, NOW, false), "the last is refused, too: dead");
     die(&p, NOW);
-    ok_named(!site_refused(p.site, NOW), "and only once");
+    ok_named(!site_refused(p.site, NOW, false), "and only once");
     site_greeted(&p.set.sites, p.site, NOW);
     ok_named(!p.site->dead && p.site->window.probing, "a late greeting is life");
     site_revive(&p.set.sites, p.site);

@@ -104,16 +104,19 @@ static void
 pump(struct run *r, struct text *input)
 {
     struct client_event event;
-    while (client_next(r->client, input, &event)) {
+    for (bool again = true; again; client_work(r->client)) {
+        while (client_next(r->client, input, &event)) {
+            take_output(r);
+            take_event(r, &event);
+        }
         take_output(r);
-        take_event(r, &event);
+        again = client_is_working(r->client);
     }
-    take_output(r);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The first byte chooses LMTP, the demand on TLS (of which the dialogue goes on as if
+/* The first byte chooses LMTP, a login, the demand on TLS (of which the dialogue goes on as if
  * there were none) and the size of the pieces; the rest is what the peer
  * says. */
 int
@@ -126,6 +129,17 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                        .lmtp = data[0] & 1,
                                        .timeout_scale = 1,
                                        .tls = (enum target_tls)(data[0] >> 5 & 3)};
+    struct client_login login = {.credentials = {.user = TEXT("joe")},
+                                 .allowed = ~0u,
+                                 .may_be_clear = data[0] & 4,
+                                 .remedy = "a file",
+                                 .nonce = "a-nonce"};
+    if (data[0] & 8)
+        login.credentials.token = TEXT("a-token");
+    else
+        login.credentials.password = TEXT("a-password");
+    if (data[0] & 16)
+        settings.login = &login;
     struct run r = {.client = client_new(&settings), .envelope = envelope_new()};
     r.early_wish = data[0] & 0x80;
     r.tls = settings.tls;

@@ -1,0 +1,55 @@
+/* Files with secrets that everybody can read are told, others not. */
+#include "admin/secrecy.h"
+
+#include "t/tap.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void
+warns(const char *path, mode_t mode, bool want, const char *name)
+{
+    char written[300];
+    struct options options = {.auth_passwords = written};
+    struct buffer lines;
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    buffer_init(&lines, 65536);
+    log_capture(log, &lines);
+    snprintf(written, sizeof written, "%s", path);
+    if (chmod(path, mode) != 0)
+        abort();
+    secrecy_warn(&options, log);
+    if (!buffer_add_byte(&lines, '\0'))
+        abort();
+    bool told = strstr(lines.at, "can be read by everybody: chmod 600") != NULL;
+    ok_named(told == want, name);
+    ok_named(!told || strstr(lines.at, path) != NULL, "its path");
+    log_free(&log);
+    buffer_free(&lines);
+}
+
+int
+main(void)
+{
+    char directory[] = "/tmp/petrel-secrecy-XXXXXX", file[100], link_name[100];
+    if (mkdtemp(directory) == NULL)
+        abort();
+    snprintf(file, sizeof file, "%s/file", directory);
+    snprintf(link_name, sizeof link_name, "%s/link", directory);
+    FILE *made = fopen(file, "w");
+    if (made == NULL || fclose(made) != 0 || symlink(file, link_name) != 0)
+        abort();
+    warns(file, 0600, false, "the owner's alone");
+    warns(file, 0640, false, "his group's");
+    warns(file, 0644, true, "everybody's");
+    warns(file, 0604, true, "everybody's but his group's");
+    warns(link_name, 0644, false, "a link is not looked through");
+    warns(directory, 0755, false, "a directory is no file");
+    unlink(file);
+    unlink(link_name);
+    rmdir(directory);
+    struct options none = {0};
+    secrecy_warn(&none, NULL);
+    ok_named(true, "none is set");
+    return done();
+}
