@@ -21,6 +21,12 @@ LDLIBS := $(call library,libev,-lev) $(call library,libcares,-lcares) \
           $(call library,mbedtls mbedx509 mbedcrypto,-lmbedtls -lmbedx509 -lmbedcrypto) $(call library,jansson,-ljansson) \
           $(if $(SAN),-Wl$(comma)--no-as-needed) $(call library,libcrypt,-lcrypt)
 
+# Optional: found by pkg-config, reported by `petrel version`.
+ifeq ($(shell pkg-config --exists libseccomp 2>/dev/null && echo yes),yes)
+override CPPFLAGS += -DHAVE_LIBSECCOMP $(shell pkg-config --cflags libseccomp)
+LDLIBS += $(shell pkg-config --libs libseccomp)
+endif
+
 # Nothing unwinds at run time: debuggers have .debug_frame, profilers the frame pointer.
 CFLAGS ?= -O2 -g
 override CFLAGS += -std=c11 -Wall -Wextra -Wshadow -Wvla -Wundef -Wformat=2 \
@@ -151,7 +157,7 @@ $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DI
 # What building needs; what the tests need besides. Debian 12 and 13.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev libcrypt-dev \
-    libjansson-dev uthash-dev swaks
+    libjansson-dev libseccomp-dev uthash-dev swaks
 TEST_PACKAGES := openssl perl python3 curl msmtp nsd dovecot-core dovecot-lmtpd strace procps \
     clang clang-format cppcheck util-linux mount e2fsprogs
 deps:
