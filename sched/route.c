@@ -335,6 +335,17 @@ route_is_local_domain(const struct route_table *table, struct text domain)
     return local_domain(table, domain) != NULL;
 }
 
+void
+route_each_target(const struct route_table *table,
+                  void (*each)(void *context, const struct target *target),
+                  void *context)
+{
+    for (const struct route *route = table->routes; route; route = route->hh.next)
+        each(context, &route->target);
+    if (table->has_local)
+        each(context, &table->local);
+}
+
 static const struct target *
 find_target(const struct route_table *table, const struct address *address,
             bool passes_hold)
