@@ -79,9 +79,10 @@ static const char *const allowed[] = {
     "clock_gettime", "clock_gettime64", "clock_getres", "clock_nanosleep", "nanosleep",
     "gettimeofday", "time", "getrandom", "brk", "munmap", "mremap", "madvise", "getpid",
     "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getresuid",
-    "getresgid", "uname", "getrusage", "sched_yield", "futex", "set_robust_list",
-    "rseq", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigtimedwait",
-    "sigreturn", "sigaltstack", "exit", "exit_group"};
+    "getresgid", "sysinfo" /* qsort() asks */, "sched_getaffinity", "uname",
+    "getrusage", "sched_yield", "futex", "set_robust_list", "rseq", "rt_sigaction",
+    "rt_sigprocmask", "rt_sigreturn", "rt_sigtimedwait", "sigreturn", "sigaltstack",
+    "exit", "exit_group"};
 
 /* What only an intruder would do. */
 static const char *const deadly[] = {"execve",
