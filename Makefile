@@ -21,15 +21,25 @@ LDLIBS := $(call library,libev,-lev) $(call library,libcares,-lcares) \
           $(call library,mbedtls mbedx509 mbedcrypto,-lmbedtls -lmbedx509 -lmbedcrypto) $(call library,jansson,-ljansson) \
           $(if $(SAN),-Wl$(comma)--no-as-needed) $(call library,libcrypt,-lcrypt)
 
+# Optional: found by pkg-config, reported by `petrel version`.
+ifeq ($(shell pkg-config --exists libseccomp 2>/dev/null && echo yes),yes)
+override CPPFLAGS += -DHAVE_LIBSECCOMP $(shell pkg-config --cflags libseccomp)
+LDLIBS += $(shell pkg-config --libs libseccomp)
+endif
+
+# What this compiler, for this processor, can do against memory errors besides.
+supported = $(foreach flag,$(1),$(shell $(CC) -Werror $(flag) -c -x c /dev/null -o /dev/null 2>/dev/null && echo $(flag)))
+HARDENING := $(call supported,-fstack-clash-protection -fcf-protection -mbranch-protection=standard)
+
 # Nothing unwinds at run time: debuggers have .debug_frame, profilers the frame pointer.
 CFLAGS ?= -O2 -g
 override CFLAGS += -std=c11 -Wall -Wextra -Wshadow -Wvla -Wundef -Wformat=2 \
     -Wswitch-enum -Wconversion -Wwrite-strings -Wstrict-prototypes \
     -Wmissing-prototypes -fstack-protector-strong -fno-omit-frame-pointer -fPIE \
     -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables \
-    $(if $(WERROR),-Werror)
+    $(HARDENING) $(if $(WERROR),-Werror)
 override CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP -DPETREL_VERSION='"$(VERSION)"' \
-    $(if $(SAN),,-D_FORTIFY_SOURCE=2)
+    $(if $(SAN),,-D_FORTIFY_SOURCE=3)
 override LDFLAGS += -pie -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,--as-needed
 ifdef SAN
 override CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all
@@ -136,6 +146,10 @@ install: petrel
 	install -D -m 644 man/petrel.8 $(DESTDIR)$(PREFIX)/share/man/man8/petrel.8
 	install -D -m 644 man/petrel.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/petrel.conf.5
 	install -D -m 644 config.example $(DESTDIR)$(PREFIX)/share/doc/petrel/config.example
+	install -D -m 644 etc/petrel.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/petrel.conf
+	install -D -m 644 etc/petrel.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/petrel.conf
+	install -D -m 644 etc/petrel.service $(DESTDIR)$(PREFIX)/lib/systemd/system/petrel.service
+	sed -i 's,/usr/local/sbin,$(PREFIX)/sbin,g' $(DESTDIR)$(PREFIX)/lib/systemd/system/petrel.service
 
 # One file that runs on any Linux of this architecture.
 static:
@@ -152,7 +166,7 @@ $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DI
 # What building needs; what the tests need besides. Debian 12 and 13.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev libcrypt-dev \
-    libjansson-dev uthash-dev swaks
+    libjansson-dev libseccomp-dev uthash-dev swaks
 TEST_PACKAGES := openssl perl python3 curl msmtp nsd dovecot-core dovecot-lmtpd strace procps \
     clang clang-format cppcheck util-linux mount e2fsprogs
 deps:

@@ -1,6 +1,7 @@
 /* Petrel: which subcommand, and the wiring of the daemon. The only file that knows all.
  */
 #include "admin/command.h"
+#include "admin/confine.h"
 #include "admin/control.h"
 #include "admin/flush.h"
 #include "admin/options.h"
@@ -10,6 +11,7 @@
 #include "admin/simulate.h"
 #include "admin/status.h"
 #include "base/disk.h"
+#include "base/identity.h"
 #include "base/loop.h"
 #include "base/memory.h"
 #include "queue/local.h"
@@ -19,8 +21,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +58,7 @@ struct petrel {
     struct listener *listener;
     struct control *control;
     struct flush *flush;
+    struct sandbox *sandbox;
     unsigned draining;
 };
 
@@ -188,9 +189,10 @@ configuration_free(struct configuration **c)
 }
 
 /* Reads and checks everything, also what the daemon listens with, unless the sources
- * are without secrets. NULL: mistakes were written to standard error. */
+ * are without secrets. NULL: mistakes were written to standard error; denied, if not
+ * NULL, tells whether a file could not be read for want of permission. */
 static struct configuration *
-configuration_new(const struct options_sources *sources)
+configuration_read(const struct options_sources *sources, bool *denied)
 {
     struct configuration *c = memory_new(sizeof(*c));
     struct buffer mistakes;
@@ -208,6 +210,9 @@ configuration_new(const struct options_sources *sources)
         found = buffer_text(&mistakes);
     }
     fwrite(found.at, 1, found.length, stderr);
+    if (denied && found.length > 0)
+        *denied = memmem(found.at, found.length, strerror(EACCES),
+                         strlen(strerror(EACCES))) != NULL;
     if (found.length > 0)
         configuration_free(&c);
     buffer_free(&mistakes);
@@ -220,6 +225,12 @@ open_anchors(const struct configuration *c, char place[ANCHORS_PLACE_MAX], char 
 {
     return anchors_read(text_from(c->options.tls_ca), route_demands_verify(c->routes),
                         place, error, ERROR_MAX);
+}
+
+static struct configuration *
+configuration_new(const struct options_sources *sources)
+{
+    return configuration_read(sources, NULL);
 }
 
 /* --- The daemon ------------------------------------------------------------------- */
@@ -276,6 +287,13 @@ want_descriptors(struct petrel *p)
                 (unsigned long long)files.rlim_cur, (unsigned long long)want);
 }
 
+static struct confine
+confinement(const struct configuration *c)
+{
+    return (struct confine){
+        .options = &c->options, .settings = c->settings, .routes = c->routes};
+}
+
 static void
 say_anchors(struct petrel *p, const char *place)
 {
@@ -292,14 +310,20 @@ static struct configuration *
 read_again(struct petrel *p, struct tls_client **anchors)
 {
     char place[ANCHORS_PLACE_MAX], error[ERROR_MAX] = "the settings have mistakes";
-    struct configuration *fresh = configuration_new(&p->sources);
+    bool denied = false;
+    struct configuration *fresh = configuration_read(&p->sources, &denied);
     *anchors = fresh ? open_anchors(fresh, place, error) : NULL;
     if (*anchors != NULL) {
         say_anchors(p, place);
         return fresh;
     }
-    log_say(p->log, LOG_LEVEL_ERROR, "main", NULL,
-            "reload refused: %s; the old ones stay", error);
+    log_say(
+        p->log, LOG_LEVEL_ERROR, "main", NULL,
+        "reload refused: %s; the old ones stay%s", error,
+        denied && sandbox_get_state(p->sandbox)->landlock > 0
+            ? " (the sandbox lets nothing be read but what was named at the start and "
+              "lies beside it: a restart may help)"
+            : "");
     configuration_free(&fresh);
     return NULL;
 }
@@ -328,57 +352,11 @@ on_hangup(void *context)
     p->configuration = fresh;
     want_descriptors(p);
     secrecy_warn(o, p->log);
-    log_say(
-        p->log, LOG_LEVEL_INFO, "main", NULL,
-        "settings reloaded (listen, spool, user, control, dns_servers need a restart)");
-}
-
-/* Privileges: the queue is opened as `user`, ports are bound as root, then root is gone
- * for good. Without root or without `user` nothing changes. */
-struct identity {
-    bool change;
-    uid_t uid;
-    gid_t gid;
-    const char *name;
-};
-
-static bool
-identity_find(const struct options *o, struct identity *who)
-{
-    *who = (struct identity){.name = o->user};
-    if (o->user == NULL || geteuid() != 0)
-        return true;
-    const struct passwd *entry = getpwnam(o->user);
-    if (entry == NULL)
-        return false;
-    who->change = true;
-    who->uid = entry->pw_uid;
-    who->gid = entry->pw_gid;
-    return true;
-}
-
-static bool
-identity_try_on(const struct identity *who)
-{
-    return !who->change || (initgroups(who->name, who->gid) == 0 &&
-                            setegid(who->gid) == 0 && seteuid(who->uid) == 0);
-}
-
-static bool
-identity_take_off(const struct identity *who)
-{
-    return !who->change || (seteuid(0) == 0 && setegid(0) == 0);
-}
-
-static bool
-identity_keep(const struct identity *who)
-{
-    if (!who->change)
-        return true;
-    bool changed = initgroups(who->name, who->gid) == 0 &&
-                   setresgid(who->gid, who->gid, who->gid) == 0 &&
-                   setresuid(who->uid, who->uid, who->uid) == 0;
-    return changed && setuid(0) != 0;
+    struct confine confine = confinement(fresh);
+    confine_review(p->sandbox, &confine, p->log);
+    log_say(p->log, LOG_LEVEL_INFO, "main", NULL,
+            "settings reloaded (listen, spool, user, sandbox, control, dns_servers "
+            "need a restart)");
 }
 
 /* A spool that root makes is the user's. */
@@ -464,7 +442,7 @@ start(struct petrel *p, char *error)
 {
     const struct options *o = &p->configuration->options;
     struct identity who;
-    if (!identity_find(o, &who)) {
+    if (!identity_find(&who, o->user)) {
         snprintf(error, ERROR_MAX, "user: no such user: '%s'", o->user);
         return EX_CONFIG;
     }
@@ -484,10 +462,32 @@ start(struct petrel *p, char *error)
     }
     code = start_listening(p, error);
     if (code == 0 && !identity_keep(&who)) {
-        snprintf(error, ERROR_MAX, "user: cannot become '%s' for good", o->user);
+        snprintf(error, ERROR_MAX, "user: cannot become '%s' for good: %s", o->user,
+                 strerror(errno));
         code = EX_NOPERM;
     }
     return code;
+}
+
+static bool
+may_write(const void *context, const char *directory)
+{
+    return sandbox_may_write(context, directory);
+}
+
+/* The last step before the loop: everything that needs more has been done. */
+static int
+enter_sandbox(struct petrel *p, char *error)
+{
+    struct confine confine = confinement(p->configuration);
+    confine_plan(p->sandbox, &confine);
+    local_on_ask(p->local, may_write, p->sandbox);
+    control_on_sandbox(p->control, p->sandbox);
+    if (confine_enter(p->sandbox, confine.options, p->log))
+        return 0;
+    snprintf(error, ERROR_MAX, "sandbox: required, but this system lacks: %s",
+             sandbox_get_state(p->sandbox)->missing);
+    return EX_OSERR;
 }
 
 /* The reverse of start. What is cut short has its lines in the log before "stopped". */
@@ -508,6 +508,7 @@ stop(struct petrel *p, bool ran)
     if (p->dns)
         dns_free(&p->dns);
     net_free(&p->net);
+    sandbox_free(&p->sandbox);
     if (ran)
         log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "stopped");
     log_free(&p->log);
@@ -528,7 +529,12 @@ run(const struct options_sources *sources)
     p.log = log_new(p.loop, options_log_style(o), options_log_level(o));
     p.net = net_new(p.loop);
     want_descriptors(&p);
+    p.sandbox = sandbox_new();
     int code = start(&p, error);
+    if (code == 0) {
+        queue_look_at_disk(manager_queue(p.manager));
+        code = enter_sandbox(&p, error);
+    }
     if (code == 0) {
         loop_on_signal(p.loop, SIGTERM, on_terminate, &p);
         loop_on_signal(p.loop, SIGINT, on_interrupt, &p);
@@ -539,7 +545,6 @@ run(const struct options_sources *sources)
             log_say(p.log, LOG_LEVEL_WARNING, "main", NULL,
                     "running as root: set `user` to leave it after binding");
         secrecy_warn(o, p.log);
-        queue_look_at_disk(manager_queue(p.manager));
         loop_run(p.loop);
     } else {
         fprintf(stderr, "petrel: %s\n", error);
@@ -580,6 +585,8 @@ check(const struct options_sources *sources)
     int code = anchors != NULL ? 0 : EX_CONFIG;
     tls_client_free(&anchors);
     buffer_free(&out);
+    if (code == 0 && !confine_check(&c->options))
+        code = EX_OSERR;
     configuration_free(&c);
     return code;
 }

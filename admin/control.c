@@ -44,6 +44,7 @@ struct control {
     int64_t started_ms; /* monotonic */
     size_t (*count_sessions)(void *context);
     void *count_context;
+    const struct sandbox *sandbox; /* NULL: not told */
     struct client *clients;
     unsigned count;
 };
@@ -115,8 +116,12 @@ static json_t *
 answer_status(struct control *c)
 {
     size_t sessions = c->count_sessions ? c->count_sessions(c->count_context) : 0;
-    return status_make(c->manager, loop_monotonic_ms(c->loop) - c->started_ms,
-                       sessions);
+    json_t *status =
+        status_make(c->manager, loop_monotonic_ms(c->loop) - c->started_ms, sessions);
+    if (c->sandbox)
+        json_object_set_new(status, "sandbox",
+                            status_sandbox(sandbox_get_state(c->sandbox)));
+    return status;
 }
 
 static json_t *
@@ -406,6 +411,12 @@ control_on_count(struct control *c, size_t (*count)(void *context), void *contex
 {
     c->count_sessions = count;
     c->count_context = context;
+}
+
+void
+control_on_sandbox(struct control *c, const struct sandbox *sandbox)
+{
+    c->sandbox = sandbox;
 }
 
 void

@@ -25,6 +25,7 @@
 #include "queue/manager.h"
 
 struct control;
+struct sandbox;
 
 /* path of the Unix socket. NULL with one line in error. */
 struct control *control_new(struct loop *loop, struct net *net, struct log *log,
@@ -33,6 +34,8 @@ struct control *control_new(struct loop *loop, struct net *net, struct log *log,
 /* The sessions in, for the status; without it there are none. */
 void control_on_count(struct control *control, size_t (*count)(void *context),
                       void *context);
+/* What the status says of the sandbox; without it nothing. */
+void control_on_sandbox(struct control *control, const struct sandbox *sandbox);
 void control_free(struct control **control);
 
 #endif

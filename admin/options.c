@@ -67,6 +67,10 @@ const struct setting options_rows[] = {
         "The queue. Unset: /var/spool/petrel, or ./spool when that cannot be written."),
     TEXTUAL(STRING, user, "user", NULL,
             "Switch to this user after binding, when started as root."),
+    TEXTUAL(
+        STRING, sandbox, "sandbox", "yes",
+        "Give up after the start what is not needed (Landlock, seccomp): yes, no, or\n"
+        "require: no start where the system cannot."),
     TEXTUAL(LIST, relay_from, "relay_from", "127.0.0.0/8, ::1",
             "Networks whose clients may send mail to anywhere."),
     TEXTUAL(STRING, auth_users, "auth_users", NULL,
@@ -291,6 +295,9 @@ const struct setting options_rows[] = {
 static const char *const styles[] = {"petrel", "postfix", "json", "qmail", NULL};
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 
+/* As enum options_sandbox. */
+static const char *const sandboxes[] = {"no", "yes", "require", NULL};
+
 static int
 find_word(const char *const *words, const char *word)
 {
@@ -437,6 +444,9 @@ check(struct settings *s, const struct options *o)
     if (find_word(levels, o->log_level) < 0)
         settings_complain(s, "log_level", "'%.100s': say error, warning, info or debug",
                           o->log_level ? o->log_level : "");
+    if (find_word(sandboxes, o->sandbox) < 0)
+        settings_complain(s, "sandbox", "'%.100s': say yes, no or require",
+                          o->sandbox ? o->sandbox : "");
     if (o->slices > 0 && (o->slices & (o->slices - 1)) != 0)
         settings_complain(s, "slices", "%d is not a power of two (1, 2, 4, ...)",
                           (int)o->slices);
@@ -497,6 +507,13 @@ options_log_style(const struct options *options)
 {
     int found = find_word(styles, options->log_style);
     return found < 0 ? LOG_STYLE_PETREL : (enum log_style)found;
+}
+
+enum options_sandbox
+options_sandbox(const struct options *options)
+{
+    int found = find_word(sandboxes, options->sandbox);
+    return found < 0 ? SANDBOX_YES : (enum options_sandbox)found;
 }
 
 enum log_level

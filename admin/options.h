@@ -13,7 +13,7 @@
 struct options {
     /* the host */
     char *hostname, *spool, *user, *control;
-    char *log_style, *log_level;
+    char *log_style, *log_level, *sandbox;
     /* in */
     char *tls_certificate, *tls_key;
     char *listen, *relay_from, *proxy_from, *etrn, *mt_priority;
@@ -74,6 +74,8 @@ struct settings *options_read(const struct options_sources *sources,
 
 enum log_style options_log_style(const struct options *options);
 enum log_level options_log_level(const struct options *options);
+enum options_sandbox { SANDBOX_NO, SANDBOX_YES, SANDBOX_REQUIRE };
+enum options_sandbox options_sandbox(const struct options *options);
 /* The scheduling defaults that routes may override. */
 struct transport options_transport(const struct options *options);
 /* Of the queue; spool is borrowed from the options. */

@@ -83,6 +83,14 @@ status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
                      "site_totals", make_sites(&sites, &counts), "sites", top);
 }
 
+json_t *
+status_sandbox(const struct sandbox_state *state)
+{
+    return json_pack("{s:i,s:b,s:s,s:I}", "landlock", state->landlock, "seccomp",
+                     state->seccomp, "missing", state->missing, "refused",
+                     (json_int_t)sandbox_refused());
+}
+
 /* --- What is shown ---------------------------------------------------------------- */
 
 static const char *
@@ -157,6 +165,23 @@ print_journal(const json_t *journal)
 }
 
 static void
+print_sandbox(const json_t *sandbox)
+{
+    struct sandbox_state state = {.landlock = (int)field_number(sandbox, "landlock"),
+                                  .seccomp = field_is_true(sandbox, "seccomp")};
+    char is[WORDS_MAX];
+    if (sandbox == NULL)
+        return;
+    sandbox_describe(&state, is, sizeof(is));
+    printf("sandbox    %s", is);
+    if (field_string(sandbox, "missing")[0])
+        printf("; this system lacks: %s", field_string(sandbox, "missing"));
+    if (field_number(sandbox, "refused") > 0)
+        printf("; system calls refused: %" PRId64, field_number(sandbox, "refused"));
+    putchar('\n');
+}
+
+static void
 print_sites(const json_t *status, int64_t now_ms)
 {
     const json_t *totals = json_object_get(status, "site_totals");
@@ -188,6 +213,7 @@ status_print(const json_t *status, int64_t now_ms)
     printf("accepting  %s%s\n", accepting ? "yes" : "no: ", string(status, "reason"));
     print_spool(status);
     print_journal(json_object_get(status, "journal"));
+    print_sandbox(json_object_get(status, "sandbox"));
     printf("queue      %" PRId64 " incoming, %" PRId64 " active, %" PRId64
            " deferred, %" PRId64 " hold, %" PRId64 " corrupt\n",
            field_number(queue, "incoming"), field_number(queue, "active"),

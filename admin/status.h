@@ -3,6 +3,7 @@
 #define ADMIN_STATUS_H
 
 #include "admin/options.h"
+#include "base/sandbox.h"
 #include "queue/manager.h"
 
 #include <jansson.h>
@@ -22,6 +23,10 @@
  *   sites     as in hop.h: the 20 with most mail, of those that have anything to tell;
  *             the command asks for all */
 json_t *status_make(struct manager *manager, int64_t uptime_ms, size_t sessions_in);
+
+/* landlock (the ABI in force, 0: none), seccomp, missing (what the system lacks; "":
+ * nothing), refused (system calls since the start). The daemon's is "sandbox". */
+json_t *status_sandbox(const struct sandbox_state *state);
 
 /* A few lines for people, and a table of the sites. */
 void status_print(const json_t *status, int64_t now_ms);

@@ -1,8 +1,10 @@
 /* `petrel version`: what this binary is made of. */
 #include "admin/command.h"
 
+#include "admin/status.h"
 #include "base/dns.h"
 #include "base/loop.h"
+#include "base/sandbox.h"
 #include "base/tls.h"
 
 #include <jansson.h>
@@ -26,22 +28,28 @@ command_version(int count, char **arguments)
         fputs("usage: petrel version [--json]\n", stderr);
         return EX_USAGE;
     }
-    char dns[80];
+    char dns[80], filter[80];
+    struct sandbox_state offer;
+    sandbox_offer(&offer);
+    sandbox_version(filter, sizeof(filter));
     snprintf(dns, sizeof(dns), "c-ares %s", dns_version());
     const char *const parts[] = {loop_version(), dns, tls_version(),
-                                 "jansson " JANSSON_VERSION};
+                                 "jansson " JANSSON_VERSION, filter};
     size_t part_count = sizeof(parts) / sizeof(*parts);
     if (!json) {
         printf("petrel %s (%s)\n", PETREL_VERSION, BUILT);
         for (size_t i = 0; i < part_count; i++)
             printf("%s\n", parts[i]);
+        if (offer.missing[0])
+            printf("sandbox: this system lacks: %s\n", offer.missing);
         return 0;
     }
     json_t *libraries = json_array();
     for (size_t i = 0; i < part_count; i++)
         json_array_append_new(libraries, json_string(parts[i]));
-    json_t *all = json_pack("{s:s,s:s,s:o,s:[]}", "version", PETREL_VERSION, "build",
-                            BUILT, "libraries", libraries, "features");
+    json_t *all = json_pack("{s:s,s:s,s:o,s:[],s:o}", "version", PETREL_VERSION,
+                            "build", BUILT, "libraries", libraries, "features",
+                            "sandbox", status_sandbox(&offer));
     json_dumpf(all, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(all);

@@ -209,7 +209,6 @@ net_release(void *object)
     for (size_t i = 0; i < net->spare_count; i++)
         buffer_free(&net->spare[i]);
     free(net->scratch);
-    free(net->interfaces.addresses);
     free(net);
 }
 

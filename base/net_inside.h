@@ -13,13 +13,6 @@
 
 #include <sys/socket.h>
 
-struct net_interfaces {
-    struct net_address *addresses;
-    size_t count;
-    bool known;
-    int64_t read_ms; /* monotonic */
-};
-
 /* Buffers kept for bytes that wait: so that idle connections hold none, and busy ones
  * need not allocate each time. */
 enum { NET_SPARES = 32, NET_SPARE_MAX = 16 * 1024 };
@@ -36,7 +29,6 @@ struct net {
     size_t lingering_count;
     struct net_connection *dirty; /* have output for this turn, in order */
     struct loop_task wake; /* posted while some are dirty: the turn comes at once */
-    struct net_interfaces interfaces;
 };
 
 /* Bytes that wait. They are taken from the front often and moved seldom. */

@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -19,7 +18,6 @@
 enum {
     ACCEPTS_PER_TURN = 64, /* so that new clients do not starve the old ones */
     PAUSE_MS = 100,        /* when there are no descriptors left */
-    INTERFACES_MS = 10000, /* how long the list of our addresses is believed */
     UNIX_MODE = 0666
 };
 
@@ -206,48 +204,62 @@ net_listener_free(struct net_listener **listener)
     loop_release(l->net->loop, free, l);
 }
 
-static void
-read_interfaces(struct net *net)
+/* Whether the system would let us speak as address. */
+static bool
+can_be_ours(const struct net_address *address)
 {
-    struct net_interfaces *known = &net->interfaces;
-    int64_t now_ms = loop_monotonic_ms(net->loop);
-    struct ifaddrs *list, *each;
+    struct sockaddr_storage name;
+    socklen_t length = net_address_to_socket(address, &name);
+    int family = net_address_socket_family(address);
+    int probe = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool can = probe >= 0 && bind(probe, (struct sockaddr *)&name, length) == 0;
 
-    if (known->known && now_ms - known->read_ms < INTERFACES_MS)
-        return;
-    known->known = true;
-    known->read_ms = now_ms;
-    known->count = 0;
-    if (getifaddrs(&list) < 0)
-        return;
-    for (each = list; each; each = each->ifa_next) {
-        int family = each->ifa_addr ? each->ifa_addr->sa_family : AF_UNSPEC;
-        struct sockaddr_storage name = {0};
-        size_t length = family == AF_INET ? sizeof(struct sockaddr_in)
-                                          : sizeof(struct sockaddr_in6);
-
-        if (family != AF_INET && family != AF_INET6)
-            continue;
-        memcpy(&name, each->ifa_addr, length);
-        known->addresses = memory_resize(known->addresses,
-                                         (known->count + 1) * sizeof *known->addresses);
-        net_address_from_socket(&name, (socklen_t)length,
-                                &known->addresses[known->count++]);
-    }
-    freeifaddrs(list);
+    if (probe >= 0)
+        close(probe);
+    return can;
 }
 
+/* Whether what is sent to address would come from it: nothing is sent. */
 static bool
-is_local(struct net *net, struct net_address address)
+leads_to_itself(const struct net_address *address)
 {
+    struct sockaddr_storage name;
+    socklen_t length = net_address_to_socket(address, &name);
+    int family = net_address_socket_family(address);
+    int probe = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct net_address source;
+    bool same = probe >= 0 && connect(probe, (struct sockaddr *)&name, length) == 0;
+
+    length = sizeof name;
+    same = same && getsockname(probe, (struct sockaddr *)&name, &length) == 0;
+    if (probe >= 0)
+        close(probe);
+    if (!same)
+        return false;
+    net_address_from_socket(&name, length, &source);
+    source.port = address->port;
+    return net_address_equal(&source, address);
+}
+
+/* Asked by binding, not of a list of interfaces: that would need a netlink socket, and
+ * the sandbox has none. */
+static bool
+is_local(struct net_address address)
+{
+    struct net_address nobodys; /* RFC 5737, RFC 3849 */
+
     if (net_address_is_loopback(&address))
         return true;
-    read_interfaces(net);
     address.port = 0;
-    for (size_t i = 0; i < net->interfaces.count; i++)
-        if (net_address_equal(&net->interfaces.addresses[i], &address))
-            return true;
-    return false;
+    if (!can_be_ours(&address))
+        return false;
+    net_address_parse_ip(
+        address.family == NET_IPV4 ? TEXT("192.0.2.1") : TEXT("2001:db8::1"), &nobodys);
+    if (net_address_equal(&nobodys, &address) || !can_be_ours(&nobodys))
+        return true;
+    /* ip_nonlocal_bind: any address can be bound here. */
+    address.port = 9; /* one must be named: discard */
+    return leads_to_itself(&address);
 }
 
 bool
@@ -268,7 +280,7 @@ net_is_own(struct net *net, const struct net_address *address)
             continue;
         if (net_address_equal(&mine, &plain))
             return true;
-        if (net_address_is_wildcard(&mine) && is_local(net, plain))
+        if (net_address_is_wildcard(&mine) && is_local(plain))
             return true;
     }
     return false;

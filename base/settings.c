@@ -8,6 +8,7 @@
 #include "base/settings_value.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 enum {
     FILE_SIZE_MAX = 4 * 1024 * 1024, /* a settings file, or what a key_file names */
     MISTAKES_MAX = 64 * 1024,
-    MISTAKE_MAX = 4096
+    MISTAKE_MAX = 4096,
+    FILES_MAX = 1024 * 1024
 };
 
 /* Weakest first. */
@@ -39,6 +41,7 @@ struct settings {
     bool leaves_secrets;
     struct buffer mistakes;
     size_t mistake_count;
+    struct buffer files; /* paths, each with a NUL behind it */
 };
 
 /* Where a `key = value` was found. */
@@ -226,6 +229,15 @@ assign(struct settings *s, const struct place *place, struct text name, struct t
             *at = ' ';
 }
 
+/* The whole of a file, and its name for settings_each_file(). */
+static int
+read_whole(struct settings *s, const char *path, char **content, size_t *length)
+{
+    if (!buffer_add(&s->files, text_of(path, strlen(path) + 1)))
+        return -EFBIG; /* nobody names so many */
+    return disk_read_whole(path, FILE_SIZE_MAX, content, length);
+}
+
 /* `key_file`: puts the content in the place of the path. */
 static void
 load_value(struct settings *s, struct entry *entry)
@@ -234,7 +246,7 @@ load_value(struct settings *s, struct entry *entry)
     size_t length;
     struct place place = {LEVEL_FILE, entry->origin, 0};
     struct text name = text_from(entry->name);
-    int error = disk_read_whole(entry->text, FILE_SIZE_MAX, &content, &length);
+    int error = read_whole(s, entry->text, &content, &length);
     entry->is_bad = true;
     if (error < 0) {
         complain(s, &place, name, "cannot read '%s': %s", entry->text,
@@ -339,6 +351,7 @@ settings_new(const struct setting *rows, const char *prefix, void *target)
         entry->name = memory_string(row->key);
     }
     buffer_init(&s->mistakes, MISTAKES_MAX);
+    buffer_init(&s->files, FILES_MAX);
     return s;
 }
 
@@ -352,6 +365,7 @@ settings_free(struct settings **s)
     free((*s)->entries);
     free((*s)->prefix);
     buffer_free(&(*s)->mistakes);
+    buffer_free(&(*s)->files);
     free(*s);
     *s = NULL;
 }
@@ -368,7 +382,7 @@ settings_read_file(struct settings *s, const char *path)
     char *content;
     size_t length;
     struct place place = {LEVEL_FILE, path, 0};
-    int error = disk_read_whole(path, FILE_SIZE_MAX, &content, &length);
+    int error = read_whole(s, path, &content, &length);
     s->step++;
     if (error < 0) {
         complain(s, &place, TEXT(""), "cannot read: %s", strerror(-error));
@@ -479,6 +493,14 @@ settings_print(const struct settings *s, struct buffer *out)
     for (const struct setting *row = s->rows; row->key != NULL; row++)
         if (!print_row(row, entry_effective(s, row), out))
             return;
+}
+
+void
+settings_each_file(const struct settings *s,
+                   void (*each)(void *context, const char *path), void *context)
+{
+    for (size_t at = 0; at < s->files.length; at += strlen(s->files.at + at) + 1)
+        each(context, s->files.at + at);
 }
 
 void

@@ -68,6 +68,9 @@ size_t settings_apply(struct settings *s);
 struct text settings_mistakes(const struct settings *s);
 /* "key = value   # source" for every row, secrets masked. */
 void settings_print(const struct settings *s, struct buffer *out);
+/* Every file that was read, or should have been, for them: settings, key_file. */
+void settings_each_file(const struct settings *s,
+                        void (*each)(void *context, const char *path), void *context);
 /* config.example: every key with its help and its default, commented out. */
 void settings_example(const struct setting *rows, struct buffer *out);
 

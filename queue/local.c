@@ -15,6 +15,7 @@ struct visit {
     struct local *local;
     struct sched_session *session;
     const struct target *target;
+    bool forbidden;
     struct loop_task task;
 };
 
@@ -22,6 +23,8 @@ struct local {
     struct loop *loop;
     struct manager *manager;
     const char *hostname;
+    bool (*may_write)(const void *context, const char *directory);
+    const void *ask_context;
     struct visit *visits;
 };
 
@@ -33,6 +36,29 @@ end(struct visit *v, const struct outcome *trouble)
     manager_session_ended(local->manager, v->session, trouble);
     loop_unpost(local->loop, &v->task);
     loop_release(local->loop, free, v);
+}
+
+static bool
+is_forbidden(const struct local *local, const struct target *target)
+{
+    char root[TARGET_PATH_MAX];
+    maildir_root(target, root);
+    return local->may_write && !local->may_write(local->ask_context, root);
+}
+
+static struct outcome
+deliver(const struct visit *v, const struct errand *errand, unsigned recipient)
+{
+    struct local *local = v->local;
+    char root[TARGET_PATH_MAX];
+    if (!v->forbidden)
+        return maildir_deliver(manager_queue(local->manager), local->loop, v->target,
+                               local->hostname, errand->envelope, recipient);
+    maildir_root(v->target, root);
+    return outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.5",
+                        "the sandbox does not allow to write to %.300s: needs a "
+                        "restart of Petrel",
+                        root);
 }
 
 /* One errand, then the loop gets its turn: a slow disk must not starve the sockets. */
@@ -49,9 +75,7 @@ work(void *context)
     struct queue *queue = manager_queue(local->manager);
     struct id before = queue_enter(queue, errand.envelope->id);
     for (size_t i = 0; i < errand.count; i++) {
-        struct outcome outcome =
-            maildir_deliver(queue, local->loop, v->target, local->hostname,
-                            errand.envelope, errand.indexes[i]);
+        struct outcome outcome = deliver(v, &errand, errand.indexes[i]);
         manager_settled(local->manager, &errand, i, &outcome, NULL);
     }
     queue_leave(queue, before);
@@ -72,6 +96,15 @@ void
 local_reload(struct local *local, const char *hostname)
 {
     local->hostname = hostname;
+}
+
+void
+local_on_ask(struct local *local,
+             bool (*may_write)(const void *context, const char *directory),
+             const void *context)
+{
+    local->may_write = may_write;
+    local->ask_context = context;
 }
 
 void
@@ -97,6 +130,7 @@ local_open(void *context, struct sched_session *session, const struct target *ta
     v->local = local;
     v->session = session;
     v->target = target;
+    v->forbidden = is_forbidden(local, target);
     DL_APPEND(local->visits, v);
     loop_post(local->loop, &v->task, work, v);
 }

@@ -69,9 +69,20 @@ maildir_path(const struct target *target, const struct address *address,
     return true;
 }
 
+void
+maildir_root(const struct target *target, char root[TARGET_PATH_MAX])
+{
+    struct text path = text_from(target->path);
+    size_t percent = text_find(path, '%');
+    assert(target->kind == TARGET_MAILDIR);
+    if (percent != TEXT_NONE)
+        path = text_before(path, text_find_last(text_before(path, percent), '/') + 1);
+    (void)!text_copy(root, TARGET_PATH_MAX, path);
+}
+
 /* A Maildir for all is the operator's wish, whoever the mail is for. */
-static bool
-may_be_made(const struct target *target)
+bool
+maildir_may_be_made(const struct target *target)
 {
     return target->create || strchr(target->path, '%') == NULL;
 }
@@ -87,7 +98,7 @@ open_mailbox(const struct target *target, const struct address *address,
     buffer_init(&expanded, PATH_LIMIT);
     if (maildir_path(target, address, &expanded)) {
         text_copy(path, PATH_LIMIT + 1, buffer_text(&expanded));
-        result = disk_open(disk, path, may_be_made(target));
+        result = disk_open(disk, path, maildir_may_be_made(target));
         if (result == -ENOENT || result == -ENOTDIR)
             result = -EDOM;
     }
@@ -102,7 +113,7 @@ maildir_exists(const struct target *target, const struct address *address)
     struct disk *disk = NULL;
     buffer_init(&expanded, PATH_LIMIT);
     bool good = maildir_path(target, address, &expanded);
-    if (good && !may_be_made(target)) {
+    if (good && !maildir_may_be_made(target)) {
         char *path = text_string(buffer_text(&expanded));
         int result = disk_open(&disk, path, false);
         /* What cannot be asked now is tried, and deferred, at delivery. */

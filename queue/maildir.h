@@ -15,6 +15,12 @@
 bool maildir_path(const struct target *target, const struct address *address,
                   struct buffer *out) __attribute__((warn_unused_result));
 
+/* The part of the path that is the same for all: the directory above the first %, or
+ * the whole. */
+void maildir_root(const struct target *target, char root[TARGET_PATH_MAX]);
+/* Whether a missing directory is made when mail comes. */
+bool maildir_may_be_made(const struct target *target);
+
 /* Whether mail for it can be taken at RCPT time: the directory exists, or may be made.
  */
 bool maildir_exists(const struct target *target, const struct address *address);

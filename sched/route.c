@@ -531,6 +531,19 @@ route_is_local_domain(const struct route_table *table, struct text domain)
     return local_domain(table, domain) != NULL;
 }
 
+void
+route_each_target(const struct route_table *table,
+                  void (*each)(void *context, const struct target *target),
+                  void *context)
+{
+    const struct rules *const all[] = {&table->recipients, &table->senders};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        for (const struct route *route = all[i]->routes; route; route = route->hh.next)
+            each(context, &route->target);
+    if (table->has_local)
+        each(context, &table->local);
+}
+
 /* NULL: sender_routes say nothing of it. An address that was taken but is none has no
  * pattern but *. */
 static const struct target *

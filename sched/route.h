@@ -117,6 +117,11 @@ bool route_leads_to(const struct route_table *table, const struct target *target
 const struct secrets *route_secrets(const struct route_table *table);
 bool route_is_local_domain(const struct route_table *table, struct text domain);
 
+/* Every target of the table, in no order, once for each pattern. */
+void route_each_target(const struct route_table *table,
+                       void (*each)(void *context, const struct target *target),
+                       void *context);
+
 /* The key under which all mail for the same next hop is one destination queue:
  * "smtp:example.org", "smtp:[mail.example.org]:587", "lmtp:unix:/path", "maildir".
  * Lower case, but for paths. Other demands on TLS are other queues: the scheme is smtps

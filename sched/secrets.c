@@ -212,6 +212,16 @@ secrets_find(const struct secrets *secrets, struct text host, uint16_t port,
     return line ? &line->secret : NULL;
 }
 
+void
+secrets_each_file(const struct secrets *secrets,
+                  void (*each)(void *context, const char *path), void *context)
+{
+    if (secrets != NULL)
+        for (const struct line *line = secrets->lines; line; line = line->hh.next)
+            if (line->secret.is_token)
+                each(context, line->value);
+}
+
 uint64_t
 secrets_mark(const struct secret *secret)
 {

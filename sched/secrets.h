@@ -43,6 +43,10 @@ const char *secrets_mistake(struct text password);
 const struct secret *secrets_find(const struct secrets *secrets, struct text host,
                                   uint16_t port, struct text user);
 
+/* The files of tokens. */
+void secrets_each_file(const struct secrets *secrets,
+                       void (*each)(void *context, const char *path), void *context);
+
 /* Other secrets have other marks; not 0, not reversible in practice, not for keeping.
  */
 uint64_t secrets_mark(const struct secret *secret);

@@ -23,8 +23,8 @@ struct sending_settings {
     struct net_address address;
     const struct net_address *bind_to; /* may be NULL */
     struct judge_peer peer;
-    struct credentials *login;      /* taken over; NULL: nobody logs in */
-    struct security security; /* its texts live as long as the sending */
+    struct credentials *login; /* taken over; NULL: nobody logs in */
+    struct security security;  /* its texts live as long as the sending */
     /* Where the owner keeps it, who may replace it; level NONE: may be NULL. */
     struct tls_client *const *tls;
 };

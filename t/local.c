@@ -199,9 +199,36 @@ test_reload(void)
     end(&w);
 }
 
+static bool
+is_allowed(const void *context, const char *directory)
+{
+    return strcmp(context, directory) != 0;
+}
+
+/* Outside of what may be written mail waits, and says why; it is not lost. */
+static void
+test_forbidden(void)
+{
+    struct world w;
+    char name[256], root[300];
+    begin(&w, "%u?create=yes");
+    snprintf(root, sizeof(root), "%s/m/", w.folder);
+    local_on_ask(w.channel, is_allowed, root);
+    world_deliver(&w, "ann@b.test", "user@h.test");
+    ok_named(delivered(&w, "user", name)[0] == 0 && name[0] == '\0', "nothing is written");
+    char want[400];
+    snprintf(want, sizeof(want),
+             "status=deferred (the sandbox does not allow to write to %s: needs a restart "
+             "of Petrel)",
+             root);
+    ok_named(world_logged(&w, want), "it is deferred, with a plain sentence");
+    end(&w);
+}
+
 int
 main(void)
 {
+    test_forbidden();
     test_delivery();
     test_unknown_user();
     test_many();

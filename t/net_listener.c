@@ -1,8 +1,11 @@
 /* Listeners accept in bursts, survive exhaustion, and know what is our own. */
-#include "base/net.h"
+#include "base/net_inside.h"
 
 #include "t/net_world.h"
 
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -84,6 +87,40 @@ test_is_own(void)
     a.port--;
     ok_named(!net_is_own(w->net, &a), "a listener that is gone");
     finish(w);
+    finish(any);
+    finish(any6);
+}
+
+/* What others reach this machine by, when it has such an address. */
+static void
+test_is_own_elsewhere(void)
+{
+    struct world *any = start("0.0.0.0:0"), *any6 = start("[::]:0");
+    struct ifaddrs *list = NULL, *each;
+    unsigned own = 0, next = 0, seen = 0;
+    if (getifaddrs(&list) != 0)
+        return;
+    for (each = list; each; each = each->ifa_next) {
+        int family = each->ifa_addr ? each->ifa_addr->sa_family : AF_UNSPEC;
+        struct sockaddr_storage name = {0};
+        struct net_address a;
+        bool six = family == AF_INET6;
+        if ((!six && family != AF_INET) || each->ifa_flags & IFF_LOOPBACK)
+            continue;
+        memcpy(&name, each->ifa_addr,
+               six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+        net_address_from_socket(&name, sizeof(name), &a);
+        if (six && a.ip[0] == 0xfe) /* nothing without its interface */
+            continue;
+        a.port = where(six ? any6 : any)->port;
+        seen++;
+        own += net_is_own((six ? any6 : any)->net, &a);
+        a.ip[six ? 15 : 3] ^= 0x55;
+        next += net_is_own((six ? any6 : any)->net, &a);
+    }
+    freeifaddrs(list);
+    is_number(own, seen, "every address of every interface");
+    is_number(next, 0, "and none of its neighbours");
     finish(any);
     finish(any6);
 }
@@ -240,6 +277,7 @@ main(void)
     test_burst();
     test_exhaustion();
     test_is_own();
+    test_is_own_elsewhere();
     test_listen_errors();
     test_unix_listener();
     test_listener_freed();

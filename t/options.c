@@ -99,6 +99,7 @@ test_defaults(void)
     is_number(o->active_limit, 20000, "active_limit");
     is_number(o->bounce_size_limit, 50 << 10, "bounce_size_limit");
     ok(options_log_style(o) == LOG_STYLE_PETREL);
+    ok(options_sandbox(o) == SANDBOX_YES);
     ok(options_log_level(o) == LOG_LEVEL_INFO);
     ok_named(o->hostname && o->hostname[0], "the machine has a name");
     is_string(o->local_domains, o->hostname, "mail for it is ours");
@@ -183,6 +184,7 @@ test_mistakes(void)
     mistake("log_style=xml", "log_style: 'xml': say petrel, postfix, qmail or json");
     mistake("log_style=", "log_style: '': say petrel, postfix, qmail or json");
     mistake("log_style=Json", "log_style: 'Json': say petrel, postfix, qmail or json");
+    mistake("sandbox=perhaps", "sandbox: 'perhaps': say yes, no or require");
     mistake("log_level=all", "log_level: 'all': say error, warning, info or debug");
     mistake("log_level=", "log_level: '': say error, warning, info or debug");
     mistake("default_destination_concurrency_positive_feedback=2",

@@ -561,9 +561,30 @@ test_many(void)
     route_free(&t);
 }
 
+static void
+count_target(void *context, const struct target *target)
+{
+    unsigned *counts = context;
+    counts[target->kind]++;
+}
+
+static void
+test_each_target(void)
+{
+    unsigned counts[TARGET_UNKNOWN + 1] = {0};
+    struct route_table *table =
+        table_with("a.test maildir:/a/%u\nb.test maildir:/b\n* smtp://c.test", "",
+                   "maildir:/d/%u", "d.test");
+    route_each_target(table, count_target, counts);
+    is_number(counts[TARGET_MAILDIR], 3, "every target is told, that of local too");
+    is_number(counts[TARGET_SMTP], 1, "once a pattern");
+    route_free(&table);
+}
+
 int
 main(void)
 {
+    test_each_target();
     test_patterns();
     test_order();
     test_local();

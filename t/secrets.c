@@ -62,7 +62,8 @@ test_lines(void)
     ok_named(find(s, "d.example", 25, "joe")->is_token, "a token's file");
     ok_named(!find(s, "b.example", 25, "joe@a.example")->is_token, "a password with @");
     is_string(find(s, "a.example", 25, "joe")->from, "auth_passwords", "its setting");
-    ok_named(secrets_find(NULL, TEXT("a"), 1, TEXT("b")) == NULL, "no table, no secret");
+    ok_named(secrets_find(NULL, TEXT("a"), 1, TEXT("b")) == NULL,
+             "no table, no secret");
     secrets_free(&s);
     ok(s == NULL);
     secrets_free(&s);
@@ -101,28 +102,28 @@ test_marks(void)
 static const struct {
     const char *line, *says;
 } bad[] = {
-    {"a.example",                     "write HOST[:PORT] USER PASSWORD"     },
-    {"a.example joe",                 "no password stands behind the user"  },
-    {"a.example joe \t ",             "no password stands behind the user"  },
-    {"a.example:0 joe secret",        "begin with the host"                 },
-    {"a.example:65536 joe secret",    "begin with the host"                 },
-    {"a.example: joe:secret x",       "begin with the host"                 },
-    {"a.example:x joe secret",        "begin with the host"                 },
-    {":25 joe secret",                "begin with the host"                 },
-    {"::1 joe secret",                "begin with the host"                 },
-    {"[::1 joe secret",               "begin with the host"                 },
-    {"[] joe secret",                 "begin with the host"                 },
-    {"[::1]25 joe secret",            "begin with the host"                 },
-    {"a..b joe secret",               "begin with the host"                 },
-    {"smtp://a joe secret",           "begin with the host"                 },
-    {"joe@a.example joe secret",      "begin with the host"                 },
-    {"a.example joe @secret",         "absolute path"                       },
-    {"a.example joe @",               "absolute path"                       },
-    {"a.example joe sec\002ret",      "control characters"                  },
-    {"a.example joe sec\xffret",      "not UTF-8"                           },
-    {"a.example j\001oe secret",      "user's name"                         },
-    {"a.example j\xc3 secret",        "user's name"                         },
-    {"ok.example joe secret",         "a line above for this host and user" },
+    {"a.example",                  "write HOST[:PORT] USER PASSWORD"    },
+    {"a.example joe",              "no password stands behind the user" },
+    {"a.example joe \t ",          "no password stands behind the user" },
+    {"a.example:0 joe secret",     "begin with the host"                },
+    {"a.example:65536 joe secret", "begin with the host"                },
+    {"a.example: joe:secret x",    "begin with the host"                },
+    {"a.example:x joe secret",     "begin with the host"                },
+    {":25 joe secret",             "begin with the host"                },
+    {"::1 joe secret",             "begin with the host"                },
+    {"[::1 joe secret",            "begin with the host"                },
+    {"[] joe secret",              "begin with the host"                },
+    {"[::1]25 joe secret",         "begin with the host"                },
+    {"a..b joe secret",            "begin with the host"                },
+    {"smtp://a joe secret",        "begin with the host"                },
+    {"joe@a.example joe secret",   "begin with the host"                },
+    {"a.example joe @secret",      "absolute path"                      },
+    {"a.example joe @",            "absolute path"                      },
+    {"a.example joe sec\002ret",   "control characters"                 },
+    {"a.example joe sec\xffret",   "not UTF-8"                          },
+    {"a.example j\001oe secret",   "user's name"                        },
+    {"a.example j\xc3 secret",     "user's name"                        },
+    {"ok.example joe secret",      "a line above for this host and user"},
 };
 
 static void
@@ -137,10 +138,10 @@ test_bad_lines(void)
         ok_named(s == NULL, bad[i].line);
         if (!buffer_add_byte(&mistakes, '\0'))
             abort();
-        ok_named(strstr(mistakes.at, bad[i].says) != NULL &&
-                     text_starts(buffer_text(&mistakes),
-                                 TEXT("auth_passwords: line 3: ")),
-                 bad[i].says);
+        ok_named(
+            strstr(mistakes.at, bad[i].says) != NULL &&
+                text_starts(buffer_text(&mistakes), TEXT("auth_passwords: line 3: ")),
+            bad[i].says);
         ok_named(strstr(mistakes.at, "secret") == NULL, "without the secret");
         buffer_free(&table);
     }
@@ -175,7 +176,8 @@ test_limits(void)
 static void
 test_noise(void)
 {
-    static const char letters[] = "a.:@/[] \t\r\n#\\\"'%\x01\xff\xc3\xa4" "019";
+    static const char letters[] = "a.:@/[] \t\r\n#\\\"'%\x01\xff\xc3\xa4"
+                                  "019";
     uint64_t random = 12345;
     unsigned silent = 0;
     for (int round = 0; round < 3000; round++) {
@@ -205,6 +207,32 @@ test_full(void)
     buffer_free(&mistakes);
 }
 
+static void
+note_file(void *context, const char *path)
+{
+    char *all = context;
+    strcat(all, path);
+    strcat(all, "\n");
+}
+
+/* What the sandbox has to leave readable; no password is taken for a path. */
+static void
+test_files(void)
+{
+    char all[200] = "";
+    struct buffer wrong;
+    buffer_init(&wrong, 1000);
+    struct secrets *s = secrets_new(TEXT("a.test joe @/run/token\nb.test jim @@/x\n"
+                                         "c.test ann /etc/passwd\n"),
+                                    &wrong);
+    secrets_each_file(s, note_file, all);
+    is_string(all, "/run/token\n", "the files of tokens");
+    secrets_each_file(NULL, note_file, all);
+    is_string(all, "/run/token\n", "and no others");
+    secrets_free(&s);
+    buffer_free(&wrong);
+}
+
 int
 main(void)
 {
@@ -215,5 +243,6 @@ main(void)
     test_limits();
     test_noise();
     test_full();
+    test_files();
     return done();
 }

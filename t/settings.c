@@ -721,6 +721,28 @@ test_prefixes(void)
     ok_named(good, "every beginning of a file is read");
 }
 
+static void
+add_file(void *context, const char *path)
+{
+    char *all = context;
+    size_t length = strlen(all);
+    snprintf(all + length, 1000 - length, "%s;", strrchr(path, '/') + 1);
+}
+
+static void
+test_each_file(void)
+{
+    struct fixture f;
+    char all[1000] = "";
+    begin(&f);
+    settings_read_file(f.settings, file_with("petrel.conf", TEXT("hostname_file = /none/x\n")));
+    settings_read_file(f.settings, "/none/y");
+    settings_apply(f.settings);
+    settings_each_file(f.settings, add_file, all);
+    is_string(all, "petrel.conf;y;x;", "every file that was read, or should have been");
+    settings_free(&f.settings);
+}
+
 int
 main(void)
 {
@@ -743,6 +765,7 @@ main(void)
     test_print();
     test_example();
     test_prefixes();
+    test_each_file();
 
     static const char *const names[] = {"petrel.conf", "a.conf", "b.conf",
                                         "secret",      "port",   "zero"};

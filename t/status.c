@@ -244,9 +244,31 @@ test_page(void)
     json_decref(status);
 }
 
+/* The daemon's sandbox, whole, partly, and with calls that it refused. */
+static void
+test_sandbox(void)
+{
+    struct sandbox_state state = {.entered = true, .landlock = 7, .seccomp = true};
+    json_t *status = json_pack("{s:o}", "sandbox", status_sandbox(&state));
+    is_at(status, "sandbox", "landlock", 7);
+    is_at(status, "sandbox", "refused", 0);
+    ok(json_is_true(at(status, "sandbox", "seccomp")));
+    has_line(printed(status), "sandbox    Landlock (ABI 7), seccomp");
+    json_object_set_new(json_object_get(status, "sandbox"), "refused", json_integer(3));
+    has_line(printed(status),
+             "sandbox    Landlock (ABI 7), seccomp; system calls refused: 3");
+    json_decref(status);
+    state = (struct sandbox_state){.entered = true, .missing = "all of it"};
+    status = json_pack("{s:o}", "sandbox", status_sandbox(&state));
+    is_string(string_at(status, "sandbox", "missing"), "all of it", "what is missing");
+    has_line(printed(status), "sandbox    off; this system lacks: all of it");
+    json_decref(status);
+}
+
 int
 main(void)
 {
+    test_sandbox();
     test_counts();
     test_journal();
     test_sites();

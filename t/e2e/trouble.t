@@ -101,7 +101,8 @@ sub failed_syncs {
 sub call_fails {
     my ($title, %case) = @_;
     my $sink = Sink->start(@refuses_old);
-    my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", journal_size => '8M', journal_message_max => '100K', minimal_backoff_time => '1h', maximal_backoff_time => '1h');
+    # strace makes a call fail by turning it into number -1, which the sandbox refuses in its own way.
+    my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", sandbox => 'no', journal_size => '8M', journal_message_max => '100K', minimal_backoff_time => '1h', maximal_backoff_time => '1h');
     if ($case{start}) {
         my $script = Petrel::spit("$petrel->{dir}/traced", "#!/bin/sh\nexec strace -D -I 2 -qq -o /dev/null -e trace=io_setup -e inject=$case{start} $Petrel::binary \"\$@\"\n");
         chmod 0755, $script;

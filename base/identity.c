@@ -1,0 +1,108 @@
+/* Changes user and gives privileges away, in the one order in which that works. */
+#include "base/identity.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { CAPABILITY_LIMIT = 64 }; /* two words of the system call */
+
+bool
+identity_find(struct identity *who, const char *name)
+{
+    *who = (struct identity){.name = name};
+    if (name == NULL || geteuid() != 0)
+        return true;
+    const struct passwd *entry = getpwnam(name);
+    if (entry == NULL)
+        return false;
+    who->change = true;
+    who->uid = entry->pw_uid;
+    who->gid = entry->pw_gid;
+    return true;
+}
+
+bool
+identity_try_on(const struct identity *who)
+{
+    return !who->change || (initgroups(who->name, who->gid) == 0 &&
+                            setegid(who->gid) == 0 && seteuid(who->uid) == 0);
+}
+
+bool
+identity_take_off(const struct identity *who)
+{
+    return !who->change || (seteuid(0) == 0 && setegid(0) == 0);
+}
+
+/* What can never be had again, by no program that is started. Needs a capability of its
+ * own, so it comes before the others go; without that one it does not matter, since
+ * no_new_privs says the same. */
+static void
+lower_bounds(uint64_t kept)
+{
+    for (unsigned i = 0; i < CAPABILITY_LIMIT; i++)
+        if ((kept >> i & 1) == 0 && prctl(PR_CAPBSET_READ, i, 0, 0, 0) == 1)
+            (void)!prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
+    (void)!prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+}
+
+static bool
+keep_capabilities(uint64_t kept)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{0}};
+    if (syscall(SYS_capget, &header, data) != 0)
+        return false;
+    for (unsigned word = 0; word < 2; word++) {
+        uint32_t both = data[word].permitted & (uint32_t)(kept >> (32 * word));
+        data[word] =
+            (struct __user_cap_data_struct){.effective = both, .permitted = both};
+    }
+    return syscall(SYS_capset, &header, data) == 0;
+}
+
+static bool
+is_for_good(const struct identity *who)
+{
+    uid_t real, effective, saved;
+    gid_t real_group, effective_group, saved_group;
+    if (getresuid(&real, &effective, &saved) != 0 ||
+        getresgid(&real_group, &effective_group, &saved_group) != 0)
+        return false;
+    errno = EPERM;
+    return real == who->uid && effective == who->uid && saved == who->uid &&
+           real_group == who->gid && effective_group == who->gid &&
+           saved_group == who->gid &&
+           (who->uid == 0 || (setuid(0) != 0 && seteuid(0) != 0)) &&
+           (who->uid == 0 || who->gid == 0 || (setgid(0) != 0 && setegid(0) != 0));
+}
+
+bool
+identity_keep(const struct identity *who)
+{
+    if (!who->change)
+        return true;
+    if (who->uid != 0)
+        lower_bounds(0);
+    return initgroups(who->name, who->gid) == 0 &&
+           setresgid(who->gid, who->gid, who->gid) == 0 &&
+           setresuid(who->uid, who->uid, who->uid) == 0 &&
+           (who->uid == 0 || keep_capabilities(0)) && is_for_good(who);
+}
+
+bool
+identity_shed(void)
+{
+    uint64_t kept = geteuid() == 0 ? UINT64_C(1) << CAP_DAC_OVERRIDE |
+                                         UINT64_C(1) << CAP_DAC_READ_SEARCH
+                                   : 0;
+    lower_bounds(kept);
+    return keep_capabilities(kept);
+}

@@ -1,0 +1,34 @@
+/* Who the process is: from root to the user it serves as, and without any privilege.
+ *
+ * The queue is opened as `user`, ports are bound as root, then root is gone for good.
+ * Without root or without a name nothing changes. */
+#ifndef BASE_IDENTITY_H
+#define BASE_IDENTITY_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct identity {
+    bool change;
+    uid_t uid;
+    gid_t gid;
+    const char *name; /* borrowed */
+};
+
+/* name may be NULL. False: no such user. */
+bool identity_find(struct identity *who, const char *name)
+    __attribute__((warn_unused_result));
+/* Becomes that user for now, and root again. False, with errno. */
+bool identity_try_on(const struct identity *who) __attribute__((warn_unused_result));
+bool identity_take_off(const struct identity *who) __attribute__((warn_unused_result));
+/* Becomes that user for good: groups, all user and group ids, no capability, and none
+ * that an execve() could give back. False, with errno: part of it failed, or root came
+ * back when asked for. */
+bool identity_keep(const struct identity *who) __attribute__((warn_unused_result));
+
+/* Gives away all capabilities; root keeps those to pass over the permissions of files:
+ * it is root by its operator's wish, for Maildirs of several users. False, with errno.
+ */
+bool identity_shed(void) __attribute__((warn_unused_result));
+
+#endif
