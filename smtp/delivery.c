@@ -5,6 +5,8 @@
 #include "base/loop.h"
 #include "base/memory.h"
 #include "sched/answer.h"
+#include "smtp/candidates.h"
+#include "smtp/dialing.h"
 #include "smtp/exchange.h"
 #include "smtp/lapses.h"
 #include "smtp/relays.h"
@@ -51,10 +53,11 @@ struct session {
     struct exchange *exchange;
     struct relays *relays; /* instead of exchange: of a list of hosts */
     unsigned refused;      /* those of the list that have refused our user, as bits */
-    struct exchange_host socket;       /* of a Unix socket, which has no exchange */
-    const struct exchange_host *hosts; /* to try, in order */
-    size_t host_count, host;
-    size_t order[EXCHANGE_ADDRESS_MAX]; /* of the hosts, by health */
+    struct exchange_host socket; /* of a Unix socket, which has no exchange */
+    struct candidates candidates;
+    size_t race[2];          /* those of the hosts that are called now, at most */
+    struct dialing *dialing; /* while they are */
+    dialing_happened *on_dialing;
     int64_t connecting_ms;
     bool greeted; /* the connection now */
     struct judge_peer peer;
@@ -115,6 +118,7 @@ session_end(struct session *s, const struct outcome *trouble)
     struct delivery *d = s->delivery;
     assert(!s->in_errand && !s->has_next);
     leave_early(s);
+    dialing_free(&s->dialing);
     sending_free(&s->sending);
     exchange_free(&s->exchange);
     relays_free(&s->relays);
@@ -280,58 +284,23 @@ errand_next(struct session *s)
 
 /* --- Connections ------------------------------------------------------------------ */
 
-/* "name[ip]" and "name[ip]:port"; a literal's name is the address. */
-static void
-name_peer(const struct exchange_host *host, struct judge_peer *peer)
+static const struct exchange_host *
+host_now(const struct session *s)
 {
-    char ip[NET_ADDRESS_TEXT_MAX];
-    if (host->address.family == NET_UNIX) {
-        text_copy(peer->where, sizeof(peer->where), text_from(host->address.path));
-        text_copy(peer->remote, sizeof(peer->remote), text_from(host->address.path));
-        return;
-    }
-    net_address_ip(&host->address, ip);
-    const char *name = host->name[0] == '[' ? ip : host->name;
-    snprintf(peer->where, sizeof(peer->where), "%.255s[%.45s]", name, ip);
-    snprintf(peer->remote, sizeof(peer->remote), "%.255s[%.45s]:%u", name, ip,
-             host->address.port);
+    return candidates_next(&s->candidates);
 }
 
-/* An address with its port: as different servers as they look. */
-static struct text
-address_key(const struct net_address *address, char out[NET_ADDRESS_TEXT_MAX])
-{
-    net_address_format(address, out);
-    return text_from(out);
-}
-
-/* Those in good health first. */
-static void
-order_hosts(struct session *s)
-{
-    char keys[EXCHANGE_ADDRESS_MAX][NET_ADDRESS_TEXT_MAX];
-    struct text addresses[EXCHANGE_ADDRESS_MAX];
-    int groups[EXCHANGE_ADDRESS_MAX];
-    assert(s->host_count <= EXCHANGE_ADDRESS_MAX);
-    for (size_t i = 0; i < s->host_count; i++) {
-        addresses[i] = address_key(&s->hosts[i].address, keys[i]);
-        groups[i] = (int)s->hosts[i].preference;
-    }
-    manager_hosts_order(s->delivery->manager, addresses, groups, s->host_count,
-                        s->order);
-}
-
+/* The connection now is the first that says so. */
 static void
 report_health(struct session *s, bool good)
 {
-    char key[NET_ADDRESS_TEXT_MAX];
-    struct manager *m = s->delivery->manager;
-    struct text address = address_key(&s->hosts[s->order[s->host]].address, key);
+    struct candidates *c = &s->candidates;
+    size_t which = c->order[c->at];
     if (good && !s->greeted)
-        manager_host_good(m, address,
-                          loop_monotonic_ms(s->delivery->loop) - s->connecting_ms);
+        candidates_good(c, which,
+                        loop_monotonic_ms(s->delivery->loop) - s->connecting_ms);
     else if (!good && !s->greeted)
-        manager_host_bad(m, address);
+        candidates_bad(c, which);
     s->greeted = true;
 }
 
@@ -355,7 +324,7 @@ may_fall_back(struct session *s, const struct outcome *trouble)
     int64_t now_ms = loop_monotonic_ms(d->loop);
     if (s->closing || !s->security.may_fall_back || !sending_tls_failed(s->sending))
         return false;
-    const struct net_address *address = &s->hosts[s->order[s->host]].address;
+    const struct net_address *address = &host_now(s)->address;
     if (!lapses_has(d->lapses, address, now_ms))
         log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL,
                 "%s; sending to it in clear text for an hour, as tls=may allows",
@@ -369,36 +338,6 @@ static size_t
 place_of(const struct session *s, const struct exchange_host *host)
 {
     return s->relays != NULL ? relays_place(host) : 0;
-}
-
-static void
-connect_to(struct session *s, const struct exchange_host *host,
-           struct credentials *login, sending_happened *on_event)
-{
-    struct delivery *d = s->delivery;
-    assert(s->sending == NULL);
-    s->connecting_ms = loop_monotonic_ms(d->loop);
-    s->greeted = false;
-    name_peer(host, &s->peer);
-    decide_security(s, host);
-    struct sending_settings settings = {
-        .loop = d->loop,
-        .net = d->net,
-        .log = d->log,
-        .queue = manager_queue(d->manager),
-        .hostname = d->hostname,
-        .lmtp = s->target->kind == TARGET_LMTP,
-        .timeout_scale = s->target->timeout_scale > 0 ? s->target->timeout_scale : 1,
-        .connect_timeout_ms = d->settings.connect_timeout_ms,
-        .address = host->address,
-        .bind_to = sources_for(&d->sources, host->address.family),
-        .peer = s->peer,
-        .login = login,
-        .security = s->security,
-        .tls = &d->tls};
-    log_say(d->log, LOG_LEVEL_DEBUG, program(s), NULL, "connecting to %s",
-            s->peer.remote);
-    s->sending = sending_new(&settings, on_event, s);
 }
 
 /* False: we cannot log in there. A host that has refused us once is not asked again at
@@ -422,23 +361,79 @@ log_in(struct session *s, const struct exchange_host *host, struct credentials *
     return false;
 }
 
+static void
+converse(struct session *s, struct net_connection *connection,
+         struct credentials *login, sending_happened *on_event)
+{
+    struct delivery *d = s->delivery;
+    const struct exchange_host *host = host_now(s);
+    assert(s->sending == NULL);
+    s->greeted = false;
+    candidates_name(host, &s->peer);
+    decide_security(s, host);
+    struct sending_settings settings = {
+        .loop = d->loop,
+        .log = d->log,
+        .queue = manager_queue(d->manager),
+        .hostname = d->hostname,
+        .lmtp = s->target->kind == TARGET_LMTP,
+        .timeout_scale = s->target->timeout_scale > 0 ? s->target->timeout_scale : 1,
+        .connection = connection,
+        .peer = s->peer,
+        .login = login,
+        .security = s->security,
+        .tls = &d->tls};
+    s->sending = sending_new(&settings, on_event, s);
+}
+
+static void
+dial(struct session *s, dialing_happened *on_event)
+{
+    struct delivery *d = s->delivery;
+    struct dialing_settings settings = {.loop = d->loop,
+                                        .net = d->net,
+                                        .sources = &d->sources,
+                                        .timeout_ms = d->settings.connect_timeout_ms,
+                                        .head_start_ms = DIALING_HEAD_START_MS};
+    size_t count = candidates_race(&s->candidates, s->race);
+    s->dialing =
+        dialing_new(&settings, s->candidates.hosts, s->race, count, on_event, s);
+    bool tries = dialing_go_on(s->dialing);
+    assert(tries);
+}
+
 /* False: no host is left. */
 static bool
-connect_next(struct session *s, sending_happened *on_event)
+connect_next(struct session *s, dialing_happened *on_event)
 {
     struct credentials *login;
-    for (; s->host < s->host_count; s->host++) {
-        const struct exchange_host *host = &s->hosts[s->order[s->host]];
-        if (!log_in(s, host, &login))
+    for (; host_now(s) != NULL; candidates_pass(&s->candidates)) {
+        if (!log_in(s, host_now(s), &login))
             continue;
-        connect_to(s, host, login, on_event);
+        credentials_free(&login); /* who answers gets his own */
+        dial(s, on_event);
         return true;
     }
     return false;
 }
 
 static void
-on_over(struct session *s, const struct outcome *trouble, sending_happened *on_event)
+connect_failed(struct session *s, const struct dialing_event *event)
+{
+    candidates_bring_forward(&s->candidates, event->which);
+    candidates_name(&s->candidates.hosts[event->which], &s->peer);
+    struct outcome outcome =
+        outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1", "connect to %s: %s",
+                     s->peer.remote, event->why);
+    text_copy(outcome.remote, sizeof(outcome.remote), text_from(s->peer.remote));
+    remember(s, &outcome);
+    s->greeted = false;
+    report_health(s, false);
+    candidates_pass(&s->candidates);
+}
+
+static void
+on_over(struct session *s, const struct outcome *trouble, dialing_happened *on_event)
 {
     bool again = s->again;
     bool back = trouble != NULL && may_fall_back(s, trouble);
@@ -455,8 +450,8 @@ on_over(struct session *s, const struct outcome *trouble, sending_happened *on_e
         if (!about_tls)
             report_health(s, false);
         if (answer_refuses_us(trouble))
-            s->refused |= 1u << place_of(s, &s->hosts[s->order[s->host]]);
-        s->host++;
+            s->refused |= 1u << place_of(s, host_now(s));
+        candidates_pass(&s->candidates);
     }
     if (s->closing && s->in_errand)
         settle_all(s, &s->trouble);
@@ -501,13 +496,59 @@ on_sending(void *context, const struct client_event *event)
         s->opened_ms = loop_monotonic_ms(s->delivery->loop);
         return;
     case CLIENT_OVER:
-        on_over(s, event->outcome, on_sending);
+        on_over(s, event->outcome, s->on_dialing);
         return;
     case CLIENT_SECURE:
     case CLIENT_CONTENT:
         break;
     }
     abort(); /* sending.c keeps it to itself */
+}
+
+static void
+on_connected(struct session *s, const struct dialing_event *event,
+             dialing_happened *on_event)
+{
+    struct credentials *login;
+    struct net_connection *connection = event->connection;
+    s->connecting_ms = event->started_ms;
+    candidates_bring_forward(&s->candidates, event->which);
+    dialing_free(&s->dialing);
+    if (log_in(s, host_now(s), &login)) {
+        converse(s, connection, login, on_sending);
+        return;
+    }
+    net_abort(&connection);
+    candidates_pass(&s->candidates);
+    if (!connect_next(s, on_event))
+        session_fail(s);
+}
+
+static void
+on_dialing(void *context, const struct dialing_event *event)
+{
+    struct session *s = context;
+    switch (event->kind) {
+    case DIALING_TRYING:
+        candidates_name(&s->candidates.hosts[event->which], &s->peer);
+        log_say(s->delivery->log, LOG_LEVEL_DEBUG, program(s), NULL, "connecting to %s",
+                s->peer.remote);
+        return;
+    case DIALING_CONNECTED:
+        on_connected(s, event, on_dialing);
+        return;
+    case DIALING_FAILED:
+        connect_failed(s, event);
+        return;
+    case DIALING_BEATEN: /* it will not be the first again so soon */
+        candidates_bad(&s->candidates, event->which);
+        return;
+    case DIALING_OVER:
+        dialing_free(&s->dialing);
+        if (!connect_next(s, on_dialing))
+            session_fail(s);
+        return;
+    }
 }
 
 /* --- Finding the hosts ------------------------------------------------------------ */
@@ -528,16 +569,15 @@ static void
 on_exchange(void *context, const struct exchange_answer *answer)
 {
     struct session *s = context;
-    s->hosts = answer->hosts;
-    s->host_count = answer->count;
     if (answer->count == 0) {
         remember(s, &answer->outcome);
         session_fail(s);
     } else if (!belongs(s, answer)) {
         session_end(s, NULL); /* the site has as many as it may */
     } else {
-        order_hosts(s);
-        if (!connect_next(s, on_sending))
+        candidates_start(&s->candidates, s->delivery->manager, answer->hosts,
+                         answer->count);
+        if (!connect_next(s, on_dialing))
             session_fail(s);
     }
 }
@@ -549,9 +589,8 @@ find_socket(struct session *s)
     buffer_init(&name, TARGET_PATH_MAX + 8);
     bool fits = buffer_format(&name, "unix:%s", s->target->path);
     if (fits && net_address_parse(buffer_text(&name), 0, &s->socket.address)) {
-        s->hosts = &s->socket;
-        s->host_count = 1;
-        connect_to(s, s->hosts, NULL, on_sending);
+        candidates_start(&s->candidates, s->delivery->manager, &s->socket, 1);
+        dial(s, on_dialing);
     } else {
         struct outcome outcome =
             outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.3.5",
@@ -604,6 +643,7 @@ delivery_open(void *context, struct sched_session *place, const struct target *t
     s->place = place;
     s->target = target;
     s->opened_ms = loop_monotonic_ms(d->loop);
+    s->on_dialing = on_dialing;
     DL_APPEND(d->sessions, s);
     if (target->kind == TARGET_LMTP && target->host[0] == '\0')
         find_socket(s);
@@ -684,10 +724,14 @@ session_abort(struct session *s)
     struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
                                           "Petrel is shutting down");
     s->closing = true;
-    if (s->sending != NULL)
+    if (s->sending != NULL) {
         sending_abandon(s->sending, &outcome); /* ends in on_over() */
-    else
-        session_end(s, NULL); /* still looking for the hosts */
+        return;
+    }
+    /* Still looking for the hosts, or calling them. */
+    if (s->in_errand)
+        settle_all(s, &outcome);
+    session_end(s, NULL);
 }
 
 void

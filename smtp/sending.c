@@ -23,7 +23,7 @@ struct sending {
     void *context;
     struct net_connection *connection; /* NULL: closed */
     struct client *client;
-    bool connected, pumping, closed;
+    bool pumping, closed;
     bool lost;     /* the peer does not listen any more */
     bool securing; /* TLS is to be started, or has been and is not there */
     char tls[160];
@@ -68,7 +68,7 @@ static void
 hang_up(struct sending *s)
 {
     flush(s);
-    if (s->connection != NULL && (s->in_content || !s->connected || s->securing))
+    if (s->connection != NULL && (s->in_content || s->securing))
         net_abort(&s->connection);
     else if (s->connection != NULL)
         net_close(&s->connection);
@@ -275,34 +275,12 @@ pump(void *context)
         loop_post(s->settings.loop, &s->task, work, s);
 }
 
-static struct outcome
-connect_failed(const struct sending *s, const char *why)
-{
-    const struct judge_peer *peer = &s->settings.peer;
-    struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1",
-                                          "connect to %s: %s", peer->remote, why);
-    text_copy(outcome.remote, sizeof(outcome.remote), text_from(peer->remote));
-    return outcome;
-}
-
-static void
-give_up_connecting(struct sending *s, const char *why)
-{
-    struct outcome outcome = connect_failed(s, why);
-    struct client_event event = {.kind = CLIENT_OVER, .outcome = &outcome};
-    handle(s, &event);
-}
-
 static void
 on_deadline(void *context)
 {
     struct sending *s = context;
-    if (!s->connected) {
-        give_up_connecting(s, "timed out");
-    } else {
-        client_timed_out(s->client);
-        pump(s);
-    }
+    client_timed_out(s->client);
+    pump(s);
 }
 
 /* In the words of Postfix, and in its style as loud. */
@@ -345,10 +323,6 @@ why_ended(const struct sending *s)
 static void
 on_lost(struct sending *s)
 {
-    if (!s->connected) {
-        give_up_connecting(s, why_ended(s));
-        return;
-    }
     if (s->securing) {
         client_insecure(s->client, why_ended(s));
         pump(s);
@@ -369,10 +343,7 @@ on_net(void *context, enum net_event event)
     struct id before;
     switch (event) {
     case NET_CONNECTED:
-        s->connected = true;
-        s->turn = client_turn(s->client) - 1; /* from now on it owes a greeting */
-        rearm(s);
-        break;
+        break; /* it was when we got it */
     case NET_SECURED:
         on_secured(s);
         break;
@@ -416,14 +387,15 @@ sending_new(const struct sending_settings *settings, sending_happened *on_event,
                                       .tls_implicit = settings->security.implicit,
                                       .tls_failed = settings->security.fallen_back};
     s->client = client_new(&machine);
-    s->connection =
-        net_connect(settings->net, &settings->address, settings->bind_to, on_net, s);
+    s->connection = settings->connection;
+    net_attach(s->connection, on_net, s);
     if (settings->security.implicit) {
         s->securing = true;
         start_tls(s);
     }
-    loop_timer_start(settings->loop, &s->deadline, settings->connect_timeout_ms,
-                     on_deadline, s);
+    s->deadline.fire = on_deadline;
+    s->turn = client_turn(s->client) - 1; /* from now on it owes a greeting */
+    rearm(s);
     return s;
 }
 

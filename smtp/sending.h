@@ -13,15 +13,12 @@ struct sending;
 
 struct sending_settings {
     struct loop *loop;
-    struct net *net;
     struct log *log;
     struct queue *queue;  /* where the content lies */
     const char *hostname; /* copied */
     bool lmtp;
     double timeout_scale;
-    int64_t connect_timeout_ms;
-    struct net_address address;
-    const struct net_address *bind_to; /* may be NULL */
+    struct net_connection *connection; /* connected; taken over */
     struct judge_peer peer;
     struct credentials *login; /* taken over; NULL: nobody logs in */
     struct security security;  /* its texts live as long as the sending */
@@ -29,13 +26,11 @@ struct sending_settings {
     struct tls_client *const *tls;
 };
 
-/* Every kind but CLIENT_CONTENT and CLIENT_SECURE, with the meaning of smtp/client.h; a
- * failure to connect is CLIENT_OVER with an outcome. After CLIENT_OVER, call only
- * sending_free().
- */
+/* Every kind but CLIENT_CONTENT and CLIENT_SECURE, with the meaning of smtp/client.h.
+ * After CLIENT_OVER, call only sending_free(). */
 typedef void sending_happened(void *context, const struct client_event *event);
 
-/* Connects. Events come from a later turn on. */
+/* Events come from a later turn on. */
 struct sending *sending_new(const struct sending_settings *settings,
                             sending_happened *on_event, void *context);
 /* When there is room: after CLIENT_READY, CLIENT_DONE and CLIENT_EARLY, also later.
