@@ -715,7 +715,12 @@ delivery_reload(struct delivery *d, const struct delivery_settings *settings)
 void
 delivery_drain(struct delivery *d)
 {
+    struct session *s, *next;
     d->settings.reuse_idle_ms = 0;
+    /* Who looks for hosts, or calls them, has no mail yet: a slow DNS keeps nobody. */
+    DL_FOREACH_SAFE (d->sessions, s, next)
+        if (s->sending == NULL && !s->in_errand)
+            session_end(s, NULL);
 }
 
 static void

@@ -112,6 +112,31 @@ test_stopped(void)
     bed_stop(&b);
 }
 
+/* Sessions that have no connection yet end at once when the daemon is to stop. */
+static void
+test_drained(int64_t dns_ms)
+{
+    struct bed b;
+    struct hole hole;
+    bed_start(&b);
+    dig(&hole, b.settings.smtp_port);
+    sim_dns_delay(b.dns, dns_ms);
+    sim_dns_address(b.dns, "six.test", "::1");
+    sim_dns_mx(b.dns, "y.test", 10, "six.test");
+    add_mail(&b, "u@y.test");
+    delivery_open(b.delivery, place(&b), &b.target, "y.test");
+    for (int i = 0;
+         i < 20 || (dns_ms < 100 && i < 1000 && !has(&b.lines, "connecting")); i++)
+        loop_turn(b.loop, 5);
+    is_number(b.manager.ended, 0, "it is at it");
+    delivery_drain(b.delivery);
+    is_number(b.manager.ended, 1, "it has ended");
+    ok(!b.manager.has_trouble);
+    turns(&b, 20);
+    fill_in(&hole);
+    bed_stop(&b);
+}
+
 int
 main(void)
 {
@@ -119,6 +144,8 @@ main(void)
     test_black_hole();
     test_useless_winner();
     test_stopped();
+    test_drained(1);
+    test_drained(100000);
     free(spool.content);
     return done();
 }
