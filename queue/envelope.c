@@ -85,20 +85,18 @@ envelope_add(struct envelope *e, struct text address, unsigned notify,
 }
 
 void
-envelope_fail(struct envelope *e, unsigned recipient, bool expired,
-              const struct outcome *outcome)
+envelope_fail(struct envelope *e, const struct failure *failure)
 {
-    assert(recipient < e->count);
+    assert(failure->recipient < e->count);
     unsigned n = e->failure_count;
-    struct failure told = {recipient, expired, *outcome};
-    if (n > 0 && e->failures[n - 1].recipient == recipient) {
-        e->failures[n - 1] = told;
+    if (n > 0 && e->failures[n - 1].recipient == failure->recipient) {
+        e->failures[n - 1] = *failure;
         return;
     }
     if ((n & (n - 1)) == 0) /* full at each power of two */
         e->failures =
             memory_resize(e->failures, (n > 0 ? 2 * n : 1) * sizeof(*e->failures));
-    e->failures[n] = told;
+    e->failures[n] = *failure;
     e->failure_count++;
 }
 
@@ -536,6 +534,15 @@ envelope_read_channel(struct text bytes, struct id id, enum channel channel,
 
 static const char failure_title[] = "\nfailure ";
 
+enum { CIRCUMSTANCE_EXPIRED = 1, CIRCUMSTANCE_RELAYED = 2 };
+
+static unsigned
+circumstances_of(const struct failure *f)
+{
+    return (f->expired ? CIRCUMSTANCE_EXPIRED : 0U) |
+           (f->relayed ? CIRCUMSTANCE_RELAYED : 0U);
+}
+
 void
 envelope_write_failure(const struct envelope *e, const struct failure *f,
                        struct buffer *out)
@@ -544,7 +551,7 @@ envelope_write_failure(const struct envelope *e, const struct failure *f,
     struct buffer payload;
     buffer_init(&payload, 4096);
     bool fits = buffer_format(&payload, "%u %u %u %u %u %zu %zu %zu:%s%s%s",
-                              f->recipient, (unsigned)f->expired, (unsigned)o->verdict,
+                              f->recipient, circumstances_of(f), (unsigned)o->verdict,
                               (unsigned)o->blame, (unsigned)(o->code > 0 ? o->code : 0),
                               strlen(o->enhanced), strlen(o->text), strlen(o->remote),
                               o->enhanced, o->text, o->remote);
@@ -563,7 +570,10 @@ parse_failure(struct text payload, unsigned recipients, struct failure *f)
     struct reading r = {.all = payload, .end = payload.length};
     *f = (struct failure){0};
     f->recipient = (unsigned)take_number(&r, ' ', ENVELOPE_RECIPIENTS_MAX);
-    f->expired = take_number(&r, ' ', 1) != 0;
+    uint64_t circumstances =
+        take_number(&r, ' ', CIRCUMSTANCE_EXPIRED | CIRCUMSTANCE_RELAYED);
+    f->expired = (circumstances & CIRCUMSTANCE_EXPIRED) != 0;
+    f->relayed = (circumstances & CIRCUMSTANCE_RELAYED) != 0;
     f->outcome.verdict = (enum verdict)take_number(&r, ' ', VERDICT_FAILED);
     f->outcome.blame = (enum blame)take_number(&r, ' ', BLAME_SITE);
     f->outcome.code = (int)take_number(&r, ' ', 999);
@@ -612,7 +622,7 @@ envelope_read_failures(struct text bytes, struct envelope *e)
         if (size == 0 || told[f.recipient])
             continue;
         told[f.recipient] = true;
-        envelope_fail(e, f.recipient, f.expired, &f.outcome);
+        envelope_fail(e, &f);
         if (!e->recipients[f.recipient].done) {
             e->recipients[f.recipient].done = true;
             e->done++;

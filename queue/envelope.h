@@ -35,11 +35,13 @@ struct recipient {
     int64_t mark_offset;  /* of its T/D byte on disk, S5; -1 in S4 */
 };
 
-/* A failure that the bounce still has to tell (bounce/ID). */
+/* What a notice still has to tell the sender (bounce/ID): a failure, or, where he asked
+ * for it, a success; the outcome's verdict says which. */
 struct failure {
     unsigned recipient;
-    bool expired;
+    bool expired; /* failed, because its time was over */
     struct outcome outcome;
+    bool relayed; /* succeeded, and went on to a host that tells nobody */
 };
 
 struct envelope {
@@ -78,8 +80,7 @@ bool envelope_add(struct envelope *e, struct text address, unsigned notify,
                   struct text original) __attribute__((warn_unused_result));
 /* A copy of t that lives as long as the envelope. */
 struct text envelope_text(struct envelope *e, struct text t);
-void envelope_fail(struct envelope *e, unsigned recipient, bool expired,
-                   const struct outcome *outcome);
+void envelope_fail(struct envelope *e, const struct failure *failure);
 
 /* The form of todo/ID: everything but the failures, marks and due time. */
 void envelope_write_todo(const struct envelope *e, struct buffer *out);

@@ -1,5 +1,5 @@
-/* Composes the report of a message's failures, or delays, and commits it as a new
- * message. */
+/* Composes the report of a message's failures and successes, or delays, and commits it
+ * as a new message. */
 #include "queue/notice.h"
 
 #include "base/loop.h"
@@ -30,6 +30,12 @@ notice_wants_delay(const struct recipient *r)
     if (r->notify == NOTIFY_DEFAULT)
         return true;
     return (r->notify & NOTIFY_DELAY) != 0 && (r->notify & NOTIFY_NEVER) == 0;
+}
+
+bool
+notice_wants_success(const struct recipient *r)
+{
+    return (r->notify & NOTIFY_SUCCESS) != 0 && (r->notify & NOTIFY_NEVER) == 0;
 }
 
 /* ORCPT with its address decoded: "rfc822;a+b@c"; empty when there is none to show. */
@@ -115,6 +121,7 @@ struct composition {
     struct report report;
     struct report_recipient *recipients;
     struct buffer texts;
+    bool has_failure; /* else only the header goes back (RFC 3461 §4.3) */
     bool full;
 };
 
@@ -127,17 +134,34 @@ add_recipient(struct composition *c, unsigned index, struct report_recipient mad
     c->recipients[c->report.count++] = made;
 }
 
+static bool
+is_failure(const struct failure *f)
+{
+    return f->outcome.verdict == VERDICT_FAILED;
+}
+
+static enum report_action
+action_of(const struct failure *f)
+{
+    if (is_failure(f))
+        return REPORT_FAILED;
+    return f->relayed ? REPORT_RELAYED : REPORT_DELIVERED;
+}
+
+/* A success was only put down because it is wanted. */
 static void
 add_failures(struct composition *c, bool all)
 {
     const struct envelope *e = c->envelope;
     for (unsigned i = 0; i < e->failure_count; i++) {
         const struct failure *f = &e->failures[i];
-        if (all || wants_failure(&e->recipients[f->recipient]))
-            add_recipient(c, f->recipient,
-                          (struct report_recipient){.action = REPORT_FAILED,
-                                                    .expired = f->expired,
-                                                    .outcome = &f->outcome});
+        if (!all && is_failure(f) && !wants_failure(&e->recipients[f->recipient]))
+            continue;
+        c->has_failure = c->has_failure || is_failure(f);
+        add_recipient(c, f->recipient,
+                      (struct report_recipient){.action = action_of(f),
+                                                .expired = f->expired,
+                                                .outcome = &f->outcome});
     }
 }
 
@@ -211,8 +235,6 @@ compose(struct composition *c, struct loop *loop,
     id_format(e->id, id);
     snprintf(boundary, sizeof(boundary), "%s/%016" PRIx64, id, loop_random(loop));
     reserve_texts(c);
-    c->full = !doubled && c->delays == NULL && e->ret == RETURN_FULL &&
-              e->content_size <= (int64_t)settings->size_limit;
     c->report = (struct report){
         .reporting_host = host,
         .from = joined(c, "MAILER-DAEMON@", host),
@@ -223,10 +245,12 @@ compose(struct composition *c, struct loop *loop,
         .envelope_id = envelope_id_of(c, e),
         .arrival_ms = e->birth_ms,
         .now_ms = loop_now_ms(loop),
-        .full = c->full,
         .utf8 = e->utf8,
     };
     add_recipients(c, doubled);
+    c->full = !doubled && c->has_failure && e->ret == RETURN_FULL &&
+              e->content_size <= (int64_t)settings->size_limit;
+    c->report.full = c->full;
 }
 
 static bool
@@ -276,6 +300,8 @@ notified(const struct composition *c)
 {
     if (c->delays)
         return "sender notified of the delay";
+    if (!c->has_failure)
+        return "sender notified of the delivery";
     return c->envelope->sender.length == 0 ? "sender is null; postmaster notified"
                                            : "sender notified";
 }

@@ -4,15 +4,14 @@
 
 #include "base/memory.h"
 #include "smtp/client_inside.h"
+#include "smtp/client_mail.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    ADDRESS_BYTES_MAX = 1024,    /* of an address we would send: far above RFC 5321 */
-    OUTPUT_MAX = 4 * 1024 * 1024 /* never reached by an owner who keeps the contract */
-};
+/* Never reached by an owner who keeps the contract. */
+enum { OUTPUT_MAX = 4 * 1024 * 1024 };
 
 /* --- Verdicts --------------------------------------------------------------------- */
 
@@ -227,48 +226,13 @@ client_next(struct client *c, struct text *input, struct client_event *event)
 
 /* --- What the owner says ---------------------------------------------------------- */
 
-/* Control bytes would be commands; only a forged or damaged envelope holds them. */
-static bool
-is_sendable(struct text address)
-{
-    return address.length <= ADDRESS_BYTES_MAX && !text_has_control(address);
-}
-
-static bool
-needs_utf8(const struct client_mail *mail)
-{
-    const struct envelope *e = mail->envelope;
-    bool ascii = !e->utf8 && text_is_ascii(e->sender);
-    for (size_t i = 0; ascii && i < mail->count; i++)
-        ascii = text_is_ascii(e->recipients[mail->indexes[i]].address);
-    return !ascii;
-}
-
-/* Why this host cannot get the message at all, or NULL. */
-static const char *
-unfit(const struct client *c, const struct client_mail *mail, const char **enhanced)
-{
-    const struct envelope *e = mail->envelope;
-    uint64_t size = (uint64_t)e->content_size + e->prefix.length;
-    *enhanced = "5.3.4";
-    if (c->size_max > 0 && size > c->size_max)
-        return "message is larger than the host accepts (SIZE)";
-    *enhanced = "5.6.7";
-    if (!(c->extensions & EXTENSION_SMTPUTF8) && needs_utf8(mail))
-        return "message needs SMTPUTF8, which the host does not offer";
-    *enhanced = "5.1.7";
-    if (!is_sendable(e->sender))
-        return "the sender's address cannot be sent";
-    return NULL;
-}
-
 static void
 check_recipients(const struct client *c, struct letter *l)
 {
     const struct client_mail *m = &l->mail;
     bool unfit_too = false;
     for (size_t i = 0; i < m->count; i++) {
-        bool good = is_sendable(m->envelope->recipients[m->indexes[i]].address);
+        bool good = client_is_sendable(m->envelope->recipients[m->indexes[i]].address);
         l->states[i] = good ? RECIPIENT_OPEN : RECIPIENT_UNFIT;
         unfit_too = unfit_too || !good;
     }
@@ -312,7 +276,7 @@ client_send(struct client *c, const struct client_mail *mail)
     l->accepted = 0;
     c->transactions++;
     check_recipients(c, l);
-    const char *enhanced, *why = unfit(c, mail, &enhanced);
+    const char *enhanced, *why = client_choose_form(c, l, &enhanced);
     if (why != NULL)
         client_hand_out(l, SPREAD_ALL, 0, judge_unfit(c->settings.peer, enhanced, why));
     else if (client_next_rcpt(l, 0) < mail->count) /* the dot resets by itself */

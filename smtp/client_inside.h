@@ -31,7 +31,8 @@ enum extension {
     EXTENSION_SMTPUTF8 = 4,
     EXTENSION_SIZE = 8,
     EXTENSION_MT_PRIORITY = 16,
-    EXTENSION_STARTTLS = 32
+    EXTENSION_STARTTLS = 32,
+    EXTENSION_DSN = 256
 };
 
 /* OPEN: no verdict yet; ACCEPTED: open, and the peer took its RCPT. */
@@ -57,6 +58,7 @@ struct letter {
     unsigned char *states; /* enum recipient_state */
     size_t states_capacity;
     size_t accepted;
+    bool utf8;       /* goes with SMTPUTF8 */
     bool mail_heard; /* MAIL, or what stood for it, was answered */
     bool ended;      /* no reply will be about it any more */
     bool again;      /* for another connection: CLIENT_AGAIN is due */

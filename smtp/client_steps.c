@@ -1,5 +1,6 @@
 /* The steps of an SMTP client session: what is asked and what the reply does. */
 #include "smtp/client_inside.h"
+#include "smtp/client_mail.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -172,23 +173,7 @@ static void
 ask_mail(struct client *c)
 {
     const struct letter *l = client_back(c);
-    const struct envelope *e = l->mail.envelope;
-    char size[40] = "", priority[40] = "";
-    if (c->extensions & EXTENSION_SIZE)
-        snprintf(size, sizeof(size), " SIZE=%zu",
-                 (size_t)e->content_size + e->prefix.length);
-    if (e->priority != 0 && c->extensions & EXTENSION_MT_PRIORITY)
-        snprintf(priority, sizeof(priority), " MT-PRIORITY=%d", e->priority);
-    say(c, TEXT("MAIL FROM:<"));
-    say(c, e->sender);
-    say(c, TEXT(">"));
-    say(c, text_from(size));
-    if (e->eight_bit && c->extensions & EXTENSION_8BITMIME)
-        say(c, TEXT(" BODY=8BITMIME"));
-    if (e->utf8 && c->extensions & EXTENSION_SMTPUTF8)
-        say(c, TEXT(" SMTPUTF8"));
-    say(c, text_from(priority));
-    say(c, TEXT("\r\n"));
+    client_say_mail(c, l);
     client_put(c, STEP_MAIL, 0);
     c->next_rcpt = client_next_rcpt(l, 0);
     c->next = STEP_RCPT;
@@ -200,9 +185,7 @@ ask_rcpt(struct client *c)
     const struct letter *l = client_back(c);
     size_t which = c->next_rcpt;
     assert(which < l->mail.count);
-    say(c, TEXT("RCPT TO:<"));
-    say(c, l->mail.envelope->recipients[l->mail.indexes[which]].address);
-    say(c, TEXT(">\r\n"));
+    client_say_rcpt(c, l, &l->mail.envelope->recipients[l->mail.indexes[which]]);
     client_put(c, STEP_RCPT, which);
     c->next_rcpt = client_next_rcpt(l, which + 1);
     if (c->next_rcpt == l->mail.count)
@@ -238,6 +221,7 @@ take_extensions(struct client *c, const struct reply *reply)
         {TEXT("SIZE"),        EXTENSION_SIZE       },
         {TEXT("MT-PRIORITY"), EXTENSION_MT_PRIORITY},
         {TEXT("STARTTLS"),    EXTENSION_STARTTLS   },
+        {TEXT("DSN"),         EXTENSION_DSN        },
     };
     struct text parameter;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -379,6 +363,7 @@ heard_end(struct client *c, const struct waiting *w, const struct reply *reply)
 {
     struct outcome outcome =
         judge_reply(c->settings.peer, reply, "in reply to end of DATA command");
+    outcome.notifies = (c->extensions & EXTENSION_DSN) != 0;
     c->needs_reset = false;
     struct letter *l = client_front(c);
     if (!c->settings.lmtp) {

@@ -50,11 +50,37 @@ mail_free(struct mail *m)
         envelope_free(&m->envelope);
 }
 
+/* Those of the recipients that follow. */
+struct wishes {
+    unsigned notify;
+    struct text original;
+};
+
+static bool
+dsn_word(struct envelope *e, struct text word, struct wishes *w)
+{
+    if (text_equal(word, TEXT("ret=full")))
+        e->ret = RETURN_FULL;
+    else if (text_equal(word, TEXT("ret=hdrs")))
+        e->ret = RETURN_HEADERS;
+    else if (text_starts(word, TEXT("envid=")))
+        e->envelope_id = envelope_text(e, text_after(word, 6));
+    else if (text_starts(word, TEXT("notify=")))
+        w->notify = (unsigned)atoi(text_after(word, 7).at);
+    else if (text_starts(word, TEXT("orcpt=")))
+        w->original = text_after(word, 6);
+    else
+        return false;
+    return true;
+}
+
 static void
-mail_word(struct mail *m, struct text word)
+mail_word(struct mail *m, struct text word, struct wishes *w)
 {
     struct envelope *e = m->envelope;
     uint64_t size = 0;
+    if (dsn_word(e, word, w))
+        return;
     if (text_equal(word, TEXT("8bit"))) {
         e->eight_bit = true;
     } else if (text_equal(word, TEXT("utf8"))) {
@@ -68,7 +94,7 @@ mail_word(struct mail *m, struct text word)
         e->content_size = (int64_t)size;
     } else {
         m->indexes[e->count] = e->count;
-        must(envelope_add(e, word, NOTIFY_DEFAULT, TEXT("")));
+        must(envelope_add(e, word, w->notify, w->original));
     }
 }
 
@@ -76,12 +102,13 @@ static void
 mail_read(struct mail *m, struct text words)
 {
     struct text word;
+    struct wishes wishes = {.notify = NOTIFY_DEFAULT, .original = TEXT("")};
     mail_free(m);
     m->envelope = envelope_new();
     m->envelope->sender = envelope_text(m->envelope, TEXT("s@me.example"));
     m->envelope->content_size = 4;
     while (text_word(&words, " ", &word))
-        mail_word(m, word);
+        mail_word(m, word, &wishes);
 }
 
 static void
@@ -126,8 +153,9 @@ send_another(struct player *p)
 static void
 write_outcome(struct buffer *out, const struct outcome *o)
 {
-    must(buffer_format(out, " %s %s %s %d | %s", outcome_word(o->verdict), o->enhanced,
-                       blames[o->blame], o->code, o->text));
+    must(buffer_format(out, " %s %s %s %d%s | %s", outcome_word(o->verdict),
+                       o->enhanced, blames[o->blame], o->code,
+                       o->notifies ? " notifies" : "", o->text));
 }
 
 static void
@@ -496,10 +524,11 @@ static struct envelope *
 many_recipients(struct mail *m, unsigned count)
 {
     char name[40];
+    struct wishes wishes = {.notify = NOTIFY_DEFAULT, .original = TEXT("")};
     mail_read(m, TEXT(""));
     for (unsigned i = 0; i < count; i++) {
         snprintf(name, sizeof(name), "user%u@x", i);
-        mail_word(m, text_from(name));
+        mail_word(m, text_from(name), &wishes);
     }
     return m->envelope;
 }

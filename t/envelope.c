@@ -532,11 +532,11 @@ sample_with_failures(struct buffer *out)
     struct envelope *e = sample();
     struct outcome o = failure_text("no such user\xff \n\nfailure here: a:b");
     buffer_init(out, 65536);
-    envelope_fail(e, 1, false, &o);
+    envelope_fail(e, &(struct failure){.recipient = 1, .expired = false, .outcome = o});
     o = failure_text("");
     o.remote[0] = '\0';
     o.code = 0;
-    envelope_fail(e, 3, true, &o);
+    envelope_fail(e, &(struct failure){.recipient = 3, .expired = true, .outcome = o});
     envelope_write_failure(e, &e->failures[0], out);
     envelope_write_failure(e, &e->failures[1], out);
     return e;
@@ -625,13 +625,14 @@ test_fail(void)
 {
     struct envelope *e = sample();
     struct outcome o = failure_text("one");
-    envelope_fail(e, 0, false, &o);
+    envelope_fail(e, &(struct failure){.recipient = 0, .expired = false, .outcome = o});
     o = failure_text("two");
-    envelope_fail(e, 0, false, &o);
+    envelope_fail(e, &(struct failure){.recipient = 0, .expired = false, .outcome = o});
     is_number(e->failure_count, 1, "told twice in a row is one failure");
     is_string(e->failures[0].outcome.text, "two", "the last");
     for (unsigned i = 0; i < 4; i++)
-        envelope_fail(e, i, false, &o);
+        envelope_fail(
+            e, &(struct failure){.recipient = i, .expired = false, .outcome = o});
     is_number(e->failure_count, 4, "failures grow");
     envelope_free(&e);
 }

@@ -1,0 +1,189 @@
+/* Chooses the form of a message for a host, and words its MAIL and RCPT commands. */
+#include "smtp/client_mail.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+enum { ADDRESS_BYTES_MAX = 1024 }; /* of an address we would send: far above RFC 5321 */
+
+/* --- The form --------------------------------------------------------------------- */
+
+bool
+client_is_sendable(struct text address)
+{
+    return address.length <= ADDRESS_BYTES_MAX && !text_has_control(address);
+}
+
+/* Addresses alone are not enough for e->utf8: the header may hold UTF-8, too. */
+static bool
+needs_utf8(const struct client_mail *mail)
+{
+    const struct envelope *e = mail->envelope;
+    bool ascii = !e->utf8 && text_is_ascii(e->sender);
+    for (size_t i = 0; ascii && i < mail->count; i++)
+        ascii = text_is_ascii(e->recipients[mail->indexes[i]].address);
+    return !ascii;
+}
+
+const char *
+client_choose_form(const struct client *c, struct letter *l, const char **enhanced)
+{
+    const struct envelope *e = l->mail.envelope;
+    uint64_t size = (uint64_t)e->content_size + e->prefix.length;
+    bool takes_utf8 = (c->extensions & EXTENSION_SMTPUTF8) != 0;
+    *enhanced = "5.3.4";
+    if (c->size_max > 0 && size > c->size_max)
+        return "message is larger than the host accepts (SIZE)";
+    *enhanced = "5.6.7";
+    if (!takes_utf8 && needs_utf8(&l->mail))
+        return "message needs SMTPUTF8, which the host does not offer";
+    *enhanced = "5.1.7";
+    if (!client_is_sendable(e->sender))
+        return "the sender's address cannot be sent";
+    l->utf8 = e->utf8 && takes_utf8;
+    return NULL;
+}
+
+/* --- Words ------------------------------------------------------------------------ */
+
+static void
+say(struct client *c, struct text part)
+{
+    bool added = buffer_add(&c->output, part);
+    assert(added);
+}
+
+static void
+say_word(struct client *c, const char *word)
+{
+    say(c, text_from(word));
+}
+
+static void
+say_number(struct client *c, const char *key, int64_t number)
+{
+    bool added = buffer_format(&c->output, "%s%" PRId64, key, number);
+    assert(added);
+}
+
+/* What foreign injectors wrote must not become another parameter. */
+static bool
+is_one_word(struct text t)
+{
+    return t.length > 0 && client_is_sendable(t) && text_find(t, ' ') == TEXT_NONE;
+}
+
+/* --- MAIL ------------------------------------------------------------------------- */
+
+static void
+say_dsn_of_mail(struct client *c, const struct envelope *e)
+{
+    switch (e->ret) {
+    case RETURN_DEFAULT:
+        break;
+    case RETURN_HEADERS:
+        say_word(c, " RET=HDRS");
+        break;
+    case RETURN_FULL:
+        say_word(c, " RET=FULL");
+        break;
+    }
+    if (is_one_word(e->envelope_id) && text_is_ascii(e->envelope_id)) {
+        say_word(c, " ENVID=");
+        say(c, e->envelope_id);
+    }
+}
+
+void
+client_say_mail(struct client *c, const struct letter *l)
+{
+    const struct envelope *e = l->mail.envelope;
+    say_word(c, "MAIL FROM:<");
+    say(c, e->sender);
+    say_word(c, ">");
+    if (c->extensions & EXTENSION_SIZE)
+        say_number(c, " SIZE=", e->content_size + (int64_t)e->prefix.length);
+    if (e->eight_bit && c->extensions & EXTENSION_8BITMIME)
+        say_word(c, " BODY=8BITMIME");
+    if (l->utf8)
+        say_word(c, " SMTPUTF8");
+    if (e->priority != 0 && c->extensions & EXTENSION_MT_PRIORITY)
+        say_number(c, " MT-PRIORITY=", e->priority);
+    if (c->extensions & EXTENSION_DSN)
+        say_dsn_of_mail(c, e);
+    say_word(c, "\r\n");
+}
+
+/* --- RCPT ------------------------------------------------------------------------- */
+
+static void
+say_notify(struct client *c, unsigned notify)
+{
+    static const struct {
+        unsigned bit;
+        const char *word;
+    } words[] = {
+        {NOTIFY_NEVER,   "NEVER"  },
+        {NOTIFY_SUCCESS, "SUCCESS"},
+        {NOTIFY_FAILURE, "FAILURE"},
+        {NOTIFY_DELAY,   "DELAY"  },
+    };
+    const char *before = " NOTIFY=";
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if ((notify & words[i].bit) == 0)
+            continue;
+        say_word(c, before);
+        say_word(c, words[i].word);
+        before = ",";
+        if (words[i].bit == NOTIFY_NEVER)
+            return; /* it stands alone */
+    }
+}
+
+/* The character at the front of well-formed UTF-8, and its length. */
+static uint32_t
+take_character(struct text t, size_t *length)
+{
+    unsigned char first = (unsigned char)t.at[0];
+    *length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (*length == 1)
+        return first;
+    uint32_t character = first & (0x7fU >> *length);
+    for (size_t i = 1; i < *length; i++)
+        character = character << 6 | ((unsigned char)t.at[i] & 0x3fU);
+    return character;
+}
+
+/* In ASCII: what is not becomes \x{10FFFF} (RFC 6533 §3, utf-8-addr-xtext). */
+static void
+say_in_ascii(struct client *c, struct text t)
+{
+    size_t length;
+    assert(text_is_utf8(t));
+    for (; t.length > 0; t = text_after(t, length)) {
+        uint32_t character = take_character(t, &length);
+        bool added = length == 1
+                         ? buffer_add(&c->output, text_before(t, 1))
+                         : buffer_format(&c->output, "\\x{%" PRIX32 "}", character);
+        assert(added);
+    }
+}
+
+void
+client_say_rcpt(struct client *c, const struct letter *l, const struct recipient *r)
+{
+    say_word(c, "RCPT TO:<");
+    say(c, r->address);
+    say_word(c, ">");
+    if (c->extensions & EXTENSION_DSN) {
+        say_notify(c, r->notify);
+        if (is_one_word(r->original) && text_is_utf8(r->original)) {
+            say_word(c, " ORCPT=");
+            if (l->utf8)
+                say(c, r->original);
+            else
+                say_in_ascii(c, r->original);
+        }
+    }
+    say_word(c, "\r\n");
+}
