@@ -53,6 +53,12 @@ envelope_free(struct envelope **e)
     *e = NULL;
 }
 
+bool
+envelope_has_utf8_header(const struct envelope *e)
+{
+    return e->utf8 && !e->ascii_header;
+}
+
 struct text
 envelope_text(struct envelope *e, struct text t)
 {
@@ -196,6 +202,13 @@ end_file(struct buffer *out, struct id id, const char *title)
     add(out, text_from(trailer));
 }
 
+/* Where a number stood for one flag, another found room: both are 0 in older files. */
+static unsigned
+bits(bool first, bool second)
+{
+    return (first ? 1U : 0U) | (second ? 2U : 0U);
+}
+
 /* local, remote: recipients in each channel; a todo file counts all as local. failures:
  * in bounce/ID, at the least. */
 static void
@@ -205,8 +218,9 @@ add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
     char numbers[160];
     snprintf(numbers, sizeof(numbers),
              "%" PRId64 " %" PRId64 " %" PRIu32 " %u %u %u %u %u %u %u", e->birth_ms,
-             e->content_size, e->content_crc, (unsigned)e->ret, (unsigned)e->eight_bit,
-             (unsigned)e->utf8, (unsigned)e->double_bounce, local, remote, failures);
+             e->content_size, e->content_crc, (unsigned)e->ret,
+             bits(e->eight_bit, e->binary), bits(e->utf8, e->ascii_header),
+             (unsigned)e->double_bounce, local, remote, failures);
     assert(abs(e->priority) <= ENVELOPE_PRIORITY_MAX);
     if (e->priority != 0) /* else an older version can read it */
         snprintf(numbers + strlen(numbers), sizeof(numbers) - strlen(numbers), " %d",
@@ -400,6 +414,7 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
             r->bad = true;
     /* Version 0.1 had nine; the eleventh is there when it is not 0. */
     if (count < 9 || number[2] > UINT32_MAX || number[3] > RETURN_FULL ||
+        number[4] > bits(true, true) || number[5] > bits(true, true) ||
         number[7] > ENVELOPE_RECIPIENTS_MAX || number[8] > ENVELOPE_RECIPIENTS_MAX ||
         number[7] + number[8] > ENVELOPE_RECIPIENTS_MAX || number[10] == 0 ||
         number[10] > PRIORITY_ZERO + ENVELOPE_PRIORITY_MAX)
@@ -416,8 +431,10 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     e->content_size = (int64_t)number[1];
     e->content_crc = (uint32_t)number[2];
     e->ret = (enum envelope_return)number[3];
-    e->eight_bit = number[4] != 0;
-    e->utf8 = number[5] != 0;
+    e->eight_bit = (number[4] & 1) != 0;
+    e->binary = (number[4] & 2) != 0;
+    e->utf8 = (number[5] & 1) != 0;
+    e->ascii_header = (number[5] & 2) != 0;
     e->double_bounce = number[6] != 0;
     *local = (unsigned)number[7];
     *remote = (unsigned)number[8];

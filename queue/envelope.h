@@ -51,6 +51,8 @@ struct envelope {
     struct text envelope_id; /* ENVID as given (xtext), or empty */
     enum envelope_return ret;
     bool eight_bit, utf8; /* BODY=8BITMIME, SMTPUTF8 */
+    bool binary;          /* BODY=BINARYMIME: the content may hold any byte anywhere */
+    bool ascii_header;    /* with utf8: known to hold UTF-8 in no header field */
     int priority;         /* MT-PRIORITY; 0 = as any other */
     bool double_bounce;   /* a notice to postmaster: its failure is only logged */
     bool held;            /* hold/ID exists */
@@ -78,6 +80,9 @@ void envelope_free(struct envelope **e);
  * the limit of recipients or bytes is reached. */
 bool envelope_add(struct envelope *e, struct text address, unsigned notify,
                   struct text original) __attribute__((warn_unused_result));
+/* Whether the content, addresses apart, needs SMTPUTF8 (RFC 6531 §3.2), as far as it is
+ * known. */
+bool envelope_has_utf8_header(const struct envelope *e);
 /* A copy of t that lives as long as the envelope. */
 struct text envelope_text(struct envelope *e, struct text t);
 void envelope_fail(struct envelope *e, const struct failure *failure);

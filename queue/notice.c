@@ -248,7 +248,7 @@ compose(struct composition *c, struct loop *loop,
         .utf8 = e->utf8,
     };
     add_recipients(c, doubled);
-    c->full = !doubled && c->has_failure && e->ret == RETURN_FULL &&
+    c->full = !doubled && c->has_failure && e->ret == RETURN_FULL && !e->binary &&
               e->content_size <= (int64_t)settings->size_limit;
     c->report.full = c->full;
 }

@@ -40,6 +40,7 @@ transaction_new(const struct mail_parameters *parameters, int priority)
     e->envelope_id = envelope_text(e, parameters->envelope_id);
     e->ret = parameters->ret;
     e->eight_bit = parameters->eight_bit;
+    e->binary = parameters->binary;
     e->utf8 = parameters->utf8;
     return t;
 }
@@ -102,6 +103,8 @@ transaction_take(struct server_transaction *t, const struct server_rules *rules,
     t->size += (int64_t)content.length;
     if (!t->header.ended)
         header_scan_add(&t->header, content);
+    if (t->envelope->utf8 && !t->body_utf8)
+        t->body_utf8 = !text_is_ascii(content);
     if (t->fault != NULL)
         return;
     if (rules->size_limit > 0 && t->size > rules->size_limit)
@@ -131,6 +134,13 @@ protocol(const struct server *s, bool utf8)
     if (!s->lmtp && !s->esmtp && !s->secure && !utf8 && !user)
         return "SMTP";
     return names[s->lmtp][utf8][s->secure][user];
+}
+
+/* In no part of it is there UTF-8 in a header; the parts are not looked into. */
+static bool
+has_ascii_header(const struct server_transaction *t)
+{
+    return !t->header.has_eight_bit && !(t->header.composite && t->body_utf8);
 }
 
 struct envelope *
@@ -164,6 +174,7 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
     buffer_init(&lines, TRACE_MAX);
     trace_write(&trace, &lines);
     e->prefix = envelope_text(e, buffer_text(&lines));
+    e->ascii_header = e->utf8 && has_ascii_header(t) && text_is_ascii(e->prefix);
     buffer_free(&lines);
     t->envelope = NULL;
     t->draft = false;

@@ -32,6 +32,7 @@ struct server_transaction {
     struct dot_decoder dot;
     struct dot_checker checker;
     struct header_scan header;
+    bool body_utf8;              /* perhaps; only looked at where it matters */
     int64_t size;                /* of the content so far */
     const struct refusal *fault; /* found in the content: the answer after its end */
     struct text content;         /* the slice to write */

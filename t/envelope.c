@@ -51,6 +51,7 @@ same_particulars(const struct envelope *a, const struct envelope *b)
            text_equal(a->sender, b->sender) &&
            text_equal(a->envelope_id, b->envelope_id) && a->ret == b->ret &&
            a->eight_bit == b->eight_bit && a->utf8 == b->utf8 &&
+           a->binary == b->binary && a->ascii_header == b->ascii_header &&
            a->double_bounce == b->double_bounce && a->priority == b->priority &&
            text_equal(a->prefix, b->prefix) && a->content_size == b->content_size &&
            a->content_crc == b->content_crc;
@@ -238,6 +239,31 @@ test_bad_priority(void)
     }
     free_forms(&f);
     envelope_free(&e);
+}
+
+/* Two flags each in numbers that were one flag. */
+static void
+test_flags(void)
+{
+    for (unsigned i = 0; i < 16; i++) {
+        struct envelope *e = sample(), *read = envelope_new();
+        struct forms f;
+        char record[40];
+        e->eight_bit = (i & 1) != 0;
+        e->binary = (i & 2) != 0;
+        e->utf8 = (i & 4) != 0;
+        e->ascii_header = (i & 8) != 0;
+        write_forms(e, &f);
+        snprintf(record, sizeof(record), " %u %u %u %u ", (unsigned)e->ret, i & 3,
+                 i >> 2, (unsigned)e->double_bounce);
+        ok_named(has_record(&f, record), record);
+        ok(envelope_read_todo(buffer_text(&f.todo), e->id, read) == PROGRESS_DONE &&
+           same_particulars(e, read));
+        ok(envelope_has_utf8_header(read) == (i >> 2 == 1));
+        envelope_free(&read);
+        free_forms(&f);
+        envelope_free(&e);
+    }
 }
 
 static void
@@ -575,6 +601,31 @@ test_failures(void)
 }
 
 static void
+test_successes(void)
+{
+    struct envelope *e = sample(), *read = sample();
+    struct buffer out;
+    struct outcome good =
+        outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "250 Ok");
+    struct failure there = {.recipient = 1, .outcome = good};
+    struct failure onwards = {.recipient = 3, .relayed = true, .outcome = good};
+    buffer_init(&out, 65536);
+    envelope_write_failure(e, &there, &out);
+    envelope_write_failure(e, &onwards, &out);
+    envelope_read_failures(buffer_text(&out), read);
+    is_number(read->failure_count, 2, "successes that are to be told");
+    for (unsigned i = 0; i < 2 && i < read->failure_count; i++) {
+        const struct failure *f = &read->failures[i];
+        is_number(f->outcome.verdict, VERDICT_DELIVERED, "are no failures");
+        ok(f->relayed == (i == 1) && !f->expired);
+    }
+    is_number(read->done, 2, "and done");
+    buffer_free(&out);
+    envelope_free(&read);
+    envelope_free(&e);
+}
+
+static void
 test_torn_failures(void)
 {
     struct buffer out, torn;
@@ -644,12 +695,14 @@ main(void)
     test_preprocessed();
     test_priority();
     test_bad_priority();
+    test_flags();
     test_due();
     test_empty_and_odd();
     test_many();
     test_byte_limit();
     test_damage();
     test_failures();
+    test_successes();
     test_torn_failures();
     test_fail();
     return done();
