@@ -153,6 +153,8 @@ hear(struct client *c, struct text *input)
     return true;
 }
 
+/* BDAT is said when it is known that somebody gets it: what a peer does with chunks for
+ * nobody is not certain enough. */
 static bool
 may_ask(const struct client *c)
 {
@@ -160,6 +162,8 @@ may_ask(const struct client *c)
         return false;
     if (c->in_flight == 0)
         return true;
+    if (c->next == STEP_BDAT)
+        return false;
     return c->extensions & EXTENSION_PIPELINING &&
            c->in_flight < CLIENT_IN_FLIGHT_MAX && !client_steps[last(c)->step].barrier;
 }
@@ -199,7 +203,8 @@ next_event(struct client *c, struct client_event *event)
         event->outcome = c->has_trouble ? &c->trouble : NULL;
         return true;
     }
-    bool finished = !c->over && l->active && c->in_flight == 0 && c->next == STEP_NONE;
+    bool finished = !c->over && l->active && !l->sending && c->in_flight == 0 &&
+                    c->next == STEP_NONE;
     if (finished) {
         l->active = l->ended = false;
         c->early_due = false;
@@ -272,7 +277,7 @@ client_send(struct client *c, const struct client_mail *mail)
         l->states = memory_resize(l->states, mail->count);
     }
     l->active = true;
-    l->mail_heard = l->ended = l->again = false;
+    l->mail_heard = l->ended = l->again = l->sending = false;
     l->accepted = 0;
     c->transactions++;
     check_recipients(c, l);
@@ -290,30 +295,43 @@ client_has_news(const struct client *c)
 {
     const struct letter *l = &c->letters[c->front];
     return l->spread != SPREAD_NONE || c->over_due || c->secure_due || c->ready_due ||
-           c->content_due || (l->active && c->in_flight == 0 && c->next == STEP_NONE);
+           c->content_due ||
+           (l->active && !l->sending && c->in_flight == 0 && c->next == STEP_NONE);
 }
 
+/* More than was promised would be commands; whoever reads it finds out at its end. */
 static bool
-is_in_content(const struct client *c)
+add_to_chunk(struct client *c, struct letter *l, struct text piece)
 {
-    return c->in_flight > 0 && c->waiting[c->first].step == STEP_CONTENT;
+    size_t left = l->chunk_left < SIZE_MAX ? (size_t)l->chunk_left : SIZE_MAX;
+    piece = text_before(piece, left);
+    l->chunk_left -= piece.length;
+    if (piece.length > 0 && l->chunk_left == 0)
+        client_end_chunk(c);
+    return buffer_add(&c->output, piece);
 }
 
 void
 client_content(struct client *c, struct text piece)
 {
-    assert(is_in_content(c) && !c->over && piece.length <= CLIENT_PIECE_MAX);
-    bool added = dot_encode(&c->dot, piece, &c->output);
+    assert(client_front(c)->sending && !c->over && piece.length <= CLIENT_PIECE_MAX);
+    struct letter *l = client_front(c);
+    bool added =
+        l->chunked ? add_to_chunk(c, l, piece) : dot_encode(&c->dot, piece, &c->output);
     assert(added);
 }
 
 void
 client_content_end(struct client *c)
 {
-    assert(is_in_content(c) && !c->over);
-    client_take(c);
+    struct letter *l = client_front(c);
+    assert(l->sending && !c->over && (!l->chunked || l->chunk_left == 0));
+    l->sending = false;
+    if (!l->chunked)
+        client_take(c);
     client_finish_content(c);
     c->early_due = is_early(c);
+    ask_all(c);
 }
 
 int64_t
@@ -359,6 +377,12 @@ client_quit(struct client *c)
 {
     if (c->greeted && !client_front(c)->active && !c->over && c->in_flight == 0)
         client_command(c, "QUIT", TEXT(""));
+}
+
+struct client_limits
+client_limits(const struct client *c)
+{
+    return c->limits;
 }
 
 struct buffer *

@@ -45,6 +45,13 @@ struct client_settings {
 struct client *client_new(const struct client_settings *settings);
 void client_free(struct client **c);
 
+/* LIMITS of RFC 9422, since CLIENT_READY; 0 = none was told. */
+struct client_limits {
+    unsigned mails;               /* over this connection */
+    unsigned recipients, domains; /* in one mail; of different domains */
+};
+struct client_limits client_limits(const struct client *c);
+
 /* What to send to the peer. The owner empties it (buffer_clear) after each call below.
  */
 struct buffer *client_output(struct client *c);

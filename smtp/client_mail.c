@@ -4,7 +4,10 @@
 #include <assert.h>
 #include <inttypes.h>
 
-enum { ADDRESS_BYTES_MAX = 1024 }; /* of an address we would send: far above RFC 5321 */
+enum {
+    ADDRESS_BYTES_MAX = 1024, /* of an address we would send: far above RFC 5321 */
+    LIMIT_DIGITS_MAX = 6
+};
 
 /* --- The form --------------------------------------------------------------------- */
 
@@ -14,12 +17,11 @@ client_is_sendable(struct text address)
     return address.length <= ADDRESS_BYTES_MAX && !text_has_control(address);
 }
 
-/* Addresses alone are not enough for e->utf8: the header may hold UTF-8, too. */
 static bool
 needs_utf8(const struct client_mail *mail)
 {
     const struct envelope *e = mail->envelope;
-    bool ascii = !e->utf8 && text_is_ascii(e->sender);
+    bool ascii = !envelope_has_utf8_header(e) && text_is_ascii(e->sender);
     for (size_t i = 0; ascii && i < mail->count; i++)
         ascii = text_is_ascii(e->recipients[mail->indexes[i]].address);
     return !ascii;
@@ -37,11 +39,44 @@ client_choose_form(const struct client *c, struct letter *l, const char **enhanc
     *enhanced = "5.6.7";
     if (!takes_utf8 && needs_utf8(&l->mail))
         return "message needs SMTPUTF8, which the host does not offer";
+    bool takes_binary = (c->extensions & EXTENSION_CHUNKING) != 0 &&
+                        (c->extensions & EXTENSION_BINARYMIME) != 0;
+    *enhanced = "5.6.3";
+    if (e->binary && !takes_binary)
+        return "message needs BINARYMIME, which the host does not offer";
     *enhanced = "5.1.7";
     if (!client_is_sendable(e->sender))
         return "the sender's address cannot be sent";
     l->utf8 = e->utf8 && takes_utf8;
+    l->chunked = e->binary;
     return NULL;
+}
+
+/* RFC 9422 §4: six digits, no zero in front. */
+static void
+read_limit(struct text item, struct client_limits *limits)
+{
+    struct text name;
+    uint64_t number;
+    if (!text_cut(&item, '=', &name) || item.length > LIMIT_DIGITS_MAX ||
+        text_starts(item, TEXT("0")) || !text_number(item, UINT32_MAX, &number))
+        return;
+    if (text_equal_nocase(name, TEXT("MAILMAX")))
+        limits->mails = (unsigned)number;
+    else if (text_equal_nocase(name, TEXT("RCPTMAX")))
+        limits->recipients = (unsigned)number;
+    else if (text_equal_nocase(name, TEXT("RCPTDOMAINMAX")))
+        limits->domains = (unsigned)number;
+}
+
+struct client_limits
+client_read_limits(struct text parameters)
+{
+    struct client_limits limits = {0};
+    struct text item;
+    while (text_word(&parameters, " ", &item))
+        read_limit(item, &limits);
+    return limits;
 }
 
 /* --- Words ------------------------------------------------------------------------ */
@@ -103,7 +138,9 @@ client_say_mail(struct client *c, const struct letter *l)
     say_word(c, ">");
     if (c->extensions & EXTENSION_SIZE)
         say_number(c, " SIZE=", e->content_size + (int64_t)e->prefix.length);
-    if (e->eight_bit && c->extensions & EXTENSION_8BITMIME)
+    if (e->binary)
+        say_word(c, " BODY=BINARYMIME");
+    else if (e->eight_bit && c->extensions & EXTENSION_8BITMIME)
         say_word(c, " BODY=8BITMIME");
     if (l->utf8)
         say_word(c, " SMTPUTF8");

@@ -467,9 +467,23 @@ on_over(struct session *s, const struct outcome *trouble, sending_happened *on_e
     }
 }
 
+/* As many domains are never in fewer recipients; and all mail by MX of one errand is
+ * for one domain. */
+static void
+take_limits(struct session *s)
+{
+    struct client_limits told = sending_limits(s->sending);
+    struct session_limits limits = {.recipients = told.recipients, .mails = told.mails};
+    if (s->target->kind != TARGET_MX && told.domains > 0 &&
+        (told.recipients == 0 || told.domains < told.recipients))
+        limits.recipients = told.domains;
+    manager_session_limit(s->place, &limits);
+}
+
 static void
 on_ready(struct session *s)
 {
+    take_limits(s);
     s->timing.connect_ms = loop_monotonic_ms(s->delivery->loop) - s->opened_ms;
     report_health(s, true);
     errand_next(s);

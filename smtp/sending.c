@@ -456,6 +456,12 @@ sending_tls_failed(const struct sending *s)
     return client_tls_failed(s->client);
 }
 
+struct client_limits
+sending_limits(const struct sending *s)
+{
+    return client_limits(s->client);
+}
+
 bool
 sending_has_room(const struct sending *s)
 {
