@@ -14,7 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEADER_MAX = 64 * 1024, PIECE = 32 * 1024 };
+enum {
+    HEADER_MAX = 64 * 1024,
+    PIECE = 32 * 1024,
+    ESCAPED_MAX = 4 /* of a byte of UTF-8: \x{80} for two */
+};
 
 static bool
 wants_failure(const struct recipient *r)
@@ -38,12 +42,24 @@ notice_wants_success(const struct recipient *r)
     return (r->notify & NOTIFY_SUCCESS) != 0 && (r->notify & NOTIFY_NEVER) == 0;
 }
 
+/* "utf-8;..." is shown as it was given, in ASCII where the report is (RFC 6533 §3). */
+static struct text
+original_in_utf8(struct text given, bool utf8, struct buffer *out)
+{
+    size_t before = out->length;
+    if (!(utf8 ? buffer_add(out, given) : address_write_utf8_xtext(given, out)))
+        return TEXT("");
+    return text_of(out->at + before, out->length - before);
+}
+
 /* ORCPT with its address decoded: "rfc822;a+b@c"; empty when there is none to show. */
 static struct text
-original_recipient(struct text given, struct buffer *out)
+original_recipient(struct text given, bool utf8, struct buffer *out)
 {
     size_t semicolon = text_find(given, ';');
     size_t before = out->length;
+    if (text_starts_nocase(given, TEXT("utf-8;")) && text_is_utf8(given))
+        return original_in_utf8(given, utf8, out);
     if (semicolon == TEXT_NONE || !buffer_add(out, text_before(given, semicolon + 1)) ||
         !address_read_xtext(text_after(given, semicolon + 1), out)) {
         out->length = before;
@@ -130,7 +146,7 @@ add_recipient(struct composition *c, unsigned index, struct report_recipient mad
 {
     const struct recipient *r = &c->envelope->recipients[index];
     made.address = r->address;
-    made.original = original_recipient(r->original, &c->texts);
+    made.original = original_recipient(r->original, c->report.utf8, &c->texts);
     c->recipients[c->report.count++] = made;
 }
 
@@ -197,7 +213,7 @@ reserve_texts(struct composition *c)
     const struct envelope *e = c->envelope;
     size_t need = 4096 + e->envelope_id.length;
     for (unsigned i = 0; i < e->count; i++)
-        need += e->recipients[i].original.length;
+        need += ESCAPED_MAX * e->recipients[i].original.length;
     buffer_init(&c->texts, need);
     if (!buffer_reserve(&c->texts, need))
         assert(false && "the limit was chosen to fit");
@@ -224,6 +240,16 @@ envelope_id_of(struct composition *c, const struct envelope *e)
     return text_of(c->texts.at + before, c->texts.length - before);
 }
 
+/* Else the report is in the form that every reader knows, and goes everywhere. */
+static bool
+needs_utf8(const struct envelope *e)
+{
+    bool ascii = !envelope_has_utf8_header(e) && text_is_ascii(e->sender);
+    for (unsigned i = 0; ascii && i < e->count; i++)
+        ascii = text_is_ascii(e->recipients[i].address);
+    return e->utf8 && !ascii;
+}
+
 static void
 compose(struct composition *c, struct loop *loop,
         const struct notice_settings *settings)
@@ -245,7 +271,7 @@ compose(struct composition *c, struct loop *loop,
         .envelope_id = envelope_id_of(c, e),
         .arrival_ms = e->birth_ms,
         .now_ms = loop_now_ms(loop),
-        .utf8 = e->utf8,
+        .utf8 = needs_utf8(e),
     };
     add_recipients(c, doubled);
     c->full = !doubled && c->has_failure && e->ret == RETURN_FULL && !e->binary &&
@@ -286,7 +312,7 @@ notice_envelope(const struct composition *c)
     const struct envelope *e = c->envelope;
     struct envelope *notice = envelope_new();
     notice->double_bounce = e->sender.length == 0;
-    notice->utf8 = e->utf8;
+    notice->utf8 = c->report.utf8;
     notice->priority = e->priority;
     notice->eight_bit = c->report.eight_bit;
     if (!envelope_add(notice, c->report.to, NOTIFY_NEVER, TEXT("")))

@@ -1,6 +1,8 @@
 /* Chooses the form of a message for a host, and words its MAIL and RCPT commands. */
 #include "smtp/client_mail.h"
 
+#include "mime/address.h"
+
 #include <assert.h>
 #include <inttypes.h>
 
@@ -177,33 +179,12 @@ say_notify(struct client *c, unsigned notify)
     }
 }
 
-/* The character at the front of well-formed UTF-8, and its length. */
-static uint32_t
-take_character(struct text t, size_t *length)
-{
-    unsigned char first = (unsigned char)t.at[0];
-    *length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (*length == 1)
-        return first;
-    uint32_t character = first & (0x7fU >> *length);
-    for (size_t i = 1; i < *length; i++)
-        character = character << 6 | ((unsigned char)t.at[i] & 0x3fU);
-    return character;
-}
-
-/* In ASCII: what is not becomes \x{10FFFF} (RFC 6533 §3, utf-8-addr-xtext). */
 static void
-say_in_ascii(struct client *c, struct text t)
+say_original(struct client *c, const struct letter *l, struct text original)
 {
-    size_t length;
-    assert(text_is_utf8(t));
-    for (; t.length > 0; t = text_after(t, length)) {
-        uint32_t character = take_character(t, &length);
-        bool added = length == 1
-                         ? buffer_add(&c->output, text_before(t, 1))
-                         : buffer_format(&c->output, "\\x{%" PRIX32 "}", character);
-        assert(added);
-    }
+    bool added = l->utf8 ? buffer_add(&c->output, original)
+                         : address_write_utf8_xtext(original, &c->output);
+    assert(added);
 }
 
 void
@@ -216,10 +197,7 @@ client_say_rcpt(struct client *c, const struct letter *l, const struct recipient
         say_notify(c, r->notify);
         if (is_one_word(r->original) && text_is_utf8(r->original)) {
             say_word(c, " ORCPT=");
-            if (l->utf8)
-                say(c, r->original);
-            else
-                say_in_ascii(c, r->original);
+            say_original(c, l, r->original);
         }
     }
     say_word(c, "\r\n");

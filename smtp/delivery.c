@@ -2,6 +2,7 @@
  * there are any. */
 #include "smtp/delivery.h"
 
+#include "base/idna.h"
 #include "base/loop.h"
 #include "base/memory.h"
 #include "sched/answer.h"
@@ -586,11 +587,29 @@ port_of(const struct session *s)
     return s->target->kind == TARGET_LMTP ? LMTP_PORT : s->delivery->settings.smtp_port;
 }
 
+/* Whoever injected it without asking us hears why it cannot be looked up. */
+static void
+refuse_domain(struct session *s, const char *domain)
+{
+    struct outcome outcome =
+        idna_version() == NULL
+            ? outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.6.7",
+                           "the domain %s needs libidn2, which is not built in", domain)
+            : outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.1.2",
+                           "%s is no domain name by IDNA", domain);
+    remember(s, &outcome);
+    loop_post(s->delivery->loop, &s->task, fail_later, s);
+}
+
 static void
 find_hosts(struct session *s, const char *domain)
 {
     struct delivery *d = s->delivery;
     bool mx = s->target->kind == TARGET_MX;
+    if (!text_is_ascii(text_from(domain))) {
+        refuse_domain(s, domain);
+        return;
+    }
     int limit = d->settings.mx_address_limit;
     limit = limit < 1 ? 1 : limit;
     limit = limit > EXCHANGE_ADDRESS_MAX ? EXCHANGE_ADDRESS_MAX : limit;

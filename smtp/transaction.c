@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <uthash.h>
 
-enum { SEEN_BYTES_MAX = 16 * 1024 * 1024, NORMAL_MAX = 512 };
+enum { SEEN_BYTES_MAX = 16 * 1024 * 1024, NORMAL_MAX = 512, ORIGINAL_MAX = 2048 };
 
 static const struct refusal too_large = {552, "5.3.4", "message is too large"};
 static const struct refusal looping = {554, "5.4.6", "too many hops: a mail loop"};
@@ -27,6 +27,7 @@ transaction_new(const struct mail_parameters *parameters, int priority)
     arena_init(&t->arena, SEEN_BYTES_MAX);
     buffer_init(&t->argument, SERVER_LINE_MAX);
     buffer_init(&t->normal, NORMAL_MAX);
+    buffer_init(&t->original, ORIGINAL_MAX);
     header_scan_start(&t->header);
     dot_decode_start(&t->dot);
     bool written = address_write(&parameters->sender, &t->normal);
@@ -54,9 +55,31 @@ transaction_free(struct server_transaction **t)
     envelope_free(&(*t)->envelope);
     buffer_free(&(*t)->argument);
     buffer_free(&(*t)->normal);
+    buffer_free(&(*t)->original);
     arena_free(&(*t)->arena);
     free(*t);
     *t = NULL;
+}
+
+/* Routes and the DNS know A-labels; whoever is told of it, what was written (RFC 3461
+ * §5.2.1, RFC 6533 §3). */
+static void
+take_ascii_domain(struct server_transaction *t)
+{
+    struct text normal = buffer_text(&t->normal);
+    struct address *a = &t->rcpt.recipient;
+    struct text domain = text_after(normal, text_find_last(normal, '@') + 1);
+    buffer_clear(&t->original);
+    if (text_is_ascii(a->domain) || !text_is_ascii(domain))
+        return;
+    bool kept = buffer_add(&t->original, TEXT("utf-8;")) &&
+                address_write_unitext(a->local, &t->original) &&
+                buffer_add(&t->original, TEXT("@")) &&
+                address_write_unitext(a->domain, &t->original);
+    assert(kept);
+    a->domain = domain;
+    if (t->rcpt.original.length == 0)
+        t->rcpt.original = buffer_text(&t->original);
 }
 
 const struct refusal *
@@ -71,6 +94,7 @@ transaction_ask(struct server_transaction *t, struct text argument)
     if (refusal == NULL) {
         bool written = address_write(&t->rcpt.recipient, &t->normal);
         assert(written && t->normal.length > 0);
+        take_ascii_domain(t);
     }
     return refusal;
 }

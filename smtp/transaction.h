@@ -24,6 +24,7 @@ struct server_transaction {
     struct buffer argument;      /* of the RCPT that waits for its answer... */
     struct rcpt_parameters rcpt; /* ...and what it says: slices of argument */
     struct buffer normal;        /* its address in normal form */
+    struct buffer original;      /* ORCPT, when we make it */
 
     bool draft;   /* one is open */
     bool chunked; /* BDAT */

@@ -475,6 +475,27 @@ test_eight_bit(void)
     ok(text_starts(part(&t, 1),
                    TEXT("\r\nContent-Type: message/global-delivery-status")));
     forget(&k, &t, &e);
+    e = accept_mail(&k, "ann@a.test", mail);
+    e->utf8 = e->ascii_header = true;
+    e->recipients[0].original =
+        envelope_text(e, TEXT("utf-8;b\xc3\xb8\\x{2B}b@orig.test"));
+    fail_one(&k, e, 0, false);
+    t = tell(&k, e, &settings);
+    ok_named(!t.notice->utf8, "SMTPUTF8 that was not needed is not needed now");
+    ok(text_starts(part(&t, 1), TEXT("\r\nContent-Type: message/delivery-status")));
+    shows(&t, "Original-Recipient: utf-8;b\\x{F8}\\x{2B}b@orig.test\r\n");
+    forget(&k, &t, &e);
+    e = accept_mail(&k, "ann@a.test", mail);
+    e->utf8 = true; /* and its header is not known */
+    e->recipients[0].original =
+        envelope_text(e, TEXT("utf-8;b\xc3\xb8\\x{2B}b@orig.test"));
+    e->recipients[0].address = envelope_text(e, TEXT("b\xc3\xb8@b.test"));
+    fail_one(&k, e, 0, false);
+    t = tell(&k, e, &settings);
+    ok(t.notice->utf8);
+    shows(&t, "Original-Recipient: utf-8;b\xc3\xb8\\x{2B}b@orig.test\r\n"
+              "Final-Recipient: utf-8; b\xc3\xb8@b.test\r\n");
+    forget(&k, &t, &e);
     kit_close(&k);
 }
 
