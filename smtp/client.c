@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 /* Never reached by an owner who keeps the contract. */
-enum { OUTPUT_MAX = 4 * 1024 * 1024 };
+enum { OUTPUT_MAX = 4 * 1024 * 1024, REASON_MAX = 300 };
 
 /* --- Verdicts --------------------------------------------------------------------- */
 
@@ -185,6 +185,14 @@ tell(struct client_event *event, enum client_event_kind kind, bool *due)
     return true;
 }
 
+/* Nobody owes anything for the message whose replies come. */
+static bool
+is_at_rest(const struct client *c)
+{
+    const struct letter *l = &c->letters[c->front];
+    return !l->sending && !l->preparing && c->in_flight == 0 && c->next == STEP_NONE;
+}
+
 static bool
 next_event(struct client *c, struct client_event *event)
 {
@@ -193,6 +201,8 @@ next_event(struct client *c, struct client_event *event)
         l->active = false;
         return true;
     }
+    if (!c->over && l->active && tell(event, CLIENT_PREPARE, &l->prepare_due))
+        return true;
     if (tell(event, CLIENT_SECURE, &c->secure_due) ||
         tell(event, CLIENT_READY, &c->ready_due) ||
         tell(event, CLIENT_CONTENT, &c->content_due) ||
@@ -203,8 +213,7 @@ next_event(struct client *c, struct client_event *event)
         event->outcome = c->has_trouble ? &c->trouble : NULL;
         return true;
     }
-    bool finished = !c->over && l->active && !l->sending && c->in_flight == 0 &&
-                    c->next == STEP_NONE;
+    bool finished = !c->over && l->active && is_at_rest(c);
     if (finished) {
         l->active = l->ended = false;
         c->early_due = false;
@@ -265,6 +274,14 @@ client_has_room(const struct client *c)
     return c->greeted && !c->over && (!c->letters[c->front].active || is_early(c));
 }
 
+/* After a dot nothing is to be reset. */
+static void
+begin_asking(struct client *c, const struct letter *l, bool early)
+{
+    if (client_next_rcpt(l, 0) < l->mail.count)
+        c->next = c->needs_reset && !early ? STEP_RSET : STEP_MAIL;
+}
+
 void
 client_send(struct client *c, const struct client_mail *mail)
 {
@@ -282,12 +299,34 @@ client_send(struct client *c, const struct client_mail *mail)
     c->transactions++;
     check_recipients(c, l);
     const char *enhanced, *why = client_choose_form(c, l, &enhanced);
+    if (client_next_rcpt(l, 0) == mail->count) /* none can be asked for */
+        l->preparing = false;
     if (why != NULL)
         client_hand_out(l, SPREAD_ALL, 0, judge_unfit(c->settings.peer, enhanced, why));
-    else if (client_next_rcpt(l, 0) < mail->count) /* the dot resets by itself */
-        c->next = c->needs_reset && !early ? STEP_RSET : STEP_MAIL;
+    else if (!l->preparing)
+        begin_asking(c, l, early);
     if (l->spread == SPREAD_NONE) /* else the verdicts come first */
         ask_all(c);
+}
+
+void
+client_prepared(struct client *c, enum downgrade_verdict verdict, const char *reason,
+                uint64_t size_max)
+{
+    struct letter *l = client_front(c);
+    char words[REASON_MAX];
+    const char *enhanced, *why;
+    assert(!c->over && l->active && l->preparing && l->spread == SPREAD_NONE);
+    why = client_change_form(c, l, verdict, size_max, &enhanced);
+    if (why == NULL) {
+        begin_asking(c, l, false);
+        ask_all(c);
+        return;
+    }
+    bool forbidden = verdict == DOWNGRADE_FORBIDDEN;
+    snprintf(words, sizeof(words), "%s%s%s", why, forbidden ? ": " : "",
+             forbidden ? reason : "");
+    client_hand_out(l, SPREAD_ALL, 0, judge_unfit(c->settings.peer, enhanced, words));
 }
 
 bool
@@ -295,8 +334,7 @@ client_has_news(const struct client *c)
 {
     const struct letter *l = &c->letters[c->front];
     return l->spread != SPREAD_NONE || c->over_due || c->secure_due || c->ready_due ||
-           c->content_due ||
-           (l->active && !l->sending && c->in_flight == 0 && c->next == STEP_NONE);
+           c->content_due || l->prepare_due || (l->active && is_at_rest(c));
 }
 
 /* More than was promised would be commands; whoever reads it finds out at its end. */

@@ -56,6 +56,9 @@ struct waiting {
 /* Who gets the verdict that is being handed out. */
 enum spread { SPREAD_NONE, SPREAD_ONE, SPREAD_UNFIT, SPREAD_ALL };
 
+/* What MAIL says of the content. */
+enum body { BODY_UNTOLD, BODY_8BITMIME, BODY_BINARYMIME };
+
 /* A message in the machine. */
 struct letter {
     bool active;
@@ -63,7 +66,11 @@ struct letter {
     unsigned char *states; /* enum recipient_state */
     size_t states_capacity;
     size_t accepted;
-    bool utf8;           /* goes with SMTPUTF8 */
+    bool utf8; /* goes with SMTPUTF8 */
+    enum body body;
+    uint64_t size;       /* of what goes; no less */
+    bool preparing;      /* the owner finds out how to convert it */
+    bool prepare_due;    /* and has to be told so */
     bool chunked;        /* goes by BDAT; else by DATA */
     bool sending;        /* the owner is giving us its content */
     uint64_t chunk_left; /* bytes of the chunk that the peer waits for */

@@ -29,29 +29,79 @@ needs_utf8(const struct client_mail *mail)
     return !ascii;
 }
 
+static bool
+has(const struct client *c, unsigned extensions)
+{
+    return (c->extensions & extensions) == extensions;
+}
+
+static bool
+takes_binary(const struct client *c)
+{
+    return has(c, EXTENSION_CHUNKING | EXTENSION_BINARYMIME);
+}
+
+static const char *
+too_large(const struct client *c, const struct letter *l)
+{
+    return c->size_max > 0 && l->size > c->size_max
+               ? "message is larger than the host accepts (SIZE)"
+               : NULL;
+}
+
 const char *
 client_choose_form(const struct client *c, struct letter *l, const char **enhanced)
 {
     const struct envelope *e = l->mail.envelope;
-    uint64_t size = (uint64_t)e->content_size + e->prefix.length;
-    bool takes_utf8 = (c->extensions & EXTENSION_SMTPUTF8) != 0;
+    l->preparing = l->prepare_due = false;
+    l->size = (uint64_t)e->content_size + e->prefix.length;
+    l->utf8 = e->utf8 && has(c, EXTENSION_SMTPUTF8);
     *enhanced = "5.3.4";
-    if (c->size_max > 0 && size > c->size_max)
-        return "message is larger than the host accepts (SIZE)";
+    if (too_large(c, l) != NULL)
+        return too_large(c, l);
     *enhanced = "5.6.7";
-    if (!takes_utf8 && needs_utf8(&l->mail))
+    if (!has(c, EXTENSION_SMTPUTF8) && needs_utf8(&l->mail))
         return "message needs SMTPUTF8, which the host does not offer";
-    bool takes_binary = (c->extensions & EXTENSION_CHUNKING) != 0 &&
-                        (c->extensions & EXTENSION_BINARYMIME) != 0;
-    *enhanced = "5.6.3";
-    if (e->binary && !takes_binary)
-        return "message needs BINARYMIME, which the host does not offer";
     *enhanced = "5.1.7";
     if (!client_is_sendable(e->sender))
         return "the sender's address cannot be sent";
-    l->utf8 = e->utf8 && takes_utf8;
     l->chunked = e->binary;
+    l->body = e->binary                                    ? BODY_BINARYMIME
+              : e->eight_bit && has(c, EXTENSION_8BITMIME) ? BODY_8BITMIME
+                                                           : BODY_UNTOLD;
+    l->preparing =
+        e->binary ? !takes_binary(c) : e->eight_bit && l->body == BODY_UNTOLD;
+    l->prepare_due = l->preparing;
     return NULL;
+}
+
+struct downgrade_way
+client_way(const struct client *c)
+{
+    const struct letter *l = &c->letters[c->front];
+    assert(l->active && l->preparing);
+    return (struct downgrade_way){.from_binary = l->mail.envelope->binary,
+                                  .to_8bit = has(c, EXTENSION_8BITMIME)};
+}
+
+const char *
+client_change_form(const struct client *c, struct letter *l,
+                   enum downgrade_verdict verdict, uint64_t size_max,
+                   const char **enhanced)
+{
+    assert(l->preparing && !l->prepare_due);
+    l->preparing = false;
+    *enhanced = "5.6.3";
+    if (verdict == DOWNGRADE_FORBIDDEN)
+        return l->mail.envelope->binary ? "message needs BINARYMIME, which the host "
+                                          "does not offer, and cannot be converted"
+                                        : NULL;
+    l->chunked = false;
+    l->body = has(c, EXTENSION_8BITMIME) ? BODY_8BITMIME : BODY_UNTOLD;
+    if (verdict == DOWNGRADE_CONVERTIBLE)
+        l->size = size_max;
+    *enhanced = "5.3.4";
+    return too_large(c, l);
 }
 
 /* RFC 9422 §4: six digits, no zero in front. */
@@ -131,6 +181,21 @@ say_dsn_of_mail(struct client *c, const struct envelope *e)
     }
 }
 
+static void
+say_body(struct client *c, enum body body)
+{
+    switch (body) {
+    case BODY_UNTOLD:
+        break;
+    case BODY_8BITMIME:
+        say_word(c, " BODY=8BITMIME");
+        break;
+    case BODY_BINARYMIME:
+        say_word(c, " BODY=BINARYMIME");
+        break;
+    }
+}
+
 void
 client_say_mail(struct client *c, const struct letter *l)
 {
@@ -139,11 +204,8 @@ client_say_mail(struct client *c, const struct letter *l)
     say(c, e->sender);
     say_word(c, ">");
     if (c->extensions & EXTENSION_SIZE)
-        say_number(c, " SIZE=", e->content_size + (int64_t)e->prefix.length);
-    if (e->binary)
-        say_word(c, " BODY=BINARYMIME");
-    else if (e->eight_bit && c->extensions & EXTENSION_8BITMIME)
-        say_word(c, " BODY=8BITMIME");
+        say_number(c, " SIZE=", (int64_t)l->size);
+    say_body(c, l->body);
     if (l->utf8)
         say_word(c, " SMTPUTF8");
     if (e->priority != 0 && c->extensions & EXTENSION_MT_PRIORITY)

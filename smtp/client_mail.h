@@ -9,6 +9,10 @@
  * all, with the code of RFC 3463. */
 const char *client_choose_form(const struct client *c, struct letter *l,
                                const char **enhanced);
+/* The same once it is known how it can be converted for this host. */
+const char *client_change_form(const struct client *c, struct letter *l,
+                               enum downgrade_verdict verdict, uint64_t size_max,
+                               const char **enhanced);
 /* The parameters of EHLO's keyword LIMITS; what is odd in it is passed over. */
 struct client_limits client_read_limits(struct text parameters);
 /* Whether it may stand in a command: no control byte, not beyond all measure. */

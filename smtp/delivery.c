@@ -519,10 +519,11 @@ on_sending(void *context, const struct client_event *event)
         on_over(s, event->outcome, on_sending);
         return;
     case CLIENT_SECURE:
+    case CLIENT_PREPARE:
     case CLIENT_CONTENT:
         break;
     }
-    abort(); /* sending.c keeps it to itself */
+    abort(); /* sending.c keeps them to itself */
 }
 
 /* --- Finding the hosts ------------------------------------------------------------ */

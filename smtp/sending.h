@@ -29,9 +29,9 @@ struct sending_settings {
     struct tls_client *const *tls;
 };
 
-/* Every kind but CLIENT_CONTENT and CLIENT_SECURE, with the meaning of smtp/client.h; a
- * failure to connect is CLIENT_OVER with an outcome. After CLIENT_OVER, call only
- * sending_free().
+/* Every kind but CLIENT_CONTENT, CLIENT_PREPARE and CLIENT_SECURE, with the meaning of
+ * smtp/client.h; a failure to connect is CLIENT_OVER with an outcome. After
+ * CLIENT_OVER, call only sending_free().
  */
 typedef void sending_happened(void *context, const struct client_event *event);
 

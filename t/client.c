@@ -17,6 +17,7 @@ static const char *const blames[] = {"none", "message", "site"};
 
 struct mail {
     struct envelope *envelope;
+    enum downgrade_verdict verdict; /* of its content */
     unsigned indexes[RECIPIENTS_MAX];
 };
 
@@ -81,6 +82,14 @@ mail_word(struct mail *m, struct text word, struct wishes *w)
     uint64_t size = 0;
     if (dsn_word(e, word, w))
         return;
+    if (text_equal(word, TEXT("convertible"))) {
+        m->verdict = DOWNGRADE_CONVERTIBLE;
+        return;
+    }
+    if (text_equal(word, TEXT("forbidden"))) {
+        m->verdict = DOWNGRADE_FORBIDDEN;
+        return;
+    }
     if (text_equal(word, TEXT("8bit"))) {
         e->eight_bit = true;
     } else if (text_equal(word, TEXT("binary"))) {
@@ -111,6 +120,7 @@ mail_read(struct mail *m, struct text words)
     m->envelope = envelope_new();
     m->envelope->sender = envelope_text(m->envelope, TEXT("s@me.example"));
     m->envelope->content_size = 4;
+    m->verdict = DOWNGRADE_NOT_NEEDED;
     while (text_word(&words, " ", &word))
         mail_word(m, word, &wishes);
 }
@@ -181,8 +191,11 @@ take_output(struct player *p)
 static void
 take_event(struct player *p, const struct client_event *event)
 {
-    static const char *const names[] = {"secure", "ready", "",      "content",
-                                        "early",  "done",  "again", "over"};
+    static const char *const names[] = {
+        [CLIENT_SECURE] = "secure",   [CLIENT_READY] = "ready",
+        [CLIENT_PREPARE] = "prepare", [CLIENT_CONTENT] = "content",
+        [CLIENT_DONE] = "done",       [CLIENT_AGAIN] = "again",
+        [CLIENT_OVER] = "over"};
     if (event->kind == CLIENT_EARLY) {
         must(client_has_room(p->client));
         if (p->early)
@@ -200,7 +213,12 @@ take_event(struct player *p, const struct client_event *event)
         must(strcmp(event->outcome->remote, peer.remote) == 0);
         write_outcome(&p->said, event->outcome);
     }
+    if (event->kind == CLIENT_PREPARE)
+        must(buffer_add(&p->said,
+                        client_way(p->client).to_8bit ? TEXT(" 8bit") : TEXT(" 7bit")));
     must(buffer_add_byte(&p->said, '\n'));
+    if (event->kind == CLIENT_PREPARE && !p->hold)
+        client_prepared(p->client, p->mail.verdict, "it is sealed", 77);
     if (event->kind == CLIENT_READY || event->kind == CLIENT_DONE)
         send_another(p);
     if (event->kind == CLIENT_CONTENT)
@@ -295,6 +313,8 @@ happen(struct player *p, struct text what)
         client_abandon(p->client, &own);
     else if (text_equal(what, TEXT("quit")))
         client_quit(p->client);
+    else if (text_equal(what, TEXT("prepared")))
+        client_prepared(p->client, p->mail.verdict, "it is sealed", 77);
     else if (text_equal(what, TEXT("end")))
         client_content_end(p->client);
     else if (text_equal(what, TEXT("secured")))
