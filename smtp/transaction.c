@@ -120,6 +120,18 @@ transaction_add(struct server_transaction *t)
     return true;
 }
 
+/* Many say nothing of it. The next hop hears the truth, or gets it converted. */
+static void
+note_eight_bit(struct server_transaction *t, struct text content)
+{
+    struct envelope *e = t->envelope;
+    bool open = !e->eight_bit || (e->utf8 && !t->body_utf8);
+    if (!open || text_is_ascii(content))
+        return;
+    e->eight_bit = true;
+    t->body_utf8 = e->utf8;
+}
+
 void
 transaction_take(struct server_transaction *t, const struct server_rules *rules,
                  struct text content)
@@ -127,8 +139,7 @@ transaction_take(struct server_transaction *t, const struct server_rules *rules,
     t->size += (int64_t)content.length;
     if (!t->header.ended)
         header_scan_add(&t->header, content);
-    if (t->envelope->utf8 && !t->body_utf8)
-        t->body_utf8 = !text_is_ascii(content);
+    note_eight_bit(t, content);
     if (t->fault != NULL)
         return;
     if (rules->size_limit > 0 && t->size > rules->size_limit)
