@@ -3,7 +3,7 @@
 
 #include "base/loop.h"
 #include "base/memory.h"
-#include "smtp/content.h"
+#include "smtp/reader.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 /* Of content; stuffed it is twice that at most, so that no more than NET_HIGH_WATER
  * ever waits in the socket's buffer; converted it may be some more. */
 enum {
-    PIECE = CONTENT_PIECE,
+    PIECE = READER_PIECE,
     PAUSE = NET_HIGH_WATER - 2 * PIECE,
     SCAN_PER_TURN = 512 * 1024
 };
@@ -41,7 +41,7 @@ struct sending {
         mails[2]; /* said and not done: the one under way, and the one behind it */
     unsigned mail_count;
     bool in_content;
-    struct content content;
+    struct reader reader;
     struct downgrade *downgrade; /* while the content is looked at, and converted */
     struct loop_task scan;
 };
@@ -52,7 +52,7 @@ struct sending {
 static void
 forget_content(struct sending *s)
 {
-    content_close(&s->content);
+    reader_close(&s->reader);
     loop_unpost(s->settings.loop, &s->scan);
     s->in_content = false;
     downgrade_free(&s->downgrade);
@@ -120,7 +120,7 @@ begin_content(struct sending *s)
 {
     const char *why;
     assert(!s->in_content && s->envelope != NULL);
-    if (content_open(&s->content, s->settings.queue, s->envelope, &why))
+    if (reader_open(&s->reader, s->settings.queue, s->envelope, &why))
         return true;
     content_failed(s, why);
     return false;
@@ -156,7 +156,7 @@ content_step(struct sending *s)
 {
     struct text piece;
     const char *why;
-    enum progress progress = content_read(&s->content, &piece, &why);
+    enum progress progress = reader_read(&s->reader, &piece, &why);
     if (progress == PROGRESS_BAD)
         content_failed(s, why);
     else if (progress == PROGRESS_DONE)
@@ -199,7 +199,7 @@ end_scan(struct sending *s)
         log_say(s->settings.log, LOG_LEVEL_INFO, program, id,
                 "not converted for %s, which takes no such content: %s",
                 s->settings.peer.remote, reason);
-    content_close(&s->content);
+    reader_close(&s->reader);
     uint64_t size_max =
         verdict == DOWNGRADE_CONVERTIBLE ? downgrade_size_max(s->downgrade) : 0;
     client_prepared(s->client, verdict, reason, size_max);
@@ -216,7 +216,7 @@ scan_some(struct sending *s)
     struct text piece;
     const char *why;
     for (size_t done = 0; done < SCAN_PER_TURN; done += piece.length) {
-        enum progress progress = content_read(&s->content, &piece, &why);
+        enum progress progress = reader_read(&s->reader, &piece, &why);
         if (progress == PROGRESS_MORE) {
             downgrade_scan(s->downgrade, piece);
             continue;

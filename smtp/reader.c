@@ -1,5 +1,5 @@
 /* Reads the content of a message from the queue, and checks it. */
-#include "smtp/content.h"
+#include "smtp/reader.h"
 
 #include "base/crc.h"
 
@@ -7,8 +7,8 @@
 #include <string.h>
 
 bool
-content_open(struct content *c, struct queue *queue, const struct envelope *e,
-             const char **why)
+reader_open(struct reader *c, struct queue *queue, const struct envelope *e,
+            const char **why)
 {
     assert(!c->open);
     c->queue = queue;
@@ -24,18 +24,18 @@ content_open(struct content *c, struct queue *queue, const struct envelope *e,
 }
 
 static bool
-is_intact(const struct content *c)
+is_intact(const struct reader *c)
 {
     return c->offset == c->envelope->content_size && c->crc == c->envelope->content_crc;
 }
 
 enum progress
-content_read(struct content *c, struct text *piece, const char **why)
+reader_read(struct reader *c, struct text *piece, const char **why)
 {
     assert(c->open);
     struct text prefix = text_after(c->envelope->prefix, c->prefix_read);
     if (prefix.length > 0) {
-        *piece = text_before(prefix, CONTENT_PIECE);
+        *piece = text_before(prefix, READER_PIECE);
         c->prefix_read += piece->length;
         return PROGRESS_MORE;
     }
@@ -54,7 +54,7 @@ content_read(struct content *c, struct text *piece, const char **why)
 }
 
 void
-content_close(struct content *c)
+reader_close(struct reader *c)
 {
     if (c->open)
         queue_content_close(c->queue, c->handle);
