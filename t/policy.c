@@ -178,12 +178,12 @@ domains_beyond_ascii(void)
     struct outcome refusal;
     ok(address_parse_path(&path, &address));
     struct route_table *table = routes_new("* mx", "");
-    ok(!policy_recipient(table, true, &address, &refusal));
+    ok(!policy_recipient(table, true, TEXT(""), &address, &refusal));
     is_number(refusal.code, 553, "refused at RCPT");
     is_string(refusal.enhanced, idna_version() != NULL ? "5.1.2" : "5.6.7", "and why");
     route_free(&table);
     table = routes_new("* smtp://[192.0.2.1]", "");
-    ok(policy_recipient(table, true, &address, &refusal));
+    ok(policy_recipient(table, true, TEXT(""), &address, &refusal));
     route_free(&table);
 }
 
