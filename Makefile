@@ -14,12 +14,15 @@ UNIT := $(basename $(notdir $(wildcard t/*.c)))
 SIM := $(wildcard t/sim/*.c)
 PEERS := sink load fill decide
 
+# May be missing: domains beyond ASCII are refused then. LIBIDN2= builds without it.
+LIBIDN2 := $(shell pkg-config --libs libidn2 2>/dev/null)
+
 # Some systems ship no .pc file for libev or mbedTLS: ask, then fall back. A sanitizer
 # wraps crypt_r(), and the linker would think that libcrypt is not needed.
 library = $(shell pkg-config --libs $(1) 2>/dev/null || echo $(2))
 LDLIBS := $(call library,libev,-lev) $(call library,libcares,-lcares) \
           $(call library,mbedtls mbedx509 mbedcrypto,-lmbedtls -lmbedx509 -lmbedcrypto) $(call library,jansson,-ljansson) \
-          $(if $(SAN),-Wl$(comma)--no-as-needed) $(call library,libcrypt,-lcrypt)
+          $(LIBIDN2) $(if $(SAN),-Wl$(comma)--no-as-needed) $(call library,libcrypt,-lcrypt)
 
 # Optional: found by pkg-config, reported by `petrel version`.
 ifeq ($(shell pkg-config --exists libseccomp 2>/dev/null && echo yes),yes)
@@ -39,7 +42,7 @@ override CFLAGS += -std=c11 -Wall -Wextra -Wshadow -Wvla -Wundef -Wformat=2 \
     -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables \
     $(HARDENING) $(if $(WERROR),-Werror)
 override CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP -DPETREL_VERSION='"$(VERSION)"' \
-    $(if $(SAN),,-D_FORTIFY_SOURCE=3)
+    $(if $(SAN),,-D_FORTIFY_SOURCE=3) $(if $(LIBIDN2),-DHAVE_LIBIDN2)
 override LDFLAGS += -pie -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,--as-needed
 ifdef SAN
 override CFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all
@@ -153,7 +156,8 @@ install: petrel
 
 # One file that runs on any Linux of this architecture.
 static:
-	$(MAKE) BUILD=build-static petrel-static
+	$(MAKE) BUILD=build-static petrel-static \
+	    LIBIDN2="$(if $(findstring /,$(shell $(CC) -print-file-name=libunistring.a)),$(LIBIDN2))"
 
 petrel-static: $(BUILD)/petrel-static
 	cp $< $@
@@ -161,12 +165,12 @@ petrel-static: $(BUILD)/petrel-static
 
 $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
 	$(CC) $(CFLAGS) -static-pie -Wl,-z,relro,-z,now -Wl,--gc-sections -o $@ $^ \
-	    $(LDLIBS) -lm -lpthread
+	    $(LDLIBS) $(if $(LIBIDN2),-lunistring) -lm -lpthread
 
 # What building needs; what the tests need besides. Debian 12 and 13.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev libcrypt-dev \
-    libjansson-dev libseccomp-dev uthash-dev swaks
+    libjansson-dev libseccomp-dev libidn2-dev uthash-dev swaks
 TEST_PACKAGES := openssl perl python3 curl msmtp nsd dovecot-core dovecot-lmtpd strace procps \
     clang clang-format cppcheck util-linux mount e2fsprogs
 deps:

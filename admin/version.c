@@ -3,6 +3,7 @@
 
 #include "admin/status.h"
 #include "base/dns.h"
+#include "base/idna.h"
 #include "base/loop.h"
 #include "base/sandbox.h"
 #include "base/tls.h"
@@ -33,22 +34,27 @@ command_version(int count, char **arguments)
     sandbox_offer(&offer);
     sandbox_version(filter, sizeof(filter));
     snprintf(dns, sizeof(dns), "c-ares %s", dns_version());
-    const char *const parts[] = {loop_version(), dns, tls_version(),
-                                 "jansson " JANSSON_VERSION, filter};
-    size_t part_count = sizeof(parts) / sizeof(*parts);
+    const char *const parts[] = {loop_version(), dns,
+                                 tls_version(),  "jansson " JANSSON_VERSION,
+                                 filter,         idna_version()};
+    size_t part_count = sizeof(parts) / sizeof(*parts) - (idna_version() == NULL);
+    json_t *features = json_array();
+    if (idna_version() != NULL)
+        json_array_append_new(features, json_string("idna"));
     if (!json) {
         printf("petrel %s (%s)\n", PETREL_VERSION, BUILT);
         for (size_t i = 0; i < part_count; i++)
             printf("%s\n", parts[i]);
         if (offer.missing[0])
             printf("sandbox: this system lacks: %s\n", offer.missing);
+        json_decref(features);
         return 0;
     }
     json_t *libraries = json_array();
     for (size_t i = 0; i < part_count; i++)
         json_array_append_new(libraries, json_string(parts[i]));
-    json_t *all = json_pack("{s:s,s:s,s:o,s:[],s:o}", "version", PETREL_VERSION,
-                            "build", BUILT, "libraries", libraries, "features",
+    json_t *all = json_pack("{s:s,s:s,s:o,s:o,s:o}", "version", PETREL_VERSION, "build",
+                            BUILT, "libraries", libraries, "features", features,
                             "sandbox", status_sandbox(&offer));
     json_dumpf(all, stdout, JSON_INDENT(2));
     putchar('\n');

@@ -22,6 +22,7 @@ struct outcome {
     char enhanced[12];               /* RFC 3463, "4.4.1"; never empty */
     char text[OUTCOME_TEXT_MAX];     /* one line; peer bytes are still unescaped */
     char remote[OUTCOME_REMOTE_MAX]; /* "host[ip]:port", "/path", or "" */
+    bool notifies; /* DELIVERED: whoever took it tells the sender if he asked (DSN) */
 };
 
 /* remote stays empty. The text is cut at its limit. */

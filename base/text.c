@@ -223,8 +223,15 @@ text_has_control(struct text t)
 bool
 text_is_ascii(struct text t)
 {
-    for (size_t i = 0; i < t.length; i++)
-        if ((unsigned char)t.at[i] >= 0x80)
+    size_t at = 0;
+    uint64_t eight;
+    for (; t.length - at >= sizeof(eight); at += sizeof(eight)) {
+        memcpy(&eight, t.at + at, sizeof(eight));
+        if (eight & UINT64_C(0x8080808080808080))
+            return false;
+    }
+    for (; at < t.length; at++)
+        if ((unsigned char)t.at[at] >= 0x80)
             return false;
     return true;
 }

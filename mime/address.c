@@ -1,6 +1,7 @@
 /* Reads and writes the addresses of MAIL, RCPT and address lists. */
 #include "mime/address.h"
 
+#include "base/idna.h"
 #include "base/net.h"
 
 #include <assert.h>
@@ -289,9 +290,13 @@ write_quoted(struct text plain, struct buffer *out)
     return good && buffer_add_byte(out, '"');
 }
 
-static bool
-write_domain(struct text domain, struct buffer *out)
+bool
+address_write_domain(struct text domain, struct buffer *out)
 {
+    char ascii[IDNA_NAME_MAX];
+    if (!text_is_ascii(domain) && idna_to_ascii(domain, ascii) &&
+        address_is_domain(text_from(ascii)))
+        return buffer_add(out, text_from(ascii));
     size_t start = out->length;
     if (!buffer_add(out, domain))
         return false;
@@ -316,7 +321,7 @@ address_write(const struct address *a, struct buffer *out)
     if (good && alone && text_equal_nocase(local, TEXT("postmaster")))
         text_lower(out->at + start, local.length);
     if (good && !alone)
-        good = buffer_add_byte(out, '@') && write_domain(a->domain, out);
+        good = buffer_add_byte(out, '@') && address_write_domain(a->domain, out);
     if (!good)
         out->length = start;
     return good;

@@ -30,7 +30,12 @@ bool address_is_local(struct text t);
  * digits, hyphen, underscore or UTF-8; no empty label, no trailing dot. */
 bool address_is_domain(struct text t);
 
-/* "local@domain" with the domain in lower case and needless quotes removed, so that
+/* A domain in normal form: lower case, A-labels where it has others, as far as they are
+ * known (base/idna.h). False at out's limit. */
+bool address_write_domain(struct text domain, struct buffer *out)
+    __attribute__((warn_unused_result));
+
+/* "local@domain" with the domain in normal form and needless quotes removed, so that
  * equal mailboxes have equal text; "" for the null path, "postmaster" alone stays
  * alone. False at out's limit. */
 bool address_write(const struct address *a, struct buffer *out)
@@ -45,6 +50,14 @@ bool address_write_local(const struct address *a, struct buffer *out)
 bool address_read_xtext(struct text t, struct buffer *out)
     __attribute__((warn_unused_result));
 bool address_write_xtext(struct text t, struct buffer *out)
+    __attribute__((warn_unused_result));
+
+/* RFC 6533 §3: well-formed UTF-8 as utf-8-addr-unitext, where "+", "=", backslashes and
+ * blanks are \x{HEX}. */
+bool address_write_unitext(struct text t, struct buffer *out)
+    __attribute__((warn_unused_result));
+/* The same, or unitext, as utf-8-addr-xtext: all that is not ASCII, too. */
+bool address_write_utf8_xtext(struct text unitext, struct buffer *out)
     __attribute__((warn_unused_result));
 
 #endif

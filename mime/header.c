@@ -41,6 +41,9 @@ note_name(struct header_scan *s)
         s->has_date = true;
     else if (text_equal(name, TEXT("message-id")))
         s->has_message_id = true;
+    s->in_type = text_equal(name, TEXT("content-type"));
+    if (s->in_type)
+        s->name_length = 0;
 }
 
 static void
@@ -53,13 +56,32 @@ add_to_name(struct header_scan *s, char c)
         s->name_length++;
 }
 
+/* The type in front of the slash. One that is hard to read counts as composite. */
+static void
+add_to_type(struct header_scan *s, char c)
+{
+    if (is_space(c) || c == '\r' || c == '\n')
+        return;
+    if (c != '/' && c != ';') {
+        add_to_name(s, c);
+        s->composite = s->composite || c == '(';
+        return;
+    }
+    struct text type = text_of(s->name, s->name_length);
+    s->in_type = false;
+    s->composite = s->composite || s->name_length > sizeof(s->name) ||
+                   text_equal(type, TEXT("multipart")) ||
+                   text_equal(type, TEXT("message"));
+}
+
 static enum scan_state
 start_line(struct header_scan *s, char c, bool first)
 {
     s->line_start = s->length;
-    s->name_length = 0;
     if (is_space(c))
         return first ? SCAN_OVER : SCAN_VALUE;
+    s->name_length = 0;
+    s->in_type = false;
     if (c == '\r')
         return SCAN_EMPTY;
     if (!is_name_byte((unsigned char)c))
@@ -113,15 +135,20 @@ void
 header_scan_add(struct header_scan *s, struct text bytes)
 {
     for (size_t at = 0; at < bytes.length && !s->ended; at++) {
-        if (s->state == SCAN_VALUE) {
+        if (s->state == SCAN_VALUE && s->in_type) {
+            add_to_type(s, bytes.at[at]);
+        } else if (s->state == SCAN_VALUE) {
             const char *end = memchr(bytes.at + at, '\n', bytes.length - at);
             size_t skip =
                 end == NULL ? bytes.length - at : (size_t)(end - bytes.at) - at;
+            s->has_eight_bit =
+                s->has_eight_bit || !text_is_ascii(text_of(bytes.at + at, skip));
             s->length += skip;
             at += skip;
             if (end == NULL)
                 return;
         }
+        s->has_eight_bit = s->has_eight_bit || (unsigned char)bytes.at[at] >= 0x80;
         bool may_be_empty = s->state == SCAN_FIRST || s->state == SCAN_EMPTY;
         s->state = (unsigned char)scan_byte(s, bytes.at[at]);
         s->length++;

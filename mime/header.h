@@ -10,14 +10,17 @@
 struct header_scan {
     unsigned received; /* count of Received and Delivered-To */
     bool has_from, has_date, has_message_id;
-    bool headless; /* the very first line is no field: all of it is body */
-    bool ended;    /* the empty line, or a line that is no field, has come */
-    size_t length; /* bytes before the empty line (or the odd line) */
+    bool has_eight_bit; /* a byte >= 0x80 in it */
+    bool composite; /* Content-Type is multipart or message: there are headers within */
+    bool headless;  /* the very first line is no field: all of it is body */
+    bool ended;     /* the empty line, or a line that is no field, has come */
+    size_t length;  /* bytes before the empty line (or the odd line) */
     /* header.c's own: */
     unsigned char state;
     char name[16];
     unsigned char name_length;
     size_t line_start;
+    bool in_type; /* its first word goes to name */
 };
 void header_scan_start(struct header_scan *s);
 void header_scan_add(struct header_scan *s, struct text bytes);

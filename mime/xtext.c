@@ -1,5 +1,8 @@
-/* Reads and writes xtext (RFC 3461 §4): any byte, in printable ASCII. */
+/* Reads and writes xtext (RFC 3461 §4): any byte, in printable ASCII; and the like for
+ * UTF-8 (RFC 6533 §3). */
 #include "mime/address.h"
+
+#include <assert.h>
 
 static int
 hex_value(char c)
@@ -56,6 +59,64 @@ write_all(struct text t, struct buffer *out)
             return false;
     }
     return true;
+}
+
+/* The character at the front of well-formed UTF-8, and its length. */
+static uint32_t
+character_at(struct text t, size_t at, size_t *length)
+{
+    unsigned char first = (unsigned char)t.at[at];
+    *length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (*length == 1)
+        return first;
+    uint32_t character = first & (0x7fU >> *length);
+    for (size_t i = 1; i < *length; i++)
+        character = character << 6 | ((unsigned char)t.at[at + i] & 0x3fU);
+    return character;
+}
+
+/* plain: bytes of ASCII that stand for themselves, by a question. */
+static bool
+write_characters(struct text t, bool (*plain)(unsigned char c), bool raw,
+                 struct buffer *out)
+{
+    size_t before = out->length, length;
+    assert(text_is_utf8(t));
+    for (size_t at = 0; at < t.length; at += length) {
+        uint32_t character = character_at(t, at, &length);
+        bool stays = length > 1 ? raw : plain((unsigned char)character);
+        if (!(stays ? buffer_add(out, text_of(t.at + at, length))
+                    : buffer_format(out, "\\x{%X}", (unsigned)character))) {
+            out->length = before;
+            return false;
+        }
+    }
+    return true;
+}
+
+/* QUCHAR of RFC 6533 §3. */
+static bool
+is_plain_unitext(unsigned char c)
+{
+    return is_plain(c) && c != '\\';
+}
+
+static bool
+is_ascii(unsigned char c)
+{
+    return c < 0x80;
+}
+
+bool
+address_write_unitext(struct text t, struct buffer *out)
+{
+    return write_characters(t, is_plain_unitext, true, out);
+}
+
+bool
+address_write_utf8_xtext(struct text unitext, struct buffer *out)
+{
+    return write_characters(unitext, is_ascii, false, out);
 }
 
 bool

@@ -53,6 +53,12 @@ envelope_free(struct envelope **e)
     *e = NULL;
 }
 
+bool
+envelope_has_utf8_header(const struct envelope *e)
+{
+    return e->utf8 && !e->ascii_header;
+}
+
 struct text
 envelope_text(struct envelope *e, struct text t)
 {
@@ -85,20 +91,18 @@ envelope_add(struct envelope *e, struct text address, unsigned notify,
 }
 
 void
-envelope_fail(struct envelope *e, unsigned recipient, bool expired,
-              const struct outcome *outcome)
+envelope_fail(struct envelope *e, const struct failure *failure)
 {
-    assert(recipient < e->count);
+    assert(failure->recipient < e->count);
     unsigned n = e->failure_count;
-    struct failure told = {recipient, expired, *outcome};
-    if (n > 0 && e->failures[n - 1].recipient == recipient) {
-        e->failures[n - 1] = told;
+    if (n > 0 && e->failures[n - 1].recipient == failure->recipient) {
+        e->failures[n - 1] = *failure;
         return;
     }
     if ((n & (n - 1)) == 0) /* full at each power of two */
         e->failures =
             memory_resize(e->failures, (n > 0 ? 2 * n : 1) * sizeof(*e->failures));
-    e->failures[n] = told;
+    e->failures[n] = *failure;
     e->failure_count++;
 }
 
@@ -198,6 +202,13 @@ end_file(struct buffer *out, struct id id, const char *title)
     add(out, text_from(trailer));
 }
 
+/* Where a number stood for one flag, another found room: both are 0 in older files. */
+static unsigned
+bits(bool first, bool second)
+{
+    return (first ? 1U : 0U) | (second ? 2U : 0U);
+}
+
 /* local, remote: recipients in each channel; a todo file counts all as local. failures:
  * in bounce/ID, at the least. */
 static void
@@ -207,8 +218,9 @@ add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
     char numbers[160];
     snprintf(numbers, sizeof(numbers),
              "%" PRId64 " %" PRId64 " %" PRIu32 " %u %u %u %u %u %u %u", e->birth_ms,
-             e->content_size, e->content_crc, (unsigned)e->ret, (unsigned)e->eight_bit,
-             (unsigned)e->utf8, (unsigned)e->double_bounce, local, remote, failures);
+             e->content_size, e->content_crc, (unsigned)e->ret,
+             bits(e->eight_bit, e->binary), bits(e->utf8, e->ascii_header),
+             (unsigned)e->double_bounce, local, remote, failures);
     assert(abs(e->priority) <= ENVELOPE_PRIORITY_MAX);
     if (e->priority != 0) /* else an older version can read it */
         snprintf(numbers + strlen(numbers), sizeof(numbers) - strlen(numbers), " %d",
@@ -402,6 +414,7 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
             r->bad = true;
     /* Version 0.1 had nine; the eleventh is there when it is not 0. */
     if (count < 9 || number[2] > UINT32_MAX || number[3] > RETURN_FULL ||
+        number[4] > bits(true, true) || number[5] > bits(true, true) ||
         number[7] > ENVELOPE_RECIPIENTS_MAX || number[8] > ENVELOPE_RECIPIENTS_MAX ||
         number[7] + number[8] > ENVELOPE_RECIPIENTS_MAX || number[10] == 0 ||
         number[10] > PRIORITY_ZERO + ENVELOPE_PRIORITY_MAX)
@@ -418,8 +431,10 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     e->content_size = (int64_t)number[1];
     e->content_crc = (uint32_t)number[2];
     e->ret = (enum envelope_return)number[3];
-    e->eight_bit = number[4] != 0;
-    e->utf8 = number[5] != 0;
+    e->eight_bit = (number[4] & 1) != 0;
+    e->binary = (number[4] & 2) != 0;
+    e->utf8 = (number[5] & 1) != 0;
+    e->ascii_header = (number[5] & 2) != 0;
     e->double_bounce = number[6] != 0;
     *local = (unsigned)number[7];
     *remote = (unsigned)number[8];
@@ -536,6 +551,15 @@ envelope_read_channel(struct text bytes, struct id id, enum channel channel,
 
 static const char failure_title[] = "\nfailure ";
 
+enum { CIRCUMSTANCE_EXPIRED = 1, CIRCUMSTANCE_RELAYED = 2 };
+
+static unsigned
+circumstances_of(const struct failure *f)
+{
+    return (f->expired ? CIRCUMSTANCE_EXPIRED : 0U) |
+           (f->relayed ? CIRCUMSTANCE_RELAYED : 0U);
+}
+
 void
 envelope_write_failure(const struct envelope *e, const struct failure *f,
                        struct buffer *out)
@@ -544,7 +568,7 @@ envelope_write_failure(const struct envelope *e, const struct failure *f,
     struct buffer payload;
     buffer_init(&payload, 4096);
     bool fits = buffer_format(&payload, "%u %u %u %u %u %zu %zu %zu:%s%s%s",
-                              f->recipient, (unsigned)f->expired, (unsigned)o->verdict,
+                              f->recipient, circumstances_of(f), (unsigned)o->verdict,
                               (unsigned)o->blame, (unsigned)(o->code > 0 ? o->code : 0),
                               strlen(o->enhanced), strlen(o->text), strlen(o->remote),
                               o->enhanced, o->text, o->remote);
@@ -563,7 +587,10 @@ parse_failure(struct text payload, unsigned recipients, struct failure *f)
     struct reading r = {.all = payload, .end = payload.length};
     *f = (struct failure){0};
     f->recipient = (unsigned)take_number(&r, ' ', ENVELOPE_RECIPIENTS_MAX);
-    f->expired = take_number(&r, ' ', 1) != 0;
+    uint64_t circumstances =
+        take_number(&r, ' ', CIRCUMSTANCE_EXPIRED | CIRCUMSTANCE_RELAYED);
+    f->expired = (circumstances & CIRCUMSTANCE_EXPIRED) != 0;
+    f->relayed = (circumstances & CIRCUMSTANCE_RELAYED) != 0;
     f->outcome.verdict = (enum verdict)take_number(&r, ' ', VERDICT_FAILED);
     f->outcome.blame = (enum blame)take_number(&r, ' ', BLAME_SITE);
     f->outcome.code = (int)take_number(&r, ' ', 999);
@@ -612,7 +639,7 @@ envelope_read_failures(struct text bytes, struct envelope *e)
         if (size == 0 || told[f.recipient])
             continue;
         told[f.recipient] = true;
-        envelope_fail(e, f.recipient, f.expired, &f.outcome);
+        envelope_fail(e, &f);
         if (!e->recipients[f.recipient].done) {
             e->recipients[f.recipient].done = true;
             e->done++;

@@ -35,11 +35,13 @@ struct recipient {
     int64_t mark_offset;  /* of its T/D byte on disk, S5; -1 in S4 */
 };
 
-/* A failure that the bounce still has to tell (bounce/ID). */
+/* What a notice still has to tell the sender (bounce/ID): a failure, or, where he asked
+ * for it, a success; the outcome's verdict says which. */
 struct failure {
     unsigned recipient;
-    bool expired;
+    bool expired; /* failed, because its time was over */
     struct outcome outcome;
+    bool relayed; /* succeeded, and went on to a host that tells nobody */
 };
 
 struct envelope {
@@ -49,6 +51,8 @@ struct envelope {
     struct text envelope_id; /* ENVID as given (xtext), or empty */
     enum envelope_return ret;
     bool eight_bit, utf8; /* BODY=8BITMIME, SMTPUTF8 */
+    bool binary;          /* BODY=BINARYMIME: the content may hold any byte anywhere */
+    bool ascii_header;    /* with utf8: known to hold UTF-8 in no header field */
     int priority;         /* MT-PRIORITY; 0 = as any other */
     bool double_bounce;   /* a notice to postmaster: its failure is only logged */
     bool held;            /* hold/ID exists */
@@ -76,10 +80,12 @@ void envelope_free(struct envelope **e);
  * the limit of recipients or bytes is reached. */
 bool envelope_add(struct envelope *e, struct text address, unsigned notify,
                   struct text original) __attribute__((warn_unused_result));
+/* Whether the content, addresses apart, needs SMTPUTF8 (RFC 6531 §3.2), as far as it is
+ * known. */
+bool envelope_has_utf8_header(const struct envelope *e);
 /* A copy of t that lives as long as the envelope. */
 struct text envelope_text(struct envelope *e, struct text t);
-void envelope_fail(struct envelope *e, unsigned recipient, bool expired,
-                   const struct outcome *outcome);
+void envelope_fail(struct envelope *e, const struct failure *failure);
 
 /* The form of todo/ID: everything but the failures, marks and due time. */
 void envelope_write_todo(const struct envelope *e, struct buffer *out);

@@ -381,6 +381,13 @@ manager_settled(struct manager *m, const struct errand *errand, size_t which,
     manager_stir(m);
 }
 
+void
+manager_session_limit(struct sched_session *session,
+                      const struct session_limits *limits)
+{
+    sched_session_limit(session, limits);
+}
+
 bool
 manager_session_found(struct manager *m, struct sched_session *session, struct text key)
 {

@@ -76,7 +76,9 @@ struct timing { /* Postfix's delays c and d, in ms */
 };
 void manager_settled(struct manager *manager, const struct errand *errand, size_t which,
                      const struct outcome *outcome, const struct timing *timing);
-/* See sched_session_found() and sched_session_is_spent(). */
+/* See sched_session_limit(), sched_session_found() and sched_session_is_spent(). */
+void manager_session_limit(struct sched_session *session,
+                           const struct session_limits *limits);
 bool manager_session_found(struct manager *manager, struct sched_session *session,
                            struct text key) __attribute__((warn_unused_result));
 bool manager_session_is_spent(const struct sched_session *session);

@@ -183,6 +183,21 @@ tell_log(struct active *a, unsigned index, const struct outcome *outcome, bool e
         a->deliveries[index] = 0;
 }
 
+/* Where the mail goes on; else it has arrived (LMTP: RFC 2033 §4.2). */
+static bool
+relays(enum target_kind kind)
+{
+    return kind == TARGET_MX || kind == TARGET_SMTP;
+}
+
+/* Whether the sender hears from us of this success (RFC 3461 §5.2.2, §5.2.4). */
+static bool
+is_told(const struct envelope *e, unsigned index, const struct outcome *outcome)
+{
+    return e->sender.length > 0 && !outcome->notifies &&
+           notice_wants_success(&e->recipients[index]);
+}
+
 void
 round_settle(struct active *a, unsigned index, const struct outcome *outcome,
              bool expired, const struct timing *timing)
@@ -196,11 +211,17 @@ round_settle(struct active *a, unsigned index, const struct outcome *outcome,
         remember_reason(a, index, outcome);
         warning_remember(a, index, outcome);
         break;
-    case VERDICT_DELIVERED:
-        queue_settle(m->queue, e, index, channel, NULL);
+    case VERDICT_DELIVERED: {
+        struct failure success = {.recipient = index,
+                                  .relayed = relays(a->kinds[index]),
+                                  .outcome = *outcome};
+        queue_settle(m->queue, e, index, channel,
+                     is_told(e, index, outcome) ? &success : NULL);
         break;
+    }
     case VERDICT_FAILED: {
-        struct failure failure = {index, expired, *outcome};
+        struct failure failure = {
+            .recipient = index, .expired = expired, .outcome = *outcome};
         queue_settle(m->queue, e, index, channel, &failure);
         break;
     }

@@ -504,7 +504,7 @@ marks_settle(struct marks *m, struct envelope *e, unsigned index, enum channel c
     r->done = true;
     e->done++;
     if (failure != NULL) {
-        envelope_fail(e, index, failure->expired, &failure->outcome);
+        envelope_fail(e, failure);
         envelope_write_failure(e, failure, &p->texts);
     }
     add_mark(m, p, index, p->texts.length - before);

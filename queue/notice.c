@@ -1,5 +1,5 @@
-/* Composes the report of a message's failures, or delays, and commits it as a new
- * message. */
+/* Composes the report of a message's failures and successes, or delays, and commits it
+ * as a new message. */
 #include "queue/notice.h"
 
 #include "base/loop.h"
@@ -14,7 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEADER_MAX = 64 * 1024, PIECE = 32 * 1024 };
+enum {
+    HEADER_MAX = 64 * 1024,
+    PIECE = 32 * 1024,
+    ESCAPED_MAX = 4 /* of a byte of UTF-8: \x{80} for two */
+};
 
 static bool
 wants_failure(const struct recipient *r)
@@ -32,12 +36,30 @@ notice_wants_delay(const struct recipient *r)
     return (r->notify & NOTIFY_DELAY) != 0 && (r->notify & NOTIFY_NEVER) == 0;
 }
 
+bool
+notice_wants_success(const struct recipient *r)
+{
+    return (r->notify & NOTIFY_SUCCESS) != 0 && (r->notify & NOTIFY_NEVER) == 0;
+}
+
+/* "utf-8;..." is shown as it was given, in ASCII where the report is (RFC 6533 §3). */
+static struct text
+original_in_utf8(struct text given, bool utf8, struct buffer *out)
+{
+    size_t before = out->length;
+    if (!(utf8 ? buffer_add(out, given) : address_write_utf8_xtext(given, out)))
+        return TEXT("");
+    return text_of(out->at + before, out->length - before);
+}
+
 /* ORCPT with its address decoded: "rfc822;a+b@c"; empty when there is none to show. */
 static struct text
-original_recipient(struct text given, struct buffer *out)
+original_recipient(struct text given, bool utf8, struct buffer *out)
 {
     size_t semicolon = text_find(given, ';');
     size_t before = out->length;
+    if (text_starts_nocase(given, TEXT("utf-8;")) && text_is_utf8(given))
+        return original_in_utf8(given, utf8, out);
     if (semicolon == TEXT_NONE || !buffer_add(out, text_before(given, semicolon + 1)) ||
         !address_read_xtext(text_after(given, semicolon + 1), out)) {
         out->length = before;
@@ -115,6 +137,7 @@ struct composition {
     struct report report;
     struct report_recipient *recipients;
     struct buffer texts;
+    bool has_failure; /* else only the header goes back (RFC 3461 §4.3) */
     bool full;
 };
 
@@ -123,21 +146,38 @@ add_recipient(struct composition *c, unsigned index, struct report_recipient mad
 {
     const struct recipient *r = &c->envelope->recipients[index];
     made.address = r->address;
-    made.original = original_recipient(r->original, &c->texts);
+    made.original = original_recipient(r->original, c->report.utf8, &c->texts);
     c->recipients[c->report.count++] = made;
 }
 
+static bool
+is_failure(const struct failure *f)
+{
+    return f->outcome.verdict == VERDICT_FAILED;
+}
+
+static enum report_action
+action_of(const struct failure *f)
+{
+    if (is_failure(f))
+        return REPORT_FAILED;
+    return f->relayed ? REPORT_RELAYED : REPORT_DELIVERED;
+}
+
+/* A success was only put down because it is wanted. */
 static void
 add_failures(struct composition *c, bool all)
 {
     const struct envelope *e = c->envelope;
     for (unsigned i = 0; i < e->failure_count; i++) {
         const struct failure *f = &e->failures[i];
-        if (all || wants_failure(&e->recipients[f->recipient]))
-            add_recipient(c, f->recipient,
-                          (struct report_recipient){.action = REPORT_FAILED,
-                                                    .expired = f->expired,
-                                                    .outcome = &f->outcome});
+        if (!all && is_failure(f) && !wants_failure(&e->recipients[f->recipient]))
+            continue;
+        c->has_failure = c->has_failure || is_failure(f);
+        add_recipient(c, f->recipient,
+                      (struct report_recipient){.action = action_of(f),
+                                                .expired = f->expired,
+                                                .outcome = &f->outcome});
     }
 }
 
@@ -173,7 +213,7 @@ reserve_texts(struct composition *c)
     const struct envelope *e = c->envelope;
     size_t need = 4096 + e->envelope_id.length;
     for (unsigned i = 0; i < e->count; i++)
-        need += e->recipients[i].original.length;
+        need += ESCAPED_MAX * e->recipients[i].original.length;
     buffer_init(&c->texts, need);
     if (!buffer_reserve(&c->texts, need))
         assert(false && "the limit was chosen to fit");
@@ -200,6 +240,16 @@ envelope_id_of(struct composition *c, const struct envelope *e)
     return text_of(c->texts.at + before, c->texts.length - before);
 }
 
+/* Else the report is in the form that every reader knows, and goes everywhere. */
+static bool
+needs_utf8(const struct envelope *e)
+{
+    bool ascii = !envelope_has_utf8_header(e) && text_is_ascii(e->sender);
+    for (unsigned i = 0; ascii && i < e->count; i++)
+        ascii = text_is_ascii(e->recipients[i].address);
+    return e->utf8 && !ascii;
+}
+
 static void
 compose(struct composition *c, struct loop *loop,
         const struct notice_settings *settings)
@@ -211,8 +261,6 @@ compose(struct composition *c, struct loop *loop,
     id_format(e->id, id);
     snprintf(boundary, sizeof(boundary), "%s/%016" PRIx64, id, loop_random(loop));
     reserve_texts(c);
-    c->full = !doubled && c->delays == NULL && e->ret == RETURN_FULL &&
-              e->content_size <= (int64_t)settings->size_limit;
     c->report = (struct report){
         .reporting_host = host,
         .from = joined(c, "MAILER-DAEMON@", host),
@@ -223,10 +271,12 @@ compose(struct composition *c, struct loop *loop,
         .envelope_id = envelope_id_of(c, e),
         .arrival_ms = e->birth_ms,
         .now_ms = loop_now_ms(loop),
-        .full = c->full,
-        .utf8 = e->utf8,
+        .utf8 = needs_utf8(e),
     };
     add_recipients(c, doubled);
+    c->full = !doubled && c->has_failure && e->ret == RETURN_FULL && !e->binary &&
+              e->content_size <= (int64_t)settings->size_limit;
+    c->report.full = c->full;
 }
 
 static bool
@@ -262,7 +312,7 @@ notice_envelope(const struct composition *c)
     const struct envelope *e = c->envelope;
     struct envelope *notice = envelope_new();
     notice->double_bounce = e->sender.length == 0;
-    notice->utf8 = e->utf8;
+    notice->utf8 = c->report.utf8;
     notice->priority = e->priority;
     notice->eight_bit = c->report.eight_bit;
     if (!envelope_add(notice, c->report.to, NOTIFY_NEVER, TEXT("")))
@@ -276,6 +326,8 @@ notified(const struct composition *c)
 {
     if (c->delays)
         return "sender notified of the delay";
+    if (!c->has_failure)
+        return "sender notified of the delivery";
     return c->envelope->sender.length == 0 ? "sender is null; postmaster notified"
                                            : "sender notified";
 }

@@ -1,5 +1,5 @@
-/* Notices: the bounce that tells a sender what failed, or that it is late, written into
- * the queue.
+/* Notices: the bounce that tells a sender what failed, what succeeded where he asked
+ * for that, or that it is late, written into the queue.
  *
  * Null sender, never a bounce of a bounce: what fails with a null sender is told to
  * postmaster (a double bounce), and what fails again is only logged (spec/queue.md
@@ -22,7 +22,7 @@ enum notice_result {
     NOTICE_REFUSED    /* the queue takes no mail now; try again later */
 };
 
-/* e->failures are told in one message. */
+/* e->failures, successes among them, are told in one message. */
 enum notice_result notice_commit(struct queue *queue, struct loop *loop,
                                  struct log *log,
                                  const struct notice_settings *settings,
@@ -43,7 +43,8 @@ enum notice_result notice_commit_delay(struct queue *queue, struct loop *loop,
                                        const struct envelope *e,
                                        const struct notice_delay *delays, size_t count,
                                        queue_stored *stored, void *context);
-/* NOTIFY of RFC 3461 §4.1: absent, or with DELAY. */
+/* NOTIFY of RFC 3461 §4.1: absent, or with DELAY; there, and with SUCCESS. */
 bool notice_wants_delay(const struct recipient *r);
+bool notice_wants_success(const struct recipient *r);
 
 #endif

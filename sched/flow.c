@@ -105,7 +105,8 @@ entry_limit(const struct entry *e)
 static unsigned
 entry_works(const struct entry *e)
 {
-    return (e->count - e->given - 1) / entry_limit(e) + 1;
+    unsigned left = e->count - e->given, limit = entry_limit(e);
+    return left / limit + (left % limit > 0);
 }
 
 static void
@@ -179,20 +180,26 @@ flow_leave(struct flows *flows, struct flow_queue *q, struct flow *f)
 }
 
 struct entry *
-flow_queue_cut(struct flows *flows, struct flow_queue *q, const struct transport *t,
-               uint32_t job_s, unsigned *first, unsigned *count)
+flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
+               const struct transport *t, uint32_t job_s, unsigned *first,
+               unsigned *count)
 {
     assert(q->works > 0);
     struct flow *f = memory_container(heap_first(&q->turns), struct flow, node);
     heap_remove(&q->turns, &f->node);
     struct entry *e = flow_choose(f, t, job_s);
-    unsigned left = e->count - e->given, limit = entry_limit(e);
-    if (f->jobs)
-        jobs_serve(f->jobs, &e->job);
+    unsigned left = e->count - e->given, limit = entry_limit(e), works = entry_works(e);
+    if (most > 0 && most < limit)
+        limit = most;
     *first = e->first + e->given;
     *count = left < limit ? left : limit;
     e->given += *count;
-    q->works--;
+    bool more = works == entry_works(e); /* than its transport lets expect */
+    if (f->jobs)
+        jobs_serve(f->jobs, &e->job);
+    if (f->jobs && more)
+        jobs_grow(&e->job);
+    q->works -= more ? 0 : 1;
     q->recipients -= *count;
     q->virtual_time = f->virtual_time;
     if (e->given == e->count)

@@ -68,8 +68,9 @@ void flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *
 /* The entry whose turn it is by sender; NULL when nothing waits. */
 struct entry *flow_queue_first(const struct flow_queue *q);
 /* Something waits: cuts the next transaction off what is to be served now: its first
- * slot and count. job_s as in sched/job.h. */
-struct entry *flow_queue_cut(struct flows *flows, struct flow_queue *q,
+ * slot and count, of most recipients at most (0: as the transport says). job_s as in
+ * sched/job.h. */
+struct entry *flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
                              const struct transport *t, uint32_t job_s, unsigned *first,
                              unsigned *count);
 /* Takes off all entries, or those of one destination, in turn of their flows and in

@@ -157,3 +157,10 @@ jobs_serve(struct jobs *jobs, struct job *job)
     job->served++;
     job->account++;
 }
+
+void
+jobs_grow(struct job *job)
+{
+    assert(job->begun && job->size < INT32_MAX);
+    job->size = (job->size + 1) & INT32_MAX;
+}

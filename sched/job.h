@@ -75,6 +75,8 @@ struct job *jobs_choose(struct jobs *jobs, const struct transport *t,
 /* One transaction of the job is taken. Once it has taken them all, it is the owner's.
  */
 void jobs_serve(struct jobs *jobs, struct job *job);
+/* Then: that was less than a whole one, so it has one more to take than it said. */
+void jobs_grow(struct job *job);
 
 /* The class of a size, 0 to JOB_CLASSES - 1. */
 unsigned job_class(unsigned size);

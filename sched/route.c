@@ -99,6 +99,21 @@ mailbox_key(const struct address *a, char key[PATTERN_MAX])
     return length;
 }
 
+/* The same of a domain, behind as many bytes that stay as they are. 0: too long. */
+static size_t
+domain_key(struct text t, size_t before, char key[PATTERN_MAX])
+{
+    struct buffer b;
+    buffer_init(&b, PATTERN_MAX - 1);
+    bool good = buffer_add(&b, text_before(t, before)) &&
+                address_write_domain(text_after(t, before), &b);
+    size_t length = good ? b.length : 0;
+    if (length > 0)
+        memcpy(key, b.at, length);
+    buffer_free(&b);
+    return length;
+}
+
 /* 0: no pattern. */
 static size_t
 pattern_key(struct text t, char key[PATTERN_MAX])
@@ -109,11 +124,7 @@ pattern_key(struct text t, char key[PATTERN_MAX])
     bool sub = t.length > 0 && t.at[0] == '.';
     if (!text_equal(t, TEXT("*")) && !address_is_domain(sub ? text_after(t, 1) : t))
         return 0;
-    if (t.length >= PATTERN_MAX)
-        return 0;
-    memcpy(key, t.at, t.length);
-    text_lower(key, t.length);
-    return t.length;
+    return domain_key(t, sub ? 1 : 0, key);
 }
 
 static struct route *
@@ -395,20 +406,21 @@ static void
 local_domains_read(struct reading *r)
 {
     struct text rest = r->settings->local_domains, word;
+    char key[PATTERN_MAX];
     while (text_word(&rest, " \t\r\n,", &word)) {
         if (!address_is_domain(word)) {
             complain(r, "local_domains", word, "not a domain name");
             continue;
         }
-        if (local_domain(r->table, word))
+        size_t length = domain_key(word, 0, key);
+        if (length == 0 || local_domain(r->table, text_of(key, length)))
             continue;
         struct domain *domain = memory_new(sizeof *domain);
-        domain->name = text_string(word);
-        text_lower(domain->name, word.length);
+        domain->name = text_string(text_of(key, length));
         if (!r->table->local_domains)
             text_copy(r->table->first_local, sizeof r->table->first_local,
                       text_from(domain->name));
-        HASH_ADD_KEYPTR(hh, r->table->local_domains, domain->name, word.length, domain);
+        HASH_ADD_KEYPTR(hh, r->table->local_domains, domain->name, length, domain);
     }
 }
 

@@ -118,7 +118,17 @@ void sched_host_bad(struct sched *s, int64_t now_ms, struct text address);
 void sched_hosts_order(struct sched *s, int64_t now_ms, const struct text *addresses,
                        const int *groups, size_t count, size_t *order);
 
-/* It has carried as many as the transport allows: sched_take will say no for ever. */
+/* What the host that has greeted takes (RFC 9422): for each sched_take from now on,
+ * until it is said again, of another connection. */
+struct session_limits {
+    unsigned recipients; /* in a transaction; 0 = as the transport says */
+    unsigned mails;      /* over this connection; 0 = no limit */
+};
+void sched_session_limit(struct sched_session *session,
+                         const struct session_limits *limits);
+
+/* It has carried as many as the transport or the host allows: sched_take will say no
+ * for ever. */
 bool sched_session_is_spent(const struct sched_session *session);
 
 /* A verdict for one recipient of the session's oldest work. DEFERRED with BLAME_SITE is

@@ -88,7 +88,16 @@ bool
 sched_session_is_spent(const struct sched_session *session)
 {
     int limit = site_transport(session->site)->reuse_limit;
-    return limit > 0 && session->taken >= (unsigned)limit;
+    unsigned most = session->limits.mails;
+    return (limit > 0 && session->taken >= (unsigned)limit) ||
+           (most > 0 && session->taken - session->taken_before >= most);
+}
+
+void
+sched_session_limit(struct sched_session *session, const struct session_limits *limits)
+{
+    session->limits = *limits;
+    session->taken_before = session->taken - session->work_count;
 }
 
 bool
@@ -128,8 +137,9 @@ session_begin(struct sites *set, struct sched_session *session, int64_t now_ms)
     const struct transport *t = site_transport(site);
     unsigned at = (session->oldest + session->work_count++) % WORKS_MAX;
     struct work *w = &session->works[at];
-    struct entry *e = flow_queue_cut(&set->flows, &site->queue, t,
-                                     sites_job_s(set, now_ms), &w->first, &w->count);
+    struct entry *e =
+        flow_queue_cut(&set->flows, &site->queue, session->limits.recipients, t,
+                       sites_job_s(set, now_ms), &w->first, &w->count);
     w->message = e->message;
     w->unsettled = w->count;
     w->hint = 0;

@@ -29,7 +29,9 @@ struct sched_session {
     struct work works[WORKS_MAX];
     unsigned oldest, work_count; /* of works */
     unsigned run;                /* works since it was idle */
-    unsigned taken;              /* in all */
+    unsigned taken;              /* in all; and over earlier connections */
+    unsigned taken_before;
+    struct session_limits limits; /* of the host that has greeted */
 };
 
 struct sched_session *session_new(struct site *site, struct destination *d,

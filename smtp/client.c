@@ -4,15 +4,14 @@
 
 #include "base/memory.h"
 #include "smtp/client_inside.h"
+#include "smtp/client_mail.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    ADDRESS_BYTES_MAX = 1024,    /* of an address we would send: far above RFC 5321 */
-    OUTPUT_MAX = 4 * 1024 * 1024 /* never reached by an owner who keeps the contract */
-};
+/* Never reached by an owner who keeps the contract. */
+enum { OUTPUT_MAX = 4 * 1024 * 1024, REASON_MAX = 300 };
 
 /* --- Verdicts --------------------------------------------------------------------- */
 
@@ -154,6 +153,8 @@ hear(struct client *c, struct text *input)
     return true;
 }
 
+/* BDAT is said when it is known that somebody gets it: what a peer does with chunks for
+ * nobody is not certain enough. */
 static bool
 may_ask(const struct client *c)
 {
@@ -161,6 +162,8 @@ may_ask(const struct client *c)
         return false;
     if (c->in_flight == 0)
         return true;
+    if (c->next == STEP_BDAT)
+        return false;
     return c->extensions & EXTENSION_PIPELINING &&
            c->in_flight < CLIENT_IN_FLIGHT_MAX && !client_steps[last(c)->step].barrier;
 }
@@ -182,6 +185,14 @@ tell(struct client_event *event, enum client_event_kind kind, bool *due)
     return true;
 }
 
+/* Nobody owes anything for the message whose replies come. */
+static bool
+is_at_rest(const struct client *c)
+{
+    const struct letter *l = &c->letters[c->front];
+    return !l->sending && !l->preparing && c->in_flight == 0 && c->next == STEP_NONE;
+}
+
 static bool
 next_event(struct client *c, struct client_event *event)
 {
@@ -190,6 +201,8 @@ next_event(struct client *c, struct client_event *event)
         l->active = false;
         return true;
     }
+    if (!c->over && l->active && tell(event, CLIENT_PREPARE, &l->prepare_due))
+        return true;
     if (tell(event, CLIENT_SECURE, &c->secure_due) ||
         tell(event, CLIENT_READY, &c->ready_due) ||
         tell(event, CLIENT_CONTENT, &c->content_due) ||
@@ -200,7 +213,7 @@ next_event(struct client *c, struct client_event *event)
         event->outcome = c->has_trouble ? &c->trouble : NULL;
         return true;
     }
-    bool finished = !c->over && l->active && c->in_flight == 0 && c->next == STEP_NONE;
+    bool finished = !c->over && l->active && is_at_rest(c);
     if (finished) {
         l->active = l->ended = false;
         c->early_due = false;
@@ -227,48 +240,13 @@ client_next(struct client *c, struct text *input, struct client_event *event)
 
 /* --- What the owner says ---------------------------------------------------------- */
 
-/* Control bytes would be commands; only a forged or damaged envelope holds them. */
-static bool
-is_sendable(struct text address)
-{
-    return address.length <= ADDRESS_BYTES_MAX && !text_has_control(address);
-}
-
-static bool
-needs_utf8(const struct client_mail *mail)
-{
-    const struct envelope *e = mail->envelope;
-    bool ascii = !e->utf8 && text_is_ascii(e->sender);
-    for (size_t i = 0; ascii && i < mail->count; i++)
-        ascii = text_is_ascii(e->recipients[mail->indexes[i]].address);
-    return !ascii;
-}
-
-/* Why this host cannot get the message at all, or NULL. */
-static const char *
-unfit(const struct client *c, const struct client_mail *mail, const char **enhanced)
-{
-    const struct envelope *e = mail->envelope;
-    uint64_t size = (uint64_t)e->content_size + e->prefix.length;
-    *enhanced = "5.3.4";
-    if (c->size_max > 0 && size > c->size_max)
-        return "message is larger than the host accepts (SIZE)";
-    *enhanced = "5.6.7";
-    if (!(c->extensions & EXTENSION_SMTPUTF8) && needs_utf8(mail))
-        return "message needs SMTPUTF8, which the host does not offer";
-    *enhanced = "5.1.7";
-    if (!is_sendable(e->sender))
-        return "the sender's address cannot be sent";
-    return NULL;
-}
-
 static void
 check_recipients(const struct client *c, struct letter *l)
 {
     const struct client_mail *m = &l->mail;
     bool unfit_too = false;
     for (size_t i = 0; i < m->count; i++) {
-        bool good = is_sendable(m->envelope->recipients[m->indexes[i]].address);
+        bool good = client_is_sendable(m->envelope->recipients[m->indexes[i]].address);
         l->states[i] = good ? RECIPIENT_OPEN : RECIPIENT_UNFIT;
         unfit_too = unfit_too || !good;
     }
@@ -296,6 +274,14 @@ client_has_room(const struct client *c)
     return c->greeted && !c->over && (!c->letters[c->front].active || is_early(c));
 }
 
+/* After a dot nothing is to be reset. */
+static void
+begin_asking(struct client *c, const struct letter *l, bool early)
+{
+    if (client_next_rcpt(l, 0) < l->mail.count)
+        c->next = c->needs_reset && !early ? STEP_RSET : STEP_MAIL;
+}
+
 void
 client_send(struct client *c, const struct client_mail *mail)
 {
@@ -308,17 +294,39 @@ client_send(struct client *c, const struct client_mail *mail)
         l->states = memory_resize(l->states, mail->count);
     }
     l->active = true;
-    l->mail_heard = l->ended = l->again = false;
+    l->mail_heard = l->ended = l->again = l->sending = false;
     l->accepted = 0;
     c->transactions++;
     check_recipients(c, l);
-    const char *enhanced, *why = unfit(c, mail, &enhanced);
+    const char *enhanced, *why = client_choose_form(c, l, &enhanced);
+    if (client_next_rcpt(l, 0) == mail->count) /* none can be asked for */
+        l->preparing = false;
     if (why != NULL)
         client_hand_out(l, SPREAD_ALL, 0, judge_unfit(c->settings.peer, enhanced, why));
-    else if (client_next_rcpt(l, 0) < mail->count) /* the dot resets by itself */
-        c->next = c->needs_reset && !early ? STEP_RSET : STEP_MAIL;
+    else if (!l->preparing)
+        begin_asking(c, l, early);
     if (l->spread == SPREAD_NONE) /* else the verdicts come first */
         ask_all(c);
+}
+
+void
+client_prepared(struct client *c, enum downgrade_verdict verdict, const char *reason,
+                uint64_t size_max)
+{
+    struct letter *l = client_front(c);
+    char words[REASON_MAX];
+    const char *enhanced, *why;
+    assert(!c->over && l->active && l->preparing && l->spread == SPREAD_NONE);
+    why = client_change_form(c, l, verdict, size_max, &enhanced);
+    if (why == NULL) {
+        begin_asking(c, l, false);
+        ask_all(c);
+        return;
+    }
+    bool forbidden = verdict == DOWNGRADE_FORBIDDEN;
+    snprintf(words, sizeof(words), "%s%s%s", why, forbidden ? ": " : "",
+             forbidden ? reason : "");
+    client_hand_out(l, SPREAD_ALL, 0, judge_unfit(c->settings.peer, enhanced, words));
 }
 
 bool
@@ -326,30 +334,42 @@ client_has_news(const struct client *c)
 {
     const struct letter *l = &c->letters[c->front];
     return l->spread != SPREAD_NONE || c->over_due || c->secure_due || c->ready_due ||
-           c->content_due || (l->active && c->in_flight == 0 && c->next == STEP_NONE);
+           c->content_due || l->prepare_due || (l->active && is_at_rest(c));
 }
 
+/* More than was promised would be commands; whoever reads it finds out at its end. */
 static bool
-is_in_content(const struct client *c)
+add_to_chunk(struct client *c, struct letter *l, struct text piece)
 {
-    return c->in_flight > 0 && c->waiting[c->first].step == STEP_CONTENT;
+    size_t left = l->chunk_left < SIZE_MAX ? (size_t)l->chunk_left : SIZE_MAX;
+    piece = text_before(piece, left);
+    l->chunk_left -= piece.length;
+    if (piece.length > 0 && l->chunk_left == 0)
+        client_end_chunk(c);
+    return buffer_add(&c->output, piece);
 }
 
 void
 client_content(struct client *c, struct text piece)
 {
-    assert(is_in_content(c) && !c->over && piece.length <= CLIENT_PIECE_MAX);
-    bool added = dot_encode(&c->dot, piece, &c->output);
+    assert(client_front(c)->sending && !c->over && piece.length <= CLIENT_PIECE_MAX);
+    struct letter *l = client_front(c);
+    bool added =
+        l->chunked ? add_to_chunk(c, l, piece) : dot_encode(&c->dot, piece, &c->output);
     assert(added);
 }
 
 void
 client_content_end(struct client *c)
 {
-    assert(is_in_content(c) && !c->over);
-    client_take(c);
+    struct letter *l = client_front(c);
+    assert(l->sending && !c->over && (!l->chunked || l->chunk_left == 0));
+    l->sending = false;
+    if (!l->chunked)
+        client_take(c);
     client_finish_content(c);
     c->early_due = is_early(c);
+    ask_all(c);
 }
 
 int64_t
@@ -395,6 +415,12 @@ client_quit(struct client *c)
 {
     if (c->greeted && !client_front(c)->active && !c->over && c->in_flight == 0)
         client_command(c, "QUIT", TEXT(""));
+}
+
+struct client_limits
+client_limits(const struct client *c)
+{
+    return c->limits;
 }
 
 struct buffer *

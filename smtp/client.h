@@ -8,11 +8,14 @@
  * §3.1). The steps that wait for their reply stand in a queue, so that PIPELINING is
  * only a matter of when the next step may be asked.
  *
- * 8-bit content goes to a host without 8BITMIME as it is, without BODY: such hosts take
- * it, and conversion would break signatures. */
+ * What a host cannot take as it is (8-bit content without 8BITMIME, binary content
+ * without BINARYMIME) the owner converts, if it may be converted. If it may not, 8-bit
+ * content goes as it is, without BODY: such hosts take it, and signatures stay good.
+ * Binary content bounces (RFC 3030 §3). */
 #ifndef SMTP_CLIENT_H
 #define SMTP_CLIENT_H
 
+#include "mime/downgrade.h"
 #include "queue/envelope.h"
 #include "sched/route.h"
 #include "smtp/judge.h"
@@ -45,6 +48,13 @@ struct client_settings {
 struct client *client_new(const struct client_settings *settings);
 void client_free(struct client **c);
 
+/* LIMITS of RFC 9422, since CLIENT_READY; 0 = none was told. */
+struct client_limits {
+    unsigned mails;               /* over this connection */
+    unsigned recipients, domains; /* in one mail; of different domains */
+};
+struct client_limits client_limits(const struct client *c);
+
 /* What to send to the peer. The owner empties it (buffer_clear) after each call below.
  */
 struct buffer *client_output(struct client *c);
@@ -53,8 +63,9 @@ enum client_event_kind {
     CLIENT_SECURE, /* start TLS, then say client_secured() or client_insecure(). Give it
                       no input before. RFC 3207 */
     CLIENT_READY,  /* the peer has greeted, we have logged in: client_send() may be
-                    * called
-                    */
+                      called */
+    CLIENT_PREPARE, /* find out how the content can be converted, in the way of
+                       client_way(), then say client_prepared() */
     CLIENT_VERDICT, /* outcome for recipient which */
     CLIENT_CONTENT, /* call client_content() until all is sent, then
                        client_content_end() */
@@ -104,6 +115,13 @@ bool client_has_room(const struct client *c);
 void client_send(struct client *c, const struct client_mail *mail);
 /* Whether client_next() has an event to tell without any input. */
 bool client_has_news(const struct client *c);
+
+/* After CLIENT_PREPARE. The content that is given later is the converted one if verdict
+ * says CONVERTIBLE, of size_max bytes at most; else as it is. reason: part of a
+ * sentence, for FORBIDDEN. Then ask client_next(). */
+struct downgrade_way client_way(const struct client *c);
+void client_prepared(struct client *c, enum downgrade_verdict verdict,
+                     const char *reason, uint64_t size_max);
 
 /* A piece of at most CLIENT_PIECE_MAX bytes: first the envelope's prefix, then the
  * content. */

@@ -20,12 +20,18 @@ enum step_name {
     STEP_MAIL,
     STEP_RCPT,
     STEP_DATA,
+    STEP_BDAT,    /* all content in one chunk, without a reply to wait for before it */
+    STEP_CHUNK,   /* that chunk's reply */
+    STEP_LAST,    /* the empty chunk that ends it; then STEP_END */
     STEP_CONTENT, /* nothing is owed, but a refusal may come */
     STEP_END,
     STEP_NONE
 };
 
 enum extension {
+    EXTENSION_DSN = 256,
+    EXTENSION_CHUNKING = 512,
+    EXTENSION_BINARYMIME = 1024,
     EXTENSION_PIPELINING = 1,
     EXTENSION_8BITMIME = 2,
     EXTENSION_SMTPUTF8 = 4,
@@ -50,6 +56,9 @@ struct waiting {
 /* Who gets the verdict that is being handed out. */
 enum spread { SPREAD_NONE, SPREAD_ONE, SPREAD_UNFIT, SPREAD_ALL };
 
+/* What MAIL says of the content. */
+enum body { BODY_UNTOLD, BODY_8BITMIME, BODY_BINARYMIME };
+
 /* A message in the machine. */
 struct letter {
     bool active;
@@ -57,9 +66,17 @@ struct letter {
     unsigned char *states; /* enum recipient_state */
     size_t states_capacity;
     size_t accepted;
-    bool mail_heard; /* MAIL, or what stood for it, was answered */
-    bool ended;      /* no reply will be about it any more */
-    bool again;      /* for another connection: CLIENT_AGAIN is due */
+    bool utf8; /* goes with SMTPUTF8 */
+    enum body body;
+    uint64_t size;       /* of what goes; no less */
+    bool preparing;      /* the owner finds out how to convert it */
+    bool prepare_due;    /* and has to be told so */
+    bool chunked;        /* goes by BDAT; else by DATA */
+    bool sending;        /* the owner is giving us its content */
+    uint64_t chunk_left; /* bytes of the chunk that the peer waits for */
+    bool mail_heard;     /* MAIL, or what stood for it, was answered */
+    bool ended;          /* no reply will be about it any more */
+    bool again;          /* for another connection: CLIENT_AGAIN is due */
 
     enum spread spread;
     size_t spread_at;
@@ -88,6 +105,7 @@ struct client {
 
     unsigned extensions;
     uint64_t size_max; /* 0 = not known */
+    struct client_limits limits;
     bool greeted;
     bool secured;   /* by TLS */
     bool broken;    /* it was TLS that failed */
@@ -157,7 +175,9 @@ void client_heard_auth_reply(struct client *c, const struct waiting *w,
 void client_auth_free(struct client *c);
 /* The first recipient from at on that can be asked for, or the count of all. */
 size_t client_next_rcpt(const struct letter *l, size_t at);
-/* The lone dot. */
+/* All bytes of the chunk are said: now its reply is owed. */
+void client_end_chunk(struct client *c);
+/* The content is said: the lone dot, or what comes behind a chunk. */
 void client_finish_content(struct client *c);
 
 #endif

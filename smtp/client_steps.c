@@ -1,7 +1,9 @@
 /* The steps of an SMTP client session: what is asked and what the reply does. */
 #include "smtp/client_inside.h"
+#include "smtp/client_mail.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 /* --- The messages ----------------------------------------------------------------- */
@@ -172,23 +174,7 @@ static void
 ask_mail(struct client *c)
 {
     const struct letter *l = client_back(c);
-    const struct envelope *e = l->mail.envelope;
-    char size[40] = "", priority[40] = "";
-    if (c->extensions & EXTENSION_SIZE)
-        snprintf(size, sizeof(size), " SIZE=%zu",
-                 (size_t)e->content_size + e->prefix.length);
-    if (e->priority != 0 && c->extensions & EXTENSION_MT_PRIORITY)
-        snprintf(priority, sizeof(priority), " MT-PRIORITY=%d", e->priority);
-    say(c, TEXT("MAIL FROM:<"));
-    say(c, e->sender);
-    say(c, TEXT(">"));
-    say(c, text_from(size));
-    if (e->eight_bit && c->extensions & EXTENSION_8BITMIME)
-        say(c, TEXT(" BODY=8BITMIME"));
-    if (e->utf8 && c->extensions & EXTENSION_SMTPUTF8)
-        say(c, TEXT(" SMTPUTF8"));
-    say(c, text_from(priority));
-    say(c, TEXT("\r\n"));
+    client_say_mail(c, l);
     client_put(c, STEP_MAIL, 0);
     c->next_rcpt = client_next_rcpt(l, 0);
     c->next = STEP_RCPT;
@@ -200,13 +186,11 @@ ask_rcpt(struct client *c)
     const struct letter *l = client_back(c);
     size_t which = c->next_rcpt;
     assert(which < l->mail.count);
-    say(c, TEXT("RCPT TO:<"));
-    say(c, l->mail.envelope->recipients[l->mail.indexes[which]].address);
-    say(c, TEXT(">\r\n"));
+    client_say_rcpt(c, l, &l->mail.envelope->recipients[l->mail.indexes[which]]);
     client_put(c, STEP_RCPT, which);
     c->next_rcpt = client_next_rcpt(l, which + 1);
     if (c->next_rcpt == l->mail.count)
-        c->next = STEP_DATA;
+        c->next = l->chunked ? STEP_BDAT : STEP_DATA;
 }
 
 static void
@@ -217,6 +201,47 @@ ask_data(struct client *c)
         return; /* every RCPT was refused */
     client_command(c, "DATA", TEXT(""));
     client_put(c, STEP_DATA, 0);
+}
+
+static void
+start_content(struct client *c)
+{
+    client_put(c, STEP_CONTENT, 0);
+    c->content_due = client_front(c)->sending = true;
+}
+
+void
+client_end_chunk(struct client *c)
+{
+    client_take(c);
+    client_put(c, STEP_CHUNK, 0);
+}
+
+/* RFC 3030 §2. One chunk holds it all: its size is known. The end is a chunk of its
+ * own, so that content which turns out damaged on the way is never completed. */
+static void
+ask_bdat(struct client *c)
+{
+    struct letter *l = client_front(c);
+    const struct envelope *e = l->mail.envelope;
+    assert(c->in_flight == 0);
+    c->next = STEP_NONE;
+    if (l->accepted == 0)
+        return; /* every RCPT was refused */
+    l->chunk_left = (uint64_t)e->content_size + e->prefix.length;
+    bool added = buffer_format(&c->output, "BDAT %" PRIu64 "\r\n", l->chunk_left);
+    assert(added);
+    start_content(c);
+    if (l->chunk_left == 0)
+        client_end_chunk(c);
+}
+
+static void
+ask_last(struct client *c)
+{
+    c->next = STEP_NONE;
+    client_command(c, "BDAT 0 LAST", TEXT(""));
+    client_put(c, STEP_END, 0);
 }
 
 static void
@@ -232,6 +257,9 @@ take_extensions(struct client *c, const struct reply *reply)
         struct text keyword;
         enum extension extension;
     } known[] = {
+        {TEXT("DSN"),         EXTENSION_DSN        },
+        {TEXT("CHUNKING"),    EXTENSION_CHUNKING   },
+        {TEXT("BINARYMIME"),  EXTENSION_BINARYMIME },
         {TEXT("PIPELINING"),  EXTENSION_PIPELINING },
         {TEXT("8BITMIME"),    EXTENSION_8BITMIME   },
         {TEXT("SMTPUTF8"),    EXTENSION_SMTPUTF8   },
@@ -248,6 +276,8 @@ take_extensions(struct client *c, const struct reply *reply)
         !text_number(parameter, INT64_MAX, &c->size_max))
         c->size_max = 0;
     client_note_mechanisms(c, reply);
+    if (reply_keyword(reply, TEXT("LIMITS"), &parameter))
+        c->limits = client_read_limits(parameter);
 }
 
 static void
@@ -335,9 +365,24 @@ heard_rcpt(struct client *c, const struct waiting *w, const struct reply *reply)
                     judge_rcpt(c->settings.peer, reply, "in reply to RCPT TO command"));
 }
 
+/* A refusal ends the transaction, and what the peer makes of what was said behind it
+ * need not be guessed. */
+static void
+heard_chunk(struct client *c, const struct waiting *w, const struct reply *reply)
+{
+    (void)w;
+    if (class_of(reply) != 2)
+        client_end_politely(
+            c, judge_reply(c->settings.peer, reply, "in reply to BDAT command"));
+}
+
 void
 client_finish_content(struct client *c)
 {
+    if (client_front(c)->chunked) {
+        c->next = STEP_LAST;
+        return;
+    }
     bool added = dot_encode_end(&c->dot, &c->output);
     assert(added);
     client_put(c, STEP_END, 0);
@@ -353,8 +398,7 @@ heard_data(struct client *c, const struct waiting *w, const struct reply *reply)
             client_front(c), SPREAD_ALL, 0,
             judge_reply(c->settings.peer, reply, "in reply to DATA command"));
     } else if (client_front(c)->accepted > 0) {
-        client_put(c, STEP_CONTENT, 0);
-        c->content_due = true;
+        start_content(c);
     } else if (!c->settings.lmtp) {
         /* Asked together with RCPTs that were all refused. RFC 2920 §3.1 */
         client_finish_content(c);
@@ -379,6 +423,7 @@ heard_end(struct client *c, const struct waiting *w, const struct reply *reply)
 {
     struct outcome outcome =
         judge_reply(c->settings.peer, reply, "in reply to end of DATA command");
+    outcome.notifies = (c->extensions & EXTENSION_DSN) != 0;
     c->needs_reset = false;
     struct letter *l = client_front(c);
     if (!c->settings.lmtp) {
@@ -419,6 +464,9 @@ const struct step client_steps[] = {
     [STEP_MAIL] = {"sending MAIL FROM",        300, false, false, ask_mail,       heard_mail },
     [STEP_RCPT] = {"sending RCPT TO",          300, false, false, ask_rcpt,       heard_rcpt },
     [STEP_DATA] = {"sending DATA command",     120, true,  true,  ask_data,       heard_data },
+    [STEP_BDAT] = {"sending BDAT command",     180, true,  false, ask_bdat,       NULL       },
+    [STEP_CHUNK] = {"sending a chunk",          600, false, false, NULL,           heard_chunk},
+    [STEP_LAST] = {"sending the last chunk",   600, false, false, ask_last,       NULL       },
     [STEP_CONTENT] = {"sending message content",  180, true,  false, NULL,           heard_early},
     [STEP_END] = {end_of_data,                600, false, false, NULL,           heard_end  },
 };

@@ -2,6 +2,7 @@
  * there are any. */
 #include "smtp/delivery.h"
 
+#include "base/idna.h"
 #include "base/loop.h"
 #include "base/memory.h"
 #include "sched/answer.h"
@@ -462,9 +463,23 @@ on_over(struct session *s, const struct outcome *trouble, dialing_happened *on_e
     }
 }
 
+/* As many domains are never in fewer recipients; and all mail by MX of one errand is
+ * for one domain. */
+static void
+take_limits(struct session *s)
+{
+    struct client_limits told = sending_limits(s->sending);
+    struct session_limits limits = {.recipients = told.recipients, .mails = told.mails};
+    if (s->target->kind != TARGET_MX && told.domains > 0 &&
+        (told.recipients == 0 || told.domains < told.recipients))
+        limits.recipients = told.domains;
+    manager_session_limit(s->place, &limits);
+}
+
 static void
 on_ready(struct session *s)
 {
+    take_limits(s);
     s->timing.connect_ms = loop_monotonic_ms(s->delivery->loop) - s->opened_ms;
     report_health(s, true);
     errand_next(s);
@@ -499,10 +514,11 @@ on_sending(void *context, const struct client_event *event)
         on_over(s, event->outcome, s->on_dialing);
         return;
     case CLIENT_SECURE:
+    case CLIENT_PREPARE:
     case CLIENT_CONTENT:
         break;
     }
-    abort(); /* sending.c keeps it to itself */
+    abort(); /* sending.c keeps them to itself */
 }
 
 static void
@@ -611,11 +627,29 @@ port_of(const struct session *s)
     return s->target->kind == TARGET_LMTP ? LMTP_PORT : s->delivery->settings.smtp_port;
 }
 
+/* Whoever injected it without asking us hears why it cannot be looked up. */
+static void
+refuse_domain(struct session *s, const char *domain)
+{
+    struct outcome outcome =
+        idna_version() == NULL
+            ? outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.6.7",
+                           "the domain %s needs libidn2, which is not built in", domain)
+            : outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.1.2",
+                           "%s is no domain name by IDNA", domain);
+    remember(s, &outcome);
+    loop_post(s->delivery->loop, &s->task, fail_later, s);
+}
+
 static void
 find_hosts(struct session *s, const char *domain)
 {
     struct delivery *d = s->delivery;
     bool mx = s->target->kind == TARGET_MX;
+    if (!text_is_ascii(text_from(domain))) {
+        refuse_domain(s, domain);
+        return;
+    }
     int limit = d->settings.mx_address_limit;
     limit = limit < 1 ? 1 : limit;
     limit = limit > EXCHANGE_ADDRESS_MAX ? EXCHANGE_ADDRESS_MAX : limit;

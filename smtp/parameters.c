@@ -14,7 +14,8 @@ static const struct refusal needs_utf8 = {553, "5.6.7", "address needs SMTPUTF8"
 static const struct refusal unknown = {555, "5.5.4", "unknown parameter"};
 static const struct refusal twice = {501, "5.5.4", "parameter given twice"};
 static const struct refusal bad_size = {501, "5.5.4", "bad SIZE"};
-static const struct refusal bad_body = {501, "5.5.4", "BODY is 7BIT or 8BITMIME"};
+static const struct refusal bad_body = {501, "5.5.4",
+                                        "BODY is 7BIT, 8BITMIME or BINARYMIME"};
 static const struct refusal no_value = {501, "5.5.4", "SMTPUTF8 takes no value"};
 static const struct refusal bad_ret = {501, "5.5.4", "RET is FULL or HDRS"};
 static const struct refusal bad_envid = {501, "5.5.4", "bad ENVID"};
@@ -86,7 +87,8 @@ read_size(struct mail_parameters *out, struct text value)
 static const struct refusal *
 read_body(struct mail_parameters *out, struct text value)
 {
-    out->eight_bit = text_equal_nocase(value, TEXT("8BITMIME"));
+    out->binary = text_equal_nocase(value, TEXT("BINARYMIME"));
+    out->eight_bit = out->binary || text_equal_nocase(value, TEXT("8BITMIME"));
     return out->eight_bit || text_equal_nocase(value, TEXT("7BIT")) ? NULL : &bad_body;
 }
 

@@ -1,5 +1,5 @@
 /* The arguments of MAIL and RCPT: path and ESMTP parameters (RFC 5321 §4.1.1, 1870,
- * 6152, 6531, 3461, 6710). Pure. */
+ * 3030, 6152, 6531, 3461, 6710). Pure. */
 #ifndef SMTP_PARAMETERS_H
 #define SMTP_PARAMETERS_H
 
@@ -18,6 +18,7 @@ struct mail_parameters {
     struct address sender;
     int64_t size; /* SIZE=, 0 when absent */
     bool eight_bit, utf8;
+    bool binary;       /* BINARYMIME; then eight_bit, too */
     bool has_priority; /* MT-PRIORITY is there; true for a bad one, too */
     int priority;
     enum envelope_return ret;

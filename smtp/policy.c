@@ -1,6 +1,7 @@
 /* Decides who may relay and which recipients are taken. */
 #include "smtp/policy.h"
 
+#include "base/idna.h"
 #include "base/memory.h"
 #include "queue/maildir.h"
 
@@ -177,6 +178,16 @@ refuse_error(struct outcome *refusal, const struct target *target)
                   target->path[0] == '\0' ? "not accepted here" : target->path);
 }
 
+/* It has stayed as it was: nobody can look it up. */
+static bool
+refuse_domain(struct outcome *refusal)
+{
+    return idna_version() == NULL
+               ? refuse(refusal, 553, "5.6.7",
+                        "domains beyond ASCII need libidn2, which is not built in")
+               : refuse(refusal, 553, "5.1.2", "no domain name by IDNA");
+}
+
 bool
 policy_recipient(const struct route_table *routes, bool may_relay, struct text sender,
                  const struct address *recipient, struct outcome *refusal)
@@ -189,6 +200,7 @@ policy_recipient(const struct route_table *routes, bool may_relay, struct text s
     assert(target != NULL);
     switch (target->kind) {
     case TARGET_MX:
+        return text_is_ascii(recipient->domain) || refuse_domain(refusal);
     case TARGET_SMTP:
     case TARGET_LMTP:
     case TARGET_HOLD:

@@ -1,9 +1,9 @@
 /* Moves bytes between a socket, the client machine and the spool. */
 #include "smtp/sending.h"
 
-#include "base/crc.h"
 #include "base/loop.h"
 #include "base/memory.h"
+#include "smtp/reader.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -11,8 +11,12 @@
 #include <string.h>
 
 /* Of content; stuffed it is twice that at most, so that no more than NET_HIGH_WATER
- * ever waits in the socket's buffer. */
-enum { PIECE = 32 * 1024, PAUSE = NET_HIGH_WATER - 2 * PIECE };
+ * ever waits in the socket's buffer; converted it may be some more. */
+enum {
+    PIECE = READER_PIECE,
+    PAUSE = NET_HIGH_WATER - 2 * PIECE,
+    SCAN_PER_TURN = 512 * 1024
+};
 _Static_assert((int)PAUSE >= (int)NET_LOW_WATER, "NET_DRAINED would not come");
 _Static_assert((int)PIECE <= (int)CLIENT_PIECE_MAX, "a piece fits");
 
@@ -30,27 +34,28 @@ struct sending {
     unsigned turn; /* of the client, for which the deadline stands */
     struct loop_timer deadline;
     struct loop_task task;
+    void (*pump)(void *context); /* what task does */
 
     const struct envelope *envelope; /* of the mail under way */
     struct id
         mails[2]; /* said and not done: the one under way, and the one behind it */
     unsigned mail_count;
     bool in_content;
-    int content; /* the queue's handle, while in_content */
-    size_t prefix_sent;
-    int64_t offset;
-    uint32_t crc;
+    struct reader reader;
+    struct downgrade *downgrade; /* while the content is looked at, and converted */
+    struct loop_task scan;
 };
 
 /* --- The line -----------------------------------------------------------------------
  */
 
 static void
-content_close(struct sending *s)
+forget_content(struct sending *s)
 {
-    if (s->in_content)
-        queue_content_close(s->settings.queue, s->content);
+    reader_close(&s->reader);
+    loop_unpost(s->settings.loop, &s->scan);
     s->in_content = false;
+    downgrade_free(&s->downgrade);
 }
 
 static void
@@ -72,7 +77,7 @@ hang_up(struct sending *s)
         net_abort(&s->connection);
     else if (s->connection != NULL)
         net_close(&s->connection);
-    content_close(s);
+    forget_content(s);
     loop_timer_stop(s->settings.loop, &s->deadline);
     loop_unpost(s->settings.loop, &s->task);
     s->closed = true;
@@ -110,56 +115,57 @@ content_failed(struct sending *s, const char *why)
     client_abandon(s->client, &outcome);
 }
 
+static bool
+begin_content(struct sending *s)
+{
+    const char *why;
+    assert(!s->in_content && s->envelope != NULL);
+    if (reader_open(&s->reader, s->settings.queue, s->envelope, &why))
+        return true;
+    content_failed(s, why);
+    return false;
+}
+
 static void
 content_start(struct sending *s)
 {
-    assert(!s->in_content && s->envelope != NULL);
-    s->content = queue_content_open(s->settings.queue, s->envelope);
-    if (s->content < 0) {
-        content_failed(s, strerror(-s->content));
-        return;
-    }
-    s->in_content = true;
-    s->prefix_sent = 0;
-    s->offset = 0;
-    s->crc = 0;
+    s->in_content = begin_content(s);
+}
+
+/* A converter's output. */
+static void
+say_content(void *context, struct text bytes)
+{
+    struct sending *s = context;
+    for (; bytes.length > 0; bytes = text_after(bytes, CLIENT_PIECE_MAX))
+        client_content(s->client, text_before(bytes, CLIENT_PIECE_MAX));
 }
 
 static void
 content_end(struct sending *s)
 {
-    if (s->offset != s->envelope->content_size || s->crc != s->envelope->content_crc) {
-        content_failed(s, "it is not what was stored");
-        return;
-    }
+    if (s->downgrade)
+        downgrade_end(s->downgrade);
     client_content_end(s->client);
-    content_close(s);
+    forget_content(s);
 }
 
 /* False: it has ended, well or not. */
 static bool
 content_step(struct sending *s)
 {
-    char piece[PIECE];
-    struct text prefix = text_after(s->envelope->prefix, s->prefix_sent);
-    if (prefix.length > 0) {
-        prefix = text_before(prefix, PIECE);
-        s->prefix_sent += prefix.length;
-        client_content(s->client, prefix);
-        return true;
-    }
-    int64_t got = queue_content_read(s->settings.queue, s->content, s->offset, piece,
-                                     sizeof(piece));
-    if (got < 0) {
-        content_failed(s, strerror((int)-got));
-    } else if (got == 0) {
+    struct text piece;
+    const char *why;
+    enum progress progress = reader_read(&s->reader, &piece, &why);
+    if (progress == PROGRESS_BAD)
+        content_failed(s, why);
+    else if (progress == PROGRESS_DONE)
         content_end(s);
-    } else {
-        s->crc = crc_add(s->crc, piece, (size_t)got);
-        s->offset += got;
-        client_content(s->client, text_of(piece, (size_t)got));
-    }
-    return got > 0;
+    else if (s->downgrade)
+        downgrade_add(s->downgrade, piece);
+    else
+        client_content(s->client, piece);
+    return progress == PROGRESS_MORE;
 }
 
 static void
@@ -173,6 +179,80 @@ content_pump(struct sending *s)
     }
 }
 
+/* --- Converting ---------------------------------------------------------------------
+ */
+
+static void
+end_scan(struct sending *s)
+{
+    enum downgrade_verdict verdict = downgrade_scan_end(s->downgrade);
+    char id[ID_LENGTH + 1];
+    id_format(s->envelope->id, id);
+    const char *program = s->settings.lmtp ? "lmtp" : "smtp";
+    const char *reason = downgrade_reason_text(s->downgrade);
+    if (verdict == DOWNGRADE_CONVERTIBLE)
+        log_say(
+            s->settings.log, LOG_LEVEL_INFO, program, id,
+            "converted for %s, which takes no such content%s", s->settings.peer.remote,
+            downgrade_breaks_dkim(s->downgrade) ? "; its DKIM signature breaks" : "");
+    else if (verdict == DOWNGRADE_FORBIDDEN)
+        log_say(s->settings.log, LOG_LEVEL_INFO, program, id,
+                "not converted for %s, which takes no such content: %s",
+                s->settings.peer.remote, reason);
+    reader_close(&s->reader);
+    uint64_t size_max =
+        verdict == DOWNGRADE_CONVERTIBLE ? downgrade_size_max(s->downgrade) : 0;
+    client_prepared(s->client, verdict, reason, size_max);
+    if (verdict == DOWNGRADE_CONVERTIBLE)
+        downgrade_start(s->downgrade, say_content, s);
+    else
+        downgrade_free(&s->downgrade);
+}
+
+/* So much in a turn, for the loop has others to serve. False: there is more. */
+static bool
+scan_some(struct sending *s)
+{
+    struct text piece;
+    const char *why;
+    for (size_t done = 0; done < SCAN_PER_TURN; done += piece.length) {
+        enum progress progress = reader_read(&s->reader, &piece, &why);
+        if (progress == PROGRESS_MORE) {
+            downgrade_scan(s->downgrade, piece);
+            continue;
+        }
+        if (progress == PROGRESS_DONE)
+            end_scan(s);
+        else
+            content_failed(s, why);
+        return true;
+    }
+    return false;
+}
+
+static void
+scan(void *context)
+{
+    struct sending *s = context;
+    struct id before = enter(s);
+    bool ended = scan_some(s);
+    leave(s, before);
+    loop_post(s->settings.loop, ended ? &s->task : &s->scan, ended ? s->pump : scan, s);
+}
+
+/* Whether and how the host can have the content: all of it is looked at before a word
+ * about it is said. */
+static void
+prepare(struct sending *s)
+{
+    struct downgrade_way way = client_way(s->client);
+    assert(s->downgrade == NULL);
+    if (!begin_content(s))
+        return;
+    s->downgrade = downgrade_new(&way);
+    loop_post(s->settings.loop, &s->scan, scan, s);
+}
+
 /* --- The machine --------------------------------------------------------------------
  */
 
@@ -183,6 +263,9 @@ handle(struct sending *s, const struct client_event *event)
     case CLIENT_CONTENT:
         content_start(s);
         content_pump(s);
+        return;
+    case CLIENT_PREPARE:
+        prepare(s);
         return;
     case CLIENT_OVER:
         hang_up(s);
@@ -378,6 +461,7 @@ sending_new(const struct sending_settings *settings, sending_happened *on_event,
     s->hostname = memory_string(settings->hostname);
     s->on_event = on_event;
     s->context = context;
+    s->pump = pump;
     struct client_settings machine = {.hostname = s->hostname,
                                       .peer = &s->settings.peer,
                                       .lmtp = settings->lmtp,
@@ -426,6 +510,12 @@ bool
 sending_tls_failed(const struct sending *s)
 {
     return client_tls_failed(s->client);
+}
+
+struct client_limits
+sending_limits(const struct sending *s)
+{
+    return client_limits(s->client);
 }
 
 bool

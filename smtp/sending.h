@@ -26,8 +26,8 @@ struct sending_settings {
     struct tls_client *const *tls;
 };
 
-/* Every kind but CLIENT_CONTENT and CLIENT_SECURE, with the meaning of smtp/client.h.
- * After CLIENT_OVER, call only sending_free(). */
+/* Every kind but CLIENT_CONTENT, CLIENT_PREPARE and CLIENT_SECURE, with the meaning of
+ * smtp/client.h. After CLIENT_OVER, call only sending_free(). */
 typedef void sending_happened(void *context, const struct client_event *event);
 
 /* Events come from a later turn on. */
@@ -42,6 +42,8 @@ void sending_send(struct sending *s, const struct client_mail *mail);
 const char *sending_tls(const struct sending *s);
 /* At CLIENT_OVER: see client_tls_failed(). */
 bool sending_tls_failed(const struct sending *s);
+/* Since CLIENT_READY. */
+struct client_limits sending_limits(const struct sending *s);
 /* What has no verdict gets this one, then CLIENT_OVER comes, before it returns. */
 void sending_abandon(struct sending *s, const struct outcome *outcome);
 /* Says QUIT when it may; the reply is not waited for. No event comes any more. */

@@ -162,7 +162,7 @@ end_chunk(struct server *s)
         server_enter(s, SERVER_CHUNKS);
         return SERVER_GO_ON;
     }
-    if (!dot_check_end(&t->checker)) {
+    if (!t->envelope->binary && !dot_check_end(&t->checker)) {
         server_close_with(s, &odd);
         return SERVER_GO_ON;
     }
@@ -181,7 +181,7 @@ step_chunk(struct server *s, struct text *input)
     struct text content = text_before(*input, left);
     *input = text_after(*input, content.length);
     t->chunk_left -= content.length;
-    if (!dot_check(&t->checker, content)) {
+    if (!t->envelope->binary && !dot_check(&t->checker, content)) {
         server_close_with(s, &odd);
         return SERVER_GO_ON;
     }

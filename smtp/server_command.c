@@ -32,6 +32,8 @@ static const struct refusal mail_first = {503, "5.5.1", "MAIL first"};
 static const struct refusal nested = {503, "5.5.1", "a transaction is open"};
 static const struct refusal after_chunks = {503, "5.5.1",
                                             "after BDAT only BDAT or RSET"};
+static const struct refusal binary_data = {503, "5.5.1",
+                                           "BINARYMIME goes by BDAT, not DATA"};
 static const struct refusal no_recipients = {554, "5.5.1", "no valid recipients"};
 static const struct refusal no_recipients_lmtp = {503, "5.5.1", "no valid recipients"};
 static const struct refusal too_many_recipients = {452, "4.5.3", "too many recipients"};
@@ -78,7 +80,10 @@ on_hello(struct server *s, struct text args, bool esmtp)
     reply_write_more(s->out, 250, NULL, "SMTPUTF8");
     if (!s->legacy)
         reply_write_more(s->out, 250, NULL, "CHUNKING");
+    if (!s->legacy)
+        reply_write_more(s->out, 250, NULL, "BINARYMIME");
     reply_write_more(s->out, 250, NULL, "ENHANCEDSTATUSCODES");
+    reply_write_more(s->out, 250, NULL, "LIMITS RCPTMAX=%d", s->rules->recipient_limit);
     if (s->starttls && !s->secure && !s->tls_full)
         reply_write_more(s->out, 250, NULL, "STARTTLS");
     if (server_offers_auth(s))
@@ -178,6 +183,8 @@ on_data(struct server *s, struct text args)
         return server_refuse(s, &no_argument);
     if (s->stage == SERVER_MAIL)
         return server_refuse(s, nobody(s));
+    if (s->transaction->envelope->binary) /* RFC 3030 §3 */
+        return server_refuse(s, &binary_data);
     s->question = SERVER_ASKS_DRAFT;
     return SERVER_BEGIN;
 }

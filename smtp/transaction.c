@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <uthash.h>
 
-enum { SEEN_BYTES_MAX = 16 * 1024 * 1024, NORMAL_MAX = 512 };
+enum { SEEN_BYTES_MAX = 16 * 1024 * 1024, NORMAL_MAX = 512, ORIGINAL_MAX = 2048 };
 
 static const struct refusal too_large = {552, "5.3.4", "message is too large"};
 static const struct refusal looping = {554, "5.4.6", "too many hops: a mail loop"};
@@ -27,6 +27,7 @@ transaction_new(const struct mail_parameters *parameters, int priority)
     arena_init(&t->arena, SEEN_BYTES_MAX);
     buffer_init(&t->argument, SERVER_LINE_MAX);
     buffer_init(&t->normal, NORMAL_MAX);
+    buffer_init(&t->original, ORIGINAL_MAX);
     header_scan_start(&t->header);
     dot_decode_start(&t->dot);
     bool written = address_write(&parameters->sender, &t->normal);
@@ -40,6 +41,7 @@ transaction_new(const struct mail_parameters *parameters, int priority)
     e->envelope_id = envelope_text(e, parameters->envelope_id);
     e->ret = parameters->ret;
     e->eight_bit = parameters->eight_bit;
+    e->binary = parameters->binary;
     e->utf8 = parameters->utf8;
     return t;
 }
@@ -53,9 +55,31 @@ transaction_free(struct server_transaction **t)
     envelope_free(&(*t)->envelope);
     buffer_free(&(*t)->argument);
     buffer_free(&(*t)->normal);
+    buffer_free(&(*t)->original);
     arena_free(&(*t)->arena);
     free(*t);
     *t = NULL;
+}
+
+/* Routes and the DNS know A-labels; whoever is told of it, what was written (RFC 3461
+ * §5.2.1, RFC 6533 §3). */
+static void
+take_ascii_domain(struct server_transaction *t)
+{
+    struct text normal = buffer_text(&t->normal);
+    struct address *a = &t->rcpt.recipient;
+    struct text domain = text_after(normal, text_find_last(normal, '@') + 1);
+    buffer_clear(&t->original);
+    if (text_is_ascii(a->domain) || !text_is_ascii(domain))
+        return;
+    bool kept = buffer_add(&t->original, TEXT("utf-8;")) &&
+                address_write_unitext(a->local, &t->original) &&
+                buffer_add(&t->original, TEXT("@")) &&
+                address_write_unitext(a->domain, &t->original);
+    assert(kept);
+    a->domain = domain;
+    if (t->rcpt.original.length == 0)
+        t->rcpt.original = buffer_text(&t->original);
 }
 
 const struct refusal *
@@ -70,6 +94,7 @@ transaction_ask(struct server_transaction *t, struct text argument)
     if (refusal == NULL) {
         bool written = address_write(&t->rcpt.recipient, &t->normal);
         assert(written && t->normal.length > 0);
+        take_ascii_domain(t);
     }
     return refusal;
 }
@@ -95,6 +120,18 @@ transaction_add(struct server_transaction *t)
     return true;
 }
 
+/* Many say nothing of it. The next hop hears the truth, or gets it converted. */
+static void
+note_eight_bit(struct server_transaction *t, struct text content)
+{
+    struct envelope *e = t->envelope;
+    bool open = !e->eight_bit || (e->utf8 && !t->body_utf8);
+    if (!open || text_is_ascii(content))
+        return;
+    e->eight_bit = true;
+    t->body_utf8 = e->utf8;
+}
+
 void
 transaction_take(struct server_transaction *t, const struct server_rules *rules,
                  struct text content)
@@ -102,6 +139,7 @@ transaction_take(struct server_transaction *t, const struct server_rules *rules,
     t->size += (int64_t)content.length;
     if (!t->header.ended)
         header_scan_add(&t->header, content);
+    note_eight_bit(t, content);
     if (t->fault != NULL)
         return;
     if (rules->size_limit > 0 && t->size > rules->size_limit)
@@ -131,6 +169,13 @@ protocol(const struct server *s, bool utf8)
     if (!s->lmtp && !s->esmtp && !s->secure && !utf8 && !user)
         return "SMTP";
     return names[s->lmtp][utf8][s->secure][user];
+}
+
+/* In no part of it is there UTF-8 in a header; the parts are not looked into. */
+static bool
+has_ascii_header(const struct server_transaction *t)
+{
+    return !t->header.has_eight_bit && !(t->header.composite && t->body_utf8);
 }
 
 struct envelope *
@@ -164,6 +209,7 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
     buffer_init(&lines, TRACE_MAX);
     trace_write(&trace, &lines);
     e->prefix = envelope_text(e, buffer_text(&lines));
+    e->ascii_header = e->utf8 && has_ascii_header(t) && text_is_ascii(e->prefix);
     buffer_free(&lines);
     t->envelope = NULL;
     t->draft = false;

@@ -24,6 +24,7 @@ struct server_transaction {
     struct buffer argument;      /* of the RCPT that waits for its answer... */
     struct rcpt_parameters rcpt; /* ...and what it says: slices of argument */
     struct buffer normal;        /* its address in normal form */
+    struct buffer original;      /* ORCPT, when we make it */
 
     bool draft;   /* one is open */
     bool chunked; /* BDAT */
@@ -32,6 +33,7 @@ struct server_transaction {
     struct dot_decoder dot;
     struct dot_checker checker;
     struct header_scan header;
+    bool body_utf8;              /* perhaps; only looked at where it matters */
     int64_t size;                /* of the content so far */
     const struct refusal *fault; /* found in the content: the answer after its end */
     struct text content;         /* the slice to write */

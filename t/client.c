@@ -17,6 +17,7 @@ static const char *const blames[] = {"none", "message", "site"};
 
 struct mail {
     struct envelope *envelope;
+    enum downgrade_verdict verdict; /* of its content */
     unsigned indexes[RECIPIENTS_MAX];
 };
 
@@ -50,15 +51,53 @@ mail_free(struct mail *m)
         envelope_free(&m->envelope);
 }
 
+/* Those of the recipients that follow. */
+struct wishes {
+    unsigned notify;
+    struct text original;
+};
+
+static bool
+dsn_word(struct envelope *e, struct text word, struct wishes *w)
+{
+    if (text_equal(word, TEXT("ret=full")))
+        e->ret = RETURN_FULL;
+    else if (text_equal(word, TEXT("ret=hdrs")))
+        e->ret = RETURN_HEADERS;
+    else if (text_starts(word, TEXT("envid=")))
+        e->envelope_id = envelope_text(e, text_after(word, 6));
+    else if (text_starts(word, TEXT("notify=")))
+        w->notify = (unsigned)atoi(text_after(word, 7).at);
+    else if (text_starts(word, TEXT("orcpt=")))
+        w->original = text_after(word, 6);
+    else
+        return false;
+    return true;
+}
+
 static void
-mail_word(struct mail *m, struct text word)
+mail_word(struct mail *m, struct text word, struct wishes *w)
 {
     struct envelope *e = m->envelope;
     uint64_t size = 0;
+    if (dsn_word(e, word, w))
+        return;
+    if (text_equal(word, TEXT("convertible"))) {
+        m->verdict = DOWNGRADE_CONVERTIBLE;
+        return;
+    }
+    if (text_equal(word, TEXT("forbidden"))) {
+        m->verdict = DOWNGRADE_FORBIDDEN;
+        return;
+    }
     if (text_equal(word, TEXT("8bit"))) {
         e->eight_bit = true;
+    } else if (text_equal(word, TEXT("binary"))) {
+        e->eight_bit = e->binary = true;
     } else if (text_equal(word, TEXT("utf8"))) {
         e->utf8 = true;
+    } else if (text_equal(word, TEXT("ascii"))) {
+        e->ascii_header = true;
     } else if (text_starts(word, TEXT("from="))) {
         e->sender = envelope_text(e, text_after(word, 5));
     } else if (text_starts(word, TEXT("priority="))) {
@@ -68,7 +107,7 @@ mail_word(struct mail *m, struct text word)
         e->content_size = (int64_t)size;
     } else {
         m->indexes[e->count] = e->count;
-        must(envelope_add(e, word, NOTIFY_DEFAULT, TEXT("")));
+        must(envelope_add(e, word, w->notify, w->original));
     }
 }
 
@@ -76,12 +115,14 @@ static void
 mail_read(struct mail *m, struct text words)
 {
     struct text word;
+    struct wishes wishes = {.notify = NOTIFY_DEFAULT, .original = TEXT("")};
     mail_free(m);
     m->envelope = envelope_new();
     m->envelope->sender = envelope_text(m->envelope, TEXT("s@me.example"));
     m->envelope->content_size = 4;
+    m->verdict = DOWNGRADE_NOT_NEEDED;
     while (text_word(&words, " ", &word))
-        mail_word(m, word);
+        mail_word(m, word, &wishes);
 }
 
 static void
@@ -126,8 +167,9 @@ send_another(struct player *p)
 static void
 write_outcome(struct buffer *out, const struct outcome *o)
 {
-    must(buffer_format(out, " %s %s %s %d | %s", outcome_word(o->verdict), o->enhanced,
-                       blames[o->blame], o->code, o->text));
+    must(buffer_format(out, " %s %s %s %d%s | %s", outcome_word(o->verdict),
+                       o->enhanced, blames[o->blame], o->code,
+                       o->notifies ? " notifies" : "", o->text));
 }
 
 static void
@@ -149,8 +191,11 @@ take_output(struct player *p)
 static void
 take_event(struct player *p, const struct client_event *event)
 {
-    static const char *const names[] = {"secure", "ready", "",      "content",
-                                        "early",  "done",  "again", "over"};
+    static const char *const names[] = {
+        [CLIENT_SECURE] = "secure",   [CLIENT_READY] = "ready",
+        [CLIENT_PREPARE] = "prepare", [CLIENT_CONTENT] = "content",
+        [CLIENT_DONE] = "done",       [CLIENT_AGAIN] = "again",
+        [CLIENT_OVER] = "over"};
     if (event->kind == CLIENT_EARLY) {
         must(client_has_room(p->client));
         if (p->early)
@@ -168,7 +213,12 @@ take_event(struct player *p, const struct client_event *event)
         must(strcmp(event->outcome->remote, peer.remote) == 0);
         write_outcome(&p->said, event->outcome);
     }
+    if (event->kind == CLIENT_PREPARE)
+        must(buffer_add(&p->said,
+                        client_way(p->client).to_8bit ? TEXT(" 8bit") : TEXT(" 7bit")));
     must(buffer_add_byte(&p->said, '\n'));
+    if (event->kind == CLIENT_PREPARE && !p->hold)
+        client_prepared(p->client, p->mail.verdict, "it is sealed", 77);
     if (event->kind == CLIENT_READY || event->kind == CLIENT_DONE)
         send_another(p);
     if (event->kind == CLIENT_CONTENT)
@@ -263,6 +313,8 @@ happen(struct player *p, struct text what)
         client_abandon(p->client, &own);
     else if (text_equal(what, TEXT("quit")))
         client_quit(p->client);
+    else if (text_equal(what, TEXT("prepared")))
+        client_prepared(p->client, p->mail.verdict, "it is sealed", 77);
     else if (text_equal(what, TEXT("end")))
         client_content_end(p->client);
     else if (text_equal(what, TEXT("secured")))
@@ -496,10 +548,11 @@ static struct envelope *
 many_recipients(struct mail *m, unsigned count)
 {
     char name[40];
+    struct wishes wishes = {.notify = NOTIFY_DEFAULT, .original = TEXT("")};
     mail_read(m, TEXT(""));
     for (unsigned i = 0; i < count; i++) {
         snprintf(name, sizeof(name), "user%u@x", i);
-        mail_word(m, text_from(name));
+        mail_word(m, text_from(name), &wishes);
     }
     return m->envelope;
 }

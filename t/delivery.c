@@ -108,6 +108,37 @@ test_next_host(void)
     }
 }
 
+/* LIMITS of RFC 9422 is told the scheduler; of domains only for a smarthost. */
+static void
+test_limits(void)
+{
+    static const struct host_rule rules[] = {
+        {"EHLO", "250-host\r\n250 LIMITS RCPTMAX=20 MAILMAX=7 RCPTDOMAINMAX=3\r\n", 0,
+         0                                                                              },
+        {NULL,   NULL,                                                              0, 0}
+    };
+    struct bed b;
+    bed_start(&b);
+    b.a.rules = rules;
+    add_mail(&b, "u@x.test");
+    run(&b, "x.test");
+    ok(told_limits.recipients == 20 && told_limits.mails == 7);
+    bed_stop(&b);
+    bed_start(&b);
+    b.a.rules = rules;
+    add_mail(&b, "u@x.test");
+    b.target.kind = TARGET_SMTP;
+    text_copy(b.target.host, sizeof(b.target.host), TEXT("a.test"));
+    run(&b, "");
+    ok(told_limits.recipients == 3 && told_limits.mails == 7);
+    bed_stop(&b);
+    bed_start(&b);
+    add_mail(&b, "u@x.test");
+    run(&b, "x.test");
+    ok_named(told_limits.recipients == 0 && told_limits.mails == 0, "none");
+    bed_stop(&b);
+}
+
 static void
 test_no_host(void)
 {
@@ -520,6 +551,7 @@ main(void)
     test_idle_closed(false);
     test_idle_closed(true);
     test_next_host();
+    test_limits();
     test_no_host();
     test_no_domain();
     test_verdicts();

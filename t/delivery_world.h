@@ -183,6 +183,16 @@ manager_hosts_order(struct manager *m, const struct text *addresses, const int *
     }
 }
 
+static struct session_limits told_limits; /* of the host that greeted last */
+
+void
+manager_session_limit(struct sched_session *session,
+                      const struct session_limits *limits)
+{
+    host_must(session != NULL);
+    told_limits = *limits;
+}
+
 bool
 manager_session_is_spent(const struct sched_session *session)
 {

@@ -244,7 +244,9 @@ dialog_show(const struct envelope *e, struct buffer *out)
         dialog_show_recipient(&e->recipients[i], out);
     }
     good = (!e->eight_bit || buffer_add(out, TEXT(" 8bit"))) && good;
+    good = (!e->binary || buffer_add(out, TEXT(" binary"))) && good;
     good = (!e->utf8 || buffer_add(out, TEXT(" utf8"))) && good;
+    good = (!e->ascii_header || buffer_add(out, TEXT(" ascii"))) && good;
     if (e->priority != 0)
         good = buffer_format(out, " priority=%d", e->priority) && good;
     good = (e->ret != RETURN_FULL || buffer_add(out, TEXT(" ret=full"))) && good;

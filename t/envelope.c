@@ -51,6 +51,7 @@ same_particulars(const struct envelope *a, const struct envelope *b)
            text_equal(a->sender, b->sender) &&
            text_equal(a->envelope_id, b->envelope_id) && a->ret == b->ret &&
            a->eight_bit == b->eight_bit && a->utf8 == b->utf8 &&
+           a->binary == b->binary && a->ascii_header == b->ascii_header &&
            a->double_bounce == b->double_bounce && a->priority == b->priority &&
            text_equal(a->prefix, b->prefix) && a->content_size == b->content_size &&
            a->content_crc == b->content_crc;
@@ -238,6 +239,31 @@ test_bad_priority(void)
     }
     free_forms(&f);
     envelope_free(&e);
+}
+
+/* Two flags each in numbers that were one flag. */
+static void
+test_flags(void)
+{
+    for (unsigned i = 0; i < 16; i++) {
+        struct envelope *e = sample(), *read = envelope_new();
+        struct forms f;
+        char record[40];
+        e->eight_bit = (i & 1) != 0;
+        e->binary = (i & 2) != 0;
+        e->utf8 = (i & 4) != 0;
+        e->ascii_header = (i & 8) != 0;
+        write_forms(e, &f);
+        snprintf(record, sizeof(record), " %u %u %u %u ", (unsigned)e->ret, i & 3,
+                 i >> 2, (unsigned)e->double_bounce);
+        ok_named(has_record(&f, record), record);
+        ok(envelope_read_todo(buffer_text(&f.todo), e->id, read) == PROGRESS_DONE &&
+           same_particulars(e, read));
+        ok(envelope_has_utf8_header(read) == (i >> 2 == 1));
+        envelope_free(&read);
+        free_forms(&f);
+        envelope_free(&e);
+    }
 }
 
 static void
@@ -532,11 +558,11 @@ sample_with_failures(struct buffer *out)
     struct envelope *e = sample();
     struct outcome o = failure_text("no such user\xff \n\nfailure here: a:b");
     buffer_init(out, 65536);
-    envelope_fail(e, 1, false, &o);
+    envelope_fail(e, &(struct failure){.recipient = 1, .expired = false, .outcome = o});
     o = failure_text("");
     o.remote[0] = '\0';
     o.code = 0;
-    envelope_fail(e, 3, true, &o);
+    envelope_fail(e, &(struct failure){.recipient = 3, .expired = true, .outcome = o});
     envelope_write_failure(e, &e->failures[0], out);
     envelope_write_failure(e, &e->failures[1], out);
     return e;
@@ -571,6 +597,31 @@ test_failures(void)
     envelope_read_failures(TEXT(""), read);
     envelope_free(&read);
     buffer_free(&out);
+    envelope_free(&e);
+}
+
+static void
+test_successes(void)
+{
+    struct envelope *e = sample(), *read = sample();
+    struct buffer out;
+    struct outcome good =
+        outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "250 Ok");
+    struct failure there = {.recipient = 1, .outcome = good};
+    struct failure onwards = {.recipient = 3, .relayed = true, .outcome = good};
+    buffer_init(&out, 65536);
+    envelope_write_failure(e, &there, &out);
+    envelope_write_failure(e, &onwards, &out);
+    envelope_read_failures(buffer_text(&out), read);
+    is_number(read->failure_count, 2, "successes that are to be told");
+    for (unsigned i = 0; i < 2 && i < read->failure_count; i++) {
+        const struct failure *f = &read->failures[i];
+        is_number(f->outcome.verdict, VERDICT_DELIVERED, "are no failures");
+        ok(f->relayed == (i == 1) && !f->expired);
+    }
+    is_number(read->done, 2, "and done");
+    buffer_free(&out);
+    envelope_free(&read);
     envelope_free(&e);
 }
 
@@ -625,13 +676,14 @@ test_fail(void)
 {
     struct envelope *e = sample();
     struct outcome o = failure_text("one");
-    envelope_fail(e, 0, false, &o);
+    envelope_fail(e, &(struct failure){.recipient = 0, .expired = false, .outcome = o});
     o = failure_text("two");
-    envelope_fail(e, 0, false, &o);
+    envelope_fail(e, &(struct failure){.recipient = 0, .expired = false, .outcome = o});
     is_number(e->failure_count, 1, "told twice in a row is one failure");
     is_string(e->failures[0].outcome.text, "two", "the last");
     for (unsigned i = 0; i < 4; i++)
-        envelope_fail(e, i, false, &o);
+        envelope_fail(
+            e, &(struct failure){.recipient = i, .expired = false, .outcome = o});
     is_number(e->failure_count, 4, "failures grow");
     envelope_free(&e);
 }
@@ -643,12 +695,14 @@ main(void)
     test_preprocessed();
     test_priority();
     test_bad_priority();
+    test_flags();
     test_due();
     test_empty_and_odd();
     test_many();
     test_byte_limit();
     test_damage();
     test_failures();
+    test_successes();
     test_torn_failures();
     test_fail();
     return done();

@@ -81,13 +81,13 @@ append(struct letter l)
     return append_at(l, 0);
 }
 
-static unsigned cut_first, cut_count;
+static unsigned cut_first, cut_count, most;
 
 /* Serves one transaction: of which letter. */
 static unsigned
 serve_at(uint32_t job_s)
 {
-    struct entry *e = flow_queue_cut(&post.flows, &post.q, &post.target.transport,
+    struct entry *e = flow_queue_cut(&post.flows, &post.q, most, &post.target.transport,
                                      job_s, &cut_first, &cut_count);
     return (unsigned)(uintptr_t)e->message->owner;
 }
@@ -169,6 +169,45 @@ test_recipients(void)
     is_number(post.q.works, 1, "no limit");
     serve();
     is_number(cut_count, 200, "all at once");
+    finish();
+}
+
+/* A host that takes fewer at a time than its transport says. */
+static void
+test_fewer(void)
+{
+    start();
+    post.target.transport.recipient_limit = 50;
+    post.target.transport.slot_cost = 0;
+    append((struct letter){.sender = 1, .recipients = 120});
+    append((struct letter){.sender = 1, .recipients = 7});
+    is_number(post.q.works, 4, "as the transport says");
+    most = 5;
+    unsigned services = 0, got = 0;
+    bool good = true;
+    for (; post.q.recipients > 7; services++) {
+        good &= serve() == 0 && cut_count == 5 && cut_first == got;
+        got += cut_count;
+        good &= post.q.works == (120 - got + 49) / 50 + 1;
+    }
+    ok_named(good, "five at a time, and what is left is counted");
+    is_number(services, 24, "of 120");
+    most = 0;
+    serve();
+    ok_named(cut_count == 7 && post.q.works == 0, "another session takes all");
+    most = 1000;
+    append((struct letter){.sender = 1, .recipients = 60});
+    serve();
+    is_number(cut_count, 50, "one that takes more changes nothing");
+    serve();
+    most = 1;
+    append((struct letter){.sender = 2, .recipients = 3});
+    for (unsigned i = 0; i < 3; i++) {
+        is_number(post.q.works, 1, "one transaction, it was thought");
+        serve();
+    }
+    is_number(post.q.works, 0, "but it was three");
+    most = 0;
     finish();
 }
 
@@ -458,7 +497,9 @@ test_random(void)
                       step / 10);
             recipients += size;
         } else if (post.q.works > 0) {
+            most = chance / 13 % 4;
             unsigned number = serve_at(step / 10);
+            good &= most == 0 || cut_count <= most;
             good &= cut_count >= 1 && cut_count <= 3 && cut_first == given[number];
             given[number] += cut_count;
             good &= given[number] <= sizes[number];
@@ -468,6 +509,7 @@ test_random(void)
                 (post.q.works == 0) == (recipients == 0) &&
                 (post.q.works == 0) == !flow_queue_first(&post.q);
     }
+    most = 0;
     while (post.q.works > 0) {
         unsigned number = serve_at(2000);
         given[number] += cut_count;
@@ -509,6 +551,7 @@ main(void)
 {
     test_one_sender();
     test_recipients();
+    test_fewer();
     test_shares();
     test_classes();
     test_costs();

@@ -9,7 +9,7 @@
 #include <time.h>
 
 /* facts: f, d, m = From, Date, Message-ID were there; e = the header has ended,
- * h = there is none. */
+ * h = there is none, 8 = a byte above 127, c = composite. */
 /* clang-format off */
 static const struct sample {
     const char *header;
@@ -39,11 +39,22 @@ static const struct sample {
     {"no header\r\n", 0, "eh", 0},
     {"\rx\r\n", 0, "eh", 0},
     {"X: y\r\n\rz\r\nFrom: a\r\n", 0, "e", 6},
-    {"X: y\r\nFr\xc3\xb6m: a\r\nFrom: a\r\n", 0, "e", 6},
-    {"X: \xff\xfe\r\nFrom: a\r\n\r\n", 0, "fe", 16},
+    {"X: y\r\nFr\xc3\xb6m: a\r\nFrom: a\r\n", 0, "e8", 6},
+    {"X: \xff\xfe\r\nFrom: a\r\n\r\n", 0, "fe8", 16},
     {"X: a\rFrom: b\r\nDate: c\r\n\r\n", 0, "de", 23},
     {"A-name-longer-than-sixteen-bytes: a\r\nFrom: b\r\n\r\n", 0, "fe", 46},
     {"Date-and-a-bit-m: a\r\nMessage-IDMessage-ID: b\r\n\r\n", 0, "e", 46},
+    {"X: a\r\n\r\n\xff", 0, "e", 6},
+    {"X:\xff\n\n", 0, "e8", 4},
+    {"Content-Type: text/plain\r\nFrom: a\r\n\r\n", 0, "fe", 35},
+    {"Content-Type: multipart/mixed; boundary=x\r\n\r\n", 0, "ec", 43},
+    {"content-type:MESSAGE/rfc822\n\n", 0, "ec", 28},
+    {"Content-Type:\r\n multi\r\n\tpart/x\r\nFrom: a\r\n\r\n", 0, "fec", 41},
+    {"Content-Type: text\r\nX: multipart/x\r\n\r\n", 0, "e", 36},
+    {"Content-Type: (odd) text/plain\r\n\r\n", 0, "ec", 32},
+    {"Content-Type: a-type-longer-than-that/plain\r\n\r\n", 0, "ec", 45},
+    {"Content-Type: text/multipart/x\r\n\r\n", 0, "e", 32},
+    {"Content-Typed: multipart/x\r\nSubject: message/y\r\n\r\n", 0, "e", 48},
     {"From:a\nFrom:b\nReceived:x\nReceived:y\n\n", 2, "fe", 36},
 };
 /* clang-format on */
@@ -60,6 +71,7 @@ is_same(const struct header_scan *s, const struct sample *want)
     return s->received == want->received && s->has_from == has(want, 'f') &&
            s->has_date == has(want, 'd') && s->has_message_id == has(want, 'm') &&
            s->ended == has(want, 'e') && s->headless == has(want, 'h') &&
+           s->has_eight_bit == has(want, '8') && s->composite == has(want, 'c') &&
            s->length == want->length;
 }
 

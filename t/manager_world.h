@@ -40,6 +40,8 @@ struct world {
     void *channel;                 /* its */
     struct id id;                  /* accepted last */
     int priority;                  /* of what is sent */
+    unsigned notify;               /* of its recipients */
+    bool notifies;                 /* the peer does, of its successes */
     bool accepted;
 };
 
@@ -74,6 +76,7 @@ fake_settle(struct fake *f, const struct errand *errand)
     for (size_t i = 0; i < errand->count; i++) {
         struct text to = errand->envelope->recipients[errand->indexes[i]].address;
         struct outcome outcome = fake_outcome(w, to);
+        outcome.notifies = w->notifies;
         struct timing timing = {.connect_ms = 10, .transmit_ms = 20};
         w->attempts++;
         if (!buffer_format(&w->seen, "%.*s>%.*s ", TEXT_ARGS(errand->envelope->sender),
@@ -239,7 +242,7 @@ world_send(struct world *w, const char *sender, const char *recipients)
     e->sender = envelope_text(e, text_from(sender));
     e->priority = w->priority;
     while (text_word(&rest, " ", &one))
-        if (!envelope_add(e, one, NOTIFY_DEFAULT, TEXT("")))
+        if (!envelope_add(e, one, w->notify, TEXT("")))
             abort();
     struct queue_draft *draft = queue_begin(manager_queue(w->manager), 0, &refusal);
     w->accepted = false;

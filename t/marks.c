@@ -31,9 +31,10 @@ settle(struct envelope *e, unsigned index)
 static void
 fail(struct envelope *e, unsigned index)
 {
-    struct failure failure = {
-        index, false,
-        outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no %u", index)};
+    struct failure failure = {.recipient = index,
+                              .expired = false,
+                              .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE,
+                                                      550, "5.1.1", "no %u", index)};
     queue_settle(kit.queue, e, index, CHANNEL_REMOTE, &failure);
 }
 

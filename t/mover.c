@@ -68,7 +68,8 @@ add(struct world *w, unsigned number, bool young)
         abort();
     e->recipients[0].channel = CHANNEL_LOCAL;
     struct outcome no = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.0.0", "no");
-    envelope_fail(e, 1, false, &no);
+    envelope_fail(e,
+                  &(struct failure){.recipient = 1, .expired = false, .outcome = no});
     e->recipients[1].done = true;
     e->done = 1;
     *move = (struct move){.envelope = e, .owned = true, .young = young};

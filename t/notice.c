@@ -38,9 +38,11 @@ accept_mail(struct kit *k, const char *sender, struct text content)
 static void
 fail_one(struct kit *k, struct envelope *e, unsigned index, bool expired)
 {
-    struct failure f = {index, expired,
-                        outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
-                                     "550 5.1.1 <%u> no such user", index)};
+    struct failure f = {.recipient = index,
+                        .expired = expired,
+                        .outcome =
+                            outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
+                                         "550 5.1.1 <%u> no such user", index)};
     snprintf(f.outcome.remote, sizeof(f.outcome.remote), "mx.b.test[192.0.2.1]:25");
     queue_settle(k->queue, e, index, CHANNEL_REMOTE, &f);
 }
@@ -302,7 +304,9 @@ test_double(void)
 
     struct envelope *second = t.notice;
     struct failure f = {
-        0, false, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no")};
+        .recipient = 0,
+        .expired = false,
+        .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no")};
     queue_settle(k.queue, second, 0, CHANNEL_REMOTE, &f);
     struct told last = tell(&k, second, &settings);
     is_number(last.result, NOTICE_NOTHING, "never a bounce of that");
@@ -360,6 +364,85 @@ test_dsn(void)
 }
 
 static void
+succeed(struct kit *k, struct envelope *e, unsigned index, bool relayed)
+{
+    struct failure f = {
+        .recipient = index,
+        .relayed = relayed,
+        .outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "250 Ok")};
+    e->recipients[index].notify = NOTIFY_SUCCESS;
+    snprintf(f.outcome.remote, sizeof(f.outcome.remote), "mx.b.test[192.0.2.1]:25");
+    queue_settle(k->queue, e, index, CHANNEL_REMOTE, &f);
+}
+
+/* Successes that were asked for, alone and beside a failure (RFC 3461 §4.3, §6.2). */
+static void
+test_success(void)
+{
+    struct kit k;
+    is_number(kit_open(&k, folder), 0, k.error);
+    struct envelope *e = accept_mail(&k, "ann@a.test", mail);
+    e->ret = RETURN_FULL;
+    e->envelope_id = envelope_text(e, TEXT("E1"));
+    e->recipients[0].original = envelope_text(e, TEXT("rfc822;Bob@orig.test"));
+    succeed(&k, e, 0, true);
+    succeed(&k, e, 1, false);
+    struct told t = tell(&k, e, &settings);
+    is_number(t.result, NOTICE_COMMITTED, "a success is told");
+    ok(kit_logged(&k, "sender notified of the delivery"));
+    is_text(t.notice->sender, TEXT(""), "from nobody");
+    field_is(&t, "Subject", "Successful Mail Delivery Report");
+    shows(&t, "Original-Envelope-Id: E1\r\n");
+    shows(&t, "Original-Recipient: rfc822;Bob@orig.test\r\n"
+              "Final-Recipient: rfc822; bob@b.test\r\nAction: relayed\r\n"
+              "Status: 2.0.0\r\nRemote-MTA: dns; mx.b.test\r\n");
+    shows(&t, "Final-Recipient: rfc822; carol@c.test\r\nAction: delivered\r\n");
+    ok_named(!has(&t, "dan@d.test"), "who has not got it yet is not told");
+    ok_named(!has(&t, "The body."), "RET=FULL is for failures alone");
+    ok(is_mail(&t));
+    forget(&k, &t, NULL);
+    fail_one(&k, e, 2, false);
+    t = tell(&k, e, &settings);
+    field_is(&t, "Subject", "Undelivered Mail Returned to Sender");
+    shows(&t, "Action: relayed\r\n");
+    shows(&t, "Action: delivered\r\n");
+    shows(&t, "Final-Recipient: rfc822; dan@d.test\r\nAction: failed\r\n");
+    ok_named(has(&t, "The body."), "and goes with one");
+    forget(&k, &t, &e);
+
+    /* A failure that nobody wants to hear of, and a success that somebody does. */
+    e = accept_mail(&k, "ann@a.test", mail);
+    e->ret = RETURN_FULL;
+    e->recipients[2].notify = NOTIFY_SUCCESS;
+    succeed(&k, e, 0, true);
+    fail_one(&k, e, 2, false);
+    t = tell(&k, e, &settings);
+    ok(has(&t, "bob@b.test") && !has(&t, "dan@d.test") && !has(&t, "The body."));
+    forget(&k, &t, &e);
+    kit_close(&k);
+}
+
+static void
+test_success_wanted(void)
+{
+    static const struct {
+        unsigned notify;
+        bool told;
+    } cases[] = {
+        {NOTIFY_DEFAULT,                  false},
+        {NOTIFY_NEVER,                    false},
+        {NOTIFY_FAILURE | NOTIFY_DELAY,   false},
+        {NOTIFY_SUCCESS,                  true },
+        {NOTIFY_SUCCESS | NOTIFY_FAILURE, true },
+        {NOTIFY_SUCCESS | NOTIFY_NEVER,   false}
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct recipient r = {.notify = cases[i].notify};
+        ok(notice_wants_success(&r) == cases[i].told);
+    }
+}
+
+static void
 test_eight_bit(void)
 {
     struct kit k;
@@ -391,6 +474,27 @@ test_eight_bit(void)
     is_number(t.notice->priority, -3, "the priority of what it tells of");
     ok(text_starts(part(&t, 1),
                    TEXT("\r\nContent-Type: message/global-delivery-status")));
+    forget(&k, &t, &e);
+    e = accept_mail(&k, "ann@a.test", mail);
+    e->utf8 = e->ascii_header = true;
+    e->recipients[0].original =
+        envelope_text(e, TEXT("utf-8;b\xc3\xb8\\x{2B}b@orig.test"));
+    fail_one(&k, e, 0, false);
+    t = tell(&k, e, &settings);
+    ok_named(!t.notice->utf8, "SMTPUTF8 that was not needed is not needed now");
+    ok(text_starts(part(&t, 1), TEXT("\r\nContent-Type: message/delivery-status")));
+    shows(&t, "Original-Recipient: utf-8;b\\x{F8}\\x{2B}b@orig.test\r\n");
+    forget(&k, &t, &e);
+    e = accept_mail(&k, "ann@a.test", mail);
+    e->utf8 = true; /* and its header is not known */
+    e->recipients[0].original =
+        envelope_text(e, TEXT("utf-8;b\xc3\xb8\\x{2B}b@orig.test"));
+    e->recipients[0].address = envelope_text(e, TEXT("b\xc3\xb8@b.test"));
+    fail_one(&k, e, 0, false);
+    t = tell(&k, e, &settings);
+    ok(t.notice->utf8);
+    shows(&t, "Original-Recipient: utf-8;b\xc3\xb8\\x{2B}b@orig.test\r\n"
+              "Final-Recipient: utf-8; b\xc3\xb8@b.test\r\n");
     forget(&k, &t, &e);
     kit_close(&k);
 }
@@ -450,9 +554,11 @@ test_hostile(void)
     struct kit k;
     is_number(kit_open(&k, folder), 0, k.error);
     struct envelope *e = accept_mail(&k, "ann@a.test", mail);
-    struct failure f = {0, false,
-                        outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
-                                     "no\r\n\r\n--=_x\r\nBcc: evil\x1b[2J %s", "y")};
+    struct failure f = {
+        .recipient = 0,
+        .expired = false,
+        .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
+                                "no\r\n\r\n--=_x\r\nBcc: evil\x1b[2J %s", "y")};
     memset(f.outcome.text + 60, 'z', 400);
     queue_settle(k.queue, e, 0, CHANNEL_REMOTE, &f);
     struct told t = tell(&k, e, &settings);
@@ -593,6 +699,8 @@ main(void)
     test_double();
     test_double_restart();
     test_dsn();
+    test_success();
+    test_success_wanted();
     test_eight_bit();
     test_odd_headers();
     test_hostile();

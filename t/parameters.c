@@ -37,7 +37,9 @@ mail_values(void)
     ok(mail.size == 0 && !mail.eight_bit && !mail.utf8 && mail.ret == RETURN_DEFAULT &&
        mail.envelope_id.length == 0 && mail.sender.local.length == 0);
     is_number(read_mail(TEXT("FROM:<> RET=hdrs BODY=7bit")), 250, "values in any case");
-    ok(mail.ret == RETURN_HEADERS && !mail.eight_bit);
+    ok(mail.ret == RETURN_HEADERS && !mail.eight_bit && !mail.binary);
+    is_number(read_mail(TEXT("FROM:<> BODY=BinaryMime")), 250, "the third BODY");
+    ok(mail.binary && mail.eight_bit);
 }
 
 static void

@@ -2,6 +2,8 @@
  */
 #include "smtp/policy.h"
 
+#include "base/idna.h"
+
 #include "t/tap.h"
 
 #include <sys/stat.h>
@@ -167,6 +169,24 @@ texts_of_refusals(void)
     route_free(&table);
 }
 
+/* What has stayed beyond ASCII cannot be looked up, but a next hop may know it. */
+static void
+domains_beyond_ascii(void)
+{
+    struct text path = TEXT("<a@\xcc\x88.example>");
+    struct address address;
+    struct outcome refusal;
+    ok(address_parse_path(&path, &address));
+    struct route_table *table = routes_new("* mx", "");
+    ok(!policy_recipient(table, true, TEXT(""), &address, &refusal));
+    is_number(refusal.code, 553, "refused at RCPT");
+    is_string(refusal.enhanced, idna_version() != NULL ? "5.1.2" : "5.6.7", "and why");
+    route_free(&table);
+    table = routes_new("* smtp://[192.0.2.1]", "");
+    ok(policy_recipient(table, true, TEXT(""), &address, &refusal));
+    route_free(&table);
+}
+
 static void
 mailboxes(void)
 {
@@ -277,32 +297,32 @@ flushes(void)
         const char *etrn, *routes, *local, *domain;
         bool may;
     } rows[] = {
-        {"relay",                 "own.example smtp://h.test", "",           "own.example",      true },
-        {"relay",                 "own.example smtp://h.test", "",           "OWN.example",      true },
-        {"relay",                 "own.example lmtp://h:24",   "",           "own.example",      true },
-        {"relay",                 "own.example mx",            "",           "own.example",      true },
-        {"relay",                 "* smtp://h.test",           "",           "own.example",      true },
-        {"relay",                 "* mx",                      "",           "own.example",      false},
-        {"relay",                 "* mx",                      "smtp://h.t", "own.example",      true },
-        {"relay",                 "* smtp://h.test",           "maildir:/x", "own.example",      false},
-        {"relay",                 "own.example hold",          "",           "own.example",      false},
-        {"relay",                 "own.example discard",       "",           "own.example",      false},
-        {"relay",                 "own.example error:5.1.1 x", "",           "own.example",      false},
-        {"relay",                 "x.example smtp://h.test",   "",           "x.example",        false},
-        {"relay",                 "* smtp://h.test",           "",           "x.example",        false},
-        {"relay",                 "* smtp://h.test",           "",           "sub.own.example",  false},
-        {"relay",                 "* smtp://h.test",           "",           "own.example.test", false},
-        {"relay x.example",       "x.example smtp://h.test",   "",           "x.example",        true },
-        {"x.example",             "* smtp://h.test",           "",           "own.example",      false},
-        {"y.test, X.Example",     "* mx",                      "",           "x.eXample",        true },
-        {"x.example",             "* mx",                      "",           "a.x.example",      false},
-        {"x.example",             "* mx",                      "",           "ax.example",       false},
-        {".x.example",            "* mx",                      "",           "a.x.example",      true },
-        {".x.example",            "* mx",                      "",           "a.b.x.example",    true },
-        {".x.example",            "* mx",                      "",           "x.example",        false},
-        {".x.example",            "* mx",                      "",           "ax.example",       false},
-        {"off",                   "* smtp://h.test",           "",           "own.example",      false},
-        {"",                      "* smtp://h.test",           "",           "own.example",      false},
+        {"relay",             "own.example smtp://h.test", "",           "own.example",      true },
+        {"relay",             "own.example smtp://h.test", "",           "OWN.example",      true },
+        {"relay",             "own.example lmtp://h:24",   "",           "own.example",      true },
+        {"relay",             "own.example mx",            "",           "own.example",      true },
+        {"relay",             "* smtp://h.test",           "",           "own.example",      true },
+        {"relay",             "* mx",                      "",           "own.example",      false},
+        {"relay",             "* mx",                      "smtp://h.t", "own.example",      true },
+        {"relay",             "* smtp://h.test",           "maildir:/x", "own.example",      false},
+        {"relay",             "own.example hold",          "",           "own.example",      false},
+        {"relay",             "own.example discard",       "",           "own.example",      false},
+        {"relay",             "own.example error:5.1.1 x", "",           "own.example",      false},
+        {"relay",             "x.example smtp://h.test",   "",           "x.example",        false},
+        {"relay",             "* smtp://h.test",           "",           "x.example",        false},
+        {"relay",             "* smtp://h.test",           "",           "sub.own.example",  false},
+        {"relay",             "* smtp://h.test",           "",           "own.example.test", false},
+        {"relay x.example",   "x.example smtp://h.test",   "",           "x.example",        true },
+        {"x.example",         "* smtp://h.test",           "",           "own.example",      false},
+        {"y.test, X.Example", "* mx",                      "",           "x.eXample",        true },
+        {"x.example",         "* mx",                      "",           "a.x.example",      false},
+        {"x.example",         "* mx",                      "",           "ax.example",       false},
+        {".x.example",        "* mx",                      "",           "a.x.example",      true },
+        {".x.example",        "* mx",                      "",           "a.b.x.example",    true },
+        {".x.example",        "* mx",                      "",           "x.example",        false},
+        {".x.example",        "* mx",                      "",           "ax.example",       false},
+        {"off",               "* smtp://h.test",           "",           "own.example",      false},
+        {"",                  "* smtp://h.test",           "",           "own.example",      false},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct policy policy;
@@ -325,8 +345,9 @@ static void
 bad_flushes(void)
 {
     static char many[1025 * 10 + 1];
-    static const char *const bad[] = {"off, relay", "relay off",    "x..y", ".",
-                                      "@x.example", "u@x.example", "#q",   "x.example."};
+    static const char *const bad[] = {"off, relay", "relay off",  "x..y",
+                                      ".",          "@x.example", "u@x.example",
+                                      "#q",         "x.example."};
     struct policy policy;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         ok_named(strncmp(etrn_complaint(&policy, bad[i]), "etrn: '", 7) == 0, bad[i]);
@@ -485,6 +506,7 @@ main(void)
 {
     no_open_relay();
     texts_of_refusals();
+    domains_beyond_ascii();
     mailboxes();
     networks();
     bad_networks();

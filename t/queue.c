@@ -270,9 +270,10 @@ test_space(const char *home)
 static struct failure
 a_failure(unsigned index)
 {
-    return (struct failure){index, false,
-                            outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
-                                         "no such user %u", index)};
+    return (struct failure){.recipient = index,
+                            .expired = false,
+                            .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550,
+                                                    "5.1.1", "no such user %u", index)};
 }
 
 static void

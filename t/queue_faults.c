@@ -119,7 +119,9 @@ settle(struct trial *t, unsigned m, unsigned recipient, bool failed)
     struct envelope *e = t->envelopes[m];
     if (e == NULL)
         return;
-    struct failure failure = {recipient, false, failure_outcome(m, recipient)};
+    struct failure failure = {.recipient = recipient,
+                              .expired = false,
+                              .outcome = failure_outcome(m, recipient)};
     queue_settle(t->kit->queue, e, recipient,
                  recipient == 0 ? CHANNEL_LOCAL : CHANNEL_REMOTE,
                  failed ? &failure : NULL);
@@ -583,7 +585,8 @@ static void
 test_full_disk(void)
 {
     struct kit *k = memory_new(sizeof(*k));
-    struct failure failure = {1, false, failure_outcome(0, 1)};
+    struct failure failure = {
+        .recipient = 1, .expired = false, .outcome = failure_outcome(0, 1)};
     sim_disk_reset();
     kit_open(k, spool);
     struct envelope *e = kit_accept(k, kit_envelope("", addresses), content_of(0));

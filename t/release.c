@@ -58,7 +58,8 @@ deferred(struct spool *s, unsigned char n)
     e->recipients[0].channel = CHANNEL_LOCAL;
     e->recipients[1].done = true;
     e->done = 1;
-    envelope_fail(e, 1, false, &failure);
+    envelope_fail(
+        e, &(struct failure){.recipient = 1, .expired = false, .outcome = failure});
     if (spool_write_preprocessed(s, e, &content, files, &count) != 0)
         abort();
     while (count > 0) {

@@ -3,6 +3,8 @@
 #include "sched/route.h"
 #include "sched/target.h"
 
+#include "base/idna.h"
+
 #include "t/tap.h"
 
 static struct buffer mistakes;
@@ -79,6 +81,29 @@ test_patterns(void)
     goes_to(t, "joe@late.example", "all");
     route_free(&t);
     ok(t == NULL);
+    route_free(&t);
+}
+
+/* Patterns and local domains may be written with U-labels: addresses come with
+ * A-labels. */
+static void
+test_labels(void)
+{
+    struct route_table *t =
+        table_with("joe@b\xc3\xbc"
+                   "cher.example error:5.1.1 joe\n"
+                   "B\xc3\x9c"
+                   "CHER.example error:5.1.1 domain\n"
+                   ".b\xc3\xbc"
+                   "cher.example error:5.1.1 sub\n"
+                   "* error:5.1.1 all",
+                   "", "", "M\xc3\x9cLL.example xn--mll-hoa.example");
+    bool built_in = idna_version() != NULL;
+    ok(t != NULL);
+    goes_to(t, "joe@xn--bcher-kva.example", built_in ? "joe" : "all");
+    goes_to(t, "ann@xn--bcher-kva.example", built_in ? "domain" : "all");
+    goes_to(t, "ann@x.xn--bcher-kva.example", built_in ? "sub" : "all");
+    ok(route_is_local_domain(t, TEXT("xn--mll-hoa.example")));
     route_free(&t);
 }
 
@@ -586,6 +611,7 @@ main(void)
 {
     test_each_target();
     test_patterns();
+    test_labels();
     test_order();
     test_local();
     test_past_hold();

@@ -137,6 +137,37 @@ test_limits(void)
     world_end(&w);
 }
 
+/* What the host has told of itself, RFC 9422. */
+static void
+test_host_limits(void)
+{
+    struct world w;
+    world_start(&w, 1000, 1000);
+    w.target.transport.initial_concurrency = 1;
+    world_add(&w, "a.example a.example a.example a.example a.example", 0, 0);
+    world_add(&w, "a.example", 0, 0);
+    world_add(&w, "a.example", 0, 0);
+    struct channel *c = first_channel(&w);
+    sched_session_limit(c->session, &(struct session_limits){.recipients = 2});
+    for (unsigned i = 0; i < 3; i++) {
+        channel_take(&w, c);
+        is_number(c->work.count, i < 2 ? 2 : 1, "two at a time of the first");
+        channel_send(&w, c);
+    }
+    is_number(w.finishes, 1, "all of it");
+    ok_named(!sched_session_is_spent(c->session), "it goes on");
+    sched_session_limit(c->session, &(struct session_limits){.mails = 1});
+    ok_named(!sched_session_is_spent(c->session), "what went before does not count");
+    channel_take(&w, c);
+    ok_named(sched_session_is_spent(c->session), "but that was all");
+    ok(!sched_has_work(w.s, c->session));
+    channel_send(&w, c);
+    channel_end(&w, c, NULL);
+    world_run(&w);
+    channel_send(&w, first_channel(&w));
+    world_end(&w);
+}
+
 int
 main(void)
 {
@@ -144,5 +175,6 @@ main(void)
     test_each_its_own();
     test_waive();
     test_limits();
+    test_host_limits();
     return done();
 }

@@ -2,6 +2,7 @@
  */
 #include "smtp/server.h"
 
+#include "base/idna.h"
 #include "base/log.h"
 #include "t/dialog.h"
 #include "smtp/transaction.h"
@@ -471,6 +472,39 @@ static const struct server_rules plain = {.hostname = "mx.example.org",
                                           .hop_limit = 50,
                                           .error_limit = 20};
 
+/* A recipient's domain goes into the envelope with A-labels, and what was written into
+ * ORCPT, unless the client has an ORCPT of its own. */
+static void
+domain_labels(void)
+{
+    static struct fake f;
+    fake_start(&f, &plain, NULL, false, true);
+    fake_feed(&f, TEXT("EHLO client.example\r\n"
+                       "MAIL FROM:<\xc3\xbc@\xc3\xbc.example> SMTPUTF8\r\n"
+                       "RCPT TO:<A+b@B\xc3\xbc"
+                       "cher.example>\r\n"
+                       "RCPT TO:<c@b\xc3\xbc"
+                       "cher.example> ORCPT=rfc822;orig@x\r\n"
+                       "RCPT TO:<a+B@xn--bcher-kva.example>\r\n"
+                       "DATA\r\n\r\n.\r\n"));
+    is_number(f.count, 1, "taken");
+    const struct envelope *e = f.messages[0].envelope;
+    if (idna_version() != NULL) {
+        is_text(e->sender, TEXT("\xc3\xbc@xn--tda.example"), "sender");
+        is_text(e->recipients[0].address, TEXT("A+b@xn--bcher-kva.example"),
+                "recipient");
+        is_text(e->recipients[0].original,
+                TEXT("utf-8;A\\x{2B}b@B\xc3\xbc"
+                     "cher.example"),
+                "what was written");
+    } else {
+        is_text(e->recipients[0].original, TEXT(""), "it is the same");
+    }
+    is_text(e->recipients[1].original, TEXT("rfc822;orig@x"), "the client's own");
+    is_text(e->recipients[2].original, TEXT(""), "nothing was changed");
+    fake_end(&f);
+}
+
 static void
 log_lines(void)
 {
@@ -563,6 +597,7 @@ main(void)
     ok_named(dialogs >= 40, "40 dialogues at least");
     random_walk(100000, 20261121);
     random_walk(20000, 7);
+    domain_labels();
     log_lines();
     idle_and_receiving();
     gone_in_the_middle();

@@ -51,7 +51,9 @@ dead_work(struct dead *d, struct kit *k)
         struct envelope *e = kit_accept(k, kit_envelope("s@x", three), dead_content(i));
         d->ids[i] = e->id;
         struct failure failure = {
-            1, false, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no")};
+            .recipient = 1,
+            .expired = false,
+            .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no")};
         if (i == 2) {
             queue_settle(k->queue, e, 0, CHANNEL_REMOTE, NULL);
             queue_settle(k->queue, e, 1, CHANNEL_REMOTE, &failure);

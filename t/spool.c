@@ -160,7 +160,7 @@ test_steps(void)
     struct buffer texts;
     struct outcome o = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.0.0", "no");
     buffer_init(&texts, 10000);
-    envelope_fail(e, 1, false, &o);
+    envelope_fail(e, &(struct failure){.recipient = 1, .expired = false, .outcome = o});
     envelope_write_failure(e, &e->failures[0], &texts);
     e->recipients[0].done = e->recipients[1].done = true;
     is_number(spool_append_failures(&s, e->id, buffer_text(&texts)), 0, "told");

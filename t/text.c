@@ -180,6 +180,15 @@ test_control(void)
         wrong += text_is_ascii(text_of(bytes, 3)) != (c < 0x80);
     }
     is_number(wrong, 0, "control and ASCII are right for every byte");
+    wrong = 0;
+    for (size_t length = 0; length <= 40; length++)
+        for (size_t at = 0; at <= length; at++) {
+            char bytes[41];
+            memset(bytes, 0x7f, sizeof(bytes));
+            bytes[at] = '\x80';
+            wrong += text_is_ascii(text_of(bytes, length)) != (at == length);
+        }
+    is_number(wrong, 0, "wherever the byte stands");
     ok(!text_has_control(none));
     ok(text_is_ascii(none));
 }

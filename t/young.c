@@ -112,8 +112,10 @@ test_small(void)
 static bool
 fail_to_move(uint64_t call, unsigned *stayed)
 {
-    struct failure failure = {
-        1, false, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "unknown")};
+    struct failure failure = {.recipient = 1,
+                              .expired = false,
+                              .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE,
+                                                      550, "5.1.1", "unknown")};
     sim_disk_reset();
     start();
     struct envelope *e = take(3000);
@@ -158,8 +160,10 @@ test_no_room_to_move(void)
 static void
 test_no_room_for_a_text(void)
 {
-    struct failure failure = {
-        1, false, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "unknown")};
+    struct failure failure = {.recipient = 1,
+                              .expired = false,
+                              .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE,
+                                                      550, "5.1.1", "unknown")};
     sim_disk_reset();
     start();
     struct envelope *e = take(3000);
@@ -250,8 +254,10 @@ test_told(void)
     start();
     struct envelope *e = take(100);
     struct id id = e->id;
-    struct failure failure = {
-        2, false, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "unknown")};
+    struct failure failure = {.recipient = 2,
+                              .expired = false,
+                              .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE,
+                                                      550, "5.1.1", "unknown")};
     queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
     queue_settle(kit.queue, e, 2, CHANNEL_REMOTE, &failure);
     sim_loop_advance(kit.loop, 99);

@@ -35,7 +35,8 @@ on_helo(struct session *s, struct text verb, struct text argument)
     answer(s, sink->no_pipelining ? "" : "250-PIPELINING\r\n");
     answer(s, size);
     answer(s, sink->no_8bitmime ? "" : "250-8BITMIME\r\n250-SMTPUTF8\r\n");
-    answer(s, "250-DSN\r\n250 ENHANCEDSTATUSCODES\r\n");
+    answer(s, sink->no_dsn ? "" : "250-DSN\r\n");
+    answer(s, "250 ENHANCEDSTATUSCODES\r\n");
 }
 
 /* The "<...>" of "FROM:<...> rest", or empty. */

@@ -34,7 +34,7 @@ struct sink {
     struct disk *directory; /* NULL: nothing is kept */
     struct fault faults[FAULTS_MAX];
     size_t fault_count;
-    bool lmtp, no_ehlo, no_pipelining, no_8bitmime, capture;
+    bool lmtp, no_ehlo, no_pipelining, no_8bitmime, no_dsn, capture;
     int64_t size;      /* 0 = no limit */
     long max_messages; /* of a connection; 0 = no limit */
     struct site sites[SITES_MAX];

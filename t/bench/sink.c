@@ -20,7 +20,7 @@ static const char HELP[] =
     "lines)\n"
     "  --capture               keep what each connection sent: connection.N.raw\n"
     "  --lmtp                  LHLO, one reply for each recipient\n"
-    "  --no-ehlo --no-pipelining --no-8bitmime\n"
+    "  --no-ehlo --no-pipelining --no-8bitmime --no-dsn\n"
     "  --size N                offer SIZE N and hold it\n"
     "  --max-messages N        for each connection, then 421\n"
     "  --fail STAGE:CODE[:COUNT]  refuse there; banner helo mail rcpt data dot\n"
@@ -171,6 +171,7 @@ static const struct option options[] = {
     {"no-ehlo",       no_argument,       NULL, 'E'},
     {"no-pipelining", no_argument,       NULL, 'P'},
     {"no-8bitmime",   no_argument,       NULL, '8'},
+    {"no-dsn",        no_argument,       NULL, 'N'},
     {"size",          required_argument, NULL, 's'},
     {"max-messages",  required_argument, NULL, 'm'},
     {"fail",          required_argument, NULL, 'f'},
@@ -192,6 +193,7 @@ read_flag(struct sink *sink, int option)
     sink->no_ehlo |= option == 'E';
     sink->no_pipelining |= option == 'P';
     sink->no_8bitmime |= option == '8';
+    sink->no_dsn |= option == 'N';
     if (option == 'h') {
         fputs(HELP, stdout);
         exit(0);

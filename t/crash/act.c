@@ -297,8 +297,7 @@ act_settle(struct work *w, int message, unsigned recipient, bool failed)
     if (m == NULL || w->envelopes[message] == NULL || recipient >= m->recipients ||
         w->envelopes[message]->recipients[recipient].done)
         return;
-    struct failure failure = {recipient, false,
-                              shadow_failure((unsigned)message, recipient)};
+    struct failure failure = shadow_failure((unsigned)message, recipient);
     m->marks[recipient] = MAYBE;
     m->failed[recipient] = failed;
     queue_settle(queue_of(w, m), w->envelopes[message], recipient,

@@ -106,6 +106,14 @@ expect_unless_over(struct trial *t, const struct message *s, bool good,
     va_end(arguments);
 }
 
+static bool
+is_same(const struct failure *got, const struct failure *want)
+{
+    return got->outcome.verdict == want->outcome.verdict &&
+           got->relayed == want->relayed &&
+           strcmp(got->outcome.text, want->outcome.text) == 0;
+}
+
 static void
 check_failures(struct trial *t, const struct envelope *e, unsigned m)
 {
@@ -113,7 +121,7 @@ check_failures(struct trial *t, const struct envelope *e, unsigned m)
     unsigned told[RECIPIENTS_MAX] = {0};
     for (unsigned i = 0; i < e->failure_count; i++) {
         unsigned r = e->failures[i].recipient;
-        struct outcome want = shadow_failure(m, r);
+        struct failure want = shadow_failure(m, r);
         if (r >= s->recipients) {
             expect(t, false, "message %u: T4: a failure of nobody", m);
             continue;
@@ -121,7 +129,7 @@ check_failures(struct trial *t, const struct envelope *e, unsigned m)
         told[r]++;
         expect(t, s->failed[r] && s->marks[r] != NO,
                "message %u: T4: a failure that there was not", m);
-        expect(t, strcmp(e->failures[i].outcome.text, want.text) == 0,
+        expect(t, is_same(&e->failures[i], &want),
                "message %u: T4: the text of a failure", m);
     }
     for (unsigned r = 0; r < s->recipients; r++)

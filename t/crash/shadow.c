@@ -55,11 +55,16 @@ shadow_address(unsigned recipient)
     return addresses[recipient];
 }
 
-struct outcome
+struct failure
 shadow_failure(unsigned message, unsigned recipient)
 {
-    return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "failure %u.%u",
-                        message, recipient);
+    struct failure f = {.recipient = recipient};
+    f.relayed = (message + recipient) % 2 == 1;
+    f.outcome = f.relayed ? outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
+                                         "success %u.%u", message, recipient)
+                          : outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
+                                         "failure %u.%u", message, recipient);
+    return f;
 }
 
 int

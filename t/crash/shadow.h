@@ -4,7 +4,7 @@
 #define T_CRASH_SHADOW_H
 
 #include "base/id.h"
-#include "base/outcome.h"
+#include "queue/envelope.h"
 
 enum { MESSAGES_MAX = 96, RECIPIENTS_MAX = 3 };
 
@@ -20,7 +20,7 @@ struct message {
     char *content;
     size_t size;
     enum certainty marks[RECIPIENTS_MAX];
-    bool failed[RECIPIENTS_MAX]; /* settled with a failure */
+    bool failed[RECIPIENTS_MAX]; /* settled with what is to be told */
     enum certainty retired, held, removed;
     enum certainty warned; /* its sender, by a notice that is stored */
     bool unseen; /* since its process was killed: its marks may have been lost */
@@ -43,7 +43,8 @@ int shadow_add(struct shadow *s, unsigned recipients, size_t size, int told_of);
 struct text shadow_content(const struct shadow *s, unsigned message);
 const char *shadow_address(unsigned recipient);
 /* The outcome of a recipient that fails; its text names both. */
-struct outcome shadow_failure(unsigned message, unsigned recipient);
+/* Or, of every other, a success that the sender asked to hear of. */
+struct failure shadow_failure(unsigned message, unsigned recipient);
 /* -1: nobody sent it. */
 int shadow_find(const struct shadow *s, struct id id);
 bool shadow_is_settled(const struct message *m);

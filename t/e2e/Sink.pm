@@ -83,7 +83,7 @@ sub read_message {
     my ($connection) = $envelope =~ /^X-Sink-Connection: (\d+)$/m;
     my ($protocol) = $envelope =~ /^X-Sink-Protocol: (\S+)$/m;
     return {
-        from => $from, to => [$envelope =~ /^X-Sink-To: <(.*)>$/mg], parameters => $parameters // '',
+        from => $from, to => [$envelope =~ /^X-Sink-To: <(.*)>$/mg], to_parameters => [$envelope =~ /^X-Sink-To-Parameters: (.*)$/mg], parameters => $parameters // '',
         connection => $connection, protocol => $protocol, file => $eml, data => Petrel::slurp($eml),
     };
 }
@@ -94,7 +94,7 @@ sub files {
     return map { sort glob "$self->{base}/$_/*.eml" } 1 .. $self->{lives};
 }
 
-# All messages: {from, to, parameters, connection, protocol, file, data}.
+# All messages: {from, to, parameters, to_parameters, connection, protocol, file, data}.
 sub messages {
     my $self = shift;
     return map { $self->{files}{$_} //= read_message($_) } $self->files;

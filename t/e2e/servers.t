@@ -7,6 +7,8 @@ use lib $FindBin::Bin;
 use Dovecot;
 use File::Temp qw(tempdir);
 use JSON::PP;
+use MIME::Base64;
+use MIME::QuotedPrint;
 use Petrel;
 use Test::More;
 
@@ -88,6 +90,14 @@ my %faults = (
     'moved' => [['-B', '551 5.1.6 She lives elsewhere', '-f', 'RCPT'], 'bounced', qr/dsn=5\.1\.6, .* 551 5\.1\.6 She lives elsewhere/],
 );
 
+# Hosts without 8BITMIME get it converted: as it was before.
+sub original {
+    my ($head, $body) = split /\n\n/, shift, 2;
+    my ($coding) = $head =~ /^Content-Transfer-Encoding: (\S+)$/mi or return "$head\n\n$body";
+    $body = $coding eq 'base64' ? decode_base64($body) : $coding eq 'quoted-printable' ? decode_qp($body) : $body;
+    return "$head\n\n" . $body =~ s/\r//gr;
+}
+
 SKIP: {
     skip "no smtp-sink below $postfix", 1 unless -x "$postfix/usr/sbin/smtp-sink";
     my $routes = "here.test smtp://127.0.0.1:$sink->{port}\n";
@@ -125,7 +135,7 @@ SKIP: {
             is $_->{delay_reason}, $reason, "$name: why $_->{address} waits" for @{ $waiting->{recipients} };
         }
         my @dumps = dumped($name);
-        my @whole = grep { /\n\nto $name\n\.\n\.\.\n\xe4\xf6\n\.\n/ } @dumps;
+        my @whole = grep { original($_) =~ /\n\nto $name\n\.\n\.\.\n\xe4\xf6\n\.\n/ } @dumps;
         is scalar @whole, 1, "$name: has it, once" or diag "@dumps" if $verdict eq 'sent';
         my @about = grep { $_->{content} =~ /\@\Q$name\E\.test\r$/m } @bounces;
         is scalar @about, $verdict eq 'bounced' ? 1 : 0, "$name: bounces";

@@ -11,13 +11,14 @@ static const struct judge_peer peer = {"mx[192.0.2.1]", "mx[192.0.2.1]:25"};
 
 struct run {
     struct client *client;
-    struct envelope *envelope;
+    struct envelope *envelopes[MAILS];
     unsigned verdicts[RECIPIENTS];
     bool sent, over, secured;
     enum target_tls tls;
     bool early_wish, early; /* early: one is said behind the one under way */
     unsigned mails;
-    char before; /* the last byte that went out */
+    unsigned wish; /* what becomes of content that the host cannot take */
+    char before;   /* the last byte that went out */
 };
 
 static void
@@ -39,14 +40,45 @@ take_output(struct run *r)
     buffer_clear(output);
 }
 
+/* A chunk goes as it is: any byte, and exactly as many as were told. */
+static void
+give_content(struct run *r)
+{
+    struct text content = TEXT("Subject: x\r\n\r\n.\r\nbare\nend\0");
+    bool binary = r->envelopes[r->mails - 1]->binary;
+    take_output(r);
+    client_content(r->client, content);
+    struct text said = buffer_text(client_output(r->client));
+    if (binary && text_equal(said, content))
+        buffer_clear(client_output(r->client));
+    client_content_end(r->client);
+}
+
+/* A plain one, a binary one, and one of UTF-8; each with wishes of DSN. */
+static void
+make_mail(struct run *r, unsigned which)
+{
+    struct envelope *e = r->envelopes[which] = envelope_new();
+    must(envelope_add(e, TEXT("a@x"), NOTIFY_NEVER, TEXT("")) &&
+         envelope_add(e, TEXT("b@x"), NOTIFY_SUCCESS | NOTIFY_FAILURE,
+                      TEXT("rfc822;b+2B@x")) &&
+         envelope_add(e, which == 2 ? TEXT("\xc3\xb8@x") : TEXT("c@x"), 0,
+                      TEXT("utf-8;\xc3\xb8@x")));
+    e->envelope_id = TEXT("id+2B");
+    e->ret = which == 1 ? RETURN_FULL : RETURN_HEADERS;
+    e->content_size = 26;
+    e->eight_bit = true;
+    e->binary = which == 1;
+    e->utf8 = which == 2;
+}
+
 static bool
 send_mail(struct run *r)
 {
     static const unsigned indexes[RECIPIENTS] = {0, 1, 2};
     if (r->mails == MAILS)
         return false;
-    r->mails++;
-    struct client_mail mail = {r->envelope, indexes, RECIPIENTS};
+    struct client_mail mail = {r->envelopes[r->mails++], indexes, RECIPIENTS};
     client_send(r->client, &mail);
     return true;
 }
@@ -71,8 +103,11 @@ take_event(struct run *r, const struct client_event *event)
         return;
     case CLIENT_CONTENT:
         must(r->sent);
-        client_content(r->client, text_from("Subject: x\r\n\r\n.\r\nbare\nend"));
-        client_content_end(r->client);
+        give_content(r);
+        return;
+    case CLIENT_PREPARE:
+        must(r->sent);
+        client_prepared(r->client, (enum downgrade_verdict)(r->wish % 3), "no", 40);
         return;
     case CLIENT_EARLY:
         r->early = r->early_wish && send_mail(r);
@@ -140,15 +175,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         login.credentials.password = TEXT("a-password");
     if (data[0] & 16)
         settings.login = &login;
-    struct run r = {.client = client_new(&settings), .envelope = envelope_new()};
+    struct run r = {.client = client_new(&settings)};
     r.early_wish = data[0] & 0x80;
     r.tls = settings.tls;
+    r.wish = data[0] >> 3;
     size_t piece = data[0] & 2 ? 1 + (data[0] >> 2) : size;
-    must(envelope_add(r.envelope, TEXT("a@x"), 0, TEXT("")) &&
-         envelope_add(r.envelope, TEXT("b@x"), 0, TEXT("")) &&
-         envelope_add(r.envelope, TEXT("c@x"), 0, TEXT("")));
-    r.envelope->content_size = 100;
-    r.envelope->eight_bit = true;
+    for (unsigned i = 0; i < MAILS; i++)
+        make_mail(&r, i);
     struct text all = text_of(data + 1, size - 1), left = text_before(all, 0);
     for (size_t given = 0; given < all.length; given += piece) {
         left.length += piece < all.length - given ? piece : all.length - given;
@@ -157,7 +190,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     client_lost(r.client);
     pump(&r, &left);
     must(r.over);
-    envelope_free(&r.envelope);
+    for (unsigned i = 0; i < MAILS; i++)
+        envelope_free(&r.envelopes[i]);
     client_free(&r.client);
     return 0;
 }
