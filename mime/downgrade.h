@@ -1,10 +1,11 @@
 /* Down-conversion: content for a next hop that takes no 8-bit or no binary content.
  *
- * RFC 6152 §3, RFC 3030 §3, RFC 2045 §6. Two passes over the same content, both in pieces
- * of any size. The first, the scan, gathers what each part holds and ends in a verdict,
- * so that nothing is sent of what cannot be converted as a whole. The second converts:
- * leaf parts become quoted-printable or base64 (with exactly the octets that they had),
- * multipart and message parts are labelled 7bit, and nothing else is touched.
+ * RFC 6152 §3, RFC 3030 §3, RFC 2045 §6. Two passes over the same content, both in
+ * pieces of any size. The first, the scan, gathers what each part holds and ends in a
+ * verdict, so that nothing is sent of what cannot be converted as a whole. The second
+ * converts: leaf parts become quoted-printable or base64 (with exactly the octets that
+ * they had), multipart and message parts are labelled 7bit, and nothing else is
+ * touched.
  *
  *     d = downgrade_new(&way);
  *     downgrade_scan(d, piece); ...

@@ -1,0 +1,293 @@
+/* The second pass of down-conversion: writes what the first one has planned. */
+#include "mime/downgrade.h"
+
+#include "mime/downgrade_inside.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- Writing */
+
+static void
+emit(struct downgrade *d, struct text bytes)
+{
+    if (bytes.length == 0)
+        return;
+    d->last_out = bytes.at[bytes.length - 1];
+    d->soft_end = false;
+    d->write(d->context, bytes);
+}
+
+static void
+emit_coded(void *context, struct text bytes)
+{
+    emit(context, bytes);
+}
+
+static void
+feed_encoder(struct downgrade *d, struct text bytes)
+{
+    if (d->plan[d->encoded].body == PLAN_QUOTED)
+        quoted_add(&d->quoted, bytes);
+    else
+        base64_lines_add(&d->base64, bytes);
+}
+
+/* Gives each lone LF its CR; last_in is the byte before these. */
+static void
+with_line_ends(struct downgrade *d, struct text bytes,
+               void (*put)(struct downgrade *d, struct text bytes))
+{
+    size_t start = 0, at = 0;
+    while (d->untidy && at < bytes.length) {
+        size_t end = text_find(text_after(bytes, at), '\n');
+        if (end == TEXT_NONE)
+            break;
+        at += end;
+        if ((at > 0 ? bytes.at[at - 1] : d->last_in) != '\r') {
+            put(d, text_of(bytes.at + start, at - start));
+            put(d, TEXT("\r"));
+            start = at;
+        }
+        at++;
+    }
+    put(d, text_after(bytes, start));
+}
+
+static void
+copy(struct downgrade *d, struct text bytes)
+{
+    with_line_ends(d, bytes, emit);
+}
+
+/* --- Headers */
+
+static void
+copy_field(struct downgrade *d, struct text bytes)
+{
+    while (bytes.length > DOWNGRADE_LINE_MAX) {
+        size_t end = text_find(bytes, '\n');
+        struct text whole =
+            text_before(bytes, end == TEXT_NONE ? bytes.length : end + 1);
+        struct text line = text_before(bytes, end);
+        if (line.length > 0 && line.at[line.length - 1] == '\r')
+            line.length--;
+        size_t at = line.length > DOWNGRADE_LINE_MAX ? downgrade_fold(line) : 0;
+        if (at > 0) {
+            emit(d, text_before(line, at));
+            emit(d, TEXT("\r\n"));
+            bytes = text_after(bytes, at);
+        } else {
+            copy(d, whole);
+            bytes = text_after(bytes, whole.length);
+            d->last_in = '\n';
+        }
+    }
+    copy(d, bytes);
+}
+
+static void
+write_label(struct downgrade *d, const struct plan *plan)
+{
+    enum structure_encoding label = plan->body == PLAN_QUOTED   ? ENCODING_QUOTED
+                                    : plan->body == PLAN_BASE64 ? ENCODING_BASE64
+                                                                : plan->label;
+    const char *name = structure_encoding_name(label);
+    if (!d->labelled) {
+        emit(d, TEXT("Content-Transfer-Encoding: "));
+        emit(d, text_from(name));
+        emit(d, TEXT("\r\n"));
+    }
+    d->labelled = true;
+}
+
+static void
+convert_field(struct downgrade *d, const struct structure_event *e)
+{
+    const struct plan *plan = &d->plan[e->part->number];
+    if ((plan->relabel || plan->body != PLAN_KEEP) &&
+        text_equal_nocase(e->name, TEXT("content-transfer-encoding")))
+        write_label(d, plan);
+    else if (e->name.length == 0)
+        copy(d, e->bytes);
+    else
+        copy_field(d, e->bytes);
+}
+
+static void
+convert_header(struct downgrade *d, const struct structure_event *e)
+{
+    const struct plan *plan = &d->plan[e->part->number];
+    if (plan->add_version)
+        emit(d, TEXT("MIME-Version: 1.0\r\n"));
+    if (plan->add_type)
+        emit(d, TEXT("Content-Type: text/plain; charset=unknown-8bit\r\n"));
+    if (plan->body != PLAN_KEEP)
+        write_label(d, plan);
+    copy(d, e->bytes);
+    if (plan->body == PLAN_KEEP)
+        return;
+    if (e->bytes.length == 0) /* a body's odd line ended the header */
+        emit(d, TEXT("\r\n"));
+    d->encoding = true;
+    d->encoded = e->part->number;
+    if (plan->body == PLAN_QUOTED)
+        quoted_start(&d->quoted, emit_coded, d);
+    else
+        base64_lines_start(&d->base64, emit_coded, d);
+}
+
+/* --- Bodies */
+
+static void
+encode_bytes(struct downgrade *d, struct text bytes)
+{
+    if (d->way.from_binary)
+        feed_encoder(d, bytes);
+    else
+        with_line_ends(d, bytes, feed_encoder);
+}
+
+static void
+end_encoding(struct downgrade *d)
+{
+    d->encoding = false;
+    if (d->plan[d->encoded].body == PLAN_BASE64)
+        base64_lines_end(&d->base64);
+    else if (quoted_end(&d->quoted) > 0)
+        d->soft_end = true;
+}
+
+/* Bytes outside parts, which cannot be encoded: nobody is shown them. */
+static void
+copy_outside(struct downgrade *d, struct text bytes)
+{
+    for (size_t i = 0; i < bytes.length; i++) {
+        char c = bytes.at[i], before = i > 0 ? bytes.at[i - 1] : d->last_in;
+        if (c == '\n') {
+            emit(d, TEXT("\r\n"));
+            d->column = 0;
+            continue;
+        }
+        if (before == '\r') { /* it ended no line */
+            emit(d, TEXT("?"));
+            d->column++;
+        }
+        if (c == '\r')
+            continue;
+        if (d->column >= DOWNGRADE_LINE_MAX - 1) {
+            emit(d, TEXT("\r\n"));
+            d->column = 0;
+        }
+        if (c == '\0' || ((unsigned char)c >= 0x80 && !d->way.to_8bit))
+            c = '?';
+        emit(d, text_of(&c, 1));
+        d->column++;
+    }
+}
+
+static void
+convert_outside(struct downgrade *d, const struct structure_event *e)
+{
+    if (d->plan[e->part->number].dirty)
+        copy_outside(d, e->bytes);
+    else
+        copy(d, e->bytes);
+}
+
+static void
+convert_kind(struct downgrade *d, const struct structure_event *e)
+{
+    switch (e->kind) {
+    case STRUCTURE_BEGIN:
+        d->labelled = false;
+        break;
+    case STRUCTURE_FIELD:
+        convert_field(d, e);
+        break;
+    case STRUCTURE_HEADER:
+        convert_header(d, e);
+        d->column = 0;
+        break;
+    case STRUCTURE_OUTSIDE:
+        convert_outside(d, e);
+        break;
+    case STRUCTURE_DELIMITER:
+        copy(d, e->bytes);
+        d->column = 0;
+        break;
+    case STRUCTURE_BODY:
+        copy(d, e->bytes);
+        break;
+    case STRUCTURE_END:
+    case STRUCTURE_PROBLEM:
+        break;
+    }
+}
+
+static void
+convert_event(void *context, const struct structure_event *e)
+{
+    struct downgrade *d = context;
+    if (e->part->number >= d->planned) /* other content than in the scan */
+        copy(d, e->bytes);
+    else if (!d->encoding)
+        convert_kind(d, e);
+    else if (e->kind == STRUCTURE_END && e->part->number == d->encoded)
+        end_encoding(d);
+    else
+        encode_bytes(d, e->bytes);
+    if (e->bytes.length > 0)
+        d->last_in = e->bytes.at[e->bytes.length - 1];
+}
+
+static void
+stop(struct downgrade *d)
+{
+    if (d->encoding && d->plan[d->encoded].body == PLAN_BASE64)
+        base64_lines_free(&d->base64);
+    d->encoding = false;
+    structure_free(&d->structure);
+}
+
+void
+downgrade_start(struct downgrade *d, void (*write)(void *context, struct text bytes),
+                void *context)
+{
+    assert(d->verdict == DOWNGRADE_CONVERTIBLE);
+    stop(d);
+    d->write = write;
+    d->context = context;
+    d->labelled = d->soft_end = false;
+    d->last_in = d->last_out = '\n';
+    d->column = 0;
+    d->structure = structure_new(convert_event, d);
+}
+
+void
+downgrade_add(struct downgrade *d, struct text piece)
+{
+    structure_add(d->structure, piece);
+}
+
+void
+downgrade_end(struct downgrade *d)
+{
+    structure_end(d->structure);
+    structure_free(&d->structure);
+    if (d->last_out == '\n')
+        return;
+    emit(d, d->soft_end ? TEXT("=\r\n") : TEXT("\r\n"));
+}
+
+void
+downgrade_free(struct downgrade **d)
+{
+    if (*d == NULL)
+        return;
+    stop(*d);
+    free((*d)->plan);
+    free(*d);
+    *d = NULL;
+}

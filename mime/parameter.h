@@ -1,0 +1,45 @@
+/* The value of Content-Type and of Content-Disposition: type and parameters.
+ *
+ * RFC 2045 §5.1 with the comments and folding of RFC 5322, RFC 2183, RFC 2231. Lenient:
+ * whatever can be read is given, and `broken` says that the rest could not. */
+#ifndef MIME_PARAMETER_H
+#define MIME_PARAMETER_H
+
+#include "base/text.h"
+
+/* Parameters and RFC 2231 pieces of parameters that are looked at; later ones are left
+ * out (and the value is `broken`). */
+enum { PARAMETER_MAX = 256 };
+
+struct parameter {
+    struct text name;    /* lower case, without RFC 2231's marks */
+    struct text value;   /* unquoted, joined, percent-decoded: any bytes at all */
+    struct text charset; /* RFC 2231's, as written, or empty */
+    bool twice;          /* given twice with different values: this is the first */
+    bool both;           /* given plain, which this is, and in RFC 2231's form */
+};
+
+/* Zeroed by its owner before the first use. */
+struct parameters {
+    struct text type, subtype; /* lower case; either may be empty */
+    bool broken;
+    size_t count; /* of list, sorted by name */
+    struct parameter *list;
+    char *store; /* parameter.c's own */
+};
+
+/* Reads a value, folded or not. What was in p before is gone. Takes O(n log n) time and
+ * 2n bytes. */
+void parameters_read(struct parameters *p, struct text value);
+void parameters_free(struct parameters *p);
+
+/* NULL when there is none; name in lower case. */
+const struct parameter *parameters_find(const struct parameters *p, const char *name);
+/* Type and subtype, both given in lower case. */
+bool parameters_is(const struct parameters *p, const char *type, const char *subtype);
+
+/* The next word (RFC 2045 token) off *rest, past white space and comments: for fields
+ * that hold just one. Empty when there is none. */
+struct text parameter_token(struct text *rest);
+
+#endif

@@ -1,0 +1,149 @@
+/* Quoted-printable: readable where it can be, safe on every way of transport. */
+#include "mime/quoted.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Room for "=" at the end of a line. */
+enum { TEXT_MAX = QUOTED_LINE_MAX - 1 };
+
+static void
+flush(struct quoted *q)
+{
+    if (q->used > 0)
+        q->write(q->context, text_of(q->chunk, q->used));
+    q->used = 0;
+}
+
+static void
+put(struct quoted *q, const char *at, size_t length)
+{
+    if (length > QUOTED_CHUNK - q->used)
+        flush(q);
+    memcpy(q->chunk + q->used, at, length);
+    q->used += length;
+}
+
+static void
+end_line(struct quoted *q, struct text end)
+{
+    put(q, end.at, end.length);
+    q->column = q->from = 0;
+    q->dash = false;
+}
+
+static bool
+is_plain(char c)
+{
+    return (c >= ' ' && c <= '~' && c != '=') || c == '\t';
+}
+
+/* What would mean something to somebody at this place of the line. */
+static bool
+is_risky(const struct quoted *q, char c)
+{
+    return (q->column == 0 && c == '.') || (q->dash && c == '-') ||
+           (q->from == 4 && q->column == 4 && c == ' ');
+}
+
+static void
+put_byte(struct quoted *q, char c, bool encode)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    size_t length = encode || is_risky(q, c) ? 3 : 1;
+    if (q->column + length > TEXT_MAX) {
+        end_line(q, TEXT("=\r\n"));
+        length = encode || is_risky(q, c) ? 3 : 1;
+    }
+    const char coded[3] = {'=', hex[(unsigned char)c >> 4], hex[c & 15]};
+    put(q, length == 1 ? &c : coded, length);
+    if (length == 1 && q->column == q->from && q->from < 4 && c == "From"[q->from])
+        q->from++;
+    q->dash = q->column == 0 && c == '-' && length == 1;
+    q->column += length;
+    assert(q->column <= TEXT_MAX);
+}
+
+/* Bytes that need no care, as many as there are and the line takes. */
+static size_t
+put_run(struct quoted *q, struct text bytes)
+{
+    size_t run = 0;
+    if (q->column < 5) /* where care may be needed */
+        return 0;
+    size_t most = TEXT_MAX - q->column;
+    while (run < bytes.length && run < most && bytes.at[run] > ' ' &&
+           bytes.at[run] != 0x7f && bytes.at[run] != '=')
+        run++;
+    put(q, bytes.at, run);
+    q->column += run;
+    return run;
+}
+
+void
+quoted_start(struct quoted *q, void (*write)(void *context, struct text bytes),
+             void *context)
+{
+    q->write = write;
+    q->context = context;
+    q->held = 0;
+    q->column = q->used = q->from = 0;
+    q->dash = false;
+}
+
+static void
+add_byte(struct quoted *q, char c)
+{
+    char held = q->held;
+    q->held = 0;
+    if (held == '\r' && c == '\n') {
+        end_line(q, TEXT("\r\n"));
+        return;
+    }
+    if (held != 0)
+        put_byte(q, held, held == '\r');
+    if (c == '\r' || c == ' ' || c == '\t')
+        q->held = c;
+    else
+        put_byte(q, c, !is_plain(c));
+}
+
+void
+quoted_add(struct quoted *q, struct text bytes)
+{
+    for (size_t at = 0; at < bytes.length;) {
+        char c = bytes.at[at];
+        if (q->held == 0) {
+            size_t run = put_run(q, text_after(bytes, at));
+            if (run > 0) {
+                at += run;
+                continue;
+            }
+        } else if (q->held != '\r' && c == '\r') {
+            /* White space before what may be a line end: encoded, needed or not. */
+            put_byte(q, q->held, true);
+            q->held = 0;
+        }
+        add_byte(q, c);
+        at++;
+    }
+}
+
+size_t
+quoted_end(struct quoted *q)
+{
+    if (q->held != 0)
+        put_byte(q, q->held, true);
+    q->held = 0;
+    flush(q);
+    return q->column;
+}
+
+uint64_t
+quoted_size_max(uint64_t bytes, uint64_t special, uint64_t lines)
+{
+    /* A line can have two bytes encoded that are not special: at its start and end. */
+    uint64_t text = bytes + 2 * special + 4 * (lines + 2);
+    /* A line that is broken has at least 73 bytes; so has one encoded at its start. */
+    return text + (text / 70 + 1) * 5;
+}

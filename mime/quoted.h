@@ -1,0 +1,35 @@
+/* Encodes quoted-printable (RFC 2045 §6.7) while the bytes stream by.
+ *
+ * CRLF is a line end and stays one; a lone CR or LF is data and encoded. Lines have at
+ * most 76 bytes. Encoded besides what must be: white space at the end of a line, a '.'
+ * at its start, the second dash of one that starts with two (so that no line is a
+ * delimiter), the space of one that starts with "From ". The result does not depend on
+ * how the bytes were cut. */
+#ifndef MIME_QUOTED_H
+#define MIME_QUOTED_H
+
+#include "base/text.h"
+
+enum { QUOTED_LINE_MAX = 76, QUOTED_CHUNK = 4096 };
+
+struct quoted {
+    void (*write)(void *context, struct text bytes);
+    void *context;
+    char held; /* a CR, or white space that may end the line; 0: none */
+    size_t column, used, from;
+    bool dash; /* the line so far is one dash */
+    char chunk[QUOTED_CHUNK];
+};
+
+void quoted_start(struct quoted *q, void (*write)(void *context, struct text bytes),
+                  void *context);
+void quoted_add(struct quoted *q, struct text bytes);
+/* Writes what is left; no line end is added. Returns the length of the last line; when
+ * it is not 0, "=" CRLF ends it without adding to the data. */
+size_t quoted_end(struct quoted *q);
+
+/* No less than the size of what `bytes` make, `special` of which have to be encoded
+ * (all but 33..126 and white space, and '='), with so many line ends. */
+uint64_t quoted_size_max(uint64_t bytes, uint64_t special, uint64_t lines);
+
+#endif

@@ -1,0 +1,721 @@
+/* Cuts streaming content into parts, header fields, bodies and delimiters. */
+#include "mime/structure.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A line end before, dashes at both ends, white space, a line end behind. */
+enum {
+    LINE_MAX_HELD = 2 + STRUCTURE_BOUNDARY_MAX + 2 + STRUCTURE_PADDING_MAX + 2,
+    HELD_MAX = 2 + LINE_MAX_HELD
+};
+
+enum mode {
+    MODE_HEADER,
+    MODE_BODY,    /* of a leaf */
+    MODE_OUTSIDE, /* preamble or epilogue */
+    MODE_REST     /* too many parts: nothing is looked at any more */
+};
+
+struct level {
+    struct structure_part part;
+    char *boundary; /* of a multipart that is not closed; otherwise NULL */
+    size_t boundary_length;
+    bool digest, seen, closed;
+};
+
+struct structure {
+    structure_happened *on_event;
+    void *context;
+    enum mode mode;
+    unsigned top, parts, boundaries; /* top: the level that is being read */
+    uint64_t told;                   /* bytes in events so far */
+    /* Header: the field that is being read, its last line from line_at on. */
+    struct buffer field;
+    size_t line_at, header_size;
+    bool first_line, raw_line; /* raw: the field is not looked at */
+    bool in_raw;               /* in the midst of a line too long to hold */
+    struct parameters type;
+    /* A line that is no field: it is read again as body. */
+    struct buffer odd;
+    /* Body: at the start of a line; what may become a delimiter, its line end first. */
+    bool line_start;
+    size_t held_length;
+    char held[HELD_MAX];
+    struct level levels[STRUCTURE_DEPTH_MAX + 1];
+};
+
+/* --- Telling */
+
+static struct level *
+current(struct structure *s)
+{
+    return &s->levels[s->top];
+}
+
+static void
+tell(struct structure *s, struct structure_event *event)
+{
+    event->part = &current(s)->part;
+    event->offset = s->told;
+    s->told += event->bytes.length;
+    s->on_event(s->context, event);
+}
+
+static void
+tell_bytes(struct structure *s, enum structure_kind kind, struct text bytes)
+{
+    if (bytes.length > 0)
+        tell(s, &(struct structure_event){.kind = kind, .bytes = bytes});
+}
+
+static void
+tell_content(struct structure *s, struct text bytes)
+{
+    tell_bytes(s, s->mode == MODE_BODY ? STRUCTURE_BODY : STRUCTURE_OUTSIDE, bytes);
+}
+
+static void
+tell_problem(struct structure *s, enum structure_problem problem)
+{
+    struct structure_part *part = &current(s)->part;
+    if ((part->problems & 1u << problem) != 0)
+        return;
+    part->problems |= 1u << problem;
+    tell(s, &(struct structure_event){.kind = STRUCTURE_PROBLEM, .problem = problem});
+}
+
+/* --- Levels */
+
+static void
+start_header(struct structure *s)
+{
+    assert(s->field.length == 0);
+    s->mode = MODE_HEADER;
+    s->line_at = s->header_size = 0;
+    s->first_line = true;
+    s->raw_line = false;
+}
+
+/* A part on the level that is now the top. */
+static void
+begin(struct structure *s, bool is_message)
+{
+    assert(s->parts < STRUCTURE_PARTS_MAX && s->top <= STRUCTURE_DEPTH_MAX);
+    *current(s) = (struct level){
+        .part = {.number = s->parts++,
+                 .depth = s->top,
+                 .is_message = is_message,
+                 .header_at = s->told}
+    };
+    tell(s, &(struct structure_event){.kind = STRUCTURE_BEGIN});
+    start_header(s);
+}
+
+static void
+forget_boundary(struct structure *s, struct level *level)
+{
+    if (level->boundary == NULL)
+        return;
+    free(level->boundary);
+    level->boundary = NULL;
+    s->boundaries--;
+}
+
+static void
+end_part(struct structure *s)
+{
+    struct level *level = current(s);
+    if (level->part.holds == STRUCTURE_MULTIPART && !level->seen)
+        tell_problem(s, PROBLEM_NO_PARTS);
+    else if (level->part.holds == STRUCTURE_MULTIPART && !level->closed)
+        tell_problem(s, PROBLEM_NOT_CLOSED);
+    forget_boundary(s, level);
+    tell(s, &(struct structure_event){.kind = STRUCTURE_END});
+}
+
+static void
+end_parts_above(struct structure *s, unsigned level)
+{
+    while (s->top > level) {
+        end_part(s);
+        s->top--;
+    }
+}
+
+static bool
+is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* The multipart that a line delimits, the innermost first; NULL when it is none. */
+static struct level *
+find_delimited(struct structure *s, struct text line, bool *closes)
+{
+    if (s->boundaries == 0 || line.length > LINE_MAX_HELD ||
+        !text_starts(line, TEXT("--")))
+        return NULL;
+    struct text t = text_after(line, 2);
+    while (t.length > 0 && is_blank(t.at[t.length - 1]))
+        t.length--;
+    for (unsigned i = s->top + 1; i-- > 0;) {
+        struct level *level = &s->levels[i];
+        if (level->boundary == NULL || t.length < level->boundary_length ||
+            memcmp(t.at, level->boundary, level->boundary_length) != 0)
+            continue;
+        struct text rest = text_after(t, level->boundary_length);
+        *closes = rest.length > 0;
+        if (rest.length == 0 || text_equal(rest, TEXT("--")))
+            return level;
+    }
+    return NULL;
+}
+
+/* line: with the line end before it, if that is not told yet. */
+static void
+delimit(struct structure *s, struct level *level, bool closes, struct text line)
+{
+    end_parts_above(s, (unsigned)(level - s->levels));
+    level->seen = true;
+    tell_bytes(s, STRUCTURE_DELIMITER, line);
+    s->line_start = true;
+    s->mode = MODE_OUTSIDE;
+    if (closes) {
+        level->closed = true;
+        forget_boundary(s, level);
+    } else if (s->parts == STRUCTURE_PARTS_MAX) {
+        tell_problem(s, PROBLEM_TOO_MANY_PARTS);
+        s->mode = MODE_REST;
+    } else {
+        s->top++;
+        begin(s, false);
+    }
+}
+
+/* --- The end of a header */
+
+static bool
+is_composite(const struct parameters *type)
+{
+    return text_equal(type->type, TEXT("multipart")) ||
+           text_equal(type->type, TEXT("message"));
+}
+
+/* What is told of the message types here is all that can hold a message as it is. */
+static bool
+is_message_type(const struct parameters *type)
+{
+    return parameters_is(type, "message", "rfc822") ||
+           parameters_is(type, "message", "global") ||
+           parameters_is(type, "message", "news");
+}
+
+static bool
+has_room_below(struct structure *s)
+{
+    if (s->top == STRUCTURE_DEPTH_MAX)
+        tell_problem(s, PROBLEM_TOO_DEEP);
+    else if (s->parts == STRUCTURE_PARTS_MAX)
+        tell_problem(s, PROBLEM_TOO_MANY_PARTS);
+    else
+        return true;
+    return false;
+}
+
+static bool
+open_multipart(struct structure *s, struct level *level)
+{
+    const struct parameter *given = parameters_find(&s->type, "boundary");
+    struct text boundary = given == NULL ? TEXT("") : given->value;
+    while (boundary.length > 0 && (boundary.at[boundary.length - 1] == ' ' ||
+                                   boundary.at[boundary.length - 1] == '\t'))
+        boundary.length--; /* RFC 2046 §5.1.1: mail gateways add and take it */
+    if (boundary.length == 0 || memchr(boundary.at, '\n', boundary.length) != NULL) {
+        tell_problem(s, PROBLEM_NO_BOUNDARY);
+        return false;
+    }
+    if (boundary.length > STRUCTURE_BOUNDARY_MAX) {
+        tell_problem(s, PROBLEM_LONG_BOUNDARY);
+        return false;
+    }
+    if (!has_room_below(s))
+        return false;
+    level->boundary = text_string(boundary);
+    level->boundary_length = boundary.length;
+    level->digest = text_equal(s->type.subtype, TEXT("digest"));
+    s->boundaries++;
+    return true;
+}
+
+/* Type and encoding decide whether it can be looked into. */
+static enum structure_holds
+choose_holds(struct structure *s, struct level *level)
+{
+    bool encoded = level->part.encoding > ENCODING_BINARY;
+    if (is_composite(&s->type) && level->part.encoding != ENCODING_OTHER && encoded &&
+        !(parameters_is(&s->type, "message", "global")))
+        tell_problem(s, PROBLEM_ENCODED_COMPOSITE);
+    if (text_equal(s->type.type, TEXT("multipart")))
+        return open_multipart(s, level) ? STRUCTURE_MULTIPART : STRUCTURE_LEAF;
+    if (is_message_type(&s->type) && !encoded && has_room_below(s))
+        return STRUCTURE_MESSAGE;
+    return STRUCTURE_LEAF;
+}
+
+static void
+settle_type(struct structure *s, struct level *level)
+{
+    if (!level->part.has_type)
+        parameters_read(&s->type, s->top > 0 && s->levels[s->top - 1].digest
+                                      ? TEXT("message/rfc822")
+                                      : TEXT("text/plain"));
+    else if (s->type.broken || s->type.subtype.length == 0)
+        tell_problem(s, PROBLEM_BROKEN_TYPE);
+}
+
+static void
+end_header(struct structure *s, struct text empty_line)
+{
+    struct level *level = current(s);
+    assert(s->mode == MODE_HEADER && s->field.length == 0);
+    settle_type(s, level);
+    level->part.holds = choose_holds(s, level);
+    level->part.type = &s->type;
+    level->part.body_at = s->told + empty_line.length;
+    tell(s, &(struct structure_event){.kind = STRUCTURE_HEADER, .bytes = empty_line});
+    level->part.type = NULL;
+    parameters_free(&s->type);
+    s->line_start = true;
+    s->mode = level->part.holds == STRUCTURE_LEAF ? MODE_BODY : MODE_OUTSIDE;
+    if (level->part.holds == STRUCTURE_MESSAGE) {
+        s->top++;
+        begin(s, true);
+    }
+}
+
+/* --- Fields */
+
+static struct text
+without_line_end(struct text line)
+{
+    if (line.length > 0 && line.at[line.length - 1] == '\n')
+        line.length--;
+    if (line.length > 0 && line.at[line.length - 1] == '\r')
+        line.length--;
+    return line;
+}
+
+/* The length of "name:", with what may stand between (RFC 5322 §4.5); 0 if it is none.
+ */
+static size_t
+field_start(struct text line, struct text *name)
+{
+    size_t at = 0;
+    while (at < line.length && line.at[at] > ' ' && line.at[at] < 0x7f &&
+           line.at[at] != ':')
+        at++;
+    *name = text_before(line, at);
+    while (at < line.length && (line.at[at] == ' ' || line.at[at] == '\t'))
+        at++;
+    return name->length > 0 && at < line.length && line.at[at] == ':' ? at + 1 : 0;
+}
+
+static enum structure_encoding
+read_encoding(struct text value)
+{
+    static const struct {
+        struct text name;
+        enum structure_encoding encoding;
+    } known[] = {
+        {TEXT("7bit"),             ENCODING_7BIT  },
+        {TEXT("8bit"),             ENCODING_8BIT  },
+        {TEXT("binary"),           ENCODING_BINARY},
+        {TEXT("quoted-printable"), ENCODING_QUOTED},
+        {TEXT("base64"),           ENCODING_BASE64},
+        {TEXT("7-bit"),            ENCODING_7BIT  }, /* as some write */
+        {TEXT("8-bit"),            ENCODING_8BIT  },
+    };
+    struct text word = parameter_token(&value);
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (text_equal_nocase(word, known[i].name))
+            return known[i].encoding;
+    return ENCODING_OTHER;
+}
+
+static void
+note_type(struct structure *s, struct structure_part *part, struct text value)
+{
+    if (part->has_type) {
+        tell_problem(s, PROBLEM_TWO_TYPES);
+        return;
+    }
+    part->has_type = true;
+    parameters_read(&s->type, value);
+}
+
+static void
+note_encoding(struct structure *s, struct structure_part *part, struct text value)
+{
+    enum structure_encoding encoding = read_encoding(value);
+    if (part->has_encoding) {
+        if (encoding != part->encoding)
+            tell_problem(s, PROBLEM_TWO_ENCODINGS);
+        return;
+    }
+    part->has_encoding = true;
+    part->encoding = encoding;
+    if (encoding == ENCODING_OTHER)
+        tell_problem(s, PROBLEM_UNKNOWN_ENCODING);
+}
+
+static void
+note_field(struct structure *s, struct text name, struct text value)
+{
+    struct structure_part *part = &current(s)->part;
+    if (text_equal_nocase(name, TEXT("content-type")))
+        note_type(s, part, value);
+    else if (text_equal_nocase(name, TEXT("content-transfer-encoding")))
+        note_encoding(s, part, value);
+    else if (text_equal_nocase(name, TEXT("mime-version")))
+        part->has_version = true;
+}
+
+/* Tells the lines before line_at. */
+static void
+flush_field(struct structure *s)
+{
+    struct text whole = text_before(buffer_text(&s->field), s->line_at);
+    struct structure_event event = {.kind = STRUCTURE_FIELD, .bytes = whole};
+    if (whole.length == 0)
+        return;
+    if (!s->raw_line) {
+        size_t start = field_start(whole, &event.name);
+        assert(start > 0);
+        event.value = text_after(without_line_end(whole), start);
+        note_field(s, event.name, event.value);
+    }
+    tell(s, &event);
+    buffer_take(&s->field, s->line_at);
+    s->line_at = 0;
+}
+
+/* The last line of the field is whole: what is it? */
+static void
+header_line(struct structure *s)
+{
+    struct text name, line = text_after(buffer_text(&s->field), s->line_at);
+    bool closes, folded = line.at[0] == ' ' || line.at[0] == '\t';
+    struct level *delimited = find_delimited(s, line, &closes);
+    bool empty = text_equal(line, TEXT("\r\n")) || text_equal(line, TEXT("\n"));
+    bool starts = field_start(line, &name) > 0;
+    if (delimited == NULL && !empty && folded && !s->first_line) {
+        s->line_at = s->field.length;
+        return;
+    }
+    flush_field(s);
+    s->raw_line = s->header_size > STRUCTURE_HEADER_MAX;
+    s->first_line = false;
+    if (delimited == NULL && !empty && starts) {
+        if (s->raw_line)
+            tell_problem(s, PROBLEM_LONG_HEADER);
+        s->line_at = s->field.length;
+        return;
+    }
+    /* The line leaves the buffer, which the next header needs. */
+    struct buffer taken = s->field;
+    buffer_init(&s->field, STRUCTURE_HEADER_MAX);
+    if (delimited == NULL && !empty)
+        tell_problem(s, PROBLEM_ODD_LINE);
+    end_header(s, empty && delimited == NULL ? buffer_text(&taken) : TEXT(""));
+    if (delimited == NULL && !empty) {
+        assert(s->odd.length == 0);
+        s->odd = taken;
+        return;
+    }
+    if (delimited != NULL)
+        delimit(s, delimited, closes, buffer_text(&taken));
+    buffer_free(&taken);
+}
+
+/* More than the buffer may hold: passed on unread up to the line's end. */
+static void
+tell_raw(struct structure *s, struct text bytes, bool whole)
+{
+    tell_problem(s, PROBLEM_LONG_HEADER);
+    tell_bytes(s, STRUCTURE_FIELD, buffer_text(&s->field));
+    buffer_clear(&s->field);
+    s->line_at = 0;
+    s->raw_line = true;
+    s->first_line = false;
+    s->in_raw = !whole;
+    tell_bytes(s, STRUCTURE_FIELD, bytes);
+}
+
+/* One line or a piece of it. */
+static struct text
+take_header(struct structure *s, struct text piece)
+{
+    size_t end = text_find(piece, '\n');
+    bool whole = end != TEXT_NONE;
+    struct text bytes = text_before(piece, whole ? end + 1 : piece.length);
+    s->header_size += bytes.length;
+    if (s->in_raw || !buffer_add(&s->field, bytes))
+        tell_raw(s, bytes, whole);
+    else if (whole)
+        header_line(s);
+    return text_after(piece, bytes.length);
+}
+
+/* --- Bodies */
+
+static size_t
+line_end_length(const char *at, size_t length)
+{
+    if (length > 0 && at[length - 1] == '\n')
+        return length > 1 && at[length - 2] == '\r' ? 2 : 1;
+    return 0;
+}
+
+static bool
+may_delimit(const char *line, size_t length)
+{
+    return (length < 1 || line[0] == '-') && (length < 2 || line[1] == '-');
+}
+
+/* Where the line starts in what is held; a lone CR may yet become a line end. */
+static size_t
+held_line(const struct structure *s)
+{
+    if (s->held_length > 0 && s->held[0] == '\r')
+        return s->held_length > 1 ? 2 : 1;
+    return s->held_length > 0 && s->held[0] == '\n';
+}
+
+/* All but a line end that may belong to a delimiter. */
+static void
+tell_held(struct structure *s, size_t keep)
+{
+    char line_end[2];
+    size_t length = s->held_length - keep;
+    assert(keep <= sizeof(line_end) && keep <= s->held_length);
+    memcpy(line_end, s->held + length, keep);
+    tell_content(s, text_of(s->held, length));
+    memcpy(s->held, line_end, keep);
+    s->held_length = keep;
+    s->line_start = keep > 0;
+}
+
+/* Adds of the piece what it takes to know whether a delimiter is held. */
+static struct text
+take_held(struct structure *s, struct text piece)
+{
+    size_t start = held_line(s), want = 1;
+    bool closes;
+    if (start == 1 && s->held[0] == '\r' && piece.at[0] != '\n') {
+        tell_held(s, 0);
+        return piece;
+    }
+    if (s->held_length >= start + 2) { /* the dashes are there */
+        size_t end = text_find(piece, '\n');
+        want = end == TEXT_NONE ? piece.length : end + 1;
+        if (want > HELD_MAX - s->held_length)
+            want = HELD_MAX - s->held_length;
+    }
+    memcpy(s->held + s->held_length, piece.at, want);
+    s->held_length += want;
+    piece = text_after(piece, want);
+    start = held_line(s);
+    struct text line = text_of(s->held + start, s->held_length - start);
+    bool whole = line.length > 0 && line.at[line.length - 1] == '\n';
+    struct level *delimited = whole ? find_delimited(s, line, &closes) : NULL;
+    if (delimited != NULL) {
+        size_t length = s->held_length;
+        s->held_length = 0;
+        delimit(s, delimited, closes, text_of(s->held, length));
+    } else if (whole) {
+        tell_held(s, line_end_length(s->held, s->held_length));
+    } else if (!may_delimit(line.at, line.length) || line.length >= LINE_MAX_HELD) {
+        tell_held(s, line.at[line.length - 1] == '\r'); /* it may begin a line end */
+    }
+    return piece;
+}
+
+/* Keeps the last bytes of the piece until the next one comes. */
+static struct text
+hold(struct structure *s, struct text piece, size_t from)
+{
+    assert(s->held_length == 0 && piece.length - from <= HELD_MAX);
+    tell_content(s, text_before(piece, from));
+    memcpy(s->held, piece.at + from, piece.length - from);
+    s->held_length = piece.length - from;
+    return TEXT("");
+}
+
+/* Content up to the next delimiter or to the end of the piece; nothing is held. */
+static struct text
+take_lines(struct structure *s, struct text piece)
+{
+    size_t at = 0;
+    bool closes;
+    for (;;) {
+        const char *line = piece.at + at;
+        size_t left = piece.length - at;
+        size_t before = at - line_end_length(piece.at, at); /* the line end's start */
+        const char *end = left == 0 ? NULL : memchr(line, '\n', left);
+        size_t length = end == NULL ? left : (size_t)(end - line) + 1;
+        bool candidate = s->line_start && may_delimit(line, left);
+        if (candidate && end == NULL && left < LINE_MAX_HELD)
+            return hold(s, piece, before);
+        struct level *delimited =
+            candidate && end != NULL ? find_delimited(s, text_of(line, length), &closes)
+                                     : NULL;
+        if (delimited != NULL) {
+            tell_content(s, text_before(piece, before));
+            delimit(s, delimited, closes,
+                    text_of(piece.at + before, at + length - before));
+            return text_after(piece, at + length);
+        }
+        s->line_start = end != NULL;
+        at += length;
+        if (end == NULL)
+            return hold(s, piece, at - (piece.at[at - 1] == '\r'));
+    }
+}
+
+static struct text
+take_body(struct structure *s, struct text piece)
+{
+    if (s->held_length > 0)
+        return take_held(s, piece);
+    if (s->mode != MODE_REST && s->boundaries > 0)
+        return take_lines(s, piece);
+    tell_content(s, piece);
+    return TEXT("");
+}
+
+/* --- The whole */
+
+static struct text
+take(struct structure *s, struct text piece)
+{
+    return s->mode == MODE_HEADER ? take_header(s, piece) : take_body(s, piece);
+}
+
+/* An odd line is the first of what its header was for, be it another header. */
+static void
+take_odd(struct structure *s)
+{
+    while (s->odd.length > 0) {
+        struct buffer odd = s->odd;
+        buffer_init(&s->odd, STRUCTURE_HEADER_MAX);
+        for (struct text t = buffer_text(&odd); t.length > 0;)
+            t = take(s, t);
+        buffer_free(&odd);
+    }
+}
+
+struct structure *
+structure_new(structure_happened *on_event, void *context)
+{
+    struct structure *s = memory_new(sizeof(*s));
+    s->on_event = on_event;
+    s->context = context;
+    buffer_init(&s->field, STRUCTURE_HEADER_MAX);
+    buffer_init(&s->odd, STRUCTURE_HEADER_MAX);
+    begin(s, true);
+    return s;
+}
+
+void
+structure_add(struct structure *s, struct text piece)
+{
+    while (piece.length > 0) {
+        piece = take(s, piece);
+        take_odd(s);
+    }
+}
+
+/* A last line without a line end can still be a delimiter. */
+static void
+end_body(struct structure *s)
+{
+    bool closes;
+    size_t start = held_line(s);
+    struct text held = text_of(s->held, s->held_length);
+    struct level *delimited = find_delimited(s, text_after(held, start), &closes);
+    s->held_length = 0;
+    if (delimited != NULL)
+        delimit(s, delimited, closes, held);
+    else
+        tell_content(s, held);
+}
+
+void
+structure_end(struct structure *s)
+{
+    if (s->mode == MODE_HEADER && s->field.length > s->line_at)
+        header_line(s);
+    take_odd(s);
+    while (s->mode == MODE_HEADER && s->field.length > s->line_at) { /* odd, again */
+        header_line(s);
+        take_odd(s);
+    }
+    if (s->mode != MODE_HEADER)
+        end_body(s);
+    while (s->mode == MODE_HEADER) {
+        flush_field(s);
+        end_header(s, TEXT(""));
+    }
+    end_parts_above(s, 0);
+    end_part(s);
+}
+
+void
+structure_free(struct structure **s)
+{
+    if (*s == NULL)
+        return;
+    for (unsigned i = 0; i <= STRUCTURE_DEPTH_MAX; i++)
+        forget_boundary(*s, &(*s)->levels[i]);
+    parameters_free(&(*s)->type);
+    buffer_free(&(*s)->field);
+    buffer_free(&(*s)->odd);
+    free(*s);
+    *s = NULL;
+}
+
+const char *
+structure_encoding_name(enum structure_encoding encoding)
+{
+    static const char *const names[] = {
+        [ENCODING_7BIT] = "7bit",     [ENCODING_8BIT] = "8bit",
+        [ENCODING_BINARY] = "binary", [ENCODING_QUOTED] = "quoted-printable",
+        [ENCODING_BASE64] = "base64", [ENCODING_OTHER] = "other"};
+    return names[encoding];
+}
+
+const char *
+structure_problem_text(enum structure_problem problem)
+{
+    static const char *const texts[] = {
+        [PROBLEM_NONE] = "none",
+        [PROBLEM_ODD_LINE] = "a line that is no field ends the header",
+        [PROBLEM_LONG_HEADER] = "the header is too long to be read whole",
+        [PROBLEM_BROKEN_TYPE] = "Content-Type is malformed",
+        [PROBLEM_TWO_TYPES] = "two fields Content-Type",
+        [PROBLEM_TWO_ENCODINGS] = "two different fields Content-Transfer-Encoding",
+        [PROBLEM_UNKNOWN_ENCODING] = "Content-Transfer-Encoding is unknown",
+        [PROBLEM_ENCODED_COMPOSITE] = "a multipart or message is labelled as encoded",
+        [PROBLEM_NO_BOUNDARY] = "a boundary is missing",
+        [PROBLEM_LONG_BOUNDARY] = "the boundary is too long",
+        [PROBLEM_TOO_DEEP] = "nested too deep",
+        [PROBLEM_TOO_MANY_PARTS] = "too many parts",
+        [PROBLEM_NO_PARTS] = "the boundary never comes",
+        [PROBLEM_NOT_CLOSED] = "the closing boundary is missing"};
+    return texts[problem];
+}

@@ -1,0 +1,113 @@
+/* The parts of a message, told one after the other while its content streams by.
+ *
+ * RFC 2045, RFC 2046 §5.1. Pieces of any size, cut anywhere; linear in time, bounded in
+ * memory, no recursion, never fails: what is broken is told as a problem and passed on.
+ * Every byte of the content is in exactly one event, in order, so a filter can write
+ * what it does not care for as it came.
+ *
+ * A multipart tells OUTSIDE (preamble), then DELIMITER and a part BEGIN..END for each
+ * of its own, then DELIMITER and OUTSIDE (epilogue), then its END; a message/rfc822
+ * tells the one BEGIN..END of the message in it; other parts tell BODY. Before that,
+ * each part tells BEGIN, a FIELD for each of its header fields, and HEADER (the empty
+ * line).
+ *
+ * Boundaries match whole lines, but for white space behind them: "--foo" never ends a
+ * part whose boundary is "foobar", nor the other way round. The line end before a
+ * delimiter is the delimiter's. CRLF and LF end lines; a lone CR is a byte like others.
+ * A line in a header that is no field ends it (as in mime/header.h). */
+#ifndef MIME_STRUCTURE_H
+#define MIME_STRUCTURE_H
+
+#include "mime/parameter.h"
+
+enum {
+    STRUCTURE_DEPTH_MAX = 100,         /* levels; deeper parts are not looked into */
+    STRUCTURE_PARTS_MAX = 1000,        /* behind them, everything is OUTSIDE */
+    STRUCTURE_HEADER_MAX = 100 * 1024, /* of a part; what is beyond is not looked at */
+    STRUCTURE_BOUNDARY_MAX = 2048,     /* 70 is legal; above: not looked into */
+    STRUCTURE_PADDING_MAX = 256        /* white space behind a boundary */
+};
+
+enum structure_encoding {
+    ENCODING_7BIT, /* also when there is no field */
+    ENCODING_8BIT,
+    ENCODING_BINARY,
+    ENCODING_QUOTED,
+    ENCODING_BASE64,
+    ENCODING_OTHER
+};
+
+enum structure_holds { STRUCTURE_LEAF, STRUCTURE_MULTIPART, STRUCTURE_MESSAGE };
+
+/* Each is told once a part at most. */
+enum structure_problem {
+    PROBLEM_NONE,
+    PROBLEM_ODD_LINE,      /* a line that is no field ended the header */
+    PROBLEM_LONG_HEADER,   /* parts of it were not looked at */
+    PROBLEM_BROKEN_TYPE,   /* Content-Type cannot be read (as a whole) */
+    PROBLEM_TWO_TYPES,     /* the first one counts */
+    PROBLEM_TWO_ENCODINGS, /* that differ; the first one counts */
+    PROBLEM_UNKNOWN_ENCODING,
+    PROBLEM_ENCODED_COMPOSITE, /* base64 or quoted-printable where it may not be */
+    PROBLEM_NO_BOUNDARY,       /* multipart without one: not looked into */
+    PROBLEM_LONG_BOUNDARY,     /* not looked into */
+    PROBLEM_TOO_DEEP,          /* not looked into */
+    PROBLEM_TOO_MANY_PARTS,
+    PROBLEM_NO_PARTS,  /* the boundary never came */
+    PROBLEM_NOT_CLOSED /* nor the closing one */
+};
+
+struct structure_part {
+    unsigned number; /* in order of appearance; the message itself is 0 */
+    unsigned depth;  /* of the message itself: 0 */
+    bool is_message; /* its header is a message's: the whole, or in a message/rfc822 */
+    unsigned problems; /* bits 1 << PROBLEM_x so far */
+    /* From HEADER on: */
+    bool has_type, has_encoding, has_version; /* the fields were there */
+    enum structure_holds holds;
+    enum structure_encoding encoding;
+    uint64_t header_at, body_at; /* offsets in the content */
+    /* Only in the event HEADER: as given, or the default (text/plain, in a
+     * multipart/digest message/rfc822). */
+    const struct parameters *type;
+};
+
+enum structure_kind {
+    STRUCTURE_BEGIN,
+    STRUCTURE_FIELD,   /* a field with its line ends; without a name: bytes of a header
+                          too long to look at, in pieces */
+    STRUCTURE_HEADER,  /* the header is over; bytes: the empty line, if there was one */
+    STRUCTURE_BODY,    /* bytes of a leaf, in pieces */
+    STRUCTURE_OUTSIDE, /* bytes before, between and behind parts, in pieces */
+    STRUCTURE_DELIMITER, /* of `part`, whose inner parts have told END; with the line
+                            end before it */
+    STRUCTURE_END,       /* offset: behind the last byte of the part */
+    STRUCTURE_PROBLEM
+};
+
+/* Borrowed until the call returns. */
+struct structure_event {
+    enum structure_kind kind;
+    const struct structure_part *part;
+    uint64_t offset; /* of bytes, or where it happened */
+    struct text bytes;
+    struct text name, value;        /* FIELD; value still folded */
+    enum structure_problem problem; /* PROBLEM */
+};
+typedef void structure_happened(void *context, const struct structure_event *event);
+
+struct structure;
+
+/* Tells BEGIN of the message before it returns. */
+struct structure *structure_new(structure_happened *on_event, void *context);
+void structure_add(struct structure *s, struct text piece);
+/* Tells what is left, and END of all parts that are open. Once; then only free. */
+void structure_end(struct structure *s);
+void structure_free(struct structure **s);
+
+/* "base64", "7bit"...; "other" for unknown ones. */
+const char *structure_encoding_name(enum structure_encoding encoding);
+/* For people: "a boundary is missing". */
+const char *structure_problem_text(enum structure_problem problem);
+
+#endif

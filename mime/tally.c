@@ -1,0 +1,116 @@
+/* Counts bytes by kind, 16 at a time, and measures lines. */
+#include "mime/tally.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { WIDTH = 16, ROUNDS = 255 }; /* as many as a counter of one byte can count */
+
+typedef signed char lanes __attribute__((vector_size(WIDTH)));
+
+/* A comparison makes -1 of what is true. */
+struct lane_counts {
+    lanes high, nul, cr, special;
+};
+
+static uint64_t
+sum(lanes counts)
+{
+    unsigned char each[WIDTH];
+    uint64_t total = 0;
+    memcpy(each, &counts, sizeof(each));
+    for (size_t i = 0; i < WIDTH; i++)
+        total += each[i];
+    return total;
+}
+
+/* Every byte below the space or above '~', and '=': with line ends, whose number the
+ * caller takes off. */
+static void
+count_lanes(const char *at, size_t rounds, struct lane_counts *c)
+{
+    for (size_t i = 0; i < rounds; i++, at += WIDTH) {
+        lanes v;
+        memcpy(&v, at, sizeof(v));
+        c->high -= v < 0;
+        c->nul -= v == 0;
+        c->cr -= v == '\r';
+        c->special -= (v < ' ') | (v == '=') | (v == 0x7f);
+    }
+}
+
+static void
+count_bytes(struct tally *t, struct text bytes, uint64_t *crs)
+{
+    while (bytes.length >= WIDTH) {
+        size_t rounds = bytes.length / WIDTH;
+        struct lane_counts c = {0};
+        if (rounds > ROUNDS)
+            rounds = ROUNDS;
+        count_lanes(bytes.at, rounds, &c);
+        t->high += sum(c.high);
+        t->nul += sum(c.nul);
+        t->special += sum(c.special);
+        *crs += sum(c.cr);
+        bytes = text_after(bytes, rounds * WIDTH);
+    }
+    for (size_t i = 0; i < bytes.length; i++) {
+        signed char v = (signed char)bytes.at[i];
+        t->high += v < 0;
+        t->nul += v == 0;
+        t->special += v < ' ' || v == '=' || v == 0x7f;
+        *crs += v == '\r';
+    }
+}
+
+/* Returns how many CR stand before a LF. */
+static uint64_t
+measure_lines(struct tally *t, struct text bytes)
+{
+    uint64_t pairs = 0;
+    size_t start = 0;
+    for (;;) {
+        const char *end = start == bytes.length
+                              ? NULL
+                              : memchr(bytes.at + start, '\n', bytes.length - start);
+        size_t at = end == NULL ? bytes.length : (size_t)(end - bytes.at);
+        t->line += at - start;
+        if (end == NULL)
+            break;
+        bool pair = at > 0 ? end[-1] == '\r' : t->cr;
+        uint64_t length = t->line - pair;
+        t->longest = length > t->longest ? length : t->longest;
+        pairs += pair;
+        t->lines++;
+        t->line = 0;
+        start = at + 1;
+    }
+    return pairs;
+}
+
+void
+tally_add(struct tally *t, struct text bytes)
+{
+    uint64_t crs = 0, lines = t->lines;
+    if (bytes.length == 0)
+        return;
+    t->bytes += bytes.length;
+    count_bytes(t, bytes, &crs);
+    uint64_t pairs = measure_lines(t, bytes);
+    t->lone_lf += t->lines - lines - pairs;
+    bool cr = bytes.at[bytes.length - 1] == '\r';
+    /* A CR counts when it is known what comes behind it. */
+    t->lone_cr += crs + t->cr - cr - pairs;
+    t->cr = cr;
+    if (t->line > t->longest + 1) /* one may be a CR that belongs to the line end */
+        t->longest = t->line - 1;
+}
+
+void
+tally_end(struct tally *t)
+{
+    t->lone_cr += t->cr;
+    t->cr = false;
+    t->longest = t->line > t->longest ? t->line : t->longest;
+    assert(t->lone_lf <= t->lines && t->high <= t->special && t->longest <= t->bytes);
+}

@@ -1,0 +1,27 @@
+/* Counts what content holds that not every hop takes. */
+#ifndef MIME_TALLY_H
+#define MIME_TALLY_H
+
+#include "base/text.h"
+
+/* Zeroed before the first use. Lines end in LF. */
+struct tally {
+    uint64_t bytes;
+    uint64_t high; /* above 127 */
+    uint64_t nul;
+    uint64_t
+        lone_cr; /* without a LF behind; a last one only once tally_end() is called */
+    uint64_t lone_lf; /* without a CR before */
+    uint64_t lines;   /* line ends */
+    uint64_t special; /* bytes that quoted-printable may have to encode, or more */
+    uint64_t longest; /* line, without its CR LF; at least */
+    uint64_t line;    /* length of the last line so far */
+    bool cr;          /* the last byte was one */
+};
+
+/* In pieces of any size; some GB a second. */
+void tally_add(struct tally *t, struct text bytes);
+/* Counts a CR and a line that are still open. */
+void tally_end(struct tally *t);
+
+#endif
