@@ -196,6 +196,17 @@ convert_outside(struct downgrade *d, const struct structure_event *e)
         copy(d, e->bytes);
 }
 
+/* One that came right behind a header of an inner message, which is encoded now, has no
+ * line end before it. */
+static void
+convert_delimiter(struct downgrade *d, const struct structure_event *e)
+{
+    if (d->last_out != '\n' && e->bytes.at[0] == '-')
+        emit(d, TEXT("\r\n"));
+    copy(d, e->bytes);
+    d->column = 0;
+}
+
 static void
 convert_kind(struct downgrade *d, const struct structure_event *e)
 {
@@ -214,8 +225,7 @@ convert_kind(struct downgrade *d, const struct structure_event *e)
         convert_outside(d, e);
         break;
     case STRUCTURE_DELIMITER:
-        copy(d, e->bytes);
-        d->column = 0;
+        convert_delimiter(d, e);
         break;
     case STRUCTURE_BODY:
         copy(d, e->bytes);

@@ -140,6 +140,10 @@ blocked_by(const struct structure_part *part)
     const struct parameters *type = part->type;
     unsigned doubts = 1u << PROBLEM_TWO_TYPES | 1u << PROBLEM_TWO_ENCODINGS |
                       1u << PROBLEM_LONG_HEADER;
+    /* Without an empty line between, fields for the inner message would be the outer's.
+     */
+    if (part->holds == STRUCTURE_MESSAGE)
+        doubts |= 1u << PROBLEM_ODD_LINE;
     if ((part->problems & doubts) != 0)
         return DOWNGRADE_BROKEN;
     if (parameters_is(type, "multipart", "signed"))
@@ -250,12 +254,14 @@ end_watched(struct downgrade *d, const struct structure_part *part)
     *t = (struct tally){0};
 }
 
-/* What is outside parts can be made harmless, unless it is all that there is. */
+/* What is outside parts can be made harmless, unless it is all that there is, or would
+ * be a field then. */
 static void
 end_outside(struct downgrade *d, const struct structure_part *part)
 {
     struct tally *t = &d->tally;
-    unsigned lost = 1u << PROBLEM_NO_PARTS | 1u << PROBLEM_TOO_MANY_PARTS;
+    unsigned lost =
+        1u << PROBLEM_NO_PARTS | 1u << PROBLEM_TOO_MANY_PARTS | 1u << PROBLEM_ODD_LINE;
     tally_end(t);
     note_line_ends(d, t);
     if (has_foreign(d, t) || t->longest > DOWNGRADE_LINE_MAX) {
@@ -360,9 +366,9 @@ downgrade_reason_text(const struct downgrade *d)
             "a header field holds what only a body may be converted of",
         [DOWNGRADE_SIGNED] = "the message is signed",
         [DOWNGRADE_ENCRYPTED] = "the message is encrypted",
-        [DOWNGRADE_PARTIAL] = "the message is a fragment of another (message/partial)",
-        [DOWNGRADE_EXTERNAL] = "the message refers to content elsewhere "
-                               "(message/external-body)",
+        [DOWNGRADE_PARTIAL] = "the message is a fragment of another (partial)",
+        [DOWNGRADE_EXTERNAL] =
+            "the message refers to what is elsewhere (external-body)",
         [DOWNGRADE_COMPOSITE] = "a part of the message cannot be looked into",
         [DOWNGRADE_ENCODED] = "a part of the message is labelled as encoded already",
         [DOWNGRADE_BROKEN] = "the MIME structure of the message is broken"};
