@@ -159,31 +159,36 @@ end_encoding(struct downgrade *d)
         d->soft_end = true;
 }
 
+static void
+end_outside_line(struct downgrade *d)
+{
+    emit(d, TEXT("\r\n"));
+    d->column = 0;
+}
+
+static void
+put_outside(struct downgrade *d, char c)
+{
+    if (d->column == DOWNGRADE_LINE_MAX)
+        end_outside_line(d);
+    if (c == '\0' || c == '\r' || ((unsigned char)c >= 0x80 && !d->way.to_8bit))
+        c = '?';
+    emit(d, text_of(&c, 1));
+    d->column++;
+}
+
 /* Bytes outside parts, which cannot be encoded: nobody is shown them. */
 static void
 copy_outside(struct downgrade *d, struct text bytes)
 {
     for (size_t i = 0; i < bytes.length; i++) {
         char c = bytes.at[i], before = i > 0 ? bytes.at[i - 1] : d->last_in;
-        if (c == '\n') {
-            emit(d, TEXT("\r\n"));
-            d->column = 0;
-            continue;
-        }
-        if (before == '\r') { /* it ended no line */
-            emit(d, TEXT("?"));
-            d->column++;
-        }
-        if (c == '\r')
-            continue;
-        if (d->column >= DOWNGRADE_LINE_MAX - 1) {
-            emit(d, TEXT("\r\n"));
-            d->column = 0;
-        }
-        if (c == '\0' || ((unsigned char)c >= 0x80 && !d->way.to_8bit))
-            c = '?';
-        emit(d, text_of(&c, 1));
-        d->column++;
+        if (before == '\r' && c != '\n') /* it ended no line */
+            put_outside(d, before);
+        if (c == '\n')
+            end_outside_line(d);
+        else if (c != '\r')
+            put_outside(d, c);
     }
 }
 
