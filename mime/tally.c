@@ -69,16 +69,17 @@ measure_lines(struct tally *t, struct text bytes)
 {
     uint64_t pairs = 0;
     size_t start = 0;
-    for (;;) {
-        const char *end = start == bytes.length
-                              ? NULL
-                              : memchr(bytes.at + start, '\n', bytes.length - start);
-        size_t at = end == NULL ? bytes.length : (size_t)(end - bytes.at);
-        t->line += at - start;
-        if (end == NULL)
+    while (start < bytes.length) {
+        const char *end = bytes.at + start;
+        if (*end != '\n')
+            end = memchr(end, '\n', bytes.length - start);
+        if (end == NULL) {
+            t->line += bytes.length - start;
             break;
+        }
+        size_t at = (size_t)(end - bytes.at);
         bool pair = at > 0 ? end[-1] == '\r' : t->cr;
-        uint64_t length = t->line - pair;
+        uint64_t length = t->line + (at - start) - pair;
         t->longest = length > t->longest ? length : t->longest;
         pairs += pair;
         t->lines++;
