@@ -63,7 +63,7 @@ test_conversion(void)
     } rows[] = {
         {"\r\nx\r\n", "not needed", NULL},
         {"\r\n\xe9\r\n", "convertible", NULL},
-        {"X: \xe9\r\n", "forbidden", "a header field holds what only a body may be converted of"},
+        {"X: \xe9\r\n", "forbidden", "a header field holds what no hop without 8BITMIME takes"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         json_t *d = mime_describe(text_from(rows[i].content));
