@@ -5,6 +5,7 @@
 #include "admin/control.h"
 #include "admin/flush.h"
 #include "admin/options.h"
+#include "admin/mime.h"
 #include "admin/passwd.h"
 #include "admin/secrecy.h"
 #include "admin/sendmail.h"
@@ -73,6 +74,7 @@ usage(void)
         "  sendmail ARGS...         sendmail(1)\n"
         "  status [--sites] [--json]  how the daemon is, and the sites it delivers to\n"
         "  passwd USER              a line for auth_users; the password is asked for\n"
+        "  mime [--convert] FILE    the structure of a message; as older hops get it\n"
         "  simulate SCENARIO        what the scheduler would make of a day\n"
         "  queue ls|show|why|cat|hold|release|retry|rm|bounce|adopt ...   see "
         "petrel(8)\n",
@@ -662,6 +664,8 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
         return command_version(count - 1, arguments + 1);
     if (strcmp(command, "passwd") == 0)
         return command_passwd(count - 1, arguments + 1);
+    if (strcmp(command, "mime") == 0)
+        return command_mime(count - 1, arguments + 1);
     if (count == 2 && strcmp(command, "check") == 0 &&
         strcmp(arguments[1], "--example") == 0)
         return print_example();

@@ -82,7 +82,7 @@ uint64_t downgrade_size_max(const struct downgrade *d);
 
 /* Second pass, only when CONVERTIBLE; may be started again, also in the midst. write()
  * is called from downgrade_add() and downgrade_end() with bytes borrowed until it
- * returns; a piece of n bytes makes at most 4n + 200,000 bytes. */
+ * returns; a piece of n bytes makes at most 4n + 500,000 bytes. */
 void downgrade_start(struct downgrade *d,
                      void (*write)(void *context, struct text bytes), void *context);
 /* The same content as in the scan. Other content is converted as well as may be, and

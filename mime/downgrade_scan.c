@@ -362,8 +362,7 @@ downgrade_reason_text(const struct downgrade *d)
 {
     static const char *const texts[] = {
         [DOWNGRADE_NO_REASON] = "",
-        [DOWNGRADE_HEADER] =
-            "a header field holds what only a body may be converted of",
+        [DOWNGRADE_HEADER] = "a header field holds what no hop without 8BITMIME takes",
         [DOWNGRADE_SIGNED] = "the message is signed",
         [DOWNGRADE_ENCRYPTED] = "the message is encrypted",
         [DOWNGRADE_PARTIAL] = "the message is a fragment of another (partial)",

@@ -64,6 +64,12 @@ put_byte(struct quoted *q, char c, bool encode)
     assert(q->column <= TEXT_MAX);
 }
 
+static bool
+is_visible(char c)
+{
+    return is_plain(c) && c != ' ' && c != '\t';
+}
+
 /* Bytes that need no care, as many as there are and the line takes. */
 static size_t
 put_run(struct quoted *q, struct text bytes)
@@ -72,8 +78,10 @@ put_run(struct quoted *q, struct text bytes)
     if (q->column < 5) /* where care may be needed */
         return 0;
     size_t most = TEXT_MAX - q->column;
-    while (run < bytes.length && run < most && bytes.at[run] > ' ' &&
-           bytes.at[run] != 0x7f && bytes.at[run] != '=')
+    while (
+        run < bytes.length && run < most &&
+        (is_visible(bytes.at[run]) || (bytes.at[run] == ' ' && run + 1 < bytes.length &&
+                                       is_visible(bytes.at[run + 1]))))
         run++;
     put(q, bytes.at, run);
     q->column += run;

@@ -516,8 +516,11 @@ take_held(struct structure *s, struct text piece)
 {
     size_t start = held_line(s), want = 1;
     bool closes;
-    if (start == 1 && s->held[0] == '\r' && piece.at[0] != '\n') {
+    char last = s->held[s->held_length - 1], next = piece.at[0];
+    /* A CR that ends no line, or a line end before a line of text. */
+    if (start == s->held_length && (last == '\r' ? next != '\n' : next != '-')) {
         tell_held(s, 0);
+        s->line_start = last == '\n';
         return piece;
     }
     if (s->held_length >= start + 2) { /* the dashes are there */
@@ -556,6 +559,22 @@ hold(struct structure *s, struct text piece, size_t from)
     return TEXT("");
 }
 
+/* From the start of a line on: the start of the next one that may delimit, or of the
+ * last one. */
+static size_t
+skip_lines(struct text piece, size_t at)
+{
+    while (at < piece.length && piece.at[at] != '-') {
+        const char *end = piece.at + at;
+        if (*end != '\n')
+            end = memchr(end, '\n', piece.length - at);
+        if (end == NULL)
+            break;
+        at = (size_t)(end - piece.at) + 1;
+    }
+    return at;
+}
+
 /* Content up to the next delimiter or to the end of the piece; nothing is held. */
 static struct text
 take_lines(struct structure *s, struct text piece)
@@ -563,6 +582,7 @@ take_lines(struct structure *s, struct text piece)
     size_t at = 0;
     bool closes;
     for (;;) {
+        at = s->line_start ? skip_lines(piece, at) : at;
         const char *line = piece.at + at;
         size_t left = piece.length - at;
         size_t before = at - line_end_length(piece.at, at); /* the line end's start */

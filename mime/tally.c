@@ -7,35 +7,36 @@
 enum { WIDTH = 16, ROUNDS = 255 }; /* as many as a counter of one byte can count */
 
 typedef signed char lanes __attribute__((vector_size(WIDTH)));
+typedef unsigned char counts __attribute__((vector_size(WIDTH)));
 
-/* A comparison makes -1 of what is true. */
 struct lane_counts {
-    lanes high, nul, cr, special;
+    counts high, nul, cr, special;
 };
 
 static uint64_t
-sum(lanes counts)
+sum(counts lane)
 {
     unsigned char each[WIDTH];
     uint64_t total = 0;
-    memcpy(each, &counts, sizeof(each));
+    memcpy(each, &lane, sizeof(each));
     for (size_t i = 0; i < WIDTH; i++)
         total += each[i];
     return total;
 }
 
-/* Every byte below the space or above '~', and '=': with line ends, whose number the
- * caller takes off. */
+/* A comparison makes -1 of what is true.
+ * Special: every byte below the space or above '~', and '=': with line ends, whose
+ * number the caller takes off. */
 static void
 count_lanes(const char *at, size_t rounds, struct lane_counts *c)
 {
     for (size_t i = 0; i < rounds; i++, at += WIDTH) {
         lanes v;
         memcpy(&v, at, sizeof(v));
-        c->high -= v < 0;
-        c->nul -= v == 0;
-        c->cr -= v == '\r';
-        c->special -= (v < ' ') | (v == '=') | (v == 0x7f);
+        c->high -= (counts)(v < 0);
+        c->nul -= (counts)(v == 0);
+        c->cr -= (counts)(v == '\r');
+        c->special -= (counts)((v < ' ') | (v == '=') | (v == 0x7f));
     }
 }
 
@@ -69,16 +70,17 @@ measure_lines(struct tally *t, struct text bytes)
 {
     uint64_t pairs = 0;
     size_t start = 0;
-    for (;;) {
-        const char *end = start == bytes.length
-                              ? NULL
-                              : memchr(bytes.at + start, '\n', bytes.length - start);
-        size_t at = end == NULL ? bytes.length : (size_t)(end - bytes.at);
-        t->line += at - start;
-        if (end == NULL)
+    while (start < bytes.length) {
+        const char *end = bytes.at + start;
+        if (*end != '\n')
+            end = memchr(end, '\n', bytes.length - start);
+        if (end == NULL) {
+            t->line += bytes.length - start;
             break;
+        }
+        size_t at = (size_t)(end - bytes.at);
         bool pair = at > 0 ? end[-1] == '\r' : t->cr;
-        uint64_t length = t->line - pair;
+        uint64_t length = t->line + (at - start) - pair;
         t->longest = length > t->longest ? length : t->longest;
         pairs += pair;
         t->lines++;

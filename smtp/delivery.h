@@ -36,8 +36,8 @@ struct delivery *delivery_new(struct loop *loop, struct net *net, struct dns *dn
                               const struct delivery_settings *settings);
 /* For connections opened from now on; reuse_idle_ms for all. */
 void delivery_reload(struct delivery *d, const struct delivery_settings *settings);
-/* Connections that are kept for more mail end, and those that are only being made; those
- * at work end after it. */
+/* Connections that are kept for more mail end, and those that are only being made;
+ * those at work end after it. */
 void delivery_drain(struct delivery *d);
 /* Aborts what is left: its errands are settled as deferred. */
 void delivery_free(struct delivery **d);

@@ -114,9 +114,189 @@ test_samples(void)
     }
 }
 
+/* --- Limits and bombs */
+
+static struct buffer
+repeat(const char *head, const char *unit, size_t count, const char *tail)
+{
+    struct buffer b;
+    buffer_init(&b, 1 << 28);
+    bool good = buffer_add(&b, text_from(head));
+    for (size_t i = 0; i < count; i++)
+        good = good && buffer_add(&b, text_from(unit));
+    good = good && buffer_add(&b, text_from(tail));
+    ok(good);
+    return b;
+}
+
+struct count {
+    size_t parts, ends, deepest, bytes, problems[PROBLEM_NOT_CLOSED + 1];
+};
+
+static void
+count_event(void *context, const struct structure_event *e)
+{
+    struct count *c = context;
+    c->parts += e->kind == STRUCTURE_BEGIN;
+    c->ends += e->kind == STRUCTURE_END;
+    c->bytes += e->bytes.length;
+    c->deepest = e->part->depth > c->deepest ? e->part->depth : c->deepest;
+    if (e->kind == STRUCTURE_PROBLEM)
+        c->problems[e->problem]++;
+}
+
+/* Reads and frees it; every byte must be told, and every part end. */
+static struct count
+read_bomb(struct buffer *b, size_t piece)
+{
+    struct count c = {.parts = 0};
+    struct structure *s = structure_new(count_event, &c);
+    for (struct text t = buffer_text(b); t.length > 0; t = text_after(t, piece))
+        structure_add(s, text_before(t, piece));
+    structure_end(s);
+    structure_free(&s);
+    is_number(c.bytes, b->length, "every byte is told");
+    is_number(c.ends, c.parts, "every part ends");
+    buffer_free(b);
+    return c;
+}
+
+static void
+test_depth(void)
+{
+    struct buffer b = repeat("", "Content-Type: message/rfc822\n\n", 5000, "S: t\n\nx\n");
+    struct count c = read_bomb(&b, 4096);
+    is_number(c.deepest, STRUCTURE_DEPTH_MAX, "5,000 messages in one another");
+    is_number(c.problems[PROBLEM_TOO_DEEP], 1, "and it is told");
+    buffer_init(&b, 1 << 24);
+    bool good = true;
+    for (int i = 0; i < 5000; i++)
+        good = good && buffer_format(&b, "Content-Type: multipart/x; boundary=b%d\n\n--b%d\n", i, i);
+    for (int i = 5000; i-- > 0;)
+        good = good && buffer_format(&b, "\n--b%d--\n", i);
+    ok(good);
+    c = read_bomb(&b, 1000);
+    is_number(c.deepest, STRUCTURE_DEPTH_MAX, "5,000 nested multiparts");
+    is_number(c.parts, STRUCTURE_DEPTH_MAX + 1, "as many parts as levels");
+    is_number(c.problems[PROBLEM_NOT_CLOSED], 0, "all that were looked into are closed");
+}
+
+static void
+test_parts(void)
+{
+    static const char head[] = "Content-Type: multipart/x; boundary=b\n\n";
+    struct buffer b = repeat(head, "--b\n", 100000, "--b--\n");
+    struct count c = read_bomb(&b, 777);
+    is_number(c.parts, STRUCTURE_PARTS_MAX, "100,000 empty parts");
+    is_number(c.problems[PROBLEM_TOO_MANY_PARTS], 1, "and it is told");
+    b = repeat(head, "--b\n\nx\n", STRUCTURE_PARTS_MAX - 1, "--b--\n");
+    c = read_bomb(&b, 777);
+    is_number(c.parts, STRUCTURE_PARTS_MAX, "as many parts as may be");
+    is_number(c.problems[PROBLEM_TOO_MANY_PARTS], 0, "is no problem");
+}
+
+static void
+test_long_headers(void)
+{
+    struct buffer b = repeat("X: ", "y", 1 << 20, "\nContent-Type: text/html\n\nbody\n");
+    struct count c = read_bomb(&b, 5000);
+    is_number(c.problems[PROBLEM_LONG_HEADER], 1, "a field of a megabyte");
+    b = repeat("", "X: y\n", 300000, "\nbody\n");
+    c = read_bomb(&b, 5000);
+    is_number(c.problems[PROBLEM_LONG_HEADER], 1, "300,000 fields");
+    b = repeat("Content-Type: multipart/x; boundary=\"", "b", 1 << 20, "\"\n\n--b\n");
+    c = read_bomb(&b, 5000);
+    is_number(c.problems[PROBLEM_LONG_HEADER], 1, "a boundary of a megabyte");
+    b = repeat("Content-Type: multipart/x; boundary=\"", "b", STRUCTURE_BOUNDARY_MAX + 1,
+               "\"\n\n--b\n");
+    c = read_bomb(&b, 5000);
+    is_number(c.problems[PROBLEM_LONG_BOUNDARY], 1, "a boundary one byte too long");
+}
+
+/* Long headers must be cut alike, too. */
+static void
+test_long_headers_cut(void)
+{
+    static const char *const units[] = {"y", "\n y", "z\nX: "};
+    static const size_t pieces[] = {1, 2, 1000, 65536};
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        struct buffer b = repeat("A: b\nX: ", units[i], STRUCTURE_HEADER_MAX,
+                                 "\nC: d\n e\nodd\n");
+        struct trace whole = trace_of(buffer_text(&b), 0, b.length);
+        for (size_t p = 0; p < sizeof(pieces) / sizeof(pieces[0]); p++) {
+            struct trace cut = trace_of(buffer_text(&b), 7, pieces[p]);
+            ok_named(!cut.broken &&
+                         text_equal(buffer_text(&cut.text), buffer_text(&whole.text)),
+                     "a long header is the same however it is cut");
+            trace_free(&cut);
+        }
+        trace_free(&whole);
+        buffer_free(&b);
+    }
+}
+
+/* As long as may be, and one more: white space behind counts too. */
+static void
+test_boundaries(void)
+{
+    struct buffer boundary = repeat("", "b", STRUCTURE_BOUNDARY_MAX, "");
+    struct buffer space = repeat("", " ", STRUCTURE_PADDING_MAX, "");
+    struct text name = buffer_text(&boundary), blank = buffer_text(&space);
+    struct buffer b;
+    buffer_init(&b, 1 << 20);
+    ok(buffer_format(&b, "Content-Type: multipart/x; boundary=%.*s\n\n--%.*s%.*s\r\n\nx\n"
+                         "--%.*s--\n",
+                     TEXT_ARGS(name), TEXT_ARGS(name), TEXT_ARGS(blank), TEXT_ARGS(name)));
+    struct count c = read_bomb(&b, 1);
+    is_number(c.parts, 2, "the longest boundary with the most white space");
+    is_number(c.problems[PROBLEM_NOT_CLOSED], 0, "is found at both ends");
+    ok(buffer_format(&b, "Content-Type: multipart/x; boundary=b\n\n--b\n\nx\n--b%.*s %5000s\n"
+                         "y\n--b--\n",
+                     TEXT_ARGS(blank), ""));
+    struct trace whole = trace_of(buffer_text(&b), 0, b.length);
+    struct trace cut = trace_of(buffer_text(&b), 0, 1);
+    is_text(buffer_text(&whole.text), buffer_text(&cut.text),
+            "too much white space, cut or not");
+    is_number(whole.begun, 2, "it is no delimiter");
+    trace_free(&whole);
+    trace_free(&cut);
+    buffer_free(&b);
+    buffer_free(&boundary);
+    buffer_free(&space);
+}
+
+/* Megabytes of what a line may begin with, under 90 boundaries. */
+static void
+test_lines(void)
+{
+    static const char *const units[] = {"\n", "\r\n", "--\n",     "--b\n ",
+                                        "-",  "\r",   "--b0 \n-", "----------------\n"};
+    struct buffer head;
+    buffer_init(&head, 1 << 20);
+    bool good = true;
+    for (int level = 0; level < 90; level++)
+        good = good && buffer_format(&head, "Content-Type: multipart/x; boundary=b%dx\n\n--b%dx\n",
+                                     level, level);
+    good = good && buffer_add(&head, TEXT("\n\0"));
+    ok(good);
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        struct buffer b = repeat(head.at, units[i], 300000, "\n--b0x--\n");
+        struct count c = read_bomb(&b, 30000);
+        is_number(c.parts, 91, "the body of a deep part is read in time");
+        is_number(c.problems[PROBLEM_NOT_CLOSED], 89, "and the outermost boundary ends it");
+    }
+    buffer_free(&head);
+}
+
 int
 main(void)
 {
     test_samples();
+    test_depth();
+    test_parts();
+    test_long_headers();
+    test_long_headers_cut();
+    test_boundaries();
+    test_lines();
     return done();
 }
