@@ -1,6 +1,6 @@
 """Thousands of clients in one process that want nothing good, for the tests.
 
-crowd.py PORT IMPLICIT_TLS_PORT COUNT CA: makes COUNT connections, a seventh of them of each kind below, says "ready ..." when all
+crowd.py PORT IMPLICIT_TLS_PORT COUNT CA [KIND...]: makes COUNT connections, as many of each KIND, or of all below, says "ready ..." when all
 are where they want to be, and keeps them so until a line comes in. Then it says how many of each kind still lived, as "lived KIND=N/OF ...".
 "more N" as that line: N clients more, "more greeted=N refused=N" says what became of them; then it goes on.
 """
@@ -13,7 +13,7 @@ import sys
 import time
 
 PORT, IMPLICIT, COUNT, CA = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-KINDS = ["silent", "ehlo", "half", "drip", "hello", "deaf", "tls"]
+KINDS = sys.argv[5:] or ["silent", "ehlo", "half", "drip", "hello", "deaf", "tls"]
 DEAF_MAX = 300_000  # bytes that a deaf one sends
 HALF_HELLO = bytes.fromhex("16030100c8010000c40303") + b"x" * 40
 ENVELOPE = b"EHLO slow.test\r\nMAIL FROM:<slow@slow.test>\r\nRCPT TO:<slow@slow.test>\r\nDATA\r\n"
@@ -156,7 +156,7 @@ def main():
     poll, by_number, members = select.epoll(), {}, []
     for number in range(COUNT):
         kind = KINDS[number % len(KINDS)]
-        if kind == "tls" and number >= 700:
+        if kind == "tls" and number >= 700 and len(KINDS) > 1:
             kind = "hello"
         member = Member(number, kind, IMPLICIT if kind == "hello" else PORT)
         members.append(member)
@@ -180,7 +180,7 @@ def main():
         elif line:
             break
     lived = " ".join(f"{kind}={sum(1 for m in members if m.kind == kind and not m.ended)}/{count[kind]}" for kind in KINDS)
-    sent = max([m.sent for m in members if m.kind == "deaf"])
+    sent = max([m.sent for m in members if m.kind == "deaf"], default=0)
     print(f"lived {lived} deaf_sent={sent}", flush=True)
 
 
