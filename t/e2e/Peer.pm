@@ -101,9 +101,23 @@ sub stop {
     return;
 }
 
-# Postfix that relays everything to 127.0.0.1:PORT (none: discards it), changed by SETTINGS of main.cf.
+# Puts files into a folder of a root; private ones belong to uid.
+sub install {
+    my ($to, $files, $uid) = @_;
+    make_path($to);
+    for my $name (keys %{ $files || {} }) {
+        Petrel::spit("$to/$name", Petrel::slurp($files->{$name}));
+        chmod 0600, "$to/$name";
+        chown $uid, 0, "$to/$name" if $uid;
+    }
+    return;
+}
+
+# Postfix that relays everything to 127.0.0.1:PORT (none: discards it), changed by SETTINGS of main.cf. files: NAME => FILE
+# go to /etc/postfix.
 sub postfix {
     my ($next, %settings) = @_;
+    my $files = delete $settings{files};
     my $root = root('postfix', ['usr/lib/postfix/sbin/*', 'usr/sbin/post*'], 'postfix:x:65101:65101::/:/bin/false');
     copy_programs($root, '', glob '/usr/lib/*/sasl2/*.so');
     for my $plugin (glob '/usr/lib/*/sasl2/*.so*') {
@@ -120,11 +134,12 @@ sub postfix {
         smtpd_peername_lookup => 'no', smtpd_relay_restrictions => 'permit_mynetworks, permit_sasl_authenticated, reject', in_flow_delay => '0',
         smtpd_client_connection_count_limit => '0', default_transport => $next ? 'smtp' : 'discard', relayhost => $next ? "[127.0.0.1]:$next" : '', %settings,
     );
-    make_path("$root/etc/postfix");
+    install("$root/etc/postfix", $files);
     Petrel::spit("$root/etc/postfix/main.cf", join '', map { "$_ = $main{$_}\n" } sort keys %main);
-    # One each of what keeps the state of the others.
-    my @private = map { "$_->[0] unix - - n - " . ($_->[0] =~ /^(?:anvil|scache)$/ ? 1 : '-') . " $_->[1]" } map { [ split ' ' ] } 'rewrite trivial-rewrite', 'bounce bounce', 'defer bounce', 'trace bounce',
-        'proxymap proxymap', 'smtp smtp', 'relay smtp', 'error error', 'retry error', 'discard discard', 'anvil anvil', 'scache scache';
+    my %limit = (bounce => 0, anvil => 1, scache => 1); # of processes
+    my @private = map { "$_->[0] unix - - n - " . ($limit{ $_->[1] } // '-') . " $_->[1]" } map { [ split ' ' ] } 'rewrite trivial-rewrite',
+        'bounce bounce', 'defer bounce', 'trace bounce', 'proxymap proxymap', 'smtp smtp', 'relay smtp', 'error error', 'retry error',
+        'discard discard', 'anvil anvil', 'scache scache';
     Petrel::spit("$root/etc/postfix/master.cf", join "\n", "127.0.0.1:$port inet n - n - 50 smtpd", 'pickup unix n - n 60 1 pickup', 'cleanup unix n - n - 0 cleanup',
         'qmgr unix n - n 300 1 qmgr', 'flush unix n - n 1000? 0 flush', 'tlsmgr unix - - n 1000? 1 tlsmgr', 'postlog unix-dgram n - n - 1 postlogd', @private, '');
     my $queue = "$root/var/spool/postfix";
@@ -142,12 +157,15 @@ sub postfix {
     return $self->start($port, '/usr/lib/postfix/sbin/master', '-c', '/etc/postfix');
 }
 
-# Exim that relays everything to 127.0.0.1:PORT; MAIN are more lines of its main section.
+# Exim that relays everything to PORT of host (127.0.0.1); out: lines of its transport; files: NAME => FILE go to
+# /etc/exim4.
 sub exim {
-    my ($next, $main) = @_;
+    my ($next, %option) = @_;
+    my $host = $option{host} || '127.0.0.1';
     my $root = root('exim', ['usr/sbin/exim4'], 'Debian-exim:x:65103:65103::/:/bin/false');
     my $port = Petrel::free_port();
-    make_path("$root/etc/exim4", "$root/var/spool/exim4", "$root/var/log/exim4");
+    install("$root/etc/exim4", $option{files}, 65103);
+    make_path("$root/var/spool/exim4", "$root/var/log/exim4");
     chown 65103, 65103, "$root/var/spool/exim4", "$root/var/log/exim4";
     Petrel::spit("$root/etc/exim4/exim4.conf", <<"END");
 primary_hostname = exim.test
@@ -161,11 +179,10 @@ queue_run_max = 5
 host_lookup =
 rfc1413_query_timeout = 0s
 log_selector = +smtp_protocol_error +smtp_syntax_error
-${\($main // '')}
 begin routers
 all:
   driver = manualroute
-  route_list = * 127.0.0.1 byname
+  route_list = * $host byname
   transport = out
   self = send
 begin transports
@@ -173,11 +190,41 @@ out:
   driver = smtp
   port = $next
   allow_localhost
+  ${\($option{out} // '')}
 begin retry
 * * F,2h,1m
 END
     my $self = bless { root => $root, logs => [ map { "$root/var/log/exim4/$_" } qw(mainlog rejectlog paniclog) ] }, 'Peer';
     return $self->start($port, '/usr/sbin/exim4', '-bdf', '-q30m');
+}
+
+# OpenSMTPD that relays everything to NEXT, a URL ("smtp://127.0.0.1:PORT", "smtp+tls://..."); pair is a certificate and
+# its key to offer STARTTLS with, ca what it believes.
+sub opensmtpd {
+    my ($next, %option) = @_;
+    my $root = root('opensmtpd', ['usr/sbin/smtpd', 'usr/sbin/smtpctl', 'usr/libexec/opensmtpd/*'],
+        'opensmtpd:x:65104:65104::/var/lib/opensmtpd/empty:/bin/false', 'opensmtpq:x:65105:65105::/var/lib/opensmtpd/empty:/bin/false');
+    my $port = Petrel::free_port();
+    make_path("$root/var/lib/opensmtpd/empty", "$root/run/smtpd", "$root/etc/ssl/certs");
+    symlink '../run', "$root/var/run";
+    make_path("$root/var/spool/smtpd", { mode => 0711 });
+    Petrel::spit("$root/etc/aliases", '');
+    Petrel::spit("$root/etc/ssl/cert.pem", Petrel::slurp($option{ca})) if $option{ca};
+    Petrel::spit("$root/etc/ssl/certs/ca-certificates.crt", Petrel::slurp($option{ca})) if $option{ca};
+    Petrel::spit("$root/etc/mailname", "smtpd.test\n");
+    my ($pki, $tls) = ('', '');
+    if ($option{pair}) {
+        Petrel::spit("$root/etc/ssl/pair.$_", Petrel::slurp("$option{pair}.$_")) for qw(pem key);
+        chmod 0600, "$root/etc/ssl/pair.key";
+        ($pki, $tls) = (qq(pki mail.example.net cert "/etc/ssl/pair.pem"\npki mail.example.net key "/etc/ssl/pair.key"\n), ' tls pki mail.example.net');
+    }
+    Petrel::spit("$root/etc/smtpd.conf", <<"END");
+${pki}listen on 127.0.0.1 port $port$tls hostname smtpd.test
+action "out" relay host "$next"${\($option{action} // '')}
+match from any for any action "out"
+END
+    my $self = bless { root => $root, logs => [] }, 'Peer';
+    return $self->start($port, '/usr/sbin/smtpd', '-d', '-f', '/etc/smtpd.conf');
 }
 
 1;
