@@ -118,12 +118,12 @@ sub install {
 sub postfix {
     my ($next, %settings) = @_;
     my $files = delete $settings{files};
-    my $root = root('postfix', ['usr/lib/postfix/sbin/*', 'usr/sbin/post*'], 'postfix:x:65101:65101::/:/bin/false');
-    copy_programs($root, '', glob '/usr/lib/*/sasl2/*.so');
-    for my $plugin (glob '/usr/lib/*/sasl2/*.so*') {
-        my $to = "$root$plugin";
-        make_path(dirname($to));
-        system 'cp', '-L', $plugin, $to;
+    my $root = root('postfix', [ map { "usr/lib/postfix/sbin/$_" } qw(master smtpd smtp tlsmgr cleanup) ], 'postfix:x:65101:65101::/:/bin/false');
+    my @plugins = map { glob "/usr/lib/*/sasl2/lib$_.so" } qw(plain login scram);
+    copy_programs($root, '', @plugins) if @plugins;
+    for my $plugin (@plugins) {
+        make_path(dirname("$root$plugin"));
+        system 'cp', '-L', $plugin, "$root$plugin";
     }
     my $port = Petrel::free_port();
     my %main = (
@@ -136,6 +136,7 @@ sub postfix {
     );
     install("$root/etc/postfix", $files);
     Petrel::spit("$root/etc/postfix/main.cf", join '', map { "$_ = $main{$_}\n" } sort keys %main);
+    utime time - 60, time - 60, "$root/etc/postfix/main.cf"; # it would wait for one just written to settle
     my %limit = (bounce => 0, anvil => 1, scache => 1); # of processes
     my @private = map { "$_->[0] unix - - n - " . ($limit{ $_->[1] } // '-') . " $_->[1]" } map { [ split ' ' ] } 'rewrite trivial-rewrite',
         'bounce bounce', 'defer bounce', 'trace bounce', 'proxymap proxymap', 'smtp smtp', 'relay smtp', 'error error', 'retry error',
@@ -202,7 +203,7 @@ END
 # its key to offer STARTTLS with, ca what it believes.
 sub opensmtpd {
     my ($next, %option) = @_;
-    my $root = root('opensmtpd', ['usr/sbin/smtpd', 'usr/sbin/smtpctl', 'usr/libexec/opensmtpd/*'],
+    my $root = root('opensmtpd', ['usr/sbin/smtpd'],
         'opensmtpd:x:65104:65104::/var/lib/opensmtpd/empty:/bin/false', 'opensmtpq:x:65105:65105::/var/lib/opensmtpd/empty:/bin/false');
     my $port = Petrel::free_port();
     make_path("$root/var/lib/opensmtpd/empty", "$root/run/smtpd", "$root/etc/ssl/certs");
