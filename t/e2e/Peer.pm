@@ -114,10 +114,12 @@ sub install {
 }
 
 # Postfix that relays everything to 127.0.0.1:PORT (none: discards it), changed by SETTINGS of main.cf. files: NAME => FILE
-# go to /etc/postfix.
+# go to /etc/postfix. listeners: NAME => {settings}, further ports ({ports}{NAME}) with settings of their own.
 sub postfix {
     my ($next, %settings) = @_;
     my $files = delete $settings{files};
+    my $listeners = delete $settings{listeners} || {};
+    my %ports = map { $_ => Petrel::free_port() } keys %$listeners;
     my $root = root('postfix', [ map { "usr/lib/postfix/sbin/$_" } qw(master smtpd smtp tlsmgr cleanup) ], 'postfix:x:65101:65101::/:/bin/false');
     my @plugins = map { glob "/usr/lib/*/sasl2/lib$_.so" } qw(plain login scram);
     copy_programs($root, '', @plugins) if @plugins;
@@ -142,6 +144,7 @@ sub postfix {
         'bounce bounce', 'defer bounce', 'trace bounce', 'proxymap proxymap', 'smtp smtp', 'relay smtp', 'error error', 'retry error',
         'discard discard', 'anvil anvil', 'scache scache';
     Petrel::spit("$root/etc/postfix/master.cf", join "\n", "127.0.0.1:$port inet n - n - 50 smtpd", 'pickup unix n - n 60 1 pickup', 'cleanup unix n - n - 0 cleanup',
+        (map { my $name = $_; ("127.0.0.1:$ports{$name} inet n - n - 50 smtpd", "  -o syslog_name=postfix/$name", map { "  -o { $_ = $listeners->{$name}{$_} }" } sort keys %{ $listeners->{$name} }) } sort keys %ports),
         'qmgr unix n - n 300 1 qmgr', 'flush unix n - n 1000? 0 flush', 'tlsmgr unix - - n 1000? 1 tlsmgr', 'postlog unix-dgram n - n - 1 postlogd', @private, '');
     my $queue = "$root/var/spool/postfix";
     make_path("$queue/pid", "$root/var/lib/postfix");
@@ -154,15 +157,29 @@ sub postfix {
     chmod 01730, "$queue/maildrop";
     chmod 02710, "$queue/public";
     chown 65101, 0, "$root/var/lib/postfix";
-    my $self = bless { root => $root, logs => ["$root/var/log/postfix.log"] }, 'Peer';
+    my $self = bless { root => $root, ports => \%ports, logs => ["$root/var/log/postfix.log"] }, 'Peer';
     return $self->start($port, '/usr/lib/postfix/sbin/master', '-c', '/etc/postfix');
 }
 
 # Exim that relays everything to PORT of host (127.0.0.1); out: lines of its transport; files: NAME => FILE go to
-# /etc/exim4.
+# /etc/exim4. password: of its user joe, without whom and without TLS it takes nothing; its certificate is pair.pem.
 sub exim {
     my ($next, %option) = @_;
     my $host = $option{host} || '127.0.0.1';
+    my ($rcpt, $login, $tls) = ('accept', '', 'tls_advertise_hosts =');
+    if ($option{password}) {
+        ($rcpt, $tls) = ('${if def:authenticated_id {accept}{deny}}', "tls_certificate = /etc/exim4/pair.pem");
+        $login = <<"END";
+begin authenticators
+plain:
+  driver = plaintext
+  public_name = PLAIN
+  server_prompts = :
+  server_condition = \${if and{{eq{\$auth2}{joe}}{eq{\$auth3}{$option{password}}}}}
+  server_set_id = \$auth2
+  server_advertise_condition = \${if def:tls_in_cipher}
+END
+    }
     my $root = root('exim', ['usr/sbin/exim4'], 'Debian-exim:x:65103:65103::/:/bin/false');
     my $port = Petrel::free_port();
     install("$root/etc/exim4", $option{files}, 65103);
@@ -172,13 +189,14 @@ sub exim {
 primary_hostname = exim.test
 daemon_smtp_ports = $port
 local_interfaces = 127.0.0.1
-acl_smtp_rcpt = accept
+acl_smtp_rcpt = $rcpt
 acl_smtp_data = accept
 smtp_accept_queue_per_connection = 0
 smtp_accept_max = 50
 queue_run_max = 5
 host_lookup =
 rfc1413_query_timeout = 0s
+$tls
 log_selector = +smtp_protocol_error +smtp_syntax_error
 begin routers
 all:
@@ -194,6 +212,7 @@ out:
   ${\($option{out} // '')}
 begin retry
 * * F,2h,1m
+$login
 END
     my $self = bless { root => $root, logs => [ map { "$root/var/log/exim4/$_" } qw(mainlog rejectlog paniclog) ] }, 'Peer';
     return $self->start($port, '/usr/sbin/exim4', '-bdf', '-q30m');
