@@ -114,11 +114,13 @@ sub install {
 }
 
 # Postfix that relays everything to 127.0.0.1:PORT (none: discards it), changed by SETTINGS of main.cf. files: NAME => FILE
-# go to /etc/postfix. listeners: NAME => {settings}, further ports ({ports}{NAME}) with settings of their own.
+# go to /etc/postfix. listeners: NAME => {settings}, further ports ({ports}{NAME}) with settings of their own; clients:
+# NAME => {settings}, further kinds of smtp that NAME.test goes by, to the setting nexthop.
 sub postfix {
     my ($next, %settings) = @_;
     my $files = delete $settings{files};
     my $listeners = delete $settings{listeners} || {};
+    my $clients = delete $settings{clients} || {};
     my %ports = map { $_ => Petrel::free_port() } keys %$listeners;
     my $root = root('postfix', [ map { "usr/lib/postfix/sbin/$_" } qw(master smtpd smtp tlsmgr cleanup) ], 'postfix:x:65101:65101::/:/bin/false');
     my @plugins = map { glob "/usr/lib/*/sasl2/lib$_.so" } qw(plain login scram);
@@ -136,6 +138,7 @@ sub postfix {
         smtpd_peername_lookup => 'no', smtpd_relay_restrictions => 'permit_mynetworks, permit_sasl_authenticated, reject', in_flow_delay => '0',
         smtpd_client_connection_count_limit => '0', default_transport => $next ? 'smtp' : 'discard', relayhost => $next ? "[127.0.0.1]:$next" : '', %settings,
     );
+    $main{transport_maps} = 'inline:{ ' . join(', ', map { "{ $_.test = $_:" . ($clients->{$_}{nexthop} // $main{relayhost}) . ' }' } sort keys %$clients) . ' }' if %$clients;
     install("$root/etc/postfix", $files);
     Petrel::spit("$root/etc/postfix/main.cf", join '', map { "$_ = $main{$_}\n" } sort keys %main);
     utime time - 60, time - 60, "$root/etc/postfix/main.cf"; # it would wait for one just written to settle
@@ -145,6 +148,7 @@ sub postfix {
         'discard discard', 'anvil anvil', 'scache scache';
     Petrel::spit("$root/etc/postfix/master.cf", join "\n", "127.0.0.1:$port inet n - n - 50 smtpd", 'pickup unix n - n 60 1 pickup', 'cleanup unix n - n - 0 cleanup',
         (map { my $name = $_; ("127.0.0.1:$ports{$name} inet n - n - 50 smtpd", "  -o syslog_name=postfix/$name", map { "  -o { $_ = $listeners->{$name}{$_} }" } sort keys %{ $listeners->{$name} }) } sort keys %ports),
+        (map { my $name = $_; ("$name unix - - n - - smtp", "  -o syslog_name=postfix/$name", map { "  -o { $_ = $clients->{$name}{$_} }" } grep { $_ ne 'nexthop' } sort keys %{ $clients->{$name} }) } sort keys %$clients),
         'qmgr unix n - n 300 1 qmgr', 'flush unix n - n 1000? 0 flush', 'tlsmgr unix - - n 1000? 1 tlsmgr', 'postlog unix-dgram n - n - 1 postlogd', @private, '');
     my $queue = "$root/var/spool/postfix";
     make_path("$queue/pid", "$root/var/lib/postfix");

@@ -31,7 +31,7 @@ is((Petrel::command('', 'sh', "$Petrel::root/t/tls_certificates.sh", $keys))[0],
 my $room = 50; # sessions beyond the crowd
 my $sink = Sink->start;
 my $implicit = Petrel::free_port();
-my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", max_sessions => $crowd + $room, max_sessions_per_client => $crowd, smtpd_hard_error_limit => 1000,
+my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", max_sessions => $crowd + $room, max_sessions_per_client => $crowd, smtpd_hard_error_limit => 1000, max_tls_sessions => 0,
     tls_certificate => "$keys/good.pem", tls_key => "$keys/good.key");
 $petrel->configure(listen => "127.0.0.1:$petrel->{port}, 127.0.0.1:$implicit?tls")->start;
 

@@ -36,7 +36,9 @@ for my $name (qw(postfix exim)) {
     $peer{$name} = Peer->can($name)->($behind->{port}, $name eq 'postfix' ? (smtpd_forbid_bare_newline => 'no') : ());
     $routes .= "$name.test smtp://127.0.0.1:$peer{$name}{port}\n";
 }
-my $petrel = Petrel->new(routes => "$routes* hold", max_sessions => 1000, max_sessions_per_client => 1000, smtpd_hard_error_limit => 1000)->start;
+my $petrel = Petrel->new(routes => "$routes* hold", max_sessions => 1000, max_sessions_per_client => 1000, smtpd_hard_error_limit => 1000);
+my $legacy = Petrel::free_port();
+$petrel->configure(listen => "127.0.0.1:$petrel->{port}, 127.0.0.1:$legacy?profile=legacy")->start;
 my $inner = 'MAIL FROM:<evil@sender.test>' . $crlf . 'RCPT TO:<smuggled@evil.test>' . $crlf . 'DATA' . $crlf . 'Subject: smuggled' . $crlf . $crlf . 'evil' . $crlf;
 my $header = join $crlf, 'From: a@sender.test', 'To: b@x.test', 'Date: Sat, 21 Nov 2026 03:00:00 +0000', 'Message-ID: <1@here.test>', 'Subject: front', '', '';
 my $front = "${header}text";
@@ -178,6 +180,27 @@ for my $case ('MAIL FROM:<a@sender.test>' . $cr . 'RCPT TO:<b@raw.test>', 'NO' .
     my $client = Client->greeted($petrel->{port});
     like $client->say($case), qr/^5/, 'a CR or LF inside a command: refused';
     unlike $client->say('RCPT TO:<b@raw.test>'), qr/^250/, 'and no envelope begun';
+}
+
+# --- From a device that ends lines with LF, at an address that lets it
+
+my $front_door = Client->greeted($legacy);
+for my $case (['LF' => "one\n..\n.two\n\n", "one\r\n.\r\ntwo\r\n\r\n"], ['mixed' => "one\r\n..\n..\r\nx\n", "one\r\n.\r\n.\r\nx\r\n"]) {
+    my ($name, $text, $wanted) = @$case;
+    my $to = 'legacy' . ++$tries . '@raw.test';
+    $front_door->say($_) for 'MAIL FROM:<a@sender.test>', "RCPT TO:<$to>", 'DATA';
+    $front_door->put(($header =~ s/\r//gr) . "$text.\n");
+    like $front_door->reply, qr/^250/, "old device, $name: taken";
+    ($copies{$to}, $sent{$to}) = (1, "$header$wanted");
+}
+# Its NULs and bare CRs are nobody's line ends.
+for my $text ("a\r.\rb", "a\0b", "a\r\r\nb") {
+    my $to = 'legacy' . ++$tries . '@raw.test';
+    my $client = Client->greeted($legacy);
+    $client->say($_) for 'MAIL FROM:<a@sender.test>', "RCPT TO:<$to>", 'DATA';
+    $client->put("Subject: x\n\n$text\n.\n");
+    $copies{$to} = $client->reply =~ /^250/ ? 1 : 0;
+    $sent{$to} = '' if $copies{$to};
 }
 
 # --- What the next hop saw
