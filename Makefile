@@ -172,12 +172,12 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev libcrypt-dev \
     libjansson-dev libseccomp-dev libidn2-dev uthash-dev swaks
 TEST_PACKAGES := openssl perl python3 curl msmtp nsd dovecot-core dovecot-lmtpd strace procps \
-    clang clang-format cppcheck util-linux mount e2fsprogs
+    clang clang-format cppcheck util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl
 deps:
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES)
 deps-test: deps
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(TEST_PACKAGES)
-	$(SUDO) sh t/e2e/get-postfix.sh
+	$(SUDO) sh t/e2e/get-peers.sh
 
 clean:
 	rm -rf build build-* petrel petrel-static

@@ -132,6 +132,7 @@ connection_new(struct net *net)
     buffer_init(&c->input.bytes, NET_INPUT_MAX);
     buffer_init(&c->output.bytes, NET_UNSENT_MAX);
     buffer_init(&c->wire.bytes, NET_UNSENT_MAX);
+    c->low_water = NET_LOW_WATER;
     DL_APPEND(net->connections, c);
     net->connection_count++;
     return c;
@@ -294,6 +295,14 @@ net_attach(struct net_connection *c, net_happened *on_event, void *context)
     assert(on_event && !c->gone && !c->closing);
     c->on_event = on_event;
     c->context = context;
+}
+
+void
+net_set_low_water(struct net_connection *c, size_t bytes)
+{
+    assert(bytes > 0 && bytes <= NET_LOW_WATER);
+    assert(!net_unsent(c));
+    c->low_water = bytes;
 }
 
 void

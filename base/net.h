@@ -104,6 +104,8 @@ void net_send(struct net_connection *c, struct text bytes);
 size_t net_unsent(const struct net_connection *c);
 /* Inactivity; 0 = none. Rearms. */
 void net_set_timeout(struct net_connection *c, int64_t timeout_ms);
+/* NET_DRAINED comes at this mark instead of NET_LOW_WATER; before anything is sent. */
+void net_set_low_water(struct net_connection *c, size_t bytes);
 const char *net_error(const struct net_connection *c);
 int net_errno(const struct net_connection *c);
 const struct net_address *net_peer(const struct net_connection *c);

@@ -82,7 +82,8 @@ struct net_connection {
     bool paused;  /* net_want_input(false) */
     bool ended;   /* the peer has closed its half */
     bool failed;
-    bool above;   /* NET_LOW_WATER was exceeded */
+    size_t low_water;
+    bool above;   /* low_water was exceeded */
     bool closing; /* net_close(): nobody listens any more */
     bool shut;    /* our half is closed */
     bool gone;    /* only its memory is left */

@@ -18,7 +18,8 @@
 enum {
     ACCEPTS_PER_TURN = 64, /* so that new clients do not starve the old ones */
     PAUSE_MS = 100,        /* when there are no descriptors left */
-    UNIX_MODE = 0666
+    UNIX_MODE = 0666,
+    SEND_BUFFER = 64 * 1024 /* of replies, by the kernel */
 };
 
 struct net_listener {
@@ -127,7 +128,7 @@ bind_to(int fd, const struct net_address *address, unsigned unix_mode)
 static int
 open_listening(const struct net_address *address, unsigned unix_mode)
 {
-    int one = 1, family = net_address_socket_family(address);
+    int one = 1, unread = SEND_BUFFER, family = net_address_socket_family(address);
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int result;
 
@@ -135,7 +136,9 @@ open_listening(const struct net_address *address, unsigned unix_mode)
         return -errno;
     if (family != AF_UNIX) {
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-        /* Accepted sockets inherit it. */
+        /* Accepted sockets inherit these. Of what a peer does not read the kernel would
+         * keep megabytes. */
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof unread);
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     }
     if (family == AF_INET6)

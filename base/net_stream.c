@@ -342,7 +342,7 @@ net_stream_flush(struct net_connection *c)
 {
     if (!write_output(c))
         return;
-    if (c->above && net_unsent(c) < NET_LOW_WATER) {
+    if (c->above && net_unsent(c) < c->low_water) {
         c->above = false;
         if (!c->closing)
             net_stream_tell(c, TELL_DRAINED);
@@ -402,7 +402,7 @@ net_send(struct net_connection *c, struct text bytes)
                         net_waiting_length(&c->output));
         return;
     }
-    if (net_waiting_length(&c->output) > NET_LOW_WATER)
+    if (net_unsent(c) > c->low_water)
         c->above = true;
     net_stream_mark(c);
 }

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { FLUSHED_MAX = 1024, LOCAL_PART_MAX = 256 };
 
@@ -144,6 +145,18 @@ policy_may_relay(const struct policy *policy, const struct net_address *client)
     return client->family == NET_UNIX || networks_have(&policy->networks, client);
 }
 
+/* The full-width forms of @ % ! : and the small @, which a next hop may fold. */
+static bool
+has_wide_sign(struct text t)
+{
+    static const char *const signs[] = {"\xef\xbc\xa0", "\xef\xbc\x85", "\xef\xbc\x81",
+                                        "\xef\xbc\x9a", "\xef\xb9\xab"};
+    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+        if (t.length > 0 && memmem(t.at, t.length, signs[i], strlen(signs[i])) != NULL)
+            return true;
+    return false;
+}
+
 /* user%other@here, other!user@here, "user@other"@here, "other::user"@here: a mailbox
  * here to us, a route to a next hop that still believes in them. */
 static bool
@@ -156,7 +169,7 @@ is_routed(const struct address *a)
     routed = routed || text_find(t, '@') != TEXT_NONE ||
              text_find(t, '%') != TEXT_NONE || text_find(t, '!') != TEXT_NONE ||
              text_find(t, ':') != TEXT_NONE || (t.length > 0 && t.at[0] == '|') ||
-             (t.length > 0 && t.at[0] == '/');
+             (t.length > 0 && t.at[0] == '/') || has_wide_sign(t);
     buffer_free(&local);
     return routed;
 }

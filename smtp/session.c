@@ -13,8 +13,13 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-/* Replies between two sends: an LMTP transaction has one for each recipient. */
-enum { OUT_MAX = NET_UNSENT_MAX };
+enum {
+    OUT_MAX = NET_UNSENT_MAX, /* replies between two sends: in LMTP one a recipient */
+    /* Of replies that a client does not read; with them go the commands it gets run in
+     * one turn of the loop, while others wait. */
+    REPLIES_MAX = 8 * 1024,
+    REPLIES_LOW = 4 * 1024
+};
 
 /* A line of AUTH fits, so that the machine never waits for what is not repaired yet. */
 enum { REPAIR_PIECE = 16 * 1024 };
@@ -411,7 +416,7 @@ step(struct session *s)
     if (s->connection == NULL)
         return PACE_OVER;
     /* Who does not read what we say is not listened to: NET_DRAINED resumes. */
-    if (net_unsent(s->connection) > NET_HIGH_WATER)
+    if (net_unsent(s->connection) > REPLIES_MAX)
         return PACE_PAUSE;
     refresh(s);
     s->server.tls_full = tls_is_full(s->host);
@@ -660,6 +665,7 @@ session_start(struct session_host *host, struct net_connection *connection,
     s->connection = connection;
     s->manner = *manner;
     net_attach(connection, on_event, s);
+    net_set_low_water(connection, REPLIES_LOW);
     /* Without TLS a handshake's client can only close, but that costs nothing. */
     if (manner->tls && tls_is_full(host))
         refusal = &too_much_tls;
@@ -693,6 +699,7 @@ session_start_standard(struct session_host *host, struct net *net, int in, int o
     struct session *s = session_new(host, &nobody, client);
     s->trusted = true;
     s->connection = net_adopt(net, in, out, on_event, s);
+    net_set_low_water(s->connection, REPLIES_LOW);
     server_start(&s->server, &s->rules->server, host->log, &host->out, client, false,
                  true);
     apply_rules(s);

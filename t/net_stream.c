@@ -10,17 +10,19 @@ test_backpressure(void)
     int fd = raw_client(w);
     char *bytes = pattern(NET_UNSENT_MAX);
     struct buffer got;
-    size_t stuck;
+    size_t stuck, sent = 0;
     int wrong = 0;
 
     buffer_init(&got, GOT_MAX);
     for (int i = 0; i < 200 && net_unsent(w->server.connection) < NET_HIGH_WATER; i++) {
         net_send(w->server.connection, text_of(bytes, NET_HIGH_WATER / 2));
+        sent += NET_HIGH_WATER / 2;
         loop_turn(w->loop, 0);
         loop_turn(w->loop, 0);
     }
     stuck = net_unsent(w->server.connection);
     ok_named(stuck >= NET_HIGH_WATER, "a peer that does not read makes output wait");
+    ok_named(sent - stuck < 1024 * 1024, "the kernel keeps little of it");
     forget(&w->server);
     for (int i = 0; i < 20; i++)
         loop_turn(w->loop, 1);
@@ -46,6 +48,38 @@ test_backpressure(void)
     is_number(wrong, 0, "unchanged");
     close(fd);
     buffer_free(&got);
+    free(bytes);
+    finish(w);
+}
+
+/* The mark of one connection is its own. */
+static void
+test_low_water(void)
+{
+    struct world *w = start("127.0.0.1:0");
+    int fd = raw_client(w);
+    char *bytes = pattern(6000), block[6000];
+    size_t got = 0;
+
+    net_set_low_water(w->server.connection, 4096);
+    forget(&w->server);
+    net_send(w->server.connection, text_of(bytes, 3000));
+    for (int i = 0; i < 5; i++)
+        loop_turn(w->loop, 0);
+    is_string(w->server.told, "", "below the mark nothing is told");
+    net_send(w->server.connection, text_of(bytes, 3000));
+    net_send(w->server.connection, text_of(bytes + 3000, 3000));
+    for (int i = 0; i < 200 && strcmp(w->server.told, "D") != 0; i++)
+        loop_turn(w->loop, 1);
+    is_string(w->server.told, "D", "above it, that it has drained");
+    while (got < 9000) {
+        ssize_t n = recv(fd, block, sizeof block, 0);
+        if (n <= 0)
+            break;
+        got += (size_t)n;
+    }
+    is_number(got, 9000, "all of it");
+    close(fd);
     free(bytes);
     finish(w);
 }
@@ -340,6 +374,7 @@ int
 main(void)
 {
     test_backpressure();
+    test_low_water();
     test_unsent_limit();
     test_pause();
     test_input_limit();

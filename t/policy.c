@@ -105,6 +105,13 @@ static const struct text relays[] = {
     TEXT("Name <user@ext.example>"),
     TEXT("<user\xef\xbc\xa0"
          "ext.example@own.example.ext>"),
+    TEXT("<user\xef\xbc\xa0"
+         "ext.example@own.example>"),
+    TEXT("<user\xef\xbc\x85"
+         "ext.example@own.example>"),
+    TEXT("<ext.example\xef\xbc\x81user@own.example>"),
+    TEXT("<user\xef\xb9\xab"
+         "ext.example@own.example>"),
     TEXT("<user@own\xe3\x80\x82"
          "example>"),
     TEXT("<user@ext\xe3\x80\x82own.example>"),

@@ -77,6 +77,9 @@ door_accept(void *context, struct net_connection *connection)
 {
     struct site *site = context;
     struct session *s = session_new(site, connection);
+    struct net_tls tls = {.server = site->sink->tls};
+    if (tls.server != NULL)
+        net_start_tls(connection, &tls);
     serve_queued(site); /* a place may have become free in this turn */
     if (site_fails(site))
         doom(s);

@@ -32,6 +32,7 @@ struct sink {
     struct loop *loop;
     struct net *net;
     struct disk *directory; /* NULL: nothing is kept */
+    struct tls_server *tls; /* NULL: in clear text */
     struct fault faults[FAULTS_MAX];
     size_t fault_count;
     bool lmtp, no_ehlo, no_pipelining, no_8bitmime, no_dsn, capture;

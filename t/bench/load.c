@@ -20,6 +20,7 @@ static const char HELP[] =
     "  --per-connection M     messages before QUIT and a new connection; 0 = all\n"
     "  --pipeline             MAIL, RCPT and DATA together, the next message with the "
     "dot\n"
+    "  --tls                  from the first byte, whatever the certificate\n"
     "  --rate N               messages a second at most\n"
     "  --answers FILE         a line \"NUMBER CODE text\" for each message answered\n"
     "  --give-up SECONDS      30 without any answer; then the exit code is 1\n"
@@ -100,6 +101,7 @@ static const struct option options[] = {
     {"rcpt",           required_argument, NULL, 'T'},
     {"answers",        required_argument, NULL, 'a'},
     {"pipeline",       no_argument,       NULL, 'P'},
+    {"tls",            no_argument,       NULL, 'S'},
     {"help",           no_argument,       NULL, 'h'},
     {NULL,             0,                 NULL, 0  },
 };
@@ -150,12 +152,27 @@ read_option(struct load *l, int option, const char *value, bool *has_to)
     case 'P':
         l->pipeline = true;
         return;
+    case 'S':
+        l->with_tls = true;
+        return;
     case 'h':
         fputs(HELP, stdout);
         exit(0);
     default:
         read_number(l, option, value);
     }
+}
+
+static void
+prepare_tls(struct load *l)
+{
+    char error[TLS_ERROR_MAX];
+    struct tls *tls = tls_new(error, sizeof(error));
+    if (tls != NULL)
+        l->tls = tls_client_new(tls, NULL, error, sizeof(error));
+    if (l->tls == NULL)
+        die("no TLS", error);
+    tls_free(&tls);
 }
 
 static void
@@ -175,6 +192,8 @@ prepare(struct load *l)
     l->loop = loop_new();
     l->net = net_new(l->loop);
     l->reopen = open_connection;
+    if (l->with_tls)
+        prepare_tls(l);
     loop_on_signal(l->loop, SIGTERM, on_term, l);
     loop_on_signal(l->loop, SIGINT, on_term, l);
     l->start_us = l->answered_us = now_us();
@@ -213,6 +232,7 @@ main(int argc, char **argv)
     if (l->answers != NULL)
         fclose(l->answers);
     net_free(&l->net);
+    tls_client_free(&l->tls);
     loop_free(&l->loop);
     free(l->senders);
     free(l->latency_us);

@@ -104,6 +104,7 @@ retry      unix - - n - - error
 anvil      unix - - n - 1 anvil
 scache     unix - - n - 1 scache
 tlsmgr     unix - - n 1000? 1 tlsmgr
+tlsproxy   unix - - n - 0 tlsproxy
 postlog    unix-dgram n - n - 1 postlogd
 E
 }

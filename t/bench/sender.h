@@ -4,6 +4,7 @@
 
 #include "base/loop.h"
 #include "base/net.h"
+#include "base/tls.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -32,9 +33,10 @@ struct load {
     struct loop *loop;
     struct net *net;
     struct net_address to;
+    struct tls_client *tls; /* NULL: in clear text */
     long messages, connections, size, recipients, per_connection, rate, give_up_s;
     const char *from, *rcpt, *answers_file;
-    bool pipeline;
+    bool pipeline, with_tls;
     FILE *answers;
     struct sender *senders;
     struct loop_timer clock; /* rate and giving up */
@@ -375,6 +377,9 @@ open_connection(void *context)
     s->sent = 0;
     s->unsent = 0;
     s->connection = net_connect(l->net, &l->to, NULL, on_event, s);
+    struct net_tls tls = {.client = l->tls, .wish = {.level = TLS_LEVEL_NONE}};
+    if (l->tls != NULL)
+        net_start_tls(s->connection, &tls);
 }
 
 #endif

@@ -19,6 +19,7 @@ static const char HELP[] =
     "  --directory DIR         keep messages: N.eml (content), N.envelope (X-Sink "
     "lines)\n"
     "  --capture               keep what each connection sent: connection.N.raw\n"
+    "  --tls FILE              TLS from the first byte; PEM, key and certificate\n"
     "  --lmtp                  LHLO, one reply for each recipient\n"
     "  --no-ehlo --no-pipelining --no-8bitmime --no-dsn\n"
     "  --size N                offer SIZE N and hold it\n"
@@ -159,6 +160,19 @@ add_site(struct sink *sink, const char *argument)
         die("not a setting of an address", argument);
 }
 
+static void
+read_tls(struct sink *sink, const char *file)
+{
+    struct tls_pair pair = {file, file};
+    char error[TLS_ERROR_MAX];
+    struct tls *tls = tls_new(error, sizeof(error));
+    if (tls != NULL)
+        sink->tls = tls_server_new(tls, &pair, 1, error, sizeof(error));
+    if (sink->tls == NULL)
+        die("no TLS", error);
+    tls_free(&tls);
+}
+
 static const struct option options[] = {
     {"listen",        required_argument, NULL, 'l'},
     {"address",       required_argument, NULL, 'a'},
@@ -167,6 +181,7 @@ static const struct option options[] = {
     {"count-file",    required_argument, NULL, 'n'},
     {"directory",     required_argument, NULL, 'd'},
     {"capture",       no_argument,       NULL, 'r'},
+    {"tls",           required_argument, NULL, 'T'},
     {"lmtp",          no_argument,       NULL, 'L'},
     {"no-ehlo",       no_argument,       NULL, 'E'},
     {"no-pipelining", no_argument,       NULL, 'P'},
@@ -210,6 +225,9 @@ read_option(struct server *server, int option, const char *value)
         return;
     case 'a':
         add_site(sink, value);
+        return;
+    case 'T':
+        read_tls(sink, value);
         return;
     case 'S':
         sink->seed = (uint64_t)number_in(text_from(value), INT64_MAX, value);
@@ -318,6 +336,7 @@ serve(struct server *server)
     net_listener_free(&control);
     loop_turn(sink->loop, 0); /* frees them */
     net_free(&sink->net);
+    tls_server_free(&sink->tls);
     loop_free(&sink->loop);
 }
 

@@ -75,6 +75,35 @@ END
     return $self;
 }
 
+# Dovecot's SASL on a port, for Postfix: start_auth(DIRECTORY, USER => PASSWORD...). {port}, {log}.
+sub start_auth {
+    my ($class, $directory, %users) = @_;
+    my $self = bless { directory => $directory, log => "$directory/dovecot.log", port => Petrel::free_port() }, $class;
+    my ($first, $store) = flavour($directory);
+    chmod 0755, $directory;
+    mkdir "$directory/$_" or die "$directory/$_: $!" for qw(run state);
+    Petrel::spit("$directory/users", join '', map { "$_:{PLAIN}$users{$_}::::::\n" } sort keys %users);
+    Petrel::spit("$directory/dovecot.conf", <<"END");
+${first}base_dir = $directory/run
+state_dir = $directory/state
+log_path = $self->{log}
+protocols =
+listen = 127.0.0.1
+ssl = no
+auth_mechanisms = plain login scram-sha-256
+$store
+service auth {
+  inet_listener auth {
+    port = $self->{port}
+  }
+}
+END
+    $self->{pid} = Petrel::spawn("$directory/output", Petrel::have('dovecot'), '-F', '-c', "$directory/dovecot.conf");
+    Petrel::wait_for(sub { IO::Socket::INET->new(PeerAddr => "127.0.0.1:$self->{port}") })
+        or die 'dovecot does not start: ' . Petrel::slurp("$directory/output") . Petrel::slurp($self->{log});
+    return $self;
+}
+
 # The messages that a user has, as they are in the files.
 sub mail {
     my ($self, $user) = @_;
