@@ -290,13 +290,17 @@ write_quoted(struct text plain, struct buffer *out)
     return good && buffer_add_byte(out, '"');
 }
 
-bool
-address_write_domain(struct text domain, struct buffer *out)
+static bool
+to_a_labels(struct text domain, char ascii[IDNA_NAME_MAX])
 {
-    char ascii[IDNA_NAME_MAX];
-    if (!text_is_ascii(domain) && idna_to_ascii(domain, ascii) &&
-        address_is_domain(text_from(ascii)))
-        return buffer_add(out, text_from(ascii));
+    return !text_is_ascii(domain) && idna_to_ascii(domain, ascii) &&
+           address_is_domain(text_from(ascii));
+}
+
+/* Lower case, and nothing else. */
+static bool
+write_as_it_is(struct text domain, struct buffer *out)
+{
     size_t start = out->length;
     if (!buffer_add(out, domain))
         return false;
@@ -305,6 +309,25 @@ address_write_domain(struct text domain, struct buffer *out)
     if (text_starts(written, TEXT("[ipv6:")))
         memcpy(out->at + start, "[IPv6:", 6); /* as RFC 5321 §4.1.3 spells it */
     return true;
+}
+
+bool
+address_write_domain(struct text domain, struct buffer *out)
+{
+    char ascii[IDNA_NAME_MAX];
+    if (to_a_labels(domain, ascii))
+        return buffer_add(out, text_from(ascii));
+    return write_as_it_is(domain, out);
+}
+
+/* A-labels are longer: a mailbox that would be too long with them has none. */
+static bool
+write_behind(struct text domain, size_t start, struct buffer *out)
+{
+    char ascii[IDNA_NAME_MAX];
+    bool fits = to_a_labels(domain, ascii) &&
+                out->length - start + strlen(ascii) <= ADDRESS_MAX;
+    return fits ? buffer_add(out, text_from(ascii)) : write_as_it_is(domain, out);
 }
 
 bool
@@ -321,7 +344,7 @@ address_write(const struct address *a, struct buffer *out)
     if (good && alone && text_equal_nocase(local, TEXT("postmaster")))
         text_lower(out->at + start, local.length);
     if (good && !alone)
-        good = buffer_add_byte(out, '@') && address_write_domain(a->domain, out);
+        good = buffer_add_byte(out, '@') && write_behind(a->domain, start, out);
     if (!good)
         out->length = start;
     return good;

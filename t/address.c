@@ -535,6 +535,32 @@ test_utf8_xtext(void)
     buffer_free(&out);
 }
 
+/* A-labels would make it longer than a mailbox may be. */
+static void
+test_long_labels(void)
+{
+    char mailbox[ADDRESS_MAX + 1] = "a@";
+    struct address a, again;
+    struct buffer once, twice;
+    buffer_init(&once, ADDRESS_MAX);
+    buffer_init(&twice, ADDRESS_MAX);
+    while (strlen(mailbox) + 11 + 7 <= ADDRESS_MAX) /* eleven bytes, with A-labels 16 */
+        strcat(mailbox, "b\xc3\xbc\xc3\xb6\xc3\xa4\xc3\xa9x.");
+    strcat(mailbox, "EXAMPLE");
+    ok(address_parse(text_from(mailbox), &a) && a.utf8);
+    ok_named(address_write(&a, &once) && once.length == strlen(mailbox),
+             "it stays as it is");
+    ok_named(address_parse(buffer_text(&once), &again) && again.utf8 &&
+                 address_write(&again, &twice),
+             "and can be read");
+    is_text(buffer_text(&twice), buffer_text(&once), "its form is normal");
+    ok_named(text_ends_nocase(buffer_text(&once), TEXT(".example")) &&
+                 memmem(once.at, once.length, ".example", 8) != NULL,
+             "in lower case");
+    buffer_free(&once);
+    buffer_free(&twice);
+}
+
 int
 main(void)
 {
@@ -548,5 +574,6 @@ main(void)
     test_xtext();
     test_noise();
     test_utf8_xtext();
+    test_long_labels();
     return done();
 }
