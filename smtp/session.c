@@ -415,8 +415,9 @@ step(struct session *s)
         return PACE_PAUSE;
     if (s->connection == NULL)
         return PACE_OVER;
-    /* Who does not read what we say is not listened to: NET_DRAINED resumes. */
-    if (net_unsent(s->connection) > REPLIES_MAX)
+    /* Who does not read what we say is not listened to: NET_DRAINED resumes. After the
+     * last word there is nothing to wait for. */
+    if (net_unsent(s->connection) > REPLIES_MAX && s->server.stage != SERVER_CLOSED)
         return PACE_PAUSE;
     refresh(s);
     s->server.tls_full = tls_is_full(s->host);
