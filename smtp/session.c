@@ -528,6 +528,7 @@ on_login_answered(void *context)
     if (s->server.late && s->connection != NULL)
         hold(s);
     flush(s);
+    note(s, 0, true);
     pump(s);
 }
 
