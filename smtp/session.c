@@ -668,10 +668,10 @@ session_start(struct session_host *host, struct net_connection *connection,
     s->manner = *manner;
     net_attach(connection, on_event, s);
     net_set_low_water(connection, REPLIES_LOW);
-    /* Without TLS a handshake's client can only close, but that costs nothing. */
-    if (manner->tls && tls_is_full(host))
+    /* Without TLS a refused client can only close, but that costs nothing. */
+    if (manner->tls && refusal == NULL && tls_is_full(host))
         refusal = &too_much_tls;
-    else if (manner->tls)
+    if (manner->tls && refusal == NULL)
         secure(s, true); /* what is said below waits for it */
     if (refusal != NULL) {
         server_start_refusing(&s->server, &s->rules->server, host->log, &host->out,
