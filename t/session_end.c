@@ -44,11 +44,12 @@ certified(void)
 {
     char command[600], file[100], error[TLS_ERROR_MAX];
     snprintf(file, sizeof(file), "%s/both.pem", directory);
-    snprintf(command, sizeof(command),
-             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes "
-             "-subj /CN=x -keyout %s/key -out %s/certificate 2>/dev/null && "
-             "cat %s/key %s/certificate >%s",
-             directory, directory, directory, directory, file);
+    snprintf(
+        command, sizeof(command),
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes "
+        "-subj /CN=x -keyout %s/key -out %s/certificate 2>/dev/null && "
+        "cat %s/key %s/certificate >%s",
+        directory, directory, directory, directory, file);
     must(system(command) == 0, "no certificate");
     struct tls_pair pair = {file, file};
     struct tls *tls = tls_new(error, sizeof(error));
@@ -101,9 +102,8 @@ world_start(struct world *w, bool tls)
     rules->users = 1;
     rules->accounts = kit_users("user:" KIT_KEYS "\n");
     rules->tls = tls ? certified() : NULL;
-    rules->server = (struct server_rules){.hostname = rules->hostname,
-                                          .recipient_limit = 10,
-                                          .users = rules->accounts};
+    rules->server = (struct server_rules){
+        .hostname = rules->hostname, .recipient_limit = 10, .users = rules->accounts};
     rules->idle_timeout_ms = rules->patience.command_ms = 3000;
     strcpy(rules->hostname, "mx.example.org");
     w->host = (struct session_host){.loop = w->loop, .log = w->log, .rules = rules};
