@@ -132,9 +132,9 @@ auth_of(const struct session *s)
 {
     if (s->trusted || s->manner.auth == ENDPOINT_AUTH_NO)
         return SERVER_AUTH_NO;
-    bool local = s->peer.family == NET_UNIX && !s->manner.stranger;
-    bool clear = local || s->manner.legacy ||
+    bool local = s->peer.family == NET_UNIX ||
                  (s->rules->auth_clear_text && net_address_is_loopback(&s->peer));
+    bool clear = (local && !s->manner.stranger) || s->manner.legacy;
     return clear ? SERVER_AUTH_CLEAR : SERVER_AUTH_SECURE;
 }
 
@@ -415,8 +415,9 @@ step(struct session *s)
         return PACE_PAUSE;
     if (s->connection == NULL)
         return PACE_OVER;
-    /* Who does not read what we say is not listened to: NET_DRAINED resumes. */
-    if (net_unsent(s->connection) > REPLIES_MAX)
+    /* Who does not read what we say is not listened to: NET_DRAINED resumes. After the
+     * last word there is nothing to wait for. */
+    if (net_unsent(s->connection) > REPLIES_MAX && s->server.stage != SERVER_CLOSED)
         return PACE_PAUSE;
     refresh(s);
     s->server.tls_full = tls_is_full(s->host);
@@ -527,6 +528,7 @@ on_login_answered(void *context)
     if (s->server.late && s->connection != NULL)
         hold(s);
     flush(s);
+    note(s, 0, true);
     pump(s);
 }
 
@@ -666,10 +668,10 @@ session_start(struct session_host *host, struct net_connection *connection,
     s->manner = *manner;
     net_attach(connection, on_event, s);
     net_set_low_water(connection, REPLIES_LOW);
-    /* Without TLS a handshake's client can only close, but that costs nothing. */
-    if (manner->tls && tls_is_full(host))
+    /* Without TLS a refused client can only close, but that costs nothing. */
+    if (manner->tls && refusal == NULL && tls_is_full(host))
         refusal = &too_much_tls;
-    else if (manner->tls)
+    if (manner->tls && refusal == NULL)
         secure(s, true); /* what is said below waits for it */
     if (refusal != NULL) {
         server_start_refusing(&s->server, &s->rules->server, host->log, &host->out,

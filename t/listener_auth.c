@@ -151,6 +151,25 @@ required(void)
     world_end(&w);
 }
 
+/* Whom a proxy does not name could be anybody: its own address is not theirs. */
+static void
+unnamed(void)
+{
+    struct visitor v;
+    start(true);
+    w.settings.proxy_from = TEXT("127.0.0.1");
+    ok_named(listen_at("?proxy"), w.error);
+    visit(&v, &w);
+    ok(asks(&v, "PROXY TCP4 127.0.0.1 127.0.0.1 4000 25\r\n", "220"));
+    ok(asks(&v, "EHLO x\r\n", "250 DSN") && asks(&v, GOOD, "235"));
+    leave(&v);
+    visit(&v, &w);
+    ok(asks(&v, "PROXY UNKNOWN\r\n", "220") && asks(&v, "EHLO x\r\n", "250 DSN"));
+    ok_named(asks(&v, GOOD, "538 5.7.11"), "no password in clear from them");
+    leave(&v);
+    world_end(&w);
+}
+
 static void
 senders(void)
 {
@@ -348,6 +367,7 @@ main(void)
 {
     relaying();
     required();
+    unnamed();
     senders();
     sockets();
     old_devices();

@@ -294,6 +294,12 @@ crowd(void)
     ok_named(answers(&a, "", "421 4.7.0 too many TLS sessions"),
              "instead of a handshake");
     net_abort(&a.connection);
+    w.settings.clients.sessions = 2;
+    listener_reload(w.listener, w.routes, &w.settings);
+    call(&a, &w, port);
+    ok_named(answers(&a, "", "421 4.7.0 too many connections"),
+             "nor is one begun for who is refused for another reason");
+    net_abort(&a.connection);
     net_abort(&b.connection);
     depart(&c);
     world_end(&w);
