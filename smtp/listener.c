@@ -137,7 +137,7 @@ has_what_it_needs(const struct session_rules *rules, const struct endpoint *endp
             return false;
         }
     }
-    return rules == NULL || listener_auth_fits(rules, endpoints, count, mistakes);
+    return listener_auth_fits(rules, endpoints, count, mistakes);
 }
 
 /* NULL with the mistakes. The caller is its first user. */
@@ -431,11 +431,10 @@ keeps_promises(const struct listener *l, const struct session_rules *rules,
                                               *net_listener_address(l->doors[i].socket),
                                           .tls = manner->tls,
                                           .no_starttls = !manner->starttls,
+                                          .proxy = manner->proxy,
                                           .legacy = manner->legacy,
                                           .auth = manner->auth};
-        if (manner->tls && rules->tls == NULL)
-            return complain_tls(mistakes, "unset, and an address listens ?tls");
-        if (!listener_auth_fits(rules, &endpoint, 1, mistakes))
+        if (!has_what_it_needs(rules, &endpoint, 1, mistakes))
             return false;
     }
     return true;

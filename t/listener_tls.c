@@ -145,6 +145,10 @@ behind_a_proxy(void)
     ok(answers(&c, "STARTTLS\r\n", "220 2.0.0"));
     secure(&c);
     ok_named(answers(&c, "EHLO a.example\r\n", "250 DSN") && c.secured, "STARTTLS");
+    w.settings.proxy_from = TEXT("");
+    listener_reload(w.listener, w.routes, &w.settings);
+    ok_named(is_logged(&w, "old settings stay: proxy_from: unset"),
+             "a reload does not turn the proxy away");
     depart(&c);
     world_end(&w);
 }
