@@ -271,7 +271,8 @@ handle(struct sending *s, const struct client_event *event)
         hang_up(s);
         break;
     case CLIENT_DONE:
-        assert(s->mail_count > 0);
+        assert(s->mail_count > 0 && !s->in_content);
+        downgrade_free(&s->downgrade); /* of content that nobody wanted */
         s->mails[0] = s->mails[1];
         s->mail_count--;
         break;

@@ -183,6 +183,40 @@ test_lost(bool by_us)
     bed_stop(&b);
 }
 
+/* The converter of a message that was refused has nothing to do with the next one. */
+static void
+test_refused(const char *where, bool eight_bit)
+{
+    const struct host_rule rules[] = {
+        {"EHLO", "250-host\r\n250-PIPELINING\r\n250 SIZE 0\r\n",     0, 0},
+        {where,  "550 no\r\n",                                         0, 0},
+        {NULL,   NULL,                                                 0, 0}
+    };
+    struct bed b;
+    bed_start(&b);
+    b.a.rules = rules;
+    set_content("Subject: x\r\n", "gr\xc3\xbc\xc3\x9f dich\r\n", 3);
+    add_eight_bit(&b, "u@x.test");
+    if (eight_bit)
+        add_eight_bit(&b, "v@x.test");
+    else
+        add_mail(&b, "v@x.test");
+    b.manager.hidden = 1;
+    delivery_open(b.delivery, place(&b), &b.target, "x.test");
+    b.settings.reuse_idle_ms = 10000;
+    delivery_reload(b.delivery, &b.settings);
+    turns(&b, 150);
+    is_settled(&b, "u@x.test bounced 5.0.0 message\n", where);
+    b.a.rules = seven_bit;
+    b.manager.hidden = 0;
+    turns(&b, 150);
+    is_settled(&b, "u@x.test bounced 5.0.0 message\nv@x.test sent 2.0.0 none\n",
+               "the next one goes over the same connection");
+    is_number(b.a.connections, 1, "which was kept");
+    ok_named(is_ascii(&b.a.content) == eight_bit, "converted when it needs to be");
+    bed_stop(&b);
+}
+
 int
 main(void)
 {
@@ -196,6 +230,11 @@ main(void)
     test_broken();
     test_lost(false);
     test_lost(true);
+    for (int eight_bit = 0; eight_bit < 2; eight_bit++) {
+        test_refused("MAIL", eight_bit);
+        test_refused("RCPT", eight_bit);
+        test_refused("DATA", eight_bit);
+    }
     free(spool.content);
     return done();
 }
