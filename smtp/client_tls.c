@@ -94,6 +94,7 @@ client_secured(struct client *c)
     c->secured = true;
     c->extensions = 0;
     c->size_max = 0;
+    c->limits = (struct client_limits){0};
     c->auth.offered[0] = '\0';
     if (c->settings.tls_implicit)
         client_put(c, STEP_GREETING, 0);

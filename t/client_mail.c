@@ -42,9 +42,32 @@ test_limits(void)
     limits_are(" =5 == RCPTMAX==5", 0, 0, 0);
 }
 
+/* RFC 3207 §4.2. */
+static void
+test_limits_before_tls(void)
+{
+    struct client_settings settings = {.hostname = "me.example",
+                                       .peer = &peer,
+                                       .timeout_scale = 1,
+                                       .tls = TARGET_TLS_MAY};
+    struct client *c = client_new(&settings);
+    struct client_event event;
+    struct text input[] = {TEXT("220 mx\r\n"),
+                           TEXT("250-mx\r\n250-LIMITS RCPTMAX=1\r\n250 STARTTLS\r\n"),
+                           TEXT("220 go\r\n"), TEXT("250 mx\r\n")};
+    ok(!client_next(c, &input[0], &event) && !client_next(c, &input[1], &event));
+    ok(client_next(c, &input[2], &event) && event.kind == CLIENT_SECURE);
+    client_secured(c);
+    ok(!client_next(c, &input[2], &event));
+    ok(client_next(c, &input[3], &event) && event.kind == CLIENT_READY);
+    is_number(client_limits(c).recipients, 0, "what was told in clear is forgotten");
+    client_free(&c);
+}
+
 int
 main(void)
 {
     test_limits();
+    test_limits_before_tls();
     return done();
 }
