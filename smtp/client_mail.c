@@ -55,7 +55,7 @@ client_choose_form(const struct client *c, struct letter *l, const char **enhanc
     const struct envelope *e = l->mail.envelope;
     l->preparing = l->prepare_due = false;
     l->size = (uint64_t)e->content_size + e->prefix.length;
-    l->utf8 = e->utf8 && has(c, EXTENSION_SMTPUTF8);
+    l->utf8 = has(c, EXTENSION_SMTPUTF8) && (e->utf8 || needs_utf8(&l->mail));
     *enhanced = "5.3.4";
     if (too_large(c, l) != NULL)
         return too_large(c, l);
