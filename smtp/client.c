@@ -141,6 +141,8 @@ hear(struct client *c, struct text *input)
         return true;
     }
     enum progress progress = reply_parse(input, &c->reply);
+    if (progress == PROGRESS_DONE)
+        client_hide_secrets(c);
     if (c->in_flight == 0)
         hear_unasked(c, progress);
     else if (progress == PROGRESS_BAD)

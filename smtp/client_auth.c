@@ -73,28 +73,38 @@ give_up_unable(struct client *c, const char *enhanced, const char *what)
 
 /* --- What the host says ----------------------------------------------------------- */
 
-/* Overwrites what begins as the secret does, up to the next blank. */
+/* Overwrites what begins as the secret does, as far as it does, and on to the next
+ * blank. */
 static void
-hide(struct reply *reply, struct text secret)
+hide(char *said, size_t length, struct text secret)
 {
     size_t known = secret.length < ECHO_MIN ? secret.length : ECHO_MIN;
-    for (size_t i = 0; known >= 4 && i + known <= reply->length; i++) {
-        if (memcmp(reply->text + i, secret.at, known) != 0)
+    for (size_t i = 0; known >= 4 && i + known <= length; i++) {
+        if (memcmp(said + i, secret.at, known) != 0)
             continue;
-        for (; i < reply->length && reply->text[i] != ' '; i++)
-            reply->text[i] = '*';
+        for (size_t at = 0; i < length; i++, at++) {
+            if (said[i] == ' ' && (at >= secret.length || secret.at[at] != ' '))
+                break;
+            said[i] = '*';
+        }
     }
 }
 
-/* Some hosts repeat the line that they do not like; replies stand in logs and bounces.
- */
 static void
-hide_secrets(struct client *c)
+hide_all(const struct client *c, char *said, size_t length)
 {
     const struct sasl_credentials *credentials = &c->settings.login->credentials;
-    hide(&c->reply, sasl_client_line(&c->auth.sasl));
-    hide(&c->reply, credentials->password);
-    hide(&c->reply, credentials->token);
+    if (c->auth.begun)
+        hide(said, length, sasl_client_line(&c->auth.sasl));
+    hide(said, length, credentials->password);
+    hide(said, length, credentials->token);
+}
+
+void
+client_hide_secrets(struct client *c)
+{
+    if (c->settings.login != NULL && c->reply.code >= 400)
+        hide_all(c, c->reply.text, c->reply.length);
 }
 
 /* Not user or password: another mechanism may do. */
@@ -115,10 +125,10 @@ is_about_mechanism(const struct reply *reply)
 
 /* What a host says of a token is JSON, and its own. */
 static void
-write_said(const struct client *c, const struct reply *reply,
-           char said[SHOWN_REPLY_MAX])
+write_said(struct client *c, const struct reply *reply, char said[SHOWN_REPLY_MAX])
 {
-    const char *detail = c->auth.sasl.detail;
+    char *detail = c->auth.sasl.detail;
+    hide_all(c, detail, strlen(detail));
     int length =
         snprintf(said, SHOWN_REPLY_MAX, "%d%s%s%s%.*s", reply->code,
                  reply->enhanced[0] != '\0' ? " " : "", reply->enhanced,
@@ -255,7 +265,6 @@ client_heard_auth_reply(struct client *c, const struct waiting *w,
     if (reply->code / 100 == 3) {
         go_on(c, sasl_client_feed(&c->auth.sasl, reply_text(reply)));
     } else if (reply->code / 100 != 2) {
-        hide_secrets(c);
         refused(c, reply);
     } else if (sasl_client_accepted(&c->auth.sasl)) {
         greet(c);

@@ -173,6 +173,9 @@ void client_respond(struct client *c);
 void client_heard_auth_reply(struct client *c, const struct waiting *w,
                              const struct reply *reply);
 void client_auth_free(struct client *c);
+/* From a refusal, before anybody sees it: some hosts repeat the line that they do not
+ * like, and replies stand in logs and bounces. */
+void client_hide_secrets(struct client *c);
 /* The first recipient from at on that can be asked for, or the count of all. */
 size_t client_next_rcpt(const struct letter *l, size_t at);
 /* All bytes of the chunk are said: now its reply is owed. */
