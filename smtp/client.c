@@ -20,6 +20,7 @@ settle(struct letter *l, size_t which, struct client_event *event)
 {
     assert(l->states[which] != RECIPIENT_SETTLED);
     l->states[which] = RECIPIENT_SETTLED;
+    l->mail_heard = true; /* whose recipients are decided goes nowhere else */
     *event = (struct client_event){CLIENT_VERDICT, which, &l->spread_outcome};
     return true;
 }
@@ -302,7 +303,7 @@ client_send(struct client *c, const struct client_mail *mail)
     check_recipients(c, l);
     const char *enhanced, *why = client_choose_form(c, l, &enhanced);
     if (client_next_rcpt(l, 0) == mail->count) /* none can be asked for */
-        l->preparing = false;
+        l->preparing = l->prepare_due = false;
     if (why != NULL)
         client_hand_out(l, SPREAD_ALL, 0, judge_unfit(c->settings.peer, enhanced, why));
     else if (!l->preparing)
