@@ -188,9 +188,9 @@ static void
 test_refused(const char *where, bool eight_bit)
 {
     const struct host_rule rules[] = {
-        {"EHLO", "250-host\r\n250-PIPELINING\r\n250 SIZE 0\r\n",     0, 0},
-        {where,  "550 no\r\n",                                         0, 0},
-        {NULL,   NULL,                                                 0, 0}
+        {"EHLO", "250-host\r\n250-PIPELINING\r\n250 SIZE 0\r\n", 0, 0},
+        {where,  "550 no\r\n",                                   0, 0},
+        {NULL,   NULL,                                           0, 0}
     };
     struct bed b;
     bed_start(&b);
