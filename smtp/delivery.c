@@ -306,14 +306,15 @@ report_health(struct session *s, bool good)
 }
 
 static void
-decide_security(struct session *s, const struct exchange_host *host)
+decide_security(struct session *s, const struct exchange_host *host,
+                const struct client_login *login)
 {
     struct delivery *d = s->delivery;
     struct security_question question = {
         .target = s->target,
         .host = host->name,
-        .has_failed =
-            lapses_has(d->lapses, &host->address, loop_monotonic_ms(d->loop))};
+        .has_failed = lapses_has(d->lapses, &host->address, loop_monotonic_ms(d->loop)),
+        .needs_tls = login != NULL && !login->may_be_clear};
     security_decide(&question, &s->security);
 }
 
@@ -371,7 +372,7 @@ converse(struct session *s, struct net_connection *connection,
     assert(s->sending == NULL);
     s->greeted = false;
     candidates_name(host, &s->peer);
-    decide_security(s, host);
+    decide_security(s, host, credentials_said(login));
     struct sending_settings settings = {
         .loop = d->loop,
         .log = d->log,

@@ -29,7 +29,8 @@ void
 security_decide(const struct security_question *question, struct security *out)
 {
     const struct target *t = question->target;
-    bool may = t->tls == TARGET_TLS_MAY;
+    /* In clear text a host that wants a password would be of no use. */
+    bool may = t->tls == TARGET_TLS_MAY && !question->needs_tls;
     assert(!t->tls_implicit || t->tls >= TARGET_TLS_ENCRYPT);
     memset(out, 0, sizeof(*out));
     out->fallen_back = may && question->has_failed;

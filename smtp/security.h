@@ -14,6 +14,7 @@ struct security_question {
     const struct target *target;
     const char *host; /* as we found it: by MX, or the target's own */
     bool has_failed;  /* a handshake with it did, not long ago */
+    bool needs_tls;   /* we log in there, which we do not in clear text */
 };
 
 /* Texts are borrowed from the question. */

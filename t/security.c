@@ -33,7 +33,7 @@ decide(enum way way, enum target_tls tls, const char *configured, const char *fo
     static char out[600];
     static const char *const levels[] = {"none", "may", "encrypt", "verify"};
     struct target target = target_of(way, tls, configured);
-    struct security_question question = {&target, found, has_failed};
+    struct security_question question = {&target, found, has_failed, false};
     struct security s;
     security_decide(&question, &s);
     size_t length = (size_t)snprintf(out, sizeof out, "%s %.*s ", levels[s.level],
@@ -52,7 +52,7 @@ static void
 test_list(void)
 {
     struct target target = target_of(SMTPS, TARGET_TLS_VERIFY, "first.test");
-    struct security_question question = {&target, "second.test", false};
+    struct security_question question = {&target, "second.test", false, false};
     struct security s;
     target.more_count = 1;
     security_decide(&question, &s);
@@ -100,11 +100,27 @@ test_decisions(void)
               "verify mx.test mx.test", "a name without its last dot");
 }
 
+/* smtp://joe@host?tls=may: a handshake that failed once must not keep his mail for an
+ * hour, since the password is not sent without TLS. */
+static void
+test_login(void)
+{
+    struct target target = target_of(SMTP, TARGET_TLS_MAY, "host.test");
+    struct security_question question = {&target, "host.test", true, true};
+    struct security s;
+    security_decide(&question, &s);
+    is_number(s.level, TARGET_TLS_MAY, "TLS is tried again at once");
+    ok_named(!s.may_fall_back && !s.fallen_back, "and there is no way back");
+    question.needs_tls = false;
+    security_decide(&question, &s);
+    is_number(s.level, TARGET_TLS_NONE, "who logs in without goes without");
+}
+
 static void
 test_wish(void)
 {
     struct target target = target_of(SMTP_MX, TARGET_TLS_VERIFY, "d.test");
-    struct security_question question = {&target, "mx.test", false};
+    struct security_question question = {&target, "mx.test", false, false};
     struct security s;
     security_decide(&question, &s);
     struct tls_wish wish = security_wish(&s);
@@ -214,6 +230,7 @@ main(void)
 {
     test_decisions();
     test_list();
+    test_login();
     test_wish();
     test_lapses();
     test_anchors();
