@@ -752,9 +752,10 @@ delivery_drain(struct delivery *d)
 {
     struct session *s, *next;
     d->settings.reuse_idle_ms = 0;
-    /* Who looks for hosts, or calls them, has no mail yet: a slow DNS keeps nobody. */
+    /* Who looks for hosts, calls them, or waits for a greeting has no mail yet: a slow
+     * DNS or host keeps nobody. */
     DL_FOREACH_SAFE (d->sessions, s, next)
-        if (s->sending == NULL && !s->in_errand)
+        if ((s->sending == NULL || !s->greeted) && !s->in_errand)
             session_end(s, NULL);
 }
 

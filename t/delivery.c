@@ -90,6 +90,28 @@ test_idle_closed(bool by_us)
     bed_stop(&b);
 }
 
+/* Nor does a host that says nothing, or not enough, keep us from ending. */
+static void
+test_drained_early(const char *greeting)
+{
+    struct bed b;
+    bed_start(&b);
+    b.a.greeting = greeting;
+    b.a.quiet_after = 0;
+    b.a.quiet = true;
+    add_mail(&b, "u@x.test");
+    delivery_open(b.delivery, place(&b), &b.target, "x.test");
+    turns(&b, 60);
+    is_number(b.a.open, 1, "connected");
+    is_number(b.manager.ended, 0, "it is waited for");
+    delivery_drain(b.delivery);
+    is_number(b.manager.ended, 1, "no longer");
+    ok(!b.manager.has_trouble && b.manager.taken == 0);
+    turns(&b, 20);
+    is_number(b.b.connections, 0, "and nobody else is called");
+    bed_stop(&b);
+}
+
 static void
 test_next_host(void)
 {
@@ -550,6 +572,8 @@ main(void)
     test_idle();
     test_idle_closed(false);
     test_idle_closed(true);
+    test_drained_early("");
+    test_drained_early("220 host ESMTP\r\n");
     test_next_host();
     test_limits();
     test_no_host();
