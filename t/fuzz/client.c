@@ -54,16 +54,18 @@ give_content(struct run *r)
     client_content_end(r->client);
 }
 
-/* A plain one, a binary one, and one of UTF-8; each with wishes of DSN. */
+/* A plain one, a binary one (with an address that cannot be sent), and one of UTF-8;
+ * each with wishes of DSN. */
 static void
 make_mail(struct run *r, unsigned which)
 {
+    static const struct text thirds[MAILS] = {TEXT("c@x"), TEXT("c\rRSET@x"),
+                                              TEXT("\xc3\xb8@x")};
     struct envelope *e = r->envelopes[which] = envelope_new();
     must(envelope_add(e, TEXT("a@x"), NOTIFY_NEVER, TEXT("")) &&
          envelope_add(e, TEXT("b@x"), NOTIFY_SUCCESS | NOTIFY_FAILURE,
                       TEXT("rfc822;b+2B@x")) &&
-         envelope_add(e, which == 2 ? TEXT("\xc3\xb8@x") : TEXT("c@x"), 0,
-                      TEXT("utf-8;\xc3\xb8@x")));
+         envelope_add(e, thirds[which], 0, TEXT("utf-8;\xc3\xb8@x")));
     e->envelope_id = TEXT("id+2B");
     e->ret = which == 1 ? RETURN_FULL : RETURN_HEADERS;
     e->content_size = 26;
