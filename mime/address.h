@@ -37,7 +37,8 @@ bool address_write_domain(struct text domain, struct buffer *out)
 
 /* "local@domain" with the domain in normal form and needless quotes removed, so that
  * equal mailboxes have equal text; "" for the null path, "postmaster" alone stays
- * alone; a domain whose A-labels would make it longer than ADDRESS_MAX stays as it is. False at out's limit. */
+ * alone; a domain whose A-labels would make it longer than ADDRESS_MAX stays as it is.
+ * False at out's limit. */
 bool address_write(const struct address *a, struct buffer *out)
     __attribute__((warn_unused_result));
 
