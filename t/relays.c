@@ -121,7 +121,7 @@ static void
 test_many(void)
 {
     struct bed b = bed_new();
-    char name[20], ip[32];
+    char name[40], ip[40];
     for (int i = 0; i < 8; i++)
         for (int j = 0; j < 9; j++) {
             snprintf(name, sizeof name, "h%d.test", i);
