@@ -190,18 +190,31 @@ configuration_free(struct configuration **c)
     *c = NULL;
 }
 
+/* Lines "key: what", each with the place of the key in front. */
+static void
+add_places(const struct settings *settings, struct text lines, struct buffer *out)
+{
+    struct text line;
+    while (lines.length > 0 && text_cut(&lines, '\n', &line)) {
+        struct text key = text_before(line, text_find(line, ':'));
+        const char *place = settings_origin(settings, key);
+        (void)!buffer_format(out, "%s%s%.*s\n", place ? place : "", place ? ": " : "",
+                             TEXT_ARGS(line));
+    }
+}
+
 /* Reads and checks everything, also what the daemon listens with, unless the sources
- * are without secrets. NULL: mistakes were written to standard error; denied, if not
- * NULL, tells whether a file could not be read for want of permission. */
+ * are without secrets. NULL: with one line for each mistake in out. */
 static struct configuration *
-configuration_read(const struct options_sources *sources, bool *denied)
+configuration_read(const struct options_sources *sources, struct buffer *out)
 {
     struct configuration *c = memory_new(sizeof(*c));
     struct buffer mistakes;
+    struct identity who;
     buffer_init(&mistakes, MISTAKES_MAX);
     c->settings = options_read(sources, &c->options);
-    struct text found = settings_mistakes(c->settings);
-    if (found.length == 0) {
+    (void)!buffer_add(out, settings_mistakes(c->settings));
+    if (out->length == 0) {
         bool is_daemon = !c->options.without_secrets;
         struct listener_settings listener =
             is_daemon ? listener_settings(&c->options) : public_settings(&c->options);
@@ -209,13 +222,12 @@ configuration_read(const struct options_sources *sources, bool *denied)
         c->routes = options_routes(&c->options, &mistakes);
         (void)!listener_check(&listener, &mistakes);
         (void)!delivery_check(&delivery, &mistakes);
-        found = buffer_text(&mistakes);
+        if (is_daemon && !identity_find(&who, c->options.user))
+            (void)!buffer_format(&mistakes, "user: no such user: '%.100s'\n",
+                                 c->options.user);
+        add_places(c->settings, buffer_text(&mistakes), out);
     }
-    fwrite(found.at, 1, found.length, stderr);
-    if (denied && found.length > 0)
-        *denied = memmem(found.at, found.length, strerror(EACCES),
-                         strlen(strerror(EACCES))) != NULL;
-    if (found.length > 0)
+    if (out->length > 0)
         configuration_free(&c);
     buffer_free(&mistakes);
     return c;
@@ -229,10 +241,16 @@ open_anchors(const struct configuration *c, char place[ANCHORS_PLACE_MAX], char 
                         place, error, ERROR_MAX);
 }
 
+/* NULL: the mistakes were written to standard error. */
 static struct configuration *
 configuration_new(const struct options_sources *sources)
 {
-    return configuration_read(sources, NULL);
+    struct buffer mistakes;
+    buffer_init(&mistakes, MISTAKES_MAX);
+    struct configuration *c = configuration_read(sources, &mistakes);
+    fwrite(mistakes.at, 1, mistakes.length, stderr);
+    buffer_free(&mistakes);
+    return c;
 }
 
 /* --- The daemon ------------------------------------------------------------------- */
@@ -307,25 +325,40 @@ say_anchors(struct petrel *p, const char *place)
                 "certificates of next hops are not verified");
 }
 
+/* Each in a line of the log. True: a file could not be read for want of permission. */
+static bool
+say_mistakes(struct petrel *p, struct text lines)
+{
+    struct text line;
+    bool denied = memmem(lines.at, lines.length, strerror(EACCES),
+                         strlen(strerror(EACCES))) != NULL;
+    while (lines.length > 0 && text_cut(&lines, '\n', &line))
+        log_say(p->log, LOG_LEVEL_ERROR, "main", NULL, "%.*s", TEXT_ARGS(line));
+    return denied;
+}
+
 /* All of the new settings can be used, or NULL. */
 static struct configuration *
 read_again(struct petrel *p, struct tls_client **anchors)
 {
     char place[ANCHORS_PLACE_MAX], error[ERROR_MAX] = "the settings have mistakes";
-    bool denied = false;
-    struct configuration *fresh = configuration_read(&p->sources, &denied);
+    struct buffer mistakes;
+    buffer_init(&mistakes, MISTAKES_MAX);
+    struct configuration *fresh = configuration_read(&p->sources, &mistakes);
+    bool denied = mistakes.length > 0 && say_mistakes(p, buffer_text(&mistakes));
+    buffer_free(&mistakes);
     *anchors = fresh ? open_anchors(fresh, place, error) : NULL;
     if (*anchors != NULL) {
         say_anchors(p, place);
         return fresh;
     }
-    log_say(
-        p->log, LOG_LEVEL_ERROR, "main", NULL,
-        "reload refused: %s; the old ones stay%s", error,
-        denied && sandbox_get_state(p->sandbox)->landlock > 0
-            ? " (the sandbox lets nothing be read but what was named at the start and "
-              "lies beside it: a restart may help)"
-            : "");
+    log_say(p->log, LOG_LEVEL_ERROR, "main", NULL,
+            "reload refused: %s; the old ones stay%s", error,
+            denied && sandbox_get_state(p->sandbox)->landlock > 0
+                ? " (files are read as `user` now, and the sandbox lets nothing be "
+                  "read but "
+                  "what was named at the start and lies beside it: a restart may help)"
+                : "");
     configuration_free(&fresh);
     return NULL;
 }
@@ -350,15 +383,16 @@ on_hangup(void *context)
     delivery_reload(p->delivery, &delivery);
     manager_reload(p->manager, &manager, fresh->routes);
     local_reload(p->local, o->hostname);
+    char waits[OPTIONS_RESTART_MAX];
+    options_need_restart(&p->configuration->options, o, waits);
     configuration_free(&p->configuration);
     p->configuration = fresh;
     want_descriptors(p);
     secrecy_warn(o, p->log);
     struct confine confine = confinement(fresh);
     confine_review(p->sandbox, &confine, p->log);
-    log_say(p->log, LOG_LEVEL_INFO, "main", NULL,
-            "settings reloaded (listen, spool, user, sandbox, control, dns_servers "
-            "need a restart)");
+    log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "settings reloaded%s%s",
+            waits[0] != '\0' ? "; without effect before a restart: " : "", waits);
 }
 
 /* A spool that root makes is the user's. */
@@ -547,6 +581,8 @@ run(const struct options_sources *sources)
             log_say(p.log, LOG_LEVEL_WARNING, "main", NULL,
                     "running as root: set `user` to leave it after binding");
         secrecy_warn(o, p.log);
+        if (o->user != NULL)
+            secrecy_foresee(o, p.configuration->settings, p.log);
         loop_run(p.loop);
     } else {
         fprintf(stderr, "petrel: %s\n", error);

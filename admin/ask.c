@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/net.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,8 +71,9 @@ ask_new(struct loop *loop, const char *path, char *error, size_t error_size)
         loop_turn(loop, PATIENCE_MS);
     if (a->broken) {
         int reason = net_errno(a->connection);
-        snprintf(error, error_size, "control socket '%s': %s", path,
-                 reason ? strerror(reason) : "no answer");
+        snprintf(error, error_size, "control socket '%s': %s%s", path,
+                 reason ? strerror(reason) : "no answer",
+                 reason == EACCES ? " (only root and the daemon's user may ask)" : "");
         ask_free(&a);
     }
     return a;

@@ -145,7 +145,9 @@ const struct setting options_rows[] = {
             100000,
             "Clients of one address at a time, or of one IPv6 network of 64 bits."),
     TEXTUAL(STRING, client_session_rate, "client_session_rate", "none",
-            "Connections of one client: N/s, N/m, N/h or N/d, perhaps with ,burst=B.\n"
+            "Connections of one client: N/s, N/m, N/h or N/d. All N may come at once, "
+            "or B with\n"
+            ",burst=B behind it, then no faster than the rate.\n"
             "A client is an address, or an IPv6 network of 64 bits."),
     TEXTUAL(STRING, client_message_rate, "client_message_rate", "none",
             "Messages of one client."),
@@ -500,6 +502,42 @@ options_read(const struct options_sources *sources, struct options *options)
     settings_apply(s);
     check(s, options);
     return s;
+}
+
+static bool
+is_same(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* Adds the key when its value is another. */
+static void
+note(char out[OPTIONS_RESTART_MAX], const char *key, bool same)
+{
+    size_t used = strlen(out);
+    if (same)
+        return;
+    int added = snprintf(out + used, OPTIONS_RESTART_MAX - used, "%s%s",
+                         used > 0 ? ", " : "", key);
+    assert(added > 0 && used + (size_t)added < OPTIONS_RESTART_MAX);
+}
+
+void
+options_need_restart(const struct options *old, const struct options *fresh,
+                     char out[OPTIONS_RESTART_MAX])
+{
+    out[0] = '\0';
+    note(out, "listen", is_same(old->listen, fresh->listen));
+    note(out, "spool", is_same(old->spool, fresh->spool));
+    note(out, "user", is_same(old->user, fresh->user));
+    note(out, "sandbox", is_same(old->sandbox, fresh->sandbox));
+    note(out, "control", is_same(old->control, fresh->control));
+    note(out, "dns_servers", is_same(old->dns_servers, fresh->dns_servers));
+    note(out, "slices", old->slices == fresh->slices);
+    note(out, "slice", old->slice == fresh->slice);
+    note(out, "journal_size", old->journal_size == fresh->journal_size);
+    note(out, "journal_message_max",
+         old->journal_message_max == fresh->journal_message_max);
 }
 
 enum log_style

@@ -72,6 +72,13 @@ struct options_sources {
 struct settings *options_read(const struct options_sources *sources,
                               struct options *options);
 
+enum { OPTIONS_RESTART_MAX = 128 };
+
+/* Writes the keys, with commas between them, that differ and that a reload leaves as
+ * they were at the start. "": none. */
+void options_need_restart(const struct options *old, const struct options *fresh,
+                          char out[OPTIONS_RESTART_MAX]);
+
 enum log_style options_log_style(const struct options *options);
 enum log_level options_log_level(const struct options *options);
 enum options_sandbox { SANDBOX_NO, SANDBOX_YES, SANDBOX_REQUIRE };

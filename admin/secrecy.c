@@ -1,9 +1,14 @@
-/* Warns of files with secrets that everybody can read. */
+/* Warns of files with secrets that everybody can read, and of those we cannot. */
 #include "admin/secrecy.h"
 
 #include "base/disk.h"
 
-enum { READ_BY_ALL = 04 };
+#include <errno.h>
+#include <stdlib.h>
+
+enum { READ_BY_ALL = 04, PATH_LIMIT = 4096 };
+
+static const char separators[] = ", \t\r\n";
 
 static void
 look(const char *key, const char *path, struct log *log)
@@ -19,8 +24,56 @@ look(const char *key, const char *path, struct log *log)
     disk_close(&here);
 }
 
+static void
+look_at_each(const char *key, const char *list, struct log *log)
+{
+    char path[PATH_LIMIT];
+    struct text rest = text_from(list), word;
+    while (text_word(&rest, separators, &word))
+        if (text_copy(path, sizeof(path), word))
+            look(key, path, log);
+}
+
 void
 secrecy_warn(const struct options *options, struct log *log)
 {
     look("auth_passwords", options->auth_passwords, log);
+    look("auth_users", options->auth_users, log);
+    look_at_each("tls_key", options->tls_key, log);
+}
+
+static void
+try_file(void *context, const char *path)
+{
+    char *content;
+    size_t length;
+    int error = disk_read_whole(path, 1, &content, &length);
+    if (error == 0)
+        free(content);
+    if (error == -EACCES)
+        log_say(context, LOG_LEVEL_WARNING, "main", NULL,
+                "%s cannot be read by `user`: a reload will be refused; chown it",
+                path);
+}
+
+static void
+try_each(const char *list, struct log *log)
+{
+    char path[PATH_LIMIT];
+    struct text rest = text_from(list), word;
+    while (text_word(&rest, separators, &word))
+        if (text_copy(path, sizeof(path), word))
+            try_file(log, path);
+}
+
+void
+secrecy_foresee(const struct options *options, const struct settings *settings,
+                struct log *log)
+{
+    settings_each_file(settings, try_file, log);
+    try_each(options->tls_certificate, log);
+    try_each(options->tls_key, log);
+    try_each(options->auth_users, log);
+    try_each(options->auth_passwords, log);
+    try_each(options->tls_ca, log);
 }

@@ -164,7 +164,10 @@ net_listen(struct net *net, const struct net_address *address, unsigned unix_mod
     assert(on_accept);
     if (fd < 0) {
         net_address_format(address, text);
-        snprintf(error, error_size, "cannot listen on %s: %s", text, strerror(-fd));
+        snprintf(error, error_size, "cannot listen on %s: %s%s", text, strerror(-fd),
+                 fd == -EACCES && address->family != NET_UNIX
+                     ? " (ports below 1024 are for who starts as root)"
+                     : "");
         return NULL;
     }
     l = memory_new(sizeof *l);

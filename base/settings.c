@@ -473,6 +473,14 @@ settings_complain(struct settings *s, const char *key, const char *format, ...)
     add_mistake(s, entry->origin, text_from(entry->name), text_from(what));
 }
 
+const char *
+settings_origin(const struct settings *s, struct text key)
+{
+    const struct setting *row = settings_find(s->rows, key);
+    const struct entry *entry = row ? entry_effective(s, row) : NULL;
+    return entry && entry != entry_at(s, row, LEVEL_DEFAULT) ? entry->origin : NULL;
+}
+
 size_t
 settings_apply(struct settings *s)
 {

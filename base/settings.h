@@ -60,6 +60,10 @@ void settings_read_preset(struct settings *s, const char *key_value);
 void settings_complain(struct settings *s, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Where the value of key comes from ("file:line", "environment", ...); NULL: from
+ * nobody, it is the default, or there is no such key. */
+const char *settings_origin(const struct settings *s, struct text key);
+
 /* Converts everything into target. Returns the number of mistakes so far. May be called
  * again after more was read; a mistake is not counted twice. */
 size_t settings_apply(struct settings *s);

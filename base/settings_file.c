@@ -57,7 +57,9 @@ settings_file_next(struct settings_file *f, struct settings_line *line)
     *line = (struct settings_line){.number = f->number};
     buffer_clear(&f->value);
     if (is_indented(value)) {
-        line->mistake = "an indented line that continues nothing";
+        line->mistake =
+            "an indented line continues the one above it, and there is none: "
+            "keys begin in the first column";
     } else {
         text_cut(&value, '=', &line->key);
         line->key = text_trim(line->key);

@@ -11,7 +11,7 @@ end_insecure(struct client *c, const char *enhanced, const char *what, bool poli
     const struct client_settings *s = &c->settings;
     char why[OUTCOME_TEXT_MAX], demand[64] = "";
     if (s->tls >= TARGET_TLS_ENCRYPT)
-        snprintf(demand, sizeof(demand), "TLS is demanded by the route (tls=%s), but ",
+        snprintf(demand, sizeof(demand), "TLS is demanded by the route (tls=%s) but ",
                  target_tls_word(s->tls));
     snprintf(why, sizeof(why), "%shost %s %s", demand, s->peer->where, what);
     struct outcome outcome = judge_insecure(s->peer, enhanced, why);

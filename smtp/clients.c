@@ -39,8 +39,14 @@ read_rate(struct text value, const char *key, struct rate *rate,
           struct buffer *mistakes)
 {
     *rate = (struct rate){.burst = 1, .period_ms = 1000};
-    if (text_trim(value).length == 0 || rate_parse(value, rate))
+    if (text_trim(value).length == 0)
         return true;
+    if (rate_parse(value, rate)) {
+        /* Who may send 100 an hour may send them in its first minute. */
+        if (rate->amount > 0 && text_find(value, ',') == TEXT_NONE)
+            rate->burst = rate->amount;
+        return true;
+    }
     (void)!buffer_format(mistakes,
                          "%s: '%.*s': is none of N/s, N/m, N/h, N/d, with ,burst=B "
                          "behind it if wanted, or none\n",

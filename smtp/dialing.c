@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ATTEMPTS = 2 }; /* one a family */
 
@@ -170,6 +171,16 @@ connected(struct attempt *a)
         tell(a, DIALING_CONNECTED, connection, NULL);
 }
 
+/* Without what net.c says first: the peer's address, which is told already. */
+static const char *
+bare_reason(const char *why)
+{
+    const char *end = text_starts(text_from(why), TEXT("cannot connect to "))
+                          ? strstr(why, ": ")
+                          : NULL;
+    return end ? end + 2 : why;
+}
+
 static void
 on_net(void *context, enum net_event event)
 {
@@ -180,7 +191,7 @@ on_net(void *context, enum net_event event)
         connected(a);
         return;
     case NET_FAILED:
-        why = net_error(a->connection);
+        why = bare_reason(net_error(a->connection));
         break;
     case NET_ENDED:
     case NET_TIMED_OUT:

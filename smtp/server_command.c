@@ -24,6 +24,8 @@ static const struct refusal bad_name = {501, "5.5.4", "is no name for a host"};
 static const struct refusal unsupported = {502, "5.5.1", "command not supported"};
 static const struct refusal no_chunks = {502, "5.5.1", "BDAT is not offered, closing"};
 static const struct refusal auth_first = {530, "5.7.0", "authentication required"};
+static const struct refusal tls_and_auth_first = {
+    530, "5.7.0", "must issue a STARTTLS command first, then authenticate"};
 static const struct refusal tls_full = {454, "4.7.0",
                                         "too many TLS sessions, try later"};
 static const struct refusal has_tls = {503, "5.5.1", "TLS is active already"};
@@ -130,13 +132,21 @@ needs_auth(const struct server *s)
     return s->auth_required && s->user == NULL;
 }
 
+/* Who is not told of AUTH cannot know what is wanted of him. */
+static enum server_action
+refuse_without_auth(struct server *s)
+{
+    bool hidden = !server_offers_auth(s) && s->starttls && !s->secure;
+    return server_refuse(s, hidden ? &tls_and_auth_first : &auth_first);
+}
+
 static enum server_action
 on_mail(struct server *s, struct text args)
 {
     struct mail_parameters parameters;
     assert(s->transaction == NULL);
     if (needs_auth(s))
-        return server_refuse(s, &auth_first);
+        return refuse_without_auth(s);
     const struct refusal *refusal = parameters_read_mail(args, &parameters);
     if (parameters.has_priority && !s->rules->priority)
         refusal = &no_priority;
@@ -282,7 +292,7 @@ static enum server_action
 on_vrfy(struct server *s, struct text args)
 {
     if (needs_auth(s))
-        return server_refuse(s, &auth_first);
+        return refuse_without_auth(s);
     if (args.length == 0)
         return server_refuse(s, &needs_argument);
     reply_write(s->out, 252, "2.5.0", "cannot verify, but will take mail and try");
@@ -297,7 +307,7 @@ on_etrn(struct server *s, struct text args)
     if (!offers_etrn(s))
         return server_refuse(s, &unsupported);
     if (needs_auth(s))
-        return server_refuse(s, &auth_first);
+        return refuse_without_auth(s);
     bool wide = text_starts(args, TEXT("@"));
     if (args.length > 0 && args.length <= NODE_MAX && args.at[0] == '#') {
         server_refuse_format(s, 459, "4.7.1",

@@ -180,13 +180,32 @@ message_rates(void)
     close_room(&r);
 }
 
+/* Whoever sends all of his hour at once has sent no more than he may. */
+static void
+at_once(void)
+{
+    struct room r;
+    struct clients_settings s = {.sessions = 100, .sessions_per_client = 100};
+    s.each[CLIENTS_MESSAGE] = TEXT("100/h");
+    open_room(&r, &s);
+    ok(enters(&r, "192.0.2.1"));
+    unsigned taken = 0;
+    while (taken < 200 && takes(&r, "192.0.2.1", CLIENTS_MESSAGE))
+        taken++;
+    is_number(taken, 100, "without ,burst= as many at once as the rate says");
+    r.now_ms += 36000;
+    ok_named(takes(&r, "192.0.2.1", CLIENTS_MESSAGE), "and then one after the other");
+    ok(!takes(&r, "192.0.2.1", CLIENTS_MESSAGE));
+    close_room(&r);
+}
+
 /* In the long run exactly what was set. */
 static void
 long_run(void)
 {
     struct room r;
     struct clients_settings s = {.sessions = 100, .sessions_per_client = 100};
-    s.each[CLIENTS_MESSAGE] = TEXT("100/m");
+    s.each[CLIENTS_MESSAGE] = TEXT("100/m,burst=1");
     open_room(&r, &s);
     ok(enters(&r, "192.0.2.1"));
     unsigned taken = 0;
@@ -251,6 +270,7 @@ main(void)
     unix_sockets();
     session_rates();
     message_rates();
+    at_once();
     long_run();
     bounded();
     mistakes();

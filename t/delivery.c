@@ -180,6 +180,7 @@ test_no_host(void)
     net_listener_free(&b.b.listener);
     run(&b, "x.test");
     is_trouble(&b, VERDICT_DEFERRED, "4.4.1", "connect to b.test[127.0.0.3]:");
+    ok_named(!strstr(b.manager.trouble.text, "cannot connect"), "the address once");
     bed_stop(&b);
 }
 

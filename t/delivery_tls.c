@@ -137,7 +137,7 @@ next_host(void)
         run(&b, "y.test");
         is_settled(&b, "", "nobody else: the mail waits");
         is_trouble(&b, VERDICT_DEFERRED, "4.7.5",
-                   "TLS is demanded by the route (tls=verify), but host "
+                   "TLS is demanded by the route (tls=verify) but host "
                    "mail.example.net[127.0.0.2] failed in the TLS handshake: ");
         printf("# %s\n", b.manager.trouble.text);
         is_number(b.a.connections, 1, "it is tried once");

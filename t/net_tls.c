@@ -32,8 +32,8 @@ test_handshake(const struct secrets *k)
              "TLS 1.2 at least");
     is_string(net_tls_version(w->server.connection), net_tls_version(c), "both say so");
     is_string(net_tls_cipher(c),
-              is_13(w) ? "TLS_AES_128_GCM_SHA256"
-                       : "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+              is_13(w) ? "TLS_CHACHA20_POLY1305_SHA256"
+                       : "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
               "with forward secrecy");
     is_string(net_tls_cipher(w->server.connection), net_tls_cipher(c), "both");
     ok_named(!net_tls_verified(w->server.connection), "clients have no certificate");

@@ -366,6 +366,34 @@ test_routes(void)
     buffer_free(&mistakes);
 }
 
+static void
+needs_restart(char *argument, const char *want, const char *name)
+{
+    char *const none[] = {NULL}, *const one[] = {argument, NULL};
+    char out[OPTIONS_RESTART_MAX];
+    struct fixture old, fresh;
+    begin(&old, NULL, none, NULL);
+    begin(&fresh, NULL, one, NULL);
+    options_need_restart(&old.options, &fresh.options, out);
+    is_string(out, want, name);
+    end(&old);
+    end(&fresh);
+}
+
+static void
+test_restart(void)
+{
+    char same[] = "listen=127.0.0.1:2525", listen[] = "listen=127.0.0.1:25",
+         user[] = "user=mail", relay[] = "relay=192.0.2.1", slices[] = "slices=2",
+         spool[] = "spool=/elsewhere";
+    needs_restart(same, "", "nothing changed");
+    needs_restart(relay, "", "what a reload can do");
+    needs_restart(listen, "listen", "other ports");
+    needs_restart(user, "user", "unset before");
+    needs_restart(spool, "spool, control", "and what comes from it");
+    needs_restart(slices, "control, slices", "numbers");
+}
+
 int
 main(void)
 {
@@ -382,6 +410,7 @@ main(void)
     test_files();
     test_careful();
     test_routes();
+    test_restart();
     if (chdir("/") != 0 || rmdir(folder) != 0)
         abort();
     return done();

@@ -28,6 +28,28 @@ warns(const char *path, mode_t mode, bool want, const char *name)
     buffer_free(&lines);
 }
 
+/* As another user, when root runs this: nobody keeps a file from root. */
+static void
+foresees(char *file, mode_t mode, bool want, const char *name)
+{
+    struct options options = {.tls_key = file};
+    struct settings *none = settings_new(options_rows, "PETREL", &(struct options){0});
+    struct buffer lines;
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    buffer_init(&lines, 65536);
+    log_capture(log, &lines);
+    if (chmod(file, mode) != 0 || (geteuid() == 0 && seteuid(65534) != 0))
+        abort();
+    secrecy_foresee(&options, none, log);
+    if ((getuid() == 0 && seteuid(0) != 0) || !buffer_add_byte(&lines, '\0'))
+        abort();
+    ok_named((strstr(lines.at, "cannot be read by `user`") != NULL) == want, name);
+    ok_named(!want || strstr(lines.at, file) != NULL, "its path");
+    settings_free(&none);
+    log_free(&log);
+    buffer_free(&lines);
+}
+
 int
 main(void)
 {
@@ -45,6 +67,10 @@ main(void)
     warns(file, 0604, true, "everybody's but his group's");
     warns(link_name, 0644, false, "a link is not looked through");
     warns(directory, 0755, false, "a directory is no file");
+    if (chmod(directory, 0755) != 0)
+        abort();
+    foresees(file, 0, true, "a reload could not read it");
+    foresees(file, 0444, false, "it could");
     unlink(file);
     unlink(link_name);
     rmdir(directory);

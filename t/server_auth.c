@@ -289,6 +289,14 @@ mail(void)
     ok_named(strstr(prefix, "Date: ") && strstr(prefix, "Message-ID: "),
              "a submission gets what it lacks");
     end();
+    begin(SERVER_AUTH_SECURE, false);
+    f.server.auth_required = true;
+    (void)said("EHLO x\r\n");
+    ok_named(hears("MAIL FROM:<a@example.net>\r\n", "530 5.7.0 must issue a STARTTLS"),
+             "who is not told of AUTH hears what comes before it");
+    f.server.starttls = false;
+    ok(hears("MAIL FROM:<a@example.net>\r\n", "530 5.7.0 authentication required"));
+    end();
     begin(SERVER_AUTH_CLEAR, false);
     f.server.uid = 1000;
     (void)said("EHLO x\r\nAUTH PLAIN AHVzZXIAcGVuY2ls\r\n");

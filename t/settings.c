@@ -295,7 +295,8 @@ test_file_mistakes(void)
     file_mistake(TEXT("# x\n= b\n  c\n"), "DIR/petrel.conf:2: expected 'key = value'",
                  "no key; what continues it is no second mistake");
     file_mistake(TEXT("\n  hostname = a\n  b\n"),
-                 "DIR/petrel.conf:2: an indented line that continues nothing",
+                 "DIR/petrel.conf:2: an indented line continues the one above it, and "
+                 "there is none: keys begin in the first column",
                  "an indented first line");
     file_mistake(TEXT("nonsense = a\n  b\n  c = d\n"),
                  "DIR/petrel.conf:1: nonsense: unknown setting",
@@ -456,6 +457,22 @@ test_precedence(void)
     ok(settings_apply(f.settings) == 0);
     is_string(f.target.hostname, "b", "the later argument");
     is_number(f.target.port, 2, "the later file");
+    end(&f);
+}
+
+static void
+test_origin(void)
+{
+    struct fixture f;
+    begin_with_file(&f, TEXT("\nhostname = a\n"));
+    settings_read_argument(f.settings, "smtp_port=26");
+    ok(settings_apply(f.settings) == 0);
+    const char *place = settings_origin(f.settings, TEXT("hostname"));
+    ok_named(place && strstr(place, "petrel.conf:2"), "file and line");
+    is_string(settings_origin(f.settings, TEXT("smtp_port")), "command line",
+              "not a file");
+    ok_named(!settings_origin(f.settings, TEXT("open")), "a default");
+    ok_named(!settings_origin(f.settings, TEXT("nonsense")), "no key");
     end(&f);
 }
 
@@ -735,7 +752,8 @@ test_each_file(void)
     struct fixture f;
     char all[1000] = "";
     begin(&f);
-    settings_read_file(f.settings, file_with("petrel.conf", TEXT("hostname_file = /none/x\n")));
+    settings_read_file(f.settings,
+                       file_with("petrel.conf", TEXT("hostname_file = /none/x\n")));
     settings_read_file(f.settings, "/none/y");
     settings_apply(f.settings);
     settings_each_file(f.settings, add_file, all);
@@ -758,6 +776,7 @@ main(void)
     test_environment();
     test_precedence();
     test_preset();
+    test_origin();
     test_key_file();
     test_unreadable();
     test_complain();

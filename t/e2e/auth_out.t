@@ -193,7 +193,7 @@ sub why { my ($petrel, $id) = @_; return ($petrel->run(qw(queue why), $id))[1] }
 {
     my $petrel = Petrel->new(relay => 'submission://joe@smtp.test');
     my $run = sub { my ($code, $said) = $petrel->configure(@_)->run('check'); return "$code $said" };
-    like $run->(), qr/^78 relay: 'submission:\/\/joe\@smtp\.test': no password for the user joe at smtp\.test; put a line 'smtp\.test joe PASSWORD' into the file that auth_passwords names, or set relay_password or relay_password_file\n\z/, 'a user without a password';
+    like $run->(), qr/^78 \S+:\d+: relay: 'submission:\/\/joe\@smtp\.test': no password for the user joe at smtp\.test; put a line 'smtp\.test joe PASSWORD' into the file that auth_passwords names, or set relay_password or relay_password_file\n\z/, 'a user without a password';
     is +($petrel->run('queue', 'ls'))[0], 0, 'which is nothing to those who only look';
     like $run->(relay_password => $secret), qr/^0 .*^relay_password = \*{8} /ms, 'with it: masked';
     unlike $run->(), qr/\Q$secret\E/, 'and not shown';
@@ -201,13 +201,13 @@ sub why { my ($petrel, $id) = @_; return ($petrel->run(qw(queue why), $id))[1] }
     like $run->(relay_password => undef, relay_password_file => $file), qr/^0 .*^relay_password = \*{8}   # .*, from \Q$file\E$/ms, 'from a file';
     like $run->(relay_password_file => "$file.none"), qr/^78 .*relay_password_file: cannot read/, 'a file that is not there';
     is +($petrel->run('sendmail', '-bv', 'x@y.test'))[0], 0, 'who sends mail does not need it';
-    like $run->(relay_password_file => undef, auth_passwords => "$file.none"), qr/^78 auth_passwords: cannot read '\S+': No such file or directory\n\z/, 'nor a list';
+    like $run->(relay_password_file => undef, auth_passwords => "$file.none"), qr/^78 \S+:\d+: auth_passwords: cannot read '\S+': No such file or directory\n\z/, 'nor a list';
     Petrel::spit($file, "lonely-word\n");
-    like $run->(auth_passwords => $file), qr/^78 auth_passwords: line 1: /, 'a line that is none';
+    like $run->(auth_passwords => $file), qr/^78 \S+:\d+: auth_passwords: line 1: /, 'a line that is none';
     unlike $run->(), qr/lonely/, 'is not shown';
-    like $run->(auth_passwords => undef, relay => "smtp://joe:$secret\@smtp.test"), qr/^78 relay: /, 'a password in the settings';
+    like $run->(auth_passwords => undef, relay => "smtp://joe:$secret\@smtp.test"), qr/^78 \S+:\d+: relay: /, 'a password in the settings';
     my $said = $run->(relay => 'smtp://joe:hush-hush@smtp.test');
-    like $said, qr/^78 relay: 'smtp:\/\/joe:\*\@smtp\.test': no password stands here.*use relay_password or auth_passwords/, 'is refused';
+    like $said, qr/^78 \S+:\d+: relay: 'smtp:\/\/joe:\*\@smtp\.test': no password stands here.*use relay_password or auth_passwords/, 'is refused';
     unlike $said, qr/hush/, 'and not shown';
 }
 

@@ -54,7 +54,7 @@ sub refused {
     refused('a socket in no directory', 69, qr/\Apetrel: .*No such file/, @start, @other, '-o', "listen=unix:$scratch/no/sock", 'run');
     Petrel::spit("$scratch/file", '');
     refused('a spool below a file', 73, qr/\Apetrel: spool \Q$scratch\E\/file\/spool: .*Not a directory/, @start, '-o', "spool=$scratch/file/spool", 'run');
-    refused('a user that does not exist', 78, qr/\Apetrel: user: no such user: 'nobody-there'/, @start, @other, '-o', 'user=nobody-there', 'run')
+    refused('a user that does not exist', 78, qr/\Acommand line: user: no such user: 'nobody-there'/, @start, @other, '-o', 'user=nobody-there', 'run')
         if $is_root;
     if ($is_root && Petrel::have('setpriv')) {
         mkdir "$scratch/closed" or die;
