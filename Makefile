@@ -59,7 +59,7 @@ reversed = $(if $(1),$(call reversed,$(wordlist 2,99,$(1))) $(firstword $(1)))
 all: petrel
 
 petrel: $(BUILD)/petrel
-	$(Q)cp $< $@
+	$(Q)cp -f $< $@
 
 $(BUILD)/petrel: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
 	$(Q)echo "  link $@"
@@ -160,7 +160,7 @@ static:
 	    LIBIDN2="$(if $(findstring /,$(shell $(CC) -print-file-name=libunistring.a)),$(LIBIDN2))"
 
 petrel-static: $(BUILD)/petrel-static
-	cp $< $@
+	cp -f $< $@
 	strip $@
 
 $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
