@@ -102,7 +102,7 @@ static const char *
 add_pattern(struct senders *s, struct text user, struct text word)
 {
     struct buffer normal;
-    struct key key;
+    struct key key = {.length = 0};
     const char *why = NULL;
     buffer_init(&normal, NORMAL_MAX);
     if (!read_pattern(word, &normal))
