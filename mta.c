@@ -617,6 +617,7 @@ check(const struct options_sources *sources)
     if (anchors != NULL) {
         settings_print(c->settings, &out);
         fwrite(out.at, 1, out.length, stdout);
+        fflush(stdout); /* what is said of the sandbox stands behind it */
     } else {
         fprintf(stderr, "%s\n", error);
     }
