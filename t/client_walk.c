@@ -223,7 +223,8 @@ pump(struct walk *w)
     struct peer *p = &w->peer;
     for (bool more = true; more;) {
         size_t before = p->given - p->taken;
-        struct text input = text_of(p->says.at + p->taken, before);
+        struct text input =
+            before > 0 ? text_of(p->says.at + p->taken, before) : TEXT("");
         more = client_next(w->client, &input, &event);
         p->taken += before - input.length;
         peer_hear(p, client_output(w->client));
