@@ -58,8 +58,9 @@ reversed = $(if $(1),$(call reversed,$(wordlist 2,99,$(1))) $(firstword $(1)))
 
 all: petrel
 
+# Always: ./petrel may be that of another BUILD, and newer.
 petrel: $(BUILD)/petrel
-	$(Q)cp -f $< $@
+	$(Q)cmp -s $< $@ || cp -f $< $@
 
 $(BUILD)/petrel: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
 	$(Q)echo "  link $@"
@@ -186,6 +187,6 @@ help:
 	@echo 'all demo check bench crash fuzz tidy install static deps deps-test unit clean'
 	@echo 'SAN=address,undefined   CC=clang   WERROR=1   BUILD=dir   PREFIX= DESTDIR='
 
-.PHONY: all unit check demo bench crash fuzz tidy install static deps deps-test clean help
+.PHONY: all petrel unit check demo bench crash fuzz tidy install static deps deps-test clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
