@@ -56,8 +56,9 @@ struct session {
     unsigned refused;      /* those of the list that have refused our user, as bits */
     struct exchange_host socket; /* of a Unix socket, which has no exchange */
     struct candidates candidates;
-    size_t race[2];          /* those of the hosts that are called now, at most */
-    struct dialing *dialing; /* while they are */
+    size_t race[2];            /* those of the hosts that are called now, at most */
+    struct credentials *login; /* for the first of them, until somebody answers */
+    struct dialing *dialing;   /* while they are */
     dialing_happened *on_dialing;
     int64_t connecting_ms;
     bool greeted; /* the connection now */
@@ -120,6 +121,7 @@ session_end(struct session *s, const struct outcome *trouble)
     assert(!s->in_errand && !s->has_next);
     leave_early(s);
     dialing_free(&s->dialing);
+    credentials_free(&s->login);
     sending_free(&s->sending);
     exchange_free(&s->exchange);
     relays_free(&s->relays);
@@ -345,17 +347,17 @@ place_of(const struct session *s, const struct exchange_host *host)
 /* False: we cannot log in there. A host that has refused us once is not asked again at
  * its other addresses. */
 static bool
-log_in(struct session *s, const struct exchange_host *host, struct credentials **login)
+log_in(struct session *s, const struct exchange_host *host)
 {
     struct delivery *d = s->delivery;
     struct outcome why;
     size_t place = place_of(s, host);
-    *login = NULL;
+    credentials_free(&s->login);
     if (s->target->kind != TARGET_SMTP)
         return true;
     if ((s->refused & 1u << place) != 0)
         return false;
-    if (credentials_new(login, d->loop, d->settings.secrets, s->target, place,
+    if (credentials_new(&s->login, d->loop, d->settings.secrets, s->target, place,
                         &host->address, &why))
         return true;
     log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL, "%s", why.text);
@@ -365,14 +367,14 @@ log_in(struct session *s, const struct exchange_host *host, struct credentials *
 
 static void
 converse(struct session *s, struct net_connection *connection,
-         struct credentials *login, sending_happened *on_event)
+         sending_happened *on_event)
 {
     struct delivery *d = s->delivery;
     const struct exchange_host *host = host_now(s);
     assert(s->sending == NULL);
     s->greeted = false;
     candidates_name(host, &s->peer);
-    decide_security(s, host, credentials_said(login));
+    decide_security(s, host, credentials_said(s->login));
     struct sending_settings settings = {
         .loop = d->loop,
         .log = d->log,
@@ -382,9 +384,10 @@ converse(struct session *s, struct net_connection *connection,
         .timeout_scale = s->target->timeout_scale > 0 ? s->target->timeout_scale : 1,
         .connection = connection,
         .peer = s->peer,
-        .login = login,
+        .login = s->login,
         .security = s->security,
         .tls = &d->tls};
+    s->login = NULL;
     s->sending = sending_new(&settings, on_event, s);
 }
 
@@ -408,11 +411,9 @@ dial(struct session *s, dialing_happened *on_event)
 static bool
 connect_next(struct session *s, dialing_happened *on_event)
 {
-    struct credentials *login;
     for (; host_now(s) != NULL; candidates_pass(&s->candidates)) {
-        if (!log_in(s, host_now(s), &login))
+        if (!log_in(s, host_now(s)))
             continue;
-        credentials_free(&login); /* who answers gets his own */
         dial(s, on_event);
         return true;
     }
@@ -526,13 +527,13 @@ static void
 on_connected(struct session *s, const struct dialing_event *event,
              dialing_happened *on_event)
 {
-    struct credentials *login;
     struct net_connection *connection = event->connection;
     s->connecting_ms = event->started_ms;
     candidates_bring_forward(&s->candidates, event->which);
     dialing_free(&s->dialing);
-    if (log_in(s, host_now(s), &login)) {
-        converse(s, connection, login, on_sending);
+    /* What may be said in clear is a matter of the address: the rival's is another. */
+    if (event->which == s->race[0] || log_in(s, host_now(s))) {
+        converse(s, connection, on_sending);
         return;
     }
     net_abort(&connection);
