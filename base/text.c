@@ -126,6 +126,16 @@ text_trim(struct text t)
     return t;
 }
 
+struct text
+text_without_line_end(struct text line)
+{
+    if (line.length > 0 && line.at[line.length - 1] == '\n')
+        line.length--;
+    if (line.length > 0 && line.at[line.length - 1] == '\r')
+        line.length--;
+    return line;
+}
+
 bool
 text_cut(struct text *rest, char separator, struct text *field)
 {

@@ -56,6 +56,8 @@ bool text_copy(char *to, size_t size, struct text t);
 /* ASCII lower case, in place. */
 void text_lower(char *at, size_t length);
 
+/* Without the CRLF or LF at its end. */
+struct text text_without_line_end(struct text line);
 /* A malloc'ed NUL-terminated copy. */
 char *text_string(struct text t);
 

@@ -168,16 +168,6 @@ line_length(struct text t)
     return end == TEXT_NONE ? t.length : end + 1;
 }
 
-static struct text
-without_line_end(struct text line)
-{
-    if (line.length > 0 && line.at[line.length - 1] == '\n')
-        line.length--;
-    if (line.length > 0 && line.at[line.length - 1] == '\r')
-        line.length--;
-    return line;
-}
-
 bool
 header_next(struct text *rest, struct header_field *field)
 {
@@ -198,7 +188,7 @@ header_next(struct text *rest, struct header_field *field)
         length += line_length(text_after(*rest, length));
     field->whole = text_before(*rest, length);
     field->name = text_before(*rest, name);
-    field->value = text_after(without_line_end(field->whole), colon + 1);
+    field->value = text_after(text_without_line_end(field->whole), colon + 1);
     *rest = text_after(*rest, length);
     return true;
 }

@@ -300,16 +300,6 @@ end_header(struct structure *s, struct text empty_line)
 
 /* --- Fields */
 
-static struct text
-without_line_end(struct text line)
-{
-    if (line.length > 0 && line.at[line.length - 1] == '\n')
-        line.length--;
-    if (line.length > 0 && line.at[line.length - 1] == '\r')
-        line.length--;
-    return line;
-}
-
 /* The length of "name:", with what may stand between (RFC 5322 §4.5); 0 if it is none.
  */
 static size_t
@@ -396,7 +386,7 @@ flush_field(struct structure *s)
     if (!s->raw_line) {
         size_t start = field_start(whole, &event.name);
         assert(start > 0);
-        event.value = text_after(without_line_end(whole), start);
+        event.value = text_after(text_without_line_end(whole), start);
         note_field(s, event.name, event.value);
     }
     tell(s, &event);

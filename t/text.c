@@ -257,6 +257,25 @@ test_hash(void)
              "piece by piece");
 }
 
+static void
+test_line_end(void)
+{
+    static const struct {
+        struct text line, without;
+    } all[] = {
+        {TEXT("a\r\n"),   TEXT("a")  },
+        {TEXT("a\n"),     TEXT("a")  },
+        {TEXT("a\r"),     TEXT("a")  },
+        {TEXT("a"),       TEXT("a")  },
+        {TEXT("a\n\r\n"), TEXT("a\n")},
+        {TEXT("\r\n"),    TEXT("")   },
+        {TEXT(""),        TEXT("")   },
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        is_text(text_without_line_end(all[i].line), all[i].without,
+                "one line end goes");
+}
+
 int
 main(void)
 {
@@ -272,5 +291,6 @@ main(void)
     test_control();
     test_utf8();
     test_hash();
+    test_line_end();
     return done();
 }
