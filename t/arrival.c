@@ -261,13 +261,6 @@ behind_a_header(void)
 }
 
 static void
-on_drained(void *context)
-{
-    struct world *w = context;
-    w->drained = true;
-}
-
-static void
 leaving(void)
 {
     static struct world w;

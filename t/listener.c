@@ -217,13 +217,6 @@ half_closed(void)
 }
 
 static void
-on_drained(void *context)
-{
-    struct world *w = context;
-    w->drained = true;
-}
-
-static void
 draining(void)
 {
     static struct world w;

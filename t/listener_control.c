@@ -163,13 +163,6 @@ harvest(void)
 }
 
 static void
-on_drained(void *context)
-{
-    struct world *w = context;
-    w->drained = true;
-}
-
-static void
 while_it_waits(void)
 {
     static struct world w;

@@ -117,7 +117,8 @@ world_start(struct world *w, const struct server_rules *rules, bool lmtp,
         .error_delay_ms = rules->error_delay_ms,
         .junk_limit = rules->junk_limit,
         .idle_timeout_ms = 60000,
-        .data_timeout_ms = 60000};
+        .data_timeout_ms = 60000
+    };
     w->listener = listener_new(w->loop, w->net, w->log, w->manager, w->routes,
                                &w->settings, w->error, sizeof(w->error));
     if (w->listener == NULL)
@@ -314,6 +315,14 @@ collect(void *context, struct id id, enum queue_place place)
     queue_content_close(queue, file);
     s->messages[s->count++].envelope = e;
     return true;
+}
+
+/* For listener_drain(); context is the world. */
+static inline void
+on_drained(void *context)
+{
+    struct world *w = context;
+    w->drained = true;
 }
 
 #endif

@@ -575,7 +575,7 @@ step(struct walk *k)
 }
 
 static void
-on_drained(void *context)
+on_walk_drained(void *context)
 {
     struct walk *k = context;
     k->drained++;
@@ -584,7 +584,7 @@ on_drained(void *context)
 static void
 drain(struct walk *k)
 {
-    listener_drain(k->w.listener, GRACE_MS, on_drained, k);
+    listener_drain(k->w.listener, GRACE_MS, on_walk_drained, k);
     pass(k, GRACE_MS + 1000, 10);
     expect(k, k->drained == 1, "not drained once", NULL, TEXT(""));
     expect(k, listener_sessions(k->w.listener) == 0, "a session is left", NULL,
