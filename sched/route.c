@@ -609,12 +609,6 @@ route_find(const struct route_table *table, const struct address *address)
 }
 
 const struct target *
-route_find_past_hold(const struct route_table *table, const struct address *address)
-{
-    return find_target(table, NULL, address, true);
-}
-
-const struct target *
 route_find_from(const struct route_table *table, struct text sender,
                 const struct address *address, bool past_hold)
 {

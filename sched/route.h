@@ -100,14 +100,11 @@ void route_free(struct route_table **table);
  * with the first of local_domains. Plus-addresses match their full spelling only. */
 const struct target *route_find(const struct route_table *table,
                                 const struct address *address);
-/* The same for what an operator has released: routes that say hold do not count. */
-const struct target *route_find_past_hold(const struct route_table *table,
-                                          const struct address *address);
 /* Whether any target verifies certificates, so that somebody must be believed. */
 bool route_demands_verify(const struct route_table *table);
-/* The same for mail of that envelope sender, as it stands in MAIL FROM without <>; ""
- * for bounces. past_hold: an operator has released it, routes that say hold do not
- * count. */
+/* As route_find(), for mail of that envelope sender, as it stands in MAIL FROM without
+ * <>; "" for bounces. past_hold: an operator has released it, routes that say hold do
+ * not count. */
 const struct target *route_find_from(const struct route_table *table,
                                      struct text sender, const struct address *address,
                                      bool past_hold);
