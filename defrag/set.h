@@ -1,0 +1,143 @@
+/* Sets of fragments: which belong together, for whom they are complete, when they are
+ * given up (spec/defrag-mime.md §1.5, §1.6, §4.3). Pure: (event, now) -> actions.
+ *
+ * A set has a key, and holds messages that are its fragments. Each of them is for some
+ * recipients, and different fragments may be for different ones: a recipient for whom
+ * all numbers are there is complete, whoever else is not. What becomes complete
+ * together is joined together.
+ *
+ * Never does a fragment go away because of a limit, of time or of something odd: it is
+ * released, that is, goes on as it is. A closed set is remembered for as long as it
+ * could have been open: a repetition of what was joined is absorbed, anything else
+ * passes, so that no second set is begun that could never be complete. */
+#ifndef DEFRAG_SET_H
+#define DEFRAG_SET_H
+
+#include "base/digest.h"
+#include "base/id.h"
+
+enum {
+    SET_KEY_SIZE = DIGEST_SIZE,
+    SET_NUMBER_MAX = 100000 /* whatever the limits say */
+};
+
+struct set_limits {
+    uint32_t parts;                  /* of a set; more are no fragments */
+    int64_t set_bytes;               /* bodies of a set; 0 = no limit, as below */
+    size_t sets;                     /* open; beyond it the oldest is released */
+    size_t sender_sets, client_sets; /* open, of one; beyond it fragments pass */
+    int64_t bytes;     /* bodies of all; beyond it the oldest sets are released */
+    size_t recipients; /* of all fragments held; beyond it fragments pass */
+};
+
+struct fragment {
+    unsigned char key[SET_KEY_SIZE];
+    struct id id;                      /* of the message that it is */
+    uint32_t number, total;            /* from 1; total 0: it does not say */
+    unsigned char digest[DIGEST_SIZE]; /* of its body */
+    int64_t size;                      /* of its body */
+    int64_t until_ms, memory_ms;   /* of a set that it begins: when it is given up, and
+                                      how long it is remembered then */
+    uint64_t sender, client;       /* whose quota it counts for, as a hash */
+    const struct text *recipients; /* in normal form, each once */
+    size_t count;
+};
+
+enum set_reason {
+    SET_JOINED,   /* a repetition of what was joined, for other recipients */
+    SET_TIMEOUT,  /* of the set, or before */
+    SET_CONFLICT, /* two totals, or two bodies for one number */
+    SET_LIMIT,    /* one of set_limits */
+    SET_TROUBLE   /* what the owner said of a join */
+};
+const char *set_reason_text(enum set_reason reason);
+
+enum set_verdict {
+    SET_HOLDS,   /* it waits; perhaps there is a join now: set_next_join() */
+    SET_ABSORBS, /* nobody needs it: all its recipients have it */
+    SET_PASSES   /* it goes on as it is, because of reason */
+};
+struct set_answer {
+    enum set_verdict verdict;
+    enum set_reason reason;
+    uint32_t have, total; /* numbers of the set that are there; total 0: not known */
+    /* HOLDS: indexes of recipients who have it already, for whom it is absorbed; room
+     * for fragment->count of them is the caller's. */
+    unsigned *absorbed;
+    size_t absorbed_count;
+};
+
+struct sets;
+
+struct sets *sets_new(const struct set_limits *limits);
+void sets_free(struct sets **sets);
+/* What is open stays, whatever the new limits are. */
+void sets_limit(struct sets *sets, const struct set_limits *limits);
+
+/* number and total are within limits->parts, the recipients at least one. Releases of
+ * others that it causes come from sets_next_released(). */
+void sets_add(struct sets *sets, const struct fragment *f, int64_t now_ms,
+              struct set_answer *answer);
+
+/* --- What is to be done ----------------------------------------------------------- */
+
+/* A message that goes on as it is, for those recipients that are left; it is no part of
+ * any set any more. False: none. */
+struct set_released {
+    struct id id;
+    enum set_reason reason;
+    unsigned char key[SET_KEY_SIZE];
+};
+bool sets_next_released(struct sets *sets, struct set_released *released)
+    __attribute__((warn_unused_result));
+
+/* Fragments to join. Everything in it lives until it ends. */
+struct set_served { /* the recipient has the whole, and needs that message no more */
+    struct id id;
+    struct text recipient;
+};
+struct set_join {
+    unsigned char key[SET_KEY_SIZE];
+    const struct id *parts; /* one for each number from 1 on */
+    uint32_t count;
+    const struct text *recipients;
+    size_t recipient_count;
+    const struct set_served *served;
+    size_t served_count;
+};
+/* NULL: none. Then, in any order and at any time, one of the two below. */
+const struct set_join *sets_next_join(struct sets *sets);
+/* The whole is safe; its parts are not needed any more for those it serves. */
+void sets_joined(struct sets *sets, const struct set_join *join, int64_t now_ms);
+/* It cannot be joined: its set is released. */
+void sets_failed(struct sets *sets, const struct set_join *join, int64_t now_ms);
+
+/* --- Time, and the operator --------------------------------------------------------
+ */
+
+/* When sets_tick() is due; INT64_MAX: never. */
+int64_t sets_wake_ms(const struct sets *sets);
+void sets_tick(struct sets *sets, int64_t now_ms);
+/* The message is gone, by other hands, or is to go on now: it is in no set any more.
+ * False: it was in none, or is being joined. */
+bool sets_forget(struct sets *sets, struct id id) __attribute__((warn_unused_result));
+
+struct sets_count {
+    size_t open, closed, messages;
+    int64_t bytes, oldest_ms; /* birth of the oldest open one's first; 0 = none */
+};
+struct sets_count sets_count(const struct sets *sets);
+
+/* What is known of the set that holds a message. False: none does. */
+struct set_view {
+    uint32_t have, total, highest;
+    int64_t until_ms;
+    bool joining;
+    unsigned char key[SET_KEY_SIZE];
+};
+bool sets_find(const struct sets *sets, struct id id, struct set_view *view);
+/* Whether that number is there (for the view's set). */
+bool sets_has(const struct sets *sets, const unsigned char key[SET_KEY_SIZE],
+              uint32_t number);
+
+#endif
