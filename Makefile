@@ -9,7 +9,11 @@ Q := $(if $(V),,@)
 
 # In the order in which they know each other (t/layers.t proves it).
 DIRS := base mime sched queue smtp defrag admin
-SRC := $(foreach d,$(DIRS),$(wildcard $(d)/*.c))
+# May be missing: no registry in Redis then. LIBHIREDIS= builds without it.
+LIBHIREDIS := $(shell pkg-config --libs hiredis 2>/dev/null)
+LEFT_OUT := defrag/registry_$(if $(LIBHIREDIS),no_redis,redis).c
+sources = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c))
+SRC := $(foreach d,$(DIRS),$(call sources,$(d)))
 UNIT := $(basename $(notdir $(wildcard t/*.c)))
 SIM := $(wildcard t/sim/*.c)
 PEERS := sink load fill decide
@@ -22,7 +26,7 @@ LIBIDN2 := $(shell pkg-config --libs libidn2 2>/dev/null)
 library = $(shell pkg-config --libs $(1) 2>/dev/null || echo $(2))
 LDLIBS := $(call library,libev,-lev) $(call library,libcares,-lcares) \
           $(call library,mbedtls mbedx509 mbedcrypto,-lmbedtls -lmbedx509 -lmbedcrypto) $(call library,jansson,-ljansson) \
-          $(LIBIDN2) $(if $(SAN),-Wl$(comma)--no-as-needed) $(call library,libcrypt,-lcrypt)
+          $(LIBHIREDIS) $(LIBIDN2) $(if $(SAN),-Wl$(comma)--no-as-needed) $(call library,libcrypt,-lcrypt)
 
 # Optional: found by pkg-config, reported by `petrel version`.
 ifeq ($(shell pkg-config --exists libseccomp 2>/dev/null && echo yes),yes)
@@ -68,7 +72,7 @@ $(BUILD)/petrel: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
 
 # Objects of the folder; an empty folder is an empty archive.
 define folder
-$(BUILD)/$(1).a: $(call object,$(wildcard $(1)/*.c))
+$(BUILD)/$(1).a: $(call object,$(call sources,$(1)))
 	@mkdir -p $$(@D)
 	@rm -f $$@
 	$(Q)ar rcs $$@ $$^
@@ -171,8 +175,8 @@ $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DI
 # What building needs; what the tests need besides. Debian 12 and 13.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev libcrypt-dev \
-    libjansson-dev libseccomp-dev libidn2-dev uthash-dev swaks
-TEST_PACKAGES := openssl perl python3 curl msmtp nsd dovecot-core dovecot-lmtpd strace procps \
+    libjansson-dev libseccomp-dev libidn2-dev libhiredis-dev uthash-dev swaks
+TEST_PACKAGES := openssl perl python3 curl msmtp nsd dovecot-core dovecot-lmtpd redis-tools strace procps \
     clang clang-format cppcheck util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl
 deps:
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES)

@@ -1,0 +1,369 @@
+/* defrag/registry_redis.c with a real Redis: one owner for a key whoever races for it,
+ * expiry, closing, passwords, databases, TLS, and a server that goes and comes back. */
+#include "base/tls.h"
+#include "defrag/registry_inside.h"
+#include "t/registry_kit.h"
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+struct server {
+    char home[64];
+    unsigned port;
+    pid_t pid;
+};
+
+static unsigned
+free_port(void)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET};
+    socklen_t size = sizeof name;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&name, size) != 0 ||
+        getsockname(fd, (struct sockaddr *)&name, &size) != 0)
+        abort();
+    close(fd);
+    return ntohs(name.sin_port);
+}
+
+static bool
+is_listening(unsigned port)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET,
+                               .sin_port = htons((uint16_t)port)};
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    bool good = connect(fd, (struct sockaddr *)&name, sizeof name) == 0;
+    close(fd);
+    return good;
+}
+
+/* One program under several names, of which Debian's redis-tools has not all. */
+static void
+run_server(const struct server *s)
+{
+    char file[128], name[] = "redis-server";
+    char *const arguments[] = {name, file, NULL};
+    snprintf(file, sizeof file, "%s/redis.conf", s->home);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (freopen("/dev/null", "w", stdout) == NULL ||
+        freopen("/dev/null", "w", stderr) == NULL)
+        _exit(126);
+    execvp(name, arguments);
+    execv("/usr/bin/redis-check-rdb", arguments);
+    _exit(127);
+}
+
+/* extra: lines of its configuration. False: there is no Redis here. */
+static bool
+server_start(struct server *s, const char *extra)
+{
+    char file[128];
+    snprintf(file, sizeof file, "%s/redis.conf", s->home);
+    FILE *f = fopen(file, "w");
+    if (f == NULL ||
+        fprintf(f, "port %u\nbind 127.0.0.1\nsave \"\"\ndir %s\n%s", s->port, s->home,
+                extra) < 0 ||
+        fclose(f) != 0)
+        abort();
+    fflush(stdout);
+    s->pid = fork();
+    if (s->pid < 0)
+        abort();
+    if (s->pid == 0)
+        run_server(s);
+    for (int i = 0; i < 1000; i++) {
+        if (is_listening(s->port))
+            return true;
+        if (waitpid(s->pid, NULL, WNOHANG) != 0)
+            return false;
+        usleep(10000);
+    }
+    return false;
+}
+
+static void
+server_stop(struct server *s)
+{
+    kill(s->pid, SIGKILL);
+    waitpid(s->pid, NULL, 0);
+}
+
+static const char *
+setting_of(const struct server *s, const char *login, const char *database)
+{
+    static char setting[256];
+    snprintf(setting, sizeof setting, "redis://%s127.0.0.1:%u%s", login, s->port,
+             database);
+    return setting;
+}
+
+static void
+test_two(const struct server *s)
+{
+    struct world a, b;
+    world_start(&a, "a.example", setting_of(s, "", ""));
+    world_start(&b, "b.example", setting_of(s, "", ""));
+    is_string(sure(&a, 1), "own", "the first has it");
+    is_string(sure(&b, 1), "a.example", "the second is told so");
+    is_string(sure(&a, 1), "own", "the first, once more");
+    is_string(sure_for(&a, 2, 30), "own", "a claim for 30 ms");
+    pass_ms(&a, 60);
+    is_string(sure(&b, 2), "own", "is another's afterwards");
+    close_key(&b, 1, 0);
+    is_string(sure(&b, 1), "a.example", "only the owner closes a set");
+    close_key(&a, 1, 0);
+    is_string(sure(&a, 3), "own", "which he has done when later claims are answered");
+    is_string(sure(&b, 1), "own", "and then it is free");
+    close_key(&b, 1, 60);
+    is_string(sure(&b, 4), "own", "closed but remembered");
+    is_string(sure(&a, 1), "b.example", "it is still his");
+    pass_ms(&a, 100);
+    is_string(sure(&a, 1), "own", "for as long as he said");
+    ok_named(a.said.length == 0 && b.said.length == 0, "nothing to complain of");
+    world_end(&b);
+    world_start(&b, "b.example", setting_of(s, "", "/1"));
+    is_string(sure(&b, 1), "own", "another database is another registry");
+    world_end(&b);
+    world_start(&b, "b.example", setting_of(s, "", "/99"));
+    is_string(claim(&b, 1), "unavailable", "one that does not exist");
+    until(&b, !registry_is_up(b.registry));
+    ok_named(has_said(&b, "SELECT: ERR DB index is out of range"), "is told");
+    world_end(&b);
+    world_end(&a);
+}
+
+enum { KEYS = 1000 };
+
+/* Once more, when the machine was too busy for an answer in time. */
+static void
+insist(struct world *w, struct told *t, unsigned key)
+{
+    for (int i = 0; i < 10 && t->answer == REGISTRY_UNAVAILABLE; i++) {
+        until(w, registry_is_up(w->registry));
+        claim_start(w, t, key, 60000);
+        until(w, t->times > 0);
+    }
+}
+
+/* How many of the keys have one owner, whom both know. */
+static unsigned
+race_of(struct world *a, struct world *b, unsigned first)
+{
+    struct told *t = memory_array(2 * KEYS, sizeof *t);
+    unsigned agreed = 0;
+    for (unsigned i = 0; i < KEYS; i++) {
+        claim_start(i % 2 ? a : b, &t[i], first + i, 60000);
+        claim_start(i % 2 ? b : a, &t[KEYS + i], first + i, 60000);
+        if (i % 50 == 49) {
+            loop_turn(a->loop, 0);
+            loop_turn(b->loop, 0);
+        }
+    }
+    for (unsigned i = 0; i < KEYS; i++) {
+        struct told *one = &t[i], *two = &t[KEYS + i];
+        for (int wait = 0; wait < 5000 && (!one->times || !two->times); wait++) {
+            loop_turn(a->loop, 1);
+            loop_turn(b->loop, 1);
+        }
+        insist(i % 2 ? a : b, one, first + i);
+        insist(i % 2 ? b : a, two, first + i);
+        const char *owner = i % 2 ? "b.example" : "a.example";
+        const char *other = i % 2 ? "a.example" : "b.example";
+        agreed += (one->answer == REGISTRY_OWN && strcmp(two->host, other) == 0) ||
+                  (two->answer == REGISTRY_OWN && strcmp(one->host, owner) == 0);
+    }
+    free(t);
+    return agreed;
+}
+
+static void
+test_race(const struct server *s)
+{
+    struct world a, b;
+    world_start(&a, "a.example", setting_of(s, "", ""));
+    world_start(&b, "b.example", setting_of(s, "", ""));
+    sure(&a, 1);
+    sure(&b, 1);
+    is_number(race_of(&a, &b, 1000), KEYS, "each key has one owner, whom both know");
+    printf("# %" PRIu64 " and %" PRIu64 " are owned\n", registry_counts(a.registry).own,
+           registry_counts(b.registry).own);
+    world_end(&a);
+    world_end(&b);
+}
+
+/* Killed and started again in the middle: claims are answered all the time, what was
+ * unavailable is told to come back, and nothing is lost but who owned what. */
+static void
+test_restart(struct server *s)
+{
+    enum { MANY = 200 };
+    struct told *t = memory_array(MANY, sizeof *t);
+    struct world w;
+    world_start(&w, "a.example", setting_of(s, "", ""));
+    w.registry->breaker.pause_ms = w.registry->breaker.pause_max_ms = 100;
+    is_string(sure(&w, 1), "own", "before");
+    for (unsigned i = 0; i < MANY; i++) {
+        claim_start(&w, &t[i], 5000 + i, 60000);
+        if (i == MANY / 2)
+            server_stop(s);
+        loop_turn(w.loop, 1);
+    }
+    until(&w, t[MANY - 1].times > 0);
+    unsigned answered = 0, own = 0, unknown = 0;
+    for (unsigned i = 0; i < MANY; i++) {
+        answered += t[i].times == 1;
+        own += t[i].answer == REGISTRY_OWN;
+        unknown += t[i].answer == REGISTRY_UNAVAILABLE;
+    }
+    is_number(answered, MANY, "all are answered");
+    is_number(own + unknown, MANY, "own or unavailable");
+    ok_named(unknown > 0, "those that came too late");
+    until(&w, !registry_is_up(w.registry));
+    is_number(w.recovered, 0, "it is down");
+    if (!server_start(s, ""))
+        abort();
+    until(&w, w.recovered > 0);
+    is_number(w.recovered, 1, "it is back, and who asked is told");
+    is_string(sure(&w, 1), "own", "an empty one, where we claim again");
+    is_string(sure(&w, 2), "own", "and go on");
+    world_end(&w);
+    free(t);
+}
+
+/* Stopped, not killed: it accepts, since the kernel does, and says nothing. */
+static void
+test_stopped(struct server *s)
+{
+    struct world w;
+    world_start(&w, "a.example", setting_of(s, "", ""));
+    w.registry->breaker.pause_ms = w.registry->breaker.pause_max_ms = 100;
+    is_string(sure(&w, 10), "own", "before");
+    kill(s->pid, SIGSTOP);
+    is_string(claim(&w, 11), "unavailable", "a server that hangs");
+    until(&w, !registry_is_up(w.registry));
+    ok_named(!registry_is_up(w.registry), "is down");
+    kill(s->pid, SIGCONT);
+    until(&w, w.recovered > 0);
+    ok_named(registry_is_up(w.registry), "and up once it goes on");
+    is_string(sure(&w, 11), "own", "what it did not answer is ours in the end");
+    world_end(&w);
+}
+
+static void
+test_password(void)
+{
+    struct server s = {.port = free_port()};
+    struct world w;
+    make_home(s.home);
+    if (!server_start(&s, "requirepass \"s3 cr%t\"\n"
+                          "user mta on >pw ~df:* +set +get\n"))
+        abort();
+    world_start(&w, "a.example", setting_of(&s, ":s3%20cr%25t@", ""));
+    is_string(sure(&w, 1), "own", "with the password");
+    world_end(&w);
+    world_start(&w, "b.example", setting_of(&s, "mta:pw@", ""));
+    is_string(sure(&w, 1), "a.example", "a user with few rights is enough");
+    is_string(sure(&w, 2), "own", "for claims");
+    close_key(&w, 2, 0);
+    pass_ms(&w, 30);
+    ok_named(has_said(&w, "closes no sets") && registry_is_up(w.registry),
+             "without that to close sets they expire");
+    world_end(&w);
+    world_start(&w, "a.example", setting_of(&s, ":wr0ng@", ""));
+    is_string(claim(&w, 1), "unavailable", "a wrong password");
+    until(&w, !registry_is_up(w.registry));
+    ok_named(has_said(&w, "AUTH: WRONGPASS") && !has_said(&w, "wr0ng"),
+             "is told, but not which");
+    world_end(&w);
+    world_start(&w, "a.example", setting_of(&s, "", ""));
+    is_string(claim(&w, 1), "unavailable", "no password");
+    until(&w, !registry_is_up(w.registry));
+    ok_named(has_said(&w, "NOAUTH"), "is told too");
+    world_end(&w);
+    server_stop(&s);
+    remove_tree(s.home);
+}
+
+static void
+claim_by_tls(const struct server *s, struct tls *tls, const char *anchors,
+             const char *want, const char *said)
+{
+    char setting[128], path[128], error[TLS_ERROR_MAX];
+    struct world w;
+    snprintf(setting, sizeof setting, "rediss://127.0.0.1:%u", s->port);
+    snprintf(path, sizeof path, "%s/%s", s->home, anchors);
+    world_open(&w);
+    world_connect(&w);
+    w.tls = tls_client_new(tls, path, error, sizeof error);
+    w.registry = registry_of(&w, "a.example", setting, error);
+    if (w.tls == NULL || w.registry == NULL)
+        abort();
+    /* A cold handshake may take longer than a claim waits. */
+    until(&w, w.registry->counts.failures > 2 || w.registry->redis == NULL ||
+                  strcmp(claim(&w, 1), "own") == 0);
+    is_string(claim(&w, 1), want, said);
+    if (strcmp(want, "own") != 0)
+        ok_named(has_said(&w, "does not answer") && has_said(&w, "TLS: "),
+                 "and the log says that it is TLS");
+    tls_client_free(&w.tls);
+    world_end(&w);
+}
+
+static void
+test_tls(void)
+{
+    struct server s = {.port = free_port()};
+    char extra[1024], command[128], error[TLS_ERROR_MAX];
+    make_home(s.home);
+    snprintf(command, sizeof command, "sh t/tls_certificates.sh %s", s.home);
+    if (system(command) != 0)
+        abort();
+    struct tls *tls = tls_new(error, sizeof error);
+    snprintf(
+        extra, sizeof extra,
+        "port 0\ntls-port %u\ntls-cert-file %s/good.pem\ntls-key-file %s/good.key\n"
+        "tls-ca-cert-file %s/ca.pem\ntls-auth-clients no\n",
+        s.port, s.home, s.home, s.home);
+    if (!server_start(&s, extra)) {
+        ok_named(true, "# SKIP a Redis without TLS");
+    } else {
+        claim_by_tls(&s, tls, "ca.pem", "own", "by TLS");
+        claim_by_tls(&s, tls, "other-ca.pem", "unavailable",
+                     "a server that nobody vouches for");
+        struct world w;
+        world_start(&w, "a.example", setting_of(&s, "", ""));
+        is_string(claim(&w, 1), "unavailable", "in clear where TLS is spoken");
+        world_end(&w);
+        server_stop(&s);
+    }
+    tls_free(&tls);
+    remove_tree(s.home);
+}
+
+int
+main(void)
+{
+    struct server s = {.port = free_port()};
+    make_home(s.home);
+    if (*registry_redis_version() == '\0' || !server_start(&s, "")) {
+        printf("1..0 # SKIP %s\n", *registry_redis_version() == '\0'
+                                       ? "built without hiredis"
+                                       : "no redis-server here (Debian: redis-tools)");
+        remove_tree(s.home);
+        return 0;
+    }
+    test_two(&s);
+    test_race(&s);
+    test_restart(&s);
+    test_stopped(&s);
+    server_stop(&s);
+    remove_tree(s.home);
+    test_password();
+    test_tls();
+    return done();
+}
