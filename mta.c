@@ -15,6 +15,7 @@
 #include "base/identity.h"
 #include "base/loop.h"
 #include "base/memory.h"
+#include "defrag/channel.h"
 #include "queue/local.h"
 #include "smtp/anchors.h"
 #include "smtp/delivery.h"
@@ -55,6 +56,7 @@ struct petrel {
     struct dns *dns;
     struct manager *manager;
     struct local *local;
+    struct defragmenter *channel;
     struct delivery *delivery;
     struct listener *listener;
     struct control *control;
@@ -175,6 +177,23 @@ manager_settings(const struct options *o, uint64_t seed)
         .bounce_size_limit = (size_t)o->bounce_size_limit,
         .bulk_size = o->bulk_size,
         .sender_turns = o->sender_turns,
+    };
+}
+
+static struct channel_settings
+channel_settings(const struct options *o)
+{
+    static const enum channel_timeout timeouts[] = {[TIMEOUT_RELEASE] = CHANNEL_RELEASE,
+                                                    [TIMEOUT_BOUNCE] = CHANNEL_BOUNCE,
+                                                    [TIMEOUT_HOLD] = CHANNEL_HOLD};
+    return (struct channel_settings){
+        .hostname = o->hostname,
+        .limits = {.parts = (uint32_t)o->defragment_parts,
+                   .set_bytes = o->defragment_set_size,
+                   .sets = (size_t)o->defragment_sets,
+                   .sender_sets = (size_t)o->defragment_sender_sets,
+                   .bytes = o->defragment_size},
+        .on_timeout = timeouts[options_timeout(o)],
     };
 }
 
@@ -383,6 +402,8 @@ on_hangup(void *context)
     delivery_reload(p->delivery, &delivery);
     manager_reload(p->manager, &manager, fresh->routes);
     local_reload(p->local, o->hostname);
+    struct channel_settings channel = channel_settings(o);
+    channel_reload(p->channel, &channel);
     char waits[OPTIONS_RESTART_MAX];
     options_need_restart(&p->configuration->options, o, waits);
     configuration_free(&p->configuration);
@@ -427,6 +448,8 @@ start_queue(struct petrel *p, char *error)
         tls_client_free(&out.tls);
         return code;
     }
+    struct channel_settings channel = channel_settings(o);
+    p->channel = channel_new(p->loop, p->log, p->manager, &channel);
     p->delivery = delivery_new(p->loop, p->net, p->dns, p->log, p->manager, &out);
     p->local = local_new(p->loop, p->manager, o->hostname);
     manager_plug(p->manager, TARGET_MX, delivery_open, p->delivery);
@@ -539,6 +562,7 @@ stop(struct petrel *p, bool ran)
         delivery_free(&p->delivery);
     if (p->local)
         local_free(&p->local);
+    channel_free(&p->channel);
     if (p->manager)
         manager_free(&p->manager);
     if (p->dns)

@@ -49,6 +49,10 @@ struct options {
     int64_t minimal_backoff_ms, maximal_backoff_ms, lifetime_ms, bounce_lifetime_ms;
     int64_t delay_warning_ms;
     int64_t bounce_size_limit;
+    /* message/partial */
+    int64_t defragment_parts, defragment_set_size, defragment_sets;
+    int64_t defragment_sender_sets, defragment_size;
+    char *defragment_on_timeout;
     /* queue */
     int64_t journal_size, journal_message_max, slices, slice;
 };
@@ -83,6 +87,8 @@ enum log_style options_log_style(const struct options *options);
 enum log_level options_log_level(const struct options *options);
 enum options_sandbox { SANDBOX_NO, SANDBOX_YES, SANDBOX_REQUIRE };
 enum options_sandbox options_sandbox(const struct options *options);
+enum options_timeout { TIMEOUT_RELEASE, TIMEOUT_BOUNCE, TIMEOUT_HOLD };
+enum options_timeout options_timeout(const struct options *options);
 /* The scheduling defaults that routes may override. */
 struct transport options_transport(const struct options *options);
 /* Of the queue; spool is borrowed from the options. */

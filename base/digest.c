@@ -1,9 +1,12 @@
 /* HMAC and PBKDF2 over mbedTLS's SHA-256. */
 #include "base/digest.h"
 
+#include "base/memory.h"
+
 #include <assert.h>
 #include <mbedtls/sha256.h>
 #include <mbedtls/version.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* 2.28 has the functions that can fail under other names. */
@@ -44,6 +47,35 @@ finish(mbedtls_sha256_context *c, unsigned char out[DIGEST_SIZE])
     int error = SHA256_FINISH(c, out);
     assert(error == 0);
     mbedtls_sha256_free(c); /* wipes */
+}
+
+struct digest_sum {
+    mbedtls_sha256_context context;
+};
+
+struct digest_sum *
+digest_sum_new(void)
+{
+    struct digest_sum *s = memory_new(sizeof(*s));
+    start(&s->context);
+    return s;
+}
+
+void
+digest_sum_add(struct digest_sum *s, struct text t)
+{
+    update(&s->context, t.at, t.length);
+}
+
+void
+digest_sum_end(struct digest_sum **s, unsigned char out[DIGEST_SIZE])
+{
+    unsigned char unwanted[DIGEST_SIZE];
+    if (*s == NULL)
+        return;
+    finish(&(*s)->context, out != NULL ? out : unwanted);
+    free(*s);
+    *s = NULL;
 }
 
 static void

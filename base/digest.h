@@ -9,6 +9,13 @@ enum { DIGEST_SIZE = 32, DIGEST_BLOCK = 64 };
 /* SHA-256. */
 void digest_plain(struct text t, unsigned char out[DIGEST_SIZE]);
 
+/* The same of what comes in pieces. */
+struct digest_sum;
+struct digest_sum *digest_sum_new(void);
+void digest_sum_add(struct digest_sum *s, struct text t);
+/* Frees it; out NULL: nobody wants to know. */
+void digest_sum_end(struct digest_sum **s, unsigned char out[DIGEST_SIZE]);
+
 /* HMAC-SHA-256 (RFC 2104). */
 void digest_keyed(struct text key, struct text t, unsigned char out[DIGEST_SIZE]);
 

@@ -229,6 +229,8 @@ add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
     add_record(out, 'F', e->sender);
     add_record(out, 'E', e->envelope_id);
     add_record(out, 'P', e->prefix);
+    if (e->made_of.length > 0) /* else an older version can read it */
+        add_record(out, 'J', e->made_of);
 }
 
 static const char todo_title[] = "petrel-todo   1\n";
@@ -422,8 +424,12 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     e->sender = envelope_text(e, take_record(r, 'F'));
     e->envelope_id = envelope_text(e, take_record(r, 'E'));
     e->prefix = envelope_text(e, take_record(r, 'P'));
+    if (!r->bad && r->at < r->end && r->all.at[r->at] == 'J')
+        e->made_of = envelope_text(e, take_record(r, 'J'));
+    else
+        e->made_of = TEXT("");
     if (r->bad || e->sender.at == NULL || e->envelope_id.at == NULL ||
-        e->prefix.at == NULL) {
+        e->prefix.at == NULL || e->made_of.at == NULL) {
         r->bad = true;
         return;
     }

@@ -92,6 +92,44 @@ void manager_hosts_order(struct manager *manager, const struct text *addresses,
 void manager_session_ended(struct manager *manager, struct sched_session *session,
                            const struct outcome *trouble);
 
+/* --- For who puts fragments together ---------------------------------------------- */
+
+/* A message whose round begins, and those of its open recipients whose target says
+ * defragment (perhaps none: then this is only told so that it knows). */
+struct manager_offer {
+    const struct envelope *envelope;
+    const unsigned *indexes; /* into envelope->recipients */
+    size_t count;
+    int64_t retention_ms; /* half of the first of `notices`, the shortest of theirs */
+    int64_t until_ms;     /* PARK: the answer */
+    bool *absorbed;       /* of count: those that are settled as delivered */
+    struct outcome outcome; /* SETTLE: theirs */
+};
+enum manager_offered {
+    MANAGER_PASS, /* it goes on as any other */
+    /* Those that were offered, but for the absorbed, wait until until_ms, or until
+     * manager_unpark(). They are offered again whenever the message is loaded. */
+    MANAGER_PARK,
+    MANAGER_PARK_ALL, /* the whole message waits */
+    MANAGER_SETTLE    /* those that were offered */
+};
+struct manager_defragment {
+    enum manager_offered (*offer)(void *context, struct manager_offer *offer);
+    /* What a message waits for, in one line. False: nothing. */
+    bool (*explain)(void *context, struct id id, char *out, size_t size);
+    void *context;
+};
+/* plug is borrowed; NULL: unplugged. */
+void manager_plug_defragment(struct manager *manager,
+                             const struct manager_defragment *plug);
+/* What was parked is due now. */
+void manager_unpark(struct manager *manager, struct id id);
+/* The outcome for recipients that were parked; those that are done already are left
+ * out. False: there is no such message. */
+bool manager_settle_parked(struct manager *manager, struct id id,
+                           const unsigned *indexes, size_t count,
+                           const struct outcome *outcome);
+
 /* --- For operators ---------------------------------------------------------------- */
 
 struct sched *manager_sched(struct manager *manager);

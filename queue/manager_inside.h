@@ -1,4 +1,4 @@
-/* What manager.c, manager_round.c, manager_warning.c, manager_operator.c and
+/* What manager.c, manager_round.c, manager_park.c, manager_warning.c, manager_operator.c and
  * manager_explain.c share. Nobody else includes this. */
 #ifndef QUEUE_MANAGER_INSIDE_H
 #define QUEUE_MANAGER_INSIDE_H
@@ -29,6 +29,9 @@ struct active {
     unsigned *deliveries;    /* per recipient: sendlog.h's number; NULL until one */
     struct outcome **delays; /* per recipient, when late: the same, whole; or NULL */
     int64_t loaded_ms;
+    /* Parked: this and all open recipients that the scheduler does not have wait until
+     * then. INT64_MAX: none is. */
+    int64_t parked_ms;
     bool late;      /* its sender is to hear of what is deferred in this round */
     bool warning;   /* that notice is being committed; then the round ends */
     bool wanted;    /* SCHED_LOAD has come meanwhile, and is not yet answered */
@@ -54,6 +57,8 @@ struct manager {
     struct sched *sched;
     struct active *actives;
     struct waiting *reasons;
+    const struct manager_defragment *defragment; /* or NULL */
+    char explained[MANAGER_WHY_MAX];             /* by it */
     struct id *loads; /* that the scheduler wants from the disk, in its order */
     size_t load_next, load_count, load_capacity;
     unsigned loads_now; /* in this turn */
@@ -109,6 +114,14 @@ void round_bounce(struct active *a);
 enum { HOLD_TEXT_MAX = 64 };
 void round_hold_text(const struct manager *m, const char *why,
                      char text[HOLD_TEXT_MAX]);
+
+/* --- manager_park.c ---------------------------------------------------------------- */
+
+/* Takes what waits for other fragments out of the recipients that are to be delivered.
+ */
+void park_some(struct active *a, struct sched_recipient *open, size_t *count);
+/* Nobody else is open, and the scheduler does not know the message (any more). */
+void park(struct active *a, unsigned done_before);
 
 /* --- manager_warning.c ---------------------------------------------------------------
  */

@@ -55,6 +55,7 @@ active_new(struct manager *m, struct envelope *e)
     a->id = e->id;
     a->manager = m;
     a->envelope = e;
+    a->parked_ms = INT64_MAX;
     HASH_ADD(hh, m->actives, id, sizeof(a->id), a);
     return a;
 }
@@ -341,6 +342,10 @@ round_finish(struct active *a)
         break;
     case FATE_NONE:
     case FATE_RETRY:
+        if (has_open(a) && a->parked_ms < INT64_MAX) {
+            park(a, 0);
+            return;
+        }
         break;
     }
     tell_sender(a);
@@ -365,8 +370,9 @@ rest(struct active *a)
                 waiting_keep(m->reasons, id, a->reasons[i]);
         if (a->fate == FATE_RETRY)
             (void)sched_retry(m->sched, now, id);
-        active_defer(a, a->fate == FATE_RETRY ? now : a->envelope->due_ms,
-                     a->envelope->attempts);
+        /* What is parked is to be looked at again by the next start. */
+        bool soon = a->fate == FATE_RETRY || a->parked_ms < INT64_MAX;
+        active_defer(a, soon ? now : a->envelope->due_ms, a->envelope->attempts);
         return;
     }
     if (a->wanted) {
@@ -548,6 +554,7 @@ begin_round(struct active *a)
     int64_t now = loop_now_ms(m->loop);
     a->loaded_ms = now;
     a->late = false;
+    a->parked_ms = INT64_MAX;
     free(a->kinds);
     a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
     struct sched_recipient *open = memory_array(e->count + 1, sizeof(*open));
@@ -555,6 +562,13 @@ begin_round(struct active *a)
     if (!route_all(a, open, &count)) {
         sched_unloaded(m->sched, now, a->id);
         hold(a);
+        free(open);
+        return;
+    }
+    park_some(a, open, &count);
+    if (count == 0 && a->parked_ms < INT64_MAX) {
+        sched_unloaded(m->sched, now, a->id);
+        park(a, done);
     } else if (count == 0) {
         sched_unloaded(m->sched, now, a->id);
         round_finish(a);

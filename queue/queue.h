@@ -184,6 +184,13 @@ struct queue_point {
 };
 bool queue_is_over(struct queue *queue, struct queue_point *point);
 
+/* What the start has found in the journal (without a journal: in todo/) and was made of
+ * other messages, with its envelope: before queue_found reports anything, oldest first.
+ * each may settle, defer and retire messages. */
+void queue_each_made(struct queue *queue,
+                     void (*each)(void *context, const struct envelope *e),
+                     void *context);
+
 struct queue_health {
     bool accepting;
     char reason[160]; /* when not */

@@ -208,6 +208,7 @@ read_accept(struct young *y, const struct journal_record *record)
         m->recipients = e->count;
         m->large = parts.large;
         m->recovered = true;
+        m->made = e->made_of.length > 0;
     }
     envelope_free(&e);
     return good;

@@ -31,6 +31,7 @@ struct young_message {
     uint32_t envelope_length, recipients;
     bool large;
     bool held;      /* hold/ID is there */
+    bool made;      /* found at the start, with an envelope that has made_of */
     bool recovered; /* found at the start and not yet looked at: recover.c */
     bool moving;    /* the spool is getting it: mover.h */
     bool is_new;    /* its owner has not heard yet; its record may not be written: it is

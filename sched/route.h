@@ -66,6 +66,8 @@ struct target {
     bool create;                /* MAILDIR ?create=yes: make missing user directories */
     struct transport transport; /* scheduling, with this route's options applied */
     double timeout_scale;       /* multiplies the RFC 5321 §4.5.3.2 time-outs */
+    bool defragment;            /* ?defragment=yes: message/partial is joined first */
+    int64_t notices_ms;         /* first of ?notices=: half of it a set is waited for */
 };
 
 struct route_table;

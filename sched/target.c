@@ -2,6 +2,7 @@
 #include "sched/target.h"
 
 #include "base/outcome.h"
+#include "base/settings.h"
 #include "sched/target_inside.h"
 
 #include <stdarg.h>
@@ -9,6 +10,11 @@
 #include <string.h>
 
 enum { SMTP_PORT = 25, LMTP_PORT = 24 };
+
+#define MINUTE_MS      INT64_C(60000)
+#define NOTICES_MIN_MS MINUTE_MS
+#define NOTICES_MAX_MS (100 * 24 * 60 * MINUTE_MS)
+#define NOTICES_MS     (4 * 24 * 60 * MINUTE_MS) /* unless a route says else */
 
 static const struct target_scheme schemes[] = {
     {TEXT("smtp"),                TARGET_SMTP, SMTP_PORT, TARGET_TLS_MAY,    false, false},
@@ -59,6 +65,24 @@ scale_parse(struct text value, double *scale)
         cents *= 10;
     *scale = (double)whole + (double)cents / 100;
     return *scale >= 0.01 && *scale <= 1000;
+}
+
+/* "4d" or "4d,8d,12d": of such a list the first counts. */
+static bool
+notices_parse(struct text value, int64_t *first_ms)
+{
+    struct text one;
+    int64_t last_ms = 0, ms;
+    *first_ms = 0;
+    while (text_cut(&value, ',', &one)) {
+        if (!settings_parse_duration(one, &ms) || ms <= last_ms || ms < NOTICES_MIN_MS ||
+            ms > NOTICES_MAX_MS)
+            return false;
+        if (last_ms == 0)
+            *first_ms = ms;
+        last_ms = ms;
+    }
+    return last_ms > 0;
 }
 
 static bool
@@ -121,7 +145,6 @@ static bool
 option_parse(struct target_parser *p, struct text key, struct text value)
 {
     struct target *t = p->target;
-    bool flag;
     if (text_equal_nocase(key, TEXT("tls")) && is_by_network(t))
         return option_tls(p, value);
     if (text_equal_nocase(key, TEXT("timeout_scale"))) {
@@ -143,21 +166,25 @@ option_parse(struct target_parser *p, struct text key, struct text value)
     if (t->kind == TARGET_SMTP && text_starts_nocase(key, TEXT("auth")))
         return option_auth(p, key, value);
     if (text_equal_nocase(key, TEXT("defragment"))) {
-        if (flag_parse(value, &flag) && !flag)
+        if (flag_parse(value, &t->defragment))
             return true;
-        return target_complain(p, "defragment=%.*s: not in this version; leave it out",
-                               TEXT_ARGS(value));
+        return target_complain(p, "defragment=%.*s: use yes or no", TEXT_ARGS(value));
     }
-    if (text_equal_nocase(key, TEXT("notices")))
-        return target_complain(p, "%.*s: not in this version; leave it out",
-                               TEXT_ARGS(key));
+    if (text_equal_nocase(key, TEXT("notices"))) {
+        if (notices_parse(value, &t->notices_ms))
+            return true;
+        return target_complain(p,
+                               "notices=%.*s: use times that rise, as in notices=4d "
+                               "or notices=4d,8d (1 minute to 100 days)",
+                               TEXT_ARGS(text_before(value, 40)));
+    }
     if (transport_option(&t->transport, key, value))
         return true;
     return target_complain(
         p,
         "option '%.*s=%.*s' is unknown here or its value is bad; there are "
         "concurrency, initial, recipients, rate_delay, minimal_backoff, "
-        "maximal_backoff, lifetime, timeout_scale, tls, auth",
+        "maximal_backoff, lifetime, timeout_scale, defragment, notices, tls, auth",
         TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
 }
 
@@ -375,6 +402,7 @@ target_parse(struct text t, uint16_t smtp_port, const struct transport *base,
     memset(out, 0, sizeof *out);
     memcpy(&out->transport, base, sizeof *base);
     out->timeout_scale = 1;
+    out->notices_ms = NOTICES_MS;
     if (text_starts_nocase(t, TEXT("error:")))
         return error_parse(&p, text_after(t, 6));
     size_t question = text_find(t, '?');

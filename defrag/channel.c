@@ -1,0 +1,167 @@
+/* The defragment channel: its life, its timer, and what is released. */
+#include "defrag/channel_inside.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WAKE_MAX_MS = 60 * 1000 }; /* so that a stepped clock cannot put us to sleep */
+
+struct held *
+channel_find(const struct defragmenter *c, struct id id)
+{
+    struct held *h = NULL;
+    HASH_FIND(hh, c->held, &id, sizeof(id), h);
+    return h;
+}
+
+void
+channel_forget(struct defragmenter *c, struct held *h)
+{
+    if (h->state == HELD_LOOKING && h->looking)
+        DL_DELETE(c->looking, h);
+    channel_looking_free(h);
+    HASH_DEL(c->held, h);
+    free(h);
+}
+
+/* --- What is released ------------------------------------------------------------- */
+
+static void
+count_release(struct defragmenter *c, enum set_reason reason)
+{
+    switch (reason) {
+    case SET_TIMEOUT:
+        c->figures.timed_out++;
+        break;
+    case SET_CONFLICT:
+        c->figures.conflicts++;
+        break;
+    case SET_LIMIT:
+        c->figures.limited++;
+        break;
+    case SET_TROUBLE:
+        c->figures.failed++;
+        break;
+    case SET_JOINED:
+        break;
+    }
+}
+
+static void
+hold(struct defragmenter *c, struct held *h, const char *name)
+{
+    char why[MANAGER_WHY_MAX];
+    enum manager_result result = manager_operate(c->manager, MANAGER_HOLD, h->id, why);
+    if (result == MANAGER_REFUSED)
+        log_say(c->log, LOG_LEVEL_ERROR, "defrag", name, "it should be held, but: %s",
+                why);
+}
+
+static void
+release(struct defragmenter *c, const struct set_released *released)
+{
+    char name[ID_LENGTH + 1];
+    struct held *h = channel_find(c, released->id);
+    id_format(released->id, name);
+    count_release(c, released->reason);
+    if (h == NULL)
+        return;
+    h->state = HELD_LEAVING;
+    h->expired = released->reason == SET_TIMEOUT;
+    bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD;
+    log_say(c->log, LOG_LEVEL_INFO, "defrag", name, "%s: %s", holds ? "held" : "released",
+            set_reason_text(released->reason));
+    if (holds)
+        hold(c, h, name);
+    manager_unpark(c->manager, released->id);
+}
+
+/* --- Turns ------------------------------------------------------------------------ */
+
+static void
+work(void *context)
+{
+    struct defragmenter *c = context;
+    struct set_released released;
+    sets_tick(c->sets, loop_now_ms(c->loop));
+    bool more = channel_look_on(c);
+    more = joins_go_on(c) || more;
+    while (sets_next_released(c->sets, &released))
+        release(c, &released);
+    int64_t wake = sets_wake_ms(c->sets), delay = wake - loop_now_ms(c->loop);
+    loop_timer_stop(c->loop, &c->wake);
+    if (more)
+        loop_post(c->loop, &c->task, work, c);
+    else if (wake < INT64_MAX)
+        loop_timer_start(c->loop, &c->wake, delay < WAKE_MAX_MS ? delay : WAKE_MAX_MS,
+                         work, c);
+}
+
+void
+channel_stir(struct defragmenter *c)
+{
+    loop_post(c->loop, &c->task, work, c);
+}
+
+/* --- Life ------------------------------------------------------------------------- */
+
+static void
+end_parts(void *context, const struct envelope *whole)
+{
+    joins_end_parts(context, whole);
+}
+
+struct defragmenter *
+channel_new(struct loop *loop, struct log *log, struct manager *manager,
+            const struct channel_settings *settings)
+{
+    struct defragmenter *c = memory_new(sizeof(*c));
+    c->loop = loop;
+    c->log = log;
+    c->manager = manager;
+    c->queue = manager_queue(manager);
+    c->settings = *settings;
+    c->sets = sets_new(&settings->limits);
+    c->started_ms = loop_now_ms(loop);
+    c->plug = (struct manager_defragment){
+        .offer = channel_offer, .explain = channel_explain, .context = c};
+    manager_plug_defragment(manager, &c->plug);
+    queue_each_made(c->queue, end_parts, c);
+    return c;
+}
+
+void
+channel_reload(struct defragmenter *c, const struct channel_settings *settings)
+{
+    c->settings = *settings;
+    sets_limit(c->sets, &settings->limits);
+}
+
+void
+channel_free(struct defragmenter **channel)
+{
+    struct defragmenter *c = *channel;
+    struct held *h, *next;
+    if (c == NULL)
+        return;
+    *channel = NULL;
+    manager_plug_defragment(c->manager, NULL);
+    loop_unpost(c->loop, &c->task);
+    loop_timer_stop(c->loop, &c->wake);
+    joins_stop(c);
+    HASH_ITER (hh, c->held, h, next)
+        channel_forget(c, h);
+    sets_free(&c->sets);
+    free(c);
+}
+
+struct channel_figures
+channel_figures(const struct defragmenter *c)
+{
+    struct channel_figures figures = c->figures;
+    figures.sets = sets_count(c->sets);
+    return figures;
+}

@@ -1,0 +1,53 @@
+/* The defragment channel: fragments of message/partial wait until all are there, and go
+ * on as one (DESIGN §5, spec/defrag-mime.md).
+ *
+ * A fragment is an ordinary message of the queue. When its round begins the manager
+ * offers those of its recipients whose route says defragment=yes:
+ *
+ *   look.c      reads its header (fragment.c) and the digest of its body
+ *   set.c       which others belong to it; for whom they are complete
+ *   channel.c   PASS, PARK or absorb; the timer; what is released
+ *   joins.c     what is complete: whole.c streams it (join.c) into a draft. Durable (S4)
+ *               -> its parts end, durably -> it is accepted, and offered again
+ *
+ * Nothing is kept on disk but the messages themselves: one that is parked is due at once
+ * there, so that a start offers all of them again. What a crash between the last two
+ * steps leaves is found by the envelope of the whole, which names its parts (made.h).
+ *
+ * It never delivers, refuses or tells a sender anything, and no limit, no time-out and
+ * no fault of it loses mail: a fragment that cannot be joined goes on as it is. */
+#ifndef DEFRAG_CHANNEL_H
+#define DEFRAG_CHANNEL_H
+
+#include "defrag/set.h"
+#include "queue/manager.h"
+
+struct channel_settings {
+    const char *hostname; /* borrowed until the next settings */
+    struct set_limits limits;
+    enum channel_timeout { /* what becomes of fragments whose time is over */
+        CHANNEL_RELEASE,
+        CHANNEL_BOUNCE,
+        CHANNEL_HOLD
+    } on_timeout;
+};
+
+struct defragmenter;
+
+/* Plugs itself into the manager, before its first turn: what a crash has left half done
+ * is finished. */
+struct defragmenter *channel_new(struct loop *loop, struct log *log,
+                                 struct manager *manager,
+                                 const struct channel_settings *settings);
+void channel_reload(struct defragmenter *channel,
+                    const struct channel_settings *settings);
+/* Before the manager. */
+void channel_free(struct defragmenter **channel);
+
+struct channel_figures {
+    struct sets_count sets;
+    uint64_t held, joined, absorbed, timed_out, conflicts, limited, malformed, failed;
+};
+struct channel_figures channel_figures(const struct defragmenter *channel);
+
+#endif

@@ -1,0 +1,387 @@
+/* What is offered to the channel: looked into, parked, absorbed, or passed on. */
+#include "defrag/channel_inside.h"
+
+#include "base/memory.h"
+#include "defrag/made.h"
+#include "mime/date.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOMENT_MS = 60 * 1000, /* until what is being joined ends; it is told before */
+    FAR_MS = 24 * 60 * 60 * 1000,
+    TEXTS_MAX = ENVELOPE_BYTES_MAX,
+    RANGES_MAX = 8 /* of missing numbers, in words */
+};
+
+static void
+say(const struct defragmenter *c, enum log_level level, struct id id, const char *what,
+    const char *why)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    log_say(c->log, level, "defrag", name, "%s%s%s", what, why ? ": " : "",
+            why ? why : "");
+}
+
+/* --- Recipients ------------------------------------------------------------------- */
+
+/* An address that was offered. */
+struct offered {
+    struct text address;
+    size_t which; /* of the offer */
+};
+
+static int
+by_address(const void *a, const void *b)
+{
+    const struct offered *left = a, *right = b;
+    size_t least = left->address.length < right->address.length ? left->address.length
+                                                                : right->address.length;
+    int order = memcmp(left->address.at, right->address.at, least);
+    if (order != 0)
+        return order;
+    return (left->address.length > right->address.length) -
+           (left->address.length < right->address.length);
+}
+
+static struct offered *
+sort_offered(const struct manager_offer *o)
+{
+    struct offered *all = memory_array(o->count, sizeof(*all));
+    for (size_t i = 0; i < o->count; i++)
+        all[i] = (struct offered){
+            .address = o->envelope->recipients[o->indexes[i]].address, .which = i};
+    qsort(all, o->count, sizeof(*all), by_address);
+    return all;
+}
+
+/* Each once, copied. */
+static void
+copy_recipients(struct looking *l, const struct offered *all, size_t count)
+{
+    size_t bytes = 0;
+    l->recipients = memory_array(count, sizeof(*l->recipients));
+    for (size_t i = 0; i < count; i++)
+        bytes += all[i].address.length;
+    buffer_init(&l->texts, TEXTS_MAX);
+    char *room = buffer_reserve(&l->texts, bytes + 1);
+    assert(room != NULL);
+    for (size_t i = 0; i < count; i++) {
+        struct text t = all[i].address;
+        if (i > 0 && text_equal(t, all[i - 1].address))
+            continue;
+        memcpy(room, t.at, t.length);
+        l->recipients[l->count++] = text_of(room, t.length);
+        room += t.length;
+    }
+}
+
+/* Which of the offer a set's answer has absorbed. */
+static void
+tell_absorbed(const struct looking *l, const struct offered *all,
+              struct manager_offer *o)
+{
+    const struct set_answer *answer = &l->answer;
+    size_t at = 0;
+    for (size_t i = 0; i < answer->absorbed_count; i++) {
+        struct text t = l->recipients[answer->absorbed[i]];
+        while (at < o->count && !text_equal(all[at].address, t))
+            at++; /* both are sorted */
+        for (; at < o->count && text_equal(all[at].address, t); at++)
+            o->absorbed[all[at].which] = true;
+    }
+}
+
+/* --- Into its set ----------------------------------------------------------------- */
+
+void
+channel_looking_free(struct held *h)
+{
+    struct looking *l = h->looking;
+    if (l == NULL)
+        return;
+    look_end(&l->look);
+    buffer_free(&l->texts);
+    free(l->recipients);
+    free(l->answer.absorbed);
+    free(l->sender.at ? (void *)(uintptr_t)l->sender.at : NULL);
+    free(l);
+    h->looking = NULL;
+}
+
+static void
+log_answer(const struct defragmenter *c, const struct held *h,
+           const struct set_answer *answer)
+{
+    char name[ID_LENGTH + 1];
+    const struct fragment_reading *r = &h->looking->look.reading;
+    id_format(h->id, name);
+    struct log_line line;
+    log_start(&line, c->log, LOG_LEVEL_INFO, "defrag", name);
+    log_field(&line, "partial", fragment_id(r));
+    log_field_format(&line, "number", "%" PRIu32, r->number);
+    if (r->total > 0)
+        log_field_format(&line, "total", "%" PRIu32, r->total);
+    switch (answer->verdict) {
+    case SET_HOLDS:
+        log_field_format(&line, "have", "%" PRIu32, answer->have);
+        log_field(&line, "status", TEXT("held"));
+        break;
+    case SET_ABSORBS:
+        log_field(&line, "status", TEXT("absorbed"));
+        break;
+    case SET_PASSES:
+        log_field(&line, "status", TEXT("passed"));
+        log_remark(&line, text_from(set_reason_text(answer->reason)));
+        break;
+    }
+    if (r->why)
+        log_remark(&line, text_from(r->why));
+    log_end(&line);
+}
+
+static enum set_verdict
+enter_set(struct defragmenter *c, struct held *h)
+{
+    struct looking *l = h->looking;
+    const struct fragment_reading *r = &l->look.reading;
+    struct fragment f = {.id = h->id,
+                         .number = r->number,
+                         .total = r->total,
+                         .size = l->look.body_size,
+                         .until_ms = l->until_ms,
+                         .memory_ms = l->memory_ms,
+                         .sender = sched_sender(l->sender),
+                         .recipients = l->recipients,
+                         .count = l->count};
+    memcpy(f.digest, l->look.digest, DIGEST_SIZE);
+    fragment_key(FRAGMENT_EXTERNAL, TEXT(""), l->sender, fragment_id(r), f.key);
+    l->answer.absorbed = memory_array(l->count, sizeof(*l->answer.absorbed));
+    sets_add(c->sets, &f, loop_now_ms(c->loop), &l->answer);
+    log_answer(c, h, &l->answer);
+    switch (l->answer.verdict) {
+    case SET_HOLDS:
+        h->state = HELD_WAITING;
+        c->figures.held++;
+        break;
+    case SET_ABSORBS:
+        h->state = HELD_LEAVING;
+        c->figures.absorbed++;
+        break;
+    case SET_PASSES:
+        h->state = HELD_LEAVING;
+        c->figures.limited += l->answer.reason == SET_LIMIT;
+        break;
+    }
+    channel_stir(c);
+    return l->answer.verdict;
+}
+
+/* What the set has answered. h may be gone then. */
+static enum manager_offered
+tell(struct defragmenter *c, struct held *h, struct manager_offer *o)
+{
+    struct set_view view;
+    enum set_verdict verdict = h->looking->answer.verdict;
+    struct offered *all = sort_offered(o);
+    tell_absorbed(h->looking, all, o);
+    free(all);
+    o->until_ms = h->looking->until_ms;
+    if (verdict == SET_HOLDS && sets_find(c->sets, h->id, &view))
+        o->until_ms = view.until_ms;
+    if (verdict == SET_HOLDS)
+        channel_looking_free(h);
+    else
+        channel_forget(c, h);
+    return verdict == SET_PASSES ? MANAGER_PASS : MANAGER_PARK;
+}
+
+/* The disk does not answer, or is done. */
+static void
+end_look(struct defragmenter *c, struct held *h, enum look_result result)
+{
+    DL_DELETE(c->looking, h);
+    if (result == LOOK_DONE) {
+        h->looking->answered = true;
+        if (enter_set(c, h) == SET_HOLDS && h->looking->answer.absorbed_count == 0)
+            channel_looking_free(h);
+    } else {
+        say(c, LOG_LEVEL_WARNING, h->id, "passed", "its content cannot be read");
+        channel_looking_free(h);
+        h->state = HELD_LEAVING;
+    }
+    /* To be told, and to get its time. */
+    manager_unpark(c->manager, h->id);
+}
+
+bool
+channel_look_on(struct defragmenter *c)
+{
+    struct held *h = c->looking;
+    if (h == NULL)
+        return false;
+    enum look_result result = look_go(&h->looking->look, CHANNEL_BUDGET);
+    if (result != LOOK_MORE)
+        end_look(c, h, result);
+    return c->looking != NULL;
+}
+
+/* --- Offers ----------------------------------------------------------------------- */
+
+static enum manager_offered
+look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
+{
+    const struct envelope *e = o->envelope;
+    struct looking *l = memory_new(sizeof(*l));
+    struct held *h = memory_new(sizeof(*h));
+    h->id = e->id;
+    h->looking = l;
+    enum look_result result =
+        look_start(&l->look, c->queue, e, c->settings.limits.parts, CHANNEL_BUDGET);
+    if (result == LOOK_NONE || result == LOOK_FAILED) {
+        if (l->look.reading.kind == FRAGMENT_MALFORMED)
+            c->figures.malformed++;
+        if (l->look.reading.why)
+            say(c, LOG_LEVEL_INFO, e->id, "no fragment", l->look.reading.why);
+        channel_looking_free(h);
+        free(h);
+        return MANAGER_PASS;
+    }
+    struct offered *all = sort_offered(o);
+    l->until_ms = until_ms;
+    l->memory_ms = o->retention_ms;
+    l->sender = text_from(text_string(e->sender));
+    copy_recipients(l, all, o->count);
+    free(all);
+    HASH_ADD(hh, c->held, id, sizeof(h->id), h);
+    if (result == LOOK_DONE) {
+        (void)enter_set(c, h);
+        return tell(c, h, o);
+    }
+    o->until_ms = until_ms + FAR_MS;
+    DL_APPEND(c->looking, h);
+    channel_stir(c);
+    return MANAGER_PARK;
+}
+
+static enum manager_offered
+leave(struct defragmenter *c, struct held *h, struct manager_offer *o)
+{
+    bool bounces = h->expired && c->settings.on_timeout == CHANNEL_BOUNCE;
+    channel_forget(c, h);
+    if (!bounces || o->count == 0)
+        return MANAGER_PASS;
+    o->outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.4.7",
+                              "the other fragments of this message have not come");
+    return MANAGER_SETTLE;
+}
+
+/* With other routes it does not wait any more; unless it is being joined. */
+static enum manager_offered
+let_go(struct defragmenter *c, struct held *h, struct manager_offer *o)
+{
+    if (h->state == HELD_LOOKING || sets_forget(c->sets, h->id)) {
+        channel_forget(c, h);
+        channel_stir(c);
+        return MANAGER_PASS;
+    }
+    o->until_ms = loop_now_ms(c->loop) + MOMENT_MS;
+    return MANAGER_PARK_ALL;
+}
+
+static enum manager_offered
+offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
+{
+    struct set_view view;
+    if (h->looking && h->looking->answered && o->count > 0)
+        return tell(c, h, o);
+    if (h->state == HELD_LEAVING)
+        return leave(c, h, o);
+    if (o->count == 0 || o->envelope->released)
+        return let_go(c, h, o);
+    if (h->state == HELD_LOOKING) {
+        o->until_ms = loop_now_ms(c->loop) + FAR_MS;
+        return MANAGER_PARK;
+    }
+    bool found = sets_find(c->sets, h->id, &view);
+    o->until_ms = found && !view.joining ? view.until_ms
+                                         : loop_now_ms(c->loop) + MOMENT_MS;
+    return MANAGER_PARK;
+}
+
+enum manager_offered
+channel_offer(void *context, struct manager_offer *o)
+{
+    struct defragmenter *c = context;
+    const struct envelope *e = o->envelope;
+    int64_t now = loop_now_ms(c->loop), until = e->birth_ms + o->retention_ms;
+    struct held *h = channel_find(c, e->id);
+    if (h)
+        return offer_again(c, h, o);
+    if (e->made_of.length > 0 && (int64_t)e->id.time_ms < c->started_ms)
+        joins_end_parts(c, e);
+    /* Its time decides, so that what was released, or a start finds late, passes. */
+    if (o->count == 0 || e->released || until <= now ||
+        made_depth(e->made_of) >= MADE_DEPTH_MAX)
+        return MANAGER_PASS;
+    return look_inside(c, o, until);
+}
+
+/* --- In words --------------------------------------------------------------------- */
+
+/* "2, 4-7 and more" */
+static void
+list_missing(const struct defragmenter *c, const struct set_view *v, char *out,
+             size_t size)
+{
+    uint32_t last = v->total > 0 ? v->total : v->highest;
+    size_t length = 0;
+    unsigned ranges = 0;
+    out[0] = '\0';
+    for (uint32_t from = 1, to; from <= last; from = to + 1) {
+        to = from;
+        if (sets_has(c->sets, v->key, from))
+            continue;
+        if (ranges++ == RANGES_MAX) {
+            snprintf(out + length, size - length, " and more");
+            return;
+        }
+        while (to < last && !sets_has(c->sets, v->key, to + 1))
+            to++;
+        int added = snprintf(out + length, size - length,
+                             to > from ? "%s%" PRIu32 "-%" PRIu32 : "%s%" PRIu32,
+                             ranges > 1 ? ", " : ", missing ", from, to);
+        length += added > 0 && (size_t)added < size - length ? (size_t)added : 0;
+    }
+}
+
+bool
+channel_explain(void *context, struct id id, char *out, size_t size)
+{
+    const struct defragmenter *c = context;
+    const struct held *h = channel_find(c, id);
+    struct set_view v;
+    char missing[160], until[DATE_TEXT_MAX], total[24] = "an unknown number";
+    if (h == NULL || h->state == HELD_LEAVING)
+        return false;
+    if (h->state == HELD_LOOKING || !sets_find(c->sets, id, &v)) {
+        snprintf(out, size, "a fragment: it is being looked into");
+        return true;
+    }
+    if (v.joining) {
+        snprintf(out, size, "a fragment: its message is being joined");
+        return true;
+    }
+    if (v.total > 0)
+        snprintf(total, sizeof(total), "%" PRIu32, v.total);
+    list_missing(c, &v, missing, sizeof(missing));
+    date_format(v.until_ms, until);
+    snprintf(out, size, "waits for the other fragments: have %" PRIu32 " of %s%s; "
+             "released at %s", v.have, total, missing, until);
+    return true;
+}

@@ -1,0 +1,211 @@
+/* From complete sets to messages of the queue: made, stored, their parts ended. */
+#include "defrag/channel_inside.h"
+
+#include "base/memory.h"
+#include "defrag/made.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { POLL_MS = 20 }; /* see queue_is_over() */
+
+static void
+log_parts(const struct defragmenter *c, struct id whole, const struct set_join *j)
+{
+    char name[ID_LENGTH + 1];
+    id_format(whole, name);
+    log_say(c->log, LOG_LEVEL_INFO, "defrag", name,
+            "joined from %u fragments, recipients: %zu", (unsigned)j->count,
+            j->recipient_count);
+}
+
+/* --- Its parts -------------------------------------------------------------------- */
+
+/* They have arrived in the whole. */
+static void
+settle_parts(struct defragmenter *c, const struct envelope *whole)
+{
+    char name[ID_LENGTH + 1];
+    struct text rest = whole->made_of;
+    struct id id;
+    unsigned *indexes;
+    size_t count;
+    id_format(whole->id, name);
+    struct outcome outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
+                                          "joined: goes on in %s", name);
+    outcome.notifies = true; /* whoever asked is told of the whole */
+    while (made_next(&rest, &id, &indexes, &count)) {
+        (void)manager_settle_parked(c->manager, id, indexes, count, &outcome);
+        free(indexes);
+    }
+}
+
+/* Those that no set has any more. */
+static void
+forget_parts(struct defragmenter *c, const struct envelope *whole)
+{
+    struct text rest = whole->made_of;
+    struct set_view view;
+    struct id id;
+    unsigned *indexes;
+    size_t count;
+    while (made_next(&rest, &id, &indexes, &count)) {
+        struct held *h = channel_find(c, id);
+        if (h && h->state == HELD_WAITING && !sets_find(c->sets, id, &view))
+            channel_forget(c, h);
+        free(indexes);
+    }
+}
+
+void
+joins_end_parts(struct defragmenter *c, const struct envelope *whole)
+{
+    settle_parts(c, whole);
+}
+
+/* --- Until that is durable -------------------------------------------------------- */
+
+static void
+accept_all(struct defragmenter *c, struct joining **list)
+{
+    struct joining *j, *next;
+    DL_FOREACH_SAFE (*list, j, next) {
+        DL_DELETE(*list, j);
+        manager_accept(c->manager, &j->envelope);
+        free(j);
+    }
+}
+
+/* A point is begun when the marks and ENDs of all that wait for it have been made. */
+static void
+poll(void *context)
+{
+    struct defragmenter *c = context;
+    if (c->waiting != NULL && queue_is_over(c->queue, &c->point))
+        accept_all(c, &c->waiting);
+    if (c->waiting == NULL) {
+        c->waiting = c->settled;
+        c->settled = NULL;
+        c->point = (struct queue_point){0};
+    }
+    if (c->waiting != NULL)
+        loop_timer_start(c->loop, &c->poll, POLL_MS, poll, c);
+}
+
+/* --- Stored ----------------------------------------------------------------------- */
+
+static void
+joining_free(struct joining *j)
+{
+    whole_free(&j->whole);
+    envelope_free(&j->envelope);
+    free(j);
+}
+
+static void
+give_up(struct defragmenter *c, struct joining *j, const char *why)
+{
+    char name[ID_LENGTH + 1];
+    id_format(j->join->parts[0], name);
+    log_say(c->log, LOG_LEVEL_WARNING, "defrag", name,
+            "its %u fragments are not joined: %s", (unsigned)j->join->count, why);
+    sets_failed(c->sets, j->join, loop_now_ms(c->loop));
+    joining_free(j);
+    channel_stir(c);
+}
+
+static void
+stored(void *context, struct envelope *e, const struct outcome *refusal)
+{
+    struct joining *j = context;
+    struct defragmenter *c = j->channel;
+    DL_DELETE(c->storing, j);
+    if (refusal) {
+        give_up(c, j, refusal->text);
+        return;
+    }
+    j->envelope = e;
+    c->figures.joined++;
+    log_parts(c, e->id, j->join);
+    settle_parts(c, e);
+    sets_joined(c->sets, j->join, loop_now_ms(c->loop));
+    j->join = NULL;
+    forget_parts(c, e);
+    DL_APPEND(c->settled, j);
+    if (!heap_has(&c->poll.node))
+        loop_timer_start(c->loop, &c->poll, 0, poll, c);
+    channel_stir(c);
+}
+
+/* --- Made ------------------------------------------------------------------------- */
+
+static bool
+begin(struct defragmenter *c)
+{
+    const struct set_join *join = c->making ? NULL : sets_next_join(c->sets);
+    if (join == NULL)
+        return c->making != NULL;
+    struct joining *j = memory_new(sizeof(*j));
+    struct whole_setup setup = {.manager = c->manager,
+                                .loop = c->loop,
+                                .hostname = c->settings.hostname,
+                                .join = join};
+    j->channel = c;
+    j->join = join;
+    j->whole = whole_new(&setup);
+    c->making = j;
+    return true;
+}
+
+static void
+store(struct defragmenter *c, struct joining *j)
+{
+    struct queue_draft *draft;
+    struct envelope *e;
+    whole_take(j->whole, &draft, &e);
+    whole_free(&j->whole);
+    DL_APPEND(c->storing, j);
+    queue_commit(&draft, &e, stored, j);
+}
+
+bool
+joins_go_on(struct defragmenter *c)
+{
+    if (!begin(c))
+        return false;
+    struct joining *j = c->making;
+    switch (whole_go(j->whole, CHANNEL_BUDGET)) {
+    case WHOLE_MORE:
+        break;
+    case WHOLE_DONE:
+        c->making = NULL;
+        store(c, j);
+        break;
+    case WHOLE_FAILED: {
+        char why[OUTCOME_TEXT_MAX];
+        snprintf(why, sizeof(why), "%s", whole_trouble(j->whole));
+        c->making = NULL;
+        give_up(c, j, why);
+        break;
+    }
+    }
+    return true;
+}
+
+void
+joins_stop(struct defragmenter *c)
+{
+    struct joining *j, *next;
+    loop_timer_stop(c->loop, &c->poll);
+    if (c->making)
+        joining_free(c->making);
+    DL_FOREACH_SAFE (c->storing, j, next) {
+        queue_commit_ignore(c->queue, j);
+        joining_free(j);
+    }
+    /* These are found by the next start. */
+    DL_CONCAT(c->waiting, c->settled);
+    DL_FOREACH_SAFE (c->waiting, j, next)
+        joining_free(j);
+}

@@ -1,0 +1,26 @@
+/* What a joined message was made of, as its envelope keeps it (made_of): so that a crash
+ * between its acceptance and the end of its parts neither loses nor doubles anything.
+ *
+ *   DEPTH\n           how many joins lie within, this one included
+ *   ID INDEX...\n     a part, and which of its recipients the whole has taken over
+ */
+#ifndef DEFRAG_MADE_H
+#define DEFRAG_MADE_H
+
+#include "base/buffer.h"
+#include "base/id.h"
+
+enum { MADE_DEPTH_MAX = 3 };
+
+void made_begin(unsigned depth, struct buffer *out);
+/* indexes of recipients, at least one. */
+void made_add(struct id id, const unsigned *indexes, size_t count, struct buffer *out);
+
+/* 0: it is as it was received. */
+unsigned made_depth(struct text made_of);
+/* The parts, one by one; *rest is all of made_of at first. indexes are the caller's to
+ * free. False: no more. */
+bool made_next(struct text *rest, struct id *id, unsigned **indexes, size_t *count)
+    __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,185 @@
+/* What waits for other fragments: offered, parked, and settled when they are joined. */
+#include "queue/manager_inside.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RETENTION_MIN_MS = 10 * 60 * 1000 };
+
+/* --- The beginning of a round ----------------------------------------------------- */
+
+/* Those that may wait; the rest stay in front. */
+struct sorted {
+    unsigned *indexes;
+    bool *absorbed;
+    size_t count;
+    int64_t retention_ms;
+};
+
+static struct sorted
+sort_out(const struct sched_recipient *open, size_t count)
+{
+    struct sorted s = {.retention_ms = INT64_MAX};
+    s.indexes = memory_array(count + 1, sizeof(*s.indexes));
+    s.absorbed = memory_array(count + 1, sizeof(*s.absorbed));
+    for (size_t i = 0; i < count; i++) {
+        int64_t half_ms = open[i].target->notices_ms / 2;
+        if (!open[i].target->defragment)
+            continue;
+        s.indexes[s.count++] = open[i].index;
+        if (half_ms < s.retention_ms)
+            s.retention_ms = half_ms;
+    }
+    if (s.retention_ms < RETENTION_MIN_MS)
+        s.retention_ms = RETENTION_MIN_MS;
+    return s;
+}
+
+static void
+keep_others(struct sched_recipient *open, size_t *count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < *count; i++)
+        if (!open[i].target->defragment)
+            open[kept++] = open[i];
+    *count = kept;
+}
+
+static void
+settle_all(struct active *a, const struct sorted *s, const struct outcome *outcome)
+{
+    for (size_t i = 0; i < s->count; i++)
+        round_settle(a, s->indexes[i], outcome, false, NULL);
+}
+
+static void
+settle_absorbed(struct active *a, const struct sorted *s)
+{
+    struct outcome outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
+                                          "absorbed: a repetition of a fragment");
+    outcome.notifies = true; /* whoever asked is told of the whole */
+    for (size_t i = 0; i < s->count; i++)
+        if (s->absorbed[i])
+            round_settle(a, s->indexes[i], &outcome, false, NULL);
+}
+
+void
+park_some(struct active *a, struct sched_recipient *open, size_t *count)
+{
+    struct manager *m = a->manager;
+    if (m->defragment == NULL || a->envelope->done == a->envelope->count)
+        return;
+    struct sorted s = sort_out(open, *count);
+    struct manager_offer offer = {.envelope = a->envelope,
+                                  .indexes = s.indexes,
+                                  .count = s.count,
+                                  .retention_ms = s.retention_ms,
+                                  .absorbed = s.absorbed};
+    switch (m->defragment->offer(m->defragment->context, &offer)) {
+    case MANAGER_PASS:
+        break;
+    case MANAGER_PARK:
+        settle_absorbed(a, &s);
+        keep_others(open, count);
+        if (a->envelope->done + *count < a->envelope->count)
+            a->parked_ms = offer.until_ms;
+        break;
+    case MANAGER_PARK_ALL:
+        *count = 0;
+        a->parked_ms = offer.until_ms;
+        break;
+    case MANAGER_SETTLE:
+        settle_all(a, &s, &offer.outcome);
+        keep_others(open, count);
+        break;
+    }
+    free(s.indexes);
+    free(s.absorbed);
+}
+
+/* --- Parked ----------------------------------------------------------------------- */
+
+/* Young mail about which nothing is to be written stays in the journal. On disk it is
+ * due at once: the next start offers it again, and so finds the sets. */
+void
+park(struct active *a, unsigned done_before)
+{
+    struct manager *m = a->manager;
+    const struct envelope *e = a->envelope;
+    int64_t now = loop_now_ms(m->loop);
+    int64_t due = a->fate == FATE_RETRY || a->parked_ms < now ? now : a->parked_ms;
+    sched_add(m->sched, now, a->id, due, e->attempts);
+    if (e->preprocessed || e->done > done_before || e->released)
+        active_defer(a, now, e->attempts);
+    else
+        active_drop(a);
+    manager_stir(m);
+}
+
+void
+manager_plug_defragment(struct manager *m, const struct manager_defragment *plug)
+{
+    m->defragment = plug;
+}
+
+void
+manager_unpark(struct manager *m, struct id id)
+{
+    struct active *a = active_find(m, id);
+    if (a && a->scheduled && a->fate == FATE_NONE)
+        a->fate = FATE_RETRY;
+    else
+        (void)sched_retry(m->sched, loop_now_ms(m->loop), id);
+    manager_stir(m);
+}
+
+/* --- Settled ---------------------------------------------------------------------- */
+
+static void
+settle_some(struct active *a, const unsigned *indexes, size_t count,
+            const struct outcome *outcome)
+{
+    const struct envelope *e = a->envelope;
+    if (a->kinds == NULL)
+        a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
+    for (size_t i = 0; i < count; i++) {
+        assert(indexes[i] < e->count);
+        const struct recipient *r = &e->recipients[indexes[i]];
+        if (r->done)
+            continue;
+        a->kinds[indexes[i]] = TARGET_DISCARD;
+        round_settle(a, indexes[i], outcome, false, NULL);
+    }
+}
+
+bool
+manager_settle_parked(struct manager *m, struct id id, const unsigned *indexes,
+                      size_t count, const struct outcome *outcome)
+{
+    struct active *a = active_find(m, id);
+    bool in_memory = a != NULL;
+    if (a == NULL) {
+        struct envelope *e = queue_load(m->queue, id);
+        if (e == NULL)
+            return false;
+        a = active_new(m, e);
+        a->loaded_ms = loop_now_ms(m->loop);
+    }
+    struct id before = queue_enter(m->queue, id);
+    settle_some(a, indexes, count, outcome);
+    bool is_over = a->envelope->done == a->envelope->count;
+    if (a->scheduled || a->warning || a->ending) {
+        /* its round ends by itself */
+    } else if (is_over) {
+        (void)sched_forget(m->sched, id);
+        round_finish(a);
+    } else if (!in_memory) {
+        active_defer(a, loop_now_ms(m->loop), a->envelope->attempts);
+    }
+    queue_leave(m->queue, before);
+    manager_stir(m);
+    return true;
+}

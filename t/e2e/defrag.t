@@ -1,0 +1,97 @@
+#!/usr/bin/perl
+# Fragments of message/partial arrive as the message they were cut from; in any order, over restarts, or as they are.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use Petrel;
+use Test::More;
+
+# One of the fragments of an original.
+sub fragment {
+    my ($id, $number, $total, $body, %o) = @_;
+    my $of = $total ? "; total=$total" : '';
+    return "Date: Sat, 21 Nov 2026 03:05:08 +0000\nFrom: a\@x.test\nTo: b\@y.test\nSubject: part $number\nMessage-ID: <$id.$number\@x.test>\n"
+        . "MIME-Version: 1.0\nContent-Type: message/partial; id=\"$id\"; number=$number$of\n\n$body";
+}
+
+my $inner = "Message-ID: <whole\@x.test>\nSubject: whole\nMIME-Version: 1.0\nContent-Type: text/plain\n\n";
+my @bodies = ($inner . "first\n\n", "\nsecond\n", "third\n");
+my $whole = "Date: Sat, 21 Nov 2026 03:05:08 +0000\r\nFrom: a\@x.test\r\nTo: b\@y.test\r\nMessage-ID: <whole\@x.test>\r\nSubject: whole\r\nMIME-Version: 1.0\r\n"
+    . "Content-Type: text/plain\r\n\r\nfirst\r\n\r\n\r\nsecond\r\nthird\r\n";
+
+sub send_part { my ($p, $id, $n, %o) = @_;
+    my $data = fragment($id, $n, exists $o{total} ? $o{total} : 3, $o{body} // $bodies[ $n - 1 ]);
+    chomp $data; # send_mail ends it
+    return $p->send_mail($o{from} // 'a@x.test', $o{to} // 'b@y.test', $data) }
+sub body_of { my $c = Petrel::untraced(Petrel::untraced($_[0]{content})); return $c }
+
+my $sink = Petrel::sink();
+my $route = "y.test smtp://127.0.0.1:$sink->{port}?defragment=yes&notices=4d\n* smtp://127.0.0.1:$sink->{port}";
+my $p = Petrel->new(routes => $route)->start;
+
+# Every order.
+my $count = 0;
+for my $order ([1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]) {
+    like(send_part($p, "order@$order\@x", $_), qr/^250/, "part $_ of @$order") for @$order;
+    my $m = Petrel::wait_arrived($sink, ++$count);
+    is(body_of($m), $whole, "joined in order @$order");
+}
+ok($p->wait_empty, 'no part is left');
+
+# A repetition, while it waits and when it is over.
+send_part($p, 'twice@x', $_) for 1, 1, 2, 3;
+Petrel::wait_arrived($sink, ++$count);
+send_part($p, 'twice@x', 2);
+ok($p->wait_empty, 'repetitions are absorbed');
+is(scalar Petrel::arrived($sink), $count, 'once');
+
+# A contradiction: all go on as they are.
+send_part($p, 'conflict@x', 1);
+send_part($p, 'conflict@x', 1, body => "other\n");
+send_part($p, 'conflict@x', 2);
+ok(Petrel::wait_arrived($sink, $count += 3), 'fragments that contradict each other pass');
+is(scalar(grep { $_->{content} =~ /conflict/ } Petrel::arrived($sink)), 3, 'as they are');
+
+# Restarts.
+send_part($p, 'restart@x', 3);
+my ($id) = send_part($p, 'restart@x', 1) =~ /queued as (\S+)/;
+like(($p->run('queue', 'show', $id))[1], qr/waits for the other fragments: have 2 of 3, missing 2; released at/, 'queue show');
+like(($p->run('queue', 'why', $id))[1], qr/waits for the other fragments/, 'queue why');
+$p->kill9;
+$p->start;
+send_part($p, 'restart@x', 2);
+is(body_of(Petrel::wait_arrived($sink, ++$count)), $whole, 'joined after a crash');
+send_part($p, 'stop@x', $_) for 1, 2;
+$p->stop;
+$p->start;
+send_part($p, 'stop@x', 3);
+is(body_of(Petrel::wait_arrived($sink, ++$count)), $whole, 'joined after a restart');
+
+# Other senders, other routes.
+send_part($p, 'two@x', 1, from => 'one@x.test');
+send_part($p, 'two@x', $_, from => 'two@x.test') for 2, 3;
+send_part($p, 'two@x', 1, to => 'b@z.test');
+Petrel::wait_arrived($sink, ++$count);
+is($p->queued, 3, 'the sets of two senders are two');
+
+# Some recipients have it earlier.
+my @to = ('b@y.test', 'c@y.test');
+send_part($p, 'some@x', 1, to => \@to);
+send_part($p, 'some@x', 2, to => \@to);
+send_part($p, 'some@x', 3);
+is_deeply(Petrel::wait_arrived($sink, ++$count)->{to}, ['b@y.test'], 'one has all');
+send_part($p, 'some@x', 3, to => 'c@y.test');
+is_deeply(Petrel::wait_arrived($sink, ++$count)->{to}, ['c@y.test'], 'and the other');
+
+# A recipient who is not to wait.
+send_part($p, 'mixed@x', 1, to => ['b@y.test', 'd@z.test']);
+is_deeply(Petrel::wait_arrived($sink, ++$count)->{to}, ['d@z.test'], 'who need not wait does not');
+send_part($p, 'mixed@x', $_) for 2, 3;
+my $mixed = Petrel::wait_arrived($sink, ++$count);
+is_deeply($mixed->{to}, ['b@y.test'], 'the other waits');
+is(body_of($mixed), $whole, 'for the whole');
+
+is($p->stop, 0, 'a clean end');
+unlike($p->log, qr/not joined/, 'nothing failed');
+done_testing();
