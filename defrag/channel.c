@@ -1,4 +1,6 @@
 /* The defragment channel: its life, its timer, and what is released. */
+#include "defrag/channel.h"
+
 #include "defrag/channel_inside.h"
 
 #include "base/memory.h"
@@ -72,8 +74,8 @@ release(struct defragmenter *c, const struct set_released *released)
     h->state = HELD_LEAVING;
     h->expired = released->reason == SET_TIMEOUT;
     bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD;
-    log_say(c->log, LOG_LEVEL_INFO, "defrag", name, "%s: %s", holds ? "held" : "released",
-            set_reason_text(released->reason));
+    log_say(c->log, LOG_LEVEL_INFO, "defrag", name, "%s: %s",
+            holds ? "held" : "released", set_reason_text(released->reason));
     if (holds)
         hold(c, h, name);
     manager_unpark(c->manager, released->id);
@@ -108,10 +110,20 @@ channel_stir(struct defragmenter *c)
 
 /* --- Life ------------------------------------------------------------------------- */
 
+/* What the last run has joined: if it did not come to end the parts, it is done now. */
 static void
-end_parts(void *context, const struct envelope *whole)
+finish_joins(struct defragmenter *c)
 {
-    joins_end_parts(context, whole);
+    struct id *ids;
+    size_t count = queue_made(c->queue, &ids);
+    for (size_t i = 0; i < count; i++) {
+        struct envelope *e =
+            manager_handles(c->manager, ids[i]) ? queue_load(c->queue, ids[i]) : NULL;
+        if (e)
+            joins_end_parts(c, e);
+        envelope_free(&e);
+    }
+    free(ids);
 }
 
 struct defragmenter *
@@ -129,7 +141,7 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
     c->plug = (struct manager_defragment){
         .offer = channel_offer, .explain = channel_explain, .context = c};
     manager_plug_defragment(manager, &c->plug);
-    queue_each_made(c->queue, end_parts, c);
+    finish_joins(c);
     return c;
 }
 

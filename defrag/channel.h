@@ -7,12 +7,14 @@
  *   look.c      reads its header (fragment.c) and the digest of its body
  *   set.c       which others belong to it; for whom they are complete
  *   channel.c   PASS, PARK or absorb; the timer; what is released
- *   joins.c     what is complete: whole.c streams it (join.c) into a draft. Durable (S4)
+ *   joins.c     what is complete: whole.c streams it (join.c) into a draft. Durable
+ * (S4)
  *               -> its parts end, durably -> it is accepted, and offered again
  *
- * Nothing is kept on disk but the messages themselves: one that is parked is due at once
- * there, so that a start offers all of them again. What a crash between the last two
- * steps leaves is found by the envelope of the whole, which names its parts (made.h).
+ * Nothing is kept on disk but the messages themselves: one that is parked is due at
+ * once there, so that a start offers all of them again. What a crash between the last
+ * two steps leaves is found by the envelope of the whole, which names its parts
+ * (made.h).
  *
  * It never delivers, refuses or tells a sender anything, and no limit, no time-out and
  * no fault of it loses mail: a fragment that cannot be joined goes on as it is. */
@@ -26,9 +28,9 @@ struct channel_settings {
     const char *hostname; /* borrowed until the next settings */
     struct set_limits limits;
     enum channel_timeout { /* what becomes of fragments whose time is over */
-        CHANNEL_RELEASE,
-        CHANNEL_BOUNCE,
-        CHANNEL_HOLD
+                           CHANNEL_RELEASE,
+                           CHANNEL_BOUNCE,
+                           CHANNEL_HOLD
     } on_timeout;
 };
 

@@ -309,8 +309,8 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
         return MANAGER_PARK;
     }
     bool found = sets_find(c->sets, h->id, &view);
-    o->until_ms = found && !view.joining ? view.until_ms
-                                         : loop_now_ms(c->loop) + MOMENT_MS;
+    o->until_ms =
+        found && !view.joining ? view.until_ms : loop_now_ms(c->loop) + MOMENT_MS;
     return MANAGER_PARK;
 }
 
@@ -381,7 +381,9 @@ channel_explain(void *context, struct id id, char *out, size_t size)
         snprintf(total, sizeof(total), "%" PRIu32, v.total);
     list_missing(c, &v, missing, sizeof(missing));
     date_format(v.until_ms, until);
-    snprintf(out, size, "waits for the other fragments: have %" PRIu32 " of %s%s; "
-             "released at %s", v.have, total, missing, until);
+    snprintf(out, size,
+             "waits for the other fragments: have %" PRIu32 " of %s%s; "
+             "released at %s",
+             v.have, total, missing, until);
     return true;
 }

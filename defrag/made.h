@@ -1,5 +1,6 @@
-/* What a joined message was made of, as its envelope keeps it (made_of): so that a crash
- * between its acceptance and the end of its parts neither loses nor doubles anything.
+/* What a joined message was made of, as its envelope keeps it (made_of): so that a
+ * crash between its acceptance and the end of its parts neither loses nor doubles
+ * anything.
  *
  *   DEPTH\n           how many joins lie within, this one included
  *   ID INDEX...\n     a part, and which of its recipients the whole has taken over

@@ -48,7 +48,7 @@ struct whole {
     struct buffer outer;
     struct queue_draft *draft;
     struct join machine;
-    bool is_joining; /* the machine is started */
+    bool is_joining;         /* the machine is started */
     struct header_scan scan; /* of what is written */
     bool eight_bit;
     bool too_many; /* recipients */
@@ -137,8 +137,7 @@ gather_one(struct whole *w)
     struct id id = j->served[w->served].id;
     struct envelope *loaded;
     w->groups++;
-    while (w->served < j->served_count &&
-           id_compare(j->served[w->served].id, id) == 0)
+    while (w->served < j->served_count && id_compare(j->served[w->served].id, id) == 0)
         note_served(w, j->served[w->served++].recipient);
     const struct envelope *e = envelope_of(w, id, &loaded);
     if (e == NULL || e->held) {
@@ -231,8 +230,7 @@ static bool
 open_part(struct whole *w)
 {
     struct envelope *loaded;
-    const struct envelope *e =
-        envelope_of(w, w->setup.join->parts[w->part], &loaded);
+    const struct envelope *e = envelope_of(w, w->setup.join->parts[w->part], &loaded);
     w->content = e == NULL ? -1 : queue_content_open(w->queue, e);
     bool good = w->content >= 0 && open_header(w, e);
     envelope_free(&loaded);
@@ -368,8 +366,8 @@ whole_new(const struct whole_setup *setup)
     w->rows = memory_array(j->recipient_count, sizeof(*w->rows));
     for (size_t i = 0; i < j->recipient_count; i++) {
         struct whole_row *row = &w->rows[i];
-        w->too_many = w->too_many ||
-                      !envelope_add(w->envelope, j->recipients[i], 0, TEXT(""));
+        w->too_many =
+            w->too_many || !envelope_add(w->envelope, j->recipients[i], 0, TEXT(""));
         row->index = (unsigned)i;
         HASH_ADD_KEYPTR(hh, w->by_address, j->recipients[i].at, j->recipients[i].length,
                         row);

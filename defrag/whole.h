@@ -18,7 +18,7 @@ enum whole_result {
 struct whole_setup {
     struct manager *manager;
     struct loop *loop;
-    const char *hostname; /* outlives it */
+    const char *hostname;        /* outlives it */
     const struct set_join *join; /* the same */
 };
 

@@ -100,9 +100,9 @@ struct manager_offer {
     const struct envelope *envelope;
     const unsigned *indexes; /* into envelope->recipients */
     size_t count;
-    int64_t retention_ms; /* half of the first of `notices`, the shortest of theirs */
-    int64_t until_ms;     /* PARK: the answer */
-    bool *absorbed;       /* of count: those that are settled as delivered */
+    int64_t retention_ms;   /* half of the first of `notices`, the shortest of theirs */
+    int64_t until_ms;       /* PARK: the answer */
+    bool *absorbed;         /* of count: those that are settled as delivered */
     struct outcome outcome; /* SETTLE: theirs */
 };
 enum manager_offered {

@@ -1,5 +1,5 @@
-/* What manager.c, manager_round.c, manager_park.c, manager_warning.c, manager_operator.c and
- * manager_explain.c share. Nobody else includes this. */
+/* What manager.c, manager_round.c, manager_park.c, manager_warning.c,
+ * manager_operator.c and manager_explain.c share. Nobody else includes this. */
 #ifndef QUEUE_MANAGER_INSIDE_H
 #define QUEUE_MANAGER_INSIDE_H
 
@@ -115,7 +115,8 @@ enum { HOLD_TEXT_MAX = 64 };
 void round_hold_text(const struct manager *m, const char *why,
                      char text[HOLD_TEXT_MAX]);
 
-/* --- manager_park.c ---------------------------------------------------------------- */
+/* --- manager_park.c ----------------------------------------------------------------
+ */
 
 /* Takes what waits for other fragments out of the recipients that are to be delivered.
  */

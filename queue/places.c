@@ -116,3 +116,24 @@ places_count_apart(struct spool *s)
     (void)!disk_list(s->disk, spool_room(ROOM_CORRUPT), count_parked, &apart.parked);
     return apart;
 }
+
+/* --- Made of others -------------------------------------------------------------- */
+
+size_t
+places_made(struct spool *s, const struct young *y, struct id **ids)
+{
+    struct place_list l = {.place = QUEUE_MAILDROP};
+    struct young_message *m, *next;
+    HASH_ITER (hh, y->messages, m, next)
+        if (m->made)
+            add_place(&l, m->id, QUEUE_INCOMING);
+    if (y->journal == NULL)
+        (void)!disk_list(s->disk, spool_room(ROOM_QUEUED), note_place, &l);
+    if (l.count > 0)
+        qsort(l.rows, l.count, sizeof(*l.rows), by_age);
+    *ids = memory_array(l.count + 1, sizeof(**ids));
+    for (size_t i = 0; i < l.count; i++)
+        (*ids)[i] = l.rows[i].id;
+    free(l.rows);
+    return l.count;
+}

@@ -737,57 +737,10 @@ queue_each(struct queue *q,
     return places_each(&q->spool, &q->young, each, context);
 }
 
-/* --- What was made of others ------------------------------------------------------ */
-
-struct made {
-    struct id *ids;
-    size_t count;
-};
-
-static void
-add_made(struct made *made, struct id id)
+size_t
+queue_made(struct queue *q, struct id **ids)
 {
-    made->ids = memory_resize(made->ids, (made->count + 1) * sizeof(*made->ids));
-    made->ids[made->count++] = id;
-}
-
-static bool
-add_name(void *context, const char *name)
-{
-    struct id id;
-    if (id_parse(text_from(name), &id))
-        add_made(context, id);
-    return true;
-}
-
-static int
-made_by_age(const void *a, const void *b)
-{
-    const struct id *left = a, *right = b;
-    return id_compare(*left, *right);
-}
-
-void
-queue_each_made(struct queue *q,
-                void (*each)(void *context, const struct envelope *e), void *context)
-{
-    struct made made = {0};
-    struct young_message *m, *next;
-    HASH_ITER (hh, q->young.messages, m, next)
-        if (m->made)
-            add_made(&made, m->id);
-    if (q->young.journal == NULL)
-        (void)!disk_list(q->spool.disk, spool_room(ROOM_QUEUED), add_name, &made);
-    if (made.count > 0)
-        qsort(made.ids, made.count, sizeof(*made.ids), made_by_age);
-    for (size_t i = 0; i < made.count; i++) {
-        struct envelope *e = queue_handles(q, made.ids[i]) ? queue_load(q, made.ids[i])
-                                                           : NULL;
-        if (e != NULL && e->made_of.length > 0)
-            each(context, e);
-        envelope_free(&e);
-    }
-    free(made.ids);
+    return places_made(&q->spool, &q->young, ids);
 }
 
 void

@@ -184,12 +184,10 @@ struct queue_point {
 };
 bool queue_is_over(struct queue *queue, struct queue_point *point);
 
-/* What the start has found in the journal (without a journal: in todo/) and was made of
- * other messages, with its envelope: before queue_found reports anything, oldest first.
- * each may settle, defer and retire messages. */
-void queue_each_made(struct queue *queue,
-                     void (*each)(void *context, const struct envelope *e),
-                     void *context);
+/* What the start has found in the journal (without a journal: in todo/, and there
+ * perhaps others, too) that was made of other messages, oldest first: before
+ * queue_found reports anything. ids are the caller's to free. */
+size_t queue_made(struct queue *queue, struct id **ids);
 
 struct queue_health {
     bool accepting;

@@ -75,8 +75,8 @@ notices_parse(struct text value, int64_t *first_ms)
     int64_t last_ms = 0, ms;
     *first_ms = 0;
     while (text_cut(&value, ',', &one)) {
-        if (!settings_parse_duration(one, &ms) || ms <= last_ms || ms < NOTICES_MIN_MS ||
-            ms > NOTICES_MAX_MS)
+        if (!settings_parse_duration(one, &ms) || ms <= last_ms ||
+            ms < NOTICES_MIN_MS || ms > NOTICES_MAX_MS)
             return false;
         if (last_ms == 0)
             *first_ms = ms;
