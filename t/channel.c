@@ -1,0 +1,386 @@
+/* defrag/channel.c, channel_offer.c, joins.c, whole.c; queue/manager_park.c: fragments
+ * wait, are joined, absorbed, released. */
+/* link: t/sim/loop.c */
+#include "t/channel_world.h"
+
+#define ROUTES "* smtp://h?defragment=yes&notices=2h"
+#define WHOLE                                                                          \
+    "From: a@x\r\nSubject: whole\r\nContent-Type: text/plain\r\n\r\none\r\ntwo\r\n"    \
+    "three\r\n"
+#define ONE   "Subject: whole\r\nContent-Type: text/plain\r\n\r\none\r\n"
+#define TWO   "two\r\n"
+#define THREE "three\r\n"
+
+static const char *const bodies[] = {ONE, TWO, THREE};
+
+static void
+test_orders(int64_t journal)
+{
+    static const unsigned orders[][3] = {
+        {1, 2, 3},
+        {1, 3, 2},
+        {2, 1, 3},
+        {2, 3, 1},
+        {3, 1, 2},
+        {3, 2, 1}
+    };
+    struct stage s;
+    stage_begin(&s, ROUTES);
+    s.w.settings.queue.journal_size = journal;
+    stage_restart(&s);
+    for (size_t o = 0; o < 6; o++) {
+        char id[8];
+        snprintf(id, sizeof id, "id%zu", o);
+        for (size_t i = 0; i < 3; i++)
+            stage_part(&s, id, orders[o][i], 3, bodies[orders[o][i] - 1]);
+        is_number(s.count, o + 1, "one message more");
+        stage_arrived(&s, (unsigned)o, "b@y", WHOLE, "the whole");
+    }
+    is_number(channel_figures(s.channel).joined, 6, "are counted");
+    is_number(channel_figures(s.channel).sets.open, 0, "nothing waits");
+    ok_named(world_is_empty(&s.w), "no part is left");
+    /* One is a set by itself. */
+    stage_part(&s, "alone", 1, 1, ONE);
+    stage_arrived(&s, 6, "b@y",
+                  "From: a@x\r\nSubject: whole\r\nContent-Type: text/plain\r\n\r\n"
+                  "one\r\n",
+                  "total=1");
+    /* What is no fragment passes. */
+    stage_send(&s, "a@x", "b@y", TEXT("Content-Type: message/partial\r\n\r\nx\r\n"));
+    world_turns(&s.w);
+    stage_arrived(&s, 7, "b@y", "Content-Type: message/partial\r\n\r\nx\r\n",
+                  "malformed");
+    ok(world_logged(&s.w, "no fragment"));
+    is_number(channel_figures(s.channel).malformed, 1, "is counted");
+    stage_end(&s);
+}
+
+static void
+test_words(void)
+{
+    struct stage s;
+    stage_begin(&s, ROUTES);
+    stage_part(&s, "i", 2, 0, TWO);
+    ok_named(strstr(stage_why(&s), "have 1 of an unknown number, missing 1; released "
+                                   "at Sun, 15 Jun 2025 16:0") != NULL,
+             stage_why(&s));
+    stage_part(&s, "i", 9, 9, TWO);
+    ok_named(strstr(stage_why(&s), "have 2 of 9, missing 1, 3-8; ") != NULL,
+             stage_why(&s));
+    ok(world_place(&s.w) != SCHED_ACTIVE);
+    ok(manager_active(s.w.manager, s.w.id) == NULL);
+    stage_end(&s);
+}
+
+static void
+test_repetitions(void)
+{
+    struct stage s;
+    stage_begin(&s, ROUTES);
+    stage_part(&s, "i", 1, 3, ONE);
+    stage_part(&s, "i", 1, 3, ONE);
+    ok(world_logged(&s.w, "absorbed"));
+    stage_part(&s, "i", 2, 3, TWO);
+    stage_part(&s, "i", 3, 3, THREE);
+    is_number(s.count, 1, "joined once");
+    stage_part(&s, "i", 2, 3, TWO);
+    is_number(s.count, 1, "late, absorbed");
+    stage_part(&s, "i", 2, 3, "other\r\n");
+    is_number(s.count, 2, "late and other: passed");
+    ok(world_is_empty(&s.w));
+    stage_part(&s, "j", 1, 3, ONE);
+    stage_part(&s, "j", 1, 3, TWO);
+    is_number(s.count, 4, "a contradiction releases all");
+    stage_part(&s, "j", 2, 3, TWO);
+    is_number(s.count, 5, "and what comes then");
+    stage_part(&s, "k", 1, 3, ONE);
+    stage_part(&s, "k", 2, 4, TWO);
+    is_number(s.count, 7, "two totals");
+    is_number(channel_figures(s.channel).conflicts, 2, "are counted");
+    ok(world_is_empty(&s.w));
+    stage_end(&s);
+}
+
+static void
+test_time(void)
+{
+    struct stage s;
+    stage_begin(&s, ROUTES);
+    stage_part(&s, "i", 2, 3, TWO);
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS / 2);
+    stage_part(&s, "i", 1, 3, ONE);
+    stage_restart(&s);
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS / 2 - 10 * 1000);
+    is_number(s.count, 0, "they wait, over a restart");
+    sim_loop_advance(s.w.loop, 10 * 1000);
+    is_number(s.count, 2, "and are released half an interval after the first");
+    ok(s.count == 2 && memmem(s.delivered[0].content.at, s.delivered[0].content.length,
+                              "number=2; total=3\r\n\r\ntwo\r\n", 26) != NULL);
+    ok(world_is_empty(&s.w));
+    stage_part(&s, "i", 3, 3, THREE);
+    is_number(s.count, 3, "what comes late passes");
+    is_number(channel_figures(s.channel).timed_out, 2, "are counted");
+    stage_end(&s);
+}
+
+static void
+test_timeouts(void)
+{
+    struct stage s;
+    stage_begin(&s, ROUTES);
+    s.settings.on_timeout = CHANNEL_BOUNCE;
+    channel_reload(s.channel, &s.settings);
+    stage_part(&s, "i", 2, 3, TWO);
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS + 1000);
+    is_number(s.count, 1, "a bounce, and no fragment");
+    ok(s.count == 1 && strcmp(s.delivered[0].to, "a@x") == 0);
+    ok(world_is_empty(&s.w));
+    s.settings.on_timeout = CHANNEL_HOLD;
+    channel_reload(s.channel, &s.settings);
+    stage_part(&s, "j", 2, 3, TWO);
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS + 1000);
+    is_number(s.count, 1, "held");
+    is_number(world_files(&s.w, "hold"), 1, "with a mark");
+    is_number(world_operate(&s.w, MANAGER_RELEASE), MANAGER_DONE, "and released");
+    world_turns(&s.w);
+    is_number(s.count, 2, "it goes");
+    ok(world_is_empty(&s.w));
+    stage_end(&s);
+}
+
+static void
+test_recipients(void)
+{
+    struct stage s;
+    stage_begin(&s, "z smtp://h\n" ROUTES);
+    stage_part_to(&s, "a@x", "a@y b@y", "i", 1, 3, ONE);
+    stage_part_to(&s, "a@x", "a@y", "i", 2, 3, TWO);
+    stage_part_to(&s, "a@x", "b@y", "i", 2, 3, TWO);
+    is_number(s.count, 0, "nobody has all");
+    stage_part_to(&s, "a@x", "a@y", "i", 3, 3, THREE);
+    is_number(s.count, 1, "one has all");
+    stage_arrived(&s, 0, "a@y", WHOLE, "he gets the whole");
+    stage_part_to(&s, "a@x", "a@y b@y", "i", 3, 3, THREE);
+    is_number(s.count, 2, "the other has, too");
+    stage_arrived(&s, 1, "b@y", WHOLE, "and gets it");
+    ok(world_is_empty(&s.w));
+    /* Others of the same message do not wait. */
+    stage_clear(&s);
+    stage_part_to(&s, "a@x", "a@y c@z", "j", 1, 2, ONE);
+    is_number(s.count, 1, "who does not defragment is served at once");
+    stage_restart(&s);
+    world_turns(&s.w);
+    stage_part_to(&s, "a@x", "a@y", "j", 2, 2, "two\r\nthree\r\n");
+    stage_arrived(&s, 1, "a@y", WHOLE, "the other later, over a restart");
+    is_number(s.count, 2, "each once");
+    ok(world_is_empty(&s.w));
+    /* The others are late. */
+    stage_clear(&s);
+    s.refuses = true;
+    stage_part_to(&s, "a@x", "a@y c@z", "k", 1, 2, ONE);
+    s.refuses = false;
+    stage_part_to(&s, "a@x", "a@y", "k", 2, 2, "two\r\nthree\r\n");
+    is_number(s.count, 1, "the whole");
+    sim_loop_advance(s.w.loop, 1000 * 1000);
+    is_number(s.count, 2, "and a retry of the fragment for the other");
+    stage_arrived(&s, 0, "a@y", WHOLE, "the whole");
+    ok_named(s.count == 2 && strcmp(s.delivered[1].to, "c@z") == 0, "to each his own");
+    ok(world_is_empty(&s.w));
+    /* Two senders, the null sender. */
+    stage_clear(&s);
+    stage_part_to(&s, "a@x", "b@y", "l", 1, 2, ONE);
+    stage_part_to(&s, "c@x", "b@y", "l", 2, 2, TWO);
+    is_number(s.count, 0, "of two senders");
+    stage_part_to(&s, "", "b@y", "l", 1, 2, ONE);
+    is_number(s.count, 1, "the null sender passes");
+    stage_end(&s);
+}
+
+static void
+test_parameters(void)
+{
+    struct stage s;
+    stage_begin(&s, ROUTES);
+    s.w.notify = NOTIFY_NEVER;
+    s.original = TEXT("rfc822;one@y");
+    s.envelope_id = "first";
+    s.w.priority = -2;
+    stage_part(&s, "i", 1, 3, ONE);
+    int64_t birth = (int64_t)s.w.id.time_ms;
+    sim_loop_advance(s.w.loop, 60 * 1000);
+    s.w.notify = NOTIFY_SUCCESS;
+    s.original = TEXT("rfc822;two@y");
+    s.w.priority = 3;
+    stage_part(&s, "i", 2, 3, TWO);
+    s.w.notify = NOTIFY_DEFAULT;
+    s.w.priority = 0;
+    stage_part(&s, "i", 3, 3, THREE);
+    is_number(s.count, 2, "joined; and one notice of success, for the whole");
+    const struct delivered *d = &s.delivered[0];
+    is_number(d->notify, NOTIFY_SUCCESS | NOTIFY_FAILURE | NOTIFY_DELAY, "all wishes");
+    is_number(d->priority, 3, "the highest priority");
+    ok(d->birth_ms >= birth - 100 && d->birth_ms <= birth + 100);
+    ok(s.count == 2 && strcmp(s.delivered[1].to, "a@x") == 0);
+    ok_named(s.count == 2 &&
+                 memmem(s.delivered[1].content.at, s.delivered[1].content.length,
+                        "Original-Envelope-Id: first\r\n", 29) != NULL &&
+                 memmem(s.delivered[1].content.at, s.delivered[1].content.length,
+                        "Original-Recipient: rfc822;one@y\r\n", 34) != NULL,
+             "ENVID and ORCPT of the first");
+    ok(world_is_empty(&s.w));
+    stage_end(&s);
+}
+
+static void
+test_nested(void)
+{
+    static const char nested[] = "Subject: in\r\nContent-Type: message/partial; id=%u; "
+                                 "number=1; total=1\r\n\r\n";
+    struct buffer b;
+    struct stage s;
+    char header[200];
+    buffer_init(&b, 10000);
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(header, sizeof header, nested, i);
+        if (!buffer_add(&b, text_from(header)))
+            abort();
+    }
+    if (!buffer_add(&b, TEXT(ONE)) || !buffer_add_byte(&b, '\0'))
+        abort();
+    stage_begin(&s, ROUTES);
+    stage_part(&s, "i", 1, 1, b.at);
+    sim_loop_advance(s.w.loop, 5000);
+    is_number(s.count, 1, "one message");
+    is_number(channel_figures(s.channel).joined, 3, "no deeper than that");
+    ok(s.count == 1 && memmem(s.delivered[0].content.at, s.delivered[0].content.length,
+                              "id=2; number=1", 14) != NULL);
+    ok(world_is_empty(&s.w));
+    buffer_free(&b);
+    stage_end(&s);
+}
+
+static void
+test_large(void)
+{
+    enum { SIZE = 1000 * 1000 };
+    char *body = memory_array(SIZE + 1, 1), *whole = memory_array(3 * SIZE, 1);
+    struct stage s;
+    memset(body, 'x', SIZE);
+    memcpy(body + SIZE - 2, "\r\n", 3);
+    stage_begin(&s, ROUTES);
+    s.w.settings.queue.journal_size = 4 * 1024 * 1024;
+    s.w.settings.queue.journal_message_max = 4096;
+    stage_restart(&s);
+    stage_part(&s, "i", 3, 3, body);
+    stage_part(&s, "i", 2, 3, body);
+    stage_part(&s, "i", 2, 3, body);
+    sim_loop_advance(s.w.loop, 2000);
+    ok_named(strstr(stage_why(&s), "have") == NULL, "the repetition is absorbed");
+    stage_part(&s, "i", 1, 3, ONE);
+    sim_loop_advance(s.w.loop, 2000);
+    snprintf(
+        whole, 3 * (size_t)SIZE,
+        "From: a@x\r\nSubject: whole\r\nContent-Type: text/plain\r\n\r\none\r\n%s%s",
+        body, body);
+    is_number(s.count, 1, "joined");
+    ok(s.count == 1 &&
+       text_equal(buffer_text(&s.delivered[0].content), text_from(whole)));
+    sim_loop_advance(s.w.loop, 2000);
+    ok(world_is_empty(&s.w));
+    free(body);
+    free(whole);
+    stage_end(&s);
+}
+
+static void
+test_operator(void)
+{
+    struct stage s;
+    stage_begin(&s, ROUTES);
+    stage_part(&s, "i", 1, 2, ONE);
+    is_number(world_operate(&s.w, MANAGER_RETRY), MANAGER_DONE, "a retry");
+    world_turns(&s.w);
+    is_number(s.count, 0, "changes nothing");
+    is_number(world_operate(&s.w, MANAGER_HOLD), MANAGER_DONE, "held");
+    stage_part(&s, "i", 2, 2, TWO);
+    is_number(s.count, 1, "what is held cannot be joined: the other goes");
+    ok(world_logged(&s.w, "are not joined: a part is gone, or held"));
+    stage_part(&s, "j", 1, 2, ONE);
+    is_number(world_operate(&s.w, MANAGER_REMOVE), MANAGER_DONE, "removed");
+    stage_part(&s, "j", 2, 2, TWO);
+    is_number(s.count, 2, "the other goes");
+    stage_end(&s);
+}
+
+static void
+test_routes(void)
+{
+    struct stage s;
+    stage_begin(&s, ROUTES);
+    stage_part(&s, "i", 1, 2, ONE);
+    s.w.routes_text.routes = TEXT("* smtp://h");
+    struct route_table *plain = world_routes(&s.w);
+    manager_reload(s.w.manager, &s.w.settings, plain);
+    manager_retry_all(s.w.manager);
+    world_turns(&s.w);
+    is_number(s.count, 1, "a route that does not defragment lets it go");
+    stage_part(&s, "i", 2, 2, TWO);
+    is_number(s.count, 2, "nor are others joined with it");
+    ok(world_is_empty(&s.w));
+    manager_reload(s.w.manager, &s.w.settings, s.w.routes);
+    route_free(&plain);
+    stage_end(&s);
+}
+
+static void
+test_limits(void)
+{
+    struct stage s;
+    stage_begin(&s, ROUTES);
+    s.settings.limits = (struct set_limits){.parts = 10, .sender_sets = 2};
+    channel_reload(s.channel, &s.settings);
+    stage_part(&s, "i", 11, 0, TWO);
+    is_number(s.count, 1, "too many parts");
+    stage_part(&s, "i", 1, 2, ONE);
+    stage_part(&s, "j", 1, 2, ONE);
+    stage_part(&s, "k", 1, 2, ONE);
+    is_number(s.count, 2, "too many sets of a sender");
+    ok(world_logged(&s.w, "there are too many"));
+    stage_part(&s, "j", 2, 2, "two\r\nthree\r\n");
+    stage_arrived(&s, 2, "b@y", WHOLE, "what is there is joined");
+    stage_end(&s);
+}
+
+static void
+test_garbage(void)
+{
+    struct stage s;
+    stage_begin(&s, ROUTES);
+    stage_part(&s, "i", 1, 2, "no header\r\n");
+    stage_part(&s, "i", 2, 2, TWO);
+    is_number(s.count, 2, "what cannot be joined is released");
+    ok(world_logged(&s.w, "are not joined"));
+    is_number(channel_figures(s.channel).failed, 2, "is counted");
+    ok(world_is_empty(&s.w));
+    stage_end(&s);
+}
+
+int
+main(void)
+{
+    test_orders(0);
+    test_orders(4 * 1024 * 1024);
+    test_words();
+    test_repetitions();
+    test_time();
+    test_timeouts();
+    test_recipients();
+    test_parameters();
+    test_nested();
+    test_large();
+    test_operator();
+    test_routes();
+    test_limits();
+    test_garbage();
+    return done();
+}

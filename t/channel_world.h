@@ -1,0 +1,229 @@
+/* The defragment channel upon a queue manager, in virtual time: fragments are sent, and
+ * what is delivered is kept. */
+#ifndef T_CHANNEL_WORLD_H
+#define T_CHANNEL_WORLD_H
+
+#include "defrag/channel.h"
+#include "t/manager_world.h"
+
+enum { STAGE_DELIVERED_MAX = 200, STAGE_HALF_MS = 3600 * 1000 };
+
+struct delivered {
+    struct id id;
+    char to[64];
+    struct buffer content;
+    unsigned notify;
+    int64_t birth_ms;
+    int priority;
+};
+
+struct stage {
+    struct world w; /* first: plugs get it */
+    struct channel_settings settings;
+    struct defragmenter *channel;
+    struct delivered delivered[STAGE_DELIVERED_MAX];
+    unsigned count;
+    bool refuses;         /* what is tried is deferred */
+    struct text original; /* ORCPT of what is sent */
+    const char *envelope_id;
+};
+
+struct carrier_of {
+    struct stage *stage;
+    struct sched_session *session;
+    struct loop_task task;
+};
+
+static inline void
+stage_keep(struct stage *s, const struct errand *errand, size_t which)
+{
+    const struct envelope *e = errand->envelope;
+    const struct recipient *r = &e->recipients[errand->indexes[which]];
+    struct queue *queue = manager_queue(s->w.manager);
+    if (s->count == STAGE_DELIVERED_MAX)
+        abort();
+    struct delivered *d = &s->delivered[s->count++];
+    d->id = e->id;
+    d->notify = r->notify;
+    d->birth_ms = e->birth_ms;
+    d->priority = e->priority;
+    snprintf(d->to, sizeof d->to, "%.*s", TEXT_ARGS(r->address));
+    buffer_init(&d->content, 64 * 1024 * 1024);
+    char *room = buffer_reserve(&d->content, (size_t)e->content_size + 1);
+    int content = queue_content_open(queue, e);
+    if (content < 0 || room == NULL ||
+        queue_content_read(queue, content, 0, room, (size_t)e->content_size) !=
+            e->content_size)
+        abort();
+    d->content.length = (size_t)e->content_size;
+    queue_content_close(queue, content);
+}
+
+static inline void
+stage_carry(void *context)
+{
+    struct carrier_of *c = context;
+    struct stage *s = c->stage;
+    struct errand errand;
+    if (!manager_take(s->w.manager, c->session, &errand)) {
+        manager_session_ended(s->w.manager, c->session, NULL);
+        loop_release(s->w.loop, free, c);
+        return;
+    }
+    for (size_t i = 0; i < errand.count; i++) {
+        struct outcome outcome =
+            s->refuses
+                ? outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 450, "4.2.0",
+                               "come again")
+                : outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "Ok");
+        if (!s->refuses)
+            stage_keep(s, &errand, i);
+        manager_settled(s->w.manager, &errand, i, &outcome, NULL);
+    }
+    loop_post(s->w.loop, &c->task, stage_carry, c);
+}
+
+static inline void
+stage_open(void *context, struct sched_session *session, const struct target *target,
+           const char *domain)
+{
+    struct carrier_of *c = memory_new(sizeof(*c));
+    (void)target;
+    (void)domain;
+    c->stage = context;
+    c->session = session;
+    loop_post(c->stage->w.loop, &c->task, stage_carry, c);
+}
+
+static inline void
+stage_plug(struct world *w)
+{
+    struct stage *s = (struct stage *)w;
+    manager_plug(w->manager, TARGET_SMTP, stage_open, s);
+    manager_plug(w->manager, TARGET_MX, stage_open, s);
+    s->channel = channel_new(w->loop, w->log, w->manager, &s->settings);
+}
+
+static inline void
+stage_begin(struct stage *s, const char *routes)
+{
+    *s = (struct stage){
+        .settings = {.hostname = "h.test",
+                     .limits = {.parts = 1000,
+                                .set_bytes = 100 * 1000 * 1000,
+                                .sets = 1000,
+                                .sender_sets = 100,
+                                .bytes = 1000 * 1000 * 1000}}
+    };
+    world_begin(&s->w, routes);
+    s->w.plug = stage_plug;
+    stage_plug(&s->w);
+}
+
+static inline void
+stage_stop(struct stage *s)
+{
+    channel_free(&s->channel);
+    world_stop(&s->w);
+}
+
+static inline void
+stage_restart(struct stage *s)
+{
+    stage_stop(s);
+    world_start(&s->w);
+}
+
+static inline void
+stage_clear(struct stage *s)
+{
+    for (unsigned i = 0; i < s->count; i++)
+        buffer_free(&s->delivered[i].content);
+    s->count = 0;
+}
+
+static inline void
+stage_end(struct stage *s)
+{
+    stage_clear(s);
+    channel_free(&s->channel);
+    world_end(&s->w);
+}
+
+/* Any message. */
+static inline void
+stage_send(struct stage *s, const char *sender, const char *recipients,
+           struct text content)
+{
+    struct world *w = &s->w;
+    struct outcome refusal;
+    struct envelope *e = envelope_new();
+    struct text rest = text_from(recipients), one;
+    e->sender = envelope_text(e, text_from(sender));
+    e->priority = w->priority;
+    if (s->envelope_id)
+        e->envelope_id = envelope_text(e, text_from(s->envelope_id));
+    while (text_word(&rest, " ", &one))
+        if (!envelope_add(e, one, w->notify, s->original))
+            abort();
+    struct queue_draft *draft = queue_begin(manager_queue(w->manager), 0, &refusal);
+    w->accepted = false;
+    if (draft == NULL) {
+        envelope_free(&e);
+        return;
+    }
+    (void)!queue_write(draft, content);
+    queue_name(draft, e);
+    w->id = e->id;
+    queue_commit(&draft, &e, world_stored, w);
+}
+
+/* A fragment, and what comes of it in half a second. total 0: it does not say. */
+static inline void
+stage_part_to(struct stage *s, const char *sender, const char *recipients,
+              const char *id, unsigned number, unsigned total, const char *body)
+{
+    struct buffer b;
+    char said[40] = "";
+    buffer_init(&b, 64 * 1024 * 1024);
+    if (total > 0)
+        snprintf(said, sizeof said, "; total=%u", total);
+    if (!buffer_format(&b,
+                       "From: a@x\r\nSubject: part %u\r\nMIME-Version: 1.0\r\n"
+                       "Content-Type: message/partial; id=\"%s\"; number=%u%s\r\n\r\n",
+                       number, id, number, said) ||
+        !buffer_add(&b, text_from(body)))
+        abort();
+    stage_send(s, sender, recipients, buffer_text(&b));
+    buffer_free(&b);
+    world_turns(&s->w);
+}
+
+static inline void
+stage_part(struct stage *s, const char *id, unsigned number, unsigned total,
+           const char *body)
+{
+    stage_part_to(s, "a@x", "b@y", id, number, total, body);
+}
+
+static inline void
+stage_arrived(const struct stage *s, unsigned which, const char *to,
+              const char *content, const char *name)
+{
+    if (which >= s->count) {
+        ok_named(false, name);
+        return;
+    }
+    const struct delivered *d = &s->delivered[which];
+    ok_named(strcmp(d->to, to) == 0, name);
+    is_text(buffer_text(&d->content), text_from(content), name);
+}
+
+/* What the channel says that the message accepted last waits for. */
+static inline const char *
+stage_why(const struct stage *s)
+{
+    return manager_reason(s->w.manager, s->w.id, 0);
+}
+
+#endif
