@@ -28,10 +28,10 @@ struct held {
 struct looking {
     struct look look;
     int64_t until_ms, memory_ms;
-    struct text sender;
+    struct text sender, trust;
     struct text *recipients; /* sorted, each once */
     size_t count;
-    struct buffer texts; /* theirs */
+    struct buffer texts; /* of all these */
     /* The set's answer, when it came after the offer: told with the next one. */
     struct set_answer answer;
     bool answered;

@@ -60,24 +60,33 @@ sort_offered(const struct manager_offer *o)
     return all;
 }
 
-/* Each once, copied. */
-static void
-copy_recipients(struct looking *l, const struct offered *all, size_t count)
+static struct text
+put(char **room, struct text t)
 {
-    size_t bytes = 0;
+    struct text copy = text_of(*room, t.length);
+    if (t.length > 0)
+        memcpy(*room, t.at, t.length);
+    *room += t.length;
+    return copy;
+}
+
+/* Recipients, each once; whose it is. */
+static void
+copy_texts(struct looking *l, const struct envelope *e, const struct offered *all,
+           size_t count)
+{
+    size_t bytes = e->sender.length + e->trust.length;
     l->recipients = memory_array(count, sizeof(*l->recipients));
     for (size_t i = 0; i < count; i++)
         bytes += all[i].address.length;
     buffer_init(&l->texts, TEXTS_MAX);
     char *room = buffer_reserve(&l->texts, bytes + 1);
-    assert(room != NULL);
+    assert(room != NULL); /* an envelope has no more */
+    l->sender = put(&room, e->sender);
+    l->trust = put(&room, e->trust);
     for (size_t i = 0; i < count; i++) {
-        struct text t = all[i].address;
-        if (i > 0 && text_equal(t, all[i - 1].address))
-            continue;
-        memcpy(room, t.at, t.length);
-        l->recipients[l->count++] = text_of(room, t.length);
-        room += t.length;
+        if (i == 0 || !text_equal(all[i].address, all[i - 1].address))
+            l->recipients[l->count++] = put(&room, all[i].address);
     }
 }
 
@@ -97,6 +106,21 @@ tell_absorbed(const struct looking *l, const struct offered *all,
     }
 }
 
+/* --- Its key ---------------------------------------------------------------------- */
+
+static void
+make_key(const struct looking *l, unsigned char key[DIGEST_SIZE])
+{
+    static const struct text login = TEXT("auth:");
+    enum fragment_trust trust = FRAGMENT_EXTERNAL;
+    if (text_starts(l->trust, login))
+        trust = FRAGMENT_LOGIN;
+    else if (l->trust.length > 0)
+        trust = FRAGMENT_INTERNAL;
+    fragment_key(trust, text_after(l->trust, login.length), l->sender,
+                 fragment_id(&l->look.reading), key);
+}
+
 /* --- Into its set ----------------------------------------------------------------- */
 
 void
@@ -109,7 +133,6 @@ channel_looking_free(struct held *h)
     buffer_free(&l->texts);
     free(l->recipients);
     free(l->answer.absorbed);
-    free(l->sender.at ? (void *)(uintptr_t)l->sender.at : NULL);
     free(l);
     h->looking = NULL;
 }
@@ -160,7 +183,7 @@ enter_set(struct defragmenter *c, struct held *h)
                          .recipients = l->recipients,
                          .count = l->count};
     memcpy(f.digest, l->look.digest, DIGEST_SIZE);
-    fragment_key(FRAGMENT_EXTERNAL, TEXT(""), l->sender, fragment_id(r), f.key);
+    make_key(l, f.key);
     l->answer.absorbed = memory_array(l->count, sizeof(*l->answer.absorbed));
     sets_add(c->sets, &f, loop_now_ms(c->loop), &l->answer);
     log_answer(c, h, &l->answer);
@@ -255,8 +278,7 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
     struct offered *all = sort_offered(o);
     l->until_ms = until_ms;
     l->memory_ms = o->retention_ms;
-    l->sender = text_from(text_string(e->sender));
-    copy_recipients(l, all, o->count);
+    copy_texts(l, e, all, o->count);
     free(all);
     HASH_ADD(hh, c->held, id, sizeof(h->id), h);
     if (result == LOOK_DONE) {

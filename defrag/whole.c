@@ -187,6 +187,7 @@ begin_content(struct whole *w, const struct envelope *first, struct text header)
     struct outcome refusal;
     e->sender = envelope_text(e, first->sender);
     e->envelope_id = envelope_text(e, first->envelope_id);
+    e->trust = envelope_text(e, first->trust);
     e->ret = first->ret;
     if (!buffer_add(&w->outer, first->prefix) || !buffer_add(&w->outer, header))
         return false;

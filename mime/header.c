@@ -65,13 +65,14 @@ add_to_type(struct header_scan *s, char c)
     if (c != '/' && c != ';') {
         add_to_name(s, c);
         s->composite = s->composite || c == '(';
+        s->is_message = s->is_message || c == '(';
         return;
     }
     struct text type = text_of(s->name, s->name_length);
     s->in_type = false;
-    s->composite = s->composite || s->name_length > sizeof(s->name) ||
-                   text_equal(type, TEXT("multipart")) ||
-                   text_equal(type, TEXT("message"));
+    s->is_message = s->is_message || s->name_length > sizeof(s->name) ||
+                    text_equal(type, TEXT("message"));
+    s->composite = s->composite || s->is_message || text_equal(type, TEXT("multipart"));
 }
 
 static enum scan_state

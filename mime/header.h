@@ -11,6 +11,7 @@ struct header_scan {
     unsigned received; /* count of Received and Delivered-To */
     bool has_from, has_date, has_message_id;
     bool has_eight_bit; /* a byte >= 0x80 in it */
+    bool is_message;    /* Content-Type is message, or hard to read */
     bool composite; /* Content-Type is multipart or message: there are headers within */
     bool headless;  /* the very first line is no field: all of it is body */
     bool ended;     /* the empty line, or a line that is no field, has come */

@@ -231,6 +231,8 @@ add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
     add_record(out, 'P', e->prefix);
     if (e->made_of.length > 0) /* else an older version can read it */
         add_record(out, 'J', e->made_of);
+    if (e->trust.length > 0)
+        add_record(out, 'C', e->trust);
 }
 
 static const char todo_title[] = "petrel-todo   1\n";
@@ -355,6 +357,14 @@ take_record(struct reading *r, char letter)
     return bytes;
 }
 
+/* Older files have none. */
+static struct text
+take_optional(struct reading *r, char letter)
+{
+    bool is_there = !r->bad && r->at < r->end && r->all.at[r->at] == letter;
+    return is_there ? take_record(r, letter) : TEXT("");
+}
+
 static struct reading
 begin_reading(struct text bytes, struct id id, const char *title)
 {
@@ -424,12 +434,10 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     e->sender = envelope_text(e, take_record(r, 'F'));
     e->envelope_id = envelope_text(e, take_record(r, 'E'));
     e->prefix = envelope_text(e, take_record(r, 'P'));
-    if (!r->bad && r->at < r->end && r->all.at[r->at] == 'J')
-        e->made_of = envelope_text(e, take_record(r, 'J'));
-    else
-        e->made_of = TEXT("");
+    e->made_of = envelope_text(e, take_optional(r, 'J'));
+    e->trust = envelope_text(e, take_optional(r, 'C'));
     if (r->bad || e->sender.at == NULL || e->envelope_id.at == NULL ||
-        e->prefix.at == NULL || e->made_of.at == NULL) {
+        e->prefix.at == NULL || e->made_of.at == NULL || e->trust.at == NULL) {
         r->bad = true;
         return;
     }

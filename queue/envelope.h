@@ -59,6 +59,8 @@ struct envelope {
     bool released;    /* by an operator: it passes the routes that hold; with due_ms */
     bool warned;      /* the sender knows that it is late; with due_ms, */
     bool warned_kept; /* and info/ID says so, durably */
+    struct text
+        trust; /* of a message/...: "auth:USER" or "int", who may relay; or "" */
     struct text made_of;  /* joined of other messages: see defrag/made.h; or empty */
     struct text prefix;   /* header lines that we put before the content, CRLF ended */
     int64_t content_size; /* of mess/ID */

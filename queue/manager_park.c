@@ -33,7 +33,7 @@ sort_out(const struct sched_recipient *open, size_t count)
         if (half_ms < s.retention_ms)
             s.retention_ms = half_ms;
     }
-    if (s.retention_ms < RETENTION_MIN_MS)
+    if (s.count == 0 || s.retention_ms < RETENTION_MIN_MS)
         s.retention_ms = RETENTION_MIN_MS;
     return s;
 }

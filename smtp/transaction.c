@@ -9,7 +9,12 @@
 #include <stdlib.h>
 #include <uthash.h>
 
-enum { SEEN_BYTES_MAX = 16 * 1024 * 1024, NORMAL_MAX = 512, ORIGINAL_MAX = 2048 };
+enum {
+    SEEN_BYTES_MAX = 16 * 1024 * 1024,
+    NORMAL_MAX = 512,
+    ORIGINAL_MAX = 2048,
+    TRUST_MAX = 1024
+};
 
 static const struct refusal too_large = {552, "5.3.4", "message is too large"};
 static const struct refusal looping = {554, "5.4.6", "too many hops: a mail loop"};
@@ -171,6 +176,16 @@ protocol(const struct server *s, bool utf8)
     return names[s->lmtp][utf8][s->secure][user];
 }
 
+static struct text
+trust_of(const struct server *s, struct envelope *e)
+{
+    char trust[TRUST_MAX];
+    if (s->user == NULL)
+        return server_may_relay(s) ? TEXT("int") : TEXT("");
+    snprintf(trust, sizeof(trust), "auth:%s", s->user);
+    return envelope_text(e, text_from(trust));
+}
+
 /* In no part of it is there UTF-8 in a header; the parts are not looked into. */
 static bool
 has_ascii_header(const struct server_transaction *t)
@@ -209,6 +224,8 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
     buffer_init(&lines, TRACE_MAX);
     trace_write(&trace, &lines);
     e->prefix = envelope_text(e, buffer_text(&lines));
+    if (t->header.is_message) /* it may be a fragment: not to be joined with others' */
+        e->trust = trust_of(s, e);
     e->ascii_header = e->utf8 && has_ascii_header(t) && text_is_ascii(e->prefix);
     buffer_free(&lines);
     t->envelope = NULL;

@@ -193,6 +193,18 @@ test_recipients(void)
     is_number(s.count, 0, "of two senders");
     stage_part_to(&s, "", "b@y", "l", 1, 2, ONE);
     is_number(s.count, 1, "the null sender passes");
+    /* Whoever forges a user's address cannot put anything into what he sends. */
+    stage_clear(&s);
+    stage_part_to(&s, "a@x", "b@y", "m", 2, 3, "forged\r\n");
+    s.trust = "int";
+    stage_part_to(&s, "a@x", "b@y", "m", 2, 3, "forged\r\n");
+    s.trust = "auth:b";
+    stage_part_to(&s, "a@x", "b@y", "m", 2, 3, "forged\r\n");
+    s.trust = "auth:a";
+    for (unsigned n = 1; n <= 3; n++)
+        stage_part_to(&s, "a@x", "b@y", "m", n, 3, bodies[n - 1]);
+    is_number(s.count, 1, "joined by trust");
+    stage_arrived(&s, 0, "b@y", WHOLE, "from the user's own");
     stage_end(&s);
 }
 

@@ -25,7 +25,7 @@ struct stage {
     unsigned count;
     bool refuses;         /* what is tried is deferred */
     struct text original; /* ORCPT of what is sent */
-    const char *envelope_id;
+    const char *envelope_id, *trust;
 };
 
 struct carrier_of {
@@ -163,6 +163,8 @@ stage_send(struct stage *s, const char *sender, const char *recipients,
     e->priority = w->priority;
     if (s->envelope_id)
         e->envelope_id = envelope_text(e, text_from(s->envelope_id));
+    if (s->trust)
+        e->trust = envelope_text(e, text_from(s->trust));
     while (text_word(&rest, " ", &one))
         if (!envelope_add(e, one, w->notify, s->original))
             abort();

@@ -33,6 +33,23 @@ test_keyed(void)
 }
 
 static void
+test_sum(void)
+{
+    unsigned char whole[DIGEST_SIZE], pieces[DIGEST_SIZE];
+    digest_plain(TEXT("abcdefghij"), whole);
+    struct digest_sum *s = digest_sum_new();
+    digest_sum_add(s, TEXT("abc"));
+    digest_sum_add(s, TEXT(""));
+    digest_sum_add(s, TEXT("defghij"));
+    digest_sum_end(&s, pieces);
+    ok(s == NULL && memcmp(whole, pieces, DIGEST_SIZE) == 0);
+    s = digest_sum_new();
+    digest_sum_end(&s, NULL);
+    digest_sum_end(&s, NULL);
+    ok(s == NULL);
+}
+
+static void
 test_stretch(void)
 {
     struct digest_stretch s, pieces;
@@ -72,6 +89,7 @@ int
 main(void)
 {
     test_keyed();
+    test_sum();
     test_stretch();
     test_same();
     return done();

@@ -53,6 +53,7 @@ same_particulars(const struct envelope *a, const struct envelope *b)
            a->eight_bit == b->eight_bit && a->utf8 == b->utf8 &&
            a->binary == b->binary && a->ascii_header == b->ascii_header &&
            a->double_bounce == b->double_bounce && a->priority == b->priority &&
+           text_equal(a->made_of, b->made_of) && text_equal(a->trust, b->trust) &&
            text_equal(a->prefix, b->prefix) && a->content_size == b->content_size &&
            a->content_crc == b->content_crc;
 }
@@ -204,6 +205,38 @@ test_priority(void)
         read = read_all(&f, e->id);
         ok_named(read && same_particulars(e, read), "info has it, too");
         ok_named(has_record(&f, " 4 0 0\n") == (priority == 0),
+                 "none is the form of older versions");
+        envelope_free(&read);
+        free_forms(&f);
+        envelope_free(&e);
+    }
+}
+
+/* Each is there or not. */
+static void
+test_optional(void)
+{
+    static const struct {
+        struct text made_of, trust;
+    } rows[] = {
+        {TEXT(""),                             TEXT("")      },
+        {TEXT("1\n01JD3ZK5Q8-9F3K2C7A 0 2\n"), TEXT("")      },
+        {TEXT(""),                             TEXT("auth:C")},
+        {TEXT("2\nJ1:\n"),                     TEXT("int")   },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct envelope *e = sample(), *read = envelope_new();
+        struct forms f;
+        e->made_of = envelope_text(e, rows[i].made_of);
+        e->trust = envelope_text(e, rows[i].trust);
+        write_forms(e, &f);
+        ok(envelope_read_todo(buffer_text(&f.todo), e->id, read) == PROGRESS_DONE &&
+           same_particulars(e, read) && read->count == e->count);
+        envelope_free(&read);
+        read = read_all(&f, e->id);
+        ok_named(read && same_particulars(e, read), "info has it, too");
+        ok_named(has_record(&f, "\nJ") == (rows[i].made_of.length > 0) &&
+                     has_record(&f, "\nC") == (rows[i].trust.length > 0),
                  "none is the form of older versions");
         envelope_free(&read);
         free_forms(&f);
@@ -694,6 +727,7 @@ main(void)
     test_todo();
     test_preprocessed();
     test_priority();
+    test_optional();
     test_bad_priority();
     test_flags();
     test_due();
