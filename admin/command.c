@@ -261,7 +261,7 @@ usage(void)
           "--all\n"
           "       petrel queue adopt SLICE\n"
           "FILTER: --to DOMAIN_OR_ADDRESS --from ADDRESS --older AGE\n"
-          "        --queue maildrop|incoming|active|deferred|hold|corrupt\n",
+          "        --queue maildrop|incoming|active|deferred|defrag|hold|corrupt\n",
           stderr);
     return EX_USAGE;
 }

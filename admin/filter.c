@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sysexits.h>
 
-static const char *const places[] = {"maildrop", "incoming", "active", "deferred",
-                                     "hold",     "corrupt",  NULL};
+static const char *const places[] = {"maildrop", "incoming", "active",  "deferred",
+                                     "defrag",   "hold",     "corrupt", NULL};
 
 static bool
 complain(const char *what, const char *argument)
@@ -81,9 +81,9 @@ set_place(struct filter *f, const char *value)
 {
     f->place = value;
     return filter_is_place(value) ||
-           complain(
-               "--queue wants maildrop, incoming, active, deferred, hold or corrupt",
-               value);
+           complain("--queue wants maildrop, incoming, active, deferred, defrag, "
+                    "hold or corrupt",
+                    value);
 }
 
 static const struct condition {

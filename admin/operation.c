@@ -128,6 +128,9 @@ place_of(const struct operation *o, const struct row *row)
 {
     if (row->place == QUEUE_HOLD || row->place == QUEUE_CORRUPT)
         return place_on_disk(row->place);
+    if (manager_active(o->manager, row->id) == NULL &&
+        manager_is_parked(o->manager, row->id))
+        return "defrag";
     switch (sched_find(manager_sched(o->manager), row->id).place) {
     case SCHED_INCOMING:
         return "incoming";

@@ -91,6 +91,8 @@ place_words(const json_t *listing, const json_t *why)
         return "handed in by sendmail, not yet taken up by the daemon";
     if (is_at(listing, "incoming"))
         return "new, on disk, without an attempt";
+    if (is_at(listing, "defrag"))
+        return "a fragment that waits for the others";
     if (is_at(listing, "active"))
         return field_is_true(why, "loading") ? "being read from the disk"
                                              : "in memory, being tried";

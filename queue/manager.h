@@ -176,6 +176,9 @@ const struct envelope *manager_active(struct manager *manager, struct id id);
  * 10,000 waiting messages, one reason a message. */
 const char *manager_reason(struct manager *manager, struct id id, unsigned recipient);
 
+/* It waits for other fragments: manager_reason() tells for which. */
+bool manager_is_parked(struct manager *manager, struct id id);
+
 /* What the open recipients of a message wait for, by next hop: of what is being tried
  * as the scheduler has it, else as its first MANAGER_EXPLAIN_MAX recipients would be
  * routed now. Not offline. */

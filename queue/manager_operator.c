@@ -341,8 +341,7 @@ const char *
 manager_reason(struct manager *m, struct id id, unsigned recipient)
 {
     struct active *a = active_find(m, id);
-    if (m->defragment && m->defragment->explain(m->defragment->context, id,
-                                                m->explained, sizeof(m->explained)))
+    if (manager_is_parked(m, id))
         return m->explained;
     if (a && a->reasons && recipient < a->envelope->count && a->reasons[recipient])
         return a->reasons[recipient];

@@ -125,6 +125,13 @@ manager_plug_defragment(struct manager *m, const struct manager_defragment *plug
     m->defragment = plug;
 }
 
+bool
+manager_is_parked(struct manager *m, struct id id)
+{
+    return m->defragment && m->defragment->explain(m->defragment->context, id,
+                                                   m->explained, sizeof(m->explained));
+}
+
 void
 manager_unpark(struct manager *m, struct id id)
 {

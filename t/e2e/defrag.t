@@ -4,6 +4,8 @@ use strict;
 use warnings;
 use FindBin;
 use lib $FindBin::Bin;
+use File::Temp qw(tempdir);
+use MIME::Base64 qw(decode_base64);
 use Petrel;
 use Test::More;
 
@@ -57,7 +59,8 @@ is(scalar(grep { $_->{content} =~ /conflict/ } Petrel::arrived($sink)), 3, 'as t
 send_part($p, 'restart@x', 3);
 my ($id) = send_part($p, 'restart@x', 1) =~ /queued as (\S+)/;
 like(($p->run('queue', 'show', $id))[1], qr/waits for the other fragments: have 2 of 3, missing 2; released at/, 'queue show');
-like(($p->run('queue', 'why', $id))[1], qr/waits for the other fragments/, 'queue why');
+like(($p->run('queue', 'why', $id))[1], qr/queue: +defrag: .*waits for the other fragments/s, 'queue why');
+is(scalar(my @lines = ($p->run(qw(queue ls --json --queue defrag)))[1] =~ /"queue_name":\s*"defrag"/g), 2, 'queue ls --queue defrag');
 $p->kill9;
 $p->start;
 send_part($p, 'restart@x', 2);
@@ -91,6 +94,31 @@ send_part($p, 'mixed@x', $_) for 2, 3;
 my $mixed = Petrel::wait_arrived($sink, ++$count);
 is_deeply($mixed->{to}, ['b@y.test'], 'the other waits');
 is(body_of($mixed), $whole, 'for the whole');
+
+# What mpack makes of a file: many parts, and large ones that are files of their own; in any order, over crashes.
+SKIP: {
+    my ($mpack) = grep { -x } '/opt/petrel-test-mpack/usr/bin/mpack', Petrel::have('mpack') // ();
+    skip 'mpack is not there', 4 unless $mpack;
+    my $dir = tempdir('mpack-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+    srand 7;
+    my $blob = join '', map { pack 'N', rand 2**32 } 1 .. 300_000;
+    Petrel::spit("$dir/blob", $blob);
+    for my $size (20_000, 600_000) {
+        my ($code, $out) = Petrel::command('', $mpack, '-s', 'a file', '-m', $size, '-o', "$dir/$size", "$dir/blob");
+        my @parts = map { Petrel::slurp($_) } glob "$dir/$size.*";
+        cmp_ok(scalar @parts, '>', 2, "$size: mpack made " . @parts . ' parts') or diag $out;
+        my @order = sort { ($a * 7919) % 101 <=> ($b * 7919) % 101 } 0 .. $#parts;
+        my $n = 0;
+        for my $i (@order) {
+            chomp(my $part = $parts[$i]);
+            $p->send_mail('m@x.test', 'b@y.test', "From: m\@x.test\n$part");
+            if (++$n == int(@parts / 2)) { $p->kill9; $p->start }
+        }
+        my $content = Petrel::wait_arrived($sink, ++$count)->{content};
+        my ($base64) = $content =~ /Content-MD5: [^\r]*\r\n\r\n(.*?)\r\n\r\n?--/s;
+        ok(decode_base64($base64 // '') eq $blob, "$size: the file arrives as it was");
+    }
+}
 
 is($p->stop, 0, 'a clean end');
 unlike($p->log, qr/not joined/, 'nothing failed');
