@@ -52,6 +52,20 @@ make_queue(struct manager *m, const struct sched_counts *counts)
 }
 
 static json_t *
+make_fragments(struct manager *m)
+{
+    struct manager_fragments f = {0};
+    (void)manager_fragments(m, &f);
+    return json_pack("{s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "sets",
+                     number(f.sets), "messages", number(f.messages), "bytes",
+                     (json_int_t)f.bytes, "oldest_ms", (json_int_t)f.oldest_ms, "held",
+                     number(f.held), "joined", number(f.joined), "absorbed",
+                     number(f.absorbed), "timed_out", number(f.timed_out), "conflicts",
+                     number(f.conflicts), "limited", number(f.limited), "malformed",
+                     number(f.malformed), "failed", number(f.failed));
+}
+
+static json_t *
 make_sites(const struct hops_totals *totals, const struct sched_counts *counts)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o}", "sites", number(totals->sites), "dead",
@@ -74,13 +88,13 @@ status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
                                "session_limit", number(counts.session_limit));
     json_t *totals = json_pack("{s:o,s:o,s:o}", "stored", number(h.stored), "ended",
                                number(h.retired), "parked", number(h.parked));
-    return json_pack("{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ok",
-                     true, "version", PETREL_VERSION, "uptime_s",
-                     (json_int_t)(uptime_ms / 1000), "accepting", h.accepting, "reason",
-                     h.reason, "syncs", number(h.syncs), "spool", make_spool(&h),
-                     "journal", make_journal(&h), "queue", make_queue(m, &counts),
-                     "sessions", sessions, "totals", totals, "limits", limits,
-                     "site_totals", make_sites(&sites, &counts), "sites", top);
+    return json_pack(
+        "{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ok", true,
+        "version", PETREL_VERSION, "uptime_s", (json_int_t)(uptime_ms / 1000),
+        "accepting", h.accepting, "reason", h.reason, "syncs", number(h.syncs), "spool",
+        make_spool(&h), "journal", make_journal(&h), "queue", make_queue(m, &counts),
+        "fragments", make_fragments(m), "sessions", sessions, "totals", totals,
+        "limits", limits, "site_totals", make_sites(&sites, &counts), "sites", top);
 }
 
 json_t *
@@ -118,6 +132,20 @@ size(int64_t bytes, char out[WORDS_MAX])
     }
     snprintf(out, WORDS_MAX, "%.1f %s", value, units[unit]);
     return out;
+}
+
+/* Only where some were there. */
+static void
+print_fragments(const json_t *f)
+{
+    int64_t messages = field_number(f, "messages"), joined = field_number(f, "joined");
+    if (messages == 0 && field_number(f, "held") == 0)
+        return;
+    printf("fragments  %" PRId64 " wait in %" PRId64 " sets; so far %" PRId64
+           " messages joined, %" PRId64 " fragments in vain\n",
+           messages, field_number(f, "sets"), joined,
+           field_number(f, "timed_out") + field_number(f, "conflicts") +
+               field_number(f, "limited") + field_number(f, "failed"));
 }
 
 static void
@@ -219,6 +247,7 @@ status_print(const json_t *status, int64_t now_ms)
            field_number(queue, "incoming"), field_number(queue, "active"),
            field_number(queue, "deferred"), field_number(queue, "hold"),
            field_number(queue, "corrupt"));
+    print_fragments(json_object_get(status, "fragments"));
     printf("sessions   %" PRId64 " in, %" PRId64 " out\n", field_number(sessions, "in"),
            field_number(sessions, "out"));
     printf("so far     %" PRId64 " stored, %" PRId64 " ended, %" PRId64 " parked\n",

@@ -126,6 +126,18 @@ finish_joins(struct defragmenter *c)
     free(ids);
 }
 
+static void
+count(void *context, struct manager_fragments *out)
+{
+    const struct defragmenter *c = context;
+    struct sets_count sets = sets_count(c->sets);
+    *out = c->figures;
+    out->sets = sets.open;
+    out->messages = sets.messages;
+    out->bytes = sets.bytes;
+    out->oldest_ms = sets.oldest_ms;
+}
+
 struct defragmenter *
 channel_new(struct loop *loop, struct log *log, struct manager *manager,
             const struct channel_settings *settings)
@@ -138,8 +150,10 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
     c->settings = *settings;
     c->sets = sets_new(&settings->limits);
     c->started_ms = loop_now_ms(loop);
-    c->plug = (struct manager_defragment){
-        .offer = channel_offer, .explain = channel_explain, .context = c};
+    c->plug = (struct manager_defragment){.offer = channel_offer,
+                                          .explain = channel_explain,
+                                          .count = count,
+                                          .context = c};
     manager_plug_defragment(manager, &c->plug);
     finish_joins(c);
     return c;
@@ -168,12 +182,4 @@ channel_free(struct defragmenter **channel)
         channel_forget(c, h);
     sets_free(&c->sets);
     free(c);
-}
-
-struct channel_figures
-channel_figures(const struct defragmenter *c)
-{
-    struct channel_figures figures = c->figures;
-    figures.sets = sets_count(c->sets);
-    return figures;
 }

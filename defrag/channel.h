@@ -46,10 +46,4 @@ void channel_reload(struct defragmenter *channel,
 /* Before the manager. */
 void channel_free(struct defragmenter **channel);
 
-struct channel_figures {
-    struct sets_count sets;
-    uint64_t held, joined, absorbed, timed_out, conflicts, limited, malformed, failed;
-};
-struct channel_figures channel_figures(const struct defragmenter *channel);
-
 #endif

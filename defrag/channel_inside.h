@@ -64,7 +64,7 @@ struct defragmenter {
     struct loop_task task;
     struct loop_timer wake, poll;
     int64_t started_ms;
-    struct channel_figures figures;
+    struct manager_fragments figures; /* since the start */
 };
 
 enum { CHANNEL_BUDGET = 256 * 1024 }; /* bytes in a turn */

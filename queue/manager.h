@@ -113,10 +113,17 @@ enum manager_offered {
     MANAGER_PARK_ALL, /* the whole message waits */
     MANAGER_SETTLE    /* those that were offered */
 };
+struct manager_fragments {
+    size_t sets, messages;    /* that wait */
+    int64_t bytes, oldest_ms; /* of their bodies; birth, 0 = none waits */
+    /* Since the start: fragments, but for joined: wholes. */
+    uint64_t held, joined, absorbed, timed_out, conflicts, limited, malformed, failed;
+};
 struct manager_defragment {
     enum manager_offered (*offer)(void *context, struct manager_offer *offer);
     /* What a message waits for, in one line. False: nothing. */
     bool (*explain)(void *context, struct id id, char *out, size_t size);
+    void (*count)(void *context, struct manager_fragments *out);
     void *context;
 };
 /* plug is borrowed; NULL: unplugged. */
@@ -176,6 +183,8 @@ const struct envelope *manager_active(struct manager *manager, struct id id);
  * 10,000 waiting messages, one reason a message. */
 const char *manager_reason(struct manager *manager, struct id id, unsigned recipient);
 
+/* False: nobody puts fragments together. */
+bool manager_fragments(struct manager *manager, struct manager_fragments *out);
 /* It waits for other fragments: manager_reason() tells for which. */
 bool manager_is_parked(struct manager *manager, struct id id);
 

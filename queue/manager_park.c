@@ -126,6 +126,14 @@ manager_plug_defragment(struct manager *m, const struct manager_defragment *plug
 }
 
 bool
+manager_fragments(struct manager *m, struct manager_fragments *out)
+{
+    if (m->defragment)
+        m->defragment->count(m->defragment->context, out);
+    return m->defragment != NULL;
+}
+
+bool
 manager_is_parked(struct manager *m, struct id id)
 {
     return m->defragment && m->defragment->explain(m->defragment->context, id,

@@ -36,8 +36,8 @@ test_orders(int64_t journal)
         is_number(s.count, o + 1, "one message more");
         stage_arrived(&s, (unsigned)o, "b@y", WHOLE, "the whole");
     }
-    is_number(channel_figures(s.channel).joined, 6, "are counted");
-    is_number(channel_figures(s.channel).sets.open, 0, "nothing waits");
+    is_number(stage_figures(&s).joined, 6, "are counted");
+    is_number(stage_figures(&s).sets, 0, "nothing waits");
     ok_named(world_is_empty(&s.w), "no part is left");
     /* One is a set by itself. */
     stage_part(&s, "alone", 1, 1, ONE);
@@ -51,7 +51,7 @@ test_orders(int64_t journal)
     stage_arrived(&s, 7, "b@y", "Content-Type: message/partial\r\n\r\nx\r\n",
                   "malformed");
     ok(world_logged(&s.w, "no fragment"));
-    is_number(channel_figures(s.channel).malformed, 1, "is counted");
+    is_number(stage_figures(&s).malformed, 1, "is counted");
     stage_end(&s);
 }
 
@@ -96,7 +96,7 @@ test_repetitions(void)
     stage_part(&s, "k", 1, 3, ONE);
     stage_part(&s, "k", 2, 4, TWO);
     is_number(s.count, 7, "two totals");
-    is_number(channel_figures(s.channel).conflicts, 2, "are counted");
+    is_number(stage_figures(&s).conflicts, 2, "are counted");
     ok(world_is_empty(&s.w));
     stage_end(&s);
 }
@@ -119,7 +119,7 @@ test_time(void)
     ok(world_is_empty(&s.w));
     stage_part(&s, "i", 3, 3, THREE);
     is_number(s.count, 3, "what comes late passes");
-    is_number(channel_figures(s.channel).timed_out, 2, "are counted");
+    is_number(stage_figures(&s).timed_out, 2, "are counted");
     stage_end(&s);
 }
 
@@ -263,7 +263,7 @@ test_nested(void)
     stage_part(&s, "i", 1, 1, b.at);
     sim_loop_advance(s.w.loop, 5000);
     is_number(s.count, 1, "one message");
-    is_number(channel_figures(s.channel).joined, 3, "no deeper than that");
+    is_number(stage_figures(&s).joined, 3, "no deeper than that");
     ok(s.count == 1 && memmem(s.delivered[0].content.at, s.delivered[0].content.length,
                               "id=2; number=1", 14) != NULL);
     ok(world_is_empty(&s.w));
@@ -372,7 +372,7 @@ test_garbage(void)
     stage_part(&s, "i", 2, 2, TWO);
     is_number(s.count, 2, "what cannot be joined is released");
     ok(world_logged(&s.w, "are not joined"));
-    is_number(channel_figures(s.channel).failed, 2, "is counted");
+    is_number(stage_figures(&s).failed, 2, "is counted");
     ok(world_is_empty(&s.w));
     stage_end(&s);
 }

@@ -221,6 +221,15 @@ stage_arrived(const struct stage *s, unsigned which, const char *to,
     is_text(buffer_text(&d->content), text_from(content), name);
 }
 
+static inline struct manager_fragments
+stage_figures(const struct stage *s)
+{
+    struct manager_fragments figures = {0};
+    if (!manager_fragments(s->w.manager, &figures))
+        abort();
+    return figures;
+}
+
 /* What the channel says that the message accepted last waits for. */
 static inline const char *
 stage_why(const struct stage *s)
