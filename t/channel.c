@@ -363,6 +363,71 @@ test_limits(void)
     stage_end(&s);
 }
 
+/* More than the journal holds: what waits moves to files, and is found there. */
+static void
+test_many(void)
+{
+    enum { SETS = 40, SIZE = 20000 };
+    struct stage s;
+    char body[SIZE + 1], id[20];
+    memset(body, 'x', SIZE);
+    memcpy(body + SIZE - 2, "\r\n", 3);
+    stage_begin(&s, ROUTES);
+    s.w.settings.queue.journal_size = 512 * 1024;
+    s.w.settings.queue.journal_segment = 65536;
+    s.w.settings.queue.journal_message_max = 30000;
+    stage_restart(&s);
+    for (unsigned i = 0; i < SETS; i++) {
+        snprintf(id, sizeof id, "i%u", i);
+        stage_part(&s, id, 2, 3, body);
+        stage_part(&s, id, 3, 3, body);
+    }
+    ok_named(world_files(&s.w, "info") > 0, "the journal had no room for all");
+    is_number(stage_figures(&s).messages, 2 * SETS, "all wait");
+    stage_restart(&s);
+    sim_loop_advance(s.w.loop, 5000);
+    is_number(stage_figures(&s).messages, 2 * SETS, "and do after a restart");
+    for (unsigned i = 0; i < SETS; i++) {
+        snprintf(id, sizeof id, "i%u", i);
+        stage_part(&s, id, 1, 3, ONE);
+    }
+    sim_loop_advance(s.w.loop, 5000);
+    is_number(s.count, SETS, "all are joined");
+    ok(world_is_empty(&s.w));
+    stage_end(&s);
+}
+
+/* Ids without end from one sender, and from many: all is held or passed. */
+static void
+test_flood(void)
+{
+    enum { IDS = 150 };
+    struct stage s;
+    char id[20], sender[20];
+    stage_begin(&s, ROUTES);
+    s.settings.limits = (struct set_limits){.parts = 10, .sender_sets = 30, .sets = 50};
+    channel_reload(s.channel, &s.settings);
+    for (unsigned i = 0; i < IDS; i++) {
+        snprintf(id, sizeof id, "i%u", i);
+        stage_part(&s, id, 1, 10, ONE);
+    }
+    is_number(stage_figures(&s).messages, 30, "of one sender");
+    is_number(s.count, IDS - 30, "the others pass");
+    stage_clear(&s);
+    for (unsigned i = 0; i < IDS; i++) {
+        snprintf(sender, sizeof sender, "%c%c@x", 'a' + i / 26, 'a' + i % 26);
+        stage_part_to(&s, sender, "b@y", "i", 1, 10, ONE);
+    }
+    is_number(stage_figures(&s).messages, 50, "of all");
+    is_number(s.count, IDS + 30 - 50, "the oldest go");
+    is_number(stage_figures(&s).limited, IDS - 30 + IDS + 30 - 50, "are counted");
+    stage_clear(&s);
+    sim_loop_advance(s.w.loop, 2 * STAGE_HALF_MS);
+    is_number(s.count, 50, "and in the end all");
+    ok(world_is_empty(&s.w));
+    stage_end(&s);
+}
+
 static void
 test_garbage(void)
 {
@@ -394,5 +459,7 @@ main(void)
     test_routes();
     test_limits();
     test_garbage();
+    test_many();
+    test_flood();
     return done();
 }

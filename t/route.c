@@ -398,7 +398,12 @@ test_others(void)
     ok(parse("smtp://a?timeout_scale=0.5", &t, problem) && t.timeout_scale == 0.5);
     ok(parse("smtp://a?timeout_scale=12.34", &t, problem) && t.timeout_scale > 12.339);
     ok(parse("smtp://a", &t, problem) && t.timeout_scale == 1.0);
-    ok(parse("smtp://a?defragment=no", &t, problem));
+    ok(parse("smtp://a?defragment=no", &t, problem) && !t.defragment);
+    is_number(t.notices_ms, INT64_C(4) * 24 * 3600 * 1000, "notices, unless said");
+    ok(parse("mx?defragment=yes&notices=2h,8d", &t, problem) && t.defragment);
+    is_number(t.notices_ms, 2 * 3600 * 1000, "the first of them");
+    ok(parse("maildir:/m/%u?defragment=yes", &t, problem) && t.defragment);
+    ok(parse("lmtp://unix:/run/l?defragment=yes", &t, problem) && t.defragment);
     ok(parse("smtp://a?minimal_backoff=1s&maximal_backoff=1s", &t, problem));
 }
 
