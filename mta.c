@@ -35,6 +35,7 @@ enum {
     MISTAKES_MAX = 64 * 1024,
     ERROR_MAX = 512,
     OVERRIDES_MAX = 200,
+    DEFRAGMENT_RECIPIENTS = 1000000, /* of all fragments that wait: 100 MB */
     FILES_BESIDES = 300 /* descriptors: spool, log, name servers, control */
 };
 
@@ -192,7 +193,8 @@ channel_settings(const struct options *o)
                    .set_bytes = o->defragment_set_size,
                    .sets = (size_t)o->defragment_sets,
                    .sender_sets = (size_t)o->defragment_sender_sets,
-                   .bytes = o->defragment_size},
+                   .bytes = o->defragment_size,
+                   .recipients = DEFRAGMENT_RECIPIENTS},
         .on_timeout = timeouts[options_timeout(o)],
     };
 }

@@ -78,7 +78,8 @@ release(struct defragmenter *c, const struct set_released *released)
             holds ? "held" : "released", set_reason_text(released->reason));
     if (holds)
         hold(c, h, name);
-    manager_unpark(c->manager, released->id);
+    if (!manager_unpark(c->manager, released->id))
+        channel_forget(c, h);
 }
 
 /* --- Turns ------------------------------------------------------------------------ */

@@ -238,8 +238,10 @@ end_look(struct defragmenter *c, struct held *h, enum look_result result)
         channel_looking_free(h);
         h->state = HELD_LEAVING;
     }
-    /* To be told, and to get its time. */
-    manager_unpark(c->manager, h->id);
+    /* To be told, and to get its time. What is gone meanwhile the set forgets in time.
+     */
+    if (!manager_unpark(c->manager, h->id) && h->state == HELD_LEAVING)
+        channel_forget(c, h);
 }
 
 bool
@@ -248,7 +250,9 @@ channel_look_on(struct defragmenter *c)
     struct held *h = c->looking;
     if (h == NULL)
         return false;
+    struct id before = queue_enter(c->queue, h->id);
     enum look_result result = look_go(&h->looking->look, CHANNEL_BUDGET);
+    queue_leave(c->queue, before);
     if (result != LOOK_MORE)
         end_look(c, h, result);
     return c->looking != NULL;

@@ -175,7 +175,11 @@ joins_go_on(struct defragmenter *c)
     if (!begin(c))
         return false;
     struct joining *j = c->making;
-    switch (whole_go(j->whole, CHANNEL_BUDGET)) {
+    /* Should it be deadly, one of its parts is put aside, and there is no join. */
+    struct id before = queue_enter(c->queue, j->join->parts[0]);
+    enum whole_result result = whole_go(j->whole, CHANNEL_BUDGET);
+    queue_leave(c->queue, before);
+    switch (result) {
     case WHOLE_MORE:
         break;
     case WHOLE_DONE:

@@ -129,8 +129,9 @@ struct manager_defragment {
 /* plug is borrowed; NULL: unplugged. */
 void manager_plug_defragment(struct manager *manager,
                              const struct manager_defragment *plug);
-/* What was parked is due now. */
-void manager_unpark(struct manager *manager, struct id id);
+/* What was parked is due now. False: it is not to be delivered any more: gone, or held
+ * by the operator. */
+bool manager_unpark(struct manager *manager, struct id id);
 /* The outcome for recipients that were parked; those that are done already are left
  * out. False: there is no such message. */
 bool manager_settle_parked(struct manager *manager, struct id id,

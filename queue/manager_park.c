@@ -140,15 +140,14 @@ manager_is_parked(struct manager *m, struct id id)
                                                    m->explained, sizeof(m->explained));
 }
 
-void
+bool
 manager_unpark(struct manager *m, struct id id)
 {
     struct active *a = active_find(m, id);
+    manager_stir(m);
     if (a && a->scheduled && a->fate == FATE_NONE)
         a->fate = FATE_RETRY;
-    else
-        (void)sched_retry(m->sched, loop_now_ms(m->loop), id);
-    manager_stir(m);
+    return sched_retry(m->sched, loop_now_ms(m->loop), id) || a != NULL;
 }
 
 /* --- Settled ---------------------------------------------------------------------- */
