@@ -23,6 +23,13 @@ enum {
     NOTIFY_BY_DEFAULT = NOTIFY_FAILURE | NOTIFY_DELAY
 };
 
+/* A message that has been gathered: its content is opened without its envelope. */
+struct whole_known {
+    UT_hash_handle hh;
+    struct id id;
+    int64_t content_size;
+};
+
 /* A recipient of the whole. */
 struct whole_row {
     UT_hash_handle hh;
@@ -37,6 +44,7 @@ struct whole {
     struct queue *queue;
     struct envelope *envelope;
     struct whole_row *rows, *by_address;
+    struct whole_known *known;
     size_t served; /* the next of join->served to gather */
     size_t groups;
     unsigned depth;
@@ -121,6 +129,15 @@ merge_message(struct whole *w, const struct envelope *from)
 }
 
 static void
+note_known(struct whole *w, const struct envelope *e)
+{
+    struct whole_known *k = memory_new(sizeof(*k));
+    k->id = e->id;
+    k->content_size = e->content_size;
+    HASH_ADD(hh, w->known, id, sizeof(k->id), k);
+}
+
+static void
 note_served(struct whole *w, struct text address)
 {
     struct whole_row *row;
@@ -147,6 +164,7 @@ gather_one(struct whole *w)
     unsigned *indexes = memory_array(e->count, sizeof(*indexes));
     size_t count = 0;
     merge_message(w, e);
+    note_known(w, e);
     for (unsigned i = 0; i < e->count; i++) {
         const struct recipient *r = &e->recipients[i];
         struct whole_row *row;
@@ -169,12 +187,9 @@ static bool
 write_some(void *context, struct text bytes)
 {
     struct whole *w = context;
-    unsigned char any = 0;
     if (!w->scan.ended)
         header_scan_add(&w->scan, bytes);
-    for (size_t i = 0; i < bytes.length; i++)
-        any |= (unsigned char)bytes.at[i];
-    w->eight_bit = w->eight_bit || any >= 0x80;
+    w->eight_bit = w->eight_bit || !text_is_ascii(bytes);
     return queue_write(w->draft, bytes);
 }
 
@@ -227,11 +242,19 @@ open_header(struct whole *w, const struct envelope *e)
     return good;
 }
 
+/* The first part's envelope is wanted, and that of one that serves others. */
 static bool
 open_part(struct whole *w)
 {
-    struct envelope *loaded;
-    const struct envelope *e = envelope_of(w, w->setup.join->parts[w->part], &loaded);
+    struct id id = w->setup.join->parts[w->part];
+    struct envelope *loaded = NULL, stub = {.id = id, .sender = w->envelope->sender};
+    const struct envelope *e = &stub;
+    struct whole_known *k = NULL;
+    HASH_FIND(hh, w->known, &id, sizeof(id), k);
+    if (w->part == 0 || k == NULL)
+        e = envelope_of(w, id, &loaded);
+    else
+        stub.content_size = k->content_size;
     w->content = e == NULL ? -1 : queue_content_open(w->queue, e);
     bool good = w->content >= 0 && open_header(w, e);
     envelope_free(&loaded);
@@ -389,6 +412,7 @@ void
 whole_free(struct whole **whole)
 {
     struct whole *w = *whole;
+    struct whole_known *k, *next;
     if (w == NULL)
         return;
     close_part(w);
@@ -397,6 +421,10 @@ whole_free(struct whole **whole)
     queue_discard(&w->draft);
     envelope_free(&w->envelope);
     HASH_CLEAR(hh, w->by_address);
+    HASH_ITER (hh, w->known, k, next) {
+        HASH_DEL(w->known, k);
+        free(k);
+    }
     free(w->rows);
     buffer_free(&w->made);
     buffer_free(&w->outer);
