@@ -341,9 +341,9 @@ const char *
 manager_reason(struct manager *m, struct id id, unsigned recipient)
 {
     struct active *a = active_find(m, id);
-    if (manager_is_parked(m, id))
-        return m->explained;
     if (a && a->reasons && recipient < a->envelope->count && a->reasons[recipient])
         return a->reasons[recipient];
+    if (manager_is_parked(m, id))
+        return m->explained;
     return waiting_find(m->reasons, id);
 }
