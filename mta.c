@@ -189,11 +189,11 @@ channel_settings(const struct options *o)
                                                     [TIMEOUT_HOLD] = CHANNEL_HOLD};
     return (struct channel_settings){
         .hostname = o->hostname,
-        .limits = {.parts = (uint32_t)o->defragment_parts,
-                   .set_bytes = o->defragment_set_size,
-                   .sets = (size_t)o->defragment_sets,
-                   .sender_sets = (size_t)o->defragment_sender_sets,
-                   .bytes = o->defragment_size,
+        .limits = {.parts = (uint32_t)o->defrag_parts,
+                   .set_bytes = o->defrag_set_size,
+                   .sets = (size_t)o->defrag_sets,
+                   .sender_sets = (size_t)o->defrag_sender_sets,
+                   .bytes = o->defrag_size,
                    .recipients = DEFRAGMENT_RECIPIENTS},
         .on_timeout = timeouts[options_timeout(o)],
     };

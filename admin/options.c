@@ -276,19 +276,19 @@ const struct setting options_rows[] = {
             "0: never."),
     BOUNDED(SIZE, bounce_size_limit, "bounce_size_limit", "50K", 0, INT64_C(1) << 30,
             "RET=FULL returns a larger message's header only."),
-    BOUNDED(NUMBER, defragment_parts, "defragment_max_parts", "1000", 10, 100000,
+    BOUNDED(NUMBER, defrag_parts, "defrag_max_parts", "1000", 10, 100000,
             "Fragments of one message (routes with ?defragment=yes); those of more go "
             "on unjoined."),
-    BOUNDED(SIZE, defragment_set_size, "defragment_max_size", "128M", 0,
+    BOUNDED(SIZE, defrag_set_size, "defrag_max_size", "128M", 0,
             INT64_C(1) << 34, "Bytes of all fragments of one message. 0: no limit."),
-    BOUNDED(NUMBER, defragment_sets, "defragment_max_sets", "10000", 1, 1000000,
+    BOUNDED(NUMBER, defrag_sets, "defrag_max_sets", "10000", 1, 1000000,
             "Messages that wait for their fragments; beyond it the oldest go on "
             "unjoined."),
-    BOUNDED(NUMBER, defragment_sender_sets, "defragment_max_sets_per_sender", "100", 0,
+    BOUNDED(NUMBER, defrag_sender_sets, "defrag_max_sets_per_sender", "100", 0,
             1000000, "The same of one sender; more are not waited for. 0: no limit."),
-    BOUNDED(SIZE, defragment_size, "defragment_max_total", "2G", 0, INT64_C(1) << 44,
+    BOUNDED(SIZE, defrag_size, "defrag_max_total", "2G", 0, INT64_C(1) << 44,
             "Bytes of all fragments that wait; beyond it the oldest go on unjoined."),
-    TEXTUAL(STRING, defragment_on_timeout, "defragment_on_timeout", "release",
+    TEXTUAL(STRING, defrag_on_timeout, "defrag_on_timeout", "release",
             "What becomes of fragments after half of the first of `notices`: release, "
             "bounce or hold."),
     BOUNDED(SIZE, journal_size, "journal_size", "64M", 0, INT64_C(1) << 34,
@@ -463,10 +463,10 @@ check(struct settings *s, const struct options *o)
     if (find_word(levels, o->log_level) < 0)
         settings_complain(s, "log_level", "'%.100s': say error, warning, info or debug",
                           o->log_level ? o->log_level : "");
-    if (find_word(timeouts, o->defragment_on_timeout) < 0)
-        settings_complain(s, "defragment_on_timeout",
+    if (find_word(timeouts, o->defrag_on_timeout) < 0)
+        settings_complain(s, "defrag_on_timeout",
                           "'%.100s': say release, bounce or hold",
-                          o->defragment_on_timeout ? o->defragment_on_timeout : "");
+                          o->defrag_on_timeout ? o->defrag_on_timeout : "");
     if (find_word(sandboxes, o->sandbox) < 0)
         settings_complain(s, "sandbox", "'%.100s': say yes, no or require",
                           o->sandbox ? o->sandbox : "");
@@ -571,7 +571,7 @@ options_log_style(const struct options *options)
 enum options_timeout
 options_timeout(const struct options *options)
 {
-    int found = find_word(timeouts, options->defragment_on_timeout);
+    int found = find_word(timeouts, options->defrag_on_timeout);
     return found < 0 ? TIMEOUT_RELEASE : (enum options_timeout)found;
 }
 

@@ -50,9 +50,9 @@ struct options {
     int64_t delay_warning_ms;
     int64_t bounce_size_limit;
     /* message/partial */
-    int64_t defragment_parts, defragment_set_size, defragment_sets;
-    int64_t defragment_sender_sets, defragment_size;
-    char *defragment_on_timeout;
+    int64_t defrag_parts, defrag_set_size, defrag_sets;
+    int64_t defrag_sender_sets, defrag_size;
+    char *defrag_on_timeout;
     /* queue */
     int64_t journal_size, journal_message_max, slices, slice;
 };
