@@ -279,18 +279,32 @@ const struct setting options_rows[] = {
     BOUNDED(NUMBER, defrag_parts, "defrag_max_parts", "1000", 10, 100000,
             "Fragments of one message (routes with ?defragment=yes); those of more go "
             "on unjoined."),
-    BOUNDED(SIZE, defrag_set_size, "defrag_max_size", "128M", 0,
-            INT64_C(1) << 34, "Bytes of all fragments of one message. 0: no limit."),
+    BOUNDED(SIZE, defrag_set_size, "defrag_max_size", "128M", 0, INT64_C(1) << 34,
+            "Bytes of all fragments of one message. 0: no limit."),
     BOUNDED(NUMBER, defrag_sets, "defrag_max_sets", "10000", 1, 1000000,
             "Messages that wait for their fragments; beyond it the oldest go on "
             "unjoined."),
-    BOUNDED(NUMBER, defrag_sender_sets, "defrag_max_sets_per_sender", "100", 0,
-            1000000, "The same of one sender; more are not waited for. 0: no limit."),
+    BOUNDED(NUMBER, defrag_sender_sets, "defrag_max_sets_per_sender", "100", 0, 1000000,
+            "The same of one sender; more are not waited for. 0: no limit."),
     BOUNDED(SIZE, defrag_size, "defrag_max_total", "2G", 0, INT64_C(1) << 44,
             "Bytes of all fragments that wait; beyond it the oldest go on unjoined."),
     TEXTUAL(STRING, defrag_on_timeout, "defrag_on_timeout", "release",
             "What becomes of fragments after half of the first of `notices`: release, "
             "bounce or hold."),
+    TEXTUAL(STRING, defrag_registry, "defrag_registry", "local",
+            "Where several hosts agree which of them joins a message: local (one host "
+            "alone), dir:/path (a directory that all share), "
+            "redis://[user@]host[:port][/database] or rediss://... (Redis 7, Valkey)."),
+    SECRET(defrag_registry_password, "defrag_registry_password",
+           "For defrag_registry at Redis."),
+    TEXTUAL(STRING, defrag_host, "defrag_host", NULL,
+            "The name that this host has there, for ever, and the address from which "
+            "it sends fragments to the others: NAME or NAME=ADDRESS. Default: "
+            "hostname."),
+    TEXTUAL(LIST, defrag_peers, "defrag_peers", NULL,
+            "The others, NAME=ADDRESS:PORT or NAME=smtp://ADDRESS:PORT?OPTIONS, to "
+            "whom fragments go whose message they join. They are believed by their "
+            "addresses. It may name this host, too."),
     BOUNDED(SIZE, journal_size, "journal_size", "64M", 0, INT64_C(1) << 34,
             "Ring of files for mail that is delivered at the first attempt. 0: no "
             "journal."),
@@ -660,6 +674,9 @@ options_routes(const struct options *options, struct buffer *mistakes)
         .without_secrets = options->without_secrets,
         .local = text_from(options->local),
         .local_domains = text_from(options->local_domains),
+        .defrag_host =
+            text_from(options->defrag_host ? options->defrag_host : options->hostname),
+        .defrag_peers = text_from(options->defrag_peers),
         .smtp_port = (uint16_t)options->smtp_port,
         .base = options_transport(options),
     };

@@ -53,6 +53,7 @@ struct options {
     int64_t defrag_parts, defrag_set_size, defrag_sets;
     int64_t defrag_sender_sets, defrag_size;
     char *defrag_on_timeout;
+    char *defrag_registry, *defrag_registry_password, *defrag_host, *defrag_peers;
     /* queue */
     int64_t journal_size, journal_message_max, slices, slice;
 };

@@ -2,6 +2,7 @@
 #include "sched/route.h"
 
 #include "base/memory.h"
+#include "sched/peers.h"
 #include "sched/target.h"
 
 #include <assert.h>
@@ -42,6 +43,7 @@ struct route_table {
     bool has_local;
     struct target local, unknown, mx; /* mx: for what nothing matches */
     struct secrets *secrets;
+    struct peers *peers; /* or NULL */
 };
 
 struct reading {
@@ -424,6 +426,19 @@ local_domains_read(struct reading *r)
     }
 }
 
+static void
+peers_read(struct reading *r)
+{
+    struct peers_settings settings = {.host = r->settings->defrag_host,
+                                      .list = r->settings->defrag_peers,
+                                      .smtp_port = r->settings->smtp_port,
+                                      .base = &r->settings->base};
+    if (settings.host.length == 0)
+        return;
+    r->table->peers = peers_new(&settings, r->mistakes);
+    r->bad = r->bad || r->table->peers == NULL;
+}
+
 struct route_table *
 route_new(const struct route_settings *settings, struct buffer *mistakes)
 {
@@ -448,6 +463,7 @@ route_new(const struct route_settings *settings, struct buffer *mistakes)
     relay_read(&r);
     local_read(&r);
     local_domains_read(&r);
+    peers_read(&r);
     if (r.bad)
         route_free(&table);
     return table;
@@ -474,6 +490,7 @@ route_free(struct route_table **table)
     rules_free(&t->recipients);
     rules_free(&t->senders);
     secrets_free(&t->secrets);
+    peers_free(&t->peers);
     struct domain *domain, *next_domain;
     HASH_ITER (hh, t->local_domains, domain, next_domain) {
         HASH_DELETE(hh, t->local_domains, domain);
@@ -520,23 +537,6 @@ route_named(const struct rules *rules, const struct address *address, bool passe
     return found;
 }
 
-static bool
-rules_demand_verify(const struct rules *rules)
-{
-    for (const struct route *r = rules->routes; r; r = r->hh.next)
-        if (r->target.tls == TARGET_TLS_VERIFY)
-            return true;
-    return false;
-}
-
-bool
-route_demands_verify(const struct route_table *table)
-{
-    return rules_demand_verify(&table->recipients) ||
-           rules_demand_verify(&table->senders) ||
-           (table->has_local && table->local.tls == TARGET_TLS_VERIFY);
-}
-
 bool
 route_is_local_domain(const struct route_table *table, struct text domain)
 {
@@ -554,6 +554,23 @@ route_each_target(const struct route_table *table,
             each(context, &route->target);
     if (table->has_local)
         each(context, &table->local);
+    if (table->peers)
+        peers_each_target(table->peers, each, context);
+}
+
+static void
+note_verify(void *context, const struct target *target)
+{
+    bool *demanded = context;
+    *demanded = *demanded || target->tls == TARGET_TLS_VERIFY;
+}
+
+bool
+route_demands_verify(const struct route_table *table)
+{
+    bool demanded = false;
+    route_each_target(table, note_verify, &demanded);
+    return demanded;
 }
 
 /* NULL: sender_routes say nothing of it. An address that was taken but is none has no
@@ -631,7 +648,14 @@ route_leads_to(const struct route_table *table, const struct target *target)
     return rules_lead_to(&table->recipients, target) ||
            rules_lead_to(&table->senders, target) ||
            (table->has_local && memcmp(&table->local, target, sizeof *target) == 0) ||
-           memcmp(&table->mx, target, sizeof *target) == 0;
+           memcmp(&table->mx, target, sizeof *target) == 0 ||
+           (table->peers && peers_lead_to(table->peers, target));
+}
+
+const struct peers *
+route_peers(const struct route_table *table)
+{
+    return table->peers;
 }
 
 const struct secrets *
@@ -684,7 +708,7 @@ size_t
 route_key(const struct target *target, struct text domain, char out[ROUTE_KEY_MAX])
 {
     int length = 0;
-    char tls[16];
+    char tls[16], peer[sizeof("defrag:") + PEERS_NAME_MAX];
     const char *scheme = target->kind == TARGET_LMTP ? "lmtp"
                          : target->tls_implicit      ? "smtps"
                                                      : "smtp";
@@ -695,6 +719,11 @@ route_key(const struct target *target, struct text domain, char out[ROUTE_KEY_MA
         break;
     case TARGET_SMTP:
     case TARGET_LMTP:
+        if (target_peer(target)) {
+            /* What goes to him is not what goes through him. */
+            snprintf(peer, sizeof(peer), "defrag:%s", target_peer(target));
+            scheme = peer;
+        }
         if (target->host[0] == '\0')
             /* Paths keep their case: two sockets are two. */
             return (size_t)snprintf(out, ROUTE_KEY_MAX, "%s:unix:%s", scheme,

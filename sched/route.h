@@ -62,14 +62,16 @@ struct target {
     uint64_t secret;            /* secrets_mark() of what user logs in with; 0: none */
     char auth[TARGET_AUTH_MAX]; /* SMTP: the only mechanism, in lower case; "": any */
     bool auth_clear;            /* SMTP ?auth_clear=yes: log in without TLS, too */
-    char enhanced[12];          /* ERROR */
-    bool create;                /* MAILDIR ?create=yes: make missing user directories */
+    uint16_t peer;     /* SMTP: one of peers.h: where its name stands in path */
+    char enhanced[12]; /* ERROR */
+    bool create;       /* MAILDIR ?create=yes: make missing user directories */
     struct transport transport; /* scheduling, with this route's options applied */
     double timeout_scale;       /* multiplies the RFC 5321 §4.5.3.2 time-outs */
     bool defragment;            /* ?defragment=yes: message/partial is joined first */
     int64_t notices_ms;         /* first of ?notices=: half of it a set is waited for */
 };
 
+struct peers;
 struct route_table;
 
 /* A host of TARGET_SMTP, borrowed from the target. */
@@ -82,6 +84,8 @@ size_t target_host_count(const struct target *target);
 struct target_host target_host(const struct target *target, size_t at);
 /* Whether we log in to any of them. */
 bool target_has_user(const struct target *target);
+/* The name of the host that shares sets of fragments with us; NULL: it is none. */
+const char *target_peer(const struct target *target);
 
 /* All texts may be empty. base = the default_* settings, which a route's options
  * override. passwords: see sched/secrets.h; a host with a user and no secret is a
@@ -89,6 +93,7 @@ bool target_has_user(const struct target *target);
  * per mistake is added to mistakes ("routes: 'x y': ..."); NULL then. */
 struct route_settings {
     struct text routes, sender_routes, relay, local, local_domains;
+    struct text defrag_host, defrag_peers; /* see peers.h; no host: no peers */
     struct text relay_password, passwords;
     bool without_secrets;
     uint16_t smtp_port;
@@ -112,6 +117,8 @@ const struct target *route_find_from(const struct route_table *table,
                                      bool past_hold);
 /* Whether any way leads to that target, as it is. */
 bool route_leads_to(const struct route_table *table, const struct target *target);
+/* Borrowed from the table; NULL: there is no defrag_host. */
+const struct peers *route_peers(const struct route_table *table);
 /* Those for the users in targets; borrowed from the table. */
 const struct secrets *route_secrets(const struct route_table *table);
 bool route_is_local_domain(const struct route_table *table, struct text domain);
@@ -122,7 +129,8 @@ void route_each_target(const struct route_table *table,
                        void *context);
 
 /* The key under which all mail for the same next hop is one destination queue:
- * "smtp:example.org", "smtp:[mail.example.org]:587", "lmtp:unix:/path", "maildir".
+ * "smtp:example.org", "smtp:[mail.example.org]:587", "lmtp:unix:/path", "maildir";
+ * that of a peer begins with "defrag:" and his name.
  * Lower case, but for paths. Other demands on TLS are other queues: the scheme is smtps
  * when it is implicit, and what is not the scheme's default level stands behind it,
  * "smtp:[mail.example.org]:587?tls=verify" (also for submission://, which is that). */

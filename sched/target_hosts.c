@@ -214,6 +214,12 @@ target_has_user(const struct target *target)
     return has_user;
 }
 
+const char *
+target_peer(const struct target *target)
+{
+    return target->peer > 0 ? target->path + target->peer : NULL;
+}
+
 struct target_host
 target_host(const struct target *target, size_t at)
 {
