@@ -8,6 +8,7 @@
 
 #include "base/crc.h"
 #include "base/memory.h"
+#include "queue/set_mark.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -209,6 +210,13 @@ bits(bool first, bool second)
     return (first ? 1U : 0U) | (second ? 2U : 0U);
 }
 
+static bool
+is_set_mark(struct text t)
+{
+    struct set_mark mark;
+    return set_mark_read(t, &mark);
+}
+
 /* local, remote: recipients in each channel; a todo file counts all as local. failures:
  * in bounce/ID, at the least. */
 static void
@@ -233,6 +241,9 @@ add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
         add_record(out, 'J', e->made_of);
     if (e->trust.length > 0)
         add_record(out, 'C', e->trust);
+    assert(!e->by_peer || is_set_mark(e->set_mark));
+    if (e->by_peer)
+        add_record(out, 'S', e->set_mark);
 }
 
 static const char todo_title[] = "petrel-todo   1\n";
@@ -357,12 +368,27 @@ take_record(struct reading *r, char letter)
     return bytes;
 }
 
+static bool
+stands_there(const struct reading *r, char letter)
+{
+    return !r->bad && r->at < r->end && r->all.at[r->at] == letter;
+}
+
 /* Older files have none. */
 static struct text
 take_optional(struct reading *r, char letter)
 {
-    bool is_there = !r->bad && r->at < r->end && r->all.at[r->at] == letter;
-    return is_there ? take_record(r, letter) : TEXT("");
+    return stands_there(r, letter) ? take_record(r, letter) : TEXT("");
+}
+
+static void
+take_set_mark(struct reading *r, struct envelope *e)
+{
+    e->by_peer = stands_there(r, 'S');
+    struct text mark = take_optional(r, 'S');
+    e->set_mark = envelope_text(e, mark);
+    if (e->by_peer && !is_set_mark(mark))
+        r->bad = true;
 }
 
 static struct reading
@@ -436,8 +462,10 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     e->prefix = envelope_text(e, take_record(r, 'P'));
     e->made_of = envelope_text(e, take_optional(r, 'J'));
     e->trust = envelope_text(e, take_optional(r, 'C'));
+    take_set_mark(r, e);
     if (r->bad || e->sender.at == NULL || e->envelope_id.at == NULL ||
-        e->prefix.at == NULL || e->made_of.at == NULL || e->trust.at == NULL) {
+        e->prefix.at == NULL || e->made_of.at == NULL || e->trust.at == NULL ||
+        e->set_mark.at == NULL) {
         r->bad = true;
         return;
     }

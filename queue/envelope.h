@@ -62,6 +62,10 @@ struct envelope {
     struct text
         trust; /* of a message/...: "auth:USER" or "int", who may relay; or "" */
     struct text made_of;  /* joined of other messages: see defrag/made.h; or empty */
+    struct text set_mark; /* of a fragment: "KEY;DEPTH;EPOCH" of its set (queue/
+                             set_mark.h), for or from another of our hosts; or empty */
+    bool by_peer; /* it has come from one, with its set_mark, which is valid then: only
+                     so is it kept, and never is it sent on to one */
     struct text prefix;   /* header lines that we put before the content, CRLF ended */
     int64_t content_size; /* of mess/ID */
     uint32_t content_crc;

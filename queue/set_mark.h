@@ -1,0 +1,30 @@
+/* What a fragment says of its set on its way from one of our hosts to another:
+ * "KEY;DEPTH;EPOCH" (pure; spec/defrag-mime.md §2.2). The value of the MAIL parameter
+ * XDEFRAG. */
+#ifndef QUEUE_SET_MARK_H
+#define QUEUE_SET_MARK_H
+
+#include "base/digest.h"
+
+enum {
+    SET_MARK_DEPTH_MAX = 3, /* one digit */
+    SET_MARK_EPOCH_DIGITS = 12,
+    SET_MARK_LENGTH_MAX = 2 * DIGEST_SIZE + 1 + 1 + 1 + SET_MARK_EPOCH_DIGITS,
+    SET_MARK_SIZE = SET_MARK_LENGTH_MAX + 1
+};
+#define SET_MARK_EPOCH_MAX_S INT64_C(999999999999)
+
+struct set_mark {
+    unsigned char key[DIGEST_SIZE];
+    unsigned depth;  /* so many times its message was joined already */
+    int64_t epoch_s; /* since 1970: its first arrival at any of our hosts */
+};
+
+/* NUL-terminated; depth and epoch_s are within their limits. */
+void set_mark_write(const struct set_mark *mark, char out[SET_MARK_SIZE]);
+/* 64 lower-case hexadecimal digits, one of 0 to 3, 1 to 12 decimal digits, two
+ * semicolons: nothing else. False leaves *mark undefined. */
+bool set_mark_read(struct text t, struct set_mark *mark)
+    __attribute__((warn_unused_result));
+
+#endif
