@@ -56,13 +56,19 @@ make_fragments(struct manager *m)
 {
     struct manager_fragments f = {0};
     (void)manager_fragments(m, &f);
-    return json_pack("{s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "sets",
+    return json_pack("{s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s}",
+                     "sets",
                      number(f.sets), "messages", number(f.messages), "bytes",
                      (json_int_t)f.bytes, "oldest_ms", (json_int_t)f.oldest_ms, "held",
                      number(f.held), "joined", number(f.joined), "absorbed",
                      number(f.absorbed), "timed_out", number(f.timed_out), "conflicts",
                      number(f.conflicts), "limited", number(f.limited), "malformed",
-                     number(f.malformed), "failed", number(f.failed));
+                     number(f.malformed), "failed", number(f.failed), "redirected",
+                     number(f.redirected), "returned", number(f.returned), "alone",
+                     number(f.alone), "registry",
+                     !f.is_shared ? "local"
+                     : f.is_down  ? "down"
+                                  : "up");
 }
 
 static json_t *

@@ -24,6 +24,7 @@ channel_forget(struct defragmenter *c, struct held *h)
 {
     if (h->state == HELD_LOOKING && h->looking)
         DL_DELETE(c->looking, h);
+    journey_ends(c, h);
     channel_looking_free(h);
     HASH_DEL(c->held, h);
     free(h);
@@ -82,6 +83,16 @@ release(struct defragmenter *c, const struct set_released *released)
         channel_forget(c, h);
 }
 
+/* Whoever asks for such a fragment later will be told what he would hear from us. */
+static void
+close_sets(struct defragmenter *c)
+{
+    struct set_closed closed;
+    while (sets_next_closed(c->sets, &closed))
+        if (c->owners)
+            owners_close(c->owners, closed.key, closed.memory_ms);
+}
+
 /* --- Turns ------------------------------------------------------------------------ */
 
 static void
@@ -94,7 +105,11 @@ work(void *context)
     more = joins_go_on(c) || more;
     while (sets_next_released(c->sets, &released))
         release(c, &released);
-    int64_t wake = sets_wake_ms(c->sets), delay = wake - loop_now_ms(c->loop);
+    close_sets(c);
+    int64_t wake = sets_wake_ms(c->sets);
+    int64_t journey = journeys_tick(c, loop_now_ms(c->loop));
+    wake = journey < wake ? journey : wake;
+    int64_t delay = wake - loop_now_ms(c->loop);
     loop_timer_stop(c->loop, &c->wake);
     if (more)
         loop_post(c->loop, &c->task, work, c);
@@ -137,6 +152,9 @@ count(void *context, struct manager_fragments *out)
     out->messages = sets.messages;
     out->bytes = sets.bytes;
     out->oldest_ms = sets.oldest_ms;
+    out->is_shared = c->owners != NULL;
+    out->is_down = c->owners != NULL && !registry_is_up(c->settings.registry);
+    out->alone = c->owners ? owners_count(c->owners).alone : 0;
 }
 
 struct defragmenter *
@@ -151,8 +169,17 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
     c->settings = *settings;
     c->sets = sets_new(&settings->limits);
     c->started_ms = loop_now_ms(loop);
+    journeys_init(c);
+    if (settings->registry) {
+        struct owners_setup setup = {.loop = loop,
+                                     .registry = settings->registry,
+                                     .other = journey_other,
+                                     .context = c};
+        c->owners = owners_new(&setup);
+    }
     c->plug = (struct manager_defragment){.offer = channel_offer,
                                           .explain = channel_explain,
+                                          .redirected = journey_answered,
                                           .count = count,
                                           .context = c};
     manager_plug_defragment(manager, &c->plug);
@@ -163,8 +190,16 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
 void
 channel_reload(struct defragmenter *c, const struct channel_settings *settings)
 {
+    assert(c->settings.registry == settings->registry);
     c->settings = *settings;
     sets_limit(c->sets, &settings->limits);
+}
+
+void
+channel_recover(struct defragmenter *c)
+{
+    if (c->owners)
+        owners_recover(c->owners);
 }
 
 void
@@ -182,5 +217,7 @@ channel_free(struct defragmenter **channel)
     HASH_ITER (hh, c->held, h, next)
         channel_forget(c, h);
     sets_free(&c->sets);
+    owners_free(&c->owners);
+    heap_free(&c->journeys);
     free(c);
 }

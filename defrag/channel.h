@@ -5,6 +5,7 @@
  * offers those of its recipients whose route says defragment=yes:
  *
  *   look.c      reads its header (fragment.c) and the digest of its body
+ *   owners.c    which host has its set; if it is another of ours, it goes there
  *   set.c       which others belong to it; for whom they are complete
  *   channel.c   PASS, PARK or absorb; the timer; what is released
  *   joins.c     what is complete: whole.c streams it (join.c) into a draft. Durable
@@ -23,9 +24,14 @@
 
 #include "defrag/set.h"
 #include "queue/manager.h"
+#include "sched/peers.h"
 
 struct channel_settings {
     const char *hostname; /* borrowed until the next settings */
+    /* Where it is agreed with other hosts which of them has a set; NULL: we are alone.
+     * Outlives the channel, and stays the same. */
+    struct registry *registry;
+    const struct peers *peers; /* borrowed until the next settings */
     struct set_limits limits;
     enum channel_timeout { /* what becomes of fragments whose time is over */
                            CHANNEL_RELEASE,
@@ -43,6 +49,8 @@ struct defragmenter *channel_new(struct loop *loop, struct log *log,
                                  const struct channel_settings *settings);
 void channel_reload(struct defragmenter *channel,
                     const struct channel_settings *settings);
+/* The registry answers again: what it is told of recovered(). */
+void channel_recover(struct defragmenter *channel);
 /* Before the manager. */
 void channel_free(struct defragmenter **channel);
 

@@ -1,11 +1,15 @@
-/* What channel.c, channel_offer.c and joins.c share. Nobody else includes this. */
+/* What channel.c, channel_offer.c, journeys.c and joins.c share. Nobody else includes
+ * this. */
 #ifndef DEFRAG_CHANNEL_INSIDE_H
 #define DEFRAG_CHANNEL_INSIDE_H
 
 #include "base/loop.h"
 #include "defrag/channel.h"
+#include "base/heap.h"
 #include "defrag/look.h"
+#include "defrag/owners.h"
 #include "defrag/whole.h"
+#include "queue/set_mark.h"
 
 #include <uthash.h>
 #include <utlist.h>
@@ -18,9 +22,18 @@ struct held {
     enum held_state {
         HELD_LOOKING, /* its digest is not known yet */
         HELD_WAITING, /* in a set */
+        HELD_SENT,    /* on its way to the host that joins it */
         HELD_LEAVING  /* released; it passes when it is offered next */
     } state;
     bool expired; /* LEAVING: because its time was over */
+    bool by_peer; /* another host has sent it to us: here it stays */
+    unsigned depth;
+    unsigned char key[DIGEST_SIZE]; /* by_peer, or since it was looked into */
+    /* SENT: where to, until when, and how many recipients have no answer yet. */
+    char *host;
+    int64_t until_ms;
+    size_t unanswered;
+    struct heap_node timer;
     struct looking *looking;
 };
 
@@ -54,6 +67,9 @@ struct defragmenter {
     struct channel_settings settings;
     struct manager_defragment plug;
     struct sets *sets;
+    struct owners *owners; /* NULL: no other hosts */
+    struct heap journeys;  /* SENT, by until_ms */
+    char mark[SET_MARK_SIZE];
     struct held *held, *looking;
     struct joining *making;  /* one at a time is streamed */
     struct joining *storing; /* committed */
@@ -82,6 +98,27 @@ bool channel_explain(void *context, struct id id, char *out, size_t size);
 /* Goes on with the digests of large fragments. True: there is more. */
 bool channel_look_on(struct defragmenter *c);
 void channel_looking_free(struct held *h);
+
+/* --- journeys.c --------------------------------------------------------------------
+ */
+
+/* Its set may be another host's: then it is SENT. ttl_ms: of our claim. */
+bool journey_starts(struct defragmenter *c, struct held *h, int64_t until_ms,
+                    int64_t ttl_ms);
+/* What is to be done with one that is SENT. */
+enum manager_offered journey_goes_on(struct defragmenter *c, struct held *h,
+                                     struct manager_offer *o);
+/* It is not SENT any more. */
+void journey_ends(struct defragmenter *c, struct held *h);
+/* manager_defragment's. */
+void journey_answered(void *context, struct id id, bool taken);
+/* owners_setup's. */
+void journey_other(void *context, const unsigned char key[DIGEST_SIZE],
+                   const char *host);
+/* Those whose time is over go on as they are. When the next one's is; INT64_MAX: none.
+ */
+int64_t journeys_tick(struct defragmenter *c, int64_t now_ms);
+void journeys_init(struct defragmenter *c);
 
 /* --- joins.c ---------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@
 enum {
     MOMENT_MS = 60 * 1000, /* until what is being joined ends; it is told before */
     FAR_MS = 24 * 60 * 60 * 1000,
+    GRACE_MS = 60 * 60 * 1000, /* a late part finds the host that had the others */
     TEXTS_MAX = ENVELOPE_BYTES_MAX,
     RANGES_MAX = 8 /* of missing numbers, in words */
 };
@@ -108,6 +109,7 @@ tell_absorbed(const struct looking *l, const struct offered *all,
 
 /* --- Its key ---------------------------------------------------------------------- */
 
+/* What a peer has sent to us comes with its own. */
 static void
 make_key(const struct looking *l, unsigned char key[DIGEST_SIZE])
 {
@@ -168,7 +170,7 @@ log_answer(const struct defragmenter *c, const struct held *h,
     log_end(&line);
 }
 
-static enum set_verdict
+static void
 enter_set(struct defragmenter *c, struct held *h)
 {
     struct looking *l = h->looking;
@@ -183,7 +185,7 @@ enter_set(struct defragmenter *c, struct held *h)
                          .recipients = l->recipients,
                          .count = l->count};
     memcpy(f.digest, l->look.digest, DIGEST_SIZE);
-    make_key(l, f.key);
+    memcpy(f.key, h->key, DIGEST_SIZE);
     l->answer.absorbed = memory_array(l->count, sizeof(*l->answer.absorbed));
     sets_add(c->sets, &f, loop_now_ms(c->loop), &l->answer);
     log_answer(c, h, &l->answer);
@@ -202,7 +204,19 @@ enter_set(struct defragmenter *c, struct held *h)
         break;
     }
     channel_stir(c);
-    return l->answer.verdict;
+}
+
+/* All that is needed is known: to the host that has its set, or into ours. */
+static void
+find_place(struct defragmenter *c, struct held *h)
+{
+    struct looking *l = h->looking;
+    if (!h->by_peer)
+        make_key(l, h->key);
+    if (journey_starts(c, h, l->until_ms, l->memory_ms + GRACE_MS))
+        channel_looking_free(h);
+    else
+        enter_set(c, h);
 }
 
 /* What the set has answered. h may be gone then. */
@@ -231,7 +245,8 @@ end_look(struct defragmenter *c, struct held *h, enum look_result result)
     DL_DELETE(c->looking, h);
     if (result == LOOK_DONE) {
         h->looking->answered = true;
-        if (enter_set(c, h) == SET_HOLDS && h->looking->answer.absorbed_count == 0)
+        find_place(c, h);
+        if (h->state == HELD_WAITING && h->looking->answer.absorbed_count == 0)
             channel_looking_free(h);
     } else {
         say(c, LOG_LEVEL_WARNING, h->id, "passed", "its content cannot be read");
@@ -258,6 +273,17 @@ channel_look_on(struct defragmenter *c)
     return c->looking != NULL;
 }
 
+/* The mark of a message that another host of ours has sent to us. */
+static bool
+take_mark(const struct envelope *e, unsigned char key[DIGEST_SIZE])
+{
+    struct set_mark mark;
+    bool read = e->by_peer && set_mark_read(e->set_mark, &mark);
+    if (read)
+        memcpy(key, mark.key, DIGEST_SIZE);
+    return read;
+}
+
 /* --- Offers ----------------------------------------------------------------------- */
 
 static enum manager_offered
@@ -268,6 +294,8 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
     struct held *h = memory_new(sizeof(*h));
     h->id = e->id;
     h->looking = l;
+    h->by_peer = take_mark(e, h->key);
+    h->depth = made_depth_of(e);
     enum look_result result =
         look_start(&l->look, c->queue, e, c->settings.limits.parts, CHANNEL_BUDGET);
     if (result == LOOK_NONE || result == LOOK_FAILED) {
@@ -286,8 +314,8 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
     free(all);
     HASH_ADD(hh, c->held, id, sizeof(h->id), h);
     if (result == LOOK_DONE) {
-        (void)enter_set(c, h);
-        return tell(c, h, o);
+        find_place(c, h);
+        return h->state == HELD_SENT ? journey_goes_on(c, h, o) : tell(c, h, o);
     }
     o->until_ms = until_ms + FAR_MS;
     DL_APPEND(c->looking, h);
@@ -328,6 +356,8 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
         return tell(c, h, o);
     if (h->state == HELD_LEAVING)
         return leave(c, h, o);
+    if (h->state == HELD_SENT)
+        return journey_goes_on(c, h, o);
     if (o->count == 0 || o->envelope->released)
         return let_go(c, h, o);
     if (h->state == HELD_LOOKING) {
@@ -353,7 +383,7 @@ channel_offer(void *context, struct manager_offer *o)
         joins_end_parts(c, e);
     /* Its time decides, so that what was released, or a start finds late, passes. */
     if (o->count == 0 || e->released || until <= now ||
-        made_depth(e->made_of) >= MADE_DEPTH_MAX)
+        made_depth_of(e) >= MADE_DEPTH_MAX)
         return MANAGER_PASS;
     return look_inside(c, o, until);
 }
@@ -386,6 +416,26 @@ list_missing(const struct defragmenter *c, const struct set_view *v, char *out,
     }
 }
 
+static const char *
+owner_of(const struct defragmenter *c, const struct held *h)
+{
+    struct owner_view view = {.owner = OWNER_US};
+    if (c->owners)
+        view = owners_find(c->owners, h->key);
+    switch (view.owner) {
+    case OWNER_UNKNOWN:
+    case OWNER_ALONE:
+        return "none (this host works alone)";
+    case OWNER_ASKED:
+        return "being asked for";
+    case OWNER_US:
+        break;
+    case OWNER_OTHER:
+        return view.host;
+    }
+    return "this host";
+}
+
 bool
 channel_explain(void *context, struct id id, char *out, size_t size)
 {
@@ -395,6 +445,12 @@ channel_explain(void *context, struct id id, char *out, size_t size)
     char missing[160], until[DATE_TEXT_MAX], total[24] = "an unknown number";
     if (h == NULL || h->state == HELD_LEAVING)
         return false;
+    if (h->state == HELD_SENT) {
+        date_format(h->until_ms, until);
+        snprintf(out, size, "a fragment: goes to %s, which joins it; released at %s",
+                 h->host, until);
+        return true;
+    }
     if (h->state == HELD_LOOKING || !sets_find(c->sets, id, &v)) {
         snprintf(out, size, "a fragment: it is being looked into");
         return true;
@@ -408,8 +464,8 @@ channel_explain(void *context, struct id id, char *out, size_t size)
     list_missing(c, &v, missing, sizeof(missing));
     date_format(v.until_ms, until);
     snprintf(out, size,
-             "waits for the other fragments: have %" PRIu32 " of %s%s; "
+             "waits for the other fragments: have %" PRIu32 " of %s%s; owner %s; "
              "released at %s",
-             v.have, total, missing, until);
+             v.have, total, missing, owner_of(c, h), until);
     return true;
 }

@@ -2,6 +2,7 @@
 #include "defrag/made.h"
 
 #include "base/memory.h"
+#include "queue/set_mark.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -36,6 +37,15 @@ made_depth(struct text made_of)
     if (!text_number(text_before(made_of, text_find(made_of, '\n')), 1000, &depth))
         return MADE_DEPTH_MAX; /* of nobody's making: leave it alone */
     return (unsigned)depth;
+}
+
+unsigned
+made_depth_of(const struct envelope *e)
+{
+    struct set_mark mark;
+    if (!e->by_peer)
+        return made_depth(e->made_of);
+    return set_mark_read(e->set_mark, &mark) ? mark.depth : MADE_DEPTH_MAX;
 }
 
 static bool

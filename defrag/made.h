@@ -8,8 +8,7 @@
 #ifndef DEFRAG_MADE_H
 #define DEFRAG_MADE_H
 
-#include "base/buffer.h"
-#include "base/id.h"
+#include "queue/envelope.h"
 
 enum { MADE_DEPTH_MAX = 3 };
 
@@ -19,6 +18,8 @@ void made_add(struct id id, const unsigned *indexes, size_t count, struct buffer
 
 /* 0: it is as it was received. */
 unsigned made_depth(struct text made_of);
+/* The same of a message, also of one that another host joined and sent to us. */
+unsigned made_depth_of(const struct envelope *e);
 /* The parts, one by one; *rest is all of made_of at first. indexes are the caller's to
  * free. False: no more. */
 bool made_next(struct text *rest, struct id *id, unsigned **indexes, size_t *count)

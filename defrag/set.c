@@ -80,6 +80,15 @@ set_new(struct sets *s, const struct fragment *f)
     return set;
 }
 
+static void
+note_closed(struct sets *s, const struct set *set)
+{
+    struct closure *closure = memory_new(sizeof *closure);
+    memcpy(closure->view.key, set->key, SET_KEY_SIZE);
+    closure->view.memory_ms = set->memory_ms;
+    LL_PREPEND(s->closures, closure);
+}
+
 /* It is remembered for a while; of too many the oldest is not. */
 static void
 set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
@@ -94,6 +103,7 @@ set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
     set->state = state;
     if (state == SET_GIVEN_UP)
         set_forget_numbers(set);
+    note_closed(s, set);
     set->until_ms = now_ms + set->memory_ms;
     heap_add(&s->timers, &set->timer);
     DL_APPEND(s->closed, set);
@@ -270,6 +280,18 @@ sets_next_released(struct sets *s, struct set_released *released)
     return true;
 }
 
+bool
+sets_next_closed(struct sets *s, struct set_closed *closed)
+{
+    struct closure *first = s->closures;
+    if (first == NULL)
+        return false;
+    *closed = first->view;
+    LL_DELETE(s->closures, first);
+    free(first);
+    return true;
+}
+
 const struct set_join *
 sets_next_join(struct sets *s)
 {
@@ -393,6 +415,18 @@ sets_find(const struct sets *s, struct id id, struct set_view *view)
     return true;
 }
 
+void
+sets_each_part(const struct sets *s, const unsigned char key[SET_KEY_SIZE],
+               void (*each)(void *context, struct id id), void *context)
+{
+    struct set *set;
+    const struct part *p;
+    HASH_FIND(hh, s->by_key, key, SET_KEY_SIZE, set);
+    if (set != NULL)
+        DL_FOREACH2 (set->parts, p, set_next)
+            each(context, p->id);
+}
+
 bool
 sets_has(const struct sets *s, const unsigned char key[SET_KEY_SIZE], uint32_t number)
 {
@@ -423,6 +457,7 @@ sets_free(struct sets **sets)
 {
     struct sets *s = *sets;
     struct set_released released;
+    struct set_closed closed;
     struct join *j, *j_next;
     struct part *p, *p_next;
     struct set *set, *set_next;
@@ -437,6 +472,8 @@ sets_free(struct sets **sets)
     HASH_ITER (hh, s->by_key, set, set_next)
         set_free(s, set);
     while (sets_next_released(s, &released))
+        continue;
+    while (sets_next_closed(s, &closed))
         continue;
     heap_free(&s->timers);
     free(s);

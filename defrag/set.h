@@ -91,6 +91,14 @@ struct set_released {
 bool sets_next_released(struct sets *sets, struct set_released *released)
     __attribute__((warn_unused_result));
 
+/* A set that was begun here has ended, and is remembered for so long. False: none. */
+struct set_closed {
+    unsigned char key[SET_KEY_SIZE];
+    int64_t memory_ms;
+};
+bool sets_next_closed(struct sets *sets, struct set_closed *closed)
+    __attribute__((warn_unused_result));
+
 /* Fragments to join. Everything in it lives until it ends. */
 struct set_served { /* the recipient has the whole, and needs that message no more */
     struct id id;
@@ -136,6 +144,9 @@ struct set_view {
     unsigned char key[SET_KEY_SIZE];
 };
 bool sets_find(const struct sets *sets, struct id id, struct set_view *view);
+/* All messages that the set holds; each() leaves the set alone. */
+void sets_each_part(const struct sets *sets, const unsigned char key[SET_KEY_SIZE],
+                    void (*each)(void *context, struct id id), void *context);
 /* Whether that number is there (for the view's set). */
 bool sets_has(const struct sets *sets, const unsigned char key[SET_KEY_SIZE],
               uint32_t number);

@@ -84,6 +84,11 @@ struct release {
     struct set_released view;
 };
 
+struct closure {
+    struct closure *next;
+    struct set_closed view;
+};
+
 struct sets {
     struct set_limits limits;
     struct set *by_key, *open, *closed;
@@ -92,6 +97,7 @@ struct sets {
     struct heap timers;
     struct join *joins; /* not yet taken */
     struct release *releases;
+    struct closure *closures;
     size_t open_count, closed_count, messages, recipients;
     int64_t bytes;
 };

@@ -124,8 +124,12 @@ merge_message(struct whole *w, const struct envelope *from)
         e->priority = from->priority;
     e->eight_bit = e->eight_bit || from->eight_bit;
     e->utf8 = e->utf8 || from->utf8;
-    if (made_depth(from->made_of) + 1 > w->depth)
-        w->depth = made_depth(from->made_of) + 1;
+    if (made_depth_of(from) + 1 > w->depth)
+        w->depth = made_depth_of(from) + 1;
+    /* A peer does not say how far he believed the sender; whoever else has the same key
+     * was believed as far. */
+    if (!from->by_peer && e->trust.length == 0 && from->trust.length > 0)
+        e->trust = envelope_text(e, from->trust);
 }
 
 static void
@@ -202,7 +206,6 @@ begin_content(struct whole *w, const struct envelope *first, struct text header)
     struct outcome refusal;
     e->sender = envelope_text(e, first->sender);
     e->envelope_id = envelope_text(e, first->envelope_id);
-    e->trust = envelope_text(e, first->trust);
     e->ret = first->ret;
     if (!buffer_add(&w->outer, first->prefix) || !buffer_add(&w->outer, header))
         return false;

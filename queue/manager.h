@@ -104,6 +104,8 @@ struct manager_offer {
     int64_t until_ms;       /* PARK: the answer */
     bool *absorbed;         /* of count: those that are settled as delivered */
     struct outcome outcome; /* SETTLE: theirs */
+    const struct target *target; /* REDIRECT: a peer of the table of routes... */
+    struct text set_mark;        /* ...and what he is told of it; copied */
 };
 enum manager_offered {
     MANAGER_PASS, /* it goes on as any other */
@@ -111,18 +113,28 @@ enum manager_offered {
      * manager_unpark(). They are offered again whenever the message is loaded. */
     MANAGER_PARK,
     MANAGER_PARK_ALL, /* the whole message waits */
-    MANAGER_SETTLE    /* those that were offered */
+    MANAGER_SETTLE,   /* those that were offered */
+    /* Those that were offered go to another host of ours, whose set they belong to.
+     * While he does not answer they are tried again, as any mail. */
+    MANAGER_REDIRECT
 };
+enum { MANAGER_WAIT_MAX = 600 };
 struct manager_fragments {
     size_t sets, messages;    /* that wait */
     int64_t bytes, oldest_ms; /* of their bodies; birth, 0 = none waits */
     /* Since the start: fragments, but for joined: wholes. */
     uint64_t held, joined, absorbed, timed_out, conflicts, limited, malformed, failed;
+    uint64_t redirected, returned; /* to another host; those that he did not take */
+    bool is_shared, is_down;       /* with other hosts; the registry does not answer */
+    size_t alone;                  /* sets begun here while it did not */
 };
 struct manager_defragment {
     enum manager_offered (*offer)(void *context, struct manager_offer *offer);
     /* What a message waits for, in one line. False: nothing. */
     bool (*explain)(void *context, struct id id, char *out, size_t size);
+    /* What became of a recipient that was redirected: the other host has it, or will
+     * not take it. Then it is offered again at once, to go on as it is. */
+    void (*redirected)(void *context, struct id id, bool taken);
     void (*count)(void *context, struct manager_fragments *out);
     void *context;
 };

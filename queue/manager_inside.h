@@ -32,12 +32,13 @@ struct active {
     /* Parked: this and all open recipients that the scheduler does not have wait until
      * then. INT64_MAX: none is. */
     int64_t parked_ms;
-    bool late;      /* its sender is to hear of what is deferred in this round */
-    bool warning;   /* that notice is being committed; then the round ends */
-    bool wanted;    /* SCHED_LOAD has come meanwhile, and is not yet answered */
-    bool scheduled; /* the scheduler works on it; else it waits for SCHED_LOAD or its
-                       end */
-    bool ending;    /* its notice is being committed */
+    bool *redirected; /* per recipient: on its way to a peer; NULL: none is */
+    bool late;        /* its sender is to hear of what is deferred in this round */
+    bool warning;     /* that notice is being committed; then the round ends */
+    bool wanted;      /* SCHED_LOAD has come meanwhile, and is not yet answered */
+    bool scheduled;   /* the scheduler works on it; else it waits for SCHED_LOAD or its
+                         end */
+    bool ending;      /* its notice is being committed */
     enum fate fate;
     UT_hash_handle hh;
 };
@@ -58,7 +59,7 @@ struct manager {
     struct active *actives;
     struct waiting *reasons;
     const struct manager_defragment *defragment; /* or NULL */
-    char explained[MANAGER_WHY_MAX];             /* by it */
+    char explained[MANAGER_WAIT_MAX];            /* by it */
     struct id *loads; /* that the scheduler wants from the disk, in its order */
     size_t load_next, load_count, load_capacity;
     unsigned loads_now; /* in this turn */
@@ -121,6 +122,11 @@ void round_hold_text(const struct manager *m, const char *why,
 /* Takes what waits for other fragments out of the recipients that are to be delivered.
  */
 void park_some(struct active *a, struct sched_recipient *open, size_t *count);
+/* A verdict about a recipient that was redirected. False: it is no verdict about the
+ * mail; *told is what is to be said of it. */
+bool park_answered(struct active *a, unsigned index, const struct outcome *outcome,
+                   struct outcome *told);
+bool park_is_redirected(const struct active *a, unsigned index);
 /* Nobody else is open, and the scheduler does not know the message (any more). */
 void park(struct active *a, unsigned done_before);
 

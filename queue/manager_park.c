@@ -66,6 +66,23 @@ settle_absorbed(struct active *a, const struct sorted *s)
             round_settle(a, s->indexes[i], &outcome, false, NULL);
 }
 
+static void
+redirect(struct active *a, const struct manager_offer *offer,
+         struct sched_recipient *open, size_t count)
+{
+    struct envelope *e = a->envelope;
+    assert(target_peer(offer->target) != NULL);
+    e->set_mark = envelope_text(e, offer->set_mark);
+    a->redirected = memory_array(e->count, sizeof(*a->redirected));
+    for (size_t i = 0; i < count; i++) {
+        if (!open[i].target->defragment)
+            continue;
+        open[i].target = offer->target;
+        a->kinds[open[i].index] = offer->target->kind;
+        a->redirected[open[i].index] = true;
+    }
+}
+
 void
 park_some(struct active *a, struct sched_recipient *open, size_t *count)
 {
@@ -95,9 +112,41 @@ park_some(struct active *a, struct sched_recipient *open, size_t *count)
         settle_all(a, &s, &offer.outcome);
         keep_others(open, count);
         break;
+    case MANAGER_REDIRECT:
+        redirect(a, &offer, open, *count);
+        break;
     }
     free(s.indexes);
     free(s.absorbed);
+}
+
+/* --- On the way to another host --------------------------------------------------- */
+
+bool
+park_is_redirected(const struct active *a, unsigned index)
+{
+    return a->redirected != NULL && a->redirected[index];
+}
+
+/* The sender's mail has not failed when a host of ours does not want a part of it. */
+bool
+park_answered(struct active *a, unsigned index, const struct outcome *outcome,
+              struct outcome *told)
+{
+    const struct manager_defragment *plug = a->manager->defragment;
+    assert(park_is_redirected(a, index));
+    if (outcome->verdict == VERDICT_DEFERRED)
+        return true;
+    if (plug)
+        plug->redirected(plug->context, a->id, outcome->verdict == VERDICT_DELIVERED);
+    if (outcome->verdict == VERDICT_DELIVERED)
+        return true;
+    *told = *outcome;
+    told->verdict = VERDICT_DEFERRED;
+    a->parked_ms = loop_now_ms(a->manager->loop);
+    if (a->fate == FATE_NONE)
+        a->fate = FATE_RETRY;
+    return false;
 }
 
 /* --- Parked ----------------------------------------------------------------------- */

@@ -75,6 +75,7 @@ active_free(struct active *a, unsigned recipients)
     free(a->reasons);
     free(a->deliveries);
     free(a->kinds);
+    free(a->redirected);
     free(a);
 }
 
@@ -206,11 +207,19 @@ round_settle(struct active *a, unsigned index, const struct outcome *outcome,
     struct manager *m = a->manager;
     struct envelope *e = a->envelope;
     enum channel channel = channel_of(a->kinds[index]);
+    bool redirected = park_is_redirected(a, index);
+    struct outcome told;
+    if (redirected && !park_answered(a, index, outcome, &told)) {
+        tell_log(a, index, &told, false, timing);
+        return;
+    }
     tell_log(a, index, outcome, expired, timing);
     switch (outcome->verdict) {
     case VERDICT_DEFERRED:
         remember_reason(a, index, outcome);
-        warning_remember(a, index, outcome);
+        /* No sender is told that we wait for a host of ours. */
+        if (!redirected)
+            warning_remember(a, index, outcome);
         break;
     case VERDICT_DELIVERED: {
         struct failure success = {.recipient = index,
@@ -308,6 +317,8 @@ fail_open(struct active *a)
         outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.0.0",
                      "returned by the operator: delivery cancelled by administrator");
     free(a->kinds);
+    free(a->redirected);
+    a->redirected = NULL;
     a->kinds = memory_array(a->envelope->count + 1, sizeof(*a->kinds));
     for (unsigned i = 0; i < a->envelope->count; i++) {
         a->kinds[i] = TARGET_ERROR;
@@ -556,6 +567,8 @@ begin_round(struct active *a)
     a->late = false;
     a->parked_ms = INT64_MAX;
     free(a->kinds);
+    free(a->redirected);
+    a->redirected = NULL;
     a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
     struct sched_recipient *open = memory_array(e->count + 1, sizeof(*open));
     size_t count = 0;

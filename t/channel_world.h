@@ -4,6 +4,7 @@
 #define T_CHANNEL_WORLD_H
 
 #include "defrag/channel.h"
+#include "queue/set_mark.h"
 #include "t/manager_world.h"
 
 enum { STAGE_DELIVERED_MAX = 200, STAGE_HALF_MS = 3600 * 1000 };
@@ -15,6 +16,7 @@ struct delivered {
     unsigned notify;
     int64_t birth_ms;
     int priority;
+    char peer[32], mark[SET_MARK_SIZE]; /* where it was sent to; else "" */
 };
 
 struct stage {
@@ -23,19 +25,22 @@ struct stage {
     struct defragmenter *channel;
     struct delivered delivered[STAGE_DELIVERED_MAX];
     unsigned count;
-    bool refuses;         /* what is tried is deferred */
-    struct text original; /* ORCPT of what is sent */
-    const char *envelope_id, *trust;
+    bool refuses;                           /* what is tried is deferred */
+    struct text original;                   /* ORCPT of what is sent */
+    const char *envelope_id, *trust, *mark; /* mark: a peer sends it */
+    enum { PEERS_TAKE, PEERS_DEFER, PEERS_REFUSE } peers;
+    unsigned asked; /* how often peers were */
 };
 
 struct carrier_of {
     struct stage *stage;
     struct sched_session *session;
+    char peer[32];
     struct loop_task task;
 };
 
 static inline void
-stage_keep(struct stage *s, const struct errand *errand, size_t which)
+stage_keep(struct stage *s, const struct errand *errand, size_t which, const char *peer)
 {
     const struct envelope *e = errand->envelope;
     const struct recipient *r = &e->recipients[errand->indexes[which]];
@@ -47,6 +52,8 @@ stage_keep(struct stage *s, const struct errand *errand, size_t which)
     d->notify = r->notify;
     d->birth_ms = e->birth_ms;
     d->priority = e->priority;
+    snprintf(d->peer, sizeof d->peer, "%s", peer);
+    snprintf(d->mark, sizeof d->mark, "%.*s", TEXT_ARGS(e->set_mark));
     snprintf(d->to, sizeof d->to, "%.*s", TEXT_ARGS(r->address));
     buffer_init(&d->content, 64 * 1024 * 1024);
     char *room = buffer_reserve(&d->content, (size_t)e->content_size + 1);
@@ -57,6 +64,18 @@ stage_keep(struct stage *s, const struct errand *errand, size_t which)
         abort();
     d->content.length = (size_t)e->content_size;
     queue_content_close(queue, content);
+}
+
+static inline struct outcome
+stage_verdict(struct stage *s, bool is_peer)
+{
+    s->asked += is_peer;
+    if (is_peer && s->peers == PEERS_REFUSE)
+        return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 554, "5.7.1", "not from us");
+    if (s->refuses || (is_peer && s->peers == PEERS_DEFER))
+        return outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 450, "4.2.0",
+                            "come again");
+    return outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "Ok");
 }
 
 static inline void
@@ -71,13 +90,9 @@ stage_carry(void *context)
         return;
     }
     for (size_t i = 0; i < errand.count; i++) {
-        struct outcome outcome =
-            s->refuses
-                ? outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 450, "4.2.0",
-                               "come again")
-                : outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "Ok");
-        if (!s->refuses)
-            stage_keep(s, &errand, i);
+        struct outcome outcome = stage_verdict(s, c->peer[0] != '\0');
+        if (outcome.verdict == VERDICT_DELIVERED)
+            stage_keep(s, &errand, i, c->peer);
         manager_settled(s->w.manager, &errand, i, &outcome, NULL);
     }
     loop_post(s->w.loop, &c->task, stage_carry, c);
@@ -88,8 +103,9 @@ stage_open(void *context, struct sched_session *session, const struct target *ta
            const char *domain)
 {
     struct carrier_of *c = memory_new(sizeof(*c));
-    (void)target;
     (void)domain;
+    if (target_peer(target))
+        snprintf(c->peer, sizeof c->peer, "%s", target_peer(target));
     c->stage = context;
     c->session = session;
     loop_post(c->stage->w.loop, &c->task, stage_carry, c);
@@ -101,6 +117,7 @@ stage_plug(struct world *w)
     struct stage *s = (struct stage *)w;
     manager_plug(w->manager, TARGET_SMTP, stage_open, s);
     manager_plug(w->manager, TARGET_MX, stage_open, s);
+    s->settings.peers = route_peers(w->routes);
     s->channel = channel_new(w->loop, w->log, w->manager, &s->settings);
 }
 
@@ -165,6 +182,9 @@ stage_send(struct stage *s, const char *sender, const char *recipients,
         e->envelope_id = envelope_text(e, text_from(s->envelope_id));
     if (s->trust)
         e->trust = envelope_text(e, text_from(s->trust));
+    e->by_peer = s->mark != NULL;
+    if (s->mark)
+        e->set_mark = envelope_text(e, text_from(s->mark));
     while (text_word(&rest, " ", &one))
         if (!envelope_add(e, one, w->notify, s->original))
             abort();

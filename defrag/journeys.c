@@ -1,0 +1,190 @@
+/* Fragments on their way to the host that joins them. */
+#include "defrag/channel_inside.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+timer_before(const struct heap_node *a, const struct heap_node *b)
+{
+    const struct held *left =
+        (const void *)((const char *)a - offsetof(struct held, timer));
+    const struct held *right =
+        (const void *)((const char *)b - offsetof(struct held, timer));
+    return left->until_ms < right->until_ms;
+}
+
+void
+journeys_init(struct defragmenter *c)
+{
+    heap_init(&c->journeys, timer_before);
+}
+
+static const struct target *
+way_to(const struct defragmenter *c, const char *host)
+{
+    return c->settings.peers ? peers_find(c->settings.peers, text_from(host)) : NULL;
+}
+
+/* --- Departures ------------------------------------------------------------------- */
+
+static void
+depart(struct defragmenter *c, struct held *h, const char *host, int64_t until_ms)
+{
+    char name[ID_LENGTH + 1];
+    assert(!h->by_peer && !heap_has(&h->timer));
+    h->state = HELD_SENT;
+    h->host = memory_string(host);
+    h->until_ms = until_ms;
+    heap_add(&c->journeys, &h->timer);
+    c->figures.redirected++;
+    id_format(h->id, name);
+    struct log_line line;
+    log_start(&line, c->log, LOG_LEVEL_INFO, "defrag", name);
+    log_field_format(&line, "host", "%s", host);
+    log_field(&line, "status", TEXT("redirected"));
+    log_remark(&line, TEXT("that host has its set"));
+    log_end(&line);
+    channel_stir(c);
+}
+
+void
+journey_ends(struct defragmenter *c, struct held *h)
+{
+    if (h->host == NULL)
+        return;
+    heap_remove(&c->journeys, &h->timer);
+    free(h->host);
+    h->host = NULL;
+}
+
+/* The registry may name a host that we do not know: then each joins what it has. */
+static const char *
+elsewhere(struct defragmenter *c, const struct held *h, int64_t ttl_ms)
+{
+    struct owner_view view = owners_claim(c->owners, h->key, ttl_ms);
+    bool known = view.owner == OWNER_OTHER && way_to(c, view.host) != NULL;
+    return known && !h->by_peer ? view.host : NULL;
+}
+
+bool
+journey_starts(struct defragmenter *c, struct held *h, int64_t until_ms, int64_t ttl_ms)
+{
+    const char *host = c->owners ? elsewhere(c, h, ttl_ms) : NULL;
+    if (host != NULL)
+        depart(c, h, host, until_ms);
+    return host != NULL;
+}
+
+/* --- Underway --------------------------------------------------------------------- */
+
+enum manager_offered
+journey_goes_on(struct defragmenter *c, struct held *h, struct manager_offer *o)
+{
+    const struct target *target = way_to(c, h->host);
+    if (target == NULL || h->until_ms <= loop_now_ms(c->loop) || o->count == 0 ||
+        o->envelope->released) {
+        channel_forget(c, h);
+        return MANAGER_PASS;
+    }
+    struct set_mark mark = {.depth = h->depth, .epoch_s = o->envelope->birth_ms / 1000};
+    memcpy(mark.key, h->key, sizeof(mark.key));
+    set_mark_write(&mark, c->mark);
+    h->unanswered = o->count;
+    o->target = target;
+    o->set_mark = text_from(c->mark);
+    return MANAGER_REDIRECT;
+}
+
+void
+journey_answered(void *context, struct id id, bool taken)
+{
+    struct defragmenter *c = context;
+    struct held *h = channel_find(c, id);
+    if (h == NULL || h->state != HELD_SENT)
+        return;
+    assert(h->unanswered > 0);
+    h->unanswered--;
+    if (!taken) {
+        c->figures.returned++;
+        journey_ends(c, h);
+        h->state = HELD_LEAVING;
+    } else if (h->unanswered == 0) {
+        channel_forget(c, h);
+    }
+}
+
+int64_t
+journeys_tick(struct defragmenter *c, int64_t now_ms)
+{
+    struct heap_node *n;
+    while ((n = heap_first(&c->journeys)) != NULL) {
+        struct held *h = (void *)((char *)n - offsetof(struct held, timer));
+        char name[ID_LENGTH + 1];
+        if (h->until_ms > now_ms)
+            return h->until_ms;
+        id_format(h->id, name);
+        log_say(c->log, LOG_LEVEL_INFO, "defrag", name,
+                "released: %s has not taken it in time", h->host);
+        journey_ends(c, h);
+        h->state = HELD_LEAVING;
+        if (!manager_unpark(c->manager, h->id))
+            channel_forget(c, h);
+    }
+    return INT64_MAX;
+}
+
+/* --- A set that was begun here is another host's -----------------------------------
+ */
+
+struct leaving {
+    struct defragmenter *channel;
+    struct id *ids;
+    size_t count;
+};
+
+static void
+gather(void *context, struct id id)
+{
+    struct leaving *l = context;
+    const struct held *h = channel_find(l->channel, id);
+    if (h != NULL && h->state == HELD_WAITING && !h->by_peer)
+        l->ids[l->count++] = id;
+}
+
+static void
+send_on(struct defragmenter *c, struct id id, const char *host)
+{
+    struct held *h = channel_find(c, id);
+    struct set_view view;
+    bool found = sets_find(c->sets, id, &view);
+    assert(h != NULL && found);
+    if (!sets_forget(c->sets, id))
+        return; /* it is being joined: all of it was here */
+    channel_looking_free(h);
+    depart(c, h, host, view.until_ms);
+    if (!manager_unpark(c->manager, id))
+        channel_forget(c, h);
+}
+
+void
+journey_other(void *context, const unsigned char key[DIGEST_SIZE], const char *host)
+{
+    struct defragmenter *c = context;
+    struct leaving l = {.channel = c};
+    if (way_to(c, host) == NULL) {
+        log_say(c->log, LOG_LEVEL_WARNING, "defrag", NULL,
+                "fragments belong to host '%s', which is not in defrag_peers: they "
+                "stay here",
+                host);
+        return;
+    }
+    l.ids = memory_array(sets_count(c->sets).messages + 1, sizeof(*l.ids));
+    sets_each_part(c->sets, key, gather, &l);
+    for (size_t i = 0; i < l.count; i++)
+        send_on(c, l.ids[i], host);
+    free(l.ids);
+}
