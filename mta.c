@@ -3,6 +3,7 @@
 #include "admin/command.h"
 #include "admin/confine.h"
 #include "admin/control.h"
+#include "admin/descriptors.h"
 #include "admin/flush.h"
 #include "admin/options.h"
 #include "admin/mime.h"
@@ -16,6 +17,7 @@
 #include "base/loop.h"
 #include "base/memory.h"
 #include "defrag/channel.h"
+#include "defrag/registry.h"
 #include "queue/local.h"
 #include "smtp/anchors.h"
 #include "smtp/delivery.h"
@@ -27,7 +29,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -35,8 +36,7 @@ enum {
     MISTAKES_MAX = 64 * 1024,
     ERROR_MAX = 512,
     OVERRIDES_MAX = 200,
-    DEFRAGMENT_RECIPIENTS = 1000000, /* of all fragments that wait: 100 MB */
-    FILES_BESIDES = 300 /* descriptors: spool, log, name servers, control */
+    DEFRAGMENT_RECIPIENTS = 1000000 /* of all fragments that wait: 100 MB */
 };
 
 extern char **environ;
@@ -46,6 +46,7 @@ struct configuration {
     struct options options;
     struct settings *settings;
     struct route_table *routes;
+    struct registry_place registry;
 };
 
 struct petrel {
@@ -58,6 +59,8 @@ struct petrel {
     struct manager *manager;
     struct local *local;
     struct defragmenter *channel;
+    struct registry *registry; /* NULL: local */
+    struct tls_client *registry_anchors;
     struct delivery *delivery;
     struct listener *listener;
     struct control *control;
@@ -165,30 +168,17 @@ delivery_settings(const struct options *o, const struct route_table *routes)
     };
 }
 
-static struct manager_settings
-manager_settings(const struct options *o, uint64_t seed)
-{
-    return (struct manager_settings){
-        .hostname = o->hostname,
-        .queue = options_queue(o),
-        .sched = {.active_limit = (int)o->active_limit,
-                  .session_limit = (int)o->session_limit,
-                  .site_share = (int)o->site_active_share,
-                  .seed = seed},
-        .bounce_size_limit = (size_t)o->bounce_size_limit,
-        .bulk_size = o->bulk_size,
-        .sender_turns = o->sender_turns,
-    };
-}
-
 static struct channel_settings
-channel_settings(const struct options *o)
+channel_settings(const struct options *o, const struct route_table *routes,
+                 struct registry *registry)
 {
     static const enum channel_timeout timeouts[] = {[TIMEOUT_RELEASE] = CHANNEL_RELEASE,
                                                     [TIMEOUT_BOUNCE] = CHANNEL_BOUNCE,
                                                     [TIMEOUT_HOLD] = CHANNEL_HOLD};
     return (struct channel_settings){
         .hostname = o->hostname,
+        .registry = registry,
+        .peers = route_peers(routes),
         .limits = {.parts = (uint32_t)o->defrag_parts,
                    .set_bytes = o->defrag_set_size,
                    .sets = (size_t)o->defrag_sets,
@@ -224,6 +214,16 @@ add_places(const struct settings *settings, struct text lines, struct buffer *ou
     }
 }
 
+static void
+check_registry(struct configuration *c, struct buffer *mistakes)
+{
+    char error[ERROR_MAX];
+    if (!registry_configure(text_from(c->options.defrag_registry),
+                            text_from(c->options.defrag_registry_password),
+                            &c->registry, error, sizeof(error)))
+        (void)!buffer_format(mistakes, "defrag_registry: %s\n", error);
+}
+
 /* Reads and checks everything, also what the daemon listens with, unless the sources
  * are without secrets. NULL: with one line for each mistake in out. */
 static struct configuration *
@@ -243,6 +243,8 @@ configuration_read(const struct options_sources *sources, struct buffer *out)
         c->routes = options_routes(&c->options, &mistakes);
         (void)!listener_check(&listener, &mistakes);
         (void)!delivery_check(&delivery, &mistakes);
+        if (is_daemon)
+            check_registry(c, &mistakes);
         if (is_daemon && !identity_find(&who, c->options.user))
             (void)!buffer_format(&mistakes, "user: no such user: '%.100s'\n",
                                  c->options.user);
@@ -258,8 +260,8 @@ configuration_read(const struct options_sources *sources, struct buffer *out)
 static struct tls_client *
 open_anchors(const struct configuration *c, char place[ANCHORS_PLACE_MAX], char *error)
 {
-    return anchors_read(text_from(c->options.tls_ca), route_demands_verify(c->routes),
-                        place, error, ERROR_MAX);
+    bool needed = route_demands_verify(c->routes) || c->registry.tls;
+    return anchors_read(text_from(c->options.tls_ca), needed, place, error, ERROR_MAX);
 }
 
 /* NULL: the mistakes were written to standard error. */
@@ -309,41 +311,11 @@ on_terminate(void *context)
                   p);
 }
 
-/* A session is a descriptor, and the queue needs some too: without them it would take
- * connections, and then no mail. */
-static void
-want_descriptors(struct petrel *p)
-{
-    const struct options *o = &p->configuration->options;
-    rlim_t want = (rlim_t)(o->max_sessions + o->session_limit) + NET_LINGERING_MAX +
-                  FILES_BESIDES;
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= want)
-        return;
-    files.rlim_cur = files.rlim_max < want ? files.rlim_max : want;
-    if (setrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur < want)
-        log_say(p->log, LOG_LEVEL_WARNING, "main", NULL,
-                "%llu descriptors are few for max_sessions and session_limit: "
-                "raise the limit (ulimit -n) to %llu",
-                (unsigned long long)files.rlim_cur, (unsigned long long)want);
-}
-
 static struct confine
 confinement(const struct configuration *c)
 {
     return (struct confine){
         .options = &c->options, .settings = c->settings, .routes = c->routes};
-}
-
-static void
-say_anchors(struct petrel *p, const char *place)
-{
-    if (place[0] != '\0')
-        log_say(p->log, LOG_LEVEL_DEBUG, "main", NULL, "tls_ca: %s", place);
-    else
-        log_say(p->log, LOG_LEVEL_INFO, "main", NULL,
-                "tls_ca is unset and the system has no bundle of authorities: "
-                "certificates of next hops are not verified");
 }
 
 /* Each in a line of the log. True: a file could not be read for want of permission. */
@@ -370,7 +342,7 @@ read_again(struct petrel *p, struct tls_client **anchors)
     buffer_free(&mistakes);
     *anchors = fresh ? open_anchors(fresh, place, error) : NULL;
     if (*anchors != NULL) {
-        say_anchors(p, place);
+        anchors_say(place, p->log);
         return fresh;
     }
     log_say(p->log, LOG_LEVEL_ERROR, "main", NULL,
@@ -397,20 +369,20 @@ on_hangup(void *context)
     const struct options *o = &fresh->options;
     struct listener_settings listener = listener_settings(o);
     struct delivery_settings delivery = delivery_settings(o, fresh->routes);
-    struct manager_settings manager = manager_settings(o, loop_random(p->loop));
+    struct manager_settings manager = options_manager(o, loop_random(p->loop));
     delivery.tls = anchors;
     log_restyle(p->log, options_log_style(o), options_log_level(o));
     listener_reload(p->listener, fresh->routes, &listener);
     delivery_reload(p->delivery, &delivery);
     manager_reload(p->manager, &manager, fresh->routes);
     local_reload(p->local, o->hostname);
-    struct channel_settings channel = channel_settings(o);
+    struct channel_settings channel = channel_settings(o, fresh->routes, p->registry);
     channel_reload(p->channel, &channel);
     char waits[OPTIONS_RESTART_MAX];
     options_need_restart(&p->configuration->options, o, waits);
     configuration_free(&p->configuration);
     p->configuration = fresh;
-    want_descriptors(p);
+    descriptors_want(o, p->log);
     secrecy_warn(o, p->log);
     struct confine confine = confinement(fresh);
     confine_review(p->sandbox, &confine, p->log);
@@ -430,11 +402,46 @@ prepare_spool(const struct options *o, const struct identity *who)
     disk_close(&disk);
 }
 
+static void
+on_registry(void *context)
+{
+    struct petrel *p = context;
+    channel_recover(p->channel);
+}
+
+static bool
+start_channel(struct petrel *p, char *error)
+{
+    const struct configuration *c = p->configuration;
+    char place[ANCHORS_PLACE_MAX];
+    /* Its own, since a reload leaves it as it is. */
+    if (c->registry.tls)
+        p->registry_anchors = open_anchors(c, place, error);
+    if (c->registry.tls && p->registry_anchors == NULL)
+        return false;
+    struct registry_setup setup = {.loop = p->loop,
+                                   .log = p->log,
+                                   .net = p->net,
+                                   .dns = p->dns,
+                                   .tls = p->registry_anchors,
+                                   .host = peers_own_name(route_peers(c->routes)),
+                                   .recovered = on_registry,
+                                   .context = p};
+    if (c->registry.kind != REGISTRY_LOCAL)
+        p->registry = registry_new(&setup, &c->registry, error, ERROR_MAX);
+    if (c->registry.kind != REGISTRY_LOCAL && p->registry == NULL)
+        return false;
+    struct channel_settings channel =
+        channel_settings(&c->options, c->routes, p->registry);
+    p->channel = channel_new(p->loop, p->log, p->manager, &channel);
+    return true;
+}
+
 static int
 start_queue(struct petrel *p, char *error)
 {
     const struct options *o = &p->configuration->options;
-    struct manager_settings settings = manager_settings(o, loop_random(p->loop));
+    struct manager_settings settings = options_manager(o, loop_random(p->loop));
     struct delivery_settings out = delivery_settings(o, p->configuration->routes);
     p->dns = dns_new(p->loop, text_from(o->dns_servers), error, ERROR_MAX);
     if (p->dns == NULL)
@@ -443,15 +450,17 @@ start_queue(struct petrel *p, char *error)
     out.tls = open_anchors(p->configuration, place, error);
     if (out.tls == NULL)
         return EX_CONFIG;
-    say_anchors(p, place);
+    anchors_say(place, p->log);
     int code = manager_new(&p->manager, p->loop, p->log, &settings,
                            p->configuration->routes, error, ERROR_MAX);
     if (code != 0) {
         tls_client_free(&out.tls);
         return code;
     }
-    struct channel_settings channel = channel_settings(o);
-    p->channel = channel_new(p->loop, p->log, p->manager, &channel);
+    if (!start_channel(p, error)) {
+        tls_client_free(&out.tls);
+        return EX_CONFIG;
+    }
     p->delivery = delivery_new(p->loop, p->net, p->dns, p->log, p->manager, &out);
     p->local = local_new(p->loop, p->manager, o->hostname);
     manager_plug(p->manager, TARGET_MX, delivery_open, p->delivery);
@@ -565,6 +574,8 @@ stop(struct petrel *p, bool ran)
     if (p->local)
         local_free(&p->local);
     channel_free(&p->channel);
+    registry_free(&p->registry);
+    tls_client_free(&p->registry_anchors);
     if (p->manager)
         manager_free(&p->manager);
     if (p->dns)
@@ -590,7 +601,7 @@ run(const struct options_sources *sources)
     p.loop = loop_new();
     p.log = log_new(p.loop, options_log_style(o), options_log_level(o));
     p.net = net_new(p.loop);
-    want_descriptors(&p);
+    descriptors_want(o, p.log);
     p.sandbox = sandbox_new();
     int code = start(&p, error);
     if (code == 0) {
@@ -618,17 +629,6 @@ run(const struct options_sources *sources)
 }
 
 /* --- Other commands --------------------------------------------------------------- */
-
-static int
-print_example(void)
-{
-    struct buffer out;
-    buffer_init(&out, MISTAKES_MAX);
-    settings_example(options_rows, &out);
-    fwrite(out.at, 1, out.length, stdout);
-    buffer_free(&out);
-    return 0;
-}
 
 static int
 check(const struct options_sources *sources)
@@ -671,7 +671,7 @@ serve_standard(const struct options *o)
     struct queue *queue;
     struct loop *loop = loop_new();
     struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
-    struct manager_settings settings = manager_settings(o, 0);
+    struct manager_settings settings = options_manager(o, 0);
     buffer_init(&mistakes, MISTAKES_MAX);
     struct route_table *routes = options_routes(o, &mistakes);
     assert(routes); /* configuration_new() has checked it */
@@ -730,8 +730,10 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
     if (strcmp(command, "mime") == 0)
         return command_mime(count - 1, arguments + 1);
     if (count == 2 && strcmp(command, "check") == 0 &&
-        strcmp(arguments[1], "--example") == 0)
-        return print_example();
+        strcmp(arguments[1], "--example") == 0) {
+        options_print_example();
+        return 0;
+    }
     if (count > 1)
         return usage();
     if (strcmp(command, "run") == 0)

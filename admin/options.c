@@ -40,7 +40,8 @@
 
 enum {
     HOSTNAME_MAX = ADDRESS_MAX - (int)sizeof("MAILER-DAEMON"),
-    FILLED_MAX = 5 * 1024 * 1024
+    FILLED_MAX = 5 * 1024 * 1024,
+    EXAMPLE_MAX = 64 * 1024
 };
 
 const struct setting options_rows[] = {
@@ -571,6 +572,10 @@ options_need_restart(const struct options *old, const struct options *fresh,
     note(out, "slices", old->slices == fresh->slices);
     note(out, "slice", old->slice == fresh->slice);
     note(out, "journal_size", old->journal_size == fresh->journal_size);
+    note(out, "defrag_registry",
+         is_same(old->defrag_registry, fresh->defrag_registry) &&
+             is_same(old->defrag_registry_password, fresh->defrag_registry_password));
+    note(out, "defrag_host", is_same(old->defrag_host, fresh->defrag_host));
     note(out, "journal_message_max",
          old->journal_message_max == fresh->journal_message_max);
 }
@@ -613,6 +618,22 @@ options_queue(const struct options *o)
         .message_size_limit = o->message_size_limit,
         .journal_size = o->journal_size,
         .journal_message_max = o->journal_message_max,
+    };
+}
+
+struct manager_settings
+options_manager(const struct options *o, uint64_t seed)
+{
+    return (struct manager_settings){
+        .hostname = o->hostname,
+        .queue = options_queue(o),
+        .sched = {.active_limit = (int)o->active_limit,
+                  .session_limit = (int)o->session_limit,
+                  .site_share = (int)o->site_active_share,
+                  .seed = seed},
+        .bounce_size_limit = (size_t)o->bounce_size_limit,
+        .bulk_size = o->bulk_size,
+        .sender_turns = o->sender_turns,
     };
 }
 
@@ -687,4 +708,14 @@ options_routes(const struct options *options, struct buffer *mistakes)
         digest_forget(passwords, length);
     free(passwords);
     return table;
+}
+
+void
+options_print_example(void)
+{
+    struct buffer out;
+    buffer_init(&out, EXAMPLE_MAX);
+    settings_example(options_rows, &out);
+    fwrite(out.at, 1, out.length, stdout);
+    buffer_free(&out);
 }

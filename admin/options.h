@@ -5,7 +5,7 @@
 #ifndef ADMIN_OPTIONS_H
 #define ADMIN_OPTIONS_H
 
-#include "queue/queue.h"
+#include "queue/manager.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "sched/route.h"
@@ -93,7 +93,10 @@ enum options_timeout options_timeout(const struct options *options);
 /* The scheduling defaults that routes may override. */
 struct transport options_transport(const struct options *options);
 /* Of the queue; spool is borrowed from the options. */
+struct manager_settings options_manager(const struct options *options, uint64_t seed);
 struct queue_settings options_queue(const struct options *options);
+/* config.example, on standard output. */
+void options_print_example(void);
 /* The caller frees. NULL with one line per mistake. */
 struct route_table *options_routes(const struct options *options,
                                    struct buffer *mistakes);

@@ -52,6 +52,9 @@ struct registry_place {
  * program was built without hiredis. */
 bool registry_parse(struct text setting, struct registry_place *place, char *error,
                     size_t error_size);
+/* The same as the settings have it, where the password stands apart. */
+bool registry_configure(struct text setting, struct text password,
+                        struct registry_place *place, char *error, size_t error_size);
 /* As it was given, without user and password: for people. */
 void registry_place_text(const struct registry_place *place,
                          char out[REGISTRY_SETTING_MAX]);

@@ -50,13 +50,18 @@ decode(struct text t, char out[REGISTRY_SECRET_MAX + 1])
     return true;
 }
 
-/* "user:password" or ":password". NULL: good. */
+/* "user", "user:password" or ":password". NULL: good. */
 static const char *
 read_login(struct text login, struct registry_place *place)
 {
-    struct text user;
-    if (!text_cut(&login, ':', &user) || login.at == NULL || login.length == 0)
-        return "before the @ there must be user:password or :password";
+    struct text user = login;
+    bool has_password = text_find(login, ':') != TEXT_NONE;
+    login = TEXT("");
+    if (has_password)
+        login = text_after(user, text_find(user, ':') + 1);
+    user = text_before(user, text_find(user, ':'));
+    if (has_password ? login.length == 0 : user.length == 0)
+        return "before the @ there must be user, user:password or :password";
     if (!decode(user, place->user) || !decode(login, place->password))
         return "user and password are at most 256 bytes, and % is written %25";
     return NULL;
@@ -142,6 +147,27 @@ registry_parse(struct text setting, struct registry_place *place, char *error,
     const char *wrong = setting.length >= REGISTRY_SETTING_MAX
                             ? "it is too long"
                             : read_place(setting, place);
+    if (wrong != NULL)
+        snprintf(error, error_size, "%s", wrong);
+    return wrong == NULL;
+}
+
+bool
+registry_configure(struct text setting, struct text password,
+                   struct registry_place *place, char *error, size_t error_size)
+{
+    const char *wrong = NULL;
+    if (!registry_parse(setting, place, error, error_size))
+        return false;
+    if (place->password[0] != '\0')
+        wrong = "no password stands here: say defrag_registry_password, or better "
+                "defrag_registry_password_file";
+    else if (password.length > 0 && place->kind != REGISTRY_REDIS)
+        wrong = "only Redis has a password (defrag_registry_password)";
+    else if (password.length == 0 && place->user[0] != '\0')
+        wrong = "its user needs a defrag_registry_password";
+    else if (!text_copy(place->password, sizeof(place->password), password))
+        wrong = "defrag_registry_password is longer than 256 bytes";
     if (wrong != NULL)
         snprintf(error, error_size, "%s", wrong);
     return wrong == NULL;

@@ -47,7 +47,7 @@ static bool
 name_read(struct text name, char out[PEERS_NAME_MAX + 1])
 {
     if (name.length > PEERS_NAME_MAX || !text_is_ascii(name) ||
-        !address_is_domain(name))
+        !address_is_domain(name) || name.at[0] == '[')
         return false;
     bool fits = text_copy(out, PEERS_NAME_MAX + 1, name);
     text_lower(out, name.length);

@@ -1,6 +1,8 @@
 /* Finds and reads the certificates of authorities. */
 #include "smtp/anchors.h"
 
+#include "base/log.h"
+
 #include <stdio.h>
 
 static const char *const usual[] = {
@@ -61,4 +63,15 @@ anchors_read(struct text tls_ca, bool needed, char place[ANCHORS_PLACE_MAX],
     }
     tls_free(&tls);
     return client;
+}
+
+void
+anchors_say(const char *place, struct log *log)
+{
+    if (place[0] != '\0')
+        log_say(log, LOG_LEVEL_DEBUG, "main", NULL, "tls_ca: %s", place);
+    else
+        log_say(log, LOG_LEVEL_INFO, "main", NULL,
+                "tls_ca is unset and the system has no bundle of authorities: "
+                "certificates of next hops are not verified");
 }

@@ -4,6 +4,8 @@
 
 #include "base/tls.h"
 
+struct log;
+
 enum { ANCHORS_PLACE_MAX = 512 };
 
 /* tls_ca: a file of PEM certificates or a directory of such files. Empty: the first of
@@ -13,5 +15,7 @@ enum { ANCHORS_PLACE_MAX = 512 };
 struct tls_client *anchors_read(struct text tls_ca, bool needed,
                                 char place[ANCHORS_PLACE_MAX], char *error,
                                 size_t error_size);
+/* What became of it, at a start. */
+void anchors_say(const char *place, struct log *log);
 
 #endif

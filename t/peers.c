@@ -98,6 +98,8 @@ static void
 test_bad(void)
 {
     refuses("a b", "", "defrag_host: 'a b': in front of '=' stands a host's name\n");
+    refuses("[10.0.0.1]", "",
+            "defrag_host: '[10.0.0.1]': in front of '=' stands a host's name\n");
     refuses("a=b.example", "", "defrag_host: 'a=b.example': " ONE_ADDRESS);
     refuses("a", "10.0.0.2:25=b",
             "defrag_peers: '10.0.0.2:25=b': in front of '=' stands a host's name\n");

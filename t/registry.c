@@ -30,7 +30,6 @@ static const struct example settings[] = {
     {"redis://user:secret@h:1/2",         "redis://h:1/2 user secret"         },
     {"redis://us%3aer:se%25c%2Fr%40et@h", "redis://h:6379/0 us:er se%c/r@et"  },
     {"redis://u:with/and@and:in@h/3",     "redis://h:6379/3 u with/and@and:in"},
-    {"redis://user@h",                    "before the @"                      },
     {"redis://user:@h",                   "before the @"                      },
     {"redis://@h",                        "before the @"                      },
     {"redis://u:%zz@h",                   "user and password"                 },
@@ -199,10 +198,52 @@ test_local(void)
     world_end(&w);
 }
 
+static const char *
+configured(const char *setting, const char *password)
+{
+    static char error[256];
+    struct registry_place place;
+    if (!registry_configure(text_from(setting), text_from(password), &place, error,
+                            sizeof error))
+        return error;
+    return place.kind == REGISTRY_REDIS && strcmp(place.password, password) == 0
+               ? "redis"
+           : place.kind == REGISTRY_REDIS ? "another password"
+                                          : "no redis";
+}
+
+static void
+test_password_apart(void)
+{
+    char much[258];
+    memset(much, 'p', sizeof much - 1);
+    much[sizeof much - 1] = '\0';
+    is_string(configured("local", ""), "no redis", "local");
+    is_string(configured("dir:/x", ""), "no redis", "a directory");
+    is_string(configured("dir:/x", "p"),
+              "only Redis has a password (defrag_registry_password)", "needs none");
+    is_string(configured("tape:", ""),
+              "it must be local, dir:/path, redis://host or rediss://host", "no kind");
+    if (*registry_redis_version() == '\0')
+        return;
+    is_string(configured("redis://h", ""), "redis", "Redis");
+    is_string(configured("redis://h", "p@%/"), "redis", "with a password");
+    is_string(configured("redis://u@h", "p"), "redis", "of a user");
+    is_string(configured("redis://u@h", ""),
+              "its user needs a defrag_registry_password", "which is missing");
+    ok_named(strstr(configured("redis://u:secret@h", ""), "secret") == NULL &&
+                 strstr(configured("redis://:secret@h", "p"),
+                        "no password stands here") != NULL,
+             "no password stands in the open");
+    is_string(configured("redis://h", much),
+              "defrag_registry_password is longer than 256 bytes", "too long");
+}
+
 int
 main(void)
 {
     test_settings();
+    test_password_apart();
     test_long_settings();
     test_hosts();
     test_local();
