@@ -125,6 +125,7 @@ listener_settings(const struct options *o)
         .max_tls_sessions = (int)o->max_tls_sessions,
         .allow_open_relay = o->allow_open_relay,
         .message_size_limit = o->message_size_limit,
+        .lifetime_ms = o->lifetime_ms,
         .recipient_limit = (int)o->recipient_limit,
         .clients = clients_settings(o),
         .proxy_from = text_from(o->proxy_from),

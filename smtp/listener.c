@@ -177,6 +177,7 @@ rules_new(const struct listener_settings *settings,
                                           .data_ms = settings->data_timeout_ms,
                                           .data_rate = settings->data_rate_min};
     r->greet_delay_ms = settings->greet_delay_ms;
+    r->lifetime_ms = settings->lifetime_ms;
     good = listener_auth_read(settings, secret, r, mistakes) && good;
     r->idle_timeout_ms = settings->idle_timeout_ms;
     r->data_timeout_ms = settings->data_timeout_ms;
@@ -220,6 +221,18 @@ on_gone(void *context, const struct net_address *peer)
         loop_post(l->host.loop, &l->gone, drained, l);
 }
 
+/* Between our own hosts fragments flow at no rate that strangers are held to. */
+static bool
+may_enter(struct listener *l, const struct net_address *client, bool is_peer,
+          struct outcome *why)
+{
+    struct clients_rules rules = l->host.rules->clients;
+    if (is_peer)
+        rules.each[CLIENTS_SESSION] = rules.all[CLIENTS_SESSION] = (struct rate){0};
+    return clients_entered(l->host.clients, &rules, client,
+                           loop_monotonic_ms(l->host.loop), why);
+}
+
 static void
 enter(struct listener *l, struct net_connection *connection,
       const struct session_manner *manner, const struct refusal *refusal)
@@ -227,10 +240,10 @@ enter(struct listener *l, struct net_connection *connection,
     const struct session_rules *rules = l->host.rules;
     const struct net_address *client = net_peer(connection);
     struct outcome why = {.code = 0};
-    bool enters = clients_entered(l->host.clients, &rules->clients, client,
-                                  loop_monotonic_ms(l->host.loop), &why);
+    bool is_peer = session_is_peer(&l->host, client, manner);
+    bool enters = may_enter(l, client, is_peer, &why);
     struct refusal crowded = {why.code, why.enhanced, why.text};
-    bool waits = rules->greet_delay_ms > 0 && !manner->tls &&
+    bool waits = rules->greet_delay_ms > 0 && !manner->tls && !is_peer &&
                  (manner->stranger || !policy_may_relay(&rules->policy, client));
     if (!enters)
         refusal = &crowded;

@@ -24,6 +24,7 @@ struct listener_settings {
     int max_tls_sessions;                     /* 0: none of its own */
     bool allow_open_relay;
     int64_t message_size_limit; /* bytes; 0 = none */
+    int64_t lifetime_ms;        /* of mail: for that which comes by XDEFRAG */
     int recipient_limit;
     struct clients_settings clients; /* how many, how often: see smtp/clients.h */
     struct text proxy_from;          /* list of networks: see smtp/arrival.h */

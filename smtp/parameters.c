@@ -2,6 +2,8 @@
  * decoding. */
 #include "smtp/parameters.h"
 
+#include "queue/set_mark.h"
+
 #include <assert.h>
 
 static const struct refusal mail_syntax = {501, "5.5.4",
@@ -21,6 +23,7 @@ static const struct refusal bad_ret = {501, "5.5.4", "RET is FULL or HDRS"};
 static const struct refusal bad_envid = {501, "5.5.4", "bad ENVID"};
 static const struct refusal bad_priority = {501, "5.5.4", "MT-PRIORITY is -9 to 9"};
 static const struct refusal bad_auth = {501, "5.5.4", "AUTH is <> or an address"};
+static const struct refusal bad_set_mark = {501, "5.5.4", "XDEFRAG is KEY;DEPTH;EPOCH"};
 static const struct refusal bad_notify = {501, "5.5.4", "bad NOTIFY"};
 static const struct refusal bad_orcpt = {501, "5.5.4", "bad ORCPT"};
 
@@ -141,6 +144,16 @@ read_auth(struct mail_parameters *out, struct text value)
                : &bad_auth;
 }
 
+/* Our own: see smtp/redirect.h. */
+static const struct refusal *
+read_set_mark(struct mail_parameters *out, struct text value)
+{
+    struct set_mark mark;
+    out->has_set_mark = true;
+    out->set_mark = value;
+    return set_mark_read(value, &mark) ? NULL : &bad_set_mark;
+}
+
 static const struct {
     struct text key;
     const struct refusal *(*read)(struct mail_parameters *, struct text value);
@@ -152,6 +165,7 @@ static const struct {
     {TEXT("ENVID"),       read_envid   },
     {TEXT("MT-PRIORITY"), read_priority},
     {TEXT("AUTH"),        read_auth    },
+    {TEXT("XDEFRAG"),     read_set_mark},
 };
 enum { MAIL_KEYS = sizeof(mail_keys) / sizeof(mail_keys[0]) };
 

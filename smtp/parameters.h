@@ -23,6 +23,8 @@ struct mail_parameters {
     int priority;
     enum envelope_return ret;
     struct text envelope_id; /* ENVID as given, valid xtext; or empty */
+    bool has_set_mark;       /* XDEFRAG is there; true for a bad one, too */
+    struct text set_mark;    /* as given, valid */
 };
 struct rcpt_parameters {
     struct address recipient; /* never the null path */

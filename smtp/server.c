@@ -109,8 +109,9 @@ static enum server_action
 complete(struct server *s)
 {
     struct server_transaction *t = s->transaction;
-    if (t->fault != NULL) {
-        server_refuse_content(s, t->fault->code, t->fault->enhanced, t->fault->text);
+    const struct refusal *fault = transaction_fault(t);
+    if (fault != NULL) {
+        server_refuse_content(s, fault->code, fault->enhanced, fault->text);
         return SERVER_GO_ON;
     }
     s->question = SERVER_ASKS_STORED;
@@ -259,6 +260,12 @@ server_accepted(const struct server *s)
 {
     assert(s->transaction != NULL);
     return s->transaction->accepted;
+}
+
+bool
+server_is_redirect(const struct server *s)
+{
+    return s->transaction != NULL && s->transaction->by_peer;
 }
 
 const struct address *

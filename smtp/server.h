@@ -142,8 +142,12 @@ struct server {
     struct server_login *login;    /* while AUTH goes on */
     uint64_t skip;                 /* bytes of a refused chunk still to come */
     char *helo;                    /* NULL before EHLO */
-    char *node;                    /* of an ETRN that waits for its answer, else NULL */
-    struct text command;           /* being run; for the log */
+    /* Our name among our own hosts, of which the client is one: it may pass fragments
+     * on with XDEFRAG. NULL: it is none. The owner's, who changes it when
+     * server_is_idle(). */
+    const char *defrag_host;
+    char *node;          /* of an ETRN that waits for its answer, else NULL */
+    struct text command; /* being run; for the log */
     struct server_transaction *transaction;
     char security[SERVER_SECURITY_MAX]; /* "TLSv1.3 with cipher ..."; "" in clear */
     char client[SERVER_CLIENT_MAX]; /* "[192.0.2.1]", "[IPv6:2001:db8::1]", "unix" */
@@ -224,6 +228,9 @@ void server_forget_user(struct server *s);
 
 /* By may_relay or by AUTH: a submission client, who gets Date and Message-ID, too. */
 bool server_may_relay(const struct server *s);
+/* ADMIT, CHECK: mail of one of our hosts that passes a fragment on: it was judged there
+ * and may go to anybody. */
+bool server_is_redirect(const struct server *s);
 
 /* --- Events from outside ------------------------------------------------------ */
 

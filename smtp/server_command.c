@@ -40,6 +40,9 @@ static const struct refusal no_recipients = {554, "5.5.1", "no valid recipients"
 static const struct refusal no_recipients_lmtp = {503, "5.5.1", "no valid recipients"};
 static const struct refusal too_many_recipients = {452, "4.5.3", "too many recipients"};
 static const struct refusal no_priority = {555, "5.5.4", "MT-PRIORITY is not offered"};
+static const struct refusal no_redirect = {555, "5.5.4", "unknown parameter"};
+static const struct refusal no_fragment = {
+    554, "5.6.1", "no fragment has the null sender or BODY=BINARYMIME"};
 static const struct refusal too_large = {552, "5.3.4", "message is too large"};
 static const struct refusal flood = {552, "5.3.4", "message is too large, closing"};
 static const struct refusal bad_chunk = {501, "5.5.4", "syntax: BDAT size [LAST]"};
@@ -96,6 +99,8 @@ on_hello(struct server *s, struct text args, bool esmtp)
         reply_write_more(s->out, 250, NULL, "ETRN");
     if (s->rules->priority) /* of no profile: each of the 19 is carried on as it is */
         reply_write_more(s->out, 250, NULL, "MT-PRIORITY");
+    if (s->defrag_host != NULL)
+        reply_write_more(s->out, 250, NULL, "XDEFRAG");
     reply_write(s->out, 250, NULL, "DSN");
     return SERVER_GO_ON;
 }
@@ -120,10 +125,26 @@ on_lhlo(struct server *s, struct text args)
 
 /* RFC 6710 §4.1 leaves it to us whom we believe; nobody is refused for it. */
 static int
-grant_priority(const struct server *s, int wanted)
+grant_priority(const struct server *s, const struct mail_parameters *p)
 {
-    bool trusted = server_may_relay(s) || s->rules->priority_of_strangers;
-    return wanted > 0 && !trusted ? 0 : wanted;
+    bool trusted = server_may_relay(s) || s->rules->priority_of_strangers ||
+                   p->has_set_mark; /* granted where it came in */
+    return p->priority > 0 && !trusted ? 0 : p->priority;
+}
+
+/* What parameters that are good by themselves may not say here. */
+static const struct refusal *
+forbid(const struct server *s, const struct mail_parameters *p,
+       const struct refusal *refusal)
+{
+    if (p->has_priority && !s->rules->priority)
+        return &no_priority;
+    if (p->has_set_mark && s->defrag_host == NULL)
+        return &no_redirect;
+    if (refusal == NULL && p->has_set_mark &&
+        (p->sender.local.length == 0 || p->binary))
+        return &no_fragment;
+    return refusal;
 }
 
 static bool
@@ -148,14 +169,12 @@ on_mail(struct server *s, struct text args)
     if (needs_auth(s))
         return refuse_without_auth(s);
     const struct refusal *refusal = parameters_read_mail(args, &parameters);
-    if (parameters.has_priority && !s->rules->priority)
-        refusal = &no_priority;
+    refusal = forbid(s, &parameters, refusal);
     if (refusal != NULL)
         return server_refuse(s, refusal);
     if (s->rules->size_limit > 0 && parameters.size > s->rules->size_limit)
         return server_refuse(s, &too_large);
-    s->transaction =
-        transaction_new(&parameters, grant_priority(s, parameters.priority));
+    s->transaction = transaction_new(&parameters, grant_priority(s, &parameters));
     s->question = SERVER_ASKS_ADMISSION;
     return SERVER_ADMIT;
 }
@@ -164,7 +183,7 @@ static enum server_action
 on_rcpt(struct server *s, struct text args)
 {
     struct server_transaction *t = s->transaction;
-    const struct refusal *refusal = transaction_ask(t, args);
+    const struct refusal *refusal = transaction_ask(t, args, text_from(s->defrag_host));
     if (refusal != NULL)
         return server_refuse(s, refusal);
     s->question = SERVER_ASKS_RECIPIENT;

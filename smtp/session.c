@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
+#include "sched/peers.h"
+#include "smtp/redirect.h"
 #include "smtp/repair.h"
 #include "smtp/reply.h"
 #include "smtp/users.h"
@@ -31,6 +33,8 @@ struct session {
     struct server server;
     struct session_host *host;
     struct session_rules *rules;
+    const struct route_table *routes; /* whose peers are known; perhaps gone */
+    char *defrag_host;                /* see server.h */
     struct net_connection
         *connection; /* NULL: gone while its message is being stored */
     struct queue_draft *draft;
@@ -78,6 +82,7 @@ session_free(void *object)
     struct session *s = object;
     server_free(&s->server);
     free(s->held);
+    free(s->defrag_host);
     session_rules_release(&s->rules);
     buffer_free(&s->repaired);
     free(s);
@@ -138,12 +143,33 @@ auth_of(const struct session *s)
     return clear ? SERVER_AUTH_CLEAR : SERVER_AUTH_SECURE;
 }
 
+bool
+session_is_peer(const struct session_host *host, const struct net_address *client,
+                const struct session_manner *manner)
+{
+    const struct peers *peers = route_peers(host->routes);
+    return peers != NULL && !manner->stranger && !manner->lmtp &&
+           peers_have(peers, client);
+}
+
+static void
+meet_peer(struct session *s)
+{
+    bool is_peer = session_is_peer(s->host, &s->peer, &s->manner);
+    s->routes = s->host->routes;
+    free(s->defrag_host);
+    s->defrag_host =
+        is_peer ? memory_string(peers_own_name(route_peers(s->routes))) : NULL;
+    s->server.defrag_host = s->defrag_host;
+}
+
 /* What the rules and where it listens make of a session. */
 static void
 apply_rules(struct session *s)
 {
     struct server *server = &s->server;
     const struct session_rules *rules = s->rules;
+    meet_peer(s);
     server->rules = &rules->server;
     server->starttls = s->manner.starttls && rules->tls != NULL;
     server->auth = auth_of(s);
@@ -162,7 +188,8 @@ static void
 refresh(struct session *s)
 {
     struct session_rules *rules = s->host->rules;
-    if (s->rules == rules || !server_is_idle(&s->server))
+    bool known = s->rules == rules && s->routes == s->host->routes;
+    if (known || !server_is_idle(&s->server))
         return;
     session_rules_release(&s->rules);
     rules->users++;
@@ -175,7 +202,7 @@ static bool
 take(struct session *s, enum clients_kind kind, struct outcome *refusal)
 {
     struct session_host *host = s->host;
-    return host->clients == NULL ||
+    return host->clients == NULL || server_is_redirect(&s->server) ||
            clients_take(host->clients, &s->rules->clients, &s->peer, kind,
                         loop_monotonic_ms(host->loop), refusal);
 }
@@ -183,7 +210,8 @@ take(struct session *s, enum clients_kind kind, struct outcome *refusal)
 static bool
 is_checked(const struct session *s)
 {
-    return !server_may_relay(&s->server) && !s->server.lmtp && !s->manner.legacy;
+    return !server_may_relay(&s->server) && !s->server.lmtp && !s->manner.legacy &&
+           !server_is_redirect(&s->server);
 }
 
 static void
@@ -191,9 +219,9 @@ admit(struct session *s)
 {
     struct outcome refusal;
     const struct server *server = &s->server;
-    bool admitted =
-        s->trusted || senders_permit(s->rules->senders, server->user, server->may_relay,
-                                     server_sender(server), &refusal);
+    bool admitted = s->trusted || server_is_redirect(server) ||
+                    senders_permit(s->rules->senders, server->user, server->may_relay,
+                                   server_sender(server), &refusal);
     if (admitted && is_checked(s))
         admitted =
             check_mail(&s->rules->check, text_from(server->helo), server_sender(server),
@@ -210,7 +238,8 @@ check(struct session *s)
     const struct server *server = &s->server;
     bool taken =
         take(s, CLIENTS_RECIPIENT, &refusal) &&
-        policy_recipient(s->host->routes, server_may_relay(server),
+        policy_recipient(s->host->routes,
+                         server_may_relay(server) || server_is_redirect(server),
                          server_sender(server), server_recipient(server), &refusal);
     if (taken && is_checked(s))
         taken = check_recipient(&s->rules->check, server_sender(server),
@@ -244,8 +273,11 @@ begin(struct session *s)
 static void
 store(struct session *s)
 {
+    int64_t now_ms = loop_now_ms(s->host->loop);
+    if (server_is_redirect(&s->server))
+        redirect_date(server_envelope(&s->server), now_ms, s->rules->lifetime_ms);
     queue_name(s->draft, server_envelope(&s->server));
-    struct envelope *e = server_seal(&s->server, loop_now_ms(s->host->loop));
+    struct envelope *e = server_seal(&s->server, now_ms);
     s->storing = true;
     queue_commit(&s->draft, &e, s->host->on_stored, s);
 }

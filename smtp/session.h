@@ -27,6 +27,7 @@ struct session_rules {
     struct tls_server *tls;  /* NULL: none is offered */
     struct users *accounts;  /* NULL: no AUTH */
     struct senders *senders;
+    int64_t lifetime_ms;      /* of mail; see redirect_date() */
     bool auth_clear_text;     /* AUTH in clear by loopback clients */
     size_t tls_session_limit; /* 0: none of its own */
     int64_t idle_timeout_ms, data_timeout_ms;
@@ -85,6 +86,9 @@ void session_start_standard(struct session_host *host, struct net *net, int in,
                             int out);
 /* 421 to everybody, after the transaction that runs. */
 void session_drain(struct session_host *host);
+/* Whether the client is one of our hosts that may pass fragments on (sched/peers.h). */
+bool session_is_peer(const struct session_host *host, const struct net_address *client,
+                     const struct session_manner *manner);
 /* Who failed to log in too often hears nothing but that where AUTH is required. */
 bool session_is_locked_out(const struct session_host *host,
                            const struct net_connection *connection,

@@ -2,6 +2,7 @@
 #include "smtp/transaction.h"
 
 #include "base/memory.h"
+#include "smtp/redirect.h"
 #include "smtp/trace.h"
 
 #include <assert.h>
@@ -17,6 +18,10 @@ enum {
 };
 
 static const struct refusal too_large = {552, "5.3.4", "message is too large"};
+static const struct refusal not_our_route = {
+    553, "5.1.3", "with XDEFRAG each recipient is <@defrag_host:user@domain>, ours"};
+static const struct refusal no_fragment = {554, "5.6.1",
+                                           "with XDEFRAG only message/partial comes"};
 static const struct refusal looping = {554, "5.4.6", "too many hops: a mail loop"};
 
 /* A recipient by its normal form, which the envelope owns. */
@@ -48,6 +53,8 @@ transaction_new(const struct mail_parameters *parameters, int priority)
     e->eight_bit = parameters->eight_bit;
     e->binary = parameters->binary;
     e->utf8 = parameters->utf8;
+    t->by_peer = e->by_peer = parameters->has_set_mark;
+    e->set_mark = envelope_text(e, parameters->set_mark);
     return t;
 }
 
@@ -88,11 +95,13 @@ take_ascii_domain(struct server_transaction *t)
 }
 
 const struct refusal *
-transaction_ask(struct server_transaction *t, struct text argument)
+transaction_ask(struct server_transaction *t, struct text argument, struct text name)
 {
     buffer_clear(&t->argument);
     buffer_clear(&t->normal);
-    bool kept = buffer_add(&t->argument, argument);
+    if (t->by_peer && !redirect_cut_route(argument, name, &t->argument))
+        return &not_our_route;
+    bool kept = t->by_peer || buffer_add(&t->argument, argument);
     assert(kept);
     const struct refusal *refusal =
         parameters_read_rcpt(buffer_text(&t->argument), t->envelope->utf8, &t->rcpt);
@@ -153,6 +162,13 @@ transaction_take(struct server_transaction *t, const struct server_rules *rules,
         t->fault = &looping;
 }
 
+const struct refusal *
+transaction_fault(const struct server_transaction *t)
+{
+    bool fits = !t->by_peer || t->header.is_message;
+    return t->fault != NULL || fits ? t->fault : &no_fragment;
+}
+
 bool
 transaction_is_flood(const struct server_transaction *t,
                      const struct server_rules *rules)
@@ -176,10 +192,14 @@ protocol(const struct server *s, bool utf8)
     return names[s->lmtp][utf8][s->secure][user];
 }
 
+/* What another of our hosts has taken is not believed because it was he who sent it:
+ * its mark has the key. */
 static struct text
 trust_of(const struct server *s, struct envelope *e)
 {
     char trust[TRUST_MAX];
+    if (e->by_peer)
+        return TEXT("");
     if (s->user == NULL)
         return server_may_relay(s) ? TEXT("int") : TEXT("");
     snprintf(trust, sizeof(trust), "auth:%s", s->user);
@@ -200,6 +220,8 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
     struct buffer lines;
     char priority[16] = "", client[SERVER_CLIENT_MAX + 20];
     assert(e != NULL && e->count > 0);
+    /* A fragment that was taken by another of our hosts is no submission any more. */
+    bool submitted = server_may_relay(s) && !t->by_peer;
     id_format(e->id, t->id);
     t->protocol = protocol(s, e->utf8);
     t->recipients = e->count;
@@ -217,8 +239,8 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
         .recipient = e->count == 1 ? e->recipients[0].address : TEXT(""),
         .priority = text_from(priority),
         .now_ms = now_ms,
-        .add_date = server_may_relay(s) && !t->header.has_date,
-        .add_message_id = server_may_relay(s) && !t->header.has_message_id,
+        .add_date = submitted && !t->header.has_date,
+        .add_message_id = submitted && !t->header.has_message_id,
         .add_end = t->header.headless,
     };
     buffer_init(&lines, TRACE_MAX);

@@ -17,6 +17,7 @@ struct server_transaction {
     int64_t expected;          /* SIZE= */
     bool has_priority;         /* asked for; the envelope knows what it got */
     bool priority_changed;     /* ...which is not that */
+    bool by_peer;              /* has XDEFRAG: see smtp/redirect.h */
     unsigned accepted;         /* RCPTs answered with 250, repeated ones included */
     struct seen *seen;         /* hash of recipients */
     struct arena arena;
@@ -48,9 +49,10 @@ struct server_transaction *transaction_new(const struct mail_parameters *paramet
                                            int priority);
 void transaction_free(struct server_transaction **t);
 
-/* Keeps the argument of RCPT until its answer: rcpt then describes it. */
+/* Keeps the argument of RCPT until its answer: rcpt then describes it. by_peer: without
+ * the route, which must be to name. */
 const struct refusal *transaction_ask(struct server_transaction *t,
-                                      struct text argument);
+                                      struct text argument, struct text name);
 /* True when the recipient in question is one already (in normal form). */
 bool transaction_knows(const struct server_transaction *t);
 /* Adds the recipient in question. False at the envelope's limit. */
@@ -59,6 +61,8 @@ bool transaction_add(struct server_transaction *t) __attribute__((warn_unused_re
 /* Counts content, scans its header; sets fault (once) when a limit is passed. */
 void transaction_take(struct server_transaction *t, const struct server_rules *rules,
                       struct text content);
+/* The content is whole: what is wrong with it, or NULL. */
+const struct refusal *transaction_fault(const struct server_transaction *t);
 /* More was sent beyond the limit than is worth discarding. */
 bool transaction_is_flood(const struct server_transaction *t,
                           const struct server_rules *rules);

@@ -37,7 +37,7 @@ struct dialog {
     struct dialog_answer answers[16];
     size_t answer_count;
     struct server_rules rules;
-    bool lmtp, may_relay;
+    bool lmtp, may_relay, peer;
     bool paced;   /* has events: input cannot be sent in advance */
     int64_t room; /* of the fake queue; 0: endless */
     bool faked;   /* has answers of a fake queue: not for a real one */
@@ -118,6 +118,8 @@ dialog_read_option(struct dialog *d, struct text option)
         d->lmtp = true;
     else if (text_equal(key, TEXT("stranger")))
         d->may_relay = false;
+    else if (text_equal(key, TEXT("peer")))
+        d->peer = true;
     else if (text_equal(key, TEXT("etrn")))
         d->rules.etrn = true;
     else if (text_equal(key, TEXT("priority")))
@@ -253,6 +255,10 @@ dialog_show(const struct envelope *e, struct buffer *out)
     good = (e->ret != RETURN_HEADERS || buffer_add(out, TEXT(" ret=hdrs"))) && good;
     if (e->envelope_id.length > 0)
         good = buffer_format(out, " envid=%.*s", TEXT_ARGS(e->envelope_id)) && good;
+    if (e->by_peer)
+        good = buffer_format(out, " xdefrag=%.*s", TEXT_ARGS(e->set_mark)) && good;
+    if (e->trust.length > 0)
+        good = buffer_format(out, " trust=%.*s", TEXT_ARGS(e->trust)) && good;
     dialog_must(good, "show");
 }
 

@@ -33,6 +33,7 @@ struct world {
     char spool[64], listen[160], error[300];
     unsigned port;
     bool drained;
+    struct text defrag_peers;
 };
 
 static inline void
@@ -46,6 +47,8 @@ make_routes(struct world *w)
         .relay = TEXT(""),
         .local = TEXT(""),
         .local_domains = TEXT("example.org"),
+        .defrag_host = TEXT("MX.example.org"),
+        .defrag_peers = w->defrag_peers,
         .smtp_port = 25};
     buffer_init(&mistakes, 65536);
     transport_default(&settings.base);
@@ -83,11 +86,13 @@ free_port(void)
     return ntohs(address.sin_port);
 }
 
+/* peers: defrag_peers, which lives as long as the world. */
 static inline void
-world_start(struct world *w, const struct server_rules *rules, bool lmtp,
-            bool may_relay)
+world_start_among(struct world *w, const struct server_rules *rules, bool lmtp,
+                  bool may_relay, const char *peers)
 {
     memset(w, 0, sizeof(*w));
+    w->defrag_peers = text_from(peers);
     strcpy(w->spool, "/tmp/petrel-listener-XXXXXX");
     dialog_must(mkdtemp(w->spool) != NULL, "no spool");
     w->loop = loop_new();
@@ -109,6 +114,7 @@ world_start(struct world *w, const struct server_rules *rules, bool lmtp,
                        : rules->priority_of_strangers ? TEXT("all")
                                                       : TEXT("trusted"),
         .message_size_limit = rules->size_limit,
+        .lifetime_ms = 5 * 24 * 3600 * INT64_C(1000),
         .recipient_limit = rules->recipient_limit,
         .clients = {.sessions = 1100, .sessions_per_client = 1050},
         .hop_limit = rules->hop_limit,
@@ -124,6 +130,13 @@ world_start(struct world *w, const struct server_rules *rules, bool lmtp,
     if (w->listener == NULL)
         dialog_must(false, w->error);
     listener_on_flush(w->listener, dialog_flush, w);
+}
+
+static inline void
+world_start(struct world *w, const struct server_rules *rules, bool lmtp,
+            bool may_relay)
+{
+    world_start_among(w, rules, lmtp, may_relay, "");
 }
 
 static inline void

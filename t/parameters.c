@@ -97,6 +97,28 @@ mail_mistakes(void)
     is_number(read_mail(TEXT("FROM:<\xc3\xa9@b.example> SMTPUTF8")), 250, "has it");
 }
 
+#define MARK "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff;0;17"
+
+/* What it may say is in t/set_mark.c. */
+static void
+set_marks(void)
+{
+    is_number(read_mail(TEXT("FROM:<a@b.example> XDEFRAG=" MARK " SIZE=3")), 250,
+              "a mark");
+    is_text(mail.set_mark, TEXT(MARK), "as given");
+    ok(mail.has_set_mark && mail.size == 3);
+    is_number(read_mail(TEXT("FROM:<> xdefrag=" MARK)), 250, "in any case");
+    is_number(read_mail(TEXT("FROM:<> XDEFRAG=" MARK "x")), 501, "a bad one");
+    ok_named(mail.has_set_mark, "it was there, bad as it is");
+    is_number(read_mail(TEXT("FROM:<> XDEFRAG")), 501, "no value");
+    ok(mail.has_set_mark);
+    is_number(read_mail(TEXT("FROM:<> XDEFRAG=" MARK " XDEFRAG=" MARK)), 501, "twice");
+    is_number(read_mail(TEXT("FROM:<>")), 250, "none");
+    ok(!mail.has_set_mark && mail.set_mark.length == 0);
+    is_number(read_rcpt(TEXT("TO:<a@b.example> XDEFRAG=" MARK), false), 555,
+              "of the other verb");
+}
+
 static void
 rcpt_values(void)
 {
@@ -158,6 +180,7 @@ main(void)
     sizes();
     priorities();
     mail_mistakes();
+    set_marks();
     rcpt_values();
     rcpt_controls();
     rcpt_mistakes();

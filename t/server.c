@@ -135,6 +135,7 @@ play(const struct dialog *d, size_t size, bool late, const char *mode)
     p = (struct play){.dialog = d, .good = true, .mode = mode};
     buffer_init(&all, DIALOG_BYTES_MAX);
     fake_start(&p.fake, &d->rules, NULL, d->lmtp, d->may_relay);
+    p.fake.server.defrag_host = d->peer ? "mx.example.org" : NULL;
     p.fake.answer = next_answer;
     p.fake.context = &p;
     p.fake.late = late;

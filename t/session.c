@@ -87,7 +87,8 @@ play(const struct dialog *d, bool paced, size_t piece)
 {
     static struct world w;
     struct visitor v;
-    world_start(&w, &d->rules, d->lmtp, d->may_relay);
+    world_start_among(&w, &d->rules, d->lmtp, d->may_relay,
+                      d->peer ? "other.example=127.0.0.1:2525" : "");
     visit(&v, &w);
     bool good = converse(&v, d, paced, piece);
     leave(&v);

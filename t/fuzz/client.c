@@ -153,9 +153,9 @@ pump(struct run *r, struct text *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The first byte chooses LMTP, a login, the demand on TLS (of which the dialogue goes on as if
- * there were none) and the size of the pieces; the rest is what the peer
- * says. */
+/* The first byte chooses LMTP, a login, the demand on TLS (of which the dialogue goes
+ * on as if there were none) and the size of the pieces; the rest is what the peer says.
+ */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

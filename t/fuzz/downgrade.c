@@ -1,6 +1,6 @@
 /* Fuzz target: down-conversion. Nothing depends on how the content was cut; what is
- * convertible comes out as promised, read by its receiver as it was before, and needs no
- * other conversion; what needs none is fit as it is. */
+ * convertible comes out as promised, read by its receiver as it was before, and needs
+ * no other conversion; what needs none is fit as it is. */
 #include "t/downgrade_kit.h"
 
 #include <stdint.h>
@@ -41,7 +41,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct conversion cut = kit_convert(content, &way, data[0], (data[0] >> 2) + 1u);
     must(whole.verdict == cut.verdict && whole.reason == cut.reason &&
          whole.dkim == cut.dkim && whole.size_max == cut.size_max);
-    must((whole.verdict == DOWNGRADE_FORBIDDEN) == (whole.reason != DOWNGRADE_NO_REASON));
+    must((whole.verdict == DOWNGRADE_FORBIDDEN) ==
+         (whole.reason != DOWNGRADE_NO_REASON));
     must(text_equal(buffer_text(&whole.out), buffer_text(&cut.out)));
     if (whole.verdict == DOWNGRADE_CONVERTIBLE)
         check_output(content, &way, &whole);

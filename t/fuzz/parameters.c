@@ -2,6 +2,8 @@
  * within the argument, and holds no control, also once decoded. */
 #include "smtp/parameters.h"
 
+#include "queue/set_mark.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +40,9 @@ check_mail(struct text argument)
     must(p.size >= 0 && (!p.binary || p.eight_bit));
     must(!p.sender.utf8 || p.utf8);
     must(p.priority >= -9 && p.priority <= 9);
+    struct set_mark mark;
+    check_within(p.set_mark, argument);
+    must(p.has_set_mark ? set_mark_read(p.set_mark, &mark) : p.set_mark.length == 0);
 }
 
 static void

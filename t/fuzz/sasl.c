@@ -45,10 +45,10 @@ static void
 serve(enum sasl_mechanism mechanism, bool code, struct text input)
 {
     /* Keys of no password. */
-    struct users *users = read_users(
-        TEXT("user:SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$"
-             "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"
-             "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"));
+    struct users *users =
+        read_users(TEXT("user:SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$"
+                        "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"
+                        "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"));
     struct sasl_server s;
     struct buffer coded;
     struct text line = {NULL, 0};
@@ -57,7 +57,8 @@ serve(enum sasl_mechanism mechanism, bool code, struct text input)
     buffer_init(&coded, 64 * 1024);
     enum sasl_result result = sasl_server_start(&s, mechanism, users, nonce, line);
     while (result == SASL_CHALLENGE && text_cut(&input, '\n', &line)) {
-        must(base64_decode(sasl_server_challenge(&s), decoded, sizeof(decoded), &length));
+        must(base64_decode(sasl_server_challenge(&s), decoded, sizeof(decoded),
+                           &length));
         result = sasl_server_feed(&s, as_sent(line, code, &coded));
     }
     must(result != SASL_DONE);

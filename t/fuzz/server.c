@@ -22,8 +22,8 @@ answer(void *context, bool begin)
     return (a->pattern & (begin ? 1 : 2)) != 0 ? &a->refusal : NULL;
 }
 
-/* Replies are lines of "DDD text" in printable ASCII, CRLF ended; challenges of AUTH may
- * be long. */
+/* Replies are lines of "DDD text" in printable ASCII, CRLF ended; challenges of AUTH
+ * may be long. */
 static void
 check_replies(struct text out)
 {
@@ -43,12 +43,12 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct server_rules rules = {.hostname = "mx.example.org",
-                                              .size_limit = 2000,
-                                              .recipient_limit = 10,
-                                              .hop_limit = 3,
-                                              .error_limit = 0,
-                                              .etrn = true,
-                                              .priority = true};
+                                        .size_limit = 2000,
+                                        .recipient_limit = 10,
+                                        .hop_limit = 3,
+                                        .error_limit = 0,
+                                        .etrn = true,
+                                        .priority = true};
     static struct fake f;
     struct answers answers = {.pattern = 0};
     struct repair repair = {.after_cr = false};
@@ -61,6 +61,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     answers.pattern = data[0] & 0x80 ? 0x55 : 0;
     size_t piece = (size_t)(data[0] & 0x1f) + 1;
     fake_start(&f, &rules, NULL, (data[0] & 0x40) != 0, (data[0] & 0x20) != 0);
+    f.server.defrag_host = (data[1] & 0x10) != 0 ? "mx.example.org" : NULL;
     f.server.auth = data[1] % 3; /* NO, SECURE, CLEAR */
     f.server.starttls = (data[1] & 0x20) != 0;
     f.server.auth_required = (data[1] & 0x40) != 0;
@@ -85,6 +86,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             assert(!text_has_control(e->recipients[r].address) &&
                    !text_has_control(e->recipients[r].original));
         assert(f.messages[i].content.length <= (size_t)rules.size_limit);
+        assert(!e->by_peer || (f.server.defrag_host != NULL && e->trust.length == 0));
+        assert(e->by_peer == (e->set_mark.length > 0));
     }
     fake_end(&f);
     buffer_free(&repaired);

@@ -1,0 +1,74 @@
+/* The route and the age of fragments between our hosts, and which of them may go. */
+#include "smtp/redirect.h"
+
+#include "queue/set_mark.h"
+
+#include <assert.h>
+
+static struct text
+without_blanks(struct text t)
+{
+    while (text_starts(t, TEXT(" ")))
+        t = text_after(t, 1);
+    return t;
+}
+
+/* Moves prefix from the front of *rest to out. */
+static bool
+keep(struct text *rest, struct text prefix, struct buffer *out)
+{
+    if (!text_starts_nocase(*rest, prefix))
+        return false;
+    *rest = text_after(*rest, prefix.length);
+    return buffer_add(out, prefix);
+}
+
+static bool
+cut(struct text *rest, struct text prefix)
+{
+    bool there = text_starts_nocase(*rest, prefix);
+    *rest = text_after(*rest, there ? prefix.length : 0);
+    return there;
+}
+
+bool
+redirect_cut_route(struct text argument, struct text name, struct buffer *out)
+{
+    struct text rest = argument;
+    buffer_clear(out);
+    if (!keep(&rest, TEXT("TO:"), out))
+        return false;
+    rest = without_blanks(rest);
+    /* What follows must be no route again: the parser of addresses would drop it. */
+    return keep(&rest, TEXT("<"), out) && cut(&rest, TEXT("@")) && cut(&rest, name) &&
+           cut(&rest, TEXT(":")) && !text_starts(rest, TEXT("@")) &&
+           buffer_add(out, rest);
+}
+
+void
+redirect_date(struct envelope *e, int64_t now_ms, int64_t lifetime_ms)
+{
+    struct set_mark mark;
+    assert(e->by_peer && e->birth_ms == 0);
+    bool good = set_mark_read(e->set_mark, &mark);
+    assert(good);
+    int64_t birth_ms = mark.epoch_s * 1000;
+    if (birth_ms <= now_ms && now_ms - birth_ms < lifetime_ms)
+        e->birth_ms = birth_ms;
+}
+
+const char *
+redirect_trouble(const struct envelope *e, bool offered, const char **enhanced)
+{
+    struct set_mark mark;
+    *enhanced = "5.7.1";
+    if (!offered)
+        return "the host does not take fragments from us: its defrag_peers do not have "
+               "the address that we come from";
+    *enhanced = "5.4.6";
+    if (e->by_peer)
+        return "a fragment that one of our hosts has sent goes to no other";
+    *enhanced = "5.6.1";
+    return set_mark_read(e->set_mark, &mark) ? NULL
+                                             : "it is no fragment of a known set";
+}
