@@ -121,6 +121,8 @@ void round_hold_text(const struct manager *m, const char *why,
 /* Takes what waits for other fragments out of the recipients that are to be delivered.
  */
 void park_some(struct active *a, struct sched_recipient *open, size_t *count);
+/* It is parked when it leaves memory, or not: its mark follows (queue/parked.h). */
+void park_note(struct active *a);
 /* Nobody else is open, and the scheduler does not know the message (any more). */
 void park(struct active *a, unsigned done_before);
 
