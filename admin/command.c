@@ -177,6 +177,8 @@ static const char *
 place_on_disk(enum queue_place place, const struct envelope *e)
 {
     switch (place) {
+    case QUEUE_DEFRAG:
+        return "defrag";
     case QUEUE_HOLD:
         return "hold";
     case QUEUE_CORRUPT:

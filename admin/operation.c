@@ -115,6 +115,8 @@ place_on_disk(enum queue_place place)
         break;
     case QUEUE_DEFERRED:
         return "deferred";
+    case QUEUE_DEFRAG:
+        return "defrag";
     case QUEUE_HOLD:
         return "hold";
     case QUEUE_CORRUPT:
@@ -126,7 +128,8 @@ place_on_disk(enum queue_place place)
 static const char *
 place_of(const struct operation *o, const struct row *row)
 {
-    if (row->place == QUEUE_HOLD || row->place == QUEUE_CORRUPT)
+    if (row->place == QUEUE_HOLD || row->place == QUEUE_CORRUPT ||
+        (row->place == QUEUE_DEFRAG && manager_is_offline(o->manager)))
         return place_on_disk(row->place);
     if (manager_active(o->manager, row->id) == NULL &&
         manager_is_parked(o->manager, row->id))
@@ -151,8 +154,10 @@ look_for(struct operation *o, struct id id, const struct envelope *e)
     char note[QUEUE_NOTE_MAX];
     if (e && e->held)
         return QUEUE_HOLD;
+    if (e && e->preprocessed)
+        return e->parked ? QUEUE_DEFRAG : QUEUE_DEFERRED;
     if (e)
-        return e->preprocessed ? QUEUE_DEFERRED : QUEUE_INCOMING;
+        return QUEUE_INCOMING;
     bool parked = queue_note(manager_queue(o->manager), id, QUEUE_CORRUPT, note) == 0;
     return parked ? QUEUE_CORRUPT : QUEUE_INCOMING;
 }

@@ -4,6 +4,7 @@
 
 #include "base/crc.h"
 #include "base/memory.h"
+#include "queue/parked.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -302,6 +303,8 @@ load_message(struct spool *s, struct id id, struct envelope **e,
         result = check_content(s, made, injected, owner, reason);
     if (result == LOAD_DONE)
         made->held = spool_has(s, ROOM_HOLD, id);
+    if (result == LOAD_DONE)
+        made->parked = made->preprocessed && parked_has(s, id);
     return made != NULL ? finish(result, made, e) : result;
 }
 

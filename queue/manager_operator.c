@@ -68,6 +68,8 @@ mark_held(const struct order *o, struct envelope *e)
     if (error < 0)
         return refuse_errno(o, "write its mark in hold/", error);
     e->held = true;
+    if (e->parked)
+        queue_wait(o->manager->queue, e, false);
     say(o, "held");
     return MANAGER_DONE;
 }

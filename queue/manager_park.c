@@ -151,6 +151,30 @@ park_answered(struct active *a, unsigned index, const struct outcome *outcome,
 
 /* --- Parked ----------------------------------------------------------------------- */
 
+/* Those that wait may have been settled since. */
+static bool
+has_waiting(const struct active *a)
+{
+    const struct envelope *e = a->envelope;
+    struct address address;
+    for (unsigned i = 0; i < e->count; i++) {
+        const struct recipient *r = &e->recipients[i];
+        const struct target *target =
+            r->done ? NULL : round_route(a->manager, e, r, &address);
+        if (target != NULL && target->defragment)
+            return true;
+    }
+    return false;
+}
+
+void
+park_note(struct active *a)
+{
+    bool waits = a->parked_ms < INT64_MAX && has_waiting(a);
+    if (waits || a->envelope->parked)
+        queue_wait(a->manager->queue, a->envelope, waits);
+}
+
 /* Young mail about which nothing is to be written stays in the journal. On disk it is
  * due at once: the next start offers it again, and so finds the sets. */
 void
@@ -161,6 +185,7 @@ park(struct active *a, unsigned done_before)
     int64_t now = loop_now_ms(m->loop);
     int64_t due = a->fate == FATE_RETRY || a->parked_ms < now ? now : a->parked_ms;
     sched_add(m->sched, now, a->id, due, e->attempts);
+    park_note(a);
     if (e->preprocessed || e->done > done_before || e->released)
         active_defer(a, now, e->attempts);
     else
@@ -240,6 +265,8 @@ manager_settle_parked(struct manager *m, struct id id, const unsigned *indexes,
         (void)sched_forget(m->sched, id);
         round_finish(a);
     } else if (!in_memory) {
+        if (a->envelope->parked && !has_waiting(a))
+            queue_wait(m->queue, a->envelope, false);
         active_defer(a, loop_now_ms(m->loop), a->envelope->attempts);
     }
     queue_leave(m->queue, before);

@@ -382,6 +382,7 @@ rest(struct active *a)
         if (a->fate == FATE_RETRY)
             (void)sched_retry(m->sched, now, id);
         /* What is parked is to be looked at again by the next start. */
+        park_note(a);
         bool soon = a->fate == FATE_RETRY || a->parked_ms < INT64_MAX;
         active_defer(a, soon ? now : a->envelope->due_ms, a->envelope->attempts);
         return;
@@ -506,6 +507,7 @@ hold(struct active *a)
     char id[ID_LENGTH + 1], text[HOLD_TEXT_MAX];
     id_format(a->id, id);
     round_hold_text(m, "held by a route", text);
+    park_note(a);
     /* After a crash the route says so again. */
     int error = queue_hold(m->queue, a->envelope, text, false);
     a->envelope->held = error == 0;
@@ -579,6 +581,8 @@ begin_round(struct active *a)
         return;
     }
     park_some(a, open, &count);
+    if (a->parked_ms == INT64_MAX)
+        park_note(a);
     if (count == 0 && a->parked_ms < INT64_MAX) {
         sched_unloaded(m->sched, now, a->id);
         park(a, done);

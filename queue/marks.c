@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "queue/load.h"
+#include "queue/parked.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -248,8 +249,10 @@ want_envelope(struct marks *m, struct pending *p, struct young_message *young)
         return true;
     p->envelope = young_load(m->young, young, &later, reason, sizeof(reason));
     p->owned = p->envelope != NULL;
-    if (p->owned)
+    if (p->owned) {
+        p->envelope->parked = young->parked;
         return true;
+    }
     struct id id = p->id;
     if (later) {
         keep_failed(m, p);
@@ -300,6 +303,8 @@ arrive(struct marks *m, struct pending *p, const struct move *move)
         seen_remove(m->seen, p->id);
     if (p->envelope != NULL && p->envelope != move->envelope)
         take_offsets(p->envelope, move->envelope);
+    if (p->envelope != NULL && p->envelope->parked && !p->ended)
+        (void)parked_put(m->spool, p->id);
 }
 
 /* The mover's envelope is the pending's again, or nobody's. */
@@ -523,6 +528,26 @@ marks_defer(struct marks *m, struct envelope **e)
     write_soon(m);
 }
 
+/* What is still to be written, or being written, is told as well. */
+void
+marks_wait(struct marks *m, struct envelope *e, bool waits)
+{
+    struct young_message *young = young_find(m->young, e->id);
+    struct pending *p = find(m, e->id);
+    bool was = e->parked;
+    e->parked = waits;
+    if (young != NULL)
+        young->parked = waits;
+    if (p != NULL && p->envelope != NULL)
+        p->envelope->parked = waits;
+    if (waits == was || (!e->preprocessed && !is_outdated(m, e)))
+        return;
+    if (!waits)
+        parked_drop(m->spool, e->id);
+    else
+        (void)parked_put(m->spool, e->id);
+}
+
 static struct move *
 find_move(struct marks *m, struct id id)
 {
@@ -602,6 +627,7 @@ marks_overlay(struct marks *m, struct envelope *e)
     if (p == NULL)
         return;
     e->warned = e->warned || has_warning(p);
+    e->parked = e->parked || (p->envelope != NULL && p->envelope->parked);
     for (unsigned i = 0; i < p->count; i++) {
         struct recipient *r = &e->recipients[p->marks[i].recipient];
         assert(p->marks[i].recipient < e->count);

@@ -53,6 +53,9 @@ void marks_defer(struct marks *m, struct envelope **e);
  * caller ends the message itself. */
 bool marks_retire(struct marks *m, struct envelope **e);
 
+/* Behind queue_wait(). */
+void marks_wait(struct marks *m, struct envelope *e, bool waits);
+
 /* A young message whose segment is needed goes to the spool, whatever it is doing. */
 void marks_move(struct marks *m, struct id id);
 

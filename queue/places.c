@@ -3,9 +3,28 @@
 
 #include "base/memory.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
+
+void
+places_read(struct spool *s, struct young *y, struct adopt_rooms *rooms)
+{
+    const char *own = y->room;
+    int result = adopt_list(s->disk, rooms);
+    for (size_t i = 0; i < rooms->count; i++) {
+        y->room = rooms->rows[i].path;
+        int read = young_read(y, false);
+        result = result < 0 ? result : read;
+    }
+    y->room = own;
+    if (result < 0)
+        log_say(s->log, LOG_LEVEL_ERROR, "queue", NULL, "cannot read the journal: %s",
+                strerror(-result));
+}
+
+/* --- Listing --------------------------------------------------------------------- */
 
 struct place_row {
     struct id id;
@@ -56,6 +75,21 @@ by_age(const void *a, const void *b)
     return order != 0 ? order : (int)right->place - (int)left->place;
 }
 
+/* A mark counts beside info alone. */
+static void
+drop_stray_marks(struct place_list *l)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        const struct place_row *row = &l->rows[i];
+        if (row->place != QUEUE_DEFRAG ||
+            (i + 1 < l->count && row[1].place == QUEUE_DEFERRED &&
+             id_compare(row[1].id, row->id) == 0))
+            l->rows[kept++] = *row;
+    }
+    l->count = kept;
+}
+
 int
 places_each(struct spool *s, const struct young *y,
             bool (*each)(void *context, struct id id, enum queue_place place),
@@ -67,6 +101,7 @@ places_each(struct spool *s, const struct young *y,
     } places[] = {
         {ROOM_QUEUED,  QUEUE_MAILDROP},
         {ROOM_INFO,    QUEUE_DEFERRED},
+        {ROOM_DEFRAG,  QUEUE_DEFRAG  },
         {ROOM_HOLD,    QUEUE_HOLD    },
         {ROOM_CORRUPT, QUEUE_CORRUPT }
     };
@@ -75,10 +110,13 @@ places_each(struct spool *s, const struct young *y,
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && result == 0; i++) {
         l.place = places[i].place;
         result = disk_list(s->disk, spool_room(places[i].room), note_place, &l);
+        if (result == -ENOENT && places[i].room == ROOM_DEFRAG)
+            result = 0; /* an older release's spool */
     }
     note_young(y, &l);
     if (l.count > 0)
         qsort(l.rows, l.count, sizeof(*l.rows), by_age);
+    drop_stray_marks(&l);
     bool go_on = result == 0;
     for (size_t i = 0; i < l.count && go_on; i++)
         if (i == 0 || id_compare(l.rows[i].id, l.rows[i - 1].id) != 0)

@@ -2,9 +2,12 @@
 #ifndef QUEUE_PLACES_H
 #define QUEUE_PLACES_H
 
+#include "queue/adopt.h"
 #include "queue/queue.h"
 #include "queue/young.h"
 
+/* All journals, for an operator's process; y->room is as it was then. */
+void places_read(struct spool *s, struct young *y, struct adopt_rooms *rooms);
 /* Behind queue_each(): each message once, oldest first. */
 int places_each(struct spool *s, const struct young *y,
                 bool (*each)(void *context, struct id id, enum queue_place place),

@@ -459,6 +459,7 @@ load_young(struct queue *q, struct young_message *m)
         queue_park(q, id, reason);
     if (e != NULL) {
         e->held = spool_has(&q->spool, ROOM_HOLD, id);
+        e->parked = m->parked;
         marks_overlay(&q->marks, e);
     }
     return e;
@@ -471,16 +472,7 @@ want_young(struct queue *q)
     if (q->own_loop == NULL || q->young_read)
         return;
     q->young_read = true;
-    int result = adopt_list(q->spool.disk, &q->rooms);
-    for (size_t i = 0; i < q->rooms.count; i++) {
-        q->young.room = q->rooms.rows[i].path;
-        int read = young_read(&q->young, false);
-        result = result < 0 ? result : read;
-    }
-    q->young.room = q->share.room;
-    if (result < 0)
-        log_say(q->spool.log, LOG_LEVEL_ERROR, "queue", NULL,
-                "cannot read the journal: %s", strerror(-result));
+    places_read(&q->spool, &q->young, &q->rooms);
 }
 
 /* An old journal still has it: whatever happens to its files, it would come again. */
@@ -575,6 +567,12 @@ queue_defer(struct queue *q, struct envelope **e, int64_t due_ms, unsigned attem
     (*e)->attempts = attempts;
     guard_rest(&q->spool.guard, (*e)->id);
     marks_defer(&q->marks, e);
+}
+
+void
+queue_wait(struct queue *q, struct envelope *e, bool waits)
+{
+    marks_wait(&q->marks, e, waits);
 }
 
 void

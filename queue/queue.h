@@ -116,6 +116,10 @@ void queue_settle(struct queue *queue, struct envelope *e, unsigned index,
 /* Not before due_ms (attempts so far); the envelope is written down (S5) and freed. */
 void queue_defer(struct queue *queue, struct envelope **e, int64_t due_ms,
                  unsigned attempts);
+/* It waits for other fragments, or does not any more: its owner's envelope, before that
+ * is deferred or dropped. Of S5 its mark is made or removed, unsynced, for it is a hint
+ * (queue/parked.h); of young mail it is kept in mind. */
+void queue_wait(struct queue *queue, struct envelope *e, bool waits);
 /* Nothing is left to do: the files go (todo/info first, mess last); the envelope is
  * freed. */
 void queue_retire(struct queue *queue, struct envelope **e);
@@ -161,6 +165,7 @@ enum queue_place {
     QUEUE_MAILDROP,
     QUEUE_INCOMING,
     QUEUE_DEFERRED,
+    QUEUE_DEFRAG, /* its mark says so; a daemon knows better */
     QUEUE_HOLD,
     QUEUE_CORRUPT
 };

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "queue/clean.h"
 #include "queue/load.h"
+#include "queue/parked.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ enum {
     INTD = ROOM_BIT(ROOM_INTD),
     INFO = ROOM_BIT(ROOM_INFO),
     HOLD = ROOM_BIT(ROOM_HOLD),
+    DEFRAG = ROOM_BIT(ROOM_DEFRAG),
     SCRAP = ROOM_BIT(ROOM_LOCAL) | ROOM_BIT(ROOM_REMOTE) | ROOM_BIT(ROOM_BOUNCE)
 };
 
@@ -114,6 +116,9 @@ report(struct recover *r, struct id id, unsigned rooms)
         (void)spool_remove(r->spool, ROOM_INTD, id);
     if ((rooms & INFO) != 0)
         load_due(r->spool, id, &entry.due_ms, &entry.attempts);
+    /* Before all others that are due, so that sets are soon complete again. */
+    if ((rooms & DEFRAG) != 0 && entry.due_ms <= loop_now_ms(r->loop))
+        entry.due_ms = 0;
     if ((rooms & HOLD) == 0)
         r->found(r->context, &entry);
 }
@@ -196,10 +201,10 @@ is_doubtful(const struct recover *r, const struct recover_row *row)
  *   else                      left by a removal that crashed: only we make these files,
  *                             and they outlive todo and info in no other way */
 static void
-look_at(struct recover *r, const struct recover_row *row)
+look_at(struct recover *r, const struct recover_row *row, bool marked)
 {
     struct id id = row->id;
-    unsigned rooms = row->rooms;
+    unsigned rooms = row->rooms & ~(unsigned)DEFRAG;
     if (seen_has(r->withheld, id) || (row->origin != ASKED && seen_has(r->seen, id)))
         return;
     if (seen_has(&r->young->ended, id)) {
@@ -228,14 +233,26 @@ look_at(struct recover *r, const struct recover_row *row)
     if ((rooms & (QUEUED | INFO)) == 0)
         remove_rest(r, id, rooms);
     else
-        report(r, id, rooms);
+        report(r, id, rooms | (marked ? (unsigned)DEFRAG : 0));
+}
+
+/* S5 that is not held may have one. */
+static bool
+may_be_marked(struct recover *r, struct id id)
+{
+    return young_find(r->young, id) == NULL && spool_has(r->spool, ROOM_INFO, id) &&
+           !spool_has(r->spool, ROOM_HOLD, id);
 }
 
 static void
 recover_one(struct recover *r, const struct recover_row *row)
 {
     struct id before = guard_enter(&r->spool->guard, row->id);
-    look_at(r, row);
+    bool marked = (row->rooms & DEFRAG) != 0 ||
+                  (row->origin == ASKED && parked_has(r->spool, row->id));
+    look_at(r, row, marked);
+    if (marked && !may_be_marked(r, row->id))
+        parked_drop(r->spool, row->id);
     guard_leave(&r->spool->guard, before);
 }
 
@@ -300,13 +317,15 @@ add_row(struct recover *r, struct recover_row row)
 }
 
 static int
-by_age(const void *a, const void *b)
+in_turn(const void *a, const void *b)
 {
     const struct recover_row *left = a, *right = b;
-    return id_compare(left->id, right->id);
+    int marked =
+        (int)((right->rooms & DEFRAG) != 0) - (int)((left->rooms & DEFRAG) != 0);
+    return marked != 0 ? marked : id_compare(left->id, right->id);
 }
 
-/* The names become rows, oldest first. */
+/* The names become rows, oldest first, but those with marks before them. */
 static void
 take_names(struct recover *r, enum origin origin, bool good)
 {
@@ -319,7 +338,7 @@ take_names(struct recover *r, enum origin origin, bool good)
         free(n);
     }
     if (r->count > before)
-        qsort(r->rows + before, r->count - before, sizeof(*r->rows), by_age);
+        qsort(r->rows + before, r->count - before, sizeof(*r->rows), in_turn);
 }
 
 static void

@@ -2,6 +2,7 @@
 #include "queue/spool.h"
 
 #include "base/memory.h"
+#include "queue/parked.h"
 #include "queue/slices.h"
 
 #include <assert.h>
@@ -26,9 +27,10 @@ static const struct {
       [ROOM_REMOTE] = {"remote",  0700 },
     [ROOM_BOUNCE] = {"bounce",  0700 },
       [ROOM_HOLD] = {"hold",    0700 },
-    [ROOM_MESS] = {"mess",    01733},
-      [ROOM_CORRUPT] = {"corrupt", 0700 },
-    [ROOM_LOCK] = {"lock",    0711 },
+    [ROOM_DEFRAG] = {"defrag",  0700 },
+      [ROOM_MESS] = {"mess",    01733},
+    [ROOM_CORRUPT] = {"corrupt", 0700 },
+      [ROOM_LOCK] = {"lock",    0711 },
 };
 
 const char spool_lock[] = "lock/daemon";
@@ -161,10 +163,11 @@ spool_open(struct spool *s, const char *path, bool injector, struct log *log,
         return complain(result, path, "or open the directory", error, error_size);
     for (unsigned i = 0; i < ROOMS; i++) {
         result = disk_make_directory(s->disk, rooms[i].name, rooms[i].mode);
-        /* Where we may not write, what others made will do. */
+        /* Where we may not write, what others made will do; and what is only looked
+         * at may be missing, in the spool of an older release. */
         if (result < 0 && injector &&
-            disk_inspect(s->disk, rooms[i].name, &info) == 0 &&
-            info.kind == DISK_DIRECTORY)
+            (i == ROOM_DEFRAG || (disk_inspect(s->disk, rooms[i].name, &info) == 0 &&
+                                  info.kind == DISK_DIRECTORY)))
             result = 0;
         if (result < 0) {
             complain(result, path, rooms[i].name, error, error_size);
@@ -570,6 +573,8 @@ spool_remove_all(struct spool *s, struct id id)
         if (leaving[i] != ROOM_QUEUED && leaving[i] != ROOM_INFO)
             result = 0;
     }
+    if (result == 0)
+        parked_drop(s, id);
     return result;
 }
 
@@ -604,6 +609,7 @@ spool_park(struct spool *s, struct id id, const char *reason, int64_t now_ms)
     id_format(id, name);
     log_say(s->log, LOG_LEVEL_ERROR, "queue", name, "parked in corrupt/: %s", reason);
     write_note(s, id, reason, now_ms);
+    parked_drop(s, id);
     for (size_t i = LEAVING; i-- > 0;) {
         spool_path(leaving[i], id, from);
         corrupt_path(id, spool_room(leaving[i]), to);

@@ -33,6 +33,7 @@ enum room {
     ROOM_REMOTE,
     ROOM_BOUNCE,
     ROOM_HOLD,
+    ROOM_DEFRAG, /* marks alone: parked.h */
     ROOM_MESS,
     ROOM_CORRUPT,
     ROOM_LOCK,
@@ -55,6 +56,7 @@ struct spool {
     int64_t foreign_max; /* then: bytes of others' content; 0 = no limit */
     bool unsynced[ROOMS]; /* names changed since the last sync */
     uint64_t syncs, parked;
+    bool mark_told;     /* see parked.h */
     char trouble[160];  /* why no mail is taken; "" = all is well */
     struct guard guard; /* the daemon: opened by queue.c */
 };

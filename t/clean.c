@@ -10,8 +10,9 @@
 
 #define HOUR_MS (3600 * INT64_C(1000))
 
-static const enum room rooms[] = {ROOM_QUEUED, ROOM_INTD,   ROOM_INFO, ROOM_LOCAL,
-                                  ROOM_REMOTE, ROOM_BOUNCE, ROOM_HOLD, ROOM_MESS};
+static const enum room rooms[] = {ROOM_QUEUED, ROOM_INTD,   ROOM_INFO,
+                                  ROOM_LOCAL,  ROOM_REMOTE, ROOM_BOUNCE,
+                                  ROOM_HOLD,   ROOM_DEFRAG, ROOM_MESS};
 enum { ROOM_COUNT = sizeof(rooms) / sizeof(rooms[0]) };
 
 static const char *const one[] = {"a@x", NULL};
@@ -151,7 +152,8 @@ verdict(unsigned has)
     return "removing what a finished message left";
 }
 
-/* Every combination of files that makes no message; as many ids, one line each. */
+/* Every combination of files that makes no message; as many ids, one line each, but for
+ * a mark alone. */
 static void
 test_orphans(bool at_start, int64_t journal_size)
 {
@@ -168,6 +170,8 @@ test_orphans(bool at_start, int64_t journal_size)
         for (size_t i = 0; i < ROOM_COUNT; i++)
             if ((mask & (1u << i)) != 0)
                 plant_aged(rooms[i], id, 37 * HOUR_MS);
+        if (has == ROOM_BIT(ROOM_DEFRAG))
+            continue; /* a hint goes without a word */
         wanted[verdict(has)[0] == 'p' ? 0 : verdict(has)[0] == 'u' ? 1 : 2]++;
         count++;
     }
@@ -211,7 +215,7 @@ test_young_orphans(void)
     is_number(kit.lines.length, 0, "not a word");
     advance(3 * HOUR_MS);
     is_number(files(), 0, "old: all go");
-    is_number(count_lines("queue: "), ROOM_COUNT, "one line each");
+    is_number(count_lines("queue: "), ROOM_COUNT - 1, "one line each, none for a mark");
     kit_close(&kit);
 }
 
@@ -287,7 +291,7 @@ is_suspect(const struct alone *a, struct id id)
 static void
 test_age_of_suspects(void)
 {
-    enum { SIDE = 10, PAUSES = 9 };
+    enum { SIDE = 10, PAUSES = 10 };
     static struct alone a;
     unsigned wrong = 0;
     alone_start(&a);

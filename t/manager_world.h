@@ -283,8 +283,9 @@ world_files(const struct world *w, const char *room)
 static inline bool
 world_is_empty(const struct world *w)
 {
-    static const char *const rooms[] = {"pid",   "mess",   "intd",   "todo", "info",
-                                        "local", "remote", "bounce", "hold", "corrupt"};
+    static const char *const rooms[] = {"pid",    "mess",   "intd",    "todo",
+                                        "info",   "local",  "remote",  "bounce",
+                                        "hold",   "defrag", "corrupt"};
     for (size_t i = 0; i < sizeof(rooms) / sizeof(*rooms); i++)
         if (world_files(w, rooms[i]) != 0)
             return false;

@@ -161,9 +161,10 @@ test_leftovers(void)
 static void
 test_strays(void)
 {
-    static const char *const rooms[] = {"intd", "local", "remote", "bounce", "hold"};
+    static const char *const rooms[] = {"intd",   "local", "remote",
+                                        "bounce", "hold",  "defrag"};
     struct id id = an_id(0, 9);
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < 6; i++) {
         fresh();
         put_in(rooms[i], id, TEXT("x"));
         start_at(0);
@@ -181,6 +182,13 @@ test_strays(void)
                  "with mess it is what a finished message left");
         kit_close(&kit);
     }
+    fresh();
+    put_in("defrag", id, TEXT(""));
+    put_in("mess", id, TEXT("x"));
+    start_at(0);
+    ok_named(!is_in("defrag", id) && is_in("mess", id),
+             "a mark tells nothing of a mess: that may be an injector's");
+    kit_close(&kit);
     fresh();
     put("mess/README", TEXT("x"));
     put("todo/01JD3ZK5Q8-9F3K2C7a", TEXT("x"));
