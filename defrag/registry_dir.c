@@ -12,10 +12,10 @@
  *
  * File calls block. On NFS the directory therefore has to be mounted `soft` with short
  * times, as `soft,timeo=3,retrans=1`: with a hard mount a dead server stops every host
- * that uses it. A call that takes more than SLOW_MS opens the breaker, which keeps away
- * for 5 s, then longer, up to five minutes. The mount point itself should not be
- * writable, so that a host on which it is not mounted works alone instead of with files
- * of its own. All hosts use the same uid. */
+ * that uses it. A call that takes more than REGISTRY_ANSWER_MS opens the breaker, which
+ * keeps away for 5 s, then longer, up to five minutes. The mount point itself should
+ * not be writable, so that a host on which it is not mounted works alone instead of
+ * with files of its own. All hosts use the same uid. */
 #include "base/disk.h"
 #include "base/memory.h"
 #include "defrag/registry_inside.h"
@@ -29,7 +29,6 @@
 #include <utlist.h>
 
 enum {
-    SLOW_MS = REGISTRY_ANSWER_MS,
     DIRECTORIES = 256,
     TURN_US = 10000,    /* of work in one turn, then others have theirs */
     TRIES = 4,          /* of a claim, when others race for the same stale file */
@@ -301,7 +300,7 @@ judge(struct registry_dir *d, int result, int64_t began_us)
 {
     char why[128];
     int64_t took_ms = (loop_clock_us() - began_us) / 1000;
-    if (result == 0 && took_ms <= SLOW_MS) {
+    if (result == 0 && took_ms <= d->r->patience_ms) {
         registry_good(d->r);
         return 0;
     }

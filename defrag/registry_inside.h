@@ -21,9 +21,10 @@ struct registry {
     struct registry_setup setup;
     struct registry_place place;
     struct breaker breaker;
-    bool is_owing;      /* a claim was unavailable: recovered() is due when it is up */
-    int64_t recover_ms; /* monotonic: not before that */
-    bool is_recovering; /* the timer for that runs */
+    int64_t patience_ms; /* REGISTRY_ANSWER_MS; a test may have more */
+    bool is_owing;       /* a claim was unavailable: recovered() is due when it is up */
+    int64_t recover_ms;  /* monotonic: not before that */
+    bool is_recovering;  /* the timer for that runs */
     /* Each oldest first: not yet asked, asked, answered but not yet told, and those who
      * are told in this turn. */
     struct registry_claim *waiting, *asked, *answered, *telling;

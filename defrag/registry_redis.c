@@ -21,8 +21,6 @@
 enum {
     RESOLVE_MS = 5000, /* nobody waits for these two but the connection */
     SECURE_MS = 2000,
-    CONNECT_MS = REGISTRY_ANSWER_MS, /* to each address */
-    GREET_MS = REGISTRY_ANSWER_MS,
     FLAP_MS = 1000,    /* pause when several in a row have lived for less than that */
     REPLY_MAX = 4096,  /* bytes of one reply */
     ADDRESSES_MAX = 8, /* tried */
@@ -343,7 +341,7 @@ on_event(void *context, enum net_event event)
             break;
         } /* fall through */
     case NET_SECURED:
-        enter(redis, GREETING, GREET_MS);
+        enter(redis, GREETING, redis->r->patience_ms);
         send_greeting(redis);
         break;
     case NET_INPUT:
@@ -389,7 +387,7 @@ try_address(struct registry_redis *redis)
         redisReaderFree(redis->reader);
     redis->reader = redisReaderCreate();
     assert(redis->reader != NULL);
-    enter(redis, CONNECTING, CONNECT_MS);
+    enter(redis, CONNECTING, redis->r->patience_ms);
 }
 
 static void
