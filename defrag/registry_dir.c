@@ -1,14 +1,15 @@
 /* Owners of sets as small files in a directory that the hosts share.
  *
  * A file has the key in hexadecimal as its name, in one of 256 directories, and "host
- * ttl_ms mark" as content. A claim writes a file under a name of chance and links it to
- * the key's name: link(2) is atomic, on NFS too, and whoever comes second finds the
- * first. There is no lock that could hang or be left behind. How old a file is, is told
- * by the clock of the file server alone: compared are the times of change of two files
- * there, so that the hosts' clocks need not agree. A stale file is moved aside before
- * it is removed, and put back when it turns out to be another one, since a host was
- * faster and has claimed it anew; a mark of chance in each file tells them apart.
- * Nothing is synced: after a power cut some sets go on in pieces.
+ * ttl_ms born_ms mark" as content. A claim writes a file under a name of chance and
+ * links it to the key's name: link(2) is atomic, on NFS too, and whoever comes second
+ * finds the first. There is no lock that could hang or be left behind. How old a file
+ * is, is told by the clock of the file server alone: a claim creates its file and asks
+ * when that was, so that the hosts' clocks need not agree. The answer is written into
+ * the file, since its time of change is new after each rename. A stale file is moved
+ * aside before it is removed, and put back when it turns out to be another one, since a
+ * host was faster and has claimed it anew; a mark of chance in each file tells them
+ * apart. Nothing is synced: after a power cut some sets go on in pieces.
  *
  * File calls block. On NFS the directory therefore has to be mounted `soft` with short
  * times, as `soft,timeo=3,retrans=1`: with a hard mount a dead server stops every host
@@ -37,7 +38,7 @@ enum {
     LEFT_MS = 3600000,  /* a file of a claim is nobody's any more after that */
     NAME_SIZE = 80,
     MARK_SIZE = 16 + 1,
-    CONTENT_MAX = REGISTRY_HOST_MAX + MARK_SIZE + 32
+    CONTENT_MAX = REGISTRY_HOST_MAX + MARK_SIZE + 64
 };
 
 struct closing {
@@ -60,7 +61,8 @@ struct registry_dir {
 struct owner {
     char host[REGISTRY_HOST_MAX + 1];
     char mark[MARK_SIZE]; /* no two files have the same */
-    int64_t ttl_ms, changed_ms;
+    int64_t ttl_ms, born_ms;
+    int64_t changed_ms; /* of the file: any rename changes that */
 };
 
 static void
@@ -80,19 +82,22 @@ name_of_chance(struct registry_dir *d, const char *beside, char kind,
              loop_random(d->r->setup.loop));
 }
 
-/* "host 1000 0123456789abcdef\n"; anything else is empty and stale. */
+/* "host 1000 1750000000000 0123456789abcdef\n"; anything else is empty and stale. */
 static void
 read_content(struct text content, struct owner *owner)
 {
-    struct text host, ttl, mark;
-    uint64_t number;
+    struct text host, ttl, born, mark;
+    uint64_t ttl_ms, born_ms;
     *owner = (struct owner){.ttl_ms = -1};
     if (text_word(&content, " \n", &host) && text_word(&content, " \n", &ttl) &&
-        text_word(&content, " \n", &mark) && registry_is_host(host) &&
-        text_number(ttl, INT64_MAX / 2, &number) &&
+        text_word(&content, " \n", &born) && text_word(&content, " \n", &mark) &&
+        registry_is_host(host) && text_number(ttl, INT64_MAX / 2, &ttl_ms) &&
+        text_number(born, INT64_MAX / 2, &born_ms) &&
         text_copy(owner->mark, sizeof(owner->mark), mark) &&
-        text_copy(owner->host, sizeof(owner->host), host))
-        owner->ttl_ms = (int64_t)number;
+        text_copy(owner->host, sizeof(owner->host), host)) {
+        owner->ttl_ms = (int64_t)ttl_ms;
+        owner->born_ms = (int64_t)born_ms;
+    }
 }
 
 static int
@@ -116,11 +121,11 @@ read_owner(struct registry_dir *d, const char *name, struct owner *owner)
 static bool
 is_stale(const struct owner *owner, int64_t now_ms)
 {
-    return owner->ttl_ms < 0 || now_ms - owner->changed_ms > owner->ttl_ms;
+    return owner->ttl_ms < 0 || now_ms - owner->born_ms > owner->ttl_ms;
 }
 
-/* A file that nobody else knows yet; its time of change is what the server's clock
- * says. */
+/* A file that nobody else knows yet; when it was made is what the server's clock says.
+ */
 static int
 write_own(struct registry_dir *d, const char *name, int64_t ttl_ms, int64_t *now_ms)
 {
@@ -134,16 +139,17 @@ write_own(struct registry_dir *d, const char *name, int64_t ttl_ms, int64_t *now
     }
     if (file < 0)
         return file;
-    int length = snprintf(content, sizeof(content), "%s %" PRId64 " %016" PRIx64 "\n",
-                          d->r->setup.host, ttl_ms, loop_random(d->r->setup.loop));
-    int result = disk_write(d->disk, file, text_of(content, (size_t)length));
-    if (result == 0)
-        result = disk_file_info(d->disk, file, &info);
+    int result = disk_file_info(d->disk, file, &info);
+    if (result == 0) {
+        *now_ms = info.changed_ms;
+        int length = snprintf(
+            content, sizeof(content), "%s %" PRId64 " %" PRId64 " %016" PRIx64 "\n",
+            d->r->setup.host, ttl_ms, *now_ms, loop_random(d->r->setup.loop));
+        result = disk_write(d->disk, file, text_of(content, (size_t)length));
+    }
     disk_close_file(d->disk, file);
     if (result < 0)
         (void)disk_unlink(d->disk, name);
-    else
-        *now_ms = info.changed_ms;
     return result;
 }
 
