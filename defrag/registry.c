@@ -224,6 +224,8 @@ registry_new(const struct registry_setup *setup, const struct registry_place *pl
             registry_free(&r);
         break;
     }
+    if (r != NULL && place->kind != REGISTRY_LOCAL)
+        registry_name_start(r);
     return r;
 }
 
@@ -243,6 +245,7 @@ registry_free(struct registry **registry)
     struct registry *r = *registry;
     if (r == NULL)
         return;
+    registry_name_stop(r);
     registry_dir_free(&r->dir);
     registry_redis_free(&r->redis);
     abandon(r->waiting);

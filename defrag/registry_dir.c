@@ -30,7 +30,7 @@
 #include <utlist.h>
 
 enum {
-    DIRECTORIES = 256,
+    DIRECTORIES = 256,  /* besides that of hosts */
     TURN_US = 10000,    /* of work in one turn, then others have theirs */
     TRIES = 4,          /* of a claim, when others race for the same stale file */
     SWEEP_MS = 14000,   /* one of the directories: all of them in an hour */
@@ -40,6 +40,9 @@ enum {
     MARK_SIZE = 16 + 1,
     CONTENT_MAX = REGISTRY_HOST_MAX + MARK_SIZE + 64
 };
+
+/* In the place of the first digits of a key: directory of the hosts' names. */
+#define HOSTS "id"
 
 struct closing {
     unsigned char key[REGISTRY_KEY_SIZE];
@@ -127,7 +130,8 @@ is_stale(const struct owner *owner, int64_t now_ms)
 /* A file that nobody else knows yet; when it was made is what the server's clock says.
  */
 static int
-write_own(struct registry_dir *d, const char *name, int64_t ttl_ms, int64_t *now_ms)
+write_with(struct registry_dir *d, const char *name, int64_t ttl_ms, const char *mark,
+           int64_t *now_ms)
 {
     char content[CONTENT_MAX];
     struct disk_info info;
@@ -142,15 +146,23 @@ write_own(struct registry_dir *d, const char *name, int64_t ttl_ms, int64_t *now
     int result = disk_file_info(d->disk, file, &info);
     if (result == 0) {
         *now_ms = info.changed_ms;
-        int length = snprintf(
-            content, sizeof(content), "%s %" PRId64 " %" PRId64 " %016" PRIx64 "\n",
-            d->r->setup.host, ttl_ms, *now_ms, loop_random(d->r->setup.loop));
+        int length =
+            snprintf(content, sizeof(content), "%s %" PRId64 " %" PRId64 " %s\n",
+                     d->r->setup.host, ttl_ms, *now_ms, mark);
         result = disk_write(d->disk, file, text_of(content, (size_t)length));
     }
     disk_close_file(d->disk, file);
     if (result < 0)
         (void)disk_unlink(d->disk, name);
     return result;
+}
+
+static int
+write_own(struct registry_dir *d, const char *name, int64_t ttl_ms, int64_t *now_ms)
+{
+    char mark[MARK_SIZE];
+    snprintf(mark, sizeof(mark), "%016" PRIx64, loop_random(d->r->setup.loop));
+    return write_with(d, name, ttl_ms, mark, now_ms);
 }
 
 /* Of two who see the same stale file only one moves it; who is late may have moved what
@@ -227,6 +239,59 @@ close_set(struct registry_dir *d, const struct closing *c)
     return result < 0 ? result : disk_rename(d->disk, own, name);
 }
 
+/* Where our instance is: by a digest, since a name may be too long for a file, or "..".
+ */
+static void
+name_of_host(const struct registry_dir *d, char out[NAME_SIZE])
+{
+    unsigned char key[REGISTRY_KEY_SIZE];
+    char host[REGISTRY_HOST_MAX + 1], hex[REGISTRY_HEX_SIZE];
+    snprintf(host, sizeof(host), "%s", d->r->setup.host);
+    text_lower(host, strlen(host));
+    digest_plain(text_from(host), key);
+    registry_hex(key, hex);
+    snprintf(out, NAME_SIZE, HOSTS "/%s", hex);
+}
+
+/* Whoever holds the name refreshes it; what is stale anybody takes. Two who take it at
+ * once are two of that name: who loses finds the other at his next look. */
+static int
+keep_host(struct registry_dir *d)
+{
+    struct registry *r = d->r;
+    char own[NAME_SIZE], name[NAME_SIZE];
+    struct owner owner;
+    int64_t now_ms;
+    name_of_host(d, name);
+    name_of_chance(d, HOSTS, 't', own);
+    int result = write_with(d, own, NAME_TTL_MS, r->name.instance, &now_ms);
+    if (result < 0)
+        return result;
+    result = read_owner(d, name, &owner);
+    bool is_other = result == 0 && !is_stale(&owner, now_ms) &&
+                    strcmp(owner.mark, r->name.instance) != 0;
+    if (is_other)
+        registry_name_other(r, text_from(owner.mark), owner.born_ms);
+    else if (result == 0 || result == -ENOENT)
+        result = disk_rename(d->disk, own, name);
+    if (is_other || result < 0)
+        (void)disk_unlink(d->disk, own);
+    else
+        registry_name_ours(&r->name);
+    return result;
+}
+
+static void
+leave_host(struct registry_dir *d)
+{
+    char name[NAME_SIZE];
+    struct owner owner;
+    name_of_host(d, name);
+    if (read_owner(d, name, &owner) == 0 &&
+        strcmp(owner.mark, d->r->name.instance) == 0)
+        (void)disk_unlink(d->disk, name);
+}
+
 static void
 take_name(struct registry_dir *d, const char *name, int64_t now_ms)
 {
@@ -243,7 +308,7 @@ take_name(struct registry_dir *d, const char *name, int64_t now_ms)
 struct names {
     char (*at)[NAME_SIZE];
     size_t count;
-    unsigned directory;
+    char path[3];
 };
 
 static bool
@@ -254,8 +319,7 @@ add_name(void *context, const char *name)
     bool is_left = length == 17 && (name[0] == 't' || name[0] == 'x');
     /* Nothing else is ours to remove. */
     if (is_left || length == REGISTRY_HEX_SIZE - 1)
-        snprintf(names->at[names->count++], NAME_SIZE, "%02x/%.64s", names->directory,
-                 name);
+        snprintf(names->at[names->count++], NAME_SIZE, "%s/%.64s", names->path, name);
     return names->count < SWEEP_NAMES;
 }
 
@@ -263,14 +327,15 @@ add_name(void *context, const char *name)
 static void
 sweep(struct registry_dir *d)
 {
-    char path[3], probe[NAME_SIZE];
-    struct names names = {.directory = d->swept};
+    char probe[NAME_SIZE];
+    struct names names = {.path = HOSTS};
     int64_t began_us = loop_clock_us(), now_ms = 0;
-    d->swept = (d->swept + 1) % DIRECTORIES;
+    if (d->swept < DIRECTORIES)
+        snprintf(names.path, sizeof(names.path), "%02x", d->swept & 255U);
+    d->swept = (d->swept + 1) % (DIRECTORIES + 1);
     names.at = memory_array(SWEEP_NAMES, NAME_SIZE);
-    snprintf(path, sizeof(path), "%02x", names.directory);
-    (void)disk_list(d->disk, path, add_name, &names);
-    name_of_chance(d, path, 't', probe);
+    (void)disk_list(d->disk, names.path, add_name, &names);
+    name_of_chance(d, names.path, 't', probe);
     if (names.count > 0 && write_own(d, probe, 1, &now_ms) == 0) {
         for (size_t i = 0; i < names.count; i++) {
             if (loop_clock_us() - began_us > TURN_US)
@@ -382,7 +447,7 @@ registry_dir_new(struct registry *r)
     int64_t began_us = loop_clock_us();
     d->r = r;
     /* So that the hosts do not all look at the same. */
-    d->swept = (unsigned)(loop_random(r->setup.loop) % DIRECTORIES);
+    d->swept = (unsigned)(loop_random(r->setup.loop) % (DIRECTORIES + 1));
     int64_t pause_ms = judge(d, open_disk(d), began_us);
     loop_timer_start(r->setup.loop, &d->tick, pause_ms == 0 ? SWEEP_MS : pause_ms,
                      on_tick, d);
@@ -402,6 +467,8 @@ registry_dir_free(struct registry_dir **dir)
     }
     loop_timer_stop(d->r->setup.loop, &d->tick);
     loop_unpost(d->r->setup.loop, &d->work);
+    if (d->disk != NULL)
+        leave_host(d);
     disk_close(&d->disk);
     free(d);
     *dir = NULL;
@@ -425,4 +492,15 @@ registry_dir_close(struct registry_dir *d, const unsigned char key[REGISTRY_KEY_
     DL_APPEND(d->closings, c);
     d->closing_count++;
     loop_post(d->r->setup.loop, &d->work, on_work, d);
+}
+
+void
+registry_dir_look(struct registry_dir *d)
+{
+    if (d->disk == NULL)
+        return;
+    int64_t began_us = loop_clock_us();
+    int64_t pause_ms = judge(d, keep_host(d), began_us);
+    if (pause_ms > 0)
+        loop_timer_start(d->r->setup.loop, &d->tick, pause_ms, on_tick, d);
 }

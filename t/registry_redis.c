@@ -220,6 +220,43 @@ test_bytes(void)
     fake_end(&f);
 }
 
+/* What is sent when the reply to the look for our name is this one. */
+static void
+check_name(const char *reply, const char *sent, const char *name)
+{
+    struct fake f;
+    char want[512];
+    fake_start(&f);
+    f.reply = reply;
+    sure(&f.w, 1); /* the look at the start has been answered */
+    buffer_clear(&f.heard);
+    snprintf(f.w.registry->name.instance, INSTANCE_SIZE, "0123456789abcdef");
+    registry_redis_look(f.w.registry->redis);
+    sure(&f.w, 1);
+    snprintf(want, sizeof want,
+             "*7\r\n$3\r\nSET\r\n$16\r\ndfhost:a.example\r\n$16\r\n0123456789abcdef"
+             "\r\n$2\r\nNX\r\n$3\r\nGET\r\n$2\r\nPX\r\n$5\r\n60000\r\n*7");
+    ok_named(text_starts(buffer_text(&f.heard), text_from(want)), "our name is set");
+    pass_ms(&f.w, 10);
+    ok_named(holds(buffer_text(&f.heard), "EVAL") == (sent != NULL), name);
+    if (sent != NULL)
+        ok_named(holds(buffer_text(&f.heard), sent), "... for a minute more");
+    is_number(registry_counts(f.w.registry).failures, 0, "it is no failure");
+    ok_named(registry_is_up(f.w.registry), "nor does it end anything");
+    fake_end(&f);
+}
+
+static void
+test_name(void)
+{
+    check_name("$-1\r\n", NULL, "it was nobody's");
+    check_name("$16\r\n0123456789abcdef\r\n",
+               "$16\r\ndfhost:a.example\r\n$16\r\n0123456789abcdef\r\n$5\r\n60000\r\n",
+               "ours is refreshed");
+    check_name("$16\r\n0123456789abcdee\r\n", NULL, "another's is not");
+    check_name("$3\r\na b\r\n", NULL, "nor what is no instance at all");
+}
+
 struct example {
     const char *reply, *told, *name;
     bool good; /* the connection stays */
@@ -545,6 +582,7 @@ main(void)
     }
     ok(text_starts(text_from(registry_redis_version()), TEXT("hiredis ")));
     test_bytes();
+    test_name();
     test_replies();
     test_nonsense();
     test_endless_reply();
