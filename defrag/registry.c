@@ -208,6 +208,7 @@ registry_new(const struct registry_setup *setup, const struct registry_place *pl
     assert(registry_is_host(text_from(setup->host)));
     r->setup = *setup;
     r->place = *place;
+    r->patience_ms = REGISTRY_ANSWER_MS;
     switch (place->kind) {
     case REGISTRY_LOCAL:
         r->breaker = dir_breaker;
@@ -223,6 +224,8 @@ registry_new(const struct registry_setup *setup, const struct registry_place *pl
             registry_free(&r);
         break;
     }
+    if (r != NULL && place->kind != REGISTRY_LOCAL)
+        registry_name_start(r);
     return r;
 }
 
@@ -242,6 +245,7 @@ registry_free(struct registry **registry)
     struct registry *r = *registry;
     if (r == NULL)
         return;
+    registry_name_stop(r);
     registry_dir_free(&r->dir);
     registry_redis_free(&r->redis);
     abandon(r->waiting);
@@ -266,7 +270,7 @@ registry_claim(struct registry *r, struct registry_claim *claim,
     claim->ttl_ms = ttl_ms;
     claim->done = done;
     claim->context = context;
-    claim->due_ms = loop_monotonic_ms(r->setup.loop) + REGISTRY_ANSWER_MS;
+    claim->due_ms = loop_monotonic_ms(r->setup.loop) + r->patience_ms;
     if (r->place.kind == REGISTRY_LOCAL) {
         registry_answer(r, claim, REGISTRY_OWN);
         return;
@@ -278,7 +282,7 @@ registry_claim(struct registry *r, struct registry_claim *claim,
     bool is_first = r->waiting == NULL && r->asked == NULL;
     move(r, claim, CLAIM_WAITING);
     if (is_first)
-        loop_timer_start(r->setup.loop, &r->late, REGISTRY_ANSWER_MS, on_late, r);
+        loop_timer_start(r->setup.loop, &r->late, r->patience_ms, on_late, r);
     if (r->dir != NULL)
         registry_dir_claim(r->dir);
     else

@@ -71,7 +71,9 @@ struct registry_setup {
     struct net *net; /* this and the next for redis alone */
     struct dns *dns;
     struct tls_client *tls; /* for rediss; with anchors, since it is verified */
-    const char *host;       /* our name: registry_is_host(); stays the same for ever */
+    /* Our name: registry_is_host(); stays the same for ever, and nobody else has it. If
+     * somebody has, that is logged within two minutes, and nothing else changes. */
+    const char *host;
     /* It answers again after a claim was unavailable, or was never asked since it was
      * known to be down: time to claim what was held meanwhile. May be NULL. */
     void (*recovered)(void *context);
@@ -124,7 +126,9 @@ void registry_close(struct registry *registry,
 bool registry_is_up(const struct registry *registry);
 
 struct registry_counts {
-    uint64_t own, other, unavailable, failures; /* failures: of the place, not claims */
+    uint64_t own, other, unavailable;
+    uint64_t failures;  /* of the place, not of claims */
+    uint64_t namesakes; /* others that were found to use our name */
 };
 struct registry_counts registry_counts(const struct registry *registry);
 

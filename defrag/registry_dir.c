@@ -1,21 +1,22 @@
 /* Owners of sets as small files in a directory that the hosts share.
  *
  * A file has the key in hexadecimal as its name, in one of 256 directories, and "host
- * ttl_ms mark" as content. A claim writes a file under a name of chance and links it to
- * the key's name: link(2) is atomic, on NFS too, and whoever comes second finds the
- * first. There is no lock that could hang or be left behind. How old a file is, is told
- * by the clock of the file server alone: compared are the times of change of two files
- * there, so that the hosts' clocks need not agree. A stale file is moved aside before
- * it is removed, and put back when it turns out to be another one, since a host was
- * faster and has claimed it anew; a mark of chance in each file tells them apart.
- * Nothing is synced: after a power cut some sets go on in pieces.
+ * ttl_ms born_ms mark" as content. A claim writes a file under a name of chance and
+ * links it to the key's name: link(2) is atomic, on NFS too, and whoever comes second
+ * finds the first. There is no lock that could hang or be left behind. How old a file
+ * is, is told by the clock of the file server alone: a claim creates its file and asks
+ * when that was, so that the hosts' clocks need not agree. The answer is written into
+ * the file, since its time of change is new after each rename. A stale file is moved
+ * aside before it is removed, and put back when it turns out to be another one, since a
+ * host was faster and has claimed it anew; a mark of chance in each file tells them
+ * apart. Nothing is synced: after a power cut some sets go on in pieces.
  *
  * File calls block. On NFS the directory therefore has to be mounted `soft` with short
  * times, as `soft,timeo=3,retrans=1`: with a hard mount a dead server stops every host
- * that uses it. A call that takes more than SLOW_MS opens the breaker, which keeps away
- * for 5 s, then longer, up to five minutes. The mount point itself should not be
- * writable, so that a host on which it is not mounted works alone instead of with files
- * of its own. All hosts use the same uid. */
+ * that uses it. A call that takes more than REGISTRY_ANSWER_MS opens the breaker, which
+ * keeps away for 5 s, then longer, up to five minutes. The mount point itself should
+ * not be writable, so that a host on which it is not mounted works alone instead of
+ * with files of its own. All hosts use the same uid. */
 #include "base/disk.h"
 #include "base/memory.h"
 #include "defrag/registry_inside.h"
@@ -29,8 +30,7 @@
 #include <utlist.h>
 
 enum {
-    SLOW_MS = REGISTRY_ANSWER_MS,
-    DIRECTORIES = 256,
+    DIRECTORIES = 256,  /* besides that of hosts */
     TURN_US = 10000,    /* of work in one turn, then others have theirs */
     TRIES = 4,          /* of a claim, when others race for the same stale file */
     SWEEP_MS = 14000,   /* one of the directories: all of them in an hour */
@@ -38,8 +38,11 @@ enum {
     LEFT_MS = 3600000,  /* a file of a claim is nobody's any more after that */
     NAME_SIZE = 80,
     MARK_SIZE = 16 + 1,
-    CONTENT_MAX = REGISTRY_HOST_MAX + MARK_SIZE + 32
+    CONTENT_MAX = REGISTRY_HOST_MAX + MARK_SIZE + 64
 };
+
+/* In the place of the first digits of a key: directory of the hosts' names. */
+#define HOSTS "id"
 
 struct closing {
     unsigned char key[REGISTRY_KEY_SIZE];
@@ -61,7 +64,8 @@ struct registry_dir {
 struct owner {
     char host[REGISTRY_HOST_MAX + 1];
     char mark[MARK_SIZE]; /* no two files have the same */
-    int64_t ttl_ms, changed_ms;
+    int64_t ttl_ms, born_ms;
+    int64_t changed_ms; /* of the file: any rename changes that */
 };
 
 static void
@@ -81,19 +85,22 @@ name_of_chance(struct registry_dir *d, const char *beside, char kind,
              loop_random(d->r->setup.loop));
 }
 
-/* "host 1000 0123456789abcdef\n"; anything else is empty and stale. */
+/* "host 1000 1750000000000 0123456789abcdef\n"; anything else is empty and stale. */
 static void
 read_content(struct text content, struct owner *owner)
 {
-    struct text host, ttl, mark;
-    uint64_t number;
+    struct text host, ttl, born, mark;
+    uint64_t ttl_ms, born_ms;
     *owner = (struct owner){.ttl_ms = -1};
     if (text_word(&content, " \n", &host) && text_word(&content, " \n", &ttl) &&
-        text_word(&content, " \n", &mark) && registry_is_host(host) &&
-        text_number(ttl, INT64_MAX / 2, &number) &&
+        text_word(&content, " \n", &born) && text_word(&content, " \n", &mark) &&
+        registry_is_host(host) && text_number(ttl, INT64_MAX / 2, &ttl_ms) &&
+        text_number(born, INT64_MAX / 2, &born_ms) &&
         text_copy(owner->mark, sizeof(owner->mark), mark) &&
-        text_copy(owner->host, sizeof(owner->host), host))
-        owner->ttl_ms = (int64_t)number;
+        text_copy(owner->host, sizeof(owner->host), host)) {
+        owner->ttl_ms = (int64_t)ttl_ms;
+        owner->born_ms = (int64_t)born_ms;
+    }
 }
 
 static int
@@ -117,13 +124,14 @@ read_owner(struct registry_dir *d, const char *name, struct owner *owner)
 static bool
 is_stale(const struct owner *owner, int64_t now_ms)
 {
-    return owner->ttl_ms < 0 || now_ms - owner->changed_ms > owner->ttl_ms;
+    return owner->ttl_ms < 0 || now_ms - owner->born_ms > owner->ttl_ms;
 }
 
-/* A file that nobody else knows yet; its time of change is what the server's clock
- * says. */
+/* A file that nobody else knows yet; when it was made is what the server's clock says.
+ */
 static int
-write_own(struct registry_dir *d, const char *name, int64_t ttl_ms, int64_t *now_ms)
+write_with(struct registry_dir *d, const char *name, int64_t ttl_ms, const char *mark,
+           int64_t *now_ms)
 {
     char content[CONTENT_MAX];
     struct disk_info info;
@@ -135,17 +143,26 @@ write_own(struct registry_dir *d, const char *name, int64_t ttl_ms, int64_t *now
     }
     if (file < 0)
         return file;
-    int length = snprintf(content, sizeof(content), "%s %" PRId64 " %016" PRIx64 "\n",
-                          d->r->setup.host, ttl_ms, loop_random(d->r->setup.loop));
-    int result = disk_write(d->disk, file, text_of(content, (size_t)length));
-    if (result == 0)
-        result = disk_file_info(d->disk, file, &info);
+    int result = disk_file_info(d->disk, file, &info);
+    if (result == 0) {
+        *now_ms = info.changed_ms;
+        int length =
+            snprintf(content, sizeof(content), "%s %" PRId64 " %" PRId64 " %s\n",
+                     d->r->setup.host, ttl_ms, *now_ms, mark);
+        result = disk_write(d->disk, file, text_of(content, (size_t)length));
+    }
     disk_close_file(d->disk, file);
     if (result < 0)
         (void)disk_unlink(d->disk, name);
-    else
-        *now_ms = info.changed_ms;
     return result;
+}
+
+static int
+write_own(struct registry_dir *d, const char *name, int64_t ttl_ms, int64_t *now_ms)
+{
+    char mark[MARK_SIZE];
+    snprintf(mark, sizeof(mark), "%016" PRIx64, loop_random(d->r->setup.loop));
+    return write_with(d, name, ttl_ms, mark, now_ms);
 }
 
 /* Of two who see the same stale file only one moves it; who is late may have moved what
@@ -222,6 +239,59 @@ close_set(struct registry_dir *d, const struct closing *c)
     return result < 0 ? result : disk_rename(d->disk, own, name);
 }
 
+/* Where our instance is: by a digest, since a name may be too long for a file, or "..".
+ */
+static void
+name_of_host(const struct registry_dir *d, char out[NAME_SIZE])
+{
+    unsigned char key[REGISTRY_KEY_SIZE];
+    char host[REGISTRY_HOST_MAX + 1], hex[REGISTRY_HEX_SIZE];
+    snprintf(host, sizeof(host), "%s", d->r->setup.host);
+    text_lower(host, strlen(host));
+    digest_plain(text_from(host), key);
+    registry_hex(key, hex);
+    snprintf(out, NAME_SIZE, HOSTS "/%s", hex);
+}
+
+/* Whoever holds the name refreshes it; what is stale anybody takes. Two who take it at
+ * once are two of that name: who loses finds the other at his next look. */
+static int
+keep_host(struct registry_dir *d)
+{
+    struct registry *r = d->r;
+    char own[NAME_SIZE], name[NAME_SIZE];
+    struct owner owner;
+    int64_t now_ms;
+    name_of_host(d, name);
+    name_of_chance(d, HOSTS, 't', own);
+    int result = write_with(d, own, NAME_TTL_MS, r->name.instance, &now_ms);
+    if (result < 0)
+        return result;
+    result = read_owner(d, name, &owner);
+    bool is_other = result == 0 && !is_stale(&owner, now_ms) &&
+                    strcmp(owner.mark, r->name.instance) != 0;
+    if (is_other)
+        registry_name_other(r, text_from(owner.mark), owner.born_ms);
+    else if (result == 0 || result == -ENOENT)
+        result = disk_rename(d->disk, own, name);
+    if (is_other || result < 0)
+        (void)disk_unlink(d->disk, own);
+    else
+        registry_name_ours(&r->name);
+    return result;
+}
+
+static void
+leave_host(struct registry_dir *d)
+{
+    char name[NAME_SIZE];
+    struct owner owner;
+    name_of_host(d, name);
+    if (read_owner(d, name, &owner) == 0 &&
+        strcmp(owner.mark, d->r->name.instance) == 0)
+        (void)disk_unlink(d->disk, name);
+}
+
 static void
 take_name(struct registry_dir *d, const char *name, int64_t now_ms)
 {
@@ -238,7 +308,7 @@ take_name(struct registry_dir *d, const char *name, int64_t now_ms)
 struct names {
     char (*at)[NAME_SIZE];
     size_t count;
-    unsigned directory;
+    char path[3];
 };
 
 static bool
@@ -249,8 +319,7 @@ add_name(void *context, const char *name)
     bool is_left = length == 17 && (name[0] == 't' || name[0] == 'x');
     /* Nothing else is ours to remove. */
     if (is_left || length == REGISTRY_HEX_SIZE - 1)
-        snprintf(names->at[names->count++], NAME_SIZE, "%02x/%.64s", names->directory,
-                 name);
+        snprintf(names->at[names->count++], NAME_SIZE, "%s/%.64s", names->path, name);
     return names->count < SWEEP_NAMES;
 }
 
@@ -258,14 +327,15 @@ add_name(void *context, const char *name)
 static void
 sweep(struct registry_dir *d)
 {
-    char path[3], probe[NAME_SIZE];
-    struct names names = {.directory = d->swept};
+    char probe[NAME_SIZE];
+    struct names names = {.path = HOSTS};
     int64_t began_us = loop_clock_us(), now_ms = 0;
-    d->swept = (d->swept + 1) % DIRECTORIES;
+    if (d->swept < DIRECTORIES)
+        snprintf(names.path, sizeof(names.path), "%02x", d->swept & 255U);
+    d->swept = (d->swept + 1) % (DIRECTORIES + 1);
     names.at = memory_array(SWEEP_NAMES, NAME_SIZE);
-    snprintf(path, sizeof(path), "%02x", names.directory);
-    (void)disk_list(d->disk, path, add_name, &names);
-    name_of_chance(d, path, 't', probe);
+    (void)disk_list(d->disk, names.path, add_name, &names);
+    name_of_chance(d, names.path, 't', probe);
     if (names.count > 0 && write_own(d, probe, 1, &now_ms) == 0) {
         for (size_t i = 0; i < names.count; i++) {
             if (loop_clock_us() - began_us > TURN_US)
@@ -301,7 +371,7 @@ judge(struct registry_dir *d, int result, int64_t began_us)
 {
     char why[128];
     int64_t took_ms = (loop_clock_us() - began_us) / 1000;
-    if (result == 0 && took_ms <= SLOW_MS) {
+    if (result == 0 && took_ms <= d->r->patience_ms) {
         registry_good(d->r);
         return 0;
     }
@@ -377,7 +447,7 @@ registry_dir_new(struct registry *r)
     int64_t began_us = loop_clock_us();
     d->r = r;
     /* So that the hosts do not all look at the same. */
-    d->swept = (unsigned)(loop_random(r->setup.loop) % DIRECTORIES);
+    d->swept = (unsigned)(loop_random(r->setup.loop) % (DIRECTORIES + 1));
     int64_t pause_ms = judge(d, open_disk(d), began_us);
     loop_timer_start(r->setup.loop, &d->tick, pause_ms == 0 ? SWEEP_MS : pause_ms,
                      on_tick, d);
@@ -397,6 +467,8 @@ registry_dir_free(struct registry_dir **dir)
     }
     loop_timer_stop(d->r->setup.loop, &d->tick);
     loop_unpost(d->r->setup.loop, &d->work);
+    if (d->disk != NULL)
+        leave_host(d);
     disk_close(&d->disk);
     free(d);
     *dir = NULL;
@@ -420,4 +492,15 @@ registry_dir_close(struct registry_dir *d, const unsigned char key[REGISTRY_KEY_
     DL_APPEND(d->closings, c);
     d->closing_count++;
     loop_post(d->r->setup.loop, &d->work, on_work, d);
+}
+
+void
+registry_dir_look(struct registry_dir *d)
+{
+    if (d->disk == NULL)
+        return;
+    int64_t began_us = loop_clock_us();
+    int64_t pause_ms = judge(d, keep_host(d), began_us);
+    if (pause_ms > 0)
+        loop_timer_start(d->r->setup.loop, &d->tick, pause_ms, on_tick, d);
 }

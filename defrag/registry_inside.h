@@ -17,10 +17,28 @@ enum registry_claim_state {
     CLAIM_TELLING   /* in registry->telling */
 };
 
+/* Is our name ours alone? */
+enum {
+    NAME_TTL_MS = 60000,
+    NAME_LOOK_MS = 30000,
+    NAME_SLACK_MS = 1000, /* of a look that is early, or late */
+    INSTANCE_SIZE = 16 + 1
+};
+struct registry_name {
+    char instance[INSTANCE_SIZE]; /* of this run */
+    char other[INSTANCE_SIZE];    /* "": nobody else's is there */
+    int64_t seen_ms;              /* monotonic: the other's, for the first time */
+    int64_t born_ms;              /* what was told of it then */
+    bool is_told;
+    struct loop_timer look;
+};
+
 struct registry {
     struct registry_setup setup;
     struct registry_place place;
     struct breaker breaker;
+    int64_t patience_ms; /* REGISTRY_ANSWER_MS; a test may have more */
+    struct registry_name name;
     bool is_owing;      /* a claim was unavailable: recovered() is due when it is up */
     int64_t recover_ms; /* monotonic: not before that */
     bool is_recovering; /* the timer for that runs */
@@ -55,6 +73,15 @@ void registry_good(struct registry *r);
  * long to leave it alone. */
 int64_t registry_failed(struct registry *r, const char *why);
 
+/* --- registry_name.c -------------------------------------------------------------- */
+
+void registry_name_start(struct registry *r);
+void registry_name_stop(struct registry *r);
+/* What was looked for under our name is our own. */
+void registry_name_ours(struct registry_name *n);
+/* It is another's, who refreshed it at born_ms; 0: it is not known when. */
+void registry_name_other(struct registry *r, struct text instance, int64_t born_ms);
+
 /* --- registry_dir.c --------------------------------------------------------------- */
 
 struct registry_dir *registry_dir_new(struct registry *r);
@@ -63,6 +90,9 @@ void registry_dir_free(struct registry_dir **dir);
 void registry_dir_claim(struct registry_dir *dir);
 void registry_dir_close(struct registry_dir *dir,
                         const unsigned char key[REGISTRY_KEY_SIZE], int64_t memory_ms);
+
+/* Keeps our instance under our name, or tells whose is there. */
+void registry_dir_look(struct registry_dir *dir);
 
 /* --- registry_redis.c, or registry_no_redis.c ------------------------------------- */
 
@@ -77,6 +107,8 @@ void registry_redis_forget(struct registry_redis *redis,
 void registry_redis_close(struct registry_redis *redis,
                           const unsigned char key[REGISTRY_KEY_SIZE],
                           int64_t memory_ms);
+/* As registry_dir_look(); what is there is told later. */
+void registry_redis_look(struct registry_redis *redis);
 /* The oldest of what was asked has waited too long. */
 void registry_redis_late(struct registry_redis *redis);
 

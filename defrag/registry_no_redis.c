@@ -44,6 +44,12 @@ registry_redis_close(struct registry_redis *redis,
 }
 
 void
+registry_redis_look(struct registry_redis *redis)
+{
+    assert(redis != NULL);
+}
+
+void
 registry_redis_late(struct registry_redis *redis)
 {
     assert(redis != NULL);

@@ -21,8 +21,6 @@
 enum {
     RESOLVE_MS = 5000, /* nobody waits for these two but the connection */
     SECURE_MS = 2000,
-    CONNECT_MS = REGISTRY_ANSWER_MS, /* to each address */
-    GREET_MS = REGISTRY_ANSWER_MS,
     FLAP_MS = 1000,    /* pause when several in a row have lived for less than that */
     REPLY_MAX = 4096,  /* bytes of one reply */
     ADDRESSES_MAX = 8, /* tried */
@@ -36,7 +34,9 @@ enum request_kind {
     REQUEST_SELECT,
     REQUEST_PROBE,
     REQUEST_CLAIM,
-    REQUEST_CLOSE
+    REQUEST_CLOSE,
+    REQUEST_NAME,
+    REQUEST_KEEP /* of the name: nobody wants the reply */
 };
 
 /* A command whose reply has not come. */
@@ -60,6 +60,8 @@ struct registry_redis {
     int64_t ready_ms;         /* monotonic: READY since */
     unsigned flaps;           /* connections in a row that did not live for FLAP_MS */
     bool has_complained;      /* that sets cannot be closed */
+    bool has_wondered;        /* that names cannot be looked for */
+    bool has_name;            /* our instance was under our name */
     char why[256];            /* the last address did not answer */
 };
 
@@ -101,6 +103,14 @@ send_command(struct registry_redis *redis, enum request_kind kind,
     redis->closes += kind == REQUEST_CLOSE;
 }
 
+/* Names differ in more than case. */
+static void
+name_key(const struct registry_redis *redis, char key[REGISTRY_HOST_MAX + 8])
+{
+    snprintf(key, REGISTRY_HOST_MAX + 8, "dfhost:%s", redis->r->setup.host);
+    text_lower(key, strlen(key));
+}
+
 static void
 send_claim(struct registry_redis *redis, struct registry_claim *claim)
 {
@@ -113,6 +123,29 @@ send_claim(struct registry_redis *redis, struct registry_claim *claim)
     send_command(redis, REQUEST_CLAIM, words, sizeof(words) / sizeof(words[0]));
     redis->requests->prev->claim = claim;
     registry_asked(redis->r, claim);
+}
+
+static void
+send_name(struct registry_redis *redis)
+{
+    const struct registry *r = redis->r;
+    char key[REGISTRY_HOST_MAX + 8], ttl[24];
+    name_key(redis, key);
+    snprintf(ttl, sizeof(ttl), "%d", NAME_TTL_MS);
+    const char *const words[] = {"SET", key, r->name.instance, "NX", "GET", "PX", ttl};
+    send_command(redis, REQUEST_NAME, words, sizeof(words) / sizeof(words[0]));
+}
+
+/* For ttl_ms from now on, if it is still there; 0: not at all. */
+static void
+keep_name(struct registry_redis *redis, int ttl_ms)
+{
+    char key[REGISTRY_HOST_MAX + 8], ttl[24];
+    name_key(redis, key);
+    snprintf(ttl, sizeof(ttl), "%d", ttl_ms);
+    const char *const words[] = {
+        "EVAL", close_script, "1", key, redis->r->name.instance, ttl};
+    send_command(redis, REQUEST_KEEP, words, sizeof(words) / sizeof(words[0]));
 }
 
 static void
@@ -202,6 +235,7 @@ get_ready(struct registry_redis *redis)
     redis->ready_ms = loop_monotonic_ms(redis->r->setup.loop);
     registry_good(redis->r);
     send_waiting(redis);
+    send_name(redis);
 }
 
 /* --- Replies ---------------------------------------------------------------------- */
@@ -261,6 +295,32 @@ take_closed(struct registry_redis *redis, const redisReply *reply)
 }
 
 static void
+take_name(struct registry_redis *redis, const redisReply *reply)
+{
+    struct registry *r = redis->r;
+    char place[REGISTRY_SETTING_MAX];
+    struct text words = words_of(reply);
+    bool is_ours = reply->type == REDIS_REPLY_NIL ||
+                   (reply->type == REDIS_REPLY_STRING &&
+                    text_equal(words, text_from(r->name.instance)));
+    redis->has_name = is_ours;
+    if (is_ours) {
+        registry_name_ours(&r->name);
+        if (reply->type == REDIS_REPLY_STRING)
+            keep_name(redis, NAME_TTL_MS);
+    } else if (reply->type == REDIS_REPLY_STRING) {
+        registry_name_other(r, words, 0);
+    } else if (!redis->has_wondered) {
+        redis->has_wondered = true;
+        registry_place_text(&r->place, place);
+        log_say(r->setup.log, LOG_LEVEL_WARNING, "defrag", NULL,
+                "the registry %s does not tell whether another host has our name: "
+                "%.200s",
+                place, reply->type == REDIS_REPLY_ERROR ? reply->str : "an odd reply");
+    }
+}
+
+static void
 take_reply(struct registry_redis *redis, const redisReply *reply)
 {
     struct request *first = redis->requests;
@@ -288,6 +348,11 @@ take_reply(struct registry_redis *redis, const redisReply *reply)
         break;
     case REQUEST_CLOSE:
         take_closed(redis, reply);
+        break;
+    case REQUEST_NAME:
+        take_name(redis, reply);
+        break;
+    case REQUEST_KEEP:
         break;
     }
 }
@@ -343,7 +408,7 @@ on_event(void *context, enum net_event event)
             break;
         } /* fall through */
     case NET_SECURED:
-        enter(redis, GREETING, GREET_MS);
+        enter(redis, GREETING, redis->r->patience_ms);
         send_greeting(redis);
         break;
     case NET_INPUT:
@@ -389,7 +454,7 @@ try_address(struct registry_redis *redis)
         redisReaderFree(redis->reader);
     redis->reader = redisReaderCreate();
     assert(redis->reader != NULL);
-    enter(redis, CONNECTING, CONNECT_MS);
+    enter(redis, CONNECTING, redis->r->patience_ms);
 }
 
 static void
@@ -457,6 +522,10 @@ registry_redis_free(struct registry_redis **redis)
 {
     if (*redis == NULL)
         return;
+    if ((*redis)->stage == READY && (*redis)->has_name) {
+        keep_name(*redis, 0);
+        net_close(&(*redis)->connection);
+    }
     drop(*redis);
     free(*redis);
     *redis = NULL;
@@ -491,6 +560,13 @@ registry_redis_close(struct registry_redis *redis,
     const char *const words[] = {"EVAL", close_script,         "1",
                                  name,   redis->r->setup.host, memory};
     send_command(redis, REQUEST_CLOSE, words, sizeof(words) / sizeof(words[0]));
+}
+
+void
+registry_redis_look(struct registry_redis *redis)
+{
+    if (redis->stage == READY)
+        send_name(redis);
 }
 
 void

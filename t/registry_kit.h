@@ -7,11 +7,13 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
-#include "defrag/registry.h"
+#include "defrag/registry_inside.h"
 #include "t/tap.h"
 
 #include <ftw.h>
 #include <unistd.h>
+
+enum { PATIENCE_MS = 60000 };
 
 struct world {
     struct loop *loop;
@@ -66,7 +68,11 @@ registry_of(struct world *w, const char *host, const char *setting, char error[2
     struct registry_place place;
     if (!registry_parse(text_from(setting), &place, error, 256))
         return NULL;
-    return registry_new(&setup, &place, error, 256);
+    struct registry *r = registry_new(&setup, &place, error, 256);
+    /* No answer is to be late since the machine is busy with other things. */
+    if (r != NULL)
+        r->patience_ms = PATIENCE_MS;
+    return r;
 }
 
 static inline void

@@ -1,7 +1,6 @@
 /* defrag/registry_redis.c with a real Redis: one owner for a key whoever races for it,
  * expiry, closing, passwords, databases, TLS, and a server that goes and comes back. */
 #include "base/tls.h"
-#include "defrag/registry_inside.h"
 #include "t/registry_kit.h"
 
 #include <arpa/inet.h>
@@ -119,9 +118,11 @@ test_two(const struct server *s)
     close_key(&a, 1, 0);
     is_string(sure(&a, 3), "own", "which he has done when later claims are answered");
     is_string(sure(&b, 1), "own", "and then it is free");
-    close_key(&b, 1, 60);
+    close_key(&b, 1, 3600000);
     is_string(sure(&b, 4), "own", "closed but remembered");
     is_string(sure(&a, 1), "b.example", "it is still his");
+    close_key(&b, 1, 60);
+    is_string(sure(&b, 5), "own", "once more, not for long");
     pass_ms(&a, 100);
     is_string(sure(&a, 1), "own", "for as long as he said");
     ok_named(a.said.length == 0 && b.said.length == 0, "nothing to complain of");
@@ -135,6 +136,51 @@ test_two(const struct server *s)
     ok_named(has_said(&b, "SELECT: ERR DB index is out of range"), "is told");
     world_end(&b);
     world_end(&a);
+}
+
+/* As if it had been there for so long. */
+static void
+look_after_ms(struct world *w, int64_t ms)
+{
+    w->registry->name.seen_ms -= ms;
+    registry_redis_look(w->registry->redis);
+    sure(w, 90); /* replies come in order */
+}
+
+static void
+test_namesake(const struct server *s)
+{
+    struct world a, b, other;
+    world_start(&a, "same.example", setting_of(s, "", ""));
+    sure(&a, 90);
+    world_start(&other, "other.example", setting_of(s, "", ""));
+    world_start(&b, "SAME.example", setting_of(s, "", ""));
+    sure(&other, 90);
+    sure(&b, 90);
+    is_string(b.registry->name.other, a.registry->name.instance, "it sees the other's");
+    is_number(registry_counts(b.registry).namesakes, 0, "who may be dead");
+    look_after_ms(&b, NAME_TTL_MS + NAME_SLACK_MS - 5000);
+    is_number(registry_counts(b.registry).namesakes, 0, "still");
+    look_after_ms(&a, 0);
+    look_after_ms(&b, 6000);
+    is_number(registry_counts(b.registry).namesakes, 1, "but not for so long");
+    ok_named(has_said(&b, "has the name SAME.example too"), "which is told");
+    buffer_clear(&b.said);
+    look_after_ms(&b, 100000);
+    is_number(registry_counts(b.registry).namesakes, 1, "once");
+    is_number(b.said.length, 0, "here too");
+    is_string(sure(&b, 95), "own", "all goes on");
+    registry_free(&a.registry);
+    pass_ms(&a, 50);
+    until(&b, *b.registry->name.other == '\0' || (look_after_ms(&b, 0), false));
+    is_string(b.registry->name.other, "",
+              "who ends leaves the name, which is ours now");
+    look_after_ms(&b, 0);
+    is_string(b.registry->name.other, "", "and stays it");
+    ok_named(a.said.length == 0 && other.said.length == 0, "the others saw nothing");
+    world_end(&a);
+    world_end(&b);
+    world_end(&other);
 }
 
 enum { KEYS = 1000 };
@@ -244,6 +290,7 @@ test_stopped(struct server *s)
     w.registry->breaker.pause_ms = w.registry->breaker.pause_max_ms = 100;
     is_string(sure(&w, 10), "own", "before");
     kill(s->pid, SIGSTOP);
+    w.registry->patience_ms = REGISTRY_ANSWER_MS;
     is_string(claim(&w, 11), "unavailable", "a server that hangs");
     until(&w, !registry_is_up(w.registry));
     ok_named(!registry_is_up(w.registry), "is down");
@@ -270,7 +317,9 @@ test_password(void)
     is_string(sure(&w, 1), "a.example", "a user with few rights is enough");
     is_string(sure(&w, 2), "own", "for claims");
     close_key(&w, 2, 0);
-    pass_ms(&w, 30);
+    until(&w, has_said(&w, "closes no sets"));
+    ok_named(has_said(&w, "does not tell whether another host has our name: NOPERM"),
+             "who may not look for names is told");
     ok_named(has_said(&w, "closes no sets") && registry_is_up(w.registry),
              "without that to close sets they expire");
     world_end(&w);
@@ -358,6 +407,7 @@ main(void)
         return 0;
     }
     test_two(&s);
+    test_namesake(&s);
     test_race(&s);
     test_restart(&s);
     test_stopped(&s);
