@@ -9,7 +9,7 @@
  * Places that can be named in the settings:
  *   local                    this host owns everything
  *   dir:/path                a directory that the hosts share: see registry_dir.c
- *   redis://[[user]:password@]host[:port][/database]       Redis 7 or Valkey
+ *   redis://[[user]:password@]host[:port][/database]       Redis or Valkey
  *   rediss://...             the same by TLS
  * Of user and password %XX is decoded. */
 #ifndef DEFRAG_REGISTRY_H

@@ -51,6 +51,7 @@ struct registry {
     struct registry_counts counts;
     struct registry_dir *dir; /* the one of the place's kind */
     struct registry_redis *redis;
+    bool redis_is_old; /* before 7: claims go by a script */
 };
 
 /* --- registry.c, for the others --------------------------------------------------- */

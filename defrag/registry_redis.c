@@ -1,4 +1,5 @@
-/* Owners of sets in Redis (7 or later) or Valkey: SET df:KEY host NX GET PX ttl.
+/* Owners of sets in Redis or Valkey: SET df:KEY host NX GET PX ttl, which needs Redis
+ * 7; an older one runs a script that does the same and answers the same.
  *
  * Of hiredis only the protocol is used, to write commands and to read replies; the
  * bytes are carried by base/net.h, so that time-outs, names and TLS are the same as
@@ -72,6 +73,11 @@ static const char close_script[] =
     "if ARGV[2]=='0' then return redis.call('DEL',KEYS[1]) end "
     "return redis.call('PEXPIRE',KEYS[1],ARGV[2])";
 
+/* SET NX GET PX for a server that cannot. */
+static const char set_script[] =
+    "local o=redis.call('GET',KEYS[1]) if o then return o end "
+    "redis.call('SET',KEYS[1],ARGV[1],'PX',ARGV[2]) return false";
+
 const char *
 registry_redis_version(void)
 {
@@ -103,6 +109,21 @@ send_command(struct registry_redis *redis, enum request_kind kind,
     redis->closes += kind == REQUEST_CLOSE;
 }
 
+/* To be answered with nil, now that it has our value, or with the other's. */
+static void
+send_set(struct registry_redis *redis, enum request_kind kind, const char *key,
+         const char *value, int64_t ttl_ms)
+{
+    char ttl[24];
+    snprintf(ttl, sizeof(ttl), "%" PRId64, ttl_ms);
+    const char *const words[] = {"SET", key, value, "NX", "GET", "PX", ttl};
+    const char *const script[] = {"EVAL", set_script, "1", key, value, ttl};
+    if (redis->r->redis_is_old)
+        send_command(redis, kind, script, sizeof(script) / sizeof(script[0]));
+    else
+        send_command(redis, kind, words, sizeof(words) / sizeof(words[0]));
+}
+
 /* Names differ in more than case. */
 static void
 name_key(const struct registry_redis *redis, char key[REGISTRY_HOST_MAX + 8])
@@ -114,13 +135,10 @@ name_key(const struct registry_redis *redis, char key[REGISTRY_HOST_MAX + 8])
 static void
 send_claim(struct registry_redis *redis, struct registry_claim *claim)
 {
-    char hex[REGISTRY_HEX_SIZE], key[sizeof(hex) + 3], ttl[24];
+    char hex[REGISTRY_HEX_SIZE], key[sizeof(hex) + 3];
     registry_hex(claim->key, hex);
     snprintf(key, sizeof(key), "df:%s", hex);
-    snprintf(ttl, sizeof(ttl), "%" PRId64, claim->ttl_ms);
-    const char *const words[] = {"SET", key, redis->r->setup.host, "NX", "GET",
-                                 "PX",  ttl};
-    send_command(redis, REQUEST_CLAIM, words, sizeof(words) / sizeof(words[0]));
+    send_set(redis, REQUEST_CLAIM, key, redis->r->setup.host, claim->ttl_ms);
     redis->requests->prev->claim = claim;
     registry_asked(redis->r, claim);
 }
@@ -128,12 +146,9 @@ send_claim(struct registry_redis *redis, struct registry_claim *claim)
 static void
 send_name(struct registry_redis *redis)
 {
-    const struct registry *r = redis->r;
-    char key[REGISTRY_HOST_MAX + 8], ttl[24];
+    char key[REGISTRY_HOST_MAX + 8];
     name_key(redis, key);
-    snprintf(ttl, sizeof(ttl), "%d", NAME_TTL_MS);
-    const char *const words[] = {"SET", key, r->name.instance, "NX", "GET", "PX", ttl};
-    send_command(redis, REQUEST_NAME, words, sizeof(words) / sizeof(words[0]));
+    send_set(redis, REQUEST_NAME, key, redis->r->name.instance, NAME_TTL_MS);
 }
 
 /* For ttl_ms from now on, if it is still there; 0: not at all. */
@@ -154,14 +169,13 @@ send_probe(struct registry_redis *redis)
     char key[40];
     snprintf(key, sizeof(key), "df:probe-%016" PRIx64,
              loop_random(redis->r->setup.loop));
-    const char *const words[] = {"SET", key,   redis->r->setup.host, "NX", "GET",
-                                 "PX",  "1000"};
-    send_command(redis, REQUEST_PROBE, words, sizeof(words) / sizeof(words[0]));
+    send_set(redis, REQUEST_PROBE, key, redis->r->setup.host, 1000);
 }
 
 static void
 send_greeting(struct registry_redis *redis)
 {
+    redis->r->redis_is_old = false; /* it may be another one now */
     const struct registry_place *place = &redis->r->place;
     char database[16];
     if (place->user[0] != '\0') {
@@ -253,13 +267,24 @@ fail_with(struct registry_redis *redis, const char *asked, const redisReply *rep
     char why[256];
     if (reply->type != REDIS_REPLY_ERROR)
         snprintf(why, sizeof(why), "an odd reply to %s", asked);
-    else if (text_starts(words_of(reply), TEXT("ERR syntax")))
-        snprintf(why, sizeof(why),
-                 "it does not know SET with NX and GET: "
-                 "Redis 7 or later is needed");
     else
         snprintf(why, sizeof(why), "%s: %.200s", asked, reply->str);
     fail(redis, why);
+}
+
+static void
+take_probe(struct registry_redis *redis, const redisReply *reply)
+{
+    struct registry *r = redis->r;
+    if (reply->type == REDIS_REPLY_NIL) {
+        get_ready(redis);
+    } else if (reply->type == REDIS_REPLY_ERROR && !r->redis_is_old &&
+               text_starts(words_of(reply), TEXT("ERR syntax"))) {
+        r->redis_is_old = true;
+        send_probe(redis);
+    } else {
+        fail_with(redis, "SET", reply);
+    }
 }
 
 static void
@@ -338,10 +363,7 @@ take_reply(struct registry_redis *redis, const redisReply *reply)
             fail_with(redis, request.kind == REQUEST_AUTH ? "AUTH" : "SELECT", reply);
         break;
     case REQUEST_PROBE:
-        if (reply->type == REDIS_REPLY_NIL)
-            get_ready(redis);
-        else
-            fail_with(redis, "SET", reply);
+        take_probe(redis, reply);
         break;
     case REQUEST_CLAIM:
         take_owner(redis, request.claim, reply);

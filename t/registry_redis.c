@@ -257,6 +257,32 @@ test_name(void)
     check_name("$3\r\na b\r\n", NULL, "nor what is no instance at all");
 }
 
+static void
+test_old(void)
+{
+    struct fake f;
+    fake_open(&f);
+    f.greeting = "-ERR syntax error\r\n";
+    fake_start_with(&f, "", "");
+    is_string(sure(&f.w, 99), "own", "a server before Redis 7");
+    is_number(f.accepted, 1, "is asked in another way at once");
+    buffer_clear(&f.heard);
+    f.reply = "$9\r\nb.example\r\n";
+    is_string(sure_for(&f.w, 1, 176400000), "b.example", "its answers are the same");
+    ok_named(
+        text_starts(buffer_text(&f.heard), TEXT("*6\r\n$4\r\nEVAL\r\n")) &&
+            holds(buffer_text(&f.heard), "\r\n$9\r\na.example\r\n$9\r\n176400000\r\n"),
+        "to one command");
+    is_number(registry_counts(f.w.registry).failures, 0, "which is no failure");
+    f.greeting = "$-1\r\n";
+    net_close(&f.connection);
+    until(&f.w, f.accepted > 1);
+    buffer_clear(&f.heard);
+    is_string(sure(&f.w, 1), "b.example", "the next one may be new");
+    ok_named(holds(buffer_text(&f.heard), "$3\r\nSET\r\n"), "and is asked as such");
+    fake_end(&f);
+}
+
 struct example {
     const char *reply, *told, *name;
     bool good; /* the connection stays */
@@ -367,16 +393,16 @@ static void
 test_greetings(void)
 {
     static const struct example greetings[] = {
-        {"-NOAUTH Authentication required.\r\n", "SET: NOAUTH Authentication", "NOAUTH",
-         false                                                                                                                   },
-        {"-ERR syntax error\r\n",                "Redis 7 or later is needed", "a server that is old",
-         false                                                                                                                   },
-        {"-READONLY You can't\r\n",              "SET: READONLY",              "one that does not write",                   false},
-        {"+OK\r\n",                              "an odd reply to SET",        "one that is none",                          false},
-        {"220 mail.example ESMTP\r\n",           "what it says is no reply",   "another kind",
-         false                                                                                                                   },
-        {"-ERR \033[2J\r\n",                     "\\x1b",                      "one that would like to write on terminals",
-         false                                                                                                                   },
+        {"-NOAUTH Authentication required.\r\n",          "SET: NOAUTH Authentication", "NOAUTH",
+         false                                                                                                                            },
+        {"-ERR syntax error\r\n-ERR unknown command\r\n", "SET: ERR unknown command",
+         "a server that is too old",                                                                                                 false},
+        {"-READONLY You can't\r\n",                       "SET: READONLY",              "one that does not write",                   false},
+        {"+OK\r\n",                                       "an odd reply to SET",        "one that is none",                          false},
+        {"220 mail.example ESMTP\r\n",                    "what it says is no reply",   "another kind",
+         false                                                                                                                            },
+        {"-ERR \033[2J\r\n",                              "\\x1b",                      "one that would like to write on terminals",
+         false                                                                                                                            },
     };
     for (size_t i = 0; i < sizeof greetings / sizeof greetings[0]; i++) {
         struct fake f;
@@ -583,6 +609,7 @@ main(void)
     ok(text_starts(text_from(registry_redis_version()), TEXT("hiredis ")));
     test_bytes();
     test_name();
+    test_old();
     test_replies();
     test_nonsense();
     test_endless_reply();

@@ -236,6 +236,13 @@ test_race(const struct server *s)
     sure(&a, 1);
     sure(&b, 1);
     is_number(race_of(&a, &b, 1000), KEYS, "each key has one owner, whom both know");
+    a.registry->redis_is_old = true;
+    is_number(race_of(&a, &b, 10000), KEYS, "one asks as Redis 6 would have it");
+    b.registry->redis_is_old = true;
+    is_number(race_of(&a, &b, 20000), KEYS, "both do");
+    is_string(sure_for(&a, 40000, 30), "own", "a claim for 30 ms, as of old");
+    pass_ms(&a, 60);
+    is_string(sure(&b, 40000), "own", "expires as well");
     printf("# %" PRIu64 " and %" PRIu64 " are owned\n", registry_counts(a.registry).own,
            registry_counts(b.registry).own);
     world_end(&a);
