@@ -90,7 +90,7 @@ struct sets {
     struct part *by_id;
     struct quota *senders, *clients;
     struct heap timers;
-    struct join *joins; /* not yet taken */
+    struct join *joins, *taken; /* not yet taken; under way */
     struct release *releases;
     size_t open_count, closed_count, messages, recipients;
     int64_t bytes;
