@@ -299,6 +299,7 @@ sets_next_join(struct sets *s)
     if (j == NULL)
         return NULL;
     DL_DELETE(s->joins, j);
+    DL_APPEND(s->taken, j);
     return &j->view;
 }
 
@@ -319,6 +320,7 @@ sets_joined(struct sets *s, const struct set_join *view, int64_t now_ms)
 {
     struct join *j = set_join_of(view);
     struct set *set = j->set;
+    DL_DELETE(s->taken, j);
     set->joins--;
     for (size_t i = 0; i < view->served_count; i++)
         if (--j->owners[i]->left == 0)
@@ -332,6 +334,7 @@ sets_failed(struct sets *s, const struct set_join *view, int64_t now_ms)
 {
     struct join *j = set_join_of(view);
     struct set *set = j->set;
+    DL_DELETE(s->taken, j);
     set->joins--;
     set_join_free(j);
     set_doom(s, set, SET_TROUBLE, now_ms);
@@ -463,6 +466,7 @@ sets_free(struct sets **sets)
     struct set *set, *set_next;
     if (s == NULL)
         return;
+    DL_CONCAT(s->joins, s->taken);
     DL_FOREACH_SAFE (s->joins, j, j_next) {
         j->set->joins--;
         set_join_free(j);

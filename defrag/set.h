@@ -70,6 +70,7 @@ struct set_answer {
 struct sets;
 
 struct sets *sets_new(const struct set_limits *limits);
+/* Joins that are under way end with it, as if nothing had been joined. */
 void sets_free(struct sets **sets);
 /* What is open stays, whatever the new limits are. */
 void sets_limit(struct sets *sets, const struct set_limits *limits);

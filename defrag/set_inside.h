@@ -95,7 +95,7 @@ struct sets {
     struct part *by_id;
     struct quota *senders, *clients;
     struct heap timers;
-    struct join *joins; /* not yet taken */
+    struct join *joins, *taken; /* not yet taken; under way */
     struct release *releases;
     struct closure *closures;
     size_t open_count, closed_count, messages, recipients;

@@ -8,19 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct part *
-part_for(const struct set *set, uint32_t number)
-{
-    struct slot *slot;
-    HASH_FIND(hh, set->slots, &number, sizeof number, slot);
-    assert(slot != NULL && slot->parts != NULL);
-    return slot->parts;
-}
-
 static bool
 is_complete(const struct set *set, const struct wanted *w)
 {
     return set->total > 0 && w->count == set->total && !w->served;
+}
+
+/* Not just any message of that number: one that this join serves, and that therefore
+ * lives until it ends. */
+static void
+keep_part(struct join *j, const struct part *p)
+{
+    static const struct id none = {0};
+    struct id *part = &j->parts[p->slot->number - 1];
+    if (id_compare(*part, none) == 0)
+        *part = p->id;
 }
 
 static void
@@ -37,6 +39,7 @@ collect_served(const struct set *set, struct join *j, size_t room)
             j->served[j->view.served_count] = (struct set_served){
                 .id = p->id, .recipient = text_of(w->address, w->hh.keylen)};
             j->owners[j->view.served_count++] = p;
+            keep_part(j, p);
             p->needs[i].served = true;
         }
     }
@@ -57,8 +60,6 @@ set_join_complete(struct sets *s, struct set *set)
     struct join *j = memory_new(sizeof *j);
     j->set = set;
     j->parts = memory_array(set->total, sizeof j->parts[0]);
-    for (uint32_t number = 1; number <= set->total; number++)
-        j->parts[number - 1] = part_for(set, number)->id;
     collect_served(set, j, needs);
     j->recipients = memory_array(complete, sizeof j->recipients[0]);
     HASH_ITER (hh, set->wanted, w, next) {

@@ -331,6 +331,19 @@ same_run(const struct piece *pieces, size_t count, bool same_form)
     return run;
 }
 
+/* The first of the other forms, if it can be read; nothing of it is told as broken. */
+static void
+join_extended(const struct piece *pieces, size_t count, struct parameter *out,
+              struct store *s)
+{
+    struct parameter extended = {.twice = false};
+    if (!join_pieces(pieces, same_run(pieces, count, true), &extended, s) ||
+        extended.twice)
+        return;
+    out->extended = extended.value;
+    out->extended_charset = extended.charset;
+}
+
 static void
 gather(struct parameters *p, const struct piece *pieces, size_t count, struct store *s)
 {
@@ -343,6 +356,8 @@ gather(struct parameters *p, const struct piece *pieces, size_t count, struct st
         out->both = all > form;
         if (!join_pieces(pieces + i, form, out, s) || out->twice)
             p->broken = true;
+        if (out->both && pieces[i].form == FORM_PLAIN)
+            join_extended(pieces + i + form, all - form, out, s);
         i += all;
     }
 }

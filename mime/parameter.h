@@ -16,7 +16,9 @@ struct parameter {
     struct text value;   /* unquoted, joined, percent-decoded: any bytes at all */
     struct text charset; /* RFC 2231's, as written, or empty */
     bool twice;          /* given twice with different values: this is the first */
-    bool both;           /* given plain, which this is, and in RFC 2231's form */
+    bool both;           /* given plain, which this is, and in RFC 2231's form... */
+    struct text extended, extended_charset; /* ...which is this, or not readable: at
+                                               NULL */
 };
 
 /* Zeroed by its owner before the first use. */

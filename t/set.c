@@ -176,6 +176,46 @@ test_no_total(void)
     finish(&w);
 }
 
+/* What one join is made from is not gone with another one: each of them takes messages
+ * that it serves itself. */
+static void
+test_two_copies(void)
+{
+    struct world w = begin(&wide);
+    struct id ids[5];
+    struct set_view view;
+    for (uint32_t i = 1; i <= 4; i++)
+        ids[i] = add(&w, i <= 2 ? i : i - 2, 2, i <= 2 ? "a" : "b");
+    const struct set_join *first = sets_next_join(w.sets);
+    const struct set_join *second = sets_next_join(w.sets);
+    ok(first != NULL && second != NULL);
+    is_text(first->recipients[0], names[0], "first for a");
+    sets_joined(w.sets, first, NOW);
+    ok_named(!sets_find(w.sets, ids[1], &view) && !sets_find(w.sets, ids[2], &view),
+             "its messages are gone");
+    ok_named(same(second->parts[0], ids[3]) && same(second->parts[1], ids[4]),
+             "the second has its own");
+    sets_joined(w.sets, second, NOW);
+    is_counted(&w, 0, 1, 0);
+    finish(&w);
+}
+
+/* Petrel may stop at any time. */
+static void
+test_freed_amid_joins(void)
+{
+    for (int taken = 0; taken <= 3; taken++) {
+        struct world w = begin(&wide);
+        add(&w, 1, 1, "a");
+        add_of(&w, 'L', 1, 1, "b", 'B', 2);
+        add_of(&w, 'M', 1, 1, "b", 'B', 2);
+        add_of(&w, 'N', 1, 2, "b", 'B', 2);
+        for (int i = 0; i < taken; i++)
+            ok(sets_next_join(w.sets) != NULL);
+        finish(&w);
+    }
+}
+
 /* Part 1 for a and b, part 2 for a, part 2 again for b: two joins. */
 static void
 test_recipients(void)
@@ -616,6 +656,8 @@ main(void)
 {
     test_orders();
     test_no_total();
+    test_two_copies();
+    test_freed_amid_joins();
     test_recipients();
     test_some_wait();
     test_repeated();

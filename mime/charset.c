@@ -1,0 +1,290 @@
+/* Converts charsets to UTF-8: two by itself, the others by iconv(3). */
+#include "mime/charset.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <iconv.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* No charset has longer characters; escape sequences count. */
+enum { HELD_MAX = 32, CHUNK = 512 };
+
+enum kind { KIND_ASCII, KIND_UTF8, KIND_FOREIGN };
+
+struct charset {
+    char name[CHARSET_NAME_MAX + 1];
+    enum kind kind;
+    iconv_t foreign;
+    bool is_bad;
+    bool is_swallowed; /* the first part of a character is in `foreign` */
+    size_t held_length;
+    char held[HELD_MAX]; /* the same, here */
+};
+
+/* --- UTF-8 */
+
+static bool
+put_unknown(struct charset *c, struct buffer *out)
+{
+    c->is_bad = true;
+    return buffer_add(out, TEXT("\xef\xbf\xbd"));
+}
+
+/* How many bytes of t are one character, or the first ones of it; *whole: how many it
+ * takes, 0 when no character starts so. */
+static size_t
+utf8_start(struct text t, size_t *whole)
+{
+    static const struct {
+        unsigned char low, high, length;
+        unsigned char second_low, second_high; /* no overlongs, no surrogates */
+    } rows[] = {
+        {0x00, 0x7f, 1, 0,    0   },
+        {0xc2, 0xdf, 2, 0x80, 0xbf},
+        {0xe0, 0xe0, 3, 0xa0, 0xbf},
+        {0xe1, 0xec, 3, 0x80, 0xbf},
+        {0xed, 0xed, 3, 0x80, 0x9f},
+        {0xee, 0xef, 3, 0x80, 0xbf},
+        {0xf0, 0xf0, 4, 0x90, 0xbf},
+        {0xf1, 0xf3, 4, 0x80, 0xbf},
+        {0xf4, 0xf4, 4, 0x80, 0x8f},
+    };
+    const unsigned char *at = (const unsigned char *)t.at;
+    size_t row = 0, length = 1;
+    while (row < sizeof(rows) / sizeof(rows[0]) &&
+           (at[0] < rows[row].low || at[0] > rows[row].high))
+        row++;
+    *whole = 0;
+    if (row == sizeof(rows) / sizeof(rows[0]))
+        return 1;
+    *whole = rows[row].length;
+    if (*whole > 1 && t.length > 1 &&
+        (at[1] < rows[row].second_low || at[1] > rows[row].second_high))
+        return 1;
+    while (length < *whole && length < t.length && (at[length] & 0xc0) == 0x80)
+        length++;
+    return length;
+}
+
+/* Returns how many bytes at the end begin a character; TEXT_NONE at the limit. */
+static size_t
+put_utf8(struct charset *c, struct text t, struct buffer *out)
+{
+    while (t.length > 0) {
+        size_t whole, length = utf8_start(t, &whole);
+        if (length < whole && length == t.length)
+            return length;
+        if (length == whole ? !buffer_add(out, text_before(t, length))
+                            : !put_unknown(c, out))
+            return TEXT_NONE;
+        t = text_after(t, length);
+    }
+    return 0;
+}
+
+static size_t
+put_ascii(struct charset *c, struct text t, struct buffer *out)
+{
+    for (size_t i = 0; i < t.length; i++)
+        if ((unsigned char)t.at[i] < 0x80 ? !buffer_add_byte(out, t.at[i])
+                                          : !put_unknown(c, out))
+            return TEXT_NONE;
+    return 0;
+}
+
+/* --- Others */
+
+/* Not every iconv keeps to code points that UTF-8 has. */
+static bool
+put_checked(struct charset *c, struct text t, struct buffer *out)
+{
+    size_t left = put_utf8(c, t, out);
+    return left != TEXT_NONE && (left == 0 || put_unknown(c, out));
+}
+
+static size_t
+put_foreign(struct charset *c, struct text t, struct buffer *out)
+{
+    char *at = (char *)t.at; /* iconv() only reads there */
+    size_t left = t.length;
+    while (left > 0) {
+        char chunk[CHUNK], *to = chunk;
+        size_t before = left, room = sizeof(chunk);
+        bool failed = iconv(c->foreign, &at, &left, &to, &room) == (size_t)-1;
+        int error = failed ? errno : 0;
+        if (!put_checked(c, text_of(chunk, (size_t)(to - chunk)), out))
+            return TEXT_NONE;
+        c->is_swallowed = error == EINVAL && left == 0;
+        if (error == EINVAL && left <= HELD_MAX)
+            return left;
+        bool moved = left < before || to > chunk;
+        if (left > 0 && (!moved || (failed && error != E2BIG))) {
+            at++; /* it stands before what is no character */
+            left--;
+            if (!put_unknown(c, out))
+                return TEXT_NONE;
+        }
+    }
+    return 0;
+}
+
+/* Some hold a character back that the next one may change; then to the first shift. */
+static bool
+flush_foreign(struct charset *c, struct buffer *out)
+{
+    char chunk[CHUNK], *to = chunk;
+    size_t room = sizeof(chunk);
+    if (c->kind != KIND_FOREIGN)
+        return true;
+    if (iconv(c->foreign, NULL, NULL, &to, &room) == (size_t)-1)
+        (void)iconv(c->foreign, NULL, NULL, NULL, NULL);
+    return put_checked(c, text_of(chunk, (size_t)(to - chunk)), out);
+}
+
+/* --- Names */
+
+/* What writers mean by names that stand for less, or that no iconv knows. */
+static struct text
+usual_name(struct text name)
+{
+    static const struct {
+        struct text written, meant;
+    } rows[] = {
+        {TEXT("gb2312"),         TEXT("GB18030")   },
+        {TEXT("gbk"),            TEXT("GB18030")   },
+        {TEXT("ks_c_5601-1987"), TEXT("CP949")     },
+        {TEXT("euc-kr"),         TEXT("CP949")     },
+        {TEXT("x-sjis"),         TEXT("SHIFT_JIS") },
+        {TEXT("iso-8859-8-i"),   TEXT("ISO-8859-8")},
+        {TEXT("iso-8859-8-e"),   TEXT("ISO-8859-8")},
+        {TEXT("iso-8859-6-i"),   TEXT("ISO-8859-6")},
+        {TEXT("iso-8859-6-e"),   TEXT("ISO-8859-6")},
+        {TEXT("x-mac-roman"),    TEXT("MACINTOSH") },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (text_equal_nocase(name, rows[i].written))
+            return rows[i].meant;
+    return name;
+}
+
+/* Nothing that an iconv might take for a path or for a wish. */
+static bool
+is_name(struct text name)
+{
+    for (size_t i = 0; i < name.length; i++)
+        if (!isalnum((unsigned char)name.at[i]) &&
+            strchr("-_.:+()", name.at[i]) == NULL)
+            return false;
+    return name.length > 0 && name.length <= CHARSET_NAME_MAX &&
+           memchr(name.at, '\0', name.length) == NULL;
+}
+
+static bool
+is_one_of(struct text name, const struct text *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (text_equal_nocase(name, names[i]))
+            return true;
+    return false;
+}
+
+/* --- What others call */
+
+struct charset *
+charset_open(struct text name)
+{
+    static const struct text utf8[] = {TEXT("utf-8"), TEXT("utf8")};
+    static const struct text ascii[] = {TEXT("us-ascii"), TEXT("ascii")};
+    struct charset *c;
+    if (!is_name(name))
+        return NULL;
+    c = memory_new(sizeof(*c));
+    if (is_one_of(name, utf8, 2)) {
+        c->kind = KIND_UTF8;
+    } else if (is_one_of(name, ascii, 2)) {
+        c->kind = KIND_ASCII;
+    } else {
+        c->kind = KIND_FOREIGN;
+        text_copy(c->name, sizeof(c->name), usual_name(name));
+        c->foreign = iconv_open("UTF-8", c->name);
+        if (c->foreign == (iconv_t)-1) {
+            free(c);
+            return NULL;
+        }
+    }
+    text_copy(c->name, sizeof(c->name), name);
+    return c;
+}
+
+void
+charset_close(struct charset **c)
+{
+    if (*c != NULL && (*c)->kind == KIND_FOREIGN)
+        iconv_close((*c)->foreign);
+    free(*c);
+    *c = NULL;
+}
+
+bool
+charset_is(const struct charset *c, struct text name)
+{
+    return text_equal_nocase(text_from(c->name), name);
+}
+
+static size_t
+put(struct charset *c, struct text bytes, struct buffer *out)
+{
+    switch (c->kind) {
+    case KIND_ASCII:
+        break;
+    case KIND_UTF8:
+        return put_utf8(c, bytes, out);
+    case KIND_FOREIGN:
+        return put_foreign(c, bytes, out);
+    }
+    return put_ascii(c, bytes, out);
+}
+
+bool
+charset_add(struct charset *c, struct text bytes, struct buffer *out)
+{
+    if (bytes.length == 0)
+        return true;
+    struct buffer whole;
+    buffer_init(&whole, sizeof(c->held) + bytes.length);
+    bool good = buffer_add(&whole, text_of(c->held, c->held_length)) &&
+                buffer_add(&whole, bytes);
+    assert(good);
+    size_t left = put(c, buffer_text(&whole), out);
+    if (left != TEXT_NONE) {
+        assert(left <= sizeof(c->held) && left <= whole.length);
+        memcpy(c->held, whole.at + whole.length - left, left);
+        c->held_length = left;
+    }
+    buffer_free(&whole);
+    return left != TEXT_NONE;
+}
+
+bool
+charset_next(struct charset *c, struct buffer *out, bool *is_cut)
+{
+    *is_cut = c->held_length > 0 || c->is_swallowed;
+    return *is_cut || flush_foreign(c, out);
+}
+
+bool
+charset_end(struct charset *c, struct buffer *out, bool *is_bad)
+{
+    bool is_cut, good = charset_next(c, out, &is_cut);
+    if (good && is_cut)
+        good = flush_foreign(c, out) && put_unknown(c, out);
+    c->held_length = 0;
+    c->is_swallowed = false;
+    *is_bad = c->is_bad;
+    c->is_bad = false;
+    return good;
+}

@@ -1,0 +1,316 @@
+/* Decodes the bodies of parts, whatever they hold. */
+#include "mime/decode.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum escape {
+    ESCAPE_NONE,
+    ESCAPE_CR,       /* a CR that may end the line */
+    ESCAPE_EQUALS,   /* '=' */
+    ESCAPE_DIGIT,    /* '=' and a digit */
+    ESCAPE_BLANK,    /* '=' and white space, which ends a line or is amiss */
+    ESCAPE_EQUALS_CR /* '=', perhaps white space, CR */
+};
+
+static void
+note(struct decode *d, enum decode_problem problem)
+{
+    d->problems |= 1u << problem;
+}
+
+static void
+flush(struct decode *d)
+{
+    if (d->used > 0 && d->write != NULL)
+        d->write(d->context, text_of(d->chunk, d->used));
+    d->used = 0;
+}
+
+static void
+put(struct decode *d, unsigned byte)
+{
+    if (d->used == sizeof(d->chunk))
+        flush(d);
+    d->chunk[d->used++] = (char)(unsigned char)byte;
+    d->size++;
+}
+
+static bool
+is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* The CR of a line end counts, and is allowed for. */
+static void
+measure(struct decode *d, char c)
+{
+    d->column = c == '\n' ? 0 : d->column + 1;
+    if (d->column > DECODE_LINE_MAX + 1 || (d->column > DECODE_LINE_MAX && c != '\r'))
+        note(d, DECODE_LONG_LINE);
+}
+
+/* --- base64 */
+
+/* 0 to 63, or -1. */
+static int
+digit_of(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    if (c == '+')
+        return 62;
+    return c == '/' ? 63 : -1;
+}
+
+/* What is there of four digits; bits that are no byte must be zero. */
+static void
+put_digits(struct decode *d)
+{
+    unsigned whole = d->digits * 6 / 8, lost = d->digits * 6 % 8;
+    if (d->digits == 1 || (d->bits & ((1u << lost) - 1)) != 0)
+        note(d, DECODE_PADDING);
+    for (unsigned i = whole; i-- > 0;)
+        put(d, (d->bits >> lost) >> (8 * i) & 0xff);
+    d->digits = 0;
+    d->bits = 0;
+}
+
+static void
+take_padding(struct decode *d)
+{
+    if (d->padding > 0) {
+        d->padding--;
+    } else if (!d->ended && d->digits >= 2) {
+        d->padding = 3 - d->digits;
+        d->ended = true;
+        put_digits(d);
+    } else {
+        note(d, DECODE_PADDING);
+    }
+}
+
+static void
+take_base64(struct decode *d, char c)
+{
+    int digit = digit_of(c);
+    measure(d, c);
+    if (is_blank(c) || c == '\r' || c == '\n')
+        return;
+    if (c == '=') {
+        take_padding(d);
+    } else if (d->ended) {
+        note(d, DECODE_BEHIND);
+    } else if (digit < 0) {
+        note(d, DECODE_FOREIGN);
+    } else {
+        d->bits = d->bits << 6 | (unsigned)digit;
+        if (++d->digits == 4)
+            put_digits(d);
+    }
+}
+
+static void
+end_base64(struct decode *d)
+{
+    if (d->digits > 0 || d->padding > 0)
+        note(d, DECODE_PADDING);
+    if (d->digits > 0)
+        put_digits(d);
+}
+
+/* --- quoted-printable */
+
+int
+decode_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static void
+put_blanks(struct decode *d)
+{
+    for (size_t i = 0; i < d->blanks_length; i++)
+        put(d, (unsigned char)d->blanks[i]);
+    d->blanks_length = 0;
+}
+
+/* False: there is no room, it is text now. */
+static bool
+keep_blank(struct decode *d, char c)
+{
+    if (d->blanks_length == sizeof(d->blanks))
+        return false;
+    d->blanks[d->blanks_length++] = c;
+    return true;
+}
+
+/* No escape: what was read of it is text. */
+static void
+put_escape(struct decode *d)
+{
+    note(d, DECODE_ESCAPE);
+    put(d, '=');
+    if (d->escape == ESCAPE_DIGIT)
+        put(d, (unsigned char)d->first);
+    put_blanks(d);
+    if (d->escape == ESCAPE_EQUALS_CR)
+        put(d, '\r');
+    d->escape = ESCAPE_NONE;
+}
+
+static void
+take_plain(struct decode *d, char c)
+{
+    if (c == '\r') {
+        d->escape = ESCAPE_CR;
+    } else if (c == '\n') { /* the blanks before it came on the way: §6.7 (3) */
+        d->blanks_length = 0;
+        put(d, '\n');
+    } else if (!is_blank(c) || !keep_blank(d, c)) {
+        put_blanks(d);
+        if (c == '=') {
+            d->escape = ESCAPE_EQUALS;
+            return;
+        }
+        if (!is_blank(c) && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f))
+            note(d, DECODE_RAW);
+        put(d, (unsigned char)c);
+    }
+}
+
+/* False: c is to be taken as the start of something else. */
+static bool
+take_escape(struct decode *d, char c)
+{
+    switch ((enum escape)d->escape) {
+    case ESCAPE_NONE:
+        return false;
+    case ESCAPE_CR:
+        d->escape = ESCAPE_NONE;
+        if (c != '\n') {
+            note(d, DECODE_RAW);
+            put_blanks(d);
+        }
+        d->blanks_length = 0;
+        put(d, '\r');
+        if (c == '\n')
+            put(d, '\n');
+        return c == '\n';
+    case ESCAPE_DIGIT:
+        if (decode_hex_digit(c) < 0)
+            break;
+        put(d, (unsigned)(decode_hex_digit(d->first) * 16 + decode_hex_digit(c)));
+        d->escape = ESCAPE_NONE;
+        return true;
+    case ESCAPE_EQUALS:
+        d->first = c;
+        if (decode_hex_digit(c) >= 0) {
+            d->escape = ESCAPE_DIGIT;
+            return true;
+        }
+        /* fall through */
+    case ESCAPE_BLANK:
+        if (is_blank(c) && keep_blank(d, c)) {
+            d->escape = ESCAPE_BLANK;
+            return true;
+        }
+        if (c == '\r') {
+            d->escape = ESCAPE_EQUALS_CR;
+            return true;
+        }
+        /* fall through */
+    case ESCAPE_EQUALS_CR:
+        if (c != '\n')
+            break;
+        d->escape = ESCAPE_NONE; /* the line goes on */
+        d->blanks_length = 0;
+        return true;
+    }
+    put_escape(d);
+    return false;
+}
+
+static void
+take_quoted(struct decode *d, char c)
+{
+    measure(d, c);
+    if (!take_escape(d, c))
+        take_plain(d, c);
+}
+
+/* A last line end may be the delimiter's: '=' alone is the same as before a line end.
+ */
+static void
+end_quoted(struct decode *d)
+{
+    if (d->escape == ESCAPE_DIGIT)
+        put_escape(d);
+    if (d->escape == ESCAPE_CR) {
+        note(d, DECODE_RAW);
+        put_blanks(d);
+        put(d, '\r');
+    }
+}
+
+/* --- What others call */
+
+void
+decode_start(struct decode *d, enum structure_encoding encoding,
+             void (*write)(void *context, struct text bytes), void *context)
+{
+    memset(d, 0, sizeof(*d));
+    d->encoding = encoding;
+    d->write = write;
+    d->context = context;
+}
+
+void
+decode_add(struct decode *d, struct text bytes)
+{
+    if (d->encoding == ENCODING_BASE64) {
+        for (size_t i = 0; i < bytes.length; i++)
+            take_base64(d, bytes.at[i]);
+    } else if (d->encoding == ENCODING_QUOTED) {
+        for (size_t i = 0; i < bytes.length; i++)
+            take_quoted(d, bytes.at[i]);
+    } else {
+        d->size += bytes.length;
+        if (bytes.length > 0 && d->write != NULL)
+            d->write(d->context, bytes);
+    }
+}
+
+void
+decode_end(struct decode *d)
+{
+    if (d->encoding == ENCODING_BASE64)
+        end_base64(d);
+    else if (d->encoding == ENCODING_QUOTED)
+        end_quoted(d);
+    flush(d);
+    assert(d->digits == 0);
+}
+
+const char *
+decode_problem_text(enum decode_problem problem)
+{
+    static const char *const texts[] = {
+        [DECODE_FOREIGN] = "base64 with bytes that mean nothing in it",
+        [DECODE_PADDING] = "base64 is not padded as it should be",
+        [DECODE_BEHIND] = "base64 goes on behind its end",
+        [DECODE_ESCAPE] = "quoted-printable with '=' that is no escape",
+        [DECODE_RAW] = "quoted-printable with bytes that need encoding",
+        [DECODE_LONG_LINE] = "encoded lines are too long"};
+    assert(problem < DECODE_PROBLEMS);
+    return texts[problem];
+}

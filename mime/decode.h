@@ -1,0 +1,53 @@
+/* Decodes base64 and quoted-printable (RFC 2045 §6.7, §6.8) while the bytes stream by.
+ *
+ * Never fails: what cannot be decoded is passed over or passed through, and noted. The
+ * result does not depend on how the bytes were cut. */
+#ifndef MIME_DECODE_H
+#define MIME_DECODE_H
+
+#include "mime/structure.h"
+
+enum { DECODE_LINE_MAX = 76, DECODE_CHUNK = 4096, DECODE_BLANKS_MAX = 256 };
+
+enum decode_problem {
+    DECODE_FOREIGN, /* base64: a byte that means nothing: passed over */
+    DECODE_PADDING, /* base64: no whole number of bytes, or padding amiss */
+    DECODE_BEHIND,  /* base64: something behind the padding: passed over */
+    DECODE_ESCAPE,  /* quoted-printable: '=' that is no escape: passed through */
+    DECODE_RAW,     /* quoted-printable: a byte that needs encoding: passed through */
+    DECODE_LONG_LINE,
+    DECODE_PROBLEMS
+};
+
+struct decode {
+    void (*write)(void *context, struct text bytes);
+    void *context;
+    uint64_t size;     /* bytes decoded */
+    unsigned problems; /* bits 1 << DECODE_x */
+    /* decode.c's own: */
+    enum structure_encoding encoding;
+    uint64_t column;
+    uint32_t bits;                    /* base64: digits that are no whole bytes yet */
+    unsigned digits, padding, escape; /* padding: still to come; escape: state */
+    bool ended;
+    char first; /* digit of an escape */
+    size_t blanks_length, used;
+    char blanks[DECODE_BLANKS_MAX]; /* that may end a line */
+    char chunk[DECODE_CHUNK];
+};
+
+/* Any other encoding: passed through. write may be NULL: only size and problems count.
+ */
+void decode_start(struct decode *d, enum structure_encoding encoding,
+                  void (*write)(void *context, struct text bytes), void *context);
+void decode_add(struct decode *d, struct text bytes);
+/* Writes what is left. Once. */
+void decode_end(struct decode *d);
+
+/* For people: "base64 is not padded as it should be". */
+const char *decode_problem_text(enum decode_problem problem);
+
+/* 0 to 15, or -1. */
+int decode_hex_digit(char c);
+
+#endif

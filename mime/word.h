@@ -1,0 +1,43 @@
+/* What people read in header fields: encoded-words (RFC 2047) and the parameters of RFC
+ * 2231 in any charset, as UTF-8.
+ *
+ * Pure and lenient: what is no good encoded-word is passed through byte for byte, and
+ * reported. So the result is UTF-8 only where what is passed through is; and it may
+ * hold controls, which encoded-words can hide. */
+#ifndef MIME_WORD_H
+#define MIME_WORD_H
+
+#include "base/buffer.h"
+#include "mime/parameter.h"
+
+enum { WORD_LENGTH_MAX = 75 };
+
+enum word_problem {
+    WORD_BROKEN,   /* looks like an encoded-word, but cannot be read: passed through */
+    WORD_UNKNOWN,  /* of a charset that is not known: passed through */
+    WORD_LONG,     /* of more than WORD_LENGTH_MAX bytes */
+    WORD_CARELESS, /* against the rules, but clear: it touches other text, is empty, is
+                      not padded, or has only one half of a character */
+    WORD_BYTES,    /* some bytes are no characters of its charset: U+FFFD */
+    WORD_CONTROL,  /* hides a control character (RFC 2047 §4.2 (3) has none) */
+    WORD_QUOTED,   /* stands in a parameter, where none may be (RFC 2047 §5) */
+    WORD_RAW,      /* bytes above 127 that are no UTF-8, passed through */
+    WORD_PROBLEMS
+};
+
+/* Adds the value of an unstructured field, folded or not, to out: unfolded, with its
+ * encoded-words decoded, and without the white space between two of them. *problems
+ * gets the bits 1 << WORD_x. False, with out unchanged, at out's limit; four bytes for
+ * one are enough but for odd charsets. */
+bool word_decode(struct text value, struct buffer *out, unsigned *problems)
+    __attribute__((warn_unused_result));
+
+/* The same for a parameter: RFC 2231's form, where it is there, by its charset; in the
+ * plain form encoded-words, as many write them. */
+bool word_decode_parameter(const struct parameter *p, struct buffer *out,
+                           unsigned *problems) __attribute__((warn_unused_result));
+
+/* For people: "an encoded-word is malformed". */
+const char *word_problem_text(enum word_problem problem);
+
+#endif
