@@ -182,7 +182,7 @@ enter_set(struct defragmenter *c, struct held *h)
                          .sender = sched_sender(l->sender),
                          .recipients = l->recipients,
                          .count = l->count};
-    memcpy(f.digest, l->look.digest, DIGEST_SIZE);
+    memcpy(f.digest, l->look.digest, DIGEST_TAG_SIZE);
     make_key(l, f.key);
     l->answer.absorbed = memory_array(l->count, sizeof(*l->answer.absorbed));
     sets_add(c->sets, &f, loop_now_ms(c->loop), &l->answer);
@@ -268,8 +268,7 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
     struct held *h = memory_new(sizeof(*h));
     h->id = e->id;
     h->looking = l;
-    enum look_result result =
-        look_start(&l->look, c->queue, e, c->settings.limits.parts, CHANNEL_BUDGET);
+    enum look_result result = look_start(&l->look, &c->look, e, CHANNEL_BUDGET);
     if (result == LOOK_NONE || result == LOOK_FAILED) {
         if (l->look.reading.kind == FRAGMENT_MALFORMED)
             c->figures.malformed++;
