@@ -99,6 +99,7 @@ struct set_served { /* the recipient has the whole, and needs that message no mo
 struct set_join {
     unsigned char key[SET_KEY_SIZE];
     const struct id *parts; /* one for each number from 1 on */
+    const int64_t *sizes;   /* of their bodies */
     uint32_t count;
     const struct text *recipients;
     size_t recipient_count;

@@ -74,6 +74,7 @@ struct join {
     struct set *set;
     struct join *prev, *next;
     struct id *parts;
+    int64_t *sizes;
     struct text *recipients;
     struct set_served *served;
     struct part **owners; /* of served */

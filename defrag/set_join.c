@@ -8,13 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct part *
+static const struct part *
 part_for(const struct set *set, uint32_t number)
 {
     struct slot *slot;
     HASH_FIND(hh, set->slots, &number, sizeof number, slot);
     assert(slot != NULL && slot->parts != NULL);
     return slot->parts;
+}
+
+static void
+collect_parts(const struct set *set, struct join *j)
+{
+    j->parts = memory_array(set->total, sizeof j->parts[0]);
+    j->sizes = memory_array(set->total, sizeof j->sizes[0]);
+    for (uint32_t number = 1; number <= set->total; number++) {
+        const struct part *p = part_for(set, number);
+        j->parts[number - 1] = p->id;
+        j->sizes[number - 1] = p->size;
+    }
 }
 
 static bool
@@ -56,9 +68,7 @@ set_join_complete(struct sets *s, struct set *set)
         needs += p->count;
     struct join *j = memory_new(sizeof *j);
     j->set = set;
-    j->parts = memory_array(set->total, sizeof j->parts[0]);
-    for (uint32_t number = 1; number <= set->total; number++)
-        j->parts[number - 1] = part_for(set, number)->id;
+    collect_parts(set, j);
     collect_served(set, j, needs);
     j->recipients = memory_array(complete, sizeof j->recipients[0]);
     HASH_ITER (hh, set->wanted, w, next) {
@@ -69,6 +79,7 @@ set_join_complete(struct sets *s, struct set *set)
     }
     memcpy(j->view.key, set->key, SET_KEY_SIZE);
     j->view.parts = j->parts;
+    j->view.sizes = j->sizes;
     j->view.count = set->total;
     j->view.recipients = j->recipients;
     j->view.served = j->served;
@@ -80,6 +91,7 @@ void
 set_join_free(struct join *j)
 {
     free(j->parts);
+    free(j->sizes);
     free(j->recipients);
     free(j->served);
     free(j->owners);
