@@ -1,9 +1,10 @@
-/* HMAC and PBKDF2 over mbedTLS's SHA-256. */
+/* HMAC and PBKDF2 over mbedTLS's SHA-256; tags by its Poly1305. */
 #include "base/digest.h"
 
 #include "base/memory.h"
 
 #include <assert.h>
+#include <mbedtls/poly1305.h>
 #include <mbedtls/sha256.h>
 #include <mbedtls/version.h>
 #include <stdlib.h>
@@ -49,33 +50,41 @@ finish(mbedtls_sha256_context *c, unsigned char out[DIGEST_SIZE])
     mbedtls_sha256_free(c); /* wipes */
 }
 
-struct digest_sum {
-    mbedtls_sha256_context context;
+struct digest_tag {
+    mbedtls_poly1305_context context;
 };
 
-struct digest_sum *
-digest_sum_new(void)
+struct digest_tag *
+digest_tag_new(const unsigned char key[DIGEST_TAG_KEY_SIZE])
 {
-    struct digest_sum *s = memory_new(sizeof(*s));
-    start(&s->context);
-    return s;
+    struct digest_tag *t = memory_new(sizeof(*t));
+    mbedtls_poly1305_init(&t->context);
+    int error = mbedtls_poly1305_starts(&t->context, key);
+    assert(error == 0);
+    return t;
 }
 
 void
-digest_sum_add(struct digest_sum *s, struct text t)
+digest_tag_add(struct digest_tag *t, struct text piece)
 {
-    update(&s->context, t.at, t.length);
+    int error = piece.length == 0
+                    ? 0
+                    : mbedtls_poly1305_update(
+                          &t->context, (const unsigned char *)piece.at, piece.length);
+    assert(error == 0);
 }
 
 void
-digest_sum_end(struct digest_sum **s, unsigned char out[DIGEST_SIZE])
+digest_tag_end(struct digest_tag **t, unsigned char out[DIGEST_TAG_SIZE])
 {
-    unsigned char unwanted[DIGEST_SIZE];
-    if (*s == NULL)
+    unsigned char unwanted[DIGEST_TAG_SIZE];
+    if (*t == NULL)
         return;
-    finish(&(*s)->context, out != NULL ? out : unwanted);
-    free(*s);
-    *s = NULL;
+    int error = mbedtls_poly1305_finish(&(*t)->context, out != NULL ? out : unwanted);
+    assert(error == 0);
+    mbedtls_poly1305_free(&(*t)->context); /* wipes */
+    free(*t);
+    *t = NULL;
 }
 
 static void

@@ -157,6 +157,19 @@ count(void *context, struct manager_fragments *out)
     out->alone = c->owners ? owners_count(c->owners).alone : 0;
 }
 
+/* A new key with each start: nothing that was made with it outlives us. */
+static void
+make_look(struct defragmenter *c)
+{
+    uint64_t chance[DIGEST_TAG_KEY_SIZE / sizeof(uint64_t)];
+    for (size_t i = 0; i < sizeof(chance) / sizeof(chance[0]); i++)
+        chance[i] = loop_random(c->loop);
+    c->look =
+        (struct look_setup){.queue = c->queue, .parts_max = c->settings.limits.parts};
+    memcpy(c->look.key, chance, sizeof(chance));
+    digest_forget(chance, sizeof(chance));
+}
+
 struct defragmenter *
 channel_new(struct loop *loop, struct log *log, struct manager *manager,
             const struct channel_settings *settings)
@@ -167,6 +180,7 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
     c->manager = manager;
     c->queue = manager_queue(manager);
     c->settings = *settings;
+    make_look(c);
     c->sets = sets_new(&settings->limits);
     c->started_ms = loop_now_ms(loop);
     journeys_init(c);
@@ -192,6 +206,7 @@ channel_reload(struct defragmenter *c, const struct channel_settings *settings)
 {
     assert(c->settings.registry == settings->registry);
     c->settings = *settings;
+    c->look.parts_max = settings->limits.parts;
     sets_limit(c->sets, &settings->limits);
 }
 

@@ -65,6 +65,7 @@ struct defragmenter {
     struct manager *manager;
     struct queue *queue;
     struct channel_settings settings;
+    struct look_setup look;
     struct manager_defragment plug;
     struct sets *sets;
     struct owners *owners; /* NULL: no other hosts */

@@ -184,7 +184,7 @@ enter_set(struct defragmenter *c, struct held *h)
                          .sender = sched_sender(l->sender),
                          .recipients = l->recipients,
                          .count = l->count};
-    memcpy(f.digest, l->look.digest, DIGEST_SIZE);
+    memcpy(f.digest, l->look.digest, DIGEST_TAG_SIZE);
     memcpy(f.key, h->key, DIGEST_SIZE);
     l->answer.absorbed = memory_array(l->count, sizeof(*l->answer.absorbed));
     sets_add(c->sets, &f, loop_now_ms(c->loop), &l->answer);
@@ -296,8 +296,7 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
     h->looking = l;
     h->by_peer = take_mark(e, h->key);
     h->depth = made_depth_of(e);
-    enum look_result result =
-        look_start(&l->look, c->queue, e, c->settings.limits.parts, CHANNEL_BUDGET);
+    enum look_result result = look_start(&l->look, &c->look, e, CHANNEL_BUDGET);
     if (result == LOOK_NONE || result == LOOK_FAILED) {
         if (l->look.reading.kind == FRAGMENT_MALFORMED)
             c->figures.malformed++;

@@ -10,23 +10,13 @@
 
 /* The fields that matter, and how the header ended. */
 struct found {
-    struct text type;
+    struct parameters type; /* of the first */
     unsigned types;
     bool any_partial, encoded, versioned;
     bool ended_well; /* by an empty line, or with the message */
     bool cut_off;    /* it goes on beyond FRAGMENT_HEADER_MAX */
     size_t body;
 };
-
-static bool
-is_partial(struct text value)
-{
-    struct parameters p = {0};
-    parameters_read(&p, value);
-    bool partial = parameters_is(&p, "message", "partial");
-    parameters_free(&p);
-    return partial;
-}
 
 /* RFC 2046 §5.2.2 wants 7bit; the others that encode nothing are tolerated. */
 static bool
@@ -41,12 +31,20 @@ encodes(struct text value)
 }
 
 static void
+look_at_type(struct found *found, struct text value)
+{
+    struct parameters other = {0}, *type = found->types++ > 0 ? &other : &found->type;
+    parameters_read(type, value);
+    found->any_partial =
+        found->any_partial || parameters_is(type, "message", "partial");
+    parameters_free(&other);
+}
+
+static void
 look_at(struct found *found, const struct header_field *field)
 {
     if (text_equal_nocase(field->name, TEXT("content-type"))) {
-        found->type = field->value;
-        found->types++;
-        found->any_partial = found->any_partial || is_partial(field->value);
+        look_at_type(found, field->value);
     } else if (text_equal_nocase(field->name, TEXT("content-transfer-encoding"))) {
         found->encoded = found->encoded || encodes(field->value);
     } else if (text_equal_nocase(field->name, TEXT("mime-version"))) {
@@ -128,17 +126,13 @@ read_parameters(const struct parameters *p, struct fragment_reading *out)
 static const char *
 malformation(const struct found *found, struct fragment_reading *out)
 {
-    struct parameters p = {0};
     if (found->types > 1)
         return "it has two Content-Type fields";
     if (found->encoded)
         return "it is encoded, which message/partial must not be";
     if (!found->ended_well)
         return "its header ends with a line that is no field";
-    parameters_read(&p, found->type);
-    const char *wrong = read_parameters(&p, out);
-    parameters_free(&p);
-    return wrong;
+    return read_parameters(&found->type, out);
 }
 
 /* Why one that is well formed passes all the same; NULL: it does not. */
@@ -156,32 +150,39 @@ objection(const struct fragment_envelope *envelope, const struct fragment_readin
     return NULL;
 }
 
+/* Of one that says message/partial. */
+static void
+judge(const struct found *found, const struct fragment_envelope *envelope,
+      struct fragment_reading *out)
+{
+    if (found->cut_off) {
+        out->why = "its header is too long";
+        return;
+    }
+    const char *wrong = malformation(found, out);
+    const char *against = wrong == NULL ? objection(envelope, out) : NULL;
+    if (wrong != NULL || against != NULL) {
+        *out = (struct fragment_reading){.kind = wrong != NULL ? FRAGMENT_MALFORMED
+                                                               : FRAGMENT_NOT,
+                                         .why = wrong != NULL ? wrong : against};
+        return;
+    }
+    out->kind = FRAGMENT_GOOD;
+    out->body = found->body;
+    if (out->why == NULL && !found->versioned)
+        out->why = "it has no MIME-Version";
+    assert(out->number >= 1 && out->id_length > 0);
+}
+
 void
 fragment_read(struct text message, const struct fragment_envelope *envelope,
               struct fragment_reading *out)
 {
-    struct fragment_reading empty = {.kind = FRAGMENT_NOT};
     struct found found = look_through(message);
-    *out = empty;
-    if (!found.any_partial)
-        return;
-    if (found.cut_off) {
-        out->why = "its header is too long";
-        return;
-    }
-    const char *wrong = malformation(&found, out);
-    const char *against = wrong == NULL ? objection(envelope, out) : NULL;
-    if (wrong != NULL || against != NULL) {
-        *out = empty;
-        out->kind = wrong != NULL ? FRAGMENT_MALFORMED : FRAGMENT_NOT;
-        out->why = wrong != NULL ? wrong : against;
-        return;
-    }
-    out->kind = FRAGMENT_GOOD;
-    out->body = found.body;
-    if (out->why == NULL && !found.versioned)
-        out->why = "it has no MIME-Version";
-    assert(out->number >= 1 && out->id_length > 0);
+    *out = (struct fragment_reading){.kind = FRAGMENT_NOT};
+    if (found.any_partial)
+        judge(&found, envelope, out);
+    parameters_free(&found.type);
 }
 
 struct text

@@ -14,7 +14,7 @@ look_end(struct look *l)
     if (l->content >= 0)
         queue_content_close(l->queue, l->content);
     l->content = -1;
-    digest_sum_end(&l->sum, NULL);
+    digest_tag_end(&l->tag, NULL);
 }
 
 /* False: the disk did not answer. */
@@ -43,20 +43,20 @@ add_piece(struct look *l, size_t budget)
     struct text bytes = queue_content_bytes(l->queue, l->content);
     if (bytes.at != NULL) {
         bytes = text_before(text_after(bytes, (size_t)l->at), budget);
-        digest_sum_add(l->sum, bytes);
+        digest_tag_add(l->tag, bytes);
         return (int64_t)bytes.length;
     }
     size_t size = budget < sizeof(piece) ? budget : sizeof(piece);
     int64_t got = queue_content_read(l->queue, l->content, l->at, piece, size);
     if (got > 0)
-        digest_sum_add(l->sum, text_of(piece, (size_t)got));
+        digest_tag_add(l->tag, text_of(piece, (size_t)got));
     return got;
 }
 
 enum look_result
 look_go(struct look *l, size_t budget)
 {
-    assert(l->content >= 0 && l->sum != NULL && budget > 0);
+    assert(l->content >= 0 && l->tag != NULL && budget > 0);
     while (l->at < l->size && budget > 0) {
         int64_t got = add_piece(l, budget);
         if (got <= 0) {
@@ -68,19 +68,19 @@ look_go(struct look *l, size_t budget)
     }
     if (l->at < l->size)
         return LOOK_MORE;
-    digest_sum_end(&l->sum, l->digest);
+    digest_tag_end(&l->tag, l->digest);
     look_end(l);
     return LOOK_DONE;
 }
 
 enum look_result
-look_start(struct look *l, struct queue *queue, const struct envelope *e,
-           uint32_t parts_max, size_t budget)
+look_start(struct look *l, const struct look_setup *setup, const struct envelope *e,
+           size_t budget)
 {
     struct fragment_envelope envelope = {
-        .sender = e->sender, .binary = e->binary, .parts_max = parts_max};
-    *l = (struct look){.queue = queue, .size = e->content_size};
-    l->content = queue_content_open(queue, e);
+        .sender = e->sender, .binary = e->binary, .parts_max = setup->parts_max};
+    *l = (struct look){.queue = setup->queue, .size = e->content_size};
+    l->content = queue_content_open(l->queue, e);
     if (l->content < 0 || !read_header(l, &envelope)) {
         look_end(l);
         return LOOK_FAILED;
@@ -91,6 +91,6 @@ look_start(struct look *l, struct queue *queue, const struct envelope *e,
     }
     l->at = (int64_t)l->reading.body;
     l->body_size = l->size - l->at;
-    l->sum = digest_sum_new();
+    l->tag = digest_tag_new(setup->key);
     return look_go(l, budget);
 }

@@ -8,13 +8,13 @@
 
 struct look {
     struct fragment_reading reading;
-    unsigned char digest[DIGEST_SIZE]; /* DONE: of the body */
+    unsigned char digest[DIGEST_TAG_SIZE]; /* DONE: of the body */
     int64_t body_size;
     /* look.c's own: */
     struct queue *queue;
     int content; /* handle; < 0: none */
     int64_t at, size;
-    struct digest_sum *sum;
+    struct digest_tag *tag;
 };
 
 enum look_result {
@@ -24,11 +24,17 @@ enum look_result {
     LOOK_FAILED /* the disk did not answer */
 };
 
+/* What all looks have in common; borrowed for the call. */
+struct look_setup {
+    struct queue *queue;
+    unsigned char key[DIGEST_TAG_KEY_SIZE]; /* see digest_tag_new() */
+    uint32_t parts_max;
+};
+
 /* A fragment of which at most `budget` bytes are read now. After MORE alone look_end()
  * is needed, and harmless after all others. */
-enum look_result look_start(struct look *l, struct queue *queue,
-                            const struct envelope *e, uint32_t parts_max,
-                            size_t budget);
+enum look_result look_start(struct look *l, const struct look_setup *setup,
+                            const struct envelope *e, size_t budget);
 enum look_result look_go(struct look *l, size_t budget);
 void look_end(struct look *l);
 

@@ -32,10 +32,10 @@ struct set_limits {
 
 struct fragment {
     unsigned char key[SET_KEY_SIZE];
-    struct id id;                      /* of the message that it is */
-    uint32_t number, total;            /* from 1; total 0: it does not say */
-    unsigned char digest[DIGEST_SIZE]; /* of its body */
-    int64_t size;                      /* of its body */
+    struct id id;                          /* of the message that it is */
+    uint32_t number, total;                /* from 1; total 0: it does not say */
+    unsigned char digest[DIGEST_TAG_SIZE]; /* of its body */
+    int64_t size;                          /* of its body */
     int64_t until_ms, memory_ms;   /* of a set that it begins: when it is given up, and
                                       how long it is remembered then */
     uint64_t sender, client;       /* whose quota it counts for, as a hash */
@@ -108,6 +108,7 @@ struct set_served { /* the recipient has the whole, and needs that message no mo
 struct set_join {
     unsigned char key[SET_KEY_SIZE];
     const struct id *parts; /* one for each number from 1 on */
+    const int64_t *sizes;   /* of their bodies */
     uint32_t count;
     const struct text *recipients;
     size_t recipient_count;

@@ -40,7 +40,7 @@ struct part {
 struct slot {
     UT_hash_handle hh;
     uint32_t number;
-    unsigned char digest[DIGEST_SIZE];
+    unsigned char digest[DIGEST_TAG_SIZE];
     struct part *parts;
 };
 
@@ -74,6 +74,7 @@ struct join {
     struct set *set;
     struct join *prev, *next;
     struct id *parts;
+    int64_t *sizes;
     struct text *recipients;
     struct set_served *served;
     struct part **owners; /* of served */
@@ -119,7 +120,7 @@ void set_wanted_put(struct wanted *w, uint32_t number, bool there);
 
 struct slot *set_slot_find(struct set *set, uint32_t number);
 struct slot *set_slot_get(struct set *set, uint32_t number,
-                          const unsigned char digest[DIGEST_SIZE]);
+                          const unsigned char digest[DIGEST_TAG_SIZE]);
 
 /* A message of the set, for those recipients that absorbed (in order) does not name. */
 void set_part_keep(struct sets *s, struct set *set, const struct fragment *f,

@@ -21,8 +21,10 @@ keep_part(struct join *j, const struct part *p)
 {
     static const struct id none = {0};
     struct id *part = &j->parts[p->slot->number - 1];
-    if (id_compare(*part, none) == 0)
-        *part = p->id;
+    if (id_compare(*part, none) != 0)
+        return;
+    *part = p->id;
+    j->sizes[p->slot->number - 1] = p->size;
 }
 
 static void
@@ -60,6 +62,7 @@ set_join_complete(struct sets *s, struct set *set)
     struct join *j = memory_new(sizeof *j);
     j->set = set;
     j->parts = memory_array(set->total, sizeof j->parts[0]);
+    j->sizes = memory_array(set->total, sizeof j->sizes[0]);
     collect_served(set, j, needs);
     j->recipients = memory_array(complete, sizeof j->recipients[0]);
     HASH_ITER (hh, set->wanted, w, next) {
@@ -70,6 +73,7 @@ set_join_complete(struct sets *s, struct set *set)
     }
     memcpy(j->view.key, set->key, SET_KEY_SIZE);
     j->view.parts = j->parts;
+    j->view.sizes = j->sizes;
     j->view.count = set->total;
     j->view.recipients = j->recipients;
     j->view.served = j->served;
@@ -81,6 +85,7 @@ void
 set_join_free(struct join *j)
 {
     free(j->parts);
+    free(j->sizes);
     free(j->recipients);
     free(j->served);
     free(j->owners);

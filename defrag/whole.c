@@ -220,27 +220,18 @@ begin_content(struct whole *w, const struct envelope *first, struct text header)
     return true;
 }
 
-/* The header of a fragment, and where its body starts. */
+/* The first part's header, which ends where its body starts. */
 static bool
-open_header(struct whole *w, const struct envelope *e)
+open_first(struct whole *w, const struct envelope *e)
 {
-    struct fragment_envelope envelope = {.sender = e->sender,
-                                         .parts_max = SET_NUMBER_MAX};
-    size_t size = e->content_size < FRAGMENT_HEADER_MAX ? (size_t)e->content_size
-                                                        : FRAGMENT_HEADER_MAX;
+    size_t size = (size_t)w->at;
     struct text bytes = queue_content_bytes(w->queue, w->content);
     char *start = bytes.at != NULL ? NULL : memory_array(size + 1, 1);
-    struct fragment_reading *reading = memory_new(sizeof(*reading));
     if (start != NULL) {
         int64_t got = queue_content_read(w->queue, w->content, 0, start, size);
         bytes = text_of(start, got > 0 ? (size_t)got : 0);
     }
-    fragment_read(bytes, &envelope, reading);
-    bool good = reading->kind == FRAGMENT_GOOD;
-    w->at = (int64_t)reading->body;
-    if (good && w->part == 0)
-        good = begin_content(w, e, text_before(bytes, reading->body));
-    free(reading);
+    bool good = bytes.length >= size && begin_content(w, e, text_before(bytes, size));
     free(start);
     return good;
 }
@@ -259,7 +250,10 @@ open_part(struct whole *w)
     else
         stub.content_size = k->content_size;
     w->content = e == NULL ? -1 : queue_content_open(w->queue, e);
-    bool good = w->content >= 0 && open_header(w, e);
+    w->at = e == NULL ? -1 : e->content_size - w->setup.join->sizes[w->part];
+    bool good = w->content >= 0 && w->at >= 0 && w->at <= FRAGMENT_HEADER_MAX;
+    if (good && w->part == 0)
+        good = open_first(w, e);
     envelope_free(&loaded);
     w->part++;
     return good;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    CACHE_MAX = 16 * 1024 * 1024, /* bytes of contents in memory */
+    CACHE_MAX = 16 * 1024 * 1024, /* bytes of contents and forms in memory */
     HEAD_SIZE = 8,
     FLAG_LARGE = 1,
     MARKS_PER_RECORD = 256,
@@ -87,6 +87,26 @@ forget_content(struct young *y, struct young_message *m)
     young_content_release(&m->content);
 }
 
+/* Of new mail alone: what was once read back is hardly wanted again soon. */
+static void
+keep_form(struct young *y, struct young_message *m, struct text form)
+{
+    if (y->cached + form.length > CACHE_MAX)
+        return;
+    buffer_init(&m->form, form.length);
+    bool fits = buffer_add(&m->form, form);
+    assert(fits);
+    y->cached += form.length;
+}
+
+static void
+forget_form(struct young *y, struct young_message *m)
+{
+    assert(y->cached >= m->form.length);
+    y->cached -= m->form.length;
+    buffer_free(&m->form);
+}
+
 /* --- The table ------------------------------------------------------------------- */
 
 struct young_message *
@@ -122,6 +142,7 @@ young_drop(struct young *y, struct young_message *m)
 {
     HASH_DEL(y->messages, m);
     forget_content(y, m);
+    forget_form(y, m);
     told_free(m->told);
     free(m);
 }
@@ -400,6 +421,7 @@ young_accept(struct young *y, const struct envelope *e, struct text form,
     m->recipients = e->count;
     m->large = content == NULL;
     m->is_new = true;
+    keep_form(y, m, form);
     if (content != NULL) {
         struct young_content *c = content_new(content);
         keep_content(y, m, c);
@@ -446,23 +468,26 @@ struct envelope *
 young_load(struct young *y, struct young_message *m, bool *later, char *reason,
            size_t reason_size)
 {
-    struct buffer form;
-    int result = read_payload(y, m, HEAD_SIZE, m->envelope_length, &form);
+    struct buffer read = {0};
+    int result = 0;
     *later = false;
+    if (m->form.length == 0)
+        result = read_payload(y, m, HEAD_SIZE, m->envelope_length, &read);
     if (result < 0) {
         *later = result != -ENODATA;
         snprintf(reason, reason_size, "its record in the journal: %s",
                  strerror(-result));
         return NULL;
     }
+    struct text form = buffer_text(m->form.length > 0 ? &m->form : &read);
     struct envelope *e = envelope_new();
-    if (envelope_read_todo(buffer_text(&form), m->id, e) != PROGRESS_DONE) {
+    if (envelope_read_todo(form, m->id, e) != PROGRESS_DONE) {
         snprintf(reason, reason_size, "its record in the journal is damaged");
         envelope_free(&e);
     } else {
         lay_marks_over(m, e);
     }
-    buffer_free(&form);
+    buffer_free(&read);
     return e;
 }
 

@@ -7,7 +7,8 @@
  * and that of a MARK
  *   count, then so many recipient indexes (32 bits each)
  *   the failures among them, as bounce/ID has them
- * Contents are kept in memory up to a limit and else read back from the journal. */
+ * Envelopes and contents are kept in memory up to a limit and else read back from the
+ * journal. */
 #ifndef QUEUE_YOUNG_H
 #define QUEUE_YOUNG_H
 
@@ -38,6 +39,7 @@ struct young_message {
     bool is_new;    /* its owner has not heard yet; its record may not be written: it is
                        no message to anybody else */
     struct young_content *content; /* NULL: only in the journal */
+    struct buffer form;            /* its envelope; empty: only in the journal */
     struct young_told *told;       /* NULL: nothing */
     UT_hash_handle hh;
 };
@@ -49,7 +51,7 @@ struct young {
     struct journal *journal; /* NULL: only read, or turned off */
     struct young_message *messages;
     struct seen ended; /* whose END was found at the start: their files go */
-    size_t cached;     /* bytes of contents in memory */
+    size_t cached;     /* bytes of contents and forms in memory */
     unsigned damages;
 };
 

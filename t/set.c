@@ -16,7 +16,7 @@ static const struct set_limits wide = {.parts = 1000};
 struct world {
     struct sets *sets;
     uint64_t serial;
-    int64_t now_ms;
+    int64_t now_ms, growth; /* of sizes, by number */
     struct set_answer answer;
     unsigned absorbed[NAMES];
 };
@@ -42,7 +42,7 @@ add_of(struct world *w, char key, uint32_t number, uint32_t total, const char *w
         .id = {(uint64_t)NOW, ++w->serial},
         .number = number,
         .total = total,
-        .size = 100,
+        .size = 100 + w->growth * number,
         .until_ms = w->now_ms + RETENTION_MS,
         .memory_ms = MEMORY_MS,
         .sender = sender,
@@ -155,6 +155,22 @@ test_orders(void)
         is_released(&w, 0, SET_TIMEOUT, "nothing is released");
         finish(&w);
     }
+}
+
+static void
+test_sizes(void)
+{
+    struct world w = begin(&wide);
+    w.growth = 7;
+    add(&w, 3, 3, "a");
+    add(&w, 1, 3, "a");
+    add(&w, 2, 3, "a");
+    const struct set_join *join = sets_next_join(w.sets);
+    ok_named(join != NULL && join->sizes[0] == 107 && join->sizes[1] == 114 &&
+                 join->sizes[2] == 121,
+             "the sizes of the bodies, in the order of their numbers");
+    sets_joined(w.sets, join, NOW);
+    finish(&w);
 }
 
 static void
@@ -655,6 +671,7 @@ int
 main(void)
 {
     test_orders();
+    test_sizes();
     test_no_total();
     test_two_copies();
     test_freed_amid_joins();

@@ -248,6 +248,53 @@ test_from_disk(void)
 }
 
 static void
+test_from_memory(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(3000);
+    struct id id = e->id;
+    envelope_free(&e);
+    sim_disk_count_anew();
+    for (int i = 0; i < 2; i++) {
+        e = queue_load(kit.queue, id);
+        ok(e != NULL && e->count == 3 && e->content_size == 3000 && !e->held &&
+           text_equal(e->prefix, TEXT("Received: by test\r\n")));
+        ok(kit_content_is(&kit, e, content_of(3000)));
+        envelope_free(&e);
+    }
+    is_number((int64_t)sim_disk_calls(), 0, "new mail is not read from the disk");
+    stop();
+}
+
+/* 18 MB of it, of which 16 are kept in memory. */
+static void
+test_from_both(void)
+{
+    struct id ids[2400];
+    size_t count = sizeof(ids) / sizeof(ids[0]), wrong = 0;
+    struct envelope *e;
+    sim_disk_reset();
+    start_with(512 * SEGMENT);
+    for (size_t i = 0; i < count; i++) {
+        e = take(7500 + i % 100);
+        ids[i] = e->id;
+        envelope_free(&e);
+    }
+    sim_disk_count_anew();
+    for (size_t i = 0; i < count; i++) {
+        e = queue_load(kit.queue, ids[i]);
+        wrong += e == NULL || e->count != 3 ||
+                 !kit_content_is(&kit, e, content_of(7500 + i % 100));
+        envelope_free(&e);
+    }
+    is_number((int64_t)wrong, 0, "all are whole");
+    int64_t calls = (int64_t)sim_disk_calls();
+    ok_named(calls > 0 && calls < (int64_t)count * 2, "from memory and from the disk");
+    stop();
+}
+
+static void
 test_told(void)
 {
     sim_disk_reset();
@@ -387,6 +434,9 @@ test_held(void)
     struct id id = e->id;
     is_number(queue_hold(kit.queue, e, "for a test", true), 0, "held while young");
     envelope_free(&e);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->held, "so it says at once");
+    envelope_free(&e);
     again();
     is_number(kit.found_count, 0, "held mail is not reported");
     is_number(queue_health(kit.queue).young, 1, "though it is there");
@@ -410,6 +460,8 @@ main(void)
     test_park_half_moved("corrupt", ".todo");
     test_park_half_moved("info", "");
     test_from_disk();
+    test_from_memory();
+    test_from_both();
     test_told();
     test_large();
     test_refused();

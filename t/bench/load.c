@@ -18,6 +18,8 @@ static const char HELP[] =
     "  --from ADDRESS         load@example.org; empty for <>\n"
     "  --rcpt PATTERN         user%d@example.com; %d becomes a running number\n"
     "  --per-connection M     messages before QUIT and a new connection; 0 = all\n"
+    "  --partial N            each N messages are one message in N fragments, for\n"
+    "                         --rcpt without %d\n"
     "  --pipeline             MAIL, RCPT and DATA together, the next message with the "
     "dot\n"
     "  --tls                  from the first byte, whatever the certificate\n"
@@ -96,6 +98,7 @@ static const struct option options[] = {
     {"recipients",     required_argument, NULL, 'r'},
     {"per-connection", required_argument, NULL, 'p'},
     {"rate",           required_argument, NULL, 'R'},
+    {"partial",        required_argument, NULL, 'n'},
     {"give-up",        required_argument, NULL, 'g'},
     {"from",           required_argument, NULL, 'f'},
     {"rcpt",           required_argument, NULL, 'T'},
@@ -119,6 +122,7 @@ read_number(struct load *l, int option, const char *value)
         {'r', &l->recipients,     1, 100000   },
         {'p', &l->per_connection, 0, 1L << 40 },
         {'R', &l->rate,           0, 10000000 },
+        {'n', &l->partial,        1, 100000   },
         {'g', &l->give_up_s,      1, 1000000  },
     };
     uint64_t number;

@@ -11,4 +11,5 @@ perl t/bench/throughput.pl
 perl t/bench/tls.pl
 perl t/bench/intake.pl
 perl t/bench/limits.pl
+perl t/bench/join.pl
 perl t/bench/bars.pl

@@ -35,6 +35,7 @@ struct load {
     struct net_address to;
     struct tls_client *tls; /* NULL: in clear text */
     long messages, connections, size, recipients, per_connection, rate, give_up_s;
+    long partial; /* fragments that make one message; 0: none are sent */
     const char *from, *rcpt, *answers_file;
     bool pipeline, with_tls;
     FILE *answers;
@@ -147,6 +148,21 @@ send_content(struct sender *s)
     }
 }
 
+/* Of one fragment of a message, as of any other. No two runs use the same id. */
+static int
+print_partial(const struct sender *s, char *out, size_t size)
+{
+    const struct load *l = s->load;
+    long number = l->partial > 0 ? s->number % l->partial + 1 : 0;
+    if (l->partial == 0)
+        return snprintf(out, size, "\r\n");
+    return snprintf(out, size,
+                    "MIME-Version: 1.0\r\nContent-Type: message/partial; "
+                    "id=\"%ld.%lld@load.example.org\"; number=%ld; total=%ld\r\n\r\n%s",
+                    s->number / l->partial, (long long)l->start_us, number, l->partial,
+                    number == 1 ? "Subject: joined\r\nMIME-Version: 1.0\r\n\r\n" : "");
+}
+
 static void
 start_content(struct sender *s)
 {
@@ -155,8 +171,9 @@ start_content(struct sender *s)
         snprintf(header, sizeof(header),
                  "From: <%s>\r\nTo: undisclosed-recipients:;\r\nSubject: load %ld\r\n"
                  "Date: Thu, 1 Jan 1970 00:00:00 +0000\r\n"
-                 "Message-ID: <load.%ld@example.org>\r\n\r\n",
+                 "Message-ID: <load.%ld@example.org>\r\n",
                  s->load->from, s->number, s->number);
+    length += print_partial(s, header + length, sizeof(header) - (size_t)length);
     assert(length > 0 && length < (int)sizeof(header));
     net_send(s->connection, text_of(header, (size_t)length));
     s->unsent = s->load->size - length - 2; /* the last line end comes with the dot */
