@@ -33,7 +33,7 @@ test_orders(int64_t journal)
         snprintf(id, sizeof id, "id%zu", o);
         for (size_t i = 0; i < 3; i++)
             stage_part(&s, id, orders[o][i], 3, bodies[orders[o][i] - 1]);
-        is_number(s.count, o + 1, "one message more");
+        is_number(s.count, o + 1, "check 14: one message more");
         stage_arrived(&s, (unsigned)o, "b@y", WHOLE, "the whole");
     }
     is_number(stage_figures(&s).joined, 6, "are counted");
@@ -44,7 +44,7 @@ test_orders(int64_t journal)
     stage_arrived(&s, 6, "b@y",
                   "From: a@x\r\nSubject: whole\r\nContent-Type: text/plain\r\n\r\n"
                   "one\r\n",
-                  "total=1");
+                  "check 13: total=1");
     /* What is no fragment passes. */
     stage_send(&s, "a@x", "b@y", TEXT("Content-Type: message/partial\r\n\r\nx\r\n"));
     world_turns(&s.w);
@@ -52,6 +52,60 @@ test_orders(int64_t journal)
                   "malformed");
     ok(world_logged(&s.w, "no fragment"));
     is_number(stage_figures(&s).malformed, 1, "is counted");
+    stage_end(&s);
+}
+
+/* E2: the last comes first, and is the only one that tells the total. */
+static void
+test_late_total(void)
+{
+    struct stage s;
+    stage_begin(&s, ROUTES);
+    stage_part(&s, "i", 3, 3, THREE);
+    stage_part(&s, "i", 1, 0, ONE);
+    is_number(s.count, 0, "E2: two are held");
+    stage_part(&s, "i", 2, 0, TWO);
+    stage_arrived(&s, 0, "b@y", WHOLE, "check 15: E2: complete with the third");
+    stage_part(&s, "j", 1, 3, ONE);
+    stage_part(&s, "j", 2, 0, TWO);
+    stage_part(&s, "j", 3, 0, THREE);
+    stage_arrived(&s, 1, "b@y", WHOLE, "check 16: the first tells it");
+    stage_part(&s, "k", 3, 0, THREE);
+    stage_part(&s, "k", 1, 0, ONE);
+    stage_part(&s, "k", 2, 0, TWO);
+    is_number(s.count, 2, "E2: nobody tells it: they wait");
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS);
+    is_number(s.count, 5, "E2: and go on when their time is over");
+    ok(world_is_empty(&s.w));
+    stage_end(&s);
+}
+
+/* As many as may be, from the last to the first. */
+static void
+test_thousand(void)
+{
+    enum { PARTS = 1000 };
+    struct stage s;
+    struct buffer whole;
+    char body[40];
+    buffer_init(&whole, 100 * 1000);
+    bool fits = buffer_add(&whole, TEXT("From: a@x\r\nSubject: s\r\n\r\n"));
+    for (unsigned n = 1; n <= PARTS; n++)
+        fits = fits && buffer_format(&whole, "line %u\r\n", n);
+    stage_begin(&s, ROUTES);
+    for (unsigned n = PARTS; n >= 1; n--) {
+        snprintf(body, sizeof body, "%sline %u\r\n", n == 1 ? "Subject: s\r\n\r\n" : "",
+                 n);
+        stage_part(&s, "i", n, PARTS, body);
+    }
+    sim_loop_advance(s.w.loop, 1000);
+    is_number(s.count, 1, "check 30: a thousand parts");
+    ok(fits && s.count == 1 &&
+       text_equal(buffer_text(&s.delivered[0].content), buffer_text(&whole)));
+    ok(world_is_empty(&s.w));
+    stage_part(&s, "i", 1, PARTS + 1, ONE);
+    is_number(s.count, 2, "check 31: one more is no fragment");
+    buffer_free(&whole);
     stage_end(&s);
 }
 
@@ -83,20 +137,20 @@ test_repetitions(void)
     ok(world_logged(&s.w, "absorbed"));
     stage_part(&s, "i", 2, 3, TWO);
     stage_part(&s, "i", 3, 3, THREE);
-    is_number(s.count, 1, "joined once");
+    is_number(s.count, 1, "check 32: joined once");
     stage_part(&s, "i", 2, 3, TWO);
-    is_number(s.count, 1, "late, absorbed");
+    is_number(s.count, 1, "check 39: late, absorbed");
     stage_part(&s, "i", 2, 3, "other\r\n");
-    is_number(s.count, 2, "late and other: passed");
+    is_number(s.count, 2, "check 39: late and other: passed");
     ok(world_is_empty(&s.w));
     stage_part(&s, "j", 1, 3, ONE);
     stage_part(&s, "j", 1, 3, TWO);
-    is_number(s.count, 4, "a contradiction releases all");
+    is_number(s.count, 4, "check 33: a contradiction releases all");
     stage_part(&s, "j", 2, 3, TWO);
-    is_number(s.count, 5, "and what comes then");
+    is_number(s.count, 5, "E7: and what comes then");
     stage_part(&s, "k", 1, 3, ONE);
     stage_part(&s, "k", 2, 4, TWO);
-    is_number(s.count, 7, "two totals");
+    is_number(s.count, 7, "check 34: two totals");
     is_number(stage_figures(&s).conflicts, 2, "are counted");
     ok(world_is_empty(&s.w));
     stage_end(&s);
@@ -112,14 +166,15 @@ test_time(void)
     stage_part(&s, "i", 1, 3, ONE);
     stage_restart(&s);
     sim_loop_advance(s.w.loop, STAGE_HALF_MS / 2 - 10 * 1000);
-    is_number(s.count, 0, "they wait, over a restart");
+    is_number(s.count, 0, "check 42: they wait, over a restart");
     sim_loop_advance(s.w.loop, 10 * 1000);
-    is_number(s.count, 2, "and are released half an interval after the first");
+    is_number(s.count, 2,
+              "check 42: and are released half an interval after the first");
     ok(s.count == 2 && memmem(s.delivered[0].content.at, s.delivered[0].content.length,
                               "number=2; total=3\r\n\r\ntwo\r\n", 26) != NULL);
     ok(world_is_empty(&s.w));
     stage_part(&s, "i", 3, 3, THREE);
-    is_number(s.count, 3, "what comes late passes");
+    is_number(s.count, 3, "check 40: what comes late passes");
     is_number(stage_figures(&s).timed_out, 2, "are counted");
     stage_end(&s);
 }
@@ -160,10 +215,10 @@ test_recipients(void)
     is_number(s.count, 0, "nobody has all");
     stage_part_to(&s, "a@x", "a@y", "i", 3, 3, THREE);
     is_number(s.count, 1, "one has all");
-    stage_arrived(&s, 0, "a@y", WHOLE, "he gets the whole");
+    stage_arrived(&s, 0, "a@y", WHOLE, "check 38: he gets the whole");
     stage_part_to(&s, "a@x", "a@y b@y", "i", 3, 3, THREE);
     is_number(s.count, 2, "the other has, too");
-    stage_arrived(&s, 1, "b@y", WHOLE, "and gets it");
+    stage_arrived(&s, 1, "b@y", WHOLE, "check 38: and gets it");
     ok(world_is_empty(&s.w));
     /* Others of the same message do not wait. */
     stage_clear(&s);
@@ -191,9 +246,9 @@ test_recipients(void)
     stage_clear(&s);
     stage_part_to(&s, "a@x", "b@y", "l", 1, 2, ONE);
     stage_part_to(&s, "c@x", "b@y", "l", 2, 2, TWO);
-    is_number(s.count, 0, "of two senders");
+    is_number(s.count, 0, "check 36: of two senders");
     stage_part_to(&s, "", "b@y", "l", 1, 2, ONE);
-    is_number(s.count, 1, "the null sender passes");
+    is_number(s.count, 1, "check 41: the null sender passes");
     /* Whoever forges a user's address cannot put anything into what he sends. */
     stage_clear(&s);
     stage_part_to(&s, "a@x", "b@y", "m", 2, 3, "forged\r\n");
@@ -204,7 +259,7 @@ test_recipients(void)
     s.trust = "auth:a";
     for (unsigned n = 1; n <= 3; n++)
         stage_part_to(&s, "a@x", "b@y", "m", n, 3, bodies[n - 1]);
-    is_number(s.count, 1, "joined by trust");
+    is_number(s.count, 1, "check 37: joined by trust");
     stage_arrived(&s, 0, "b@y", WHOLE, "from the user's own");
     stage_end(&s);
 }
@@ -264,7 +319,7 @@ test_nested(void)
     stage_part(&s, "i", 1, 1, b.at);
     sim_loop_advance(s.w.loop, 5000);
     is_number(s.count, 1, "one message");
-    is_number(stage_figures(&s).joined, 3, "no deeper than that");
+    is_number(stage_figures(&s).joined, 3, "check 29: E8: no deeper than that");
     ok(s.count == 1 && memmem(s.delivered[0].content.at, s.delivered[0].content.length,
                               "id=2; number=1", 14) != NULL);
     ok(world_is_empty(&s.w));
@@ -361,7 +416,7 @@ test_limits(void)
     s.settings.limits = (struct set_limits){.parts = 10, .sender_sets = 2};
     channel_reload(s.channel, &s.settings);
     stage_part(&s, "i", 11, 0, TWO);
-    is_number(s.count, 1, "too many parts");
+    is_number(s.count, 1, "check 31: too many parts");
     stage_part(&s, "i", 1, 2, ONE);
     stage_part(&s, "j", 1, 2, ONE);
     stage_part(&s, "k", 1, 2, ONE);
@@ -420,8 +475,8 @@ test_flood(void)
         snprintf(id, sizeof id, "i%u", i);
         stage_part(&s, id, 1, 10, ONE);
     }
-    is_number(stage_figures(&s).messages, 30, "of one sender");
-    is_number(s.count, IDS - 30, "the others pass");
+    is_number(stage_figures(&s).messages, 30, "check 54: of one sender");
+    is_number(s.count, IDS - 30, "check 54: the others pass");
     stage_clear(&s);
     for (unsigned i = 0; i < IDS; i++) {
         snprintf(sender, sizeof sender, "%c%c@x", 'a' + i / 26, 'a' + i % 26);
@@ -432,7 +487,7 @@ test_flood(void)
     is_number(stage_figures(&s).limited, IDS - 30 + IDS + 30 - 50, "are counted");
     stage_clear(&s);
     sim_loop_advance(s.w.loop, 2 * STAGE_HALF_MS);
-    is_number(s.count, 50, "and in the end all");
+    is_number(s.count, 50, "check 54: and in the end all");
     ok(world_is_empty(&s.w));
     stage_end(&s);
 }
@@ -444,7 +499,7 @@ test_garbage(void)
     stage_begin(&s, ROUTES);
     stage_part(&s, "i", 1, 2, "no header\r\n");
     stage_part(&s, "i", 2, 2, TWO);
-    is_number(s.count, 2, "what cannot be joined is released");
+    is_number(s.count, 2, "check 28: what cannot be joined is released");
     ok(world_logged(&s.w, "are not joined"));
     is_number(stage_figures(&s).failed, 2, "is counted");
     ok(world_is_empty(&s.w));
@@ -456,6 +511,8 @@ main(void)
 {
     test_orders(0);
     test_orders(4 * 1024 * 1024);
+    test_late_total();
+    test_thousand();
     test_words();
     test_repetitions();
     test_time();
