@@ -2,6 +2,7 @@
 #include "smtp/transaction.h"
 
 #include "base/memory.h"
+#include "smtp/stamp.h"
 #include "smtp/trace.h"
 
 #include <assert.h>
@@ -13,10 +14,11 @@ enum {
     SEEN_BYTES_MAX = 16 * 1024 * 1024,
     NORMAL_MAX = 512,
     ORIGINAL_MAX = 2048,
-    TRUST_MAX = 1024
+    TRUST_MAX = 8192
 };
 
 static const struct refusal too_large = {552, "5.3.4", "message is too large"};
+static const struct refusal partial = {550, "5.6.1", "message/partial not accepted"};
 static const struct refusal looping = {554, "5.4.6", "too many hops: a mail loop"};
 
 /* A recipient by its normal form, which the envelope owns. */
@@ -151,6 +153,9 @@ transaction_take(struct server_transaction *t, const struct server_rules *rules,
         t->fault = &too_large;
     else if (t->header.received > (unsigned)rules->hop_limit)
         t->fault = &looping;
+    else if (t->header.ended && t->header.is_partial && rules->refuses_partial &&
+             !t->joins)
+        t->fault = &partial;
 }
 
 bool
@@ -179,11 +184,13 @@ protocol(const struct server *s, bool utf8)
 static struct text
 trust_of(const struct server *s, struct envelope *e)
 {
-    char trust[TRUST_MAX];
-    if (s->user == NULL)
-        return server_may_relay(s) ? TEXT("int") : TEXT("");
-    snprintf(trust, sizeof(trust), "auth:%s", s->user);
-    return envelope_text(e, text_from(trust));
+    struct buffer trust;
+    buffer_init(&trust, TRUST_MAX);
+    bool fits = stamp_write(s, &trust);
+    assert(fits);
+    struct text kept = envelope_text(e, buffer_text(&trust));
+    buffer_free(&trust);
+    return kept;
 }
 
 /* In no part of it is there UTF-8 in a header; the parts are not looked into. */
