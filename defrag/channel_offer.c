@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "defrag/made.h"
+#include "defrag/origin.h"
 #include "mime/date.h"
 
 #include <assert.h>
@@ -109,18 +110,30 @@ tell_absorbed(const struct looking *l, const struct offered *all,
 
 /* --- Its key ---------------------------------------------------------------------- */
 
+static void
+read_origin(const struct looking *l, struct origin *origin)
+{
+    origin_read(l->trust, l->sender, origin);
+}
+
 /* What a peer has sent to us comes with its own. */
 static void
-make_key(const struct looking *l, unsigned char key[DIGEST_SIZE])
+make_key(const struct defragmenter *c, struct held *h)
 {
-    static const struct text login = TEXT("auth:");
-    enum fragment_trust trust = FRAGMENT_EXTERNAL;
-    if (text_starts(l->trust, login))
-        trust = FRAGMENT_LOGIN;
-    else if (l->trust.length > 0)
-        trust = FRAGMENT_INTERNAL;
-    fragment_key(trust, text_after(l->trust, login.length), l->sender,
-                 fragment_id(&l->look.reading), key);
+    struct origin origin;
+    read_origin(h->looking, &origin);
+    origin_key(c->settings.keying, &origin, fragment_id(&h->looking->look.reading),
+               h->key);
+}
+
+/* A peer is no client: it hands on what others have sent. */
+static void
+note_quotas(const struct held *h, struct fragment *f)
+{
+    struct origin origin;
+    read_origin(h->looking, &origin);
+    f->sender = sched_sender(origin.sender);
+    f->client = h->by_peer ? SET_NOBODY : origin_client(&origin);
 }
 
 /* --- Into its set ----------------------------------------------------------------- */
@@ -181,11 +194,11 @@ enter_set(struct defragmenter *c, struct held *h)
                          .size = l->look.body_size,
                          .until_ms = l->until_ms,
                          .memory_ms = l->memory_ms,
-                         .sender = sched_sender(l->sender),
                          .recipients = l->recipients,
                          .count = l->count};
     memcpy(f.digest, l->look.digest, DIGEST_SIZE);
     memcpy(f.key, h->key, DIGEST_SIZE);
+    note_quotas(h, &f);
     l->answer.absorbed = memory_array(l->count, sizeof(*l->answer.absorbed));
     sets_add(c->sets, &f, loop_now_ms(c->loop), &l->answer);
     log_answer(c, h, &l->answer);
@@ -212,7 +225,7 @@ find_place(struct defragmenter *c, struct held *h)
 {
     struct looking *l = h->looking;
     if (!h->by_peer)
-        make_key(l, h->key);
+        make_key(c, h);
     if (journey_starts(c, h, l->until_ms, l->memory_ms + GRACE_MS))
         channel_looking_free(h);
     else

@@ -150,6 +150,7 @@ begin(struct defragmenter *c)
     struct whole_setup setup = {.manager = c->manager,
                                 .loop = c->loop,
                                 .hostname = c->settings.hostname,
+                                .keeps_subject = c->settings.keeps_subject,
                                 .join = join};
     j->channel = c;
     j->join = join;

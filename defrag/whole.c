@@ -216,6 +216,7 @@ begin_content(struct whole *w, const struct envelope *first, struct text header)
     }
     header_scan_start(&w->scan);
     join_start(&w->machine, buffer_text(&w->outer), write_some, w);
+    w->machine.keeps_subject = w->setup.keeps_subject;
     w->is_joining = true;
     return true;
 }

@@ -19,6 +19,7 @@ struct whole_setup {
     struct manager *manager;
     struct loop *loop;
     const char *hostname;        /* outlives it */
+    bool keeps_subject;          /* see join.h */
     const struct set_join *join; /* the same */
 };
 

@@ -93,10 +93,14 @@ test_thousand(void)
     for (unsigned n = 1; n <= PARTS; n++)
         fits = fits && buffer_format(&whole, "line %u\r\n", n);
     stage_begin(&s, ROUTES);
+    s.w.settings.queue.journal_size = 4 * 1024 * 1024;
+    stage_restart(&s);
     for (unsigned n = PARTS; n >= 1; n--) {
         snprintf(body, sizeof body, "%sline %u\r\n", n == 1 ? "Subject: s\r\n\r\n" : "",
                  n);
-        stage_part(&s, "i", n, PARTS, body);
+        stage_put(&s, "a@x", "b@y", "i", n, PARTS, body);
+        if (n % 50 == 1)
+            world_turns(&s.w);
     }
     sim_loop_advance(s.w.loop, 1000);
     is_number(s.count, 1, "check 30: a thousand parts");
@@ -427,6 +431,66 @@ test_limits(void)
     stage_end(&s);
 }
 
+/* One network may have so many, whoever it says that it is. */
+static void
+test_clients(void)
+{
+    struct stage s;
+    char sender[20];
+    stage_begin(&s, ROUTES);
+    s.settings.limits.client_sets = 20;
+    channel_reload(s.channel, &s.settings);
+    s.trust = "ext net:192.0.2.0/24";
+    for (unsigned i = 0; i < 30; i++) {
+        snprintf(sender, sizeof sender, "s%c@x", 'a' + i);
+        stage_part_to(&s, sender, "b@y", "i", 1, 10, ONE);
+    }
+    is_number(s.count, 10, "check 54: a client's limit: the rest passes");
+    is_number(stage_figures(&s).messages, 20, "check 54: 20 wait");
+    s.trust = "ext net:192.0.3.0/24";
+    stage_part_to(&s, "zz@x", "b@y", "i", 1, 10, ONE);
+    s.trust = "int net:";
+    stage_part_to(&s, "zz@x", "b@y", "i", 1, 10, ONE);
+    is_number(s.count, 10, "others are others");
+    stage_restart(&s);
+    is_number(stage_figures(&s).messages, 22, "the same after a restart");
+    s.trust = "ext net:192.0.2.0/24";
+    stage_part_to(&s, "zy@x", "b@y", "i", 1, 10, ONE);
+    is_number(s.count, 11, "so is the limit");
+    stage_end(&s);
+}
+
+/* What `defrag_key` says. */
+static void
+test_keyings(void)
+{
+    static const struct {
+        enum origin_keying keying;
+        unsigned joined;
+    } rows[] = {
+        {ORIGIN_BY_SENDER, 2},
+        {ORIGIN_BY_ID,     3},
+        {ORIGIN_STRICT,    1}
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct stage s;
+        stage_begin(&s, ROUTES);
+        s.settings.keying = rows[i].keying;
+        channel_reload(s.channel, &s.settings);
+        s.trust = "ext net:192.0.2.0/24";
+        stage_part_to(&s, "prvs=1234abcdef=a@x", "b@y", "same", 1, 2, ONE);
+        stage_part_to(&s, "prvs=2234abcdef=a@x", "b@y", "same", 2, 2, TWO);
+        stage_part_to(&s, "a@x", "b@y", "net", 1, 2, ONE);
+        s.trust = "ext net:192.0.3.0/24";
+        stage_part_to(&s, "a@x", "b@y", "net", 2, 2, TWO);
+        stage_part_to(&s, "c@x", "b@y", "sender", 1, 2, ONE);
+        stage_part_to(&s, "d@x", "b@y", "sender", 2, 2, TWO);
+        is_number(stage_figures(&s).joined, rows[i].joined,
+                  "sets by what they have in common");
+        stage_end(&s);
+    }
+}
+
 /* More than the journal holds: what waits moves to files, and is found there. */
 static void
 test_many(void)
@@ -473,14 +537,18 @@ test_flood(void)
     channel_reload(s.channel, &s.settings);
     for (unsigned i = 0; i < IDS; i++) {
         snprintf(id, sizeof id, "i%u", i);
-        stage_part(&s, id, 1, 10, ONE);
+        stage_put(&s, "a@x", "b@y", id, 1, 10, ONE);
+        if (i % 10 == 9)
+            world_turns(&s.w);
     }
     is_number(stage_figures(&s).messages, 30, "check 54: of one sender");
     is_number(s.count, IDS - 30, "check 54: the others pass");
     stage_clear(&s);
     for (unsigned i = 0; i < IDS; i++) {
         snprintf(sender, sizeof sender, "%c%c@x", 'a' + i / 26, 'a' + i % 26);
-        stage_part_to(&s, sender, "b@y", "i", 1, 10, ONE);
+        stage_put(&s, sender, "b@y", "i", 1, 10, ONE);
+        if (i % 10 == 9)
+            world_turns(&s.w);
     }
     is_number(stage_figures(&s).messages, 50, "of all");
     is_number(s.count, IDS + 30 - 50, "the oldest go");
@@ -524,6 +592,8 @@ main(void)
     test_operator();
     test_routes();
     test_limits();
+    test_clients();
+    test_keyings();
     test_garbage();
     test_many();
     test_flood();

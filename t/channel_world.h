@@ -200,10 +200,10 @@ stage_send(struct stage *s, const char *sender, const char *recipients,
     queue_commit(&draft, &e, world_stored, w);
 }
 
-/* A fragment, and what comes of it in half a second. total 0: it does not say. */
+/* A fragment. total 0: it does not say. */
 static inline void
-stage_part_to(struct stage *s, const char *sender, const char *recipients,
-              const char *id, unsigned number, unsigned total, const char *body)
+stage_put(struct stage *s, const char *sender, const char *recipients, const char *id,
+          unsigned number, unsigned total, const char *body)
 {
     struct buffer b;
     char said[40] = "";
@@ -218,6 +218,14 @@ stage_part_to(struct stage *s, const char *sender, const char *recipients,
         abort();
     stage_send(s, sender, recipients, buffer_text(&b));
     buffer_free(&b);
+}
+
+/* ... and what comes of it in half a second. */
+static inline void
+stage_part_to(struct stage *s, const char *sender, const char *recipients,
+              const char *id, unsigned number, unsigned total, const char *body)
+{
+    stage_put(s, sender, recipients, id, number, total, body);
     world_turns(&s->w);
 }
 

@@ -169,6 +169,32 @@ test_fields(void)
     is_joined("X: 1\r\n", BODIES(""), "X: 1\r\n\r\n", "nothing within");
 }
 
+/* RFC 1521's fragmenters left it outside. */
+static void
+test_subject(void)
+{
+    static const struct {
+        const char *inner, *wanted;
+    } rows[] = {
+        {"X: 2\r\n\r\nb\r\n",           "X: 1\r\nSubject: outer\r\n more\r\n\r\nb\r\n"},
+        {"\r\nb\r\n",                   "X: 1\r\nSubject: outer\r\n more\r\n\r\nb\r\n"},
+        {"subject: inner\r\n\r\nb\r\n", "X: 1\r\nsubject: inner\r\n\r\nb\r\n"         },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct result r = {.room = OUT_MAX};
+        struct join j;
+        buffer_init(&r.out, OUT_MAX);
+        join_start(&j, TEXT("X: 1\r\nMessage-ID: <o>\r\nSubject: outer\r\n more\r\n"),
+                   take, &r);
+        j.keeps_subject = true;
+        ok(join_add(&j, text_from(rows[i].inner)) && join_end(&j));
+        is_text(buffer_text(&r.out), text_from(rows[i].wanted),
+                "check 26: the outer Subject, where it may be kept");
+        join_free(&j);
+        buffer_free(&r.out);
+    }
+}
+
 static void
 test_odd_line(void)
 {
@@ -266,6 +292,7 @@ main(void)
     test_rfc();
     test_seams();
     test_fields();
+    test_subject();
     test_odd_line();
     test_trouble();
     test_long();

@@ -429,6 +429,10 @@ test_quotas(void)
     sets_joined(w.sets, sets_next_join(w.sets), NOW);
     add_of(&w, 'C', 1, 2, "a", 'A', 10);
     ok_named(held(&w), "a set that has ended counts no more");
+    for (char key = 'a'; key < 'i'; key++) {
+        add_of(&w, key, 1, 2, "a", 'A', (uint64_t)(key - 'a') % 9 + 1);
+        ok_named(held(&w), "who is nobody has no quota");
+    }
     finish(&w);
 }
 
