@@ -128,6 +128,7 @@ listener_settings(const struct options *o)
         .check_helo = o->check_helo,
         .check_sender = o->check_sender,
         .greet_delay_ms = o->greet_delay_ms,
+        .refuses_partial = options_refuse_partial(o),
         .hop_limit = (int)o->hopcount_limit,
         .error_limit = (int)o->smtpd_hard_error_limit,
         .soft_error_limit = (int)o->smtpd_soft_error_limit,
@@ -182,8 +183,12 @@ manager_settings(const struct options *o, uint64_t seed)
 }
 
 static struct channel_settings
-channel_settings(const struct options *o)
+channel_settings(const struct configuration *c, struct disk *spool)
 {
+    static const enum origin_keying keyings[] = {[KEYING_SENDER] = ORIGIN_BY_SENDER,
+                                                 [KEYING_ID] = ORIGIN_BY_ID,
+                                                 [KEYING_STRICT] = ORIGIN_STRICT};
+    const struct options *o = &c->options;
     static const enum channel_timeout timeouts[] = {[TIMEOUT_RELEASE] = CHANNEL_RELEASE,
                                                     [TIMEOUT_BOUNCE] = CHANNEL_BOUNCE,
                                                     [TIMEOUT_HOLD] = CHANNEL_HOLD};
@@ -193,8 +198,11 @@ channel_settings(const struct options *o)
                    .set_bytes = o->defrag_set_size,
                    .sets = (size_t)o->defrag_sets,
                    .sender_sets = (size_t)o->defrag_sender_sets,
-                   .bytes = o->defrag_size,
+                   .client_sets = (size_t)o->defrag_client_sets,
+                   .bytes = options_fragments_max(o, c->settings, spool),
                    .recipients = DEFRAGMENT_RECIPIENTS},
+        .keying = keyings[options_keying(o)],
+        .keeps_subject = o->defrag_subject_fallback,
         .on_timeout = timeouts[options_timeout(o)],
     };
 }
@@ -404,7 +412,8 @@ on_hangup(void *context)
     delivery_reload(p->delivery, &delivery);
     manager_reload(p->manager, &manager, fresh->routes);
     local_reload(p->local, o->hostname);
-    struct channel_settings channel = channel_settings(o);
+    struct channel_settings channel =
+        channel_settings(fresh, queue_disk(manager_queue(p->manager)));
     channel_reload(p->channel, &channel);
     char waits[OPTIONS_RESTART_MAX];
     options_need_restart(&p->configuration->options, o, waits);
@@ -450,7 +459,8 @@ start_queue(struct petrel *p, char *error)
         tls_client_free(&out.tls);
         return code;
     }
-    struct channel_settings channel = channel_settings(o);
+    struct channel_settings channel =
+        channel_settings(p->configuration, queue_disk(manager_queue(p->manager)));
     p->channel = channel_new(p->loop, p->log, p->manager, &channel);
     p->delivery = delivery_new(p->loop, p->net, p->dns, p->log, p->manager, &out);
     p->local = local_new(p->loop, p->manager, o->hostname);

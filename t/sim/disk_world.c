@@ -637,7 +637,7 @@ sim_disk_set_user(unsigned user)
 void
 sim_disk_set_space(int64_t bytes_free, int64_t inodes_free)
 {
-    world()->space = (struct disk_space){bytes_free, inodes_free};
+    world()->space = (struct disk_space){bytes_free, inodes_free, bytes_free};
 }
 
 void
