@@ -337,15 +337,50 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
 }
 
 static enum manager_offered
+bounce(struct manager_offer *o)
+{
+    o->outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.4.7",
+                              "the other fragments of this message have not come");
+    return MANAGER_SETTLE;
+}
+
+static enum manager_offered
 leave(struct defragmenter *c, struct held *h, struct manager_offer *o)
 {
     bool bounces = h->expired && c->settings.on_timeout == CHANNEL_BOUNCE;
     channel_forget(c, h);
-    if (!bounces || o->count == 0)
+    return bounces && o->count > 0 ? bounce(o) : MANAGER_PASS;
+}
+
+/* Its time is over, and nobody has seen it: what becomes of it must not depend on when
+ * we are started. What was tried before has been released already. */
+static enum manager_offered
+come_overdue(struct defragmenter *c, struct manager_offer *o)
+{
+    const struct envelope *e = o->envelope;
+    struct look look;
+    bool was_let_go = e->attempts > 0 || (int64_t)e->id.time_ms >= c->started_ms;
+    if (c->settings.on_timeout == CHANNEL_RELEASE || was_let_go)
         return MANAGER_PASS;
-    o->outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.4.7",
-                              "the other fragments of this message have not come");
-    return MANAGER_SETTLE;
+    enum look_result result =
+        look_start(&look, c->queue, e, c->settings.limits.parts, 1);
+    look_end(&look);
+    if (result == LOOK_NONE || result == LOOK_FAILED)
+        return MANAGER_PASS;
+    if (c->settings.on_timeout == CHANNEL_BOUNCE) {
+        say(c, LOG_LEVEL_INFO, e->id, "returned", set_reason_text(SET_TIMEOUT));
+        c->figures.timed_out++;
+        return bounce(o);
+    }
+    struct held *h = memory_new(sizeof(*h));
+    h->id = e->id;
+    h->state = HELD_LEAVING;
+    h->is_overdue = true;
+    HASH_ADD(hh, c->held, id, sizeof(h->id), h);
+    DL_APPEND(c->overdue, h);
+    channel_stir(c);
+    o->until_ms = loop_now_ms(c->loop) + FAR_MS;
+    return MANAGER_PARK_ALL;
 }
 
 /* With other routes it does not wait any more; unless it is being joined. */
@@ -365,6 +400,10 @@ static enum manager_offered
 offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
 {
     struct set_view view;
+    if (h->is_overdue) {
+        o->until_ms = loop_now_ms(c->loop) + FAR_MS;
+        return MANAGER_PARK_ALL;
+    }
     if (h->looking && h->looking->answered && o->count > 0)
         return tell(c, h, o);
     if (h->state == HELD_LEAVING)
@@ -394,11 +433,10 @@ channel_offer(void *context, struct manager_offer *o)
         return offer_again(c, h, o);
     if (e->made_of.length > 0 && (int64_t)e->id.time_ms < c->started_ms)
         joins_end_parts(c, e);
-    /* Its time decides, so that what was released, or a start finds late, passes. */
-    if (o->count == 0 || e->released || until <= now ||
-        made_depth_of(e) >= MADE_DEPTH_MAX)
+    if (o->count == 0 || e->released || made_depth_of(e) >= MADE_DEPTH_MAX)
         return MANAGER_PASS;
-    return look_inside(c, o, until);
+    /* Its time decides, so that what was released passes. */
+    return until > now ? look_inside(c, o, until) : come_overdue(c, o);
 }
 
 /* --- In words --------------------------------------------------------------------- */

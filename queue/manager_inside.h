@@ -127,6 +127,8 @@ void park_some(struct active *a, struct sched_recipient *open, size_t *count);
 bool park_answered(struct active *a, unsigned index, const struct outcome *outcome,
                    struct outcome *told);
 bool park_is_redirected(const struct active *a, unsigned index);
+/* An operator has taken it out of their hands. */
+void park_withdraw(struct manager *m, struct id id);
 /* Nobody else is open, and the scheduler does not know the message (any more). */
 void park(struct active *a, unsigned done_before);
 

@@ -374,21 +374,110 @@ test_operator(void)
     world_turns(&s.w);
     is_number(s.count, 0, "changes nothing");
     is_number(world_operate(&s.w, MANAGER_HOLD), MANAGER_DONE, "held");
+    is_number(stage_figures(&s).messages, 0, "it waits no more, at once");
+    struct id first = s.w.id;
     stage_part(&s, "i", 2, 2, TWO);
-    is_number(s.count, 1, "what is held cannot be joined: the other goes");
-    ok(world_logged(&s.w, "are not joined: a part is gone, or held"));
-    stage_part(&s, "j", 1, 2, ONE);
+    is_number(s.count, 0, "what is held is not joined: the other waits");
+    ok(strstr(stage_why(&s), "have 1 of 2, missing 1;") != NULL);
+    s.w.id = first;
+    is_number(world_operate(&s.w, MANAGER_RELEASE), MANAGER_DONE, "and released");
+    world_turns(&s.w);
+    is_number(s.count, 1, "goes on as it is");
+    stage_part(&s, "j", 1, 3, ONE);
+    first = s.w.id;
+    stage_part(&s, "j", 2, 3, TWO);
+    ok(strstr(stage_why(&s), "have 2 of 3, missing 3;") != NULL);
+    struct id second = s.w.id;
+    s.w.id = first;
     is_number(world_operate(&s.w, MANAGER_REMOVE), MANAGER_DONE, "removed");
-    stage_part(&s, "j", 2, 2, TWO);
-    is_number(s.count, 2, "the other goes");
+    s.w.id = second;
+    ok_named(strstr(stage_why(&s), "have 1 of 3, missing 1, 3;") != NULL,
+             "the others know at once");
+    stage_part(&s, "j", 1, 3, ONE);
+    stage_part(&s, "j", 3, 3, THREE);
+    stage_arrived(&s, 1, "b@y", WHOLE, "sent again it completes them");
     stage_part(&s, "k", 1, 2, ONE);
     is_number(world_operate(&s.w, MANAGER_BOUNCE), MANAGER_DONE, "bounced");
+    is_number(stage_figures(&s).messages, 1, "and out of its set");
     world_turns(&s.w);
     is_number(s.count, 3, "its sender is told");
     sim_loop_advance(s.w.loop, 2 * STAGE_HALF_MS);
-    is_number(s.count, 3, "its set ends in silence");
+    is_number(s.count, 4, "its set ends in silence, the other's is over");
     is_number(stage_figures(&s).messages, 0, "and is gone");
-    is_number(world_files(&s.w, "mess"), 1, "but for what is held");
+    ok(world_is_empty(&s.w));
+    stage_end(&s);
+}
+
+/* What is large, when the operator comes while it is looked into. */
+static void
+test_operator_early(void)
+{
+    enum { SIZE = 4 * 1000 * 1000 };
+    static const enum manager_verb verbs[] = {MANAGER_HOLD, MANAGER_REMOVE};
+    char *body = memory_array(SIZE + 1, 1);
+    memset(body, 'x', SIZE);
+    memcpy(body + SIZE - 2, "\r\n", 3);
+    for (size_t i = 0; i < 2; i++) {
+        struct stage s;
+        stage_begin(&s, ROUTES);
+        stage_put(&s, "a@x", "b@y", "i", 2, 2, body);
+        for (int t = 0; t < 100 && stage_why(&s)[0] == '\0'; t++)
+            loop_turn(s.w.loop, 0);
+        ok(strstr(stage_why(&s), "is being looked into") != NULL);
+        is_number(world_operate(&s.w, verbs[i]), MANAGER_DONE, "at once");
+        world_turns(&s.w);
+        is_number(stage_figures(&s).messages, 0, "it has come into no set");
+        is_number(s.count, 0, "nor further");
+        is_number(world_files(&s.w, "mess"), i == 0, "held, or gone");
+        stage_end(&s);
+    }
+    free(body);
+}
+
+/* A start does not open what would be closed to a daemon that ran. */
+static void
+test_overdue(void)
+{
+    struct stage s;
+    stage_begin(&s, ROUTES);
+    s.settings.on_timeout = CHANNEL_HOLD;
+    stage_restart(&s);
+    stage_part(&s, "i", 2, 3, TWO);
+    stage_part(&s, "i", 1, 3, ONE);
+    stage_stop(&s);
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS);
+    world_start(&s.w);
+    sim_loop_advance(s.w.loop, 1000);
+    is_number(s.count, 0, "nothing passes");
+    is_number(world_files(&s.w, "hold"), 2, "its time was over at the start: held");
+    is_number(stage_figures(&s).timed_out, 2, "are counted");
+    stage_restart(&s);
+    is_number(world_files(&s.w, "hold"), 2, "and stay so");
+    is_number(world_operate(&s.w, MANAGER_RELEASE), MANAGER_DONE, "until released");
+    world_turns(&s.w);
+    is_number(s.count, 1, "as they are");
+    stage_end(&s);
+
+    stage_begin(&s, ROUTES);
+    s.settings.on_timeout = CHANNEL_BOUNCE;
+    stage_restart(&s);
+    stage_part(&s, "i", 2, 3, TWO);
+    stage_stop(&s);
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS);
+    world_start(&s.w);
+    sim_loop_advance(s.w.loop, 1000);
+    ok_named(s.count == 1 && strcmp(s.delivered[0].to, "a@x") == 0, "or returned");
+    ok(world_is_empty(&s.w));
+    stage_end(&s);
+
+    stage_begin(&s, ROUTES);
+    stage_part(&s, "i", 2, 3, TWO);
+    stage_stop(&s);
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS);
+    world_start(&s.w);
+    sim_loop_advance(s.w.loop, 1000);
+    ok_named(s.count == 1 && strcmp(s.delivered[0].to, "b@y") == 0, "or released");
+    ok(world_is_empty(&s.w));
     stage_end(&s);
 }
 
@@ -590,6 +679,8 @@ main(void)
     test_nested();
     test_large();
     test_operator();
+    test_operator_early();
+    test_overdue();
     test_routes();
     test_limits();
     test_clients();

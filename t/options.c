@@ -425,7 +425,7 @@ test_fragments(void)
     is_number(options_keying(&f.options), KEYING_STRICT, "strictly");
     ok(options_refuse_partial(&f.options));
     end(&f);
-    disk_close(disk);
+    disk_close(&disk);
 }
 
 int
