@@ -74,12 +74,14 @@ struct defragmenter {
     struct held *held, *looking, *overdue;
     struct joining *making;  /* one at a time is streamed */
     struct joining *storing; /* committed */
+    struct joining *refused; /* by the queue: to be made again when `again` fires... */
+    struct joining *renewed; /* ...or now */
     /* Stored; their parts have ended, but that may not be durable: the first of them
      * wait for `point`, the others for the next one. */
     struct joining *waiting, *settled;
     struct queue_point point;
     struct loop_task task;
-    struct loop_timer wake, poll;
+    struct loop_timer wake, poll, again;
     int64_t started_ms;
     struct manager_fragments figures; /* since the start */
 };
