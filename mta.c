@@ -132,6 +132,7 @@ listener_settings(const struct options *o)
         .check_helo = o->check_helo,
         .check_sender = o->check_sender,
         .greet_delay_ms = o->greet_delay_ms,
+        .refuses_partial = options_refuse_partial(o),
         .hop_limit = (int)o->hopcount_limit,
         .error_limit = (int)o->smtpd_hard_error_limit,
         .soft_error_limit = (int)o->smtpd_soft_error_limit,
@@ -170,22 +171,29 @@ delivery_settings(const struct options *o, const struct route_table *routes)
 }
 
 static struct channel_settings
-channel_settings(const struct options *o, const struct route_table *routes,
-                 struct registry *registry)
+channel_settings(const struct petrel *p, const struct configuration *c)
 {
+    static const enum origin_keying keyings[] = {[KEYING_SENDER] = ORIGIN_BY_SENDER,
+                                                 [KEYING_ID] = ORIGIN_BY_ID,
+                                                 [KEYING_STRICT] = ORIGIN_STRICT};
+    const struct options *o = &c->options;
     static const enum channel_timeout timeouts[] = {[TIMEOUT_RELEASE] = CHANNEL_RELEASE,
                                                     [TIMEOUT_BOUNCE] = CHANNEL_BOUNCE,
                                                     [TIMEOUT_HOLD] = CHANNEL_HOLD};
+    struct disk *spool = queue_disk(manager_queue(p->manager));
     return (struct channel_settings){
         .hostname = o->hostname,
-        .registry = registry,
-        .peers = route_peers(routes),
+        .registry = p->registry,
+        .peers = route_peers(c->routes),
         .limits = {.parts = (uint32_t)o->defrag_parts,
                    .set_bytes = o->defrag_set_size,
                    .sets = (size_t)o->defrag_sets,
                    .sender_sets = (size_t)o->defrag_sender_sets,
-                   .bytes = o->defrag_size,
+                   .client_sets = (size_t)o->defrag_client_sets,
+                   .bytes = options_fragments_max(o, c->settings, spool),
                    .recipients = DEFRAGMENT_RECIPIENTS},
+        .keying = keyings[options_keying(o)],
+        .keeps_subject = o->defrag_subject_fallback,
         .on_timeout = timeouts[options_timeout(o)],
     };
 }
@@ -377,7 +385,7 @@ on_hangup(void *context)
     delivery_reload(p->delivery, &delivery);
     manager_reload(p->manager, &manager, fresh->routes);
     local_reload(p->local, o->hostname);
-    struct channel_settings channel = channel_settings(o, fresh->routes, p->registry);
+    struct channel_settings channel = channel_settings(p, fresh);
     channel_reload(p->channel, &channel);
     char waits[OPTIONS_RESTART_MAX];
     options_need_restart(&p->configuration->options, o, waits);
@@ -432,8 +440,7 @@ start_channel(struct petrel *p, char *error)
         p->registry = registry_new(&setup, &c->registry, error, ERROR_MAX);
     if (c->registry.kind != REGISTRY_LOCAL && p->registry == NULL)
         return false;
-    struct channel_settings channel =
-        channel_settings(&c->options, c->routes, p->registry);
+    struct channel_settings channel = channel_settings(p, c);
     p->channel = channel_new(p->loop, p->log, p->manager, &channel);
     return true;
 }

@@ -287,11 +287,26 @@ const struct setting options_rows[] = {
             "unjoined."),
     BOUNDED(NUMBER, defrag_sender_sets, "defrag_max_sets_per_sender", "100", 0, 1000000,
             "The same of one sender; more are not waited for. 0: no limit."),
+    BOUNDED(
+        NUMBER, defrag_client_sets, "defrag_max_sets_per_client", "200", 0, 1000000,
+        "The same of one client: an IPv4 network of 24 bits, an IPv6 network of 64. "
+        "0: no\nlimit."),
     BOUNDED(SIZE, defrag_size, "defrag_max_total", "2G", 0, INT64_C(1) << 44,
-            "Bytes of all fragments that wait; beyond it the oldest go on unjoined."),
+            "Bytes of all fragments that wait; beyond it the oldest go on unjoined. "
+            "0: no limit.\nUnset: 2G, or a tenth of the spool's file system if that "
+            "is less."),
+    TEXTUAL(
+        STRING, defrag_key, "defrag_key", "sender",
+        "Fragments with the same id belong together when: sender (sender and login, "
+        "or trust,\nare the same), strict (and the client's network), id (always)."),
+    TEXTUAL(BOOL, defrag_subject_fallback, "defrag_subject_fallback", "no",
+            "A message without a Subject of its own gets that of its first fragment."),
     TEXTUAL(STRING, defrag_on_timeout, "defrag_on_timeout", "release",
             "What becomes of fragments after half of the first of `notices`: release, "
             "bounce or hold."),
+    TEXTUAL(STRING, partial_policy, "partial_policy", "pass",
+            "Fragments for recipients whose routes do not join them: pass or reject "
+            "(550 5.6.1)."),
     TEXTUAL(STRING, defrag_registry, "defrag_registry", "local",
             "Where several hosts agree which of them joins a message: local (one host "
             "alone), dir:/path (a directory that all share), "
@@ -328,6 +343,8 @@ static const char *const styles[] = {"petrel", "postfix", "json", "qmail", NULL}
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 
 /* As enum options_timeout. */
+static const char *const keyings[] = {"sender", "id", "strict", NULL};
+static const char *const partials[] = {"pass", "reject", NULL};
 static const char *const timeouts[] = {"release", "bounce", "hold", NULL};
 /* As enum options_sandbox. */
 static const char *const sandboxes[] = {"no", "yes", "require", NULL};
@@ -482,6 +499,12 @@ check(struct settings *s, const struct options *o)
         settings_complain(s, "defrag_on_timeout",
                           "'%.100s': say release, bounce or hold",
                           o->defrag_on_timeout ? o->defrag_on_timeout : "");
+    if (find_word(keyings, o->defrag_key) < 0)
+        settings_complain(s, "defrag_key", "'%.100s': say sender, strict or id",
+                          o->defrag_key ? o->defrag_key : "");
+    if (find_word(partials, o->partial_policy) < 0)
+        settings_complain(s, "partial_policy", "'%.100s': say pass or reject",
+                          o->partial_policy ? o->partial_policy : "");
     if (find_word(sandboxes, o->sandbox) < 0)
         settings_complain(s, "sandbox", "'%.100s': say yes, no or require",
                           o->sandbox ? o->sandbox : "");
@@ -592,6 +615,31 @@ options_timeout(const struct options *options)
 {
     int found = find_word(timeouts, options->defrag_on_timeout);
     return found < 0 ? TIMEOUT_RELEASE : (enum options_timeout)found;
+}
+
+enum options_keying
+options_keying(const struct options *options)
+{
+    int found = find_word(keyings, options->defrag_key);
+    return found < 0 ? KEYING_SENDER : (enum options_keying)found;
+}
+
+bool
+options_refuse_partial(const struct options *options)
+{
+    return find_word(partials, options->partial_policy) == 1;
+}
+
+int64_t
+options_fragments_max(const struct options *options, const struct settings *settings,
+                      struct disk *spool)
+{
+    struct disk_space space;
+    int64_t max = options->defrag_size;
+    bool is_set = settings_origin(settings, TEXT("defrag_max_total")) != NULL;
+    if (is_set || disk_space(spool, &space) != 0 || space.bytes / 10 > max)
+        return max;
+    return space.bytes / 10 > 0 ? space.bytes / 10 : 1;
 }
 
 enum options_sandbox

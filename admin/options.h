@@ -52,7 +52,9 @@ struct options {
     /* message/partial */
     int64_t defrag_parts, defrag_set_size, defrag_sets;
     int64_t defrag_sender_sets, defrag_size;
-    char *defrag_on_timeout;
+    int64_t defrag_client_sets;
+    char *defrag_on_timeout, *defrag_key, *partial_policy;
+    bool defrag_subject_fallback;
     char *defrag_registry, *defrag_registry_password, *defrag_host, *defrag_peers;
     /* queue */
     int64_t journal_size, journal_message_max, slices, slice;
@@ -90,6 +92,12 @@ enum options_sandbox { SANDBOX_NO, SANDBOX_YES, SANDBOX_REQUIRE };
 enum options_sandbox options_sandbox(const struct options *options);
 enum options_timeout { TIMEOUT_RELEASE, TIMEOUT_BOUNCE, TIMEOUT_HOLD };
 enum options_timeout options_timeout(const struct options *options);
+enum options_keying { KEYING_SENDER, KEYING_ID, KEYING_STRICT };
+enum options_keying options_keying(const struct options *options);
+bool options_refuse_partial(const struct options *options);
+/* defrag_max_total, or, when nobody has set it, less on a small file system. */
+int64_t options_fragments_max(const struct options *options,
+                              const struct settings *settings, struct disk *spool);
 /* The scheduling defaults that routes may override. */
 struct transport options_transport(const struct options *options);
 /* Of the queue; spool is borrowed from the options. */

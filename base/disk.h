@@ -23,6 +23,7 @@ struct disk_info {
 };
 struct disk_space {
     int64_t bytes_free, inodes_free; /* for unprivileged users */
+    int64_t bytes;                   /* of the whole file system */
 };
 
 /* create: make the directory (0711) and its parents when missing. */

@@ -22,7 +22,9 @@ channel_find(const struct defragmenter *c, struct id id)
 void
 channel_forget(struct defragmenter *c, struct held *h)
 {
-    if (h->state == HELD_LOOKING && h->looking)
+    if (h->is_overdue)
+        DL_DELETE(c->overdue, h);
+    else if (h->state == HELD_LOOKING && h->looking)
         DL_DELETE(c->looking, h);
     journey_ends(c, h);
     channel_looking_free(h);
@@ -64,22 +66,18 @@ hold(struct defragmenter *c, struct held *h, const char *name)
 }
 
 static void
-release(struct defragmenter *c, const struct set_released *released)
+let_leave(struct defragmenter *c, struct held *h, enum set_reason reason)
 {
     char name[ID_LENGTH + 1];
-    struct held *h = channel_find(c, released->id);
-    id_format(released->id, name);
-    count_release(c, released->reason);
-    if (h == NULL)
-        return;
+    id_format(h->id, name);
     h->state = HELD_LEAVING;
-    h->expired = released->reason == SET_TIMEOUT;
+    h->expired = reason == SET_TIMEOUT;
     bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD;
     log_say(c->log, LOG_LEVEL_INFO, "defrag", name, "%s: %s",
-            holds ? "held" : "released", set_reason_text(released->reason));
+            holds ? "held" : "released", set_reason_text(reason));
     if (holds)
         hold(c, h, name);
-    if (!manager_unpark(c->manager, released->id))
+    if (!manager_unpark(c->manager, h->id))
         channel_forget(c, h);
 }
 
@@ -91,6 +89,42 @@ close_sets(struct defragmenter *c)
     while (sets_next_closed(c->sets, &closed))
         if (c->owners)
             owners_close(c->owners, closed.key, closed.memory_ms);
+}
+
+static void
+release(struct defragmenter *c, const struct set_released *released)
+{
+    struct held *h = channel_find(c, released->id);
+    count_release(c, released->reason);
+    if (h != NULL)
+        let_leave(c, h, released->reason);
+}
+
+/* An operator's word about what waits. What is being joined has come too late for it:
+ * the join finds out, or has it. */
+static void
+withdrawn(void *context, struct id id)
+{
+    struct defragmenter *c = context;
+    struct held *h = channel_find(c, id);
+    if (h == NULL || h->state == HELD_LEAVING ||
+        (h->state == HELD_WAITING && !sets_forget(c->sets, id)))
+        return;
+    channel_forget(c, h);
+    channel_stir(c);
+}
+
+/* What a start finds too late: bounced by the round itself, or held after it. */
+static void
+hold_overdue(struct defragmenter *c)
+{
+    struct held *h, *next;
+    DL_FOREACH_SAFE (c->overdue, h, next) {
+        DL_DELETE(c->overdue, h);
+        h->is_overdue = false;
+        count_release(c, SET_TIMEOUT);
+        let_leave(c, h, SET_TIMEOUT);
+    }
 }
 
 /* --- Turns ------------------------------------------------------------------------ */
@@ -106,6 +140,7 @@ work(void *context)
     while (sets_next_released(c->sets, &released))
         release(c, &released);
     close_sets(c);
+    hold_overdue(c);
     int64_t wake = sets_wake_ms(c->sets);
     int64_t journey = journeys_tick(c, loop_now_ms(c->loop));
     wake = journey < wake ? journey : wake;
@@ -192,6 +227,7 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
         c->owners = owners_new(&setup);
     }
     c->plug = (struct manager_defragment){.offer = channel_offer,
+                                          .withdrawn = withdrawn,
                                           .explain = channel_explain,
                                           .redirected = journey_answered,
                                           .count = count,

@@ -5,6 +5,7 @@
  * offers those of its recipients whose route says defragment=yes:
  *
  *   look.c      reads its header (fragment.c) and the digest of its body
+ *   origin.c    from whom it came, and so the key of its set
  *   owners.c    which host has its set; if it is another of ours, it goes there
  *   set.c       which others belong to it; for whom they are complete
  *   channel.c   PASS, PARK or absorb; the timer; what is released
@@ -22,6 +23,7 @@
 #ifndef DEFRAG_CHANNEL_H
 #define DEFRAG_CHANNEL_H
 
+#include "defrag/origin.h"
 #include "defrag/set.h"
 #include "queue/manager.h"
 #include "sched/peers.h"
@@ -33,7 +35,9 @@ struct channel_settings {
     struct registry *registry;
     const struct peers *peers; /* borrowed until the next settings */
     struct set_limits limits;
-    enum channel_timeout { /* what becomes of fragments whose time is over */
+    enum origin_keying keying; /* what is held keeps the key it has */
+    bool keeps_subject;        /* see join.h */
+    enum channel_timeout {     /* what becomes of fragments whose time is over */
                            CHANNEL_RELEASE,
                            CHANNEL_BOUNCE,
                            CHANNEL_HOLD

@@ -18,15 +18,16 @@
 struct held {
     UT_hash_handle hh;
     struct id id;
-    struct held *prev, *next; /* LOOKING: in the line */
+    struct held *prev, *next; /* LOOKING, or overdue: in the line */
     enum held_state {
         HELD_LOOKING, /* its digest is not known yet */
         HELD_WAITING, /* in a set */
         HELD_SENT,    /* on its way to the host that joins it */
         HELD_LEAVING  /* released; it passes when it is offered next */
     } state;
-    bool expired; /* LEAVING: because its time was over */
-    bool by_peer; /* another host has sent it to us: here it stays */
+    bool expired;    /* LEAVING: because its time was over */
+    bool is_overdue; /* LEAVING: it was when the start found it; to be held */
+    bool by_peer;    /* another host has sent it to us: here it stays */
     unsigned depth;
     unsigned char key[DIGEST_SIZE]; /* by_peer, or since it was looked into */
     /* SENT: where to, until when, and how many recipients have no answer yet. */
@@ -71,15 +72,17 @@ struct defragmenter {
     struct owners *owners; /* NULL: no other hosts */
     struct heap journeys;  /* SENT, by until_ms */
     char mark[SET_MARK_SIZE];
-    struct held *held, *looking;
+    struct held *held, *looking, *overdue;
     struct joining *making;  /* one at a time is streamed */
     struct joining *storing; /* committed */
+    struct joining *refused; /* by the queue: to be made again when `again` fires... */
+    struct joining *renewed; /* ...or now */
     /* Stored; their parts have ended, but that may not be durable: the first of them
      * wait for `point`, the others for the next one. */
     struct joining *waiting, *settled;
     struct queue_point point;
     struct loop_task task;
-    struct loop_timer wake, poll;
+    struct loop_timer wake, poll, again;
     int64_t started_ms;
     struct manager_fragments figures; /* since the start */
 };

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "defrag/made.h"
+#include "defrag/origin.h"
 #include "mime/date.h"
 
 #include <assert.h>
@@ -109,18 +110,30 @@ tell_absorbed(const struct looking *l, const struct offered *all,
 
 /* --- Its key ---------------------------------------------------------------------- */
 
+static void
+read_origin(const struct looking *l, struct origin *origin)
+{
+    origin_read(l->trust, l->sender, origin);
+}
+
 /* What a peer has sent to us comes with its own. */
 static void
-make_key(const struct looking *l, unsigned char key[DIGEST_SIZE])
+make_key(const struct defragmenter *c, struct held *h)
 {
-    static const struct text login = TEXT("auth:");
-    enum fragment_trust trust = FRAGMENT_EXTERNAL;
-    if (text_starts(l->trust, login))
-        trust = FRAGMENT_LOGIN;
-    else if (l->trust.length > 0)
-        trust = FRAGMENT_INTERNAL;
-    fragment_key(trust, text_after(l->trust, login.length), l->sender,
-                 fragment_id(&l->look.reading), key);
+    struct origin origin;
+    read_origin(h->looking, &origin);
+    origin_key(c->settings.keying, &origin, fragment_id(&h->looking->look.reading),
+               h->key);
+}
+
+/* A peer is no client: it hands on what others have sent. */
+static void
+note_quotas(const struct held *h, struct fragment *f)
+{
+    struct origin origin;
+    read_origin(h->looking, &origin);
+    f->sender = sched_sender(origin.sender);
+    f->client = h->by_peer ? SET_NOBODY : origin_client(&origin);
 }
 
 /* --- Into its set ----------------------------------------------------------------- */
@@ -181,11 +194,11 @@ enter_set(struct defragmenter *c, struct held *h)
                          .size = l->look.body_size,
                          .until_ms = l->until_ms,
                          .memory_ms = l->memory_ms,
-                         .sender = sched_sender(l->sender),
                          .recipients = l->recipients,
                          .count = l->count};
     memcpy(f.digest, l->look.digest, DIGEST_TAG_SIZE);
     memcpy(f.key, h->key, DIGEST_SIZE);
+    note_quotas(h, &f);
     l->answer.absorbed = memory_array(l->count, sizeof(*l->answer.absorbed));
     sets_add(c->sets, &f, loop_now_ms(c->loop), &l->answer);
     log_answer(c, h, &l->answer);
@@ -212,7 +225,7 @@ find_place(struct defragmenter *c, struct held *h)
 {
     struct looking *l = h->looking;
     if (!h->by_peer)
-        make_key(l, h->key);
+        make_key(c, h);
     if (journey_starts(c, h, l->until_ms, l->memory_ms + GRACE_MS))
         channel_looking_free(h);
     else
@@ -323,15 +336,49 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
 }
 
 static enum manager_offered
+bounce(struct manager_offer *o)
+{
+    o->outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.4.7",
+                              "the other fragments of this message have not come");
+    return MANAGER_SETTLE;
+}
+
+static enum manager_offered
 leave(struct defragmenter *c, struct held *h, struct manager_offer *o)
 {
     bool bounces = h->expired && c->settings.on_timeout == CHANNEL_BOUNCE;
     channel_forget(c, h);
-    if (!bounces || o->count == 0)
+    return bounces && o->count > 0 ? bounce(o) : MANAGER_PASS;
+}
+
+/* Its time is over, and nobody has seen it: what becomes of it must not depend on when
+ * we are started. What was tried before has been released already. */
+static enum manager_offered
+come_overdue(struct defragmenter *c, struct manager_offer *o)
+{
+    const struct envelope *e = o->envelope;
+    struct look look;
+    bool was_let_go = e->attempts > 0 || (int64_t)e->id.time_ms >= c->started_ms;
+    if (c->settings.on_timeout == CHANNEL_RELEASE || was_let_go)
         return MANAGER_PASS;
-    o->outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.4.7",
-                              "the other fragments of this message have not come");
-    return MANAGER_SETTLE;
+    enum look_result result = look_start(&look, &c->look, e, 1);
+    look_end(&look);
+    if (result == LOOK_NONE || result == LOOK_FAILED)
+        return MANAGER_PASS;
+    if (c->settings.on_timeout == CHANNEL_BOUNCE) {
+        say(c, LOG_LEVEL_INFO, e->id, "returned", set_reason_text(SET_TIMEOUT));
+        c->figures.timed_out++;
+        return bounce(o);
+    }
+    struct held *h = memory_new(sizeof(*h));
+    h->id = e->id;
+    h->state = HELD_LEAVING;
+    h->is_overdue = true;
+    HASH_ADD(hh, c->held, id, sizeof(h->id), h);
+    DL_APPEND(c->overdue, h);
+    channel_stir(c);
+    o->until_ms = loop_now_ms(c->loop) + FAR_MS;
+    return MANAGER_PARK_ALL;
 }
 
 /* With other routes it does not wait any more; unless it is being joined. */
@@ -351,6 +398,10 @@ static enum manager_offered
 offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
 {
     struct set_view view;
+    if (h->is_overdue) {
+        o->until_ms = loop_now_ms(c->loop) + FAR_MS;
+        return MANAGER_PARK_ALL;
+    }
     if (h->looking && h->looking->answered && o->count > 0)
         return tell(c, h, o);
     if (h->state == HELD_LEAVING)
@@ -380,11 +431,10 @@ channel_offer(void *context, struct manager_offer *o)
         return offer_again(c, h, o);
     if (e->made_of.length > 0 && (int64_t)e->id.time_ms < c->started_ms)
         joins_end_parts(c, e);
-    /* Its time decides, so that what was released, or a start finds late, passes. */
-    if (o->count == 0 || e->released || until <= now ||
-        made_depth_of(e) >= MADE_DEPTH_MAX)
+    if (o->count == 0 || e->released || made_depth_of(e) >= MADE_DEPTH_MAX)
         return MANAGER_PASS;
-    return look_inside(c, o, until);
+    /* Its time decides, so that what was released passes. */
+    return until > now ? look_inside(c, o, until) : come_overdue(c, o);
 }
 
 /* --- In words --------------------------------------------------------------------- */

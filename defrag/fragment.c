@@ -203,27 +203,39 @@ add_counted(struct buffer *to, struct text t)
 }
 
 void
+fragment_hash(char kind, const struct text *texts, size_t count,
+              unsigned char key[DIGEST_SIZE])
+{
+    struct buffer hashed;
+    size_t room = 1;
+    for (size_t i = 0; i < count; i++)
+        room += 4 + texts[i].length;
+    buffer_init(&hashed, room);
+    bool fits = buffer_add_byte(&hashed, kind);
+    assert(fits);
+    for (size_t i = 0; i < count; i++)
+        add_counted(&hashed, texts[i]);
+    digest_plain(buffer_text(&hashed), key);
+    buffer_free(&hashed);
+}
+
+void
 fragment_key(enum fragment_trust trust, struct text login, struct text sender,
              struct text id, unsigned char key[DIGEST_SIZE])
 {
     static const char *const names[] = {"ext", "int", "auth:"};
     char *lowered = text_string(sender);
     size_t at = text_find_last(sender, '@');
-    struct buffer hashed, trusted;
+    struct buffer trusted;
     if (at != TEXT_NONE)
         text_lower(lowered + at, sender.length - at);
     buffer_init(&trusted, login.length + 8);
     bool fits = buffer_add(&trusted, text_from(names[trust])) &&
                 (trust != FRAGMENT_LOGIN || buffer_add(&trusted, login));
     assert(fits);
-    buffer_init(&hashed, login.length + sender.length + id.length + 64);
-    fits = buffer_add_byte(&hashed, 1);
-    assert(fits);
-    add_counted(&hashed, buffer_text(&trusted));
-    add_counted(&hashed, text_of(lowered, sender.length));
-    add_counted(&hashed, id);
-    digest_plain(buffer_text(&hashed), key);
-    buffer_free(&hashed);
+    fragment_hash(
+        1, (struct text[]){buffer_text(&trusted), text_of(lowered, sender.length), id},
+        3, key);
     buffer_free(&trusted);
     free(lowered);
 }

@@ -54,5 +54,9 @@ enum fragment_trust { FRAGMENT_EXTERNAL, FRAGMENT_INTERNAL, FRAGMENT_LOGIN };
  * read from a key, and it is safe as a name. */
 void fragment_key(enum fragment_trust trust, struct text login, struct text sender,
                   struct text id, unsigned char key[DIGEST_SIZE]);
+/* What all keys are: SHA-256 over a byte that tells which kind it is (1: the one
+ * above), and each text with its length before it. */
+void fragment_hash(char kind, const struct text *texts, size_t count,
+                   unsigned char key[DIGEST_SIZE]);
 
 #endif

@@ -52,13 +52,41 @@ is_no_header(struct text t)
     return !header_next(&rest, &field) && rest.length == t.length;
 }
 
-/* Those of one kind; what is behind the fields is left in *header. */
 static bool
-put_fields(struct join *j, struct text *header, bool inner)
+is_subject(const struct header_field *field)
+{
+    return text_equal_nocase(field->name, TEXT("Subject"));
+}
+
+static bool
+has_subject(struct text header)
+{
+    struct header_field field;
+    bool found = false;
+    while (!found && header_next(&header, &field))
+        found = is_subject(&field);
+    return found;
+}
+
+static bool
+put_outer(struct join *j, bool with_subject)
+{
+    struct header_field field;
+    struct text rest = j->outer;
+    while (header_next(&rest, &field))
+        if ((!join_is_inner(field.name) || (with_subject && is_subject(&field))) &&
+            !put_field(j, field.whole))
+            return false;
+    return true;
+}
+
+/* What is behind the fields is left in *header. */
+static bool
+put_inner(struct join *j, struct text *header)
 {
     struct header_field field;
     while (header_next(header, &field))
-        if (join_is_inner(field.name) == inner && !put_field(j, field.whole))
+        if (join_is_inner(field.name) && !put_field(j, field.whole))
             return false;
     return true;
 }
@@ -67,12 +95,12 @@ put_fields(struct join *j, struct text *header, bool inner)
 static bool
 write_header(struct join *j)
 {
-    struct text outer = j->outer, rest = buffer_text(&j->inner);
+    struct text rest = buffer_text(&j->inner);
     if (j->scan.headless || (rest.length > 0 && is_no_header(rest)))
         return fail(j, JOIN_NO_HEADER);
     j->has_header = true;
-    return put_fields(j, &outer, false) && put_fields(j, &rest, true) &&
-           put(j, TEXT("\r\n")) && put(j, rest);
+    return put_outer(j, j->keeps_subject && !has_subject(rest)) &&
+           put_inner(j, &rest) && put(j, TEXT("\r\n")) && put(j, rest);
 }
 
 void

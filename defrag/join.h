@@ -35,9 +35,11 @@ struct join {
     struct buffer inner; /* the header within, as far as it is known */
     struct header_scan scan;
     enum join_trouble trouble;
-    bool has_header; /* it is written */
-    bool has_last;   /* this fragment's body has a byte... */
-    char last;       /* ...the last of which is this */
+    bool keeps_subject; /* yours to set after the start: without a Subject within, that
+                           of fragment 1 stays (RFC 1521's fragmenters) */
+    bool has_header;    /* it is written */
+    bool has_last;      /* this fragment's body has a byte... */
+    char last;          /* ...the last of which is this */
 };
 
 /* outer: the header of fragment 1 with or without the empty line behind it. */

@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { POLL_MS = 20 }; /* see queue_is_over() */
+enum {
+    POLL_MS = 20,        /* see queue_is_over() */
+    AGAIN_MS = 60 * 1000 /* what the queue refuses it may take then */
+};
 
 static void
 log_parts(const struct defragmenter *c, struct id whole, const struct set_join *j)
@@ -36,7 +39,9 @@ settle_parts(struct defragmenter *c, const struct envelope *whole)
                                           "joined: goes on in %s", name);
     outcome.notifies = true; /* whoever asked is told of the whole */
     while (made_next(&rest, &id, &indexes, &count)) {
-        (void)manager_settle_parked(c->manager, id, indexes, count, &outcome);
+        /* What cannot be read now is offered again, and absorbed as a repetition. */
+        if (!manager_settle_parked(c->manager, id, indexes, count, &outcome))
+            (void)manager_unpark(c->manager, id);
         free(indexes);
     }
 }
@@ -116,13 +121,43 @@ give_up(struct defragmenter *c, struct joining *j, const char *why)
 }
 
 static void
+renew(void *context)
+{
+    struct defragmenter *c = context;
+    DL_CONCAT(c->renewed, c->refused);
+    c->refused = NULL;
+    channel_stir(c);
+}
+
+/* The disk is full, perhaps: all of it waits, as long as its set would have waited. */
+static void
+put_off(struct defragmenter *c, struct joining *j, const char *why)
+{
+    char name[ID_LENGTH + 1];
+    struct set_view view;
+    bool found = sets_find(c->sets, j->join->parts[0], &view);
+    if (!found || view.until_ms <= loop_now_ms(c->loop) + AGAIN_MS) {
+        give_up(c, j, why);
+        return;
+    }
+    id_format(j->join->parts[0], name);
+    log_say(c->log, LOG_LEVEL_WARNING, "defrag", name,
+            "its %u fragments are not joined now, but soon: %s",
+            (unsigned)j->join->count, why);
+    whole_free(&j->whole);
+    DL_APPEND(c->refused, j);
+    if (!heap_has(&c->again.node))
+        loop_timer_start(c->loop, &c->again, AGAIN_MS, renew, c);
+}
+
+static void
 stored(void *context, struct envelope *e, const struct outcome *refusal)
 {
     struct joining *j = context;
     struct defragmenter *c = j->channel;
     DL_DELETE(c->storing, j);
     if (refusal) {
-        give_up(c, j, refusal->text);
+        put_off(c, j, refusal->text);
         return;
     }
     j->envelope = e;
@@ -140,19 +175,34 @@ stored(void *context, struct envelope *e, const struct outcome *refusal)
 
 /* --- Made ------------------------------------------------------------------------- */
 
+static struct joining *
+next_joining(struct defragmenter *c)
+{
+    struct joining *j = c->renewed;
+    if (j != NULL) {
+        DL_DELETE(c->renewed, j);
+        return j;
+    }
+    const struct set_join *join = sets_next_join(c->sets);
+    if (join == NULL)
+        return NULL;
+    j = memory_new(sizeof(*j));
+    j->channel = c;
+    j->join = join;
+    return j;
+}
+
 static bool
 begin(struct defragmenter *c)
 {
-    const struct set_join *join = c->making ? NULL : sets_next_join(c->sets);
-    if (join == NULL)
+    struct joining *j = c->making ? NULL : next_joining(c);
+    if (j == NULL)
         return c->making != NULL;
-    struct joining *j = memory_new(sizeof(*j));
     struct whole_setup setup = {.manager = c->manager,
                                 .loop = c->loop,
                                 .hostname = c->settings.hostname,
-                                .join = join};
-    j->channel = c;
-    j->join = join;
+                                .keeps_subject = c->settings.keeps_subject,
+                                .join = j->join};
     j->whole = whole_new(&setup);
     c->making = j;
     return true;
@@ -190,29 +240,42 @@ joins_go_on(struct defragmenter *c)
         char why[OUTCOME_TEXT_MAX];
         snprintf(why, sizeof(why), "%s", whole_trouble(j->whole));
         c->making = NULL;
-        give_up(c, j, why);
+        if (whole_is_refused(j->whole))
+            put_off(c, j, why);
+        else
+            give_up(c, j, why);
         break;
     }
     }
     return true;
 }
 
+/* What it was is found by the next start. */
+static void
+drop(struct defragmenter *c, struct joining **list)
+{
+    struct joining *j, *next;
+    DL_FOREACH_SAFE (*list, j, next) {
+        DL_DELETE(*list, j);
+        if (j->join != NULL)
+            sets_failed(c->sets, j->join, loop_now_ms(c->loop));
+        joining_free(j);
+    }
+}
+
 void
 joins_stop(struct defragmenter *c)
 {
-    struct joining *j, *next;
+    struct joining *j;
     loop_timer_stop(c->loop, &c->poll);
-    if (c->making) {
-        sets_failed(c->sets, c->making->join, loop_now_ms(c->loop));
-        joining_free(c->making);
-    }
-    DL_FOREACH_SAFE (c->storing, j, next) {
+    loop_timer_stop(c->loop, &c->again);
+    DL_FOREACH (c->storing, j)
         queue_commit_ignore(c->queue, j);
-        sets_failed(c->sets, j->join, loop_now_ms(c->loop));
-        joining_free(j);
-    }
-    /* These are found by the next start. */
-    DL_CONCAT(c->waiting, c->settled);
-    DL_FOREACH_SAFE (c->waiting, j, next)
-        joining_free(j);
+    if (c->making)
+        DL_APPEND(c->storing, c->making);
+    drop(c, &c->storing);
+    drop(c, &c->refused);
+    drop(c, &c->renewed);
+    drop(c, &c->settled);
+    drop(c, &c->waiting);
 }

@@ -18,7 +18,8 @@
 
 enum {
     SET_KEY_SIZE = DIGEST_SIZE,
-    SET_NUMBER_MAX = 100000 /* whatever the limits say */
+    SET_NUMBER_MAX = 100000, /* whatever the limits say */
+    SET_NOBODY = 0           /* a sender or client without a quota */
 };
 
 struct set_limits {

@@ -1,4 +1,4 @@
-/* How many open sets each sender and each client has. */
+/* How many open sets each sender and each client has; of SET_NOBODY none is counted. */
 #include "defrag/set_inside.h"
 
 #include "base/memory.h"
@@ -18,6 +18,8 @@ void
 set_quota_take(struct quota **quotas, uint64_t whose)
 {
     struct quota *q;
+    if (whose == SET_NOBODY)
+        return;
     HASH_FIND(hh, *quotas, &whose, sizeof whose, q);
     if (q == NULL) {
         q = memory_new(sizeof *q);
@@ -31,6 +33,8 @@ void
 set_quota_give(struct quota **quotas, uint64_t whose)
 {
     struct quota *q;
+    if (whose == SET_NOBODY)
+        return;
     HASH_FIND(hh, *quotas, &whose, sizeof whose, q);
     assert(q != NULL && q->sets > 0);
     if (--q->sets > 0)

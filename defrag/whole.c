@@ -59,7 +59,8 @@ struct whole {
     bool is_joining;         /* the machine is started */
     struct header_scan scan; /* of what is written */
     bool eight_bit;
-    bool too_many; /* recipients */
+    bool too_many;   /* recipients */
+    bool is_refused; /* by the queue */
     char trouble[TROUBLE_MAX];
 };
 
@@ -74,6 +75,12 @@ const char *
 whole_trouble(const struct whole *w)
 {
     return w->trouble;
+}
+
+bool
+whole_is_refused(const struct whole *w)
+{
+    return w->is_refused;
 }
 
 /* --- The envelope ----------------------------------------------------------------- */
@@ -211,11 +218,13 @@ begin_content(struct whole *w, const struct envelope *first, struct text header)
         return false;
     w->draft = queue_begin_notice(w->queue, 0, &refusal);
     if (w->draft == NULL) {
+        w->is_refused = true;
         fail(w, refusal.text);
         return false;
     }
     header_scan_start(&w->scan);
     join_start(&w->machine, buffer_text(&w->outer), write_some, w);
+    w->machine.keeps_subject = w->setup.keeps_subject;
     w->is_joining = true;
     return true;
 }
@@ -298,6 +307,7 @@ content_trouble(struct whole *w)
 {
     if (w->trouble[0] != '\0')
         return WHOLE_FAILED;
+    w->is_refused = w->is_joining && w->machine.trouble == JOIN_NO_WRITE;
     if (w->is_joining && w->machine.trouble != JOIN_GOOD)
         return fail(w, join_trouble_text(w->machine.trouble));
     return fail(w, "a part cannot be read");

@@ -19,6 +19,7 @@ struct whole_setup {
     struct manager *manager;
     struct loop *loop;
     const char *hostname;        /* outlives it */
+    bool keeps_subject;          /* see join.h */
     const struct set_join *join; /* the same */
 };
 
@@ -28,6 +29,8 @@ void whole_free(struct whole **whole);
 enum whole_result whole_go(struct whole *whole, size_t budget);
 /* FAILED: why, in one line. */
 const char *whole_trouble(const struct whole *whole);
+/* FAILED: a new whole may have more luck, later: the disk is full, or the like. */
+bool whole_is_refused(const struct whole *whole);
 /* Once, after DONE: named, with its trace and made_of; the caller's. */
 void whole_take(struct whole *whole, struct queue_draft **draft,
                 struct envelope **envelope);

@@ -14,6 +14,9 @@ enum scan_state {
     SCAN_OVER
 };
 
+/* Where in a Content-Type; all else does not matter. */
+enum scan_type { IN_NONE, IN_TYPE, IN_SUBTYPE };
+
 /* ftext of RFC 5322 §3.6.8. */
 static bool
 is_name_byte(unsigned char c)
@@ -41,9 +44,11 @@ note_name(struct header_scan *s)
         s->has_date = true;
     else if (text_equal(name, TEXT("message-id")))
         s->has_message_id = true;
-    s->in_type = text_equal(name, TEXT("content-type"));
-    if (s->in_type)
-        s->name_length = 0;
+    if (!text_equal(name, TEXT("content-type")))
+        return;
+    s->in_type = IN_TYPE;
+    s->name_length = 0;
+    s->comments = 0;
 }
 
 static void
@@ -56,23 +61,53 @@ add_to_name(struct header_scan *s, char c)
         s->name_length++;
 }
 
-/* The type in front of the slash. One that is hard to read counts as composite. */
+static void
+skip_comment(struct header_scan *s, char c)
+{
+    if (s->quoted_pair || c == '\\')
+        s->quoted_pair = !s->quoted_pair;
+    else if (c == '(')
+        s->comments++;
+    else if (c == ')')
+        s->comments--;
+}
+
+/* One that is hard to read counts as composite. */
+static void
+end_type(struct header_scan *s, bool has_subtype)
+{
+    struct text type = text_of(s->name, s->name_length);
+    bool is_long = s->name_length > sizeof(s->name);
+    bool is_message = !is_long && text_equal(type, TEXT("message"));
+    s->in_type = is_message && has_subtype ? IN_SUBTYPE : IN_NONE;
+    s->name_length = 0;
+    s->is_message = s->is_message || is_long || is_message;
+    s->composite = s->composite || s->is_message ||
+                   (!is_long && text_equal(type, TEXT("multipart")));
+}
+
+static void
+end_subtype(struct header_scan *s)
+{
+    struct text type = text_of(s->name, s->name_length);
+    s->in_type = IN_NONE;
+    s->is_partial = s->is_partial || (s->name_length <= sizeof(s->name) &&
+                                      text_equal(type, TEXT("partial")));
+}
+
 static void
 add_to_type(struct header_scan *s, char c)
 {
-    if (is_space(c) || c == '\r' || c == '\n')
-        return;
-    if (c != '/' && c != ';') {
+    if (s->comments > 0 || c == '(') {
+        s->composite = s->is_message = true;
+        skip_comment(s, c);
+    } else if (s->in_type == IN_SUBTYPE && c == ';') {
+        end_subtype(s);
+    } else if (c == '/' || c == ';') {
+        end_type(s, c == '/');
+    } else if (!is_space(c) && c != '\r' && c != '\n') {
         add_to_name(s, c);
-        s->composite = s->composite || c == '(';
-        s->is_message = s->is_message || c == '(';
-        return;
     }
-    struct text type = text_of(s->name, s->name_length);
-    s->in_type = false;
-    s->is_message = s->is_message || s->name_length > sizeof(s->name) ||
-                    text_equal(type, TEXT("message"));
-    s->composite = s->composite || s->is_message || text_equal(type, TEXT("multipart"));
 }
 
 static enum scan_state
@@ -81,8 +116,10 @@ start_line(struct header_scan *s, char c, bool first)
     s->line_start = s->length;
     if (is_space(c))
         return first ? SCAN_OVER : SCAN_VALUE;
+    if (s->in_type == IN_SUBTYPE)
+        end_subtype(s);
     s->name_length = 0;
-    s->in_type = false;
+    s->in_type = IN_NONE;
     if (c == '\r')
         return SCAN_EMPTY;
     if (!is_name_byte((unsigned char)c))
@@ -136,7 +173,7 @@ void
 header_scan_add(struct header_scan *s, struct text bytes)
 {
     for (size_t at = 0; at < bytes.length && !s->ended; at++) {
-        if (s->state == SCAN_VALUE && s->in_type) {
+        if (s->state == SCAN_VALUE && s->in_type != IN_NONE) {
             add_to_type(s, bytes.at[at]);
         } else if (s->state == SCAN_VALUE) {
             const char *end = memchr(bytes.at + at, '\n', bytes.length - at);

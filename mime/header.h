@@ -12,6 +12,7 @@ struct header_scan {
     bool has_from, has_date, has_message_id;
     bool has_eight_bit; /* a byte >= 0x80 in it */
     bool is_message;    /* Content-Type is message, or hard to read */
+    bool is_partial;    /* Content-Type (one of them) is message/partial */
     bool composite; /* Content-Type is multipart or message: there are headers within */
     bool headless;  /* the very first line is no field: all of it is body */
     bool ended;     /* the empty line, or a line that is no field, has come */
@@ -21,7 +22,9 @@ struct header_scan {
     char name[16];
     unsigned char name_length;
     size_t line_start;
-    bool in_type; /* its first word goes to name */
+    unsigned char in_type; /* where in Content-Type: its words go to name */
+    unsigned comments;     /* that are open there */
+    bool quoted_pair;      /* in one of them */
 };
 void header_scan_start(struct header_scan *s);
 void header_scan_add(struct header_scan *s, struct text bytes);

@@ -35,7 +35,7 @@ drafts_have_space(struct drafts *a, int64_t size)
         int result = disk_space(a->spool->disk, &a->space);
         if (result < 0) {
             (void)spool_trouble(a->spool, result, NULL, "ask for free space");
-            a->space = (struct disk_space){INT64_MAX, INT64_MAX};
+            a->space = (struct disk_space){INT64_MAX, INT64_MAX, INT64_MAX};
         }
     }
     return a->space.bytes_free - a->settings.bytes_reserve >= (size > 0 ? size : 0) &&

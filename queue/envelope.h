@@ -61,7 +61,8 @@ struct envelope {
     bool warned;      /* the sender knows that it is late; with due_ms, */
     bool warned_kept; /* and info/ID says so, durably */
     struct text
-        trust; /* of a message/...: "auth:USER" or "int", who may relay; or "" */
+        trust; /* of a message/...: "auth:USER", "int" (who may relay) or "ext"; then
+                  " net:" and the network of the client, if it came by one; or "" */
     struct text made_of;  /* joined of other messages: see defrag/made.h; or empty */
     struct text set_mark; /* of a fragment: "KEY;DEPTH;EPOCH" of its set (queue/
                              set_mark.h), for or from another of our hosts; or empty */

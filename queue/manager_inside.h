@@ -129,6 +129,8 @@ bool park_answered(struct active *a, unsigned index, const struct outcome *outco
 bool park_is_redirected(const struct active *a, unsigned index);
 /* It is parked when it leaves memory, or not: its mark follows (queue/parked.h). */
 void park_note(struct active *a);
+/* An operator has taken it out of their hands. */
+void park_withdraw(struct manager *m, struct id id);
 /* Nobody else is open, and the scheduler does not know the message (any more). */
 void park(struct active *a, unsigned done_before);
 

@@ -309,6 +309,9 @@ manager_operate(struct manager *m, enum manager_verb verb, struct id id,
     struct id before = queue_enter(m->queue, id);
     enum manager_result result = verbs[verb](&order);
     queue_leave(m->queue, before);
+    bool taken = result == MANAGER_DONE || result == MANAGER_LATER;
+    if (taken && verb != MANAGER_RELEASE && verb != MANAGER_RETRY)
+        park_withdraw(m, id);
     assert(result != MANAGER_REFUSED || why[0] != '\0');
     return result;
 }

@@ -170,7 +170,8 @@ rules_new(const struct listener_settings *settings,
                               .error_limit = settings->error_limit,
                               .soft_error_limit = settings->soft_error_limit,
                               .error_delay_ms = settings->error_delay_ms,
-                              .junk_limit = settings->junk_limit};
+                              .junk_limit = settings->junk_limit,
+                              .refuses_partial = settings->refuses_partial};
     r->check = (struct check_rules){.helo = settings->check_helo,
                                     .sender = settings->check_sender};
     r->patience = (struct patience_rules){.command_ms = settings->idle_timeout_ms,

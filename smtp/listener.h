@@ -30,6 +30,7 @@ struct listener_settings {
     struct text proxy_from;          /* list of networks: see smtp/arrival.h */
     bool check_helo, check_sender;   /* see smtp/check.h */
     int64_t greet_delay_ms; /* strangers that speak earlier are sent away; 0 = none */
+    bool refuses_partial;   /* see server_rules */
     int hop_limit;          /* Received lines; 50 */
     int error_limit;        /* bad commands before 421; 20 */
     int soft_error_limit;   /* ...before answers come late; 10 */

@@ -230,6 +230,13 @@ policy_recipient(const struct route_table *routes, bool may_relay, struct text s
     return false;
 }
 
+bool
+policy_joins(const struct route_table *routes, struct text sender,
+             const struct address *recipient)
+{
+    return route_find_from(routes, sender, recipient, false)->defragment;
+}
+
 static const char *
 read_auth(struct endpoint *endpoint, struct text value)
 {

@@ -51,6 +51,10 @@ bool policy_recipient(const struct route_table *routes, bool may_relay,
                       struct text sender, const struct address *recipient,
                       struct outcome *refusal) __attribute__((warn_unused_result));
 
+/* Whether mail of sender for it is joined when it comes in fragments. */
+bool policy_joins(const struct route_table *routes, struct text sender,
+                  const struct address *recipient);
+
 /* --- What `listen` says ------------------------------------------------------- */
 
 enum endpoint_auth {

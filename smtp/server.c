@@ -276,6 +276,13 @@ server_recipient(const struct server *s)
 }
 
 void
+server_recipient_joins(struct server *s)
+{
+    assert(s->question == SERVER_ASKS_RECIPIENT);
+    s->transaction->joins = true;
+}
+
+void
 server_recipient_checked(struct server *s, const struct outcome *refusal)
 {
     struct server_transaction *t = s->transaction;

@@ -46,6 +46,8 @@ struct server_rules {
      * else theirs counts as 0, and they are told. */
     bool priority, priority_of_strangers;
     const struct users *users; /* NULL: there is no AUTH */
+    /* message/partial, unless one of the recipients has it joined. */
+    bool refuses_partial;
 };
 
 enum {
@@ -183,6 +185,8 @@ unsigned server_accepted(const struct server *s);
 
 /* CHECK: valid until the answer. */
 const struct address *server_recipient(const struct server *s);
+/* Before the next, if its mail is joined when it comes in fragments. */
+void server_recipient_joins(struct server *s);
 /* refusal NULL: taken. */
 void server_recipient_checked(struct server *s, const struct outcome *refusal);
 

@@ -244,6 +244,9 @@ check(struct session *s)
     if (taken && is_checked(s))
         taken = check_recipient(&s->rules->check, server_sender(server),
                                 server_accepted(server), &refusal);
+    if (taken && server->rules->refuses_partial &&
+        policy_joins(s->host->routes, server_sender(server), server_recipient(server)))
+        server_recipient_joins(&s->server);
     server_recipient_checked(&s->server, taken ? NULL : &refusal);
 }
 

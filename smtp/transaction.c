@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "smtp/redirect.h"
+#include "smtp/stamp.h"
 #include "smtp/trace.h"
 
 #include <assert.h>
@@ -14,7 +15,7 @@ enum {
     SEEN_BYTES_MAX = 16 * 1024 * 1024,
     NORMAL_MAX = 512,
     ORIGINAL_MAX = 2048,
-    TRUST_MAX = 1024
+    TRUST_MAX = 8192
 };
 
 static const struct refusal too_large = {552, "5.3.4", "message is too large"};
@@ -22,6 +23,7 @@ static const struct refusal not_our_route = {
     553, "5.1.3", "with XDEFRAG each recipient is <@defrag_host:user@domain>, ours"};
 static const struct refusal no_fragment = {554, "5.6.1",
                                            "with XDEFRAG only message/partial comes"};
+static const struct refusal partial = {550, "5.6.1", "message/partial not accepted"};
 static const struct refusal looping = {554, "5.4.6", "too many hops: a mail loop"};
 
 /* A recipient by its normal form, which the envelope owns. */
@@ -160,6 +162,9 @@ transaction_take(struct server_transaction *t, const struct server_rules *rules,
         t->fault = &too_large;
     else if (t->header.received > (unsigned)rules->hop_limit)
         t->fault = &looping;
+    else if (t->header.ended && t->header.is_partial && rules->refuses_partial &&
+             !t->joins)
+        t->fault = &partial;
 }
 
 const struct refusal *
@@ -197,13 +202,15 @@ protocol(const struct server *s, bool utf8)
 static struct text
 trust_of(const struct server *s, struct envelope *e)
 {
-    char trust[TRUST_MAX];
+    struct buffer trust;
     if (e->by_peer)
         return TEXT("");
-    if (s->user == NULL)
-        return server_may_relay(s) ? TEXT("int") : TEXT("");
-    snprintf(trust, sizeof(trust), "auth:%s", s->user);
-    return envelope_text(e, text_from(trust));
+    buffer_init(&trust, TRUST_MAX);
+    bool fits = stamp_write(s, &trust);
+    assert(fits);
+    struct text kept = envelope_text(e, buffer_text(&trust));
+    buffer_free(&trust);
+    return kept;
 }
 
 /* In no part of it is there UTF-8 in a header; the parts are not looked into. */

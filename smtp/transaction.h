@@ -18,6 +18,7 @@ struct server_transaction {
     bool has_priority;         /* asked for; the envelope knows what it got */
     bool priority_changed;     /* ...which is not that */
     bool by_peer;              /* has XDEFRAG: see smtp/redirect.h */
+    bool joins;                /* fragments, on the way to a recipient at least */
     unsigned accepted;         /* RCPTs answered with 250, repeated ones included */
     struct seen *seen;         /* hash of recipients */
     struct arena arena;

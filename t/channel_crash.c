@@ -288,7 +288,7 @@ test_all(struct run r, const char *name)
     char words[100];
     while (r.wrong == 0 && run(&r, point))
         point += step;
-    snprintf(words, sizeof words, "%s: %" PRIu64 " points, %" PRIu64 " states", name,
+    snprintf(words, sizeof words, "check 45: %s: %" PRIu64 " points, %" PRIu64 " states", name,
              point, r.states);
     ok_named(r.wrong == 0 && r.states > 50, words);
 }

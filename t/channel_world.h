@@ -39,15 +39,36 @@ struct carrier_of {
     struct loop_task task;
 };
 
-static inline void
+/* False: the disk does not tell its content. */
+static inline bool
+stage_read(struct queue *queue, const struct envelope *e, struct buffer *out)
+{
+    buffer_init(out, 64 * 1024 * 1024);
+    char *room = buffer_reserve(out, (size_t)e->content_size + 1);
+    int content = queue_content_open(queue, e);
+    bool good = content >= 0 && room != NULL &&
+                queue_content_read(queue, content, 0, room, (size_t)e->content_size) ==
+                    e->content_size;
+    if (content >= 0)
+        queue_content_close(queue, content);
+    if (good)
+        out->length = (size_t)e->content_size;
+    else
+        buffer_free(out);
+    return good;
+}
+
+static inline bool
 stage_keep(struct stage *s, const struct errand *errand, size_t which, const char *peer)
 {
     const struct envelope *e = errand->envelope;
     const struct recipient *r = &e->recipients[errand->indexes[which]];
-    struct queue *queue = manager_queue(s->w.manager);
     if (s->count == STAGE_DELIVERED_MAX)
         abort();
-    struct delivered *d = &s->delivered[s->count++];
+    struct delivered *d = &s->delivered[s->count];
+    if (!stage_read(manager_queue(s->w.manager), e, &d->content))
+        return false;
+    s->count++;
     d->id = e->id;
     d->notify = r->notify;
     d->birth_ms = e->birth_ms;
@@ -55,15 +76,7 @@ stage_keep(struct stage *s, const struct errand *errand, size_t which, const cha
     snprintf(d->peer, sizeof d->peer, "%s", peer);
     snprintf(d->mark, sizeof d->mark, "%.*s", TEXT_ARGS(e->set_mark));
     snprintf(d->to, sizeof d->to, "%.*s", TEXT_ARGS(r->address));
-    buffer_init(&d->content, 64 * 1024 * 1024);
-    char *room = buffer_reserve(&d->content, (size_t)e->content_size + 1);
-    int content = queue_content_open(queue, e);
-    if (content < 0 || room == NULL ||
-        queue_content_read(queue, content, 0, room, (size_t)e->content_size) !=
-            e->content_size)
-        abort();
-    d->content.length = (size_t)e->content_size;
-    queue_content_close(queue, content);
+    return true;
 }
 
 static inline struct outcome
@@ -91,8 +104,9 @@ stage_carry(void *context)
     }
     for (size_t i = 0; i < errand.count; i++) {
         struct outcome outcome = stage_verdict(s, c->peer[0] != '\0');
-        if (outcome.verdict == VERDICT_DELIVERED)
-            stage_keep(s, &errand, i, c->peer);
+        if (outcome.verdict == VERDICT_DELIVERED && !stage_keep(s, &errand, i, c->peer))
+            outcome = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.0",
+                                   "it cannot be read");
         manager_settled(s->w.manager, &errand, i, &outcome, NULL);
     }
     loop_post(s->w.loop, &c->task, stage_carry, c);
@@ -200,10 +214,10 @@ stage_send(struct stage *s, const char *sender, const char *recipients,
     queue_commit(&draft, &e, world_stored, w);
 }
 
-/* A fragment, and what comes of it in half a second. total 0: it does not say. */
+/* A fragment. total 0: it does not say. */
 static inline void
-stage_part_to(struct stage *s, const char *sender, const char *recipients,
-              const char *id, unsigned number, unsigned total, const char *body)
+stage_put(struct stage *s, const char *sender, const char *recipients, const char *id,
+          unsigned number, unsigned total, const char *body)
 {
     struct buffer b;
     char said[40] = "";
@@ -218,6 +232,14 @@ stage_part_to(struct stage *s, const char *sender, const char *recipients,
         abort();
     stage_send(s, sender, recipients, buffer_text(&b));
     buffer_free(&b);
+}
+
+/* ... and what comes of it in half a second. */
+static inline void
+stage_part_to(struct stage *s, const char *sender, const char *recipients,
+              const char *id, unsigned number, unsigned total, const char *body)
+{
+    stage_put(s, sender, recipients, id, number, total, body);
     world_turns(&s->w);
 }
 

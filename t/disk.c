@@ -376,10 +376,11 @@ static void
 test_space(void)
 {
     struct disk *disk = open_root();
-    struct disk_space space = {-1, -1};
+    struct disk_space space = {-1, -1, -1};
 
     is_number(disk_space(disk, &space), 0, "space");
     ok_named(space.bytes_free > 0, "there are bytes");
+    ok_named(space.bytes >= space.bytes_free, "no more than there are");
     ok_named(space.inodes_free > 0, "and inodes");
     disk_close(&disk);
 }

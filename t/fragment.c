@@ -47,79 +47,82 @@ struct example {
 };
 
 static const struct example types[] = {
-    {"message/partial; id=\"x@h\"; number=1; total=3",                                 "x@h 1/3",                                   "plain"                             },
-    {"message/partial; total=3; id=\"x@h\"; number=3",                                 "x@h 3/3",                                   "any order"                         },
-    {"message/partial; id=\"x@h\"; number=2",                                          "x@h 2/0",                                   "no total"                          },
-    {"MESSAGE/Partial; ID=\"X@h\"; NUMBER=1; Total=3",                                 "X@h 1/3",                                   "1: any case"                       },
+    {"message/partial; id=\"x@h\"; number=1; total=3",                                 "x@h 1/3",                                   "plain"                                   },
+    {"message/partial; total=3; id=\"x@h\"; number=3",                                 "x@h 3/3",                                   "any order"                               },
+    {"message/partial; id=\"x@h\"; number=2",                                          "x@h 2/0",                                   "no total"                                },
+    {"MESSAGE/Partial; ID=\"X@h\"; NUMBER=1; Total=3",                                 "X@h 1/3",                                   "check 1: any case"                       },
     {"(a) message (b(c)\\)) / (d) partial (e)\r\n\t;\r\n id (f) = (g)\r\n \"x@h\" (h);"
-     "(i)number(j)=(k)1(l);total=(m;\"n)3(o",                                     "x@h 1/3",                                   "2: comments and folds everywhere"  },
+     "(i)number(j)=(k)1(l);total=(m;\"n)3(o",                                     "x@h 1/3",                                   "check 2: comments and folds everywhere"  },
     {"message/partial; id=abc.def; number=\"1\"; total=\" 3 \"",                       "abc.def 1/3",
-     "3: unquoted id, quoted numbers"                                                                                                                                   },
-    {"message/partial; id=\"a\\\"b\\\\c\"; number=1",                                  "a\"b\\c 1/0",                               "3: quoted pairs"                   },
+     "check 3: unquoted id, quoted numbers"                                                                                                                                   },
+    {"message/partial; id=\"a\\\"b\\\\c\"; number=1",                                  "a\"b\\c 1/0",
+     "check 3: quoted pairs"                                                                                                                                                  },
     {"message/partial; id=a@b/c[1]; number=1",                                         "a@b/c[1] 1/0",
-     "3: unquoted id with specials"                                                                                                                                     },
-    {"message/partial; id*=us-ascii'en'a%40b; number=1",                               "a@b 1/0",                                   "3: RFC 2231"                       },
+     "check 3: unquoted id with specials"                                                                                                                                     },
+    {"message/partial; id*=us-ascii'en'a%40b; number=1",                               "a@b 1/0",
+     "check 3: RFC 2231"                                                                                                                                                      },
     {"message/partial; number=2; id*1=\"host\"; id*0=\"abc@\"; total=(two) 2",
-     "abc@host 2/2",                                                                                                                "3: E9, continued parameters"       },
+     "abc@host 2/2",                                                                                                                "check 3: E9: continued parameters"       },
     {"message/partial; number=2; id*1*=%68ost; id*0*=''abc%40; id*2=\"%41\"; total=2",
-     "abc@host%41 2/2",                                                                                                             "3: continued, some of them encoded"},
+     "abc@host%41 2/2",                                                                                                             "check 3: continued, some of them encoded"},
     {"message/partial; id*=''other; id=plain; number=1",                               "plain 1/0",
-     "3: plain before encoded"                                                                                                                                          },
+     "check 3: plain before encoded"                                                                                                                                          },
     {"message/partial; id*0=oth; id*1=er; number=1; id=plain",                         "plain 1/0",
-     "3: plain before continued"                                                                                                                                        },
+     "check 3: plain before continued"                                                                                                                                        },
     {"message/partial; id=\"=?utf-8?q?a?=\"; number=1",                                "=?utf-8?q?a?= 1/0",
-     "3: encoded words are plain text"                                                                                                                                  },
+     "check 3: encoded words are plain text"                                                                                                                                  },
     {"message/partial; id=\"<20160114.0012@host>\"; number=1",
-     "<20160114.0012@host> 1/0",                                                                                                    "4: angle brackets stay"            },
-    {"message/partial;;id=\"x\"; number=1;;",                                          "x 1/0",                                     "empty parameters"                  },
-    {"message/partial;id=x;number=01;total=00000003",                                  "x 1/3",                                     "leading zeros"                     },
+     "<20160114.0012@host> 1/0",                                                                                                    "check 4: angle brackets stay"            },
+    {"message/partial;;id=\"x\"; number=1;;",                                          "x 1/0",                                     "empty parameters"                        },
+    {"message/partial;id=x;number=01;total=00000003",                                  "x 1/3",                                     "leading zeros"                           },
     {"message/partial; id=x; number=0",                                                "malformed: numbering begins with 1, not 0",
-     "5: 0"                                                                                                                                                             },
+     "check 5: 0"                                                                                                                                                             },
     {"message/partial; id=x; number=-1",                                               "malformed: number or total is no number",
-     "5: -1"                                                                                                                                                            },
+     "check 5: -1"                                                                                                                                                            },
     {"message/partial; id=x; number=+1",                                               "malformed: number or total is no number",
-     "5: +1"                                                                                                                                                            },
+     "check 5: +1"                                                                                                                                                            },
     {"message/partial; id=x; number=1.5",                                              "malformed: number or total is no number",
-     "5: 1.5"                                                                                                                                                           },
+     "check 5: 1.5"                                                                                                                                                           },
     {"message/partial; id=x; number=0x1",                                              "malformed: number or total is no number",
-     "5: 0x1"                                                                                                                                                           },
+     "check 5: 0x1"                                                                                                                                                           },
     {"message/partial; id=x; number=99999999999",
-     "malformed: number or total is no number",                                                                                     "5: 99999999999"                    },
+     "malformed: number or total is no number",                                                                                     "check 5: 99999999999"                    },
     {"message/partial; id=x; number=4294967297",
-     "malformed: number or total is no number",                                                                                     "5: 2^32 + 1"                       },
+     "malformed: number or total is no number",                                                                                     "check 5: 2^32 + 1"                       },
     {"message/partial; id=x; number=\"\"",                                             "malformed: number or total is no number",
-     "5: empty"                                                                                                                                                         },
+     "check 5: empty"                                                                                                                                                         },
     {"message/partial; id=x; number=\"1 2\"",                                          "malformed: number or total is no number",
-     "5: two numbers"                                                                                                                                                   },
+     "check 5: two numbers"                                                                                                                                                   },
     {"message/partial; id=x; number=1; total=0",
-     "malformed: numbering begins with 1, not 0",                                                                                   "5: total 0"                        },
+     "malformed: numbering begins with 1, not 0",                                                                                   "check 5: total 0"                        },
     {"message/partial; id=x; number=1; total=",
-     "malformed: number or total is no number",                                                                                     "5: empty total"                    },
+     "malformed: number or total is no number",                                                                                     "check 5: empty total"                    },
     {"message/partial; id=x; number=4; total=3",
-     "malformed: its number is above its total",                                                                                    "6: total below number"             },
-    {"message/partial; number=1",                                                      "malformed: it has no id",                   "7: no id"                          },
-    {"message/partial; id=\"\"; number=1",                                             "malformed: it has no id",                   "7: empty id"                       },
-    {"message/partial; id=x",                                                          "malformed: it has no number",               "no number"                         },
-    {"message/partial",                                                                "malformed: it has no id",                   "nothing"                           },
+     "malformed: its number is above its total",                                                                                    "check 6: total below number"             },
+    {"message/partial; number=1",                                                      "malformed: it has no id",                   "check 7: no id"                          },
+    {"message/partial; id=\"\"; number=1",                                             "malformed: it has no id",
+     "check 7: empty id"                                                                                                                                                      },
+    {"message/partial; id=x",                                                          "malformed: it has no number",               "no number"                               },
+    {"message/partial",                                                                "malformed: it has no id",                   "nothing"                                 },
     {"message/partial; id=x; id=y; number=1",
-     "malformed: a parameter is given twice with different values",                                                                 "8: two ids"                        },
-    {"message/partial; id=x; id=x; number=1",                                          "x 1/0",                                     "8: the same id twice"              },
+     "malformed: a parameter is given twice with different values",                                                                 "check 8: two ids"                        },
+    {"message/partial; id=x; id=x; number=1",                                          "x 1/0",                                     "check 8: the same id twice"              },
     {"message/partial; id=x; number=1; number=2",
-     "malformed: a parameter is given twice with different values",                                                                 "8: two numbers"                    },
+     "malformed: a parameter is given twice with different values",                                                                 "check 8: two numbers"                    },
     {"message/partial; id=x; number=1; total=2; total=3",
-     "malformed: a parameter is given twice with different values",                                                                 "8: two totals"                     },
-    {"message/partial; id=x; number=1; total=1",                                       "x 1/1",                                     "13: a set of one"                  },
-    {"message/partial; id=x; number=1; total=1000",                                    "x 1/1000",                                  "30: 1000 parts"                    },
+     "malformed: a parameter is given twice with different values",                                                                 "check 8: two totals"                     },
+    {"message/partial; id=x; number=1; total=1",                                       "x 1/1",                                     "check 13: a set of one"                  },
+    {"message/partial; id=x; number=1; total=1000",                                    "x 1/1000",                                  "check 30: 1000 parts"                    },
     {"message/partial; id=x; number=1; total=1001",                                    "not: its set has too many parts",
-     "31: 1001 parts"                                                                                                                                                   },
+     "check 31: 1001 parts"                                                                                                                                                   },
     {"message/partial; id=x; number=1001",                                             "not: its set has too many parts",
-     "31: part 1001"                                                                                                                                                    },
+     "check 31: part 1001"                                                                                                                                                    },
     {"message/partial; id=x; number=999999999",                                        "not: its set has too many parts",
-     "31: part 999999999"                                                                                                                                               },
-    {"message/rfc822",                                                                 "not",                                       "another type"                      },
-    {"message/partially; id=x; number=1",                                              "not",                                       "another subtype"                   },
-    {"text/plain; name=\"message/partial\"; id=x; number=1",                           "not",                                       "a name"                            },
-    {"",                                                                               "not",                                       "no type at all"                    },
+     "check 31: part 999999999"                                                                                                                                               },
+    {"message/rfc822",                                                                 "not",                                       "another type"                            },
+    {"message/partially; id=x; number=1",                                              "not",                                       "another subtype"                         },
+    {"text/plain; name=\"message/partial\"; id=x; number=1",                           "not",                                       "a name"                                  },
+    {"",                                                                               "not",                                       "no type at all"                          },
 };
 
 static void
@@ -135,23 +138,24 @@ test_types(void)
 
 static const struct example messages[] = {
     {PARTIAL PARTIAL "\r\n",                                                              "malformed: it has two Content-Type fields",
-     "9: the same type twice"                                                                                                                                                                           },
+     "check 9: the same type twice"                                                                                                                                                                     },
     {"Content-Type: text/plain\r\n" PARTIAL "\r\n",
-     "malformed: it has two Content-Type fields",                                                                                                        "9: the second of two"                         },
+     "malformed: it has two Content-Type fields",                                                                                                        "check 9: the second of two"                   },
     {PARTIAL "content-TYPE : text/plain\r\n\r\n",
-     "malformed: it has two Content-Type fields",                                                                                                        "9: the first of two"                          },
+     "malformed: it has two Content-Type fields",                                                                                                        "check 9: the first of two"                    },
     {"Content-Type: text/plain\r\nContent-Type: text/html\r\n\r\n",                       "not",
-     "9: two types that are none of ours"                                                                                                                                                               },
+     "check 9: two types that are none of ours"                                                                                                                                                         },
     {PARTIAL "Content-Transfer-Encoding: base64\r\n\r\n",
-     "malformed: it is encoded, which message/partial must not be",                                                                                      "10: base64"                                   },
+     "malformed: it is encoded, which message/partial must not be",                                                                                      "check 10: base64"                             },
     {"Content-Transfer-Encoding: (c) Quoted-Printable\r\n" PARTIAL "\r\n",
-     "malformed: it is encoded, which message/partial must not be",                                                                                      "10: quoted-printable"                         },
+     "malformed: it is encoded, which message/partial must not be",                                                                                      "check 10: quoted-printable"                   },
     {PARTIAL "Content-Transfer-Encoding: x-own\r\n\r\n",
-     "malformed: it is encoded, which message/partial must not be",                                                                                      "10: unknown"                                  },
+     "malformed: it is encoded, which message/partial must not be",                                                                                      "check 10: unknown"                            },
     {PARTIAL "Content-Transfer-Encoding: ;\r\n\r\n",
-     "malformed: it is encoded, which message/partial must not be",                                                                                      "10: no word"                                  },
+     "malformed: it is encoded, which message/partial must not be",                                                                                      "check 10: no word"                            },
     {PARTIAL
-     "Content-Transfer-Encoding: 7bit\r\nContent-Transfer-Encoding: base64\r\n\r\n", "malformed: it is encoded, which message/partial must not be", "10: one of two"                               },
+     "Content-Transfer-Encoding: 7bit\r\nContent-Transfer-Encoding: base64\r\n\r\n", "malformed: it is encoded, which message/partial must not be",
+     "check 10: one of two"                                                                                                                                                                             },
     {PARTIAL "Content-Transfer-Encoding: 7BIT\r\n\r\n",                                   "x 1/0",                                                       "7bit"                                         },
     {PARTIAL "Content-Transfer-Encoding: 8bit\r\n\r\n",                                   "x 1/0",                                                       "8bit"                                         },
     {PARTIAL "Content-Transfer-Encoding: binary (no)\r\n\r\n",                            "x 1/0",                                                       "binary"                                       },
@@ -159,8 +163,8 @@ static const struct example messages[] = {
     {"MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
      "--b\r\n\r\ntext\r\n--b\r\nContent-Type: Message/Partial; number=1; total=5; "
      "id=x\r\n"
-     "\r\npart\r\n--b--\r\n",                                                        "not",                                                         "11: E11, within a multipart"                  },
-    {"Subject: x\r\n\r\n" PARTIAL "\r\n",                                                 "not",                                                         "11: in the body"                              },
+     "\r\npart\r\n--b--\r\n",                                                        "not",                                                         "check 11: E11: within a multipart"            },
+    {"Subject: x\r\n\r\n" PARTIAL "\r\n",                                                 "not",                                                         "check 11: in the body"                        },
     {"From s@o.example Sat Nov 21\r\n" PARTIAL "\r\n",                                    "not",
      "behind a line that is no field"                                                                                                                                                                   },
     {PARTIAL "no field\r\n\r\n",
@@ -185,7 +189,7 @@ test_body(void)
 {
     struct fragment_reading r = read_message(PARTIAL "\r\n\r\nbody");
     is_number(r.body, strlen(PARTIAL) + 2, "the body begins behind the empty line");
-    is_string(r.why, "it has no MIME-Version", "12: no MIME-Version is only odd");
+    is_string(r.why, "it has no MIME-Version", "check 12: no MIME-Version is only odd");
     r = read_message("MIME-Version: 1.0\n"
                      "Content-Type: message/partial;\n id=x;number=1\n\nb");
     is_number(r.body, 65, "... so with line feeds alone");
@@ -207,7 +211,8 @@ test_envelope(void)
     struct text message = TEXT(PARTIAL "\r\n");
     e.sender = TEXT("");
     fragment_read(message, &e, &r);
-    is_string(told(&r), "not: its sender is the null sender", "41: the null sender");
+    is_string(told(&r), "not: its sender is the null sender",
+              "check 41: the null sender");
     ok_named(r.number == 0 && r.id_length == 0 && r.body == 0, "nothing more is told");
     e = ordinary;
     e.binary = true;
@@ -310,15 +315,15 @@ test_keys(void)
     ok_named(!same(key, key_of(FRAGMENT_EXTERNAL, "", "S@o.example", "x@h")),
              "local part as it is");
     ok_named(!same(key, key_of(FRAGMENT_EXTERNAL, "", "t@o.example", "x@h")),
-             "36: another sender");
+             "check 36: another sender");
     ok_named(!same(key, key_of(FRAGMENT_EXTERNAL, "", "s@o.example", "X@h")),
              "id as it is");
     ok_named(!same(key, key_of(FRAGMENT_INTERNAL, "", "s@o.example", "x@h")),
-             "37: from inside");
+             "check 37: from inside");
     const char *login = key_of(FRAGMENT_LOGIN, "u", "s@o.example", "x@h");
-    ok_named(!same(key, login), "37: authenticated");
+    ok_named(!same(key, login), "check 37: authenticated");
     ok_named(!same(login, key_of(FRAGMENT_LOGIN, "v", "s@o.example", "x@h")),
-             "37: as another");
+             "check 37: as another");
     ok_named(!same(key_of(FRAGMENT_LOGIN, "", "s", "x"),
                    key_of(FRAGMENT_LOGIN, "s", "", "x")),
              "nothing moves from one field to the next");

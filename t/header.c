@@ -9,7 +9,8 @@
 #include <time.h>
 
 /* facts: f, d, m = From, Date, Message-ID were there; e = the header has ended,
- * h = there is none, 8 = a byte above 127, c = composite. */
+ * h = there is none, 8 = a byte above 127, c = composite, M = message, p = its subtype
+ * is partial. */
 /* clang-format off */
 static const struct sample {
     const char *header;
@@ -48,13 +49,27 @@ static const struct sample {
     {"X:\xff\n\n", 0, "e8", 4},
     {"Content-Type: text/plain\r\nFrom: a\r\n\r\n", 0, "fe", 35},
     {"Content-Type: multipart/mixed; boundary=x\r\n\r\n", 0, "ec", 43},
-    {"content-type:MESSAGE/rfc822\n\n", 0, "ec", 28},
+    {"content-type:MESSAGE/rfc822\n\n", 0, "ecM", 28},
     {"Content-Type:\r\n multi\r\n\tpart/x\r\nFrom: a\r\n\r\n", 0, "fec", 41},
     {"Content-Type: text\r\nX: multipart/x\r\n\r\n", 0, "e", 36},
-    {"Content-Type: (odd) text/plain\r\n\r\n", 0, "ec", 32},
-    {"Content-Type: a-type-longer-than-that/plain\r\n\r\n", 0, "ec", 45},
+    {"Content-Type: (odd) text/plain\r\n\r\n", 0, "ecM", 32},
+    {"Content-Type: a-type-longer-than-that/plain\r\n\r\n", 0, "ecM", 45},
     {"Content-Type: text/multipart/x\r\n\r\n", 0, "e", 32},
     {"Content-Typed: multipart/x\r\nSubject: message/y\r\n\r\n", 0, "e", 48},
+    {"Content-Type: message/partial\n\n", 0, "ecMp", 30},
+    {"Content-Type: Message/PARTIAL; id=x\r\n\r\n", 0, "ecMp", 37},
+    {"Content-Type: message\r\n /\r\n\tpartial\r\n ;id=x\r\n\r\n", 0, "ecMp", 45},
+    {"Content-Type: (a/b\\)(c))message(;)/(d)partial(e)\nX: y\n\n", 0, "ecMp", 54},
+    {"Content-Type: message/partially\n\n", 0, "ecM", 32},
+    {"Content-Type: message/partial/x\n\n", 0, "ecM", 32},
+    {"Content-Type: message/a-type-longer-than-that\n\n", 0, "ecM", 46},
+    {"Content-Type: message/\nX: partial\n\n", 0, "ecM", 34},
+    {"Content-Type: message; partial; x=/partial\n\n", 0, "ecM", 43},
+    {"Content-Type: text/partial\n\n", 0, "e", 27},
+    {"Content-Type: text/plain\nContent-Type: message/partial\n\n", 0, "ecMp", 55},
+    {"Content-Type: message/partial\nContent-Type: text/plain\n\n", 0, "ecMp", 55},
+    {"Content-Type: (message/partial\nX: y\n\n", 0, "ecM", 36},
+    {"X: y\n\nContent-Type: message/partial\n\n", 0, "e", 5},
     {"From:a\nFrom:b\nReceived:x\nReceived:y\n\n", 2, "fe", 36},
 };
 /* clang-format on */
@@ -72,6 +87,7 @@ is_same(const struct header_scan *s, const struct sample *want)
            s->has_date == has(want, 'd') && s->has_message_id == has(want, 'm') &&
            s->ended == has(want, 'e') && s->headless == has(want, 'h') &&
            s->has_eight_bit == has(want, '8') && s->composite == has(want, 'c') &&
+           s->is_message == has(want, 'M') && s->is_partial == has(want, 'p') &&
            s->length == want->length;
 }
 

@@ -106,7 +106,7 @@ test_rfc(void)
               "\r\n"
               "... first half of encoded audio data goes here ...\r\n"
               "... second half of encoded audio data goes here ...\r\n",
-              "E1, the RFC's own example");
+              "check 22: E1: the RFC's own example");
 }
 
 static void
@@ -118,21 +118,23 @@ test_seams(void)
                                                     "\r\nhello\r\n"),
               "From: a@b\r\nSubject: long\r\nMIME-Version: 1.0\r\n"
               "Content-Type: text/plain\r\n\r\nhello\r\n",
-              "E3, a header over the seam");
+              "check 17: E3: a header over the seam");
     is_joined("", BODIES("Subject: a\r\n b\r\n", " c\r\n", "\r\nbody\r\n"),
-              "Subject: a\r\n b\r\n c\r\n\r\nbody\r\n", "within a folded field");
+              "Subject: a\r\n b\r\n c\r\n\r\nbody\r\n",
+              "check 17: the seam within a folded field");
     is_joined("", BODIES("Subject: a\r\n", "\r\n", "body\r\n"),
-              "Subject: a\r\n\r\nbody\r\n", "the empty line is a part");
+              "Subject: a\r\n\r\nbody\r\n", "check 17: the empty line is a part");
     is_joined("", BODIES("\r\nline1\r\n\r\n", "\r\nline2\r\n"),
-              "\r\nline1\r\n\r\n\r\nline2\r\n", "E4, blank lines stay");
+              "\r\nline1\r\n\r\n\r\nline2\r\n", "check 18: E4: blank lines stay");
     is_joined("", BODIES("\r\n...abc", "def\r\n"), "\r\n...abc\r\ndef\r\n",
-              "E5, a lost line end is put back");
+              "check 20: E5: a lost line end is put back");
     is_joined("", BODIES("\r\nabc\r", "def"), "\r\nabc\r\ndef",
               "half a line end, too; the last part stays as it is");
     is_joined("", BODIES("Subject: a", "\r\nb\r\n"), "Subject: a\r\n\r\nb\r\n",
               "within the header, too");
     is_joined("", BODIES("\r\na\r\n", "", ".\r\n..\r\n", "From x\r\n"),
-              "\r\na\r\n.\r\n..\r\nFrom x\r\n", "an empty part; dots and From stay");
+              "\r\na\r\n.\r\n..\r\nFrom x\r\n",
+              "check 19: check 21: an empty part; dots and From stay");
 }
 
 static void
@@ -145,15 +147,15 @@ test_fields(void)
                      "Content-Weird: 1\r\n\r\nx\r\n"),
               "Received: by x\r\nList-Id: <l>\r\nX: 1\r\n"
               "disposition-notification-to: a@b\r\nContent-Weird: 1\r\n\r\nx\r\n",
-              "E6, notices are asked for within only");
+              "check 25: E6: notices are asked for within only");
     is_joined("Disposition-Notification-To: x@evil\r\nX: 1\r\n",
               BODIES("Subject: s\r\n\r\nx\r\n"), "X: 1\r\nSubject: s\r\n\r\nx\r\n",
-              "or not at all");
+              "check 25: E6: or not at all");
     is_joined("Subject: outer\r\nMessage-ID: <o>\r\nX: 1\r\n",
               BODIES("From: x@y\r\n\r\nx\r\n"), "X: 1\r\n\r\nx\r\n",
-              "nothing is made up for what is not within");
+              "check 26: nothing is made up for what is not within");
     is_joined("X: 1\r\nSubject: o\r\n", BODIES("\r\nplain text\r\n"),
-              "X: 1\r\n\r\nplain text\r\n", "E10, no header within");
+              "X: 1\r\n\r\nplain text\r\n", "check 27: E10: no header within");
     is_joined("X:\r\n folded\r\n\tand more\r\nSubject:\r\n gone\r\n",
               BODIES("Subject:\r\n it\r\n is\r\n\r\n"),
               "X:\r\n folded\r\n\tand more\r\nSubject:\r\n it\r\n is\r\n\r\n",
@@ -165,6 +167,32 @@ test_fields(void)
     is_joined("X: 1", BODIES("Subject: s"), "X: 1\r\nSubject: s\r\n\r\n",
               "no line end at the end of headers");
     is_joined("X: 1\r\n", BODIES(""), "X: 1\r\n\r\n", "nothing within");
+}
+
+/* RFC 1521's fragmenters left it outside. */
+static void
+test_subject(void)
+{
+    static const struct {
+        const char *inner, *wanted;
+    } rows[] = {
+        {"X: 2\r\n\r\nb\r\n",           "X: 1\r\nSubject: outer\r\n more\r\n\r\nb\r\n"},
+        {"\r\nb\r\n",                   "X: 1\r\nSubject: outer\r\n more\r\n\r\nb\r\n"},
+        {"subject: inner\r\n\r\nb\r\n", "X: 1\r\nsubject: inner\r\n\r\nb\r\n"         },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct result r = {.room = OUT_MAX};
+        struct join j;
+        buffer_init(&r.out, OUT_MAX);
+        join_start(&j, TEXT("X: 1\r\nMessage-ID: <o>\r\nSubject: outer\r\n more\r\n"),
+                   take, &r);
+        j.keeps_subject = true;
+        ok(join_add(&j, text_from(rows[i].inner)) && join_end(&j));
+        is_text(buffer_text(&r.out), text_from(rows[i].wanted),
+                "check 26: the outer Subject, where it may be kept");
+        join_free(&j);
+        buffer_free(&r.out);
+    }
 }
 
 static void
@@ -195,7 +223,7 @@ is_trouble(const char *bodies, enum join_trouble trouble, const char *name)
 static void
 test_trouble(void)
 {
-    is_trouble("this is no header\r\n\r\n", JOIN_NO_HEADER, "no header");
+    is_trouble("this is no header\r\n\r\n", JOIN_NO_HEADER, "check 28: no header");
     is_trouble(" continued\r\n\r\n", JOIN_NO_HEADER, "a continuation of nothing");
     is_trouble("garbage", JOIN_NO_HEADER, "without any line end");
     is_trouble("\x80\x81: x\r\n", JOIN_NO_HEADER, "no name");
@@ -264,6 +292,7 @@ main(void)
     test_rfc();
     test_seams();
     test_fields();
+    test_subject();
     test_odd_line();
     test_trouble();
     test_long();

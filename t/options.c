@@ -2,6 +2,7 @@
  * rule that a value must keep. */
 #include "admin/options.h"
 
+#include "base/disk.h"
 #include "t/tap.h"
 
 #include <sys/stat.h>
@@ -184,6 +185,11 @@ test_mistakes(void)
     mistake("log_style=xml", "log_style: 'xml': say petrel, postfix, qmail or json");
     mistake("log_style=", "log_style: '': say petrel, postfix, qmail or json");
     mistake("log_style=Json", "log_style: 'Json': say petrel, postfix, qmail or json");
+    mistake("defrag_key=recipient",
+            "defrag_key: 'recipient': say sender, strict or id");
+    mistake("defrag_key=strict", "");
+    mistake("partial_policy=no", "partial_policy: 'no': say pass or reject");
+    mistake("partial_policy=reject", "");
     mistake("sandbox=perhaps", "sandbox: 'perhaps': say yes, no or require");
     mistake("log_level=all", "log_level: 'all': say error, warning, info or debug");
     mistake("log_level=", "log_level: '': say error, warning, info or debug");
@@ -394,6 +400,34 @@ test_restart(void)
     needs_restart(slices, "control, slices", "numbers");
 }
 
+/* Of the file system that this test's directory is on. */
+static void
+test_fragments(void)
+{
+    char set[] = "defrag_max_total=64G", key[] = "defrag_key=strict",
+         policy[] = "partial_policy=reject";
+    char *const overrides[] = {set, key, policy, NULL};
+    struct fixture f;
+    struct disk *disk;
+    struct disk_space space;
+    if (disk_open(&disk, folder, false) != 0 || disk_space(disk, &space) != 0)
+        abort();
+    int64_t tenth = space.bytes / 10, two = INT64_C(2) << 30;
+    begin(&f, NULL, NULL, NULL);
+    is_number(options_fragments_max(&f.options, f.settings, disk),
+              tenth < two ? tenth : two, "2G, or a tenth of the file system");
+    is_number(options_keying(&f.options), KEYING_SENDER, "by sender");
+    ok(!options_refuse_partial(&f.options));
+    end(&f);
+    begin(&f, NULL, overrides, NULL);
+    is_number(options_fragments_max(&f.options, f.settings, disk), INT64_C(64) << 30,
+              "what is said counts");
+    is_number(options_keying(&f.options), KEYING_STRICT, "strictly");
+    ok(options_refuse_partial(&f.options));
+    end(&f);
+    disk_close(&disk);
+}
+
 int
 main(void)
 {
@@ -411,6 +445,7 @@ main(void)
     test_careful();
     test_routes();
     test_restart();
+    test_fragments();
     if (chdir("/") != 0 || rmdir(folder) != 0)
         abort();
     return done();

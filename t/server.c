@@ -5,6 +5,7 @@
 #include "base/idna.h"
 #include "base/log.h"
 #include "t/dialog.h"
+#include "smtp/stamp.h"
 #include "smtp/transaction.h"
 #include "t/sasl_kit.h"
 #include "t/server_fake.h"
@@ -591,9 +592,92 @@ flood(void)
     fake_end(&f);
 }
 
+/* One message of that type for him; the last reply. */
+static const char *
+send_type(struct fake *f, const char *to, const char *type)
+{
+    static char reply[200];
+    char input[1000];
+    snprintf(input, sizeof(input),
+             "MAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.org>\r\n"
+             "RCPT TO:<%s>\r\nDATA\r\nFrom: x\r\nContent-Type: %s\r\n\r\nx\r\n.\r\n",
+             to, type);
+    fake_feed(f, text_from(input));
+    struct text rest = buffer_text(&f->out), line;
+    while (rest.length > 0 && text_cut(&rest, '\n', &line))
+        text_copy(reply, sizeof(reply), line);
+    return reply;
+}
+
+static void
+fragments(void)
+{
+    static struct fake f;
+    struct server_rules rules = plain;
+    static const char fragment[] = "message/partial; id=x; number=1";
+    fake_start(&f, &rules, NULL, false, false);
+    fake_feed(&f, TEXT("EHLO x\r\n"));
+    ok(strncmp(send_type(&f, "c@example.org", fragment), "250", 3) == 0);
+    rules.refuses_partial = true;
+    is_string(send_type(&f, "c@example.org", fragment),
+              "550 5.6.1 message/partial not accepted\r", "fragments are refused");
+    is_number(f.stored, 1, "nothing was stored");
+    ok_named(strncmp(send_type(&f, "c@example.org", "message/rfc822"), "250", 3) == 0,
+             "other messages are not");
+    ok_named(strncmp(send_type(&f, "c@joins.example", fragment), "250", 3) == 0,
+             "where one recipient's are joined, they pass");
+    ok_named(strncmp(send_type(&f, "c@example.org", fragment), "550", 3) == 0,
+             "but not in the next transaction");
+    fake_end(&f);
+}
+
+/* What is kept of who has sent a fragment. */
+static void
+stamps(void)
+{
+    static const struct {
+        const char *client, *user;
+        bool may_relay;
+        const char *stamp;
+    } rows[] = {
+        {"[192.0.2.77]",           NULL,     false, "ext net:192.0.2.0/24"        },
+        {"[192.0.2.77]",           NULL,     true,  "int net:192.0.2.0/24"        },
+        {"[IPv6:2001:db8:0:1::9]", NULL,     false, "ext net:2001:db8:0:1::/64"   },
+        {"[IPv6:::ffff:10.1.2.3]", NULL,     false, "ext net:10.1.2.0/24"         },
+        {"[IPv6:::1]",             "a user", true,  "auth:a user net:0:0:0:0::/64"},
+        {"unix",                   NULL,     true,  "int net:"                    },
+        {"unix",                   "b net:", true,  "auth:b net: net:"            },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct server s = {.may_relay = rows[i].may_relay};
+        struct buffer out;
+        snprintf(s.client, sizeof(s.client), "%s", rows[i].client);
+        s.user = rows[i].user == NULL ? NULL : strdup(rows[i].user);
+        buffer_init(&out, 1000);
+        ok(stamp_write(&s, &out));
+        is_text(buffer_text(&out), text_from(rows[i].stamp), rows[i].client);
+        buffer_free(&out);
+        buffer_init(&out, 5);
+        ok_named(!stamp_write(&s, &out), "without room it says so");
+        buffer_free(&out);
+        free(s.user);
+    }
+    static struct fake f;
+    fake_start(&f, &plain, NULL, false, true);
+    fake_feed(&f, TEXT("EHLO x\r\n"));
+    (void)send_type(&f, "c@example.org", "message/partial; id=x; number=1");
+    (void)send_type(&f, "c@example.org", "text/plain");
+    is_text(f.messages[0].envelope->trust, TEXT("int net:127.0.0.0/24"),
+            "of a message/");
+    is_text(f.messages[1].envelope->trust, TEXT(""), "of nothing else");
+    fake_end(&f);
+}
+
 int
 main(void)
 {
+    fragments();
+    stamps();
     size_t dialogs = try_dialogs();
     ok_named(dialogs >= 40, "40 dialogues at least");
     random_walk(100000, 20261121);

@@ -91,6 +91,8 @@ fake_check(struct fake *f)
             outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 450, "4.7.1", "come later");
     else
         refusal.code = 0;
+    if (refusal.code == 0 && text_equal(domain, TEXT("joins.example")))
+        server_recipient_joins(&f->server);
     server_recipient_checked(&f->server, refusal.code == 0 ? NULL : &refusal);
 }
 
@@ -148,9 +150,9 @@ fake_obey(struct fake *f, struct text *input)
 {
     struct text before = *input;
     enum server_action action = server_step(&f->server, input);
-    if (f->late && (action == SERVER_ADMIT || action == SERVER_CHECK ||
-                    action == SERVER_BEGIN || action == SERVER_STORE ||
-                    action == SERVER_FLUSH || action == SERVER_LOGIN)) {
+    if (f->late &&
+        (action == SERVER_ADMIT || action == SERVER_CHECK || action == SERVER_BEGIN ||
+         action == SERVER_STORE || action == SERVER_FLUSH || action == SERVER_LOGIN)) {
         before = *input;
         enum server_action again = server_step(&f->server, input);
         assert(again == SERVER_WAIT && before.length == input->length);

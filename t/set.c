@@ -140,7 +140,9 @@ test_orders(void)
         const struct set_join *join = sets_next_join(w.sets);
         ok_named(join != NULL && join->count == 3 && join->recipient_count == 1 &&
                      join->served_count == 3,
-                 "complete");
+                 who_says == 0   ? "check 14: complete"
+                 : who_says == 1 ? "check 15: E2: complete, the last says the total"
+                                 : "check 16: complete, the first says the total");
         if (join != NULL) {
             ok_named(same(join->parts[0], ids[1]) && same(join->parts[1], ids[2]) &&
                          same(join->parts[2], ids[3]),
@@ -179,7 +181,7 @@ test_no_total(void)
     struct world w = begin(&wide);
     for (uint32_t n = 1; n <= 3; n++)
         add(&w, n, 0, "a");
-    ok_named(sets_next_join(w.sets) == NULL, "without a total nobody knows");
+    ok_named(sets_next_join(w.sets) == NULL, "E2: without a total nobody knows");
     sets_tick(w.sets, NOW + RETENTION_MS);
     is_released(&w, 3, SET_TIMEOUT, "so they go on");
     finish(&w);
@@ -241,12 +243,12 @@ test_recipients(void)
     add(&w, 2, 2, "a");
     const struct set_join *join = sets_next_join(w.sets);
     ok(join != NULL && join->recipient_count == 1 && join->served_count == 2);
-    is_text(join->recipients[0], names[0], "a has both");
+    is_text(join->recipients[0], names[0], "check 38: a has both");
     struct id last = add(&w, 2, 2, "b");
     ok_named(held(&w), "the same for another one is no repetition");
     const struct set_join *other = sets_next_join(w.sets);
     ok(other != NULL && other->recipient_count == 1 && other->served_count == 2);
-    is_text(other->recipients[0], names[1], "then b");
+    is_text(other->recipients[0], names[1], "check 38: then b");
     ok_named(same(other->parts[0], first), "the first is for both");
     sets_joined(w.sets, join, NOW);
     is_counted(&w, 1, 0, 2);
@@ -289,7 +291,7 @@ test_repeated(void)
     struct world w = begin(&wide);
     add(&w, 1, 2, "a");
     add(&w, 1, 2, "a");
-    ok_named(w.answer.verdict == SET_ABSORBS, "a repetition");
+    ok_named(w.answer.verdict == SET_ABSORBS, "check 32: E7: a repetition");
     add(&w, 1, 0, "ab");
     ok_named(held(&w) && w.answer.absorbed_count == 1 && w.absorbed[0] == 0,
              "for b it is none");
@@ -299,7 +301,7 @@ test_repeated(void)
     ok(join != NULL && join->recipient_count == 2 && join->served_count == 4);
     sets_joined(w.sets, join, NOW);
     add(&w, 2, 2, "b");
-    ok_named(w.answer.verdict == SET_ABSORBS, "afterwards, too");
+    ok_named(w.answer.verdict == SET_ABSORBS, "check 39: afterwards, too");
     add(&w, 2, 2, "c");
     ok_named(passed(&w, SET_JOINED), "but not for somebody else");
     add_of(&w, 'K', 2, 2, "a", 'z', 1);
@@ -337,11 +339,11 @@ is_conflict(uint32_t number, uint32_t total, char body, const char *name)
 static void
 test_conflicts(void)
 {
-    is_conflict(2, 3, 'z', "two bodies for one number");
-    is_conflict(2, 4, 'C', "two totals");
-    is_conflict(1, 4, 'B', "also of another number");
-    is_conflict(4, 0, 'E', "a number beyond the total");
-    is_conflict(1, 2, 'B', "a total below a number");
+    is_conflict(2, 3, 'z', "check 33: E7: two bodies for one number");
+    is_conflict(2, 4, 'C', "check 34: two totals");
+    is_conflict(1, 4, 'B', "check 34: also of another number");
+    is_conflict(4, 0, 'E', "check 35: a number beyond the total");
+    is_conflict(1, 2, 'B', "check 35: a total below a number");
 }
 
 static void
@@ -350,7 +352,7 @@ test_keys(void)
     struct world w = begin(&wide);
     add_of(&w, 'K', 1, 2, "a", 'A', 1);
     add_of(&w, 'L', 2, 2, "a", 'B', 1);
-    ok_named(sets_next_join(w.sets) == NULL, "two keys are two sets");
+    ok_named(sets_next_join(w.sets) == NULL, "check 36: two keys are two sets");
     is_counted(&w, 2, 0, 2);
     finish(&w);
 }
@@ -366,7 +368,8 @@ test_time(void)
     add(&w, 2, 3, "a");
     struct set_view view;
     ok(sets_find(w.sets, first, &view) && view.have == 2 && view.total == 3);
-    is_number(view.until_ms, NOW + RETENTION_MS, "the first counts, no later one");
+    is_number(view.until_ms, NOW + RETENTION_MS,
+              "check 42: the first counts, no later one");
     is_number(view.highest, 2, "the highest number");
     ok(sets_has(w.sets, view.key, 1) && sets_has(w.sets, view.key, 2) &&
        !sets_has(w.sets, view.key, 3));
@@ -482,6 +485,10 @@ test_quotas(void)
     sets_joined(w.sets, sets_next_join(w.sets), NOW);
     add_of(&w, 'C', 1, 2, "a", 'A', 10);
     ok_named(held(&w), "a set that has ended counts no more");
+    for (char key = 'a'; key < 'i'; key++) {
+        add_of(&w, key, 1, 2, "a", 'A', (uint64_t)(key - 'a') % 9 + 1);
+        ok_named(held(&w), "who is nobody has no quota");
+    }
     finish(&w);
 }
 
