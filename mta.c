@@ -167,6 +167,7 @@ delivery_settings(const struct options *o, const struct route_table *routes)
         .reuse_idle_ms = o->smtp_connection_cache_time_limit_ms,
         .providers = text_from(o->providers),
         .secrets = routes ? route_secrets(routes) : NULL,
+        .peers = routes ? route_peers(routes) : NULL,
     };
 }
 

@@ -43,6 +43,9 @@ struct client_settings {
     const struct client_login *login; /* NULL: we do not. Lives as long as the client */
     bool tls_failed; /* the host offers TLS, but the last handshake failed; tls is
                         NONE: a host that insists on TLS only defers */
+    const char *redirect_to; /* one of our own hosts, by that name: nothing but what
+                                smtp/redirect.h tells of goes there, never converted.
+                                NULL: another. Lives as long as the client */
 };
 
 struct client *client_new(const struct client_settings *settings);

@@ -37,7 +37,8 @@ enum extension {
     EXTENSION_SMTPUTF8 = 4,
     EXTENSION_SIZE = 8,
     EXTENSION_MT_PRIORITY = 16,
-    EXTENSION_STARTTLS = 32
+    EXTENSION_STARTTLS = 32,
+    EXTENSION_XDEFRAG = 64
 };
 
 /* OPEN: no verdict yet; ACCEPTED: open, and the peer took its RCPT. */

@@ -2,6 +2,7 @@
 #include "smtp/client_mail.h"
 
 #include "mime/address.h"
+#include "smtp/redirect.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -56,6 +57,11 @@ client_choose_form(const struct client *c, struct letter *l, const char **enhanc
     l->preparing = l->prepare_due = false;
     l->size = (uint64_t)e->content_size + e->prefix.length;
     l->utf8 = has(c, EXTENSION_SMTPUTF8) && (e->utf8 || needs_utf8(&l->mail));
+    bool is_redirect = c->settings.redirect_to != NULL;
+    const char *trouble =
+        is_redirect ? redirect_trouble(e, has(c, EXTENSION_XDEFRAG), enhanced) : NULL;
+    if (trouble != NULL)
+        return trouble;
     *enhanced = "5.3.4";
     if (too_large(c, l) != NULL)
         return too_large(c, l);
@@ -69,8 +75,8 @@ client_choose_form(const struct client *c, struct letter *l, const char **enhanc
     l->body = e->binary                                    ? BODY_BINARYMIME
               : e->eight_bit && has(c, EXTENSION_8BITMIME) ? BODY_8BITMIME
                                                            : BODY_UNTOLD;
-    l->preparing =
-        e->binary ? !takes_binary(c) : e->eight_bit && l->body == BODY_UNTOLD;
+    bool fits = e->binary ? takes_binary(c) : !e->eight_bit || l->body != BODY_UNTOLD;
+    l->preparing = !fits && !is_redirect;
     l->prepare_due = l->preparing;
     return NULL;
 }
@@ -212,6 +218,10 @@ client_say_mail(struct client *c, const struct letter *l)
         say_number(c, " MT-PRIORITY=", e->priority);
     if (c->extensions & EXTENSION_DSN)
         say_dsn_of_mail(c, e);
+    if (c->settings.redirect_to != NULL) {
+        say_word(c, " XDEFRAG=");
+        say(c, e->set_mark);
+    }
     say_word(c, "\r\n");
 }
 
@@ -253,6 +263,11 @@ void
 client_say_rcpt(struct client *c, const struct letter *l, const struct recipient *r)
 {
     say_word(c, "RCPT TO:<");
+    if (c->settings.redirect_to != NULL) {
+        say_word(c, "@");
+        say_word(c, c->settings.redirect_to);
+        say_word(c, ":");
+    }
     say(c, r->address);
     say_word(c, ">");
     if (c->extensions & EXTENSION_DSN) {

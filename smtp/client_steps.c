@@ -266,6 +266,7 @@ take_extensions(struct client *c, const struct reply *reply)
         {TEXT("SIZE"),        EXTENSION_SIZE       },
         {TEXT("MT-PRIORITY"), EXTENSION_MT_PRIORITY},
         {TEXT("STARTTLS"),    EXTENSION_STARTTLS   },
+        {TEXT("XDEFRAG"),     EXTENSION_XDEFRAG    },
     };
     struct text parameter;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)

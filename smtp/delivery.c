@@ -37,7 +37,7 @@ struct delivery {
     struct manager *manager;
     struct delivery_settings settings; /* without the two texts: */
     char *hostname;
-    struct sources sources;
+    struct sources sources, peer_sources;
     struct providers *providers;
     struct tls_client *tls;
     struct lapses *lapses;
@@ -380,6 +380,7 @@ converse(struct session *s, struct net_connection *connection,
         .log = d->log,
         .queue = manager_queue(d->manager),
         .hostname = d->hostname,
+        .redirect_to = target_peer(s->target),
         .lmtp = s->target->kind == TARGET_LMTP,
         .timeout_scale = s->target->timeout_scale > 0 ? s->target->timeout_scale : 1,
         .connection = connection,
@@ -395,11 +396,12 @@ static void
 dial(struct session *s, dialing_happened *on_event)
 {
     struct delivery *d = s->delivery;
-    struct dialing_settings settings = {.loop = d->loop,
-                                        .net = d->net,
-                                        .sources = &d->sources,
-                                        .timeout_ms = d->settings.connect_timeout_ms,
-                                        .head_start_ms = DIALING_HEAD_START_MS};
+    struct dialing_settings settings = {
+        .loop = d->loop,
+        .net = d->net,
+        .sources = target_peer(s->target) ? &d->peer_sources : &d->sources,
+        .timeout_ms = d->settings.connect_timeout_ms,
+        .head_start_ms = DIALING_HEAD_START_MS};
     size_t count = candidates_race(&s->candidates, s->race);
     s->dialing =
         dialing_new(&settings, s->candidates.hosts, s->race, count, on_event, s);
@@ -709,6 +711,7 @@ take_settings(struct delivery *d, const struct delivery_settings *settings)
     d->hostname = hostname;
     d->settings = *settings;
     d->settings.hostname = NULL;
+    d->settings.peers = NULL;
     d->settings.tls = NULL;
     if (settings->tls != NULL) {
         tls_client_free(&d->tls);
@@ -722,6 +725,7 @@ take_settings(struct delivery *d, const struct delivery_settings *settings)
     }
     if (!sources_read(&d->sources, settings->smtp_bind, NULL))
         log_say(d->log, LOG_LEVEL_WARNING, "smtp", NULL, "smtp_bind has mistakes");
+    sources_for_peers(&d->peer_sources, &d->sources, settings->peers);
 }
 
 struct delivery *

@@ -17,6 +17,9 @@ struct delivery_settings {
     uint16_t smtp_port;   /* for MX */
     struct text
         smtp_bind; /* list of source addresses, at most one a family; may be empty */
+    /* They say from where they are called; NULL: there are none. Only looked at within
+     * the call. */
+    const struct peers *peers;
     int64_t connect_timeout_ms; /* 30 s an address */
     int mx_address_limit;       /* 5 addresses tried a session */
     struct text providers;      /* see sched/exchanges.h; copied */

@@ -69,6 +69,6 @@ redirect_trouble(const struct envelope *e, bool offered, const char **enhanced)
     if (e->by_peer)
         return "a fragment that one of our hosts has sent goes to no other";
     *enhanced = "5.6.1";
-    return set_mark_read(e->set_mark, &mark) ? NULL
-                                             : "it is no fragment of a known set";
+    bool is_fragment = !e->binary && set_mark_read(e->set_mark, &mark);
+    return is_fragment ? NULL : "only a fragment whose set is known goes to that host";
 }

@@ -22,7 +22,7 @@ _Static_assert((int)PIECE <= (int)CLIENT_PIECE_MAX, "a piece fits");
 
 struct sending {
     struct sending_settings settings;
-    char *hostname;
+    char *hostname, *redirect_to;
     sending_happened *on_event;
     void *context;
     struct net_connection *connection; /* NULL: closed */
@@ -460,10 +460,13 @@ sending_new(const struct sending_settings *settings, sending_happened *on_event,
     struct sending *s = memory_new(sizeof(*s));
     s->settings = *settings;
     s->hostname = memory_string(settings->hostname);
+    if (settings->redirect_to != NULL)
+        s->redirect_to = memory_string(settings->redirect_to);
     s->on_event = on_event;
     s->context = context;
     s->pump = pump;
     struct client_settings machine = {.hostname = s->hostname,
+                                      .redirect_to = s->redirect_to,
                                       .peer = &s->settings.peer,
                                       .lmtp = settings->lmtp,
                                       .timeout_scale = settings->timeout_scale,
@@ -540,6 +543,7 @@ release(void *object)
     client_free(&s->client);
     credentials_free(&s->settings.login);
     free(s->hostname);
+    free(s->redirect_to);
     free(s);
 }
 

@@ -14,8 +14,9 @@ struct sending;
 struct sending_settings {
     struct loop *loop;
     struct log *log;
-    struct queue *queue;  /* where the content lies */
-    const char *hostname; /* copied */
+    struct queue *queue;     /* where the content lies */
+    const char *hostname;    /* copied */
+    const char *redirect_to; /* copied; see smtp/client.h */
     bool lmtp;
     double timeout_scale;
     struct net_connection *connection; /* connected; taken over */

@@ -14,19 +14,26 @@ complain(struct buffer *mistakes, struct text word, const char *why)
     return false;
 }
 
+static void
+prefer(struct sources *s, const struct net_address *address)
+{
+    assert(address->family == NET_IPV4 || address->family == NET_IPV6);
+    bool is_v6 = address->family == NET_IPV6;
+    struct net_address *place = is_v6 ? &s->v6 : &s->v4;
+    *(is_v6 ? &s->has_v6 : &s->has_v4) = true;
+    *place = *address;
+    place->port = 0;
+}
+
 static bool
 sources_add(struct sources *s, struct text word, struct buffer *mistakes)
 {
     struct net_address address;
     if (!net_address_parse_ip(word, &address))
         return complain(mistakes, word, "not an IP address");
-    assert(address.family == NET_IPV4 || address.family == NET_IPV6);
-    bool *has = address.family == NET_IPV6 ? &s->has_v6 : &s->has_v4;
-    if (*has)
+    if (address.family == NET_IPV6 ? s->has_v6 : s->has_v4)
         return complain(mistakes, word, "a second address of its family");
-    *has = true;
-    address.port = 0;
-    *(address.family == NET_IPV6 ? &s->v6 : &s->v4) = address;
+    prefer(s, &address);
     return true;
 }
 
@@ -39,6 +46,16 @@ sources_read(struct sources *sources, struct text list, struct buffer *mistakes)
     while (text_word(&list, ", \t\r\n", &word))
         good = sources_add(sources, word, mistakes) && good;
     return good;
+}
+
+void
+sources_for_peers(struct sources *sources, const struct sources *others,
+                  const struct peers *peers)
+{
+    const struct net_address *own = peers != NULL ? peers_own_address(peers) : NULL;
+    *sources = *others;
+    if (own != NULL)
+        prefer(sources, own);
 }
 
 const struct net_address *

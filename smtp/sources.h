@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/net.h"
+#include "sched/peers.h"
 
 struct sources {
     bool has_v4, has_v6;
@@ -13,6 +14,10 @@ struct sources {
 /* list: IP addresses without ports. False with one line per mistake; mistakes may be
  * NULL. */
 bool sources_read(struct sources *sources, struct text list, struct buffer *mistakes);
+/* As those, but for the address that our own hosts know us by, if they know one; peers
+ * may be NULL. */
+void sources_for_peers(struct sources *sources, const struct sources *others,
+                       const struct peers *peers);
 /* NULL: the system chooses. */
 const struct net_address *sources_for(const struct sources *sources,
                                       enum net_family family);

@@ -34,6 +34,7 @@ struct player {
     bool implicit, tls_failed;
     bool has_login;
     struct client_login login;
+    char redirect_to[40]; /* "": another host */
     char wrong[700];
 };
 
@@ -96,6 +97,10 @@ mail_word(struct mail *m, struct text word, struct wishes *w)
         e->eight_bit = e->binary = true;
     } else if (text_equal(word, TEXT("utf8"))) {
         e->utf8 = true;
+    } else if (text_starts(word, TEXT("mark="))) {
+        e->set_mark = envelope_text(e, text_after(word, 5));
+    } else if (text_equal(word, TEXT("by_peer"))) {
+        e->by_peer = true;
     } else if (text_equal(word, TEXT("ascii"))) {
         e->ascii_header = true;
     } else if (text_starts(word, TEXT("from="))) {
@@ -411,6 +416,8 @@ read_option(struct player *p, struct text line)
     p->whole |= text_equal(line, TEXT("whole"));
     p->hold |= text_equal(line, TEXT("hold"));
     p->early |= text_equal(line, TEXT("early"));
+    if (text_starts(line, TEXT("redirect=")))
+        text_copy(p->redirect_to, sizeof(p->redirect_to), text_after(line, 9));
     if (text_starts(line, TEXT("tls=")))
         read_tls(p, text_after(line, 4));
     if (text_starts(line, TEXT("login ")))
@@ -476,6 +483,8 @@ play(struct text script, bool bytewise, const char *name)
     struct client_settings settings = {.hostname = "me.example",
                                        .peer = &peer,
                                        .lmtp = p.lmtp,
+                                       .redirect_to =
+                                           p.redirect_to[0] ? p.redirect_to : NULL,
                                        .timeout_scale = 1,
                                        .tls = p.tls,
                                        .tls_implicit = p.implicit,

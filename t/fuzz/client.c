@@ -66,6 +66,8 @@ make_mail(struct run *r, unsigned which)
          envelope_add(e, TEXT("b@x"), NOTIFY_SUCCESS | NOTIFY_FAILURE,
                       TEXT("rfc822;b+2B@x")) &&
          envelope_add(e, thirds[which], 0, TEXT("utf-8;\xc3\xb8@x")));
+    e->set_mark = TEXT("00112233445566778899aabbccddeeff"
+                       "00112233445566778899aabbccddeeff;0;17");
     e->envelope_id = TEXT("id+2B");
     e->ret = which == 1 ? RETURN_FULL : RETURN_HEADERS;
     e->content_size = 26;
@@ -153,19 +155,22 @@ pump(struct run *r, struct text *input)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The first byte chooses LMTP, a login, the demand on TLS (of which the dialogue goes
- * on as if there were none) and the size of the pieces; the rest is what the peer says.
+/* The first byte chooses LMTP (with a login: one of our own hosts), a login, the demand
+ * on TLS (of which the dialogue goes on as if there were none) and the size of the
+ * pieces; the rest is what the peer says.
  */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0)
         return 0;
-    struct client_settings settings = {.hostname = "me.example",
-                                       .peer = &peer,
-                                       .lmtp = data[0] & 1,
-                                       .timeout_scale = 1,
-                                       .tls = (enum target_tls)(data[0] >> 5 & 3)};
+    struct client_settings settings = {
+        .hostname = "me.example",
+        .peer = &peer,
+        .lmtp = (data[0] & 0x11) == 1,
+        .redirect_to = (data[0] & 0x11) == 0x11 ? "host1.example" : NULL,
+        .timeout_scale = 1,
+        .tls = (enum target_tls)(data[0] >> 5 & 3)};
     struct client_login login = {.credentials = {.user = TEXT("joe")},
                                  .allowed = ~0u,
                                  .may_be_clear = data[0] & 4,
