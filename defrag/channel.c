@@ -25,9 +25,39 @@ channel_forget(struct defragmenter *c, struct held *h)
     if (h->state == HELD_LOOKING && h->looking)
         DL_DELETE(c->looking, h);
     journey_ends(c, h);
+    if (h->is_gone)
+        DL_DELETE(c->gone, h);
     channel_looking_free(h);
     HASH_DEL(c->held, h);
     free(h);
+}
+
+/* --- What is gone ----------------------------------------------------------------- */
+
+/* A repetition of it must not be absorbed: nobody has it. */
+static void
+gone(void *context, struct id id)
+{
+    struct defragmenter *c = context;
+    struct held *h = channel_find(c, id);
+    if (h == NULL || h->is_gone)
+        return;
+    if (h->state != HELD_WAITING || sets_forget(c->sets, id)) {
+        channel_forget(c, h);
+    } else { /* its join is under way, and may fail for that */
+        h->is_gone = true;
+        DL_APPEND(c->gone, h);
+    }
+    channel_stir(c);
+}
+
+void
+channel_forget_gone(struct defragmenter *c)
+{
+    struct held *h, *next;
+    DL_FOREACH_SAFE (c->gone, h, next)
+        if (sets_forget(c->sets, h->id))
+            channel_forget(c, h);
 }
 
 /* --- What is released ------------------------------------------------------------- */
@@ -180,6 +210,7 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
     c->plug = (struct manager_defragment){.offer = channel_offer,
                                           .explain = channel_explain,
                                           .redirected = journey_answered,
+                                          .gone = gone,
                                           .count = count,
                                           .context = c};
     manager_plug_defragment(manager, &c->plug);

@@ -18,7 +18,7 @@
 struct held {
     UT_hash_handle hh;
     struct id id;
-    struct held *prev, *next; /* LOOKING: in the line */
+    struct held *prev, *next; /* LOOKING: in the line; is_gone: among those */
     enum held_state {
         HELD_LOOKING, /* its digest is not known yet */
         HELD_WAITING, /* in a set */
@@ -34,6 +34,7 @@ struct held {
     int64_t until_ms;
     size_t unanswered;
     struct heap_node timer;
+    bool is_gone; /* WAITING: removed, while its set is being joined */
     struct looking *looking;
 };
 
@@ -70,7 +71,7 @@ struct defragmenter {
     struct owners *owners; /* NULL: no other hosts */
     struct heap journeys;  /* SENT, by until_ms */
     char mark[SET_MARK_SIZE];
-    struct held *held, *looking;
+    struct held *held, *looking, *gone;
     struct joining *making;  /* one at a time is streamed */
     struct joining *storing; /* committed */
     /* Stored; their parts have ended, but that may not be durable: the first of them
@@ -90,6 +91,8 @@ void channel_stir(struct defragmenter *c);
 struct held *channel_find(const struct defragmenter *c, struct id id);
 /* Not in the line, nor in a set. */
 void channel_forget(struct defragmenter *c, struct held *h);
+/* A join has ended: what is gone leaves its set. */
+void channel_forget_gone(struct defragmenter *c);
 
 /* --- channel_offer.c -------------------------------------------------------------- */
 

@@ -135,6 +135,8 @@ struct manager_defragment {
     /* What became of a recipient that was redirected: the other host has it, or will
      * not take it. Then it is offered again at once, to go on as it is. */
     void (*redirected)(void *context, struct id id, bool taken);
+    /* The operator has removed it, or sends it back. It may never have been offered. */
+    void (*gone)(void *context, struct id id);
     void (*count)(void *context, struct manager_fragments *out);
     void *context;
 };

@@ -127,6 +127,8 @@ void park_some(struct active *a, struct sched_recipient *open, size_t *count);
 bool park_answered(struct active *a, unsigned index, const struct outcome *outcome,
                    struct outcome *told);
 bool park_is_redirected(const struct active *a, unsigned index);
+/* The operator ends the message: nothing is to wait for it. */
+void park_end(struct manager *m, struct id id);
 /* It is parked when it leaves memory, or not: its mark follows (queue/parked.h). */
 void park_note(struct active *a);
 /* Nobody else is open, and the scheduler does not know the message (any more). */

@@ -273,6 +273,7 @@ remove_message(const struct order *o)
     }
     if (!queue_remove(o->manager->queue, o->id))
         return MANAGER_UNKNOWN;
+    park_end(o->manager, o->id);
     say(o, "removed");
     return MANAGER_DONE;
 }

@@ -194,6 +194,13 @@ park(struct active *a, unsigned done_before)
 }
 
 void
+park_end(struct manager *m, struct id id)
+{
+    if (m->defragment)
+        m->defragment->gone(m->defragment->context, id);
+}
+
+void
 manager_plug_defragment(struct manager *m, const struct manager_defragment *plug)
 {
     m->defragment = plug;

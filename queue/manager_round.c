@@ -111,6 +111,7 @@ active_remove(struct active *a)
     char name[ID_LENGTH + 1];
     id_format(a->id, name);
     log_say(a->manager->log, LOG_LEVEL_INFO, "queue", name, "removed by the operator");
+    park_end(a->manager, a->id);
     active_retire(a);
 }
 
@@ -316,6 +317,7 @@ fail_open(struct active *a)
     struct outcome outcome =
         outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.0.0",
                      "returned by the operator: delivery cancelled by administrator");
+    park_end(a->manager, a->id);
     free(a->kinds);
     free(a->redirected);
     a->redirected = NULL;
