@@ -203,13 +203,10 @@ joins_stop(struct defragmenter *c)
 {
     struct joining *j, *next;
     loop_timer_stop(c->loop, &c->poll);
-    if (c->making) {
-        sets_failed(c->sets, c->making->join, loop_now_ms(c->loop));
+    if (c->making)
         joining_free(c->making);
-    }
     DL_FOREACH_SAFE (c->storing, j, next) {
         queue_commit_ignore(c->queue, j);
-        sets_failed(c->sets, j->join, loop_now_ms(c->loop));
         joining_free(j);
     }
     /* These are found by the next start. */
