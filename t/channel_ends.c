@@ -73,6 +73,26 @@ test_stop_while_joining(void)
     free(body);
 }
 
+/* A start offers what has files first, and it may be younger: the oldest counts. */
+static void
+test_time_over_a_restart(void)
+{
+    struct stage s;
+    begin(&s);
+    stage_part(&s, "i", 1, 3, ONE);
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS / 2);
+    stage_part_to(&s, "a@x", "b@y c@z", "i", 2, 3, TWO);
+    is_number(s.count, 1, "c@z is served");
+    is_number(world_files(&s.w, "defrag"), 1, "so it is marked");
+    stage_restart(&s);
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS / 2 - 10 * 1000);
+    is_number(s.count, 1, "b@y waits");
+    sim_loop_advance(s.w.loop, 10 * 1000);
+    is_number(s.count, 3, "half an interval since the first, not since the second");
+    ok(world_is_empty(&s.w));
+    stage_end(&s);
+}
+
 /* --- A message -------------------------------------------------------------------- */
 
 /* The operator removes it, or sends it back; its sender comes again: that one counts.
@@ -174,6 +194,7 @@ test_gone_while_joining(void)
 int
 main(void)
 {
+    test_time_over_a_restart();
     test_gone_while_joining();
     test_again();
     test_gone_at_any_time();
