@@ -52,6 +52,7 @@ fails(const char *scheme, const char *host, const struct server *s,
     char line[256];
     meet(&w, scheme, host, s, client);
     w.registry->patience_ms = patience_ms;
+    w.registry->breaker.retry_ms = 1;
     is_string(claim(&w, 1), "unavailable", why);
     until(&w, !registry_is_up(w.registry));
     snprintf(line, sizeof line,
