@@ -112,10 +112,18 @@ set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
         set_free(s, s->closed);
 }
 
+static int
+by_number(const struct part *a, const struct part *b)
+{
+    return (a->slot->number > b->slot->number) - (a->slot->number < b->slot->number);
+}
+
+/* Whoever reads them one by one gets them in their order. */
 static void
 set_give_up(struct sets *s, struct set *set, enum set_reason reason, int64_t now_ms)
 {
     assert(set->state == SET_OPEN && set->joins == 0);
+    DL_SORT2(set->parts, by_number, set_prev, set_next);
     while (set->parts != NULL)
         release(s, set->parts, reason);
     set_close(s, set, SET_GIVEN_UP, now_ms);

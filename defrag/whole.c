@@ -4,6 +4,7 @@
 #include "base/loop.h"
 #include "base/memory.h"
 #include "defrag/fragment.h"
+#include "defrag/inspect.h"
 #include "defrag/join.h"
 #include "defrag/made.h"
 #include "mime/date.h"
@@ -56,11 +57,10 @@ struct whole {
     struct buffer outer;
     struct queue_draft *draft;
     struct join machine;
-    bool is_joining;         /* the machine is started */
-    struct header_scan scan; /* of what is written */
-    bool eight_bit;
-    bool too_many;   /* recipients */
-    bool is_refused; /* by the queue */
+    bool is_joining;              /* the machine is started */
+    struct inspection inspection; /* of what is written */
+    bool too_many;                /* recipients */
+    bool is_refused;              /* by the queue */
     char trouble[TROUBLE_MAX];
 };
 
@@ -198,9 +198,7 @@ static bool
 write_some(void *context, struct text bytes)
 {
     struct whole *w = context;
-    if (!w->scan.ended)
-        header_scan_add(&w->scan, bytes);
-    w->eight_bit = w->eight_bit || !text_is_ascii(bytes);
+    inspect_add(&w->inspection, bytes);
     return queue_write(w->draft, bytes);
 }
 
@@ -222,7 +220,7 @@ begin_content(struct whole *w, const struct envelope *first, struct text header)
         fail(w, refusal.text);
         return false;
     }
-    header_scan_start(&w->scan);
+    inspect_start(&w->inspection);
     join_start(&w->machine, buffer_text(&w->outer), write_some, w);
     w->machine.keeps_subject = w->setup.keeps_subject;
     w->is_joining = true;
@@ -330,6 +328,18 @@ add_trace(struct whole *w)
     e->prefix = envelope_text(e, text_from(prefix));
 }
 
+/* A client may say SMTPUTF8 of what needs none; we have looked. */
+static void
+note_bytes(struct whole *w)
+{
+    struct envelope *e = w->envelope;
+    struct inspection *i = &w->inspection;
+    inspect_end(i);
+    e->eight_bit = e->eight_bit || i->eight_bit;
+    e->ascii_header = e->utf8 && !i->utf8 && !i->unsure;
+    e->utf8 = e->utf8 || i->utf8;
+}
+
 static enum whole_result
 finish(struct whole *w)
 {
@@ -337,8 +347,7 @@ finish(struct whole *w)
     struct buffer made;
     if (!join_end(&w->machine))
         return content_trouble(w);
-    e->eight_bit = e->eight_bit || w->eight_bit;
-    e->utf8 = e->utf8 || w->scan.has_eight_bit;
+    note_bytes(w);
     buffer_init(&made, MADE_MAX + 16);
     made_begin(w->depth, &made);
     bool fits = buffer_add(&made, buffer_text(&w->made));
@@ -423,8 +432,10 @@ whole_free(struct whole **whole)
     if (w == NULL)
         return;
     close_part(w);
-    if (w->is_joining)
+    if (w->is_joining) {
         join_free(&w->machine);
+        inspect_end(&w->inspection);
+    }
     queue_discard(&w->draft);
     envelope_free(&w->envelope);
     HASH_CLEAR(hh, w->by_address);

@@ -163,7 +163,7 @@ transaction_take(struct server_transaction *t, const struct server_rules *rules,
     else if (t->header.received > (unsigned)rules->hop_limit)
         t->fault = &looping;
     else if (t->header.ended && t->header.is_partial && rules->refuses_partial &&
-             !t->joins)
+             !t->joins && !t->by_peer)
         t->fault = &partial;
 }
 

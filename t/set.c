@@ -408,6 +408,25 @@ test_born_first(void)
     finish(&w);
 }
 
+static void
+test_release_order(void)
+{
+    static const uint32_t order[] = {5, 2, 4, 1, 2};
+    struct world w = begin(&wide);
+    struct id ids[5];
+    for (size_t i = 0; i < 5; i++)
+        ids[i] = add(&w, order[i], 7, i == 4 ? "b" : "a");
+    sets_tick(w.sets, NOW + RETENTION_MS);
+    static const size_t wanted[] = {3, 1, 4, 2, 0};
+    for (size_t i = 0; i < 5; i++) {
+        struct set_released r;
+        ok_named(sets_next_released(w.sets, &r) && same(r.id, ids[wanted[i]]),
+                 "check 43: by number, then as they came");
+    }
+    is_released(&w, 0, SET_TIMEOUT, "no more");
+    finish(&w);
+}
+
 /* --- Ends of joins ---------------------------------------------------------------- */
 
 static void
@@ -712,6 +731,7 @@ main(void)
     test_keys();
     test_time();
     test_born_first();
+    test_release_order();
     test_failure();
     test_doom();
     test_forget();
