@@ -26,6 +26,8 @@ channel_forget(struct defragmenter *c, struct held *h)
         DL_DELETE(c->overdue, h);
     else if (h->state == HELD_LOOKING && h->looking)
         DL_DELETE(c->looking, h);
+    if (h->is_withdrawn)
+        DL_DELETE(c->withdrawn, h);
     journey_ends(c, h);
     channel_looking_free(h);
     HASH_DEL(c->held, h);
@@ -72,6 +74,7 @@ let_leave(struct defragmenter *c, struct held *h, enum set_reason reason)
     id_format(h->id, name);
     h->state = HELD_LEAVING;
     h->expired = reason == SET_TIMEOUT;
+    channel_looking_free(h); /* its set's answer does not count any more */
     bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD;
     log_say(c->log, LOG_LEVEL_INFO, "defrag", name, "%s: %s",
             holds ? "held" : "released", set_reason_text(reason));
@@ -100,18 +103,32 @@ release(struct defragmenter *c, const struct set_released *released)
         let_leave(c, h, released->reason);
 }
 
-/* An operator's word about what waits. What is being joined has come too late for it:
- * the join finds out, or has it. */
+/* An operator's word about what waits. For what is being joined it has come too late:
+ * the join finds out, or has it; but others of its set must not go on counting it, nor
+ * must a repetition be absorbed for it. */
 static void
 withdrawn(void *context, struct id id)
 {
     struct defragmenter *c = context;
     struct held *h = channel_find(c, id);
-    if (h == NULL || h->state == HELD_LEAVING ||
-        (h->state == HELD_WAITING && !sets_forget(c->sets, id)))
+    if (h == NULL || h->state == HELD_LEAVING || h->is_withdrawn)
         return;
-    channel_forget(c, h);
+    if (h->state != HELD_WAITING || sets_forget(c->sets, id)) {
+        channel_forget(c, h);
+    } else {
+        h->is_withdrawn = true;
+        DL_APPEND(c->withdrawn, h);
+    }
     channel_stir(c);
+}
+
+void
+channel_forget_withdrawn(struct defragmenter *c)
+{
+    struct held *h, *next;
+    DL_FOREACH_SAFE (c->withdrawn, h, next)
+        if (sets_forget(c->sets, h->id))
+            channel_forget(c, h);
 }
 
 /* What a start finds too late: bounced by the round itself, or held after it. */
