@@ -24,25 +24,14 @@ channel_forget(struct defragmenter *c, struct held *h)
 {
     if (h->is_overdue)
         DL_DELETE(c->overdue, h);
-    else if (h->is_gone)
-        DL_DELETE(c->gone, h);
+    else if (h->is_withdrawn)
+        DL_DELETE(c->withdrawn, h);
     else if (h->state == HELD_LOOKING && h->looking)
         DL_DELETE(c->looking, h);
     journey_ends(c, h);
     channel_looking_free(h);
     HASH_DEL(c->held, h);
     free(h);
-}
-
-/* --- What is gone ----------------------------------------------------------------- */
-
-void
-channel_forget_gone(struct defragmenter *c)
-{
-    struct held *h, *next;
-    DL_FOREACH_SAFE (c->gone, h, next)
-        if (sets_forget(c->sets, h->id))
-            channel_forget(c, h);
 }
 
 /* --- What is released ------------------------------------------------------------- */
@@ -86,6 +75,7 @@ let_leave(struct defragmenter *c, struct held *h, enum set_reason reason)
     id_format(id, name);
     h->state = HELD_LEAVING;
     h->expired = reason == SET_TIMEOUT;
+    channel_looking_free(h); /* its set's answer does not count any more */
     bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD;
     log_say(c->log, LOG_LEVEL_INFO, "defrag", name, "%s: %s",
             holds ? "held" : "released", set_reason_text(reason));
@@ -115,22 +105,32 @@ release(struct defragmenter *c, const struct set_released *released)
         let_leave(c, h, released->reason);
 }
 
-/* An operator's word about what waits. A repetition of it must not be absorbed: nobody
- * has it any more. */
+/* An operator's word about what waits. For what is being joined it has come too late:
+ * the join finds out, or has it; but others of its set must not go on counting it, nor
+ * must a repetition be absorbed for it. */
 static void
 withdrawn(void *context, struct id id)
 {
     struct defragmenter *c = context;
     struct held *h = channel_find(c, id);
-    if (h == NULL || h->is_gone)
+    if (h == NULL || h->is_withdrawn)
         return;
     if (h->state != HELD_WAITING || sets_forget(c->sets, id)) {
         channel_forget(c, h);
-    } else { /* its join is under way, and may fail for that */
-        h->is_gone = true;
-        DL_APPEND(c->gone, h);
+    } else {
+        h->is_withdrawn = true;
+        DL_APPEND(c->withdrawn, h);
     }
     channel_stir(c);
+}
+
+void
+channel_forget_withdrawn(struct defragmenter *c)
+{
+    struct held *h, *next;
+    DL_FOREACH_SAFE (c->withdrawn, h, next)
+        if (sets_forget(c->sets, h->id))
+            channel_forget(c, h);
 }
 
 /* What a start finds too late: bounced by the round itself, or held after it. */

@@ -18,16 +18,17 @@
 struct held {
     UT_hash_handle hh;
     struct id id;
-    struct held *prev, *next; /* LOOKING, overdue or gone: in the line */
+    struct held *prev, *next; /* LOOKING, overdue or withdrawn: in the line */
     enum held_state {
         HELD_LOOKING, /* its digest is not known yet */
         HELD_WAITING, /* in a set */
         HELD_SENT,    /* on its way to the host that joins it */
         HELD_LEAVING  /* released; it passes when it is offered next */
     } state;
-    bool expired;    /* LEAVING: because its time was over */
-    bool is_overdue; /* LEAVING: it was when the start found it; to be held */
-    bool by_peer;    /* another host has sent it to us: here it stays */
+    bool expired;      /* LEAVING: because its time was over */
+    bool is_overdue;   /* LEAVING: it was when the start found it; to be held */
+    bool is_withdrawn; /* WAITING: while its set was being joined */
+    bool by_peer;      /* another host has sent it to us: here it stays */
     unsigned depth;
     unsigned char key[DIGEST_SIZE]; /* by_peer, or since it was looked into */
     /* SENT: where to, until when, and how many recipients have no answer yet. */
@@ -35,7 +36,6 @@ struct held {
     int64_t until_ms;
     size_t unanswered;
     struct heap_node timer;
-    bool is_gone; /* WAITING: removed, while its set is being joined */
     struct looking *looking;
 };
 
@@ -73,7 +73,7 @@ struct defragmenter {
     struct owners *owners; /* NULL: no other hosts */
     struct heap journeys;  /* SENT, by until_ms */
     char mark[SET_MARK_SIZE];
-    struct held *held, *looking, *overdue, *gone;
+    struct held *held, *looking, *overdue, *withdrawn;
     struct joining *making;  /* one at a time is streamed */
     struct joining *storing; /* committed */
     struct joining *refused; /* by the queue: to be made again when `again` fires... */
@@ -95,8 +95,8 @@ void channel_stir(struct defragmenter *c);
 struct held *channel_find(const struct defragmenter *c, struct id id);
 /* Not in the line, nor in a set. */
 void channel_forget(struct defragmenter *c, struct held *h);
-/* A join has ended: what is gone leaves its set. */
-void channel_forget_gone(struct defragmenter *c);
+/* A join has ended: what was withdrawn meanwhile leaves its set. */
+void channel_forget_withdrawn(struct defragmenter *c);
 
 /* --- channel_offer.c -------------------------------------------------------------- */
 
