@@ -145,10 +145,22 @@ note_disposition(json_t *part, struct text value)
     parameters_free(&p);
 }
 
+/* One word, and comments at most. */
+static void
+check_encoding(json_t *part, struct text value)
+{
+    (void)parameter_token(&value);
+    struct text more = parameter_token(&value);
+    if (more.length > 0 || value.length > 0)
+        add_problem(part, NULL, "Content-Transfer-Encoding is malformed");
+}
+
 static void
 note_field(json_t *part, const struct structure_event *e)
 {
-    if (text_equal_nocase(e->name, TEXT("content-disposition")))
+    if (text_equal_nocase(e->name, TEXT("content-transfer-encoding")))
+        check_encoding(part, e->value);
+    else if (text_equal_nocase(e->name, TEXT("content-disposition")))
         note_disposition(part, e->value);
     else if (text_equal_nocase(e->name, TEXT("content-description")))
         set_field(part, "description", e);

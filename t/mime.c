@@ -91,6 +91,9 @@ static const struct sample {
     {"Content-Disposition: inline; filename=\"=?utf-8?Q?=C3=BC?=\"", "filename", "\xc3\xbc", "|filename: an encoded-word stands where none may be"},
     {"Content-Disposition: inline; filename*=x''%ff", "filename", "\\xff", "|filename: a charset is unknown|filename: bytes that are neither ASCII nor UTF-8"},
     {"Content-Disposition: inline; filename", "filename", NULL, "|Content-Disposition is malformed"},
+    {"Content-Transfer-Encoding: (a) base64 (b)", "encoding", "base64", ""},
+    {"Content-Transfer-Encoding: base64; x=y", "encoding", "base64", "|Content-Transfer-Encoding is malformed"},
+    {"Content-Transfer-Encoding: 8bit 7bit", "encoding", "8bit", "|Content-Transfer-Encoding is malformed"},
     {"Content-Type: text/plain", "type", "text/plain", "|MIME-Version is missing"},
 };
 /* clang-format on */

@@ -34,7 +34,10 @@ static const struct sample {
     {"space behind boundaries, more CR than needed", "Content-Type: multipart/x; boundary=\"b \"\n\n--b \t\r\r\n\nx\r\r\n--b-- \n\n",
      "(f[Content-Type: multipart/x; boundary=\"b \"\n]h<*multipart/x>-[\n]d[--b \t\r\r\n](h<text/plain>-[\n]b[x\r])d[\r\n--b-- \n]o[\n])"},
     {"lines that almost delimit", "Content-Type: multipart/x; boundary=b\n\n--b\n\n--bb\n--b-\n--b---\n -- b\n--\n-\n--B\n--b x\n--b",
-     "(f[Content-Type: multipart/x; boundary=b\n]h<*multipart/x>-[\n]d[--b\n](h<text/plain>-[\n]b[--bb\n--b-\n--b---\n -- b\n--\n-\n--B\n--b x])d[\n--b](h<text/plain>-[])!the closing boundary is missing.)"},
+     "(f[Content-Type: multipart/x; boundary=b\n]h<*multipart/x>-[\n]d[--b\n](h<text/plain>-[\n]b[--bb\n--b-\n--b---\n -- b\n--\n-\n--B\n--b x])d[\n--b](h<text/plain>-[])!the closing boundary is missing.!a line begins as a delimiter, but goes on.)"},
+    {"a line that begins as an outer delimiter", "Content-Type: multipart/x; boundary=a\n\n--a\nContent-Type: multipart/y; boundary=b\n\n--b\n\nx\n--a x\n--b--\n--a--",
+     "(f[Content-Type: multipart/x; boundary=a\n]h<*multipart/x>-[\n]d[--a\n](f[Content-Type: multipart/y; boundary=b\n]h<*multipart/y>-[\n]"
+     "d[--b\n](h<text/plain>-[\n]b[x\n--a x])d[\n--b--\n])d[--a--]!a line begins as a delimiter, but goes on.)"},
     {"boundary is a prefix of its parent's",
      "Content-Type: multipart/x; boundary=ab\n\n--ab\nContent-Type: multipart/y; boundary=a\n\n--a\n\n1\n--ab\n\n2\n--a\n3\n--ab--\n",
      "(f[Content-Type: multipart/x; boundary=ab\n]h<*multipart/x>-[\n]d[--ab\n](f[Content-Type: multipart/y; boundary=a\n]h<*multipart/y>-[\n]"
