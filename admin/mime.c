@@ -24,17 +24,24 @@ scan(struct text content, enum downgrade_verdict *verdict)
     return d;
 }
 
+static bool
+is_forbidden(enum downgrade_verdict verdict)
+{
+    return verdict == DOWNGRADE_FORBIDDEN || verdict == DOWNGRADE_FRAGMENT;
+}
+
 static json_t *
 describe_conversion(struct text content)
 {
     static const char *const names[] = {[DOWNGRADE_NOT_NEEDED] = "not needed",
                                         [DOWNGRADE_CONVERTIBLE] = "convertible",
-                                        [DOWNGRADE_FORBIDDEN] = "forbidden"};
+                                        [DOWNGRADE_FORBIDDEN] = "forbidden",
+                                        [DOWNGRADE_FRAGMENT] = "forbidden"};
     enum downgrade_verdict verdict;
     struct downgrade *d = scan(content, &verdict);
     json_t *object = json_object();
     json_object_set_new(object, "verdict", json_string(names[verdict]));
-    if (verdict == DOWNGRADE_FORBIDDEN)
+    if (is_forbidden(verdict))
         json_object_set_new(object, "reason", json_string(downgrade_reason_text(d)));
     if (verdict == DOWNGRADE_CONVERTIBLE)
         json_object_set_new(object, "size_max",
@@ -64,7 +71,7 @@ convert(struct text content)
 {
     enum downgrade_verdict verdict;
     struct downgrade *d = scan(content, &verdict);
-    if (verdict == DOWNGRADE_FORBIDDEN)
+    if (is_forbidden(verdict))
         fprintf(stderr, "petrel mime: not converted: %s\n", downgrade_reason_text(d));
     if (verdict == DOWNGRADE_NOT_NEEDED)
         print(stdout, content);
@@ -74,7 +81,7 @@ convert(struct text content)
         downgrade_end(d);
     }
     downgrade_free(&d);
-    return verdict == DOWNGRADE_FORBIDDEN ? EX_DATAERR : 0;
+    return is_forbidden(verdict) ? EX_DATAERR : 0;
 }
 
 static int

@@ -68,7 +68,8 @@ hold(struct defragmenter *c, struct id id, const char *name)
 }
 
 static void
-let_leave(struct defragmenter *c, struct held *h, enum set_reason reason)
+let_leave(struct defragmenter *c, struct held *h, enum set_reason reason,
+          int64_t delay_ms)
 {
     char name[ID_LENGTH + 1];
     struct id id = h->id;
@@ -82,7 +83,7 @@ let_leave(struct defragmenter *c, struct held *h, enum set_reason reason)
     if (holds)
         hold(c, id, name);
     h = channel_find(c, id);
-    if (!manager_unpark(c->manager, id) && h != NULL)
+    if (!manager_unpark_after(c->manager, id, delay_ms) && h != NULL)
         channel_forget(c, h);
 }
 
@@ -96,13 +97,18 @@ close_sets(struct defragmenter *c)
             owners_close(c->owners, closed.key, closed.memory_ms);
 }
 
+/* One after the other, as the set has them. */
 static void
-release(struct defragmenter *c, const struct set_released *released)
+release_all(struct defragmenter *c)
 {
-    struct held *h = channel_find(c, released->id);
-    count_release(c, released->reason);
-    if (h != NULL)
-        let_leave(c, h, released->reason);
+    struct set_released released;
+    int64_t delay_ms = 0;
+    while (sets_next_released(c->sets, &released)) {
+        struct held *h = channel_find(c, released.id);
+        count_release(c, released.reason);
+        if (h != NULL)
+            let_leave(c, h, released.reason, delay_ms++);
+    }
 }
 
 /* An operator's word about what waits. For what is being joined it has come too late:
@@ -142,7 +148,7 @@ hold_overdue(struct defragmenter *c)
         DL_DELETE(c->overdue, h);
         h->is_overdue = false;
         count_release(c, SET_TIMEOUT);
-        let_leave(c, h, SET_TIMEOUT);
+        let_leave(c, h, SET_TIMEOUT, 0);
     }
 }
 
@@ -152,12 +158,10 @@ static void
 work(void *context)
 {
     struct defragmenter *c = context;
-    struct set_released released;
     sets_tick(c->sets, loop_now_ms(c->loop));
     bool more = channel_look_on(c);
     more = joins_go_on(c) || more;
-    while (sets_next_released(c->sets, &released))
-        release(c, &released);
+    release_all(c);
     close_sets(c);
     hold_overdue(c);
     int64_t wake = sets_wake_ms(c->sets);

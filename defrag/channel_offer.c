@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    MOMENT_MS = 60 * 1000, /* until what is being joined ends; it is told before */
+    MOMENT_MS = 60 * 1000, /* what waits, or is being joined, is told before */
     FAR_MS = 24 * 60 * 60 * 1000,
     GRACE_MS = 60 * 60 * 1000, /* a late part finds the host that had the others */
     TEXTS_MAX = ENVELOPE_BYTES_MAX,
@@ -243,7 +243,7 @@ tell(struct defragmenter *c, struct held *h, struct manager_offer *o)
     free(all);
     o->until_ms = h->looking->until_ms;
     if (verdict == SET_HOLDS && sets_find(c->sets, h->id, &view))
-        o->until_ms = view.until_ms;
+        o->until_ms = view.until_ms + MOMENT_MS;
     if (verdict == SET_HOLDS)
         channel_looking_free(h);
     else
@@ -415,8 +415,8 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
         return MANAGER_PARK;
     }
     bool found = sets_find(c->sets, h->id, &view);
-    o->until_ms =
-        found && !view.joining ? view.until_ms : loop_now_ms(c->loop) + MOMENT_MS;
+    o->until_ms = (found && !view.joining ? view.until_ms : loop_now_ms(c->loop)) +
+                  MOMENT_MS;
     return MANAGER_PARK;
 }
 

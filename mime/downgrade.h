@@ -46,7 +46,9 @@ struct downgrade_way {
 enum downgrade_verdict {
     DOWNGRADE_NOT_NEEDED,  /* may be sent as it is */
     DOWNGRADE_CONVERTIBLE, /* may be sent as the second pass makes it */
-    DOWNGRADE_FORBIDDEN    /* 5.6.3: the reason says why */
+    DOWNGRADE_FORBIDDEN,   /* 5.6.3: the reason says why */
+    DOWNGRADE_FRAGMENT /* the same, and all of it is a message/partial: it is not to go
+                          as it is either (RFC 2046 §5.2.2: always 7bit) */
 };
 
 /* Why not; the first one met in the content. */

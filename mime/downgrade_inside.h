@@ -24,6 +24,7 @@ struct plan {
 struct downgrade {
     struct downgrade_way way;
     enum downgrade_verdict verdict;
+    bool is_fragment; /* the message itself */
     enum downgrade_reason reason;
     struct structure *structure; /* of the pass that is under way */
     size_t planned, capacity;

@@ -187,6 +187,8 @@ scan_header(struct downgrade *d, const struct structure_event *e)
     plan->has_version = part->has_version;
     d->path[part->depth] = part->number;
     d->blocked = blocked_by(part);
+    d->is_fragment =
+        d->is_fragment || (part->depth == 0 && d->blocked == DOWNGRADE_PARTIAL);
     d->tally = (struct tally){0};
     d->watching = part->holds == STRUCTURE_LEAF || d->blocked != DOWNGRADE_NO_REASON ||
                   is_global(part->type);
@@ -344,7 +346,9 @@ downgrade_scan_end(struct downgrade *d)
     structure_end(d->structure);
     structure_free(&d->structure);
     assert(!d->watching && (d->needed || d->reason == DOWNGRADE_NO_REASON));
-    if (d->reason != DOWNGRADE_NO_REASON)
+    if (d->reason == DOWNGRADE_PARTIAL && d->is_fragment)
+        d->verdict = DOWNGRADE_FRAGMENT;
+    else if (d->reason != DOWNGRADE_NO_REASON)
         d->verdict = DOWNGRADE_FORBIDDEN;
     else
         d->verdict = d->needed ? DOWNGRADE_CONVERTIBLE : DOWNGRADE_NOT_NEEDED;

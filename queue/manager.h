@@ -147,6 +147,8 @@ void manager_plug_defragment(struct manager *manager,
 /* What was parked is due now. False: it is not to be delivered any more: gone, or held
  * by the operator. */
 bool manager_unpark(struct manager *manager, struct id id);
+/* The same, so much later: so that several go in an order of their own. */
+bool manager_unpark_after(struct manager *manager, struct id id, int64_t delay_ms);
 /* The outcome for recipients that were parked; those that are done already are left
  * out. False: there is no such message. */
 bool manager_settle_parked(struct manager *manager, struct id id,

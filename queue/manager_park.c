@@ -222,13 +222,20 @@ manager_is_parked(struct manager *m, struct id id)
 }
 
 bool
-manager_unpark(struct manager *m, struct id id)
+manager_unpark_after(struct manager *m, struct id id, int64_t delay_ms)
 {
     struct active *a = active_find(m, id);
+    int64_t now = loop_now_ms(m->loop);
     manager_stir(m);
     if (a && a->scheduled && a->fate == FATE_NONE)
         a->fate = FATE_RETRY;
-    return sched_retry(m->sched, loop_now_ms(m->loop), id) || a != NULL;
+    return sched_retry_at(m->sched, now, id, now + delay_ms) || a != NULL;
+}
+
+bool
+manager_unpark(struct manager *m, struct id id)
+{
+    return manager_unpark_after(m, id, 0);
 }
 
 /* --- Settled ---------------------------------------------------------------------- */

@@ -192,6 +192,8 @@ struct sched_state sched_find(const struct sched *s, struct id id);
 /* Due now; dead destinations are revived when it is loaded. Nothing for active mail, it
  * is being tried. False: unknown. */
 bool sched_retry(struct sched *s, int64_t now_ms, struct id id);
+/* The same, but due then, unless it is sooner anyway. */
+bool sched_retry_at(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms);
 /* Everything is due now and no destination is dead. */
 void sched_retry_all(struct sched *s, int64_t now_ms);
 /* Forgets a message that is not active (removed or held by the operator). False: it is

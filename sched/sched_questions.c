@@ -24,17 +24,24 @@ sched_find(const struct sched *s, struct id id)
 }
 
 bool
-sched_retry(struct sched *s, int64_t now_ms, struct id id)
+sched_retry_at(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms)
 {
     sched_tick(s, now_ms);
     struct known *k = known_find(&s->known, id);
     if (!k)
         return false;
-    if (k->place == KNOWN_WAITING && k->due_ms > s->now_ms)
-        known_wait(&s->known, k, s->now_ms, k->attempts);
+    if (k->place == KNOWN_WAITING && k->due_ms > due_ms)
+        known_wait(&s->known, k, due_ms, k->attempts);
     if (k->place != KNOWN_ACTIVE)
         k->forced = 1;
     return true;
+}
+
+bool
+sched_retry(struct sched *s, int64_t now_ms, struct id id)
+{
+    sched_tick(s, now_ms);
+    return sched_retry_at(s, now_ms, id, s->now_ms);
 }
 
 static void

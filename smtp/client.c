@@ -326,7 +326,7 @@ client_prepared(struct client *c, enum downgrade_verdict verdict, const char *re
         ask_all(c);
         return;
     }
-    bool forbidden = verdict == DOWNGRADE_FORBIDDEN;
+    bool forbidden = verdict == DOWNGRADE_FORBIDDEN || verdict == DOWNGRADE_FRAGMENT;
     snprintf(words, sizeof(words), "%s%s%s", why, forbidden ? ": " : "",
              forbidden ? reason : "");
     client_hand_out(l, SPREAD_ALL, 0, judge_unfit(c->settings.peer, enhanced, words));

@@ -121,7 +121,7 @@ bool client_has_news(const struct client *c);
 
 /* After CLIENT_PREPARE. The content that is given later is the converted one if verdict
  * says CONVERTIBLE, of size_max bytes at most; else as it is. reason: part of a
- * sentence, for FORBIDDEN. Then ask client_next(). */
+ * sentence, for FORBIDDEN and FRAGMENT. Then ask client_next(). */
 struct downgrade_way client_way(const struct client *c);
 void client_prepared(struct client *c, enum downgrade_verdict verdict,
                      const char *reason, uint64_t size_max);

@@ -98,7 +98,10 @@ client_change_form(const struct client *c, struct letter *l,
     assert(l->preparing && !l->prepare_due);
     l->preparing = false;
     *enhanced = "5.6.3";
-    if (verdict == DOWNGRADE_FORBIDDEN)
+    if (verdict == DOWNGRADE_FRAGMENT && !l->mail.envelope->binary)
+        return "message needs 8BITMIME, which the host does not offer, and cannot be "
+               "converted";
+    if (verdict == DOWNGRADE_FORBIDDEN || verdict == DOWNGRADE_FRAGMENT)
         return l->mail.envelope->binary ? "message needs BINARYMIME, which the host "
                                           "does not offer, and cannot be converted"
                                         : NULL;

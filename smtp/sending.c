@@ -195,7 +195,7 @@ end_scan(struct sending *s)
             s->settings.log, LOG_LEVEL_INFO, program, id,
             "converted for %s, which takes no such content%s", s->settings.peer.remote,
             downgrade_breaks_dkim(s->downgrade) ? "; its DKIM signature breaks" : "");
-    else if (verdict == DOWNGRADE_FORBIDDEN)
+    else if (verdict != DOWNGRADE_NOT_NEEDED)
         log_say(s->settings.log, LOG_LEVEL_INFO, program, id,
                 "not converted for %s, which takes no such content: %s",
                 s->settings.peer.remote, reason);

@@ -174,8 +174,14 @@ test_time(void)
     sim_loop_advance(s.w.loop, 10 * 1000);
     is_number(s.count, 2,
               "check 42: and are released half an interval after the first");
-    ok(s.count == 2 && memmem(s.delivered[0].content.at, s.delivered[0].content.length,
-                              "number=2; total=3\r\n\r\ntwo\r\n", 26) != NULL);
+    ok_named(s.count == 2 &&
+                 memmem(s.delivered[0].content.at, s.delivered[0].content.length,
+                        "number=1; total=3\r\n\r\n" ONE, 21 + strlen(ONE)) != NULL,
+             "check 43: the first, as it came");
+    ok_named(s.count == 2 &&
+                 memmem(s.delivered[1].content.at, s.delivered[1].content.length,
+                        "number=2; total=3\r\n\r\ntwo\r\n", 26) != NULL,
+             "check 43: then the second");
     ok(world_is_empty(&s.w));
     stage_part(&s, "i", 3, 3, THREE);
     is_number(s.count, 3, "check 40: what comes late passes");

@@ -91,6 +91,10 @@ mail_word(struct mail *m, struct text word, struct wishes *w)
         m->verdict = DOWNGRADE_FORBIDDEN;
         return;
     }
+    if (text_equal(word, TEXT("fragment"))) {
+        m->verdict = DOWNGRADE_FRAGMENT;
+        return;
+    }
     if (text_equal(word, TEXT("8bit"))) {
         e->eight_bit = true;
     } else if (text_equal(word, TEXT("binary"))) {

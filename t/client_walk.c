@@ -145,7 +145,7 @@ give_content(struct walk *w)
 static void
 prepare(struct walk *w)
 {
-    enum downgrade_verdict verdict = (enum downgrade_verdict)chance(w, 3);
+    enum downgrade_verdict verdict = (enum downgrade_verdict)chance(w, 4);
     w->preparing = false;
     (void)client_way(w->client);
     w->converted = verdict == DOWNGRADE_CONVERTIBLE;

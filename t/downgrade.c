@@ -109,6 +109,8 @@ static const struct sample {
 static enum downgrade_verdict
 verdict_of(const struct sample *s)
 {
+    if (text_starts(text_from(s->content), TEXT("Content-Type: message/partial")))
+        return DOWNGRADE_FRAGMENT;
     if (s->reason != DOWNGRADE_NO_REASON)
         return DOWNGRADE_FORBIDDEN;
     return s->out == NULL ? DOWNGRADE_NOT_NEEDED : DOWNGRADE_CONVERTIBLE;

@@ -23,5 +23,6 @@ get() {
 get postfix postfix usr/sbin/smtp-sink
 get exim exim4-daemon-light usr/sbin/exim4
 get mpack mpack usr/bin/mpack
+get faketime libfaketime usr/share/doc/libfaketime/copyright
 get opensmtpd opensmtpd usr/sbin/smtpd
 get nodemailer node-nodemailer usr/share/nodejs/nodemailer/package.json

@@ -111,7 +111,7 @@ take_event(struct run *r, const struct client_event *event)
         return;
     case CLIENT_PREPARE:
         must(r->sent);
-        client_prepared(r->client, (enum downgrade_verdict)(r->wish % 3), "no", 40);
+        client_prepared(r->client, (enum downgrade_verdict)(r->wish % 4), "no", 40);
         return;
     case CLIENT_EARLY:
         r->early = r->early_wish && send_mail(r);
