@@ -15,6 +15,7 @@
 
 #include "base/digest.h"
 #include "base/id.h"
+#include "base/tag.h"
 
 enum {
     SET_KEY_SIZE = DIGEST_SIZE,
@@ -35,7 +36,7 @@ struct fragment {
     unsigned char key[SET_KEY_SIZE];
     struct id id;                          /* of the message that it is */
     uint32_t number, total;                /* from 1; total 0: it does not say */
-    unsigned char digest[DIGEST_TAG_SIZE]; /* of its body */
+    unsigned char digest[TAG_SIZE]; /* of its body */
     int64_t size;                          /* of its body */
     int64_t until_ms, memory_ms;   /* when its set is given up (the earliest of all its
                                       fragments' counts), and, if it begins the set, how
