@@ -71,8 +71,7 @@ set_part_free(struct sets *s, struct part *p)
 }
 
 struct slot *
-set_slot_get(struct set *set, uint32_t number,
-             const unsigned char digest[TAG_SIZE])
+set_slot_get(struct set *set, uint32_t number, const unsigned char digest[TAG_SIZE])
 {
     struct slot *slot = set_slot_find(set, number);
     if (slot != NULL)
