@@ -219,13 +219,14 @@ count(void *context, struct manager_fragments *out)
 static void
 make_look(struct defragmenter *c)
 {
-    uint64_t chance[DIGEST_TAG_KEY_SIZE / sizeof(uint64_t)];
-    for (size_t i = 0; i < sizeof(chance) / sizeof(chance[0]); i++)
-        chance[i] = loop_random(c->loop);
-    c->look =
-        (struct look_setup){.queue = c->queue, .parts_max = c->settings.limits.parts};
-    memcpy(c->look.key, chance, sizeof(chance));
-    digest_forget(chance, sizeof(chance));
+    static_assert(sizeof(c->look.key) % sizeof(uint64_t) == 0, "whole numbers");
+    unsigned char *key = (unsigned char *)&c->look.key;
+    c->look.queue = c->queue;
+    c->look.parts_max = c->settings.limits.parts;
+    for (size_t at = 0; at < sizeof(c->look.key); at += sizeof(uint64_t)) {
+        uint64_t chance = loop_random(c->loop);
+        memcpy(key + at, &chance, sizeof(chance));
+    }
 }
 
 struct defragmenter *

@@ -196,7 +196,7 @@ enter_set(struct defragmenter *c, struct held *h)
                          .memory_ms = l->memory_ms,
                          .recipients = l->recipients,
                          .count = l->count};
-    memcpy(f.digest, l->look.digest, DIGEST_TAG_SIZE);
+    memcpy(f.digest, l->look.digest, TAG_SIZE);
     memcpy(f.key, h->key, DIGEST_SIZE);
     note_quotas(h, &f);
     l->answer.absorbed = memory_array(l->count, sizeof(*l->answer.absorbed));
