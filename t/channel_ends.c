@@ -93,6 +93,120 @@ test_time_over_a_restart(void)
     stage_end(&s);
 }
 
+/* --- Another instance ------------------------------------------------------------- */
+
+static void
+keep_spool(const struct stage *s, unsigned turn)
+{
+    char command[200];
+    snprintf(command, sizeof command, "cp -a %s %s.%u", s->w.folder, s->w.folder, turn);
+    if (system(command) != 0)
+        abort();
+}
+
+/* The spool of an instance that dies in each turn of a join: so many turns. The parts
+ * are young, and so is the whole. */
+static unsigned
+die_in_each_turn(struct stage *s, unsigned slices, unsigned slice)
+{
+    unsigned turns = 0;
+    stage_begin(s, ROUTES);
+    s->w.settings.queue.journal_size = 4 * 1024 * 1024;
+    s->w.settings.queue.slices = slices;
+    s->w.settings.queue.slice = slice;
+    stage_restart(s);
+    stage_part(s, "i", 1, 2, ONE);
+    struct buffer b;
+    buffer_init(&b, 1000);
+    if (!buffer_format(&b, "Content-Type: message/partial; id=\"i\"; number=2; "
+                           "total=2\r\n\r\ntwo\r\n"))
+        abort();
+    stage_send(s, "a@x", "b@y", buffer_text(&b));
+    buffer_free(&b);
+    while (!s->w.accepted)
+        sim_loop_advance(s->w.loop, 1);
+    for (; s->count == 0; turns++) {
+        keep_spool(s, turns);
+        sim_loop_advance(s->w.loop, 1);
+    }
+    stage_clear(s);
+    stage_stop(s);
+    return turns;
+}
+
+static void
+go_on_from(struct stage *s, unsigned turn)
+{
+    char command[200];
+    snprintf(command, sizeof command, "rm -rf %s && mv %s.%u %s", s->w.folder,
+             s->w.folder, turn, s->w.folder);
+    if (system(command) != 0)
+        abort();
+    stage_clear(s);
+    buffer_clear(&s->w.lines);
+}
+
+static unsigned
+wholes(const struct stage *s)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < s->count; i++)
+        count += text_equal(buffer_text(&s->delivered[i].content), TEXT(WHOLE));
+    return count;
+}
+
+/* Its journal is turned off: all of it is adopted, and the parts come first. */
+static void
+test_adopted_at_the_start(void)
+{
+    unsigned both = 0, wrong = 0;
+    struct stage s;
+    unsigned turns = die_in_each_turn(&s, 1, 0);
+    s.w.settings.queue.journal_size = 0;
+    for (unsigned i = 0; i < turns; i++) {
+        go_on_from(&s, i);
+        world_start(&s.w);
+        sim_loop_advance(s.w.loop, 2000);
+        both += world_logged(&s.w, "goes on in") && !world_logged(&s.w, "joined from");
+        if (wholes(&s) != 1 || s.count != 1 || !world_is_empty(&s.w) ||
+            world_logged(&s.w, "are not joined"))
+            wrong++;
+        stage_stop(&s);
+    }
+    world_start(&s.w);
+    stage_end(&s);
+    ok_named(both > 0, "a whole and its parts are adopted");
+    is_number(wrong, 0, "and it is not joined again, nor tried to");
+}
+
+/* A slice is taken over by one that has run for longer than the whole is there. */
+static void
+test_taken_over(void)
+{
+    unsigned both = 0, wrong = 0, slice = 0;
+    struct stage s;
+    unsigned turns = die_in_each_turn(&s, 2, slice);
+    s.w.settings.queue.slice = 1;
+    for (unsigned i = 0; i < turns; i++) {
+        go_on_from(&s, i);
+        sim_loop_step_wall(s.w.loop, -1000 * 1000);
+        loop_turn(s.w.loop, 0);
+        world_start(&s.w);
+        sim_loop_step_wall(s.w.loop, 1000 * 1000);
+        ok(queue_adopt(manager_queue(s.w.manager), slice, NULL, NULL) == NULL);
+        sim_loop_advance(s.w.loop, 5000);
+        both += world_logged(&s.w, "goes on in") && !world_logged(&s.w, "joined from");
+        if (wholes(&s) != 1 || s.count != 1 || !world_is_empty(&s.w) ||
+            world_logged(&s.w, "are not joined"))
+            wrong++;
+        stage_stop(&s);
+    }
+    world_start(&s.w);
+    stage_end(&s);
+    ok_named(both > 0, "a whole and its parts are taken over");
+    is_number(wrong, 0, "and it is not joined again, nor tried to");
+}
+
 /* --- A message -------------------------------------------------------------------- */
 
 /* The operator removes it, or sends it back; its sender comes again: that one counts.
@@ -195,6 +309,8 @@ int
 main(void)
 {
     test_time_over_a_restart();
+    test_adopted_at_the_start();
+    test_taken_over();
     test_gone_while_joining();
     test_again();
     test_gone_at_any_time();
