@@ -251,6 +251,16 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
     return c;
 }
 
+/* Nothing else would wake what waits before its time is over. */
+static void
+let_all_go(struct defragmenter *c)
+{
+    struct held *h, *next;
+    HASH_ITER (hh, c->held, h, next)
+        if (!manager_unpark(c->manager, h->id) && h->state == HELD_LEAVING)
+            channel_forget(c, h);
+}
+
 void
 channel_reload(struct defragmenter *c, const struct channel_settings *settings)
 {
@@ -258,6 +268,8 @@ channel_reload(struct defragmenter *c, const struct channel_settings *settings)
     c->settings = *settings;
     c->look.parts_max = settings->limits.parts;
     sets_limit(c->sets, &settings->limits);
+    if (!manager_defragments(c->manager))
+        let_all_go(c);
 }
 
 void
