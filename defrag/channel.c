@@ -158,6 +158,10 @@ static void
 work(void *context)
 {
     struct defragmenter *c = context;
+    if (joins_are_unfinished(c)) {
+        c->has_adopted = true;
+        joins_finish(c);
+    }
     sets_tick(c->sets, loop_now_ms(c->loop));
     bool more = channel_look_on(c);
     more = joins_go_on(c) || more;
@@ -183,22 +187,6 @@ channel_stir(struct defragmenter *c)
 }
 
 /* --- Life ------------------------------------------------------------------------- */
-
-/* What the last run has joined: if it did not come to end the parts, it is done now. */
-static void
-finish_joins(struct defragmenter *c)
-{
-    struct id *ids;
-    size_t count = queue_made(c->queue, &ids);
-    for (size_t i = 0; i < count; i++) {
-        struct envelope *e =
-            manager_handles(c->manager, ids[i]) ? queue_load(c->queue, ids[i]) : NULL;
-        if (e)
-            joins_end_parts(c, e);
-        envelope_free(&e);
-    }
-    free(ids);
-}
 
 static void
 count(void *context, struct manager_fragments *out)
@@ -257,8 +245,20 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
                                           .count = count,
                                           .context = c};
     manager_plug_defragment(manager, &c->plug);
-    finish_joins(c);
+    /* What the last run has joined: if it did not come to end the parts, it is done
+     * now. */
+    joins_finish(c);
     return c;
+}
+
+/* Nothing else would wake what waits before its time is over. */
+static void
+let_all_go(struct defragmenter *c)
+{
+    struct held *h, *next;
+    HASH_ITER (hh, c->held, h, next)
+        if (!manager_unpark(c->manager, h->id) && h->state == HELD_LEAVING)
+            channel_forget(c, h);
 }
 
 void
@@ -268,6 +268,8 @@ channel_reload(struct defragmenter *c, const struct channel_settings *settings)
     c->settings = *settings;
     c->look.parts_max = settings->limits.parts;
     sets_limit(c->sets, &settings->limits);
+    if (!manager_defragments(c->manager))
+        let_all_go(c);
 }
 
 void

@@ -85,6 +85,8 @@ struct defragmenter {
     struct loop_task task;
     struct loop_timer wake, poll, again;
     int64_t started_ms;
+    uint64_t adoptions; /* the queue's, that have been looked through */
+    bool has_adopted;   /* there may be wholes of others whose parts have not ended */
     struct manager_fragments figures; /* since the start */
 };
 
@@ -132,6 +134,11 @@ void journeys_init(struct defragmenter *c);
 /* Goes on with what is complete. True: there is more. */
 bool joins_go_on(struct defragmenter *c);
 void joins_stop(struct defragmenter *c);
+/* An adopted journal may have had wholes whose parts have not ended: joins_finish() is
+ * to come before any of these is looked into. */
+bool joins_are_unfinished(const struct defragmenter *c);
+/* Ends the parts of all wholes that are found half done. Not within an offer. */
+void joins_finish(struct defragmenter *c);
 /* Ends the parts of a whole that an earlier run has made, if they are still there. */
 void joins_end_parts(struct defragmenter *c, const struct envelope *whole);
 

@@ -15,6 +15,7 @@
 enum {
     MOMENT_MS = 60 * 1000, /* what waits, or is being joined, is told before */
     FAR_MS = 24 * 60 * 60 * 1000,
+    ADOPTION_MS = 100,         /* more than a turn: see joins_are_unfinished() */
     GRACE_MS = 60 * 60 * 1000, /* a late part finds the host that had the others */
     TEXTS_MAX = ENVELOPE_BYTES_MAX,
     RANGES_MAX = 8 /* of missing numbers, in words */
@@ -429,11 +430,17 @@ channel_offer(void *context, struct manager_offer *o)
     struct held *h = channel_find(c, e->id);
     if (h)
         return offer_again(c, h, o);
-    if (e->made_of.length > 0 && (int64_t)e->id.time_ms < c->started_ms)
+    if (e->made_of.length > 0 &&
+        ((int64_t)e->id.time_ms < c->started_ms || c->has_adopted))
         joins_end_parts(c, e);
     if (o->count == 0 || e->released || made_depth_of(e) >= MADE_DEPTH_MAX)
         return MANAGER_PASS;
     /* Its time decides, so that what was released passes. */
+    if (joins_are_unfinished(c)) {
+        o->until_ms = now + ADOPTION_MS;
+        channel_stir(c);
+        return MANAGER_PARK_ALL;
+    }
     return until > now ? look_inside(c, o, until) : come_overdue(c, o);
 }
 

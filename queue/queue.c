@@ -716,7 +716,13 @@ queue_each(struct queue *q,
 size_t
 queue_made(struct queue *q, struct id **ids)
 {
-    return places_made(&q->spool, &q->young, ids);
+    return places_made(&q->spool, &q->young, &q->share.made, ids);
+}
+
+uint64_t
+queue_adoptions(const struct queue *q)
+{
+    return q->share.adoptions;
 }
 
 void
