@@ -53,6 +53,15 @@ has(json_t *part, const char *member)
     return json_object_get(part, member) != NULL;
 }
 
+/* Folding often leaves a tab, which says no more to people than a space. */
+static void
+untab(struct buffer *b)
+{
+    for (size_t i = 0; i < b->length; i++)
+        if (b->at[i] == '\t')
+            b->at[i] = ' ';
+}
+
 static void
 set_field(json_t *part, const char *member, const struct structure_event *e)
 {
@@ -64,6 +73,7 @@ set_field(json_t *part, const char *member, const struct structure_event *e)
     }
     buffer_init(&words, 16 * e->value.length + 64);
     bool good = word_decode(e->value, &words, &problems);
+    untab(&words);
     json_object_set_new(part, member,
                         json_text(text_trim(good ? buffer_text(&words) : e->value)));
     add_word_problems(part, member, problems);

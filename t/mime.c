@@ -75,6 +75,7 @@ static const struct sample {
 } samples[] = {
     {"Subject: plain", "subject", "plain", ""},
     {"Subject:\r\n =?utf-8?Q?gr=C3=BCne?=\r\n =?iso-8859-1?B?IFb2Z2Vs?= ", "subject", "gr\xc3\xbcne V\xc3\xb6gel", ""},
+    {"Subject: folded\r\n\tby a tab", "subject", "folded by a tab", ""},
     {"X: y", "subject", NULL, ""},
     {"Subject: a\nSubject: b", "subject", "a", "|subject: the field is there twice"},
     {"Subject: =?utf-8?Q?a b?=", "subject", "=?utf-8?Q?a b?=", "|subject: an encoded-word is malformed"},

@@ -201,9 +201,9 @@ my %python = (
     (map { $_ => 'the last line end of a part that is not closed is its own' } qw(badboundary.raw multimixed-no-closing-boundary.raw)),
 );
 my @python = map { glob "$corpus/$_" } qw(cpython/*.txt enmime/dsn/*.raw enmime/testdata/*/*.raw enmime/testdata/*/*.golden);
-my $trees = decode_json(scalar qx{python3 t/e2e/tree_mime.py @python});
-my %tree;
-@tree{@python} = @$trees;
+my $answers = decode_json(scalar qx{python3 t/e2e/tree_mime.py @python});
+my %answer;
+@answer{@python} = @$answers;
 my $canonical = JSON::PP->new->canonical->ascii;
 
 sub numbers {
@@ -213,8 +213,11 @@ sub numbers {
 }
 compare('Python', \@python, \%python, sub {
     my ($file) = @_;
-    my ($want, $own) = map { $canonical->encode(numbers($_)) } $tree{$file}, own_tree(reading($file));
+    my ($want, $own) = map { $canonical->encode(numbers($_)) } $answer{$file}[0], own_tree(reading($file));
     return $want eq $own ? '' : "wants $want, is $own";
 });
+my @subjects = grep { defined $answer{$_}[1] && defined reading($_)->{subject} } @python;
+is reading($_)->{subject}, $answer{$_}[1], basename($_) . ': the subject' for grep { Petrel::slurp($_) =~ /^Subject:.*=\?/mi } @subjects;
+is scalar(grep { reading($_)->{subject} ne $answer{$_}[1] } @subjects), 0, 'subjects are the same';
 cmp_ok scalar(@mime4j) + @postfix + @python, '>', 250, 'which were some';
 done_testing;

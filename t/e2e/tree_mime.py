@@ -1,7 +1,8 @@
-# What Python's email package reads of the messages named: a JSON list with a tree for each, of [type, [parts]] or
-# [type, file name, decoded size]. Independent of our own reading.
+# What Python's email package reads of the messages named: a JSON list with [tree, subject] for each; a tree is [type,
+# [parts]] or [type, file name, decoded size]. Independent of our own reading.
 import email
 import email.header
+import email.policy
 import json
 import sys
 
@@ -23,8 +24,14 @@ def tree(part):
     return [type, file_name(part), len(part.get_payload(decode=True))]
 
 
+def subject(content):
+    value = email.message_from_bytes(content, policy=email.policy.default)['subject']
+    return None if value is None else str(value).strip().replace('\t', ' ')
+
+
 trees = []
 for path in sys.argv[1:]:
     with open(path, 'rb') as file:
-        trees.append(tree(email.message_from_bytes(file.read())))
+        content = file.read()
+    trees.append([tree(email.message_from_bytes(content)), subject(content)])
 print(json.dumps(trees))
