@@ -1,13 +1,11 @@
 /* Tells people and scripts how Petrel reads a message. */
 #include "admin/mime.h"
 
+#include "admin/mime_part.h"
 #include "base/buffer.h"
 #include "base/disk.h"
-#include "base/log.h"
 #include "mime/downgrade.h"
-#include "mime/structure.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,109 +13,6 @@
 #include <sysexits.h>
 
 enum { CONTENT_MAX = 1 << 30, READ_SIZE = 65536 };
-
-/* The open parts, the message first. */
-struct description {
-    json_t *parts[STRUCTURE_DEPTH_MAX + 1];
-};
-
-static json_t *
-json_text(struct text t)
-{
-    struct buffer clean;
-    buffer_init(&clean, 4 * t.length + 64);
-    bool good = log_escape(t, &clean);
-    assert(good);
-    json_t *value = json_stringn(clean.length > 0 ? clean.at : "", clean.length);
-    buffer_free(&clean);
-    return value;
-}
-
-static void
-set_parameters(json_t *part, const char *member, const struct parameters *p)
-{
-    json_t *object = json_object();
-    for (size_t i = 0; i < p->count; i++) {
-        json_t *name = json_text(p->list[i].name);
-        json_object_set_new(object, json_string_value(name),
-                            json_text(p->list[i].value));
-        json_decref(name);
-    }
-    json_object_set_new(part, member, object);
-}
-
-static void
-begin_part(struct description *d, const struct structure_event *e)
-{
-    json_t *part = json_object();
-    json_object_set_new(part, "header_at", json_integer((json_int_t)e->offset));
-    json_object_set_new(part, "problems", json_array());
-    json_object_set_new(part, "parts", json_array());
-    if (e->part->depth > 0)
-        json_array_append(json_object_get(d->parts[e->part->depth - 1], "parts"), part);
-    /* The part above owns it, but for the first. */
-    if (e->part->depth > 0)
-        json_decref(part);
-    d->parts[e->part->depth] = part;
-}
-
-static void
-note_field(json_t *part, const struct structure_event *e)
-{
-    if (!text_equal_nocase(e->name, TEXT("content-disposition")) ||
-        json_object_get(part, "disposition") != NULL)
-        return;
-    struct parameters p = {.broken = false};
-    parameters_read(&p, e->value);
-    json_object_set_new(part, "disposition", json_text(p.type));
-    set_parameters(part, "disposition_parameters", &p);
-    parameters_free(&p);
-}
-
-static void
-note_header(json_t *part, const struct structure_part *from)
-{
-    struct buffer type;
-    buffer_init(&type, SIZE_MAX / 2);
-    bool good = buffer_format(&type, "%.*s/%.*s", TEXT_ARGS(from->type->type),
-                              TEXT_ARGS(from->type->subtype));
-    assert(good);
-    json_object_set_new(part, "type", json_text(buffer_text(&type)));
-    buffer_free(&type);
-    set_parameters(part, "parameters", from->type);
-    json_object_set_new(part, "encoding",
-                        json_string(structure_encoding_name(from->encoding)));
-    json_object_set_new(part, "body_at", json_integer((json_int_t)from->body_at));
-}
-
-static void
-describe(void *context, const struct structure_event *e)
-{
-    struct description *d = context;
-    json_t *part = d->parts[e->part->depth];
-    switch (e->kind) {
-    case STRUCTURE_BEGIN:
-        begin_part(d, e);
-        break;
-    case STRUCTURE_FIELD:
-        note_field(part, e);
-        break;
-    case STRUCTURE_HEADER:
-        note_header(part, e->part);
-        break;
-    case STRUCTURE_END:
-        json_object_set_new(part, "end_at", json_integer((json_int_t)e->offset));
-        break;
-    case STRUCTURE_PROBLEM:
-        json_array_append_new(json_object_get(part, "problems"),
-                              json_string(structure_problem_text(e->problem)));
-        break;
-    case STRUCTURE_BODY:
-    case STRUCTURE_OUTSIDE:
-    case STRUCTURE_DELIMITER:
-        break;
-    }
-}
 
 static struct downgrade *
 scan(struct text content, enum downgrade_verdict *verdict)
@@ -158,15 +53,10 @@ describe_conversion(struct text content)
 json_t *
 mime_describe(struct text content)
 {
-    struct description d = {.parts = {NULL}};
-    struct structure *s = structure_new(describe, &d);
-    structure_add(s, content);
-    structure_end(s);
-    structure_free(&s);
     json_t *object = json_object();
     json_object_set_new(object, "size", json_integer((json_int_t)content.length));
     json_object_set_new(object, "to_7bit", describe_conversion(content));
-    json_object_set_new(object, "message", d.parts[0]);
+    json_object_set_new(object, "message", mime_part_describe(content));
     return object;
 }
 

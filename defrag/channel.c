@@ -24,12 +24,25 @@ channel_forget(struct defragmenter *c, struct held *h)
 {
     if (h->is_overdue)
         DL_DELETE(c->overdue, h);
+    else if (h->is_gone)
+        DL_DELETE(c->gone, h);
     else if (h->state == HELD_LOOKING && h->looking)
         DL_DELETE(c->looking, h);
     journey_ends(c, h);
     channel_looking_free(h);
     HASH_DEL(c->held, h);
     free(h);
+}
+
+/* --- What is gone ----------------------------------------------------------------- */
+
+void
+channel_forget_gone(struct defragmenter *c)
+{
+    struct held *h, *next;
+    DL_FOREACH_SAFE (c->gone, h, next)
+        if (sets_forget(c->sets, h->id))
+            channel_forget(c, h);
 }
 
 /* --- What is released ------------------------------------------------------------- */
@@ -55,12 +68,12 @@ count_release(struct defragmenter *c, enum set_reason reason)
     }
 }
 
+/* What the operator would do: it is out of our hands then. */
 static void
-hold(struct defragmenter *c, struct held *h, const char *name)
+hold(struct defragmenter *c, struct id id, const char *name)
 {
     char why[MANAGER_WHY_MAX];
-    enum manager_result result = manager_operate(c->manager, MANAGER_HOLD, h->id, why);
-    if (result == MANAGER_REFUSED)
+    if (manager_operate(c->manager, MANAGER_HOLD, id, why) == MANAGER_REFUSED)
         log_say(c->log, LOG_LEVEL_ERROR, "defrag", name, "it should be held, but: %s",
                 why);
 }
@@ -70,15 +83,17 @@ let_leave(struct defragmenter *c, struct held *h, enum set_reason reason,
           int64_t delay_ms)
 {
     char name[ID_LENGTH + 1];
-    id_format(h->id, name);
+    struct id id = h->id;
+    id_format(id, name);
     h->state = HELD_LEAVING;
     h->expired = reason == SET_TIMEOUT;
     bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD;
     log_say(c->log, LOG_LEVEL_INFO, "defrag", name, "%s: %s",
             holds ? "held" : "released", set_reason_text(reason));
     if (holds)
-        hold(c, h, name);
-    if (!manager_unpark_after(c->manager, h->id, delay_ms))
+        hold(c, id, name);
+    h = channel_find(c, id);
+    if (!manager_unpark_after(c->manager, id, delay_ms) && h != NULL)
         channel_forget(c, h);
 }
 
@@ -106,17 +121,21 @@ release_all(struct defragmenter *c)
     }
 }
 
-/* An operator's word about what waits. What is being joined has come too late for it:
- * the join finds out, or has it. */
+/* An operator's word about what waits. A repetition of it must not be absorbed: nobody
+ * has it any more. */
 static void
 withdrawn(void *context, struct id id)
 {
     struct defragmenter *c = context;
     struct held *h = channel_find(c, id);
-    if (h == NULL || h->state == HELD_LEAVING ||
-        (h->state == HELD_WAITING && !sets_forget(c->sets, id)))
+    if (h == NULL || h->is_gone)
         return;
-    channel_forget(c, h);
+    if (h->state != HELD_WAITING || sets_forget(c->sets, id)) {
+        channel_forget(c, h);
+    } else { /* its join is under way, and may fail for that */
+        h->is_gone = true;
+        DL_APPEND(c->gone, h);
+    }
     channel_stir(c);
 }
 

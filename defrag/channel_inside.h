@@ -18,7 +18,7 @@
 struct held {
     UT_hash_handle hh;
     struct id id;
-    struct held *prev, *next; /* LOOKING, or overdue: in the line */
+    struct held *prev, *next; /* LOOKING, overdue or gone: in the line */
     enum held_state {
         HELD_LOOKING, /* its digest is not known yet */
         HELD_WAITING, /* in a set */
@@ -35,6 +35,7 @@ struct held {
     int64_t until_ms;
     size_t unanswered;
     struct heap_node timer;
+    bool is_gone; /* WAITING: removed, while its set is being joined */
     struct looking *looking;
 };
 
@@ -72,7 +73,7 @@ struct defragmenter {
     struct owners *owners; /* NULL: no other hosts */
     struct heap journeys;  /* SENT, by until_ms */
     char mark[SET_MARK_SIZE];
-    struct held *held, *looking, *overdue;
+    struct held *held, *looking, *overdue, *gone;
     struct joining *making;  /* one at a time is streamed */
     struct joining *storing; /* committed */
     struct joining *refused; /* by the queue: to be made again when `again` fires... */
@@ -94,6 +95,8 @@ void channel_stir(struct defragmenter *c);
 struct held *channel_find(const struct defragmenter *c, struct id id);
 /* Not in the line, nor in a set. */
 void channel_forget(struct defragmenter *c, struct held *h);
+/* A join has ended: what is gone leaves its set. */
+void channel_forget_gone(struct defragmenter *c);
 
 /* --- channel_offer.c -------------------------------------------------------------- */
 

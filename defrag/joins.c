@@ -167,6 +167,7 @@ stored(void *context, struct envelope *e, const struct outcome *refusal)
     sets_joined(c->sets, j->join, loop_now_ms(c->loop));
     j->join = NULL;
     forget_parts(c, e);
+    channel_forget_gone(c);
     DL_APPEND(c->settled, j);
     if (!heap_has(&c->poll.node))
         loop_timer_start(c->loop, &c->poll, 0, poll, c);

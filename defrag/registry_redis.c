@@ -20,8 +20,8 @@
 #include <utlist.h>
 
 enum {
-    RESOLVE_MS = 5000, /* nobody waits for these two but the connection */
-    SECURE_MS = 2000,
+    RESOLVE_MS = 5000, /* nobody waits for that but the connection */
+    SECURE_TIMES = 8,  /* longer than a claim waits: a handshake */
     FLAP_MS = 1000,    /* pause when several in a row have lived for less than that */
     REPLY_MAX = 4096,  /* bytes of one reply */
     ADDRESSES_MAX = 8, /* tried */
@@ -426,7 +426,7 @@ on_event(void *context, enum net_event event)
     switch (event) {
     case NET_CONNECTED:
         if (redis->r->place.tls) {
-            enter(redis, SECURING, SECURE_MS);
+            enter(redis, SECURING, SECURE_TIMES * redis->r->patience_ms);
             break;
         } /* fall through */
     case NET_SECURED:
@@ -510,7 +510,8 @@ on_step(void *context)
         break;
     case CONNECTING:
     case SECURING:
-        snprintf(redis->why, sizeof(redis->why), "no connection in time");
+        snprintf(redis->why, sizeof(redis->why), "%s in time",
+                 redis->stage == CONNECTING ? "no connection" : "TLS: no handshake");
         try_address(redis);
         break;
     case REFUSED:

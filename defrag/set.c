@@ -230,6 +230,20 @@ come_late(struct set *set, const struct fragment *f, struct set_answer *answer)
         pass(answer, set->state == SET_DONE ? SET_JOINED : SET_TIMEOUT);
 }
 
+/* They are not always added in the order of their births. */
+static void
+set_hurry(struct sets *s, struct set *set, int64_t until_ms)
+{
+    bool runs = heap_has(&set->timer);
+    if (until_ms >= set->until_ms)
+        return;
+    if (runs)
+        heap_remove(&s->timers, &set->timer);
+    set->until_ms = until_ms;
+    if (runs)
+        heap_add(&s->timers, &set->timer);
+}
+
 static void
 take(struct sets *s, struct set *set, const struct fragment *f, int64_t now_ms,
      struct set_answer *answer)
@@ -239,6 +253,7 @@ take(struct sets *s, struct set *set, const struct fragment *f, int64_t now_ms,
         return;
     }
     set_part_keep(s, set, f, answer->absorbed, answer->absorbed_count);
+    set_hurry(s, set, f->until_ms);
     answer->verdict = SET_HOLDS;
     answer->have = set->have;
     answer->total = set->total;

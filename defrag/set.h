@@ -37,8 +37,9 @@ struct fragment {
     uint32_t number, total;                /* from 1; total 0: it does not say */
     unsigned char digest[DIGEST_TAG_SIZE]; /* of its body */
     int64_t size;                          /* of its body */
-    int64_t until_ms, memory_ms;   /* of a set that it begins: when it is given up, and
-                                      how long it is remembered then */
+    int64_t until_ms, memory_ms;   /* when its set is given up (the earliest of all its
+                                      fragments' counts), and, if it begins the set, how
+                                      long that is remembered then */
     uint64_t sender, client;       /* whose quota it counts for, as a hash */
     const struct text *recipients; /* in normal form, each once */
     size_t count;

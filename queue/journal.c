@@ -17,6 +17,10 @@ enum {
     LAZY_MAX = 64,
     PAUSE_MS = 10 * 1000, /* after two failures in a row */
     PARTS = 4,            /* of a segment: the largest message, about */
+    SEGMENT_MIN = 1024 * 1024,
+    SEGMENT_MAX = 16 * 1024 * 1024,
+    SEGMENTS_MIN = 4,
+    SEGMENTS_MAX = 1024,
     FLUSHES_PER_TURN = 16 /* of syncs that block */
 };
 
@@ -743,4 +747,23 @@ journal_close(struct journal **journal)
     DL_FOREACH_SAFE (j->batches, b, next)
         batch_free(b);
     journal_free(j);
+}
+
+struct journal_settings
+journal_divide(const char *room, int64_t size, int64_t segment)
+{
+    int64_t least = segment > 0 ? JOURNAL_BLOCK : SEGMENT_MIN;
+    segment = segment > 0 ? segment : size / 16;
+    segment = segment / JOURNAL_BLOCK * JOURNAL_BLOCK;
+    if (segment < least)
+        segment = least;
+    if (segment > SEGMENT_MAX)
+        segment = SEGMENT_MAX;
+    int64_t segments = size / segment;
+    return (struct journal_settings){.room = room,
+                                     .segment_size = (size_t)segment,
+                                     .segments = segments > SEGMENTS_MAX ? SEGMENTS_MAX
+                                                 : segments < SEGMENTS_MIN
+                                                     ? SEGMENTS_MIN
+                                                     : (unsigned)segments};
 }

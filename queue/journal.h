@@ -47,6 +47,10 @@ struct journal_settings {
     unsigned segments;   /* at most; >= 4. Two are made at once, others as needed */
 };
 
+/* A ring of that many bytes (journal_size) in about 16 segments, or in segments of that
+ * size unless it is 0, within limits. */
+struct journal_settings journal_divide(const char *room, int64_t size, int64_t segment);
+
 struct journal;
 
 struct journal_events {

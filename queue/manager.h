@@ -130,7 +130,8 @@ struct manager_fragments {
 };
 struct manager_defragment {
     enum manager_offered (*offer)(void *context, struct manager_offer *offer);
-    /* An operator holds it, or does away with it: others do not wait for it any more. */
+    /* An operator holds it, or does away with it: others do not wait for it any more.
+     */
     void (*withdrawn)(void *context, struct id id);
     /* What a message waits for, in one line. False: nothing. */
     bool (*explain)(void *context, struct id id, char *out, size_t size);

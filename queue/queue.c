@@ -24,13 +24,6 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum {
-    SEGMENT_MIN = 1024 * 1024,
-    SEGMENT_MAX = 16 * 1024 * 1024,
-    SEGMENTS_MIN = 4,
-    SEGMENTS_MAX = 1024
-};
-
 struct queue {
     struct spool spool;
     struct loop *loop;
@@ -211,31 +204,14 @@ is_daemon(const struct queue *q)
     return q->share.lock >= 0;
 }
 
-/* Segments are small beside the ring, and large beside a message. */
-static int64_t
-segment_size(const struct queue_settings *s)
-{
-    int64_t size = s->journal_segment > 0 ? s->journal_segment : s->journal_size / 16;
-    int64_t least = s->journal_segment > 0 ? JOURNAL_BLOCK : SEGMENT_MIN;
-    size = size / JOURNAL_BLOCK * JOURNAL_BLOCK;
-    if (size < least)
-        size = least;
-    return size > SEGMENT_MAX ? SEGMENT_MAX : size;
-}
-
 static int
 open_journal(struct queue *q, char *error, size_t error_size)
 {
     const struct queue_settings *s = &q->settings;
     if (s->journal_size <= 0)
         return 0;
-    int64_t size = segment_size(s), segments = s->journal_size / size;
-    struct journal_settings settings = {
-        .room = q->share.room,
-        .segment_size = (size_t)size,
-        .segments = segments > SEGMENTS_MAX   ? SEGMENTS_MAX
-                    : segments < SEGMENTS_MIN ? SEGMENTS_MIN
-                                              : (unsigned)segments};
+    struct journal_settings settings =
+        journal_divide(q->share.room, s->journal_size, s->journal_segment);
     struct journal_events events = {
         .context = q, .settled = on_settled, .crowded = on_crowded, .roomy = on_roomy};
     if (young_open(&q->young, &settings, &events, error, error_size) < 0)

@@ -73,9 +73,131 @@ test_stop_while_joining(void)
     free(body);
 }
 
+/* A start offers what has files first, and it may be younger: the oldest counts. */
+static void
+test_time_over_a_restart(void)
+{
+    struct stage s;
+    begin(&s);
+    stage_part(&s, "i", 1, 3, ONE);
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS / 2);
+    stage_part_to(&s, "a@x", "b@y c@z", "i", 2, 3, TWO);
+    is_number(s.count, 1, "c@z is served");
+    is_number(world_files(&s.w, "defrag"), 1, "so it is marked");
+    stage_restart(&s);
+    sim_loop_advance(s.w.loop, STAGE_HALF_MS / 2 - 10 * 1000);
+    is_number(s.count, 1, "b@y waits");
+    sim_loop_advance(s.w.loop, 10 * 1000);
+    is_number(s.count, 3, "half an interval since the first, not since the second");
+    ok(world_is_empty(&s.w));
+    stage_end(&s);
+}
+
+/* --- A message -------------------------------------------------------------------- */
+
+/* The operator removes it, or sends it back; its sender comes again: that one counts.
+ */
+static void
+test_again(void)
+{
+    static const enum manager_verb verbs[] = {MANAGER_REMOVE, MANAGER_BOUNCE};
+    for (size_t i = 0; i < 2; i++) {
+        struct stage s;
+        stage_begin(&s, ROUTES);
+        stage_part(&s, "i", 1, 2, ONE);
+        is_number(world_operate(&s.w, verbs[i]), MANAGER_DONE, "gone");
+        world_turns(&s.w);
+        is_number(stage_figures(&s).messages, 0, "nothing waits for it");
+        is_number(stage_figures(&s).sets, 0, "no set is left");
+        stage_clear(&s);
+        stage_part(&s, "i", 1, 2, ONE);
+        ok_named(!world_logged(&s.w, "absorbed"), "it has not been there before");
+        stage_part(&s, "i", 2, 2, TWO);
+        stage_arrived(&s, 0, "b@y", WHOLE, "joined");
+        ok(world_is_empty(&s.w));
+        stage_end(&s);
+    }
+}
+
+/* While its digest is made, while another recipient is served, while it is joined. */
+static void
+test_gone_at_any_time(void)
+{
+    char *body = large_body();
+    unsigned joined = 0, alone = 0;
+    for (int turns = 0; turns < 80; turns += 5) {
+        struct stage s;
+        begin(&s);
+        stage_part(&s, "i", 3, 3, TWO);
+        stage_part(&s, "i", 1, 3, ONE);
+        send_only(&s, "b@y c@z", 2, body);
+        for (int i = 0; i < turns; i++)
+            loop_turn(s.w.loop, 0);
+        (void)world_operate(&s.w, MANAGER_REMOVE);
+        sim_loop_advance(s.w.loop, 2000);
+        stage_part(&s, "i", 2, 3, TWO);
+        sim_loop_advance(s.w.loop, 2 * STAGE_HALF_MS);
+        unsigned to_b = 0;
+        for (unsigned i = 0; i < s.count; i++)
+            to_b += strcmp(s.delivered[i].to, "b@y") == 0;
+        joined += to_b == 1;
+        alone += to_b > 1;
+        if (to_b == 0 || !world_is_empty(&s.w) || stage_figures(&s).messages > 0)
+            is_number(to_b, 1, "lost");
+        stage_end(&s);
+    }
+    ok_named(joined > 0 && joined + alone == 16,
+             "removed at any time: nothing is lost");
+    free(body);
+}
+
+/* One recipient's join is under way when a part is removed that another waits for, too:
+ * he gets his from those that come again. */
+static void
+test_gone_while_joining(void)
+{
+    char *body = large_body();
+    unsigned in_the_middle = 0;
+    for (int turns = 0; turns < 40; turns += 3) {
+        struct stage s;
+        unsigned to_b = 0, to_d = 0;
+        begin(&s);
+        stage_part(&s, "i", 2, 3, body);
+        sim_loop_advance(s.w.loop, 1000);
+        stage_part_to(&s, "a@x", "b@y d@y", "i", 1, 3, ONE);
+        struct id removed = s.w.id;
+        send_only(&s, "b@y", 3, TWO);
+        for (int i = 0; i < turns; i++)
+            loop_turn(s.w.loop, 0);
+        in_the_middle += world_files(&s.w, "pid") > 0;
+        s.w.id = removed;
+        (void)world_operate(&s.w, MANAGER_REMOVE);
+        sim_loop_advance(s.w.loop, 2000);
+        stage_part_to(&s, "a@x", "b@y d@y", "i", 1, 3, ONE);
+        stage_part_to(&s, "a@x", "d@y", "i", 2, 3, body);
+        stage_part_to(&s, "a@x", "d@y", "i", 3, 3, TWO);
+        sim_loop_advance(s.w.loop, 2000);
+        for (unsigned i = 0; i < s.count; i++) {
+            to_b += strcmp(s.delivered[i].to, "b@y") == 0;
+            to_d += strcmp(s.delivered[i].to, "d@y") == 0;
+        }
+        /* Of a set that is forgotten a repetition waits in vain. */
+        sim_loop_advance(s.w.loop, 2 * STAGE_HALF_MS);
+        if (to_b == 0 || to_d != 1 || !world_is_empty(&s.w))
+            is_number(turns, -1, "lost in this turn");
+        stage_end(&s);
+    }
+    ok_named(in_the_middle > 2, "removed in the middle of a join");
+    free(body);
+}
+
 int
 main(void)
 {
+    test_time_over_a_restart();
+    test_gone_while_joining();
+    test_again();
+    test_gone_at_any_time();
     test_stop_while_joining();
     return done();
 }

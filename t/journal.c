@@ -1,6 +1,6 @@
-/* The journal's writer keeps what its header promises: one sync for all of a turn, never
- * two in flight, marks within 100 ms, a ring that goes round, room for ends when there
- * is none for messages, and nothing lost when the disk fails. */
+/* The journal's writer keeps what its header promises: one sync for all of a turn,
+ * never two in flight, marks within 100 ms, a ring that goes round, room for ends when
+ * there is none for messages, and nothing lost when the disk fails. */
 /* link: t/sim/disk.c */
 /* link: t/sim/disk_world.c */
 /* link: t/sim/loop.c */
@@ -406,7 +406,8 @@ test_marks_only(void)
     kit_turn(k); /* those of the first segment are durable, the third is not */
     sim_disk_power_cut();
     struct journal_reading reading = kit_reading(k);
-    is_number(journal_read(k->disk, k->settings.room, &reading, &k->summary), 0, "reads");
+    is_number(journal_read(k->disk, k->settings.room, &reading, &k->summary), 0,
+              "reads");
     ok(k->damages == 0 && k->summary.records == 3 && !k->summary.torn);
     kit_bury(k);
     kit_begin_process(k, false, 2);
@@ -529,9 +530,35 @@ test_other_names(void)
     kit_stop(&k);
 }
 
+/* Segments are small beside the ring, and large beside a message. */
+static void
+test_division(void)
+{
+    static const struct {
+        int64_t size, segment, wanted;
+        unsigned segments;
+    } cases[] = {
+        {64 << 20,          0,       4 << 20,  16  },
+        {1,                 0,       1 << 20,  4   },
+        {INT64_C(1) << 34,  0,       16 << 20, 1024},
+        {INT64_C(1) << 40,  0,       16 << 20, 1024},
+        {1 << 20,           10000,   8192,     128 },
+        {1 << 20,           1,       4096,     256 },
+        {INT64_C(64) << 20, 1 << 30, 16 << 20, 4   }
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct journal_settings s =
+            journal_divide("room", cases[i].size, cases[i].segment);
+        is_number(s.segment_size, cases[i].wanted, "bytes of a segment");
+        is_number(s.segments, cases[i].segments, "segments");
+        is_string(s.room, "room", "its room");
+    }
+}
+
 int
 main(void)
 {
+    test_division();
     test_first_open();
     test_group_commit();
     test_slow_sync();

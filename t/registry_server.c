@@ -1,96 +1,6 @@
 /* defrag/registry_redis.c with a real Redis: one owner for a key whoever races for it,
- * expiry, closing, passwords, databases, TLS, and a server that goes and comes back. */
-#include "base/tls.h"
-#include "t/registry_kit.h"
-
-#include <arpa/inet.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-
-struct server {
-    char home[64];
-    unsigned port;
-    pid_t pid;
-};
-
-static unsigned
-free_port(void)
-{
-    struct sockaddr_in name = {.sin_family = AF_INET};
-    socklen_t size = sizeof name;
-    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&name, size) != 0 ||
-        getsockname(fd, (struct sockaddr *)&name, &size) != 0)
-        abort();
-    close(fd);
-    return ntohs(name.sin_port);
-}
-
-static bool
-is_listening(unsigned port)
-{
-    struct sockaddr_in name = {.sin_family = AF_INET,
-                               .sin_port = htons((uint16_t)port)};
-    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    bool good = connect(fd, (struct sockaddr *)&name, sizeof name) == 0;
-    close(fd);
-    return good;
-}
-
-/* One program under several names, of which Debian's redis-tools has not all. */
-static void
-run_server(const struct server *s)
-{
-    char file[128], name[] = "redis-server";
-    char *const arguments[] = {name, file, NULL};
-    snprintf(file, sizeof file, "%s/redis.conf", s->home);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (freopen("/dev/null", "w", stdout) == NULL ||
-        freopen("/dev/null", "w", stderr) == NULL)
-        _exit(126);
-    execvp(name, arguments);
-    execv("/usr/bin/redis-check-rdb", arguments);
-    _exit(127);
-}
-
-/* extra: lines of its configuration. False: there is no Redis here. */
-static bool
-server_start(struct server *s, const char *extra)
-{
-    char file[128];
-    snprintf(file, sizeof file, "%s/redis.conf", s->home);
-    FILE *f = fopen(file, "w");
-    if (f == NULL ||
-        fprintf(f, "port %u\nbind 127.0.0.1\nsave \"\"\ndir %s\n%s", s->port, s->home,
-                extra) < 0 ||
-        fclose(f) != 0)
-        abort();
-    fflush(stdout);
-    s->pid = fork();
-    if (s->pid < 0)
-        abort();
-    if (s->pid == 0)
-        run_server(s);
-    for (int i = 0; i < 1000; i++) {
-        if (is_listening(s->port))
-            return true;
-        if (waitpid(s->pid, NULL, WNOHANG) != 0)
-            return false;
-        usleep(10000);
-    }
-    return false;
-}
-
-static void
-server_stop(struct server *s)
-{
-    kill(s->pid, SIGKILL);
-    waitpid(s->pid, NULL, 0);
-}
+ * expiry, closing, passwords, databases, and a server that goes and comes back. */
+#include "t/registry_kit_redis.h"
 
 static const char *
 setting_of(const struct server *s, const char *login, const char *database)
@@ -345,62 +255,6 @@ test_password(void)
     remove_tree(s.home);
 }
 
-static void
-claim_by_tls(const struct server *s, struct tls *tls, const char *anchors,
-             const char *want, const char *said)
-{
-    char setting[128], path[128], error[TLS_ERROR_MAX];
-    struct world w;
-    snprintf(setting, sizeof setting, "rediss://127.0.0.1:%u", s->port);
-    snprintf(path, sizeof path, "%s/%s", s->home, anchors);
-    world_open(&w);
-    world_connect(&w);
-    w.tls = tls_client_new(tls, path, error, sizeof error);
-    w.registry = registry_of(&w, "a.example", setting, error);
-    if (w.tls == NULL || w.registry == NULL)
-        abort();
-    /* A cold handshake may take longer than a claim waits. */
-    until(&w, w.registry->counts.failures > 2 || w.registry->redis == NULL ||
-                  strcmp(claim(&w, 1), "own") == 0);
-    is_string(claim(&w, 1), want, said);
-    if (strcmp(want, "own") != 0)
-        ok_named(has_said(&w, "does not answer") && has_said(&w, "TLS: "),
-                 "and the log says that it is TLS");
-    tls_client_free(&w.tls);
-    world_end(&w);
-}
-
-static void
-test_tls(void)
-{
-    struct server s = {.port = free_port()};
-    char extra[1024], command[128], error[TLS_ERROR_MAX];
-    make_home(s.home);
-    snprintf(command, sizeof command, "sh t/tls_certificates.sh %s", s.home);
-    if (system(command) != 0)
-        abort();
-    struct tls *tls = tls_new(error, sizeof error);
-    snprintf(
-        extra, sizeof extra,
-        "port 0\ntls-port %u\ntls-cert-file %s/good.pem\ntls-key-file %s/good.key\n"
-        "tls-ca-cert-file %s/ca.pem\ntls-auth-clients no\n",
-        s.port, s.home, s.home, s.home);
-    if (!server_start(&s, extra)) {
-        ok_named(true, "# SKIP a Redis without TLS");
-    } else {
-        claim_by_tls(&s, tls, "ca.pem", "own", "by TLS");
-        claim_by_tls(&s, tls, "other-ca.pem", "unavailable",
-                     "a server that nobody vouches for");
-        struct world w;
-        world_start(&w, "a.example", setting_of(&s, "", ""));
-        is_string(claim(&w, 1), "unavailable", "in clear where TLS is spoken");
-        world_end(&w);
-        server_stop(&s);
-    }
-    tls_free(&tls);
-    remove_tree(s.home);
-}
-
 int
 main(void)
 {
@@ -421,6 +275,5 @@ main(void)
     server_stop(&s);
     remove_tree(s.home);
     test_password();
-    test_tls();
     return done();
 }

@@ -385,6 +385,29 @@ test_time(void)
     finish(&w);
 }
 
+/* The first is who was born first, not who came first. */
+static void
+test_born_first(void)
+{
+    struct world w = begin(&wide);
+    struct set_view view;
+    add_of(&w, 'O', 1, 3, "a", 'A', 1);
+    w.now_ms += 5000;
+    struct id late = add(&w, 2, 3, "a");
+    w.now_ms -= 10000;
+    add(&w, 1, 3, "a");
+    ok(sets_find(w.sets, late, &view));
+    is_number(view.until_ms, w.now_ms + RETENTION_MS, "the earliest time counts");
+    is_number(sets_wake_ms(w.sets), w.now_ms + RETENTION_MS, "of all sets' as well");
+    w.now_ms += 20000;
+    add(&w, 3, 4, "a");
+    ok_named(passed(&w, SET_CONFLICT), "a conflict");
+    is_released(&w, 2, SET_CONFLICT, "ends it");
+    is_number(sets_wake_ms(w.sets), w.now_ms + MEMORY_MS,
+              "it is remembered from then on");
+    finish(&w);
+}
+
 static void
 test_release_order(void)
 {
@@ -707,6 +730,7 @@ main(void)
     test_conflicts();
     test_keys();
     test_time();
+    test_born_first();
     test_release_order();
     test_failure();
     test_doom();
