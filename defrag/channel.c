@@ -67,9 +67,9 @@ hold(struct defragmenter *c, struct id id, const char *name)
                 why);
 }
 
-static void
-let_leave(struct defragmenter *c, struct held *h, enum set_reason reason,
-          int64_t delay_ms)
+void
+channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason,
+                  int64_t delay_ms)
 {
     char name[ID_LENGTH + 1];
     struct id id = h->id;
@@ -107,7 +107,7 @@ release_all(struct defragmenter *c)
         struct held *h = channel_find(c, released.id);
         count_release(c, released.reason);
         if (h != NULL)
-            let_leave(c, h, released.reason, delay_ms++);
+            channel_let_leave(c, h, released.reason, delay_ms++);
     }
 }
 
@@ -148,7 +148,7 @@ hold_overdue(struct defragmenter *c)
         DL_DELETE(c->overdue, h);
         h->is_overdue = false;
         count_release(c, SET_TIMEOUT);
-        let_leave(c, h, SET_TIMEOUT, 0);
+        channel_let_leave(c, h, SET_TIMEOUT, 0);
     }
 }
 

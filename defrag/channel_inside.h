@@ -90,11 +90,18 @@ struct defragmenter {
     struct manager_fragments figures; /* since the start */
 };
 
-enum { CHANNEL_BUDGET = 256 * 1024 }; /* bytes in a turn */
+enum {
+    CHANNEL_BUDGET = 256 * 1024,  /* bytes in a turn */
+    CHANNEL_MOMENT_MS = 60 * 1000 /* what waits, or is being joined, is told before */
+};
 
 /* Something is to be done: in the next turn. */
 void channel_stir(struct defragmenter *c);
 struct held *channel_find(const struct defragmenter *c, struct id id);
+/* It goes on as it is, after so long; or what else its time says. It may be gone then.
+ */
+void channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason,
+                       int64_t delay_ms);
 /* Not in the line, nor in a set. */
 void channel_forget(struct defragmenter *c, struct held *h);
 /* A join has ended: what was withdrawn meanwhile leaves its set. */

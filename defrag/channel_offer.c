@@ -13,7 +13,6 @@
 #include <string.h>
 
 enum {
-    MOMENT_MS = 60 * 1000, /* what waits, or is being joined, is told before */
     FAR_MS = 24 * 60 * 60 * 1000,
     ADOPTION_MS = 100,         /* more than a turn: see joins_are_unfinished() */
     GRACE_MS = 60 * 60 * 1000, /* a late part finds the host that had the others */
@@ -244,7 +243,7 @@ tell(struct defragmenter *c, struct held *h, struct manager_offer *o)
     free(all);
     o->until_ms = h->looking->until_ms;
     if (verdict == SET_HOLDS && sets_find(c->sets, h->id, &view))
-        o->until_ms = view.until_ms + MOMENT_MS;
+        o->until_ms = view.until_ms + CHANNEL_MOMENT_MS;
     if (verdict == SET_HOLDS)
         channel_looking_free(h);
     else
@@ -391,7 +390,7 @@ let_go(struct defragmenter *c, struct held *h, struct manager_offer *o)
         channel_stir(c);
         return MANAGER_PASS;
     }
-    o->until_ms = loop_now_ms(c->loop) + MOMENT_MS;
+    o->until_ms = loop_now_ms(c->loop) + CHANNEL_MOMENT_MS;
     return MANAGER_PARK_ALL;
 }
 
@@ -416,8 +415,8 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
         return MANAGER_PARK;
     }
     bool found = sets_find(c->sets, h->id, &view);
-    o->until_ms =
-        (found && !view.joining ? view.until_ms : loop_now_ms(c->loop)) + MOMENT_MS;
+    o->until_ms = (found && !view.joining ? view.until_ms : loop_now_ms(c->loop)) +
+                  CHANNEL_MOMENT_MS;
     return MANAGER_PARK;
 }
 
