@@ -433,8 +433,11 @@ header_line(struct structure *s)
         s->odd = taken;
         return;
     }
-    if (delimited != NULL)
+    if (delimited != NULL) {
+        while (s->mode == MODE_HEADER) /* of a message in it, of which nothing came */
+            end_header(s, TEXT(""));
         delimit(s, delimited, closes, buffer_text(&taken));
+    }
     buffer_free(&taken);
 }
 

@@ -77,6 +77,9 @@ static const struct sample {
      "(f[Content-Type: Multipart/DIGEST; boundary=a\n]h<*multipart/digest>-[\n]d[--a\n](h<@message/rfc822>-[\n](f[S: t\n]h<text/plain>-[\n]b[x]))"
      "d[\n--a\n](f[Content-Type: text/html\n]h<text/html>-[\n]b[y])"
      "d[\n--a\n](!a line that is no field ends the header.h<@message/rfc822>-[](!a line that is no field ends the header.h<text/plain>-[]b[odd]))d[\n--a--\n])"},
+    {"a digest with nothing between delimiters", "Content-Type: multipart/digest; boundary=a\n\n--a\n--a\nX: y\n--a--\n",
+     "(f[Content-Type: multipart/digest; boundary=a\n]h<*multipart/digest>-[\n]d[--a\n](h<@message/rfc822>-[](h<text/plain>-[]))"
+     "d[--a\n](f[X: y\n]h<@message/rfc822>-[](h<text/plain>-[]))d[--a--\n])"},
     {"messages that are not looked into", "Content-Type: message/partial; id=x; number=1\n\nContent-Type: message/rfc822\n",
      "(f[Content-Type: message/partial; id=x; number=1\n]h<message/partial>-[\n]b[Content-Type: message/rfc822\n])"},
     {"an encoded message", "Content-Type: message/rfc822\nContent-Transfer-Encoding: BASE64\n\neA==\n",
