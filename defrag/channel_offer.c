@@ -416,8 +416,8 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
         return MANAGER_PARK;
     }
     bool found = sets_find(c->sets, h->id, &view);
-    o->until_ms = (found && !view.joining ? view.until_ms : loop_now_ms(c->loop)) +
-                  MOMENT_MS;
+    o->until_ms =
+        (found && !view.joining ? view.until_ms : loop_now_ms(c->loop)) + MOMENT_MS;
     return MANAGER_PARK;
 }
 
