@@ -131,10 +131,10 @@ sub untraced { my $c = shift; 1 while $c =~ s/\AReceived: [^\n]*\n(?:[ \t][^\n]*
 # arrivals(COUNT): what has arrived since the last time, untraced; once it is so much, if that is told.
 sub arrivals {
     my $count = shift // 0;
-    Petrel::wait_for(sub { my @files = glob "$sink->{dir}/*.eml"; return @files >= $taken + $count });
-    my @all = Petrel::arrived($sink);
-    my @new = map { untraced($_->{content}) } @all[ $taken .. $#all ];
-    $taken = @all;
+    my @files;
+    Petrel::wait_for(sub { @files = glob "$sink->{dir}/*.eml"; return @files >= $taken + $count });
+    my @new = map { untraced(Petrel::slurp($_)) } @files[ $taken .. $#files ];
+    $taken = @files;
     return @new;
 }
 
