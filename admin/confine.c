@@ -91,9 +91,20 @@ look_at_target(void *context, const struct target *target)
     w->on_write(w, root, maildir_may_be_made(target));
 }
 
+/* The directory that hosts share; it is not ours to make. */
+static void
+look_at_registry(struct walk *w, const struct options *options)
+{
+    static const char prefix[] = "dir:";
+    struct text setting = text_from(options->defrag_registry);
+    if (text_starts(setting, text_from(prefix)))
+        w->on_write(w, options->defrag_registry + strlen(prefix), false);
+}
+
 static void
 look(struct walk *w, const struct confine *c)
 {
+    look_at_registry(w, c->options);
     settings_each_file(c->settings, look_at_file, w);
     look_at_values(w, c->options);
     route_each_target(c->routes, look_at_target, w);

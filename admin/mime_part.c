@@ -53,6 +53,15 @@ has(json_t *part, const char *member)
     return json_object_get(part, member) != NULL;
 }
 
+/* Folding often leaves a tab, which says no more to people than a space. */
+static void
+untab(struct buffer *b)
+{
+    for (size_t i = 0; i < b->length; i++)
+        if (b->at[i] == '\t')
+            b->at[i] = ' ';
+}
+
 static void
 set_field(json_t *part, const char *member, const struct structure_event *e)
 {
@@ -64,6 +73,7 @@ set_field(json_t *part, const char *member, const struct structure_event *e)
     }
     buffer_init(&words, 16 * e->value.length + 64);
     bool good = word_decode(e->value, &words, &problems);
+    untab(&words);
     json_object_set_new(part, member,
                         json_text(text_trim(good ? buffer_text(&words) : e->value)));
     add_word_problems(part, member, problems);
@@ -145,10 +155,22 @@ note_disposition(json_t *part, struct text value)
     parameters_free(&p);
 }
 
+/* One word, and comments at most. */
+static void
+check_encoding(json_t *part, struct text value)
+{
+    (void)parameter_token(&value);
+    struct text more = parameter_token(&value);
+    if (more.length > 0 || value.length > 0)
+        add_problem(part, NULL, "Content-Transfer-Encoding is malformed");
+}
+
 static void
 note_field(json_t *part, const struct structure_event *e)
 {
-    if (text_equal_nocase(e->name, TEXT("content-disposition")))
+    if (text_equal_nocase(e->name, TEXT("content-transfer-encoding")))
+        check_encoding(part, e->value);
+    else if (text_equal_nocase(e->name, TEXT("content-disposition")))
         note_disposition(part, e->value);
     else if (text_equal_nocase(e->name, TEXT("content-description")))
         set_field(part, "description", e);

@@ -1,10 +1,9 @@
-/* HMAC and PBKDF2 over mbedTLS's SHA-256; tags by its Poly1305. */
+/* HMAC and PBKDF2 over mbedTLS's SHA-256. */
 #include "base/digest.h"
 
 #include "base/memory.h"
 
 #include <assert.h>
-#include <mbedtls/poly1305.h>
 #include <mbedtls/sha256.h>
 #include <mbedtls/version.h>
 #include <stdlib.h>
@@ -48,43 +47,6 @@ finish(mbedtls_sha256_context *c, unsigned char out[DIGEST_SIZE])
     int error = SHA256_FINISH(c, out);
     assert(error == 0);
     mbedtls_sha256_free(c); /* wipes */
-}
-
-struct digest_tag {
-    mbedtls_poly1305_context context;
-};
-
-struct digest_tag *
-digest_tag_new(const unsigned char key[DIGEST_TAG_KEY_SIZE])
-{
-    struct digest_tag *t = memory_new(sizeof(*t));
-    mbedtls_poly1305_init(&t->context);
-    int error = mbedtls_poly1305_starts(&t->context, key);
-    assert(error == 0);
-    return t;
-}
-
-void
-digest_tag_add(struct digest_tag *t, struct text piece)
-{
-    int error = piece.length == 0
-                    ? 0
-                    : mbedtls_poly1305_update(
-                          &t->context, (const unsigned char *)piece.at, piece.length);
-    assert(error == 0);
-}
-
-void
-digest_tag_end(struct digest_tag **t, unsigned char out[DIGEST_TAG_SIZE])
-{
-    unsigned char unwanted[DIGEST_TAG_SIZE];
-    if (*t == NULL)
-        return;
-    int error = mbedtls_poly1305_finish(&(*t)->context, out != NULL ? out : unwanted);
-    assert(error == 0);
-    mbedtls_poly1305_free(&(*t)->context); /* wipes */
-    free(*t);
-    *t = NULL;
 }
 
 static void

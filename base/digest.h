@@ -1,30 +1,13 @@
-/* Keyed and stretched SHA-256, tags to tell texts apart, and care for what is secret.
- */
+/* Keyed and stretched SHA-256, and care for what is secret. */
 #ifndef BASE_DIGEST_H
 #define BASE_DIGEST_H
 
 #include "base/text.h"
 
-enum {
-    DIGEST_SIZE = 32,
-    DIGEST_BLOCK = 64,
-    DIGEST_TAG_SIZE = 16,
-    DIGEST_TAG_KEY_SIZE = 32
-};
+enum { DIGEST_SIZE = 32, DIGEST_BLOCK = 64 };
 
 /* SHA-256. */
 void digest_plain(struct text t, unsigned char out[DIGEST_SIZE]);
-
-/* Poly1305 (RFC 8439 §2.5) of what comes in pieces: are two texts the same? At four
- * times the speed of SHA-256, and as good, as long as key and tags are random, never
- * leave the process and are forgotten with it: whoever does not know the key makes two
- * texts of L bytes with one tag with a chance of L/16 * 2^-103, however they are
- * chosen. Known tags would tell the key: never send, store or log one. */
-struct digest_tag;
-struct digest_tag *digest_tag_new(const unsigned char key[DIGEST_TAG_KEY_SIZE]);
-void digest_tag_add(struct digest_tag *t, struct text piece);
-/* Frees it; out NULL: nobody wants to know. */
-void digest_tag_end(struct digest_tag **t, unsigned char out[DIGEST_TAG_SIZE]);
 
 /* HMAC-SHA-256 (RFC 2104). */
 void digest_keyed(struct text key, struct text t, unsigned char out[DIGEST_SIZE]);

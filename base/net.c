@@ -229,6 +229,7 @@ void
 net_free(struct net **net)
 {
     struct net *n = *net;
+    struct net_connection *c, *next;
 
     if (!n)
         return;
@@ -236,6 +237,10 @@ net_free(struct net **net)
         struct net_listener *listener = n->listeners;
 
         net_listener_free(&listener);
+    }
+    for (c = n->lingering; c; c = next) {
+        next = c->lingering_next;
+        net_stream_flush(c);
     }
     while (n->connections)
         net_stream_destroy(n->connections);

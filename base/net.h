@@ -48,7 +48,9 @@ bool net_network_parse(struct text t, struct net_network *out);
 bool net_network_has(const struct net_network *n, const struct net_address *a);
 
 struct net *net_new(struct loop *loop);
-void net_free(struct net **net); /* aborts what is left */
+/* Aborts what is left; what net_close() was told to send is tried once, without
+ * waiting. */
+void net_free(struct net **net);
 size_t net_connections(const struct net *net);
 /* True when address is this host's own and one of our listeners answers there: a mail
  * loop (spec/reliability.md §1.8). */

@@ -24,25 +24,14 @@ channel_forget(struct defragmenter *c, struct held *h)
 {
     if (h->is_overdue)
         DL_DELETE(c->overdue, h);
-    else if (h->is_gone)
-        DL_DELETE(c->gone, h);
+    else if (h->is_withdrawn)
+        DL_DELETE(c->withdrawn, h);
     else if (h->state == HELD_LOOKING && h->looking)
         DL_DELETE(c->looking, h);
     journey_ends(c, h);
     channel_looking_free(h);
     HASH_DEL(c->held, h);
     free(h);
-}
-
-/* --- What is gone ----------------------------------------------------------------- */
-
-void
-channel_forget_gone(struct defragmenter *c)
-{
-    struct held *h, *next;
-    DL_FOREACH_SAFE (c->gone, h, next)
-        if (sets_forget(c->sets, h->id))
-            channel_forget(c, h);
 }
 
 /* --- What is released ------------------------------------------------------------- */
@@ -78,15 +67,16 @@ hold(struct defragmenter *c, struct id id, const char *name)
                 why);
 }
 
-static void
-let_leave(struct defragmenter *c, struct held *h, enum set_reason reason,
-          int64_t delay_ms)
+void
+channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason,
+                  int64_t delay_ms)
 {
     char name[ID_LENGTH + 1];
     struct id id = h->id;
     id_format(id, name);
     h->state = HELD_LEAVING;
     h->expired = reason == SET_TIMEOUT;
+    channel_looking_free(h); /* its set's answer does not count any more */
     bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD;
     log_say(c->log, LOG_LEVEL_INFO, "defrag", name, "%s: %s",
             holds ? "held" : "released", set_reason_text(reason));
@@ -117,26 +107,36 @@ release_all(struct defragmenter *c)
         struct held *h = channel_find(c, released.id);
         count_release(c, released.reason);
         if (h != NULL)
-            let_leave(c, h, released.reason, delay_ms++);
+            channel_let_leave(c, h, released.reason, delay_ms++);
     }
 }
 
-/* An operator's word about what waits. A repetition of it must not be absorbed: nobody
- * has it any more. */
+/* An operator's word about what waits. For what is being joined it has come too late:
+ * the join finds out, or has it; but others of its set must not go on counting it, nor
+ * must a repetition be absorbed for it. */
 static void
 withdrawn(void *context, struct id id)
 {
     struct defragmenter *c = context;
     struct held *h = channel_find(c, id);
-    if (h == NULL || h->is_gone)
+    if (h == NULL || h->is_withdrawn)
         return;
     if (h->state != HELD_WAITING || sets_forget(c->sets, id)) {
         channel_forget(c, h);
-    } else { /* its join is under way, and may fail for that */
-        h->is_gone = true;
-        DL_APPEND(c->gone, h);
+    } else {
+        h->is_withdrawn = true;
+        DL_APPEND(c->withdrawn, h);
     }
     channel_stir(c);
+}
+
+void
+channel_forget_withdrawn(struct defragmenter *c)
+{
+    struct held *h, *next;
+    DL_FOREACH_SAFE (c->withdrawn, h, next)
+        if (sets_forget(c->sets, h->id))
+            channel_forget(c, h);
 }
 
 /* What a start finds too late: bounced by the round itself, or held after it. */
@@ -148,7 +148,7 @@ hold_overdue(struct defragmenter *c)
         DL_DELETE(c->overdue, h);
         h->is_overdue = false;
         count_release(c, SET_TIMEOUT);
-        let_leave(c, h, SET_TIMEOUT, 0);
+        channel_let_leave(c, h, SET_TIMEOUT, 0);
     }
 }
 
@@ -158,6 +158,10 @@ static void
 work(void *context)
 {
     struct defragmenter *c = context;
+    if (joins_are_unfinished(c)) {
+        c->has_adopted = true;
+        joins_finish(c);
+    }
     sets_tick(c->sets, loop_now_ms(c->loop));
     bool more = channel_look_on(c);
     more = joins_go_on(c) || more;
@@ -184,22 +188,6 @@ channel_stir(struct defragmenter *c)
 
 /* --- Life ------------------------------------------------------------------------- */
 
-/* What the last run has joined: if it did not come to end the parts, it is done now. */
-static void
-finish_joins(struct defragmenter *c)
-{
-    struct id *ids;
-    size_t count = queue_made(c->queue, &ids);
-    for (size_t i = 0; i < count; i++) {
-        struct envelope *e =
-            manager_handles(c->manager, ids[i]) ? queue_load(c->queue, ids[i]) : NULL;
-        if (e)
-            joins_end_parts(c, e);
-        envelope_free(&e);
-    }
-    free(ids);
-}
-
 static void
 count(void *context, struct manager_fragments *out)
 {
@@ -219,13 +207,14 @@ count(void *context, struct manager_fragments *out)
 static void
 make_look(struct defragmenter *c)
 {
-    uint64_t chance[DIGEST_TAG_KEY_SIZE / sizeof(uint64_t)];
-    for (size_t i = 0; i < sizeof(chance) / sizeof(chance[0]); i++)
-        chance[i] = loop_random(c->loop);
-    c->look =
-        (struct look_setup){.queue = c->queue, .parts_max = c->settings.limits.parts};
-    memcpy(c->look.key, chance, sizeof(chance));
-    digest_forget(chance, sizeof(chance));
+    static_assert(sizeof(c->look.key) % sizeof(uint64_t) == 0, "whole numbers");
+    unsigned char *key = (unsigned char *)&c->look.key;
+    c->look.queue = c->queue;
+    c->look.parts_max = c->settings.limits.parts;
+    for (size_t at = 0; at < sizeof(c->look.key); at += sizeof(uint64_t)) {
+        uint64_t chance = loop_random(c->loop);
+        memcpy(key + at, &chance, sizeof(chance));
+    }
 }
 
 struct defragmenter *
@@ -256,8 +245,20 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
                                           .count = count,
                                           .context = c};
     manager_plug_defragment(manager, &c->plug);
-    finish_joins(c);
+    /* What the last run has joined: if it did not come to end the parts, it is done
+     * now. */
+    joins_finish(c);
     return c;
+}
+
+/* Nothing else would wake what waits before its time is over. */
+static void
+let_all_go(struct defragmenter *c)
+{
+    struct held *h, *next;
+    HASH_ITER (hh, c->held, h, next)
+        if (!manager_unpark(c->manager, h->id) && h->state == HELD_LEAVING)
+            channel_forget(c, h);
 }
 
 void
@@ -267,6 +268,8 @@ channel_reload(struct defragmenter *c, const struct channel_settings *settings)
     c->settings = *settings;
     c->look.parts_max = settings->limits.parts;
     sets_limit(c->sets, &settings->limits);
+    if (!manager_defragments(c->manager))
+        let_all_go(c);
 }
 
 void

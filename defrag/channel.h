@@ -51,6 +51,7 @@ struct defragmenter;
 struct defragmenter *channel_new(struct loop *loop, struct log *log,
                                  struct manager *manager,
                                  const struct channel_settings *settings);
+/* After manager_reload(). When no route says defragment any more all go on at once. */
 void channel_reload(struct defragmenter *channel,
                     const struct channel_settings *settings);
 /* The registry answers again: what it is told of recovered(). */

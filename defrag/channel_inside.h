@@ -18,16 +18,17 @@
 struct held {
     UT_hash_handle hh;
     struct id id;
-    struct held *prev, *next; /* LOOKING, overdue or gone: in the line */
+    struct held *prev, *next; /* LOOKING, overdue or withdrawn: in the line */
     enum held_state {
         HELD_LOOKING, /* its digest is not known yet */
         HELD_WAITING, /* in a set */
         HELD_SENT,    /* on its way to the host that joins it */
         HELD_LEAVING  /* released; it passes when it is offered next */
     } state;
-    bool expired;    /* LEAVING: because its time was over */
-    bool is_overdue; /* LEAVING: it was when the start found it; to be held */
-    bool by_peer;    /* another host has sent it to us: here it stays */
+    bool expired;      /* LEAVING: because its time was over */
+    bool is_overdue;   /* LEAVING: it was when the start found it; to be held */
+    bool is_withdrawn; /* WAITING: while its set was being joined */
+    bool by_peer;      /* another host has sent it to us: here it stays */
     unsigned depth;
     unsigned char key[DIGEST_SIZE]; /* by_peer, or since it was looked into */
     /* SENT: where to, until when, and how many recipients have no answer yet. */
@@ -35,7 +36,6 @@ struct held {
     int64_t until_ms;
     size_t unanswered;
     struct heap_node timer;
-    bool is_gone; /* WAITING: removed, while its set is being joined */
     struct looking *looking;
 };
 
@@ -73,7 +73,7 @@ struct defragmenter {
     struct owners *owners; /* NULL: no other hosts */
     struct heap journeys;  /* SENT, by until_ms */
     char mark[SET_MARK_SIZE];
-    struct held *held, *looking, *overdue, *gone;
+    struct held *held, *looking, *overdue, *withdrawn;
     struct joining *making;  /* one at a time is streamed */
     struct joining *storing; /* committed */
     struct joining *refused; /* by the queue: to be made again when `again` fires... */
@@ -85,18 +85,27 @@ struct defragmenter {
     struct loop_task task;
     struct loop_timer wake, poll, again;
     int64_t started_ms;
+    uint64_t adoptions; /* the queue's, that have been looked through */
+    bool has_adopted;   /* there may be wholes of others whose parts have not ended */
     struct manager_fragments figures; /* since the start */
 };
 
-enum { CHANNEL_BUDGET = 256 * 1024 }; /* bytes in a turn */
+enum {
+    CHANNEL_BUDGET = 256 * 1024,  /* bytes in a turn */
+    CHANNEL_MOMENT_MS = 60 * 1000 /* what waits, or is being joined, is told before */
+};
 
 /* Something is to be done: in the next turn. */
 void channel_stir(struct defragmenter *c);
 struct held *channel_find(const struct defragmenter *c, struct id id);
+/* It goes on as it is, after so long; or what else its time says. It may be gone then.
+ */
+void channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason,
+                       int64_t delay_ms);
 /* Not in the line, nor in a set. */
 void channel_forget(struct defragmenter *c, struct held *h);
-/* A join has ended: what is gone leaves its set. */
-void channel_forget_gone(struct defragmenter *c);
+/* A join has ended: what was withdrawn meanwhile leaves its set. */
+void channel_forget_withdrawn(struct defragmenter *c);
 
 /* --- channel_offer.c -------------------------------------------------------------- */
 
@@ -132,6 +141,11 @@ void journeys_init(struct defragmenter *c);
 /* Goes on with what is complete. True: there is more. */
 bool joins_go_on(struct defragmenter *c);
 void joins_stop(struct defragmenter *c);
+/* An adopted journal may have had wholes whose parts have not ended: joins_finish() is
+ * to come before any of these is looked into. */
+bool joins_are_unfinished(const struct defragmenter *c);
+/* Ends the parts of all wholes that are found half done. Not within an offer. */
+void joins_finish(struct defragmenter *c);
 /* Ends the parts of a whole that an earlier run has made, if they are still there. */
 void joins_end_parts(struct defragmenter *c, const struct envelope *whole);
 

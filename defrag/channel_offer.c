@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum {
-    MOMENT_MS = 60 * 1000, /* what waits, or is being joined, is told before */
     FAR_MS = 24 * 60 * 60 * 1000,
+    ADOPTION_MS = 100,         /* more than a turn: see joins_are_unfinished() */
     GRACE_MS = 60 * 60 * 1000, /* a late part finds the host that had the others */
     TEXTS_MAX = ENVELOPE_BYTES_MAX,
     RANGES_MAX = 8 /* of missing numbers, in words */
@@ -196,7 +196,7 @@ enter_set(struct defragmenter *c, struct held *h)
                          .memory_ms = l->memory_ms,
                          .recipients = l->recipients,
                          .count = l->count};
-    memcpy(f.digest, l->look.digest, DIGEST_TAG_SIZE);
+    memcpy(f.digest, l->look.digest, TAG_SIZE);
     memcpy(f.key, h->key, DIGEST_SIZE);
     note_quotas(h, &f);
     l->answer.absorbed = memory_array(l->count, sizeof(*l->answer.absorbed));
@@ -243,7 +243,7 @@ tell(struct defragmenter *c, struct held *h, struct manager_offer *o)
     free(all);
     o->until_ms = h->looking->until_ms;
     if (verdict == SET_HOLDS && sets_find(c->sets, h->id, &view))
-        o->until_ms = view.until_ms + MOMENT_MS;
+        o->until_ms = view.until_ms + CHANNEL_MOMENT_MS;
     if (verdict == SET_HOLDS)
         channel_looking_free(h);
     else
@@ -390,7 +390,7 @@ let_go(struct defragmenter *c, struct held *h, struct manager_offer *o)
         channel_stir(c);
         return MANAGER_PASS;
     }
-    o->until_ms = loop_now_ms(c->loop) + MOMENT_MS;
+    o->until_ms = loop_now_ms(c->loop) + CHANNEL_MOMENT_MS;
     return MANAGER_PARK_ALL;
 }
 
@@ -416,7 +416,7 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
     }
     bool found = sets_find(c->sets, h->id, &view);
     o->until_ms = (found && !view.joining ? view.until_ms : loop_now_ms(c->loop)) +
-                  MOMENT_MS;
+                  CHANNEL_MOMENT_MS;
     return MANAGER_PARK;
 }
 
@@ -429,11 +429,17 @@ channel_offer(void *context, struct manager_offer *o)
     struct held *h = channel_find(c, e->id);
     if (h)
         return offer_again(c, h, o);
-    if (e->made_of.length > 0 && (int64_t)e->id.time_ms < c->started_ms)
+    if (e->made_of.length > 0 &&
+        ((int64_t)e->id.time_ms < c->started_ms || c->has_adopted))
         joins_end_parts(c, e);
     if (o->count == 0 || e->released || made_depth_of(e) >= MADE_DEPTH_MAX)
         return MANAGER_PASS;
     /* Its time decides, so that what was released passes. */
+    if (joins_are_unfinished(c)) {
+        o->until_ms = now + ADOPTION_MS;
+        channel_stir(c);
+        return MANAGER_PARK_ALL;
+    }
     return until > now ? look_inside(c, o, until) : come_overdue(c, o);
 }
 

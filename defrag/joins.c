@@ -69,6 +69,28 @@ joins_end_parts(struct defragmenter *c, const struct envelope *whole)
     settle_parts(c, whole);
 }
 
+bool
+joins_are_unfinished(const struct defragmenter *c)
+{
+    return c->adoptions != queue_adoptions(c->queue);
+}
+
+void
+joins_finish(struct defragmenter *c)
+{
+    struct id *ids;
+    size_t count = queue_made(c->queue, &ids);
+    c->adoptions = queue_adoptions(c->queue);
+    for (size_t i = 0; i < count; i++) {
+        struct envelope *e =
+            manager_handles(c->manager, ids[i]) ? queue_load(c->queue, ids[i]) : NULL;
+        if (e)
+            joins_end_parts(c, e);
+        envelope_free(&e);
+    }
+    free(ids);
+}
+
 /* --- Until that is durable -------------------------------------------------------- */
 
 static void
@@ -167,7 +189,7 @@ stored(void *context, struct envelope *e, const struct outcome *refusal)
     sets_joined(c->sets, j->join, loop_now_ms(c->loop));
     j->join = NULL;
     forget_parts(c, e);
-    channel_forget_gone(c);
+    channel_forget_withdrawn(c);
     DL_APPEND(c->settled, j);
     if (!heap_has(&c->poll.node))
         loop_timer_start(c->loop, &c->poll, 0, poll, c);

@@ -85,10 +85,15 @@ enum manager_offered
 journey_goes_on(struct defragmenter *c, struct held *h, struct manager_offer *o)
 {
     const struct target *target = way_to(c, h->host);
-    if (target == NULL || h->until_ms <= loop_now_ms(c->loop) || o->count == 0 ||
-        o->envelope->released) {
+    int64_t now = loop_now_ms(c->loop);
+    if (target == NULL || o->count == 0 || o->envelope->released) {
         channel_forget(c, h);
         return MANAGER_PASS;
+    }
+    if (h->until_ms <= now) { /* journeys_tick() says what becomes of it */
+        o->until_ms = now + CHANNEL_MOMENT_MS;
+        channel_stir(c);
+        return MANAGER_PARK;
     }
     struct set_mark mark = {.depth = h->depth, .epoch_s = o->envelope->birth_ms / 1000};
     memcpy(mark.key, h->key, sizeof(mark.key));
@@ -123,16 +128,11 @@ journeys_tick(struct defragmenter *c, int64_t now_ms)
     struct heap_node *n;
     while ((n = heap_first(&c->journeys)) != NULL) {
         struct held *h = (void *)((char *)n - offsetof(struct held, timer));
-        char name[ID_LENGTH + 1];
         if (h->until_ms > now_ms)
             return h->until_ms;
-        id_format(h->id, name);
-        log_say(c->log, LOG_LEVEL_INFO, "defrag", name,
-                "released: %s has not taken it in time", h->host);
+        c->figures.timed_out++;
         journey_ends(c, h);
-        h->state = HELD_LEAVING;
-        if (!manager_unpark(c->manager, h->id))
-            channel_forget(c, h);
+        channel_let_leave(c, h, SET_TIMEOUT, 0);
     }
     return INT64_MAX;
 }

@@ -14,7 +14,7 @@ look_end(struct look *l)
     if (l->content >= 0)
         queue_content_close(l->queue, l->content);
     l->content = -1;
-    digest_tag_end(&l->tag, NULL);
+    tag_end(&l->tag, NULL);
 }
 
 /* False: the disk did not answer. */
@@ -43,13 +43,13 @@ add_piece(struct look *l, size_t budget)
     struct text bytes = queue_content_bytes(l->queue, l->content);
     if (bytes.at != NULL) {
         bytes = text_before(text_after(bytes, (size_t)l->at), budget);
-        digest_tag_add(l->tag, bytes);
+        tag_add(l->tag, bytes);
         return (int64_t)bytes.length;
     }
     size_t size = budget < sizeof(piece) ? budget : sizeof(piece);
     int64_t got = queue_content_read(l->queue, l->content, l->at, piece, size);
     if (got > 0)
-        digest_tag_add(l->tag, text_of(piece, (size_t)got));
+        tag_add(l->tag, text_of(piece, (size_t)got));
     return got;
 }
 
@@ -68,7 +68,7 @@ look_go(struct look *l, size_t budget)
     }
     if (l->at < l->size)
         return LOOK_MORE;
-    digest_tag_end(&l->tag, l->digest);
+    tag_end(&l->tag, l->digest);
     look_end(l);
     return LOOK_DONE;
 }
@@ -91,6 +91,6 @@ look_start(struct look *l, const struct look_setup *setup, const struct envelope
     }
     l->at = (int64_t)l->reading.body;
     l->body_size = l->size - l->at;
-    l->tag = digest_tag_new(setup->key);
+    l->tag = tag_new(&setup->key);
     return look_go(l, budget);
 }

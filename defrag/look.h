@@ -3,18 +3,19 @@
 #ifndef DEFRAG_LOOK_H
 #define DEFRAG_LOOK_H
 
+#include "base/tag.h"
 #include "defrag/fragment.h"
 #include "queue/queue.h"
 
 struct look {
     struct fragment_reading reading;
-    unsigned char digest[DIGEST_TAG_SIZE]; /* DONE: of the body */
+    unsigned char digest[TAG_SIZE]; /* DONE: of the body */
     int64_t body_size;
     /* look.c's own: */
     struct queue *queue;
     int content; /* handle; < 0: none */
     int64_t at, size;
-    struct digest_tag *tag;
+    struct tag *tag;
 };
 
 enum look_result {
@@ -27,7 +28,7 @@ enum look_result {
 /* What all looks have in common; borrowed for the call. */
 struct look_setup {
     struct queue *queue;
-    unsigned char key[DIGEST_TAG_KEY_SIZE]; /* see digest_tag_new() */
+    struct tag_key key;
     uint32_t parts_max;
 };
 

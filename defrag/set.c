@@ -149,7 +149,7 @@ static bool
 contradicts(struct set *set, const struct fragment *f)
 {
     const struct slot *slot = set_slot_find(set, f->number);
-    if (slot != NULL && memcmp(slot->digest, f->digest, DIGEST_TAG_SIZE) != 0)
+    if (slot != NULL && memcmp(slot->digest, f->digest, TAG_SIZE) != 0)
         return true;
     if (f->total > 0 && set->total > 0 && f->total != set->total)
         return true;
@@ -223,7 +223,7 @@ come_late(struct set *set, const struct fragment *f, struct set_answer *answer)
 {
     const struct slot *slot = set_slot_find(set, f->number);
     if (set->state == SET_DONE && slot != NULL &&
-        memcmp(slot->digest, f->digest, DIGEST_TAG_SIZE) == 0 &&
+        memcmp(slot->digest, f->digest, TAG_SIZE) == 0 &&
         note_absorbed(set, f, answer) == f->count)
         answer->verdict = SET_ABSORBS;
     else

@@ -15,6 +15,7 @@
 
 #include "base/digest.h"
 #include "base/id.h"
+#include "base/tag.h"
 
 enum {
     SET_KEY_SIZE = DIGEST_SIZE,
@@ -33,15 +34,15 @@ struct set_limits {
 
 struct fragment {
     unsigned char key[SET_KEY_SIZE];
-    struct id id;                          /* of the message that it is */
-    uint32_t number, total;                /* from 1; total 0: it does not say */
-    unsigned char digest[DIGEST_TAG_SIZE]; /* of its body */
-    int64_t size;                          /* of its body */
-    int64_t until_ms, memory_ms;   /* when its set is given up (the earliest of all its
-                                      fragments' counts), and, if it begins the set, how
-                                      long that is remembered then */
-    uint64_t sender, client;       /* whose quota it counts for, as a hash */
-    const struct text *recipients; /* in normal form, each once */
+    struct id id;                   /* of the message that it is */
+    uint32_t number, total;         /* from 1; total 0: it does not say */
+    unsigned char digest[TAG_SIZE]; /* of its body */
+    int64_t size;                   /* of its body */
+    int64_t until_ms, memory_ms;    /* when its set is given up (the earliest of all its
+                                       fragments' counts), and, if it begins the set, how
+                                       long that is remembered then */
+    uint64_t sender, client;        /* whose quota it counts for, as a hash */
+    const struct text *recipients;  /* in normal form, each once */
     size_t count;
 };
 

@@ -40,7 +40,7 @@ struct part {
 struct slot {
     UT_hash_handle hh;
     uint32_t number;
-    unsigned char digest[DIGEST_TAG_SIZE];
+    unsigned char digest[TAG_SIZE];
     struct part *parts;
 };
 
@@ -120,7 +120,7 @@ void set_wanted_put(struct wanted *w, uint32_t number, bool there);
 
 struct slot *set_slot_find(struct set *set, uint32_t number);
 struct slot *set_slot_get(struct set *set, uint32_t number,
-                          const unsigned char digest[DIGEST_TAG_SIZE]);
+                          const unsigned char digest[TAG_SIZE]);
 
 /* A message of the set, for those recipients that absorbed (in order) does not name. */
 void set_part_keep(struct sets *s, struct set *set, const struct fragment *f,

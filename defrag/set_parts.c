@@ -71,15 +71,14 @@ set_part_free(struct sets *s, struct part *p)
 }
 
 struct slot *
-set_slot_get(struct set *set, uint32_t number,
-             const unsigned char digest[DIGEST_TAG_SIZE])
+set_slot_get(struct set *set, uint32_t number, const unsigned char digest[TAG_SIZE])
 {
     struct slot *slot = set_slot_find(set, number);
     if (slot != NULL)
         return slot;
     slot = memory_new(sizeof *slot);
     slot->number = number;
-    memcpy(slot->digest, digest, DIGEST_TAG_SIZE);
+    memcpy(slot->digest, digest, TAG_SIZE);
     HASH_ADD(hh, set->slots, number, sizeof slot->number, slot);
     set->have++;
     set->highest = number > set->highest ? number : set->highest;

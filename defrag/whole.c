@@ -202,6 +202,16 @@ write_some(void *context, struct text bytes)
     return queue_write(w->draft, bytes);
 }
 
+static int64_t
+size_of(const struct whole *w)
+{
+    const struct set_join *j = w->setup.join;
+    int64_t size = (int64_t)w->outer.length;
+    for (uint32_t i = 0; i < j->count; i++)
+        size += j->sizes[i];
+    return size;
+}
+
 /* What it sends on: its envelope says more of the sender than others', and its header
  * is what the whole's is made from. */
 static bool
@@ -214,7 +224,7 @@ begin_content(struct whole *w, const struct envelope *first, struct text header)
     e->ret = first->ret;
     if (!buffer_add(&w->outer, first->prefix) || !buffer_add(&w->outer, header))
         return false;
-    w->draft = queue_begin_notice(w->queue, 0, &refusal);
+    w->draft = queue_begin_notice(w->queue, size_of(w), &refusal);
     if (w->draft == NULL) {
         w->is_refused = true;
         fail(w, refusal.text);

@@ -25,7 +25,7 @@ struct level {
     struct structure_part part;
     char *boundary; /* of a multipart that is not closed; otherwise NULL */
     size_t boundary_length;
-    bool digest, seen, closed;
+    bool digest, seen, closed, almost;
 };
 
 struct structure {
@@ -134,6 +134,8 @@ end_part(struct structure *s)
         tell_problem(s, PROBLEM_NO_PARTS);
     else if (level->part.holds == STRUCTURE_MULTIPART && !level->closed)
         tell_problem(s, PROBLEM_NOT_CLOSED);
+    if (level->almost)
+        tell_problem(s, PROBLEM_ALMOST);
     forget_boundary(s, level);
     tell(s, &(struct structure_event){.kind = STRUCTURE_END});
 }
@@ -160,6 +162,7 @@ find_delimited(struct structure *s, struct text line, bool *closes)
     if (s->boundaries == 0 || line.length > LINE_MAX_HELD ||
         !text_starts(line, TEXT("--")))
         return NULL;
+    struct level *almost = NULL;
     struct text t = text_after(line, 2);
     while (t.length > 0 && is_blank(t.at[t.length - 1]))
         t.length--;
@@ -172,7 +175,10 @@ find_delimited(struct structure *s, struct text line, bool *closes)
         *closes = rest.length > 0;
         if (rest.length == 0 || text_equal(rest, TEXT("--")))
             return level;
+        almost = almost == NULL ? level : almost;
     }
+    if (almost != NULL)
+        almost->almost = true;
     return NULL;
 }
 
@@ -427,8 +433,11 @@ header_line(struct structure *s)
         s->odd = taken;
         return;
     }
-    if (delimited != NULL)
+    if (delimited != NULL) {
+        while (s->mode == MODE_HEADER) /* of a message in it, of which nothing came */
+            end_header(s, TEXT(""));
         delimit(s, delimited, closes, buffer_text(&taken));
+    }
     buffer_free(&taken);
 }
 
@@ -725,6 +734,7 @@ structure_problem_text(enum structure_problem problem)
         [PROBLEM_LONG_BOUNDARY] = "the boundary is too long",
         [PROBLEM_TOO_DEEP] = "nested too deep",
         [PROBLEM_TOO_MANY_PARTS] = "too many parts",
+        [PROBLEM_ALMOST] = "a line begins as a delimiter, but goes on",
         [PROBLEM_NO_PARTS] = "the boundary never comes",
         [PROBLEM_NOT_CLOSED] = "the closing boundary is missing"};
     return texts[problem];

@@ -12,7 +12,9 @@
  * line).
  *
  * Boundaries match whole lines, but for white space behind them: "--foo" never ends a
- * part whose boundary is "foobar", nor the other way round. The line end before a
+ * part whose boundary is "foobar", nor the other way round. (RFC 2046 §5.1.1 lets
+ * readers take the beginning of a line alone, and some do: it is a problem when that
+ * makes a difference.) The line end before a
  * delimiter is the delimiter's. CRLF and LF end lines; a lone CR is a byte like others.
  * A line in a header that is no field ends it (as in mime/header.h). */
 #ifndef MIME_STRUCTURE_H
@@ -53,6 +55,7 @@ enum structure_problem {
     PROBLEM_LONG_BOUNDARY,     /* not looked into */
     PROBLEM_TOO_DEEP,          /* not looked into */
     PROBLEM_TOO_MANY_PARTS,
+    PROBLEM_ALMOST,    /* a line begins as a delimiter, and goes on: it is none */
     PROBLEM_NO_PARTS,  /* the boundary never came */
     PROBLEM_NOT_CLOSED /* nor the closing one */
 };

@@ -196,6 +196,13 @@ park(struct adopt *a, struct young_message *m, const char *reason)
         a->failed = true;
 }
 
+static void
+note_made(struct adopt *a, const struct envelope *e)
+{
+    if (e->made_of.length > 0 && a->made != NULL)
+        seen_add(a->made, e->id);
+}
+
 /* Its own daemon has moved it, or a pass that was killed. True: that was all. */
 static bool
 is_there(struct adopt *a, struct id id)
@@ -204,6 +211,8 @@ is_there(struct adopt *a, struct id id)
     char reason[LOAD_REASON_MAX];
     enum load_result result = load_message(a->spool, id, &e, reason);
     bool whole = result == LOAD_DONE && e->preprocessed;
+    if (whole)
+        note_made(a, e);
     envelope_free(&e);
     if (result == LOAD_LATER || (whole && spool_sync_preprocessed(a->spool, id) < 0)) {
         a->failed = true;
@@ -231,6 +240,7 @@ add_move(struct adopt *a, struct young_message *m)
         a->failed = true;
         return;
     }
+    note_made(a, move.envelope);
     a->mover.moves[a->mover.count++] = move;
 }
 

@@ -51,6 +51,7 @@ struct adopt {
     /* Then; withheld is the owner's to free. */
     struct adopted result;
     struct seen withheld; /* what a journal that is left has: hands off its files */
+    struct seen *made;    /* what was made of other messages is added; or NULL */
 
     struct adopt_rooms rooms; /* from here on: inside */
     size_t next;

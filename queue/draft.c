@@ -137,6 +137,15 @@ drafts_admit(struct drafts *a, int64_t size_expected, bool own, struct outcome *
     return fits;
 }
 
+/* How much may gather before it is written. */
+static size_t
+content_max(const struct queue_draft *d)
+{
+    const struct drafts *a = d->drafts;
+    bool stays = d->file < 0 && a->memory_max > 0 && a->in_memory < MEMORY_MAX;
+    return stays ? a->memory_max : CONTENT_BUFFER;
+}
+
 struct queue_draft *
 draft_begin(struct drafts *a, int64_t size_expected, bool own, struct outcome *refusal)
 {
@@ -148,16 +157,10 @@ draft_begin(struct drafts *a, int64_t size_expected, bool own, struct outcome *r
     d->own = own;
     buffer_init(&d->content,
                 a->memory_max > CONTENT_BUFFER ? a->memory_max : CONTENT_BUFFER);
+    /* Others may never send what they announce. */
+    if (own && size_expected > 0 && (uint64_t)size_expected <= content_max(d))
+        (void)buffer_reserve(&d->content, (size_t)size_expected);
     return d;
-}
-
-/* How much may gather before it is written. */
-static size_t
-content_max(const struct queue_draft *d)
-{
-    const struct drafts *a = d->drafts;
-    bool stays = d->file < 0 && a->memory_max > 0 && a->in_memory < MEMORY_MAX;
-    return stays ? a->memory_max : CONTENT_BUFFER;
 }
 
 static void

@@ -144,6 +144,8 @@ struct manager_defragment {
 /* plug is borrowed; NULL: unplugged. */
 void manager_plug_defragment(struct manager *manager,
                              const struct manager_defragment *plug);
+/* Whether any route still asks for it. */
+bool manager_defragments(const struct manager *manager);
 /* What was parked is due now. False: it is not to be delivered any more: gone, or held
  * by the operator. */
 bool manager_unpark(struct manager *manager, struct id id);

@@ -207,6 +207,12 @@ manager_plug_defragment(struct manager *m, const struct manager_defragment *plug
 }
 
 bool
+manager_defragments(const struct manager *m)
+{
+    return route_defragments(m->routes);
+}
+
+bool
 manager_fragments(struct manager *m, struct manager_fragments *out)
 {
     if (m->defragment)

@@ -157,8 +157,15 @@ places_count_apart(struct spool *s)
 
 /* --- Made of others -------------------------------------------------------------- */
 
+static void
+note_made(void *context, struct id id)
+{
+    add_place(context, id, QUEUE_DEFERRED);
+}
+
 size_t
-places_made(struct spool *s, const struct young *y, struct id **ids)
+places_made(struct spool *s, const struct young *y, const struct seen *adopted,
+            struct id **ids)
 {
     struct place_list l = {.place = QUEUE_MAILDROP};
     struct young_message *m, *next;
@@ -167,6 +174,7 @@ places_made(struct spool *s, const struct young *y, struct id **ids)
             add_place(&l, m->id, QUEUE_INCOMING);
     if (y->journal == NULL)
         (void)!disk_list(s->disk, spool_room(ROOM_QUEUED), note_place, &l);
+    seen_each(adopted, note_made, &l);
     if (l.count > 0)
         qsort(l.rows, l.count, sizeof(*l.rows), by_age);
     *ids = memory_array(l.count + 1, sizeof(**ids));

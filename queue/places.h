@@ -15,7 +15,8 @@ int places_each(struct spool *s, const struct young *y,
 /* Behind queue_count_apart(). */
 struct queue_apart places_count_apart(struct spool *s);
 
-/* queue_made() */
-size_t places_made(struct spool *s, const struct young *y, struct id **ids);
+/* queue_made(); adopted: of other journals. */
+size_t places_made(struct spool *s, const struct young *y, const struct seen *adopted,
+                   struct id **ids);
 
 #endif

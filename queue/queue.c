@@ -422,15 +422,6 @@ read_later(struct queue *q, struct id id, const char *reason)
     return NULL;
 }
 
-/* Only who takes a hold back looks for it; but what a start has found is not yet told,
- * and an operator's process is told nothing. */
-static bool
-is_held_young(struct queue *q, const struct young_message *m)
-{
-    bool known = is_daemon(q) && !m->recovered;
-    return (m->held || !known) && spool_has(&q->spool, ROOM_HOLD, m->id);
-}
-
 static struct envelope *
 load_young(struct queue *q, struct young_message *m)
 {
@@ -443,7 +434,9 @@ load_young(struct queue *q, struct young_message *m)
     if (e == NULL && is_daemon(q))
         queue_park(q, id, reason);
     if (e != NULL) {
-        e->held = is_held_young(q, m);
+        /* A daemon knows, but of what its start has found and not yet told. */
+        bool may_be = m->held || m->recovered || !is_daemon(q);
+        e->held = may_be && spool_has(&q->spool, ROOM_HOLD, id);
         e->parked = m->parked;
         marks_overlay(&q->marks, e);
     }
@@ -723,7 +716,13 @@ queue_each(struct queue *q,
 size_t
 queue_made(struct queue *q, struct id **ids)
 {
-    return places_made(&q->spool, &q->young, ids);
+    return places_made(&q->spool, &q->young, &q->share.made, ids);
+}
+
+uint64_t
+queue_adoptions(const struct queue *q)
+{
+    return q->share.adoptions;
 }
 
 void

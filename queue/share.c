@@ -125,6 +125,7 @@ prepare(struct share *s)
         .slices = s->slices,
         .ours = s->slices,
         .own = s->settings->journal_size > 0 ? s->room : NULL,
+        .made = &s->made,
         .done = on_adopted,
         .context = s,
     };
@@ -166,6 +167,7 @@ take_result(struct share *s)
     s->withheld = s->adopt.withheld;
     seen_each(&before, report_freed, &freed);
     seen_free(&before);
+    s->adoptions += result->rooms > 0;
     /* When nothing was left nothing can have come to our part: we have its lock. */
     s->blocked = result->blocking && s->careful;
     s->careful = result->busy || result->unreadable || result->refused;
@@ -213,6 +215,7 @@ static void
 take(struct share *s)
 {
     slices_add(&s->slices, s->candidate);
+    s->adoptions++; /* once more: it is ours only now */
     int result = recover_add_slice(s->recover, s->candidate);
     if (result < 0) {
         s->slices.has[s->candidate] = 0;
@@ -300,4 +303,5 @@ share_stop(struct share *s)
         disk_close_file(s->spool->disk, s->candidate_lock);
     s->taking = false;
     seen_free(&s->withheld);
+    seen_free(&s->made);
 }

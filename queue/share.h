@@ -27,6 +27,8 @@ struct share {
     bool blocked;         /* a journal is still to be adopted: nothing may be listed */
     bool careful;         /* or something in one: nothing may be swept */
     struct seen withheld; /* what it has */
+    struct seen made;     /* by adoption: what was made of other messages */
+    uint64_t adoptions;
     struct adopt adopt;
     struct loop_timer again;
 

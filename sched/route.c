@@ -573,6 +573,21 @@ route_demands_verify(const struct route_table *table)
     return demanded;
 }
 
+static void
+note_defragment(void *context, const struct target *target)
+{
+    bool *found = context;
+    *found = *found || target->defragment;
+}
+
+bool
+route_defragments(const struct route_table *table)
+{
+    bool found = false;
+    route_each_target(table, note_defragment, &found);
+    return found;
+}
+
 /* NULL: sender_routes say nothing of it. An address that was taken but is none has no
  * pattern but *. */
 static const struct target *

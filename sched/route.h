@@ -109,6 +109,8 @@ const struct target *route_find(const struct route_table *table,
                                 const struct address *address);
 /* Whether any target verifies certificates, so that somebody must be believed. */
 bool route_demands_verify(const struct route_table *table);
+/* Whether any target wants fragments joined. */
+bool route_defragments(const struct route_table *table);
 /* As route_find(), for mail of that envelope sender, as it stands in MAIL FROM without
  * <>; "" for bounces. past_hold: an operator has released it, routes that say hold do
  * not count. */

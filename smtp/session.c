@@ -147,7 +147,7 @@ bool
 session_is_peer(const struct session_host *host, const struct net_address *client,
                 const struct session_manner *manner)
 {
-    const struct peers *peers = route_peers(host->routes);
+    const struct peers *peers = host->routes ? route_peers(host->routes) : NULL;
     return peers != NULL && !manner->stranger && !manner->lmtp &&
            peers_have(peers, client);
 }

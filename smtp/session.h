@@ -46,10 +46,10 @@ struct session_host {
     struct loop *loop;
     struct log *log;
     struct queue *queue;
-    struct manager *manager; /* NULL: nobody here delivers (sendmail -bs) */
-    const struct route_table *routes;
-    struct clients *clients;     /* NULL: nobody is counted (sendmail -bs) */
-    struct session_rules *rules; /* for new transactions */
+    struct manager *manager;          /* NULL: nobody here delivers (sendmail -bs) */
+    const struct route_table *routes; /* NULL: nobody is one of our hosts */
+    struct clients *clients;          /* NULL: nobody is counted (sendmail -bs) */
+    struct session_rules *rules;      /* for new transactions */
     struct buffer out; /* replies on their way to net.h; empty between calls */
     struct session *sessions;
     size_t count, tls_count;

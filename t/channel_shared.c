@@ -225,9 +225,35 @@ test_not_there(void)
     sim_loop_advance(h.s.w.loop, 10 * 1000);
     is_number(h.s.count, 1, "and then at once");
     is_string(peer_of(&h, 0), "", "goes on as it is");
-    ok(world_logged(&h.s.w, "b.test has not taken it in time"));
+    is_number(stage_figures(&h.s).timed_out, 1, "is counted");
     ok_named(!world_logged(&h.s.w, "delayed"), "no sender was warned");
     ok(world_is_empty(&h.s.w));
+    end(&h);
+}
+
+/* What must not pass in pieces does not pass by another host's absence. */
+static void
+test_not_there_hold(void)
+{
+    struct shared h;
+    begin(&h);
+    h.s.peers = PEERS_DEFER;
+    h.s.settings.on_timeout = CHANNEL_HOLD;
+    restart(&h);
+    part(&h, "i", 1);
+    tell(&h, REGISTRY_OTHER, "b.test");
+    sim_loop_advance(h.s.w.loop, 2 * STAGE_HALF_MS);
+    is_number(h.s.count, 0, "it does not go on");
+    ok(world_operate(&h.s.w, MANAGER_HOLD) == MANAGER_ALREADY);
+    ok(world_operate(&h.s.w, MANAGER_RELEASE) == MANAGER_DONE);
+    sim_loop_advance(h.s.w.loop, 1000);
+    is_string(peer_of(&h, 0), "", "until the operator says so");
+    h.s.settings.on_timeout = CHANNEL_BOUNCE;
+    restart(&h);
+    part(&h, "j", 1);
+    tell(&h, REGISTRY_OTHER, "b.test");
+    sim_loop_advance(h.s.w.loop, 2 * STAGE_HALF_MS);
+    ok(world_logged(&h.s.w, "dsn=5.4.7, status=bounced"));
     end(&h);
 }
 
@@ -474,6 +500,7 @@ main(void)
     test_some_recipients();
     test_not_taken();
     test_not_there();
+    test_not_there_hold();
     test_back_in_time();
     test_operators();
     test_unknown_host();

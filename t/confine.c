@@ -142,7 +142,10 @@ plan_all(void)
              in_home("run/smtp"), spit("certs/one", "1"), spit("certs/two", "2"),
              spit("value/key", "/none/a, /none/b"), in_home("made"), in_home("there"),
              in_home("shared"), in_home("absent"), in_home("run/lmtp"));
-    must(mkdir(in_home("there"), 0777) == 0);
+    must(mkdir(in_home("there"), 0777) == 0 && mkdir(in_home("owners"), 0777) == 0);
+    size_t length = strlen(content);
+    snprintf(content + length, sizeof(content) - length, "defrag_registry = dir:%s\n",
+             in_home("owners"));
     begin(&w, content);
     confine_plan(w.sandbox, &w.c);
     EXPECT(confine_enter(w.sandbox, &w.options, w.log));
@@ -151,6 +154,7 @@ plan_all(void)
     EXPECT(sandbox_may_write(w.sandbox, in_home("made/user")));
     EXPECT(sandbox_may_write(w.sandbox, in_home("there/d/u")));
     EXPECT(sandbox_may_write(w.sandbox, in_home("shared")));
+    EXPECT(sandbox_may_write(w.sandbox, in_home("owners/00")));
     EXPECT(!sandbox_may_write(w.sandbox, in_home("absent")));
     EXPECT(!sandbox_may_write(w.sandbox, in_home("conf")));
     EXPECT(!sandbox_may_write(w.sandbox, in_home("run")));

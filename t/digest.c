@@ -1,4 +1,4 @@
-/* The digests against RFC 4231, RFC 7914 and RFC 8439's examples; pieces; comparing. */
+/* The digests against RFC 4231, RFC 7914 and RFC 7677's examples; comparing. */
 #include "base/digest.h"
 #include "t/tap.h"
 
@@ -30,57 +30,6 @@ test_keyed(void)
                  TEXT("Test Using Larger Than Block-Size Key - Hash Key First"), out);
     is_hex(out, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
            "RFC 4231 case 6: a key longer than a block");
-}
-
-/* RFC 8439 §2.5.2. */
-static const unsigned char tag_key[DIGEST_TAG_KEY_SIZE] = {
-    0x85, 0xd6, 0xbe, 0x78, 0x57, 0x55, 0x6d, 0x33, 0x7f, 0x44, 0x52,
-    0xfe, 0x42, 0xd5, 0x06, 0xa8, 0x01, 0x03, 0x80, 0x8a, 0xfb, 0x0d,
-    0xb2, 0xfd, 0x4a, 0xbf, 0xf6, 0xaf, 0x41, 0x49, 0xf5, 0x1b};
-
-static void
-tag(struct text a, struct text b, unsigned char out[DIGEST_TAG_SIZE])
-{
-    struct digest_tag *t = digest_tag_new(tag_key);
-    digest_tag_add(t, a);
-    digest_tag_add(t, b);
-    digest_tag_end(&t, out);
-    ok(t == NULL);
-}
-
-static void
-test_tag(void)
-{
-    static const unsigned char want[DIGEST_TAG_SIZE] = {
-        0xa8, 0x06, 0x1d, 0xc1, 0x30, 0x51, 0x36, 0xc6,
-        0xc2, 0x2b, 0x8b, 0xaf, 0x0c, 0x01, 0x27, 0xa9};
-    struct text example = TEXT("Cryptographic Forum Research Group");
-    unsigned char out[DIGEST_TAG_SIZE], other[DIGEST_TAG_SIZE];
-    for (size_t at = 0; at <= example.length; at++) {
-        tag(text_before(example, at), text_after(example, at), out);
-        ok_named(memcmp(out, want, sizeof(want)) == 0, "RFC 8439 §2.5.2, cut anywhere");
-    }
-    /* What is the same but for a byte at its end, its length, or an order. */
-    tag(TEXT("aaaaaaaaaaaaaaaa"), TEXT("bbbbbbbbbbbbbbbb"), out);
-    tag(TEXT("bbbbbbbbbbbbbbbb"), TEXT("aaaaaaaaaaaaaaaa"), other);
-    ok(memcmp(out, other, sizeof(out)) != 0);
-    tag(TEXT("aaaaaaaaaaaaaaaa"), TEXT("bbbbbbbbbbbbbbbc"), other);
-    ok(memcmp(out, other, sizeof(out)) != 0);
-    tag(TEXT("a"), TEXT(""), out);
-    tag(TEXT("a"), TEXT("\0"), other);
-    ok(memcmp(out, other, sizeof(out)) != 0);
-    tag(TEXT(""), TEXT(""), other);
-    ok_named(memcmp(other, tag_key + 16, sizeof(other)) == 0, "of nothing");
-}
-
-static void
-test_tag_unwanted(void)
-{
-    struct digest_tag *t = digest_tag_new(tag_key);
-    digest_tag_add(t, TEXT("nobody wants to know"));
-    digest_tag_end(&t, NULL);
-    digest_tag_end(&t, NULL);
-    ok(t == NULL);
 }
 
 static void
@@ -123,8 +72,6 @@ int
 main(void)
 {
     test_keyed();
-    test_tag();
-    test_tag_unwanted();
     test_stretch();
     test_same();
     return done();

@@ -54,7 +54,7 @@ include() {
 }
 include libev '<ev\.h>' base/loop.c
 include c-ares '<ares' base/dns.c base/dns_reply.c
-include mbedTLS '<(mbedtls|psa)/' $(ls base/tls*.c) base/tls_inside.h base/digest.c base/base64.c
+include mbedTLS '<(mbedtls|psa)/' $(ls base/tls*.c) base/tls_inside.h base/digest.c base/tag.c base/base64.c
 include libidn2 '<idn2\.h>' base/idna.c
 include iconv '<iconv\.h>' mime/charset.c
 include hiredis '<hiredis/' defrag/registry_redis.c

@@ -153,7 +153,8 @@ world_start(struct world *w)
     char error[300];
     w->settings.hostname = "h.test";
     w->settings.queue.spool = w->folder;
-    w->settings.queue.slices = 1;
+    if (w->settings.queue.slices == 0)
+        w->settings.queue.slices = 1;
     /* The simulated loop knows no descriptors, the simulated disk needs none. */
     w->settings.queue.sync_blocks = !w->background;
     if (w->settings.sched.active_limit == 0)

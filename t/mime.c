@@ -75,6 +75,7 @@ static const struct sample {
 } samples[] = {
     {"Subject: plain", "subject", "plain", ""},
     {"Subject:\r\n =?utf-8?Q?gr=C3=BCne?=\r\n =?iso-8859-1?B?IFb2Z2Vs?= ", "subject", "gr\xc3\xbcne V\xc3\xb6gel", ""},
+    {"Subject: folded\r\n\tby a tab", "subject", "folded by a tab", ""},
     {"X: y", "subject", NULL, ""},
     {"Subject: a\nSubject: b", "subject", "a", "|subject: the field is there twice"},
     {"Subject: =?utf-8?Q?a b?=", "subject", "=?utf-8?Q?a b?=", "|subject: an encoded-word is malformed"},
@@ -91,6 +92,9 @@ static const struct sample {
     {"Content-Disposition: inline; filename=\"=?utf-8?Q?=C3=BC?=\"", "filename", "\xc3\xbc", "|filename: an encoded-word stands where none may be"},
     {"Content-Disposition: inline; filename*=x''%ff", "filename", "\\xff", "|filename: a charset is unknown|filename: bytes that are neither ASCII nor UTF-8"},
     {"Content-Disposition: inline; filename", "filename", NULL, "|Content-Disposition is malformed"},
+    {"Content-Transfer-Encoding: (a) base64 (b)", "encoding", "base64", ""},
+    {"Content-Transfer-Encoding: base64; x=y", "encoding", "base64", "|Content-Transfer-Encoding is malformed"},
+    {"Content-Transfer-Encoding: 8bit 7bit", "encoding", "8bit", "|Content-Transfer-Encoding is malformed"},
     {"Content-Type: text/plain", "type", "text/plain", "|MIME-Version is missing"},
 };
 /* clang-format on */

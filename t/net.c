@@ -401,6 +401,24 @@ test_lingering(void)
     finish(w);
 }
 
+/* There is no turn any more in which it could be sent. */
+static void
+test_last_words(void)
+{
+    struct world *w = start("127.0.0.1:0");
+    int fd = raw_client(w);
+    char at[100];
+
+    net_send(w->server.connection, TEXT("good "));
+    net_send(w->server.connection, TEXT("bye\r\n"));
+    net_close(&w->server.connection);
+    net_free(&w->net);
+    is_string(raw_read(fd, at, sizeof at), "good bye\r\n", "last words are sent");
+    is_string(raw_read(fd, at, sizeof at), "(end)", "and that was the end");
+    close(fd);
+    finish(w);
+}
+
 static bool
 has_no_delay(const struct net_address *peer)
 {
@@ -511,6 +529,7 @@ main(void)
     test_close_in_failure(THEN_CLOSE);
     test_close_in_failure(THEN_ABORT);
     test_lingering();
+    test_last_words();
     test_idle_memory();
     test_no_delay();
     test_speed();

@@ -348,6 +348,25 @@ test_tls(void)
 }
 
 static void
+defragments(const char *routes, const char *relay, const char *local, bool want)
+{
+    struct route_table *t = table_with(routes, relay, local, "");
+    ok_named(t && route_defragments(t) == want, routes);
+    route_free(&t);
+}
+
+/* Wherever the target stands. */
+static void
+test_defragments(void)
+{
+    defragments("* smtp://b", "", "", false);
+    defragments("a.example mx?defragment=yes\n* smtp://b", "", "", true);
+    defragments("a.example mx", "smtp://b?defragment=yes", "", true);
+    defragments("a.example mx", "", "maildir:/m/%u?defragment=yes", true);
+    defragments("a.example mx?defragment=no", "", "", false);
+}
+
+static void
 demands(const char *routes, const char *relay, const char *local, bool want)
 {
     struct route_table *t = table_with(routes, relay, local, "");
@@ -616,6 +635,7 @@ test_each_target(void)
 int
 main(void)
 {
+    test_defragments();
     test_each_target();
     test_patterns();
     test_labels();

@@ -34,7 +34,10 @@ static const struct sample {
     {"space behind boundaries, more CR than needed", "Content-Type: multipart/x; boundary=\"b \"\n\n--b \t\r\r\n\nx\r\r\n--b-- \n\n",
      "(f[Content-Type: multipart/x; boundary=\"b \"\n]h<*multipart/x>-[\n]d[--b \t\r\r\n](h<text/plain>-[\n]b[x\r])d[\r\n--b-- \n]o[\n])"},
     {"lines that almost delimit", "Content-Type: multipart/x; boundary=b\n\n--b\n\n--bb\n--b-\n--b---\n -- b\n--\n-\n--B\n--b x\n--b",
-     "(f[Content-Type: multipart/x; boundary=b\n]h<*multipart/x>-[\n]d[--b\n](h<text/plain>-[\n]b[--bb\n--b-\n--b---\n -- b\n--\n-\n--B\n--b x])d[\n--b](h<text/plain>-[])!the closing boundary is missing.)"},
+     "(f[Content-Type: multipart/x; boundary=b\n]h<*multipart/x>-[\n]d[--b\n](h<text/plain>-[\n]b[--bb\n--b-\n--b---\n -- b\n--\n-\n--B\n--b x])d[\n--b](h<text/plain>-[])!the closing boundary is missing.!a line begins as a delimiter, but goes on.)"},
+    {"a line that begins as an outer delimiter", "Content-Type: multipart/x; boundary=a\n\n--a\nContent-Type: multipart/y; boundary=b\n\n--b\n\nx\n--a x\n--b--\n--a--",
+     "(f[Content-Type: multipart/x; boundary=a\n]h<*multipart/x>-[\n]d[--a\n](f[Content-Type: multipart/y; boundary=b\n]h<*multipart/y>-[\n]"
+     "d[--b\n](h<text/plain>-[\n]b[x\n--a x])d[\n--b--\n])d[--a--]!a line begins as a delimiter, but goes on.)"},
     {"boundary is a prefix of its parent's",
      "Content-Type: multipart/x; boundary=ab\n\n--ab\nContent-Type: multipart/y; boundary=a\n\n--a\n\n1\n--ab\n\n2\n--a\n3\n--ab--\n",
      "(f[Content-Type: multipart/x; boundary=ab\n]h<*multipart/x>-[\n]d[--ab\n](f[Content-Type: multipart/y; boundary=a\n]h<*multipart/y>-[\n]"
@@ -74,6 +77,9 @@ static const struct sample {
      "(f[Content-Type: Multipart/DIGEST; boundary=a\n]h<*multipart/digest>-[\n]d[--a\n](h<@message/rfc822>-[\n](f[S: t\n]h<text/plain>-[\n]b[x]))"
      "d[\n--a\n](f[Content-Type: text/html\n]h<text/html>-[\n]b[y])"
      "d[\n--a\n](!a line that is no field ends the header.h<@message/rfc822>-[](!a line that is no field ends the header.h<text/plain>-[]b[odd]))d[\n--a--\n])"},
+    {"a digest with nothing between delimiters", "Content-Type: multipart/digest; boundary=a\n\n--a\n--a\nX: y\n--a--\n",
+     "(f[Content-Type: multipart/digest; boundary=a\n]h<*multipart/digest>-[\n]d[--a\n](h<@message/rfc822>-[](h<text/plain>-[]))"
+     "d[--a\n](f[X: y\n]h<@message/rfc822>-[](h<text/plain>-[]))d[--a--\n])"},
     {"messages that are not looked into", "Content-Type: message/partial; id=x; number=1\n\nContent-Type: message/rfc822\n",
      "(f[Content-Type: message/partial; id=x; number=1\n]h<message/partial>-[\n]b[Content-Type: message/rfc822\n])"},
     {"an encoded message", "Content-Type: message/rfc822\nContent-Transfer-Encoding: BASE64\n\neA==\n",

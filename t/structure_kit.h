@@ -15,7 +15,7 @@
 struct trace {
     struct buffer text, content;
     char open; /* the bracket that is not closed */
-    unsigned depth, begun, ended;
+    unsigned depth, begun, ended, headers;
     bool broken; /* a promise of the header */
 };
 
@@ -58,6 +58,7 @@ trace_header(struct trace *t, const struct structure_event *e)
 {
     static const char *const holds[] = {
         [STRUCTURE_LEAF] = "", [STRUCTURE_MULTIPART] = "*", [STRUCTURE_MESSAGE] = "@"};
+    t->headers++;
     trace_word(t, "h<");
     trace_put(t, text_from(holds[e->part->holds]));
     trace_put(t, e->part->type->type);
@@ -131,7 +132,7 @@ trace_of(struct text content, size_t first, size_t piece)
     structure_end(s);
     structure_free(&s);
     trace_close(&t);
-    if (t.depth != 0 || t.begun != t.ended ||
+    if (t.depth != 0 || t.begun != t.ended || t.begun != t.headers ||
         !text_equal(buffer_text(&t.content), content))
         t.broken = true;
     return t;

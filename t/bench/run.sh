@@ -12,4 +12,5 @@ perl t/bench/tls.pl
 perl t/bench/intake.pl
 perl t/bench/limits.pl
 perl t/bench/join.pl
+"$BUILD"/t/bench/mime
 perl t/bench/bars.pl

@@ -14,7 +14,8 @@ enum {
     KEYS = 4,
     NUMBERS = 4,
     NAMES = 4,
-    SENDERS = 3,
+    SENDERS = 3, /* the first is SET_NOBODY */
+    CLIENT = 7,
     JOINS_MAX = 16
 };
 
@@ -96,6 +97,21 @@ held_of(const struct world *w, unsigned key)
     return held;
 }
 
+struct count {
+    const struct world *world;
+    unsigned key;
+    size_t parts;
+};
+
+static void
+count_part(void *context, struct id id)
+{
+    struct count *c = context;
+    must(id.hash < c->world->count && c->world->messages[id.hash].where == HELD);
+    must(c->world->messages[id.hash].key == c->key);
+    c->parts++;
+}
+
 static bool
 is_joining(const struct world *w)
 {
@@ -112,7 +128,10 @@ is_joining(const struct world *w)
 static void
 check_numbers(const struct world *w, unsigned key, const struct set_view *view)
 {
+    struct count count = {.world = w, .key = key};
     uint32_t have = 0;
+    sets_each_part(w->sets, view->key, count_part, &count);
+    must(count.parts == held_of(w, key));
     for (uint32_t n = 1; n <= NUMBERS + 1; n++)
         have += sets_has(w->sets, view->key, n);
     must(view->key[0] == key && have == view->have && view->highest <= NUMBERS);
@@ -124,6 +143,7 @@ check_counts(const struct world *w)
     struct sets_count count = sets_count(w->sets);
     struct set_view view;
     size_t held = 0, open = 0, recipients = 0, senders[SENDERS] = {0};
+    unsigned seen = 0; /* keys */
     int64_t bytes = 0;
     for (size_t i = 0; i < w->count; i++) {
         const struct message *m = &w->messages[i];
@@ -131,7 +151,9 @@ check_counts(const struct world *w)
         must(found == (m->where == HELD));
         if (!found)
             continue;
-        check_numbers(w, m->key, &view);
+        if ((seen & 1u << m->key) == 0)
+            check_numbers(w, m->key, &view);
+        seen |= 1u << m->key;
         must(sets_has(w->sets, view.key, m->number) && m->needs != 0);
         must(view.joining || m->busy == 0);
         held++;
@@ -147,7 +169,7 @@ check_counts(const struct world *w)
     must((count.oldest_ms > 0) == (open > 0));
     must(w->limits.sets == 0 || count.closed <= w->limits.sets);
     must(w->limits.recipients == 0 || recipients <= w->limits.recipients);
-    for (unsigned i = 0; i < SENDERS; i++)
+    for (unsigned i = SET_NOBODY + 1; i < SENDERS; i++)
         must(w->limits.sender_sets == 0 || senders[i] <= w->limits.sender_sets);
     must(w->limits.client_sets == 0 || open <= w->limits.client_sets);
 }
@@ -165,15 +187,23 @@ check_room(const struct world *w)
 
 /* --- Events */
 
+/* Those of a set come in the order of their numbers. */
 static void
 take_released(struct world *w)
 {
     struct set_released released;
+    struct set_closed closed;
+    unsigned key = KEYS, number = 0;
     while (sets_next_released(w->sets, &released)) {
         struct message *m = message_of(w, released.id);
         must(m->where == HELD && m->busy == 0 && released.key[0] == m->key);
+        must(m->key != key || m->number >= number);
         m->where = GONE;
+        key = m->key;
+        number = m->number;
     }
+    while (sets_next_closed(w->sets, &closed))
+        must(closed.key[0] < KEYS && held_of(w, closed.key[0]) == 0);
 }
 
 /* Every recipient gets every number, from messages that are theirs and the same. */
@@ -189,6 +219,7 @@ check_join(struct world *w, const struct set_join *join)
     for (uint32_t n = 1; n <= join->count; n++) {
         const struct message *m = message_of(w, join->parts[n - 1]);
         must(m->where == HELD && m->number == n && m->key == join->key[0]);
+        must(join->sizes[n - 1] == m->size);
         digest[n] = m->digest;
     }
     for (size_t i = 0; i < join->served_count; i++) {
@@ -275,6 +306,7 @@ add(struct world *w)
     f.until_ms = w->now_ms + 100 + who / 16 * 10;
     f.memory_ms = 200;
     f.sender = (who / 16) % SENDERS;
+    f.client = CLIENT;
     f.recipients = recipients;
     m->needs = who % 16 == 0 ? 1 : who % 16;
     for (unsigned i = 0; i < NAMES; i++)
