@@ -163,10 +163,9 @@ write_name(const char *host, const char *content)
 static void
 test_odd(void)
 {
-    static const char *const contents[] = {"", "\n", "a.example",
-                                           "a.example 60000 1750000000000 toolongamark"
-                                           "toolongamark\n",
-                                           "a.example 60000 0 0123456789abcdef\n"};
+    static const char *const contents[] = {
+        "", "\n", "a.example", "a.example 60000 1750000000000 0123456789abcdefg\n",
+        "a.example 60000 0 0123456789abcdef\n"};
     for (size_t i = 0; i < sizeof contents / sizeof contents[0]; i++) {
         struct world w;
         begin(&w, "b.example");

@@ -149,7 +149,8 @@ has_heard_claims(const struct fake *f, unsigned count)
     char *all = text_string(buffer_text(&f->heard)), *at = all;
     for (; count > 0 && at != NULL; count--) {
         at = strstr(at, "SET\r\n");
-        at += at == NULL ? 0 : 1;
+        if (at != NULL)
+            at++;
     }
     free(all);
     return at != NULL;
@@ -302,6 +303,8 @@ static const struct example replies[] = {
     {"-OOM command not allowed\r\n",         "unavailable", "OOM",                  false},
     {"-MOVED 1 127.0.0.1:1\r\n",             "unavailable", "MOVED",                false},
     {"-NOAUTH Authentication required.\r\n", "unavailable", "NOAUTH",               false},
+    {"-CLUSTERDOWN The cluster is down\r\n", "unavailable", "CLUSTERDOWN",          false},
+    {"-BUSY Redis is busy\r\n",              "unavailable", "BUSY",                 false},
     {"-WRONGTYPE Operation\r\n",             "unavailable", "WRONGTYPE",            false},
     {"+OK\r\n",                              "unavailable", "a status",             false},
     {":1\r\n",                               "unavailable", "a number",             false},

@@ -37,6 +37,13 @@ my %storms = (
             : (sub { $redis->kill_redis }, sub { $redis->start_redis }) },
 );
 
+# All that the hosts have said of a set and its messages.
+sub history { my ($id, @hosts) = @_;
+    my %log = map { $_->{name} => [split /\n/, $_->log] } @hosts;
+    my %names = map { $_ => 1 } map { grep { /\Q$id\E/ } @$_ } values %log;
+    my ($queued) = map { qr/$_/ } join '|', map { /: ([0-9A-Z]{10}-[0-9A-Z]{8}): / ? $1 : () } keys %names;
+    return join "\n", '', sort map { my $host = $_; map { s/ /  $host  /r } grep { /$queued/ } @{ $log{$host} } } keys %log }
+
 for my $round (1 .. $rounds) {
     my ($kind) = grep { $hosts{$_} } $round % 2 ? qw(redis dir) : qw(dir);
     my @hosts = @{ $hosts{$kind} };
@@ -70,6 +77,7 @@ for my $round (1 .. $rounds) {
     $look->();
     my @lost = grep { !$arrived{$_} && !$arrived{ $accepted{$_}{whole} } } keys %accepted;
     is_deeply \@lost, [], 'each arrives';
+    diag history($accepted{$_}{id}, @hosts) for @lost;
     my %known = map { $_ => 1 } keys %accepted, map { $_->{whole} } @sets;
     is_deeply [grep { !$known{$_} } keys %arrived], [], 'and nothing else';
     note "$joined of 30 sets joined";
