@@ -8,7 +8,7 @@
  * runs. arguments behind "queue". Returns a sysexits code. */
 int command_queue(int count, char **arguments, const struct options *options);
 
-/* `version [--json]`. */
-int command_version(int count, char **arguments);
+/* `version [--json]`. redis: library for it and its version, "" where there is none. */
+int command_version(int count, char **arguments, const char *redis);
 
 #endif

@@ -98,7 +98,7 @@ send_command(struct registry_redis *redis, enum request_kind kind,
     assert(count <= ARGUMENTS_MAX && redis->connection != NULL);
     for (size_t i = 0; i < count; i++)
         arguments[i] = words[i];
-    int length = redisFormatCommandArgv(&command, (int)count, arguments, NULL);
+    long long length = redisFormatCommandArgv(&command, (int)count, arguments, NULL);
     assert(length > 0);
     net_send(redis->connection, text_of(command, (size_t)length));
     if (kind == REQUEST_AUTH)

@@ -429,8 +429,10 @@ standard_session(void)
     world_start(&w, &plain, false, false);
     dialog_must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0, "pair");
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
+        close(pair[0]);
         serve_standard(&w, pair[1]);
+    }
     close(pair[1]);
     visitor_on(&v, &w, pair[0]);
     ok(hears(&v, TEXT("220 mx.example.org ESMTP")));
@@ -446,6 +448,7 @@ standard_session(void)
     ok(hears(&v, TEXT("250")) && hears(&v, TEXT("250")));
     ok(hears(&v, TEXT("250 2.0.0 Ok: queued as ")) && hears(&v, TEXT("221 ")));
     ok(is_closed(&v));
+    leave(&v);
     waitpid(child, &status, 0);
     is_number(status, 0, "it ends by itself");
     s = (struct stored){.world = &w};
@@ -460,7 +463,6 @@ standard_session(void)
         envelope_free(&s.messages[i].envelope);
         buffer_free(&s.messages[i].content);
     }
-    leave(&v);
     world_end(&w);
 }
 

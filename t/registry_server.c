@@ -225,7 +225,10 @@ test_password(void)
     struct world w;
     make_home(s.home);
     if (!server_start(&s, "requirepass \"s3 cr%t\"\n"
-                          "user mta on >pw ~df:* +set +get\n"))
+                          "user mta on >pw ~df:* +set +get\n"
+                          /* What man/petrel.conf.5 says. */
+                          "user full on >pw ~df:* ~dfhost:* +set +get +del +pexpire "
+                          "+eval +select\n"))
         abort();
     world_start(&w, "a.example", setting_of(&s, ":s3%20cr%25t@", ""));
     is_string(sure(&w, 1), "own", "with the password");
@@ -239,6 +242,16 @@ test_password(void)
              "who may not look for names is told");
     ok_named(has_said(&w, "closes no sets") && registry_is_up(w.registry),
              "without that to close sets they expire");
+    world_end(&w);
+    world_start(&w, "c.example", setting_of(&s, "full:pw@", "/2"));
+    is_string(sure(&w, 3), "own", "the rights that the manual names");
+    close_key(&w, 3, 60000);
+    look_after_ms(&w, 0);
+    w.registry->redis_is_old = true;
+    is_string(sure(&w, 4), "own", "are enough");
+    close_key(&w, 4, 0);
+    is_string(sure(&w, 4), "own", "for all that is asked");
+    is_number(w.said.length, 0, "and nothing to complain of");
     world_end(&w);
     world_start(&w, "a.example", setting_of(&s, ":wr0ng@", ""));
     is_string(claim(&w, 1), "unavailable", "a wrong password");

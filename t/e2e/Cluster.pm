@@ -38,6 +38,7 @@ sub hosts {
             minimal_backoff_time => '1s', maximal_backoff_time => '2s', routes => "y.test $to?defragment=yes&notices=4d\n* $to", %more,
         );
         $host->{name} = $names[$_];
+        chmod 0755, $host->{dir}; # for who is to be another user
         $host->configure(listen => "127.0.0.1:$host->{port}, $addresses[$_]:$ports[$_]")->start;
     } 0 .. $#names;
 }
@@ -65,14 +66,15 @@ sub complaints { my $host = shift; return grep { / (?:warning|error): |status=bo
 
 # --- Redis ---------------------------------------------------------------------------------------------------------
 
-# redis(): a new one, started; undef where there is none. One program has several names, of which Debian's redis-tools
-# lacks that of the server.
+# redis(LINES): a new one with that in its configuration, started; undef where there is none. One program has several
+# names, of which Debian's redis-tools lacks that of the server.
 sub redis {
+    my $lines = shift // '';
     my ($program) = grep { defined && -x } Petrel::have('redis-server'), '/usr/bin/redis-check-rdb';
     return unless $program;
     my $dir = tempdir('redis-XXXXXX', TMPDIR => 1, CLEANUP => 1);
     my $self = bless { program => $program, dir => $dir, port => Petrel::free_port() }, 'Cluster';
-    Petrel::spit("$dir/redis.conf", "port $self->{port}\nbind 127.0.0.1\nsave \"\"\ndir $dir\n");
+    Petrel::spit("$dir/redis.conf", "port $self->{port}\nbind 127.0.0.1\nsave \"\"\ndir $dir\n$lines");
     $self->start_redis;
     return $self;
 }
@@ -80,10 +82,10 @@ sub redis {
 sub start_redis {
     my $self = shift;
     $self->{pid} = Petrel::spawn("$self->{dir}/log", $^X, '-e', 'exec { shift @ARGV } @ARGV', $self->{program}, 'redis-server', "$self->{dir}/redis.conf");
-    return Petrel::wait_for(sub { ($self->ask('PING') // '') =~ /PONG/ }) || die 'no Redis: ' . Petrel::slurp("$self->{dir}/log");
+    return Petrel::wait_for(sub { Petrel::slurp("$self->{dir}/log") =~ /Ready to accept connections/ }) || die 'no Redis: ' . Petrel::slurp("$self->{dir}/log");
 }
 
-sub kill_redis { my $self = shift; return Petrel::reap(delete $self->{pid}, 'KILL') }
+sub kill_redis { my $self = shift; my $status = Petrel::reap(delete $self->{pid}, 'KILL'); unlink "$self->{dir}/log"; return $status }
 sub url { my $self = shift; return "redis://127.0.0.1:$self->{port}/1" }
 
 # The reply to one command in that database, as its lines; undef when nobody answers.
@@ -129,10 +131,10 @@ sub untraced { my $c = shift; 1 while $c =~ s/\AReceived: [^\n]*\n(?:[ \t][^\n]*
 # arrivals(COUNT): what has arrived since the last time, untraced; once it is so much, if that is told.
 sub arrivals {
     my $count = shift // 0;
-    Petrel::wait_for(sub { my @files = glob "$sink->{dir}/*.eml"; return @files >= $taken + $count });
-    my @all = Petrel::arrived($sink);
-    my @new = map { untraced($_->{content}) } @all[ $taken .. $#all ];
-    $taken = @all;
+    my @files;
+    Petrel::wait_for(sub { @files = glob "$sink->{dir}/*.eml"; return @files >= $taken + $count });
+    my @new = map { untraced(Petrel::slurp($_)) } @files[ $taken .. $#files ];
+    $taken = @files;
     return @new;
 }
 

@@ -94,6 +94,8 @@ my ($version) = $text =~ /^petrel (\S+)/;
 is $code, 0, 'version --json';
 my $json = eval { decode_json($text) } || {};
 is $json->{version}, $version, 'is JSON with the same';
+my ($hiredis) = grep { /^hiredis \d/ } @{ $json->{libraries} };
+is scalar(grep { $_ eq 'redis' } @{ $json->{features} }), defined $hiredis ? 1 : 0, 'Redis is a feature where hiredis is there';
 is ref $json->{libraries}, 'ARRAY', 'the libraries';
 is ref $json->{features}, 'ARRAY', 'and the features';
 
