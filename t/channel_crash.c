@@ -32,7 +32,8 @@ struct run {
     struct stage stage;
     int64_t journal, message_max; /* of the queue's settings */
     bool background;
-    bool aside; /* c@z gets the parts at once, so that they have files, and marks */
+    bool adopts; /* the next start has no journal: all of the old one becomes files */
+    bool aside;  /* c@z gets the parts at once, so that they have files, and marks */
     struct promise promise;
     uint64_t point, changes; /* the change that is the last; so far */
     struct sim_cut cut;
@@ -191,11 +192,18 @@ leave(struct run *r, struct world *before)
 }
 
 static void
+start_again(struct run *r)
+{
+    r->stage.w.settings.queue.journal_size = r->adopts ? 0 : r->journal;
+    world_start(&r->stage.w);
+}
+
+static void
 come_back(struct run *r, struct world *broken, struct sim_cut cut)
 {
     struct world *before = enter(r, broken, cut);
     r->cut = cut;
-    world_start(&r->stage.w);
+    start_again(r);
     sim_loop_advance(r->stage.w.loop, 10 * 1000);
     judge(r);
     leave(r, before);
@@ -222,7 +230,7 @@ break_again(struct run *r, struct world *broken, struct sim_cut cut, uint64_t po
     r->part = 0;
     r->broken = NULL;
     sim_disk_on_change(on_change, r);
-    world_start(&r->stage.w);
+    start_again(r);
     sim_loop_advance(r->stage.w.loop, 3000);
     sim_disk_on_change(NULL, NULL);
     leave(r, before);
@@ -249,7 +257,8 @@ cut_everything(struct run *r)
             struct sim_cut cut = {kinds[k], i};
             come_back(r, broken, cut);
             for (uint64_t at = 1 + point % AGAIN_STEP;
-                 k < 2 && break_again(r, broken, cut, at); at += AGAIN_STEP)
+                 k < 2 && !r->adopts && break_again(r, broken, cut, at);
+                 at += AGAIN_STEP)
                 continue;
             r->point = point;
         }
@@ -288,8 +297,9 @@ test_all(struct run r, const char *name)
     char words[100];
     while (r.wrong == 0 && run(&r, point))
         point += step;
-    snprintf(words, sizeof words, "check 45: %s: %" PRIu64 " points, %" PRIu64 " states", name,
-             point, r.states);
+    snprintf(words, sizeof words,
+             "check 45: %s: %" PRIu64 " points, %" PRIu64 " states", name, point,
+             r.states);
     ok_named(r.wrong == 0 && r.states > 50, words);
 }
 
@@ -303,8 +313,9 @@ main(void)
         (struct run){.journal = 1024 * 1024, .message_max = 10000, .background = true},
         "synced in the background");
     test_all((struct run){0}, "files");
-    test_all(
-        (struct run){.journal = 1024 * 1024, .message_max = 10000, .aside = true},
-        "with marks");
+    test_all((struct run){.journal = 1024 * 1024, .message_max = 10000, .aside = true},
+             "with marks");
+    test_all((struct run){.journal = 1024 * 1024, .message_max = 10000, .adopts = true},
+             "a journal that is adopted");
     return done();
 }
