@@ -733,7 +733,7 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
         strcmp(command, "status") == 0 || strcmp(command, "simulate") == 0)
         return with_options(sources, count, arguments);
     if (strcmp(command, "version") == 0)
-        return command_version(count - 1, arguments + 1);
+        return command_version(count - 1, arguments + 1, registry_redis_version());
     if (strcmp(command, "passwd") == 0)
         return command_passwd(count - 1, arguments + 1);
     if (strcmp(command, "mime") == 0)

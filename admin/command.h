@@ -8,7 +8,8 @@
  * runs. arguments behind "queue". Returns a sysexits code. */
 int command_queue(int count, char **arguments, const struct options *options);
 
-/* `version [--json]`. */
-int command_version(int count, char **arguments);
+/* `version [--json]`. more: a library of a room that this one does not know, as
+ * "hiredis 0.14.1"; "": this build has none. */
+int command_version(int count, char **arguments, const char *more);
 
 #endif

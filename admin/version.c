@@ -22,7 +22,7 @@
 #endif
 
 int
-command_version(int count, char **arguments)
+command_version(int count, char **arguments, const char *more)
 {
     bool json = count == 1 && strcmp(arguments[0], "--json") == 0;
     if (count > 0 && !json) {
@@ -34,13 +34,18 @@ command_version(int count, char **arguments)
     sandbox_offer(&offer);
     sandbox_version(filter, sizeof(filter));
     snprintf(dns, sizeof(dns), "c-ares %s", dns_version());
-    const char *const parts[] = {loop_version(), dns,
-                                 tls_version(),  "jansson " JANSSON_VERSION,
-                                 filter,         idna_version()};
-    size_t part_count = sizeof(parts) / sizeof(*parts) - (idna_version() == NULL);
+    const char *parts[8] = {loop_version(), dns, tls_version(),
+                            "jansson " JANSSON_VERSION, filter};
+    size_t part_count = 5;
     json_t *features = json_array();
-    if (idna_version() != NULL)
+    if (idna_version() != NULL) {
+        parts[part_count++] = idna_version();
         json_array_append_new(features, json_string("idna"));
+    }
+    if (*more != '\0') {
+        parts[part_count++] = more;
+        json_array_append_new(features, json_string("redis"));
+    }
     if (!json) {
         printf("petrel %s (%s)\n", PETREL_VERSION, BUILT);
         for (size_t i = 0; i < part_count; i++)
