@@ -67,7 +67,7 @@ read_back(int file, char *to, size_t size)
 
 enum program { SENDMAIL, QUEUE, VERSION };
 
-/* Arguments separated by '|'; given may be NULL. */
+/* Arguments separated by '|'; given may be NULL. VERSION is given a library. */
 static int
 run(enum program program, const char *arguments, const char *given)
 {
@@ -100,7 +100,7 @@ run(enum program program, const char *arguments, const char *given)
     else if (program == QUEUE)
         code = command_queue(count, list, &options);
     else
-        code = command_version(count, list);
+        code = command_version(count, list, given ? given : "");
     fflush(stdout);
     fflush(stderr);
     read_back(files[1], out, sizeof(out));
@@ -523,6 +523,11 @@ test_version(void)
     is_number(run(VERSION, "--json", NULL), 0, "version --json");
     ok(has("\"version\": \"" PETREL_VERSION "\"") && has("\"features\": [") &&
        has("\"build\": "));
+    ok_named(!has("hiredis") && !has("\"redis\""), "a build without Redis");
+    is_number(run(VERSION, "", "hiredis 0.14.1"), 0, "one with it");
+    ok_named(has("\nhiredis 0.14.1\n"), "tells its library");
+    is_number(run(VERSION, "--json", "hiredis 0.14.1"), 0, "--json");
+    ok_named(has("\"hiredis 0.14.1\"") && has("\"redis\""), "and the feature");
     fails(VERSION, "--xml", EX_USAGE, "usage: petrel version [--json]\n");
     fails(VERSION, "--json|x", EX_USAGE, "usage: petrel version [--json]\n");
 }
