@@ -100,7 +100,7 @@ run(enum program program, const char *arguments, const char *given)
     else if (program == QUEUE)
         code = command_queue(count, list, &options);
     else
-        code = command_version(count, list);
+        code = command_version(count, list, "");
     fflush(stdout);
     fflush(stderr);
     read_back(files[1], out, sizeof(out));
