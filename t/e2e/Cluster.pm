@@ -16,7 +16,7 @@ use Test::More;
 our @EXPORT = qw(hosts fragments figure wait_figure let_go complaints make_set send_part arrivals is_whole waits plain away ends);
 our @names = qw(one two three);
 my $sink; # where all mail ends
-my $taken = 0; # of its messages
+my %taken; # of its files
 
 srand($ENV{SEED} ||= time % 100_000);
 note "SEED=$ENV{SEED}";
@@ -132,10 +132,10 @@ sub untraced { my $c = shift; 1 while $c =~ s/\AReceived: [^\n]*\n(?:[ \t][^\n]*
 sub arrivals {
     my $count = shift // 0;
     my @files;
-    Petrel::wait_for(sub { @files = glob "$sink->{dir}/*.eml"; return @files >= $taken + $count });
-    my @new = map { untraced(Petrel::slurp($_)) } @files[ $taken .. $#files ];
-    $taken = @files;
-    return @new;
+    # A directory that is just being written may show a file before an older one.
+    Petrel::wait_for(sub { @files = grep { !$taken{$_} } glob "$sink->{dir}/*.eml"; return @files >= $count });
+    $taken{$_} = 1 for @files;
+    return map { untraced(Petrel::slurp($_)) } @files;
 }
 
 # --- What every registry does --------------------------------------------------------------------------------------

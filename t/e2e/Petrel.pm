@@ -232,6 +232,7 @@ sub sink {
     my $listen = "127.0.0.1:0";
     my @rest;
     while (@arguments) { my $a = shift @arguments; if ($a eq '--listen') { $listen = shift @arguments } else { push @rest, $a } }
+    unlink "$dir.log"; # of another one, long ago
     my $pid = spawn("$dir.log", "$root/$build/t/bench/sink", '--listen', $listen, '--directory', $dir, @rest);
     my $port = wait_for(sub { slurp("$dir.log") =~ /^listening \S*?:(\d+)$/m ? $1 : undef }) or die 'no sink: ' . slurp("$dir.log");
     my ($control) = slurp("$dir.log") =~ /^control \S*?:(\d+)$/m;
