@@ -8,10 +8,10 @@
 #include "admin/options.h"
 #include "admin/mime.h"
 #include "admin/passwd.h"
-#include "admin/secrecy.h"
 #include "admin/sendmail.h"
 #include "admin/simulate.h"
 #include "admin/status.h"
+#include "admin/warnings.h"
 #include "base/disk.h"
 #include "base/identity.h"
 #include "base/loop.h"
@@ -393,7 +393,7 @@ on_hangup(void *context)
     configuration_free(&p->configuration);
     p->configuration = fresh;
     descriptors_want(o, p->log);
-    secrecy_warn(o, p->log);
+    warnings_say(o, fresh->routes, p->log);
     struct confine confine = confinement(fresh);
     confine_review(p->sandbox, &confine, p->log);
     log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "settings reloaded%s%s",
@@ -626,9 +626,7 @@ run(const struct options_sources *sources)
         if (geteuid() == 0 && o->user == NULL)
             log_say(p.log, LOG_LEVEL_WARNING, "main", NULL,
                     "running as root: set `user` to leave it after binding");
-        secrecy_warn(o, p.log);
-        if (o->user != NULL)
-            secrecy_foresee(o, p.configuration->settings, p.log);
+        warnings_at_start(o, p.configuration->settings, p.configuration->routes, p.log);
         loop_run(p.loop);
     } else {
         fprintf(stderr, "petrel: %s\n", error);

@@ -480,6 +480,48 @@ check_feedback(struct settings *s, const char *key, const char *value)
                           value ? value : "");
 }
 
+static bool
+is_same(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* Its name in the registry; alone, nobody asks for it. */
+static const char *
+host_of(const struct options *o)
+{
+    if (o->defrag_host != NULL)
+        return o->defrag_host;
+    return o->hostname != NULL && o->hostname[0] == '[' ? "localhost" : o->hostname;
+}
+
+static void
+check_fragments(struct settings *s, const struct options *o)
+{
+    bool is_local = is_same(o->defrag_registry, "local"),
+         has_password = o->defrag_registry && o->defrag_registry[0] == 'r';
+    if (find_word(timeouts, o->defrag_on_timeout) < 0)
+        settings_complain(s, "defrag_on_timeout",
+                          "'%.100s': say release, bounce or hold",
+                          o->defrag_on_timeout ? o->defrag_on_timeout : "");
+    if (find_word(keyings, o->defrag_key) < 0)
+        settings_complain(s, "defrag_key", "'%.100s': say sender, strict or id",
+                          o->defrag_key ? o->defrag_key : "");
+    if (find_word(partials, o->partial_policy) < 0)
+        settings_complain(s, "partial_policy", "'%.100s': say pass or reject",
+                          o->partial_policy ? o->partial_policy : "");
+    if (o->defrag_registry_password != NULL && o->defrag_registry_password[0] &&
+        !has_password)
+        settings_complain(s, "defrag_registry_password",
+                          "only redis:// and rediss:// of defrag_registry have one");
+    if (o->defrag_host == NULL && o->hostname && o->hostname[0] == '[' &&
+        (o->defrag_peers != NULL || !is_local))
+        settings_complain(s, "hostname",
+                          "'%.100s' is no name: set defrag_host, by which the other "
+                          "hosts know this one",
+                          o->hostname);
+}
+
 static void
 check(struct settings *s, const struct options *o)
 {
@@ -495,16 +537,7 @@ check(struct settings *s, const struct options *o)
     if (find_word(levels, o->log_level) < 0)
         settings_complain(s, "log_level", "'%.100s': say error, warning, info or debug",
                           o->log_level ? o->log_level : "");
-    if (find_word(timeouts, o->defrag_on_timeout) < 0)
-        settings_complain(s, "defrag_on_timeout",
-                          "'%.100s': say release, bounce or hold",
-                          o->defrag_on_timeout ? o->defrag_on_timeout : "");
-    if (find_word(keyings, o->defrag_key) < 0)
-        settings_complain(s, "defrag_key", "'%.100s': say sender, strict or id",
-                          o->defrag_key ? o->defrag_key : "");
-    if (find_word(partials, o->partial_policy) < 0)
-        settings_complain(s, "partial_policy", "'%.100s': say pass or reject",
-                          o->partial_policy ? o->partial_policy : "");
+    check_fragments(s, o);
     if (find_word(sandboxes, o->sandbox) < 0)
         settings_complain(s, "sandbox", "'%.100s': say yes, no or require",
                           o->sandbox ? o->sandbox : "");
@@ -563,12 +596,6 @@ options_read(const struct options_sources *sources, struct options *options)
     return s;
 }
 
-static bool
-is_same(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 /* Adds the key when its value is another. */
 static void
 note(char out[OPTIONS_RESTART_MAX], const char *key, bool same)
@@ -598,7 +625,7 @@ options_need_restart(const struct options *old, const struct options *fresh,
     note(out, "defrag_registry",
          is_same(old->defrag_registry, fresh->defrag_registry) &&
              is_same(old->defrag_registry_password, fresh->defrag_registry_password));
-    note(out, "defrag_host", is_same(old->defrag_host, fresh->defrag_host));
+    note(out, "defrag_host", is_same(host_of(old), host_of(fresh)));
     note(out, "journal_message_max",
          old->journal_message_max == fresh->journal_message_max);
 }
@@ -743,8 +770,7 @@ options_routes(const struct options *options, struct buffer *mistakes)
         .without_secrets = options->without_secrets,
         .local = text_from(options->local),
         .local_domains = text_from(options->local_domains),
-        .defrag_host =
-            text_from(options->defrag_host ? options->defrag_host : options->hostname),
+        .defrag_host = text_from(host_of(options)),
         .defrag_peers = text_from(options->defrag_peers),
         .smtp_port = (uint16_t)options->smtp_port,
         .base = options_transport(options),

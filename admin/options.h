@@ -79,7 +79,7 @@ struct options_sources {
 struct settings *options_read(const struct options_sources *sources,
                               struct options *options);
 
-enum { OPTIONS_RESTART_MAX = 128 };
+enum { OPTIONS_RESTART_MAX = 256 };
 
 /* Writes the keys, with commas between them, that differ and that a reload leaves as
  * they were at the start. "": none. */

@@ -150,6 +150,11 @@ print_waiting(const json_t *why, int64_t now_ms)
              "(site_active_share); it comes when that has less");
         return;
     }
+    if (strcmp(field_string(why, "place"), "defrag") == 0) {
+        puts("because:  other fragments of its message are not here yet; below stands "
+             "which, and until when they are waited for");
+        return;
+    }
     if (due_ms <= now_ms) {
         print_turn(why);
         return;

@@ -162,12 +162,12 @@ log_answer(const struct defragmenter *c, const struct held *h,
     struct log_line line;
     log_start(&line, c->log, LOG_LEVEL_INFO, "defrag", name);
     log_field(&line, "partial", fragment_id(r));
-    log_field_format(&line, "number", "%" PRIu32, r->number);
+    log_field_number(&line, "number", r->number);
     if (r->total > 0)
-        log_field_format(&line, "total", "%" PRIu32, r->total);
+        log_field_number(&line, "total", r->total);
     switch (answer->verdict) {
     case SET_HOLDS:
-        log_field_format(&line, "have", "%" PRIu32, answer->have);
+        log_field_number(&line, "have", answer->have);
         log_field(&line, "status", TEXT("held"));
         break;
     case SET_ABSORBS:
@@ -491,6 +491,21 @@ owner_of(const struct defragmenter *c, const struct held *h)
     return "this host";
 }
 
+/* When its time is over. */
+static const char *
+fate_of(const struct defragmenter *c)
+{
+    switch (c->settings.on_timeout) {
+    case CHANNEL_RELEASE:
+        break;
+    case CHANNEL_BOUNCE:
+        return "returned to its sender";
+    case CHANNEL_HOLD:
+        return "held";
+    }
+    return "released";
+}
+
 bool
 channel_explain(void *context, struct id id, char *out, size_t size)
 {
@@ -502,8 +517,8 @@ channel_explain(void *context, struct id id, char *out, size_t size)
         return false;
     if (h->state == HELD_SENT) {
         date_format(h->until_ms, until);
-        snprintf(out, size, "a fragment: goes to %s, which joins it; released at %s",
-                 h->host, until);
+        snprintf(out, size, "a fragment: goes to %s, which joins it; %s at %s", h->host,
+                 fate_of(c), until);
         return true;
     }
     if (h->state == HELD_LOOKING || !sets_find(c->sets, id, &v)) {
@@ -519,8 +534,8 @@ channel_explain(void *context, struct id id, char *out, size_t size)
     list_missing(c, &v, missing, sizeof(missing));
     date_format(v.until_ms, until);
     snprintf(out, size,
-             "waits for the other fragments: have %" PRIu32 " of %s%s; owner %s; "
-             "released at %s",
-             v.have, total, missing, owner_of(c, h), until);
+             "waits for the other fragments: have %" PRIu32
+             " of %s%s; owner %s; %s at %s",
+             v.have, total, missing, owner_of(c, h), fate_of(c), until);
     return true;
 }

@@ -24,6 +24,8 @@ struct peers {
     char own_name[PEERS_NAME_MAX + 1];
     struct net_address own_address;
     bool has_own_address;
+    struct net_address listed_address; /* of our own entry in the list */
+    uint16_t listed_port;              /* 0: there is none */
 };
 
 struct peers_reading {
@@ -82,16 +84,36 @@ entry_read(struct peers_reading *r, const char *key, struct text entry,
     char problem[TARGET_PROBLEM_MAX];
     size_t equals = text_find(entry, '=');
     if (!name_read(text_before(entry, equals), peer->name)) {
-        complain(r, key, entry, "in front of '=' stands a host's name");
+        complain(r, key, entry,
+                 equals == TEXT_NONE
+                     ? "a host's name has letters, digits, '-', '_' and '.' alone"
+                     : "in front of '=' stands a host's name");
         return false;
     }
     if (equals == TEXT_NONE)
         return true;
-    if (!target_read(r, text_after(entry, equals + 1), peer, problem)) {
-        complain(r, key, entry, problem);
-        return false;
-    }
-    return true;
+    if (target_read(r, text_after(entry, equals + 1), peer, problem))
+        return true;
+    complain(r, key, entry,
+             strcmp(key, "defrag_host") != 0
+                 ? problem
+                 : "behind '=' stands the IP address from which connections to the "
+                   "others go out");
+    return false;
+}
+
+/* Two names would be one host: what is for the one would reach the other. */
+static bool
+is_taken(const struct peers *peers, const struct peer *peer)
+{
+    if (peers->listed_port == peer->target.port &&
+        net_address_equal(&peers->listed_address, &peer->address))
+        return true;
+    for (const struct peer *p = peers->by_name; p; p = p->hh.next)
+        if (p->target.port == peer->target.port &&
+            net_address_equal(&p->address, &peer->address))
+            return true;
+    return false;
 }
 
 static void
@@ -102,6 +124,14 @@ take_own_address(struct peers *peers, const struct peer *own)
     peers->own_address = own->address;
     peers->own_address.port = 0;
     peers->has_own_address = true;
+}
+
+static void
+take_own_entry(struct peers *peers, const struct peer *own)
+{
+    peers->listed_address = own->address;
+    peers->listed_port = own->target.port;
+    take_own_address(peers, own);
 }
 
 static void
@@ -126,10 +156,13 @@ list_read(struct peers_reading *r)
             complain(r, "defrag_peers", entry, "say NAME=ADDRESS:PORT");
         else if (keep && twin != NULL)
             complain(r, "defrag_peers", entry, "that name is there already");
+        else if (keep && is_taken(r->peers, peer))
+            complain(r, "defrag_peers", entry,
+                     "another host has that address and port already");
         else if (keep && HASH_COUNT(r->peers->by_name) == PEERS_MAX)
             complain(r, "defrag_peers", entry, "there are too many (256)");
         else if (keep && strcmp(peer->name, r->peers->own_name) == 0)
-            take_own_address(r->peers, peer);
+            take_own_entry(r->peers, peer);
         else if (keep) {
             HASH_ADD_STR(r->peers->by_name, name, peer);
             continue;

@@ -197,6 +197,8 @@ test_timeouts(void)
     s.settings.on_timeout = CHANNEL_BOUNCE;
     channel_reload(s.channel, &s.settings);
     stage_part(&s, "i", 2, 3, TWO);
+    ok_named(strstr(stage_why(&s), "; returned to its sender at ") != NULL,
+             stage_why(&s));
     sim_loop_advance(s.w.loop, STAGE_HALF_MS + 1000);
     is_number(s.count, 1, "a bounce, and no fragment");
     ok(s.count == 1 && strcmp(s.delivered[0].to, "a@x") == 0);
@@ -204,6 +206,7 @@ test_timeouts(void)
     s.settings.on_timeout = CHANNEL_HOLD;
     channel_reload(s.channel, &s.settings);
     stage_part(&s, "j", 2, 3, TWO);
+    ok_named(strstr(stage_why(&s), "; held at ") != NULL, stage_why(&s));
     sim_loop_advance(s.w.loop, STAGE_HALF_MS + 1000);
     is_number(s.count, 1, "held");
     is_number(world_files(&s.w, "hold"), 1, "with a mark");

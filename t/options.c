@@ -53,6 +53,24 @@ mistake(const char *argument, const char *want)
     end(&f);
 }
 
+#define NO_NAME                                                                        \
+    "command line: hostname: '[127.0.0.1]' is no name: set defrag_host, by which the " \
+    "other hosts know this one\n"
+
+/* Two that make a mistake together, or none. */
+static void
+two(const char *one, const char *other, const char *want)
+{
+    char copies[2][200];
+    snprintf(copies[0], sizeof(copies[0]), "%s", one);
+    snprintf(copies[1], sizeof(copies[1]), "%s", other);
+    char *const overrides[] = {copies[0], copies[1], NULL};
+    struct fixture f;
+    begin(&f, NULL, overrides, NULL);
+    is_text(settings_mistakes(f.settings), text_from(want), other);
+    end(&f);
+}
+
 /* One mistake hides no other, and brings no second one about the same key. */
 static void
 test_all_told(void)
@@ -190,6 +208,14 @@ test_mistakes(void)
     mistake("defrag_key=strict", "");
     mistake("partial_policy=no", "partial_policy: 'no': say pass or reject");
     mistake("partial_policy=reject", "");
+    mistake("defrag_registry_password=secret",
+            "defrag_registry_password: only redis:// and rediss:// of defrag_registry "
+            "have one");
+    mistake("defrag_registry_password=", "");
+    two("defrag_registry_password=secret", "defrag_registry=redis://10.0.0.1", "");
+    two("hostname=[127.0.0.1]", "defrag_host=a", "");
+    two("hostname=[127.0.0.1]", "defrag_registry=dir:/shared", NO_NAME);
+    two("hostname=[127.0.0.1]", "defrag_peers=b=10.0.0.2", NO_NAME);
     mistake("sandbox=perhaps", "sandbox: 'perhaps': say yes, no or require");
     mistake("log_level=all", "log_level: 'all': say error, warning, info or debug");
     mistake("log_level=", "log_level: '': say error, warning, info or debug");
@@ -364,6 +390,13 @@ test_routes(void)
     ok(route_find(routes, &address)->kind == TARGET_MAILDIR);
     route_free(&routes);
     end(&f);
+    char literal[] = "hostname=[127.0.0.1]";
+    char *const nameless[] = {literal, NULL};
+    begin(&f, NULL, nameless, NULL);
+    routes = options_routes(&f.options, &mistakes);
+    ok_named(routes != NULL, "who shares nothing needs no name");
+    route_free(&routes);
+    end(&f);
     char *const wrong[] = {hostname, bad, NULL};
     begin(&f, NULL, wrong, NULL);
     ok(options_routes(&f.options, &mistakes) == NULL);
@@ -398,6 +431,41 @@ test_restart(void)
     needs_restart(user, "user", "unset before");
     needs_restart(spool, "spool, control", "and what comes from it");
     needs_restart(slices, "control, slices", "numbers");
+    char host[] = "defrag_host=a", hostname[] = "hostname=a.test";
+    needs_restart(host, "defrag_host", "a name in the registry");
+    needs_restart(hostname, "defrag_host", "or where that comes from");
+}
+
+static void
+test_restart_for_all(void)
+{
+    char all[][40] = {"listen=127.0.0.1:25",
+                      "spool=/elsewhere",
+                      "user=mail",
+                      "sandbox=no",
+                      "control=/there",
+                      "dns_servers=127.0.0.1",
+                      "slices=2",
+                      "slice=1",
+                      "journal_size=0",
+                      "defrag_registry=dir:/shared",
+                      "defrag_host=a",
+                      "journal_message_max=64K"};
+    enum { COUNT = sizeof(all) / sizeof(*all) };
+    char *const none[] = {NULL};
+    char *arguments[COUNT + 1] = {NULL}, out[OPTIONS_RESTART_MAX];
+    struct fixture old, fresh;
+    for (size_t i = 0; i < COUNT; i++)
+        arguments[i] = all[i];
+    begin(&old, NULL, none, NULL);
+    begin(&fresh, NULL, arguments, NULL);
+    options_need_restart(&old.options, &fresh.options, out);
+    is_string(out,
+              "listen, spool, user, sandbox, control, dns_servers, slices, slice, "
+              "journal_size, defrag_registry, defrag_host, journal_message_max",
+              "there is room for all of them");
+    end(&old);
+    end(&fresh);
 }
 
 /* Of the file system that this test's directory is on. */
@@ -445,6 +513,7 @@ main(void)
     test_careful();
     test_routes();
     test_restart();
+    test_restart_for_all();
     test_fragments();
     if (chdir("/") != 0 || rmdir(folder) != 0)
         abort();

@@ -94,13 +94,19 @@ refuses(const char *host, const char *list, const char *line)
     "a host is reached at one IP address: say NAME=ADDRESS:PORT, or "                  \
     "NAME=smtp://ADDRESS:PORT?OPTIONS\n"
 
+#define NAME_MADE_OF "a host's name has letters, digits, '-', '_' and '.' alone\n"
+#define TAKEN        "another host has that address and port already\n"
+
 static void
 test_bad(void)
 {
-    refuses("a b", "", "defrag_host: 'a b': in front of '=' stands a host's name\n");
-    refuses("[10.0.0.1]", "",
-            "defrag_host: '[10.0.0.1]': in front of '=' stands a host's name\n");
-    refuses("a=b.example", "", "defrag_host: 'a=b.example': " ONE_ADDRESS);
+    refuses("a b", "", "defrag_host: 'a b': " NAME_MADE_OF);
+    refuses("[10.0.0.1]", "", "defrag_host: '[10.0.0.1]': " NAME_MADE_OF);
+    refuses("a b=10.0.0.1", "",
+            "defrag_host: 'a b=10.0.0.1': in front of '=' stands a host's name\n");
+    refuses("a=b.example", "",
+            "defrag_host: 'a=b.example': behind '=' stands the IP address from which "
+            "connections to the others go out\n");
     refuses("a", "10.0.0.2:25=b",
             "defrag_peers: '10.0.0.2:25=b': in front of '=' stands a host's name\n");
     refuses("a", "b", "defrag_peers: 'b': say NAME=ADDRESS:PORT\n");
@@ -114,7 +120,15 @@ test_bad(void)
             "defrag_peers: 'b=smtp://10.0.0.2|10.0.0.3': " ONE_ADDRESS);
     refuses("a", "b=10.0.0.2 B=10.0.0.3",
             "defrag_peers: 'B=10.0.0.3': that name is there already\n");
-    struct peers *p = peers_of("a", "b=smtp://10.0.0.2?nonsense=1, c=");
+    refuses("a", "b=10.0.0.2 c=10.0.0.2", "defrag_peers: 'c=10.0.0.2': " TAKEN);
+    refuses("a", "a=10.0.0.2:26 c=10.0.0.2:26",
+            "defrag_peers: 'c=10.0.0.2:26': " TAKEN);
+    refuses("a", "c=smtp://10.0.0.2:26 a=10.0.0.2:26",
+            "defrag_peers: 'a=10.0.0.2:26': " TAKEN);
+    struct peers *p = peers_of("a=10.0.0.2", "a=10.0.0.2:26 b=10.0.0.2:27");
+    ok_named(p != NULL, "hosts at one address have ports of their own");
+    peers_free(&p);
+    p = peers_of("a", "b=smtp://10.0.0.2?nonsense=1, c=");
     ok_named(p == NULL, "every mistake has its line");
     size_t lines = 0;
     for (size_t i = 0; i < mistakes.length; i++)

@@ -231,6 +231,10 @@ test_because(void)
                 "{'place':'deferred','due_ms':1,'parked':true,'excess':true}"),
         "\nbecause:  parked: its site has more than its share of the active set "
         "(site_active_share); it comes when that has less\n");
+    has(printed("{'queue_name':'defrag'," HEAD,
+                "{'place':'defrag','due_ms':1700000060000,'parked':false}"),
+        "\nbecause:  other fragments of its message are not here yet; below stands "
+        "which, and until when they are waited for\n");
     has(printed("{'queue_name':'active'," HEAD,
                 "{'place':'active','session_limit':9,'expires_ms':1700000060000,"
                 "'hops_more':4,'hops':[{'destination':'smtp:c','open':3,'waiting':2,"
