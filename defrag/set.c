@@ -123,6 +123,7 @@ static void
 set_give_up(struct sets *s, struct set *set, enum set_reason reason, int64_t now_ms)
 {
     assert(set->state == SET_OPEN && set->joins == 0);
+    /* cppcheck-suppress nullPointer */
     DL_SORT2(set->parts, by_number, set_prev, set_next);
     while (set->parts != NULL)
         release(s, set->parts, reason);
