@@ -308,19 +308,20 @@ const struct setting options_rows[] = {
             "Fragments for recipients whose routes do not join them: pass or reject "
             "(550 5.6.1)."),
     TEXTUAL(STRING, defrag_registry, "defrag_registry", "local",
-            "Where several hosts agree which of them joins a message: local (one host "
-            "alone), dir:/path (a directory that all share), "
-            "redis://[user@]host[:port][/database] or rediss://... (Redis 7, Valkey)."),
+            "Where several hosts agree which of them joins a message: local (one host\n"
+            "alone), dir:/path (a directory that all share), or Redis 7 or Valkey:\n"
+            "redis://[user@]host[:port][/database], rediss://..."),
     SECRET(defrag_registry_password, "defrag_registry_password",
-           "For defrag_registry at Redis."),
-    TEXTUAL(STRING, defrag_host, "defrag_host", NULL,
-            "The name that this host has there, for ever, and the address from which "
-            "it sends fragments to the others: NAME or NAME=ADDRESS. Default: "
-            "hostname."),
+           "For defrag_registry at Redis; better as defrag_registry_password_file."),
+    TEXTUAL(
+        STRING, defrag_host, "defrag_host", NULL,
+        "The name that this host has there, for ever, no other host has, and the\n"
+        "address from which it sends fragments to the others: NAME or NAME=ADDRESS.\n"
+        "Default: hostname."),
     TEXTUAL(LIST, defrag_peers, "defrag_peers", NULL,
-            "The others, NAME=ADDRESS:PORT or NAME=smtp://ADDRESS:PORT?OPTIONS, to "
-            "whom fragments go whose message they join. They are believed by their "
-            "addresses. It may name this host, too."),
+            "The others, to whom fragments go whose message they join:\n"
+            "NAME=ADDRESS[:PORT] or NAME=smtp://ADDRESS[:PORT]?OPTIONS. They are\n"
+            "believed by their addresses. It may name this host, too."),
     BOUNDED(SIZE, journal_size, "journal_size", "64M", 0, INT64_C(1) << 34,
             "Ring of files for mail that is delivered at the first attempt. 0: no "
             "journal."),

@@ -154,7 +154,7 @@ print_fragments(const json_t *f)
     if (messages == 0 && field_number(f, "held") == 0)
         return;
     printf("fragments  %" PRId64 " wait in %" PRId64 " sets; so far %" PRId64
-           " messages joined, %" PRId64 " fragments in vain\n",
+           " messages joined, %" PRId64 " fragments went on unjoined\n",
            messages, field_number(f, "sets"), joined,
            field_number(f, "timed_out") + field_number(f, "conflicts") +
                field_number(f, "limited") + field_number(f, "failed"));

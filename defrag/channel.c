@@ -57,12 +57,12 @@ count_release(struct defragmenter *c, enum set_reason reason)
     }
 }
 
-/* What the operator would do: it is out of our hands then. */
+/* As the operator would do: it is out of our hands then. */
 static void
 hold(struct defragmenter *c, struct id id, const char *name)
 {
     char why[MANAGER_WHY_MAX];
-    if (manager_operate(c->manager, MANAGER_HOLD, id, why) == MANAGER_REFUSED)
+    if (manager_hold(c->manager, id, "defrag_on_timeout", why) == MANAGER_REFUSED)
         log_say(c->log, LOG_LEVEL_ERROR, "defrag", name, "it should be held, but: %s",
                 why);
 }
@@ -77,9 +77,13 @@ channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason
     h->state = HELD_LEAVING;
     h->expired = reason == SET_TIMEOUT;
     channel_looking_free(h); /* its set's answer does not count any more */
-    bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD;
+    bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD,
+         bounces = h->expired && c->settings.on_timeout == CHANNEL_BOUNCE;
     log_say(c->log, LOG_LEVEL_INFO, "defrag", name, "%s: %s",
-            holds ? "held" : "released", set_reason_text(reason));
+            holds     ? "held"
+            : bounces ? "returned"
+                      : "released",
+            set_reason_text(reason));
     if (holds)
         hold(c, id, name);
     h = channel_find(c, id);

@@ -187,6 +187,10 @@ enum manager_result {
 enum { MANAGER_WHY_MAX = 200 };
 enum manager_result manager_operate(struct manager *manager, enum manager_verb verb,
                                     struct id id, char why[MANAGER_WHY_MAX]);
+/* HOLD, by another than the operator: by stands in its reason and
+ * in the log, in at most 30 bytes. */
+enum manager_result manager_hold(struct manager *manager, struct id id, const char *by,
+                                 char why[MANAGER_WHY_MAX]);
 /* Everything that waits is due now. */
 void manager_retry_all(struct manager *manager);
 /* Whether it is of a slice of ours. */

@@ -10,7 +10,8 @@
 struct order {
     struct manager *manager;
     struct id id;
-    char *why; /* MANAGER_WHY_MAX */
+    const char *by; /* who gives it, for people */
+    char *why;      /* MANAGER_WHY_MAX */
 };
 
 static enum manager_result
@@ -32,7 +33,7 @@ say(const struct order *o, const char *what)
 {
     char name[ID_LENGTH + 1];
     id_format(o->id, name);
-    log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "%s by the operator", what);
+    log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "%s by %s", what, o->by);
 }
 
 /* There is no envelope of that name. */
@@ -60,10 +61,11 @@ forget(const struct order *o)
 static enum manager_result
 mark_held(const struct order *o, struct envelope *e)
 {
-    char text[HOLD_TEXT_MAX];
+    char text[HOLD_TEXT_MAX], words[HOLD_TEXT_MAX / 2];
     if (e->held)
         return MANAGER_DONE;
-    round_hold_text(o->manager, "held by the operator", text);
+    snprintf(words, sizeof(words), "held by %s", o->by);
+    round_hold_text(o->manager, words, text);
     int error = queue_hold(o->manager->queue, e, text, true);
     if (error < 0)
         return refuse_errno(o, "write its mark in hold/", error);
@@ -285,9 +287,9 @@ manager_handles(const struct manager *m, struct id id)
     return queue_handles(m->queue, id);
 }
 
-enum manager_result
-manager_operate(struct manager *m, enum manager_verb verb, struct id id,
-                char why[MANAGER_WHY_MAX])
+static enum manager_result
+operate(struct manager *m, enum manager_verb verb, struct id id, const char *by,
+        char why[MANAGER_WHY_MAX])
 {
     static enum manager_result (*const verbs[])(const struct order *) = {
         [MANAGER_HOLD] = hold,
@@ -296,7 +298,7 @@ manager_operate(struct manager *m, enum manager_verb verb, struct id id,
         [MANAGER_BOUNCE] = bounce,
         [MANAGER_REMOVE] = remove_message,
     };
-    struct order order = {m, id, why};
+    struct order order = {m, id, by, why};
     why[0] = '\0';
     if (!manager_handles(m, id)) {
         snprintf(why, MANAGER_WHY_MAX, "belongs to slice %u: ask there",
@@ -314,6 +316,19 @@ manager_operate(struct manager *m, enum manager_verb verb, struct id id,
         park_withdraw(m, id);
     assert(result != MANAGER_REFUSED || why[0] != '\0');
     return result;
+}
+
+enum manager_result
+manager_operate(struct manager *m, enum manager_verb verb, struct id id,
+                char why[MANAGER_WHY_MAX])
+{
+    return operate(m, verb, id, "the operator", why);
+}
+
+enum manager_result
+manager_hold(struct manager *m, struct id id, const char *by, char why[MANAGER_WHY_MAX])
+{
+    return operate(m, MANAGER_HOLD, id, by, why);
 }
 
 bool

@@ -202,6 +202,7 @@ test_timeouts(void)
     sim_loop_advance(s.w.loop, STAGE_HALF_MS + 1000);
     is_number(s.count, 1, "a bounce, and no fragment");
     ok(s.count == 1 && strcmp(s.delivered[0].to, "a@x") == 0);
+    ok(world_logged(&s.w, "returned: the others did not come in time"));
     ok(world_is_empty(&s.w));
     s.settings.on_timeout = CHANNEL_HOLD;
     channel_reload(s.channel, &s.settings);
@@ -209,6 +210,8 @@ test_timeouts(void)
     ok_named(strstr(stage_why(&s), "; held at ") != NULL, stage_why(&s));
     sim_loop_advance(s.w.loop, STAGE_HALF_MS + 1000);
     is_number(s.count, 1, "held");
+    ok(world_logged(&s.w, "held by defrag_on_timeout"));
+    ok_named(!world_logged(&s.w, "held by the operator"), "who had no part in it");
     is_number(world_files(&s.w, "hold"), 1, "with a mark");
     is_number(world_operate(&s.w, MANAGER_RELEASE), MANAGER_DONE, "and released");
     world_turns(&s.w);

@@ -80,7 +80,7 @@ for my $late (-2, 60) {
     start_at(0);
     my ($name) = send_part($id, 2);
     start_at(48 * $hour + $late);
-    ok(Petrel::wait_for(sub { ($p->run(qw(queue ls --queue hold)))[1] =~ /\Q$name\E/ }), "held, $late s after its time");
+    ok(Petrel::wait_for(sub { ($p->run(qw(queue ls --queue hold)))[1] =~ /^\Q$name\E.*held by defrag_on_timeout/m }), "held, $late s after its time");
     is(scalar Petrel::arrived($sink), $count, 'and not sent');
     $p->run(qw(queue release), $name);
     like((next_arrived(1))[0]{content}, qr/number=2/, 'until an operator lets it go');
