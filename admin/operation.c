@@ -57,17 +57,18 @@ static const struct manner {
 } manners[] = {
     [MANAGER_HOLD] = {.done = "held",
                       .later = "held; its delivery ends first",
-                      .already = "is held already"                           },
+                      .already = "is held already"                                                   },
     [MANAGER_RELEASE] = {.done = "released",
+                      .later = "released when its delivery ends",
                       .already = "is not held",
-                      .already_code = EX_UNAVAILABLE                         },
-    [MANAGER_RETRY] = {.done = "is due now"},
+                      .already_code = EX_UNAVAILABLE},
+    [MANAGER_RETRY] = {.done = "is due now"                                                       },
     [MANAGER_BOUNCE] = {.done = "returned to its sender",
                       .later = "returned to its sender when its delivery ends",
                       .lags = true},
     [MANAGER_REMOVE] = {.done = "removed",
                       .later = "removed when its delivery ends",
-                      .lags = true                       },
+                      .lags = true                                                                 },
 };
 
 static bool
@@ -180,6 +181,12 @@ envelope_matches(struct operation *o, struct row *row)
     return matches;
 }
 
+static bool
+is_fragment(const struct operation *o, const struct row *row)
+{
+    return strcmp(place_of(o, row), "defrag") == 0;
+}
+
 /* Whether the verb means anything there, when nobody named the message. */
 static bool
 makes_sense(const struct operation *o, const struct row *row)
@@ -189,8 +196,8 @@ makes_sense(const struct operation *o, const struct row *row)
     case MANAGER_HOLD:
     case MANAGER_RETRY:
         return !held && !corrupt;
-    case MANAGER_RELEASE: /* what is damaged must be asked for */
-        return held || (corrupt && o->filter.place);
+    case MANAGER_RELEASE: /* what is damaged must be asked for, and fragments, too */
+        return held || (o->filter.place && (corrupt || is_fragment(o, row)));
     case MANAGER_BOUNCE:
         return !corrupt;
     case MANAGER_REMOVE:

@@ -162,18 +162,16 @@ bool manager_settle_parked(struct manager *manager, struct id id,
 struct sched *manager_sched(struct manager *manager);
 /* What operators do to a message; each durable when it is done, but for bounce and
  * remove: those within 100 ms (queue_settle), a bounce once its notice is stored. Of
- * two commands while a delivery runs the last counts. HOLD     hold/ID: not delivered,
- * not retried, never expires, until RELEASE RELEASE  due now; it passes the routes that
- * say hold, its marks in hold/ or corrupt/ go. What is in corrupt/ must be whole again.
- *   RETRY    due now
- *   BOUNCE   every open recipient fails with 5.0.0, and the sender is told
- *   REMOVE   without telling anybody; also what is held or in corrupt/ */
+ * two commands while a delivery runs the last counts. */
 enum manager_verb {
-    MANAGER_HOLD,
+    MANAGER_HOLD, /* hold/ID: not delivered, not retried, never expires, until: */
+    /* Due now; it passes the routes that say hold, its marks in hold/ or corrupt/ go.
+     * What is in corrupt/ must be whole again. A fragment that waits for others goes on
+     * as it is. */
     MANAGER_RELEASE,
-    MANAGER_RETRY,
-    MANAGER_BOUNCE,
-    MANAGER_REMOVE
+    MANAGER_RETRY,  /* due now */
+    MANAGER_BOUNCE, /* every open recipient fails with 5.0.0, and the sender is told */
+    MANAGER_REMOVE  /* without telling anybody; also what is held or in corrupt/ */
 };
 enum manager_result {
     MANAGER_DONE,

@@ -109,11 +109,23 @@ hold(const struct order *o)
 
 /* --- Release ---------------------------------------------------------------------- */
 
+/* A fragment need not wait for others any more: it passes when it is offered next. */
+static enum manager_result
+release_fragment(const struct order *o, struct active *a)
+{
+    if (!manager_is_parked(o->manager, o->id))
+        return MANAGER_ALREADY;
+    a->envelope->released = true;
+    (void)manager_unpark(o->manager, o->id);
+    say(o, "released");
+    return a->scheduled ? MANAGER_LATER : MANAGER_DONE;
+}
+
 static enum manager_result
 release_active(const struct order *o, struct active *a)
 {
     if (!a->envelope->held)
-        return MANAGER_ALREADY;
+        return release_fragment(o, a);
     int error = queue_release(o->manager->queue, o->id);
     if (error < 0)
         return refuse_errno(o, "remove its mark in hold/", error);
@@ -184,7 +196,10 @@ release(const struct order *o)
     struct envelope *e = queue_load(o->manager->queue, o->id);
     if (e == NULL)
         return release_parked(o);
-    if (e->held)
+    bool waits = !e->held && manager_is_parked(o->manager, o->id);
+    if (waits)
+        forget(o); /* until it is due at once */
+    if (e->held || waits)
         return release_held(o, e);
     envelope_free(&e);
     return MANAGER_ALREADY;

@@ -421,6 +421,36 @@ test_operator(void)
 }
 
 /* What is large, when the operator comes while it is looked into. */
+/* Who does not want to wait needs not hold it first. */
+static void
+test_operator_releases(int64_t journal)
+{
+    struct stage s;
+    stage_begin(&s, ROUTES);
+    s.w.settings.queue.journal_size = journal;
+    stage_restart(&s);
+    stage_part(&s, "i", 2, 3, TWO);
+    is_number(world_operate(&s.w, MANAGER_RELEASE), MANAGER_DONE, "released");
+    world_turns(&s.w);
+    is_number(s.count, 1, "goes on as it is");
+    is_number(stage_figures(&s).messages, 0, "and is in no set");
+    is_number(world_operate(&s.w, MANAGER_RELEASE), MANAGER_UNKNOWN, "gone");
+    s.refuses = true;
+    stage_part(&s, "j", 1, 3, ONE);
+    is_number(world_operate(&s.w, MANAGER_RELEASE), MANAGER_DONE, "while it is down");
+    world_turns(&s.w);
+    ok(stage_why(&s)[0] == '\0' || strstr(stage_why(&s), "fragment") == NULL);
+    stage_restart(&s);
+    stage_part(&s, "j", 2, 3, TWO);
+    stage_part(&s, "j", 3, 3, THREE);
+    is_number(stage_figures(&s).messages, 2, "it is not joined after a restart either");
+    s.refuses = false;
+    sim_loop_advance(s.w.loop, 2 * STAGE_HALF_MS);
+    is_number(s.count, 4, "all as they are");
+    ok(world_is_empty(&s.w));
+    stage_end(&s);
+}
+
 static void
 test_operator_early(void)
 {
@@ -691,6 +721,8 @@ main(void)
     test_nested();
     test_large();
     test_operator();
+    test_operator_releases(0);
+    test_operator_releases(1 << 20);
     test_operator_early();
     test_overdue();
     test_routes();

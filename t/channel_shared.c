@@ -293,7 +293,14 @@ test_operators(void)
     ok(world_operate(&h.s.w, MANAGER_RELEASE) == MANAGER_DONE);
     world_turns(&h.s.w);
     is_string(peer_of(&h, 0), "", "let go: as it is");
+    stage_clear(&h.s);
     part(&h, "j", 1);
+    tell(&h, REGISTRY_OTHER, "b.test");
+    ok(world_operate(&h.s.w, MANAGER_RELEASE) == MANAGER_DONE);
+    world_turns(&h.s.w);
+    is_number(h.s.count, 1, "without a hold, too");
+    is_string(peer_of(&h, 0), "", "as it is");
+    part(&h, "l", 1);
     tell(&h, REGISTRY_OTHER, "b.test");
     ok(world_operate(&h.s.w, MANAGER_BOUNCE) == MANAGER_DONE);
     world_turns(&h.s.w);

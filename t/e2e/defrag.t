@@ -120,6 +120,16 @@ SKIP: {
     }
 }
 
+# Who does not want to wait for the others.
+my ($alone) = send_part($p, 'alone@x', 2) =~ /queued as (\S+)/;
+my ($more) = send_part($p, 'more@x', 2) =~ /queued as (\S+)/;
+is(($p->run('queue', 'release', '--all'))[0], 0, 'release --all');
+like(($p->run('queue', 'why', $more))[1], qr/waits for the other fragments/, 'means what is held');
+is(($p->run('queue', 'release', $alone))[0], 0, 'release ID');
+ok(Petrel::wait_for(sub { grep { $_->{content} =~ /alone\@x/ } Petrel::arrived($sink) }), 'lets one go as it is');
+is(($p->run('queue', 'release', '--queue', 'defrag'))[0], 0, 'release --queue defrag');
+ok(Petrel::wait_for(sub { grep { $_->{content} =~ /more\@x/ } Petrel::arrived($sink) }), 'all of them');
+
 like(($p->run('status'))[1], qr/^fragments  \d+ wait in \d+ sets; so far \d+ messages joined, \d+ fragments went on unjoined$/m, 'status');
 is($p->stop, 0, 'a clean end');
 unlike($p->log, qr/not joined/, 'nothing failed');
