@@ -161,7 +161,7 @@ my @without = look('without a daemon');
 for my $message (@with, @without) { delete $_->{delay_reason} for @{ $message->{recipients} } }
 is_deeply \@without, \@with, 'without a daemon all is the same but the reasons';
 refused('without a daemon');
-my ($code, $text) = queue('retry', $id{one});
+($code, my $text) = queue('retry', $id{one});
 is $code, 0, 'retry without a daemon';
 is $text, "$id{one} is due when the daemon starts\n", 'for when it is back';
 my $attempts = () = $petrel->log =~ / $id{one}: to=/g;
