@@ -247,25 +247,35 @@ text_is_ascii(struct text t)
 }
 
 size_t
-text_character(struct text t, uint32_t *code)
+text_character_start(struct text t, size_t *whole)
 {
-    if (t.length == 0)
-        return 0;
     const unsigned char *at = (const unsigned char *)t.at;
     const struct utf8_lead *lead = utf8_leads;
     const struct utf8_lead *end = lead + sizeof(utf8_leads) / sizeof(utf8_leads[0]);
+    size_t length = 1;
+    assert(t.length > 0);
     while (lead < end && (at[0] < lead->first || at[0] > lead->last))
         lead++;
-    if (lead == end || t.length < lead->length)
+    *whole = lead < end ? lead->length : 0;
+    if (*whole > 1 && t.length > 1 && (at[1] < lead->low || at[1] > lead->high))
+        return 1;
+    while (length < *whole && length < t.length && (at[length] & 0xc0) == 0x80)
+        length++;
+    return length;
+}
+
+size_t
+text_character(struct text t, uint32_t *code)
+{
+    size_t whole;
+    if (t.length == 0 || text_character_start(t, &whole) != whole)
         return 0;
-    uint32_t sum = lead->length == 1 ? at[0] : at[0] & (0x7fU >> lead->length);
-    for (size_t i = 1; i < lead->length; i++) {
-        if (at[i] < (i == 1 ? lead->low : 0x80) || at[i] > (i == 1 ? lead->high : 0xbf))
-            return 0;
+    const unsigned char *at = (const unsigned char *)t.at;
+    uint32_t sum = whole == 1 ? at[0] : at[0] & (0x7fU >> whole);
+    for (size_t i = 1; i < whole; i++)
         sum = sum << 6 | (at[i] & 0x3fU);
-    }
     *code = sum;
-    return lead->length;
+    return whole;
 }
 
 bool

@@ -74,5 +74,8 @@ bool text_is_utf8(struct text t);
 /* Length in bytes and code point of the well-formed UTF-8 character that t starts with;
  * 0 when there is none. */
 size_t text_character(struct text t, uint32_t *code);
+/* How many bytes of t, which is not empty, are a character or the first ones of it, at
+ * least 1. *whole: how many it takes; 0 when no character starts so. */
+size_t text_character_start(struct text t, size_t *whole);
 
 #endif

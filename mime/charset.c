@@ -34,48 +34,12 @@ put_unknown(struct charset *c, struct buffer *out)
     return buffer_add(out, TEXT("\xef\xbf\xbd"));
 }
 
-/* How many bytes of t are one character, or the first ones of it; *whole: how many it
- * takes, 0 when no character starts so. */
-static size_t
-utf8_start(struct text t, size_t *whole)
-{
-    static const struct {
-        unsigned char low, high, length;
-        unsigned char second_low, second_high; /* no overlongs, no surrogates */
-    } rows[] = {
-        {0x00, 0x7f, 1, 0,    0   },
-        {0xc2, 0xdf, 2, 0x80, 0xbf},
-        {0xe0, 0xe0, 3, 0xa0, 0xbf},
-        {0xe1, 0xec, 3, 0x80, 0xbf},
-        {0xed, 0xed, 3, 0x80, 0x9f},
-        {0xee, 0xef, 3, 0x80, 0xbf},
-        {0xf0, 0xf0, 4, 0x90, 0xbf},
-        {0xf1, 0xf3, 4, 0x80, 0xbf},
-        {0xf4, 0xf4, 4, 0x80, 0x8f},
-    };
-    const unsigned char *at = (const unsigned char *)t.at;
-    size_t row = 0, length = 1;
-    while (row < sizeof(rows) / sizeof(rows[0]) &&
-           (at[0] < rows[row].low || at[0] > rows[row].high))
-        row++;
-    *whole = 0;
-    if (row == sizeof(rows) / sizeof(rows[0]))
-        return 1;
-    *whole = rows[row].length;
-    if (*whole > 1 && t.length > 1 &&
-        (at[1] < rows[row].second_low || at[1] > rows[row].second_high))
-        return 1;
-    while (length < *whole && length < t.length && (at[length] & 0xc0) == 0x80)
-        length++;
-    return length;
-}
-
 /* Returns how many bytes at the end begin a character; TEXT_NONE at the limit. */
 static size_t
 put_utf8(struct charset *c, struct text t, struct buffer *out)
 {
     while (t.length > 0) {
-        size_t whole, length = utf8_start(t, &whole);
+        size_t whole, length = text_character_start(t, &whole);
         if (length < whole && length == t.length)
             return length;
         if (length == whole ? !buffer_add(out, text_before(t, length))

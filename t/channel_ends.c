@@ -183,15 +183,6 @@ go_on_from(struct stage *s, unsigned turn)
     buffer_clear(&s->w.lines);
 }
 
-static unsigned
-wholes(const struct stage *s)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < s->count; i++)
-        count += text_equal(buffer_text(&s->delivered[i].content), TEXT(WHOLE));
-    return count;
-}
-
 /* Its journal is turned off: all of it is adopted, and the parts come first. */
 static void
 test_adopted_at_the_start(void)
@@ -205,7 +196,7 @@ test_adopted_at_the_start(void)
         world_start(&s.w);
         sim_loop_advance(s.w.loop, 2000);
         both += world_logged(&s.w, "goes on in") && !world_logged(&s.w, "joined from");
-        if (wholes(&s) != 1 || s.count != 1 || !world_is_empty(&s.w) ||
+        if (stage_wholes(&s, WHOLE) != 1 || s.count != 1 || !world_is_empty(&s.w) ||
             world_logged(&s.w, "are not joined"))
             wrong++;
         stage_stop(&s);
@@ -233,7 +224,7 @@ test_taken_over(void)
         ok(queue_adopt(manager_queue(s.w.manager), slice, NULL, NULL) == NULL);
         sim_loop_advance(s.w.loop, 5000);
         both += world_logged(&s.w, "goes on in") && !world_logged(&s.w, "joined from");
-        if (wholes(&s) != 1 || s.count != 1 || !world_is_empty(&s.w) ||
+        if (stage_wholes(&s, WHOLE) != 1 || s.count != 1 || !world_is_empty(&s.w) ||
             world_logged(&s.w, "are not joined"))
             wrong++;
         stage_stop(&s);

@@ -39,15 +39,6 @@ accept_parts(struct stage *s)
     sim_disk_count_anew();
 }
 
-static unsigned
-wholes(const struct stage *s)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < s->count; i++)
-        count += text_equal(buffer_text(&s->delivered[i].content), TEXT(WHOLE));
-    return count;
-}
-
 /* Each part that went on by itself, once. */
 static unsigned
 parts(const struct stage *s, const char *number)
@@ -78,14 +69,14 @@ try(int64_t journal, int64_t message_max, uint64_t call, int error, unsigned *la
     if (s.count == 0)
         stage_restart(&s);
     sim_loop_advance(s.w.loop, 2 * STAGE_HALF_MS);
-    bool once = (wholes(&s) == 1 && s.count == 1) ||
-                (wholes(&s) == 0 && parts(&s, "number=1") == 1 &&
+    bool once = (stage_wholes(&s, WHOLE) == 1 && s.count == 1) ||
+                (stage_wholes(&s, WHOLE) == 0 && parts(&s, "number=1") == 1 &&
                  parts(&s, "number=2") == 1 && s.count == 2);
     /* What cannot be read is not joined; what is not stored is. */
     bool waited = world_logged(&s.w, "not joined now, but soon");
-    if (!once || (error == ENOSPC && waited && wholes(&s) != 1)) {
+    if (!once || (error == ENOSPC && waited && stage_wholes(&s, WHOLE) != 1)) {
         printf("# call %llu, error %d: %u wholes of %u\n%.*s\n",
-               (unsigned long long)call, error, wholes(&s), s.count,
+               (unsigned long long)call, error, stage_wholes(&s, WHOLE), s.count,
                TEXT_ARGS(buffer_text(&s.w.lines)));
         ++*wrong;
     }
@@ -126,7 +117,7 @@ test_full(void)
         if (how == 0) {
             sim_disk_set_space(INT64_MAX, INT64_MAX);
             sim_loop_advance(s.w.loop, MINUTE_MS);
-            is_number(wholes(&s), 1, "until there is room");
+            is_number(stage_wholes(&s, WHOLE), 1, "until there is room");
         } else if (how == 1) {
             is_number(world_operate(&s.w, MANAGER_REMOVE), MANAGER_DONE, "a part goes");
             sim_loop_advance(s.w.loop, MINUTE_MS);

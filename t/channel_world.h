@@ -263,6 +263,15 @@ stage_arrived(const struct stage *s, unsigned which, const char *to,
     is_text(buffer_text(&d->content), text_from(content), name);
 }
 
+static inline unsigned
+stage_wholes(const struct stage *s, const char *whole)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < s->count; i++)
+        count += text_equal(buffer_text(&s->delivered[i].content), text_from(whole));
+    return count;
+}
+
 static inline struct manager_fragments
 stage_figures(const struct stage *s)
 {

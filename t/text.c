@@ -241,6 +241,28 @@ test_utf8(void)
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ok_named(!text_is_utf8(text_from(bad[i])), "ill-formed UTF-8 is refused");
+    static const struct {
+        struct text t;
+        size_t length, whole;
+    } starts[] = {
+        {TEXT("ab"),           1, 1},
+        {TEXT("\xe2\x82\xac"
+              "x"),
+         3,                       3},
+        {TEXT("\xe2\x82"),     2, 3},
+        {TEXT("\xe2"),         1, 3},
+        {TEXT("\xe2\x82x"),    2, 3},
+        {TEXT("\xe0\x82\x80"), 1, 3},
+        {TEXT("\xed\xa0\x80"), 1, 3},
+        {TEXT("\x80x"),        1, 0},
+        {TEXT("\xc0\x80"),     1, 0}
+    };
+    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+        size_t whole;
+        is_number(text_character_start(starts[i].t, &whole), starts[i].length,
+                  "so much of a character");
+        is_number(whole, starts[i].whole, "of so much");
+    }
 }
 
 static void
