@@ -31,10 +31,11 @@ struct held {
     bool by_peer;      /* another host has sent it to us: here it stays */
     unsigned depth;
     unsigned char key[DIGEST_SIZE]; /* by_peer, or since it was looked into */
-    /* SENT: where to, until when, and how many recipients have no answer yet. */
+    /* SENT: where to, and until when. Of the attempt under way: for how many recipients
+     * that host has not taken it. */
     char *host;
     int64_t until_ms;
-    size_t unanswered;
+    size_t untaken;
     struct heap_node timer;
     struct looking *looking;
 };

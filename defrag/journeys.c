@@ -98,7 +98,7 @@ journey_goes_on(struct defragmenter *c, struct held *h, struct manager_offer *o)
     struct set_mark mark = {.depth = h->depth, .epoch_s = o->envelope->birth_ms / 1000};
     memcpy(mark.key, h->key, sizeof(mark.key));
     set_mark_write(&mark, c->mark);
-    h->unanswered = o->count;
+    h->untaken = o->count;
     o->target = target;
     o->set_mark = text_from(c->mark);
     return MANAGER_REDIRECT;
@@ -109,11 +109,15 @@ journey_answered(void *context, struct id id, bool taken)
 {
     struct defragmenter *c = context;
     struct held *h = channel_find(c, id);
-    if (h == NULL || h->state != HELD_SENT)
+    if (h == NULL)
         return;
-    assert(h->unanswered > 0);
-    h->unanswered--;
-    if (!taken) {
+    assert(h->state == HELD_SENT || h->state == HELD_LEAVING);
+    assert(h->untaken > 0);
+    if (taken) {
+        h->untaken--;
+        if (h->untaken == 0) /* also when its time was over meanwhile */
+            channel_forget(c, h);
+    } else if (h->state == HELD_SENT) {
         c->figures.returned++;
         journey_ends(c, h);
         h->state = HELD_LEAVING;

@@ -7,7 +7,11 @@
 #include "queue/set_mark.h"
 #include "t/manager_world.h"
 
-enum { STAGE_DELIVERED_MAX = 200, STAGE_HALF_MS = 3600 * 1000 };
+enum {
+    STAGE_DELIVERED_MAX = 200,
+    STAGE_HALF_MS = 3600 * 1000,
+    STAGE_SLOW_MS = 10 * 1000 /* of PEERS_SLOW */
+};
 
 struct delivered {
     struct id id;
@@ -28,15 +32,17 @@ struct stage {
     bool refuses;                           /* what is tried is deferred */
     struct text original;                   /* ORCPT of what is sent */
     const char *envelope_id, *trust, *mark; /* mark: a peer sends it */
-    enum { PEERS_TAKE, PEERS_DEFER, PEERS_REFUSE } peers;
+    enum { PEERS_TAKE, PEERS_SLOW, PEERS_DEFER, PEERS_REFUSE } peers;
     unsigned asked; /* how often peers were */
 };
 
 struct carrier_of {
     struct stage *stage;
     struct sched_session *session;
+    struct errand errand;
     char peer[32];
     struct loop_task task;
+    struct loop_timer timer;
 };
 
 /* False: the disk does not tell its content. */
@@ -92,24 +98,37 @@ stage_verdict(struct stage *s, bool is_peer)
 }
 
 static inline void
+stage_settle(struct carrier_of *c)
+{
+    struct stage *s = c->stage;
+    for (size_t i = 0; i < c->errand.count; i++) {
+        struct outcome outcome = stage_verdict(s, c->peer[0] != '\0');
+        if (outcome.verdict == VERDICT_DELIVERED &&
+            !stage_keep(s, &c->errand, i, c->peer))
+            outcome = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.0",
+                                   "it cannot be read");
+        manager_settled(s->w.manager, &c->errand, i, &outcome, NULL);
+    }
+}
+
+static inline void
 stage_carry(void *context)
 {
     struct carrier_of *c = context;
     struct stage *s = c->stage;
-    struct errand errand;
-    if (!manager_take(s->w.manager, c->session, &errand)) {
+    if (c->errand.count > 0)
+        stage_settle(c);
+    c->errand.count = 0;
+    if (!manager_take(s->w.manager, c->session, &c->errand)) {
         manager_session_ended(s->w.manager, c->session, NULL);
         loop_release(s->w.loop, free, c);
-        return;
+    } else if (c->peer[0] != '\0' && s->peers == PEERS_SLOW) {
+        loop_timer_start(s->w.loop, &c->timer, STAGE_SLOW_MS, stage_carry, c);
+    } else {
+        stage_settle(c);
+        c->errand.count = 0;
+        loop_post(s->w.loop, &c->task, stage_carry, c);
     }
-    for (size_t i = 0; i < errand.count; i++) {
-        struct outcome outcome = stage_verdict(s, c->peer[0] != '\0');
-        if (outcome.verdict == VERDICT_DELIVERED && !stage_keep(s, &errand, i, c->peer))
-            outcome = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.0",
-                                   "it cannot be read");
-        manager_settled(s->w.manager, &errand, i, &outcome, NULL);
-    }
-    loop_post(s->w.loop, &c->task, stage_carry, c);
 }
 
 static inline void

@@ -1,0 +1,152 @@
+/* The channel with other hosts: what is rare, and what nobody should get out of it
+ * (spec/defrag-mime.md §2.2, §4.1). */
+/* link: t/sim/loop.c */
+#include "defrag/channel_inside.h"
+#include "t/channel_world.h"
+#include "t/registry_stand_in.h"
+
+#define ROUTES "z smtp://h\n* smtp://h?defragment=yes&notices=2h"
+
+struct shared {
+    struct stage s;
+    struct registry registry;
+};
+
+static void
+begin(struct shared *h)
+{
+    memset(h, 0, sizeof *h);
+    stage_begin(&h->s, ROUTES);
+    stage_stop(&h->s);
+    h->s.settings.registry = &h->registry;
+    route_free(&h->s.w.routes);
+    h->s.w.routes_text.defrag_host = TEXT("a.test");
+    h->s.w.routes_text.defrag_peers = TEXT("a.test=127.0.0.1, b.test=127.0.0.2");
+    h->s.w.routes = world_routes(&h->s.w);
+    world_start(&h->s.w);
+}
+
+static void
+end(struct shared *h)
+{
+    stage_end(&h->s);
+    is_number(h->registry.count, 0, "no claim is left behind");
+}
+
+static void
+start(struct shared *h)
+{
+    route_free(&h->s.w.routes);
+    h->s.w.routes = world_routes(&h->s.w);
+    world_start(&h->s.w);
+    world_turns(&h->s.w);
+}
+
+static void
+tell(struct shared *h, enum registry_answer is, const char *host)
+{
+    answer(&h->registry, is, host);
+    world_turns(&h->s.w);
+}
+
+static void
+part_to(struct shared *h, const char *to, const char *id, unsigned number)
+{
+    stage_part_to(&h->s, "a@x", to, id, number, 3,
+                  number == 1 ? "Subject: whole\r\n\r\n1\r\n" : "and more\r\n");
+}
+
+static void
+part(struct shared *h, const char *id, unsigned number)
+{
+    part_to(h, "b@y", id, number);
+}
+
+static const char *
+peer_of(const struct shared *h, unsigned which)
+{
+    return which < h->s.count ? h->s.delivered[which].peer : "nothing came";
+}
+
+static unsigned
+remembered(const struct shared *h)
+{
+    return HASH_COUNT(h->s.channel->held);
+}
+
+/* One that is on its way to b.test, which does not answer, with that much of its time
+ * left. */
+static void
+send_away(struct shared *h, const char *to, int64_t left_ms)
+{
+    h->s.peers = PEERS_DEFER;
+    part_to(h, to, "i", 1);
+    tell(h, REGISTRY_OTHER, "b.test");
+    int64_t begun_ms = (int64_t)h->s.w.id.time_ms;
+    sim_loop_advance(h->s.w.loop,
+                     begun_ms + STAGE_HALF_MS - left_ms - loop_now_ms(h->s.w.loop));
+}
+
+/* --- Time ------------------------------------------------------------------------- */
+
+/* What the other host is just taking when its time is over. */
+static void
+test_taken_late(void)
+{
+    struct shared h;
+    begin(&h);
+    send_away(&h, "b@y", 2000);
+    h.s.peers = PEERS_SLOW;
+    ok(world_operate(&h.s.w, MANAGER_RETRY) == MANAGER_DONE);
+    sim_loop_advance(h.s.w.loop, STAGE_SLOW_MS * 2);
+    is_number(h.s.count, 1, "is there, once");
+    is_string(peer_of(&h, 0), "b.test", "and nowhere else");
+    is_number(remembered(&h), 0, "nobody remembers it");
+    ok(world_is_empty(&h.s.w));
+    end(&h);
+}
+
+/* The same for two recipients, one of whom was taken before. */
+static void
+test_taken_late_by_one(void)
+{
+    struct shared h;
+    begin(&h);
+    send_away(&h, "b@y c@y d@z", 2000);
+    stage_clear(&h.s);
+    h.s.peers = PEERS_SLOW;
+    ok(world_operate(&h.s.w, MANAGER_RETRY) == MANAGER_DONE);
+    sim_loop_advance(h.s.w.loop, STAGE_SLOW_MS * 3);
+    is_number(h.s.count, 2, "both are there");
+    is_number(remembered(&h), 0, "nobody remembers it");
+    ok(world_is_empty(&h.s.w));
+    end(&h);
+}
+
+/* And what it refuses then. */
+static void
+test_refused_late(void)
+{
+    struct shared h;
+    begin(&h);
+    send_away(&h, "b@y c@y", 2000);
+    h.s.peers = PEERS_SLOW;
+    ok(world_operate(&h.s.w, MANAGER_RETRY) == MANAGER_DONE);
+    sim_loop_advance(h.s.w.loop, STAGE_SLOW_MS / 2);
+    h.s.peers = PEERS_REFUSE;
+    sim_loop_advance(h.s.w.loop, STAGE_SLOW_MS * 2);
+    is_number(h.s.count, 2, "goes on, to both");
+    ok(strcmp(peer_of(&h, 0), "") == 0 && strcmp(peer_of(&h, 1), "") == 0);
+    is_number(remembered(&h), 0, "nobody remembers it");
+    ok(world_is_empty(&h.s.w));
+    end(&h);
+}
+
+int
+main(void)
+{
+    test_taken_late();
+    test_taken_late_by_one();
+    test_refused_late();
+    return done();
+}
