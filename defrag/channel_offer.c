@@ -352,13 +352,15 @@ leave(struct defragmenter *c, struct held *h, struct manager_offer *o)
 }
 
 /* Its time is over, and nobody has seen it: what becomes of it must not depend on when
- * we are started. What was tried before has been released already. */
+ * we are started. What was tried before has been released already, unless a mark says
+ * that it waits: another host was tried, or were other recipients. */
 static enum manager_offered
 come_overdue(struct defragmenter *c, struct manager_offer *o)
 {
     const struct envelope *e = o->envelope;
     struct look look;
-    bool was_let_go = e->attempts > 0 || (int64_t)e->id.time_ms >= c->started_ms;
+    bool was_tried = e->attempts > 0 && !e->parked;
+    bool was_let_go = was_tried || (int64_t)e->id.time_ms >= c->started_ms;
     if (c->settings.on_timeout == CHANNEL_RELEASE || was_let_go)
         return MANAGER_PASS;
     enum look_result result = look_start(&look, &c->look, e, 1);

@@ -151,7 +151,8 @@ park_answered(struct active *a, unsigned index, const struct outcome *outcome,
 
 /* --- Parked ----------------------------------------------------------------------- */
 
-/* Those that wait may have been settled since. */
+/* What waits for another host of ours waits as well. Those may have been settled since.
+ */
 static bool
 has_waiting(const struct active *a)
 {
@@ -170,7 +171,8 @@ has_waiting(const struct active *a)
 void
 park_note(struct active *a)
 {
-    bool waits = a->parked_ms < INT64_MAX && has_waiting(a);
+    bool is_parked = a->parked_ms < INT64_MAX || a->redirected != NULL;
+    bool waits = is_parked && has_waiting(a);
     if (waits || a->envelope->parked)
         queue_wait(a->manager->queue, a->envelope, waits);
 }

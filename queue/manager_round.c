@@ -581,7 +581,7 @@ begin_round(struct active *a)
         return;
     }
     park_some(a, open, &count);
-    if (a->parked_ms == INT64_MAX)
+    if (a->parked_ms == INT64_MAX && a->redirected == NULL)
         park_note(a);
     if (count == 0 && a->parked_ms < INT64_MAX) {
         sched_unloaded(m->sched, now, a->id);

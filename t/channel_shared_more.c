@@ -142,11 +142,70 @@ test_refused_late(void)
     end(&h);
 }
 
+static void
+stop_over_its_time(struct shared *h, enum channel_timeout on_timeout)
+{
+    begin(h);
+    h->s.settings.on_timeout = on_timeout;
+    stage_stop(&h->s);
+    start(h);
+    send_away(h, "b@y", STAGE_HALF_MS / 2);
+    ok_named(h->s.asked > 1, "that host was asked in vain");
+    stage_stop(&h->s);
+    sim_loop_advance(h->s.w.loop, STAGE_HALF_MS);
+    start(h);
+}
+
+/* What becomes of it must not depend on when we are started. */
+static void
+test_time_over_while_stopped(void)
+{
+    struct shared h;
+    stop_over_its_time(&h, CHANNEL_RELEASE);
+    is_number(h.s.count, 1, "goes on");
+    end(&h);
+    stop_over_its_time(&h, CHANNEL_HOLD);
+    is_number(h.s.count, 0, "is held");
+    ok(world_operate(&h.s.w, MANAGER_HOLD) == MANAGER_ALREADY);
+    end(&h);
+    stop_over_its_time(&h, CHANNEL_BOUNCE);
+    ok_named(world_logged(&h.s.w, "dsn=5.4.7, status=bounced"), "is returned");
+    end(&h);
+}
+
+/* But what was let go before goes on. */
+static void
+test_let_go_before_stop(void)
+{
+    struct shared h;
+    begin(&h);
+    h.s.settings.on_timeout = CHANNEL_HOLD;
+    stage_stop(&h.s);
+    start(&h);
+    h.s.refuses = true;
+    h.s.peers = PEERS_REFUSE;
+    part(&h, "i", 1);
+    tell(&h, REGISTRY_OTHER, "b.test");
+    h.s.settings.on_timeout = CHANNEL_RELEASE;
+    channel_reload(h.s.channel, &h.s.settings);
+    sim_loop_advance(h.s.w.loop, 2 * STAGE_HALF_MS);
+    h.s.settings.on_timeout = CHANNEL_HOLD;
+    stage_stop(&h.s);
+    h.s.refuses = false;
+    start(&h);
+    sim_loop_advance(h.s.w.loop, 2 * STAGE_HALF_MS);
+    is_number(h.s.count, 1, "what was on its way by itself is so again");
+    is_string(peer_of(&h, 0), "", "to whom it was for");
+    end(&h);
+}
+
 int
 main(void)
 {
     test_taken_late();
     test_taken_late_by_one();
     test_refused_late();
+    test_time_over_while_stopped();
+    test_let_go_before_stop();
     return done();
 }
