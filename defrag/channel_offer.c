@@ -422,10 +422,9 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
     return MANAGER_PARK;
 }
 
-enum manager_offered
-channel_offer(void *context, struct manager_offer *o)
+static enum manager_offered
+decide(struct defragmenter *c, struct manager_offer *o)
 {
-    struct defragmenter *c = context;
     const struct envelope *e = o->envelope;
     int64_t now = loop_now_ms(c->loop), until = e->birth_ms + o->retention_ms;
     struct held *h = channel_find(c, e->id);
@@ -443,6 +442,20 @@ channel_offer(void *context, struct manager_offer *o)
         return MANAGER_PARK_ALL;
     }
     return until > now ? look_inside(c, o, until) : come_overdue(c, o);
+}
+
+enum manager_offered
+channel_offer(void *context, struct manager_offer *o)
+{
+    struct defragmenter *c = context;
+    int64_t now = loop_now_ms(c->loop);
+    enum manager_offered result = decide(c, o);
+    bool waits = result == MANAGER_PARK || result == MANAGER_PARK_ALL;
+    if (waits && o->until_ms <= now) { /* the clock was set: its timer is late */
+        o->until_ms = now + CHANNEL_MOMENT_MS;
+        channel_stir(c);
+    }
+    return result;
 }
 
 /* --- In words --------------------------------------------------------------------- */

@@ -199,6 +199,24 @@ test_let_go_before_stop(void)
     end(&h);
 }
 
+/* Somebody sets the clock, or the machine has slept: nothing is offered in vain again
+ * and again until our timers notice. */
+static void
+test_clock(void)
+{
+    struct shared h;
+    begin(&h);
+    part(&h, "i", 1);
+    tell(&h, REGISTRY_OWN, "");
+    sim_loop_step_wall(h.s.w.loop, 2 * STAGE_HALF_MS);
+    for (unsigned i = 0; i < 100 && h.s.count == 0; i++)
+        loop_turn(h.s.w.loop, 1000);
+    is_number(h.s.count, 1, "its time is over at once");
+    world_turns(&h.s.w);
+    ok(world_is_empty(&h.s.w));
+    end(&h);
+}
+
 int
 main(void)
 {
@@ -207,5 +225,6 @@ main(void)
     test_refused_late();
     test_time_over_while_stopped();
     test_let_go_before_stop();
+    test_clock();
     return done();
 }
