@@ -183,6 +183,15 @@ log_answer(const struct defragmenter *c, const struct held *h,
     log_end(&line);
 }
 
+/* Of more sets than a sender may have none is begun: neither here nor, because of us,
+ * anywhere else. Else a stranger would fill the registry, and our memory of it. */
+static void
+give_claim_back(struct defragmenter *c, const struct held *h)
+{
+    if (c->owners && !sets_have(c->sets, h->key))
+        owners_close(c->owners, h->key, 0);
+}
+
 static void
 enter_set(struct defragmenter *c, struct held *h)
 {
@@ -213,7 +222,10 @@ enter_set(struct defragmenter *c, struct held *h)
         break;
     case SET_PASSES:
         h->state = HELD_LEAVING;
-        c->figures.limited += l->answer.reason == SET_LIMIT;
+        if (l->answer.reason == SET_LIMIT) {
+            c->figures.limited++;
+            give_claim_back(c, h);
+        }
         break;
     }
     channel_stir(c);

@@ -455,6 +455,14 @@ sets_each_part(const struct sets *s, const unsigned char key[SET_KEY_SIZE],
 }
 
 bool
+sets_have(const struct sets *s, const unsigned char key[SET_KEY_SIZE])
+{
+    struct set *set;
+    HASH_FIND(hh, s->by_key, key, SET_KEY_SIZE, set);
+    return set != NULL;
+}
+
+bool
 sets_has(const struct sets *s, const unsigned char key[SET_KEY_SIZE], uint32_t number)
 {
     struct set *set;

@@ -152,6 +152,8 @@ bool sets_find(const struct sets *sets, struct id id, struct set_view *view);
 /* All messages that the set holds; each() leaves the set alone. */
 void sets_each_part(const struct sets *sets, const unsigned char key[SET_KEY_SIZE],
                     void (*each)(void *context, struct id id), void *context);
+/* Whether a set of that key waits, or is remembered. */
+bool sets_have(const struct sets *sets, const unsigned char key[SET_KEY_SIZE]);
 /* Whether that number is there (for the view's set). */
 bool sets_has(const struct sets *sets, const unsigned char key[SET_KEY_SIZE],
               uint32_t number);

@@ -217,6 +217,52 @@ test_clock(void)
     end(&h);
 }
 
+/* --- Floods ----------------------------------------------------------------------- */
+
+/* A stranger has some sets, and not the registry and all places for owners. */
+static void
+test_too_many_sets(void)
+{
+    struct shared h;
+    begin(&h);
+    h.s.settings.limits.sender_sets = 5;
+    channel_reload(h.s.channel, &h.s.settings);
+    for (unsigned i = 0; i < 50; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "s%u", i);
+        part(&h, id, 2);
+    }
+    is_number(h.s.count, 45, "what is too much passes");
+    while (h.registry.count > 0)
+        tell(&h, REGISTRY_OWN, "");
+    is_number(owners_count(h.s.channel->owners).known, 5,
+              "and no set of it is claimed");
+    is_number(h.registry.closed, 45, "any more");
+    is_number(h.registry.closed_ms, 0, "nor remembered");
+    end(&h);
+}
+
+/* A part too many of a set that is open leaves the set ours. */
+static void
+test_too_large_a_part(void)
+{
+    struct shared h;
+    begin(&h);
+    part(&h, "i", 1);
+    tell(&h, REGISTRY_OWN, "");
+    h.s.settings.limits.recipients = 1;
+    channel_reload(h.s.channel, &h.s.settings);
+    part(&h, "i", 2);
+    is_number(h.s.count, 1, "it passes");
+    is_number(h.registry.closed, 0, "but the set is there still");
+    h.s.settings.limits.recipients = 0;
+    channel_reload(h.s.channel, &h.s.settings);
+    part(&h, "i", 2);
+    part(&h, "i", 3);
+    is_number(h.s.count, 2, "and is joined");
+    end(&h);
+}
+
 int
 main(void)
 {
@@ -226,5 +272,7 @@ main(void)
     test_time_over_while_stopped();
     test_let_go_before_stop();
     test_clock();
+    test_too_many_sets();
+    test_too_large_a_part();
     return done();
 }
