@@ -61,13 +61,21 @@ journey_ends(struct defragmenter *c, struct held *h)
     h->host = NULL;
 }
 
+/* While a host is away, what is on its way to him is in memory all the time. */
+static bool
+are_too_many(const struct defragmenter *c)
+{
+    size_t limit = c->settings.limits.recipients;
+    return limit > 0 && c->journeys.count >= limit;
+}
+
 /* The registry may name a host that we do not know: then each joins what it has. */
 static const char *
 elsewhere(struct defragmenter *c, const struct held *h, int64_t ttl_ms)
 {
     struct owner_view view = owners_claim(c->owners, h->key, ttl_ms);
     bool known = view.owner == OWNER_OTHER && way_to(c, view.host) != NULL;
-    return known && !h->by_peer ? view.host : NULL;
+    return known && !h->by_peer && !are_too_many(c) ? view.host : NULL;
 }
 
 bool
@@ -121,8 +129,6 @@ journey_answered(void *context, struct id id, bool taken)
         c->figures.returned++;
         journey_ends(c, h);
         h->state = HELD_LEAVING;
-    } else if (h->unanswered == 0) {
-        channel_forget(c, h);
     }
 }
 
@@ -188,7 +194,7 @@ journey_other(void *context, const unsigned char key[DIGEST_SIZE], const char *h
     }
     l.ids = memory_array(sets_count(c->sets).messages + 1, sizeof(*l.ids));
     sets_each_part(c->sets, key, gather, &l);
-    for (size_t i = 0; i < l.count; i++)
+    for (size_t i = 0; i < l.count && !are_too_many(c); i++)
         send_on(c, l.ids[i], host);
     free(l.ids);
 }

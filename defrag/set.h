@@ -29,7 +29,8 @@ struct set_limits {
     size_t sets;                     /* open; beyond it the oldest is released */
     size_t sender_sets, client_sets; /* open, of one; beyond it fragments pass */
     int64_t bytes;     /* bodies of all; beyond it the oldest sets are released */
-    size_t recipients; /* of all fragments held; beyond it fragments pass */
+    size_t recipients; /* of all fragments held; beyond it fragments pass. As many
+                          messages, at most, are on their way to other hosts */
 };
 
 struct fragment {

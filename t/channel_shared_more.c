@@ -263,6 +263,55 @@ test_too_large_a_part(void)
     end(&h);
 }
 
+/* A host that is away must not make ours grow. */
+static void
+test_too_many_journeys(void)
+{
+    struct shared h;
+    begin(&h);
+    h.s.peers = PEERS_DEFER;
+    part(&h, "i", 1);
+    tell(&h, REGISTRY_OTHER, "b.test");
+    h.s.settings.limits.recipients = 10;
+    channel_reload(h.s.channel, &h.s.settings);
+    for (unsigned i = 0; i < 40; i++)
+        part(&h, "i", 2); /* the same, again and again */
+    is_number(h.s.channel->journeys.count, 10, "so many are on their way");
+    ok_named(remembered(&h) <= 20, "few are in memory");
+    h.s.peers = PEERS_TAKE;
+    sim_loop_advance(h.s.w.loop, STAGE_HALF_MS * 2);
+    is_number(remembered(&h), 0, "none in the end");
+    ok(world_is_empty(&h.s.w));
+    end(&h);
+}
+
+/* Sets that began while the registry was down, when it is back. */
+static void
+test_too_many_at_once(void)
+{
+    struct shared h;
+    begin(&h);
+    h.s.peers = PEERS_DEFER;
+    h.s.settings.limits.recipients = 4;
+    channel_reload(h.s.channel, &h.s.settings);
+    h.registry.is_down = true;
+    for (unsigned i = 0; i < 4; i++)
+        part(&h, "i", i < 2 ? 1 : 2);
+    part_to(&h, "c@y", "i", 1);
+    tell(&h, REGISTRY_UNAVAILABLE, "");
+    h.s.settings.limits.recipients = 1;
+    channel_reload(h.s.channel, &h.s.settings);
+    h.registry.is_down = false;
+    channel_recover(h.s.channel);
+    world_turns(&h.s.w);
+    tell(&h, REGISTRY_OTHER, "b.test");
+    is_number(h.s.channel->journeys.count, 1, "no more than may be");
+    ok_named(stage_figures(&h.s).messages > 0, "the others stay in their set");
+    sim_loop_advance(h.s.w.loop, STAGE_HALF_MS * 2);
+    ok(world_is_empty(&h.s.w));
+    end(&h);
+}
+
 int
 main(void)
 {
@@ -274,5 +323,7 @@ main(void)
     test_clock();
     test_too_many_sets();
     test_too_large_a_part();
+    test_too_many_journeys();
+    test_too_many_at_once();
     return done();
 }
