@@ -225,14 +225,15 @@ static void
 recover(void *context)
 {
     struct owners *o = context;
-    if (!registry_is_up(o->setup.registry))
-        return; /* it will say so when it is back once more */
-    for (unsigned i = 0; o->alone != NULL && i < OWNERS_RECOVER_SIZE; i++) {
+    bool is_up = registry_is_up(o->setup.registry);
+    /* Down again: it says when it is back to whom it owes an answer. */
+    unsigned size = is_up ? OWNERS_RECOVER_SIZE : 1;
+    for (unsigned i = 0; o->alone != NULL && i < size; i++) {
         struct owned *e = o->alone;
         leave_alone(e);
         ask(e);
     }
-    if (o->alone != NULL)
+    if (o->alone != NULL && is_up)
         loop_timer_start(o->setup.loop, &o->recover, OWNERS_RECOVER_MS, recover, o);
 }
 
