@@ -207,7 +207,8 @@ const char *manager_reason(struct manager *manager, struct id id, unsigned recip
 
 /* False: nobody puts fragments together. */
 bool manager_fragments(struct manager *manager, struct manager_fragments *out);
-/* It waits for other fragments: manager_reason() tells for which. */
+/* It waits for other fragments: manager_reason() tells for which, and behind that why
+ * it was deferred. */
 bool manager_is_parked(struct manager *manager, struct id id);
 
 /* What the open recipients of a message wait for, by next hop: of what is being tried

@@ -378,7 +378,13 @@ manager_reason(struct manager *m, struct id id, unsigned recipient)
     struct active *a = active_find(m, id);
     if (a && a->reasons && recipient < a->envelope->count && a->reasons[recipient])
         return a->reasons[recipient];
-    if (manager_is_parked(m, id))
-        return m->explained;
-    return waiting_find(m->reasons, id);
+    const char *last = waiting_find(m->reasons, id);
+    if (!manager_is_parked(m, id))
+        return last;
+    /* Another host of ours that does not answer, or what other recipients wait for. */
+    size_t length = strlen(m->explained);
+    if (last[0] != '\0')
+        snprintf(m->explained + length, sizeof(m->explained) - length,
+                 "; deferred before: %s", last);
+    return m->explained;
 }

@@ -217,6 +217,22 @@ test_clock(void)
     end(&h);
 }
 
+static void
+test_reason(void)
+{
+    struct shared h;
+    begin(&h);
+    part(&h, "j", 1);
+    tell(&h, REGISTRY_OWN, "");
+    ok_named(strstr(stage_why(&h.s), "deferred") == NULL, "nothing was tried");
+    send_away(&h, "b@y", STAGE_HALF_MS / 2);
+    const char *why = stage_why(&h.s);
+    ok_named(strstr(why, "goes to b.test, ") != NULL, "where it is to go is told");
+    ok_named(strstr(why, "; deferred before: come again") != NULL,
+             "and why it is not there");
+    end(&h);
+}
+
 /* --- Floods ----------------------------------------------------------------------- */
 
 /* A stranger has some sets, and not the registry and all places for owners. */
@@ -321,6 +337,7 @@ main(void)
     test_time_over_while_stopped();
     test_let_go_before_stop();
     test_clock();
+    test_reason();
     test_too_many_sets();
     test_too_large_a_part();
     test_too_many_journeys();
