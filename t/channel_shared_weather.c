@@ -296,6 +296,7 @@ begin_all(struct sky *w)
     w->loses = one_in(w, 2);
     w->is_narrow = !w->is_calm && one_in(w, 4);
     w->short_life = !w->is_calm && one_in(w, 8);
+    w->loses = w->loses && !w->short_life; /* what gets lost must have time */
     w->on_timeout =
         w->is_calm || one_in(w, 2) ? CHANNEL_RELEASE : (enum channel_timeout)draw(w, 3);
     w->host_count = 2 + draw(w, HOSTS_MAX - 1);
