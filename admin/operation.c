@@ -57,18 +57,17 @@ static const struct manner {
 } manners[] = {
     [MANAGER_HOLD] = {.done = "held",
                       .later = "held; its delivery ends first",
-                      .already = "is held already"                                                   },
+                      .already = "is held already"                           },
     [MANAGER_RELEASE] = {.done = "released",
-                      .later = "released when its delivery ends",
                       .already = "is not held",
-                      .already_code = EX_UNAVAILABLE},
-    [MANAGER_RETRY] = {.done = "is due now"                                                       },
+                      .already_code = EX_UNAVAILABLE                         },
+    [MANAGER_RETRY] = {.done = "is due now"},
     [MANAGER_BOUNCE] = {.done = "returned to its sender",
                       .later = "returned to its sender when its delivery ends",
                       .lags = true},
     [MANAGER_REMOVE] = {.done = "removed",
                       .later = "removed when its delivery ends",
-                      .lags = true                                                                 },
+                      .lags = true                       },
 };
 
 static bool

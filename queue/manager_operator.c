@@ -118,7 +118,7 @@ release_fragment(const struct order *o, struct active *a)
     a->envelope->released = true;
     (void)manager_unpark(o->manager, o->id);
     say(o, "released");
-    return a->scheduled ? MANAGER_LATER : MANAGER_DONE;
+    return MANAGER_DONE;
 }
 
 static enum manager_result

@@ -95,5 +95,6 @@ is_deeply($odd, [], 'check 45: whole, and nothing else');
 Petrel::wait_for(sub { ($p->run(qw(queue ls --json)))[1] !~ /"queue_name":"(?!defrag)/ });
 cmp_ok($p->queued, '<=', $again, 'what is left are repetitions');
 is($p->stop, 0, 'a clean end');
-unlike($p->log, qr/corrupt|crash|damaged/, 'nothing was damaged');
+# A kill may count as one of the crashes that would put a message aside.
+unlike($p->log, qr/corrupt|damaged|put aside/, 'nothing was damaged');
 done_testing();
