@@ -684,15 +684,20 @@ queue_remove(struct queue *q, struct id id)
     return true;
 }
 
-/* What moves to files ends when that is over: so that is waited for first. Ends of a
- * failed batch are in the next one. */
+/* What moves to files ends when that is over: so that is waited for first. Marks of the
+ * turn of the first call are in the line for it in the next one. Ends of a failed batch
+ * are in the next one. */
 bool
 queue_is_over(struct queue *q, struct queue_point *p)
 {
-    if (!p->begun)
-        p->round = q->marks.rounds;
-    p->begun = true;
-    if (!p->moved && q->marks.mover.count > 0 && q->marks.rounds == p->round)
+    if (!p->begun) {
+        p->begun = true;
+        return false;
+    }
+    if (!p->lined)
+        p->round = q->marks.rounds + marks_rounds_left(&q->marks);
+    p->lined = true;
+    if (!p->moved && q->marks.rounds < p->round)
         return false;
     if (!p->moved) {
         p->batch = q->last_end;

@@ -184,7 +184,7 @@ bool queue_remove(struct queue *queue, struct id id);
 /* For who waits until what was retired or removed up to now cannot come back: asks once
  * with a zeroed point, and with the same one again, 20 ms later or so, until true. */
 struct queue_point {
-    bool begun, moved;
+    bool begun, lined, moved;
     uint64_t round, batch;
 };
 bool queue_is_over(struct queue *queue, struct queue_point *point);
