@@ -8,6 +8,7 @@
 #include "queue/content.h"
 #include "queue/draft.h"
 #include "queue/endings.h"
+#include "queue/joined.h"
 #include "queue/load.h"
 #include "queue/marks.h"
 #include "queue/nature.h"
@@ -81,6 +82,10 @@ static void
 end(struct queue *q, struct id id)
 {
     struct young_message *m = young_find(&q->young, id);
+    if (seen_has(&q->share.made, id)) {
+        seen_remove(&q->share.made, id);
+        joined_drop(&q->spool, id);
+    }
     if (m == NULL && !share_is_own(&q->share, id)) {
         endings_end_foreign(&q->endings, id);
     } else if (m == NULL) {

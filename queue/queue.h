@@ -191,8 +191,8 @@ bool queue_is_over(struct queue *queue, struct queue_point *point);
 
 /* What the start has found in the journal (without a journal: in todo/, and there
  * perhaps others, too) that was made of other messages, oldest first: before
- * queue_found reports anything; and what came so from journals that were adopted since.
- * Some may be over. ids are the caller's to free. */
+ * queue_found reports anything; and what came so from journals that were adopted, by
+ * whom and whenever. Some may be over. ids are the caller's to free. */
 size_t queue_made(struct queue *queue, struct id **ids);
 /* Grows when a journal is adopted while we run, before queue_found reports what it had.
  */
