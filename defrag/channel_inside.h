@@ -84,7 +84,10 @@ struct defragmenter {
     struct joining *waiting, *settled;
     struct queue_point point;
     struct loop_task task;
-    struct loop_timer wake, poll, again;
+    /* Parts of wholes that earlier runs have made have ended; that is not durable. */
+    bool is_ending;
+    struct queue_point ends;
+    struct loop_timer wake, poll, ended, again;
     int64_t started_ms;
     uint64_t adoptions; /* the queue's, that have been looked through */
     bool has_adopted;   /* there may be wholes of others whose parts have not ended */
@@ -145,7 +148,9 @@ void joins_stop(struct defragmenter *c);
 /* An adopted journal may have had wholes whose parts have not ended: joins_finish() is
  * to come before any of these is looked into. */
 bool joins_are_unfinished(const struct defragmenter *c);
-/* Ends the parts of all wholes that are found half done. Not within an offer. */
+/* Ends the parts of all wholes that are found half done. Not within an offer. Until
+ * that is durable (is_ending) none of these wholes may go on: a power cut could leave
+ * the parts without it. */
 void joins_finish(struct defragmenter *c);
 /* Ends the parts of a whole that an earlier run has made, if they are still there. */
 void joins_end_parts(struct defragmenter *c, const struct envelope *whole);

@@ -434,6 +434,16 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
     return MANAGER_PARK;
 }
 
+/* Wholes that were found are to be finished before. */
+static enum manager_offered
+put_off(struct defragmenter *c, struct manager_offer *o, int64_t now)
+{
+    o->until_ms = now + ADOPTION_MS;
+    if (joins_are_unfinished(c))
+        channel_stir(c);
+    return MANAGER_PARK_ALL;
+}
+
 static enum manager_offered
 decide(struct defragmenter *c, struct manager_offer *o)
 {
@@ -442,17 +452,16 @@ decide(struct defragmenter *c, struct manager_offer *o)
     struct held *h = channel_find(c, e->id);
     if (h)
         return offer_again(c, h, o);
+    if (e->made_of.length > 0 && (c->is_ending || joins_are_unfinished(c)))
+        return put_off(c, o, now);
     if (e->made_of.length > 0 &&
         ((int64_t)e->id.time_ms < c->started_ms || c->has_adopted))
         joins_end_parts(c, e);
     if (o->count == 0 || e->released || made_depth_of(e) >= MADE_DEPTH_MAX)
         return MANAGER_PASS;
     /* Its time decides, so that what was released passes. */
-    if (joins_are_unfinished(c)) {
-        o->until_ms = now + ADOPTION_MS;
-        channel_stir(c);
-        return MANAGER_PARK_ALL;
-    }
+    if (joins_are_unfinished(c))
+        return put_off(c, o, now);
     return until > now ? look_inside(c, o, until) : come_overdue(c, o);
 }
 

@@ -75,9 +75,19 @@ joins_are_unfinished(const struct defragmenter *c)
     return c->adoptions != queue_adoptions(c->queue);
 }
 
+static void
+poll_ends(void *context)
+{
+    struct defragmenter *c = context;
+    c->is_ending = !queue_is_over(c->queue, &c->ends);
+    if (c->is_ending)
+        loop_timer_start(c->loop, &c->ended, POLL_MS, poll_ends, c);
+}
+
 void
 joins_finish(struct defragmenter *c)
 {
+    bool found = false;
     struct id *ids;
     size_t count = queue_made(c->queue, &ids);
     c->adoptions = queue_adoptions(c->queue);
@@ -86,9 +96,15 @@ joins_finish(struct defragmenter *c)
             manager_handles(c->manager, ids[i]) ? queue_load(c->queue, ids[i]) : NULL;
         if (e)
             joins_end_parts(c, e);
+        found = found || e;
         envelope_free(&e);
     }
     free(ids);
+    if (!found)
+        return;
+    c->is_ending = true;
+    c->ends = (struct queue_point){0};
+    loop_timer_start(c->loop, &c->ended, POLL_MS, poll_ends, c);
 }
 
 /* --- Until that is durable -------------------------------------------------------- */
@@ -291,6 +307,7 @@ joins_stop(struct defragmenter *c)
 {
     struct joining *j;
     loop_timer_stop(c->loop, &c->poll);
+    loop_timer_stop(c->loop, &c->ended);
     loop_timer_stop(c->loop, &c->again);
     DL_FOREACH (c->storing, j)
         queue_commit_ignore(c->queue, j);

@@ -2,6 +2,7 @@
 #include "queue/adopt.h"
 
 #include "base/memory.h"
+#include "queue/joined.h"
 #include "queue/load.h"
 
 #include <assert.h>
@@ -196,11 +197,17 @@ park(struct adopt *a, struct young_message *m, const char *reason)
         a->failed = true;
 }
 
+/* Its files are durable: from now on they need a mark to be known as a whole. */
 static void
 note_made(struct adopt *a, const struct envelope *e)
 {
-    if (e->made_of.length > 0 && a->made != NULL)
+    if (e->made_of.length == 0)
+        return;
+    if (a->made != NULL)
         seen_add(a->made, e->id);
+    a->marked = true;
+    if (joined_put(a->spool, e->id) < 0)
+        a->failed = true;
 }
 
 /* Its own daemon has moved it, or a pass that was killed. True: that was all. */
@@ -211,14 +218,14 @@ is_there(struct adopt *a, struct id id)
     char reason[LOAD_REASON_MAX];
     enum load_result result = load_message(a->spool, id, &e, reason);
     bool whole = result == LOAD_DONE && e->preprocessed;
-    if (whole)
+    bool failed =
+        result == LOAD_LATER || (whole && spool_sync_preprocessed(a->spool, id) < 0);
+    if (failed)
+        a->failed = true;
+    else if (whole)
         note_made(a, e);
     envelope_free(&e);
-    if (result == LOAD_LATER || (whole && spool_sync_preprocessed(a->spool, id) < 0)) {
-        a->failed = true;
-        return true;
-    }
-    return whole;
+    return failed || whole;
 }
 
 static void
@@ -240,7 +247,6 @@ add_move(struct adopt *a, struct young_message *m)
         a->failed = true;
         return;
     }
-    note_made(a, move.envelope);
     a->mover.moves[a->mover.count++] = move;
 }
 
@@ -273,10 +279,12 @@ take_moves(struct adopt *a)
 {
     for (unsigned i = 0; i < a->mover.count; i++) {
         struct move *move = &a->mover.moves[i];
-        if (move->result < 0)
+        if (move->result < 0) {
             a->failed = true;
-        else
+        } else {
+            note_made(a, move->envelope);
             a->result.messages++;
+        }
         envelope_free(&move->envelope);
     }
     a->mover.count = 0;
@@ -347,6 +355,8 @@ end_room(struct adopt *a)
     const char *room = current(a)->path;
     if (!a->failed && spool_sync_rooms(a->spool, ~0u) < 0)
         a->failed = true;
+    if (!a->failed && a->marked && joined_sync(a->spool) < 0)
+        a->failed = true;
     if (!a->failed)
         remove_segments(a, room);
     if (a->failed) {
@@ -374,7 +384,7 @@ static void
 begin_room(struct adopt *a)
 {
     const char *room = current(a)->path;
-    a->failed = false;
+    a->failed = a->marked = false;
     a->before = a->result.messages;
     a->young = (struct young){.spool = a->spool, .loop = a->loop, .room = room};
     if (has_marker(a->spool->disk, room)) {
@@ -499,6 +509,8 @@ begin_pass(struct adopt *a, bool at_once)
     a->lock = -1;
     a->mover = (struct mover){.spool = a->spool, .done = on_moved, .context = a};
     int listed = list_rooms(a->spool->disk, &a->rooms);
+    if (listed == 0 && a->made != NULL)
+        listed = joined_list(a->spool, a->made);
     if (listed == 0)
         return;
     (void)spool_trouble(a->spool, listed, NULL, "list journal/");

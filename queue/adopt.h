@@ -51,7 +51,8 @@ struct adopt {
     /* Then; withheld is the owner's to free. */
     struct adopted result;
     struct seen withheld; /* what a journal that is left has: hands off its files */
-    struct seen *made;    /* what was made of other messages is added; or NULL */
+    struct seen *made; /* what was made of other messages, now or in an earlier pass, is
+                          added; or NULL */
 
     struct adopt_rooms rooms; /* from here on: inside */
     size_t next;
@@ -62,6 +63,7 @@ struct adopt {
     struct young_message *at; /* to be moved next */
     unsigned before;          /* messages of other rooms */
     bool failed;              /* something of this room */
+    bool marked;              /* a message of it: joined.h */
     bool running, moving, at_once;
     struct mover mover;
     struct loop_task task;

@@ -642,6 +642,15 @@ marks_overlay(struct marks *m, struct envelope *e)
     envelope_read_failures(buffer_text(&p->texts), e);
 }
 
+uint64_t
+marks_rounds_left(const struct marks *m)
+{
+    const struct pending *p;
+    uint64_t waiting = 0;
+    DL_COUNT(m->line, p, waiting);
+    return (m->mover.count > 0) + (waiting + MOVER_MAX - 1) / MOVER_MAX;
+}
+
 bool
 marks_are_quiet(const struct marks *m)
 {

@@ -67,6 +67,8 @@ void marks_overlay(struct marks *m, struct envelope *e);
 bool marks_forget(struct marks *m, struct id id);
 /* It was retired or forgotten while it moves: no message any more. */
 bool marks_have_ended(const struct marks *m, struct id id);
+/* How often `rounds` must grow until all that waits for the mover now has moved. */
+uint64_t marks_rounds_left(const struct marks *m);
 /* True: nothing is under way. */
 bool marks_are_quiet(const struct marks *m);
 

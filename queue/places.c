@@ -2,6 +2,7 @@
 #include "queue/places.h"
 
 #include "base/memory.h"
+#include "queue/joined.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -157,29 +158,43 @@ places_count_apart(struct spool *s)
 
 /* --- Made of others -------------------------------------------------------------- */
 
+struct made_list {
+    struct place_list rows;
+    struct spool *spool;
+    const struct young *young;
+};
+
+/* A mark may have outlived its message: it is removed last, and that is not synced. */
 static void
 note_made(void *context, struct id id)
 {
-    add_place(context, id, QUEUE_DEFERRED);
+    struct made_list *l = context;
+    unsigned rooms = 0;
+    if (young_find(l->young, id) != NULL || spool_rooms(l->spool, id, &rooms) < 0 ||
+        (rooms & (ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO))) != 0)
+        add_place(&l->rows, id, QUEUE_DEFERRED);
+    else
+        joined_drop(l->spool, id);
 }
 
 size_t
 places_made(struct spool *s, const struct young *y, const struct seen *adopted,
             struct id **ids)
 {
-    struct place_list l = {.place = QUEUE_MAILDROP};
+    struct made_list made = {.rows.place = QUEUE_MAILDROP, .spool = s, .young = y};
+    struct place_list *l = &made.rows;
     struct young_message *m, *next;
     HASH_ITER (hh, y->messages, m, next)
         if (m->made)
-            add_place(&l, m->id, QUEUE_INCOMING);
+            add_place(l, m->id, QUEUE_INCOMING);
     if (y->journal == NULL)
-        (void)!disk_list(s->disk, spool_room(ROOM_QUEUED), note_place, &l);
-    seen_each(adopted, note_made, &l);
-    if (l.count > 0)
-        qsort(l.rows, l.count, sizeof(*l.rows), by_age);
-    *ids = memory_array(l.count + 1, sizeof(**ids));
-    for (size_t i = 0; i < l.count; i++)
-        (*ids)[i] = l.rows[i].id;
-    free(l.rows);
-    return l.count;
+        (void)!disk_list(s->disk, spool_room(ROOM_QUEUED), note_place, l);
+    seen_each(adopted, note_made, &made);
+    if (l->count > 0)
+        qsort(l->rows, l->count, sizeof(*l->rows), by_age);
+    *ids = memory_array(l->count + 1, sizeof(**ids));
+    for (size_t i = 0; i < l->count; i++)
+        (*ids)[i] = l->rows[i].id;
+    free(l->rows);
+    return l->count;
 }

@@ -8,6 +8,7 @@
 #include "queue/content.h"
 #include "queue/draft.h"
 #include "queue/endings.h"
+#include "queue/joined.h"
 #include "queue/load.h"
 #include "queue/marks.h"
 #include "queue/nature.h"
@@ -81,6 +82,10 @@ static void
 end(struct queue *q, struct id id)
 {
     struct young_message *m = young_find(&q->young, id);
+    if (seen_has(&q->share.made, id)) {
+        seen_remove(&q->share.made, id);
+        joined_drop(&q->spool, id);
+    }
     if (m == NULL && !share_is_own(&q->share, id)) {
         endings_end_foreign(&q->endings, id);
     } else if (m == NULL) {
@@ -684,15 +689,20 @@ queue_remove(struct queue *q, struct id id)
     return true;
 }
 
-/* What moves to files ends when that is over: so that is waited for first. Ends of a
- * failed batch are in the next one. */
+/* What moves to files ends when that is over: so that is waited for first. Marks of the
+ * turn of the first call are in the line for it in the next one. Ends of a failed batch
+ * are in the next one. */
 bool
 queue_is_over(struct queue *q, struct queue_point *p)
 {
-    if (!p->begun)
-        p->round = q->marks.rounds;
-    p->begun = true;
-    if (!p->moved && q->marks.mover.count > 0 && q->marks.rounds == p->round)
+    if (!p->begun) {
+        p->begun = true;
+        return false;
+    }
+    if (!p->lined)
+        p->round = q->marks.rounds + marks_rounds_left(&q->marks);
+    p->lined = true;
+    if (!p->moved && q->marks.rounds < p->round)
         return false;
     if (!p->moved) {
         p->batch = q->last_end;

@@ -184,15 +184,15 @@ bool queue_remove(struct queue *queue, struct id id);
 /* For who waits until what was retired or removed up to now cannot come back: asks once
  * with a zeroed point, and with the same one again, 20 ms later or so, until true. */
 struct queue_point {
-    bool begun, moved;
+    bool begun, lined, moved;
     uint64_t round, batch;
 };
 bool queue_is_over(struct queue *queue, struct queue_point *point);
 
 /* What the start has found in the journal (without a journal: in todo/, and there
  * perhaps others, too) that was made of other messages, oldest first: before
- * queue_found reports anything; and what came so from journals that were adopted since.
- * Some may be over. ids are the caller's to free. */
+ * queue_found reports anything; and what came so from journals that were adopted, by
+ * whom and whenever. Some may be over. ids are the caller's to free. */
 size_t queue_made(struct queue *queue, struct id **ids);
 /* Grows when a journal is adopted while we run, before queue_found reports what it had.
  */

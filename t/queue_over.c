@@ -208,6 +208,44 @@ test_busy(void)
     kit_close(&kit);
 }
 
+/* More marks than are moved to files at once: all of them are waited for. */
+static void
+test_marks(void)
+{
+    enum { MANY = 80 };
+    static const char *const two[] = {"a@x", "b@x", NULL};
+    struct queue_point point = {0};
+    struct id ids[MANY];
+    unsigned kept = 0;
+    sim_disk_reset();
+    sim_disk_set_syncing(DISK_SYNC_AIO, 3);
+    start(true);
+    for (unsigned i = 0; i < MANY; i++) {
+        struct envelope *e =
+            kit_accept(&kit, kit_envelope("s@x", two), TEXT("bytes\r\n"));
+        ids[i] = e->id;
+        queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
+        queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
+    }
+    while (!queue_is_over(kit.queue, &point))
+        sim_loop_advance(kit.loop, 1);
+    struct world *then = sim_disk_copy();
+    kit_close(&kit);
+    struct world *before = sim_disk_exchange(then);
+    sim_disk_power_cut();
+    sim_disk_set_syncing(DISK_SYNC_AIO, 0);
+    start(true);
+    for (unsigned i = 0; i < MANY; i++) {
+        struct envelope *e = queue_load(kit.queue, ids[i]);
+        kept += e != NULL && e->done == 1;
+        envelope_free(&e);
+    }
+    is_number(kept, MANY, "marks made before are durable");
+    kit_close(&kit);
+    (void)sim_disk_exchange(before);
+    sim_disk_free(&then);
+}
+
 /* The disk fails: nobody is told that it is over. */
 static void
 test_failure(void)
@@ -262,6 +300,7 @@ main(void)
     test_early(true, YOUNG);
     test_early(true, LARGE);
     test_busy();
+    test_marks();
     test_failure();
     sim_disk_reset();
     return done();
