@@ -34,6 +34,21 @@ channel_forget(struct defragmenter *c, struct held *h)
     free(h);
 }
 
+/* --- The log ---------------------------------------------------------------------- */
+
+void
+channel_log_start(struct log_line *line, const struct defragmenter *c, struct id id,
+                  const unsigned char key[DIGEST_SIZE])
+{
+    static const unsigned char unknown[DIGEST_SIZE];
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    log_start(line, c->log, LOG_LEVEL_INFO, "defrag", name);
+    if (memcmp(key, unknown, sizeof(unknown)) != 0)
+        log_field_format(line, "set", "%02x%02x%02x%02x%02x%02x", key[0], key[1],
+                         key[2], key[3], key[4], key[5]);
+}
+
 /* --- What is released ------------------------------------------------------------- */
 
 static void
@@ -79,11 +94,14 @@ channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason
     channel_looking_free(h); /* its set's answer does not count any more */
     bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD,
          bounces = h->expired && c->settings.on_timeout == CHANNEL_BOUNCE;
-    log_say(c->log, LOG_LEVEL_INFO, "defrag", name, "%s: %s",
-            holds     ? "held"
-            : bounces ? "returned"
-                      : "released",
-            set_reason_text(reason));
+    struct log_line line;
+    channel_log_start(&line, c, id, h->key);
+    log_field(&line, "status",
+              holds     ? TEXT("held")
+              : bounces ? TEXT("returned")
+                        : TEXT("released"));
+    log_remark(&line, text_from(set_reason_text(reason)));
+    log_end(&line);
     if (holds)
         hold(c, id, name);
     h = channel_find(c, id);

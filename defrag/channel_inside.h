@@ -3,9 +3,10 @@
 #ifndef DEFRAG_CHANNEL_INSIDE_H
 #define DEFRAG_CHANNEL_INSIDE_H
 
+#include "base/heap.h"
+#include "base/log.h"
 #include "base/loop.h"
 #include "defrag/channel.h"
-#include "base/heap.h"
 #include "defrag/look.h"
 #include "defrag/owners.h"
 #include "defrag/whole.h"
@@ -99,6 +100,10 @@ enum {
     CHANNEL_MOMENT_MS = 60 * 1000 /* what waits, or is being joined, is told before */
 };
 
+/* Begins a line about a message of that set: the same `set` at all hosts. A key
+ * of zeros is not known yet, and left out. */
+void channel_log_start(struct log_line *line, const struct defragmenter *c,
+                       struct id id, const unsigned char key[DIGEST_SIZE]);
 /* Something is to be done: in the next turn. */
 void channel_stir(struct defragmenter *c);
 struct held *channel_find(const struct defragmenter *c, struct id id);

@@ -156,12 +156,11 @@ static void
 log_answer(const struct defragmenter *c, const struct held *h,
            const struct set_answer *answer)
 {
-    char name[ID_LENGTH + 1];
     const struct fragment_reading *r = &h->looking->look.reading;
-    id_format(h->id, name);
     struct log_line line;
-    log_start(&line, c->log, LOG_LEVEL_INFO, "defrag", name);
+    channel_log_start(&line, c, h->id, h->key);
     log_field(&line, "partial", fragment_id(r));
+    log_field_format(&line, "from", "<%.*s>", TEXT_ARGS(h->looking->sender));
     log_field_number(&line, "number", r->number);
     if (r->total > 0)
         log_field_number(&line, "total", r->total);

@@ -16,11 +16,12 @@ enum {
 static void
 log_parts(const struct defragmenter *c, struct id whole, const struct set_join *j)
 {
-    char name[ID_LENGTH + 1];
-    id_format(whole, name);
-    log_say(c->log, LOG_LEVEL_INFO, "defrag", name,
-            "joined from %u fragments, recipients: %zu", (unsigned)j->count,
-            j->recipient_count);
+    struct log_line line;
+    channel_log_start(&line, c, whole, j->key);
+    log_field_number(&line, "fragments", j->count);
+    log_field_number(&line, "recipients", (int64_t)j->recipient_count);
+    log_field(&line, "status", TEXT("joined"));
+    log_end(&line);
 }
 
 /* --- Its parts -------------------------------------------------------------------- */

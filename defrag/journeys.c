@@ -34,16 +34,14 @@ way_to(const struct defragmenter *c, const char *host)
 static void
 depart(struct defragmenter *c, struct held *h, const char *host, int64_t until_ms)
 {
-    char name[ID_LENGTH + 1];
     assert(!h->by_peer && !heap_has(&h->timer));
     h->state = HELD_SENT;
     h->host = memory_string(host);
     h->until_ms = until_ms;
     heap_add(&c->journeys, &h->timer);
     c->figures.redirected++;
-    id_format(h->id, name);
     struct log_line line;
-    log_start(&line, c->log, LOG_LEVEL_INFO, "defrag", name);
+    channel_log_start(&line, c, h->id, h->key);
     log_field_format(&line, "host", "%s", host);
     log_field(&line, "status", TEXT("redirected"));
     log_remark(&line, TEXT("that host has its set"));

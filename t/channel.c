@@ -202,7 +202,7 @@ test_timeouts(void)
     sim_loop_advance(s.w.loop, STAGE_HALF_MS + 1000);
     is_number(s.count, 1, "a bounce, and no fragment");
     ok(s.count == 1 && strcmp(s.delivered[0].to, "a@x") == 0);
-    ok(world_logged(&s.w, "returned: the others did not come in time"));
+    ok(world_logged(&s.w, "status=returned (the others did not come in time)"));
     ok(world_is_empty(&s.w));
     s.settings.on_timeout = CHANNEL_HOLD;
     channel_reload(s.channel, &s.settings);

@@ -160,7 +160,7 @@ die_in_each_turn(struct stage *s, unsigned slices, unsigned slice)
         abort();
     stage_send(s, "a@x", "b@y", buffer_text(&b));
     buffer_free(&b);
-    while (!world_logged(&s->w, "joined from"))
+    while (!world_logged(&s->w, "status=joined"))
         loop_turn(s->w.loop, 0);
     for (; turns < 3 && s->count == 0; turns++) {
         keep_spool(s, turns);
@@ -195,7 +195,8 @@ test_adopted_at_the_start(void)
         go_on_from(&s, i);
         world_start(&s.w);
         sim_loop_advance(s.w.loop, 2000);
-        both += world_logged(&s.w, "goes on in") && !world_logged(&s.w, "joined from");
+        both +=
+            world_logged(&s.w, "goes on in") && !world_logged(&s.w, "status=joined");
         if (stage_wholes(&s, WHOLE) != 1 || s.count != 1 || !world_is_empty(&s.w) ||
             world_logged(&s.w, "are not joined"))
             wrong++;
@@ -223,7 +224,8 @@ test_taken_over(void)
         sim_loop_step_wall(s.w.loop, 1000 * 1000);
         ok(queue_adopt(manager_queue(s.w.manager), slice, NULL, NULL) == NULL);
         sim_loop_advance(s.w.loop, 5000);
-        both += world_logged(&s.w, "goes on in") && !world_logged(&s.w, "joined from");
+        both +=
+            world_logged(&s.w, "goes on in") && !world_logged(&s.w, "status=joined");
         if (stage_wholes(&s, WHOLE) != 1 || s.count != 1 || !world_is_empty(&s.w) ||
             world_logged(&s.w, "are not joined"))
             wrong++;

@@ -142,6 +142,9 @@ test_theirs(void)
     snprintf(mark, sizeof mark, "%s;0;%lld", key, (long long)birth_s);
     is_string(h.s.delivered[0].mark, mark, "with their key, depth and time");
     ok(world_logged(&h.s.w, "host=b.test, status=redirected"));
+    char line[80];
+    snprintf(line, sizeof line, "set=%.12s, partial=i, from=<a@x>, number=2", key);
+    ok_named(world_logged(&h.s.w, line), "all hosts' logs have the set's name");
     ok(world_is_empty(&h.s.w));
     part(&h, "i", 3);
     is_string(peer_of(&h, 2), "b.test", "a third one at once");
