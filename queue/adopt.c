@@ -513,6 +513,7 @@ begin_pass(struct adopt *a, bool at_once)
         listed = joined_list(a->spool, a->made);
     if (listed == 0)
         return;
+    a->rooms.count = 0;
     (void)spool_trouble(a->spool, listed, NULL, "list journal/");
     a->result.unreadable = a->result.blocking = true;
 }
