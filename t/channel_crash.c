@@ -12,7 +12,7 @@
 enum {
     SLOW = TAP_ADDRESS_SANITIZER,
     PARTS = 3,
-    ALONE_MAX = SLOW ? 4 : 12,
+    ALONE_MAX = SLOW ? 4 : 11,
     AGAIN_STEP = SLOW ? 23 : 1,
     RELEASED_MS = 11 * 60 * 1000
 };
