@@ -3,12 +3,13 @@
 #include "admin/control.h"
 
 #include "base/memory.h"
+#include "t/folder.h"
 #include "t/tap.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/petrel-control-XXXXXX";
+static char folder[40];
 
 struct world {
     struct loop *loop;
@@ -760,8 +761,7 @@ test_bad_paths(void)
 int
 main(void)
 {
-    if (mkdtemp(folder) == NULL)
-        abort();
+    folder_make(folder, sizeof folder, "control");
     test_state();
     test_why();
     test_sites();

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/loop.h"
+#include "t/folder.h"
 #include "t/dialog.h"
 
 #include <arpa/inet.h>
@@ -93,8 +94,7 @@ world_start_among(struct world *w, const struct server_rules *rules, bool lmtp,
 {
     memset(w, 0, sizeof(*w));
     w->defrag_peers = text_from(peers);
-    strcpy(w->spool, "/tmp/petrel-listener-XXXXXX");
-    dialog_must(mkdtemp(w->spool) != NULL, "no spool");
+    folder_make(w->spool, sizeof w->spool, "listener");
     w->loop = loop_new();
     w->net = net_new(w->loop);
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);

@@ -7,6 +7,7 @@
 #include "base/loop.h"
 #include "base/memory.h"
 #include "queue/manager.h"
+#include "t/folder.h"
 #include "t/sim/sim.h"
 #include "t/tap.h"
 
@@ -181,9 +182,7 @@ world_begin(struct world *w, const char *routes)
     *w = (struct world){
         .routes_text = {.routes = text_from(routes), .local_domains = TEXT("h.test")}
     };
-    snprintf(w->folder, sizeof(w->folder), "/tmp/petrel-manager-XXXXXX");
-    if (mkdtemp(w->folder) == NULL)
-        abort();
+    folder_make(w->folder, sizeof(w->folder), "manager");
     w->loop = sim_loop_new(7);
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
     buffer_init(&w->lines, 16 * 1024 * 1024);
@@ -284,9 +283,9 @@ world_files(const struct world *w, const char *room)
 static inline bool
 world_is_empty(const struct world *w)
 {
-    static const char *const rooms[] = {"pid",    "mess",   "intd",    "todo",
-                                        "info",   "local",  "remote",  "bounce",
-                                        "hold",   "defrag", "corrupt"};
+    static const char *const rooms[] = {"pid",  "mess",   "intd",   "todo",
+                                        "info", "local",  "remote", "bounce",
+                                        "hold", "defrag", "corrupt"};
     for (size_t i = 0; i < sizeof(rooms) / sizeof(*rooms); i++)
         if (world_files(w, rooms[i]) != 0)
             return false;

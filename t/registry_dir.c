@@ -318,7 +318,7 @@ test_unwritable(void)
 static void
 on_alarm(int number)
 {
-    const struct timespec pause = {.tv_nsec = 300000000};
+    const struct timespec pause = {.tv_nsec = 100000000};
     (void)number;
     nanosleep(&pause, NULL);
 }
@@ -335,7 +335,7 @@ test_slow(void)
     home_make(&h);
     world_start(&w, "a.example", h.setting);
     is_string(sure(&w, MANY), "own", "as long as it is fast");
-    w.registry->patience_ms = REGISTRY_ANSWER_MS;
+    w.registry->patience_ms = 50;
     sigaction(SIGALRM, &action, NULL);
     for (int i = 0; i < 5 && registry_is_up(w.registry); i++) {
         struct itimerval soon = {.it_value = {.tv_usec = 5000}};

@@ -8,12 +8,13 @@
 #include "base/loop.h"
 #include "base/memory.h"
 #include "defrag/registry_inside.h"
+#include "t/folder.h"
 #include "t/tap.h"
 
 #include <ftw.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 60000 };
+enum { PATIENCE_MS = 60000, IMPATIENT_MS = 25 };
 
 struct world {
     struct loop *loop;
@@ -69,9 +70,12 @@ registry_of(struct world *w, const char *host, const char *setting, char error[2
     if (!registry_parse(text_from(setting), &place, error, 256))
         return NULL;
     struct registry *r = registry_new(&setup, &place, error, 256);
-    /* No answer is to be late since the machine is busy with other things. */
+    /* No answer is to be late since the machine is busy with other things; and what
+     * has failed is tried again at once. */
     if (r != NULL)
         r->patience_ms = PATIENCE_MS;
+    if (r != NULL && r->breaker.retry_ms > 0)
+        r->breaker.retry_ms = 1;
     return r;
 }
 
@@ -239,9 +243,7 @@ remove_tree(const char *directory)
 static inline void
 make_home(char home[64])
 {
-    strcpy(home, "/tmp/petrel-registry-XXXXXX");
-    if (mkdtemp(home) == NULL)
-        abort();
+    folder_make(home, 64, "registry");
 }
 
 #endif

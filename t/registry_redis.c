@@ -132,15 +132,13 @@ fake_start_with(struct fake *f, const char *login, const char *database)
         registry_of(&f->w, "a.example", setting_of(f, login, database), error);
     if (f->w.registry == NULL)
         abort();
-    f->w.registry->breaker.retry_ms = 1; /* no test has much time */
 }
 
-/* What is silent is waited for as long as in life. */
 static void
-fake_fall_silent(struct fake *f)
+fake_fall_silent(struct fake *f, int64_t patience_ms)
 {
     f->is_silent = true;
-    f->w.registry->patience_ms = REGISTRY_ANSWER_MS;
+    f->w.registry->patience_ms = patience_ms;
 }
 
 static bool
@@ -443,7 +441,7 @@ measure_silence(struct fake *f, bool is_last)
     int64_t longest_ms;
     unsigned turns;
     fake_start(f);
-    fake_fall_silent(f);
+    fake_fall_silent(f, REGISTRY_ANSWER_MS); /* as long as in life */
     claim_start(&f->w, &t, 1, 1000);
     for (unsigned i = 0; i < 3; i++)
         claim_start(&f->w, &others[i], 2 + i, 1000);
@@ -470,6 +468,7 @@ test_silent(void)
     struct told t;
     for (int i = 19; !measure_silence(&f, i == 0); i--)
         fake_end(&f);
+    f.w.registry->patience_ms = IMPATIENT_MS;
     until(&f.w, !registry_is_up(f.w.registry));
     ok_named(!registry_is_up(f.w.registry), "silent in greetings too, it is down");
     ok_named(has_said(&f.w, "no answer in time"), "which is told");
@@ -487,24 +486,25 @@ test_recovery(void)
     struct fake f;
     fake_open(&f);
     fake_start_with(&f, "", "");
-    fake_fall_silent(&f);
-    f.w.registry->breaker.pause_ms = f.w.registry->breaker.pause_max_ms = 100;
+    fake_fall_silent(&f, IMPATIENT_MS);
+    f.w.registry->breaker.pause_ms = f.w.registry->breaker.pause_max_ms = IMPATIENT_MS;
     is_string(claim(&f.w, 1), "unavailable", "silent from the beginning");
     until(&f.w, !registry_is_up(f.w.registry));
     unsigned accepted = f.accepted;
     until(&f.w, f.accepted > accepted);
     ok_named(f.accepted > accepted, "it is tried again and again");
     ok_named(!registry_is_up(f.w.registry), "and is down meanwhile");
+    f.w.registry->patience_ms = PATIENCE_MS;
     f.is_silent = false;
     until(&f.w, f.w.recovered > 0);
     ok_named(registry_is_up(f.w.registry), "one answer and it is up");
     is_string(sure(&f.w, 1), "own", "it answers");
-    pass_ms(&f.w, 100);
+    pass_ms(&f.w, 2 * IMPATIENT_MS);
     is_number(f.w.recovered, 1, "who had no answer hears of it once");
     ok_named(has_said(&f.w, "answers again"), "and the log");
     f.reply = "-ERR\r\n";
     is_string(claim(&f.w, 2), "unavailable", "another failure");
-    pass_ms(&f.w, 300);
+    pass_ms(&f.w, 3 * IMPATIENT_MS);
     is_number(f.w.recovered, 1, "is told again after five seconds at the earliest");
     fake_end(&f);
 }
@@ -575,7 +575,7 @@ test_nobody(void)
     ok_named(has_said(&w, "redis://127.0.0.1:1/0 does not answer"), "and told");
     world_end(&w);
     world_start(&w, "a.example", "redis://no.such.name.example");
-    w.registry->patience_ms = REGISTRY_ANSWER_MS;
+    w.registry->patience_ms = IMPATIENT_MS;
     claim_start(&w, &t, 1, 1000);
     wait_for(&w, &t, &longest_ms, &turns);
     is_string(told_text(&t), "unavailable", "a name that is not found");

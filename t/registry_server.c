@@ -204,13 +204,14 @@ test_stopped(struct server *s)
 {
     struct world w;
     world_start(&w, "a.example", setting_of(s, "", ""));
-    w.registry->breaker.pause_ms = w.registry->breaker.pause_max_ms = 100;
+    w.registry->breaker.pause_ms = w.registry->breaker.pause_max_ms = IMPATIENT_MS;
     is_string(sure(&w, 10), "own", "before");
     kill(s->pid, SIGSTOP);
-    w.registry->patience_ms = REGISTRY_ANSWER_MS;
+    w.registry->patience_ms = IMPATIENT_MS;
     is_string(claim(&w, 11), "unavailable", "a server that hangs");
     until(&w, !registry_is_up(w.registry));
     ok_named(!registry_is_up(w.registry), "is down");
+    w.registry->patience_ms = PATIENCE_MS;
     kill(s->pid, SIGCONT);
     until(&w, w.recovered > 0);
     ok_named(registry_is_up(w.registry), "and up once it goes on");
