@@ -57,14 +57,14 @@ make_fragments(struct manager *m)
     struct manager_fragments f = {0};
     (void)manager_fragments(m, &f);
     return json_pack(
-        "{s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s}", "sets",
+        "{s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s}", "sets",
         number(f.sets), "messages", number(f.messages), "bytes", (json_int_t)f.bytes,
         "oldest_ms", (json_int_t)f.oldest_ms, "held", number(f.held), "joined",
         number(f.joined), "absorbed", number(f.absorbed), "timed_out",
         number(f.timed_out), "conflicts", number(f.conflicts), "limited",
         number(f.limited), "malformed", number(f.malformed), "failed", number(f.failed),
         "redirected", number(f.redirected), "returned", number(f.returned), "alone",
-        number(f.alone), "registry",
+        number(f.alone), "namesakes", number(f.namesakes), "registry",
         !f.is_shared ? "local"
         : f.is_down  ? "down"
                      : "up");
@@ -151,6 +151,8 @@ print_fragments(const json_t *f)
                " fragments sent to other hosts, %" PRId64 " not taken\n",
                registry, field_number(f, "alone"), field_number(f, "redirected"),
                field_number(f, "returned"));
+    if (field_number(f, "namesakes") > 0)
+        printf("           another host uses our name there: see defrag_host\n");
     if (messages == 0 && field_number(f, "held") == 0)
         return;
     printf("fragments  %" PRId64 " wait in %" PRId64 " sets; so far %" PRId64

@@ -223,6 +223,8 @@ count(void *context, struct manager_fragments *out)
     out->is_shared = c->owners != NULL;
     out->is_down = c->owners != NULL && !registry_is_up(c->settings.registry);
     out->alone = c->owners ? owners_count(c->owners).alone : 0;
+    if (c->owners)
+        out->namesakes = registry_counts(c->settings.registry).namesakes;
 }
 
 /* A new key with each start: nothing that was made with it outlives us. */

@@ -127,6 +127,7 @@ struct manager_fragments {
     uint64_t redirected, returned; /* to another host; those that he did not take */
     bool is_shared, is_down;       /* with other hosts; the registry does not answer */
     size_t alone;                  /* sets begun here while it did not */
+    uint64_t namesakes;            /* hosts that were found to use our name */
 };
 struct manager_defragment {
     enum manager_offered (*offer)(void *context, struct manager_offer *offer);

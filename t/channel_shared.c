@@ -465,6 +465,8 @@ test_alone(void)
     ok(explains(&h, "owner none (this host works alone); "));
     is_number(stage_figures(&h.s).alone, 1, "is counted");
     ok(stage_figures(&h.s).is_down);
+    h.registry.counts.namesakes = 2;
+    is_number(stage_figures(&h.s).namesakes, 2, "who else has our name, too");
     part(&h, "j", 1);
     tell(&h, REGISTRY_UNAVAILABLE, "");
     part(&h, "j", 2);

@@ -16,6 +16,7 @@ struct registry {
     unsigned char closed_key[REGISTRY_KEY_SIZE];
     int64_t closed_ms;
     bool is_down;
+    struct registry_counts counts;
 };
 
 void
@@ -68,6 +69,12 @@ answer(struct registry *r, enum registry_answer answer, const char *host)
     memmove(r->asked, r->asked + 1, --r->count * sizeof(r->asked[0]));
     claim->state = 0;
     claim->done(claim->context, answer, host);
+}
+
+struct registry_counts
+registry_counts(const struct registry *r)
+{
+    return r->counts;
 }
 
 #endif
