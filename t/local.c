@@ -29,8 +29,8 @@ begin(struct world *w, const char *pattern)
     static char routes[100];
     world_begin(w, "* discard");
     struct route_table *old = w->routes;
-    snprintf(routes, sizeof(routes), "a.test smtp://sink.test\n* maildir:%s/m/%s", w->folder,
-             pattern);
+    snprintf(routes, sizeof(routes), "a.test smtp://sink.test\n* maildir:%s/m/%s",
+             w->folder, pattern);
     w->routes_text.routes = text_from(routes);
     w->routes = world_routes(w);
     manager_reload(w->manager, &w->settings, w->routes);
@@ -88,13 +88,14 @@ test_delivery(void)
     make_home(&w, "bob");
     make_home(&w, "dan");
     world_deliver(&w, "ann@a.test", "bob@h.test dan@h.test");
-    is_string(delivered(&w, "bob", name),
-              "Return-Path: <ann@a.test>\nDelivered-To: bob@h.test\nSubject: x\n\nbody\n",
-              "a file");
+    is_string(
+        delivered(&w, "bob", name),
+        "Return-Path: <ann@a.test>\nDelivered-To: bob@h.test\nSubject: x\n\nbody\n",
+        "a file");
     ok_named(strstr(name, ".h.test") != NULL, "named after the host");
     ok(strstr(delivered(&w, "dan", name), "Delivered-To: dan@h.test") != NULL);
     ok(world_is_empty(&w));
-    ok(world_logged(&w, " local: ") && world_logged(&w, "to=<bob@h.test>, relay=/tmp/"));
+    ok(world_logged(&w, " local: ") && world_logged(&w, "to=<bob@h.test>, relay=/"));
     ok(world_logged(&w, "status=sent (delivered to maildir)"));
     end(&w);
 }
@@ -140,7 +141,8 @@ test_many(void)
     end(&w);
 }
 
-/* The daemon ends while sessions are open: nothing is lost, nothing is touched after. */
+/* The daemon ends while sessions are open: nothing is lost, nothing is touched after.
+ */
 static void
 test_stop(void)
 {
@@ -215,12 +217,14 @@ test_forbidden(void)
     snprintf(root, sizeof(root), "%s/m/", w.folder);
     local_on_ask(w.channel, is_allowed, root);
     world_deliver(&w, "ann@b.test", "user@h.test");
-    ok_named(delivered(&w, "user", name)[0] == 0 && name[0] == '\0', "nothing is written");
+    ok_named(delivered(&w, "user", name)[0] == 0 && name[0] == '\0',
+             "nothing is written");
     char want[400];
-    snprintf(want, sizeof(want),
-             "status=deferred (the sandbox does not allow to write to %s: needs a restart "
-             "of Petrel)",
-             root);
+    snprintf(
+        want, sizeof(want),
+        "status=deferred (the sandbox does not allow to write to %s: needs a restart "
+        "of Petrel)",
+        root);
     ok_named(world_logged(&w, want), "it is deferred, with a plain sentence");
     end(&w);
 }
