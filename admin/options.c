@@ -359,6 +359,22 @@ find_word(const char *const *words, const char *word)
     return -1;
 }
 
+/* preset: for what check_word() complains of. */
+static int
+choose(const char *const *words, const char *word, int preset)
+{
+    int found = find_word(words, word);
+    return found < 0 ? preset : found;
+}
+
+static void
+check_word(struct settings *s, const char *key, const char *const *words,
+           const char *word, const char *say)
+{
+    if (find_word(words, word) < 0)
+        settings_complain(s, key, "'%.100s': say %s", word ? word : "", say);
+}
+
 /* A value that the machine gives when the user gave none. */
 static void
 fill(struct settings *s, const char *key, const char *value, const char *rest)
@@ -501,16 +517,10 @@ check_fragments(struct settings *s, const struct options *o)
 {
     bool is_local = is_same(o->defrag_registry, "local"),
          has_password = o->defrag_registry && o->defrag_registry[0] == 'r';
-    if (find_word(timeouts, o->defrag_on_timeout) < 0)
-        settings_complain(s, "defrag_on_timeout",
-                          "'%.100s': say release, bounce or hold",
-                          o->defrag_on_timeout ? o->defrag_on_timeout : "");
-    if (find_word(keyings, o->defrag_key) < 0)
-        settings_complain(s, "defrag_key", "'%.100s': say sender, strict or id",
-                          o->defrag_key ? o->defrag_key : "");
-    if (find_word(partials, o->partial_policy) < 0)
-        settings_complain(s, "partial_policy", "'%.100s': say pass or reject",
-                          o->partial_policy ? o->partial_policy : "");
+    check_word(s, "defrag_on_timeout", timeouts, o->defrag_on_timeout,
+               "release, bounce or hold");
+    check_word(s, "defrag_key", keyings, o->defrag_key, "sender, strict or id");
+    check_word(s, "partial_policy", partials, o->partial_policy, "pass or reject");
     if (o->defrag_registry_password != NULL && o->defrag_registry_password[0] &&
         !has_password)
         settings_complain(s, "defrag_registry_password",
@@ -531,17 +541,10 @@ check(struct settings *s, const struct options *o)
         settings_complain(s, "spool", "wants a directory");
     if (o->control == NULL)
         settings_complain(s, "control", "wants a path");
-    if (find_word(styles, o->log_style) < 0)
-        settings_complain(s, "log_style",
-                          "'%.100s': say petrel, postfix, qmail or json",
-                          o->log_style ? o->log_style : "");
-    if (find_word(levels, o->log_level) < 0)
-        settings_complain(s, "log_level", "'%.100s': say error, warning, info or debug",
-                          o->log_level ? o->log_level : "");
+    check_word(s, "log_style", styles, o->log_style, "petrel, postfix, qmail or json");
+    check_word(s, "log_level", levels, o->log_level, "error, warning, info or debug");
     check_fragments(s, o);
-    if (find_word(sandboxes, o->sandbox) < 0)
-        settings_complain(s, "sandbox", "'%.100s': say yes, no or require",
-                          o->sandbox ? o->sandbox : "");
+    check_word(s, "sandbox", sandboxes, o->sandbox, "yes, no or require");
     if (o->slices > 0 && (o->slices & (o->slices - 1)) != 0)
         settings_complain(s, "slices", "%d is not a power of two (1, 2, 4, ...)",
                           (int)o->slices);
@@ -634,22 +637,20 @@ options_need_restart(const struct options *old, const struct options *fresh,
 enum log_style
 options_log_style(const struct options *options)
 {
-    int found = find_word(styles, options->log_style);
-    return found < 0 ? LOG_STYLE_PETREL : (enum log_style)found;
+    return (enum log_style)choose(styles, options->log_style, LOG_STYLE_PETREL);
 }
 
 enum options_timeout
 options_timeout(const struct options *options)
 {
-    int found = find_word(timeouts, options->defrag_on_timeout);
-    return found < 0 ? TIMEOUT_RELEASE : (enum options_timeout)found;
+    return (enum options_timeout)choose(timeouts, options->defrag_on_timeout,
+                                        TIMEOUT_RELEASE);
 }
 
 enum options_keying
 options_keying(const struct options *options)
 {
-    int found = find_word(keyings, options->defrag_key);
-    return found < 0 ? KEYING_SENDER : (enum options_keying)found;
+    return (enum options_keying)choose(keyings, options->defrag_key, KEYING_SENDER);
 }
 
 bool
@@ -673,15 +674,13 @@ options_fragments_max(const struct options *options, const struct settings *sett
 enum options_sandbox
 options_sandbox(const struct options *options)
 {
-    int found = find_word(sandboxes, options->sandbox);
-    return found < 0 ? SANDBOX_YES : (enum options_sandbox)found;
+    return (enum options_sandbox)choose(sandboxes, options->sandbox, SANDBOX_YES);
 }
 
 enum log_level
 options_log_level(const struct options *options)
 {
-    int found = find_word(levels, options->log_level);
-    return found < 0 ? LOG_LEVEL_INFO : (enum log_level)found;
+    return (enum log_level)choose(levels, options->log_level, LOG_LEVEL_INFO);
 }
 
 struct queue_settings
