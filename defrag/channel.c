@@ -220,11 +220,12 @@ count(void *context, struct manager_fragments *out)
     out->messages = sets.messages;
     out->bytes = sets.bytes;
     out->oldest_ms = sets.oldest_ms;
-    out->is_shared = c->owners != NULL;
-    out->is_down = c->owners != NULL && !registry_is_up(c->settings.registry);
-    out->alone = c->owners ? owners_count(c->owners).alone : 0;
-    if (c->owners)
-        out->namesakes = registry_counts(c->settings.registry).namesakes;
+    if (c->owners == NULL)
+        return;
+    out->is_shared = true;
+    out->is_down = !registry_is_up(c->settings.registry);
+    out->alone = owners_count(c->owners).alone;
+    out->namesakes = registry_counts(c->settings.registry).namesakes;
 }
 
 /* A new key with each start: nothing that was made with it outlives us. */

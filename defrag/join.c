@@ -3,8 +3,9 @@
 
 #include <assert.h>
 
-bool
-join_is_inner(struct text name)
+/* Whether a field of that name is the whole message's own: taken from within. */
+static bool
+is_inner(struct text name)
 {
     static const struct text names[] = {
         TEXT("Subject"),
@@ -74,7 +75,7 @@ put_outer(struct join *j, bool with_subject)
     struct header_field field;
     struct text rest = j->outer;
     while (header_next(&rest, &field))
-        if ((!join_is_inner(field.name) || (with_subject && is_subject(&field))) &&
+        if ((!is_inner(field.name) || (with_subject && is_subject(&field))) &&
             !put_field(j, field.whole))
             return false;
     return true;
@@ -86,7 +87,7 @@ put_inner(struct join *j, struct text *header)
 {
     struct header_field field;
     while (header_next(header, &field))
-        if (join_is_inner(field.name) && !put_field(j, field.whole))
+        if (is_inner(field.name) && !put_field(j, field.whole))
             return false;
     return true;
 }

@@ -54,7 +54,4 @@ void join_free(struct join *j);
 /* "its first line is no header field" */
 const char *join_trouble_text(enum join_trouble trouble);
 
-/* Whether a field of that name is the whole message's own: taken from within. */
-bool join_is_inner(struct text name);
-
 #endif

@@ -113,14 +113,11 @@ void set_quota_give(struct quota **quotas, uint64_t whose);
 
 /* NULL: nobody of the set. */
 struct wanted *set_wanted_find(struct set *set, struct text address);
-struct wanted *set_wanted_get(struct set *set, struct text address);
 bool set_wanted_has(const struct wanted *w, uint32_t number);
 /* It is not there already, or is. */
 void set_wanted_put(struct wanted *w, uint32_t number, bool there);
 
 struct slot *set_slot_find(struct set *set, uint32_t number);
-struct slot *set_slot_get(struct set *set, uint32_t number,
-                          const unsigned char digest[TAG_SIZE]);
 
 /* A message of the set, for those recipients that absorbed (in order) does not name. */
 void set_part_keep(struct sets *s, struct set *set, const struct fragment *f,

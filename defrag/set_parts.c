@@ -36,8 +36,8 @@ set_wanted_put(struct wanted *w, uint32_t number, bool there)
     w->count += there ? 1u : -1u;
 }
 
-struct wanted *
-set_wanted_get(struct set *set, struct text address)
+static struct wanted *
+wanted_get(struct set *set, struct text address)
 {
     struct wanted *w = set_wanted_find(set, address);
     if (w != NULL)
@@ -70,8 +70,8 @@ set_part_free(struct sets *s, struct part *p)
     free(p);
 }
 
-struct slot *
-set_slot_get(struct set *set, uint32_t number, const unsigned char digest[TAG_SIZE])
+static struct slot *
+slot_get(struct set *set, uint32_t number, const unsigned char digest[TAG_SIZE])
 {
     struct slot *slot = set_slot_find(set, number);
     if (slot != NULL)
@@ -92,7 +92,7 @@ set_part_keep(struct sets *s, struct set *set, const struct fragment *f,
     size_t count = f->count - absorbed_count, passed = 0;
     struct part *p = memory_new(sizeof *p + count * sizeof p->needs[0]);
     p->set = set;
-    p->slot = set_slot_get(set, f->number, f->digest);
+    p->slot = slot_get(set, f->number, f->digest);
     p->id = f->id;
     p->size = f->size;
     for (size_t i = 0; i < f->count; i++) {
@@ -100,7 +100,7 @@ set_part_keep(struct sets *s, struct set *set, const struct fragment *f,
             passed++;
             continue;
         }
-        struct wanted *w = set_wanted_get(set, f->recipients[i]);
+        struct wanted *w = wanted_get(set, f->recipients[i]);
         set_wanted_put(w, f->number, true);
         p->needs[p->count++].wanted = w;
     }
