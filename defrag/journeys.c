@@ -150,30 +150,24 @@ journeys_tick(struct defragmenter *c, int64_t now_ms)
 
 struct leaving {
     struct defragmenter *channel;
-    struct id *ids;
-    size_t count;
+    const char *host;
 };
 
 static void
-gather(void *context, struct id id)
+send_on(void *context, struct id id)
 {
     struct leaving *l = context;
-    const struct held *h = channel_find(l->channel, id);
-    if (h != NULL && h->state == HELD_WAITING && !h->by_peer)
-        l->ids[l->count++] = id;
-}
-
-static void
-send_on(struct defragmenter *c, struct id id, const char *host)
-{
+    struct defragmenter *c = l->channel;
     struct held *h = channel_find(c, id);
     struct set_view view;
     bool found = sets_find(c->sets, id, &view);
-    assert(h != NULL && found);
+    assert(found);
+    if (h == NULL || h->state != HELD_WAITING || h->by_peer || are_too_many(c))
+        return;
     if (!sets_forget(c->sets, id))
         return; /* it is being joined: all of it was here */
     channel_looking_free(h);
-    depart(c, h, host, view.until_ms);
+    depart(c, h, l->host, view.until_ms);
     if (!manager_unpark(c->manager, id))
         channel_forget(c, h);
 }
@@ -182,17 +176,12 @@ void
 journey_other(void *context, const unsigned char key[DIGEST_SIZE], const char *host)
 {
     struct defragmenter *c = context;
-    struct leaving l = {.channel = c};
-    if (way_to(c, host) == NULL) {
+    struct leaving l = {.channel = c, .host = host};
+    if (way_to(c, host) != NULL)
+        sets_each_part(c->sets, key, send_on, &l);
+    else
         log_say(c->log, LOG_LEVEL_WARNING, "defrag", NULL,
                 "fragments belong to host '%s', which is not in defrag_peers: they "
                 "stay here",
                 host);
-        return;
-    }
-    l.ids = memory_array(sets_count(c->sets).messages + 1, sizeof(*l.ids));
-    sets_each_part(c->sets, key, gather, &l);
-    for (size_t i = 0; i < l.count && !are_too_many(c); i++)
-        send_on(c, l.ids[i], host);
-    free(l.ids);
 }

@@ -447,11 +447,14 @@ sets_each_part(const struct sets *s, const unsigned char key[SET_KEY_SIZE],
                void (*each)(void *context, struct id id), void *context)
 {
     struct set *set;
-    const struct part *p;
+    struct part *p, *next;
     HASH_FIND(hh, s->by_key, key, SET_KEY_SIZE, set);
-    if (set != NULL)
-        DL_FOREACH2 (set->parts, p, set_next)
-            each(context, p->id);
+    if (set == NULL)
+        return;
+    for (p = set->parts; p != NULL; p = next) {
+        next = p->set_next; /* with the last one the set may go, too */
+        each(context, p->id);
+    }
 }
 
 bool

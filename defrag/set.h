@@ -57,7 +57,7 @@ enum set_reason {
 const char *set_reason_text(enum set_reason reason);
 
 enum set_verdict {
-    SET_HOLDS,   /* it waits; perhaps there is a join now: set_next_join() */
+    SET_HOLDS,   /* it waits; perhaps there is a join now: sets_next_join() */
     SET_ABSORBS, /* nobody needs it: all its recipients have it */
     SET_PASSES   /* it goes on as it is, because of reason */
 };
@@ -150,7 +150,7 @@ struct set_view {
     unsigned char key[SET_KEY_SIZE];
 };
 bool sets_find(const struct sets *sets, struct id id, struct set_view *view);
-/* All messages that the set holds; each() leaves the set alone. */
+/* All messages that the set holds; each() may forget the one that it is told of. */
 void sets_each_part(const struct sets *sets, const unsigned char key[SET_KEY_SIZE],
                     void (*each)(void *context, struct id id), void *context);
 /* Whether a set of that key waits, or is remembered. */
