@@ -11,7 +11,7 @@ enum { RETENTION_MIN_MS = 10 * 60 * 1000 };
 
 /* --- The beginning of a round ----------------------------------------------------- */
 
-/* Those that may wait; the rest stay in front. */
+/* Those that may wait; the rest stay in front. No arrays, as of most mail, for none. */
 struct sorted {
     unsigned *indexes;
     bool *absorbed;
@@ -23,12 +23,14 @@ static struct sorted
 sort_out(const struct sched_recipient *open, size_t count)
 {
     struct sorted s = {.retention_ms = INT64_MAX};
-    s.indexes = memory_array(count + 1, sizeof(*s.indexes));
-    s.absorbed = memory_array(count + 1, sizeof(*s.absorbed));
     for (size_t i = 0; i < count; i++) {
         int64_t half_ms = open[i].target->notices_ms / 2;
         if (!open[i].target->defragment)
             continue;
+        if (s.count == 0) {
+            s.indexes = memory_array(count, sizeof(*s.indexes));
+            s.absorbed = memory_array(count, sizeof(*s.absorbed));
+        }
         s.indexes[s.count++] = open[i].index;
         if (half_ms < s.retention_ms)
             s.retention_ms = half_ms;
