@@ -80,6 +80,43 @@ on_ready(void *context, int events)
     }
 }
 
+/* The socket's directory, and its name there: the working directory may be one that
+ * `user` cannot enter. 0 or -errno. */
+static int
+open_directory_of(const struct net_address *address, struct disk **directory,
+                  const char **name)
+{
+    struct text path = text_from(address->path);
+    size_t slash = text_find_last(path, '/');
+    char *above;
+    int result;
+
+    *name = address->path;
+    if (slash == TEXT_NONE)
+        return disk_open(directory, ".", false);
+    above = text_string(text_before(path, slash + 1));
+    *name = address->path + slash + 1;
+    result = disk_open(directory, above, false);
+    free(above);
+    return result;
+}
+
+static bool
+remove_socket(const struct net_address *address)
+{
+    struct disk_info info;
+    struct disk *directory;
+    const char *name;
+    bool removed;
+
+    if (open_directory_of(address, &directory, &name) < 0)
+        return false;
+    removed = disk_inspect(directory, name, &info) == 0 && info.kind == DISK_OTHER &&
+              disk_unlink(directory, name) == 0;
+    disk_close(&directory);
+    return removed;
+}
+
 /* A socket in the file system that nobody answers is what a crash has left. */
 static bool
 remove_stale(const struct net_address *address, const struct sockaddr_storage *name,
@@ -89,17 +126,10 @@ remove_stale(const struct net_address *address, const struct sockaddr_storage *n
     bool stale = probe >= 0 &&
                  connect(probe, (const struct sockaddr *)name, length) < 0 &&
                  errno == ECONNREFUSED;
-    struct disk_info info;
-    struct disk *here;
 
     if (probe >= 0)
         close(probe);
-    if (!stale || disk_open(&here, ".", false) < 0)
-        return false;
-    stale = disk_inspect(here, address->path, &info) == 0 && info.kind == DISK_OTHER &&
-            disk_unlink(here, address->path) == 0;
-    disk_close(&here);
-    return stale;
+    return stale && remove_socket(address);
 }
 
 /* 0 or an errno. */
@@ -151,6 +181,21 @@ open_listening(const struct net_address *address, unsigned unix_mode)
     return result ? -result : fd;
 }
 
+/* What to do about it, where the error alone does not say. */
+static const char *
+listening_remedy(const struct net_address *address, int error)
+{
+    bool is_unix = address->family == NET_UNIX;
+
+    if (error == EADDRINUSE)
+        return is_unix ? " (a program answers there, or the socket of one that died "
+                         "cannot be removed)"
+                       : " (`ss -ltnp` shows which program listens there)";
+    if (error == EACCES && !is_unix)
+        return " (ports below 1024 need a start as root or CAP_NET_BIND_SERVICE)";
+    return "";
+}
+
 struct net_listener *
 net_listen(struct net *net, const struct net_address *address, unsigned unix_mode,
            net_accepted *on_accept, void *context, char *error, size_t error_size)
@@ -165,9 +210,7 @@ net_listen(struct net *net, const struct net_address *address, unsigned unix_mod
     if (fd < 0) {
         net_address_format(address, text);
         snprintf(error, error_size, "cannot listen on %s: %s%s", text, strerror(-fd),
-                 fd == -EACCES && address->family != NET_UNIX
-                     ? " (ports below 1024 are for who starts as root)"
-                     : "");
+                 listening_remedy(address, -fd));
         return NULL;
     }
     l = memory_new(sizeof *l);
@@ -194,17 +237,14 @@ void
 net_listener_free(struct net_listener **listener)
 {
     struct net_listener *l = *listener;
-    struct disk *here;
 
     if (!l)
         return;
     *listener = NULL;
     loop_watch_free(&l->watch);
     loop_timer_stop(l->net->loop, &l->pause);
-    if (l->address.family == NET_UNIX && disk_open(&here, ".", false) == 0) {
-        (void)disk_unlink(here, l->address.path); /* or the next start replaces it */
-        disk_close(&here);
-    }
+    if (l->address.family == NET_UNIX)
+        (void)!remove_socket(&l->address); /* or the next start replaces it */
     close(l->socket);
     DL_DELETE(l->net->listeners, l);
     loop_release(l->net->loop, free, l);
