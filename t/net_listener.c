@@ -142,7 +142,10 @@ test_listen_errors(void)
     ok_named(where(w)->port != 0, "port 0 becomes a real one");
     ok_named(!listen_again(w, where(w), 0, error), "an address in use");
     net_address_format(where(w), text);
-    snprintf(want, sizeof want, "cannot listen on %s: Address already in use", text);
+    snprintf(want, sizeof want,
+             "cannot listen on %s: Address already in use (`ss -ltnp` shows "
+             "which program listens there)",
+             text);
     is_string(error, want, "is one clear line");
     ok_named(!listen_again(w, &far, 0, error), "an address that is not ours");
     is_string(error, "cannot listen on 192.0.2.1:0: Cannot assign requested address",
