@@ -537,6 +537,12 @@ route_named(const struct rules *rules, const struct address *address, bool passe
     return found;
 }
 
+struct text
+route_first_local_domain(const struct route_table *table)
+{
+    return text_from(table->first_local);
+}
+
 bool
 route_is_local_domain(const struct route_table *table, struct text domain)
 {

@@ -123,6 +123,8 @@ bool route_leads_to(const struct route_table *table, const struct target *target
 const struct peers *route_peers(const struct route_table *table);
 /* Those for the users in targets; borrowed from the table. */
 const struct secrets *route_secrets(const struct route_table *table);
+/* The first of local_domains, in normal form; "": there is none. */
+struct text route_first_local_domain(const struct route_table *table);
 bool route_is_local_domain(const struct route_table *table, struct text domain);
 
 /* Every target of the table, in no order, once for each pattern. */

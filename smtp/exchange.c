@@ -99,8 +99,9 @@ finish_unknown(struct exchange *x)
 static void
 finish_no_name(struct exchange *x)
 {
+    const char *name = x->name[0] != '\0' ? x->name : "the address has none";
     finish_without(x, outcome_make(VERDICT_FAILED, BLAME_SITE, 550, "5.1.2",
-                                   "Host or domain name not found: %s", x->name));
+                                   "Host or domain name not found: %s", name));
 }
 
 /* Every preference that counts has been looked up. */
@@ -375,7 +376,7 @@ exchange_find(struct loop *loop, struct net *net, struct dns *dns,
               const struct exchange_query *query, exchange_found *done, void *context)
 {
     struct exchange *x = memory_new(sizeof(*x));
-    assert(done != NULL && query->name[0] != '\0');
+    assert(done != NULL);
     assert(query->address_limit > 0 && query->address_limit <= EXCHANGE_ADDRESS_MAX);
     x->loop = loop;
     x->net = net;
@@ -387,9 +388,10 @@ exchange_find(struct loop *loop, struct net *net, struct dns *dns,
     x->found = memory_array(x->limit, sizeof(struct exchange_host));
     x->done = done;
     x->context = context;
-    /* A name that was cut must not reach DNS as another one. */
+    /* A name that was cut must not reach DNS as another one. A recipient of a message
+     * that somebody put into the spool may have none. */
     bool fits = text_copy(x->name, sizeof(x->name), text_from(query->name));
-    if (!fits)
+    if (!fits || x->name[0] == '\0')
         finish_no_name(x);
     else if (!take_literal(x)) {
         if (x->by_mx)

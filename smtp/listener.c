@@ -140,9 +140,20 @@ has_what_it_needs(const struct session_rules *rules, const struct endpoint *endp
     return listener_auth_fits(rules, endpoints, count, mistakes);
 }
 
-/* NULL with the mistakes. The caller is its first user. */
+/* Where the routes look <postmaster> up. The table may go before the rules. */
+static void
+take_postmaster(struct session_rules *r, const struct route_table *routes)
+{
+    struct text domain = routes ? route_first_local_domain(routes) : TEXT("");
+    if (domain.length == 0 ||
+        !text_copy(r->postmaster_domain, sizeof(r->postmaster_domain), domain))
+        return;
+    r->server.postmaster_domain = r->postmaster_domain;
+}
+
+/* NULL with the mistakes. The caller is its first user. routes may be NULL. */
 static struct session_rules *
-rules_new(const struct listener_settings *settings,
+rules_new(const struct listener_settings *settings, const struct route_table *routes,
           const unsigned char secret[DIGEST_SIZE], struct buffer *mistakes)
 {
     struct session_rules *r = memory_new(sizeof(*r));
@@ -172,6 +183,7 @@ rules_new(const struct listener_settings *settings,
                               .error_delay_ms = settings->error_delay_ms,
                               .junk_limit = settings->junk_limit,
                               .refuses_partial = settings->refuses_partial};
+    take_postmaster(r, routes);
     r->check = (struct check_rules){.helo = settings->check_helo,
                                     .sender = settings->check_sender};
     r->patience = (struct patience_rules){.command_ms = settings->idle_timeout_ms,
@@ -193,7 +205,7 @@ listener_check(const struct listener_settings *settings, struct buffer *mistakes
     static const unsigned char secret[DIGEST_SIZE]; /* nobody logs in by these */
     struct endpoint *endpoints;
     size_t count;
-    struct session_rules *rules = rules_new(settings, secret, mistakes);
+    struct session_rules *rules = rules_new(settings, NULL, secret, mistakes);
     bool good = endpoints_read(settings->listen, &endpoints, &count, mistakes);
     good =
         good && rules != NULL && has_what_it_needs(rules, endpoints, count, mistakes);
@@ -410,7 +422,7 @@ listener_new(struct loop *loop, struct net *net, struct log *log,
     size_t count;
     buffer_init(&mistakes, MISTAKES_MAX);
     listener_auth_secret(loop, secret);
-    struct session_rules *rules = rules_new(settings, secret, &mistakes);
+    struct session_rules *rules = rules_new(settings, routes, secret, &mistakes);
     bool good = endpoints_read(settings->listen, &endpoints, &count, &mistakes);
     if (good && rules != NULL &&
         has_what_it_needs(rules, endpoints, count, &mistakes)) {
@@ -460,7 +472,7 @@ listener_reload(struct listener *l, const struct route_table *routes,
 {
     struct buffer mistakes;
     buffer_init(&mistakes, MISTAKES_MAX);
-    struct session_rules *rules = rules_new(settings, l->secret, &mistakes);
+    struct session_rules *rules = rules_new(settings, routes, l->secret, &mistakes);
     l->host.routes = routes;
     if (rules != NULL && !keeps_promises(l, rules, &mistakes))
         session_rules_release(&rules);
@@ -580,7 +592,7 @@ listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
     struct listener_settings plain = *settings;
     plain.auth_users = TEXT("");
     buffer_init(&mistakes, MISTAKES_MAX);
-    struct session_rules *rules = rules_new(&plain, secret, &mistakes);
+    struct session_rules *rules = rules_new(&plain, routes, secret, &mistakes);
     /* The caller has had them checked. */
     assert(rules != NULL);
     rules->server.etrn = false; /* nobody here delivers */

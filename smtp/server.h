@@ -31,7 +31,8 @@ struct refusal;
  * transactions (server_is_idle). */
 struct server_rules {
     const char *hostname;
-    int64_t size_limit; /* bytes of a message; 0 = none */
+    const char *postmaster_domain; /* <postmaster> is at that; NULL: at hostname */
+    int64_t size_limit;            /* bytes of a message; 0 = none */
     int recipient_limit, hop_limit;
     int error_limit; /* bad commands that are answered before 421; 0 = no limit */
     /* Errors beyond the first of these are answered late, each a delay later than the

@@ -183,7 +183,11 @@ static enum server_action
 on_rcpt(struct server *s, struct text args)
 {
     struct server_transaction *t = s->transaction;
-    const struct refusal *refusal = transaction_ask(t, args, text_from(s->defrag_host));
+    const struct server_rules *r = s->rules;
+    struct text domain =
+        text_from(r->postmaster_domain ? r->postmaster_domain : r->hostname);
+    const struct refusal *refusal =
+        transaction_ask(t, args, text_from(s->defrag_host), domain);
     if (refusal != NULL)
         return server_refuse(s, refusal);
     s->question = SERVER_ASKS_RECIPIENT;

@@ -17,7 +17,7 @@
  * user. */
 struct session_rules {
     unsigned users;
-    struct server_rules server; /* its hostname is the one below */
+    struct server_rules server; /* its names are those below */
     struct policy policy;
     struct clients_rules clients;
     struct check_rules check;
@@ -31,7 +31,7 @@ struct session_rules {
     bool auth_clear_text;     /* AUTH in clear by loopback clients */
     size_t tls_session_limit; /* 0: none of its own */
     int64_t idle_timeout_ms, data_timeout_ms;
-    char hostname[256];
+    char hostname[256], postmaster_domain[256];
 };
 void session_rules_release(struct session_rules **rules);
 

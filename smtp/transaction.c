@@ -96,8 +96,19 @@ take_ascii_domain(struct server_transaction *t)
         t->rcpt.original = buffer_text(&t->original);
 }
 
+/* So nobody later has to know of an address without a domain. */
+static bool
+write_normal(struct server_transaction *t, struct text domain)
+{
+    struct address whole = t->rcpt.recipient;
+    if (whole.domain.length == 0)
+        whole = (struct address){TEXT("postmaster"), domain, false};
+    return address_write(&whole, &t->normal);
+}
+
 const struct refusal *
-transaction_ask(struct server_transaction *t, struct text argument, struct text name)
+transaction_ask(struct server_transaction *t, struct text argument, struct text name,
+                struct text domain)
 {
     buffer_clear(&t->argument);
     buffer_clear(&t->normal);
@@ -108,7 +119,7 @@ transaction_ask(struct server_transaction *t, struct text argument, struct text 
     const struct refusal *refusal =
         parameters_read_rcpt(buffer_text(&t->argument), t->envelope->utf8, &t->rcpt);
     if (refusal == NULL) {
-        bool written = address_write(&t->rcpt.recipient, &t->normal);
+        bool written = write_normal(t, domain);
         assert(written && t->normal.length > 0);
         take_ascii_domain(t);
     }

@@ -50,10 +50,12 @@ struct server_transaction *transaction_new(const struct mail_parameters *paramet
                                            int priority);
 void transaction_free(struct server_transaction **t);
 
-/* Keeps the argument of RCPT until its answer: rcpt then describes it. by_peer: without
- * the route, which must be to name. */
+/* Keeps the argument of RCPT until its answer: rcpt then describes it, as it was said;
+ * the envelope has <postmaster> at domain. by_peer: without the route, which must be to
+ * name. */
 const struct refusal *transaction_ask(struct server_transaction *t,
-                                      struct text argument, struct text name);
+                                      struct text argument, struct text name,
+                                      struct text domain);
 /* True when the recipient in question is one already (in normal form). */
 bool transaction_knows(const struct server_transaction *t);
 /* Adds the recipient in question. False at the envelope's limit. */

@@ -370,6 +370,17 @@ test_smarthost(void)
     bed_free(&b);
 }
 
+/* A recipient in the spool may be <postmaster> alone. */
+static void
+test_no_domain(void)
+{
+    struct bed b = bed_new(11);
+    ask_mx(&b, "", 5);
+    is_refused(&b, VERDICT_FAILED, 550, "5.1.2", "no domain is none that exists");
+    is_number(sim_dns_questions(b.dns), 0, "and nobody is asked for it");
+    bed_free(&b);
+}
+
 static void
 test_cancel(void)
 {
@@ -407,6 +418,7 @@ main(void)
     test_nobody();
     test_literals();
     test_smarthost();
+    test_no_domain();
     test_cancel();
     return done();
 }
