@@ -74,10 +74,10 @@ parse_scram(struct verifier *v, struct text t, const char separators[3])
         return "SCRAM-SHA-256 needs iterations, salt, stored key and server key";
     if (!text_number(iterations, UINT32_MAX, &number))
         return "the number of iterations is no number";
-    if (number < VERIFIER_ITERATIONS)
+    if (number < VERIFIER_ITERATIONS_MIN)
         return "fewer than 4096 iterations";
     if (number > VERIFIER_ITERATIONS_MAX)
-        return "more than 10000 iterations: a check would take too long";
+        return "more than 1000000 iterations: a check would take too long";
     v->iterations = (unsigned)number;
     if (!base64_decode(salt, v->salt, sizeof(v->salt), &v->salt_length) ||
         v->salt_length < VERIFIER_SALT_MIN)
@@ -171,16 +171,6 @@ verifier_write(const struct verifier *v, struct buffer *out)
 }
 
 static bool
-check_scram(const struct verifier *v, struct text password)
-{
-    struct verifier made;
-    verifier_make(&made, password, text_of(v->salt, v->salt_length), v->iterations);
-    bool good = digest_same(made.stored_key, v->stored_key, DIGEST_SIZE);
-    digest_forget(&made, sizeof(made));
-    return good;
-}
-
-static bool
 check_crypt(const struct verifier *v, struct text password)
 {
     char phrase[VERIFIER_PASSWORD_MAX + 1];
@@ -196,16 +186,33 @@ check_crypt(const struct verifier *v, struct text password)
     return good;
 }
 
-bool
-verifier_check(const struct verifier *v, struct text password)
+enum verifier_finding
+verifier_check_go(struct verifier_check *c)
 {
+    unsigned char client_key[DIGEST_SIZE], stored[DIGEST_SIZE], server[DIGEST_SIZE];
+    if (!digest_stretch_go(&c->stretch, VERIFIER_SLICE))
+        return VERIFIER_UNFINISHED;
+    verifier_keys(c->stretch.out, client_key, stored, server);
+    bool good = digest_same(stored, c->verifier.stored_key, DIGEST_SIZE);
+    digest_forget(client_key, sizeof(client_key));
+    digest_forget(server, sizeof(server));
+    return good ? VERIFIER_RIGHT : VERIFIER_WRONG;
+}
+
+enum verifier_finding
+verifier_check_start(struct verifier_check *c, const struct verifier *v,
+                     struct text password)
+{
+    *c = (struct verifier_check){.verifier = *v};
     if (verifier_password_mistake(password) != NULL)
-        return false;
+        return VERIFIER_WRONG;
     switch (v->kind) {
     case VERIFIER_SCRAM:
-        return check_scram(v, password);
+        digest_stretch_start(&c->stretch, password, text_of(v->salt, v->salt_length),
+                             v->iterations);
+        return verifier_check_go(c);
     case VERIFIER_CRYPT:
-        return check_crypt(v, password);
+        return check_crypt(v, password) ? VERIFIER_RIGHT : VERIFIER_WRONG;
     }
-    return false;
+    return VERIFIER_WRONG;
 }

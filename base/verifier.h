@@ -1,9 +1,10 @@
 /* What a password is checked against: SCRAM-SHA-256 keys (RFC 5803, 7677) or a SHA-512
  * crypt(3). The password itself is nowhere.
  *
- * A check must not cost the loop more than 5 ms, so the work that a verifier may ask
- * for has an upper limit: at that a check takes about 4 ms on a 2023 server. bcrypt,
- * yescrypt and Argon2 are made to cost more, and are refused. */
+ * A check must not cost the loop more than 5 ms at a time. SCRAM keys are computed in
+ * slices; SHA-512 crypt cannot be, so the work that it may ask for has a limit: about
+ * 4 ms on a 2023 server. bcrypt, yescrypt and Argon2 are made to cost more, and are
+ * refused. */
 #ifndef BASE_VERIFIER_H
 #define BASE_VERIFIER_H
 
@@ -11,8 +12,10 @@
 #include "base/digest.h"
 
 enum {
-    VERIFIER_ITERATIONS = 4096, /* when made here; fewer are refused: RFC 7677 §4 */
-    VERIFIER_ITERATIONS_MAX = 10000,
+    VERIFIER_ITERATIONS = 100000,   /* when made here: 40 ms on a 2023 server */
+    VERIFIER_ITERATIONS_MIN = 4096, /* RFC 7677 §4 */
+    VERIFIER_ITERATIONS_MAX = 1000000,
+    VERIFIER_SLICE = 5000,      /* iterations: 2 ms */
     VERIFIER_ROUNDS_MAX = 5000, /* of SHA-512 crypt, the number that it has unsaid */
     VERIFIER_SALT = 16,         /* when made here */
     VERIFIER_SALT_MIN = 8,
@@ -59,7 +62,20 @@ const char *verifier_parse(struct verifier *v, struct text t);
 bool verifier_write(const struct verifier *v, struct buffer *out)
     __attribute__((warn_unused_result));
 
-/* Up to 5 ms. What is no password at all is wrong at once. */
-bool verifier_check(const struct verifier *v, struct text password);
+/* A check, slice by slice, each up to 5 ms. What is no password at all is wrong at
+ * once. Plain data with secrets: overwrite it at the end (digest_forget). */
+struct verifier_check {
+    struct verifier verifier;
+    struct digest_stretch stretch;
+};
+enum verifier_finding { VERIFIER_WRONG, VERIFIER_RIGHT, VERIFIER_UNFINISHED };
+/* The first slice. */
+enum verifier_finding verifier_check_start(struct verifier_check *c,
+                                           const struct verifier *v,
+                                           struct text password)
+    __attribute__((warn_unused_result));
+/* After UNFINISHED: one more. */
+enum verifier_finding verifier_check_go(struct verifier_check *c)
+    __attribute__((warn_unused_result));
 
 #endif

@@ -421,7 +421,7 @@ listener_new(struct loop *loop, struct net *net, struct log *log,
     unsigned char secret[DIGEST_SIZE];
     size_t count;
     buffer_init(&mistakes, MISTAKES_MAX);
-    listener_auth_secret(loop, secret);
+    listener_auth_secret(loop, queue_disk(manager_queue(manager)), secret);
     struct session_rules *rules = rules_new(settings, routes, secret, &mistakes);
     bool good = endpoints_read(settings->listen, &endpoints, &count, &mistakes);
     if (good && rules != NULL &&

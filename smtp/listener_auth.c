@@ -8,13 +8,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-void
-listener_auth_secret(struct loop *loop, unsigned char secret[DIGEST_SIZE])
+static const char secret_path[] = "lock/decoys", secret_draft[] = "lock/decoys.new";
+
+static bool
+read_secret(struct disk *disk, unsigned char secret[DIGEST_SIZE])
 {
+    char bytes[DIGEST_SIZE + 1]; /* of a longer file one more */
+    int file = disk_open_file(disk, secret_path, false);
+    if (file < 0)
+        return false;
+    bool whole = disk_read(disk, file, 0, bytes, sizeof(bytes)) == DIGEST_SIZE;
+    disk_close_file(disk, file);
+    if (whole)
+        memcpy(secret, bytes, DIGEST_SIZE);
+    return whole;
+}
+
+static void
+write_secret(struct disk *disk, const unsigned char secret[DIGEST_SIZE])
+{
+    disk_unlink(disk, secret_draft);
+    int file = disk_create(disk, secret_draft, 0600);
+    if (file < 0)
+        return;
+    int result = disk_write(disk, file, text_of(secret, DIGEST_SIZE));
+    if (result == 0)
+        result = disk_sync(disk, file);
+    disk_close_file(disk, file);
+    if (result == 0)
+        (void)disk_rename(disk, secret_draft, secret_path);
+}
+
+void
+listener_auth_secret(struct loop *loop, struct disk *disk,
+                     unsigned char secret[DIGEST_SIZE])
+{
+    if (read_secret(disk, secret))
+        return;
     for (size_t i = 0; i < DIGEST_SIZE; i += sizeof(uint64_t)) {
         uint64_t random = loop_random(loop);
         memcpy(secret + i, &random, sizeof(random));
     }
+    write_secret(disk, secret);
 }
 
 static bool

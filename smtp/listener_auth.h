@@ -5,8 +5,11 @@
 #include "base/digest.h"
 #include "smtp/listener.h"
 
-/* For users_new(). */
-void listener_auth_secret(struct loop *loop, unsigned char secret[DIGEST_SIZE]);
+/* For users_new(): that of the spool, made at the first start. The salts of names that
+ * do not exist must not change at a restart while those of users stay. Where the disk
+ * refuses it is one for this run. */
+void listener_auth_secret(struct loop *loop, struct disk *disk,
+                          unsigned char secret[DIGEST_SIZE]);
 
 /* Fills users, senders and the like in. False with one line per mistake. */
 bool listener_auth_read(const struct listener_settings *settings,

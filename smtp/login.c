@@ -16,7 +16,8 @@ struct login_gate {
     struct lockout *lockout;
     struct login *waiting; /* first come, first checked */
     size_t waiting_count;
-    int64_t next_ms; /* no check before that, monotonic */
+    struct login *checking; /* its check is not finished */
+    int64_t next_ms;        /* no check before that, monotonic */
     struct loop_timer pace;
 };
 
@@ -97,18 +98,6 @@ leave_row(struct login *l)
     l->waits = false;
 }
 
-void
-login_free(struct login **login)
-{
-    struct login *l = *login;
-    *login = NULL;
-    if (l == NULL)
-        return;
-    leave_row(l);
-    loop_timer_stop(l->gate->loop, &l->late);
-    loop_release(l->gate->loop, free, l);
-}
-
 static void
 tell_late(void *context)
 {
@@ -133,26 +122,65 @@ log_lockout(const struct login *l, const struct lockout_verdict *verdict)
     log_end(&line);
 }
 
+static struct lockout_verdict
+count_failure(struct login *l)
+{
+    struct lockout_verdict verdict =
+        lockout_failed(l->gate->lockout, &l->key, loop_monotonic_ms(l->gate->loop));
+    l->locked = verdict.locked_ms > 0;
+    if (l->locked)
+        log_lockout(l, &verdict);
+    return verdict;
+}
+
+static void
+end_check(struct login *l)
+{
+    struct login_gate *gate = l->gate;
+    if (gate->checking != l)
+        return;
+    gate->checking = NULL;
+    gate->next_ms = loop_monotonic_ms(gate->loop) + LOGIN_PACE_MS;
+}
+
+/* True: answered. */
+static bool
+heard(struct login *l, enum sasl_result result)
+{
+    end_check(l);
+    if (result != SASL_FAILED) {
+        server_login_answer(l->server);
+        return true;
+    }
+    loop_timer_start(l->gate->loop, &l->late, count_failure(l).delay_ms, tell_late, l);
+    return false;
+}
+
+static void
+work(void *context)
+{
+    struct login *l = context;
+    enum sasl_result result = server_login_work(l->server);
+    if (result == SASL_UNFINISHED)
+        loop_timer_start(l->gate->loop, &l->late, LOGIN_SLICE_MS, work, l);
+    else if (heard(l, result))
+        l->resume(l->context);
+}
+
 /* True: answered. */
 static bool
 check(struct login *l)
 {
-    struct login_gate *gate = l->gate;
     char nonce[SASL_NONCE_SIZE];
     uint64_t random[3];
     for (size_t i = 0; i < 3; i++)
-        random[i] = loop_random(gate->loop);
+        random[i] = loop_random(l->gate->loop);
     sasl_nonce(random, nonce);
-    if (server_login_step(l->server, nonce) != SASL_FAILED) {
-        server_login_answer(l->server);
-        return true;
-    }
-    struct lockout_verdict verdict =
-        lockout_failed(gate->lockout, &l->key, loop_monotonic_ms(gate->loop));
-    l->locked = verdict.locked_ms > 0;
-    if (l->locked)
-        log_lockout(l, &verdict);
-    loop_timer_start(gate->loop, &l->late, verdict.delay_ms, tell_late, l);
+    enum sasl_result result = server_login_step(l->server, nonce);
+    if (result != SASL_UNFINISHED)
+        return heard(l, result);
+    l->gate->checking = l;
+    loop_timer_start(l->gate->loop, &l->late, LOGIN_SLICE_MS, work, l);
     return false;
 }
 
@@ -172,6 +200,10 @@ next_check(void *context)
     struct login *l = gate->waiting;
     if (l == NULL)
         return;
+    if (gate->checking != NULL) {
+        loop_timer_start(gate->loop, &gate->pace, LOGIN_PACE_MS, next_check, gate);
+        return;
+    }
     leave_row(l);
     /* Meanwhile others of that client may have failed. */
     bool refused = refuse_locked(l);
@@ -187,7 +219,8 @@ next_check(void *context)
 static bool
 is_busy(const struct login_gate *gate)
 {
-    return gate->waiting != NULL || loop_monotonic_ms(gate->loop) < gate->next_ms;
+    return gate->waiting != NULL || gate->checking != NULL ||
+           loop_monotonic_ms(gate->loop) < gate->next_ms;
 }
 
 static void
@@ -222,4 +255,19 @@ login_ask(struct login *l)
     }
     join_row(l);
     return false;
+}
+
+void
+login_free(struct login **login)
+{
+    struct login *l = *login;
+    *login = NULL;
+    if (l == NULL)
+        return;
+    leave_row(l);
+    if (l->gate->checking == l)
+        (void)count_failure(l);
+    end_check(l);
+    loop_timer_stop(l->gate->loop, &l->late);
+    loop_release(l->gate->loop, free, l);
 }

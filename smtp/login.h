@@ -2,8 +2,10 @@
  * locked out. One gate for all sessions of a listener, one login for each session that
  * has said AUTH.
  *
- * A check takes up to 5 ms of the loop. So there is one each LOGIN_PACE_MS, and more
- * wait in a row: guessing takes a quarter of the loop at most. */
+ * A check takes up to 5 ms of the loop, or several slices of 2 ms. So there is one each
+ * LOGIN_PACE_MS, a slice each LOGIN_SLICE_MS, and more wait in a row: guessing takes a
+ * quarter of the loop at most. A client that leaves before its check is over has
+ * failed, too. */
 #ifndef SMTP_LOGIN_H
 #define SMTP_LOGIN_H
 
@@ -14,6 +16,7 @@ struct loop;
 
 enum {
     LOGIN_PACE_MS = 20,
+    LOGIN_SLICE_MS = 8,
     LOGIN_WAITING_MAX = 50 /* a second's worth; then 454 */
 };
 

@@ -17,7 +17,7 @@
 enum {
     SASL_PASSWORD_MAX = 1024,
     SASL_TOKEN_MAX = 8192,
-    SASL_STRETCH_MAX = 200000, /* iterations a server may ask for: 80 ms, in pieces */
+    SASL_STRETCH_MAX = 1000000, /* iterations a server may ask for: 400 ms, in pieces */
     SASL_STRETCH_MIN = 4096,   /* fewer invite guessing by who only listens: RFC 7677 */
     SASL_STRETCH_PIECE = 4096, /* 1.6 ms */
     SASL_DETAIL_MAX = 256

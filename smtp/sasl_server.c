@@ -3,7 +3,6 @@
 
 #include "base/base64.h"
 #include "smtp/scram.h"
-#include "smtp/users.h"
 
 #include <assert.h>
 #include <string.h>
@@ -33,10 +32,30 @@ take_user(struct sasl_server *s, struct text name)
 }
 
 static enum sasl_result
+checked(struct sasl_server *s, enum verifier_finding finding)
+{
+    buffer_clear(&s->out);
+    if (finding == VERIFIER_UNFINISHED) {
+        s->stage = SASL_SERVER_CHECK;
+        return SASL_UNFINISHED;
+    }
+    digest_forget(&s->check, sizeof(s->check));
+    return finish(s, finding == VERIFIER_RIGHT && s->allowed ? SASL_DONE : SASL_FAILED);
+}
+
+static enum sasl_result
 check(struct sasl_server *s, struct text password, bool allowed)
 {
-    bool good = users_check(s->users, text_from(s->user), password);
-    return finish(s, good && allowed ? SASL_DONE : SASL_FAILED);
+    s->allowed = allowed;
+    return checked(
+        s, users_check_start(s->users, text_from(s->user), password, &s->check));
+}
+
+enum sasl_result
+sasl_server_work(struct sasl_server *s)
+{
+    assert(s->stage == SASL_SERVER_CHECK);
+    return checked(s, users_check_go(&s->check));
 }
 
 /* RFC 4616 §2: [authzid] NUL authcid NUL passwd */
@@ -145,6 +164,7 @@ on_scram(struct sasl_server *s, struct text t)
         return on_scram_final(s, t);
     case SASL_SERVER_LAST:
         return finish(s, t.length == 0 ? SASL_DONE : SASL_MALFORMED);
+    case SASL_SERVER_CHECK:
     case SASL_SERVER_OVER:
         break;
     }
@@ -173,7 +193,7 @@ sasl_server_feed(struct sasl_server *s, struct text line)
 {
     char message[SASL_MESSAGE_MAX];
     size_t length;
-    assert(s->stage != SASL_SERVER_OVER);
+    assert(s->stage != SASL_SERVER_OVER && s->stage != SASL_SERVER_CHECK);
     if (text_equal(line, TEXT("*")))
         return finish(s, SASL_CANCELLED);
     if (!base64_decode(line, message, sizeof(message), &length)) {

@@ -1,34 +1,35 @@
 /* AUTH as a server, as a machine: lines of the client in, challenges and a result out.
  *
  *   AUTH mechanism [initial]   sasl_server_start()
+ *   UNFINISHED                 sasl_server_work(), in another turn
  *   CHALLENGE                  send "334 " + sasl_server_challenge(), then feed the
  *                              client's next line
  *   DONE                       235; sasl_server_user() is who it is
  *   FAILED                     535 5.7.8, whatever it was
  *   MALFORMED                  501 5.5.2 (not Base64, no such message), or "*": 501
  *
- * A step with a password takes up to 5 ms. That they are few, and how late a failure is
- * told, is the owner's to see to. */
+ * A step with a password, and each work after it, takes up to 5 ms. That they are few,
+ * and how late a failure is told, is the owner's to see to. */
 #ifndef SMTP_SASL_SERVER_H
 #define SMTP_SASL_SERVER_H
 
-#include "base/verifier.h"
 #include "smtp/sasl.h"
-
-struct users;
+#include "smtp/users.h"
 
 enum sasl_result {
     SASL_CHALLENGE,
     SASL_DONE,
     SASL_FAILED,
     SASL_MALFORMED,
-    SASL_CANCELLED
+    SASL_CANCELLED,
+    SASL_UNFINISHED /* there is more to compute */
 };
 
 enum sasl_server_stage {
     SASL_SERVER_FIRST, /* of the mechanism: message, or user name */
     SASL_SERVER_NEXT,  /* LOGIN: the password; SCRAM: the proof */
     SASL_SERVER_LAST,  /* SCRAM: the client has seen our signature */
+    SASL_SERVER_CHECK, /* of a password, unfinished */
     SASL_SERVER_OVER
 };
 
@@ -41,6 +42,8 @@ struct sasl_server {
     const struct users *users;
     bool known; /* SCRAM: the keys are a user's */
     struct verifier keys;
+    struct users_check check;
+    bool allowed; /* PLAIN: acts for itself */
     char nonce[SASL_NONCE_MAX + 1];
     char user[SASL_NAME_MAX + 1];
     struct buffer header; /* SCRAM: the client's, in Base64 */
@@ -54,6 +57,9 @@ struct sasl_server {
 enum sasl_result sasl_server_start(struct sasl_server *s, enum sasl_mechanism mechanism,
                                    const struct users *users, const char *nonce,
                                    struct text initial)
+    __attribute__((warn_unused_result));
+/* After UNFINISHED: the next slice of a check. */
+enum sasl_result sasl_server_work(struct sasl_server *s)
     __attribute__((warn_unused_result));
 /* A line of the client, without CRLF; after CHALLENGE only. */
 enum sasl_result sasl_server_feed(struct sasl_server *s, struct text line)

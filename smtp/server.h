@@ -218,12 +218,16 @@ void server_secured(struct server *s, const char *version, const char *cipher);
 /* How late what is said late has to be. */
 int server_penalty_ms(const struct server *s);
 /* LOGIN: the answer may take as long as it likes; until then the client is not read. */
-/* The step checks a password: up to 5 ms. Others take less than 0.1 ms. */
+/* The step checks a password: up to 5 ms, and as much for each work after it. Others
+ * take less than 0.1 ms. */
 bool server_login_costs(const struct server *s);
 /* Once for each LOGIN. nonce: sasl_nonce(), fresh. A failure is logged here, so that
  * who does not wait for the answer is known, too. The rules may not be replaced before
  * the end of AUTH (server_is_idle). */
 enum sasl_result server_login_step(struct server *s, const char *nonce)
+    __attribute__((warn_unused_result));
+/* After SASL_UNFINISHED: the next slice of the check, in another turn. */
+enum sasl_result server_login_work(struct server *s)
     __attribute__((warn_unused_result));
 void server_login_answer(struct server *s);
 /* Instead of one or both of these: AUTH is over; with 421 the session is. */

@@ -221,6 +221,17 @@ server_login_step(struct server *s, const char *nonce)
     return login->result;
 }
 
+enum sasl_result
+server_login_work(struct server *s)
+{
+    struct server_login *login = s->login;
+    assert(s->question == SERVER_ASKS_LOGIN && login->result == SASL_UNFINISHED);
+    login->result = sasl_server_work(&login->sasl);
+    if (login->result == SASL_FAILED)
+        server_log_refused(s, &failed);
+    return login->result;
+}
+
 /* A challenge may be longer than other replies. */
 static void
 challenge(struct server *s)
@@ -257,6 +268,8 @@ server_login_answer(struct server *s)
 {
     assert(s->question == SERVER_ASKS_LOGIN && s->login->begun);
     switch (s->login->result) {
+    case SASL_UNFINISHED: /* it is not asked for then */
+        break;
     case SASL_CHALLENGE:
         challenge(s);
         break;

@@ -15,6 +15,8 @@ struct user {
     char name[SASL_NAME_MAX + 1];
     size_t line;
     struct verifier verifier;
+    bool proven; /* by the password of this digest */
+    unsigned char digest[DIGEST_SIZE];
     UT_hash_handle hh;
 };
 
@@ -73,7 +75,7 @@ make_from_plain(struct users *users, struct text name, struct text password,
         return "more than 100 users with {PLAIN}: make lines with `petrel passwd`";
     derive(users, "salt", name, salt);
     verifier_make(verifier, password, text_of(salt, VERIFIER_SALT),
-                  VERIFIER_ITERATIONS);
+                  VERIFIER_ITERATIONS_MIN);
     return NULL;
 }
 
@@ -227,17 +229,44 @@ users_have(const struct users *users, struct text name)
     return find(users, name) != NULL;
 }
 
-bool
-users_check(const struct users *users, struct text name, struct text password)
+static enum verifier_finding
+found(struct users_check *c, enum verifier_finding finding)
 {
-    const struct user *user = find(users, name);
+    if (finding != VERIFIER_RIGHT)
+        return finding;
+    if (c->user == NULL)
+        return VERIFIER_WRONG;
+    c->user->proven = true;
+    memcpy(c->user->digest, c->digest, DIGEST_SIZE);
+    return VERIFIER_RIGHT;
+}
+
+enum verifier_finding
+users_check_start(const struct users *users, struct text name, struct text password,
+                  struct users_check *c)
+{
     struct verifier verifier;
+    unsigned char key[DIGEST_SIZE];
+    *c = (struct users_check){.user = find(users, name)};
+    derive(users, "password", name, key);
+    digest_keyed(text_of(key, DIGEST_SIZE), password, c->digest);
+    digest_forget(key, sizeof(key));
+    if (c->user && c->user->proven &&
+        digest_same(c->digest, c->user->digest, DIGEST_SIZE))
+        return VERIFIER_RIGHT;
     lend(users, name, &verifier); /* for users too: all is the same for both */
-    if (user)
-        verifier = user->verifier;
-    bool good = verifier_check(&verifier, password);
+    if (c->user)
+        verifier = c->user->verifier;
+    enum verifier_finding finding =
+        verifier_check_start(&c->check, &verifier, password);
     digest_forget(&verifier, sizeof(verifier));
-    return good && user;
+    return found(c, finding);
+}
+
+enum verifier_finding
+users_check_go(struct users_check *c)
+{
+    return found(c, verifier_check_go(&c->check));
 }
 
 bool

@@ -17,9 +17,9 @@ enum {
 
 struct users;
 
-/* Reads the content of a file called `file`. secret: random, kept over reloads, so that
- * a decoy does not change. NULL with a line "FILE:LINE: ..." for each mistake; no line
- * says any part of a verifier. */
+/* Reads the content of a file called `file`. secret: random, kept over reloads and
+ * restarts, so that a decoy does not change. NULL with a line "FILE:LINE: ..." for each
+ * mistake; no line says any part of a verifier. */
 struct users *users_new(struct text content, const char *file,
                         const unsigned char secret[DIGEST_SIZE],
                         struct buffer *mistakes);
@@ -36,8 +36,21 @@ bool users_have_scram(const struct users *users);
 
 bool users_have(const struct users *users, struct text name);
 
-/* Up to 5 ms; names are compared byte by byte. */
-bool users_check(const struct users *users, struct text name, struct text password);
+/* A check, slice by slice, each up to 5 ms; names are compared byte by byte. A password
+ * that was right before is known by its digest, and right at once: clients that log in
+ * for each message cost no more than the first time. Borrows users until its end.
+ * Secrets: overwrite it then (digest_forget). */
+struct users_check {
+    struct verifier_check check;
+    struct user *user; /* NULL: nobody */
+    unsigned char digest[DIGEST_SIZE];
+};
+enum verifier_finding users_check_start(const struct users *users, struct text name,
+                                        struct text password, struct users_check *c)
+    __attribute__((warn_unused_result));
+/* After VERIFIER_UNFINISHED. */
+enum verifier_finding users_check_go(struct users_check *c)
+    __attribute__((warn_unused_result));
 
 /* The keys for SCRAM; for others than those who have some false, and keys that nothing
  * can prove. */

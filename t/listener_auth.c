@@ -1,5 +1,6 @@
 /* smtp/listener with users: who must log in, whose senders, reloads, Unix sockets and who
  * is behind them, old devices, mistakes and warnings. */
+#include "smtp/listener_auth.h"
 #include "smtp/listener.h"
 
 #include "t/listener_world.h"
@@ -362,6 +363,33 @@ mistakes(void)
     world_end(&w);
 }
 
+/* A name that nobody has has the same salt after a restart, as users have; whatever
+ * the disk says. */
+static void
+decoys(void)
+{
+    unsigned char first[DIGEST_SIZE], again[DIGEST_SIZE];
+    start(false);
+    ok_named(listen_at(""), w.error);
+    struct disk *disk = queue_disk(manager_queue(w.manager));
+    listener_auth_secret(w.loop, disk, first);
+    listener_auth_secret(w.loop, disk, again);
+    ok_named(memcmp(first, again, sizeof(first)) == 0, "one secret, kept in the spool");
+    int file = disk_open_file(disk, "lock/decoys", true);
+    ok(file >= 0 && disk_write_at(disk, file, DIGEST_SIZE, TEXT("x")) == 0);
+    disk_close_file(disk, file);
+    listener_auth_secret(w.loop, disk, again);
+    ok_named(memcmp(first, again, sizeof(first)) != 0, "a damaged file is made anew");
+    listener_auth_secret(w.loop, disk, first);
+    ok(memcmp(first, again, sizeof(first)) == 0);
+    ok(disk_unlink(disk, "lock/decoys") == 0 &&
+       disk_make_directory(disk, "lock/decoys", 0700) == 0);
+    listener_auth_secret(w.loop, disk, first);
+    ok_named(memcmp(first, again, sizeof(first)) != 0, "and without one it goes on");
+    ok(listen_at(""));
+    world_end(&w);
+}
+
 int
 main(void)
 {
@@ -372,5 +400,6 @@ main(void)
     sockets();
     old_devices();
     mistakes();
+    decoys();
     return done();
 }

@@ -261,6 +261,69 @@ guessing(void)
     world_end(&w);
 }
 
+#define DEAR       "AUTH PLAIN AGRlYXIAcGVuY2ls\r\n"
+#define DEAR_WRONG "AUTH PLAIN AGRlYXIAcGVuY2lt\r\n"
+
+/* Users whose check takes slices, others behind them. */
+static void
+slices(void)
+{
+    enum { TAKES_MS = (VERIFIER_ITERATIONS / VERIFIER_SLICE - 1) * LOGIN_SLICE_MS };
+    struct world w;
+    struct client slow, next, scram;
+    world_start(&w, 10);
+    arrive(&slow, &w, 1);
+    arrive(&next, &w, 2);
+    arrive(&scram, &w, 3);
+    ok(!tries(&slow, DEAR_WRONG) && !tries(&next, GOOD));
+    ok_named(tries(&scram, "AUTH SCRAM-SHA-256\r\n") && heard(&scram, "334"),
+             "what costs nothing need not wait");
+    sim_loop_advance(w.loop, TAKES_MS - 1);
+    ok_named(count(&w, "refused=535") == 0 && next.resumed == 0, "one after the other");
+    sim_loop_advance(w.loop, 1);
+    is_number(count(&w, "refused=535 5.7.8"), 1, "logged as soon as it is known");
+    sim_loop_advance(w.loop, 2 * LOGIN_PACE_MS);
+    ok_named(next.resumed == 1 && heard(&next, "235"), "then the next");
+    sim_loop_advance(w.loop, 1000);
+    ok(heard(&slow, "535") && slow.resumed == 1);
+    ok(!tries(&slow, DEAR));
+    sim_loop_advance(w.loop, TAKES_MS);
+    ok_named(heard(&slow, "235") && slow.resumed == 2, "in slices");
+    leave(&slow);
+    arrive(&slow, &w, 1);
+    sim_loop_advance(w.loop, LOGIN_PACE_MS);
+    ok_named(tries(&slow, DEAR) && heard(&slow, "235"), "and at once the next time");
+    leave(&slow);
+    leave(&next);
+    leave(&scram);
+    world_end(&w);
+}
+
+/* Leaving before the check is over is no way to guess for nothing. */
+static void
+leaving_early(void)
+{
+    struct world w;
+    struct client c, next;
+    world_start(&w, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        arrive(&c, &w, 1);
+        ok(!tries(&c, DEAR_WRONG));
+        arrive(&next, &w, 2);
+        ok(!tries(&next, GOOD));
+        sim_loop_advance(w.loop, LOGIN_SLICE_MS);
+        leave(&c);
+        sim_loop_advance(w.loop, 2 * LOGIN_PACE_MS);
+        ok_named(heard(&next, "235"), "the next does not wait for it");
+        leave(&next);
+    }
+    is_number(count(&w, "auth=locked"), 1, "these are failures");
+    arrive(&c, &w, 1);
+    ok(tries(&c, GOOD) && heard(&c, "454 4.7.0"));
+    leave(&c);
+    world_end(&w);
+}
+
 /* A session may end in any of these states. */
 static void
 leaving(void)
@@ -281,13 +344,24 @@ leaving(void)
 int
 main(void)
 {
-    users = kit_users("user:" KIT_KEYS "\n");
+    char content[1024];
+    struct verifier dear;
+    struct buffer out;
+    buffer_init(&out, VERIFIER_WRITTEN_MAX);
+    verifier_make(&dear, TEXT("pencil"), TEXT("saltsalt"), VERIFIER_ITERATIONS);
+    ok(verifier_write(&dear, &out));
+    snprintf(content, sizeof(content), "user:" KIT_KEYS "\ndear:%.*s\n",
+             TEXT_ARGS(buffer_text(&out)));
+    buffer_free(&out);
+    users = kit_users(content);
     rules.users = users;
     good();
     late_answers();
     locked_out();
     pace();
     guessing();
+    slices();
+    leaving_early();
     leaving();
     users_free(&users);
     return done();

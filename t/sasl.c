@@ -324,7 +324,7 @@ test_impostors(void)
         TEXT(""), TEXT("x"), TEXT("r=other,s=AAAA,i=4096"),
         TEXT("r=" KIT_CLIENT_NONCE ",s=AAAA,i=4096"),
         TEXT("r=" KIT_CLIENT_NONCE "x,s=AAAA,i=4095"),
-        TEXT("r=" KIT_CLIENT_NONCE "x,s=AAAA,i=200001"),
+        TEXT("r=" KIT_CLIENT_NONCE "x,s=AAAA,i=1000001"),
         TEXT("m=x,r=" KIT_CLIENT_NONCE "x,s=AAAA,i=4096")};
     static const struct text verdicts[] = {
         TEXT(""), TEXT("e=invalid-proof"), TEXT("v=AAAA"),

@@ -34,6 +34,17 @@ kit_users(const char *content)
     return users;
 }
 
+/* In as many slices as it takes. */
+static inline bool
+kit_check(const struct users *users, struct text name, struct text password)
+{
+    struct users_check c;
+    enum verifier_finding finding = users_check_start(users, name, password, &c);
+    while (finding == VERIFIER_UNFINISHED)
+        finding = users_check_go(&c);
+    return finding == VERIFIER_RIGHT;
+}
+
 /* Static memory, one at a time. */
 static inline struct text
 kit_coded(struct text t)
