@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "smtp/arrival.h"
 #include "smtp/listener_auth.h"
+#include "smtp/refusals.h"
 #include "smtp/reply.h"
 #include "smtp/session.h"
 
@@ -307,7 +308,7 @@ is_welcome(const struct door *door, const struct net_connection *connection)
     for (size_t i = 0; known && i < door->uid_count; i++)
         if (door->uids[i] == who.uid)
             return true;
-    if (known)
+    if (known && refusals_admit(door->listener->host.refusals, "unix"))
         log_say(door->listener->host.log, LOG_LEVEL_INFO, "smtpd", NULL,
                 "client=unix: uid=%u is none of those who may", who.uid);
     return false;
@@ -331,8 +332,9 @@ on_accept(void *context, struct net_connection *connection)
     }
     char ip[NET_ADDRESS_TEXT_MAX];
     net_address_ip(net_peer(connection), ip);
-    log_say(l->host.log, LOG_LEVEL_INFO, "smtpd", NULL,
-            "cut off: client=[%s]: proxy protocol: %s", ip, why);
+    if (refusals_admit(l->host.refusals, ip))
+        log_say(l->host.log, LOG_LEVEL_INFO, "smtpd", NULL,
+                "cut off: client=[%s]: proxy protocol: %s", ip, why);
     net_abort(&connection);
 }
 

@@ -236,6 +236,8 @@ server_admitted(struct server *s, const struct outcome *refusal)
     assert(s->question == SERVER_ASKS_ADMISSION);
     s->question = SERVER_ASKS_NOTHING;
     if (refusal != NULL) {
+        /* Whose address it is (smtp/senders.h): nothing to be learnt in numbers. */
+        s->probing = s->probing || refusal->code == 553;
         server_refuse_with(s, code_of(refusal), refusal->enhanced, refusal->text);
         server_end_transaction(s);
         return;
@@ -359,7 +361,8 @@ server_stored(struct server *s, const struct outcome *refusal)
         return;
     }
     server_log_accepted(s);
-    s->errors = s->junk = 0;
+    s->errors = s->junk = s->excess = 0;
+    s->probing = false;
     for (unsigned i = server_answers(s); i > 0; i--)
         reply_write(s->out, 250, "2.0.0", "Ok: queued as %s", t->id);
     server_end_transaction(s);

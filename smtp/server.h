@@ -26,6 +26,7 @@
 struct address;
 struct log;
 struct refusal;
+struct refusals;
 
 /* What the sessions of a listener have in common; borrowed, may be replaced between
  * transactions (server_is_idle). */
@@ -34,7 +35,9 @@ struct server_rules {
     const char *postmaster_domain; /* <postmaster> is at that; NULL: at hostname */
     int64_t size_limit;            /* bytes of a message; 0 = none */
     int recipient_limit, hop_limit;
-    int error_limit; /* bad commands that are answered before 421; 0 = no limit */
+    /* Errors (what is refused to untrusted clients, of others bad commands) that are
+     * answered before 421; 0 = no limit. */
+    int error_limit;
     /* Errors beyond the first of these are answered late, each a delay later than the
      * one before, SERVER_PENALTY_MAX_MS at most; 0 = at once. */
     int soft_error_limit;
@@ -56,6 +59,7 @@ enum {
     SERVER_EXCESS_MAX = 64 * 1024 * 1024, /* discarded beyond size_limit, then closed */
     SERVER_CLIENT_MAX = 56,
     SERVER_PENALTY_MAX_MS = 30000,
+    SERVER_EXCESS_RECIPIENTS = 1000, /* Postfix: smtpd_recipient_overshoot_limit */
     SERVER_SECURITY_MAX = 100
 };
 #define SERVER_NO_UID UINT32_MAX
@@ -120,6 +124,7 @@ struct server_login;
 struct server {
     const struct server_rules *rules;
     struct log *log;
+    struct refusals *refusals; /* limits lines about them; NULL: all are written */
     struct buffer *out; /* replies; shared by all sessions, the owner empties it after
                            each call */
     enum server_stage stage;
@@ -139,7 +144,10 @@ struct server {
     bool late;    /* what is in out is to be said server_penalty_ms() from now; the
                      owner sets it back */
     bool hushed;  /* after AUTH: what is no command may be a password */
+    bool probing; /* an untrusted client asks which addresses are users': late from
+                     the first error on */
     int errors, junk;
+    int excess;                    /* recipients beyond what a message may have */
     enum sasl_mechanism mechanism; /* by which user has logged in */
     char *user;                    /* who has, or NULL */
     struct server_login *login;    /* while AUTH goes on */

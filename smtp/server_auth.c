@@ -277,7 +277,8 @@ server_login_answer(struct server *s)
         accept_user(s);
         break;
     case SASL_FAILED:
-        reply_write(s->out, failed.code, failed.enhanced, "%s", failed.text);
+        if (server_login_is_error(s))
+            reply_write(s->out, failed.code, failed.enhanced, "%s", failed.text);
         server_end_login(s);
         break;
     case SASL_MALFORMED:

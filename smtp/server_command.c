@@ -192,7 +192,7 @@ on_rcpt(struct server *s, struct text args)
         return server_refuse(s, refusal);
     s->question = SERVER_ASKS_RECIPIENT;
     if (t->accepted >= (unsigned)s->rules->recipient_limit) {
-        server_refuse(s, &too_many_recipients);
+        server_refuse_excess(s, &too_many_recipients);
         s->question = SERVER_ASKS_NOTHING;
         return SERVER_GO_ON;
     }

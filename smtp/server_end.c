@@ -2,6 +2,7 @@
 #include "smtp/server_inside.h"
 
 #include "base/log.h"
+#include "smtp/refusals.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -88,7 +89,7 @@ log_refusal(struct server *s, int code, const char *enhanced, const char *text)
 {
     struct log_line line;
     const struct server_transaction *t = s->transaction;
-    if (s->log == NULL)
+    if (s->log == NULL || !refusals_admit(s->refusals, s->client))
         return;
     log_start(&line, s->log, LOG_LEVEL_INFO, "smtpd", NULL);
     log_field_format(&line, "refused", "%d %s", code, enhanced);
@@ -156,17 +157,18 @@ is_stranger(const struct server *s)
     return !server_may_relay(s) && !s->lmtp;
 }
 
-/* Strangers who guess addresses are wrong, too. */
+/* Whatever an untrusted client is refused is an error of its own (Postfix:
+ * error_count): it gets no answers for nothing. */
 static bool
-is_guess(const struct server *s, int code)
+is_error(const struct server *s, int code)
 {
-    return code >= 500 && s->question == SERVER_ASKS_RECIPIENT && is_stranger(s);
+    return is_stranger(s) || is_bad_command(code);
 }
 
 int
 server_penalty_ms(const struct server *s)
 {
-    int64_t over = s->errors - s->rules->soft_error_limit;
+    int64_t over = s->errors - (s->probing ? 0 : s->rules->soft_error_limit);
     int64_t delay_ms = over > 0 ? over * s->rules->error_delay_ms : 0;
     return delay_ms < SERVER_PENALTY_MAX_MS ? (int)delay_ms : SERVER_PENALTY_MAX_MS;
 }
@@ -194,7 +196,7 @@ server_idles(struct server *s)
 void
 server_refuse_with(struct server *s, int code, const char *enhanced, const char *text)
 {
-    if ((is_bad_command(code) || is_guess(s, code)) && !count_error(s))
+    if (is_error(s, code) && !count_error(s))
         return;
     log_refusal(s, code, enhanced, text);
     reply_write(s->out, code, enhanced, "%s", text);
@@ -219,6 +221,22 @@ server_refuse(struct server *s, const struct refusal *r)
     return SERVER_GO_ON;
 }
 
+enum server_action
+server_refuse_excess(struct server *s, const struct refusal *r)
+{
+    if (s->excess++ >= SERVER_EXCESS_RECIPIENTS)
+        return server_refuse(s, r);
+    log_refusal(s, r->code, r->enhanced, r->text);
+    reply_write(s->out, r->code, r->enhanced, "%s", r->text);
+    return SERVER_GO_ON;
+}
+
+bool
+server_login_is_error(struct server *s)
+{
+    return !is_stranger(s) || count_error(s);
+}
+
 unsigned
 server_answers(const struct server *s)
 {
@@ -233,4 +251,7 @@ server_refuse_content(struct server *s, int code, const char *enhanced,
     for (unsigned i = server_answers(s); i > 0; i--)
         reply_write(s->out, code, enhanced, "%s", text);
     server_end_transaction(s);
+    /* What became of the message is said in any case. */
+    if (is_error(s, code))
+        (void)count_error(s);
 }

@@ -15,11 +15,19 @@ void server_enter(struct server *s, enum server_stage stage);
  * draft becomes a wish to discard it. */
 void server_end_transaction(struct server *s);
 
-/* A reply that refuses: written, logged, and counted when it is the client that is
- * wrong (which may end the session). Always SERVER_GO_ON. */
+/* A reply that refuses: written, logged, and counted as an error of an untrusted
+ * client, of others when the command is wrong (which may end the session). Always
+ * SERVER_GO_ON. */
 enum server_action server_refuse(struct server *s, const struct refusal *r);
 void server_refuse_with(struct server *s, int code, const char *enhanced,
                         const char *text);
+
+/* One recipient more than a message may have here: the client sends it the rest later
+ * (RFC 5321 §4.5.3.1.10), so the first SERVER_EXCESS_RECIPIENTS of them since its last
+ * message are no errors. */
+enum server_action server_refuse_excess(struct server *s, const struct refusal *r);
+/* A login failed. False: it was one too many, and the session is over. */
+bool server_login_is_error(struct server *s);
 
 /* The same with a text that is made now. */
 void server_refuse_format(struct server *s, int code, const char *enhanced,

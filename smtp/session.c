@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "sched/peers.h"
 #include "smtp/redirect.h"
+#include "smtp/refusals.h"
 #include "smtp/repair.h"
 #include "smtp/reply.h"
 #include "smtp/users.h"
@@ -514,6 +515,8 @@ on_stored(void *context, struct envelope *e, const struct outcome *refusal)
     assert(s->storing);
     s->storing = false;
     server_stored(&s->server, refusal);
+    if (s->server.late && s->connection != NULL)
+        hold(s);
     flush(s);
     note(s, 0, true);
     if (refusal == NULL && s->host->manager != NULL)
@@ -598,7 +601,8 @@ on_event(void *context, enum net_event event)
         time_out(s);
         break;
     case NET_FAILED:
-        if (!net_is_secured(s->connection) && tls_has_failed(s))
+        if (!net_is_secured(s->connection) && tls_has_failed(s) &&
+            refusals_admit(s->host->refusals, s->server.client))
             log_say(s->host->log, LOG_LEVEL_INFO, "smtpd", NULL, "%s: %s",
                     s->server.client, net_error(s->connection));
         hang_up(s, false);
@@ -648,6 +652,7 @@ session_new(struct session_host *host, const struct net_address *peer,
     s->rules = host->rules;
     s->rules->users++;
     s->peer = *peer;
+    s->server.refusals = host->refusals;
     s->penalty.fire = on_paid;
     s->slow.fire = on_slow;
     patience_noted(&s->patience, false, 0, true, loop_monotonic_ms(host->loop));
@@ -673,6 +678,7 @@ session_host_start(struct session_host *host)
     host->on_stored = on_stored;
     host->on_login = on_login_answered;
     host->gate = login_gate_new(host->loop, host->log);
+    host->refusals = refusals_new(host->loop, host->log);
     buffer_init(&host->out, OUT_MAX);
 }
 
@@ -689,6 +695,7 @@ session_host_stop(struct session_host *host)
         end(s);
     }
     login_gate_free(&host->gate);
+    refusals_free(&host->refusals);
     buffer_free(&host->out);
 }
 

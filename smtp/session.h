@@ -53,7 +53,8 @@ struct session_host {
     struct buffer out; /* replies on their way to net.h; empty between calls */
     struct session *sessions;
     size_t count, tls_count;
-    struct login_gate *gate; /* made by session_host_start() */
+    struct login_gate *gate;   /* this and the next: made by session_host_start() */
+    struct refusals *refusals; /* lines of the log about them */
     /* A session is gone; peer as net_peer() said. */
     void (*on_gone)(void *context, const struct net_address *peer);
     void *context;

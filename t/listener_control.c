@@ -162,6 +162,37 @@ harvest(void)
     world_end(&w);
 }
 
+/* Whose address it is: each answer is an error, and late, from the first one on. */
+static void
+probing(void)
+{
+    static struct world w;
+    struct visitor v;
+    int known = 0;
+    int64_t waited_s = 0;
+    world_start(&w, &plain, false, false);
+    w.settings.sender_login = TEXT("user user@example.org");
+    w.settings.soft_error_limit = 10;
+    reload(&w);
+    visit(&v, &w);
+    ok(answers(&v, "HELO c.example\r\nMAIL FROM:<a@b.example>\r\n", "250"));
+    ok_named(answers(&v, "RSET\r\nMAIL FROM:<user@example.org>\r\n", "250 2.0.0 Ok"),
+             "the refusal is not said at once");
+    while (!is_gone(&v) && waited_s < 1000) {
+        struct text told = heard(&v);
+        if (text_starts(told, TEXT("553 5.7.1"))) {
+            known++;
+            tell(&v, "MAIL FROM:<user@example.org>\r\n");
+        }
+        pass(&w, 1000);
+        waited_s++;
+    }
+    is_number(known, plain.error_limit, "what one session can learn");
+    ok_named(waited_s >= 20 * 21 / 2, "and it takes minutes");
+    leave(&v);
+    world_end(&w);
+}
+
 static void
 while_it_waits(void)
 {
@@ -333,6 +364,7 @@ strangers(void)
     struct visitor v;
     world_start(&w, &plain, false, false);
     w.settings.check_helo = w.settings.check_sender = true;
+    w.settings.soft_error_limit = 20;
     reload(&w);
     visit(&v, &w);
     ok(answers(&v, "HELO mx.example.org\r\n", "250"));
@@ -371,6 +403,7 @@ main(void)
     mail_rates();
     late_answers();
     harvest();
+    probing();
     while_it_waits();
     junk();
     slow_commands();

@@ -474,6 +474,36 @@ static const struct server_rules plain = {.hostname = "mx.example.org",
                                           .hop_limit = 50,
                                           .error_limit = 20};
 
+static unsigned
+replies(const struct fake *f, const char *start)
+{
+    struct text rest = buffer_text(&f->out), line;
+    unsigned count = 0;
+    while (rest.length > 0 && text_cut(&rest, '\n', &line))
+        count += text_starts(line, text_from(start));
+    return count;
+}
+
+/* A list may name more recipients than one message may have; nobody may for ever. */
+static void
+excess(void)
+{
+    static struct fake f;
+    char rcpt[64];
+    struct server_rules rules = plain;
+    rules.recipient_limit = 1;
+    rules.error_limit = 2;
+    fake_start(&f, &rules, NULL, false, false);
+    fake_feed(&f, TEXT("EHLO x\r\nMAIL FROM:<a@b.example>\r\n"));
+    for (int i = 0; i < 3000 && !f.closed; i++) {
+        snprintf(rcpt, sizeof(rcpt), "RCPT TO:<r%d@example.org>\r\n", i);
+        fake_feed(&f, text_from(rcpt));
+    }
+    is_number(replies(&f, "452 4.5.3"), SERVER_EXCESS_RECIPIENTS + 2, "then it is enough");
+    is_number(replies(&f, "421 4.7.0 too many errors"), 1, "the end");
+    fake_end(&f);
+}
+
 /* A recipient's domain goes into the envelope with A-labels, and what was written into
  * ORCPT, unless the client has an ORCPT of its own. */
 static void
@@ -682,6 +712,7 @@ main(void)
     ok_named(dialogs >= 40, "40 dialogues at least");
     random_walk(100000, 20261121);
     random_walk(20000, 7);
+    excess();
     domain_labels();
     log_lines();
     idle_and_receiving();

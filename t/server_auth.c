@@ -329,6 +329,13 @@ events(void)
         ok(hears("AUTH PLAIN !\r\n", "501 5.5.2"));
     ok_named(hears("AUTH PLAIN !\r\n", "421 4.7.0") && f.closed, "errors add up");
     end();
+    begin(SERVER_AUTH_SECURE, true);
+    (void)said("EHLO x\r\n");
+    for (int i = 0; i < 3; i++)
+        ok(hears("AUTH PLAIN AHVzZXIAeA==\r\n", "535 5.7.8"));
+    ok_named(hears("AUTH PLAIN AHVzZXIAeA==\r\n", "421 4.7.0") && f.closed,
+             "failed logins do");
+    end();
     rules.error_limit = 0;
 }
 
