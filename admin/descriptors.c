@@ -1,11 +1,12 @@
 /* Raises the limit of file descriptors to what the settings need. */
 #include "admin/descriptors.h"
 
+#include "base/dns.h"
 #include "base/net.h"
 
 #include <sys/resource.h>
 
-enum { FILES_BESIDES = 300 /* spool, log, name servers, control */ };
+enum { FILES_BESIDES = 300 /* spool, log, control */ };
 
 /* A session is a descriptor, and the queue needs some too: without them it would take
  * connections, and then no mail. */
@@ -13,7 +14,7 @@ void
 descriptors_want(const struct options *o, struct log *log)
 {
     rlim_t want = (rlim_t)(o->max_sessions + o->session_limit) + NET_LINGERING_MAX +
-                  FILES_BESIDES;
+                  DNS_SOCKETS_MAX + FILES_BESIDES;
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= want)
         return;

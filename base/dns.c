@@ -21,7 +21,6 @@ enum {
     TRY_MS = 5000,
     TRIES = 3,
     PATIENCE_TRIES = 6,   /* whatever happens, an answer comes after 6 * TRY_MS */
-    OPEN_MAX = 128,       /* questions with c-ares; the replies fit a socket's buffer */
     REPLY_MAX = 8 * 1024, /* octets kept of a reply; what we want comes first */
     SERVERS_MAX = 16,
     SERVER_PORT = 53,
@@ -31,7 +30,7 @@ enum {
 _Static_assert(REPLY_MAX <= sizeof(struct dns_answer), "the promise of dns.h");
 
 struct dns_socket {
-    struct dns *dns;
+    struct dns_query *query;
     int descriptor; /* c-ares opens and closes it */
     struct loop_watch *watch;
     struct dns_socket *prev, *next;
@@ -39,15 +38,14 @@ struct dns_socket {
 
 struct dns {
     struct loop *loop;
-    ares_channel channel;
-    struct buffer servers; /* for c-ares; empty = the system's */
+    ares_channel local;    /* the system's files; no question goes through it */
+    struct buffer servers; /* for c-ares; never empty */
     int64_t try_ms;
     int tries;
-    struct dns_socket *sockets;
-    struct dns_query *queued; /* wait for a place with c-ares */
-    struct dns_query *asked;  /* with c-ares, or answered and not yet told */
-    size_t open;              /* questions that c-ares holds */
-    struct loop_timer timer;  /* when c-ares wants to act */
+    struct dns_query *queued;    /* wait for a channel */
+    struct dns_query *asked;     /* have one, or were known at once */
+    size_t open;                 /* channels; at most DNS_OPEN_MAX */
+    void (*tell)(void *context); /* of a query, whose end lets the next one ask */
 };
 
 /* One question of c-ares, which points here until it has called back. */
@@ -60,15 +58,20 @@ struct question {
     size_t length;
 };
 
+/* Each has a channel of its own. c-ares 1.18 sends all that overlaps on a channel from
+ * one port, and begins all of it again when one TCP connection fails. */
 struct dns_query {
     struct dns *dns;
     struct dns_query *prev, *next;
     char name[DNS_NAME_MAX];
-    bool asked;
     struct dns_answer *known; /* without asking */
+    ares_channel channel;     /* NULL: waits for one, or needs none */
+    struct dns_socket *sockets;
+    struct loop_timer timer; /* when c-ares wants to act */
+    bool asked;
     struct question questions[2];
     size_t count, open;
-    struct loop_task tell;
+    struct loop_task telling;
     struct loop_timer patience;
     dns_answered *done; /* NULL: nobody waits any more */
     void *context;
@@ -163,7 +166,150 @@ read_addresses(struct dns_query *query, struct dns_answer *out)
     }
 }
 
+/* ---- a channel ---- */
+
+/* Called by c-ares: copies the reply and posts, no more. */
+static void
+on_reply(void *context, int code, int timeouts, unsigned char *bytes, int length)
+{
+    struct question *question = context;
+    struct dns_query *query = question->query;
+    (void)timeouts;
+    assert(query->asked && query->open > 0);
+    question->code = code;
+    if (length > 0 && query->done != NULL) {
+        question->cut = length > REPLY_MAX;
+        question->length = question->cut ? REPLY_MAX : (size_t)length;
+        question->bytes = memory_new(question->length);
+        memcpy(question->bytes, bytes, question->length);
+    }
+    if (--query->open == 0 && query->done != NULL)
+        loop_post(query->dns->loop, &query->telling, query->dns->tell, query);
+}
+
+/* Lets c-ares act on what is overdue and asks when it wants to act next. After every
+ * call that changes its state; never inside its callbacks. */
+static void
+attend(void *context)
+{
+    struct dns_query *query = context;
+    struct loop *loop = query->dns->loop;
+    struct timeval wait;
+    ares_process_fd(query->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+    if (ares_timeout(query->channel, NULL, &wait) == NULL)
+        loop_timer_stop(loop, &query->timer);
+    else
+        loop_timer_start(loop, &query->timer,
+                         (int64_t)wait.tv_sec * 1000 + (wait.tv_usec + 999) / 1000,
+                         attend, query);
+}
+
+static void
+on_ready(void *context, int events)
+{
+    struct dns_socket *s = context;
+    struct dns_query *query = s->query;
+    int descriptor = s->descriptor;
+    ares_process_fd(query->channel,
+                    (events & LOOP_READ) != 0 ? descriptor : ARES_SOCKET_BAD,
+                    (events & LOOP_WRITE) != 0 ? descriptor : ARES_SOCKET_BAD);
+    attend(query);
+}
+
+static void
+on_socket(void *context, ares_socket_t descriptor, int readable, int writable)
+{
+    struct dns_query *query = context;
+    struct loop *loop = query->dns->loop;
+    struct dns_socket *s;
+    int events = (readable ? LOOP_READ : 0) | (writable ? LOOP_WRITE : 0);
+    DL_SEARCH_SCALAR(query->sockets, s, descriptor, descriptor);
+    if (s == NULL && events != 0) {
+        s = memory_new(sizeof(*s));
+        s->query = query;
+        s->descriptor = descriptor;
+        s->watch = loop_watch_new(loop, descriptor, events, on_ready, s);
+        DL_APPEND(query->sockets, s);
+    } else if (s != NULL && events != 0) {
+        loop_watch_set(s->watch, events);
+    } else if (s != NULL) {
+        loop_watch_free(&s->watch);
+        DL_DELETE(query->sockets, s);
+        loop_release(loop, free, s);
+    }
+}
+
+/* Everything is said, so that c-ares opens no file: resolv.conf may have been replaced
+ * by one that the sandbox does not know. */
+static int
+open_channel(struct dns_query *query)
+{
+    struct dns *dns = query->dns;
+    struct in_addr replaced = {.s_addr = htonl(INADDR_LOOPBACK)};
+    char lookups[] = "b";
+    struct ares_options options = {.flags = ARES_FLAG_EDNS,
+                                   .ednspsz = EDNS_SIZE,
+                                   .timeout = (int)dns->try_ms,
+                                   .tries = dns->tries,
+                                   .ndots = 1,
+                                   .servers = &replaced,
+                                   .nservers = 1,
+                                   .lookups = lookups,
+                                   .sock_state_cb = on_socket,
+                                   .sock_state_cb_data = query};
+    int mask = ARES_OPT_FLAGS | ARES_OPT_EDNSPSZ | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES |
+               ARES_OPT_NDOTS | ARES_OPT_SERVERS | ARES_OPT_LOOKUPS | ARES_OPT_DOMAINS |
+               ARES_OPT_SORTLIST | ARES_OPT_SOCK_STATE_CB;
+    int code;
+#ifdef ARES_OPT_QUERY_CACHE /* off: the name server has one */
+    mask |= ARES_OPT_QUERY_CACHE;
+#endif
+#ifdef ARES_OPT_UDP_MAX_QUERIES /* a port for A, another one for AAAA */
+    mask |= ARES_OPT_UDP_MAX_QUERIES;
+    options.udp_max_queries = 1;
+#endif
+#ifdef ARES_FLAG_DNS0x20
+    options.flags |= ARES_FLAG_DNS0x20;
+#endif
+    code = ares_init_options(&query->channel, &options, mask);
+    if (code != ARES_SUCCESS) {
+        query->channel = NULL;
+        return code;
+    }
+    dns->open++;
+    return ares_set_servers_ports_csv(query->channel, dns->servers.at);
+}
+
+static void
+ask(struct dns_query *query)
+{
+    int code = open_channel(query);
+    query->asked = true;
+    DL_APPEND(query->dns->asked, query);
+    if (code != ARES_SUCCESS) {
+        for (size_t i = 0; i < query->count; i++)
+            query->questions[i].code = code;
+        loop_post(query->dns->loop, &query->telling, query->dns->tell, query);
+        return;
+    }
+    query->open = query->count; /* before asking: c-ares may answer at once */
+    for (size_t i = 0; i < query->count; i++)
+        ares_query(query->channel, query->name, DNS_CLASS_IN,
+                   (int)query->questions[i].type, on_reply, &query->questions[i]);
+    attend(query);
+}
+
 /* ---- queries ---- */
+
+static void
+admit(struct dns *dns)
+{
+    while (dns->queued != NULL && dns->open < DNS_OPEN_MAX) {
+        struct dns_query *query = dns->queued;
+        DL_DELETE(dns->queued, query);
+        ask(query);
+    }
+}
 
 static void
 release_query(void *object)
@@ -175,22 +321,27 @@ release_query(void *object)
     free(query);
 }
 
-/* Nobody waits for it any more; c-ares may still point at it. */
+/* Nobody waits for it any more. Never inside a callback of c-ares. */
 static void
 let_go(struct dns_query *query)
 {
     struct dns *dns = query->dns;
     assert(query->done != NULL);
     query->done = NULL;
-    loop_unpost(dns->loop, &query->tell);
+    loop_unpost(dns->loop, &query->telling);
     loop_timer_stop(dns->loop, &query->patience);
-    if (query->open > 0)
-        return;
+    loop_timer_stop(dns->loop, &query->timer);
+    if (query->channel != NULL) {
+        ares_destroy(query->channel); /* calls back for what is open, closes sockets */
+        assert(query->open == 0 && query->sockets == NULL && dns->open > 0);
+        dns->open--;
+    }
     if (query->asked)
         DL_DELETE(dns->asked, query);
     else
         DL_DELETE(dns->queued, query);
     loop_release(dns->loop, release_query, query);
+    admit(dns);
 }
 
 static void
@@ -207,60 +358,6 @@ tell(void *context)
         read_addresses(query, &answer);
     let_go(query);
     done(query->context, &answer);
-}
-
-/* Called by c-ares: copies the reply and posts, no more. */
-static void
-on_reply(void *context, int code, int timeouts, unsigned char *bytes, int length)
-{
-    struct question *question = context;
-    struct dns_query *query = question->query;
-    struct dns *dns = query->dns;
-    (void)timeouts;
-    assert(query->asked && query->open > 0 && dns->open > 0);
-    question->code = code;
-    if (length > 0 && query->done != NULL) {
-        question->cut = length > REPLY_MAX;
-        question->length = question->cut ? REPLY_MAX : (size_t)length;
-        question->bytes = memory_new(question->length);
-        memcpy(question->bytes, bytes, question->length);
-    }
-    dns->open--;
-    if (--query->open > 0)
-        return;
-    if (query->done != NULL) {
-        loop_post(dns->loop, &query->tell, tell, query);
-    } else {
-        DL_DELETE(dns->asked, query);
-        loop_release(dns->loop, release_query, query);
-    }
-}
-
-/* Lets c-ares act on what is overdue, gives it what waits and asks when it wants to act
- * next. After every call that changes its state; never inside its callbacks. */
-static void
-attend(void *context)
-{
-    struct dns *dns = context;
-    struct timeval wait;
-    ares_process_fd(dns->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
-    while (dns->queued != NULL && dns->open + dns->queued->count <= OPEN_MAX) {
-        struct dns_query *query = dns->queued;
-        DL_DELETE(dns->queued, query);
-        DL_APPEND(dns->asked, query);
-        query->asked = true;
-        query->open = query->count; /* before asking: c-ares may answer at once */
-        dns->open += query->count;
-        for (size_t i = 0; i < query->count; i++)
-            ares_query(dns->channel, query->name, DNS_CLASS_IN,
-                       (int)query->questions[i].type, on_reply, &query->questions[i]);
-    }
-    if (ares_timeout(dns->channel, NULL, &wait) == NULL)
-        loop_timer_stop(dns->loop, &dns->timer);
-    else
-        loop_timer_start(dns->loop, &dns->timer,
-                         (int64_t)wait.tv_sec * 1000 + (wait.tv_usec + 999) / 1000,
-                         attend, dns);
 }
 
 static struct dns_query *
@@ -288,12 +385,12 @@ query_start(struct dns_query *query)
     if (query->known != NULL) {
         query->asked = true;
         DL_APPEND(dns->asked, query);
-        loop_post(dns->loop, &query->tell, tell, query);
+        loop_post(dns->loop, &query->telling, tell, query);
     } else {
         DL_APPEND(dns->queued, query);
         loop_timer_start(dns->loop, &query->patience, dns->try_ms * PATIENCE_TRIES,
                          tell, query);
-        attend(dns);
+        admit(dns);
     }
     return query;
 }
@@ -321,7 +418,7 @@ static void
 add_from_hosts(struct dns_query *query, int family, struct dns_answer *answer)
 {
     struct hostent *host = NULL;
-    if (ares_gethostbyname_file(query->dns->channel, query->name, family, &host) !=
+    if (ares_gethostbyname_file(query->dns->local, query->name, family, &host) !=
         ARES_SUCCESS)
         return;
     for (char **ip = host->h_addr_list; *ip != NULL; ip++)
@@ -353,67 +450,13 @@ look_here(struct dns_query *query)
         merge(query->dns->loop, &six, &four, known_new(query));
 }
 
-/* ---- sockets of c-ares ---- */
+/* ---- name servers ---- */
 
-static void
-on_ready(void *context, int events)
+static bool
+add_server(struct dns *dns, const char *spelt)
 {
-    struct dns_socket *s = context;
-    struct dns *dns = s->dns;
-    int descriptor = s->descriptor;
-    ares_process_fd(dns->channel,
-                    (events & LOOP_READ) != 0 ? descriptor : ARES_SOCKET_BAD,
-                    (events & LOOP_WRITE) != 0 ? descriptor : ARES_SOCKET_BAD);
-    attend(dns);
-}
-
-static void
-on_socket(void *context, ares_socket_t descriptor, int readable, int writable)
-{
-    struct dns *dns = context;
-    struct dns_socket *s;
-    int events = (readable ? LOOP_READ : 0) | (writable ? LOOP_WRITE : 0);
-    DL_SEARCH_SCALAR(dns->sockets, s, descriptor, descriptor);
-    if (s == NULL && events != 0) {
-        s = memory_new(sizeof(*s));
-        s->dns = dns;
-        s->descriptor = descriptor;
-        s->watch = loop_watch_new(dns->loop, descriptor, events, on_ready, s);
-        DL_APPEND(dns->sockets, s);
-    } else if (s != NULL && events != 0) {
-        loop_watch_set(s->watch, events);
-    } else if (s != NULL) {
-        loop_watch_free(&s->watch);
-        DL_DELETE(dns->sockets, s);
-        loop_release(dns->loop, free, s);
-    }
-}
-
-/* ---- the channel ---- */
-
-static int
-open_channel(struct dns *dns)
-{
-    struct ares_options options = {.flags = ARES_FLAG_EDNS,
-                                   .ednspsz = EDNS_SIZE,
-                                   .timeout = (int)dns->try_ms,
-                                   .tries = dns->tries,
-                                   .sock_state_cb = on_socket,
-                                   .sock_state_cb_data = dns};
-    int mask = ARES_OPT_FLAGS | ARES_OPT_EDNSPSZ | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES |
-               ARES_OPT_SOCK_STATE_CB;
-    int code;
-#ifdef ARES_OPT_QUERY_CACHE /* off: it has no limit, and the name server has its own   \
-                             */
-    mask |= ARES_OPT_QUERY_CACHE;
-#endif
-    code = ares_init_options(&dns->channel, &options, mask);
-    if (code != ARES_SUCCESS || dns->servers.length == 0)
-        return code;
-    code = ares_set_servers_ports_csv(dns->channel, dns->servers.at);
-    if (code != ARES_SUCCESS)
-        ares_destroy(dns->channel);
-    return code;
+    return buffer_format(&dns->servers, "%s%s", dns->servers.length > 0 ? "," : "",
+                         spelt);
 }
 
 /* In the one spelling that all versions of c-ares understand. */
@@ -429,8 +472,7 @@ take_server(struct dns *dns, struct text word)
     if (address.family == NET_UNIX || address.port == 0)
         return false;
     net_address_format(&address, spelt);
-    return buffer_format(&dns->servers, "%s%s", dns->servers.length > 0 ? "," : "",
-                         spelt);
+    return add_server(dns, spelt);
 }
 
 static bool
@@ -450,6 +492,40 @@ take_servers(struct dns *dns, struct text servers, char *error, size_t error_siz
         }
     }
     return true;
+}
+
+/* resolv.conf's, read now; later there may be none to read. */
+static int
+take_servers_of_system(struct dns *dns)
+{
+    struct ares_addr_port_node *list = NULL;
+    int code = ares_get_servers_ports(dns->local, &list), count = 0;
+    for (struct ares_addr_port_node *s = list; s != NULL; s = s->next) {
+        struct net_address a = {.family = s->family == AF_INET6 ? NET_IPV6 : NET_IPV4};
+        char spelt[NET_ADDRESS_TEXT_MAX];
+        a.port = s->udp_port > 0 ? (uint16_t)s->udp_port : SERVER_PORT;
+        memcpy(a.ip, &s->addr, a.family == NET_IPV6 ? 16 : 4);
+        net_address_format(&a, spelt);
+        if (++count <= SERVERS_MAX && !add_server(dns, spelt))
+            code = ARES_ENOMEM;
+    }
+    ares_free_data(list);
+    return code;
+}
+
+static int
+open_local(struct dns *dns)
+{
+    struct ares_options options = {.flags = ARES_FLAG_EDNS};
+    int code = ares_init_options(&dns->local, &options, ARES_OPT_FLAGS);
+    if (code != ARES_SUCCESS || dns->servers.length > 0)
+        return code;
+    code = take_servers_of_system(dns);
+    if (code == ARES_SUCCESS && dns->servers.length == 0)
+        code = ARES_ENODATA;
+    if (code != ARES_SUCCESS)
+        ares_destroy(dns->local);
+    return code;
 }
 
 static void
@@ -476,13 +552,14 @@ dns_new(struct loop *loop, struct text servers, char *error, size_t error_size)
     dns->loop = loop;
     dns->try_ms = TRY_MS;
     dns->tries = TRIES;
+    dns->tell = tell;
     buffer_init(&dns->servers, (size_t)SERVERS_MAX * NET_ADDRESS_TEXT_MAX);
     if (!take_servers(dns, servers, error, error_size)) {
         release_dns(dns);
         return NULL;
     }
     code = ares_library_init(ARES_LIB_INIT_ALL);
-    if (code == ARES_SUCCESS && (code = open_channel(dns)) != ARES_SUCCESS)
+    if (code == ARES_SUCCESS && (code = open_local(dns)) != ARES_SUCCESS)
         ares_library_cleanup();
     if (code != ARES_SUCCESS) {
         snprintf(error, error_size, "c-ares: %s", ares_strerror(code));
@@ -504,27 +581,20 @@ dns_free(struct dns **dns)
         let_go(query);
     }
     DL_FOREACH_SAFE (d->asked, query, next) {
-        if (query->done != NULL)
-            let_go(query);
+        let_go(query);
     }
-    ares_destroy(d->channel); /* calls back for what is open, closes the sockets */
-    assert(d->asked == NULL && d->open == 0 && d->sockets == NULL);
+    assert(d->open == 0);
+    ares_destroy(d->local);
     ares_library_cleanup();
-    loop_timer_stop(d->loop, &d->timer);
     loop_release(d->loop, release_dns, d);
 }
 
 void
 dns_set_patience(struct dns *dns, int64_t try_ms, int tries)
 {
-    int code;
     assert(try_ms > 0 && try_ms <= INT32_MAX && tries > 0);
     dns->try_ms = try_ms;
     dns->tries = tries;
-    ares_destroy(dns->channel); /* calls back for what was cancelled */
-    assert(dns->queued == NULL && dns->asked == NULL);
-    code = open_channel(dns);
-    assert(code == ARES_SUCCESS);
 }
 
 struct dns_query *

@@ -1,6 +1,8 @@
 /* Names to addresses: the only door to c-ares.
  *
- * Answers are copied and come through the loop, never from inside c-ares. Sizes are
+ * Each query has sockets of its own: a port that only luck can guess, and what becomes
+ * of it, a TCP connection that fails for instance, is nothing to the others. Answers
+ * are copied and come through the loop, never from inside c-ares. Sizes are
  * bounded here: a hostile zone cannot make us hold more than one struct dns_answer a
  * question. */
 #ifndef BASE_DNS_H
@@ -18,6 +20,11 @@ enum dns_status {
     DNS_TRY_AGAIN /* time-out, SERVFAIL, refused, malformed: nothing is known */
 };
 enum { DNS_NAME_MAX = 256, DNS_MX_MAX = 40, DNS_ADDRESS_MAX = 40 };
+enum {
+    DNS_OPEN_MAX = 64, /* queries out at a time, the others wait; c-ares 1.18 has 75 KB
+                        * of memory for each */
+    DNS_SOCKETS_MAX = 2 * DNS_OPEN_MAX /* for name servers that answer */
+};
 
 struct dns_mx {
     unsigned preference;
@@ -43,7 +50,7 @@ struct dns *dns_new(struct loop *loop, struct text servers, char *error,
 void dns_free(struct dns **dns);
 /* "1.18.1": of the c-ares that runs. */
 const char *dns_version(void);
-/* For tests and slow links, while no query is out. A name server is asked tries times,
+/* For tests and slow links: of later queries. A name server is asked tries times,
  * first for try_ms, then longer (5 s, 3 times); after 6 * try_ms a query is answered
  * with what is known by then. */
 void dns_set_patience(struct dns *dns, int64_t try_ms, int tries);

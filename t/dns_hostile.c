@@ -6,6 +6,7 @@
 #include "t/dns_ask.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -170,51 +171,145 @@ question_size(const char *query, size_t length, char name[64], unsigned *type)
     return at + 5;
 }
 
+/* What to say to a question, or false: nothing. */
+static bool
+reply_to(const char *query, size_t length, struct wire *w, char name[64])
+{
+    unsigned type;
+    size_t question = question_size(query, length, name, &type);
+    if (question == 0 || strcmp(name, "silence") == 0 ||
+        (strcmp(name, "half") == 0 && type != TYPE_A))
+        return false;
+    const struct hostile *h = hostile_find(name);
+    if (h != NULL) {
+        begin(w, query, question, h->count, h->code);
+        add(w, h->records, h->size);
+    } else {
+        begin_special(w, name, query, question);
+    }
+    return true;
+}
+
+/* Those that are answered late, so that questions overlap. */
+enum { LATE_MAX = 64, LATE_MS = 200 };
+struct late {
+    int64_t due_ms;
+    struct sockaddr_in to;
+    struct wire w;
+} late[LATE_MAX];
+static size_t late_count;
+
+/* By UDP: "port..." hears from which port it asked, as its preference; "slow..." and
+ * "port..." after LATE_MS; "tcp-..." to come again by TCP. */
 static void
-serve(int udp)
+serve_udp(int udp)
 {
     char query[WIRE_MAX], name[64];
     struct sockaddr_in from;
     struct wire w;
-    unsigned type;
-    for (;;) {
-        socklen_t size = sizeof(from);
-        ssize_t length =
-            recvfrom(udp, query, sizeof(query), 0, (struct sockaddr *)&from, &size);
-        if (length < 0)
-            _exit(1);
-        size_t question = question_size(query, (size_t)length, name, &type);
-        if (question == 0 || strcmp(name, "silence") == 0 ||
-            (strcmp(name, "half") == 0 && type != TYPE_A))
-            continue;
-        const struct hostile *h = hostile_find(name);
-        if (h != NULL) {
-            begin(&w, query, question, h->count, h->code);
-            add(&w, h->records, h->size);
-        } else {
-            begin_special(&w, name, query, question);
-        }
-        sendto(udp, w.at, w.length, 0, (struct sockaddr *)&from, size);
+    socklen_t size = sizeof(from);
+    ssize_t length =
+        recvfrom(udp, query, sizeof(query), 0, (struct sockaddr *)&from, &size);
+    if (length < 0)
+        _exit(1);
+    if (!reply_to(query, (size_t)length, &w, name))
+        return;
+    if (strncmp(name, "tcp-", 4) == 0) {
+        w.at[2] = (char)0x83;
+        w.at[7] = 0;
+    }
+    if (strncmp(name, "port", 4) == 0 || strncmp(name, "slow", 4) == 0) {
+        char mx[] = "\0\0\4good\xc0\x0c";
+        memcpy(mx, &from.sin_port, 2);
+        RECORD(&w, TYPE_MX, mx);
+        if (late_count == LATE_MAX)
+            _exit(2);
+        late[late_count++] =
+            (struct late){.due_ms = ask_clock_ms() + LATE_MS, .to = from, .w = w};
+        return;
+    }
+    sendto(udp, w.at, w.length, 0, (struct sockaddr *)&from, size);
+}
+
+static void
+serve_late(int udp)
+{
+    while (late_count > 0 && late[0].due_ms <= ask_clock_ms()) {
+        sendto(udp, late[0].w.at, late[0].w.length, 0, (struct sockaddr *)&late[0].to,
+               sizeof(late[0].to));
+        memmove(late, late + 1, --late_count * sizeof(late[0]));
     }
 }
 
+/* "tcp-dead" ends at once, "tcp-reset" by RST, "tcp-half" after half of the answer,
+ * "tcp-silent" never. */
+static void
+serve_tcp(int tcp)
+{
+    char query[WIRE_MAX], name[64];
+    struct wire w;
+    int peer = accept(tcp, NULL, NULL);
+    ssize_t length = recv(peer, query, sizeof(query), 0);
+    if (length > 2 && reply_to(query + 2, (size_t)length - 2, &w, name)) {
+        char head[2] = {(char)(w.length >> 8), 0};
+        struct linger reset = {.l_onoff = 1};
+        RECORD(&w, TYPE_MX, "\0\x09\4good\xc0\x0c");
+        head[1] = (char)w.length;
+        if (strcmp(name, "tcp-silent") == 0)
+            return; /* open till the end */
+        if (strcmp(name, "tcp-reset") == 0)
+            setsockopt(peer, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+        if (strcmp(name, "tcp-half") == 0 || strcmp(name, "tcp-good") == 0) {
+            send(peer, head, 2, MSG_NOSIGNAL | MSG_MORE);
+            send(peer, w.at, w.length / (name[4] == 'h' ? 2 : 1), MSG_NOSIGNAL);
+        }
+    }
+    close(peer);
+}
+
+static void
+serve(int udp, int tcp)
+{
+    struct pollfd ready[2] = {
+        {.fd = udp, .events = POLLIN},
+        {.fd = tcp, .events = POLLIN}
+    };
+    for (;;) {
+        if (poll(ready, 2, late_count > 0 ? 10 : -1) < 0)
+            _exit(1);
+        if (ready[0].revents != 0)
+            serve_udp(udp);
+        if (ready[1].revents != 0)
+            serve_tcp(tcp);
+        serve_late(udp);
+    }
+}
+
+/* With TCP, or refusing that. */
 static pid_t
-server_start(unsigned *port)
+server_start(unsigned *port, bool by_tcp)
 {
     struct sockaddr_in a = {.sin_family = AF_INET,
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof(a);
-    int udp = socket(AF_INET, SOCK_DGRAM, 0);
+    int udp = socket(AF_INET, SOCK_DGRAM, 0), tcp = -1;
     if (bind(udp, (struct sockaddr *)&a, sizeof(a)) != 0 ||
         getsockname(udp, (struct sockaddr *)&a, &size) != 0)
         return -1;
     *port = ntohs(a.sin_port);
+    if (by_tcp) {
+        tcp = socket(AF_INET, SOCK_STREAM, 0);
+        if (bind(tcp, (struct sockaddr *)&a, sizeof(a)) != 0 || listen(tcp, 64) != 0)
+            return -1;
+    }
     pid_t pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-        serve(udp);
+        serve(udp, tcp);
     }
     close(udp);
+    if (by_tcp)
+        close(tcp);
     return pid;
 }
 
@@ -355,26 +450,111 @@ test_fuzz(struct loop *loop, struct dns *dns)
     printf("# %d of %d found\n", found, 50 * rounds);
 }
 
+static struct dns *
+dns_at(struct loop *loop, unsigned port)
+{
+    char servers[32], error[100];
+    snprintf(servers, sizeof(servers), "127.0.0.1:%u", port);
+    return dns_new(loop, text_from(servers), error, sizeof(error));
+}
+
+/* Each overlaps with all the others. */
+static void
+test_ports(struct loop *loop, struct dns *dns)
+{
+    enum { COUNT = 32 };
+    struct asked a[COUNT];
+    char name[16];
+    int equal = 0;
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(name, sizeof(name), "port%d", i);
+        ask_start(dns, dns_find_mx, name, &a[i]);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        ask_wait(loop, &a[i].times, 1);
+        equal += a[i].answer.count != 1;
+        for (int j = 0; j < i; j++)
+            equal += a[i].answer.mx[0].preference == a[j].answer.mx[0].preference;
+    }
+    is_number(equal, 0, "of questions that overlap each has a port of its own");
+}
+
+/* Nothing that happens to one by TCP is felt by another. */
+static void
+test_tcp(struct loop *loop, struct dns *dns)
+{
+    static const char *const bad[] = {"tcp-dead", "tcp-reset", "tcp-half",
+                                      "tcp-silent"};
+    struct asked slow[4], good[4], failed[4];
+    int64_t start_ms = ask_clock_ms();
+    dns_set_patience(dns, 2000, 1);
+    for (int i = 0; i < 4; i++)
+        ask_start(dns, dns_find_mx, "slow", &slow[i]);
+    for (int i = 0; i < 4; i++) {
+        ask_start(dns, dns_find_mx, bad[i], &failed[i]);
+        ask_start(dns, dns_find_mx, "tcp-good", &good[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        ask_wait(loop, &slow[i].times, 1);
+        ask_wait(loop, &good[i].times, 1);
+        is_number(slow[i].answer.count, 1, "a slow one is found meanwhile");
+        is_string(answer_text(&good[i].answer, dns_find_mx), "9 good.tcp-good",
+                  "and so is one by TCP");
+    }
+    int64_t took_ms = ask_clock_ms() - start_ms;
+    ok_named(failed[3].times == 0 && took_ms < 2000,
+             "without waiting for what is silent");
+    for (int i = 0; i < 4; i++) {
+        ask_wait(loop, &failed[i].times, 1);
+        is_string(answer_text(&failed[i].answer, dns_find_mx), "try again", bad[i]);
+    }
+}
+
+/* What nobody waits for any more gives its place to the next one at once. */
+static void
+test_places(struct loop *loop, struct dns *dns)
+{
+    struct asked silent[DNS_OPEN_MAX], next;
+    int64_t start_ms = ask_clock_ms();
+    dns_set_patience(dns, 5000, 1);
+    for (int i = 0; i < DNS_OPEN_MAX; i++)
+        ask_start(dns, dns_find_mx, "silence", &silent[i]);
+    ask_start(dns, dns_find_mx, "good", &next);
+    for (int i = 0; i < 5; i++)
+        loop_turn(loop, 20);
+    is_number(next.times, 0, "one more than may be out waits");
+    dns_cancel(&silent[7].query);
+    ask_wait(loop, &next.times, 1);
+    ok_named(next.answer.count == 1 && ask_clock_ms() - start_ms < 4000,
+             "until another one is cancelled");
+    for (int i = 0; i < DNS_OPEN_MAX; i++)
+        dns_cancel(&silent[i].query);
+}
+
 int
 main(void)
 {
-    unsigned port = 0;
-    char servers[32], error[100];
-    pid_t server = server_start(&port);
+    unsigned port = 0, port_tcp = 0;
+    pid_t server = server_start(&port, false), other = server_start(&port_tcp, true);
     struct loop *loop = loop_new();
-    if (!ok(server > 0))
+    if (!ok(server > 0 && other > 0))
         return done();
-    snprintf(servers, sizeof(servers), "127.0.0.1:%u", port);
-    struct dns *dns = dns_new(loop, text_from(servers), error, sizeof(error));
+    struct dns *dns = dns_at(loop, port), *dns_tcp = dns_at(loop, port_tcp);
     dns_set_patience(dns, 100, 2);
     test_addresses(loop, dns);
     test_mx(loop, dns);
     test_fuzz(loop, dns);
     test_patience(loop, dns);
     test_free(loop, port);
+    test_ports(loop, dns_tcp);
+    test_tcp(loop, dns_tcp);
+    test_places(loop, dns_tcp);
     dns_free(&dns);
+    dns_free(&dns_tcp);
     loop_free(&loop);
     kill(server, SIGTERM);
+    kill(other, SIGTERM);
     waitpid(server, NULL, 0);
+    waitpid(other, NULL, 0);
     return done();
 }
