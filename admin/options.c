@@ -666,7 +666,8 @@ options_fragments_max(const struct options *options, const struct settings *sett
     struct disk_space space;
     int64_t max = options->defrag_size;
     bool is_set = settings_origin(settings, TEXT("defrag_max_total")) != NULL;
-    if (is_set || disk_space(spool, &space) != 0 || space.bytes / 10 > max)
+    if (is_set || disk_space(spool, &space) != 0 || space.bytes == 0 ||
+        space.bytes / 10 > max)
         return max;
     return space.bytes / 10 > 0 ? space.bytes / 10 : 1;
 }

@@ -203,7 +203,7 @@ static int
 send_message(const struct flags *f, const struct options *o,
              const struct sendmail_helpers *helpers)
 {
-    char error[512];
+    char error[1024];
     struct queue *queue;
     struct queue_settings settings = options_queue(o);
     struct loop *loop = loop_new();

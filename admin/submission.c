@@ -38,7 +38,7 @@ struct submission {
     struct buffer out;       /* one piece of the body */
     bool stored;
     int code; /* sysexits */
-    char error[512];
+    char error[1024];
     char id[ID_LENGTH + 1];
 };
 
@@ -50,6 +50,20 @@ fail(struct submission *s, int code, const char *what)
         snprintf(s->error, sizeof(s->error), "%s", what);
     }
     s->lines.over = true;
+}
+
+/* Users are told what they, or their administrator, can do about it. */
+static void
+refuse(struct submission *s, const struct outcome *refusal)
+{
+    char space[QUEUE_SPACE_MAX], what[QUEUE_SPACE_MAX + OUTCOME_TEXT_MAX + 2];
+    if (refusal->code != 452) {
+        fail(s, EX_TEMPFAIL, refusal->text);
+        return;
+    }
+    queue_describe_space(s->queue, space);
+    snprintf(what, sizeof(what), "%s: %s", refusal->text, space);
+    fail(s, EX_TEMPFAIL, what);
 }
 
 static void
@@ -273,7 +287,7 @@ on_stored(void *context, struct envelope *e, const struct outcome *refusal)
 {
     struct submission *s = context;
     if (refusal)
-        fail(s, EX_TEMPFAIL, refusal->text);
+        refuse(s, refusal);
     else
         s->stored = true;
     envelope_free(&e);
@@ -343,7 +357,7 @@ submission_new(const struct submission_settings *settings, struct loop *loop,
     lines_start(&s->lines, settings->dot_ends, put, s);
     s->draft = queue_begin(queue, 0, &refusal);
     if (s->draft == NULL)
-        fail(s, EX_TEMPFAIL, refusal.text);
+        refuse(s, &refusal);
     return s;
 }
 

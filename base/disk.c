@@ -369,9 +369,12 @@ disk_space(struct disk *disk, struct disk_space *space)
 
     if (fstatvfs(disk->directory, &status) < 0)
         return -errno;
-    space->bytes_free = (int64_t)(status.f_bavail * status.f_frsize);
+    /* Some file systems make inodes as they go and count none; a tmpfs without a limit
+     * counts neither. */
     space->bytes = (int64_t)(status.f_blocks * status.f_frsize);
-    /* Some file systems make inodes as they go and count none. */
+    space->inodes = (int64_t)status.f_files;
+    space->bytes_free =
+        status.f_blocks ? (int64_t)(status.f_bavail * status.f_frsize) : INT64_MAX;
     space->inodes_free = status.f_files ? (int64_t)status.f_favail : INT64_MAX;
     return 0;
 }

@@ -23,7 +23,7 @@ struct disk_info {
 };
 struct disk_space {
     int64_t bytes_free, inodes_free; /* for unprivileged users */
-    int64_t bytes;                   /* of the whole file system */
+    int64_t bytes, inodes;           /* of the whole file system; 0 = without limit */
 };
 
 /* create: make the directory (0711) and its parents when missing. */

@@ -17,30 +17,8 @@ enum {
     CONTENT_BUFFER = 64 * 1024,    /* on the way to a file */
     MEMORY_MAX = 32 * 1024 * 1024, /* of all drafts; then files come earlier */
     NAMES_AHEAD_MS = 20,           /* of the clock, at most */
-    NAME_TRIES = 100000,           /* on average `slices` of them are needed */
-    SPACE_EVERY_MS = 1000,
-    BYTES_RESERVE = 16 * 1024 * 1024,
-    INODES_RESERVE = 200
+    NAME_TRIES = 100000            /* on average `slices` of them are needed */
 };
-
-/* --- Space ----------------------------------------------------------------------- */
-
-bool
-drafts_have_space(struct drafts *a, int64_t size)
-{
-    int64_t now = loop_monotonic_ms(a->loop);
-    if (!a->space_known || now - a->space_asked_ms >= SPACE_EVERY_MS) {
-        a->space_known = true;
-        a->space_asked_ms = now;
-        int result = disk_space(a->spool->disk, &a->space);
-        if (result < 0) {
-            (void)spool_trouble(a->spool, result, NULL, "ask for free space");
-            a->space = (struct disk_space){INT64_MAX, INT64_MAX, INT64_MAX};
-        }
-    }
-    return a->space.bytes_free - a->settings.bytes_reserve >= (size > 0 ? size : 0) &&
-           a->space.inodes_free >= a->settings.inodes_reserve;
-}
 
 /* --- A draft --------------------------------------------------------------------- */
 
@@ -131,7 +109,7 @@ drafts_admit(struct drafts *a, int64_t size_expected, bool own, struct outcome *
         return false;
     }
     /* The journal keeps a reserve for our own. */
-    bool fits = (own && a->memory_max > 0) || drafts_have_space(a, size_expected);
+    bool fits = (own && a->memory_max > 0) || space_has(&a->space, size_expected);
     if (!fits)
         *refusal = spool_refusal(-ENOSPC);
     return fits;
@@ -321,12 +299,36 @@ draft_want_file(struct queue_draft *d)
 }
 
 void
+drafts_tell_health(struct drafts *a, struct queue_health *health)
+{
+    bool has_space = space_has(&a->space, 0),
+         known = a->space.now.bytes_free < INT64_MAX;
+    health->path = disk_path(a->spool->disk);
+    health->bytes_reserve = a->space.bytes_reserve;
+    health->inodes_reserve = a->space.inodes_reserve;
+    health->bytes_free = known ? a->space.now.bytes_free : -1;
+    health->inodes_free = known ? a->space.now.inodes_free : -1;
+    if (a->spool->trouble[0] != '\0')
+        snprintf(health->reason, sizeof(health->reason), "%s", a->spool->trouble);
+    else if (!has_space)
+        snprintf(health->reason, sizeof(health->reason), "the disk is full");
+}
+
+void
 drafts_start(struct drafts *a)
 {
-    struct queue_settings *settings = &a->settings;
+    const struct queue_settings *settings = &a->settings;
     assert(settings->slices > 0 && settings->slice < settings->slices);
-    if (settings->bytes_reserve <= 0)
-        settings->bytes_reserve = BYTES_RESERVE;
-    if (settings->inodes_reserve <= 0)
-        settings->inodes_reserve = INODES_RESERVE;
+    a->space = (struct space){.spool = a->spool,
+                              .loop = a->loop,
+                              .tells = !a->at_once,
+                              .bytes_reserve = settings->bytes_reserve,
+                              .inodes_reserve = settings->inodes_reserve};
+    space_start(&a->space);
+}
+
+void
+drafts_stop(struct drafts *a)
+{
+    space_stop(&a->space);
 }

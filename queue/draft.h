@@ -7,20 +7,19 @@
 
 #include "base/loop.h"
 #include "queue/queue.h"
+#include "queue/space.h"
 #include "queue/spool.h"
 
 struct drafts {
     struct spool *spool;
     struct loop *loop;
-    struct queue_settings settings; /* reserves resolved */
-    size_t memory_max;              /* content of one draft without a file; 0 = none */
-    bool at_once;                   /* an injector: no end of turn will come */
+    struct queue_settings settings;
+    size_t memory_max; /* content of one draft without a file; 0 = none */
+    bool at_once;      /* an injector: no end of turn will come */
 
     uint64_t counter;
     size_t in_memory; /* bytes of all drafts */
-    bool space_known;
-    int64_t space_asked_ms; /* monotonic */
-    struct disk_space space;
+    struct space space;
     int64_t named_ms; /* the time in the last name */
 };
 
@@ -40,8 +39,9 @@ struct queue_draft {
 
 /* spool to at_once are the caller's to set before. */
 void drafts_start(struct drafts *a);
-/* False: too little is left for size more bytes. */
-bool drafts_have_space(struct drafts *a, int64_t size);
+void drafts_stop(struct drafts *a);
+/* Of the spool: path, room, reserve, and the reason when mail is refused. */
+void drafts_tell_health(struct drafts *a, struct queue_health *health);
 
 /* Behind queue_admits() and queue_begin(). own: a notice of ours. */
 bool drafts_admit(struct drafts *a, int64_t size_expected, bool own,

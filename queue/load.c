@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONTENT_PIECE = 64 * 1024, BYTES_RESERVE = 16 * 1024 * 1024 };
+enum { CONTENT_PIECE = 64 * 1024 };
 
 /* The file is not what it must be; all other errors are of the moment. */
 static bool
@@ -99,7 +99,7 @@ static int
 start_copy(struct spool *s, struct id id, int64_t size)
 {
     struct disk_space space;
-    if (disk_space(s->disk, &space) == 0 && space.bytes_free - BYTES_RESERVE < size)
+    if (disk_space(s->disk, &space) == 0 && space.bytes_free - s->bytes_reserve < size)
         return -ENOSPC;
     return spool_write_new(s, ROOM_PID, id, TEXT(""), 0600, true);
 }

@@ -182,6 +182,7 @@ start_rooms(struct queue *q)
 static void
 stop_rooms(struct queue *q)
 {
+    drafts_stop(&q->drafts);
     marks_stop(&q->marks);
     young_close(&q->young);
     commits_stop(&q->commits);
@@ -215,8 +216,9 @@ open_journal(struct queue *q, char *error, size_t error_size)
     const struct queue_settings *s = &q->settings;
     if (s->journal_size <= 0)
         return 0;
+    int64_t size = space_journal(&q->drafts.space, s->journal_size, s->slices);
     struct journal_settings settings =
-        journal_divide(q->share.room, s->journal_size, s->journal_segment);
+        journal_divide(q->share.room, size, s->journal_segment);
     struct journal_events events = {
         .context = q, .settled = on_settled, .crowded = on_crowded, .roomy = on_roomy};
     if (young_open(&q->young, &settings, &events, error, error_size) < 0)
@@ -742,6 +744,14 @@ queue_look_at_disk(struct queue *q)
     q->nature =
         (struct nature){.disk = q->spool.disk, .log = q->spool.log, .loop = q->loop};
     nature_start(&q->nature);
+    space_look(&q->drafts.space, q->young.journal != NULL);
+}
+
+void
+queue_describe_space(const struct queue *q, char out[QUEUE_SPACE_MAX])
+{
+    assert((int)QUEUE_SPACE_MAX == (int)SPACE_TEXT_MAX);
+    space_describe(&q->drafts.space, out);
 }
 
 struct queue_health
@@ -762,18 +772,7 @@ queue_health(struct queue *q)
         health.syncs += figures.syncs;
         health.journal_full = figures.full;
     }
-    bool has_space = drafts_have_space(&q->drafts, 0);
-    health.path = disk_path(q->spool.disk);
-    health.bytes_reserve = q->drafts.settings.bytes_reserve;
-    health.inodes_reserve = q->drafts.settings.inodes_reserve;
-    health.bytes_free = q->drafts.space.bytes_free;
-    health.inodes_free = q->drafts.space.inodes_free;
-    if (health.bytes_free == INT64_MAX)
-        health.bytes_free = health.inodes_free = -1;
-    if (q->spool.trouble[0] != '\0')
-        snprintf(health.reason, sizeof(health.reason), "%s", q->spool.trouble);
-    else if (!has_space)
-        snprintf(health.reason, sizeof(health.reason), "the disk is full");
+    drafts_tell_health(&q->drafts, &health);
     health.accepting = health.reason[0] == '\0';
     return health;
 }

@@ -24,7 +24,7 @@ struct queue_settings {
     const char *spool;
     unsigned slices, slice;
     int64_t message_size_limit;
-    int64_t bytes_reserve, inodes_reserve; /* refuse new mail below; 0 = presets */
+    int64_t bytes_reserve, inodes_reserve; /* refuse new mail below; 0 = derived */
     /* The ring of young mail, in bytes; 0 = no journal, every message is files at once.
      * A larger message is a file at once. */
     int64_t journal_size, journal_message_max;
@@ -53,8 +53,8 @@ int queue_open_injector(struct queue **queue, struct log *log,
                         size_t error_size);
 /* True when a daemon holds the spool's lock. */
 bool queue_has_daemon(struct queue *queue);
-/* The daemon, once: warns a second from now of what the spool's file system cannot
- * promise. */
+/* The daemon, once, at its start: warns of a file system without room, or too small;
+ * and a second from now of what it cannot promise. */
 void queue_look_at_disk(struct queue *queue);
 /* Something is on its way to the disk, or to its owner, that no timer waits for. */
 bool queue_is_busy(const struct queue *queue);
@@ -213,6 +213,9 @@ struct queue_health {
     int64_t bytes_reserve, inodes_reserve;
 };
 struct queue_health queue_health(struct queue *queue);
+/* For who was refused with 452: how much room the spool has and needs, and where. */
+enum { QUEUE_SPACE_MAX = 512 };
+void queue_describe_space(const struct queue *queue, char out[QUEUE_SPACE_MAX]);
 /* Counted in their directories: what the scheduler does not know. */
 struct queue_apart {
     size_t held, parked;

@@ -54,7 +54,8 @@ struct spool {
     bool adopts;         /* the daemon: content of others is made its own, see load.h */
     unsigned user;       /* then: who we are */
     int64_t foreign_max; /* then: bytes of others' content; 0 = no limit */
-    bool unsynced[ROOMS]; /* names changed since the last sync */
+    int64_t bytes_reserve; /* what copies of it leave free: see space.h */
+    bool unsynced[ROOMS];  /* names changed since the last sync */
     uint64_t syncs, parked;
     bool mark_told;     /* see parked.h */
     char trouble[160];  /* why no mail is taken; "" = all is well */

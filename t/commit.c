@@ -159,24 +159,24 @@ test_space(void)
     start(&r, &plain);
     sim_disk_count_anew();
     for (unsigned i = 0; i < 10; i++)
-        ok(drafts_have_space(&r.drafts, 1000));
+        ok(space_has(&r.drafts.space, 1000));
     is_number(sim_disk_calls(), 1, "the disk is asked once");
     sim_loop_advance(r.loop, 1000);
-    ok(drafts_have_space(&r.drafts, 0));
+    ok(space_has(&r.drafts.space, 0));
     is_number(sim_disk_calls(), 2, "a second");
     sim_disk_set_space(16 * 1024 * 1024 + 1000, 200);
     sim_loop_advance(r.loop, 1000);
-    ok_named(drafts_have_space(&r.drafts, 1000), "down to the reserve");
-    ok_named(!drafts_have_space(&r.drafts, 1001), "but not below");
-    ok(drafts_have_space(&r.drafts, -5));
+    ok_named(space_has(&r.drafts.space, 1000), "down to the reserve");
+    ok_named(!space_has(&r.drafts.space, 1001), "but not below");
+    ok(space_has(&r.drafts.space, -5));
     sim_disk_set_space(INT64_MAX, 199);
     sim_loop_advance(r.loop, 1000);
-    ok_named(!drafts_have_space(&r.drafts, 0), "of inodes neither");
+    ok_named(!space_has(&r.drafts.space, 0), "of inodes neither");
     ok(draft_begin(&r.drafts, 0, false, &refusal) == NULL && refusal.code == 452);
     sim_loop_advance(r.loop, 1000);
     sim_disk_count_anew();
     sim_disk_fail_at(1, ENOSYS);
-    ok_named(drafts_have_space(&r.drafts, 0), "a disk that cannot tell is not full");
+    ok_named(space_has(&r.drafts.space, 0), "a disk that cannot tell is not full");
     stop(&r);
 }
 

@@ -376,7 +376,7 @@ static void
 test_space(void)
 {
     struct disk *disk = open_root();
-    struct disk_space space = {-1, -1, -1};
+    struct disk_space space = {-1, -1, -1, -1};
 
     is_number(disk_space(disk, &space), 0, "space");
     ok_named(space.bytes_free > 0, "there are bytes");

@@ -82,6 +82,7 @@ sub wait_for {
 }
 
 sub slurp { my $f = shift; open my $h, '<:raw', $f or return ''; local $/; my $c = <$h>; return $c // '' }
+sub count { my ($text, $pattern) = @_; return scalar(() = $text =~ /$pattern/g) }
 sub spit { my ($f, $c) = @_; open my $h, '>:raw', $f or die "$f: $!"; print $h $c; close $h or die; return $f }
 
 # new(routes => "...", any setting => value, ...): not yet started.

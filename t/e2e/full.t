@@ -78,16 +78,57 @@ sub low_water {
     like $petrel->status, qr/"accepting":\s*false.*disk is full/s, "$title: status tells why";
     my ($code, $said) = Petrel::command("Subject: x\n\nx\n", $Petrel::binary, '-c', $petrel->conf, 'sendmail', 'e@x.test');
     is $code, 75, "$title: sendmail says: later" or diag $said;
+    like $said, qr/^sendmail: Insufficient system storage: \d+\.\d MB and \d+ files are free in \Q$disk->{dir}\E\/spool; \d+\.\d MB and \d+ files are kept/,
+        "$title: and where, and how much";
+    is Petrel::count($petrel->log, qr/queue: warning: spool \Q$disk->{dir}\E\/spool: .* free: mail is refused until .* are free/), 1,
+        "$title: the log tells once that mail is refused";
     $sink->again;
     ok Petrel::wait_for(sub { $sink->count('messages') >= 2 }), "$title: what was accepted goes on";
     ok $petrel->wait_empty, "$title: to its end";
     like ask($petrel, ''), qr/^452 4\.3\.1 /, "$title: there still is no room";
     $disk->relieve;
     becomes($petrel, qr/^250 /, "$title: with room mail is taken again");
+    is Petrel::count($petrel->log, qr/ free: accepting mail again/), 1, "$title: which the log tells once";
     like send_to($petrel, 'after', 500, 'f'), qr/^250 /, "$title: and stored";
     $sink->wait_for('f@x.test');
     is_deeply arrivals($sink), { 'small>a@x.test' => 1, 'small>b@x.test' => 1, 'large>c@x.test' => 1, 'after>f@x.test' => 1 }, "$title: everything came once";
     is_drained($petrel, $title);
+    $sink->stop;
+    return;
+}
+
+# --- Small file systems, with the settings as they are by themselves
+
+sub small_one {
+    my ($title, $disk) = @_;
+    my $sink = Sink->start;
+    my $petrel = petrel_on($disk, $sink, journal_size => undef, journal_message_max => undef)->start;
+    like send_to($petrel, "mail$_", 100_000, "to$_"), qr/^250 /, "$title: mail is taken" for 1 .. 3;
+    ok $petrel->wait_empty, "$title: and delivered";
+    my ($code, $said) = Petrel::command("Subject: x\n\nx\n", $Petrel::binary, '-c', $petrel->conf, 'sendmail', 'e@x.test');
+    is $code, 0, "$title: also from sendmail" or diag $said;
+    $sink->wait_for('e@x.test');
+    like $petrel->log, qr/the journal takes a quarter of that at most, not 67\.1 MB/, "$title: the journal is small";
+    unlike $petrel->log, qr/too small|mail is refused/, "$title: nothing is refused";
+    $disk->leave_bytes(1 << 20);
+    becomes($petrel, qr/^452 4\.3\.1 /, "$title: until it is full");
+    $petrel->kill9;
+    $petrel->start;
+    is Petrel::count($petrel->log, qr/mail is refused until/), 2, "$title: a start tells that at once";
+    $disk->relieve;
+    ok $petrel->wait_log(qr/accepting mail again/), "$title: and, though nobody asks, when it goes on";
+    is_drained($petrel, $title);
+    $sink->stop;
+    return;
+}
+
+sub too_small {
+    my ($title, $disk) = @_;
+    my $sink = Sink->start;
+    my $petrel = petrel_on($disk, $sink, journal_size => undef, journal_message_max => undef)->start;
+    like $petrel->log, qr/queue: error: spool \S+: its file system is too small: it has .*, a spool needs 6\.3 MB and 64 files; set `spool`/,
+        "$title: the start says so, with numbers and remedy";
+    is $petrel->stop, 0, "$title: it ends well";
     $sink->stop;
     return;
 }
@@ -175,6 +216,14 @@ for my $kind (qw(ext4 tmpfs)) {
     too_large_for_it("$kind, SIZE", $disk);
     no_room_at_all("$kind, no block", $disk, sub { $_[0]->leave_bytes(0) });
     no_room_at_all("$kind, no inode", $disk, sub { $_[0]->leave_inodes(0) });
+    $disk->unmount;
+}
+for my $kind (qw(ext4 tmpfs)) {
+    my $disk = Mount->$kind(24, 6000) or next;
+    small_one("$kind of 24 MB", $disk);
+    $disk->unmount;
+    $disk = Mount->$kind(4, 1000) or next;
+    too_small("$kind of 4 MB", $disk);
     $disk->unmount;
 }
 ok $tried, 'there was a file system to fill';

@@ -506,7 +506,7 @@ world_new(void)
 {
     struct world *w = memory_new(sizeof(*w));
     w->now_ms = SIM_WALL_START_MS;
-    w->space = (struct disk_space){INT64_C(1) << 40, 1000000, INT64_C(1) << 40};
+    w->space = (struct disk_space){INT64_C(1) << 40, 1000000, INT64_C(1) << 40, 0};
     w->nature = (struct disk_nature){.type = "ext4", .sync_us = 500};
     w->boot = world_next_boot();
     return w;
@@ -637,7 +637,7 @@ sim_disk_set_user(unsigned user)
 void
 sim_disk_set_space(int64_t bytes_free, int64_t inodes_free)
 {
-    world()->space = (struct disk_space){bytes_free, inodes_free, bytes_free};
+    world()->space = (struct disk_space){bytes_free, inodes_free, bytes_free, inodes_free};
 }
 
 void
