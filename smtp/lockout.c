@@ -16,8 +16,16 @@ struct client {
     UT_hash_handle hh;
 };
 
+/* One that has logged in. */
+struct good {
+    struct lockout_key key;
+    int64_t at_ms; /* last */
+    UT_hash_handle hh;
+};
+
 struct lockout {
     struct client *clients; /* in the order of their last failures */
+    struct good *good;      /* in the order of their last logins */
     int limit;
 };
 
@@ -54,6 +62,13 @@ remove_client(struct lockout *l, struct client *client)
     free(client);
 }
 
+static void
+remove_good(struct lockout *l, struct good *good)
+{
+    HASH_DEL(l->good, good);
+    free(good);
+}
+
 void
 lockout_free(struct lockout **lockout)
 {
@@ -63,6 +78,8 @@ lockout_free(struct lockout **lockout)
         return;
     while (l->clients != NULL)
         remove_client(l, l->clients);
+    while (l->good != NULL)
+        remove_good(l, l->good);
     free(l);
 }
 
@@ -139,6 +156,49 @@ lockout_failed(struct lockout *l, const struct lockout_key *key, int64_t now_ms)
         client->first_ms = now_ms;
     }
     return verdict;
+}
+
+static struct good *
+find_good(const struct lockout *l, const struct lockout_key *key)
+{
+    struct good *good;
+    HASH_FIND(hh, l->good, key, sizeof(*key), good);
+    return good;
+}
+
+void
+lockout_passed(struct lockout *l, const struct lockout_key *key, int64_t now_ms)
+{
+    struct good *good = find_good(l, key);
+    if (good != NULL) {
+        HASH_DEL(l->good, good);
+    } else {
+        if (HASH_COUNT(l->good) >= LOCKOUT_GOOD_MAX)
+            remove_good(l, l->good);
+        good = memory_new(sizeof(*good));
+        good->key = *key;
+    }
+    good->at_ms = now_ms;
+    HASH_ADD(hh, l->good, key, sizeof(*key), good);
+}
+
+static bool
+has_failed_lately(const struct client *client, int64_t now_ms)
+{
+    int64_t ago_ms = now_ms - client->last_ms;
+    return ago_ms <= (client->locks > 0 ? LOCKOUT_MEMORY_MS : LOCKOUT_WINDOW_MS);
+}
+
+enum lockout_standing
+lockout_standing(const struct lockout *l, const struct lockout_key *key, int64_t now_ms)
+{
+    const struct good *good = find_good(l, key);
+    const struct client *client = find(l, key);
+    bool passed = good != NULL && now_ms - good->at_ms <= LOCKOUT_GOOD_MS;
+    bool failed = client != NULL && has_failed_lately(client, now_ms);
+    if (passed && (!failed || client->last_ms < good->at_ms))
+        return LOCKOUT_GOOD;
+    return failed && !passed ? LOCKOUT_SUSPECT : LOCKOUT_UNKNOWN;
 }
 
 size_t

@@ -1,4 +1,5 @@
-/* Who has failed to log in, how often, and how long it is locked out. Pure: no clock.
+/* Who has failed to log in, how often, and how long it is locked out; and who has
+ * logged in. Pure: no clock.
  *
  * Clients are addresses: of IPv6 the /64, which is one customer; at a Unix socket the
  * user id. A success forgets nothing: else one account would buy guesses at others. */
@@ -15,6 +16,8 @@ enum {
     LOCKOUT_MEMORY_MS = 24 * 3600 * 1000, /* ...until it was quiet for so long */
     LOCKOUT_DELAY_MS = 1000, /* of the first failure's answer, doubled... */
     LOCKOUT_DELAY_MAX_MS = 10 * 1000,
+    LOCKOUT_GOOD_MAX = 10000, /* who logged in; then the one that did long ago goes */
+    LOCKOUT_GOOD_MS = 12 * 3600 * 1000, /* remembered for so long */
     LOCKOUT_KEY_SIZE = 9
 };
 
@@ -42,6 +45,20 @@ struct lockout_verdict {
 };
 struct lockout_verdict lockout_failed(struct lockout *lockout,
                                       const struct lockout_key *key, int64_t now_ms);
+
+/* It has logged in. */
+void lockout_passed(struct lockout *lockout, const struct lockout_key *key,
+                    int64_t now_ms);
+
+/* In what order they are served when not all can be. */
+enum lockout_standing {
+    LOCKOUT_GOOD,    /* logged in within LOCKOUT_GOOD_MS, and has not failed since */
+    LOCKOUT_UNKNOWN, /* neither, or both */
+    LOCKOUT_SUSPECT  /* has failed within LOCKOUT_WINDOW_MS, or was locked out within
+                        LOCKOUT_MEMORY_MS; and has not logged in */
+};
+enum lockout_standing lockout_standing(const struct lockout *lockout,
+                                       const struct lockout_key *key, int64_t now_ms);
 
 size_t lockout_clients(const struct lockout *lockout);
 

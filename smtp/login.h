@@ -5,7 +5,11 @@
  * A check takes up to 5 ms of the loop, or several slices of 2 ms. So there is one each
  * LOGIN_PACE_MS, a slice each LOGIN_SLICE_MS, and more wait in a row: guessing takes a
  * quarter of the loop at most. A client that leaves before its check is over has
- * failed, too. */
+ * failed, too. The clients in the row
+ * (see smtp/lockout.h) take turns: first those that have logged in lately, last those
+ * that have failed. When it is full, a client with a better claim takes the place of
+ * the one with the worst, which is told to try later. What is malformed is answered at
+ * once, and counts as a failure. */
 #ifndef SMTP_LOGIN_H
 #define SMTP_LOGIN_H
 
@@ -17,7 +21,11 @@ struct loop;
 enum {
     LOGIN_PACE_MS = 20,
     LOGIN_SLICE_MS = 8,
-    LOGIN_WAITING_MAX = 50 /* a second's worth; then 454 */
+    LOGIN_WAITING_MAX = 50, /* then 454 */
+    /* Of one client in the row; then 454. Many users may be behind an address from
+     * which one has logged in. */
+    LOGIN_WAITING_EACH = 4,
+    LOGIN_WAITING_EACH_GOOD = 16
 };
 
 struct login_gate;

@@ -1,15 +1,15 @@
 /* AUTH as a server, as a machine: lines of the client in, challenges and a result out.
  *
  *   AUTH mechanism [initial]   sasl_server_start()
- *   UNFINISHED                 sasl_server_work(), in another turn
+ *   UNFINISHED                 a password is there: sasl_server_work(), when it suits
  *   CHALLENGE                  send "334 " + sasl_server_challenge(), then feed the
  *                              client's next line
  *   DONE                       235; sasl_server_user() is who it is
  *   FAILED                     535 5.7.8, whatever it was
  *   MALFORMED                  501 5.5.2 (not Base64, no such message), or "*": 501
  *
- * A step with a password, and each work after it, takes up to 5 ms. That they are few,
- * and how late a failure is told, is the owner's to see to. */
+ * Only sasl_server_work() takes long, up to 5 ms. That it is called seldom, and how
+ * late a failure is told, is the owner's to see to. */
 #ifndef SMTP_SASL_SERVER_H
 #define SMTP_SASL_SERVER_H
 
@@ -22,7 +22,7 @@ enum sasl_result {
     SASL_FAILED,
     SASL_MALFORMED,
     SASL_CANCELLED,
-    SASL_UNFINISHED /* there is more to compute */
+    SASL_UNFINISHED /* there is something, or more, to compute */
 };
 
 enum sasl_server_stage {
@@ -58,7 +58,7 @@ enum sasl_result sasl_server_start(struct sasl_server *s, enum sasl_mechanism me
                                    const struct users *users, const char *nonce,
                                    struct text initial)
     __attribute__((warn_unused_result));
-/* After UNFINISHED: the next slice of a check. */
+/* After UNFINISHED: the first or next slice of a check. */
 enum sasl_result sasl_server_work(struct sasl_server *s)
     __attribute__((warn_unused_result));
 /* A line of the client, without CRLF; after CHALLENGE only. */

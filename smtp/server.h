@@ -13,8 +13,9 @@
  *   FLUSH    server_flushed()            try what waits for server_node() now (ETRN)
  *   SECURE   server_secured()            send what is in out, forget all input, then
  * TLS
- *   LOGIN    server_login_step() and server_login_answer(), perhaps later, or
- *            server_login_refused()      a line of AUTH is there
+ *   LOGIN    server_login_step(), perhaps server_login_work(), and
+ *            server_login_answer(), perhaps later, or server_login_refused()
+ *                                        a line of AUTH is there
  *
  * A transaction lives from MAIL to the one function that ends it, on every path. */
 #ifndef SMTP_SERVER_H
@@ -226,15 +227,13 @@ void server_secured(struct server *s, const char *version, const char *cipher);
 /* How late what is said late has to be. */
 int server_penalty_ms(const struct server *s);
 /* LOGIN: the answer may take as long as it likes; until then the client is not read. */
-/* The step checks a password: up to 5 ms, and as much for each work after it. Others
- * take less than 0.1 ms. */
-bool server_login_costs(const struct server *s);
-/* Once for each LOGIN. nonce: sasl_nonce(), fresh. A failure is logged here, so that
- * who does not wait for the answer is known, too. The rules may not be replaced before
- * the end of AUTH (server_is_idle). */
+/* Once for each LOGIN: reads the line, in less than 0.1 ms. nonce: sasl_nonce(), fresh.
+ * A failure is logged here, so that who does not wait for the answer is known, too. The
+ * rules may not be replaced before the end of AUTH (server_is_idle). */
 enum sasl_result server_login_step(struct server *s, const char *nonce)
     __attribute__((warn_unused_result));
-/* After SASL_UNFINISHED: the next slice of the check, in another turn. */
+/* After SASL_UNFINISHED, before an answer: a slice of the check of a password, up to
+ * 5 ms; again after the same, in another turn. */
 enum sasl_result server_login_work(struct server *s)
     __attribute__((warn_unused_result));
 void server_login_answer(struct server *s);

@@ -186,16 +186,14 @@ server_user(const struct server *s, enum sasl_mechanism *mechanism)
     return s->user != NULL ? s->user : "";
 }
 
-bool
-server_login_costs(const struct server *s)
+/* So that who does not wait for the answer is known, too. */
+static enum sasl_result
+note_result(struct server *s, enum sasl_result result)
 {
-    const struct server_login *login = s->login;
-    assert(s->question == SERVER_ASKS_LOGIN);
-    if (text_equal(buffer_text(&login->line), TEXT("*")))
-        return false;
-    if (login->mechanism == SASL_LOGIN)
-        return login->begun && login->sasl.stage == SASL_SERVER_NEXT;
-    return login->mechanism == SASL_PLAIN && login->has_line;
+    s->login->result = result;
+    if (result == SASL_FAILED)
+        server_log_refused(s, &failed);
+    return result;
 }
 
 enum sasl_result
@@ -204,32 +202,27 @@ server_login_step(struct server *s, const char *nonce)
     struct server_login *login = s->login;
     assert(s->question == SERVER_ASKS_LOGIN);
     struct text line = buffer_text(&login->line);
+    enum sasl_result result;
     if (login->begun) {
-        login->result = sasl_server_feed(&login->sasl, line);
+        result = sasl_server_feed(&login->sasl, line);
     } else {
         /* An empty buffer has no place; an empty response has one. */
         struct text initial = login->has_line ? line : text_of(NULL, 0);
         login->begun = true;
-        login->result = sasl_server_start(&login->sasl, login->mechanism,
-                                          s->rules->users, nonce, initial);
+        result = sasl_server_start(&login->sasl, login->mechanism, s->rules->users,
+                                   nonce, initial);
     }
     if (line.length > 0)
         digest_forget(login->line.at, line.length);
     buffer_clear(&login->line);
-    if (login->result == SASL_FAILED)
-        server_log_refused(s, &failed);
-    return login->result;
+    return note_result(s, result);
 }
 
 enum sasl_result
 server_login_work(struct server *s)
 {
-    struct server_login *login = s->login;
-    assert(s->question == SERVER_ASKS_LOGIN && login->result == SASL_UNFINISHED);
-    login->result = sasl_server_work(&login->sasl);
-    if (login->result == SASL_FAILED)
-        server_log_refused(s, &failed);
-    return login->result;
+    assert(s->question == SERVER_ASKS_LOGIN && s->login->result == SASL_UNFINISHED);
+    return note_result(s, sasl_server_work(&s->login->sasl));
 }
 
 /* A challenge may be longer than other replies. */
@@ -266,9 +259,10 @@ refuse(struct server *s, const struct refusal *refusal)
 void
 server_login_answer(struct server *s)
 {
-    assert(s->question == SERVER_ASKS_LOGIN && s->login->begun);
+    assert(s->question == SERVER_ASKS_LOGIN && s->login->begun &&
+           s->login->result != SASL_UNFINISHED);
     switch (s->login->result) {
-    case SASL_UNFINISHED: /* it is not asked for then */
+    case SASL_UNFINISHED: /* it has no answer yet */
         break;
     case SASL_CHALLENGE:
         challenge(s);

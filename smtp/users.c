@@ -245,7 +245,6 @@ enum verifier_finding
 users_check_start(const struct users *users, struct text name, struct text password,
                   struct users_check *c)
 {
-    struct verifier verifier;
     unsigned char key[DIGEST_SIZE];
     *c = (struct users_check){.user = find(users, name)};
     derive(users, "password", name, key);
@@ -254,19 +253,28 @@ users_check_start(const struct users *users, struct text name, struct text passw
     if (c->user && c->user->proven &&
         digest_same(c->digest, c->user->digest, DIGEST_SIZE))
         return VERIFIER_RIGHT;
-    lend(users, name, &verifier); /* for users too: all is the same for both */
+    password = text_before(password, sizeof(c->password));
+    if (password.length > 0)
+        memcpy(c->password, password.at, password.length);
+    c->length = password.length;
+    lend(users, name, &c->check.verifier); /* for users too: the same for both */
     if (c->user)
-        verifier = c->user->verifier;
-    enum verifier_finding finding =
-        verifier_check_start(&c->check, &verifier, password);
-    digest_forget(&verifier, sizeof(verifier));
-    return found(c, finding);
+        c->check.verifier = c->user->verifier;
+    return VERIFIER_UNFINISHED;
 }
 
 enum verifier_finding
 users_check_go(struct users_check *c)
 {
-    return found(c, verifier_check_go(&c->check));
+    if (c->begun)
+        return found(c, verifier_check_go(&c->check));
+    struct verifier verifier = c->check.verifier;
+    c->begun = true;
+    enum verifier_finding finding =
+        verifier_check_start(&c->check, &verifier, text_of(c->password, c->length));
+    digest_forget(&verifier, sizeof(verifier));
+    digest_forget(c->password, sizeof(c->password));
+    return found(c, finding);
 }
 
 bool

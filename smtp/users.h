@@ -42,6 +42,10 @@ bool users_have(const struct users *users, struct text name);
  * Secrets: overwrite it then (digest_forget). */
 struct users_check {
     struct verifier_check check;
+    bool begun;
+    /* One byte more than a password can have shows that it is none. */
+    char password[VERIFIER_PASSWORD_MAX + 1];
+    size_t length;
     struct user *user; /* NULL: nobody */
     unsigned char digest[DIGEST_SIZE];
 };

@@ -116,6 +116,58 @@ crowd(void)
     lockout_free(&l);
 }
 
+static void
+standings(void)
+{
+    struct lockout *l = lockout_new();
+    struct lockout_key key = key_of("192.0.2.1"), other = key_of("192.0.2.2");
+    int64_t now = 1000;
+    lockout_set_limit(l, 10);
+    is_number(lockout_standing(l, &key, now), LOCKOUT_UNKNOWN, "new");
+    lockout_passed(l, &key, now);
+    is_number(lockout_standing(l, &key, now), LOCKOUT_GOOD, "has logged in");
+    is_number(lockout_standing(l, &other, now), LOCKOUT_UNKNOWN, "another has not");
+    (void)lockout_failed(l, &key, now + 1);
+    is_number(lockout_standing(l, &key, now + 1), LOCKOUT_UNKNOWN, "and failed since");
+    lockout_passed(l, &key, now + 2);
+    is_number(lockout_standing(l, &key, now + 2), LOCKOUT_GOOD, "and logged in again");
+    is_number(lockout_standing(l, &key, now + 2 + LOCKOUT_GOOD_MS), LOCKOUT_GOOD, "known");
+    is_number(lockout_standing(l, &key, now + 3 + LOCKOUT_GOOD_MS), LOCKOUT_UNKNOWN,
+              "for some hours");
+    (void)lockout_failed(l, &other, now);
+    is_number(lockout_standing(l, &other, now + LOCKOUT_WINDOW_MS), LOCKOUT_SUSPECT,
+              "has failed");
+    is_number(lockout_standing(l, &other, now + 1 + LOCKOUT_WINDOW_MS), LOCKOUT_UNKNOWN,
+              "long ago");
+    for (int i = 0; i < 10; i++)
+        (void)lockout_failed(l, &other, now);
+    is_number(lockout_standing(l, &other, now + LOCKOUT_MEMORY_MS), LOCKOUT_SUSPECT,
+              "was locked out");
+    is_number(lockout_standing(l, &other, now + 1 + LOCKOUT_MEMORY_MS), LOCKOUT_UNKNOWN,
+              "long ago, too");
+    lockout_free(&l);
+}
+
+/* The table of those that have logged in does not grow, either. */
+static void
+many_good(void)
+{
+    struct lockout *l = lockout_new();
+    struct lockout_key first = key_of("203.0.113.1"), second = key_of("203.0.113.2");
+    char ip[32];
+    lockout_passed(l, &first, 1000);
+    lockout_passed(l, &second, 1000);
+    lockout_passed(l, &first, 1000);
+    for (int i = 0; i < LOCKOUT_GOOD_MAX - 1; i++) {
+        snprintf(ip, sizeof(ip), "10.0.%d.%d", i / 256, i % 256);
+        struct lockout_key key = key_of(ip);
+        lockout_passed(l, &key, 1000);
+    }
+    is_number(lockout_standing(l, &second, 1000), LOCKOUT_UNKNOWN, "the oldest goes");
+    is_number(lockout_standing(l, &first, 1000), LOCKOUT_GOOD, "and no other");
+    lockout_free(&l);
+}
+
 int
 main(void)
 {
@@ -123,5 +175,7 @@ main(void)
     delays();
     locks();
     crowd();
+    standings();
+    many_good();
     return done();
 }

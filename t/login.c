@@ -7,6 +7,7 @@
 #include "t/sim/sim.h"
 
 static struct users *users;
+static char content[64 * 1024]; /* of their file */
 static struct server_rules rules = {.hostname = "mx.example.org",
                                     .size_limit = 1000,
                                     .recipient_limit = 10,
@@ -30,6 +31,9 @@ struct client {
 static void
 world_start(struct world *w, int limit)
 {
+    users_free(&users); /* no password is known from before */
+    users = kit_users(content);
+    rules.users = users;
     w->loop = sim_loop_new(3);
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
     buffer_init(&w->out, 1 << 20);
@@ -115,6 +119,18 @@ tries(struct client *c, const char *line)
         return false;
     hear(c);
     return true;
+}
+
+/* As one of many users, whose password may not have been right before. */
+static bool
+tries_as(struct client *c, unsigned user, bool right)
+{
+    char plain[40], line[100];
+    int length = snprintf(plain, sizeof(plain), "%cu%u%cpenci%c", 0, user, 0,
+                          right ? 'l' : 'm');
+    struct text coded = kit_coded(text_of(plain, (size_t)length));
+    snprintf(line, sizeof(line), "AUTH PLAIN %.*s\r\n", TEXT_ARGS(coded));
+    return tries(c, line);
 }
 
 static bool
@@ -208,9 +224,9 @@ pace(void)
     world_start(&w, 10);
     for (unsigned char i = 0; i < CROWD; i++) {
         arrive(&c[i], &w, i);
-        bool at_once = tries(&c[i], GOOD);
+        bool at_once = tries_as(&c[i], i, true);
         in += at_once && heard(&c[i], "235");
-        turned_away += at_once && heard(&c[i], "454 4.7.0");
+        turned_away += at_once && heard(&c[i], "454 4.7.0 too many logins at a time, ");
     }
     is_number(in, 1, "one is checked at once");
     is_number(turned_away, 2, "the row has an end");
@@ -229,7 +245,7 @@ pace(void)
     for (unsigned i = 3; i <= LOGIN_WAITING_MAX; i++)
         if (!heard(&c[i], "235"))
             ok_named(false, "everybody has been checked");
-    ok_named(tries(&c[CROWD - 1], GOOD) && heard(&c[CROWD - 1], "235"),
+    ok_named(tries_as(&c[CROWD - 1], 200, true) && heard(&c[CROWD - 1], "235"),
              "who was turned away may come again");
     is_number(c[2].resumed, 0, "who has gone is not called");
     for (unsigned i = 0; i < CROWD; i++)
@@ -238,24 +254,171 @@ pace(void)
     world_end(&w);
 }
 
-/* Many sessions of one client ask together: it has no more than its failures. */
+/* Many sessions of one client ask together, again and again: it has no more than its
+ * failures, and no more than its places. */
 static void
 guessing(void)
 {
-    enum { CROWD = 30 };
+    enum { CROWD = 30, ROUNDS = 5 };
     static struct client c[CROWD];
     struct world w;
-    unsigned locked = 0;
+    unsigned places = 0, turned_away = 0, locked = 0;
+    world_start(&w, 10);
+    for (unsigned i = 0; i < CROWD; i++)
+        arrive(&c[i], &w, 7);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < CROWD; i++) {
+            if (c[i].server.stage == SERVER_CLOSED)
+                continue;
+            bool at_once = tries(&c[i], WRONG);
+            places += !at_once && round == 0;
+            turned_away += at_once && heard(&c[i], "454 4.7.0 too many logins at a time "
+                                                   "from your address");
+            locked += at_once && heard(&c[i], "454 4.7.0 too many failed");
+        }
+        sim_loop_advance(w.loop, 60000);
+    }
+    is_number(places, 1 + LOGIN_WAITING_EACH, "one is checked, four wait");
+    ok_named(turned_away >= 2 * (CROWD - 1 - LOGIN_WAITING_EACH), "the others do not");
+    is_number(count(&w, "refused=535 5.7.8"), 10, "ten guesses");
+    ok_named(locked >= CROWD, "the others are not even looked at");
+    for (unsigned i = 0; i < CROWD; i++)
+        leave(&c[i]);
+    world_end(&w);
+}
+
+/* What is no message of the mechanism takes no place and no pace, and is a failure. */
+static void
+malformed(void)
+{
+    static const char *const bad[] = {"AUTH PLAIN Z2FyYmFnZQ==\r\n",
+                                      "AUTH PLAIN !!!!\r\n", "AUTH LOGIN =\r\n"};
+    static struct client c[2 * LOGIN_WAITING_MAX];
+    struct client good;
+    struct world w;
+    world_start(&w, 10);
+    for (unsigned i = 0; i < 2 * LOGIN_WAITING_MAX; i++) {
+        arrive(&c[i], &w, 7);
+        ok(tries(&c[i], bad[i % 3]));
+        const char *want = i < 9 ? "501 5.5.2" : i == 9 ? "421 4.7.0" : "454 4.7.0";
+        if (!heard(&c[i], want))
+            ok_named(false, want);
+    }
+    arrive(&good, &w, 1);
+    ok_named(tries(&good, GOOD) && heard(&good, "235"),
+             "the row is free for others, at once");
+    is_number(count(&w, "auth=locked, client=[192.0.2.9], failures=10"), 1,
+              "ten lock out");
+    is_number(count(&w, "refused=501 5.5.2"), 9, "each has its line");
+    ok_named(c[0].server.errors == 1, "and is an error");
+    leave(&good);
+    for (unsigned i = 0; i < 2 * LOGIN_WAITING_MAX; i++)
+        leave(&c[i]);
+    world_end(&w);
+}
+
+/* Whom the gate has answered, in turn. */
+static unsigned
+first_answered(struct world *w, struct client *c, unsigned count, bool *answered)
+{
+    for (int i = 0; i < 1000; i++) {
+        for (unsigned j = 0; j < count; j++)
+            if (!answered[j] && c[j].resumed > 0) {
+                answered[j] = true;
+                return j;
+            }
+        sim_loop_advance(w->loop, LOGIN_PACE_MS);
+    }
+    return count;
+}
+
+static void
+turns(void)
+{
+    enum { A = LOGIN_WAITING_EACH, COUNT = A + 2 };
+    static const unsigned order[COUNT] = {0, A, A + 1, 1, 2, 3};
+    struct world w;
+    struct client c[COUNT], known;
+    bool answered[COUNT] = {false};
+    world_start(&w, 10);
+    for (unsigned char i = A - 1; i < COUNT; i++) { /* else the first to log in leads */
+        arrive(&known, &w, i);
+        (void)tries_as(&known, 100 + i, true);
+        sim_loop_advance(w.loop, LOGIN_PACE_MS - (i == COUNT - 1));
+        leave(&known);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        arrive(&c[i], &w, (unsigned char)(i < A ? A - 1 : i));
+        ok(!tries_as(&c[i], i, true));
+    }
+    for (unsigned i = 0; i < COUNT; i++)
+        is_number(first_answered(&w, c, COUNT, answered), order[i], "clients take turns");
+    for (unsigned i = 0; i < COUNT; i++)
+        leave(&c[i]);
+    world_end(&w);
+}
+
+/* 50 clients and more that fail or are new cannot keep out one that has logged in; nor
+ * can clients that have failed keep out a new one. */
+static void
+claims(void)
+{
+    enum { CROWD = 2 * LOGIN_WAITING_MAX };
+    static struct client c[CROWD], more[CROWD];
+    struct client known, stranger, again;
+    struct world w;
+    unsigned evicted = 0;
+    world_start(&w, 10);
+    arrive(&known, &w, 250);
+    ok(tries_as(&known, 0, true));
+    server_forget_user(&known.server);
+    for (unsigned i = 0; i < CROWD; i++) {
+        arrive(&c[i], &w, (unsigned char)i);
+        (void)tries(&c[i], WRONG);
+    }
+    known.resumed = 0;
+    ok_named(!tries_as(&known, 1, true), "it gets a place in a row that is full of new ones");
+    sim_loop_advance(w.loop, LOGIN_PACE_MS);
+    ok_named(known.resumed == 1 && heard(&known, "235"), "and the next turn");
+    for (unsigned i = 0; i < CROWD; i++)
+        evicted += c[i].resumed == 1 && heard(&c[i], "454 4.7.0 too many logins");
+    is_number(evicted, 1, "the last of the others is told to come later");
+    arrive(&again, &w, 249);
+    ok_named(tries_as(&again, 0, true) && heard(&again, "235"),
+             "a password that was right before is not checked");
+    leave(&again);
+    sim_loop_advance(w.loop, 60000);
+    for (unsigned i = 0; i < CROWD; i++) { /* those that were heard have failed now */
+        arrive(&more[i], &w, (unsigned char)(i % (LOGIN_WAITING_MAX - 1)));
+        (void)tries(&more[i], WRONG);
+    }
+    arrive(&stranger, &w, 251);
+    ok_named(!tries_as(&stranger, 2, true), "a new one gets a place among those that failed");
+    sim_loop_advance(w.loop, LOGIN_PACE_MS);
+    ok_named(stranger.resumed == 1 && heard(&stranger, "235"), "and the next turn");
+    for (unsigned i = 0; i < CROWD; i++) {
+        leave(&c[i]);
+        leave(&more[i]);
+    }
+    leave(&known);
+    leave(&stranger);
+    world_end(&w);
+}
+
+/* Many users may be behind an address that is known. */
+static void
+office(void)
+{
+    enum { CROWD = LOGIN_WAITING_EACH_GOOD + 2 };
+    static struct client c[CROWD];
+    struct world w;
+    unsigned waiting = 0;
     world_start(&w, 10);
     for (unsigned i = 0; i < CROWD; i++) {
-        arrive(&c[i], &w, 7);
-        ok(!tries(&c[i], WRONG));
+        arrive(&c[i], &w, 1);
+        waiting += !tries_as(&c[i], i, true);
     }
-    sim_loop_advance(w.loop, 60000);
-    is_number(count(&w, "refused=535 5.7.8"), 10, "ten guesses");
-    for (unsigned i = 0; i < CROWD; i++)
-        locked += heard(&c[i], "454 4.7.0");
-    is_number(locked, CROWD - 10, "the others are not even looked at");
+    is_number(waiting, LOGIN_WAITING_EACH_GOOD, "it has more places");
     for (unsigned i = 0; i < CROWD; i++)
         leave(&c[i]);
     world_end(&w);
@@ -310,7 +473,7 @@ leaving_early(void)
         arrive(&c, &w, 1);
         ok(!tries(&c, DEAR_WRONG));
         arrive(&next, &w, 2);
-        ok(!tries(&next, GOOD));
+        ok(!tries_as(&next, i, true));
         sim_loop_advance(w.loop, LOGIN_SLICE_MS);
         leave(&c);
         sim_loop_advance(w.loop, 2 * LOGIN_PACE_MS);
@@ -344,17 +507,19 @@ leaving(void)
 int
 main(void)
 {
-    char content[1024];
+    size_t length = 0;
     struct verifier dear;
     struct buffer out;
     buffer_init(&out, VERIFIER_WRITTEN_MAX);
     verifier_make(&dear, TEXT("pencil"), TEXT("saltsalt"), VERIFIER_ITERATIONS);
     ok(verifier_write(&dear, &out));
-    snprintf(content, sizeof(content), "user:" KIT_KEYS "\ndear:%.*s\n",
-             TEXT_ARGS(buffer_text(&out)));
+    length = (size_t)snprintf(content, sizeof(content),
+                              "user:" KIT_KEYS "\ndear:%.*s\n",
+                              TEXT_ARGS(buffer_text(&out)));
+    for (unsigned i = 0; i < 256; i++)
+        length += (size_t)snprintf(content + length, sizeof(content) - length,
+                                   "u%u:" KIT_KEYS "\n", i);
     buffer_free(&out);
-    users = kit_users(content);
-    rules.users = users;
     good();
     late_answers();
     locked_out();
@@ -362,6 +527,10 @@ main(void)
     guessing();
     slices();
     leaving_early();
+    malformed();
+    turns();
+    claims();
+    office();
     leaving();
     users_free(&users);
     return done();

@@ -138,8 +138,10 @@ fake_store(struct fake *f)
 static inline void
 fake_login(struct fake *f)
 {
-    f->checks += server_login_costs(&f->server);
     enum sasl_result result = server_login_step(&f->server, FAKE_NONCE);
+    f->checks += result == SASL_UNFINISHED;
+    while (result == SASL_UNFINISHED)
+        result = server_login_work(&f->server);
     f->failures += result == SASL_FAILED;
     server_login_answer(&f->server);
 }

@@ -60,6 +60,8 @@ serve(enum sasl_mechanism mechanism, bool code, struct text input)
         must(base64_decode(sasl_server_challenge(&s), decoded, sizeof(decoded),
                            &length));
         result = sasl_server_feed(&s, as_sent(line, code, &coded));
+        if (result == SASL_UNFINISHED)
+            result = sasl_server_work(&s);
     }
     must(result != SASL_DONE);
     must(result == SASL_CHALLENGE || sasl_server_challenge(&s).length == 0);
