@@ -116,13 +116,14 @@ $(BUILD)/t/crash.t: $(call object,$(wildcard t/crash/*.c t/sim/disk*.c) t/sim/lo
 crash: $(BUILD)/t/crash.t
 	$(Q)$< $(or $(ROUNDS),500) $(or $(SEED),1)
 
-# The longest first, so that the second core is not idle at the end.
-unit: $(BUILD)/t/crash.t $(UNIT:%=$(BUILD)/t/%.t)
-	$(Q)prove -j2 $^
+# The longest first, so that no core is idle at the end.
+UNIT_TESTS := $(BUILD)/t/crash.t $(UNIT:%=$(BUILD)/t/%.t)
+unit: $(UNIT_TESTS)
+	$(Q)BUILD=$(BUILD) t/run.sh $^
 
 # Everything: unit tests, the rules, and with real peers end to end: these wait more than they work.
-check: petrel unit $(PEERS:%=$(BUILD)/t/bench/%)
-	$(Q)BUILD=$(BUILD) prove -j3 $(wildcard t/*.t) $(if $(SAN),,$(wildcard t/e2e/*.t))
+check: petrel $(UNIT_TESTS) $(PEERS:%=$(BUILD)/t/bench/%)
+	$(Q)BUILD=$(BUILD) t/run.sh $(UNIT_TESTS) $(wildcard t/*.t) $(if $(SAN),,$(wildcard t/e2e/*.t))
 
 # A message by SMTP through Petrel to a sink, one to a Maildir, before your eyes.
 demo: petrel $(PEERS:%=$(BUILD)/t/bench/%)

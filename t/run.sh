@@ -1,0 +1,21 @@
+#!/bin/sh
+# Runs test files, all of them, whatever one of them may say: BUILD=build t/run.sh FILE... The end names those that
+# failed, what they said of it (prove hides that), and the command that runs each of them alone.
+set -u
+export BUILD="${BUILD:-build}"
+said=$(mktemp -d)
+trap 'rm -rf "$said"' EXIT
+trap 'exit 1' INT TERM HUP
+
+PERL_TEST_HARNESS_DUMP_TAP=$said prove --state=save --statefile="$said/.state" -j3 "$@"
+code=$?
+[ $code -ne 0 ] || exit 0
+
+printf '\nThese failed. The command runs one of them alone:\n'
+for test in $(prove --state=failed --statefile="$said/.state" --dry); do
+    printf '\n    BUILD=%s prove -v %s\n' "$BUILD" "$test"
+    # Each failure and the remarks that follow it; where a file has none it ended too early.
+    awk '/^ok/ { bad = 0 } /^not ok/ { bad = 1 } bad && ++lines <= 50; { last = $0 }
+        END { if (!lines) print "ended after: " (last ? last : "nothing") }' "$said/$test"
+done
+exit $code
