@@ -87,7 +87,7 @@ do_read_files(void)
 {
     EXPECT(try_open(in_home("read/settings"), O_RDONLY) == 0);
     EXPECT(try_open(in_home("read/beside"), O_RDONLY) == 0);
-    EXPECT(try_open("/etc/hosts", O_RDONLY) == 0);
+    EXPECT(try_open("/etc/passwd", O_RDONLY) == 0);
     return 0;
 }
 
@@ -370,7 +370,7 @@ do_questions(void)
     EXPECT(!sandbox_may_read(s, in_home("others/secret")));
     EXPECT(!sandbox_may_read(s, in_home("others")));
     EXPECT(sandbox_may_read(s, in_home("others/none"))); /* is nothing to read */
-    EXPECT(sandbox_may_read(s, "/etc/hosts"));
+    EXPECT(sandbox_may_read(s, "/etc/passwd"));
     EXPECT(sandbox_get_state(s)->entered && sandbox_get_state(s)->missing[0] == '\0');
     return 0;
 }

@@ -75,7 +75,7 @@ planned(void)
     struct sandbox *s = sandbox_new();
     sandbox_let_write(s, in_home("ours"));
     sandbox_let_read(s, in_home("read/settings"));
-    sandbox_let_read(s, "/etc/hosts");
+    sandbox_let_read(s, "/etc/passwd");
     return s;
 }
 
