@@ -26,9 +26,30 @@ log_parts(const struct defragmenter *c, struct id whole, const struct set_join *
 
 /* --- Its parts -------------------------------------------------------------------- */
 
+/* What an earlier run has joined is known by name alone, and a name is soon written:
+ * only of a fragment is it believed that it has gone on in another message. */
+static bool
+is_fragment(struct defragmenter *c, struct id id)
+{
+    struct look look;
+    struct look_setup setup = c->look;
+    const struct envelope *active = manager_active(c->manager, id);
+    struct envelope *loaded = active == NULL ? queue_load(c->queue, id) : NULL;
+    if (active == NULL && loaded == NULL)
+        return false;
+    struct id before = queue_enter(c->queue, id);
+    setup.parts_max = SET_NUMBER_MAX; /* the limit may have been another one */
+    enum look_result result =
+        look_start(&look, &setup, active != NULL ? active : loaded, 1);
+    look_end(&look);
+    queue_leave(c->queue, before);
+    envelope_free(&loaded);
+    return result == LOOK_MORE || result == LOOK_DONE;
+}
+
 /* They have arrived in the whole. */
 static void
-settle_parts(struct defragmenter *c, const struct envelope *whole)
+settle_parts(struct defragmenter *c, const struct envelope *whole, bool is_new)
 {
     char name[ID_LENGTH + 1];
     struct text rest = whole->made_of;
@@ -41,7 +62,8 @@ settle_parts(struct defragmenter *c, const struct envelope *whole)
     outcome.notifies = true; /* whoever asked is told of the whole */
     while (made_next(&rest, &id, &indexes, &count)) {
         /* What cannot be read now is offered again, and absorbed as a repetition. */
-        if (!manager_settle_parked(c->manager, id, indexes, count, &outcome))
+        bool ends = is_new || is_fragment(c, id);
+        if (!ends || !manager_settle_parked(c->manager, id, indexes, count, &outcome))
             (void)manager_unpark(c->manager, id);
         free(indexes);
     }
@@ -67,7 +89,7 @@ forget_parts(struct defragmenter *c, const struct envelope *whole)
 void
 joins_end_parts(struct defragmenter *c, const struct envelope *whole)
 {
-    settle_parts(c, whole);
+    settle_parts(c, whole, false);
 }
 
 bool
@@ -202,7 +224,7 @@ stored(void *context, struct envelope *e, const struct outcome *refusal)
     j->envelope = e;
     c->figures.joined++;
     log_parts(c, e->id, j->join);
-    settle_parts(c, e);
+    settle_parts(c, e, true);
     sets_joined(c->sets, j->join, loop_now_ms(c->loop));
     j->join = NULL;
     forget_parts(c, e);

@@ -216,8 +216,8 @@ is_there(struct adopt *a, struct id id)
 {
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX];
-    enum load_result result = load_message(a->spool, id, &e, reason);
-    bool whole = result == LOAD_DONE && e->preprocessed;
+    enum load_result result = load_moved(a->spool, id, &e, reason);
+    bool whole = result == LOAD_DONE;
     bool failed =
         result == LOAD_LATER || (whole && spool_sync_preprocessed(a->spool, id) < 0);
     if (failed)

@@ -451,9 +451,10 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
         if (count == 11 || !text_number(field, INT64_MAX, &number[count++]))
             r->bad = true;
     /* Version 0.1 had nine; the eleventh is there when it is not 0. */
-    if (count < 9 || number[2] > UINT32_MAX || number[3] > RETURN_FULL ||
-        number[4] > bits(true, true) || number[5] > bits(true, true) ||
-        number[7] > ENVELOPE_RECIPIENTS_MAX || number[8] > ENVELOPE_RECIPIENTS_MAX ||
+    if (count < 9 || number[1] > INT64_MAX / 2 || number[2] > UINT32_MAX ||
+        number[3] > RETURN_FULL || number[4] > bits(true, true) ||
+        number[5] > bits(true, true) || number[7] > ENVELOPE_RECIPIENTS_MAX ||
+        number[8] > ENVELOPE_RECIPIENTS_MAX ||
         number[7] + number[8] > ENVELOPE_RECIPIENTS_MAX || number[10] == 0 ||
         number[10] > PRIORITY_ZERO + ENVELOPE_PRIORITY_MAX)
         r->bad = true;
@@ -469,7 +470,8 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
         r->bad = true;
         return;
     }
-    e->birth_ms = (int64_t)number[0];
+    /* Sums with it stay numbers. */
+    e->birth_ms = number[0] < (uint64_t)due_max_ms ? (int64_t)number[0] : due_max_ms;
     e->content_size = (int64_t)number[1];
     e->content_crc = (uint32_t)number[2];
     e->ret = (enum envelope_return)number[3];

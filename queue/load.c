@@ -3,7 +3,9 @@
 #include "queue/load.h"
 
 #include "base/crc.h"
+#include "base/loop.h"
 #include "base/memory.h"
+#include "queue/injected.h"
 #include "queue/parked.h"
 
 #include <assert.h>
@@ -178,6 +180,17 @@ check_content(struct spool *s, const struct envelope *e, bool injected, unsigned
 /* --- S4 -------------------------------------------------------------------------- */
 
 static enum load_result
+distrust(const struct spool *s, struct envelope *e, char reason[LOAD_REASON_MAX])
+{
+    int64_t now = s->loop != NULL ? loop_now_ms(s->loop) : (int64_t)e->id.time_ms;
+    const char *why = injected_take(e, now);
+    if (why == NULL)
+        return LOAD_DONE;
+    snprintf(reason, LOAD_REASON_MAX, "the envelope is not to be believed: %s", why);
+    return LOAD_DAMAGED;
+}
+
+static enum load_result
 read_todo(struct spool *s, struct envelope *e, struct id id, unsigned *owner,
           char reason[LOAD_REASON_MAX])
 {
@@ -201,6 +214,8 @@ read_todo(struct spool *s, struct envelope *e, struct id id, unsigned *owner,
         judged = judge(result, "the envelope", reason);
     else if (envelope_read_todo(buffer_text(&form), id, e) != PROGRESS_DONE)
         judged = damaged("the envelope", reason);
+    else if (is_foreign(s, &info))
+        judged = distrust(s, e, reason);
     buffer_free(&form);
     return judged;
 }
@@ -282,6 +297,18 @@ load_preprocessed(struct spool *s, struct id id, struct envelope **e,
     enum load_result result = read_preprocessed(s, made, id, &form, reason);
     buffer_free(&form);
     return finish(result, made, e);
+}
+
+enum load_result
+load_moved(struct spool *s, struct id id, struct envelope **e,
+           char reason[LOAD_REASON_MAX])
+{
+    struct envelope *made = NULL;
+    *e = NULL;
+    enum load_result result = load_preprocessed(s, id, &made, reason);
+    if (result == LOAD_DONE)
+        result = check_content(s, made, false, 0, reason);
+    return made != NULL ? finish(result, made, e) : result;
 }
 
 enum load_result

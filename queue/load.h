@@ -24,6 +24,10 @@ enum load_result load_message(struct spool *s, struct id id, struct envelope **e
  * preprocessed. */
 enum load_result load_preprocessed(struct spool *s, struct id id, struct envelope **e,
                                    char reason[LOAD_REASON_MAX]);
+/* S5 alone, content included: what young mail becomes. A todo of that name is another's
+ * doing, and not looked at. */
+enum load_result load_moved(struct spool *s, struct id id, struct envelope **e,
+                            char reason[LOAD_REASON_MAX]);
 /* Due time and attempts from the head of info/ID; now and 0 when it cannot be read. */
 void load_due(struct spool *s, struct id id, int64_t *due_ms, unsigned *attempts);
 

@@ -258,9 +258,8 @@ settle_some(struct active *a, const unsigned *indexes, size_t count,
     if (a->kinds == NULL)
         a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
     for (size_t i = 0; i < count; i++) {
-        assert(indexes[i] < e->count);
-        const struct recipient *r = &e->recipients[indexes[i]];
-        if (r->done)
+        /* They are read from the disk. */
+        if (indexes[i] >= e->count || e->recipients[indexes[i]].done)
             continue;
         a->kinds[indexes[i]] = TARGET_DISCARD;
         round_settle(a, indexes[i], outcome, false, NULL);

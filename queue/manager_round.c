@@ -207,6 +207,9 @@ round_settle(struct active *a, unsigned index, const struct outcome *outcome,
     struct manager *m = a->manager;
     struct envelope *e = a->envelope;
     enum channel channel = channel_of(a->kinds[index]);
+    /* Whoever has joined it was faster: the first word counts. */
+    if (e->recipients[index].done)
+        return;
     bool redirected = park_is_redirected(a, index);
     struct outcome told;
     if (redirected && !park_answered(a, index, outcome, &told)) {

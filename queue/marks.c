@@ -139,7 +139,7 @@ is_outdated(const struct marks *m, const struct envelope *e)
            !seen_has(m->seen, e->id) && !spool_has(m->spool, ROOM_QUEUED, e->id);
 }
 
-/* The same recipients in the same order. */
+/* The same recipients in the same order: the caller has compared. */
 static void
 take_offsets(struct envelope *e, const struct envelope *from)
 {
@@ -159,9 +159,11 @@ bring_up_to_date(struct marks *m, struct envelope *e)
     enum load_result result = load_preprocessed(m->spool, e->id, &found, reason);
     if (result != LOAD_DONE)
         return result == LOAD_LATER ? -EAGAIN : -ENOENT;
-    take_offsets(e, found);
+    bool same = found->count == e->count; /* else somebody has changed the files */
+    if (same)
+        take_offsets(e, found);
     envelope_free(&found);
-    return 0;
+    return same ? 0 : -ENOENT;
 }
 
 static bool
@@ -630,8 +632,9 @@ marks_overlay(struct marks *m, struct envelope *e)
     e->warned = e->warned || has_warning(p);
     e->parked = e->parked || (p->envelope != NULL && p->envelope->parked);
     for (unsigned i = 0; i < p->count; i++) {
+        if (p->marks[i].recipient >= e->count)
+            continue; /* the file has changed under us */
         struct recipient *r = &e->recipients[p->marks[i].recipient];
-        assert(p->marks[i].recipient < e->count);
         if (!e->preprocessed && p->envelope != NULL)
             r->channel = p->envelope->recipients[p->marks[i].recipient].channel;
         if (!r->done) {

@@ -299,6 +299,7 @@ queue_open(struct queue **queue, struct loop *loop, struct log *log,
         queue_free(q);
         return code;
     }
+    q->spool.loop = loop;
     guard_open(&q->spool.guard, q->spool.disk, log, q->settings.slices,
                q->settings.slice);
     share_adopt(&q->share);

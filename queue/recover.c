@@ -123,6 +123,19 @@ report(struct recover *r, struct id id, unsigned rooms)
         r->found(r->context, &entry);
 }
 
+/* Young mail never has an envelope there: somebody has put it beside ours. */
+static void
+drop_planted(struct recover *r, struct id id, unsigned *rooms)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    log_say(r->spool->log, LOG_LEVEL_WARNING, "queue", name,
+            "removing an envelope of the same name from todo/: the message itself is "
+            "in the journal");
+    (void)spool_remove(r->spool, ROOM_QUEUED, id);
+    *rooms &= ~(unsigned)QUEUED;
+}
+
 /* A message of the journal that the spool has too: it was moving. S5 counts when it is
  * whole, content included; else the journal does. True: it is young. */
 static bool
@@ -131,7 +144,9 @@ settle_young(struct recover *r, struct young_message *m, unsigned *rooms)
     struct spool *s = r->spool;
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX];
-    enum load_result result = load_message(s, m->id, &e, reason);
+    if ((*rooms & QUEUED) != 0)
+        drop_planted(r, m->id, rooms);
+    enum load_result result = load_moved(s, m->id, &e, reason);
     envelope_free(&e);
     if (result == LOAD_DONE && spool_sync_preprocessed(s, m->id) < 0)
         result = LOAD_LATER;
@@ -164,7 +179,7 @@ recover_young(struct recover *r, const struct recover_row *row, unsigned *rooms)
     if (m->moving)
         return true;
     bool conflict =
-        (*rooms & (INFO | SCRAP)) != 0 || (!m->large && (*rooms & MESS) != 0);
+        (*rooms & (QUEUED | INFO | SCRAP)) != 0 || (!m->large && (*rooms & MESS) != 0);
     if (conflict && m->recovered && !settle_young(r, m, rooms))
         return false;
     m->recovered = false;

@@ -47,9 +47,12 @@ enum {
     SPOOL_FILE_MAX = ENVELOPE_BYTES_MAX + 16 * 1024 * 1024
 };
 
+struct loop;
+
 struct spool {
     struct disk *disk;
     struct log *log;
+    struct loop *loop;   /* the daemon's, for the time; or NULL */
     unsigned file_mode;  /* of what an injector writes */
     bool adopts;         /* the daemon: content of others is made its own, see load.h */
     unsigned user;       /* then: who we are */

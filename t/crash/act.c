@@ -1,6 +1,7 @@
 /* What daemons, injectors and operators do, and what they promise by it. */
 #include "t/crash/act.h"
 
+#include "base/crc.h"
 #include "base/memory.h"
 #include "t/sim/sim_disk.h"
 
@@ -243,6 +244,45 @@ act_inject(struct work *w, unsigned recipients, size_t size)
     if (number >= 0)
         envelope_free(&w->envelopes[number]);
     daemon_close(&injector);
+}
+
+static void
+plant_file(struct disk *disk, const char *room, const char *name, struct text bytes)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "%s/%s", room, name);
+    int file = disk_create(disk, path, 0644);
+    if (file < 0)
+        return; /* its own stands there, or the disk is dead */
+    (void)!disk_write(disk, file, bytes);
+    (void)!disk_sync(disk, file);
+    disk_close_file(disk, file);
+    (void)!disk_sync_directory(disk, room);
+}
+
+void
+act_plant(struct work *w, int message)
+{
+    struct message *m = find(w, message);
+    struct text content = TEXT("planted\r\n");
+    char name[ID_LENGTH + 1];
+    struct buffer form;
+    if (m == NULL || w->slices == 0 || m->known != STORED)
+        return;
+    struct envelope *e = envelope_new();
+    e->id = m->id;
+    e->content_size = (int64_t)content.length;
+    e->content_crc = crc_add(0, content.at, content.length);
+    if (!envelope_add(e, TEXT("planted@b.test"), NOTIFY_DEFAULT, TEXT("")))
+        abort();
+    buffer_init(&form, 4096);
+    envelope_write_todo(e, &form);
+    envelope_free(&e);
+    id_format(m->id, name);
+    struct disk *disk = queue_disk(queue_of(w, m));
+    plant_file(disk, "mess", name, content);
+    plant_file(disk, "todo", name, buffer_text(&form));
+    buffer_free(&form);
 }
 
 void

@@ -258,6 +258,31 @@ scenario_recovery(struct work *w)
     act_start(w, 1);
 }
 
+/* Whatever stands beside the journal in its name, a young message is what it was. */
+static void
+scenario_plant(struct work *w)
+{
+    act_start(w, 1);
+    act_accept(w, 3, SMALL);
+    act_accept(w, 1, LARGE);
+    act_accept(w, 2, SMALL);
+    act_await(w);
+    act_settle(w, 0, 0, false);
+    act_flush(w);
+    for (int m = 0; m < 3; m++)
+        act_plant(w, m);
+    act_stop(w, true);
+    act_start(w, 1);
+    act_load_all(w);
+    act_settle(w, 2, 0, true);
+    act_defer(w, 2, 60000);
+    act_flush(w);
+    act_finish_all(w);
+    act_flush(w);
+    act_stop(w, false);
+    act_start(w, 1);
+}
+
 static void
 scenario_slices(struct work *w)
 {
@@ -369,6 +394,7 @@ const struct scenario scenarios[] = {
     {"injection",        scenario_injection       },
     {"operator",         scenario_operator        },
     {"recovery",         scenario_recovery        },
+    {"plant",            scenario_plant           },
     {"slices",           scenario_slices          },
     {"anything",         scenario_anything        },
 };
