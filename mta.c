@@ -19,6 +19,7 @@
 #include "defrag/channel.h"
 #include "defrag/registry.h"
 #include "queue/local.h"
+#include "queue/spool_owner.h"
 #include "smtp/anchors.h"
 #include "smtp/delivery.h"
 #include "smtp/listener.h"
@@ -400,16 +401,17 @@ on_hangup(void *context)
             waits[0] != '\0' ? "; without effect before a restart: " : "", waits);
 }
 
-/* A spool that root makes is the user's. */
+/* A spool that root has made is the user's. */
 static void
-prepare_spool(const struct options *o, const struct identity *who)
+prepare_spool(const struct petrel *p, const struct identity *who)
 {
-    struct disk *disk;
-    if (!who->change || disk_open(&disk, o->spool, true) != 0)
-        return;
+    const char *spool = p->configuration->options.spool;
     /* What cannot be given is complained about when the queue is opened. */
-    (void)!disk_give(disk, who->uid, who->gid);
-    disk_close(&disk);
+    int given = who->change ? spool_owner_give(spool, who->uid, who->gid) : 0;
+    if (given > 0)
+        log_say(p->log, LOG_LEVEL_INFO, "main", NULL,
+                "spool %s: %d files and directories of root now belong to '%s'", spool,
+                given, who->name);
 }
 
 static void
@@ -525,7 +527,7 @@ start(struct petrel *p, char *error)
         snprintf(error, ERROR_MAX, "user: no such user: '%s'", o->user);
         return EX_CONFIG;
     }
-    prepare_spool(o, &who);
+    prepare_spool(p, &who);
     if (!identity_try_on(&who)) {
         snprintf(error, ERROR_MAX, "user: cannot become '%s': %s", o->user,
                  strerror(errno));

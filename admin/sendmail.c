@@ -8,9 +8,11 @@
 #include "admin/name.h"
 #include "admin/submission.h"
 #include "admin/verify.h"
+#include "base/identity.h"
 #include "base/loop.h"
 #include "base/memory.h"
 #include "mime/address.h"
+#include "queue/spool_owner.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -223,6 +225,19 @@ send_message(const struct flags *f, const struct options *o,
     return code;
 }
 
+/* sendmail(1) of root may come before the daemon, or beside one without `user`. */
+static void
+give_spool(const struct options *o)
+{
+    struct identity who;
+    unsigned owner = spool_owner_of(o->spool);
+    bool known = geteuid() == 0 && o->user != NULL && identity_find(&who, o->user);
+    if (!known && geteuid() == 0 && owner != 0)
+        known = identity_find_number(&who, owner);
+    if (known && who.uid != 0)
+        (void)!spool_owner_give(o->spool, who.uid, who.gid);
+}
+
 /* --- Modes ------------------------------------------------------------------------ */
 
 static int
@@ -265,6 +280,7 @@ sendmail_main(int count, char **arguments, const struct options *options,
     case 'p':
         return list(options);
     case 's':
+        give_spool(options);
         return helpers->serve(options);
     case 'q':
         return retry(&f, options);
@@ -278,5 +294,6 @@ sendmail_main(int count, char **arguments, const struct options *options,
     if (f.recipient_count == 0 && !f.from_header)
         return complaint_say("sendmail", EX_USAGE,
                              "no recipients: name them, or use -t", "");
+    give_spool(options);
     return send_message(&f, options, helpers);
 }

@@ -156,6 +156,21 @@ disk_open(struct disk **disk, const char *path, bool create)
     return 0;
 }
 
+int
+disk_open_below(struct disk **disk, struct disk *above, const char *name)
+{
+    int directory =
+        disk_open_at(above->directory, name, O_RDONLY | O_DIRECTORY | DISK_SAFELY, 0);
+
+    *disk = NULL;
+    if (directory < 0)
+        return directory;
+    *disk = memory_new(sizeof **disk);
+    (*disk)->directory = directory;
+    (*disk)->path = memory_string(name);
+    return 0;
+}
+
 void
 disk_close(struct disk **disk)
 {
@@ -415,9 +430,25 @@ disk_read_whole(const char *path, size_t limit, char **content, size_t *length)
 }
 
 int
-disk_give(struct disk *disk, unsigned user, unsigned group)
+disk_give(struct disk *disk, const char *path, unsigned user, unsigned group)
 {
-    return fchown(disk->directory, user, group) < 0 ? -errno : 0;
+    struct stat status;
+    int file = disk_open_at(disk->directory, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+
+    if (file < 0)
+        return file;
+    if (fstat(file, &status) < 0)
+        return disk_close_with(file, -errno);
+    if (status.st_uid != 0)
+        return disk_close_with(file, -EPERM);
+    /* A second name may be that of a file elsewhere. */
+    if (!S_ISDIR(status.st_mode) &&
+        (status.st_nlink != 1 ||
+         !(S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode) ||
+           S_ISSOCK(status.st_mode))))
+        return disk_close_with(file, -EINVAL);
+    return disk_close_with(file,
+                           disk_answer(fchownat(file, "", user, group, AT_EMPTY_PATH)));
 }
 
 int

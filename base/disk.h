@@ -28,14 +28,17 @@ struct disk_space {
 
 /* create: make the directory (0711) and its parents when missing. */
 int disk_open(struct disk **disk, const char *path, bool create);
+/* A directory in one that is open; a link is not followed. */
+int disk_open_below(struct disk **disk, struct disk *above, const char *name);
 /* Syncs in flight are waited for, but their owners do not hear: done is not called any
  * more, and their structs are not touched. Other handles stay open. */
 void disk_close(struct disk **disk);
 const char *disk_path(const struct disk *disk);
 bool disk_is_owner(const struct disk *disk); /* our uid owns the directory */
 
-/* Makes user and group the directory's owners; for root alone. */
-int disk_give(struct disk *disk, unsigned user, unsigned group)
+/* Makes user and group the owners of what is root's; for root alone. -EPERM: it is not
+ * root's. -EINVAL: a link, a device, or a file that has another name besides. */
+int disk_give(struct disk *disk, const char *path, unsigned user, unsigned group)
     __attribute__((warn_unused_result));
 
 /* Exists already = success; the mode is then left alone. The exact mode, no umask. */

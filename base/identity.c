@@ -7,6 +7,7 @@
 #include <pwd.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,6 +27,27 @@ identity_find(struct identity *who, const char *name)
     who->uid = entry->pw_uid;
     who->gid = entry->pw_gid;
     return true;
+}
+
+bool
+identity_find_number(struct identity *who, uid_t uid)
+{
+    const struct passwd *entry = getpwuid(uid);
+    *who = (struct identity){.uid = uid};
+    if (entry == NULL)
+        return false;
+    who->gid = entry->pw_gid;
+    return true;
+}
+
+void
+identity_name(char out[IDENTITY_NAME_MAX])
+{
+    const struct passwd *entry = getpwuid(geteuid());
+    if (entry != NULL)
+        snprintf(out, IDENTITY_NAME_MAX, "%s", entry->pw_name);
+    else
+        snprintf(out, IDENTITY_NAME_MAX, "%u", (unsigned)geteuid());
 }
 
 bool

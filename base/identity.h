@@ -18,6 +18,12 @@ struct identity {
 /* name may be NULL. False: no such user. */
 bool identity_find(struct identity *who, const char *name)
     __attribute__((warn_unused_result));
+/* That user by its number, for what is given to it; false: it has no name. */
+bool identity_find_number(struct identity *who, uid_t uid)
+    __attribute__((warn_unused_result));
+enum { IDENTITY_NAME_MAX = 64 };
+/* Whose rights the process has: the user's name, or the number where it has none. */
+void identity_name(char out[IDENTITY_NAME_MAX]);
 /* Becomes that user for now, and root again. False, with errno. */
 bool identity_try_on(const struct identity *who) __attribute__((warn_unused_result));
 bool identity_take_off(const struct identity *who) __attribute__((warn_unused_result));

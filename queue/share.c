@@ -95,10 +95,9 @@ share_lock(struct share *s, char *error, size_t error_size)
         say_taken(s, error, error_size);
         return EX_TEMPFAIL;
     }
-    snprintf(error, error_size,
-             "spool %s: cannot lock %s: %s (%s, or set `spool` to a directory that is "
-             "writable)",
-             s->settings->spool, spool_lock, strerror(-s->lock), spool_remedy(s->lock));
+    char doing[64];
+    snprintf(doing, sizeof(doing), "lock %s", spool_lock);
+    spool_complain(s->spool, s->settings->spool, doing, s->lock, error, error_size);
     return EX_CANTCREAT;
 }
 

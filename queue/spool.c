@@ -1,6 +1,7 @@
 /* The files of a message: their names, and the steps S1 to S5 as file operations. */
 #include "queue/spool.h"
 
+#include "base/identity.h"
 #include "base/memory.h"
 #include "queue/parked.h"
 #include "queue/slices.h"
@@ -133,22 +134,36 @@ spool_refusal(int error)
 
 /* --- Opening --------------------------------------------------------------------- */
 
-const char *
-spool_remedy(int error)
+/* What root has made is no spool of `user` before it is given to that user. */
+static void
+write_remedy(const struct spool *s, const char *path, int error, char *out, size_t size)
 {
+    struct disk_info info;
+    char user[IDENTITY_NAME_MAX];
+    bool denied = error == -EACCES || error == -EPERM;
     if (error == -EROFS)
-        return "mount it read-write";
-    return error == -ENOSPC || error == -EDQUOT ? "make room on it"
-                                                : "make it writable for this user";
+        snprintf(out, size, "mount it read-write");
+    else if (error == -ENOSPC || error == -EDQUOT)
+        snprintf(out, size, "make room on it");
+    else if (denied && s->disk &&
+             disk_inspect(s->disk, rooms[ROOM_MESS].name, &info) == 0 &&
+             info.kind == DISK_DIRECTORY) {
+        identity_name(user);
+        snprintf(out, size, "chown -R %s %s", user, path);
+    } else
+        snprintf(out, size, "make it writable for this user");
 }
 
-static int
-complain(int error, const char *path, const char *what, char *out, size_t size)
+int
+spool_complain(const struct spool *s, const char *path, const char *doing, int error,
+               char *out, size_t size)
 {
+    char remedy[256];
+    write_remedy(s, path, error, remedy, sizeof(remedy));
     snprintf(out, size,
-             "spool %s: cannot make %s: %s (%s, or set `spool` to a directory that is "
+             "spool %s: cannot %s: %s (%s, or set `spool` to a directory that is "
              "writable)",
-             path, what, strerror(-error), spool_remedy(error));
+             path, doing, strerror(-error), remedy);
     return error;
 }
 
@@ -157,10 +172,12 @@ spool_open(struct spool *s, const char *path, bool injector, struct log *log,
            char *error, size_t error_size)
 {
     struct disk_info info;
+    char doing[32];
     *s = (struct spool){.log = log};
     int result = disk_open(&s->disk, path, true);
     if (result < 0)
-        return complain(result, path, "or open the directory", error, error_size);
+        return spool_complain(s, path, "make or open the directory", result, error,
+                              error_size);
     for (unsigned i = 0; i < ROOMS; i++) {
         result = disk_make_directory(s->disk, rooms[i].name, rooms[i].mode);
         /* Where we may not write, what others made will do; and what is only looked
@@ -170,7 +187,8 @@ spool_open(struct spool *s, const char *path, bool injector, struct log *log,
                                   info.kind == DISK_DIRECTORY)))
             result = 0;
         if (result < 0) {
-            complain(result, path, rooms[i].name, error, error_size);
+            snprintf(doing, sizeof(doing), "make %s", rooms[i].name);
+            spool_complain(s, path, doing, result, error, error_size);
             spool_close(s);
             return result;
         }

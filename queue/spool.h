@@ -84,8 +84,10 @@ void spool_pull_trigger(struct spool *s, struct id id);
 /* Logs what could not be done (error < 0), with the id if there is one, and latches.
  * Returns error. id may be NULL. */
 int spool_trouble(struct spool *s, int error, const struct id *id, const char *doing);
-/* What makes a spool writable that was refused with this error (< 0). */
-const char *spool_remedy(int error);
+/* One line on what could not be done at the start, with this error (< 0), and what
+ * makes the spool writable. s->disk may be NULL. Returns error. */
+int spool_complain(const struct spool *s, const char *path, const char *doing,
+                   int error, char *out, size_t size);
 /* So many names in a room are no ids; none: nothing is told. */
 void spool_tell_strange(struct spool *s, enum room room, size_t count);
 /* 452 4.3.1 for a full disk or quota, else 451 4.3.0. */

@@ -90,9 +90,31 @@ test_refusals(void)
         ok(o.verdict == VERDICT_DEFERRED && o.code == rows[i].code);
         is_string(o.enhanced, rows[i].enhanced, strerror(-rows[i].error));
     }
-    is_string(spool_remedy(-EROFS), "mount it read-write", "what to do");
-    is_string(spool_remedy(-ENOSPC), "make room on it", "what to do");
-    is_string(spool_remedy(-EACCES), "make it writable for this user", "what to do");
+}
+
+/* What makes it writable. */
+static void
+test_remedies(void)
+{
+    struct spool s = {.disk = NULL};
+    char error[512];
+    is_number(spool_complain(&s, "/q", "make pid", -EROFS, error, sizeof(error)),
+              -EROFS, "the error is handed on");
+    is_string(
+        error,
+        "spool /q: cannot make pid: Read-only file system (mount it read-write, or "
+        "set `spool` to a directory that is writable)",
+        "read-only");
+    spool_complain(&s, "/q", "make pid", -ENOSPC, error, sizeof(error));
+    ok_named(strstr(error, "(make room on it, or") != NULL, "full");
+    spool_complain(&s, "/q", "make pid", -EACCES, error, sizeof(error));
+    ok_named(strstr(error, "(make it writable for this user, or") != NULL,
+             "a directory that may be anything is not to be given away");
+    sim_disk_reset();
+    open_spool(&s);
+    spool_complain(&s, "/q", "lock it", -EACCES, error, sizeof(error));
+    ok_named(strstr(error, "(chown -R ") && strstr(error, " /q, or"), "a spool is");
+    spool_close(&s);
 }
 
 static void
@@ -292,6 +314,7 @@ main(void)
     log_capture(quiet, &lines);
     test_names();
     test_refusals();
+    test_remedies();
     test_trouble();
     test_steps();
     test_read_errors();

@@ -58,4 +58,55 @@ SKIP: {
     chdir $home or die;
 }
 
+# --- What root has made
+
+sub owners { my $spool = shift; my %owners; $owners{ (lstat)[4] }++ for $spool, glob "$spool/* $spool/*/* $spool/*/*/*"; return join ' ', sort keys %owners }
+
+SKIP: {
+    skip 'only root can become somebody else', 1 unless $is_root;
+    my $letter = "To: bob\@x.test\nSubject: hi\n\nhello\n";
+    my $sink = Petrel::sink();
+    my $petrel = Petrel->new(user => 'nobody', routes => "* smtp://127.0.0.1:$sink->{port}");
+    chmod 0755, $petrel->{dir};
+    is +($petrel->run({ input => $letter }, 'sendmail', '-t'))[0], 0, 'sendmail of root before the daemon ever ran';
+    is +(stat "$petrel->{dir}/spool/lock")[4], 65534, 'makes the spool for `user`';
+    ok eval { $petrel->start }, 'which the daemon can use' or diag $petrel->log;
+    ok Petrel::wait_arrived($sink, 1), 'and delivers from' or diag $petrel->log;
+    is $petrel->stop, 0, 'it stops';
+    is owners("$petrel->{dir}/spool"), '65534', 'nothing is root\'s';
+
+    $petrel->configure(user => undef, routes => '* hold')->start;
+    like $petrel->send_mail('a@x.test', 'b@y.test', $letter), qr/^250/, 'then a daemon without `user` took mail';
+    $petrel->kill9;
+    like owners("$petrel->{dir}/spool"), qr/\b0\b/, 'files of root are left';
+    $petrel->configure(user => 'nobody', routes => "* smtp://127.0.0.1:$sink->{port}");
+    ok eval { $petrel->start }, 'the daemon of `user` starts' or diag $petrel->log;
+    is owners("$petrel->{dir}/spool"), '65534', 'all of them were given to it';
+    like $petrel->log, qr/main: spool \S+: \d+ files and directories of root now belong to 'nobody'$/m, 'the log says so';
+    is +($petrel->run(qw(queue release --all)))[0], 0, 'what was held';
+    ok Petrel::wait_arrived($sink, 2), 'is not lost' or diag $petrel->log;
+    is $petrel->stop, 0, 'it stops';
+}
+
+SKIP: {
+    skip 'needs root and setpriv', 1 unless $is_root && Petrel::have('setpriv');
+    my $petrel = Petrel->new(routes => '* hold', user => 'nobody');
+    chmod 0755, $petrel->{dir};
+    Petrel::spit("$scratch/petrel", Petrel::slurp($Petrel::binary));
+    chmod 0755, "$scratch/petrel";
+    my @nobody = ('setpriv', '--reuid', 65534, '--regid', 65534, '--clear-groups', "$scratch/petrel", '-c', $petrel->conf);
+    $petrel->configure(user => undef)->start;
+    $petrel->stop;
+    my ($code, $text) = Petrel::command('', @nobody, 'run');
+    is $code, 73, 'who is not root cannot take root\'s spool';
+    like $text, qr/cannot lock lock\/daemon: Permission denied \(chown -R nobody \Q$petrel->{dir}\E\/spool, or /, 'and hears how to get it';
+    my $other = "$scratch/tmpfiles";
+    mkdir $other or die;
+    chown 65534, 65534, $other;
+    $petrel->configure(spool => $other);
+    is +($petrel->run({ input => "To: b\@y.test\n\nx\n" }, 'sendmail', '-t'))[0], 0, 'sendmail of root in an empty directory of the daemon\'s';
+    ($code, $text) = Petrel::command('', @nobody, 'queue', 'ls');
+    like $text, qr/b\@y\.test/, 'makes rooms that are the daemon\'s, without `user`, too';
+}
+
 done_testing;
