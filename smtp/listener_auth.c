@@ -31,6 +31,10 @@ write_secret(struct disk *disk, const unsigned char secret[DIGEST_SIZE])
     int file = disk_create(disk, secret_draft, 0600);
     if (file < 0)
         return;
+    /* Listening begins as root, and what is in the spool is its user's. */
+    struct disk_info top;
+    if (disk_inspect(disk, ".", &top) == 0 && top.owner != 0)
+        (void)!disk_give(disk, secret_draft, top.owner, (unsigned)-1);
     int result = disk_write(disk, file, text_of(secret, DIGEST_SIZE));
     if (result == 0)
         result = disk_sync(disk, file);
