@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATIENCE_MS = 30 * 1000, ANSWER_MAX = 8 * 1024 * 1024 };
+enum {
+    PATIENCE_MS = 10 * 1000,
+    WORK_PATIENCE_MS = 30 * 1000, /* between the lines of an answer */
+    ANSWER_MAX = 8 * 1024 * 1024
+};
 
 struct ask {
     struct loop *loop;
@@ -92,11 +96,11 @@ ask_free(struct ask **ask)
     free(a);
 }
 
-json_t *
-ask_next(struct ask *a)
+static json_t *
+await_line(struct ask *a, int64_t patience_ms)
 {
     size_t end;
-    net_set_timeout(a->connection, PATIENCE_MS);
+    net_set_timeout(a->connection, patience_ms);
     while ((end = text_find(buffer_text(&a->received), '\n')) == TEXT_NONE &&
            !a->broken)
         loop_turn(a->loop, PATIENCE_MS);
@@ -106,6 +110,12 @@ ask_next(struct ask *a)
     buffer_take(&a->received, end + 1);
     a->broken = a->broken || answer == NULL;
     return answer;
+}
+
+json_t *
+ask_next(struct ask *a)
+{
+    return await_line(a, WORK_PATIENCE_MS);
 }
 
 json_t *
@@ -120,11 +130,11 @@ ask_question(struct ask *a, json_t *request)
     net_send(a->connection, text_from(line));
     net_send(a->connection, TEXT("\n"));
     free(line);
-    return ask_next(a);
+    return await_line(a, PATIENCE_MS);
 }
 
-bool
-ask_is_silent(const struct ask *a)
+const char *
+ask_trouble(const struct ask *a)
 {
-    return a->silent;
+    return a->silent ? "the daemon runs, but does not answer" : "the daemon went away";
 }

@@ -14,11 +14,13 @@ struct ask *ask_new(struct loop *loop, const char *path, char *error,
                     size_t error_size);
 void ask_free(struct ask **ask);
 /* Takes the request. The answer is the caller's; NULL when the daemon went away, or
- * said nothing for 30 seconds: then and from then on. */
+ * said nothing for 10 seconds (a stopped one takes connections, too): then and from
+ * then on. */
 json_t *ask_question(struct ask *ask, json_t *request);
-/* The next line of an answer that has several; the same. */
+/* The next line of an answer that has several; the same, but for 30 seconds: there come
+ * signs of life. */
 json_t *ask_next(struct ask *ask);
-/* After NULL: it is there, but says nothing. */
-bool ask_is_silent(const struct ask *ask);
+/* After NULL: why, in words. */
+const char *ask_trouble(const struct ask *ask);
 
 #endif

@@ -76,10 +76,7 @@ take_line(struct change *c, const json_t *line)
     const char *name = json_string_value(json_object_get(line, "id"));
     const char *text = json_string_value(json_object_get(line, "text"));
     if (line == NULL) {
-        complain(c, EX_UNAVAILABLE,
-                 ask_is_silent(c->daemon)
-                     ? "the daemon runs, but does not answer; nothing was done by hand"
-                     : "the daemon went away");
+        complain(c, EX_UNAVAILABLE, ask_trouble(c->daemon));
         return false;
     }
     if (error) {

@@ -116,7 +116,7 @@ ask_about(struct visit *v, const char *command, struct id id)
     json_t *answer =
         ask_question(v->daemon, json_pack("{s:s,s:s}", "command", command, "id", name));
     if (answer == NULL) {
-        complain(v, id, EX_UNAVAILABLE, "the daemon went away");
+        complain(v, id, EX_UNAVAILABLE, ask_trouble(v->daemon));
         v->stop = true;
     }
     return answer;

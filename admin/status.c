@@ -311,7 +311,9 @@ show(json_t *status, bool json, int64_t now_ms)
         json_dumpf(status, stdout, JSON_INDENT(2));
         putchar('\n');
     }
-    return fflush(stdout) == 0 ? 0 : EX_IOERR;
+    if (fflush(stdout) != 0)
+        return EX_IOERR;
+    return is_true(status, "accepting") ? 0 : EX_TEMPFAIL;
 }
 
 int
@@ -327,22 +329,23 @@ command_status(int count, char **arguments, const struct options *options)
             return EX_USAGE;
         }
     }
-    char error[ERROR_MAX] = "no answer";
+    char error[ERROR_MAX] = "";
     struct loop *loop = loop_new();
     struct ask *daemon = ask_new(loop, options->control, error, sizeof(error));
     json_t *status = NULL;
-    int code = EX_TEMPFAIL;
+    int code = EX_UNAVAILABLE;
     if (daemon)
         status = ask_question(daemon, json_pack("{s:s}", "command", "status"));
     if (is_true(status, "ok") && (json || all) && !fetch_sites(daemon, status)) {
-        snprintf(error, sizeof(error), "it went away");
         json_decref(status);
         status = NULL;
     }
     if (status)
         code = show(status, json, loop_now_ms(loop));
     else
-        fprintf(stderr, "petrel status: no daemon answers: %s\n", error);
+        fprintf(
+            stderr, "petrel status: %s%s\n",
+            daemon ? ask_trouble(daemon) : "no daemon answers: ", daemon ? "" : error);
     json_decref(status);
     ask_free(&daemon);
     loop_free(&loop);

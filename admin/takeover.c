@@ -11,12 +11,12 @@
 enum { ERROR_MAX = 512 };
 
 static int
-show(const json_t *answer, unsigned slice, unsigned slices)
+show(const struct ask *daemon, const json_t *answer, unsigned slice, unsigned slices)
 {
     const char *error = json_string_value(json_object_get(answer, "error"));
     if (!json_is_true(json_object_get(answer, "ok"))) {
         fprintf(stderr, "petrel queue adopt: %s\n",
-                error ? error : "the daemon went away");
+                error ? error : ask_trouble(daemon));
         return EX_UNAVAILABLE;
     }
     printf("slice %u of %u is this daemon's until it stops; messages out of its "
@@ -34,7 +34,7 @@ take_over(struct ask *daemon, unsigned slice, unsigned slices)
         json_decref(answer);
         answer = ask_next(daemon);
     }
-    int code = show(answer, slice, slices);
+    int code = show(daemon, answer, slice, slices);
     json_decref(answer);
     return code;
 }
@@ -51,7 +51,7 @@ command_takeover(int count, char **arguments, const struct options *options)
     }
     struct loop *loop = loop_new();
     struct ask *daemon = ask_new(loop, options->control, error, sizeof(error));
-    int code = EX_TEMPFAIL;
+    int code = EX_UNAVAILABLE;
     if (daemon)
         code = take_over(daemon, (unsigned)slice, options_queue(options).slices);
     else

@@ -17,6 +17,6 @@ main(void)
     is_number(command_takeover(1, no_number, &options), EX_USAGE, "no number");
     is_number(command_takeover(1, too_far, &options), EX_USAGE, "out of any range");
     is_number(command_takeover(2, good, &options), EX_USAGE, "one at a time");
-    is_number(command_takeover(1, good, &options), EX_TEMPFAIL, "no daemon answers");
+    is_number(command_takeover(1, good, &options), EX_UNAVAILABLE, "no daemon answers");
     return done();
 }

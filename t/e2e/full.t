@@ -76,6 +76,7 @@ sub low_water {
     becomes($petrel, qr/^452 4\.3\.1 /, "$title: MAIL gets 452 4.3.1");
     like send_to($petrel, 'more', 10, 'd'), qr/^452 4\.3\.1 /, "$title: again";
     like $petrel->status, qr/"accepting":\s*false.*disk is full/s, "$title: status tells why";
+    is(($petrel->run('status', $_))[0], 75, "$title: and $_ as its exit code") for qw(--json --sites);
     my ($code, $said) = Petrel::command("Subject: x\n\nx\n", $Petrel::binary, '-c', $petrel->conf, 'sendmail', 'e@x.test');
     is $code, 75, "$title: sendmail says: later" or diag $said;
     like $said, qr/^sendmail: Insufficient system storage: \d+\.\d MB and \d+ files are free in \Q$disk->{dir}\E\/spool; \d+\.\d MB and \d+ files are kept/,
