@@ -1,6 +1,7 @@
 /* The log: builds a line in the style asked for and writes it with one call. */
 #include "base/log.h"
 
+#include "base/log_writer.h"
 #include "base/loop.h"
 #include "base/memory.h"
 
@@ -16,8 +17,8 @@
 /* A field's value after escaping. Small beside the line, so that a peer's name cannot
  * push the verdict off its end. */
 enum { VALUE_MAX = 1024, TIME_SIZE = 40, DATE_SIZE = 32, LINE_USUAL = 400 };
-/* Lines of a turn that wait to be written. */
-enum { PENDING_MAX = 64 * 1024 };
+/* So much is not left to the end of the turn. */
+enum { TURN_MAX = 64 * 1024 };
 #define ELLIPSIS "..."
 
 struct log {
@@ -25,9 +26,9 @@ struct log {
     enum log_style style;
     enum log_level max;
     struct buffer *captured;
-    struct buffer pending; /* whole lines */
-    struct loop_task wake; /* posted while some wait: the turn comes at once */
-    int64_t date_s;        /* what date shows; -1 = nothing yet */
+    struct log_writer *writer; /* NULL without a loop */
+    struct loop_task wake;     /* posted while lines wait: the turn comes at once */
+    int64_t date_s;            /* what date shows; -1 = nothing yet */
     char date[DATE_SIZE];
 };
 
@@ -286,13 +287,10 @@ do_nothing(void *context)
 }
 
 static void
-write_pending(void *context)
+flush_lines(void *context)
 {
     struct log *log = context;
-    if (log->pending.length == 0)
-        return;
-    fwrite(log->pending.at, 1, log->pending.length, stderr);
-    buffer_clear(&log->pending);
+    log_writer_flush(log->writer);
     loop_unpost(log->loop, &log->wake);
 }
 
@@ -308,12 +306,9 @@ write_line(struct log *log, enum log_level level, struct buffer *line)
     } else if (log->loop == NULL) {
         fwrite(line->at, 1, line->length, stderr);
     } else {
-        if (line->length > log->pending.limit - log->pending.length)
-            write_pending(log);
-        bool added = buffer_add(&log->pending, buffer_text(line));
-        assert(added);
-        if (level <= LOG_LEVEL_WARNING)
-            write_pending(log);
+        (void)!log_writer_add(log->writer, buffer_text(line));
+        if (level <= LOG_LEVEL_WARNING || log_writer_waiting(log->writer) > TURN_MAX)
+            flush_lines(log);
         else
             loop_post(log->loop, &log->wake, do_nothing, NULL);
     }
@@ -374,16 +369,26 @@ format_value(char out[LOG_LINE_MAX + 1], const char *format, va_list list)
     return text_of(out, length > LOG_LINE_MAX ? LOG_LINE_MAX : (size_t)length);
 }
 
+/* Lines were lost, and now there is room to say so. */
+static void
+tell_lost(void *context)
+{
+    const char *why;
+    uint64_t lost = log_writer_take_lost(((struct log *)context)->writer, &why);
+    log_say(context, LOG_LEVEL_WARNING, "main", NULL,
+            "%" PRIu64 " log lines lost: standard error: %s", lost, why);
+}
+
 struct log *
 log_new(struct loop *loop, enum log_style style, enum log_level max)
 {
     struct log *log = memory_new(sizeof(*log));
     log->loop = loop;
     log->date_s = -1;
-    buffer_init(&log->pending, PENDING_MAX);
     if (loop != NULL) {
-        loop_at_end(loop, LOOP_STAGE_SYNC, write_pending, log);
-        loop_at_end(loop, LOOP_STAGE_SEND, write_pending, log);
+        log->writer = log_writer_new(loop, STDERR_FILENO, tell_lost, log);
+        loop_at_end(loop, LOOP_STAGE_SYNC, flush_lines, log);
+        loop_at_end(loop, LOOP_STAGE_SEND, flush_lines, log);
     }
     log_restyle(log, style, max);
     return log;
@@ -396,12 +401,12 @@ log_free(struct log **log)
     *log = NULL;
     if (l == NULL)
         return;
-    write_pending(l);
     if (l->loop != NULL) {
-        loop_at_end_remove(l->loop, LOOP_STAGE_SYNC, write_pending, l);
-        loop_at_end_remove(l->loop, LOOP_STAGE_SEND, write_pending, l);
+        loop_unpost(l->loop, &l->wake);
+        loop_at_end_remove(l->loop, LOOP_STAGE_SYNC, flush_lines, l);
+        loop_at_end_remove(l->loop, LOOP_STAGE_SEND, flush_lines, l);
     }
-    buffer_free(&l->pending);
+    log_writer_free(&l->writer);
     free(l);
 }
 

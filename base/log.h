@@ -25,8 +25,10 @@ enum { LOG_LINE_MAX = 8192 };
  * descriptor 2 unless log_capture is used. With a loop they wait for the next
  * end-of-turn stage SYNC or SEND, an error or a warning takes along what waits at once.
  * Make the log before queue and net, whose hooks then come later: nothing is removed
- * from the disk, and no reply leaves, before its line is written. Levels above max are
- * not written. Free the log before its loop. */
+ * from the disk, and no reply leaves, before its line is written. But nobody waits for
+ * who does not read it: then lines wait, and when there are too many (LOG_WRITER_MAX)
+ * new ones are lost, which a later line tells. Levels above max are not written. Free
+ * the log before its loop. */
 struct log *log_new(struct loop *loop, enum log_style style, enum log_level max);
 void log_free(struct log **log);
 void log_restyle(struct log *log, enum log_style style, enum log_level max);
