@@ -654,12 +654,13 @@ find_hosts(struct session *s, const char *domain)
         refuse_domain(s, domain);
         return;
     }
-    int limit = d->settings.mx_address_limit;
-    limit = limit < 1 ? 1 : limit;
-    limit = limit > EXCHANGE_ADDRESS_MAX ? EXCHANGE_ADDRESS_MAX : limit;
+    int wanted = d->settings.mx_address_limit, most = EXCHANGE_ADDRESS_MAX;
+    int limit = wanted < 1 ? 1 : wanted > most ? most : wanted;
     struct exchange_query query = {.name = mx ? domain : s->target->host,
                                    .by_mx = mx || s->target->look_up_mx,
                                    .smarthost = !mx,
+                                   .hostname = d->hostname,
+                                   .sources = &d->sources,
                                    .port = port_of(s),
                                    .address_limit = limit};
     if (target_host_count(s->target) > 1)

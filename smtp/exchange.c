@@ -3,6 +3,7 @@
 
 #include "base/loop.h"
 #include "base/memory.h"
+#include "smtp/sources.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ struct host {
     struct dns_query *query; /* while it is looked up */
     unsigned preference;
     uint64_t chance;   /* order among equals */
-    bool own, unknown; /* one of its addresses is ours; DNS could not tell */
+    bool own, unknown; /* its name or an address is ours; DNS could not tell */
     char name[DNS_NAME_MAX];
     struct family v6, v4;
 };
@@ -31,6 +32,8 @@ struct exchange {
     struct net *net;
     struct dns *dns;
     bool by_mx, smarthost;
+    bool loopback_v4, loopback_v6;
+    char own_name[DNS_NAME_MAX];
     uint16_t port;
     size_t limit;
     char name[DNS_NAME_MAX];
@@ -110,11 +113,17 @@ finish_hosts(struct exchange *x)
 {
     if (x->answer.count > 0)
         finish(x);
+    else if (x->unknown)
+        finish_unknown(x);
+    else if (x->looped && x->first > 0)
+        finish_without(x, outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.4",
+                                       "no mail host of %s before ourselves has an "
+                                       "address%s%s",
+                                       x->name, x->reason[0] != '\0' ? ": " : "",
+                                       x->reason));
     else if (x->looped)
         finish_without(x, outcome_make(VERDICT_FAILED, BLAME_SITE, 0, "5.4.6",
                                        "mail for %s loops back to myself", x->name));
-    else if (x->unknown)
-        finish_unknown(x);
     else
         finish_without(x, outcome_make(VERDICT_FAILED, BLAME_SITE, 0, "5.4.4",
                                        "no mail host of %s has an address%s%s", x->name,
@@ -161,6 +170,15 @@ is_nobody(const struct net_address *a)
     return true;
 }
 
+/* What an MX may not lead to: a service of this host that may trust who comes by
+ * loopback. A host that an operator named may be here. */
+static bool
+is_closed_loopback(const struct exchange *x, const struct net_address *a)
+{
+    bool open = a->family == NET_IPV6 ? x->loopback_v6 : x->loopback_v4;
+    return !open && net_address_is_loopback(a);
+}
+
 static void
 host_add_address(struct host *h, const struct net_address *address)
 {
@@ -170,8 +188,13 @@ host_add_address(struct host *h, const struct net_address *address)
         text_copy(x->reason, sizeof(x->reason), TEXT("not an address of a host"));
         return;
     }
-    if (net_is_own(x->net, &a))
+    if (net_is_own(x->net, &a)) {
         h->own = true;
+    } else if (is_closed_loopback(x, &a)) {
+        text_copy(x->reason, sizeof(x->reason),
+                  TEXT("a loopback address, which only a route can name"));
+        return;
+    }
     struct family *f = a.family == NET_IPV6 ? &h->v6 : &h->v4;
     if (f->count == FAMILY_MAX)
         return;
@@ -221,6 +244,8 @@ host_new(struct exchange *x, struct text name, unsigned preference)
     h->preference = preference;
     h->chance = loop_random(x->loop);
     text_copy(h->name, sizeof(h->name), name);
+    h->own = x->by_mx && x->own_name[0] != '\0' &&
+             text_equal_nocase(name, text_from(x->own_name));
     return h;
 }
 
@@ -371,6 +396,14 @@ take_literal(struct exchange *x)
     return true;
 }
 
+static bool
+goes_by_loopback(const struct exchange_query *query, enum net_family family)
+{
+    const struct net_address *source =
+        query->sources != NULL ? sources_for(query->sources, family) : NULL;
+    return query->smarthost || (source != NULL && net_address_is_loopback(source));
+}
+
 struct exchange *
 exchange_find(struct loop *loop, struct net *net, struct dns *dns,
               const struct exchange_query *query, exchange_found *done, void *context)
@@ -383,7 +416,10 @@ exchange_find(struct loop *loop, struct net *net, struct dns *dns,
     x->dns = dns;
     x->by_mx = query->by_mx;
     x->smarthost = query->smarthost;
+    x->loopback_v4 = goes_by_loopback(query, NET_IPV4);
+    x->loopback_v6 = goes_by_loopback(query, NET_IPV6);
     x->port = query->port;
+    text_copy(x->own_name, sizeof(x->own_name), text_from(query->hostname));
     x->limit = (size_t)query->address_limit;
     x->found = memory_array(x->limit, sizeof(struct exchange_host));
     x->done = done;

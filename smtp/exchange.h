@@ -12,6 +12,7 @@
 
 struct loop;
 struct exchange;
+struct sources;
 
 enum { EXCHANGE_ADDRESS_MAX = 40 };
 
@@ -19,6 +20,10 @@ struct exchange_query {
     const char *name; /* a domain, a host, or an address literal with or without [] */
     bool by_mx;       /* false: the name is the host */
     bool smarthost;   /* configured by hand: a mistake there defers, it never bounces */
+    const char *hostname; /* ours: an MX of this name is ourselves; NULL: unknown */
+    /* smtp_bind; NULL: unset. Addresses of loopback count only by a smarthost, or where
+     * connections of their family go out from one. */
+    const struct sources *sources;
     uint16_t port;
     int address_limit; /* 1..EXCHANGE_ADDRESS_MAX addresses are enough */
 };
@@ -42,9 +47,9 @@ typedef void exchange_found(void *context, const struct exchange_answer *answer)
 
 /* The query is copied. The callback comes once, in a later turn; the answer lives until
  * exchange_free(). Equal preferences are in random order, a host's IPv6 and IPv4
- * addresses alternate. A host that is ourselves (net_is_own) cuts off all of equal or
- * worse preference. Addresses that are no host's (0.0.0.0/8, ::, multicast, broadcast)
- * are dropped. */
+ * addresses alternate. A host that is ourselves (hostname, or net_is_own, which
+ * knows no port that is mapped to ours) cuts off all of equal or worse preference.
+ * Addresses that are no host's (0.0.0.0/8, ::, multicast, broadcast) are dropped. */
 struct exchange *exchange_find(struct loop *loop, struct net *net, struct dns *dns,
                                const struct exchange_query *query, exchange_found *done,
                                void *context);

@@ -272,7 +272,7 @@ bed_start(struct bed *b)
     sim_dns_address(b->dns, "b.test", "127.0.0.3");
     b->settings = (struct delivery_settings){.hostname = "me.test",
                                              .smtp_port = port,
-                                             .smtp_bind = TEXT(""),
+                                             .smtp_bind = TEXT("127.0.0.1 ::1"),
                                              .connect_timeout_ms = 5000,
                                              .mx_address_limit = 5,
                                              .reuse_idle_ms = 1};

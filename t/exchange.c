@@ -3,6 +3,8 @@
 /* From a domain to addresses: MX rules, order, loops, null MX, smarthosts. */
 #include "smtp/exchange.h"
 
+#include "smtp/sources.h"
+
 #include "t/sim/sim.h"
 #include "t/sim/sim_dns.h"
 #include "t/tap.h"
@@ -93,8 +95,11 @@ ask(struct bed *b, const struct exchange_query *query)
 static void
 ask_mx(struct bed *b, const char *domain, int limit)
 {
-    struct exchange_query query = {
-        .name = domain, .by_mx = true, .port = b->own_port, .address_limit = limit};
+    struct exchange_query query = {.name = domain,
+                                   .by_mx = true,
+                                   .hostname = "Me.example.test",
+                                   .port = b->own_port,
+                                   .address_limit = limit};
     ask(b, &query);
 }
 
@@ -298,9 +303,106 @@ test_loops(void)
     is_refused(&b, VERDICT_FAILED, 0, "5.4.6", "a mapped address does not hide us");
     ask_mx(&b, "[127.0.0.1]", 5);
     is_refused(&b, VERDICT_FAILED, 0, "5.4.6", "nor does a literal");
+    bed_free(&b);
+}
+
+/* Who has our name is ourselves on any port: it may be mapped to the one we have. */
+static void
+test_own_name(void)
+{
+    struct bed b = bed_new(12);
+    sim_dns_address(b.dns, "better.test", "192.0.2.1");
+    sim_dns_address(b.dns, "me.example.test", "192.0.2.2");
+    sim_dns_address(b.dns, "worse.test", "192.0.2.3");
+    sim_dns_mx(b.dns, "loop.test", 10, "me.example.test");
+    sim_dns_mx(b.dns, "loop.test", 20, "worse.test");
+    ask_mx(&b, "loop.test", 5);
+    is_refused(&b, VERDICT_FAILED, 0, "5.4.6", "the best has our name");
+    ask_mx(&b, "ME.example.test", 5);
+    is_refused(&b, VERDICT_FAILED, 0, "5.4.6", "so has a domain without MX");
+    sim_dns_mx(b.dns, "backup.test", 10, "better.test");
+    sim_dns_mx(b.dns, "backup.test", 20, "me.example.test");
+    sim_dns_mx(b.dns, "backup.test", 20, "worse.test");
+    ask_mx(&b, "backup.test", 5);
+    is_list(&b, "better.test 192.0.2.1!", "we are a backup by name");
+    ask_host(&b, "me.example.test");
+    is_list(&b, "me.example.test 192.0.2.2!", "what the settings name is meant so");
     b.own_port++;
-    ask_mx(&b, "loop.test", 1);
-    is_list(&b, "me.test 127.0.0.1!", "another port of our host is somebody else");
+    struct exchange_query query = {
+        .name = "backup.test", .by_mx = true, .port = b.own_port, .address_limit = 1};
+    ask(&b, &query);
+    is_list(&b, "better.test 192.0.2.1!", "without a name of ours nobody has it");
+    bed_free(&b);
+}
+
+/* As a backup we wait for those before us. */
+static void
+test_primary(void)
+{
+    struct bed b = bed_new(13);
+    sim_dns_status(b.dns, "broken.test", DNS_TRY_AGAIN);
+    sim_dns_mx(b.dns, "a.test", 10, "broken.test");
+    sim_dns_mx(b.dns, "a.test", 20, "me.example.test");
+    ask_mx(&b, "a.test", 5);
+    is_refused(&b, VERDICT_DEFERRED, 0, "4.4.3", "of the primary nothing is known");
+    sim_dns_mx(b.dns, "b.test", 10, "gone.test");
+    sim_dns_mx(b.dns, "b.test", 20, "me.example.test");
+    ask_mx(&b, "b.test", 5);
+    is_refused(&b, VERDICT_DEFERRED, 0, "4.4.4", "the primary has no address");
+    bed_free(&b);
+}
+
+/* A stranger's MX must not lead to what listens on this host alone. */
+static void
+test_loopback(void)
+{
+    static const char *const ips[] = {"127.0.0.1", "127.8.9.10", "::1",
+                                      "::ffff:127.0.0.1"};
+    struct bed b = bed_new(14);
+    uint16_t own_port = b.own_port++;
+    for (size_t i = 0; i < sizeof(ips) / sizeof(ips[0]); i++) {
+        char name[40];
+        snprintf(name, sizeof(name), "n%zu.test", i);
+        sim_dns_address(b.dns, name, ips[i]);
+        sim_dns_mx(b.dns, "mx.test", 10, name);
+        ask_mx(&b, name, 5);
+        is_refused(&b, VERDICT_FAILED, 0, "5.4.4", ips[i]);
+        ask_host(&b, name);
+        is_number(b.answers > 0 && b.list[0] != '\0', 1, "but by a route");
+        snprintf(name, sizeof(name), strchr(ips[i], ':') ? "[IPv6:%s]" : "[%s]",
+                 ips[i]);
+        ask_mx(&b, name, 5);
+        is_refused(&b, VERDICT_FAILED, 0, "5.4.4", name);
+    }
+    ask_mx(&b, "mx.test", 5);
+    is_refused(&b, VERDICT_FAILED, 0, "5.4.4", "all of them");
+    is_string(
+        b.outcome.text,
+        "no mail host of mx.test has an address: a loopback address, which only a "
+        "route can name",
+        "its text");
+    sim_dns_address(b.dns, "n0.test", "192.0.2.1");
+    ask_mx(&b, "n0.test", 5);
+    is_list(&b, "n0.test 192.0.2.1!", "the address beside it is good");
+    struct sources sources;
+    must(sources_read(&sources, TEXT("127.0.0.5"), NULL));
+    struct exchange_query query = {.name = "n1.test",
+                                   .by_mx = true,
+                                   .sources = &sources,
+                                   .port = b.own_port,
+                                   .address_limit = 5};
+    ask(&b, &query);
+    is_list(&b, "n1.test 127.8.9.10!", "where it is open, it is found");
+    query.name = "n2.test";
+    ask(&b, &query);
+    is_refused(&b, VERDICT_FAILED, 0, "5.4.4", "of this family only");
+    must(sources_read(&sources, TEXT("::1"), NULL));
+    ask(&b, &query);
+    is_list(&b, "n2.test [::1]!", "or of the other");
+    must(sources_read(&sources, TEXT("192.0.2.1 2001:db8::1"), NULL));
+    ask(&b, &query);
+    is_refused(&b, VERDICT_FAILED, 0, "5.4.4", "not where others are reached");
+    b.own_port = own_port;
     bed_free(&b);
 }
 
@@ -415,6 +517,9 @@ main(void)
     test_implicit();
     test_refusals();
     test_loops();
+    test_own_name();
+    test_primary();
+    test_loopback();
     test_nobody();
     test_literals();
     test_smarthost();

@@ -41,6 +41,7 @@ my $bounces = Sink->start;
 my $petrel = Petrel->new(
     dns_servers => "127.0.0.1:$nsd->{port}",
     smtp_port => $port,
+    smtp_bind => '127.0.0.1, ::1', # so that MX may lead to loopback
     routes => "sender.test smtp://127.0.0.1:$bounces->{port}\n.equal.mail.test mx?reuse=1\n* mx",
     smtp_connection_cache_time_limit => '0s',
 );

@@ -24,7 +24,7 @@ sub zone {
 sub trial {
     my ($how, $by_tcp) = @_;
     my $resolver = Resolver->start(zone($how), tcp => $by_tcp);
-    my $petrel = Petrel->new(dns_servers => "127.0.0.1:$resolver->{port}", smtp_port => $port, routes => '* mx')->start;
+    my $petrel = Petrel->new(dns_servers => "127.0.0.1:$resolver->{port}", smtp_port => $port, smtp_bind => '127.0.0.1', routes => '* mx')->start;
     my $send = sub { my $domain = shift; $petrel->send_mail('a@sender.test', "$how\@$domain", "Subject: x\n\nx\n"); return };
     $send->($_) for @slow, map("bad$_.test", 1 .. 5), $by_tcp ? 'large.test' : ();
     for my $domain (@slow, $by_tcp ? 'large.test' : ()) {

@@ -63,7 +63,7 @@ for (1 .. 10) {
 plan skip_all => 'no port that is free on all addresses' unless $sink;
 my $bounces = Sink->start;
 
-my $petrel = Petrel->new(dns_servers => "127.0.0.1:$nsd->{port}", smtp_port => $port, providers => 'big=*.big.weather.test',
+my $petrel = Petrel->new(dns_servers => "127.0.0.1:$nsd->{port}", smtp_port => $port, smtp_bind => '127.0.0.1, ::1', providers => 'big=*.big.weather.test',
     minimal_backoff_time => '1s', maximal_backoff_time => '2s', smtp_connect_timeout => '2s', active_limit => 40, session_limit => 12,
     delay_warning_time => '1h', journal_size => '4M', drain_timeout => '1s');
 my @changes = (
