@@ -91,22 +91,6 @@ usage(void)
 
 /* --- Settings --------------------------------------------------------------------- */
 
-static struct clients_settings
-clients_settings(const struct options *o)
-{
-    return (struct clients_settings){
-        .each = {[CLIENTS_SESSION] = text_from(o->client_session_rate),
-                 [CLIENTS_MESSAGE] = text_from(o->client_message_rate),
-                 [CLIENTS_RECIPIENT] = text_from(o->client_recipient_rate)},
-        .all = {[CLIENTS_SESSION] = text_from(o->session_rate),
-                 [CLIENTS_MESSAGE] = text_from(o->message_rate),
-                 [CLIENTS_RECIPIENT] = text_from(o->recipient_rate)       },
-        .exempt = text_from(o->rate_exempt),
-        .sessions = (int)o->max_sessions,
-        .sessions_per_client = (int)o->max_sessions_per_client,
-    };
-}
-
 static struct listener_settings
 listener_settings(const struct options *o)
 {
@@ -128,7 +112,18 @@ listener_settings(const struct options *o)
         .message_size_limit = o->message_size_limit,
         .lifetime_ms = o->lifetime_ms,
         .recipient_limit = (int)o->recipient_limit,
-        .clients = clients_settings(o),
+        .clients =
+            {
+                      .each = {[CLIENTS_SESSION] = text_from(o->client_session_rate),
+                         [CLIENTS_MESSAGE] = text_from(o->client_message_rate),
+                         [CLIENTS_RECIPIENT] = text_from(o->client_recipient_rate)},
+                      .all = {[CLIENTS_SESSION] = text_from(o->session_rate),
+                        [CLIENTS_MESSAGE] = text_from(o->message_rate),
+                        [CLIENTS_RECIPIENT] = text_from(o->recipient_rate)},
+                      .exempt = text_from(o->rate_exempt),
+                      .sessions = (int)o->max_sessions,
+                      .sessions_per_client = (int)o->max_sessions_per_client,
+                      },
         .proxy_from = text_from(o->proxy_from),
         .check_helo = o->check_helo,
         .check_sender = o->check_sender,
@@ -141,6 +136,7 @@ listener_settings(const struct options *o)
         .junk_limit = (int)o->smtpd_junk_command_limit,
         .data_rate_min = o->smtpd_min_data_rate,
         .idle_timeout_ms = o->smtpd_timeout_ms,
+        .handshake_timeout_ms = o->smtpd_starttls_timeout_ms,
         .data_timeout_ms = o->smtpd_data_timeout_ms,
     };
 }

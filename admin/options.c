@@ -173,6 +173,8 @@ const struct setting options_rows[] = {
             "sent away."),
     BOUNDED(NUMBER, max_tls_sessions, "max_tls_sessions", "200", 0, 100000,
             "Clients with TLS at a time, 45 KiB each; 0: as many as clients."),
+    BOUNDED(DURATION, smtpd_starttls_timeout_ms, "smtpd_starttls_timeout", "20s", 1000,
+            HOUR, "A client whose TLS handshake takes longer is cut off."),
     BOUNDED(NUMBER, hopcount_limit, "hopcount_limit", "50", 1, 1000,
             "More Received lines than this are a loop."),
     BOUNDED(NUMBER, smtpd_hard_error_limit, "smtpd_hard_error_limit", "20", 1, 10000,

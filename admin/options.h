@@ -27,6 +27,7 @@ struct options {
     int64_t max_sessions, max_sessions_per_client;
     int64_t hopcount_limit, smtpd_hard_error_limit, smtpd_soft_error_limit;
     int64_t smtpd_error_sleep_time_ms, smtpd_junk_command_limit, greet_delay_ms;
+    int64_t smtpd_starttls_timeout_ms;
     int64_t smtpd_timeout_ms, smtpd_data_timeout_ms, smtpd_min_data_rate;
     int64_t drain_timeout_ms;
     /* where to */

@@ -15,6 +15,7 @@ struct client {
     UT_hash_handle hh;
     unsigned char key[KEY_SIZE];
     int sessions;
+    size_t tls; /* of these */
     struct bucket buckets[CLIENTS_KINDS];
     struct client *prev, *next; /* among the idle, which it is without a session */
 };
@@ -107,7 +108,7 @@ find(const struct clients *clients, const struct net_address *address)
 static void
 forget(struct clients *clients, struct client *client)
 {
-    assert(client->sessions == 0);
+    assert(client->sessions == 0 && client->tls == 0);
     DL_DELETE(clients->idle, client);
     clients->idle_count--;
     HASH_DEL(clients->table, client);
@@ -260,6 +261,23 @@ clients_take(struct clients *clients, const struct clients_rules *rules,
     struct client *client = find(clients, address);
     return client == NULL || networks_have(&rules->exempt, address) ||
            take(clients, rules, client, kind, now_ms, refusal);
+}
+
+void
+clients_secured(struct clients *clients, const struct net_address *address, bool begins)
+{
+    struct client *client = find(clients, address);
+    if (client == NULL)
+        return;
+    assert(begins || client->tls > 0);
+    client->tls += begins ? 1 : (size_t)-1;
+}
+
+size_t
+clients_tls(const struct clients *clients, const struct net_address *address)
+{
+    const struct client *client = find(clients, address);
+    return client != NULL ? client->tls : 0;
 }
 
 size_t

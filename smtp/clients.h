@@ -58,6 +58,12 @@ bool clients_take(struct clients *clients, const struct clients_rules *rules,
                   int64_t now_ms, struct outcome *refusal)
     __attribute__((warn_unused_result));
 
+/* A TLS session of a client that has entered begins, or ends, before it has left. */
+void clients_secured(struct clients *clients, const struct net_address *client,
+                     bool begins);
+/* Its TLS sessions; 0 of a Unix socket. */
+size_t clients_tls(const struct clients *clients, const struct net_address *client);
+
 /* Sessions of all clients. */
 size_t clients_sessions(const struct clients *clients);
 /* Clients that are remembered. */

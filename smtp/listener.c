@@ -195,6 +195,7 @@ rules_new(const struct listener_settings *settings, const struct route_table *ro
     good = listener_auth_read(settings, secret, r, mistakes) && good;
     r->idle_timeout_ms = settings->idle_timeout_ms;
     r->data_timeout_ms = settings->data_timeout_ms;
+    r->handshake_timeout_ms = settings->handshake_timeout_ms;
     if (!good)
         session_rules_release(&r);
     return r;

@@ -37,8 +37,9 @@ struct listener_settings {
     int64_t error_delay_ms; /* ...by so much more each time; 1 s */
     int junk_limit;         /* commands of a stranger that bring no mail forward; 100 */
     int64_t data_rate_min;  /* bytes a second of a message; 0 = any */
-    int64_t idle_timeout_ms; /* 300 s, RFC 5321 §4.5.3.2.7 */
-    int64_t data_timeout_ms; /* 180 s without a byte in DATA */
+    int64_t idle_timeout_ms;      /* 300 s, RFC 5321 §4.5.3.2.7 */
+    int64_t data_timeout_ms;      /* 180 s without a byte in DATA */
+    int64_t handshake_timeout_ms; /* 20 s for a TLS handshake as a whole */
 };
 struct listener;
 

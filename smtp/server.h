@@ -134,7 +134,7 @@ struct server {
     bool may_relay; /* even without AUTH: see server_may_relay() */
     bool starttls;  /* is offered; this and the next five are the owner's to set after
                        the start */
-    bool tls_full;  /* ...but not now: 454 */
+    bool tls_full;  /* ...but not now: 454, and 421 to the EHLO of untrusted clients */
     bool auth_required; /* before mail */
     bool legacy;        /* an old device: AUTH=, AUTH after HELO, no chunks */
     enum server_auth auth;

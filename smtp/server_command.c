@@ -28,6 +28,8 @@ static const struct refusal tls_and_auth_first = {
     530, "5.7.0", "must issue a STARTTLS command first, then authenticate"};
 static const struct refusal tls_full = {454, "4.7.0",
                                         "too many TLS sessions, try later"};
+static const struct refusal tls_full_closing = {421, "4.7.0",
+                                                "too many TLS sessions, try later"};
 static const struct refusal has_tls = {503, "5.5.1", "TLS is active already"};
 static const struct refusal hello_first = {503, "5.5.1", "EHLO first"};
 static const struct refusal mail_first = {503, "5.5.1", "MAIL first"};
@@ -73,6 +75,12 @@ on_hello(struct server *s, struct text args, bool esmtp)
         return server_refuse(s, &needs_argument);
     if (args.length > HELO_MAX || !text_is_utf8(args))
         return server_refuse(s, &bad_name);
+    /* Not to offer STARTTLS would make others send in clear what they had sent by TLS.
+     */
+    if (esmtp && s->tls_full && server_is_untrusted(s)) {
+        server_close_with(s, &tls_full_closing);
+        return SERVER_GO_ON;
+    }
     greet(s, args, esmtp);
     if (!esmtp) {
         reply_write(s->out, 250, NULL, "%s", s->rules->hostname);
@@ -89,7 +97,7 @@ on_hello(struct server *s, struct text args, bool esmtp)
         reply_write_more(s->out, 250, NULL, "BINARYMIME");
     reply_write_more(s->out, 250, NULL, "ENHANCEDSTATUSCODES");
     reply_write_more(s->out, 250, NULL, "LIMITS RCPTMAX=%d", s->rules->recipient_limit);
-    if (s->starttls && !s->secure && !s->tls_full)
+    if (s->starttls && !s->secure)
         reply_write_more(s->out, 250, NULL, "STARTTLS");
     if (server_offers_auth(s))
         reply_write_more(s->out, 250, NULL, "AUTH %s", server_mechanisms(s));

@@ -151,8 +151,8 @@ is_bad_command(int code)
 }
 
 /* By LMTP it is our own mail system that speaks, though it may not relay. */
-static bool
-is_stranger(const struct server *s)
+bool
+server_is_untrusted(const struct server *s)
 {
     return !server_may_relay(s) && !s->lmtp;
 }
@@ -162,7 +162,7 @@ is_stranger(const struct server *s)
 static bool
 is_error(const struct server *s, int code)
 {
-    return is_stranger(s) || is_bad_command(code);
+    return server_is_untrusted(s) || is_bad_command(code);
 }
 
 int
@@ -189,7 +189,7 @@ count_error(struct server *s)
 bool
 server_idles(struct server *s)
 {
-    return !is_stranger(s) || s->rules->junk_limit == 0 ||
+    return !server_is_untrusted(s) || s->rules->junk_limit == 0 ||
            ++s->junk <= s->rules->junk_limit || count_error(s);
 }
 
@@ -234,7 +234,7 @@ server_refuse_excess(struct server *s, const struct refusal *r)
 bool
 server_login_is_error(struct server *s)
 {
-    return !is_stranger(s) || count_error(s);
+    return !server_is_untrusted(s) || count_error(s);
 }
 
 unsigned

@@ -1,13 +1,14 @@
 /* Feeds a server machine from a connection and does what it wishes. */
 #include "smtp/session.h"
 
+#include "smtp/session_inside.h"
+
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
 #include "sched/peers.h"
 #include "smtp/redirect.h"
 #include "smtp/refusals.h"
-#include "smtp/repair.h"
 #include "smtp/reply.h"
 #include "smtp/users.h"
 
@@ -29,34 +30,6 @@ enum { REPAIR_PIECE = 16 * 1024 };
 
 static const struct refusal too_much_tls = {421, "4.7.0",
                                             "too many TLS sessions, try later"};
-
-struct session {
-    struct server server;
-    struct session_host *host;
-    struct session_rules *rules;
-    const struct route_table *routes; /* whose peers are known; perhaps gone */
-    char *defrag_host;                /* see server.h */
-    struct net_connection
-        *connection; /* NULL: gone while its message is being stored */
-    struct queue_draft *draft;
-    struct net_address peer;
-    struct session *prev, *next;
-    struct loop_task hanging_up; /* of one that was refused */
-    char *held;                  /* a reply that is said when the penalty is over */
-    struct loop_timer penalty;
-    struct patience patience;
-    struct loop_timer slow;
-    int64_t timeout_ms; /* as set last */
-    bool trusted;
-    struct session_manner manner;
-    struct login *login; /* NULL before the first AUTH */
-    struct repair repair;
-    struct buffer repaired; /* legacy: input on its way to the machine */
-    bool tls;               /* counted in tls_count */
-    bool ended;             /* the peer sends no more */
-    bool storing;           /* the queue has its message and will call */
-    bool pumping;
-};
 
 void
 session_rules_release(struct session_rules **rules)
@@ -83,6 +56,7 @@ session_free(void *object)
     struct session *s = object;
     server_free(&s->server);
     free(s->held);
+    free(s->greeting);
     free(s->defrag_host);
     session_rules_release(&s->rules);
     buffer_free(&s->repaired);
@@ -90,8 +64,8 @@ session_free(void *object)
 }
 
 /* The connection goes; the session stays while the queue may still call it. */
-static void
-hang_up(struct session *s, bool politely)
+void
+session_hang_up(struct session *s, bool politely)
 {
     if (s->connection == NULL)
         return;
@@ -101,8 +75,8 @@ hang_up(struct session *s, bool politely)
         net_abort(&s->connection);
 }
 
-static void
-end(struct session *s)
+void
+session_end(struct session *s)
 {
     struct session_host *host = s->host;
     assert(!s->storing && s->connection == NULL);
@@ -114,7 +88,7 @@ end(struct session *s)
     loop_timer_stop(host->loop, &s->penalty);
     loop_timer_stop(host->loop, &s->slow);
     login_free(&s->login);
-    host->tls_count -= s->tls;
+    session_leave_tls(s);
     DL_DELETE(host->sessions, s);
     host->count--;
     loop_release(host->loop, session_free, s);
@@ -123,11 +97,12 @@ end(struct session *s)
 }
 
 /* What the machine has said goes to the connection, if there still is one. */
-static void
-flush(struct session *s)
+void
+session_send(struct session *s)
 {
     struct buffer *out = &s->host->out;
-    if (s->connection != NULL && out->length > 0)
+    bool can_hear = s->connection != NULL && s->handshake != SESSION_AWAITS_HELLO;
+    if (can_hear && out->length > 0)
         net_send(s->connection, buffer_text(out));
     buffer_clear(out);
 }
@@ -286,26 +261,6 @@ store(struct session *s)
     queue_commit(&s->draft, &e, s->host->on_stored, s);
 }
 
-/* What was received in clear is forgotten with this. */
-static void
-secure(struct session *s, bool begun)
-{
-    struct net_tls tls = {.server = s->rules->tls, .begun = begun};
-    assert(tls.server != NULL);
-    buffer_clear(&s->repaired);
-    s->repair = (struct repair){.after_cr = false};
-    s->tls = true;
-    s->host->tls_count++;
-    net_start_tls(s->connection, &tls);
-}
-
-static bool
-tls_is_full(const struct session_host *host)
-{
-    size_t limit = host->rules->tls_session_limit;
-    return limit > 0 && host->tls_count >= limit;
-}
-
 /* False: its answer comes later. */
 static bool
 log_in(struct session *s)
@@ -451,33 +406,41 @@ step(struct session *s)
         return PACE_PAUSE;
     if (s->connection == NULL)
         return PACE_OVER;
+    if (s->handshake == SESSION_AWAITS_HELLO)
+        return s->server.stage == SERVER_CLOSED ? PACE_OVER : PACE_PAUSE;
     /* Who does not read what we say is not listened to: NET_DRAINED resumes. After the
      * last word there is nothing to wait for. */
     if (net_unsent(s->connection) > REPLIES_MAX && s->server.stage != SERVER_CLOSED)
         return PACE_PAUSE;
     refresh(s);
-    s->server.tls_full = tls_is_full(s->host);
+    s->server.tls_full =
+        s->server.starttls && !s->server.secure && session_tls_is_full(s);
     struct text input = s->manner.legacy ? repair(s) : net_input(s->connection);
     struct text rest = input;
     bool content = server_is_receiving(&s->server);
     enum pace pace = grant(s, server_step(&s->server, &rest));
     if (s->server.late)
         hold(s);
-    flush(s);
+    session_send(s);
     size_t taken = input.length - rest.length;
     note(s, content ? taken : 0, !content && taken > 0);
     if (pace != PACE_SECURE) {
         consume(s, taken);
         return pace;
     }
-    secure(s, false);
-    return PACE_PAUSE;
+    session_await_hello(s);
+    return s->ended ? PACE_OVER : PACE_PAUSE;
 }
 
-static void
-set_timeout(struct session *s)
+void
+session_set_timeout(struct session *s)
 {
     int64_t timeout_ms = s->rules->idle_timeout_ms;
+    if (s->handshake != SESSION_NO_HANDSHAKE) {
+        s->timeout_ms = -1; /* another one then */
+        net_set_timeout(s->connection, session_handshake_left_ms(s));
+        return;
+    }
     if (s->storing || s->held != NULL || s->server.question == SERVER_ASKS_LOGIN)
         timeout_ms = 0; /* now it is we who are slow */
     else if (server_is_receiving(&s->server))
@@ -500,10 +463,10 @@ pump(struct session *s)
     while (pace == PACE_GO);
     s->pumping = false;
     if (pace == PACE_OVER) {
-        hang_up(s, true);
-        end(s);
+        session_hang_up(s, true);
+        session_end(s);
     } else if (s->connection != NULL) {
-        set_timeout(s);
+        session_set_timeout(s);
     }
 }
 
@@ -517,7 +480,7 @@ on_stored(void *context, struct envelope *e, const struct outcome *refusal)
     server_stored(&s->server, refusal);
     if (s->server.late && s->connection != NULL)
         hold(s);
-    flush(s);
+    session_send(s);
     note(s, 0, true);
     if (refusal == NULL && s->host->manager != NULL)
         manager_accept(s->host->manager, &e);
@@ -526,15 +489,16 @@ on_stored(void *context, struct envelope *e, const struct outcome *refusal)
     pump(s);
 }
 
-static void
-time_out(struct session *s)
+void
+session_time_out(struct session *s)
 {
     if (s->storing)
         return;
+    bool hears = s->handshake == SESSION_NO_HANDSHAKE;
     server_timed_out(&s->server);
-    flush(s);
-    hang_up(s, true);
-    end(s);
+    session_send(s);
+    session_hang_up(s, hears);
+    session_end(s);
 }
 
 static void
@@ -553,7 +517,7 @@ on_slow(void *context)
         note(s, 0, true); /* now it is we who are slow */
     } else if (!patience_lasts(&s->patience, &s->rules->patience,
                                loop_monotonic_ms(s->host->loop))) {
-        time_out(s);
+        session_time_out(s);
         return;
     }
     be_patient(s);
@@ -565,7 +529,7 @@ on_login_answered(void *context)
     struct session *s = context;
     if (s->server.late && s->connection != NULL)
         hold(s);
-    flush(s);
+    session_send(s);
     note(s, 0, true);
     pump(s);
 }
@@ -580,10 +544,15 @@ static void
 on_event(void *context, enum net_event event)
 {
     struct session *s = context;
+    if (s->handshake == SESSION_AWAITS_HELLO) {
+        session_await_event(s, event);
+        return;
+    }
     switch (event) {
     case NET_CONNECTED:
         break;
     case NET_SECURED:
+        session_end_handshake(s);
         server_secured(&s->server, net_tls_version(s->connection),
                        net_tls_cipher(s->connection));
         note(s, 0, true);
@@ -598,16 +567,16 @@ on_event(void *context, enum net_event event)
         pump(s);
         break;
     case NET_TIMED_OUT:
-        time_out(s);
+        session_time_out(s);
         break;
     case NET_FAILED:
         if (!net_is_secured(s->connection) && tls_has_failed(s) &&
             refusals_admit(s->host->refusals, s->server.client))
             log_say(s->host->log, LOG_LEVEL_INFO, "smtpd", NULL, "%s: %s",
                     s->server.client, net_error(s->connection));
-        hang_up(s, false);
+        session_hang_up(s, false);
         if (!s->storing)
-            end(s);
+            session_end(s);
         break;
     }
 }
@@ -668,8 +637,8 @@ static void
 on_hanging_up(void *context)
 {
     struct session *s = context;
-    hang_up(s, true);
-    end(s);
+    session_hang_up(s, true);
+    session_end(s);
 }
 
 void
@@ -691,8 +660,8 @@ session_host_stop(struct session_host *host)
         if (s->storing)
             queue_commit_ignore(host->queue, s);
         s->storing = false;
-        hang_up(s, false);
-        end(s);
+        session_hang_up(s, false);
+        session_end(s);
     }
     login_gate_free(&host->gate);
     refusals_free(&host->refusals);
@@ -711,10 +680,8 @@ session_start(struct session_host *host, struct net_connection *connection,
     net_attach(connection, on_event, s);
     net_set_low_water(connection, REPLIES_LOW);
     /* Without TLS a refused client can only close, but that costs nothing. */
-    if (manner->tls && refusal == NULL && tls_is_full(host))
+    if (manner->tls && refusal == NULL && session_tls_is_full(s))
         refusal = &too_much_tls;
-    if (manner->tls && refusal == NULL)
-        secure(s, true); /* what is said below waits for it */
     if (refusal != NULL) {
         server_start_refusing(&s->server, &s->rules->server, host->log, &host->out,
                               client, refusal);
@@ -725,10 +692,12 @@ session_start(struct session_host *host, struct net_connection *connection,
                      manner->lmtp, false);
         s->server.uid = uid;
         apply_rules(s);
-        set_timeout(s);
+        session_set_timeout(s);
         be_patient(s);
+        if (manner->tls)
+            session_await_first_hello(s);
     }
-    flush(s);
+    session_send(s);
     if (net_input(connection).length > 0) { /* it came behind a proxy's header */
         net_want_input(connection, false);
         net_want_input(connection, true);
@@ -747,8 +716,8 @@ session_start_standard(struct session_host *host, struct net *net, int in, int o
     server_start(&s->server, &s->rules->server, host->log, &host->out, client, false,
                  true);
     apply_rules(s);
-    set_timeout(s);
-    flush(s);
+    session_set_timeout(s);
+    session_send(s);
 }
 
 void
@@ -758,7 +727,7 @@ session_drain(struct session_host *host)
         next = s->next; /* s may end */
         relent(s);
         server_shut_down(&s->server);
-        flush(s);
+        session_send(s);
         pump(s);
     }
 }

@@ -31,6 +31,7 @@ struct session_rules {
     bool auth_clear_text;     /* AUTH in clear by loopback clients */
     size_t tls_session_limit; /* 0: none of its own */
     int64_t idle_timeout_ms, data_timeout_ms;
+    int64_t handshake_timeout_ms; /* of TLS, as a whole */
     char hostname[256], postmaster_domain[256];
 };
 void session_rules_release(struct session_rules **rules);
@@ -52,6 +53,7 @@ struct session_host {
     struct session_rules *rules;      /* for new transactions */
     struct buffer out; /* replies on their way to net.h; empty between calls */
     struct session *sessions;
+    struct session *shaking; /* TLS handshakes, the oldest first */
     size_t count, tls_count;
     struct login_gate *gate;   /* this and the next: made by session_host_start() */
     struct refusals *refusals; /* lines of the log about them */

@@ -68,6 +68,26 @@ visits(struct room *r, const char *ip)
 }
 
 static void
+tls(void)
+{
+    struct room r;
+    struct net_address a = at("192.0.2.1"), b = at("192.0.2.2"), here = at("unix");
+    open_room(&r, &(struct clients_settings){.sessions = 4, .sessions_per_client = 4});
+    ok(enters(&r, "192.0.2.1") && enters(&r, "192.0.2.1") && enters(&r, "192.0.2.2"));
+    clients_secured(r.clients, &a, true);
+    clients_secured(r.clients, &a, true);
+    clients_secured(r.clients, &here, true);
+    is_number(clients_tls(r.clients, &a), 2, "TLS sessions of a client");
+    is_number(clients_tls(r.clients, &b), 0, "of it alone");
+    is_number(clients_tls(r.clients, &here), 0, "Unix sockets are nobody's");
+    clients_secured(r.clients, &a, false);
+    clients_secured(r.clients, &here, false);
+    is_number(clients_tls(r.clients, &a), 1, "that have not ended");
+    clients_secured(r.clients, &a, false);
+    close_room(&r);
+}
+
+static void
 crowds(void)
 {
     struct room r;
@@ -267,6 +287,7 @@ int
 main(void)
 {
     crowds();
+    tls();
     unix_sockets();
     session_rates();
     message_rates();

@@ -256,24 +256,31 @@ from_the_first_byte(void)
     world_end(&w);
 }
 
+/* Listens on w->port and, by TLS from the first byte, on port; places as given. */
+static void
+listen_at_both(struct world *w, unsigned port, int places, bool may_relay)
+{
+    static char listen[100];
+    world_start(w, &plain, false, may_relay);
+    set_tls(w, "good");
+    snprintf(listen, sizeof(listen), "127.0.0.1:%u, 127.0.0.1:%u?tls", w->port, port);
+    listener_free(&w->listener);
+    loop_turn(w->loop, 0);
+    w->settings.listen = text_from(listen);
+    w->settings.max_tls_sessions = places;
+    w->listener = listener_new(w->loop, w->net, w->log, w->manager, w->routes,
+                               &w->settings, w->error, sizeof(w->error));
+    ok_named(w->listener != NULL, w->error);
+}
+
 /* Memory for TLS has a limit of its own. */
 static void
 crowd(void)
 {
     static struct world w;
     struct caller a, b, c;
-    char listen[100];
     unsigned port = free_port();
-    world_start(&w, &plain, false, true);
-    set_tls(&w, "good");
-    snprintf(listen, sizeof(listen), "127.0.0.1:%u, 127.0.0.1:%u?tls", w.port, port);
-    listener_free(&w.listener);
-    loop_turn(w.loop, 0);
-    w.settings.listen = text_from(listen);
-    w.settings.max_tls_sessions = 2;
-    w.listener = listener_new(w.loop, w.net, w.log, w.manager, w.routes, &w.settings,
-                              w.error, sizeof(w.error));
-    ok_named(w.listener != NULL, w.error);
+    listen_at_both(&w, port, 2, true);
     call(&a, &w, port);
     secure(&a);
     ok(answers(&a, "", "220 mx.example.org ESMTP"));
@@ -283,17 +290,15 @@ crowd(void)
     secure(&b);
     ok_named(answers(&b, "EHLO a.example\r\n", "250 DSN"), "two are within the limit");
     call(&c, &w, w.port);
-    ok(answers(&c, "EHLO a.example\r\n", "250 DSN"));
-    ok_named(strstr(c.said, "STARTTLS") == NULL, "a third is not offered it");
+    ok_named(answers(&c, "EHLO a.example\r\n", "250-STARTTLS"), "it is never hidden");
     ok(answers(&c, "STARTTLS\r\n", "454 4.7.0 too many TLS sessions"));
-    ok_named(answers(&c, "NOOP\r\n", "250"), "and may go on in clear");
+    ok_named(answers(&c, "NOOP\r\n", "250"), "and a trusted client may go on in clear");
     net_abort(&a.connection);
     for (int i = 0; i < 200 && listener_sessions(w.listener) > 2; i++)
         loop_turn(w.loop, 5);
-    ok_named(answers(&c, "EHLO a.example\r\n", "250-STARTTLS"), "a place is free");
     ok(answers(&c, "STARTTLS\r\n", "220 2.0.0"));
     secure(&c);
-    ok(answers(&c, "EHLO a.example\r\n", "250 DSN"));
+    ok_named(answers(&c, "EHLO a.example\r\n", "250 DSN"), "when a place is free");
     call(&a, &w, port);
     ok_named(answers(&a, "", "421 4.7.0 too many TLS sessions"),
              "instead of a handshake");
@@ -306,6 +311,107 @@ crowd(void)
     net_abort(&a.connection);
     net_abort(&b.connection);
     depart(&c);
+    world_end(&w);
+}
+
+/* Without a place an untrusted client is not led to speak in clear. */
+static void
+untrusted_crowd(void)
+{
+    static struct world w;
+    struct caller a, b;
+    unsigned port = free_port();
+    listen_at_both(&w, port, 4, false); /* a fourth of the places is one */
+    call(&a, &w, w.port);
+    ok(answers(&a, "EHLO a.example\r\n", "250-STARTTLS"));
+    ok(answers(&a, "STARTTLS\r\n", "220 2.0.0"));
+    secure(&a);
+    ok(answers(&a, "EHLO a.example\r\n", "250 DSN"));
+    call(&b, &w, w.port);
+    ok_named(answers(&b, "EHLO a.example\r\n", "421 4.7.0 too many TLS sessions"),
+             "it comes again later");
+    net_abort(&b.connection);
+    call(&b, &w, w.port);
+    ok_named(answers(&b, "HELO a.example\r\n", "250 mx.example.org"),
+             "who cannot use TLS is served");
+    net_abort(&b.connection);
+    depart(&a);
+    world_end(&w);
+}
+
+/* A client whose bytes we choose, in clear. */
+static void
+say_raw(struct caller *c, const char *bytes, size_t size)
+{
+    net_send(c->connection, text_of(bytes, size));
+    for (int i = 0; i < 4; i++)
+        loop_turn(c->w->loop, 5);
+}
+
+/* The beginning of a ClientHello of 512 bytes. */
+static const char half_hello[] = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
+
+/* STARTTLS and silence takes no place; half a hello takes one until another comes. */
+static void
+half_open(void)
+{
+    enum { SILENT = 5 };
+    static struct world w;
+    static struct caller silent[SILENT];
+    struct caller half, good;
+    unsigned port = free_port();
+    listen_at_both(&w, port, 1, false);
+    for (int i = 0; i < SILENT; i++) {
+        call(&silent[i], &w, i % 2 == 0 ? w.port : port);
+        if (i % 2 == 0)
+            ok(answers(&silent[i], "EHLO a.example\r\n", "250-STARTTLS") &&
+               answers(&silent[i], "STARTTLS\r\n", "220 2.0.0"));
+    }
+    call(&half, &w, port);
+    say_raw(&half, half_hello, sizeof(half_hello) - 1);
+    call(&good, &w, w.port);
+    ok_named(answers(&good, "EHLO a.example\r\n", "250-STARTTLS"), "others have TLS");
+    ok(answers(&good, "STARTTLS\r\n", "220 2.0.0"));
+    secure(&good);
+    ok_named(answers(&good, "EHLO a.example\r\n", "250 DSN"), "and can begin it");
+    ok_named(is_logged(&w, "[127.0.0.1]: TLS: the handshake took too long while others "
+                           "wait"),
+             "half a hello has given way");
+    for (int i = 0; i < 400 && !half.failed && !half.ended; i++)
+        loop_turn(w.loop, 5);
+    ok_named(half.failed || half.ended, "and is cut off");
+    is_number(listener_sessions(w.listener), SILENT + 1, "the silent ones are in nobody's way");
+    net_abort(&half.connection);
+    for (int i = 0; i < SILENT; i++)
+        net_abort(&silent[i].connection);
+    depart(&good);
+    world_end(&w);
+}
+
+/* The handshake as a whole has its time. */
+static void
+late_hello(void)
+{
+    static struct world w;
+    struct caller c[3];
+    unsigned port = free_port();
+    listen_at_both(&w, port, 10, true);
+    w.settings.handshake_timeout_ms = 200;
+    listener_reload(w.listener, w.routes, &w.settings);
+    call(&c[0], &w, w.port);
+    ok(answers(&c[0], "EHLO a.example\r\n", "250-STARTTLS"));
+    ok(answers(&c[0], "STARTTLS\r\n", "220 2.0.0"));
+    call(&c[1], &w, port);
+    call(&c[2], &w, port);
+    say_raw(&c[2], half_hello, sizeof(half_hello) - 1);
+    for (int i = 0; i < 2000 && listener_sessions(w.listener) > 0; i++)
+        loop_turn(w.loop, 5);
+    is_number(listener_sessions(w.listener), 0,
+              "silent after STARTTLS, silent from the beginning, and with half a hello");
+    is_string(c[0].said, "220 2.0.0 go ahead\r\n", "nothing is said in clear any more");
+    is_string(c[1].said, "", "nor before TLS");
+    for (int i = 0; i < 3; i++)
+        net_abort(&c[i].connection);
     world_end(&w);
 }
 
@@ -398,6 +504,9 @@ main(void)
     from_the_first_byte();
     behind_a_proxy();
     crowd();
+    untrusted_crowd();
+    half_open();
+    late_hello();
     old_device();
     mistakes();
     tls_client_free(&client);

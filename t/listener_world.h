@@ -123,6 +123,7 @@ world_start_among(struct world *w, const struct server_rules *rules, bool lmtp,
         .error_delay_ms = rules->error_delay_ms,
         .junk_limit = rules->junk_limit,
         .idle_timeout_ms = 60000,
+        .handshake_timeout_ms = 60000,
         .data_timeout_ms = 60000
     };
     w->listener = listener_new(w->loop, w->net, w->log, w->manager, w->routes,

@@ -113,6 +113,7 @@ test_defaults(void)
     is_number(o->hopcount_limit, 50, "hopcount_limit");
     is_number(o->smtpd_hard_error_limit, 20, "smtpd_hard_error_limit");
     is_number(o->smtpd_timeout_ms, 300000, "smtpd_timeout");
+    is_number(o->smtpd_starttls_timeout_ms, 20000, "smtpd_starttls_timeout");
     is_number(o->drain_timeout_ms, 20000, "drain_timeout");
     is_number(o->smtp_port, 25, "smtp_port");
     is_number(o->active_limit, 20000, "active_limit");

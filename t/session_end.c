@@ -105,6 +105,7 @@ world_start(struct world *w, bool tls)
     rules->server = (struct server_rules){
         .hostname = rules->hostname, .recipient_limit = 10, .users = rules->accounts};
     rules->idle_timeout_ms = rules->patience.command_ms = 3000;
+    rules->handshake_timeout_ms = 2000;
     strcpy(rules->hostname, "mx.example.org");
     w->host = (struct session_host){.loop = w->loop, .log = w->log, .rules = rules};
     session_host_start(&w->host);

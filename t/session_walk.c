@@ -507,6 +507,7 @@ choose_settings(struct walk *k)
     s->junk_limit = once_in(k, 3) ? 2 : 100;
     s->data_rate_min = once_in(k, 2) ? 0 : 100;
     s->idle_timeout_ms = once_in(k, 5) ? 3000 : 300000;
+    s->handshake_timeout_ms = once_in(k, 5) ? 1000 : 20000;
     s->data_timeout_ms = once_in(k, 5) ? 2000 : 180000;
     s->etrn = once_in(k, 2) ? TEXT(".example") : TEXT("off");
 }

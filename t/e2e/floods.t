@@ -6,6 +6,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 use Client;
+use File::Temp qw(tempdir);
 use MIME::Base64;
 use Petrel;
 use Test::More;
@@ -36,6 +37,36 @@ sub plain { my ($user, $password) = @_; return 'AUTH PLAIN ' . encode_base64("\0
     $_->put(plain(alice => 'wrong') . "\r\n") for @guessing;
     like from($petrel, '127.0.0.9')->say(plain(alice => 'right')), qr/^235/, 'AUTH: 100 addresses guess; the user that was there before logs in';
     is $petrel->stop, 0, 'AUTH: the daemon ends well';
+}
+
+# --- TLS
+
+SKIP: {
+    Petrel::have('openssl') or skip 'no openssl', 1;
+    my $keys = tempdir('floods-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+    system('sh', "$Petrel::root/t/tls_certificates.sh", $keys) == 0 or die 'no certificates';
+    my $implicit = Petrel::free_port();
+    my $petrel = petrel(tls_certificate => "$keys/good.pem", tls_key => "$keys/good.key", max_tls_sessions => 20);
+    $petrel->configure(listen => "127.0.0.1:$petrel->{port}, 127.0.0.1:$implicit?tls")->start;
+    my $by_tls = sub {
+        my ($port, @how) = @_;
+        return (Petrel::command("EHLO good.test\r\nQUIT\r\n", 'openssl', 's_client', '-quiet', '-ign_eof', '-CAfile', "$keys/ca.pem",
+            '-connect', "127.0.0.1:$port", @how))[1];
+    };
+
+    my @silent = map { my $client = from($petrel, "127.0.0.$_"); $client->put("STARTTLS\r\n"); $client } map { ($_) x 30 } 2, 3;
+    like $silent[-1]->reply, qr/^220/, 'TLS: 60 connections of two addresses say STARTTLS and nothing more';
+    push @silent, map { Client->connect($implicit, LocalAddr => "127.0.0.$_") } map { ($_) x 30 } 2, 3;
+    like from($petrel, '127.0.0.9')->say('EHLO good.test'), qr/^250-STARTTLS/m, 'TLS: others are offered it';
+    like $by_tls->($petrel->{port}, '-starttls', 'smtp'), qr/^250 /m, 'TLS: and have it, by STARTTLS';
+    like $by_tls->($implicit), qr/^250 /m, 'TLS: and from the first byte';
+
+    # Of six addresses: more than there are places.
+    my @half = map { my $client = Client->connect($implicit, LocalAddr => "127.0.0.$_"); $client->put("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"); $client } map { ($_) x 10 } 2 .. 7;
+    ok Petrel::wait_for(sub { $petrel->log =~ /\[127\.0\.0\.7\]: TLS: the handshake took too long while others wait/ }), 'TLS: 60 halves of a ClientHello; the oldest gives way';
+    like $by_tls->($petrel->{port}, '-starttls', 'smtp'), qr/^250 /m, 'TLS: others have it, by STARTTLS';
+    like $by_tls->($implicit), qr/^250 /m, 'TLS: and from the first byte';
+    is $petrel->stop, 0, 'TLS: the daemon ends well';
 }
 
 done_testing;
