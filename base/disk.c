@@ -377,6 +377,15 @@ disk_list(struct disk *disk, const char *path,
     return result;
 }
 
+/* Some file systems claim to be endless. */
+static int64_t
+bytes_of(fsblkcnt_t blocks, unsigned long size)
+{
+    int64_t bytes;
+
+    return __builtin_mul_overflow(blocks, size, &bytes) ? INT64_MAX : bytes;
+}
+
 int
 disk_space(struct disk *disk, struct disk_space *space)
 {
@@ -386,10 +395,10 @@ disk_space(struct disk *disk, struct disk_space *space)
         return -errno;
     /* Some file systems make inodes as they go and count none; a tmpfs without a limit
      * counts neither. */
-    space->bytes = (int64_t)(status.f_blocks * status.f_frsize);
+    space->bytes = bytes_of(status.f_blocks, status.f_frsize);
     space->inodes = (int64_t)status.f_files;
     space->bytes_free =
-        status.f_blocks ? (int64_t)(status.f_bavail * status.f_frsize) : INT64_MAX;
+        status.f_blocks ? bytes_of(status.f_bavail, status.f_frsize) : INT64_MAX;
     space->inodes_free = status.f_files ? (int64_t)status.f_favail : INT64_MAX;
     return 0;
 }
@@ -461,7 +470,8 @@ disk_fill_standard(void)
         int opened = disk_open_at(AT_FDCWD, "/dev/null", O_RDWR, 0);
         if (opened < 0)
             return opened;
-        assert(opened == file);
+        if (opened != file)
+            return disk_close_with(opened, -EBADF);
     }
     return 0;
 }

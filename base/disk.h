@@ -78,16 +78,17 @@ enum disk_syncing disk_sync_way(const struct disk *disk);
 struct disk_sync {
     void (*done)(void *context, int result); /* 0 or -errno */
     void *context;
-    struct disk_sync *next; /* this and the rest: the door's own */
+    struct disk_sync *prev, *next; /* this and the rest: the door's own */
     uint64_t turn;
     int result;
 };
 enum { DISK_SYNCING = 1 };
 /* Starts a sync: of content alone (data_only: in-place overwrites), or of content, size
  * and new name; file may be a directory (its names). DISK_SYNCING: done is called in a
- * later turn, before its end-of-turn stages. Else the sync is over, with 0 or -errno,
- * and done is not called: the system refused to do it in the background, or 256 are
- * under way already. */
+ * later turn, before its end-of-turn stages; with -EIO when the system does not say any
+ * more what became of it (syncs block from then on). Else the sync is over, with 0 or
+ * -errno, and done is not called: the system refused to do it in the background, or 256
+ * are under way already. */
 int disk_sync_begin(struct disk *disk, int file, bool data_only,
                     struct disk_sync *sync);
 /* Waits until no sync is under way; their done callbacks come before it returns. For

@@ -28,8 +28,10 @@ struct disk_ring {
     struct loop_watch *watch;
     uint64_t turn;                 /* counted by ourselves */
     size_t in_flight;              /* begun, and done not called */
-    struct disk_sync *over, *last; /* of those, what done is to be called for */
+    struct disk_sync *begun;       /* of those, what is not over */
+    struct disk_sync *over, *last; /* and what done is to be called for */
     struct loop_task rest;
+    bool broken; /* nothing is submitted any more */
     bool closed;
 };
 
@@ -83,6 +85,29 @@ tell(void *context)
         loop_post(ring->loop, &ring->rest, tell, ring);
 }
 
+static void
+add_over(struct disk_ring *ring, struct disk_sync *sync, int result)
+{
+    DL_DELETE(ring->begun, sync);
+    sync->next = NULL;
+    sync->result = result;
+    if (!ring->over)
+        ring->last = NULL;
+    LL_APPEND_ELEM(ring->over, ring->last, sync);
+    ring->last = sync;
+}
+
+/* The kernel tells no more. What is under way may be durable or not, and a second sync
+ * might not hear of the error that the first one met: all of it has failed. */
+static void
+give_up(struct disk_ring *ring)
+{
+    ring->broken = true;
+    syscall(SYS_io_destroy, ring->context); /* waits: no buffer is in use then */
+    while (ring->begun)
+        add_over(ring, ring->begun, -EIO);
+}
+
 /* Moves what is over into our list, after waiting for at least so many. */
 static void
 gather(struct disk_ring *ring, long at_least)
@@ -90,18 +115,16 @@ gather(struct disk_ring *ring, long at_least)
     struct io_event events[REAPED_AT_ONCE];
     long got;
 
+    if (ring->broken)
+        return;
     do {
         got = reap(ring, at_least, events, REAPED_AT_ONCE);
-        assert(got >= at_least); /* it was tried when the ring was made */
-        for (long i = 0; i < got; i++) {
-            struct disk_sync *sync = (struct disk_sync *)(uintptr_t)events[i].data;
-
-            sync->next = NULL;
-            sync->result = (int)events[i].res;
-            if (!ring->over)
-                ring->last = NULL;
-            LL_APPEND_ELEM(ring->over, ring->last, sync);
-            ring->last = sync;
+        for (long i = 0; i < got; i++)
+            add_over(ring, (struct disk_sync *)(uintptr_t)events[i].data,
+                     (int)events[i].res);
+        if (got < at_least) {
+            give_up(ring);
+            return;
         }
         at_least = 0;
     } while (got == REAPED_AT_ONCE);
@@ -174,7 +197,8 @@ disk_ring_free(struct disk_ring **ring)
     loop_unpost(r->loop, &r->rest);
     loop_at_end_remove(r->loop, LOOP_STAGE_SEND, at_end_of_turn, r);
     loop_watch_free(&r->watch);
-    syscall(SYS_io_destroy, r->context);
+    if (!r->broken)
+        syscall(SYS_io_destroy, r->context);
     close(r->signal);
     /* One of its own callbacks may be running. */
     loop_release(r->loop, free, r);
@@ -210,12 +234,18 @@ disk_sync_directory(struct disk *disk, const char *path)
 }
 
 enum disk_syncing
+disk_sync_way(const struct disk *disk)
+{
+    return disk->ring && !disk->ring->broken ? DISK_SYNC_AIO : DISK_SYNC_BLOCKS;
+}
+
+enum disk_syncing
 disk_sync_on(struct disk *disk, struct loop *loop)
 {
     struct disk_ring *ring;
 
     if (disk->ring)
-        return DISK_SYNC_AIO;
+        return disk_sync_way(disk);
     ring = ring_new(loop, disk->directory);
     if (!ring)
         return DISK_SYNC_BLOCKS;
@@ -223,12 +253,6 @@ disk_sync_on(struct disk *disk, struct loop *loop)
     loop_at_end(loop, LOOP_STAGE_SEND, at_end_of_turn, ring);
     disk->ring = ring;
     return DISK_SYNC_AIO;
-}
-
-enum disk_syncing
-disk_sync_way(const struct disk *disk)
-{
-    return disk->ring ? DISK_SYNC_AIO : DISK_SYNC_BLOCKS;
 }
 
 int
@@ -239,8 +263,10 @@ disk_sync_begin(struct disk *disk, int file, bool data_only, struct disk_sync *s
     assert(sync->done);
     /* Whatever it is that cannot be submitted, was not begun: the blocking call does
      * it, or says what is wrong. */
-    if (!ring || ring->in_flight == RING || !submit(ring, file, data_only, sync))
+    if (!ring || ring->broken || ring->in_flight == RING ||
+        !submit(ring, file, data_only, sync))
         return data_only ? disk_sync_data(disk, file) : disk_sync(disk, file);
+    DL_APPEND(ring->begun, sync);
     ring->in_flight++;
     sync->turn = ring->turn;
     return DISK_SYNCING;

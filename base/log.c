@@ -233,8 +233,8 @@ start_json(struct fields *f, const struct log_line *line)
     }
     set(f, "level", json_string(level_name(line->level)));
     set(f, "program", json_string(line->program));
-    if (line->id != NULL)
-        set(f, "id", json_string(line->id));
+    if (line->id != NULL) /* or the name of a file that is none */
+        set(f, "id", json_string(text_is_utf8(text_from(line->id)) ? line->id : "?"));
 }
 
 /* The longest string of the object loses half its bytes. */

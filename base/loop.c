@@ -6,13 +6,21 @@
 #include "base/turn.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <ev.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
+#include <sysexits.h>
 #include <time.h>
 #include <utlist.h>
 
-enum { RANDOM_POOL = 32 }; /* 256 bytes: getrandom() never cuts those short */
+enum {
+    RANDOM_POOL = 32, /* 256 bytes: getrandom() never cuts those short */
+    PAUSE_MS = 100    /* after a wait that the system refused */
+};
 
 struct loop_signal {
     struct ev_signal signal;
@@ -46,24 +54,44 @@ real(struct loop *loop)
     return memory_container(loop, struct real_loop, turn);
 }
 
+/* What cannot be done without. */
+static _Noreturn void
+give_up(const char *what)
+{
+    fprintf(stderr, "petrel: %s: %s\n", what, strerror(errno));
+    exit(EX_OSERR);
+}
+
 static int64_t
 clock_us(clockid_t clock)
 {
     struct timespec t;
-    int result = clock_gettime(clock, &t);
 
-    assert(result == 0);
+    if (clock_gettime(clock, &t) < 0)
+        give_up("cannot read the clock");
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* libev would abort. A wait that failed is a turn in which nothing is ready, and not
+ * the next one at once. */
+static void
+on_trouble(const char *what)
+{
+    if (strcmp(what, "(libev) epoll_wait") != 0 && strcmp(what, "(libev) poll") != 0)
+        give_up(what);
+    fprintf(stderr, "petrel: %s: %s\n", what, strerror(errno));
+    (void)!poll(NULL, 0, PAUSE_MS);
 }
 
 static void
 on_wake(struct ev_loop *ev, struct ev_check *check, int events)
 {
     struct real_loop *loop = check->data;
+    int64_t now_us = clock_us(CLOCK_MONOTONIC);
 
     (void)ev;
     (void)events;
-    loop->now_us = clock_us(CLOCK_MONOTONIC);
+    loop->now_us = now_us > loop->now_us ? now_us : loop->now_us;
     turn_begin(&loop->turn, clock_us(CLOCK_REALTIME) / 1000, loop->now_us / 1000);
 }
 
@@ -94,6 +122,8 @@ on_ready(struct ev_loop *ev, struct ev_io *io, int events)
     struct loop_watch *watch = io->data;
 
     (void)ev;
+    /* Of a descriptor that cannot be watched libev says everything. */
+    events &= io->events;
     watch->ready(watch->context, (events & EV_READ ? LOOP_READ : 0) |
                                      (events & EV_WRITE ? LOOP_WRITE : 0));
 }
@@ -137,8 +167,10 @@ loop_new(void)
 {
     struct real_loop *loop = memory_new(sizeof *loop);
 
+    ev_set_syserr_cb(on_trouble);
     loop->ev = ev_loop_new(EVFLAG_NOENV | EVBACKEND_EPOLL | EVBACKEND_POLL);
-    assert(loop->ev);
+    if (!loop->ev)
+        give_up("cannot make an event loop");
     loop->now_us = clock_us(CLOCK_MONOTONIC);
     turn_init(&loop->turn, clock_us(CLOCK_REALTIME) / 1000, loop->now_us / 1000);
     ev_check_init(&loop->begin, on_wake);
@@ -198,9 +230,13 @@ loop_random(struct loop *loop)
     struct real_loop *r = real(loop);
 
     if (!r->random_left) {
-        ssize_t got = getrandom(r->random, sizeof r->random, 0);
+        ssize_t got;
 
-        assert(got == sizeof r->random);
+        do { /* early at boot it waits, and signals come */
+            got = getrandom(r->random, sizeof r->random, 0);
+        } while (got < 0 && errno == EINTR);
+        if (got != sizeof r->random)
+            give_up("cannot get random numbers");
         r->random_left = RANDOM_POOL;
     }
     return r->random[--r->random_left];

@@ -66,7 +66,7 @@ on_ready(void *context, int events)
 
         if (fd < 0 && errno == EAGAIN)
             return;
-        if (fd < 0 && is_exhausted(errno)) {
+        if (fd < 0 && (is_exhausted(errno) || i + 1 == ACCEPTS_PER_TURN)) {
             loop_watch_set(l->watch, 0);
             loop_timer_start(net->loop, &l->pause, PAUSE_MS, on_pause_over, l);
             return;

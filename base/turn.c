@@ -102,8 +102,8 @@ run_timers(struct loop *loop)
 void
 turn_init(struct loop *loop, int64_t wall_ms, int64_t monotonic_ms)
 {
-    assert(monotonic_ms >= 0);
-    *loop = (struct loop){.wall_ms = wall_ms, .monotonic_ms = monotonic_ms};
+    *loop = (struct loop){.wall_ms = wall_ms > 0 ? wall_ms : 0,
+                          .monotonic_ms = monotonic_ms > 0 ? monotonic_ms : 0};
     heap_init(&loop->timers, due_before);
     heap_init(&loop->soon, due_before);
 }
@@ -124,10 +124,10 @@ void
 turn_begin(struct loop *loop, int64_t wall_ms, int64_t monotonic_ms)
 {
     assert(!loop->in_turn);
-    assert(monotonic_ms >= loop->monotonic_ms);
     loop->in_turn = true;
-    loop->wall_ms = wall_ms;
-    loop->monotonic_ms = monotonic_ms;
+    loop->wall_ms = wall_ms > 0 ? wall_ms : 0;
+    if (monotonic_ms > loop->monotonic_ms) /* some virtual machines step back */
+        loop->monotonic_ms = monotonic_ms;
     ripen(loop);
     run_tasks(loop);
     run_timers(loop);

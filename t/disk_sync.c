@@ -311,6 +311,37 @@ test_refused(void)
     }
 }
 
+/* The system that could, and then cannot: owners hear -EIO, and it goes on. */
+static void
+test_broken(void)
+{
+    for (int way = 0; way < 2; way++) {
+        struct world w;
+        struct owner *o;
+
+        world_start(&w);
+        ok(world_on(&w) == DISK_SYNC_AIO);
+        o = owners_new(&w, 3);
+        for (int i = 0; i < 3; i++)
+            ok(begin(&o[i], w.file, i > 0) == DISK_SYNCING);
+        system_is.fail = SYS_io_getevents;
+        system_is.error = EIO;
+        system_is.times = 1;
+        w.turn += way;
+        if (way == 0)
+            turns_until_told(&w, 3);
+        else
+            disk_sync_wait(w.disk);
+        is_number(w.told, 3, "each is told");
+        ok_named(o[0].result == -EIO && o[1].result == -EIO && o[2].result == -EIO,
+                 "that nobody knows whether it is durable");
+        blocks(&w, "then syncs block");
+        ok(disk_sync_on(w.disk, w.loop) == DISK_SYNC_BLOCKS);
+        world_end(&w);
+        free(o);
+    }
+}
+
 static void
 test_useless(void)
 {
@@ -756,6 +787,7 @@ main(void)
     test_clock();
     test_blocks();
     test_refused();
+    test_broken();
     test_useless();
     test_open_directory();
     if (is_possible())

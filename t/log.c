@@ -105,6 +105,12 @@ test_say(void)
             "the same in json");
 
     buffer_clear(&out);
+    log_say(log, LOG_LEVEL_INFO, "queue", "name\xff", "x");
+    is_text(buffer_text(&out),
+            TEXT("{\"level\":\"info\",\"program\":\"queue\",\"id\":\"?\",\"text\":\"x\"}\n"),
+            "an id that is none");
+
+    buffer_clear(&out);
     log_restyle(log, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
     struct log_line line;
     log_start(&line, log, LOG_LEVEL_WARNING, "p", NULL);

@@ -4,11 +4,41 @@
 #include "base/memory.h"
 #include "t/tap.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+/* --- A system that refuses -------------------------------------------------------- */
+
+static int refused_waits, refused_random;
+
+int
+epoll_wait(int epoll, struct epoll_event *events, int size, int wait_ms)
+{
+    if (refused_waits > 0) {
+        refused_waits--;
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_epoll_pwait, epoll, events, size, wait_ms, NULL, 8);
+}
+
+ssize_t
+getrandom(void *to, size_t size, unsigned flags)
+{
+    if (refused_random > 0) {
+        refused_random--;
+        errno = EINTR;
+        return -1;
+    }
+    return syscall(SYS_getrandom, to, size, flags);
+}
 
 /* What happened, as letters in the order in which it did. */
 struct story {
@@ -666,6 +696,26 @@ count_turn(void *context)
         loop_post(s->loop, &s->task, count_turn, s);
 }
 
+/* It goes on with the next turn. */
+static void
+test_refused(void)
+{
+    struct story s;
+
+    start(&s);
+    refused_waits = 1;
+    loop_timer_start(s.loop, &s.timer, 1, say_a, &s);
+    for (int i = 0; i < 1000 && s.told[0] == '\0'; i++)
+        loop_turn(s.loop, 10);
+    is_string(s.told, "a", "a wait that fails ends nothing");
+    is_number(refused_waits, 0, "it did fail");
+    refused_random = 1;
+    for (int i = 0; i < 100; i++)
+        (void)loop_random(s.loop);
+    is_number(refused_random, 0, "an interrupted getrandom() is asked again");
+    finish(&s);
+}
+
 static void
 test_cost(void)
 {
@@ -701,6 +751,7 @@ main(void)
     test_signal();
     test_stop();
     test_two_loops();
+    test_refused();
     test_cost();
     return done();
 }

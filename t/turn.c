@@ -132,9 +132,30 @@ test_end(void)
     is_string(s.told, "cabc", "but is not forgotten");
 }
 
+/* Clocks come from outside. */
+static void
+test_strange_clocks(void)
+{
+    struct story s = {0};
+
+    turn_init(&s.loop, -5, -1);
+    ok(loop_now_ms(&s.loop) == 0 && loop_monotonic_ms(&s.loop) == 0);
+    loop_timer_start(&s.loop, &s.timers[0], 10, say_a, &s);
+    turn(&s, 5);
+    turn_begin(&s.loop, -1000, 3);
+    turn_end(&s.loop);
+    is_number(loop_monotonic_ms(&s.loop), 5, "it never steps back");
+    is_number(loop_now_ms(&s.loop), 0, "no time before 1970");
+    is_string(s.told, "", "nothing is due by that");
+    turn(&s, 10);
+    is_string(s.told, "a", "and it goes on");
+    turn_free(&s.loop);
+}
+
 int
 main(void)
 {
+    test_strange_clocks();
     test_timers();
     test_changes_in_callbacks();
     test_end();
