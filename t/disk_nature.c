@@ -1,10 +1,10 @@
 /* What is told of a file system, for real ones and for some that are only pretended. */
 #include "base/disk.h"
 
+#include "t/clock.h"
 #include "t/tap.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -12,7 +12,6 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { EXT4 = 0xef53, TMPFS = 0x01021994, XFS = 0x58465342 };
@@ -139,15 +138,13 @@ fdatasync(int file)
 {
     int (*real)(int) = NULL;
     int number = system_is.syncs++;
-    struct timespec t = {0};
     char now[4096] = "";
 
     *(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
     if (pread(file, now, sizeof now, 0) == sizeof now && now[0] != system_is.before)
         system_is.writes++;
     system_is.before = now[0];
-    t.tv_nsec = system_is.delays_ms[number < DELAYS ? number : DELAYS - 1] * 1000000;
-    nanosleep(&t, NULL);
+    clock_pass(system_is.delays_ms[number < DELAYS ? number : DELAYS - 1]);
     if (system_is.syncs == system_is.fails) {
         errno = EIO;
         return -1;
@@ -259,8 +256,7 @@ test_there(void)
         is_string(nature.type, "tmpfs", "/dev/shm");
         is_number(nature.forgets, true, "forgets");
         is_number(nature.copies || nature.fast_commit, false, "and nothing else");
-        ok_named(nature.sync_us >= 0 && nature.sync_us < 100000,
-                 "a sync costs nothing");
+        ok_named(nature.sync_us >= 0, "and has the time of a sync");
         disk_close(&disk);
     }
     if (disk_open(&disk, "/proc", false) == 0) {
@@ -398,8 +394,7 @@ test_median(void)
     for (int i = 0; i < DELAYS; i++)
         system_is.delays_ms[i] = i == 0 || i == 3 ? 80 : 10;
     nature = nature_now("a disk that is slow now and then");
-    ok_named(nature.sync_us >= 10000 && nature.sync_us < 60000,
-             "has the time of most syncs");
+    is_number(nature.sync_us, 10000, "has the time of most syncs");
     is_number(system_is.syncs, 7, "of seven");
     is_number(system_is.writes, 7, "each of them of something new");
 }
@@ -414,12 +409,12 @@ test_slow(void)
         system_is.delays_ms[i] = 160;
     nature = nature_now("a slow disk");
     is_number(system_is.syncs, 2, "is not asked for longer than 0.3 s");
-    ok_named(nature.sync_us >= 160000, "but it is seen to be slow");
+    is_number(nature.sync_us, 160000, "but it is seen to be slow");
     system_reset(TMPFS);
     system_is.delays_ms[0] = 700;
     nature = nature_now("one that takes longer for one sync");
     is_number(system_is.syncs, 1, "is asked once");
-    ok_named(nature.sync_us >= 700000, "and says so");
+    is_number(nature.sync_us, 700000, "and says so");
 }
 
 static void
@@ -446,6 +441,7 @@ main(void)
         return 1;
     test_here();
     test_there();
+    clock_stop(); /* a disk is as fast as its syncs, however busy this machine is */
     test_types();
     test_commit_count();
     test_superblock();

@@ -100,7 +100,7 @@ server_start_once(struct server *s)
         execl(NSD, NSD, "-d", "-c", path, (char *)NULL);
         _exit(127);
     }
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 3000; i++) {
         if (is_listening(s->port))
             return true;
         if (waitpid(s->pid, NULL, WNOHANG) == s->pid) {
@@ -405,10 +405,10 @@ static void
 test_crowd(struct loop *loop, struct dns *dns)
 {
     struct crowd *c = calloc(1, sizeof(*c));
-    int64_t start_ms = ask_clock_ms();
     int before = open_descriptors();
     c->loop = loop;
     c->dns = dns;
+    dns_set_patience(dns, ASK_LIMIT_MS, 1); /* a packet that is lost stays so */
     for (int i = 0; i < 500; i++) {
         struct crowd_member *m = &c->members[i];
         *m = (struct crowd_member){.crowd = c, .number = i};
@@ -419,7 +419,6 @@ test_crowd(struct loop *loop, struct dns *dns)
     is_number(c->answered, 500, "500 at once are answered");
     is_number(c->good, 500, "each with its own answer");
     is_number(c->twice, 0, "none twice");
-    ok_named(ask_clock_ms() - start_ms < 4500, "with no packet lost");
     loop_turn(loop, 0);
     is_number(open_descriptors(), before, "idle holds no socket");
     free(c);

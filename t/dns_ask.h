@@ -9,7 +9,7 @@
 
 #include <time.h>
 
-enum { ASK_LIMIT_MS = 20000 };
+enum { ASK_LIMIT_MS = 60000 };
 
 struct asked {
     struct dns_query *query;

@@ -320,7 +320,7 @@ test_timer_order(void)
     is_string(s.told, "ab.", "timers fire in the order of their times");
     printf("# 30 ms took %.1f ms\n", (double)took_us / 1000);
     ok_named(took_us >= 29000, "and not early");
-    ok_named(took_us < 2000000, "nor much too late");
+    ok_named(took_us < 20000000, "nor much too late");
     loop_turn(s.loop, 0);
     is_string(s.told, "ab.", "a timer fires once");
     finish(&s);
@@ -452,12 +452,14 @@ static void
 test_time(void)
 {
     struct story s;
-    int64_t wall_ms, monotonic_ms, started_us;
+    int64_t wall_ms, monotonic_ms, started_us, wall_s;
 
+    wall_s = time(NULL);
     start(&s);
     wall_ms = loop_now_ms(s.loop);
     monotonic_ms = loop_monotonic_ms(s.loop);
-    ok_named(llabs(wall_ms - (int64_t)time(NULL) * 1000) < 5000, "it is now");
+    ok_named(wall_ms / 1000 >= wall_s && wall_ms / 1000 <= (int64_t)time(NULL) + 1,
+             "it is now");
     loop_post(s.loop, &s.task, waste_time, &s);
     loop_turn(s.loop, 0);
     ok_named(s.count, "within a turn time stands still");
@@ -467,9 +469,10 @@ test_time(void)
     started_us = now_us();
     loop_turn(s.loop, 20);
     ok_named(now_us() - started_us >= 19000, "loop_turn() waits as long as it may");
+    loop_timer_start(s.loop, &s.timer, 10000, say_a, &s);
     started_us = now_us();
     loop_turn(s.loop, 0);
-    ok_named(now_us() - started_us < 15000, "and not at all if it may not");
+    ok_named(now_us() - started_us < 5000000, "and not at all if it may not");
     finish(&s);
 }
 
@@ -658,10 +661,10 @@ test_stop(void)
     struct story s;
 
     start(&s);
+    loop_post(s.loop, &s.task, stop, &s);
     loop_stop(s.loop);
     loop_run(s.loop);
-    ok_named(true, "a loop stopped before it runs returns at once");
-    loop_post(s.loop, &s.task, stop, &s);
+    is_string(s.told, "", "a loop stopped before it runs returns without a turn");
     loop_run(s.loop);
     is_string(s.told, ".", "and can run again");
     finish(&s);

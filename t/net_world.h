@@ -50,9 +50,9 @@ struct world {
     bool nested;
 };
 
-/* Turns until it is true, for five seconds at most. */
+/* Turns until it is true, for a minute at least: a bound, not a measure. */
 #define until(world, condition)                                                        \
-    for (int waited = 0; waited < 5000 && !(condition); waited++)                      \
+    for (int waited = 0; waited < 60000 && !(condition); waited++)                      \
     loop_turn((world)->loop, 1)
 
 static inline void

@@ -368,7 +368,7 @@ test_young_marks(const char *home)
     y.lasting = kit_accept(&y.k, kit_envelope("s@x", four), TEXT("body\r\n"));
     loop_at_end(y.k.loop, LOOP_STAGE_ANSWER, retire_young, &y);
     queue_settle(y.k.queue, old, 0, CHANNEL_REMOTE, NULL);
-    usleep(110 * 1000);
+    clock_pass(110);
     loop_post(y.k.loop, &y.task, settle_young, &y);
     kit_turns(&y.k, 1);
     is_string(where(home, old->id), "mIr", "marks that are old enough are written");
@@ -615,6 +615,7 @@ main(void)
 {
     char home[64];
     make_home(home);
+    clock_stop();
     test_open();
     test_open_without_rights();
     test_accept(home);

@@ -157,6 +157,7 @@ test_foreign_injector(void)
 int
 main(void)
 {
+    clock_stop();
     test_foreign_injector();
     test_park_in_vain(true);
     test_park_in_vain(false);

@@ -88,7 +88,7 @@ kit_turns(struct kit *k, unsigned turns)
     for (unsigned i = 0; i < turns; i++)
         loop_turn(k->loop, 0);
     /* Syncs in the background need more of them. */
-    for (unsigned i = 0; i < 1000 && queue_is_busy(k->queue); i++)
+    for (unsigned i = 0; i < 60000 && queue_is_busy(k->queue); i++)
         loop_turn(k->loop, 1);
 }
 

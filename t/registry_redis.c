@@ -1,6 +1,7 @@
 /* defrag/registry_redis.c against a server that says whatever the test wants, or
  * nothing: what is sent, what each reply means, and that nobody waits longer than he
  * should. */
+#include "t/clock.h"
 #include "t/registry_kit.h"
 
 /* A server with one connection at a time. */
@@ -418,56 +419,34 @@ test_greetings(void)
     }
 }
 
-/* Turns until answered; how long that took, and the longest turn. */
-static int64_t
-wait_for(struct world *w, struct told *t, int64_t *longest_ms, unsigned *turns)
+static void
+some_turns(struct world *w)
 {
-    int64_t began_us = loop_clock_us();
-    *longest_ms = 0;
-    for (*turns = 0; t->times == 0 && *turns < 100000; ++*turns) {
-        int64_t turn_us = loop_clock_us();
+    for (int i = 0; i < 20; i++)
         loop_turn(w->loop, 1);
-        int64_t took_ms = (loop_clock_us() - turn_us) / 1000;
-        *longest_ms = took_ms > *longest_ms ? took_ms : *longest_ms;
-    }
-    return (loop_clock_us() - began_us) / 1000;
-}
-
-/* False: the machine was too busy with other things to tell how long turns are. */
-static bool
-measure_silence(struct fake *f, bool is_last)
-{
-    struct told t, others[3];
-    int64_t longest_ms;
-    unsigned turns;
-    fake_start(f);
-    fake_fall_silent(f, REGISTRY_ANSWER_MS); /* as long as in life */
-    claim_start(&f->w, &t, 1, 1000);
-    for (unsigned i = 0; i < 3; i++)
-        claim_start(&f->w, &others[i], 2 + i, 1000);
-    int64_t took_ms = wait_for(&f->w, &t, &longest_ms, &turns);
-    if (!is_last && (took_ms >= 300 || turns <= 20 || longest_ms >= 50))
-        return false;
-    is_string(told_text(&t), "unavailable", "a server that falls silent");
-    ok_named(took_ms >= 245, "is waited for");
-    ok_named(took_ms < 300, "and not for long");
-    ok_named(turns > 20, "the loop goes on meanwhile");
-    ok_named(longest_ms < 50, "... without a long turn");
-    printf("# answered after %d ms; the longest of %u turns took %d ms\n", (int)took_ms,
-           turns, (int)longest_ms);
-    pass_ms(&f->w, 10);
-    is_number(others[0].times + others[1].times + others[2].times, 3,
-              "so are all that were asked with it");
-    return true;
 }
 
 static void
 test_silent(void)
 {
     struct fake f;
-    struct told t;
-    for (int i = 19; !measure_silence(&f, i == 0); i--)
-        fake_end(&f);
+    struct told t, others[3];
+    fake_start(&f);
+    clock_stop();
+    fake_fall_silent(&f, REGISTRY_ANSWER_MS); /* as long as in life */
+    claim_start(&f.w, &t, 1, 1000);
+    for (unsigned i = 0; i < 3; i++)
+        claim_start(&f.w, &others[i], 2 + i, 1000);
+    some_turns(&f.w);
+    clock_pass(REGISTRY_ANSWER_MS - 1);
+    some_turns(&f.w);
+    is_number(t.times, 0, "a server that falls silent is waited for");
+    clock_pass(2);
+    some_turns(&f.w);
+    is_string(told_text(&t), "unavailable", "and not for long");
+    is_number(others[0].times + others[1].times + others[2].times, 3,
+              "so are all that were asked with it");
+    clock_go();
     f.w.registry->patience_ms = IMPATIENT_MS;
     until(&f.w, !registry_is_up(f.w.registry));
     ok_named(!registry_is_up(f.w.registry), "silent in greetings too, it is down");
@@ -565,8 +544,6 @@ test_nobody(void)
 {
     struct world w;
     struct told t;
-    int64_t longest_ms;
-    unsigned turns;
     /* Port 1 refuses; of a name that does not exist nothing is known. */
     world_start(&w, "a.example", "redis://127.0.0.1:1");
     is_string(claim(&w, 1), "unavailable", "nobody is there");
@@ -577,9 +554,9 @@ test_nobody(void)
     world_start(&w, "a.example", "redis://no.such.name.example");
     w.registry->patience_ms = IMPATIENT_MS;
     claim_start(&w, &t, 1, 1000);
-    wait_for(&w, &t, &longest_ms, &turns);
-    is_string(told_text(&t), "unavailable", "a name that is not found");
-    ok_named(turns > 1, "is looked for while the loop goes on");
+    is_number(t.times, 0, "a name is looked for while the loop goes on");
+    until(&w, t.times > 0);
+    is_string(told_text(&t), "unavailable", "and is not found");
     world_end(&w);
 }
 

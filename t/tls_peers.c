@@ -28,6 +28,18 @@ run(const struct secrets *k, const char *input, const char *command)
         abort();
 }
 
+/* Shell: waits for touch() of this name, for a minute at least. */
+#define AWAIT(name) "for i in $(seq 1200); do [ -e " name " ] && break; sleep 0.05; done; "
+
+static void
+touch(const struct secrets *k, const char *name)
+{
+    FILE *f = fopen(path_of(k, name, ""), "w");
+
+    if (!f || fclose(f) != 0)
+        abort();
+}
+
 static const struct {
     const char *options;
     bool good;
@@ -57,7 +69,7 @@ test_callers(const struct secrets *k)
 {
     struct tls_server *server = server_of(k, "good exact rsa");
     struct net_tls serving = as_server(server);
-    char command[400], out[20000];
+    char input[200], enough[20], command[400], out[20000];
 
     for (size_t i = 0; i < sizeof callers / sizeof callers[0]; i++) {
         struct world *w = start("127.0.0.1:0");
@@ -69,7 +81,9 @@ test_callers(const struct secrets *k)
                  where(w)->port, callers[i].options);
         if (strstr(callers[i].options, "-cipher"))
             *strstr(command, " -cipher 'ALL") = '\0';
-        run(k, "echo EHLO openssl; sleep 0.2", command);
+        snprintf(enough, sizeof enough, "enough-%zu", i);
+        snprintf(input, sizeof input, "echo EHLO openssl; " AWAIT("%s"), enough);
+        run(k, input, command);
         until(w, w->server.connection);
         net_start_tls(w->server.connection, &serving);
         net_send(w->server.connection, TEXT("220 petrel\r\n"));
@@ -84,12 +98,15 @@ test_callers(const struct secrets *k)
             ok_named(strstr(out, "Verify return code: 0 (ok)") ||
                          strstr(out, "Verification: OK"),
                      "and believes us");
+            until(w, w->server.got.length);
             is_text(buffer_text(&w->server.got), TEXT("EHLO openssl\n"), "we hear it");
+            touch(k, enough);
             until(w, strchr(w->server.told, 'E'));
             is_string(w->server.told, "SIE", "to its close_notify");
         } else {
             printf("# %s\n", net_error(w->server.connection));
         }
+        touch(k, enough);
         net_abort(&w->server.connection);
         finish(w);
     }
@@ -127,7 +144,7 @@ wait_for_server(const struct secrets *k)
     struct net_address at = {0};
     char out[2000], *port = NULL;
 
-    for (int i = 0; i < 500 && !port; i++) {
+    for (int i = 0; i < 6000 && !port; i++) {
         usleep(10000);
         port = strstr(said(k, out, sizeof out), "ACCEPT 127.0.0.1:");
         port = port && strchr(port, '\n') ? port : NULL;
@@ -143,7 +160,7 @@ static void
 test_called(const struct secrets *k)
 {
     struct tls_client *client = client_of(k, "ca.pem");
-    char command[400], out[20000];
+    char input[400], go[20], enough[20], command[400], out[20000];
 
     for (size_t i = 0; i < sizeof called / sizeof called[0]; i++) {
         struct world *w = start(NULL);
@@ -153,12 +170,17 @@ test_called(const struct secrets *k)
         printf("# s_server %s\n", called[i].options);
         snprintf(command, sizeof command, "s_server -accept 127.0.0.1:0 -naccept 1 %s",
                  called[i].options);
-        run(k, "sleep 1; echo 220 openssl; sleep 1", command);
+        snprintf(go, sizeof go, "go-%zu", i);
+        snprintf(enough, sizeof enough, "done-%zu", i);
+        snprintf(input, sizeof input, AWAIT("%s") "echo 220 openssl; " AWAIT("%s"), go,
+                 enough);
+        run(k, input, command);
         at = wait_for_server(k);
         w->client.connection = net_connect(w->net, &at, NULL, on_event, &w->client);
         net_start_tls(w->client.connection, &calling);
         net_send(w->client.connection, TEXT("EHLO petrel\r\n"));
         until(w, strpbrk(w->client.told, "SF"));
+        touch(k, go);
         is_string(w->client.told, called[i].error ? "CF" : "CS",
                   called[i].error ? called[i].error : "secured");
         printf("# %s\n", net_error(w->client.connection));
@@ -167,11 +189,12 @@ test_called(const struct secrets *k)
         } else {
             until(w, w->client.got.length);
             is_text(buffer_text(&w->client.got), TEXT("220 openssl\n"), "we hear it");
-            ok_named(strstr(said(k, out, sizeof out), "EHLO petrel") != NULL,
-                     "it hears us");
+            until(w, strstr(said(k, out, sizeof out), "EHLO petrel"));
+            ok_named(strstr(out, "EHLO petrel") != NULL, "it hears us");
             printf("# %s %s\n", net_tls_version(w->client.connection),
                    net_tls_cipher(w->client.connection));
         }
+        touch(k, enough);
         net_close(&w->client.connection);
         until(w, net_connections(w->net) == 0);
         finish(w);

@@ -1,0 +1,61 @@
+/* The monotonic clock in the hand of a test, for the real loop and all that it drives: it stands still, however
+ * busy the machine is, until the test lets time pass. For one file of a test program. */
+#ifndef T_CLOCK_H
+#define T_CLOCK_H
+
+#include "base/loop.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+static struct {
+    bool stands;
+    int64_t now_us;
+    int64_t ahead_us; /* of the real one while it goes: it never goes back */
+} clock_is;
+
+/* Stands before the C library's, in the product and in libev. */
+int
+clock_gettime(clockid_t which, struct timespec *now)
+{
+    int (*real)(clockid_t, struct timespec *) = NULL;
+    *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(which, now);
+    if (which != CLOCK_MONOTONIC)
+        return result;
+    int64_t now_us = (int64_t)now->tv_sec * 1000000 + now->tv_nsec / 1000;
+    now_us = clock_is.stands ? clock_is.now_us : now_us + clock_is.ahead_us;
+    *now = (struct timespec){now_us / 1000000, now_us % 1000000 * 1000};
+    return result;
+}
+
+static inline void
+clock_stop(void)
+{
+    clock_is.now_us = loop_clock_us();
+    clock_is.stands = true;
+}
+
+static inline void
+clock_pass_us(int64_t us)
+{
+    clock_is.now_us += us;
+}
+
+static inline void
+clock_pass(int64_t ms)
+{
+    clock_pass_us(ms * 1000);
+}
+
+static inline void
+clock_go(void)
+{
+    clock_is.stands = false;
+    clock_is.ahead_us = 0;
+    clock_is.ahead_us = clock_is.now_us - loop_clock_us();
+}
+
+#endif
