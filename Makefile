@@ -166,23 +166,29 @@ install: petrel
 	install -D -m 644 etc/petrel.service $(DESTDIR)$(PREFIX)/lib/systemd/system/petrel.service
 	sed -i 's,/usr/local/sbin,$(PREFIX)/sbin,g' $(DESTDIR)$(PREFIX)/lib/systemd/system/petrel.service
 
-# One file that runs on any Linux of this architecture.
+# One file that runs on any Linux of this architecture. The C library warns of each function that asks for users:
+# those in /etc/passwd it finds by itself, and one line here says so.
+STATIC_IDN2 = $(if $(findstring /,$(shell $(CC) -print-file-name=libunistring.a)),$(LIBIDN2))
+QUIET_LD = $(if $(findstring --no-warnings,$(shell $(CC) -Wl$(comma)--help 2>/dev/null)),-Wl$(comma)--no-warnings)
 static:
-	$(MAKE) BUILD=build-static petrel-static \
-	    LIBIDN2="$(if $(findstring /,$(shell $(CC) -print-file-name=libunistring.a)),$(LIBIDN2))"
+	$(MAKE) BUILD=build-static petrel-static LIBIDN2="$(STATIC_IDN2)"
+	@echo 'petrel-static is made. It finds the users in /etc/passwd, not those of LDAP and other services.'
+	$(if $(STATIC_IDN2),,@echo 'Domains beyond ASCII are left out (IDNA): apt-get install libidn2-dev libunistring-dev, make clean static')
 
 petrel-static: $(BUILD)/petrel-static
 	cp -f $< $@
 	strip $@
 
 $(BUILD)/petrel-static: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
-	$(CC) $(CFLAGS) -static-pie -Wl,-z,relro,-z,now -Wl,--gc-sections -o $@ $^ \
+	$(Q)echo "  link $@"
+	$(Q)$(CC) $(CFLAGS) -static-pie $(QUIET_LD) -Wl,-z,relro,-z,now -Wl,--gc-sections -o $@ $^ \
 	    $(LDLIBS) $(if $(LIBIDN2),-lunistring) -lm -lpthread
 
 # What building needs; what the tests need besides. Debian 12 and 13.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev libcrypt-dev \
-    libjansson-dev libseccomp-dev libidn2-dev libhiredis-dev uthash-dev swaks
+    libjansson-dev libseccomp-dev libidn2-dev libhiredis-dev uthash-dev swaks \
+    ca-certificates
 TEST_PACKAGES := openssl perl python3 curl msmtp nsd dovecot-core dovecot-lmtpd redis-tools strace procps \
     clang clang-format cppcheck util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl
 deps:

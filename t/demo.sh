@@ -29,8 +29,16 @@ echo "it answers at $sink"
 
 say 'Petrel, with these settings'
 mkdir -p "$work/mail/anna"
+# Who starts as root should leave it, as in real life.
+user=
+if [ "$(id -u)" = 0 ]; then
+    user='user = nobody
+'
+    chmod 711 "$work"
+    chown nobody "$work/mail" "$work/mail/anna"
+fi
 cat >"$work/petrel.conf" <<C
-hostname = petrel.example
+${user}hostname = petrel.example
 listen = 127.0.0.1:0
 spool = $work/spool
 local_domains = petrel.example
@@ -54,7 +62,7 @@ say 'What the sink has received'
 cat "$work"/*.eml 2>/dev/null || cat "$(ls "$work"/[0-9]* | grep -v -e '\.envelope$' -e '\.meta$' | head -1)"
 
 say 'One message by sendmail(1) to anna@petrel.example: into her Maildir'
-printf 'To: anna@petrel.example\nSubject: a letter to home\n\nNo daemon is needed for this.\n' |
+printf 'To: anna@petrel.example\nSubject: a letter to home\n\nNo daemon is needed to hand this in.\n' |
     ./petrel -c "$work/petrel.conf" sendmail -t -f you@petrel.example
 await "$work/petrel.log" 'delivered to maildir'
 ls "$work"/mail/anna/new
@@ -70,3 +78,5 @@ for _ in $(seq 50); do files >/dev/null || break; sleep 0.1; done # removed when
 files || echo '(no file in the spool but the journal, a ring that stays)'
 kill "$petrel"
 wait "$petrel" && echo 'Petrel has stopped in good order.'
+echo
+echo "Next: make install, then 'Ten lines to a working relay' in README.md."
