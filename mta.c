@@ -1,5 +1,6 @@
 /* Petrel: which subcommand, and the wiring of the daemon. The only file that knows all.
  */
+#include "admin/about.h"
 #include "admin/command.h"
 #include "admin/confine.h"
 #include "admin/control.h"
@@ -391,6 +392,7 @@ on_hangup(void *context)
     p->configuration = fresh;
     descriptors_want(o, p->log);
     warnings_say(o, fresh->routes, p->log);
+    about_write(queue_disk(manager_queue(p->manager)), o);
     struct confine confine = confinement(fresh);
     confine_review(p->sandbox, &confine, p->log);
     log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "settings reloaded%s%s",
@@ -468,6 +470,7 @@ start_queue(struct petrel *p, char *error)
         tls_client_free(&out.tls);
         return EX_CONFIG;
     }
+    about_write(queue_disk(manager_queue(p->manager)), o);
     p->delivery = delivery_new(p->loop, p->net, p->dns, p->log, p->manager, &out);
     p->local = local_new(p->loop, p->manager, o->hostname);
     manager_plug(p->manager, TARGET_MX, delivery_open, p->delivery);
@@ -679,10 +682,14 @@ serve_standard(const struct options *o)
     struct manager_settings settings = options_manager(o, 0);
     buffer_init(&mistakes, MISTAKES_MAX);
     struct route_table *routes = options_routes(o, &mistakes);
-    assert(routes); /* configuration_new() has checked it */
-    int code = queue_open_injector(&queue, log, &settings.queue, error, sizeof(error));
+    struct listener_settings listener = public_settings(o);
+    int code = routes != NULL && listener_check(&listener, &mistakes) ? 0 : EX_CONFIG;
+    fwrite(mistakes.at, 1, mistakes.length, stderr);
+    if (code == 0)
+        code = queue_open_injector(&queue, log, &settings.queue, error, sizeof(error));
+    else
+        snprintf(error, sizeof(error), "the settings have mistakes");
     if (code == 0) {
-        struct listener_settings listener = public_settings(o);
         struct net *net = net_new(loop);
         listener_serve_standard(loop, net, log, queue, routes, &listener, on_served,
                                 loop);
@@ -700,24 +707,34 @@ serve_standard(const struct options *o)
 }
 
 static int
+simulate(const struct options_sources *sources, int count, char **arguments)
+{
+    struct configuration *c = configuration_new(sources);
+    int code = c ? command_simulate(count - 1, arguments + 1, &c->options) : EX_CONFIG;
+    configuration_free(&c);
+    return code;
+}
+
+static int
 with_options(const struct options_sources *sources, int count, char **arguments)
 {
     static const struct sendmail_helpers helpers = {.serve = serve_standard};
     struct options_sources without = *sources;
-    without.without_secrets = true;
-    struct configuration *c = configuration_new(&without);
+    struct options options;
     int code;
-    if (c == NULL)
+    without.without_secrets = true;
+    if (strcmp(arguments[0], "simulate") == 0)
+        return simulate(&without, count, arguments);
+    struct settings *settings = about_read(&without, &options);
+    if (settings == NULL)
         return EX_CONFIG;
     if (strcmp(arguments[0], "sendmail") == 0)
-        code = sendmail_main(count - 1, arguments + 1, &c->options, &helpers);
+        code = sendmail_main(count - 1, arguments + 1, &options, &helpers);
     else if (strcmp(arguments[0], "status") == 0)
-        code = command_status(count - 1, arguments + 1, &c->options);
-    else if (strcmp(arguments[0], "simulate") == 0)
-        code = command_simulate(count - 1, arguments + 1, &c->options);
+        code = command_status(count - 1, arguments + 1, &options);
     else
-        code = command_queue(count - 1, arguments + 1, &c->options);
-    configuration_free(&c);
+        code = command_queue(count - 1, arguments + 1, &options);
+    settings_free(&settings);
     return code;
 }
 
@@ -748,30 +765,6 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
     return usage();
 }
 
-/* Called as sendmail, mailq or newaliases the arguments are that program's. */
-static bool
-as_sendmail(const char *name, int count, char **arguments, int *code)
-{
-    static char sendmail[] = "sendmail", list[] = "-bp", aliases[] = "-bi";
-    const char *base = strrchr(name, '/');
-    base = base ? base + 1 : name;
-    bool mailq = strcmp(base, "mailq") == 0,
-         newaliases = strcmp(base, "newaliases") == 0;
-    if (!mailq && !newaliases && strcmp(base, "sendmail") != 0)
-        return false;
-    struct options_sources sources = {.environment = environ, .careful = true};
-    char **all = memory_array((size_t)count + 3, sizeof(*all));
-    int used = 0;
-    all[used++] = sendmail;
-    if (mailq || newaliases)
-        all[used++] = mailq ? list : aliases;
-    for (int i = 1; i < count; i++)
-        all[used++] = arguments[i];
-    *code = with_options(&sources, used, all);
-    free(all);
-    return true;
-}
-
 int
 main(int count, char **arguments)
 {
@@ -781,8 +774,13 @@ main(int count, char **arguments)
     if (disk_fill_standard() != 0)
         return EX_OSERR;
     signal(SIGXFSZ, SIG_IGN); /* a file size limit is write()'s error, not our end */
-    if (as_sendmail(arguments[0], count, arguments, &code))
+    char **called = sendmail_called(count, arguments, &used);
+    if (called != NULL) {
+        sources.careful = true;
+        code = with_options(&sources, used, called);
+        free(called);
         return code;
+    }
     sources.overrides = overrides;
     while ((option = getopt(count, arguments, "+c:o:h")) != -1) {
         if (option == 'c')

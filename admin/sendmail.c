@@ -268,6 +268,26 @@ retry(const struct flags *f, const struct options *o)
     return code;
 }
 
+char **
+sendmail_called(int count, char **arguments, int *used)
+{
+    static char sendmail[] = "sendmail", list[] = "-bp", aliases[] = "-bi";
+    const char *base = strrchr(arguments[0], '/');
+    base = base ? base + 1 : arguments[0];
+    bool mailq = strcmp(base, "mailq") == 0,
+         newaliases = strcmp(base, "newaliases") == 0;
+    if (!mailq && !newaliases && strcmp(base, sendmail) != 0)
+        return NULL;
+    char **all = memory_array((size_t)count + 3, sizeof(*all));
+    *used = 0;
+    all[(*used)++] = sendmail;
+    if (mailq || newaliases)
+        all[(*used)++] = mailq ? list : aliases;
+    for (int i = 1; i < count; i++)
+        all[(*used)++] = arguments[i];
+    return all;
+}
+
 int
 sendmail_main(int count, char **arguments, const struct options *options,
               const struct sendmail_helpers *helpers)

@@ -16,4 +16,8 @@ struct sendmail_helpers {
 int sendmail_main(int count, char **arguments, const struct options *options,
                   const struct sendmail_helpers *helpers);
 
+/* When arguments[0], main's, is sendmail, mailq or newaliases: the arguments of that
+ * program with "sendmail" in front, malloc'ed, and their number. Else NULL. */
+char **sendmail_called(int count, char **arguments, int *used);
+
 #endif

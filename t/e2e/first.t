@@ -109,4 +109,62 @@ SKIP: {
     like $text, qr/b\@y\.test/, 'makes rooms that are the daemon\'s, without `user`, too';
 }
 
+# --- Settings with mistakes, or of root alone
+
+my $letter = "To: bob\@x.test\nSubject: hi\n\nhello\n";
+{
+    my $sink = Petrel::sink();
+    my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", message_size_limit => '10K')->start;
+    my $about = Petrel::slurp("$petrel->{dir}/spool/lock/about");
+    like $about, qr/^hostname = petrel\.test\nmessage_size_limit = 10240\n/m, 'the daemon says what sendmail needs';
+    is +(stat "$petrel->{dir}/spool/lock/about")[2] & 07777, 0644, 'to everybody';
+    $petrel->configure(listne => 'x');
+    my ($code, $text) = $petrel->run({ input => $letter }, 'sendmail', '-t');
+    is $code, 0, 'sendmail takes mail with a mistake elsewhere' or diag $text;
+    like $text, qr/\Apetrel: warning: \S+petrel\.conf:3: listne: unknown setting; did you mean 'listen'\?; going on without it \(`petrel check` tells all\)\n\z/, 'and warns, in one line';
+    ok Petrel::wait_arrived($sink, 1), 'which is delivered';
+    is +($petrel->run('status'))[0], 0, 'status answers';
+    is +($petrel->run('queue', 'ls'))[0], 0, 'so does queue';
+    is +($petrel->run('check'))[0], 78, 'check does not';
+    is +($petrel->run('run'))[0], 78, 'nor does a start';
+    ($code, $text) = $petrel->run({ input => $letter }, 'sendmail', '-bs');
+    is $code, 0, '-bs neither' or diag $text;
+    $petrel->configure(listne => undef, routes => '* nowhere://x', hostname => 'no name', recipient_limit => 'many', message_size_limit => 'lots');
+    ($code, $text) = $petrel->run({ input => $letter }, 'sendmail', '-t', '-fme');
+    is $code, 0, 'mistakes in what it needs' or diag $text;
+    my $arrived = Petrel::wait_arrived($sink, 2);
+    is $arrived->{from}, 'me@petrel.test', 'the daemon knows better';
+    is +($petrel->run({ input => $letter . ('x' x 70 . "\n") x 200 }, 'sendmail', '-t'))[0], 65, 'its limits, too';
+    ($code, $text) = $petrel->run({ input => $letter }, 'sendmail', '-bs');
+    is $code, 78, '-bs needs the routes';
+    $petrel->configure(hostname => 'petrel.test', routes => '* discard', recipient_limit => undef, message_size_limit => '20K', spol => 'x');
+    $petrel->configure(spol => undef);
+    kill 'HUP', $petrel->{pid};
+    ok Petrel::wait_for(sub { Petrel::slurp("$petrel->{dir}/spool/lock/about") =~ /^message_size_limit = 20480$/m }), 'a reload tells anew';
+    Petrel::spit($petrel->conf, "spol = $petrel->{dir}/spool\n");
+    ($code, $text) = $petrel->run('queue', 'rm', '--all');
+    is $code, 78, 'a mistake in spool is not guessed around';
+    like $text, qr/did you mean 'spool'/, 'but told';
+    is $petrel->stop, 0, 'it stops';
+}
+
+SKIP: {
+    skip 'needs root and setpriv', 1 unless $is_root && Petrel::have('setpriv');
+    my $petrel = Petrel->new(routes => '* hold', spool => undef, user => 'nobody');
+    my $spool = "$petrel->{dir}/spool";
+    chmod 0755, $petrel->{dir};
+    chmod 0600, $petrel->conf;
+    local $ENV{PETREL_SPOOL} = $spool;
+    my @stranger = ('setpriv', '--reuid', 12345, '--regid', 12345, '--clear-groups', "$scratch/petrel", '-c', $petrel->conf);
+    my ($code, $text) = Petrel::command($letter, @stranger, 'sendmail', '-t');
+    isnt $code, 0, 'a file that only root can read, and no daemon' or diag $text;
+    like $text, qr/cannot read/, 'is told';
+    $petrel->start;
+    ($code, $text) = Petrel::command($letter, @stranger, 'sendmail', '-t', '-fme');
+    is $code, 0, 'with a daemon the mail is taken' or diag $text;
+    is $text, '', 'and nothing is wrong: cron would mail a warning each time';
+    ok Petrel::wait_for(sub { ($petrel->run('queue', 'ls', '--json'))[1] =~ /"sender":\s*"me\@petrel\.test"/ }), 'by its host name';
+    is $petrel->stop, 0, 'it stops';
+}
+
 done_testing;
