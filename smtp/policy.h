@@ -70,7 +70,7 @@ struct endpoint {
     bool tls;         /* from the first byte */
     bool no_starttls; /* not offered */
     bool proxy;       /* each connection begins with a header of a proxy */
-    bool legacy;      /* profile=legacy: smtp/repair.h, and AUTH in clear */
+    bool legacy;      /* profile=legacy: smtp/normalize_newlines.h, and AUTH in clear */
     enum endpoint_auth auth;
     unsigned mode;                    /* of a Unix socket; 0: 0666 */
     unsigned uids[ENDPOINT_UIDS_MAX]; /* who may use a Unix socket... */

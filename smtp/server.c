@@ -139,9 +139,10 @@ static enum server_action
 step_data(struct server *s, struct text *input)
 {
     struct text content;
-    if (input->length == 0)
+    struct server_transaction *t = s->transaction;
+    if (input->length == 0 && !normalize_has_more(&t->newlines))
         return SERVER_READ;
-    switch (dot_decode(&s->transaction->dot, input, &content)) {
+    switch (normalize_data(&t->newlines, &t->dot, input, &content)) {
     case PROGRESS_MORE:
         return take(s, content);
     case PROGRESS_BAD:
@@ -179,10 +180,16 @@ step_chunk(struct server *s, struct text *input)
     if (input->length == 0)
         return SERVER_READ;
     size_t left = t->chunk_left < SIZE_MAX ? (size_t)t->chunk_left : SIZE_MAX;
-    struct text content = text_before(*input, left);
-    *input = text_after(*input, content.length);
-    t->chunk_left -= content.length;
-    if (!t->envelope->binary && !dot_check(&t->checker, content)) {
+    struct text chunk = text_before(*input, left), content = chunk;
+    size_t taken = chunk.length;
+    bool good = true;
+    if (!t->envelope->binary) {
+        good = normalize_chunk(&t->newlines, &t->checker, &chunk, &content);
+        taken -= chunk.length;
+    }
+    *input = text_after(*input, taken);
+    t->chunk_left -= taken;
+    if (!good) {
         server_close_with(s, &odd);
         return SERVER_GO_ON;
     }

@@ -183,6 +183,7 @@ on_mail(struct server *s, struct text args)
     if (s->rules->size_limit > 0 && parameters.size > s->rules->size_limit)
         return server_refuse(s, &too_large);
     s->transaction = transaction_new(&parameters, grant_priority(s, &parameters));
+    normalize_content_start(&s->transaction->newlines, server_may_relay(s));
     s->question = SERVER_ASKS_ADMISSION;
     return SERVER_ADMIT;
 }

@@ -25,8 +25,9 @@ enum {
     REPLIES_LOW = 4 * 1024
 };
 
-/* A line of AUTH fits, so that the machine never waits for what is not repaired yet. */
-enum { REPAIR_PIECE = 16 * 1024 };
+/* A line of AUTH fits, so that the machine never waits for what is not normalized yet.
+ */
+enum { NORMALIZE_PIECE = 16 * 1024 };
 
 static const struct refusal too_much_tls = {421, "4.7.0",
                                             "too many TLS sessions, try later"};
@@ -59,7 +60,7 @@ session_free(void *object)
     free(s->greeting);
     free(s->defrag_host);
     session_rules_release(&s->rules);
-    buffer_free(&s->repaired);
+    buffer_free(&s->normalized);
     free(s);
 }
 
@@ -276,7 +277,7 @@ log_in(struct session *s)
 static bool
 has_more(const struct session *s)
 {
-    return s->manner.legacy && net_input(s->connection).length > 0;
+    return s->normalizes && net_input(s->connection).length > 0;
 }
 
 enum pace { PACE_GO, PACE_PAUSE, PACE_SECURE, PACE_OVER };
@@ -380,21 +381,23 @@ relent(struct session *s)
 }
 
 static struct text
-repair(struct session *s)
+normalize(struct session *s)
 {
-    struct text input = text_before(net_input(s->connection), REPAIR_PIECE);
-    if (s->repaired.length < REPAIR_PIECE) {
-        repair_lines(&s->repair, input, &s->repaired);
+    struct text input = text_before(net_input(s->connection), NORMALIZE_PIECE);
+    if (s->normalized.length < NORMALIZE_PIECE) {
+        normalize_stream(&s->newlines, input, &s->normalized);
         net_consume(s->connection, input.length);
     }
-    return buffer_text(&s->repaired);
+    /* sendmail -bs: its bytes are not those that BDAT would count. */
+    s->server.legacy = s->server.legacy || s->newlines.rule == NEWLINES_LF;
+    return buffer_text(&s->normalized);
 }
 
 static void
 consume(struct session *s, size_t size)
 {
-    if (s->manner.legacy)
-        buffer_take(&s->repaired, size);
+    if (s->normalizes)
+        buffer_take(&s->normalized, size);
     else
         net_consume(s->connection, size);
 }
@@ -415,7 +418,7 @@ step(struct session *s)
     refresh(s);
     s->server.tls_full =
         s->server.starttls && !s->server.secure && session_tls_is_full(s);
-    struct text input = s->manner.legacy ? repair(s) : net_input(s->connection);
+    struct text input = s->normalizes ? normalize(s) : net_input(s->connection);
     struct text rest = input;
     bool content = server_is_receiving(&s->server);
     enum pace pace = grant(s, server_step(&s->server, &rest));
@@ -625,7 +628,7 @@ session_new(struct session_host *host, const struct net_address *peer,
     s->penalty.fire = on_paid;
     s->slow.fire = on_slow;
     patience_noted(&s->patience, false, 0, true, loop_monotonic_ms(host->loop));
-    buffer_init(&s->repaired, 4 * REPAIR_PIECE);
+    buffer_init(&s->normalized, 4 * NORMALIZE_PIECE);
     DL_APPEND(host->sessions, s);
     host->count++;
     describe_client(peer, client);
@@ -677,6 +680,8 @@ session_start(struct session_host *host, struct net_connection *connection,
     unsigned uid = uid_of(connection, manner);
     s->connection = connection;
     s->manner = *manner;
+    s->normalizes = manner->legacy;
+    s->newlines.rule = manner->legacy ? NEWLINES_LF : NEWLINES_CRLF;
     net_attach(connection, on_event, s);
     net_set_low_water(connection, REPLIES_LOW);
     /* Without TLS a refused client can only close, but that costs nothing. */
@@ -711,6 +716,8 @@ session_start_standard(struct session_host *host, struct net *net, int in, int o
     struct net_address nobody = {.family = NET_NONE};
     struct session *s = session_new(host, &nobody, client);
     s->trusted = true;
+    s->normalizes = true;
+    s->newlines.rule = NEWLINES_FIRST;
     s->connection = net_adopt(net, in, out, on_event, s);
     net_set_low_water(s->connection, REPLIES_LOW);
     server_start(&s->server, &s->rules->server, host->log, &host->out, client, false,

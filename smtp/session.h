@@ -77,7 +77,7 @@ struct session_manner {
     bool starttls; /* may be asked for, where the rules have it */
     bool proxy;    /* a header stands before it (smtp/arrival.h) */
     bool stranger; /* its address lets nobody relay: it is not the client's */
-    bool legacy;   /* see smtp/repair.h */
+    bool legacy;   /* see smtp/normalize_newlines.h */
     enum endpoint_auth auth;
 };
 /* Takes an accepted connection and greets; or, when refusal is not NULL, says that and

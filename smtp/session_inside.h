@@ -3,7 +3,7 @@
 #define SMTP_SESSION_INSIDE_H
 
 #include "base/loop.h"
-#include "smtp/repair.h"
+#include "smtp/normalize_newlines.h"
 #include "smtp/session.h"
 
 enum session_handshake {
@@ -32,8 +32,9 @@ struct session {
     bool trusted;
     struct session_manner manner;
     struct login *login; /* NULL before the first AUTH */
-    struct repair repair;
-    struct buffer repaired; /* legacy: input on its way to the machine */
+    bool normalizes;     /* all its input, on its way to the machine: */
+    struct newlines_stream newlines;
+    struct buffer normalized;
     enum session_handshake handshake;
     int64_t handshake_ms; /* when it began, monotonic */
     char *greeting;       /* said by TLS when the handshake is over */

@@ -95,8 +95,8 @@ void
 session_await_hello(struct session *s)
 {
     net_consume(s->connection, net_input(s->connection).length);
-    buffer_clear(&s->repaired);
-    s->repair = (struct repair){.after_cr = false};
+    buffer_clear(&s->normalized);
+    s->newlines.after_cr = false;
     await_hello(s);
 }
 

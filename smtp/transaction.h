@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "mime/header.h"
-#include "smtp/dot.h"
+#include "smtp/normalize_newlines.h"
 #include "smtp/parameters.h"
 #include "smtp/server.h"
 
@@ -32,6 +32,7 @@ struct server_transaction {
     bool chunked; /* BDAT */
     bool chunk_last;
     uint64_t chunk_size, chunk_left;
+    struct newlines_content newlines;
     struct dot_decoder dot;
     struct dot_checker checker;
     struct header_scan header;

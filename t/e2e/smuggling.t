@@ -1,6 +1,8 @@
 #!/usr/bin/perl
 # One message or two? Every way of spec "SMTP smuggling" to have one message taken for two, sent through Petrel to a
-# sink that keeps the bytes, to Postfix as Debian ships it and to Exim: one message comes out, or a refusal.
+# sink that keeps the bytes, to Postfix as Debian ships it and to Exim: one message comes out, or a refusal. From an
+# untrusted client, whose bare LF is refused, from one that may relay, whose bare LF in content becomes CRLF, from an old
+# device and by sendmail -bs.
 use strict;
 use warnings;
 use IO::Select;
@@ -36,7 +38,7 @@ for my $name (qw(postfix exim)) {
     $peer{$name} = Peer->can($name)->($behind->{port}, $name eq 'postfix' ? (smtpd_forbid_bare_newline => 'no') : ());
     $routes .= "$name.test smtp://127.0.0.1:$peer{$name}{port}\n";
 }
-my $petrel = Petrel->new(routes => "$routes* hold", max_sessions => 1000, max_sessions_per_client => 1000, smtpd_hard_error_limit => 1000);
+my $petrel = Petrel->new(routes => "$routes* hold", relay_from => '127.0.0.1/32', local_domains => 'raw.test, postfix.test, exim.test', max_sessions => 1000, max_sessions_per_client => 1000, smtpd_hard_error_limit => 1000);
 my $legacy = Petrel::free_port();
 $petrel->configure(listen => "127.0.0.1:$petrel->{port}, 127.0.0.1:$legacy?profile=legacy")->start;
 my $inner = 'MAIL FROM:<evil@sender.test>' . $crlf . 'RCPT TO:<smuggled@evil.test>' . $crlf . 'DATA' . $crlf . 'Subject: smuggled' . $crlf . $crlf . 'evil' . $crlf;
@@ -44,12 +46,16 @@ my $header = join $crlf, 'From: a@sender.test', 'To: b@x.test', 'Date: Sat, 21 N
 my $front = "${header}text";
 my (%copies, %odd, %sent); # recipient => how many may arrive; name => answers out of turn; recipient => content
 my $tries = 0;
+my %from = (untrusted => '127.0.0.2', trusted => '127.0.0.1');
+my $who; # of these: who tries
+# What content becomes: behind a bare LF, or before one, a dot alone in its line is content.
+sub repaired { return join $crlf, map { $_ eq '.' ? $_ : s/\A\.//r } split /\r?\n/, $_[0] =~ s/\r\n\.\r\n\z/\r\n/r, -1 }
 
 # Sends the pieces as content; returns "250" or the like, and remembers what may arrive.
 sub try_content {
     my ($name, $domain, @pieces) = @_;
     my $to = 'try' . ++$tries . "\@$domain";
-    my $client = Client->connect($petrel->{port});
+    my $client = Client->connect($petrel->{port}, LocalAddr => $from{$who});
     $client->{socket}->setsockopt(6, 1, 1); # TCP_NODELAY: each piece by itself
     $client->reply;
     $client->put(join $crlf, 'EHLO client.test', 'MAIL FROM:<a@sender.test>', "RCPT TO:<$to>", 'DATA', '');
@@ -61,9 +67,9 @@ sub try_content {
     my $answer = $client->reply;
     $client->put("QUIT$crlf");
     my $after = $client->rest;
-    push @{ $odd{$name} }, $after if $after !~ /\A(?:221[^\n]*\n)?\z/;
+    push @{ $odd{"$who $name"} }, $after if $after !~ /\A(?:221[^\n]*\n)?\z/;
     $copies{$to} = $answer =~ /^250 2\.0\.0 Ok: queued/ ? 1 : 0;
-    $sent{$to} = join('', @pieces) =~ s/\.\r\n\z//r =~ s/(?:\A|\r\n)\K\.//gr;
+    $sent{$to} = repaired(join '', @pieces);
     return substr $answer, 0, 3;
 }
 
@@ -71,33 +77,36 @@ sub cut { my ($bytes, $at) = @_; return (substr($bytes, 0, $at), substr $bytes, 
 
 # --- Ends that are none, whole and cut anywhere
 
-my %answers;
-for my $name (sort keys %ends) {
-    my ($end, $rest) = ($ends{$name}, "$inner.$crlf");
-    my @ways = ([$front . $end . $rest]);
-    push @ways, [cut($front . $end . $rest, length($front) + $_)] for 0 .. length $end;
-    push @ways, [$front, split(//, $end), $rest];
-    # Across the borders of buffers.
-    for my $border (4096, 16384) {
-        my $long = $front . $crlf . ('f' x 62 . $crlf) x ($border / 64);
-        my $at = $border - 1 - int(length($end) / 2);
-        push @ways, [substr($long, 0, $at - 1) =~ s/[\r\n]*\z//r . $end . $rest];
+for (qw(untrusted trusted)) {
+    $who = $_;
+    my %answers;
+    for my $name (sort keys %ends) {
+        my ($end, $rest) = ($ends{$name}, "$inner.$crlf");
+        my @ways = ([$front . $end . $rest]);
+        push @ways, [cut($front . $end . $rest, length($front) + $_)] for 0 .. length $end;
+        push @ways, [$front, split(//, $end), $rest];
+        # Across the borders of buffers.
+        for my $border (4096, 16384) {
+            my $long = $front . $crlf . ('f' x 62 . $crlf) x ($border / 64);
+            my $at = $border - 1 - int(length($end) / 2);
+            push @ways, [substr($long, 0, $at - 1) =~ s/[\r\n]*\z//r . $end . $rest];
+        }
+        $answers{$name} = join ' ', (map { try_content($name, 'raw.test', @$_) } @ways), map { try_content($name, "$_.test", @{ $ways[0] }) } sort keys %peer;
     }
-    $answers{$name} = join ' ', (map { try_content($name, 'raw.test', @$_) } @ways), map { try_content($name, "$_.test", @{ $ways[0] }) } sort keys %peer;
-}
-for my $name (sort keys %starts) {
-    my $all = $starts{$name} . "$inner.$crlf";
-    my @ways = ([$all], (map { [cut($all, $_)] } 1 .. length $starts{$name}), [split(//, $starts{$name}), "$inner.$crlf"]);
-    $answers{"start $name"} = join ' ', (map { try_content("start $name", 'raw.test', @$_) } @ways), map { try_content("start $name", "$_.test", $all) } sort keys %peer;
-}
-for my $name (sort keys %answers) {
-    like $answers{$name}, qr/\A(250|5\d\d)(?: \1)*\z/, "$name: one answer, however it is cut";
-    is scalar(@{ $odd{$name} // [] }), 0, "$name: and no other" or diag $odd{$name}[0];
-}
-for my $name (sort keys %answers) {
-    my $end = $ends{$name} // $starts{ $name =~ s/^start //r };
-    my $bare = ($end =~ s/\r\n//gr) =~ /[\r\n\0]/;
-    like $answers{$name}, $bare ? qr/\A521/ : qr/\A250/, "$name: is " . ($bare ? 'refused' : 'taken');
+    for my $name (sort keys %starts) {
+        my $all = $starts{$name} . "$inner.$crlf";
+        my @ways = ([$all], (map { [cut($all, $_)] } 1 .. length $starts{$name}), [split(//, $starts{$name}), "$inner.$crlf"]);
+        $answers{"start $name"} = join ' ', (map { try_content("start $name", 'raw.test', @$_) } @ways), map { try_content("start $name", "$_.test", $all) } sort keys %peer;
+    }
+    for my $name (sort keys %answers) {
+        like $answers{$name}, qr/\A(250|5\d\d)(?: \1)*\z/, "$who, $name: one answer, however it is cut";
+        is scalar(@{ $odd{"$who $name"} // [] }), 0, "$who, $name: and no other" or diag $odd{"$who $name"}[0];
+    }
+    for my $name (sort keys %answers) {
+        my $end = $ends{$name} // $starts{ $name =~ s/^start //r };
+        my $bare = ($end =~ s/\r\n//gr) =~ ($who eq 'trusted' ? qr/[\r\0]/ : qr/[\r\n\0]/);
+        like $answers{$name}, $bare ? qr/\A521/ : qr/\A250/, "$who, $name: is " . ($bare ? 'refused' : 'taken');
+    }
 }
 
 # --- Long lines: where somebody cuts one, no lone dot may begin
@@ -109,7 +118,7 @@ for my $domain ('raw.test', map { "$_.test" } sort keys %peer) {
         like try_content("long $length", $domain, $all), qr/^(?:250|5\d\d)/, "a line of $length letters and a dot to $domain";
     }
 }
-is_deeply [grep { /^long/ } keys %odd], [], 'long lines: nothing else is answered';
+is_deeply [grep { /^\S+ long/ } keys %odd], [], 'long lines: nothing else is answered';
 
 # --- Chunks
 
@@ -117,7 +126,7 @@ is_deeply [grep { /^long/ } keys %odd], [], 'long lines: nothing else is answere
 # comes for so many seconds after the first reply.
 sub try_bytes {
     my ($to, $seconds, @pieces) = @_;
-    my $client = Client->greeted($petrel->{port});
+    my $client = Client->greeted($petrel->{port}, LocalAddr => $from{$who});
     $client->say($_) for 'MAIL FROM:<a@sender.test>', "RCPT TO:<$to>";
     for my $piece (@pieces) { $client->put($piece) or last; sleep 0.002 }
     $client->put("QUIT$crlf");
@@ -144,20 +153,24 @@ for my $size ('-1', '+5', '0x10', '4294967296', '4294967301', '92233720368547758
     unlike $all, qr/queued as|^354/m, "BDAT '$size': and nothing is taken";
     $copies{$to} = 0;
 }
-for my $case (
-    ['bare LF' => 0, "BDAT 9 LAST${crlf}a$lf.${lf}b$crlf$crlf"], ['bare CR' => 0, "BDAT 9 LAST${crlf}a$cr.${cr}b$crlf$crlf"],
-    ['NUL' => 0, "BDAT 5 LAST${crlf}a\0b$crlf"], ['bare CR at the end of a chunk' => 0, "BDAT 2${crlf}a$cr", "BDAT 3 LAST${crlf}b$crlf"],
-    ['bare CR at the end of the last chunk' => 0, "BDAT 2 LAST${crlf}a$cr"], ['a lone LF as the last chunk' => 0, "BDAT 1${crlf}a", "BDAT 1 LAST$crlf$lf"],
-    ['CRLF across chunks' => 1, "BDAT 2${crlf}a$cr", "BDAT 4 LAST$crlf${lf}b$crlf"], ['DATA behind a chunk' => 0, "BDAT 3${crlf}a$crlf", "DATA$crlf"],
-    ['a second envelope behind a chunk' => 0, "BDAT 3${crlf}a$crlf", $inner], ['LF for the line of BDAT' => 0, "BDAT 5 LAST${lf}abc$crlf"],
-    )
-{
-    my ($name, $good, @pieces) = @$case;
-    my $to = 'chunks' . ++$tries . '@raw.test';
-    my $all = try_bytes($to, undef, @pieces);
-    is scalar(() = $all =~ /queued as/g), $good, "chunks, $name: " . ($good ? 'taken' : 'refused') or diag $all;
-    unlike $all, qr/^354/m, "chunks, $name: nothing else begins";
-    $copies{$to} = $good;
+for (qw(untrusted trusted)) {
+    $who = $_;
+    my $lf_is_good = $who eq 'trusted' ? 1 : 0;
+    for my $case (
+        ['bare LF' => $lf_is_good, "BDAT 9 LAST${crlf}a$lf.${lf}b$crlf$lf$lf"], ['bare CR' => 0, "BDAT 9 LAST${crlf}a$cr.${cr}b$crlf$crlf"],
+        ['NUL' => 0, "BDAT 5 LAST${crlf}a\0b$crlf"], ['bare CR at the end of a chunk' => 0, "BDAT 2${crlf}a$cr", "BDAT 3 LAST${crlf}b$crlf"],
+        ['bare CR at the end of the last chunk' => 0, "BDAT 2 LAST${crlf}a$cr"], ['a lone LF as the last chunk' => $lf_is_good, "BDAT 1${crlf}a", "BDAT 1 LAST$crlf$lf"],
+        ['CRLF across chunks' => 1, "BDAT 2${crlf}a$cr", "BDAT 4 LAST$crlf${lf}b$crlf"], ['DATA behind a chunk' => 0, "BDAT 3${crlf}a$crlf", "DATA$crlf"],
+        ['a second envelope behind a chunk' => 0, "BDAT 3${crlf}a$crlf", $inner], ['LF for the line of BDAT' => 0, "BDAT 5 LAST${lf}abc$crlf"],
+        )
+    {
+        my ($name, $good, @pieces) = @$case;
+        my $to = 'chunks' . ++$tries . '@raw.test';
+        my $all = try_bytes($to, undef, @pieces);
+        is scalar(() = $all =~ /queued as/g), $good, "$who, chunks, $name: " . ($good ? 'taken' : 'refused') or diag $all;
+        unlike $all, qr/^354/m, "$who, chunks, $name: nothing else begins";
+        $copies{$to} = $good;
+    }
 }
 
 # A chunk that is refused is swallowed, not run.
@@ -201,6 +214,27 @@ for my $text ("a\r.\rb", "a\0b", "a\r\r\nb") {
     $client->put("Subject: x\n\n$text\n.\n");
     $copies{$to} = $client->reply =~ /^250/ ? 1 : 0;
     $sent{$to} = '' if $copies{$to};
+}
+
+# --- From a program that writes to sendmail -bs
+
+for my $case (['LF' => $lf, "one\n.\n"], ['CRLF' => $crlf, "one\r\n.\r\n"], ['CRLF, LF in content' => $crlf, "one\n.\ntwo\n.\r\nthree\r\n.\r\n"]) {
+    my ($name, $end, $text) = @$case;
+    my $to = 'standard' . ++$tries . '@raw.test';
+    my ($code, $said) = Petrel::command(
+        (join $end, 'EHLO x', 'MAIL FROM:<a@sender.test>', "RCPT TO:<$to>", 'DATA', '') . ($end eq $lf ? $header =~ s/\r//gr : $header) . $text . "QUIT$end",
+        $Petrel::binary, '-c', $petrel->conf, 'sendmail', '-bs');
+    is scalar(() = $said =~ /queued as/g), 1, "sendmail -bs, $name: one message" or diag $said;
+    like $said, qr/^221/m, "sendmail -bs, $name: and the next command";
+    is scalar(() = $said =~ /^250-CHUNKING/mg), $end eq $lf ? 0 : 1, "sendmail -bs, $name: chunks where their bytes are counted";
+    ($copies{$to}, $sent{$to}) = (1, $header . repaired($end eq $lf ? $text =~ s/\n/\r\n/gr : $text));
+}
+for my $text ("one$cr.${cr}two$lf.$lf", "one\0$lf.$lf") {
+    my $to = 'standard' . ++$tries . '@raw.test';
+    my ($code, $said) = Petrel::command((join $lf, 'EHLO x', 'MAIL FROM:<a@sender.test>', "RCPT TO:<$to>", 'DATA', '') . "Subject: x$lf$lf${text}QUIT$lf",
+        $Petrel::binary, '-c', $petrel->conf, 'sendmail', '-bs');
+    like $said, qr/^521/m, 'sendmail -bs: a bare CR or NUL is refused';
+    $copies{$to} = 0;
 }
 
 # --- What the next hop saw

@@ -2,7 +2,7 @@
  * LMTP; the second where AUTH is offered, and the line ends of old devices. */
 #include "smtp/server.h"
 
-#include "smtp/repair.h"
+#include "smtp/normalize_newlines.h"
 #include "t/sasl_kit.h"
 #include "t/server_fake.h"
 
@@ -51,7 +51,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                         .priority = true};
     static struct fake f;
     struct answers answers = {.pattern = 0};
-    struct repair repair = {.after_cr = false};
+    struct newlines_stream newlines = {.rule = NEWLINES_LF};
     struct buffer repaired;
     if (size < 2)
         return 0;
@@ -72,7 +72,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct text rest = text_of(data + 2, size - 2);
     buffer_init(&repaired, 2 * size);
     if (f.server.legacy) {
-        repair_lines(&repair, rest, &repaired);
+        normalize_stream(&newlines, rest, &repaired);
         rest = buffer_text(&repaired);
     }
     for (; rest.length > 0 && !f.closed; rest = text_after(rest, piece))
