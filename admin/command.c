@@ -7,15 +7,16 @@
 #include "admin/listing.h"
 #include "admin/request.h"
 #include "admin/takeover.h"
+#include "admin/terminal.h"
 #include "admin/why.h"
 #include "base/memory.h"
 #include "queue/queue.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 enum { PIECE = 32 * 1024, PATIENCE_MS = 10 * 1000, TRY_MS = 100 };
 
@@ -97,11 +98,14 @@ run_cat(struct visit *v, const struct envelope *e, const json_t *listing)
     }
     char *piece = memory_new(PIECE);
     int64_t offset = 0, got;
-    fwrite(e->prefix.at, 1, e->prefix.length, stdout);
+    struct terminal terminal;
+    terminal_start(&terminal, stdout, isatty(STDOUT_FILENO));
+    terminal_write(&terminal, e->prefix);
     while ((got = queue_content_read(v->queue, content, offset, piece, PIECE)) > 0) {
-        fwrite(piece, 1, (size_t)got, stdout);
+        terminal_write(&terminal, text_of(piece, (size_t)got));
         offset += got;
     }
+    terminal_end(&terminal);
     if (got < 0)
         complain(v, e->id, EX_IOERR, strerror((int)-got));
     free(piece);
