@@ -9,7 +9,6 @@
 #include "base/loop.h"
 #include "base/memory.h"
 
-#include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,9 +182,11 @@ static void
 reply(struct client *client, json_t *told)
 {
     char *line = json_dumps(told, JSON_COMPACT);
-    assert(line);
     json_decref(told);
-    net_send(client->connection, text_from(line));
+    /* NULL: some text in it is no UTF-8. */
+    net_send(client->connection,
+             line ? text_from(line)
+                  : TEXT("{\"ok\":false,\"error\":\"cannot be written as JSON\"}"));
     net_send(client->connection, TEXT("\n"));
     free(line);
 }

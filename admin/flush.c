@@ -6,7 +6,6 @@
 #include "base/loop.h"
 #include "base/memory.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -212,7 +211,8 @@ enum flush_answer
 flush_ask(struct flush *f, const char *name, const char *client)
 {
     size_t length = strlen(name);
-    assert(length > 0 && length <= NODE_MAX);
+    if (length == 0 || length > NODE_MAX)
+        return FLUSH_FULL;
     forget_old(f);
     if (find(f, text_from(name)) != NULL)
         return FLUSH_RECENT;

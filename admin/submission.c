@@ -132,7 +132,8 @@ take_header(struct submission *s, struct text header)
         if (!is_field(&f, "Bcc") && !is_field(&f, "Resent-Bcc"))
             write_out(s, f.whole);
     }
-    assert(header.length == 0 || s->code != 0); /* scanner and parser agree */
+    if (header.length > 0 && s->code == 0)
+        fail(s, EX_DATAERR, "the header cannot be read");
 }
 
 /* What follows the header is the empty line, or no header at all and gets that line. */
@@ -256,7 +257,7 @@ write_from(const struct submission *s, struct buffer *out)
     if (sender.length > 0)
         good = good && buffer_add(out, sender);
     else
-        good = good && buffer_format(out, "MAILER-DAEMON@%s", s->settings.hostname);
+        good = good && buffer_format(out, "MAILER-DAEMON@%.255s", s->settings.hostname);
     return good && buffer_add(out, TEXT(">\r\n"));
 }
 
@@ -268,14 +269,14 @@ compose_prefix(struct submission *s)
     buffer_init(&out, PREFIX_MAX);
     date_format(loop_now_ms(s->loop), date);
     bool good = buffer_format(
-        &out, "Received: by %s (Petrel, from userid %u)\r\n\tid %s; %s\r\n",
+        &out, "Received: by %.255s (Petrel, from userid %u)\r\n\tid %s; %s\r\n",
         s->settings.hostname, s->settings.uid, s->id, date);
     if (!s->scan.has_from)
         good = good && write_from(s, &out);
     if (!s->scan.has_date)
         good = good && buffer_format(&out, "Date: %s\r\n", date);
     if (!s->scan.has_message_id)
-        good = good && buffer_format(&out, "Message-ID: <%s@%s>\r\n", s->id,
+        good = good && buffer_format(&out, "Message-ID: <%s@%.255s>\r\n", s->id,
                                      s->settings.hostname);
     assert(good); /* every part is bounded */
     s->envelope->prefix = envelope_text(s->envelope, buffer_text(&out));

@@ -3,7 +3,6 @@
 
 #include "admin/recipients.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <sysexits.h>
 
@@ -46,8 +45,10 @@ static int
 verify(const struct route_table *routes, struct text normal)
 {
     struct address address;
-    bool whole = address_parse(normal, &address);
-    assert(whole); /* recipients.c has written it */
+    if (!address_parse(normal, &address)) {
+        printf("%.*s... refused: 5.1.3 no address\n", TEXT_ARGS(normal));
+        return EX_NOUSER;
+    }
     const struct target *target = route_find(routes, &address);
     printf("%.*s... ", TEXT_ARGS(normal));
     print_target(target);

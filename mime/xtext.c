@@ -2,8 +2,6 @@
  * UTF-8 (RFC 6533 §3). */
 #include "mime/address.h"
 
-#include <assert.h>
-
 static int
 hex_value(char c)
 {
@@ -81,7 +79,8 @@ write_characters(struct text t, bool (*plain)(unsigned char c), bool raw,
                  struct buffer *out)
 {
     size_t before = out->length, length;
-    assert(text_is_utf8(t));
+    if (!text_is_utf8(t))
+        return false;
     for (size_t at = 0; at < t.length; at += length) {
         uint32_t character = character_at(t, at, &length);
         bool stays = length > 1 ? raw : plain((unsigned char)character);

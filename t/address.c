@@ -529,6 +529,8 @@ test_utf8_xtext(void)
     is_text(buffer_text(&out), TEXT("utf-8;b\\x{F8}\\x{2B}\\x{20AC}\\x{1F600}@x"),
             "the same in ASCII");
     size_t length = out.length;
+    ok_named(!address_write_utf8_xtext(TEXT("a\xff"), &out) && !address_write_unitext(TEXT("\xc3"), &out),
+             "what is no UTF-8 has no such form");
     ok(!address_write_utf8_xtext(TEXT("\xc3\xb8\xc3\xb8\xc3\xb8\xc3\xb8\xc3\xb8"),
                                  &out));
     is_number(out.length, length, "nothing at the limit");
