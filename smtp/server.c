@@ -296,10 +296,12 @@ server_recipient_checked(struct server *s, const struct outcome *refusal)
 {
     struct server_transaction *t = s->transaction;
     assert(s->question == SERVER_ASKS_RECIPIENT);
+    const struct refusal *full =
+        refusal != NULL || transaction_knows(t) ? NULL : transaction_add(t);
     if (refusal != NULL) {
         server_refuse_with(s, code_of(refusal), refusal->enhanced, refusal->text);
-    } else if (!transaction_knows(t) && !transaction_add(t)) {
-        server_refuse_with(s, 452, "4.5.3", "too many recipients");
+    } else if (full != NULL) {
+        server_refuse_excess(s, full);
     } else {
         t->accepted++;
         server_enter(s, SERVER_RCPT);

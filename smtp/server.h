@@ -65,6 +65,18 @@ enum {
 };
 #define SERVER_NO_UID UINT32_MAX
 
+/* What the envelopes of all sessions take together until their messages are stored: a
+ * recipient beyond it hears 452 4.3.1. What is free for each is not counted, so an
+ * ordinary message always has room, and untrusted clients leave others theirs. */
+struct server_envelopes {
+    size_t bytes;
+};
+enum {
+    SERVER_ENVELOPE_FREE = 16 * 1024, /* some 80 recipients */
+    SERVER_ENVELOPES_UNTRUSTED_MAX = 16 * 1024 * 1024,
+    SERVER_ENVELOPES_MAX = 32 * 1024 * 1024
+};
+
 enum server_stage { /* bits: the commands' table says in which of them each is legal */
                     SERVER_NEW = 1,      /* greeted; no EHLO yet */
                     SERVER_READY = 2,    /* no transaction */
@@ -126,6 +138,7 @@ struct server {
     const struct server_rules *rules;
     struct log *log;
     struct refusals *refusals; /* limits lines about them; NULL: all are written */
+    struct server_envelopes *envelopes; /* of all sessions; NULL: nobody counts */
     struct buffer *out; /* replies; shared by all sessions, the owner empties it after
                            each call */
     enum server_stage stage;

@@ -625,6 +625,7 @@ session_new(struct session_host *host, const struct net_address *peer,
     s->rules->users++;
     s->peer = *peer;
     s->server.refusals = host->refusals;
+    s->server.envelopes = &host->envelopes;
     s->penalty.fire = on_paid;
     s->slow.fire = on_slow;
     patience_noted(&s->patience, false, 0, true, loop_monotonic_ms(host->loop));

@@ -57,6 +57,7 @@ struct session_host {
     size_t count, tls_count;
     struct login_gate *gate;   /* this and the next: made by session_host_start() */
     struct refusals *refusals; /* lines of the log about them */
+    struct server_envelopes envelopes;
     /* A session is gone; peer as net_peer() said. */
     void (*on_gone)(void *context, const struct net_address *peer);
     void *context;

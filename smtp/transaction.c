@@ -24,6 +24,9 @@ static const struct refusal not_our_route = {
 static const struct refusal no_fragment = {554, "5.6.1",
                                            "with XDEFRAG only message/partial comes"};
 static const struct refusal partial = {550, "5.6.1", "message/partial not accepted"};
+static const struct refusal too_many = {452, "4.5.3", "too many recipients"};
+static const struct refusal no_memory = {
+    452, "4.3.1", "too many recipients in all sessions, try later"};
 static const struct refusal looping = {554, "5.4.6", "too many hops: a mail loop"};
 
 /* A recipient by its normal form, which the envelope owns. */
@@ -65,6 +68,8 @@ transaction_free(struct server_transaction **t)
 {
     if (*t == NULL)
         return;
+    if ((*t)->envelopes != NULL)
+        (*t)->envelopes->bytes -= (*t)->counted;
     HASH_CLEAR(hh, (*t)->seen);
     envelope_free(&(*t)->envelope);
     buffer_free(&(*t)->argument);
@@ -134,17 +139,49 @@ transaction_knows(const struct server_transaction *t)
     return found != NULL;
 }
 
-bool
+/* What the recipients take, beyond what is free. */
+static size_t
+countable_bytes(const struct server_transaction *t)
+{
+    const struct envelope *e = t->envelope;
+    size_t bytes = t->arena.used + e->arena.used +
+                   e->capacity * sizeof(*e->recipients) +
+                   HASH_COUNT(t->seen) * sizeof(struct UT_hash_bucket);
+    return bytes > SERVER_ENVELOPE_FREE ? bytes - SERVER_ENVELOPE_FREE : 0;
+}
+
+/* All sessions together have taken enough, this one more than what is free for each. */
+static bool
+is_crowded(const struct server_transaction *t)
+{
+    return t->envelopes != NULL && t->envelopes->bytes >= t->envelopes_max &&
+           t->counted > 0;
+}
+
+static void
+count_bytes(struct server_transaction *t)
+{
+    if (t->envelopes == NULL)
+        return;
+    size_t bytes = countable_bytes(t);
+    t->envelopes->bytes += bytes - t->counted;
+    t->counted = bytes;
+}
+
+const struct refusal *
 transaction_add(struct server_transaction *t)
 {
     struct envelope *e = t->envelope;
+    if (is_crowded(t))
+        return &no_memory;
     struct seen *seen = arena_get(&t->arena, sizeof(*seen));
     if (seen == NULL ||
         !envelope_add(e, buffer_text(&t->normal), t->rcpt.notify, t->rcpt.original))
-        return false;
+        return &too_many;
     struct text address = e->recipients[e->count - 1].address;
     HASH_ADD_KEYPTR(hh, t->seen, address.at, address.length, seen);
-    return true;
+    count_bytes(t);
+    return NULL;
 }
 
 /* Many say nothing of it. The next hop hears the truth, or gets it converted. */

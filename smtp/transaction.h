@@ -22,6 +22,8 @@ struct server_transaction {
     unsigned accepted;         /* RCPTs answered with 250, repeated ones included */
     struct seen *seen;         /* hash of recipients */
     struct arena arena;
+    struct server_envelopes *envelopes; /* NULL: nobody counts */
+    size_t envelopes_max, counted;      /* of it: its limit for us, our part */
 
     struct buffer argument;      /* of the RCPT that waits for its answer... */
     struct rcpt_parameters rcpt; /* ...and what it says: slices of argument */
@@ -59,8 +61,10 @@ const struct refusal *transaction_ask(struct server_transaction *t,
                                       struct text domain);
 /* True when the recipient in question is one already (in normal form). */
 bool transaction_knows(const struct server_transaction *t);
-/* Adds the recipient in question. False at the envelope's limit. */
-bool transaction_add(struct server_transaction *t) __attribute__((warn_unused_result));
+/* Adds the recipient in question. NULL, or why not: a limit of the envelope, or of all
+ * of them. */
+const struct refusal *transaction_add(struct server_transaction *t)
+    __attribute__((warn_unused_result));
 
 /* Counts content, scans its header; sets fault (once) when a limit is passed. */
 void transaction_take(struct server_transaction *t, const struct server_rules *rules,

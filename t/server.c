@@ -504,6 +504,68 @@ excess(void)
     fake_end(&f);
 }
 
+/* One RCPT with an ORCPT of 480 bytes; its reply is kept. */
+static void
+name_recipient(struct fake *f, int number)
+{
+    char rcpt[700];
+    snprintf(rcpt, sizeof(rcpt), "RCPT TO:<r%060d@example.org> ORCPT=rfc822;%0480d\r\n",
+             number, number);
+    fake_feed(f, text_from(rcpt));
+}
+
+static void
+start_sharing(struct fake *f, struct server_envelopes *envelopes, bool may_relay)
+{
+    static struct server_rules rules;
+    rules = plain;
+    rules.recipient_limit = 1000;
+    fake_start(f, &rules, NULL, false, may_relay);
+    f->server.envelopes = envelopes;
+    fake_feed(f, TEXT("EHLO x\r\nMAIL FROM:<a@b.example>\r\n"));
+}
+
+/* Recipients of all sessions have a limit; each has some that are free; those who may
+ * relay have more. */
+static void
+envelopes(void)
+{
+    enum { SESSIONS = 60, EACH = 1000, FEW = 15 };
+    static struct fake f[SESSIONS], late, trusted;
+    struct server_envelopes all = {0};
+    unsigned taken = 0, refused = 0;
+    for (int i = 0; i < SESSIONS; i++) {
+        start_sharing(&f[i], &all, false);
+        for (int r = 0; r < EACH; r++)
+            name_recipient(&f[i], r);
+        taken += replies(&f[i], "250 2.1.5");
+        refused += replies(&f[i], "452 4.3.1");
+    }
+    is_number(taken + refused, SESSIONS * EACH, "each is answered");
+    ok_named(all.bytes >= SERVER_ENVELOPES_UNTRUSTED_MAX &&
+                 all.bytes < SERVER_ENVELOPES_UNTRUSTED_MAX + 1024 * 1024,
+             "the sum has a limit");
+    start_sharing(&late, &all, false);
+    for (int r = 0; r < FEW; r++)
+        name_recipient(&late, r);
+    is_number(replies(&late, "250 2.1.5"), FEW, "some are free for everybody");
+    for (int r = FEW; r < 100; r++)
+        name_recipient(&late, r);
+    ok_named(replies(&late, "452 4.3.1") > 50, "no more of an untrusted client");
+    start_sharing(&trusted, &all, true);
+    for (int r = 0; r < EACH; r++)
+        name_recipient(&trusted, r);
+    is_number(replies(&trusted, "250 2.1.5"), EACH, "others have room left");
+    fake_feed(&late, TEXT("DATA\r\nx\r\n.\r\n"));
+    is_number(late.count, 1, "what was taken goes on");
+    fake_feed(&trusted, TEXT("RSET\r\n"));
+    for (int i = 0; i < SESSIONS; i++)
+        fake_end(&f[i]);
+    is_number((int64_t)all.bytes, 0, "every end gives back what it had");
+    fake_end(&late);
+    fake_end(&trusted);
+}
+
 /* A recipient's domain goes into the envelope with A-labels, and what was written into
  * ORCPT, unless the client has an ORCPT of its own. */
 static void
@@ -713,6 +775,7 @@ main(void)
     random_walk(100000, 20261121);
     random_walk(20000, 7);
     excess();
+    envelopes();
     domain_labels();
     log_lines();
     idle_and_receiving();

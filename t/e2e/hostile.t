@@ -166,4 +166,39 @@ SKIP: {
     $sink->stop;
 }
 
+# --- Recipients without a message
+
+{
+    my $sink = Sink->start;
+    my $petrel = fresh($sink, relay_from => '127.0.0.1/32', local_domains => 'here.test');
+    my $from = sub { return Client->greeted($petrel->{port}, LocalAddr => $_[0]) };
+    my $before = memory($petrel);
+    my ($taken, $full, $other) = (0, 0, 0);
+    my @crowd;
+    for my $number (1 .. 100) {
+        my $client = $from->('127.0.0.' . (2 + $number % 20));
+        $client->say('MAIL FROM:<a@b.test>');
+        for my $round (1 .. 5) {
+            $client->put(join '', map { sprintf "RCPT TO:<%060d\@here.test> ORCPT=rfc822;%0480d\r\n", $round * 1000 + $_, $_ } 1 .. 200);
+            for (1 .. 200) {
+                my $reply = $client->reply;
+                $reply =~ /^250/ ? $taken++ : $reply =~ /^452 4\.3\.1/ ? $full++ : $other++;
+            }
+        }
+        push @crowd, $client;
+    }
+    my $during = memory($petrel);
+    diag "100,000 recipients of 100 clients: $before KB resident without, $during KB with them; $taken taken, $full refused";
+    is $other, 0, 'recipients: taken or refused for now';
+    cmp_ok $full, '>', 10_000, 'recipients: all sessions have a limit together';
+    cmp_ok $during - $before, '<', 32 * 1024, 'recipients: memory too';
+    my @few = map { "user$_\@here.test" } 1 .. 50;
+    like $from->('127.0.0.30')->send(from => 'a@b.test', to => \@few, data => "x\r\n"), qr/^250/, 'recipients: an untrusted client sends to 50 meanwhile';
+    my @many = map { "user$_\@there.test" } 1 .. 900;
+    like $from->('127.0.0.1')->send(from => 'a@b.test', to => \@many, data => "x\r\n"), qr/^250/, 'recipients: one that may relay to 900';
+    $_->quit for @crowd;
+    is $petrel->stop, 0, 'recipients: Petrel ends well';
+    $sink->stop;
+}
+
 done_testing;
