@@ -38,6 +38,7 @@ enum {
     MISTAKES_MAX = 64 * 1024,
     ERROR_MAX = 512,
     OVERRIDES_MAX = 200,
+    INTERRUPT_MS = 5000,            /* for what runs */
     DEFRAGMENT_RECIPIENTS = 1000000 /* of all fragments that wait: 100 MB */
 };
 
@@ -286,14 +287,6 @@ configuration_new(const struct options_sources *sources)
 
 /* --- The daemon ------------------------------------------------------------------- */
 
-static void
-on_interrupt(void *context)
-{
-    struct petrel *p = context;
-    log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "interrupted: stopping at once");
-    loop_stop(p->loop);
-}
-
 /* The sessions in have ended; the sessions out have too; then nothing is left. */
 static void
 on_drained(void *context)
@@ -305,18 +298,35 @@ on_drained(void *context)
 }
 
 static void
+drain(struct petrel *p, int64_t grace_ms)
+{
+    p->draining = 2;
+    listener_drain(p->listener, grace_ms, on_drained, p);
+    delivery_drain(p->delivery);
+    manager_drain(p->manager, grace_ms, on_drained, p);
+}
+
+static void
 on_terminate(void *context)
 {
     struct petrel *p = context;
     if (p->draining > 0)
         return;
     log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "terminating: finishing what runs");
-    p->draining = 2;
-    listener_drain(p->listener, p->configuration->options.drain_timeout_ms, on_drained,
-                   p);
-    delivery_drain(p->delivery);
-    manager_drain(p->manager, p->configuration->options.drain_timeout_ms, on_drained,
-                  p);
+    drain(p, p->configuration->options.drain_timeout_ms);
+}
+
+/* What has the last dot behind it would go out twice if nobody heard the reply. */
+static void
+on_interrupt(void *context)
+{
+    struct petrel *p = context;
+    log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "interrupted: stopping%s",
+            p->draining > 0 ? " at once" : "");
+    if (p->draining > 0)
+        loop_stop(p->loop);
+    else
+        drain(p, INTERRUPT_MS);
 }
 
 static struct confine
@@ -574,22 +584,16 @@ enter_sandbox(struct petrel *p, char *error)
 static void
 stop(struct petrel *p, bool ran)
 {
-    if (p->listener)
-        listener_free(&p->listener);
-    if (p->control)
-        control_free(&p->control);
+    listener_free(&p->listener);
+    control_free(&p->control);
     flush_free(&p->flush);
-    if (p->delivery)
-        delivery_free(&p->delivery);
-    if (p->local)
-        local_free(&p->local);
+    delivery_free(&p->delivery);
+    local_free(&p->local);
     channel_free(&p->channel);
     registry_free(&p->registry);
     tls_client_free(&p->registry_anchors);
-    if (p->manager)
-        manager_free(&p->manager);
-    if (p->dns)
-        dns_free(&p->dns);
+    manager_free(&p->manager);
+    dns_free(&p->dns);
     net_free(&p->net);
     sandbox_free(&p->sandbox);
     if (ran)
@@ -621,6 +625,7 @@ run(const struct options_sources *sources)
     if (code == 0) {
         loop_on_signal(p.loop, SIGTERM, on_terminate, &p);
         loop_on_signal(p.loop, SIGINT, on_interrupt, &p);
+        loop_on_signal(p.loop, SIGQUIT, on_interrupt, &p);
         loop_on_signal(p.loop, SIGHUP, on_hangup, &p);
         log_say(p.log, LOG_LEVEL_INFO, "main", NULL,
                 "petrel " PETREL_VERSION " is %s, spool %s", o->hostname, o->spool);
@@ -768,8 +773,8 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
 int
 main(int count, char **arguments)
 {
-    struct options_sources sources = {.environment = environ};
     char *overrides[OVERRIDES_MAX + 1] = {NULL};
+    struct options_sources sources = {.environment = environ, .overrides = overrides};
     int option, code, used = 0;
     if (disk_fill_standard() != 0)
         return EX_OSERR;
@@ -781,7 +786,6 @@ main(int count, char **arguments)
         free(called);
         return code;
     }
-    sources.overrides = overrides;
     while ((option = getopt(count, arguments, "+c:o:h")) != -1) {
         if (option == 'c')
             sources.file = optarg;

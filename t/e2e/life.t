@@ -135,7 +135,7 @@ sub refused {
     is $petrel->stop('INT'), 0, 'SIGINT ends it';
 }
 
-# --- SIGINT: at once
+# --- SIGINT: soon, then at once
 
 {
     my $sink = Sink->start('--delay', 'dot:3000');
@@ -146,7 +146,9 @@ sub refused {
     $sending->put("${letter}and then");
     like +Client->greeted($petrel->{port})->send(%mail), qr/^250 /, 'one message is under way';
     ok is_under_way($sink), 'to a slow server';
-    is $petrel->stop('INT'), 0, 'SIGINT ends it';
+    kill 'INT', $petrel->{pid};
+    ok $petrel->wait_log(qr/interrupted: stopping$/m), 'SIGINT lets what runs end';
+    is $petrel->stop('INT'), 0, 'a second one ends it';
     unlike $sending->rest, qr/^250 /m, 'who has not finished is not accepted';
     like $petrel->log, qr/interrupted.*: stopped\n\z/s, 'it says why';
     unlike $petrel->log, qr/status=sent/, 'and did not wait for the delivery';
