@@ -494,8 +494,9 @@ start_queue(struct petrel *p, char *error)
 }
 
 static size_t
-count_sessions(void *context)
+count_sessions(void *context, bool *stressed)
 {
+    *stressed = listener_is_stressed(context);
     return listener_sessions(context);
 }
 

@@ -41,7 +41,7 @@ struct control {
     struct manager *manager;
     struct net_listener *listener;
     int64_t started_ms; /* monotonic */
-    size_t (*count_sessions)(void *context);
+    size_t (*count_sessions)(void *context, bool *stressed);
     void *count_context;
     const struct sandbox *sandbox; /* NULL: not told */
     struct client *clients;
@@ -116,9 +116,13 @@ answer_state(struct control *c, struct id id)
 static json_t *
 answer_status(struct control *c)
 {
-    size_t sessions = c->count_sessions ? c->count_sessions(c->count_context) : 0;
+    bool stressed = false;
+    size_t sessions =
+        c->count_sessions ? c->count_sessions(c->count_context, &stressed) : 0;
     json_t *status =
         status_make(c->manager, loop_monotonic_ms(c->loop) - c->started_ms, sessions);
+    json_object_set_new(json_object_get(status, "sessions"), "stress",
+                        json_boolean(stressed));
     if (c->sandbox)
         json_object_set_new(status, "sandbox",
                             status_sandbox(sandbox_get_state(c->sandbox)));
@@ -410,7 +414,8 @@ control_new(struct loop *loop, struct net *net, struct log *log,
 }
 
 void
-control_on_count(struct control *c, size_t (*count)(void *context), void *context)
+control_on_count(struct control *c, size_t (*count)(void *context, bool *stressed),
+                 void *context)
 {
     c->count_sessions = count;
     c->count_context = context;

@@ -32,8 +32,8 @@ struct control *control_new(struct loop *loop, struct net *net, struct log *log,
                             struct manager *manager, const char *path, char *error,
                             size_t error_size);
 /* The sessions in, for the status; without it there are none. */
-void control_on_count(struct control *control, size_t (*count)(void *context),
-                      void *context);
+void control_on_count(struct control *control,
+                      size_t (*count)(void *context, bool *stressed), void *context);
 /* What the status says of the sandbox; without it nothing. */
 void control_on_sandbox(struct control *control, const struct sandbox *sandbox);
 void control_free(struct control **control);

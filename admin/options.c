@@ -142,8 +142,7 @@ const struct setting options_rows[] = {
             "Recipients of one message."),
     BOUNDED(NUMBER, max_sessions, "max_sessions", "1000", 1, 100000,
             "Clients at a time."),
-    BOUNDED(NUMBER, max_sessions_per_client, "max_sessions_per_client", "100", 1,
-            100000,
+    BOUNDED(NUMBER, max_sessions_per_client, "max_sessions_per_client", "50", 1, 100000,
             "Clients of one address at a time, or of one IPv6 network of 64 bits."),
     TEXTUAL(STRING, client_session_rate, "client_session_rate", "none",
             "Connections of one client: N/s, N/m, N/h or N/d. All N may come at once, "

@@ -262,7 +262,9 @@ status_print(const json_t *status, int64_t now_ms)
            field_number(queue, "deferred"), field_number(queue, "hold"),
            field_number(queue, "corrupt"));
     print_fragments(json_object_get(status, "fragments"));
-    printf("sessions   %" PRId64 " in, %" PRId64 " out\n", field_number(sessions, "in"),
+    printf("sessions   %" PRId64 " in%s, %" PRId64 " out\n",
+           field_number(sessions, "in"),
+           is_true(sessions, "stress") ? " (stress: nearly too many)" : "",
            field_number(sessions, "out"));
     printf("so far     %" PRId64 " stored, %" PRId64 " ended, %" PRId64 " parked\n",
            field_number(totals, "stored"), field_number(totals, "ended"),

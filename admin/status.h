@@ -15,7 +15,8 @@
  *   journal   segments (0: turned off), free_segments, messages, batches, full,
  *             damages (pieces that the start could not read)
  *   queue     incoming, active, deferred, hold, corrupt
- *   sessions  in, out, idle (of out), busy (of out: carry mail)
+ *   sessions  in, stress (nearly too many are in; control.c adds it), out, idle (of
+ *             out), busy (of out: carry mail)
  *   totals    stored, ended, parked, since the start
  *   limits    active_limit, session_limit: the settings
  *   site_totals  sites, dead, destinations, waiting (recipients in memory), parked

@@ -9,7 +9,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
-enum { KEY_SIZE = 9, NETWORK_BYTES = 8 };
+enum { KEY_SIZE = 9, NETWORK_BYTES = 8, WIDE_BYTES = 6, WIDE = 0x80 };
 
 struct client {
     UT_hash_handle hh;
@@ -24,6 +24,7 @@ struct clients {
     struct client *table;
     struct client *idle; /* the one that left first is first */
     size_t idle_count, sessions;
+    bool stressed;
     struct bucket buckets[CLIENTS_KINDS];
 };
 
@@ -95,14 +96,30 @@ make_key(const struct net_address *address, unsigned char key[KEY_SIZE])
     return true;
 }
 
+/* The same of its network of 48 bits; of IPv6 alone. */
+static bool
+make_wide_key(const struct net_address *address, unsigned char key[KEY_SIZE])
+{
+    if (!make_key(address, key) || key[0] != NET_IPV6)
+        return false;
+    key[0] |= WIDE;
+    memset(key + 1 + WIDE_BYTES, 0, NETWORK_BYTES - WIDE_BYTES);
+    return true;
+}
+
+static struct client *
+find_key(const struct clients *clients, const unsigned char key[KEY_SIZE])
+{
+    struct client *client;
+    HASH_FIND(hh, clients->table, key, KEY_SIZE, client);
+    return client;
+}
+
 static struct client *
 find(const struct clients *clients, const struct net_address *address)
 {
     unsigned char key[KEY_SIZE];
-    struct client *client = NULL;
-    if (make_key(address, key))
-        HASH_FIND(hh, clients->table, key, KEY_SIZE, client);
-    return client;
+    return make_key(address, key) ? find_key(clients, key) : NULL;
 }
 
 static void
@@ -135,21 +152,30 @@ forget_some(struct clients *clients, int64_t now_ms)
 }
 
 static struct client *
-enter(struct clients *clients, const struct net_address *address)
+enter(struct clients *clients, const unsigned char key[KEY_SIZE])
 {
-    struct client *client = find(clients, address);
-    unsigned char key[KEY_SIZE];
+    struct client *client = find_key(clients, key);
     if (client != NULL && client->sessions == 0) {
         DL_DELETE(clients->idle, client);
         clients->idle_count--;
-    } else if (client == NULL && make_key(address, key)) {
+    } else if (client == NULL) {
         client = memory_new(sizeof(*client));
         memcpy(client->key, key, KEY_SIZE);
         HASH_ADD(hh, clients->table, key, KEY_SIZE, client);
     }
-    if (client != NULL)
-        client->sessions++;
+    client->sessions++;
     return client;
+}
+
+static void
+leave(struct clients *clients, const unsigned char key[KEY_SIZE])
+{
+    struct client *client = find_key(clients, key);
+    assert(client != NULL && client->sessions > 0);
+    if (--client->sessions == 0) {
+        DL_APPEND(clients->idle, client);
+        clients->idle_count++;
+    }
 }
 
 struct clients *
@@ -224,7 +250,10 @@ clients_entered(struct clients *clients, const struct clients_rules *rules,
                 const struct net_address *address, int64_t now_ms,
                 struct outcome *refusal)
 {
-    struct client *client = enter(clients, address);
+    unsigned char key[KEY_SIZE], wide_key[KEY_SIZE];
+    struct client *client = make_key(address, key) ? enter(clients, key) : NULL;
+    struct client *wide =
+        make_wide_key(address, wide_key) ? enter(clients, wide_key) : NULL;
     forget_some(clients, now_ms);
     clients->sessions++;
     if (clients->sessions > (size_t)rules->sessions)
@@ -233,6 +262,10 @@ clients_entered(struct clients *clients, const struct clients_rules *rules,
         return true;
     if (client->sessions > rules->sessions_per_client)
         return refuse_crowd(refusal, "too many connections from your address");
+    if (clients->stressed && wide != NULL &&
+        wide->sessions > rules->sessions_per_client)
+        return refuse_crowd(refusal,
+                            "too many connections from your network, try later");
     return networks_have(&rules->exempt, address) ||
            take(clients, rules, client, CLIENTS_SESSION, now_ms, refusal);
 }
@@ -240,17 +273,35 @@ clients_entered(struct clients *clients, const struct clients_rules *rules,
 void
 clients_left(struct clients *clients, const struct net_address *address, int64_t now_ms)
 {
-    struct client *client = find(clients, address);
+    unsigned char key[KEY_SIZE];
     assert(clients->sessions > 0);
     clients->sessions--;
-    if (client == NULL)
-        return;
-    assert(client->sessions > 0);
-    if (--client->sessions == 0) {
-        DL_APPEND(clients->idle, client);
-        clients->idle_count++;
-    }
+    if (make_key(address, key))
+        leave(clients, key);
+    if (make_wide_key(address, key))
+        leave(clients, key);
     forget_some(clients, now_ms);
+}
+
+bool
+clients_stressed(struct clients *clients, const struct clients_rules *rules)
+{
+    size_t limit = (size_t)rules->sessions;
+    size_t percent = clients->stressed ? CLIENTS_CALM_PERCENT : CLIENTS_STRESS_PERCENT;
+    size_t over = clients->sessions * 100;
+    clients->stressed =
+        limit >= CLIENTS_STRESS_MIN &&
+        (clients->stressed ? over >= limit * percent : over > limit * percent);
+    return clients->stressed;
+}
+
+size_t
+clients_weight(const struct clients *clients, const struct net_address *address)
+{
+    unsigned char key[KEY_SIZE];
+    const struct client *client =
+        make_wide_key(address, key) ? find_key(clients, key) : find(clients, address);
+    return client != NULL ? (size_t)client->sessions : 0;
 }
 
 bool

@@ -2,7 +2,8 @@
  * and name recipients. No clock, no socket.
  *
  * A client is an IPv4 address or an IPv6 network of 64 bits, which is what one customer
- * has. Of a Unix socket nobody is counted: file permissions guard it. Times are
+ * has. An attacker may have one of 48 bits: when sessions are short, those of one count
+ * together. Of a Unix socket nobody is counted: file permissions guard it. Times are
  * monotonic milliseconds. */
 #ifndef SMTP_CLIENTS_H
 #define SMTP_CLIENTS_H
@@ -16,7 +17,12 @@ enum {
     CLIENTS_KINDS = 3,
     /* Remembered clients without a session, for their rates; then the one that left
      * first is forgotten. */
-    CLIENTS_IDLE_MAX = 16384
+    CLIENTS_IDLE_MAX = 16384,
+    /* Of the sessions that there may be at a time: above the first there is stress,
+     * until there are fewer than the second. */
+    CLIENTS_STRESS_PERCENT = 80,
+    CLIENTS_CALM_PERCENT = 60,
+    CLIENTS_STRESS_MIN = 10 /* of fewer a part says nothing */
 };
 
 /* As the settings have them: a rate like sched/bucket.h's, or empty. */
@@ -63,6 +69,12 @@ void clients_secured(struct clients *clients, const struct net_address *client,
                      bool begins);
 /* Its TLS sessions; 0 of a Unix socket. */
 size_t clients_tls(const struct clients *clients, const struct net_address *client);
+
+/* Whether there are nearly too many sessions now. */
+bool clients_stressed(struct clients *clients, const struct clients_rules *rules);
+/* Sessions of the client, of IPv6 those of its network of 48 bits; 0 of a Unix socket.
+ */
+size_t clients_weight(const struct clients *clients, const struct net_address *client);
 
 /* Sessions of all clients. */
 size_t clients_sessions(const struct clients *clients);

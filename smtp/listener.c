@@ -12,6 +12,7 @@
 #include "smtp/session.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ enum {
     FLUSH_CHECKS = 6000 /* then it never will be */
 };
 
+static const struct refusal no_room = {421, "4.7.0", "too many connections, try later"};
 static const struct refusal not_this_user = {554, "5.7.1",
                                              "your user may not send mail here"};
 static const struct refusal locked_out = {
@@ -226,12 +228,29 @@ drained(void *context)
     l->drained(l->context);
 }
 
+/* So that time-outs shrink before there is no room at all. */
+static void
+watch_stress(struct listener *l)
+{
+    const struct clients_rules *rules = &l->host.rules->clients;
+    bool stressed = clients_stressed(l->host.clients, rules);
+    if (stressed == l->host.stressed)
+        return;
+    log_say(l->host.log, stressed ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "smtpd", NULL,
+            "%zu of %d sessions (max_sessions): %s", clients_sessions(l->host.clients),
+            rules->sessions,
+            stressed ? "stress begins: untrusted clients have shorter time-outs"
+                     : "stress is over");
+    session_host_stress(&l->host, stressed);
+}
+
 /* A session's end: never told from within the session's callback. */
 static void
 on_gone(void *context, const struct net_address *peer)
 {
     struct listener *l = context;
     clients_left(l->host.clients, peer, loop_monotonic_ms(l->host.loop));
+    watch_stress(l);
     if (l->draining && l->host.count == 0)
         loop_post(l->host.loop, &l->gone, drained, l);
 }
@@ -242,10 +261,20 @@ may_enter(struct listener *l, const struct net_address *client, bool is_peer,
           struct outcome *why)
 {
     struct clients_rules rules = l->host.rules->clients;
+    bool full = clients_sessions(l->host.clients) >= (size_t)rules.sessions;
     if (is_peer)
         rules.each[CLIENTS_SESSION] = rules.all[CLIENTS_SESSION] = (struct rate){0};
-    return clients_entered(l->host.clients, &rules, client,
-                           loop_monotonic_ms(l->host.loop), why);
+    if (full)
+        rules.sessions = INT_MAX;
+    bool enters = clients_entered(l->host.clients, &rules, client,
+                                  loop_monotonic_ms(l->host.loop), why);
+    if (enters && full && !session_make_room(&l->host, client)) {
+        *why = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, no_room.code,
+                            no_room.enhanced, "%s", no_room.text);
+        enters = false;
+    }
+    watch_stress(l);
+    return enters;
 }
 
 static void
@@ -555,6 +584,12 @@ listener_free(struct listener **listener)
     arrival_stop(&l->arrivals);
     session_host_stop(&l->host);
     loop_release(l->host.loop, release, l);
+}
+
+bool
+listener_is_stressed(const struct listener *l)
+{
+    return l->host.stressed;
 }
 
 size_t

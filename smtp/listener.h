@@ -63,6 +63,8 @@ void listener_drain(struct listener *l, int64_t grace_ms,
                     void (*drained)(void *context), void *context);
 void listener_free(struct listener **l);
 size_t listener_sessions(const struct listener *l);
+/* See session_host_stress(). */
+bool listener_is_stressed(const struct listener *l);
 
 /* sendmail -bs: one session on descriptors 0 and 1 straight into queue, trusted to
  * relay; the callback comes when it is over. */

@@ -422,17 +422,24 @@ server_secured(struct server *s, const char *version, const char *cipher)
     server_forget_user(s);
     free(s->helo);
     s->helo = NULL;
+    s->junk = 0;
     s->esmtp = false;
     if (s->stage != SERVER_CLOSED)
         server_enter(s, SERVER_NEW);
 }
 
 void
-server_timed_out(struct server *s)
+server_give_way(struct server *s, const struct refusal *why)
 {
     assert(s->question != SERVER_ASKS_STORED); /* then it is we who are slow */
     if (s->stage != SERVER_CLOSED)
-        server_close_with(s, &timed_out);
+        server_close_with(s, why);
+}
+
+void
+server_timed_out(struct server *s)
+{
+    server_give_way(s, &timed_out);
 }
 
 void

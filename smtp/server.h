@@ -155,6 +155,8 @@ struct server {
     bool secure;  /* under TLS */
     bool leaving; /* server_shut_down() within a transaction */
     bool discard; /* a draft is to be dropped */
+    bool hurried; /* has one error and one junk command, whatever the rules say: the
+                     owner's to set */
     bool late;    /* what is in out is to be said server_penalty_ms() from now; the
                      owner sets it back */
     bool hushed;  /* after AUTH: what is no command may be a password */
@@ -255,6 +257,8 @@ void server_login_refused(struct server *s, const struct refusal *refusal);
 /* The user has no rights any more. */
 void server_forget_user(struct server *s);
 
+/* Neither may relay nor speaks LMTP. */
+bool server_is_untrusted(const struct server *s);
 /* By may_relay or by AUTH: a submission client, who gets Date and Message-ID, too. */
 bool server_may_relay(const struct server *s);
 /* ADMIT, CHECK: mail of one of our hosts that passes a fragment on: it was judged there
@@ -265,6 +269,8 @@ bool server_is_redirect(const struct server *s);
 
 /* 421 and CLOSE. Never while an answer to STORE is due. */
 void server_timed_out(struct server *s);
+/* The same for another reason. */
+void server_give_way(struct server *s, const struct refusal *why);
 /* 421 between transactions; within one, after it. */
 void server_shut_down(struct server *s);
 

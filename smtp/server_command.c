@@ -10,6 +10,7 @@
 enum {
     ANY = SERVER_NEW | SERVER_READY | SERVER_MAIL | SERVER_RCPT | SERVER_CHUNKS,
     HELO_MAX = 255,
+    CHUNK_JUNK = 1024, /* a smaller one that is not the last brings no mail forward */
     NODE_MAX = 1 + ADDRESS_DOMAIN_MAX
 };
 
@@ -208,11 +209,11 @@ on_rcpt(struct server *s, struct text args)
         s->question = SERVER_ASKS_NOTHING;
         return SERVER_GO_ON;
     }
-    if (transaction_knows(t)) {
+    if (!transaction_knows(t))
+        return SERVER_CHECK;
+    if (server_idles(s)) /* again and again is no way to stay */
         server_recipient_checked(s, NULL);
-        return SERVER_GO_ON;
-    }
-    return SERVER_CHECK;
+    return SERVER_GO_ON;
 }
 
 static const struct refusal *
@@ -295,6 +296,8 @@ on_bdat(struct server *s, struct text args)
         server_refuse_chunk(s, size, r->code, r->enhanced, r->text);
         return SERVER_GO_ON;
     }
+    if (!last && size < CHUNK_JUNK && !server_idles(s))
+        return SERVER_GO_ON;
     t->chunk_left = t->chunk_size = size;
     if (t->chunked) {
         server_enter(s, SERVER_CHUNK);

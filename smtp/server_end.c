@@ -173,12 +173,20 @@ server_penalty_ms(const struct server *s)
     return delay_ms < SERVER_PENALTY_MAX_MS ? (int)delay_ms : SERVER_PENALTY_MAX_MS;
 }
 
+/* 0: none. */
+static int
+limit_now(const struct server *s, int limit)
+{
+    return limit > 1 && s->hurried ? 1 : limit;
+}
+
 /* False: it was one too many, and the session is over. */
 static bool
 count_error(struct server *s)
 {
+    int limit = limit_now(s, s->rules->error_limit);
     s->errors++;
-    if (s->rules->error_limit > 0 && s->errors > s->rules->error_limit) {
+    if (limit > 0 && s->errors > limit) {
         server_close_with(s, &too_many_errors);
         return false;
     }
@@ -189,8 +197,9 @@ count_error(struct server *s)
 bool
 server_idles(struct server *s)
 {
-    return !server_is_untrusted(s) || s->rules->junk_limit == 0 ||
-           ++s->junk <= s->rules->junk_limit || count_error(s);
+    int limit = limit_now(s, s->rules->junk_limit);
+    return !server_is_untrusted(s) || limit == 0 || ++s->junk <= limit ||
+           count_error(s);
 }
 
 void

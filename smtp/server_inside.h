@@ -34,9 +34,6 @@ void server_refuse_format(struct server *s, int code, const char *enhanced,
                           const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Neither may relay nor speaks LMTP. */
-bool server_is_untrusted(const struct server *s);
-
 /* A command that brings no mail forward. False: there were too many of them, and the
  * session is over. */
 bool server_idles(struct server *s);

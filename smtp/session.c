@@ -90,6 +90,7 @@ session_end(struct session *s)
     loop_timer_stop(host->loop, &s->slow);
     login_free(&s->login);
     session_leave_tls(s);
+    session_leave_row(s);
     DL_DELETE(host->sessions, s);
     host->count--;
     loop_release(host->loop, session_free, s);
@@ -326,28 +327,19 @@ grant(struct session *s, enum server_action wish)
     return PACE_GO;
 }
 
-/* Looks again when the client has had its time. */
-static void
-be_patient(struct session *s)
-{
-    struct loop *loop = s->host->loop;
-    int64_t due_ms = patience_due_ms(&s->patience, &s->rules->patience);
-    if (due_ms < INT64_MAX && !s->trusted)
-        loop_timer_start(loop, &s->slow, due_ms - loop_monotonic_ms(loop), s->slow.fire,
-                         s);
-    else
-        loop_timer_stop(loop, &s->slow);
-}
-
 /* The client has sent so much of content, or we have answered it. */
 static void
 note(struct session *s, size_t size, bool answered)
 {
     bool before = s->patience.content, content = server_is_receiving(&s->server);
+    if (size > 0 || answered) {
+        session_leave_row(s);
+        session_enter_row(s);
+    }
     patience_noted(&s->patience, content, (int64_t)size, answered,
                    loop_monotonic_ms(s->host->loop));
     if (content != before)
-        be_patient(s);
+        session_be_patient(s);
 }
 
 /* What was just said is said later, and meanwhile nothing is listened to. */
@@ -416,6 +408,7 @@ step(struct session *s)
     if (net_unsent(s->connection) > REPLIES_MAX && s->server.stage != SERVER_CLOSED)
         return PACE_PAUSE;
     refresh(s);
+    s->server.hurried = session_is_hurried(s);
     s->server.tls_full =
         s->server.starttls && !s->server.secure && session_tls_is_full(s);
     struct text input = s->normalizes ? normalize(s) : net_input(s->connection);
@@ -433,24 +426,6 @@ step(struct session *s)
     }
     session_await_hello(s);
     return s->ended ? PACE_OVER : PACE_PAUSE;
-}
-
-void
-session_set_timeout(struct session *s)
-{
-    int64_t timeout_ms = s->rules->idle_timeout_ms;
-    if (s->handshake != SESSION_NO_HANDSHAKE) {
-        s->timeout_ms = -1; /* another one then */
-        net_set_timeout(s->connection, session_handshake_left_ms(s));
-        return;
-    }
-    if (s->storing || s->held != NULL || s->server.question == SERVER_ASKS_LOGIN)
-        timeout_ms = 0; /* now it is we who are slow */
-    else if (server_is_receiving(&s->server))
-        timeout_ms = s->rules->data_timeout_ms;
-    if (timeout_ms != s->timeout_ms)
-        net_set_timeout(s->connection, timeout_ms);
-    s->timeout_ms = timeout_ms;
 }
 
 /* Goes on as far as input, queue and the peer's reading allow. */
@@ -516,14 +491,15 @@ static void
 on_slow(void *context)
 {
     struct session *s = context;
+    struct patience_rules rules = session_patience(s);
     if (s->storing || s->held != NULL || s->server.question == SERVER_ASKS_LOGIN) {
         note(s, 0, true); /* now it is we who are slow */
-    } else if (!patience_lasts(&s->patience, &s->rules->patience,
+    } else if (!patience_lasts(&s->patience, &rules,
                                loop_monotonic_ms(s->host->loop))) {
         session_time_out(s);
         return;
     }
-    be_patient(s);
+    session_be_patient(s);
 }
 
 static void
@@ -631,6 +607,7 @@ session_new(struct session_host *host, const struct net_address *peer,
     patience_noted(&s->patience, false, 0, true, loop_monotonic_ms(host->loop));
     buffer_init(&s->normalized, 4 * NORMALIZE_PIECE);
     DL_APPEND(host->sessions, s);
+    session_enter_row(s);
     host->count++;
     describe_client(peer, client);
     log_say(host->log, LOG_LEVEL_DEBUG, "smtpd", NULL, "connect from %s", client);
@@ -699,7 +676,7 @@ session_start(struct session_host *host, struct net_connection *connection,
         s->server.uid = uid;
         apply_rules(s);
         session_set_timeout(s);
-        be_patient(s);
+        session_be_patient(s);
         if (manner->tls)
             session_await_first_hello(s);
     }

@@ -54,6 +54,8 @@ struct session_host {
     struct buffer out; /* replies on their way to net.h; empty between calls */
     struct session *sessions;
     struct session *shaking; /* TLS handshakes, the oldest first */
+    struct session *idle;    /* all sessions, the longest idle first */
+    bool stressed;           /* see session_host_stress() */
     size_t count, tls_count;
     struct login_gate *gate;   /* this and the next: made by session_host_start() */
     struct refusals *refusals; /* lines of the log about them */
@@ -70,6 +72,13 @@ struct session_host {
 void session_host_start(struct session_host *host);
 /* Cuts every session off. Messages being stored may or may not be; nobody is told. */
 void session_host_stop(struct session_host *host);
+
+/* While there are nearly too many sessions: untrusted clients have 10 s at most for
+ * everything, one junk command and one error, as under Postfix's stress. */
+void session_host_stress(struct session_host *host, bool stressed);
+/* For a newcomer that counts as entered, an untrusted session ends that is idle, or one
+ * of too many of its client. False: there is none. */
+bool session_make_room(struct session_host *host, const struct net_address *newcomer);
 
 /* How a listening address speaks. */
 struct session_manner {

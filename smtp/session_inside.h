@@ -6,6 +6,8 @@
 #include "smtp/normalize_newlines.h"
 #include "smtp/session.h"
 
+enum { SESSION_TLS_SHARE = 4 }; /* an untrusted client has a fourth of the places */
+
 enum session_handshake {
     SESSION_NO_HANDSHAKE, /* not begun, or over */
     SESSION_AWAITS_HELLO, /* the client was told to go ahead; nothing came yet */
@@ -39,6 +41,8 @@ struct session {
     int64_t handshake_ms; /* when it began, monotonic */
     char *greeting;       /* said by TLS when the handshake is over */
     struct session *shaking_prev, *shaking_next; /* in the host's list */
+    int64_t active_ms;                           /* it has said something, monotonic */
+    struct session *idle_prev, *idle_next;       /* in the host's list */
     bool tls;                                    /* counted in tls_count */
     bool ended;                                  /* the peer sends no more */
     bool storing; /* the queue has its message and will call */
@@ -53,9 +57,31 @@ void session_send(struct session *s);
 void session_hang_up(struct session *s, bool politely);
 /* The only end; its connection is gone. */
 void session_end(struct session *s);
+void session_time_out(struct session *s);
+
+/* --- session_crowd.c ------------------------------------------------------------- */
+
+/* It may relay or has logged in, is one of our hosts, speaks LMTP or came by a Unix
+ * socket: it never gives way, and is not hurried. */
+bool session_is_trusted(const struct session *s);
+/* Under stress, and untrusted. */
+bool session_is_hurried(const struct session *s);
+/* timeout_ms (0 = none), or less when it is hurried. */
+int64_t session_hurry_ms(const struct session *s, int64_t timeout_ms);
+struct patience_rules session_patience(const struct session *s);
+/* Looks again when the client has had its time. */
+void session_be_patient(struct session *s);
 /* The time-out that fits what it does now. */
 void session_set_timeout(struct session *s);
-void session_time_out(struct session *s);
+/* The row of idle ones: it has just said something, and goes to the end. */
+void session_enter_row(struct session *s);
+void session_leave_row(struct session *s);
+/* The untrusted session, of those by TLS or of all, that is idle longest and whose
+ * client has at least so many; NULL: nobody gives way. */
+struct session *session_find_idle(const struct session_host *host, bool tls,
+                                  size_t others);
+/* It hears 421 and ends. */
+void session_give_way(struct session *s);
 
 /* --- session_tls.c --------------------------------------------------------------- */
 

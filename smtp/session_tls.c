@@ -2,7 +2,7 @@
  *
  * A place is some 40 KB of memory, so it is taken when the first bytes of the
  * ClientHello have come. When places are short, the oldest handshake that is not
- * finished gives way. */
+ * finished gives way, then an idle session. */
 #include "smtp/session_inside.h"
 
 #include "base/log.h"
@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
-
-enum { SHARE = 4 }; /* an untrusted client has a fourth of the places */
 
 static bool
 is_same_client(const struct session *a, const struct session *b)
@@ -40,7 +38,7 @@ static bool
 has_its_share(const struct session *s)
 {
     size_t limit = s->host->rules->tls_session_limit,
-           share = (limit + SHARE - 1) / SHARE;
+           share = (limit + SESSION_TLS_SHARE - 1) / SESSION_TLS_SHARE;
     return s->host->clients != NULL && !s->server.may_relay &&
            clients_tls(s->host->clients, &s->peer) >= share;
 }
@@ -62,6 +60,9 @@ lacks_place(const struct session *s, struct session **other)
     if (host->tls_count < limit)
         return false;
     *other = host->shaking;
+    if (*other == NULL && host->clients != NULL)
+        *other =
+            session_find_idle(host, true, clients_tls(host->clients, &s->peer) + 1);
     return true;
 }
 
@@ -112,7 +113,7 @@ int64_t
 session_handshake_left_ms(const struct session *s)
 {
     int64_t passed_ms = loop_monotonic_ms(s->host->loop) - s->handshake_ms;
-    int64_t left_ms = s->rules->handshake_timeout_ms - passed_ms;
+    int64_t left_ms = session_hurry_ms(s, s->rules->handshake_timeout_ms) - passed_ms;
     return left_ms > 0 ? left_ms : 1;
 }
 
@@ -127,7 +128,10 @@ begin(struct session *s)
             cut_off(s, "too many TLS sessions");
             return;
         }
-        cut_off(other, "the handshake took too long while others wait");
+        if (other->handshake == SESSION_SHAKES)
+            cut_off(other, "the handshake took too long while others wait");
+        else
+            session_give_way(other);
     }
     s->handshake = SESSION_SHAKES;
     DL_APPEND2(host->shaking, s, shaking_prev, shaking_next);

@@ -67,6 +67,51 @@ visits(struct room *r, const char *ip)
     return entered;
 }
 
+/* Enters until refused, each time from another network of 64 bits; how often. */
+static unsigned
+enters_all(struct room *r, unsigned wide, unsigned at_most)
+{
+    char ip[64];
+    for (unsigned i = 0; i < at_most; i++) {
+        snprintf(ip, sizeof(ip), "2001:db8:%x:%x::1", wide, i);
+        if (!enters(r, ip)) {
+            leaves(r, ip);
+            return i;
+        }
+    }
+    return at_most;
+}
+
+static void
+stress(void)
+{
+    struct room r;
+    struct net_address a = at("2001:db8:1:7::1"), b = at("192.0.2.1"), here = at("unix");
+    open_room(&r, &(struct clients_settings){.sessions = 20, .sessions_per_client = 5});
+    is_number(enters_all(&r, 1, 16), 16, "networks of 64 bits are many");
+    ok_named(!clients_stressed(r.clients, &r.rules), "80 %");
+    ok(enters(&r, "192.0.2.1"));
+    ok_named(clients_stressed(r.clients, &r.rules), "more");
+    is_number(clients_weight(r.clients, &a), 16, "they count together");
+    is_number(clients_weight(r.clients, &b), 1, "addresses of IPv4 do not");
+    is_number(clients_weight(r.clients, &here), 0, "a Unix socket has no weight");
+    ok(!enters(&r, "2001:db8:1:ffff::1"));
+    is_string(r.refusal.text, "too many connections from your network, try later",
+              "and have no more than a client then");
+    leaves(&r, "2001:db8:1:ffff::1");
+    is_number(enters_all(&r, 2, 2), 2, "others have");
+    for (unsigned i = 0; i < 8; i++) {
+        char ip[64];
+        snprintf(ip, sizeof(ip), "2001:db8:1:%x::1", i);
+        ok_named(clients_stressed(r.clients, &r.rules), "stress lasts");
+        leaves(&r, ip);
+    }
+    is_number(clients_sessions(r.clients), 11, "until there are less than 60 %");
+    ok(!clients_stressed(r.clients, &r.rules));
+    ok(enters(&r, "2001:db8:1:ffff::1"));
+    close_room(&r);
+}
+
 static void
 tls(void)
 {
@@ -108,7 +153,8 @@ crowds(void)
     leaves(&r, "192.0.2.1");
     ok_named(!enters(&r, "2001:db8::3:4:5:6"), "a third of it");
     is_string(r.refusal.text, "too many connections from your address", "and why");
-    is_number(clients_known(r.clients), 2, "clients are known while they are here");
+    is_number(clients_known(r.clients), 3,
+              "clients and their networks of 48 bits are known while they are here");
     close_room(&r);
 }
 
@@ -287,6 +333,7 @@ int
 main(void)
 {
     crowds();
+    stress();
     tls();
     unix_sockets();
     session_rates();

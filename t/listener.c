@@ -84,6 +84,7 @@ too_many(void)
     visit(&v[3], &w);
     ok_named(hears(&v[3], TEXT("220 ")), "one has gone, another may come");
     w.settings.clients.sessions = 2;
+    w.settings.clients.sessions_per_client = 3;
     listener_reload(w.listener, w.routes, &w.settings);
     leave(&v[2]);
     visit(&v[2], &w);

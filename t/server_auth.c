@@ -389,11 +389,16 @@ static void
 full(void)
 {
     begin(SERVER_AUTH_SECURE, false);
-    f.server.tls_full = true;
-    ok(strstr(said("EHLO x\r\n"), "STARTTLS") == NULL);
+    f.server.may_relay = f.server.tls_full = true;
+    ok_named(strstr(said("EHLO x\r\n"), "STARTTLS") != NULL, "it is never hidden");
     ok(hears("STARTTLS\r\n", "454 4.7.0"));
     f.server.tls_full = false;
     ok(strstr(said("EHLO x\r\n"), "STARTTLS") != NULL && hears("STARTTLS\r\n", "220"));
+    end();
+    begin(SERVER_AUTH_SECURE, false);
+    f.server.tls_full = true;
+    ok_named(hears("EHLO x\r\n", "421 4.7.0") && f.closed,
+             "an untrusted client is not led to send in clear");
     end();
 }
 

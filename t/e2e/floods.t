@@ -69,4 +69,21 @@ SKIP: {
     is $petrel->stop, 0, 'TLS: the daemon ends well';
 }
 
+# --- Silent clients
+
+{
+    my $petrel = petrel(max_sessions => 40, max_sessions_per_client => 20)->start;
+    my @silent = map { Client->connect($petrel->{port}, LocalAddr => "127.0.0.$_") } map { ($_) x 20 } 2, 3;
+    ok Petrel::wait_for(sub { $petrel->status =~ /"stress": true/ }), 'Silence: two addresses have all places; status tells';
+    like $petrel->log, qr/33 of 40 sessions \(max_sessions\): stress begins/, 'Silence: the log tells, too';
+    like +($petrel->run('status'))[1], qr/^sessions   \d+ in \(stress: nearly too many\), 0 out$/m, 'Silence: and so does the table';
+    my $good;
+    ok Petrel::wait_for(sub { $good = from($petrel, '127.0.0.9') }), 'Silence: a new client finds room';
+    like $good->send(from => 'a@good.test', to => 'b@here.test', data => "Subject: good\r\n\r\n"), qr/^250/, 'Silence: and its mail is taken';
+    ok Petrel::wait_for(sub { $petrel->log =~ /refused=421 4\.(?:3|4)\.2, client=\[127\.0\.0\.2\]/ }), 'Silence: the idle hear 421';
+    ok Petrel::wait_for(sub { $petrel->log =~ /stress is over/ }), 'Silence: and go, until there is room';
+    is scalar(() = $petrel->log =~ /stress begins/g), scalar(() = $petrel->log =~ /stress is over/g), 'Silence: each is told once';
+    is $petrel->stop, 0, 'Silence: the daemon ends well';
+}
+
 done_testing;
