@@ -78,6 +78,8 @@ struct envelope {
     unsigned attempts;
     struct failure *failures;
     unsigned failure_count;
+    bool injected;          /* S4 as read: handed in by sendmail(1), */
+    unsigned injector;      /* by this user: the owner of todo/ID */
     unsigned failures_told; /* S5 as read: bounce/ID has so many at the least */
     bool preprocessed;      /* S5: info/ exists, todo/ does not */
     struct arena arena;     /* of all the texts */

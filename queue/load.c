@@ -311,6 +311,17 @@ load_moved(struct spool *s, struct id id, struct envelope **e,
     return made != NULL ? finish(result, made, e) : result;
 }
 
+/* sendmail(1) and not the daemon, which has no journal then. */
+static bool
+is_injected(const struct spool *s, const struct envelope *e, unsigned owner)
+{
+    static const char mark[] = " (Petrel, from userid "; /* admin/submission.c */
+    struct text first = text_before(e->prefix, text_find(e->prefix, '\n'));
+    return owner != s->user ||
+           (text_starts(first, TEXT("Received: by ")) &&
+            memmem(first.at, first.length, mark, strlen(mark)) != NULL);
+}
+
 enum load_result
 load_message(struct spool *s, struct id id, struct envelope **e,
              char reason[LOAD_REASON_MAX])
@@ -328,6 +339,10 @@ load_message(struct spool *s, struct id id, struct envelope **e,
     }
     if (result == LOAD_DONE)
         result = check_content(s, made, injected, owner, reason);
+    if (result == LOAD_DONE && injected) {
+        made->injected = is_injected(s, made, owner);
+        made->injector = owner;
+    }
     if (result == LOAD_DONE)
         made->held = spool_has(s, ROOM_HOLD, id);
     if (result == LOAD_DONE)

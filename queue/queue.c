@@ -12,6 +12,7 @@
 #include "queue/load.h"
 #include "queue/marks.h"
 #include "queue/nature.h"
+#include "queue/pickup.h"
 #include "queue/places.h"
 #include "queue/recover.h"
 #include "queue/release.h"
@@ -500,6 +501,8 @@ queue_load(struct queue *q, struct id id)
     switch (load_message(&q->spool, id, &e, reason)) {
     case LOAD_DONE:
         marks_overlay(&q->marks, e);
+        if (is_daemon(q) && e->injected && seen_tell(&q->seen, id))
+            pickup_say(q->spool.log, e);
         return e;
     case LOAD_GONE:
         seen_remove(&q->seen, id);

@@ -8,6 +8,7 @@
 
 struct seen_id {
     struct id id;
+    bool told;
     UT_hash_handle hh;
 };
 
@@ -37,6 +38,16 @@ seen_remove(struct seen *seen, struct id id)
         return;
     HASH_DEL(seen->ids, found);
     free(found);
+}
+
+bool
+seen_tell(struct seen *seen, struct id id)
+{
+    struct seen_id *found = find(seen, id);
+    bool first = found != NULL && !found->told;
+    if (first)
+        found->told = true;
+    return first;
 }
 
 bool

@@ -16,6 +16,8 @@ void seen_remove(struct seen *seen, struct id id); /* may be absent */
 void seen_each(const struct seen *seen, void (*each)(void *context, struct id id),
                void *context);
 size_t seen_count(const struct seen *seen);
+/* True once: the first time that it is asked of an id that is there. */
+bool seen_tell(struct seen *seen, struct id id);
 bool seen_has(const struct seen *seen, struct id id);
 void seen_free(struct seen *seen);
 

@@ -46,9 +46,10 @@ sendlog_new(struct sendlog *s, const struct envelope *e)
     id_format(e->id, id);
     struct text from = clean(e->sender, sender);
     log_plain(s->log, "new msg %" PRIu64, e->id.hash);
-    log_plain(
-        s->log, "info msg %" PRIu64 ": bytes %" PRId64 " from <%.*s> qp 0 uid 0 id %s",
-        e->id.hash, (int64_t)e->prefix.length + e->content_size, TEXT_ARGS(from), id);
+    log_plain(s->log,
+              "info msg %" PRIu64 ": bytes %" PRId64 " from <%.*s> qp 0 uid %u id %s",
+              e->id.hash, (int64_t)e->prefix.length + e->content_size, TEXT_ARGS(from),
+              e->injector, id);
 }
 
 /* The handle: number and channel. */

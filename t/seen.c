@@ -26,6 +26,8 @@ main(void)
     seen_remove(&seen, an_id(7));
     ok_named(!seen_has(&seen, an_id(7)), "added twice, removed once: gone");
     ok(seen_has(&seen, an_id(8)));
+    ok_named(!seen_tell(&seen, an_id(7)), "what is not there is not told");
+    ok_named(seen_tell(&seen, an_id(8)) && !seen_tell(&seen, an_id(8)), "the rest once");
     seen_free(&seen);
     ok_named(!seen_has(&seen, an_id(8)), "empty at last");
     return done();

@@ -167,4 +167,44 @@ SKIP: {
     is $petrel->stop, 0, 'it stops';
 }
 
+# --- Who handed it in
+
+{
+    my $petrel = Petrel->new(routes => '* hold');
+    chmod 0755, $petrel->{dir};
+    my @uid = $is_root && Petrel::have('setpriv') ? (12345, 'setpriv', '--reuid', 12345, '--regid', 12345, '--clear-groups') : ($>);
+    my ($uid, @as) = @uid;
+    my @sendmail = (@as, @as ? "$scratch/petrel" : $Petrel::binary, '-c', $petrel->conf, 'sendmail', '-f', 'php@x.test', 'a@y.test', 'b@y.test');
+    my $many = "Subject: hi\n\nhello\n";
+    $petrel->start; # makes the rooms
+    $petrel->stop;
+    is +(Petrel::command($many, @sendmail))[0], 0, 'a message while no daemon runs';
+    $petrel->start;
+    my $line = qr/ sendmail: (\S+): uid=$uid, from=<php\@x\.test>, size=22, nrcpt=2 \(queued\)$/m;
+    ok $petrel->wait_log($line), 'the daemon tells whose it was' or diag $petrel->log;
+    is +(Petrel::command($many, @sendmail))[0], 0, 'one beside it';
+    my $count = sub { my $pattern = shift; return scalar(() = $petrel->log =~ /$pattern/g) };
+    ok Petrel::wait_for(sub { $count->($line) == 2 }), 'is told, too';
+    like $petrel->send_mail('c@x.test', 'd@y.test', $many), qr/^250/, 'one by SMTP';
+    ok $petrel->wait_log(qr/held by a route(?s:.*held by a route){2}/), 'all are held';
+    $petrel->stop;
+    $petrel->configure(log_style => 'postfix', journal_size => 0)->start;
+    like $petrel->send_mail('c@x.test', 'd@y.test', $many), qr/^250/, 'one without a journal';
+    is +(Petrel::command($many, @sendmail))[0], 0, 'and one by sendmail';
+    ok $petrel->wait_log(qr/postfix\/pickup/), 'as Postfix says it' or diag $petrel->log;
+    like $petrel->log, qr/ ?postfix\/pickup\[\d+\]: \S+: uid=$uid from=<php\@x\.test>$/m, 'to the letter';
+    $petrel->stop;
+    $petrel->configure(log_style => 'json')->start;
+    $petrel->run('status');
+    is +(Petrel::command($many, @sendmail))[0], 0, 'another';
+    ok $petrel->wait_log(qr/\{[^\n]*"program":\s*"sendmail"[^\n]*"uid":\s*$uid\b/), 'as JSON' or diag $petrel->log;
+    $petrel->stop;
+    $petrel->configure(log_style => 'qmail')->start;
+    is +(Petrel::command($many, @sendmail))[0], 0, 'another';
+    ok $petrel->wait_log(qr/^info msg \d+: bytes \d+ from <php\@x\.test> qp 0 uid $uid id /m), 'as qmail says it' or diag $petrel->log;
+    $petrel->stop;
+    is $count->($line), 2, 'nothing was told again after a restart';
+    is $count->(qr/postfix\/pickup/), 1, 'nor mail by SMTP as if it were';
+}
+
 done_testing;
