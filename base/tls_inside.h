@@ -78,7 +78,7 @@ bool tls_parse_certificates(mbedtls_x509_crt *chain, const char *path, char *con
 void tls_forget_file(char *content, size_t length);
 
 /* Whether the certificate stands for the host, a name or an IP literal. The common name
- * counts only when there are no alternative names. *matched is the name that did. */
+ * does not count (RFC 9525 §2). *matched is the name that did. */
 bool tls_certificate_names(const mbedtls_x509_crt *certificate, struct text host,
                            struct text *matched);
 /* Its first name, for logs; may be empty. */

@@ -87,10 +87,8 @@ tls_certificate_names(const mbedtls_x509_crt *certificate, struct text host,
         *matched = host;
         return names_address(certificate, &ip);
     }
-    if (kind_of(s) < 0) {
-        *matched = common_name(certificate);
-        return tls_name_matches(*matched, host);
-    }
+    if (kind_of(s) < 0) /* the common name is none (RFC 9525 §2) */
+        return false;
     for (; s; s = s->next) {
         *matched = text_of_buf(&s->buf);
         if (kind_of(s) == SAN_DNS && tls_name_matches(*matched, host))
@@ -127,10 +125,6 @@ list_names(const mbedtls_x509_crt *certificate, char *to, size_t size)
     size_t told = 0, others = 0, length = 0;
 
     to[0] = '\0';
-    if (kind_of(s) < 0) {
-        tls_copy_name(to, size, common_name(certificate));
-        return;
-    }
     for (; s; s = s->next) {
         bool is_ip = kind_of(s) == SAN_IP && (s->buf.len == 4 || s->buf.len == 16);
 
@@ -161,8 +155,15 @@ explain_name(const mbedtls_x509_crt *certificate, struct text host, char *to,
 {
     char names[NAMES_TOLD * NAME_TEXT + 32], wanted[NAME_TEXT];
 
-    list_names(certificate, names, sizeof names);
     tls_copy_name(wanted, sizeof wanted, host);
+    if (kind_of(&certificate->subject_alt_names) < 0) {
+        snprintf(to, size,
+                 "certificate does not name %s (it has no alternative names, and a "
+                 "common name does not count)",
+                 wanted);
+        return;
+    }
+    list_names(certificate, names, sizeof names);
     snprintf(to, size, "certificate does not name %s (it names %s)", wanted,
              names[0] ? names : "nobody");
 }

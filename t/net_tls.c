@@ -66,7 +66,9 @@ static const struct {
     {"good",     "ca.pem",       "127.0.0.1",          NULL                             },
     {"good",     "ca.pem",       "::1",                NULL                             },
     {"wild",     "ca.pem",       "any.example.org",    NULL                             },
-    {"common",   "ca.pem",       "common.example.net", NULL                             },
+    {"common",   "ca.pem",       "common.example.net",
+     "TLS: certificate does not name common.example.net (it has no alternative names, "
+     "and a common name does not count)"                                                },
     {"rsa",      "ca.pem",       "rsa.example.net",    NULL                             },
     {"good",     "ca.pem",       "127.0.0.2",
      "TLS: certificate does not name 127.0.0.2 (it names mail.example.net, "
@@ -81,8 +83,8 @@ static const struct {
     {"wild",     "ca.pem",       "a.b.example.org",
      "TLS: certificate does not name a.b.example.org (it names *.example.org)"          },
     {"common",   "ca.pem",       "mail.example.net",
-     "TLS: certificate does not name mail.example.net (it names "
-     "common.example.net)"                                                              },
+     "TLS: certificate does not name mail.example.net (it has no alternative names, "
+     "and a common name does not count)"                                                },
     {"many",     "ca.pem",       "e.example",
      "TLS: certificate does not name e.example (it names a.example, b.example, "
      "192.0.2.1 and 2 others)"                                                          },
