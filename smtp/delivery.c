@@ -63,11 +63,12 @@ struct session {
     int64_t connecting_ms;
     bool greeted; /* the connection now */
     struct judge_peer peer;
-    struct security security; /* of the connection now */
-    struct sending *sending;  /* the connection now, or NULL */
-    bool again;               /* it failed an errand that goes over a new one */
-    bool in_errand;           /* some of it is not settled, as far as we know */
-    bool sent;                /* over the connection now: the machine settles it */
+    struct security security;          /* of the connection now */
+    const struct exchange_host *clear; /* that whose handshake failed in this session */
+    struct sending *sending;           /* the connection now, or NULL */
+    bool again;     /* it failed an errand that goes over a new one */
+    bool in_errand; /* some of it is not settled, as far as we know */
+    bool sent;      /* over the connection now: the machine settles it */
     struct errand errand;
     bool has_next; /* the errand behind it is taken and said */
     struct errand next_errand;
@@ -311,29 +312,27 @@ static void
 decide_security(struct session *s, const struct exchange_host *host,
                 const struct client_login *login)
 {
-    struct delivery *d = s->delivery;
-    struct security_question question = {
-        .target = s->target,
-        .host = host->name,
-        .has_failed = lapses_has(d->lapses, &host->address, loop_monotonic_ms(d->loop)),
-        .needs_tls = login != NULL && !login->may_be_clear};
+    struct security_question question = {.target = s->target,
+                                         .host = host->name,
+                                         .has_failed = s->clear == host,
+                                         .needs_tls =
+                                             login != NULL && !login->may_be_clear};
     security_decide(&question, &s->security);
 }
 
-/* TLS failed, and the route may go without it: the same address once more. */
+/* TLS failed, and the route may go without it: the same address once more, for one
+ * message. Whoever can break one handshake reads no more than that. */
 static bool
 may_fall_back(struct session *s, const struct outcome *trouble)
 {
     struct delivery *d = s->delivery;
-    int64_t now_ms = loop_monotonic_ms(d->loop);
     if (s->closing || !s->security.may_fall_back || !sending_tls_failed(s->sending))
         return false;
-    const struct net_address *address = &host_now(s)->address;
-    if (!lapses_has(d->lapses, address, now_ms))
+    s->clear = host_now(s);
+    if (lapses_add(d->lapses, &s->clear->address, loop_monotonic_ms(d->loop)))
         log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL,
-                "%s; sending to it in clear text for an hour, as tls=may allows",
+                "%s; sending one message to it in cleartext, as tls=may allows",
                 trouble->text);
-    lapses_add(d->lapses, address, now_ms);
     return true;
 }
 
@@ -474,6 +473,8 @@ take_limits(struct session *s)
 {
     struct client_limits told = sending_limits(s->sending);
     struct session_limits limits = {.recipients = told.recipients, .mails = told.mails};
+    if (s->security.fallen_back)
+        limits.mails = 1;
     if (s->target->kind != TARGET_MX && told.domains > 0 &&
         (told.recipients == 0 || told.domains < told.recipients))
         limits.recipients = told.domains;

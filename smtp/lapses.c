@@ -1,4 +1,4 @@
-/* A table of addresses, in the order of their last failure. */
+/* A table of addresses, in the order in which they were told of. */
 #include "smtp/lapses.h"
 
 #include "base/memory.h"
@@ -51,10 +51,12 @@ lapses_free(struct lapses **lapses)
     *lapses = NULL;
 }
 
-void
+bool
 lapses_add(struct lapses *l, const struct net_address *address, int64_t now_ms)
 {
     struct lapse *lapse = find(l, address);
+    if (lapse != NULL && now_ms < lapse->until_ms)
+        return false;
     if (lapse != NULL)
         forget(l, lapse);
     else if (HASH_COUNT(l->by_address) == LAPSES_MAX)
@@ -63,16 +65,5 @@ lapses_add(struct lapses *l, const struct net_address *address, int64_t now_ms)
     net_address_format(address, lapse->address);
     lapse->until_ms = now_ms + LAPSE_MS;
     HASH_ADD_STR(l->by_address, address, lapse);
-}
-
-bool
-lapses_has(struct lapses *l, const struct net_address *address, int64_t now_ms)
-{
-    struct lapse *lapse = find(l, address);
-    if (lapse == NULL)
-        return false;
-    if (now_ms < lapse->until_ms)
-        return true;
-    forget(l, lapse);
-    return false;
+    return true;
 }

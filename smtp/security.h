@@ -13,7 +13,7 @@ enum { SECURITY_NAMES_MAX = 2 };
 struct security_question {
     const struct target *target;
     const char *host; /* as we found it: by MX, or the target's own */
-    bool has_failed;  /* a handshake with it did, not long ago */
+    bool has_failed;  /* a handshake with it did, in this session */
     bool needs_tls;   /* we log in there, which we do not in clear text */
 };
 
