@@ -15,6 +15,7 @@ static const char separators[] = ", \t\r\n";
 /* For everybody to read: c-ares, mbedTLS, jansson and the C library do, at their time.
  */
 static const char *const of_the_system[] = {"/etc/hosts",
+                                            "/etc/passwd", /* maildir: ?create=yes */
                                             "/etc/resolv.conf",
                                             "/etc/localtime",
                                             "/usr/share/zoneinfo",

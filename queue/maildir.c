@@ -3,6 +3,7 @@
 
 #include "base/loop.h"
 #include "base/memory.h"
+#include "queue/mailbox_names.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -38,19 +39,19 @@ add_part(struct text part, bool lower, struct buffer *out)
 }
 
 static bool
-add_local(const struct address *address, struct buffer *out)
+add_local(const struct address *address, bool lower, struct buffer *out)
 {
     struct buffer local;
     buffer_init(&local, PART_MAX);
     bool good = address_write_local(address, &local) &&
-                add_part(buffer_text(&local), false, out);
+                add_part(buffer_text(&local), lower, out);
     buffer_free(&local);
     return good;
 }
 
-bool
-maildir_path(const struct target *target, const struct address *address,
-             struct buffer *out)
+static bool
+expand(const struct target *target, const struct address *address, bool lower,
+       struct buffer *out)
 {
     assert(target->kind == TARGET_MAILDIR);
     for (const char *at = target->path; *at != '\0'; at++) {
@@ -58,7 +59,7 @@ maildir_path(const struct target *target, const struct address *address,
         if (*at != '%' || at[1] == '\0')
             good = buffer_add_byte(out, *at);
         else if (*++at == 'u')
-            good = add_local(address, out);
+            good = add_local(address, lower, out);
         else if (*at == 'd')
             good = add_part(address->domain, true, out);
         else
@@ -67,6 +68,13 @@ maildir_path(const struct target *target, const struct address *address,
             return false;
     }
     return true;
+}
+
+bool
+maildir_path(const struct target *target, const struct address *address,
+             struct buffer *out)
+{
+    return expand(target, address, true, out);
 }
 
 void
@@ -87,18 +95,35 @@ maildir_may_be_made(const struct target *target)
     return target->create || strchr(target->path, '%') == NULL;
 }
 
+/* Strangers choose the name: not for every one that they write is a mailbox made. 1, 0,
+ * or -errno. */
+static int
+may_make(const struct target *target, const struct address *address)
+{
+    struct buffer local;
+    if (!maildir_may_be_made(target))
+        return 0;
+    if (target->users[0] == '\0' || strstr(target->path, "%u") == NULL)
+        return 1;
+    buffer_init(&local, PART_MAX);
+    int result = address_write_local(address, &local)
+                     ? mailbox_names_have(target->users, buffer_text(&local))
+                     : 0;
+    buffer_free(&local);
+    return result;
+}
+
 /* 0 and the directory, -errno, or -EDOM: no such mailbox. */
 static int
-open_mailbox(const struct target *target, const struct address *address,
-             struct disk **disk, char path[PATH_LIMIT + 1])
+open_as(const struct target *target, const struct address *address, bool lower,
+        bool make, struct disk **disk, char path[PATH_LIMIT + 1])
 {
     struct buffer expanded;
     int result = -EDOM;
-    path[0] = '\0';
     buffer_init(&expanded, PATH_LIMIT);
-    if (maildir_path(target, address, &expanded)) {
+    if (expand(target, address, lower, &expanded)) {
         text_copy(path, PATH_LIMIT + 1, buffer_text(&expanded));
-        result = disk_open(disk, path, maildir_may_be_made(target));
+        result = disk_open(disk, path, make);
         if (result == -ENOENT || result == -ENOTDIR)
             result = -EDOM;
     }
@@ -106,22 +131,45 @@ open_mailbox(const struct target *target, const struct address *address,
     return result;
 }
 
+/* The same of the mailbox in lower case, else of one with the letters as written, from
+ * a time when these counted. */
+static int
+open_existing(const struct target *target, const struct address *address,
+              struct disk **disk, char path[PATH_LIMIT + 1])
+{
+    path[0] = '\0';
+    int result = open_as(target, address, true, false, disk, path);
+    return result != -EDOM ? result
+                           : open_as(target, address, false, false, disk, path);
+}
+
+/* The same, made where it may be. On failure path is what could not be opened. */
+static int
+open_mailbox(const struct target *target, const struct address *address,
+             struct disk **disk, char path[PATH_LIMIT + 1])
+{
+    int result = open_existing(target, address, disk, path);
+    int may = result == -EDOM ? may_make(target, address) : 0;
+    if (may > 0)
+        return open_as(target, address, true, true, disk, path);
+    if (may < 0)
+        text_copy(path, PATH_LIMIT + 1, text_from(target->users));
+    return may < 0 ? may : result;
+}
+
 bool
 maildir_exists(const struct target *target, const struct address *address)
 {
-    struct buffer expanded;
     struct disk *disk = NULL;
+    struct buffer expanded;
+    char path[PATH_LIMIT + 1];
     buffer_init(&expanded, PATH_LIMIT);
     bool good = maildir_path(target, address, &expanded);
-    if (good && !maildir_may_be_made(target)) {
-        char *path = text_string(buffer_text(&expanded));
-        int result = disk_open(&disk, path, false);
-        /* What cannot be asked now is tried, and deferred, at delivery. */
-        good = result == 0 || (result != -ENOENT && result != -ENOTDIR);
-        free(path);
-    }
-    disk_close(&disk);
     buffer_free(&expanded);
+    /* What cannot be asked now is tried, and deferred, at delivery. */
+    good = good && (open_existing(target, address, &disk, path) != -EDOM ||
+                    may_make(target, address) != 0);
+    disk_close(&disk);
     return good;
 }
 

@@ -9,8 +9,9 @@
 #include "queue/queue.h"
 #include "sched/route.h"
 
-/* The directory of a recipient: %u local part, %d domain, %% percent. False: the
- * expansion holds '/', starts with '.', has control bytes, or is too long: no such
+/* The directory of a recipient: %u local part, %d domain, %% percent, both in lower
+ * case (a directory with the letters as written is used where only that exists). False:
+ * the expansion holds '/', starts with '.', has control bytes, or is too long: no such
  * mailbox. */
 bool maildir_path(const struct target *target, const struct address *address,
                   struct buffer *out) __attribute__((warn_unused_result));
@@ -18,11 +19,11 @@ bool maildir_path(const struct target *target, const struct address *address,
 /* The part of the path that is the same for all: the directory above the first %, or
  * the whole. */
 void maildir_root(const struct target *target, char root[TARGET_PATH_MAX]);
-/* Whether a missing directory is made when mail comes. */
+/* Whether a missing directory is made when mail comes, for some recipients at least. */
 bool maildir_may_be_made(const struct target *target);
 
-/* Whether mail for it can be taken at RCPT time: the directory exists, or may be made.
- */
+/* Whether mail for it can be taken at RCPT time: the directory exists, or may be made
+ * for this recipient (queue/mailbox_names.h). */
 bool maildir_exists(const struct target *target, const struct address *address);
 
 /* Delivers now (blocking on the disk). */

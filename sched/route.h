@@ -16,6 +16,9 @@
 #include "sched/secrets.h"
 #include "sched/transport.h"
 
+/* The users of the system, as far as this file knows them. */
+#define TARGET_USERS_SYSTEM "/etc/passwd"
+
 enum target_kind {
     TARGET_MX,   /* look up the recipient's domain */
     TARGET_SMTP, /* a named host */
@@ -36,6 +39,7 @@ enum target_tls {
 enum {
     TARGET_HOST_MAX = 256,
     TARGET_PATH_MAX = 1024,
+    TARGET_USERS_MAX = 256,
     TARGET_HOSTS_MAX = 8, /* of a fail-over list */
     TARGET_AUTH_MAX = 16
 };
@@ -64,11 +68,12 @@ struct target {
     bool auth_clear;            /* SMTP ?auth_clear=yes: log in without TLS, too */
     uint16_t peer;     /* SMTP: one of peers.h: where its name stands in path */
     char enhanced[12]; /* ERROR */
-    bool create;       /* MAILDIR ?create=yes: make missing user directories */
-    struct transport transport; /* scheduling, with this route's options applied */
-    double timeout_scale;       /* multiplies the RFC 5321 §4.5.3.2 time-outs */
-    bool defragment;            /* ?defragment=yes: message/partial is joined first */
-    int64_t notices_ms;         /* first of ?notices=: half of it a set is waited for */
+    bool create;       /* MAILDIR ?create=: missing user directories are made... */
+    char users[TARGET_USERS_MAX]; /* ...for the names in this file; "": for all */
+    struct transport transport;   /* scheduling, with this route's options applied */
+    double timeout_scale;         /* multiplies the RFC 5321 §4.5.3.2 time-outs */
+    bool defragment;              /* ?defragment=yes: message/partial is joined first */
+    int64_t notices_ms; /* first of ?notices=: half of it a set is waited for */
 };
 
 struct peers;

@@ -141,6 +141,25 @@ is_by_network(const struct target *t)
     return t->kind == TARGET_MX || t->kind == TARGET_SMTP || t->kind == TARGET_LMTP;
 }
 
+/* yes: for the users of the system; all: for any name that somebody writes. */
+static bool
+option_create(struct target_parser *p, struct text value)
+{
+    struct target *t = p->target;
+    bool all = text_equal_nocase(value, TEXT("all"));
+    bool is_file = text_starts(value, TEXT("/"));
+    if (!all && !is_file && !flag_parse(value, &t->create))
+        return target_complain(p, "create=%.*s: use yes, no, all or the path of a file",
+                               TEXT_ARGS(value));
+    t->create = t->create || all || is_file;
+    if (all || !t->create)
+        value = TEXT("");
+    else if (!is_file)
+        value = TEXT(TARGET_USERS_SYSTEM);
+    return text_copy(t->users, sizeof t->users, value) ||
+           target_complain(p, "create=%.*s: the path is too long", TEXT_ARGS(value));
+}
+
 static bool
 option_parse(struct target_parser *p, struct text key, struct text value)
 {
@@ -153,11 +172,8 @@ option_parse(struct target_parser *p, struct text key, struct text value)
         return target_complain(p, "timeout_scale=%.*s: use a number from 0.01 to 1000",
                                TEXT_ARGS(value));
     }
-    if (text_equal_nocase(key, TEXT("create")) && t->kind == TARGET_MAILDIR) {
-        if (flag_parse(value, &t->create))
-            return true;
-        return target_complain(p, "create=%.*s: use yes or no", TEXT_ARGS(value));
-    }
+    if (text_equal_nocase(key, TEXT("create")) && t->kind == TARGET_MAILDIR)
+        return option_create(p, value);
     if (text_equal_nocase(key, TEXT("mx")) && t->kind == TARGET_SMTP) {
         if (flag_parse(value, &t->look_up_mx))
             return true;

@@ -213,7 +213,7 @@ test_forbidden(void)
 {
     struct world w;
     char name[256], root[300];
-    begin(&w, "%u?create=yes");
+    begin(&w, "%u?create=all");
     snprintf(root, sizeof(root), "%s/m/", w.folder);
     local_on_ask(w.channel, is_allowed, root);
     world_deliver(&w, "ann@b.test", "user@h.test");

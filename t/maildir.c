@@ -49,8 +49,8 @@ test_path(void)
 {
     char mailbox[400], label[100];
     is_string(path_for("/mail/%u", "joe@example.org"), "/mail/joe", "the user");
-    is_string(path_for("/mail/%d/%u/x", "Joe@Example.ORG"), "/mail/example.org/Joe/x",
-              "domains fold, users do not");
+    is_string(path_for("/mail/%d/%u/x", "Joe@Example.ORG"), "/mail/example.org/joe/x",
+              "domains and users fold");
     is_string(path_for("/mail/%u", "joe+tag@x"), "/mail/joe+tag", "plus stays");
     is_string(path_for("/100%%/all", "joe@x"), "/100%/all", "a percent");
     is_string(path_for("/mail/%u", "\"joe doe\"@x"), "/mail/joe doe", "quotes go");
@@ -284,6 +284,72 @@ test_missing(void)
     envelope_free(&e);
 }
 
+/* Alice and alice are one person; a mailbox from before that is still found. */
+static void
+test_letters(void)
+{
+    struct envelope *e = message("s@x", "Alice@x", TEXT("x"));
+    struct envelope *old = message("s@x", "Carol@x", TEXT("x"));
+    make_mailbox("alice");
+    make_mailbox("Carol");
+    ok(exists("%u", false, "ALICE@x") && exists("%u", false, "Carol@x"));
+    ok_named(!exists("%u", false, "carol@x"), "as it was");
+    struct outcome o = deliver("%u", true, e, "h");
+    is_number(o.verdict, VERDICT_DELIVERED, "Alice");
+    is_number(count_in("alice", "new"), 1, "is alice");
+    o = deliver("%u", true, old, "h");
+    is_number(o.verdict, VERDICT_DELIVERED, "Carol");
+    is_number(count_in("Carol", "new"), 1, "has her old mailbox");
+    is_number(count_in("carol", "new"), 0, "and no other");
+    envelope_free(&e);
+    envelope_free(&old);
+}
+
+/* Only the names in a file have mailboxes made. */
+static void
+test_names(void)
+{
+    char path[300];
+    struct envelope *e = message("s@x", "Dave@x", TEXT("x"));
+    struct envelope *typo = message("s@x", "dvae@x", TEXT("x"));
+    struct address dave, mistyped, postmaster = {.local = TEXT("postmaster")};
+    struct target target;
+    snprintf(path, sizeof(path), "%s/by-name/%%u", home);
+    target = target_of(path, true);
+    snprintf(target.users, sizeof(target.users), "%s/names", home);
+    FILE *names = fopen(target.users, "w");
+    if (names == NULL || fputs("dave:x:1001:1001::/home/dave:\n", names) < 0 ||
+        fclose(names) != 0)
+        abort();
+    ok(address_parse(TEXT("Dave@x"), &dave) && address_parse(TEXT("dvae@x"), &mistyped));
+    ok(maildir_exists(&target, &dave));
+    ok_named(!maildir_exists(&target, &mistyped), "a typing error");
+    ok_named(maildir_exists(&target, &postmaster), "postmaster is known to all");
+    struct outcome o = maildir_deliver(kit.queue, kit.loop, &target, "h", e, 0);
+    is_number(o.verdict, VERDICT_DELIVERED, "a user's mailbox is made");
+    is_number(count_in("by-name/dave", "new"), 1, "in lower case");
+    o = maildir_deliver(kit.queue, kit.loop, &target, "h", typo, 0);
+    is_string(o.enhanced, "5.1.1", "nobody else's is, whatever way the mail came");
+    make_mailbox("by-name/dvae");
+    ok_named(maildir_exists(&target, &mistyped), "one that is there is there");
+    ok(unlink(target.users) == 0 && mkdir(target.users, 0700) == 0);
+    ok_named(maildir_exists(&target, &dave), "who has one needs no names");
+    ok(rmdir(target.users) == 0);
+    snprintf(path, sizeof(path), "%s/by-name/%%d/all", home);
+    snprintf(target.path, sizeof(target.path), "%s", path);
+    ok_named(maildir_exists(&target, &dave), "without %u it is nobody's own");
+    /* The names cannot be read: mail waits. */
+    snprintf(target.path, sizeof(target.path), "%s/later/%%u", home);
+    snprintf(target.users, sizeof(target.users), "%s", home);
+    ok_named(maildir_exists(&target, &dave), "not refused when nobody can tell");
+    o = maildir_deliver(kit.queue, kit.loop, &target, "h", e, 0);
+    is_number(o.verdict, VERDICT_DEFERRED, "but deferred");
+    ok_named(strstr(o.text, home) != NULL && strstr(o.text, "Is a directory") != NULL,
+             o.text);
+    envelope_free(&e);
+    envelope_free(&typo);
+}
+
 static void
 test_trouble(void)
 {
@@ -362,6 +428,8 @@ main(void)
     test_line_ends();
     test_forged_sender();
     test_missing();
+    test_letters();
+    test_names();
     test_trouble();
     test_rights();
     kit_close(&kit);

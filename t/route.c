@@ -403,6 +403,14 @@ test_others(void)
     ok(parse("maildir:/var/Mail/%d/%u/100%%?create=yes", &t, problem));
     is_string(t.path, "/var/Mail/%d/%u/100%%", "a Maildir's path as written");
     ok(t.create && t.kind == TARGET_MAILDIR);
+    is_string(t.users, "/etc/passwd", "yes: for the users of the system");
+    ok(parse("maildir:/m/%u?create=all", &t, problem) && t.create);
+    is_string(t.users, "", "for all");
+    ok(parse("maildir:/m/%u?create=/etc/names&timeout_scale=2", &t, problem) && t.create);
+    is_string(t.users, "/etc/names", "for some");
+    ok(parse("maildir:/m/%u?create=no", &t, problem) && !t.create);
+    ok(!parse("maildir:/m/%u?create=maybe", &t, problem));
+    ok_named(strstr(problem, "use yes, no, all or the path of a file") != NULL, problem);
     route_key(&t, TEXT("a"), key);
     is_string(key, "maildir", "one queue for all Maildirs");
     ok(parse("maildir:/var/mail/all", &t, problem) && !t.create);
@@ -471,7 +479,7 @@ static const struct {
     {"maildir:/mail/%x",                 "only %u (user), %d (domain) and %%"},
     {"maildir:/mail/%",                  "only %u (user), %d (domain) and %%"},
     {"maildir:/mail/\001",               "control characters"                },
-    {"maildir:/mail?create=maybe",       "use yes or no"                     },
+    {"maildir:/mail?create=maybe",       "use yes, no, all or the path"      },
     {"smtp://a?create=yes",              "unknown here"                      },
     {"lmtp://a?mx=yes",                  "unknown here"                      },
     {"smtp://a?mx=2",                    "use yes or no"                     },

@@ -299,6 +299,25 @@ like $kept, qr/\AReturn-Path: <me\@here\.test>\nDelivered-To: anna\@petrel\.test
     'with its three header lines';
 is $strict->queued, 0, 'nothing of what was refused is queued';
 
+# --- Mailboxes are made for the system's users, not for every typing error
+
+{
+    mkdir "$scratch/users" or die;
+    mkdir "$scratch/users/Old" or die;
+    my $home = Petrel->new(relay_from => '192.0.2.0/24', local => "maildir:$scratch/users/%u?create=yes")->start;
+    my @replies = $home->dialogue('EHLO c.test', 'MAIL FROM:<a@b.test>', map { "RCPT TO:<$_\@petrel.test>" } qw(Root rooot old Old postmaster ../root));
+    is join(' ', map { substr $_, 0, 9 } @replies[3 .. 8]), '250 2.1.5 550 5.1.1 550 5.1.1 250 2.1.5 250 2.1.5 501 5.1.3', 'create=yes: who exists';
+    is join(' ', map { $_->[0] } grep { $home->send_mail('a@b.test', "$_->[0]\@petrel.test", "Subject: x\n\nx\n") !~ /^250/ } ['ROOT'], ['root'], ['Old']), '', 'create=yes: they get mail';
+    my ($code, $said) = Petrel::command("Subject: x\n\nx\n", $Petrel::binary, '-c', $home->conf, 'sendmail', '-f', 'root@petrel.test', 'rooot@petrel.test');
+    is $code, 0, 'create=yes: sendmail(1) takes a typing error';
+    ok $home->wait_log(qr/to=<rooot\@petrel\.test>.*dsn=5\.1\.1, status=bounced/), 'create=yes: it goes back';
+    ok $home->wait_empty, 'create=yes: nothing is left';
+    is join(' ', sort map { m{/users/(.*)/new/}g } glob "$scratch/users/*/new/*"), 'Old root root root', 'create=yes: in their mailboxes';
+    opendir my $all, "$scratch/users" or die;
+    is join(' ', sort grep { !/^\./ } readdir $all), 'Old root', 'create=yes: and there are no others';
+    is $home->stop, 0, 'create=yes: Petrel ends well';
+}
+
 # --- The end
 
 ok $petrel->wait_empty, 'the queue is empty';

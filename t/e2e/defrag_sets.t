@@ -19,7 +19,7 @@ my $box = File::Temp::tempdir('box-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $p = Petrel->new(
     defrag_max_sets_per_sender => 0,
     routes => "y.test smtp://127.0.0.1:$sink->{port}?defragment=yes\nl.test lmtp://127.0.0.1:$lmtp->{port}?defragment=yes\n"
-        . "box.test maildir:$box/%u?create=yes&defragment=yes\nold.test smtp://127.0.0.1:$old->{port}?defragment=yes\n"
+        . "box.test maildir:$box/%u?create=all&defragment=yes\nold.test smtp://127.0.0.1:$old->{port}?defragment=yes\n"
         . "oldplain.test smtp://127.0.0.1:$old->{port}\nplain.test smtp://127.0.0.1:$sink->{port}\n* smtp://127.0.0.1:$sink->{port}"
 )->start;
 my $count = 0;

@@ -123,7 +123,7 @@ SKIP: {
         system('cp', $Petrel::binary, "$home/petrel") == 0 or die 'cannot copy';
         mkdir "$home/box";
         chmod 0777, "$home/box";
-        my $petrel = Petrel->new(dir => $home, routes => "* maildir:$home/box/%u?create=yes", $user ? (user => $user) : ())->start;
+        my $petrel = Petrel->new(dir => $home, routes => "* maildir:$home/box/%u?create=all", $user ? (user => $user) : ())->start;
         my $spool = "$home/spool";
         Petrel::spit("$home/secret", "top secret\n");
         chmod 0600, "$home/secret";

@@ -183,7 +183,7 @@ my %trouble = (
     my $petrel = Petrel->new(%quick, maximal_queue_lifetime => '2s', bounce_queue_lifetime => '2s');
     my $mail = "$petrel->{dir}/mail";
     my $routes = "dead.test smtp://127.0.0.1:$dead->{port}\n$back\nunreachable.test smtp://127.0.0.1:$dead->{port}\n";
-    $petrel->configure(routes => "${routes}petrel.test maildir:$mail/%u?create=yes\n* smtp://127.0.0.1:$sink->{port}");
+    $petrel->configure(routes => "${routes}petrel.test maildir:$mail/%u?create=all\n* smtp://127.0.0.1:$sink->{port}");
     mkdir $mail;
     $petrel->start;
 

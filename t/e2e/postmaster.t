@@ -45,7 +45,7 @@ my %ways = (
     mx => ['sec.test mx', qr/dsn=5\.1\.2, status=bounced \(Host or domain name not found: the address has none\)/],
     smarthost => ["sec.test smtp://127.0.0.1:$sink->{port}", qr/dsn=2\.0\.0, status=sent/],
     lmtp => ["sec.test lmtp://127.0.0.1:$lmtp->{port}", qr/dsn=2\.0\.0, status=sent/],
-    maildir => ['sec.test maildir:SPOOL/../%u?create=yes', qr/dsn=2\.0\.0, status=sent/],
+    maildir => ['sec.test maildir:SPOOL/../%u?create=all', qr/dsn=2\.0\.0, status=sent/],
     peers => ["sec.test smtp://127.0.0.1:$sink->{port}?defragment=yes", qr/dsn=2\.0\.0, status=sent/,
         defrag_host => 'a.test', defrag_peers => 'b.test=127.0.0.1:1', defrag_registry => 'dir:REGISTRY'],
 );

@@ -57,7 +57,7 @@ sub petrel {
     my %settings = @_;
     my $petrel = Petrel->new(routes => '* discard', %settings);
     chmod 0755, $petrel->{dir};
-    $petrel->configure(local => "maildir:$petrel->{dir}/mail/%u?create=yes") unless $settings{local};
+    $petrel->configure(local => "maildir:$petrel->{dir}/mail/%u?create=all") unless $settings{local};
     return $petrel;
 }
 
@@ -114,7 +114,7 @@ SKIP: {
     like reload($petrel), qr/settings reloaded/, 'a file in the place of the old one is read';
     like +($petrel->dialogue('EHLO x', 'MAIL FROM:<a@here.test> SIZE=20000'))[2], qr/^552 /, 'and counts';
 
-    $petrel->configure(local => "maildir:$elsewhere/%u?create=yes");
+    $petrel->configure(local => "maildir:$elsewhere/%u?create=all");
     like reload($petrel), qr{warning: needs a restart: the sandbox does not allow to write to \Q$elsewhere\E/$}m,
         'a Maildir elsewhere needs a restart, which is said';
     like $petrel->send_mail('a@here.test', 'v@petrel.test', $letter), qr/^250 /, 'its mail is taken';
