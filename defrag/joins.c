@@ -56,6 +56,7 @@ settle_parts(struct defragmenter *c, const struct envelope *whole, bool is_new)
     struct id id;
     unsigned *indexes;
     size_t count;
+    struct id before = queue_enter(c->queue, whole->id); /* it names them */
     id_format(whole->id, name);
     struct outcome outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
                                           "joined: goes on in %s", name);
@@ -67,6 +68,7 @@ settle_parts(struct defragmenter *c, const struct envelope *whole, bool is_new)
             (void)manager_unpark(c->manager, id);
         free(indexes);
     }
+    queue_leave(c->queue, before);
 }
 
 /* Those that no set has any more. */

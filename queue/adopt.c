@@ -279,6 +279,7 @@ take_moves(struct adopt *a)
 {
     for (unsigned i = 0; i < a->mover.count; i++) {
         struct move *move = &a->mover.moves[i];
+        struct id before = guard_enter(&a->spool->guard, move->envelope->id);
         if (move->result < 0) {
             a->failed = true;
         } else {
@@ -286,6 +287,7 @@ take_moves(struct adopt *a)
             a->result.messages++;
         }
         envelope_free(&move->envelope);
+        guard_leave(&a->spool->guard, before);
     }
     a->mover.count = 0;
 }

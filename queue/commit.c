@@ -280,10 +280,12 @@ answer(struct commits *all, struct commit *c)
     if (!refused)
         all->stored++;
     commit_free(c);
+    struct id before = guard_enter(&all->spool->guard, refused ? (struct id){0} : id);
     if (!ignored)
         stored(context, e, refused ? &refusal : NULL);
     else if (!refused)
         all->orphaned(all->context, id);
+    guard_leave(&all->spool->guard, before);
 }
 
 static void

@@ -9,8 +9,8 @@
 
 enum { PATH_SIZE = 32 };
 
-static const char magic[8] = "PGUARD1\n";
-const char guard_reason[] = "at work in three crashes of the daemon";
+static const char magic[8] = "PGUARD2\n";
+const char guard_reason[] = "at work in two crashes of the daemon";
 
 struct guard_row {
     uint64_t time_ms, hash;
@@ -22,7 +22,9 @@ struct guard_row {
 struct guard_page {
     char magic[sizeof(magic)];
     volatile uint64_t time_ms, hash; /* at work; two zeros: none */
-    uint64_t used;                   /* rows up to the last one that is not free */
+    uint32_t running;                /* nobody has stopped it in order */
+    uint32_t unknown; /* early ends, one after another, with nothing at work */
+    uint64_t used;    /* rows up to the last one that is not free */
     struct guard_row rows[GUARD_ROWS];
 };
 _Static_assert(sizeof(struct guard_page) <= 4096, "one page");
@@ -97,7 +99,8 @@ static bool
 is_sound(const struct guard_page *p)
 {
     if (memcmp(p->magic, magic, sizeof(magic)) != 0 || p->used > GUARD_ROWS ||
-        !is_name(p->time_ms, p->hash))
+        !is_name(p->time_ms, p->hash) || p->running > 1 ||
+        p->unknown > GUARD_UNKNOWN_MAX)
         return false;
     for (unsigned i = 0; i < GUARD_ROWS; i++) {
         const struct guard_row *row = &p->rows[i];
@@ -126,12 +129,23 @@ count_last(struct guard *g, struct log *log)
     if (id.time_ms != 0) {
         unsigned crashes = count_crash(g, id);
         id_format(id, name);
-        log_say(log, LOG_LEVEL_WARNING, "queue", name,
-                "was at work when the daemon died: crash %u of the %d that park it",
-                crashes, GUARD_CRASHES_MAX);
+        log_say(
+            log, LOG_LEVEL_WARNING, "queue", name,
+            "was at work when the daemon died: crash %u of the %d after which it is "
+            "quarantined",
+            crashes, GUARD_CRASHES_MAX);
+    } else if (p->running != 0 && p->unknown < GUARD_UNKNOWN_MAX) {
+        p->unknown++;
     }
+    p->running = 1;
     drop_resting(g);
     guard_leave(g, (struct id){0});
+    if (guard_is_careful(g))
+        log_say(
+            log, LOG_LEVEL_WARNING, "queue", NULL,
+            "the daemon died twice within %d seconds of its start, and no message is "
+            "known to be the reason: mail is tried one message at a time",
+            GUARD_EARLY_MS / 1000);
 }
 
 void
@@ -158,6 +172,26 @@ guard_open(struct guard *g, struct disk *disk, struct log *log, unsigned slices,
 }
 
 void
+guard_stop(struct guard *g)
+{
+    if (g->page != NULL)
+        g->page->running = g->page->unknown = 0;
+}
+
+void
+guard_survive(struct guard *g)
+{
+    if (g->page != NULL)
+        g->page->unknown = 0;
+}
+
+bool
+guard_is_careful(const struct guard *g)
+{
+    return g->page != NULL && g->page->unknown >= GUARD_UNKNOWN_MAX;
+}
+
+void
 guard_close(struct guard *g)
 {
     if (g->page != NULL)
@@ -167,28 +201,53 @@ guard_close(struct guard *g)
 
 /* --- At work --------------------------------------------------------------------- */
 
+static void
+set_at_work(struct guard *g, struct id id)
+{
+    g->page->time_ms = id.time_ms;
+    g->page->hash = id.hash;
+}
+
 struct id
 guard_enter(struct guard *g, struct id id)
 {
     struct id before = {0};
     if (g->page == NULL)
         return before;
-    struct guard_row *row = g->page->used > 0 ? find(g, id) : NULL;
     before = (struct id){g->page->time_ms, g->page->hash};
+    if (id.time_ms == 0)
+        return before;
+    struct guard_row *row = g->page->used > 0 ? find(g, id) : NULL;
     /* It is taken up again: its deferral went well. */
     if (row != NULL && row->resting != 0 && id_compare(before, id) != 0)
         drop(g, row);
-    guard_leave(g, id);
+    set_at_work(g, id);
     return before;
 }
 
 void
 guard_leave(struct guard *g, struct id before)
 {
+    if (g->page != NULL)
+        set_at_work(g, before.time_ms != 0 ? before : g->suspect);
+}
+
+struct id
+guard_enter_nobody(struct guard *g)
+{
+    struct id before = {0};
     if (g->page == NULL)
-        return;
-    g->page->time_ms = before.time_ms;
-    g->page->hash = before.hash;
+        return before;
+    before = (struct id){g->page->time_ms, g->page->hash};
+    set_at_work(g, (struct id){0});
+    return before;
+}
+
+void
+guard_suspect(struct guard *g, struct id id)
+{
+    g->suspect = id;
+    guard_leave(g, id);
 }
 
 void

@@ -1,12 +1,17 @@
 /* The crash-loop guard: which message is at work when the process dies.
  *
- * While the daemon is at a message in a way that its content could make deadly, the
- * message's id stands in one page of shared memory (lock/guard), which outlives the
- * process without any system call. The next start finds it there, and counts: what was
- * at work in three crashes is parked in corrupt/ instead of being tried again (GNU
- * Mailman's .bak and .psv; DESIGN §2 "Crash rules"). What ends or is deferred in order
- * is forgotten. The page is advice: a missing or damaged one is made anew, without one
- * nothing is counted, and it is never synced. */
+ * While the daemon is at a message in any way, the message's id stands in one page of
+ * shared memory (lock/guard), which outlives the process without any system call. The
+ * next start finds it there, and counts: what was at work in two crashes is quarantined
+ * (corrupt/) instead of being tried again (GNU Mailman's .bak and .psv; DESIGN §2
+ * "Crash rules"). What ends or is deferred in order is forgotten.
+ *
+ * No start repeats what failed without anything at work: after two such ends, each
+ * within a minute of its start, the daemon is careful. The manager then has one message
+ * at a time in memory, and that is the suspect: at work whenever nothing else is.
+ *
+ * The page is advice: a missing or damaged one is made anew, without one nothing is
+ * counted, and it is never synced. */
 #ifndef QUEUE_GUARD_H
 #define QUEUE_GUARD_H
 
@@ -15,7 +20,10 @@
 #include "base/log.h"
 
 enum {
-    GUARD_CRASHES_MAX = 3,
+    GUARD_CRASHES_MAX = 2,
+    GUARD_UNKNOWN_MAX =
+        2, /* early ends without anything at work: then we are careful */
+    GUARD_EARLY_MS = 60 * 1000,
     GUARD_ROWS = 64 /* ids that are remembered; then those with the fewest crashes go */
 };
 extern const char guard_reason[]; /* of parking */
@@ -24,17 +32,29 @@ struct guard_page;
 struct guard {
     struct disk *disk;
     struct guard_page *page; /* NULL: nothing is counted */
+    struct id suspect;       /* time 0: none */
 };
 
 /* For the holder of the slice's lock alone. Counts for what was at work, with a log
  * line. */
 void guard_open(struct guard *g, struct disk *disk, struct log *log, unsigned slices,
                 unsigned slice);
+/* It was stopped in order; before guard_close(), which is what a crash does as well. */
+void guard_stop(struct guard *g);
 void guard_close(struct guard *g);
 
+/* GUARD_EARLY_MS have passed, or all that was due has been tried. */
+void guard_survive(struct guard *g);
+bool guard_is_careful(const struct guard *g);
+/* From now on at work whenever nothing else is; time 0: nothing. Not within enter and
+ * leave. */
+void guard_suspect(struct guard *g, struct id id);
+
 /* From here on id is at work, until guard_leave() with the answer: what was at work
- * before. Both only store to memory. */
+ * before. Both only store to memory. An id of time 0 changes nothing. */
 struct id guard_enter(struct guard *g, struct id id);
+/* The same for what no message is the reason of: a client that is being served. */
+struct id guard_enter_nobody(struct guard *g);
 void guard_leave(struct guard *g, struct id before);
 
 /* Deferred: its crashes are forgotten unless writing that down is one more. */

@@ -4,6 +4,7 @@
 #include "queue/manager_inside.h"
 
 #include "base/memory.h"
+#include "queue/guard.h"
 #include "queue/lessons.h"
 #include "queue/slices.h"
 
@@ -17,8 +18,14 @@ enum {
     WAKE_MAX_MS = 60 * 1000, /* so that a stepped clock cannot put us to sleep */
     /* Messages read back in a turn, so that a full queue stalls nobody: */
     LOADS_PER_TURN = 64,
-    LOADED_BYTES_PER_TURN = 4 * 1024 * 1024
+    LOADED_BYTES_PER_TURN = 4 * 1024 * 1024,
+    /* While we are careful: */
+    TRIAL_MAX_MS = 10 * 1000, /* a message that is still in memory */
+    TRIAL_LOOK_MS = 1000,
+    CAREFUL_MAX_MS = 10 * 60 * 1000 /* whatever is left */
 };
+
+static const struct id no_id;
 
 static void
 nothing(void *context)
@@ -39,6 +46,78 @@ manager_stir(struct manager *m)
         manager_turn(m);
 }
 
+/* In this turn or a later one. */
+static bool
+wants_load(const struct manager *m)
+{
+    return m->load_next < m->load_count && !m->draining;
+}
+
+/* --- After ends without a known reason ---------------------------------------------
+ *
+ * One message at a time is in memory, so that the next end has one (queue/guard.h). It
+ * has its time: who waits for a slow host does not keep the others, but is no suspect
+ * any more. */
+
+static bool
+trial_is_over(const struct manager *m)
+{
+    return m->actives == NULL ||
+           loop_monotonic_ms(m->loop) - m->trial_ms >= TRIAL_MAX_MS;
+}
+
+static void
+trial_begin(struct manager *m, struct id id)
+{
+    m->trial_ms = loop_monotonic_ms(m->loop);
+    guard_suspect(queue_guard(m->queue), id);
+}
+
+static void
+be_careless(struct manager *m)
+{
+    m->careful = false;
+    guard_suspect(queue_guard(m->queue), no_id);
+    guard_survive(queue_guard(m->queue));
+    log_say(m->log, LOG_LEVEL_INFO, "queue", NULL,
+            "the mail that was due has been tried: delivery goes on as usual");
+    manager_stir(m);
+}
+
+static void
+on_trial(void *context)
+{
+    struct manager *m = context;
+    int64_t lived = loop_monotonic_ms(m->loop) - m->started_ms;
+    bool idle = m->actives == NULL && !wants_load(m);
+    if (!m->careful)
+        guard_survive(queue_guard(m->queue));
+    else if (lived >= CAREFUL_MAX_MS || (lived >= GUARD_EARLY_MS && idle))
+        be_careless(m);
+    else
+        loop_timer_start(m->loop, &m->trial, TRIAL_LOOK_MS, on_trial, m);
+    manager_turn(m);
+}
+
+/* The end of a turn: nobody is suspected of what happens while nothing is in memory. */
+static void
+trial_go_on(struct manager *m)
+{
+    if (m->actives == NULL && !wants_load(m))
+        guard_suspect(queue_guard(m->queue), no_id);
+    else if (m->actives == NULL)
+        manager_stir(m);
+}
+
+static void
+trial_start(struct manager *m)
+{
+    m->careful = guard_is_careful(queue_guard(m->queue));
+    m->started_ms = loop_monotonic_ms(m->loop);
+    loop_timer_start(m->loop, &m->trial, m->careful ? TRIAL_LOOK_MS : GUARD_EARLY_MS,
+                     on_trial, m);
+}
+
 /* What is in memory is taken up at once, the rest as this turn allows. */
 static void
 load_soon(struct manager *m, struct id id)
@@ -57,10 +136,19 @@ load_soon(struct manager *m, struct id id)
 }
 
 static bool
-may_load(const struct manager *m)
+may_load(struct manager *m)
 {
-    return m->load_next < m->load_count && !m->draining &&
-           m->loads_now < LOADS_PER_TURN && m->loaded_bytes < LOADED_BYTES_PER_TURN;
+    return wants_load(m) && m->loads_now < LOADS_PER_TURN &&
+           m->loaded_bytes < LOADED_BYTES_PER_TURN && (!m->careful || trial_is_over(m));
+}
+
+static void
+load_next(struct manager *m)
+{
+    struct id id = m->loads[m->load_next++];
+    if (m->careful)
+        trial_begin(m, id);
+    round_load(m, id);
 }
 
 /* --- The pump --------------------------------------------------------------------- */
@@ -100,16 +188,21 @@ act(struct manager *m, const struct sched_action *action)
     }
 }
 
-/* Whatever is done to a message in memory may be what crashes. */
+/* Whatever is done to a message in memory may be what crashes; a session that opens is
+ * for the first that waits there. */
+static struct id
+reason_of(const struct sched_action *action)
+{
+    const struct active *a = action->verb == SCHED_OPEN
+                                 ? sched_session_first(action->session)
+                                 : action->owner;
+    return a != NULL ? a->id : action->verb == SCHED_LOAD ? action->id : no_id;
+}
+
 static void
 act_on(struct manager *m, const struct sched_action *action)
 {
-    const struct active *a = action->owner;
-    if (a == NULL) {
-        act(m, action);
-        return;
-    }
-    struct id before = queue_enter(m->queue, a->id);
+    struct id before = queue_enter(m->queue, reason_of(action));
     act(m, action);
     queue_leave(m->queue, before);
 }
@@ -152,10 +245,12 @@ pump(void *context)
             act_on(m, &action);
         if (!may_load(m))
             break;
-        round_load(m, m->loads[m->load_next++]);
+        load_next(m);
     }
     m->pumping = false;
-    if (m->load_next < m->load_count && !m->draining)
+    if (m->careful)
+        trial_go_on(m);
+    else if (wants_load(m))
         manager_stir(m);
     if (m->draining)
         end_drain(m);
@@ -232,6 +327,7 @@ manager_new(struct manager **manager, struct loop *loop, struct log *log,
         lessons_path(m, path);
         lessons_read(queue_disk(m->queue), path, m->sched, loop_now_ms(loop));
         loop_timer_start(loop, &m->lessons, LESSONS_EVERY_MS, write_lessons, m);
+        trial_start(m);
     }
     /* After the queue's own hook: what became durable in this turn starts in this turn.
      */
@@ -252,6 +348,7 @@ manager_free(struct manager **manager)
     loop_timer_stop(m->loop, &m->wake);
     loop_unpost(m->loop, &m->stir);
     if (!m->settings.offline) {
+        loop_timer_stop(m->loop, &m->trial);
         loop_timer_stop(m->loop, &m->lessons);
         note_lessons(m);
         sendlog_exit(&m->sendlog);
@@ -323,7 +420,8 @@ manager_accept(struct manager *m, struct envelope **e)
 {
     struct id id = (*e)->id;
     /* Beyond the active set the envelope waits on disk, not in memory. */
-    if (HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit) {
+    if (!m->careful &&
+        HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit) {
         sendlog_new(&m->sendlog, *e);
         active_new(m, *e);
     } else {
@@ -358,6 +456,25 @@ manager_take(struct manager *m, struct sched_session *session, struct errand *er
         pass_over(m, session);
     }
     return false;
+}
+
+struct id
+manager_first(const struct sched_session *session)
+{
+    const struct active *a = sched_session_first(session);
+    return a != NULL ? a->id : no_id;
+}
+
+struct id
+manager_enter(struct manager *m, const struct sched_session *session)
+{
+    return queue_enter(m->queue, manager_first(session));
+}
+
+void
+manager_leave(struct manager *m, struct id before)
+{
+    queue_leave(m->queue, before);
 }
 
 bool

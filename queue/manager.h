@@ -60,6 +60,12 @@ struct errand {
     const unsigned *indexes; /* into envelope->recipients */
     size_t count;
 };
+/* What happens to a session before it has mail is put down to the first message that
+ * waits for it: between the two, as queue_enter(). */
+struct id manager_enter(struct manager *manager, const struct sched_session *session);
+void manager_leave(struct manager *manager, struct id before);
+/* The same message, or time 0. */
+struct id manager_first(const struct sched_session *session);
 /* False: nothing waits; ask again when manager_has_work or end the session. A second
  * one may be taken before the first is settled; its verdicts come after those of the
  * first.
@@ -152,8 +158,9 @@ bool manager_defragments(const struct manager *manager);
 bool manager_unpark(struct manager *manager, struct id id);
 /* The same, so much later: so that several go in an order of their own. */
 bool manager_unpark_after(struct manager *manager, struct id id, int64_t delay_ms);
-/* The outcome for recipients that were parked; those that are done already are left
- * out. False: there is no such message. */
+/* The outcome for recipients that were parked; those that are done already, or are
+ * none, are left out. The caller has entered (queue_enter()) the message because of
+ * which it says so. False: there is no such message. */
 bool manager_settle_parked(struct manager *manager, struct id id,
                            const unsigned *indexes, size_t count,
                            const struct outcome *outcome);

@@ -70,7 +70,9 @@ struct manager {
     bool draining, patience_over, pumping;
     void (*drained)(void *context);
     void *drained_context;
-    struct loop_timer wake, lessons;
+    struct loop_timer wake, lessons, trial;
+    bool careful;                 /* see guard_is_careful() */
+    int64_t started_ms, trial_ms; /* monotonic */
     struct loop_task stir;
 };
 

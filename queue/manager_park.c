@@ -279,7 +279,6 @@ manager_settle_parked(struct manager *m, struct id id, const unsigned *indexes,
         a = active_new(m, e);
         a->loaded_ms = loop_now_ms(m->loop);
     }
-    struct id before = queue_enter(m->queue, id);
     settle_some(a, indexes, count, outcome);
     bool is_over = a->envelope->done == a->envelope->count;
     if (a->scheduled || a->warning || a->ending) {
@@ -292,7 +291,6 @@ manager_settle_parked(struct manager *m, struct id id, const unsigned *indexes,
             queue_wait(m->queue, a->envelope, false);
         active_defer(a, loop_now_ms(m->loop), a->envelope->attempts);
     }
-    queue_leave(m->queue, before);
     manager_stir(m);
     return true;
 }

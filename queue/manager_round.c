@@ -67,6 +67,8 @@ active_free(struct active *a, unsigned recipients)
 {
     struct manager *m = a->manager;
     HASH_DEL(m->actives, a);
+    if (m->careful)
+        manager_turn(m); /* the next one's trial */
     for (unsigned i = 0; a->reasons && i < recipients; i++)
         free(a->reasons[i]);
     for (unsigned i = 0; a->deliveries && i < recipients; i++)
@@ -279,13 +281,15 @@ notice_stored(void *context, struct envelope *notice, const struct outcome *refu
     assert(m->notices.ended < m->notices.begun && a->ending);
     m->notices.ended++;
     a->ending = false;
+    struct id before = queue_enter(m->queue, a->id);
     if (refusal) {
         notice_later(a);
-        return;
+    } else {
+        sendlog_bounce(&m->sendlog, a->id);
+        active_retire(a);
+        manager_accept(m, &notice);
     }
-    sendlog_bounce(&m->sendlog, a->id);
-    active_retire(a);
-    manager_accept(m, &notice);
+    queue_leave(m->queue, before);
 }
 
 static void

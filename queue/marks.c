@@ -358,8 +358,12 @@ on_moved(void *context)
 {
     struct marks *m = context;
     unsigned count = m->mover.count;
-    for (unsigned i = 0; i < count; i++)
-        take_move(m, &m->mover.moves[i]);
+    for (unsigned i = 0; i < count; i++) {
+        struct move *move = &m->mover.moves[i];
+        struct id before = guard_enter(&m->spool->guard, move->envelope->id);
+        take_move(m, move);
+        guard_leave(&m->spool->guard, before);
+    }
     m->mover.count = 0;
     m->rounds++;
     if (m->line != NULL)
@@ -371,8 +375,11 @@ move_some(struct marks *m)
 {
     if (m->mover.count > 0)
         return; /* busy */
-    while (m->line != NULL && m->mover.count < MOVER_MAX)
+    while (m->line != NULL && m->mover.count < MOVER_MAX) {
+        struct id before = guard_enter(&m->spool->guard, m->line->id);
         fill_move(m, m->line);
+        guard_leave(&m->spool->guard, before);
+    }
     if (m->mover.count > 0 && mover_start(&m->mover))
         on_moved(m);
 }
@@ -420,16 +427,16 @@ static void
 write_one(struct marks *m, struct pending *p)
 {
     struct young_message *young = young_find(m->young, p->id);
+    struct id before = guard_enter(&m->spool->guard, p->id);
     if (needs_move(m, p)) {
         enter_line(m, p);
     } else if (young == NULL) {
-        struct id before = guard_enter(&m->spool->guard, p->id);
         write_preprocessed(m, p);
-        guard_leave(&m->spool->guard, before);
     } else if (p->count > 0) {
         tell_journal(m, p, young);
         pending_free(m, p);
     }
+    guard_leave(&m->spool->guard, before);
 }
 
 /* Settled in this very turn: most such messages are retired before it ends. */

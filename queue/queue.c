@@ -3,21 +3,7 @@
 
 #include "base/loop.h"
 #include "base/memory.h"
-#include "queue/clean.h"
-#include "queue/commit.h"
-#include "queue/content.h"
-#include "queue/draft.h"
-#include "queue/endings.h"
-#include "queue/joined.h"
-#include "queue/load.h"
-#include "queue/marks.h"
-#include "queue/nature.h"
-#include "queue/pickup.h"
-#include "queue/places.h"
-#include "queue/recover.h"
-#include "queue/release.h"
-#include "queue/share.h"
-#include "queue/young.h"
+#include "queue/queue_inside.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -25,30 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
-
-struct queue {
-    struct spool spool;
-    struct loop *loop;
-    struct loop *own_loop; /* an injector's, for its clock */
-    struct queue_settings settings;
-    struct share share;
-    struct seen seen;
-    struct young young;
-    struct endings endings;
-    struct drafts drafts;
-    struct commits commits;
-    struct marks marks;
-    struct contents contents;
-    struct recover recover;
-    struct clean clean;
-    struct nature nature;
-    bool young_read;          /* an operator: the journals have been looked at */
-    struct adopt_rooms rooms; /* then: theirs */
-    queue_found *found;
-    void *found_context;
-    uint64_t retired;
-    uint64_t last_end, durable_batch; /* batches of the journal */
-};
 
 /* --- Events from the rooms ------------------------------------------------------- */
 
@@ -274,6 +236,7 @@ static void
 queue_free(struct queue *q)
 {
     free(q->rooms.rows);
+    guard_stop(&q->spool.guard);
     guard_close(&q->spool.guard);
     if (is_daemon(q))
         share_stop(&q->share);
@@ -486,13 +449,11 @@ is_no_message(const struct queue *q, struct id id)
            marks_have_ended(&q->marks, id);
 }
 
-struct envelope *
-queue_load(struct queue *q, struct id id)
+static struct envelope *
+load(struct queue *q, struct id id)
 {
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX] = "";
-    if (is_no_message(q, id) || is_withheld(q, id))
-        return NULL;
     marks_write(&q->marks, id);
     want_young(q);
     struct young_message *m = young_find(&q->young, id);
@@ -518,10 +479,24 @@ queue_load(struct queue *q, struct id id)
     return NULL;
 }
 
+struct envelope *
+queue_load(struct queue *q, struct id id)
+{
+    if (is_no_message(q, id) || is_withheld(q, id))
+        return NULL;
+    struct id before = queue_enter(q, id);
+    struct envelope *e = load(q, id);
+    queue_leave(q, before);
+    return e;
+}
+
 int
 queue_content_open(struct queue *q, const struct envelope *e)
 {
-    return contents_open(&q->contents, e->id);
+    struct id before = queue_enter(q, e->id);
+    int content = contents_open(&q->contents, e->id);
+    queue_leave(q, before);
+    return content;
 }
 
 int64_t
@@ -552,10 +527,12 @@ queue_settle(struct queue *q, struct envelope *e, unsigned index, enum channel c
 void
 queue_defer(struct queue *q, struct envelope **e, int64_t due_ms, unsigned attempts)
 {
+    struct id before = queue_enter(q, (*e)->id);
     (*e)->due_ms = due_ms;
     (*e)->attempts = attempts;
     guard_rest(&q->spool.guard, (*e)->id);
     marks_defer(&q->marks, e);
+    queue_leave(q, before);
 }
 
 void
@@ -567,13 +544,14 @@ queue_wait(struct queue *q, struct envelope *e, bool waits)
 void
 queue_retire(struct queue *q, struct envelope **e)
 {
-    struct id id = (*e)->id;
+    struct id id = (*e)->id, before = queue_enter(q, id);
     q->retired++;
     guard_forget(&q->spool.guard, id);
-    if (marks_retire(&q->marks, e))
-        return;
-    envelope_free(e);
-    end(q, id);
+    if (!marks_retire(&q->marks, e)) {
+        envelope_free(e);
+        end(q, id);
+    }
+    queue_leave(q, before);
 }
 
 /* --- Crashes --------------------------------------------------------------------- */
@@ -582,6 +560,12 @@ struct id
 queue_enter(struct queue *q, struct id id)
 {
     return guard_enter(&q->spool.guard, id);
+}
+
+struct guard *
+queue_guard(struct queue *q)
+{
+    return &q->spool.guard;
 }
 
 void
@@ -628,8 +612,8 @@ queue_hold(struct queue *q, const struct envelope *e, const char *reason, bool d
     return result;
 }
 
-void
-queue_park(struct queue *q, struct id id, const char *reason)
+static void
+quarantine(struct queue *q, struct id id, const char *reason)
 {
     if (marks_forget(&q->marks, id))
         return; /* it moves: it is not damaged */
@@ -649,6 +633,14 @@ queue_park(struct queue *q, struct id id, const char *reason)
         seen_remove(&q->seen, id);
     if (!spool_has(&q->spool, ROOM_QUEUED, id) && !spool_has(&q->spool, ROOM_INFO, id))
         guard_forget(&q->spool.guard, id);
+}
+
+void
+queue_park(struct queue *q, struct id id, const char *reason)
+{
+    struct id before = queue_enter(q, id);
+    quarantine(q, id, reason);
+    queue_leave(q, before);
 }
 
 int
@@ -739,52 +731,6 @@ uint64_t
 queue_adoptions(const struct queue *q)
 {
     return q->share.adoptions;
-}
-
-void
-queue_look_at_disk(struct queue *q)
-{
-    assert(is_daemon(q));
-    q->nature =
-        (struct nature){.disk = q->spool.disk, .log = q->spool.log, .loop = q->loop};
-    nature_start(&q->nature);
-    space_look(&q->drafts.space, q->young.journal != NULL);
-}
-
-void
-queue_describe_space(const struct queue *q, char out[QUEUE_SPACE_MAX])
-{
-    assert((int)QUEUE_SPACE_MAX == (int)SPACE_TEXT_MAX);
-    space_describe(&q->drafts.space, out);
-}
-
-struct queue_health
-queue_health(struct queue *q)
-{
-    struct queue_health health = {.stored = q->commits.stored,
-                                  .retired = q->retired,
-                                  .parked = q->spool.parked,
-                                  .syncs = q->spool.syncs,
-                                  .young = HASH_COUNT(q->young.messages),
-                                  .damages = q->young.damages};
-    health.sync_blocks = disk_sync_way(q->spool.disk) == DISK_SYNC_BLOCKS;
-    if (q->young.journal != NULL) {
-        struct journal_figures figures = journal_figures(q->young.journal);
-        health.segments = figures.segments;
-        health.free_segments = figures.free_segments;
-        health.batches = figures.batches;
-        health.syncs += figures.syncs;
-        health.journal_full = figures.full;
-    }
-    drafts_tell_health(&q->drafts, &health);
-    health.accepting = health.reason[0] == '\0';
-    return health;
-}
-
-struct queue_apart
-queue_count_apart(struct queue *q)
-{
-    return places_count_apart(&q->spool);
 }
 
 struct disk *

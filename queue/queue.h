@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "queue/envelope.h"
 
+struct guard;
 struct loop;
 struct queue;
 struct queue_draft;
@@ -127,9 +128,12 @@ void queue_retire(struct queue *queue, struct envelope **e);
 /* --- Crashes -------------------------------------------------------------------------
  *
  * Between these two the message counts as at work: a crash is put down to it, and after
- * three of them the start parks it (queue/guard.h). Within one callback; they nest. */
+ * two of them the start quarantines it (queue/guard.h). Within one callback; they nest.
+ * Whatever this header does to a message counts by itself. */
 struct id queue_enter(struct queue *queue, struct id id);
 void queue_leave(struct queue *queue, struct id before);
+/* What counts. */
+struct guard *queue_guard(struct queue *queue);
 
 /* --- Slices --------------------------------------------------------------------------
  */

@@ -205,7 +205,7 @@ is_doubtful(const struct recover *r, const struct recover_row *row)
 
 /* What the files of id mean:
  *   in a foreign journal      not our business before that is adopted
- *   at work in three crashes  parked
+ *   at work in two crashes    quarantined
  *   in the journal            young; S5 besides: it was on its way there
  *   END in the journal        ended, and its files were about to go
  *   todo or info, no mess     damage: mess is made first and removed last

@@ -101,6 +101,9 @@ bool sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
  * before another is opened there, but not in session_limit, so that it stops nobody
  * elsewhere. */
 bool sched_has_work(const struct sched *s, const struct sched_session *session);
+/* The owner of a message that waits where the session leads, the next one perhaps;
+ * NULL: none does. */
+void *sched_session_first(const struct sched_session *session);
 
 /* The servers of a session's domain are known, before it connects: key names the set
  * (sched/exchanges.h). Domains with the same set share one site, to which all that

@@ -59,6 +59,13 @@ must_yield(const struct sched *s, const struct sched_session *session)
     return its + 1 < mine || (its < mine && session->run >= TURN_WORKS);
 }
 
+void *
+sched_session_first(const struct sched_session *session)
+{
+    const struct entry *e = flow_queue_first(&session->site->queue);
+    return e != NULL ? e->message->owner : NULL;
+}
+
 bool
 sched_has_work(const struct sched *s, const struct sched_session *session)
 {

@@ -91,12 +91,6 @@ program(const struct session *s)
 
 /* --- Ends ------------------------------------------------------------------------- */
 
-static void
-session_release(void *object)
-{
-    free(object);
-}
-
 /* An errand that no connection took: only after CLIENT_AGAIN, so nothing of it is
  * settled. */
 static void
@@ -129,7 +123,7 @@ session_end(struct session *s, const struct outcome *trouble)
     loop_timer_stop(d->loop, &s->idle);
     loop_unpost(d->loop, &s->task);
     DL_DELETE(d->sessions, s);
-    loop_release(d->loop, session_release, s);
+    loop_release(d->loop, free, s);
     manager_session_ended(d->manager, s->place, trouble);
 }
 
@@ -378,6 +372,7 @@ converse(struct session *s, struct net_connection *connection,
         .loop = d->loop,
         .log = d->log,
         .queue = manager_queue(d->manager),
+        .first = manager_first(s->place),
         .hostname = d->hostname,
         .redirect_to = target_peer(s->target),
         .lmtp = s->target->kind == TARGET_LMTP,
@@ -549,27 +544,29 @@ static void
 on_dialing(void *context, const struct dialing_event *event)
 {
     struct session *s = context;
+    struct id before = manager_enter(s->delivery->manager, s->place);
     switch (event->kind) {
     case DIALING_TRYING:
         candidates_name(&s->candidates.hosts[event->which], &s->peer);
         log_say(s->delivery->log, LOG_LEVEL_DEBUG, program(s), NULL, "connecting to %s",
                 s->peer.remote);
-        return;
+        break;
     case DIALING_CONNECTED:
         on_connected(s, event, on_dialing);
-        return;
+        break;
     case DIALING_FAILED:
         connect_failed(s, event);
-        return;
+        break;
     case DIALING_BEATEN: /* it will not be the first again so soon */
         candidates_bad(&s->candidates, event->which);
-        return;
+        break;
     case DIALING_OVER:
         dialing_free(&s->dialing);
         if (!connect_next(s, on_dialing))
             session_fail(s);
-        return;
+        break;
     }
+    manager_leave(s->delivery->manager, before); /* it lives until the turn ends */
 }
 
 /* --- Finding the hosts ------------------------------------------------------------ */
@@ -590,6 +587,7 @@ static void
 on_exchange(void *context, const struct exchange_answer *answer)
 {
     struct session *s = context;
+    struct id before = manager_enter(s->delivery->manager, s->place);
     if (answer->count == 0) {
         remember(s, &answer->outcome);
         session_fail(s);
@@ -601,6 +599,7 @@ on_exchange(void *context, const struct exchange_answer *answer)
         if (!connect_next(s, on_dialing))
             session_fail(s);
     }
+    manager_leave(s->delivery->manager, before); /* it lives until the turn ends */
 }
 
 static void

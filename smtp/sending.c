@@ -90,8 +90,8 @@ hang_up(struct sending *s)
 static struct id
 enter(struct sending *s)
 {
-    static const struct id none;
-    return queue_enter(s->settings.queue, s->mail_count > 0 ? s->mails[0] : none);
+    return queue_enter(s->settings.queue,
+                       s->mail_count > 0 ? s->mails[0] : s->settings.first);
 }
 
 static void

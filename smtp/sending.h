@@ -15,6 +15,7 @@ struct sending_settings {
     struct loop *loop;
     struct log *log;
     struct queue *queue;     /* where the content lies */
+    struct id first;         /* crashes before there is mail are put down to that one */
     const char *hostname;    /* copied */
     const char *redirect_to; /* copied; see smtp/client.h */
     bool lmtp;

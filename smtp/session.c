@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
+#include "queue/guard.h"
 #include "sched/peers.h"
 #include "smtp/redirect.h"
 #include "smtp/refusals.h"
@@ -520,9 +521,8 @@ tls_has_failed(const struct session *s)
 }
 
 static void
-on_event(void *context, enum net_event event)
+take_event(struct session *s, enum net_event event)
 {
-    struct session *s = context;
     if (s->handshake == SESSION_AWAITS_HELLO) {
         session_await_event(s, event);
         return;
@@ -558,6 +558,19 @@ on_event(void *context, enum net_event event)
             session_end(s);
         break;
     }
+}
+
+/* No message is the reason of what a client sends: not the one that is on trial,
+ * either.
+ */
+static void
+on_event(void *context, enum net_event event)
+{
+    struct session *s = context;
+    struct queue *queue = s->host->queue;
+    struct id before = guard_enter_nobody(queue_guard(queue));
+    take_event(s, event);
+    queue_leave(queue, before);
 }
 
 static unsigned

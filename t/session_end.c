@@ -12,11 +12,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define WRONG "AUTH PLAIN AHVzZXIAcGVuY2lt\r\n"
 
 enum { PIPE_SIZE = 4096, UNREAD = 8 * 1024 /* then a session pauses */ };
+
+enum { NO_QUEUE_SIZE = 64 * 1024 }; /* zeros */
 
 struct world {
     struct loop *loop;
@@ -24,6 +27,7 @@ struct world {
     struct log *log;
     struct buffer lines, heard;
     struct session_host host;
+    void *no_queue;
     struct net_connection *connection; /* the session's: valid while it lasts */
     int to, from, far[2];
 };
@@ -93,6 +97,7 @@ world_start(struct world *w, bool tls)
     int in[2], out[2];
     memset(w, 0, sizeof(*w));
     w->loop = sim_loop_new(1);
+    w->no_queue = memory_new(NO_QUEUE_SIZE);
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
     buffer_init(&w->lines, 1 << 20);
     buffer_init(&w->heard, 1 << 20);
@@ -107,7 +112,9 @@ world_start(struct world *w, bool tls)
     rules->idle_timeout_ms = rules->patience.command_ms = 3000;
     rules->handshake_timeout_ms = 2000;
     strcpy(rules->hostname, "mx.example.org");
-    w->host = (struct session_host){.loop = w->loop, .log = w->log, .rules = rules};
+    /* Nothing is stored: a queue without a spool will do. */
+    w->host = (struct session_host){
+        .loop = w->loop, .log = w->log, .rules = rules, .queue = w->no_queue};
     session_host_start(&w->host);
     must(pipe2(in, O_NONBLOCK) == 0 && pipe2(out, O_NONBLOCK) == 0, "no pipes");
     must(fcntl(out[1], F_SETPIPE_SZ, PIPE_SIZE) == PIPE_SIZE, "a small pipe");
@@ -124,6 +131,7 @@ static void
 world_end(struct world *w)
 {
     session_host_stop(&w->host);
+    free(w->no_queue);
     session_rules_release(&w->host.rules);
     net_free(&w->net);
     log_free(&w->log);

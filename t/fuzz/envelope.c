@@ -3,6 +3,8 @@
 #include "queue/envelope.h"
 
 #include "base/crc.h"
+#include "mime/address.h"
+#include "queue/injected.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,6 +57,27 @@ check_todo_again(const struct envelope *e)
     buffer_free(&again);
 }
 
+/* What is left of a stranger's is what he may say, in words that go on a wire. */
+static void
+check_injected(struct envelope *e)
+{
+    const int64_t now_ms = 1763800000000;
+    struct address address;
+    if (injected_take(e, now_ms) != NULL)
+        return;
+    must(e->made_of.length == 0 && e->set_mark.length == 0 && !e->by_peer);
+    must(e->priority == 0 && !e->double_bounce && !e->ascii_header);
+    must(text_equal(e->trust, TEXT("int")) && e->count > 0);
+    must(e->birth_ms > 0 && e->birth_ms <= now_ms);
+    must(e->sender.length == 0 || address_parse(e->sender, &address));
+    must(e->envelope_id.length == 0 || !text_has_control(e->envelope_id));
+    for (unsigned i = 0; i < e->count; i++)
+        must(e->recipients[i].address.length > 0 &&
+             e->recipients[i].address.length <= INJECTED_ADDRESS_MAX &&
+             !text_has_control(e->recipients[i].original));
+    check_todo_again(e);
+}
+
 static void
 read_todo(struct text form)
 {
@@ -62,6 +85,7 @@ read_todo(struct text form)
     if (envelope_read_todo(form, id, e) == PROGRESS_DONE) {
         check_envelope(e, true);
         check_todo_again(e);
+        check_injected(e);
     }
     envelope_free(&e);
 }

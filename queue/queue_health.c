@@ -1,0 +1,50 @@
+/* How the queue is, and its disk. */
+#include "queue/queue_inside.h"
+
+#include <assert.h>
+
+void
+queue_look_at_disk(struct queue *q)
+{
+    assert(q->share.lock >= 0); /* a daemon */
+    q->nature =
+        (struct nature){.disk = q->spool.disk, .log = q->spool.log, .loop = q->loop};
+    nature_start(&q->nature);
+    space_look(&q->drafts.space, q->young.journal != NULL);
+}
+
+void
+queue_describe_space(const struct queue *q, char out[QUEUE_SPACE_MAX])
+{
+    assert((int)QUEUE_SPACE_MAX == (int)SPACE_TEXT_MAX);
+    space_describe(&q->drafts.space, out);
+}
+
+struct queue_health
+queue_health(struct queue *q)
+{
+    struct queue_health health = {.stored = q->commits.stored,
+                                  .retired = q->retired,
+                                  .parked = q->spool.parked,
+                                  .syncs = q->spool.syncs,
+                                  .young = HASH_COUNT(q->young.messages),
+                                  .damages = q->young.damages};
+    health.sync_blocks = disk_sync_way(q->spool.disk) == DISK_SYNC_BLOCKS;
+    if (q->young.journal != NULL) {
+        struct journal_figures figures = journal_figures(q->young.journal);
+        health.segments = figures.segments;
+        health.free_segments = figures.free_segments;
+        health.batches = figures.batches;
+        health.syncs += figures.syncs;
+        health.journal_full = figures.full;
+    }
+    drafts_tell_health(&q->drafts, &health);
+    health.accepting = health.reason[0] == '\0';
+    return health;
+}
+
+struct queue_apart
+queue_count_apart(struct queue *q)
+{
+    return places_count_apart(&q->spool);
+}

@@ -1,0 +1,46 @@
+/* What queue.c and queue_health.c share. Nobody else includes this. */
+#ifndef QUEUE_QUEUE_INSIDE_H
+#define QUEUE_QUEUE_INSIDE_H
+
+#include "queue/clean.h"
+#include "queue/commit.h"
+#include "queue/content.h"
+#include "queue/draft.h"
+#include "queue/endings.h"
+#include "queue/joined.h"
+#include "queue/load.h"
+#include "queue/marks.h"
+#include "queue/nature.h"
+#include "queue/pickup.h"
+#include "queue/places.h"
+#include "queue/queue.h"
+#include "queue/recover.h"
+#include "queue/release.h"
+#include "queue/share.h"
+#include "queue/young.h"
+
+struct queue {
+    struct spool spool;
+    struct loop *loop;
+    struct loop *own_loop; /* an injector's, for its clock */
+    struct queue_settings settings;
+    struct share share;
+    struct seen seen;
+    struct young young;
+    struct endings endings;
+    struct drafts drafts;
+    struct commits commits;
+    struct marks marks;
+    struct contents contents;
+    struct recover recover;
+    struct clean clean;
+    struct nature nature;
+    bool young_read;          /* an operator: the journals have been looked at */
+    struct adopt_rooms rooms; /* then: theirs */
+    queue_found *found;
+    void *found_context;
+    uint64_t retired;
+    uint64_t last_end, durable_batch; /* batches of the journal */
+};
+
+#endif
