@@ -42,7 +42,9 @@ sub next_is {
     my ($name, $protocol) = @_;
     my $got = Petrel::wait_arrived($sink, ++$arrived);
     return fail("$name: arrives") || diag $petrel->log unless $got;
-    like $got->{content}, qr/\AReceived: from [^;]*\swith $protocol\s[^;]*;/, "$name: $protocol in the trace header";
+    # Some versions of msmtp say SMTPUTF8 for every letter.
+    my $utf8 = $name =~ /^msmtp/ ? $protocol =~ s/^E/UTF8/r : $protocol;
+    like $got->{content}, qr/\AReceived: from [^;]*\swith (?:$protocol|$utf8)\s[^;]*;/, "$name: $protocol in the trace header";
     unlike $got->{content}, qr/\A(?:Received[^;]*|[^;]*)alice[^;]*;/, "$name: and not the user";
     return $got;
 }
@@ -137,6 +139,8 @@ SKIP: {
         Petrel::spit("$scratch/msmtprc", "account a\nhost 127.0.0.1\nport $petrel->{port}\nfrom alice\@here.test\ntls on\ntls_trust_file $ca\nauth $mechanism\nuser alice\npassword $password\naccount default : a\n");
         chmod 0600, "$scratch/msmtprc";
         ($code, $text) = Petrel::command("Subject: msmtp\n\nx\n", $msmtp, '-C', "$scratch/msmtprc", 'you@there.test');
+        # GNU SASL 2.2.2 (Debian 13) gives up before it has sent a byte, with other servers, too.
+        skip 'SCRAM of this GNU SASL', 1 if $mechanism =~ /^scram/ && $text =~ /GNU SASL: Error authenticating user/ && $petrel->log !~ /sasl_method=SCRAM/;
         is $code, 0, "msmtp, $mechanism" or diag $text;
         next_is("msmtp, $mechanism", 'ESMTPSA');
         like $petrel->log, qr/sasl_method=\U$mechanism\E, sasl_username=alice/, "msmtp, $mechanism: is what the log says";

@@ -45,7 +45,7 @@ my $postfix = Peer::postfix($sink->{port}, smtpd_tls_security_level => 'may', sm
         (map { $_ => { smtpd_tls_chain_files => "/etc/postfix/$_.key, /etc/postfix/$_.pem", tls_ssl_options => 'NO_TICKET' } } keys %wrong),
     });
 my $port = $postfix->{ports};
-my $smtpd = Peer::opensmtpd("smtp://127.0.0.1:$sink->{port}");
+my $smtpd = Peer::opensmtpd("smtp://127.0.0.1:$sink->{port}", ca => "$keys/ca.pem");
 my $exim = Peer::exim($sink->{port}, password => $secret, files => { 'pair.pem' => "$keys/good-both.pem" });
 
 # domain => its route

@@ -35,7 +35,7 @@ my (%peer, @absent);
 my $behind = Sink->start; # what the peers relay to
 for my $name (qw(postfix exim)) {
     if (my $why = Peer::missing($name)) { push @absent, $why; next }
-    $peer{$name} = Peer->can($name)->($behind->{port}, $name eq 'postfix' ? (smtpd_forbid_bare_newline => 'no') : ());
+    $peer{$name} = Peer->can($name)->($behind->{port}, $name eq 'postfix' ? (smtpd_forbid_bare_newline => 'no', smtpd_forbid_unauth_pipelining => 'no') : ());
     $routes .= "$name.test smtp://127.0.0.1:$peer{$name}{port}\n";
 }
 my $petrel = Petrel->new(routes => "$routes* hold", relay_from => '127.0.0.1/32', local_domains => 'raw.test, postfix.test, exim.test', max_sessions => 1000, max_sessions_per_client => 1000, smtpd_hard_error_limit => 1000);
