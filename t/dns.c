@@ -3,6 +3,7 @@
 #include "base/dns.h"
 
 #include "t/dns_ask.h"
+#include "t/port.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -28,21 +29,6 @@ loopback(unsigned port)
     return (struct sockaddr_in){.sin_family = AF_INET,
                                 .sin_port = htons((uint16_t)port),
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-}
-
-/* Free for TCP and UDP at this moment; 0 when not. */
-static unsigned
-free_port(void)
-{
-    struct sockaddr_in a = loopback(0);
-    socklen_t size = sizeof(a);
-    int tcp = socket(AF_INET, SOCK_STREAM, 0), udp = socket(AF_INET, SOCK_DGRAM, 0);
-    bool good = bind(tcp, (struct sockaddr *)&a, sizeof(a)) == 0 &&
-                getsockname(tcp, (struct sockaddr *)&a, &size) == 0 &&
-                bind(udp, (struct sockaddr *)&a, sizeof(a)) == 0;
-    close(tcp);
-    close(udp);
-    return good ? ntohs(a.sin_port) : 0;
 }
 
 static bool

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "t/folder.h"
+#include "t/port.h"
 #include "t/dialog.h"
 
 #include <arpa/inet.h>
@@ -70,21 +71,6 @@ make_manager(struct world *w)
     if (manager_new(&w->manager, w->loop, w->log, &settings, w->routes, w->error,
                     sizeof(w->error)) != 0)
         dialog_must(false, w->error);
-}
-
-/* A port that was free a moment ago. */
-static inline unsigned
-free_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof(address);
-    int s = socket(AF_INET, SOCK_STREAM, 0);
-    dialog_must(s >= 0 && bind(s, (struct sockaddr *)&address, size) == 0 &&
-                    getsockname(s, (struct sockaddr *)&address, &size) == 0,
-                "no port");
-    close(s);
-    return ntohs(address.sin_port);
 }
 
 /* peers: defrag_peers, which lives as long as the world. */

@@ -2,6 +2,7 @@
 #ifndef T_REGISTRY_KIT_REDIS_H
 #define T_REGISTRY_KIT_REDIS_H
 
+#include "t/port.h"
 #include "t/registry_kit.h"
 
 #include <arpa/inet.h>
@@ -15,20 +16,6 @@ struct server {
     unsigned port;
     pid_t pid;
 };
-
-static inline unsigned
-free_port(void)
-{
-    struct sockaddr_in name = {.sin_family = AF_INET};
-    socklen_t size = sizeof name;
-    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&name, size) != 0 ||
-        getsockname(fd, (struct sockaddr *)&name, &size) != 0)
-        abort();
-    close(fd);
-    return ntohs(name.sin_port);
-}
 
 static inline bool
 is_listening(unsigned port)

@@ -1,13 +1,14 @@
 #!/bin/sh
 # Runs test files, all of them, whatever one of them may say: BUILD=build t/run.sh FILE... The end names those that
-# failed, what they said of it (prove hides that), and the command that runs each of them alone.
+# failed, what they said of it, and the command that runs each of them alone. What they say until then is not shown:
+# many provoke mistakes, and their complaints look like a disaster.
 set -u
 export BUILD="${BUILD:-build}"
 said=$(mktemp -d)
 trap 'rm -rf "$said"' EXIT
 trap 'exit 1' INT TERM HUP
 
-PERL_TEST_HARNESS_DUMP_TAP=$said prove --state=save --statefile="$said/.state" -j3 "$@"
+PERL_TEST_HARNESS_DUMP_TAP=$said prove --merge --state=save --statefile="$said/.state" -j3 "$@"
 code=$?
 [ $code -ne 0 ] || exit 0
 

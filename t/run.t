@@ -12,9 +12,9 @@ is() { # name, command...
 says() { grep -qxF -- "$1" "$dir/said"; }
 run() { BUILD=elsewhere t/run.sh "$@" >"$dir/said" 2>&1; code=$?; }
 
-file good 'echo ok 1 - fine; echo "1..1"; touch "${0%good.t}ran"'
+file good 'echo usage: of it >&2; echo ok 1 - fine; echo "1..1"; touch "${0%good.t}ran"'
 file skipped 'echo "1..0 # skip: not here"'
-file bad 'echo ok 1 - a; echo "# hm"; echo not ok 2 - b; echo "# got x"; echo ok 3 - c; echo "1..3"; echo "# $BUILD"'
+file bad 'echo ok 1 - a; echo "# hm"; echo not ok 2 - b; echo "# got x" >&2; echo ok 3 - c; echo "1..3"; echo "# $BUILD"'
 file dead 'echo ok 1 - alive; kill -SEGV $$'
 file mute 'exit 3'
 
@@ -27,6 +27,7 @@ is 'keep no other from running' [ -e "$dir/ran" ]
 for name in bad dead mute; do
     is "how to run $name alone" says "    BUILD=elsewhere prove -v $dir/$name.t"
 done
+is 'no noise of the good' [ "$(grep -c usage "$dir/said")" -eq 0 ]
 is 'nothing of the others' [ "$(grep -c 'prove -v' "$dir/said")" -eq 3 ]
 is 'what failed' says 'not ok 2 - b'
 is 'and what was said of it' says '# got x'

@@ -5,6 +5,8 @@ use strict;
 use warnings;
 use IO::Socket::INET;
 use POSIX qw(WNOHANG);
+use lib 't/e2e';
+use Petrel;
 
 my @running;
 
@@ -18,20 +20,6 @@ sub path {
         return "$directory/nsd" if -x "$directory/nsd";
     }
     return '/usr/sbin/nsd';
-}
-
-# A port that is free for TCP and UDP at this moment.
-sub free_port {
-    for (1 .. 100) {
-        my $tcp = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1) or next;
-        my $udp = IO::Socket::INET->new(
-            LocalAddr => '127.0.0.1',
-            LocalPort => $tcp->sockport,
-            Proto     => 'udp'
-        ) or next;
-        return $tcp->sockport;
-    }
-    die "no free port\n";
 }
 
 sub write_config {
@@ -81,7 +69,7 @@ sub is_up {
 sub start {
     my ($class, $directory, %zones) = @_;
     for my $attempt (1 .. 5) {
-        my $port = free_port();
+        my $port = Petrel::free_port();
         write_config($directory, $port, %zones);
         my $pid = fork // die "fork: $!\n";
         if ($pid == 0) {
@@ -89,7 +77,7 @@ sub start {
         }
         my $self = bless {port => $port, pid => $pid, directory => $directory}, $class;
         push @running, $self;
-        for (1 .. 100) {
+        for (1 .. 1000) {
             return $self if is_up($port);
             last if waitpid($pid, WNOHANG) == $pid && delete $self->{pid};
             select undef, undef, undef, 0.05;
@@ -107,7 +95,7 @@ sub again {
         exec path(), '-d', '-c', "$self->{directory}/nsd.conf" or POSIX::_exit(127);
     }
     $self->{pid} = $pid;
-    for (1 .. 200) {
+    for (1 .. 1000) {
         return $self if is_up($self->{port});
         select undef, undef, undef, 0.05;
     }

@@ -82,7 +82,7 @@ sub start {
     my ($class, $zone, %option) = @_;
     my ($port, $udp, $tcp);
     for (1 .. 20) {
-        $port = Nsd::free_port();
+        $port = Petrel::free_port();
         $udp = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port, Proto => 'udp') or next;
         last unless $option{tcp};
         $tcp = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port, Listen => 64) and last;

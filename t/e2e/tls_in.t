@@ -154,7 +154,7 @@ SKIP: {
 SKIP: {
     skip 'no msmtp', 1 unless Petrel::have('msmtp');
     for my $how (qw(starttls implicit)) {
-        my ($code, $text) = Petrel::command($plain, Petrel::have('msmtp'), '--host=localhost', '--port=' . $port{$how}, '--timeout=60', '--domain=client.test',
+        my ($code, $text) = Petrel::command($plain, Petrel::have('msmtp'), '--host=127.0.0.1', '--port=' . $port{$how}, '--timeout=60', '--domain=client.test',
             '--from=me@here.test', '--tls=on', '--tls-starttls=' . ($how eq 'starttls' ? 'on' : 'off'), "--tls-trust-file=$ca", "--tls-host-override=$host", 'you@there.test');
         is $code, 0, "msmtp $how: is content" or diag $text;
         next_is("msmtp $how", $plain);
