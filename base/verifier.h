@@ -12,7 +12,9 @@
 #include "base/digest.h"
 
 enum {
-    VERIFIER_ITERATIONS = 100000,   /* when made here: 40 ms on a 2023 server */
+    /* When made here: 26 ms on a 2023 server. Clients with Cyrus SASL (Postfix) refuse
+     * more than 65,536. */
+    VERIFIER_ITERATIONS = 65000,
     VERIFIER_ITERATIONS_MIN = 4096, /* RFC 7677 §4 */
     VERIFIER_ITERATIONS_MAX = 1000000,
     VERIFIER_SLICE = 5000,      /* iterations: 2 ms */

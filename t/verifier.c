@@ -164,7 +164,8 @@ test_slices(void)
         finding = verifier_check_go(&c);
     ok(finding == VERIFIER_WRONG);
     ok(verifier_check_start(&c, &v, TEXT("")) == VERIFIER_WRONG);
-    ok_named(VERIFIER_ITERATIONS >= 100000, "a stolen file is dear to guess at");
+    ok_named(VERIFIER_ITERATIONS >= 60000, "a stolen file is dear to guess at");
+    ok_named(VERIFIER_ITERATIONS <= 65536, "Cyrus SASL logs in all the same");
 }
 
 /* Microseconds of this process for the fastest of some slices. */
