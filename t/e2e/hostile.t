@@ -25,7 +25,7 @@ sub served {
     like $client->send(from => 'a@sender.test', to => "$name\@normal.test", data => "Subject: $name\r\n\r\nb\r\n"), qr/^250/, "$name: its message is taken";
     like $client->quit, qr/^221/, "$name: it is said goodbye";
     ok $sink->wait_for("$name\@normal.test"), "$name: and its message arrives";
-    cmp_ok time - $began, '<', 10, "$name: soon";
+    cmp_ok time - $began, '<', $Petrel::patience, "$name: soon";
     return;
 }
 

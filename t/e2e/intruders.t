@@ -65,12 +65,11 @@ my @lies = (
     ['half a code' => sub { my $c = shift; syswrite $c, "22$crlf" }, qr/not an SMTP reply/],
     ['a code of 999' => sub { my $c = shift; syswrite $c, "999 x$crlf" }, qr/not an SMTP reply/],
 );
-my $lie = 0;
+my $turn = Petrel::spit(tempdir('liar-XXXXXX', TMPDIR => 1, CLEANUP => 1) . '/turn', 0); # which lie is told
 my $liar = fork // die;
 if ($liar == 0) {
     $SIG{PIPE} = 'IGNORE';
-    $SIG{USR1} = sub { $lie++ };
-    while (1) { my $c = $listener->accept or next; $lies[$lie][1]->($c); close $c }
+    while (1) { my $c = $listener->accept or next; $lies[Petrel::slurp($turn)][1]->($c); close $c }
 }
 my $target = $listener->sockport;
 my $victim = Petrel->new(routes => "* smtp://127.0.0.1:$target", minimal_backoff_time => '1h', maximal_backoff_time => '1h',
@@ -82,8 +81,7 @@ for my $case (@lies) {
     ok $victim->wait_log(qr/^\S+ smtp: $id: .*status=deferred/m), "next hop, $name: deferred";
     my ($line) = $victim->log =~ /^(.*$id: to=.*)$/m;
     like $line // '', $want, "next hop, $name: the log says what it was";
-    kill 'USR1', $liar;
-    sleep 0.1;
+    Petrel::spit($turn, Petrel::slurp($turn) + 1);
 }
 is scalar(() = $victim->log =~ /[^\n\x20-\x7e]/g), 0, 'next hop: no control byte reaches the log';
 is scalar(() = $victim->log =~ /, status=sent/g), 0, 'next hop: and no forged field';

@@ -177,7 +177,7 @@ sub ask_why {
         my $message = one_of(@waiting) or return;
         $asked++;
         my $why;
-        Petrel::wait_for(sub { $why = unexplained($message->{queue_id}); !$why }, 5);
+        Petrel::wait_for(sub { $why = unexplained($message->{queue_id}); !$why });
         push @unexplained, $why if $why;
     }
     my ($code, $text) = $petrel->run('status', '--sites');
@@ -211,8 +211,8 @@ ok Petrel::wait_for(sub {
     my @left = listed();
     return 1 unless grep { $_->{queue_name} ne 'deferred' || $_->{due_time} <= time + 5 } @left;
     return 0;
-}, 30), 'what is due is tried' or diag $petrel->status, map { (unexplained($_->{queue_id}) // '') . ($petrel->run('queue', 'why', $_->{queue_id}))[1] } (listed())[0 .. 2];
-for (1 .. 30) {
+}, 120), 'what is due is tried' or diag $petrel->status, map { (unexplained($_->{queue_id}) // '') . ($petrel->run('queue', 'why', $_->{queue_id}))[1] } (listed())[0 .. 2];
+for (1 .. 120) {
     last if Petrel::wait_for(sub { $petrel->queued == 0 }, 1);
     $petrel->run('queue', 'retry', '--all');
 }

@@ -42,7 +42,7 @@ sub why { return $petrel->run('queue', 'why', @_) }
 sub says {
     my ($id, $pattern, $name) = @_;
     my $text;
-    return ok(Petrel::wait_for(sub { $text = (why($id))[1]; $text =~ $pattern }, 5), $name) || diag $text;
+    return ok(Petrel::wait_for(sub { $text = (why($id))[1]; $text =~ $pattern }), $name) || diag $text;
 }
 sub site_of { my $key = shift; return (grep { $_->{site} eq $key } @{ decode_json($petrel->status)->{sites} })[0] }
 sub sent { my $to = shift; return $petrel->wait_log(qr/to=<\Q$to\E>.*status=sent/) }
