@@ -58,7 +58,8 @@ look_through(struct text message)
     struct found found = {.ended_well = true};
     struct text head = text_before(message, FRAGMENT_HEADER_MAX), rest = head;
     struct header_field field;
-    size_t fields = 0; /* their length */
+    header_skip_mailbox_line(&rest);
+    size_t fields = head.length - rest.length; /* their length */
     while (header_next(&rest, &field)) {
         look_at(&found, &field);
         fields += field.whole.length;

@@ -14,6 +14,8 @@ enum scan_state {
     SCAN_OVER
 };
 
+enum { MAILBOX_NAME_MAX = 16 }; /* "From" and some '>' */
+
 /* Where in a Content-Type; all else does not matter. */
 enum scan_type { IN_NONE, IN_TYPE, IN_SUBTYPE };
 
@@ -128,6 +130,15 @@ start_line(struct header_scan *s, char c, bool first)
     return SCAN_NAME;
 }
 
+/* "From", or with '>' before it. */
+static bool
+is_mailbox_name(struct text name)
+{
+    while (text_starts(name, TEXT(">")))
+        name = text_after(name, 1);
+    return text_equal_nocase(name, TEXT("from"));
+}
+
 static enum scan_state
 in_name(struct header_scan *s, char c)
 {
@@ -137,6 +148,12 @@ in_name(struct header_scan *s, char c)
     }
     if (is_space(c))
         return SCAN_NAME_SPACE;
+    if (s->state == SCAN_NAME_SPACE && s->line_start == 0 &&
+        s->name_length <= MAILBOX_NAME_MAX &&
+        is_mailbox_name(text_of(s->name, s->name_length))) {
+        s->mailbox_line = true;
+        return c == '\n' ? SCAN_LINE : SCAN_VALUE;
+    }
     if (!is_name_byte((unsigned char)c) || s->state == SCAN_NAME_SPACE)
         return SCAN_OVER;
     add_to_name(s, c);
@@ -206,6 +223,32 @@ line_length(struct text t)
     return end == TEXT_NONE ? t.length : end + 1;
 }
 
+/* The same with the lines that continue it. */
+static size_t
+folded_length(struct text t)
+{
+    size_t length = line_length(t);
+    while (length < t.length && is_space(t.at[length]))
+        length += line_length(text_after(t, length));
+    return length;
+}
+
+void
+header_skip_mailbox_line(struct text *message)
+{
+    size_t name = 0;
+    while (name < message->length && is_name_byte((unsigned char)message->at[name]))
+        name++;
+    size_t end = name;
+    while (end < message->length && is_space(message->at[end]))
+        end++;
+    bool is_line = end > name && name <= MAILBOX_NAME_MAX && end < message->length &&
+                   message->at[end] != ':' &&
+                   is_mailbox_name(text_before(*message, name));
+    if (is_line)
+        *message = text_after(*message, folded_length(*message));
+}
+
 bool
 header_next(struct text *rest, struct header_field *field)
 {
@@ -221,9 +264,7 @@ header_next(struct text *rest, struct header_field *field)
         colon++;
     if (name == 0 || colon == rest->length || rest->at[colon] != ':')
         return false;
-    size_t length = line_length(*rest);
-    while (length < rest->length && is_space(rest->at[length]))
-        length += line_length(text_after(*rest, length));
+    size_t length = folded_length(*rest);
     field->whole = text_before(*rest, length);
     field->name = text_before(*rest, name);
     field->value = text_after(text_without_line_end(field->whole), colon + 1);

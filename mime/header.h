@@ -15,8 +15,10 @@ struct header_scan {
     bool is_partial;    /* Content-Type (one of them) is message/partial */
     bool composite; /* Content-Type is multipart or message: there are headers within */
     bool headless;  /* the very first line is no field: all of it is body */
-    bool ended;     /* the empty line, or a line that is no field, has come */
-    size_t length;  /* bytes before the empty line (or the odd line) */
+    bool mailbox_line; /* ...but "From SENDER DATE", which mailboxes have there: the
+                          header goes on behind it */
+    bool ended;        /* the empty line, or a line that is no field, has come */
+    size_t length;     /* bytes before the empty line (or the odd line) */
     /* header.c's own: */
     unsigned char state;
     char name[16];
@@ -28,6 +30,9 @@ struct header_scan {
 };
 void header_scan_start(struct header_scan *s);
 void header_scan_add(struct header_scan *s, struct text bytes);
+
+/* Drops a first line "From SENDER DATE" (mbox), perhaps with '>' before it. */
+void header_skip_mailbox_line(struct text *message);
 
 /* One field of a header held in memory; value is still folded and has no final line
  * end. */

@@ -105,4 +105,6 @@ trace_write(const struct trace *trace, struct buffer *out)
     }
     if (trace->add_end)
         add(&f, TEXT("\r\n"));
+    else if (trace->add_mailbox_line)
+        add(&f, TEXT("Mailbox-Line: "));
 }

@@ -17,6 +17,8 @@ struct trace {
     int64_t now_ms;
     bool add_date, add_message_id;
     bool add_end; /* an empty line: the message has no header, only a body */
+    /* "Mailbox-Line: " at the very end: the message begins with a line "From ..." */
+    bool add_mailbox_line;
 };
 
 /* CRLF line ends, folded below 78 columns where words allow it; at most TRACE_MAX

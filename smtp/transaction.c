@@ -297,6 +297,7 @@ transaction_seal(struct server_transaction *t, const struct server *s, int64_t n
         .add_date = submitted && !t->header.has_date,
         .add_message_id = submitted && !t->header.has_message_id,
         .add_end = t->header.headless,
+        .add_mailbox_line = t->header.mailbox_line,
     };
     buffer_init(&lines, TRACE_MAX);
     trace_write(&trace, &lines);

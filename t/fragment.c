@@ -165,8 +165,9 @@ static const struct example messages[] = {
      "id=x\r\n"
      "\r\npart\r\n--b--\r\n",                                                        "not",                                                         "check 11: E11: within a multipart"            },
     {"Subject: x\r\n\r\n" PARTIAL "\r\n",                                                 "not",                                                         "check 11: in the body"                        },
-    {"From s@o.example Sat Nov 21\r\n" PARTIAL "\r\n",                                    "not",
-     "behind a line that is no field"                                                                                                                                                                   },
+    {"From s@o.example Sat Nov 21\r\n" PARTIAL "\r\n",                                    "x 1/0",
+     "behind a line of a mailbox"},
+    {"no field\r\n" PARTIAL "\r\n", "not", "behind a line that is no field"                                                                                                                                                                   },
     {PARTIAL "no field\r\n\r\n",
      "malformed: its header ends with a line that is no field",                                                                                          "a header that does not end with an empty line"},
     {PARTIAL,                                                                             "x 1/0",                                                       "no body and no empty line"                    },

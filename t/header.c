@@ -33,7 +33,18 @@ static const struct sample {
     {"X: a\r\n Received: b\r\n\tFrom: c\r\n\r\n", 0, "e", 30},
     {"X: a\r\n \r\n\r\nFrom: c\r\n", 0, "e", 9},
     {"Receive: a\r\nReceivedx: b\r\nX-Received: c\r\nReceived-SPF: d\r\n\r\n", 0, "e", 58},
-    {"From a@b Sat\nFrom: c\n\n", 0, "eh", 0},
+    {"From a@b Sat\nFrom: c\n\n", 0, "feL", 21},
+    {"From a@b Sat 10:00\r\n x\r\nDate: c\r\n\r\n", 0, "deL", 33},
+    {">From \tx\r\nFrom: c\r\n\r\n", 0, "feL", 19},
+    {">>from x", 0, "L", 8},
+    {">>>>>>>>>>>>>from x\n", 0, "eh", 0},
+    {"From : x\nDate: c\n\n", 0, "fde", 17},
+    {"From \n\n", 0, "eL", 6},
+    {"From x", 0, "L", 6},
+    {"From\nX: y\n", 0, "eh", 0},
+    {"Fromage x\nX: y\n", 0, "eh", 0},
+    {"X: y\nFrom a@b\nDate: c\n", 0, "e", 5},
+    {"From a\nFrom b\nDate: c\n", 0, "eL", 7},
     {"X: y\r\nno field\r\nFrom: a\r\n\r\n", 0, "e", 6},
     {"X: y\r\n: no name\r\nFrom: a\r\n", 0, "e", 6},
     {" From: a\r\nDate: b\r\n", 0, "eh", 0},
@@ -87,7 +98,7 @@ is_same(const struct header_scan *s, const struct sample *want)
            s->has_date == has(want, 'd') && s->has_message_id == has(want, 'm') &&
            s->ended == has(want, 'e') && s->headless == has(want, 'h') &&
            s->has_eight_bit == has(want, '8') && s->composite == has(want, 'c') &&
-           s->is_message == has(want, 'M') && s->is_partial == has(want, 'p') &&
+           s->mailbox_line == has(want, 'L') && s->is_message == has(want, 'M') && s->is_partial == has(want, 'p') &&
            s->length == want->length;
 }
 
@@ -173,8 +184,10 @@ test_agreement(void)
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         struct text t = text_from(samples[i].header), rest = t;
         struct header_field f;
-        size_t length = 0;
+        header_skip_mailbox_line(&rest);
+        size_t length = t.length - rest.length;
         unsigned received = 0;
+        ok_named((length > 0) == has(&samples[i], 'L'), "a mailbox's line");
         while (header_next(&rest, &f)) {
             length += f.whole.length;
             received += text_equal_nocase(f.name, TEXT("received")) ||
@@ -460,7 +473,8 @@ check_message(struct text message, size_t *mailboxes)
         header_scan_add(&s, text_before(text_after(message, at), 7));
     struct text rest = message;
     struct header_field f;
-    size_t length = 0;
+    header_skip_mailbox_line(&rest);
+    size_t length = message.length - rest.length;
     bool has_from = false;
     struct buffer out;
     buffer_init(&out, 1 << 20);
