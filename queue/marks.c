@@ -249,7 +249,6 @@ want_envelope(struct marks *m, struct pending *p, struct young_message *young)
     bool later = false;
     if (p->envelope != NULL)
         return true;
-    assert(young != NULL);
     p->envelope = young_load(m->young, young, &later, reason, sizeof(reason));
     p->owned = p->envelope != NULL;
     if (p->owned) {
@@ -266,12 +265,27 @@ want_envelope(struct marks *m, struct pending *p, struct young_message *young)
     return false;
 }
 
+/* A message that has left the journal: recovery has found its files whole while it
+ * stood in the line. */
+static bool
+has_files(const struct pending *p)
+{
+    return p->envelope == NULL || p->envelope->preprocessed;
+}
+
 static void
 fill_move(struct marks *m, struct pending *p)
 {
     struct young_message *young = young_find(m->young, p->id);
     struct move move = {.young = young != NULL};
     leave_line(m, p);
+    if (young == NULL && has_files(p)) {
+        if (p->envelope == NULL)
+            pending_free(m, p);
+        else
+            write_soon(m);
+        return;
+    }
     if (!want_envelope(m, p, young))
         return;
     move.envelope = p->envelope;

@@ -176,10 +176,9 @@ recover_young(struct recover *r, const struct recover_row *row, unsigned *rooms)
         return false;
     if (!m->recovered && row->origin != ASKED)
         return true; /* accepted by this run, which knows about it */
-    if (m->moving)
-        return true;
-    bool conflict =
-        (*rooms & (QUEUED | INFO | SCRAP)) != 0 || (!m->large && (*rooms & MESS) != 0);
+    /* A crowded journal moves it before its turn has come: its files are being made. */
+    bool conflict = !m->moving && ((*rooms & (QUEUED | INFO | SCRAP)) != 0 ||
+                                   (!m->large && (*rooms & MESS) != 0));
     if (conflict && m->recovered && !settle_young(r, m, rooms))
         return false;
     m->recovered = false;
