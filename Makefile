@@ -143,9 +143,13 @@ fuzz:
 	    build-fuzz/fuzz/$$f -max_total_time=$${SECONDS_EACH:-60} -timeout=10 -max_len=65536 \
 	        -artifact_prefix=t/fuzz/corpus/$$f/ build-fuzz/corpus/$$f t/fuzz/corpus/$$f || exit 1; done
 
-$(BUILD)/fuzz/%: $(BUILD)/t/fuzz/%.o $(call archive,$(call reversed,$(DIRS)))
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LDLIBS)
+define fuzzer
+$(BUILD)/fuzz/$(1): $(BUILD)/t/fuzz/$(1).o $(call stand_ins,fuzz/$(1)) \
+        $(call archive,$(call reversed,$(DIRS)))
+	@mkdir -p $$(@D)
+	$$(CC) $$(CFLAGS) -fsanitize=fuzzer $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS)
+endef
+$(foreach f,$(FUZZERS),$(eval $(call fuzzer,$(f))))
 
 PRODUCT := mta.c $(SRC) $(wildcard $(DIRS:%=%/*.h))
 tidy:

@@ -173,6 +173,8 @@ site_find(const struct scenario *s, struct text name, size_t *first, size_t *cou
     *count = family ? family->count : 0;
     if (family)
         return true;
+    if (name.length == 0)
+        return false;
     HASH_FIND(hh, s->sites, name.at, name.length, site);
     if (!site)
         return false;
@@ -190,6 +192,8 @@ domain_find(const struct scenario *s, struct text name, size_t *first, size_t *c
     *count = family ? family->count : 0;
     if (family)
         return true;
+    if (name.length == 0)
+        return false;
     HASH_FIND(hh, s->domains, name.at, name.length, domain);
     if (!domain)
         return false;

@@ -191,6 +191,12 @@ test_mistakes(void)
         buffer_free(&mistakes);
         scenario_free(&s);
     }
+    /* Found by a fuzzer: a name of a NUL, and no name, were compared. */
+    struct scenario_defaults defaults = scenario_defaults();
+    buffer_init(&mistakes, 1 << 16);
+    ok(scenario_new(TEXT("site farm\ndomain \0 site farm\narrive "), "file", &defaults,
+                    &mistakes) == NULL);
+    buffer_free(&mistakes);
     ok(parse("", &mistakes) == NULL);
     is_text(buffer_text(&mistakes),
             TEXT("file:1: no mail arrives: an 'arrive' is missing\n"), "an empty file");

@@ -37,6 +37,32 @@ check_file(struct text t)
     settings_file_end(&file);
 }
 
+/* All but what reads files: keys and users. */
+static void
+check_listener(const struct options *o, struct buffer *mistakes)
+{
+    struct listener_settings settings = {
+        .hostname = o->hostname,
+        .listen = text_from(o->listen),
+        .relay_from = text_from(o->relay_from),
+        .etrn = text_from(o->etrn),
+        .mt_priority = text_from(o->mt_priority),
+        .auth_clear_text = text_from(o->auth_clear_text),
+        .sender_login = text_from(o->sender_login),
+        .sender_domains = text_from(o->sender_domains),
+        .clients = {.each = {[CLIENTS_SESSION] = text_from(o->client_session_rate),
+                             [CLIENTS_MESSAGE] = text_from(o->client_message_rate),
+                             [CLIENTS_RECIPIENT] = text_from(o->client_recipient_rate)},
+                    .all = {[CLIENTS_SESSION] = text_from(o->session_rate),
+                            [CLIENTS_MESSAGE] = text_from(o->message_rate),
+                            [CLIENTS_RECIPIENT] = text_from(o->recipient_rate)},
+                    .exempt = text_from(o->rate_exempt)},
+        .proxy_from = text_from(o->proxy_from),
+        .recipient_limit = (int)o->recipient_limit
+    };
+    (void)!listener_check(&settings, mistakes);
+}
+
 static void
 check_values(const struct options *o)
 {
@@ -54,6 +80,18 @@ check_values(const struct options *o)
         must(count <= ENDPOINTS_MAX);
     free(endpoints);
     (void)!sources_read(&sources, text_from(o->smtp_bind), &mistakes);
+    check_listener(o, &mistakes);
+    struct delivery_settings delivery = {.hostname = o->hostname,
+                                         .smtp_port = (uint16_t)o->smtp_port,
+                                         .smtp_bind = text_from(o->smtp_bind),
+                                         .providers = text_from(o->providers),
+                                         .mx_address_limit =
+                                             (int)o->smtp_mx_address_limit};
+    (void)!delivery_check(&delivery, &mistakes);
+    must(o->smtp_mx_address_limit > 0 && o->smtp_connect_timeout_ms > 0);
+    (void)options_manager(o, 1);
+    (void)options_log_style(o);
+    (void)options_sandbox(o);
     buffer_free(&mistakes);
 }
 
