@@ -5,6 +5,7 @@
 
 #include "t/dns_ask.h"
 
+#include <ctype.h>
 #include <arpa/inet.h>
 #include <poll.h>
 #include <signal.h>
@@ -163,6 +164,9 @@ question_size(const char *query, size_t length, char name[64], unsigned *type)
     if (length < 12 || length <= 12 + (size_t)(unsigned char)query[12])
         return 0;
     snprintf(name, 64, "%.*s", (int)(unsigned char)query[12], query + 13);
+    /* Newer versions of c-ares ask in mixed case. */
+    for (char *each = name; *each; each++)
+        *each = (char)tolower((unsigned char)*each);
     while (at < length && (label = (unsigned char)query[at]) != 0)
         at += label + 1;
     if (at + 5 > length)
