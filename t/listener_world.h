@@ -48,7 +48,7 @@ make_routes(struct world *w)
                        "example.org hold\n* hold"),
         .relay = TEXT(""),
         .local = TEXT(""),
-        .local_domains = TEXT("example.org"),
+        .local_domains = TEXT("mx.example.org, example.org"),
         .defrag_host = TEXT("MX.example.org"),
         .defrag_peers = w->defrag_peers,
         .smtp_port = 25};
