@@ -66,8 +66,10 @@ const struct setting options_rows[] = {
     TEXTUAL(
         STRING, spool, "spool", NULL,
         "The queue. Unset: /var/spool/petrel, or ./spool when that cannot be written."),
-    TEXTUAL(STRING, user, "user", NULL,
-            "Switch to this user after binding, when started as root."),
+    TEXTUAL(
+        STRING, user, "user", NULL,
+        "Switch to this user (a name, or UID or UID:GID) after binding, when started "
+        "as root."),
     TEXTUAL(
         STRING, sandbox, "sandbox", "yes",
         "Give up after the start what is not needed (Landlock, seccomp): yes, no, or\n"

@@ -1,6 +1,8 @@
 /* Changes user and gives privileges away, in the one order in which that works. */
 #include "base/identity.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -12,7 +14,31 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { CAPABILITY_LIMIT = 64 }; /* two words of the system call */
+enum { CAPABILITY_LIMIT = 64 };         /* two words of the system call */
+#define NUMBER_MAX UINT64_C(4294967294) /* one more means: nobody */
+
+/* "1000" or "1000:1000": an image need not have /etc/passwd. */
+static bool
+find_by_number(struct identity *who, struct text number)
+{
+    struct text rest = number, field;
+    uint64_t uid = 0, gid = 0;
+    if (!text_cut(&rest, ':', &field) || !text_number(field, NUMBER_MAX, &uid) ||
+        (rest.at != NULL && !text_number(rest, NUMBER_MAX, &gid)))
+        return false;
+    const struct passwd *entry = getpwuid((uid_t)uid);
+    if (rest.at == NULL)
+        gid = entry != NULL ? entry->pw_gid : uid;
+    *who = (struct identity){.change = true, .uid = (uid_t)uid, .gid = (gid_t)gid};
+    return true;
+}
+
+static bool
+take_groups(const struct identity *who)
+{
+    return who->name != NULL ? initgroups(who->name, who->gid) == 0
+                             : setgroups(0, NULL) == 0;
+}
 
 bool
 identity_find(struct identity *who, const char *name)
@@ -22,7 +48,7 @@ identity_find(struct identity *who, const char *name)
         return true;
     const struct passwd *entry = getpwnam(name);
     if (entry == NULL)
-        return false;
+        return find_by_number(who, text_from(name));
     who->change = true;
     who->uid = entry->pw_uid;
     who->gid = entry->pw_gid;
@@ -53,8 +79,8 @@ identity_name(char out[IDENTITY_NAME_MAX])
 bool
 identity_try_on(const struct identity *who)
 {
-    return !who->change || (initgroups(who->name, who->gid) == 0 &&
-                            setegid(who->gid) == 0 && seteuid(who->uid) == 0);
+    return !who->change ||
+           (take_groups(who) && setegid(who->gid) == 0 && seteuid(who->uid) == 0);
 }
 
 bool
@@ -113,8 +139,7 @@ identity_keep(const struct identity *who)
         return true;
     if (who->uid != 0)
         lower_bounds(0);
-    return initgroups(who->name, who->gid) == 0 &&
-           setresgid(who->gid, who->gid, who->gid) == 0 &&
+    return take_groups(who) && setresgid(who->gid, who->gid, who->gid) == 0 &&
            setresuid(who->uid, who->uid, who->uid) == 0 &&
            (who->uid == 0 || keep_capabilities(0)) && is_for_good(who);
 }

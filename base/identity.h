@@ -12,10 +12,12 @@ struct identity {
     bool change;
     uid_t uid;
     gid_t gid;
-    const char *name; /* borrowed */
+    const char *name; /* borrowed; NULL: known by number */
 };
 
-/* name may be NULL. False: no such user. */
+/* name: of a user, or his number, or UID:GID, which have no other groups and need not
+ * be known to the system (the group of a number alone is that user's, or has the same
+ * number); may be NULL. False: no such user. */
 bool identity_find(struct identity *who, const char *name)
     __attribute__((warn_unused_result));
 /* That user by its number, for what is given to it; false: it has no name. */

@@ -1,0 +1,37 @@
+#!/usr/bin/perl
+# `user` by number: an image need not have /etc/passwd.
+use strict;
+use warnings;
+use Test::More;
+use lib 't/e2e';
+use Petrel;
+use Sink;
+
+plan skip_all => 'root alone can become somebody' if $> != 0;
+
+sub ids { my ($petrel, $what) = @_; my ($line) = Petrel::slurp("/proc/$petrel->{pid}/status") =~ /^$what:[ \t]*(.*)$/m; return $line =~ s/\s+/ /gr =~ s/ $//r }
+
+my $sink = Sink->start;
+for (['54321', 54321, 54321], ['54321:54322', 54321, 54322], ['0065534', 65534, getgrnam('nogroup') // 65534]) {
+    my ($user, $uid, $gid) = @$_;
+    my $petrel = Petrel->new(user => $user, routes => "* smtp://127.0.0.1:$sink->{port}");
+    chmod 0755, $petrel->{dir};
+    for my $start (1, 2) {
+        $petrel->start;
+        is ids($petrel, 'Uid'), join(' ', ($uid) x 4), "$user: start $start is that user's";
+        is ids($petrel, 'Gid'), join(' ', ($gid) x 4), "$user: and that group's";
+        is ids($petrel, 'Groups'), '', "$user: and no other";
+        like $petrel->send_mail('a@b.test', "u\@$user.$start.test" =~ s/:/-/r, "Subject: x\n\nx\n"), qr/^250/, "$user: mail is taken";
+        $petrel->wait_log(qr/(?:.*status=sent.*){$start}/s);
+        my ($code, $said) = $petrel->run('status');
+        is $code, 0, "$user: root may ask it" or diag $said;
+        is $petrel->stop, 0, "$user: it stops";
+    }
+    is((stat "$petrel->{dir}/spool/mess")[4], $uid, "$user: the spool is that user's");
+}
+for my $user ('nobody-of-that-name', '-1', '4294967295', '4294967296', '54321:', ':54321', '54321:x', '1:2:3', '54321 ') {
+    my $petrel = Petrel->new(user => $user, routes => '* hold');
+    my ($code, $said) = Petrel::command('', 'timeout', '20', $Petrel::binary, '-c', $petrel->conf, '-o', 'spool=/dev/null/none', '-o', "user=$user");
+    $user eq '54321 ' ? unlike($said, qr/no such user/, "'$user': blanks are not part of it") : like($said, qr/no such user/, "'$user' is refused");
+}
+done_testing;
