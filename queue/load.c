@@ -61,6 +61,7 @@ read_content(struct spool *s, int file, int copy, struct reading *r)
             break;
         r->crc = crc_add(r->crc, piece, (size_t)got);
         r->size += got;
+        s->bytes_read += (uint64_t)got;
         if (copy >= 0)
             r->error = disk_write(s->disk, copy, text_of(piece, (size_t)got));
         r->copy_failed = r->error != 0;
@@ -106,33 +107,37 @@ start_copy(struct spool *s, struct id id, int64_t size)
     return spool_write_new(s, ROOM_PID, id, TEXT(""), 0600, true);
 }
 
-/* Reads all of it, when its size is right. */
+/* All of it, also into copy unless < 0. */
 static enum load_result
-check_bytes(struct spool *s, int file, const struct envelope *e, bool foreign,
+check_bytes(struct spool *s, int file, int copy, const struct envelope *e,
             char reason[LOAD_REASON_MAX])
 {
     struct reading r = {.size_max = e->content_size};
-    enum load_result result = LOAD_DONE;
-    int copy = -1;
-    if (foreign) {
-        copy = start_copy(s, e->id, e->content_size);
-        if (copy < 0)
-            return cannot_adopt(copy, reason);
-    }
     read_content(s, file, copy, &r);
     if (r.copy_failed)
-        result = cannot_adopt(r.error, reason);
-    else if (r.error < 0)
-        result = judge(r.error, "the content", reason);
-    else if (r.size != e->content_size || r.crc != e->content_crc)
-        result = damaged("the content", reason);
-    else if (foreign)
+        return cannot_adopt(r.error, reason);
+    if (r.error < 0)
+        return judge(r.error, "the content", reason);
+    return r.size == e->content_size && r.crc == e->content_crc
+               ? LOAD_DONE
+               : damaged("the content", reason);
+}
+
+/* Read twice: what is damaged costs its owner nothing, and us no copy. He may change it
+ * meanwhile. */
+static enum load_result
+copy_bytes(struct spool *s, int file, const struct envelope *e,
+           char reason[LOAD_REASON_MAX])
+{
+    int copy = start_copy(s, e->id, e->content_size);
+    if (copy < 0)
+        return cannot_adopt(copy, reason);
+    enum load_result result = check_bytes(s, file, copy, e, reason);
+    if (result == LOAD_DONE)
         result = adopt(s, copy, e->id, reason);
-    if (foreign) {
-        disk_close_file(s->disk, copy);
-        if (result != LOAD_DONE)
-            (void)spool_remove(s, ROOM_PID, e->id);
-    }
+    disk_close_file(s->disk, copy);
+    if (result != LOAD_DONE)
+        (void)spool_remove(s, ROOM_PID, e->id);
     return result;
 }
 
@@ -160,7 +165,8 @@ check_open_content(struct spool *s, int file, const struct envelope *e, bool inj
     }
     if (info.size != e->content_size)
         return damaged("the content", reason);
-    return check_bytes(s, file, e, foreign, reason);
+    enum load_result checked = check_bytes(s, file, -1, e, reason);
+    return checked == LOAD_DONE && foreign ? copy_bytes(s, file, e, reason) : checked;
 }
 
 static enum load_result

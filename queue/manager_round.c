@@ -531,9 +531,12 @@ hold(struct active *a)
 static struct active *
 bring(struct manager *m, struct id id)
 {
+    uint64_t before = queue_bytes_read(m->queue);
     struct envelope *e = queue_load(m->queue, id);
+    int64_t read = (int64_t)(queue_bytes_read(m->queue) - before);
     m->loads_now++;
-    m->loaded_bytes += e ? e->content_size : 0;
+    /* What is damaged was read, too; what is young will be. */
+    m->loaded_bytes += e && e->content_size > read ? e->content_size : read;
     /* Held since the scheduler heard of it, or since a start listed it. */
     if (e && e->held && e->done < e->count)
         envelope_free(&e);

@@ -99,6 +99,8 @@ void queue_discard(struct queue_draft **draft);
 /* NULL: gone, or damaged (then the daemon puts it into corrupt/ with a note and a log
  * line; an operator's process leaves it alone). */
 struct envelope *queue_load(struct queue *queue, struct id id);
+/* Bytes of contents that queue_load() has read since the start, also in vain. */
+uint64_t queue_bytes_read(const struct queue *queue);
 /* The content, without the prefix. Handle < 0: -errno. */
 int queue_content_open(struct queue *queue, const struct envelope *e);
 int64_t queue_content_read(struct queue *queue, int content, int64_t offset, char *to,

@@ -43,6 +43,12 @@ queue_health(struct queue *q)
     return health;
 }
 
+uint64_t
+queue_bytes_read(const struct queue *q)
+{
+    return q->spool.bytes_read;
+}
+
 struct queue_apart
 queue_count_apart(struct queue *q)
 {

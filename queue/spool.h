@@ -60,9 +60,10 @@ struct spool {
     int64_t bytes_reserve; /* what copies of it leave free: see space.h */
     bool unsynced[ROOMS];  /* names changed since the last sync */
     uint64_t syncs, parked;
-    bool mark_told;     /* see parked.h */
-    char trouble[160];  /* why no mail is taken; "" = all is well */
-    struct guard guard; /* the daemon: opened by queue.c */
+    uint64_t bytes_read; /* of contents that were checked */
+    bool mark_told;      /* see parked.h */
+    char trouble[160];   /* why no mail is taken; "" = all is well */
+    struct guard guard;  /* the daemon: opened by queue.c */
 };
 
 /* Opens the directory, making what is missing; error names path and remedy. An injector
