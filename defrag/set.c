@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* That closed sets may have for each recipient that open ones may have. */
+enum { CLOSED_BYTES = 8 };
+
 static bool
 timer_before(const struct heap_node *a, const struct heap_node *b)
 {
@@ -53,6 +56,7 @@ set_free(struct sets *s, struct set *set)
     } else {
         DL_DELETE(s->closed, set);
         s->closed_count--;
+        s->closed_bytes -= set->closed_bytes;
     }
     if (heap_has(&set->timer))
         heap_remove(&s->timers, &set->timer);
@@ -89,6 +93,16 @@ note_closed(struct sets *s, const struct set *set)
     LL_PREPEND(s->closures, closure);
 }
 
+/* The one that has just been closed stays: it was no less when it was open. */
+static bool
+remembers_too_much(const struct sets *s)
+{
+    const struct set_limits *l = &s->limits;
+    return (l->sets > 0 && s->closed_count > l->sets) ||
+           (l->recipients > 0 && s->closed_bytes > l->recipients * CLOSED_BYTES &&
+            s->closed_count > 1);
+}
+
 /* It is remembered for a while; of too many the oldest is not. */
 static void
 set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
@@ -108,7 +122,9 @@ set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
     heap_add(&s->timers, &set->timer);
     DL_APPEND(s->closed, set);
     s->closed_count++;
-    while (s->limits.sets > 0 && s->closed_count > s->limits.sets)
+    set->closed_bytes = set_compact(set);
+    s->closed_bytes += set->closed_bytes;
+    while (remembers_too_much(s))
         set_free(s, s->closed);
 }
 
@@ -210,6 +226,16 @@ note_absorbed(struct set *set, const struct fragment *f, struct set_answer *answ
     return answer->absorbed_count;
 }
 
+/* The same of a closed set. */
+static size_t
+note_served(const struct set *set, const struct fragment *f, struct set_answer *answer)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (set_has_served(set, f->recipients[i]))
+            answer->absorbed[answer->absorbed_count++] = (unsigned)i;
+    return answer->absorbed_count;
+}
+
 static void
 pass(struct set_answer *answer, enum set_reason reason)
 {
@@ -225,7 +251,7 @@ come_late(struct set *set, const struct fragment *f, struct set_answer *answer)
     const struct slot *slot = set_slot_find(set, f->number);
     if (set->state == SET_DONE && slot != NULL &&
         memcmp(slot->digest, f->digest, TAG_SIZE) == 0 &&
-        note_absorbed(set, f, answer) == f->count)
+        note_served(set, f, answer) == f->count)
         answer->verdict = SET_ABSORBS;
     else
         pass(answer, set->state == SET_DONE ? SET_JOINED : SET_TIMEOUT);

@@ -30,7 +30,9 @@ struct set_limits {
     size_t sender_sets, client_sets; /* open, of one; beyond it fragments pass */
     int64_t bytes;     /* bodies of all; beyond it the oldest sets are released */
     size_t recipients; /* of all fragments held; beyond it fragments pass. As many
-                          messages, at most, are on their way to other hosts */
+                          messages, at most, are on their way to other hosts. What
+                          closed sets need has 8 bytes for each; beyond it the oldest
+                          of these are forgotten */
 };
 
 struct fragment {

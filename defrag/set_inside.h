@@ -62,6 +62,9 @@ struct set {
     struct part *parts;
     int64_t bytes, until_ms, memory_ms, birth_ms;
     uint64_t sender, client;
+    /* Closed: the hashes of those who have all of it, sorted; and what it costs. */
+    uint64_t *served;
+    size_t served_count, closed_bytes;
     unsigned joins; /* under way: it is not given up meanwhile... */
     bool is_doomed; /* ...but then */
     enum set_reason doom;
@@ -99,7 +102,7 @@ struct sets {
     struct join *joins, *taken; /* not yet taken; under way */
     struct release *releases;
     struct closure *closures;
-    size_t open_count, closed_count, messages, recipients;
+    size_t open_count, closed_count, closed_bytes, messages, recipients;
     int64_t bytes;
 };
 
@@ -124,6 +127,10 @@ void set_part_keep(struct sets *s, struct set *set, const struct fragment *f,
                    const unsigned *absorbed, size_t absorbed_count);
 /* The message is out of the set; what its recipients have of it is not taken back. */
 void set_part_free(struct sets *s, struct part *p);
+/* Of a set that is closed: its recipients become hashes. The bytes that it has then. */
+size_t set_compact(struct set *set);
+/* Closed: whoever else has the same hash loses a fragment of his own set. */
+bool set_has_served(const struct set *set, struct text address);
 /* All numbers and recipients; no message is left. */
 void set_forget_numbers(struct set *set);
 

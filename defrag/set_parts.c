@@ -117,19 +117,68 @@ set_part_keep(struct sets *s, struct set *set, const struct fragment *f,
     s->recipients += p->count;
 }
 
+static uint64_t
+address_hash(struct text address)
+{
+    uint64_t hash = TEXT_HASH;
+    for (size_t i = 0; i < address.length; i++)
+        hash = (hash ^ (unsigned char)address.at[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static int
+by_hash(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static void
+forget_wanted(struct set *set)
+{
+    struct wanted *w, *next;
+    HASH_ITER (hh, set->wanted, w, next) {
+        HASH_DEL(set->wanted, w);
+        free(w->numbers);
+        free(w);
+    }
+}
+
+size_t
+set_compact(struct set *set)
+{
+    const struct wanted *w;
+    size_t count = HASH_COUNT(set->wanted);
+    set->served = memory_array(count + 1, sizeof *set->served);
+    for (w = set->wanted; w != NULL; w = w->hh.next)
+        if (w->count >= set->total)
+            set->served[set->served_count++] =
+                address_hash(text_of(w->address, w->hh.keylen));
+    qsort(set->served, set->served_count, sizeof *set->served, by_hash);
+    forget_wanted(set);
+    return sizeof *set + set->served_count * sizeof *set->served +
+           HASH_COUNT(set->slots) * sizeof(struct slot);
+}
+
+bool
+set_has_served(const struct set *set, struct text address)
+{
+    uint64_t hash = address_hash(address);
+    return set->served_count > 0 &&
+           bsearch(&hash, set->served, set->served_count, sizeof hash, by_hash) != NULL;
+}
+
 void
 set_forget_numbers(struct set *set)
 {
     struct slot *slot, *slot_next;
-    struct wanted *w, *w_next;
     HASH_ITER (hh, set->slots, slot, slot_next) {
         assert(slot->parts == NULL);
         HASH_DEL(set->slots, slot);
         free(slot);
     }
-    HASH_ITER (hh, set->wanted, w, w_next) {
-        HASH_DEL(set->wanted, w);
-        free(w->numbers);
-        free(w);
-    }
+    forget_wanted(set);
+    free(set->served);
+    set->served = NULL;
+    set->served_count = 0;
 }

@@ -716,6 +716,38 @@ test_walk(void)
     free(k);
 }
 
+/* Closed sets remember their recipients; of too many the oldest are forgotten. */
+static void
+test_closed_limit(void)
+{
+    enum { MOST = 2000, SETS = 100 }; /* 16,000 bytes are for less than 50 */
+    struct set_limits limits = {.parts = 1000, .recipients = MOST};
+    struct world w = begin(&limits);
+    for (int i = 0; i < SETS; i++) {
+        add_of(&w, (char)(i + 1), 1, 2, "abcd", 'A', 1);
+        add_of(&w, (char)(i + 1), 2, 2, "abcd", 'B', 1);
+        const struct set_join *join = sets_next_join(w.sets);
+        ok(join != NULL);
+        sets_joined(w.sets, join, w.now_ms);
+    }
+    size_t closed = sets_count(w.sets).closed;
+    ok_named(closed > 10 && closed < 50, "not more of them than fit");
+    add_of(&w, (char)SETS, 1, 2, "abcd", 'A', 1);
+    ok_named(w.answer.verdict == SET_ABSORBS, "the latest is remembered");
+    add_of(&w, 1, 1, 2, "abcd", 'A', 1);
+    ok_named(held(&w), "the oldest is not: another set begins");
+    finish(&w);
+
+    limits.recipients = 3; /* what is open may be less than what it costs closed */
+    w = begin(&limits);
+    add_of(&w, 'x', 1, 1, "ab", 'A', 1);
+    const struct set_join *join = sets_next_join(w.sets);
+    ok(join != NULL);
+    sets_joined(w.sets, join, w.now_ms);
+    is_number((long long)sets_count(w.sets).closed, 1, "one there may be");
+    finish(&w);
+}
+
 int
 main(void)
 {
@@ -737,6 +769,7 @@ main(void)
     test_forget();
     test_quotas();
     test_limits();
+    test_closed_limit();
     test_walk();
     return done();
 }
