@@ -19,7 +19,9 @@ enum {
     NAME_LIMIT = 512,
     PIECE = 32 * 1024,
     DIRECTORY_MODE = 0700,
-    FILE_MODE = 0600
+    FILE_MODE = 0600,
+    GROUP_MODE = 0060,
+    SET_GROUP = 02000
 };
 
 /* --- Where ----------------------------------------------------------------------- */
@@ -303,6 +305,17 @@ add_host(const char *hostname, char name[NAME_LIMIT])
     }
 }
 
+/* With the set-group-id bit a Maildir is its group's, too, who so reads what the
+ * daemon's user writes. */
+static unsigned
+file_mode(struct disk *disk)
+{
+    struct disk_info info;
+    bool of_group =
+        disk_inspect(disk, "tmp", &info) == 0 && (info.mode & SET_GROUP) != 0;
+    return of_group ? FILE_MODE | (info.mode & GROUP_MODE) : FILE_MODE;
+}
+
 /* The file in tmp/, by a name that is not in new/ either; "tmp/" and "new/" paths. */
 static int
 create(struct disk *disk, struct loop *loop, const char *hostname,
@@ -321,7 +334,7 @@ create(struct disk *disk, struct loop *loop, const char *hostname,
         snprintf(in_new, NAME_LIMIT + 8, "new/%s", name);
         if (disk_inspect(disk, in_new, &info) == 0)
             continue;
-        int file = disk_create(disk, in_tmp, FILE_MODE);
+        int file = disk_create(disk, in_tmp, file_mode(disk));
         if (file != -EEXIST)
             return file;
     }

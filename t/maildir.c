@@ -115,14 +115,11 @@ count_in(const char *maildir, const char *room)
     return count;
 }
 
-/* Name and content of the only file in new/, which is removed. */
-static struct text
-take_new(const char *maildir, char name[300])
+static void
+only_file_in(const char *maildir, char name[300])
 {
-    static char content[400000];
     char path[600];
     struct dirent *entry;
-    size_t size = 0;
     name[0] = '\0';
     snprintf(path, sizeof(path), "%s/%s/new", home, maildir);
     DIR *directory = opendir(path);
@@ -131,6 +128,16 @@ take_new(const char *maildir, char name[300])
             snprintf(name, 300, "%.299s", entry->d_name);
     if (directory != NULL)
         closedir(directory);
+}
+
+/* Name and content of the only file in new/, which is removed. */
+static struct text
+take_new(const char *maildir, char name[300])
+{
+    static char content[400000];
+    char path[600];
+    size_t size = 0;
+    only_file_in(maildir, name);
     snprintf(path, sizeof(path), "%s/%s/new/%s", home, maildir, name);
     FILE *file = fopen(path, "r");
     if (file != NULL) {
@@ -413,6 +420,42 @@ test_rights(void)
     envelope_free(&e);
 }
 
+/* The owner reads by the group what the daemon's user writes. */
+static void
+test_group(void)
+{
+    static const char *const rooms[] = {"", "/tmp", "/new", "/cur"};
+    static const struct {
+        unsigned directory, file;
+        const char *name;
+    } rows[] = {
+        {02770, 0660, "a group that may write"},
+        {02750, 0640, "one that may read"     },
+        {02700, 0600, "one that may nothing"  },
+        {0770,  0600, "without the bit"       },
+    };
+    char path[700], name[300];
+    struct stat status;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        char mailbox[32], to[64];
+        snprintf(mailbox, sizeof(mailbox), "group%zu", i);
+        snprintf(to, sizeof(to), "%s@x", mailbox);
+        struct envelope *e = message("s@x", to, TEXT("x"));
+        for (size_t j = 0; j < 4; j++) {
+            snprintf(path, sizeof(path), "%s/%s%s", home, mailbox, rooms[j]);
+            if (mkdir(path, 0700) != 0 || chmod(path, rows[i].directory) != 0)
+                abort();
+        }
+        struct outcome o = deliver("%u", false, e, "h");
+        is_number(o.verdict, VERDICT_DELIVERED, rows[i].name);
+        only_file_in(mailbox, name);
+        snprintf(path, sizeof(path), "%s/%s/new/%s", home, mailbox, name);
+        ok_named(stat(path, &status) == 0 && (status.st_mode & 07777) == rows[i].file,
+                 rows[i].name);
+        envelope_free(&e);
+    }
+}
+
 int
 main(void)
 {
@@ -432,6 +475,7 @@ main(void)
     test_names();
     test_trouble();
     test_rights();
+    test_group();
     kit_close(&kit);
     nftw(home, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     return done();
