@@ -51,9 +51,12 @@ try_file(void *context, const char *path)
     if (error == 0)
         free(content);
     if (error == -EACCES)
-        log_say(context, LOG_LEVEL_WARNING, "main", NULL,
-                "%s cannot be read by `user`: a reload will be refused; chown it",
-                path);
+        log_say(
+            context, LOG_LEVEL_WARNING, "main", NULL,
+            "%s cannot be read by `user`: a reload will be refused; name a copy that "
+            "`user` can read (of certbot's files by a deploy hook: petrel.conf(5), "
+            "tls_certificate)",
+            path);
 }
 
 static void

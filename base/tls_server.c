@@ -7,6 +7,7 @@
 #include <mbedtls/oid.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { TICKET_LIFE_S = 4 * 3600 };
@@ -55,6 +56,19 @@ read_certificate(struct tls_own *own, const char *path, char *error, size_t erro
     return good;
 }
 
+/* In words, where the library has none that help. NULL: it has. */
+static const char *
+key_trouble(const char *content, int code)
+{
+    if (code == MBEDTLS_ERR_PK_PASSWORD_REQUIRED ||
+        strstr(content, "ENCRYPTED") != NULL)
+        return "the key has a passphrase; remove it: openssl pkey -in KEY -out NEW";
+    if (strstr(content, "PRIVATE KEY-----") == NULL)
+        return "has no private key (tls_key names the file of the key; unset: it is in "
+               "that of the certificate)";
+    return NULL;
+}
+
 static bool
 read_key(struct tls *tls, struct tls_own *own, const char *path, char *error,
          size_t error_size)
@@ -66,8 +80,11 @@ read_key(struct tls *tls, struct tls_own *own, const char *path, char *error,
     if (!tls_read_file(path, &content, &length, error, error_size))
         return false;
     code = parse_key(tls, &own->key, content, length);
+    const char *why = code != 0 ? key_trouble(content, code) : NULL;
     tls_forget_file(content, length);
-    return code == 0 || tls_fail(error, error_size, path, code);
+    if (why != NULL)
+        snprintf(error, error_size, "%s: %s", path, why);
+    return code == 0 || (why == NULL && tls_fail(error, error_size, path, code));
 }
 
 static bool
