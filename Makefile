@@ -160,8 +160,13 @@ tidy:
 	    -DPETREL_VERSION='""' -I. mta.c $(SRC)
 	@echo 'clang-format and cppcheck have nothing to say'
 
+# What is made of DESTDIR, which packages set, has no user and no owner yet: the system of
+# the package makes them. SYSCONFDIR is never overwritten.
+SYSCONFDIR ?= /etc
+INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 share/doc/petrel/config.example \
+    lib/sysusers.d/petrel.conf lib/tmpfiles.d/petrel.conf lib/systemd/system/petrel.service
 install: petrel
-	install -D -m 755 petrel $(DESTDIR)$(PREFIX)/sbin/petrel
+	install -D -s -m 755 petrel $(DESTDIR)$(PREFIX)/sbin/petrel
 	install -D -m 644 man/petrel.8 $(DESTDIR)$(PREFIX)/share/man/man8/petrel.8
 	install -D -m 644 man/petrel.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/petrel.conf.5
 	install -D -m 644 config.example $(DESTDIR)$(PREFIX)/share/doc/petrel/config.example
@@ -169,6 +174,37 @@ install: petrel
 	install -D -m 644 etc/petrel.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/petrel.conf
 	install -D -m 644 etc/petrel.service $(DESTDIR)$(PREFIX)/lib/systemd/system/petrel.service
 	sed -i 's,/usr/local/sbin,$(PREFIX)/sbin,g' $(DESTDIR)$(PREFIX)/lib/systemd/system/petrel.service
+	install -d -m 755 $(DESTDIR)$(SYSCONFDIR)/petrel
+	[ -e $(DESTDIR)$(SYSCONFDIR)/petrel/petrel.conf ] || \
+	    install -m 644 etc/petrel.conf $(DESTDIR)$(SYSCONFDIR)/petrel/petrel.conf
+	[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || sh etc/install-user.sh
+
+# Settings, the spool with the mail in it and the user stay.
+uninstall:
+	rm -f $(INSTALLED:%=$(DESTDIR)$(PREFIX)/%)
+	rmdir $(DESTDIR)$(PREFIX)/share/doc/petrel 2>/dev/null || true
+
+# Where programs look for sendmail. What another mail server has there steps aside for good
+# (dpkg-divert), and comes back with uninstall-sendmail.
+SENDMAIL := /usr/sbin/sendmail /usr/lib/sendmail /usr/bin/mailq /usr/bin/newaliases
+SENDMAIL_MAN := sendmail.1 mailq.1 newaliases.1
+DIVERT = if [ -d "$(DESTDIR)/var/lib/dpkg" ]; then dpkg-divert --root="$(DESTDIR)/" --local --rename --divert $$f.before-petrel
+install-sendmail:
+	for f in $(SENDMAIL); do \
+	    mkdir -p $(DESTDIR)$${f%/*} || exit 1; \
+	    [ "$$(readlink $(DESTDIR)$$f)" = $(PREFIX)/sbin/petrel ] && continue; \
+	    $(DIVERT) --add $$f || exit 1; \
+	    elif [ -e $(DESTDIR)$$f ]; then mv $(DESTDIR)$$f $(DESTDIR)$$f.before-petrel || exit 1; fi; \
+	    ln -s $(PREFIX)/sbin/petrel $(DESTDIR)$$f || exit 1; done
+	for m in $(SENDMAIL_MAN); do install -D -m 644 man/$$m $(DESTDIR)$(PREFIX)/share/man/man1/$$m || exit 1; done
+
+uninstall-sendmail:
+	for f in $(SENDMAIL); do \
+	    [ "$$(readlink $(DESTDIR)$$f)" = $(PREFIX)/sbin/petrel ] || continue; \
+	    rm $(DESTDIR)$$f || exit 1; \
+	    $(DIVERT) --remove $$f || exit 1; \
+	    elif [ -e $(DESTDIR)$$f.before-petrel ]; then mv $(DESTDIR)$$f.before-petrel $(DESTDIR)$$f || exit 1; fi; done
+	rm -f $(SENDMAIL_MAN:%=$(DESTDIR)$(PREFIX)/share/man/man1/%)
 
 # One file that runs on any Linux of this architecture. The C library warns of each function that asks for users:
 # those in /etc/passwd it finds by itself, and one line here says so.
@@ -205,9 +241,10 @@ clean:
 	rm -rf build build-* petrel petrel-static
 
 help:
-	@echo 'all demo check bench crash fuzz tidy install static deps deps-test unit clean'
+	@echo 'all demo check bench crash fuzz tidy install uninstall static deps deps-test unit clean'
+	@echo 'install-sendmail uninstall-sendmail     /usr/sbin/sendmail, mailq, newaliases are petrel'
 	@echo 'SAN=address,undefined   CC=clang   WERROR=1   BUILD=dir   PREFIX= DESTDIR='
 
-.PHONY: all petrel unit check demo bench crash fuzz tidy install static deps deps-test clean help
+.PHONY: all petrel unit check demo bench crash fuzz tidy install uninstall install-sendmail uninstall-sendmail static deps deps-test clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
