@@ -95,10 +95,9 @@ disk_map(struct disk *disk, const char *path, size_t size)
 void
 disk_unmap(struct disk *disk, void *map, size_t size)
 {
-    int result = map ? munmap(map, size) : 0;
-
     (void)disk;
-    assert(result == 0);
+    if (map)
+        munmap(map, size);
 }
 
 int

@@ -10,7 +10,7 @@ static _Noreturn void
 give_up(void)
 {
     fputs("petrel: out of memory\n", stderr);
-    abort();
+    abort(); /* what a peer can grow has a limit: it is not a peer's doing */
 }
 
 void *

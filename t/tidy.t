@@ -21,6 +21,14 @@ result 'a header is its own .c first include' "$(for f in $product; do
 done)"
 result 'no tabs, no trailing space' "$(grep -nP '\t| +$' $product $tests | cut -d: -f1,2)"
 result 'no unfinished marks' "$(grep -nE 'TODO|FIXME|XXX|HACK' $product)"
+# CONTRIBUTING.md, "Asserts".
+doors=$(ls base/loop.c base/turn.c base/disk*.c base/net*.c base/dns*.c base/sandbox*.c base/identity.c)
+result 'no assert on what the system answered' "$(grep -nE 'assert\(.*\b(errno|error|got|result|code|status)\b' $doors)"
+result 'no assert changes anything' "$(grep -nE 'assert\(' $product | sed 's/"[^"]*"//g' |
+    grep -E 'assert\(.*(\+\+|--|[^=!<>]=[^=])')"
+result 'only a start, or lack of memory, ends the process by name' "$(
+    grep -nE '\b(_?exit|abort|kill|quick_exit)\(' $(ls $product | grep '\.c$') |
+        grep -vE 'abort\(\); /\* |/\* abort|^(mta|base/loop)\.c:')"
 result 'every module has a unit test' "$(for f in base/*.c mime/*.c sched/*.c queue/*.c smtp/*.c admin/*.c; do
     h=${f%.c}.h; m=$(basename "$f" .c) # x_part is tested as a part of x
     [ -f "$h" ] && [ ! -f "t/$m.c" ] && [ ! -f "t/${m%%_*}.c" ] && ! grep -lq "\"$h\"" t/*.[ch] && echo "$f"
