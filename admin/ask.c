@@ -79,6 +79,7 @@ ask_new(struct loop *loop, const char *path, char *error, size_t error_size)
                  reason ? strerror(reason) : "no answer",
                  reason == EACCES ? " (only root and the daemon's user may ask)" : "");
         ask_free(&a);
+        errno = reason;
     }
     return a;
 }

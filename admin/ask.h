@@ -8,7 +8,8 @@
 
 struct ask;
 
-/* NULL with one line in error: no daemon answers at path. The loop is the caller's,
+/* NULL with one line in error: no daemon answers at path; errno is EACCES where asking
+ * again is no use, since the caller may not. The loop is the caller's,
  * otherwise idle. */
 struct ask *ask_new(struct loop *loop, const char *path, char *error,
                     size_t error_size);

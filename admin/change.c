@@ -8,6 +8,7 @@
 #include "admin/operation.h"
 #include "admin/request.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ struct change {
     struct ask *daemon;
     struct offline *offline;
     bool ended;
+    bool told; /* of a message at least */
     int code;
 };
 
@@ -50,6 +52,7 @@ print_json(const struct change *c, const char *name, int code, const char *text)
 static void
 print_one(struct change *c, const char *name, int code, const char *text)
 {
+    c->told = true;
     if (c->filter->json)
         print_json(c, name, code, text);
     else if (code == 0)
@@ -148,6 +151,8 @@ find_owner(struct change *c)
         c->daemon = ask_new(c->loop, c->options->control, refused, sizeof(refused));
         if (c->daemon)
             return 0;
+        if (errno == EACCES)
+            return complain(c, EX_NOPERM, refused);
         int code = offline_open(&c->offline, c->loop, c->log, c->options, error,
                                 sizeof(error));
         if (code == 0)
@@ -193,6 +198,9 @@ change_messages(enum manager_verb verb, const struct filter *filter,
             run_by_daemon(&c);
         else
             run_offline(&c);
+        if (!c.told && c.code == 0 && !is_flush(&c))
+            fputs("petrel queue: nothing to do: no message matches, or none needs it\n",
+                  stderr);
     }
     return finish(&c);
 }

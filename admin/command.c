@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "queue/queue.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,6 +284,10 @@ find_daemon(struct visit *v, const struct options *options)
         v->daemon = ask_new(v->loop, options->control, error, sizeof(error));
         if (v->daemon)
             return 0;
+        if (errno == EACCES) {
+            fprintf(stderr, "petrel queue: %s\n", error);
+            return EX_NOPERM;
+        }
         if (loop_monotonic_ms(v->loop) >= end_ms) {
             fprintf(stderr, "petrel queue: a daemon runs, but: %s\n", error);
             return EX_UNAVAILABLE;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RATE_MAX = 40, AT_MAX = 3 + WORDS_MAX };
+enum { RATE_MAX = 40, SITE_WIDTH = 34, SITE_WIDTH_MAX = 60, AT_MAX = 3 + WORDS_MAX };
 
 /* --- What is told ----------------------------------------------------------------- */
 
@@ -323,17 +323,35 @@ print_state(const json_t *hop, int64_t now_ms)
     putchar('\n');
 }
 
+static int
+wider(int width, const char *site)
+{
+    size_t length = strlen(site);
+    return length > (size_t)width && length <= SITE_WIDTH_MAX ? (int)length : width;
+}
+
+/* A name that is too long even for a wide column stands on a line of its own. */
 static void
-print_row(const json_t *hop, int64_t now_ms)
+print_site(const char *site, int width)
+{
+    bool fits = strlen(site) <= (size_t)width;
+    if (!fits)
+        printf("  %s\n", site);
+    printf("  %-*s ", width, fits ? site : "");
+}
+
+static void
+print_row(const json_t *hop, int width, int64_t now_ms)
 {
     char ceiling[RATE_MAX], rate[RATE_MAX], latency[RATE_MAX];
-    printf("  %-34s %7" PRId64 " %6" PRId64 " %6" PRId64 " %4" PRId64 " %4" PRId64
-           " %4" PRId64 " %7s %8s %8s  ",
-           field_string(hop, "site"), field_number(hop, "waiting"),
-           field_number(hop, "parked"), field_number(hop, "window"),
-           field_number(hop, "sessions"), field_number(hop, "busy"),
-           field_number(hop, "idle"), dash(field_number(hop, "ceiling"), "", ceiling),
-           rate_of(hop, rate), dash(field_number(hop, "latency_ms"), " ms", latency));
+    print_site(field_string(hop, "site"), width);
+    printf("%7" PRId64 " %6" PRId64 " %6" PRId64 " %4" PRId64 " %4" PRId64 " %4" PRId64
+           " %7s %8s %8s  ",
+           field_number(hop, "waiting"), field_number(hop, "parked"),
+           field_number(hop, "window"), field_number(hop, "sessions"),
+           field_number(hop, "busy"), field_number(hop, "idle"),
+           dash(field_number(hop, "ceiling"), "", ceiling), rate_of(hop, rate),
+           dash(field_number(hop, "latency_ms"), " ms", latency));
     print_state(hop, now_ms);
 }
 
@@ -342,9 +360,12 @@ hop_print_table(const json_t *hops, int64_t now_ms)
 {
     size_t index;
     json_t *hop;
-    printf("  %-34s %7s %6s %6s %4s %4s %4s %7s %8s %8s  %s\n", "site", "waiting",
+    int width = SITE_WIDTH;
+    json_array_foreach (hops, index, hop)
+        width = wider(width, field_string(hop, "site"));
+    printf("  %-*s %7s %6s %6s %4s %4s %4s %7s %8s %8s  %s\n", width, "site", "waiting",
            "parked", "window", "open", "busy", "idle", "ceiling", "rate", "latency",
            "state, and what binds");
     json_array_foreach (hops, index, hop)
-        print_row(hop, now_ms);
+        print_row(hop, width, now_ms);
 }

@@ -501,7 +501,7 @@ list_missing(const struct defragmenter *c, const struct set_view *v, char *out,
             to++;
         int added = snprintf(out + length, size - length,
                              to > from ? "%s%" PRIu32 "-%" PRIu32 : "%s%" PRIu32,
-                             ranges > 1 ? ", " : ", missing ", from, to);
+                             ranges > 1 ? ", " : "; missing parts: ", from, to);
         length += added > 0 && (size_t)added < size - length ? (size_t)added : 0;
     }
 }

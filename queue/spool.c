@@ -147,7 +147,7 @@ write_remedy(const struct spool *s, const char *path, int error, char *out, size
         snprintf(out, size, "make room on it");
     else if (denied && s->disk &&
              disk_inspect(s->disk, rooms[ROOM_MESS].name, &info) == 0 &&
-             info.kind == DISK_DIRECTORY) {
+             info.kind == DISK_DIRECTORY && info.owner == 0) {
         identity_name(user);
         snprintf(out, size, "chown -R %s %s", user, path);
     } else

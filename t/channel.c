@@ -120,11 +120,11 @@ test_words(void)
     stage_begin(&s, ROUTES);
     stage_part(&s, "i", 2, 0, TWO);
     ok_named(strstr(stage_why(&s),
-                    "have 1 of an unknown number, missing 1; owner "
+                    "have 1 of an unknown number; missing parts: 1; owner "
                     "this host; released at Sun, 15 Jun 2025 16:0") != NULL,
              stage_why(&s));
     stage_part(&s, "i", 9, 9, TWO);
-    ok_named(strstr(stage_why(&s), "have 2 of 9, missing 1, 3-8; ") != NULL,
+    ok_named(strstr(stage_why(&s), "have 2 of 9; missing parts: 1, 3-8; ") != NULL,
              stage_why(&s));
     ok(world_place(&s.w) != SCHED_ACTIVE);
     ok(manager_active(s.w.manager, s.w.id) == NULL);
@@ -390,7 +390,7 @@ test_operator(void)
     struct id first = s.w.id;
     stage_part(&s, "i", 2, 2, TWO);
     is_number(s.count, 0, "what is held is not joined: the other waits");
-    ok(strstr(stage_why(&s), "have 1 of 2, missing 1;") != NULL);
+    ok(strstr(stage_why(&s), "have 1 of 2; missing parts: 1;") != NULL);
     s.w.id = first;
     is_number(world_operate(&s.w, MANAGER_RELEASE), MANAGER_DONE, "and released");
     world_turns(&s.w);
@@ -398,12 +398,12 @@ test_operator(void)
     stage_part(&s, "j", 1, 3, ONE);
     first = s.w.id;
     stage_part(&s, "j", 2, 3, TWO);
-    ok(strstr(stage_why(&s), "have 2 of 3, missing 3;") != NULL);
+    ok(strstr(stage_why(&s), "have 2 of 3; missing parts: 3;") != NULL);
     struct id second = s.w.id;
     s.w.id = first;
     is_number(world_operate(&s.w, MANAGER_REMOVE), MANAGER_DONE, "removed");
     s.w.id = second;
-    ok_named(strstr(stage_why(&s), "have 1 of 3, missing 1, 3;") != NULL,
+    ok_named(strstr(stage_why(&s), "have 1 of 3; missing parts: 1, 3;") != NULL,
              "the others know at once");
     stage_part(&s, "j", 1, 3, ONE);
     stage_part(&s, "j", 3, 3, THREE);

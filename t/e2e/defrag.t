@@ -58,7 +58,7 @@ is(scalar(grep { $_->{content} =~ /conflict/ } Petrel::arrived($sink)), 3, 'as t
 # Restarts.
 send_part($p, 'restart@x', 3);
 my ($id) = send_part($p, 'restart@x', 1) =~ /queued as (\S+)/;
-like(($p->run('queue', 'show', $id))[1], qr/waits for the other fragments: have 2 of 3, missing 2;(?: owner this host;)? released at/, 'queue show');
+like(($p->run('queue', 'show', $id))[1], qr/waits for the other fragments: have 2 of 3; missing parts: 2;(?: owner this host;)? released at/, 'queue show');
 like(($p->run('queue', 'why', $id))[1], qr/queue: +defrag: .*\nbecause: +other fragments .*waits for the other fragments/s, 'queue why');
 is(scalar(my @lines = ($p->run(qw(queue ls --json --queue defrag)))[1] =~ /"queue_name":\s*"defrag"/g), 2, 'queue ls --queue defrag');
 $p->kill9;

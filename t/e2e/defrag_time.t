@@ -41,7 +41,7 @@ my (%sent, %name);
 start_at(47 * $hour);
 ($name{1}, $sent{1}) = send_part('time@x', 1, header => "X-Odd:   kept \n\tas it is\n");
 my ($code, $show) = $p->run('queue', 'show', $name{1});
-like($show, qr/have 2 of 3, missing 2;/, 'check 42: a start finds what waits');
+like($show, qr/have 2 of 3; missing parts: 2;/, 'check 42: a start finds what waits');
 start_at(48 * $hour - 120);
 is($p->queued, 2, 'check 42: before its time it waits');
 is(scalar Petrel::arrived($sink), 0, 'check 42: a later part changes nothing');

@@ -167,6 +167,33 @@ SKIP: {
     is $petrel->stop, 0, 'it stops';
 }
 
+# --- The operator's commands by others, and about nothing
+
+{
+    my $long = 'a' x 35 . '.test';
+    my $petrel = Petrel->new(routes => "slow.test smtp://$long\n* hold", dns_servers => '127.0.0.1:1')->start;
+    my ($code, $text) = $petrel->run(qw(queue rm --to nobody@x.test));
+    is $code, 0, 'queue rm that matches nothing';
+    is $text, "petrel queue: nothing to do: no message matches, or none needs it\n", 'says so';
+    is +($petrel->run(qw(queue rm --json --to nobody@x.test)))[1], $text, 'on standard error';
+    like $petrel->send_mail('a@x.test', 'b@slow.test', "Subject: x\n\nx\n"), qr/^250/, 'mail for a site with a long name';
+    ok Petrel::wait_for(sub { $text = ($petrel->run('status'))[1]; $text =~ /^  smtp:\[\Q$long\E/m }), 'status lists it' or diag $text;
+    my ($head) = $text =~ /^(  site +waiting)/m;
+    my ($row) = $text =~ /^(  smtp:\[\Q$long\E\S+ +\d+)/m;
+    is length($row // ''), length($head // '-'), 'in the same columns as the others' or diag $text;
+    SKIP: {
+        skip 'needs root and setpriv', 3 unless $is_root && Petrel::have('setpriv');
+        chmod 0755, $petrel->{dir};
+        my @stranger = ('setpriv', '--reuid', 12345, '--regid', 12345, '--clear-groups', "$scratch/petrel", '-c', $petrel->conf, 'queue');
+        ($code, $text) = Petrel::command('', @stranger, 'ls');
+        is $code, 77, 'the queue is not for everybody';
+        like $text, qr/\Apetrel queue: control socket '\S+': Permission denied \(only root and the daemon's user may ask\)\n\z/, 'which is said at once';
+        ($code, $text) = Petrel::command('', @stranger, 'rm', '--all');
+        is $code, 77, 'nor its changes';
+    }
+    is $petrel->stop, 0, 'it stops';
+}
+
 # --- Who handed it in
 
 {
