@@ -19,6 +19,7 @@ enum {
     /* Messages read back in a turn, so that a full queue stalls nobody: */
     LOADS_PER_TURN = 64,
     LOADED_BYTES_PER_TURN = 4 * 1024 * 1024,
+    SETTLES_PER_TURN = 1000, /* of a dead site, so that a great message stalls nobody */
     /* While we are careful: */
     TRIAL_MAX_MS = 10 * 1000, /* a message that is still in memory */
     TRIAL_LOOK_MS = 1000,
@@ -240,14 +241,20 @@ pump(void *context)
     m->pumping = true;
     m->loads_now = 0;
     m->loaded_bytes = 0;
+    unsigned settles = 0;
     for (;;) {
-        while (sched_next(m->sched, loop_now_ms(m->loop), &action))
+        while (settles < SETTLES_PER_TURN &&
+               sched_next(m->sched, loop_now_ms(m->loop), &action)) {
+            settles += action.verb == SCHED_SETTLE;
             act_on(m, &action);
-        if (!may_load(m))
+        }
+        if (settles == SETTLES_PER_TURN || !may_load(m))
             break;
         load_next(m);
     }
     m->pumping = false;
+    if (settles == SETTLES_PER_TURN)
+        manager_stir(m);
     if (m->careful)
         trial_go_on(m);
     else if (wants_load(m))
