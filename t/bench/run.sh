@@ -12,5 +12,6 @@ perl t/bench/tls.pl
 perl t/bench/intake.pl
 perl t/bench/limits.pl
 perl t/bench/join.pl
+perl t/bench/flood.pl
 "$BUILD"/t/bench/mime
 perl t/bench/bars.pl

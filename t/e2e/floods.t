@@ -86,4 +86,33 @@ SKIP: {
     is $petrel->stop, 0, 'Silence: the daemon ends well';
 }
 
+# --- All others: they stand, or come again and again, and mail is taken
+
+{
+    my $proxy = Petrel::free_port();
+    my $petrel = petrel(proxy_from => '127.0.0.0/8');
+    $petrel->configure(listen => "127.0.0.1:$petrel->{port}, 127.0.0.1:$proxy?proxy")->start;
+    my $start = "EHLO flood.test\r\nMAIL FROM:<a\@flood.test>\r\n";
+    my $part = "Content-Type: message/partial; id=\"x\"; number=1; total=2\r\n\r\nSubject: x\r\n\r\nx\r\n.\r\n";
+    my %bytes = (
+        refusals => "EHLO flood.test\r\n" . "MAIL FROM:<a\@b.test> SIZE=99999999999\r\n" x 200,
+        recipients => $start . join('', map { "RCPT TO:<u$_\@here.test>\r\n" } 1 .. 1200),
+        'the same recipient' => $start . "RCPT TO:<u\@here.test>\r\n" x 300,
+        'empty chunks' => "${start}RCPT TO:<u\@here.test>\r\n" . "BDAT 0\r\n" x 300,
+        fragments => "EHLO flood.test\r\n" . "MAIL FROM:<a\@flood.test>\r\nRCPT TO:<u\@here.test>\r\nDATA\r\n$part" x 5,
+        'no reply is read' => "EHLO flood.test\r\n" x 2000,
+        'PROXY headers' => 'PROXY TCP4 192.0.2.1 192',
+        'connects and goes' => undef,
+    );
+    for my $kind (sort keys %bytes) {
+        my @bad = map { Client->connect($kind =~ /^PROXY/ ? $proxy : $petrel->{port}, LocalAddr => "127.0.0.$_") } map { ($_) x 20 } 2, 3;
+        for my $bad (@bad) { defined $bytes{$kind} ? syswrite($bad->{socket}, $bytes{$kind}) : $bad->close }
+        my $good = from($petrel, '127.0.0.9');
+        like $good && $good->send(from => 'a@good.test', to => 'b@here.test', data => "Subject: good\r\n\r\n"), qr/^250/, "$kind: mail of others is taken";
+        $_->close for @bad;
+    }
+    cmp_ok -s $petrel->{log}, '<', 1_000_000, 'and the log has not grown much';
+    is $petrel->stop, 0, 'the daemon ends well';
+}
+
 done_testing;
