@@ -516,6 +516,7 @@ test_return(struct loop *loop, struct server *s)
     struct dns_answer a = ask(loop, dns, dns_find_mx, "example.test");
     is_string(answer_text(&a, dns_find_mx), "try again", "the server is gone");
     if (ok_named(server_start_once(s), "and is back")) {
+        dns_set_patience(dns, 5000, 3);
         a = ask(loop, dns, dns_find_mx, "example.test");
         is_number(a.count, 1, "found again");
     }
