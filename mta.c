@@ -162,6 +162,7 @@ delivery_settings(const struct options *o, const struct route_table *routes)
         .smtp_port = (uint16_t)o->smtp_port,
         .smtp_bind = text_from(o->smtp_bind),
         .connect_timeout_ms = o->smtp_connect_timeout_ms,
+        .data_rate_min = o->smtp_min_data_rate,
         .mx_address_limit = (int)o->smtp_mx_address_limit,
         .reuse_idle_ms = o->smtp_connection_cache_time_limit_ms,
         .providers = text_from(o->providers),

@@ -196,8 +196,7 @@ const struct setting options_rows[] = {
             24 * HOUR,
             "A client that is silent for so long within a message is cut off."),
     BOUNDED(NUMBER, smtpd_min_data_rate, "smtpd_min_data_rate", "50", 0, 1000000,
-            "A client that sends a message with fewer bytes a second is cut off; "
-            "measured over\ntwice smtpd_data_timeout. 0: any."),
+            "A client with fewer bytes of a message a second is cut off. 0: any."),
     BOUNDED(DURATION, drain_timeout_ms, "drain_timeout", "20s", 0, HOUR,
             "How long SIGTERM waits for sessions in the middle of a message."),
     TEXTUAL(LIST, dns_servers, "dns_servers", NULL,
@@ -211,6 +210,8 @@ const struct setting options_rows[] = {
         "of\nsuch files. Unset: the system's bundle."),
     BOUNDED(DURATION, smtp_connect_timeout_ms, "smtp_connect_timeout", "30s", 100, HOUR,
             "How long to wait for a connection to one address of a host."),
+    BOUNDED(NUMBER, smtp_min_data_rate, "smtp_min_data_rate", "500", 0, 1000000,
+            "A host that takes fewer bytes of a message a second is left. 0: any."),
     BOUNDED(NUMBER, smtp_mx_address_limit, "smtp_mx_address_limit", "5", 1, 40,
             "Addresses tried before a delivery is put off."),
     BOUNDED(DURATION, smtp_connection_cache_time_limit_ms,

@@ -37,6 +37,7 @@ struct options {
     /* out */
     char *dns_servers, *smtp_bind, *tls_ca;
     int64_t smtp_port, smtp_connect_timeout_ms, smtp_mx_address_limit;
+    int64_t smtp_min_data_rate;
     int64_t smtp_connection_cache_time_limit_ms;
     /* scheduler */
     int64_t active_limit, session_limit;

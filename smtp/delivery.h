@@ -21,6 +21,7 @@ struct delivery_settings {
      * the call. */
     const struct peers *peers;
     int64_t connect_timeout_ms; /* 30 s an address */
+    int64_t data_rate_min;      /* of content, bytes in a second; 0: any */
     int mx_address_limit;       /* 5 addresses tried a session */
     struct text providers;      /* see sched/exchanges.h; copied */
     int64_t reuse_idle_ms;      /* a kept connection waits for more mail: 2 s */

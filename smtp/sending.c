@@ -3,6 +3,7 @@
 
 #include "base/loop.h"
 #include "base/memory.h"
+#include "smtp/patience.h"
 #include "smtp/reader.h"
 
 #include <assert.h>
@@ -33,6 +34,12 @@ struct sending {
     char tls[160];
     unsigned turn; /* of the client, for which the deadline stands */
     struct loop_timer deadline;
+    /* A least rate within content: bytes said so far, and taken when it was looked at
+     * last. */
+    struct patience patience;
+    struct patience_rules pace;
+    int64_t said, taken;
+    struct loop_timer slow;
     struct loop_task task;
     void (*pump)(void *context); /* what task does */
 
@@ -54,6 +61,7 @@ forget_content(struct sending *s)
 {
     reader_close(&s->reader);
     loop_unpost(s->settings.loop, &s->scan);
+    loop_timer_stop(s->settings.loop, &s->slow);
     s->in_content = false;
     downgrade_free(&s->downgrade);
 }
@@ -62,8 +70,10 @@ static void
 flush(struct sending *s)
 {
     struct buffer *output = client_output(s->client);
-    if (s->connection != NULL && !s->lost && output->length > 0)
+    if (s->connection != NULL && !s->lost && output->length > 0) {
         net_send(s->connection, buffer_text(output));
+        s->said += (int64_t)output->length;
+    }
     buffer_clear(output);
 }
 
@@ -126,10 +136,38 @@ begin_content(struct sending *s)
     return false;
 }
 
+/* What the socket has taken: the peer, but for what the kernel holds. */
+static int64_t
+newly_taken(struct sending *s)
+{
+    int64_t before = s->taken;
+    int64_t taken = s->said - (int64_t)net_unsent(s->connection);
+    s->taken = taken > before ? taken : before; /* TLS has some bytes of its own */
+    return s->taken - before;
+}
+
+/* Each byte that is taken begins the time-out anew: this it does not. */
+static void
+wait_patiently(struct sending *s)
+{
+    struct loop *loop = s->settings.loop;
+    int64_t due_ms = patience_due_ms(&s->patience, &s->pace);
+    if (due_ms < INT64_MAX)
+        loop_timer_start(loop, &s->slow, due_ms - loop_monotonic_ms(loop), s->slow.fire,
+                         s);
+}
+
 static void
 content_start(struct sending *s)
 {
     s->in_content = begin_content(s);
+    if (!s->in_content)
+        return;
+    s->pace = (struct patience_rules){.data_ms = client_timeout_ms(s->client),
+                                      .data_rate = s->settings.data_rate_min};
+    (void)newly_taken(s);
+    patience_noted(&s->patience, true, 0, true, loop_monotonic_ms(s->settings.loop));
+    wait_patiently(s);
 }
 
 /* A converter's output. */
@@ -367,6 +405,19 @@ on_deadline(void *context)
     pump(s);
 }
 
+static void
+on_slow(void *context)
+{
+    struct sending *s = context;
+    int64_t now_ms = loop_monotonic_ms(s->settings.loop);
+    assert(s->in_content);
+    patience_noted(&s->patience, true, newly_taken(s), false, now_ms);
+    if (patience_lasts(&s->patience, &s->pace, now_ms))
+        wait_patiently(s);
+    else
+        on_deadline(s);
+}
+
 /* In the words of Postfix, and in its style as loud. */
 static void
 log_tls(const struct sending *s)
@@ -482,6 +533,7 @@ sending_new(const struct sending_settings *settings, sending_happened *on_event,
         start_tls(s);
     }
     s->deadline.fire = on_deadline;
+    s->slow.fire = on_slow;
     s->turn = client_turn(s->client) - 1; /* from now on it owes a greeting */
     rearm(s);
     return s;

@@ -20,6 +20,7 @@ struct sending_settings {
     const char *redirect_to; /* copied; see smtp/client.h */
     bool lmtp;
     double timeout_scale;
+    int64_t data_rate_min;             /* bytes of content in a second; 0: any */
     struct net_connection *connection; /* connected; taken over */
     struct judge_peer peer;
     struct credentials *login; /* taken over; NULL: nobody logs in */
