@@ -195,7 +195,9 @@ is $relay->queued, scalar @letters, 'all wait in the spool';
 my ($mailq_code, $mailq) = Petrel::command('', "$scratch/bin/mailq");
 is $mailq_code, 0, 'mailq';
 is scalar(() = $mailq =~ /^[0-9A-Z]{10}-[0-9A-Z]{8} maildrop /mg), scalar @letters, 'shows them' or diag $mailq;
-is_deeply [sendmail('', '-bp')], [0, $mailq], 'as does sendmail -bp';
+($code, $text) = sendmail('', '-bp');
+s/ maildrop +\d+s/ maildrop/g for $mailq, $text; # it has become older meanwhile
+is_deeply [$code, $text], [0, $mailq], 'as does sendmail -bp';
 ($code, $text) = sendmail('', '-q');
 is $code, 69, 'sendmail -q without a daemon';
 like $text, qr/\A[^\n]*no daemon[^\n]*\n\z/, 'says so';
