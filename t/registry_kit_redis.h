@@ -63,7 +63,7 @@ server_start(struct server *s, const char *extra)
         abort();
     if (s->pid == 0)
         run_server(s);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 6000; i++) {
         if (is_listening(s->port))
             return true;
         if (waitpid(s->pid, NULL, WNOHANG) != 0)
