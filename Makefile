@@ -139,9 +139,11 @@ FUZZ_FLAGS := -g -O1 -fno-sanitize-recover=all
 fuzz:
 	$(MAKE) BUILD=build-fuzz CC=clang SAN=address,undefined,fuzzer-no-link \
 	    CFLAGS='$(FUZZ_FLAGS)' $(FUZZERS:%=build-fuzz/fuzz/%)
-	for f in $(FUZZERS); do mkdir -p build-fuzz/corpus/$$f t/fuzz/corpus/$$f; \
+	broken=; for f in $(FUZZERS); do mkdir -p build-fuzz/corpus/$$f t/fuzz/corpus/$$f; \
 	    build-fuzz/fuzz/$$f -max_total_time=$${SECONDS_EACH:-60} -timeout=10 -max_len=65536 \
-	        -artifact_prefix=t/fuzz/corpus/$$f/ build-fuzz/corpus/$$f t/fuzz/corpus/$$f || exit 1; done
+	        -artifact_prefix=t/fuzz/corpus/$$f/ build-fuzz/corpus/$$f t/fuzz/corpus/$$f || \
+	        broken="$$broken $$f"; done; \
+	    [ -z "$$broken" ] || { echo "broken:$$broken"; exit 1; }
 
 define fuzzer
 $(BUILD)/fuzz/$(1): $(BUILD)/t/fuzz/$(1).o $(call stand_ins,fuzz/$(1)) \
