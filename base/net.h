@@ -44,6 +44,9 @@ struct net_network {
 };
 /* "10.0.0.0/8", "::1", "2001:db8::/32"; bits beyond the mask must be 0. */
 bool net_network_parse(struct text t, struct net_network *out);
+/* The same of an address with bits behind the mask: the network that it is in. */
+bool net_network_around(struct text t, struct net_network *out)
+    __attribute__((warn_unused_result));
 /* ::ffff:1.2.3.4 matches as 1.2.3.4. */
 bool net_network_has(const struct net_network *n, const struct net_address *a);
 

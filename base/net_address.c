@@ -183,8 +183,9 @@ net_address_unmap(struct net_address *a)
     memset(a->ip + IPV4_BYTES, 0, IPV6_BYTES - IPV4_BYTES);
 }
 
-bool
-net_network_parse(struct text t, struct net_network *out)
+/* No bit of base stands behind the mask, or clears those that do. */
+static bool
+network_read(struct text t, bool clears, struct net_network *out)
 {
     size_t slash = text_find(t, '/');
     uint64_t bits, bits_max;
@@ -196,7 +197,9 @@ net_network_parse(struct text t, struct net_network *out)
                                !text_number(text_after(t, slash + 1), bits_max, &bits)))
         return false;
     for (size_t bit = bits; bit < bits_max; bit++)
-        if (out->base.ip[bit / 8] & 0x80 >> bit % 8)
+        if (clears)
+            out->base.ip[bit / 8] &= (unsigned char)~(0x80 >> bit % 8);
+        else if (out->base.ip[bit / 8] & 0x80 >> bit % 8)
             return false;
     if (bits >= MAPPED_BITS && out->base.family == NET_IPV6) {
         net_address_unmap(&out->base);
@@ -204,6 +207,18 @@ net_network_parse(struct text t, struct net_network *out)
     }
     out->bits = (unsigned)bits;
     return true;
+}
+
+bool
+net_network_parse(struct text t, struct net_network *out)
+{
+    return network_read(t, false, out);
+}
+
+bool
+net_network_around(struct text t, struct net_network *out)
+{
+    return network_read(t, true, out);
 }
 
 bool

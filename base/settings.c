@@ -272,6 +272,15 @@ load_value(struct settings *s, struct entry *entry)
     entry->is_path = entry->is_bad = false;
 }
 
+static const char no_comment[] =
+    "behind a value '#' begins no comment: put that into a line of its own";
+
+static bool
+has_comment(const struct entry *entry)
+{
+    return strstr(entry->text, " #") != NULL || strstr(entry->text, "\t#") != NULL;
+}
+
 static void
 apply_row(struct settings *s, const struct setting *row)
 {
@@ -282,13 +291,21 @@ apply_row(struct settings *s, const struct setting *row)
         load_value(s, entry);
     if (entry->is_bad)
         return;
+    /* Each word of it would be a mistake; but the text of a route may have one. */
+    if (row->kind == SETTING_LIST && has_comment(entry) &&
+        strstr(entry->text, "error:") == NULL) {
+        entry->is_bad = true;
+        add_mistake(s, entry->origin, text_from(entry->name), text_from(no_comment));
+        return;
+    }
     struct buffer why;
     buffer_init(&why, MISTAKE_MAX);
     if (!settings_value_set(row, entry->text, s->target, &why)) {
         assert(entry !=
                entry_at(s, row, LEVEL_DEFAULT)); /* the table itself is wrong */
         entry->is_bad = true;
-        add_mistake(s, entry->origin, text_from(entry->name), buffer_text(&why));
+        add_mistake(s, entry->origin, text_from(entry->name),
+                    has_comment(entry) ? text_from(no_comment) : buffer_text(&why));
     }
     buffer_free(&why);
 }
@@ -462,9 +479,14 @@ settings_complain(struct settings *s, const char *key, const char *format, ...)
 {
     const struct setting *row = settings_find(s->rows, text_from(key));
     assert(row != NULL);
-    const struct entry *entry = entry_effective(s, row);
+    struct entry *entry = entry_effective(s, row);
     if (entry->is_bad)
         return; /* that it has no value is known */
+    if (has_comment(entry)) {
+        entry->is_bad = true; /* each word of the comment would be a mistake */
+        add_mistake(s, entry->origin, text_from(entry->name), text_from(no_comment));
+        return;
+    }
     char what[MISTAKE_MAX];
     va_list list;
     va_start(list, format);

@@ -63,7 +63,9 @@ settings_file_next(struct settings_file *f, struct settings_line *line)
     } else {
         text_cut(&value, '=', &line->key);
         line->key = text_trim(line->key);
-        if (value.at == NULL || line->key.length == 0)
+        if (value.at == NULL && text_find(line->key, ':') != TEXT_NONE)
+            line->mistake = "expected 'key = value', with '=' and not ':'";
+        else if (value.at == NULL || line->key.length == 0)
             line->mistake = "expected 'key = value'";
     }
     if (line->mistake == NULL) {

@@ -29,6 +29,14 @@ struct host_part {
     uint16_t port;
 };
 
+static bool
+is_scheme(struct text t)
+{
+    return text_equal_nocase(t, TEXT("smtp")) || text_equal_nocase(t, TEXT("smtps")) ||
+           text_equal_nocase(t, TEXT("submission")) ||
+           text_equal_nocase(t, TEXT("lmtp"));
+}
+
 /* host, host:port, [literal], [literal]:port, and any of them with user@ in front. */
 static bool
 host_parse(struct target_parser *p, struct text t, uint16_t port, struct host_part *out)
@@ -47,6 +55,10 @@ host_parse(struct target_parser *p, struct text t, uint16_t port, struct host_pa
         rest = text_after(t, end + 1);
     } else {
         size_t colon = text_find(t, ':');
+        if (colon != text_find_last(t, ':') && is_scheme(text_before(t, colon)))
+            return target_complain(
+                p, "write '%.*s://%.*s'", TEXT_ARGS(text_before(t, colon)),
+                TEXT_ARGS(text_before(text_after(t, colon + 1), 60)));
         if (colon != text_find_last(t, ':'))
             return target_complain(p, "put an IPv6 address in brackets: [::1]:25");
         out->host = text_before(t, colon);

@@ -6,10 +6,11 @@
 #include "queue/maildir.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLUSHED_MAX = 1024, LOCAL_PART_MAX = 256 };
+enum { FLUSHED_MAX = 1024, LOCAL_PART_MAX = 256, WHY_MAX = 120 };
 
 static const char separators[] = ", \t\r\n";
 
@@ -305,6 +306,24 @@ read_option(struct endpoint *endpoint, struct text option)
     return NULL;
 }
 
+/* What is meant by "25", ":25", "*:25", "localhost:25". */
+static const char *
+why_no_address(struct text word, char room[WHY_MAX])
+{
+    size_t colon = text_find_last(word, ':');
+    struct text host = colon == TEXT_NONE ? TEXT("") : text_before(word, colon);
+    struct text port = colon == TEXT_NONE ? word : text_after(word, colon + 1);
+    uint64_t number;
+    bool all = host.length == 0 || text_equal(host, TEXT("*"));
+    bool local = text_equal_nocase(host, TEXT("localhost"));
+    if (!(all || local) || !text_number(port, 65535, &number) || number == 0)
+        return "is no address (1.2.3.4:25, [::1]:25 or unix:/path)";
+    snprintf(room, WHY_MAX, "is no address: write %s:%u, %s:%u",
+             all ? "0.0.0.0" : "127.0.0.1", (unsigned)number, all ? "[::]" : "[::1]",
+             (unsigned)number);
+    return room;
+}
+
 static bool
 read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *mistakes)
 {
@@ -313,8 +332,8 @@ read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *mistak
     bool cut = text_cut(&options, '?', &address);
     assert(cut);
     if (!net_address_parse(address, 0, &endpoint->address)) {
-        complain(mistakes, "listen", word,
-                 "is no address (1.2.3.4:25, [::1]:25 or unix:/path)");
+        char room[WHY_MAX];
+        complain(mistakes, "listen", word, why_no_address(address, room));
         good = false;
     }
     while (text_word(&options, "&", &option)) {
@@ -325,6 +344,13 @@ read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *mistak
         good = false;
     }
     return good;
+}
+
+/* Port 0 is another one each time. */
+static bool
+is_same_place(const struct net_address *a, const struct net_address *b)
+{
+    return net_address_equal(a, b) && (a->family == NET_UNIX || a->port != 0);
 }
 
 bool
@@ -340,7 +366,13 @@ endpoints_read(struct text listen, struct endpoint **endpoints, size_t *count,
             complain(mistakes, "listen", word, "too many addresses");
             return false;
         }
-        good = read_endpoint(&(*endpoints)[(*count)++], word, mistakes) && good;
+        struct endpoint *endpoint = &(*endpoints)[(*count)++];
+        good = read_endpoint(endpoint, word, mistakes) && good;
+        for (size_t i = 0; good && i + 1 < *count; i++) {
+            good = !is_same_place(&(*endpoints)[i].address, &endpoint->address);
+            if (!good)
+                complain(mistakes, "listen", word, "stands there twice");
+        }
     }
     return good;
 }

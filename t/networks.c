@@ -46,7 +46,7 @@ mistakes(void)
                       "is too much", &said));
     is_text(buffer_text(&said),
             TEXT("key: 'here': is no network (ADDRESS or ADDRESS/BITS)\n"
-                 "key: '10.0.0.1/8': is no network (ADDRESS or ADDRESS/BITS)\n"
+                 "key: '10.0.0.1/8': has bits behind the mask: write 10.0.0.0/8\n"
                  "key: '::/0': is too much\n"),
             "a line for each mistake");
     ok_named(n.count == 1 && has(&n, "10.0.0.1"), "what is right is kept");

@@ -276,7 +276,7 @@ bad_networks(void)
     ok(strstr(complaint("0.0.0.0/0", false), "relay_from: '0.0.0.0/0'") != NULL);
     ok(strstr(complaint("10.0.0.0/8 ::/0", false), "allow_open_relay") != NULL);
     is_string(complaint("0.0.0.0/0, ::/0", true), "", "allowed when asked for");
-    ok(strstr(complaint("10.0.0.1/8", false), "no network") != NULL);
+    ok(strstr(complaint("10.0.0.1/8", false), "write 10.0.0.0/8") != NULL);
     ok(strstr(complaint("example.org", false), "no network") != NULL);
     ok(strstr(complaint("10.0.0.0/33", true), "no network") != NULL);
     is_string(complaint("", false), "", "nobody");
@@ -423,36 +423,46 @@ listens(const char *listen, char *text, size_t size, struct endpoint *first)
 static void
 doors(void)
 {
-    static const char *const bad[] = {"mode=",    "mode=66",  "mode=0999", "mode=06600",
-                                      "mode=000", "mode=1777", "uid=",     "uid=root",
-                                      "uid=-1",   "uid=4294967295"};
+    static const char *const bad[] = {
+        "mode=",     "mode=66", "mode=0999", "mode=06600", "mode=000",
+        "mode=1777", "uid=",    "uid=root",  "uid=-1",     "uid=4294967295"};
     static const struct {
         const char *at;
         bool public;
     } addresses[] = {
-        {"127.0.0.1:25", false},  {"[::1]:25", false},     {"10.1.2.3:25", false},
-        {"172.31.0.1:25", false}, {"192.168.1.5:25", false}, {"[fd00::1]:25", false},
-        {"[fe80::1]:25", false},  {"169.254.1.1:25", false}, {"unix:/x", false},
-        {"0.0.0.0:25", true},     {"[::]:25", true},       {"192.0.2.1:25", true},
-        {"172.32.0.1:25", true},  {"[2001:db8::1]:25", true},
+        {"127.0.0.1:25",     false},
+        {"[::1]:25",         false},
+        {"10.1.2.3:25",      false},
+        {"172.31.0.1:25",    false},
+        {"192.168.1.5:25",   false},
+        {"[fd00::1]:25",     false},
+        {"[fe80::1]:25",     false},
+        {"169.254.1.1:25",   false},
+        {"unix:/x",          false},
+        {"0.0.0.0:25",       true },
+        {"[::]:25",          true },
+        {"192.0.2.1:25",     true },
+        {"172.32.0.1:25",    true },
+        {"[2001:db8::1]:25", true },
     };
     char text[8192], listen[8192] = "", one[64];
     struct endpoint first;
-    is_number(listens("1.2.3.4:5?auth=required&profile=legacy", text, sizeof(text),
-                      &first),
-              1, "AUTH, legacy");
+    is_number(
+        listens("1.2.3.4:5?auth=required&profile=legacy", text, sizeof(text), &first),
+        1, "AUTH, legacy");
     ok(first.auth == ENDPOINT_AUTH_REQUIRED && first.legacy);
     is_number(listens("1.2.3.4:5?auth=no", text, sizeof(text), &first), 1, "no AUTH");
     ok(first.auth == ENDPOINT_AUTH_NO && !first.legacy && first.mode == 0);
     is_number(listens("1.2.3.4:5?auth=maybe", text, sizeof(text), &first), -1, "maybe");
     ok(strstr(text, "say auth=required, auth=offered or auth=no") != NULL);
-    is_number(listens("unix:/x?mode=0660&uid=0&uid=1000", text, sizeof(text), &first), 1,
-              "who may use a socket");
+    is_number(listens("unix:/x?mode=0660&uid=0&uid=1000", text, sizeof(text), &first),
+              1, "who may use a socket");
     ok(first.mode == 0660 && first.uid_count == 2 && first.uids[0] == 0 &&
        first.uids[1] == 1000);
     is_number(listens("unix:/x?mode=600", text, sizeof(text), &first), 1, "mode");
     ok(first.mode == 0600 && first.uid_count == 0);
-    is_number(listens("1.2.3.4:5?mode=0660", text, sizeof(text), &first), -1, "no file");
+    is_number(listens("1.2.3.4:5?mode=0660", text, sizeof(text), &first), -1,
+              "no file");
     is_number(listens("1.2.3.4:5?uid=0", text, sizeof(text), &first), -1, "no user");
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         snprintf(one, sizeof(one), "unix:/x?%s", bad[i]);
@@ -464,7 +474,8 @@ doors(void)
     is_number(listens(listen, text, sizeof(text), &first), -1, "too many users");
     ok(strstr(text, "too many user ids") != NULL);
     for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
-        is_number(listens(addresses[i].at, text, sizeof(text), &first), 1, "an address");
+        is_number(listens(addresses[i].at, text, sizeof(text), &first), 1,
+                  "an address");
         ok_named(endpoint_is_public(&first) == addresses[i].public, addresses[i].at);
     }
 }

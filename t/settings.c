@@ -216,14 +216,15 @@ test_file_form(void)
                              "   a.example   smtp://b  \n"
                              "# a comment between\n"
                              "\n"
-                             "\tc.example hold # and no comment\n"
+                             "\tc.example error:no # and no comment\n"
                              "smtp_port\t=\t2525\t\n"
                              "relay_password = two\n"
                              " words = x\n"
                              "open = yes"));
     is_mistake(&f, "", "nothing wrong with it");
     is_string(f.target.hostname, "mx.example", "no blanks needed");
-    is_string(f.target.routes, "a.example   smtp://b\nc.example hold # and no comment",
+    is_string(f.target.routes,
+              "a.example   smtp://b\nc.example error:no # and no comment",
               "a list's lines are joined by LF");
     is_number(f.target.port, 2525, "blanks around both");
     is_string(f.target.relay_password, "two words = x", "other lines by a space");

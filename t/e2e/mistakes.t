@@ -1,0 +1,46 @@
+#!/usr/bin/perl
+# What people write into petrel.conf, and what they are told.
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use Test::More;
+use lib 't/e2e';
+use Petrel;
+
+my $dir = tempdir('mistakes-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+my $count = 0;
+
+# check's exit code and output for these lines.
+sub check {
+    my ($lines) = @_;
+    my $path = Petrel::spit("$dir/" . ++$count . '.conf', "hostname = mail.example.org\nspool = $dir/spool\n$lines\n");
+    my ($code, $said) = Petrel::command('', $Petrel::binary, '-c', $path, 'check');
+    $said =~ s/\Q$path\E/FILE/g;
+    return ($code, $said);
+}
+
+sub refused { my ($lines, $want) = @_; my ($code, $said) = check($lines); is $code, 78, $lines; is $said, "FILE:3: $want\n", "$lines: told in one line"; return }
+
+refused('relay_from = 192.168.1.1/24', "relay_from: '192.168.1.1/24': has bits behind the mask: write 192.168.1.0/24");
+refused('relay_from = 2001:db8::1/32', "relay_from: '2001:db8::1/32': has bits behind the mask: write 2001:db8::/32");
+refused('relay_from = 192.168.1.1/33', "relay_from: '192.168.1.1/33': is no network (ADDRESS or ADDRESS/BITS)");
+refused("listen = $_", "listen: '$_': is no address: write 0.0.0.0:25, [::]:25") for '25', ':25', '*:25';
+refused('listen = localhost:25', "listen: 'localhost:25': is no address: write 127.0.0.1:25, [::1]:25");
+refused("listen = $_", "listen: '$_': is no address (1.2.3.4:25, [::1]:25 or unix:/path)") for 'mail.example.org:25', '*:0', '*:65536', '*:x';
+refused('listen = 127.0.0.1:25, 127.0.0.1:25', "listen: '127.0.0.1:25': stands there twice");
+refused('listen = unix:/x/y unix:/x/y', "listen: 'unix:/x/y': stands there twice");
+my $comment = "behind a value '#' begins no comment: put that into a line of its own";
+refused($_->[0], "$_->[1]: $comment") for ['listen = 127.0.0.1:25 # only local', 'listen'], ["drain_timeout = 5s\t# short", 'drain_timeout'], ['relay_from = 10.0.0.0/8 #ours', 'relay_from'];
+refused('relay: mail.example.org', "expected 'key = value', with '=' and not ':'");
+refused('relay', "expected 'key = value'");
+my ($code, $said) = check("relay_password = a #b\nrelay = submission://me\@smtp.example.org");
+unlike $said, qr/begins no comment/, "a value may have '#'";
+for (['smtp:smtp.example.org:587', 'smtp://smtp.example.org:587'], ['submission:smtp.example.org:587', 'submission://smtp.example.org:587']) {
+    ($code, $said) = check("relay = $_->[0]");
+    is $code, 78, $_->[0];
+    like $said, qr/\AFILE:3: relay: .*write '\Q$_->[1]\E'\n\z/, "$_->[0]: told in one line";
+}
+($code, $said) = check('relay = ::1:25');
+like $said, qr/put an IPv6 address in brackets/, 'an IPv6 address is none of these';
+
+done_testing;
