@@ -402,7 +402,7 @@ on_hangup(void *context)
     configuration_free(&p->configuration);
     p->configuration = fresh;
     descriptors_want(o, p->log);
-    warnings_say(o, fresh->routes, p->log);
+    warnings_say(o, fresh->settings, fresh->routes, p->log);
     about_write(queue_disk(manager_queue(p->manager)), o);
     struct confine confine = confinement(fresh);
     confine_review(p->sandbox, &confine, p->log);
@@ -651,22 +651,22 @@ check(const struct options_sources *sources)
     struct configuration *c = configuration_new(sources);
     struct buffer out;
     char place[ANCHORS_PLACE_MAX], error[ERROR_MAX] = "";
+    int code = EX_CONFIG;
     if (c == NULL)
-        return EX_CONFIG;
+        return code;
     buffer_init(&out, MISTAKES_MAX);
     struct tls_client *anchors = open_anchors(c, place, error);
     if (anchors != NULL) {
         settings_print(c->settings, &out);
         fwrite(out.at, 1, out.length, stdout);
         fflush(stdout); /* what is said of the sandbox stands behind it */
+        code = confine_check(&c->options) ? 0 : EX_OSERR;
+        warnings_at_check(&c->options, c->settings, c->routes);
     } else {
         fprintf(stderr, "%s\n", error);
     }
-    int code = anchors != NULL ? 0 : EX_CONFIG;
     tls_client_free(&anchors);
     buffer_free(&out);
-    if (code == 0 && !confine_check(&c->options))
-        code = EX_OSERR;
     configuration_free(&c);
     return code;
 }

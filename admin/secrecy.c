@@ -34,9 +34,18 @@ look_at_each(const char *key, const char *list, struct log *log)
             look(key, path, log);
 }
 
-void
-secrecy_warn(const struct options *options, struct log *log)
+/* A secret setting, which stands in a file of settings or has one of its own. */
+static void
+look_at_secret(void *context, const char *key, const char *path)
 {
+    look(key, path, context);
+}
+
+void
+secrecy_warn(const struct options *options, const struct settings *settings,
+             struct log *log)
+{
+    settings_each_secret(settings, look_at_secret, log);
     look("auth_passwords", options->auth_passwords, log);
     look("auth_users", options->auth_users, log);
     look_at_each("tls_key", options->tls_key, log);

@@ -7,7 +7,8 @@
 
 /* A warning in the log for each that everybody can read. Symbolic links are not
  * followed: what is mounted into a container is one, and guarded by its walls. */
-void secrecy_warn(const struct options *options, struct log *log);
+void secrecy_warn(const struct options *options, const struct settings *settings,
+                  struct log *log);
 
 /* Once the start has given up what root could read: a warning for each file of the
  * settings, and of those that they name, that a reload could not read. */

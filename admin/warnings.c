@@ -4,7 +4,10 @@
 #include "admin/secrecy.h"
 #include "sched/peers.h"
 
+#include <stdio.h>
 #include <string.h>
+
+enum { PORT_SMTP = 25, PORT_SMTPS = 465, PORT_SUBMISSION = 587 };
 
 static void
 count(void *context, const struct target *target)
@@ -42,11 +45,60 @@ warn_of_fragments(const struct options *options, const struct route_table *route
                   "message whose fragments reach several of them stays in pieces");
 }
 
-void
-warnings_say(const struct options *options, const struct route_table *routes,
-             struct log *log)
+/* The commonest mistake with a smarthost: both sides wait for the other. */
+static void
+warn_of_ports(const struct target *target, struct log *log)
 {
-    secrecy_warn(options, log);
+    for (size_t i = 0; i < target_host_count(target); i++) {
+        struct target_host host = target_host(target, i);
+        bool wants_tls = host.port == PORT_SMTPS;
+        bool begins_clear = host.port == PORT_SMTP || host.port == PORT_SUBMISSION;
+        if (target->tls_implicit ? !begins_clear : !wants_tls)
+            continue;
+        log_say(log, LOG_LEVEL_WARNING, "main", NULL, "%.*s:%u: port %u %s",
+                TEXT_ARGS(host.host), (unsigned)host.port, (unsigned)host.port,
+                wants_tls ? "has TLS from the first byte: write smtps://"
+                          : "begins without TLS: write submission://");
+    }
+}
+
+static void
+warn_of_target(void *context, const struct target *target)
+{
+    const struct transport *t = &target->transport;
+    if (target->kind == TARGET_SMTP)
+        warn_of_ports(target, context);
+    if (t->concurrency_limit > 0 && t->initial_concurrency > t->concurrency_limit &&
+        target->kind == TARGET_SMTP)
+        log_say(context, LOG_LEVEL_WARNING, "main", NULL,
+                "%.*s: an initial concurrency of %d is above the limit of %d, which "
+                "counts",
+                TEXT_ARGS(target_host(target, 0).host), t->initial_concurrency,
+                t->concurrency_limit);
+    if (t->lifetime_ms > 0 && target->defragment &&
+        target->notices_ms / 2 > t->lifetime_ms)
+        warn(context, "half of notices= is longer than the lifetime: fragments that "
+                      "wait expire first");
+}
+
+static void
+warn_of_values(const struct options *options, struct log *log)
+{
+    if (options->spool[0] != '/')
+        warn(log, "spool is no absolute path: it depends on the directory of the "
+                  "start");
+    if (options->bounce_lifetime_ms > options->lifetime_ms)
+        warn(log, "bounce_queue_lifetime is longer than maximal_queue_lifetime, which "
+                  "ends bounces, too");
+}
+
+void
+warnings_say(const struct options *options, const struct settings *settings,
+             const struct route_table *routes, struct log *log)
+{
+    secrecy_warn(options, settings, log);
+    warn_of_values(options, log);
+    route_each_target(routes, warn_of_target, log);
     warn_of_fragments(options, routes, log);
 }
 
@@ -54,7 +106,17 @@ void
 warnings_at_start(const struct options *options, const struct settings *settings,
                   const struct route_table *routes, struct log *log)
 {
-    warnings_say(options, routes, log);
+    warnings_say(options, settings, routes, log);
     if (options->user != NULL)
         secrecy_foresee(options, settings, log);
+}
+
+void
+warnings_at_check(const struct options *options, const struct settings *settings,
+                  const struct route_table *routes)
+{
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    warnings_say(options, settings, routes, log);
+    log_free(&log);
+    puts("# These settings have no errors.");
 }

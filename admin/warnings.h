@@ -1,5 +1,6 @@
 /* Warns of settings that are allowed, and left so by mistake do harm: secrets that
- * others can read (secrecy.h), and hosts that were to share fragments and do not. */
+ * others can read (secrecy.h), ports and limits that contradict what stands beside
+ * them, and hosts that were to share fragments and do not. */
 #ifndef ADMIN_WARNINGS_H
 #define ADMIN_WARNINGS_H
 
@@ -8,8 +9,11 @@
 #include "sched/route.h"
 
 /* After each reading of the settings; a line in the log each. */
-void warnings_say(const struct options *options, const struct route_table *routes,
-                  struct log *log);
+void warnings_say(const struct options *options, const struct settings *settings,
+                  const struct route_table *routes, struct log *log);
+/* The same on standard error, then that there are no errors on standard output. */
+void warnings_at_check(const struct options *options, const struct settings *settings,
+                       const struct route_table *routes);
 /* The same, and what would make a reload fail. */
 void warnings_at_start(const struct options *options, const struct settings *settings,
                        const struct route_table *routes, struct log *log);

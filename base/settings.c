@@ -26,6 +26,7 @@ enum level { LEVEL_DEFAULT, LEVEL_FILE, LEVEL_ENVIRONMENT, LEVEL_ARGUMENT, LEVEL
 /* What one source says of one key. */
 struct entry {
     char *text;          /* NULL: nothing */
+    char *path;          /* of the file that it stands in; NULL: in none */
     char *origin, *name; /* "petrel.conf:12" and the key as it is spelt there */
     size_t step, line;   /* which call read it, and where; line 0 = no lines */
     bool is_path;        /* text names the file that has the value */
@@ -74,6 +75,7 @@ static void
 entry_clear(struct entry *entry)
 {
     free(entry->text);
+    free(entry->path);
     free(entry->origin);
     free(entry->name);
     *entry = (struct entry){0};
@@ -216,6 +218,8 @@ assign(struct settings *s, const struct place *place, struct text name, struct t
     entry_clear(entry);
     *entry = (struct entry){
         .text = text_string(value),
+        .path =
+            place->level == LEVEL_FILE ? text_string(text_from(place->origin)) : NULL,
         .origin = origin_string(place->origin, place->line),
         .name = text_string(name),
         .step = s->step,
@@ -267,7 +271,8 @@ load_value(struct settings *s, struct entry *entry)
     free(entry->origin);
     entry->origin = text_string(buffer_text(&origin));
     buffer_free(&origin);
-    free(entry->text);
+    free(entry->path);
+    entry->path = entry->text;
     entry->text = content;
     entry->is_path = entry->is_bad = false;
 }
@@ -531,6 +536,18 @@ settings_each_file(const struct settings *s,
 {
     for (size_t at = 0; at < s->files.length; at += strlen(s->files.at + at) + 1)
         each(context, s->files.at + at);
+}
+
+void
+settings_each_secret(const struct settings *s,
+                     void (*each)(void *context, const char *key, const char *path),
+                     void *context)
+{
+    for (const struct setting *row = s->rows; row->key != NULL; row++) {
+        const struct entry *entry = entry_effective(s, row);
+        if (row->secret && entry->text != NULL && entry->path != NULL)
+            each(context, row->key, entry->path);
+    }
 }
 
 void

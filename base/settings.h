@@ -75,6 +75,11 @@ void settings_print(const struct settings *s, struct buffer *out);
 /* Every file that was read, or should have been, for them: settings, key_file. */
 void settings_each_file(const struct settings *s,
                         void (*each)(void *context, const char *path), void *context);
+/* The files that the values of secret rows come from. */
+void settings_each_secret(const struct settings *s,
+                          void (*each)(void *context, const char *key,
+                                       const char *path),
+                          void *context);
 /* config.example: every key with its help and its default, commented out. */
 void settings_example(const struct setting *rows, struct buffer *out);
 

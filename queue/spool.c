@@ -258,7 +258,7 @@ spool_sync_rooms(struct spool *s, unsigned mask)
         int result = disk_sync_directory(s->disk, spool_room(room));
         s->syncs++;
         if (result == -EACCES)
-            return result; /* an injector's: see accept.c */
+            return result; /* an injector's: see commit.c */
         if (result < 0)
             return spool_trouble(s, result, NULL, "sync a directory");
         s->unsynced[room] = false;

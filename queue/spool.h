@@ -4,7 +4,7 @@
  * The one place that knows file names. A room is a directory; each message has at most
  * one file in each, named by its id; corrupt/ holds ID.ROOM and ID.note.
  *
- *   S1, S2 mess, S3 +intd    accept.c
+ *   S1, S2 mess, S3 +intd    draft.c, commit.c
  *   S3 -> S4 +todo           spool_enter_todo; durable once its room is synced
  *   S4 -> S5 info, channels  spool_write_preprocessed (mover.c), spool_leave_todo
  *   S5 bounce text, D marks  spool_append_failures, spool_mark

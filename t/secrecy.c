@@ -6,6 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static struct settings *
+no_settings(void)
+{
+    static const struct setting rows[] = {{.key = NULL}};
+    return settings_new(rows, "PETREL", NULL);
+}
+
 static void
 warns(const char *path, mode_t mode, bool want, const char *name)
 {
@@ -18,7 +25,9 @@ warns(const char *path, mode_t mode, bool want, const char *name)
     snprintf(written, sizeof written, "%s", path);
     if (chmod(path, mode) != 0)
         abort();
-    secrecy_warn(&options, log);
+    struct settings *settings = no_settings();
+    secrecy_warn(&options, settings, log);
+    settings_free(&settings);
     if (!buffer_add_byte(&lines, '\0'))
         abort();
     bool told = strstr(lines.at, "can be read by everybody: chmod 600") != NULL;
@@ -75,7 +84,9 @@ main(void)
     unlink(link_name);
     rmdir(directory);
     struct options none = {0};
-    secrecy_warn(&none, NULL);
+    struct settings *settings = no_settings();
+    secrecy_warn(&none, settings, NULL);
+    settings_free(&settings);
     ok_named(true, "none is set");
     return done();
 }

@@ -28,7 +28,7 @@ ask(const char *registry, const char *list, bool joins, const char *slices)
     buffer_free(&said);
     buffer_init(&said, 4096);
     log_capture(log, &said);
-    warnings_say(&options, routes, log);
+    warnings_say(&options, settings, routes, log);
     log_free(&log);
     route_free(&routes);
     settings_free(&settings);

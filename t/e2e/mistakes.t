@@ -43,4 +43,27 @@ for (['smtp:smtp.example.org:587', 'smtp://smtp.example.org:587'], ['submission:
 ($code, $said) = check('relay = ::1:25');
 like $said, qr/put an IPv6 address in brackets/, 'an IPv6 address is none of these';
 
+# What is allowed, but hardly meant.
+sub warned { my ($lines, $want) = @_; my ($code, $said) = check($lines); is $code, 0, $lines; like $said, qr/warning: \Q$want\E/, "$lines: warned"; return }
+my $secret = Petrel::spit("$dir/password", "x\n");
+chmod 0644, $secret;
+($code, $said) = check('relay = smtp://127.0.0.1:2525');
+is $code, 0, 'good settings';
+unlike $said, qr/warning: (?!tls_ca)/, 'without a warning';
+like $said, qr/^# These settings have no errors\.\n\z/m, 'and check says so at its end';
+unlike +(check('listen = x'))[1], qr/no errors/, 'not of bad ones';
+warned('routes = * submission://smtp.example.org:465?tls=encrypt', 'smtp.example.org:465: port 465 has TLS from the first byte: write smtps://');
+warned('routes = * smtp://smtp.example.org:465', 'smtp.example.org:465: port 465');
+warned("routes = * smtps://smtp.example.org:$_?tls=encrypt", "smtp.example.org:$_: port $_ begins without TLS: write submission://") for 25, 587;
+warned("routes = * smtp://a.example.org?concurrency=2&initial=5", 'a.example.org: an initial concurrency of 5 is above the limit of 2');
+warned("maximal_queue_lifetime = 1d\nbounce_queue_lifetime = 2d", 'bounce_queue_lifetime is longer');
+warned("relay = smtp://me\@a.example.org?tls=encrypt\nrelay_password_file = $secret", "relay_password: $secret can be read by everybody: chmod 600");
+chmod 0600, $secret;
+($code, $said) = check("relay = smtp://me\@a.example.org?tls=encrypt\nrelay_password_file = $secret");
+unlike $said, qr/can be read by everybody/, 'a file of mode 0600 is safe';
+umask 0022;
+warned("relay = smtp://me\@a.example.org?tls=encrypt\nrelay_password = x", 'relay_password: FILE can be read by everybody: chmod 600');
+unlike $said, qr/\bx\b.*password/, 'no secret is shown';
+($code, $said) = Petrel::command('', $Petrel::binary, '-c', '/dev/null', '-o', 'spool=some/where', '-o', 'hostname=mail.example.org', 'check');
+like $said, qr/warning: spool is no absolute path/, 'a relative spool';
 done_testing;
