@@ -41,14 +41,22 @@ make_journal(const struct queue_health *h)
                      h->journal_full, "damages", number(h->damages));
 }
 
+/* As `queue ls` has them. To the scheduler fragments that wait are mail that is not yet
+ * due: most of them new, some deferred. */
 static json_t *
 make_queue(struct manager *m, const struct sched_counts *counts)
 {
     struct queue_apart apart = queue_count_apart(manager_queue(m));
-    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "incoming", number(counts->incoming),
-                     "active", number(counts->active), "deferred",
-                     number(counts->deferred), "hold", number(apart.held), "corrupt",
-                     number(apart.parked));
+    struct manager_fragments f = {0};
+    (void)manager_fragments(m, &f);
+    size_t fresh = f.messages < counts->incoming ? f.messages : counts->incoming;
+    size_t old = f.messages - fresh;
+    old = old < counts->deferred ? old : counts->deferred;
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "incoming",
+                     number(counts->incoming - fresh), "active", number(counts->active),
+                     "deferred", number(counts->deferred - old), "hold",
+                     number(apart.held), "corrupt", number(apart.parked), "defrag",
+                     number(fresh + old));
 }
 
 static json_t *
@@ -257,10 +265,13 @@ status_print(const json_t *status, int64_t now_ms)
     print_journal(json_object_get(status, "journal"));
     print_sandbox(json_object_get(status, "sandbox"));
     printf("queue      %" PRId64 " incoming, %" PRId64 " active, %" PRId64
-           " deferred, %" PRId64 " hold, %" PRId64 " corrupt\n",
+           " deferred, %" PRId64 " hold, %" PRId64 " corrupt",
            field_number(queue, "incoming"), field_number(queue, "active"),
            field_number(queue, "deferred"), field_number(queue, "hold"),
            field_number(queue, "corrupt"));
+    if (field_number(queue, "defrag") > 0)
+        printf(", %" PRId64 " defrag", field_number(queue, "defrag"));
+    putchar('\n');
     print_fragments(json_object_get(status, "fragments"));
     printf("sessions   %" PRId64 " in%s, %" PRId64 " out\n",
            field_number(sessions, "in"),

@@ -462,8 +462,10 @@ load(struct queue *q, struct id id)
     switch (load_message(&q->spool, id, &e, reason)) {
     case LOAD_DONE:
         marks_overlay(&q->marks, e);
-        if (is_daemon(q) && e->injected && seen_tell(&q->seen, id))
+        if (is_daemon(q) && e->injected && seen_tell(&q->seen, id)) {
+            q->picked_up++;
             pickup_say(q->spool.log, e);
+        }
         return e;
     case LOAD_GONE:
         seen_remove(&q->seen, id);

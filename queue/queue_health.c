@@ -23,7 +23,7 @@ queue_describe_space(const struct queue *q, char out[QUEUE_SPACE_MAX])
 struct queue_health
 queue_health(struct queue *q)
 {
-    struct queue_health health = {.stored = q->commits.stored,
+    struct queue_health health = {.stored = q->commits.stored + q->picked_up,
                                   .retired = q->retired,
                                   .parked = q->spool.parked,
                                   .syncs = q->spool.syncs,

@@ -30,6 +30,7 @@ struct queue {
     struct endings endings;
     struct drafts drafts;
     struct commits commits;
+    uint64_t picked_up; /* from sendmail(1) */
     struct marks marks;
     struct contents contents;
     struct recover recover;

@@ -197,7 +197,7 @@ static const char full[] =
     "\"inodes_reserve\":1000},\"journal\":{\"segments\":64,\"free_segments\":60,"
     "\"messages\":12,\"batches\":345,\"full\":false,\"damages\":0},\"queue\":{"
     "\"incoming\":1,"
-    "\"active\":2,\"deferred\":3,\"hold\":4,\"corrupt\":5},\"sessions\":{\"in\":6,\"stress\":true,"
+    "\"active\":2,\"deferred\":3,\"hold\":4,\"corrupt\":5,\"defrag\":6},\"sessions\":{\"in\":6,\"stress\":true,"
     "\"out\":7},\"totals\":{\"stored\":8,\"ended\":9,\"parked\":10}}";
 
 static void
@@ -213,7 +213,7 @@ test_page(void)
              "files are kept for mail under way");
     has_line(text, "syncs      77, in the background (aio)");
     has_line(text, "journal    12 messages; 60 of 64 segments free; 345 batches");
-    has_line(text, "queue      1 incoming, 2 active, 3 deferred, 4 hold, 5 corrupt");
+    has_line(text, "queue      1 incoming, 2 active, 3 deferred, 4 hold, 5 corrupt, 6 defrag");
     has_line(text, "sessions   6 in (stress: nearly too many), 7 out");
     has_line(text, "so far     8 stored, 9 ended, 10 parked");
 
