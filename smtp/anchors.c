@@ -54,10 +54,12 @@ anchors_read(struct text tls_ca, bool needed, char place[ANCHORS_PLACE_MAX],
     } else {
         client = read_usual(tls, place, error, error_size);
         if (client == NULL && needed)
-            snprintf(error, error_size,
-                     "tls_ca: unset, no bundle of the system was found (%s and so on), "
-                     "and a route demands tls=verify",
-                     usual[0]);
+            snprintf(
+                error, error_size,
+                "tls_ca: unset, the system has no bundle of authorities (%s and so "
+                "on; Debian: apt-get install ca-certificates), and a route demands "
+                "tls=verify",
+                usual[0]);
         else if (client == NULL)
             client = tls_client_new(tls, NULL, error, error_size);
     }

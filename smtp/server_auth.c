@@ -28,6 +28,9 @@ static const struct refusal malformed = {501, "5.5.2",
                                          "is no response of this mechanism"};
 static const struct refusal cancelled = {501, "5.7.0", "authentication cancelled"};
 static const struct refusal failed = {535, "5.7.8", "authentication failed"};
+/* For the log alone. */
+static const struct refusal failed_whole = {
+    535, "5.7.8", "authentication failed: auth_users has this name without its domain"};
 
 bool
 server_may_relay(const struct server *s)
@@ -186,13 +189,23 @@ server_user(const struct server *s, enum sasl_mechanism *mechanism)
     return s->user != NULL ? s->user : "";
 }
 
-/* So that who does not wait for the answer is known, too. */
+/* Mail programs propose the whole address as the user's name. */
+static bool
+is_user_with_domain(const struct server *s)
+{
+    struct text name = text_from(sasl_server_user(&s->login->sasl));
+    size_t at = text_find(name, '@');
+    return at != TEXT_NONE && !users_have(s->rules->users, name) &&
+           users_have(s->rules->users, text_before(name, at));
+}
+
+/* So that a client that does not wait for the answer is known, too. */
 static enum sasl_result
 note_result(struct server *s, enum sasl_result result)
 {
     s->login->result = result;
     if (result == SASL_FAILED)
-        server_log_refused(s, &failed);
+        server_log_refused(s, is_user_with_domain(s) ? &failed_whole : &failed);
     return result;
 }
 

@@ -264,6 +264,27 @@ secrets(void)
     end();
 }
 
+/* What the operator reads of a name with its domain, the client does not. */
+static void
+whole_addresses(void)
+{
+    static const char hint[] = "auth_users has this name without its domain";
+    begin(SERVER_AUTH_SECURE, true);
+    (void)said("EHLO x\r\n"); /* user@example.org, someone@example.org, user; a bad word */
+    is_string(said("AUTH PLAIN AHVzZXJAZXhhbXBsZS5vcmcAcGVuY2ls\r\n"),
+              "535 5.7.8 authentication failed\r\n", "no word of it to the client");
+    ok_named(is_logged("sasl_username=user@example.org") && is_logged(hint),
+             "but to the operator");
+    buffer_clear(&lines);
+    is_string(said("AUTH PLAIN AHNvbWVvbmVAZXhhbXBsZS5vcmcAcGVuY2ls\r\n"),
+              "535 5.7.8 authentication failed\r\n", "the same of others");
+    ok_named(is_logged("refused=535") && !is_logged(hint), "of whom there is nothing to say");
+    buffer_clear(&lines);
+    (void)said("AUTH PLAIN AHVzZXIAcGVuY2lt\r\n");
+    ok_named(is_logged("refused=535") && !is_logged(hint), "nor of a wrong password");
+    end();
+}
+
 static void
 mail(void)
 {
@@ -430,6 +451,7 @@ main(void)
     scram("n=user", "501 5.5.2");
     long_lines();
     secrets();
+    whole_addresses();
     mail();
     events();
     refusals();
