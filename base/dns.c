@@ -21,6 +21,7 @@ enum {
     TRY_MS = 5000,
     TRIES = 3,
     PATIENCE_TRIES = 6,   /* whatever happens, an answer comes after 6 * TRY_MS */
+    TURN_PARTS = 2,       /* half of TRY_MS: then it gives way to one that waits */
     REPLY_MAX = 8 * 1024, /* octets kept of a reply; what we want comes first */
     SERVERS_MAX = 16,
     SERVER_PORT = 53,
@@ -42,8 +43,10 @@ struct dns {
     struct buffer servers; /* for c-ares; never empty */
     int64_t try_ms;
     int tries;
-    struct dns_query *queued;    /* wait for a channel */
-    struct dns_query *asked;     /* have one, or were known at once */
+    struct dns_query *queued;    /* wait for a channel... */
+    struct dns_query *again;     /* ...behind these, for another one */
+    struct dns_query *asked;     /* have one, or were known at once; as they came */
+    struct loop_timer turns;     /* runs while queries wait */
     size_t open;                 /* channels; at most DNS_OPEN_MAX */
     void (*tell)(void *context); /* of a query, whose end lets the next one ask */
 };
@@ -53,6 +56,7 @@ struct question {
     struct dns_query *query;
     enum dns_type type;
     int code; /* c-ares' */
+    bool answered;
     bool cut; /* bytes are not the whole reply */
     char *bytes;
     size_t length;
@@ -68,7 +72,8 @@ struct dns_query {
     ares_channel channel;     /* NULL: waits for one, or needs none */
     struct dns_socket *sockets;
     struct loop_timer timer; /* when c-ares wants to act */
-    bool asked;
+    struct dns_query **line; /* the one of dns in which it is */
+    int64_t asked_ms;        /* monotonic */
     struct question questions[2];
     size_t count, open;
     struct loop_task telling;
@@ -175,15 +180,19 @@ on_reply(void *context, int code, int timeouts, unsigned char *bytes, int length
     struct question *question = context;
     struct dns_query *query = question->query;
     (void)timeouts;
-    assert(query->asked && query->open > 0);
+    assert(query->open > 0);
+    query->open--;
+    if (code == ARES_EDESTRUCTION || query->done == NULL)
+        return; /* its channel goes */
+    question->answered = true;
     question->code = code;
-    if (length > 0 && query->done != NULL) {
+    if (length > 0) {
         question->cut = length > REPLY_MAX;
         question->length = question->cut ? REPLY_MAX : (size_t)length;
         question->bytes = memory_new(question->length);
         memcpy(question->bytes, bytes, question->length);
     }
-    if (--query->open == 0 && query->done != NULL)
+    if (query->open == 0)
         loop_post(query->dns->loop, &query->telling, query->dns->tell, query);
 }
 
@@ -281,34 +290,111 @@ open_channel(struct dns_query *query)
 }
 
 static void
+enter_line(struct dns_query *query, struct dns_query **line)
+{
+    query->line = line;
+    DL_APPEND(*line, query);
+}
+
+static void
 ask(struct dns_query *query)
 {
+    struct dns *dns = query->dns;
     int code = open_channel(query);
-    query->asked = true;
-    DL_APPEND(query->dns->asked, query);
-    if (code != ARES_SUCCESS) {
+    query->asked_ms = loop_monotonic_ms(dns->loop);
+    enter_line(query, &dns->asked);
+    for (size_t i = 0; i < query->count;
+         i++) /* before asking: c-ares may answer at once */
+        query->open += code == ARES_SUCCESS && !query->questions[i].answered;
+    if (query->open == 0) {
         for (size_t i = 0; i < query->count; i++)
-            query->questions[i].code = code;
-        loop_post(query->dns->loop, &query->telling, query->dns->tell, query);
+            if (!query->questions[i].answered)
+                query->questions[i].code = code;
+        loop_post(dns->loop, &query->telling, dns->tell, query);
         return;
     }
-    query->open = query->count; /* before asking: c-ares may answer at once */
     for (size_t i = 0; i < query->count; i++)
-        ares_query(query->channel, query->name, DNS_CLASS_IN,
-                   (int)query->questions[i].type, on_reply, &query->questions[i]);
+        if (!query->questions[i].answered)
+            ares_query(query->channel, query->name, DNS_CLASS_IN,
+                       (int)query->questions[i].type, on_reply, &query->questions[i]);
     attend(query);
+}
+
+/* Never inside a callback of c-ares. */
+static void
+close_channel(struct dns_query *query)
+{
+    struct dns *dns = query->dns;
+    loop_timer_stop(dns->loop, &query->timer);
+    if (query->channel == NULL)
+        return;
+    ares_destroy(query->channel); /* calls back for what is open, closes sockets */
+    query->channel = NULL;
+    assert(query->open == 0 && query->sockets == NULL && dns->open > 0);
+    dns->open--;
 }
 
 /* ---- queries ---- */
 
+static struct dns_query *
+first_waiting(const struct dns *dns)
+{
+    return dns->queued != NULL ? dns->queued : dns->again;
+}
+
+/* The query that is out longest; NULL: each is about to be told. */
+static struct dns_query *
+longest_out(const struct dns *dns)
+{
+    struct dns_query *query;
+    DL_FOREACH (dns->asked, query)
+        if (query->open > 0)
+            return query;
+    return NULL;
+}
+
+static int64_t
+turn_left_ms(const struct dns *dns, const struct dns_query *query)
+{
+    int64_t passed_ms = loop_monotonic_ms(dns->loop) - query->asked_ms;
+    return dns->try_ms / TURN_PARTS - passed_ms;
+}
+
 static void
 admit(struct dns *dns)
 {
-    while (dns->queued != NULL && dns->open < DNS_OPEN_MAX) {
-        struct dns_query *query = dns->queued;
-        DL_DELETE(dns->queued, query);
+    struct dns_query *query;
+    while ((query = first_waiting(dns)) != NULL && dns->open < DNS_OPEN_MAX) {
+        DL_DELETE(*query->line, query);
         ask(query);
     }
+    query = query != NULL ? longest_out(dns) : NULL;
+    if (query != NULL)
+        loop_timer_start(dns->loop, &dns->turns, turn_left_ms(dns, query),
+                         dns->turns.fire, dns);
+    else
+        loop_timer_stop(dns->loop, &dns->turns);
+}
+
+/* There may be any number of names with silent servers: they keep nobody from asking.
+ * What is known already stays known. */
+static void
+take_turns(void *context)
+{
+    struct dns *dns = context;
+    struct dns_query *query;
+    size_t fresh, others;
+    DL_COUNT(dns->queued, query, fresh);
+    DL_COUNT(dns->again, query, others);
+    for (size_t wanted = fresh + others; wanted > 0; wanted--) {
+        query = longest_out(dns);
+        if (query == NULL || turn_left_ms(dns, query) > 0)
+            break;
+        DL_DELETE(*query->line, query);
+        close_channel(query);
+        enter_line(query, &dns->again);
+    }
+    admit(dns);
 }
 
 static void
@@ -330,16 +416,8 @@ let_go(struct dns_query *query)
     query->done = NULL;
     loop_unpost(dns->loop, &query->telling);
     loop_timer_stop(dns->loop, &query->patience);
-    loop_timer_stop(dns->loop, &query->timer);
-    if (query->channel != NULL) {
-        ares_destroy(query->channel); /* calls back for what is open, closes sockets */
-        assert(query->open == 0 && query->sockets == NULL && dns->open > 0);
-        dns->open--;
-    }
-    if (query->asked)
-        DL_DELETE(dns->asked, query);
-    else
-        DL_DELETE(dns->queued, query);
+    close_channel(query);
+    DL_DELETE(*query->line, query);
     loop_release(dns->loop, release_query, query);
     admit(dns);
 }
@@ -383,11 +461,10 @@ query_start(struct dns_query *query)
 {
     struct dns *dns = query->dns;
     if (query->known != NULL) {
-        query->asked = true;
-        DL_APPEND(dns->asked, query);
+        enter_line(query, &dns->asked);
         loop_post(dns->loop, &query->telling, tell, query);
     } else {
-        DL_APPEND(dns->queued, query);
+        enter_line(query, &dns->queued);
         loop_timer_start(dns->loop, &query->patience, dns->try_ms * PATIENCE_TRIES,
                          tell, query);
         admit(dns);
@@ -553,6 +630,7 @@ dns_new(struct loop *loop, struct text servers, char *error, size_t error_size)
     dns->try_ms = TRY_MS;
     dns->tries = TRIES;
     dns->tell = tell;
+    dns->turns.fire = take_turns;
     buffer_init(&dns->servers, (size_t)SERVERS_MAX * NET_ADDRESS_TEXT_MAX);
     if (!take_servers(dns, servers, error, error_size)) {
         release_dns(dns);
@@ -580,9 +658,13 @@ dns_free(struct dns **dns)
     DL_FOREACH_SAFE (d->queued, query, next) {
         let_go(query);
     }
+    DL_FOREACH_SAFE (d->again, query, next) {
+        let_go(query);
+    }
     DL_FOREACH_SAFE (d->asked, query, next) {
         let_go(query);
     }
+    loop_timer_stop(d->loop, &d->turns);
     assert(d->open == 0);
     ares_destroy(d->local);
     ares_library_cleanup();

@@ -52,7 +52,8 @@ void dns_free(struct dns **dns);
 const char *dns_version(void);
 /* For tests and slow links: of later queries. A name server is asked tries times,
  * first for try_ms, then longer (5 s, 3 times); after 6 * try_ms a query is answered
- * with what is known by then. */
+ * with what is known by then. While queries wait, one that has been out for try_ms / 2
+ * gives way, and asks again behind those that have not asked yet. */
 void dns_set_patience(struct dns *dns, int64_t try_ms, int tries);
 
 /* The callback comes in a later turn, once; then the query is void. The answer is

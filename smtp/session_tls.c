@@ -1,8 +1,8 @@
 /* The TLS of sessions: how a handshake begins, and who has a place.
  *
  * A place is some 40 KB of memory, so it is taken when the first bytes of the
- * ClientHello have come. When places are short, the oldest handshake that is not
- * finished gives way, then an idle session. */
+ * ClientHello have come. When places are short, the oldest handshake of an untrusted
+ * client that is not finished gives way, then an idle session. */
 #include "smtp/session_inside.h"
 
 #include "base/log.h"
@@ -34,6 +34,17 @@ oldest_of_client(const struct session *s)
     return NULL;
 }
 
+/* NULL: there is none. */
+static struct session *
+oldest_untrusted(const struct session_host *host)
+{
+    struct session *s;
+    for (s = host->shaking; s != NULL; s = s->shaking_next)
+        if (!session_is_trusted(s))
+            return s;
+    return NULL;
+}
+
 static bool
 has_its_share(const struct session *s)
 {
@@ -59,7 +70,7 @@ lacks_place(const struct session *s, struct session **other)
     }
     if (host->tls_count < limit)
         return false;
-    *other = host->shaking;
+    *other = oldest_untrusted(host);
     if (*other == NULL && host->clients != NULL)
         *other =
             session_find_idle(host, true, clients_tls(host->clients, &s->peer) + 1);

@@ -535,6 +535,35 @@ test_places(struct loop *loop, struct dns *dns)
         dns_cancel(&silent[i].query);
 }
 
+/* Any number of names with silent servers keeps nobody from asking. */
+static void
+test_turns(struct loop *loop, struct dns *dns)
+{
+    enum { CROWD = 3 * DNS_OPEN_MAX };
+    struct asked half, silent[CROWD], good[2];
+    int told = 0;
+    dns_set_patience(dns, 1000, 1);
+    ask_start(dns, dns_find_addresses, "half", &half);
+    for (int i = 0; i < CROWD; i++)
+        ask_start(dns, dns_find_mx, "silence", &silent[i]);
+    ask_start(dns, dns_find_mx, "good", &good[0]);
+    ask_wait(loop, &good[0].times, 1);
+    ask_start(dns, dns_find_mx, "good", &good[1]);
+    ask_wait(loop, &good[1].times, 1);
+    for (int i = 0; i < CROWD; i++)
+        told += silent[i].times;
+    is_number(told, 0, "those that are silent give way before they are given up");
+    is_number(good[0].answer.count, 1, "to the last in the line");
+    is_number(good[1].answer.count, 1, "and to one that comes then");
+    ask_wait(loop, &half.times, 1);
+    is_string(answer_text(&half.answer, dns_find_addresses), "127.0.0.1",
+              "what is known of one that gave way is told");
+    for (int i = 0; i < CROWD; i++) {
+        ask_wait(loop, &silent[i].times, 1);
+        is_number(silent[i].answer.status, DNS_TRY_AGAIN, "told at last");
+    }
+}
+
 int
 main(void)
 {
@@ -549,6 +578,7 @@ main(void)
     test_mx(loop, dns);
     test_fuzz(loop, dns);
     test_patience(loop, dns);
+    test_turns(loop, dns);
     test_free(loop, port);
     test_ports(loop, dns_tcp);
     test_tcp(loop, dns_tcp);

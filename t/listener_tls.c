@@ -37,17 +37,27 @@ on_event(void *context, enum net_event event)
     c->ended = c->ended || event == NET_ENDED;
 }
 
+/* From 127.0.0.last. */
 static void
-call(struct caller *c, struct world *w, unsigned port)
+call_from(struct caller *c, struct world *w, unsigned port, unsigned char last)
 {
     struct net_address at = {
         .family = NET_IPV4, .ip = {127, 0, 0, 1}
+    };
+    struct net_address from = {
+        .family = NET_IPV4, .ip = {127, 0, 0, last}
     };
 
     at.port = (uint16_t)port;
     memset(c, 0, sizeof(*c));
     c->w = w;
-    c->connection = net_connect(w->net, &at, NULL, on_event, c);
+    c->connection = net_connect(w->net, &at, &from, on_event, c);
+}
+
+static void
+call(struct caller *c, struct world *w, unsigned port)
+{
+    call_from(c, w, port, 1);
 }
 
 static void
@@ -388,6 +398,33 @@ half_open(void)
     world_end(&w);
 }
 
+/* The handshake of a client that may relay gives way to nobody. */
+static void
+half_open_trusted(void)
+{
+    static struct world w;
+    struct caller trusted, half, good;
+    unsigned port = free_port();
+    listen_at_both(&w, port, 2, false);
+    w.settings.relay_from = TEXT("127.0.0.1");
+    listener_reload(w.listener, w.routes, &w.settings);
+    call(&trusted, &w, port);
+    say_raw(&trusted, half_hello, sizeof(half_hello) - 1);
+    call_from(&half, &w, port, 2);
+    say_raw(&half, half_hello, sizeof(half_hello) - 1);
+    call_from(&good, &w, port, 3);
+    secure(&good);
+    ok_named(answers(&good, "EHLO a.example\r\n", "250 DSN"), "a third one finds room");
+    ok_named(is_logged(&w, "[127.0.0.2]: TLS: the handshake took too long"),
+             "of the untrusted one");
+    ok_named(!is_logged(&w, "[127.0.0.1]: TLS: the handshake took too long"),
+             "though it is not the oldest");
+    net_abort(&trusted.connection);
+    net_abort(&half.connection);
+    depart(&good);
+    world_end(&w);
+}
+
 /* The handshake as a whole has its time. */
 static void
 late_hello(void)
@@ -506,6 +543,7 @@ main(void)
     crowd();
     untrusted_crowd();
     half_open();
+    half_open_trusted();
     late_hello();
     old_device();
     mistakes();
