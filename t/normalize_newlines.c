@@ -89,17 +89,18 @@ first_line(void)
 
 /* --- Rule 1 ----------------------------------------------------------------------- */
 
-/* Content of DATA that comes in pieces; *behind is what is left when it is DONE. */
+/* Content of DATA that comes in pieces, the first of another size; *behind is what is
+ * left when it is DONE. */
 static enum progress
-decoded(struct text bytes, size_t piece, bool repairs, struct buffer *out,
-        struct text *behind)
+decoded_cut(struct text bytes, size_t first, size_t piece, bool repairs,
+            struct buffer *out, struct text *behind)
 {
     struct newlines_content n;
     struct dot_decoder d;
     buffer_clear(out);
     normalize_content_start(&n, repairs);
     dot_decode_start(&d);
-    for (size_t have = piece, used = 0;; have += piece) {
+    for (size_t have = first, used = 0;; have += piece) {
         struct text input = text_after(text_before(bytes, have), used), content;
         while (input.length > 0 || normalize_has_more(&n)) {
             enum progress progress = normalize_data(&n, &d, &input, &content);
@@ -114,6 +115,13 @@ decoded(struct text bytes, size_t piece, bool repairs, struct buffer *out,
         if (have >= bytes.length)
             return PROGRESS_MORE;
     }
+}
+
+static enum progress
+decoded(struct text bytes, size_t piece, bool repairs, struct buffer *out,
+        struct text *behind)
+{
+    return decoded_cut(bytes, piece, piece, repairs, out, behind);
 }
 
 /* The same said plainly. */
@@ -175,6 +183,127 @@ content_by_model(void)
     }
     is_number(wrong, 0, "as the model has it, however it is cut");
     ok_named(ends > 1000, "often it came to an end");
+    buffer_free(&got);
+    buffer_free(&want);
+}
+
+/* --- Every short content, and every cut ------------------------------------------- */
+
+enum { SHORT = 8 };
+
+/* Of 4 letters, the string with this number. */
+static struct text
+short_text(char bytes[SHORT], size_t length, unsigned number)
+{
+    for (size_t i = 0; i < length; i++, number /= 4)
+        bytes[i] = "\r\n.a"[number % 4];
+    return text_of(bytes, length);
+}
+
+/* CRLF is all that ends its lines. */
+static bool
+is_strict(struct text t)
+{
+    for (size_t i = 0; i < t.length; i++)
+        if (t.at[i] == '\r' ? i + 1 == t.length || t.at[i + 1] != '\n'
+                            : t.at[i] == '\n' && (i == 0 || t.at[i - 1] != '\r'))
+            return false;
+    return true;
+}
+
+/* How many cuts of t in two (and bytes one by one) do not give what is meant. */
+static unsigned
+count_wrong_data(struct text t, bool repairs, struct buffer *want, struct buffer *got)
+{
+    unsigned wrong = 0;
+    struct text behind[2] = {t, t};
+    enum progress meant = repairs ? model(t, want, &behind[0])
+                                  : decoded(t, SHORT, false, want, &behind[0]);
+    wrong += meant == PROGRESS_DONE && !is_strict(buffer_text(want));
+    for (size_t first = 1; first <= t.length + 1; first++) {
+        bool each = first > t.length;
+        enum progress is = decoded_cut(t, each ? 1 : first, each ? 1 : SHORT, repairs,
+                                       got, &behind[1]);
+        wrong += is != meant;
+        wrong += meant == PROGRESS_DONE &&
+                 (behind[0].at != behind[1].at || behind[0].length != behind[1].length ||
+                  !text_equal(buffer_text(got), buffer_text(want)));
+    }
+    return wrong;
+}
+
+/* The same of a chunk, whose every byte is content. */
+static unsigned
+count_wrong_chunk(struct text t, struct buffer *want, struct buffer *got)
+{
+    unsigned wrong = 0;
+    bool meant = true;
+    buffer_clear(want);
+    for (size_t i = 0; i < t.length; i++) {
+        bool bare = t.at[i] == '\n' && (i == 0 || t.at[i - 1] != '\r');
+        meant = meant && (i == 0 || t.at[i - 1] != '\r' || t.at[i] == '\n');
+        if (!buffer_add(want, bare ? TEXT("\r\n") : text_of(t.at + i, 1)))
+            abort();
+    }
+    for (size_t first = 1; first <= t.length + 1; first++) {
+        struct newlines_content n;
+        struct dot_checker c = {.after_cr = false};
+        struct text in = t, chunk, slice;
+        bool good = true;
+        size_t piece = first > t.length ? 1 : first;
+        buffer_clear(got);
+        normalize_content_start(&n, true);
+        for (; in.length > 0 && good; piece = first > t.length ? 1 : SHORT) {
+            chunk = text_before(in, piece);
+            in = text_after(in, chunk.length);
+            while (chunk.length > 0 && good)
+                good = normalize_chunk(&n, &c, &chunk, &slice) && buffer_add(got, slice);
+        }
+        wrong += good != meant || (good && !text_equal(buffer_text(got), buffer_text(want)));
+    }
+    return wrong;
+}
+
+/* And of a stream. */
+static unsigned
+count_wrong_stream(struct text t, enum newlines rule, struct buffer *want,
+                   struct buffer *got)
+{
+    unsigned wrong = 0;
+    struct newlines_stream whole = {.rule = rule};
+    buffer_clear(want);
+    normalize_stream(&whole, t, want);
+    for (size_t first = 0; first <= t.length; first++) {
+        struct newlines_stream n = {.rule = rule};
+        buffer_clear(got);
+        normalize_stream(&n, text_before(t, first), got);
+        normalize_stream(&n, text_after(t, first), got);
+        wrong += !text_equal(buffer_text(got), buffer_text(want)) || n.rule != whole.rule;
+    }
+    return wrong;
+}
+
+static void
+everything_short(void)
+{
+    struct buffer got, want;
+    unsigned strict = 0, repaired_wrong = 0, chunk = 0, stream = 0, count = 1;
+    buffer_init(&got, 4096);
+    buffer_init(&want, 4096);
+    for (size_t length = 0; length <= SHORT; length++, count *= 4)
+        for (unsigned number = 0; number < count; number++) {
+            char bytes[SHORT];
+            struct text t = short_text(bytes, length, number);
+            strict += count_wrong_data(t, false, &want, &got);
+            repaired_wrong += count_wrong_data(t, true, &want, &got);
+            chunk += count_wrong_chunk(t, &want, &got);
+            stream += count_wrong_stream(t, NEWLINES_LF, &want, &got) +
+                      count_wrong_stream(t, NEWLINES_FIRST, &want, &got);
+        }
+    is_number(strict, 0, "all short contents, in all cuts: strict");
+    is_number(repaired_wrong, 0, "repaired");
+    is_number(chunk, 0, "as chunks");
+    is_number(stream, 0, "as streams");
     buffer_free(&got);
     buffer_free(&want);
 }
@@ -268,6 +397,7 @@ main(void)
     first_line();
     content();
     content_by_model();
+    everything_short();
     chunks();
     return done();
 }
