@@ -255,20 +255,29 @@ on_gone(void *context, const struct net_address *peer)
         loop_post(l->host.loop, &l->gone, drained, l);
 }
 
+static bool
+may_relay(const struct listener *l, const struct net_address *client,
+          const struct session_manner *manner)
+{
+    return !manner->stranger && policy_may_relay(&l->host.rules->policy, client);
+}
+
 /* Between our own hosts fragments flow at no rate that strangers are held to. */
 static bool
-may_enter(struct listener *l, const struct net_address *client, bool is_peer,
-          struct outcome *why)
+may_enter(struct listener *l, const struct net_address *client,
+          const struct session_manner *manner, struct outcome *why)
 {
     struct clients_rules rules = l->host.rules->clients;
     bool full = clients_sessions(l->host.clients) >= (size_t)rules.sessions;
+    bool is_peer = session_is_peer(&l->host, client, manner);
+    bool trusted = is_peer || manner->lmtp || may_relay(l, client, manner);
     if (is_peer)
         rules.each[CLIENTS_SESSION] = rules.all[CLIENTS_SESSION] = (struct rate){0};
     if (full)
         rules.sessions = INT_MAX;
     bool enters = clients_entered(l->host.clients, &rules, client,
                                   loop_monotonic_ms(l->host.loop), why);
-    if (enters && full && !session_make_room(&l->host, client)) {
+    if (enters && full && !session_make_room(&l->host, client, trusted)) {
         *why = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, no_room.code,
                             no_room.enhanced, "%s", no_room.text);
         enters = false;
@@ -285,10 +294,10 @@ enter(struct listener *l, struct net_connection *connection,
     const struct net_address *client = net_peer(connection);
     struct outcome why = {.code = 0};
     bool is_peer = session_is_peer(&l->host, client, manner);
-    bool enters = may_enter(l, client, is_peer, &why);
+    bool enters = may_enter(l, client, manner, &why);
     struct refusal crowded = {why.code, why.enhanced, why.text};
     bool waits = rules->greet_delay_ms > 0 && !manner->tls && !is_peer &&
-                 (manner->stranger || !policy_may_relay(&rules->policy, client));
+                 !may_relay(l, client, manner);
     if (!enters)
         refusal = &crowded;
     else if (refusal == NULL && manner->auth == ENDPOINT_AUTH_REQUIRED &&

@@ -410,11 +410,11 @@ step(struct session *s)
         return PACE_PAUSE;
     refresh(s);
     s->server.hurried = session_is_hurried(s);
+    bool content = server_is_receiving(&s->server);
     s->server.tls_full =
-        s->server.starttls && !s->server.secure && session_tls_is_full(s);
+        s->server.starttls && !s->server.secure && !content && session_tls_is_full(s);
     struct text input = s->normalizes ? normalize(s) : net_input(s->connection);
     struct text rest = input;
-    bool content = server_is_receiving(&s->server);
     enum pace pace = grant(s, server_step(&s->server, &rest));
     if (s->server.late)
         hold(s);

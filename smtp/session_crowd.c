@@ -160,10 +160,11 @@ session_give_way(struct session *s)
 }
 
 bool
-session_make_room(struct session_host *host, const struct net_address *newcomer)
+session_make_room(struct session_host *host, const struct net_address *newcomer,
+                  bool trusted)
 {
-    struct session *s =
-        session_find_idle(host, false, clients_weight(host->clients, newcomer));
+    size_t others = trusted ? 0 : clients_weight(host->clients, newcomer);
+    struct session *s = session_find_idle(host, false, others);
     if (s == NULL)
         return false;
     session_give_way(s);

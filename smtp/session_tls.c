@@ -71,9 +71,10 @@ lacks_place(const struct session *s, struct session **other)
     if (host->tls_count < limit)
         return false;
     *other = oldest_untrusted(host);
-    if (*other == NULL && host->clients != NULL)
-        *other =
-            session_find_idle(host, true, clients_tls(host->clients, &s->peer) + 1);
+    if (*other == NULL && host->clients != NULL) {
+        size_t own = clients_tls(host->clients, &s->peer) + 1;
+        *other = session_find_idle(host, true, session_is_trusted(s) ? 0 : own);
+    }
     return true;
 }
 

@@ -164,6 +164,28 @@ newcomers(void)
     world_end(&w);
 }
 
+/* A client that may relay finds room, however many sessions it has. */
+static void
+trusted_newcomer(void)
+{
+    enum { CROWD = 10 };
+    struct visitor v[CROWD], other;
+    open_house(CROWD, CROWD, false);
+    w.settings.relay_from = TEXT("127.0.0.9");
+    listener_reload(w.listener, w.routes, &w.settings);
+    for (int i = 0; i < CROWD; i++) {
+        visit_from(&v[i], i < 5 ? 9 : (unsigned char)i);
+        ok(answers(&v[i], "", "220"));
+    }
+    pass(&w, 2500);
+    visit_from(&other, 9);
+    ok_named(answers(&other, "", "220"), "a trusted client finds room");
+    ok_named(answers(&v[5], "", "421 4.3.2"), "of an untrusted one");
+    leave(&other);
+    leave_all(v, CROWD);
+    world_end(&w);
+}
+
 /* To be busy is no right to more than others have. */
 static void
 busy_crowd(void)
@@ -212,6 +234,7 @@ main(void)
     trusted();
     hurried();
     newcomers();
+    trusted_newcomer();
     busy_crowd();
     no_way_to_stay();
     return done();
