@@ -45,7 +45,8 @@ int disk_give(struct disk *disk, const char *path, unsigned user, unsigned group
 int disk_make_directory(struct disk *disk, const char *path, unsigned mode);
 int disk_make_fifo(struct disk *disk, const char *path, unsigned mode);
 
-/* A new file for reading and writing; -EEXIST if the name is taken. Exact mode. */
+/* A new file for reading and writing; -EEXIST if the name is taken. Exact mode. -ELOOP:
+ * a relative path leads through a link. */
 int disk_create(struct disk *disk, const char *path, unsigned mode);
 /* An existing regular file; anything else is -EINVAL. Never blocks. */
 int disk_open_file(struct disk *disk, const char *path, bool for_writing);

@@ -60,9 +60,9 @@ enum { TOLD_MAX = 20, TYPE_MASK = 0xf /* of a socket, without its flags */ };
 static const char *const allowed[] = {
     /* files */
     "read", "readv", "pread64", "preadv", "write", "writev", "pwrite64", "pwritev",
-    "close", "lseek", "open", "openat", "stat", "fstat", "lstat", "newfstatat",
-    "fstatat64", "fstat64", "stat64", "lstat64", "statx", "statfs", "fstatfs",
-    "statfs64", "fstatfs64", "access", "faccessat", "faccessat2", "readlink",
+    "close", "lseek", "open", "openat", "openat2", "stat", "fstat", "lstat",
+    "newfstatat", "fstatat64", "fstat64", "stat64", "lstat64", "statx", "statfs",
+    "fstatfs", "statfs64", "fstatfs64", "access", "faccessat", "faccessat2", "readlink",
     "readlinkat", "getcwd", "getdents64", "mkdir", "mkdirat", "unlink", "unlinkat",
     "rmdir", "link", "linkat", "rename", "renameat", "renameat2", "fsync", "fdatasync",
     "ftruncate", "ftruncate64", "fallocate", "fchmod", "fcntl", "fcntl64", "_llseek",

@@ -187,6 +187,23 @@ test_create(void)
     disk_close(&disk);
 }
 
+/* Whoever owns the directory above must not lead root elsewhere. */
+static void
+test_create_below_link(void)
+{
+    struct disk *disk = open_root();
+    struct disk_info info;
+
+    is_number(disk_make_directory(disk, "elsewhere", 0700), 0, "a directory");
+    make_link("elsewhere", "led");
+    is_number(disk_create(disk, "led/name", 0600), -ELOOP, "a link on the way is refused");
+    is_number(disk_inspect(disk, "elsewhere/name", &info), -ENOENT, "nothing is made there");
+    int file = disk_create(disk, "elsewhere/name", 0600);
+    ok_named(file >= 0, "the directory itself is as good as ever");
+    disk_close_file(disk, file);
+    disk_close(&disk);
+}
+
 static void
 test_read_write(void)
 {
@@ -661,6 +678,7 @@ main(void)
     test_open();
     test_make_directory();
     test_create();
+    test_create_below_link();
     test_read_write();
     test_open_file();
     test_full();

@@ -96,7 +96,7 @@ sub others_go_on {
     return;
 }
 
-for my $case ([ 'load-info', 'info', 'openat' ], [ 'load-content', 'mess', 'openat' ], [ 'load-recipients', 'remote', 'openat' ]) {
+for my $case ([ 'load-info', 'info', 'openat,openat2' ], [ 'load-content', 'mess', 'openat,openat2' ], [ 'load-recipients', 'remote', 'openat,openat2' ]) {
     my ($name, $room, $call) = @$case;
     my ($petrel, $id) = deferred();
     is_quarantined($petrel, $name, $id, on("$room/$id", $call));
@@ -105,18 +105,18 @@ for my $case ([ 'load-info', 'info', 'openat' ], [ 'load-content', 'mess', 'open
 {
     my ($petrel, $id) = deferred();
     $petrel->configure(routes => "good.test smtp://127.0.0.1:$good->{port}\nb.test error:5.1.1 no");
-    is_quarantined($petrel, 'bounce', $id, on("bounce/$id", 'openat'));
+    is_quarantined($petrel, 'bounce', $id, on("bounce/$id", 'openat,openat2'));
     others_go_on($petrel, 'bounce');
 }
 {
     my ($petrel, $id) = young();
-    is_quarantined($petrel, 'move', $id, on("info/$id", 'openat'));
+    is_quarantined($petrel, 'move', $id, on("info/$id", 'openat,openat2'));
     others_go_on($petrel, 'move');
 }
 {
     my ($petrel, $id) = young();
     $petrel->configure(journal_size => 0);
-    is_quarantined($petrel, 'adopt', $id, on("mess/$id", 'openat'));
+    is_quarantined($petrel, 'adopt', $id, on("mess/$id", 'openat,openat2'));
     others_go_on($petrel, 'adopt');
 }
 {
@@ -129,19 +129,19 @@ for my $case ([ 'load-info', 'info', 'openat' ], [ 'load-content', 'mess', 'open
     my ($petrel, $id) = young();
     $petrel->configure(routes => "good.test smtp://127.0.0.1:$good->{port}\n* maildir:$petrel->{dir}/boxes/%u?create=yes");
     mkdir "$petrel->{dir}/boxes";
-    is_quarantined($petrel, 'maildir', $id, on("$petrel->{dir}/boxes/victim", 'openat'));
+    is_quarantined($petrel, 'maildir', $id, on("$petrel->{dir}/boxes/victim", 'openat,openat2'));
     others_go_on($petrel, 'maildir');
 }
 {
     my ($petrel, $id) = deferred(minimal_backoff_time => '1h', maximal_backoff_time => '1h');
-    is_quarantined($petrel, 'hold', $id, on("hold/$id", 'openat'), then => sub { $petrel->run(qw(queue hold), $id) },
+    is_quarantined($petrel, 'hold', $id, on("hold/$id", 'openat,openat2'), then => sub { $petrel->run(qw(queue hold), $id) },
         between => sub { unlink "$petrel->{dir}/spool/hold/$id" });
     others_go_on($petrel, 'hold');
 }
 {
     my ($petrel, $id) = deferred();
     $petrel->configure(routes => "good.test smtp://127.0.0.1:$good->{port}\n* hold");
-    is_quarantined($petrel, 'route-hold', $id, on("hold/$id", 'openat'), between => sub { unlink "$petrel->{dir}/spool/hold/$id" });
+    is_quarantined($petrel, 'route-hold', $id, on("hold/$id", 'openat,openat2'), between => sub { unlink "$petrel->{dir}/spool/hold/$id" });
     others_go_on($petrel, 'route-hold');
 }
 {
@@ -152,7 +152,7 @@ for my $case ([ 'load-info', 'info', 'openat' ], [ 'load-content', 'mess', 'open
     $petrel->kill9;
     unlink "$petrel->{dir}/spool/hold/$id";
     $petrel->configure(journal_size => 0, routes => "good.test smtp://127.0.0.1:$good->{port}\n* smtp://127.0.0.1:$busy->{port}?defragment=yes");
-    is_quarantined($petrel, 'fragment', $id, on("defrag/$id", 'openat'), between => sub { unlink "$petrel->{dir}/spool/defrag/$id" });
+    is_quarantined($petrel, 'fragment', $id, on("defrag/$id", 'openat,openat2'), between => sub { unlink "$petrel->{dir}/spool/defrag/$id" });
     others_go_on($petrel, 'fragment');
 }
 

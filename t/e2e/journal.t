@@ -40,7 +40,7 @@ SKIP: {
     my $sink = Sink->start;
     my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}");
     my $trace = "$petrel->{dir}/trace";
-    my $script = Petrel::spit("$petrel->{dir}/traced", "#!/bin/sh\nexec strace -D -qq -y -o $trace -e trace=openat,linkat,unlinkat,renameat,mkdirat,pwrite64,fsync,fdatasync,io_submit $Petrel::binary \"\$@\"\n");
+    my $script = Petrel::spit("$petrel->{dir}/traced", "#!/bin/sh\nexec strace -D -qq -y -o $trace -e trace=openat,openat2,linkat,unlinkat,renameat,mkdirat,pwrite64,fsync,fdatasync,io_submit $Petrel::binary \"\$@\"\n");
     chmod 0755, $script;
     { local $Petrel::binary = $script; $petrel->start; }
     send_many($petrel->{port}, 1, 5, 500, 'warm');
@@ -50,7 +50,7 @@ SKIP: {
     is "@bad", '', '200 messages are taken';
     ok Petrel::wait_for(sub { $sink->count('messages') == 205 }), 'and delivered';
     my $calls = substr Petrel::slurp($trace), $before;
-    my @files = $calls =~ /^(?:(?:openat|linkat|unlinkat|renameat|mkdirat)\(.*)$/mg;
+    my @files = $calls =~ /^(?:(?:openat2?|linkat|unlinkat|renameat|mkdirat)\(.*)$/mg;
     # What is learnt of sites is written once a minute, the disk is probed once, mail or not.
     my @made = grep { /O_CREAT|^(?:linkat|unlinkat|renameat|mkdirat)/ && !m{\block/} } @files;
     is scalar(@made), 0, 'no file was made, linked, renamed or removed for them' or diag @made;
