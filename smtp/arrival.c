@@ -4,9 +4,11 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "smtp/proxy.h"
+#include "smtp/refusals.h"
 #include "smtp/reply.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -46,10 +48,12 @@ take_connection(struct arrival *a)
 static void
 cut_off(struct arrival *a, const char *why)
 {
-    char proxy[NET_ADDRESS_TEXT_MAX];
-    net_address_ip(net_peer(a->connection), proxy);
-    log_say(a->host->log, LOG_LEVEL_INFO, "smtpd", NULL,
-            "cut off: client=[%s]: proxy protocol: %s", proxy, why);
+    char ip[NET_ADDRESS_TEXT_MAX], proxy[sizeof(ip) + 2];
+    net_address_ip(net_peer(a->connection), ip);
+    snprintf(proxy, sizeof(proxy), "[%s]", ip);
+    if (refusals_admit(a->host->refusals, proxy))
+        log_say(a->host->log, LOG_LEVEL_INFO, "smtpd", NULL,
+                "cut off: client=%s: proxy protocol: %s", proxy, why);
     net_abort(&a->connection);
     end(a);
 }
@@ -76,7 +80,7 @@ read_header(struct arrival *a)
     case PROGRESS_MORE:
         break;
     case PROGRESS_BAD:
-        cut_off(a, "no right header");
+        cut_off(a, "no valid header");
         break;
     case PROGRESS_DONE:
         net_consume(a->connection, input.length - rest.length);
@@ -101,7 +105,7 @@ lose(struct arrival *a)
     struct net_address client = *net_peer(a->connection);
     bool unnamed = a->unnamed;
     if (unnamed) {
-        cut_off(a, "it ended before its header did");
+        cut_off(a, "the connection ended before its header");
         return;
     }
     net_abort(&a->connection);

@@ -17,6 +17,7 @@ struct arrival;
 struct arrival_host {
     struct loop *loop;
     struct log *log;
+    struct refusals *refusals; /* limits lines about them; NULL: all are written */
     struct arrival *arrivals;
     size_t unnamed; /* those that wait for a header: the owner's to limit */
     /* The header is read: net_peer() is the client now. The owner starts a session,

@@ -333,7 +333,7 @@ is_no_proxy(const struct listener *l, const struct net_address *peer)
     if (peer->family != NET_UNIX && !networks_have(&rules->proxies, peer))
         return "is not in proxy_from";
     return l->arrivals.unnamed >= (size_t)rules->clients.sessions
-               ? "too many that have not said for whom they speak"
+               ? "too many connections without a header yet"
                : NULL;
 }
 
@@ -349,7 +349,7 @@ is_welcome(const struct door *door, const struct net_connection *connection)
             return true;
     if (known && refusals_admit(door->listener->host.refusals, "unix"))
         log_say(door->listener->host.log, LOG_LEVEL_INFO, "smtpd", NULL,
-                "client=unix: uid=%u is none of those who may", who.uid);
+                "client=unix: uid=%u may not use this socket", who.uid);
     return false;
 }
 
@@ -363,17 +363,18 @@ on_accept(void *context, struct net_connection *connection)
         enter(l, connection, &door->manner, welcome ? NULL : &not_this_user);
         return;
     }
-    const char *why =
-        welcome ? is_no_proxy(l, net_peer(connection)) : "this user may not";
+    const char *why = welcome ? is_no_proxy(l, net_peer(connection))
+                              : "this user may not use this socket";
     if (why == NULL) {
         arrival_read_header(&l->arrivals, connection, &door->manner);
         return;
     }
-    char ip[NET_ADDRESS_TEXT_MAX];
+    char ip[NET_ADDRESS_TEXT_MAX], proxy[sizeof(ip) + 2];
     net_address_ip(net_peer(connection), ip);
-    if (refusals_admit(l->host.refusals, ip))
+    snprintf(proxy, sizeof(proxy), "[%s]", ip);
+    if (refusals_admit(l->host.refusals, proxy))
         log_say(l->host.log, LOG_LEVEL_INFO, "smtpd", NULL,
-                "cut off: client=[%s]: proxy protocol: %s", ip, why);
+                "cut off: client=%s: proxy protocol: %s", proxy, why);
     net_abort(&connection);
 }
 
@@ -406,6 +407,7 @@ make(struct loop *loop, struct log *log, struct queue *queue,
                                         .on_gone = on_gone,
                                         .context = l};
     session_host_start(&l->host);
+    l->arrivals.refusals = l->host.refusals;
     return l;
 }
 

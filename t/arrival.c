@@ -2,6 +2,7 @@
  * on real sockets in virtual time. */
 /* link: t/sim/loop.c */
 #include "smtp/arrival.h"
+#include "smtp/refusals.h"
 
 #include "t/listener_virtual.h"
 
@@ -129,7 +130,7 @@ cut_off(void)
     visit(&v, &w);
     ok(answers(&v, "EHLO c.example\r\n", ""));
     ok_named(is_gone(&v), "without a header it is cut off without a word");
-    ok(logged(&w, "cut off: client=[127.0.0.1]: proxy protocol: no right header"));
+    ok(logged(&w, "cut off: client=[127.0.0.1]: proxy protocol: no valid header"));
     leave(&v);
 
     visit(&v, &w);
@@ -145,7 +146,7 @@ cut_off(void)
     ok(answers(&v, "PROXY TCP4", ""));
     leave(&v);
     settle(&w);
-    ok(logged(&w, "proxy protocol: it ended before its header did"));
+    ok(logged(&w, "proxy protocol: the connection ended before its header"));
 
     w.settings.proxy_from = TEXT("10.0.0.0/8");
     listener_reload(w.listener, w.routes, &w.settings);
@@ -155,6 +156,27 @@ cut_off(void)
     ok(logged(&w, "cut off: client=[127.0.0.1]: proxy protocol: is not in proxy_from"));
     leave(&v);
     ok(!logged(&w, "refused="));
+    world_end(&w);
+}
+
+/* The checks of a load balancer, for instance. */
+static void
+many_cut_off(void)
+{
+    static struct world w;
+    struct visitor v;
+    unsigned lines = 0;
+    open_world(&w);
+    for (int i = 0; i < REFUSALS_EACH_MAX + 5; i++) {
+        visit(&v, &w);
+        leave(&v);
+        settle(&w);
+    }
+    for (size_t at = 0; at < w.lines.length; at++)
+        lines += text_starts(text_after(buffer_text(&w.lines), at), TEXT("cut off: "));
+    is_number(lines, REFUSALS_EACH_MAX, "no more lines than of other refusals");
+    pass(&w, 1500);
+    ok(logged(&w, "client=[127.0.0.1]: 5 more refusals in this second, not logged"));
     world_end(&w);
 }
 
@@ -178,7 +200,7 @@ counted(void)
     visit(&v[1], &w);
     settle(&w);
     ok_named(is_gone(&v[1]), "those without a name have a limit, too");
-    ok(logged(&w, "too many that have not said for whom they speak"));
+    ok(logged(&w, "too many connections without a header yet"));
     for (int i = 0; i < 4; i++)
         leave(&v[i]);
     settle(&w);
@@ -296,6 +318,7 @@ main(void)
     in_one_piece();
     unnamed();
     cut_off();
+    many_cut_off();
     counted();
     greeting();
     behind_a_header();

@@ -143,7 +143,7 @@ behind_a_proxy(void)
     call(&c, &w, port);
     secure(&c);
     ok_named(!answers(&c, "", "220") && !c.secured, "TLS without a header is none");
-    ok(is_logged(&w, "proxy protocol: no right header"));
+    ok(is_logged(&w, "proxy protocol: no valid header"));
     depart(&c);
     call(&c, &w, port);
     net_send(c.connection, text_from(header));

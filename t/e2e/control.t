@@ -121,11 +121,11 @@ for my $junk ("EHLO client.test\r\n", "GET / HTTP/1.0\r\n\r\n", "PROXY TCP4 1.2.
     $client->put($junk);
     is $client->rest, '', 'what is no header is cut off without a word';
 }
-is scalar(() = $petrel->log =~ /cut off: client=\[127\.0\.0\.1\]: proxy protocol: no right header/g), 4, 'with a line each';
+is scalar(() = $petrel->log =~ /cut off: client=\[127\.0\.0\.1\]: proxy protocol: no valid header/g), 4, 'with a line each';
 {
     my $client = Client->connect($port[0]);
     $client->close;
-    ok $petrel->wait_log(qr/proxy protocol: it ended before its header did/), 'a client that says nothing, too';
+    ok $petrel->wait_log(qr/proxy protocol: the connection ended before its header/), 'a client that says nothing, too';
     # 127.0.0.2 answers from itself: whoever connects to it comes from 127.0.0.1, unless he is told to come from elsewhere.
     my $far = IO::Socket::INET->new(PeerAddr => '127.0.0.2', PeerPort => $port[2], LocalAddr => '127.0.0.3', Timeout => 10);
     syswrite $far, $known;
