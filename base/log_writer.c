@@ -188,7 +188,7 @@ uint64_t
 log_writer_take_lost(struct log_writer *w, const char **why)
 {
     uint64_t lost = w->lost;
-    *why = w->error != 0 ? strerror(w->error) : "is not read";
+    *why = w->error != 0 ? strerror(w->error) : "not read";
     w->told = lost;
     w->lost = 0;
     w->error = 0;

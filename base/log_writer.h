@@ -34,7 +34,7 @@ void log_writer_flush(struct log_writer *w);
 /* Bytes that wait. */
 size_t log_writer_waiting(const struct log_writer *w);
 
-/* How many were lost since this was asked last, and why ("is not read", "No space left
+/* How many were lost since this was asked last, and why ("not read", "No space left
  * on device"). From now on lines are taken again. */
 uint64_t log_writer_take_lost(struct log_writer *w, const char **why);
 

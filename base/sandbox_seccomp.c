@@ -181,8 +181,7 @@ sandbox_seccomp_lack(void)
     return NULL;
 }
 
-/* --- A call that is not on the list ------------------------------------------------
- */
+/* --- A call that is not on the list -------------------------------------------- */
 
 /* snprintf() may not be called in a handler. */
 static size_t
@@ -242,8 +241,7 @@ watch_refusals(void)
     return sigaction(SIGSYS, &action, NULL) == 0 ? 0 : -errno;
 }
 
-/* --- The list ----------------------------------------------------------------------
- */
+/* --- The list ------------------------------------------------------------------ */
 
 /* 0 or a negative errno, as libseccomp has it. */
 static int

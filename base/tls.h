@@ -25,8 +25,7 @@ struct tls *tls_new(char *error, size_t error_size);
 /* Servers, clients and connections made from it may outlive this call. */
 void tls_free(struct tls **tls);
 
-/* --- Those who are called ----------------------------------------------------------
- */
+/* --- Those who are called ------------------------------------------------------ */
 
 enum { TLS_PAIRS_MAX = 64, TLS_FILE_MAX = 4 * 1024 * 1024 };
 /* PEM files; the certificate's file goes on with its intermediates. May be one file. */
@@ -45,8 +44,7 @@ void tls_server_free(struct tls_server **server); /* connections keep it */
 /* When the first of its certificates expires, ms since the epoch. */
 int64_t tls_server_expires_ms(const struct tls_server *server);
 
-/* --- Those who call ----------------------------------------------------------------
- */
+/* --- Those who call ------------------------------------------------------------ */
 
 enum {
     TLS_SESSIONS_MAX = 512, /* remembered by a client; of more the oldest goes */

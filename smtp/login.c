@@ -269,8 +269,7 @@ read_line(struct login *l)
     return server_login_step(l->server, nonce);
 }
 
-/* --- Gate and logins ----------------------------------------------------------------
- */
+/* --- Gate and logins ----------------------------------------------------------- */
 
 struct login_gate *
 login_gate_new(struct loop *loop, struct log *log)

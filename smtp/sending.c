@@ -53,8 +53,7 @@ struct sending {
     struct loop_task scan;
 };
 
-/* --- The line -----------------------------------------------------------------------
- */
+/* --- The line ------------------------------------------------------------------ */
 
 static void
 forget_content(struct sending *s)
@@ -93,8 +92,7 @@ hang_up(struct sending *s)
     s->closed = true;
 }
 
-/* --- Crashes ------------------------------------------------------------------------
- */
+/* --- Crashes ------------------------------------------------------------------- */
 
 /* What comes now is for the mail under way. */
 static struct id
@@ -110,8 +108,7 @@ leave(struct sending *s, struct id before)
     queue_leave(s->settings.queue, before);
 }
 
-/* --- Content ------------------------------------------------------------------------
- */
+/* --- Content ------------------------------------------------------------------- */
 
 static void
 content_failed(struct sending *s, const char *why)
@@ -217,8 +214,7 @@ content_pump(struct sending *s)
     }
 }
 
-/* --- Converting ---------------------------------------------------------------------
- */
+/* --- Converting ---------------------------------------------------------------- */
 
 static void
 end_scan(struct sending *s)
@@ -291,8 +287,7 @@ prepare(struct sending *s)
     loop_post(s->settings.loop, &s->scan, scan, s);
 }
 
-/* --- The machine --------------------------------------------------------------------
- */
+/* --- The machine --------------------------------------------------------------- */
 
 static void
 handle(struct sending *s, const struct client_event *event)
@@ -501,8 +496,7 @@ on_net(void *context, enum net_event event)
     }
 }
 
-/* --- The owner ----------------------------------------------------------------------
- */
+/* --- The owner ----------------------------------------------------------------- */
 
 struct sending *
 sending_new(const struct sending_settings *settings, sending_happened *on_event,

@@ -11,8 +11,7 @@
  *   STORE    server_seal(), server_stored()  commit draft and envelope
  *   DISCARD                              drop the draft
  *   FLUSH    server_flushed()            try what waits for server_node() now (ETRN)
- *   SECURE   server_secured()            send what is in out, forget all input, then
- * TLS
+ *   SECURE   server_secured()            send what is in out, forget all input; TLS
  *   LOGIN    server_login_step(), perhaps server_login_work(), and
  *            server_login_answer(), perhaps later, or server_login_refused()
  *                                        a line of AUTH is there
@@ -197,8 +196,6 @@ enum server_action server_step(struct server *s, struct text *input)
 
 /* --- Wishes ------------------------------------------------------------------- */
 
-/* ADMIT: "local@domain" in normal form, "" for the null sender. */
-struct text server_sender(const struct server *s);
 /* ADMIT, at MAIL, so that a client hears early that it must come later (RFC 1870 §6).
  * refusal NULL: there is room now; BEGIN asks again. */
 void server_admitted(struct server *s, const struct outcome *refusal);
@@ -241,10 +238,10 @@ void server_secured(struct server *s, const char *version, const char *cipher);
 
 /* How late what is said late has to be. */
 int server_penalty_ms(const struct server *s);
-/* LOGIN: the answer may take as long as it likes; until then the client is not read. */
-/* Once for each LOGIN: reads the line, in less than 0.1 ms. nonce: sasl_nonce(), fresh.
- * A failure is logged here, so that who does not wait for the answer is known, too. The
- * rules may not be replaced before the end of AUTH (server_is_idle). */
+/* LOGIN: the answer may take as long as it likes; until then the client is not read.
+ * Once for each LOGIN: reads the line, in less than 0.1 ms. nonce: sasl_nonce(), fresh.
+ * A failure is logged here, so that a client that does not wait for the answer is
+ * known, too. The rules may not be replaced before the end of AUTH (server_is_idle). */
 enum sasl_result server_login_step(struct server *s, const char *nonce)
     __attribute__((warn_unused_result));
 /* After SASL_UNFINISHED, before an answer: a slice of the check of a password, up to

@@ -104,7 +104,7 @@ unread(int given, int other, const char *kind)
     is_number(drained, 0, "nothing is told before it is read");
     size_t length = drain(other, all, sizeof(all));
     is_number(drained, 1, "then it is");
-    is_string(told, "3 lost: is not read\n", "the number is right");
+    is_string(told, "3 lost: not read\n", "the number is right");
     ok_named(length == (size_t)kept * LINE + strlen(told) &&
                  memcmp(all + length - strlen(told), told, strlen(told)) == 0,
              "what was kept comes whole, and the rest behind it");

@@ -57,7 +57,7 @@ for my $kind (qw(pipe socket)) {
     my ($log, $wait) = ('', IO::Select->new($reader));
     $log =~ /log lines lost/ or sysread $reader, $log, 65536, length $log
         while $log !~ /log lines lost/ && $wait->can_read($Petrel::patience);
-    my ($lost) = $log =~ /main: warning: (\d+) log lines lost: standard error: is not read$/m;
+    my ($lost) = $log =~ /main: warning: (\d+) log lines lost: standard error: not read$/m;
     ok $lost, "$kind: what was lost is told";
     my $lines = () = $log =~ /\n/g;
     cmp_ok $lines, '>', 5000, "$kind: what there was room for is there ($lines lines, $lost lost)";
