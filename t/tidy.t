@@ -33,6 +33,8 @@ result 'every module has a unit test' "$(for f in base/*.c mime/*.c sched/*.c qu
     h=${f%.c}.h; m=$(basename "$f" .c) # x_part is tested as a part of x
     [ -f "$h" ] && [ ! -f "t/$m.c" ] && [ ! -f "t/${m%%_*}.c" ] && ! grep -lq "\"$h\"" t/*.[ch] && echo "$f"
 done)"
+result 'SECURITY.md names tests that exist' "$(grep -oE '\bt/[a-z0-9_/.]*[a-z0-9]' SECURITY.md | sort -u |
+    while read -r f; do [ -e "$f" ] || echo "$f"; done)"
 # Versions differ in taste; Debian 12's decides.
 if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
     result 'clang-format agrees' "$(clang-format --dry-run $product 2>&1 | grep warning: | cut -d: -f1 | sort | uniq -c)"
