@@ -254,10 +254,10 @@ static void
 look_at(struct adopt *a, struct young_message *m)
 {
     unsigned rooms;
+    if (is_there(a, m->id))
+        return;
     if (guard_is_deadly(&a->spool->guard, m->id))
         park(a, m, guard_reason);
-    else if (is_there(a, m->id))
-        return;
     else if (spool_rooms(a->spool, m->id, &rooms) < 0)
         a->failed = true;
     else if (m->large && (rooms & ROOM_BIT(ROOM_MESS)) == 0)

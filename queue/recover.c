@@ -18,7 +18,8 @@ enum {
     NAMES_PER_TURN = 5000,    /* then the rest of the rooms waits */
     SCAN_MS = 25 * 60 * 1000, /* qmail's interval */
     AGAIN_MS = 60 * 1000,
-    PAUSE_MS = 100, /* between scans, however often the trigger is pulled */
+    MOVED_MS = 1000, /* a record of the journal is durable long before */
+    PAUSE_MS = 100,  /* between scans, however often the trigger is pulled */
     TRIGGER_DRAIN = 4096
 };
 
@@ -123,6 +124,16 @@ report(struct recover *r, struct id id, unsigned rooms)
         r->found(r->context, &entry);
 }
 
+/* At the latest: with the others that wait. */
+static void
+report_in(struct recover *r, struct id id, int64_t wait_ms)
+{
+    r->later = memory_resize(r->later, (r->later_count + 1) * sizeof(*r->later));
+    r->later[r->later_count++] = id;
+    if (!heap_has(&r->again.node) || wait_ms < AGAIN_MS)
+        loop_timer_start(r->loop, &r->again, wait_ms, r->again.fire, r);
+}
+
 /* Young mail never has an envelope there: somebody has put it beside ours. */
 static void
 drop_planted(struct recover *r, struct id id, unsigned *rooms)
@@ -183,7 +194,9 @@ recover_young(struct recover *r, const struct recover_row *row, unsigned *rooms)
         return false;
     m->recovered = false;
     m->held = (*rooms & HOLD) != 0;
-    if (m->large && (*rooms & MESS) == 0)
+    if (guard_is_deadly(&r->spool->guard, row->id))
+        r->damaged(r->damaged_context, row->id, guard_reason);
+    else if (m->large && (*rooms & MESS) == 0)
         r->damaged(r->damaged_context, row->id, "the content is missing");
     else if ((*rooms & HOLD) == 0)
         r->found(r->context, &entry);
@@ -204,7 +217,6 @@ is_doubtful(const struct recover *r, const struct recover_row *row)
 
 /* What the files of id mean:
  *   in a foreign journal      not our business before that is adopted
- *   at work in two crashes    quarantined
  *   in the journal            young; S5 besides: it was on its way there
  *   END in the journal        ended, and its files were about to go
  *   todo or info, no mess     damage: mess is made first and removed last
@@ -212,6 +224,7 @@ is_doubtful(const struct recover *r, const struct recover_row *row)
  *   mess, todo, info...       crashed between S4 and S5
  *   mess, info                S5: due when info says; an intd may be left from S4
  *   mess, intd or nothing     S2, S3: an injector at work, or one that died
+ *   at work in two crashes    quarantined, once it is clear which of these it is
  *   else                      left by a removal that crashed: only we make these files,
  *                             and they outlive todo and info in no other way */
 static void
@@ -229,11 +242,7 @@ look_at(struct recover *r, const struct recover_row *row, bool marked)
         recover_report_later(r, id);
         return;
     }
-    if (guard_is_deadly(&r->spool->guard, id) &&
-        ((rooms & (QUEUED | INFO)) != 0 || young_find(r->young, id) != NULL)) {
-        r->damaged(r->damaged_context, id, guard_reason);
-        return;
-    }
+    bool moved = young_find(r->young, id) != NULL;
     if (recover_young(r, row, &rooms))
         return;
     if ((rooms & MESS) == 0 && (rooms & (QUEUED | INFO)) != 0) {
@@ -242,6 +251,14 @@ look_at(struct recover *r, const struct recover_row *row, bool marked)
     }
     if ((rooms & QUEUED) != 0 && (rooms & (INFO | SCRAP)) != 0)
         rooms = settle_conflict(r, id, rooms);
+    if ((rooms & (QUEUED | INFO)) != 0 && guard_is_deadly(&r->spool->guard, id)) {
+        /* While MOVED is not durable the marks are in these files alone. */
+        if (moved)
+            report_in(r, id, MOVED_MS);
+        else
+            r->damaged(r->damaged_context, id, guard_reason);
+        return;
+    }
     if (rooms == 0 || (row->origin == SCAN && (rooms & QUEUED) == 0))
         return;
     if ((rooms & (QUEUED | INFO)) == 0)
@@ -441,10 +458,7 @@ recover_report(struct recover *r, struct id id)
 void
 recover_report_later(struct recover *r, struct id id)
 {
-    r->later = memory_resize(r->later, (r->later_count + 1) * sizeof(*r->later));
-    r->later[r->later_count++] = id;
-    if (!heap_has(&r->again.node))
-        loop_timer_start(r->loop, &r->again, AGAIN_MS, work, r);
+    report_in(r, id, AGAIN_MS);
 }
 
 /* --- What injectors bring -------------------------------------------------------- */
@@ -544,6 +558,7 @@ recover_start(struct recover *r)
 {
     assert(r->spool != NULL && r->found != NULL && r->slices != NULL);
     r->wanted = *r->slices;
+    r->again.fire = work;
     int result = open_trigger(r, r->slices->own);
     if (result < 0)
         return result;

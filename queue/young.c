@@ -217,16 +217,16 @@ read_accept(struct young *y, const struct journal_record *record)
 {
     struct accepted parts;
     struct envelope *e = envelope_new();
-    bool good = young_find(y, record->id) == NULL &&
-                split_payload(record->payload, &parts) &&
-                (is_deadly(y, record->id) ||
-                 (envelope_read_todo(parts.form, record->id, e) == PROGRESS_DONE &&
-                  is_whole(&parts, e)));
+    bool deadly = is_deadly(y, record->id);
+    bool good =
+        young_find(y, record->id) == NULL && split_payload(record->payload, &parts) &&
+        (deadly || (envelope_read_todo(parts.form, record->id, e) == PROGRESS_DONE &&
+                    is_whole(&parts, e)));
     if (good) {
         struct young_message *m = add(y, record->id);
         m->place = record->place;
         m->envelope_length = (uint32_t)parts.form.length;
-        m->recipients = e->count;
+        m->recipients = deadly ? ENVELOPE_RECIPIENTS_MAX : e->count;
         m->large = parts.large;
         m->recovered = true;
         m->made = e->made_of.length > 0;
@@ -455,6 +455,8 @@ static void
 lay_marks_over(const struct young_message *m, struct envelope *e)
 {
     for (size_t i = 0; m->told != NULL && i < m->told->count; i++) {
+        if (m->told->marks[i] >= e->count)
+            continue; /* it was not read then */
         struct recipient *r = &e->recipients[m->told->marks[i]];
         if (!r->done)
             e->done++;
@@ -573,12 +575,46 @@ put_corrupt(struct young *y, const struct young_message *m, struct text envelope
                        : result;
 }
 
+enum { REASON_SIZE = 160 };
+
+/* S4 would serve those again that are served: S5 has their marks. Its envelope has been
+ * read by a process that served them, so reading is not what is deadly. -EBADMSG: it
+ * cannot be read. */
+static int
+make_preprocessed(struct young *y, struct young_message *m)
+{
+    char reason[REASON_SIZE];
+    int files[SPOOL_PREPROCESSED_FILES], result = 0;
+    unsigned count = 0;
+    bool later = false;
+    struct envelope *e = young_load(y, m, &later, reason, sizeof(reason));
+    if (e == NULL)
+        return later ? -EIO : -EBADMSG;
+    struct young_content *content = m->large ? NULL : young_read_content(y, m, &result);
+    struct text bytes = content != NULL ? buffer_text(&content->bytes) : TEXT("");
+    if (result == 0)
+        result = spool_write_preprocessed(y->spool, e, content != NULL ? &bytes : NULL,
+                                          files, &count);
+    while (count > 0)
+        disk_close_file(y->spool->disk, files[--count]);
+    if (result == 0)
+        result = spool_sync_preprocessed(y->spool, m->id);
+    young_content_release(&content);
+    envelope_free(&e);
+    return result;
+}
+
 int
-young_park(struct young *y, const struct young_message *m, const char *reason)
+young_park(struct young *y, struct young_message *m, const char *reason)
 {
     struct buffer envelope, content;
     uint32_t before = HEAD_SIZE + m->envelope_length;
-    int result = read_payload(y, m, HEAD_SIZE, m->envelope_length, &envelope);
+    int result = m->told != NULL ? make_preprocessed(y, m) : -EBADMSG;
+    if (result == 0)
+        spool_park(y->spool, m->id, reason, loop_now_ms(y->loop));
+    if (result != -EBADMSG)
+        return result;
+    result = read_payload(y, m, HEAD_SIZE, m->envelope_length, &envelope);
     if (result < 0)
         return result;
     result = read_payload(y, m, before, m->place.length - before, &content);

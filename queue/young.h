@@ -99,6 +99,6 @@ uint64_t young_end(struct young *y, struct young_message *m, enum record_type ty
 void young_drop(struct young *y, struct young_message *m);
 /* The whole of it to corrupt/, durably, with what the spool has of it and a note; then
  * it may end. 0 or -errno. */
-int young_park(struct young *y, const struct young_message *m, const char *reason);
+int young_park(struct young *y, struct young_message *m, const char *reason);
 
 #endif

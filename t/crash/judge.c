@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    RECOVERY_MS = 50,
+    RECOVERY_MS = 1100, /* what is quarantined may wait for a second (queue/recover.c) */
     DURABLE_MS = 250,
     SWEEP_MS = 40 * 3600 * 1000,
     HOUR_MS = 3600 * 1000
