@@ -196,7 +196,7 @@ install-sendmail:
 	    mkdir -p $(DESTDIR)$${f%/*} || exit 1; \
 	    [ "$$(readlink $(DESTDIR)$$f)" = $(PREFIX)/sbin/petrel ] && continue; \
 	    $(DIVERT) --add $$f || exit 1; \
-	    elif [ -e $(DESTDIR)$$f ]; then mv $(DESTDIR)$$f $(DESTDIR)$$f.before-petrel || exit 1; fi; \
+	    elif [ -e $(DESTDIR)$$f ] || [ -L $(DESTDIR)$$f ]; then mv $(DESTDIR)$$f $(DESTDIR)$$f.before-petrel || exit 1; fi; \
 	    ln -s $(PREFIX)/sbin/petrel $(DESTDIR)$$f || exit 1; done
 	for m in $(SENDMAIL_MAN); do install -D -m 644 man/$$m $(DESTDIR)$(PREFIX)/share/man/man1/$$m || exit 1; done
 
@@ -205,7 +205,7 @@ uninstall-sendmail:
 	    [ "$$(readlink $(DESTDIR)$$f)" = $(PREFIX)/sbin/petrel ] || continue; \
 	    rm $(DESTDIR)$$f || exit 1; \
 	    $(DIVERT) --remove $$f || exit 1; \
-	    elif [ -e $(DESTDIR)$$f.before-petrel ]; then mv $(DESTDIR)$$f.before-petrel $(DESTDIR)$$f || exit 1; fi; done
+	    elif [ -e $(DESTDIR)$$f.before-petrel ] || [ -L $(DESTDIR)$$f.before-petrel ]; then mv $(DESTDIR)$$f.before-petrel $(DESTDIR)$$f || exit 1; fi; done
 	rm -f $(SENDMAIL_MAN:%=$(DESTDIR)$(PREFIX)/share/man/man1/%)
 
 # One file that runs on any Linux of this architecture. The C library warns of each function that asks for users:

@@ -74,6 +74,16 @@ SKIP: {
     ok !-l "$root/usr/bin/mailq", 'the links are gone';
     is `dpkg-divert --root=$root --list`, '', 'so are the diversions';
 }
+# Without dpkg, and a link of which the other end is gone.
+{
+    my $other = "$scratch/other";
+    mkdir $_ for $other, "$other/usr", "$other/usr/lib";
+    symlink '../sbin/gone', "$other/usr/lib/sendmail" or die;
+    is system("make -s -C $Petrel::root $_ DESTDIR=$other >$scratch/make.log 2>&1"), 0, "$_ without dpkg" or diag Petrel::slurp("$scratch/make.log")
+        for qw(install-sendmail uninstall-sendmail);
+    is readlink "$other/usr/lib/sendmail", '../sbin/gone', 'what was there is back';
+    is `find $other/usr/sbin $other/usr/bin $other/usr/lib -name '*petrel*' -o -name mailq`, '', 'and nothing else is';
+}
 is system("make -s -C $Petrel::root uninstall DESTDIR=$root >/dev/null 2>&1"), 0, 'uninstall';
 is `cd $root && find . -type f -path '*petrel*'`, "./etc/petrel/petrel.conf\n", 'leaves the settings alone';
 
