@@ -39,6 +39,18 @@ check_replies(struct text out)
     assert(line.length == 0);
 }
 
+/* Nothing in it can end another server's lines or content early. */
+static bool
+is_strict(struct text t)
+{
+    for (size_t i = 0; i < t.length; i++)
+        if (t.at[i] == '\0' ||
+            (t.at[i] == '\r' && (i + 1 == t.length || t.at[i + 1] != '\n')) ||
+            (t.at[i] == '\n' && (i == 0 || t.at[i - 1] != '\r')))
+            return false;
+    return true;
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -86,6 +98,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             assert(!text_has_control(e->recipients[r].address) &&
                    !text_has_control(e->recipients[r].original));
         assert(f.messages[i].content.length <= (size_t)rules.size_limit);
+        assert(e->binary || is_strict(buffer_text(&f.messages[i].content)));
         assert(!e->by_peer || (f.server.defrag_host != NULL && e->trust.length == 0));
         assert(e->by_peer == (e->set_mark.length > 0));
     }
