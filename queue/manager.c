@@ -353,13 +353,14 @@ manager_free(struct manager **manager)
     *manager = NULL;
     loop_at_end_remove(m->loop, LOOP_STAGE_ANSWER, pump, m);
     loop_timer_stop(m->loop, &m->wake);
-    loop_unpost(m->loop, &m->stir);
     if (!m->settings.offline) {
         loop_timer_stop(m->loop, &m->trial);
         loop_timer_stop(m->loop, &m->lessons);
+        round_conclude(m);
         note_lessons(m);
         sendlog_exit(&m->sendlog);
     }
+    loop_unpost(m->loop, &m->stir);
     /* The queue first: it still writes the marks of the envelopes that it remembers. */
     queue_close(&m->queue);
     HASH_ITER (hh, m->actives, a, next)

@@ -33,6 +33,8 @@ struct manager_settings {
 int manager_new(struct manager **manager, struct loop *loop, struct log *log,
                 const struct manager_settings *settings,
                 const struct route_table *routes, char *error, size_t error_size);
+/* When no session is left. What operators want of mail whose delivery was cut short is
+ * done before, and durable after; for bounces the loop is turned, 10 s at most. */
 void manager_free(struct manager **manager);
 /* Which channel serves a kind of target. DISCARD, HOLD, ERROR and UNKNOWN are the
  * manager's own. */
@@ -183,7 +185,7 @@ enum manager_verb {
 };
 enum manager_result {
     MANAGER_DONE,
-    MANAGER_LATER,   /* a delivery of it runs, and ends normally; then */
+    MANAGER_LATER,   /* when the delivery that runs ends, or a stop cuts it */
     MANAGER_ALREADY, /* it is held, or is not, as was wanted */
     MANAGER_UNKNOWN, /* no such message */
     MANAGER_ENDING,  /* all is decided; its bounce is being written, then it is gone */

@@ -111,6 +111,10 @@ void round_wait(struct active *a, int64_t due_ms, unsigned attempts);
 void round_warned(struct active *a);
 /* SCHED_FINISH, or nobody is open. */
 void round_finish(struct active *a);
+/* At the end, when no session is left and the pump does not run any more: ends the
+ * rounds that a stop has cut short as the operator wants, and turns the loop until the
+ * notices are stored, or for 10 s. */
+void round_conclude(struct manager *m);
 /* The operator's bounce: everybody open fails, and the sender is told. */
 void round_bounce(struct active *a);
 /* The content of hold/ID. */

@@ -10,7 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LATER_MS = 60 * 1000 }; /* for what the disk would not take */
+enum {
+    LATER_MS = 60 * 1000,        /* for what the disk would not take */
+    NOTICES_MAX = 32,            /* at a stop: being committed at a time */
+    CONCLUDE_MAX_MS = 10 * 1000, /* a disk that hangs keeps no stop longer */
+    CONCLUDE_TURN_MS = 100
+};
 
 static const char *
 program_of(enum target_kind kind)
@@ -373,6 +378,34 @@ static bool
 goes_on(const struct active *a)
 {
     return a->fate == FATE_NONE || a->fate == FATE_RETRY;
+}
+
+/* At most NOTICES_MAX notices at a time. False: some have to wait. */
+static bool
+conclude_some(struct manager *m)
+{
+    struct active *a, *next;
+    HASH_ITER (hh, m->actives, a, next) {
+        if (!a->scheduled || goes_on(a) || a->ending || a->warning)
+            continue;
+        if (m->notices.begun - m->notices.ended >= NOTICES_MAX)
+            return false;
+        struct id before = queue_enter(m->queue, a->id);
+        round_finish(a);
+        queue_leave(m->queue, before);
+    }
+    return true;
+}
+
+void
+round_conclude(struct manager *m)
+{
+    int64_t until_ms = loop_monotonic_ms(m->loop) + CONCLUDE_MAX_MS;
+    while (!conclude_some(m) || m->notices.ended < m->notices.begun) {
+        if (loop_monotonic_ms(m->loop) >= until_ms)
+            return;
+        loop_turn(m->loop, CONCLUDE_TURN_MS);
+    }
 }
 
 /* Onto the disk, until its time comes; or what the operator wants instead. */

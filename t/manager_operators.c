@@ -407,6 +407,149 @@ test_last_word(void)
     }
 }
 
+static unsigned
+log_count(const struct world *w, const char *words)
+{
+    unsigned count = 0;
+    size_t length = strlen(words);
+    const char *at = w->lines.at, *end = w->lines.at + w->lines.length;
+    while ((at = memmem(at, (size_t)(end - at), words, length)) != NULL) {
+        at += length;
+        count++;
+    }
+    return count;
+}
+
+/* What a stop cuts short has a verdict before the manager ends. */
+static void
+cut(struct world *w, struct errand *errand, const char *delivered)
+{
+    struct outcome cut = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
+                                      "Petrel is shutting down");
+    struct outcome good =
+        outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "Ok");
+    for (size_t i = 0; i < errand->count; i++) {
+        struct text to = errand->envelope->recipients[errand->indexes[i]].address;
+        bool arrived = text_equal(to, text_from(delivered));
+        manager_settled(w->manager, errand, i, arrived ? &good : &cut, NULL);
+    }
+    world_stop(w);
+}
+
+static void
+on_drained(void *context)
+{
+    (void)context;
+}
+
+/* A clean stop carries out what waited for the delivery's end; who was served is not
+ * told otherwise. */
+static void
+test_stop(void)
+{
+    static const struct {
+        enum manager_verb verb;
+        const char *to, *delivered;
+        unsigned bounced; /* recipients; then the sender hears of it once */
+        bool drains;
+    } cases[] = {
+        {MANAGER_REMOVE, "later@b.test later2@b.test", "",             0, true },
+        {MANAGER_REMOVE, "later@b.test later2@b.test", "later@b.test", 0, false},
+        {MANAGER_BOUNCE, "later@b.test later2@b.test", "",             2, true },
+        {MANAGER_BOUNCE, "later@b.test later2@b.test", "later@b.test", 1, true },
+        {MANAGER_BOUNCE, "later@b.test",               "",             1, false},
+        {MANAGER_BOUNCE, "later@b.test",               "later@b.test", 0, true },
+        {MANAGER_HOLD,   "later@b.test later2@b.test", "",             0, true },
+        {MANAGER_HOLD,   "later@b.test",               "later@b.test", 0, true },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct world w;
+        struct errand errand;
+        world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
+        start_delivery(&w, cases[i].to, &errand);
+        is_number(errand.count, 1, "the second one waits for a session");
+        ok(world_operate(&w, cases[i].verb) == MANAGER_LATER);
+        if (cases[i].drains)
+            manager_drain(w.manager, 1000, on_drained, &w);
+        world_turns(&w);
+        cut(&w, &errand, cases[i].delivered);
+        bool told = cases[i].bounced > 0;
+        ok(world_logged(&w, "removed by the operator") ==
+           (cases[i].verb == MANAGER_REMOVE));
+        is_number(log_count(&w, "status=bounced"), cases[i].bounced,
+                  "only who was not served fails");
+        is_number(world_files(&w, "mess"),
+                  told || (cases[i].verb == MANAGER_HOLD && !cases[i].delivered[0]),
+                  "on the disk before the end");
+        buffer_clear(&w.seen);
+        w.stalled = false;
+        w.all_good = true;
+        world_start(&w);
+        sim_loop_advance(w.loop, HOUR_MS);
+        world_saw(&w, told ? ">ann@a.test " : "",
+                  "and never delivered after the next start");
+        ok((w.attempts == 1) == told);
+        bool stays = cases[i].verb == MANAGER_HOLD && !cases[i].delivered[0];
+        ok(is_held(&w) == stays && world_is_empty(&w) == !stays);
+        world_end(&w);
+    }
+}
+
+/* More bounces than are written at a time. */
+static void
+test_stop_many(void)
+{
+    enum { MANY = 100 };
+    struct world w;
+    world_begin(&w, "* smtp://sink.test?initial=1&concurrency=1");
+    w.stalled = true;
+    for (unsigned i = 0; i < MANY; i++) {
+        world_deliver(&w, "ann@a.test", "later@b.test");
+        ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_LATER);
+    }
+    world_stop(&w);
+    is_number(world_files(&w, "mess"), MANY, "a notice each, and no more");
+    w.stalled = false;
+    w.all_good = true;
+    world_start(&w);
+    sim_loop_advance(w.loop, HOUR_MS);
+    is_number(w.attempts, MANY, "each arrives, once");
+    ok(memmem(w.seen.at, w.seen.length, "later", 5) == NULL);
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+/* No room for the bounce: the stop does not wait for it, and the next start sends it.
+ */
+static void
+test_stop_refused(void)
+{
+    struct world w;
+    struct errand errand;
+    world_begin(&w, later_route);
+    world_deliver(&w, "ann@a.test", "later@b.test");
+    world_stop(&w);
+    w.settings.queue.bytes_reserve = INT64_MAX / 4;
+    w.stalled = true;
+    world_start(&w);
+    sim_loop_advance(w.loop, HOUR_MS);
+    ok(w.fakes && manager_take(w.manager, w.fakes->session, &errand));
+    ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_LATER);
+    buffer_clear(&w.seen);
+    int64_t begun_ms = loop_monotonic_ms(w.loop);
+    cut(&w, &errand, "");
+    is_number(loop_monotonic_ms(w.loop), begun_ms, "nothing is waited for");
+    ok(world_logged(&w, "cannot write the notice now"));
+    is_number(world_files(&w, "mess"), 1, "it is there, decided");
+    w.settings.queue.bytes_reserve = 0;
+    w.stalled = false;
+    world_start(&w);
+    sim_loop_advance(w.loop, HOUR_MS);
+    world_saw(&w, ">ann@a.test ", "told now, and not delivered");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
 static void
 set_content(const struct world *w, const char *room, const char *suffix,
             const char *bytes)
@@ -577,6 +720,9 @@ main(void)
     test_bounce();
     test_bounce_refused();
     test_last_word();
+    test_stop();
+    test_stop_many();
+    test_stop_refused();
     test_corrupt();
     test_offline();
     test_offline_retry();
