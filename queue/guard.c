@@ -9,7 +9,7 @@
 
 enum { PATH_SIZE = 32 };
 
-static const char magic[8] = "PGUARD2\n";
+static const char magic[8] = "PGUARD3\n";
 const char guard_reason[] = "at work in two crashes of the daemon";
 
 struct guard_row {
@@ -24,6 +24,8 @@ struct guard_page {
     volatile uint64_t time_ms, hash; /* at work; two zeros: none */
     uint32_t running;                /* nobody has stopped it in order */
     uint32_t unknown; /* early ends, one after another, with nothing at work */
+    volatile uint32_t suspected; /* what is at work is the suspect */
+    uint32_t refuted; /* suspects that were quarantined, and it ended again */
     uint64_t used;    /* rows up to the last one that is not free */
     struct guard_row rows[GUARD_ROWS];
 };
@@ -100,7 +102,8 @@ is_sound(const struct guard_page *p)
 {
     if (memcmp(p->magic, magic, sizeof(magic)) != 0 || p->used > GUARD_ROWS ||
         !is_name(p->time_ms, p->hash) || p->running > 1 ||
-        p->unknown > GUARD_UNKNOWN_MAX)
+        p->unknown > GUARD_UNKNOWN_MAX || p->suspected > 1 ||
+        p->refuted > GUARD_SUSPECTS_MAX)
         return false;
     for (unsigned i = 0; i < GUARD_ROWS; i++) {
         const struct guard_row *row = &p->rows[i];
@@ -134,6 +137,9 @@ count_last(struct guard *g, struct log *log)
             "was at work when the daemon died: crash %u of the %d after which it is "
             "quarantined",
             crashes, GUARD_CRASHES_MAX);
+        if (p->suspected != 0 && crashes >= GUARD_CRASHES_MAX &&
+            p->refuted < GUARD_SUSPECTS_MAX)
+            p->refuted++;
     } else if (p->running != 0 && p->unknown < GUARD_UNKNOWN_MAX) {
         p->unknown++;
     }
@@ -175,20 +181,21 @@ void
 guard_stop(struct guard *g)
 {
     if (g->page != NULL)
-        g->page->running = g->page->unknown = 0;
+        g->page->running = g->page->unknown = g->page->refuted = 0;
 }
 
 void
 guard_survive(struct guard *g)
 {
     if (g->page != NULL)
-        g->page->unknown = 0;
+        g->page->unknown = g->page->refuted = 0;
 }
 
 bool
 guard_is_careful(const struct guard *g)
 {
-    return g->page != NULL && g->page->unknown >= GUARD_UNKNOWN_MAX;
+    return g->page != NULL && g->page->unknown >= GUARD_UNKNOWN_MAX &&
+           g->page->refuted < GUARD_SUSPECTS_MAX;
 }
 
 void
@@ -206,6 +213,7 @@ set_at_work(struct guard *g, struct id id)
 {
     g->page->time_ms = id.time_ms;
     g->page->hash = id.hash;
+    g->page->suspected = id.time_ms != 0 && id_compare(id, g->suspect) == 0;
 }
 
 struct id

@@ -8,7 +8,9 @@
  *
  * No start repeats what failed without anything at work: after two such ends, each
  * within a minute of its start, the daemon is careful. The manager then has one message
- * at a time in memory, and that is the suspect: at work whenever nothing else is.
+ * at a time in memory, and that is the suspect: at work whenever nothing else is. When
+ * three suspects have been quarantined and the daemon still ends, it is killed for some
+ * other reason (memory, an impatient supervisor), and nobody is suspected any more.
  *
  * The page is advice: a missing or damaged one is made anew, without one nothing is
  * counted, and it is never synced. */
@@ -23,6 +25,7 @@ enum {
     GUARD_CRASHES_MAX = 2,
     GUARD_UNKNOWN_MAX =
         2, /* early ends without anything at work: then we are careful */
+    GUARD_SUSPECTS_MAX = 3, /* quarantined in vain: then it is not the mail */
     GUARD_EARLY_MS = 60 * 1000,
     GUARD_ROWS = 64 /* ids that are remembered; then those with the fewest crashes go */
 };

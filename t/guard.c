@@ -230,6 +230,30 @@ test_suspect(void)
     lab_end(&l);
 }
 
+/* Killed from outside again and again: three suspects, and then it is not the mail. */
+static void
+test_innocent_suspects(void)
+{
+    struct lab l;
+    unsigned lives = 0;
+    lab_begin(&l);
+    lab_crash(&l);
+    lab_crash(&l);
+    for (; guard_is_careful(&l.guard) && lives < 40; lives++) {
+        guard_suspect(&l.guard, name(lives / GUARD_CRASHES_MAX));
+        lab_crash(&l);
+    }
+    is_number(lives, GUARD_SUSPECTS_MAX * GUARD_CRASHES_MAX, "so many lives are careful");
+    ok_named(guard_is_deadly(&l.guard, name(GUARD_SUSPECTS_MAX - 1)), "the last suspect");
+    lab_crash(&l);
+    ok_named(!guard_is_careful(&l.guard), "nor is the next one");
+    guard_survive(&l.guard);
+    lab_crash(&l);
+    lab_crash(&l);
+    ok_named(guard_is_careful(&l.guard), "one that lived longer begins anew");
+    lab_end(&l);
+}
+
 static int
 open_page(const struct lab *l, int flags)
 {
@@ -480,6 +504,7 @@ main(void)
     test_many();
     test_unknown();
     test_suspect();
+    test_innocent_suspects();
     test_damage();
     test_file();
     test_killer(0, "in files");
