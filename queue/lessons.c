@@ -83,20 +83,6 @@ write_site(void *context, const struct remembered *site)
     json_decref(line);
 }
 
-static int
-put_file(struct disk *disk, const char *path, struct text text)
-{
-    char draft[256];
-    snprintf(draft, sizeof draft, "%.240s.new", path);
-    disk_unlink(disk, draft);
-    int file = disk_create(disk, draft, 0600);
-    if (file < 0)
-        return file;
-    int result = disk_write(disk, file, text);
-    disk_close_file(disk, file);
-    return result < 0 ? result : disk_rename(disk, draft, path);
-}
-
 int
 lessons_write(struct disk *disk, const char *path, const struct sched *sched,
               int64_t now_ms)
@@ -105,7 +91,8 @@ lessons_write(struct disk *disk, const char *path, const struct sched *sched,
     buffer_init(&page.text, LESSONS_SIZE_MAX);
     sched_remember(sched, write_site, &page);
     struct text text = buffer_text(&page.text);
-    int result = text.length > 0 ? put_file(disk, path, text) : disk_unlink(disk, path);
+    int result =
+        text.length > 0 ? spool_write_path(disk, path, text) : disk_unlink(disk, path);
     buffer_free(&page.text);
     return result == -ENOENT ? 0 : result;
 }

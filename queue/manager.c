@@ -6,15 +6,17 @@
 #include "base/memory.h"
 #include "queue/guard.h"
 #include "queue/lessons.h"
+#include "queue/reasons.h"
 #include "queue/slices.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    REASONS_MAX = 10000,     /* of waiting messages; the oldest are forgotten first */
+    REASONS_MAX = 200000, /* messages whose reasons are in memory (queue/waiting.h) */
     WAKE_MAX_MS = 60 * 1000, /* so that a stepped clock cannot put us to sleep */
     /* Messages read back in a turn, so that a full queue stalls nobody: */
     LOADS_PER_TURN = 64,
@@ -276,34 +278,75 @@ found(void *context, const struct queue_entry *entry)
     manager_stir(m);
 }
 
-/* --- What was learnt of sites ----------------------------------------------------- */
+/* --- Hints over a restart: what was learnt of sites, and reasons -------------- */
 
-enum { LESSONS_PATH = 64 };
+enum { HINT_PATH = 64 };
 
 static void
-lessons_path(const struct manager *m, char out[LESSONS_PATH])
+hint_path(const struct manager *m, const char *name, char out[HINT_PATH])
 {
     char suffix[SLICES_SUFFIX_MAX];
     const struct queue_settings *q = &m->settings.queue;
     slices_suffix(q->slices, q->slice, suffix);
-    snprintf(out, LESSONS_PATH, "lock/sites%s", suffix);
+    snprintf(out, HINT_PATH, "lock/%s%s", name, suffix);
+}
+
+/* Once more when the start has found all: what is not there any more goes then. */
+static void
+note_reasons(struct manager *m)
+{
+    char path[HINT_PATH];
+    bool all = queue_has_found_all(m->queue);
+    if (m->noted_reasons == waiting_changes(m->reasons) && m->noted_all == all)
+        return;
+    hint_path(m, "reasons", path);
+    if (reasons_write(queue_disk(m->queue), path, m->reasons, m->sched, all) < 0)
+        return;
+    m->noted_reasons = waiting_changes(m->reasons);
+    m->noted_all = all;
 }
 
 /* A full disk, or a broken one, is told elsewhere. */
 static void
-note_lessons(struct manager *m)
+note_hints(struct manager *m)
 {
-    char path[LESSONS_PATH];
-    lessons_path(m, path);
+    char path[HINT_PATH];
+    hint_path(m, "sites", path);
     (void)!lessons_write(queue_disk(m->queue), path, m->sched, loop_now_ms(m->loop));
+    note_reasons(m);
 }
 
 static void
-write_lessons(void *context)
+write_hints(void *context)
 {
     struct manager *m = context;
-    note_lessons(m);
-    loop_timer_start(m->loop, &m->lessons, LESSONS_EVERY_MS, write_lessons, m);
+    note_hints(m);
+    loop_timer_start(m->loop, &m->lessons, LESSONS_EVERY_MS, write_hints, m);
+}
+
+static bool
+wants_reason(void *context, struct id id)
+{
+    const struct manager *m = context;
+    return queue_handles(m->queue, id);
+}
+
+static void
+read_hints(struct manager *m)
+{
+    char path[HINT_PATH];
+    struct disk *disk = queue_disk(m->queue);
+    hint_path(m, "sites", path);
+    lessons_read(disk, path, m->sched, loop_now_ms(m->loop));
+    hint_path(m, "reasons", path);
+    int result = reasons_read(disk, path, m->reasons, wants_reason, m);
+    if (result < 0 && result != -ENOENT)
+        log_say(
+            m->log, LOG_LEVEL_WARNING, "queue", NULL,
+            "%s is ignored: %s; deferred mail has no reasons until its next attempt",
+            path,
+            result == -EILSEQ ? "it is damaged, or not Petrel's" : strerror(-result));
+    m->noted_reasons = waiting_changes(m->reasons);
 }
 
 int
@@ -330,10 +373,8 @@ manager_new(struct manager **manager, struct loop *loop, struct log *log,
         m->draining = true;
         sched_drain(m->sched);
     } else {
-        char path[LESSONS_PATH];
-        lessons_path(m, path);
-        lessons_read(queue_disk(m->queue), path, m->sched, loop_now_ms(loop));
-        loop_timer_start(loop, &m->lessons, LESSONS_EVERY_MS, write_lessons, m);
+        read_hints(m);
+        loop_timer_start(loop, &m->lessons, LESSONS_EVERY_MS, write_hints, m);
         trial_start(m);
     }
     /* After the queue's own hook: what became durable in this turn starts in this turn.
@@ -357,7 +398,7 @@ manager_free(struct manager **manager)
         loop_timer_stop(m->loop, &m->trial);
         loop_timer_stop(m->loop, &m->lessons);
         round_conclude(m);
-        note_lessons(m);
+        note_hints(m);
         sendlog_exit(&m->sendlog);
     }
     loop_unpost(m->loop, &m->stir);

@@ -211,8 +211,8 @@ struct manager_notices {
 struct manager_notices manager_notices(const struct manager *manager);
 /* The envelope of active mail (borrowed), or NULL: load it from the queue. */
 const struct envelope *manager_active(struct manager *manager, struct id id);
-/* Why a recipient was deferred last, "" if not known: kept in memory for the latest
- * 10,000 waiting messages, one reason a message. */
+/* Why a recipient was deferred last, "" if not known: kept in memory, and over a
+ * restart (queue/reasons.h), for 200,000 waiting messages, one reason a message. */
 const char *manager_reason(struct manager *manager, struct id id, unsigned recipient);
 
 /* False: nobody puts fragments together. */

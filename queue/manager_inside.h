@@ -58,6 +58,8 @@ struct manager {
     struct sched *sched;
     struct active *actives;
     struct waiting *reasons;
+    uint64_t noted_reasons; /* waiting_changes() when they were written down */
+    bool noted_all;         /* the start had found all then */
     const struct manager_defragment *defragment; /* or NULL */
     char explained[MANAGER_WAIT_MAX];            /* by it */
     struct id *loads; /* that the scheduler wants from the disk, in its order */

@@ -376,8 +376,8 @@ const char *
 manager_reason(struct manager *m, struct id id, unsigned recipient)
 {
     struct active *a = active_find(m, id);
-    if (a && a->reasons && recipient < a->envelope->count && a->reasons[recipient])
-        return a->reasons[recipient];
+    if (a && a->reasons && recipient < a->envelope->count)
+        return a->reasons[recipient] ? a->reasons[recipient] : "";
     const char *last = waiting_find(m->reasons, id);
     if (!manager_is_parked(m, id))
         return last;

@@ -130,6 +130,7 @@ remember_reason(struct active *a, unsigned index, const struct outcome *outcome)
         a->reasons = memory_array(a->envelope->count, sizeof(*a->reasons));
     free(a->reasons[index]);
     a->reasons[index] = memory_string(outcome->text);
+    waiting_keep(a->manager->reasons, a->id, outcome);
 }
 
 static void
@@ -416,9 +417,6 @@ rest(struct active *a)
     struct id id = a->id;
     int64_t now = loop_now_ms(m->loop);
     if (goes_on(a)) {
-        for (unsigned i = 0; a->reasons && i < a->envelope->count; i++)
-            if (a->reasons[i])
-                waiting_keep(m->reasons, id, a->reasons[i]);
         if (a->fate == FATE_RETRY)
             (void)sched_retry(m->sched, now, id);
         /* What is parked is to be looked at again by the next start. */

@@ -59,6 +59,8 @@ bool queue_has_daemon(struct queue *queue);
 void queue_look_at_disk(struct queue *queue);
 /* Something is on its way to the disk, or to its owner, that no timer waits for. */
 bool queue_is_busy(const struct queue *queue);
+/* Every message that was there at the start has been found. */
+bool queue_has_found_all(const struct queue *queue);
 void queue_close(struct queue **queue);
 
 /* --- Accepting ----------------------------------------------------------------------

@@ -43,6 +43,13 @@ queue_health(struct queue *q)
     return health;
 }
 
+bool
+queue_has_found_all(const struct queue *q)
+{
+    const struct recover *r = &q->recover;
+    return r->listed && r->next == r->count && r->later_count == 0;
+}
+
 uint64_t
 queue_bytes_read(const struct queue *q)
 {

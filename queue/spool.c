@@ -326,6 +326,20 @@ spool_read_path(struct disk *disk, const char *path, struct buffer *out)
 }
 
 int
+spool_write_path(struct disk *disk, const char *path, struct text text)
+{
+    char draft[256];
+    snprintf(draft, sizeof draft, "%.240s.new", path);
+    disk_unlink(disk, draft);
+    int file = disk_create(disk, draft, OWN_MODE);
+    if (file < 0)
+        return file;
+    int result = disk_write(disk, file, text);
+    disk_close_file(disk, file);
+    return result < 0 ? result : disk_rename(disk, draft, path);
+}
+
+int
 spool_read(struct spool *s, enum room room, struct id id, struct buffer *out)
 {
     char path[SPOOL_PATH_MAX];

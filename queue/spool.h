@@ -113,6 +113,8 @@ int spool_rooms(struct spool *s, struct id id, unsigned *found);
 int spool_read(struct spool *s, enum room room, struct id id, struct buffer *out);
 /* The same of any file: what fits is in out, -EFBIG when that is not all. */
 int spool_read_path(struct disk *disk, const char *path, struct buffer *out);
+/* A whole file under its name at once, without any sync: for hints. */
+int spool_write_path(struct disk *disk, const char *path, struct text text);
 
 /* --- Steps ----------------------------------------------------------------------- */
 
