@@ -1,6 +1,7 @@
 /* Tells what a message waits for: the daemon's part, and the lines for people. */
 #include "admin/why.h"
 
+#include "admin/doing.h"
 #include "admin/field.h"
 #include "admin/hop.h"
 #include "admin/listing.h"
@@ -10,15 +11,47 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HOPS_MAX = 100, RECIPIENTS_SHOWN = 20, SENTENCE_MAX = 4096 };
+enum { HOPS_MAX = 100, SESSIONS_MAX = 10, RECIPIENTS_SHOWN = 20, SENTENCE_MAX = 4096 };
 
 /* --- What is told ----------------------------------------------------------------- */
 
 struct telling {
+    struct manager *manager;
+    struct id id;
     json_t *hops;
     size_t more;
     int64_t expires_ms;
 };
+
+struct sessions {
+    json_t *told;
+    size_t more;
+};
+
+/* Those that carry the message come first. */
+static void
+add_session(void *context, const struct activity *a)
+{
+    struct sessions *s = context;
+    size_t count = json_array_size(s->told);
+    if (count == SESSIONS_MAX)
+        s->more++;
+    if (count == SESSIONS_MAX && !a->has_message)
+        return;
+    if (count == SESSIONS_MAX)
+        json_array_remove(s->told, count - 1);
+    json_array_insert_new(s->told, a->has_message ? 0 : json_array_size(s->told),
+                          doing_make(a));
+}
+
+static void
+add_sessions(const struct telling *t, const struct sched_site *site, json_t *hop)
+{
+    struct sessions s = {.told = json_array()};
+    manager_activities(t->manager, site, t->id, add_session, &s);
+    json_object_set_new(hop, "sessions", s.told);
+    json_object_set_new(hop, "sessions_more", json_integer((json_int_t)s.more));
+}
 
 static void
 add_hop(void *context, const struct manager_wait *w)
@@ -35,15 +68,18 @@ add_hop(void *context, const struct manager_wait *w)
                   listing_text(text_from(w->destination)), "open", (int)w->open,
                   "waiting", (int)w->waiting, "taken", (int)w->taken, "deferred",
                   (int)w->deferred, "expires_ms", (json_int_t)w->expires_ms);
-    if (w->site)
+    if (w->site) {
         json_object_set_new(hop, "site", hop_make(w->site));
+        add_sessions(t, w->site, hop);
+    }
     json_array_append_new(t->hops, hop);
 }
 
 static void
 add_hops(json_t *answer, struct manager *m, struct id id)
 {
-    struct telling t = {.hops = json_array(), .expires_ms = INT64_MAX};
+    struct telling t = {
+        .manager = m, .id = id, .hops = json_array(), .expires_ms = INT64_MAX};
     const struct envelope *active = manager_active(m, id);
     struct envelope *loaded =
         active || !manager_handles(m, id) ? NULL : queue_load(manager_queue(m), id);
@@ -191,6 +227,23 @@ print_bound(const char *label, const json_t *site, const json_t *why, int64_t no
 }
 
 static void
+print_sessions(const json_t *hop, int64_t now_ms)
+{
+    size_t index;
+    json_t *session;
+    struct buffer words;
+    buffer_init(&words, SENTENCE_MAX);
+    json_array_foreach (json_object_get(hop, "sessions"), index, session) {
+        buffer_clear(&words);
+        doing_explain(session, now_ms, &words);
+        printf("session:  %.*s\n", TEXT_ARGS(buffer_text(&words)));
+    }
+    buffer_free(&words);
+    if (field_number(hop, "sessions_more") > 0)
+        printf("          and %" PRId64 " more\n", field_number(hop, "sessions_more"));
+}
+
+static void
 print_counts(const json_t *hop, bool is_active)
 {
     int64_t waiting = field_number(hop, "waiting"), taken = field_number(hop, "taken"),
@@ -219,6 +272,7 @@ print_hop(const json_t *hop, const json_t *why, bool is_active, int64_t now_ms)
         puts("because:  nothing; it is being delivered");
     else if (strcmp(field_string(site, "bound"), "nothing") != 0)
         print_bound("site now:", site, why, now_ms);
+    print_sessions(hop, now_ms);
     if (parked > 0)
         printf("parked:   messages that wait on disk for that site: %" PRId64 "\n",
                parked);

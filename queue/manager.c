@@ -420,6 +420,13 @@ manager_plug(struct manager *m, enum target_kind kind, manager_open *open,
 }
 
 void
+manager_plug_watch(struct manager *m, manager_watch *watch, void *context)
+{
+    m->watch = watch;
+    m->watch_context = context;
+}
+
+void
 manager_reload(struct manager *m, const struct manager_settings *settings,
                const struct route_table *routes)
 {
@@ -566,6 +573,13 @@ bool
 manager_session_is_spent(const struct sched_session *session)
 {
     return sched_session_is_spent(session);
+}
+
+bool
+manager_session_is_at(const struct sched_session *session,
+                      const struct sched_site *site)
+{
+    return sched_session_is_at(session, site);
 }
 
 void

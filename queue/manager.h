@@ -6,6 +6,7 @@
 #ifndef QUEUE_MANAGER_H
 #define QUEUE_MANAGER_H
 
+#include "queue/activity.h"
 #include "queue/queue.h"
 #include "sched/sched.h"
 
@@ -99,6 +100,17 @@ void manager_hosts_order(struct manager *manager, const struct text *addresses,
 /* See sched_session_ended(). Every errand must be settled before. */
 void manager_session_ended(struct manager *manager, struct sched_session *session,
                            const struct outcome *trouble);
+
+/* What the channel's open sessions do that are at the site: each is called once for
+ * each; has_message is about that message. Asked only when an operator asks. */
+typedef void manager_saw(void *context, const struct activity *activity);
+typedef void manager_watch(void *context, const struct sched_site *site,
+                           struct id message, manager_saw *each, void *each_context);
+/* Of one channel; watch NULL: unplugged. */
+void manager_plug_watch(struct manager *manager, manager_watch *watch, void *context);
+/* See sched_session_is_at(). */
+bool manager_session_is_at(const struct sched_session *session,
+                           const struct sched_site *site);
 
 /* --- For who puts fragments together ---------------------------------------------- */
 
@@ -236,5 +248,9 @@ struct manager_wait {
 void manager_explain(struct manager *manager, const struct envelope *e,
                      void (*each)(void *context, const struct manager_wait *wait),
                      void *context);
+/* What the sessions at a site do, within the each of manager_explain(). Looks at all
+ * sessions. */
+void manager_activities(struct manager *manager, const struct sched_site *site,
+                        struct id message, manager_saw *each, void *context);
 
 #endif

@@ -153,3 +153,11 @@ manager_explain(struct manager *m, const struct envelope *e, each_wait *each,
         free(way);
     }
 }
+
+void
+manager_activities(struct manager *m, const struct sched_site *site, struct id message,
+                   manager_saw *each, void *context)
+{
+    if (m->watch != NULL)
+        m->watch(m->watch_context, site, message, each, context);
+}

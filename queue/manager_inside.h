@@ -67,6 +67,8 @@ struct manager {
     unsigned loads_now; /* in this turn */
     int64_t loaded_bytes;
     struct plug plugs[TARGET_UNKNOWN + 1];
+    manager_watch *watch; /* NULL: no channel tells */
+    void *watch_context;
     size_t sessions;
     struct manager_notices notices;
     bool draining, patience_over, pumping;

@@ -280,6 +280,9 @@ bool sched_explain(const struct sched *s, struct id id,
 void sched_look(const struct sched *s, const struct target *target, struct text domain,
                 void (*each)(void *context, const struct sched_site *site),
                 void *context);
+/* Whether it is one of the site; within the each of the two above. */
+bool sched_session_is_at(const struct sched_session *session,
+                         const struct sched_site *site);
 /* Messages that are due and loaded before this one, which waits: of its age. It looks
  * at every message, some milliseconds for a million. */
 size_t sched_ahead(struct sched *s, struct id id);

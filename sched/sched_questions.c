@@ -185,6 +185,13 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
     return view;
 }
 
+/* Keys are not unique: a site has one for each carrier. */
+bool
+sched_session_is_at(const struct sched_session *session, const struct sched_site *site)
+{
+    return session->site->key == site->key;
+}
+
 struct site_visit {
     const struct sched *s;
     void (*each)(void *context, const struct sched_site *site);

@@ -391,6 +391,38 @@ client_turn(const struct client *c)
     return c->turn;
 }
 
+enum activity_kind
+client_activity(const struct client *c, const char **command)
+{
+    static const char *const commands[] = {
+        [STEP_EHLO] = "EHLO",    [STEP_LHLO] = "LHLO",
+        [STEP_HELO] = "HELO",    [STEP_STARTTLS] = "STARTTLS",
+        [STEP_AUTH] = "AUTH",    [STEP_RESPONSE] = "AUTH",
+        [STEP_RSET] = "RSET",    [STEP_MAIL] = "MAIL FROM",
+        [STEP_RCPT] = "RCPT TO", [STEP_DATA] = "DATA",
+        [STEP_BDAT] = "BDAT",    [STEP_CHUNK] = "BDAT",
+        [STEP_LAST] = "BDAT",    [STEP_END] = "the end of the content",
+        [STEP_NONE] = NULL,
+    };
+    const struct letter *l = &c->letters[c->front];
+    *command = "";
+    if (c->over)
+        return ACTIVITY_NONE;
+    if (client_is_working(c) || (l->active && l->preparing))
+        return ACTIVITY_PREPARE;
+    if (l->active && l->sending)
+        return ACTIVITY_CONTENT;
+    if (c->in_flight == 0)
+        return ACTIVITY_NONE;
+    enum step_name step = c->waiting[c->first].step;
+    if (step == STEP_HANDSHAKE)
+        return ACTIVITY_HANDSHAKE;
+    if (step == STEP_GREETING)
+        return ACTIVITY_GREETING;
+    *command = commands[step] != NULL ? commands[step] : "";
+    return ACTIVITY_REPLY;
+}
+
 void
 client_lost(struct client *c)
 {

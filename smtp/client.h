@@ -16,6 +16,7 @@
 #define SMTP_CLIENT_H
 
 #include "mime/downgrade.h"
+#include "queue/activity.h"
 #include "queue/envelope.h"
 #include "sched/route.h"
 #include "smtp/judge.h"
@@ -136,6 +137,9 @@ void client_content_end(struct client *c);
  * byte); 0 = it owes nothing. It begins anew whenever client_turn() has changed. */
 int64_t client_timeout_ms(const struct client *c);
 unsigned client_turn(const struct client *c);
+/* What is waited for since then, for people: GREETING, HANDSHAKE, REPLY, CONTENT,
+ * PREPARE or NONE. command: whose reply it is ("RCPT TO"), else "". */
+enum activity_kind client_activity(const struct client *c, const char **command);
 
 /* The end, from our side; then ask client_next() for the events. */
 void client_lost(struct client *c);      /* the connection is gone */

@@ -6,13 +6,7 @@
 #include "base/loop.h"
 #include "base/memory.h"
 #include "sched/answer.h"
-#include "smtp/candidates.h"
-#include "smtp/dialing.h"
-#include "smtp/exchange.h"
-#include "smtp/lapses.h"
-#include "smtp/relays.h"
-#include "smtp/sending.h"
-#include "smtp/sources.h"
+#include "smtp/delivery_inside.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -27,60 +21,6 @@ enum {
     /* A host that answers a dot so soon gets the next message together with the dot;
      * that message waits for the answer, so a slow host must not have it. */
     PROMPT_MS = 200
-};
-
-struct delivery {
-    struct loop *loop;
-    struct net *net;
-    struct dns *dns;
-    struct log *log;
-    struct manager *manager;
-    struct delivery_settings settings; /* without the two texts: */
-    char *hostname;
-    struct sources sources, peer_sources;
-    struct providers *providers;
-    struct tls_client *tls;
-    struct lapses *lapses;
-    struct session *sessions;
-    struct session *early; /* said the dot in this turn: more may go with it */
-};
-
-struct session {
-    struct session *prev, *next;
-    struct session *early_prev, *early_next;
-    struct delivery *delivery;
-    struct sched_session *place; /* the scheduler's */
-    const struct target *target;
-    struct exchange *exchange;
-    struct relays *relays; /* instead of exchange: of a list of hosts */
-    unsigned refused;      /* those of the list that have refused our user, as bits */
-    struct exchange_host socket; /* of a Unix socket, which has no exchange */
-    struct candidates candidates;
-    size_t race[2];            /* those of the hosts that are called now, at most */
-    struct credentials *login; /* for the first of them, until somebody answers */
-    struct dialing *dialing;   /* while they are */
-    dialing_happened *on_dialing;
-    int64_t connecting_ms;
-    bool greeted; /* the connection now */
-    struct judge_peer peer;
-    struct security security;          /* of the connection now */
-    const struct exchange_host *clear; /* that whose handshake failed in this session */
-    struct sending *sending;           /* the connection now, or NULL */
-    bool again;     /* it failed an errand that goes over a new one */
-    bool in_errand; /* some of it is not settled, as far as we know */
-    bool sent;      /* over the connection now: the machine settles it */
-    struct errand errand;
-    bool has_next; /* the errand behind it is taken and said */
-    struct errand next_errand;
-    bool prompt, is_early;
-    int64_t dot_ms, next_errand_ms;
-    bool has_trouble, closing;
-    struct outcome trouble;
-    int64_t opened_ms, errand_ms;
-    struct timing timing;
-    int64_t idle_since_ms;
-    struct loop_timer idle;
-    struct loop_task task;
 };
 
 static const char *
@@ -682,6 +622,7 @@ delivery_open(void *context, struct sched_session *place, const struct target *t
     s->delivery = d;
     s->place = place;
     s->target = target;
+    s->domain = domain;
     s->opened_ms = loop_monotonic_ms(d->loop);
     s->on_dialing = on_dialing;
     DL_APPEND(d->sessions, s);
@@ -745,6 +686,7 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns, struct log *lo
     take_settings(d, settings);
     /* After the manager's own hook, which hands out what this turn has brought. */
     loop_at_end(loop, LOOP_STAGE_ANSWER, at_stage_answer, d);
+    manager_plug_watch(manager, delivery_watch, d);
     return d;
 }
 
@@ -790,6 +732,7 @@ delivery_free(struct delivery **delivery)
         return;
     while (d->sessions != NULL)
         session_abort(d->sessions);
+    manager_plug_watch(d->manager, NULL, NULL);
     loop_at_end_remove(d->loop, LOOP_STAGE_ANSWER, at_stage_answer, d);
     providers_free(&d->providers);
     tls_client_free(&d->tls);

@@ -231,6 +231,23 @@ dialing_go_on(struct dialing *d)
     return left;
 }
 
+bool
+dialing_now(const struct dialing *d, size_t *which, int64_t *started_ms)
+{
+    const struct attempt *oldest = NULL;
+    for (size_t i = 0; i < ATTEMPTS; i++) {
+        const struct attempt *a = &d->attempts[i];
+        if (a->connection != NULL &&
+            (oldest == NULL || a->started_ms < oldest->started_ms))
+            oldest = a;
+    }
+    if (oldest == NULL)
+        return false;
+    *which = d->order[oldest->at];
+    *started_ms = oldest->started_ms;
+    return true;
+}
+
 void
 dialing_free(struct dialing **dialing)
 {

@@ -50,6 +50,8 @@ struct dialing *dialing_new(const struct dialing_settings *settings,
 /* After CONNECTED: tries what is left, because that host was of no use. False: nothing
  * is, and no OVER comes. */
 bool dialing_go_on(struct dialing *d) __attribute__((warn_unused_result));
+/* The attempt that lasts longest. False: none is under way. */
+bool dialing_now(const struct dialing *d, size_t *which, int64_t *started_ms);
 /* Also within an event. No event comes any more. */
 void dialing_free(struct dialing **d);
 

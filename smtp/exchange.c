@@ -450,6 +450,12 @@ release(void *object)
     free(x);
 }
 
+bool
+exchange_asks_mx(const struct exchange *x)
+{
+    return x->mx != NULL;
+}
+
 void
 exchange_free(struct exchange **exchange)
 {

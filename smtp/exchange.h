@@ -53,6 +53,8 @@ typedef void exchange_found(void *context, const struct exchange_answer *answer)
 struct exchange *exchange_find(struct loop *loop, struct net *net, struct dns *dns,
                                const struct exchange_query *query, exchange_found *done,
                                void *context);
+/* Its MX are asked for; else addresses, or it has answered. */
+bool exchange_asks_mx(const struct exchange *exchange);
 /* Also before the answer: the callback will not come then. Allowed inside it. */
 void exchange_free(struct exchange **exchange);
 

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+enum { PORT_SMTP = 25, PORT_SMTPS = 465, PORT_SUBMISSION = 587, SILENCE_MS = 10000 };
+
 /* An address without its brackets; a name without its last dot. */
 static struct text
 bare(const char *host)
@@ -58,4 +60,16 @@ security_wish(const struct security *security)
                              .host = security->host,
                              .names = security->names,
                              .name_count = security->name_count};
+}
+
+const char *
+security_other_scheme(const struct security *security, unsigned port,
+                      enum activity_kind kind, int64_t waited_ms)
+{
+    if (!security->implicit && kind == ACTIVITY_GREETING &&
+        (port == PORT_SMTPS || waited_ms >= SILENCE_MS))
+        return "smtps";
+    if (!security->implicit || kind != ACTIVITY_HANDSHAKE)
+        return NULL;
+    return port == PORT_SUBMISSION ? "submission" : port == PORT_SMTP ? "smtp" : NULL;
 }

@@ -6,6 +6,7 @@
 #define SMTP_SECURITY_H
 
 #include "base/tls.h"
+#include "queue/activity.h"
 #include "sched/route.h"
 
 enum { SECURITY_NAMES_MAX = 2 };
@@ -39,5 +40,11 @@ void security_decide(const struct security_question *question, struct security *
 
 /* For net_start_tls(); not for level NONE. */
 struct tls_wish security_wish(const struct security *security);
+
+/* The scheme of a route that the host at this port may want in place of the one that it
+ * has, for people: what a connection waits for so long looks as if each side waited for
+ * the other to begin. NULL: it does not look so. */
+const char *security_other_scheme(const struct security *security, unsigned port,
+                                  enum activity_kind kind, int64_t waited_ms);
 
 #endif

@@ -32,7 +32,8 @@ struct sending {
     bool lost;     /* the peer does not listen any more */
     bool securing; /* TLS is to be started, or has been and is not there */
     char tls[160];
-    unsigned turn; /* of the client, for which the deadline stands */
+    unsigned turn;     /* of the client, for which the deadline stands */
+    int64_t turned_ms; /* monotonic: then it began */
     struct loop_timer deadline;
     /* A least rate within content: bytes said so far, and taken when it was looked at
      * last. */
@@ -329,6 +330,7 @@ rearm(struct sending *s)
     if (s->closed || s->turn == client_turn(s->client))
         return;
     s->turn = client_turn(s->client);
+    s->turned_ms = loop_monotonic_ms(s->settings.loop);
     loop_timer_stop(s->settings.loop, &s->deadline);
     net_set_timeout(s->connection, s->in_content ? timeout_ms : 0);
     if (!s->in_content && timeout_ms > 0)
@@ -566,6 +568,24 @@ struct client_limits
 sending_limits(const struct sending *s)
 {
     return client_limits(s->client);
+}
+
+void
+sending_activity(const struct sending *s, struct id message, struct activity *out)
+{
+    struct loop *loop = s->settings.loop;
+    const char *command;
+    out->kind = s->closed ? ACTIVITY_NONE : client_activity(s->client, &command);
+    out->since_ms = loop_now_ms(loop) - (loop_monotonic_ms(loop) - s->turned_ms);
+    text_copy(out->remote, sizeof(out->remote), text_from(s->settings.peer.remote));
+    for (unsigned i = 0; i < s->mail_count; i++)
+        out->has_message |= id_compare(s->mails[i], message) == 0;
+    if (out->kind != ACTIVITY_REPLY)
+        return;
+    text_copy(out->what, sizeof(out->what), text_from(command));
+    /* What is said last may still be here. */
+    if (net_unsent(s->connection) > 0 && s->mail_count > 0)
+        out->kind = ACTIVITY_CONTENT;
 }
 
 bool

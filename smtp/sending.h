@@ -47,6 +47,9 @@ const char *sending_tls(const struct sending *s);
 bool sending_tls_failed(const struct sending *s);
 /* Since CLIENT_READY. */
 struct client_limits sending_limits(const struct sending *s);
+/* What it does and since when, and whether with that message; scheme is left to the
+ * owner. */
+void sending_activity(const struct sending *s, struct id message, struct activity *out);
 /* What has no verdict gets this one, then CLIENT_OVER comes, before it returns. */
 void sending_abandon(struct sending *s, const struct outcome *outcome);
 /* Says QUIT when it may; the reply is not waited for. No event comes any more. */

@@ -33,6 +33,8 @@ struct manager {
     unsigned ended;
     char found[256]; /* the site of the session opened last */
     bool no_room, backwards;
+    manager_watch *watch;
+    void *watch_context;
     struct buffer health;
     bool has_trouble;
     struct outcome trouble;
@@ -179,6 +181,21 @@ manager_session_found(struct manager *m, struct sched_session *session, struct t
     (void)session;
     text_copy(m->found, sizeof m->found, key);
     return !m->no_room;
+}
+
+void
+manager_plug_watch(struct manager *m, manager_watch *watch, void *context)
+{
+    m->watch = watch;
+    m->watch_context = context;
+}
+
+/* The site of all sessions but those of another. */
+bool
+manager_session_is_at(const struct sched_session *session,
+                      const struct sched_site *site)
+{
+    return session != NULL && site->sessions == 0;
 }
 
 void

@@ -77,6 +77,9 @@ test_active(void)
     is_number(seen.wait.waiting, 0, "and waits no more");
     is_number(seen.site.greeting, 0, "the session has greeted");
     is_number(seen.site.busy, 1, "and carries it");
+    ok_named(sched_session_is_at(c->session, &seen.site), "it is of that site");
+    struct sched_site other = {.key = "another"};
+    ok_named(!sched_session_is_at(c->session, &other), "and of no other");
     seen = explain(&w, second, true);
     is_number(seen.count, 1, "one next hop");
     is_number(seen.wait.waiting, 2, "two recipients wait");

@@ -219,9 +219,39 @@ test_anchors(void)
     drop_secrets(&k);
 }
 
+static void
+test_other_scheme(void)
+{
+    static const struct {
+        bool implicit;
+        unsigned port;
+        enum activity_kind kind;
+        int64_t waited_ms;
+        const char *want;
+    } cases[] = {
+        {false, 465,  ACTIVITY_GREETING,  0,     "smtps"     },
+        {false, 587,  ACTIVITY_GREETING,  9999,  "none"      },
+        {false, 587,  ACTIVITY_GREETING,  10000, "smtps"     },
+        {false, 465,  ACTIVITY_CONNECT,   99999, "none"      },
+        {false, 587,  ACTIVITY_HANDSHAKE, 99999, "none"      },
+        {true,  465,  ACTIVITY_GREETING,  99999, "none"      },
+        {true,  465,  ACTIVITY_HANDSHAKE, 99999, "none"      },
+        {true,  587,  ACTIVITY_HANDSHAKE, 0,     "submission"},
+        {true,  25,   ACTIVITY_HANDSHAKE, 0,     "smtp"      },
+        {true,  2525, ACTIVITY_HANDSHAKE, 99999, "none"      },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct security s = {.implicit = cases[i].implicit};
+        const char *scheme = security_other_scheme(&s, cases[i].port, cases[i].kind,
+                                                   cases[i].waited_ms);
+        is_string(scheme ? scheme : "none", cases[i].want, "the scheme");
+    }
+}
+
 int
 main(void)
 {
+    test_other_scheme();
     test_decisions();
     test_list();
     test_login();

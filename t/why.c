@@ -68,6 +68,48 @@ test_active(void)
     world_end(&w);
 }
 
+/* A channel that tells of twelve sessions; the last carries the message. */
+static void
+watch(void *context, const struct sched_site *site, struct id message,
+      manager_saw *each, void *each_context)
+{
+    const struct world *w = context;
+    ok(site->sessions == 1);
+    ok(id_compare(message, w->id) == 0);
+    for (int i = 0; i < 12; i++) {
+        struct activity a = {.kind = ACTIVITY_CONNECT, .has_message = i == 11};
+        snprintf(a.remote, sizeof a.remote, "host%d", i);
+        each(each_context, &a);
+    }
+}
+
+static void
+test_sessions(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test?concurrency=1&initial=1&recipients=1");
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "good1@b.test");
+    json_t *answer = asked(&w);
+    is_number((long)json_array_size(json_object_get(hop_at(answer, 0), "sessions")), 0,
+              "nobody tells of any");
+    is_at(hop_at(answer, 0), "sessions_more", 0);
+    json_decref(answer);
+    manager_plug_watch(w.manager, watch, &w);
+    answer = asked(&w);
+    const json_t *sessions = json_object_get(hop_at(answer, 0), "sessions");
+    is_number((long)json_array_size(sessions), 10, "there is a limit");
+    is_at(hop_at(answer, 0), "sessions_more", 2);
+    is_word(json_array_get(sessions, 0), "remote", "host11");
+    is_word(json_array_get(sessions, 1), "remote", "host0");
+    is_word(json_array_get(sessions, 9), "remote", "host8");
+    json_decref(answer);
+    manager_plug_watch(w.manager, NULL, NULL);
+    world_unstall(&w);
+    world_turns(&w);
+    world_end(&w);
+}
+
 static void
 test_deferred(void)
 {
@@ -238,11 +280,14 @@ test_because(void)
     has(printed("{'queue_name':'active'," HEAD,
                 "{'place':'active','session_limit':9,'expires_ms':1700000060000,"
                 "'hops_more':4,'hops':[{'destination':'smtp:c','open':3,'waiting':2,"
-                "'taken':1,'deferred':0,'site':{'site':'mx:m','domains':['c','d'],"
+                "'taken':1,'deferred':0,'sessions':[{'doing':'looking_up','what':"
+                "'MX of c','since_ms':1699999988000}],'sessions_more':3,'site':{'site':'mx:m','domains':['c','d'],"
                 "'destinations':12,'bound':'session_limit','waiting':5,'parked':6}}]}"),
         "next hop: smtp:c: recipients: 3 (2 waiting, 1 being delivered, 0 deferred)\n"
         "site:     mx:m, shared by c, d and 10 more\n"
         "because:  session_limit: all 9 sessions are out; 5 recipients wait there\n"
+        "session:  looking up MX of c for 12 s\n"
+        "          and 3 more\n"
         "parked:   messages that wait on disk for that site: 6\n"
         "          and 4 next hops more\n"
         "expires:  22:14:20Z (in 1 min): what is open then fails, and <a@b> is told\n");
@@ -271,6 +316,7 @@ int
 main(void)
 {
     test_active();
+    test_sessions();
     test_deferred();
     test_many();
     test_routes();

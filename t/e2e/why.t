@@ -37,7 +37,8 @@ sub send_one {
     my ($id) = $petrel->send_mail($from, \@to, "Subject: hi\n\nletter") =~ /queued as ($id_pattern)/ or die 'not accepted';
     return $id;
 }
-sub why { return $petrel->run('queue', 'why', @_) }
+my $asked = $petrel;
+sub why { return $asked->run('queue', 'why', @_) }
 # Waits until it says so.
 sub says {
     my ($id, $pattern, $name) = @_;
@@ -46,6 +47,23 @@ sub says {
 }
 sub site_of { my $key = shift; return (grep { $_->{site} eq $key } @{ decode_json($petrel->status)->{sites} })[0] }
 sub sent { my $to = shift; return $petrel->wait_log(qr/to=<\Q$to\E>.*status=sent/) }
+
+# Those that hang, which are asked about later.
+my $silent_dns = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Proto => 'udp') or die "no port: $!";
+my $mute = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 50) or die "no port: $!"; # nobody accepts
+my $mute_port = $mute->sockport;
+my $full = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1) or die "no port: $!";
+my $full_port = $full->sockport; # and there is no room for more:
+my @plugs = map { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $full_port, Blocking => 0) } 1 .. 5;
+my $hung = Sink->start('--delay', 'data:600000');
+my $hung_dot = Sink->start('--delay', 'dot:600000');
+my $stuck = Petrel->new(dns_servers => '127.0.0.1:' . $silent_dns->sockport, smtp_connect_timeout => '10m',
+    routes => join("\n", 'dns.test mx', "mute.test smtp://127.0.0.1:$mute_port", "tls.test smtps://127.0.0.1:$mute_port?tls=encrypt",
+        "full.test smtp://127.0.0.1:$full_port", "data.test smtp://127.0.0.1:$hung->{port}", "dot.test smtp://127.0.0.1:$hung_dot->{port}"))->start;
+my %stuck;
+for my $domain (qw(dns mute tls full data dot)) {
+    ($stuck{"$domain.test"}) = $stuck->send_mail('anna@here.test', ["x\@$domain.test"], "Subject: hi\n\nletter") =~ /queued as ($id_pattern)/ or die 'not accepted';
+}
 
 # --- A dead site
 
@@ -136,6 +154,27 @@ is_deeply [why('01JD3ZK5Q8-9F3K2C7A')], [65, "petrel queue: 01JD3ZK5Q8-9F3K2C7A:
 is +(why('nonsense'))[0], 64, 'no id at all';
 like +(why($one, $kept))[1], qr/^id:       $one$(?:.*)^\n^id:       $kept$/ms, 'two at once';
 is scalar(() = (why('--to', 'dead.test'))[1] =~ /^id: /mg), 1, 'by a filter';
+
+# --- What sessions do: each waits for something that does not come
+
+$asked = $stuck;
+sub says_of_session {
+    my ($domain, $pattern, $name) = @_;
+    says($stuck{$domain}, qr/^session:  $pattern/m, $name);
+}
+my $span = qr/\d+ (?:ms|s|min)/;
+says_of_session('dns.test', qr/looking up MX of dns\.test for $span$/m, 'a name server that does not answer');
+says_of_session('mute.test', qr/connected to 127\.0\.0\.1\[127\.0\.0\.1\]:$mute_port, no greeting for $span/, 'a server that does not greet');
+says_of_session('tls.test', qr/TLS handshake with 127\.0\.0\.1\[127\.0\.0\.1\]:$mute_port for $span$/m, 'one that does not know of TLS');
+says_of_session('full.test', qr/connecting to 127\.0\.0\.1\[127\.0\.0\.1\]:$full_port for $span$/m, 'one that does not answer');
+says_of_session('data.test', qr/waiting for the reply to DATA from 127\.0\.0\.1\[127\.0\.0\.1\]:$hung->{port} for $span, with this message$/m, 'one that hangs after DATA');
+says_of_session('dot.test', qr/waiting for the reply to the end of the content from 127\.0\.0\.1\[127\.0\.0\.1\]:$hung_dot->{port} for $span, with this message$/m, 'one that hangs after the content');
+my ($session) = @{ decode_json((why('--json', $stuck{'data.test'}))[1])->{why}{hops}[0]{sessions} };
+is $session->{$_->[0]}, $_->[1], "in JSON: $_->[0]" for [doing => 'reply'], [what => 'DATA'], [remote => "127.0.0.1[127.0.0.1]:$hung->{port}"], [this_message => JSON::PP::true];
+cmp_ok abs($session->{since_ms} / 1000 - time), '<', 600, 'since when';
+says_of_session('mute.test', qr{connected to \S+, no greeting for $span \(does this port want smtps://\?\)$}m, 'after 10 seconds: with a question');
+$stuck->kill9; # what hangs is not waited for
+$asked = $petrel;
 
 # --- No daemon
 
