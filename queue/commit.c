@@ -280,7 +280,8 @@ answer(struct commits *all, struct commit *c)
     if (!refused)
         all->stored++;
     commit_free(c);
-    struct id before = guard_enter(&all->spool->guard, refused ? (struct id){0} : id);
+    const struct id nobody = {0};
+    struct id before = guard_enter(&all->spool->guard, refused ? nobody : id);
     if (!ignored)
         stored(context, e, refused ? &refusal : NULL);
     else if (!refused)

@@ -249,6 +249,7 @@ want_envelope(struct marks *m, struct pending *p, struct young_message *young)
     bool later = false;
     if (p->envelope != NULL)
         return true;
+    assert(young != NULL); /* has_files() of what is not */
     p->envelope = young_load(m->young, young, &later, reason, sizeof(reason));
     p->owned = p->envelope != NULL;
     if (p->owned) {
