@@ -272,7 +272,8 @@ static bool
 is_reading(void *context)
 {
     const struct client *client = context;
-    return net_unsent(client->connection) < NET_HIGH_WATER;
+    return net_unsent(client->connection) < NET_HIGH_WATER &&
+           !net_peer_is_gone(client->connection);
 }
 
 static void
@@ -331,7 +332,7 @@ take_request(struct client *client, struct text line)
 }
 
 /* A client that asks without reading waits for itself: the rest comes when it has read.
- */
+ * Nothing is begun for one that gave up while we did not run. */
 static void
 client_input(struct client *client)
 {
@@ -339,6 +340,10 @@ client_input(struct client *client)
     size_t end = text_find(input, '\n');
     while (end != TEXT_NONE && !is_busy(client) &&
            net_unsent(client->connection) < NET_HIGH_WATER) {
+        if (net_peer_is_gone(client->connection)) {
+            client_end(client);
+            return;
+        }
         take_request(client, text_before(input, end));
         net_consume(client->connection, end + 1);
         input = net_input(client->connection);

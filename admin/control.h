@@ -15,9 +15,9 @@
  * ({"id", "ok", "code", "text"}; code is of sysexits), some {"seen": N} as signs of
  * life, and one line with "ok" and "end" when all is done and durable. Whatever is
  * refused gets
- * {"ok": false, "error": ...}. Who leaves before the end stops what he has asked for
- * between two messages. Mode 0600: root and the daemon's user
- * may connect. */
+ * {"ok": false, "error": ...}. A client that leaves before the end stops what it has
+ * asked for between two messages, and nothing is begun for one that has left. Mode
+ * 0600: root and the daemon's user may connect. */
 #ifndef ADMIN_CONTROL_H
 #define ADMIN_CONTROL_H
 

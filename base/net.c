@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,6 +301,14 @@ net_attach(struct net_connection *c, net_happened *on_event, void *context)
     assert(on_event && !c->gone && !c->closing);
     c->on_event = on_event;
     c->context = context;
+}
+
+bool
+net_peer_is_gone(const struct net_connection *c)
+{
+    struct pollfd asked = {.fd = c->in};
+
+    return c->in_is_socket && poll(&asked, 1, 0) > 0;
 }
 
 void

@@ -106,6 +106,9 @@ void net_consume(struct net_connection *c, size_t size);
  * NET_INPUT in the next turn when something is buffered. */
 void net_want_input(struct net_connection *c, bool want);
 void net_send(struct net_connection *c, struct text bytes);
+/* Nobody is there any more to read or to send, says the kernel now, whatever came
+ * before and was not read yet. False: unknown, or it may have closed its half only. */
+bool net_peer_is_gone(const struct net_connection *c);
 size_t net_unsent(const struct net_connection *c);
 /* Inactivity; 0 = none. Rearms. */
 void net_set_timeout(struct net_connection *c, int64_t timeout_ms);
