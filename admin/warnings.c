@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 enum { PORT_SMTP = 25, PORT_SMTPS = 465, PORT_SUBMISSION = 587 };
 
@@ -44,6 +45,55 @@ warn_of_fragments(const struct options *options, const struct route_table *route
         warn(log, "slices do not share fragments while defrag_registry is local: a "
                   "message whose fragments reach several of them stays in pieces");
 }
+
+/* --- The host's name -------------------------------------------------------------- */
+
+static bool
+ends_with(struct text t, struct text end)
+{
+    return t.length >= end.length &&
+           text_equal_nocase(text_after(t, t.length - end.length), end);
+}
+
+/* RFC 5321 2.3.5: what is said in HELO resolves, so it is neither local nor bare. */
+static bool
+is_full_name(struct text name)
+{
+    struct text bare =
+        ends_with(name, TEXT(".")) ? text_before(name, name.length - 1) : name;
+    return text_starts(name, TEXT("[")) ||
+           (text_find(bare, '.') != TEXT_NONE && !ends_with(bare, TEXT(".localhost")) &&
+            !ends_with(bare, TEXT(".localdomain")));
+}
+
+bool
+warnings_hostname(const char *hostname, const char *system_name,
+                  char out[WARNINGS_HOSTNAME_MAX])
+{
+    if (hostname == NULL || is_full_name(text_from(hostname)))
+        return false;
+    /* That is what remains of a name that is none. */
+    bool replaced = strcmp(hostname, "localhost") == 0 && system_name != NULL &&
+                    strcmp(system_name, hostname) != 0;
+    snprintf(out, WARNINGS_HOSTNAME_MAX,
+             "hostname '%.255s' is no full name%s%.64s%s; other servers will refuse "
+             "mail: set hostname",
+             hostname, replaced ? " (the system's, '" : "", replaced ? system_name : "",
+             replaced ? "', is not usable)" : "");
+    return true;
+}
+
+static void
+warn_of_hostname(const char *hostname, struct log *log)
+{
+    char what[WARNINGS_HOSTNAME_MAX];
+    struct utsname system;
+    const char *own = uname(&system) == 0 ? system.nodename : NULL;
+    if (warnings_hostname(hostname, own, what))
+        warn(log, what);
+}
+
+/* ---------------------------------------------------------------------------------- */
 
 /* The commonest mistake with a smarthost: both sides wait for the other. */
 static void
@@ -96,6 +146,7 @@ void
 warnings_say(const struct options *options, const struct settings *settings,
              const struct route_table *routes, struct log *log)
 {
+    warn_of_hostname(options->hostname, log);
     secrecy_warn(options, settings, log);
     warn_of_values(options, log);
     route_each_target(routes, warn_of_target, log);

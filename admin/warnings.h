@@ -1,6 +1,7 @@
 /* Warns of settings that are allowed, and left so by mistake do harm: secrets that
- * others can read (secrecy.h), ports and limits that contradict what stands beside
- * them, and hosts that were to share fragments and do not. */
+ * others can read (secrecy.h), a hostname that other servers refuse, ports and limits
+ * that contradict what stands beside them, and hosts that were to share fragments and
+ * do not. */
 #ifndef ADMIN_WARNINGS_H
 #define ADMIN_WARNINGS_H
 
@@ -17,5 +18,11 @@ void warnings_at_check(const struct options *options, const struct settings *set
 /* The same, and what would make a reload fail. */
 void warnings_at_start(const struct options *options, const struct settings *settings,
                        const struct route_table *routes, struct log *log);
+
+/* What is wrong with this hostname when the system calls itself by that name (NULL:
+ * unknown), in one line; false: nothing is. */
+enum { WARNINGS_HOSTNAME_MAX = 512 };
+bool warnings_hostname(const char *hostname, const char *system_name,
+                       char out[WARNINGS_HOSTNAME_MAX]);
 
 #endif

@@ -4,19 +4,21 @@
 #include "t/tap.h"
 
 static struct buffer said;
+static const char *hostname = "mail.example.org";
 
 static void
 ask(const char *registry, const char *list, bool joins, const char *slices)
 {
-    static char copies[5][200];
-    char *const arguments[] = {copies[0], copies[1], copies[2],
-                               copies[3], copies[4], NULL};
+    static char copies[6][200];
+    char *const arguments[] = {copies[0], copies[1], copies[2], copies[3],
+                               copies[4], copies[5], NULL};
     snprintf(copies[0], sizeof(copies[0]), "defrag_registry=%s", registry);
     snprintf(copies[1], sizeof(copies[1]), "defrag_peers=%s", list);
     snprintf(copies[2], sizeof(copies[2]), "relay=smtp://10.0.0.7%s",
              joins ? "?defragment=yes" : "");
     snprintf(copies[3], sizeof(copies[3]), "slices=%s", slices);
     snprintf(copies[4], sizeof(copies[4]), "defrag_host=a");
+    snprintf(copies[5], sizeof(copies[5]), "hostname=%s", hostname);
     struct options options;
     struct options_sources sources = {.overrides = arguments};
     struct settings *settings = options_read(&sources, &options);
@@ -88,11 +90,49 @@ test_bad(void)
     is_number(lines(), 2, "each has its line");
 }
 
+static void
+test_hostname(void)
+{
+    static const struct {
+        const char *hostname, *system, *says; /* NULL: nothing */
+    } rows[] = {
+        {"mail.example.org",      "vps",       NULL                                            },
+        {"mail.example.org.",     "vps",       NULL                                            },
+        {"[192.0.2.1]",           "vps",       NULL                                            },
+        {NULL,                    NULL,        NULL                                            },
+        {"vps",                   "vps",
+         "hostname 'vps' is no full name; other servers will refuse mail: set "
+         "hostname"                                                                            },
+        {"vps.",                  "vps",       "hostname 'vps.' is no full name; other servers"},
+        {"localhost",             "localhost", "hostname 'localhost' is no full name; other"   },
+        {"localhost",             NULL,        "hostname 'localhost' is no full name; other"   },
+        {"localhost.localdomain", "x",
+         "'localhost.localdomain' is no full name; other"                                      },
+        {"me.LocalDomain.",       "x",         "'me.LocalDomain.' is no full name"             },
+        {"me.localhost",          "x",         "'me.localhost' is no full name"                },
+        {"localhost",             "my_app",
+         "'localhost' is no full name (the system's, 'my_app', is not usable); other"          },
+        {"localhost",             "(none)",    "(the system's, '(none)', is not usable)"       },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char what[WARNINGS_HOSTNAME_MAX] = "";
+        bool warned = warnings_hostname(rows[i].hostname, rows[i].system, what);
+        ok_named(warned == (rows[i].says != NULL), what);
+        ok(rows[i].says == NULL || strstr(what, rows[i].says) != NULL);
+    }
+    hostname = "vps";
+    ask("local", "", false, "1");
+    ok(is_said("warning: hostname 'vps' is no full name; other servers"));
+    is_number(lines(), 1, "told once");
+    hostname = "mail.example.org";
+}
+
 int
 main(void)
 {
     test_good();
     test_bad();
+    test_hostname();
     buffer_free(&said);
     return done();
 }
