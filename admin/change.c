@@ -4,6 +4,7 @@
 
 #include "admin/ask.h"
 #include "admin/complaint.h"
+#include "admin/counter.h"
 #include "admin/offline.h"
 #include "admin/operation.h"
 #include "admin/request.h"
@@ -26,7 +27,8 @@ struct change {
     struct ask *daemon;
     struct offline *offline;
     bool ended;
-    bool told; /* of a message at least */
+    struct counter counter;
+    size_t failed; /* of the messages that were told */
     int code;
 };
 
@@ -52,7 +54,8 @@ print_json(const struct change *c, const char *name, int code, const char *text)
 static void
 print_one(struct change *c, const char *name, int code, const char *text)
 {
-    c->told = true;
+    counter_step(&c->counter);
+    c->failed += code != 0;
     if (c->filter->json)
         print_json(c, name, code, text);
     else if (code == 0)
@@ -67,6 +70,19 @@ static bool
 is_flush(const struct change *c)
 {
     return c->verb == MANAGER_RETRY && filter_is_all(c->filter);
+}
+
+static void
+summarize(struct change *c)
+{
+    char more[64] = "";
+    if (c->failed > 0)
+        snprintf(more, sizeof(more), ", %zu failed", c->failed);
+    if (c->counter.steps > 0)
+        counter_end(&c->counter, c->counter.steps, more);
+    else if (c->code == 0 && !is_flush(c))
+        fputs("petrel queue: nothing to do: no message matches, or none needs it\n",
+              stderr);
 }
 
 /* --- By the daemon ---------------------------------------------------------------- */
@@ -172,6 +188,7 @@ begin(struct change *c, const struct options *options)
 {
     c->options = options;
     c->loop = loop_new();
+    counter_start_here(&c->counter);
     c->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
 }
 
@@ -198,11 +215,12 @@ change_messages(enum manager_verb verb, const struct filter *filter,
             run_by_daemon(&c);
         else
             run_offline(&c);
-        if (!c.told && c.code == 0 && !is_flush(&c))
-            fputs("petrel queue: nothing to do: no message matches, or none needs it\n",
-                  stderr);
     }
-    return finish(&c);
+    bool had = c.daemon || c.offline;
+    int code = finish(&c);
+    if (had)
+        summarize(&c);
+    return code;
 }
 
 int

@@ -3,6 +3,7 @@
 
 #include "admin/ask.h"
 #include "admin/change.h"
+#include "admin/counter.h"
 #include "admin/filter.h"
 #include "admin/listing.h"
 #include "admin/request.h"
@@ -19,7 +20,20 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-enum { PIECE = 32 * 1024, PATIENCE_MS = 10 * 1000, TRY_MS = 100 };
+enum {
+    PIECE = 32 * 1024,
+    PATIENCE_MS = 10 * 1000,
+    TRY_MS = 100,
+    /* Of what the daemon is asked at a time: */
+    BATCH_MAX = 250,
+    BATCH_RECIPIENTS_MAX = 10000
+};
+
+/* A message that was found, and waits for its turn to be shown. */
+struct visited {
+    struct envelope *envelope;
+    enum queue_place place;
+};
 
 /* One run of a queue command. */
 struct visit {
@@ -29,7 +43,10 @@ struct visit {
     struct ask *daemon; /* NULL: none runs */
     struct filter filter;
     const struct verb *verb;
+    struct visited batch[BATCH_MAX];
+    size_t batched, recipients;
     size_t done;
+    struct counter counter;
     int code;
     bool stop; /* nothing more can be done */
 };
@@ -206,13 +223,12 @@ visit_corrupt(struct visit *v, struct id id)
     v->done++;
 }
 
+/* Takes the state, NULL: nobody told any. */
 static void
-visit_envelope(struct visit *v, struct envelope *e, enum queue_place place)
+show_envelope(struct visit *v, struct envelope *e, enum queue_place place,
+              json_t *state)
 {
     const char *disk = place_on_disk(place, e);
-    json_t *state = v->daemon && place != QUEUE_HOLD
-                        ? ask_about(v, v->verb->question, e->id)
-                        : NULL;
     const char *now_at = json_string_value(json_object_get(state, "place"));
     bool told = now_at && strcmp(now_at, "unknown") != 0;
     bool gone = now_at && strcmp(now_at, "gone") == 0; /* its files follow */
@@ -232,20 +248,104 @@ visit_envelope(struct visit *v, struct envelope *e, enum queue_place place)
     json_decref(state);
 }
 
+/* What is held the scheduler does not know. */
+static bool
+is_asked(const struct visit *v, const struct visited *row)
+{
+    return v->daemon != NULL && row->place != QUEUE_HOLD;
+}
+
+/* Of those from `from` on; may be fewer than these. NULL: ask about each. */
+static json_t *
+ask_states(struct visit *v, size_t from)
+{
+    char name[ID_LENGTH + 1];
+    json_t *ids = json_array();
+    if (strcmp(v->verb->question, "state") != 0) {
+        json_decref(ids);
+        return NULL;
+    }
+    for (size_t i = from; i < v->batched; i++) {
+        id_format(v->batch[i].envelope->id, name);
+        if (is_asked(v, &v->batch[i]))
+            json_array_append_new(ids, json_string(name));
+    }
+    json_t *answer = ask_question(
+        v->daemon, json_pack("{s:s,s:o}", "command", "states", "ids", ids));
+    json_t *states = json_incref(json_object_get(answer, "states"));
+    json_decref(answer);
+    return states;
+}
+
+/* The next state of the answer, which is asked for when there is none left. */
+static json_t *
+next_state(struct visit *v, size_t index, json_t **states, size_t *used)
+{
+    if (*used == json_array_size(*states)) {
+        json_decref(*states);
+        *states = ask_states(v, index);
+        *used = 0;
+    }
+    json_t *state = json_array_get(*states, *used);
+    if (state == NULL)
+        return ask_about(v, v->verb->question, v->batch[index].envelope->id);
+    ++*used;
+    return json_incref(state);
+}
+
+static void
+show_batch(struct visit *v)
+{
+    json_t *states = NULL;
+    size_t used = 0;
+    for (size_t i = 0; i < v->batched; i++) {
+        struct visited *row = &v->batch[i];
+        json_t *state =
+            !v->stop && is_asked(v, row) ? next_state(v, i, &states, &used) : NULL;
+        if (!v->stop)
+            show_envelope(v, row->envelope, row->place, state);
+        else
+            json_decref(state);
+        envelope_free(&row->envelope);
+    }
+    json_decref(states);
+    v->batched = v->recipients = 0;
+}
+
+/* Its place may change, the rest does not. */
+static bool
+may_match(struct visit *v, const struct envelope *e)
+{
+    const char *place = v->filter.place ? v->filter.place : "";
+    return filter_matches(&v->filter, e, place, loop_now_ms(v->loop));
+}
+
 static bool
 visit(void *context, struct id id, enum queue_place place)
 {
     struct visit *v = context;
     if (!filter_wants_id(&v->filter, id))
         return true;
+    counter_step(&v->counter);
     if (place == QUEUE_CORRUPT) {
+        show_batch(v); /* all in the order of their age */
         visit_corrupt(v, id);
         return !v->stop;
     }
-    struct envelope *e = queue_load(v->queue, id);
-    if (e) /* else it was delivered meanwhile */
-        visit_envelope(v, e, place);
-    envelope_free(&e);
+    /* Who wants the content wants it whole. */
+    bool whole = v->verb->run == run_cat;
+    struct envelope *e =
+        whole ? queue_load(v->queue, id) : queue_peek(v->queue, id, place);
+    if (e == NULL)
+        return true; /* it was delivered meanwhile */
+    if (!may_match(v, e)) {
+        envelope_free(&e);
+        return true;
+    }
+    v->batch[v->batched++] = (struct visited){e, place};
+    v->recipients += e->count;
+    if (v->batched == BATCH_MAX || v->recipients >= BATCH_RECIPIENTS_MAX)
+        show_batch(v);
     return !v->stop;
 }
 
@@ -305,6 +405,7 @@ walk(struct visit *v, const struct options *options)
     if (code != 0)
         return code;
     int error = queue_each(v->queue, visit, v);
+    show_batch(v);
     if (error != 0) {
         fprintf(stderr, "petrel queue: cannot read '%s': %s\n", options->spool,
                 strerror(-error));
@@ -324,6 +425,7 @@ look(struct visit *v, const struct options *options)
 {
     char error[512];
     struct queue_settings settings = options_queue(options);
+    counter_start_here(&v->counter);
     v->loop = loop_new();
     v->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
     int code = queue_open_injector(&v->queue, v->log, &settings, error, sizeof(error));
@@ -338,6 +440,8 @@ look(struct visit *v, const struct options *options)
     loop_free(&v->loop);
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0)
         code = EX_IOERR;
+    if (v->verb->run == run_ls && !v->stop && code == 0)
+        counter_end(&v->counter, v->done, "");
     return code;
 }
 

@@ -21,6 +21,7 @@ enum {
     PULSE_MS = 5 * 1000,
     IDLE_MS = 60 * 1000,
     REASONS_MAX = 1000, /* recipients whose reason is told */
+    STATES_MAX = 500,   /* in one answer: some 300 kB, or one message's reasons more */
     SITES_PAGE = 500    /* in one answer: some 500 kB */
 };
 
@@ -88,7 +89,7 @@ place_unknown(struct control *c, struct id id)
 {
     if (!queue_handles(manager_queue(c->manager), id))
         return "unknown";
-    struct envelope *e = queue_load(manager_queue(c->manager), id);
+    struct envelope *e = queue_peek(manager_queue(c->manager), id, QUEUE_DEFERRED);
     const char *name = e ? "unknown" : "gone";
     envelope_free(&e);
     return name;
@@ -111,6 +112,29 @@ answer_state(struct control *c, struct id id)
     return json_pack("{s:b,s:s,s:I,s:i,s:o}", "ok", true, "place", place, "due_ms",
                      (json_int_t)state.due_ms, "attempts", (int)state.attempts,
                      "reasons", reasons);
+}
+
+/* Of as many as fit, in their order: who asks asks again for the rest. */
+static json_t *
+answer_states(struct control *c, const json_t *request)
+{
+    const json_t *ids = json_object_get(request, "ids");
+    json_t *states = json_array(), *name;
+    size_t index, reasons = 0;
+    json_array_foreach (ids, index, name) {
+        struct id id;
+        const char *text = json_string_value(name);
+        if (text == NULL || !id_parse(text_from(text), &id)) {
+            json_decref(states);
+            return refusal("unknown command, or no valid id");
+        }
+        json_t *state = answer_state(c, id);
+        reasons += json_array_size(json_object_get(state, "reasons"));
+        json_array_append_new(states, state);
+        if (reasons >= REASONS_MAX || index + 1 == STATES_MAX)
+            break;
+    }
+    return json_pack("{s:b,s:o}", "ok", true, "states", states);
 }
 
 static json_t *
@@ -159,6 +183,8 @@ answer(struct control *c, const json_t *request)
         return answer_status(c);
     if (name && strcmp(name, "sites") == 0)
         return answer_sites(c, request);
+    if (name && strcmp(name, "states") == 0)
+        return answer_states(c, request);
     if (name && strcmp(name, "state") == 0 && id_parse(text_from(id_text), &id))
         return answer_state(c, id);
     if (name && strcmp(name, "why") == 0 && id_parse(text_from(id_text), &id))

@@ -6,7 +6,10 @@
  * {"command": "state", "id": ...} is answered by one
  * line: place ("gone" when
  * it is over), due_ms, attempts and reasons (one a recipient while the message is
- * active, else one). {"command": "why", "id": ...} by the same and what why.h adds.
+ * active, else one). {"command": "states",
+ * "ids": [...]} is answered by one line with states: the same of the first of these,
+ * 500 at most and at least one, for who asks of many. {"command": "why", "id": ...} by
+ * the same and what why.h adds.
  * {"command": "adopt", "slice": N} is answered when queue_adopt()
  * is:
  * {"ok": true, "end": true, "messages": N}; in between, every five seconds, comes

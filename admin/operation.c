@@ -15,13 +15,12 @@
 enum {
     /* Of a turn, so that a large selection stalls nobody: */
     ROWS_PER_TURN = 1000,
-    REMOVED_PER_TURN =
-        64, /* their files go together, when the journal has their ends */
     SLICE_US = 10 * 1000,
     /* Bounces being written at a time, each with its message in memory. */
     NOTICES_MAX = 32,
     CHECK_MS = 20,
-    DURABLE_MAX_MS = 20 * 1000 /* the operator's patience is 30 s */
+    DURABLE_MAX_MS = 20 * 1000, /* the operator's patience is 30 s */
+    ENDING_MAX_MS = 60 * 1000   /* signs of life come meanwhile */
 };
 
 struct row {
@@ -43,6 +42,7 @@ struct operation {
     struct queue_point point; /* then: when it is */
     uint64_t notices;         /* that had begun when the last message was done */
     int64_t ended_ms;         /* monotonic: when that was */
+    int64_t done_ms;          /* and of any message */
     struct loop_task task;
     struct loop_timer timer;
     unsigned rows_left; /* of this turn */
@@ -167,9 +167,10 @@ static bool
 envelope_matches(struct operation *o, struct row *row)
 {
     const struct envelope *active = manager_active(o->manager, row->id);
-    struct envelope *loaded = active || (!by_id(o) && row->place == QUEUE_CORRUPT)
-                                  ? NULL
-                                  : queue_load(manager_queue(o->manager), row->id);
+    struct envelope *loaded =
+        active || (!by_id(o) && row->place == QUEUE_CORRUPT) ? NULL
+        : by_id(o) ? queue_load(manager_queue(o->manager), row->id)
+                   : queue_peek(manager_queue(o->manager), row->id, row->place);
     const struct envelope *e = active ? active : loaded;
     if (by_id(o))
         row->place = look_for(o, row->id, e);
@@ -269,7 +270,12 @@ do_one(struct operation *o, struct row *row)
     char why[MANAGER_WHY_MAX];
     if (!is_wanted(o, row))
         return;
-    enum manager_result result = manager_operate(o->manager, o->verb, row->id, why);
+    bool listed = o->verb == MANAGER_REMOVE && !by_id(o) && row->place != QUEUE_HOLD &&
+                  row->place != QUEUE_CORRUPT;
+    enum manager_result result =
+        listed ? manager_remove_listed(o->manager, row->id, why)
+               : manager_operate(o->manager, o->verb, row->id, why);
+    o->done_ms = loop_monotonic_ms(o->loop);
     o->changed = o->changed || (result == MANAGER_DONE && manners[o->verb].lags);
     tell(o, row->id, result, why);
 }
@@ -289,6 +295,21 @@ is_bouncing_enough(const struct operation *o)
     return o->verb == MANAGER_BOUNCE && notices_under_way(o) >= NOTICES_MAX;
 }
 
+/* Files go some in a turn, when the journal has their ends. */
+static bool
+is_ending_enough(const struct operation *o)
+{
+    return o->verb == MANAGER_REMOVE &&
+           queue_endings(manager_queue(o->manager)) >= QUEUE_ENDINGS_MAX;
+}
+
+static bool
+is_ending_stuck(const struct operation *o)
+{
+    return is_ending_enough(o) &&
+           loop_monotonic_ms(o->loop) - o->done_ms >= ENDING_MAX_MS;
+}
+
 static bool
 is_ready(const struct operation *o)
 {
@@ -299,7 +320,7 @@ static bool
 may_go_on(const struct operation *o)
 {
     return o->next < o->count && o->rows_left > 0 && loop_clock_us() < o->until_us &&
-           !is_bouncing_enough(o) && is_ready(o);
+           !is_bouncing_enough(o) && !is_ending_enough(o) && is_ready(o);
 }
 
 static bool
@@ -372,15 +393,18 @@ work(void *context)
     }
     if (!o->listed && !begin(o))
         return;
-    o->rows_left = o->verb == MANAGER_REMOVE ? REMOVED_PER_TURN : ROWS_PER_TURN;
+    o->rows_left = ROWS_PER_TURN;
     o->until_us = loop_clock_us() + SLICE_US;
     for (; may_go_on(o); o->next++, o->rows_left--)
         do_one(o, &o->rows[o->next]);
     if (o->next == o->count) {
         end(o);
+    } else if (is_ending_stuck(o)) {
+        o->events.ended(o->events.context,
+                        "the disk does not take what is removed: the rest was left");
     } else if (!is_ready(o)) {
         return; /* operation_resume() */
-    } else if (is_bouncing_enough(o)) {
+    } else if (is_bouncing_enough(o) || is_ending_enough(o)) {
         loop_timer_start(o->loop, &o->timer, CHECK_MS, work, o);
     } else {
         loop_post(o->loop, &o->task, work, o);

@@ -8,7 +8,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
-enum { SYNC_MS = 100, PER_TURN = 100, PAUSE_MS = 10 };
+enum { SYNC_MS = 100, PER_TURN = 100, PAUSE_MS = 10, TURN_US = 5 * 1000 };
 
 struct ending {
     struct id id;
@@ -154,19 +154,60 @@ endings_have(const struct endings *n, struct id id)
     return find(n, id) != NULL;
 }
 
+size_t
+endings_count(const struct endings *n)
+{
+    return HASH_COUNT(n->table);
+}
+
+bool
+endings_are_removed(const struct endings *n, uint64_t batch)
+{
+    return n->due == NULL || n->due->batch > batch;
+}
+
+static void
+remove_due(void *context)
+{
+    struct endings *n = context;
+    int64_t until_us = loop_clock_us() + TURN_US;
+    unsigned left = PER_TURN;
+    while (n->due != NULL && (n->stopping || HASH_COUNT(n->table) > ENDINGS_MAX ||
+                              (left-- > 0 && loop_clock_us() < until_us))) {
+        struct id id = n->due->id;
+        forget(n, &n->due, n->due);
+        remove_files(n, id);
+    }
+    if (n->due != NULL)
+        loop_post(n->loop, &n->task, remove_due, n);
+    if (n->removed != NULL)
+        n->removed(n->context);
+}
+
+void
+endings_hurry(struct endings *n)
+{
+    n->stopping = true;
+    loop_unpost(n->loop, &n->task);
+    remove_due(n);
+}
+
 void
 endings_settled(struct endings *n, uint64_t batch, int error)
 {
     struct ending *e, *next;
+    bool some = false;
     DL_FOREACH_SAFE (n->list, e, next) {
         if (error < 0 && e->batch == batch)
             e->batch++; /* written anew */
         if (e->batch > batch)
             break;
-        struct id id = e->id;
-        forget(n, &n->list, e);
-        remove_files(n, id);
+        DL_DELETE(n->list, e);
+        DL_APPEND(n->due, e);
+        some = true;
     }
+    if (some)
+        remove_due(n);
 }
 
 void
@@ -177,6 +218,8 @@ endings_stop(struct endings *n)
         sync_removals(n);
         remove_gone(n, UINT_MAX);
     }
+    loop_unpost(n->loop, &n->task);
+    forget_all(n, &n->due);
     forget_all(n, &n->list);
     forget_all(n, &n->foreign);
     forget_all(n, &n->gone);

@@ -1,7 +1,7 @@
 /* Messages of the spool whose END is on its way into the journal: their files go once
  * it is durable. An unlink is durable at some time nobody knows, and not in order; with
  * the END a start finishes what it finds half removed, instead of delivering it again.
- */
+ * Some go in a turn, so that nobody waits while an operator removes many. */
 #ifndef QUEUE_ENDINGS_H
 #define QUEUE_ENDINGS_H
 
@@ -9,6 +9,10 @@
 #include "queue/seen.h"
 #include "queue/spool.h"
 #include "queue/young.h"
+
+/* When there are more, what is due goes at once: who ends mail faster than files can
+ * be removed must wait. */
+enum { ENDINGS_MAX = 10000 }; /* 1.2 MB */
 
 struct ending;
 
@@ -20,6 +24,12 @@ struct endings {
     bool unsynced; /* removals that the journal does not tell of */
     struct loop_timer sync;
     struct ending *list, *table; /* list: by batch */
+    struct ending *due;          /* their END is durable; by batch */
+    struct loop_task task;       /* while some are due */
+    bool stopping;               /* no more turns: all at once */
+    /* Some that were due are removed; NULL: nobody asks. */
+    void (*removed)(void *context);
+    void *context;
     /* Of other slices: without todo and info, which is not durable yet; or is. */
     struct ending *foreign, *gone;
 };
@@ -35,6 +45,11 @@ void endings_end_foreign(struct endings *n, struct id id);
 /* Makes the removals durable that the journal does not tell of. */
 void endings_sync(struct endings *n);
 bool endings_have(const struct endings *n, struct id id);
+size_t endings_count(const struct endings *n);
+/* Nothing is due whose END was in this batch or before. */
+bool endings_are_removed(const struct endings *n, uint64_t batch);
+/* From now on what is due goes at once. */
+void endings_hurry(struct endings *n);
 /* The journal's event. */
 void endings_settled(struct endings *n, uint64_t batch, int error);
 void endings_stop(struct endings *n);

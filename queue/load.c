@@ -264,9 +264,10 @@ read_preprocessed(struct spool *s, struct envelope *e, struct id id,
         return judge(result, "info", reason);
     if (envelope_read_info(buffer_text(form), id, e) != PROGRESS_DONE)
         return damaged("info", reason);
-    enum load_result judged = read_channel(s, e, id, CHANNEL_LOCAL, form, reason);
-    if (judged == LOAD_DONE)
-        judged = read_channel(s, e, id, CHANNEL_REMOTE, form, reason);
+    /* Most are remote alone: one that has all leaves nothing to look for. */
+    enum load_result judged = read_channel(s, e, id, CHANNEL_REMOTE, form, reason);
+    if (judged == LOAD_DONE && !is_complete(e))
+        judged = read_channel(s, e, id, CHANNEL_LOCAL, form, reason);
     if (judged != LOAD_DONE)
         return judged;
     if (!is_complete(e))
@@ -328,9 +329,9 @@ is_injected(const struct spool *s, const struct envelope *e, unsigned owner)
             memmem(first.at, first.length, mark, strlen(mark)) != NULL);
 }
 
-enum load_result
-load_message(struct spool *s, struct id id, struct envelope **e,
-             char reason[LOAD_REASON_MAX])
+static enum load_result
+load(struct spool *s, struct id id, bool whole, struct envelope **e,
+     char reason[LOAD_REASON_MAX])
 {
     unsigned owner = 0;
     bool injected = false;
@@ -343,17 +344,31 @@ load_message(struct spool *s, struct id id, struct envelope **e,
         result = read_todo(s, made, id, &owner, reason);
         injected = true;
     }
-    if (result == LOAD_DONE)
+    if (result == LOAD_DONE && whole)
         result = check_content(s, made, injected, owner, reason);
     if (result == LOAD_DONE && injected) {
         made->injected = is_injected(s, made, owner);
         made->injector = owner;
     }
-    if (result == LOAD_DONE)
+    if (result == LOAD_DONE && whole)
         made->held = spool_has(s, ROOM_HOLD, id);
-    if (result == LOAD_DONE)
+    if (result == LOAD_DONE && whole)
         made->parked = made->preprocessed && parked_has(s, id);
     return made != NULL ? finish(result, made, e) : result;
+}
+
+enum load_result
+load_message(struct spool *s, struct id id, struct envelope **e,
+             char reason[LOAD_REASON_MAX])
+{
+    return load(s, id, true, e, reason);
+}
+
+enum load_result
+load_envelope(struct spool *s, struct id id, struct envelope **e,
+              char reason[LOAD_REASON_MAX])
+{
+    return load(s, id, false, e, reason);
 }
 
 void

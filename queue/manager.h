@@ -207,6 +207,10 @@ enum manager_result {
 enum { MANAGER_WHY_MAX = 200 };
 enum manager_result manager_operate(struct manager *manager, enum manager_verb verb,
                                     struct id id, char why[MANAGER_WHY_MAX]);
+/* REMOVE, of a message that queue_each() has just found, not in HOLD nor CORRUPT: the
+ * same with fewer looks at the disk. */
+enum manager_result manager_remove_listed(struct manager *manager, struct id id,
+                                          char why[MANAGER_WHY_MAX]);
 /* HOLD, by another than the operator: by stands in its reason and
  * in the log, in at most 30 bytes. */
 enum manager_result manager_hold(struct manager *manager, struct id id, const char *by,

@@ -12,6 +12,7 @@ struct order {
     struct id id;
     const char *by; /* who gives it, for people */
     char *why;      /* MANAGER_WHY_MAX */
+    bool listed;    /* its files are where messages are */
 };
 
 static enum manager_result
@@ -288,7 +289,8 @@ remove_message(const struct order *o)
         active_remove(a);
         return MANAGER_DONE;
     }
-    if (!queue_remove(o->manager->queue, o->id))
+    if (o->listed ? !queue_remove_listed(o->manager->queue, o->id)
+                  : !queue_remove(o->manager->queue, o->id))
         return MANAGER_UNKNOWN;
     say(o, "removed");
     return MANAGER_DONE;
@@ -304,7 +306,7 @@ manager_handles(const struct manager *m, struct id id)
 
 static enum manager_result
 operate(struct manager *m, enum manager_verb verb, struct id id, const char *by,
-        char why[MANAGER_WHY_MAX])
+        bool listed, char why[MANAGER_WHY_MAX])
 {
     static enum manager_result (*const verbs[])(const struct order *) = {
         [MANAGER_HOLD] = hold,
@@ -313,7 +315,7 @@ operate(struct manager *m, enum manager_verb verb, struct id id, const char *by,
         [MANAGER_BOUNCE] = bounce,
         [MANAGER_REMOVE] = remove_message,
     };
-    struct order order = {m, id, by, why};
+    struct order order = {m, id, by, why, listed};
     why[0] = '\0';
     if (!manager_handles(m, id)) {
         snprintf(why, MANAGER_WHY_MAX, "belongs to slice %u: ask there",
@@ -337,13 +339,19 @@ enum manager_result
 manager_operate(struct manager *m, enum manager_verb verb, struct id id,
                 char why[MANAGER_WHY_MAX])
 {
-    return operate(m, verb, id, "the operator", why);
+    return operate(m, verb, id, "the operator", false, why);
+}
+
+enum manager_result
+manager_remove_listed(struct manager *m, struct id id, char why[MANAGER_WHY_MAX])
+{
+    return operate(m, MANAGER_REMOVE, id, "the operator", true, why);
 }
 
 enum manager_result
 manager_hold(struct manager *m, struct id id, const char *by, char why[MANAGER_WHY_MAX])
 {
-    return operate(m, MANAGER_HOLD, id, by, why);
+    return operate(m, MANAGER_HOLD, id, by, false, why);
 }
 
 bool

@@ -40,9 +40,8 @@ on_found(void *context, const struct queue_entry *entry)
     q->found(q->found_context, entry);
 }
 
-/* It leaves the journal, or the spool, or both. */
-static void
-end(struct queue *q, struct id id)
+void
+queue_end(struct queue *q, struct id id)
 {
     struct young_message *m = young_find(&q->young, id);
     if (seen_has(&q->share.made, id)) {
@@ -64,7 +63,7 @@ end(struct queue *q, struct id id)
 static void
 on_ended(void *context, struct id id)
 {
-    end(context, id);
+    queue_end(context, id);
 }
 
 static void
@@ -96,12 +95,24 @@ on_roomy(void *context)
 
 /* A segment is recycled: what its ENDs have removed must not come back. */
 static void
-on_checkpoint(void *context)
+checkpoint(void *context)
 {
     struct queue *q = context;
+    if (!q->checkpointing || !endings_are_removed(&q->endings, q->checkpoint_batch))
+        return;
+    q->checkpointing = false;
     int result = spool_sync_rooms(
         &q->spool, ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO) | ROOM_BIT(ROOM_MESS));
     journal_checkpointed(q->young.journal, result);
+}
+
+static void
+on_checkpoint(void *context)
+{
+    struct queue *q = context;
+    q->checkpointing = true;
+    q->checkpoint_batch = q->durable_batch;
+    checkpoint(q);
 }
 
 /* --- Open and close -------------------------------------------------------------- */
@@ -110,8 +121,12 @@ static void
 start_rooms(struct queue *q)
 {
     bool at_once = q->own_loop != NULL;
-    q->endings = (struct endings){
-        .spool = &q->spool, .young = &q->young, .seen = &q->seen, .loop = q->loop};
+    q->endings = (struct endings){.spool = &q->spool,
+                                  .young = &q->young,
+                                  .seen = &q->seen,
+                                  .loop = q->loop,
+                                  .removed = checkpoint,
+                                  .context = q};
     q->drafts = (struct drafts){.spool = &q->spool,
                                 .loop = q->loop,
                                 .settings = q->settings,
@@ -147,6 +162,7 @@ stop_rooms(struct queue *q)
 {
     drafts_stop(&q->drafts);
     marks_stop(&q->marks);
+    endings_hurry(&q->endings);
     young_close(&q->young);
     commits_stop(&q->commits);
     endings_stop(&q->endings);
@@ -415,9 +431,8 @@ load_young(struct queue *q, struct young_message *m)
     return e;
 }
 
-/* An operator's process looks at all journals when it is first asked. */
-static void
-want_young(struct queue *q)
+void
+queue_want_young(struct queue *q)
 {
     if (q->own_loop == NULL || q->young_read)
         return;
@@ -433,36 +448,39 @@ is_withheld(const struct queue *q, struct id id)
 }
 
 /* Or it may have it: nobody can tell now. */
-static bool
-may_be_withheld(const struct queue *q, struct id id)
+bool
+queue_may_be_withheld(const struct queue *q, struct id id)
 {
     return is_withheld(q, id) ||
            (q->share.blocked && young_find(&q->young, id) == NULL);
 }
 
-/* Its END is on its way, or its acceptance. */
-static bool
-is_no_message(const struct queue *q, struct id id)
+bool
+queue_is_no_message(const struct queue *q, struct id id)
 {
     const struct young_message *m = young_find(&q->young, id);
     return (m != NULL && m->is_new) || endings_have(&q->endings, id) ||
            marks_have_ended(&q->marks, id);
 }
 
+typedef enum load_result load_files(struct spool *s, struct id id, struct envelope **e,
+                                    char reason[LOAD_REASON_MAX]);
+
 static struct envelope *
-load(struct queue *q, struct id id)
+load(struct queue *q, struct id id, load_files *files)
 {
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX] = "";
     marks_write(&q->marks, id);
-    want_young(q);
+    queue_want_young(q);
     struct young_message *m = young_find(&q->young, id);
     if (m != NULL)
         return load_young(q, m);
-    switch (load_message(&q->spool, id, &e, reason)) {
+    switch (files(&q->spool, id, &e, reason)) {
     case LOAD_DONE:
         marks_overlay(&q->marks, e);
-        if (is_daemon(q) && e->injected && seen_tell(&q->seen, id)) {
+        if (is_daemon(q) && e->injected && files == load_message &&
+            seen_tell(&q->seen, id)) {
             q->picked_up++;
             pickup_say(q->spool.log, e);
         }
@@ -481,14 +499,31 @@ load(struct queue *q, struct id id)
     return NULL;
 }
 
+static struct envelope *
+load_guarded(struct queue *q, struct id id, load_files *files)
+{
+    if (queue_is_no_message(q, id) || is_withheld(q, id))
+        return NULL;
+    struct id before = queue_enter(q, id);
+    struct envelope *e = load(q, id, files);
+    queue_leave(q, before);
+    return e;
+}
+
 struct envelope *
 queue_load(struct queue *q, struct id id)
 {
-    if (is_no_message(q, id) || is_withheld(q, id))
-        return NULL;
-    struct id before = queue_enter(q, id);
-    struct envelope *e = load(q, id);
-    queue_leave(q, before);
+    return load_guarded(q, id, load_message);
+}
+
+struct envelope *
+queue_peek(struct queue *q, struct id id, enum queue_place place)
+{
+    struct envelope *e = load_guarded(q, id, load_envelope);
+    if (e != NULL) {
+        e->held = place == QUEUE_HOLD;
+        e->parked = place == QUEUE_DEFRAG;
+    }
     return e;
 }
 
@@ -551,7 +586,7 @@ queue_retire(struct queue *q, struct envelope **e)
     guard_forget(&q->spool.guard, id);
     if (!marks_retire(&q->marks, e)) {
         envelope_free(e);
-        end(q, id);
+        queue_end(q, id);
     }
     queue_leave(q, before);
 }
@@ -597,131 +632,7 @@ queue_adopt_ignore(struct queue *q, void *context)
     share_ignore(&q->share, context);
 }
 
-/* --- Operators ------------------------------------------------------------------- */
-
-int
-queue_hold(struct queue *q, const struct envelope *e, const char *reason, bool durable)
-{
-    struct young_message *m = young_find(&q->young, e->id);
-    if (m != NULL)
-        m->held = true;
-    int file =
-        spool_write_new(&q->spool, ROOM_HOLD, e->id, text_from(reason), 0600, true);
-    if (file < 0)
-        return file;
-    int result = durable ? spool_sync(&q->spool, file, &e->id) : 0;
-    disk_close_file(q->spool.disk, file);
-    return result;
-}
-
-static void
-quarantine(struct queue *q, struct id id, const char *reason)
-{
-    if (marks_forget(&q->marks, id))
-        return; /* it moves: it is not damaged */
-    struct young_message *m = young_find(&q->young, id);
-    if (m != NULL && young_park(&q->young, m, reason) < 0) {
-        recover_report_later(&q->recover, id);
-        return;
-    }
-    if (m == NULL)
-        spool_park(&q->spool, id, reason, loop_now_ms(q->loop));
-    else
-        (void)young_end(&q->young, m, RECORD_MOVED);
-    /* What could not be moved must not be found again by every scan. */
-    if (spool_has(&q->spool, ROOM_QUEUED, id))
-        seen_add(&q->seen, id);
-    else
-        seen_remove(&q->seen, id);
-    if (!spool_has(&q->spool, ROOM_QUEUED, id) && !spool_has(&q->spool, ROOM_INFO, id))
-        guard_forget(&q->spool.guard, id);
-}
-
-void
-queue_park(struct queue *q, struct id id, const char *reason)
-{
-    struct id before = queue_enter(q, id);
-    quarantine(q, id, reason);
-    queue_leave(q, before);
-}
-
-int
-queue_release(struct queue *q, struct id id)
-{
-    if (may_be_withheld(q, id))
-        return -EAGAIN;
-    struct young_message *m = young_find(&q->young, id);
-    int result = release_held(&q->spool, id);
-    guard_forget(&q->spool.guard, id);
-    if (result == 0 && m != NULL)
-        m->held = false;
-    if (result != -ENOENT)
-        return result;
-    result = release_parked(&q->spool, id);
-    /* The caller knows of it: a scan of todo/ need not report it. */
-    if (result == 0 && spool_has(&q->spool, ROOM_QUEUED, id))
-        seen_add(&q->seen, id);
-    return result;
-}
-
-int
-queue_note(struct queue *q, struct id id, enum queue_place place,
-           char note[QUEUE_NOTE_MAX])
-{
-    assert((int)QUEUE_NOTE_MAX == (int)RELEASE_NOTE_MAX);
-    return release_note(&q->spool, place == QUEUE_HOLD ? ROOM_HOLD : ROOM_CORRUPT, id,
-                        note);
-}
-
-bool
-queue_remove(struct queue *q, struct id id)
-{
-    if (is_no_message(q, id) || may_be_withheld(q, id) || commits_have(&q->commits, id))
-        return false;
-    if (marks_forget(&q->marks, id))
-        return true;
-    unsigned rooms = 0;
-    bool found = spool_erase_corrupt(&q->spool, id);
-    if (young_find(&q->young, id) == NULL &&
-        (spool_rooms(&q->spool, id, &rooms) < 0 || rooms == 0))
-        return found;
-    end(q, id);
-    return true;
-}
-
-/* What moves to files ends when that is over: so that is waited for first. Marks of the
- * turn of the first call are in the line for it in the next one. Ends of a failed batch
- * are in the next one. */
-bool
-queue_is_over(struct queue *q, struct queue_point *p)
-{
-    if (!p->begun) {
-        p->begun = true;
-        return false;
-    }
-    if (!p->lined)
-        p->round = q->marks.rounds + marks_rounds_left(&q->marks);
-    p->lined = true;
-    if (!p->moved && q->marks.rounds < p->round)
-        return false;
-    if (!p->moved) {
-        p->batch = q->last_end;
-        endings_sync(&q->endings);
-        if (q->young.journal != NULL)
-            journal_hurry(q->young.journal);
-    }
-    p->moved = true;
-    return q->durable_batch >= p->batch;
-}
-
-int
-queue_each(struct queue *q,
-           bool (*each)(void *context, struct id id, enum queue_place place),
-           void *context)
-{
-    want_young(q);
-    return places_each(&q->spool, &q->young, each, context);
-}
+/* --------------------------------------------------------------------------------- */
 
 size_t
 queue_made(struct queue *q, struct id **ids)

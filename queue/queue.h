@@ -187,8 +187,18 @@ int queue_note(struct queue *queue, struct id id, enum queue_place place,
 int queue_each(struct queue *queue,
                bool (*each)(void *context, struct id id, enum queue_place place),
                void *context);
+/* As queue_load(), of a message that queue_each() has just found there: without a look
+ * at its content. For who lists many. */
+struct envelope *queue_peek(struct queue *queue, struct id id, enum queue_place place);
 /* Removes every file of id, wherever it is. False: there was none. */
 bool queue_remove(struct queue *queue, struct id id);
+/* The same, of a message that queue_each() has just found, not in HOLD nor CORRUPT:
+ * without a look around. */
+bool queue_remove_listed(struct queue *queue, struct id id);
+/* Messages whose end is on its way, and their files to be removed. More than that:
+ * whoever ends many waits a little. */
+enum { QUEUE_ENDINGS_MAX = 10000 };
+size_t queue_endings(const struct queue *queue);
 /* For who waits until what was retired or removed up to now cannot come back: asks once
  * with a zeroed point, and with the same one again, 20 ms later or so, until true. */
 struct queue_point {

@@ -1,4 +1,4 @@
-/* What queue.c and queue_health.c share. Nobody else includes this. */
+/* What queue.c, queue_operator.c and queue_health.c share. Nobody else includes it. */
 #ifndef QUEUE_QUEUE_INSIDE_H
 #define QUEUE_QUEUE_INSIDE_H
 
@@ -42,6 +42,17 @@ struct queue {
     void *found_context;
     uint64_t retired;
     uint64_t last_end, durable_batch; /* batches of the journal */
+    bool checkpointing;               /* when these are removed, see endings.h: */
+    uint64_t checkpoint_batch;
 };
+
+/* It leaves the journal, or the spool, or both. */
+void queue_end(struct queue *queue, struct id id);
+/* An operator's process looks at all journals when it is first asked. */
+void queue_want_young(struct queue *queue);
+/* An old journal still has it, or may have it. */
+bool queue_may_be_withheld(const struct queue *queue, struct id id);
+/* Its END is on its way, or its acceptance. */
+bool queue_is_no_message(const struct queue *queue, struct id id);
 
 #endif

@@ -242,6 +242,13 @@ test_state(void)
     is_string(json_string_value(json_array_get(reasons, 0)),
               "host said: 450 \\x1b[2J not 1", "escaped");
     json_decref(answer);
+    char name[ID_LENGTH + 1];
+    id_format(w.id, name);
+    answer = ask_question(a, json_pack("{s:s,s:[s,s]}", "command", "states", "ids",
+                                       "01JD3ZK5Q8-9F3K2C7A", name));
+    reasons = json_array_get(json_object_get(answer, "states"), 1);
+    is_string(string_at(reasons, "place"), "deferred", "of many at once, in their order");
+    json_decref(answer);
     ask_free(&a);
     ok(a == NULL);
     ask_free(&a);
@@ -602,6 +609,7 @@ test_bad_requests(void)
         TEXT("{\"command\":\"state\",\"id\":\"x\"}\n"),
         TEXT("{\"command\":\"stat\",\"id\":\"01JD3ZK5Q8-9F3K2C7A\"}\n"),
         TEXT("{\"command\":\"state\",\"id\":\"01JD3ZK5Q8-9F3K2C7A\\u0000\"}\n"),
+        TEXT("{\"command\":\"states\",\"ids\":[7]}\n"),
         TEXT("\0\xff\xfe\n"),
         TEXT("\"\xc3\"\n"),
     };

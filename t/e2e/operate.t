@@ -17,6 +17,7 @@ my $petrel = Petrel->new(
     routes => "dead.test smtp://127.0.0.1:$dead\n.hold.test hold\n* smtp://127.0.0.1:$sink->{port}",
     initial_destination_concurrency => 1)->start;
 my $body = "Subject: hi\n\nletter";
+my $nothing = "petrel queue: nothing to do: no message matches, or none needs it\n";
 
 sub queue { return $petrel->run('queue', @_) }
 sub send_one {
@@ -61,7 +62,7 @@ is +(queue('retry', '--all'))[0], 0, 'retry --all';
 ok $alive->wait_for('y@dead.test'), 'the other one is delivered';
 is $petrel->stop, 0, 'a restart';
 $petrel->start;
-is_deeply [queue('retry', '--to', 'dead.test')], [0, ''], 'retry by filter does not mean held mail';
+is_deeply [queue('retry', '--to', 'dead.test')], [0, $nothing], 'retry by filter does not mean held mail';
 is place($one), 'hold', 'it is held still';
 $petrel->kill9;
 $petrel->start;
@@ -264,7 +265,7 @@ is $code, 69, 'release of a damaged one';
 like $text, qr/^petrel queue: $damaged: is still damaged: see its note in corrupt\/$/m, 'is refused';
 like +(queue('ls'))[1], qr/^$damaged corrupt  \(the content is damaged\) see corrupt\/$damaged\.note$/m, 'it is in corrupt/, and ls says why';
 is_deeply [queue('hold', $damaged)], [65, "petrel queue: $damaged: is damaged: its files are in corrupt/\n"], 'where nothing else reaches it';
-is_deeply [queue('release', '--all')], [0, ''], 'nor is it meant by --all';
+is_deeply [queue('release', '--all')], [0, $nothing], 'nor is it meant by --all';
 $petrel->start;
 is +(queue('release', $damaged))[0], 69, 'the same with a daemon';
 Petrel::spit("$petrel->{dir}/spool/corrupt/$damaged.mess", $content);

@@ -1,0 +1,157 @@
+/* What operators and the manager do to messages that wait. */
+#include "queue/queue_inside.h"
+
+#include <assert.h>
+#include <errno.h>
+
+int
+queue_hold(struct queue *q, const struct envelope *e, const char *reason, bool durable)
+{
+    struct young_message *m = young_find(&q->young, e->id);
+    if (m != NULL)
+        m->held = true;
+    int file =
+        spool_write_new(&q->spool, ROOM_HOLD, e->id, text_from(reason), 0600, true);
+    if (file < 0)
+        return file;
+    int result = durable ? spool_sync(&q->spool, file, &e->id) : 0;
+    disk_close_file(q->spool.disk, file);
+    return result;
+}
+
+static void
+quarantine(struct queue *q, struct id id, const char *reason)
+{
+    if (marks_forget(&q->marks, id))
+        return; /* it moves: it is not damaged */
+    struct young_message *m = young_find(&q->young, id);
+    if (m != NULL && young_park(&q->young, m, reason) < 0) {
+        recover_report_later(&q->recover, id);
+        return;
+    }
+    if (m == NULL)
+        spool_park(&q->spool, id, reason, loop_now_ms(q->loop));
+    else
+        (void)young_end(&q->young, m, RECORD_MOVED);
+    /* What could not be moved must not be found again by every scan. */
+    if (spool_has(&q->spool, ROOM_QUEUED, id))
+        seen_add(&q->seen, id);
+    else
+        seen_remove(&q->seen, id);
+    if (!spool_has(&q->spool, ROOM_QUEUED, id) && !spool_has(&q->spool, ROOM_INFO, id))
+        guard_forget(&q->spool.guard, id);
+}
+
+void
+queue_park(struct queue *q, struct id id, const char *reason)
+{
+    struct id before = queue_enter(q, id);
+    quarantine(q, id, reason);
+    queue_leave(q, before);
+}
+
+int
+queue_release(struct queue *q, struct id id)
+{
+    if (queue_may_be_withheld(q, id))
+        return -EAGAIN;
+    struct young_message *m = young_find(&q->young, id);
+    int result = release_held(&q->spool, id);
+    guard_forget(&q->spool.guard, id);
+    if (result == 0 && m != NULL)
+        m->held = false;
+    if (result != -ENOENT)
+        return result;
+    result = release_parked(&q->spool, id);
+    /* The caller knows of it: a scan of todo/ need not report it. */
+    if (result == 0 && spool_has(&q->spool, ROOM_QUEUED, id))
+        seen_add(&q->seen, id);
+    return result;
+}
+
+int
+queue_note(struct queue *q, struct id id, enum queue_place place,
+           char note[QUEUE_NOTE_MAX])
+{
+    assert((int)QUEUE_NOTE_MAX == (int)RELEASE_NOTE_MAX);
+    return release_note(&q->spool, place == QUEUE_HOLD ? ROOM_HOLD : ROOM_CORRUPT, id,
+                        note);
+}
+
+static bool
+is_removable(const struct queue *q, struct id id)
+{
+    return !queue_is_no_message(q, id) && !queue_may_be_withheld(q, id) &&
+           !commits_have(&q->commits, id);
+}
+
+bool
+queue_remove(struct queue *q, struct id id)
+{
+    if (!is_removable(q, id))
+        return false;
+    if (marks_forget(&q->marks, id))
+        return true;
+    unsigned rooms = 0;
+    bool found = spool_erase_corrupt(&q->spool, id);
+    if (young_find(&q->young, id) == NULL &&
+        (spool_rooms(&q->spool, id, &rooms) < 0 || rooms == 0))
+        return found;
+    queue_end(q, id);
+    return true;
+}
+
+bool
+queue_remove_listed(struct queue *q, struct id id)
+{
+    if (!is_removable(q, id))
+        return false;
+    if (marks_forget(&q->marks, id))
+        return true;
+    if (young_find(&q->young, id) == NULL && !spool_has(&q->spool, ROOM_INFO, id) &&
+        !spool_has(&q->spool, ROOM_QUEUED, id))
+        return false;
+    queue_end(q, id);
+    return true;
+}
+
+size_t
+queue_endings(const struct queue *q)
+{
+    assert((int)QUEUE_ENDINGS_MAX == (int)ENDINGS_MAX);
+    return endings_count(&q->endings);
+}
+
+/* What moves to files ends when that is over: so that is waited for first. Marks of the
+ * turn of the first call are in the line for it in the next one. Ends of a failed batch
+ * are in the next one. */
+bool
+queue_is_over(struct queue *q, struct queue_point *p)
+{
+    if (!p->begun) {
+        p->begun = true;
+        return false;
+    }
+    if (!p->lined)
+        p->round = q->marks.rounds + marks_rounds_left(&q->marks);
+    p->lined = true;
+    if (!p->moved && q->marks.rounds < p->round)
+        return false;
+    if (!p->moved) {
+        p->batch = q->last_end;
+        endings_sync(&q->endings);
+        if (q->young.journal != NULL)
+            journal_hurry(q->young.journal);
+    }
+    p->moved = true;
+    return q->durable_batch >= p->batch;
+}
+
+int
+queue_each(struct queue *q,
+           bool (*each)(void *context, struct id id, enum queue_place place),
+           void *context)
+{
+    queue_want_young(q);
+    return places_each(&q->spool, &q->young, each, context);
+}
