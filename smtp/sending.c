@@ -580,12 +580,8 @@ sending_activity(const struct sending *s, struct id message, struct activity *ou
     text_copy(out->remote, sizeof(out->remote), text_from(s->settings.peer.remote));
     for (unsigned i = 0; i < s->mail_count; i++)
         out->has_message |= id_compare(s->mails[i], message) == 0;
-    if (out->kind != ACTIVITY_REPLY)
-        return;
-    text_copy(out->what, sizeof(out->what), text_from(command));
-    /* What is said last may still be here. */
-    if (net_unsent(s->connection) > 0 && s->mail_count > 0)
-        out->kind = ACTIVITY_CONTENT;
+    if (out->kind == ACTIVITY_REPLY)
+        text_copy(out->what, sizeof(out->what), text_from(command));
 }
 
 bool
