@@ -10,8 +10,6 @@ use JSON::PP;
 use Petrel;
 use Test::More;
 
-my $nothing = "petrel queue: nothing to do: no message matches, or none needs it\n";
-
 my $id_pattern = qr/[0-9A-Z]{10}-[0-9A-Z]{8}/;
 my $dead = Petrel::free_port();   # nobody listens there, for now
 my $sink = Sink->start('--fail-rcpt', 'later:450');
