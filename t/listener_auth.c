@@ -243,7 +243,8 @@ sockets(void)
     ok_named(asks(&v, "", "554 5.7.1 your user"), "another's socket");
     ok(is_closed(&v));
     ok(is_logged("refused=554 5.7.1, client=unix"));
-    snprintf(uid, sizeof(uid), "client=unix: uid=%u is none", (unsigned)geteuid());
+    snprintf(uid, sizeof(uid), "client=unix: uid=%u may not use this socket",
+             (unsigned)geteuid());
     ok(is_logged(uid));
     leave(&v);
     visit(&v, &w);

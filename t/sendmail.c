@@ -439,7 +439,8 @@ test_queue(void)
     is_number(queued(), 1, "one is left");
     is_number(run(QUEUE, "retry|--all", NULL), 0, "retry works on the files, too");
     clear();
-    prints(QUEUE, "rm|--all", "");
+    is_number(run(QUEUE, "rm|--all", ""), 0, "rm of nothing");
+    ok_named(strstr(err, "nothing to do") != NULL, "says so");
 }
 
 static void
