@@ -24,7 +24,7 @@ struct place {
 static void
 path_in(const struct place *p, const char *name, char out[PATH_SIZE])
 {
-    snprintf(out, PATH_SIZE, "%s/%s", p->root, name);
+    snprintf(out, PATH_SIZE, "%s/%.200s", p->root, name);
 }
 
 static void
