@@ -6,6 +6,7 @@
 #include "sched/secrets.h"
 
 #include <stdio.h>
+#include <stddef.h>
 #include <string.h>
 
 enum { PATH_LIMIT = 4096, DESCRIBED_MAX = 80 };
@@ -64,6 +65,8 @@ look_at_values(struct walk *w, const struct options *options)
     for (const struct setting *row = options_rows; row->key; row++) {
         if (row->secret || (row->kind != SETTING_STRING && row->kind != SETTING_LIST))
             continue;
+        if (row->offset == offsetof(struct options, user))
+            continue; /* no file, though one may have this name */
         const char *at = (const char *)options + row->offset;
         struct text value = text_from(*(char *const *)(const void *)at), word;
         bool many =
