@@ -397,10 +397,9 @@ test_commands(void)
     struct world w;
     begin(&w);
     struct ask *a = connected(&w);
-    static const char nothing[] = "no such message";
     static const char *const words[] = {"hold", "release", "retry", "bounce", "rm"};
     for (size_t i = 0; i < 5; i++)
-        is_done(a, words[i], (struct id){.time_ms = 1}, false, nothing);
+        is_done(a, words[i], (struct id){.time_ms = 1}, false, "no such message");
     send_mail(&w, 1, "later.test");
     is_done(a, "retry", w.id, true, "is due now");
     is_tried(&w, a, 2, "was tried");
