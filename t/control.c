@@ -413,7 +413,7 @@ test_commands(void)
     is_tried(&w, a, 4, "and tried");
     is_done(a, "release", w.id, false, "is not held");
     is_done(a, "rm", w.id, true, "removed");
-    is_done(a, "rm", w.id, false, nothing);
+    is_done(a, "rm", w.id, false, "no such message");
     w.stalled = true;
     send_mail(&w, 1, "later.test");
     is_done(a, "hold", w.id, true, "held; its delivery ends first");
