@@ -247,7 +247,8 @@ test_state(void)
     answer = ask_question(a, json_pack("{s:s,s:[s,s]}", "command", "states", "ids",
                                        "01JD3ZK5Q8-9F3K2C7A", name));
     reasons = json_array_get(json_object_get(answer, "states"), 1);
-    is_string(string_at(reasons, "place"), "deferred", "of many at once, in their order");
+    is_string(string_at(reasons, "place"), "deferred",
+              "of many at once, in their order");
     json_decref(answer);
     ask_free(&a);
     ok(a == NULL);
@@ -422,7 +423,7 @@ test_commands(void)
     w.stalled = false;
     loop_post(w.loop, &w.task, serve, &w);
     turns(&w);
-    is_done(a, "rm", w.id, false, nothing);
+    is_done(a, "rm", w.id, false, "no such message");
     send_mail(&w, 1, "keep.test");
     is_done(a, "retry", w.id, false, "is held, and not retried");
     is_done(a, "rm", w.id, true, "removed");
