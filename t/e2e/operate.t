@@ -33,7 +33,7 @@ sub all_gone { return Petrel::wait_for(sub { (queue('ls'))[1] eq '' }) }
 sub deferred { my $id = shift; return $petrel->wait_log(qr/ $id: to=.*status=deferred/) }
 sub tries { my $id = shift; return scalar(() = $petrel->log =~ / $id: to=/g) }
 # A message that is deferred.
-sub waiting { my $id = send_one(@_); ok deferred($id), 'one is deferred'; return $id }
+sub waiting { my $id = send_one(@_); ok deferred($id) && in_place($id, 'deferred'), 'one is deferred'; return $id }
 # Commands that are to say one line about one message.
 sub says { my ($id, $line, @command) = @_; is_deeply [queue(@command, $id)], [0, "$id $line\n"], "@command: $line"; return }
 
