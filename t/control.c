@@ -378,10 +378,8 @@ is_done(struct ask *a, const char *command, struct id id, bool good, const char 
 static json_int_t
 attempts(struct ask *a, struct id id)
 {
-    json_t *answer = about(a, "state", id);
-    json_int_t count = json_integer_value(json_object_get(answer, "attempts"));
-    json_decref(answer);
-    return count;
+    json_auto_t *answer = about(a, "state", id);
+    return json_integer_value(json_object_get(answer, "attempts"));
 }
 
 static void
