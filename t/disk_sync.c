@@ -57,12 +57,8 @@ syscall(long number, ...)
                                              : -1;
     va_list arguments;
 
-    if (number == SYS_openat2) { /* base/disk.c does without */
-        errno = ENOSYS;
-        return -1;
-    }
-    if (count < 0)
-        abort();
+    if (count < 0) /* openat2: base/disk.c does without */
+        return errno = ENOSYS, -1;
     *(void **)&real = dlsym(RTLD_NEXT, "syscall");
     va_start(arguments, number);
     for (int i = 0; i < count; i++)
