@@ -58,7 +58,9 @@ static unsigned
 count(const struct world *w, const char *what)
 {
     unsigned found = 0;
-    const char *at = w->lines.at, *end = at + w->lines.length, *next;
+    struct text lines = buffer_text(&w->lines);
+    const char *at = lines.length > 0 ? lines.at : NULL, *next;
+    const char *end = at != NULL ? at + lines.length : NULL;
     for (; at != NULL && (next = memmem(at, (size_t)(end - at), what, strlen(what)));
          at = next + 1)
         found++;
