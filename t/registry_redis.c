@@ -433,6 +433,7 @@ test_silent(void)
     struct told t, others[3];
     fake_start(&f);
     clock_stop();
+    some_turns(&f.w); /* the loop's time is that of its last turn */
     fake_fall_silent(&f, REGISTRY_ANSWER_MS); /* as long as in life */
     claim_start(&f.w, &t, 1, 1000);
     for (unsigned i = 0; i < 3; i++)
