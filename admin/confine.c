@@ -6,7 +6,6 @@
 #include "sched/secrets.h"
 
 #include <stdio.h>
-#include <stddef.h>
 #include <string.h>
 
 enum { PATH_LIMIT = 4096, DESCRIBED_MAX = 80 };
@@ -65,8 +64,6 @@ look_at_values(struct walk *w, const struct options *options)
     for (const struct setting *row = options_rows; row->key; row++) {
         if (row->secret || (row->kind != SETTING_STRING && row->kind != SETTING_LIST))
             continue;
-        if (row->offset == offsetof(struct options, user))
-            continue; /* no file, though one may have this name */
         const char *at = (const char *)options + row->offset;
         struct text value = text_from(*(char *const *)(const void *)at), word;
         bool many =
@@ -197,7 +194,9 @@ review(struct walk *w, bool good, const char *doing, const char *path)
 static void
 review_reading(struct walk *w, const char *path)
 {
-    review(w, sandbox_may_read(w->entered, path), "read", path);
+    /* Of a bare word nobody knows that it is meant as a file (log_style = petrel). */
+    review(w, strchr(path, '/') == NULL || sandbox_may_read(w->entered, path), "read",
+           path);
 }
 
 static void
