@@ -55,7 +55,7 @@ static long
 told(const struct bench *b, const char *words)
 {
     long count = 0;
-    const char *at = b->lines.at, *end = at + b->lines.length;
+    const char *at = b->lines.at, *end = b->lines.length > 0 ? at + b->lines.length : at;
     while (at < end && (at = memmem(at, (size_t)(end - at), words, strlen(words)))) {
         count++;
         at++;
