@@ -19,6 +19,8 @@ enum { ERROR_MAX = 512, PATIENCE_MS = 10 * 1000, TRY_MS = 100 };
 
 /* One run. */
 struct change {
+    const char *program; /* in whose name it complains */
+    bool silent;         /* but for complaints */
     struct loop *loop;
     struct log *log;
     const struct options *options;
@@ -35,7 +37,7 @@ struct change {
 static int
 complain(struct change *c, int code, const char *what)
 {
-    complaint_say("petrel queue", code, what, "");
+    complaint_say(c->program, code, what, "");
     if (c->code == 0)
         c->code = code;
     return code;
@@ -58,10 +60,10 @@ print_one(struct change *c, const char *name, int code, const char *text)
     c->failed += code != 0;
     if (c->filter->json)
         print_json(c, name, code, text);
-    else if (code == 0)
+    else if (code != 0)
+        fprintf(stderr, "%s: %s: %s\n", c->program, name, text);
+    else if (!c->silent)
         printf("%s %s\n", name, text);
-    else
-        fprintf(stderr, "petrel queue: %s: %s\n", name, text);
     if (c->code == 0)
         c->code = code;
 }
@@ -118,7 +120,7 @@ run_by_daemon(struct change *c)
         json_decref(line);
         line = more ? ask_next(c->daemon) : NULL;
     }
-    if (c->code == 0 && is_flush(c) && !c->filter->json)
+    if (c->code == 0 && is_flush(c) && !c->filter->json && !c->silent)
         puts("all that waits is due now");
 }
 
@@ -188,7 +190,8 @@ begin(struct change *c, const struct options *options)
 {
     c->options = options;
     c->loop = loop_new();
-    counter_start_here(&c->counter);
+    if (!c->silent)
+        counter_start_here(&c->counter);
     c->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
 }
 
@@ -204,19 +207,26 @@ finish(struct change *c)
     return c->code;
 }
 
+/* True: somebody had the queue. */
+static bool
+run_change(struct change *c)
+{
+    if (find_owner(c) != 0)
+        return false;
+    if (c->daemon)
+        run_by_daemon(c);
+    else
+        run_offline(c);
+    return true;
+}
+
 int
 change_messages(enum manager_verb verb, const struct filter *filter,
                 const struct options *options)
 {
-    struct change c = {.verb = verb, .filter = filter};
+    struct change c = {.program = "petrel queue", .verb = verb, .filter = filter};
     begin(&c, options);
-    if (find_owner(&c) == 0) {
-        if (c.daemon)
-            run_by_daemon(&c);
-        else
-            run_offline(&c);
-    }
-    bool had = c.daemon || c.offline;
+    bool had = run_change(&c);
     int code = finish(&c);
     if (had)
         summarize(&c);
@@ -224,12 +234,18 @@ change_messages(enum manager_verb verb, const struct filter *filter,
 }
 
 int
-change_flush(const struct options *options)
+change_flush(const struct filter *filter, bool verbose, const struct options *options)
 {
-    static const struct filter all = {.everything = true, .older_ms = -1};
-    struct change c = {.verb = MANAGER_RETRY, .filter = &all};
+    struct change c = {.program = "sendmail",
+                       .silent = !verbose,
+                       .verb = MANAGER_RETRY,
+                       .filter = filter};
     char error[ERROR_MAX] = "", line[2 * ERROR_MAX];
     begin(&c, options);
+    if (!filter_is_all(filter)) {
+        (void)!run_change(&c);
+        return finish(&c);
+    }
     c.daemon = ask_new(c.loop, options->control, error, sizeof(error));
     if (c.daemon) {
         run_by_daemon(&c);

@@ -10,7 +10,9 @@
  * that of the first complaint. */
 int change_messages(enum manager_verb verb, const struct filter *filter,
                     const struct options *options);
-/* Everything that waits is due now: a daemon must run. */
-int change_flush(const struct options *options);
+/* sendmail -q: what matches is due now; for all of the queue a daemon must run. Silent
+ * unless verbose, but for complaints. A sysexits code. */
+int change_flush(const struct filter *filter, bool verbose,
+                 const struct options *options);
 
 #endif

@@ -59,15 +59,24 @@ set_return(struct flags *f, const char *what)
     return 0;
 }
 
-/* -q, -q30m: all; -qRsite, -qIid: some. */
+/* -q, -qf, -q30m: all; -qRsite, -qSsender, -qIid: some. What is meant otherwise is not
+ * known, and all would be too much. */
 static int
 set_queue(struct flags *f, const char *what)
 {
+    char kind = what ? what[0] : '\0';
+    const char *value = kind ? what + 1 : "";
     f->mode = 'q';
-    f->queue_to = what && what[0] == 'R' ? what + 1 : NULL;
-    f->queue_id = what && what[0] == 'I' ? what + 1 : NULL;
-    if ((f->queue_to && !f->queue_to[0]) || (f->queue_id && !f->queue_id[0]))
-        return complaint_say("sendmail", EX_USAGE, "-qR wants a domain, -qI an id", "");
+    f->queue_to = kind == 'R' ? value : NULL;
+    f->queue_from = kind == 'S' ? value : NULL;
+    f->queue_id = kind == 'I' ? value : NULL;
+    if (kind == '\0' || kind == 'f' || (kind >= '0' && kind <= '9'))
+        return 0;
+    if (strchr("RSI", kind) == NULL)
+        return complaint_say("sendmail", EX_USAGE, "not implemented: -q", what);
+    if (value[0] == '\0')
+        return complaint_say("sendmail", EX_USAGE,
+                             "-qR wants a domain, -qS a sender, -qI an id", "");
     return 0;
 }
 

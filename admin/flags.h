@@ -9,7 +9,8 @@ struct flags {
     char mode; /* m message, p list, s SMTP, i aliases, v verify, q retry all */
     bool from_header, ignore_dots, verbose;
     const char *sender, *full_name, *envelope_id;
-    const char *queue_to, *queue_id; /* -qR, -qI: with mode q; else NULL */
+    /* -qR, -qS, -qI: with mode q; else NULL */
+    const char *queue_to, *queue_from, *queue_id;
     unsigned notify;
     enum envelope_return ret;
     char **recipients;

@@ -248,22 +248,23 @@ list(const struct options *o)
     return command_queue(1, arguments, o);
 }
 
-/* -q: Postfix's flush, of all, of a destination, of a message. */
+/* -q: Postfix's flush, of all, of a destination, a sender, a message. */
 static int
 retry(const struct flags *f, const struct options *o)
 {
     struct id id;
-    if (f->queue_to == NULL && f->queue_id == NULL)
-        return change_flush(o);
     struct filter *filter = memory_new(sizeof(*filter));
     filter_clear(filter);
     filter->to = f->queue_to;
+    filter->from =
+        f->queue_from && strcmp(f->queue_from, "<>") == 0 ? "" : f->queue_from;
+    filter->everything = !f->queue_to && !f->queue_from && !f->queue_id;
     int code = 0;
     if (f->queue_id &&
         !(id_parse(text_from(f->queue_id), &id) && filter_add_id(filter, id)))
         code = complaint_say("sendmail", EX_USAGE, "not a message id", f->queue_id);
     if (code == 0)
-        code = change_messages(MANAGER_RETRY, filter, o);
+        code = change_flush(filter, f->verbose, o);
     free(filter);
     return code;
 }

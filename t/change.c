@@ -183,7 +183,8 @@ test_no_spool(void)
     is_number(run(MANAGER_REMOVE, "--all"), EX_UNAVAILABLE, "there is no spool");
     ok_named(access(spool, F_OK) != 0, "none is made");
     struct options o = the_options();
-    is_number(change_flush(&o), EX_UNAVAILABLE, "nobody is there to flush");
+    static const struct filter all = {.everything = true, .older_ms = -1};
+    is_number(change_flush(&all, true, &o), EX_UNAVAILABLE, "nobody is there to flush");
     memcpy(spool, keep, sizeof(spool));
 }
 

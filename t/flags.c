@@ -128,6 +128,9 @@ test_modes(void)
     ok(parsed("-qIabc")->mode == 'q' && !parsed("-qIabc")->queue_to);
     is_string(parsed("-qIabc")->queue_id, "abc", "-qI");
     ok(!parsed("-qRx.test -q")->queue_to);
+    ok(parsed("-qSa@x.test")->mode == 'q' && !parsed("-qSa@x.test")->queue_to);
+    is_string(parsed("-qSa@x.test")->queue_from, "a@x.test", "-qS");
+    ok(!parsed("-qIabc")->queue_from && !parsed("-qSa@x.test")->queue_id);
     struct flags f;
     is_number(parse(&f, "-bd"), EX_USAGE, "a daemon is something else");
     ok(strstr(said, "petrel run") != NULL);
@@ -145,7 +148,8 @@ test_notices(void)
     ok(with_who("-Rhdrs who")->ret == RETURN_HEADERS);
     static const char *const wrong[] = {"-N x",     "-N never,failure", "-N  a",
                                         "-N success,x", "-R all",       "-R  a",
-                                        "-qR",          "-qI"};
+                                        "-qR",          "-qI",
+                                        "-qS",          "-qGone",       "-q-1"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         struct flags f;
         is_number(parse(&f, wrong[i]), EX_USAGE, wrong[i]);

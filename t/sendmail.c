@@ -443,6 +443,40 @@ test_queue(void)
     ok_named(strstr(err, "nothing to do") != NULL, "says so");
 }
 
+/* sendmail -q says nothing of what goes well, and complains in its own name. */
+static void
+test_flush(void)
+{
+    char arguments[100], want[200];
+    is_number(run(SENDMAIL, "-fann@a.test|x@b.test", "A: b\n\n"), 0, "send");
+    is_number(run(SENDMAIL, "-f<>|x@b.test", "A: b\n\n"), 0, "a bounce");
+    is_number(queued(), 2, "two wait");
+    static const char *const silent[] = {"-qRnowhere.test", "-qSno@where.test",
+                                         "-qRb.test", "-qSann@a.test"};
+    for (size_t i = 0; i < sizeof(silent) / sizeof(*silent); i++) {
+        prints(SENDMAIL, silent[i], "");
+        is_string(err, "", "nor a complaint");
+    }
+    char id[ID_LENGTH + 1];
+    snprintf(id, sizeof(id), "%s", some_id("b.test|--from|ann@a.test"));
+    snprintf(want, sizeof(want), "%s is due when the daemon starts\n", id);
+    prints(SENDMAIL, "-v|-qSann@a.test", want);
+    prints(SENDMAIL, "-v|-qRnowhere.test", "");
+    is_number(run(SENDMAIL, "-v|-qS<>", NULL), 0, "of the null sender");
+    ok(count_lines(out) == 1 && !has(id));
+    snprintf(arguments, sizeof(arguments), "-qI%s", id);
+    prints(SENDMAIL, arguments, "");
+    is_number(run(QUEUE, "rm|--all", NULL), 0, "they go");
+    snprintf(want, sizeof(want), "sendmail: %s: no such message\n", id);
+    fails(SENDMAIL, arguments, EX_DATAERR, want);
+    fails(SENDMAIL, "-qIx", EX_USAGE, "sendmail: not a message id: x\n");
+    fails(SENDMAIL, "-qGx", EX_USAGE, "sendmail: not implemented: -q: Gx\n");
+    is_number(run(SENDMAIL, "-q", NULL), EX_UNAVAILABLE, "all of it: of a daemon alone");
+    ok(text_starts(text_from(err), TEXT("sendmail: no daemon answers: ")) &&
+       strchr(err, '\n') == strrchr(err, '\n'));
+    clear();
+}
+
 static void
 test_queue_mistakes(void)
 {
@@ -549,6 +583,7 @@ main(void)
     test_drip();
     test_in_time();
     test_queue();
+    test_flush();
     test_queue_mistakes();
     test_corrupt();
     test_no_spool();
