@@ -12,6 +12,7 @@
 #include "admin/why.h"
 #include "base/memory.h"
 #include "queue/queue.h"
+#include "queue/reasons.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -40,7 +41,8 @@ struct visit {
     struct loop *loop;
     struct log *log;
     struct queue *queue;
-    struct ask *daemon; /* NULL: none runs */
+    struct ask *daemon;      /* NULL: none runs, but its last run has told */
+    struct waiting *reasons; /* why mail waits; else NULL */
     struct filter filter;
     const struct verb *verb;
     struct visited batch[BATCH_MAX];
@@ -239,7 +241,7 @@ show_envelope(struct visit *v, struct envelope *e, enum queue_place place,
         json_t *listing = listing_make(e, told ? "" : disk, state);
         if (place == QUEUE_HOLD)
             add_note(v, listing, e->id, place);
-        if (state && strcmp(v->verb->question, "why") == 0)
+        if (v->daemon && state && strcmp(v->verb->question, "why") == 0)
             json_object_set(listing, "why", state);
         v->verb->run(v, e, listing);
         v->done++;
@@ -277,6 +279,17 @@ ask_states(struct visit *v, size_t from)
     return states;
 }
 
+/* As the daemon would tell it after a start. */
+static json_t *
+last_state(const struct visit *v, const struct visited *row)
+{
+    const char *reason = v->reasons && row->place != QUEUE_HOLD
+                             ? waiting_find(v->reasons, row->envelope->id)
+                             : "";
+    return reason[0] ? json_pack("{s:[o]}", "reasons", listing_text(text_from(reason)))
+                     : NULL;
+}
+
 /* The next state of the answer, which is asked for when there is none left. */
 static json_t *
 next_state(struct visit *v, size_t index, json_t **states, size_t *used)
@@ -300,8 +313,8 @@ show_batch(struct visit *v)
     size_t used = 0;
     for (size_t i = 0; i < v->batched; i++) {
         struct visited *row = &v->batch[i];
-        json_t *state =
-            !v->stop && is_asked(v, row) ? next_state(v, i, &states, &used) : NULL;
+        json_t *state = !v->stop && is_asked(v, row) ? next_state(v, i, &states, &used)
+                                                     : last_state(v, row);
         if (!v->stop)
             show_envelope(v, row->envelope, row->place, state);
         else
@@ -394,6 +407,7 @@ find_daemon(struct visit *v, const struct options *options)
         }
         loop_turn(v->loop, TRY_MS);
     }
+    v->reasons = reasons_read_all(queue_disk(v->queue));
     return 0;
 }
 
@@ -432,6 +446,7 @@ look(struct visit *v, const struct options *options)
     if (code == 0) {
         code = walk(v, options);
         ask_free(&v->daemon);
+        waiting_free(&v->reasons);
         queue_close(&v->queue);
     } else {
         fprintf(stderr, "petrel queue: %s\n", error);

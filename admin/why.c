@@ -150,6 +150,17 @@ print_head(const json_t *listing, const json_t *why, int64_t now_ms)
                : "");
 }
 
+static bool
+has_reason(const json_t *listing)
+{
+    size_t index;
+    json_t *item;
+    json_array_foreach (json_object_get(listing, "recipients"), index, item)
+        if (field_string(item, "delay_reason")[0])
+            return true;
+    return false;
+}
+
 /* What the disk alone knows. */
 static void
 print_due(const json_t *listing, int64_t now_ms)
@@ -158,7 +169,8 @@ print_due(const json_t *listing, int64_t now_ms)
     int64_t due_ms = field_number(listing, "due_time") * 1000;
     if (is_at(listing, "deferred"))
         printf("next:     %s\n", words_until(due_ms, now_ms, at));
-    puts("because:  no daemon runs; nothing is delivered until it is started");
+    printf("because:  no daemon runs; nothing is delivered until it is started%s\n",
+           has_reason(listing) ? "; the reasons below are those of its last run" : "");
 }
 
 static void

@@ -3,6 +3,7 @@
 
 #include "base/crc.h"
 #include "base/memory.h"
+#include "queue/slices.h"
 #include "queue/spool.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@ enum {
     LINE_MAX_SIZE = ID_LENGTH + NUMBER_MAX + 2,
     TRAILER_SIZE = 13,      /* "end ", eight hex digits, LF */
     READ_MARGIN = 64 << 10, /* spool_read_path() asks for pieces */
+    READ_ALL_MAX = 1000000, /* messages, of all slices */
     FRAME_SIZE = 200        /* title and trailer */
 };
 
@@ -323,4 +325,46 @@ reasons_read(struct disk *disk, const char *path, struct waiting *reasons,
     free(r.outcomes);
     buffer_free(&all);
     return result;
+}
+
+/* --- Of all slices ---------------------------------------------------------------- */
+
+struct reasons_search {
+    struct disk *disk;
+    struct waiting *found;
+};
+
+static bool
+reasons_want_any(void *context, struct id id)
+{
+    (void)context;
+    (void)id;
+    return true;
+}
+
+/* "reasons", "reasons.FIRST-LAST", but no draft of either. */
+static bool
+reasons_read_entry(void *context, const char *name)
+{
+    static const struct text base = TEXT("reasons");
+    const struct reasons_search *s = context;
+    struct text suffix;
+    char path[SPOOL_PATH_MAX];
+    if (!text_starts(text_from(name), base))
+        return true;
+    suffix = text_after(text_from(name), base.length);
+    if (suffix.length > 0 && (suffix.length >= SLICES_SUFFIX_MAX ||
+                              strspn(suffix.at, ".-0123456789") < suffix.length))
+        return true;
+    snprintf(path, sizeof path, "lock/%.30s", name);
+    (void)!reasons_read(s->disk, path, s->found, reasons_want_any, NULL);
+    return true;
+}
+
+struct waiting *
+reasons_read_all(struct disk *disk)
+{
+    struct reasons_search s = {.disk = disk, .found = waiting_new(READ_ALL_MAX)};
+    (void)!disk_list(disk, "lock", reasons_read_entry, &s);
+    return s.found;
 }

@@ -22,5 +22,8 @@ int reasons_write(struct disk *disk, const char *path, struct waiting *reasons,
  * -EILSEQ: it is not whole, or not ours, and nothing was added. */
 int reasons_read(struct disk *disk, const char *path, struct waiting *reasons,
                  bool (*wants)(void *context, struct id id), void *context);
+/* Without a daemon: what all of them have left in lock/. A file that cannot be read
+ * tells nothing. The caller frees it. */
+struct waiting *reasons_read_all(struct disk *disk);
 
 #endif

@@ -520,6 +520,38 @@ test_suffix(void)
     world_end(&w);
 }
 
+/* Without a daemon. */
+static void
+test_all(void)
+{
+    struct bench b;
+    bench_begin(&b);
+    struct outcome one = busy("one", ""), two = busy("two", ""), old = busy("old", "");
+    waiting_free(&b.to);
+    b.to = reasons_read_all(b.disk);
+    is_number(waiting_count(b.to), 0, "there is none");
+    bench_add(&b, 1, 1, &one);
+    is_number(bench_write(&b), 0, "of the only slice");
+    bench_add(&b, 1, 1, &two);
+    bench_add(&b, 2, 1, &two);
+    disk_rename(b.disk, PATH, "lock/reasons.0000-0511");
+    is_number(bench_write(&b), 0, "of another run");
+    disk_rename(b.disk, PATH, "lock/reasons.0512-1023");
+    bench_add(&b, 3, 1, &old);
+    bench_add(&b, 4, 1, &old);
+    is_number(bench_write(&b), 0, "of no slice");
+    disk_rename(b.disk, PATH, "lock/reasons.new");
+    disk_link(b.disk, "lock/reasons.new", "lock/reasons.0512-1023.new");
+    disk_link(b.disk, "lock/reasons.new", "lock/reasons.0000-0000-0000-0000");
+    bench_put(&b, TEXT("nonsense"));
+    waiting_free(&b.to);
+    b.to = reasons_read_all(b.disk);
+    is_number(waiting_count(b.to), 2, "of both, without drafts and damage");
+    ok(waiting_find(b.to, id_of(1))[0] != '\0');
+    is_string(waiting_find(b.to, id_of(2)), "two", "the other");
+    bench_end(&b);
+}
+
 int
 main(void)
 {
@@ -537,5 +569,6 @@ main(void)
     test_recipients();
     test_ignored();
     test_suffix();
+    test_all();
     return done();
 }

@@ -214,15 +214,26 @@ printed(const char *listing_text, const char *why_text)
     "from:     <a@b>\narrived:  22:13:10Z (10 s ago)\nattempts: 2 so far\n"
 
 static void
+has(const char *text, const char *line)
+{
+    if (!ok_named(strstr(text, line) != NULL, "it says so"))
+        printf("# want: %s\n# in: %s\n", line, text);
+}
+
+static void
 test_places(void)
 {
     is_string(
         printed("{'queue_name':'deferred'," HEAD, NULL),
         "id:       I\nqueue:    deferred: on disk until its next attempt\n" HEAD_WORDS
         "next:     22:14:20Z (in 1 min)\n"
-        "because:  no daemon runs; nothing is delivered until it is started\n"
+        "because:  no daemon runs; nothing is delivered until it is started; the "
+        "reasons below are those of its last run\n"
         "to:       <x@c> no\n",
         "without a daemon");
+    has(printed("{'queue_name':'incoming','recipients':[{'address':'x@c'}]}", NULL),
+        "\nbecause:  no daemon runs; nothing is delivered until it is started\n"
+        "to:       <x@c>\n");
     is_string(
         printed("{'queue_name':'hold','reason':'by a route','since':1699999000," HEAD,
                 NULL),
@@ -242,13 +253,6 @@ test_places(void)
         "id:       I\nqueue:    active: being read from the disk\n" HEAD_WORDS
         "to:       <x@c> no\n",
         "being loaded");
-}
-
-static void
-has(const char *text, const char *line)
-{
-    if (!ok_named(strstr(text, line) != NULL, "it says so"))
-        printf("# want: %s\n# in: %s\n", line, text);
 }
 
 static void

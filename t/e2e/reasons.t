@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The reasons of deferred mail after a clean stop, after SIGKILL, and with a file that was not written by us:
+# The reasons of deferred mail after a clean stop, after SIGKILL, without a daemon, and with a file that was not written by us:
 # `queue ls`, `queue show`, `queue why`, mailq, and what they say in JSON.
 use strict;
 use warnings;
@@ -70,6 +70,18 @@ is said('queue', 'why', '--json', $told) =~ /"attempts": ?1,/ ? 1 : 0, 1, 'no at
 $petrel->kill9;
 $petrel->start;
 both_show($told, $refused, 'after SIGKILL');
+
+# Without a daemon.
+$petrel->stop;
+shows($told, '450', 'stopped');
+shows($refused, 'refused', 'stopped');
+like said('queue', 'why', $told), qr/^because:  no daemon runs; .*; the reasons below are those of its last run$/m, 'and since when';
+ok !exists decode_json(said('queue', 'why', '--json', $told))->{why}, 'nobody has answered';
+Petrel::spit($file, substr(my $whole = Petrel::slurp($file), 1));
+is_deeply [$petrel->run('queue', 'why', $told)], [0, said('queue', 'why', $told) =~ s/; the reasons below.*//r =~ s/^(to: +<\S+>).*/$1/mr],
+    'a damaged file tells nothing';
+Petrel::spit($file, $whole);
+$petrel->start;
 
 is +($petrel->run('queue', 'rm', $told))[0], 0, 'one is removed';
 $petrel->stop;
