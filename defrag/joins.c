@@ -34,7 +34,7 @@ is_fragment(struct defragmenter *c, struct id id)
     struct look look;
     struct look_setup setup = c->look;
     const struct envelope *active = manager_active(c->manager, id);
-    struct envelope *loaded = active == NULL ? queue_load(c->queue, id) : NULL;
+    struct envelope *loaded = active == NULL ? queue_look(c->queue, id) : NULL;
     if (active == NULL && loaded == NULL)
         return false;
     struct id before = queue_enter(c->queue, id);
@@ -118,7 +118,7 @@ joins_finish(struct defragmenter *c)
     c->adoptions = queue_adoptions(c->queue);
     for (size_t i = 0; i < count; i++) {
         struct envelope *e =
-            manager_handles(c->manager, ids[i]) ? queue_load(c->queue, ids[i]) : NULL;
+            manager_handles(c->manager, ids[i]) ? queue_look(c->queue, ids[i]) : NULL;
         if (e)
             joins_end_parts(c, e);
         found = found || e;

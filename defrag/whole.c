@@ -1,6 +1,7 @@
 /* Gathers, streams and names a joined message. */
 #include "defrag/whole.h"
 
+#include "base/crc.h"
 #include "base/loop.h"
 #include "base/memory.h"
 #include "defrag/fragment.h"
@@ -29,6 +30,7 @@ struct whole_known {
     UT_hash_handle hh;
     struct id id;
     int64_t content_size;
+    uint32_t content_crc;
 };
 
 /* A recipient of the whole. */
@@ -51,9 +53,10 @@ struct whole {
     unsigned depth;
     struct buffer made;
 
-    uint32_t part; /* the next of join->parts to be opened */
-    int content;   /* of the one before it; < 0: none */
-    int64_t at;
+    uint32_t part;    /* the next of join->parts to be opened */
+    int content;      /* of the one before it; < 0: none */
+    int64_t at, body; /* what is in front of the body is read for its sum alone */
+    uint32_t sum, wanted;
     struct buffer outer;
     struct queue_draft *draft;
     struct join machine;
@@ -90,7 +93,7 @@ static const struct envelope *
 envelope_of(struct whole *w, struct id id, struct envelope **loaded)
 {
     const struct envelope *active = manager_active(w->setup.manager, id);
-    *loaded = active ? NULL : queue_load(w->queue, id);
+    *loaded = active ? NULL : queue_look(w->queue, id);
     return active ? active : *loaded;
 }
 
@@ -145,6 +148,7 @@ note_known(struct whole *w, const struct envelope *e)
     struct whole_known *k = memory_new(sizeof(*k));
     k->id = e->id;
     k->content_size = e->content_size;
+    k->content_crc = e->content_crc;
     HASH_ADD(hh, w->known, id, sizeof(k->id), k);
 }
 
@@ -241,7 +245,7 @@ begin_content(struct whole *w, const struct envelope *first, struct text header)
 static bool
 open_first(struct whole *w, const struct envelope *e)
 {
-    size_t size = (size_t)w->at;
+    size_t size = (size_t)w->body;
     struct text bytes = queue_content_bytes(w->queue, w->content);
     char *start = bytes.at != NULL ? NULL : memory_array(size + 1, 1);
     if (start != NULL) {
@@ -265,10 +269,13 @@ open_part(struct whole *w)
     if (w->part == 0 || k == NULL)
         e = envelope_of(w, id, &loaded);
     else
-        stub.content_size = k->content_size;
+        stub.content_size = k->content_size, stub.content_crc = k->content_crc;
     w->content = e == NULL ? -1 : queue_content_open(w->queue, e);
-    w->at = e == NULL ? -1 : e->content_size - w->setup.join->sizes[w->part];
-    bool good = w->content >= 0 && w->at >= 0 && w->at <= FRAGMENT_HEADER_MAX;
+    w->body = e == NULL ? -1 : e->content_size - w->setup.join->sizes[w->part];
+    w->at = 0;
+    w->sum = 0;
+    w->wanted = e == NULL ? 0 : e->content_crc;
+    bool good = w->content >= 0 && w->body >= 0 && w->body <= FRAGMENT_HEADER_MAX;
     if (good && w->part == 0)
         good = open_first(w, e);
     envelope_free(&loaded);
@@ -300,8 +307,19 @@ copy_piece(struct whole *w, size_t *got)
         bytes = text_of(piece, (size_t)read);
     }
     *got = bytes.length;
+    w->sum = crc_add(w->sum, bytes.at, bytes.length);
+    size_t header = w->at < w->body ? (size_t)(w->body - w->at) : 0;
     w->at += (int64_t)bytes.length;
+    bytes = text_after(bytes, header < bytes.length ? header : bytes.length);
     return bytes.length == 0 || join_add(&w->machine, bytes);
+}
+
+/* It may have been damaged since it was looked into. */
+static bool
+end_part(struct whole *w)
+{
+    close_part(w);
+    return w->sum == w->wanted;
 }
 
 static bool
@@ -387,11 +405,11 @@ whole_go(struct whole *w, size_t budget)
                 return content_trouble(w);
         } else if (!copy_piece(w, &got)) {
             return content_trouble(w);
-        } else if (got == 0 && is_last(w)) {
-            close_part(w);
-            return finish(w);
         } else if (got == 0) {
-            close_part(w);
+            if (!end_part(w))
+                return fail(w, "a part is damaged");
+            if (is_last(w))
+                return finish(w);
             if (!join_seam(&w->machine))
                 return content_trouble(w);
         }

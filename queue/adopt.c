@@ -212,12 +212,14 @@ note_made(struct adopt *a, const struct envelope *e)
 
 /* Its own daemon has moved it, or a pass that was killed. True: that was all. */
 static bool
-is_there(struct adopt *a, struct id id)
+is_there(struct adopt *a, const struct young_message *m)
 {
+    struct id id = m->id;
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX];
-    enum load_result result = load_moved(a->spool, id, &e, reason);
-    bool whole = result == LOAD_DONE;
+    enum load_result result = load_moved(a->spool, id, !m->large, &e, reason);
+    bool whole =
+        result == LOAD_DONE && (!m->large || spool_has(a->spool, ROOM_MESS, id));
     bool failed =
         result == LOAD_LATER || (whole && spool_sync_preprocessed(a->spool, id) < 0);
     if (failed)
@@ -254,7 +256,7 @@ static void
 look_at(struct adopt *a, struct young_message *m)
 {
     unsigned rooms;
-    if (is_there(a, m->id))
+    if (is_there(a, m))
         return;
     if (guard_is_deadly(&a->spool->guard, m->id))
         park(a, m, guard_reason);

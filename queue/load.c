@@ -40,33 +40,102 @@ damaged(const char *what, char reason[LOAD_REASON_MAX])
 
 /* --- The content ----------------------------------------------------------------- */
 
-struct reading {
-    int64_t size, size_max;
-    uint32_t crc;
-    int error; /* of reading, or of writing the copy: then copy_failed */
-    bool copy_failed;
-};
-
-/* Little more than size_max, though the file may grow; into copy too, unless < 0. */
-static void
-read_content(struct spool *s, int file, int copy, struct reading *r)
+/* Little more than c->size, though the file may grow. True: that was all. */
+static bool
+read_some(struct load_check *c, int64_t *budget)
 {
+    struct spool *s = c->spool;
     char *piece = memory_new(CONTENT_PIECE);
     int64_t got = 1;
-    while (got > 0 && r->error == 0 && r->size <= r->size_max) {
-        got = disk_read(s->disk, file, r->size, piece, CONTENT_PIECE);
+    while (got > 0 && c->error == 0 && c->at <= c->size && *budget > 0) {
+        size_t wanted = *budget < CONTENT_PIECE ? (size_t)*budget : CONTENT_PIECE;
+        got = disk_read(s->disk, c->file, c->at, piece, wanted);
         if (got < 0)
-            r->error = (int)got;
+            c->error = (int)got;
         if (got <= 0)
             break;
-        r->crc = crc_add(r->crc, piece, (size_t)got);
-        r->size += got;
+        c->sum = crc_add(c->sum, piece, (size_t)got);
+        c->at += got;
+        *budget -= got;
         s->bytes_read += (uint64_t)got;
-        if (copy >= 0)
-            r->error = disk_write(s->disk, copy, text_of(piece, (size_t)got));
-        r->copy_failed = r->error != 0;
+        if (c->copy >= 0)
+            c->error = disk_write(s->disk, c->copy, text_of(piece, (size_t)got));
+        c->copy_failed = c->error != 0;
     }
     free(piece);
+    return got <= 0 || c->error != 0 || c->at > c->size;
+}
+
+static void
+take_sync(struct load_check *c, int result)
+{
+    c->spool->syncs++;
+    if (result < 0) {
+        c->error = spool_trouble(c->spool, result, &c->id, "sync a file");
+        c->copy_failed = true;
+    }
+    c->stage = LOAD_CHECK_OVER;
+}
+
+static void
+on_synced(void *context, int result)
+{
+    struct load_check *c = context;
+    bool unwanted = c->stage == LOAD_CHECK_UNWANTED;
+    take_sync(c, result);
+    if (unwanted)
+        load_check_stop(c);
+}
+
+/* The bytes have been read: a copy that will do is made durable. */
+static void
+end_reading(struct load_check *c, bool waits)
+{
+    bool good = c->error == 0 && c->at == c->size && c->sum == c->crc;
+    c->stage = LOAD_CHECK_OVER;
+    if (c->copy < 0 || !good)
+        return;
+    c->stage = LOAD_CHECK_SYNCING;
+    c->sync = (struct disk_sync){.done = on_synced, .context = c};
+    int result = waits ? disk_sync(c->spool->disk, c->copy)
+                       : disk_sync_begin(c->spool->disk, c->copy, false, &c->sync);
+    if (result != DISK_SYNCING)
+        take_sync(c, result);
+}
+
+enum load_step
+load_check_go(struct load_check *c, int64_t *budget)
+{
+    if (c->stage == LOAD_CHECK_READING && read_some(c, budget))
+        end_reading(c, false);
+    switch (c->stage) {
+    case LOAD_CHECK_READING:
+        return LOAD_STEP_MORE;
+    case LOAD_CHECK_SYNCING:
+    case LOAD_CHECK_UNWANTED:
+        return LOAD_STEP_WAITS;
+    case LOAD_CHECK_NONE:
+    case LOAD_CHECK_OVER:
+        break;
+    }
+    return LOAD_STEP_OVER;
+}
+
+void
+load_check_stop(struct load_check *c)
+{
+    bool syncs = c->stage == LOAD_CHECK_SYNCING || c->stage == LOAD_CHECK_UNWANTED;
+    if (c->stage == LOAD_CHECK_NONE)
+        return;
+    if (c->copy >= 0 && !c->is_nameless)
+        (void)spool_remove(c->spool, ROOM_PID, c->id);
+    c->is_nameless = true;
+    c->stage = syncs ? LOAD_CHECK_UNWANTED : LOAD_CHECK_NONE;
+    if (syncs)
+        return;
+    disk_close_file(c->spool->disk, c->file);
+    if (c->copy >= 0)
+        disk_close_file(c->spool->disk, c->copy);
 }
 
 /* Nothing is wrong with the message: it is we who cannot, now. */
@@ -79,14 +148,13 @@ cannot_adopt(int error, char reason[LOAD_REASON_MAX])
 
 /* The whole copy takes the place of what another user owns. */
 static enum load_result
-adopt(struct spool *s, int copy, struct id id, char reason[LOAD_REASON_MAX])
+adopt(struct load_check *c, char reason[LOAD_REASON_MAX])
 {
     char from[SPOOL_PATH_MAX], to[SPOOL_PATH_MAX];
-    spool_path(ROOM_PID, id, from);
-    spool_path(ROOM_MESS, id, to);
-    int result = spool_sync(s, copy, &id);
-    if (result == 0)
-        result = disk_rename(s->disk, from, to);
+    spool_path(ROOM_PID, c->id, from);
+    spool_path(ROOM_MESS, c->id, to);
+    int result = disk_rename(c->spool->disk, from, to);
+    c->is_nameless = result == 0;
     return result < 0 ? cannot_adopt(result, reason) : LOAD_DONE;
 }
 
@@ -107,79 +175,110 @@ start_copy(struct spool *s, struct id id, int64_t size)
     return spool_write_new(s, ROOM_PID, id, TEXT(""), 0600, true);
 }
 
-/* All of it, also into copy unless < 0. */
+/* Of a content that is open; takes the file. */
+static void
+start_reading(struct load_check *c, struct spool *s, int file, bool foreign,
+              const struct envelope *e)
+{
+    *c = (struct load_check){.spool = s,
+                             .id = e->id,
+                             .stage = LOAD_CHECK_READING,
+                             .size = e->content_size,
+                             .crc = e->content_crc,
+                             .file = file,
+                             .copy = -1,
+                             .foreign = foreign};
+    if (!foreign)
+        return;
+    c->copy = start_copy(s, e->id, e->content_size);
+    if (c->copy >= 0)
+        return;
+    c->error = c->copy;
+    c->copy_failed = true;
+    c->stage = LOAD_CHECK_OVER;
+}
+
+/* What was read is what the envelope says, which may be another one by now. */
 static enum load_result
-check_bytes(struct spool *s, int file, int copy, const struct envelope *e,
+judge_bytes(struct load_check *c, bool foreign, const struct envelope *e,
             char reason[LOAD_REASON_MAX])
 {
-    struct reading r = {.size_max = e->content_size};
-    read_content(s, file, copy, &r);
-    if (r.copy_failed)
-        return cannot_adopt(r.error, reason);
-    if (r.error < 0)
-        return judge(r.error, "the content", reason);
-    return r.size == e->content_size && r.crc == e->content_crc
-               ? LOAD_DONE
-               : damaged("the content", reason);
+    if (c->copy_failed)
+        return cannot_adopt(c->error, reason);
+    if (c->error < 0)
+        return judge(c->error, "the content", reason);
+    if (c->at != e->content_size || c->sum != e->content_crc)
+        return damaged("the content", reason);
+    return foreign ? adopt(c, reason) : LOAD_DONE;
 }
 
-/* Read twice: what is damaged costs its owner nothing, and us no copy. He may change it
- * meanwhile. */
-static enum load_result
-copy_bytes(struct spool *s, int file, const struct envelope *e,
-           char reason[LOAD_REASON_MAX])
-{
-    int copy = start_copy(s, e->id, e->content_size);
-    if (copy < 0)
-        return cannot_adopt(copy, reason);
-    enum load_result result = check_bytes(s, file, copy, e, reason);
-    if (result == LOAD_DONE)
-        result = adopt(s, copy, e->id, reason);
-    disk_close_file(s->disk, copy);
-    if (result != LOAD_DONE)
-        (void)spool_remove(s, ROOM_PID, e->id);
-    return result;
-}
+struct content {
+    int file;
+    unsigned owner; /* of todo/ID, if there is no S5 */
+    bool injected, foreign;
+};
 
+/* All but its bytes; the file is open when that is done. */
 static enum load_result
-check_open_content(struct spool *s, int file, const struct envelope *e, bool injected,
-                   unsigned owner, char reason[LOAD_REASON_MAX])
+judge_content(struct spool *s, struct content *c, const struct envelope *e,
+              char reason[LOAD_REASON_MAX])
 {
     struct disk_info info;
-    int result = disk_file_info(s->disk, file, &info);
+    int result = disk_file_info(s->disk, c->file, &info);
     if (result < 0)
         return judge(result, "the content", reason);
-    bool foreign = is_foreign(s, &info);
+    c->foreign = is_foreign(s, &info);
     /* Two: an injector died between link and unlink of its pid name. */
-    if (foreign && (info.links > 2 || (injected && info.owner != owner))) {
+    if (c->foreign && (info.links > 2 || (c->injected && info.owner != c->owner))) {
         snprintf(reason, LOAD_REASON_MAX,
                  "content and envelope are not of one owner (%u, %u; %u links)",
-                 info.owner, owner, info.links);
+                 info.owner, c->owner, info.links);
         return LOAD_DAMAGED;
     }
     /* A sparse file of any size costs nothing to make, but hours to read. */
-    if (foreign && s->foreign_max > 0 && info.size > s->foreign_max) {
+    if (c->foreign && s->foreign_max > 0 && info.size > s->foreign_max) {
         snprintf(reason, LOAD_REASON_MAX,
                  "the content is larger than message_size_limit");
         return LOAD_DAMAGED;
     }
-    if (info.size != e->content_size)
-        return damaged("the content", reason);
-    enum load_result checked = check_bytes(s, file, -1, e, reason);
-    return checked == LOAD_DONE && foreign ? copy_bytes(s, file, e, reason) : checked;
+    return info.size == e->content_size ? LOAD_DONE : damaged("the content", reason);
 }
 
 static enum load_result
-check_content(struct spool *s, const struct envelope *e, bool injected, unsigned owner,
-              char reason[LOAD_REASON_MAX])
+open_content(struct spool *s, struct content *c, const struct envelope *e,
+             char reason[LOAD_REASON_MAX])
 {
     char path[SPOOL_PATH_MAX];
     spool_path(ROOM_MESS, e->id, path);
-    int file = disk_open_file(s->disk, path, false);
-    if (file < 0)
-        return judge(file, "the content", reason);
-    enum load_result result = check_open_content(s, file, e, injected, owner, reason);
-    disk_close_file(s->disk, file);
+    c->file = disk_open_file(s->disk, path, false);
+    if (c->file < 0)
+        return judge(c->file, "the content", reason);
+    enum load_result result = judge_content(s, c, e, reason);
+    if (result != LOAD_DONE)
+        disk_close_file(s->disk, c->file);
+    return result;
+}
+
+/* check: over, or NULL: then all is read here. Its copy was made of a foreign file, and
+ * only then there is one to take its place. */
+static enum load_result
+check_content(struct spool *s, const struct envelope *e, struct content *c,
+              struct load_check *check, char reason[LOAD_REASON_MAX])
+{
+    struct load_check now;
+    int64_t budget = INT64_MAX;
+    enum load_result result = open_content(s, c, e, reason);
+    if (result != LOAD_DONE)
+        return result;
+    if (check != NULL && c->foreign == check->foreign) {
+        disk_close_file(s->disk, c->file);
+        return judge_bytes(check, c->foreign, e, reason);
+    }
+    start_reading(&now, s, c->file, c->foreign, e);
+    if (now.stage == LOAD_CHECK_READING && read_some(&now, &budget))
+        end_reading(&now, true);
+    result = judge_bytes(&now, c->foreign, e, reason);
+    load_check_stop(&now);
     return result;
 }
 
@@ -307,14 +406,15 @@ load_preprocessed(struct spool *s, struct id id, struct envelope **e,
 }
 
 enum load_result
-load_moved(struct spool *s, struct id id, struct envelope **e,
+load_moved(struct spool *s, struct id id, bool whole, struct envelope **e,
            char reason[LOAD_REASON_MAX])
 {
+    struct content content = {0};
     struct envelope *made = NULL;
     *e = NULL;
     enum load_result result = load_preprocessed(s, id, &made, reason);
-    if (result == LOAD_DONE)
-        result = check_content(s, made, false, 0, reason);
+    if (result == LOAD_DONE && whole)
+        result = check_content(s, made, &content, NULL, reason);
     return made != NULL ? finish(result, made, e) : result;
 }
 
@@ -329,46 +429,84 @@ is_injected(const struct spool *s, const struct envelope *e, unsigned owner)
             memmem(first.at, first.length, mark, strlen(mark)) != NULL);
 }
 
+/* S4 or S5; *content: who may have written its content. */
 static enum load_result
-load(struct spool *s, struct id id, bool whole, struct envelope **e,
-     char reason[LOAD_REASON_MAX])
+read_envelope(struct spool *s, struct id id, struct envelope **e,
+              struct content *content, char reason[LOAD_REASON_MAX])
 {
-    unsigned owner = 0;
-    bool injected = false;
     struct envelope *made = NULL;
+    *content = (struct content){0};
     *e = NULL;
     enum load_result result = load_preprocessed(s, id, &made, reason);
     if (result == LOAD_GONE ||
         (result == LOAD_DAMAGED && spool_has(s, ROOM_QUEUED, id))) {
         made = envelope_new();
-        result = read_todo(s, made, id, &owner, reason);
-        injected = true;
+        content->injected = true;
+        result = read_todo(s, made, id, &content->owner, reason);
     }
-    if (result == LOAD_DONE && whole)
-        result = check_content(s, made, injected, owner, reason);
-    if (result == LOAD_DONE && injected) {
-        made->injected = is_injected(s, made, owner);
-        made->injector = owner;
+    if (result == LOAD_DONE && content->injected) {
+        made->injected = is_injected(s, made, content->owner);
+        made->injector = content->owner;
     }
-    if (result == LOAD_DONE && whole)
-        made->held = spool_has(s, ROOM_HOLD, id);
-    if (result == LOAD_DONE && whole)
-        made->parked = made->preprocessed && parked_has(s, id);
     return made != NULL ? finish(result, made, e) : result;
+}
+
+enum load_result
+load_checked(struct spool *s, struct id id, struct load_check *check,
+             struct envelope **e, char reason[LOAD_REASON_MAX])
+{
+    struct content content;
+    enum load_result result = read_envelope(s, id, e, &content, reason);
+    if (result == LOAD_DONE)
+        result = check_content(s, *e, &content, check, reason);
+    if (result != LOAD_DONE) {
+        envelope_free(e);
+        return result;
+    }
+    load_places(s, *e);
+    return LOAD_DONE;
 }
 
 enum load_result
 load_message(struct spool *s, struct id id, struct envelope **e,
              char reason[LOAD_REASON_MAX])
 {
-    return load(s, id, true, e, reason);
+    return load_checked(s, id, NULL, e, reason);
 }
 
 enum load_result
 load_envelope(struct spool *s, struct id id, struct envelope **e,
               char reason[LOAD_REASON_MAX])
 {
-    return load(s, id, false, e, reason);
+    struct content content;
+    return read_envelope(s, id, e, &content, reason);
+}
+
+void
+load_places(struct spool *s, struct envelope *e)
+{
+    e->held = spool_has(s, ROOM_HOLD, e->id);
+    e->parked = e->preprocessed && parked_has(s, e->id);
+}
+
+bool
+load_check_start(struct load_check *c, struct spool *s, struct id id, int64_t budget)
+{
+    struct content content;
+    struct envelope *e = NULL;
+    char reason[LOAD_REASON_MAX];
+    assert(c->stage == LOAD_CHECK_NONE);
+    if (read_envelope(s, id, &e, &content, reason) != LOAD_DONE)
+        return false;
+    bool begun = open_content(s, &content, e, reason) == LOAD_DONE;
+    if (begun && !content.foreign && e->content_size <= budget) {
+        disk_close_file(s->disk, content.file);
+        begun = false;
+    }
+    if (begun)
+        start_reading(c, s, content.file, content.foreign, e);
+    envelope_free(&e);
+    return begun;
 }
 
 void

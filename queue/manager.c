@@ -20,7 +20,7 @@ enum {
     WAKE_MAX_MS = 60 * 1000, /* so that a stepped clock cannot put us to sleep */
     /* Messages read back in a turn, so that a full queue stalls nobody: */
     LOADS_PER_TURN = 64,
-    LOADED_BYTES_PER_TURN = 4 * 1024 * 1024,
+    LOADED_BYTES_PER_TURN = 1024 * 1024,
     SETTLES_PER_TURN = 1000, /* of a dead site, so that a great message stalls nobody */
     /* While we are careful: */
     TRIAL_MAX_MS = 10 * 1000, /* a message that is still in memory */
@@ -108,7 +108,7 @@ trial_go_on(struct manager *m)
 {
     if (m->actives == NULL && !wants_load(m))
         guard_suspect(queue_guard(m->queue), no_id);
-    else if (m->actives == NULL)
+    else if (m->actives == NULL && !m->load_waits)
         manager_stir(m);
 }
 
@@ -121,9 +121,8 @@ trial_start(struct manager *m)
                      on_trial, m);
 }
 
-/* What is in memory is taken up at once, the rest as this turn allows. */
-static void
-load_soon(struct manager *m, struct id id)
+void
+manager_load(struct manager *m, struct id id)
 {
     if (active_find(m, id)) {
         round_load(m, id);
@@ -141,16 +140,32 @@ load_soon(struct manager *m, struct id id)
 static bool
 may_load(struct manager *m)
 {
-    return wants_load(m) && m->loads_now < LOADS_PER_TURN &&
+    return wants_load(m) && !m->load_waits && m->loads_now < LOADS_PER_TURN &&
            m->loaded_bytes < LOADED_BYTES_PER_TURN && (!m->careful || trial_is_over(m));
+}
+
+/* Large content needs several turns. */
+static bool
+is_checked(struct manager *m, struct id id)
+{
+    int64_t budget = LOADED_BYTES_PER_TURN - m->loaded_bytes;
+    if (active_find(m, id))
+        return true;
+    enum queue_check result = queue_check(m->queue, id, &budget);
+    m->loaded_bytes = LOADED_BYTES_PER_TURN - budget;
+    m->load_waits = result == QUEUE_CHECK_WAITS;
+    return result == QUEUE_CHECKED;
 }
 
 static void
 load_next(struct manager *m)
 {
-    struct id id = m->loads[m->load_next++];
+    struct id id = m->loads[m->load_next];
     if (m->careful)
         trial_begin(m, id);
+    if (!is_checked(m, id))
+        return;
+    m->load_next++;
     round_load(m, id);
 }
 
@@ -170,7 +185,7 @@ act(struct manager *m, const struct sched_action *action)
 {
     switch (action->verb) {
     case SCHED_LOAD:
-        load_soon(m, action->id);
+        manager_load(m, action->id);
         break;
     case SCHED_OPEN: {
         const struct plug *plug = &m->plugs[action->target->kind];
@@ -243,6 +258,7 @@ pump(void *context)
     m->pumping = true;
     m->loads_now = 0;
     m->loaded_bytes = 0;
+    m->load_waits = false;
     unsigned settles = 0;
     for (;;) {
         while (settles < SETTLES_PER_TURN &&
@@ -259,7 +275,7 @@ pump(void *context)
         manager_stir(m);
     if (m->careful)
         trial_go_on(m);
-    else if (wants_load(m))
+    else if (wants_load(m) && !m->load_waits)
         manager_stir(m);
     if (m->draining)
         end_drain(m);

@@ -66,6 +66,7 @@ struct manager {
     size_t load_next, load_count, load_capacity;
     unsigned loads_now; /* in this turn */
     int64_t loaded_bytes;
+    bool load_waits; /* for the disk, in this turn */
     struct plug plugs[TARGET_UNKNOWN + 1];
     manager_watch *watch; /* NULL: no channel tells */
     void *watch_context;
@@ -85,6 +86,9 @@ void manager_stir(struct manager *m);
 /* The same from within the pump. */
 void manager_turn(struct manager *m);
 
+/* SCHED_LOAD: what is in memory is taken up at once, the rest as this turn allows. */
+void manager_load(struct manager *m, struct id id);
+
 /* --- manager_round.c ---------------------------------------------------------------
  */
 
@@ -98,7 +102,8 @@ void active_defer(struct active *a, int64_t due_ms, unsigned attempts);
 /* Without a word to anybody but the log. */
 void active_remove(struct active *a);
 
-/* SCHED_LOAD for a message in memory, or from the disk. */
+/* SCHED_LOAD for a message in memory, or from the disk, where its content has been
+ * checked as far as it must be (queue_check()). */
 void round_load(struct manager *m, struct id id);
 /* Where a recipient's mail goes, and the parts of its address. NULL: it has bad syntax.
  */

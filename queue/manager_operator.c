@@ -98,7 +98,7 @@ hold(const struct order *o)
     struct active *a = active_find(o->manager, o->id);
     if (a)
         return hold_active(o, a);
-    struct envelope *e = queue_load(o->manager->queue, o->id);
+    struct envelope *e = queue_look(o->manager->queue, o->id);
     if (e == NULL)
         return nowhere(o);
     enum manager_result result = e->held ? MANAGER_ALREADY : mark_held(o, e);
@@ -238,7 +238,7 @@ retry(const struct order *o)
         say_due(o);
         return MANAGER_DONE;
     }
-    struct envelope *e = queue_load(m->queue, o->id);
+    struct envelope *e = queue_look(m->queue, o->id);
     if (e == NULL)
         return nowhere(o);
     if (e->held) {

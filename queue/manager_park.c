@@ -273,7 +273,7 @@ manager_settle_parked(struct manager *m, struct id id, const unsigned *indexes,
     struct active *a = active_find(m, id);
     bool in_memory = a != NULL;
     if (a == NULL) {
-        struct envelope *e = queue_load(m->queue, id);
+        struct envelope *e = queue_look(m->queue, id);
         if (e == NULL)
             return false;
         a = active_new(m, e);

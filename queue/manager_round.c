@@ -451,7 +451,7 @@ round_warned(struct active *a)
     bool again = a->wanted && goes_on(a);
     rest(a);
     if (again)
-        round_load(m, id);
+        manager_load(m, id);
     manager_stir(m);
 }
 
@@ -567,7 +567,8 @@ bring(struct manager *m, struct id id)
     int64_t read = (int64_t)(queue_bytes_read(m->queue) - before);
     m->loads_now++;
     /* What is damaged was read, too; what is young will be. */
-    m->loaded_bytes += e && e->content_size > read ? e->content_size : read;
+    bool is_young = e && !e->preprocessed && !e->injected;
+    m->loaded_bytes += is_young && e->content_size > read ? e->content_size : read;
     /* Held since the scheduler heard of it, or since a start listed it. */
     if (e && e->held && e->done < e->count)
         envelope_free(&e);

@@ -161,6 +161,9 @@ static void
 stop_rooms(struct queue *q)
 {
     drafts_stop(&q->drafts);
+    load_check_stop(&q->check);
+    if (q->check.stage == LOAD_CHECK_UNWANTED)
+        disk_sync_wait(q->spool.disk);
     marks_stop(&q->marks);
     endings_hurry(&q->endings);
     young_close(&q->young);
@@ -463,11 +466,35 @@ queue_is_no_message(const struct queue *q, struct id id)
            marks_have_ended(&q->marks, id);
 }
 
-typedef enum load_result load_files(struct spool *s, struct id id, struct envelope **e,
-                                    char reason[LOAD_REASON_MAX]);
+static void
+tell_pickup(struct queue *q, const struct envelope *e)
+{
+    if (!is_daemon(q) || !e->injected || !seen_tell(&q->seen, e->id))
+        return;
+    q->picked_up++;
+    pickup_say(q->spool.log, e);
+}
+
+/* The content has been checked before, or is now; a check in between is given up. */
+static enum load_result
+load_whole(struct queue *q, struct id id, struct envelope **e,
+           char reason[LOAD_REASON_MAX])
+{
+    struct load_check *c = &q->check;
+    bool ours = c->stage != LOAD_CHECK_NONE && id_compare(c->id, id) == 0;
+    bool over = ours && c->stage == LOAD_CHECK_OVER;
+    if (ours && !over)
+        load_check_stop(c);
+    enum load_result result = load_checked(&q->spool, id, over ? c : NULL, e, reason);
+    if (over)
+        load_check_stop(c);
+    if (result == LOAD_DONE)
+        tell_pickup(q, *e);
+    return result;
+}
 
 static struct envelope *
-load(struct queue *q, struct id id, load_files *files)
+load(struct queue *q, struct id id, bool whole)
 {
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX] = "";
@@ -476,14 +503,10 @@ load(struct queue *q, struct id id, load_files *files)
     struct young_message *m = young_find(&q->young, id);
     if (m != NULL)
         return load_young(q, m);
-    switch (files(&q->spool, id, &e, reason)) {
+    switch (whole ? load_whole(q, id, &e, reason)
+                  : load_envelope(&q->spool, id, &e, reason)) {
     case LOAD_DONE:
         marks_overlay(&q->marks, e);
-        if (is_daemon(q) && e->injected && files == load_message &&
-            seen_tell(&q->seen, id)) {
-            q->picked_up++;
-            pickup_say(q->spool.log, e);
-        }
         return e;
     case LOAD_GONE:
         seen_remove(&q->seen, id);
@@ -500,12 +523,12 @@ load(struct queue *q, struct id id, load_files *files)
 }
 
 static struct envelope *
-load_guarded(struct queue *q, struct id id, load_files *files)
+load_guarded(struct queue *q, struct id id, bool whole)
 {
     if (queue_is_no_message(q, id) || is_withheld(q, id))
         return NULL;
     struct id before = queue_enter(q, id);
-    struct envelope *e = load(q, id, files);
+    struct envelope *e = load(q, id, whole);
     queue_leave(q, before);
     return e;
 }
@@ -513,18 +536,70 @@ load_guarded(struct queue *q, struct id id, load_files *files)
 struct envelope *
 queue_load(struct queue *q, struct id id)
 {
-    return load_guarded(q, id, load_message);
+    return load_guarded(q, id, true);
+}
+
+struct envelope *
+queue_look(struct queue *q, struct id id)
+{
+    struct envelope *e = load_guarded(q, id, false);
+    if (e != NULL && young_find(&q->young, id) == NULL)
+        load_places(&q->spool, e);
+    return e;
 }
 
 struct envelope *
 queue_peek(struct queue *q, struct id id, enum queue_place place)
 {
-    struct envelope *e = load_guarded(q, id, load_envelope);
+    struct envelope *e = load_guarded(q, id, false);
     if (e != NULL) {
         e->held = place == QUEUE_HOLD;
         e->parked = place == QUEUE_DEFRAG;
     }
     return e;
+}
+
+static bool
+is_checking(const struct load_check *c, struct id id)
+{
+    return (c->stage == LOAD_CHECK_READING || c->stage == LOAD_CHECK_SYNCING ||
+            c->stage == LOAD_CHECK_OVER) &&
+           id_compare(c->id, id) == 0;
+}
+
+static enum queue_check
+check(struct queue *q, struct id id, int64_t *budget)
+{
+    struct load_check *c = &q->check;
+    if (!is_checking(c, id)) {
+        load_check_stop(c);
+        if (c->stage == LOAD_CHECK_UNWANTED)
+            return QUEUE_CHECK_WAITS;
+        marks_write(&q->marks, id);
+        if (!load_check_start(c, &q->spool, id, *budget))
+            return QUEUE_CHECKED;
+    }
+    switch (load_check_go(c, budget)) {
+    case LOAD_STEP_MORE:
+        return QUEUE_CHECK_MORE;
+    case LOAD_STEP_WAITS:
+        return QUEUE_CHECK_WAITS;
+    case LOAD_STEP_OVER:
+        break;
+    }
+    return QUEUE_CHECKED;
+}
+
+enum queue_check
+queue_check(struct queue *q, struct id id, int64_t *budget)
+{
+    if (queue_is_no_message(q, id) || is_withheld(q, id) ||
+        young_find(&q->young, id) != NULL)
+        return QUEUE_CHECKED;
+    struct id before = queue_enter(q, id);
+    enum queue_check result = check(q, id, budget);
+    queue_leave(q, before);
+    return result;
 }
 
 int

@@ -101,7 +101,17 @@ void queue_discard(struct queue_draft **draft);
 /* NULL: gone, or damaged (then the daemon puts it into corrupt/ with a note and a log
  * line; an operator's process leaves it alone). */
 struct envelope *queue_load(struct queue *queue, struct id id);
-/* Bytes of contents that queue_load() has read since the start, also in vain. */
+/* The same without a look at its content: who delivers it, or returns it to its sender,
+ * needs queue_load(). */
+struct envelope *queue_look(struct queue *queue, struct id id);
+/* For a daemon, before queue_load() of what may be large, or another user's: reads at
+ * most *budget bytes of its content, which it takes off. CHECKED: queue_load() reads at
+ * most what is left of the budget, if it comes in this turn. MORE: again in a later
+ * turn. WAITS: the disk is to answer first, which begins a turn. One message at a time:
+ * another one is begun anew. */
+enum queue_check { QUEUE_CHECKED, QUEUE_CHECK_MORE, QUEUE_CHECK_WAITS };
+enum queue_check queue_check(struct queue *queue, struct id id, int64_t *budget);
+/* Bytes of contents that these have read since the start, also in vain. */
 uint64_t queue_bytes_read(const struct queue *queue);
 /* The content, without the prefix. Handle < 0: -errno. */
 int queue_content_open(struct queue *queue, const struct envelope *e);

@@ -33,6 +33,7 @@ struct queue {
     uint64_t picked_up; /* from sendmail(1) */
     struct marks marks;
     struct contents contents;
+    struct load_check check; /* of what queue_load() is to bring next */
     struct recover recover;
     struct clean clean;
     struct nature nature;

@@ -14,7 +14,8 @@
 #include <utlist.h>
 
 enum {
-    PER_TURN = 500,           /* messages, so that service goes on */
+    PER_TURN = 500,           /* messages, so that service goes on, */
+    BYTES_PER_TURN = 1 << 20, /* and of their contents */
     NAMES_PER_TURN = 5000,    /* then the rest of the rooms waits */
     SCAN_MS = 25 * 60 * 1000, /* qmail's interval */
     AGAIN_MS = 60 * 1000,
@@ -148,7 +149,8 @@ drop_planted(struct recover *r, struct id id, unsigned *rooms)
 }
 
 /* A message of the journal that the spool has too: it was moving. S5 counts when it is
- * whole, content included; else the journal does. True: it is young. */
+ * whole, content included, unless that is one for both; else the journal does. True: it
+ * is young. */
 static bool
 settle_young(struct recover *r, struct young_message *m, unsigned *rooms)
 {
@@ -157,7 +159,7 @@ settle_young(struct recover *r, struct young_message *m, unsigned *rooms)
     char reason[LOAD_REASON_MAX];
     if ((*rooms & QUEUED) != 0)
         drop_planted(r, m->id, rooms);
-    enum load_result result = load_moved(s, m->id, &e, reason);
+    enum load_result result = load_moved(s, m->id, !m->large, &e, reason);
     envelope_free(&e);
     if (result == LOAD_DONE && spool_sync_preprocessed(s, m->id) < 0)
         result = LOAD_LATER;
@@ -435,7 +437,9 @@ work(void *context)
     if (!heap_has(&r->again.node))
         take_later(r);
     bool good = make_list(r);
-    for (unsigned i = 0; i < PER_TURN && r->next < r->count; i++) {
+    uint64_t bytes_max = r->spool->bytes_read + BYTES_PER_TURN;
+    for (unsigned i = 0;
+         i < PER_TURN && r->next < r->count && r->spool->bytes_read < bytes_max; i++) {
         struct recover_row row = r->rows[r->next++];
         recover_one(r, &row);
     }

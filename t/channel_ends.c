@@ -3,6 +3,8 @@
 /* link: t/sim/loop.c */
 #include "t/channel_world.h"
 
+#include <fcntl.h>
+
 #define ROUTES "z smtp://h\n* smtp://h?defragment=yes&notices=2h"
 #define ONE    "Subject: whole\r\n\r\none\r\n"
 #define TWO    "two\r\n"
@@ -342,9 +344,47 @@ test_gone_while_joining(void)
     free(body);
 }
 
+static void
+damage(const struct stage *s, struct id id, off_t at)
+{
+    char path[200], name[ID_LENGTH + 1];
+    id_format(id, name);
+    snprintf(path, sizeof(path), "%s/mess/%s", s->w.folder, name);
+    int file = open(path, O_WRONLY);
+    if (file < 0 || pwrite(file, "!", 1, at) != 1)
+        abort();
+    close(file);
+}
+
+/* A file that has been damaged since it was looked into, in its header or its body: its
+ * content is read once, for the whole, and its sum tells. */
+static void
+test_damaged_while_waiting(off_t at)
+{
+    struct stage s;
+    char *body = large_body();
+    stage_begin(&s, ROUTES);
+    stage_part(&s, "i", 1, 2, ONE);
+    struct id id = s.w.id;
+    uint64_t before = queue_bytes_read(manager_queue(s.w.manager));
+    damage(&s, id, at);
+    stage_part(&s, "i", 2, 2, body);
+    sim_loop_advance(s.w.loop, 2000);
+    ok(world_logged(&s.w, "its 2 fragments are not joined: a part is damaged"));
+    is_number(queue_health(manager_queue(s.w.manager)).parked, 1, "it is put aside");
+    is_number((int64_t)s.count, 1, "the other goes on as it is");
+    ok(s.count == 1 && s.delivered[0].content.length > LARGE);
+    ok_named(queue_bytes_read(manager_queue(s.w.manager)) - before < 2 * LARGE,
+             "and was not read for its envelope");
+    free(body);
+    stage_end(&s);
+}
+
 int
 main(void)
 {
+    test_damaged_while_waiting(12);
+    test_damaged_while_waiting(-1 + (off_t)sizeof(ONE) + 80);
     test_time_over_a_restart();
     test_turned_off();
     test_adopted_at_the_start();

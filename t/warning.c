@@ -292,7 +292,7 @@ test_operators(void)
     end_moment(&w, &m);
 
     begin_moment(&w, &m, retry);
-    is_text(buffer_text(&w.seen), TEXT("ann@a.test>later@b.test >ann@a.test "),
+    is_text(buffer_text(&w.seen), TEXT(">ann@a.test ann@a.test>later@b.test "),
             "retried: it waits for its notice, and is tried at once");
     ok(world_place(&w) == SCHED_DEFERRED && is_warned(&w));
     end_moment(&w, &m);
