@@ -12,7 +12,7 @@ static const char *const kinds[] = {
     [ACTIVITY_CONNECT] = "connecting",  [ACTIVITY_GREETING] = "greeting",
     [ACTIVITY_HANDSHAKE] = "handshake", [ACTIVITY_REPLY] = "reply",
     [ACTIVITY_CONTENT] = "content",     [ACTIVITY_PREPARE] = "preparing",
-    [ACTIVITY_IDLE] = "idle",
+    [ACTIVITY_IDLE] = "idle",           [ACTIVITY_STORE] = "storing",
 };
 
 json_t *
@@ -66,6 +66,9 @@ say_kind(const json_t *doing, struct buffer *out)
         return;
     case ACTIVITY_IDLE:
         (void)!buffer_format(out, "connected to %s, idle", remote);
+        return;
+    case ACTIVITY_STORE:
+        (void)!buffer_format(out, "delivering to Maildirs in %s", what);
         return;
     case ACTIVITY_NONE:
     case ACTIVITY_KINDS:

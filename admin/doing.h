@@ -10,9 +10,11 @@
 /* The caller's:
  *   doing          "looking_up", "connecting", "greeting" (connected; none has come),
  *                  "handshake" (of TLS), "reply" (is waited for), "content" (is sent),
- *                  "preparing" (content is examined, or a login), "idle"
+ *                  "preparing" (content is examined, or a login), "idle",
+ *                  "storing" (Maildirs are written)
  *   since_ms       since the epoch
- *   what           what is looked up; the command whose reply is waited for; or ""
+ *   what           what is looked up; the command whose reply is waited for; the
+ *                  directory of the Maildirs; or ""
  *   remote         "host[ip]:port", or ""
  *   this_message   it carries the message that was asked about
  *   scheme         a URL with that one may be meant: "smtps"; mostly not there */

@@ -17,6 +17,7 @@ enum activity_kind {
     ACTIVITY_CONTENT,   /* is sent */
     ACTIVITY_PREPARE,   /* we compute: content is examined, or a login */
     ACTIVITY_IDLE,      /* kept for more mail */
+    ACTIVITY_STORE,     /* mail is written to Maildirs; what: the directory above */
     ACTIVITY_KINDS
 };
 enum { ACTIVITY_WHAT_MAX = 320 };

@@ -15,6 +15,7 @@ struct visit {
     struct local *local;
     struct sched_session *session;
     const struct target *target;
+    int64_t opened_ms; /* monotonic */
     bool forbidden;
     struct loop_task task;
 };
@@ -82,6 +83,25 @@ work(void *context)
     loop_post(local->loop, &v->task, work, v);
 }
 
+/* Between two errands: it carries no message when anybody asks. */
+static void
+local_watch(void *context, const struct sched_site *site, struct id message,
+            manager_saw *each, void *each_context)
+{
+    const struct local *local = context;
+    const struct visit *v;
+    int64_t gap_ms = loop_now_ms(local->loop) - loop_monotonic_ms(local->loop);
+    (void)message;
+    DL_FOREACH (local->visits, v) {
+        struct activity a = {.kind = ACTIVITY_STORE, .since_ms = v->opened_ms + gap_ms};
+        char root[TARGET_PATH_MAX];
+        maildir_root(v->target, root);
+        (void)text_copy(a.what, sizeof(a.what), text_from(root));
+        if (manager_session_is_at(v->session, site))
+            each(each_context, &a);
+    }
+}
+
 struct local *
 local_new(struct loop *loop, struct manager *manager, const char *hostname)
 {
@@ -89,6 +109,7 @@ local_new(struct loop *loop, struct manager *manager, const char *hostname)
     local->loop = loop;
     local->manager = manager;
     local->hostname = hostname;
+    manager_plug_watch(manager, local_watch, local);
     return local;
 }
 
@@ -115,6 +136,7 @@ local_free(struct local **local)
         return;
     DL_FOREACH_SAFE ((*local)->visits, v, next)
         end(v, NULL);
+    manager_plug_watch((*local)->manager, NULL, *local);
     free(*local);
     *local = NULL;
 }
@@ -130,6 +152,7 @@ local_open(void *context, struct sched_session *session, const struct target *ta
     v->local = local;
     v->session = session;
     v->target = target;
+    v->opened_ms = loop_monotonic_ms(local->loop);
     v->forbidden = is_forbidden(local, target);
     DL_APPEND(local->visits, v);
     loop_post(local->loop, &v->task, work, v);

@@ -438,8 +438,13 @@ manager_plug(struct manager *m, enum target_kind kind, manager_open *open,
 void
 manager_plug_watch(struct manager *m, manager_watch *watch, void *context)
 {
-    m->watch = watch;
-    m->watch_context = context;
+    const void *wanted = watch ? NULL : context;
+    size_t i = 0;
+    while (i < MANAGER_WATCHES_MAX && m->watches[i].context != wanted)
+        i++;
+    assert(i < MANAGER_WATCHES_MAX); /* mta.c has two channels */
+    m->watches[i].watch = watch;
+    m->watches[i].context = watch ? context : NULL;
 }
 
 void

@@ -106,7 +106,9 @@ void manager_session_ended(struct manager *manager, struct sched_session *sessio
 typedef void manager_saw(void *context, const struct activity *activity);
 typedef void manager_watch(void *context, const struct sched_site *site,
                            struct id message, manager_saw *each, void *each_context);
-/* Of one channel; watch NULL: unplugged. */
+/* Of one channel, which is known by its context (no NULL); MANAGER_WATCHES_MAX of them.
+ * watch NULL: unplugged. */
+enum { MANAGER_WATCHES_MAX = 2 };
 void manager_plug_watch(struct manager *manager, manager_watch *watch, void *context);
 /* See sched_session_is_at(). */
 bool manager_session_is_at(const struct sched_session *session,

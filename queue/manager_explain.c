@@ -158,6 +158,7 @@ void
 manager_activities(struct manager *m, const struct sched_site *site, struct id message,
                    manager_saw *each, void *context)
 {
-    if (m->watch != NULL)
-        m->watch(m->watch_context, site, message, each, context);
+    for (size_t i = 0; i < MANAGER_WATCHES_MAX; i++)
+        if (m->watches[i].watch)
+            m->watches[i].watch(m->watches[i].context, site, message, each, context);
 }

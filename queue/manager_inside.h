@@ -68,8 +68,10 @@ struct manager {
     int64_t loaded_bytes;
     bool load_waits; /* for the disk, in this turn */
     struct plug plugs[TARGET_UNKNOWN + 1];
-    manager_watch *watch; /* NULL: no channel tells */
-    void *watch_context;
+    struct {
+        manager_watch *watch; /* NULL: no channel tells */
+        void *context;
+    } watches[MANAGER_WATCHES_MAX];
     size_t sessions;
     struct manager_notices notices;
     bool draining, patience_over, pumping;

@@ -732,7 +732,7 @@ delivery_free(struct delivery **delivery)
         return;
     while (d->sessions != NULL)
         session_abort(d->sessions);
-    manager_plug_watch(d->manager, NULL, NULL);
+    manager_plug_watch(d->manager, NULL, d);
     loop_at_end_remove(d->loop, LOOP_STAGE_ANSWER, at_stage_answer, d);
     providers_free(&d->providers);
     tls_client_free(&d->tls);

@@ -45,6 +45,7 @@ test_words(void)
         {ACTIVITY_CONTENT,   "sending content to mx\\x1b.test[192.0.2.1]:465 for 3 s"    },
         {ACTIVITY_PREPARE,   "preparing what mx\\x1b.test[192.0.2.1]:465 is told for 3 s"},
         {ACTIVITY_IDLE,      "connected to mx\\x1b.test[192.0.2.1]:465, idle for 3 s"    },
+        {ACTIVITY_STORE,     "delivering to Maildirs in DATA for 3 s"                },
         {ACTIVITY_NONE,      "open for 3 s"                                          },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -229,9 +229,80 @@ test_forbidden(void)
     end(&w);
 }
 
+/* --- Why mail waits --------------------------------------------------------------- */
+
+struct told {
+    struct world *world;
+    unsigned hops, sessions, wrong;
+};
+
+static void
+see(void *context, const struct activity *a)
+{
+    struct told *told = context;
+    char root[300];
+    snprintf(root, sizeof(root), "%s/m/", told->world->folder);
+    told->sessions++;
+    told->wrong += a->kind != ACTIVITY_STORE || strcmp(a->what, root) != 0 ||
+                   a->remote[0] != '\0' || a->scheme || a->has_message ||
+                   a->since_ms != loop_now_ms(told->world->loop);
+}
+
+static void
+explain(void *context, const struct manager_wait *wait)
+{
+    struct told *told = context;
+    told->hops++;
+    if (wait->site)
+        manager_activities(told->world->manager, wait->site, told->world->id, see,
+                           told);
+}
+
+static struct told
+ask(struct world *w)
+{
+    struct told told = {.world = w};
+    const struct envelope *e = manager_active(w->manager, w->id);
+    if (e)
+        manager_explain(w->manager, e, explain, &told);
+    return told;
+}
+
+/* What somebody does to the wall clock meanwhile makes no session older. */
+static void
+test_watch(void)
+{
+    struct world w;
+    begin(&w, "%u?create=all");
+    for (int i = 0; i < 40; i++)
+        world_send(&w, "ann@a.test", "x@h.test");
+    struct told told = ask(&w);
+    for (int i = 0; i < 10 && told.sessions == 0; i++) {
+        loop_turn(w.loop, 0);
+        told = ask(&w);
+    }
+    ok_named(told.hops == 1 && told.sessions > 0, "open sessions are told");
+    sim_loop_step_wall(w.loop, 3600 * 1000);
+    loop_turn(w.loop, 0);
+    told = ask(&w);
+    ok_named(told.sessions > 0, "some of them are open yet");
+    is_number(told.wrong, 0, "each with what it does, where and since when");
+    w.stalled = true;
+    struct id id = w.id;
+    world_send(&w, "ann@a.test", "x@a.test");
+    world_turns(&w);
+    told = ask(&w);
+    ok_named(told.hops == 1 && told.sessions == 0, "none of them is of another site");
+    ok_named(manager_active(w.manager, id) == NULL, "the Maildirs have theirs");
+    world_unstall(&w);
+    world_turns(&w);
+    end(&w);
+}
+
 int
 main(void)
 {
+    test_watch();
     test_forbidden();
     test_delivery();
     test_unknown_user();

@@ -104,7 +104,7 @@ test_sessions(void)
     is_word(json_array_get(sessions, 1), "remote", "host0");
     is_word(json_array_get(sessions, 9), "remote", "host8");
     json_decref(answer);
-    manager_plug_watch(w.manager, NULL, NULL);
+    manager_plug_watch(w.manager, NULL, &w);
     world_unstall(&w);
     world_turns(&w);
     world_end(&w);

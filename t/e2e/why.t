@@ -9,7 +9,9 @@ use lib 't/e2e';
 use Sink;
 use JSON::PP;
 use Petrel;
+use File::Temp 'tempdir';
 use IO::Socket::INET;
+use IO::Socket::UNIX;
 use Test::More;
 
 my $program = "$Petrel::root/$Petrel::build/t/bench/sink";
@@ -52,16 +54,18 @@ sub sent { my $to = shift; return $petrel->wait_log(qr/to=<\Q$to\E>.*status=sent
 my $silent_dns = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Proto => 'udp') or die "no port: $!";
 my $mute = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 50) or die "no port: $!"; # nobody accepts
 my $mute_port = $mute->sockport;
+my $folder = tempdir(CLEANUP => 1);
+my $local = IO::Socket::UNIX->new(Local => "$folder/lmtp", Listen => 5) or die "no socket: $!";
 my $full = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1) or die "no port: $!";
 my $full_port = $full->sockport; # and there is no room for more:
 my @plugs = map { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $full_port, Blocking => 0) } 1 .. 5;
 my $hung = Sink->start('--delay', 'data:600000');
 my $hung_dot = Sink->start('--delay', 'dot:600000');
 my $stuck = Petrel->new(dns_servers => '127.0.0.1:' . $silent_dns->sockport, smtp_connect_timeout => '10m',
-    routes => join("\n", 'dns.test mx', "mute.test smtp://127.0.0.1:$mute_port", "tls.test smtps://127.0.0.1:$mute_port?tls=encrypt",
+    routes => join("\n", 'dns.test mx', "mute.test smtp://127.0.0.1:$mute_port", "local.test lmtp://unix:$folder/lmtp", "tls.test smtps://127.0.0.1:$mute_port?tls=encrypt",
         "full.test smtp://127.0.0.1:$full_port", "data.test smtp://127.0.0.1:$hung->{port}", "dot.test smtp://127.0.0.1:$hung_dot->{port}"))->start;
 my %stuck;
-for my $domain (qw(dns mute tls full data dot)) {
+for my $domain (qw(dns mute local tls full data dot)) {
     ($stuck{"$domain.test"}) = $stuck->send_mail('anna@here.test', ["x\@$domain.test"], "Subject: hi\n\nletter") =~ /queued as ($id_pattern)/ or die 'not accepted';
 }
 
@@ -165,6 +169,7 @@ sub says_of_session {
 my $span = qr/\d+ (?:ms|s|min)/;
 says_of_session('dns.test', qr/looking up MX of dns\.test for $span$/m, 'a name server that does not answer');
 says_of_session('mute.test', qr/connected to 127\.0\.0\.1\[127\.0\.0\.1\]:$mute_port, no greeting for $span/, 'a server that does not greet');
+says_of_session('local.test', qr/connected to \S*\Q$folder\E\/lmtp, no greeting for $span$/m, 'an LMTP server that does not greet');
 says_of_session('tls.test', qr/TLS handshake with 127\.0\.0\.1\[127\.0\.0\.1\]:$mute_port for $span$/m, 'one that does not know of TLS');
 says_of_session('full.test', qr/connecting to 127\.0\.0\.1\[127\.0\.0\.1\]:$full_port for $span$/m, 'one that does not answer');
 says_of_session('data.test', qr/waiting for the reply to DATA from 127\.0\.0\.1\[127\.0\.0\.1\]:$hung->{port} for $span, with this message$/m, 'one that hangs after DATA');
