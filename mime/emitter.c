@@ -48,11 +48,24 @@ emitter_say(struct emitter *e, const char *own)
     emitter_put(e, text_from(own));
 }
 
-/* Into a buffer that the caller frees: no control, and only ASCII unless utf8. */
-static void
+static bool
+is_plain(struct text t)
+{
+    for (size_t at = 0; at < t.length; at++)
+        if (t.at[at] < ' ' || t.at[at] > '~')
+            return false;
+    return true;
+}
+
+/* No control, and only ASCII unless utf8: as it is, or in a buffer. The caller frees
+ * that in either case. */
+static struct text
 clean(const struct emitter *e, struct text peer, struct buffer *out)
 {
     struct buffer escaped;
+    *out = (struct buffer){0};
+    if (is_plain(peer)) /* nearly always, and a report may have many */
+        return peer;
     buffer_init(&escaped, peer.length * 4); /* every byte as \xNN */
     buffer_init(out, peer.length * 4);
     bool fits = log_escape(peer, &escaped);
@@ -64,6 +77,7 @@ clean(const struct emitter *e, struct text peer, struct buffer *out)
     }
     assert(fits && !text_has_control(buffer_text(out)));
     buffer_free(&escaped);
+    return buffer_text(out);
 }
 
 /* At most max bytes, and no part of a UTF-8 character. */
@@ -81,8 +95,8 @@ void
 emitter_put_address(struct emitter *e, struct text peer)
 {
     struct buffer cleaned;
-    clean(e, text_before(peer, EMITTER_WORD_MAX), &cleaned);
-    emitter_put(e, cut(buffer_text(&cleaned), EMITTER_WORD_MAX));
+    struct text t = clean(e, text_before(peer, EMITTER_WORD_MAX), &cleaned);
+    emitter_put(e, cut(t, EMITTER_WORD_MAX));
     buffer_free(&cleaned);
 }
 
@@ -90,8 +104,7 @@ void
 emitter_put_words(struct emitter *e, struct text peer, const char *indent)
 {
     struct buffer cleaned;
-    clean(e, peer, &cleaned);
-    struct text rest = buffer_text(&cleaned), word;
+    struct text rest = clean(e, peer, &cleaned), word;
     bool first = true;
     while (text_word(&rest, " ", &word)) {
         while (word.length > 0) {

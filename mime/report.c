@@ -17,7 +17,10 @@ put_date(struct emitter *e, const char *name, int64_t ms)
 {
     char date[DATE_TEXT_MAX];
     date_format(ms, date);
-    emitter_field(e, name, "", text_from(date));
+    emitter_say(e, name);
+    emitter_say(e, ": ");
+    emitter_say(e, date);
+    emitter_say(e, "\r\n");
 }
 
 /* "=_" cannot occur in quoted-printable, and nothing but bchars may be inside. */
@@ -198,8 +201,22 @@ write_recipient(const struct report *r, const struct report_recipient *recipient
 }
 
 static void
-write_status(const struct report *r, struct emitter *e)
+start_words(const struct report *r, struct emitter *e)
 {
+    write_header(r, e);
+    start_part(r, e,
+               r->utf8 ? "text/plain; charset=utf-8" : "text/plain; charset=us-ascii",
+               r->utf8);
+    report_write_introduction(r, e);
+}
+
+static void
+start_status(const struct report *r, struct emitter *e)
+{
+    report_write_closing(r, e);
+    start_part(r, e,
+               r->utf8 ? "message/global-delivery-status" : "message/delivery-status",
+               r->utf8);
     emitter_field(e, "Reporting-MTA", "dns; ", r->reporting_host);
     if (r->envelope_id.length > 0) {
         emitter_say(e, "Original-Envelope-Id: ");
@@ -208,31 +225,69 @@ write_status(const struct report *r, struct emitter *e)
     }
     put_date(e, "Arrival-Date", r->arrival_ms);
     emitter_field(e, "X-Petrel-Queue-ID", "", r->id);
-    for (size_t i = 0; i < r->count; i++)
-        write_recipient(r, &r->recipients[i], e);
 }
 
-void
-report_begin(const struct report *r, void (*write)(void *, struct text), void *context)
+static void
+start_original(const struct report *r, struct emitter *e)
+{
+    const char *type = r->utf8   ? r->full ? "message/global" : "message/global-headers"
+                       : r->full ? "message/rfc822"
+                                 : "text/rfc822-headers";
+    start_part(r, e, type, r->utf8 || r->eight_bit);
+}
+
+/* Lists of recipients, one after another: the words about each action, and the status.
+ */
+enum list {
+    LIST_FIRST = REPORT_FAILED,
+    LIST_WORDS_LAST = REPORT_RELAYED,
+    LIST_STATUS,
+    LIST_END
+};
+
+static void
+start_list(const struct report *r, unsigned list, struct emitter *e)
+{
+    if (list == LIST_FIRST)
+        start_words(r, e);
+    if (list <= LIST_WORDS_LAST)
+        report_write_heading(r, (enum report_action)list, e);
+    else if (list == LIST_STATUS)
+        start_status(r, e);
+    else
+        start_original(r, e);
+}
+
+static void
+list_recipient(const struct report *r, const struct report_place *place,
+               struct emitter *e)
+{
+    const struct report_recipient *recipient = &r->recipients[place->next];
+    if (place->list == LIST_STATUS)
+        write_recipient(r, recipient, e);
+    else if (recipient->action == (enum report_action)place->list)
+        report_write_words(r, recipient, e);
+}
+
+bool
+report_begin(const struct report *r, struct report_place *place, size_t most,
+             void (*write)(void *, struct text), void *context)
 {
     assert(r->count > 0 && r->boundary.length > 0 && r->reporting_host.length > 0);
+    assert(most > 0 && place->list < LIST_END);
     struct emitter e;
     emitter_start(&e, r->utf8, write, context);
-    write_header(r, &e);
-    start_part(r, &e,
-               r->utf8 ? "text/plain; charset=utf-8" : "text/plain; charset=us-ascii",
-               r->utf8);
-    report_write_text(r, &e);
-    start_part(r, &e,
-               r->utf8 ? "message/global-delivery-status" : "message/delivery-status",
-               r->utf8);
-    write_status(r, &e);
-    const char *original = r->utf8
-                               ? r->full ? "message/global" : "message/global-headers"
-                           : r->full ? "message/rfc822"
-                                     : "text/rfc822-headers";
-    start_part(r, &e, original, r->utf8 || r->eight_bit);
+    if (place->list == LIST_FIRST && place->next == 0)
+        start_list(r, LIST_FIRST, &e);
+    for (; most > 0 && place->list < LIST_END; most--) {
+        list_recipient(r, place, &e);
+        if (++place->next < r->count)
+            continue;
+        *place = (struct report_place){.list = place->list + 1};
+        start_list(r, place->list, &e);
+    }
     emitter_end(&e);
+    return place->list == LIST_END;
 }
 
 void

@@ -31,12 +31,22 @@ struct report {
     size_t count;
 };
 
+/* How far a report has come; zeroed before its beginning. */
+struct report_place {
+    unsigned list;
+    size_t next;
+};
+
 /* Everything up to the copy of the original, CRLF line ends, header first (From, To,
  * Subject, Date, Message-ID, Auto-Submitted, MIME). Peer text is escaped and folded;
- * lines stay below 998 bytes. The caller then writes the original's header (or all of
+ * lines stay below 998 bytes. A call looks at `most` recipients, each of whom is looked
+ * at REPORT_LISTS times in all, and goes on where the last one stopped, with the same
+ * r. True: that was all. The caller then writes the original's header (or all of
  * it)... */
-void report_begin(const struct report *r, void (*write)(void *, struct text),
-                  void *context);
+enum { REPORT_LISTS = 5 };
+bool report_begin(const struct report *r, struct report_place *place, size_t most,
+                  void (*write)(void *, struct text), void *context)
+    __attribute__((warn_unused_result));
 /* ...and this closes it. */
 void report_end(const struct report *r, void (*write)(void *, struct text),
                 void *context);

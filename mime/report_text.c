@@ -156,9 +156,9 @@ say_words_of(struct emitter *e, const struct outcome *outcome)
     emitter_say(e, "\r\n");
 }
 
-static void
-write_recipient(const struct report *r, const struct report_recipient *recipient,
-                struct emitter *e)
+void
+report_write_words(const struct report *r, const struct report_recipient *recipient,
+                   struct emitter *e)
 {
     emitter_say(e, "\r\n<");
     emitter_put_address(e, recipient->address);
@@ -204,20 +204,18 @@ heading(enum report_action action)
     abort(); /* an action that does not exist */
 }
 
-static void
-write_section(const struct report *r, enum report_action action, struct emitter *e)
+void
+report_write_heading(const struct report *r, enum report_action action,
+                     struct emitter *e)
 {
     if (!report_has(r, action))
         return;
     emitter_say(e, "\r\n");
     emitter_say(e, heading(action));
-    for (size_t i = 0; i < r->count; i++)
-        if (r->recipients[i].action == action)
-            write_recipient(r, &r->recipients[i], e);
 }
 
 void
-report_write_text(const struct report *r, struct emitter *e)
+report_write_introduction(const struct report *r, struct emitter *e)
 {
     emitter_say(e, "This is the mail system at host ");
     emitter_put_address(e, r->reporting_host);
@@ -236,8 +234,11 @@ report_write_text(const struct report *r, struct emitter *e)
     emitter_put_address(e, r->id);
     emitter_say(e, r->full ? ". It follows below.\r\n"
                            : ". Its header follows below.\r\n");
-    for (int action = REPORT_FAILED; action <= REPORT_RELAYED; action++)
-        write_section(r, (enum report_action)action, e);
+}
+
+void
+report_write_closing(const struct report *r, struct emitter *e)
+{
     emitter_say(e, "\r\nIf you need help, write to <postmaster@");
     emitter_put_address(e, r->reporting_host);
     emitter_say(e, ">.\r\n");

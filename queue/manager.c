@@ -418,6 +418,8 @@ manager_free(struct manager **manager)
         sendlog_exit(&m->sendlog);
     }
     loop_unpost(m->loop, &m->stir);
+    HASH_ITER (hh, m->actives, a, next)
+        notice_drop(&a->notice); /* its draft is the queue's */
     /* The queue first: it still writes the marks of the envelopes that it remembers. */
     queue_close(&m->queue);
     HASH_ITER (hh, m->actives, a, next)

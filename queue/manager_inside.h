@@ -5,6 +5,7 @@
 
 #include "base/loop.h"
 #include "queue/manager.h"
+#include "queue/notice.h"
 #include "queue/sendlog.h"
 #include "queue/waiting.h"
 
@@ -39,6 +40,7 @@ struct active {
     bool scheduled;   /* the scheduler works on it; else it waits for SCHED_LOAD or its
                          end */
     bool ending;      /* its notice is being committed */
+    struct notice *notice; /* either of them, while it is composed; or NULL */
     enum fate fate;
     UT_hash_handle hh;
 };
@@ -122,6 +124,8 @@ void round_wait(struct active *a, int64_t due_ms, unsigned attempts);
 void round_warned(struct active *a);
 /* SCHED_FINISH, or nobody is open. */
 void round_finish(struct active *a);
+/* For a notice about it. */
+struct notice_settings round_notice_settings(struct manager *m);
 /* At the end, when no session is left and the pump does not run any more: ends the
  * rounds that a stop has cut short as the operator wants, and turns the loop until the
  * notices are stored, or for 10 s. */

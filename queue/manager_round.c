@@ -2,7 +2,6 @@
 #include "queue/manager_inside.h"
 
 #include "base/memory.h"
-#include "queue/notice.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -78,6 +77,7 @@ active_free(struct active *a, unsigned recipients)
         free(a->reasons[i]);
     for (unsigned i = 0; a->deliveries && i < recipients; i++)
         sendlog_stopped(&m->sendlog, a->deliveries[i]);
+    notice_drop(&a->notice);
     warning_forget(a, recipients);
     free(a->reasons);
     free(a->deliveries);
@@ -298,20 +298,28 @@ notice_stored(void *context, struct envelope *notice, const struct outcome *refu
     queue_leave(m->queue, before);
 }
 
+struct notice_settings
+round_notice_settings(struct manager *m)
+{
+    return (struct notice_settings){.queue = m->queue,
+                                    .loop = m->loop,
+                                    .log = m->log,
+                                    .hostname = m->settings.hostname,
+                                    .size_limit = m->settings.bounce_size_limit};
+}
+
 static void
 tell_sender(struct active *a)
 {
     struct manager *m = a->manager;
-    struct notice_settings settings = {m->settings.hostname,
-                                       m->settings.bounce_size_limit};
-    switch (notice_commit(m->queue, m->loop, m->log, &settings, a->envelope,
-                          notice_stored, a)) {
+    struct notice_settings settings = round_notice_settings(m);
+    switch (notice_begin(&settings, a->envelope, &a->notice, notice_stored, a)) {
     case NOTICE_NOTHING:
         if (a->envelope->double_bounce && a->envelope->failure_count > 0)
             sendlog_discard(&m->sendlog, a->id);
         active_retire(a);
         break;
-    case NOTICE_COMMITTED:
+    case NOTICE_BEGUN:
         m->notices.begun++;
         a->ending = true;
         manager_turn(m); /* the commit needs its SYNC stage */

@@ -2,7 +2,6 @@
 #include "queue/manager_inside.h"
 
 #include "base/memory.h"
-#include "queue/notice.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -81,13 +80,13 @@ warning_start(struct active *a)
     struct manager *m = a->manager;
     if (a->delays == NULL)
         return false;
-    struct notice_settings settings = {.hostname = m->settings.hostname};
+    struct notice_settings settings = round_notice_settings(m);
     size_t count;
     struct notice_delay *delays = list(a, &count);
-    enum notice_result result = notice_commit_delay(
-        m->queue, m->loop, m->log, &settings, a->envelope, delays, count, stored, a);
+    enum notice_result result = notice_begin_delay(&settings, a->envelope, delays,
+                                                   count, &a->notice, stored, a);
     free(delays);
-    if (result != NOTICE_COMMITTED)
+    if (result != NOTICE_BEGUN)
         return false;
     m->notices.begun++;
     a->warning = true;

@@ -17,7 +17,8 @@
 enum {
     HEADER_MAX = 64 * 1024,
     PIECE = 32 * 1024,
-    ESCAPED_MAX = 4 /* of a byte of UTF-8: \x{80} for two */
+    LOOKS_PER_TURN = 2000, /* at recipients, so that a great report stalls nobody */
+    ESCAPED_MAX = 4        /* of a byte of UTF-8: \x{80} for two */
 };
 
 static bool
@@ -129,25 +130,53 @@ copy_content(struct queue *queue, const struct envelope *e, struct queue_draft *
     queue_content_close(queue, content);
 }
 
-/* What is told to whom; texts live in the buffer. */
-struct composition {
+/* What is told to whom, while it is composed; texts live in the buffer. */
+struct notice {
+    struct notice_settings settings;
     const struct envelope *envelope;
-    const struct notice_delay *delays; /* of this kind; else the envelope's failures */
-    size_t delay_count;
+    bool is_delay; /* else it is about the envelope's failures */
     struct report report;
+    struct report_place written;
     struct report_recipient *recipients;
-    struct buffer texts;
-    bool has_failure; /* else only the header goes back (RFC 3461 §4.3) */
+    struct buffer texts, header; /* header: of the message, unless it goes back whole */
+    bool has_failure;            /* else only the header goes back (RFC 3461 §4.3) */
     bool full;
+    struct queue_draft *draft;
+    struct loop_task task;
+    struct notice **under_way;
+    queue_stored *stored;
+    void *context;
 };
 
 static void
-add_recipient(struct composition *c, unsigned index, struct report_recipient made)
+notice_free(void *object)
 {
-    const struct recipient *r = &c->envelope->recipients[index];
+    struct notice *n = object;
+    free(n->recipients);
+    buffer_free(&n->texts);
+    buffer_free(&n->header);
+    free(n);
+}
+
+void
+notice_drop(struct notice **notice)
+{
+    struct notice *n = *notice;
+    if (n == NULL)
+        return;
+    *notice = NULL;
+    loop_unpost(n->settings.loop, &n->task);
+    queue_discard(&n->draft);
+    notice_free(n);
+}
+
+static void
+add_recipient(struct notice *n, unsigned index, struct report_recipient made)
+{
+    const struct recipient *r = &n->envelope->recipients[index];
     made.address = r->address;
-    made.original = original_recipient(r->original, c->report.utf8, &c->texts);
-    c->recipients[c->report.count++] = made;
+    made.original = original_recipient(r->original, n->report.utf8, &n->texts);
+    n->recipients[n->report.count++] = made;
 }
 
 static bool
@@ -166,15 +195,17 @@ action_of(const struct failure *f)
 
 /* A success was only put down because it is wanted. */
 static void
-add_failures(struct composition *c, bool all)
+add_failures(struct notice *n)
 {
-    const struct envelope *e = c->envelope;
+    const struct envelope *e = n->envelope;
+    bool all = e->sender.length == 0; /* postmaster is told */
+    n->recipients = memory_array(e->failure_count, sizeof(*n->recipients));
     for (unsigned i = 0; i < e->failure_count; i++) {
         const struct failure *f = &e->failures[i];
         if (!all && is_failure(f) && !wants_failure(&e->recipients[f->recipient]))
             continue;
-        c->has_failure = c->has_failure || is_failure(f);
-        add_recipient(c, f->recipient,
+        n->has_failure = n->has_failure || is_failure(f);
+        add_recipient(n, f->recipient,
                       (struct report_recipient){.action = action_of(f),
                                                 .expired = f->expired,
                                                 .outcome = &f->outcome});
@@ -182,62 +213,52 @@ add_failures(struct composition *c, bool all)
 }
 
 static void
-add_delays(struct composition *c)
+add_delays(struct notice *n, const struct notice_delay *delays, size_t count)
 {
-    for (size_t i = 0; i < c->delay_count; i++) {
-        const struct notice_delay *d = &c->delays[i];
-        if (notice_wants_delay(&c->envelope->recipients[d->recipient]))
-            add_recipient(c, d->recipient,
+    n->is_delay = true;
+    n->recipients = memory_array(count, sizeof(*n->recipients));
+    for (size_t i = 0; i < count; i++) {
+        const struct notice_delay *d = &delays[i];
+        if (notice_wants_delay(&n->envelope->recipients[d->recipient]))
+            add_recipient(n, d->recipient,
                           (struct report_recipient){.action = REPORT_DELAYED,
                                                     .retry_until_ms = d->retry_until_ms,
                                                     .outcome = d->outcome});
     }
 }
 
-static void
-add_recipients(struct composition *c, bool all)
-{
-    size_t most = c->delays ? c->delay_count : c->envelope->failure_count;
-    c->recipients = memory_array(most, sizeof(*c->recipients));
-    if (c->delays)
-        add_delays(c);
-    else
-        add_failures(c, all);
-    c->report.recipients = c->recipients;
-}
-
 /* Reserved once, so that texts never move while slices of them are held. */
 static void
-reserve_texts(struct composition *c)
+reserve_texts(struct notice *n)
 {
-    const struct envelope *e = c->envelope;
+    const struct envelope *e = n->envelope;
     size_t need = 4096 + e->envelope_id.length;
     for (unsigned i = 0; i < e->count; i++)
         need += ESCAPED_MAX * e->recipients[i].original.length;
-    buffer_init(&c->texts, need);
-    if (!buffer_reserve(&c->texts, need))
+    buffer_init(&n->texts, need);
+    if (!buffer_reserve(&n->texts, need))
         assert(false && "the limit was chosen to fit");
 }
 
 /* "prefix" + t, kept with the texts. */
 static struct text
-joined(struct composition *c, const char *prefix, struct text t)
+joined(struct notice *n, const char *prefix, struct text t)
 {
-    size_t before = c->texts.length;
-    if (!buffer_add(&c->texts, text_from(prefix)) || !buffer_add(&c->texts, t))
+    size_t before = n->texts.length;
+    if (!buffer_add(&n->texts, text_from(prefix)) || !buffer_add(&n->texts, t))
         return TEXT("");
-    return text_of(c->texts.at + before, c->texts.length - before);
+    return text_of(n->texts.at + before, n->texts.length - before);
 }
 
 static struct text
-envelope_id_of(struct composition *c, const struct envelope *e)
+envelope_id_of(struct notice *n, const struct envelope *e)
 {
-    size_t before = c->texts.length;
-    if (!address_read_xtext(e->envelope_id, &c->texts)) {
-        c->texts.length = before;
+    size_t before = n->texts.length;
+    if (!address_read_xtext(e->envelope_id, &n->texts)) {
+        n->texts.length = before;
         return TEXT("");
     }
-    return text_of(c->texts.at + before, c->texts.length - before);
+    return text_of(n->texts.at + before, n->texts.length - before);
 }
 
 /* Else the report is in the form that every reader knows, and goes everywhere. */
@@ -250,147 +271,176 @@ needs_utf8(const struct envelope *e)
     return e->utf8 && !ascii;
 }
 
-static void
-compose(struct composition *c, struct loop *loop,
-        const struct notice_settings *settings)
+static struct notice *
+compose(const struct notice_settings *settings, const struct envelope *e)
 {
-    const struct envelope *e = c->envelope;
+    struct notice *n = memory_new(sizeof(*n));
     struct text host = text_from(settings->hostname);
     bool doubled = e->sender.length == 0;
     char id[ID_LENGTH + 1], boundary[48];
     id_format(e->id, id);
-    snprintf(boundary, sizeof(boundary), "%s/%016" PRIx64, id, loop_random(loop));
-    reserve_texts(c);
-    c->report = (struct report){
-        .reporting_host = host,
-        .from = joined(c, "MAILER-DAEMON@", host),
-        .to = doubled ? joined(c, "postmaster@", host) : e->sender,
+    snprintf(boundary, sizeof(boundary), "%s/%016" PRIx64, id,
+             loop_random(settings->loop));
+    n->settings = *settings;
+    n->envelope = e;
+    buffer_init(&n->header, HEADER_MAX);
+    reserve_texts(n);
+    n->report = (struct report){
+        .reporting_host = joined(n, "", host),
+        .from = joined(n, "MAILER-DAEMON@", host),
+        .to = doubled ? joined(n, "postmaster@", host) : e->sender,
         .original_sender = e->sender,
-        .id = joined(c, "", text_from(id)),
-        .boundary = joined(c, "", text_from(boundary)),
-        .envelope_id = envelope_id_of(c, e),
+        .id = joined(n, "", text_from(id)),
+        .boundary = joined(n, "", text_from(boundary)),
+        .envelope_id = envelope_id_of(n, e),
         .arrival_ms = e->birth_ms,
-        .now_ms = loop_now_ms(loop),
+        .now_ms = loop_now_ms(settings->loop),
         .utf8 = needs_utf8(e),
     };
-    add_recipients(c, doubled);
-    c->full = !doubled && c->has_failure && e->ret == RETURN_FULL && !e->binary &&
-              e->content_size <= (int64_t)settings->size_limit;
-    c->report.full = c->full;
+    return n;
 }
 
-static bool
-has_eight_bit(struct text t)
+/* Once all recipients are known. */
+static void
+choose_form(struct notice *n)
 {
-    return !text_is_ascii(t);
+    const struct envelope *e = n->envelope;
+    n->report.recipients = n->recipients;
+    n->full = e->sender.length > 0 && n->has_failure && e->ret == RETURN_FULL &&
+              !e->binary && e->content_size <= (int64_t)n->settings.size_limit;
+    n->report.full = n->full;
+    if (!n->full)
+        (void)!read_header(n->settings.queue, e, &n->header);
+    n->report.eight_bit =
+        n->full ? e->eight_bit || e->utf8 : !text_is_ascii(buffer_text(&n->header));
 }
 
 static void
-write_notice(struct queue *queue, struct queue_draft *draft, struct composition *c)
+write_original(struct notice *n)
 {
-    const struct envelope *e = c->envelope;
-    struct buffer header;
-    buffer_init(&header, HEADER_MAX);
-    if (!c->full)
-        (void)!read_header(queue, e, &header);
-    c->report.eight_bit =
-        c->full ? e->eight_bit || e->utf8 : has_eight_bit(buffer_text(&header));
-    report_begin(&c->report, write_to_draft, draft);
-    if (c->full) {
-        write_to_draft(draft, e->prefix);
-        copy_content(queue, e, draft);
-    } else {
-        write_to_draft(draft, buffer_text(&header));
+    const struct envelope *e = n->envelope;
+    if (!n->full) {
+        write_to_draft(n->draft, buffer_text(&n->header));
+        return;
     }
-    report_end(&c->report, write_to_draft, draft);
-    buffer_free(&header);
+    write_to_draft(n->draft, e->prefix);
+    copy_content(n->settings.queue, e, n->draft);
 }
 
 static struct envelope *
-notice_envelope(const struct composition *c)
+notice_envelope(const struct notice *n)
 {
-    const struct envelope *e = c->envelope;
-    struct envelope *notice = envelope_new();
-    notice->double_bounce = e->sender.length == 0;
-    notice->utf8 = c->report.utf8;
-    notice->priority = e->priority;
-    notice->eight_bit = c->report.eight_bit;
-    if (!envelope_add(notice, c->report.to, NOTIFY_NEVER, TEXT("")))
+    const struct envelope *e = n->envelope;
+    struct envelope *made = envelope_new();
+    made->double_bounce = e->sender.length == 0;
+    made->utf8 = n->report.utf8;
+    made->priority = e->priority;
+    made->eight_bit = n->report.eight_bit;
+    if (!envelope_add(made, n->report.to, NOTIFY_NEVER, TEXT("")))
         assert(false && "one recipient always fits");
-    return notice;
+    return made;
 }
 
 /* Who is told, and of what, in the log. */
 static const char *
-notified(const struct composition *c)
+notified(const struct notice *n)
 {
-    if (c->delays)
+    if (n->is_delay)
         return "sender notified of the delay";
-    if (!c->has_failure)
+    if (!n->has_failure)
         return "sender notified of the delivery";
-    return c->envelope->sender.length == 0 ? "sender is null; postmaster notified"
+    return n->envelope->sender.length == 0 ? "sender is null; postmaster notified"
                                            : "sender notified";
 }
 
-/* Once composed; frees what is in it. */
-static enum notice_result
-commit(struct composition *c, struct queue *queue, struct log *log,
-       queue_stored *stored, void *context)
+static void
+commit(struct notice *n)
 {
-    const struct envelope *e = c->envelope;
     char id[ID_LENGTH + 1], notice_id[ID_LENGTH + 1];
-    id_format(e->id, id);
-    enum notice_result result = NOTICE_NOTHING;
-    struct outcome refusal;
-    int64_t size = c->delays ? 0 : e->content_size;
-    struct queue_draft *draft =
-        c->report.count == 0 ? NULL : queue_begin_notice(queue, size, &refusal);
-    if (draft) {
-        write_notice(queue, draft, c);
-        struct envelope *notice = notice_envelope(c);
-        queue_name(draft, notice);
-        id_format(notice->id, notice_id);
-        log_say(log, LOG_LEVEL_INFO, "queue", id, "%s: %s", notified(c), notice_id);
-        queue_commit(&draft, &notice, stored, context);
-        result = NOTICE_COMMITTED;
-    } else if (c->report.count > 0) {
-        log_say(log, LOG_LEVEL_WARNING, "queue", id, "cannot write the notice now: %s",
-                refusal.text);
-        result = NOTICE_REFUSED;
+    struct envelope *made = notice_envelope(n);
+    id_format(n->envelope->id, id);
+    queue_name(n->draft, made);
+    id_format(made->id, notice_id);
+    log_say(n->settings.log, LOG_LEVEL_INFO, "queue", id, "%s: %s", notified(n),
+            notice_id);
+    queue_commit(&n->draft, &made, n->stored, n->context);
+}
+
+static void
+write_some(void *context)
+{
+    struct notice *n = context;
+    struct queue *queue = n->settings.queue;
+    struct loop *loop = n->settings.loop;
+    struct id before = queue_enter(queue, n->envelope->id);
+    if (report_begin(&n->report, &n->written, LOOKS_PER_TURN, write_to_draft,
+                     n->draft)) {
+        write_original(n);
+        report_end(&n->report, write_to_draft, n->draft);
+        commit(n);
+        *n->under_way = NULL;
+        loop_release(loop, notice_free, n);
+    } else {
+        loop_post(loop, &n->task, write_some, n);
     }
-    free(c->recipients);
-    buffer_free(&c->texts);
-    return result;
+    queue_leave(queue, before);
+}
+
+/* Once composed. */
+static enum notice_result
+begin(struct notice *n, struct notice **under_way, queue_stored *stored, void *context)
+{
+    const struct envelope *e = n->envelope;
+    struct outcome refusal;
+    if (n->report.count == 0) {
+        notice_free(n);
+        return NOTICE_NOTHING;
+    }
+    int64_t size = n->is_delay ? 0 : e->content_size;
+    n->draft = queue_begin_notice(n->settings.queue, size, &refusal);
+    if (n->draft == NULL) {
+        char id[ID_LENGTH + 1];
+        id_format(e->id, id);
+        log_say(n->settings.log, LOG_LEVEL_WARNING, "queue", id,
+                "cannot write the notice now: %s", refusal.text);
+        notice_free(n);
+        return NOTICE_REFUSED;
+    }
+    choose_form(n);
+    n->under_way = under_way;
+    n->stored = stored;
+    n->context = context;
+    *under_way = n;
+    write_some(n);
+    return NOTICE_BEGUN;
 }
 
 enum notice_result
-notice_commit(struct queue *queue, struct loop *loop, struct log *log,
-              const struct notice_settings *settings, const struct envelope *e,
-              queue_stored *stored, void *context)
+notice_begin(const struct notice_settings *settings, const struct envelope *e,
+             struct notice **under_way, queue_stored *stored, void *context)
 {
-    struct composition c = {.envelope = e};
     if (e->failure_count == 0)
         return NOTICE_NOTHING;
     if (e->double_bounce) {
         char id[ID_LENGTH + 1];
         id_format(e->id, id);
-        log_say(log, LOG_LEVEL_WARNING, "queue", id,
+        log_say(settings->log, LOG_LEVEL_WARNING, "queue", id,
                 "a notice to postmaster failed; nobody else is told");
         return NOTICE_NOTHING;
     }
-    compose(&c, loop, settings);
-    return commit(&c, queue, log, stored, context);
+    struct notice *n = compose(settings, e);
+    add_failures(n);
+    return begin(n, under_way, stored, context);
 }
 
 enum notice_result
-notice_commit_delay(struct queue *queue, struct loop *loop, struct log *log,
-                    const struct notice_settings *settings, const struct envelope *e,
-                    const struct notice_delay *delays, size_t count,
-                    queue_stored *stored, void *context)
+notice_begin_delay(const struct notice_settings *settings, const struct envelope *e,
+                   const struct notice_delay *delays, size_t count,
+                   struct notice **under_way, queue_stored *stored, void *context)
 {
-    struct composition c = {.envelope = e, .delays = delays, .delay_count = count};
     if (count == 0 || e->sender.length == 0)
         return NOTICE_NOTHING;
-    compose(&c, loop, settings);
-    return commit(&c, queue, log, stored, context);
+    struct notice *n = compose(settings, e);
+    add_delays(n, delays, count);
+    return begin(n, under_way, stored, context);
 }

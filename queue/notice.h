@@ -9,40 +9,46 @@
 
 #include "queue/queue.h"
 
+struct log;
 struct loop;
+struct notice; /* while it is composed */
 
 struct notice_settings {
+    struct queue *queue;
+    struct loop *loop;
+    struct log *log;
     const char *hostname;
     size_t size_limit; /* RET=FULL of a larger message gives its header only */
 };
 
 enum notice_result {
-    NOTICE_NOTHING,   /* nobody is to be told; stored will not be called */
-    NOTICE_COMMITTED, /* stored comes when the notice is durable, or was refused */
-    NOTICE_REFUSED    /* the queue takes no mail now; try again later */
+    NOTICE_NOTHING, /* nobody is to be told; stored will not be called */
+    NOTICE_BEGUN,   /* stored comes when the notice is durable, or was refused */
+    NOTICE_REFUSED  /* the queue takes no mail now; try again later */
 };
 
-/* e->failures, successes among them, are told in one message. */
-enum notice_result notice_commit(struct queue *queue, struct loop *loop,
-                                 struct log *log,
-                                 const struct notice_settings *settings,
-                                 const struct envelope *e, queue_stored *stored,
-                                 void *context);
+/* e->failures, successes among them, are told in one message. A report of many
+ * recipients takes many turns: until it is whole *under_way is set, and e stays with
+ * its failures as it is; notice_drop() gives it up (stored will not be called). */
+enum notice_result notice_begin(const struct notice_settings *settings,
+                                const struct envelope *e, struct notice **under_way,
+                                queue_stored *stored, void *context);
 
 /* A recipient that is tried again. */
 struct notice_delay {
     unsigned recipient;
     int64_t retry_until_ms;
-    const struct outcome *outcome; /* of the last attempt */
+    const struct outcome *outcome; /* of the last attempt; as long as the envelope */
 };
 /* The header of the message alone goes with it. NOTHING: no recipient's NOTIFY permits
  * it, or the sender is null. */
-enum notice_result notice_commit_delay(struct queue *queue, struct loop *loop,
-                                       struct log *log,
-                                       const struct notice_settings *settings,
-                                       const struct envelope *e,
-                                       const struct notice_delay *delays, size_t count,
-                                       queue_stored *stored, void *context);
+enum notice_result notice_begin_delay(const struct notice_settings *settings,
+                                      const struct envelope *e,
+                                      const struct notice_delay *delays, size_t count,
+                                      struct notice **under_way, queue_stored *stored,
+                                      void *context);
+/* What is not yet whole; NULL is nothing to drop. */
+void notice_drop(struct notice **under_way);
 /* NOTIFY of RFC 3461 §4.1: absent, or with DELAY; there, and with SUCCESS. */
 bool notice_wants_delay(const struct recipient *r);
 bool notice_wants_success(const struct recipient *r);

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "mime/header.h"
+#include "mime/report.h"
 #include "t/queue_kit.h"
 #include "t/tap.h"
 
@@ -11,6 +12,7 @@
 static char folder[] = "/tmp/petrel-notice-XXXXXX";
 static const struct notice_settings settings = {.hostname = "h.test",
                                                 .size_limit = 2000};
+static struct notice *under_way;
 
 static const struct text mail = TEXT("From: Ann <ann@a.test>\r\n"
                                      "Subject: a\r\n\tfolded one\r\n"
@@ -47,13 +49,22 @@ fail_one(struct kit *k, struct envelope *e, unsigned index, bool expired)
     queue_settle(k->queue, e, index, CHANNEL_REMOTE, &f);
 }
 
+static struct notice_settings
+settings_in(const struct kit *k, const struct notice_settings *with)
+{
+    struct notice_settings made = *with;
+    made.queue = k->queue;
+    made.loop = k->loop;
+    made.log = k->log;
+    return made;
+}
+
 /* What comes of it, once it is committed. */
 static void
 take_notice(struct kit *k, struct told *t)
 {
-    ok_named(k->answers == 0, "nothing is called back at once");
     kit_turns(k, 3);
-    is_number(k->answers, t->result == NOTICE_COMMITTED, "stored comes if promised");
+    is_number(k->answers, t->result == NOTICE_BEGUN, "stored comes if promised");
     t->notice = k->stored;
     k->stored = NULL;
     if (t->notice == NULL)
@@ -74,7 +85,9 @@ tell(struct kit *k, const struct envelope *e, const struct notice_settings *with
     struct told t = {.bytes = memory_string("")};
     k->answers = 0;
     k->stored = NULL;
-    t.result = notice_commit(k->queue, k->loop, k->log, with, e, kit_stored, k);
+    struct notice_settings here = settings_in(k, with);
+    t.result = notice_begin(&here, e, &under_way, kit_stored, k);
+    ok_named(k->answers == 0, "nothing is called back at once");
     take_notice(k, &t);
     return t;
 }
@@ -168,7 +181,7 @@ test_plain(void)
     fail_one(&k, e, 1, false);
     fail_one(&k, e, 2, true);
     struct told t = tell(&k, e, &settings);
-    is_number(t.result, NOTICE_COMMITTED, "the sender is told");
+    is_number(t.result, NOTICE_BEGUN, "the sender is told");
     is_text(t.notice->sender, TEXT(""), "from nobody");
     is_number(t.notice->count, 1, "to one");
     is_text(t.notice->recipients[0].address, TEXT("ann@a.test"), "the sender");
@@ -229,13 +242,13 @@ test_notify(void)
         e->recipients[0].notify = cases[i].notify;
         fail_one(&k, e, 0, false);
         struct told t = tell(&k, e, &settings);
-        is_number(t.result, cases[i].told ? NOTICE_COMMITTED : NOTICE_NOTHING, "alone");
+        is_number(t.result, cases[i].told ? NOTICE_BEGUN : NOTICE_NOTHING, "alone");
         free(t.bytes);
         if (t.notice)
             queue_retire(k.queue, &t.notice);
         fail_one(&k, e, 1, false);
         t = tell(&k, e, &settings);
-        is_number(t.result, NOTICE_COMMITTED, "beside one that is told");
+        is_number(t.result, NOTICE_BEGUN, "beside one that is told");
         ok(has(&t, "bob@b.test") == cases[i].told);
         ok(has(&t, "carol@c.test"));
         forget(&k, &t, &e);
@@ -291,7 +304,7 @@ test_double(void)
     e->recipients[0].notify = NOTIFY_NEVER;
     fail_one(&k, e, 0, false);
     struct told t = tell(&k, e, &settings);
-    is_number(t.result, NOTICE_COMMITTED, "somebody is told");
+    is_number(t.result, NOTICE_BEGUN, "somebody is told");
     is_text(t.notice->recipients[0].address, TEXT("postmaster@h.test"), "postmaster");
     is_text(t.notice->sender, TEXT(""), "from nobody");
     ok(t.notice->double_bounce);
@@ -388,7 +401,7 @@ test_success(void)
     succeed(&k, e, 0, true);
     succeed(&k, e, 1, false);
     struct told t = tell(&k, e, &settings);
-    is_number(t.result, NOTICE_COMMITTED, "a success is told");
+    is_number(t.result, NOTICE_BEGUN, "a success is told");
     ok(kit_logged(&k, "sender notified of the delivery"));
     is_text(t.notice->sender, TEXT(""), "from nobody");
     field_is(&t, "Subject", "Successful Mail Delivery Report");
@@ -547,7 +560,7 @@ test_odd_headers(void)
     kit_close(&k);
 }
 
-/* Peers' words cannot forge anything; many failures make one notice. */
+/* Peers' words cannot forge anything. */
 static void
 test_hostile(void)
 {
@@ -566,22 +579,84 @@ test_hostile(void)
     ok(is_mail(&t));
     forget(&k, &t, &e);
 
-    struct envelope *many = envelope_new();
-    many->sender = envelope_text(many, TEXT("ann@a.test"));
-    for (int i = 0; i < 2000; i++) {
+    kit_close(&k);
+}
+
+/* --- Many ------------------------------------------------------------------------- */
+
+enum { MANY = 10000, IN_A_TURN = 2000 };
+
+static struct envelope *
+fail_many(struct kit *k)
+{
+    struct envelope *e = envelope_new();
+    e->sender = envelope_text(e, TEXT("ann@a.test"));
+    for (int i = 0; i < MANY; i++) {
         char address[40];
         snprintf(address, sizeof(address), "user%d@b.test", i);
-        if (!envelope_add(many, text_from(address), 0, TEXT("rfc822;x@y")))
+        if (!envelope_add(e, text_from(address), 0, TEXT("rfc822;x@y")))
             abort();
     }
-    e = kit_accept(&k, many, mail);
-    for (unsigned i = 0; i < 2000; i++)
-        fail_one(&k, e, i, false);
-    t = tell(&k, e, &settings);
+    e = kit_accept(k, e, mail);
+    for (unsigned i = 0; i < MANY; i++)
+        fail_one(k, e, i, false);
+    return e;
+}
+
+/* Many failures make one notice, in many turns; its settings need not live so long. */
+static void
+test_many(void)
+{
+    struct kit k;
+    is_number(kit_open(&k, folder), 0, k.error);
+    struct envelope *e = fail_many(&k);
+    struct told t = {.bytes = memory_string("")};
+    char hostname[] = "h.test";
+    struct notice_settings with = {.hostname = hostname, .size_limit = 2000};
+    with = settings_in(&k, &with);
+    k.answers = 0;
+    k.stored = NULL;
+    t.result = notice_begin(&with, e, &under_way, kit_stored, &k);
+    memset(hostname, 'x', sizeof(hostname) - 1);
+    memset(&with, 0, sizeof(with));
+    unsigned turns = 1;
+    for (; under_way != NULL && turns < MANY; turns++)
+        loop_turn(k.loop, 0);
+    ok_named(turns >= REPORT_LISTS * MANY / IN_A_TURN, "not too many in a turn");
+    take_notice(&k, &t);
     shows(&t, "Final-Recipient: rfc822; user0@b.test\r\n");
-    ok(has(&t, "Final-Recipient: rfc822; user1999@b.test\r\n"));
+    char last[80];
+    snprintf(last, sizeof(last), "Final-Recipient: rfc822; user%d@b.test\r\n",
+             MANY - 1);
+    ok(has(&t, last));
+    ok(has(&t, "Reporting-MTA: dns; h.test\r\n"));
     ok(is_mail(&t));
     forget(&k, &t, &e);
+    kit_close(&k);
+}
+
+/* One that is given up leaves nothing, and nobody hears of it. */
+static void
+test_drop(void)
+{
+    struct kit k;
+    is_number(kit_open(&k, folder), 0, k.error);
+    struct envelope *e = fail_many(&k);
+    struct notice_settings with = settings_in(&k, &settings);
+    k.answers = 0;
+    is_number(notice_begin(&with, e, &under_way, kit_stored, &k), NOTICE_BEGUN,
+              "it is begun");
+    loop_turn(k.loop, 0);
+    loop_turn(k.loop, 0);
+    ok_named(under_way != NULL, "and not whole");
+    notice_drop(&under_way);
+    ok(under_way == NULL);
+    notice_drop(&under_way);
+    kit_turns(&k, 5);
+    is_number(k.answers, 0, "nothing comes of it");
+    queue_retire(k.queue, &e);
+    kit_turns(&k, 3);
+    ok_named(!kit_logged(&k, "sender notified"), "nobody is notified");
     kit_close(&k);
 }
 
@@ -603,8 +678,9 @@ tell_delay(struct kit *k, const struct envelope *e, size_t count)
     struct told t = {.bytes = memory_string("")};
     k->answers = 0;
     k->stored = NULL;
-    t.result = notice_commit_delay(k->queue, k->loop, k->log, &settings, e, delays,
-                                   count, kit_stored, k);
+    struct notice_settings here = settings_in(k, &settings);
+    t.result = notice_begin_delay(&here, e, delays, count, &under_way, kit_stored, k);
+    ok_named(k->answers == 0, "nothing is called back at once");
     take_notice(k, &t);
     return t;
 }
@@ -620,7 +696,7 @@ test_delay(void)
     e->recipients[0].original = envelope_text(e, TEXT("rfc822;Bob+2Bx@orig.test"));
     fail_one(&k, e, 2, false);
     struct told t = tell_delay(&k, e, 2);
-    is_number(t.result, NOTICE_COMMITTED, "the sender is told of a delay");
+    is_number(t.result, NOTICE_BEGUN, "the sender is told of a delay");
     is_text(t.notice->sender, TEXT(""), "from nobody");
     is_text(t.notice->recipients[0].address, TEXT("ann@a.test"), "the sender");
     is_number(t.notice->recipients[0].notify, NOTIFY_NEVER, "and nobody about that");
@@ -670,7 +746,7 @@ test_delay_notify(void)
         e->recipients[0].notify = cases[i].notify;
         ok(notice_wants_delay(&e->recipients[0]) == cases[i].told);
         struct told t = tell_delay(&k, e, 1);
-        is_number(t.result, cases[i].told ? NOTICE_COMMITTED : NOTICE_NOTHING, "alone");
+        is_number(t.result, cases[i].told ? NOTICE_BEGUN : NOTICE_NOTHING, "alone");
         forget(&k, &t, NULL);
         t = tell_delay(&k, e, 3);
         ok_named(has(&t, "bob@b.test") == cases[i].told, "beside two that are told");
@@ -704,6 +780,8 @@ main(void)
     test_eight_bit();
     test_odd_headers();
     test_hostile();
+    test_many();
+    test_drop();
     test_delay();
     test_delay_notify();
     char command[100];

@@ -56,8 +56,10 @@ collect(void *context, struct text bytes)
 static void
 build(const struct report *r, const char *original, struct buffer *out)
 {
+    struct report_place place = {0};
     buffer_init(out, 256 << 20);
-    report_begin(r, collect, out);
+    if (!report_begin(r, &place, SIZE_MAX, collect, out))
+        abort();
     collect(out, text_from(original));
     report_end(r, collect, out);
 }
@@ -575,6 +577,15 @@ test_durations(void)
     lasts(5 * (int64_t)DAY_MS + 3600000 + 60000, "5 days 1 hour");
 }
 
+static size_t
+count_lines(struct text rest, struct text start)
+{
+    size_t found = 0;
+    for (struct text line; text_cut(&rest, '\n', &line);)
+        found += text_starts(line, start);
+    return found;
+}
+
 static void
 test_many(void)
 {
@@ -592,12 +603,45 @@ test_many(void)
     struct buffer b;
     build(&r, "", &b);
     ok(is_clean(&b, false));
-    size_t found = 0;
-    for (struct text rest = buffer_text(&b), line; text_cut(&rest, '\n', &line);)
-        found += text_starts(line, TEXT("Final-Recipient: "));
-    is_number(found, MANY, "20,000 recipients");
+    is_number(count_lines(buffer_text(&b), TEXT("Final-Recipient: ")), MANY,
+              "20,000 recipients");
     buffer_free(&b);
     free(recipients);
+}
+
+/* In pieces of any size it is what it is in one. */
+static void
+test_pieces(void)
+{
+    enum { COUNT = 12 };
+    struct outcome o = outcome_with(450, "4.2.2", HOST_REPLY("450 full"), "mx[::1]:25");
+    struct report_recipient recipients[COUNT];
+    for (unsigned i = 0; i < COUNT; i++)
+        recipients[i] = (struct report_recipient){.address = TEXT("x@b.example"),
+                                                  .action = (enum report_action)(i % 4),
+                                                  .outcome = &o};
+    struct report r = report_of(recipients, COUNT);
+    struct buffer whole, pieces;
+    build(&r, "", &whole);
+    for (size_t most = 1; most <= COUNT + 1; most++) {
+        struct report_place place = {0};
+        size_t calls = 0, crowded = 0, before = 0;
+        buffer_init(&pieces, 1 << 20);
+        for (bool ended = false; !ended && calls < 1000; calls++) {
+            before = pieces.length;
+            ended = report_begin(&r, &place, most, collect, &pieces);
+            struct text piece = text_after(buffer_text(&pieces), before);
+            crowded += count_lines(piece, TEXT("<x@b")) > most ||
+                       count_lines(piece, TEXT("Final-Recipient: ")) > most;
+        }
+        report_end(&r, collect, &pieces);
+        ok_named(text_equal(buffer_text(&pieces), buffer_text(&whole)),
+                 "pieces make the whole");
+        is_number(calls, (REPORT_LISTS * COUNT + most - 1) / most, "so many of them");
+        is_number(crowded, 0, "none has more recipients than it may");
+        buffer_free(&pieces);
+    }
+    buffer_free(&whole);
 }
 
 /* Folding at every width: the words come through, joined by one space. */
@@ -652,6 +696,7 @@ main(void)
     test_reply();
     test_durations();
     test_many();
+    test_pieces();
     test_folding();
     return done();
 }
