@@ -8,7 +8,12 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-enum { PORT_SMTP = 25, PORT_SMTPS = 465, PORT_SUBMISSION = 587 };
+enum {
+    PORT_SMTP = 25,
+    PORT_SMTPS = 465,
+    PORT_SUBMISSION = 587,
+    HIDDEN_MAX = 10 /* routes that are told of, one a line */
+};
 
 static void
 count(void *context, const struct target *target)
@@ -131,6 +136,36 @@ warn_of_target(void *context, const struct target *target)
                       "wait expire first");
 }
 
+struct hidden {
+    const struct settings *settings;
+    struct log *log;
+    size_t count;
+};
+
+static void
+warn_of_hidden(void *context, const char *key, const char *pattern, const char *by)
+{
+    struct hidden *h = context;
+    const char *place = settings_origin(h->settings, text_from(key));
+    if (h->count++ < HIDDEN_MAX)
+        log_say(h->log, LOG_LEVEL_WARNING, "main", NULL,
+                "%s%s%s: the route '%s' is never chosen, since '%s' stands above it "
+                "and the first match wins: move it up, or remove it",
+                place ? place : "", place ? ": " : "", key, pattern, by);
+}
+
+static void
+warn_of_routes(const struct settings *settings, const struct route_table *routes,
+               struct log *log)
+{
+    struct hidden hidden = {settings, log, 0};
+    route_each_target(routes, warn_of_target, log);
+    route_each_hidden(routes, warn_of_hidden, &hidden);
+    if (hidden.count > HIDDEN_MAX)
+        log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+                "%zu more routes are never chosen", hidden.count - HIDDEN_MAX);
+}
+
 static void
 warn_of_values(const struct options *options, struct log *log)
 {
@@ -149,7 +184,7 @@ warnings_say(const struct options *options, const struct settings *settings,
     warn_of_hostname(options->hostname, log);
     secrecy_warn(options, settings, log);
     warn_of_values(options, log);
-    route_each_target(routes, warn_of_target, log);
+    warn_of_routes(settings, routes, log);
     warn_of_fragments(options, routes, log);
 }
 

@@ -23,6 +23,7 @@ struct route {
     UT_hash_handle hh;
     char *pattern; /* normal form, lower case */
     size_t position;
+    const struct route *hidden_by; /* see route_each_hidden(); NULL: nothing */
     struct target target;
 };
 
@@ -137,12 +138,44 @@ route_of(const struct rules *rules, struct text key)
     return route;
 }
 
+static const struct route *
+earlier(const struct route *a, const struct route *b)
+{
+    return !a || (b && b->position < a->position) ? b : a;
+}
+
+/* NULL: none, or one that holds and is passed. */
+static const struct route *
+route_through(const struct rules *rules, struct text key, bool passes_hold)
+{
+    const struct route *route = route_of(rules, key);
+    return route && passes_hold && route->target.kind == TARGET_HOLD ? NULL : route;
+}
+
+/* The first that matches all that this pattern would. What holds does not hide: mail
+ * that is released passes it. */
+static const struct route *
+route_hiding(const struct rules *rules, struct text key)
+{
+    const char *at_sign = memrchr(key.at, '@', key.length);
+    const struct route *found = route_through(rules, TEXT("*"), true);
+    if (at_sign)
+        key = text_after(key, (size_t)(at_sign + 1 - key.at));
+    if (at_sign)
+        found = earlier(found, route_through(rules, key, true));
+    for (size_t at = 1; at < key.length; at++)
+        if (key.at[at] == '.')
+            found = earlier(found, route_through(rules, text_after(key, at), true));
+    return found;
+}
+
 static struct route *
 route_add(struct rules *rules, struct text key)
 {
     struct route *route = memory_new(sizeof *route);
     route->pattern = text_string(key);
     route->position = HASH_COUNT(rules->routes);
+    route->hidden_by = route_hiding(rules, key);
     rules->has_addresses |= text_find(key, '@') != TEXT_NONE;
     HASH_ADD_KEYPTR(hh, rules->routes, route->pattern, key.length, route);
     return route;
@@ -500,20 +533,6 @@ route_free(struct route_table **table)
     free(t);
 }
 
-static const struct route *
-earlier(const struct route *a, const struct route *b)
-{
-    return !a || (b && b->position < a->position) ? b : a;
-}
-
-/* NULL: none, or one that holds and is passed. */
-static const struct route *
-route_through(const struct rules *rules, struct text key, bool passes_hold)
-{
-    const struct route *route = route_of(rules, key);
-    return route && passes_hold && route->target.kind == TARGET_HOLD ? NULL : route;
-}
-
 /* The first in the table of those that match by more than "*". */
 static const struct route *
 route_named(const struct rules *rules, const struct address *address, bool passes_hold)
@@ -562,6 +581,17 @@ route_each_target(const struct route_table *table,
         each(context, &table->local);
     if (table->peers)
         peers_each_target(table->peers, each, context);
+}
+
+void
+route_each_hidden(const struct route_table *table, route_hidden *each, void *context)
+{
+    for (const struct route *r = table->recipients.routes; r; r = r->hh.next)
+        if (r->hidden_by)
+            each(context, "routes", r->pattern, r->hidden_by->pattern);
+    for (const struct route *r = table->senders.routes; r; r = r->hh.next)
+        if (r->hidden_by)
+            each(context, "sender_routes", r->pattern, r->hidden_by->pattern);
 }
 
 static void

@@ -137,6 +137,13 @@ void route_each_target(const struct route_table *table,
                        void (*each)(void *context, const struct target *target),
                        void *context);
 
+/* Every route that is never chosen, since the pattern `by` above it matches all that it
+ * would: the setting that it stands in, and its pattern, in normal form. */
+typedef void route_hidden(void *context, const char *key, const char *pattern,
+                          const char *by);
+void route_each_hidden(const struct route_table *table, route_hidden *each,
+                       void *context);
+
 /* The key under which all mail for the same next hop is one destination queue:
  * "smtp:example.org", "smtp:[mail.example.org]:587", "lmtp:unix:/path", "maildir";
  * that of a peer begins with "defrag:" and his name.

@@ -640,9 +640,60 @@ test_each_target(void)
     route_free(&table);
 }
 
+static void
+note_hidden(void *context, const char *key, const char *pattern, const char *by)
+{
+    if (!buffer_format(context, "%s %s<%s ", key, pattern, by))
+        abort();
+}
+
+static void
+hidden_are(const char *routes, const char *senders, const char *want)
+{
+    struct buffer told;
+    struct route_settings settings = {.routes = text_from(routes),
+                                      .sender_routes = text_from(senders),
+                                      .smtp_port = 25};
+    transport_default(&settings.base);
+    struct route_table *t = route_new(&settings, &mistakes);
+    buffer_init(&told, 4096);
+    if (t != NULL)
+        route_each_hidden(t, note_hidden, &told);
+    is_text(buffer_text(&told), text_from(want), routes);
+    buffer_free(&told);
+    route_free(&t);
+}
+
+/* What stands behind a pattern that matches all of it is never chosen. */
+static void
+test_hidden(void)
+{
+    hidden_are("* mx", "* mx", "");
+    hidden_are("a@b.test mx\nb.test mx\n.b.test mx\n.test mx\n* mx", "<> mx\n* mx", "");
+    hidden_are("* mx\nb.test mx\na@b.test mx", "* mx\n<> mx\na.test mx",
+               "routes b.test<* routes a@b.test<* sender_routes <><* "
+               "sender_routes a.test<* ");
+    hidden_are("B.test mx\na@b.TEST mx\n* mx", "", "routes a@b.test<b.test ");
+    hidden_are(".test mx\nb.test mx\na@b.test mx\n.b.test mx\ntest mx", "",
+               "routes b.test<.test routes a@b.test<.test routes .b.test<.test ");
+    hidden_are(".b.test mx\nb.test mx\na@b.test mx\n\"b.test@\"@c.test mx", "",
+               "routes a@b.test<b.test ");
+    /* Released mail goes past what holds; what holds is hidden like any other. */
+    hidden_are("* hold\nb.test mx", "", "");
+    hidden_are("b.test hold\n.test mx\na@b.test mx\na.b.test hold", "",
+               "routes a@b.test<.test routes a.b.test<.test ");
+    struct route_table *t = table_of(".test error:5.1.1 first\n"
+                                     "a@b.test error:5.1.1 never\n"
+                                     "test error:5.1.1 second");
+    goes_to(t, "a@b.test", "first");
+    goes_to(t, "a@test", "second");
+    route_free(&t);
+}
+
 int
 main(void)
 {
+    test_hidden();
     test_defragments();
     test_each_target();
     test_patterns();
