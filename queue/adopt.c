@@ -259,7 +259,7 @@ look_at(struct adopt *a, struct young_message *m)
     if (is_there(a, m))
         return;
     if (guard_is_deadly(&a->spool->guard, m->id))
-        park(a, m, guard_reason);
+        park(a, m, guard_reason(&a->spool->guard, m->id));
     else if (spool_rooms(a->spool, m->id, &rooms) < 0)
         a->failed = true;
     else if (m->large && (rooms & ROOM_BIT(ROOM_MESS)) == 0)

@@ -1,6 +1,8 @@
 /* Counts the crashes of messages in a page of shared memory. */
 #include "queue/guard.h"
 
+#include "base/crash.h"
+#include "queue/guard_inside.h"
 #include "queue/slices.h"
 
 #include <assert.h>
@@ -8,28 +10,7 @@
 #include <string.h>
 
 enum { PATH_SIZE = 32 };
-
-static const char magic[8] = "PGUARD3\n";
-const char guard_reason[] = "at work in two crashes of the daemon";
-
-struct guard_row {
-    uint64_t time_ms, hash;
-    uint32_t crashes; /* 0: free */
-    uint32_t resting; /* deferred since */
-};
-
-/* Stores are seen by the next process in the order in which they are written here. */
-struct guard_page {
-    char magic[sizeof(magic)];
-    volatile uint64_t time_ms, hash; /* at work; two zeros: none */
-    uint32_t running;                /* nobody has stopped it in order */
-    uint32_t unknown; /* early ends, one after another, with nothing at work */
-    volatile uint32_t suspected; /* what is at work is the suspect */
-    uint32_t refuted; /* suspects that were quarantined, and it ended again */
-    uint64_t used;    /* rows up to the last one that is not free */
-    struct guard_row rows[GUARD_ROWS];
-};
-_Static_assert(sizeof(struct guard_page) <= 4096, "one page");
+static const char magic[GUARD_MAGIC_SIZE] = "PGUARD4\n";
 
 /* --- Rows ------------------------------------------------------------------------ */
 
@@ -39,7 +20,7 @@ find(const struct guard *g, struct id id)
     struct guard_page *p = g->page;
     for (uint64_t i = 0; p != NULL && i < p->used; i++) {
         struct guard_row *row = &p->rows[i];
-        if (row->crashes > 0 && row->hash == id.hash && row->time_ms == id.time_ms)
+        if (row->ends > 0 && row->hash == id.hash && row->time_ms == id.time_ms)
             return row;
     }
     return NULL;
@@ -52,26 +33,49 @@ drop(struct guard *g, struct guard_row *row)
     if (row == NULL)
         return;
     *row = (struct guard_row){0};
-    while (p->used > 0 && p->rows[p->used - 1].crashes == 0)
+    while (p->used > 0 && p->rows[p->used - 1].ends == 0)
         p->used--;
 }
 
-/* A free one, or that of the fewest crashes; of these the oldest message's. */
+/* How near a row is to being deadly. */
+static uint32_t
+weight(const struct guard_row *row)
+{
+    return row->ends + row->crashes * (GUARD_ENDS_MAX / GUARD_CRASHES_MAX - 1);
+}
+
+/* A free one, or that of the least weight; of these the oldest message's. */
 static struct guard_row *
 choose(struct guard_page *p)
 {
     struct guard_row *best = &p->rows[0];
     for (unsigned i = 0; i < GUARD_ROWS; i++) {
         struct guard_row *row = &p->rows[i];
-        if (row->crashes < best->crashes ||
-            (row->crashes == best->crashes && row->time_ms < best->time_ms))
+        if (weight(row) < weight(best) ||
+            (weight(row) == weight(best) && row->time_ms < best->time_ms))
             best = row;
     }
     return best;
 }
 
-static unsigned
-count_crash(struct guard *g, struct id id)
+static bool
+is_deadly(const struct guard_row *row)
+{
+    return row->crashes >= GUARD_CRASHES_MAX || row->ends >= GUARD_ENDS_MAX;
+}
+
+/* One more end: a crash, or one from outside. */
+static void
+add_end(const struct guard_page *p, struct guard_row *row)
+{
+    if (row->ends < GUARD_ENDS_MAX)
+        row->ends++;
+    if (p->crashed != 0 && row->crashes < GUARD_CRASHES_MAX)
+        row->crashes++;
+}
+
+static const struct guard_row *
+count_end(struct guard *g, struct id id)
 {
     struct guard_page *p = g->page;
     struct guard_row *row = find(g, id);
@@ -82,10 +86,9 @@ count_crash(struct guard *g, struct id id)
         if (p->used <= index)
             p->used = index + 1;
     }
-    if (row->crashes < GUARD_CRASHES_MAX)
-        row->crashes++;
+    add_end(p, row);
     row->resting = 0;
-    return row->crashes;
+    return row;
 }
 
 /* --- The page -------------------------------------------------------------------- */
@@ -101,14 +104,15 @@ static bool
 is_sound(const struct guard_page *p)
 {
     if (memcmp(p->magic, magic, sizeof(magic)) != 0 || p->used > GUARD_ROWS ||
-        !is_name(p->time_ms, p->hash) || p->running > 1 ||
-        p->unknown > GUARD_UNKNOWN_MAX || p->suspected > 1 ||
-        p->refuted > GUARD_SUSPECTS_MAX)
+        !is_name(p->time_ms, p->hash) || p->running > 1 || p->crashed > 1 ||
+        p->unknown.ends > GUARD_ENDS_MAX || p->unknown.crashes > GUARD_CRASHES_MAX ||
+        p->suspected > 1 || p->refuted > GUARD_SUSPECTS_MAX)
         return false;
     for (unsigned i = 0; i < GUARD_ROWS; i++) {
         const struct guard_row *row = &p->rows[i];
-        if (row->crashes > GUARD_CRASHES_MAX || row->resting > 1 ||
-            !is_name(row->time_ms, row->hash) || (i >= p->used && row->crashes > 0))
+        if (row->ends > GUARD_ENDS_MAX || row->crashes > GUARD_CRASHES_MAX ||
+            row->crashes > row->ends || row->resting > 1 ||
+            !is_name(row->time_ms, row->hash) || (i >= p->used && row->ends > 0))
             return false;
     }
     return true;
@@ -124,34 +128,48 @@ drop_resting(struct guard *g)
 }
 
 static void
+say_end(const struct guard_page *p, struct id id, const struct guard_row *row,
+        struct log *log)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    if (p->crashed != 0)
+        log_say(
+            log, LOG_LEVEL_WARNING, "queue", name,
+            "was at work when the daemon crashed: crash %u of the %d after which it "
+            "is quarantined",
+            row->crashes, GUARD_CRASHES_MAX);
+    else
+        log_say(
+            log, LOG_LEVEL_WARNING, "queue", name,
+            "was at work when the daemon was killed: end %u of the %d after which it "
+            "is quarantined",
+            row->ends, GUARD_ENDS_MAX);
+}
+
+static void
 count_last(struct guard *g, struct log *log)
 {
     struct guard_page *p = g->page;
     struct id id = {p->time_ms, p->hash};
-    char name[ID_LENGTH + 1];
     if (id.time_ms != 0) {
-        unsigned crashes = count_crash(g, id);
-        id_format(id, name);
-        log_say(
-            log, LOG_LEVEL_WARNING, "queue", name,
-            "was at work when the daemon died: crash %u of the %d after which it is "
-            "quarantined",
-            crashes, GUARD_CRASHES_MAX);
-        if (p->suspected != 0 && crashes >= GUARD_CRASHES_MAX &&
-            p->refuted < GUARD_SUSPECTS_MAX)
+        const struct guard_row *row = count_end(g, id);
+        say_end(p, id, row, log);
+        if (p->suspected != 0 && is_deadly(row) && p->refuted < GUARD_SUSPECTS_MAX)
             p->refuted++;
-    } else if (p->running != 0 && p->unknown < GUARD_UNKNOWN_MAX) {
-        p->unknown++;
+    } else if (p->running != 0) {
+        add_end(p, &p->unknown);
     }
     p->running = 1;
+    p->crashed = 0;
     drop_resting(g);
     guard_leave(g, (struct id){0});
     if (guard_is_careful(g))
         log_say(
             log, LOG_LEVEL_WARNING, "queue", NULL,
-            "the daemon died twice within %d seconds of its start, and no message is "
-            "known to be the reason: mail is tried one message at a time",
-            GUARD_EARLY_MS / 1000);
+            "the daemon ended %u times within %d seconds of its start, and no "
+            "message is known to be the reason: mail is tried one message at a time",
+            p->unknown.ends, GUARD_EARLY_MS / 1000);
 }
 
 void
@@ -175,34 +193,46 @@ guard_open(struct guard *g, struct disk *disk, struct log *log, unsigned slices,
         memcpy(g->page->magic, magic, sizeof(magic));
     }
     count_last(g, log);
+    crash_mark(&g->page->crashed);
+}
+
+static void
+forget_unknown(struct guard_page *p)
+{
+    p->unknown = (struct guard_row){0};
+    p->refuted = 0;
 }
 
 void
 guard_stop(struct guard *g)
 {
-    if (g->page != NULL)
-        g->page->running = g->page->unknown = g->page->refuted = 0;
+    if (g->page == NULL)
+        return;
+    g->page->running = 0;
+    forget_unknown(g->page);
 }
 
 void
 guard_survive(struct guard *g)
 {
     if (g->page != NULL)
-        g->page->unknown = g->page->refuted = 0;
+        forget_unknown(g->page);
 }
 
 bool
 guard_is_careful(const struct guard *g)
 {
-    return g->page != NULL && g->page->unknown >= GUARD_UNKNOWN_MAX &&
+    return g->page != NULL && is_deadly(&g->page->unknown) &&
            g->page->refuted < GUARD_SUSPECTS_MAX;
 }
 
 void
 guard_close(struct guard *g)
 {
-    if (g->page != NULL)
+    if (g->page != NULL) {
+        crash_unmark(&g->page->crashed);
         disk_unmap(g->disk, g->page, sizeof(*g->page));
+    }
     g->page = NULL;
 }
 
@@ -273,8 +303,19 @@ guard_forget(struct guard *g, struct id id)
 }
 
 unsigned
-guard_crashes(const struct guard *g, struct id id)
+guard_ends(const struct guard *g, struct id id)
 {
     const struct guard_row *row = find(g, id);
-    return row != NULL ? row->crashes : 0;
+    return row != NULL ? row->ends : 0;
+}
+
+const char *
+guard_reason(const struct guard *g, struct id id)
+{
+    const struct guard_row *row = find(g, id);
+    if (row == NULL || !is_deadly(row))
+        return NULL;
+    return row->crashes >= GUARD_CRASHES_MAX ? "at work in two crashes of the daemon"
+                                             : "at work when the daemon was killed "
+                                               "six times";
 }

@@ -1,4 +1,4 @@
-/* The crash-loop guard: which message is at work when the process dies.
+/* The crash-loop guard: which message is at work when the process ends.
  *
  * While the daemon is at a message in any way, the message's id stands in one page of
  * shared memory (lock/guard), which outlives the process without any system call. The
@@ -6,11 +6,15 @@
  * (corrupt/) instead of being tried again (GNU Mailman's .bak and .psv; DESIGN §2
  * "Crash rules"). What ends or is deferred in order is forgotten.
  *
- * No start repeats what failed without anything at work: after two such ends, each
- * within a minute of its start, the daemon is careful. The manager then has one message
- * at a time in memory, and that is the suspect: at work whenever nothing else is. When
- * three suspects have been quarantined and the daemon still ends, it is killed for some
- * other reason (memory, an impatient supervisor), and nobody is suspected any more.
+ * A crash is the daemon's own (base/crash.h). An end that came from outside (SIGKILL, a
+ * lack of memory, a power cut) finds some message at work, too, and mostly an innocent
+ * one: six ends of any kind are needed then.
+ *
+ * No start repeats what failed without anything at work: after two such crashes or six
+ * ends, each within a minute of its start, the daemon is careful. The manager then has
+ * one message at a time in memory, and that is the suspect: at work whenever nothing
+ * else is. When three suspects have been quarantined and the daemon still ends, the
+ * reason is none of the mail, and nothing is suspected any more.
  *
  * The page is advice: a missing or damaged one is made anew, without one nothing is
  * counted, and it is never synced. */
@@ -23,13 +27,10 @@
 
 enum {
     GUARD_CRASHES_MAX = 2,
-    GUARD_UNKNOWN_MAX =
-        2, /* early ends without anything at work: then we are careful */
+    GUARD_ENDS_MAX = 6,     /* crashes among them */
     GUARD_SUSPECTS_MAX = 3, /* quarantined in vain: then it is not the mail */
-    GUARD_EARLY_MS = 60 * 1000,
-    GUARD_ROWS = 64 /* ids that are remembered; then those with the fewest crashes go */
+    GUARD_EARLY_MS = 60 * 1000
 };
-extern const char guard_reason[]; /* of parking */
 
 struct guard_page;
 struct guard {
@@ -60,16 +61,18 @@ struct id guard_enter(struct guard *g, struct id id);
 struct id guard_enter_nobody(struct guard *g);
 void guard_leave(struct guard *g, struct id before);
 
-/* Deferred: its crashes are forgotten unless writing that down is one more. */
+/* Deferred: its ends are forgotten unless writing that down is one more. */
 void guard_rest(struct guard *g, struct id id);
 /* Ended, or released by the operator. */
 void guard_forget(struct guard *g, struct id id);
-/* At work in so many crashes. */
-unsigned guard_crashes(const struct guard *g, struct id id);
+/* At work in so many ends, at most GUARD_ENDS_MAX are counted. */
+unsigned guard_ends(const struct guard *g, struct id id);
+/* NULL, or why it is to be quarantined. */
+const char *guard_reason(const struct guard *g, struct id id);
 static inline bool
 guard_is_deadly(const struct guard *g, struct id id)
 {
-    return guard_crashes(g, id) >= GUARD_CRASHES_MAX;
+    return guard_reason(g, id) != NULL;
 }
 
 #endif

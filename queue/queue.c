@@ -28,13 +28,13 @@ on_damaged(void *context, struct id id, const char *reason)
     queue_park(context, id, reason);
 }
 
-/* What was at work in a crash goes on from files: should it be parked, they tell who
+/* What was at work in an end goes on from files: should it be parked, they tell who
  * has it already. */
 static void
 on_found(void *context, const struct queue_entry *entry)
 {
     struct queue *q = context;
-    if (guard_crashes(&q->spool.guard, entry->id) > 0 &&
+    if (guard_ends(&q->spool.guard, entry->id) > 0 &&
         young_find(&q->young, entry->id) != NULL)
         marks_move(&q->marks, entry->id);
     q->found(q->found_context, entry);

@@ -197,7 +197,8 @@ recover_young(struct recover *r, const struct recover_row *row, unsigned *rooms)
     m->recovered = false;
     m->held = (*rooms & HOLD) != 0;
     if (guard_is_deadly(&r->spool->guard, row->id))
-        r->damaged(r->damaged_context, row->id, guard_reason);
+        r->damaged(r->damaged_context, row->id,
+                   guard_reason(&r->spool->guard, row->id));
     else if (m->large && (*rooms & MESS) == 0)
         r->damaged(r->damaged_context, row->id, "the content is missing");
     else if ((*rooms & HOLD) == 0)
@@ -226,7 +227,7 @@ is_doubtful(const struct recover *r, const struct recover_row *row)
  *   mess, todo, info...       crashed between S4 and S5
  *   mess, info                S5: due when info says; an intd may be left from S4
  *   mess, intd or nothing     S2, S3: an injector at work, or one that died
- *   at work in two crashes    quarantined, once it is clear which of these it is
+ *   at work in crashes        quarantined, once it is clear which of these it is
  *   else                      left by a removal that crashed: only we make these files,
  *                             and they outlive todo and info in no other way */
 static void
@@ -258,7 +259,7 @@ look_at(struct recover *r, const struct recover_row *row, bool marked)
         if (moved)
             report_in(r, id, MOVED_MS);
         else
-            r->damaged(r->damaged_context, id, guard_reason);
+            r->damaged(r->damaged_context, id, guard_reason(&r->spool->guard, id));
         return;
     }
     if (rooms == 0 || (row->origin == SCAN && (rooms & QUEUED) == 0))

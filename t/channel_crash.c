@@ -259,16 +259,12 @@ leave(struct world *before)
     sim_disk_free(&copy);
 }
 
-/* A process there, which knows of no crash before: what was at work in two of them would
- * be quarantined, rightly (t/guard.c). */
+/* A process there. */
 static void
 start_again(struct run *r)
 {
     struct stage *s = &r->stage;
-    char guard[sizeof(s->w.folder) + 20];
     stage_clear(s);
-    snprintf(guard, sizeof(guard), "%s/lock/guard", s->w.folder);
-    (void)!sim_disk_damage(guard, 0);
     buffer_clear(&s->w.lines);
     r->now_ms = loop_now_ms(s->w.loop);
     s->w.settings.queue.journal_size = r->adopts ? 0 : r->journal;

@@ -3,7 +3,7 @@
 /* link: t/sim/loop.c */
 #include "t/manager_world.h"
 
-#include "queue/guard.h"
+#include "queue/guard_inside.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -54,12 +54,27 @@ lab_end(struct lab *l)
         abort();
 }
 
-/* The process dies as it stands, and the next one starts. */
+/* The process is killed as it stands, and the next one starts. */
 static void
-lab_crash(struct lab *l)
+lab_kill(struct lab *l)
 {
     guard_close(&l->guard);
     lab_open(l);
+}
+
+/* The same by a signal of its own, which leaves a note. */
+static void
+lab_crash(struct lab *l)
+{
+    l->guard.page->crashed = 1;
+    lab_kill(l);
+}
+
+static bool
+logged(const struct lab *l, const char *words)
+{
+    return l->lines.length > 0 &&
+           memmem(l->lines.at, l->lines.length, words, strlen(words)) != NULL;
 }
 
 static struct id
@@ -75,23 +90,53 @@ test_counting(void)
     lab_begin(&l);
     is_number(l.lines.length, 0, "nothing to say of an empty page");
     (void)guard_enter(&l.guard, name(1));
-    is_number(guard_crashes(&l.guard, name(1)), 0, "being at work is no crash");
+    is_number(guard_ends(&l.guard, name(1)), 0, "being at work is no crash");
     for (unsigned i = 1; i <= 5; i++) {
         bool deadly = guard_is_deadly(&l.guard, name(1));
         ok_named(deadly == (i > GUARD_CRASHES_MAX), "deadly from the second crash on");
         lab_crash(&l);
-        is_number(guard_crashes(&l.guard, name(1)), i < 2 ? i : 2, "one crash more");
+        is_number(guard_ends(&l.guard, name(1)), i, "one crash more");
         ok_named(l.lines.length > 0, "which is logged");
         (void)guard_enter(&l.guard, name(1));
     }
     guard_leave(&l.guard, (struct id){0});
     lab_crash(&l);
     is_number(l.lines.length, 0, "a crash beside it is not put down to it");
-    is_number(guard_crashes(&l.guard, name(1)), 2, "but nothing is forgotten");
+    is_number(guard_ends(&l.guard, name(1)), 5, "but nothing is forgotten");
     guard_forget(&l.guard, name(1));
-    is_number(guard_crashes(&l.guard, name(1)), 0, "unless told so");
+    is_number(guard_ends(&l.guard, name(1)), 0, "unless told so");
     lab_crash(&l);
-    is_number(guard_crashes(&l.guard, name(1)), 0, "for good");
+    is_number(guard_ends(&l.guard, name(1)), 0, "for good");
+    lab_end(&l);
+}
+
+/* An end from outside says little of what was at work: six of them are needed. */
+static void
+test_kills(void)
+{
+    struct lab l;
+    lab_begin(&l);
+    for (unsigned i = 1; i <= 7; i++) {
+        ok_named(guard_is_deadly(&l.guard, name(1)) == (i > GUARD_ENDS_MAX),
+                 "deadly from the sixth kill on");
+        (void)guard_enter(&l.guard, name(1));
+        lab_kill(&l);
+        ok_named(logged(&l, "was killed: end"), "which is logged");
+    }
+    is_text(text_from(guard_reason(&l.guard, name(1))),
+            TEXT("at work when the daemon was killed six times"), "the reason says so");
+    (void)guard_enter(&l.guard, name(2));
+    lab_kill(&l);
+    (void)guard_enter(&l.guard, name(2));
+    lab_crash(&l);
+    ok_named(logged(&l, "crashed: crash 1 of the 2"), "a kill is no crash");
+    (void)guard_enter(&l.guard, name(2));
+    lab_kill(&l);
+    ok_named(!guard_is_deadly(&l.guard, name(2)), "before it nor behind it");
+    (void)guard_enter(&l.guard, name(2));
+    lab_crash(&l);
+    is_text(text_from(guard_reason(&l.guard, name(2))),
+            TEXT("at work in two crashes of the daemon"), "two crashes are");
     lab_end(&l);
 }
 
@@ -104,18 +149,18 @@ test_nesting(void)
     struct id inner = guard_enter(&l.guard, name(2));
     ok(outer.time_ms == 0 && id_compare(inner, name(1)) == 0);
     lab_crash(&l);
-    is_number(guard_crashes(&l.guard, name(2)), 1, "the inner one was at work");
-    is_number(guard_crashes(&l.guard, name(1)), 0, "not the outer one");
+    is_number(guard_ends(&l.guard, name(2)), 1, "the inner one was at work");
+    is_number(guard_ends(&l.guard, name(1)), 0, "not the outer one");
     outer = guard_enter(&l.guard, name(1));
     inner = guard_enter(&l.guard, name(2));
     guard_leave(&l.guard, inner);
     lab_crash(&l);
-    is_number(guard_crashes(&l.guard, name(1)), 1, "which is at work again then");
-    is_number(guard_crashes(&l.guard, name(2)), 1, "and the inner one is not");
+    is_number(guard_ends(&l.guard, name(1)), 1, "which is at work again then");
+    is_number(guard_ends(&l.guard, name(2)), 1, "and the inner one is not");
     outer = guard_enter(&l.guard, name(1));
     guard_leave(&l.guard, outer);
     lab_crash(&l);
-    is_number(guard_crashes(&l.guard, name(1)), 1, "nobody is");
+    is_number(guard_ends(&l.guard, name(1)), 1, "nobody is");
     lab_end(&l);
 }
 
@@ -130,24 +175,24 @@ test_resting(void)
     struct id before = guard_enter(&l.guard, name(1));
     guard_rest(&l.guard, name(1));
     guard_leave(&l.guard, before);
-    is_number(guard_crashes(&l.guard, name(1)), 1, "it is still to be written down");
+    is_number(guard_ends(&l.guard, name(1)), 1, "it is still to be written down");
     (void)guard_enter(&l.guard, name(1));
-    is_number(guard_crashes(&l.guard, name(1)), 0, "taken up again: that went well");
+    is_number(guard_ends(&l.guard, name(1)), 0, "taken up again: that went well");
     lab_crash(&l);
-    is_number(guard_crashes(&l.guard, name(1)), 1, "the first crash anew");
+    is_number(guard_ends(&l.guard, name(1)), 1, "the first crash anew");
 
     before = guard_enter(&l.guard, name(1));
     guard_rest(&l.guard, name(1));
     lab_crash(&l);
-    is_number(guard_crashes(&l.guard, name(1)), 2, "it died in its deferral");
+    is_number(guard_ends(&l.guard, name(1)), 2, "it died in its deferral");
     before = guard_enter(&l.guard, name(1));
     guard_rest(&l.guard, name(1));
     guard_leave(&l.guard, before);
     lab_crash(&l);
-    is_number(guard_crashes(&l.guard, name(1)), 0, "a restart after it forgets too");
+    is_number(guard_ends(&l.guard, name(1)), 0, "a restart after it forgets too");
     guard_rest(&l.guard, name(9));
     guard_forget(&l.guard, name(9));
-    is_number(guard_crashes(&l.guard, name(9)), 0, "what never crashed needs nothing");
+    is_number(guard_ends(&l.guard, name(9)), 0, "what never crashed needs nothing");
     lab_end(&l);
 }
 
@@ -165,8 +210,8 @@ test_many(void)
         lab_crash(&l);
     }
     ok_named(guard_is_deadly(&l.guard, name(1000)), "those with most crashes stay");
-    is_number(guard_crashes(&l.guard, name(3 * GUARD_ROWS - 1)), 1, "and the latest");
-    is_number(guard_crashes(&l.guard, name(0)), 0, "the others make room");
+    is_number(guard_ends(&l.guard, name(3 * GUARD_ROWS - 1)), 1, "and the latest");
+    is_number(guard_ends(&l.guard, name(0)), 0, "the others make room");
     lab_end(&l);
 }
 
@@ -196,6 +241,14 @@ test_unknown(void)
     lab_crash(&l);
     ok_named(guard_is_careful(&l.guard), "an end with a reason forgets nothing");
     lab_end(&l);
+
+    lab_begin(&l);
+    for (unsigned i = 1; i <= GUARD_ENDS_MAX; i++) {
+        ok_named(!guard_is_careful(&l.guard), "an impatient supervisor is no reason yet");
+        lab_kill(&l);
+    }
+    ok_named(guard_is_careful(&l.guard), "six early kills are");
+    lab_end(&l);
 }
 
 static void
@@ -209,24 +262,24 @@ test_suspect(void)
     before = guard_enter(&l.guard, (struct id){0});
     guard_leave(&l.guard, before);
     lab_crash(&l);
-    is_number(guard_crashes(&l.guard, name(1)), 1, "at work when nothing else is");
-    is_number(guard_crashes(&l.guard, name(2)), 0, "what was done is not");
+    is_number(guard_ends(&l.guard, name(1)), 1, "at work when nothing else is");
+    is_number(guard_ends(&l.guard, name(2)), 0, "what was done is not");
     l.guard.suspect = name(1);
     guard_suspect(&l.guard, name(1));
     before = guard_enter(&l.guard, name(2));
     lab_crash(&l);
-    is_number(guard_crashes(&l.guard, name(2)), 1, "what is being done is");
-    is_number(guard_crashes(&l.guard, name(1)), 1, "and not the suspect");
+    is_number(guard_ends(&l.guard, name(2)), 1, "what is being done is");
+    is_number(guard_ends(&l.guard, name(1)), 1, "and not the suspect");
     guard_suspect(&l.guard, name(1));
     (void)guard_enter_nobody(&l.guard);
     lab_crash(&l);
-    is_number(guard_crashes(&l.guard, name(1)), 1, "nor when a client is served");
+    is_number(guard_ends(&l.guard, name(1)), 1, "nor when a client is served");
     guard_suspect(&l.guard, name(1));
     before = guard_enter_nobody(&l.guard);
     guard_leave(&l.guard, before);
     guard_suspect(&l.guard, (struct id){0});
     lab_crash(&l);
-    is_number(guard_crashes(&l.guard, name(1)), 1, "nor when there is none any more");
+    is_number(guard_ends(&l.guard, name(1)), 1, "nor when there is none any more");
     lab_end(&l);
 }
 
@@ -283,11 +336,11 @@ test_damage(void)
         }
         close(file);
         lab_open(&l);
-        wrong += guard_crashes(&l.guard, name(1)) > GUARD_CRASHES_MAX;
+        wrong += guard_ends(&l.guard, name(1)) > GUARD_ENDS_MAX;
         guard_forget(&l.guard, name(1));
         (void)guard_enter(&l.guard, name(1));
         lab_crash(&l);
-        wrong += guard_crashes(&l.guard, name(1)) != 1;
+        wrong += guard_ends(&l.guard, name(1)) != 1;
         (void)guard_enter(&l.guard, name(1));
     }
     is_number(wrong, 0, "a damaged page is made anew, and counts");
@@ -295,7 +348,7 @@ test_damage(void)
     int file = open_page(&l, O_RDWR | O_TRUNC);
     close(file);
     lab_open(&l);
-    is_number(guard_crashes(&l.guard, name(1)), 0, "an empty one too");
+    is_number(guard_ends(&l.guard, name(1)), 0, "an empty one too");
     lab_end(&l);
 }
 
@@ -316,7 +369,7 @@ test_file(void)
     ok_named(stat(path, &status) == 0, "a page for each slice");
     guard_close(&other);
     lab_crash(&l);
-    is_number(guard_crashes(&l.guard, name(3)), 0, "which knows nothing of others");
+    is_number(guard_ends(&l.guard, name(3)), 0, "which knows nothing of others");
 
     guard_close(&l.guard);
     snprintf(path, sizeof(path), "%s/lock/guard", l.folder);
@@ -328,13 +381,14 @@ test_file(void)
     guard_leave(&l.guard, before);
     guard_rest(&l.guard, name(1));
     guard_forget(&l.guard, name(1));
-    is_number(guard_crashes(&l.guard, name(1)), 0, "and everything else goes on");
+    is_number(guard_ends(&l.guard, name(1)), 0, "and everything else goes on");
     lab_end(&l);
 }
 
 /* --- A message that kills -------------------------------------------------------- */
 
 enum death { BY_ABORT, BY_KILL };
+static enum death death;
 
 struct killer {
     struct world *world;
@@ -343,7 +397,7 @@ struct killer {
 };
 
 static void
-die(enum death death)
+die(void)
 {
     if (death == BY_ABORT)
         abort();
@@ -366,7 +420,7 @@ killer_work(void *context)
     for (size_t i = 0; i < errand.count; i++) {
         struct text to = errand.envelope->recipients[errand.indexes[i]].address;
         if (text_starts(to, TEXT("deadly")))
-            die(w->attempts == 0 ? BY_ABORT : BY_KILL);
+            die();
         struct outcome outcome = fake_outcome(w, to);
         manager_settled(w->manager, &errand, i, &outcome, NULL);
     }
@@ -417,7 +471,6 @@ live(struct world *w, void (*send)(struct world *w))
 static void
 send_all(struct world *w)
 {
-    w->attempts = 0;
     world_send(w, "ann@a.test", "good@b.test later@b.test");
     world_send(w, "bob@a.test", "first@b.test deadly@b.test good@b.test");
     world_send(w, "cid@a.test", "good@b.test");
@@ -432,14 +485,16 @@ count_rooms(const struct world *w)
 static void
 test_killer(int64_t journal_size, const char *how)
 {
+    int number = death == BY_KILL ? SIGKILL : SIGABRT;
+    unsigned ends = death == BY_KILL ? GUARD_ENDS_MAX : GUARD_CRASHES_MAX;
     struct world w;
     printf("# %s\n", how);
     world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
     world_stop(&w);
     w.settings.queue.journal_size = journal_size;
-    is_number(live(&w, send_all), SIGABRT, "it kills the daemon");
-    w.attempts = 1;
-    is_number(live(&w, NULL), SIGKILL, "it kills the next one");
+    is_number(live(&w, send_all), number, "it ends the daemon");
+    for (unsigned i = 1; i < ends; i++)
+        is_number(live(&w, NULL), number, "it ends the next one");
     is_number(live(&w, NULL), 0, "then it is parked, and all goes on");
     ok_named(world_files(&w, "corrupt") >= 2, "it is in corrupt/, with its note");
 
@@ -472,18 +527,17 @@ test_release(int64_t journal_size)
     world_stop(&w);
     w.settings.queue.journal_size = journal_size;
     (void)live(&w, send_all);
-    w.attempts = 1;
     (void)live(&w, NULL);
     w.all_good = true;
     buffer_clear(&w.lines);
     world_start(&w);
     sim_loop_advance(w.loop, 1000); /* files of a move that was cut off settle first */
-    ok(world_logged(&w, guard_reason));
+    ok(world_logged(&w, "at work in two crashes"));
     if (queue_each(manager_queue(w.manager), note_parked, &w) < 0)
         abort();
     is_number(queue_note(manager_queue(w.manager), w.id, QUEUE_CORRUPT, note), 0,
               "it has a note");
-    ok_named(strstr(note, guard_reason) != NULL, "which says why");
+    ok_named(strstr(note, "at work in two crashes") != NULL, "which says why");
     buffer_clear(&w.seen);
     is_number(world_operate(&w, MANAGER_RELEASE), MANAGER_DONE, "it is released");
     world_turns(&w);
@@ -499,6 +553,7 @@ int
 main(void)
 {
     test_counting();
+    test_kills();
     test_nesting();
     test_resting();
     test_many();
@@ -507,8 +562,12 @@ main(void)
     test_innocent_suspects();
     test_damage();
     test_file();
-    test_killer(0, "in files");
-    test_killer(4 * 1024 * 1024, "in the journal");
+    death = BY_KILL;
+    test_killer(0, "kills, in files");
+    test_killer(4 * 1024 * 1024, "kills, in the journal");
+    death = BY_ABORT;
+    test_killer(0, "crashes, in files");
+    test_killer(4 * 1024 * 1024, "crashes, in the journal");
     test_release(0);
     test_release(4 * 1024 * 1024);
     return done();

@@ -474,14 +474,6 @@ count_recovery(struct trial *t)
     return calls;
 }
 
-/* What was at work in two crashes is quarantined, rightly (t/guard.c); here crashes are
- * nobody's fault. */
-static void
-forget_crashes(void)
-{
-    (void)!sim_disk_damage("/spool/lock/guard", 0);
-}
-
 /* A process that dies at one call, and its recovery at another. */
 static void
 test_death_in_recovery(uint64_t step)
@@ -499,7 +491,6 @@ test_death_in_recovery(uint64_t step)
             while (again < recovery_calls && bad < 5) {
                 run(&t, FAULT_DEATH, at);
                 end_with(first);
-                forget_crashes();
                 sim_disk_die_at(++again);
                 t.kit = memory_new(sizeof(struct kit));
                 if (kit_open(t.kit, spool) == 0)

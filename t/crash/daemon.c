@@ -3,7 +3,9 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "queue/guard_inside.h"
 #include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,11 +73,21 @@ daemon_open_injector(struct daemon *d, const struct setup *setup, uint64_t seed)
                                sizeof(d->error));
 }
 
+/* A death is one by a signal of its own, which the guard counts in full; ends that came
+ * from outside are fewer (t/guard.c). */
+static void
+note_death(struct daemon *d)
+{
+    if (sim_disk_is_dead() && d->queue != NULL && queue_guard(d->queue)->page != NULL)
+        queue_guard(d->queue)->page->crashed = 1;
+}
+
 void
 daemon_close(struct daemon *d)
 {
     if (d->loop == NULL)
         return;
+    note_death(d);
     queue_close(&d->queue);
     if (getenv("CRASH_LOG") != NULL && d->lines.length > 0)
         fprintf(stderr, "%.*s--\n", (int)d->lines.length, d->lines.at);

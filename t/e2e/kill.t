@@ -93,7 +93,6 @@ sub batter {
         sleep(rand() < 0.15 ? rand 0.1 : 0.1 + rand 0.9);
         return $round if waitpid($petrel->{pid}, POSIX::WNOHANG()) != 0;
         $petrel->kill9;
-        unlink "$petrel->{dir}/spool/lock/guard"; # a kill is no fault of the mail under way (queue/guard.h)
     }
     return 0;
 }
