@@ -34,7 +34,7 @@ on_crash(int number, siginfo_t *info, void *context)
         *crash()->word = 1;
     for (size_t i = 0; i < SIGNALS; i++)
         sigaction(fatal[i], &crash()->before[i], NULL);
-    if (info->si_code <= 0)
+    if (info->si_code <= 0 || info->si_code == SI_KERNEL)
         raise(number);
     errno = saved;
 }

@@ -160,7 +160,7 @@ for my $case ([ 'load-info', 'info', 'openat,openat2' ], [ 'load-content', 'mess
 {
     my ($petrel, $id) = young();
     $petrel->configure(routes => "good.test smtp://127.0.0.1:$good->{port}\n* mx", dns_servers => '127.0.0.1:9');
-    is_quarantined($petrel, 'dns', $id, [ '-e', 'trace=recvfrom', '-e', 'inject=recvfrom:signal=ABRT' ], lives => 3);
+    is_quarantined($petrel, 'dns', $id, [ '-e', 'trace=recvfrom', '-e', 'inject=recvfrom:signal=ABRT' ], lives => 4);
     like $petrel->log, qr/one message at a time/, 'dns: the log tells of it';
     others_go_on($petrel, 'dns');
 }
