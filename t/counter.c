@@ -4,7 +4,9 @@
 #include "base/loop.h"
 #include "t/tap.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static char *written;
 static size_t size;
@@ -42,9 +44,67 @@ step_early(struct counter *p)
     counter_step(p);
 }
 
+/* --- A terminal ------------------------------------------------------------------- */
+
+/* What a program has written to its terminal so far. */
+static const char *
+shown(int terminal)
+{
+    static char text[500];
+    ssize_t got = read(terminal, text, sizeof(text) - 1);
+    text[got > 0 ? got : 0] = '\0';
+    return text;
+}
+
+/* A count, and a line at the end, with these as standard output and error. */
+static void
+count_there(int out, int err)
+{
+    struct counter p;
+    int saved[2] = {dup(1), dup(2)};
+    fflush(NULL);
+    if (dup2(out, 1) < 0 || dup2(err, 2) < 0)
+        abort();
+    counter_start_here(&p);
+    step_late(&p);
+    counter_end(&p, 1, "");
+    fflush(NULL);
+    for (int i = 0; i < 2; i++) {
+        dup2(saved[i], i + 1);
+        close(saved[i]);
+    }
+}
+
+static void
+test_terminal(void)
+{
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+    int nowhere = open("/dev/null", O_RDWR);
+    if (terminal < 0) {
+        printf("# no terminals here\n");
+        close(nowhere);
+        return;
+    }
+    if (grantpt(terminal) != 0 || unlockpt(terminal) != 0)
+        abort();
+    int person = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    if (person < 0 || nowhere < 0)
+        abort();
+    count_there(nowhere, person);
+    is_string(shown(terminal), "1 ...\r1 message\r\n", "somebody waits");
+    count_there(person, person);
+    is_string(shown(terminal), "1 message\r\n", "no count between its lines");
+    count_there(person, nowhere);
+    is_string(shown(terminal), "", "nothing on standard output");
+    close(person);
+    close(terminal);
+    close(nowhere);
+}
+
 int
 main(void)
 {
+    test_terminal();
     struct counter p;
     begin(&p, false, true);
     step_late(&p);

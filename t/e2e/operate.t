@@ -74,6 +74,44 @@ says($one, 'released', 'release');
 ok $alive->wait_for('x@dead.test'), 'released it is delivered at once';
 ok all_gone(), 'that was all';
 
+# For a person who waits: how many, on the terminal of standard error; nothing for a script.
+SKIP: {
+    skip 'no python3, or no terminals', 6 unless Petrel::have('python3') && -c '/dev/ptmx';
+    my $told = "$petrel->{dir}/told";
+    my $python = <<'END';
+import os, sys
+master, slave = os.openpty()
+child = os.fork()
+if child == 0:
+    os.close(master)
+    os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 1)
+    os.dup2(slave, 2)
+    os.execv(sys.argv[2], sys.argv[2:])
+os.close(slave)
+said = b""
+try:
+    while piece := os.read(master, 4096):
+        said += piece
+except OSError:
+    pass  # EIO: nobody has the other end any more
+sys.stdout.buffer.write(said)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+END
+    my $on_terminal = sub { return Petrel::command('', 'python3', '-c', $python, $told, $Petrel::binary, '-c', $petrel->conf, 'queue', @_) };
+    my @ids = map { send_one('anna@here.test', "$_\@x.hold.test") } qw(a b c);
+    for my $id (@ids) { in_place($id, 'hold') }
+    # Between them counts, if the machine is slow.
+    my ($code, $said) = $on_terminal->('ls', '--to', 'x.hold.test');
+    like $said, qr/\A(?:\d+ \.\.\.\r)*3 messages\r\n\z/, 'queue ls tells a terminal how many';
+    is scalar(() = Petrel::slurp($told) =~ /^$id_pattern hold /mg), 3, 'and lists them where it should';
+    ($code, $said) = $on_terminal->('release', '--from', 'nobody@here.test');
+    is $said, $nothing =~ s/\n/\r\n/r, 'nothing to do';
+    ($code, $said) = $on_terminal->('rm', '--to', 'x.hold.test');
+    is $code, 0, 'queue rm';
+    like $said, qr/\A(?:\d+ \.\.\.\r)*3 messages\r\n\z/, 'tells it, too';
+    is Petrel::slurp($told), join('', map { "$_ removed\n" } sort @ids), 'and the lines are as ever';
+}
+
 # A route that holds.
 my $held = send_one('anna@here.test', 'a@x.hold.test', 'later@live.test');
 ok in_place($held, 'hold'), 'a route holds';
