@@ -50,6 +50,14 @@ is system("make -s -C $Petrel::root install DESTDIR=$root >/dev/null 2>&1"), 0, 
 is Petrel::slurp("$root/etc/petrel/petrel.conf"), "hostname = mine\n", 'leaves them as they are';
 my $unit = Petrel::slurp("$root/usr/local/lib/systemd/system/petrel.service");
 like $unit, qr/^User=petrel$/m, 'the unit has the user that README names';
+like $unit, qr/^Restart=on-failure\n.*^RestartPreventExitStatus=78$/ms, 'it restarts whatever ends, but for mistakes in the settings';
+like $unit, qr/^After=.*\bremote-fs\.target\b/m, 'which may be on any mount of the system';
+for ('listne = 127.0.0.1:25', "tls_cert = $scratch/missing\ntls_key = $scratch/missing", "relay_password_file = $scratch/missing", 'user = nobody-here') {
+    Petrel::spit("$scratch/bad.conf", "hostname = mail.example.org\nspool = $scratch/bad\n$_\n");
+    is +(Petrel::command('', $Petrel::binary, '-c', "$scratch/bad.conf", 'run'))[0], 78, "which it says of $_";
+}
+Petrel::spit("$scratch/bad.conf", "hostname = mail.example.org\nspool = /dev/null/bad\n");
+is +(Petrel::command('', $Petrel::binary, '-c', "$scratch/bad.conf", 'run'))[0], 73, 'and not of a disk, which may come back';
 my ($writable) = $unit =~ /^ReadWritePaths=(.*)$/m;
 like $writable, qr{-\Q$_\E( |$)}, "and lets it write to $_" for qw(/var/spool/petrel /var/mail);
 like Petrel::slurp("$root/usr/local/lib/sysusers.d/petrel.conf"), qr/^u petrel /m, 'that user is made';
