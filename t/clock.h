@@ -50,6 +50,28 @@ clock_pass(int64_t ms)
     clock_pass_us(ms * 1000);
 }
 
+/* A turn in which a millisecond passes at most, however long the machine lets it wait. */
+static inline void
+clock_turn(struct loop *loop)
+{
+    enum { STEP_US = 1000 };
+    struct timespec from, to; /* by a clock that is not in our hand */
+    clock_gettime(CLOCK_MONOTONIC_RAW, &from);
+    loop_turn(loop, STEP_US / 1000);
+    clock_gettime(CLOCK_MONOTONIC_RAW, &to);
+    int64_t us = (int64_t)(to.tv_sec - from.tv_sec) * 1000000 +
+                 (to.tv_nsec - from.tv_nsec) / 1000;
+    clock_pass_us(us < STEP_US ? us : STEP_US);
+}
+
+/* So many milliseconds of them. */
+static inline void
+clock_turns(struct loop *loop, int64_t ms)
+{
+    for (int64_t end_us = clock_is.now_us + ms * 1000; clock_is.now_us < end_us;)
+        clock_turn(loop);
+}
+
 static inline void
 clock_go(void)
 {

@@ -167,7 +167,7 @@ test_no_host(void)
     struct bed b;
     bed_start(&b);
     b.a.greeting = "554 5.3.2 closed for mail\r\n";
-    net_listener_free(&b.b.listener);
+    host_shut(&b.b);
     add_mail(&b, "u@x.test");
     run(&b, "x.test");
     is_settled(&b, "", "no message had an attempt");
@@ -176,8 +176,8 @@ test_no_host(void)
                "host a.test[127.0.0.2] said: 554 5.3.2 closed for mail");
     bed_stop(&b);
     bed_start(&b);
-    net_listener_free(&b.a.listener);
-    net_listener_free(&b.b.listener);
+    host_shut(&b.a);
+    host_shut(&b.b);
     run(&b, "x.test");
     is_trouble(&b, VERDICT_DEFERRED, "4.4.1", "connect to b.test[127.0.0.3]:");
     ok_named(!strstr(b.manager.trouble.text, "cannot connect"), "the address once");
@@ -314,7 +314,7 @@ test_again_gone(void)
     b.manager.hidden = 1;
     delivery_open(b.delivery, place(&b), &b.target, "x.test");
     turns(&b, 100);
-    net_listener_free(&b.a.listener);
+    host_shut(&b.a);
     b.manager.hidden = 0;
     turns(&b, 300);
     is_settled(&b, "u@x.test sent 2.0.0 none\nv@x.test deferred 4.3.2 site\n",

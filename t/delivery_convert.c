@@ -172,7 +172,7 @@ test_lost(bool by_us)
     add_eight_bit(&b, "u@x.test");
     delivery_open(b.delivery, place(&b), &b.target, "x.test");
     for (int i = 0; i < 5000 && b.manager.taken == 0; i++)
-        loop_turn(b.loop, 5);
+        clock_turn(b.loop);
     if (by_us)
         delivery_free(&b.delivery);
     else

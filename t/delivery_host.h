@@ -6,6 +6,7 @@
 #include "base/loop.h"
 #include "base/memory.h"
 #include "base/net.h"
+#include "t/port.h"
 #include "t/tap.h"
 
 enum { HOST_RULES = 12, HOST_BYTES_MAX = 64 * 1024 * 1024, HOST_LINKS = 8 };
@@ -39,6 +40,7 @@ struct host {
     struct buffer content;      /* of all messages, with dots */
     struct net_address from;    /* of the last connection */
     bool deaf;                  /* reads no content */
+    int kept; /* port_keep() */
     unsigned dots, quiet_after; /* so many dots are answered, then it is... */
     bool quiet;                 /* ...and says nothing; quiet_after 0 = never */
 };
@@ -191,9 +193,19 @@ host_start(struct host *h, struct net *net, const char *address, uint16_t port)
     return net_listener_address(h->listener)->port;
 }
 
+/* Nobody listens there any more, and nobody else may begin to. */
+static inline void
+host_shut(struct host *h)
+{
+    struct net_address at = *net_listener_address(h->listener);
+    net_listener_free(&h->listener);
+    h->kept = port_keep(at.family == NET_IPV6 ? AF_INET6 : AF_INET, at.ip, at.port);
+}
+
 static inline void
 host_stop(struct host *h)
 {
+    port_give(&h->kept);
     for (size_t i = 0; i < HOST_LINKS; i++)
         if (h->links[i].connection != NULL)
             net_abort(&h->links[i].connection);

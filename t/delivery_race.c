@@ -104,7 +104,7 @@ test_stopped(void)
     add_mail(&b, "u@y.test");
     delivery_open(b.delivery, place(&b), &b.target, "y.test");
     for (int i = 0; i < 1000 && !has(&b.lines, "connecting"); i++)
-        loop_turn(b.loop, 5);
+        clock_turn(b.loop);
     delivery_free(&b.delivery);
     is_number(b.manager.ended, 1, "the session has ended");
     is_settled(&b, "", "no mail has heard");
@@ -127,7 +127,7 @@ test_drained(int64_t dns_ms)
     delivery_open(b.delivery, place(&b), &b.target, "y.test");
     for (int i = 0;
          i < 20 || (dns_ms < 100 && i < 1000 && !has(&b.lines, "connecting")); i++)
-        loop_turn(b.loop, 5);
+        clock_turn(b.loop);
     is_number(b.manager.ended, 0, "it is at it");
     delivery_drain(b.delivery);
     is_number(b.manager.ended, 1, "it has ended");

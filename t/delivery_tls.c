@@ -189,7 +189,7 @@ implicit(void)
     add_mail(&b, "v@x.test");
     run(&b, "");
     is_trouble(&b, VERDICT_DEFERRED, "4.7.5", "handshake: ");
-    net_listener_free(&b.a.listener);
+    host_shut(&b.a);
     run(&b, "");
     is_trouble(&b, VERDICT_DEFERRED, "4.4.1", "connect to mail.example.net[127.0.0.2]");
     tls_bed_stop(&b);
@@ -313,7 +313,7 @@ not_offered(void)
         struct bed b;
         tls_bed_start(&b, i % 2 ? TARGET_TLS_VERIFY : TARGET_TLS_MAY, NULL, NULL);
         b.a.rules = rules[i / 2];
-        net_listener_free(&b.b.listener);
+        host_shut(&b.b);
         add_mail(&b, "u@y.test");
         run(&b, "y.test");
         is_number(b.a.connections, 1, "one connection");
@@ -362,12 +362,12 @@ reloaded(void)
     add_mail(&b, "u@y.test");
     delivery_open(b.delivery, place(&b), &b.target, "y.test");
     for (int i = 0; i < 1000 && !has(&b.a.commands, "EHLO"); i++)
-        loop_turn(b.loop, 5);
+        clock_turn(b.loop);
     b.settings.tls = tls_client_new(b.tls, path_of(&secrets, "other-ca", ".pem"), error,
                                     sizeof(error));
     delivery_reload(b.delivery, &b.settings);
     for (int i = 0; i < 1000 && b.manager.ended == 0; i++)
-        loop_turn(b.loop, 5);
+        clock_turn(b.loop);
     is_trouble(&b, VERDICT_DEFERRED, "4.7.5", "handshake: ");
     b.settings.tls = NULL;
     delivery_reload(b.delivery, &b.settings);
@@ -385,7 +385,7 @@ stopped(void)
     add_mail(&b, "u@y.test");
     delivery_open(b.delivery, place(&b), &b.target, "y.test");
     for (int i = 0; i < 1000 && !has(&b.a.commands, "STARTTLS"); i++)
-        loop_turn(b.loop, 5);
+        clock_turn(b.loop);
     b.a.tls_breaks = true; /* what comes is no line */
     b.a.links[0].broken = true;
     delivery_free(&b.delivery);

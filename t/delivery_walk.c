@@ -184,7 +184,8 @@ one_session(struct bed *b, unsigned calm, struct secrets **logins)
     unsigned before = b->manager.ended;
     delivery_open(b->delivery, place(b), &b->target, "x.test");
     for (unsigned i = 0; i < TURNS && b->manager.ended == before; i++) {
-        loop_turn(b->loop, 5);
+        loop_turn(b->loop, 1);
+        clock_pass(5);
         host_must(spool.at_work.time_ms == 0);
         if (b->manager.hidden > 0 && chance(4) == 0)
             b->manager.hidden--;

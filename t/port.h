@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -46,6 +47,34 @@ free_port(void)
         close(fd);
     }
     abort();
+}
+
+/* A port that refuses connections until port_give(): it is taken, and nobody listens.
+ * ip: of 4 bytes, or of 16. */
+static inline int
+port_keep(int family, const unsigned char *ip, unsigned port)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6,
+                               .sin6_port = htons((uint16_t)port)};
+    struct sockaddr_in four = {.sin_family = AF_INET,
+                               .sin_port = htons((uint16_t)port)};
+    bool is_six = family == AF_INET6;
+    int one = 1, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    memcpy(&six.sin6_addr, ip, is_six ? 16 : 0);
+    memcpy(&four.sin_addr, ip, 4);
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) != 0 ||
+        bind(fd, is_six ? (struct sockaddr *)&six : (struct sockaddr *)&four,
+             is_six ? sizeof(six) : sizeof(four)) != 0)
+        abort();
+    return fd;
+}
+
+static inline void
+port_give(int *kept)
+{
+    if (*kept > 0)
+        close(*kept);
+    *kept = 0;
 }
 
 #endif
