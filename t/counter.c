@@ -94,8 +94,14 @@ test_terminal(void)
     is_string(shown(terminal), "1 ...\r1 message\r\n", "somebody waits");
     count_there(person, person);
     is_string(shown(terminal), "1 message\r\n", "no count between its lines");
-    count_there(person, nowhere);
+    int script[2];
+    if (pipe2(script, O_NONBLOCK) != 0)
+        abort();
+    count_there(person, script[1]);
     is_string(shown(terminal), "", "nothing on standard output");
+    is_string(shown(script[0]), "", "nothing for a script");
+    close(script[0]);
+    close(script[1]);
     close(person);
     close(terminal);
     close(nowhere);
