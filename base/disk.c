@@ -7,16 +7,26 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <endian.h>
 #include <linux/openat2.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
-enum { DIRECTORY_MODE = 0711, MODE_BITS = 07777 };
+enum {
+    DIRECTORY_MODE = 0711,
+    MODE_BITS = 07777,
+    OWNER_MODE = 0600,
+    PUBLIC_MODE = 0644,
+    UNKNOWN_USER = 65534 /* so users look who do not exist in our container */
+};
 
 int
 disk_answer(int result)
@@ -249,6 +259,52 @@ disk_create(struct disk *disk, const char *path, unsigned mode)
     if (file < 0)
         return file;
     result = set_mode(file, mode);
+    if (result < 0) {
+        unlinkat(disk->directory, path, 0);
+        return disk_close_with(file, result);
+    }
+    return file;
+}
+
+static int
+set_reader(int file, unsigned reader)
+{
+    const struct {
+        struct posix_acl_xattr_header header;
+        struct posix_acl_xattr_entry entries[5];
+    } list = {
+        {htole32(POSIX_ACL_XATTR_VERSION)   },
+        { {htole16(ACL_USER_OBJ), htole16(ACL_READ | ACL_WRITE), UINT32_MAX},
+         {htole16(ACL_USER), htole16(ACL_READ), htole32(reader)},
+         {htole16(ACL_GROUP_OBJ), 0, UINT32_MAX},
+         {htole16(ACL_MASK), htole16(ACL_READ), UINT32_MAX},
+         {htole16(ACL_OTHER), 0, UINT32_MAX}},
+    };
+
+    return disk_answer(
+        fsetxattr(file, "system.posix_acl_access", &list, sizeof list, 0));
+}
+
+/* Refused for good, not for want of space. */
+static bool
+has_no_lists(int result)
+{
+    return result == -EOPNOTSUPP || result == -ENOSYS || result == -EPERM ||
+           result == -EACCES || result == -EINVAL;
+}
+
+int
+disk_create_for(struct disk *disk, const char *path, unsigned reader)
+{
+    int file = disk_create(disk, path, OWNER_MODE);
+    int result = reader == UNKNOWN_USER ? -EINVAL : 0;
+
+    if (file < 0 || reader == geteuid())
+        return file;
+    if (result == 0)
+        result = set_reader(file, reader);
+    if (has_no_lists(result))
+        result = set_mode(file, PUBLIC_MODE);
     if (result < 0) {
         unlinkat(disk->directory, path, 0);
         return disk_close_with(file, result);

@@ -48,6 +48,9 @@ int disk_make_fifo(struct disk *disk, const char *path, unsigned mode);
 /* A new file for reading and writing; -EEXIST if the name is taken. Exact mode. -ELOOP:
  * a relative path leads through a link. */
 int disk_create(struct disk *disk, const char *path, unsigned mode);
+/* The same, for our eyes and those of one other user, by an access control list. Where
+ * the file system or the system has none, or none for that user: for everybody's. */
+int disk_create_for(struct disk *disk, const char *path, unsigned reader);
 /* An existing regular file; anything else is -EINVAL. Never blocks. */
 int disk_open_file(struct disk *disk, const char *path, bool for_writing);
 void disk_close_file(struct disk *disk, int file);

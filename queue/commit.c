@@ -62,8 +62,8 @@ write_intd(struct commit *c)
     struct spool *s = c->commits->spool;
     if (c->draft->refused)
         return;
-    int file = spool_write_new(s, ROOM_INTD, c->draft->id, buffer_text(&c->form),
-                               s->file_mode, false);
+    int file =
+        spool_write_new(s, ROOM_INTD, c->draft->id, buffer_text(&c->form), false);
     if (file < 0)
         draft_refuse(c->draft, spool_refusal(file));
     else

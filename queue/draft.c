@@ -78,7 +78,7 @@ make_pid_file(struct queue_draft *d)
         snprintf(d->path, sizeof(d->path), "%s/%s%s%" PRId64 ".%016" PRIx64 ".%" PRIu64,
                  spool_room(ROOM_PID), part, part[0] ? "." : "",
                  loop_now_ms(a->loop) / 1000, loop_random(a->loop), a->counter++);
-        file = disk_create(a->spool->disk, d->path, a->spool->file_mode);
+        file = spool_create(a->spool, d->path);
     }
     if (file < 0) {
         d->path[0] = '\0';
@@ -220,7 +220,7 @@ take_name(struct queue_draft *d, struct id id)
     if (d->refused)
         return 0;
     if (d->file < 0) {
-        int file = disk_create(s->disk, path, s->file_mode);
+        int file = spool_create(s, path);
         if (file < 0)
             return file;
         d->file = file;

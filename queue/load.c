@@ -172,7 +172,7 @@ start_copy(struct spool *s, struct id id, int64_t size)
     struct disk_space space;
     if (disk_space(s->disk, &space) == 0 && space.bytes_free - s->bytes_reserve < size)
         return -ENOSPC;
-    return spool_write_new(s, ROOM_PID, id, TEXT(""), 0600, true);
+    return spool_write_new(s, ROOM_PID, id, TEXT(""), true);
 }
 
 /* Of a content that is open; takes the file. */

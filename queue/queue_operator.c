@@ -10,8 +10,7 @@ queue_hold(struct queue *q, const struct envelope *e, const char *reason, bool d
     struct young_message *m = young_find(&q->young, e->id);
     if (m != NULL)
         m->held = true;
-    int file =
-        spool_write_new(&q->spool, ROOM_HOLD, e->id, text_from(reason), 0600, true);
+    int file = spool_write_new(&q->spool, ROOM_HOLD, e->id, text_from(reason), true);
     if (file < 0)
         return file;
     int result = durable ? spool_sync(&q->spool, file, &e->id) : 0;

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OWN_MODE = 0600, FOREIGN_MODE = 0644, READ_PIECE = 16 * 1024 };
+enum { OWN_MODE = 0600, READ_PIECE = 16 * 1024 };
 
 /* Others may put names into the first four, but not list them: `petrel sendmail`
  * (like qmail's maildrop, without a special bit). lock/ they must pass through. */
@@ -196,7 +196,9 @@ spool_open(struct spool *s, const char *path, bool injector, struct log *log,
     /* What a process that died has changed may not be durable. */
     for (unsigned i = 0; i < ROOMS; i++)
         s->unsynced[i] = !injector;
-    s->file_mode = disk_is_owner(s->disk) ? OWN_MODE : FOREIGN_MODE;
+    s->foreign = !disk_is_owner(s->disk);
+    if (s->foreign && disk_inspect(s->disk, rooms[ROOM_MESS].name, &info) == 0)
+        s->reader = info.owner;
     return 0;
 }
 
@@ -215,16 +217,23 @@ spool_close(struct spool *s)
 /* --- Single files ---------------------------------------------------------------- */
 
 int
+spool_create(struct spool *s, const char *path)
+{
+    return s->foreign ? disk_create_for(s->disk, path, s->reader)
+                      : disk_create(s->disk, path, OWN_MODE);
+}
+
+int
 spool_write_new(struct spool *s, enum room room, struct id id, struct text bytes,
-                unsigned mode, bool replace)
+                bool replace)
 {
     char path[SPOOL_PATH_MAX];
     spool_path(room, id, path);
-    int file = disk_create(s->disk, path, mode);
+    int file = spool_create(s, path);
     if (file == -EEXIST && replace) {
         file = spool_remove(s, room, id);
         if (file == 0)
-            file = disk_create(s->disk, path, mode);
+            file = spool_create(s, path);
     }
     if (file < 0)
         return spool_trouble(s, file, &id, "make a file");
@@ -363,7 +372,7 @@ spool_enter_todo(struct spool *s, struct id id)
 static int
 put_durably(struct spool *s, enum room room, struct id id, struct text bytes)
 {
-    int file = spool_write_new(s, room, id, bytes, OWN_MODE, true);
+    int file = spool_write_new(s, room, id, bytes, true);
     if (file < 0)
         return file;
     int result = spool_sync(s, file, &id);
@@ -401,7 +410,7 @@ put(struct writing *w, enum room room, struct text bytes)
 {
     if (w->result < 0)
         return;
-    w->result = spool_write_new(w->spool, room, w->envelope->id, bytes, OWN_MODE, true);
+    w->result = spool_write_new(w->spool, room, w->envelope->id, bytes, true);
     if (w->result >= 0)
         w->files[w->count++] = w->result;
 }

@@ -53,7 +53,8 @@ struct spool {
     struct disk *disk;
     struct log *log;
     struct loop *loop;   /* the daemon's, for the time; or NULL */
-    unsigned file_mode;  /* of what an injector writes */
+    bool foreign;        /* an injector that is another user than the daemon: what it */
+    unsigned reader;     /* writes is for this one's eyes */
     bool adopts;         /* the daemon: content of others is made its own, see load.h */
     unsigned user;       /* then: who we are */
     int64_t foreign_max; /* then: bytes of others' content; 0 = no limit */
@@ -96,10 +97,12 @@ struct outcome spool_refusal(int error);
 
 /* --- Single files ---------------------------------------------------------------- */
 
-/* A new file with this content; open, not synced. What had the name goes first if
+/* A new file that only we, and the daemon, may read; -EEXIST. Unlogged. */
+int spool_create(struct spool *s, const char *path);
+/* The same with this content; open, not synced. What had the name goes first if
  * replace, else -EEXIST. On failure nothing is left behind. */
 int spool_write_new(struct spool *s, enum room room, struct id id, struct text bytes,
-                    unsigned mode, bool replace);
+                    bool replace);
 int spool_sync(struct spool *s, int file, const struct id *id);
 /* Of the rooms with changed names those in the mask; stops at the first error. todo
  * goes first: a todo that came back over a finished info would be delivered again. */

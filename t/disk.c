@@ -152,6 +152,57 @@ test_make_directory(void)
     disk_close(&disk);
 }
 
+static int
+open_as(unsigned user, const char *name)
+{
+    struct disk *disk = open_root();
+
+    if (seteuid(user) != 0)
+        abort();
+    int file = disk_open_file(disk, name, false);
+    if (seteuid(0) != 0)
+        abort();
+    if (file >= 0)
+        disk_close_file(disk, file);
+    disk_close(&disk);
+    return file;
+}
+
+/* A file for one other user. */
+static void
+test_create_for(void)
+{
+    enum { WRITER = 12345, READER, OTHER, UNKNOWN = 65534 };
+    struct disk *disk = open_root();
+    int file;
+
+    disk_close_file(disk, disk_create_for(disk, "mine", geteuid()));
+    is_number(mode_of("mine"), 0600, "what is for us is for nobody else");
+    disk_close_file(disk, disk_create_for(disk, "all", UNKNOWN));
+    is_number(mode_of("all"), 0644, "who is unknown here reads what all may read");
+    is_number(disk_create_for(disk, "all", READER), -EEXIST, "its name is taken");
+    if (geteuid() != 0) {
+        ok_named(true, "one other reader: # SKIP needs root");
+        disk_close(&disk);
+        return;
+    }
+    chmod(root, 0777);
+    if (seteuid(WRITER) != 0)
+        abort();
+    file = disk_create_for(disk, "his", READER);
+    if (seteuid(0) != 0)
+        abort();
+    disk_close_file(disk, file);
+    ok_named(open_as(WRITER, "his") >= 0, "its maker reads it");
+    ok_named(open_as(READER, "his") >= 0, "so does the other user");
+    if (mode_of("his") == 0644)
+        ok_named(true, "and nobody else: # SKIP this file system has no lists");
+    else
+        is_number(open_as(OTHER, "his"), -EACCES, "and nobody else");
+    chmod(root, 0700);
+    disk_close(&disk);
+}
+
 static void
 test_create(void)
 {
@@ -678,6 +729,7 @@ main(void)
     test_open();
     test_make_directory();
     test_create();
+    test_create_for();
     test_create_below_link();
     test_read_write();
     test_open_file();

@@ -21,7 +21,7 @@ struct bench {
 static void
 put(struct spool *s, enum room room, struct id id, struct text bytes)
 {
-    int file = spool_write_new(s, room, id, bytes, 0600, false);
+    int file = spool_write_new(s, room, id, bytes, false);
     if (file < 0)
         abort();
     disk_close_file(s->disk, file);

@@ -31,7 +31,7 @@ an_id(unsigned char n)
 static void
 put(struct spool *s, enum room room, struct id id, struct text bytes)
 {
-    int file = spool_write_new(s, room, id, bytes, 0600, true);
+    int file = spool_write_new(s, room, id, bytes, true);
     if (file < 0 || spool_sync(s, file, &id) != 0)
         abort();
     disk_close_file(s->disk, file);

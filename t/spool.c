@@ -45,8 +45,8 @@ queued(struct spool *s, unsigned char n)
         abort();
     buffer_init(&form, SPOOL_FILE_MAX);
     envelope_write_todo(e, &form);
-    int mess = spool_write_new(s, ROOM_MESS, e->id, content, 0600, false);
-    int intd = spool_write_new(s, ROOM_INTD, e->id, buffer_text(&form), 0600, false);
+    int mess = spool_write_new(s, ROOM_MESS, e->id, content, false);
+    int intd = spool_write_new(s, ROOM_INTD, e->id, buffer_text(&form), false);
     ok(mess >= 0 && intd >= 0 && spool_sync(s, mess, &e->id) == 0 &&
        spool_sync(s, intd, &e->id) == 0);
     disk_close_file(s->disk, mess);
@@ -154,7 +154,7 @@ test_steps(void)
     sim_disk_reset();
     open_spool(&s);
     struct envelope *e = queued(&s, 1);
-    ok_named(spool_write_new(&s, ROOM_MESS, e->id, TEXT("x"), 0600, false) == -EEXIST,
+    ok_named(spool_write_new(&s, ROOM_MESS, e->id, TEXT("x"), false) == -EEXIST,
              "a name is taken once");
     ok(spool_rooms(&s, e->id, &rooms) == 0);
     is_number(rooms, ROOM_BIT(ROOM_MESS) | ROOM_BIT(ROOM_INTD) | ROOM_BIT(ROOM_QUEUED),

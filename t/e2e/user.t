@@ -34,4 +34,35 @@ for my $user ('nobody-of-that-name', '-1', '4294967295', '4294967296', '54321:',
     my ($code, $said) = Petrel::command('', 'timeout', '20', $Petrel::binary, '-c', $petrel->conf, '-o', 'spool=/dev/null/none', '-o', "user=$user");
     $user eq '54321 ' ? unlike($said, qr/no such user/, "'$user': blanks are not part of it") : like($said, qr/no such user/, "'$user' is refused");
 }
+
+# What sendmail(1) leaves in the spool is for the daemon alone, though its name is known (it stands in Received) and the
+# directories may be passed through.
+SKIP: {
+    skip 'needs setpriv', 1 unless Petrel::have('setpriv');
+    my ($daemon, $writer, $other) = (54321, 54322, 54323);
+    my $petrel = Petrel->new(user => $daemon, routes => "* smtp://127.0.0.1:$sink->{port}");
+    chmod 0755, $petrel->{dir};
+    Petrel::spit("$petrel->{dir}/petrel", Petrel::slurp($Petrel::binary));
+    chmod 0755, "$petrel->{dir}/petrel";
+    chmod 0644, $petrel->conf;
+    $petrel->start;
+    is $petrel->stop, 0, 'a spool is made';
+    my $as = sub { my ($id, $input, @command) = @_; return Petrel::command($input, 'setpriv', '--reuid', $id, '--regid', $id, '--clear-groups', @command) };
+    my ($code, $said) = $as->($writer, "Subject: confidential\n\nx\n", "$petrel->{dir}/petrel", '-c', $petrel->conf, 'sendmail', 'u@private.test');
+    is $code, 0, 'mail is handed in without a daemon' or diag $said;
+    my @files = glob "$petrel->{dir}/spool/{mess,todo,intd}/*";
+    is scalar(@files), 3, 'its files';
+    for my $file (@files) {
+        my ($name) = $file =~ m{spool/(\w+)};
+        is +($as->($writer, '', 'cat', $file))[0], 0, "$name: its owner reads it";
+        is +($as->($daemon, '', 'cat', $file))[0], 0, "$name: so does the daemon's user";
+        SKIP: {
+            skip 'the file system has no access control lists', 1 if ((stat $file)[2] & 07777) == 0644;
+            isnt +($as->($other, '', 'cat', $file))[0], 0, "$name: nobody else does";
+        }
+    }
+    $petrel->start;
+    ok $petrel->wait_log(qr/to=<u\@private\.test>.*status=sent/), 'and the daemon delivers it' or diag $petrel->log;
+    is $petrel->stop, 0, 'it stops';
+}
 done_testing;

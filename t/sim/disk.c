@@ -325,6 +325,13 @@ disk_create(struct disk *disk, const char *path, unsigned mode)
 }
 
 int
+disk_create_for(struct disk *disk, const char *path, unsigned reader)
+{
+    (void)reader;
+    return disk_create(disk, path, 0640);
+}
+
+int
 disk_open_file(struct disk *disk, const char *path, bool for_writing)
 {
     char full[PATH_LIMIT];
