@@ -125,7 +125,7 @@ void
 manager_load(struct manager *m, struct id id)
 {
     if (active_find(m, id)) {
-        round_load(m, id);
+        begin_load(m, id);
         return;
     }
     if (m->load_next == m->load_count)
@@ -141,7 +141,8 @@ static bool
 may_load(struct manager *m)
 {
     return wants_load(m) && !m->load_waits && m->loads_now < LOADS_PER_TURN &&
-           m->loaded_bytes < LOADED_BYTES_PER_TURN && (!m->careful || trial_is_over(m));
+           m->loaded_bytes < LOADED_BYTES_PER_TURN && !begin_is_busy(m) &&
+           (!m->careful || trial_is_over(m));
 }
 
 /* Large content needs several turns. */
@@ -166,7 +167,7 @@ load_next(struct manager *m)
     if (!is_checked(m, id))
         return;
     m->load_next++;
-    round_load(m, id);
+    begin_load(m, id);
 }
 
 /* --- The pump --------------------------------------------------------------------- */
@@ -260,6 +261,7 @@ pump(void *context)
     m->loaded_bytes = 0;
     m->load_waits = false;
     unsigned settles = 0;
+    begin_some(m);
     for (;;) {
         while (settles < SETTLES_PER_TURN &&
                sched_next(m->sched, loop_now_ms(m->loop), &action)) {
@@ -271,7 +273,7 @@ pump(void *context)
         load_next(m);
     }
     m->pumping = false;
-    if (settles == SETTLES_PER_TURN)
+    if (settles == SETTLES_PER_TURN || m->beginnings != NULL)
         manager_stir(m);
     if (m->careful)
         trial_go_on(m);
@@ -456,6 +458,7 @@ manager_reload(struct manager *m, const struct manager_settings *settings,
     m->settings = *settings;
     m->routes = routes;
     m->sendlog.limit = (unsigned)settings->sched.session_limit;
+    begin_anew(m);
     sched_change(m->sched, &settings->sched);
     sched_rerouted(m->sched, loop_now_ms(m->loop), routes);
     manager_stir(m);

@@ -1,4 +1,4 @@
-/* What manager.c, manager_round.c, manager_park.c, manager_warning.c,
+/* What manager.c, manager_begin.c, manager_round.c, manager_park.c, manager_warning.c,
  * manager_operator.c and manager_explain.c share. Nobody else includes this. */
 #ifndef QUEUE_MANAGER_INSIDE_H
 #define QUEUE_MANAGER_INSIDE_H
@@ -20,6 +20,17 @@ enum fate {
     FATE_REMOVE
 };
 
+/* A round whose recipients are being routed. */
+struct beginning {
+    struct sched_recipient *open; /* those that need a session */
+    size_t count;
+    unsigned next;        /* to be routed */
+    unsigned done_before; /* recipients */
+    bool hold;            /* a route wants that */
+    bool in_line;         /* it takes more than a turn: see `scheduled` */
+    struct active *prev, *next_in_line;
+};
+
 /* A message in memory: from its acceptance or SCHED_LOAD to its end or SCHED_WAIT. */
 struct active {
     struct id id;
@@ -37,9 +48,10 @@ struct active {
     bool late;        /* its sender is to hear of what is deferred in this round */
     bool warning;     /* that notice is being committed; then the round ends */
     bool wanted;      /* SCHED_LOAD has come meanwhile, and is not yet answered */
-    bool scheduled;   /* the scheduler works on it; else it waits for SCHED_LOAD or its
-                         end */
-    bool ending;      /* its notice is being committed */
+    bool scheduled;   /* its recipients are being routed, some in a turn, or the
+                         scheduler works on it; else it waits for SCHED_LOAD or its end */
+    struct beginning beginning;
+    bool ending;           /* its notice is being committed */
     struct notice *notice; /* either of them, while it is composed; or NULL */
     enum fate fate;
     UT_hash_handle hh;
@@ -66,7 +78,8 @@ struct manager {
     char explained[MANAGER_WAIT_MAX];            /* by it */
     struct id *loads; /* that the scheduler wants from the disk, in its order */
     size_t load_next, load_count, load_capacity;
-    unsigned loads_now; /* in this turn */
+    struct active *beginnings;      /* in line to be routed */
+    unsigned loads_now, routed_now; /* in this turn */
     int64_t loaded_bytes;
     bool load_waits; /* for the disk, in this turn */
     struct plug plugs[TARGET_UNKNOWN + 1];
@@ -106,9 +119,6 @@ void active_defer(struct active *a, int64_t due_ms, unsigned attempts);
 /* Without a word to anybody but the log. */
 void active_remove(struct active *a);
 
-/* SCHED_LOAD for a message in memory, or from the disk, where its content has been
- * checked as far as it must be (queue_check()). */
-void round_load(struct manager *m, struct id id);
 /* Where a recipient's mail goes, and the parts of its address. NULL: it has bad syntax.
  */
 const struct target *round_route(const struct manager *m, const struct envelope *e,
@@ -122,6 +132,8 @@ void round_settle(struct active *a, unsigned index, const struct outcome *outcom
 void round_wait(struct active *a, int64_t due_ms, unsigned attempts);
 /* The rest of it, when the sender has been warned, or could not be. */
 void round_warned(struct active *a);
+/* The operator has not stepped in. */
+bool round_goes_on(const struct active *a);
 /* SCHED_FINISH, or nobody is open. */
 void round_finish(struct active *a);
 /* For a notice about it. */
@@ -136,6 +148,21 @@ void round_bounce(struct active *a);
 enum { HOLD_TEXT_MAX = 64 };
 void round_hold_text(const struct manager *m, const char *why,
                      char text[HOLD_TEXT_MAX]);
+
+/* --- manager_begin.c ---------------------------------------------------------------
+ */
+
+/* SCHED_LOAD for a message in memory, or from the disk, where its content has been
+ * checked as far as it must be (queue_check()). */
+void begin_load(struct manager *m, struct id id);
+/* At the beginning of the pump's turn: goes on with those that took more than one. */
+void begin_some(struct manager *m);
+/* No more should be begun in this turn. */
+bool begin_is_busy(const struct manager *m);
+/* With new routes. */
+void begin_anew(struct manager *m);
+/* Its round does not begin any more. */
+void begin_forget(struct active *a);
 
 /* --- manager_park.c ----------------------------------------------------------------
  */

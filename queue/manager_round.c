@@ -77,6 +77,7 @@ active_free(struct active *a, unsigned recipients)
         free(a->reasons[i]);
     for (unsigned i = 0; a->deliveries && i < recipients; i++)
         sendlog_stopped(&m->sendlog, a->deliveries[i]);
+    begin_forget(a);
     notice_drop(&a->notice);
     warning_forget(a, recipients);
     free(a->reasons);
@@ -119,6 +120,28 @@ active_remove(struct active *a)
     id_format(a->id, name);
     log_say(a->manager->log, LOG_LEVEL_INFO, "queue", name, "removed by the operator");
     active_retire(a);
+}
+
+/* --- Where mail goes, and what is held ----------------------------------------------
+ */
+
+const struct target *
+round_route(const struct manager *m, const struct envelope *e,
+            const struct recipient *r, struct address *address)
+{
+    if (text_find(r->address, '@') == TEXT_NONE)
+        *address = (struct address){.local = r->address};
+    else if (!address_parse(r->address, address))
+        return NULL;
+    return route_find_from(m->routes, e->sender, address, e->released);
+}
+
+void
+round_hold_text(const struct manager *m, const char *why, char text[HOLD_TEXT_MAX])
+{
+    int length = snprintf(text, HOLD_TEXT_MAX, "%" PRId64 " %s\n",
+                          loop_now_ms(m->loop) / 1000, why);
+    assert(length > 0 && length < HOLD_TEXT_MAX);
 }
 
 /* --- Verdicts --------------------------------------------------------------------- */
@@ -250,6 +273,12 @@ round_settle(struct active *a, unsigned index, const struct outcome *outcome,
 }
 /* --- The end of a message --------------------------------------------------------- */
 
+bool
+round_goes_on(const struct active *a)
+{
+    return a->fate == FATE_NONE || a->fate == FATE_RETRY;
+}
+
 static bool
 has_open(const struct active *a)
 {
@@ -358,6 +387,7 @@ round_bounce(struct active *a)
 void
 round_finish(struct active *a)
 {
+    begin_forget(a);
     a->scheduled = false;
     switch (a->fate) {
     case FATE_REMOVE:
@@ -383,19 +413,13 @@ round_finish(struct active *a)
     tell_sender(a);
 }
 
-static bool
-goes_on(const struct active *a)
-{
-    return a->fate == FATE_NONE || a->fate == FATE_RETRY;
-}
-
 /* At most NOTICES_MAX notices at a time. False: some have to wait. */
 static bool
 conclude_some(struct manager *m)
 {
     struct active *a, *next;
     HASH_ITER (hh, m->actives, a, next) {
-        if (!a->scheduled || goes_on(a) || a->ending || a->warning)
+        if (!a->scheduled || round_goes_on(a) || a->ending || a->warning)
             continue;
         if (m->notices.begun - m->notices.ended >= NOTICES_MAX)
             return false;
@@ -424,7 +448,7 @@ rest(struct active *a)
     struct manager *m = a->manager;
     struct id id = a->id;
     int64_t now = loop_now_ms(m->loop);
-    if (goes_on(a)) {
+    if (round_goes_on(a)) {
         if (a->fate == FATE_RETRY)
             (void)sched_retry(m->sched, now, id);
         /* What is parked is to be looked at again by the next start. */
@@ -447,7 +471,7 @@ round_wait(struct active *a, int64_t due_ms, unsigned attempts)
 {
     a->envelope->due_ms = due_ms;
     a->envelope->attempts = attempts;
-    if (!goes_on(a) || !warning_start(a))
+    if (!round_goes_on(a) || !warning_start(a))
         rest(a);
 }
 
@@ -456,216 +480,9 @@ round_warned(struct active *a)
 {
     struct manager *m = a->manager;
     struct id id = a->id;
-    bool again = a->wanted && goes_on(a);
+    bool again = a->wanted && round_goes_on(a);
     rest(a);
     if (again)
         manager_load(m, id);
     manager_stir(m);
-}
-
-/* --- Loading ---------------------------------------------------------------------- */
-
-static struct outcome
-immediate_outcome(const struct target *target)
-{
-    if (target->kind == TARGET_DISCARD)
-        return outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "discarded");
-    if (target->kind == TARGET_ERROR)
-        return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, target->enhanced, "%s",
-                            target->path);
-    return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
-                        "unknown user: no mailbox and no route for this local domain");
-}
-
-const struct target *
-round_route(const struct manager *m, const struct envelope *e,
-            const struct recipient *r, struct address *address)
-{
-    if (text_find(r->address, '@') == TEXT_NONE)
-        *address = (struct address){.local = r->address};
-    else if (!address_parse(r->address, address))
-        return NULL;
-    return route_find_from(m->routes, e->sender, address, e->released);
-}
-
-static void
-settle_unparsable(struct active *a, unsigned index)
-{
-    struct outcome outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 553, "5.1.3",
-                                          "bad recipient address syntax");
-    a->kinds[index] = TARGET_ERROR;
-    round_settle(a, index, &outcome, false, NULL);
-}
-
-/* Routes every open recipient: those that need no session get their verdict at once,
- * the others are listed. False: the message is to be held. */
-static bool
-route_all(struct active *a, struct sched_recipient *open, size_t *count)
-{
-    const struct envelope *e = a->envelope;
-    bool hold = false;
-    for (unsigned i = 0; i < e->count; i++) {
-        const struct recipient *r = &e->recipients[i];
-        struct address address;
-        if (r->done)
-            continue;
-        const struct target *target = round_route(a->manager, e, r, &address);
-        if (target == NULL) {
-            settle_unparsable(a, i);
-            continue;
-        }
-        a->kinds[i] = target->kind;
-        switch (target->kind) {
-        case TARGET_MX:
-        case TARGET_SMTP:
-        case TARGET_LMTP:
-        case TARGET_MAILDIR:
-            a->late = a->late || warning_is_due(a, r, &target->transport);
-            open[(*count)++] = (struct sched_recipient){i, target, address.domain};
-            break;
-        case TARGET_HOLD:
-            hold = true;
-            break;
-        case TARGET_DISCARD:
-        case TARGET_ERROR:
-        case TARGET_UNKNOWN: {
-            struct outcome outcome = immediate_outcome(target);
-            round_settle(a, i, &outcome, false, NULL);
-            break;
-        }
-        }
-    }
-    return !hold;
-}
-
-void
-round_hold_text(const struct manager *m, const char *why, char text[HOLD_TEXT_MAX])
-{
-    int length = snprintf(text, HOLD_TEXT_MAX, "%" PRId64 " %s\n",
-                          loop_now_ms(m->loop) / 1000, why);
-    assert(length > 0 && length < HOLD_TEXT_MAX);
-}
-
-static void
-hold(struct active *a)
-{
-    struct manager *m = a->manager;
-    char id[ID_LENGTH + 1], text[HOLD_TEXT_MAX];
-    id_format(a->id, id);
-    round_hold_text(m, "held by a route", text);
-    park_note(a);
-    /* After a crash the route says so again. */
-    int error = queue_hold(m->queue, a->envelope, text, false);
-    a->envelope->held = error == 0;
-    log_say(m->log, error ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "queue", id, "%s%s",
-            error ? "a route says hold, but: " : "held by a route",
-            error ? strerror(-error) : "");
-    int64_t due = loop_now_ms(m->loop) + (error ? LATER_MS : 0);
-    if (error)
-        sched_add(m->sched, loop_now_ms(m->loop), a->id, due, a->envelope->attempts);
-    active_defer(a, due, a->envelope->attempts);
-}
-
-/* From the disk. NULL: there is nothing to deliver. */
-static struct active *
-bring(struct manager *m, struct id id)
-{
-    uint64_t before = queue_bytes_read(m->queue);
-    struct envelope *e = queue_load(m->queue, id);
-    int64_t read = (int64_t)(queue_bytes_read(m->queue) - before);
-    m->loads_now++;
-    /* What is damaged was read, too; what is young will be. */
-    bool is_young = e && !e->preprocessed && !e->injected;
-    m->loaded_bytes += is_young && e->content_size > read ? e->content_size : read;
-    /* Held since the scheduler heard of it, or since a start listed it. */
-    if (e && e->held && e->done < e->count)
-        envelope_free(&e);
-    if (e && !e->preprocessed)
-        sendlog_new(&m->sendlog, e);
-    return e ? active_new(m, e) : NULL;
-}
-
-/* What was asked for goes first; else large mail makes room for small mail of others.
- */
-static enum sched_class
-class_of(const struct manager *m, const struct envelope *e)
-{
-    int64_t bulk = m->settings.bulk_size;
-    if (e->priority != 0)
-        return e->priority > 0 ? SCHED_URGENT : SCHED_BULK;
-    return bulk > 0 && e->content_size >= bulk ? SCHED_BULK : SCHED_NORMAL;
-}
-
-/* The scheduler has no room for it. What has just been said about it, and is not on
- * disk, goes there; else it is there as it was. */
-static void
-put_back(struct active *a, unsigned done_before)
-{
-    const struct envelope *e = a->envelope;
-    if (e->done > done_before || (e->released && !e->preprocessed))
-        active_defer(a, e->due_ms, e->attempts);
-    else
-        active_drop(a);
-}
-
-static void
-begin_round(struct active *a)
-{
-    struct manager *m = a->manager;
-    const struct envelope *e = a->envelope;
-    unsigned done = e->done;
-    int64_t now = loop_now_ms(m->loop);
-    a->loaded_ms = now;
-    a->late = false;
-    a->parked_ms = INT64_MAX;
-    free(a->kinds);
-    free(a->redirected);
-    a->redirected = NULL;
-    a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
-    struct sched_recipient *open = memory_array(e->count + 1, sizeof(*open));
-    size_t count = 0;
-    if (!route_all(a, open, &count)) {
-        sched_unloaded(m->sched, now, a->id);
-        hold(a);
-        free(open);
-        return;
-    }
-    park_some(a, open, &count);
-    if (a->parked_ms == INT64_MAX && a->redirected == NULL)
-        park_note(a);
-    if (count == 0 && a->parked_ms < INT64_MAX) {
-        sched_unloaded(m->sched, now, a->id);
-        park(a, done);
-    } else if (count == 0) {
-        sched_unloaded(m->sched, now, a->id);
-        round_finish(a);
-    } else {
-        struct sched_mail mail = {
-            .owner = a,
-            .birth_ms = e->birth_ms,
-            .null_sender = e->sender.length == 0,
-            .class = class_of(m, e),
-            .sender = m->settings.sender_turns ? sched_sender(e->sender) : 0,
-            .size = (uint64_t)e->content_size};
-        a->scheduled = true;
-        if (sched_loaded(m->sched, now, a->id, &mail, open, count) == NULL)
-            put_back(a, done);
-    }
-    free(open);
-}
-
-void
-round_load(struct manager *m, struct id id)
-{
-    struct id before = queue_enter(m->queue, id);
-    struct active *a = active_find(m, id);
-    if (a == NULL)
-        a = bring(m, id);
-    if (a && a->warning)
-        a->wanted = true; /* round_warned() answers */
-    else if (a && !a->ending)
-        begin_round(a);
-    else
-        sched_unloaded(m->sched, loop_now_ms(m->loop), id);
-    queue_leave(m->queue, before);
 }

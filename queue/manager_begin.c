@@ -1,0 +1,317 @@
+/* The beginning of a round: a message comes into memory, its recipients are routed, and
+ * the scheduler gets those that need a session. */
+#include "queue/manager_inside.h"
+
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+enum {
+    LATER_MS = 60 * 1000,  /* for what the disk would not take */
+    ROUTES_PER_TURN = 2000 /* so that a message with very many stalls nobody */
+};
+
+/* --- Recipients ------------------------------------------------------------------- */
+
+static struct outcome
+immediate_outcome(const struct target *target)
+{
+    if (target->kind == TARGET_DISCARD)
+        return outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "discarded");
+    if (target->kind == TARGET_ERROR)
+        return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, target->enhanced, "%s",
+                            target->path);
+    return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
+                        "unknown user: no mailbox and no route for this local domain");
+}
+
+static void
+settle_unparsable(struct active *a, unsigned index)
+{
+    struct outcome outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 553, "5.1.3",
+                                          "bad recipient address syntax");
+    a->kinds[index] = TARGET_ERROR;
+    round_settle(a, index, &outcome, false, NULL);
+}
+
+/* One that needs no session gets its verdict at once, the others are listed. */
+static void
+route_one(struct active *a, unsigned index)
+{
+    struct beginning *b = &a->beginning;
+    const struct recipient *r = &a->envelope->recipients[index];
+    struct address address;
+    const struct target *target = round_route(a->manager, a->envelope, r, &address);
+    if (target == NULL) {
+        settle_unparsable(a, index);
+        return;
+    }
+    a->kinds[index] = target->kind;
+    switch (target->kind) {
+    case TARGET_MX:
+    case TARGET_SMTP:
+    case TARGET_LMTP:
+    case TARGET_MAILDIR:
+        a->late = a->late || warning_is_due(a, r, &target->transport);
+        b->open[b->count++] = (struct sched_recipient){index, target, address.domain};
+        break;
+    case TARGET_HOLD:
+        b->hold = true;
+        break;
+    case TARGET_DISCARD:
+    case TARGET_ERROR:
+    case TARGET_UNKNOWN: {
+        struct outcome outcome = immediate_outcome(target);
+        round_settle(a, index, &outcome, false, NULL);
+        break;
+    }
+    }
+}
+
+/* Of those that are open, as many as this turn allows. True: all have been routed. */
+static bool
+route_some(struct active *a)
+{
+    struct manager *m = a->manager;
+    const struct envelope *e = a->envelope;
+    struct beginning *b = &a->beginning;
+    for (; b->next < e->count && m->routed_now < ROUTES_PER_TURN; b->next++) {
+        if (e->recipients[b->next].done)
+            continue;
+        m->routed_now++;
+        route_one(a, b->next);
+    }
+    return b->next == e->count;
+}
+
+static void
+hold(struct active *a)
+{
+    struct manager *m = a->manager;
+    char id[ID_LENGTH + 1], text[HOLD_TEXT_MAX];
+    id_format(a->id, id);
+    round_hold_text(m, "held by a route", text);
+    park_note(a);
+    /* After a crash the route says so again. */
+    int error = queue_hold(m->queue, a->envelope, text, false);
+    a->envelope->held = error == 0;
+    log_say(m->log, error ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "queue", id, "%s%s",
+            error ? "a route says hold, but: " : "held by a route",
+            error ? strerror(-error) : "");
+    int64_t due = loop_now_ms(m->loop) + (error ? LATER_MS : 0);
+    if (error)
+        sched_add(m->sched, loop_now_ms(m->loop), a->id, due, a->envelope->attempts);
+    active_defer(a, due, a->envelope->attempts);
+}
+
+/* --- Whole ------------------------------------------------------------------------ */
+
+/* From the disk. NULL: there is nothing to deliver. */
+static struct active *
+bring(struct manager *m, struct id id)
+{
+    uint64_t before = queue_bytes_read(m->queue);
+    struct envelope *e = queue_load(m->queue, id);
+    int64_t read = (int64_t)(queue_bytes_read(m->queue) - before);
+    m->loads_now++;
+    /* What is damaged was read, too; what is young will be. */
+    bool is_young = e && !e->preprocessed && !e->injected;
+    m->loaded_bytes += is_young && e->content_size > read ? e->content_size : read;
+    /* Held since the scheduler heard of it, or since a start listed it. */
+    if (e && e->held && e->done < e->count)
+        envelope_free(&e);
+    if (e && !e->preprocessed)
+        sendlog_new(&m->sendlog, e);
+    return e ? active_new(m, e) : NULL;
+}
+
+/* What was asked for goes first; else large mail makes room for small mail of others.
+ */
+static enum sched_class
+class_of(const struct manager *m, const struct envelope *e)
+{
+    int64_t bulk = m->settings.bulk_size;
+    if (e->priority != 0)
+        return e->priority > 0 ? SCHED_URGENT : SCHED_BULK;
+    return bulk > 0 && e->content_size >= bulk ? SCHED_BULK : SCHED_NORMAL;
+}
+
+/* The scheduler has no room for it. What has just been said about it, and is not on
+ * disk, goes there; else it is there as it was. */
+static void
+put_back(struct active *a, unsigned done_before)
+{
+    const struct envelope *e = a->envelope;
+    if (e->done > done_before || (e->released && !e->preprocessed))
+        active_defer(a, e->due_ms, e->attempts);
+    else
+        active_drop(a);
+}
+
+/* Some may have been settled since they were routed, as parts of what was joined. */
+static void
+keep_unsettled(struct active *a)
+{
+    struct beginning *b = &a->beginning;
+    size_t kept = 0;
+    for (size_t i = 0; i < b->count; i++)
+        if (!a->envelope->recipients[b->open[i].index].done)
+            b->open[kept++] = b->open[i];
+    b->count = kept;
+}
+
+static void
+hand_over(struct active *a, const struct sched_recipient *open, size_t count,
+          unsigned done_before)
+{
+    struct manager *m = a->manager;
+    const struct envelope *e = a->envelope;
+    struct sched_mail mail = {
+        .owner = a,
+        .birth_ms = e->birth_ms,
+        .null_sender = e->sender.length == 0,
+        .class = class_of(m, e),
+        .sender = m->settings.sender_turns ? sched_sender(e->sender) : 0,
+        .size = (uint64_t)e->content_size};
+    a->scheduled = true;
+    if (sched_loaded(m->sched, loop_now_ms(m->loop), a->id, &mail, open, count) == NULL)
+        put_back(a, done_before);
+}
+
+static void
+deliver(struct active *a, struct beginning *b)
+{
+    struct manager *m = a->manager;
+    park_some(a, b->open, &b->count);
+    if (a->parked_ms == INT64_MAX && a->redirected == NULL)
+        park_note(a);
+    if (b->count > 0) {
+        hand_over(a, b->open, b->count, b->done_before);
+        return;
+    }
+    sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
+    if (a->parked_ms < INT64_MAX)
+        park(a, b->done_before);
+    else
+        round_finish(a);
+}
+
+/* --- In pieces -------------------------------------------------------------------- */
+
+static void
+leave_line(struct active *a)
+{
+    if (!a->beginning.in_line)
+        return;
+    DL_DELETE2(a->manager->beginnings, a, beginning.prev, beginning.next_in_line);
+    a->beginning.in_line = a->scheduled = false;
+}
+
+void
+begin_forget(struct active *a)
+{
+    leave_line(a);
+    free(a->beginning.open);
+    a->beginning = (struct beginning){0};
+}
+
+/* All are routed. What the operator wants meanwhile comes first. */
+static void
+end_beginning(struct active *a)
+{
+    struct manager *m = a->manager;
+    struct beginning b = a->beginning;
+    a->beginning = (struct beginning){0};
+    if (b.hold || !round_goes_on(a))
+        sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
+    if (!round_goes_on(a))
+        round_finish(a);
+    else if (b.hold)
+        hold(a);
+    else
+        deliver(a, &b);
+    free(b.open);
+}
+
+static void
+begin_round(struct active *a)
+{
+    struct manager *m = a->manager;
+    const struct envelope *e = a->envelope;
+    a->loaded_ms = loop_now_ms(m->loop);
+    a->late = false;
+    a->parked_ms = INT64_MAX;
+    free(a->kinds);
+    free(a->redirected);
+    a->redirected = NULL;
+    a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
+    begin_forget(a);
+    a->beginning.open = memory_array(e->count + 1, sizeof(*a->beginning.open));
+    a->beginning.done_before = e->done;
+    if (route_some(a)) {
+        end_beginning(a);
+        return;
+    }
+    a->beginning.in_line = a->scheduled = true;
+    DL_APPEND2(m->beginnings, a, beginning.prev, beginning.next_in_line);
+    manager_stir(m);
+}
+
+void
+begin_some(struct manager *m)
+{
+    struct active *a;
+    m->routed_now = 0;
+    while ((a = m->beginnings) != NULL) {
+        struct id before = queue_enter(m->queue, a->id);
+        bool ended = route_some(a);
+        if (ended) {
+            leave_line(a);
+            keep_unsettled(a);
+            end_beginning(a);
+        }
+        queue_leave(m->queue, before);
+        if (ended)
+            continue;
+        /* Behind the others, who need less. */
+        DL_DELETE2(m->beginnings, a, beginning.prev, beginning.next_in_line);
+        DL_APPEND2(m->beginnings, a, beginning.prev, beginning.next_in_line);
+        break;
+    }
+}
+
+bool
+begin_is_busy(const struct manager *m)
+{
+    return m->beginnings != NULL || m->routed_now >= ROUTES_PER_TURN;
+}
+
+/* Targets of the old routes are gone with them. */
+void
+begin_anew(struct manager *m)
+{
+    struct active *a;
+    DL_FOREACH2 (m->beginnings, a, beginning.next_in_line) {
+        a->beginning.next = 0;
+        a->beginning.count = 0;
+        a->beginning.hold = a->late = false;
+    }
+}
+
+void
+begin_load(struct manager *m, struct id id)
+{
+    struct id before = queue_enter(m->queue, id);
+    struct active *a = active_find(m, id);
+    if (a == NULL)
+        a = bring(m, id);
+    if (a && a->warning)
+        a->wanted = true; /* round_warned() answers */
+    else if (a && !a->ending)
+        begin_round(a);
+    else
+        sched_unloaded(m->sched, loop_now_ms(m->loop), id);
+    queue_leave(m->queue, before);
+}
