@@ -14,7 +14,8 @@
 enum {
     DELAY_MS = 100,
     MARKS_MAX = 64,         /* written at the end of the turn then */
-    MESSAGES_PER_TURN = 64, /* so that a flood of deferrals stalls nobody */
+    MESSAGES_PER_TURN = 64, /* so that a flood of deferrals stalls nobody; */
+    MARKS_PER_TURN = 4096,  /* nor does a message with very many */
     RETRY_MS = 10 * 1000,
     TEXTS_MAX = 80 * 1024 * 1024 /* above ENVELOPE_RECIPIENTS_MAX failures */
 };
@@ -403,32 +404,44 @@ move_some(struct marks *m)
 
 /* In place, so it works without room: those without a text, or all. */
 static int
-mark_some(struct marks *m, const struct pending *p, bool all)
+mark_some(struct marks *m, const struct pending *p, unsigned count, bool all)
 {
-    unsigned marks[MARKS_MAX], some = 0;
-    int result = 0;
-    for (unsigned i = 0; i < p->count && result == 0; i++) {
+    unsigned *marks = memory_array(count + 1, sizeof(*marks)), some = 0;
+    for (unsigned i = 0; i < count; i++)
         if (all || p->marks[i].text_length == 0)
             marks[some++] = p->marks[i].recipient;
-        if (some == MARKS_MAX || i + 1 == p->count) {
-            result = spool_mark(m->spool, p->envelope, marks, some);
-            some = 0;
-        }
-    }
+    int result = spool_mark(m->spool, p->envelope, marks, some);
+    free(marks);
     return result;
 }
 
-static void
+/* Texts first, for all of these. Without, those who failed are not marked: they fail
+ * again; who has got it must not get it twice. */
+static int
+write_marks(struct marks *m, const struct pending *p, unsigned count)
+{
+    int result = 0;
+    size_t texts = 0;
+    for (unsigned i = 0; i < count; i++)
+        texts += p->marks[i].text_length;
+    if (texts > 0)
+        result = spool_append_failures(m->spool, p->id,
+                                       text_before(buffer_text(&p->texts), texts));
+    int marked = mark_some(m, p, count, result == 0);
+    return result == 0 ? marked : result;
+}
+
+/* True: there is more to write. */
+static bool
 write_preprocessed(struct marks *m, struct pending *p)
 {
+    unsigned count = p->count < MARKS_PER_TURN ? p->count : MARKS_PER_TURN;
     int result = is_outdated(m, p->envelope) ? bring_up_to_date(m, p->envelope) : 0;
-    if (result == 0) {
-        /* Texts first, for all of them. Without, those who failed are not marked: they
-         * fail again; who has got it must not get it twice. */
-        if (p->texts.length > 0)
-            result = spool_append_failures(m->spool, p->id, buffer_text(&p->texts));
-        int marked = mark_some(m, p, result == 0);
-        result = result == 0 ? marked : result;
+    if (result == 0)
+        result = write_marks(m, p, count);
+    if (result == 0 && count < p->count) {
+        drop_marks(m, p, count);
+        return true;
     }
     if (result == 0 && p->due)
         result = spool_write_due(m->spool, p->envelope);
@@ -436,22 +449,26 @@ write_preprocessed(struct marks *m, struct pending *p)
         keep_failed(m, p);
     else
         pending_free(m, p);
+    return false;
 }
 
-static void
+/* True: there is more to write. */
+static bool
 write_one(struct marks *m, struct pending *p)
 {
     struct young_message *young = young_find(m->young, p->id);
     struct id before = guard_enter(&m->spool->guard, p->id);
+    bool more = false;
     if (needs_move(m, p)) {
         enter_line(m, p);
     } else if (young == NULL) {
-        write_preprocessed(m, p);
+        more = write_preprocessed(m, p);
     } else if (p->count > 0) {
         tell_journal(m, p, young);
         pending_free(m, p);
     }
     guard_leave(&m->spool->guard, before);
+    return more;
 }
 
 /* Settled in this very turn: most such messages are retired before it ends. */
@@ -475,9 +492,11 @@ write_some(struct marks *m, bool with_fresh, bool *left_fresh)
             *left_fresh = true;
             continue;
         }
-        if (written++ == MESSAGES_PER_TURN)
+        if (written >= MESSAGES_PER_TURN)
             return true;
-        write_one(m, p);
+        written += 1 + p->count * MESSAGES_PER_TURN / MARKS_PER_TURN;
+        if (write_one(m, p))
+            return true;
     }
     return false;
 }
@@ -639,8 +658,9 @@ marks_write(struct marks *m, struct id id)
     if (p == NULL || p->moving || p->envelope == NULL)
         return;
     p->failed = false;
-    if (!p->waiting)
-        write_one(m, p);
+    bool more = !p->waiting;
+    while (more)
+        more = write_one(m, p);
     if (m->line != NULL)
         write_soon(m);
 }

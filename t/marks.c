@@ -223,6 +223,86 @@ test_removed_while_pending(void)
     kit_close(&kit);
 }
 
+enum { MANY = 10000, IN_A_TURN = 4096 };
+
+/* Of very many recipients in S5, all with a verdict that is not yet written. */
+static struct envelope *
+settle_many(void)
+{
+    sim_disk_reset();
+    if (kit_open(&kit, "/spool") != 0)
+        abort();
+    struct envelope *e = envelope_new();
+    for (unsigned i = 0; i < MANY; i++)
+        if (!envelope_add(e, TEXT("a@x"), 0, TEXT("")))
+            abort();
+    e = kit_accept(&kit, e, TEXT("x"));
+    settle(e, 0);
+    sim_loop_advance(kit.loop, 100);
+    for (unsigned i = 1; i < MANY; i++)
+        i % 2 == 0 ? settle(e, i) : fail(e, i);
+    return e;
+}
+
+/* They are written some in a turn, those of a turn with one sync for each file. */
+static void
+test_many(void)
+{
+    struct envelope *e = settle_many();
+    struct id id = e->id;
+    for (unsigned turn = 0; turn < 3; turn++) {
+        uint64_t syncs = queue_health(kit.queue).syncs;
+        sim_disk_count_anew();
+        loop_turn(kit.loop, 0);
+        uint64_t calls = sim_disk_calls();
+        ok_named(calls > 100 && calls < IN_A_TURN + 20, "not too many in a turn");
+        ok_named(queue_health(kit.queue).syncs - syncs <= 3, "few syncs for them");
+    }
+    sim_disk_count_anew();
+    loop_turn(kit.loop, 0);
+    is_number(sim_disk_calls(), 0, "then all are written");
+    queue_defer(kit.queue, &e, 1000, 1);
+    kit_close(&kit);
+    sim_disk_power_cut();
+    if (kit_open(&kit, "/spool") != 0)
+        abort();
+    sim_loop_advance(kit.loop, 10);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->done == MANY && e->failure_count == MANY / 2, "durably");
+    queue_retire(kit.queue, &e);
+    kit_close(&kit);
+}
+
+/* In the midst of it: who reads writes the rest first; what the disk refuses is known,
+ * and written later. */
+static void
+test_many_interrupted(void)
+{
+    for (int refused = 0; refused < 2; refused++) {
+        struct envelope *e = settle_many();
+        struct id id = e->id;
+        loop_turn(kit.loop, 0);
+        if (refused)
+            refuse_next(ENOSPC);
+        queue_defer(kit.queue, &e, 1000, 1);
+        e = queue_load(kit.queue, id);
+        ok_named(e != NULL && e->done == MANY && e->failure_count == MANY / 2,
+                 "all are known");
+        envelope_free(&e);
+        sim_loop_advance(kit.loop, 11000);
+        kit_close(&kit);
+        sim_disk_power_cut();
+        if (kit_open(&kit, "/spool") != 0)
+            abort();
+        sim_loop_advance(kit.loop, 10);
+        e = queue_load(kit.queue, id);
+        ok_named(e != NULL && e->done == MANY && e->failure_count == MANY / 2,
+                 "and written");
+        queue_retire(kit.queue, &e);
+        kit_close(&kit);
+    }
+}
+
 /* Without a loop, as the command line uses it. */
 static void
 test_at_once(void)
@@ -251,6 +331,8 @@ main(void)
     test_warned();
     test_adoption();
     test_removed_while_pending();
+    test_many();
+    test_many_interrupted();
     test_at_once();
     sim_disk_reset();
     return done();
