@@ -36,8 +36,7 @@ struct walk {
     struct log *log;
 };
 
-/* --- What the settings name --------------------------------------------------------
- */
+/* --- What the settings name ------------------------------------------------------- */
 
 /* A word may be a path, or have one behind ':' or '=', up to '?' or '&'. What is no
  * file or directory is passed over where it is used. */

@@ -65,7 +65,7 @@ int disk_sync_data(struct disk *disk,
                    int file); /* fdatasync: in-place overwrites only */
 int disk_sync_directory(struct disk *disk, const char *path); /* names */
 
-/* --- Syncing while the loop goes on -------------------------------------------------
+/* --- Syncing while the loop goes on --------------------------------------------------
  *
  * Native AIO (IOCB_CMD_FDSYNC, IOCB_CMD_FSYNC) with an eventfd that the loop watches:
  * asynchronous without a thread, and allowed where io_uring is not (DESIGN §2). */

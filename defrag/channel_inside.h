@@ -124,8 +124,7 @@ bool channel_explain(void *context, struct id id, char *out, size_t size);
 bool channel_look_on(struct defragmenter *c);
 void channel_looking_free(struct held *h);
 
-/* --- journeys.c --------------------------------------------------------------------
- */
+/* --- journeys.c ------------------------------------------------------------------- */
 
 /* Its set may be another host's: then it is SENT. ttl_ms: of our claim. */
 bool journey_starts(struct defragmenter *c, struct held *h, int64_t until_ms,

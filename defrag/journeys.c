@@ -145,8 +145,7 @@ journeys_tick(struct defragmenter *c, int64_t now_ms)
     return INT64_MAX;
 }
 
-/* --- A set that was begun here is another host's -----------------------------------
- */
+/* --- A set that was begun here is another host's ---------------------------------- */
 
 struct leaving {
     struct defragmenter *channel;

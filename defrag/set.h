@@ -128,8 +128,7 @@ void sets_joined(struct sets *sets, const struct set_join *join, int64_t now_ms)
 /* It cannot be joined: its set is released. */
 void sets_failed(struct sets *sets, const struct set_join *join, int64_t now_ms);
 
-/* --- Time, and the operator --------------------------------------------------------
- */
+/* --- Time, and the operator ------------------------------------------------------- */
 
 /* When sets_tick() is due; INT64_MAX: never. */
 int64_t sets_wake_ms(const struct sets *sets);

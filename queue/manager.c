@@ -296,7 +296,7 @@ found(void *context, const struct queue_entry *entry)
     manager_stir(m);
 }
 
-/* --- Hints over a restart: what was learnt of sites, and reasons -------------- */
+/* --- Hints over a restart: what was learnt of sites, and reasons ------------------ */
 
 enum { HINT_PATH = 64 };
 

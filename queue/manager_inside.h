@@ -106,8 +106,7 @@ void manager_turn(struct manager *m);
 /* SCHED_LOAD: what is in memory is taken up at once, the rest as this turn allows. */
 void manager_load(struct manager *m, struct id id);
 
-/* --- manager_round.c ---------------------------------------------------------------
- */
+/* --- manager_round.c -------------------------------------------------------------- */
 
 struct active *active_find(const struct manager *m, struct id id); /* or NULL */
 /* Takes the envelope. */
@@ -149,8 +148,7 @@ enum { HOLD_TEXT_MAX = 64 };
 void round_hold_text(const struct manager *m, const char *why,
                      char text[HOLD_TEXT_MAX]);
 
-/* --- manager_begin.c ---------------------------------------------------------------
- */
+/* --- manager_begin.c -------------------------------------------------------------- */
 
 /* SCHED_LOAD for a message in memory, or from the disk, where its content has been
  * checked as far as it must be (queue_check()). */
@@ -164,8 +162,7 @@ void begin_anew(struct manager *m);
 /* Its round does not begin any more. */
 void begin_forget(struct active *a);
 
-/* --- manager_park.c ----------------------------------------------------------------
- */
+/* --- manager_park.c --------------------------------------------------------------- */
 
 /* Takes what waits for other fragments out of the recipients that are to be delivered.
  */
@@ -182,8 +179,7 @@ void park_withdraw(struct manager *m, struct id id);
 /* Nobody else is open, and the scheduler does not know the message (any more). */
 void park(struct active *a, unsigned done_before);
 
-/* --- manager_warning.c ---------------------------------------------------------------
- */
+/* --- manager_warning.c ------------------------------------------------------------ */
 
 /* Whether the sender should hear of it if this recipient is deferred in the round that
  * begins. */

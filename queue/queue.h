@@ -63,8 +63,7 @@ bool queue_is_busy(const struct queue *queue);
 bool queue_has_found_all(const struct queue *queue);
 void queue_close(struct queue **queue);
 
-/* --- Accepting ----------------------------------------------------------------------
- */
+/* --- Accepting -------------------------------------------------------------------- */
 
 /* Whether a message of that size (0: unknown) would be taken now; false: the reason is
  * in refusal (452 4.3.1 disk full, 451 4.3.0 unhealthy). */
@@ -95,8 +94,7 @@ void queue_commit(struct queue_draft **draft, struct envelope **e, queue_stored 
 void queue_commit_ignore(struct queue *queue, void *context);
 void queue_discard(struct queue_draft **draft);
 
-/* --- Delivering ----------------------------------------------------------------------
- */
+/* --- Delivering ------------------------------------------------------------------- */
 
 /* NULL: gone, or damaged (then the daemon puts it into corrupt/ with a note and a log
  * line; an operator's process leaves it alone). */
@@ -149,8 +147,7 @@ void queue_leave(struct queue *queue, struct id before);
 /* What counts. */
 struct guard *queue_guard(struct queue *queue);
 
-/* --- Slices --------------------------------------------------------------------------
- */
+/* --- Slices ----------------------------------------------------------------------- */
 
 /* Whether id is of a slice that this daemon handles. */
 bool queue_handles(const struct queue *queue, struct id id);
@@ -164,8 +161,7 @@ const char *queue_adopt(struct queue *queue, unsigned slice, queue_adopted *told
 /* told will not be called; the slice is taken over all the same. */
 void queue_adopt_ignore(struct queue *queue, void *context);
 
-/* --- Operators
- * ------------------------------------------------------------------------ */
+/* --- Operators -------------------------------------------------------------------- */
 
 /* hold/ID with reason as content: queue_found no longer reports it. Frees nothing.
  * durable: waits for the disk; else a crash may undo it, for a hold that is then made
