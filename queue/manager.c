@@ -56,7 +56,7 @@ wants_load(const struct manager *m)
     return m->load_next < m->load_count && !m->draining;
 }
 
-/* --- After ends without a known reason ---------------------------------------------
+/* --- After ends without a known reason -----------------------------------------------
  *
  * One message at a time is in memory, so that the next end has one (queue/guard.h). It
  * has its time: who waits for a slow host does not keep the others, but is no suspect

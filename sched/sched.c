@@ -136,8 +136,7 @@ sched_working_sessions(const struct sched *s)
     return s->session_count - s->idle_count;
 }
 
-/* --- Messages
- * ------------------------------------------------------------------------- */
+/* --- Messages --------------------------------------------------------------------- */
 
 void
 sched_add(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms,
@@ -338,8 +337,7 @@ sched_site_prune(struct sched *s, struct site *site)
     site_set_crowded(&s->destinations.sites, site, false);
 }
 
-/* --- Actions
- * -------------------------------------------------------------------------- */
+/* --- Actions ---------------------------------------------------------------------- */
 
 static bool
 next_settle(struct sched *s, struct sched_action *action)

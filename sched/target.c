@@ -285,8 +285,7 @@ scheme_parse(struct target_parser *p, const struct target_scheme *scheme,
     return true;
 }
 
-/* --- Paths and texts
- * ------------------------------------------------------------------ */
+/* --- Paths and texts -------------------------------------------------------------- */
 
 static bool
 maildir_parse(struct target_parser *p, struct text path)
@@ -336,8 +335,7 @@ error_parse(struct target_parser *p, struct text t)
     return true;
 }
 
-/* --- Schemes
- * ---------------------------------------------------------------------------- */
+/* --- Schemes ---------------------------------------------------------------------- */
 
 static bool
 unknown(struct target_parser *p, struct text what)
