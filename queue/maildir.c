@@ -242,24 +242,6 @@ put_address_line(struct writing *w, const char *name, struct text address,
     put(w, text_from(end));
 }
 
-/* -EILSEQ: the content is not what the envelope says. */
-static int
-put_content(struct writing *w, struct queue *queue, const struct envelope *e)
-{
-    int content = queue_content_open(queue, e);
-    int64_t offset = 0, got;
-    if (content < 0)
-        return content;
-    char *piece = memory_new(PIECE);
-    while ((got = queue_content_read(queue, content, offset, piece, PIECE)) > 0) {
-        put(w, text_of(piece, (size_t)got));
-        offset += got;
-    }
-    free(piece);
-    queue_content_close(queue, content);
-    return got < 0 ? (int)got : offset == e->content_size ? 0 : -EILSEQ;
-}
-
 /* --- How it ends ----------------------------------------------------------------- */
 
 static struct outcome
@@ -366,50 +348,155 @@ move(struct disk *disk, const char *in_tmp, const char *in_new, int result)
     return result;
 }
 
-static struct outcome
-deliver(struct disk *disk, struct queue *queue, struct loop *loop, const char *hostname,
-        const struct envelope *e, unsigned recipient, const char *path)
+/* --- A delivery ------------------------------------------------------------------ */
+
+struct maildir_delivery {
+    struct queue *queue;
+    struct disk *disk; /* the mailbox; NULL: it could not be opened */
+    struct writing writing;
+    int content; /* < 0: -errno */
+    int64_t offset, size;
+    struct outcome outcome; /* of what ended at its start */
+    bool is_over;
+    char path[PATH_LIMIT + 1], in_tmp[NAME_LIMIT + 8], in_new[NAME_LIMIT + 8];
+};
+
+static void
+end_at_once(struct maildir_delivery *d, struct outcome outcome)
 {
-    char in_tmp[NAME_LIMIT + 8], in_new[NAME_LIMIT + 8];
-    struct writing w = {.disk = disk};
-    int result = make_rooms(disk);
-    w.file = result < 0 ? result : create(disk, loop, hostname, in_tmp, in_new);
-    if (w.file < 0)
-        return outcome_of(w.file, "write to", path);
-    buffer_init(&w.out, PIECE);
-    put_address_line(&w, "Return-Path: <", e->sender, ">\n");
-    put_address_line(&w, "Delivered-To: ", e->recipients[recipient].address, "\n");
-    put(&w, e->prefix);
-    int content = put_content(&w, queue, e);
-    result = finish(&w);
-    disk_close_file(disk, w.file);
-    result = move(disk, in_tmp, in_new, content < 0 ? content : result);
-    if (content < 0)
-        return outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.0",
-                            "cannot read the message: %s", strerror(-content));
+    d->outcome = outcome;
+    d->is_over = true;
+}
+
+static void
+begin_file(struct maildir_delivery *d, struct loop *loop, const char *hostname,
+           const struct envelope *e, unsigned recipient)
+{
+    struct writing *w = &d->writing;
+    int result = make_rooms(d->disk);
+    w->disk = d->disk;
+    w->file =
+        result < 0 ? result : create(d->disk, loop, hostname, d->in_tmp, d->in_new);
+    if (w->file < 0) {
+        end_at_once(d, outcome_of(w->file, "write to", d->path));
+        return;
+    }
+    buffer_init(&w->out, PIECE);
+    put_address_line(w, "Return-Path: <", e->sender, ">\n");
+    put_address_line(w, "Delivered-To: ", e->recipients[recipient].address, "\n");
+    put(w, e->prefix);
+    d->content = queue_content_open(d->queue, e);
+    d->size = e->content_size;
+}
+
+struct maildir_delivery *
+maildir_start(struct queue *queue, struct loop *loop, const struct target *target,
+              const char *hostname, const struct envelope *e, unsigned recipient)
+{
+    struct maildir_delivery *d = memory_new(sizeof(*d));
+    struct address address = {.local = TEXT("postmaster")};
+    assert(recipient < e->count);
+    struct text mailbox = e->recipients[recipient].address;
+    d->queue = queue;
+    d->content = d->writing.file = -1;
+    if (!text_equal_nocase(mailbox, TEXT("postmaster")) &&
+        !address_parse(mailbox, &address)) {
+        end_at_once(d, outcome_of(-EDOM, "", ""));
+        return d;
+    }
+    int result = open_mailbox(target, &address, &d->disk, d->path);
     if (result < 0)
-        return outcome_of(result, "write to", path);
+        end_at_once(d, outcome_of(result, "open", d->path));
+    else
+        begin_file(d, loop, hostname, e, recipient);
+    return d;
+}
+
+/* True: all that will come has come. */
+static bool
+copy_some(struct maildir_delivery *d, int64_t budget)
+{
+    struct writing *w = &d->writing;
+    char *piece = memory_new(PIECE);
+    int64_t got = PIECE;
+    for (; got > 0 && budget > 0 && w->result == 0; budget -= got) {
+        got = queue_content_read(d->queue, d->content, d->offset, piece, PIECE);
+        if (got > 0)
+            put(w, text_of(piece, (size_t)got));
+        d->offset += got > 0 ? got : 0;
+    }
+    free(piece);
+    if (got > 0 && w->result == 0)
+        return false;
+    queue_content_close(d->queue, d->content);
+    /* The envelope says how much it is. */
+    d->content = got < 0 ? (int)got : got == 0 && d->offset != d->size ? -EILSEQ : 0;
+    return true;
+}
+
+static struct outcome
+end_file(struct maildir_delivery *d)
+{
+    int result = finish(&d->writing);
+    disk_close_file(d->disk, d->writing.file);
+    result = move(d->disk, d->in_tmp, d->in_new, d->content < 0 ? d->content : result);
+    if (d->content < 0)
+        return outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.0",
+                            "cannot read the message: %s", strerror(-d->content));
+    if (result < 0)
+        return outcome_of(result, "write to", d->path);
     return with_path(outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
                                   "delivered to maildir"),
-                     path);
+                     d->path);
+}
+
+static void
+forget_delivery(struct maildir_delivery **delivery)
+{
+    disk_close(&(*delivery)->disk);
+    free(*delivery);
+    *delivery = NULL;
+}
+
+bool
+maildir_go(struct maildir_delivery **delivery, int64_t budget, struct outcome *outcome)
+{
+    struct maildir_delivery *d = *delivery;
+    struct writing *w = &d->writing;
+    if (!d->is_over && d->content >= 0 && !copy_some(d, budget)) {
+        /* So that the last sync has no more to do than this one. */
+        w->result = disk_sync(w->disk, w->file);
+        return false;
+    }
+    *outcome = d->is_over ? d->outcome : end_file(d);
+    forget_delivery(delivery);
+    return true;
+}
+
+void
+maildir_stop(struct maildir_delivery **delivery)
+{
+    struct maildir_delivery *d = *delivery;
+    if (d == NULL)
+        return;
+    if (!d->is_over && d->content >= 0)
+        queue_content_close(d->queue, d->content);
+    if (!d->is_over) {
+        buffer_free(&d->writing.out);
+        disk_close_file(d->disk, d->writing.file);
+        (void)!disk_unlink(d->disk, d->in_tmp);
+    }
+    forget_delivery(delivery);
 }
 
 struct outcome
 maildir_deliver(struct queue *queue, struct loop *loop, const struct target *target,
                 const char *hostname, const struct envelope *e, unsigned recipient)
 {
-    struct disk *disk = NULL;
-    struct address address = {.local = TEXT("postmaster")};
-    char path[PATH_LIMIT + 1];
-    assert(recipient < e->count);
-    struct text mailbox = e->recipients[recipient].address;
-    if (!text_equal_nocase(mailbox, TEXT("postmaster")) &&
-        !address_parse(mailbox, &address))
-        return outcome_of(-EDOM, "", "");
-    int result = open_mailbox(target, &address, &disk, path);
-    if (result < 0)
-        return outcome_of(result, "open", path);
-    struct outcome outcome = deliver(disk, queue, loop, hostname, e, recipient, path);
-    disk_close(&disk);
+    struct outcome outcome;
+    struct maildir_delivery *d =
+        maildir_start(queue, loop, target, hostname, e, recipient);
+    bool over = maildir_go(&d, INT64_MAX, &outcome);
+    assert(over);
     return outcome;
 }

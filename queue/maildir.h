@@ -26,7 +26,20 @@ bool maildir_may_be_made(const struct target *target);
  * for this recipient (queue/mailbox_names.h). */
 bool maildir_exists(const struct target *target, const struct address *address);
 
-/* Delivers now (blocking on the disk). */
+/* A delivery, some of it in a turn, each time blocking on the disk. Of the arguments
+ * only the queue is needed later. */
+struct maildir_delivery;
+struct maildir_delivery *maildir_start(struct queue *queue, struct loop *loop,
+                                       const struct target *target,
+                                       const char *hostname, const struct envelope *e,
+                                       unsigned recipient);
+/* Writes and syncs some 64 KiB more than budget bytes at most. True: it is over, and
+ * *delivery NULL. */
+bool maildir_go(struct maildir_delivery **delivery, int64_t budget,
+                struct outcome *outcome) __attribute__((warn_unused_result));
+/* Gives it up: nothing stays. *delivery may be NULL. */
+void maildir_stop(struct maildir_delivery **delivery);
+/* All of it now. */
 struct outcome maildir_deliver(struct queue *queue, struct loop *loop,
                                const struct target *target, const char *hostname,
                                const struct envelope *e, unsigned recipient);

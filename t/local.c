@@ -5,6 +5,8 @@
 
 #include "t/manager_world.h"
 
+#include <sys/stat.h>
+
 static void
 plug(struct world *w)
 {
@@ -229,11 +231,131 @@ test_forbidden(void)
     end(&w);
 }
 
+/* --- Large mail ------------------------------------------------------------------- */
+
+enum { LARGE = 5 * 1000 * 1000, STEP = 1024 * 1024, PIECE = 64 * 1024 };
+
+static void
+send_large(struct world *w, const char *recipients)
+{
+    struct outcome refusal;
+    struct envelope *e = envelope_new();
+    struct text rest = text_from(recipients), one;
+    char *piece = memory_new(LARGE);
+    memset(piece, 'x', LARGE);
+    e->sender = envelope_text(e, TEXT("ann@a.test"));
+    while (text_word(&rest, " ", &one))
+        if (!envelope_add(e, one, NOTIFY_NEVER, TEXT("")))
+            abort();
+    struct queue_draft *draft = queue_begin(manager_queue(w->manager), LARGE, &refusal);
+    if (draft == NULL || !queue_write(draft, text_of(piece, LARGE)))
+        abort();
+    queue_name(draft, e);
+    w->id = e->id;
+    queue_commit(&draft, &e, world_stored, w);
+    free(piece);
+}
+
+/* Bytes of all files in a room of the mailbox that all have. */
+static int64_t
+bytes_in(const struct world *w, const char *room)
+{
+    char path[700];
+    int64_t bytes = 0;
+    struct stat status;
+    snprintf(path, sizeof(path), "%s/m/all/%s", w->folder, room);
+    DIR *directory = opendir(path);
+    for (struct dirent *entry; directory && (entry = readdir(directory)) != NULL;)
+        if (entry->d_name[0] != '.' &&
+            fstatat(dirfd(directory), entry->d_name, &status, 0) == 0)
+            bytes += status.st_size;
+    if (directory)
+        closedir(directory);
+    return bytes;
+}
+
+/* Turns until so much is written; the most that one of them wrote. */
+static int64_t
+write_until(struct world *w, int64_t bytes)
+{
+    int64_t before = bytes_in(w, "tmp") + bytes_in(w, "new"), most = 0;
+    for (int i = 0; i < 1000 && before < bytes; i++) {
+        loop_turn(w->loop, 0);
+        int64_t now = bytes_in(w, "tmp") + bytes_in(w, "new");
+        most = now - before > most ? now - before : most;
+        before = now;
+    }
+    return most;
+}
+
+static void
+test_large(void)
+{
+    struct world w;
+    begin(&w, "all");
+    send_large(&w, "a@h.test b@h.test c@h.test");
+    int64_t most = write_until(&w, 3 * INT64_C(5000000));
+    ok_named(most > STEP / 2 && most < STEP + 2 * PIECE,
+             "some of it in a turn, however many get it");
+    world_turns(&w);
+    is_number(count_in(&w, "all/new"), 3, "all have it");
+    is_number(count_in(&w, "all/tmp"), 0, "nothing half");
+    ok_named(world_is_empty(&w), "and it is over");
+    end(&w);
+}
+
+static void
+test_stop_in_the_middle(void)
+{
+    struct world w;
+    begin(&w, "all");
+    send_large(&w, "a@h.test b@h.test");
+    write_until(&w, LARGE + LARGE / 2);
+    is_number(count_in(&w, "all/new"), 1, "one is done,");
+    is_number(count_in(&w, "all/tmp"), 1, "the other half");
+    stop(&w);
+    is_number(count_in(&w, "all/tmp"), 0, "nothing half is left");
+    world_start(&w);
+    sim_loop_advance(w.loop, 1000);
+    is_number(count_in(&w, "all/new"), 2, "each once");
+    ok(world_is_empty(&w));
+    end(&w);
+}
+
+static void
+test_drain_in_the_middle(void)
+{
+    struct world w;
+    begin(&w, "all");
+    send_large(&w, "a@h.test b@h.test");
+    write_until(&w, LARGE / 2);
+    manager_drain(w.manager, 60 * 1000, on_drained, &w);
+    sim_loop_advance(w.loop, 1000);
+    is_number(w.drained, 1, "what is carried is carried to its end");
+    is_number(count_in(&w, "all/new"), 2, "for both");
+    end(&w);
+}
+
+static void
+test_removed_in_the_middle(void)
+{
+    struct world w;
+    begin(&w, "all");
+    send_large(&w, "a@h.test");
+    write_until(&w, LARGE / 2);
+    is_number(world_operate(&w, MANAGER_REMOVE), MANAGER_LATER, "it is in delivery");
+    sim_loop_advance(w.loop, 1000);
+    is_number(count_in(&w, "all/new"), 1, "which ends");
+    is_number(count_in(&w, "all/tmp"), 0, "whole");
+    ok(world_is_empty(&w));
+    end(&w);
+}
+
 /* --- Why mail waits --------------------------------------------------------------- */
 
 struct told {
     struct world *world;
-    unsigned hops, sessions, wrong;
+    unsigned hops, sessions, carrying, wrong;
 };
 
 static void
@@ -243,8 +365,9 @@ see(void *context, const struct activity *a)
     char root[300];
     snprintf(root, sizeof(root), "%s/m/", told->world->folder);
     told->sessions++;
+    told->carrying += a->has_message;
     told->wrong += a->kind != ACTIVITY_STORE || strcmp(a->what, root) != 0 ||
-                   a->remote[0] != '\0' || a->scheme || a->has_message ||
+                   a->remote[0] != '\0' || a->scheme ||
                    a->since_ms != loop_now_ms(told->world->loop);
 }
 
@@ -287,6 +410,7 @@ test_watch(void)
     told = ask(&w);
     ok_named(told.sessions > 0, "some of them are open yet");
     is_number(told.wrong, 0, "each with what it does, where and since when");
+    is_number(told.carrying, 0, "that message waits");
     w.stalled = true;
     struct id id = w.id;
     world_send(&w, "ann@a.test", "x@a.test");
@@ -299,15 +423,32 @@ test_watch(void)
     end(&w);
 }
 
+static void
+test_watch_large(void)
+{
+    struct world w;
+    begin(&w, "all");
+    send_large(&w, "a@h.test");
+    write_until(&w, LARGE / 2);
+    struct told told = ask(&w);
+    ok_named(told.sessions == 1 && told.carrying == 1, "the session carries it");
+    end(&w);
+}
+
 int
 main(void)
 {
     test_watch();
+    test_watch_large();
     test_forbidden();
     test_delivery();
     test_unknown_user();
     test_many();
     test_stop();
+    test_large();
+    test_stop_in_the_middle();
+    test_drain_in_the_middle();
+    test_removed_in_the_middle();
     test_drain();
     test_reload();
     return done();
