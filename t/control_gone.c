@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "t/queue_home.h"
+#include "t/until.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -89,8 +90,7 @@ send_many(struct world *w, const char *home, unsigned count)
         queue_name(draft, e);
         queue_commit(&draft, &e, on_stored, w);
     }
-    for (unsigned i = 0; i < 10000 && count_files(home, "hold") < count; i++)
-        turns(w, 1);
+    until(w, count_files(home, "hold") >= count);
     is_number(count_files(home, "hold"), count, "messages wait");
 }
 
@@ -146,7 +146,7 @@ test_gone_before(const char *home)
         ok(!has_logged(&w, "by the operator") && !has_logged(&w, "the operator wants"));
     }
     int alive = ask(&w, requests[0]);
-    turns(&w, 100);
+    until(&w, count_files(home, "hold") == 0);
     is_number(count_files(home, "hold"), 0, "who waits for the answer has it done");
     close(alive);
     end(&w);
@@ -160,13 +160,13 @@ test_gone_between(const char *home)
     begin(&w, home);
     send_many(&w, home, MANY);
     int client = ask(&w, "{\"command\":\"rm\",\"all\":true}\n");
-    for (unsigned i = 0; i < 10000 && count_removed(&w) == 0; i++)
-        turns(&w, 1);
+    until(&w, count_removed(&w) > 0);
     unsigned removed = count_removed(&w);
     ok_named(removed > 0 && removed < MANY, "some are removed");
     close(client);
     turns(&w, 100);
     is_number(count_removed(&w), removed, "not one more");
+    until(&w, count_files(home, "hold") == MANY - removed);
     end(&w);
     is_number(count_files(home, "hold"), MANY - removed, "the rest stays");
 }
@@ -180,8 +180,8 @@ test_half_closed(const char *home)
     begin(&w, home);
     int client = ask(&w, "{\"command\":\"sites\",\"from\":0}\n");
     shutdown(client, SHUT_WR);
-    turns(&w, 100);
-    ssize_t got = recv(client, answer, sizeof(answer), MSG_DONTWAIT);
+    ssize_t got = -1;
+    until(&w, (got = recv(client, answer, sizeof(answer), MSG_DONTWAIT)) >= 0);
     ok_named(got > 10 && memcmp(answer, "{\"ok\":true", 10) == 0, "it is answered");
     close(client);
     end(&w);

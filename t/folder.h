@@ -24,4 +24,13 @@ folder_make(char *out, size_t size, const char *name)
         abort();
 }
 
+static inline void
+folder_remove(const char *folder)
+{
+    char command[200];
+    int length = snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+    if (length < 0 || (size_t)length >= sizeof(command) || system(command) != 0)
+        abort();
+}
+
 #endif

@@ -9,6 +9,7 @@
 #include "base/loop.h"
 #include "base/memory.h"
 #include "t/tap.h"
+#include "t/until.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,11 +50,6 @@ struct world {
     bool calling; /* into net: an event now would break the first law */
     bool nested;
 };
-
-/* Turns until it is true, for a minute at least: a bound, not a measure. */
-#define until(world, condition)                                                        \
-    for (int waited = 0; waited < 60000 && !(condition); waited++)                      \
-    loop_turn((world)->loop, 1)
 
 static inline void
 forget(struct side *s)
