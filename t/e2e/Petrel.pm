@@ -187,6 +187,12 @@ sub wait_empty { my ($self, $seconds) = @_; return wait_for(sub { $self->queued 
 # What `petrel status --json` says.
 sub status { my $self = shift; return ($self->run(qw(status --json)))[1] }
 
+# Waits until all that waits, or is held, is in files: only what they say outlives a stop or a kill.
+sub wait_filed {
+    my $self = shift;
+    return wait_for(sub { $self->status =~ /"journal":\s*\{[^}]*"messages":\s*0\b/ && !glob "$self->{settings}{spool}/todo/*" });
+}
+
 # Waits until nothing is on its way to the disk: no sync for a second, where records wait 100 ms.
 sub wait_quiet {
     my ($self, $seconds) = @_;

@@ -98,7 +98,7 @@ ok $back->wait_log(qr/reloaded|settings/i), 'another route';
 say_mail($back, 'ENVID=crash', 'NOTIFY=SUCCESS', 'a@old.test b@later.test', "Subject: hi\n\nbody\n");
 ok $back->wait_log(qr/to=<b\@later\.test>.*status=deferred/), 'one waits';
 ok $old->wait_for('a@old.test', 1), 'one has it';
-$back->wait_quiet;
+$back->wait_filed;
 $back->kill9;
 $back->configure(routes => "box.test maildir:$dir/box\nbad.test error:5.7.1 not here\nlater.test smtp://127.0.0.1:$old->{port}\n$tables* smtp://127.0.0.1:$sink->{port}");
 $back->start;

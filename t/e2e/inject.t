@@ -60,6 +60,9 @@ sub trial {
     waitpid $petrel->{pid}, 0;
     $petrel->start;
     push @wrong, 'it does not run empty: ' . join '', $petrel->run(qw(queue ls)) if !$petrel->wait_empty(30);
+    # Files of what has ended go once its end is durable.
+    my $left = sub { return grep { -f } glob "$petrel->{dir}/spool/{todo,info,local,remote,bounce,hold,corrupt}/*" };
+    Petrel::wait_for(sub { !$left->() });
     push @wrong, 'it does not end well' if $petrel->stop != 0;
     my %arrived;
     for my $file ($sink->files) {
@@ -73,7 +76,7 @@ sub trial {
         my @to = $mail->{name} eq 'lost' ? ('lost@source.test') : @{ $mail->{to} };
         push @wrong, "$_ got nothing" for grep { !$arrived{$_} } @to;
     }
-    my @left = grep { -f } glob "$petrel->{dir}/spool/{todo,info,local,remote,bounce,hold,corrupt}/*";
+    my @left = $left->();
     push @wrong, "left: @left" if @left;
     $sink->stop;
     return ($died, @wrong);

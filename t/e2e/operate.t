@@ -33,7 +33,7 @@ sub all_gone { return Petrel::wait_for(sub { (queue('ls'))[1] eq '' }) }
 sub deferred { my $id = shift; return $petrel->wait_log(qr/ $id: to=.*status=deferred/) }
 sub tries { my $id = shift; return scalar(() = $petrel->log =~ / $id: to=/g) }
 # A message that is deferred.
-sub waiting { my $id = send_one(@_); ok deferred($id) && in_place($id, 'deferred'), 'one is deferred'; return $id }
+sub waiting { my $id = send_one(@_); ok deferred($id) && in_place($id, 'deferred') && $petrel->wait_filed, 'one is deferred'; return $id }
 # Commands that are to say one line about one message.
 sub says { my ($id, $line, @command) = @_; is_deeply [queue(@command, $id)], [0, "$id $line\n"], "@command: $line"; return }
 
@@ -118,7 +118,7 @@ ok in_place($held, 'hold'), 'a route holds';
 like +(queue('show', $held))[1], qr/^reason: +held by a route, \d+s ago$/m, 'and says so';
 says($held, 'released', 'release');
 ok $sink->wait_for('a@x.hold.test'), 'released mail passes that route';
-ok in_place($held, 'deferred'), 'its other recipient is deferred';
+ok in_place($held, 'deferred') && $petrel->wait_filed, 'its other recipient is deferred';
 is $petrel->stop, 0, 'a restart';
 $petrel->start;
 says($held, 'is due now', 'retry');
@@ -242,7 +242,7 @@ my $bounces = 0;
 for my $daemon (1, 0) {
     my $how = $daemon ? 'with a daemon' : 'without one';
     my @some = map { send_one('anna@here.test', "u$_\@x.hold.test") } 1 .. 20;
-    ok Petrel::wait_for(sub { ids('ls', '--queue', 'hold') eq join ' ', sort @some }), 'twenty are held';
+    ok Petrel::wait_for(sub { ids('ls', '--queue', 'hold') eq join ' ', sort @some }) && $petrel->wait_filed, 'twenty are held';
     is $petrel->stop, 0, 'the daemon stops' unless $daemon;
     my $log = "$petrel->{dir}/both$daemon";
     my @pids = map { Petrel::spawn("$log.$_->[0]", $Petrel::binary, '-c', $petrel->conf, 'queue', @$_) }
@@ -277,7 +277,7 @@ SKIP: {
     chmod 0755, $other->{dir};
     $other->configure(spool => "$other->{dir}/spool", listen => "127.0.0.1:$other->{port}")->start;
     my @ids = map { $other->send_mail('anna@here.test', $_, $body) =~ /queued as ($id_pattern)/ } 'own1@dead.test', 'own2@x.hold.test';
-    ok Petrel::wait_for(sub { (() = ($other->run('queue', 'ls'))[1] =~ / (?:deferred|hold) /g) == 2 }), 'a daemon that is not root';
+    ok Petrel::wait_for(sub { (() = ($other->run('queue', 'ls'))[1] =~ / (?:deferred|hold) /g) == 2 }) && $other->wait_filed, 'a daemon that is not root';
     is $other->stop, 0, 'stops';
     is +($other->run('queue', 'hold', $ids[0]))[0], 0, 'root holds a message of its';
     is +($other->run('queue', 'bounce', $ids[1]))[0], 0, 'and bounces one';
@@ -293,9 +293,9 @@ SKIP: {
 # --- corrupt/
 
 my $damaged = send_one('anna@here.test', 'd@x.hold.test');
-ok in_place($damaged, 'hold'), 'one is held';
+ok in_place($damaged, 'hold') && $petrel->wait_filed, 'one is held';
 is $petrel->stop, 0, 'the daemon stops';
-ok Petrel::wait_for(sub { -e "$petrel->{dir}/spool/mess/$damaged" }), 'its content is a file';
+ok -e "$petrel->{dir}/spool/mess/$damaged", 'its content is a file';
 my $content = Petrel::slurp("$petrel->{dir}/spool/mess/$damaged");
 Petrel::spit("$petrel->{dir}/spool/mess/$damaged", $content =~ s/letter/lettre/r);
 ($code, $text) = queue('release', $damaged);

@@ -42,7 +42,7 @@ ok $petrel->wait_log(qr/ $id{two}: to=<later\@live\.test>.*status=deferred/), 'o
 $id{three} = send_one('', 'z@dead.test');
 ok deferred($id{three}), 'one without a sender is deferred';
 $id{held} = send_one('anna@here.test', 'a@hold.test');
-ok $petrel->wait_log(qr/$id{held}: held/), 'one is held';
+ok $petrel->wait_log(qr/$id{held}: held/) && $petrel->wait_filed, 'one is held';
 
 # --- How it is.
 
