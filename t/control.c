@@ -1,32 +1,16 @@
 /* The control socket and those who ask it, over a real socket to a real manager. */
 #include "admin/ask.h"
-#include "admin/control.h"
 
-#include "base/memory.h"
+#include "t/control_world.h"
 #include "t/folder.h"
-#include "t/tap.h"
 #include "t/until.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[40];
+enum { SOME = 20 }; /* turns, enough for what waits for no disk */
 
-struct world {
-    struct loop *loop;
-    struct log *log;
-    struct buffer lines;
-    struct net *net;
-    struct manager *manager;
-    struct route_table *routes;
-    struct control *control;
-    struct sched_session *session; /* open, and waiting to be told */
-    struct loop_task task;
-    bool stalled;
-    char path[100];
-    struct id id; /* sent last */
-    unsigned accepted;
-};
+static char folder[40];
 
 static void
 serve(void *context)
@@ -60,42 +44,13 @@ open_session(void *context, struct sched_session *session, const struct target *
 }
 
 static void
-turns(struct world *w)
-{
-    for (int i = 0; i < 20; i++)
-        loop_turn(w->loop, 1);
-}
-
-static void
 begin(struct world *w)
 {
-    char error[300] = "";
-    *w = (struct world){.loop = loop_new()};
-    struct manager_settings settings = {
-        .hostname = "h.test",
-        .queue = {.spool = folder,      .slices = 1},
-        .sched = { .active_limit = 100, .session_limit = 10,   .seed = 1}
-    };
-    struct route_settings routes = {
-        .routes = TEXT(
-            "later.test smtp://x.test?recipients=0&concurrency=1&initial=1\nkeep.test "
-            "hold\n* discard")};
-    transport_default(&routes.base);
-    w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
-    buffer_init(&w->lines, 64 * 1024 * 1024);
-    log_capture(w->log, &w->lines);
-    w->net = net_new(w->loop);
-    w->routes = route_new(&routes, &w->lines);
-    snprintf(w->path, sizeof(w->path), "%s/control", folder);
-    if (w->routes == NULL || manager_new(&w->manager, w->loop, w->log, &settings,
-                                         w->routes, error, sizeof(error)) != 0)
-        abort();
+    world_begin(w, folder,
+                TEXT("later.test smtp://x.test?recipients=0&concurrency=1&initial=1\n"
+                     "keep.test hold\n* discard"));
     manager_plug(w->manager, TARGET_SMTP, open_session, w);
-    w->control =
-        control_new(w->loop, w->net, w->log, w->manager, w->path, error, sizeof(error));
-    if (!ok_named(w->control != NULL, "it listens"))
-        printf("# %s\n", error);
-    turns(w);
+    turns(w, SOME);
 }
 
 static void
@@ -104,23 +59,7 @@ end(struct world *w)
     w->stalled = false;
     if (w->session)
         serve(w);
-    control_free(&w->control);
-    ok(w->control == NULL);
-    control_free(&w->control);
-    manager_free(&w->manager);
-    net_free(&w->net);
-    route_free(&w->routes);
-    log_free(&w->log);
-    buffer_free(&w->lines);
-    loop_free(&w->loop);
-}
-
-static void
-on_stored(void *context, struct envelope *e, const struct outcome *refusal)
-{
-    struct world *w = context;
-    w->accepted += refusal == NULL;
-    manager_accept(w->manager, &e);
+    world_end(w);
 }
 
 /* The last message waits, or is held, and its files say so. */
@@ -131,25 +70,6 @@ is_at_rest(const struct world *w)
     id_format(w->id, name);
     snprintf(path, sizeof(path), "%s/todo/%s", folder, name);
     return manager_active(w->manager, w->id) == NULL && access(path, F_OK) != 0;
-}
-
-static void
-post_mail(struct world *w, unsigned recipients, const char *domain)
-{
-    struct outcome refusal;
-    struct envelope *e = envelope_new();
-    char address[60];
-    for (unsigned i = 0; i < recipients; i++) {
-        snprintf(address, sizeof(address), "user%u@%s", i, domain);
-        if (!envelope_add(e, text_from(address), NOTIFY_NEVER, TEXT("")))
-            abort();
-    }
-    struct queue_draft *draft = queue_begin(manager_queue(w->manager), 0, &refusal);
-    if (draft == NULL || !queue_write(draft, TEXT("A: b\r\n\r\n")))
-        abort();
-    queue_name(draft, e);
-    w->id = e->id;
-    queue_commit(&draft, &e, on_stored, w);
 }
 
 static void
@@ -524,7 +444,7 @@ raw_begin(struct world *w, struct raw *r)
     *r = (struct raw){0};
     buffer_init(&r->got, 64 * 1024 * 1024);
     r->connection = net_connect(w->net, &address, NULL, on_raw, r);
-    turns(w);
+    turns(w, SOME);
 }
 
 static void
@@ -570,13 +490,13 @@ test_two(void)
     raw_end(&three);
     until(&w, has_end(&one) && has_end(&two));
     ok(has_end(&one) && has_end(&two));
-    turns(&w);
+    turns(&w, SOME);
     raw_end(&one);
     raw_end(&two);
     /* Which of them was served last is chance: from here on the order is ours. */
     struct ask *a = connected(&w);
     told(a, json_pack("{s:s,s:b}", "command", "hold", "all", true), true);
-    turns(&w);
+    turns(&w, SOME);
     is_number(told(a, json_pack("{s:s,s:s}", "command", "rm", "place", "hold"), true),
               200, "each message is there, and held");
     ask_free(&a);
@@ -595,7 +515,7 @@ test_slow_reader(void)
     net_want_input(r.connection, false);
     net_send(r.connection, TEXT("{\"command\":\"release\",\"all\":true}\n"));
     for (int i = 0; i < 20; i++)
-        turns(&w);
+        turns(&w, SOME);
     ok(!has_end(&r) && !r.ended);
     net_want_input(r.connection, true);
     until(&w, has_end(&r));
@@ -632,7 +552,7 @@ test_bad_requests(void)
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         buffer_clear(&r.got);
         net_send(r.connection, bad[i]);
-        turns(&w);
+        turns(&w, SOME);
         is_text(buffer_text(&r.got), text_from(refusal), "refused");
     }
     static const struct text halves[] = {
@@ -653,19 +573,19 @@ test_bad_requests(void)
     for (size_t i = 0; i < sizeof(halves) / sizeof(*halves); i++) {
         buffer_clear(&r.got);
         net_send(r.connection, halves[i]);
-        turns(&w);
+        turns(&w, SOME);
         is_text(buffer_text(&r.got), text_from(half), "half a selection");
     }
     buffer_clear(&r.got);
     net_send(r.connection, TEXT("{\"command\":\"rm\"}\n"));
-    turns(&w);
+    turns(&w, SOME);
     is_text(buffer_text(&r.got), text_from(nobody), "none");
     static char deep[3000];
     memset(deep, '[', sizeof(deep));
     deep[sizeof(deep) - 1] = '\n';
     buffer_clear(&r.got);
     net_send(r.connection, text_of(deep, sizeof(deep)));
-    turns(&w);
+    turns(&w, SOME);
     is_text(buffer_text(&r.got), text_from(refusal), "deep nesting");
     ok(!r.ended);
     raw_end(&r);
@@ -682,7 +602,7 @@ test_limits(void)
     static char endless[40000];
     memset(endless, 'x', sizeof(endless));
     net_send(r.connection, text_of(endless, sizeof(endless)));
-    turns(&w);
+    turns(&w, SOME);
     ok_named(r.ended, "a request without end is cut off");
     raw_end(&r);
 
@@ -694,7 +614,7 @@ test_limits(void)
     is_number(refused, 8, "32 clients at a time");
     for (size_t i = 0; i < 40; i++)
         raw_end(&more[i]);
-    turns(&w);
+    turns(&w, SOME);
     struct ask *a = connected(&w);
     ask_free(&a);
     end(&w);
@@ -713,13 +633,13 @@ test_pipeline(void)
         net_send(r.connection,
                  TEXT("{\"command\":\"state\",\"id\":\"01JD3ZK5Q8-9F3K2C7A\"}\n"));
         if (i % 500 == 0)
-            turns(&w);
+            turns(&w, SOME);
     }
-    turns(&w);
+    turns(&w, SOME);
     ok(!r.ended);
     net_want_input(r.connection, true);
     for (int i = 0; i < 200; i++)
-        turns(&w);
+        turns(&w, SOME);
     is_number(lines_with(&r, "{\"ok\":true,\"place\":\"gone\""), 10000,
               "all are answered");
     raw_end(&r);
@@ -750,7 +670,7 @@ test_daemon_goes(void)
     struct ask *a = connected(&w);
     json_decref(about(a, "state", (struct id){.time_ms = 1}));
     control_free(&w.control);
-    turns(&w);
+    turns(&w, SOME);
     ok(about(a, "state", (struct id){.time_ms = 1}) == NULL);
     ok_named(about(a, "state", (struct id){.time_ms = 1}) == NULL, "from then on");
     ask_free(&a);

@@ -1,95 +1,24 @@
 /* Operators who have left: what they asked for is not begun, or ends between two
  * messages. */
-#include "admin/control.h"
-
-#include "base/memory.h"
+#include "t/control_world.h"
 #include "t/queue_home.h"
 #include "t/until.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
 
-struct world {
-    struct loop *loop;
-    struct log *log;
-    struct buffer lines;
-    struct net *net;
-    struct manager *manager;
-    struct route_table *routes;
-    struct control *control;
-    char path[100];
-};
-
-static void
-turns(struct world *w, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        loop_turn(w->loop, 1);
-}
-
 static void
 begin(struct world *w, const char *home)
 {
-    char error[300] = "";
-    *w = (struct world){.loop = loop_new()};
-    struct manager_settings settings = {
-        .hostname = "h.test",
-        .queue = {.spool = home,        .slices = 1},
-        .sched = { .active_limit = 1000, .session_limit = 10,   .seed = 1}
-    };
-    struct route_settings routes = {.routes = TEXT("* hold")};
-    transport_default(&routes.base);
-    w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
-    buffer_init(&w->lines, 1024 * 1024);
-    log_capture(w->log, &w->lines);
-    w->net = net_new(w->loop);
-    w->routes = route_new(&routes, &w->lines);
-    snprintf(w->path, sizeof(w->path), "%s/control", home);
-    if (w->routes == NULL || manager_new(&w->manager, w->loop, w->log, &settings,
-                                         w->routes, error, sizeof(error)) != 0)
-        abort();
-    w->control =
-        control_new(w->loop, w->net, w->log, w->manager, w->path, error, sizeof(error));
-    if (w->control == NULL)
-        abort();
+    world_begin(w, home, TEXT("* hold"));
     turns(w, 20);
 }
 
 static void
-end(struct world *w)
-{
-    control_free(&w->control);
-    manager_free(&w->manager);
-    net_free(&w->net);
-    route_free(&w->routes);
-    log_free(&w->log);
-    buffer_free(&w->lines);
-    loop_free(&w->loop);
-}
-
-static void
-on_stored(void *context, struct envelope *e, const struct outcome *refusal)
-{
-    struct world *w = context;
-    if (refusal)
-        abort();
-    manager_accept(w->manager, &e);
-}
-
-/* A route holds them. */
-static void
 send_many(struct world *w, const char *home, unsigned count)
 {
-    for (unsigned i = 0; i < count; i++) {
-        struct outcome refusal;
-        struct envelope *e = envelope_new();
-        struct queue_draft *draft = queue_begin(manager_queue(w->manager), 0, &refusal);
-        if (!envelope_add(e, TEXT("a@b.test"), NOTIFY_NEVER, TEXT("")) ||
-            draft == NULL || !queue_write(draft, TEXT("A: b\r\n\r\n")))
-            abort();
-        queue_name(draft, e);
-        queue_commit(&draft, &e, on_stored, w);
-    }
+    for (unsigned i = 0; i < count; i++)
+        post_mail(w, 1, "b.test");
     until(w, count_files(home, "hold") >= count);
     is_number(count_files(home, "hold"), count, "messages wait");
 }
@@ -149,7 +78,7 @@ test_gone_before(const char *home)
     until(&w, count_files(home, "hold") == 0);
     is_number(count_files(home, "hold"), 0, "who waits for the answer has it done");
     close(alive);
-    end(&w);
+    world_end(&w);
 }
 
 static void
@@ -167,7 +96,7 @@ test_gone_between(const char *home)
     turns(&w, 100);
     is_number(count_removed(&w), removed, "not one more");
     until(&w, count_files(home, "hold") == MANY - removed);
-    end(&w);
+    world_end(&w);
     is_number(count_files(home, "hold"), MANY - removed, "the rest stays");
 }
 
@@ -184,7 +113,7 @@ test_half_closed(const char *home)
     until(&w, (got = recv(client, answer, sizeof(answer), MSG_DONTWAIT)) >= 0);
     ok_named(got > 10 && memcmp(answer, "{\"ok\":true", 10) == 0, "it is answered");
     close(client);
-    end(&w);
+    world_end(&w);
 }
 
 int

@@ -279,22 +279,29 @@ test_refusals(void)
     bed_free(&b);
 }
 
+/* We are a backup for backup.test, and the first for loop.test. */
+static void
+plant_backup(struct bed *b, const char *us, const char *ip)
+{
+    sim_dns_address(b->dns, "better.test", "192.0.2.1");
+    sim_dns_address(b->dns, us, ip);
+    sim_dns_address(b->dns, "worse.test", "192.0.2.3");
+    sim_dns_mx(b->dns, "backup.test", 10, "better.test");
+    sim_dns_mx(b->dns, "backup.test", 20, us);
+    sim_dns_mx(b->dns, "backup.test", 20, "worse.test");
+    sim_dns_mx(b->dns, "backup.test", 30, "worse.test");
+    sim_dns_mx(b->dns, "loop.test", 10, us);
+    sim_dns_mx(b->dns, "loop.test", 20, "worse.test");
+}
+
 static void
 test_loops(void)
 {
     struct bed b = bed_new(6);
-    sim_dns_address(b.dns, "better.test", "192.0.2.1");
-    sim_dns_address(b.dns, "worse.test", "192.0.2.3");
-    sim_dns_address(b.dns, "me.test", "127.0.0.1");
-    sim_dns_mx(b.dns, "backup.test", 10, "better.test");
-    sim_dns_mx(b.dns, "backup.test", 20, "me.test");
-    sim_dns_mx(b.dns, "backup.test", 20, "worse.test");
-    sim_dns_mx(b.dns, "backup.test", 30, "worse.test");
+    plant_backup(&b, "me.test", "127.0.0.1");
     ask_mx(&b, "backup.test", 5);
     is_list(&b, "better.test 192.0.2.1!",
             "we are a backup: only what is better than us");
-    sim_dns_mx(b.dns, "loop.test", 10, "me.test");
-    sim_dns_mx(b.dns, "loop.test", 20, "worse.test");
     ask_mx(&b, "loop.test", 5);
     is_refused(&b, VERDICT_FAILED, 0, "5.4.6", "we are the best");
     is_string(b.outcome.text, "mail for loop.test loops back to myself", "its text");
@@ -311,18 +318,11 @@ static void
 test_own_name(void)
 {
     struct bed b = bed_new(12);
-    sim_dns_address(b.dns, "better.test", "192.0.2.1");
-    sim_dns_address(b.dns, "me.example.test", "192.0.2.2");
-    sim_dns_address(b.dns, "worse.test", "192.0.2.3");
-    sim_dns_mx(b.dns, "loop.test", 10, "me.example.test");
-    sim_dns_mx(b.dns, "loop.test", 20, "worse.test");
+    plant_backup(&b, "me.example.test", "192.0.2.2");
     ask_mx(&b, "loop.test", 5);
     is_refused(&b, VERDICT_FAILED, 0, "5.4.6", "the best has our name");
     ask_mx(&b, "ME.example.test", 5);
     is_refused(&b, VERDICT_FAILED, 0, "5.4.6", "so has a domain without MX");
-    sim_dns_mx(b.dns, "backup.test", 10, "better.test");
-    sim_dns_mx(b.dns, "backup.test", 20, "me.example.test");
-    sim_dns_mx(b.dns, "backup.test", 20, "worse.test");
     ask_mx(&b, "backup.test", 5);
     is_list(&b, "better.test 192.0.2.1!", "we are a backup by name");
     ask_host(&b, "me.example.test");
