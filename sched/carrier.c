@@ -10,13 +10,17 @@
 struct carrier *
 carrier_open(struct carriers *set, const struct target *target)
 {
-    struct carrier *c;
+    struct carrier *c = set->last;
+    /* To compare is much cheaper than to hash, and most mail takes one way. */
+    if (c && memcmp(&c->target, target, sizeof *target) == 0)
+        return carrier_share(c);
     HASH_FIND(hh, set->by_target, target, sizeof *target, c);
     if (!c) {
         c = memory_new(sizeof *c);
         memcpy(&c->target, target, sizeof *target);
         HASH_ADD(hh, set->by_target, target, sizeof c->target, c);
     }
+    set->last = c;
     return carrier_share(c);
 }
 
@@ -34,6 +38,8 @@ carrier_close(struct carriers *set, struct carrier *c)
     if (--c->holders > 0)
         return;
     assert(!c->sites && !c->is_ready);
+    if (set->last == c)
+        set->last = NULL;
     HASH_DELETE(hh, set->by_target, c);
     free(c);
 }

@@ -30,6 +30,7 @@ struct carrier {
 
 struct carriers {
     struct carrier *by_target, *ready;
+    struct carrier *last; /* that was opened, or NULL */
 };
 
 struct carrier *carrier_open(struct carriers *set, const struct target *target);
