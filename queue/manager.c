@@ -261,6 +261,7 @@ pump(void *context)
     m->loaded_bytes = 0;
     m->load_waits = false;
     unsigned settles = 0;
+    bool works = sched_work(m->sched, loop_now_ms(m->loop));
     begin_some(m);
     for (;;) {
         while (settles < SETTLES_PER_TURN &&
@@ -273,7 +274,7 @@ pump(void *context)
         load_next(m);
     }
     m->pumping = false;
-    if (settles == SETTLES_PER_TURN || m->beginnings != NULL)
+    if (settles == SETTLES_PER_TURN || m->beginnings != NULL || works)
         manager_stir(m);
     if (m->careful)
         trial_go_on(m);

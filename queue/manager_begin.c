@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -162,42 +163,6 @@ keep_unsettled(struct active *a)
     b->count = kept;
 }
 
-static void
-hand_over(struct active *a, const struct sched_recipient *open, size_t count,
-          unsigned done_before)
-{
-    struct manager *m = a->manager;
-    const struct envelope *e = a->envelope;
-    struct sched_mail mail = {
-        .owner = a,
-        .birth_ms = e->birth_ms,
-        .null_sender = e->sender.length == 0,
-        .class = class_of(m, e),
-        .sender = m->settings.sender_turns ? sched_sender(e->sender) : 0,
-        .size = (uint64_t)e->content_size};
-    a->scheduled = true;
-    if (sched_loaded(m->sched, loop_now_ms(m->loop), a->id, &mail, open, count) == NULL)
-        put_back(a, done_before);
-}
-
-static void
-deliver(struct active *a, struct beginning *b)
-{
-    struct manager *m = a->manager;
-    park_some(a, b->open, &b->count);
-    if (a->parked_ms == INT64_MAX && a->redirected == NULL)
-        park_note(a);
-    if (b->count > 0) {
-        hand_over(a, b->open, b->count, b->done_before);
-        return;
-    }
-    sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
-    if (a->parked_ms < INT64_MAX)
-        park(a, b->done_before);
-    else
-        round_finish(a);
-}
-
 /* --- In pieces -------------------------------------------------------------------- */
 
 static void
@@ -212,27 +177,97 @@ leave_line(struct active *a)
 void
 begin_forget(struct active *a)
 {
+    struct manager *m = a->manager;
     leave_line(a);
+    sched_loading_drop(m->sched, loop_now_ms(m->loop), &a->beginning.loading);
     free(a->beginning.open);
     a->beginning = (struct beginning){0};
 }
 
-/* All are routed. What the operator wants meanwhile comes first. */
+/* No session is needed now, or the operator has stepped in. */
 static void
-end_beginning(struct active *a)
+do_without(struct active *a)
 {
     struct manager *m = a->manager;
     struct beginning b = a->beginning;
-    a->beginning = (struct beginning){0};
-    if (b.hold || !round_goes_on(a))
-        sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
-    if (!round_goes_on(a))
-        round_finish(a);
-    else if (b.hold)
+    bool is_parked = b.count == 0 && a->parked_ms < INT64_MAX;
+    begin_forget(a);
+    sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
+    if (round_goes_on(a) && b.hold)
         hold(a);
+    else if (round_goes_on(a) && is_parked)
+        park(a, b.done_before);
     else
-        deliver(a, &b);
-    free(b.open);
+        round_finish(a);
+}
+
+/* Once all are routed. False: nobody is left to be delivered. */
+static bool
+offer(struct active *a)
+{
+    struct beginning *b = &a->beginning;
+    if (!round_goes_on(a) || b->hold)
+        return false;
+    keep_unsettled(a);
+    park_some(a, b->open, &b->count);
+    if (a->parked_ms == INT64_MAX && a->redirected == NULL)
+        park_note(a);
+    if (b->count > 0)
+        b->loading = sched_loading_new(b->count);
+    return b->count > 0;
+}
+
+/* True: the scheduler has all of them. */
+static bool
+add_some(struct active *a, unsigned most)
+{
+    struct manager *m = a->manager;
+    struct beginning *b = &a->beginning;
+    for (; b->added < b->count && m->routed_now < most; b->added++) {
+        m->routed_now++;
+        sched_loading_add(m->sched, loop_now_ms(m->loop), b->loading,
+                          &b->open[b->added]);
+    }
+    return b->added == b->count;
+}
+
+static void
+hand_over(struct active *a)
+{
+    struct manager *m = a->manager;
+    const struct envelope *e = a->envelope;
+    struct sched_mail mail = {
+        .owner = a,
+        .birth_ms = e->birth_ms,
+        .null_sender = e->sender.length == 0,
+        .class = class_of(m, e),
+        .sender = m->settings.sender_turns ? sched_sender(e->sender) : 0,
+        .size = (uint64_t)e->content_size};
+    struct sched_loading *loading = a->beginning.loading;
+    unsigned done_before = a->beginning.done_before;
+    a->beginning.loading = NULL;
+    begin_forget(a);
+    a->scheduled = true;
+    if (sched_loaded_all(m->sched, loop_now_ms(m->loop), a->id, &mail, &loading) ==
+        NULL)
+        put_back(a, done_before);
+}
+
+/* As far as this turn allows. True: its round has begun, or will not. */
+static bool
+go_on(struct active *a)
+{
+    struct beginning *b = &a->beginning;
+    if (b->loading == NULL && !route_some(a))
+        return false;
+    bool has_some = b->loading != NULL || offer(a);
+    if (has_some && !add_some(a, ROUTES_PER_TURN))
+        return false;
+    if (has_some && round_goes_on(a))
+        hand_over(a);
+    else
+        do_without(a);
+    return true;
 }
 
 static void
@@ -250,10 +285,8 @@ begin_round(struct active *a)
     begin_forget(a);
     a->beginning.open = memory_array(e->count + 1, sizeof(*a->beginning.open));
     a->beginning.done_before = e->done;
-    if (route_some(a)) {
-        end_beginning(a);
+    if (go_on(a))
         return;
-    }
     a->beginning.in_line = a->scheduled = true;
     DL_APPEND2(m->beginnings, a, beginning.prev, beginning.next_in_line);
     manager_stir(m);
@@ -266,12 +299,7 @@ begin_some(struct manager *m)
     m->routed_now = 0;
     while ((a = m->beginnings) != NULL) {
         struct id before = queue_enter(m->queue, a->id);
-        bool ended = route_some(a);
-        if (ended) {
-            leave_line(a);
-            keep_unsettled(a);
-            end_beginning(a);
-        }
+        bool ended = go_on(a);
         queue_leave(m->queue, before);
         if (ended)
             continue;
@@ -288,12 +316,17 @@ begin_is_busy(const struct manager *m)
     return m->beginnings != NULL || m->routed_now >= ROUTES_PER_TURN;
 }
 
-/* Targets of the old routes are gone with them. */
+/* Targets of the old routes are gone with them: who is routed is routed again, and what
+ * the scheduler has begun to take it takes now. */
 void
 begin_anew(struct manager *m)
 {
     struct active *a;
     DL_FOREACH2 (m->beginnings, a, beginning.next_in_line) {
+        if (a->beginning.loading) {
+            (void)add_some(a, UINT_MAX);
+            continue;
+        }
         a->beginning.next = 0;
         a->beginning.count = 0;
         a->beginning.hold = a->late = false;

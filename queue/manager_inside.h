@@ -24,10 +24,12 @@ enum fate {
 struct beginning {
     struct sched_recipient *open; /* those that need a session */
     size_t count;
-    unsigned next;        /* to be routed */
-    unsigned done_before; /* recipients */
-    bool hold;            /* a route wants that */
-    bool in_line;         /* it takes more than a turn: see `scheduled` */
+    unsigned next;                 /* to be routed */
+    unsigned done_before;          /* recipients */
+    struct sched_loading *loading; /* once all are routed */
+    size_t added;                  /* to it */
+    bool hold;                     /* a route wants that */
+    bool in_line;                  /* it takes more than a turn: see `scheduled` */
     struct active *prev, *next_in_line;
 };
 

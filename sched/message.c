@@ -14,36 +14,49 @@ message_age_ms(const struct sched_message *m, int64_t now_ms)
     return birth < now_ms ? now_ms - birth : 0;
 }
 
-/* Finds each recipient's destination; how many different ones. */
+struct sched_loading *
+message_loading(size_t most)
+{
+    struct sched_loading *l = memory_new(sizeof *l + most * sizeof(struct found));
+    l->most = most;
+    return l;
+}
+
+void
+message_find(struct destinations *set, struct sched_loading *l,
+             const struct sched_recipient *recipient, int64_t now_ms)
+{
+    assert(l->count < l->most);
+    struct destination *d =
+        destination_get(set, recipient->target, recipient->domain, now_ms);
+    d->entries++; /* in use from here on; it may move with the next recipient */
+    d->site->loaded++;
+    l->found[l->count++] = (struct found){d, recipient->index};
+}
+
 static unsigned
-find_destinations(struct destinations *set, const struct sched_recipient *recipients,
-                  size_t count, struct destination **found, int64_t now_ms)
+count_destinations(const struct sched_loading *l)
 {
     static struct entry mark; /* only its address */
     unsigned different = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct destination *d = found[i] =
-            destination_get(set, recipients[i].target, recipients[i].domain, now_ms);
-        d->entries++; /* in use from here on; it may move with the next recipient */
-        d->site->loaded++;
-        if (!d->filling) {
-            d->filling = &mark;
-            different++;
-        }
+    for (size_t i = 0; i < l->count; i++) {
+        struct destination *d = l->found[i].destination;
+        different += d->filling == NULL;
+        d->filling = &mark;
     }
-    for (size_t i = 0; i < count; i++)
-        found[i]->filling = NULL;
+    for (size_t i = 0; i < l->count; i++)
+        l->found[i].destination->filling = NULL;
     return different;
 }
 
 /* The entries' order is that of their first recipient. */
 static void
-make_entries(struct sched_message *m, struct destination **found)
+make_entries(struct sched_message *m, const struct sched_loading *l)
 {
     struct entry *entries = message_entries(m);
     unsigned made = 0;
     for (unsigned i = 0; i < m->count; i++) {
-        struct destination *d = found[i];
+        struct destination *d = l->found[i].destination;
         if (!d->filling) {
             d->filling = &entries[made++];
             *d->filling = (struct entry){.message = m, .destination = d};
@@ -56,12 +69,11 @@ make_entries(struct sched_message *m, struct destination **found)
 }
 
 static void
-fill_slots(struct sched_message *m, const struct sched_recipient *recipients,
-           struct destination **found)
+fill_slots(struct sched_message *m, const struct sched_loading *l)
 {
     for (unsigned i = 0; i < m->count; i++) {
-        struct entry *e = found[i]->filling;
-        m->slots[e->first + e->given++].index = recipients[i].index;
+        struct entry *e = l->found[i].destination->filling;
+        m->slots[e->first + e->given++].index = l->found[i].index;
     }
     for (unsigned i = 0; i < m->entry_count; i++) {
         struct entry *e = &message_entries(m)[i];
@@ -80,16 +92,14 @@ mail_cost(const struct sched_mail *mail)
 }
 
 struct sched_message *
-message_new(struct destinations *set, const struct sched_mail *mail,
-            const struct sched_recipient *recipients, size_t count, int64_t now_ms)
+message_make(const struct sched_mail *mail, const struct sched_loading *l)
 {
-    assert(count > 0 && count <= UINT32_MAX);
-    struct destination **found = memory_array(count, sizeof(struct destination *));
-    unsigned different = find_destinations(set, recipients, count, found, now_ms);
-    size_t slots = count * sizeof(struct slot);
+    assert(l->count > 0 && l->count <= UINT32_MAX);
+    unsigned different = count_destinations(l);
+    size_t slots = l->count * sizeof(struct slot);
     struct sched_message *m =
         memory_new(sizeof *m + slots + different * sizeof(struct entry));
-    m->count = m->unsettled = (unsigned)count;
+    m->count = m->unsettled = (unsigned)l->count;
     m->entry_count = different;
     m->owner = mail->owner;
     m->birth_ms = mail->birth_ms;
@@ -97,18 +107,28 @@ message_new(struct destinations *set, const struct sched_mail *mail,
     m->class = mail->class & 3;
     m->cost = mail_cost(mail) & 15;
     m->sender = mail->sender << 2 | m->class;
-    make_entries(m, found);
-    fill_slots(m, recipients, found);
-    free(found);
+    make_entries(m, l);
+    fill_slots(m, l);
+    return m;
+}
+
+struct sched_message *
+message_new(struct destinations *set, const struct sched_mail *mail,
+            const struct sched_recipient *recipients, size_t count, int64_t now_ms)
+{
+    struct sched_loading *l = message_loading(count);
+    for (size_t i = 0; i < count; i++)
+        message_find(set, l, &recipients[i], now_ms);
+    struct sched_message *m = message_make(mail, l);
+    free(l);
     return m;
 }
 
 void
-message_free(struct destinations *set, struct sched_message **message, int64_t now_ms)
+message_leave(struct destinations *set, struct sched_message *m, unsigned first,
+              unsigned end, int64_t now_ms)
 {
-    struct sched_message *m = *message;
-    *message = NULL;
-    for (unsigned i = 0; i < m->entry_count; i++) {
+    for (unsigned i = first; i < end; i++) {
         struct entry *e = &message_entries(m)[i];
         struct destination *d = e->destination;
         for (unsigned j = 0; j < e->count; j++)
@@ -118,6 +138,14 @@ message_free(struct destinations *set, struct sched_message **message, int64_t n
         d->site->loaded--;
         destination_update(set, d, now_ms);
     }
+}
+
+void
+message_free(struct destinations *set, struct sched_message **message, int64_t now_ms)
+{
+    struct sched_message *m = *message;
+    *message = NULL;
+    message_leave(set, m, 0, m->entry_count, now_ms);
     free(m);
 }
 

@@ -44,13 +44,32 @@ message_entries(struct sched_message *m)
     return (struct entry *)(void *)&m->slots[m->count];
 }
 
+/* Recipients on their way to be a message, with their destinations, where they are
+ * counted already. */
+struct sched_loading {
+    size_t count, most;
+    struct found {
+        struct destination *destination;
+        unsigned index;
+    } found[];
+};
+struct sched_loading *message_loading(size_t most);
+void message_find(struct destinations *set, struct sched_loading *l,
+                  const struct sched_recipient *recipient, int64_t now_ms);
+/* Of the recipients that were found. */
+struct sched_message *message_make(const struct sched_mail *mail,
+                                   const struct sched_loading *l);
+
 /* Sorts the recipients into entries, which are counted in their destinations but do not
  * wait there yet. */
 struct sched_message *message_new(struct destinations *set,
                                   const struct sched_mail *mail,
                                   const struct sched_recipient *recipients,
                                   size_t count, int64_t now_ms);
-/* Its entries must be in no list. */
+/* Its entries from `first` to before `end` leave their destinations; all of them must
+ * have before it goes by free(). They must be in no list. */
+void message_leave(struct destinations *set, struct sched_message *m, unsigned first,
+                   unsigned end, int64_t now_ms);
 void message_free(struct destinations *set, struct sched_message **message,
                   int64_t now_ms);
 

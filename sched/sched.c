@@ -62,6 +62,49 @@ sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *routes
     }
 }
 
+/* --- Messages with very many destinations ----------------------------------------- */
+
+static void
+part_begin(struct sched_part **list, struct sched_message *m, bool forced)
+{
+    struct sched_part *part = memory_new(sizeof *part);
+    part->message = m;
+    part->forced = forced;
+    DL_APPEND(*list, part);
+}
+
+static void
+part_end(struct sched_part **list)
+{
+    struct sched_part *part = *list;
+    DL_DELETE(*list, part);
+    free(part);
+}
+
+static unsigned
+part_end_entry(const struct sched_part *part)
+{
+    unsigned left = part->message->entry_count - part->entry;
+    return part->entry +
+           (left < SCHED_ENTRIES_PER_TURN ? left : SCHED_ENTRIES_PER_TURN);
+}
+
+static void
+leave_some(struct sched *s)
+{
+    struct sched_part *part = s->leaving;
+    struct sched_message *m = part->message;
+    unsigned end = part_end_entry(part);
+    message_leave(&s->destinations, m, part->entry, end, s->now_ms);
+    part->entry = end;
+    if (end < m->entry_count)
+        return;
+    part_end(&s->leaving);
+    free(m);
+}
+
+/* --- Its life --------------------------------------------------------------------- */
+
 static void
 free_loaded(void *context, struct known *k)
 {
@@ -100,6 +143,14 @@ sched_free(struct sched **sched)
     struct entry *e;
     DL_FOREACH (s->settling, e)
         reason_close(&e->destination->reasons, &e->reason);
+    while (s->entering)
+        part_end(&s->entering);
+    while (s->leaving) {
+        message_leave(&s->destinations, s->leaving->message, s->leaving->entry,
+                      s->leaving->message->entry_count, s->now_ms);
+        free(s->leaving->message);
+        part_end(&s->leaving);
+    }
     known_each(&s->known, free_loaded, s);
     known_free(&s->known);
     destinations_free(&s->destinations);
@@ -263,16 +314,35 @@ sched_site_recall(struct sched *s, struct site *site)
         sched_site_wake(s, site, SIZE_MAX);
 }
 
-struct sched_message *
-sched_loaded(struct sched *s, int64_t now_ms, struct id id,
-             const struct sched_mail *mail, const struct sched_recipient *recipients,
-             size_t count)
+static void
+enter_some(struct sched *s)
+{
+    struct sched_part *part = s->entering;
+    unsigned end = part_end_entry(part);
+    for (; part->entry < end; part->entry++)
+        entry_wait(s, &message_entries(part->message)[part->entry], part->forced);
+    if (end == part->message->entry_count)
+        part_end(&s->entering);
+}
+
+bool
+sched_work(struct sched *s, int64_t now_ms)
 {
     sched_tick(s, now_ms);
+    if (s->entering)
+        enter_some(s);
+    else if (s->leaving)
+        leave_some(s);
+    return s->entering || s->leaving;
+}
+
+static struct sched_message *
+begin_message(struct sched *s, struct id id, const struct sched_mail *mail,
+              const struct sched_loading *l)
+{
     struct known *k = known_find(&s->known, id);
-    assert(k && k->place == KNOWN_LOADING && count > 0);
-    struct sched_message *m =
-        message_new(&s->destinations, mail, recipients, count, s->now_ms);
+    assert(k && k->place == KNOWN_LOADING);
+    struct sched_message *m = message_make(mail, l);
     m->id = id;
     m->attempts = k->attempts;
     for (unsigned i = 0; i < m->entry_count; i++) {
@@ -289,10 +359,69 @@ sched_loaded(struct sched *s, int64_t now_ms, struct id id,
         return NULL;
     }
     known_activate(&s->known, k, m);
-    for (unsigned i = 0; i < m->entry_count; i++)
-        entry_wait(s, &message_entries(m)[i], k->forced);
+    bool forced = k->forced;
     k->forced = 0;
+    if (m->entry_count > SCHED_ENTRIES_PER_TURN) {
+        part_begin(&s->entering, m, forced);
+        return m;
+    }
+    for (unsigned i = 0; i < m->entry_count; i++)
+        entry_wait(s, &message_entries(m)[i], forced);
     return m;
+}
+
+struct sched_loading *
+sched_loading_new(size_t most)
+{
+    return message_loading(most);
+}
+
+void
+sched_loading_add(struct sched *s, int64_t now_ms, struct sched_loading *l,
+                  const struct sched_recipient *recipient)
+{
+    sched_tick(s, now_ms);
+    message_find(&s->destinations, l, recipient, s->now_ms);
+}
+
+void
+sched_loading_drop(struct sched *s, int64_t now_ms, struct sched_loading **loading)
+{
+    struct sched_loading *l = *loading;
+    if (!l)
+        return;
+    *loading = NULL;
+    sched_tick(s, now_ms);
+    for (size_t i = 0; i < l->count; i++) {
+        struct destination *d = l->found[i].destination;
+        d->entries--;
+        d->site->loaded--;
+        update(s, d);
+    }
+    free(l);
+}
+
+struct sched_message *
+sched_loaded_all(struct sched *s, int64_t now_ms, struct id id,
+                 const struct sched_mail *mail, struct sched_loading **loading)
+{
+    sched_tick(s, now_ms);
+    struct sched_message *m = begin_message(s, id, mail, *loading);
+    free(*loading);
+    *loading = NULL;
+    return m;
+}
+
+struct sched_message *
+sched_loaded(struct sched *s, int64_t now_ms, struct id id,
+             const struct sched_mail *mail, const struct sched_recipient *recipients,
+             size_t count)
+{
+    struct sched_loading *l = message_loading(count);
+    sched_tick(s, now_ms);
+    for (size_t i = 0; i < count; i++)
+        message_find(&s->destinations, l, &recipients[i], s->now_ms);
+    return sched_loaded_all(s, now_ms, id, mail, &l);
 }
 
 void
@@ -434,7 +563,10 @@ next_end(struct sched *s, struct sched_action *action)
     s->ending = m->next;
     if (!s->ending)
         s->ending_last = &s->ending;
-    message_free(&s->destinations, &m, s->now_ms);
+    if (m->entry_count > SCHED_ENTRIES_PER_TURN)
+        part_begin(&s->leaving, m, false);
+    else
+        message_free(&s->destinations, &m, s->now_ms);
     return true;
 }
 

@@ -14,7 +14,7 @@
  *
  * When now_ms goes back by a second or more, everything that waits moves along.
  * The owner feeds events with the loop's time and then calls sched_next() until it is
- * false; and again at sched_wake_ms(). */
+ * false (sched_work() once before); and again at sched_wake_ms(). */
 #ifndef SCHED_SCHED_H
 #define SCHED_SCHED_H
 
@@ -80,6 +80,16 @@ struct sched_message *sched_loaded(struct sched *s, int64_t now_ms, struct id id
                                    const struct sched_mail *mail,
                                    const struct sched_recipient *recipients,
                                    size_t count);
+/* The same in pieces, for a message with very many recipients: each is added, some in a
+ * turn, and then all are loaded, or dropped. sched_loaded_all() takes the loading. */
+struct sched_loading *sched_loading_new(size_t most);
+void sched_loading_add(struct sched *s, int64_t now_ms, struct sched_loading *loading,
+                       const struct sched_recipient *recipient);
+void sched_loading_drop(struct sched *s, int64_t now_ms,
+                        struct sched_loading **loading);
+struct sched_message *sched_loaded_all(struct sched *s, int64_t now_ms, struct id id,
+                                       const struct sched_mail *mail,
+                                       struct sched_loading **loading);
 /* Answers SCHED_LOAD: gone, held, damaged, or nothing open. */
 void sched_unloaded(struct sched *s, int64_t now_ms, struct id id);
 
@@ -177,6 +187,11 @@ struct sched_action {
     unsigned attempts;
 };
 bool sched_next(struct sched *s, int64_t now_ms, struct sched_action *action);
+/* To be called once in each turn, before sched_next(): a piece of what is to be done
+ * for messages with very many destinations. True: there is more; a turn should follow.
+ */
+enum { SCHED_ENTRIES_PER_TURN = 1000 };
+bool sched_work(struct sched *s, int64_t now_ms);
 /* When something will be due without an event; INT64_MAX = never. */
 int64_t sched_wake_ms(const struct sched *s);
 

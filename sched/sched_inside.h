@@ -7,6 +7,14 @@
 #include "sched/message.h"
 #include "sched/work.h"
 
+/* A message some of whose entries have entered their destinations, or left them. */
+struct sched_part {
+    struct sched_part *prev, *next;
+    struct sched_message *message;
+    unsigned entry; /* the next one */
+    bool forced;
+};
+
 struct sched {
     bool draining;
     struct sched_settings settings;
@@ -22,7 +30,8 @@ struct sched {
     unsigned new_run;       /* new messages loaded since */
     struct entry *settling; /* recipients to be settled without a session */
     struct sched_message *ending, **ending_last; /* all settled */
-    struct outcome outcome; /* of the last SETTLE, or a sched_site */
+    struct sched_part *entering, *leaving; /* messages of very many destinations */
+    struct outcome outcome;                /* of the last SETTLE, or a sched_site */
 };
 
 /* Time goes on. */

@@ -278,10 +278,12 @@ static void
 pump(struct simulation *s, bool woken)
 {
     struct sched_action action;
-    do
+    do {
+        while (sched_work(s->sched, simulation_now_ms(s)))
+            continue;
         while (sched_next(s->sched, simulation_now_ms(s), &action))
             act(s, &action);
-    while (line_wake_idle(s, woken));
+    } while (line_wake_idle(s, woken));
     observe(s);
 }
 

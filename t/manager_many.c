@@ -271,6 +271,77 @@ test_held(void)
     end(&w, &meter);
 }
 
+/* --- Many next hops --------------------------------------------------------------- */
+
+enum { DOMAINS = 6000 };
+
+static void
+plug_mx(struct world *w)
+{
+    manager_plug(w->manager, TARGET_MX, fake_open, w);
+}
+
+/* Each recipient has a domain of its own; it is where it is after some turns. */
+static void
+begin_many_sites(struct world *w, struct meter *meter, unsigned turns)
+{
+    struct buffer all;
+    begin(w, meter, "* mx", "status=sent");
+    w->plug = plug_mx;
+    buffer_init(&all, 1024 * 1024);
+    for (unsigned i = 0; i < DOMAINS; i++)
+        if (!buffer_format(&all, "good@d%u.test ", i))
+            abort();
+    if (!buffer_add_byte(&all, '\0'))
+        abort();
+    world_send(w, "ann@a.test", all.at);
+    buffer_free(&all);
+    for (unsigned i = 0; i < turns; i++)
+        loop_turn(w->loop, 0);
+}
+
+static void
+deliver_all(struct world *w)
+{
+    for (unsigned i = 0; i < PLENTY && !world_is_empty(w); i++)
+        world_turns(w);
+}
+
+/* Routed, found and entered some in a turn; in between a reload or a stop loses
+ * nothing, and nobody is served twice. */
+static void
+test_many_sites(void)
+{
+    struct world w;
+    struct meter meter;
+    begin_many_sites(&w, &meter, 2 * DOMAINS / IN_A_TURN);
+    is_number(w.opened, 0, "no session before the scheduler has all of them");
+    deliver_all(&w);
+    is_number(w.attempts, DOMAINS, "then each is served");
+    end(&w, &meter);
+    for (unsigned turns = 1; turns < 16; turns += 2) {
+        begin_many_sites(&w, &meter, turns);
+        struct route_table *before = w.routes;
+        w.routes = world_routes(&w);
+        manager_reload(w.manager, &w.settings, w.routes);
+        route_free(&before);
+        deliver_all(&w);
+        is_number(w.attempts, DOMAINS, "each once, with new routes");
+        end(&w, &meter);
+        begin_many_sites(&w, &meter, turns);
+        world_restart(&w);
+        deliver_all(&w);
+        is_number(w.attempts, DOMAINS, "each once, over a stop");
+        end(&w, &meter);
+        begin_many_sites(&w, &meter, turns);
+        (void)world_operate(&w, MANAGER_REMOVE);
+        bool is_early = w.opened == 0;
+        deliver_all(&w);
+        ok_named(world_is_empty(&w) && (!is_early || w.attempts == 0), "removed");
+        end(&w, &meter);
+    }
+}
+
 int
 main(void)
 {
@@ -282,5 +353,6 @@ main(void)
     test_stop();
     test_settled();
     test_held();
+    test_many_sites();
     return done();
 }

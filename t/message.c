@@ -115,7 +115,8 @@ static void
 test_sorting(void)
 {
     struct destinations set;
-    struct target quick = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY}, slow = {.kind = TARGET_MAILDIR};
+    struct target quick = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY},
+                  slow = {.kind = TARGET_MAILDIR};
     transport_default(&quick.transport);
     transport_default(&slow.transport);
     slow.transport.minimal_backoff_ms = 900000;
@@ -185,6 +186,15 @@ test_same_index(void)
     world_end(&w);
 }
 
+static unsigned
+take_turns(struct sched *s, int64_t now)
+{
+    unsigned turns = 1;
+    while (sched_work(s, now))
+        turns++;
+    return turns;
+}
+
 static void
 test_many_recipients(void)
 {
@@ -208,6 +218,8 @@ test_many_recipients(void)
         switch (a.verb) {
         case SCHED_LOAD:
             sched_loaded(s, now, a.id, &(struct sched_mail){0}, recipients, MANY);
+            is_number(take_turns(s, now), 5000 / SCHED_ENTRIES_PER_TURN,
+                      "its destinations get it in so many turns");
             break;
         case SCHED_OPEN:
             opens++;
@@ -226,7 +238,70 @@ test_many_recipients(void)
     ok_named(finished, "a message with 50000 recipients in 5000 domains");
     is_number(opens, 5000, "one session a domain");
     is_number(settled, MANY, "and a verdict each");
+    is_number(take_turns(s, now), 5000 / SCHED_ENTRIES_PER_TURN,
+              "they forget it in as many");
     sched_free(&s);
+    free(recipients);
+    free(domains);
+}
+
+/* A loading that comes to nothing leaves nothing at its destinations. */
+static void
+test_loading_dropped(void)
+{
+    struct sched *s = sched_new(&(struct sched_settings){10, 10000, 0, 1});
+    struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
+    struct sched_recipient recipients[] = {to(0, &target, "a.example"),
+                                           to(1, &target, "b.example"),
+                                           to(2, &target, "a.example")};
+    struct sched_action a;
+    transport_default(&target.transport);
+    sched_add(s, 1000, (struct id){1, 1}, 0, 0);
+    ok(sched_next(s, 1000, &a) && a.verb == SCHED_LOAD);
+    struct sched_loading *l = sched_loading_new(3);
+    for (unsigned i = 0; i < 3; i++)
+        sched_loading_add(s, 1000, l, &recipients[i]);
+    sched_loading_drop(s, 1000, &l);
+    ok(l == NULL);
+    sched_loading_drop(s, 1000, &l);
+    sched_unloaded(s, 1000, a.id);
+    ok_named(!sched_next(s, 1000, &a), "nothing is to be done");
+    /* An end with something there would be an assertion. */
+    sched_free(&s);
+}
+
+/* An end while it enters its destinations, or leaves them. */
+static void
+test_end_in_between(void)
+{
+    enum { COUNT = 3 * SCHED_ENTRIES_PER_TURN };
+    struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
+    struct sched_recipient *recipients = memory_array(COUNT, sizeof *recipients);
+    char(*domains)[24] = memory_array(COUNT, sizeof *domains);
+    transport_default(&target.transport);
+    for (unsigned i = 0; i < COUNT; i++) {
+        snprintf(domains[i], sizeof *domains, "d%u.example", i);
+        recipients[i] = to(i, &target, domains[i]);
+    }
+    struct outcome nowhere = world_trouble(VERDICT_FAILED, "no such domain");
+    for (unsigned turns = 0; turns < 7; turns++) {
+        struct sched *s = sched_new(&(struct sched_settings){10, 10000, 0, 1});
+        struct sched_action a;
+        unsigned ended = 0;
+        sched_add(s, 1000, (struct id){1, 1}, 0, 0);
+        ok(sched_next(s, 1000, &a) && a.verb == SCHED_LOAD);
+        sched_loaded(s, 1000, a.id, &(struct sched_mail){0}, recipients, COUNT);
+        for (unsigned i = 0; i < turns; i++) {
+            (void)sched_work(s, 1000);
+            while (sched_next(s, 1000, &a))
+                if (a.verb == SCHED_OPEN)
+                    sched_session_ended(s, 1000, a.session, &nowhere);
+                else
+                    ended += a.verb == SCHED_FINISH;
+        }
+        is_number(ended, turns >= 3, "it ends when it has entered all of them");
+        sched_free(&s);
+    }
     free(recipients);
     free(domains);
 }
@@ -260,6 +335,8 @@ main(void)
     test_sorting();
     test_same_index();
     test_many_recipients();
+    test_loading_dropped();
+    test_end_in_between();
     test_free_in_flight();
     return done();
 }
