@@ -258,6 +258,18 @@ on_site(struct control *c, struct text arguments)
     control_say(c, site_line(site));
 }
 
+/* Who is to be answered late is answered now. */
+static void
+on_hurry(struct control *c, struct text arguments)
+{
+    struct session *s;
+    (void)arguments;
+    DL_FOREACH (c->server->sink.open, s)
+        if (s->waiting)
+            loop_timer_start(c->server->sink.loop, &s->timer, 0, on_waited, s);
+    control_answer(c);
+}
+
 static void
 control_command(struct control *c, struct text line)
 {
@@ -268,6 +280,7 @@ control_command(struct control *c, struct text line)
         {"stats", on_stats},
         {"reset", on_reset},
         {"wait",  on_wait },
+        {"hurry", on_hurry},
         {"sites", on_sites},
         {"site",  on_site }
     };
@@ -279,7 +292,7 @@ control_command(struct control *c, struct text line)
         rows[i].run(c, line);
         return;
     }
-    control_complain(c, "stats, reset, wait N SECONDS, sites or site ADDRESS ...");
+    control_complain(c, "stats, reset, wait N SECONDS, hurry, sites or site ADDRESS ...");
 }
 
 static void

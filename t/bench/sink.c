@@ -59,6 +59,7 @@ static const char HELP[] =
     "  site ADDRESS            its line; also behind up, down, set KEY=VALUE...\n"
     "  reset                   count from 0\n"
     "  wait N SECONDS          until N messages have come\n"
+    "  hurry                   who waits for a late reply has it\n"
     "sessions: greetings. sessions_open, _max, _mean (sampled each 100 ms): places "
     "taken.\n"
     "refused_connects: found no place. idle_ms: of sessions without a transaction.\n"

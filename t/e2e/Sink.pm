@@ -65,6 +65,11 @@ sub tell {
     die "$what: $answer->{error}" if $answer->{error};
     return $answer;
 }
+# Nothing is answered at a stage any more (dot, data, ...); until it is let go.
+sub hold { my ($self, $stage) = @_; return $self->tell($self->{listen}, "set delay.$stage=1000000") }
+sub let_go { my ($self, $stage) = @_; $self->tell($self->{listen}, "set delay.$stage=0"); return $self->ask('hurry') }
+# Waits until content comes in, of which the end has not been answered.
+sub wait_content { my $self = shift; return Petrel::wait_for(sub { -s $_ && return 1 for glob "$self->{base}/*/incoming.*"; 0 }) }
 # The same of all addresses, in their order, that of --listen first.
 sub sites {
     my $self = shift;

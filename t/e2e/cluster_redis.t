@@ -18,17 +18,20 @@ plain('redis', @hosts);
 is_deeply [map { complaints($_) } @hosts], [], 'no host complains';
 away('redis', @hosts);
 
-# Silent (check 49): ordinary commands are answered while claims hang. A busy machine has more than one try.
+# Silent (check 49): ordinary commands are answered while a claim hangs, which it does for 250 ms. A busy machine has
+# more than one try.
 my ($slowest, @silent);
-kill 'STOP', $redis->{pid};
-for (1 .. 10) {
+my $client = Client->greeted($three->{port});
+for (1 .. 30) {
+    kill 'CONT', $redis->{pid};
+    ok wait_figure($three, 'registry', 'up'), 'silent: the registry is up, and then says nothing';
+    kill 'STOP', $redis->{pid};
     push @silent, make_set(2);
     ok send_part($three, $silent[-1], 1), 'silent: a part is taken';
-    my $client = Client->greeted($three->{port});
-    $slowest = max map { my $began = time; $client->say('NOOP'); time - $began } 1 .. 100;
-    last if $slowest < 0.1;
+    $slowest = max map { my $began = time; $client->say('NOOP'); time - $began } 1 .. 50;
+    last if $slowest < 0.2;
 }
-cmp_ok $slowest, '<', 0.1, 'and a command is answered at once';
+cmp_ok $slowest, '<', 0.2, 'and a command is answered at once';
 ok $three->wait_log(qr/does not answer, this host joins alone: no answer in time/), 'it is told';
 kill 'CONT', $redis->{pid};
 ok wait_figure($three, 'alone', 0), 'when it goes on all is claimed';

@@ -73,9 +73,10 @@ for my $round (1 .. $rounds) {
     # Those that can meet do, within the time in which who was away is asked again; the others are let go.
     my %arrived;
     my $look = sub { $arrived{$_}++ for arrivals(); return !grep { !$arrived{ $_->{whole} } } @sets };
+    Petrel::wait_for(sub { $look->(); return grep { $arrived{ $_->{whole} } } @sets });
     Petrel::wait_for($look, 8);
     my $joined = grep { $arrived{ $_->{whole} } } @sets;
-    Petrel::wait_for(sub { $arrived{$_}++ for let_go(0, @hosts); return !grep { $_->queued } @hosts });
+    Petrel::wait_for(sub { $arrived{$_}++ for let_go(0, @hosts); return !grep { $_->queued } @hosts }, 3 * $Petrel::patience);
     $look->();
     my @lost = grep { !$arrived{$_} && !$arrived{ $accepted{$_}{whole} } } keys %accepted;
     is_deeply \@lost, [], 'each arrives';

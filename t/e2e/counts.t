@@ -24,7 +24,7 @@ for ('e@held.test', 'f@away.test') {
 my %want = (hold => 2, deferred => 3, defrag => 3);
 for my $life (1, 2) {
     my $now = {};
-    Petrel::wait_for(sub { my $queue = status()->{queue}; $now = {map { $_ => $queue->{$_} } grep { $queue->{$_} } keys %$queue}; return join(' ', map { "$_ " . ($now->{$_} // 0) } sort keys %want) eq 'deferred 3 defrag 3 hold 2' }, 20);
+    Petrel::wait_for(sub { my $queue = status()->{queue}; $now = {map { $_ => $queue->{$_} } grep { $queue->{$_} } keys %$queue}; return join(' ', map { "$_ " . ($now->{$_} // 0) } sort keys %want) eq 'deferred 3 defrag 3 hold 2' });
     is_deeply $now, \%want, "life $life: status counts each in its place";
     is_deeply listed(), \%want, "life $life: queue ls has the same";
     like +($petrel->run('status'))[1], qr/^queue      0 incoming, 0 active, 3 deferred, 2 hold, 0 corrupt, 3 defrag$/m, "life $life: in words, too";

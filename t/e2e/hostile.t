@@ -19,13 +19,11 @@ sub memory { my $petrel = shift; return Petrel::slurp("/proc/$petrel->{pid}/stat
 # A client like all others is served, and its mail goes through, while something is going on.
 sub served {
     my ($petrel, $sink, $name) = @_;
-    my $began = time;
     my $client = Client->greeted($petrel->{port});
     ok $client, "$name: a normal client is greeted" or return;
     like $client->send(from => 'a@sender.test', to => "$name\@normal.test", data => "Subject: $name\r\n\r\nb\r\n"), qr/^250/, "$name: its message is taken";
     like $client->quit, qr/^221/, "$name: it is said goodbye";
     ok $sink->wait_for("$name\@normal.test"), "$name: and its message arrives";
-    cmp_ok time - $began, '<', $Petrel::patience, "$name: soon";
     return;
 }
 

@@ -26,7 +26,6 @@ sub is_closed {
 }
 
 # Waits until content is on its way to that sink.
-sub is_under_way { my $sink = shift; return Petrel::wait_for(sub { -s $_ && return 1 for glob "$sink->{base}/*/incoming.*"; 0 }) }
 
 # --- Starts that cannot be
 
@@ -74,7 +73,8 @@ sub refused {
 # --- SIGTERM: what runs is finished
 
 {
-    my $sink = Sink->start('--delay', 'dot:2000');
+    my $sink = Sink->start;
+    $sink->hold('dot');
     my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}")->start;
     my $sending = Client->greeted($petrel->{port});
     $sending->say($_) for 'MAIL FROM:<me@here.test>', 'RCPT TO:<second@there.test>';
@@ -87,7 +87,7 @@ sub refused {
     like $halfway->say('MAIL FROM:<me@here.test>'), qr/^250 /, 'one has a sender';
     my $client = Client->greeted($petrel->{port});
     like $client->send(%mail, to => 'first@there.test'), qr/^250 /, 'and one message is under way';
-    ok is_under_way($sink), 'to a slow server';
+    ok $sink->wait_content, 'to a slow server';
     kill 'TERM', $petrel->{pid};
     like $_->reply, qr/^421 4\.3\.2 /, 'who is not in a transaction hears 421' for $idle, $silent, $client;
     is $_->reply, '', 'and that is the end' for $idle, $silent, $client;
@@ -100,6 +100,7 @@ sub refused {
     $sending->put("second half\r\n.\r\n");
     like $sending->reply, qr/^250 2\.0\.0 Ok: queued as /, 'as is who was in the middle of DATA';
     like $sending->reply, qr/^421 4\.3\.2 /, 'and hears 421 after it';
+    $sink->let_go('dot');
     is $petrel->stop(0), 0, 'the daemon ends by itself';
     my ($first, $second, $third) = map { scalar $sink->for_address("$_\@there.test") } qw(first second third);
     is $first, 1, 'the delivery that was under way is finished';
@@ -138,14 +139,15 @@ sub refused {
 # --- SIGINT: soon, then at once
 
 {
-    my $sink = Sink->start('--delay', 'dot:3000');
+    my $sink = Sink->start;
+    $sink->hold('dot');
     my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", drain_timeout => '10m')->start;
     my $sending = Client->greeted($petrel->{port});
     $sending->say($_) for 'MAIL FROM:<me@here.test>', 'RCPT TO:<never@there.test>';
     like $sending->say('DATA'), qr/^354 /, 'one is in the middle of DATA';
     $sending->put("${letter}and then");
     like +Client->greeted($petrel->{port})->send(%mail), qr/^250 /, 'one message is under way';
-    ok is_under_way($sink), 'to a slow server';
+    ok $sink->wait_content, 'to a slow server';
     kill 'INT', $petrel->{pid};
     ok $petrel->wait_log(qr/interrupted: stopping$/m), 'SIGINT lets what runs end';
     is $petrel->stop('INT'), 0, 'a second one ends it';
@@ -153,6 +155,7 @@ sub refused {
     like $petrel->log, qr/interrupted.*: stopped\n\z/s, 'it says why';
     unlike $petrel->log, qr/status=sent/, 'and did not wait for the delivery';
     is $petrel->queued, 1, 'what was accepted is safe';
+    $sink->let_go('dot');
     $petrel->start;
     ok $petrel->wait_log(qr/to=<you\@there\.test>.*status=sent/), 'and delivered after the next start';
     ok $petrel->wait_empty, 'nothing is left';
@@ -162,7 +165,8 @@ sub refused {
 # --- SIGHUP: other settings
 
 {
-    my ($old, $new, $slow) = (Sink->start, Sink->start, Sink->start('--delay', 'dot:2000'));
+    my ($old, $new, $slow) = map { Sink->start } 1 .. 3;
+    $slow->hold('dot');
     my $dead = Petrel::free_port();
     my $petrel = Petrel->new(routes => "dead.test smtp://127.0.0.1:$dead\nslow.test smtp://127.0.0.1:$slow->{port}\n* smtp://127.0.0.1:$old->{port}")->start;
     my $before = Client->greeted($petrel->{port});
@@ -171,7 +175,7 @@ sub refused {
     $petrel->send_mail('me@here.test', 'd@dead.test', $mail{data});
     ok $petrel->wait_log(qr/to=<d\@dead\.test>.*status=deferred/), 'one is deferred';
     $petrel->send_mail('me@here.test', ['s@slow.test', 't@slow.test'], $mail{data});
-    ok is_under_way($slow), 'one is under way';
+    ok $slow->wait_content, 'one is under way';
     my $middle = Client->greeted($petrel->{port});
     $middle->say($_) for 'MAIL FROM:<me@here.test>', 'RCPT TO:<m@there.test>';
     like $middle->say('DATA'), qr/^354 /, 'one is coming in';
@@ -186,6 +190,7 @@ sub refused {
     $middle->put("${letter}m\r\n.\r\n");
     like $middle->reply, qr/^250 /, 'what was coming in has come';
     ok $new->wait_for('m@there.test'), 'by the new route';
+    $slow->let_go('dot');
     ok $slow->wait_for('t@slow.test'), 'what was under way arrives';
     is_deeply [$petrel->run('queue', 'retry', '--all')], [0, "all that waits is due now\n"], 'what was deferred is tried again';
     ok $new->wait_for('d@dead.test'), 'and takes the new route' or diag $petrel->log;

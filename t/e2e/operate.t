@@ -203,14 +203,14 @@ is scalar $sink->for_address('anna@here.test'), $notices, 'each was told once';
 
 # --- While a delivery runs: it ends normally, then comes what was asked for
 
-$sink->stop;
-ok $sink->again('--delay', 'dot:2000'), 'a slow sink';
 my %running;
 sub run_and {
     my ($command, $line) = @_;
+    $sink->hold('dot');
     my $id = $running{$command} = send_one('anna@here.test', "$command\@live.test", 'w@dead.test');
-    ok in_place($id, 'active'), 'one is active';
+    ok in_place($id, 'active') && $sink->wait_content, 'one is active';
     says($id, $line, $command);
+    $sink->let_go('dot');
     ok $sink->wait_for("$command\@live.test"), 'its delivery ends normally';
     ok $petrel->wait_log(qr/ $id: to=<$command\@live\.test>.*status=sent/), 'and is logged so';
     return $id;
@@ -223,8 +223,9 @@ unlike +($sink->for_address('anna@here.test'))[-1]{data}, qr/bounce\@live\.test/
 run_and('rm', 'removed when its delivery ends');
 ok Petrel::wait_for(sub { ids('ls') eq $running{hold} }), 'one is gone, one is held';
 
+$sink->hold('dot');
 my $killed = send_one('anna@here.test', 'killed@live.test');
-ok in_place($killed, 'active'), 'another is active';
+ok in_place($killed, 'active') && $sink->wait_content, 'another is active';
 says($killed, 'held; its delivery ends first', 'hold');
 is place($killed), 'hold', 'the mark is there before the delivery ends';
 $petrel->kill9;

@@ -210,12 +210,12 @@ ok all_gone(), 'the queue is empty';
 
 # --- While a delivery is under way
 
-$sink->stop;
-$sink->again('--delay', 'dot:3000');
+$sink->hold('dot');
 $id{slow} = send_one('anna@here.test', 'slow@live.test');
 ok Petrel::wait_for(sub { grep { $_->{queue_name} eq 'active' } listing() }), 'one is active';
 is ids('ls', '--queue', 'active'), $id{slow}, 'ls --queue active';
 is_deeply [queue('rm', $id{slow})], [0, "$id{slow} removed when its delivery ends\n"], 'rm of an active one';
+$sink->let_go('dot');
 ok all_gone(), 'and then it is gone';
 is scalar(() = $petrel->log =~ / $id{slow}: to=<slow\@live\.test>.*status=sent/g), 1, 'what could not be stopped is logged';
 is $petrel->stop, 0, 'it stops in good order';

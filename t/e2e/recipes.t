@@ -123,7 +123,7 @@ sub daemon {
     my $petrel = bless { dir => $scratch, log => "$scratch/log", starts => 0, port => (values %ports)[0] }, 'Petrel';
     unlink "$scratch/log";
     $petrel->{pid} = Petrel::spawn("$scratch/log", as($petrel_id), "$scratch/petrel", '-c', $conf, 'run');
-    ok $petrel->wait_log(qr/main: petrel \S+ is /, 30), 'it starts' or diag $petrel->log;
+    ok $petrel->wait_log(qr/main: petrel \S+ is /), 'it starts' or diag $petrel->log;
     return $petrel;
 }
 sub submit { my ($to, @uid) = @_; return Petrel::command("To: $to\nSubject: hi\n\nhello\n", as($uid[0] || $stranger), "$scratch/petrel", '-c', $conf, 'sendmail', '-t') }

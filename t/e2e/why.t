@@ -23,7 +23,8 @@ my $in = qr/$clock \(in [^)]+\)/;
 my $taken = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Proto => 'tcp') or die "no port: $!";
 my $dead = $taken->sockport; # held, so that nobody else listens there
 my $later = Sink->start('--fail-rcpt', 'later:450');
-my $slow = Sink->start('--delay', 'dot:6000');
+my $slow = Sink->start;
+$slow->hold('dot');
 # A destination is a host and port: each has settings of its own.
 my %quick = map { $_ => Sink->start } qw(delay pause rate);
 my $port = $quick{rate}{port};
@@ -183,6 +184,7 @@ $asked = $petrel;
 
 # --- No daemon
 
+$slow->let_go('dot');
 is $petrel->stop('INT'), 0, 'the daemon stops';
 ($code, $text) = why($refused);
 is $code, 0, 'without a daemon';
@@ -196,9 +198,11 @@ is +(why('01JD3ZK5Q8-9F3K2C7A'))[0], 65, 'an unknown one';
 # --- The active set
 
 $petrel->configure(active_limit => 1, routes => "* smtp://127.0.0.1:$slow->{port}?concurrency=1&initial=1");
+$slow->hold('dot');
 $petrel->start;
 my ($first, $second, $third) = map { send_one('c@here.test', "c$_\@slow.test") } 1 .. 3;
 says $third, qr/^queue:    incoming: new, on disk, without an attempt$(?:.*)^because:  the active set is full: 1 of 1 messages \(active_limit\); messages before it: [1-9]\d*$/ms, 'the active set is full';
+$slow->let_go('dot');
 is $petrel->stop('INT'), 0, 'it stops in good order';
 
 done_testing;
