@@ -80,7 +80,7 @@ accept_some(struct real *r, unsigned count)
     for (unsigned i = 0; i < count; i++) {
         ok(journal_accept(r->journal, (struct id){.time_ms = i + 1}, &text, 1, false, &place, &batch) ==
            JOURNAL_APPENDED);
-        int64_t end_ms = loop_monotonic_ms(r->loop) + 10000;
+        int64_t end_ms = loop_monotonic_ms(r->loop) + 60000;
         while (r->settled < batch && loop_monotonic_ms(r->loop) < end_ms)
             loop_turn(r->loop, 100);
         ok_named(r->settled == batch, "durable");

@@ -125,7 +125,7 @@ now_of(const struct world *w)
 #define until_ms(w, limit_ms, condition)                                               \
     for (int64_t end_ms = now_of(w) + (limit_ms); now_of(w) < end_ms && !(condition);) \
     loop_turn((w)->loop, 5)
-#define until(w, condition) until_ms(w, 10000, condition)
+#define until(w, condition) until_ms(w, 60000, condition)
 
 struct told {
     struct registry_claim claim;

@@ -323,7 +323,7 @@ test_replies(void)
             is_string(is_known ? sure(&f.w, 1) : claim(&f.w, 1), replies[i].told,
                       replies[i].name);
             f.cuts = false;
-            until_ms(&f.w, replies[i].good ? 20 : 10000, f.accepted > 1);
+            until_ms(&f.w, replies[i].good ? 20 : 60000, f.accepted > 1);
             is_number(f.accepted > 1, !replies[i].good, "... and the connection");
             ok_named(registry_is_up(f.w.registry), "one failure is not the end");
             fake_end(&f);

@@ -2,6 +2,7 @@
 #include "smtp/session.h"
 
 #include "t/listener_world.h"
+#include "t/until.h"
 
 #include <glob.h>
 
@@ -92,6 +93,7 @@ play(const struct dialog *d, bool paced, size_t piece)
     visit(&v, &w);
     bool good = converse(&v, d, paced, piece);
     leave(&v);
+    until(&w, listener_sessions(w.listener) == 0);
     good = messages_fit(&w, d) && good;
     if (listener_sessions(w.listener) != 0) {
         printf("# a session is left\n");

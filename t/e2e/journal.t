@@ -108,7 +108,7 @@ for my $dead (0, 1) {
 # --- What operators see
 
 {
-    my $sink = Sink->start('--delay', 'dot:60000');
+    my $sink = Sink->start('--delay', 'dot:600000');
     my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", journal_message_max => '20K')->start;
     like +Client->greeted($petrel->{port})->send(mail('small', 3000)), qr/^250 /, 'a small one';
     like +Client->greeted($petrel->{port})->send(mail('large', 60_000)), qr/^250 /, 'a large one';

@@ -211,7 +211,7 @@ ok Petrel::wait_for(sub {
     my @left = listed();
     return 1 unless grep { $_->{queue_name} ne 'deferred' || $_->{due_time} <= time + 5 } @left;
     return 0;
-}, 120), 'what is due is tried' or diag $petrel->status, map { (unexplained($_->{queue_id}) // '') . ($petrel->run('queue', 'why', $_->{queue_id}))[1] } (listed())[0 .. 2];
+}, 5 * $Petrel::patience), 'what is due is tried' or diag $petrel->status, map { (unexplained($_->{queue_id}) // '') . ($petrel->run('queue', 'why', $_->{queue_id}))[1] } (listed())[0 .. 2];
 for (1 .. 120) {
     last if Petrel::wait_for(sub { $petrel->queued == 0 }, 1);
     $petrel->run('queue', 'retry', '--all');
