@@ -53,7 +53,9 @@ struct active {
     bool scheduled;   /* its recipients are being routed, some in a turn, or the
                          scheduler works on it; else it waits for SCHED_LOAD or its end */
     struct beginning beginning;
-    bool ending;           /* its notice is being committed */
+    bool ending;           /* its notice is being committed, or it will be: */
+    unsigned failing;      /* recipients before it have the operator's bounce */
+    struct loop_task fail; /* the others */
     struct notice *notice; /* either of them, while it is composed; or NULL */
     enum fate fate;
     UT_hash_handle hh;

@@ -13,7 +13,8 @@ enum {
     LATER_MS = 60 * 1000,        /* for what the disk would not take */
     NOTICES_MAX = 32,            /* at a stop: being committed at a time */
     CONCLUDE_MAX_MS = 10 * 1000, /* a disk that hangs keeps no stop longer */
-    CONCLUDE_TURN_MS = 100
+    CONCLUDE_TURN_MS = 100,
+    FAILS_PER_TURN = 1000 /* of a message with very many that is to bounce */
 };
 
 static const char *
@@ -78,6 +79,7 @@ active_free(struct active *a, unsigned recipients)
     for (unsigned i = 0; a->deliveries && i < recipients; i++)
         sendlog_stopped(&m->sendlog, a->deliveries[i]);
     begin_forget(a);
+    loop_unpost(m->loop, &a->fail);
     notice_drop(&a->notice);
     warning_forget(a, recipients);
     free(a->reasons);
@@ -337,6 +339,23 @@ round_notice_settings(struct manager *m)
                                     .size_limit = m->settings.bounce_size_limit};
 }
 
+/* One that was expected does not come. */
+static void
+expect_none(struct active *a)
+{
+    if (a->ending)
+        a->manager->notices.ended++;
+    a->ending = false;
+}
+
+static void
+expect_notice(struct active *a)
+{
+    if (!a->ending)
+        a->manager->notices.begun++;
+    a->ending = true;
+}
+
 static void
 tell_sender(struct active *a)
 {
@@ -346,42 +365,57 @@ tell_sender(struct active *a)
     case NOTICE_NOTHING:
         if (a->envelope->double_bounce && a->envelope->failure_count > 0)
             sendlog_discard(&m->sendlog, a->id);
+        expect_none(a);
         active_retire(a);
         break;
     case NOTICE_BEGUN:
-        m->notices.begun++;
-        a->ending = true;
+        expect_notice(a);
         manager_turn(m); /* the commit needs its SYNC stage */
         break;
     case NOTICE_REFUSED:
+        expect_none(a);
         notice_later(a);
         break;
     }
 }
 
-/* What administrators cancel is worded as other mailers word it. */
+/* Some in a turn, then their sender is told. What administrators cancel is worded as
+ * other mailers word it. */
 static void
-fail_open(struct active *a)
+fail_some(void *context)
 {
+    struct active *a = context;
+    struct manager *m = a->manager;
+    const struct envelope *e = a->envelope;
     struct outcome outcome =
         outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.0.0",
                      "returned by the operator: delivery cancelled by administrator");
-    free(a->kinds);
-    free(a->redirected);
-    a->redirected = NULL;
-    a->kinds = memory_array(a->envelope->count + 1, sizeof(*a->kinds));
-    for (unsigned i = 0; i < a->envelope->count; i++) {
-        a->kinds[i] = TARGET_ERROR;
-        if (!a->envelope->recipients[i].done)
-            round_settle(a, i, &outcome, false, NULL);
+    struct id before = queue_enter(m->queue, a->id);
+    unsigned failed = 0;
+    for (; a->failing < e->count && failed < FAILS_PER_TURN; a->failing++) {
+        a->kinds[a->failing] = TARGET_ERROR;
+        if (e->recipients[a->failing].done)
+            continue;
+        round_settle(a, a->failing, &outcome, false, NULL);
+        failed++;
     }
+    if (a->failing < e->count)
+        loop_post(m->loop, &a->fail, fail_some, a);
+    else
+        tell_sender(a);
+    queue_leave(m->queue, before);
 }
 
 void
 round_bounce(struct active *a)
 {
-    fail_open(a);
-    tell_sender(a);
+    free(a->kinds);
+    free(a->redirected);
+    a->redirected = NULL;
+    a->kinds = memory_array(a->envelope->count + 1, sizeof(*a->kinds));
+    a->failing = 0;
+    expect_notice(a);
+    fail_some(a);
 }
 
 void
@@ -400,8 +434,8 @@ round_finish(struct active *a)
         }
         break;
     case FATE_BOUNCE:
-        fail_open(a);
-        break;
+        round_bounce(a);
+        return;
     case FATE_NONE:
     case FATE_RETRY:
         if (has_open(a) && a->parked_ms < INT64_MAX) {

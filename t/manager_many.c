@@ -196,6 +196,44 @@ test_operator(void)
     }
 }
 
+static void
+plug_lmtp(struct world *w)
+{
+    manager_plug(w->manager, TARGET_LMTP, fake_open, w);
+}
+
+/* What waits is bounced in many turns, also when a stop comes between. */
+static void
+test_bounce(void)
+{
+    for (int stops = 0; stops < 2; stops++) {
+        struct world w;
+        struct meter meter;
+        begin(&w, &meter, "b.test smtp://sink.test\n* lmtp://unix:/x",
+              "status=bounced");
+        plug_none(&w);
+        w.plug = plug_lmtp;
+        plug_lmtp(&w);
+        send_many(&w, 0);
+        for (unsigned i = 0; i < 20 && world_place(&w) != SCHED_DEFERRED; i++)
+            world_turns(&w);
+        is_number(world_operate(&w, MANAGER_BOUNCE), MANAGER_DONE, "it is returned");
+        go_half_way(&w, &meter);
+        is_number(world_operate(&w, MANAGER_REMOVE), MANAGER_ENDING,
+                  "and nothing else");
+        if (stops) {
+            world_stop(&w);
+            is_number(meter.before, RECIPIENTS, "the stop waits for it");
+            world_start(&w);
+        }
+        world_turns(&w);
+        is_number(meter.before, RECIPIENTS, "each recipient is told of once");
+        ok_named(meter.most > 0 && meter.most <= IN_A_TURN, "not too many in a turn");
+        is_number(w.attempts, 1, "the notice alone is sent");
+        end(&w, &meter);
+    }
+}
+
 /* New routes are for those, too, that had been routed by the old ones. */
 static void
 test_reload(void)
@@ -349,6 +387,7 @@ main(void)
     test_refused();
     test_others();
     test_operator();
+    test_bounce();
     test_reload();
     test_stop();
     test_settled();
