@@ -5,7 +5,9 @@
 #include "t/tap.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static char *written;
@@ -46,14 +48,32 @@ step_early(struct counter *p)
 
 /* --- A terminal ------------------------------------------------------------------- */
 
-/* What a program has written to its terminal so far. */
-static const char *
-shown(int terminal)
+enum { PATIENCE_MS = 60 * 1000 };
+
+/* What a program has written there, once that is as long as what is wanted: the kernel
+ * carries the text from one end to the other in its own time. */
+static void
+is_shown(int terminal, const char *wanted, const char *name)
 {
-    static char text[500];
-    ssize_t got = read(terminal, text, sizeof(text) - 1);
-    text[got > 0 ? got : 0] = '\0';
-    return text;
+    struct pollfd readable = {.fd = terminal, .events = POLLIN};
+    char text[500];
+    size_t length = 0;
+    while (length < strlen(wanted) && poll(&readable, 1, PATIENCE_MS) == 1) {
+        ssize_t got = read(terminal, text + length, sizeof(text) - 1 - length);
+        if (got <= 0)
+            break;
+        length += (size_t)got;
+    }
+    text[length] = '\0';
+    is_string(text, wanted, name);
+}
+
+/* What is shown before it is all that was shown. */
+static void
+write_mark(int file)
+{
+    if (write(file, "|", 1) != 1)
+        abort();
 }
 
 /* A count, and a line at the end, with these as standard output and error. */
@@ -91,15 +111,17 @@ test_terminal(void)
     if (person < 0 || nowhere < 0)
         abort();
     count_there(nowhere, person);
-    is_string(shown(terminal), "1 ...\r1 message\r\n", "somebody waits");
+    is_shown(terminal, "1 ...\r1 message\r\n", "somebody waits");
     count_there(person, person);
-    is_string(shown(terminal), "1 message\r\n", "no count between its lines");
+    is_shown(terminal, "1 message\r\n", "no count between its lines");
     int script[2];
     if (pipe2(script, O_NONBLOCK) != 0)
         abort();
     count_there(person, script[1]);
-    is_string(shown(terminal), "", "nothing on standard output");
-    is_string(shown(script[0]), "", "nothing for a script");
+    write_mark(person);
+    write_mark(script[1]);
+    is_shown(terminal, "|", "nothing on standard output");
+    is_shown(script[0], "|", "nothing for a script");
     close(script[0]);
     close(script[1]);
     close(person);
