@@ -299,10 +299,15 @@ server_start(unsigned *port, bool by_tcp)
                             .sin_port = htons((uint16_t)*port),
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int udp = socket(AF_INET, SOCK_DGRAM, 0), tcp = -1;
+    /* The clock stands: a question that is lost for want of room is not asked again. */
+    int room = 1 << 20;
+    setsockopt(udp, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
     if (bind(udp, (struct sockaddr *)&a, sizeof(a)) != 0)
         return -1;
     if (by_tcp) {
         tcp = socket(AF_INET, SOCK_STREAM, 0);
+        int one = 1; /* this number may have been another's a moment ago */
+        setsockopt(tcp, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
         if (bind(tcp, (struct sockaddr *)&a, sizeof(a)) != 0 || listen(tcp, 64) != 0)
             return -1;
     }
@@ -320,12 +325,20 @@ server_start(unsigned *port, bool by_tcp)
 /* ---- the tests: the clock stands, so that no answer is late but those that a test
  * lets be ---- */
 
-/* What has been asked so far and is answered is in, since the server answers in order. */
+/* What has been asked so far and is answered is in, since the server answers in order.
+ * Where it has been asked too much at once, one more question is lost. */
 static void
 answers_are_in(struct loop *loop, struct dns *dns)
 {
-    struct dns_answer a = ask(loop, dns, dns_find_mx, "good");
-    is_number(a.count, 1, "a good answer is in");
+    struct asked a = {0};
+    for (int tries = 0; tries < 120 && a.times == 0; tries++) {
+        int64_t end_ms = ask_clock_ms() + 500;
+        ask_start(dns, dns_find_mx, "good", &a);
+        while (a.times == 0 && ask_clock_ms() < end_ms)
+            loop_turn(loop, 100);
+        dns_cancel(&a.query);
+    }
+    is_number(a.answer.count, 1, "a good answer is in");
 }
 
 /* Time passes until it is answered, at most 100 tries; what that took. */
@@ -569,6 +582,7 @@ test_turns(struct loop *loop, struct dns *dns)
     struct asked half, silent[CROWD], good[2];
     int told = 0;
     dns_set_patience(dns, TRY_MS, 1);
+    answers_are_in(loop, dns); /* and the server has nothing more to do */
     ask_start(dns, dns_find_addresses, "half", &half);
     answers_are_in(loop, dns);
     for (int i = 0; i < CROWD; i++)

@@ -69,8 +69,7 @@ for my $round (1 .. $rounds) {
     $p->kill9;
 }
 $p->start;
-my $patience = time + $Petrel::patience;
-send_until($patience);
+send_until(time + 10 * $Petrel::patience);
 is(scalar @waiting, 0, 'all parts are accepted in the end');
 
 # By Petrel's own name of the message: the same twice is what a lost 250 of ours makes.
@@ -86,7 +85,7 @@ sub arrived {
     }
     return (\%ids, \@odd);
 }
-Petrel::wait_for(sub { my ($ids) = arrived(); return keys %$ids == $next });
+Petrel::wait_for(sub { my ($ids) = arrived(); return keys %$ids == $next }, 3 * $Petrel::patience);
 my ($ids, $odd) = arrived();
 is(scalar keys %$ids, $next, "check 45: $next sets, $rounds kills, $again times in the middle: each has arrived");
 is_deeply([ grep { keys %{ $ids->{$_} } != 1 } keys %$ids ], [], 'check 45: as one message');
