@@ -16,6 +16,7 @@ use Test::More;
 our @EXPORT = qw(hosts fragments figure wait_figure let_go complaints make_set send_part arrivals is_whole waits plain away ends);
 our @names = qw(one two three);
 my $sink; # where all mail ends
+my @started; # by the last hosts()
 my %taken; # of its files
 
 srand($ENV{SEED} ||= time % 100_000);
@@ -32,7 +33,7 @@ sub hosts {
     my @ports = map { Petrel::free_port($_) } @addresses;
     my $peers = join ', ', map { "$names[$_]=$addresses[$_]:$ports[$_]" } 0 .. $#names;
     my $to = "smtp://127.0.0.1:$sink->{port}";
-    return map {
+    return @started = map {
         my $host = Petrel->new(
             defrag_registry => $registry, defrag_host => "$names[$_]=$addresses[$_]", defrag_peers => $peers, hostname => "$names[$_].test",
             minimal_backoff_time => '1s', maximal_backoff_time => '2s', routes => "y.test $to?defragment=yes&notices=4d\n* $to", %more,
@@ -145,7 +146,7 @@ sub is_whole {
     my ($set, $name) = @_;
     my @new = arrivals(1);
     is scalar @new, 1, "$name: one message";
-    return is $new[0], $set->{whole}, "$name: the whole";
+    return is($new[0], $set->{whole}, "$name: the whole") || diag map { ("$_->{name}:\n", $_->log) } @started;
 }
 
 # A part that waits where it is.
