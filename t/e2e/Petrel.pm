@@ -10,7 +10,7 @@ use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
 use POSIX qw(:sys_wait_h);
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(sleep time clock_gettime CLOCK_MONOTONIC);
 
 our $root = abs_path(dirname(__FILE__) . '/../..');
 our $build = $ENV{BUILD} || 'build';
@@ -63,12 +63,21 @@ sub spawn {
     return $pid;
 }
 
+# Seconds since the last time. However long the machine stood still, it has waited for one.
+sub waited {
+    my $since = shift;
+    my $now = clock_gettime(CLOCK_MONOTONIC);
+    my $seconds = $now - ($$since // $now);
+    $$since = $now;
+    return $seconds < 1 ? $seconds : 1;
+}
+
 # Ends a process that spawn started; returns its wait status, or undef when it had to be killed.
 sub reap {
     my ($pid, $signal, $seconds) = @_;
     kill $signal, $pid if $signal;
-    my $end = time + ($seconds || $patience);
-    while (time < $end) {
+    my $left = $seconds || $patience;
+    for (my $since; $left > 0; $left -= waited(\$since)) {
         if (waitpid($pid, WNOHANG) == $pid) {
             my $status = $?;
             @running = grep { $_ != $pid } @running;
@@ -85,8 +94,8 @@ sub reap {
 # Waits until the sub is true, $patience at most; returns what it said.
 sub wait_for {
     my ($what, $seconds) = @_;
-    my $end = time + ($seconds || $patience);
-    while (time < $end) { my $r = $what->(); return $r if $r; sleep 0.03; }
+    my $left = $seconds || $patience;
+    for (my $since; $left > 0; $left -= waited(\$since)) { my $r = $what->(); return $r if $r; sleep 0.03; }
     return $what->();
 }
 
