@@ -11,8 +11,8 @@ Q := $(if $(V),,@)
 DIRS := base mime sched queue smtp defrag admin
 # May be missing: no registry in Redis then. LIBHIREDIS= builds without it.
 LIBHIREDIS := $(shell pkg-config --libs hiredis 2>/dev/null)
-LEFT_OUT := defrag/registry_$(if $(LIBHIREDIS),no_redis,redis).c
-sources = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c))
+LEFT_OUT := defrag/registry/registry_$(if $(LIBHIREDIS),no_redis,redis).c
+sources = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c $(1)/*/*.c))
 SRC := $(foreach d,$(DIRS),$(call sources,$(d)))
 UNIT := $(basename $(notdir $(wildcard t/*.c)))
 SIM := $(wildcard t/sim/*.c)
@@ -56,7 +56,7 @@ endif
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 archive = $(foreach d,$(1),$(BUILD)/$(d).a)
 # The folders up to and including that of module $(1); all of them when it has none.
-upto = $(call until,$(firstword $(patsubst %/,%,$(dir $(wildcard $(DIRS:%=%/$(1).c))))),$(DIRS))
+upto = $(call until,$(firstword $(subst /, ,$(wildcard $(DIRS:%=%/$(1).c) $(DIRS:%=%/*/$(1).c)))),$(DIRS))
 until = $(if $(2),$(firstword $(2)) $(if $(filter $(1),$(firstword $(2))),,$(call until,$(1),$(wordlist 2,99,$(2)))))
 reversed = $(if $(1),$(call reversed,$(wordlist 2,99,$(1))) $(firstword $(1)))
 
@@ -153,7 +153,7 @@ $(BUILD)/fuzz/$(1): $(BUILD)/t/fuzz/$(1).o $(call stand_ins,fuzz/$(1)) \
 endef
 $(foreach f,$(FUZZERS),$(eval $(call fuzzer,$(f))))
 
-PRODUCT := mta.c $(SRC) $(wildcard $(DIRS:%=%/*.h))
+PRODUCT := mta.c $(SRC) $(wildcard $(DIRS:%=%/*.h) $(DIRS:%=%/*/*.h))
 tidy:
 	$(Q)clang-format --dry-run -Werror $(PRODUCT)
 	$(Q)cppcheck -q --error-exitcode=1 --inline-suppr --enable=warning,portability \

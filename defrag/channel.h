@@ -23,10 +23,10 @@
 #ifndef DEFRAG_CHANNEL_H
 #define DEFRAG_CHANNEL_H
 
-#include "defrag/origin.h"
-#include "defrag/set.h"
-#include "queue/manager.h"
-#include "sched/peers.h"
+#include "defrag/reassembly/origin.h"
+#include "defrag/set/set.h"
+#include "queue/manager/manager.h"
+#include "sched/route/peers.h"
 
 struct channel_settings {
     const char *hostname; /* borrowed until the next settings */

@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "defrag/channel.h"
-#include "defrag/look.h"
-#include "defrag/owners.h"
-#include "defrag/whole.h"
+#include "defrag/reassembly/look.h"
+#include "defrag/registry/owners.h"
+#include "defrag/reassembly/whole.h"
 #include "queue/set_mark.h"
 
 #include <uthash.h>

@@ -2,8 +2,8 @@
 #include "defrag/channel_inside.h"
 
 #include "base/memory.h"
-#include "defrag/made.h"
-#include "defrag/origin.h"
+#include "defrag/reassembly/made.h"
+#include "defrag/reassembly/origin.h"
 #include "mime/date.h"
 
 #include <assert.h>

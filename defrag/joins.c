@@ -2,7 +2,7 @@
 #include "defrag/channel_inside.h"
 
 #include "base/memory.h"
-#include "defrag/made.h"
+#include "defrag/reassembly/made.h"
 
 #include <assert.h>
 #include <stdio.h>

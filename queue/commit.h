@@ -9,9 +9,9 @@
 #define QUEUE_COMMIT_H
 
 #include "queue/draft.h"
-#include "queue/endings.h"
-#include "queue/seen.h"
-#include "queue/young.h"
+#include "queue/recovery/endings.h"
+#include "queue/spool/seen.h"
+#include "queue/journal/young.h"
 
 struct commit;
 

@@ -2,7 +2,7 @@
 #ifndef QUEUE_CONTENT_H
 #define QUEUE_CONTENT_H
 
-#include "queue/young.h"
+#include "queue/journal/young.h"
 
 struct open_content;
 struct contents {

@@ -4,7 +4,7 @@
 #include "base/crc.h"
 #include "base/memory.h"
 #include "base/tls.h"
-#include "queue/slices.h"
+#include "queue/spool/slices.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -7,8 +7,8 @@
 
 #include "base/loop.h"
 #include "queue/queue.h"
-#include "queue/space.h"
-#include "queue/spool.h"
+#include "queue/spool/space.h"
+#include "queue/spool/spool.h"
 
 struct drafts {
     struct spool *spool;

@@ -1,6 +1,6 @@
 /* The beginning of a round: a message comes into memory, its recipients are routed, and
  * the scheduler gets those that need a session. */
-#include "queue/manager_inside.h"
+#include "queue/manager/manager_inside.h"
 
 #include "base/memory.h"
 

@@ -2,8 +2,8 @@
 #include "queue/marks.h"
 
 #include "base/memory.h"
-#include "queue/load.h"
-#include "queue/parked.h"
+#include "queue/spool/load.h"
+#include "queue/spool/parked.h"
 
 #include <assert.h>
 #include <errno.h>

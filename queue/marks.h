@@ -11,10 +11,10 @@
 #define QUEUE_MARKS_H
 
 #include "base/loop.h"
-#include "queue/mover.h"
-#include "queue/seen.h"
-#include "queue/spool.h"
-#include "queue/young.h"
+#include "queue/recovery/mover.h"
+#include "queue/spool/seen.h"
+#include "queue/spool/spool.h"
+#include "queue/journal/young.h"
 
 struct pending;
 

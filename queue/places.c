@@ -2,7 +2,7 @@
 #include "queue/places.h"
 
 #include "base/memory.h"
-#include "queue/joined.h"
+#include "queue/spool/joined.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 #ifndef QUEUE_PLACES_H
 #define QUEUE_PLACES_H
 
-#include "queue/adopt.h"
+#include "queue/recovery/adopt.h"
 #include "queue/queue.h"
-#include "queue/young.h"
+#include "queue/journal/young.h"
 
 /* All journals, for an operator's process; y->room is as it was then. */
 void places_read(struct spool *s, struct young *y, struct adopt_rooms *rooms);

@@ -4,7 +4,8 @@
  * +todo (QUEUED: durable), S5 info+local+remote (+bounce) without todo. Young mail is a
  * record of the journal instead, or S4 when an injector wrote it, and is delivered from
  * there; the first result that is not the last moves it to S5 ("preprocessed"). Nothing
- * here knows SMTP, destinations or why; queue/manager.h couples it with the scheduler.
+ * here knows SMTP, destinations or why; queue/manager/manager.h couples it with the
+ * scheduler.
  *
  * A message passes: queue_begin, queue_write..., queue_commit -> (end of turn: synced)
  * -> stored callback
@@ -131,7 +132,7 @@ void queue_defer(struct queue *queue, struct envelope **e, int64_t due_ms,
                  unsigned attempts);
 /* It waits for other fragments, or does not any more: its owner's envelope, before that
  * is deferred or dropped. Of S5 its mark is made or removed, unsynced, for it is a hint
- * (queue/parked.h); of young mail it is kept in mind. */
+ * (queue/spool/parked.h); of young mail it is kept in mind. */
 void queue_wait(struct queue *queue, struct envelope *e, bool waits);
 /* Nothing is left to do: the files go (todo/info first, mess last); the envelope is
  * freed. */
@@ -140,8 +141,8 @@ void queue_retire(struct queue *queue, struct envelope **e);
 /* --- Crashes -------------------------------------------------------------------------
  *
  * Between these two the message counts as at work: a crash is put down to it, and after
- * two of them the start quarantines it (queue/guard.h). Within one callback; they nest.
- * Whatever this header does to a message counts by itself. */
+ * two of them the start quarantines it (queue/spool/guard.h). Within one callback; they
+ * nest. Whatever this header does to a message counts by itself. */
 struct id queue_enter(struct queue *queue, struct id id);
 void queue_leave(struct queue *queue, struct id before);
 /* What counts. */

@@ -2,22 +2,22 @@
 #ifndef QUEUE_QUEUE_INSIDE_H
 #define QUEUE_QUEUE_INSIDE_H
 
-#include "queue/clean.h"
+#include "queue/recovery/clean.h"
 #include "queue/commit.h"
 #include "queue/content.h"
 #include "queue/draft.h"
-#include "queue/endings.h"
-#include "queue/joined.h"
-#include "queue/load.h"
+#include "queue/recovery/endings.h"
+#include "queue/spool/joined.h"
+#include "queue/spool/load.h"
 #include "queue/marks.h"
-#include "queue/nature.h"
-#include "queue/pickup.h"
+#include "queue/spool/nature.h"
+#include "queue/recovery/pickup.h"
 #include "queue/places.h"
 #include "queue/queue.h"
-#include "queue/recover.h"
-#include "queue/release.h"
-#include "queue/share.h"
-#include "queue/young.h"
+#include "queue/recovery/recover.h"
+#include "queue/spool/release.h"
+#include "queue/recovery/share.h"
+#include "queue/journal/young.h"
 
 struct queue {
     struct spool spool;

@@ -7,7 +7,7 @@
 #ifndef SCHED_CARRIER_H
 #define SCHED_CARRIER_H
 
-#include "sched/route.h"
+#include "sched/route/route.h"
 
 #include <uthash.h>
 

@@ -143,7 +143,7 @@ flow_queue_first(const struct flow_queue *q)
     return first ? memory_container(first, struct flow, node)->waiting : NULL;
 }
 
-/* Puts first what the flow serves now, by sched/job.h. */
+/* Puts first what the flow serves now, by sched/limits/job.h. */
 static struct entry *
 flow_choose(struct flow *f, const struct transport *t, uint32_t job_s)
 {

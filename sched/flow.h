@@ -2,18 +2,18 @@
  *
  * Senders take turns, by what their mail costs, so that a campaign does not make
  * another sender's one message wait (spec/scheduler.md §6.16, E5, E6). Among the mail
- * of one sender the jobs of sched/job.h decide. The turns are start-time fair queuing:
- * each sender has a virtual time that goes on by the cost of what it was served, slower
- * for a class of higher weight; the least is next, and one who comes new starts at the
- * present virtual time. A *flow* is a sender that has mail waiting at the site, or had
- * and has been served beyond the present virtual time: he is not new when he comes
- * back. Internal to sched/. */
+ * of one sender the jobs of sched/limits/job.h decide. The turns are start-time fair
+ * queuing: each sender has a virtual time that goes on by the cost of what it was
+ * served, slower for a class of higher weight; the least is next, and one who comes new
+ * starts at the present virtual time. A *flow* is a sender that has mail waiting at the
+ * site, or had and has been served beyond the present virtual time: he is not new when
+ * he comes back. Internal to sched/. */
 #ifndef SCHED_FLOW_H
 #define SCHED_FLOW_H
 
 #include "base/heap.h"
-#include "sched/job.h"
-#include "sched/reason.h"
+#include "sched/limits/job.h"
+#include "sched/limits/reason.h"
 
 #include <uthash.h>
 
@@ -69,7 +69,7 @@ void flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *
 struct entry *flow_queue_first(const struct flow_queue *q);
 /* Something waits: cuts the next transaction off what is to be served now: its first
  * slot and count, of most recipients at most (0: as the transport says). job_s as in
- * sched/job.h. */
+ * sched/limits/job.h. */
 struct entry *flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
                              const struct transport *t, uint32_t job_s, unsigned *first,
                              unsigned *count);

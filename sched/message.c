@@ -2,7 +2,7 @@
 #include "sched/message.h"
 
 #include "base/memory.h"
-#include "sched/answer.h"
+#include "sched/limits/answer.h"
 
 #include <assert.h>
 #include <stdlib.h>

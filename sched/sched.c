@@ -4,7 +4,7 @@
 #include "sched/sched_inside.h"
 
 #include "base/memory.h"
-#include "sched/retry.h"
+#include "sched/limits/retry.h"
 
 #include <assert.h>
 #include <stdlib.h>

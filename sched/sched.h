@@ -20,7 +20,7 @@
 
 #include "base/id.h"
 #include "base/outcome.h"
-#include "sched/route.h"
+#include "sched/route/route.h"
 
 struct sched;
 struct sched_message;
@@ -123,7 +123,7 @@ bool sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *
                          struct text key) __attribute__((warn_unused_result));
 
 /* The health of a server address, of whatever site: greeted after service_ms, or failed
- * (it refused, never answered, or hung up). See sched/host.h. */
+ * (it refused, never answered, or hung up). See sched/limits/host.h. */
 void sched_host_good(struct sched *s, int64_t now_ms, struct text address,
                      int64_t service_ms);
 void sched_host_bad(struct sched *s, int64_t now_ms, struct text address);

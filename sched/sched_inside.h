@@ -2,7 +2,7 @@
 #ifndef SCHED_SCHED_INSIDE_H
 #define SCHED_SCHED_INSIDE_H
 
-#include "sched/host.h"
+#include "sched/limits/host.h"
 #include "sched/known.h"
 #include "sched/message.h"
 #include "sched/work.h"

@@ -1,7 +1,7 @@
 /* The scheduler's machine: what sessions report. */
 #include "sched/sched_inside.h"
 
-#include "sched/answer.h"
+#include "sched/limits/answer.h"
 
 #include <assert.h>
 #include <string.h>

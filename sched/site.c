@@ -2,8 +2,8 @@
 #include "sched/site.h"
 
 #include "base/memory.h"
-#include "sched/answer.h"
-#include "sched/retry.h"
+#include "sched/limits/answer.h"
+#include "sched/limits/retry.h"
 #include "sched/work.h"
 
 #include <assert.h>

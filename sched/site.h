@@ -5,21 +5,22 @@
  * it (sched/flow.h) and decides how many sessions it may have; what binds is told by
  * the same function that decides, site_bound().
  *
- * The window is Postfix's (sched/window.h). Unless the transport says adaptive=no, it
- * is bounded by what was learnt: the ceiling of sessions, the rate, latency
- * (spec/scheduler.md §6.23), and a site dies only when no session of it lives. */
+ * The window is Postfix's (sched/limits/window.h). Unless the transport says
+ * adaptive=no, it is bounded by what was learnt: the ceiling of sessions, the rate,
+ * latency (spec/scheduler.md §6.23), and a site dies only when no session of it lives.
+ */
 #ifndef SCHED_SITE_H
 #define SCHED_SITE_H
 
 #include "base/id.h"
-#include "sched/bucket.h"
+#include "sched/limits/bucket.h"
 #include "sched/carrier.h"
-#include "sched/ceiling.h"
+#include "sched/limits/ceiling.h"
 #include "sched/flow.h"
-#include "sched/latency.h"
-#include "sched/remembered.h"
+#include "sched/limits/latency.h"
+#include "sched/limits/remembered.h"
 #include "sched/sched.h"
-#include "sched/window.h"
+#include "sched/limits/window.h"
 
 enum {
     SITE_OPEN_PAUSE_MS = 1000,  /* after a session that never greeted */

@@ -1,5 +1,5 @@
 /* What a daemon leaves for sendmail(1), and what of it is believed. */
-#include "admin/about.h"
+#include "admin/settings/about.h"
 #include "base/disk.h"
 #include "t/folder.h"
 #include "t/tap.h"

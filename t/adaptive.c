@@ -2,7 +2,7 @@
  */
 #include "sched/sched.h"
 
-#include "sched/ceiling.h"
+#include "sched/limits/ceiling.h"
 
 #include "t/sched_world.h"
 

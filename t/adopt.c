@@ -1,7 +1,7 @@
 /* Journals of other settings: turned off, other slices, killed at every call. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
-#include "queue/adopt.h"
+#include "queue/recovery/adopt.h"
 
 #include "t/slices_kit.h"
 

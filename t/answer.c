@@ -1,6 +1,6 @@
 /* Classes of temporary refusals: known wordings, what must not be taken for them, and
  * the delays. */
-#include "sched/answer.h"
+#include "sched/limits/answer.h"
 
 #include "t/tap.h"
 

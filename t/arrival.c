@@ -1,8 +1,8 @@
 /* smtp/arrival: proxies that say for whom they speak, and silence before the greeting,
  * on real sockets in virtual time. */
 /* link: t/sim/loop.c */
-#include "smtp/arrival.h"
-#include "smtp/refusals.h"
+#include "smtp/server/arrival.h"
+#include "smtp/server/refusals.h"
 
 #include "t/listener_virtual.h"
 

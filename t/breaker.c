@@ -1,5 +1,5 @@
-/* defrag/breaker.c: how often, how long, and when it closes again. */
-#include "defrag/breaker.h"
+/* defrag/registry/breaker.c: how often, how long, and when it closes again. */
+#include "defrag/registry/breaker.h"
 
 #include "t/tap.h"
 

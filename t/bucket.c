@@ -1,6 +1,6 @@
 /* Rates: how they are written, the bucket, and what is learnt from a receiver with a
  * token bucket of its own, in virtual time. */
-#include "sched/bucket.h"
+#include "sched/limits/bucket.h"
 
 #include "t/tap.h"
 

@@ -1,5 +1,5 @@
-/* smtp/candidates.c: order, turns, who races whom, what is told of health. */
-#include "smtp/candidates.h"
+/* smtp/client/candidates.c: order, turns, who races whom, what is told of health. */
+#include "smtp/client/candidates.h"
 
 #include "t/tap.h"
 

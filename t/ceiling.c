@@ -1,5 +1,5 @@
 /* The ceiling: found by refusals, kept, probed by time; not found by noise. */
-#include "sched/ceiling.h"
+#include "sched/limits/ceiling.h"
 
 #include "t/tap.h"
 

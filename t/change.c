@@ -1,9 +1,9 @@
-/* Commands without a daemon, from the arguments to the spool: admin/change.h,
- * admin/offline.h and admin/operation.h, as a process of its own would run them. */
-#include "admin/change.h"
+/* Commands without a daemon, from the arguments to the spool: admin/command/change.h,
+ * admin/command/offline.h and admin/control/operation.h, as a process of its own would run them. */
+#include "admin/command/change.h"
 
-#include "admin/offline.h"
-#include "admin/operation.h"
+#include "admin/command/offline.h"
+#include "admin/control/operation.h"
 #include "base/loop.h"
 #include "t/tap.h"
 

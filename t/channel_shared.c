@@ -1,7 +1,7 @@
 /* The channel with other hosts: fragments go to the host that has their set, and come
  * from the others (spec/defrag-mime.md §2.2). */
 /* link: t/sim/loop.c */
-#include "defrag/fragment.h"
+#include "defrag/reassembly/fragment.h"
 #include "t/channel_shared_world.h"
 
 #define ROUTES "* smtp://h?defragment=yes&notices=2h"

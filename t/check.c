@@ -1,5 +1,5 @@
 /* smtp/check: what a stranger says of itself. */
-#include "smtp/check.h"
+#include "smtp/server/check.h"
 
 #include "t/tap.h"
 

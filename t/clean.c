@@ -1,7 +1,7 @@
 /* Leftovers of every kind: what goes, when, with which line; and what stays. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
-#include "queue/clean.h"
+#include "queue/recovery/clean.h"
 
 #include "base/memory.h"
 #include "t/slices_kit.h"

@@ -1,9 +1,9 @@
 /* The client machine: dialogues in t/dialog/client, whole and byte by byte, and its
  * limits. */
-#include "smtp/client.h"
+#include "smtp/client/client.h"
 
 #include "base/memory.h"
-#include "sched/target.h"
+#include "sched/route/target.h"
 #include "t/tap.h"
 
 #include <glob.h>

@@ -2,7 +2,7 @@
  * recipient gets one verdict or none with CLIENT_AGAIN; nothing that TLS is demanded
  * for is said in clear, nothing that was said before TLS counts after it, and no reply
  * brings a secret into a verdict. */
-#include "smtp/client.h"
+#include "smtp/client/client.h"
 
 #include "t/client_walk_peer.h"
 

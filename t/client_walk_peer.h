@@ -3,7 +3,7 @@
 #ifndef T_CLIENT_WALK_PEER_H
 #define T_CLIENT_WALK_PEER_H
 
-#include "smtp/client.h"
+#include "smtp/client/client.h"
 
 #include "base/base64.h"
 #include "t/tap.h"

@@ -1,5 +1,5 @@
 /* smtp/clients: who is counted, at what rates they may come, who is forgotten. */
-#include "smtp/clients.h"
+#include "smtp/server/clients.h"
 
 #include "t/tap.h"
 

@@ -1,5 +1,5 @@
 /* What is planned for the sandbox from settings and routes, and what a reload lacks. */
-#include "admin/confine.h"
+#include "admin/settings/confine.h"
 
 #include "t/tap.h"
 

@@ -1,5 +1,5 @@
 /* The control socket and those who ask it, over a real socket to a real manager. */
-#include "admin/ask.h"
+#include "admin/control/ask.h"
 
 #include "t/control_world.h"
 #include "t/folder.h"

@@ -2,7 +2,7 @@
 #ifndef T_CONTROL_WORLD_H
 #define T_CONTROL_WORLD_H
 
-#include "admin/control.h"
+#include "admin/control/control.h"
 #include "base/loop.h"
 #include "t/tap.h"
 

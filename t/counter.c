@@ -1,5 +1,5 @@
 /* The count of a long command, for a terminal alone. */
-#include "admin/counter.h"
+#include "admin/command/counter.h"
 
 #include "base/loop.h"
 #include "t/tap.h"

@@ -1,9 +1,9 @@
 /* link: t/sim/dns.c */
 /* Sessions that log in: each host gets its own password, and a wrong one is not tried
  * again at another address. */
-#include "smtp/credentials.h"
+#include "smtp/client/credentials.h"
 
-#include "sched/target.h"
+#include "sched/route/target.h"
 #include "t/delivery_world.h"
 
 static const struct host_rule welcome[] = {

@@ -1,6 +1,6 @@
 /* link: t/sim/dns.c */
 /* Sessions over real sockets: hosts in order, errands, reuse, and every way to fail. */
-#include "smtp/delivery.h"
+#include "smtp/client/delivery.h"
 
 #include "t/delivery_world.h"
 

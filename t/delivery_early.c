@@ -1,6 +1,6 @@
 /* link: t/sim/dns.c */
 /* Delivery: the next errand in one group with the dot of the last. */
-#include "smtp/delivery.h"
+#include "smtp/client/delivery.h"
 
 #include "t/delivery_world.h"
 

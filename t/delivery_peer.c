@@ -1,6 +1,6 @@
 /* link: t/sim/dns.c */
 /* Sessions with our own hosts: from which address they come, and what goes there. */
-#include "smtp/delivery.h"
+#include "smtp/client/delivery.h"
 
 #include "base/memory.h"
 #include "t/delivery_world.h"

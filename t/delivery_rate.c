@@ -1,7 +1,7 @@
 /* A host that takes content slowly, in virtual time, on a real socket: it has its time,
  * but no session for ever. */
 /* link: t/sim/dns.c t/sim/loop.c */
-#include "smtp/delivery.h"
+#include "smtp/client/delivery.h"
 
 #include "t/delivery_world.h"
 #include "t/sim/sim.h"

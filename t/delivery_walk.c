@@ -4,7 +4,7 @@
  * Nobody gets two verdicts (the manager's stand-in sees to it), no content is damaged,
  * no host hears another one's password, and no line of the log shows one. */
 #include "base/base64.h"
-#include "sched/target.h"
+#include "sched/route/target.h"
 #include "t/delivery_world.h"
 #include "t/tls_world.h"
 

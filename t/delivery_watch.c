@@ -1,6 +1,6 @@
 /* link: t/sim/dns.c */
 /* Delivery: what is told of sessions, for whoever asks why mail waits. */
-#include "smtp/delivery.h"
+#include "smtp/client/delivery.h"
 
 #include "t/delivery_world.h"
 

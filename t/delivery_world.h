@@ -2,12 +2,12 @@
 #ifndef T_DELIVERY_WORLD_H
 #define T_DELIVERY_WORLD_H
 
-#include "smtp/delivery.h"
+#include "smtp/client/delivery.h"
 
 #include "base/crc.h"
-#include "smtp/exchange.h"
-#include "smtp/sending.h"
-#include "smtp/sources.h"
+#include "smtp/client/exchange.h"
+#include "smtp/client/sending.h"
+#include "smtp/client/sources.h"
 #include "t/clock.h"
 #include "t/delivery_host.h"
 #include "t/sim/sim_dns.h"

@@ -1,5 +1,5 @@
-/* admin/descriptors.c: the limit is raised as far as it may be, and a lack is told. */
-#include "admin/descriptors.h"
+/* admin/settings/descriptors.c: the limit is raised as far as it may be, and a lack is told. */
+#include "admin/settings/descriptors.h"
 
 #include "base/loop.h"
 #include "t/tap.h"

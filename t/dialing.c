@@ -1,5 +1,5 @@
-/* smtp/dialing.c: who is tried, when, beside whom; over loopback. */
-#include "smtp/dialing.h"
+/* smtp/client/dialing.c: who is tried, when, beside whom; over loopback. */
+#include "smtp/client/dialing.h"
 
 #include "base/buffer.h"
 #include "base/memory.h"

@@ -4,7 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "smtp/server.h"
+#include "smtp/server/server.h"
 #include "t/tap.h"
 
 enum { DIALOG_STEPS_MAX = 400, DIALOG_BYTES_MAX = 64 * 1024 * 1024 };

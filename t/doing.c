@@ -1,5 +1,5 @@
 /* What a session does, as an object and in words. */
-#include "admin/doing.h"
+#include "admin/control/doing.h"
 
 #include "base/text.h"
 #include "t/tap.h"

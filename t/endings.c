@@ -1,6 +1,6 @@
 /* Files of ended messages: when they go, and some in a turn. */
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
-#include "queue/endings.h"
+#include "queue/recovery/endings.h"
 
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"

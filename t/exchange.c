@@ -1,9 +1,9 @@
 /* link: t/sim/loop.c */
 /* link: t/sim/dns.c */
 /* From a domain to addresses: MX rules, order, loops, null MX, smarthosts. */
-#include "smtp/exchange.h"
+#include "smtp/client/exchange.h"
 
-#include "smtp/sources.h"
+#include "smtp/client/sources.h"
 
 #include "t/sim/sim.h"
 #include "t/sim/sim_dns.h"

@@ -1,5 +1,5 @@
-/* admin/field.c: members that are there, of another type, or not there. */
-#include "admin/field.h"
+/* admin/control/field.c: members that are there, of another type, or not there. */
+#include "admin/control/field.h"
 
 #include "t/tap.h"
 

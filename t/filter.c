@@ -1,5 +1,5 @@
 /* Filters: how they are written, and which messages they mean. */
-#include "admin/filter.h"
+#include "admin/control/filter.h"
 
 #include "t/tap.h"
 

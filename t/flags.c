@@ -1,8 +1,8 @@
 /* The flags of sendmail(1): separate, glued, in clusters, odd ones; where recipients
  * begin. */
-#include "admin/flags.h"
+#include "admin/sendmail/flags.h"
 
-#include "admin/complaint.h"
+#include "admin/settings/complaint.h"
 #include "t/tap.h"
 
 #include <sysexits.h>

@@ -1,6 +1,6 @@
 /* ETRN behind the SMTP server: which mail is due then, how often, and for how many. */
 /* link: t/sim/loop.c */
-#include "admin/flush.h"
+#include "admin/control/flush.h"
 
 #include "t/manager_world.h"
 

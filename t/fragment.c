@@ -1,6 +1,6 @@
-/* defrag/fragment.c: what is a fragment, what is malformed, and whose set it is. The
+/* defrag/reassembly/fragment.c: what is a fragment, what is malformed, and whose set it is. The
  * numbers are those of the checks in the specification. */
-#include "defrag/fragment.h"
+#include "defrag/reassembly/fragment.h"
 
 #include "t/tap.h"
 

@@ -3,7 +3,7 @@
 /* link: t/sim/loop.c */
 #include "t/manager_world.h"
 
-#include "queue/guard_inside.h"
+#include "queue/spool/guard_inside.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 /* Sites in words, in a table, and in lists. */
-#include "admin/hop.h"
+#include "admin/control/hop.h"
 
-#include "admin/hops.h"
-#include "admin/words.h"
+#include "admin/control/hops.h"
+#include "admin/control/words.h"
 #include "t/printed.h"
 #include "t/sched_world.h"
 

@@ -1,5 +1,5 @@
 /* Health of addresses: forgiven, suspect, held; the order in which they are tried. */
-#include "sched/host.h"
+#include "sched/limits/host.h"
 
 #include "t/tap.h"
 

@@ -1,5 +1,5 @@
 /* What a stranger's envelope may say, field by field; and that nothing else is left. */
-#include "queue/injected.h"
+#include "queue/spool/injected.h"
 
 #include "t/tap.h"
 

@@ -1,5 +1,5 @@
-/* defrag/inspect.c: UTF-8 in the headers of a message at any level, in any pieces. */
-#include "defrag/inspect.h"
+/* defrag/reassembly/inspect.c: UTF-8 in the headers of a message at any level, in any pieces. */
+#include "defrag/reassembly/inspect.h"
 
 #include "t/tap.h"
 

@@ -1,6 +1,6 @@
 /* Jobs: the order of service by Postfix's rules, accounts, classes, and that nothing is
  * lost when something ends in the middle. */
-#include "sched/job.h"
+#include "sched/limits/job.h"
 
 #include "t/job_post.h"
 #include "t/job_reference.h"

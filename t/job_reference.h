@@ -1,10 +1,10 @@
 /* The rules of spec/scheduler.md §3.4 as they are told, with lists that are scanned:
- * what sched/job.c is compared with. One destination, all sizes known. */
+ * what sched/limits/job.c is compared with. One destination, all sizes known. */
 #ifndef T_JOB_REFERENCE_H
 #define T_JOB_REFERENCE_H
 
 #include "base/memory.h"
-#include "sched/job.h"
+#include "sched/limits/job.h"
 
 #include <stdlib.h>
 #include <utlist.h>

@@ -1,6 +1,6 @@
-/* defrag/join.c: the examples of spec/defrag-mime.md §1.12, seams, splits, bad input.
+/* defrag/reassembly/join.c: the examples of spec/defrag-mime.md §1.12, seams, splits, bad input.
  */
-#include "defrag/join.h"
+#include "defrag/reassembly/join.h"
 
 #include "t/tap.h"
 

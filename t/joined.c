@@ -1,10 +1,10 @@
-/* queue/joined.c, and its marks in adopt.c, places.c and queue.c: a whole that was
+/* queue/spool/joined.c, and its marks in adopt.c, places.c and queue.c: a whole that was
  * adopted is known as one at every start until it ends. */
 /* link: t/sim/loop.c */
 /* link: t/sim/disk*.c */
-#include "queue/joined.h"
+#include "queue/spool/joined.h"
 
-#include "queue/adopt.h"
+#include "queue/recovery/adopt.h"
 #include "t/slices_kit.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* No content of a message makes its journal look damaged. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
-#include "queue/journal.h"
+#include "queue/journal/journal.h"
 
 #include "t/slices_kit.h"
 

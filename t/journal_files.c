@@ -1,6 +1,6 @@
 /* The journal on a real disk with the real loop: its files and their modes, syncs in the
  * background and those that block, and what another process reads. */
-#include "queue/journal.h"
+#include "queue/journal/journal.h"
 
 #include "t/tap.h"
 

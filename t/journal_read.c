@@ -5,7 +5,7 @@
 /* link: t/sim/disk_world.c */
 /* link: t/sim/disk_copy.c */
 /* link: t/sim/loop.c */
-#include "queue/segment.h"
+#include "queue/journal/segment.h"
 
 #include "t/journal_kit.h"
 

@@ -1,5 +1,5 @@
 /* What replies and silences mean: verdict, blame, enhanced code and text. */
-#include "smtp/judge.h"
+#include "smtp/client/judge.h"
 
 #include "t/tap.h"
 

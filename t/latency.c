@@ -1,5 +1,5 @@
 /* Latency: what is slower than at its best, what is noise, what is forgotten. */
-#include "sched/latency.h"
+#include "sched/limits/latency.h"
 
 #include "t/tap.h"
 

@@ -1,6 +1,6 @@
 /* What was learnt of sites, over a restart: windows, ceilings, rates, dead marks. */
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
-#include "queue/lessons.h"
+#include "queue/manager/lessons.h"
 
 #include "t/sched_world.h"
 #include "t/sim/sim_disk.h"

@@ -1,5 +1,5 @@
 /* Lines: every kind of line end, dots, NULs; the same whatever the pieces. */
-#include "admin/lines.h"
+#include "admin/sendmail/lines.h"
 
 #include "base/buffer.h"
 #include "t/tap.h"

@@ -1,6 +1,6 @@
 /* smtp/listener: crowds, limits, bad manners, draining and new settings, on real
  * sockets. */
-#include "smtp/listener.h"
+#include "smtp/server/listener.h"
 
 #include "t/clock.h"
 #include "t/listener_world.h"

@@ -1,7 +1,7 @@
 /* smtp/listener with users: who must log in, whose senders, reloads, Unix sockets and who
  * is behind them, old devices, mistakes and warnings. */
-#include "smtp/listener_auth.h"
-#include "smtp/listener.h"
+#include "smtp/server/listener_auth.h"
+#include "smtp/server/listener.h"
 
 #include "t/listener_world.h"
 #include "t/sasl_kit.h"

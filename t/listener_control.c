@@ -1,7 +1,7 @@
 /* smtp/listener: rates, late answers, slow clients and strangers who lie, on real
  * sockets in virtual time. */
 /* link: t/sim/loop.c */
-#include "smtp/listener.h"
+#include "smtp/server/listener.h"
 
 #include "t/listener_virtual.h"
 

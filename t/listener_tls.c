@@ -1,6 +1,6 @@
 /* smtp/listener under TLS: STARTTLS, TLS from the first byte, what is forgotten, what a
  * reload changes. */
-#include "smtp/listener.h"
+#include "smtp/server/listener.h"
 
 #include "t/listener_world.h"
 

@@ -3,7 +3,7 @@
 #ifndef T_LISTENER_WORLD_H
 #define T_LISTENER_WORLD_H
 
-#include "smtp/listener.h"
+#include "smtp/server/listener.h"
 
 #include "base/log.h"
 #include "base/loop.h"

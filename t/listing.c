@@ -1,6 +1,6 @@
 /* Listings: the object, its line and its page; hostile addresses; with and without the
  * daemon's word. */
-#include "admin/listing.h"
+#include "admin/control/listing.h"
 
 #include "t/printed.h"
 #include "t/tap.h"

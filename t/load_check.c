@@ -5,7 +5,7 @@
 #include "queue/queue.h"
 
 #include "base/memory.h"
-#include "queue/load.h"
+#include "queue/spool/load.h"
 #include "t/queue_kit.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"

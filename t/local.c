@@ -1,7 +1,7 @@
 /* The local channel: from the queue into Maildirs, with unknown users, stops in the
  * middle, and reloads. */
 /* link: t/sim/loop.c */
-#include "queue/local.h"
+#include "queue/manager/local.h"
 
 #include "t/manager_world.h"
 

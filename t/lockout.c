@@ -1,6 +1,6 @@
 /* smtp/lockout: who counts as one client, growing delays and lock-outs, what is forgotten,
  * a table that does not grow. */
-#include "smtp/lockout.h"
+#include "smtp/server/lockout.h"
 
 #include "t/tap.h"
 

@@ -1,6 +1,6 @@
 /* smtp/login: the pace of checks, the row, late answers, lock-out, in virtual time. */
 /* link: t/sim/loop.c */
-#include "smtp/login.h"
+#include "smtp/server/login.h"
 
 #include "base/log.h"
 #include "t/sasl_kit.h"

@@ -1,5 +1,5 @@
-/* defrag/made.c: what a joined message was made of, written and read. */
-#include "defrag/made.h"
+/* defrag/reassembly/made.c: what a joined message was made of, written and read. */
+#include "defrag/reassembly/made.h"
 
 #include "t/tap.h"
 

@@ -1,5 +1,5 @@
 /* queue/mailbox_names: who stands in a file of names. */
-#include "queue/mailbox_names.h"
+#include "queue/manager/mailbox_names.h"
 
 #include "t/tap.h"
 

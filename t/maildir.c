@@ -1,5 +1,5 @@
 /* Delivery into Maildirs, on the real disk. */
-#include "queue/maildir.h"
+#include "queue/manager/maildir.h"
 
 #include "t/queue_kit.h"
 

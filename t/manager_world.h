@@ -6,7 +6,7 @@
 
 #include "base/loop.h"
 #include "base/memory.h"
-#include "queue/manager.h"
+#include "queue/manager/manager.h"
 #include "t/folder.h"
 #include "t/sim/sim.h"
 #include "t/tap.h"

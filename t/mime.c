@@ -1,5 +1,5 @@
 /* The description of a message: members, offsets, odd bytes. */
-#include "admin/mime.h"
+#include "admin/command/mime.h"
 
 #include "t/tap.h"
 

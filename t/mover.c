@@ -1,10 +1,10 @@
 /* From S4 and the journal to S5: files, syncs in the background, failures of some. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
-#include "queue/mover.h"
+#include "queue/recovery/mover.h"
 
 #include "base/memory.h"
-#include "queue/load.h"
+#include "queue/spool/load.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
 #include "t/tap.h"

@@ -1,5 +1,5 @@
 /* Display names: every byte, quoting, encoded words, limits. */
-#include "admin/name.h"
+#include "admin/sendmail/name.h"
 
 #include "t/tap.h"
 

@@ -1,6 +1,6 @@
 /* Warnings of file systems: which, when, how often, and that each names its remedy. */
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
-#include "queue/nature.h"
+#include "queue/spool/nature.h"
 
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"

@@ -1,5 +1,5 @@
 /* smtp/networks: lists of networks, good and bad. */
-#include "smtp/networks.h"
+#include "smtp/server/networks.h"
 
 #include "t/tap.h"
 

@@ -1,6 +1,6 @@
 /* smtp/normalize_newlines: the three rules by which a bare LF is a newline, whatever the
  * cut; and what the strict decoder makes of it. */
-#include "smtp/normalize_newlines.h"
+#include "smtp/server/normalize_newlines.h"
 
 #include "t/tap.h"
 

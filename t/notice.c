@@ -1,5 +1,5 @@
 /* Notices: who is told, what of, in which form; read back from a real queue. */
-#include "queue/notice.h"
+#include "queue/manager/notice.h"
 
 #include "base/memory.h"
 #include "mime/header.h"

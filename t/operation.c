@@ -1,10 +1,10 @@
 /* The operator's commands on very many messages, beside a disk that does not keep up:
  * how many ends are on their way at most, and when the rest is left. */
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
-#include "admin/operation.h"
+#include "admin/control/operation.h"
 
 #include "base/crc.h"
-#include "queue/spool.h"
+#include "queue/spool/spool.h"
 #include "t/manager_world.h"
 #include "t/sim/sim_disk.h"
 

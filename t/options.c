@@ -1,6 +1,6 @@
 /* Options: defaults, where the file is looked for, what the machine fills in, and each
  * rule that a value must keep. */
-#include "admin/options.h"
+#include "admin/settings/options.h"
 
 #include "base/disk.h"
 #include "t/tap.h"

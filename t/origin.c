@@ -1,7 +1,7 @@
-/* defrag/origin.c: who has sent a fragment, and the keys of sets. */
-#include "defrag/origin.h"
+/* defrag/reassembly/origin.c: who has sent a fragment, and the keys of sets. */
+#include "defrag/reassembly/origin.h"
 
-#include "defrag/set.h"
+#include "defrag/set/set.h"
 #include "t/tap.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* defrag/owners.c over a registry that answers what the test wants, when it wants. */
+/* defrag/registry/owners.c over a registry that answers what the test wants, when it wants. */
 /* link: t/sim/loop.c */
-#include "defrag/owners.h"
+#include "defrag/registry/owners.h"
 
 #include "base/loop.h"
 #include "base/memory.h"

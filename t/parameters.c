@@ -1,5 +1,5 @@
 /* smtp/parameters: the arguments of MAIL and RCPT, kept as given or refused. */
-#include "smtp/parameters.h"
+#include "smtp/server/parameters.h"
 
 #include "t/tap.h"
 

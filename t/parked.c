@@ -1,8 +1,8 @@
-/* queue/parked.c, and marks in queue.c, marks.c, recover.c, places.c, clean.c: a mark
+/* queue/spool/parked.c, and marks in queue.c, marks.c, recover.c, places.c, clean.c: a mark
  * is a hint, made and lost without harm. */
 /* link: t/sim/loop.c */
 /* link: t/sim/disk*.c */
-#include "queue/parked.h"
+#include "queue/spool/parked.h"
 
 #include "base/memory.h"
 #include "t/queue_kit.h"

@@ -1,5 +1,5 @@
 /* `petrel passwd` with its standard input and output taken over: the line, refusals. */
-#include "admin/passwd.h"
+#include "admin/command/passwd.h"
 
 #include "base/verifier.h"
 #include "t/tap.h"

@@ -1,5 +1,5 @@
 /* Which hosts share sets with us: what may be written, and who is found by it. */
-#include "sched/peers.h"
+#include "sched/route/peers.h"
 
 #include "t/tap.h"
 

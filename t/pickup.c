@@ -1,5 +1,5 @@
 /* The line of arrival of mail by sendmail(1), in each style. */
-#include "queue/pickup.h"
+#include "queue/recovery/pickup.h"
 #include "t/tap.h"
 
 /* Says the line of one message; out is NUL-ended. */

@@ -1,6 +1,6 @@
 /* smtp/policy: no open relay, by any spelling; what `listen` and `relay_from` may say.
  */
-#include "smtp/policy.h"
+#include "smtp/server/policy.h"
 
 #include "base/idna.h"
 

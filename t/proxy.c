@@ -1,5 +1,5 @@
 /* smtp/proxy: headers of both versions, good, bad, and cut at each byte. */
-#include "smtp/proxy.h"
+#include "smtp/server/proxy.h"
 
 #include "base/crc.h"
 #include "t/tap.h"

@@ -1,7 +1,7 @@
 /* What other users put into the spool: taken over, or parked, and never a burden. */
 #include "queue/queue.h"
 
-#include "queue/spool.h"
+#include "queue/spool/spool.h"
 
 #include "t/queue_home.h"
 

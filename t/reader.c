@@ -1,6 +1,6 @@
 /* Content piece by piece: prefix, then what is in the queue; and what is wrong with it.
  */
-#include "smtp/reader.h"
+#include "smtp/client/reader.h"
 
 #include "base/memory.h"
 #include "t/queue_kit.h"

@@ -1,5 +1,5 @@
 /* Shared outcomes: equal ones once, others apart, freed with the last holder. */
-#include "sched/reason.h"
+#include "sched/limits/reason.h"
 
 #include "t/tap.h"
 

@@ -1,5 +1,5 @@
 /* Pretended servers: limits, what is over them, odds, rates, delays. */
-#include "sched/receiver.h"
+#include "sched/simulate/receiver.h"
 
 #include "t/tap.h"
 

@@ -1,5 +1,5 @@
 /* Recipients: as users write them, each once, within the limit; what is none is refused. */
-#include "admin/recipients.h"
+#include "admin/sendmail/recipients.h"
 
 #include "t/tap.h"
 

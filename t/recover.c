@@ -1,9 +1,9 @@
 /* Start-up as recovery: spools made by hand, leftovers, triggers, slices. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
-#include "queue/recover.h"
+#include "queue/recovery/recover.h"
 
-#include "queue/clean.h"
+#include "queue/recovery/clean.h"
 #include "t/queue_kit.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"

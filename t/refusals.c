@@ -1,5 +1,5 @@
 /* smtp/refusals: how many lines a client's refusals get, and what is said of the rest. */
-#include "smtp/refusals.h"
+#include "smtp/server/refusals.h"
 
 /* link: t/sim/loop.c */
 #include "base/log.h"

@@ -1,6 +1,6 @@
-/* defrag/registry.c and registry_place.c: where a registry is, and what all have in
+/* defrag/registry/registry.c and registry_place.c: where a registry is, and what all have in
  * common, with the one that is no more than this host. */
-#include "defrag/registry.h"
+#include "defrag/registry/registry.h"
 
 #include "t/registry_kit.h"
 

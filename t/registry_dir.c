@@ -1,4 +1,4 @@
-/* defrag/registry_dir.c: one owner for a key, whoever races for it; what is stale, left
+/* defrag/registry/registry_dir.c: one owner for a key, whoever races for it; what is stale, left
  * behind, unwritable, missing or slow. */
 #include "t/registry_kit.h"
 

@@ -1,4 +1,4 @@
-/* defrag/registry_dir.c on a disk that fails and in a time that can be told: failures
+/* defrag/registry/registry_dir.c on a disk that fails and in a time that can be told: failures
  * at every call, what expires, what is swept away. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */

@@ -1,4 +1,4 @@
-/* defrag/registry_name.c and how a directory keeps names: a namesake is told once; who
+/* defrag/registry/registry_name.c and how a directory keeps names: a namesake is told once; who
  * comes back after a crash is none. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */

@@ -1,4 +1,4 @@
-/* defrag/registry_redis.c against a server that says whatever the test wants, or
+/* defrag/registry/registry_redis.c against a server that says whatever the test wants, or
  * nothing: what is sent, what each reply means, and that nobody waits longer than he
  * should. */
 #include "t/clock.h"

@@ -1,4 +1,4 @@
-/* defrag/registry_redis.c with a real Redis: one owner for a key whoever races for it,
+/* defrag/registry/registry_redis.c with a real Redis: one owner for a key whoever races for it,
  * expiry, closing, passwords, databases, and a server that goes and comes back. */
 #include "t/registry_kit_redis.h"
 

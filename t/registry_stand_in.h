@@ -1,9 +1,9 @@
 /* A registry that answers what the test wants, when it wants: in place of
- * defrag/registry.c, which must not be linked. */
+ * defrag/registry/registry.c, which must not be linked. */
 #ifndef T_REGISTRY_STAND_IN_H
 #define T_REGISTRY_STAND_IN_H
 
-#include "defrag/registry.h"
+#include "defrag/registry/registry.h"
 
 #include <stdlib.h>
 #include <string.h>

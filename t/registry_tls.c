@@ -1,4 +1,4 @@
-/* defrag/registry_redis.c, how it gets to a real Redis: names by our own door, one
+/* defrag/registry/registry_redis.c, how it gets to a real Redis: names by our own door, one
  * address after the other, and TLS that is verified. */
 /* link: t/sim/dns.c */
 #include "t/sim/sim_dns.h"

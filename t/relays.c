@@ -1,9 +1,9 @@
 /* link: t/sim/loop.c */
 /* link: t/sim/dns.c */
 /* The addresses of a list of hosts: order, ports, hosts that are not found, or late. */
-#include "smtp/relays.h"
+#include "smtp/client/relays.h"
 
-#include "sched/target.h"
+#include "sched/route/target.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_dns.h"
 #include "t/tap.h"

@@ -1,10 +1,10 @@
 /* Out of hold/ and corrupt/: all or nothing, whatever happens at any call. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
-#include "queue/release.h"
+#include "queue/spool/release.h"
 
 #include "base/crc.h"
-#include "queue/load.h"
+#include "queue/spool/load.h"
 #include "t/sim/sim_disk.h"
 #include "t/tap.h"
 

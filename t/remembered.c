@@ -1,5 +1,5 @@
 /* Lessons of sites that are not there yet: added, replaced, taken once, bounded. */
-#include "sched/remembered.h"
+#include "sched/limits/remembered.h"
 
 #include "t/tap.h"
 

@@ -1,5 +1,5 @@
 /* Commands as lines of JSON: what is written is read, and nothing is read by halves. */
-#include "admin/request.h"
+#include "admin/control/request.h"
 
 #include "t/tap.h"
 

@@ -1,5 +1,5 @@
 /* Backoff: delays by age within bounds, jitter that spreads and never hurries. */
-#include "sched/retry.h"
+#include "sched/limits/retry.h"
 
 #include "t/tap.h"
 

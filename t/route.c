@@ -1,7 +1,7 @@
 /* Routes: patterns, precedence, local domains, targets, keys, and a message for each
  * mistake. */
-#include "sched/route.h"
-#include "sched/target.h"
+#include "sched/route/route.h"
+#include "sched/route/target.h"
 
 #include "base/idna.h"
 

@@ -1,6 +1,6 @@
 /* Routes with users, lists of hosts, and routes for senders. */
-#include "sched/route.h"
-#include "sched/target.h"
+#include "sched/route/route.h"
+#include "sched/route/target.h"
 
 #include "t/tap.h"
 

@@ -2,8 +2,8 @@
  * clients and from servers, and each mechanism against our own other side. */
 #include "smtp/sasl.h"
 
-#include "smtp/sasl_client.h"
-#include "smtp/sasl_server.h"
+#include "smtp/client/sasl_client.h"
+#include "smtp/server/sasl_server.h"
 #include "smtp/scram.h"
 #include "t/sasl_kit.h"
 
@@ -13,7 +13,7 @@ static const char users_content[] = "user:" KIT_KEYS "\ntim:{PLAIN}tanstaaftanst
 
 static struct sasl_server server;
 
-/* As the gate of smtp/login.h does. */
+/* As the gate of smtp/server/login.h does. */
 static enum sasl_result
 checked(enum sasl_result result)
 {

@@ -3,7 +3,7 @@
 #define T_SASL_KIT_H
 
 #include "base/base64.h"
-#include "smtp/users.h"
+#include "smtp/server/users.h"
 #include "t/tap.h"
 
 #define KIT_CLIENT_NONCE "rOprNGfwEbeRWgbNEkqO"

@@ -1,5 +1,5 @@
 /* Scenarios: what each statement means, and what is said of a bad one. */
-#include "sched/scenario.h"
+#include "sched/simulate/scenario.h"
 
 #include "t/tap.h"
 

@@ -1,5 +1,5 @@
 /* Files with secrets that everybody can read are told, others not. */
-#include "admin/secrecy.h"
+#include "admin/settings/secrecy.h"
 
 #include "t/tap.h"
 

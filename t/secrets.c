@@ -1,5 +1,5 @@
 /* Passwords for next hops: what is found for whom, and what a file may not hold. */
-#include "sched/secrets.h"
+#include "sched/route/secrets.h"
 
 #include "base/memory.h"
 #include "t/tap.h"

@@ -1,11 +1,11 @@
 /* smtp/security, smtp/lapses and smtp/anchors: what TLS a host must have, whose failed,
  * and who is believed. */
-#include "smtp/security.h"
+#include "smtp/client/security.h"
 
 #include "base/disk.h"
 #include "base/memory.h"
-#include "smtp/anchors.h"
-#include "smtp/lapses.h"
+#include "smtp/client/anchors.h"
+#include "smtp/client/lapses.h"
 #include "t/tls_world.h"
 
 /* --- Decisions -------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* The set of ids. */
-#include "queue/seen.h"
+#include "queue/spool/seen.h"
 
 #include "t/tap.h"
 

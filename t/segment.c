@@ -1,6 +1,6 @@
 /* The bytes of the journal are read back as they were written, and nothing else is
  * believed: not a damaged byte, not a length that is too large, not what has no cookie. */
-#include "queue/segment.h"
+#include "queue/journal/segment.h"
 
 #include "t/tap.h"
 

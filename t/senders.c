@@ -1,5 +1,5 @@
 /* smtp/senders: who owns which sender, domains, mistakes. */
-#include "smtp/senders.h"
+#include "smtp/server/senders.h"
 
 #include "t/tap.h"
 

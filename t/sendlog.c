@@ -1,7 +1,7 @@
 /* The log in qmail's words: every line is one of its grammar, and they add up as its
  * readers count. */
 /* link: t/sim/loop.c */
-#include "queue/sendlog.h"
+#include "queue/manager/sendlog.h"
 
 #include "t/manager_world.h"
 

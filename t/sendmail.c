@@ -1,9 +1,9 @@
 /* sendmail(1), queue and version as commands: arguments and standard input go in, exit
  * codes, output and a spool come out. */
-#include "admin/sendmail.h"
+#include "admin/sendmail/sendmail.h"
 
-#include "admin/command.h"
-#include "admin/verify.h"
+#include "admin/command/command.h"
+#include "admin/sendmail/verify.h"
 #include "base/memory.h"
 #include "queue/queue.h"
 #include "t/tap.h"

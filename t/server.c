@@ -1,12 +1,12 @@
 /* The SMTP server machine: dialogues in every cut of the input, a walk against a model.
  */
-#include "smtp/server.h"
+#include "smtp/server/server.h"
 
 #include "base/idna.h"
 #include "base/log.h"
 #include "t/dialog.h"
-#include "smtp/stamp.h"
-#include "smtp/transaction.h"
+#include "smtp/server/stamp.h"
+#include "smtp/server/transaction.h"
 #include "t/sasl_kit.h"
 #include "t/server_fake.h"
 

@@ -1,6 +1,6 @@
 /* AUTH in the server machine: every mechanism, its place, its bad inputs, what the log
  * shows; what a legacy client and a full house of TLS get. */
-#include "smtp/server.h"
+#include "smtp/server/server.h"
 
 #include "base/log.h"
 #include "smtp/reply.h"

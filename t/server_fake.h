@@ -5,7 +5,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "mime/address.h"
-#include "smtp/server.h"
+#include "smtp/server/server.h"
 #include "t/dialog.h"
 
 #include <assert.h>
@@ -134,7 +134,7 @@ fake_store(struct fake *f)
     server_stored(&f->server, refusal);
 }
 
-/* As smtp/login.c does, without its patience. */
+/* As smtp/server/login.c does, without its patience. */
 static inline void
 fake_login(struct fake *f)
 {
@@ -148,7 +148,7 @@ fake_login(struct fake *f)
     server_login_answer(&f->server);
 }
 
-/* As smtp/session.c does. False: nothing more to do for now. */
+/* As smtp/server/session.c does. False: nothing more to do for now. */
 static inline bool
 fake_obey(struct fake *f, struct text *input)
 {

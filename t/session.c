@@ -1,5 +1,5 @@
 /* smtp/session: the dialogues of t/dialog/ over real sockets, into a real queue. */
-#include "smtp/session.h"
+#include "smtp/server/session.h"
 
 #include "t/listener_world.h"
 #include "t/until.h"

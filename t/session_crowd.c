@@ -1,7 +1,7 @@
 /* smtp/session when there are many: stress and its end, who gives way to a newcomer, and
  * what is no way to stay; on real sockets in virtual time. */
 /* link: t/sim/loop.c */
-#include "smtp/session.h"
+#include "smtp/server/session.h"
 
 #include "t/listener_virtual.h"
 

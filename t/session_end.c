@@ -1,12 +1,12 @@
 /* smtp/session: how it goes on, or ends, when something else is under way: AUTH, TLS,
  * replies that nobody reads. Over pipes, in virtual time. */
 /* link: t/sim/loop.c */
-#include "smtp/session.h"
+#include "smtp/server/session.h"
 
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
-#include "smtp/login.h"
+#include "smtp/server/login.h"
 #include "t/sasl_kit.h"
 #include "t/sim/sim.h"
 

@@ -6,7 +6,7 @@
 /* link: t/sim/loop.c */
 /* link: t/sim/disk.c */
 /* link: t/sim/disk_world.c */
-#include "smtp/session.h"
+#include "smtp/server/session.h"
 
 #include "t/listener_world.h"
 #include "t/sasl_kit.h"

@@ -1,5 +1,5 @@
-/* defrag/set.c: what belongs together, for whom it is complete, what is given up. */
-#include "defrag/set.h"
+/* defrag/set/set.c: what belongs together, for whom it is complete, what is given up. */
+#include "defrag/set/set.h"
 
 #include "base/memory.h"
 #include "t/tap.h"

@@ -2,7 +2,7 @@
  */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
-#include "queue/share.h"
+#include "queue/recovery/share.h"
 
 #include "t/slices_kit.h"
 

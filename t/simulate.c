@@ -1,11 +1,11 @@
 /* Experiments with the scheduler in virtual time (t/scenarios): the published tables,
  * and what we promise beyond them. Exact: no clock, no chance but a seed. */
-#include "admin/simulate.h"
+#include "admin/command/simulate.h"
 
 #include "base/crc.h"
 #include "base/disk.h"
 #include "base/loop.h"
-#include "sched/simulation.h"
+#include "sched/simulate/simulation.h"
 
 #include "t/tap.h"
 

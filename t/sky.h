@@ -5,7 +5,7 @@
 #define T_SKY_H
 
 #include "defrag/channel_inside.h"
-#include "sched/retry.h"
+#include "sched/limits/retry.h"
 #include "t/channel_world.h"
 #include "t/sim/sim_disk.h"
 

@@ -1,5 +1,5 @@
 /* Which part of the names is ours. */
-#include "queue/slices.h"
+#include "queue/spool/slices.h"
 
 #include "t/tap.h"
 

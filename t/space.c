@@ -1,6 +1,6 @@
 /* The spool's room: what is kept, when mail is refused and taken again, what is told. */
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
-#include "queue/space.h"
+#include "queue/spool/space.h"
 
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"

@@ -1,10 +1,10 @@
 /* The files of a message and their steps, one by one. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
-#include "queue/spool.h"
+#include "queue/spool/spool.h"
 
 #include "base/crc.h"
-#include "queue/load.h"
+#include "queue/spool/load.h"
 #include "t/sim/sim_disk.h"
 #include "t/tap.h"
 

@@ -1,7 +1,7 @@
 /* What root has made in a spool goes to its user, and nothing else does. For root. */
 #include "base/identity.h"
-#include "queue/spool.h"
-#include "queue/spool_owner.h"
+#include "queue/spool/spool.h"
+#include "queue/spool/spool_owner.h"
 #include "t/tap.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* What `petrel status` makes of a manager, and how it is shown. */
 /* link: t/sim/loop.c */
-#include "admin/status.h"
+#include "admin/control/status.h"
 
 #include "t/manager_world.h"
 #include "t/printed.h"

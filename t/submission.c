@@ -1,5 +1,5 @@
 /* Submissions: what becomes of a message on its way into a real spool, byte for byte. */
-#include "admin/submission.h"
+#include "admin/sendmail/submission.h"
 
 #include "base/loop.h"
 #include "base/memory.h"

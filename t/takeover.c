@@ -1,6 +1,6 @@
 /* `petrel queue adopt` without a daemon, and its arguments; t/e2e/slices.t has the
  * rest. */
-#include "admin/takeover.h"
+#include "admin/command/takeover.h"
 
 #include "t/tap.h"
 

@@ -1,5 +1,5 @@
 /* What `queue cat` shows: raw to a pipe, harmless on a terminal, however it is cut. */
-#include "admin/terminal.h"
+#include "admin/control/terminal.h"
 
 #include "base/memory.h"
 #include "t/tap.h"

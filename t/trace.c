@@ -1,6 +1,6 @@
 /* smtp/trace: the Received header says the truth, in short lines, whatever a client
  * says. */
-#include "smtp/trace.h"
+#include "smtp/server/trace.h"
 
 #include "t/tap.h"
 

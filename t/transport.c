@@ -1,5 +1,5 @@
 /* Transport parameters: Postfix's defaults, feedback notation, options of routes. */
-#include "sched/transport.h"
+#include "sched/limits/transport.h"
 
 #include "t/tap.h"
 

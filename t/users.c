@@ -1,5 +1,5 @@
 /* The users: what the file may say, every mistake, and strangers who look like users. */
-#include "smtp/users.h"
+#include "smtp/server/users.h"
 
 #include "t/sasl_kit.h"
 

@@ -1,5 +1,5 @@
 /* Proves that reasons are kept, shared, replaced and forgotten, within their limits. */
-#include "queue/waiting.h"
+#include "queue/manager/waiting.h"
 
 #include "t/tap.h"
 

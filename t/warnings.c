@@ -1,5 +1,5 @@
-/* admin/warnings.c: what is warned of, and that what fits is not. */
-#include "admin/warnings.h"
+/* admin/settings/warnings.c: what is warned of, and that what fits is not. */
+#include "admin/settings/warnings.h"
 
 #include "t/tap.h"
 

@@ -8,8 +8,8 @@
  * Each runs in a process of its own, so that one that hangs or ends by an assertion is
  * told with its scenario, and the others go on. */
 #include "base/crc.h"
-#include "sched/retry.h"
-#include "sched/simulation.h"
+#include "sched/limits/retry.h"
+#include "sched/simulate/simulation.h"
 
 #include "t/tap.h"
 

@@ -1,6 +1,6 @@
 /* What is told of a message that waits, and its lines for people. */
 /* link: t/sim/loop.c */
-#include "admin/why.h"
+#include "admin/control/why.h"
 
 #include "t/manager_world.h"
 #include "t/printed.h"

@@ -3,7 +3,7 @@
  * start of its cycle, a rise at the end; dead at >= the cohort limit. Where that
  * differs from the rule of Postfix's README (spec/scheduler.md, Appendix B) or from its
  * code, the test says so. */
-#include "sched/window.h"
+#include "sched/limits/window.h"
 
 #include "t/tap.h"
 

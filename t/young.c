@@ -2,11 +2,11 @@
  * drafts, its content in memory, and the files that go after its end. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
-#include "queue/young.h"
+#include "queue/journal/young.h"
 
 #include "queue/content.h"
 #include "queue/draft.h"
-#include "queue/endings.h"
+#include "queue/recovery/endings.h"
 #include "t/queue_kit.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"

@@ -6,7 +6,7 @@
  * domain of its own thousand and 1 KiB of content. */
 #include "base/crc.h"
 #include "base/loop.h"
-#include "queue/spool.h"
+#include "queue/spool/spool.h"
 
 #include <stdio.h>
 #include <stdlib.h>

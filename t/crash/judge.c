@@ -2,7 +2,7 @@
 #include "t/crash/judge.h"
 
 #include "base/memory.h"
-#include "queue/guard.h"
+#include "queue/spool/guard.h"
 #include "t/sim/sim_disk.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    RECOVERY_MS = 1100, /* what is quarantined may wait for a second (queue/recover.c) */
+    RECOVERY_MS = 1100, /* what is quarantined may wait for a second (queue/recovery/recover.c) */
     DURABLE_MS = 250,
     SWEEP_MS = 40 * 3600 * 1000,
     HOUR_MS = 3600 * 1000

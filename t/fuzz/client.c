@@ -1,6 +1,6 @@
 /* Whatever the next hop says: every recipient gets one verdict, and only CRLF lines go
  * out. */
-#include "smtp/client.h"
+#include "smtp/client/client.h"
 
 #include <stdlib.h>
 #include <string.h>

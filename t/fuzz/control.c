@@ -1,6 +1,6 @@
 /* Fuzz target: lines of a client of the control socket, through a real socket to a real
  * manager with some mail that is held and some that waits. */
-#include "admin/control.h"
+#include "admin/control/control.h"
 
 #include "base/log.h"
 #include "base/loop.h"

@@ -4,7 +4,7 @@
 
 #include "base/crc.h"
 #include "mime/address.h"
-#include "queue/injected.h"
+#include "queue/spool/injected.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Fuzz target: what is a fragment. What is found keeps the rules, does not depend on
  * what the body holds, and is the same once more. */
-#include "defrag/fragment.h"
+#include "defrag/reassembly/fragment.h"
 
 #include "base/buffer.h"
 #include "mime/header.h"

@@ -1,7 +1,7 @@
 /* Fuzz target: the joiner. However bodies are cut into pieces, the result is that of a
  * reading of spec/defrag-mime.md §1.3 and §1.4 in memory, line by line; and where it
  * cannot be written to the end, the first bytes of that. */
-#include "defrag/join.h"
+#include "defrag/reassembly/join.h"
 
 #include <stdint.h>
 #include <stdlib.h>

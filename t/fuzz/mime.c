@@ -1,7 +1,7 @@
 /* Fuzz target: the structure of messages. Every byte is told once, in order, in parts
  * that begin and end like brackets, and nothing depends on how the bytes were cut. What
  * `petrel mime` prints is JSON, with each part within the one that holds it. */
-#include "admin/mime.h"
+#include "admin/command/mime.h"
 
 #include "t/structure_kit.h"
 

@@ -1,6 +1,6 @@
 /* Fuzz target: arguments of MAIL and RCPT. What is taken is within its limits, lies
  * within the argument, and holds no control, also once decoded. */
-#include "smtp/parameters.h"
+#include "smtp/server/parameters.h"
 
 #include "queue/set_mark.h"
 

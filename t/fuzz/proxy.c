@@ -1,6 +1,6 @@
 /* Fuzz target: PROXY headers. What is taken ends within its limit, is whole only as a
  * whole, and names a client only by TCP. */
-#include "smtp/proxy.h"
+#include "smtp/server/proxy.h"
 
 #include <stdint.h>
 #include <stdlib.h>

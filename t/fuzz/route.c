@@ -1,6 +1,6 @@
 /* Fuzz target: tables of routes, and addresses looked up in them. A NUL byte parts
  * routes, relay, local, local_domains and addresses. */
-#include "sched/route.h"
+#include "sched/route/route.h"
 
 #include <stdlib.h>
 #include <string.h>

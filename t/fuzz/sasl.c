@@ -2,9 +2,9 @@
  * mechanism, side, and whether the lines that follow are put in Base64 first. Nobody
  * logs in who does not know the password; the client believes no impostor. */
 #include "base/base64.h"
-#include "smtp/sasl_client.h"
-#include "smtp/sasl_server.h"
-#include "smtp/users.h"
+#include "smtp/client/sasl_client.h"
+#include "smtp/server/sasl_server.h"
+#include "smtp/server/users.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Fuzz target: scenarios, and short runs of those that are small enough. */
-#include "sched/simulation.h"
+#include "sched/simulate/simulation.h"
 
 #include <stdlib.h>
 

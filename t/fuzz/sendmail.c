@@ -1,8 +1,8 @@
 /* Fuzz target: what a local user gives to sendmail(1): a line with the arguments, each
  * behind a tab, and a message, which is read but not stored. */
-#include "admin/flags.h"
-#include "admin/name.h"
-#include "admin/recipients.h"
+#include "admin/sendmail/flags.h"
+#include "admin/sendmail/name.h"
+#include "admin/sendmail/recipients.h"
 #include "mime/address.h"
 #include "mime/header.h"
 

@@ -1,8 +1,8 @@
 /* Fuzz target: the SMTP server machine. The first byte chooses pieces, answers and
  * LMTP; the second where AUTH is offered, and the line ends of old devices. */
-#include "smtp/server.h"
+#include "smtp/server/server.h"
 
-#include "smtp/normalize_newlines.h"
+#include "smtp/server/normalize_newlines.h"
 #include "t/sasl_kit.h"
 #include "t/server_fake.h"
 

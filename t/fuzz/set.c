@@ -1,7 +1,7 @@
 /* Fuzz target: sets of fragments. Whatever comes, in whatever order: every message that
  * entered is held, absorbed, released, or served by joins to its last recipient, each
  * exactly once; joins are whole; no limit is exceeded; counts are true. */
-#include "defrag/set.h"
+#include "defrag/set/set.h"
 
 #include <stdint.h>
 #include <stdlib.h>

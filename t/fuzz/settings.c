@@ -1,10 +1,10 @@
 /* Fuzz target: settings, as a file and as arguments, through all that reads them. */
-#include "admin/options.h"
+#include "admin/settings/options.h"
 #include "base/settings_file.h"
-#include "smtp/delivery.h"
-#include "smtp/listener.h"
-#include "smtp/policy.h"
-#include "smtp/sources.h"
+#include "smtp/client/delivery.h"
+#include "smtp/server/listener.h"
+#include "smtp/server/policy.h"
+#include "smtp/client/sources.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Fuzz target: the files of users and of passwords; behind a first line, what is asked
  * of them. */
-#include "sched/secrets.h"
+#include "sched/route/secrets.h"
 #include "smtp/sasl.h"
-#include "smtp/users.h"
+#include "smtp/server/users.h"
 
 #include <stdlib.h>
 #include <string.h>

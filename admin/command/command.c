@@ -1,0 +1,479 @@
+/* `petrel queue`: what the operator sees of the queue and does to it. */
+#include "admin/command/command.h"
+
+#include "admin/control/ask.h"
+#include "admin/command/change.h"
+#include "admin/command/counter.h"
+#include "admin/control/filter.h"
+#include "admin/control/listing.h"
+#include "admin/control/request.h"
+#include "admin/command/takeover.h"
+#include "admin/control/terminal.h"
+#include "admin/control/why.h"
+#include "base/memory.h"
+#include "queue/queue.h"
+#include "queue/manager/reasons.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+enum {
+    PIECE = 32 * 1024,
+    PATIENCE_MS = 10 * 1000,
+    TRY_MS = 100,
+    /* Of what the daemon is asked at a time: */
+    BATCH_MAX = 250,
+    BATCH_RECIPIENTS_MAX = 10000
+};
+
+/* A message that was found, and waits for its turn to be shown. */
+struct visited {
+    struct envelope *envelope;
+    enum queue_place place;
+};
+
+/* One run of a queue command. */
+struct visit {
+    struct loop *loop;
+    struct log *log;
+    struct queue *queue;
+    struct ask *daemon;      /* NULL: none runs, but its last run has told */
+    struct waiting *reasons; /* why mail waits; else NULL */
+    struct filter filter;
+    const struct verb *verb;
+    struct visited batch[BATCH_MAX];
+    size_t batched, recipients;
+    size_t done;
+    struct counter counter;
+    int code;
+    bool stop; /* nothing more can be done */
+};
+
+struct verb {
+    const char *name;
+    const char *question; /* to the daemon, about each message */
+    bool needs_choice;    /* ids, a filter or --all: never everything by accident */
+    void (*run)(struct visit *v, const struct envelope *e, const json_t *listing);
+    void (*run_corrupt)(struct visit *v, struct id id);
+};
+
+static void
+complain(struct visit *v, struct id id, int code, const char *what)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    fprintf(stderr, "petrel queue: %s: %s\n", name, what);
+    if (v->code == 0)
+        v->code = code;
+}
+
+static void
+run_ls(struct visit *v, const struct envelope *e, const json_t *listing)
+{
+    (void)e;
+    if (v->filter.json) {
+        json_dumpf(listing, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else {
+        listing_print_line(listing, loop_now_ms(v->loop));
+    }
+}
+
+static void
+run_show(struct visit *v, const struct envelope *e, const json_t *listing)
+{
+    if (v->filter.json) {
+        run_ls(v, e, listing);
+        return;
+    }
+    if (v->done > 0)
+        putchar('\n');
+    listing_print_page(listing, loop_now_ms(v->loop));
+}
+
+static void
+run_why(struct visit *v, const struct envelope *e, const json_t *listing)
+{
+    if (v->filter.json) {
+        run_ls(v, e, listing);
+        return;
+    }
+    if (v->done > 0)
+        putchar('\n');
+    why_print(listing, loop_now_ms(v->loop));
+}
+
+static void
+run_cat(struct visit *v, const struct envelope *e, const json_t *listing)
+{
+    (void)listing;
+    int content = queue_content_open(v->queue, e);
+    if (content < 0) {
+        complain(v, e->id, EX_IOERR, strerror(-content));
+        return;
+    }
+    char *piece = memory_new(PIECE);
+    int64_t offset = 0, got;
+    struct terminal terminal;
+    terminal_start(&terminal, stdout, isatty(STDOUT_FILENO));
+    terminal_write(&terminal, e->prefix);
+    while ((got = queue_content_read(v->queue, content, offset, piece, PIECE)) > 0) {
+        terminal_write(&terminal, text_of(piece, (size_t)got));
+        offset += got;
+    }
+    terminal_end(&terminal);
+    if (got < 0)
+        complain(v, e->id, EX_IOERR, strerror((int)-got));
+    free(piece);
+    queue_content_close(v->queue, content);
+}
+
+static json_t *
+ask_about(struct visit *v, const char *command, struct id id)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    json_t *answer =
+        ask_question(v->daemon, json_pack("{s:s,s:s}", "command", command, "id", name));
+    if (answer == NULL) {
+        complain(v, id, EX_UNAVAILABLE, ask_trouble(v->daemon));
+        v->stop = true;
+    }
+    return answer;
+}
+
+/* Why it is in hold/ or corrupt/, and since when. */
+static void
+add_note(struct visit *v, json_t *listing, struct id id, enum queue_place place)
+{
+    char note[QUEUE_NOTE_MAX];
+    uint64_t seconds;
+    if (queue_note(v->queue, id, place, note) < 0)
+        return;
+    struct text rest = text_from(note);
+    size_t space = text_find(rest, ' ');
+    struct text since = text_before(rest, space == TEXT_NONE ? 0 : space);
+    if (text_number(since, INT64_MAX, &seconds)) {
+        json_object_set_new(listing, "since", json_integer((json_int_t)seconds));
+        rest = text_after(rest, space + 1);
+    }
+    json_object_set_new(listing, "reason", listing_text(rest));
+}
+
+/* A damaged message has no envelope to show: its name and its note must do. */
+static void
+list_corrupt(struct visit *v, struct id id)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    json_t *listing = json_pack("{s:s,s:s}", "queue_name", "corrupt", "queue_id", name);
+    add_note(v, listing, id, QUEUE_CORRUPT);
+    const char *reason = json_string_value(json_object_get(listing, "reason"));
+    if (v->filter.json) {
+        json_dumpf(listing, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else {
+        printf("%s corrupt  (%s) see corrupt/%s.note\n", name, reason ? reason : "",
+               name);
+    }
+    json_decref(listing);
+}
+
+static void
+refuse_corrupt(struct visit *v, struct id id)
+{
+    if (v->filter.id_count > 0)
+        complain(v, id, EX_DATAERR, "is damaged: its files are in corrupt/");
+}
+
+static const struct verb verbs[] = {
+    {"ls",   "state", false, run_ls,   list_corrupt  },
+    {"show", "state", true,  run_show, list_corrupt  },
+    {"why",  "why",   true,  run_why,  list_corrupt  },
+    {"cat",  "state", true,  run_cat,  refuse_corrupt},
+};
+
+static const char *
+place_on_disk(enum queue_place place, const struct envelope *e)
+{
+    switch (place) {
+    case QUEUE_DEFRAG:
+        return "defrag";
+    case QUEUE_HOLD:
+        return "hold";
+    case QUEUE_CORRUPT:
+        return "corrupt";
+    case QUEUE_MAILDROP:
+        return e->preprocessed ? "deferred" : "maildrop";
+    case QUEUE_INCOMING:
+    case QUEUE_DEFERRED:
+        break;
+    }
+    return e->preprocessed ? "deferred" : "incoming";
+}
+
+static void
+visit_corrupt(struct visit *v, struct id id)
+{
+    if (!filter_matches_place(&v->filter, "corrupt"))
+        return;
+    v->verb->run_corrupt(v, id);
+    v->done++;
+}
+
+/* Takes the state, NULL: nobody told any. */
+static void
+show_envelope(struct visit *v, struct envelope *e, enum queue_place place,
+              json_t *state)
+{
+    const char *disk = place_on_disk(place, e);
+    const char *now_at = json_string_value(json_object_get(state, "place"));
+    bool told = now_at && strcmp(now_at, "unknown") != 0;
+    bool gone = now_at && strcmp(now_at, "gone") == 0; /* its files follow */
+    if (gone)
+        filter_lose_id(&v->filter, e->id);
+    if (!v->stop && !gone &&
+        filter_matches(&v->filter, e, told ? now_at : disk, loop_now_ms(v->loop))) {
+        json_t *listing = listing_make(e, told ? "" : disk, state);
+        if (place == QUEUE_HOLD)
+            add_note(v, listing, e->id, place);
+        if (v->daemon && state && strcmp(v->verb->question, "why") == 0)
+            json_object_set(listing, "why", state);
+        v->verb->run(v, e, listing);
+        v->done++;
+        json_decref(listing);
+    }
+    json_decref(state);
+}
+
+/* What is held the scheduler does not know. */
+static bool
+is_asked(const struct visit *v, const struct visited *row)
+{
+    return v->daemon != NULL && row->place != QUEUE_HOLD;
+}
+
+/* Of those from `from` on; may be fewer than these. NULL: ask about each. */
+static json_t *
+ask_states(struct visit *v, size_t from)
+{
+    char name[ID_LENGTH + 1];
+    json_t *ids = json_array();
+    if (strcmp(v->verb->question, "state") != 0) {
+        json_decref(ids);
+        return NULL;
+    }
+    for (size_t i = from; i < v->batched; i++) {
+        id_format(v->batch[i].envelope->id, name);
+        if (is_asked(v, &v->batch[i]))
+            json_array_append_new(ids, json_string(name));
+    }
+    json_t *answer = ask_question(
+        v->daemon, json_pack("{s:s,s:o}", "command", "states", "ids", ids));
+    json_t *states = json_incref(json_object_get(answer, "states"));
+    json_decref(answer);
+    return states;
+}
+
+/* As the daemon would tell it after a start. */
+static json_t *
+last_state(const struct visit *v, const struct visited *row)
+{
+    const char *reason = v->reasons && row->place != QUEUE_HOLD
+                             ? waiting_find(v->reasons, row->envelope->id)
+                             : "";
+    return reason[0] ? json_pack("{s:[o]}", "reasons", listing_text(text_from(reason)))
+                     : NULL;
+}
+
+/* The next state of the answer, which is asked for when there is none left. */
+static json_t *
+next_state(struct visit *v, size_t index, json_t **states, size_t *used)
+{
+    if (*used == json_array_size(*states)) {
+        json_decref(*states);
+        *states = ask_states(v, index);
+        *used = 0;
+    }
+    json_t *state = json_array_get(*states, *used);
+    if (state == NULL)
+        return ask_about(v, v->verb->question, v->batch[index].envelope->id);
+    ++*used;
+    return json_incref(state);
+}
+
+static void
+show_batch(struct visit *v)
+{
+    json_t *states = NULL;
+    size_t used = 0;
+    for (size_t i = 0; i < v->batched; i++) {
+        struct visited *row = &v->batch[i];
+        json_t *state = !v->stop && is_asked(v, row) ? next_state(v, i, &states, &used)
+                                                     : last_state(v, row);
+        if (!v->stop)
+            show_envelope(v, row->envelope, row->place, state);
+        else
+            json_decref(state);
+        envelope_free(&row->envelope);
+    }
+    json_decref(states);
+    v->batched = v->recipients = 0;
+}
+
+/* Its place may change, the rest does not. */
+static bool
+may_match(struct visit *v, const struct envelope *e)
+{
+    const char *place = v->filter.place ? v->filter.place : "";
+    return filter_matches(&v->filter, e, place, loop_now_ms(v->loop));
+}
+
+static bool
+visit(void *context, struct id id, enum queue_place place)
+{
+    struct visit *v = context;
+    if (!filter_wants_id(&v->filter, id))
+        return true;
+    counter_step(&v->counter);
+    if (place == QUEUE_CORRUPT) {
+        show_batch(v); /* all in the order of their age */
+        visit_corrupt(v, id);
+        return !v->stop;
+    }
+    /* Who wants the content wants it whole. */
+    bool whole = v->verb->run == run_cat;
+    struct envelope *e =
+        whole ? queue_load(v->queue, id) : queue_peek(v->queue, id, place);
+    if (e == NULL)
+        return true; /* it was delivered meanwhile */
+    if (!may_match(v, e)) {
+        envelope_free(&e);
+        return true;
+    }
+    v->batch[v->batched++] = (struct visited){e, place};
+    v->recipients += e->count;
+    if (v->batched == BATCH_MAX || v->recipients >= BATCH_RECIPIENTS_MAX)
+        show_batch(v);
+    return !v->stop;
+}
+
+static const struct verb *
+find_verb(const char *name)
+{
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
+        if (strcmp(verbs[i].name, name) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+static int
+usage(void)
+{
+    fputs("usage: petrel queue ls [--json] [FILTER]\n"
+          "       petrel queue show|why [--json] ID...\n"
+          "       petrel queue cat ID...\n"
+          "       petrel queue hold|release|retry|rm|bounce [--json] ID... | FILTER | "
+          "--all\n"
+          "       petrel queue adopt SLICE\n"
+          "FILTER: --to DOMAIN_OR_ADDRESS --from ADDRESS --older AGE\n"
+          "        --queue maildrop|incoming|active|deferred|defrag|hold|corrupt\n",
+          stderr);
+    return EX_USAGE;
+}
+
+/* Without a daemon looking still works. One that does not answer yet may be starting;
+ * and a command that has the queue for a moment looks like one. */
+static int
+find_daemon(struct visit *v, const struct options *options)
+{
+    char error[512] = "";
+    int64_t end_ms = loop_monotonic_ms(v->loop) + PATIENCE_MS;
+    while (queue_has_daemon(v->queue)) {
+        v->daemon = ask_new(v->loop, options->control, error, sizeof(error));
+        if (v->daemon)
+            return 0;
+        if (errno == EACCES) {
+            fprintf(stderr, "petrel queue: %s\n", error);
+            return EX_NOPERM;
+        }
+        if (loop_monotonic_ms(v->loop) >= end_ms) {
+            fprintf(stderr, "petrel queue: a daemon runs, but: %s\n", error);
+            return EX_UNAVAILABLE;
+        }
+        loop_turn(v->loop, TRY_MS);
+    }
+    v->reasons = reasons_read_all(queue_disk(v->queue));
+    return 0;
+}
+
+static int
+walk(struct visit *v, const struct options *options)
+{
+    char name[ID_LENGTH + 1];
+    int code = find_daemon(v, options);
+    if (code != 0)
+        return code;
+    int error = queue_each(v->queue, visit, v);
+    show_batch(v);
+    if (error != 0) {
+        fprintf(stderr, "petrel queue: cannot read '%s': %s\n", options->spool,
+                strerror(-error));
+        return EX_NOPERM;
+    }
+    const struct id *missing = v->stop ? NULL : filter_missing(&v->filter);
+    if (missing) {
+        id_format(*missing, name);
+        fprintf(stderr, "petrel queue: %s: no such message\n", name);
+        return v->code ? v->code : EX_DATAERR;
+    }
+    return v->code;
+}
+
+static int
+look(struct visit *v, const struct options *options)
+{
+    char error[512];
+    struct queue_settings settings = options_queue(options);
+    counter_start_here(&v->counter);
+    v->loop = loop_new();
+    v->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    int code = queue_open_injector(&v->queue, v->log, &settings, error, sizeof(error));
+    if (code == 0) {
+        code = walk(v, options);
+        ask_free(&v->daemon);
+        waiting_free(&v->reasons);
+        queue_close(&v->queue);
+    } else {
+        fprintf(stderr, "petrel queue: %s\n", error);
+    }
+    log_free(&v->log);
+    loop_free(&v->loop);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0)
+        code = EX_IOERR;
+    if (v->verb->run == run_ls && !v->stop && code == 0)
+        counter_end(&v->counter, v->done, "");
+    return code;
+}
+
+int
+command_queue(int count, char **arguments, const struct options *options)
+{
+    struct visit v = {0};
+    enum manager_verb verb;
+    if (count > 0 && strcmp(arguments[0], "adopt") == 0)
+        return command_takeover(count - 1, arguments + 1, options);
+    bool changes = count > 0 && request_find_verb(arguments[0], &verb);
+    v.verb = count > 0 ? find_verb(arguments[0]) : NULL;
+    if (v.verb == NULL && !changes)
+        return usage();
+    if (!filter_parse(&v.filter, count - 1, arguments + 1))
+        return EX_USAGE;
+    if ((changes || v.verb->needs_choice) && filter_is_open(&v.filter))
+        return usage();
+    return changes ? change_messages(verb, &v.filter, options) : look(&v, options);
+}

@@ -1,0 +1,94 @@
+/* Opens the queue for a command when no daemon runs. */
+#include "admin/command/offline.h"
+
+#include "base/disk.h"
+#include "base/loop.h"
+#include "base/memory.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+struct offline {
+    struct manager *manager;
+};
+
+static bool
+become(unsigned owner)
+{
+    const struct passwd *entry = getpwuid(owner);
+    gid_t group = entry ? entry->pw_gid : getegid();
+    bool groups =
+        entry ? initgroups(entry->pw_name, group) == 0 : setgroups(0, NULL) == 0;
+    return groups && setresgid(group, group, group) == 0 &&
+           setresuid(owner, owner, owner) == 0;
+}
+
+/* A spool that is not there is not made: nothing could be in it. */
+static int
+look_at_spool(const char *path, char *error, size_t error_size)
+{
+    struct disk *disk;
+    struct disk_info info = {0};
+    int result = disk_open(&disk, path, false);
+    if (result == 0) {
+        result = disk_inspect(disk, ".", &info);
+        disk_close(&disk);
+    }
+    if (result < 0) {
+        snprintf(error, error_size, "spool %s: %s", path, strerror(-result));
+        return EX_UNAVAILABLE;
+    }
+    if (geteuid() == 0 && info.owner != 0 && !become(info.owner)) {
+        snprintf(error, error_size, "spool %s: cannot become its owner, uid %u", path,
+                 info.owner);
+        return EX_NOPERM;
+    }
+    return 0;
+}
+
+int
+offline_open(struct offline **offline, struct loop *loop, struct log *log,
+             const struct options *options, char *error, size_t error_size)
+{
+    struct manager_settings settings = {
+        .hostname = options->hostname,
+        .queue = options_queue(options),
+        .sched = {.active_limit = (int)options->active_limit,
+                  .session_limit = (int)options->session_limit,
+                  .seed = loop_random(loop)},
+        .bounce_size_limit = (size_t)options->bounce_size_limit,
+        .offline = true
+    };
+    struct manager *manager = NULL;
+    *offline = NULL;
+    int code = look_at_spool(options->spool, error, error_size);
+    if (code == 0)
+        code = manager_new(&manager, loop, log, &settings, NULL, error, error_size);
+    if (code != 0)
+        return code;
+    *offline = memory_new(sizeof(**offline));
+    (*offline)->manager = manager;
+    return 0;
+}
+
+struct manager *
+offline_manager(struct offline *o)
+{
+    return o->manager;
+}
+
+void
+offline_close(struct offline **offline)
+{
+    struct offline *o = *offline;
+    if (o == NULL)
+        return;
+    *offline = NULL;
+    manager_free(&o->manager);
+    free(o);
+}

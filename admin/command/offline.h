@@ -1,0 +1,20 @@
+/* The queue without its daemon: opened, with its lock, as the daemon would open it, but
+ * nothing comes in or goes out. */
+#ifndef ADMIN_OFFLINE_H
+#define ADMIN_OFFLINE_H
+
+#include "admin/settings/options.h"
+#include "queue/manager/manager.h"
+
+struct offline;
+
+/* Root becomes the owner of the spool, for good: the daemon must be able to read what
+ * is written. 0, or a sysexits code with one line in error; EX_TEMPFAIL: somebody has
+ * the lock. loop is the caller's. */
+int offline_open(struct offline **offline, struct loop *loop, struct log *log,
+                 const struct options *options, char *error, size_t error_size);
+struct manager *offline_manager(struct offline *offline);
+/* Everything is on disk when it returns. */
+void offline_close(struct offline **offline);
+
+#endif

@@ -1,0 +1,166 @@
+/* Shows messages to the operator; peers' bytes reach the terminal escaped. */
+#include "admin/control/listing.h"
+
+#include "admin/control/field.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SHOWN_MAX = 4096 };
+
+json_t *
+listing_text(struct text t)
+{
+    struct buffer clean;
+    buffer_init(&clean, SHOWN_MAX);
+    (void)!log_escape(text_before(t, SHOWN_MAX / 4), &clean);
+    json_t *value = json_stringn(clean.length ? clean.at : "", clean.length);
+    buffer_free(&clean);
+    return value;
+}
+
+static const char *
+reason_of(const json_t *state, unsigned recipient)
+{
+    const json_t *reasons = json_object_get(state, "reasons");
+    const char *reason = json_string_value(json_array_get(reasons, recipient));
+    if (reason == NULL)
+        reason = json_string_value(json_array_get(reasons, 0));
+    return reason ? reason : "";
+}
+
+static json_t *
+list_recipients(const struct envelope *e, const json_t *state)
+{
+    json_t *list = json_array();
+    for (unsigned i = 0; i < e->count; i++) {
+        const struct recipient *r = &e->recipients[i];
+        json_t *item = json_object();
+        json_object_set_new(item, "address", listing_text(r->address));
+        json_object_set_new(item, "done", json_boolean(r->done));
+        if (!r->done && reason_of(state, i)[0])
+            json_object_set_new(item, "delay_reason", json_string(reason_of(state, i)));
+        json_array_append_new(list, item);
+    }
+    return list;
+}
+
+json_t *
+listing_make(const struct envelope *e, const char *place, const json_t *state)
+{
+    char id[ID_LENGTH + 1];
+    id_format(e->id, id);
+    int64_t due = e->held ? 0 : e->due_ms, attempts = e->attempts;
+    const char *now_at = json_string_value(json_object_get(state, "place"));
+    if (now_at && strcmp(now_at, "unknown") != 0) {
+        place = place[0] ? place : now_at;
+        due = json_integer_value(json_object_get(state, "due_ms"));
+        attempts = json_integer_value(json_object_get(state, "attempts"));
+    }
+    json_t *listing = json_object();
+    json_object_set_new(listing, "queue_name", json_string(place));
+    json_object_set_new(listing, "queue_id", json_string(id));
+    json_object_set_new(listing, "arrival_time", json_integer(e->birth_ms / 1000));
+    json_object_set_new(listing, "message_size",
+                        json_integer(e->content_size + (int64_t)e->prefix.length));
+    json_object_set_new(listing, "forced_expire", json_false());
+    json_object_set_new(listing, "sender", listing_text(e->sender));
+    json_object_set_new(listing, "recipients", list_recipients(e, state));
+    json_object_set_new(listing, "attempts", json_integer(attempts));
+    json_object_set_new(listing, "due_time", json_integer(due / 1000));
+    json_object_set_new(listing, "sender_warned", json_boolean(e->warned));
+    json_object_set_new(listing, "eight_bit", json_boolean(e->eight_bit));
+    json_object_set_new(listing, "smtputf8", json_boolean(e->utf8));
+    if (e->priority != 0)
+        json_object_set_new(listing, "mt_priority", json_integer(e->priority));
+    json_object_set_new(listing, "envelope_id", listing_text(e->envelope_id));
+    return listing;
+}
+
+/* "45s", "12m", "3h", "2d" */
+static void
+print_span(int64_t seconds, char out[24])
+{
+    if (seconds < 0)
+        seconds = 0;
+    if (seconds < 120)
+        snprintf(out, 24, "%" PRId64 "s", seconds);
+    else if (seconds < 7200)
+        snprintf(out, 24, "%" PRId64 "m", seconds / 60);
+    else if (seconds < 2 * 86400)
+        snprintf(out, 24, "%" PRId64 "h", seconds / 3600);
+    else
+        snprintf(out, 24, "%" PRId64 "d", seconds / 86400);
+}
+
+static const char *
+first_reason(const json_t *recipients)
+{
+    size_t index;
+    json_t *item;
+    json_array_foreach (recipients, index, item) {
+        const char *reason = json_string_value(json_object_get(item, "delay_reason"));
+        if (reason)
+            return reason;
+    }
+    return "";
+}
+
+void
+listing_print_line(const json_t *listing, int64_t now_ms)
+{
+    const json_t *recipients = json_object_get(listing, "recipients");
+    const char *reason = first_reason(recipients);
+    char age[24], wait[24];
+    size_t count = json_array_size(recipients);
+    print_span(now_ms / 1000 - field_number(listing, "arrival_time"), age);
+    print_span(field_number(listing, "due_time") - now_ms / 1000, wait);
+    printf("%s %-8s %5s %8" PRId64 " <%s> -> <%s>", field_string(listing, "queue_id"),
+           field_string(listing, "queue_name"), age,
+           field_number(listing, "message_size"), field_string(listing, "sender"),
+           field_string(json_array_get(recipients, 0), "address"));
+    if (count > 1)
+        printf(" and %zu more", count - 1);
+    if (strcmp(field_string(listing, "queue_name"), "deferred") == 0)
+        printf("; next attempt in %s", wait);
+    if (field_string(listing, "reason")[0])
+        printf(" (%s)", field_string(listing, "reason"));
+    else if (reason[0])
+        printf(" (%s)", reason);
+    putchar('\n');
+}
+
+void
+listing_print_page(const json_t *listing, int64_t now_ms)
+{
+    char age[24], wait[24];
+    print_span(now_ms / 1000 - field_number(listing, "arrival_time"), age);
+    print_span(field_number(listing, "due_time") - now_ms / 1000, wait);
+    printf("id:       %s\nqueue:    %s\nfrom:     <%s>\nsize:     %" PRId64
+           " bytes\narrived:  %s ago\nattempts: %" PRId64 "\n",
+           field_string(listing, "queue_id"), field_string(listing, "queue_name"),
+           field_string(listing, "sender"), field_number(listing, "message_size"), age,
+           field_number(listing, "attempts"));
+    if (strcmp(field_string(listing, "queue_name"), "deferred") == 0)
+        printf("next:     in %s\n", wait);
+    if (json_is_true(json_object_get(listing, "sender_warned")))
+        puts("warned:   the sender was told that it is late");
+    if (field_string(listing, "reason")[0]) {
+        print_span(now_ms / 1000 - field_number(listing, "since"), age);
+        printf("reason:   %s, %s ago\n", field_string(listing, "reason"), age);
+    }
+    if (field_string(listing, "envelope_id")[0])
+        printf("envid:    %s\n", field_string(listing, "envelope_id"));
+    if (field_number(listing, "mt_priority") != 0)
+        printf("priority: %" PRId64 "\n", field_number(listing, "mt_priority"));
+    size_t index;
+    json_t *item;
+    json_array_foreach (json_object_get(listing, "recipients"), index, item) {
+        printf("to:       <%s> %s", field_string(item, "address"),
+               json_is_true(json_object_get(item, "done")) ? "done" : "waiting");
+        if (field_string(item, "delay_reason")[0])
+            printf(" (%s)", field_string(item, "delay_reason"));
+        putchar('\n');
+    }
+}

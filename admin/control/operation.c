@@ -1,0 +1,459 @@
+/* Walks over the messages of a selection in slices, and does the manager's verb to
+ * each.
+ */
+#include "admin/control/operation.h"
+
+#include "base/loop.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+enum {
+    /* Of a turn, so that a large selection stalls nobody: */
+    ROWS_PER_TURN = 1000,
+    SLICE_US = 10 * 1000,
+    /* Bounces being written at a time, each with its message in memory. */
+    NOTICES_MAX = 32,
+    CHECK_MS = 20,
+    DURABLE_MAX_MS = 20 * 1000, /* the operator's patience is 30 s */
+    ENDING_MAX_MS = 60 * 1000   /* signs of life come meanwhile */
+};
+
+struct row {
+    struct id id;
+    enum queue_place place;
+};
+
+struct operation {
+    struct loop *loop;
+    struct log *log;
+    struct manager *manager;
+    enum manager_verb verb;
+    struct filter filter;
+    struct operation_events events;
+    struct row *rows;
+    size_t count, capacity, next;
+    bool listed;
+    bool changed;             /* something may not be durable yet */
+    struct queue_point point; /* then: when it is */
+    uint64_t notices;         /* that had begun when the last message was done */
+    int64_t ended_ms;         /* monotonic: when that was */
+    int64_t done_ms;          /* and of any message */
+    struct loop_task task;
+    struct loop_timer timer;
+    unsigned rows_left; /* of this turn */
+    int64_t until_us;
+};
+
+/* What is said of a message. */
+static const struct manner {
+    const char *done, *later, *already;
+    int already_code;
+    bool lags; /* durable some time after it is done */
+} manners[] = {
+    [MANAGER_HOLD] = {.done = "held",
+                      .later = "held; its delivery ends first",
+                      .already = "is held already"                           },
+    [MANAGER_RELEASE] = {.done = "released",
+                      .already = "is not held",
+                      .already_code = EX_UNAVAILABLE                         },
+    [MANAGER_RETRY] = {.done = "is due now"},
+    [MANAGER_BOUNCE] = {.done = "returned to its sender",
+                      .later = "returned to its sender when its delivery ends",
+                      .lags = true},
+    [MANAGER_REMOVE] = {.done = "removed",
+                      .later = "removed when its delivery ends",
+                      .lags = true                       },
+};
+
+static bool
+by_id(const struct operation *o)
+{
+    return o->filter.id_count > 0;
+}
+
+/* --- The list --------------------------------------------------------------------- */
+
+static bool
+add_row(void *context, struct id id, enum queue_place place)
+{
+    struct operation *o = context;
+    if (!by_id(o) && !manager_handles(o->manager, id))
+        return true;
+    if (o->count == o->capacity) {
+        o->capacity = o->capacity > 0 ? o->capacity * 2 : 64;
+        o->rows = memory_resize(o->rows, o->capacity * sizeof(*o->rows));
+    }
+    o->rows[o->count++] = (struct row){id, place};
+    return true;
+}
+
+static int
+list(struct operation *o)
+{
+    o->listed = true;
+    if (!by_id(o))
+        return queue_each(manager_queue(o->manager), add_row, o);
+    for (size_t i = 0; i < o->filter.id_count; i++)
+        add_row(o, o->filter.ids[i].id, QUEUE_INCOMING);
+    return 0;
+}
+
+/* --- Which ------------------------------------------------------------------------ */
+
+static const char *
+place_on_disk(enum queue_place place)
+{
+    switch (place) {
+    case QUEUE_MAILDROP:
+        return "maildrop";
+    case QUEUE_INCOMING:
+        break;
+    case QUEUE_DEFERRED:
+        return "deferred";
+    case QUEUE_DEFRAG:
+        return "defrag";
+    case QUEUE_HOLD:
+        return "hold";
+    case QUEUE_CORRUPT:
+        return "corrupt";
+    }
+    return "incoming";
+}
+
+static const char *
+place_of(const struct operation *o, const struct row *row)
+{
+    if (row->place == QUEUE_HOLD || row->place == QUEUE_CORRUPT ||
+        (row->place == QUEUE_DEFRAG && manager_is_offline(o->manager)))
+        return place_on_disk(row->place);
+    if (manager_active(o->manager, row->id) == NULL &&
+        manager_is_parked(o->manager, row->id))
+        return "defrag";
+    switch (sched_find(manager_sched(o->manager), row->id).place) {
+    case SCHED_INCOMING:
+        return "incoming";
+    case SCHED_ACTIVE:
+        return "active";
+    case SCHED_DEFERRED:
+        return "deferred";
+    case SCHED_UNKNOWN:
+        break;
+    }
+    return place_on_disk(row->place);
+}
+
+/* Where a message is that was named, not listed. */
+static enum queue_place
+look_for(struct operation *o, struct id id, const struct envelope *e)
+{
+    char note[QUEUE_NOTE_MAX];
+    if (e && e->held)
+        return QUEUE_HOLD;
+    if (e && e->preprocessed)
+        return e->parked ? QUEUE_DEFRAG : QUEUE_DEFERRED;
+    if (e)
+        return QUEUE_INCOMING;
+    bool parked = queue_note(manager_queue(o->manager), id, QUEUE_CORRUPT, note) == 0;
+    return parked ? QUEUE_CORRUPT : QUEUE_INCOMING;
+}
+
+/* By its envelope, which is read for that. */
+static bool
+envelope_matches(struct operation *o, struct row *row)
+{
+    const struct envelope *active = manager_active(o->manager, row->id);
+    struct envelope *loaded =
+        active || (!by_id(o) && row->place == QUEUE_CORRUPT) ? NULL
+        : by_id(o) ? queue_look(manager_queue(o->manager), row->id)
+                   : queue_peek(manager_queue(o->manager), row->id, row->place);
+    const struct envelope *e = active ? active : loaded;
+    if (by_id(o))
+        row->place = look_for(o, row->id, e);
+    bool matches =
+        e ? filter_matches(&o->filter, e, place_of(o, row), loop_now_ms(o->loop))
+          : filter_matches_place(&o->filter, place_of(o, row));
+    envelope_free(&loaded);
+    return matches;
+}
+
+static bool
+is_fragment(const struct operation *o, const struct row *row)
+{
+    return strcmp(place_of(o, row), "defrag") == 0;
+}
+
+/* Whether the verb means anything there, when nobody named the message. */
+static bool
+makes_sense(const struct operation *o, const struct row *row)
+{
+    bool held = row->place == QUEUE_HOLD, corrupt = row->place == QUEUE_CORRUPT;
+    switch (o->verb) {
+    case MANAGER_HOLD:
+    case MANAGER_RETRY:
+        return !held && !corrupt;
+    case MANAGER_RELEASE: /* what is damaged must be asked for, and fragments, too */
+        return held || (o->filter.place && (corrupt || is_fragment(o, row)));
+    case MANAGER_BOUNCE:
+        return !corrupt;
+    case MANAGER_REMOVE:
+        break;
+    }
+    return true;
+}
+
+static bool
+is_wanted(struct operation *o, struct row *row)
+{
+    if (by_id(o))
+        return (!filter_needs_envelope(&o->filter) && !o->filter.place) ||
+               envelope_matches(o, row);
+    if (!makes_sense(o, row))
+        return false;
+    if (filter_needs_envelope(&o->filter))
+        return envelope_matches(o, row);
+    return filter_matches_place(&o->filter, place_of(o, row));
+}
+
+/* --- What ------------------------------------------------------------------------- */
+
+static void
+tell(struct operation *o, struct id id, enum manager_result result, const char *why)
+{
+    const struct manner *manner = &manners[o->verb];
+    int code = 0;
+    const char *text = manner->done;
+    bool quiet = false;
+    switch (result) {
+    case MANAGER_DONE:
+        break;
+    case MANAGER_LATER:
+        text = manner->later;
+        break;
+    case MANAGER_ALREADY:
+        text = manner->already;
+        code = manner->already_code;
+        quiet = !by_id(o);
+        break;
+    case MANAGER_UNKNOWN: /* delivered meanwhile, or never there */
+        text = "no such message";
+        code = EX_DATAERR;
+        quiet = !by_id(o);
+        break;
+    case MANAGER_ENDING:
+        text = "is just being returned to its sender";
+        code = o->verb == MANAGER_BOUNCE ? 0 : EX_UNAVAILABLE;
+        quiet = !by_id(o);
+        break;
+    case MANAGER_DAMAGED:
+        text = "is damaged: its files are in corrupt/";
+        code = EX_DATAERR;
+        quiet = !by_id(o);
+        break;
+    case MANAGER_REFUSED:
+        text = why;
+        code = EX_UNAVAILABLE;
+        break;
+    }
+    assert(text);
+    if (!quiet)
+        o->events.told(o->events.context, id, code, text);
+}
+
+static void
+do_one(struct operation *o, struct row *row)
+{
+    char why[MANAGER_WHY_MAX];
+    if (!is_wanted(o, row))
+        return;
+    bool listed = o->verb == MANAGER_REMOVE && !by_id(o) && row->place != QUEUE_HOLD &&
+                  row->place != QUEUE_CORRUPT;
+    enum manager_result result =
+        listed ? manager_remove_listed(o->manager, row->id, why)
+               : manager_operate(o->manager, o->verb, row->id, why);
+    o->done_ms = loop_monotonic_ms(o->loop);
+    o->changed = o->changed || (result == MANAGER_DONE && manners[o->verb].lags);
+    tell(o, row->id, result, why);
+}
+
+/* --- When ------------------------------------------------------------------------- */
+
+static size_t
+notices_under_way(const struct operation *o)
+{
+    struct manager_notices notices = manager_notices(o->manager);
+    return (size_t)(notices.begun - notices.ended);
+}
+
+static bool
+is_bouncing_enough(const struct operation *o)
+{
+    return o->verb == MANAGER_BOUNCE && notices_under_way(o) >= NOTICES_MAX;
+}
+
+/* Files go some in a turn, when the journal has their ends. */
+static bool
+is_ending_enough(const struct operation *o)
+{
+    return o->verb == MANAGER_REMOVE &&
+           queue_endings(manager_queue(o->manager)) >= QUEUE_ENDINGS_MAX;
+}
+
+static bool
+is_ending_stuck(const struct operation *o)
+{
+    return is_ending_enough(o) &&
+           loop_monotonic_ms(o->loop) - o->done_ms >= ENDING_MAX_MS;
+}
+
+static bool
+is_ready(const struct operation *o)
+{
+    return o->events.is_ready == NULL || o->events.is_ready(o->events.context);
+}
+
+static bool
+may_go_on(const struct operation *o)
+{
+    return o->next < o->count && o->rows_left > 0 && loop_clock_us() < o->until_us &&
+           !is_bouncing_enough(o) && !is_ending_enough(o) && is_ready(o);
+}
+
+static bool
+is_durable(struct operation *o)
+{
+    /* Closing the queue writes the rest. */
+    return !o->changed || manager_is_offline(o->manager) ||
+           queue_is_over(manager_queue(o->manager), &o->point);
+}
+
+/* Notices end in the order in which they began, or nearly so. */
+static void
+await(void *context)
+{
+    struct operation *o = context;
+    if (manager_notices(o->manager).ended >= o->notices && is_durable(o))
+        o->events.ended(o->events.context, NULL);
+    else if (loop_monotonic_ms(o->loop) - o->ended_ms >= DURABLE_MAX_MS)
+        o->events.ended(o->events.context,
+                        "the disk has not taken all of it yet: a message may be back "
+                        "after a crash");
+    else
+        loop_timer_start(o->loop, &o->timer, CHECK_MS, await, o);
+}
+
+static void
+end(struct operation *o)
+{
+    o->notices = manager_notices(o->manager).begun;
+    o->ended_ms = loop_monotonic_ms(o->loop);
+    await(o);
+}
+
+/* The manager knows how to wake everything at once, sites that are down too. */
+static bool
+is_flush(const struct operation *o)
+{
+    return o->verb == MANAGER_RETRY && filter_is_all(&o->filter) &&
+           !manager_is_offline(o->manager);
+}
+
+static void
+flush(struct operation *o)
+{
+    log_say(o->log, LOG_LEVEL_INFO, "control", NULL,
+            "the operator wants a retry of all");
+    manager_retry_all(o->manager);
+    end(o);
+}
+
+static bool
+begin(struct operation *o)
+{
+    int result = list(o);
+    if (result == 0)
+        return true;
+    log_say(o->log, LOG_LEVEL_ERROR, "control", NULL, "cannot list the queue: %s",
+            strerror(-result));
+    o->events.ended(o->events.context, "the queue cannot be listed");
+    return false;
+}
+
+static void
+work(void *context)
+{
+    struct operation *o = context;
+    if (is_flush(o)) {
+        flush(o);
+        return;
+    }
+    if (!o->listed && !begin(o))
+        return;
+    o->rows_left = ROWS_PER_TURN;
+    o->until_us = loop_clock_us() + SLICE_US;
+    for (; may_go_on(o); o->next++, o->rows_left--)
+        do_one(o, &o->rows[o->next]);
+    if (o->next == o->count) {
+        end(o);
+    } else if (is_ending_stuck(o)) {
+        o->events.ended(o->events.context,
+                        "the disk does not take what is removed: the rest was left");
+    } else if (!is_ready(o)) {
+        return; /* operation_resume() */
+    } else if (is_bouncing_enough(o) || is_ending_enough(o)) {
+        loop_timer_start(o->loop, &o->timer, CHECK_MS, work, o);
+    } else {
+        loop_post(o->loop, &o->task, work, o);
+    }
+}
+
+/* ---------------------------------------------------------------------------------- */
+
+struct operation *
+operation_new(struct loop *loop, struct log *log, struct manager *manager,
+              enum manager_verb verb, const struct filter *filter,
+              const struct operation_events *events)
+{
+    struct operation *o = memory_new(sizeof(*o));
+    assert(!filter_is_open(filter));
+    o->loop = loop;
+    o->log = log;
+    o->manager = manager;
+    o->verb = verb;
+    o->filter = *filter;
+    o->events = *events;
+    loop_post(loop, &o->task, work, o);
+    return o;
+}
+
+void
+operation_free(struct operation **operation)
+{
+    struct operation *o = *operation;
+    if (o == NULL)
+        return;
+    *operation = NULL;
+    loop_unpost(o->loop, &o->task);
+    loop_timer_stop(o->loop, &o->timer);
+    free(o->rows);
+    o->rows = NULL;
+    loop_release(o->loop, free, o);
+}
+
+void
+operation_resume(struct operation *o)
+{
+    bool ends = o->listed && o->next == o->count;
+    if (!ends && !heap_has(&o->timer.node))
+        loop_post(o->loop, &o->task, work, o);
+}
+
+size_t
+operation_seen(const struct operation *o)
+{
+    return o->next;
+}

@@ -1,0 +1,36 @@
+/* One command of the operator, done to every message that it means, some in each turn.
+ *
+ * The daemon runs it for the control socket, and a command does when no daemon runs.
+ * Each message changes as a whole or not at all; of an operation that is cut short some
+ * messages have changed and the others have not. */
+#ifndef ADMIN_OPERATION_H
+#define ADMIN_OPERATION_H
+
+#include "admin/control/filter.h"
+#include "queue/manager/manager.h"
+
+struct operation;
+
+struct operation_events {
+    void *context;
+    /* What came of a message: code 0, or of sysexits; text without its name. Messages
+     * that only a filter names, and that need nothing, are not told. */
+    void (*told)(void *context, struct id id, int code, const char *text);
+    /* False: pause, until operation_resume(). NULL: never. */
+    bool (*is_ready)(void *context);
+    /* All are done, and what was done is durable; or error says why none was. Free it
+     * here or later. */
+    void (*ended)(void *context, const char *error);
+};
+
+/* The filter is copied, its texts are borrowed. Starts in a later turn. */
+struct operation *operation_new(struct loop *loop, struct log *log,
+                                struct manager *manager, enum manager_verb verb,
+                                const struct filter *filter,
+                                const struct operation_events *events);
+void operation_free(struct operation **operation);
+void operation_resume(struct operation *operation);
+/* Messages looked at so far. */
+size_t operation_seen(const struct operation *operation);
+
+#endif

@@ -1,0 +1,151 @@
+/* Writes and reads the operator's commands as JSON; strict, since half a filter would
+ * mean messages that nobody meant. */
+#include "admin/control/request.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const char *const words[] = {
+    [MANAGER_HOLD] = "hold",   [MANAGER_RELEASE] = "release",
+    [MANAGER_RETRY] = "retry", [MANAGER_BOUNCE] = "bounce",
+    [MANAGER_REMOVE] = "rm",
+};
+enum { VERBS = sizeof(words) / sizeof(words[0]) };
+
+bool
+request_find_verb(const char *word, enum manager_verb *verb)
+{
+    for (int i = 0; i < VERBS; i++)
+        if (strcmp(words[i], word) == 0) {
+            *verb = (enum manager_verb)i;
+            return true;
+        }
+    return false;
+}
+
+const char *
+request_word(enum manager_verb verb)
+{
+    return words[verb];
+}
+
+/* An argument that is no UTF-8 matches nothing that JSON could carry. */
+static void
+put_text(json_t *request, const char *key, const char *value)
+{
+    if (value == NULL)
+        return;
+    json_t *text = json_string(value);
+    json_object_set_new(request, key, text ? text : json_string("\xef\xbf\xbd"));
+}
+
+json_t *
+request_write(enum manager_verb verb, const struct filter *f)
+{
+    json_t *request = json_object(), *ids = json_array();
+    json_object_set_new(request, "command", json_string(words[verb]));
+    for (size_t i = 0; i < f->id_count; i++) {
+        char name[ID_LENGTH + 1];
+        id_format(f->ids[i].id, name);
+        json_array_append_new(ids, json_string(name));
+    }
+    if (f->id_count > 0)
+        json_object_set(request, "ids", ids);
+    json_decref(ids);
+    if (f->everything)
+        json_object_set_new(request, "all", json_true());
+    put_text(request, "to", f->to);
+    put_text(request, "from", f->from);
+    put_text(request, "place", f->place);
+    if (f->older_ms >= 0)
+        json_object_set_new(request, "older_ms", json_integer(f->older_ms));
+    return request;
+}
+
+/* --- Reading ---------------------------------------------------------------------- */
+
+static bool
+read_ids(struct filter *f, const json_t *value)
+{
+    size_t index;
+    json_t *item;
+    if (!json_is_array(value) || json_array_size(value) == 0)
+        return false;
+    json_array_foreach (value, index, item) {
+        struct id id;
+        if (!json_is_string(item) ||
+            !id_parse(text_from(json_string_value(item)), &id) || !filter_add_id(f, id))
+            return false;
+    }
+    return true;
+}
+
+static bool
+read_all(struct filter *f, const json_t *value)
+{
+    f->everything = json_is_true(value);
+    return f->everything;
+}
+
+static bool
+read_to(struct filter *f, const json_t *value)
+{
+    f->to = json_string_value(value);
+    return f->to && f->to[0];
+}
+
+static bool
+read_from(struct filter *f, const json_t *value)
+{
+    f->from = json_string_value(value);
+    return f->from != NULL;
+}
+
+static bool
+read_older(struct filter *f, const json_t *value)
+{
+    f->older_ms = json_integer_value(value);
+    return json_is_integer(value) && f->older_ms >= 0;
+}
+
+static bool
+read_place(struct filter *f, const json_t *value)
+{
+    f->place = json_string_value(value);
+    return f->place && filter_is_place(f->place);
+}
+
+static const struct member {
+    const char *name;
+    bool (*read)(struct filter *f, const json_t *value);
+} members[] = {
+    {"ids",      read_ids  },
+    {"all",      read_all  },
+    {"to",       read_to   },
+    {"from",     read_from },
+    {"older_ms", read_older},
+    {"place",    read_place},
+};
+
+static bool
+read_member(struct filter *f, const char *name, const json_t *value)
+{
+    for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
+        if (strcmp(members[i].name, name) == 0)
+            return members[i].read(f, value);
+    return strcmp(name, "command") == 0;
+}
+
+const char *
+request_read(const json_t *request, enum manager_verb *verb, struct filter *f)
+{
+    const char *word = json_string_value(json_object_get(request, "command"));
+    const char *name;
+    json_t *value;
+    filter_clear(f);
+    if (word == NULL || !request_find_verb(word, verb))
+        return "unknown command";
+    json_object_foreach((json_t *)(uintptr_t)request, name,
+                        value) if (!read_member(f, name, value)) return "bad selection";
+    return filter_is_open(f) ? "no ids, no filter and not all" : NULL;
+}

@@ -1,0 +1,366 @@
+/* Tells how the daemon is: its part, and the command that asks it. */
+#include "admin/control/status.h"
+
+#include "admin/control/ask.h"
+#include "admin/control/field.h"
+#include "admin/control/hops.h"
+#include "admin/control/words.h"
+#include "base/loop.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+enum { ERROR_MAX = 512, SITES_TOP = 20 };
+
+/* --- What is told ----------------------------------------------------------------- */
+
+static json_t *
+number(uint64_t value)
+{
+    return json_integer((json_int_t)value);
+}
+
+static json_t *
+make_spool(const struct queue_health *h)
+{
+    return json_pack(
+        "{s:s,s:s,s:I,s:I,s:I,s:I}", "path", h->path, "sync",
+        h->sync_blocks ? "blocking" : "aio", "bytes_free", (json_int_t)h->bytes_free,
+        "inodes_free", (json_int_t)h->inodes_free, "bytes_reserve",
+        (json_int_t)h->bytes_reserve, "inodes_reserve", (json_int_t)h->inodes_reserve);
+}
+
+static json_t *
+make_journal(const struct queue_health *h)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:b,s:o}", "segments", number(h->segments),
+                     "free_segments", number(h->free_segments), "messages",
+                     number(h->young), "batches", number(h->batches), "full",
+                     h->journal_full, "damages", number(h->damages));
+}
+
+/* As `queue ls` has them. To the scheduler fragments that wait are mail that is not yet
+ * due: most of them new, some deferred. */
+static json_t *
+make_queue(struct manager *m, const struct sched_counts *counts)
+{
+    struct queue_apart apart = queue_count_apart(manager_queue(m));
+    struct manager_fragments f = {0};
+    (void)manager_fragments(m, &f);
+    size_t fresh = f.messages < counts->incoming ? f.messages : counts->incoming;
+    size_t old = f.messages - fresh;
+    old = old < counts->deferred ? old : counts->deferred;
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "incoming",
+                     number(counts->incoming - fresh), "active", number(counts->active),
+                     "deferred", number(counts->deferred - old), "hold",
+                     number(apart.held), "corrupt", number(apart.parked), "defrag",
+                     number(fresh + old));
+}
+
+static json_t *
+make_fragments(struct manager *m)
+{
+    struct manager_fragments f = {0};
+    (void)manager_fragments(m, &f);
+    return json_pack(
+        "{s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s}", "sets",
+        number(f.sets), "messages", number(f.messages), "bytes", (json_int_t)f.bytes,
+        "oldest_ms", (json_int_t)f.oldest_ms, "held", number(f.held), "joined",
+        number(f.joined), "absorbed", number(f.absorbed), "timed_out",
+        number(f.timed_out), "conflicts", number(f.conflicts), "limited",
+        number(f.limited), "malformed", number(f.malformed), "failed", number(f.failed),
+        "redirected", number(f.redirected), "returned", number(f.returned), "alone",
+        number(f.alone), "namesakes", number(f.namesakes), "registry",
+        !f.is_shared ? "local"
+        : f.is_down  ? "down"
+                     : "up");
+}
+
+static json_t *
+make_sites(const struct hops_totals *totals, const struct sched_counts *counts)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "sites", number(totals->sites), "dead",
+                     number(counts->dead), "destinations", number(counts->destinations),
+                     "waiting", number(totals->waiting), "parked",
+                     number(totals->parked));
+}
+
+json_t *
+status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
+{
+    struct queue_health h = queue_health(manager_queue(m));
+    struct sched_counts counts = sched_count(manager_sched(m));
+    struct hops_totals sites;
+    json_t *top = hops_top(manager_sched(m), SITES_TOP, &sites);
+    json_t *sessions = json_pack("{s:o,s:o,s:o,s:o}", "in", number(sessions_in), "out",
+                                 number(counts.sessions), "idle", number(counts.idle),
+                                 "busy", number(sites.busy));
+    json_t *limits = json_pack("{s:o,s:o}", "active_limit", number(counts.active_limit),
+                               "session_limit", number(counts.session_limit));
+    json_t *totals = json_pack("{s:o,s:o,s:o}", "stored", number(h.stored), "ended",
+                               number(h.retired), "parked", number(h.parked));
+    return json_pack(
+        "{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ok", true,
+        "version", PETREL_VERSION, "uptime_s", (json_int_t)(uptime_ms / 1000),
+        "accepting", h.accepting, "reason", h.reason, "syncs", number(h.syncs), "spool",
+        make_spool(&h), "journal", make_journal(&h), "queue", make_queue(m, &counts),
+        "fragments", make_fragments(m), "sessions", sessions, "totals", totals,
+        "limits", limits, "site_totals", make_sites(&sites, &counts), "sites", top);
+}
+
+json_t *
+status_sandbox(const struct sandbox_state *state)
+{
+    return json_pack("{s:i,s:b,s:s,s:I}", "landlock", state->landlock, "seccomp",
+                     state->seccomp, "missing", state->missing, "refused",
+                     (json_int_t)sandbox_refused());
+}
+
+/* --- What is shown ---------------------------------------------------------------- */
+
+static const char *
+string(const json_t *object, const char *key)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+    return value ? value : "";
+}
+
+static bool
+is_true(const json_t *object, const char *key)
+{
+    return json_is_true(json_object_get(object, key));
+}
+
+static const char *
+size(int64_t bytes, char out[WORDS_MAX])
+{
+    static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
+    double value = (double)bytes / 1000;
+    size_t unit = 0;
+    while (value >= 1000 && unit + 1 < sizeof(units) / sizeof(*units)) {
+        value /= 1000;
+        unit++;
+    }
+    snprintf(out, WORDS_MAX, "%.1f %s", value, units[unit]);
+    return out;
+}
+
+/* Only where some were there. */
+static void
+print_fragments(const json_t *f)
+{
+    int64_t messages = field_number(f, "messages"), joined = field_number(f, "joined");
+    const char *registry = string(f, "registry");
+    bool shared = strcmp(registry, "local") != 0;
+    if (shared)
+        printf("registry   %s; sets begun without it %" PRId64 "; so far %" PRId64
+               " fragments sent to other hosts, %" PRId64 " not taken\n",
+               registry, field_number(f, "alone"), field_number(f, "redirected"),
+               field_number(f, "returned"));
+    if (field_number(f, "namesakes") > 0)
+        printf("           another host uses our name there: see defrag_host\n");
+    if (messages == 0 && field_number(f, "held") == 0)
+        return;
+    printf("fragments  %" PRId64 " wait in %" PRId64 " sets; so far %" PRId64
+           " messages joined, %" PRId64 " fragments went on unjoined\n",
+           messages, field_number(f, "sets"), joined,
+           field_number(f, "timed_out") + field_number(f, "conflicts") +
+               field_number(f, "limited") + field_number(f, "failed"));
+}
+
+static void
+print_space(const json_t *spool)
+{
+    char left[WORDS_MAX], reserve[WORDS_MAX];
+    if (field_number(spool, "bytes_free") >= 0)
+        printf("space      %s and %" PRId64 " files free",
+               size(field_number(spool, "bytes_free"), left),
+               field_number(spool, "inodes_free"));
+    else
+        printf("space      unknown");
+    printf("; the last %s and %" PRId64 " files are kept for mail under way\n",
+           size(field_number(spool, "bytes_reserve"), reserve),
+           field_number(spool, "inodes_reserve"));
+}
+
+static void
+print_spool(const json_t *status)
+{
+    const json_t *spool = json_object_get(status, "spool");
+    bool aio = strcmp(string(spool, "sync"), "aio") == 0;
+    printf("spool      %s\n", string(spool, "path"));
+    print_space(spool);
+    printf("syncs      %" PRId64 ", %s\n", field_number(status, "syncs"),
+           aio ? "in the background (aio)" : "blocking: all sessions wait for each");
+}
+
+static void
+print_journal(const json_t *journal)
+{
+    if (field_number(journal, "segments") == 0) {
+        printf("journal    off\n");
+        return;
+    }
+    printf("journal    %" PRId64 " messages; %" PRId64 " of %" PRId64
+           " segments free; %" PRId64 " batches%s",
+           field_number(journal, "messages"), field_number(journal, "free_segments"),
+           field_number(journal, "segments"), field_number(journal, "batches"),
+           is_true(journal, "full") ? "; full: new mail waits for the spool" : "");
+    if (field_number(journal, "damages") > 0)
+        printf("; damaged pieces found at the start, kept in corrupt/: %" PRId64,
+               field_number(journal, "damages"));
+    putchar('\n');
+}
+
+static void
+print_sandbox(const json_t *sandbox)
+{
+    struct sandbox_state state = {.landlock = (int)field_number(sandbox, "landlock"),
+                                  .seccomp = field_is_true(sandbox, "seccomp")};
+    char is[WORDS_MAX];
+    if (sandbox == NULL)
+        return;
+    sandbox_describe(&state, is, sizeof(is));
+    printf("sandbox    %s", is);
+    if (field_string(sandbox, "missing")[0])
+        printf("; this system lacks: %s", field_string(sandbox, "missing"));
+    if (field_number(sandbox, "refused") > 0)
+        printf("; system calls refused: %" PRId64, field_number(sandbox, "refused"));
+    putchar('\n');
+}
+
+static void
+print_sites(const json_t *status, int64_t now_ms)
+{
+    const json_t *totals = json_object_get(status, "site_totals");
+    const json_t *sites = json_object_get(status, "sites");
+    size_t shown = json_array_size(sites);
+    if (totals == NULL)
+        return;
+    printf("sites      %" PRId64 "; dead: %" PRId64 "; destinations: %" PRId64
+           "; recipients waiting: %" PRId64 "; messages parked: %" PRId64 "\n",
+           field_number(totals, "sites"), field_number(totals, "dead"),
+           field_number(totals, "destinations"), field_number(totals, "waiting"),
+           field_number(totals, "parked"));
+    if (shown > 0)
+        hop_print_table(sites, now_ms);
+    if (shown >= SITES_TOP && (int64_t)shown < field_number(totals, "sites"))
+        puts("  (those with most mail; --sites shows all)");
+}
+
+void
+status_print(const json_t *status, int64_t now_ms)
+{
+    const json_t *queue = json_object_get(status, "queue");
+    const json_t *sessions = json_object_get(status, "sessions");
+    const json_t *totals = json_object_get(status, "totals");
+    bool accepting = is_true(status, "accepting");
+    char words[WORDS_MAX];
+    printf("petrel     %s, up %s\n", string(status, "version"),
+           words_span(1000 * field_number(status, "uptime_s"), words));
+    printf("accepting  %s%s\n", accepting ? "yes" : "no: ", string(status, "reason"));
+    print_spool(status);
+    print_journal(json_object_get(status, "journal"));
+    print_sandbox(json_object_get(status, "sandbox"));
+    printf("queue      %" PRId64 " incoming, %" PRId64 " active, %" PRId64
+           " deferred, %" PRId64 " hold, %" PRId64 " corrupt",
+           field_number(queue, "incoming"), field_number(queue, "active"),
+           field_number(queue, "deferred"), field_number(queue, "hold"),
+           field_number(queue, "corrupt"));
+    if (field_number(queue, "defrag") > 0)
+        printf(", %" PRId64 " defrag", field_number(queue, "defrag"));
+    putchar('\n');
+    print_fragments(json_object_get(status, "fragments"));
+    printf("sessions   %" PRId64 " in%s, %" PRId64 " out\n",
+           field_number(sessions, "in"),
+           is_true(sessions, "stress") ? " (stress: nearly too many)" : "",
+           field_number(sessions, "out"));
+    printf("so far     %" PRId64 " stored, %" PRId64 " ended, %" PRId64 " parked\n",
+           field_number(totals, "stored"), field_number(totals, "ended"),
+           field_number(totals, "parked"));
+    print_sites(status, now_ms);
+}
+
+/* --- The command ------------------------------------------------------------------ */
+
+/* Page by page, so that the daemon tells some and works on. False: it went away. */
+static bool
+fetch_sites(struct ask *daemon, json_t *status)
+{
+    json_t *all = json_array();
+    size_t count;
+    do {
+        json_t *answer =
+            ask_question(daemon, json_pack("{s:s,s:I}", "command", "sites", "from",
+                                           (json_int_t)json_array_size(all)));
+        const json_t *page = json_object_get(answer, "sites");
+        count = json_array_size(page);
+        json_array_extend(all, (json_t *)(uintptr_t)page);
+        json_decref(answer);
+        if (page == NULL) {
+            json_decref(all);
+            return false;
+        }
+    } while (count > 0);
+    json_object_set_new(status, "sites", hops_sorted(all));
+    json_decref(all);
+    return true;
+}
+
+static int
+show(json_t *status, bool json, int64_t now_ms)
+{
+    if (!is_true(status, "ok")) {
+        fprintf(stderr, "petrel status: the daemon does not tell: %s\n",
+                string(status, "error"));
+        return EX_UNAVAILABLE;
+    }
+    json_object_del(status, "ok");
+    if (!json) {
+        status_print(status, now_ms);
+    } else {
+        json_dumpf(status, stdout, JSON_INDENT(2));
+        putchar('\n');
+    }
+    if (fflush(stdout) != 0)
+        return EX_IOERR;
+    return is_true(status, "accepting") ? 0 : EX_TEMPFAIL;
+}
+
+int
+command_status(int count, char **arguments, const struct options *options)
+{
+    bool json = false, all = false;
+    for (int i = 0; i < count; i++) {
+        json = json || strcmp(arguments[i], "--json") == 0;
+        all = all || strcmp(arguments[i], "--sites") == 0;
+        if (strcmp(arguments[i], "--json") != 0 &&
+            strcmp(arguments[i], "--sites") != 0) {
+            fputs("usage: petrel status [--sites] [--json]\n", stderr);
+            return EX_USAGE;
+        }
+    }
+    char error[ERROR_MAX] = "";
+    struct loop *loop = loop_new();
+    struct ask *daemon = ask_new(loop, options->control, error, sizeof(error));
+    json_t *status = NULL;
+    int code = EX_UNAVAILABLE;
+    if (daemon)
+        status = ask_question(daemon, json_pack("{s:s}", "command", "status"));
+    if (is_true(status, "ok") && (json || all) && !fetch_sites(daemon, status)) {
+        json_decref(status);
+        status = NULL;
+    }
+    if (status)
+        code = show(status, json, loop_now_ms(loop));
+    else
+        fprintf(
+            stderr, "petrel status: %s%s\n",
+            daemon ? ask_trouble(daemon) : "no daemon answers: ", daemon ? "" : error);
+    json_decref(status);
+    ask_free(&daemon);
+    loop_free(&loop);
+    return code;
+}

@@ -1,0 +1,38 @@
+/* `petrel status`: how the daemon is, in one look. */
+#ifndef ADMIN_STATUS_H
+#define ADMIN_STATUS_H
+
+#include "admin/settings/options.h"
+#include "base/sandbox.h"
+#include "queue/manager/manager.h"
+
+#include <jansson.h>
+
+/* What the daemon says of itself, the caller's:
+ *   version, uptime_s, accepting, reason (why not; "" else), syncs
+ *   spool     path, sync ("aio", or "blocking": all sessions wait for it), bytes_free,
+ *             inodes_free (-1: unknown), bytes_reserve, inodes_reserve
+ *   journal   segments (0: turned off), free_segments, messages, batches, full,
+ *             damages (pieces that the start could not read)
+ *   queue     incoming, active, deferred, hold, corrupt
+ *   sessions  in, stress (nearly too many are in; control.c adds it), out, idle (of
+ *             out), busy (of out: carry mail)
+ *   totals    stored, ended, parked, since the start
+ *   limits    active_limit, session_limit: the settings
+ *   site_totals  sites, dead, destinations, waiting (recipients in memory), parked
+ *             (messages on disk until their site lives or has room)
+ *   sites     as in hop.h: the 20 with most mail, of those that have anything to tell;
+ *             the command asks for all */
+json_t *status_make(struct manager *manager, int64_t uptime_ms, size_t sessions_in);
+
+/* landlock (the ABI in force, 0: none), seccomp, missing (what the system lacks; "":
+ * nothing), refused (system calls since the start). The daemon's is "sandbox". */
+json_t *status_sandbox(const struct sandbox_state *state);
+
+/* A few lines for people, and a table of the sites. */
+void status_print(const json_t *status, int64_t now_ms);
+
+/* `status [--sites] [--json]`: a sysexits code, EX_TEMPFAIL when no daemon answers. */
+int command_status(int count, char **arguments, const struct options *options);
+
+#endif

@@ -1,0 +1,29 @@
+/* `petrel queue why`: everything that keeps a message from being delivered now. */
+#ifndef ADMIN_WHY_H
+#define ADMIN_WHY_H
+
+#include "queue/manager/manager.h"
+
+#include <jansson.h>
+
+/* Adds to the daemon's answer about a message (place, due_ms, attempts; see
+ * control.h):
+ *   loading        it is being read from the disk
+ *   parked         its site wakes it when it lives, if that is before due_ms
+ *   excess         its site has more than its share of the active set: that wakes it
+ *   ahead          due messages that are loaded before it
+ *   active, active_limit, sessions, session_limit
+ *                  of the daemon
+ *   expires_ms     the first open recipient fails then; not there: none does
+ *   hops           by next hop: destination, open (recipients; of them waiting, taken,
+ *                  deferred while it is active), expires_ms; if anything is known of it
+ *                  now: site as in hop.h, sessions as in doing.h (ten at most, those
+ *                  that carry the message first), sessions_more
+ *   hops_more      next hops beyond those */
+void why_add(json_t *answer, struct manager *manager, struct id id);
+
+/* listing as of listing.h; its "why" is the daemon's answer, and is not there when no
+ * daemon runs. */
+void why_print(const json_t *listing, int64_t now_ms);
+
+#endif

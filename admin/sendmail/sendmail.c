@@ -1,0 +1,320 @@
+/* sendmail(1): flags of forty years, and a message into the spool without a daemon. */
+#include "admin/sendmail/sendmail.h"
+
+#include "admin/command/change.h"
+#include "admin/command/command.h"
+#include "admin/settings/complaint.h"
+#include "admin/sendmail/flags.h"
+#include "admin/sendmail/name.h"
+#include "admin/sendmail/submission.h"
+#include "admin/sendmail/verify.h"
+#include "base/identity.h"
+#include "base/loop.h"
+#include "base/memory.h"
+#include "mime/address.h"
+#include "queue/spool/spool_owner.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+enum {
+    PIECE = 32 * 1024,
+    SHOWN_MAX = 1024,
+    ENVELOPE_ID_MAX = 100, /* RFC 3461 §4.4 */
+    /* What lives longer would be swept (spec/queue.md §1.9). */
+    PATIENCE_MS = 24 * 3600 * 1000,
+    BACKSTOP_S = 25 * 3600 /* a disk that hangs */
+};
+
+/* --- Envelope and name ------------------------------------------------------------ */
+
+static int
+set_sender(struct envelope *e, const char *sender, const char *hostname)
+{
+    struct buffer normal;
+    int code = 0;
+    if (sender[0] == '\0' || strcmp(sender, "<>") == 0)
+        return 0;
+    buffer_init(&normal, RECIPIENTS_ADDRESS_MAX);
+    if (recipients_qualify(text_from(sender), hostname, &normal))
+        e->sender = envelope_text(e, buffer_text(&normal));
+    else
+        code = complaint_say("sendmail", EX_DATAERR, "the sender is not a mail address",
+                             sender);
+    buffer_free(&normal);
+    return code;
+}
+
+/* An argument is an address, or a list of them. What begins with '-' was to be a flag,
+ * which comes before the recipients; a line end would smuggle something somewhere. */
+static int
+set_recipients(struct recipients *to, const struct flags *f)
+{
+    for (int i = 0; i < f->recipient_count; i++) {
+        const char *given = f->recipients[i];
+        unsigned before = to->envelope->count;
+        if (given[0] == '-' || text_has_control(text_from(given)))
+            return complaint_say("sendmail", EX_DATAERR,
+                                 "the recipient is not a mail address", given);
+        if (!recipients_add(to, text_from(given)))
+            return complaint_say("sendmail", EX_DATAERR, to->mistake, given);
+        if (to->envelope->count == before && text_trim(text_from(given)).length == 0)
+            return complaint_say("sendmail", EX_DATAERR, "a recipient is empty", "");
+    }
+    return 0;
+}
+
+static int
+set_envelope_id(struct envelope *e, const char *id)
+{
+    struct buffer coded;
+    int code = 0;
+    if (id == NULL)
+        return 0;
+    buffer_init(&coded, ENVELOPE_ID_MAX);
+    if (text_has_control(text_from(id)) || !address_write_xtext(text_from(id), &coded))
+        code = complaint_say("sendmail", EX_USAGE,
+                             "-V wants at most 100 printable characters", "");
+    else
+        e->envelope_id = envelope_text(e, buffer_text(&coded));
+    buffer_free(&coded);
+    return code;
+}
+
+/* What -F says, else the password entry; as a phrase. */
+static void
+write_full_name(const struct flags *f, const struct passwd *who, struct buffer *out)
+{
+    struct buffer plain;
+    buffer_init(&plain, SHOWN_MAX);
+    if (f->full_name == NULL && who)
+        (void)!name_from_gecos(text_from(who->pw_gecos), text_from(who->pw_name),
+                               &plain);
+    struct text name = f->full_name ? text_from(f->full_name) : buffer_text(&plain);
+    if (!name_write(name, out))
+        assert(false && "the limit was chosen to fit");
+    buffer_free(&plain);
+}
+
+/* --- The message ------------------------------------------------------------------ */
+
+/* What comes next on standard input: its length, 0 at the end, or -errno; -ETIME when
+ * it has not come in time. */
+static ssize_t
+read_piece(struct loop *loop, int64_t end_ms, char *piece)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    ssize_t got;
+    int ready;
+    do {
+        loop_turn(loop, 0); /* what time is it? */
+        int64_t left_ms = end_ms - loop_monotonic_ms(loop);
+        ready = left_ms > 0 ? poll(&input, 1, (int)left_ms) : 0;
+        if (ready == 0)
+            return -ETIME;
+        got = ready < 0 ? -1 : read(STDIN_FILENO, piece, PIECE);
+    } while (got < 0 && errno == EINTR);
+    return got < 0 ? -errno : got;
+}
+
+static int
+read_message(struct submission *s, const struct flags *f, struct loop *loop,
+             int64_t end_ms)
+{
+    char *piece = memory_new(PIECE);
+    char id[ID_LENGTH + 1], error[512];
+    ssize_t got;
+    while ((got = read_piece(loop, end_ms, piece)) > 0 &&
+           submission_add(s, text_of(piece, (size_t)got)))
+        ;
+    free(piece);
+    if (got == -ETIME)
+        return complaint_say("sendmail", EX_TEMPFAIL,
+                             "the message did not come to its end in time", "");
+    if (got < 0)
+        return complaint_say("sendmail", EX_IOERR,
+                             "cannot read the message: ", strerror((int)-got));
+    int code = submission_finish(s, id, error, sizeof(error));
+    if (code != 0)
+        return complaint_say("sendmail", code, error, "");
+    if (f->verbose)
+        printf("queued as %s\n", id);
+    return 0;
+}
+
+/* The envelope is complete but for what the header says. */
+static int
+submit(const struct flags *f, const struct options *o, struct recipients *to,
+       const struct passwd *who, struct queue *queue, struct loop *loop, int64_t end_ms)
+{
+    struct buffer name;
+    buffer_init(&name, NAME_WRITTEN_MAX);
+    write_full_name(f, who, &name);
+    struct submission_settings settings = {
+        .hostname = o->hostname,
+        .message_size_limit = o->message_size_limit,
+        .from_header = f->from_header,
+        .dot_ends = !f->ignore_dots,
+        .full_name = buffer_text(&name),
+        .uid = (unsigned)getuid(),
+    };
+    struct submission *s = submission_new(&settings, loop, queue, to);
+    int code = read_message(s, f, loop, end_ms);
+    submission_free(&s);
+    buffer_free(&name);
+    return code;
+}
+
+static int
+inject(const struct flags *f, const struct options *o, struct queue *queue,
+       struct loop *loop, int64_t end_ms)
+{
+    const struct passwd *who = getpwuid(getuid());
+    char user[64];
+    struct envelope *e = envelope_new();
+    struct recipients to = {.envelope = e,
+                            .hostname = o->hostname,
+                            .limit = (unsigned)o->recipient_limit,
+                            .notify = f->notify};
+    if (who)
+        snprintf(user, sizeof(user), "%s", who->pw_name);
+    else
+        snprintf(user, sizeof(user), "uid%u", (unsigned)getuid());
+    int code = set_sender(e, f->sender ? f->sender : user, o->hostname);
+    if (code == 0)
+        code = set_recipients(&to, f);
+    if (code == 0)
+        code = set_envelope_id(e, f->envelope_id);
+    e->ret = f->ret;
+    if (code == 0)
+        code = submit(f, o, &to, who, queue, loop, end_ms);
+    else
+        envelope_free(&e);
+    recipients_free(&to);
+    return code;
+}
+
+static int
+send_message(const struct flags *f, const struct options *o,
+             const struct sendmail_helpers *helpers)
+{
+    char error[1024];
+    struct queue *queue;
+    struct queue_settings settings = options_queue(o);
+    struct loop *loop = loop_new();
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    int64_t patience_ms = helpers->patience_ms ? helpers->patience_ms : PATIENCE_MS;
+    int64_t end_ms = loop_monotonic_ms(loop) + patience_ms;
+    alarm(BACKSTOP_S);
+    int code = queue_open_injector(&queue, log, &settings, error, sizeof(error));
+    if (code == 0) {
+        code = inject(f, o, queue, loop, end_ms);
+        queue_close(&queue);
+    } else {
+        complaint_say("sendmail", code, error, "");
+    }
+    log_free(&log);
+    loop_free(&loop);
+    return code;
+}
+
+/* sendmail(1) of root may come before the daemon, or beside one without `user`. */
+static void
+give_spool(const struct options *o)
+{
+    struct identity who;
+    unsigned owner = spool_owner_of(o->spool);
+    bool known = geteuid() == 0 && o->user != NULL && identity_find(&who, o->user);
+    if (!known && geteuid() == 0 && owner != 0)
+        known = identity_find_number(&who, owner);
+    if (known && who.uid != 0)
+        (void)!spool_owner_give(o->spool, who.uid, who.gid);
+}
+
+/* --- Modes ------------------------------------------------------------------------ */
+
+static int
+list(const struct options *o)
+{
+    static char ls[] = "ls";
+    char *arguments[] = {ls, NULL};
+    return command_queue(1, arguments, o);
+}
+
+/* -q: Postfix's flush, of all, of a destination, a sender, a message. */
+static int
+retry(const struct flags *f, const struct options *o)
+{
+    struct id id;
+    struct filter *filter = memory_new(sizeof(*filter));
+    filter_clear(filter);
+    filter->to = f->queue_to;
+    filter->from =
+        f->queue_from && strcmp(f->queue_from, "<>") == 0 ? "" : f->queue_from;
+    filter->everything = !f->queue_to && !f->queue_from && !f->queue_id;
+    int code = 0;
+    if (f->queue_id &&
+        !(id_parse(text_from(f->queue_id), &id) && filter_add_id(filter, id)))
+        code = complaint_say("sendmail", EX_USAGE, "not a message id", f->queue_id);
+    if (code == 0)
+        code = change_flush(filter, f->verbose, o);
+    free(filter);
+    return code;
+}
+
+char **
+sendmail_called(int count, char **arguments, int *used)
+{
+    static char sendmail[] = "sendmail", list[] = "-bp", aliases[] = "-bi";
+    const char *base = strrchr(arguments[0], '/');
+    base = base ? base + 1 : arguments[0];
+    bool mailq = strcmp(base, "mailq") == 0,
+         newaliases = strcmp(base, "newaliases") == 0;
+    if (!mailq && !newaliases && strcmp(base, sendmail) != 0)
+        return NULL;
+    char **all = memory_array((size_t)count + 3, sizeof(*all));
+    *used = 0;
+    all[(*used)++] = sendmail;
+    if (mailq || newaliases)
+        all[(*used)++] = mailq ? list : aliases;
+    for (int i = 1; i < count; i++)
+        all[(*used)++] = arguments[i];
+    return all;
+}
+
+int
+sendmail_main(int count, char **arguments, const struct options *options,
+              const struct sendmail_helpers *helpers)
+{
+    struct flags f;
+    int code = flags_parse(&f, count, arguments);
+    if (code != 0)
+        return code;
+    switch (f.mode) {
+    case 'p':
+        return list(options);
+    case 's':
+        give_spool(options);
+        return helpers->serve(options);
+    case 'q':
+        return retry(&f, options);
+    case 'i':
+        return 0; /* newaliases: nothing is compiled */
+    case 'v':
+        return verify_addresses(f.recipient_count, f.recipients, options);
+    default:
+        break;
+    }
+    if (f.recipient_count == 0 && !f.from_header)
+        return complaint_say("sendmail", EX_USAGE,
+                             "no recipients: name them, or use -t", "");
+    give_spool(options);
+    return send_message(&f, options, helpers);
+}

@@ -1,0 +1,23 @@
+/* sendmail(1), mailq(1), newaliases(1): what programs have called for forty years. */
+#ifndef ADMIN_SENDMAIL_H
+#define ADMIN_SENDMAIL_H
+
+#include "admin/settings/options.h"
+
+/* What sendmail cannot do itself: mta.c ties it to the rooms beside. */
+struct sendmail_helpers {
+    /* -bs: SMTP on standard input and output. Returns a sysexits code. */
+    int (*serve)(const struct options *options);
+    int64_t patience_ms; /* for all of the message; 0 = 24 hours */
+};
+
+/* count and arguments as main's, without the program's name. Returns a sysexits code.
+ * The message is in the spool, durable, when it is 0. */
+int sendmail_main(int count, char **arguments, const struct options *options,
+                  const struct sendmail_helpers *helpers);
+
+/* When arguments[0], main's, is sendmail, mailq or newaliases: the arguments of that
+ * program with "sendmail" in front, malloc'ed, and their number. Else NULL. */
+char **sendmail_called(int count, char **arguments, int *used);
+
+#endif

@@ -1,0 +1,378 @@
+/* Makes a message from standard input fit for the queue: header, recipients, prefix. */
+#include "admin/sendmail/submission.h"
+
+#include "admin/sendmail/lines.h"
+#include "base/loop.h"
+#include "base/memory.h"
+#include "mime/date.h"
+#include "mime/header.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+enum { PREFIX_MAX = 8192, PIECE = 16 * 1024 };
+
+#define MBOX_LINE TEXT("From ")
+
+enum part {
+    PART_START, /* until it is clear that there is no mbox line */
+    PART_MBOX,  /* in that line */
+    PART_HEADER,
+    PART_BODY
+};
+
+struct submission {
+    struct submission_settings settings;
+    struct loop *loop;
+    struct queue *queue;
+    struct recipients *recipients;
+    struct envelope *envelope;
+    struct queue_draft *draft;
+    struct lines lines;
+    enum part part;
+    struct buffer header;    /* until it is complete, and a little more */
+    struct header_scan scan; /* of it */
+    struct buffer out;       /* one piece of the body */
+    bool stored;
+    int code; /* sysexits */
+    char error[1024];
+    char id[ID_LENGTH + 1];
+};
+
+static void
+fail(struct submission *s, int code, const char *what)
+{
+    if (s->code == 0) {
+        s->code = code;
+        snprintf(s->error, sizeof(s->error), "%s", what);
+    }
+    s->lines.over = true;
+}
+
+/* Users are told what they, or their administrator, can do about it. */
+static void
+refuse(struct submission *s, const struct outcome *refusal)
+{
+    char space[QUEUE_SPACE_MAX], what[QUEUE_SPACE_MAX + OUTCOME_TEXT_MAX + 2];
+    if (refusal->code != 452) {
+        fail(s, EX_TEMPFAIL, refusal->text);
+        return;
+    }
+    queue_describe_space(s->queue, space);
+    snprintf(what, sizeof(what), "%s: %s", refusal->text, space);
+    fail(s, EX_TEMPFAIL, what);
+}
+
+static void
+write_out(struct submission *s, struct text bytes)
+{
+    if (bytes.length == 0 || s->code != 0)
+        return;
+    if (!text_is_ascii(bytes))
+        s->envelope->eight_bit = true;
+    (void)!queue_write(s->draft, bytes); /* told at commit */
+    if (queue_draft_size(s->draft) > s->settings.message_size_limit)
+        fail(s, EX_DATAERR, "the message is larger than message_size_limit");
+}
+
+/* --- The header ------------------------------------------------------------------- */
+
+static bool
+is_field(const struct header_field *f, const char *name)
+{
+    return text_equal_nocase(f->name, text_from(name));
+}
+
+static bool
+names_recipients(const struct header_field *f, bool resent)
+{
+    if (resent)
+        return is_field(f, "Resent-To") || is_field(f, "Resent-Cc") ||
+               is_field(f, "Resent-Bcc");
+    return is_field(f, "To") || is_field(f, "Cc") || is_field(f, "Bcc");
+}
+
+static bool
+has_resent(struct text header)
+{
+    struct header_field f;
+    while (header_next(&header, &f))
+        if (names_recipients(&f, true))
+            return true;
+    return false;
+}
+
+static void
+take_recipients(struct submission *s, const struct header_field *f)
+{
+    struct buffer unfolded;
+    char what[256];
+    buffer_init(&unfolded, SUBMISSION_HEADER_MAX);
+    bool whole = header_unfold(f->value, &unfolded);
+    assert(whole); /* it is part of a header within the limit */
+    if (!recipients_add(s->recipients, buffer_text(&unfolded))) {
+        snprintf(what, sizeof(what), "%.*s: %s", TEXT_ARGS(f->name),
+                 s->recipients->mistake);
+        fail(s, EX_DATAERR, what);
+    }
+    buffer_free(&unfolded);
+}
+
+static void
+take_header(struct submission *s, struct text header)
+{
+    struct header_field f;
+    bool resent = s->settings.from_header && has_resent(header);
+    while (header_next(&header, &f)) {
+        if (s->settings.from_header && names_recipients(&f, resent))
+            take_recipients(s, &f);
+        if (!is_field(&f, "Bcc") && !is_field(&f, "Resent-Bcc"))
+            write_out(s, f.whole);
+    }
+    if (header.length > 0 && s->code == 0)
+        fail(s, EX_DATAERR, "the header cannot be read");
+}
+
+/* What follows the header is the empty line, or no header at all and gets that line. */
+static void
+header_complete(struct submission *s)
+{
+    struct text whole = buffer_text(&s->header);
+    struct text rest = text_after(whole, s->scan.length);
+    s->part = PART_BODY;
+    s->lines.in_header = false;
+    take_header(s, text_before(whole, s->scan.length));
+    if (!text_starts(rest, TEXT("\r\n")))
+        write_out(s, TEXT("\r\n"));
+    write_out(s, rest);
+    buffer_clear(&s->header);
+}
+
+static void
+put_header(struct submission *s, struct text bytes)
+{
+    if (!buffer_add(&s->header, bytes)) {
+        fail(s, EX_DATAERR, "the header is larger than 1 MB");
+        return;
+    }
+    header_scan_add(&s->scan, bytes);
+    if (s->scan.ended)
+        header_complete(s);
+}
+
+static bool
+has_line_end(struct text t)
+{
+    return text_find(t, '\n') != TEXT_NONE;
+}
+
+/* Enough has come to tell an mbox line from a header. */
+static void
+begin_header(struct submission *s)
+{
+    char start[4 * 5];
+    struct text whole = buffer_text(&s->header);
+    if (text_starts(whole, MBOX_LINE)) {
+        s->part = has_line_end(whole) ? PART_HEADER : PART_MBOX;
+        buffer_clear(&s->header);
+        return;
+    }
+    s->part = PART_HEADER;
+    if (!text_copy(start, sizeof(start), whole))
+        assert(false && "the start is short");
+    whole = text_of(start, whole.length);
+    buffer_clear(&s->header);
+    put_header(s, whole);
+}
+
+/* --- The body --------------------------------------------------------------------- */
+
+static void
+flush(struct submission *s)
+{
+    write_out(s, buffer_text(&s->out));
+    buffer_clear(&s->out);
+}
+
+static void
+put_body(struct submission *s, struct text bytes)
+{
+    if (s->out.length + bytes.length > PIECE)
+        flush(s);
+    if (bytes.length > PIECE)
+        write_out(s, bytes);
+    else if (!buffer_add(&s->out, bytes))
+        assert(false && "a piece has room for it");
+}
+
+/* --- The stream ------------------------------------------------------------------- */
+
+static void
+put_start(struct submission *s, struct text bytes)
+{
+    struct text front = text_before(bytes, MBOX_LINE.length);
+    if (!buffer_add(&s->header, front))
+        assert(false && "the start is short");
+    if (s->header.length >= MBOX_LINE.length || has_line_end(front))
+        begin_header(s);
+    bytes = text_after(bytes, front.length);
+    if (bytes.length > 0 && s->part == PART_HEADER)
+        put_header(s, bytes);
+    else if (bytes.length > 0 && s->part == PART_BODY)
+        put_body(s, bytes);
+}
+
+static void
+put(void *context, struct text bytes)
+{
+    struct submission *s = context;
+    switch (s->part) {
+    case PART_START:
+        put_start(s, bytes);
+        break;
+    case PART_MBOX:
+        if (has_line_end(bytes))
+            s->part = PART_HEADER;
+        break;
+    case PART_HEADER:
+        put_header(s, bytes);
+        break;
+    case PART_BODY:
+        put_body(s, bytes);
+        break;
+    }
+}
+
+/* --- The end ---------------------------------------------------------------------- */
+
+static bool
+write_from(const struct submission *s, struct buffer *out)
+{
+    struct text sender = s->envelope->sender, name = s->settings.full_name;
+    bool good = buffer_add(out, TEXT("From: ")) && buffer_add(out, name) &&
+                buffer_add(out, name.length > 0 ? TEXT(" <") : TEXT("<"));
+    if (sender.length > 0)
+        good = good && buffer_add(out, sender);
+    else
+        good = good && buffer_format(out, "MAILER-DAEMON@%.255s", s->settings.hostname);
+    return good && buffer_add(out, TEXT(">\r\n"));
+}
+
+static void
+compose_prefix(struct submission *s)
+{
+    struct buffer out;
+    char date[DATE_TEXT_MAX];
+    buffer_init(&out, PREFIX_MAX);
+    date_format(loop_now_ms(s->loop), date);
+    bool good = buffer_format(
+        &out, "Received: by %.255s (Petrel, from userid %u)\r\n\tid %s; %s\r\n",
+        s->settings.hostname, s->settings.uid, s->id, date);
+    if (!s->scan.has_from)
+        good = good && write_from(s, &out);
+    if (!s->scan.has_date)
+        good = good && buffer_format(&out, "Date: %s\r\n", date);
+    if (!s->scan.has_message_id)
+        good = good && buffer_format(&out, "Message-ID: <%s@%.255s>\r\n", s->id,
+                                     s->settings.hostname);
+    assert(good); /* every part is bounded */
+    s->envelope->prefix = envelope_text(s->envelope, buffer_text(&out));
+    buffer_free(&out);
+}
+
+static void
+on_stored(void *context, struct envelope *e, const struct outcome *refusal)
+{
+    struct submission *s = context;
+    if (refusal)
+        refuse(s, refusal);
+    else
+        s->stored = true;
+    envelope_free(&e);
+}
+
+static void
+note_utf8(struct envelope *e)
+{
+    e->utf8 = !text_is_ascii(e->sender);
+    for (unsigned i = 0; i < e->count && !e->utf8; i++)
+        e->utf8 = !text_is_ascii(e->recipients[i].address);
+}
+
+static void
+commit(struct submission *s)
+{
+    note_utf8(s->envelope);
+    queue_name(s->draft, s->envelope);
+    id_format(s->envelope->id, s->id);
+    compose_prefix(s);
+    if (s->scan.is_message) /* perhaps a fragment: nobody outside adds to those */
+        s->envelope->trust = TEXT("int");
+    queue_commit(&s->draft, &s->envelope, on_stored, s);
+    assert(s->stored || s->code != 0); /* an injector's commit is not deferred */
+}
+
+int
+submission_finish(struct submission *s, char id[ID_LENGTH + 1], char *error,
+                  size_t error_size)
+{
+    lines_end(&s->lines);
+    if (s->code == 0 && s->part == PART_START)
+        begin_header(s);
+    if (s->code == 0 && s->part != PART_BODY)
+        header_complete(s);
+    flush(s);
+    if (s->code == 0 && s->envelope->count == 0)
+        fail(s, EX_USAGE, "no recipients: name them, or use -t with To, Cc or Bcc");
+    if (s->code == 0)
+        commit(s);
+    memcpy(id, s->id, sizeof(s->id));
+    snprintf(error, error_size, "%s", s->error);
+    return s->code;
+}
+
+bool
+submission_add(struct submission *s, struct text bytes)
+{
+    lines_add(&s->lines, bytes);
+    return !s->lines.over;
+}
+
+struct submission *
+submission_new(const struct submission_settings *settings, struct loop *loop,
+               struct queue *queue, struct recipients *recipients)
+{
+    struct submission *s = memory_new(sizeof(*s));
+    struct outcome refusal;
+    s->settings = *settings;
+    s->loop = loop;
+    s->queue = queue;
+    s->recipients = recipients;
+    s->envelope = recipients->envelope;
+    buffer_init(&s->header, SUBMISSION_HEADER_MAX);
+    buffer_init(&s->out, PIECE);
+    header_scan_start(&s->scan);
+    lines_start(&s->lines, settings->dot_ends, put, s);
+    s->draft = queue_begin(queue, 0, &refusal);
+    if (s->draft == NULL)
+        refuse(s, &refusal);
+    return s;
+}
+
+void
+submission_free(struct submission **submission)
+{
+    struct submission *s = *submission;
+    if (s == NULL)
+        return;
+    *submission = NULL;
+    if (s->draft)
+        queue_discard(&s->draft);
+    envelope_free(&s->envelope);
+    buffer_free(&s->header);
+    buffer_free(&s->out);
+    free(s);
+}

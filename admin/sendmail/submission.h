@@ -1,0 +1,38 @@
+/* A message handed in on standard input: made fit for the queue and committed.
+ *
+ * Bytes go through lines.h; the header is held until it is complete: an mbox line "From
+ * x" in front is dropped, recipients are taken when asked for, Bcc goes, all else stays
+ * as it is. What does not begin with a header gets one. Received, and From, Date and
+ * Message-ID where they are missing, become the envelope's prefix. */
+#ifndef ADMIN_SUBMISSION_H
+#define ADMIN_SUBMISSION_H
+
+#include "admin/sendmail/recipients.h"
+#include "queue/queue.h"
+
+enum { SUBMISSION_HEADER_MAX = 1024 * 1024 };
+
+struct submission_settings {
+    const char *hostname;
+    int64_t message_size_limit;
+    bool from_header;      /* -t: recipients of To, Cc, Bcc (or the Resent- ones) too */
+    bool dot_ends;         /* no -i: a line of one dot ends the message */
+    struct text full_name; /* for From, as a phrase; may be empty */
+    unsigned uid;          /* who calls */
+};
+
+struct submission;
+
+/* recipients->envelope is taken: with its sender, and the recipients known so far.
+ * recipients and what settings point to live longer. loop is for the time. */
+struct submission *submission_new(const struct submission_settings *settings,
+                                  struct loop *loop, struct queue *queue,
+                                  struct recipients *recipients);
+void submission_free(struct submission **s);
+/* Bytes as they come. False: enough, the rest need not be read. */
+bool submission_add(struct submission *s, struct text bytes);
+/* Commits. Returns 0, or a sysexits code with one line in error. id gets the name. */
+int submission_finish(struct submission *s, char id[ID_LENGTH + 1], char *error,
+                      size_t error_size);
+
+#endif

@@ -1,0 +1,98 @@
+/* Looks up the routes of addresses and says where they lead. */
+#include "admin/sendmail/verify.h"
+
+#include "admin/sendmail/recipients.h"
+
+#include <stdio.h>
+#include <sysexits.h>
+
+enum { MISTAKES_MAX = 64 * 1024 };
+
+static void
+print_target(const struct target *target)
+{
+    switch (target->kind) {
+    case TARGET_MX:
+        puts("deliverable: mx");
+        break;
+    case TARGET_SMTP:
+    case TARGET_LMTP:
+        printf("deliverable: %s ", target->kind == TARGET_SMTP ? "smtp" : "lmtp");
+        if (target->host[0])
+            printf("%s:%u\n", target->host, (unsigned)target->port);
+        else
+            printf("unix:%s\n", target->path);
+        break;
+    case TARGET_MAILDIR:
+        printf("deliverable: maildir %s\n", target->path);
+        break;
+    case TARGET_HOLD:
+        puts("deliverable: held until an operator releases it");
+        break;
+    case TARGET_DISCARD:
+        puts("deliverable: discarded");
+        break;
+    case TARGET_ERROR:
+        printf("refused: %s %s\n", target->enhanced, target->path);
+        break;
+    case TARGET_UNKNOWN:
+        puts("refused: 5.1.1 unknown user");
+        break;
+    }
+}
+
+static int
+verify(const struct route_table *routes, struct text normal)
+{
+    struct address address;
+    if (!address_parse(normal, &address)) {
+        printf("%.*s... refused: 5.1.3 no address\n", TEXT_ARGS(normal));
+        return EX_NOUSER;
+    }
+    const struct target *target = route_find(routes, &address);
+    printf("%.*s... ", TEXT_ARGS(normal));
+    print_target(target);
+    return target->kind == TARGET_ERROR || target->kind == TARGET_UNKNOWN ? EX_NOUSER
+                                                                          : 0;
+}
+
+static int
+verify_list(const struct route_table *routes, const char *list, const char *hostname)
+{
+    int code = 0;
+    struct envelope *e = envelope_new();
+    struct recipients r = {
+        .envelope = e, .hostname = hostname, .limit = ENVELOPE_RECIPIENTS_MAX};
+    struct text given = text_from(list);
+    if (text_has_control(given) || !recipients_add(&r, given) || e->count == 0) {
+        fputs("sendmail: an argument is not a mail address\n", stderr);
+        code = EX_DATAERR;
+    }
+    for (unsigned i = 0; i < e->count; i++) {
+        int one = verify(routes, e->recipients[i].address);
+        code = code ? code : one;
+    }
+    recipients_free(&r);
+    envelope_free(&e);
+    return code;
+}
+
+int
+verify_addresses(int count, char **addresses, const struct options *options)
+{
+    struct buffer mistakes;
+    int code = 0;
+    buffer_init(&mistakes, MISTAKES_MAX);
+    struct route_table *routes = options_routes(options, &mistakes);
+    if (routes == NULL)
+        code = EX_CONFIG;
+    for (int i = 0; i < count && routes; i++) {
+        int one = verify_list(routes, addresses[i], options->hostname);
+        code = code ? code : one;
+    }
+    struct text told = buffer_text(&mistakes);
+    fwrite(told.at, 1, told.length, stderr);
+    route_free(&routes);
+    buffer_free(&mistakes);
+    return code;
+}

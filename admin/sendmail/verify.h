@@ -1,0 +1,11 @@
+/* sendmail -bv: where mail for an address would go, without sending any. */
+#ifndef ADMIN_VERIFY_H
+#define ADMIN_VERIFY_H
+
+#include "admin/settings/options.h"
+
+/* One line on standard output for each address. Returns 0, EX_NOUSER when one is
+ * refused, EX_DATAERR when one is none. */
+int verify_addresses(int count, char **addresses, const struct options *options);
+
+#endif

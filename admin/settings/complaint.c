@@ -1,0 +1,20 @@
+/* Writes complaints, with what users gave escaped. */
+#include "admin/settings/complaint.h"
+
+#include "base/log.h"
+
+#include <stdio.h>
+
+enum { SHOWN_MAX = 1024 };
+
+int
+complaint_say(const char *program, int code, const char *what, const char *argument)
+{
+    struct buffer shown;
+    buffer_init(&shown, SHOWN_MAX);
+    (void)!log_escape(text_from(argument), &shown); /* cut when it is long */
+    fprintf(stderr, "%s: %s%s%.*s\n", program, what, argument[0] ? ": " : "",
+            TEXT_ARGS(buffer_text(&shown)));
+    buffer_free(&shown);
+    return code;
+}

@@ -1,0 +1,27 @@
+/* Raises the limit of file descriptors to what the settings need. */
+#include "admin/settings/descriptors.h"
+
+#include "base/dns.h"
+#include "base/net.h"
+
+#include <sys/resource.h>
+
+enum { FILES_BESIDES = 300 /* spool, log, control */ };
+
+/* A session is a descriptor, and the queue needs some too: without them it would take
+ * connections, and then no mail. */
+void
+descriptors_want(const struct options *o, struct log *log)
+{
+    rlim_t want = (rlim_t)(o->max_sessions + o->session_limit) + NET_LINGERING_MAX +
+                  DNS_SOCKETS_MAX + FILES_BESIDES;
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= want)
+        return;
+    files.rlim_cur = files.rlim_max < want ? files.rlim_max : want;
+    if (setrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur < want)
+        log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+                "%llu descriptors are few for max_sessions and session_limit: "
+                "raise the limit (ulimit -n) to %llu",
+                (unsigned long long)files.rlim_cur, (unsigned long long)want);
+}

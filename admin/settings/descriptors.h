@@ -1,0 +1,11 @@
+/* Enough file descriptors for the sessions that the settings allow. */
+#ifndef ADMIN_DESCRIPTORS_H
+#define ADMIN_DESCRIPTORS_H
+
+#include "admin/settings/options.h"
+#include "base/log.h"
+
+/* Raises the limit as far as it may; what is missing is told in the log. */
+void descriptors_want(const struct options *options, struct log *log);
+
+#endif

@@ -1,0 +1,800 @@
+/* The table of settings, and the values that depend on the machine. */
+#include "admin/settings/options.h"
+
+#include "base/digest.h"
+#include "base/disk.h"
+#include "mime/address.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define SPOOL_SYSTEM  "/var/spool/petrel"
+#define SPOOL_PARENT  "/var/spool"
+#define SPOOL_HERE    "./spool"
+#define FILE_VARIABLE "PETREL_CONFIG="
+#define FILE_HERE     "petrel.conf"
+#define FILE_SYSTEM   "/etc/petrel/petrel.conf"
+#define FIELD(name)   offsetof(struct options, name)
+#define HOUR          INT64_C(3600000)
+
+/* One setting: its kind, field and key, its default as a user would write it, its
+ * bounds if it is a number, and its help. */
+#define TEXTUAL(kind, field, key, preset, help)                                        \
+    {                                                                                  \
+        key, SETTING_##kind, FIELD(field), preset, 0, 0, false, help                   \
+    }
+#define BOUNDED(kind, field, key, preset, min, max, help)                              \
+    {                                                                                  \
+        key, SETTING_##kind, FIELD(field), preset, min, max, false, help               \
+    }
+
+#define SECRET(field, key, help)                                                       \
+    {                                                                                  \
+        key, SETTING_STRING, FIELD(field), NULL, 0, 0, true, help                      \
+    }
+
+enum {
+    HOSTNAME_MAX = ADDRESS_MAX - (int)sizeof("MAILER-DAEMON"),
+    FILLED_MAX = 5 * 1024 * 1024,
+    EXAMPLE_MAX = 64 * 1024
+};
+
+const struct setting options_rows[] = {
+    TEXTUAL(STRING, hostname, "hostname", NULL,
+            "Name in banner, HELO and Received. Unset: the system's."),
+    TEXTUAL(LIST, listen, "listen", "127.0.0.1:2525",
+            "Where mail comes in: list of ADDRESS:PORT[?OPTION&...] or "
+            "unix:PATH[?OPTION&...].\n"
+            "Options: lmtp (speak LMTP), tls (TLS from the first byte), starttls=no,\n"
+            "proxy (each connection begins with a PROXY header; see proxy_from),\n"
+            "auth=required, auth=no, profile=legacy (old devices); of unix:PATH also "
+            "mode=0660,\nuid=NUMBER.\n"
+            "Example: 0.0.0.0:25, [::]:25, 0.0.0.0:465?tls&auth=required, "
+            "unix:/run/petrel/smtp"),
+    TEXTUAL(
+        LIST, tls_certificate, "tls_certificate", NULL,
+        "PEM files, each with the intermediates behind it; STARTTLS is offered when "
+        "set.\nOf several that with the name which the client asks for is shown, "
+        "else the first."),
+    TEXTUAL(LIST, tls_key, "tls_key", NULL,
+            "PEM files, in the same order. Unset: in the files of tls_certificate."),
+    TEXTUAL(
+        STRING, spool, "spool", NULL,
+        "The queue. Unset: /var/spool/petrel, or ./spool when that cannot be written."),
+    TEXTUAL(
+        STRING, user, "user", NULL,
+        "Switch to this user (a name, or UID or UID:GID) after binding, when started "
+        "as root."),
+    TEXTUAL(
+        STRING, sandbox, "sandbox", "yes",
+        "Give up after the start what is not needed (Landlock, seccomp): yes, no, or\n"
+        "require: no start where the system cannot."),
+    TEXTUAL(LIST, relay_from, "relay_from", "127.0.0.0/8, ::1",
+            "Networks whose clients may send mail to anywhere."),
+    TEXTUAL(STRING, auth_users, "auth_users", NULL,
+            "File of lines user:VERIFIER, made by `petrel passwd`: who may log in, and "
+            "then send\nmail to anywhere. AUTH is offered under TLS and at Unix "
+            "sockets when set."),
+    TEXTUAL(STRING, auth_clear_text, "auth_clear_text", "no",
+            "loopback: AUTH is offered without TLS, too, to clients on this host."),
+    BOUNDED(NUMBER, auth_failure_limit, "auth_failure_limit", "10", 0, 1000,
+            "So many failed logins in 10 minutes lock a client address out; 0: none "
+            "are."),
+    TEXTUAL(LIST, sender_login, "sender_login", NULL,
+            "Table of USER ADDRESS..., one a line: the only senders a user may use, "
+            "who must\nlog in for them. ADDRESS: user@domain, domain, .domain "
+            "(sub-domains), *"),
+    TEXTUAL(LIST, sender_domains, "sender_domains", NULL,
+            "The only domains that users, and clients in relay_from, may send from: "
+            "domain,\n.domain (sub-domains). Unset: any."),
+    TEXTUAL(BOOL, allow_open_relay, "allow_open_relay", "no",
+            "Needed for 0.0.0.0/0 or ::/0 in relay_from. Spammers will find it in an "
+            "hour."),
+    TEXTUAL(LIST, proxy_from, "proxy_from", NULL,
+            "Networks of the proxies that may say, where `listen` has ?proxy, for whom "
+            "they speak."),
+    TEXTUAL(
+        LIST, etrn, "etrn", "relay",
+        "Domains whose waiting mail is tried at once when any client says ETRN: a "
+        "list of\n"
+        "relay (those of local_domains whose mail goes on to another host), domain,\n"
+        ".domain (sub-domains); or off."),
+    TEXTUAL(
+        STRING, mt_priority, "mt_priority", "off",
+        "Whose MT-PRIORITY (RFC 6710) moves mail forward: off (not offered), trusted "
+        "(of\nthose who may relay; that of others counts as 0 at most), all."),
+    TEXTUAL(
+        LIST, routes, "routes", "* mx",
+        "Table of PATTERN TARGET, one a line, first match wins.\n"
+        "PATTERN: user@domain, domain, .domain (sub-domains), *\n"
+        "TARGET: mx, smtp://host[:port][?opts], lmtp://host:port, lmtp://unix:/path,\n"
+        "maildir:/path/%u[?create=yes], hold, discard, error:5.1.1 text,\n"
+        "[1.2.3.4]:port or host:port (no MX look-up). See petrel.conf(5)."),
+    TEXTUAL(STRING, relay, "relay", NULL,
+            "Short for a last route `* VALUE`: the smarthost, or a list of smarthosts, "
+            "the\nfirst that can be reached gets the mail."),
+    SECRET(relay_password, "relay_password",
+           "Password of the user in relay = submission://USER@HOST. Better:\n"
+           "relay_password_file, the file that has it."),
+    TEXTUAL(STRING, auth_passwords, "auth_passwords", NULL,
+            "File with passwords of users in routes, sender_routes and relay: lines\n"
+            "HOST[:PORT] USER PASSWORD, or @/PATH of a token's file for XOAUTH2. Mode "
+            "0600."),
+    TEXTUAL(
+        LIST, sender_routes, "sender_routes", NULL,
+        "Table of PATTERN TARGET for the sender's address, or <> for bounces. Comes "
+        "before\nrelay and the route *, behind all other routes and local mail."),
+    TEXTUAL(
+        STRING, local, "local", NULL,
+        "Target of mail for local_domains that no route but * matches, for example\n"
+        "maildir:/var/mail/%u. Unset: the target of * gets it, unless that is mx: then "
+        "the user is unknown."),
+    TEXTUAL(LIST, local_domains, "local_domains", NULL,
+            "Domains that anybody may write to, and whose mail goes to `local` when no "
+            "route\n"
+            "but * matches. Unset: hostname."),
+    BOUNDED(SIZE, message_size_limit, "message_size_limit", "50M", 1024,
+            INT64_C(1) << 40, "Larger messages are refused."),
+    BOUNDED(NUMBER, recipient_limit, "recipient_limit", "1000", 1, 50000,
+            "Recipients of one message."),
+    BOUNDED(NUMBER, max_sessions, "max_sessions", "1000", 1, 100000,
+            "Clients at a time."),
+    BOUNDED(NUMBER, max_sessions_per_client, "max_sessions_per_client", "50", 1, 100000,
+            "Clients of one address at a time, or of one IPv6 network of 64 bits."),
+    TEXTUAL(STRING, client_session_rate, "client_session_rate", "none",
+            "Connections of one client: N/s, N/m, N/h or N/d. All N may come at once, "
+            "or B with\n"
+            ",burst=B behind it, then no faster than the rate.\n"
+            "A client is an address, or an IPv6 network of 64 bits."),
+    TEXTUAL(STRING, client_message_rate, "client_message_rate", "none",
+            "Messages of one client."),
+    TEXTUAL(STRING, client_recipient_rate, "client_recipient_rate", "none",
+            "Recipients that one client names, those that are refused included."),
+    TEXTUAL(STRING, session_rate, "session_rate", "none",
+            "Connections of all clients together."),
+    TEXTUAL(STRING, message_rate, "message_rate", "none",
+            "Messages of all clients together."),
+    TEXTUAL(STRING, recipient_rate, "recipient_rate", "none",
+            "Recipients of all clients together."),
+    TEXTUAL(LIST, rate_exempt, "rate_exempt", "127.0.0.0/8, ::1",
+            "Networks whose clients these rates neither hold back nor count."),
+    TEXTUAL(BOOL, check_helo, "check_helo", "no",
+            "Refuse mail of strangers whose HELO is our own name, or neither a full "
+            "domain nor\nan address literal."),
+    TEXTUAL(BOOL, check_sender, "check_sender", "no",
+            "Refuse mail of strangers whose sender has no full domain; and take their "
+            "bounces\nonly for one recipient at a time."),
+    BOUNDED(DURATION, greet_delay_ms, "greet_delay", "0s", 0, 60000,
+            "Strangers that speak before the greeting, which comes so much later, are "
+            "sent away."),
+    BOUNDED(NUMBER, max_tls_sessions, "max_tls_sessions", "200", 0, 100000,
+            "Clients with TLS at a time, 45 KiB each; 0: as many as clients."),
+    BOUNDED(DURATION, smtpd_starttls_timeout_ms, "smtpd_starttls_timeout", "20s", 1000,
+            HOUR, "A client whose TLS handshake takes longer is cut off."),
+    BOUNDED(NUMBER, hopcount_limit, "hopcount_limit", "50", 1, 1000,
+            "More Received lines than this are a loop."),
+    BOUNDED(NUMBER, smtpd_hard_error_limit, "smtpd_hard_error_limit", "20", 1, 10000,
+            "A client that makes more mistakes is cut off."),
+    BOUNDED(NUMBER, smtpd_soft_error_limit, "smtpd_soft_error_limit", "10", 0, 10000,
+            "A client that makes more mistakes hears of each later than of the one "
+            "before."),
+    BOUNDED(DURATION, smtpd_error_sleep_time_ms, "smtpd_error_sleep_time", "1s", 0,
+            30000, "By how much; up to 30s in all. 0: at once."),
+    BOUNDED(NUMBER, smtpd_junk_command_limit, "smtpd_junk_command_limit", "100", 0,
+            100000,
+            "More of RSET, NOOP, EHLO and the like without a message in between are "
+            "mistakes of a\nstranger. 0: never."),
+    BOUNDED(DURATION, smtpd_timeout_ms, "smtpd_timeout", "5m", 1000, 24 * HOUR,
+            "A client that is silent for so long, or takes so long for one command, is "
+            "cut off."),
+    BOUNDED(DURATION, smtpd_data_timeout_ms, "smtpd_data_timeout", "3m", 1000,
+            24 * HOUR,
+            "A client that is silent for so long within a message is cut off."),
+    BOUNDED(NUMBER, smtpd_min_data_rate, "smtpd_min_data_rate", "50", 0, 1000000,
+            "A client with fewer bytes of a message a second is cut off. 0: any."),
+    BOUNDED(DURATION, drain_timeout_ms, "drain_timeout", "20s", 0, HOUR,
+            "How long SIGTERM waits for sessions in the middle of a message."),
+    TEXTUAL(LIST, dns_servers, "dns_servers", NULL,
+            "List of address[:port]. Unset: the system's."),
+    BOUNDED(NUMBER, smtp_port, "smtp_port", "25", 1, 65535, "Port of MX deliveries."),
+    TEXTUAL(LIST, smtp_bind, "smtp_bind", NULL,
+            "Source addresses of deliveries: one IPv4, one IPv6."),
+    TEXTUAL(
+        STRING, tls_ca, "tls_ca", NULL,
+        "Whose certificates prove a next hop (tls=verify): a PEM file or a directory "
+        "of\nsuch files. Unset: the system's bundle."),
+    BOUNDED(DURATION, smtp_connect_timeout_ms, "smtp_connect_timeout", "30s", 100, HOUR,
+            "How long to wait for a connection to one address of a host."),
+    BOUNDED(NUMBER, smtp_min_data_rate, "smtp_min_data_rate", "500", 0, 1000000,
+            "A host that takes fewer bytes of a message a second is left. 0: any."),
+    BOUNDED(NUMBER, smtp_mx_address_limit, "smtp_mx_address_limit", "5", 1, 40,
+            "Addresses tried before a delivery is put off."),
+    BOUNDED(DURATION, smtp_connection_cache_time_limit_ms,
+            "smtp_connection_cache_time_limit", "2s", 0, HOUR,
+            "How long an idle connection is kept for more mail."),
+    BOUNDED(NUMBER, active_limit, "active_limit", "20000", 1, 1000000,
+            "Messages in memory."),
+    BOUNDED(NUMBER, session_limit, "session_limit", "500", 1, 100000,
+            "Deliveries at a time, to all destinations."),
+    BOUNDED(NUMBER, initial_concurrency, "initial_destination_concurrency", "5", 1,
+            10000, "Sessions to a destination at first."),
+    BOUNDED(NUMBER, concurrency_limit, "default_destination_concurrency_limit", "20", 0,
+            10000, "Sessions to a destination at most; 0 = no limit."),
+    TEXTUAL(STRING, positive_feedback,
+            "default_destination_concurrency_positive_feedback", "1",
+            "Growth per success: 1, a/b, a/concurrency, a/sqrt_concurrency."),
+    TEXTUAL(STRING, negative_feedback,
+            "default_destination_concurrency_negative_feedback", "1",
+            "Decline per failure; the same forms."),
+    BOUNDED(NUMBER, failed_cohort_limit,
+            "default_destination_concurrency_failed_cohort_limit", "1", 0, 10000,
+            "Failed cohorts before a destination counts as dead; 0 = never."),
+    BOUNDED(NUMBER, recipients_per_delivery, "default_destination_recipient_limit",
+            "50", 0, 50000, "Recipients in one transaction; 0 = no limit."),
+    BOUNDED(DURATION, rate_delay_ms, "default_destination_rate_delay", "0s", 0,
+            24 * HOUR, "Pause after each delivery to a destination."),
+    BOUNDED(DURATION, transport_rate_delay_ms, "default_transport_rate_delay", "0s", 0,
+            24 * HOUR,
+            "From the beginning of a delivery to that of the next, for all "
+            "destinations of\na target; one at a time then."),
+    TEXTUAL(STRING, destination_rate, "default_destination_rate", "none",
+            "Transactions with a site: N/s, N/m, N/h or N/d, perhaps with ,burst=B."),
+    TEXTUAL(BOOL, adaptive, "default_destination_adaptive", "yes",
+            "Learn how many sessions and what rate a site bears, and whether it is "
+            "slow. no:\nPostfix's rules alone."),
+    BOUNDED(NUMBER, reuse_limit, "default_connection_reuse_count_limit", "0", 0, 10000,
+            "Transactions over one connection; 0 = no limit."),
+    TEXTUAL(LIST, providers, "providers", NULL,
+            "NAME=PATTERN,PATTERN: domains all of whose mail exchangers match are one "
+            "site."),
+    BOUNDED(NUMBER, site_active_share, "site_active_share", "50", 0, 100,
+            "Per cent of a full active_limit that one site may have; 0 = all."),
+    TEXTUAL(BOOL, sender_turns, "sender_turns", "yes",
+            "Senders take turns at a site. no: mail goes in the order it came."),
+    BOUNDED(SIZE, bulk_size, "bulk_size", "10M", 0, INT64_C(1) << 40,
+            "A larger message counts as bulk: its sender has fewer turns. 0: none "
+            "does."),
+    BOUNDED(NUMBER, slot_cost, "default_delivery_slot_cost", "5", 0, 10000,
+            "So many transactions of large mail let one of small mail pass; 0 = none."),
+    BOUNDED(NUMBER, slot_loan, "default_delivery_slot_loan", "3", 0, 10000,
+            "So many may pass in advance."),
+    BOUNDED(NUMBER, slot_discount, "default_delivery_slot_discount", "50", 0, 100,
+            "Per cent of those needed that may pass in advance."),
+    BOUNDED(NUMBER, minimum_slots, "default_minimum_delivery_slots", "3", 0, 10000,
+            "Mail that could never let so many pass is not large."),
+    BOUNDED(DURATION, minimal_backoff_ms, "minimal_backoff_time", "300s", 1, 24 * HOUR,
+            "Shortest wait before another attempt."),
+    BOUNDED(DURATION, maximal_backoff_ms, "maximal_backoff_time", "4000s", 1,
+            240 * HOUR, "Longest wait before another attempt."),
+    BOUNDED(DURATION, lifetime_ms, "maximal_queue_lifetime", "5d", 0, 100 * 24 * HOUR,
+            "Mail that could not be delivered for so long bounces."),
+    BOUNDED(DURATION, bounce_lifetime_ms, "bounce_queue_lifetime", "5d", 0,
+            100 * 24 * HOUR,
+            "Bounces that could not be delivered for so long are given up."),
+    BOUNDED(DURATION, delay_warning_ms, "delay_warning_time", "0h", 0, 100 * 24 * HOUR,
+            "A sender is told, once, of mail that could not be delivered for so long. "
+            "0: never."),
+    BOUNDED(SIZE, bounce_size_limit, "bounce_size_limit", "50K", 0, INT64_C(1) << 30,
+            "RET=FULL returns a larger message's header only."),
+    BOUNDED(NUMBER, defrag_parts, "defrag_max_parts", "1000", 10, 100000,
+            "Fragments of one message (routes with ?defragment=yes); those of more go "
+            "on unjoined."),
+    BOUNDED(SIZE, defrag_set_size, "defrag_max_size", "128M", 0, INT64_C(1) << 34,
+            "Bytes of all fragments of one message. 0: no limit."),
+    BOUNDED(NUMBER, defrag_sets, "defrag_max_sets", "10000", 1, 1000000,
+            "Messages that wait for their fragments; beyond it the oldest go on "
+            "unjoined."),
+    BOUNDED(NUMBER, defrag_sender_sets, "defrag_max_sets_per_sender", "100", 0, 1000000,
+            "The same of one sender; more are not waited for. 0: no limit."),
+    BOUNDED(
+        NUMBER, defrag_client_sets, "defrag_max_sets_per_client", "200", 0, 1000000,
+        "The same of one client: an IPv4 network of 24 bits, an IPv6 network of 64. "
+        "0: no\nlimit."),
+    BOUNDED(SIZE, defrag_size, "defrag_max_total", "2G", 0, INT64_C(1) << 44,
+            "Bytes of all fragments that wait; beyond it the oldest go on unjoined. "
+            "0: no limit.\nUnset: 2G, or a tenth of the spool's file system if that "
+            "is less."),
+    TEXTUAL(
+        STRING, defrag_key, "defrag_key", "sender",
+        "Fragments with the same id belong together when: sender (sender and login, "
+        "or trust,\nare the same), strict (and the client's network), id (always)."),
+    TEXTUAL(BOOL, defrag_subject_fallback, "defrag_subject_fallback", "no",
+            "A message without a Subject of its own gets that of its first fragment."),
+    TEXTUAL(STRING, defrag_on_timeout, "defrag_on_timeout", "release",
+            "What becomes of fragments after half of the first of `notices`: release, "
+            "bounce or hold."),
+    TEXTUAL(STRING, partial_policy, "partial_policy", "pass",
+            "Fragments for recipients whose routes do not join them: pass or reject "
+            "(550 5.6.1)."),
+    TEXTUAL(STRING, defrag_registry, "defrag_registry", "local",
+            "Where several hosts agree which of them joins a message: local (one host\n"
+            "alone), dir:/path (a directory that all share), or Redis 7 or Valkey:\n"
+            "redis://[user@]host[:port][/database], rediss://..."),
+    SECRET(defrag_registry_password, "defrag_registry_password",
+           "For defrag_registry at Redis; better as defrag_registry_password_file."),
+    TEXTUAL(
+        STRING, defrag_host, "defrag_host", NULL,
+        "The name that this host has there, for ever, no other host has, and the\n"
+        "address from which it sends fragments to the others: NAME or NAME=ADDRESS.\n"
+        "Default: hostname."),
+    TEXTUAL(LIST, defrag_peers, "defrag_peers", NULL,
+            "The others, to whom fragments go whose message they join:\n"
+            "NAME=ADDRESS[:PORT] or NAME=smtp://ADDRESS[:PORT]?OPTIONS. They are\n"
+            "believed by their addresses. It may name this host, too."),
+    BOUNDED(SIZE, journal_size, "journal_size", "64M", 0, INT64_C(1) << 34,
+            "Ring of files for mail that is delivered at the first attempt. 0: no "
+            "journal."),
+    BOUNDED(SIZE, journal_message_max, "journal_message_max", "256K", 1024,
+            INT64_C(1) << 24, "A larger message is a file of its own at once."),
+    BOUNDED(NUMBER, slices, "slices", "1", 1, ID_SLICES_MAX,
+            "Daemons that share the spool: a power of two. Each has its own `slice`, "
+            "`listen`\nand `control`."),
+    BOUNDED(NUMBER, slice, "slice", "0", 0, ID_SLICES_MAX - 1,
+            "Which part of the spool this daemon handles: 0 to slices - 1."),
+    TEXTUAL(STRING, control, "control", NULL,
+            "Control socket. Unset: SPOOL/control; with slices: SPOOL/control.SLICE."),
+    TEXTUAL(STRING, log_style, "log_style", "petrel",
+            "petrel, postfix, qmail or json; always on standard error."),
+    TEXTUAL(STRING, log_level, "log_level", "info", "error, warning, info or debug."),
+    {NULL, SETTING_STRING, 0, NULL, 0, 0, false, NULL},
+};
+
+static const char *const styles[] = {"petrel", "postfix", "json", "qmail", NULL};
+static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
+
+/* As enum options_timeout. */
+static const char *const keyings[] = {"sender", "id", "strict", NULL};
+static const char *const partials[] = {"pass", "reject", NULL};
+static const char *const timeouts[] = {"release", "bounce", "hold", NULL};
+/* As enum options_sandbox. */
+static const char *const sandboxes[] = {"no", "yes", "require", NULL};
+
+static int
+find_word(const char *const *words, const char *word)
+{
+    for (int i = 0; word && words[i]; i++)
+        if (strcmp(words[i], word) == 0)
+            return i;
+    return -1;
+}
+
+/* preset: for what check_word() complains of. */
+static int
+choose(const char *const *words, const char *word, int preset)
+{
+    int found = find_word(words, word);
+    return found < 0 ? preset : found;
+}
+
+static void
+check_word(struct settings *s, const char *key, const char *const *words,
+           const char *word, const char *say)
+{
+    if (find_word(words, word) < 0)
+        settings_complain(s, key, "'%.100s': say %s", word ? word : "", say);
+}
+
+/* A value that the machine gives when the user gave none. */
+static void
+fill(struct settings *s, const char *key, const char *value, const char *rest)
+{
+    struct buffer line;
+    buffer_init(&line, FILLED_MAX);
+    bool added = buffer_format(&line, "%s=%s%s", key, value, rest) &&
+                 buffer_add_byte(&line, '\0');
+    assert(added); /* a settings file is smaller */
+    settings_read_preset(s, line.at);
+    buffer_free(&line);
+}
+
+/* As hosts are named: mailboxes may be at stranger domains. */
+static bool
+is_hostname(struct text t)
+{
+    return address_is_domain(t) && text_is_ascii(t) && text_find(t, '_') == TEXT_NONE;
+}
+
+static void
+fill_hostname(struct settings *s)
+{
+    struct utsname name;
+    bool good = uname(&name) == 0 && is_hostname(text_from(name.nodename));
+    fill(s, "hostname", good ? name.nodename : "localhost", "");
+}
+
+/* Our own directory, or one into which the daemon lets everybody inject. */
+static bool
+spool_is_usable(const char *path)
+{
+    struct disk *disk;
+    struct disk_info trigger;
+    if (disk_open(&disk, path, false) != 0)
+        return false;
+    bool usable =
+        disk_is_owner(disk) || disk_inspect(disk, "lock/trigger", &trigger) == 0;
+    disk_close(&disk);
+    return usable;
+}
+
+static bool
+spool_can_be_made(const char *parent)
+{
+    struct disk *disk;
+    if (disk_open(&disk, parent, false) != 0)
+        return false;
+    bool ours = disk_is_owner(disk);
+    disk_close(&disk);
+    return ours;
+}
+
+static void
+fill_spool(struct settings *s)
+{
+    bool system = spool_is_usable(SPOOL_SYSTEM) || spool_can_be_made(SPOOL_PARENT);
+    fill(s, "spool", system ? SPOOL_SYSTEM : SPOOL_HERE, "");
+}
+
+/* Anything but an absent file: what cannot be read is a mistake, told later. */
+static bool
+is_there(const char *path)
+{
+    char *content;
+    size_t length;
+    int error = disk_read_whole(path, 1, &content, &length);
+    if (error == 0)
+        free(content);
+    return error != -ENOENT && error != -ENOTDIR;
+}
+
+static bool
+is_trusted(const char *name)
+{
+    struct disk *here;
+    struct disk_info info;
+    if (disk_open(&here, ".", false) != 0)
+        return false;
+    bool trusted = disk_inspect(here, name, &info) == 0 &&
+                   (info.owner == 0 || info.owner == (unsigned)geteuid());
+    disk_close(&here);
+    return trusted;
+}
+
+static const char *
+find_file(const struct options_sources *sources)
+{
+    if (sources->file)
+        return sources->file;
+    for (char *const *e = sources->environment; e && *e; e++)
+        if (strncmp(*e, FILE_VARIABLE, strlen(FILE_VARIABLE)) == 0 &&
+            (*e)[strlen(FILE_VARIABLE)])
+            return *e + strlen(FILE_VARIABLE);
+    if ((!sources->careful || is_trusted(FILE_HERE)) && is_there(FILE_HERE))
+        return FILE_HERE;
+    return is_there(FILE_SYSTEM) ? FILE_SYSTEM : NULL;
+}
+
+/* --- Checks ----------------------------------------------------------------------- */
+
+static void
+check_hostname(struct settings *s, const char *hostname)
+{
+    struct text name = text_from(hostname);
+    if (!is_hostname(name))
+        settings_complain(s, "hostname", "'%.100s' is not a host name",
+                          hostname ? hostname : "");
+    else if (name.length > HOSTNAME_MAX)
+        settings_complain(s, "hostname", "is longer than %d bytes", HOSTNAME_MAX);
+}
+
+static void
+check_feedback(struct settings *s, const char *key, const char *value)
+{
+    struct feedback feedback;
+    if (!feedback_parse(text_from(value), &feedback))
+        settings_complain(s, key,
+                          "'%.100s' is not 1, a/b, a/concurrency or a/sqrt_concurrency",
+                          value ? value : "");
+}
+
+static bool
+is_same(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* Its name in the registry; alone, nobody asks for it. */
+static const char *
+host_of(const struct options *o)
+{
+    if (o->defrag_host != NULL)
+        return o->defrag_host;
+    return o->hostname != NULL && o->hostname[0] == '[' ? "localhost" : o->hostname;
+}
+
+static void
+check_fragments(struct settings *s, const struct options *o)
+{
+    bool is_local = is_same(o->defrag_registry, "local"),
+         has_password = o->defrag_registry && o->defrag_registry[0] == 'r';
+    check_word(s, "defrag_on_timeout", timeouts, o->defrag_on_timeout,
+               "release, bounce or hold");
+    check_word(s, "defrag_key", keyings, o->defrag_key, "sender, strict or id");
+    check_word(s, "partial_policy", partials, o->partial_policy, "pass or reject");
+    if (o->defrag_registry_password != NULL && o->defrag_registry_password[0] &&
+        !has_password)
+        settings_complain(s, "defrag_registry_password",
+                          "only redis:// and rediss:// of defrag_registry have one");
+    if (o->defrag_host == NULL && o->hostname && o->hostname[0] == '[' &&
+        (o->defrag_peers != NULL || !is_local))
+        settings_complain(s, "hostname",
+                          "'%.100s' is no name: set defrag_host, by which the other "
+                          "hosts know this one",
+                          o->hostname);
+}
+
+static void
+check(struct settings *s, const struct options *o)
+{
+    check_hostname(s, o->hostname);
+    if (o->spool == NULL)
+        settings_complain(s, "spool", "wants a directory");
+    if (o->control == NULL)
+        settings_complain(s, "control", "wants a path");
+    check_word(s, "log_style", styles, o->log_style, "petrel, postfix, qmail or json");
+    check_word(s, "log_level", levels, o->log_level, "error, warning, info or debug");
+    check_fragments(s, o);
+    check_word(s, "sandbox", sandboxes, o->sandbox, "yes, no or require");
+    if (o->slices > 0 && (o->slices & (o->slices - 1)) != 0)
+        settings_complain(s, "slices", "%d is not a power of two (1, 2, 4, ...)",
+                          (int)o->slices);
+    else if (o->slices > 0 && o->slice >= o->slices)
+        settings_complain(s, "slice", "%d: with slices = %d it is 0 to %d",
+                          (int)o->slice, (int)o->slices, (int)o->slices - 1);
+    check_feedback(s, "default_destination_concurrency_positive_feedback",
+                   o->positive_feedback);
+    check_feedback(s, "default_destination_concurrency_negative_feedback",
+                   o->negative_feedback);
+    struct rate rate;
+    if (!rate_parse(text_from(o->destination_rate), &rate))
+        settings_complain(
+            s, "default_destination_rate",
+            "'%.100s' is none of N/s, N/m, N/h, N/d, with ,burst=B behind "
+            "it if wanted, or none",
+            o->destination_rate ? o->destination_rate : "");
+    /* 0: that one is a mistake itself */
+    if (o->maximal_backoff_ms > 0 && o->minimal_backoff_ms > o->maximal_backoff_ms)
+        settings_complain(s, "minimal_backoff_time",
+                          "is longer than maximal_backoff_time");
+}
+
+/* --- Reading ---------------------------------------------------------------------- */
+
+struct settings *
+options_read(const struct options_sources *sources, struct options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->without_secrets = sources->without_secrets;
+    struct settings *s = settings_new(options_rows, "PETREL", options);
+    if (sources->without_secrets)
+        settings_leave_secrets(s);
+    const char *file = find_file(sources);
+    if (file)
+        settings_read_file(s, file);
+    if (sources->environment)
+        settings_read_environment(s, sources->environment);
+    for (char *const *o = sources->overrides; o && *o; o++)
+        settings_read_argument(s, *o);
+    settings_apply(s);
+    fill_hostname(s);
+    if (options->spool == NULL)
+        fill_spool(s);
+    settings_apply(s);
+    char control[32] = "/control";
+    if (options->slices > 1)
+        snprintf(control, sizeof(control), "/control.%u", (unsigned)options->slice);
+    fill(s, "control", options->spool ? options->spool : "", control);
+    fill(s, "local_domains", options->hostname ? options->hostname : "", "");
+    settings_apply(s);
+    check(s, options);
+    return s;
+}
+
+/* Adds the key when its value is another. */
+static void
+note(char out[OPTIONS_RESTART_MAX], const char *key, bool same)
+{
+    size_t used = strlen(out);
+    if (same)
+        return;
+    int added = snprintf(out + used, OPTIONS_RESTART_MAX - used, "%s%s",
+                         used > 0 ? ", " : "", key);
+    assert(added > 0 && used + (size_t)added < OPTIONS_RESTART_MAX);
+}
+
+void
+options_need_restart(const struct options *old, const struct options *fresh,
+                     char out[OPTIONS_RESTART_MAX])
+{
+    out[0] = '\0';
+    note(out, "listen", is_same(old->listen, fresh->listen));
+    note(out, "spool", is_same(old->spool, fresh->spool));
+    note(out, "user", is_same(old->user, fresh->user));
+    note(out, "sandbox", is_same(old->sandbox, fresh->sandbox));
+    note(out, "control", is_same(old->control, fresh->control));
+    note(out, "dns_servers", is_same(old->dns_servers, fresh->dns_servers));
+    note(out, "slices", old->slices == fresh->slices);
+    note(out, "slice", old->slice == fresh->slice);
+    note(out, "journal_size", old->journal_size == fresh->journal_size);
+    note(out, "defrag_registry",
+         is_same(old->defrag_registry, fresh->defrag_registry) &&
+             is_same(old->defrag_registry_password, fresh->defrag_registry_password));
+    note(out, "defrag_host", is_same(host_of(old), host_of(fresh)));
+    note(out, "journal_message_max",
+         old->journal_message_max == fresh->journal_message_max);
+}
+
+enum log_style
+options_log_style(const struct options *options)
+{
+    return (enum log_style)choose(styles, options->log_style, LOG_STYLE_PETREL);
+}
+
+enum options_timeout
+options_timeout(const struct options *options)
+{
+    return (enum options_timeout)choose(timeouts, options->defrag_on_timeout,
+                                        TIMEOUT_RELEASE);
+}
+
+enum options_keying
+options_keying(const struct options *options)
+{
+    return (enum options_keying)choose(keyings, options->defrag_key, KEYING_SENDER);
+}
+
+bool
+options_refuse_partial(const struct options *options)
+{
+    return find_word(partials, options->partial_policy) == 1;
+}
+
+int64_t
+options_fragments_max(const struct options *options, const struct settings *settings,
+                      struct disk *spool)
+{
+    struct disk_space space;
+    int64_t max = options->defrag_size;
+    bool is_set = settings_origin(settings, TEXT("defrag_max_total")) != NULL;
+    if (is_set || disk_space(spool, &space) != 0 || space.bytes == 0 ||
+        space.bytes / 10 > max)
+        return max;
+    return space.bytes / 10 > 0 ? space.bytes / 10 : 1;
+}
+
+enum options_sandbox
+options_sandbox(const struct options *options)
+{
+    return (enum options_sandbox)choose(sandboxes, options->sandbox, SANDBOX_YES);
+}
+
+enum log_level
+options_log_level(const struct options *options)
+{
+    return (enum log_level)choose(levels, options->log_level, LOG_LEVEL_INFO);
+}
+
+struct queue_settings
+options_queue(const struct options *o)
+{
+    return (struct queue_settings){
+        .spool = o->spool,
+        .slices = (unsigned)o->slices,
+        .slice = (unsigned)o->slice,
+        .message_size_limit = o->message_size_limit,
+        .journal_size = o->journal_size,
+        .journal_message_max = o->journal_message_max,
+    };
+}
+
+struct manager_settings
+options_manager(const struct options *o, uint64_t seed)
+{
+    return (struct manager_settings){
+        .hostname = o->hostname,
+        .queue = options_queue(o),
+        .sched = {.active_limit = (int)o->active_limit,
+                  .session_limit = (int)o->session_limit,
+                  .site_share = (int)o->site_active_share,
+                  .seed = seed},
+        .bounce_size_limit = (size_t)o->bounce_size_limit,
+        .bulk_size = o->bulk_size,
+        .sender_turns = o->sender_turns,
+    };
+}
+
+struct transport
+options_transport(const struct options *options)
+{
+    struct transport t;
+    transport_default(&t);
+    t.initial_concurrency = (int)options->initial_concurrency;
+    t.concurrency_limit = (int)options->concurrency_limit;
+    t.recipient_limit = (int)options->recipients_per_delivery;
+    t.failed_cohort_limit = (int)options->failed_cohort_limit;
+    t.rate_delay_ms = options->rate_delay_ms;
+    t.transport_rate_delay_ms = options->transport_rate_delay_ms;
+    t.reuse_limit = (int)options->reuse_limit;
+    t.adaptive = options->adaptive;
+    (void)!rate_parse(text_from(options->destination_rate), &t.rate);
+    t.slot_cost = (int)options->slot_cost;
+    t.slot_loan = (int)options->slot_loan;
+    t.slot_discount = (int)options->slot_discount;
+    t.minimum_slots = (int)options->minimum_slots;
+    (void)!feedback_parse(text_from(options->positive_feedback), &t.positive);
+    (void)!feedback_parse(text_from(options->negative_feedback), &t.negative);
+    t.minimal_backoff_ms = options->minimal_backoff_ms;
+    t.maximal_backoff_ms = options->maximal_backoff_ms;
+    t.lifetime_ms = options->lifetime_ms;
+    t.bounce_lifetime_ms = options->bounce_lifetime_ms;
+    t.delay_warning_ms = options->delay_warning_ms;
+    return t;
+}
+
+/* malloc'ed; NULL with a mistake when it cannot be read, or there is none. */
+static char *
+read_passwords(const struct options *o, size_t *length, struct buffer *mistakes)
+{
+    char *content;
+    *length = 0;
+    if (o->auth_passwords == NULL || o->without_secrets)
+        return NULL;
+    int error = disk_read_whole(o->auth_passwords, SECRETS_FILE_MAX, &content, length);
+    if (error >= 0)
+        return content;
+    (void)!buffer_format(mistakes, "auth_passwords: cannot read '%.1000s': %s\n",
+                         o->auth_passwords, strerror(-error));
+    return NULL;
+}
+
+struct route_table *
+options_routes(const struct options *options, struct buffer *mistakes)
+{
+    size_t length, before = mistakes->length;
+    char *passwords = read_passwords(options, &length, mistakes);
+    struct route_settings settings = {
+        .routes = text_from(options->routes),
+        .sender_routes = text_from(options->sender_routes),
+        .relay = text_from(options->relay),
+        .relay_password = text_from(options->relay_password),
+        .passwords = text_of(passwords, length),
+        .without_secrets = options->without_secrets,
+        .local = text_from(options->local),
+        .local_domains = text_from(options->local_domains),
+        .defrag_host = text_from(host_of(options)),
+        .defrag_peers = text_from(options->defrag_peers),
+        .smtp_port = (uint16_t)options->smtp_port,
+        .base = options_transport(options),
+    };
+    /* One mistake, not one for each user that has no password for it. */
+    struct route_table *table =
+        mistakes->length == before ? route_new(&settings, mistakes) : NULL;
+    if (passwords)
+        digest_forget(passwords, length);
+    free(passwords);
+    return table;
+}
+
+void
+options_print_example(void)
+{
+    struct buffer out;
+    buffer_init(&out, EXAMPLE_MAX);
+    settings_example(options_rows, &out);
+    fwrite(out.at, 1, out.length, stdout);
+    buffer_free(&out);
+}

@@ -1,0 +1,114 @@
+/* Every setting of Petrel: one row, one field (spec/interface.md "Settings").
+ *
+ * The rows are the only place that knows a key's name, default and help; config.example
+ * and petrel.conf(5) are made from them. mta.c hands the values on to the rooms. */
+#ifndef ADMIN_OPTIONS_H
+#define ADMIN_OPTIONS_H
+
+#include "queue/manager/manager.h"
+#include "base/log.h"
+#include "base/settings.h"
+#include "sched/route/route.h"
+
+struct options {
+    /* the host */
+    char *hostname, *spool, *user, *control;
+    char *log_style, *log_level, *sandbox;
+    /* in */
+    char *tls_certificate, *tls_key;
+    char *listen, *relay_from, *proxy_from, *etrn, *mt_priority;
+    char *client_session_rate, *client_message_rate, *client_recipient_rate;
+    char *session_rate, *message_rate, *recipient_rate, *rate_exempt;
+    bool check_helo, check_sender;
+    char *auth_users, *auth_clear_text, *sender_login, *sender_domains;
+    int64_t auth_failure_limit, max_tls_sessions;
+    bool allow_open_relay;
+    int64_t message_size_limit, recipient_limit;
+    int64_t max_sessions, max_sessions_per_client;
+    int64_t hopcount_limit, smtpd_hard_error_limit, smtpd_soft_error_limit;
+    int64_t smtpd_error_sleep_time_ms, smtpd_junk_command_limit, greet_delay_ms;
+    int64_t smtpd_starttls_timeout_ms;
+    int64_t smtpd_timeout_ms, smtpd_data_timeout_ms, smtpd_min_data_rate;
+    int64_t drain_timeout_ms;
+    /* where to */
+    char *routes, *sender_routes, *relay, *relay_password, *auth_passwords;
+    char *local, *local_domains;
+    bool without_secrets; /* no setting: of the sources below */
+    /* out */
+    char *dns_servers, *smtp_bind, *tls_ca;
+    int64_t smtp_port, smtp_connect_timeout_ms, smtp_mx_address_limit;
+    int64_t smtp_min_data_rate;
+    int64_t smtp_connection_cache_time_limit_ms;
+    /* scheduler */
+    int64_t active_limit, session_limit;
+    int64_t initial_concurrency, concurrency_limit, recipients_per_delivery;
+    int64_t failed_cohort_limit, rate_delay_ms, transport_rate_delay_ms, reuse_limit;
+    int64_t site_active_share, bulk_size;
+    bool adaptive, sender_turns;
+    char *destination_rate, *providers;
+    int64_t slot_cost, slot_loan, slot_discount, minimum_slots;
+    char *positive_feedback, *negative_feedback;
+    int64_t minimal_backoff_ms, maximal_backoff_ms, lifetime_ms, bounce_lifetime_ms;
+    int64_t delay_warning_ms;
+    int64_t bounce_size_limit;
+    /* message/partial */
+    int64_t defrag_parts, defrag_set_size, defrag_sets;
+    int64_t defrag_sender_sets, defrag_size;
+    int64_t defrag_client_sets;
+    char *defrag_on_timeout, *defrag_key, *partial_policy;
+    bool defrag_subject_fallback;
+    char *defrag_registry, *defrag_registry_password, *defrag_host, *defrag_peers;
+    /* queue */
+    int64_t journal_size, journal_message_max, slices, slice;
+};
+
+extern const struct setting options_rows[];
+
+/* Where settings come from; each may be NULL. */
+struct options_sources {
+    const char *file;       /* -c */
+    char *const *overrides; /* -o, NULL-ended */
+    char *const *environment;
+    bool without_secrets; /* the command needs none: they are not read, nor missed */
+    bool careful; /* sendmail(1) is called in anybody's directory: ./petrel.conf counts
+                     only when it is the caller's own or root's */
+};
+
+/* Reads all sources (without -c: $PETREL_CONFIG, ./petrel.conf,
+ * /etc/petrel/petrel.conf), fills what depends on the machine (hostname, spool,
+ * control, local_domains) and checks each value by itself. Mistakes are collected in
+ * the settings: settings_mistakes(). Free the settings to free the options' strings. */
+struct settings *options_read(const struct options_sources *sources,
+                              struct options *options);
+
+enum { OPTIONS_RESTART_MAX = 256 };
+
+/* Writes the keys, with commas between them, that differ and that a reload leaves as
+ * they were at the start. "": none. */
+void options_need_restart(const struct options *old, const struct options *fresh,
+                          char out[OPTIONS_RESTART_MAX]);
+
+enum log_style options_log_style(const struct options *options);
+enum log_level options_log_level(const struct options *options);
+enum options_sandbox { SANDBOX_NO, SANDBOX_YES, SANDBOX_REQUIRE };
+enum options_sandbox options_sandbox(const struct options *options);
+enum options_timeout { TIMEOUT_RELEASE, TIMEOUT_BOUNCE, TIMEOUT_HOLD };
+enum options_timeout options_timeout(const struct options *options);
+enum options_keying { KEYING_SENDER, KEYING_ID, KEYING_STRICT };
+enum options_keying options_keying(const struct options *options);
+bool options_refuse_partial(const struct options *options);
+/* defrag_max_total, or, when nobody has set it, less on a small file system. */
+int64_t options_fragments_max(const struct options *options,
+                              const struct settings *settings, struct disk *spool);
+/* The scheduling defaults that routes may override. */
+struct transport options_transport(const struct options *options);
+/* Of the queue; spool is borrowed from the options. */
+struct manager_settings options_manager(const struct options *options, uint64_t seed);
+struct queue_settings options_queue(const struct options *options);
+/* config.example, on standard output. */
+void options_print_example(void);
+/* The caller frees. NULL with one line per mistake. */
+struct route_table *options_routes(const struct options *options,
+                                   struct buffer *mistakes);
+
+#endif

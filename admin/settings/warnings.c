@@ -1,0 +1,208 @@
+/* Finds settings that do not fit together, or not with their files. */
+#include "admin/settings/warnings.h"
+
+#include "admin/settings/secrecy.h"
+#include "sched/route/peers.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+enum {
+    PORT_SMTP = 25,
+    PORT_SMTPS = 465,
+    PORT_SUBMISSION = 587,
+    HIDDEN_MAX = 10 /* routes that are told of, one a line */
+};
+
+static void
+count(void *context, const struct target *target)
+{
+    size_t *others = context;
+    (void)target;
+    ++*others;
+}
+
+static void
+warn(struct log *log, const char *what)
+{
+    log_say(log, LOG_LEVEL_WARNING, "main", NULL, "%s", what);
+}
+
+static void
+warn_of_fragments(const struct options *options, const struct route_table *routes,
+                  struct log *log)
+{
+    bool is_shared = strcmp(options->defrag_registry, "local") != 0,
+         joins = route_defragments(routes);
+    size_t others = 0;
+    peers_each_target(route_peers(routes), count, &others);
+    if (is_shared && others == 0)
+        warn(log, "defrag_registry is for several hosts, but defrag_peers names no "
+                  "other: fragments whose set another host has stay in pieces");
+    if (!is_shared && others > 0)
+        warn(log, "defrag_peers names other hosts, but defrag_registry is local: this "
+                  "host sends them no fragments");
+    if (is_shared && !joins)
+        warn(log, "defrag_registry is for several hosts, but no route says "
+                  "defragment=yes: this host waits for no fragments");
+    if (!is_shared && joins && options->slices > 1)
+        warn(log, "slices do not share fragments while defrag_registry is local: a "
+                  "message whose fragments reach several of them stays in pieces");
+}
+
+/* --- The host's name -------------------------------------------------------------- */
+
+static bool
+ends_with(struct text t, struct text end)
+{
+    return t.length >= end.length &&
+           text_equal_nocase(text_after(t, t.length - end.length), end);
+}
+
+/* RFC 5321 2.3.5: what is said in HELO resolves, so it is neither local nor bare. */
+static bool
+is_full_name(struct text name)
+{
+    struct text bare =
+        ends_with(name, TEXT(".")) ? text_before(name, name.length - 1) : name;
+    return text_starts(name, TEXT("[")) ||
+           (text_find(bare, '.') != TEXT_NONE && !ends_with(bare, TEXT(".localhost")) &&
+            !ends_with(bare, TEXT(".localdomain")));
+}
+
+bool
+warnings_hostname(const char *hostname, const char *system_name,
+                  char out[WARNINGS_HOSTNAME_MAX])
+{
+    if (hostname == NULL || is_full_name(text_from(hostname)))
+        return false;
+    /* That is what remains of a name that is none. */
+    bool replaced = strcmp(hostname, "localhost") == 0 && system_name != NULL &&
+                    strcmp(system_name, hostname) != 0;
+    snprintf(out, WARNINGS_HOSTNAME_MAX,
+             "hostname '%.255s' is no full name%s%.64s%s; other servers will refuse "
+             "mail: set hostname",
+             hostname, replaced ? " (the system's, '" : "", replaced ? system_name : "",
+             replaced ? "', is not usable)" : "");
+    return true;
+}
+
+static void
+warn_of_hostname(const char *hostname, struct log *log)
+{
+    char what[WARNINGS_HOSTNAME_MAX];
+    struct utsname system;
+    const char *own = uname(&system) == 0 ? system.nodename : NULL;
+    if (warnings_hostname(hostname, own, what))
+        warn(log, what);
+}
+
+/* ---------------------------------------------------------------------------------- */
+
+/* The commonest mistake with a smarthost: both sides wait for the other. */
+static void
+warn_of_ports(const struct target *target, struct log *log)
+{
+    for (size_t i = 0; i < target_host_count(target); i++) {
+        struct target_host host = target_host(target, i);
+        bool wants_tls = host.port == PORT_SMTPS;
+        bool begins_clear = host.port == PORT_SMTP || host.port == PORT_SUBMISSION;
+        if (target->tls_implicit ? !begins_clear : !wants_tls)
+            continue;
+        log_say(log, LOG_LEVEL_WARNING, "main", NULL, "%.*s:%u: port %u %s",
+                TEXT_ARGS(host.host), (unsigned)host.port, (unsigned)host.port,
+                wants_tls ? "has TLS from the first byte: write smtps://"
+                          : "begins without TLS: write submission://");
+    }
+}
+
+static void
+warn_of_target(void *context, const struct target *target)
+{
+    const struct transport *t = &target->transport;
+    if (target->kind == TARGET_SMTP)
+        warn_of_ports(target, context);
+    if (t->concurrency_limit > 0 && t->initial_concurrency > t->concurrency_limit &&
+        target->kind == TARGET_SMTP)
+        log_say(context, LOG_LEVEL_WARNING, "main", NULL,
+                "%.*s: an initial concurrency of %d is above the limit of %d, which "
+                "counts",
+                TEXT_ARGS(target_host(target, 0).host), t->initial_concurrency,
+                t->concurrency_limit);
+    if (t->lifetime_ms > 0 && target->defragment &&
+        target->notices_ms / 2 > t->lifetime_ms)
+        warn(context, "half of notices= is longer than the lifetime: fragments that "
+                      "wait expire first");
+}
+
+struct hidden {
+    const struct settings *settings;
+    struct log *log;
+    size_t count;
+};
+
+static void
+warn_of_hidden(void *context, const char *key, const char *pattern, const char *by)
+{
+    struct hidden *h = context;
+    const char *place = settings_origin(h->settings, text_from(key));
+    if (h->count++ < HIDDEN_MAX)
+        log_say(h->log, LOG_LEVEL_WARNING, "main", NULL,
+                "%s%s%s: the route '%s' is never chosen, since '%s' stands above it "
+                "and the first match wins: move it up, or remove it",
+                place ? place : "", place ? ": " : "", key, pattern, by);
+}
+
+static void
+warn_of_routes(const struct settings *settings, const struct route_table *routes,
+               struct log *log)
+{
+    struct hidden hidden = {settings, log, 0};
+    route_each_target(routes, warn_of_target, log);
+    route_each_hidden(routes, warn_of_hidden, &hidden);
+    if (hidden.count > HIDDEN_MAX)
+        log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+                "%zu more routes are never chosen", hidden.count - HIDDEN_MAX);
+}
+
+static void
+warn_of_values(const struct options *options, struct log *log)
+{
+    if (options->spool[0] != '/')
+        warn(log, "spool is no absolute path: it depends on the directory of the "
+                  "start");
+    if (options->bounce_lifetime_ms > options->lifetime_ms)
+        warn(log, "bounce_queue_lifetime is longer than maximal_queue_lifetime, which "
+                  "ends bounces, too");
+}
+
+void
+warnings_say(const struct options *options, const struct settings *settings,
+             const struct route_table *routes, struct log *log)
+{
+    warn_of_hostname(options->hostname, log);
+    secrecy_warn(options, settings, log);
+    warn_of_values(options, log);
+    warn_of_routes(settings, routes, log);
+    warn_of_fragments(options, routes, log);
+}
+
+void
+warnings_at_start(const struct options *options, const struct settings *settings,
+                  const struct route_table *routes, struct log *log)
+{
+    warnings_say(options, settings, routes, log);
+    if (options->user != NULL)
+        secrecy_foresee(options, settings, log);
+}
+
+void
+warnings_at_check(const struct options *options, const struct settings *settings,
+                  const struct route_table *routes)
+{
+    struct log *log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+    warnings_say(options, settings, routes, log);
+    log_free(&log);
+    puts("# These settings have no errors.");
+}

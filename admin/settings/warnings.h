@@ -1,0 +1,28 @@
+/* Warns of settings that are allowed, and left so by mistake do harm: secrets that
+ * others can read (secrecy.h), a hostname that other servers refuse, ports and limits
+ * that contradict what stands beside them, routes that are never chosen, and hosts that
+ * were to share fragments and do not. */
+#ifndef ADMIN_WARNINGS_H
+#define ADMIN_WARNINGS_H
+
+#include "admin/settings/options.h"
+#include "base/log.h"
+#include "sched/route/route.h"
+
+/* After each reading of the settings; a line in the log each. */
+void warnings_say(const struct options *options, const struct settings *settings,
+                  const struct route_table *routes, struct log *log);
+/* The same on standard error, then that there are no errors on standard output. */
+void warnings_at_check(const struct options *options, const struct settings *settings,
+                       const struct route_table *routes);
+/* The same, and what would make a reload fail. */
+void warnings_at_start(const struct options *options, const struct settings *settings,
+                       const struct route_table *routes, struct log *log);
+
+/* What is wrong with this hostname when the system calls itself by that name (NULL:
+ * unknown), in one line; false: nothing is. */
+enum { WARNINGS_HOSTNAME_MAX = 512 };
+bool warnings_hostname(const char *hostname, const char *system_name,
+                       char out[WARNINGS_HOSTNAME_MAX]);
+
+#endif

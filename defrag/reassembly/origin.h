@@ -1,0 +1,31 @@
+/* Where a fragment came from, as its envelope tells (envelope.trust), and what of that
+ * the key of its set is made from (spec/defrag-mime.md §4.2). Pure. */
+#ifndef DEFRAG_ORIGIN_H
+#define DEFRAG_ORIGIN_H
+
+#include "defrag/reassembly/fragment.h"
+
+struct origin {
+    enum fragment_trust trust;
+    struct text login; /* FRAGMENT_LOGIN: whose */
+    struct text
+        network; /* of the client, "192.0.2.0/24"; empty: it came by no network */
+    struct text sender; /* without what BATV has put before it */
+};
+
+/* trust and sender as the envelope has them; borrowed. */
+void origin_read(struct text trust, struct text sender, struct origin *out);
+/* The client's network, as a hash for its quota; without one SET_NOBODY. */
+uint64_t origin_client(const struct origin *origin);
+
+/* What makes fragments with the same id one message's. */
+enum origin_keying {
+    ORIGIN_BY_SENDER, /* the same sender and trust: fragment_key() */
+    ORIGIN_BY_ID,     /* nothing else */
+    ORIGIN_STRICT     /* as BY_SENDER, and the same network */
+};
+/* Keys of different kinds are never equal. */
+void origin_key(enum origin_keying keying, const struct origin *origin, struct text id,
+                unsigned char key[DIGEST_SIZE]);
+
+#endif

@@ -1,0 +1,323 @@
+/* What all registries have in common: claims on their way, time, up and down. */
+#include "defrag/registry/registry.h"
+
+#include "base/memory.h"
+#include "defrag/registry/registry_inside.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+/* A directory blocks whoever asks it: one slow answer is enough. */
+static const struct breaker dir_breaker = {
+    .failures_max = 1, .pause_ms = 5000, .pause_max_ms = 300000};
+static const struct breaker redis_breaker = {
+    .failures_max = 3, .retry_ms = 50, .pause_ms = 5000, .pause_max_ms = 5000};
+
+static struct registry_claim **
+list_of(struct registry *r, const struct registry_claim *claim)
+{
+    switch ((enum registry_claim_state)claim->state) {
+    case CLAIM_WAITING:
+        return &r->waiting;
+    case CLAIM_ASKED:
+        return &r->asked;
+    case CLAIM_ANSWERED:
+        return &r->answered;
+    case CLAIM_TELLING:
+        return &r->telling;
+    case CLAIM_IDLE:
+        break;
+    }
+    return NULL;
+}
+
+static void
+move(struct registry *r, struct registry_claim *claim, enum registry_claim_state to)
+{
+    struct registry_claim **list = list_of(r, claim);
+    if (list != NULL)
+        DL_DELETE(*list, claim);
+    claim->state = (unsigned char)to;
+    list = list_of(r, claim);
+    if (list != NULL)
+        DL_APPEND(*list, claim);
+}
+
+static void
+on_tell(void *context)
+{
+    struct registry *r = context;
+    struct registry_claim *claim;
+    /* What is answered from within done is told in the next turn. */
+    assert(r->telling == NULL);
+    DL_FOREACH (r->answered, claim)
+        claim->state = CLAIM_TELLING;
+    r->telling = r->answered;
+    r->answered = NULL;
+    while ((claim = r->telling) != NULL) {
+        move(r, claim, CLAIM_IDLE);
+        claim->done(claim->context, claim->answer, claim->host);
+    }
+}
+
+static void
+answer_with(struct registry *r, struct registry_claim *claim,
+            enum registry_answer answer, struct text host)
+{
+    assert(claim->state == CLAIM_WAITING || claim->state == CLAIM_ASKED ||
+           claim->state == CLAIM_IDLE);
+    bool fits = text_copy(claim->host, sizeof(claim->host), host);
+    assert(fits);
+    claim->answer = answer;
+    switch (answer) {
+    case REGISTRY_OWN:
+        r->counts.own++;
+        break;
+    case REGISTRY_OTHER:
+        r->counts.other++;
+        break;
+    case REGISTRY_UNAVAILABLE:
+        r->counts.unavailable++;
+        r->is_owing = true;
+        break;
+    }
+    move(r, claim, CLAIM_ANSWERED);
+    loop_post(r->setup.loop, &r->tell, on_tell, r);
+}
+
+void
+registry_answer(struct registry *r, struct registry_claim *claim,
+                enum registry_answer answer)
+{
+    assert(answer != REGISTRY_OTHER);
+    answer_with(r, claim, answer, TEXT(""));
+}
+
+void
+registry_answer_owner(struct registry *r, struct registry_claim *claim,
+                      struct text owner)
+{
+    if (text_equal_nocase(owner, text_from(r->setup.host)))
+        answer_with(r, claim, REGISTRY_OWN, TEXT(""));
+    else if (registry_is_host(owner))
+        answer_with(r, claim, REGISTRY_OTHER, owner);
+    else
+        answer_with(r, claim, REGISTRY_UNAVAILABLE, TEXT(""));
+}
+
+void
+registry_asked(struct registry *r, struct registry_claim *claim)
+{
+    assert(claim->state == CLAIM_WAITING);
+    move(r, claim, CLAIM_ASKED);
+}
+
+void
+registry_ask_again(struct registry *r)
+{
+    struct registry_claim *claim;
+    DL_FOREACH (r->asked, claim)
+        claim->state = CLAIM_WAITING;
+    DL_CONCAT(r->asked, r->waiting);
+    r->waiting = r->asked;
+    r->asked = NULL;
+}
+
+static void
+on_recover(void *context)
+{
+    struct registry *r = context;
+    r->is_recovering = false;
+    if (breaker_is_open(&r->breaker) || !r->is_owing)
+        return; /* down again: later */
+    r->is_owing = false;
+    r->recover_ms = loop_monotonic_ms(r->setup.loop) + REGISTRY_RECOVER_MS;
+    if (r->setup.recovered != NULL)
+        r->setup.recovered(r->setup.context);
+}
+
+void
+registry_good(struct registry *r)
+{
+    char place[REGISTRY_SETTING_MAX];
+    if (breaker_is_open(&r->breaker)) {
+        registry_place_text(&r->place, place);
+        log_say(r->setup.log, LOG_LEVEL_INFO, "defrag", NULL,
+                "the registry %s answers again", place);
+    }
+    breaker_good(&r->breaker);
+    if (r->is_owing && !r->is_recovering) {
+        r->is_recovering = true;
+        int64_t wait_ms = r->recover_ms - loop_monotonic_ms(r->setup.loop);
+        loop_timer_start(r->setup.loop, &r->recover, wait_ms, on_recover, r);
+    }
+}
+
+int64_t
+registry_failed(struct registry *r, const char *why)
+{
+    char place[REGISTRY_SETTING_MAX];
+    bool was_open = breaker_is_open(&r->breaker);
+    int64_t pause_ms = breaker_failed(&r->breaker);
+    r->counts.failures++;
+    if (!breaker_is_open(&r->breaker))
+        return pause_ms;
+    if (!was_open) {
+        registry_place_text(&r->place, place);
+        log_say(r->setup.log, LOG_LEVEL_WARNING, "defrag", NULL,
+                "the registry %s does not answer, this host joins alone: %s", place,
+                why);
+    }
+    while (r->waiting != NULL)
+        registry_answer(r, r->waiting, REGISTRY_UNAVAILABLE);
+    return pause_ms;
+}
+
+static void
+on_late(void *context)
+{
+    struct registry *r = context;
+    int64_t now_ms = loop_monotonic_ms(r->setup.loop);
+    if (r->asked != NULL && r->asked->due_ms <= now_ms)
+        registry_redis_late(r->redis); /* none is asked any more */
+    while (r->waiting != NULL && r->waiting->due_ms <= now_ms)
+        registry_answer(r, r->waiting, REGISTRY_UNAVAILABLE);
+    const struct registry_claim *oldest = r->asked != NULL ? r->asked : r->waiting;
+    if (oldest != NULL)
+        loop_timer_start(r->setup.loop, &r->late, oldest->due_ms - now_ms, on_late, r);
+}
+
+void
+registry_hex(const unsigned char key[REGISTRY_KEY_SIZE], char out[REGISTRY_HEX_SIZE])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < REGISTRY_KEY_SIZE; i++) {
+        out[2 * i] = digits[key[i] >> 4];
+        out[2 * i + 1] = digits[key[i] & 15];
+    }
+    out[REGISTRY_HEX_SIZE - 1] = '\0';
+}
+
+struct registry *
+registry_new(const struct registry_setup *setup, const struct registry_place *place,
+             char *error, size_t error_size)
+{
+    struct registry *r = memory_new(sizeof(*r));
+    assert(registry_is_host(text_from(setup->host)));
+    r->setup = *setup;
+    r->place = *place;
+    r->patience_ms = REGISTRY_ANSWER_MS;
+    switch (place->kind) {
+    case REGISTRY_LOCAL:
+        r->breaker = dir_breaker;
+        break;
+    case REGISTRY_DIR:
+        r->breaker = dir_breaker;
+        r->dir = registry_dir_new(r);
+        break;
+    case REGISTRY_REDIS:
+        r->breaker = redis_breaker;
+        r->redis = registry_redis_new(r, error, error_size);
+        if (r->redis == NULL)
+            registry_free(&r);
+        break;
+    }
+    if (r != NULL && place->kind != REGISTRY_LOCAL)
+        registry_name_start(r);
+    return r;
+}
+
+static void
+abandon(struct registry_claim *claims)
+{
+    while (claims != NULL) {
+        struct registry_claim *claim = claims;
+        DL_DELETE(claims, claim);
+        claim->state = CLAIM_IDLE;
+    }
+}
+
+void
+registry_free(struct registry **registry)
+{
+    struct registry *r = *registry;
+    if (r == NULL)
+        return;
+    registry_name_stop(r);
+    registry_dir_free(&r->dir);
+    registry_redis_free(&r->redis);
+    abandon(r->waiting);
+    abandon(r->asked);
+    abandon(r->answered);
+    abandon(r->telling);
+    loop_unpost(r->setup.loop, &r->tell);
+    loop_timer_stop(r->setup.loop, &r->late);
+    loop_timer_stop(r->setup.loop, &r->recover);
+    digest_forget(r->place.password, sizeof(r->place.password));
+    free(r);
+    *registry = NULL;
+}
+
+void
+registry_claim(struct registry *r, struct registry_claim *claim,
+               const unsigned char key[REGISTRY_KEY_SIZE], int64_t ttl_ms,
+               registry_claimed *done, void *context)
+{
+    assert(claim->state == CLAIM_IDLE && ttl_ms > 0);
+    memcpy(claim->key, key, REGISTRY_KEY_SIZE);
+    claim->ttl_ms = ttl_ms;
+    claim->done = done;
+    claim->context = context;
+    claim->due_ms = loop_monotonic_ms(r->setup.loop) + r->patience_ms;
+    if (r->place.kind == REGISTRY_LOCAL) {
+        registry_answer(r, claim, REGISTRY_OWN);
+        return;
+    }
+    if (breaker_is_open(&r->breaker)) {
+        registry_answer(r, claim, REGISTRY_UNAVAILABLE);
+        return;
+    }
+    bool is_first = r->waiting == NULL && r->asked == NULL;
+    move(r, claim, CLAIM_WAITING);
+    if (is_first)
+        loop_timer_start(r->setup.loop, &r->late, r->patience_ms, on_late, r);
+    if (r->dir != NULL)
+        registry_dir_claim(r->dir);
+    else
+        registry_redis_claim(r->redis);
+}
+
+void
+registry_cancel(struct registry *r, struct registry_claim *claim)
+{
+    if (claim->state == CLAIM_ASKED)
+        registry_redis_forget(r->redis, claim);
+    move(r, claim, CLAIM_IDLE);
+}
+
+void
+registry_close(struct registry *r, const unsigned char key[REGISTRY_KEY_SIZE],
+               int64_t memory_ms)
+{
+    assert(memory_ms >= 0);
+    if (breaker_is_open(&r->breaker))
+        return;
+    if (r->dir != NULL)
+        registry_dir_close(r->dir, key, memory_ms);
+    else if (r->redis != NULL)
+        registry_redis_close(r->redis, key, memory_ms);
+}
+
+bool
+registry_is_up(const struct registry *r)
+{
+    return !breaker_is_open(&r->breaker);
+}
+
+struct registry_counts
+registry_counts(const struct registry *r)
+{
+    return r->counts;
+}

@@ -1,0 +1,546 @@
+/* Keeps sets of fragments: takes them, gives them up, remembers them. */
+#include "defrag/set/set.h"
+
+#include "base/memory.h"
+#include "defrag/set/set_inside.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* That closed sets may have for each recipient that open ones may have. */
+enum { CLOSED_BYTES = 8 };
+
+static bool
+timer_before(const struct heap_node *a, const struct heap_node *b)
+{
+    const struct set *x = (const void *)((const char *)a - offsetof(struct set, timer));
+    const struct set *y = (const void *)((const char *)b - offsetof(struct set, timer));
+    return x->until_ms < y->until_ms;
+}
+
+const char *
+set_reason_text(enum set_reason reason)
+{
+    static const char *const texts[] = {
+        [SET_JOINED] = "the others were joined before it came",
+        [SET_TIMEOUT] = "the others did not come in time",
+        [SET_CONFLICT] = "the fragments contradict each other",
+        [SET_LIMIT] = "there are too many",
+        [SET_TROUBLE] = "they cannot be joined",
+    };
+    return texts[reason];
+}
+
+/* --- Sets ------------------------------------------------------------------------- */
+
+static void
+release(struct sets *s, struct part *p, enum set_reason reason)
+{
+    struct release *r = memory_new(sizeof *r);
+    r->view = (struct set_released){.id = p->id, .reason = reason};
+    memcpy(r->view.key, p->set->key, SET_KEY_SIZE);
+    LL_APPEND(s->releases, r);
+    set_part_free(s, p);
+}
+
+static void
+set_free(struct sets *s, struct set *set)
+{
+    assert(set->parts == NULL && set->joins == 0);
+    if (set->state == SET_OPEN) {
+        DL_DELETE(s->open, set);
+        s->open_count--;
+        set_quota_give(&s->senders, set->sender);
+        set_quota_give(&s->clients, set->client);
+    } else {
+        DL_DELETE(s->closed, set);
+        s->closed_count--;
+        s->closed_bytes -= set->closed_bytes;
+    }
+    if (heap_has(&set->timer))
+        heap_remove(&s->timers, &set->timer);
+    set_forget_numbers(set);
+    HASH_DEL(s->by_key, set);
+    free(set);
+}
+
+static struct set *
+set_new(struct sets *s, const struct fragment *f)
+{
+    struct set *set = memory_new(sizeof *set);
+    memcpy(set->key, f->key, SET_KEY_SIZE);
+    set->until_ms = f->until_ms;
+    set->memory_ms = f->memory_ms;
+    set->birth_ms = (int64_t)f->id.time_ms;
+    set->sender = f->sender;
+    set->client = f->client;
+    HASH_ADD(hh, s->by_key, key, SET_KEY_SIZE, set);
+    DL_APPEND(s->open, set);
+    s->open_count++;
+    set_quota_take(&s->senders, set->sender);
+    set_quota_take(&s->clients, set->client);
+    heap_add(&s->timers, &set->timer);
+    return set;
+}
+
+static void
+note_closed(struct sets *s, const struct set *set)
+{
+    struct closure *closure = memory_new(sizeof *closure);
+    memcpy(closure->view.key, set->key, SET_KEY_SIZE);
+    closure->view.memory_ms = set->memory_ms;
+    LL_PREPEND(s->closures, closure);
+}
+
+/* The one that has just been closed stays: it was no less when it was open. */
+static bool
+remembers_too_much(const struct sets *s)
+{
+    const struct set_limits *l = &s->limits;
+    return (l->sets > 0 && s->closed_count > l->sets) ||
+           (l->recipients > 0 && s->closed_bytes > l->recipients * CLOSED_BYTES &&
+            s->closed_count > 1);
+}
+
+/* It is remembered for a while; of too many the oldest is not. */
+static void
+set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
+{
+    assert(set->state == SET_OPEN && set->parts == NULL && set->joins == 0);
+    DL_DELETE(s->open, set);
+    s->open_count--;
+    set_quota_give(&s->senders, set->sender);
+    set_quota_give(&s->clients, set->client);
+    if (heap_has(&set->timer))
+        heap_remove(&s->timers, &set->timer);
+    set->state = state;
+    if (state == SET_GIVEN_UP)
+        set_forget_numbers(set);
+    note_closed(s, set);
+    set->until_ms = now_ms + set->memory_ms;
+    heap_add(&s->timers, &set->timer);
+    DL_APPEND(s->closed, set);
+    s->closed_count++;
+    set->closed_bytes = set_compact(set);
+    s->closed_bytes += set->closed_bytes;
+    while (remembers_too_much(s))
+        set_free(s, s->closed);
+}
+
+static int
+by_number(const struct part *a, const struct part *b)
+{
+    return (a->slot->number > b->slot->number) - (a->slot->number < b->slot->number);
+}
+
+/* Whoever reads them one by one gets them in their order. */
+static void
+set_give_up(struct sets *s, struct set *set, enum set_reason reason, int64_t now_ms)
+{
+    assert(set->state == SET_OPEN && set->joins == 0);
+    /* cppcheck-suppress nullPointer */
+    DL_SORT2(set->parts, by_number, set_prev, set_next);
+    while (set->parts != NULL)
+        release(s, set->parts, reason);
+    set_close(s, set, SET_GIVEN_UP, now_ms);
+}
+
+/* Now, or when what of it is being joined is. */
+static void
+set_doom(struct sets *s, struct set *set, enum set_reason reason, int64_t now_ms)
+{
+    if (set->joins == 0) {
+        set_give_up(s, set, reason, now_ms);
+        return;
+    }
+    set->is_doomed = true;
+    set->doom = reason;
+    if (heap_has(&set->timer))
+        heap_remove(&s->timers, &set->timer);
+}
+
+/* --- Fragments ----------------------------------------------------------------- */
+
+static bool
+contradicts(struct set *set, const struct fragment *f)
+{
+    const struct slot *slot = set_slot_find(set, f->number);
+    if (slot != NULL && memcmp(slot->digest, f->digest, TAG_SIZE) != 0)
+        return true;
+    if (f->total > 0 && set->total > 0 && f->total != set->total)
+        return true;
+    uint32_t total = f->total > 0 ? f->total : set->total;
+    return total > 0 && (f->number > total || set->highest > total);
+}
+
+static bool
+is_too_large(const struct sets *s, int64_t bytes)
+{
+    return (s->limits.bytes > 0 && bytes > s->limits.bytes) ||
+           (s->limits.set_bytes > 0 && bytes > s->limits.set_bytes);
+}
+
+static bool
+is_too_much(const struct sets *s, const struct fragment *f)
+{
+    const struct set_limits *l = &s->limits;
+    return (l->recipients > 0 && s->recipients + f->count > l->recipients) ||
+           is_too_large(s, f->size);
+}
+
+static bool
+may_begin(const struct sets *s, const struct fragment *f)
+{
+    const struct set_limits *l = &s->limits;
+    return (l->sender_sets == 0 ||
+            set_quota_used(s->senders, f->sender) < l->sender_sets) &&
+           (l->client_sets == 0 ||
+            set_quota_used(s->clients, f->client) < l->client_sets);
+}
+
+/* Those that are not busy, oldest first, but not `kept`. */
+static void
+make_room(struct sets *s, const struct set *kept, int64_t now_ms)
+{
+    struct set *set, *next;
+    const struct set_limits *l = &s->limits;
+    DL_FOREACH_SAFE (s->open, set, next) {
+        if ((l->sets == 0 || s->open_count <= l->sets) &&
+            (l->bytes == 0 || s->bytes <= l->bytes))
+            return;
+        if (set != kept && set->joins == 0)
+            set_give_up(s, set, SET_LIMIT, now_ms);
+    }
+}
+
+/* Recipients who have that number already need no second one. */
+static size_t
+note_absorbed(struct set *set, const struct fragment *f, struct set_answer *answer)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        struct wanted *w = set_wanted_find(set, f->recipients[i]);
+        if (w != NULL && set_wanted_has(w, f->number))
+            answer->absorbed[answer->absorbed_count++] = (unsigned)i;
+    }
+    return answer->absorbed_count;
+}
+
+/* The same of a closed set. */
+static size_t
+note_served(const struct set *set, const struct fragment *f, struct set_answer *answer)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (set_has_served(set, f->recipients[i]))
+            answer->absorbed[answer->absorbed_count++] = (unsigned)i;
+    return answer->absorbed_count;
+}
+
+static void
+pass(struct set_answer *answer, enum set_reason reason)
+{
+    answer->verdict = SET_PASSES;
+    answer->reason = reason;
+    answer->absorbed_count = 0;
+}
+
+/* To a set that is closed. */
+static void
+come_late(struct set *set, const struct fragment *f, struct set_answer *answer)
+{
+    const struct slot *slot = set_slot_find(set, f->number);
+    if (set->state == SET_DONE && slot != NULL &&
+        memcmp(slot->digest, f->digest, TAG_SIZE) == 0 &&
+        note_served(set, f, answer) == f->count)
+        answer->verdict = SET_ABSORBS;
+    else
+        pass(answer, set->state == SET_DONE ? SET_JOINED : SET_TIMEOUT);
+}
+
+/* They are not always added in the order of their births. */
+static void
+set_hurry(struct sets *s, struct set *set, int64_t until_ms)
+{
+    bool runs = heap_has(&set->timer);
+    if (until_ms >= set->until_ms)
+        return;
+    if (runs)
+        heap_remove(&s->timers, &set->timer);
+    set->until_ms = until_ms;
+    if (runs)
+        heap_add(&s->timers, &set->timer);
+}
+
+static void
+take(struct sets *s, struct set *set, const struct fragment *f, int64_t now_ms,
+     struct set_answer *answer)
+{
+    if (note_absorbed(set, f, answer) == f->count) {
+        answer->verdict = SET_ABSORBS;
+        return;
+    }
+    set_part_keep(s, set, f, answer->absorbed, answer->absorbed_count);
+    set_hurry(s, set, f->until_ms);
+    answer->verdict = SET_HOLDS;
+    answer->have = set->have;
+    answer->total = set->total;
+    make_room(s, set, now_ms);
+    set_join_complete(s, set);
+}
+
+void
+sets_add(struct sets *s, const struct fragment *f, int64_t now_ms,
+         struct set_answer *answer)
+{
+    struct set *set;
+    struct part *known;
+    assert(f->number >= 1 && f->number <= SET_NUMBER_MAX && f->count > 0);
+    assert(f->total == 0 || f->number <= f->total);
+    answer->absorbed_count = 0;
+    answer->have = answer->total = 0;
+    HASH_FIND(hh, s->by_id, &f->id, sizeof f->id, known);
+    assert(known == NULL);
+    HASH_FIND(hh, s->by_key, f->key, SET_KEY_SIZE, set);
+    if (set != NULL && set->state != SET_OPEN) {
+        come_late(set, f, answer);
+    } else if (set != NULL && contradicts(set, f)) {
+        pass(answer, SET_CONFLICT);
+        set_doom(s, set, SET_CONFLICT, now_ms);
+    } else if (is_too_much(s, f) || (set == NULL && !may_begin(s, f))) {
+        pass(answer, SET_LIMIT);
+    } else if (set != NULL && is_too_large(s, set->bytes + f->size)) {
+        pass(answer, SET_LIMIT);
+        set_doom(s, set, SET_LIMIT, now_ms);
+    } else {
+        take(s, set != NULL ? set : set_new(s, f), f, now_ms, answer);
+    }
+}
+
+/* --- What is to be done -------------------------------------------------------- */
+
+bool
+sets_next_released(struct sets *s, struct set_released *released)
+{
+    struct release *r = s->releases;
+    if (r == NULL)
+        return false;
+    *released = r->view;
+    LL_DELETE(s->releases, r);
+    free(r);
+    return true;
+}
+
+bool
+sets_next_closed(struct sets *s, struct set_closed *closed)
+{
+    struct closure *first = s->closures;
+    if (first == NULL)
+        return false;
+    *closed = first->view;
+    LL_DELETE(s->closures, first);
+    free(first);
+    return true;
+}
+
+const struct set_join *
+sets_next_join(struct sets *s)
+{
+    struct join *j = s->joins;
+    if (j == NULL)
+        return NULL;
+    DL_DELETE(s->joins, j);
+    DL_APPEND(s->taken, j);
+    return &j->view;
+}
+
+/* The last join under way has ended. */
+static void
+settle(struct sets *s, struct set *set, int64_t now_ms)
+{
+    if (set->joins > 0)
+        return;
+    if (set->parts == NULL)
+        set_close(s, set, SET_DONE, now_ms);
+    else if (set->is_doomed)
+        set_give_up(s, set, set->doom, now_ms);
+}
+
+void
+sets_joined(struct sets *s, const struct set_join *view, int64_t now_ms)
+{
+    struct join *j = set_join_of(view);
+    struct set *set = j->set;
+    DL_DELETE(s->taken, j);
+    set->joins--;
+    for (size_t i = 0; i < view->served_count; i++)
+        if (--j->owners[i]->left == 0)
+            set_part_free(s, j->owners[i]);
+    set_join_free(j);
+    settle(s, set, now_ms);
+}
+
+void
+sets_failed(struct sets *s, const struct set_join *view, int64_t now_ms)
+{
+    struct join *j = set_join_of(view);
+    struct set *set = j->set;
+    DL_DELETE(s->taken, j);
+    set->joins--;
+    set_join_free(j);
+    set_doom(s, set, SET_TROUBLE, now_ms);
+}
+
+/* --- Time, and the operator ---------------------------------------------------- */
+
+static struct set *
+next_timer(const struct sets *s)
+{
+    struct heap_node *n = heap_first(&s->timers);
+    return n == NULL ? NULL : (struct set *)((char *)n - offsetof(struct set, timer));
+}
+
+int64_t
+sets_wake_ms(const struct sets *s)
+{
+    const struct set *set = next_timer(s);
+    return set == NULL ? INT64_MAX : set->until_ms;
+}
+
+void
+sets_tick(struct sets *s, int64_t now_ms)
+{
+    struct set *set;
+    while ((set = next_timer(s)) != NULL && set->until_ms <= now_ms) {
+        if (set->state == SET_OPEN)
+            set_doom(s, set, SET_TIMEOUT, now_ms);
+        else
+            set_free(s, set);
+    }
+}
+
+bool
+sets_forget(struct sets *s, struct id id)
+{
+    struct part *p;
+    HASH_FIND(hh, s->by_id, &id, sizeof id, p);
+    if (p == NULL || p->set->joins > 0)
+        return false;
+    struct set *set = p->set;
+    struct slot *slot = p->slot;
+    for (size_t i = 0; i < p->count; i++)
+        if (!p->needs[i].served)
+            set_wanted_put(p->needs[i].wanted, slot->number, false);
+    set_part_free(s, p);
+    if (slot->parts == NULL) {
+        HASH_DEL(set->slots, slot);
+        free(slot);
+        set->have--;
+    }
+    if (set->parts == NULL)
+        set_free(s, set);
+    return true;
+}
+
+struct sets_count
+sets_count(const struct sets *s)
+{
+    return (struct sets_count){.open = s->open_count,
+                               .closed = s->closed_count,
+                               .messages = s->messages,
+                               .bytes = s->bytes,
+                               .oldest_ms = s->open == NULL ? 0 : s->open->birth_ms};
+}
+
+bool
+sets_find(const struct sets *s, struct id id, struct set_view *view)
+{
+    struct part *p;
+    HASH_FIND(hh, s->by_id, &id, sizeof id, p);
+    if (p == NULL)
+        return false;
+    const struct set *set = p->set;
+    *view = (struct set_view){.have = set->have,
+                              .total = set->total,
+                              .highest = set->highest,
+                              .until_ms = set->until_ms,
+                              .joining = set->joins > 0};
+    memcpy(view->key, set->key, SET_KEY_SIZE);
+    return true;
+}
+
+void
+sets_each_part(const struct sets *s, const unsigned char key[SET_KEY_SIZE],
+               void (*each)(void *context, struct id id), void *context)
+{
+    struct set *set;
+    struct part *p, *next;
+    HASH_FIND(hh, s->by_key, key, SET_KEY_SIZE, set);
+    if (set == NULL)
+        return;
+    for (p = set->parts; p != NULL; p = next) {
+        next = p->set_next; /* with the last one the set may go, too */
+        each(context, p->id);
+    }
+}
+
+bool
+sets_have(const struct sets *s, const unsigned char key[SET_KEY_SIZE])
+{
+    struct set *set;
+    HASH_FIND(hh, s->by_key, key, SET_KEY_SIZE, set);
+    return set != NULL;
+}
+
+bool
+sets_has(const struct sets *s, const unsigned char key[SET_KEY_SIZE], uint32_t number)
+{
+    struct set *set;
+    HASH_FIND(hh, s->by_key, key, SET_KEY_SIZE, set);
+    return set != NULL && set_slot_find(set, number) != NULL;
+}
+
+/* --- Life ---------------------------------------------------------------------- */
+
+struct sets *
+sets_new(const struct set_limits *limits)
+{
+    struct sets *s = memory_new(sizeof *s);
+    s->limits = *limits;
+    heap_init(&s->timers, timer_before);
+    return s;
+}
+
+void
+sets_limit(struct sets *s, const struct set_limits *limits)
+{
+    s->limits = *limits;
+}
+
+void
+sets_free(struct sets **sets)
+{
+    struct sets *s = *sets;
+    struct set_released released;
+    struct set_closed closed;
+    struct join *j, *j_next;
+    struct part *p, *p_next;
+    struct set *set, *set_next;
+    if (s == NULL)
+        return;
+    DL_CONCAT(s->joins, s->taken);
+    DL_FOREACH_SAFE (s->joins, j, j_next) {
+        j->set->joins--;
+        set_join_free(j);
+    }
+    HASH_ITER (hh, s->by_id, p, p_next)
+        set_part_free(s, p);
+    HASH_ITER (hh, s->by_key, set, set_next)
+        set_free(s, set);
+    while (sets_next_released(s, &released))
+        continue;
+    while (sets_next_closed(s, &closed))
+        continue;
+    heap_free(&s->timers);
+    free(s);
+    *sets = NULL;
+}

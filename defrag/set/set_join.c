@@ -1,0 +1,99 @@
+/* What of a set is complete, and what it is joined from. */
+#include "defrag/set/set_inside.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+is_complete(const struct set *set, const struct wanted *w)
+{
+    return set->total > 0 && w->count == set->total && !w->served;
+}
+
+/* Not just any message of that number: one that this join serves, and that therefore
+ * lives until it ends. */
+static void
+keep_part(struct join *j, const struct part *p)
+{
+    static const struct id none = {0};
+    struct id *part = &j->parts[p->slot->number - 1];
+    if (id_compare(*part, none) != 0)
+        return;
+    *part = p->id;
+    j->sizes[p->slot->number - 1] = p->size;
+}
+
+static void
+collect_served(const struct set *set, struct join *j, size_t room)
+{
+    struct part *p;
+    j->served = memory_array(room, sizeof j->served[0]);
+    j->owners = memory_array(room, sizeof j->owners[0]);
+    DL_FOREACH2 (set->parts, p, set_next) {
+        for (size_t i = 0; i < p->count; i++) {
+            struct wanted *w = p->needs[i].wanted;
+            if (p->needs[i].served || !is_complete(set, w))
+                continue;
+            j->served[j->view.served_count] = (struct set_served){
+                .id = p->id, .recipient = text_of(w->address, w->hh.keylen)};
+            j->owners[j->view.served_count++] = p;
+            keep_part(j, p);
+            p->needs[i].served = true;
+        }
+    }
+}
+
+void
+set_join_complete(struct sets *s, struct set *set)
+{
+    struct wanted *w, *next;
+    size_t complete = 0, needs = 0;
+    struct part *p;
+    HASH_ITER (hh, set->wanted, w, next)
+        complete += is_complete(set, w);
+    if (complete == 0)
+        return;
+    DL_FOREACH2 (set->parts, p, set_next)
+        needs += p->count;
+    struct join *j = memory_new(sizeof *j);
+    j->set = set;
+    j->parts = memory_array(set->total, sizeof j->parts[0]);
+    j->sizes = memory_array(set->total, sizeof j->sizes[0]);
+    collect_served(set, j, needs);
+    j->recipients = memory_array(complete, sizeof j->recipients[0]);
+    HASH_ITER (hh, set->wanted, w, next) {
+        if (!is_complete(set, w))
+            continue;
+        w->served = true;
+        j->recipients[j->view.recipient_count++] = text_of(w->address, w->hh.keylen);
+    }
+    memcpy(j->view.key, set->key, SET_KEY_SIZE);
+    j->view.parts = j->parts;
+    j->view.sizes = j->sizes;
+    j->view.count = set->total;
+    j->view.recipients = j->recipients;
+    j->view.served = j->served;
+    set->joins++;
+    DL_APPEND(s->joins, j);
+}
+
+void
+set_join_free(struct join *j)
+{
+    free(j->parts);
+    free(j->sizes);
+    free(j->recipients);
+    free(j->served);
+    free(j->owners);
+    free(j);
+}
+
+struct join *
+set_join_of(const struct set_join *view)
+{
+    return (struct join *)((char *)(uintptr_t)view - offsetof(struct join, view));
+}

@@ -1,0 +1,213 @@
+/* Sessions that deliver into Maildirs: each some bytes for one recipient in a turn, as
+ * long as its time lasts, blocking only on the disk. */
+#include "queue/manager/local.h"
+
+#include "base/loop.h"
+#include "base/memory.h"
+#include "queue/manager/maildir.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+enum { STEP_BYTES = 1024 * 1024, TURN_US = 10 * 1000 };
+
+struct visit {
+    struct visit *prev, *next;
+    struct local *local;
+    struct sched_session *session;
+    const struct target *target;
+    int64_t opened_ms; /* monotonic */
+    bool forbidden;
+    bool in_errand;
+    struct errand errand;
+    size_t next_recipient;             /* of it: the first that is not settled */
+    struct maildir_delivery *delivery; /* its; NULL: not begun */
+};
+
+struct local {
+    struct loop *loop;
+    struct manager *manager;
+    const char *hostname;
+    bool (*may_write)(const void *context, const char *directory);
+    const void *ask_context;
+    struct visit *visits; /* whose turn it is first */
+    struct loop_task task;
+};
+
+static void
+settle(struct visit *v, const struct outcome *outcome)
+{
+    size_t which = v->next_recipient++;
+    struct errand errand = v->errand;
+    /* It is over with its last verdict. */
+    v->in_errand = v->next_recipient < errand.count;
+    manager_settled(v->local->manager, &errand, which, outcome, NULL);
+}
+
+static void
+end(struct visit *v)
+{
+    struct local *local = v->local;
+    struct outcome stopped = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
+                                          "Petrel is shutting down");
+    maildir_stop(&v->delivery);
+    while (v->in_errand)
+        settle(v, &stopped);
+    DL_DELETE(local->visits, v);
+    manager_session_ended(local->manager, v->session, NULL);
+    loop_release(local->loop, free, v);
+}
+
+static bool
+is_forbidden(const struct local *local, const struct target *target)
+{
+    char root[TARGET_PATH_MAX];
+    maildir_root(target, root);
+    return local->may_write && !local->may_write(local->ask_context, root);
+}
+
+static struct outcome
+forbid(const struct visit *v)
+{
+    char root[TARGET_PATH_MAX];
+    maildir_root(v->target, root);
+    return outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.5",
+                        "the sandbox does not allow to write to %.300s: needs a "
+                        "restart of Petrel",
+                        root);
+}
+
+/* False: there is more to do. */
+static bool
+deliver(struct visit *v, struct outcome *outcome)
+{
+    struct local *local = v->local;
+    if (v->forbidden) {
+        *outcome = forbid(v);
+        return true;
+    }
+    if (v->delivery == NULL)
+        v->delivery = maildir_start(manager_queue(local->manager), local->loop,
+                                    v->target, local->hostname, v->errand.envelope,
+                                    v->errand.indexes[v->next_recipient]);
+    return maildir_go(&v->delivery, STEP_BYTES, outcome);
+}
+
+static void
+step(struct visit *v)
+{
+    struct local *local = v->local;
+    struct outcome outcome;
+    if (!v->in_errand) {
+        v->in_errand = manager_take(local->manager, v->session, &v->errand);
+        v->next_recipient = 0;
+    }
+    if (!v->in_errand) {
+        end(v);
+        return;
+    }
+    struct queue *queue = manager_queue(local->manager);
+    struct id before = queue_enter(queue, v->errand.envelope->id);
+    if (deliver(v, &outcome))
+        settle(v, &outcome);
+    queue_leave(queue, before);
+    DL_DELETE(local->visits, v);
+    DL_APPEND(local->visits, v);
+}
+
+/* Then the loop gets its turn: a slow disk must not starve the sockets. */
+static void
+work(void *context)
+{
+    struct local *local = context;
+    struct visit *v;
+    int64_t until_us = loop_clock_us() + TURN_US;
+    size_t left;
+    DL_COUNT(local->visits, v, left);
+    while (left-- > 0) {
+        step(local->visits);
+        if (loop_clock_us() >= until_us)
+            break;
+    }
+    if (local->visits)
+        loop_post(local->loop, &local->task, work, local);
+}
+
+static void
+local_watch(void *context, const struct sched_site *site, struct id message,
+            manager_saw *each, void *each_context)
+{
+    const struct local *local = context;
+    const struct visit *v;
+    int64_t gap_ms = loop_now_ms(local->loop) - loop_monotonic_ms(local->loop);
+    DL_FOREACH (local->visits, v) {
+        struct activity a = {.kind = ACTIVITY_STORE,
+                             .since_ms = v->opened_ms + gap_ms,
+                             .has_message =
+                                 v->in_errand &&
+                                 id_compare(v->errand.envelope->id, message) == 0};
+        char root[TARGET_PATH_MAX];
+        maildir_root(v->target, root);
+        (void)text_copy(a.what, sizeof(a.what), text_from(root));
+        if (manager_session_is_at(v->session, site))
+            each(each_context, &a);
+    }
+}
+
+struct local *
+local_new(struct loop *loop, struct manager *manager, const char *hostname)
+{
+    struct local *local = memory_new(sizeof(*local));
+    local->loop = loop;
+    local->manager = manager;
+    local->hostname = hostname;
+    manager_plug_watch(manager, local_watch, local);
+    return local;
+}
+
+void
+local_reload(struct local *local, const char *hostname)
+{
+    local->hostname = hostname;
+}
+
+void
+local_on_ask(struct local *local,
+             bool (*may_write)(const void *context, const char *directory),
+             const void *context)
+{
+    local->may_write = may_write;
+    local->ask_context = context;
+}
+
+void
+local_free(struct local **local)
+{
+    struct visit *v, *next;
+    if (*local == NULL)
+        return;
+    DL_FOREACH_SAFE ((*local)->visits, v, next)
+        end(v);
+    loop_unpost((*local)->loop, &(*local)->task);
+    manager_plug_watch((*local)->manager, NULL, *local);
+    free(*local);
+    *local = NULL;
+}
+
+void
+local_open(void *context, struct sched_session *session, const struct target *target,
+           const char *domain)
+{
+    struct local *local = context;
+    struct visit *v = memory_new(sizeof(*v));
+    assert(target->kind == TARGET_MAILDIR);
+    (void)domain;
+    v->local = local;
+    v->session = session;
+    v->target = target;
+    v->opened_ms = loop_monotonic_ms(local->loop);
+    v->forbidden = is_forbidden(local, target);
+    DL_APPEND(local->visits, v);
+    loop_post(local->loop, &local->task, work, local);
+}

@@ -1,0 +1,502 @@
+/* Delivers into Maildirs: written to tmp/, synced, renamed into new/, synced. */
+#include "queue/manager/maildir.h"
+
+#include "base/loop.h"
+#include "base/memory.h"
+#include "queue/manager/mailbox_names.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    PART_MAX = 255, /* of one expansion: a file name */
+    PATH_LIMIT = 4000,
+    NAME_LIMIT = 512,
+    PIECE = 32 * 1024,
+    DIRECTORY_MODE = 0700,
+    FILE_MODE = 0600,
+    GROUP_MODE = 0060,
+    SET_GROUP = 02000
+};
+
+/* --- Where ----------------------------------------------------------------------- */
+
+/* One part of an address as (part of) a file name. */
+static bool
+add_part(struct text part, bool lower, struct buffer *out)
+{
+    if (part.length == 0 || part.length > PART_MAX || part.at[0] == '.' ||
+        text_find(part, '/') != TEXT_NONE || text_has_control(part))
+        return false;
+    if (!buffer_add(out, part))
+        return false;
+    if (lower)
+        text_lower(out->at + out->length - part.length, part.length);
+    return true;
+}
+
+static bool
+add_local(const struct address *address, bool lower, struct buffer *out)
+{
+    struct buffer local;
+    buffer_init(&local, PART_MAX);
+    bool good = address_write_local(address, &local) &&
+                add_part(buffer_text(&local), lower, out);
+    buffer_free(&local);
+    return good;
+}
+
+static bool
+expand(const struct target *target, const struct address *address, bool lower,
+       struct buffer *out)
+{
+    assert(target->kind == TARGET_MAILDIR);
+    for (const char *at = target->path; *at != '\0'; at++) {
+        bool good;
+        if (*at != '%' || at[1] == '\0')
+            good = buffer_add_byte(out, *at);
+        else if (*++at == 'u')
+            good = add_local(address, lower, out);
+        else if (*at == 'd')
+            good = add_part(address->domain, true, out);
+        else
+            good = buffer_add_byte(out, *at);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+bool
+maildir_path(const struct target *target, const struct address *address,
+             struct buffer *out)
+{
+    return expand(target, address, true, out);
+}
+
+void
+maildir_root(const struct target *target, char root[TARGET_PATH_MAX])
+{
+    struct text path = text_from(target->path);
+    size_t percent = text_find(path, '%');
+    assert(target->kind == TARGET_MAILDIR);
+    if (percent != TEXT_NONE)
+        path = text_before(path, text_find_last(text_before(path, percent), '/') + 1);
+    (void)!text_copy(root, TARGET_PATH_MAX, path);
+}
+
+/* A Maildir for all is the operator's wish, whoever the mail is for. */
+bool
+maildir_may_be_made(const struct target *target)
+{
+    return target->create || strchr(target->path, '%') == NULL;
+}
+
+/* Strangers choose the name: not for every one that they write is a mailbox made. 1, 0,
+ * or -errno. */
+static int
+may_make(const struct target *target, const struct address *address)
+{
+    struct buffer local;
+    if (!maildir_may_be_made(target))
+        return 0;
+    if (target->users[0] == '\0' || strstr(target->path, "%u") == NULL)
+        return 1;
+    buffer_init(&local, PART_MAX);
+    int result = address_write_local(address, &local)
+                     ? mailbox_names_have(target->users, buffer_text(&local))
+                     : 0;
+    buffer_free(&local);
+    return result;
+}
+
+/* 0 and the directory, -errno, or -EDOM: no such mailbox. */
+static int
+open_as(const struct target *target, const struct address *address, bool lower,
+        bool make, struct disk **disk, char path[PATH_LIMIT + 1])
+{
+    struct buffer expanded;
+    int result = -EDOM;
+    buffer_init(&expanded, PATH_LIMIT);
+    if (expand(target, address, lower, &expanded)) {
+        text_copy(path, PATH_LIMIT + 1, buffer_text(&expanded));
+        result = disk_open(disk, path, make);
+        if (result == -ENOENT || result == -ENOTDIR)
+            result = -EDOM;
+    }
+    buffer_free(&expanded);
+    return result;
+}
+
+/* The same of the mailbox in lower case, else of one with the letters as written, from
+ * a time when these counted. */
+static int
+open_existing(const struct target *target, const struct address *address,
+              struct disk **disk, char path[PATH_LIMIT + 1])
+{
+    path[0] = '\0';
+    int result = open_as(target, address, true, false, disk, path);
+    return result != -EDOM ? result
+                           : open_as(target, address, false, false, disk, path);
+}
+
+/* The same, made where it may be. On failure path is what could not be opened. */
+static int
+open_mailbox(const struct target *target, const struct address *address,
+             struct disk **disk, char path[PATH_LIMIT + 1])
+{
+    int result = open_existing(target, address, disk, path);
+    int may = result == -EDOM ? may_make(target, address) : 0;
+    if (may > 0)
+        return open_as(target, address, true, true, disk, path);
+    if (may < 0)
+        text_copy(path, PATH_LIMIT + 1, text_from(target->users));
+    return may < 0 ? may : result;
+}
+
+bool
+maildir_exists(const struct target *target, const struct address *address)
+{
+    struct disk *disk = NULL;
+    struct buffer expanded;
+    char path[PATH_LIMIT + 1];
+    buffer_init(&expanded, PATH_LIMIT);
+    bool good = maildir_path(target, address, &expanded);
+    buffer_free(&expanded);
+    /* What cannot be asked now is tried, and deferred, at delivery. */
+    good = good && (open_existing(target, address, &disk, path) != -EDOM ||
+                    may_make(target, address) != 0);
+    disk_close(&disk);
+    return good;
+}
+
+/* --- What ------------------------------------------------------------------------ */
+
+/* A message on its way into a file: CRLF becomes LF, also across two pieces. */
+struct writing {
+    struct disk *disk;
+    int file;
+    struct buffer out;
+    bool carriage; /* a CR waits for what comes next */
+    int result;
+};
+
+static void
+put_bytes(struct writing *w, struct text t)
+{
+    if (w->result == 0 && w->out.length + t.length > PIECE) {
+        w->result = disk_write(w->disk, w->file, buffer_text(&w->out));
+        w->out.length = 0;
+    }
+    if (w->result == 0) {
+        bool fits = buffer_add(&w->out, t);
+        assert(fits);
+    }
+}
+
+static void
+put(struct writing *w, struct text t)
+{
+    while (t.length > 0) {
+        if (w->carriage && t.at[0] != '\n')
+            put_bytes(w, TEXT("\r"));
+        size_t at = text_find(text_before(t, PIECE), '\r');
+        struct text run = text_before(t, at == TEXT_NONE ? PIECE : at);
+        w->carriage = at != TEXT_NONE;
+        put_bytes(w, run);
+        t = text_after(t, run.length + w->carriage);
+    }
+}
+
+static int
+finish(struct writing *w)
+{
+    if (w->carriage)
+        put_bytes(w, TEXT("\r"));
+    if (w->result == 0)
+        w->result = disk_write(w->disk, w->file, buffer_text(&w->out));
+    if (w->result == 0)
+        w->result = disk_sync(w->disk, w->file);
+    buffer_free(&w->out);
+    return w->result;
+}
+
+/* An address from the spool, whoever wrote it there, never makes a line of its own. */
+static void
+put_address_line(struct writing *w, const char *name, struct text address,
+                 const char *end)
+{
+    char byte;
+    put(w, text_from(name));
+    for (size_t i = 0; i < address.length; i++) {
+        byte = address.at[i];
+        if (text_has_control(text_of(&byte, 1)))
+            byte = '?';
+        put(w, text_of(&byte, 1));
+    }
+    put(w, text_from(end));
+}
+
+/* --- How it ends ----------------------------------------------------------------- */
+
+static struct outcome
+with_path(struct outcome outcome, const char *path)
+{
+    snprintf(outcome.remote, sizeof(outcome.remote), "%.300s", path);
+    return outcome;
+}
+
+static struct outcome
+outcome_of(int error, const char *doing, const char *path)
+{
+    if (error == -EDOM)
+        return with_path(outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
+                                      "no such mailbox"),
+                         path);
+    const char *enhanced = error == -EDQUOT   ? "4.2.2"
+                           : error == -ENOSPC ? "4.3.1"
+                                              : "4.3.0";
+    /* One user's quota or permissions say nothing about the other Maildirs. */
+    bool disk = error == -ENOSPC || error == -EIO || error == -EROFS;
+    return with_path(outcome_make(VERDICT_DEFERRED, disk ? BLAME_SITE : BLAME_MESSAGE,
+                                  0, enhanced, "cannot %s %.300s: %s", doing, path,
+                                  strerror(-error)),
+                     path);
+}
+
+/* --- The file -------------------------------------------------------------------- */
+
+/* '/' and ':' of a host name as the Maildir convention writes them. */
+static void
+add_host(const char *hostname, char name[NAME_LIMIT])
+{
+    size_t length = strlen(name);
+    for (; *hostname != '\0' && length < PART_MAX - 4; hostname++) {
+        const char *escaped = *hostname == '/'   ? "\\057"
+                              : *hostname == ':' ? "\\072"
+                                                 : NULL;
+        int added =
+            snprintf(name + length, NAME_LIMIT - length, "%.*s",
+                     escaped != NULL ? 4 : 1, escaped != NULL ? escaped : hostname);
+        length += (size_t)added;
+    }
+}
+
+/* With the set-group-id bit a Maildir is its group's, too, who so reads what the
+ * daemon's user writes. */
+static unsigned
+file_mode(struct disk *disk)
+{
+    struct disk_info info;
+    bool of_group =
+        disk_inspect(disk, "tmp", &info) == 0 && (info.mode & SET_GROUP) != 0;
+    return of_group ? FILE_MODE | (info.mode & GROUP_MODE) : FILE_MODE;
+}
+
+/* The file in tmp/, by a name that is not in new/ either; "tmp/" and "new/" paths. */
+static int
+create(struct disk *disk, struct loop *loop, const char *hostname,
+       char in_tmp[NAME_LIMIT + 8], char in_new[NAME_LIMIT + 8])
+{
+    char name[NAME_LIMIT];
+    struct disk_info info;
+    int64_t now_ms = loop_now_ms(loop);
+    for (;;) {
+        /* Q: many come in one millisecond of a turn, so chance tells them apart. */
+        snprintf(name, sizeof(name), "%" PRId64 ".M%06" PRId64 "P%ldQ%" PRIu64 ".",
+                 now_ms / 1000, now_ms % 1000 * 1000, (long)getpid(),
+                 loop_random(loop));
+        add_host(hostname, name);
+        snprintf(in_tmp, NAME_LIMIT + 8, "tmp/%s", name);
+        snprintf(in_new, NAME_LIMIT + 8, "new/%s", name);
+        if (disk_inspect(disk, in_new, &info) == 0)
+            continue;
+        int file = disk_create(disk, in_tmp, file_mode(disk));
+        if (file != -EEXIST)
+            return file;
+    }
+}
+
+static int
+make_rooms(struct disk *disk)
+{
+    static const char *const rooms[] = {"tmp", "new", "cur"};
+    int result = 0;
+    for (size_t i = 0; i < 3 && result == 0; i++)
+        result = disk_make_directory(disk, rooms[i], DIRECTORY_MODE);
+    return result;
+}
+
+/* From tmp/ to new/, durably; on failure nothing stays. */
+static int
+move(struct disk *disk, const char *in_tmp, const char *in_new, int result)
+{
+    if (result == 0)
+        result = disk_rename(disk, in_tmp, in_new);
+    if (result == 0) {
+        result = disk_sync_directory(disk, "new");
+        if (result < 0)
+            (void)!disk_unlink(disk, in_new);
+    } else {
+        (void)!disk_unlink(disk, in_tmp);
+    }
+    return result;
+}
+
+/* --- A delivery ------------------------------------------------------------------ */
+
+struct maildir_delivery {
+    struct queue *queue;
+    struct disk *disk; /* the mailbox; NULL: it could not be opened */
+    struct writing writing;
+    int content; /* < 0: -errno */
+    int64_t offset, size;
+    struct outcome outcome; /* of what ended at its start */
+    bool is_over;
+    char path[PATH_LIMIT + 1], in_tmp[NAME_LIMIT + 8], in_new[NAME_LIMIT + 8];
+};
+
+static void
+end_at_once(struct maildir_delivery *d, struct outcome outcome)
+{
+    d->outcome = outcome;
+    d->is_over = true;
+}
+
+static void
+begin_file(struct maildir_delivery *d, struct loop *loop, const char *hostname,
+           const struct envelope *e, unsigned recipient)
+{
+    struct writing *w = &d->writing;
+    int result = make_rooms(d->disk);
+    w->disk = d->disk;
+    w->file =
+        result < 0 ? result : create(d->disk, loop, hostname, d->in_tmp, d->in_new);
+    if (w->file < 0) {
+        end_at_once(d, outcome_of(w->file, "write to", d->path));
+        return;
+    }
+    buffer_init(&w->out, PIECE);
+    put_address_line(w, "Return-Path: <", e->sender, ">\n");
+    put_address_line(w, "Delivered-To: ", e->recipients[recipient].address, "\n");
+    put(w, e->prefix);
+    d->content = queue_content_open(d->queue, e);
+    d->size = e->content_size;
+}
+
+struct maildir_delivery *
+maildir_start(struct queue *queue, struct loop *loop, const struct target *target,
+              const char *hostname, const struct envelope *e, unsigned recipient)
+{
+    struct maildir_delivery *d = memory_new(sizeof(*d));
+    struct address address = {.local = TEXT("postmaster")};
+    assert(recipient < e->count);
+    struct text mailbox = e->recipients[recipient].address;
+    d->queue = queue;
+    d->content = d->writing.file = -1;
+    if (!text_equal_nocase(mailbox, TEXT("postmaster")) &&
+        !address_parse(mailbox, &address)) {
+        end_at_once(d, outcome_of(-EDOM, "", ""));
+        return d;
+    }
+    int result = open_mailbox(target, &address, &d->disk, d->path);
+    if (result < 0)
+        end_at_once(d, outcome_of(result, "open", d->path));
+    else
+        begin_file(d, loop, hostname, e, recipient);
+    return d;
+}
+
+/* True: all that will come has come. */
+static bool
+copy_some(struct maildir_delivery *d, int64_t budget)
+{
+    struct writing *w = &d->writing;
+    char *piece = memory_new(PIECE);
+    int64_t got = PIECE;
+    for (; got > 0 && budget > 0 && w->result == 0; budget -= got) {
+        got = queue_content_read(d->queue, d->content, d->offset, piece, PIECE);
+        if (got > 0)
+            put(w, text_of(piece, (size_t)got));
+        d->offset += got > 0 ? got : 0;
+    }
+    free(piece);
+    if (got > 0 && w->result == 0)
+        return false;
+    queue_content_close(d->queue, d->content);
+    /* The envelope says how much it is. */
+    d->content = got < 0 ? (int)got : got == 0 && d->offset != d->size ? -EILSEQ : 0;
+    return true;
+}
+
+static struct outcome
+end_file(struct maildir_delivery *d)
+{
+    int result = finish(&d->writing);
+    disk_close_file(d->disk, d->writing.file);
+    result = move(d->disk, d->in_tmp, d->in_new, d->content < 0 ? d->content : result);
+    if (d->content < 0)
+        return outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.0",
+                            "cannot read the message: %s", strerror(-d->content));
+    if (result < 0)
+        return outcome_of(result, "write to", d->path);
+    return with_path(outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
+                                  "delivered to maildir"),
+                     d->path);
+}
+
+static void
+forget_delivery(struct maildir_delivery **delivery)
+{
+    disk_close(&(*delivery)->disk);
+    free(*delivery);
+    *delivery = NULL;
+}
+
+bool
+maildir_go(struct maildir_delivery **delivery, int64_t budget, struct outcome *outcome)
+{
+    struct maildir_delivery *d = *delivery;
+    struct writing *w = &d->writing;
+    if (!d->is_over && d->content >= 0 && !copy_some(d, budget)) {
+        /* So that the last sync has no more to do than this one. */
+        w->result = disk_sync(w->disk, w->file);
+        return false;
+    }
+    *outcome = d->is_over ? d->outcome : end_file(d);
+    forget_delivery(delivery);
+    return true;
+}
+
+void
+maildir_stop(struct maildir_delivery **delivery)
+{
+    struct maildir_delivery *d = *delivery;
+    if (d == NULL)
+        return;
+    if (!d->is_over && d->content >= 0)
+        queue_content_close(d->queue, d->content);
+    if (!d->is_over) {
+        buffer_free(&d->writing.out);
+        disk_close_file(d->disk, d->writing.file);
+        (void)!disk_unlink(d->disk, d->in_tmp);
+    }
+    forget_delivery(delivery);
+}
+
+struct outcome
+maildir_deliver(struct queue *queue, struct loop *loop, const struct target *target,
+                const char *hostname, const struct envelope *e, unsigned recipient)
+{
+    struct outcome outcome;
+    struct maildir_delivery *d =
+        maildir_start(queue, loop, target, hostname, e, recipient);
+    bool over = maildir_go(&d, INT64_MAX, &outcome);
+    assert(over);
+    return outcome;
+}

@@ -1,0 +1,640 @@
+/* The queue manager: couples the disk with the order of delivery. */
+#include "queue/manager/manager.h"
+
+#include "queue/manager/manager_inside.h"
+
+#include "base/memory.h"
+#include "queue/spool/guard.h"
+#include "queue/manager/lessons.h"
+#include "queue/manager/reasons.h"
+#include "queue/spool/slices.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    REASONS_MAX =
+        200000, /* messages whose reasons are in memory (queue/manager/waiting.h) */
+    WAKE_MAX_MS = 60 * 1000, /* so that a stepped clock cannot put us to sleep */
+    /* Messages read back in a turn, so that a full queue stalls nobody: */
+    LOADS_PER_TURN = 64,
+    LOADED_BYTES_PER_TURN = 1024 * 1024,
+    SETTLES_PER_TURN = 1000, /* of a dead site, so that a great message stalls nobody */
+    /* While we are careful: */
+    TRIAL_MAX_MS = 10 * 1000, /* a message that is still in memory */
+    TRIAL_LOOK_MS = 1000,
+    CAREFUL_MAX_MS = 10 * 60 * 1000 /* whatever is left */
+};
+
+static const struct id no_id;
+
+static void
+nothing(void *context)
+{
+    (void)context;
+}
+
+void
+manager_turn(struct manager *m)
+{
+    loop_post(m->loop, &m->stir, nothing, m);
+}
+
+void
+manager_stir(struct manager *m)
+{
+    if (!m->pumping)
+        manager_turn(m);
+}
+
+/* In this turn or a later one. */
+static bool
+wants_load(const struct manager *m)
+{
+    return m->load_next < m->load_count && !m->draining;
+}
+
+/* --- After ends without a known reason -----------------------------------------------
+ *
+ * One message at a time is in memory, so that the next end has one
+ * (queue/spool/guard.h). It has its time: who waits for a slow host does not keep the
+ * others, but is no suspect any more. */
+
+static bool
+trial_is_over(const struct manager *m)
+{
+    return m->actives == NULL ||
+           loop_monotonic_ms(m->loop) - m->trial_ms >= TRIAL_MAX_MS;
+}
+
+static void
+trial_begin(struct manager *m, struct id id)
+{
+    m->trial_ms = loop_monotonic_ms(m->loop);
+    guard_suspect(queue_guard(m->queue), id);
+}
+
+static void
+be_careless(struct manager *m)
+{
+    m->careful = false;
+    guard_suspect(queue_guard(m->queue), no_id);
+    guard_survive(queue_guard(m->queue));
+    log_say(m->log, LOG_LEVEL_INFO, "queue", NULL,
+            "the mail that was due has been tried: delivery goes on as usual");
+    manager_stir(m);
+}
+
+static void
+on_trial(void *context)
+{
+    struct manager *m = context;
+    int64_t lived = loop_monotonic_ms(m->loop) - m->started_ms;
+    bool idle = m->actives == NULL && !wants_load(m);
+    if (!m->careful)
+        guard_survive(queue_guard(m->queue));
+    else if (lived >= CAREFUL_MAX_MS || (lived >= GUARD_EARLY_MS && idle))
+        be_careless(m);
+    else
+        loop_timer_start(m->loop, &m->trial, TRIAL_LOOK_MS, on_trial, m);
+    manager_turn(m);
+}
+
+/* The end of a turn: nobody is suspected of what happens while nothing is in memory. */
+static void
+trial_go_on(struct manager *m)
+{
+    if (m->actives == NULL && !wants_load(m))
+        guard_suspect(queue_guard(m->queue), no_id);
+    else if (m->actives == NULL && !m->load_waits)
+        manager_stir(m);
+}
+
+static void
+trial_start(struct manager *m)
+{
+    m->careful = guard_is_careful(queue_guard(m->queue));
+    m->started_ms = loop_monotonic_ms(m->loop);
+    loop_timer_start(m->loop, &m->trial, m->careful ? TRIAL_LOOK_MS : GUARD_EARLY_MS,
+                     on_trial, m);
+}
+
+void
+manager_load(struct manager *m, struct id id)
+{
+    if (active_find(m, id)) {
+        begin_load(m, id);
+        return;
+    }
+    if (m->load_next == m->load_count)
+        m->load_next = m->load_count = 0;
+    if (m->load_count == m->load_capacity) {
+        m->load_capacity = m->load_capacity > 0 ? m->load_capacity * 2 : 64;
+        m->loads = memory_resize(m->loads, m->load_capacity * sizeof(*m->loads));
+    }
+    m->loads[m->load_count++] = id;
+}
+
+static bool
+may_load(struct manager *m)
+{
+    return wants_load(m) && !m->load_waits && m->loads_now < LOADS_PER_TURN &&
+           m->loaded_bytes < LOADED_BYTES_PER_TURN && !begin_is_busy(m) &&
+           (!m->careful || trial_is_over(m));
+}
+
+/* Large content needs several turns. */
+static bool
+is_checked(struct manager *m, struct id id)
+{
+    int64_t budget = LOADED_BYTES_PER_TURN - m->loaded_bytes;
+    if (active_find(m, id))
+        return true;
+    enum queue_check result = queue_check(m->queue, id, &budget);
+    m->loaded_bytes = LOADED_BYTES_PER_TURN - budget;
+    m->load_waits = result == QUEUE_CHECK_WAITS;
+    return result == QUEUE_CHECKED;
+}
+
+static void
+load_next(struct manager *m)
+{
+    struct id id = m->loads[m->load_next];
+    if (m->careful)
+        trial_begin(m, id);
+    if (!is_checked(m, id))
+        return;
+    m->load_next++;
+    begin_load(m, id);
+}
+
+/* --- The pump --------------------------------------------------------------------- */
+
+/* A verdict of the scheduler's. What is to be held does not expire. */
+static void
+settle_now(const struct sched_action *action)
+{
+    struct active *a = action->owner;
+    if (!action->expired || a->fate != FATE_HOLD)
+        round_settle(a, action->index, action->outcome, action->expired, NULL);
+}
+
+static void
+act(struct manager *m, const struct sched_action *action)
+{
+    switch (action->verb) {
+    case SCHED_LOAD:
+        manager_load(m, action->id);
+        break;
+    case SCHED_OPEN: {
+        const struct plug *plug = &m->plugs[action->target->kind];
+        assert(plug->open);
+        m->sessions++;
+        plug->open(plug->context, action->session, action->target, action->domain);
+        break;
+    }
+    case SCHED_SETTLE:
+        settle_now(action);
+        break;
+    case SCHED_WAIT:
+        round_wait(action->owner, action->due_ms, action->attempts);
+        break;
+    case SCHED_FINISH:
+        round_finish(action->owner);
+        break;
+    }
+}
+
+/* Whatever is done to a message in memory may be what crashes; a session that opens is
+ * for the first that waits there. */
+static struct id
+reason_of(const struct sched_action *action)
+{
+    const struct active *a = action->verb == SCHED_OPEN
+                                 ? sched_session_first(action->session)
+                                 : action->owner;
+    return a != NULL ? a->id : action->verb == SCHED_LOAD ? action->id : no_id;
+}
+
+static void
+act_on(struct manager *m, const struct sched_action *action)
+{
+    struct id before = queue_enter(m->queue, reason_of(action));
+    act(m, action);
+    queue_leave(m->queue, before);
+}
+
+static void
+rest(struct manager *m)
+{
+    int64_t wake = sched_wake_ms(m->sched);
+    if (wake == INT64_MAX) {
+        loop_timer_stop(m->loop, &m->wake);
+        return;
+    }
+    int64_t delay = wake - loop_now_ms(m->loop);
+    if (delay > WAKE_MAX_MS)
+        delay = WAKE_MAX_MS;
+    loop_timer_start(m->loop, &m->wake, delay, nothing, m);
+}
+
+static void
+end_drain(struct manager *m)
+{
+    bool quiet = m->sessions == 0 && m->notices.begun == m->notices.ended;
+    if (m->drained == NULL || !(quiet || m->patience_over))
+        return;
+    void (*drained)(void *) = m->drained;
+    m->drained = NULL;
+    drained(m->drained_context);
+}
+
+static void
+pump(void *context)
+{
+    struct manager *m = context;
+    struct sched_action action;
+    m->pumping = true;
+    m->loads_now = 0;
+    m->loaded_bytes = 0;
+    m->load_waits = false;
+    unsigned settles = 0;
+    bool works = sched_work(m->sched, loop_now_ms(m->loop));
+    begin_some(m);
+    for (;;) {
+        while (settles < SETTLES_PER_TURN &&
+               sched_next(m->sched, loop_now_ms(m->loop), &action)) {
+            settles += action.verb == SCHED_SETTLE;
+            act_on(m, &action);
+        }
+        if (settles == SETTLES_PER_TURN || !may_load(m))
+            break;
+        load_next(m);
+    }
+    m->pumping = false;
+    if (settles == SETTLES_PER_TURN || m->beginnings != NULL || works)
+        manager_stir(m);
+    if (m->careful)
+        trial_go_on(m);
+    else if (wants_load(m) && !m->load_waits)
+        manager_stir(m);
+    if (m->draining)
+        end_drain(m);
+    else
+        rest(m);
+}
+
+/* --- Life ------------------------------------------------------------------------- */
+
+static void
+found(void *context, const struct queue_entry *entry)
+{
+    struct manager *m = context;
+    sched_add(m->sched, loop_now_ms(m->loop), entry->id, entry->due_ms,
+              entry->attempts);
+    manager_stir(m);
+}
+
+/* --- Hints over a restart: what was learnt of sites, and reasons ------------------ */
+
+enum { HINT_PATH = 64 };
+
+static void
+hint_path(const struct manager *m, const char *name, char out[HINT_PATH])
+{
+    char suffix[SLICES_SUFFIX_MAX];
+    const struct queue_settings *q = &m->settings.queue;
+    slices_suffix(q->slices, q->slice, suffix);
+    snprintf(out, HINT_PATH, "lock/%s%s", name, suffix);
+}
+
+/* Once more when the start has found all: what is not there any more goes then. */
+static void
+note_reasons(struct manager *m)
+{
+    char path[HINT_PATH];
+    bool all = queue_has_found_all(m->queue);
+    if (m->noted_reasons == waiting_changes(m->reasons) && m->noted_all == all)
+        return;
+    hint_path(m, "reasons", path);
+    if (reasons_write(queue_disk(m->queue), path, m->reasons, m->sched, all) < 0)
+        return;
+    m->noted_reasons = waiting_changes(m->reasons);
+    m->noted_all = all;
+}
+
+/* A full disk, or a broken one, is told elsewhere. */
+static void
+note_hints(struct manager *m)
+{
+    char path[HINT_PATH];
+    hint_path(m, "sites", path);
+    (void)!lessons_write(queue_disk(m->queue), path, m->sched, loop_now_ms(m->loop));
+    note_reasons(m);
+}
+
+static void
+write_hints(void *context)
+{
+    struct manager *m = context;
+    note_hints(m);
+    loop_timer_start(m->loop, &m->lessons, LESSONS_EVERY_MS, write_hints, m);
+}
+
+static bool
+wants_reason(void *context, struct id id)
+{
+    const struct manager *m = context;
+    return queue_handles(m->queue, id);
+}
+
+static void
+read_hints(struct manager *m)
+{
+    char path[HINT_PATH];
+    struct disk *disk = queue_disk(m->queue);
+    hint_path(m, "sites", path);
+    lessons_read(disk, path, m->sched, loop_now_ms(m->loop));
+    hint_path(m, "reasons", path);
+    int result = reasons_read(disk, path, m->reasons, wants_reason, m);
+    if (result < 0 && result != -ENOENT)
+        log_say(
+            m->log, LOG_LEVEL_WARNING, "queue", NULL,
+            "%s is ignored: %s; deferred mail has no reasons until its next attempt",
+            path,
+            result == -EILSEQ ? "it is damaged, or not Petrel's" : strerror(-result));
+    m->noted_reasons = waiting_changes(m->reasons);
+}
+
+int
+manager_new(struct manager **manager, struct loop *loop, struct log *log,
+            const struct manager_settings *settings, const struct route_table *routes,
+            char *error, size_t error_size)
+{
+    struct manager *m = memory_new(sizeof(*m));
+    m->loop = loop;
+    m->log = log;
+    m->sendlog =
+        (struct sendlog){.log = log, .limit = (unsigned)settings->sched.session_limit};
+    m->settings = *settings;
+    m->routes = routes;
+    int code =
+        queue_open(&m->queue, loop, log, &settings->queue, found, m, error, error_size);
+    if (code != 0) {
+        free(m);
+        return code;
+    }
+    m->reasons = waiting_new(REASONS_MAX);
+    m->sched = sched_new(&settings->sched);
+    if (settings->offline) {
+        m->draining = true;
+        sched_drain(m->sched);
+    } else {
+        read_hints(m);
+        loop_timer_start(loop, &m->lessons, LESSONS_EVERY_MS, write_hints, m);
+        trial_start(m);
+    }
+    /* After the queue's own hook: what became durable in this turn starts in this turn.
+     */
+    loop_at_end(loop, LOOP_STAGE_ANSWER, pump, m);
+    *manager = m;
+    return 0;
+}
+
+void
+manager_free(struct manager **manager)
+{
+    struct manager *m = *manager;
+    struct active *a, *next;
+    if (m == NULL)
+        return;
+    *manager = NULL;
+    loop_at_end_remove(m->loop, LOOP_STAGE_ANSWER, pump, m);
+    loop_timer_stop(m->loop, &m->wake);
+    if (!m->settings.offline) {
+        loop_timer_stop(m->loop, &m->trial);
+        loop_timer_stop(m->loop, &m->lessons);
+        round_conclude(m);
+        note_hints(m);
+        sendlog_exit(&m->sendlog);
+    }
+    loop_unpost(m->loop, &m->stir);
+    HASH_ITER (hh, m->actives, a, next)
+        notice_drop(&a->notice); /* its draft is the queue's */
+    /* The queue first: it still writes the marks of the envelopes that it remembers. */
+    queue_close(&m->queue);
+    HASH_ITER (hh, m->actives, a, next)
+        active_drop(a);
+    waiting_free(&m->reasons);
+    sched_free(&m->sched);
+    free(m->loads);
+    free(m);
+}
+
+void
+manager_plug(struct manager *m, enum target_kind kind, manager_open *open,
+             void *context)
+{
+    m->plugs[kind] = (struct plug){open, context};
+}
+
+void
+manager_plug_watch(struct manager *m, manager_watch *watch, void *context)
+{
+    const void *wanted = watch ? NULL : context;
+    size_t i = 0;
+    while (i < MANAGER_WATCHES_MAX && m->watches[i].context != wanted)
+        i++;
+    assert(i < MANAGER_WATCHES_MAX); /* mta.c has two channels */
+    m->watches[i].watch = watch;
+    m->watches[i].context = watch ? context : NULL;
+}
+
+void
+manager_reload(struct manager *m, const struct manager_settings *settings,
+               const struct route_table *routes)
+{
+    m->settings = *settings;
+    m->routes = routes;
+    m->sendlog.limit = (unsigned)settings->sched.session_limit;
+    begin_anew(m);
+    sched_change(m->sched, &settings->sched);
+    sched_rerouted(m->sched, loop_now_ms(m->loop), routes);
+    manager_stir(m);
+}
+
+struct queue *
+manager_queue(struct manager *m)
+{
+    return m->queue;
+}
+
+struct sched *
+manager_sched(struct manager *m)
+{
+    return m->sched;
+}
+
+static void
+grace_over(void *context)
+{
+    struct manager *m = context;
+    m->patience_over = true;
+}
+
+void
+manager_drain(struct manager *m, int64_t grace_ms, void (*drained)(void *context),
+              void *context)
+{
+    m->draining = true;
+    sched_drain(m->sched);
+    m->drained = drained;
+    m->drained_context = context;
+    loop_timer_start(m->loop, &m->wake, grace_ms, grace_over, m);
+    manager_stir(m);
+}
+
+/* --- For those who accept, and for channels --------------------------------------- */
+
+void
+manager_accept(struct manager *m, struct envelope **e)
+{
+    struct id id = (*e)->id;
+    /* Beyond the active set the envelope waits on disk, not in memory. */
+    if (!m->careful &&
+        HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit) {
+        sendlog_new(&m->sendlog, *e);
+        active_new(m, *e);
+    } else {
+        envelope_free(e); /* and is new when it comes */
+    }
+    *e = NULL;
+    sched_add(m->sched, loop_now_ms(m->loop), id, loop_now_ms(m->loop), 0);
+    manager_stir(m);
+}
+
+/* Where the operator stepped in nothing more is delivered: its round ends here. */
+static void
+pass_over(struct manager *m, struct sched_session *session)
+{
+    struct outcome stopped =
+        outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.0.0", "stopped");
+    sched_waive(m->sched, loop_now_ms(m->loop), session, &stopped);
+    manager_stir(m);
+}
+
+bool
+manager_take(struct manager *m, struct sched_session *session, struct errand *errand)
+{
+    struct sched_work work;
+    while (!m->draining && sched_take(m->sched, loop_now_ms(m->loop), session, &work)) {
+        struct active *a = work.owner;
+        *errand = (struct errand){session, a->envelope, work.indexes, work.count};
+        if (a->fate == FATE_NONE || a->fate == FATE_RETRY) {
+            round_started(a, work.indexes, work.count);
+            return true;
+        }
+        pass_over(m, session);
+    }
+    return false;
+}
+
+struct id
+manager_first(const struct sched_session *session)
+{
+    const struct active *a = sched_session_first(session);
+    return a != NULL ? a->id : no_id;
+}
+
+struct id
+manager_enter(struct manager *m, const struct sched_session *session)
+{
+    return queue_enter(m->queue, manager_first(session));
+}
+
+void
+manager_leave(struct manager *m, struct id before)
+{
+    queue_leave(m->queue, before);
+}
+
+bool
+manager_has_work(const struct manager *m, const struct sched_session *session)
+{
+    return !m->draining && sched_has_work(m->sched, session);
+}
+
+void
+manager_settled(struct manager *m, const struct errand *errand, size_t which,
+                const struct outcome *outcome, const struct timing *timing)
+{
+    assert(which < errand->count);
+    struct active *a = active_find(m, errand->envelope->id);
+    assert(a && a->scheduled);
+    unsigned index = errand->indexes[which];
+    struct id before = queue_enter(m->queue, a->id);
+    round_settle(a, index, outcome, false, timing);
+    sched_settled(m->sched, loop_now_ms(m->loop), errand->session, index, outcome);
+    queue_leave(m->queue, before);
+    manager_stir(m);
+}
+
+void
+manager_session_limit(struct sched_session *session,
+                      const struct session_limits *limits)
+{
+    sched_session_limit(session, limits);
+}
+
+bool
+manager_session_found(struct manager *m, struct sched_session *session, struct text key)
+{
+    bool found = sched_session_found(m->sched, loop_now_ms(m->loop), session, key);
+    manager_stir(m);
+    return found;
+}
+
+bool
+manager_session_is_spent(const struct sched_session *session)
+{
+    return sched_session_is_spent(session);
+}
+
+bool
+manager_session_is_at(const struct sched_session *session,
+                      const struct sched_site *site)
+{
+    return sched_session_is_at(session, site);
+}
+
+void
+manager_host_good(struct manager *m, struct text address, int64_t service_ms)
+{
+    sched_host_good(m->sched, loop_now_ms(m->loop), address, service_ms);
+}
+
+void
+manager_host_bad(struct manager *m, struct text address)
+{
+    sched_host_bad(m->sched, loop_now_ms(m->loop), address);
+}
+
+void
+manager_hosts_order(struct manager *m, const struct text *addresses, const int *groups,
+                    size_t count, size_t *order)
+{
+    sched_hosts_order(m->sched, loop_now_ms(m->loop), addresses, groups, count, order);
+}
+
+void
+manager_session_ended(struct manager *m, struct sched_session *session,
+                      const struct outcome *trouble)
+{
+    assert(m->sessions > 0);
+    m->sessions--;
+    sched_session_ended(m->sched, loop_now_ms(m->loop), session, trouble);
+    manager_stir(m);
+}

@@ -1,0 +1,398 @@
+/* What operators do to messages: hold, release, retry, bounce, remove. */
+#include "queue/manager/manager_inside.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One command on one message. */
+struct order {
+    struct manager *manager;
+    struct id id;
+    const char *by; /* who gives it, for people */
+    char *why;      /* MANAGER_WHY_MAX */
+    bool listed;    /* its files are where messages are */
+};
+
+static enum manager_result
+refuse(const struct order *o, const char *why)
+{
+    snprintf(o->why, MANAGER_WHY_MAX, "%s", why);
+    return MANAGER_REFUSED;
+}
+
+static enum manager_result
+refuse_errno(const struct order *o, const char *doing, int error)
+{
+    snprintf(o->why, MANAGER_WHY_MAX, "cannot %s: %s", doing, strerror(-error));
+    return MANAGER_REFUSED;
+}
+
+static void
+say(const struct order *o, const char *what)
+{
+    char name[ID_LENGTH + 1];
+    id_format(o->id, name);
+    log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "%s by %s", what, o->by);
+}
+
+/* There is no envelope of that name. */
+static enum manager_result
+nowhere(const struct order *o)
+{
+    char note[QUEUE_NOTE_MAX];
+    return queue_note(o->manager->queue, o->id, QUEUE_CORRUPT, note) < 0
+               ? MANAGER_UNKNOWN
+               : MANAGER_DAMAGED;
+}
+
+/* It waits; the scheduler need not know it any more. */
+static void
+forget(const struct order *o)
+{
+    (void)sched_forget(o->manager->sched, o->id);
+    waiting_forget(o->manager->reasons, o->id);
+}
+
+/* --- Hold ------------------------------------------------------------------------- */
+
+/* The mark is durable at once, also when a delivery runs: whatever happens then, what
+ * is left is held. */
+static enum manager_result
+mark_held(const struct order *o, struct envelope *e)
+{
+    char text[HOLD_TEXT_MAX], words[HOLD_TEXT_MAX / 2];
+    if (e->held)
+        return MANAGER_DONE;
+    snprintf(words, sizeof(words), "held by %s", o->by);
+    round_hold_text(o->manager, words, text);
+    int error = queue_hold(o->manager->queue, e, text, true);
+    if (error < 0)
+        return refuse_errno(o, "write its mark in hold/", error);
+    e->held = true;
+    if (e->parked)
+        queue_wait(o->manager->queue, e, false);
+    say(o, "held");
+    return MANAGER_DONE;
+}
+
+static enum manager_result
+hold_active(const struct order *o, struct active *a)
+{
+    enum manager_result result = mark_held(o, a->envelope);
+    if (result != MANAGER_DONE)
+        return result;
+    if (a->scheduled) {
+        a->fate = FATE_HOLD;
+        return MANAGER_LATER;
+    }
+    forget(o);
+    active_defer(a, loop_now_ms(o->manager->loop), a->envelope->attempts);
+    return MANAGER_DONE;
+}
+
+static enum manager_result
+hold(const struct order *o)
+{
+    struct active *a = active_find(o->manager, o->id);
+    if (a)
+        return hold_active(o, a);
+    struct envelope *e = queue_look(o->manager->queue, o->id);
+    if (e == NULL)
+        return nowhere(o);
+    enum manager_result result = e->held ? MANAGER_ALREADY : mark_held(o, e);
+    envelope_free(&e);
+    if (result == MANAGER_DONE)
+        forget(o);
+    return result;
+}
+
+/* --- Release ---------------------------------------------------------------------- */
+
+/* A fragment need not wait for others any more: it passes when it is offered next. */
+static enum manager_result
+release_fragment(const struct order *o, struct active *a)
+{
+    if (!manager_is_parked(o->manager, o->id))
+        return MANAGER_ALREADY;
+    a->envelope->released = true;
+    (void)manager_unpark(o->manager, o->id);
+    say(o, "released");
+    return MANAGER_DONE;
+}
+
+static enum manager_result
+release_active(const struct order *o, struct active *a)
+{
+    if (!a->envelope->held)
+        return release_fragment(o, a);
+    int error = queue_release(o->manager->queue, o->id);
+    if (error < 0)
+        return refuse_errno(o, "remove its mark in hold/", error);
+    a->envelope->held = false;
+    a->envelope->released = true;
+    if (a->fate == FATE_HOLD)
+        a->fate = FATE_RETRY;
+    say(o, "released");
+    return MANAGER_DONE;
+}
+
+/* Takes the envelope. Due now, past the routes that hold: that is written down with its
+ * due time, or kept in mind when there is no due time yet and room in memory. */
+static void
+let_go(const struct order *o, struct envelope *e)
+{
+    struct manager *m = o->manager;
+    int64_t now = loop_now_ms(m->loop);
+    unsigned attempts = e->attempts;
+    bool has_room = !m->settings.offline &&
+                    HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit;
+    e->released = true;
+    e->held = false;
+    if (!e->preprocessed && has_room)
+        active_new(m, e);
+    else
+        queue_defer(m->queue, &e, now, attempts);
+    sched_add(m->sched, now, o->id, now, attempts);
+    (void)sched_retry(m->sched, now, o->id);
+    say(o, "released");
+    manager_stir(m);
+}
+
+static enum manager_result
+release_held(const struct order *o, struct envelope *e)
+{
+    int error = e->held ? queue_release(o->manager->queue, o->id) : 0;
+    if (error < 0) {
+        envelope_free(&e);
+        return refuse_errno(o, "remove its mark in hold/", error);
+    }
+    let_go(o, e);
+    return MANAGER_DONE;
+}
+
+/* Out of corrupt/, if it is whole again; and out of hold/, if it was held before. */
+static enum manager_result
+release_parked(const struct order *o)
+{
+    enum manager_result found = nowhere(o);
+    if (found == MANAGER_UNKNOWN)
+        return found;
+    int error = queue_release(o->manager->queue, o->id);
+    if (error == -EBADMSG)
+        return refuse(o, "is still damaged: see its note in corrupt/");
+    if (error < 0)
+        return refuse_errno(o, "move its files out of corrupt/", error);
+    struct envelope *e = queue_load(o->manager->queue, o->id);
+    return e ? release_held(o, e) : refuse(o, "cannot be read");
+}
+
+static enum manager_result
+release(const struct order *o)
+{
+    struct active *a = active_find(o->manager, o->id);
+    if (a)
+        return release_active(o, a);
+    struct envelope *e = queue_load(o->manager->queue, o->id);
+    if (e == NULL)
+        return release_parked(o);
+    bool waits = !e->held && manager_is_parked(o->manager, o->id);
+    if (waits)
+        forget(o); /* until it is due at once */
+    if (e->held || waits)
+        return release_held(o, e);
+    envelope_free(&e);
+    return MANAGER_ALREADY;
+}
+
+/* --- Retry, bounce, remove -------------------------------------------------------- */
+
+static void
+say_due(const struct order *o)
+{
+    char name[ID_LENGTH + 1];
+    id_format(o->id, name);
+    log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "a retry is asked for");
+}
+
+/* Nobody is there to deliver: the due time on disk is what counts. */
+static void
+retry_offline(const struct order *o, struct envelope *e)
+{
+    int64_t now = loop_now_ms(o->manager->loop);
+    unsigned attempts = e->attempts;
+    if (e->due_ms > now)
+        queue_defer(o->manager->queue, &e, now, attempts);
+    else
+        envelope_free(&e);
+}
+
+static enum manager_result
+retry(const struct order *o)
+{
+    struct manager *m = o->manager;
+    int64_t now = loop_now_ms(m->loop);
+    manager_stir(m);
+    if (!m->settings.offline && sched_retry(m->sched, now, o->id)) {
+        say_due(o);
+        return MANAGER_DONE;
+    }
+    struct envelope *e = queue_look(m->queue, o->id);
+    if (e == NULL)
+        return nowhere(o);
+    if (e->held) {
+        envelope_free(&e);
+        return refuse(o, "is held, and not retried");
+    }
+    if (m->settings.offline) {
+        retry_offline(o, e);
+    } else { /* a start has not come to it yet */
+        sched_add(m->sched, now, o->id, now, e->attempts);
+        envelope_free(&e);
+    }
+    say_due(o);
+    return MANAGER_DONE;
+}
+
+static enum manager_result
+bounce(const struct order *o)
+{
+    struct active *a = active_find(o->manager, o->id);
+    if (a && a->scheduled) {
+        a->fate = FATE_BOUNCE;
+        return MANAGER_LATER;
+    }
+    if (a == NULL) {
+        struct envelope *e = queue_load(o->manager->queue, o->id);
+        if (e == NULL)
+            return nowhere(o);
+        a = active_new(o->manager, e);
+    }
+    a->loaded_ms = loop_now_ms(o->manager->loop);
+    forget(o);
+    say(o, "returned");
+    round_bounce(a);
+    return MANAGER_DONE;
+}
+
+static enum manager_result
+remove_message(const struct order *o)
+{
+    struct active *a = active_find(o->manager, o->id);
+    if (a && a->scheduled) {
+        a->fate = FATE_REMOVE;
+        return MANAGER_LATER;
+    }
+    forget(o);
+    if (a) {
+        active_remove(a);
+        return MANAGER_DONE;
+    }
+    if (o->listed ? !queue_remove_listed(o->manager->queue, o->id)
+                  : !queue_remove(o->manager->queue, o->id))
+        return MANAGER_UNKNOWN;
+    say(o, "removed");
+    return MANAGER_DONE;
+}
+
+/* ---------------------------------------------------------------------------------- */
+
+bool
+manager_handles(const struct manager *m, struct id id)
+{
+    return queue_handles(m->queue, id);
+}
+
+static enum manager_result
+operate(struct manager *m, enum manager_verb verb, struct id id, const char *by,
+        bool listed, char why[MANAGER_WHY_MAX])
+{
+    static enum manager_result (*const verbs[])(const struct order *) = {
+        [MANAGER_HOLD] = hold,
+        [MANAGER_RELEASE] = release,
+        [MANAGER_RETRY] = retry,
+        [MANAGER_BOUNCE] = bounce,
+        [MANAGER_REMOVE] = remove_message,
+    };
+    struct order order = {m, id, by, why, listed};
+    why[0] = '\0';
+    if (!manager_handles(m, id)) {
+        snprintf(why, MANAGER_WHY_MAX, "belongs to slice %u: ask there",
+                 id_slice(id, m->settings.queue.slices));
+        return MANAGER_REFUSED;
+    }
+    const struct active *a = active_find(m, id);
+    if (a && a->ending)
+        return MANAGER_ENDING;
+    struct id before = queue_enter(m->queue, id);
+    enum manager_result result = verbs[verb](&order);
+    queue_leave(m->queue, before);
+    bool taken = result == MANAGER_DONE || result == MANAGER_LATER;
+    if (taken && verb != MANAGER_RELEASE && verb != MANAGER_RETRY)
+        park_withdraw(m, id);
+    assert(result != MANAGER_REFUSED || why[0] != '\0');
+    return result;
+}
+
+enum manager_result
+manager_operate(struct manager *m, enum manager_verb verb, struct id id,
+                char why[MANAGER_WHY_MAX])
+{
+    return operate(m, verb, id, "the operator", false, why);
+}
+
+enum manager_result
+manager_remove_listed(struct manager *m, struct id id, char why[MANAGER_WHY_MAX])
+{
+    return operate(m, MANAGER_REMOVE, id, "the operator", true, why);
+}
+
+enum manager_result
+manager_hold(struct manager *m, struct id id, const char *by, char why[MANAGER_WHY_MAX])
+{
+    return operate(m, MANAGER_HOLD, id, by, false, why);
+}
+
+bool
+manager_is_offline(const struct manager *m)
+{
+    return m->settings.offline;
+}
+
+struct manager_notices
+manager_notices(const struct manager *m)
+{
+    return m->notices;
+}
+
+void
+manager_retry_all(struct manager *m)
+{
+    sched_retry_all(m->sched, loop_now_ms(m->loop));
+    manager_stir(m);
+}
+
+const struct envelope *
+manager_active(struct manager *m, struct id id)
+{
+    struct active *a = active_find(m, id);
+    return a ? a->envelope : NULL;
+}
+
+const char *
+manager_reason(struct manager *m, struct id id, unsigned recipient)
+{
+    struct active *a = active_find(m, id);
+    if (a && a->reasons && recipient < a->envelope->count)
+        return a->reasons[recipient] ? a->reasons[recipient] : "";
+    const char *last = waiting_find(m->reasons, id);
+    if (!manager_is_parked(m, id))
+        return last;
+    /* Another host of ours that does not answer, or what other recipients wait for. */
+    size_t length = strlen(m->explained);
+    if (last[0] != '\0')
+        snprintf(m->explained + length, sizeof(m->explained) - length,
+                 "; deferred before: %s", last);
+    return m->explained;
+}

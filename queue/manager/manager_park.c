@@ -1,0 +1,296 @@
+/* What waits for other fragments: offered, parked, and settled when they are joined. */
+#include "queue/manager/manager_inside.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RETENTION_MIN_MS = 10 * 60 * 1000 };
+
+/* --- The beginning of a round ----------------------------------------------------- */
+
+/* Those that may wait; the rest stay in front. No arrays, as of most mail, for none. */
+struct sorted {
+    unsigned *indexes;
+    bool *absorbed;
+    size_t count;
+    int64_t retention_ms;
+};
+
+static struct sorted
+sort_out(const struct sched_recipient *open, size_t count)
+{
+    struct sorted s = {.retention_ms = INT64_MAX};
+    for (size_t i = 0; i < count; i++) {
+        int64_t half_ms = open[i].target->notices_ms / 2;
+        if (!open[i].target->defragment)
+            continue;
+        if (s.count == 0) {
+            s.indexes = memory_array(count, sizeof(*s.indexes));
+            s.absorbed = memory_array(count, sizeof(*s.absorbed));
+        }
+        s.indexes[s.count++] = open[i].index;
+        if (half_ms < s.retention_ms)
+            s.retention_ms = half_ms;
+    }
+    if (s.count == 0 || s.retention_ms < RETENTION_MIN_MS)
+        s.retention_ms = RETENTION_MIN_MS;
+    return s;
+}
+
+static void
+keep_others(struct sched_recipient *open, size_t *count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < *count; i++)
+        if (!open[i].target->defragment)
+            open[kept++] = open[i];
+    *count = kept;
+}
+
+static void
+settle_all(struct active *a, const struct sorted *s, const struct outcome *outcome)
+{
+    for (size_t i = 0; i < s->count; i++)
+        round_settle(a, s->indexes[i], outcome, false, NULL);
+}
+
+static void
+settle_absorbed(struct active *a, const struct sorted *s)
+{
+    struct outcome outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
+                                          "absorbed: a repetition of a fragment");
+    outcome.notifies = true; /* whoever asked is told of the whole */
+    for (size_t i = 0; i < s->count; i++)
+        if (s->absorbed[i])
+            round_settle(a, s->indexes[i], &outcome, false, NULL);
+}
+
+static void
+redirect(struct active *a, const struct manager_offer *offer,
+         struct sched_recipient *open, size_t count)
+{
+    struct envelope *e = a->envelope;
+    assert(target_peer(offer->target) != NULL);
+    e->set_mark = envelope_text(e, offer->set_mark);
+    a->redirected = memory_array(e->count, sizeof(*a->redirected));
+    for (size_t i = 0; i < count; i++) {
+        if (!open[i].target->defragment)
+            continue;
+        open[i].target = offer->target;
+        a->kinds[open[i].index] = offer->target->kind;
+        a->redirected[open[i].index] = true;
+    }
+}
+
+void
+park_some(struct active *a, struct sched_recipient *open, size_t *count)
+{
+    struct manager *m = a->manager;
+    if (m->defragment == NULL || a->envelope->done == a->envelope->count)
+        return;
+    struct sorted s = sort_out(open, *count);
+    struct manager_offer offer = {.envelope = a->envelope,
+                                  .indexes = s.indexes,
+                                  .count = s.count,
+                                  .retention_ms = s.retention_ms,
+                                  .absorbed = s.absorbed};
+    switch (m->defragment->offer(m->defragment->context, &offer)) {
+    case MANAGER_PASS:
+        break;
+    case MANAGER_PARK:
+        settle_absorbed(a, &s);
+        keep_others(open, count);
+        if (a->envelope->done + *count < a->envelope->count)
+            a->parked_ms = offer.until_ms;
+        break;
+    case MANAGER_PARK_ALL:
+        *count = 0;
+        a->parked_ms = offer.until_ms;
+        break;
+    case MANAGER_SETTLE:
+        settle_all(a, &s, &offer.outcome);
+        keep_others(open, count);
+        break;
+    case MANAGER_REDIRECT:
+        redirect(a, &offer, open, *count);
+        break;
+    }
+    free(s.indexes);
+    free(s.absorbed);
+}
+
+/* --- On the way to another host --------------------------------------------------- */
+
+bool
+park_is_redirected(const struct active *a, unsigned index)
+{
+    return a->redirected != NULL && a->redirected[index];
+}
+
+/* The sender's mail has not failed when a host of ours does not want a part of it. */
+bool
+park_answered(struct active *a, unsigned index, const struct outcome *outcome,
+              struct outcome *told)
+{
+    const struct manager_defragment *plug = a->manager->defragment;
+    assert(park_is_redirected(a, index));
+    if (outcome->verdict == VERDICT_DEFERRED)
+        return true;
+    if (plug)
+        plug->redirected(plug->context, a->id, outcome->verdict == VERDICT_DELIVERED);
+    if (outcome->verdict == VERDICT_DELIVERED)
+        return true;
+    *told = *outcome;
+    told->verdict = VERDICT_DEFERRED;
+    a->parked_ms = loop_now_ms(a->manager->loop);
+    if (a->fate == FATE_NONE)
+        a->fate = FATE_RETRY;
+    return false;
+}
+
+/* --- Parked ----------------------------------------------------------------------- */
+
+/* What waits for another host of ours waits as well. Those may have been settled since.
+ */
+static bool
+has_waiting(const struct active *a)
+{
+    const struct envelope *e = a->envelope;
+    struct address address;
+    for (unsigned i = 0; i < e->count; i++) {
+        const struct recipient *r = &e->recipients[i];
+        const struct target *target =
+            r->done ? NULL : round_route(a->manager, e, r, &address);
+        if (target != NULL && target->defragment)
+            return true;
+    }
+    return false;
+}
+
+void
+park_note(struct active *a)
+{
+    bool is_parked = a->parked_ms < INT64_MAX || a->redirected != NULL;
+    bool waits = is_parked && has_waiting(a);
+    if (waits || a->envelope->parked)
+        queue_wait(a->manager->queue, a->envelope, waits);
+}
+
+/* Young mail about which nothing is to be written stays in the journal. On disk it is
+ * due at once: the next start offers it again, and so finds the sets. */
+void
+park(struct active *a, unsigned done_before)
+{
+    struct manager *m = a->manager;
+    const struct envelope *e = a->envelope;
+    int64_t now = loop_now_ms(m->loop);
+    int64_t due = a->fate == FATE_RETRY || a->parked_ms < now ? now : a->parked_ms;
+    sched_add(m->sched, now, a->id, due, e->attempts);
+    park_note(a);
+    if (e->preprocessed || e->done > done_before || e->released)
+        active_defer(a, now, e->attempts);
+    else
+        active_drop(a);
+    manager_stir(m);
+}
+
+void
+park_withdraw(struct manager *m, struct id id)
+{
+    if (m->defragment)
+        m->defragment->withdrawn(m->defragment->context, id);
+}
+
+void
+manager_plug_defragment(struct manager *m, const struct manager_defragment *plug)
+{
+    m->defragment = plug;
+}
+
+bool
+manager_defragments(const struct manager *m)
+{
+    return route_defragments(m->routes);
+}
+
+bool
+manager_fragments(struct manager *m, struct manager_fragments *out)
+{
+    if (m->defragment)
+        m->defragment->count(m->defragment->context, out);
+    return m->defragment != NULL;
+}
+
+bool
+manager_is_parked(struct manager *m, struct id id)
+{
+    return m->defragment && m->defragment->explain(m->defragment->context, id,
+                                                   m->explained, sizeof(m->explained));
+}
+
+bool
+manager_unpark_after(struct manager *m, struct id id, int64_t delay_ms)
+{
+    struct active *a = active_find(m, id);
+    int64_t now = loop_now_ms(m->loop);
+    manager_stir(m);
+    if (a && a->scheduled && a->fate == FATE_NONE)
+        a->fate = FATE_RETRY;
+    return sched_retry_at(m->sched, now, id, now + delay_ms) || a != NULL;
+}
+
+bool
+manager_unpark(struct manager *m, struct id id)
+{
+    return manager_unpark_after(m, id, 0);
+}
+
+/* --- Settled ---------------------------------------------------------------------- */
+
+static void
+settle_some(struct active *a, const unsigned *indexes, size_t count,
+            const struct outcome *outcome)
+{
+    const struct envelope *e = a->envelope;
+    if (a->kinds == NULL)
+        a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
+    for (size_t i = 0; i < count; i++) {
+        /* They are read from the disk. */
+        if (indexes[i] >= e->count || e->recipients[indexes[i]].done)
+            continue;
+        a->kinds[indexes[i]] = TARGET_DISCARD;
+        round_settle(a, indexes[i], outcome, false, NULL);
+    }
+}
+
+bool
+manager_settle_parked(struct manager *m, struct id id, const unsigned *indexes,
+                      size_t count, const struct outcome *outcome)
+{
+    struct active *a = active_find(m, id);
+    bool in_memory = a != NULL;
+    if (a == NULL) {
+        struct envelope *e = queue_look(m->queue, id);
+        if (e == NULL)
+            return false;
+        a = active_new(m, e);
+        a->loaded_ms = loop_now_ms(m->loop);
+    }
+    settle_some(a, indexes, count, outcome);
+    bool is_over = a->envelope->done == a->envelope->count;
+    if (a->scheduled || a->warning || a->ending) {
+        /* its round ends by itself */
+    } else if (is_over) {
+        (void)sched_forget(m->sched, id);
+        round_finish(a);
+    } else if (!in_memory) {
+        if (a->envelope->parked && !has_waiting(a))
+            queue_wait(m->queue, a->envelope, false);
+        active_defer(a, loop_now_ms(m->loop), a->envelope->attempts);
+    }
+    manager_stir(m);
+    return true;
+}

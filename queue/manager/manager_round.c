@@ -1,0 +1,522 @@
+/* A round of a message: in memory, routed, settled, and what comes then. */
+#include "queue/manager/manager_inside.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LATER_MS = 60 * 1000,        /* for what the disk would not take */
+    NOTICES_MAX = 32,            /* at a stop: being committed at a time */
+    CONCLUDE_MAX_MS = 10 * 1000, /* a disk that hangs keeps no stop longer */
+    CONCLUDE_TURN_MS = 100,
+    FAILS_PER_TURN = 1000 /* of a message with very many that is to bounce */
+};
+
+static const char *
+program_of(enum target_kind kind)
+{
+    switch (kind) {
+    case TARGET_MX:
+    case TARGET_SMTP:
+        return "smtp";
+    case TARGET_LMTP:
+        return "lmtp";
+    case TARGET_MAILDIR:
+        return "local";
+    case TARGET_HOLD:
+    case TARGET_DISCARD:
+    case TARGET_ERROR:
+    case TARGET_UNKNOWN:
+        break;
+    }
+    return "queue";
+}
+
+static enum channel
+channel_of(enum target_kind kind)
+{
+    return kind == TARGET_LMTP || kind == TARGET_MAILDIR ? CHANNEL_LOCAL
+                                                         : CHANNEL_REMOTE;
+}
+/* --- Messages in memory ----------------------------------------------------------- */
+
+struct active *
+active_find(const struct manager *m, struct id id)
+{
+    struct active *a = NULL;
+    HASH_FIND(hh, m->actives, &id, sizeof(id), a);
+    return a;
+}
+
+struct active *
+active_new(struct manager *m, struct envelope *e)
+{
+    struct active *a = memory_new(sizeof(*a));
+    a->id = e->id;
+    a->manager = m;
+    a->envelope = e;
+    a->parked_ms = INT64_MAX;
+    HASH_ADD(hh, m->actives, id, sizeof(a->id), a);
+    return a;
+}
+
+/* Forgets the message. The envelope is retired, deferred or simply freed by the caller
+ * before, with the count of its recipients as it was. */
+static void
+active_free(struct active *a, unsigned recipients)
+{
+    struct manager *m = a->manager;
+    HASH_DEL(m->actives, a);
+    if (m->careful)
+        manager_turn(m); /* the next one's trial */
+    for (unsigned i = 0; a->reasons && i < recipients; i++)
+        free(a->reasons[i]);
+    for (unsigned i = 0; a->deliveries && i < recipients; i++)
+        sendlog_stopped(&m->sendlog, a->deliveries[i]);
+    begin_forget(a);
+    loop_unpost(m->loop, &a->fail);
+    notice_drop(&a->notice);
+    warning_forget(a, recipients);
+    free(a->reasons);
+    free(a->deliveries);
+    free(a->kinds);
+    free(a->redirected);
+    free(a);
+}
+
+void
+active_drop(struct active *a)
+{
+    unsigned recipients = a->envelope->count;
+    envelope_free(&a->envelope);
+    active_free(a, recipients);
+}
+
+static void
+active_retire(struct active *a)
+{
+    unsigned recipients = a->envelope->count;
+    waiting_forget(a->manager->reasons, a->id);
+    sendlog_end(&a->manager->sendlog, a->id);
+    queue_retire(a->manager->queue, &a->envelope);
+    active_free(a, recipients);
+}
+
+void
+active_defer(struct active *a, int64_t due_ms, unsigned attempts)
+{
+    unsigned recipients = a->envelope->count;
+    queue_defer(a->manager->queue, &a->envelope, due_ms, attempts);
+    active_free(a, recipients);
+}
+
+void
+active_remove(struct active *a)
+{
+    char name[ID_LENGTH + 1];
+    id_format(a->id, name);
+    log_say(a->manager->log, LOG_LEVEL_INFO, "queue", name, "removed by the operator");
+    active_retire(a);
+}
+
+/* --- Where mail goes, and what is held ----------------------------------------------
+ */
+
+const struct target *
+round_route(const struct manager *m, const struct envelope *e,
+            const struct recipient *r, struct address *address)
+{
+    if (text_find(r->address, '@') == TEXT_NONE)
+        *address = (struct address){.local = r->address};
+    else if (!address_parse(r->address, address))
+        return NULL;
+    return route_find_from(m->routes, e->sender, address, e->released);
+}
+
+void
+round_hold_text(const struct manager *m, const char *why, char text[HOLD_TEXT_MAX])
+{
+    int length = snprintf(text, HOLD_TEXT_MAX, "%" PRId64 " %s\n",
+                          loop_now_ms(m->loop) / 1000, why);
+    assert(length > 0 && length < HOLD_TEXT_MAX);
+}
+
+/* --- Verdicts --------------------------------------------------------------------- */
+
+static void
+remember_reason(struct active *a, unsigned index, const struct outcome *outcome)
+{
+    if (a->reasons == NULL)
+        a->reasons = memory_array(a->envelope->count, sizeof(*a->reasons));
+    free(a->reasons[index]);
+    a->reasons[index] = memory_string(outcome->text);
+    waiting_keep(a->manager->reasons, a->id, outcome);
+}
+
+static void
+log_verdict(const struct active *a, unsigned index, const struct outcome *outcome,
+            bool expired, const struct timing *timing)
+{
+    struct manager *m = a->manager;
+    const struct envelope *e = a->envelope;
+    int64_t now = loop_now_ms(m->loop);
+    int64_t connect = timing ? timing->connect_ms : 0;
+    int64_t transmit = timing ? timing->transmit_ms : 0;
+    int64_t total = now > e->birth_ms ? now - e->birth_ms : 0;
+    int64_t before = a->loaded_ms > e->birth_ms ? a->loaded_ms - e->birth_ms : 0;
+    int64_t waited = total - before - connect - transmit;
+    char id[ID_LENGTH + 1];
+    id_format(e->id, id);
+    struct log_line line;
+    log_start(&line, m->log, LOG_LEVEL_INFO, program_of(a->kinds[index]), id);
+    log_field_format(&line, "to", "<%.*s>", TEXT_ARGS(e->recipients[index].address));
+    log_field(&line, "relay", text_from(outcome->remote[0] ? outcome->remote : "none"));
+    log_field_format(&line, "delay", "%.2f", (double)total / 1000);
+    log_field_format(&line, "delays", "%.2f/%.2f/%.2f/%.2f", (double)before / 1000,
+                     waited > 0 ? (double)waited / 1000 : 0, (double)connect / 1000,
+                     (double)transmit / 1000);
+    /* In Postfix's style a line of its own tells it, as Postfix has it. */
+    if (timing && timing->tls && timing->tls[0] &&
+        log_style(m->log) != LOG_STYLE_POSTFIX)
+        log_field(&line, "tls", text_from(timing->tls));
+    log_field(&line, "dsn", text_from(outcome->enhanced));
+    log_field(&line, "status",
+              text_from(expired ? "expired" : outcome_word(outcome->verdict)));
+    log_remark(&line, text_from(outcome->text));
+    log_end(&line);
+}
+
+void
+round_started(struct active *a, const unsigned *indexes, size_t count)
+{
+    struct sendlog *s = &a->manager->sendlog;
+    if (!sendlog_is_on(s))
+        return;
+    if (a->deliveries == NULL)
+        a->deliveries = memory_array(a->envelope->count, sizeof(*a->deliveries));
+    for (size_t i = 0; i < count; i++)
+        if (a->deliveries[indexes[i]] == 0) /* else it had to wait once more */
+            a->deliveries[indexes[i]] = sendlog_start(s, a->envelope, indexes[i],
+                                                      channel_of(a->kinds[indexes[i]]));
+}
+
+/* In the words of the style. */
+static void
+tell_log(struct active *a, unsigned index, const struct outcome *outcome, bool expired,
+         const struct timing *timing)
+{
+    unsigned delivery = a->deliveries ? a->deliveries[index] : 0;
+    if (!sendlog_result(&a->manager->sendlog, delivery, a->envelope, index,
+                        channel_of(a->kinds[index]), outcome))
+        log_verdict(a, index, outcome, expired, timing);
+    if (a->deliveries)
+        a->deliveries[index] = 0;
+}
+
+/* Where the mail goes on; else it has arrived (LMTP: RFC 2033 §4.2). */
+static bool
+relays(enum target_kind kind)
+{
+    return kind == TARGET_MX || kind == TARGET_SMTP;
+}
+
+/* Whether the sender hears from us of this success (RFC 3461 §5.2.2, §5.2.4). */
+static bool
+is_told(const struct envelope *e, unsigned index, const struct outcome *outcome)
+{
+    return e->sender.length > 0 && !outcome->notifies &&
+           notice_wants_success(&e->recipients[index]);
+}
+
+void
+round_settle(struct active *a, unsigned index, const struct outcome *outcome,
+             bool expired, const struct timing *timing)
+{
+    struct manager *m = a->manager;
+    struct envelope *e = a->envelope;
+    enum channel channel = channel_of(a->kinds[index]);
+    /* Whoever has joined it was faster: the first word counts. */
+    if (e->recipients[index].done)
+        return;
+    bool redirected = park_is_redirected(a, index);
+    struct outcome told;
+    if (redirected && !park_answered(a, index, outcome, &told)) {
+        tell_log(a, index, &told, false, timing);
+        return;
+    }
+    tell_log(a, index, outcome, expired, timing);
+    switch (outcome->verdict) {
+    case VERDICT_DEFERRED:
+        remember_reason(a, index, outcome);
+        /* No sender is told that we wait for a host of ours. */
+        if (!redirected)
+            warning_remember(a, index, outcome);
+        break;
+    case VERDICT_DELIVERED: {
+        struct failure success = {.recipient = index,
+                                  .relayed = relays(a->kinds[index]),
+                                  .outcome = *outcome};
+        queue_settle(m->queue, e, index, channel,
+                     is_told(e, index, outcome) ? &success : NULL);
+        break;
+    }
+    case VERDICT_FAILED: {
+        struct failure failure = {
+            .recipient = index, .expired = expired, .outcome = *outcome};
+        queue_settle(m->queue, e, index, channel, &failure);
+        break;
+    }
+    }
+}
+/* --- The end of a message --------------------------------------------------------- */
+
+bool
+round_goes_on(const struct active *a)
+{
+    return a->fate == FATE_NONE || a->fate == FATE_RETRY;
+}
+
+static bool
+has_open(const struct active *a)
+{
+    return a->envelope->done < a->envelope->count;
+}
+
+/* The message stays in memory; the scheduler brings it back, with nobody left to serve.
+ */
+static void
+notice_later(struct active *a)
+{
+    struct manager *m = a->manager;
+    int64_t now = loop_now_ms(m->loop);
+    switch (a->fate) {
+    case FATE_REMOVE:
+        active_remove(a);
+        break;
+    case FATE_HOLD:
+        active_defer(a, now, a->envelope->attempts);
+        break;
+    case FATE_NONE:
+    case FATE_RETRY:
+    case FATE_BOUNCE:
+        sched_add(m->sched, now, a->id, now + LATER_MS, a->envelope->attempts);
+        manager_stir(m);
+        break;
+    }
+}
+
+static void
+notice_stored(void *context, struct envelope *notice, const struct outcome *refusal)
+{
+    struct active *a = context;
+    struct manager *m = a->manager;
+    assert(m->notices.ended < m->notices.begun && a->ending);
+    m->notices.ended++;
+    a->ending = false;
+    struct id before = queue_enter(m->queue, a->id);
+    if (refusal) {
+        notice_later(a);
+    } else {
+        sendlog_bounce(&m->sendlog, a->id);
+        active_retire(a);
+        manager_accept(m, &notice);
+    }
+    queue_leave(m->queue, before);
+}
+
+struct notice_settings
+round_notice_settings(struct manager *m)
+{
+    return (struct notice_settings){.queue = m->queue,
+                                    .loop = m->loop,
+                                    .log = m->log,
+                                    .hostname = m->settings.hostname,
+                                    .size_limit = m->settings.bounce_size_limit};
+}
+
+/* One that was expected does not come. */
+static void
+expect_none(struct active *a)
+{
+    if (a->ending)
+        a->manager->notices.ended++;
+    a->ending = false;
+}
+
+static void
+expect_notice(struct active *a)
+{
+    if (!a->ending)
+        a->manager->notices.begun++;
+    a->ending = true;
+}
+
+static void
+tell_sender(struct active *a)
+{
+    struct manager *m = a->manager;
+    struct notice_settings settings = round_notice_settings(m);
+    switch (notice_begin(&settings, a->envelope, &a->notice, notice_stored, a)) {
+    case NOTICE_NOTHING:
+        if (a->envelope->double_bounce && a->envelope->failure_count > 0)
+            sendlog_discard(&m->sendlog, a->id);
+        expect_none(a);
+        active_retire(a);
+        break;
+    case NOTICE_BEGUN:
+        expect_notice(a);
+        manager_turn(m); /* the commit needs its SYNC stage */
+        break;
+    case NOTICE_REFUSED:
+        expect_none(a);
+        notice_later(a);
+        break;
+    }
+}
+
+/* Some in a turn, then their sender is told. What administrators cancel is worded as
+ * other mailers word it. */
+static void
+fail_some(void *context)
+{
+    struct active *a = context;
+    struct manager *m = a->manager;
+    const struct envelope *e = a->envelope;
+    struct outcome outcome =
+        outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.0.0",
+                     "returned by the operator: delivery cancelled by administrator");
+    struct id before = queue_enter(m->queue, a->id);
+    unsigned failed = 0;
+    for (; a->failing < e->count && failed < FAILS_PER_TURN; a->failing++) {
+        a->kinds[a->failing] = TARGET_ERROR;
+        if (e->recipients[a->failing].done)
+            continue;
+        round_settle(a, a->failing, &outcome, false, NULL);
+        failed++;
+    }
+    if (a->failing < e->count)
+        loop_post(m->loop, &a->fail, fail_some, a);
+    else
+        tell_sender(a);
+    queue_leave(m->queue, before);
+}
+
+void
+round_bounce(struct active *a)
+{
+    free(a->kinds);
+    free(a->redirected);
+    a->redirected = NULL;
+    a->kinds = memory_array(a->envelope->count + 1, sizeof(*a->kinds));
+    a->failing = 0;
+    expect_notice(a);
+    fail_some(a);
+}
+
+void
+round_finish(struct active *a)
+{
+    begin_forget(a);
+    a->scheduled = false;
+    switch (a->fate) {
+    case FATE_REMOVE:
+        active_remove(a);
+        return;
+    case FATE_HOLD: /* those whose time was over are open still */
+        if (has_open(a)) {
+            active_defer(a, loop_now_ms(a->manager->loop), a->envelope->attempts);
+            return;
+        }
+        break;
+    case FATE_BOUNCE:
+        round_bounce(a);
+        return;
+    case FATE_NONE:
+    case FATE_RETRY:
+        if (has_open(a) && a->parked_ms < INT64_MAX) {
+            park(a, 0);
+            return;
+        }
+        break;
+    }
+    tell_sender(a);
+}
+
+/* At most NOTICES_MAX notices at a time. False: some have to wait. */
+static bool
+conclude_some(struct manager *m)
+{
+    struct active *a, *next;
+    HASH_ITER (hh, m->actives, a, next) {
+        if (!a->scheduled || round_goes_on(a) || a->ending || a->warning)
+            continue;
+        if (m->notices.begun - m->notices.ended >= NOTICES_MAX)
+            return false;
+        struct id before = queue_enter(m->queue, a->id);
+        round_finish(a);
+        queue_leave(m->queue, before);
+    }
+    return true;
+}
+
+void
+round_conclude(struct manager *m)
+{
+    int64_t until_ms = loop_monotonic_ms(m->loop) + CONCLUDE_MAX_MS;
+    while (!conclude_some(m) || m->notices.ended < m->notices.begun) {
+        if (loop_monotonic_ms(m->loop) >= until_ms)
+            return;
+        loop_turn(m->loop, CONCLUDE_TURN_MS);
+    }
+}
+
+/* Onto the disk, until its time comes; or what the operator wants instead. */
+static void
+rest(struct active *a)
+{
+    struct manager *m = a->manager;
+    struct id id = a->id;
+    int64_t now = loop_now_ms(m->loop);
+    if (round_goes_on(a)) {
+        if (a->fate == FATE_RETRY)
+            (void)sched_retry(m->sched, now, id);
+        /* What is parked is to be looked at again by the next start. */
+        park_note(a);
+        bool soon = a->fate == FATE_RETRY || a->parked_ms < INT64_MAX;
+        active_defer(a, soon ? now : a->envelope->due_ms, a->envelope->attempts);
+        return;
+    }
+    if (a->wanted) {
+        sched_unloaded(m->sched, now, id);
+    } else {
+        bool forgotten = sched_forget(m->sched, id);
+        assert(forgotten); /* it waits, as the scheduler has said */
+    }
+    round_finish(a);
+}
+
+void
+round_wait(struct active *a, int64_t due_ms, unsigned attempts)
+{
+    a->envelope->due_ms = due_ms;
+    a->envelope->attempts = attempts;
+    if (!round_goes_on(a) || !warning_start(a))
+        rest(a);
+}
+
+void
+round_warned(struct active *a)
+{
+    struct manager *m = a->manager;
+    struct id id = a->id;
+    bool again = a->wanted && round_goes_on(a);
+    rest(a);
+    if (again)
+        manager_load(m, id);
+    manager_stir(m);
+}

@@ -1,0 +1,95 @@
+/* Tells a sender, once, that his message is late. */
+#include "queue/manager/manager_inside.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+bool
+warning_is_due(const struct active *a, const struct recipient *r,
+               const struct transport *t)
+{
+    const struct envelope *e = a->envelope;
+    return t->delay_warning_ms > 0 && !e->warned && e->sender.length > 0 &&
+           a->loaded_ms - e->birth_ms >= t->delay_warning_ms && notice_wants_delay(r);
+}
+
+void
+warning_remember(struct active *a, unsigned index, const struct outcome *outcome)
+{
+    if (!a->late)
+        return;
+    if (a->delays == NULL)
+        a->delays = memory_array(a->envelope->count, sizeof(struct outcome *));
+    if (a->delays[index] == NULL)
+        a->delays[index] = memory_new(sizeof(*outcome));
+    *a->delays[index] = *outcome;
+}
+
+void
+warning_forget(struct active *a, unsigned recipients)
+{
+    for (unsigned i = 0; a->delays && i < recipients; i++)
+        free(a->delays[i]);
+    free(a->delays);
+    a->delays = NULL;
+}
+
+/* Who is late, of those whose route warns at all. The caller frees. */
+static struct notice_delay *
+list(const struct active *a, size_t *count)
+{
+    const struct envelope *e = a->envelope;
+    struct notice_delay *delays = memory_array(e->count, sizeof(*delays));
+    *count = 0;
+    for (unsigned i = 0; i < e->count; i++) {
+        const struct recipient *r = &e->recipients[i];
+        struct address address;
+        if (r->done || a->delays[i] == NULL)
+            continue;
+        const struct target *target = round_route(a->manager, e, r, &address);
+        if (target == NULL || target->transport.delay_warning_ms == 0)
+            continue;
+        int64_t until_ms = e->birth_ms + target->transport.lifetime_ms;
+        delays[(*count)++] = (struct notice_delay){i, until_ms, a->delays[i]};
+    }
+    return delays;
+}
+
+static void
+stored(void *context, struct envelope *notice, const struct outcome *refusal)
+{
+    struct active *a = context;
+    struct manager *m = a->manager;
+    assert(m->notices.ended < m->notices.begun && a->warning);
+    m->notices.ended++;
+    a->warning = false;
+    struct id before = queue_enter(m->queue, a->id);
+    if (refusal == NULL) { /* durable: the mark may follow */
+        a->envelope->warned = true;
+        manager_accept(m, &notice);
+    }
+    round_warned(a);
+    queue_leave(m->queue, before);
+}
+
+bool
+warning_start(struct active *a)
+{
+    struct manager *m = a->manager;
+    if (a->delays == NULL)
+        return false;
+    struct notice_settings settings = round_notice_settings(m);
+    size_t count;
+    struct notice_delay *delays = list(a, &count);
+    enum notice_result result = notice_begin_delay(&settings, a->envelope, delays,
+                                                   count, &a->notice, stored, a);
+    free(delays);
+    if (result != NOTICE_BEGUN)
+        return false;
+    m->notices.begun++;
+    a->warning = true;
+    manager_turn(m); /* the commit needs its SYNC stage */
+    return true;
+}

@@ -1,0 +1,563 @@
+/* Moves the mail of foreign journals into the spool. */
+#include "queue/recovery/adopt.h"
+
+#include "base/memory.h"
+#include "queue/spool/joined.h"
+#include "queue/spool/load.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENDED_PER_TURN = 200 };
+
+static const char above[] = "journal", lock_path[] = "lock/adopt";
+
+/* --- Rooms ----------------------------------------------------------------------- */
+
+static void
+name_room(unsigned first, unsigned last, char room[ADOPT_ROOM_MAX])
+{
+    snprintf(room, ADOPT_ROOM_MAX, "%s/%04u-%04u", above, first, last);
+}
+
+void
+adopt_room(unsigned slices, unsigned slice, char room[ADOPT_ROOM_MAX])
+{
+    unsigned width = slices_width(slices);
+    assert(slice < slices);
+    name_room(slice * width, (slice + 1) * width - 1, room);
+}
+
+/* Exactly what name_room() writes. */
+static bool
+read_room(const char *name, struct adopt_room *room)
+{
+    struct text t = text_from(name);
+    uint64_t first, last;
+    if (t.length != 9 || !text_number(text_before(t, 4), ID_SLICES_MAX - 1, &first) ||
+        !text_number(text_after(t, 5), ID_SLICES_MAX - 1, &last) || first > last)
+        return false;
+    room->first = (unsigned)first;
+    room->last = (unsigned)last;
+    name_room(room->first, room->last, room->path);
+    return strcmp(strchr(room->path, '/') + 1, name) == 0;
+}
+
+static bool
+note_room(void *context, const char *name)
+{
+    struct adopt_rooms *all = context;
+    struct adopt_room room;
+    if (!read_room(name, &room))
+        return true;
+    all->rows = memory_resize(all->rows, (all->count + 1) * sizeof(*all->rows));
+    all->rows[all->count++] = room;
+    return true;
+}
+
+static void
+marker_path(const char *room, char path[SPOOL_PATH_MAX])
+{
+    snprintf(path, SPOOL_PATH_MAX, "%s/moved", room);
+}
+
+/* Its segments do not count any more. */
+static bool
+has_marker(struct disk *disk, const char *room)
+{
+    char path[SPOOL_PATH_MAX];
+    struct disk_info info;
+    marker_path(room, path);
+    return disk_inspect(disk, path, &info) == 0;
+}
+
+static int
+list_rooms(struct disk *disk, struct adopt_rooms *rooms)
+{
+    *rooms = (struct adopt_rooms){0};
+    int result = disk_list(disk, above, note_room, rooms);
+    return result == -ENOENT ? 0 : result;
+}
+
+int
+adopt_list(struct disk *disk, struct adopt_rooms *rooms)
+{
+    int result = list_rooms(disk, rooms);
+    size_t kept = 0;
+    for (size_t i = 0; i < rooms->count; i++)
+        if (!has_marker(disk, rooms->rows[i].path))
+            rooms->rows[kept++] = rooms->rows[i];
+    rooms->count = kept;
+    return result;
+}
+
+/* --- Removal --------------------------------------------------------------------- */
+
+struct names {
+    char (*rows)[SPOOL_PATH_MAX];
+    size_t count;
+    const char *room;
+};
+
+static bool
+note_file(void *context, const char *name)
+{
+    struct names *all = context;
+    if (strlen(name) > 16)
+        return true;
+    all->rows = memory_resize(all->rows, (all->count + 1) * sizeof(*all->rows));
+    snprintf(all->rows[all->count++], SPOOL_PATH_MAX, "%s/%s", all->room, name);
+    return true;
+}
+
+/* From here on the segments do not count: half of them would bring ended mail back. */
+static int
+put_marker(struct disk *disk, const char *room)
+{
+    char path[SPOOL_PATH_MAX];
+    marker_path(room, path);
+    int file = disk_create(disk, path, 0600);
+    if (file == -EEXIST)
+        file = disk_open_file(disk, path, true);
+    if (file < 0)
+        return file;
+    int result = disk_sync(disk, file);
+    disk_close_file(disk, file);
+    return result == 0 ? disk_sync_directory(disk, room) : result;
+}
+
+static int
+remove_files(struct disk *disk, const char *room)
+{
+    char marker[SPOOL_PATH_MAX];
+    struct names all = {.room = room};
+    marker_path(room, marker);
+    int result = disk_list(disk, room, note_file, &all);
+    for (size_t i = 0; i < all.count && result == 0; i++)
+        if (strcmp(all.rows[i], marker) != 0)
+            result = disk_unlink(disk, all.rows[i]);
+    free(all.rows);
+    if (result == 0)
+        result = disk_sync_directory(disk, room);
+    return result == 0 ? disk_unlink(disk, marker) : result;
+}
+
+/* Refused: once the marker is durable the rest may stay for the next pass. */
+static void
+remove_segments(struct adopt *a, const char *room)
+{
+    struct disk *disk = a->spool->disk;
+    int result = put_marker(disk, room);
+    if (result < 0)
+        a->failed = true;
+    else
+        result = remove_files(disk, room);
+    if (result == 0)
+        return;
+    (void)spool_trouble(a->spool, result, NULL, "remove an old journal");
+    a->result.refused = true;
+}
+
+/* What we have read may be in memory only, when its daemon was killed: files made of it
+ * must not outlive it by halves. */
+static int
+sync_records(struct disk *disk, const char *room)
+{
+    struct names all = {.room = room};
+    int result = disk_list(disk, room, note_file, &all);
+    for (size_t i = 0; i < all.count && result == 0; i++) {
+        int file = disk_open_file(disk, all.rows[i], false);
+        if (file < 0)
+            continue; /* none of ours; the reading knows */
+        result = disk_sync(disk, file);
+        disk_close_file(disk, file);
+    }
+    free(all.rows);
+    return result == 0 ? disk_sync_directory(disk, room) : result;
+}
+
+static bool
+is_empty(struct adopt *a, const char *room)
+{
+    struct names all = {.room = room};
+    int result = disk_list(a->spool->disk, room, note_file, &all);
+    free(all.rows);
+    return result == 0 && all.count == 0;
+}
+
+/* --- One message ----------------------------------------------------------------- */
+
+static void
+park(struct adopt *a, struct young_message *m, const char *reason)
+{
+    if (young_park(&a->young, m, reason) < 0)
+        a->failed = true;
+}
+
+/* Its files are durable: from now on they need a mark to be known as a whole. */
+static void
+note_made(struct adopt *a, const struct envelope *e)
+{
+    if (e->made_of.length == 0)
+        return;
+    if (a->made != NULL)
+        seen_add(a->made, e->id);
+    a->marked = true;
+    if (joined_put(a->spool, e->id) < 0)
+        a->failed = true;
+}
+
+/* Its own daemon has moved it, or a pass that was killed. True: that was all. */
+static bool
+is_there(struct adopt *a, const struct young_message *m)
+{
+    struct id id = m->id;
+    struct envelope *e = NULL;
+    char reason[LOAD_REASON_MAX];
+    enum load_result result = load_moved(a->spool, id, !m->large, &e, reason);
+    bool whole =
+        result == LOAD_DONE && (!m->large || spool_has(a->spool, ROOM_MESS, id));
+    bool failed =
+        result == LOAD_LATER || (whole && spool_sync_preprocessed(a->spool, id) < 0);
+    if (failed)
+        a->failed = true;
+    else if (whole)
+        note_made(a, e);
+    envelope_free(&e);
+    return failed || whole;
+}
+
+static void
+add_move(struct adopt *a, struct young_message *m)
+{
+    struct move move = {.young = true, .owned = true};
+    bool later = false;
+    char reason[LOAD_REASON_MAX];
+    int error = 0;
+    move.envelope = young_load(&a->young, m, &later, reason, sizeof(reason));
+    if (move.envelope == NULL && !later) {
+        park(a, m, reason);
+        return;
+    }
+    if (move.envelope != NULL && !m->large)
+        move.content = young_read_content(&a->young, m, &error);
+    if (move.envelope == NULL || (!m->large && move.content == NULL)) {
+        envelope_free(&move.envelope);
+        a->failed = true;
+        return;
+    }
+    a->mover.moves[a->mover.count++] = move;
+}
+
+static void
+look_at(struct adopt *a, struct young_message *m)
+{
+    unsigned rooms;
+    if (is_there(a, m))
+        return;
+    if (guard_is_deadly(&a->spool->guard, m->id))
+        park(a, m, guard_reason(&a->spool->guard, m->id));
+    else if (spool_rooms(a->spool, m->id, &rooms) < 0)
+        a->failed = true;
+    else if (m->large && (rooms & ROOM_BIT(ROOM_MESS)) == 0)
+        park(a, m, "the content is missing");
+    else
+        add_move(a, m);
+}
+
+static void
+prepare(struct adopt *a, struct young_message *m)
+{
+    struct id before = guard_enter(&a->spool->guard, m->id);
+    look_at(a, m);
+    guard_leave(&a->spool->guard, before);
+}
+
+static void
+take_moves(struct adopt *a)
+{
+    for (unsigned i = 0; i < a->mover.count; i++) {
+        struct move *move = &a->mover.moves[i];
+        struct id before = guard_enter(&a->spool->guard, move->envelope->id);
+        if (move->result < 0) {
+            a->failed = true;
+        } else {
+            note_made(a, move->envelope);
+            a->result.messages++;
+        }
+        envelope_free(&move->envelope);
+        guard_leave(&a->spool->guard, before);
+    }
+    a->mover.count = 0;
+}
+
+/* --- What has ended --------------------------------------------------------------- */
+
+static void
+note_ended(void *context, struct id id)
+{
+    struct adopt *a = context;
+    a->ended[a->ended_count++] = id;
+}
+
+static void
+list_ended(struct adopt *a)
+{
+    a->ended = memory_new(seen_count(&a->young.ended) * sizeof(*a->ended) + 1);
+    a->ended_count = a->ended_next = 0;
+    seen_each(&a->young.ended, note_ended, a);
+}
+
+/* Any of its files may be left: after a power cut none of the removals need be there.
+ */
+static void
+remove_some(struct adopt *a)
+{
+    unsigned rooms;
+    for (unsigned i = 0; i < ENDED_PER_TURN && a->ended_next < a->ended_count; i++) {
+        struct id id = a->ended[a->ended_next++];
+        if (spool_rooms(a->spool, id, &rooms) < 0 ||
+            (rooms != 0 && spool_remove_all(a->spool, id) < 0))
+            a->failed = true;
+    }
+}
+
+/* --- One room -------------------------------------------------------------------- */
+
+static const struct adopt_room *
+current(const struct adopt *a)
+{
+    return &a->rooms.rows[a->next];
+}
+
+static void
+leave_room(struct adopt *a)
+{
+    young_close(&a->young);
+    free(a->ended);
+    a->ended = NULL;
+    a->ended_count = a->ended_next = 0;
+    disk_close_file(a->spool->disk, a->lock);
+    a->lock = -1;
+    a->next++;
+}
+
+static void
+withhold(void *context, struct id id)
+{
+    struct adopt *a = context;
+    seen_add(&a->withheld, id);
+}
+
+static void
+end_room(struct adopt *a)
+{
+    struct young_message *m, *next;
+    const char *room = current(a)->path;
+    if (!a->failed && spool_sync_rooms(a->spool, ~0u) < 0)
+        a->failed = true;
+    if (!a->failed && a->marked && joined_sync(a->spool) < 0)
+        a->failed = true;
+    if (!a->failed)
+        remove_segments(a, room);
+    if (a->failed) {
+        a->result.refused = true;
+        HASH_ITER (hh, a->young.messages, m, next)
+            withhold(a, m->id);
+        seen_each(&a->young.ended, withhold, a);
+    }
+    a->result.rooms++;
+    log_say(a->spool->log, a->failed ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "queue", NULL,
+            "%s: %u messages moved to files%s", room, a->result.messages - a->before,
+            a->failed ? "; all of it waits until the disk takes the rest" : "");
+    leave_room(a);
+}
+
+/* Nothing is known of what it has. */
+static void
+note_closed(struct adopt *a)
+{
+    const struct adopt_room *room = current(a);
+    a->result.blocking |= slices_overlap(&a->ours, room->first, room->last);
+}
+
+static void
+begin_room(struct adopt *a)
+{
+    const char *room = current(a)->path;
+    a->failed = a->marked = false;
+    a->before = a->result.messages;
+    a->young = (struct young){.spool = a->spool, .loop = a->loop, .room = room};
+    if (has_marker(a->spool->disk, room)) {
+        remove_segments(a, room);
+        leave_room(a);
+        return;
+    }
+    int result = sync_records(a->spool->disk, room);
+    if (result == 0)
+        result = young_read(&a->young, true);
+    if (result < 0) {
+        (void)spool_trouble(a->spool, result, NULL, "read an old journal");
+        a->result.unreadable = true;
+        note_closed(a);
+        leave_room(a);
+        return;
+    }
+    list_ended(a);
+    a->at = a->young.messages;
+}
+
+/* False: it is not for us, or not now. */
+static bool
+lock_room(struct adopt *a)
+{
+    const struct adopt_room *room = current(a);
+    bool is_own = a->own != NULL && strcmp(room->path, a->own) == 0;
+    if (!slices_overlap(&a->slices, room->first, room->last) ||
+        (is_own && !has_marker(a->spool->disk, room->path)) || is_empty(a, room->path))
+        return false;
+    int lock =
+        disk_lock(a->spool->disk, lock_path, room->first, room->last - room->first + 1);
+    if (lock == -EWOULDBLOCK) {
+        a->result.busy = true;
+    } else if (lock < 0) {
+        (void)spool_trouble(a->spool, lock, NULL, "lock an old journal");
+        a->result.unreadable = true;
+    }
+    if (lock < 0)
+        note_closed(a);
+    a->lock = lock < 0 ? -1 : lock;
+    return lock >= 0;
+}
+
+/* --- The pass -------------------------------------------------------------------- */
+
+static void
+move_some(struct adopt *a)
+{
+    while (a->at != NULL && a->mover.count < MOVER_MAX) {
+        struct young_message *m = a->at;
+        a->at = m->hh.next;
+        prepare(a, m);
+    }
+    if (a->mover.count == 0)
+        return;
+    if (mover_start(&a->mover))
+        take_moves(a);
+    else
+        a->moving = true;
+}
+
+static void
+end_pass(struct adopt *a)
+{
+    free(a->rooms.rows);
+    a->rooms = (struct adopt_rooms){0};
+    a->running = false;
+    if (!a->at_once)
+        a->done(a->context);
+}
+
+/* A bite: some that have ended, a batch, or the begin or the end of a room. */
+static void
+go_on(struct adopt *a)
+{
+    assert(a->running && !a->moving);
+    if (a->ended_next < a->ended_count)
+        remove_some(a);
+    else if (a->lock >= 0 && a->at != NULL)
+        move_some(a);
+    else if (a->lock >= 0)
+        end_room(a);
+    else if (a->next == a->rooms.count)
+        end_pass(a);
+    else if (lock_room(a))
+        begin_room(a);
+    else
+        a->next++;
+}
+
+static void
+work(void *context)
+{
+    struct adopt *a = context;
+    go_on(a);
+    if (a->running && !a->moving)
+        loop_post(a->loop, &a->task, work, a);
+}
+
+static void
+on_moved(void *context)
+{
+    struct adopt *a = context;
+    if (!a->running)
+        return; /* adopt_stop() */
+    take_moves(a);
+    a->moving = false;
+    if (!a->at_once)
+        loop_post(a->loop, &a->task, work, a);
+}
+
+static void
+begin_pass(struct adopt *a, bool at_once)
+{
+    assert(!a->running);
+    a->running = true;
+    a->at_once = at_once;
+    a->result = (struct adopted){0};
+    a->withheld = (struct seen){0};
+    a->next = 0;
+    a->lock = -1;
+    a->mover = (struct mover){.spool = a->spool, .done = on_moved, .context = a};
+    int listed = list_rooms(a->spool->disk, &a->rooms);
+    if (listed == 0 && a->made != NULL)
+        listed = joined_list(a->spool, a->made);
+    if (listed == 0)
+        return;
+    a->rooms.count = 0;
+    (void)spool_trouble(a->spool, listed, NULL, "list journal/");
+    a->result.unreadable = a->result.blocking = true;
+}
+
+void
+adopt_start(struct adopt *a)
+{
+    begin_pass(a, false);
+    loop_post(a->loop, &a->task, work, a);
+}
+
+void
+adopt_at_once(struct adopt *a)
+{
+    begin_pass(a, true);
+    while (a->running)
+        if (a->moving)
+            disk_sync_wait(a->spool->disk);
+        else
+            go_on(a);
+}
+
+bool
+adopt_is_running(const struct adopt *a)
+{
+    return a->running;
+}
+
+void
+adopt_stop(struct adopt *a)
+{
+    if (!a->running)
+        return;
+    loop_unpost(a->loop, &a->task);
+    for (unsigned i = 0; i < a->mover.count; i++)
+        envelope_free(&a->mover.moves[i].envelope);
+    mover_stop(&a->mover);
+    if (a->lock >= 0)
+        leave_room(a);
+    seen_free(&a->withheld);
+    free(a->rooms.rows);
+    a->running = false;
+}

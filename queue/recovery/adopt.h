@@ -1,0 +1,80 @@
+/* Journals whose daemon is no more: of another number of slices, of a dead instance, or
+ * our own after the journal was turned off.
+ *
+ * Their messages move to the spool's files, of whatever slice they are; then the
+ * segments go. A room below journal/ is named by the part of the names that its daemon
+ * handled, FIRST-LAST of ID_SLICES_MAX; whoever holds the lock on some of that part
+ * knows that the daemon is dead. Killed at any moment, the next one does the rest:
+ * until all of a room is durable in files, its records count. */
+#ifndef QUEUE_ADOPT_H
+#define QUEUE_ADOPT_H
+
+#include "queue/recovery/mover.h"
+#include "queue/spool/slices.h"
+#include "queue/journal/young.h"
+
+enum { ADOPT_ROOM_MAX = 32 };
+
+/* Of the journal of a slice. */
+void adopt_room(unsigned slices, unsigned slice, char room[ADOPT_ROOM_MAX]);
+
+struct adopt_room {
+    unsigned first, last;
+    char path[ADOPT_ROOM_MAX];
+};
+struct adopt_rooms {
+    struct adopt_room *rows; /* the caller's to free */
+    size_t count;
+};
+/* All journals whose records count. 0 or -errno. */
+int adopt_list(struct disk *disk, struct adopt_rooms *rooms);
+
+struct adopted {
+    unsigned rooms, messages;
+    bool busy;       /* another petrel is at one of them: ask again soon */
+    bool unreadable; /* nothing is known of the messages in one of them */
+    bool refused;    /* the disk refused something: `withheld` must wait */
+    bool blocking;   /* busy or unreadable, and it may have messages of `ours` */
+};
+
+/* One pass over the journals that have a part in common with `slices`, but for `own`.
+ */
+struct adopt {
+    struct spool *spool;
+    struct loop *loop;
+    struct slices slices;
+    struct slices ours; /* those of them that we handle already */
+    const char *own;    /* NULL: none */
+    void (*done)(void *context);
+    void *context;
+
+    /* Then; withheld is the owner's to free. */
+    struct adopted result;
+    struct seen withheld; /* what a journal that is left has: hands off its files */
+    struct seen *made; /* what was made of other messages, now or in an earlier pass, is
+                          added; or NULL */
+
+    struct adopt_rooms rooms; /* from here on: inside */
+    size_t next;
+    int lock;           /* of the room at work; -1: none is */
+    struct young young; /* what it has */
+    struct id *ended;   /* of its: to be removed, if something is left */
+    size_t ended_count, ended_next;
+    struct young_message *at; /* to be moved next */
+    unsigned before;          /* messages of other rooms */
+    bool failed;              /* something of this room */
+    bool marked;              /* a message of it: joined.h */
+    bool running, moving, at_once;
+    struct mover mover;
+    struct loop_task task;
+};
+
+/* spool to context are the caller's to set before; done is called in a later turn. */
+void adopt_start(struct adopt *a);
+/* The same before there is service: waits for the disk, and done is not called. */
+void adopt_at_once(struct adopt *a);
+bool adopt_is_running(const struct adopt *a);
+/* What is under way is left to the next pass; done is not called any more. */
+void adopt_stop(struct adopt *a);
+
+#endif

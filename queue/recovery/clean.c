@@ -1,0 +1,371 @@
+/* Sweeps the spool for what the dead left. */
+#include "queue/recovery/clean.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVERY_MS = 60 * 60 * 1000, PAUSE_MS = 10 };
+/* In a turn: calls of the disk, and of rows that ask nothing. What is suspected costs
+ * the recovery as much again. */
+enum { CALLS_PER_TURN = 200, ROWS_PER_TURN = 20000 };
+enum {
+    NAME_MAX_HERE = 256,
+    PATH_MAX_HERE = SPOOL_PATH_MAX + NAME_MAX_HERE,
+    PART_LENGTH = 9,
+    DRAFTS_MAX = 8 * 1024 * 1024 /* names; the rest is for the next hour */
+};
+
+enum {
+    MESS = ROOM_BIT(ROOM_MESS),
+    QUEUED = ROOM_BIT(ROOM_QUEUED),
+    INFO = ROOM_BIT(ROOM_INFO)
+};
+
+struct clean_row {
+    struct id id;
+    unsigned rooms;
+};
+
+static bool
+is_old(const struct disk_info *info, int64_t now_ms)
+{
+    return now_ms - info->changed_ms > CLEAN_AGE_MS;
+}
+
+/* Absent counts as old. */
+static bool
+is_old_in(struct spool *s, enum room room, struct id id, int64_t now_ms)
+{
+    char path[SPOOL_PATH_MAX];
+    struct disk_info info;
+    spool_path(room, id, path);
+    int result = disk_inspect(s->disk, path, &info);
+    return result == -ENOENT || (result == 0 && is_old(&info, now_ms));
+}
+
+void
+clean_leftover(struct spool *s, struct id id, int64_t now_ms)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    if (!is_old_in(s, ROOM_MESS, id, now_ms) || !is_old_in(s, ROOM_INTD, id, now_ms)) {
+        log_say(s->log, LOG_LEVEL_INFO, "queue", name,
+                "unfinished in mess/: left for its injector");
+        return;
+    }
+    /* What fails has its line, and another hour. */
+    if (spool_remove(s, ROOM_INTD, id) == 0 && spool_remove(s, ROOM_MESS, id) == 0)
+        log_say(s->log, LOG_LEVEL_WARNING, "queue", name,
+                "unfinished in mess/ for 36 hours: removed");
+}
+
+/* --- pid/ ------------------------------------------------------------------------ */
+
+/* A daemon's (draft.h), of a part that we hold the lock on some of: it is dead. */
+static bool
+is_dead_draft(const struct clean *c, const char *name)
+{
+    struct text part = text_before(text_from(name), PART_LENGTH);
+    uint64_t first, last;
+    return strlen(name) > PART_LENGTH && name[PART_LENGTH] == '.' &&
+           text_number(text_before(part, 4), ID_SLICES_MAX - 1, &first) &&
+           text_number(text_after(part, 5), ID_SLICES_MAX - 1, &last) &&
+           name[4] == '-' && first <= last &&
+           slices_overlap(c->slices, (unsigned)first, (unsigned)last);
+}
+
+static void
+remove_draft(struct clean *c, const char *name, const char *why)
+{
+    struct spool *s = c->spool;
+    char path[PATH_MAX_HERE];
+    snprintf(path, sizeof(path), "%s/%s", spool_room(ROOM_PID), name);
+    int result = disk_unlink(s->disk, path);
+    if (result < 0)
+        (void)spool_trouble(s, result, NULL, "remove an old draft");
+    else
+        log_say(s->log, LOG_LEVEL_WARNING, "queue", NULL, "draft %s %s: removed", path,
+                why);
+}
+
+static bool
+remove_dead_draft(void *context, const char *name)
+{
+    struct clean *c = context;
+    if (is_dead_draft(c, name))
+        remove_draft(c, name, "of a daemon that died");
+    return true;
+}
+
+static bool
+note_draft(void *context, const char *name)
+{
+    struct clean *c = context;
+    return buffer_add(&c->drafts, text_of(name, strlen(name) + 1));
+}
+
+static void
+list_drafts(struct clean *c, bool (*each)(void *context, const char *name))
+{
+    int result = disk_list(c->spool->disk, spool_room(ROOM_PID), each, c);
+    if (result < 0)
+        (void)spool_trouble(c->spool, result, NULL, "list pid/");
+}
+
+static void
+look_at_draft(struct clean *c, const char *name)
+{
+    char path[PATH_MAX_HERE];
+    struct disk_info info;
+    snprintf(path, sizeof(path), "%s/%s", spool_room(ROOM_PID), name);
+    if (disk_inspect(c->spool->disk, path, &info) < 0)
+        return; /* it has just been named, or the next hour tells */
+    if (info.kind == DISK_DIRECTORY)
+        c->drafts_strange++;
+    else if (is_old(&info, loop_now_ms(c->loop)))
+        remove_draft(c, name, "unfinished for 36 hours");
+}
+
+static void
+look_at_drafts(struct clean *c)
+{
+    for (unsigned i = 0; i < CALLS_PER_TURN && c->drafts_next < c->drafts.length; i++) {
+        const char *name = c->drafts.at + c->drafts_next;
+        c->drafts_next += strlen(name) + 1;
+        look_at_draft(c, name);
+    }
+    if (c->drafts_next == c->drafts.length)
+        spool_tell_strange(c->spool, ROOM_PID, c->drafts_strange);
+}
+
+/* --- Lists ------------------------------------------------------------------------ */
+
+static int
+compare_rows(const void *a, const void *b)
+{
+    const struct clean_row *left = a, *right = b;
+    return id_compare(left->id, right->id);
+}
+
+static void
+add_row(struct clean *c, struct id id, enum room room)
+{
+    if (c->count == c->capacity) {
+        c->capacity = c->capacity > 0 ? c->capacity * 2 : 64;
+        c->rows = memory_resize(c->rows, c->capacity * sizeof(*c->rows));
+    }
+    c->rows[c->count++] = (struct clean_row){id, ROOM_BIT(room)};
+}
+
+struct listing {
+    struct clean *clean;
+    enum room room;
+    size_t strange;
+};
+
+static bool
+note_name(void *context, const char *name)
+{
+    struct listing *l = context;
+    struct clean *c = l->clean;
+    struct clean_row wanted = {0}, *row = NULL;
+    if (!id_parse(text_from(name), &wanted.id)) {
+        l->strange++;
+        return true;
+    }
+    if (!slices_have(c->slices, wanted.id))
+        return true;
+    if (c->mess_count > 0)
+        row = bsearch(&wanted, c->rows, c->mess_count, sizeof(wanted), compare_rows);
+    if (row != NULL)
+        row->rooms |= ROOM_BIT(l->room);
+    else
+        add_row(c, wanted.id, l->room);
+    return true;
+}
+
+/* What has no mess may have been seen in several rooms, but is one suspect. */
+static void
+join_rows(struct clean *c)
+{
+    size_t kept = c->mess_count;
+    if (c->count > kept)
+        qsort(c->rows + kept, c->count - kept, sizeof(*c->rows), compare_rows);
+    for (size_t i = kept; i < c->count; i++) {
+        if (kept > c->mess_count &&
+            id_compare(c->rows[kept - 1].id, c->rows[i].id) == 0)
+            c->rows[kept - 1].rooms |= c->rows[i].rooms;
+        else
+            c->rows[kept++] = c->rows[i];
+    }
+    c->count = kept;
+}
+
+/* mess/ first. False: the disk did not tell; the next hour is near. */
+static bool
+list_next_room(struct clean *c)
+{
+    struct listing l = {.clean = c, .room = c->room};
+    int result = disk_list(c->spool->disk, spool_room(l.room), note_name, &l);
+    if (result < 0) {
+        (void)spool_trouble(c->spool, result, NULL, "list a directory");
+        return false;
+    }
+    spool_tell_strange(c->spool, l.room, l.strange);
+    if (l.room == ROOM_MESS) {
+        if (c->count > 0)
+            qsort(c->rows, c->count, sizeof(*c->rows), compare_rows);
+        c->mess_count = c->count;
+        c->room = ROOM_QUEUED;
+    } else if (l.room + 1 == ROOM_MESS) {
+        join_rows(c);
+        c->room = ROOMS;
+    } else {
+        c->room++;
+    }
+    return true;
+}
+
+/* --- Judgement -------------------------------------------------------------------- */
+
+/* See recover.c: mess is made first and removed last, todo or info makes the message.
+ */
+static bool
+is_message(unsigned rooms)
+{
+    return (rooms & MESS) != 0 && (rooms & (QUEUED | INFO)) != 0;
+}
+
+static bool
+is_known(const struct clean *c, struct id id)
+{
+    return young_find(c->young, id) != NULL || seen_has(c->seen, id) ||
+           endings_have(c->endings, id);
+}
+
+/* A listing is old when its turn comes, so the files are asked again; mess last, for
+ * that is made first. False: nothing is left, or not all is old, or the disk did not
+ * answer. */
+static bool
+ask_files(struct clean *c, struct id id, unsigned *rooms)
+{
+    char path[SPOOL_PATH_MAX];
+    struct disk_info info;
+    bool old = true;
+    *rooms = 0;
+    for (enum room room = ROOM_QUEUED; old && room <= ROOM_MESS; room++) {
+        spool_path(room, id, path);
+        int result = disk_inspect(c->spool->disk, path, &info);
+        if (result == 0)
+            *rooms |= ROOM_BIT(room);
+        old = result == -ENOENT || (result == 0 && is_old(&info, loop_now_ms(c->loop)));
+    }
+    return old && *rooms != 0;
+}
+
+static void
+look_at_some(struct clean *c)
+{
+    unsigned calls = 0, rooms;
+    for (unsigned i = 0; i < ROWS_PER_TURN && calls < CALLS_PER_TURN; i++) {
+        if (c->next == c->count)
+            return;
+        const struct clean_row *row = &c->rows[c->next++];
+        if (is_message(row->rooms) || is_known(c, row->id))
+            continue;
+        calls += ROOM_MESS - ROOM_QUEUED + 1;
+        if (ask_files(c, row->id, &rooms) && !is_message(rooms))
+            c->suspect(c->context, row->id);
+    }
+}
+
+/* --- The sweep -------------------------------------------------------------------- */
+
+static void
+end_sweep(struct clean *c)
+{
+    buffer_free(&c->drafts);
+    free(c->rows);
+    c->rows = NULL;
+    c->count = c->capacity = c->mess_count = c->next = 0;
+    c->sweeping = false;
+}
+
+static bool
+has_drafts(const struct clean *c)
+{
+    return c->drafts_next < c->drafts.length;
+}
+
+static void
+bite(void *context)
+{
+    struct clean *c = context;
+    bool good = true;
+    if (has_drafts(c))
+        look_at_drafts(c);
+    else if (*c->careful)
+        good = false;
+    else if (c->room != ROOMS)
+        good = list_next_room(c);
+    else
+        look_at_some(c);
+    if (good && (has_drafts(c) || c->room != ROOMS || c->next < c->count))
+        loop_timer_start(c->loop, &c->more, PAUSE_MS, bite, c);
+    else
+        end_sweep(c);
+}
+
+/* room: the first to be listed after pid/; ROOMS: none. */
+static void
+sweep(struct clean *c, enum room room)
+{
+    if (c->sweeping)
+        return; /* the last one is still at work */
+    c->sweeping = true;
+    c->drafts_next = c->drafts_strange = 0;
+    c->room = room;
+    list_drafts(c, note_draft);
+    loop_timer_start(c->loop, &c->more, PAUSE_MS, bite, c);
+}
+
+static void
+sweep_all(void *context)
+{
+    struct clean *c = context;
+    loop_timer_start(c->loop, &c->hourly, EVERY_MS, sweep_all, c);
+    sweep(c, ROOM_MESS);
+}
+
+static void
+sweep_first(void *context)
+{
+    struct clean *c = context;
+    loop_timer_start(c->loop, &c->hourly, EVERY_MS, sweep_all, c);
+    sweep(c, ROOMS);
+}
+
+/* --- Start and stop -------------------------------------------------------------- */
+
+void
+clean_start(struct clean *c)
+{
+    assert(c->spool != NULL && c->loop != NULL && c->suspect != NULL);
+    assert(c->young != NULL && c->seen != NULL && c->endings != NULL);
+    buffer_init(&c->drafts, DRAFTS_MAX);
+    list_drafts(c, remove_dead_draft);
+    loop_timer_start(c->loop, &c->hourly, 0, sweep_first, c);
+}
+
+void
+clean_stop(struct clean *c)
+{
+    loop_timer_stop(c->loop, &c->hourly);
+    loop_timer_stop(c->loop, &c->more);
+    end_sweep(c);
+}

@@ -1,0 +1,226 @@
+/* Removes the files of messages whose END is durable. */
+#include "queue/recovery/endings.h"
+
+#include "base/memory.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <uthash.h>
+#include <utlist.h>
+
+enum { SYNC_MS = 100, PER_TURN = 100, PAUSE_MS = 10, TURN_US = 5 * 1000 };
+
+struct ending {
+    struct id id;
+    uint64_t batch;
+    struct ending *prev, *next;
+    UT_hash_handle hh;
+};
+
+static struct ending *
+find(const struct endings *n, struct id id)
+{
+    struct ending *e = NULL;
+    HASH_FIND(hh, n->table, &id, sizeof(id), e);
+    return e;
+}
+
+static void
+forget(struct endings *n, struct ending **list, struct ending *e)
+{
+    DL_DELETE(*list, e);
+    HASH_DEL(n->table, e);
+    free(e);
+}
+
+static void
+forget_all(struct endings *n, struct ending **list)
+{
+    struct ending *e, *next;
+    DL_FOREACH_SAFE (*list, e, next)
+        forget(n, list, e);
+}
+
+static void
+add(struct endings *n, struct ending **list, struct id id, uint64_t batch)
+{
+    if (find(n, id) != NULL)
+        return; /* an operator is quick */
+    struct ending *e = memory_new(sizeof(*e));
+    e->id = id;
+    e->batch = batch;
+    DL_APPEND(*list, e);
+    HASH_ADD(hh, n->table, id, sizeof(e->id), e);
+}
+
+void
+endings_add(struct endings *n, struct id id, uint64_t batch)
+{
+    add(n, &n->list, id, batch);
+}
+
+/* While its todo stays, a scan must not take it for a new message. */
+static void
+remove_files(struct endings *n, struct id id)
+{
+    if (spool_remove_all(n->spool, id) == 0)
+        seen_remove(n->seen, id);
+}
+
+uint64_t
+endings_end(struct endings *n, struct id id)
+{
+    if (n->young->journal == NULL) {
+        remove_files(n, id);
+        n->unsynced = true;
+        return 0;
+    }
+    /* Until it is removed a scan finds it. */
+    seen_add(n->seen, id);
+    uint64_t batch = journal_end(n->young->journal, id, NULL, RECORD_END);
+    endings_add(n, id, batch);
+    return batch;
+}
+
+/* --- Of other slices ------------------------------------------------------------- */
+
+/* What could not be synced is left to the next start. */
+static void
+sync_removals(struct endings *n)
+{
+    int result = 0;
+    if (n->unsynced)
+        result =
+            spool_sync_rooms(n->spool, ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO));
+    n->unsynced = false;
+    if (result < 0)
+        forget_all(n, &n->foreign);
+    DL_CONCAT(n->gone, n->foreign);
+    n->foreign = NULL;
+}
+
+static void
+remove_gone(struct endings *n, unsigned most)
+{
+    struct ending *e, *next;
+    DL_FOREACH_SAFE (n->gone, e, next) {
+        if (most-- == 0)
+            break;
+        struct id id = e->id;
+        forget(n, &n->gone, e);
+        remove_files(n, id);
+    }
+}
+
+static void
+go_on(void *context)
+{
+    struct endings *n = context;
+    if (n->gone == NULL)
+        sync_removals(n);
+    remove_gone(n, PER_TURN);
+    if (n->gone != NULL || n->foreign != NULL)
+        loop_timer_start(n->loop, &n->sync, n->gone != NULL ? PAUSE_MS : SYNC_MS, go_on,
+                         n);
+}
+
+void
+endings_sync(struct endings *n)
+{
+    sync_removals(n);
+}
+
+/* The content last, when nothing can want it any more: what survives a power cut must
+ * not look damaged. */
+void
+endings_end_foreign(struct endings *n, struct id id)
+{
+    n->unsynced = true;
+    if (spool_remove(n->spool, ROOM_QUEUED, id) < 0)
+        return;
+    seen_remove(n->seen, id);
+    if (spool_remove(n->spool, ROOM_INFO, id) < 0)
+        return;
+    add(n, &n->foreign, id, 0);
+    if (!heap_has(&n->sync.node))
+        loop_timer_start(n->loop, &n->sync, SYNC_MS, go_on, n);
+}
+
+/* --------------------------------------------------------------------------------- */
+
+bool
+endings_have(const struct endings *n, struct id id)
+{
+    return find(n, id) != NULL;
+}
+
+size_t
+endings_count(const struct endings *n)
+{
+    return HASH_COUNT(n->table);
+}
+
+bool
+endings_are_removed(const struct endings *n, uint64_t batch)
+{
+    return n->due == NULL || n->due->batch > batch;
+}
+
+static void
+remove_due(void *context)
+{
+    struct endings *n = context;
+    int64_t until_us = loop_clock_us() + TURN_US;
+    unsigned left = PER_TURN;
+    while (n->due != NULL && (n->stopping || HASH_COUNT(n->table) > ENDINGS_MAX ||
+                              (left-- > 0 && loop_clock_us() < until_us))) {
+        struct id id = n->due->id;
+        forget(n, &n->due, n->due);
+        remove_files(n, id);
+    }
+    if (n->due != NULL)
+        loop_post(n->loop, &n->task, remove_due, n);
+    if (n->removed != NULL)
+        n->removed(n->context);
+}
+
+void
+endings_hurry(struct endings *n)
+{
+    n->stopping = true;
+    loop_unpost(n->loop, &n->task);
+    remove_due(n);
+}
+
+void
+endings_settled(struct endings *n, uint64_t batch, int error)
+{
+    struct ending *e, *next;
+    bool some = false;
+    DL_FOREACH_SAFE (n->list, e, next) {
+        if (error < 0 && e->batch == batch)
+            e->batch++; /* written anew */
+        if (e->batch > batch)
+            break;
+        DL_DELETE(n->list, e);
+        DL_APPEND(n->due, e);
+        some = true;
+    }
+    if (some)
+        remove_due(n);
+}
+
+void
+endings_stop(struct endings *n)
+{
+    if (heap_has(&n->sync.node)) {
+        loop_timer_stop(n->loop, &n->sync);
+        sync_removals(n);
+        remove_gone(n, UINT_MAX);
+    }
+    loop_unpost(n->loop, &n->task);
+    forget_all(n, &n->due);
+    forget_all(n, &n->list);
+    forget_all(n, &n->foreign);
+    forget_all(n, &n->gone);
+}

@@ -1,0 +1,592 @@
+/* Finds the messages of a spool: at start, when the trigger is pulled, every 25
+ * minutes. */
+#include "queue/recovery/recover.h"
+
+#include "base/memory.h"
+#include "queue/recovery/clean.h"
+#include "queue/spool/load.h"
+#include "queue/spool/parked.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+enum {
+    PER_TURN = 500,           /* messages, so that service goes on, */
+    BYTES_PER_TURN = 1 << 20, /* and of their contents */
+    NAMES_PER_TURN = 5000,    /* then the rest of the rooms waits */
+    SCAN_MS = 25 * 60 * 1000, /* qmail's interval */
+    AGAIN_MS = 60 * 1000,
+    MOVED_MS = 1000, /* a record of the journal is durable long before */
+    PAUSE_MS = 100,  /* between scans, however often the trigger is pulled */
+    TRIGGER_DRAIN = 4096
+};
+
+enum {
+    MESS = ROOM_BIT(ROOM_MESS),
+    QUEUED = ROOM_BIT(ROOM_QUEUED),
+    INTD = ROOM_BIT(ROOM_INTD),
+    INFO = ROOM_BIT(ROOM_INFO),
+    HOLD = ROOM_BIT(ROOM_HOLD),
+    DEFRAG = ROOM_BIT(ROOM_DEFRAG),
+    SCRAP = ROOM_BIT(ROOM_LOCAL) | ROOM_BIT(ROOM_REMOTE) | ROOM_BIT(ROOM_BOUNCE)
+};
+
+enum origin {
+    START, /* a listing of the whole spool */
+    SCAN,  /* a listing of todo/: S5 has been reported long ago */
+    ASKED  /* by this process: also what has been seen */
+};
+
+struct recover_row {
+    struct id id;
+    enum origin origin;
+    unsigned rooms; /* START: what the listing saw */
+};
+
+struct found_name {
+    struct id id;
+    unsigned rooms;
+    UT_hash_handle hh;
+};
+
+/* --- One message ----------------------------------------------------------------- */
+
+/* todo and S5 files: a whole S5 counts, with its marks; else todo does. Returns the
+ * rooms that are left. */
+static unsigned
+settle_conflict(struct recover *r, struct id id, unsigned rooms)
+{
+    struct spool *s = r->spool;
+    struct envelope *e = NULL;
+    char reason[LOAD_REASON_MAX];
+    enum load_result result = load_preprocessed(s, id, &e, reason);
+    envelope_free(&e);
+    /* Whole as it looks, it may be in memory only. */
+    if (result == LOAD_DONE && spool_sync_preprocessed(s, id) < 0)
+        result = LOAD_LATER;
+    if (result == LOAD_LATER)
+        return rooms; /* both stay: loading decides, and the next start */
+    if (result == LOAD_DONE) {
+        if (spool_remove(s, ROOM_QUEUED, id) < 0)
+            seen_add(r->seen, id);
+        (void)spool_remove(s, ROOM_INTD, id);
+        return rooms & ~(unsigned)(QUEUED | INTD);
+    }
+    (void)spool_remove(s, ROOM_INFO, id);
+    (void)spool_remove(s, ROOM_LOCAL, id);
+    (void)spool_remove(s, ROOM_REMOTE, id);
+    (void)spool_remove(s, ROOM_BOUNCE, id);
+    return rooms & ~(unsigned)(INFO | SCRAP);
+}
+
+/* Neither todo nor info: no message. */
+static void
+remove_rest(struct recover *r, struct id id, unsigned rooms)
+{
+    char name[ID_LENGTH + 1];
+    if ((rooms & MESS) != 0 && (rooms & (SCRAP | HOLD)) == 0) {
+        clean_leftover(r->spool, id, loop_now_ms(r->loop));
+        return;
+    }
+    id_format(id, name);
+    log_say(r->spool->log, LOG_LEVEL_INFO, "queue", name,
+            "removing what a finished message left");
+    (void)spool_remove_all(r->spool, id);
+}
+
+static void
+remove_ended(struct recover *r, struct id id)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    log_say(r->spool->log, LOG_LEVEL_INFO, "queue", name,
+            "removing what a finished message left");
+    if (spool_remove_all(r->spool, id) < 0)
+        seen_add(r->seen, id);
+}
+
+static void
+report(struct recover *r, struct id id, unsigned rooms)
+{
+    struct queue_entry entry = {.id = id, .due_ms = loop_now_ms(r->loop)};
+    if ((rooms & QUEUED) != 0)
+        seen_add(r->seen, id);
+    else if ((rooms & INTD) != 0)
+        (void)spool_remove(r->spool, ROOM_INTD, id);
+    if ((rooms & INFO) != 0)
+        load_due(r->spool, id, &entry.due_ms, &entry.attempts);
+    /* Before all others that are due, so that sets are soon complete again. */
+    if ((rooms & DEFRAG) != 0 && entry.due_ms <= loop_now_ms(r->loop))
+        entry.due_ms = 0;
+    if ((rooms & HOLD) == 0)
+        r->found(r->context, &entry);
+}
+
+/* At the latest: with the others that wait. */
+static void
+report_in(struct recover *r, struct id id, int64_t wait_ms)
+{
+    r->later = memory_resize(r->later, (r->later_count + 1) * sizeof(*r->later));
+    r->later[r->later_count++] = id;
+    if (!heap_has(&r->again.node) || wait_ms < AGAIN_MS)
+        loop_timer_start(r->loop, &r->again, wait_ms, r->again.fire, r);
+}
+
+/* Young mail never has an envelope there: somebody has put it beside ours. */
+static void
+drop_planted(struct recover *r, struct id id, unsigned *rooms)
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    log_say(r->spool->log, LOG_LEVEL_WARNING, "queue", name,
+            "removing an envelope of the same name from todo/: the message itself is "
+            "in the journal");
+    (void)spool_remove(r->spool, ROOM_QUEUED, id);
+    *rooms &= ~(unsigned)QUEUED;
+}
+
+/* A message of the journal that the spool has too: it was moving. S5 counts when it is
+ * whole, content included, unless that is one for both; else the journal does. True: it
+ * is young. */
+static bool
+settle_young(struct recover *r, struct young_message *m, unsigned *rooms)
+{
+    struct spool *s = r->spool;
+    struct envelope *e = NULL;
+    char reason[LOAD_REASON_MAX];
+    if ((*rooms & QUEUED) != 0)
+        drop_planted(r, m->id, rooms);
+    enum load_result result = load_moved(s, m->id, !m->large, &e, reason);
+    envelope_free(&e);
+    if (result == LOAD_DONE && spool_sync_preprocessed(s, m->id) < 0)
+        result = LOAD_LATER;
+    if (result == LOAD_LATER)
+        return true; /* both stay: the next start decides */
+    if (result == LOAD_DONE) {
+        (void)young_end(r->young, m, RECORD_MOVED);
+        return false;
+    }
+    (void)spool_remove(s, ROOM_INFO, m->id);
+    (void)spool_remove(s, ROOM_LOCAL, m->id);
+    (void)spool_remove(s, ROOM_REMOTE, m->id);
+    (void)spool_remove(s, ROOM_BOUNCE, m->id);
+    if (!m->large)
+        (void)spool_remove(s, ROOM_MESS, m->id);
+    *rooms &= ~(unsigned)(INFO | SCRAP);
+    return true;
+}
+
+/* True: that was all. */
+static bool
+recover_young(struct recover *r, const struct recover_row *row, unsigned *rooms)
+{
+    struct young_message *m = young_find(r->young, row->id);
+    struct queue_entry entry = {.id = row->id, .due_ms = loop_now_ms(r->loop)};
+    if (m == NULL)
+        return false;
+    if (!m->recovered && row->origin != ASKED)
+        return true; /* accepted by this run, which knows about it */
+    /* A crowded journal moves it before its turn has come: its files are being made. */
+    bool conflict = !m->moving && ((*rooms & (QUEUED | INFO | SCRAP)) != 0 ||
+                                   (!m->large && (*rooms & MESS) != 0));
+    if (conflict && m->recovered && !settle_young(r, m, rooms))
+        return false;
+    m->recovered = false;
+    m->held = (*rooms & HOLD) != 0;
+    if (guard_is_deadly(&r->spool->guard, row->id))
+        r->damaged(r->damaged_context, row->id,
+                   guard_reason(&r->spool->guard, row->id));
+    else if (m->large && (*rooms & MESS) == 0)
+        r->damaged(r->damaged_context, row->id, "the content is missing");
+    else if ((*rooms & HOLD) == 0)
+        r->found(r->context, &entry);
+    return true;
+}
+
+/* A listing is old when its turn comes: before what is no whole message is believed to
+ * be none, look again. */
+static bool
+is_doubtful(const struct recover *r, const struct recover_row *row)
+{
+    if (row->origin != START)
+        return true;
+    if (row->rooms == 0 && young_find(r->young, row->id) != NULL)
+        return false;
+    return (row->rooms & MESS) == 0 || (row->rooms & (QUEUED | INFO)) == 0;
+}
+
+/* What the files of id mean:
+ *   in a foreign journal      not our business before that is adopted
+ *   in the journal            young; S5 besides: it was on its way there
+ *   END in the journal        ended, and its files were about to go
+ *   todo or info, no mess     damage: mess is made first and removed last
+ *   mess, todo                S4: due now
+ *   mess, todo, info...       crashed between S4 and S5
+ *   mess, info                S5: due when info says; an intd may be left from S4
+ *   mess, intd or nothing     S2, S3: an injector at work, or one that died
+ *   at work in crashes        quarantined, once it is clear which of these it is
+ *   else                      left by a removal that crashed: only we make these files,
+ *                             and they outlive todo and info in no other way */
+static void
+look_at(struct recover *r, const struct recover_row *row, bool marked)
+{
+    struct id id = row->id;
+    unsigned rooms = row->rooms & ~(unsigned)DEFRAG;
+    if (seen_has(r->withheld, id) || (row->origin != ASKED && seen_has(r->seen, id)))
+        return;
+    if (seen_has(&r->young->ended, id)) {
+        remove_ended(r, id);
+        return;
+    }
+    if (is_doubtful(r, row) && spool_rooms(r->spool, id, &rooms) < 0) {
+        recover_report_later(r, id);
+        return;
+    }
+    bool moved = young_find(r->young, id) != NULL;
+    if (recover_young(r, row, &rooms))
+        return;
+    if ((rooms & MESS) == 0 && (rooms & (QUEUED | INFO)) != 0) {
+        r->damaged(r->damaged_context, id, "the content is missing");
+        return;
+    }
+    if ((rooms & QUEUED) != 0 && (rooms & (INFO | SCRAP)) != 0)
+        rooms = settle_conflict(r, id, rooms);
+    if ((rooms & (QUEUED | INFO)) != 0 && guard_is_deadly(&r->spool->guard, id)) {
+        /* While MOVED is not durable the marks are in these files alone. */
+        if (moved)
+            report_in(r, id, MOVED_MS);
+        else
+            r->damaged(r->damaged_context, id, guard_reason(&r->spool->guard, id));
+        return;
+    }
+    if (rooms == 0 || (row->origin == SCAN && (rooms & QUEUED) == 0))
+        return;
+    if ((rooms & (QUEUED | INFO)) == 0)
+        remove_rest(r, id, rooms);
+    else
+        report(r, id, rooms | (marked ? (unsigned)DEFRAG : 0));
+}
+
+/* S5 that is not held may have one. */
+static bool
+may_be_marked(struct recover *r, struct id id)
+{
+    return young_find(r->young, id) == NULL && spool_has(r->spool, ROOM_INFO, id) &&
+           !spool_has(r->spool, ROOM_HOLD, id);
+}
+
+static void
+recover_one(struct recover *r, const struct recover_row *row)
+{
+    struct id before = guard_enter(&r->spool->guard, row->id);
+    bool marked = (row->rooms & DEFRAG) != 0 ||
+                  (row->origin == ASKED && parked_has(r->spool, row->id));
+    look_at(r, row, marked);
+    if (marked && !may_be_marked(r, row->id))
+        parked_drop(r->spool, row->id);
+    guard_leave(&r->spool->guard, before);
+}
+
+/* --- Lists ----------------------------------------------------------------------- */
+
+struct listing {
+    struct recover *recover;
+    const struct slices *slices;
+    enum room room;
+    size_t strange;
+};
+
+static void
+note_id(struct recover *r, struct id id, unsigned rooms)
+{
+    struct found_name *n = NULL;
+    HASH_FIND(hh, r->names, &id, sizeof(id), n);
+    if (n == NULL) {
+        n = memory_new(sizeof(*n));
+        n->id = id;
+        HASH_ADD(hh, r->names, id, sizeof(n->id), n);
+    }
+    n->rooms |= rooms;
+}
+
+static bool
+note_name(void *context, const char *name)
+{
+    struct listing *l = context;
+    struct recover *r = l->recover;
+    struct id id;
+    r->seen_now++;
+    if (!id_parse(text_from(name), &id))
+        l->strange++;
+    else if (slices_have(l->slices, id))
+        note_id(r, id, ROOM_BIT(l->room));
+    return true;
+}
+
+static int
+list_room(struct recover *r, enum room room, const struct slices *slices)
+{
+    struct spool *s = r->spool;
+    struct listing l = {.recover = r, .slices = slices, .room = room};
+    int result = disk_list(s->disk, spool_room(room), note_name, &l);
+    if (result < 0)
+        return spool_trouble(s, result, NULL, "list a directory");
+    spool_tell_strange(s, room, l.strange);
+    return 0;
+}
+
+static void
+add_row(struct recover *r, struct recover_row row)
+{
+    if (r->next == r->count)
+        r->next = r->count = 0;
+    if (r->count == r->capacity) {
+        r->capacity = r->capacity > 0 ? r->capacity * 2 : 64;
+        r->rows = memory_resize(r->rows, r->capacity * sizeof(*r->rows));
+    }
+    r->rows[r->count++] = row;
+}
+
+static int
+in_turn(const void *a, const void *b)
+{
+    const struct recover_row *left = a, *right = b;
+    int marked =
+        (int)((right->rooms & DEFRAG) != 0) - (int)((left->rooms & DEFRAG) != 0);
+    return marked != 0 ? marked : id_compare(left->id, right->id);
+}
+
+/* The names become rows, oldest first, but those with marks before them. */
+static void
+take_names(struct recover *r, enum origin origin, bool good)
+{
+    struct found_name *n = NULL, *next = NULL;
+    size_t before = r->next == r->count ? 0 : r->count;
+    HASH_ITER (hh, r->names, n, next) {
+        if (good && (origin == START || !seen_has(r->seen, n->id)))
+            add_row(r, (struct recover_row){n->id, origin, n->rooms});
+        HASH_DEL(r->names, n);
+        free(n);
+    }
+    if (r->count > before)
+        qsort(r->rows + before, r->count - before, sizeof(*r->rows), in_turn);
+}
+
+static void
+note_young(struct recover *r)
+{
+    struct young_message *m, *next;
+    HASH_ITER (hh, r->young->messages, m, next)
+        if (m->recovered)
+            note_id(r, m->id, 0);
+}
+
+/* Some rooms, so that clients are served meanwhile. False: the disk did not tell, and
+ * it begins anew: what is half listed must not be judged. */
+static bool
+list_some(struct recover *r)
+{
+    bool good = true;
+    if (r->room == 0) {
+        note_young(r);
+        r->room = ROOM_QUEUED;
+    }
+    r->seen_now = 0;
+    while (good && r->room <= ROOM_MESS && r->seen_now < NAMES_PER_TURN)
+        good = list_room(r, r->room++, &r->wanted) == 0;
+    r->listed = good && r->room > ROOM_MESS;
+    if (good && !r->listed)
+        return true;
+    if (r->listed)
+        memset(r->wanted.has, 0, sizeof(r->wanted.has));
+    r->room = 0;
+    take_names(r, START, good);
+    return good;
+}
+
+/* --- In slices ------------------------------------------------------------------- */
+
+static void
+take_later(struct recover *r)
+{
+    for (size_t i = 0; i < r->later_count; i++)
+        add_row(r, (struct recover_row){.id = r->later[i], .origin = ASKED});
+    r->later_count = 0;
+}
+
+static bool
+make_list(struct recover *r)
+{
+    if (*r->blocked)
+        return true;
+    if (!r->listed)
+        return list_some(r);
+    if (!r->rescan || r->next < r->count)
+        return true;
+    r->rescan = list_room(r, ROOM_QUEUED, r->slices) < 0;
+    take_names(r, SCAN, !r->rescan);
+    return !r->rescan;
+}
+
+static void
+work(void *context)
+{
+    struct recover *r = context;
+    if (!heap_has(&r->again.node))
+        take_later(r);
+    bool good = make_list(r);
+    uint64_t bytes_max = r->spool->bytes_read + BYTES_PER_TURN;
+    for (unsigned i = 0;
+         i < PER_TURN && r->next < r->count && r->spool->bytes_read < bytes_max; i++) {
+        struct recover_row row = r->rows[r->next++];
+        recover_one(r, &row);
+    }
+    if (!good)
+        loop_timer_start(r->loop, &r->again, AGAIN_MS, work, r);
+    if (r->listed && r->next == r->count)
+        young_forget_ended(r->young);
+    bool more = good && !*r->blocked && (r->rescan || !r->listed);
+    if (r->next < r->count || more)
+        loop_post(r->loop, &r->task, work, r);
+}
+
+void
+recover_report(struct recover *r, struct id id)
+{
+    add_row(r, (struct recover_row){.id = id, .origin = ASKED});
+    loop_post(r->loop, &r->task, work, r);
+}
+
+void
+recover_report_later(struct recover *r, struct id id)
+{
+    report_in(r, id, AGAIN_MS);
+}
+
+/* --- What injectors bring -------------------------------------------------------- */
+
+struct recover_trigger {
+    struct recover *recover;
+    int fifo;
+    struct loop_watch *watch;
+    struct recover_trigger *next;
+};
+
+static void
+watch_triggers(struct recover *r, int events)
+{
+    struct recover_trigger *t;
+    LL_FOREACH (r->triggers, t)
+        loop_watch_set(t->watch, events);
+}
+
+static void
+scan_soon(struct recover *r)
+{
+    r->rescan = true;
+    loop_post(r->loop, &r->task, work, r);
+}
+
+static void
+on_scan(void *context)
+{
+    struct recover *r = context;
+    loop_timer_start(r->loop, &r->scan, SCAN_MS, on_scan, r);
+    scan_soon(r);
+}
+
+static void
+on_pause_over(void *context)
+{
+    struct recover *r = context;
+    watch_triggers(r, LOOP_READ);
+}
+
+/* Emptied before the scan, like qmail's re-open: a byte that comes later means another
+ * scan, and its link was there before it. */
+static void
+on_trigger(void *context, int events)
+{
+    struct recover_trigger *t = context;
+    struct recover *r = t->recover;
+    char bytes[TRIGGER_DRAIN];
+    (void)events;
+    (void)!disk_read(r->spool->disk, t->fifo, 0, bytes, sizeof(bytes));
+    watch_triggers(r, 0);
+    loop_timer_start(r->loop, &r->pause, PAUSE_MS, on_pause_over, r);
+    scan_soon(r);
+}
+
+static int
+open_trigger(struct recover *r, unsigned slice)
+{
+    char path[SPOOL_PATH_MAX];
+    spool_trigger_path(r->slices->count, slice, path);
+    int fifo = spool_make_trigger(r->spool, path);
+    if (fifo == 0)
+        fifo = disk_open_fifo(r->spool->disk, path);
+    if (fifo < 0)
+        return fifo;
+    struct recover_trigger *t = memory_new(sizeof(*t));
+    *t = (struct recover_trigger){.recover = r, .fifo = fifo};
+    t->watch = loop_watch_new(r->loop, fifo, LOOP_READ, on_trigger, t);
+    LL_PREPEND(r->triggers, t);
+    return 0;
+}
+
+void
+recover_go_on(struct recover *r)
+{
+    loop_post(r->loop, &r->task, work, r);
+}
+
+int
+recover_add_slice(struct recover *r, unsigned slice)
+{
+    int result = open_trigger(r, slice);
+    if (result < 0)
+        return result;
+    /* From the first room on, for those that are on their way, too. */
+    take_names(r, START, false);
+    slices_add(&r->wanted, slice);
+    r->listed = false;
+    r->room = 0;
+    recover_go_on(r);
+    return 0;
+}
+
+int
+recover_start(struct recover *r)
+{
+    assert(r->spool != NULL && r->found != NULL && r->slices != NULL);
+    r->wanted = *r->slices;
+    r->again.fire = work;
+    int result = open_trigger(r, r->slices->own);
+    if (result < 0)
+        return result;
+    loop_timer_start(r->loop, &r->scan, SCAN_MS, on_scan, r);
+    recover_go_on(r);
+    return 0;
+}
+
+void
+recover_stop(struct recover *r)
+{
+    struct recover_trigger *t, *next;
+    LL_FOREACH_SAFE (r->triggers, t, next) {
+        loop_watch_free(&t->watch);
+        disk_close_file(r->spool->disk, t->fifo);
+        loop_release(r->loop, free, t);
+    }
+    r->triggers = NULL;
+    loop_timer_stop(r->loop, &r->scan);
+    loop_timer_stop(r->loop, &r->pause);
+    loop_timer_stop(r->loop, &r->again);
+    loop_unpost(r->loop, &r->task);
+    take_names(r, START, false);
+    free(r->rows);
+    free(r->later);
+}

@@ -1,0 +1,306 @@
+/* Takes the locks on slices, and adopts the journals below them. */
+#include "queue/recovery/share.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+enum { BUSY_MS = 2000, AGAIN_MS = 60 * 1000, TRY_MS = 100, TRIES = 100 };
+
+void
+share_init(struct share *s)
+{
+    unsigned count = s->settings->slices, own = s->settings->slice;
+    assert(count > 0 && own < count);
+    slices_init(&s->slices, count, own);
+    adopt_room(count, own, s->room);
+    s->lock = -1;
+    s->careful = true; /* until the first pass tells */
+}
+
+bool
+share_is_own(const struct share *s, struct id id)
+{
+    return id_slice(id, s->slices.count) == s->slices.own;
+}
+
+/* --- Locks ----------------------------------------------------------------------- */
+
+static int
+lock_slice(struct share *s, unsigned slice)
+{
+    unsigned width = slices_width(s->slices.count);
+    return disk_lock(s->spool->disk, spool_lock, slice * width, width);
+}
+
+/* Whose files are ours: the lock's. */
+static int
+know_ourselves(struct share *s, char *error, size_t error_size)
+{
+    struct disk_info info;
+    int result = disk_file_info(s->spool->disk, s->lock, &info);
+    if (result < 0) {
+        snprintf(error, error_size, "spool %s: cannot inspect the lock: %s",
+                 s->settings->spool, strerror(-result));
+        return EX_CANTCREAT;
+    }
+    s->spool->adopts = true;
+    s->spool->user = info.owner;
+    s->spool->foreign_max = s->settings->message_size_limit;
+    return 0;
+}
+
+static void
+say_taken(const struct share *s, char *error, size_t error_size)
+{
+    const char *spool = s->settings->spool;
+    if (s->slices.count > 1)
+        snprintf(error, error_size,
+                 "spool %s: slice %u of %u is handled by another petrel (it holds its "
+                 "part of %s): stop or restart that one, or set `slice` to another",
+                 spool, s->slices.own, s->slices.count, spool_lock);
+    else
+        snprintf(error, error_size,
+                 "spool %s: another petrel runs on it (it holds %s); stop that one, or "
+                 "set `spool` to another directory",
+                 spool, spool_lock);
+}
+
+/* Only daemons read the trigger. */
+static bool
+is_daemon_there(struct share *s)
+{
+    char path[SPOOL_PATH_MAX];
+    spool_trigger_path(s->slices.count, s->slices.own, path);
+    return disk_pull_fifo(s->spool->disk, path) == 0;
+}
+
+int
+share_lock(struct share *s, char *error, size_t error_size)
+{
+    s->lock = lock_slice(s, s->slices.own);
+    /* An operator's command has the lock for a moment: service need not fail for it. */
+    for (int i = 0; s->lock == -EWOULDBLOCK && !is_daemon_there(s) && i < TRIES; i++) {
+        loop_turn(s->loop, TRY_MS);
+        s->lock = lock_slice(s, s->slices.own);
+    }
+    if (s->lock >= 0)
+        return know_ourselves(s, error, error_size);
+    if (s->lock == -EWOULDBLOCK) {
+        say_taken(s, error, error_size);
+        return EX_TEMPFAIL;
+    }
+    char doing[64];
+    snprintf(doing, sizeof(doing), "lock %s", spool_lock);
+    spool_complain(s->spool, s->settings->spool, doing, s->lock, error, error_size);
+    return EX_CANTCREAT;
+}
+
+void
+share_unlock(struct share *s)
+{
+    for (size_t i = 0; i < s->taken_count; i++)
+        disk_close_file(s->spool->disk, s->taken[i]);
+    free(s->taken);
+    if (s->lock >= 0)
+        disk_close_file(s->spool->disk, s->lock);
+}
+
+/* --- Passes over the journals ----------------------------------------------------- */
+
+static void on_adopted(void *context);
+
+static void
+prepare(struct share *s)
+{
+    s->adopt = (struct adopt){
+        .spool = s->spool,
+        .loop = s->loop,
+        .slices = s->slices,
+        .ours = s->slices,
+        .own = s->settings->journal_size > 0 ? s->room : NULL,
+        .made = &s->made,
+        .done = on_adopted,
+        .context = s,
+    };
+    if (s->taking)
+        slices_add(&s->adopt.slices, s->candidate);
+}
+
+static void
+start_pass(void *context)
+{
+    struct share *s = context;
+    if (adopt_is_running(&s->adopt))
+        return; /* it starts another one */
+    prepare(s);
+    adopt_start(&s->adopt);
+}
+
+/* What was withheld and is not any more has come into the spool. */
+struct freed {
+    struct share *share;
+    const struct seen *still;
+};
+
+static void
+report_freed(void *context, struct id id)
+{
+    struct freed *f = context;
+    if (!seen_has(f->still, id) && slices_have(&f->share->slices, id))
+        recover_report(f->share->recover, id);
+}
+
+/* Until the next pass. */
+static void
+take_result(struct share *s)
+{
+    const struct adopted *result = &s->adopt.result;
+    struct seen before = s->withheld;
+    struct freed freed = {s, &s->withheld};
+    s->withheld = s->adopt.withheld;
+    seen_each(&before, report_freed, &freed);
+    seen_free(&before);
+    s->adoptions += result->rooms > 0;
+    /* When nothing was left nothing can have come to our part: we have its lock. */
+    s->blocked = result->blocking && s->careful;
+    s->careful = result->busy || result->unreadable || result->refused;
+    if (s->careful)
+        loop_timer_start(s->loop, &s->again, result->busy ? BUSY_MS : AGAIN_MS,
+                         start_pass, s);
+}
+
+void
+share_adopt(struct share *s)
+{
+    prepare(s);
+    adopt_at_once(&s->adopt);
+    take_result(s);
+}
+
+/* --- Taking over ------------------------------------------------------------------ */
+
+static void
+tell(struct share *s, const char *error)
+{
+    queue_adopted *told = s->told;
+    s->taking = false;
+    s->told = NULL;
+    if (told != NULL)
+        told(s->told_context, error, s->adopt.result.messages);
+}
+
+static void
+give_up(struct share *s, const char *error)
+{
+    disk_close_file(s->spool->disk, s->candidate_lock);
+    tell(s, error);
+}
+
+static void
+keep_lock(struct share *s)
+{
+    s->taken = memory_resize(s->taken, (s->taken_count + 1) * sizeof(*s->taken));
+    s->taken[s->taken_count++] = s->candidate_lock;
+}
+
+/* Its journal is in the spool; the rest of it is there already. */
+static void
+take(struct share *s)
+{
+    slices_add(&s->slices, s->candidate);
+    s->adoptions++; /* once more: it is ours only now */
+    int result = recover_add_slice(s->recover, s->candidate);
+    if (result < 0) {
+        s->slices.has[s->candidate] = 0;
+        snprintf(s->reason, sizeof(s->reason), "cannot open its trigger in lock/: %s",
+                 strerror(-result));
+        give_up(s, s->reason);
+        return;
+    }
+    keep_lock(s);
+    log_say(s->spool->log, LOG_LEVEL_INFO, "queue", NULL,
+            "slice %u of %u is ours until we stop", s->candidate, s->slices.count);
+    tell(s, NULL);
+}
+
+static void
+on_adopted(void *context)
+{
+    struct share *s = context;
+    bool was_blocked = s->blocked;
+    bool concerned = s->taking && s->adopt.slices.has[s->candidate] != 0;
+    take_result(s);
+    if (concerned && (s->adopt.result.unreadable || s->adopt.result.refused))
+        give_up(s, "the disk refused a part of its journal, which is left as it was: "
+                   "see the log");
+    else if (concerned && !s->adopt.result.busy)
+        take(s);
+    else if (s->taking && !concerned)
+        start_pass(s);
+    if (was_blocked && !s->blocked)
+        recover_go_on(s->recover);
+}
+
+static bool
+want(struct share *s, unsigned slice)
+{
+    unsigned count = s->slices.count;
+    s->reason[0] = '\0';
+    s->candidate_lock = -1;
+    if (slice >= count)
+        snprintf(s->reason, sizeof(s->reason), "no such slice: there are 0 to %u",
+                 count - 1);
+    else if (s->slices.has[slice] != 0)
+        snprintf(s->reason, sizeof(s->reason), "slice %u of %u is handled here already",
+                 slice, count);
+    else
+        s->candidate_lock = lock_slice(s, slice);
+    if (s->candidate_lock == -EWOULDBLOCK)
+        snprintf(s->reason, sizeof(s->reason),
+                 "slice %u of %u is handled by another petrel, which runs", slice,
+                 count);
+    else if (s->candidate_lock < 0 && s->reason[0] == '\0')
+        snprintf(s->reason, sizeof(s->reason), "cannot lock %s: %s", spool_lock,
+                 strerror(-s->candidate_lock));
+    return s->candidate_lock >= 0;
+}
+
+const char *
+share_take_over(struct share *s, unsigned slice, queue_adopted *told, void *context)
+{
+    if (s->taking)
+        return "another slice is just being taken over";
+    if (!want(s, slice))
+        return s->reason;
+    s->taking = true;
+    s->candidate = slice;
+    s->told = told;
+    s->told_context = context;
+    start_pass(s);
+    return NULL;
+}
+
+void
+share_ignore(struct share *s, void *context)
+{
+    if (s->taking && s->told_context == context)
+        s->told = NULL;
+}
+
+void
+share_stop(struct share *s)
+{
+    adopt_stop(&s->adopt);
+    loop_timer_stop(s->loop, &s->again);
+    if (s->taking)
+        disk_close_file(s->spool->disk, s->candidate_lock);
+    s->taking = false;
+    seen_free(&s->withheld);
+    seen_free(&s->made);
+}

@@ -1,0 +1,68 @@
+/* Takes from a stranger's envelope what he may say. */
+#include "queue/spool/injected.h"
+
+#include "mime/address.h"
+
+static const int64_t age_max_ms = INT64_C(365) * 24 * 60 * 60 * 1000;
+
+/* One word of a command. */
+static struct text
+word_of(struct text t, size_t length_max)
+{
+    bool good = t.length <= length_max && !text_has_control(t) &&
+                text_find(t, ' ') == TEXT_NONE && text_is_utf8(t);
+    return good ? t : TEXT("");
+}
+
+static unsigned
+notify_of(unsigned notify)
+{
+    const unsigned wishes = NOTIFY_SUCCESS | NOTIFY_FAILURE | NOTIFY_DELAY;
+    return (notify & NOTIFY_NEVER) != 0 ? NOTIFY_NEVER : notify & wishes;
+}
+
+/* A bad one is returned; what is no text at all could not even be told of. */
+static bool
+take_recipient(struct recipient *r)
+{
+    r->original = word_of(r->original, INJECTED_ORIGINAL_MAX);
+    r->notify = notify_of(r->notify);
+    return r->address.length > 0 && r->address.length <= INJECTED_ADDRESS_MAX;
+}
+
+static struct text
+prefix_of(struct text t)
+{
+    bool good = t.length <= INJECTED_PREFIX_MAX && t.length >= 2 &&
+                text_equal(text_after(t, t.length - 2), TEXT("\r\n"));
+    return good ? t : TEXT("");
+}
+
+static bool
+is_sender(struct text t)
+{
+    struct address address;
+    return t.length == 0 || address_parse(t, &address);
+}
+
+const char *
+injected_take(struct envelope *e, int64_t now_ms)
+{
+    if (e->birth_ms > now_ms || e->birth_ms < now_ms - age_max_ms)
+        e->birth_ms = now_ms;
+    e->envelope_id = word_of(e->envelope_id, INJECTED_ID_MAX);
+    e->prefix = prefix_of(e->prefix);
+    e->ascii_header = false;
+    e->priority = 0;
+    e->double_bounce = e->by_peer = false;
+    e->made_of = e->set_mark = TEXT("");
+    e->trust = TEXT("int"); /* as all who may hand in mail here */
+    if (!is_sender(e->sender))
+        return "its sender is no address";
+    if (e->count == 0)
+        return "it has no recipient";
+    for (unsigned i = 0; i < e->count; i++)
+        if (!take_recipient(&e->recipients[i]))
+            return "a recipient is no address";
+    return NULL;
+}

@@ -1,0 +1,528 @@
+/* From files to an envelope, with every check that tells a whole message from a damaged
+ * one. */
+#include "queue/spool/load.h"
+
+#include "base/crc.h"
+#include "base/loop.h"
+#include "base/memory.h"
+#include "queue/spool/injected.h"
+#include "queue/spool/parked.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONTENT_PIECE = 64 * 1024 };
+
+/* The file is not what it must be; all other errors are of the moment. */
+static bool
+is_evidence(int error)
+{
+    return error == -ENOENT || error == -EINVAL || error == -EFBIG ||
+           error == -EACCES || error == -ENOTDIR || error == -ELOOP;
+}
+
+static enum load_result
+judge(int error, const char *what, char reason[LOAD_REASON_MAX])
+{
+    snprintf(reason, LOAD_REASON_MAX, "%s: %s", what, strerror(-error));
+    return is_evidence(error) ? LOAD_DAMAGED : LOAD_LATER;
+}
+
+static enum load_result
+damaged(const char *what, char reason[LOAD_REASON_MAX])
+{
+    snprintf(reason, LOAD_REASON_MAX, "%s is damaged", what);
+    return LOAD_DAMAGED;
+}
+
+/* --- The content ----------------------------------------------------------------- */
+
+/* Little more than c->size, though the file may grow. True: that was all. */
+static bool
+read_some(struct load_check *c, int64_t *budget)
+{
+    struct spool *s = c->spool;
+    char *piece = memory_new(CONTENT_PIECE);
+    int64_t got = 1;
+    while (got > 0 && c->error == 0 && c->at <= c->size && *budget > 0) {
+        size_t wanted = *budget < CONTENT_PIECE ? (size_t)*budget : CONTENT_PIECE;
+        got = disk_read(s->disk, c->file, c->at, piece, wanted);
+        if (got < 0)
+            c->error = (int)got;
+        if (got <= 0)
+            break;
+        c->sum = crc_add(c->sum, piece, (size_t)got);
+        c->at += got;
+        *budget -= got;
+        s->bytes_read += (uint64_t)got;
+        if (c->copy >= 0)
+            c->error = disk_write(s->disk, c->copy, text_of(piece, (size_t)got));
+        c->copy_failed = c->error != 0;
+    }
+    free(piece);
+    return got <= 0 || c->error != 0 || c->at > c->size;
+}
+
+static void
+take_sync(struct load_check *c, int result)
+{
+    c->spool->syncs++;
+    if (result < 0) {
+        c->error = spool_trouble(c->spool, result, &c->id, "sync a file");
+        c->copy_failed = true;
+    }
+    c->stage = LOAD_CHECK_OVER;
+}
+
+static void
+on_synced(void *context, int result)
+{
+    struct load_check *c = context;
+    bool unwanted = c->stage == LOAD_CHECK_UNWANTED;
+    take_sync(c, result);
+    if (unwanted)
+        load_check_stop(c);
+}
+
+/* The bytes have been read: a copy that will do is made durable. */
+static void
+end_reading(struct load_check *c, bool waits)
+{
+    bool good = c->error == 0 && c->at == c->size && c->sum == c->crc;
+    c->stage = LOAD_CHECK_OVER;
+    if (c->copy < 0 || !good)
+        return;
+    c->stage = LOAD_CHECK_SYNCING;
+    c->sync = (struct disk_sync){.done = on_synced, .context = c};
+    int result = waits ? disk_sync(c->spool->disk, c->copy)
+                       : disk_sync_begin(c->spool->disk, c->copy, false, &c->sync);
+    if (result != DISK_SYNCING)
+        take_sync(c, result);
+}
+
+enum load_step
+load_check_go(struct load_check *c, int64_t *budget)
+{
+    if (c->stage == LOAD_CHECK_READING && read_some(c, budget))
+        end_reading(c, false);
+    switch (c->stage) {
+    case LOAD_CHECK_READING:
+        return LOAD_STEP_MORE;
+    case LOAD_CHECK_SYNCING:
+    case LOAD_CHECK_UNWANTED:
+        return LOAD_STEP_WAITS;
+    case LOAD_CHECK_NONE:
+    case LOAD_CHECK_OVER:
+        break;
+    }
+    return LOAD_STEP_OVER;
+}
+
+void
+load_check_stop(struct load_check *c)
+{
+    bool syncs = c->stage == LOAD_CHECK_SYNCING || c->stage == LOAD_CHECK_UNWANTED;
+    if (c->stage == LOAD_CHECK_NONE)
+        return;
+    if (c->copy >= 0 && !c->is_nameless)
+        (void)spool_remove(c->spool, ROOM_PID, c->id);
+    c->is_nameless = true;
+    c->stage = syncs ? LOAD_CHECK_UNWANTED : LOAD_CHECK_NONE;
+    if (syncs)
+        return;
+    disk_close_file(c->spool->disk, c->file);
+    if (c->copy >= 0)
+        disk_close_file(c->spool->disk, c->copy);
+}
+
+/* Nothing is wrong with the message: it is we who cannot, now. */
+static enum load_result
+cannot_adopt(int error, char reason[LOAD_REASON_MAX])
+{
+    snprintf(reason, LOAD_REASON_MAX, "copying the content: %s", strerror(-error));
+    return LOAD_LATER;
+}
+
+/* The whole copy takes the place of what another user owns. */
+static enum load_result
+adopt(struct load_check *c, char reason[LOAD_REASON_MAX])
+{
+    char from[SPOOL_PATH_MAX], to[SPOOL_PATH_MAX];
+    spool_path(ROOM_PID, c->id, from);
+    spool_path(ROOM_MESS, c->id, to);
+    int result = disk_rename(c->spool->disk, from, to);
+    c->is_nameless = result == 0;
+    return result < 0 ? cannot_adopt(result, reason) : LOAD_DONE;
+}
+
+/* Written by another user, whom the daemon need not believe. */
+static bool
+is_foreign(const struct spool *s, const struct disk_info *info)
+{
+    return s->adopts && info->owner != s->user;
+}
+
+/* The file for a copy of so many bytes; < 0: not now. */
+static int
+start_copy(struct spool *s, struct id id, int64_t size)
+{
+    struct disk_space space;
+    if (disk_space(s->disk, &space) == 0 && space.bytes_free - s->bytes_reserve < size)
+        return -ENOSPC;
+    return spool_write_new(s, ROOM_PID, id, TEXT(""), true);
+}
+
+/* Of a content that is open; takes the file. */
+static void
+start_reading(struct load_check *c, struct spool *s, int file, bool foreign,
+              const struct envelope *e)
+{
+    *c = (struct load_check){.spool = s,
+                             .id = e->id,
+                             .stage = LOAD_CHECK_READING,
+                             .size = e->content_size,
+                             .crc = e->content_crc,
+                             .file = file,
+                             .copy = -1,
+                             .foreign = foreign};
+    if (!foreign)
+        return;
+    c->copy = start_copy(s, e->id, e->content_size);
+    if (c->copy >= 0)
+        return;
+    c->error = c->copy;
+    c->copy_failed = true;
+    c->stage = LOAD_CHECK_OVER;
+}
+
+/* What was read is what the envelope says, which may be another one by now. */
+static enum load_result
+judge_bytes(struct load_check *c, bool foreign, const struct envelope *e,
+            char reason[LOAD_REASON_MAX])
+{
+    if (c->copy_failed)
+        return cannot_adopt(c->error, reason);
+    if (c->error < 0)
+        return judge(c->error, "the content", reason);
+    if (c->at != e->content_size || c->sum != e->content_crc)
+        return damaged("the content", reason);
+    return foreign ? adopt(c, reason) : LOAD_DONE;
+}
+
+struct content {
+    int file;
+    unsigned owner; /* of todo/ID, if there is no S5 */
+    bool injected, foreign;
+};
+
+/* All but its bytes; the file is open when that is done. */
+static enum load_result
+judge_content(struct spool *s, struct content *c, const struct envelope *e,
+              char reason[LOAD_REASON_MAX])
+{
+    struct disk_info info;
+    int result = disk_file_info(s->disk, c->file, &info);
+    if (result < 0)
+        return judge(result, "the content", reason);
+    c->foreign = is_foreign(s, &info);
+    /* Two: an injector died between link and unlink of its pid name. */
+    if (c->foreign && (info.links > 2 || (c->injected && info.owner != c->owner))) {
+        snprintf(reason, LOAD_REASON_MAX,
+                 "content and envelope are not of one owner (%u, %u; %u links)",
+                 info.owner, c->owner, info.links);
+        return LOAD_DAMAGED;
+    }
+    /* A sparse file of any size costs nothing to make, but hours to read. */
+    if (c->foreign && s->foreign_max > 0 && info.size > s->foreign_max) {
+        snprintf(reason, LOAD_REASON_MAX,
+                 "the content is larger than message_size_limit");
+        return LOAD_DAMAGED;
+    }
+    return info.size == e->content_size ? LOAD_DONE : damaged("the content", reason);
+}
+
+static enum load_result
+open_content(struct spool *s, struct content *c, const struct envelope *e,
+             char reason[LOAD_REASON_MAX])
+{
+    char path[SPOOL_PATH_MAX];
+    spool_path(ROOM_MESS, e->id, path);
+    c->file = disk_open_file(s->disk, path, false);
+    if (c->file < 0)
+        return judge(c->file, "the content", reason);
+    enum load_result result = judge_content(s, c, e, reason);
+    if (result != LOAD_DONE)
+        disk_close_file(s->disk, c->file);
+    return result;
+}
+
+/* check: over, or NULL: then all is read here. Its copy was made of a foreign file, and
+ * only then there is one to take its place. */
+static enum load_result
+check_content(struct spool *s, const struct envelope *e, struct content *c,
+              struct load_check *check, char reason[LOAD_REASON_MAX])
+{
+    struct load_check now;
+    int64_t budget = INT64_MAX;
+    enum load_result result = open_content(s, c, e, reason);
+    if (result != LOAD_DONE)
+        return result;
+    if (check != NULL && c->foreign == check->foreign) {
+        disk_close_file(s->disk, c->file);
+        return judge_bytes(check, c->foreign, e, reason);
+    }
+    start_reading(&now, s, c->file, c->foreign, e);
+    if (now.stage == LOAD_CHECK_READING && read_some(&now, &budget))
+        end_reading(&now, true);
+    result = judge_bytes(&now, c->foreign, e, reason);
+    load_check_stop(&now);
+    return result;
+}
+
+/* --- S4 -------------------------------------------------------------------------- */
+
+static enum load_result
+distrust(const struct spool *s, struct envelope *e, char reason[LOAD_REASON_MAX])
+{
+    int64_t now = s->loop != NULL ? loop_now_ms(s->loop) : (int64_t)e->id.time_ms;
+    const char *why = injected_take(e, now);
+    if (why == NULL)
+        return LOAD_DONE;
+    snprintf(reason, LOAD_REASON_MAX, "the envelope is not to be believed: %s", why);
+    return LOAD_DAMAGED;
+}
+
+static enum load_result
+read_todo(struct spool *s, struct envelope *e, struct id id, unsigned *owner,
+          char reason[LOAD_REASON_MAX])
+{
+    char path[SPOOL_PATH_MAX];
+    struct disk_info info;
+    struct buffer form;
+    spool_path(ROOM_QUEUED, id, path);
+    int result = disk_inspect(s->disk, path, &info);
+    if (result == -ENOENT)
+        return LOAD_GONE;
+    if (result < 0)
+        return judge(result, "the envelope", reason);
+    *owner = info.owner;
+    if (info.kind != DISK_FILE || info.size > SPOOL_FILE_MAX ||
+        (is_foreign(s, &info) && info.links > 2))
+        return damaged("the envelope", reason);
+    buffer_init(&form, SPOOL_FILE_MAX);
+    result = spool_read(s, ROOM_QUEUED, id, &form);
+    enum load_result judged = LOAD_DONE;
+    if (result < 0)
+        judged = judge(result, "the envelope", reason);
+    else if (envelope_read_todo(buffer_text(&form), id, e) != PROGRESS_DONE)
+        judged = damaged("the envelope", reason);
+    else if (is_foreign(s, &info))
+        judged = distrust(s, e, reason);
+    buffer_free(&form);
+    return judged;
+}
+
+/* --- S5 -------------------------------------------------------------------------- */
+
+static enum load_result
+read_channel(struct spool *s, struct envelope *e, struct id id, enum channel channel,
+             struct buffer *form, char reason[LOAD_REASON_MAX])
+{
+    enum room room = channel == CHANNEL_LOCAL ? ROOM_LOCAL : ROOM_REMOTE;
+    int result = spool_read(s, room, id, form);
+    if (result == -ENOENT)
+        return LOAD_DONE; /* nobody, or missing: is_complete() tells */
+    if (result < 0)
+        return judge(result, spool_room(room), reason);
+    return envelope_read_channel(buffer_text(form), id, channel, e) == PROGRESS_DONE
+               ? LOAD_DONE
+               : damaged(spool_room(room), reason);
+}
+
+/* Every recipient that info counted has been read. */
+static bool
+is_complete(const struct envelope *e)
+{
+    for (unsigned i = 0; i < e->count; i++)
+        if (e->recipients[i].address.at == NULL)
+            return false;
+    return true;
+}
+
+static enum load_result
+read_preprocessed(struct spool *s, struct envelope *e, struct id id,
+                  struct buffer *form, char reason[LOAD_REASON_MAX])
+{
+    int result = spool_read(s, ROOM_INFO, id, form);
+    if (result == -ENOENT)
+        return LOAD_GONE;
+    if (result < 0)
+        return judge(result, "info", reason);
+    if (envelope_read_info(buffer_text(form), id, e) != PROGRESS_DONE)
+        return damaged("info", reason);
+    /* Most are remote alone: one that has all leaves nothing to look for. */
+    enum load_result judged = read_channel(s, e, id, CHANNEL_REMOTE, form, reason);
+    if (judged == LOAD_DONE && !is_complete(e))
+        judged = read_channel(s, e, id, CHANNEL_LOCAL, form, reason);
+    if (judged != LOAD_DONE)
+        return judged;
+    if (!is_complete(e))
+        return damaged("local or remote is missing, or", reason);
+    result = spool_read(s, ROOM_BOUNCE, id, form);
+    if (result == 0)
+        envelope_read_failures(buffer_text(form), e);
+    else if (result != -ENOENT)
+        return judge(result, "bounce", reason);
+    /* A recipient that is done by a failure which nobody would tell. */
+    if (e->failure_count < e->failures_told)
+        return damaged("bounce", reason);
+    return LOAD_DONE;
+}
+
+static enum load_result
+finish(enum load_result result, struct envelope *made, struct envelope **e)
+{
+    if (result == LOAD_DONE)
+        *e = made;
+    else
+        envelope_free(&made);
+    return result;
+}
+
+enum load_result
+load_preprocessed(struct spool *s, struct id id, struct envelope **e,
+                  char reason[LOAD_REASON_MAX])
+{
+    struct buffer form;
+    struct envelope *made = envelope_new();
+    *e = NULL;
+    buffer_init(&form, SPOOL_FILE_MAX);
+    enum load_result result = read_preprocessed(s, made, id, &form, reason);
+    buffer_free(&form);
+    return finish(result, made, e);
+}
+
+enum load_result
+load_moved(struct spool *s, struct id id, bool whole, struct envelope **e,
+           char reason[LOAD_REASON_MAX])
+{
+    struct content content = {0};
+    struct envelope *made = NULL;
+    *e = NULL;
+    enum load_result result = load_preprocessed(s, id, &made, reason);
+    if (result == LOAD_DONE && whole)
+        result = check_content(s, made, &content, NULL, reason);
+    return made != NULL ? finish(result, made, e) : result;
+}
+
+/* sendmail(1) and not the daemon, which has no journal then. */
+static bool
+is_injected(const struct spool *s, const struct envelope *e, unsigned owner)
+{
+    static const char mark[] =
+        " (Petrel, from userid "; /* admin/sendmail/submission.c */
+    struct text first = text_before(e->prefix, text_find(e->prefix, '\n'));
+    return owner != s->user ||
+           (text_starts(first, TEXT("Received: by ")) &&
+            memmem(first.at, first.length, mark, strlen(mark)) != NULL);
+}
+
+/* S4 or S5; *content: who may have written its content. */
+static enum load_result
+read_envelope(struct spool *s, struct id id, struct envelope **e,
+              struct content *content, char reason[LOAD_REASON_MAX])
+{
+    struct envelope *made = NULL;
+    *content = (struct content){0};
+    *e = NULL;
+    enum load_result result = load_preprocessed(s, id, &made, reason);
+    if (result == LOAD_GONE ||
+        (result == LOAD_DAMAGED && spool_has(s, ROOM_QUEUED, id))) {
+        made = envelope_new();
+        content->injected = true;
+        result = read_todo(s, made, id, &content->owner, reason);
+    }
+    if (result == LOAD_DONE && content->injected) {
+        made->injected = is_injected(s, made, content->owner);
+        made->injector = content->owner;
+    }
+    return made != NULL ? finish(result, made, e) : result;
+}
+
+enum load_result
+load_checked(struct spool *s, struct id id, struct load_check *check,
+             struct envelope **e, char reason[LOAD_REASON_MAX])
+{
+    struct content content;
+    enum load_result result = read_envelope(s, id, e, &content, reason);
+    if (result == LOAD_DONE)
+        result = check_content(s, *e, &content, check, reason);
+    if (result != LOAD_DONE) {
+        envelope_free(e);
+        return result;
+    }
+    load_places(s, *e);
+    return LOAD_DONE;
+}
+
+enum load_result
+load_message(struct spool *s, struct id id, struct envelope **e,
+             char reason[LOAD_REASON_MAX])
+{
+    return load_checked(s, id, NULL, e, reason);
+}
+
+enum load_result
+load_envelope(struct spool *s, struct id id, struct envelope **e,
+              char reason[LOAD_REASON_MAX])
+{
+    struct content content;
+    return read_envelope(s, id, e, &content, reason);
+}
+
+void
+load_places(struct spool *s, struct envelope *e)
+{
+    e->held = spool_has(s, ROOM_HOLD, e->id);
+    e->parked = e->preprocessed && parked_has(s, e->id);
+}
+
+bool
+load_check_start(struct load_check *c, struct spool *s, struct id id, int64_t budget)
+{
+    struct content content;
+    struct envelope *e = NULL;
+    char reason[LOAD_REASON_MAX];
+    assert(c->stage == LOAD_CHECK_NONE);
+    if (read_envelope(s, id, &e, &content, reason) != LOAD_DONE)
+        return false;
+    bool begun = open_content(s, &content, e, reason) == LOAD_DONE;
+    if (begun && !content.foreign && e->content_size <= budget) {
+        disk_close_file(s->disk, content.file);
+        begun = false;
+    }
+    if (begun)
+        start_reading(c, s, content.file, content.foreign, e);
+    envelope_free(&e);
+    return begun;
+}
+
+void
+load_due(struct spool *s, struct id id, int64_t *due_ms, unsigned *attempts)
+{
+    char path[SPOOL_PATH_MAX], head[ENVELOPE_DUE_OFFSET + ENVELOPE_DUE_SIZE];
+    struct envelope e = {0};
+    spool_path(ROOM_INFO, id, path);
+    int file = disk_open_file(s->disk, path, false);
+    if (file >= 0) {
+        int64_t got = disk_read(s->disk, file, 0, head, sizeof(head));
+        if (got == (int64_t)sizeof(head))
+            envelope_read_due(text_of(head, sizeof(head)), id, &e);
+        disk_close_file(s->disk, file);
+    }
+    *due_ms = e.due_ms;
+    *attempts = e.attempts;
+}

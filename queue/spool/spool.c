@@ -1,0 +1,712 @@
+/* The files of a message: their names, and the steps S1 to S5 as file operations. */
+#include "queue/spool/spool.h"
+
+#include "base/identity.h"
+#include "base/memory.h"
+#include "queue/spool/parked.h"
+#include "queue/spool/slices.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OWN_MODE = 0600, READ_PIECE = 16 * 1024 };
+
+/* Others may put names into the first four, but not list them: `petrel sendmail`
+ * (like qmail's maildrop, without a special bit). lock/ they must pass through. */
+static const struct {
+    const char *name;
+    unsigned mode;
+} rooms[ROOMS] = {
+    [ROOM_PID] = {"pid",     01733},
+      [ROOM_QUEUED] = {"todo",    01733},
+    [ROOM_INTD] = {"intd",    01733},
+      [ROOM_INFO] = {"info",    0700 },
+    [ROOM_LOCAL] = {"local",   0700 },
+      [ROOM_REMOTE] = {"remote",  0700 },
+    [ROOM_BOUNCE] = {"bounce",  0700 },
+      [ROOM_HOLD] = {"hold",    0700 },
+    [ROOM_DEFRAG] = {"defrag",  0700 },
+      [ROOM_MESS] = {"mess",    01733},
+    [ROOM_CORRUPT] = {"corrupt", 0700 },
+      [ROOM_LOCK] = {"lock",    0711 },
+};
+
+const char spool_lock[] = "lock/daemon";
+
+/* What a message has, in the order in which it loses it. */
+static const enum room leaving[] = {ROOM_QUEUED, ROOM_INFO,   ROOM_INTD, ROOM_LOCAL,
+                                    ROOM_REMOTE, ROOM_BOUNCE, ROOM_HOLD, ROOM_MESS};
+enum { LEAVING = sizeof(leaving) / sizeof(leaving[0]) };
+
+const char *
+spool_room(enum room room)
+{
+    assert(room < ROOMS);
+    return rooms[room].name;
+}
+
+void
+spool_path(enum room room, struct id id, char out[SPOOL_PATH_MAX])
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    int length = snprintf(out, SPOOL_PATH_MAX, "%s/%s", spool_room(room), name);
+    assert(length > 0 && length < SPOOL_PATH_MAX);
+}
+
+void
+spool_trigger_path(unsigned slices, unsigned slice, char out[SPOOL_PATH_MAX])
+{
+    char suffix[SLICES_SUFFIX_MAX];
+    slices_suffix(slices, slice, suffix);
+    snprintf(out, SPOOL_PATH_MAX, "lock/trigger%s", suffix);
+}
+
+void
+spool_pull_trigger(struct spool *s, struct id id)
+{
+    char path[SPOOL_PATH_MAX];
+    for (unsigned slices = 1; slices <= ID_SLICES_MAX; slices *= 2) {
+        spool_trigger_path(slices, id_slice(id, slices), path);
+        (void)!disk_pull_fifo(s->disk, path);
+    }
+}
+
+static void
+corrupt_path(struct id id, const char *suffix, char out[SPOOL_PATH_MAX])
+{
+    spool_path(ROOM_CORRUPT, id, out);
+    size_t length = strlen(out);
+    snprintf(out + length, SPOOL_PATH_MAX - length, ".%s", suffix);
+}
+
+bool
+spool_corrupt_id(const char *name, struct id *id)
+{
+    struct text t = text_from(name);
+    return t.length > ID_LENGTH && t.at[ID_LENGTH] == '.' &&
+           id_parse(text_before(t, ID_LENGTH), id);
+}
+
+int
+spool_trouble(struct spool *s, int error, const struct id *id, const char *doing)
+{
+    char name[ID_LENGTH + 1];
+    assert(error < 0);
+    if (id != NULL)
+        id_format(*id, name);
+    log_say(s->log, LOG_LEVEL_ERROR, "queue", id != NULL ? name : NULL,
+            "cannot %s in %s: %s", doing, disk_path(s->disk), strerror(-error));
+    if ((error == -EIO || error == -EROFS) && s->trouble[0] == '\0') {
+        snprintf(s->trouble, sizeof(s->trouble), "cannot %s: %s", doing,
+                 strerror(-error));
+        log_say(
+            s->log, LOG_LEVEL_ERROR, "queue", NULL,
+            "spool unhealthy: no new mail until a restart (cannot %s in %s: %s); mend "
+            "the disk (see dmesg), then restart petrel",
+            doing, disk_path(s->disk), strerror(-error));
+    }
+    return error;
+}
+
+void
+spool_tell_strange(struct spool *s, enum room room, size_t count)
+{
+    if (count > 0)
+        log_say(s->log, LOG_LEVEL_WARNING, "queue", NULL,
+                "%s/: %zu files that are no messages: left alone", spool_room(room),
+                count);
+}
+
+struct outcome
+spool_refusal(int error)
+{
+    assert(error < 0);
+    bool full = error == -ENOSPC || error == -EDQUOT;
+    return full ? outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 452, "4.3.1",
+                               "Insufficient system storage")
+                : outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 451, "4.3.0",
+                               "Cannot store the message now");
+}
+
+/* --- Opening --------------------------------------------------------------------- */
+
+/* What root has made is no spool of `user` before it is given to that user. */
+static void
+write_remedy(const struct spool *s, const char *path, int error, char *out, size_t size)
+{
+    struct disk_info info;
+    char user[IDENTITY_NAME_MAX];
+    bool denied = error == -EACCES || error == -EPERM;
+    if (error == -EROFS)
+        snprintf(out, size, "mount it read-write");
+    else if (error == -ENOSPC || error == -EDQUOT)
+        snprintf(out, size, "make room on it");
+    else if (denied && s->disk &&
+             disk_inspect(s->disk, rooms[ROOM_MESS].name, &info) == 0 &&
+             info.kind == DISK_DIRECTORY && info.owner == 0) {
+        identity_name(user);
+        snprintf(out, size, "chown -R %s %s", user, path);
+    } else
+        snprintf(out, size, "make it writable for this user");
+}
+
+int
+spool_complain(const struct spool *s, const char *path, const char *doing, int error,
+               char *out, size_t size)
+{
+    char remedy[256];
+    write_remedy(s, path, error, remedy, sizeof(remedy));
+    snprintf(out, size,
+             "spool %s: cannot %s: %s (%s, or set `spool` to a directory that is "
+             "writable)",
+             path, doing, strerror(-error), remedy);
+    return error;
+}
+
+int
+spool_open(struct spool *s, const char *path, bool injector, struct log *log,
+           char *error, size_t error_size)
+{
+    struct disk_info info;
+    char doing[32];
+    *s = (struct spool){.log = log};
+    int result = disk_open(&s->disk, path, true);
+    if (result < 0)
+        return spool_complain(s, path, "make or open the directory", result, error,
+                              error_size);
+    for (unsigned i = 0; i < ROOMS; i++) {
+        result = disk_make_directory(s->disk, rooms[i].name, rooms[i].mode);
+        /* Where we may not write, what others made will do; and what is only looked
+         * at may be missing, in the spool of an older release. */
+        if (result < 0 && injector &&
+            (i == ROOM_DEFRAG || (disk_inspect(s->disk, rooms[i].name, &info) == 0 &&
+                                  info.kind == DISK_DIRECTORY)))
+            result = 0;
+        if (result < 0) {
+            snprintf(doing, sizeof(doing), "make %s", rooms[i].name);
+            spool_complain(s, path, doing, result, error, error_size);
+            spool_close(s);
+            return result;
+        }
+    }
+    /* What a process that died has changed may not be durable. */
+    for (unsigned i = 0; i < ROOMS; i++)
+        s->unsynced[i] = !injector;
+    s->foreign = !disk_is_owner(s->disk);
+    if (s->foreign && disk_inspect(s->disk, rooms[ROOM_MESS].name, &info) == 0)
+        s->reader = info.owner;
+    return 0;
+}
+
+int
+spool_make_trigger(struct spool *s, const char *path)
+{
+    return disk_make_fifo(s->disk, path, 0622);
+}
+
+void
+spool_close(struct spool *s)
+{
+    disk_close(&s->disk);
+}
+
+/* --- Single files ---------------------------------------------------------------- */
+
+int
+spool_create(struct spool *s, const char *path)
+{
+    return s->foreign ? disk_create_for(s->disk, path, s->reader)
+                      : disk_create(s->disk, path, OWN_MODE);
+}
+
+int
+spool_write_new(struct spool *s, enum room room, struct id id, struct text bytes,
+                bool replace)
+{
+    char path[SPOOL_PATH_MAX];
+    spool_path(room, id, path);
+    int file = spool_create(s, path);
+    if (file == -EEXIST && replace) {
+        file = spool_remove(s, room, id);
+        if (file == 0)
+            file = spool_create(s, path);
+    }
+    if (file < 0)
+        return spool_trouble(s, file, &id, "make a file");
+    s->unsynced[room] = true;
+    int result = disk_write(s->disk, file, bytes);
+    if (result < 0) {
+        disk_close_file(s->disk, file);
+        (void)spool_remove(s, room, id);
+        return spool_trouble(s, result, &id, "write a file");
+    }
+    return file;
+}
+
+int
+spool_sync(struct spool *s, int file, const struct id *id)
+{
+    int result = disk_sync(s->disk, file);
+    s->syncs++;
+    return result < 0 ? spool_trouble(s, result, id, "sync a file") : 0;
+}
+
+int
+spool_sync_rooms(struct spool *s, unsigned mask)
+{
+    static const enum room order[] = {ROOM_QUEUED, ROOM_BOUNCE, ROOM_INFO, ROOM_LOCAL,
+                                      ROOM_REMOTE, ROOM_HOLD,   ROOM_MESS};
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        enum room room = order[i];
+        if (!s->unsynced[room] || (mask & ROOM_BIT(room)) == 0)
+            continue;
+        int result = disk_sync_directory(s->disk, spool_room(room));
+        s->syncs++;
+        if (result == -EACCES)
+            return result; /* an injector's: see commit.c */
+        if (result < 0)
+            return spool_trouble(s, result, NULL, "sync a directory");
+        s->unsynced[room] = false;
+    }
+    return 0;
+}
+
+int
+spool_remove(struct spool *s, enum room room, struct id id)
+{
+    char path[SPOOL_PATH_MAX];
+    spool_path(room, id, path);
+    int result = disk_unlink(s->disk, path);
+    if (result == -ENOENT)
+        return 0;
+    if (result < 0)
+        return spool_trouble(s, result, &id, "remove a file");
+    s->unsynced[room] = true;
+    return 0;
+}
+
+bool
+spool_has(struct spool *s, enum room room, struct id id)
+{
+    char path[SPOOL_PATH_MAX];
+    struct disk_info info;
+    spool_path(room, id, path);
+    return disk_inspect(s->disk, path, &info) == 0;
+}
+
+int
+spool_rooms(struct spool *s, struct id id, unsigned *found)
+{
+    char path[SPOOL_PATH_MAX];
+    struct disk_info info;
+    *found = 0;
+    for (size_t i = 0; i < LEAVING; i++) {
+        spool_path(leaving[i], id, path);
+        int result = disk_inspect(s->disk, path, &info);
+        if (result == 0)
+            *found |= ROOM_BIT(leaving[i]);
+        else if (result != -ENOENT)
+            return spool_trouble(s, result, &id, "look for a file");
+    }
+    return 0;
+}
+
+int
+spool_read_path(struct disk *disk, const char *path, struct buffer *out)
+{
+    int64_t got = 0;
+    int file = disk_open_file(disk, path, false);
+    if (file < 0)
+        return file;
+    buffer_clear(out);
+    do {
+        out->length += (size_t)got;
+        char *room_for_more = buffer_reserve(out, READ_PIECE);
+        got = room_for_more == NULL ? -EFBIG
+                                    : disk_read(disk, file, (int64_t)out->length,
+                                                room_for_more, READ_PIECE);
+    } while (got > 0);
+    disk_close_file(disk, file);
+    return (int)got;
+}
+
+int
+spool_write_path(struct disk *disk, const char *path, struct text text)
+{
+    char draft[256];
+    snprintf(draft, sizeof draft, "%.240s.new", path);
+    disk_unlink(disk, draft);
+    int file = disk_create(disk, draft, OWN_MODE);
+    if (file < 0)
+        return file;
+    int result = disk_write(disk, file, text);
+    disk_close_file(disk, file);
+    return result < 0 ? result : disk_rename(disk, draft, path);
+}
+
+int
+spool_read(struct spool *s, enum room room, struct id id, struct buffer *out)
+{
+    char path[SPOOL_PATH_MAX];
+    spool_path(room, id, path);
+    return spool_read_path(s->disk, path, out);
+}
+
+/* --- S4, S5 ---------------------------------------------------------------------- */
+
+int
+spool_enter_todo(struct spool *s, struct id id)
+{
+    char intd[SPOOL_PATH_MAX], todo[SPOOL_PATH_MAX];
+    spool_path(ROOM_INTD, id, intd);
+    spool_path(ROOM_QUEUED, id, todo);
+    s->unsynced[ROOM_QUEUED] = true; /* whatever the answer */
+    int result = disk_link(s->disk, intd, todo);
+    return result < 0 ? spool_trouble(s, result, &id, "link a file") : 0;
+}
+
+static int
+put_durably(struct spool *s, enum room room, struct id id, struct text bytes)
+{
+    int file = spool_write_new(s, room, id, bytes, true);
+    if (file < 0)
+        return file;
+    int result = spool_sync(s, file, &id);
+    disk_close_file(s->disk, file);
+    return result;
+}
+
+static bool
+has_channel(const struct envelope *e, enum channel channel)
+{
+    for (unsigned i = 0; i < e->count; i++)
+        if (e->recipients[i].channel == channel)
+            return true;
+    return false;
+}
+
+static enum room
+channel_room(enum channel channel)
+{
+    return channel == CHANNEL_LOCAL ? ROOM_LOCAL : ROOM_REMOTE;
+}
+
+/* The files of one message on their way to S5. */
+struct writing {
+    struct spool *spool;
+    struct envelope *envelope;
+    int *files;
+    unsigned count;
+    int result;
+    struct buffer form;
+};
+
+static void
+put(struct writing *w, enum room room, struct text bytes)
+{
+    if (w->result < 0)
+        return;
+    w->result = spool_write_new(w->spool, room, w->envelope->id, bytes, true);
+    if (w->result >= 0)
+        w->files[w->count++] = w->result;
+}
+
+/* What has nothing to tell must have no file either: an older attempt may have left
+ * one. */
+static void
+put_nothing(struct writing *w, enum room room)
+{
+    if (w->result >= 0)
+        w->result = spool_remove(w->spool, room, w->envelope->id);
+}
+
+static void
+put_channel(struct writing *w, enum channel channel)
+{
+    if (!has_channel(w->envelope, channel)) {
+        put_nothing(w, channel_room(channel));
+        return;
+    }
+    buffer_clear(&w->form);
+    envelope_write_channel(w->envelope, channel, &w->form);
+    put(w, channel_room(channel), buffer_text(&w->form));
+}
+
+static void
+put_failures(struct writing *w)
+{
+    const struct envelope *e = w->envelope;
+    if (e->failure_count == 0) {
+        put_nothing(w, ROOM_BOUNCE);
+        return;
+    }
+    buffer_clear(&w->form);
+    for (unsigned i = 0; i < e->failure_count; i++)
+        envelope_write_failure(e, &e->failures[i], &w->form);
+    put(w, ROOM_BOUNCE, buffer_text(&w->form));
+}
+
+/* Until S5 is reached, todo or the journal is the authority, the rest is scrap
+ * (spec/queue.md §1.1 I-C). */
+void
+spool_remove_preprocessed(struct spool *s, struct envelope *e, bool with_content)
+{
+    for (unsigned i = 0; i < e->count; i++)
+        e->recipients[i].mark_offset = -1;
+    (void)spool_remove(s, ROOM_INFO, e->id);
+    (void)spool_remove(s, ROOM_LOCAL, e->id);
+    (void)spool_remove(s, ROOM_REMOTE, e->id);
+    (void)spool_remove(s, ROOM_BOUNCE, e->id);
+    if (with_content)
+        (void)spool_remove(s, ROOM_MESS, e->id);
+}
+
+int
+spool_write_preprocessed(struct spool *s, struct envelope *e,
+                         const struct text *content,
+                         int files[SPOOL_PREPROCESSED_FILES], unsigned *count)
+{
+    struct writing w = {.spool = s, .envelope = e, .files = files};
+    struct id before = guard_enter(&s->guard, e->id);
+    assert(!e->preprocessed);
+    buffer_init(&w.form, SPOOL_FILE_MAX);
+    if (content != NULL)
+        put(&w, ROOM_MESS, *content);
+    put_failures(&w);
+    put_channel(&w, CHANNEL_LOCAL);
+    put_channel(&w, CHANNEL_REMOTE);
+    buffer_clear(&w.form);
+    envelope_write_info(e, &w.form);
+    put(&w, ROOM_INFO, buffer_text(&w.form));
+    buffer_free(&w.form);
+    guard_leave(&s->guard, before);
+    *count = w.count;
+    if (w.result >= 0)
+        return 0;
+    while (w.count > 0)
+        disk_close_file(s->disk, files[--w.count]);
+    *count = 0;
+    spool_remove_preprocessed(s, e, content != NULL);
+    return w.result;
+}
+
+int
+spool_sync_preprocessed(struct spool *s, struct id id)
+{
+    static const enum room files[] = {ROOM_MESS, ROOM_BOUNCE, ROOM_LOCAL, ROOM_REMOTE,
+                                      ROOM_INFO};
+    char path[SPOOL_PATH_MAX];
+    unsigned rooms_mask = ROOM_BIT(ROOM_QUEUED);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        spool_path(files[i], id, path);
+        int file = disk_open_file(s->disk, path, false);
+        if (file == -ENOENT)
+            continue;
+        int result = file;
+        if (file >= 0) {
+            result = spool_sync(s, file, &id);
+            disk_close_file(s->disk, file);
+        }
+        if (result < 0)
+            return result;
+        s->unsynced[files[i]] = true;
+        rooms_mask |= ROOM_BIT(files[i]);
+    }
+    return spool_sync_rooms(s, rooms_mask);
+}
+
+int
+spool_leave_todo(struct spool *s, struct envelope *e)
+{
+    /* A todo that stays is no harm: the next start finds a whole S5 and removes it. */
+    int result = spool_remove(s, ROOM_QUEUED, e->id);
+    (void)spool_remove(s, ROOM_INTD, e->id);
+    e->preprocessed = true;
+    return result;
+}
+
+int
+spool_append_failures(struct spool *s, struct id id, struct text texts)
+{
+    char path[SPOOL_PATH_MAX];
+    spool_path(ROOM_BOUNCE, id, path);
+    int file = disk_open_file(s->disk, path, true);
+    if (file == -ENOENT)
+        return put_durably(s, ROOM_BOUNCE, id, texts);
+    if (file < 0)
+        return spool_trouble(s, file, &id, "open a bounce file");
+    int result = disk_write(s->disk, file, texts);
+    if (result < 0)
+        (void)spool_trouble(s, result, &id, "write a bounce file");
+    else
+        result = spool_sync(s, file, &id);
+    disk_close_file(s->disk, file);
+    return result;
+}
+
+static int
+mark_channel(struct spool *s, const struct envelope *e, enum channel channel,
+             const unsigned *marks, size_t count)
+{
+    char path[SPOOL_PATH_MAX];
+    int file = -1, result = 0;
+    spool_path(channel_room(channel), e->id, path);
+    for (size_t i = 0; i < count && result == 0; i++) {
+        const struct recipient *r = &e->recipients[marks[i]];
+        if (r->channel != channel)
+            continue;
+        assert(r->done && r->mark_offset >= 0);
+        if (file < 0)
+            file = result = disk_open_file(s->disk, path, true);
+        if (file >= 0)
+            result = disk_write_at(s->disk, file, r->mark_offset, TEXT("D"));
+    }
+    if (result >= 0 && file >= 0) {
+        result = disk_sync_data(s->disk, file);
+        s->syncs++;
+    }
+    if (file >= 0)
+        disk_close_file(s->disk, file);
+    return result < 0 ? spool_trouble(s, result, &e->id, "mark recipients") : 0;
+}
+
+int
+spool_mark(struct spool *s, const struct envelope *e, const unsigned *marks,
+           size_t count)
+{
+    assert(e->preprocessed);
+    int result = mark_channel(s, e, CHANNEL_LOCAL, marks, count);
+    return result == 0 ? mark_channel(s, e, CHANNEL_REMOTE, marks, count) : result;
+}
+
+int
+spool_write_due(struct spool *s, const struct envelope *e)
+{
+    char path[SPOOL_PATH_MAX], due[ENVELOPE_DUE_SIZE];
+    envelope_write_due(e, due);
+    spool_path(ROOM_INFO, e->id, path);
+    int file = disk_open_file(s->disk, path, true), result = file;
+    if (file >= 0) {
+        result = disk_write_at(s->disk, file, ENVELOPE_DUE_OFFSET,
+                               text_of(due, sizeof(due)));
+        if (result == 0 && e->warned && !e->warned_kept) {
+            result = disk_sync(s->disk, file);
+            s->syncs++;
+        }
+        disk_close_file(s->disk, file);
+    }
+    return result < 0 ? spool_trouble(s, result, &e->id, "write the due time") : 0;
+}
+
+/* --- Ends ------------------------------------------------------------------------ */
+
+int
+spool_remove_all(struct spool *s, struct id id)
+{
+    int result = 0;
+    for (size_t i = 0; i < LEAVING && result == 0; i++) {
+        result = spool_remove(s, leaving[i], id);
+        /* Scrap may stay; but while todo or info stays the message must stay whole. */
+        if (leaving[i] != ROOM_QUEUED && leaving[i] != ROOM_INFO)
+            result = 0;
+    }
+    if (result == 0)
+        parked_drop(s, id);
+    return result;
+}
+
+static void
+write_note(struct spool *s, struct id id, const char *reason, int64_t now_ms)
+{
+    char path[SPOOL_PATH_MAX];
+    struct buffer note;
+    corrupt_path(id, "note", path);
+    buffer_init(&note, 1024);
+    bool fits = buffer_format(&note, "%" PRId64 " %.500s\n", now_ms / 1000, reason);
+    assert(fits);
+    int file = disk_create(s->disk, path, OWN_MODE);
+    if (file == -EEXIST)
+        file = disk_open_file(s->disk, path, true);
+    int result = file;
+    if (file >= 0) {
+        result = disk_write(s->disk, file, buffer_text(&note));
+        if (result == 0)
+            result = disk_sync(s->disk, file);
+        disk_close_file(s->disk, file);
+    }
+    if (result < 0)
+        (void)spool_trouble(s, result, &id, "write a note");
+    buffer_free(&note);
+}
+
+void
+spool_park(struct spool *s, struct id id, const char *reason, int64_t now_ms)
+{
+    char from[SPOOL_PATH_MAX], to[SPOOL_PATH_MAX], name[ID_LENGTH + 1];
+    id_format(id, name);
+    log_say(s->log, LOG_LEVEL_ERROR, "queue", name, "parked in corrupt/: %s", reason);
+    write_note(s, id, reason, now_ms);
+    parked_drop(s, id);
+    for (size_t i = LEAVING; i-- > 0;) {
+        spool_path(leaving[i], id, from);
+        corrupt_path(id, spool_room(leaving[i]), to);
+        int result = disk_rename(s->disk, from, to);
+        if (result == 0)
+            s->unsynced[leaving[i]] = true;
+        else if (result != -ENOENT)
+            (void)spool_trouble(s, result, &id, "move a file to corrupt/");
+    }
+    int result = disk_sync_directory(s->disk, spool_room(ROOM_CORRUPT));
+    s->syncs++;
+    if (result < 0)
+        (void)spool_trouble(s, result, &id, "sync corrupt/");
+    s->parked++;
+}
+
+int
+spool_put_corrupt(struct spool *s, struct id id, enum room room, struct text bytes)
+{
+    char path[SPOOL_PATH_MAX];
+    corrupt_path(id, spool_room(room), path);
+    int file = disk_create(s->disk, path, OWN_MODE), result = file;
+    if (file == -EEXIST) { /* of an attempt that a crash has cut off */
+        result = disk_unlink(s->disk, path);
+        if (result == 0)
+            result = file = disk_create(s->disk, path, OWN_MODE);
+    }
+    if (file >= 0) {
+        result = disk_write(s->disk, file, bytes);
+        if (result == 0)
+            result = disk_sync(s->disk, file);
+        s->syncs++;
+        disk_close_file(s->disk, file);
+    }
+    return result < 0 ? spool_trouble(s, result, &id, "keep a damaged message") : 0;
+}
+
+static bool
+erase_path(struct spool *s, struct id id, const char *path)
+{
+    int result = disk_unlink(s->disk, path);
+    if (result < 0 && result != -ENOENT)
+        (void)spool_trouble(s, result, &id, "remove a file");
+    return result == 0;
+}
+
+bool
+spool_erase_corrupt(struct spool *s, struct id id)
+{
+    char path[SPOOL_PATH_MAX];
+    bool found = false;
+    for (size_t i = 0; i < LEAVING; i++) {
+        corrupt_path(id, spool_room(leaving[i]), path);
+        found |= erase_path(s, id, path);
+    }
+    corrupt_path(id, "note", path);
+    found |= erase_path(s, id, path);
+    return found;
+}

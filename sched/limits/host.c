@@ -1,0 +1,303 @@
+/* Health of server addresses, and the order in which they are tried. */
+#include "sched/limits/host.h"
+
+#include "base/memory.h"
+#include "sched/limits/retry.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+enum { SERVICE_SHARE = 4, FAILURES_MAX = 1000 };
+
+#define SERVICE_MAX_MS INT64_C(3600000)
+#define WEIGHT_ONE     INT64_C(1000000000000)
+
+struct host {
+    UT_hash_handle hh;
+    struct host *prev, *next;
+    int64_t until_ms, service_us, good_at_ms; /* as in the view; service -1 = none */
+    unsigned failures;
+    char address[];
+};
+
+struct hosts {
+    struct host *by_address;
+    struct host *oldest; /* longest unreported first */
+};
+
+struct hosts *
+hosts_new(void)
+{
+    return memory_new(sizeof(struct hosts));
+}
+
+static void
+drop(struct hosts *hosts, struct host *h)
+{
+    HASH_DEL(hosts->by_address, h);
+    DL_DELETE(hosts->oldest, h);
+    free(h);
+}
+
+void
+hosts_free(struct hosts **hosts)
+{
+    if (*hosts == NULL)
+        return;
+    while ((*hosts)->oldest != NULL)
+        drop(*hosts, (*hosts)->oldest);
+    free(*hosts);
+    *hosts = NULL;
+}
+
+size_t
+hosts_count(const struct hosts *hosts)
+{
+    return HASH_COUNT(hosts->by_address);
+}
+
+static struct host *
+find(const struct hosts *hosts, struct text address)
+{
+    struct host *h;
+    HASH_FIND(hh, hosts->by_address, address.at, address.length, h);
+    return h;
+}
+
+static struct host *
+add(struct hosts *hosts, struct text address)
+{
+    if (hosts_count(hosts) >= HOSTS_MAX)
+        drop(hosts, hosts->oldest);
+    struct host *h = memory_new(sizeof(*h) + address.length + 1);
+    text_copy(h->address, address.length + 1, address);
+    h->service_us = -1;
+    HASH_ADD_KEYPTR(hh, hosts->by_address, h->address, address.length, h);
+    DL_APPEND(hosts->oldest, h);
+    return h;
+}
+
+/* That of the address, made when missing, now the one reported last. */
+static struct host *
+report(struct hosts *hosts, struct text address)
+{
+    assert(address.length > 0 && address.length <= HOSTS_ADDRESS_MAX);
+    struct host *h = find(hosts, address);
+    if (h == NULL)
+        return add(hosts, address);
+    DL_DELETE(hosts->oldest, h);
+    DL_APPEND(hosts->oldest, h);
+    return h;
+}
+
+static int64_t
+clip(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+void
+hosts_good(struct hosts *hosts, int64_t now_ms, struct text address, int64_t service_ms)
+{
+    struct host *h = report(hosts, address);
+    int64_t service_us = clip(service_ms, 0, SERVICE_MAX_MS) * 1000;
+    if (h->service_us < 0)
+        h->service_us = service_us;
+    else
+        h->service_us += (service_us - h->service_us) / SERVICE_SHARE;
+    h->good_at_ms = now_ms;
+    h->until_ms = 0;
+    h->failures = 0;
+}
+
+static bool
+is_forgiven(const struct host *h, int64_t now_ms)
+{
+    return h->failures <= HOSTS_SLIPS && h->until_ms == 0 && h->good_at_ms != 0 &&
+           now_ms - h->good_at_ms <= HOSTS_FRESH_MS;
+}
+
+void
+hosts_bad(struct hosts *hosts, int64_t now_ms, struct text address, uint64_t *random)
+{
+    struct host *h = report(hosts, address);
+    if (now_ms < h->until_ms)
+        return;
+    if (h->until_ms == 0 && h->failures > HOSTS_SLIPS)
+        h->failures = HOSTS_SLIPS; /* restored so */
+    h->failures += h->failures < FAILURES_MAX;
+    if (is_forgiven(h, now_ms))
+        return;
+    /* Slips do not make the first hold longer. */
+    if (h->until_ms == 0)
+        h->failures = 1;
+    int64_t hold = HOSTS_HOLD_MIN_MS;
+    for (unsigned i = 1; i < h->failures && hold < HOSTS_HOLD_MAX_MS; i++)
+        hold *= 2;
+    hold = hold > HOSTS_HOLD_MAX_MS ? HOSTS_HOLD_MAX_MS : hold;
+    h->until_ms = now_ms + retry_jitter_ms(hold, random);
+}
+
+static struct host_view
+view_of(const struct host *h, int64_t now_ms)
+{
+    struct host_view v = {.state = HOST_UNKNOWN, .service_ms = -1};
+    if (h == NULL)
+        return v;
+    v.state = now_ms < h->until_ms ? HOST_HELD
+              : h->failures > 0    ? HOST_SUSPECT
+                                   : HOST_OK;
+    v.until_ms = h->until_ms;
+    if (h->service_us >= 0)
+        v.service_ms = (h->service_us + 500) / 1000;
+    v.good_at_ms = h->good_at_ms;
+    v.failures = h->failures;
+    return v;
+}
+
+struct host_view
+hosts_find(const struct hosts *hosts, int64_t now_ms, struct text address)
+{
+    return view_of(find(hosts, address), now_ms);
+}
+
+/* Below limit, by the generator of retries: a tenth of ten times as much. */
+static int64_t
+chance(int64_t limit, uint64_t *random)
+{
+    int64_t base = (limit - 1) * 10;
+    return limit <= 1 ? 0 : retry_jitter_ms(base, random) - base;
+}
+
+static void
+swap(size_t *a, size_t *b)
+{
+    size_t old = *a;
+    *a = *b;
+    *b = old;
+}
+
+/* A millisecond counts for the least, so that no weight is without bound. */
+static int64_t
+weight(const struct host *h, int64_t fastest_us)
+{
+    int64_t us = h == NULL || h->service_us < 0 ? fastest_us : h->service_us;
+    return WEIGHT_ONE / (us < 1000 ? 1000 : us);
+}
+
+/* Draws one after the other. hosts[i] is that of order[i]'s address, or NULL. */
+static void
+shuffle(struct host *const *known, size_t *order, size_t count, uint64_t *random)
+{
+    int64_t fastest = SERVICE_MAX_MS * 1000, sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct host *h = known[order[i]];
+        if (h != NULL && h->service_us >= 0 && h->service_us < fastest)
+            fastest = h->service_us;
+    }
+    for (size_t i = 0; i < count; i++)
+        sum += weight(known[order[i]], fastest);
+    for (size_t i = 0; i + 1 < count; i++) {
+        int64_t drawn = chance(sum, random);
+        size_t chosen = i;
+        while (chosen + 1 < count && drawn >= weight(known[order[chosen]], fastest))
+            drawn -= weight(known[order[chosen++]], fastest);
+        swap(&order[i], &order[chosen]);
+        sum -= weight(known[order[i]], fastest);
+    }
+}
+
+/* Appends the members from..to of that state; returns how many. */
+static size_t
+gather(struct host *const *known, int64_t now_ms, size_t from, size_t to,
+       enum host_state low, enum host_state high, size_t *order)
+{
+    size_t count = 0;
+    for (size_t i = from; i < to; i++) {
+        enum host_state state = view_of(known[i], now_ms).state;
+        if (state >= low && state <= high)
+            order[count++] = i;
+    }
+    return count;
+}
+
+static void
+sort_held(struct host *const *known, size_t *order, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        for (size_t j = i;
+             j > 0 && known[order[j]]->until_ms < known[order[j - 1]]->until_ms; j--)
+            swap(&order[j], &order[j - 1]);
+}
+
+void
+hosts_order(const struct hosts *hosts, int64_t now_ms, const struct text *addresses,
+            const int *groups, size_t count, uint64_t *random, size_t *order)
+{
+    struct host **known = memory_array(count + 1, sizeof(*known));
+    size_t done = 0, end;
+    for (size_t i = 0; i < count; i++)
+        known[i] = find(hosts, addresses[i]);
+    for (size_t from = 0; from < count; from = end) {
+        for (end = from + 1; end < count && groups[end] == groups[from]; end++)
+            continue;
+        assert(end == count || groups[end] > groups[from]);
+        size_t usable =
+            gather(known, now_ms, from, end, HOST_UNKNOWN, HOST_OK, order + done);
+        shuffle(known, order + done, usable, random);
+        done += usable;
+        size_t doubtful =
+            gather(known, now_ms, from, end, HOST_SUSPECT, HOST_SUSPECT, order + done);
+        shuffle(known, order + done, doubtful, random);
+        done += doubtful;
+    }
+    size_t held = gather(known, now_ms, 0, count, HOST_HELD, HOST_HELD, order + done);
+    sort_held(known, order + done, held);
+    assert(done + held == count);
+    free(known);
+}
+
+void
+hosts_each(const struct hosts *hosts, int64_t now_ms,
+           void (*each)(void *context, struct text address,
+                        const struct host_view *view),
+           void *context)
+{
+    for (const struct host *h = hosts->oldest; h != NULL; h = h->next) {
+        struct host_view view = view_of(h, now_ms);
+        each(context, text_from(h->address), &view);
+    }
+}
+
+bool
+hosts_restore(struct hosts *hosts, int64_t now_ms, struct text address,
+              const struct host_view *view)
+{
+    if (address.length == 0 || address.length > HOSTS_ADDRESS_MAX ||
+        find(hosts, address) != NULL)
+        return false;
+    struct host *h = add(hosts, address);
+    h->until_ms = clip(view->until_ms, 0, now_ms + HOSTS_HOLD_MAX_MS / 10 * 11);
+    h->good_at_ms = clip(view->good_at_ms, 0, now_ms);
+    h->failures = view->failures > FAILURES_MAX ? FAILURES_MAX : view->failures;
+    if (h->until_ms != 0 && h->failures == 0)
+        h->failures = 1;
+    if (view->service_ms >= 0)
+        h->service_us = clip(view->service_ms, 0, SERVICE_MAX_MS) * 1000;
+    return true;
+}
+
+void
+hosts_shift(struct hosts *hosts, int64_t delta_ms)
+{
+    struct host *h;
+    DL_FOREACH (hosts->oldest, h) {
+        if (h->until_ms != 0)
+            h->until_ms += delta_ms;
+        if (h->good_at_ms != 0)
+            h->good_at_ms += delta_ms;
+    }
+}

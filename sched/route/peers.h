@@ -1,0 +1,41 @@
+/* The hosts that share sets of fragments with us: `defrag_host`, `defrag_peers` (pure).
+ *
+ * A fragment whose set another of them has is passed on to him, by his name: directly
+ * at the address that stands here, never by MX. Whoever connects from one of these
+ * addresses is believed to be a peer (spec/defrag-mime.md §2.2). */
+#ifndef SCHED_PEERS_H
+#define SCHED_PEERS_H
+
+#include "base/net.h"
+#include "sched/route/route.h"
+
+enum { PEERS_MAX = 256, PEERS_NAME_MAX = 255 };
+
+struct peers;
+
+/* host: our NAME, or NAME=ADDRESS[:PORT]; list: of NAME=ADDRESS[:PORT], or
+ * NAME=smtp://... with a route's options. Our own entry may be in the list, so that all
+ * hosts can have the same. */
+struct peers_settings {
+    struct text host, list;
+    uint16_t smtp_port;
+    const struct transport *base;
+};
+/* NULL with one line per mistake ("defrag_peers: ..."). */
+struct peers *peers_new(const struct peers_settings *settings, struct buffer *mistakes);
+void peers_free(struct peers **peers);
+
+/* In lower case. */
+const char *peers_own_name(const struct peers *peers);
+/* Where connections to the others go out from, port 0. NULL: the system chooses. */
+const struct net_address *peers_own_address(const struct peers *peers);
+/* The way to one of the others. NULL: no such. */
+const struct target *peers_find(const struct peers *peers, struct text name);
+/* Whether one of the others has that address, whatever the port. */
+bool peers_have(const struct peers *peers, const struct net_address *client);
+bool peers_lead_to(const struct peers *peers, const struct target *target);
+void peers_each_target(const struct peers *peers,
+                       void (*each)(void *context, const struct target *target),
+                       void *context);
+
+#endif

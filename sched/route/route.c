@@ -1,0 +1,797 @@
+/* The table of routes: which target serves an address. */
+#include "sched/route/route.h"
+
+#include "base/memory.h"
+#include "sched/route/peers.h"
+#include "sched/route/target.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+static const struct text null_sender = TEXT("<>");
+
+enum {
+    RELAY_MAX = 8192,
+    PATTERN_MAX = ADDRESS_LOCAL_MAX + 1 + ADDRESS_DOMAIN_MAX + 3, /* with quotes */
+    ENTRY_SHOWN_MAX = 100
+};
+
+struct route {
+    UT_hash_handle hh;
+    char *pattern; /* normal form, lower case */
+    size_t position;
+    const struct route *hidden_by; /* see route_each_hidden(); NULL: nothing */
+    struct target target;
+};
+
+struct domain {
+    UT_hash_handle hh;
+    char *name;
+};
+
+struct rules {
+    struct route *routes; /* by pattern */
+    bool has_addresses;
+};
+
+struct route_table {
+    struct rules recipients, senders;
+    struct domain *local_domains;
+    char first_local[ADDRESS_DOMAIN_MAX + 1];
+    bool has_local;
+    struct target local, unknown, mx; /* mx: for what nothing matches */
+    struct secrets *secrets;
+    struct peers *peers; /* or NULL */
+};
+
+struct reading {
+    struct route_table *table;
+    struct rules *rules; /* the table that is being read, and its setting: */
+    const char *key;
+    const struct route_settings *settings;
+    struct buffer *mistakes;
+    bool bad;
+};
+
+/* The password of user:password@host is a mistake, and must not be shown. */
+static size_t
+without_password(struct text entry, char shown[ENTRY_SHOWN_MAX])
+{
+    size_t length = 0;
+    for (size_t i = 0; i < entry.length && length < ENTRY_SHOWN_MAX; i++) {
+        struct text rest = text_after(entry, i);
+        size_t at = rest.at[0] == ':' ? 1 : rest.length;
+        while (at < rest.length && !strchr("@/| \t", rest.at[at]))
+            at++;
+        shown[length++] = rest.at[0];
+        if (at < rest.length && rest.at[at] == '@' && length < ENTRY_SHOWN_MAX) {
+            shown[length++] = '*';
+            i += at - 1;
+        }
+    }
+    return length;
+}
+
+/* "routes: 'x y': what". A full buffer has told enough. */
+static void
+complain(struct reading *r, const char *key, struct text entry, const char *what)
+{
+    char shown[ENTRY_SHOWN_MAX];
+    size_t length = without_password(entry, shown);
+    bool told = buffer_format(r->mistakes, "%s: '%.*s%s': %s\n", key, (int)length,
+                              shown, entry.length > ENTRY_SHOWN_MAX ? "..." : "", what);
+    (void)told;
+    r->bad = true;
+}
+
+/* The normal form of a mailbox, lower case too: the local parts of routes are compared
+ * without case. 0: too long. */
+static size_t
+mailbox_key(const struct address *a, char key[PATTERN_MAX])
+{
+    struct buffer b;
+    buffer_init(&b, PATTERN_MAX - 1);
+    size_t length = address_write(a, &b) ? b.length : 0;
+    if (length > 0)
+        memcpy(key, b.at, length);
+    buffer_free(&b);
+    text_lower(key, length);
+    return length;
+}
+
+/* The same of a domain, behind as many bytes that stay as they are. 0: too long. */
+static size_t
+domain_key(struct text t, size_t before, char key[PATTERN_MAX])
+{
+    struct buffer b;
+    buffer_init(&b, PATTERN_MAX - 1);
+    bool good = buffer_add(&b, text_before(t, before)) &&
+                address_write_domain(text_after(t, before), &b);
+    size_t length = good ? b.length : 0;
+    if (length > 0)
+        memcpy(key, b.at, length);
+    buffer_free(&b);
+    return length;
+}
+
+/* 0: no pattern. */
+static size_t
+pattern_key(struct text t, char key[PATTERN_MAX])
+{
+    struct address address;
+    if (text_find(t, '@') != TEXT_NONE)
+        return address_parse(t, &address) ? mailbox_key(&address, key) : 0;
+    bool sub = t.length > 0 && t.at[0] == '.';
+    if (!text_equal(t, TEXT("*")) && !address_is_domain(sub ? text_after(t, 1) : t))
+        return 0;
+    return domain_key(t, sub ? 1 : 0, key);
+}
+
+static struct route *
+route_of(const struct rules *rules, struct text key)
+{
+    struct route *route;
+    HASH_FIND(hh, rules->routes, key.at, key.length, route);
+    return route;
+}
+
+static const struct route *
+earlier(const struct route *a, const struct route *b)
+{
+    return !a || (b && b->position < a->position) ? b : a;
+}
+
+/* NULL: none, or one that holds and is passed. */
+static const struct route *
+route_through(const struct rules *rules, struct text key, bool passes_hold)
+{
+    const struct route *route = route_of(rules, key);
+    return route && passes_hold && route->target.kind == TARGET_HOLD ? NULL : route;
+}
+
+/* The first that matches all that this pattern would. What holds does not hide: mail
+ * that is released passes it. */
+static const struct route *
+route_hiding(const struct rules *rules, struct text key)
+{
+    const char *at_sign = memrchr(key.at, '@', key.length);
+    const struct route *found = route_through(rules, TEXT("*"), true);
+    if (at_sign)
+        key = text_after(key, (size_t)(at_sign + 1 - key.at));
+    if (at_sign)
+        found = earlier(found, route_through(rules, key, true));
+    for (size_t at = 1; at < key.length; at++)
+        if (key.at[at] == '.')
+            found = earlier(found, route_through(rules, text_after(key, at), true));
+    return found;
+}
+
+static struct route *
+route_add(struct rules *rules, struct text key)
+{
+    struct route *route = memory_new(sizeof *route);
+    route->pattern = text_string(key);
+    route->position = HASH_COUNT(rules->routes);
+    route->hidden_by = route_hiding(rules, key);
+    rules->has_addresses |= text_find(key, '@') != TEXT_NONE;
+    HASH_ADD_KEYPTR(hh, rules->routes, route->pattern, key.length, route);
+    return route;
+}
+
+/* --- Secrets ---------------------------------------------------------------------- */
+
+/* Every user has one, of which the target keeps the mark: with another one it is
+ * another target, for which nothing that waits must wait any longer. */
+static bool
+host_secret(struct reading *r, const struct target_host *h, uint64_t *mark,
+            char problem[TARGET_PROBLEM_MAX])
+{
+    if (h->user.length == 0 || r->settings->without_secrets)
+        return true;
+    const struct secret *secret =
+        secrets_find(r->table->secrets, h->host, h->port, h->user);
+    if (secret) {
+        *mark = secrets_mark(secret);
+        return true;
+    }
+    snprintf(
+        problem, TARGET_PROBLEM_MAX,
+        "no password for the user %.*s at %.*s; put a line '%.*s %.*s PASSWORD' into "
+        "the file that auth_passwords names%s",
+        TEXT_ARGS(text_before(h->user, 40)), TEXT_ARGS(text_before(h->host, 60)),
+        TEXT_ARGS(text_before(h->host, 60)), TEXT_ARGS(text_before(h->user, 40)),
+        r->rules ? "" : ", or set relay_password or relay_password_file");
+    return false;
+}
+
+static bool
+target_secrets(struct reading *r, struct target *target,
+               char problem[TARGET_PROBLEM_MAX])
+{
+    for (size_t i = 0; i < target_host_count(target); i++) {
+        struct target_host h = target_host(target, i);
+        uint64_t *mark = i == 0 ? &target->secret : &target->more[i - 1].secret;
+        if (!host_secret(r, &h, mark, problem))
+            return false;
+    }
+    return true;
+}
+
+static bool
+read_target(struct reading *r, struct text t, struct target *target,
+            char problem[TARGET_PROBLEM_MAX])
+{
+    return target_parse(t, r->settings->smtp_port, &r->settings->base, target,
+                        problem) &&
+           target_secrets(r, target, problem);
+}
+
+/* relay_password is for the one user that relay names. */
+static bool
+relay_secret(struct reading *r, const struct target *target,
+             char problem[TARGET_PROBLEM_MAX])
+{
+    struct text password = r->settings->relay_password;
+    struct target_host found = {0};
+    size_t users = 0;
+    if (password.length == 0 || r->settings->without_secrets)
+        return true;
+    for (size_t i = 0; i < target_host_count(target); i++) {
+        struct target_host h = target_host(target, i);
+        users += h.user.length > 0;
+        found = h.user.length > 0 ? h : found;
+    }
+    const char *mistake = secrets_mistake(password);
+    problem[0] = '\0';
+    if (users == 0)
+        snprintf(problem, TARGET_PROBLEM_MAX,
+                 "relay_password is set, but no user: write SCHEME://USER@HOST");
+    else if (users > 1)
+        snprintf(problem, TARGET_PROBLEM_MAX,
+                 "relay_password is for one user, and here are %zu; put their "
+                 "passwords into the file that auth_passwords names",
+                 users);
+    else if (mistake)
+        snprintf(problem, TARGET_PROBLEM_MAX, "relay_password %s", mistake);
+    else if (!secrets_add(r->table->secrets, found.host, found.port, found.user,
+                          password, "relay_password"))
+        snprintf(problem, TARGET_PROBLEM_MAX,
+                 "auth_passwords has a line for this user and port, too; leave "
+                 "relay_password out");
+    return problem[0] == '\0';
+}
+
+/* --- Tables ----------------------------------------------------------------------- */
+
+static void
+entry_read(struct reading *r, struct text entry, struct text pattern,
+           struct text target)
+{
+    char problem[TARGET_PROBLEM_MAX], key[PATTERN_MAX];
+    struct target parsed = {0};
+    bool of_senders = r->rules == &r->table->senders;
+    size_t length = of_senders && text_equal(pattern, null_sender)
+                        ? text_copy(key, sizeof key, pattern) * pattern.length
+                        : pattern_key(pattern, key);
+    if (length == 0)
+        complain(r, r->key, entry,
+                 of_senders ? "bad pattern; use user@domain, domain, .domain "
+                              "(sub-domains), <> (bounces) or *"
+                            : "bad pattern; use user@domain, domain, .domain "
+                              "(sub-domains) or *");
+    else if (target.length == 0)
+        complain(r, r->key, entry, "no target; write PATTERN TARGET, e.g. * mx");
+    else if (!read_target(r, target, &parsed, problem))
+        complain(r, r->key, entry, problem);
+    else if (route_of(r->rules, text_of(key, length)))
+        complain(r, r->key, entry,
+                 "its pattern stands above already, so this never matches; remove one");
+    else
+        memcpy(&route_add(r->rules, text_of(key, length))->target, &parsed,
+               sizeof parsed);
+}
+
+static struct text
+skip(struct text t, const char *bytes)
+{
+    size_t at = 0;
+    while (at < t.length && strchr(bytes, t.at[at]) && t.at[at] != '\0')
+        at++;
+    return text_after(t, at);
+}
+
+/* Up to a blank or comma outside quotes. */
+static size_t
+pattern_length(struct text t)
+{
+    bool quoted = false;
+    size_t at = 0;
+    for (; at < t.length && (quoted || !strchr(" \t,", t.at[at])); at++) {
+        if (t.at[at] == '"')
+            quoted = !quoted;
+        else if (t.at[at] == '\\' && quoted && at + 1 < t.length)
+            at++;
+    }
+    return at;
+}
+
+/* PATTERN TARGET, PATTERN TARGET...; an error: target takes the rest of its line. */
+static void
+line_read(struct reading *r, struct text line)
+{
+    while ((line = skip(line, " \t\r,")).length > 0) {
+        struct text entry = line;
+        struct text pattern = text_before(line, pattern_length(line));
+        struct text rest = skip(text_after(line, pattern.length), " \t\r");
+        bool error = text_starts_nocase(rest, TEXT("error:"));
+        size_t end = error ? rest.length : text_find(rest, ',');
+        struct text target = text_trim(text_before(rest, end));
+        line = text_after(rest, end);
+        entry.length = target.length > 0
+                           ? (size_t)(target.at - entry.at) + target.length
+                           : pattern.length;
+        if (!error && pattern_length(target) < target.length)
+            complain(
+                r, r->key, entry,
+                "text after the target; write one entry a line, or commas between");
+        else
+            entry_read(r, entry, pattern, target);
+    }
+}
+
+static void
+rules_read(struct reading *r, struct rules *rules, const char *key, struct text rest)
+{
+    struct text line;
+    r->rules = rules;
+    r->key = key;
+    while (rest.length > 0 && text_cut(&rest, '\n', &line))
+        line_read(r, line);
+    r->rules = NULL;
+}
+
+/* "A, B" is written "A|B" in a route. */
+static bool
+relay_list(struct text relay, struct buffer *out)
+{
+    struct text word;
+    bool fits = true;
+    if (text_find(relay, ',') == TEXT_NONE ||
+        text_starts_nocase(relay, TEXT("error:")) ||
+        text_starts_nocase(relay, TEXT("maildir:")))
+        return buffer_add(out, relay);
+    while (fits && text_word(&relay, " \t\r\n,", &word))
+        fits = (out->length == 0 || buffer_add_byte(out, '|')) && buffer_add(out, word);
+    return fits;
+}
+
+static bool
+relay_target(struct reading *r, struct text relay, struct target *target,
+             char problem[TARGET_PROBLEM_MAX])
+{
+    struct buffer list;
+    buffer_init(&list, RELAY_MAX);
+    bool fits = relay_list(relay, &list);
+    if (!fits)
+        snprintf(problem, TARGET_PROBLEM_MAX, "it is too long");
+    bool good = fits &&
+                target_parse(buffer_text(&list), r->settings->smtp_port,
+                             &r->settings->base, target, problem) &&
+                relay_secret(r, target, problem) && target_secrets(r, target, problem);
+    buffer_free(&list);
+    return good;
+}
+
+/* relay is the last route: it replaces the default `* mx`, and nothing else. */
+static void
+relay_read(struct reading *r)
+{
+    char problem[TARGET_PROBLEM_MAX];
+    struct target target = {0};
+    struct text relay = text_trim(r->settings->relay);
+    struct rules *rules = &r->table->recipients;
+    struct route *all = route_of(rules, TEXT("*"));
+    if (relay.length == 0) {
+        if (r->settings->relay_password.length > 0)
+            complain(r, "relay", relay, "relay_password is set, but relay is not");
+        return;
+    }
+    if (!relay_target(r, relay, &target, problem)) {
+        complain(r, "relay", relay, problem);
+        return;
+    }
+    if (all && all->target.kind != TARGET_MX) {
+        complain(r, "relay", relay,
+                 "routes sends * elsewhere, so this never matches; remove one of them");
+        return;
+    }
+    if (!all)
+        all = route_add(rules, TEXT("*"));
+    memcpy(&all->target, &target, sizeof target);
+}
+
+static void
+local_read(struct reading *r)
+{
+    char problem[TARGET_PROBLEM_MAX];
+    struct text local = text_trim(r->settings->local);
+    if (local.length == 0)
+        return;
+    r->table->has_local = read_target(r, local, &r->table->local, problem);
+    if (!r->table->has_local)
+        complain(r, "local", local, problem);
+}
+
+static struct domain *
+local_domain(const struct route_table *table, struct text name)
+{
+    char key[ADDRESS_DOMAIN_MAX + 1];
+    struct domain *domain;
+    if (!text_copy(key, sizeof key, name))
+        return NULL;
+    text_lower(key, name.length);
+    HASH_FIND(hh, table->local_domains, key, name.length, domain);
+    return domain;
+}
+
+static void
+local_domains_read(struct reading *r)
+{
+    struct text rest = r->settings->local_domains, word;
+    char key[PATTERN_MAX];
+    while (text_word(&rest, " \t\r\n,", &word)) {
+        if (!address_is_domain(word)) {
+            complain(r, "local_domains", word, "not a domain name");
+            continue;
+        }
+        size_t length = domain_key(word, 0, key);
+        if (length == 0 || local_domain(r->table, text_of(key, length)))
+            continue;
+        struct domain *domain = memory_new(sizeof *domain);
+        domain->name = text_string(text_of(key, length));
+        if (!r->table->local_domains)
+            text_copy(r->table->first_local, sizeof r->table->first_local,
+                      text_from(domain->name));
+        HASH_ADD_KEYPTR(hh, r->table->local_domains, domain->name, length, domain);
+    }
+}
+
+static void
+peers_read(struct reading *r)
+{
+    struct peers_settings settings = {.host = r->settings->defrag_host,
+                                      .list = r->settings->defrag_peers,
+                                      .smtp_port = r->settings->smtp_port,
+                                      .base = &r->settings->base};
+    if (settings.host.length == 0)
+        return;
+    r->table->peers = peers_new(&settings, r->mistakes);
+    r->bad = r->bad || r->table->peers == NULL;
+}
+
+struct route_table *
+route_new(const struct route_settings *settings, struct buffer *mistakes)
+{
+    char problem[TARGET_PROBLEM_MAX];
+    struct route_table *table = memory_new(sizeof *table);
+    struct reading r = {.table = table, .settings = settings, .mistakes = mistakes};
+    bool good = target_parse(TEXT("mx"), settings->smtp_port, &settings->base,
+                             &table->mx, problem);
+    assert(good);
+    table->unknown.kind = TARGET_UNKNOWN;
+    table->unknown.timeout_scale = 1;
+    memcpy(&table->unknown.transport, &settings->base, sizeof settings->base);
+    table->secrets = settings->without_secrets
+                         ? secrets_new(TEXT(""), mistakes)
+                         : secrets_new(settings->passwords, mistakes);
+    if (!table->secrets) {
+        route_free(&table);
+        return NULL;
+    }
+    rules_read(&r, &table->recipients, "routes", settings->routes);
+    rules_read(&r, &table->senders, "sender_routes", settings->sender_routes);
+    relay_read(&r);
+    local_read(&r);
+    local_domains_read(&r);
+    peers_read(&r);
+    if (r.bad)
+        route_free(&table);
+    return table;
+}
+
+static void
+rules_free(struct rules *rules)
+{
+    struct route *route, *next;
+    HASH_ITER (hh, rules->routes, route, next) {
+        HASH_DELETE(hh, rules->routes, route);
+        free(route->pattern);
+        free(route);
+    }
+}
+
+void
+route_free(struct route_table **table)
+{
+    struct route_table *t = *table;
+    if (!t)
+        return;
+    *table = NULL;
+    rules_free(&t->recipients);
+    rules_free(&t->senders);
+    secrets_free(&t->secrets);
+    peers_free(&t->peers);
+    struct domain *domain, *next_domain;
+    HASH_ITER (hh, t->local_domains, domain, next_domain) {
+        HASH_DELETE(hh, t->local_domains, domain);
+        free(domain->name);
+        free(domain);
+    }
+    free(t);
+}
+
+/* The first in the table of those that match by more than "*". */
+static const struct route *
+route_named(const struct rules *rules, const struct address *address, bool passes_hold)
+{
+    char key[PATTERN_MAX];
+    const struct route *found = NULL;
+    size_t length = rules->has_addresses ? mailbox_key(address, key) : 0;
+    if (length > 0)
+        found = route_through(rules, text_of(key, length), passes_hold);
+    if (address->domain.length == 0 || !text_copy(key, sizeof key, address->domain))
+        return found;
+    struct text domain = text_of(key, address->domain.length);
+    text_lower(key, domain.length);
+    found = earlier(found, route_through(rules, domain, passes_hold));
+    if (domain.at[0] == '[')
+        return found;
+    for (size_t at = 1; at < domain.length; at++)
+        if (domain.at[at] == '.')
+            found = earlier(found,
+                            route_through(rules, text_after(domain, at), passes_hold));
+    return found;
+}
+
+struct text
+route_first_local_domain(const struct route_table *table)
+{
+    return text_from(table->first_local);
+}
+
+bool
+route_is_local_domain(const struct route_table *table, struct text domain)
+{
+    return local_domain(table, domain) != NULL;
+}
+
+void
+route_each_target(const struct route_table *table,
+                  void (*each)(void *context, const struct target *target),
+                  void *context)
+{
+    const struct rules *const all[] = {&table->recipients, &table->senders};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        for (const struct route *route = all[i]->routes; route; route = route->hh.next)
+            each(context, &route->target);
+    if (table->has_local)
+        each(context, &table->local);
+    if (table->peers)
+        peers_each_target(table->peers, each, context);
+}
+
+void
+route_each_hidden(const struct route_table *table, route_hidden *each, void *context)
+{
+    for (const struct route *r = table->recipients.routes; r; r = r->hh.next)
+        if (r->hidden_by)
+            each(context, "routes", r->pattern, r->hidden_by->pattern);
+    for (const struct route *r = table->senders.routes; r; r = r->hh.next)
+        if (r->hidden_by)
+            each(context, "sender_routes", r->pattern, r->hidden_by->pattern);
+}
+
+static void
+note_verify(void *context, const struct target *target)
+{
+    bool *demanded = context;
+    *demanded = *demanded || target->tls == TARGET_TLS_VERIFY;
+}
+
+bool
+route_demands_verify(const struct route_table *table)
+{
+    bool demanded = false;
+    route_each_target(table, note_verify, &demanded);
+    return demanded;
+}
+
+static void
+note_defragment(void *context, const struct target *target)
+{
+    bool *found = context;
+    *found = *found || target->defragment;
+}
+
+bool
+route_defragments(const struct route_table *table)
+{
+    bool found = false;
+    route_each_target(table, note_defragment, &found);
+    return found;
+}
+
+/* NULL: sender_routes say nothing of it. An address that was taken but is none has no
+ * pattern but *. */
+static const struct target *
+find_sender(const struct route_table *table, struct text sender, bool passes_hold)
+{
+    const struct rules *rules = &table->senders;
+    struct address address;
+    const struct route *named = NULL, *all;
+    if (!rules->routes)
+        return NULL;
+    all = route_through(rules, TEXT("*"), passes_hold);
+    if (sender.length == 0)
+        named = route_through(rules, null_sender, passes_hold);
+    else if (address_parse(sender, &address))
+        named = route_named(rules, &address, passes_hold);
+    named = earlier(named, all);
+    return named ? &named->target : NULL;
+}
+
+/* by_sender: where its sender's mail goes, or NULL. */
+static const struct target *
+find_target(const struct route_table *table, const struct target *by_sender,
+            const struct address *address, bool passes_hold)
+{
+    struct address whole = *address;
+    if (whole.domain.length == 0)
+        whole.domain = text_from(table->first_local);
+    bool local = whole.domain.length == 0 || route_is_local_domain(table, whole.domain);
+    const struct rules *rules = &table->recipients;
+    const struct route *all = route_through(rules, TEXT("*"), passes_hold);
+    const struct route *named = route_named(rules, &whole, passes_hold);
+    /* A named route behind "*" never comes first. */
+    if (named && (!all || named->position < all->position))
+        return &named->target;
+    if (!by_sender)
+        by_sender = all ? &all->target : &table->mx;
+    if (!local)
+        return by_sender;
+    if (table->has_local && !(passes_hold && table->local.kind == TARGET_HOLD))
+        return &table->local;
+    /* Our own domain has no other MX: only a named way can serve it. */
+    if (by_sender->kind != TARGET_MX)
+        return by_sender;
+    return all && all->target.kind != TARGET_MX ? &all->target : &table->unknown;
+}
+
+const struct target *
+route_find(const struct route_table *table, const struct address *address)
+{
+    return find_target(table, NULL, address, false);
+}
+
+const struct target *
+route_find_from(const struct route_table *table, struct text sender,
+                const struct address *address, bool past_hold)
+{
+    return find_target(table, find_sender(table, sender, past_hold), address,
+                       past_hold);
+}
+
+static bool
+rules_lead_to(const struct rules *rules, const struct target *target)
+{
+    for (const struct route *r = rules->routes; r; r = r->hh.next)
+        if (memcmp(&r->target, target, sizeof *target) == 0)
+            return true;
+    return false;
+}
+
+bool
+route_leads_to(const struct route_table *table, const struct target *target)
+{
+    return rules_lead_to(&table->recipients, target) ||
+           rules_lead_to(&table->senders, target) ||
+           (table->has_local && memcmp(&table->local, target, sizeof *target) == 0) ||
+           memcmp(&table->mx, target, sizeof *target) == 0 ||
+           (table->peers && peers_lead_to(table->peers, target));
+}
+
+const struct peers *
+route_peers(const struct route_table *table)
+{
+    return table->peers;
+}
+
+const struct secrets *
+route_secrets(const struct route_table *table)
+{
+    return table->secrets;
+}
+
+/* "?tls=verify", but for what the scheme means by itself. */
+static const char *
+key_tls(const struct target *target, char out[16])
+{
+    enum target_tls usual = target->kind == TARGET_LMTP ? TARGET_TLS_NONE
+                            : target->tls_implicit      ? TARGET_TLS_VERIFY
+                                                        : TARGET_TLS_MAY;
+    out[0] = '\0';
+    if (target->tls != usual)
+        snprintf(out, 16, "?tls=%s", target_tls_word(target->tls));
+    return out;
+}
+
+/* Lists that differ only where the key is cut have one key; they are told apart by
+ * their targets. */
+static size_t
+host_key(const struct target *target, const char *scheme, const char *tls,
+         char out[ROUTE_KEY_MAX])
+{
+    struct buffer key;
+    buffer_init(&key, ROUTE_KEY_MAX - 16);
+    bool fits = buffer_format(&key, "%s:", scheme);
+    if (target->kind == TARGET_LMTP || target->look_up_mx)
+        fits = fits && buffer_format(&key, target->look_up_mx ? "%s:%u" : "[%s]:%u",
+                                     target->host, target->port);
+    for (size_t i = 0; fits && i < target_host_count(target) && !target->look_up_mx;
+         i++) {
+        struct target_host h = target_host(target, i);
+        fits = buffer_format(&key, "%s%.*s%s[%.*s]:%u", i > 0 ? "|" : "",
+                             TEXT_ARGS(h.user), h.user.length > 0 ? "@" : "",
+                             TEXT_ARGS(h.host), (unsigned)h.port);
+    }
+    text_lower(key.at, key.length);
+    int length =
+        snprintf(out, ROUTE_KEY_MAX, "%.*s%s", TEXT_ARGS(buffer_text(&key)), tls);
+    assert(length > 0 && length < ROUTE_KEY_MAX);
+    buffer_free(&key);
+    return (size_t)length;
+}
+
+size_t
+route_key(const struct target *target, struct text domain, char out[ROUTE_KEY_MAX])
+{
+    int length = 0;
+    char tls[16], peer[sizeof("defrag:") + PEERS_NAME_MAX];
+    const char *scheme = target->kind == TARGET_LMTP ? "lmtp"
+                         : target->tls_implicit      ? "smtps"
+                                                     : "smtp";
+    switch (target->kind) {
+    case TARGET_MX:
+        length = snprintf(out, ROUTE_KEY_MAX, "smtp:%.*s%s", TEXT_ARGS(domain),
+                          key_tls(target, tls));
+        break;
+    case TARGET_SMTP:
+    case TARGET_LMTP:
+        if (target_peer(target)) {
+            /* What goes to him is not what goes through him. */
+            snprintf(peer, sizeof(peer), "defrag:%s", target_peer(target));
+            scheme = peer;
+        }
+        if (target->host[0] == '\0')
+            /* Paths keep their case: two sockets are two. */
+            return (size_t)snprintf(out, ROUTE_KEY_MAX, "%s:unix:%s", scheme,
+                                    target->path);
+        return host_key(target, scheme, key_tls(target, tls), out);
+    case TARGET_MAILDIR:
+        return (size_t)snprintf(out, ROUTE_KEY_MAX, "maildir");
+    case TARGET_HOLD:
+        return (size_t)snprintf(out, ROUTE_KEY_MAX, "hold");
+    case TARGET_DISCARD:
+        return (size_t)snprintf(out, ROUTE_KEY_MAX, "discard");
+    case TARGET_ERROR:
+        return (size_t)snprintf(out, ROUTE_KEY_MAX, "error:%s", target->enhanced);
+    case TARGET_UNKNOWN:
+        return (size_t)snprintf(out, ROUTE_KEY_MAX, "unknown");
+    }
+    assert(length > 0 && length < ROUTE_KEY_MAX);
+    text_lower(out, (size_t)length);
+    return (size_t)length;
+}

@@ -1,0 +1,157 @@
+/* Where mail for an address goes: the tables `routes`, `sender_routes`, `relay`,
+ * `local` (pure).
+ *
+ * First match wins. PATTERN: user@domain, domain, .domain (sub-domains), *. A recipient
+ * in local_domains that only the pattern * would match goes to the `local` target; when
+ * that is unset it goes where * says, unless that is mx (or nothing): then it is
+ * unknown, since an MX look-up of our own domain only finds ourselves. relay takes the
+ * place of a last `* mx`. What nothing matches goes by MX.
+ *
+ * What comes so far, to the pattern *, goes where sender_routes say for its envelope
+ * sender, if they say anything: patterns are the same, and <> for bounces. */
+#ifndef SCHED_ROUTE_H
+#define SCHED_ROUTE_H
+
+#include "mime/address.h"
+#include "sched/route/secrets.h"
+#include "sched/limits/transport.h"
+
+/* The users of the system, as far as this file knows them. */
+#define TARGET_USERS_SYSTEM "/etc/passwd"
+
+enum target_kind {
+    TARGET_MX,   /* look up the recipient's domain */
+    TARGET_SMTP, /* a named host */
+    TARGET_LMTP,
+    TARGET_MAILDIR,
+    TARGET_HOLD,
+    TARGET_DISCARD,
+    TARGET_ERROR,  /* refused at RCPT when possible, else bounced */
+    TARGET_UNKNOWN /* local domain without a mailbox: 550 5.1.1 */
+};
+/* What a route demands of the way to its hosts. */
+enum target_tls {
+    TARGET_TLS_NONE,
+    TARGET_TLS_MAY,     /* when the host offers it; any certificate; else clear */
+    TARGET_TLS_ENCRYPT, /* any certificate; never clear */
+    TARGET_TLS_VERIFY /* a certificate from tls_ca with the host's name; never clear */
+};
+enum {
+    TARGET_HOST_MAX = 256,
+    TARGET_PATH_MAX = 1024,
+    TARGET_USERS_MAX = 256,
+    TARGET_HOSTS_MAX = 8, /* of a fail-over list */
+    TARGET_AUTH_MAX = 16
+};
+
+/* A host of TARGET_SMTP besides target.host. */
+struct target_more {
+    uint16_t host, user; /* where they stand in path; user 0: none */
+    uint16_t port;
+    uint64_t secret;
+};
+
+struct target {
+    enum target_kind kind;
+    char host[TARGET_HOST_MAX]; /* name or bare IP literal; "" for Unix sockets */
+    bool look_up_mx;            /* SMTP: the host's MX first? Only with ?mx=yes */
+    uint16_t port;              /* 0 = smtp_port for MX */
+    enum target_tls tls;        /* MX, SMTP, LMTP; by default MAY, of LMTP NONE */
+    bool tls_implicit;          /* from the first byte, without STARTTLS */
+    char path[TARGET_PATH_MAX]; /* Unix socket; Maildir with %u %d; ERROR text; SMTP:
+                                   users and more hosts, see target_host() */
+    uint16_t user;       /* SMTP: where the one for host stands in path; 0: none */
+    uint16_t more_count; /* SMTP: hosts behind it, tried in this order */
+    struct target_more more[TARGET_HOSTS_MAX - 1];
+    uint64_t secret;            /* secrets_mark() of what user logs in with; 0: none */
+    char auth[TARGET_AUTH_MAX]; /* SMTP: the only mechanism, in lower case; "": any */
+    bool auth_clear;            /* SMTP ?auth_clear=yes: log in without TLS, too */
+    uint16_t peer;     /* SMTP: one of peers.h: where its name stands in path */
+    char enhanced[12]; /* ERROR */
+    bool create;       /* MAILDIR ?create=: missing user directories are made... */
+    char users[TARGET_USERS_MAX]; /* ...for the names in this file; "": for all */
+    struct transport transport;   /* scheduling, with this route's options applied */
+    double timeout_scale;         /* multiplies the RFC 5321 §4.5.3.2 time-outs */
+    bool defragment;              /* ?defragment=yes: message/partial is joined first */
+    int64_t notices_ms; /* first of ?notices=: half of it a set is waited for */
+};
+
+struct peers;
+struct route_table;
+
+/* A host of TARGET_SMTP, borrowed from the target. */
+struct target_host {
+    struct text host, user; /* user: may be empty; then there is no AUTH */
+    uint16_t port;
+};
+/* They are tried in this order; all have the target's options. 0: it has no host. */
+size_t target_host_count(const struct target *target);
+struct target_host target_host(const struct target *target, size_t at);
+/* Whether we log in to any of them. */
+bool target_has_user(const struct target *target);
+/* The name of the host that shares sets of fragments with us; NULL: it is none. */
+const char *target_peer(const struct target *target);
+
+/* All texts may be empty. base = the default_* settings, which a route's options
+ * override. passwords: see sched/route/secrets.h; a host with a user and no secret is a
+ * mistake, unless without_secrets: who only asks where mail goes needs none. One line
+ * per mistake is added to mistakes ("routes: 'x y': ..."); NULL then. */
+struct route_settings {
+    struct text routes, sender_routes, relay, local, local_domains;
+    struct text defrag_host, defrag_peers; /* see peers.h; no host: no peers */
+    struct text relay_password, passwords;
+    bool without_secrets;
+    uint16_t smtp_port;
+    struct transport base;
+};
+struct route_table *route_new(const struct route_settings *settings,
+                              struct buffer *mistakes);
+void route_free(struct route_table **table);
+
+/* Never NULL; borrowed from the table. A bare "postmaster" (no domain) is looked up
+ * with the first of local_domains. Plus-addresses match their full spelling only. */
+const struct target *route_find(const struct route_table *table,
+                                const struct address *address);
+/* Whether any target verifies certificates, so that somebody must be believed. */
+bool route_demands_verify(const struct route_table *table);
+/* Whether any target wants fragments joined. */
+bool route_defragments(const struct route_table *table);
+/* As route_find(), for mail of that envelope sender, as it stands in MAIL FROM without
+ * <>; "" for bounces. past_hold: an operator has released it, routes that say hold do
+ * not count. */
+const struct target *route_find_from(const struct route_table *table,
+                                     struct text sender, const struct address *address,
+                                     bool past_hold);
+/* Whether any way leads to that target, as it is. */
+bool route_leads_to(const struct route_table *table, const struct target *target);
+/* Borrowed from the table; NULL: there is no defrag_host. */
+const struct peers *route_peers(const struct route_table *table);
+/* Those for the users in targets; borrowed from the table. */
+const struct secrets *route_secrets(const struct route_table *table);
+/* The first of local_domains, in normal form; "": there is none. */
+struct text route_first_local_domain(const struct route_table *table);
+bool route_is_local_domain(const struct route_table *table, struct text domain);
+
+/* Every target of the table, in no order, once for each pattern. */
+void route_each_target(const struct route_table *table,
+                       void (*each)(void *context, const struct target *target),
+                       void *context);
+
+/* Every route that is never chosen, since the pattern `by` above it matches all that it
+ * would: the setting that it stands in, and its pattern, in normal form. */
+typedef void route_hidden(void *context, const char *key, const char *pattern,
+                          const char *by);
+void route_each_hidden(const struct route_table *table, route_hidden *each,
+                       void *context);
+
+/* The key under which all mail for the same next hop is one destination queue:
+ * "smtp:example.org", "smtp:[mail.example.org]:587", "lmtp:unix:/path", "maildir";
+ * that of a peer begins with "defrag:" and his name.
+ * Lower case, but for paths. Other demands on TLS are other queues: the scheme is smtps
+ * when it is implicit, and what is not the scheme's default level stands behind it,
+ * "smtp:[mail.example.org]:587?tls=verify" (also for submission://, which is that). */
+enum { ROUTE_KEY_MAX = 1100 };
+size_t route_key(const struct target *target, struct text domain,
+                 char out[ROUTE_KEY_MAX]);
+
+#endif

@@ -1,0 +1,234 @@
+/* The table of passwords for the hosts that mail is handed to. */
+#include "sched/route/secrets.h"
+
+#include "base/digest.h"
+#include "base/memory.h"
+#include "mime/address.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+enum { HOST_MAX = 255, KEY_MAX = HOST_MAX + 8 + SECRETS_USER_MAX + 1 };
+
+static const char blanks[] = " \t\r";
+
+struct line {
+    UT_hash_handle hh;
+    struct secret secret;
+    char *key, *value;
+};
+
+struct secrets {
+    struct line *lines; /* by "host:port user" */
+};
+
+/* 0: one of them is too long. */
+static size_t
+key_write(struct text host, uint16_t port, struct text user, char key[KEY_MAX])
+{
+    if (host.length == 0 || host.length > HOST_MAX || user.length > SECRETS_USER_MAX)
+        return 0;
+    int length = snprintf(key, KEY_MAX, "%.*s:%u ", TEXT_ARGS(host), (unsigned)port);
+    assert(length > 0 && (size_t)length + user.length < KEY_MAX);
+    text_lower(key, (size_t)length);
+    memcpy(key + length, user.at, user.length);
+    return (size_t)length + user.length;
+}
+
+static struct line *
+line_find(const struct secrets *secrets, struct text host, uint16_t port,
+          struct text user)
+{
+    char key[KEY_MAX];
+    struct line *line = NULL;
+    size_t length = key_write(host, port, user, key);
+    if (length > 0)
+        HASH_FIND(hh, secrets->lines, key, length, line);
+    return line;
+}
+
+/* False: there is one. */
+static bool
+line_add(struct secrets *secrets, struct text host, uint16_t port, struct text user,
+         const struct secret *secret)
+{
+    char key[KEY_MAX];
+    if (line_find(secrets, host, port, user))
+        return false;
+    size_t length = key_write(host, port, user, key);
+    assert(length > 0);
+    struct line *line = memory_new(sizeof *line);
+    line->key = text_string(text_of(key, length));
+    line->value = text_string(secret->value);
+    line->secret = *secret;
+    line->secret.value = text_of(line->value, secret->value.length);
+    HASH_ADD_KEYPTR(hh, secrets->lines, line->key, length, line);
+    return true;
+}
+
+const char *
+secrets_mistake(struct text password)
+{
+    if (password.length == 0)
+        return "is empty";
+    if (password.length > SECRETS_PASSWORD_MAX)
+        return "is longer than 1024 bytes";
+    if (text_has_control(password))
+        return "has control characters";
+    return text_is_utf8(password) ? NULL : "is not UTF-8";
+}
+
+/* host, host:port, [address], [address]:port; port 0: none. */
+static bool
+host_read(struct text t, struct text *host, uint16_t *port)
+{
+    uint64_t number = 0;
+    bool brackets = t.length > 0 && t.at[0] == '[';
+    size_t end = text_find(t, brackets ? ']' : ':');
+    struct text rest = TEXT("");
+    if (brackets && end == TEXT_NONE)
+        return false;
+    *host = text_before(t, end);
+    if (brackets) {
+        *host = text_after(*host, 1);
+        if (text_starts_nocase(*host, TEXT("IPv6:")))
+            *host = text_after(*host, 5);
+        rest = text_after(t, end + 1);
+    } else if (end != TEXT_NONE) {
+        rest = text_after(t, end);
+    }
+    if (rest.length > 0 &&
+        (rest.at[0] != ':' || !text_number(text_after(rest, 1), 65535, &number) ||
+         number == 0))
+        return false;
+    *port = (uint16_t)number;
+    return host->length > 0 && host->length <= HOST_MAX &&
+           (brackets ? !text_has_control(*host) : address_is_domain(*host));
+}
+
+/* NULL, or what is wrong with it. */
+static const char *
+value_read(struct text value, struct secret *secret)
+{
+    secret->from = "auth_passwords";
+    if (text_starts(value, TEXT("@@")))
+        value = text_after(value, 1);
+    else if (text_starts(value, TEXT("@/")))
+        secret->is_token = true;
+    else if (text_starts(value, TEXT("@")))
+        return "@ wants the absolute path of a token's file; a password that begins "
+               "with @ is written with a second @ in front";
+    secret->value = secret->is_token ? text_after(value, 1) : value;
+    return NULL;
+}
+
+static const char *
+line_read(struct secrets *secrets, struct text line)
+{
+    struct text word, user, host;
+    struct secret secret = {0};
+    uint16_t port;
+    if (!text_word(&line, blanks, &word) || !text_word(&line, blanks, &user))
+        return "write HOST[:PORT] USER PASSWORD";
+    if (!host_read(word, &host, &port))
+        return "begin with the host: a name or [address], perhaps with :PORT";
+    if (user.length > SECRETS_USER_MAX || text_has_control(user) || !text_is_utf8(user))
+        return "the user's name is too long, not UTF-8 or has control characters";
+    const char *mistake = value_read(text_trim(line), &secret);
+    if (mistake)
+        return mistake;
+    if (secret.value.length == 0)
+        return "no password stands behind the user; write HOST[:PORT] USER PASSWORD";
+    if (secrets_mistake(secret.value))
+        return "the password is longer than 1024 bytes, not UTF-8 or has control "
+               "characters";
+    if (!line_add(secrets, host, port, user, &secret))
+        return "there is a line above for this host and user already; remove one";
+    return NULL;
+}
+
+struct secrets *
+secrets_new(struct text table, struct buffer *mistakes)
+{
+    struct secrets *secrets = memory_new(sizeof *secrets);
+    struct text line;
+    bool bad = false;
+    for (unsigned number = 1; table.length > 0 && text_cut(&table, '\n', &line);
+         number++) {
+        line = text_trim(line);
+        if (line.length == 0 || line.at[0] == '#')
+            continue;
+        const char *mistake = line_read(secrets, line);
+        if (!mistake)
+            continue;
+        bad = true;
+        /* A full buffer has told enough. */
+        (void)!buffer_format(mistakes, "auth_passwords: line %u: %s\n", number,
+                             mistake);
+    }
+    if (bad)
+        secrets_free(&secrets);
+    return secrets;
+}
+
+void
+secrets_free(struct secrets **secrets)
+{
+    struct secrets *s = *secrets;
+    struct line *line, *next;
+    if (!s)
+        return;
+    *secrets = NULL;
+    HASH_ITER (hh, s->lines, line, next) {
+        HASH_DELETE(hh, s->lines, line);
+        digest_forget(line->value, line->secret.value.length);
+        free(line->value);
+        free(line->key);
+        free(line);
+    }
+    free(s);
+}
+
+bool
+secrets_add(struct secrets *secrets, struct text host, uint16_t port, struct text user,
+            struct text password, const char *from)
+{
+    struct secret secret = {.value = password, .from = from};
+    return !secrets_mistake(password) && line_add(secrets, host, port, user, &secret);
+}
+
+const struct secret *
+secrets_find(const struct secrets *secrets, struct text host, uint16_t port,
+             struct text user)
+{
+    if (!secrets || user.length == 0)
+        return NULL;
+    const struct line *line = line_find(secrets, host, port, user);
+    if (!line)
+        line = line_find(secrets, host, 0, user);
+    return line ? &line->secret : NULL;
+}
+
+void
+secrets_each_file(const struct secrets *secrets,
+                  void (*each)(void *context, const char *path), void *context)
+{
+    if (secrets != NULL)
+        for (const struct line *line = secrets->lines; line; line = line->hh.next)
+            if (line->secret.is_token)
+                each(context, line->value);
+}
+
+uint64_t
+secrets_mark(const struct secret *secret)
+{
+    unsigned char digest[DIGEST_SIZE];
+    uint64_t mark;
+    digest_plain(secret->value, digest);
+    memcpy(&mark, digest, sizeof mark);
+    mark = (mark & ~UINT64_C(1)) | secret->is_token;
+    return mark ? mark : 2;
+}

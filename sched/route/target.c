@@ -1,0 +1,435 @@
+/* Parser of the targets of routes: schemes, hosts, paths, options. */
+#include "sched/route/target.h"
+
+#include "base/outcome.h"
+#include "base/settings.h"
+#include "sched/route/target_inside.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SMTP_PORT = 25, LMTP_PORT = 24 };
+
+#define MINUTE_MS      INT64_C(60000)
+#define NOTICES_MIN_MS MINUTE_MS
+#define NOTICES_MAX_MS (100 * 24 * 60 * MINUTE_MS)
+#define NOTICES_MS     (4 * 24 * 60 * MINUTE_MS) /* unless a route says else */
+
+static const struct target_scheme schemes[] = {
+    {TEXT("smtp"),                TARGET_SMTP, SMTP_PORT, TARGET_TLS_MAY,    false, false},
+    {TEXT("smtp+starttls"),       TARGET_SMTP, SMTP_PORT, TARGET_TLS_VERIFY, false, true },
+    {TEXT("submission"),          TARGET_SMTP, 587,       TARGET_TLS_VERIFY, false, true },
+    {TEXT("submission+starttls"), TARGET_SMTP, 587,       TARGET_TLS_VERIFY, false, true },
+    {TEXT("smtps"),               TARGET_SMTP, 465,       TARGET_TLS_VERIFY, true,  true },
+    {TEXT("submissions"),         TARGET_SMTP, 465,       TARGET_TLS_VERIFY, true,  true },
+    {TEXT("lmtp"),                TARGET_LMTP, LMTP_PORT, TARGET_TLS_NONE,   false, false},
+};
+
+static const char *const tls_words[] = {[TARGET_TLS_NONE] = "none",
+                                        [TARGET_TLS_MAY] = "may",
+                                        [TARGET_TLS_ENCRYPT] = "encrypt",
+                                        [TARGET_TLS_VERIFY] = "verify"};
+
+bool
+target_complain(struct target_parser *p, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(p->problem, TARGET_PROBLEM_MAX, format, list);
+    va_end(list);
+    return false;
+}
+
+/* --- Options --------------------------------------------------------------------- */
+
+static bool
+flag_parse(struct text value, bool *flag)
+{
+    *flag = text_equal_nocase(value, TEXT("yes"));
+    return *flag || text_equal_nocase(value, TEXT("no"));
+}
+
+/* "0.5", "10": 0.01 to 1000. */
+static bool
+scale_parse(struct text value, double *scale)
+{
+    size_t dot = text_find(value, '.');
+    uint64_t whole = 0, cents = 0;
+    struct text rest = dot == TEXT_NONE ? TEXT("") : text_after(value, dot + 1);
+    if (!text_number(text_before(value, dot), 1000, &whole))
+        return false;
+    if (dot != TEXT_NONE && (rest.length > 2 || !text_number(rest, 99, &cents)))
+        return false;
+    if (rest.length == 1)
+        cents *= 10;
+    *scale = (double)whole + (double)cents / 100;
+    return *scale >= 0.01 && *scale <= 1000;
+}
+
+/* "4d" or "4d,8d,12d": of such a list the first counts. */
+static bool
+notices_parse(struct text value, int64_t *first_ms)
+{
+    struct text one;
+    int64_t last_ms = 0, ms;
+    *first_ms = 0;
+    while (text_cut(&value, ',', &one)) {
+        if (!settings_parse_duration(one, &ms) || ms <= last_ms ||
+            ms < NOTICES_MIN_MS || ms > NOTICES_MAX_MS)
+            return false;
+        if (last_ms == 0)
+            *first_ms = ms;
+        last_ms = ms;
+    }
+    return last_ms > 0;
+}
+
+static bool
+option_tls(struct target_parser *p, struct text value)
+{
+    struct target *t = p->target;
+    enum target_tls tls = TARGET_TLS_NONE;
+    while (tls < TARGET_TLS_VERIFY &&
+           !text_equal_nocase(value, text_from(tls_words[tls])))
+        tls++;
+    if (!text_equal_nocase(value, text_from(tls_words[tls])))
+        return target_complain(p, "tls=%.*s: use none, may, encrypt or verify",
+                               TEXT_ARGS(text_before(value, 40)));
+    if (p->scheme && p->scheme->promised && tls < TARGET_TLS_ENCRYPT)
+        return target_complain(
+            p,
+            "tls=%s contradicts %.*s://, which never sends in clear text; "
+            "use tls=encrypt (any certificate), or smtp://HOST:%u?tls=%s",
+            tls_words[tls], TEXT_ARGS(p->scheme->name), (unsigned)t->port,
+            tls_words[tls]);
+    if (t->kind == TARGET_LMTP && t->host[0] == '\0' && tls != TARGET_TLS_NONE)
+        return target_complain(
+            p, "tls=%s: a Unix socket is not a network; leave it out", tls_words[tls]);
+    t->tls = tls;
+    return true;
+}
+
+/* smtp/sasl.h knows them, and is above. */
+static bool
+option_auth(struct target_parser *p, struct text key, struct text value)
+{
+    static const char *const mechanisms[] = {"plain", "login", "scram-sha-256",
+                                             "xoauth2"};
+    struct target *t = p->target;
+    if (text_equal_nocase(key, TEXT("auth_clear"))) {
+        if (flag_parse(value, &t->auth_clear))
+            return true;
+        return target_complain(p, "auth_clear=%.*s: use yes or no",
+                               TEXT_ARGS(text_before(value, 40)));
+    }
+    for (size_t i = 0; i < sizeof mechanisms / sizeof *mechanisms; i++) {
+        struct text name = text_from(mechanisms[i]);
+        if (text_equal_nocase(key, TEXT("auth")) && text_equal_nocase(value, name))
+            return text_copy(t->auth, sizeof t->auth, name);
+    }
+    return target_complain(
+        p,
+        "%.*s=%.*s: use auth=plain, login, scram-sha-256 or xoauth2 (or "
+        "leave it out: the best one that the host offers)",
+        TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
+}
+
+static bool
+is_by_network(const struct target *t)
+{
+    return t->kind == TARGET_MX || t->kind == TARGET_SMTP || t->kind == TARGET_LMTP;
+}
+
+/* yes: for the users of the system; all: for any name that somebody writes. */
+static bool
+option_create(struct target_parser *p, struct text value)
+{
+    struct target *t = p->target;
+    bool all = text_equal_nocase(value, TEXT("all"));
+    bool is_file = text_starts(value, TEXT("/"));
+    if (!all && !is_file && !flag_parse(value, &t->create))
+        return target_complain(p, "create=%.*s: use yes, no, all or the path of a file",
+                               TEXT_ARGS(value));
+    t->create = t->create || all || is_file;
+    if (all || !t->create)
+        value = TEXT("");
+    else if (!is_file)
+        value = TEXT(TARGET_USERS_SYSTEM);
+    return text_copy(t->users, sizeof t->users, value) ||
+           target_complain(p, "create=%.*s: the path is too long", TEXT_ARGS(value));
+}
+
+static bool
+option_parse(struct target_parser *p, struct text key, struct text value)
+{
+    struct target *t = p->target;
+    if (text_equal_nocase(key, TEXT("tls")) && is_by_network(t))
+        return option_tls(p, value);
+    if (text_equal_nocase(key, TEXT("timeout_scale"))) {
+        if (scale_parse(value, &t->timeout_scale))
+            return true;
+        return target_complain(p, "timeout_scale=%.*s: use a number from 0.01 to 1000",
+                               TEXT_ARGS(value));
+    }
+    if (text_equal_nocase(key, TEXT("create")) && t->kind == TARGET_MAILDIR)
+        return option_create(p, value);
+    if (text_equal_nocase(key, TEXT("mx")) && t->kind == TARGET_SMTP) {
+        if (flag_parse(value, &t->look_up_mx))
+            return true;
+        return target_complain(p, "mx=%.*s: use yes or no", TEXT_ARGS(value));
+    }
+    if (t->kind == TARGET_SMTP && text_starts_nocase(key, TEXT("auth")))
+        return option_auth(p, key, value);
+    if (text_equal_nocase(key, TEXT("defragment"))) {
+        if (flag_parse(value, &t->defragment))
+            return true;
+        return target_complain(p, "defragment=%.*s: use yes or no", TEXT_ARGS(value));
+    }
+    if (text_equal_nocase(key, TEXT("notices"))) {
+        if (notices_parse(value, &t->notices_ms))
+            return true;
+        return target_complain(p,
+                               "notices=%.*s: use times that rise, as in notices=4d "
+                               "or notices=4d,8d (1 minute to 100 days)",
+                               TEXT_ARGS(text_before(value, 40)));
+    }
+    if (transport_option(&t->transport, key, value))
+        return true;
+    return target_complain(
+        p,
+        "option '%.*s=%.*s' is unknown here or its value is bad; there are "
+        "concurrency, initial, recipients, rate_delay, minimal_backoff, "
+        "maximal_backoff, lifetime, timeout_scale, defragment, notices, tls, auth",
+        TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
+}
+
+static bool
+options_parse(struct target_parser *p, struct text options)
+{
+    struct text option;
+    if (text_find(options, '|') != TEXT_NONE)
+        return target_complain(p,
+                               "options stand behind the last host, and are for all");
+    while (text_cut(&options, '&', &option)) {
+        size_t equal = text_find(option, '=');
+        if (equal == TEXT_NONE)
+            return target_complain(p, "option '%.*s' has no value: write NAME=VALUE",
+                                   TEXT_ARGS(text_before(option, 40)));
+        if (!option_parse(p, text_before(option, equal), text_after(option, equal + 1)))
+            return false;
+    }
+    const struct transport *t = &p->target->transport;
+    if (t->maximal_backoff_ms < t->minimal_backoff_ms)
+        return target_complain(p, "maximal_backoff is shorter than minimal_backoff");
+    return true;
+}
+
+static bool
+path_copy(struct target_parser *p, struct text path)
+{
+    if (path.length < 2 || path.at[0] != '/')
+        return target_complain(p, "the path must be absolute: /...");
+    if (text_has_control(path) || !text_copy(p->target->path, TARGET_PATH_MAX, path))
+        return target_complain(p, "the path is too long or holds control characters");
+    return true;
+}
+
+static const struct target_scheme *
+scheme_find(struct text name)
+{
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if (text_equal_nocase(name, schemes[i].name))
+            return &schemes[i];
+    return NULL;
+}
+
+/* One host, or hosts with | between them, which may repeat the scheme. */
+static bool
+hosts_parse(struct target_parser *p, struct text list)
+{
+    const struct target_scheme *scheme = p->scheme;
+    struct text one;
+    for (bool first = true; text_cut(&list, '|', &one); first = false) {
+        size_t colon = text_find(one, ':');
+        if (text_starts(text_after(one, colon), TEXT("://"))) {
+            if (scheme_find(text_before(one, colon)) != scheme)
+                return target_complain(p,
+                                       "all hosts of a target have one scheme: %.*s://",
+                                       TEXT_ARGS(scheme->name));
+            one = text_after(one, colon + 3);
+        }
+        if (!first && p->target->kind != TARGET_SMTP)
+            return target_complain(p, "only hosts for SMTP can be a list");
+        if (!target_add_host(p, one, scheme->port, first))
+            return false;
+    }
+    return true;
+}
+
+static bool
+scheme_parse(struct target_parser *p, const struct target_scheme *scheme,
+             struct text rest)
+{
+    p->scheme = scheme;
+    p->target->kind = scheme->kind;
+    p->target->tls = scheme->tls;
+    p->target->tls_implicit = scheme->implicit;
+    if (scheme->kind == TARGET_LMTP && text_starts_nocase(rest, TEXT("unix:")))
+        return path_copy(p, text_after(rest, 5));
+    if (!hosts_parse(p, rest))
+        return false;
+    /* A password goes to nobody but the host that it is for. */
+    if (target_has_distant_user(p->target))
+        p->target->tls = TARGET_TLS_VERIFY;
+    return true;
+}
+
+/* --- Paths and texts -------------------------------------------------------------- */
+
+static bool
+maildir_parse(struct target_parser *p, struct text path)
+{
+    p->target->kind = TARGET_MAILDIR;
+    for (size_t i = 0; i < path.length; i++) {
+        if (path.at[i] != '%')
+            continue;
+        if (++i == path.length || !strchr("ud%", path.at[i]))
+            return target_complain(p,
+                                   "only %%u (user), %%d (domain) and %%%% are known");
+    }
+    return path_copy(p, path);
+}
+
+/* RFC 3463 §2: class 4 or 5, subject and detail of up to three digits. */
+static bool
+is_enhanced(struct text t)
+{
+    struct text part;
+    uint64_t number;
+    int parts = 0;
+    if (!text_starts(t, TEXT("4.")) && !text_starts(t, TEXT("5.")))
+        return false;
+    for (; text_cut(&t, '.', &part); parts++)
+        if (part.length > 3 || !text_number(part, 999, &number))
+            return false;
+    return parts == 3;
+}
+
+static bool
+error_parse(struct target_parser *p, struct text t)
+{
+    size_t space = text_find(t, ' ');
+    struct text code = text_before(t, space);
+    struct text words = space == TEXT_NONE ? TEXT("") : text_trim(text_after(t, space));
+    p->target->kind = TARGET_ERROR;
+    if (!is_enhanced(code))
+        return target_complain(
+            p, "write error:5.1.1 and a text (RFC 3463 code, class 4 or 5)");
+    if (words.length == 0)
+        words = TEXT("mail for this address is not accepted");
+    if (text_has_control(words) || words.length >= OUTCOME_TEXT_MAX ||
+        !text_copy(p->target->path, TARGET_PATH_MAX, words))
+        return target_complain(p, "the text is too long or holds control characters");
+    text_copy(p->target->enhanced, sizeof p->target->enhanced, code);
+    return true;
+}
+
+/* --- Schemes ---------------------------------------------------------------------- */
+
+static bool
+unknown(struct target_parser *p, struct text what)
+{
+    return target_complain(p,
+                           "unknown target '%.*s'; use mx, smtp://HOST[:PORT], "
+                           "submission://HOST, smtps://HOST, lmtp://HOST:PORT, "
+                           "lmtp://unix:/PATH, maildir:/PATH/%%u, hold, discard, "
+                           "error:5.1.1 TEXT, HOST or [ADDRESS]",
+                           TEXT_ARGS(text_before(what, 60)));
+}
+
+static bool
+url_parse(struct target_parser *p, struct text scheme, struct text rest)
+{
+    const struct target_scheme *known = scheme_find(scheme);
+    return known ? scheme_parse(p, known, rest) : unknown(p, scheme);
+}
+
+static bool
+body_parse(struct target_parser *p, struct text t, uint16_t smtp_port)
+{
+    size_t colon = text_find(t, ':');
+    struct text scheme = text_before(t, colon);
+    if (text_equal_nocase(t, TEXT("mx"))) {
+        p->target->kind = TARGET_MX;
+        p->target->look_up_mx = true;
+        p->target->port = smtp_port;
+        p->target->tls = TARGET_TLS_MAY;
+        return true;
+    }
+    if (text_starts_nocase(t, TEXT("mx|")))
+        return target_complain(p, "mx is no host: it cannot be in a list");
+    if (text_starts_nocase(t, TEXT("maildir:")))
+        return maildir_parse(p, text_after(t, 8));
+    if (text_starts(text_after(t, scheme.length), TEXT("://")))
+        return url_parse(p, scheme, text_after(t, scheme.length + 3));
+    /* "maildri:/x" is no host. */
+    if (t.length == 0 || (t.at[0] != '[' && text_find(t, '/') != TEXT_NONE))
+        return unknown(p, t);
+    if (text_find(t, '@') != TEXT_NONE)
+        return target_complain(
+            p, "for AUTH write smtp://USER@HOST or submission://USER@HOST; "
+               "mail is not forwarded to other addresses here");
+    return scheme_parse(p, scheme_find(TEXT("smtp")), t);
+}
+
+const char *
+target_tls_word(enum target_tls tls)
+{
+    return tls_words[tls];
+}
+
+/* What the options mean for those who log in. */
+static bool
+check_auth(struct target_parser *p)
+{
+    const struct target *t = p->target;
+    bool has_user = target_has_user(t);
+    if (!has_user && (t->auth[0] != '\0' || t->auth_clear))
+        return target_complain(p, "auth options are for a user: write %.*s://USER@HOST",
+                               TEXT_ARGS(p->scheme->name));
+    if (has_user && t->look_up_mx)
+        return target_complain(p, "mx=yes: DNS must not choose who gets the password");
+    if (t->tls == TARGET_TLS_NONE && !t->auth_clear && target_has_distant_user(t))
+        return target_complain(
+            p, "with tls=none the password would be sent in clear text; "
+               "use another tls=, or say auth_clear=yes");
+    return true;
+}
+
+bool
+target_parse(struct text t, uint16_t smtp_port, const struct transport *base,
+             struct target *out, char problem[TARGET_PROBLEM_MAX])
+{
+    struct target_parser p = {.target = out, .problem = problem};
+    /* memset, because targets are compared as bytes. */
+    memset(out, 0, sizeof *out);
+    memcpy(&out->transport, base, sizeof *base);
+    out->timeout_scale = 1;
+    out->notices_ms = NOTICES_MS;
+    if (text_starts_nocase(t, TEXT("error:")))
+        return error_parse(&p, text_after(t, 6));
+    size_t question = text_find(t, '?');
+    struct text body = text_before(t, question);
+    bool hold = text_equal_nocase(body, TEXT("hold"));
+    if (hold || text_equal_nocase(body, TEXT("discard"))) {
+        out->kind = hold ? TARGET_HOLD : TARGET_DISCARD;
+        return question == TEXT_NONE ||
+               target_complain(&p, "hold and discard have no options");
+    }
+    if (!body_parse(&p, body, smtp_port))
+        return false;
+    if (question != TEXT_NONE && !options_parse(&p, text_after(t, question + 1)))
+        return false;
+    return check_auth(&p);
+}

@@ -1,0 +1,246 @@
+/* The hosts of a target, and the users before them. */
+#include "sched/route/target_inside.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* [1.2.3.4], [::1], [IPv6:::1], or a name in brackets as Postfix has it. */
+static bool
+literal_parse(struct text inner, struct text *host)
+{
+    char literal[TARGET_HOST_MAX + 8];
+    if (text_starts_nocase(inner, TEXT("IPv6:")))
+        inner = text_after(inner, 5);
+    *host = inner;
+    if (inner.length >= TARGET_HOST_MAX)
+        return false;
+    bool ipv6 = text_find(inner, ':') != TEXT_NONE;
+    int length = snprintf(literal, sizeof literal, "[%s%.*s]", ipv6 ? "IPv6:" : "",
+                          TEXT_ARGS(inner));
+    return address_is_domain(text_of(literal, (size_t)length)) ||
+           address_is_domain(inner);
+}
+
+/* What stands between :// and the end, or the next |; borrowed. */
+struct host_part {
+    struct text user; /* still encoded; at NULL: none */
+    struct text host;
+    uint16_t port;
+};
+
+static bool
+is_scheme(struct text t)
+{
+    return text_equal_nocase(t, TEXT("smtp")) || text_equal_nocase(t, TEXT("smtps")) ||
+           text_equal_nocase(t, TEXT("submission")) ||
+           text_equal_nocase(t, TEXT("lmtp"));
+}
+
+/* host, host:port, [literal], [literal]:port, and any of them with user@ in front. */
+static bool
+host_parse(struct target_parser *p, struct text t, uint16_t port, struct host_part *out)
+{
+    struct text rest;
+    uint64_t number = port;
+    size_t at = text_find_last(t, '@');
+    out->user = at == TEXT_NONE ? (struct text){NULL, 0} : text_before(t, at);
+    t = at == TEXT_NONE ? t : text_after(t, at + 1);
+    if (t.length > 0 && t.at[0] == '[') {
+        size_t end = text_find(t, ']');
+        if (end == TEXT_NONE)
+            return target_complain(p, "']' is missing");
+        if (!literal_parse(text_after(text_before(t, end), 1), &out->host))
+            return target_complain(p, "no address or name stands in the brackets");
+        rest = text_after(t, end + 1);
+    } else {
+        size_t colon = text_find(t, ':');
+        if (colon != text_find_last(t, ':') && is_scheme(text_before(t, colon)))
+            return target_complain(
+                p, "write '%.*s://%.*s'", TEXT_ARGS(text_before(t, colon)),
+                TEXT_ARGS(text_before(text_after(t, colon + 1), 60)));
+        if (colon != text_find_last(t, ':'))
+            return target_complain(p, "put an IPv6 address in brackets: [::1]:25");
+        out->host = text_before(t, colon);
+        rest = text_after(t, colon);
+        if (!address_is_domain(out->host))
+            return target_complain(p, "'%.*s' is no host name or [address]",
+                                   TEXT_ARGS(text_before(out->host, 60)));
+    }
+    if (rest.length > 0 &&
+        (rest.at[0] != ':' || !text_number(text_after(rest, 1), 65535, &number) ||
+         !number))
+        return target_complain(p,
+                               "'%.*s' after the host is no port: write :1 to :65535",
+                               TEXT_ARGS(text_before(rest, 60)));
+    out->port = (uint16_t)number;
+    return out->host.length < TARGET_HOST_MAX ||
+           target_complain(p, "the host name is too long");
+}
+
+/* Adds it to the names in path; 0: no room. */
+static uint16_t
+name_add(struct target_parser *p, struct text name)
+{
+    uint16_t at = p->names ? p->names : 1; /* 0 is the empty one */
+    if (name.length >= (size_t)(TARGET_PATH_MAX - at))
+        return 0;
+    text_copy(p->target->path + at, TARGET_PATH_MAX - at, name);
+    p->names = (uint16_t)(at + name.length + 1);
+    return at;
+}
+
+static int
+hex_digit(char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *at =
+        c == '\0' ? NULL : strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c);
+    return at ? (int)(at - digits) : -1;
+}
+
+/* %40 is @ (RFC 3986 §2.1). */
+static bool
+user_decode(struct text t, char *to, size_t size, size_t *length)
+{
+    *length = 0;
+    for (size_t i = 0; i < t.length; i++) {
+        int c = (unsigned char)t.at[i];
+        if (c == '%') {
+            int high = i + 2 < t.length ? hex_digit(t.at[i + 1]) : -1;
+            int low = i + 2 < t.length ? hex_digit(t.at[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                return false;
+            c = 16 * high + low;
+            i += 2;
+        }
+        if (*length == size)
+            return false;
+        to[(*length)++] = (char)c;
+    }
+    return *length > 0;
+}
+
+/* Where it stands in path; 0: a complaint was made. */
+static uint16_t
+user_parse(struct target_parser *p, struct text t)
+{
+    char user[SECRETS_USER_MAX];
+    size_t length;
+    if (text_find(t, ':') != TEXT_NONE) {
+        target_complain(p,
+                        "no password stands here, where it would be shown: use "
+                        "relay_password or auth_passwords (a ':' of the user is %%3A)");
+        return 0;
+    }
+    if (!user_decode(t, user, sizeof user, &length) ||
+        text_has_control(text_of(user, length)) ||
+        !text_is_utf8(text_of(user, length))) {
+        target_complain(
+            p, "the user before @ is empty, too long, or badly encoded (%%40 is @, "
+               "%%25 is %%)");
+        return 0;
+    }
+    uint16_t at = name_add(p, text_of(user, length));
+    if (at == 0)
+        target_complain(p, "the names in it are too long");
+    return at;
+}
+
+static bool
+more_add(struct target_parser *p, const struct host_part *part, uint16_t user)
+{
+    struct target *t = p->target;
+    if (t->more_count == TARGET_HOSTS_MAX - 1)
+        return target_complain(p, "more than %d hosts", TARGET_HOSTS_MAX);
+    uint16_t host = name_add(p, part->host);
+    if (host == 0)
+        return target_complain(p, "the names in it are too long");
+    text_lower(t->path + host, part->host.length);
+    struct target_more *more = &t->more[t->more_count++];
+    more->host = host;
+    more->user = user;
+    more->port = part->port;
+    return true;
+}
+
+static bool
+host_add(struct target_parser *p, const struct host_part *part, bool is_first)
+{
+    struct target *t = p->target;
+    uint16_t user = 0;
+    if (part->user.at && t->kind != TARGET_SMTP)
+        return target_complain(p, "there is no AUTH by LMTP: leave user@ out");
+    if (part->user.at && (user = user_parse(p, part->user)) == 0)
+        return false;
+    if (!is_first)
+        return more_add(p, part, user);
+    t->user = user;
+    t->port = part->port;
+    text_copy(t->host, TARGET_HOST_MAX, part->host);
+    text_lower(t->host, part->host.length);
+    return true;
+}
+
+bool
+target_add_host(struct target_parser *p, struct text t, uint16_t port, bool is_first)
+{
+    struct host_part part = {0};
+    return host_parse(p, t, port, &part) && host_add(p, &part, is_first);
+}
+
+static bool
+is_loopback(struct text host)
+{
+    if (text_equal_nocase(host, TEXT("localhost")) || text_equal(host, TEXT("::1")))
+        return true;
+    for (size_t i = 0; i < host.length; i++) /* 127.example is a name */
+        if (!strchr("0123456789.", host.at[i]))
+            return false;
+    return text_starts(host, TEXT("127."));
+}
+
+bool
+target_has_distant_user(const struct target *t)
+{
+    for (size_t i = 0; i < target_host_count(t); i++) {
+        struct target_host h = target_host(t, i);
+        if (h.user.length > 0 && !is_loopback(h.host))
+            return true;
+    }
+    return false;
+}
+
+size_t
+target_host_count(const struct target *target)
+{
+    return target->kind == TARGET_SMTP ? target->more_count + (size_t)1 : 0;
+}
+
+bool
+target_has_user(const struct target *target)
+{
+    bool has_user = target->user > 0;
+    for (size_t i = 0; i < target->more_count; i++)
+        has_user = has_user || target->more[i].user > 0;
+    return has_user;
+}
+
+const char *
+target_peer(const struct target *target)
+{
+    return target->peer > 0 ? target->path + target->peer : NULL;
+}
+
+struct target_host
+target_host(const struct target *target, size_t at)
+{
+    assert(at < target_host_count(target));
+    if (at == 0)
+        return (struct target_host){text_from(target->host),
+                                    text_from(target->path + target->user),
+                                    target->port};
+    const struct target_more *more = &target->more[at - 1];
+    return (struct target_host){text_from(target->path + more->host),
+                                text_from(target->path + more->user), more->port};
+}

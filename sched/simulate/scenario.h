@@ -1,0 +1,111 @@
+/* Scenarios: a weather script for the scheduler, as text. Parsing only;
+ * sched/simulate/simulation.h runs them. Pure.
+ *
+ * One statement a line; `#` begins a comment. Times are 10ms, 5s, 30m, 2h, 1d.
+ *
+ *   seed N                              of all chance; 1
+ *   until TIME | until done             when to stop; done: when no message is left
+ *   active_limit N                      and session_limit, site_active_share: as
+ * settings transport KEY=VALUE...              options of a route: concurrency=20
+ * adaptive=no client dns=5ms idle=2s              a look-up; how long an idle session
+ * is kept site NAME [A..B] [SETTING...]       servers; settings as in
+ * sched/simulate/receiver.h address SITE NAME [SETTING...]      one of the servers of a
+ * site, in the place of the one that a site has; it begins with the site's domain NAME
+ * [A..B] site SITE with those servers at TIME site SITE SETTING...        from then on;
+ * or: at TIME address SITE NAME ... arrive domain=D [count=N] [recipients=N] [size=10K]
+ * [sender=S] [class=C] [name=X] [at=TIME] [every=TIME | rate=10/s] [random]
+ *
+ * NAME with %d and a range A..B stands for as many; the name with %d then means all of
+ * them, and a name with a number one. Domains are spread over the sites of such a name,
+ * and messages over domains, in turn. sender=u%d@x.example: each message has its own.
+ * Without every= or rate= all come at once; random: at random times of that rate. */
+#ifndef SCHED_SCENARIO_H
+#define SCHED_SCENARIO_H
+
+#include "base/buffer.h"
+#include "sched/simulate/receiver.h"
+#include "sched/sched.h"
+
+#include <uthash.h>
+
+enum {
+    SCENARIO_NAME_MAX = 200,
+    SCENARIO_ADDRESSES_MAX = 100, /* of a site */
+    SCENARIO_SITES_MAX = 100000,
+    SCENARIO_DOMAINS_MAX = 1000000,
+    SCENARIO_MESSAGES_MAX = 10000000,
+    SCENARIO_RECIPIENTS_MAX = 100000 /* of a message */
+};
+
+struct scenario_site {
+    UT_hash_handle hh;
+    char *name;
+    size_t number;
+    struct receiver_settings base, *servers; /* base: what an address begins with */
+    size_t server_count;
+    bool has_addresses;
+};
+struct scenario_domain {
+    UT_hash_handle hh;
+    char *name;
+    size_t number, site;
+};
+/* A name that stands for one or more in a row. */
+struct scenario_family {
+    char *name;
+    size_t first, count;
+};
+struct scenario_families {
+    struct scenario_family *at;
+    size_t count, capacity;
+};
+struct scenario_change {
+    int64_t at_us;
+    size_t first, count; /* sites */
+    char *address;       /* NULL: all of theirs */
+    char *options;       /* of sched/simulate/receiver.h, blanks between; checked */
+};
+struct scenario_arrival {
+    char *name;
+    size_t first, count; /* domains */
+    unsigned messages, recipients;
+    uint64_t size;
+    char *sender;
+    enum sched_class class;
+    int64_t at_us, every_us; /* every_us between two; 0: at once */
+    bool random;
+};
+
+struct scenario {
+    uint64_t seed;
+    int64_t until_us; /* INT64_MAX: done */
+    struct sched_settings sched;
+    struct transport transport;
+    int64_t dns_us, idle_us;
+    struct scenario_site *sites, **site_at; /* by name; by number */
+    struct scenario_domain *domains, **domain_at;
+    size_t site_count, site_capacity, domain_count, domain_capacity;
+    struct scenario_families site_names, domain_names;
+    struct scenario_change *changes;
+    struct scenario_arrival *arrivals;
+    size_t change_count, change_capacity, arrival_count, arrival_capacity;
+    uint64_t messages; /* in all */
+};
+
+/* What holds where the text says nothing. */
+struct scenario_defaults {
+    struct transport transport;
+    struct sched_settings sched;
+    int64_t connect_timeout_ms, idle_ms;
+    uint64_t bulk_size; /* from there on mail is bulk; 0 = never */
+};
+/* Those of a Petrel without settings. */
+struct scenario_defaults scenario_defaults(void);
+
+/* name: of the file, for mistakes: one line "name:LINE: what" for each. NULL then. */
+struct scenario *scenario_new(struct text content, const char *name,
+                              const struct scenario_defaults *defaults,
+                              struct buffer *mistakes);
+void scenario_free(struct scenario **scenario);
+
+#endif

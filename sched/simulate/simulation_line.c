@@ -1,0 +1,512 @@
+/* The client's connections in a simulation: look-up, addresses, mail, idleness. */
+#include "sched/simulate/simulation_inside.h"
+
+#include "base/memory.h"
+#include "sched/limits/retry.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+enum {
+    ROUND_TRIP_MIN_US = 1000,
+    ROUND_TRIP_MAX_US = 4000,
+    LOOK_EVERY_US = 50000 /* at idle sessions, whatever happened */
+};
+
+enum step { /* what happens next */
+            STEP_FOUND,
+            STEP_CONNECT,
+            STEP_GREET,
+            STEP_GIVE_UP, /* no answer, or no greeting */
+            STEP_ANSWER,  /* to a transaction */
+            STEP_QUIT     /* idle for long enough */
+};
+
+struct line {
+    struct event event;
+    enum step step;
+    struct line *prev, *next;                 /* all */
+    struct line *idle_prev, *idle_next;       /* of a site */
+    struct line *station_prev, *station_next; /* of a server */
+    struct line *waiting_prev, *waiting_next; /* in its queue */
+    struct sched_session *session;
+    const struct scenario_domain *domain;
+    struct station *station; /* with which it talks; NULL: none */
+    size_t *order, tried;    /* of the site's addresses */
+    struct outcome trouble;  /* with the last of them */
+    struct sched_work work;
+    enum receipt receipt;
+    int64_t service_us, connected_ms;
+    unsigned carried;
+    bool found, queued, greeted, busy, idle;
+};
+
+static const char *
+station_name(const struct station *station)
+{
+    return station->receiver.settings.name;
+}
+
+static struct place *
+line_place(struct simulation *s, const struct line *l)
+{
+    return &s->places[l->domain->site];
+}
+
+static int64_t
+round_trip_us(struct simulation *s)
+{
+    return ROUND_TRIP_MIN_US + (int64_t)(retry_random(&s->random) %
+                                         (ROUND_TRIP_MAX_US - ROUND_TRIP_MIN_US + 1));
+}
+
+static void
+plan(struct simulation *s, struct line *l, enum step step, int64_t in_us)
+{
+    l->step = step;
+    simulation_plan(s, &l->event, s->now_us + in_us);
+}
+
+static void
+set_idle(struct simulation *s, struct line *l, bool idle)
+{
+    if (l->idle == idle)
+        return;
+    struct place *place = line_place(s, l);
+    l->idle = idle;
+    if (idle)
+        DL_APPEND2(place->idle, l, idle_prev, idle_next);
+    else
+        DL_DELETE2(place->idle, l, idle_prev, idle_next);
+}
+
+void
+line_touch(struct simulation *s, size_t place)
+{
+    if (s->places[place].is_touched)
+        return;
+    s->places[place].is_touched = true;
+    s->touched[s->touched_count++] = place;
+}
+
+/* Its place at the server is free, for the next one that waits there. */
+static void
+leave_station(struct simulation *s, struct line *l)
+{
+    struct station *station = l->station;
+    if (!station)
+        return;
+    struct receiver *r = &station->receiver;
+    l->station = NULL;
+    DL_DELETE2(station->lines, l, station_prev, station_next);
+    if (l->queued) {
+        l->queued = false;
+        DL_DELETE2(station->waiting, l, waiting_prev, waiting_next);
+        receiver_gave_up(r);
+        return;
+    }
+    if (!receiver_left(r))
+        return;
+    struct line *next = station->waiting;
+    DL_DELETE2(station->waiting, next, waiting_prev, waiting_next);
+    next->queued = false;
+    plan(s, next, STEP_GREET, receiver_delay_us(r, r->settings.greeting_us));
+}
+
+/* The session is over. */
+static void
+line_end(struct simulation *s, struct line *l, const struct outcome *trouble)
+{
+    size_t place = l->domain->site;
+    bool greeted = l->greeted;
+    assert(!l->busy);
+    leave_station(s, l);
+    simulation_cancel(s, &l->event);
+    set_idle(s, l, false);
+    DL_DELETE(s->lines, l);
+    s->line_count--;
+    if (l->found)
+        s->result->sites[place].sessions--;
+    simulation_note(s, "end", "%s%s%s", l->domain->name, trouble ? ": " : "",
+                    trouble ? trouble->text : "");
+    sched_session_ended(s->sched, simulation_now_ms(s), l->session, trouble);
+    line_touch(s, place);
+    if (trouble && !greeted)
+        simulation_feedback(s, place);
+    free(l->order);
+    free(l);
+}
+
+/* --- Addresses -------------------------------------------------------------------- */
+
+static unsigned
+station_preference(const struct place *place, size_t number)
+{
+    return place->stations[number].receiver.settings.preference;
+}
+
+/* The order in which a session tries the addresses of its site: by preference, and by
+ * what the scheduler knows of their health. */
+static size_t *
+address_order(struct simulation *s, const struct place *place)
+{
+    size_t count = place->station_count;
+    size_t *by_preference = memory_array(count, sizeof *by_preference);
+    size_t *order = memory_array(count, sizeof *order);
+    struct text *names = memory_array(count, sizeof *names);
+    int *groups = memory_array(count, sizeof *groups);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i;
+        for (; at > 0 && station_preference(place, by_preference[at - 1]) >
+                             station_preference(place, i);
+             at--)
+            by_preference[at] = by_preference[at - 1];
+        by_preference[at] = i;
+    }
+    for (size_t i = 0; i < count; i++) {
+        names[i] = text_from(station_name(&place->stations[by_preference[i]]));
+        groups[i] = (int)station_preference(place, by_preference[i]);
+    }
+    sched_hosts_order(s->sched, simulation_now_ms(s), names, groups, count, order);
+    for (size_t i = 0; i < count; i++)
+        order[i] = by_preference[order[i]];
+    free(by_preference);
+    free(names);
+    free(groups);
+    return order;
+}
+
+static void
+host_failed(struct simulation *s, const struct station *station)
+{
+    sched_host_bad(s->sched, simulation_now_ms(s), text_from(station_name(station)));
+}
+
+static void
+try_next(struct simulation *s, struct line *l)
+{
+    if (l->tried == line_place(s, l)->station_count) {
+        struct outcome trouble = l->trouble;
+        line_end(s, l, &trouble);
+        return;
+    }
+    plan(s, l, STEP_CONNECT, round_trip_us(s));
+}
+
+static void
+on_found(struct simulation *s, struct line *l)
+{
+    struct place *place = line_place(s, l);
+    struct simulation_site *site = &s->result->sites[l->domain->site];
+    if (!sched_session_found(s->sched, simulation_now_ms(s), l->session,
+                             text_of(place->key, place->key_length))) {
+        line_end(s, l, NULL);
+        return;
+    }
+    l->found = true;
+    if (++site->sessions > site->peak_sessions)
+        site->peak_sessions = site->sessions;
+    l->order = address_order(s, place);
+    try_next(s, l);
+}
+
+static void
+refused(struct simulation *s, struct line *l, const struct station *station, int code,
+        const char *what)
+{
+    s->result->refused++;
+    l->trouble =
+        outcome_make(VERDICT_DEFERRED, BLAME_SITE, code, code ? "4.7.0" : "4.4.1",
+                     "%s %s", station_name(station), what);
+    simulation_note(s, "refused", "%s", l->trouble.text);
+    host_failed(s, station);
+    try_next(s, l);
+}
+
+static void
+enter_station(struct line *l, struct station *station)
+{
+    l->station = station;
+    DL_APPEND2(station->lines, l, station_prev, station_next);
+}
+
+static void
+on_connect(struct simulation *s, struct line *l)
+{
+    struct station *station = &line_place(s, l)->stations[l->order[l->tried++]];
+    struct receiver *r = &station->receiver;
+    l->trouble = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1",
+                              "%s: connection timed out", station_name(station));
+    s->result->connects++;
+    l->connected_ms = simulation_now_ms(s);
+    switch (receiver_connect(r)) {
+    case RECEPTION_SESSION:
+        enter_station(l, station);
+        plan(s, l, STEP_GREET, receiver_delay_us(r, r->settings.greeting_us));
+        return;
+    case RECEPTION_QUEUED:
+        enter_station(l, station);
+        l->queued = true;
+        DL_APPEND2(station->waiting, l, waiting_prev, waiting_next);
+        plan(s, l, STEP_GIVE_UP, r->settings.greeting_timeout_us);
+        return;
+    case RECEPTION_421:
+        refused(s, l, station, 421, "said: 421 4.7.0 too many connections");
+        return;
+    case RECEPTION_RESET:
+        refused(s, l, station, 0, "reset the connection");
+        return;
+    case RECEPTION_REFUSED:
+        refused(s, l, station, 0, "refused the connection");
+        return;
+    case RECEPTION_UNANSWERED:
+        plan(s, l, STEP_GIVE_UP, r->settings.connect_timeout_us);
+        return;
+    case RECEPTION_UNGREETED:
+        plan(s, l, STEP_GIVE_UP, r->settings.greeting_timeout_us);
+        return;
+    }
+}
+
+static void
+on_give_up(struct simulation *s, struct line *l)
+{
+    leave_station(s, l);
+    s->result->timed_out++;
+    simulation_note(s, "timeout", "%s", l->trouble.text);
+    host_failed(s, &line_place(s, l)->stations[l->order[l->tried - 1]]);
+    try_next(s, l);
+}
+
+/* --- Mail ------------------------------------------------------------------------- */
+
+/* Mail for the session, or idleness, or its end. */
+static void
+take_mail(struct simulation *s, struct line *l)
+{
+    struct receiver *r = &l->station->receiver;
+    if (!sched_take(s->sched, simulation_now_ms(s), l->session, &l->work)) {
+        if (sched_session_is_spent(l->session) || s->scenario->idle_us == 0) {
+            line_end(s, l, NULL);
+        } else if (!l->idle) {
+            set_idle(s, l, true);
+            plan(s, l, STEP_QUIT, s->scenario->idle_us);
+        }
+        return;
+    }
+    set_idle(s, l, false);
+    l->busy = true;
+    s->result->transactions++;
+    l->receipt = receiver_begin(r, simulation_now_ms(s));
+    l->service_us = l->receipt == RECEIPT_TAKEN ? receiver_service_us(r, l->work.count)
+                                                : round_trip_us(s);
+    plan(s, l, STEP_ANSWER, l->service_us);
+}
+
+static void
+on_greet(struct simulation *s, struct line *l)
+{
+    struct simulation_site *site = &s->result->sites[l->domain->site];
+    const struct place *place = line_place(s, l);
+    unsigned open = 0;
+    l->greeted = true;
+    s->result->greeted++;
+    sched_host_good(s->sched, simulation_now_ms(s), text_from(station_name(l->station)),
+                    simulation_now_ms(s) - l->connected_ms);
+    for (size_t i = 0; i < place->station_count; i++)
+        open += place->stations[i].receiver.sessions;
+    if (open > site->peak_open)
+        site->peak_open = open;
+    simulation_note(s, "greeted", "%s by %s", l->domain->name,
+                    station_name(l->station));
+    take_mail(s, l);
+}
+
+static void
+settle(struct simulation *s, struct line *l, const struct outcome *outcome)
+{
+    struct mail *mail = l->work.owner;
+    size_t count = l->work.count;
+    l->busy = false;
+    simulation_note(s, outcome_word(outcome->verdict), "%zu of message %td to %s%s%s",
+                    count, mail - s->mails + 1, l->domain->name,
+                    outcome->text[0] ? ": " : "", outcome->text);
+    for (size_t i = 0; i < count; i++) {
+        simulation_verdict(s, mail, l->work.indexes[i], outcome);
+        sched_settled(s->sched, simulation_now_ms(s), l->session, l->work.indexes[i],
+                      outcome);
+    }
+    line_touch(s, l->domain->site);
+    simulation_feedback(s, l->domain->site);
+}
+
+/* As smtp/client/judge.h would say it. */
+static struct outcome
+judge(const struct receiver *r, enum receipt receipt)
+{
+    int code = (int)r->settings.rate_reply;
+    switch (receipt) {
+    case RECEIPT_TAKEN:
+        break;
+    case RECEIPT_TEMPFAIL:
+        return outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 451, "4.3.0",
+                            "host %s said: 451 4.3.0 try again later",
+                            r->settings.name);
+    case RECEIPT_REJECT:
+        return outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1",
+                            "host %s said: 550 5.1.1 no such user", r->settings.name);
+    case RECEIPT_RATE:
+        return outcome_make(VERDICT_DEFERRED, BLAME_SITE, code, "4.7.1",
+                            "host %s said: %d 4.7.1 rate limited, slow down",
+                            r->settings.name, code);
+    }
+    return outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "%s", "");
+}
+
+static void
+on_answer(struct simulation *s, struct line *l)
+{
+    struct simulation_result *result = s->result;
+    const struct receiver *r = &l->station->receiver;
+    struct outcome outcome = judge(r, l->receipt);
+    if (l->receipt == RECEIPT_TAKEN) {
+        result->works++;
+        result->sites[l->domain->site].delivered++;
+        result->sites[l->domain->site].busy_us += l->service_us;
+    } else if (l->receipt == RECEIPT_TEMPFAIL) {
+        result->tempfails++;
+    } else if (l->receipt == RECEIPT_RATE) {
+        result->tempfails++;
+        result->rate_limited++;
+    }
+    l->carried++;
+    settle(s, l, &outcome);
+    if (outcome.code == 421 ||
+        (r->settings.per_session > 0 && l->carried >= r->settings.per_session))
+        line_end(s, l, NULL);
+    else
+        take_mail(s, l);
+}
+
+/* --- Public ----------------------------------------------------------------------- */
+
+void
+line_open(struct simulation *s, const struct sched_action *action)
+{
+    struct line *l = memory_new(sizeof *l);
+    struct text domain = text_from(action->domain);
+    HASH_FIND(hh, s->scenario->domains, domain.at, domain.length, l->domain);
+    assert(l->domain);
+    l->event.kind = EVENT_LINE;
+    l->session = action->session;
+    DL_APPEND(s->lines, l);
+    s->line_count++;
+    s->result->opens++;
+    if (s->line_count > s->result->peak_sessions)
+        s->result->peak_sessions = s->line_count;
+    simulation_note(s, "open", "%s", l->domain->name);
+    plan(s, l, STEP_FOUND, s->scenario->dns_us);
+}
+
+void
+line_happened(struct simulation *s, struct event *event)
+{
+    struct line *l = memory_container(event, struct line, event);
+    switch (l->step) {
+    case STEP_FOUND:
+        on_found(s, l);
+        return;
+    case STEP_CONNECT:
+        on_connect(s, l);
+        return;
+    case STEP_GREET:
+        on_greet(s, l);
+        return;
+    case STEP_GIVE_UP:
+        on_give_up(s, l);
+        return;
+    case STEP_ANSWER:
+        on_answer(s, l);
+        return;
+    case STEP_QUIT:
+        if (sched_has_work(s->sched, l->session))
+            take_mail(s, l);
+        if (l->idle)
+            line_end(s, l, NULL);
+        return;
+    }
+}
+
+/* True: somebody has taken mail. */
+static bool
+wake_place(struct simulation *s, struct place *place)
+{
+    struct line *l, *next;
+    bool woke = false;
+    DL_FOREACH_SAFE2 (place->idle, l, next, idle_next)
+        if (sched_has_work(s->sched, l->session)) {
+            take_mail(s, l);
+            woke = true;
+        }
+    return woke;
+}
+
+bool
+line_wake_idle(struct simulation *s, bool all)
+{
+    struct line *l;
+    bool woke = false;
+    if (all || s->now_us - s->looked_us >= LOOK_EVERY_US) {
+        s->looked_us = s->now_us;
+        DL_FOREACH (s->lines, l)
+            if (l->idle)
+                line_touch(s, l->domain->site);
+    }
+    while (s->touched_count > 0) {
+        struct place *place = &s->places[s->touched[--s->touched_count]];
+        place->is_touched = false;
+        woke |= wake_place(s, place);
+    }
+    return woke;
+}
+
+/* A server that is up no more drops those that it has. */
+void
+line_station_changed(struct simulation *s, struct station *station)
+{
+    struct line *l;
+    if (station->receiver.settings.state == RECEIVER_UP)
+        return;
+    while ((l = station->lines)) {
+        struct outcome lost =
+            outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.2",
+                         "lost connection with %s", station_name(station));
+        s->result->lost++;
+        if (l->queued || !l->greeted) {
+            simulation_cancel(s, &l->event);
+            leave_station(s, l);
+            l->trouble = lost;
+            try_next(s, l);
+            continue;
+        }
+        bool was_busy = l->busy;
+        if (was_busy) {
+            simulation_cancel(s, &l->event);
+            settle(s, l, &lost);
+        }
+        line_end(s, l, was_busy ? &lost : NULL);
+    }
+}
+
+void
+line_free_all(struct simulation *s)
+{
+    struct line *l, *next;
+    DL_FOREACH_SAFE (s->lines, l, next) {
+        free(l->order);
+        free(l);
+    }
+    s->lines = NULL;
+}

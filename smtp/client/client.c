@@ -1,0 +1,494 @@
+/* The client's side of an SMTP or LMTP session: hears replies, asks steps, tells
+ * events. */
+#include "smtp/client/client.h"
+
+#include "base/memory.h"
+#include "smtp/client/client_inside.h"
+#include "smtp/client/client_mail.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Never reached by an owner who keeps the contract. */
+enum { OUTPUT_MAX = 4 * 1024 * 1024, REASON_MAX = 300 };
+
+/* --- Verdicts --------------------------------------------------------------------- */
+
+static bool
+settle(struct letter *l, size_t which, struct client_event *event)
+{
+    assert(l->states[which] != RECIPIENT_SETTLED);
+    l->states[which] = RECIPIENT_SETTLED;
+    l->mail_heard = true; /* whose recipients are decided goes nowhere else */
+    *event = (struct client_event){CLIENT_VERDICT, which, &l->spread_outcome};
+    return true;
+}
+
+static bool
+next_verdict(struct client *c, struct client_event *event)
+{
+    struct letter *l = client_front(c);
+    enum spread to = l->spread;
+    if (to == SPREAD_ONE) {
+        l->spread = SPREAD_NONE;
+        return settle(l, l->spread_at, event);
+    }
+    for (; to != SPREAD_NONE && l->spread_at < l->mail.count; l->spread_at++) {
+        unsigned char state = l->states[l->spread_at];
+        if (state != RECIPIENT_SETTLED &&
+            (to == SPREAD_ALL || state == RECIPIENT_UNFIT))
+            return settle(l, l->spread_at, event);
+    }
+    l->spread = SPREAD_NONE;
+    return false;
+}
+
+static struct letter *
+other(struct client *c)
+{
+    return &c->letters[!c->front];
+}
+
+/* The front has all its verdicts and another message stands behind it. */
+static bool
+move_up(struct client *c, struct client_event *event)
+{
+    struct letter *l = client_front(c);
+    if (!l->ended || l->spread != SPREAD_NONE || !other(c)->active)
+        return false;
+    l->active = l->ended = false;
+    c->front = !c->front;
+    c->early_due = false;
+    *event = (struct client_event){.kind = CLIENT_DONE};
+    return true;
+}
+
+static const struct waiting *
+last(const struct client *c)
+{
+    return &c->waiting[(c->first + c->in_flight - 1) % CLIENT_IN_FLIGHT_MAX];
+}
+
+/* --- The driver ------------------------------------------------------------------- */
+
+static const char *
+doing(const struct client *c)
+{
+    if (client_is_working(c))
+        return client_steps[STEP_RESPONSE].doing;
+    if (c->in_flight > 0)
+        return client_steps[c->waiting[c->first].step].doing;
+    return c->next != STEP_NONE ? client_steps[c->next].doing : "waiting for more mail";
+}
+
+static bool
+is_expected(const struct step *step, const struct reply *reply)
+{
+    int class = reply->code / 100;
+    if (class >= 4)
+        return true;
+    if (step->heard == client_heard_auth_reply)
+        return true;
+    if (step == &client_steps[STEP_CONTENT])
+        return false;
+    return class == (step->wants_more ? 3 : 2);
+}
+
+/* 421: it closes now, whatever was asked. */
+static void
+hear_goodbye(struct client *c, const char *what)
+{
+    char answered[80];
+    snprintf(answered, sizeof(answered), "while %s", what);
+    client_end(c, judge_handshake(c->settings.peer, &c->reply, answered));
+}
+
+static void
+hear_reply(struct client *c)
+{
+    const struct reply *reply = &c->reply;
+    struct waiting w = c->waiting[c->first];
+    const struct step *step = &client_steps[w.step];
+    if (!is_expected(step, reply)) {
+        char what[64];
+        snprintf(what, sizeof(what), "unexpected reply %d", reply->code);
+        client_protocol_error(c, step->doing, what);
+        return;
+    }
+    client_take(c);
+    if (reply->code == 421)
+        hear_goodbye(c, step->doing);
+    else
+        step->heard(c, &w, reply);
+}
+
+/* Something came though nothing was asked: a goodbye, or nonsense. */
+static void
+hear_unasked(struct client *c, enum progress progress)
+{
+    if (progress == PROGRESS_DONE && c->reply.code == 421)
+        hear_goodbye(c, doing(c));
+    else
+        client_protocol_error(c, doing(c), "it speaks before it was asked");
+}
+
+/* False: no whole reply is there yet. */
+static bool
+hear(struct client *c, struct text *input)
+{
+    if (c->in_flight > 0 && c->waiting[c->first].step == STEP_HANDSHAKE) {
+        client_injected(c, input->length);
+        return true;
+    }
+    enum progress progress = reply_parse(input, &c->reply);
+    if (progress == PROGRESS_DONE)
+        client_hide_secrets(c);
+    if (c->in_flight == 0)
+        hear_unasked(c, progress);
+    else if (progress == PROGRESS_BAD)
+        client_protocol_error(c, doing(c), "not an SMTP reply");
+    else if (progress == PROGRESS_DONE)
+        hear_reply(c);
+    else
+        return false;
+    reply_start(&c->reply);
+    return true;
+}
+
+/* BDAT is said when it is known that somebody gets it: what a peer does with chunks for
+ * nobody is not certain enough. */
+static bool
+may_ask(const struct client *c)
+{
+    if (c->next == STEP_NONE)
+        return false;
+    if (c->in_flight == 0)
+        return true;
+    if (c->next == STEP_BDAT)
+        return false;
+    return c->extensions & EXTENSION_PIPELINING &&
+           c->in_flight < CLIENT_IN_FLIGHT_MAX && !client_steps[last(c)->step].barrier;
+}
+
+static void
+ask_all(struct client *c)
+{
+    while (may_ask(c))
+        client_steps[c->next].ask(c);
+}
+
+static bool
+tell(struct client_event *event, enum client_event_kind kind, bool *due)
+{
+    if (!*due)
+        return false;
+    *due = false;
+    *event = (struct client_event){.kind = kind};
+    return true;
+}
+
+/* Nobody owes anything for the message whose replies come. */
+static bool
+is_at_rest(const struct client *c)
+{
+    const struct letter *l = &c->letters[c->front];
+    return !l->sending && !l->preparing && c->in_flight == 0 && c->next == STEP_NONE;
+}
+
+static bool
+next_event(struct client *c, struct client_event *event)
+{
+    struct letter *l = client_front(c);
+    if (tell(event, CLIENT_AGAIN, &l->again)) {
+        l->active = false;
+        return true;
+    }
+    if (!c->over && l->active && tell(event, CLIENT_PREPARE, &l->prepare_due))
+        return true;
+    if (tell(event, CLIENT_SECURE, &c->secure_due) ||
+        tell(event, CLIENT_READY, &c->ready_due) ||
+        tell(event, CLIENT_CONTENT, &c->content_due) ||
+        tell(event, CLIENT_EARLY, &c->early_due))
+        return true;
+    if (tell(event, CLIENT_OVER, &c->over_due)) {
+        l->active = false;
+        event->outcome = c->has_trouble ? &c->trouble : NULL;
+        return true;
+    }
+    bool finished = !c->over && l->active && is_at_rest(c);
+    if (finished) {
+        l->active = l->ended = false;
+        c->early_due = false;
+    }
+    return tell(event, CLIENT_DONE, &finished);
+}
+
+bool
+client_next(struct client *c, struct text *input, struct client_event *event)
+{
+    for (;;) {
+        if (next_verdict(c, event) || move_up(c, event))
+            return true;
+        /* Before it is told that all is well: is there more than was asked for? */
+        if (!c->over && input->length > 0 && hear(c, input))
+            continue;
+        if (next_event(c, event))
+            return true;
+        if (!may_ask(c))
+            return false;
+        ask_all(c);
+    }
+}
+
+/* --- What the owner says ---------------------------------------------------------- */
+
+static void
+check_recipients(const struct client *c, struct letter *l)
+{
+    const struct client_mail *m = &l->mail;
+    bool unfit_too = false;
+    for (size_t i = 0; i < m->count; i++) {
+        bool good = client_is_sendable(m->envelope->recipients[m->indexes[i]].address);
+        l->states[i] = good ? RECIPIENT_OPEN : RECIPIENT_UNFIT;
+        unfit_too = unfit_too || !good;
+    }
+    if (!unfit_too)
+        return;
+    client_hand_out(l, SPREAD_UNFIT, 0,
+                    judge_unfit(c->settings.peer, "5.1.3",
+                                "the recipient's address cannot be sent"));
+}
+
+/* Whether a message may stand behind the front: only the answer to its dot is missing.
+ */
+static bool
+is_early(const struct client *c)
+{
+    const struct letter *l = &c->letters[c->front];
+    return l->active && !l->ended && !c->letters[!c->front].active &&
+           c->extensions & EXTENSION_PIPELINING && c->in_flight > 0 &&
+           c->waiting[c->first].step == STEP_END;
+}
+
+bool
+client_has_room(const struct client *c)
+{
+    return c->greeted && !c->over && (!c->letters[c->front].active || is_early(c));
+}
+
+/* After a dot nothing is to be reset. */
+static void
+begin_asking(struct client *c, const struct letter *l, bool early)
+{
+    if (client_next_rcpt(l, 0) < l->mail.count)
+        c->next = c->needs_reset && !early ? STEP_RSET : STEP_MAIL;
+}
+
+void
+client_send(struct client *c, const struct client_mail *mail)
+{
+    assert(client_has_room(c) && mail->count > 0);
+    bool early = is_early(c);
+    struct letter *l = early ? other(c) : client_front(c);
+    l->mail = *mail;
+    if (mail->count > l->states_capacity) {
+        l->states_capacity = mail->count;
+        l->states = memory_resize(l->states, mail->count);
+    }
+    l->active = true;
+    l->mail_heard = l->ended = l->again = l->sending = false;
+    l->accepted = 0;
+    c->transactions++;
+    check_recipients(c, l);
+    const char *enhanced, *why = client_choose_form(c, l, &enhanced);
+    if (client_next_rcpt(l, 0) == mail->count) /* none can be asked for */
+        l->preparing = l->prepare_due = false;
+    if (why != NULL)
+        client_hand_out(l, SPREAD_ALL, 0, judge_unfit(c->settings.peer, enhanced, why));
+    else if (!l->preparing)
+        begin_asking(c, l, early);
+    if (l->spread == SPREAD_NONE) /* else the verdicts come first */
+        ask_all(c);
+}
+
+void
+client_prepared(struct client *c, enum downgrade_verdict verdict, const char *reason,
+                uint64_t size_max)
+{
+    struct letter *l = client_front(c);
+    char words[REASON_MAX];
+    const char *enhanced, *why;
+    assert(!c->over && l->active && l->preparing && l->spread == SPREAD_NONE);
+    why = client_change_form(c, l, verdict, size_max, &enhanced);
+    if (why == NULL) {
+        begin_asking(c, l, false);
+        ask_all(c);
+        return;
+    }
+    bool forbidden = verdict == DOWNGRADE_FORBIDDEN || verdict == DOWNGRADE_FRAGMENT;
+    snprintf(words, sizeof(words), "%s%s%s", why, forbidden ? ": " : "",
+             forbidden ? reason : "");
+    client_hand_out(l, SPREAD_ALL, 0, judge_unfit(c->settings.peer, enhanced, words));
+}
+
+bool
+client_has_news(const struct client *c)
+{
+    const struct letter *l = &c->letters[c->front];
+    return l->spread != SPREAD_NONE || c->over_due || c->secure_due || c->ready_due ||
+           c->content_due || l->prepare_due || (l->active && is_at_rest(c));
+}
+
+/* More than was promised would be commands; whoever reads it finds out at its end. */
+static bool
+add_to_chunk(struct client *c, struct letter *l, struct text piece)
+{
+    size_t left = l->chunk_left < SIZE_MAX ? (size_t)l->chunk_left : SIZE_MAX;
+    piece = text_before(piece, left);
+    l->chunk_left -= piece.length;
+    if (piece.length > 0 && l->chunk_left == 0)
+        client_end_chunk(c);
+    return buffer_add(&c->output, piece);
+}
+
+void
+client_content(struct client *c, struct text piece)
+{
+    assert(client_front(c)->sending && !c->over && piece.length <= CLIENT_PIECE_MAX);
+    struct letter *l = client_front(c);
+    bool added =
+        l->chunked ? add_to_chunk(c, l, piece) : dot_encode(&c->dot, piece, &c->output);
+    assert(added);
+}
+
+void
+client_content_end(struct client *c)
+{
+    struct letter *l = client_front(c);
+    assert(l->sending && !c->over && (!l->chunked || l->chunk_left == 0));
+    l->sending = false;
+    if (!l->chunked)
+        client_take(c);
+    client_finish_content(c);
+    c->early_due = is_early(c);
+    ask_all(c);
+}
+
+int64_t
+client_timeout_ms(const struct client *c)
+{
+    if (c->in_flight == 0)
+        return 0;
+    double ms = client_steps[c->waiting[c->first].step].timeout_s * 1000 *
+                c->settings.timeout_scale;
+    return ms < 1 ? 1 : (int64_t)ms;
+}
+
+unsigned
+client_turn(const struct client *c)
+{
+    return c->turn;
+}
+
+enum activity_kind
+client_activity(const struct client *c, const char **command)
+{
+    static const char *const commands[] = {
+        [STEP_EHLO] = "EHLO",    [STEP_LHLO] = "LHLO",
+        [STEP_HELO] = "HELO",    [STEP_STARTTLS] = "STARTTLS",
+        [STEP_AUTH] = "AUTH",    [STEP_RESPONSE] = "AUTH",
+        [STEP_RSET] = "RSET",    [STEP_MAIL] = "MAIL FROM",
+        [STEP_RCPT] = "RCPT TO", [STEP_DATA] = "DATA",
+        [STEP_BDAT] = "BDAT",    [STEP_CHUNK] = "BDAT",
+        [STEP_LAST] = "BDAT",    [STEP_END] = "the end of the content",
+        [STEP_NONE] = NULL,
+    };
+    const struct letter *l = &c->letters[c->front];
+    *command = "";
+    if (c->over)
+        return ACTIVITY_NONE;
+    if (client_is_working(c) || (l->active && l->preparing))
+        return ACTIVITY_PREPARE;
+    if (l->active && l->sending)
+        return ACTIVITY_CONTENT;
+    if (c->in_flight == 0)
+        return ACTIVITY_NONE;
+    enum step_name step = c->waiting[c->first].step;
+    if (step == STEP_HANDSHAKE)
+        return ACTIVITY_HANDSHAKE;
+    if (step == STEP_GREETING)
+        return ACTIVITY_GREETING;
+    *command = commands[step] != NULL ? commands[step] : "";
+    return ACTIVITY_REPLY;
+}
+
+void
+client_lost(struct client *c)
+{
+    c->broken = c->broken || client_is_securing(c);
+    client_end(c, judge_lost(c->settings.peer, doing(c)));
+}
+
+void
+client_timed_out(struct client *c)
+{
+    c->broken = c->broken || client_is_securing(c);
+    client_end(c, judge_timed_out(c->settings.peer, doing(c)));
+}
+
+void
+client_abandon(struct client *c, const struct outcome *outcome)
+{
+    /* It is us: another connection would not help. */
+    c->letters[0].mail_heard = c->letters[1].mail_heard = true;
+    client_end(c, *outcome);
+}
+
+void
+client_quit(struct client *c)
+{
+    if (c->greeted && !client_front(c)->active && !c->over && c->in_flight == 0)
+        client_command(c, "QUIT", TEXT(""));
+}
+
+struct client_limits
+client_limits(const struct client *c)
+{
+    return c->limits;
+}
+
+struct buffer *
+client_output(struct client *c)
+{
+    return &c->output;
+}
+
+struct client *
+client_new(const struct client_settings *settings)
+{
+    struct client *c = memory_new(sizeof(*c));
+    assert(settings->timeout_scale > 0);
+    c->settings = *settings;
+    buffer_init(&c->output, OUTPUT_MAX);
+    reply_start(&c->reply);
+    c->next = STEP_NONE;
+    assert(!settings->tls_implicit || settings->tls >= TARGET_TLS_ENCRYPT);
+    c->lacks_tls = settings->tls_failed;
+    client_put(c, settings->tls_implicit ? STEP_HANDSHAKE : STEP_GREETING, 0);
+    return c;
+}
+
+void
+client_free(struct client **client)
+{
+    struct client *c = *client;
+    if (c == NULL)
+        return;
+    client_auth_free(c);
+    buffer_free(&c->output);
+    free(c->letters[0].states);
+    free(c->letters[1].states);
+    free(c);
+    *client = NULL;
+}

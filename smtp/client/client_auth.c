@@ -1,0 +1,287 @@
+/* The client logs in: AUTH between introduction and mail (RFC 4954). */
+#include "smtp/client/client_inside.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SHOWN_USER_MAX = 64, /* bytes of a name in a sentence */
+    SHOWN_REPLY_MAX = 160,
+    SHOWN_OFFER_MAX = 80,
+    ECHO_MIN = 12 /* bytes of our line that are known again in a reply */
+};
+
+/* --- How it ends ------------------------------------------------------------------ */
+
+static void
+auth_end(struct client_auth *a)
+{
+    if (a->begun)
+        sasl_client_end(&a->sasl);
+    a->begun = a->working = false;
+}
+
+void
+client_auth_free(struct client *c)
+{
+    auth_end(&c->auth);
+}
+
+static void
+greet(struct client *c)
+{
+    auth_end(&c->auth);
+    c->greeted = c->ready_due = true;
+}
+
+/* The mail waits: its sender can do nothing about it, and we can. */
+static void
+give_up(struct client *c, int code, const char *enhanced, const char *why)
+{
+    struct outcome outcome =
+        outcome_make(VERDICT_DEFERRED, BLAME_SITE, code, enhanced, "%s", why);
+    text_copy(outcome.remote, sizeof(outcome.remote),
+              text_from(c->settings.peer->remote));
+    auth_end(&c->auth);
+    client_end_politely(c, outcome);
+}
+
+/* Refused: 4.7.8 has the scheduler try again seldom. */
+static void
+give_up_refused(struct client *c, int code, const char *said)
+{
+    const struct client_login *login = c->settings.login;
+    char why[OUTCOME_TEXT_MAX];
+    snprintf(why, sizeof(why),
+             "the smarthost %.100s refuses our user %.*s: %.*s; check %s",
+             c->settings.peer->where,
+             TEXT_ARGS(text_before(login->credentials.user, SHOWN_USER_MAX)),
+             SHOWN_REPLY_MAX, said, login->remedy);
+    give_up(c, code, "4.7.8", why);
+}
+
+static void
+give_up_unable(struct client *c, const char *enhanced, const char *what)
+{
+    char why[OUTCOME_TEXT_MAX];
+    struct text user = text_before(c->settings.login->credentials.user, SHOWN_USER_MAX);
+    snprintf(why, sizeof(why), "cannot log in to the smarthost %.100s as %.*s: %s",
+             c->settings.peer->where, TEXT_ARGS(user), what);
+    give_up(c, 0, enhanced, why);
+}
+
+/* --- What the host says ----------------------------------------------------------- */
+
+/* Overwrites what begins as the secret does, as far as it does, and on to the next
+ * blank. */
+static void
+hide(char *said, size_t length, struct text secret)
+{
+    size_t known = secret.length < ECHO_MIN ? secret.length : ECHO_MIN;
+    for (size_t i = 0; known >= 4 && i + known <= length; i++) {
+        if (memcmp(said + i, secret.at, known) != 0)
+            continue;
+        for (size_t at = 0; i < length; i++, at++) {
+            if (said[i] == ' ' && (at >= secret.length || secret.at[at] != ' '))
+                break;
+            said[i] = '*';
+        }
+    }
+}
+
+static void
+hide_all(const struct client *c, char *said, size_t length)
+{
+    const struct sasl_credentials *credentials = &c->settings.login->credentials;
+    if (c->auth.begun)
+        hide(said, length, sasl_client_line(&c->auth.sasl));
+    hide(said, length, credentials->password);
+    hide(said, length, credentials->token);
+}
+
+void
+client_hide_secrets(struct client *c)
+{
+    if (c->settings.login != NULL && c->reply.code >= 400)
+        hide_all(c, c->reply.text, c->reply.length);
+}
+
+/* Not user or password: another mechanism may do. */
+static bool
+is_about_mechanism(const struct reply *reply)
+{
+    static const char *const words[] = {"mechanism", "not supported", "unsupported",
+                                        "not implemented", "unrecognized"};
+    if (reply->code == 504 || reply->code == 534 || reply->code == 500 ||
+        reply->code == 502 || strcmp(reply->enhanced, "5.5.4") == 0)
+        return true;
+    if (reply->code == 535)
+        for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+            if (strcasestr(reply->text, words[i]) != NULL)
+                return true;
+    return false;
+}
+
+/* What a host says of a token is JSON, and its own. */
+static void
+write_said(struct client *c, const struct reply *reply, char said[SHOWN_REPLY_MAX])
+{
+    char *detail = c->auth.sasl.detail;
+    hide_all(c, detail, strlen(detail));
+    int length =
+        snprintf(said, SHOWN_REPLY_MAX, "%d%s%s%s%.*s", reply->code,
+                 reply->enhanced[0] != '\0' ? " " : "", reply->enhanced,
+                 reply->length > 0 ? " " : "", SHOWN_REPLY_MAX - 20, reply->text);
+    if (detail[0] != '\0' && length < SHOWN_REPLY_MAX)
+        snprintf(said + length, (size_t)(SHOWN_REPLY_MAX - length), " (%s)", detail);
+    for (char *at = said; *at != '\0'; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            *at = '?';
+}
+
+/* --- The exchange ----------------------------------------------------------------- */
+
+static bool
+choose(struct client *c)
+{
+    const struct client_login *login = c->settings.login;
+    struct client_auth *a = &c->auth;
+    enum sasl_mechanism mechanism =
+        sasl_client_choose(text_from(a->offered), login->credentials.token.length > 0,
+                           true, a->tried | ~login->allowed);
+    if (mechanism == SASL_NONE)
+        return false;
+    a->tried |= 1u << mechanism;
+    a->begun = true;
+    sasl_client_start(&a->sasl, mechanism, &login->credentials, login->nonce);
+    c->next = STEP_AUTH;
+    return true;
+}
+
+void
+client_note_mechanisms(struct client *c, const struct reply *reply)
+{
+    struct text line, offered = TEXT("");
+    unsigned at = 1;
+    /* "AUTH=LOGIN" is what old hosts say besides, or instead. */
+    while (!reply_keyword(reply, TEXT("AUTH"), &offered) &&
+           reply_next_line(reply, &at, &line))
+        if (text_starts_nocase(line, TEXT("AUTH="))) {
+            offered = text_after(line, 5);
+            break;
+        }
+    (void)text_copy(c->auth.offered, sizeof(c->auth.offered), offered);
+}
+
+void
+client_log_in(struct client *c)
+{
+    const struct client_login *login = c->settings.login;
+    char what[SHOWN_OFFER_MAX + 100];
+    if (login == NULL) {
+        greet(c);
+    } else if (!c->secured && !login->may_be_clear) {
+        give_up_unable(c, "4.7.11",
+                       "without TLS the password is not sent; use submission:// or "
+                       "smtps://, or say auth_clear=yes");
+    } else if (c->auth.offered[0] == '\0') {
+        give_up_unable(c, "4.7.4", "it offers no AUTH");
+    } else if (!choose(c)) {
+        snprintf(what, sizeof(what),
+                 "of AUTH it offers %.*s, and nothing that we can use", SHOWN_OFFER_MAX,
+                 c->auth.offered);
+        for (char *at = what; *at != '\0'; at++)
+            if ((unsigned char)*at < 0x20 || (unsigned char)*at > 0x7e)
+                *at = '?';
+        give_up_unable(c, "4.7.4", what);
+    }
+}
+
+void
+client_present(struct client *c)
+{
+    const struct client_auth *a = &c->auth;
+    struct text line = sasl_client_line(&a->sasl);
+    char verb[64];
+    snprintf(verb, sizeof(verb), "AUTH %s%s", sasl_name(a->sasl.mechanism),
+             line.at != NULL ? " " : "");
+    client_command(c, verb, line);
+    client_put(c, STEP_AUTH, 0);
+    c->next = STEP_NONE;
+}
+
+void
+client_respond(struct client *c)
+{
+    client_command(c, "", sasl_client_line(&c->auth.sasl));
+    client_put(c, STEP_RESPONSE, 0);
+    c->next = STEP_NONE;
+}
+
+static void
+go_on(struct client *c, enum sasl_client_result result)
+{
+    c->auth.working = result == SASL_WORK;
+    switch (result) {
+    case SASL_SEND:
+        c->next = STEP_RESPONSE;
+        return;
+    case SASL_WORK:
+        return;
+    case SASL_STOP:
+        client_command(c, "*", TEXT(""));
+        give_up_refused(c, 0, c->auth.sasl.problem);
+        return;
+    }
+}
+
+static void
+refused(struct client *c, const struct reply *reply)
+{
+    char said[SHOWN_REPLY_MAX];
+    if (reply->code / 100 == 4) {
+        struct outcome outcome =
+            judge_handshake(c->settings.peer, reply, "in reply to AUTH command");
+        auth_end(&c->auth);
+        client_end_politely(c, outcome);
+        return;
+    }
+    write_said(c, reply, said);
+    if (is_about_mechanism(reply)) {
+        auth_end(&c->auth);
+        if (choose(c))
+            return;
+    }
+    give_up_refused(c, reply->code, said);
+}
+
+void
+client_heard_auth_reply(struct client *c, const struct waiting *w,
+                        const struct reply *reply)
+{
+    (void)w;
+    assert(c->auth.begun && !c->auth.working);
+    if (reply->code / 100 == 3) {
+        go_on(c, sasl_client_feed(&c->auth.sasl, reply_text(reply)));
+    } else if (reply->code / 100 != 2) {
+        refused(c, reply);
+    } else if (sasl_client_accepted(&c->auth.sasl)) {
+        greet(c);
+    } else {
+        give_up_refused(c, 0, "it has not proven that it knows the password");
+    }
+}
+
+bool
+client_is_working(const struct client *c)
+{
+    return c->auth.working && !c->over;
+}
+
+void
+client_work(struct client *c)
+{
+    if (client_is_working(c))
+        go_on(c, sasl_client_work(&c->auth.sasl));
+}

@@ -1,0 +1,284 @@
+/* Chooses the form of a message for a host, and words its MAIL and RCPT commands. */
+#include "smtp/client/client_mail.h"
+
+#include "mime/address.h"
+#include "smtp/redirect.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+enum {
+    ADDRESS_BYTES_MAX = 1024, /* of an address we would send: far above RFC 5321 */
+    LIMIT_DIGITS_MAX = 6
+};
+
+/* --- The form --------------------------------------------------------------------- */
+
+bool
+client_is_sendable(struct text address)
+{
+    return address.length <= ADDRESS_BYTES_MAX && !text_has_control(address);
+}
+
+static bool
+needs_utf8(const struct client_mail *mail)
+{
+    const struct envelope *e = mail->envelope;
+    bool ascii = !envelope_has_utf8_header(e) && text_is_ascii(e->sender);
+    for (size_t i = 0; ascii && i < mail->count; i++)
+        ascii = text_is_ascii(e->recipients[mail->indexes[i]].address);
+    return !ascii;
+}
+
+static bool
+has(const struct client *c, unsigned extensions)
+{
+    return (c->extensions & extensions) == extensions;
+}
+
+static bool
+takes_binary(const struct client *c)
+{
+    return has(c, EXTENSION_CHUNKING | EXTENSION_BINARYMIME);
+}
+
+static const char *
+too_large(const struct client *c, const struct letter *l)
+{
+    return c->size_max > 0 && l->size > c->size_max
+               ? "message is larger than the host accepts (SIZE)"
+               : NULL;
+}
+
+const char *
+client_choose_form(const struct client *c, struct letter *l, const char **enhanced)
+{
+    const struct envelope *e = l->mail.envelope;
+    l->preparing = l->prepare_due = false;
+    l->size = (uint64_t)e->content_size + e->prefix.length;
+    l->utf8 = has(c, EXTENSION_SMTPUTF8) && (e->utf8 || needs_utf8(&l->mail));
+    bool is_redirect = c->settings.redirect_to != NULL;
+    const char *trouble =
+        is_redirect ? redirect_trouble(e, has(c, EXTENSION_XDEFRAG), enhanced) : NULL;
+    if (trouble != NULL)
+        return trouble;
+    *enhanced = "5.3.4";
+    if (too_large(c, l) != NULL)
+        return too_large(c, l);
+    *enhanced = "5.6.7";
+    if (!has(c, EXTENSION_SMTPUTF8) && needs_utf8(&l->mail))
+        return "message needs SMTPUTF8, which the host does not offer";
+    *enhanced = "5.1.7";
+    if (!client_is_sendable(e->sender))
+        return "the sender's address cannot be sent";
+    l->chunked = e->binary;
+    l->body = e->binary                                    ? BODY_BINARYMIME
+              : e->eight_bit && has(c, EXTENSION_8BITMIME) ? BODY_8BITMIME
+                                                           : BODY_UNTOLD;
+    bool fits = e->binary ? takes_binary(c) : !e->eight_bit || l->body != BODY_UNTOLD;
+    l->preparing = !fits && !is_redirect;
+    l->prepare_due = l->preparing;
+    return NULL;
+}
+
+struct downgrade_way
+client_way(const struct client *c)
+{
+    const struct letter *l = &c->letters[c->front];
+    assert(l->active && l->preparing);
+    return (struct downgrade_way){.from_binary = l->mail.envelope->binary,
+                                  .to_8bit = has(c, EXTENSION_8BITMIME)};
+}
+
+const char *
+client_change_form(const struct client *c, struct letter *l,
+                   enum downgrade_verdict verdict, uint64_t size_max,
+                   const char **enhanced)
+{
+    assert(l->preparing && !l->prepare_due);
+    l->preparing = false;
+    *enhanced = "5.6.3";
+    if (verdict == DOWNGRADE_FRAGMENT && !l->mail.envelope->binary)
+        return "message needs 8BITMIME, which the host does not offer, and cannot be "
+               "converted";
+    if (verdict == DOWNGRADE_FORBIDDEN || verdict == DOWNGRADE_FRAGMENT)
+        return l->mail.envelope->binary ? "message needs BINARYMIME, which the host "
+                                          "does not offer, and cannot be converted"
+                                        : NULL;
+    l->chunked = false;
+    l->body = has(c, EXTENSION_8BITMIME) ? BODY_8BITMIME : BODY_UNTOLD;
+    if (verdict == DOWNGRADE_CONVERTIBLE)
+        l->size = size_max;
+    *enhanced = "5.3.4";
+    return too_large(c, l);
+}
+
+/* RFC 9422 §4: six digits, no zero in front. */
+static void
+read_limit(struct text item, struct client_limits *limits)
+{
+    struct text name;
+    uint64_t number;
+    if (!text_cut(&item, '=', &name) || item.length > LIMIT_DIGITS_MAX ||
+        text_starts(item, TEXT("0")) || !text_number(item, UINT32_MAX, &number))
+        return;
+    if (text_equal_nocase(name, TEXT("MAILMAX")))
+        limits->mails = (unsigned)number;
+    else if (text_equal_nocase(name, TEXT("RCPTMAX")))
+        limits->recipients = (unsigned)number;
+    else if (text_equal_nocase(name, TEXT("RCPTDOMAINMAX")))
+        limits->domains = (unsigned)number;
+}
+
+struct client_limits
+client_read_limits(struct text parameters)
+{
+    struct client_limits limits = {0};
+    struct text item;
+    while (text_word(&parameters, " ", &item))
+        read_limit(item, &limits);
+    return limits;
+}
+
+/* --- Words ------------------------------------------------------------------------ */
+
+static void
+say(struct client *c, struct text part)
+{
+    bool added = buffer_add(&c->output, part);
+    assert(added);
+}
+
+static void
+say_word(struct client *c, const char *word)
+{
+    say(c, text_from(word));
+}
+
+static void
+say_number(struct client *c, const char *key, int64_t number)
+{
+    bool added = buffer_format(&c->output, "%s%" PRId64, key, number);
+    assert(added);
+}
+
+/* What foreign injectors wrote must not become another parameter. */
+static bool
+is_one_word(struct text t)
+{
+    return t.length > 0 && client_is_sendable(t) && text_find(t, ' ') == TEXT_NONE;
+}
+
+/* --- MAIL ------------------------------------------------------------------------- */
+
+static void
+say_dsn_of_mail(struct client *c, const struct envelope *e)
+{
+    switch (e->ret) {
+    case RETURN_DEFAULT:
+        break;
+    case RETURN_HEADERS:
+        say_word(c, " RET=HDRS");
+        break;
+    case RETURN_FULL:
+        say_word(c, " RET=FULL");
+        break;
+    }
+    if (is_one_word(e->envelope_id) && text_is_ascii(e->envelope_id)) {
+        say_word(c, " ENVID=");
+        say(c, e->envelope_id);
+    }
+}
+
+static void
+say_body(struct client *c, enum body body)
+{
+    switch (body) {
+    case BODY_UNTOLD:
+        break;
+    case BODY_8BITMIME:
+        say_word(c, " BODY=8BITMIME");
+        break;
+    case BODY_BINARYMIME:
+        say_word(c, " BODY=BINARYMIME");
+        break;
+    }
+}
+
+void
+client_say_mail(struct client *c, const struct letter *l)
+{
+    const struct envelope *e = l->mail.envelope;
+    say_word(c, "MAIL FROM:<");
+    say(c, e->sender);
+    say_word(c, ">");
+    if (c->extensions & EXTENSION_SIZE)
+        say_number(c, " SIZE=", (int64_t)l->size);
+    say_body(c, l->body);
+    if (l->utf8)
+        say_word(c, " SMTPUTF8");
+    if (e->priority != 0 && c->extensions & EXTENSION_MT_PRIORITY)
+        say_number(c, " MT-PRIORITY=", e->priority);
+    if (c->extensions & EXTENSION_DSN)
+        say_dsn_of_mail(c, e);
+    if (c->settings.redirect_to != NULL) {
+        say_word(c, " XDEFRAG=");
+        say(c, e->set_mark);
+    }
+    say_word(c, "\r\n");
+}
+
+/* --- RCPT ------------------------------------------------------------------------- */
+
+static void
+say_notify(struct client *c, unsigned notify)
+{
+    static const struct {
+        unsigned bit;
+        const char *word;
+    } words[] = {
+        {NOTIFY_NEVER,   "NEVER"  },
+        {NOTIFY_SUCCESS, "SUCCESS"},
+        {NOTIFY_FAILURE, "FAILURE"},
+        {NOTIFY_DELAY,   "DELAY"  },
+    };
+    const char *before = " NOTIFY=";
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if ((notify & words[i].bit) == 0)
+            continue;
+        say_word(c, before);
+        say_word(c, words[i].word);
+        before = ",";
+        if (words[i].bit == NOTIFY_NEVER)
+            return; /* it stands alone */
+    }
+}
+
+static void
+say_original(struct client *c, const struct letter *l, struct text original)
+{
+    bool added = l->utf8 ? buffer_add(&c->output, original)
+                         : address_write_utf8_xtext(original, &c->output);
+    assert(added);
+}
+
+void
+client_say_rcpt(struct client *c, const struct letter *l, const struct recipient *r)
+{
+    say_word(c, "RCPT TO:<");
+    if (c->settings.redirect_to != NULL) {
+        say_word(c, "@");
+        say_word(c, c->settings.redirect_to);
+        say_word(c, ":");
+    }
+    say(c, r->address);
+    say_word(c, ">");
+    if (c->extensions & EXTENSION_DSN) {
+        say_notify(c, r->notify);
+        if (is_one_word(r->original) && text_is_utf8(r->original)) {
+            say_word(c, " ORCPT=");
+            say_original(c, l, r->original);
+        }
+    }
+    say_word(c, "\r\n");
+}

@@ -1,0 +1,473 @@
+/* The steps of an SMTP client session: what is asked and what the reply does. */
+#include "smtp/client/client_inside.h"
+#include "smtp/client/client_mail.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+/* --- The messages ----------------------------------------------------------------- */
+
+struct letter *
+client_front(struct client *c)
+{
+    return &c->letters[c->front];
+}
+
+struct letter *
+client_back(struct client *c)
+{
+    struct letter *behind = &c->letters[!c->front];
+    return behind->active ? behind : client_front(c);
+}
+
+/* --- The queue of steps that wait ------------------------------------------------- */
+
+void
+client_put(struct client *c, enum step_name step, size_t which)
+{
+    assert(c->in_flight < CLIENT_IN_FLIGHT_MAX);
+    c->waiting[(c->first + c->in_flight) % CLIENT_IN_FLIGHT_MAX] =
+        (struct waiting){step, which};
+    if (c->in_flight++ == 0)
+        c->turn++;
+}
+
+void
+client_put_first(struct client *c, enum step_name step, size_t which)
+{
+    assert(c->in_flight < CLIENT_IN_FLIGHT_MAX);
+    c->first = (c->first + CLIENT_IN_FLIGHT_MAX - 1) % CLIENT_IN_FLIGHT_MAX;
+    c->waiting[c->first] = (struct waiting){step, which};
+    c->in_flight++;
+    c->turn++;
+}
+
+void
+client_take(struct client *c)
+{
+    assert(c->in_flight > 0);
+    c->first = (c->first + 1) % CLIENT_IN_FLIGHT_MAX;
+    c->in_flight--;
+    c->turn++;
+}
+
+static void
+say(struct client *c, struct text part)
+{
+    bool added = buffer_add(&c->output, part);
+    assert(added);
+}
+
+void
+client_command(struct client *c, const char *verb, struct text argument)
+{
+    say(c, text_from(verb));
+    say(c, argument);
+    say(c, TEXT("\r\n"));
+}
+
+/* --- Verdicts and ends ------------------------------------------------------------ */
+
+void
+client_hand_out(struct letter *l, enum spread to, size_t at, struct outcome outcome)
+{
+    assert(l->active);
+    l->spread = to;
+    l->spread_at = at;
+    l->spread_outcome = outcome;
+}
+
+static void
+end_letter(struct client *c, struct letter *l, const struct outcome *outcome)
+{
+    if (!l->active)
+        return;
+    if (!l->mail_heard && c->transactions > 1) {
+        l->again = true;
+        l->spread = SPREAD_NONE;
+    } else if (l->spread != SPREAD_ALL) {
+        client_hand_out(l, SPREAD_ALL, 0, *outcome);
+    }
+    l->ended = true;
+}
+
+void
+client_end(struct client *c, struct outcome outcome)
+{
+    if (c->over)
+        return;
+    c->over = c->over_due = true;
+    c->next = STEP_NONE;
+    c->secure_due = c->content_due = c->ready_due = c->early_due = false;
+    if (!c->greeted) {
+        c->has_trouble = true;
+        c->trouble = outcome;
+    }
+    end_letter(c, &c->letters[0], &outcome);
+    end_letter(c, &c->letters[1], &outcome);
+}
+
+void
+client_end_politely(struct client *c, struct outcome outcome)
+{
+    if (c->in_flight == 0)
+        client_command(c, "QUIT", TEXT(""));
+    client_end(c, outcome);
+}
+
+/* --- Steps: what is asked, what its reply does ------------------------------------ */
+
+static int
+class_of(const struct reply *reply)
+{
+    return reply->code / 100;
+}
+
+void
+client_protocol_error(struct client *c, const char *doing, const char *what)
+{
+    client_end(c, judge_protocol(c->settings.peer, doing, what));
+}
+
+static void
+ask_ehlo(struct client *c)
+{
+    client_command(c, "EHLO ", text_from(c->settings.hostname));
+    client_put(c, STEP_EHLO, 0);
+    c->next = STEP_NONE;
+}
+
+static void
+ask_lhlo(struct client *c)
+{
+    client_command(c, "LHLO ", text_from(c->settings.hostname));
+    client_put(c, STEP_LHLO, 0);
+    c->next = STEP_NONE;
+}
+
+static void
+ask_helo(struct client *c)
+{
+    client_command(c, "HELO ", text_from(c->settings.hostname));
+    client_put(c, STEP_HELO, 0);
+    c->next = STEP_NONE;
+}
+
+static void
+ask_rset(struct client *c)
+{
+    client_command(c, "RSET", TEXT(""));
+    client_put(c, STEP_RSET, 0);
+    c->next = STEP_MAIL;
+}
+
+size_t
+client_next_rcpt(const struct letter *l, size_t at)
+{
+    while (at < l->mail.count && l->states[at] != RECIPIENT_OPEN)
+        at++;
+    return at;
+}
+
+static void
+ask_mail(struct client *c)
+{
+    const struct letter *l = client_back(c);
+    client_say_mail(c, l);
+    client_put(c, STEP_MAIL, 0);
+    c->next_rcpt = client_next_rcpt(l, 0);
+    c->next = STEP_RCPT;
+}
+
+static void
+ask_rcpt(struct client *c)
+{
+    const struct letter *l = client_back(c);
+    size_t which = c->next_rcpt;
+    assert(which < l->mail.count);
+    client_say_rcpt(c, l, &l->mail.envelope->recipients[l->mail.indexes[which]]);
+    client_put(c, STEP_RCPT, which);
+    c->next_rcpt = client_next_rcpt(l, which + 1);
+    if (c->next_rcpt == l->mail.count)
+        c->next = l->chunked ? STEP_BDAT : STEP_DATA;
+}
+
+static void
+ask_data(struct client *c)
+{
+    c->next = STEP_NONE;
+    if (c->in_flight == 0 && client_back(c)->accepted == 0)
+        return; /* every RCPT was refused */
+    client_command(c, "DATA", TEXT(""));
+    client_put(c, STEP_DATA, 0);
+}
+
+static void
+start_content(struct client *c)
+{
+    client_put(c, STEP_CONTENT, 0);
+    c->content_due = client_front(c)->sending = true;
+}
+
+void
+client_end_chunk(struct client *c)
+{
+    client_take(c);
+    client_put(c, STEP_CHUNK, 0);
+}
+
+/* RFC 3030 §2. One chunk holds it all: its size is known. The end is a chunk of its
+ * own, so that content which turns out damaged on the way is never completed. */
+static void
+ask_bdat(struct client *c)
+{
+    struct letter *l = client_front(c);
+    const struct envelope *e = l->mail.envelope;
+    assert(c->in_flight == 0);
+    c->next = STEP_NONE;
+    if (l->accepted == 0)
+        return; /* every RCPT was refused */
+    l->chunk_left = (uint64_t)e->content_size + e->prefix.length;
+    bool added = buffer_format(&c->output, "BDAT %" PRIu64 "\r\n", l->chunk_left);
+    assert(added);
+    start_content(c);
+    if (l->chunk_left == 0)
+        client_end_chunk(c);
+}
+
+static void
+ask_last(struct client *c)
+{
+    c->next = STEP_NONE;
+    client_command(c, "BDAT 0 LAST", TEXT(""));
+    client_put(c, STEP_END, 0);
+}
+
+static void
+refused_handshake(struct client *c, const struct reply *reply, const char *answered)
+{
+    client_end_politely(c, judge_handshake(c->settings.peer, reply, answered));
+}
+
+static void
+take_extensions(struct client *c, const struct reply *reply)
+{
+    static const struct {
+        struct text keyword;
+        enum extension extension;
+    } known[] = {
+        {TEXT("DSN"),         EXTENSION_DSN        },
+        {TEXT("CHUNKING"),    EXTENSION_CHUNKING   },
+        {TEXT("BINARYMIME"),  EXTENSION_BINARYMIME },
+        {TEXT("PIPELINING"),  EXTENSION_PIPELINING },
+        {TEXT("8BITMIME"),    EXTENSION_8BITMIME   },
+        {TEXT("SMTPUTF8"),    EXTENSION_SMTPUTF8   },
+        {TEXT("SIZE"),        EXTENSION_SIZE       },
+        {TEXT("MT-PRIORITY"), EXTENSION_MT_PRIORITY},
+        {TEXT("STARTTLS"),    EXTENSION_STARTTLS   },
+        {TEXT("XDEFRAG"),     EXTENSION_XDEFRAG    },
+    };
+    struct text parameter;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (reply_keyword(reply, known[i].keyword, NULL))
+            c->extensions |= known[i].extension;
+    /* RFC 1870 §4: no number, 0, or one beyond all measure is no limit. */
+    if (!reply_keyword(reply, TEXT("SIZE"), &parameter) ||
+        !text_number(parameter, INT64_MAX, &c->size_max))
+        c->size_max = 0;
+    client_note_mechanisms(c, reply);
+    if (reply_keyword(reply, TEXT("LIMITS"), &parameter))
+        c->limits = client_read_limits(parameter);
+}
+
+static void
+heard_220(struct client *c, const struct waiting *w, const struct reply *reply)
+{
+    (void)w;
+    if (class_of(reply) == 2)
+        c->next = c->settings.lmtp ? STEP_LHLO : STEP_EHLO;
+    else
+        refused_handshake(c, reply, "as its greeting");
+}
+
+static void
+heard_ehlo(struct client *c, const struct waiting *w, const struct reply *reply)
+{
+    if (class_of(reply) == 2) {
+        take_extensions(c, reply);
+        client_introduced(c);
+    } else if (class_of(reply) == 5 && w->step == STEP_EHLO) {
+        c->next = STEP_HELO; /* RFC 5321 §3.2: an old host */
+    } else {
+        refused_handshake(c, reply,
+                          w->step == STEP_EHLO ? "in reply to EHLO command"
+                                               : "in reply to LHLO command");
+    }
+}
+
+static void
+heard_helo(struct client *c, const struct waiting *w, const struct reply *reply)
+{
+    (void)w;
+    if (class_of(reply) == 2)
+        client_introduced(c);
+    else
+        refused_handshake(c, reply, "in reply to HELO command");
+}
+
+/* Its state is unknown: client_end() has the message sent over a new connection. */
+static void
+heard_rset(struct client *c, const struct waiting *w, const struct reply *reply)
+{
+    (void)w;
+    if (class_of(reply) == 2)
+        c->needs_reset = false;
+    else
+        client_end_politely(
+            c, judge_handshake(c->settings.peer, reply, "in reply to RSET command"));
+}
+
+static void
+heard_mail(struct client *c, const struct waiting *w, const struct reply *reply)
+{
+    (void)w;
+    if (class_of(reply) == 2) {
+        client_front(c)->mail_heard = c->needs_reset = true;
+        return;
+    }
+    struct outcome outcome =
+        judge_reply(c->settings.peer, reply, "in reply to MAIL FROM command");
+    /* RFC 3207 §4: it wants TLS, which failed only now: no reason to bounce. */
+    if (reply->code == 530 && c->lacks_tls)
+        outcome = judge_handshake(c->settings.peer, reply,
+                                  "in reply to MAIL FROM command, in clear text");
+    if (outcome.verdict == VERDICT_DEFERRED && c->transactions > 1) {
+        client_end_politely(c, outcome);
+        return;
+    }
+    client_front(c)->mail_heard = true;
+    c->next = STEP_NONE;
+    client_hand_out(client_front(c), SPREAD_ALL, 0, outcome);
+}
+
+static void
+heard_rcpt(struct client *c, const struct waiting *w, const struct reply *reply)
+{
+    struct letter *l = client_front(c);
+    if (l->states[w->which] == RECIPIENT_SETTLED)
+        return; /* MAIL was refused */
+    if (class_of(reply) == 2) {
+        l->states[w->which] = RECIPIENT_ACCEPTED;
+        l->accepted++;
+        return;
+    }
+    client_hand_out(l, SPREAD_ONE, w->which,
+                    judge_rcpt(c->settings.peer, reply, "in reply to RCPT TO command"));
+}
+
+/* A refusal ends the transaction, and what the peer makes of what was said behind it
+ * need not be guessed. */
+static void
+heard_chunk(struct client *c, const struct waiting *w, const struct reply *reply)
+{
+    (void)w;
+    if (class_of(reply) != 2)
+        client_end_politely(
+            c, judge_reply(c->settings.peer, reply, "in reply to BDAT command"));
+}
+
+void
+client_finish_content(struct client *c)
+{
+    if (client_front(c)->chunked) {
+        c->next = STEP_LAST;
+        return;
+    }
+    bool added = dot_encode_end(&c->dot, &c->output);
+    assert(added);
+    client_put(c, STEP_END, 0);
+}
+
+static void
+heard_data(struct client *c, const struct waiting *w, const struct reply *reply)
+{
+    (void)w;
+    dot_encode_start(&c->dot);
+    if (class_of(reply) != 3) {
+        client_hand_out(
+            client_front(c), SPREAD_ALL, 0,
+            judge_reply(c->settings.peer, reply, "in reply to DATA command"));
+    } else if (client_front(c)->accepted > 0) {
+        start_content(c);
+    } else if (!c->settings.lmtp) {
+        /* Asked together with RCPTs that were all refused. RFC 2920 §3.1 */
+        client_finish_content(c);
+    } else {
+        /* No recipients are no replies after the dot, so when would it end? */
+        client_protocol_error(c, "sending DATA command", "it takes content for nobody");
+    }
+}
+
+/* The peer has no patience for the rest; it will not understand commands now. */
+static void
+heard_early(struct client *c, const struct waiting *w, const struct reply *reply)
+{
+    (void)w;
+    client_end(c,
+               judge_reply(c->settings.peer, reply, "while it received the message"));
+}
+
+/* SMTP: for all recipients at once. LMTP: one reply each, in order (RFC 2033 §4.2). */
+static void
+heard_end(struct client *c, const struct waiting *w, const struct reply *reply)
+{
+    struct outcome outcome =
+        judge_reply(c->settings.peer, reply, "in reply to end of DATA command");
+    outcome.notifies = (c->extensions & EXTENSION_DSN) != 0;
+    c->needs_reset = false;
+    struct letter *l = client_front(c);
+    if (!c->settings.lmtp) {
+        client_hand_out(l, SPREAD_ALL, 0, outcome);
+        l->ended = true;
+        c->early_due = false;
+        return;
+    }
+    assert(l->accepted > 0);
+    size_t which = w->which;
+    while (which < l->mail.count && l->states[which] != RECIPIENT_ACCEPTED)
+        which++;
+    assert(which < l->mail.count);
+    client_hand_out(l, SPREAD_ONE, which, outcome);
+    l->ended = --l->accepted == 0;
+    c->early_due = c->early_due && !l->ended;
+    if (!l->ended)
+        client_put_first(c, STEP_END, which + 1);
+}
+
+/* If the reply is lost, so is the knowledge whether it was taken. */
+static const char end_of_data[] =
+    "sending end of data -- message may be sent more than once";
+
+const struct step client_steps[] = {
+    [STEP_HANDSHAKE] = {"shaking hands for TLS",    60,  true,  false, NULL,           NULL       },
+    [STEP_GREETING] = {"waiting for the greeting", 300, true,  false, NULL,           heard_220  },
+    [STEP_EHLO] = {"saying EHLO",              300, true,  false, ask_ehlo,       heard_ehlo },
+    [STEP_LHLO] = {"saying LHLO",              300, true,  false, ask_lhlo,       heard_ehlo },
+    [STEP_HELO] = {"saying HELO",              300, true,  false, ask_helo,       heard_helo },
+    [STEP_STARTTLS] = {"saying STARTTLS",          60,  true,  false, client_ask_tls,
+                        client_heard_tls                                                          },
+    [STEP_AUTH] = {"logging in",               300, true,  false, client_present,
+                        client_heard_auth_reply                                                   },
+    [STEP_RESPONSE] = {"logging in",               300, true,  false, client_respond,
+                        client_heard_auth_reply                                                   },
+    [STEP_RSET] = {"sending RSET",             300, false, false, ask_rset,       heard_rset },
+    [STEP_MAIL] = {"sending MAIL FROM",        300, false, false, ask_mail,       heard_mail },
+    [STEP_RCPT] = {"sending RCPT TO",          300, false, false, ask_rcpt,       heard_rcpt },
+    [STEP_DATA] = {"sending DATA command",     120, true,  true,  ask_data,       heard_data },
+    [STEP_BDAT] = {"sending BDAT command",     180, true,  false, ask_bdat,       NULL       },
+    [STEP_CHUNK] = {"sending a chunk",          600, false, false, NULL,           heard_chunk},
+    [STEP_LAST] = {"sending the last chunk",   600, false, false, ask_last,       NULL       },
+    [STEP_CONTENT] = {"sending message content",  180, true,  false, NULL,           heard_early},
+    [STEP_END] = {end_of_data,                600, false, false, NULL,           heard_end  },
+};

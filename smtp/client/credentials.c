@@ -1,0 +1,118 @@
+/* Finds user and secret for a host, and reads tokens. */
+#include "smtp/client/credentials.h"
+
+#include "base/disk.h"
+#include "base/loop.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOKEN_FILE_MAX = SASL_TOKEN_MAX + 16 };
+
+struct credentials {
+    struct client_login said; /* its texts are these: */
+    char *user, *secret;
+    size_t secret_length;
+};
+
+/* What the mail's sender may read as well: the path stays out of it. */
+static bool
+fail(struct outcome *why, const struct target_host *host, const char *what)
+{
+    *why = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.3.5",
+                        "cannot log in to the smarthost %.*s as %.*s: %s",
+                        TEXT_ARGS(text_before(host->host, 100)),
+                        TEXT_ARGS(text_before(host->user, 64)), what);
+    return false;
+}
+
+static unsigned
+mechanisms(const struct target *target)
+{
+    return target->auth[0] == '\0' ? ~0u : 1u << sasl_find(text_from(target->auth));
+}
+
+static bool
+read_token(struct credentials *l, const struct secret *secret,
+           const struct target_host *host, struct outcome *why)
+{
+    size_t length;
+    char what[128] = "the file of its token: ";
+    int error = disk_read_whole(secret->value.at, TOKEN_FILE_MAX, &l->secret, &length);
+    if (error < 0) {
+        strncat(what, strerror(-error), sizeof(what) - strlen(what) - 1);
+        return fail(why, host, what);
+    }
+    l->secret_length = length;
+    l->said.credentials.token = text_trim(text_of(l->secret, length));
+    return true;
+}
+
+static bool
+take_secret(struct credentials *l, const struct secret *secret,
+            const struct target_host *host, struct outcome *why)
+{
+    if (secret->is_token) {
+        l->said.remedy = "the token's file";
+        return read_token(l, secret, host, why);
+    }
+    l->said.remedy = secret->from;
+    l->secret = text_string(secret->value);
+    l->secret_length = secret->value.length;
+    l->said.credentials.password = text_of(l->secret, l->secret_length);
+    return true;
+}
+
+bool
+credentials_new(struct credentials **login, struct loop *loop,
+                const struct secrets *secrets, const struct target *target, size_t at,
+                const struct net_address *address, struct outcome *why)
+{
+    const struct target_host host = target_host(target, at);
+    *login = NULL;
+    if (host.user.length == 0)
+        return true;
+    const struct secret *secret =
+        secrets_find(secrets, host.host, host.port, host.user);
+    if (secret == NULL)
+        return fail(why, &host, "its password is in the settings no more");
+    struct credentials *l = memory_new(sizeof(*l));
+    l->user = text_string(host.user);
+    l->said.credentials.user = text_from(l->user);
+    l->said.allowed = mechanisms(target);
+    l->said.may_be_clear = target->auth_clear || net_address_is_loopback(address);
+    const uint64_t random[3] = {loop_random(loop), loop_random(loop),
+                                loop_random(loop)};
+    sasl_nonce(random, l->said.nonce);
+    bool good = take_secret(l, secret, &host, why);
+    const char *mistake = good ? sasl_client_mistake(&l->said.credentials) : NULL;
+    if (mistake != NULL)
+        good = fail(why, &host, mistake);
+    *login = l;
+    if (!good)
+        credentials_free(login);
+    return good;
+}
+
+void
+credentials_free(struct credentials **login)
+{
+    struct credentials *l = *login;
+    if (l == NULL)
+        return;
+    if (l->secret != NULL)
+        digest_forget(l->secret, l->secret_length);
+    free(l->secret);
+    free(l->user);
+    digest_forget(l, sizeof(*l));
+    free(l);
+    *login = NULL;
+}
+
+const struct client_login *
+credentials_said(const struct credentials *login)
+{
+    return login != NULL ? &login->said : NULL;
+}

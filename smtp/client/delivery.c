@@ -1,0 +1,743 @@
+/* Sessions for the queue manager: finds the hosts, connects, carries errands while
+ * there are any. */
+#include "smtp/client/delivery.h"
+
+#include "base/idna.h"
+#include "base/loop.h"
+#include "base/memory.h"
+#include "sched/limits/answer.h"
+#include "smtp/client/delivery_inside.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+enum {
+    LMTP_PORT = 24,
+    /* Of a kept connection: for what no event brings, as the end of a pause. */
+    POLL_MS = 50,
+    /* A host that answers a dot so soon gets the next message together with the dot;
+     * that message waits for the answer, so a slow host must not have it. */
+    PROMPT_MS = 200
+};
+
+static const char *
+program(const struct session *s)
+{
+    return s->target->kind == TARGET_LMTP ? "lmtp" : "smtp";
+}
+
+/* --- Ends ------------------------------------------------------------------------- */
+
+/* An errand that no connection took: only after CLIENT_AGAIN, so nothing of it is
+ * settled. */
+static void
+settle_all(struct session *s, const struct outcome *outcome)
+{
+    for (size_t i = 0; i < s->errand.count; i++)
+        manager_settled(s->delivery->manager, &s->errand, i, outcome, NULL);
+    s->in_errand = false;
+}
+
+static void
+leave_early(struct session *s)
+{
+    if (s->is_early)
+        DL_DELETE2(s->delivery->early, s, early_prev, early_next);
+    s->is_early = false;
+}
+
+static void
+session_end(struct session *s, const struct outcome *trouble)
+{
+    struct delivery *d = s->delivery;
+    assert(!s->in_errand && !s->has_next);
+    leave_early(s);
+    dialing_free(&s->dialing);
+    credentials_free(&s->login);
+    sending_free(&s->sending);
+    exchange_free(&s->exchange);
+    relays_free(&s->relays);
+    loop_timer_stop(d->loop, &s->idle);
+    loop_unpost(d->loop, &s->task);
+    DL_DELETE(d->sessions, s);
+    loop_release(d->loop, free, s);
+    manager_session_ended(d->manager, s->place, trouble);
+}
+
+/* Every address was tried. An errand that came this far was taken over a connection
+ * that had greeted: then this is no session that never greeted. */
+static void
+session_fail(struct session *s)
+{
+    assert(s->has_trouble);
+    struct outcome trouble = s->trouble;
+    if (s->in_errand) {
+        settle_all(s, &trouble);
+        session_end(s, NULL);
+    } else {
+        session_end(s, &trouble);
+    }
+}
+
+static void
+fail_later(void *context)
+{
+    session_fail(context);
+}
+
+static bool
+gave_reason(const struct outcome *trouble)
+{
+    return trouble->code != 0 || strncmp(trouble->enhanced, "4.7.", 4) == 0;
+}
+
+/* A host that gave a reason says more than one that could not be reached after it; one
+ * that has refused our password, that this is not to be tried again soon. */
+static void
+remember(struct session *s, const struct outcome *trouble)
+{
+    enum log_level level =
+        answer_refuses_us(trouble) ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
+    log_say(s->delivery->log, level, program(s), NULL, "%s", trouble->text);
+    if (s->has_trouble && answer_refuses_us(&s->trouble))
+        return;
+    if (!s->has_trouble || gave_reason(trouble) || !gave_reason(&s->trouble))
+        s->trouble = *trouble;
+    s->has_trouble = true;
+}
+
+/* --- Errands ---------------------------------------------------------------------- */
+
+static void
+errand_say(struct session *s, const struct errand *errand)
+{
+    struct client_mail mail = {.envelope = errand->envelope,
+                               .indexes = errand->indexes,
+                               .count = errand->count};
+    sending_send(s->sending, &mail);
+}
+
+static void
+errand_send(struct session *s)
+{
+    s->errand_ms = loop_monotonic_ms(s->delivery->loop);
+    s->sent = true;
+    errand_say(s, &s->errand);
+}
+
+static void
+errand_settle(struct session *s, size_t which, const struct outcome *outcome)
+{
+    assert(s->in_errand);
+    s->timing.transmit_ms = loop_monotonic_ms(s->delivery->loop) - s->errand_ms;
+    s->timing.tls = sending_tls(s->sending);
+    manager_settled(s->delivery->manager, &s->errand, which, outcome, &s->timing);
+}
+
+static bool
+errand_take(struct session *s)
+{
+    if (!s->in_errand)
+        s->in_errand = manager_take(s->delivery->manager, s->place, &s->errand);
+    if (s->in_errand)
+        errand_send(s);
+    return s->in_errand;
+}
+
+static void
+on_idle(void *context)
+{
+    struct session *s = context;
+    struct delivery *d = s->delivery;
+    if (manager_has_work(d->manager, s->place) && errand_take(s))
+        return;
+    if (loop_monotonic_ms(d->loop) - s->idle_since_ms >= d->settings.reuse_idle_ms)
+        session_end(s, NULL);
+    else
+        loop_timer_start(d->loop, &s->idle, POLL_MS, s->idle.fire, s);
+}
+
+/* The next errand, in one group with the dot of this one. */
+static void
+errand_take_early(struct session *s)
+{
+    struct manager *m = s->delivery->manager;
+    assert(s->in_errand && s->sent && !s->has_next);
+    if (!s->prompt || s->closing || !sending_has_room(s->sending) ||
+        !manager_has_work(m, s->place) || !manager_take(m, s->place, &s->next_errand))
+        return;
+    s->has_next = true;
+    s->next_errand_ms = loop_monotonic_ms(s->delivery->loop);
+    errand_say(s, &s->next_errand);
+}
+
+static void
+errand_done(struct session *s)
+{
+    leave_early(s);
+    s->prompt = loop_monotonic_ms(s->delivery->loop) - s->dot_ms <= PROMPT_MS;
+    s->timing.connect_ms = 0;
+    s->in_errand = s->sent = s->has_next;
+    if (s->has_next) {
+        s->errand = s->next_errand;
+        s->errand_ms = s->next_errand_ms;
+    }
+    s->has_next = false;
+}
+
+/* Mail for a kept connection leaves in the turn that brought it; where a dot leaves in
+ * this turn, in the same packet. */
+static void
+at_stage_answer(void *context)
+{
+    struct delivery *d = context;
+    struct session *s;
+    while ((s = d->early) != NULL) {
+        leave_early(s);
+        errand_take_early(s);
+    }
+    DL_FOREACH (d->sessions, s) {
+        if (heap_has(&s->idle.node) && manager_has_work(d->manager, s->place) &&
+            errand_take(s))
+            loop_timer_stop(d->loop, &s->idle);
+    }
+}
+
+static void
+errand_next(struct session *s)
+{
+    struct delivery *d = s->delivery;
+    if (errand_take(s))
+        return;
+    if (manager_session_is_spent(s->place)) {
+        session_end(s, NULL);
+        return;
+    }
+    s->idle_since_ms = loop_monotonic_ms(d->loop);
+    loop_timer_start(d->loop, &s->idle, POLL_MS, on_idle, s);
+}
+
+/* --- Connections ------------------------------------------------------------------ */
+
+static const struct exchange_host *
+host_now(const struct session *s)
+{
+    return candidates_next(&s->candidates);
+}
+
+/* The connection now is the first that says so. */
+static void
+report_health(struct session *s, bool good)
+{
+    struct candidates *c = &s->candidates;
+    size_t which = c->order[c->at];
+    if (good && !s->greeted)
+        candidates_good(c, which,
+                        loop_monotonic_ms(s->delivery->loop) - s->connecting_ms);
+    else if (!good && !s->greeted)
+        candidates_bad(c, which);
+    s->greeted = true;
+}
+
+static void
+decide_security(struct session *s, const struct exchange_host *host,
+                const struct client_login *login)
+{
+    struct security_question question = {.target = s->target,
+                                         .host = host->name,
+                                         .has_failed = s->clear == host,
+                                         .needs_tls =
+                                             login != NULL && !login->may_be_clear};
+    security_decide(&question, &s->security);
+}
+
+/* TLS failed, and the route may go without it: the same address once more, for one
+ * message. Whoever can break one handshake reads no more than that. */
+static bool
+may_fall_back(struct session *s, const struct outcome *trouble)
+{
+    struct delivery *d = s->delivery;
+    if (s->closing || !s->security.may_fall_back || !sending_tls_failed(s->sending))
+        return false;
+    s->clear = host_now(s);
+    if (lapses_add(d->lapses, &s->clear->address, loop_monotonic_ms(d->loop)))
+        log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL,
+                "%s; sending one message to it in cleartext, as tls=may allows",
+                trouble->text);
+    return true;
+}
+
+/* Of the hosts that the target names. */
+static size_t
+place_of(const struct session *s, const struct exchange_host *host)
+{
+    return s->relays != NULL ? relays_place(host) : 0;
+}
+
+/* False: we cannot log in there. A host that has refused us once is not asked again at
+ * its other addresses. */
+static bool
+log_in(struct session *s, const struct exchange_host *host)
+{
+    struct delivery *d = s->delivery;
+    struct outcome why;
+    size_t place = place_of(s, host);
+    credentials_free(&s->login);
+    if (s->target->kind != TARGET_SMTP)
+        return true;
+    if ((s->refused & 1u << place) != 0)
+        return false;
+    if (credentials_new(&s->login, d->loop, d->settings.secrets, s->target, place,
+                        &host->address, &why))
+        return true;
+    log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL, "%s", why.text);
+    remember(s, &why);
+    return false;
+}
+
+static void
+converse(struct session *s, struct net_connection *connection,
+         sending_happened *on_event)
+{
+    struct delivery *d = s->delivery;
+    const struct exchange_host *host = host_now(s);
+    assert(s->sending == NULL);
+    s->greeted = false;
+    candidates_name(host, &s->peer);
+    decide_security(s, host, credentials_said(s->login));
+    struct sending_settings settings = {
+        .loop = d->loop,
+        .log = d->log,
+        .queue = manager_queue(d->manager),
+        .first = manager_first(s->place),
+        .hostname = d->hostname,
+        .redirect_to = target_peer(s->target),
+        .lmtp = s->target->kind == TARGET_LMTP,
+        .timeout_scale = s->target->timeout_scale > 0 ? s->target->timeout_scale : 1,
+        .data_rate_min = d->settings.data_rate_min,
+        .connection = connection,
+        .peer = s->peer,
+        .login = s->login,
+        .security = s->security,
+        .tls = &d->tls};
+    s->login = NULL;
+    s->sending = sending_new(&settings, on_event, s);
+}
+
+static void
+dial(struct session *s, dialing_happened *on_event)
+{
+    struct delivery *d = s->delivery;
+    struct dialing_settings settings = {
+        .loop = d->loop,
+        .net = d->net,
+        .sources = target_peer(s->target) ? &d->peer_sources : &d->sources,
+        .timeout_ms = d->settings.connect_timeout_ms,
+        .head_start_ms = DIALING_HEAD_START_MS};
+    size_t count = candidates_race(&s->candidates, s->race);
+    s->dialing =
+        dialing_new(&settings, s->candidates.hosts, s->race, count, on_event, s);
+    bool tries = dialing_go_on(s->dialing);
+    assert(tries);
+}
+
+/* False: no host is left. */
+static bool
+connect_next(struct session *s, dialing_happened *on_event)
+{
+    for (; host_now(s) != NULL; candidates_pass(&s->candidates)) {
+        if (!log_in(s, host_now(s)))
+            continue;
+        dial(s, on_event);
+        return true;
+    }
+    return false;
+}
+
+static void
+connect_failed(struct session *s, const struct dialing_event *event)
+{
+    candidates_bring_forward(&s->candidates, event->which);
+    candidates_name(&s->candidates.hosts[event->which], &s->peer);
+    struct outcome outcome =
+        outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1", "connect to %s: %s",
+                     s->peer.remote, event->why);
+    text_copy(outcome.remote, sizeof(outcome.remote), text_from(s->peer.remote));
+    remember(s, &outcome);
+    s->greeted = false;
+    report_health(s, false);
+    candidates_pass(&s->candidates);
+}
+
+static void
+on_over(struct session *s, const struct outcome *trouble, dialing_happened *on_event)
+{
+    bool again = s->again;
+    bool back = trouble != NULL && may_fall_back(s, trouble);
+    bool about_tls = sending_tls_failed(s->sending);
+    leave_early(s);
+    s->prompt = false;
+    if (s->sent && !again)
+        s->in_errand = false;
+    sending_free(&s->sending);
+    loop_timer_stop(s->delivery->loop, &s->idle);
+    s->again = s->sent = false;
+    if (trouble != NULL && !back) {
+        remember(s, trouble);
+        if (!about_tls)
+            report_health(s, false);
+        if (answer_refuses_us(trouble))
+            s->refused |= 1u << place_of(s, host_now(s));
+        candidates_pass(&s->candidates);
+    }
+    if (s->closing && s->in_errand)
+        settle_all(s, &s->trouble);
+    if (s->closing || (trouble == NULL && !again)) {
+        session_end(s, NULL);
+    } else if (!connect_next(s, on_event)) {
+        session_fail(s);
+    }
+}
+
+/* As many domains are never in fewer recipients; and all mail by MX of one errand is
+ * for one domain. */
+static void
+take_limits(struct session *s)
+{
+    struct client_limits told = sending_limits(s->sending);
+    struct session_limits limits = {.recipients = told.recipients, .mails = told.mails};
+    if (s->security.fallen_back)
+        limits.mails = 1;
+    if (s->target->kind != TARGET_MX && told.domains > 0 &&
+        (told.recipients == 0 || told.domains < told.recipients))
+        limits.recipients = told.domains;
+    manager_session_limit(s->place, &limits);
+}
+
+static void
+on_ready(struct session *s)
+{
+    take_limits(s);
+    s->timing.connect_ms = loop_monotonic_ms(s->delivery->loop) - s->opened_ms;
+    report_health(s, true);
+    errand_next(s);
+}
+
+static void
+on_sending(void *context, const struct client_event *event)
+{
+    struct session *s = context;
+    switch (event->kind) {
+    case CLIENT_READY:
+        on_ready(s);
+        return;
+    case CLIENT_VERDICT:
+        errand_settle(s, event->which, event->outcome);
+        return;
+    case CLIENT_EARLY:
+        s->dot_ms = loop_monotonic_ms(s->delivery->loop);
+        DL_APPEND2(s->delivery->early, s, early_prev, early_next);
+        s->is_early = true;
+        return;
+    case CLIENT_DONE:
+        errand_done(s);
+        if (!s->in_errand)
+            errand_next(s);
+        return;
+    case CLIENT_AGAIN:
+        s->again = true;
+        s->opened_ms = loop_monotonic_ms(s->delivery->loop);
+        return;
+    case CLIENT_OVER:
+        on_over(s, event->outcome, s->on_dialing);
+        return;
+    case CLIENT_SECURE:
+    case CLIENT_PREPARE:
+    case CLIENT_CONTENT:
+        break;
+    }
+    abort(); /* sending.c keeps them to itself */
+}
+
+static void
+on_connected(struct session *s, const struct dialing_event *event,
+             dialing_happened *on_event)
+{
+    struct net_connection *connection = event->connection;
+    s->connecting_ms = event->started_ms;
+    candidates_bring_forward(&s->candidates, event->which);
+    dialing_free(&s->dialing);
+    /* What may be said in clear is a matter of the address: the rival's is another. */
+    if (event->which == s->race[0] || log_in(s, host_now(s))) {
+        converse(s, connection, on_sending);
+        return;
+    }
+    net_abort(&connection);
+    candidates_pass(&s->candidates);
+    if (!connect_next(s, on_event))
+        session_fail(s);
+}
+
+static void
+on_dialing(void *context, const struct dialing_event *event)
+{
+    struct session *s = context;
+    struct id before = manager_enter(s->delivery->manager, s->place);
+    switch (event->kind) {
+    case DIALING_TRYING:
+        candidates_name(&s->candidates.hosts[event->which], &s->peer);
+        log_say(s->delivery->log, LOG_LEVEL_DEBUG, program(s), NULL, "connecting to %s",
+                s->peer.remote);
+        break;
+    case DIALING_CONNECTED:
+        on_connected(s, event, on_dialing);
+        break;
+    case DIALING_FAILED:
+        connect_failed(s, event);
+        break;
+    case DIALING_BEATEN: /* it will not be the first again so soon */
+        candidates_bad(&s->candidates, event->which);
+        break;
+    case DIALING_OVER:
+        dialing_free(&s->dialing);
+        if (!connect_next(s, on_dialing))
+            session_fail(s);
+        break;
+    }
+    manager_leave(s->delivery->manager, before); /* it lives until the turn ends */
+}
+
+/* --- Finding the hosts ------------------------------------------------------------ */
+
+/* To the site that its domain's mail exchangers make. */
+static bool
+belongs(struct session *s, const struct exchange_answer *answer)
+{
+    char key[EXCHANGES_KEY_MAX];
+    if (s->target->kind != TARGET_MX || answer->set_count == 0)
+        return true;
+    size_t length =
+        exchanges_key(s->delivery->providers, answer->set, answer->set_count, key);
+    return manager_session_found(s->delivery->manager, s->place, text_of(key, length));
+}
+
+static void
+on_exchange(void *context, const struct exchange_answer *answer)
+{
+    struct session *s = context;
+    struct id before = manager_enter(s->delivery->manager, s->place);
+    if (answer->count == 0) {
+        remember(s, &answer->outcome);
+        session_fail(s);
+    } else if (!belongs(s, answer)) {
+        session_end(s, NULL); /* the site has as many as it may */
+    } else {
+        candidates_start(&s->candidates, s->delivery->manager, answer->hosts,
+                         answer->count);
+        if (!connect_next(s, on_dialing))
+            session_fail(s);
+    }
+    manager_leave(s->delivery->manager, before); /* it lives until the turn ends */
+}
+
+static void
+find_socket(struct session *s)
+{
+    struct buffer name;
+    buffer_init(&name, TARGET_PATH_MAX + 8);
+    bool fits = buffer_format(&name, "unix:%s", s->target->path);
+    if (fits && net_address_parse(buffer_text(&name), 0, &s->socket.address)) {
+        candidates_start(&s->candidates, s->delivery->manager, &s->socket, 1);
+        dial(s, on_dialing);
+    } else {
+        struct outcome outcome =
+            outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.3.5",
+                         "not a path for a socket: %s", s->target->path);
+        remember(s, &outcome);
+        loop_post(s->delivery->loop, &s->task, fail_later, s);
+    }
+    buffer_free(&name);
+}
+
+static uint16_t
+port_of(const struct session *s)
+{
+    if (s->target->kind == TARGET_MX)
+        return s->delivery->settings.smtp_port;
+    if (s->target->port != 0)
+        return s->target->port;
+    return s->target->kind == TARGET_LMTP ? LMTP_PORT : s->delivery->settings.smtp_port;
+}
+
+/* Whoever injected it without asking us hears why it cannot be looked up. */
+static void
+refuse_domain(struct session *s, const char *domain)
+{
+    struct outcome outcome =
+        idna_version() == NULL
+            ? outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.6.7",
+                           "the domain %s needs libidn2, which is not built in", domain)
+            : outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.1.2",
+                           "%s is no domain name by IDNA", domain);
+    remember(s, &outcome);
+    loop_post(s->delivery->loop, &s->task, fail_later, s);
+}
+
+static void
+find_hosts(struct session *s, const char *domain)
+{
+    struct delivery *d = s->delivery;
+    bool mx = s->target->kind == TARGET_MX;
+    if (!text_is_ascii(text_from(domain))) {
+        refuse_domain(s, domain);
+        return;
+    }
+    int wanted = d->settings.mx_address_limit, most = EXCHANGE_ADDRESS_MAX;
+    int limit = wanted < 1 ? 1 : wanted > most ? most : wanted;
+    struct exchange_query query = {.name = mx ? domain : s->target->host,
+                                   .by_mx = mx || s->target->look_up_mx,
+                                   .smarthost = !mx,
+                                   .hostname = d->hostname,
+                                   .sources = &d->sources,
+                                   .port = port_of(s),
+                                   .address_limit = limit};
+    if (target_host_count(s->target) > 1)
+        s->relays = relays_find(d->loop, d->net, d->dns, s->target, query.port, limit,
+                                on_exchange, s);
+    else
+        s->exchange = exchange_find(d->loop, d->net, d->dns, &query, on_exchange, s);
+}
+
+void
+delivery_open(void *context, struct sched_session *place, const struct target *target,
+              const char *domain)
+{
+    struct delivery *d = context;
+    struct session *s = memory_new(sizeof(*s));
+    assert(target->kind == TARGET_MX || target->kind == TARGET_SMTP ||
+           target->kind == TARGET_LMTP);
+    s->delivery = d;
+    s->place = place;
+    s->target = target;
+    s->domain = domain;
+    s->opened_ms = loop_monotonic_ms(d->loop);
+    s->on_dialing = on_dialing;
+    DL_APPEND(d->sessions, s);
+    if (target->kind == TARGET_LMTP && target->host[0] == '\0')
+        find_socket(s);
+    else
+        find_hosts(s, domain);
+}
+
+/* --- Settings --------------------------------------------------------------------- */
+
+bool
+delivery_check(const struct delivery_settings *settings, struct buffer *mistakes)
+{
+    struct sources sources;
+    struct providers *providers = providers_new(settings->providers, mistakes);
+    bool good = sources_read(&sources, settings->smtp_bind, mistakes);
+    good &= providers != NULL;
+    providers_free(&providers);
+    return good;
+}
+
+/* The settings are checked: what is wrong with smtp_bind now was told before. */
+static void
+take_settings(struct delivery *d, const struct delivery_settings *settings)
+{
+    char *hostname = memory_string(settings->hostname);
+    free(d->hostname);
+    d->hostname = hostname;
+    d->settings = *settings;
+    d->settings.hostname = NULL;
+    d->settings.peers = NULL;
+    d->settings.tls = NULL;
+    if (settings->tls != NULL) {
+        tls_client_free(&d->tls);
+        d->tls = settings->tls;
+    }
+    d->settings.smtp_bind = d->settings.providers = TEXT("");
+    struct providers *providers = providers_new(settings->providers, NULL);
+    if (providers) {
+        providers_free(&d->providers);
+        d->providers = providers;
+    }
+    if (!sources_read(&d->sources, settings->smtp_bind, NULL))
+        log_say(d->log, LOG_LEVEL_WARNING, "smtp", NULL, "smtp_bind has mistakes");
+    sources_for_peers(&d->peer_sources, &d->sources, settings->peers);
+}
+
+struct delivery *
+delivery_new(struct loop *loop, struct net *net, struct dns *dns, struct log *log,
+             struct manager *manager, const struct delivery_settings *settings)
+{
+    struct delivery *d = memory_new(sizeof(*d));
+    d->loop = loop;
+    d->net = net;
+    d->dns = dns;
+    d->log = log;
+    d->manager = manager;
+    d->lapses = lapses_new();
+    assert(settings->tls != NULL);
+    take_settings(d, settings);
+    /* After the manager's own hook, which hands out what this turn has brought. */
+    loop_at_end(loop, LOOP_STAGE_ANSWER, at_stage_answer, d);
+    manager_plug_watch(manager, delivery_watch, d);
+    return d;
+}
+
+void
+delivery_reload(struct delivery *d, const struct delivery_settings *settings)
+{
+    take_settings(d, settings);
+}
+
+void
+delivery_drain(struct delivery *d)
+{
+    struct session *s, *next;
+    d->settings.reuse_idle_ms = 0;
+    /* Who looks for hosts, calls them, or waits for a greeting has no mail yet: a slow
+     * DNS or host keeps nobody. */
+    DL_FOREACH_SAFE (d->sessions, s, next)
+        if ((s->sending == NULL || !s->greeted) && !s->in_errand)
+            session_end(s, NULL);
+}
+
+static void
+session_abort(struct session *s)
+{
+    struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
+                                          "Petrel is shutting down");
+    s->closing = true;
+    if (s->sending != NULL) {
+        sending_abandon(s->sending, &outcome); /* ends in on_over() */
+        return;
+    }
+    /* Still looking for the hosts, or calling them. */
+    if (s->in_errand)
+        settle_all(s, &outcome);
+    session_end(s, NULL);
+}
+
+void
+delivery_free(struct delivery **delivery)
+{
+    struct delivery *d = *delivery;
+    if (d == NULL)
+        return;
+    while (d->sessions != NULL)
+        session_abort(d->sessions);
+    manager_plug_watch(d->manager, NULL, d);
+    loop_at_end_remove(d->loop, LOOP_STAGE_ANSWER, at_stage_answer, d);
+    providers_free(&d->providers);
+    tls_client_free(&d->tls);
+    lapses_free(&d->lapses);
+    free(d->hostname);
+    free(d);
+    *delivery = NULL;
+}

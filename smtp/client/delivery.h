@@ -1,0 +1,52 @@
+/* The way out: a session to the hosts of a destination by SMTP or LMTP.
+ *
+ * Ties smtp/client/client.h (a machine without sockets) to base/dns.h, base/net.h and
+ * queue/manager/manager.h: MX look-up, addresses in order, connect, greet, then errands
+ * as long as there is mail for the host, QUIT. What TLS a connection must have
+ * smtp/client/security.h decides. A host whose TLS fails is passed over like one that
+ * is down, but its health is not told to others: their routes may demand less. With
+ * tls=may it gets one new connection in clear text, and is remembered for an hour. */
+#ifndef SMTP_DELIVERY_H
+#define SMTP_DELIVERY_H
+
+#include "base/dns.h"
+#include "queue/manager/manager.h"
+
+struct delivery_settings {
+    const char *hostname; /* EHLO */
+    uint16_t smtp_port;   /* for MX */
+    struct text
+        smtp_bind; /* list of source addresses, at most one a family; may be empty */
+    /* They say from where they are called; NULL: there are none. Only looked at within
+     * the call. */
+    const struct peers *peers;
+    int64_t connect_timeout_ms; /* 30 s an address */
+    int64_t data_rate_min;      /* of content, bytes in a second; 0: any */
+    int mx_address_limit;       /* 5 addresses tried a session */
+    struct text providers;      /* see sched/exchanges.h; copied */
+    int64_t reuse_idle_ms;      /* a kept connection waits for more mail: 2 s */
+    /* Taken over. Not NULL for delivery_new(); for delivery_reload() NULL keeps the old
+     * one, with the sessions that it remembers. delivery_check() does not look. */
+    struct tls_client *tls;
+    /* Of the users that targets have; borrowed until the next settings. */
+    const struct secrets *secrets;
+};
+struct delivery;
+
+/* False with one line per mistake (smtp_bind, providers). */
+bool delivery_check(const struct delivery_settings *settings, struct buffer *mistakes);
+struct delivery *delivery_new(struct loop *loop, struct net *net, struct dns *dns,
+                              struct log *log, struct manager *manager,
+                              const struct delivery_settings *settings);
+/* For connections opened from now on; reuse_idle_ms for all. */
+void delivery_reload(struct delivery *d, const struct delivery_settings *settings);
+/* Connections that are kept for more mail end, and those that are only being made;
+ * those at work end after it. */
+void delivery_drain(struct delivery *d);
+/* Aborts what is left: its errands are settled as deferred. */
+void delivery_free(struct delivery **d);
+/* A manager_open(); context is the struct delivery. For TARGET_MX, _SMTP and _LMTP. */
+void delivery_open(void *context, struct sched_session *session,
+                   const struct target *target, const char *domain);
+
+#endif

@@ -1,0 +1,97 @@
+/* Tells what sessions do, for operators who ask why mail waits. */
+#include "smtp/client/delivery_inside.h"
+
+#include <stdio.h>
+#include <utlist.h>
+
+static int64_t
+wall_ms(const struct session *s, int64_t monotonic_ms)
+{
+    const struct loop *loop = s->delivery->loop;
+    return loop_now_ms(loop) - (loop_monotonic_ms(loop) - monotonic_ms);
+}
+
+static void
+tell_look_up(const struct session *s, struct activity *a)
+{
+    const struct target *t = s->target;
+    const char *name = t->kind == TARGET_MX ? s->domain : t->host;
+    bool by_mx = t->kind == TARGET_MX || t->look_up_mx;
+    a->kind = ACTIVITY_LOOK_UP;
+    a->since_ms = wall_ms(s, s->opened_ms);
+    snprintf(a->what, sizeof(a->what), "%s of %s%s",
+             !by_mx                          ? "addresses"
+             : s->exchange == NULL           ? "MX"
+             : exchange_asks_mx(s->exchange) ? "MX"
+                                             : "addresses of MX hosts",
+             name, target_host_count(t) > 1 ? " and others" : "");
+}
+
+static void
+tell_connect(const struct session *s, struct activity *a)
+{
+    struct judge_peer peer;
+    size_t which;
+    int64_t started_ms;
+    if (!dialing_now(s->dialing, &which, &started_ms))
+        return;
+    candidates_name(&s->candidates.hosts[which], &peer);
+    a->kind = ACTIVITY_CONNECT;
+    a->since_ms = wall_ms(s, started_ms);
+    text_copy(a->remote, sizeof(a->remote), text_from(peer.remote));
+}
+
+/* Only who has written a scheme can write another one. */
+static const char *
+other_scheme(const struct session *s, const struct activity *a)
+{
+    const struct exchange_host *host = candidates_next(&s->candidates);
+    if (s->target->kind != TARGET_SMTP || host == NULL)
+        return NULL;
+    return security_other_scheme(&s->security, host->address.port, a->kind,
+                                 loop_now_ms(s->delivery->loop) - a->since_ms);
+}
+
+/* Envelopes may be gone while the peer still owes replies: the connection knows the
+ * ids. Between two connections nothing is settled. */
+static bool
+carries(const struct session *s, struct id message)
+{
+    return s->in_errand && id_compare(s->errand.envelope->id, message) == 0;
+}
+
+static void
+tell_conversation(const struct session *s, struct id message, struct activity *a)
+{
+    sending_activity(s->sending, message, a);
+    if (heap_has(&s->idle.node)) {
+        a->kind = ACTIVITY_IDLE;
+        a->since_ms = wall_ms(s, s->idle_since_ms);
+    } else if (s->in_errand && wall_ms(s, s->errand_ms) > a->since_ms) {
+        a->since_ms = wall_ms(s, s->errand_ms); /* of a kept connection */
+    }
+    a->scheme = other_scheme(s, a);
+}
+
+void
+delivery_watch(void *context, const struct sched_site *site, struct id message,
+               manager_saw *each, void *each_context)
+{
+    const struct delivery *d = context;
+    const struct session *s;
+    DL_FOREACH (d->sessions, s) {
+        struct activity a = {.kind = ACTIVITY_NONE};
+        if (!manager_session_is_at(s->place, site))
+            continue;
+        if (s->sending != NULL)
+            tell_conversation(s, message, &a);
+        else if (s->dialing != NULL)
+            tell_connect(s, &a);
+        else if (s->candidates.hosts == NULL && (s->exchange != NULL || s->relays))
+            tell_look_up(s, &a);
+        if (s->sending == NULL)
+            a.has_message = carries(s, message);
+        if (a.kind != ACTIVITY_NONE)
+            each(each_context, &a);
+    }
+}

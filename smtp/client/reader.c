@@ -1,0 +1,62 @@
+/* Reads the content of a message from the queue, and checks it. */
+#include "smtp/client/reader.h"
+
+#include "base/crc.h"
+
+#include <assert.h>
+#include <string.h>
+
+bool
+reader_open(struct reader *c, struct queue *queue, const struct envelope *e,
+            const char **why)
+{
+    assert(!c->open);
+    c->queue = queue;
+    c->envelope = e;
+    c->handle = queue_content_open(queue, e);
+    c->open = c->handle >= 0;
+    c->prefix_read = 0;
+    c->offset = 0;
+    c->crc = 0;
+    if (!c->open)
+        *why = strerror(-c->handle);
+    return c->open;
+}
+
+static bool
+is_intact(const struct reader *c)
+{
+    return c->offset == c->envelope->content_size && c->crc == c->envelope->content_crc;
+}
+
+enum progress
+reader_read(struct reader *c, struct text *piece, const char **why)
+{
+    assert(c->open);
+    struct text prefix = text_after(c->envelope->prefix, c->prefix_read);
+    if (prefix.length > 0) {
+        *piece = text_before(prefix, READER_PIECE);
+        c->prefix_read += piece->length;
+        return PROGRESS_MORE;
+    }
+    int64_t got =
+        queue_content_read(c->queue, c->handle, c->offset, c->piece, sizeof(c->piece));
+    if (got > 0) {
+        *piece = text_of(c->piece, (size_t)got);
+        c->crc = crc_add(c->crc, piece->at, piece->length);
+        c->offset += got;
+        return PROGRESS_MORE;
+    }
+    if (got == 0 && is_intact(c))
+        return PROGRESS_DONE;
+    *why = got < 0 ? strerror((int)-got) : "it is not what was stored";
+    return PROGRESS_BAD;
+}
+
+void
+reader_close(struct reader *c)
+{
+    if (c->open)
+        queue_content_close(c->queue, c->handle);
+    c->open = false;
+}

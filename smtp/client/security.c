@@ -1,0 +1,75 @@
+/* Decides level, names and way back of TLS for a host. */
+#include "smtp/client/security.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { PORT_SMTP = 25, PORT_SMTPS = 465, PORT_SUBMISSION = 587, SILENCE_MS = 10000 };
+
+/* An address without its brackets; a name without its last dot. */
+static struct text
+bare(const char *host)
+{
+    struct text t = text_from(host);
+    if (t.length > 1 && t.at[0] == '[' && t.at[t.length - 1] == ']') {
+        t = text_after(text_before(t, t.length - 1), 1);
+        return text_starts_nocase(t, TEXT("IPv6:")) ? text_after(t, 5) : t;
+    }
+    if (t.length > 1 && t.at[t.length - 1] == '.')
+        t.length--;
+    return t;
+}
+
+static void
+add_name(struct security *s, struct text name)
+{
+    assert(s->name_count < SECURITY_NAMES_MAX);
+    s->names[s->name_count++] = name;
+}
+
+void
+security_decide(const struct security_question *question, struct security *out)
+{
+    const struct target *t = question->target;
+    /* In clear text a host that wants a password would be of no use. */
+    bool may = t->tls == TARGET_TLS_MAY && !question->needs_tls;
+    assert(!t->tls_implicit || t->tls >= TARGET_TLS_ENCRYPT);
+    memset(out, 0, sizeof(*out));
+    out->fallen_back = may && question->has_failed;
+    out->level = out->fallen_back ? TARGET_TLS_NONE : t->tls;
+    out->implicit = t->tls_implicit;
+    out->may_fall_back = may && !out->fallen_back;
+    if (out->level == TARGET_TLS_NONE)
+        return;
+    /* What was written into the settings is never replaced by what DNS says. */
+    bool by_mx = t->kind == TARGET_MX || t->look_up_mx;
+    bool of_list = t->kind == TARGET_SMTP && t->more_count > 0; /* each has its own */
+    out->host = by_mx || of_list ? bare(question->host) : text_from(t->host);
+    add_name(out, out->host);
+    if (t->kind == TARGET_SMTP && by_mx && !of_list)
+        add_name(out, text_from(t->host));
+}
+
+struct tls_wish
+security_wish(const struct security *security)
+{
+    assert(security->level != TARGET_TLS_NONE && security->name_count > 0);
+    return (struct tls_wish){.level = security->level == TARGET_TLS_VERIFY
+                                          ? TLS_LEVEL_VERIFY
+                                          : TLS_LEVEL_NONE,
+                             .host = security->host,
+                             .names = security->names,
+                             .name_count = security->name_count};
+}
+
+const char *
+security_other_scheme(const struct security *security, unsigned port,
+                      enum activity_kind kind, int64_t waited_ms)
+{
+    if (!security->implicit && kind == ACTIVITY_GREETING &&
+        (port == PORT_SMTPS || waited_ms >= SILENCE_MS))
+        return "smtps";
+    if (!security->implicit || kind != ACTIVITY_HANDSHAKE)
+        return NULL;
+    return port == PORT_SUBMISSION ? "submission" : port == PORT_SMTP ? "smtp" : NULL;
+}

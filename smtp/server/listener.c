@@ -1,0 +1,656 @@
+/* The way in: binds the addresses, counts the clients, hands connections to sessions.
+ */
+#include "smtp/server/listener.h"
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/memory.h"
+#include "smtp/server/arrival.h"
+#include "smtp/server/listener_auth.h"
+#include "smtp/server/refusals.h"
+#include "smtp/reply.h"
+#include "smtp/server/session.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MISTAKES_MAX = 64 * 1024,
+    UNIX_MODE = 0666,   /* its directory guards it */
+    FLUSH_CHECK_MS = 5, /* sendmail -bs: is the last reply out? */
+    FLUSH_CHECKS = 6000 /* then it never will be */
+};
+
+static const struct refusal no_room = {421, "4.7.0", "too many connections, try later"};
+static const struct refusal not_this_user = {554, "5.7.1",
+                                             "your user may not send mail here"};
+static const struct refusal locked_out = {
+    421, "4.7.0", "too many failed logins from your address, try later"};
+
+/* One socket that listens. */
+struct door {
+    struct listener *listener;
+    struct net_listener *socket;
+    struct session_manner manner;
+    unsigned uids[ENDPOINT_UIDS_MAX]; /* of a Unix socket: who may use it... */
+    size_t uid_count;                 /* ...0: all */
+};
+
+struct listener {
+    struct session_host host;
+    struct arrival_host arrivals;
+    struct net *net;
+    struct door *doors;
+    size_t door_count;
+    unsigned char secret[DIGEST_SIZE]; /* of users */
+    bool draining;
+    struct loop_timer grace;
+    struct loop_task gone;
+    void (*drained)(void *context);
+    void *context;
+    int flush_checks; /* sendmail -bs */
+};
+
+static bool
+hostname_is_good(const char *hostname, struct buffer *mistakes)
+{
+    struct text name = text_from(hostname);
+    if (address_is_domain(name) && text_is_ascii(name))
+        return true;
+    bool added = buffer_format(mistakes, "hostname: '%s': is no host name\n", hostname);
+    (void)added;
+    return false;
+}
+
+/* The files of a list into paths, NUL-terminated copies. TEXT_NONE: too many. */
+static size_t
+read_paths(struct text list, char *paths[TLS_PAIRS_MAX])
+{
+    struct text word;
+    size_t count = 0;
+    while (text_word(&list, ", \t\r\n", &word)) {
+        if (count == TLS_PAIRS_MAX)
+            return TEXT_NONE;
+        paths[count++] = text_string(word);
+    }
+    return count;
+}
+
+static bool
+complain_tls(struct buffer *mistakes, const char *what)
+{
+    bool added = buffer_format(mistakes, "tls_certificate: %s\n", what);
+    (void)added;
+    return false;
+}
+
+static bool
+make_tls(const struct tls_pair *pairs, size_t count, struct tls_server **server,
+         struct buffer *mistakes)
+{
+    char error[TLS_ERROR_MAX];
+    struct tls *tls = tls_new(error, sizeof(error));
+    if (tls != NULL)
+        *server = tls_server_new(tls, pairs, count, error, sizeof(error));
+    tls_free(&tls);
+    return *server != NULL || complain_tls(mistakes, error);
+}
+
+/* Without certificates *server stays NULL. */
+static bool
+read_tls(const struct listener_settings *settings, struct tls_server **server,
+         struct buffer *mistakes)
+{
+    char *certificates[TLS_PAIRS_MAX] = {0}, *keys[TLS_PAIRS_MAX] = {0};
+    struct tls_pair pairs[TLS_PAIRS_MAX];
+    size_t count = read_paths(settings->tls_certificate, certificates);
+    size_t key_count = read_paths(settings->tls_key, keys);
+    bool good = true;
+    if (count == TEXT_NONE || (key_count > 0 && key_count != count)) {
+        good = complain_tls(mistakes, "as many files as in tls_key, 64 at most");
+    } else if (count > 0) {
+        for (size_t i = 0; i < count; i++)
+            pairs[i] = (struct tls_pair){certificates[i],
+                                         key_count > 0 ? keys[i] : certificates[i]};
+        good = make_tls(pairs, count, server, mistakes);
+    }
+    for (size_t i = 0; i < TLS_PAIRS_MAX; i++) {
+        free(certificates[i]);
+        free(keys[i]);
+    }
+    return good;
+}
+
+/* An address that speaks TLS alone needs a certificate, one for proxies a list of them:
+ * on a Unix socket file permissions are the list. */
+static bool
+has_what_it_needs(const struct session_rules *rules, const struct endpoint *endpoints,
+                  size_t count, struct buffer *mistakes)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (endpoints[i].tls && rules->tls == NULL)
+            return complain_tls(mistakes, "unset, and `listen` has an address ?tls");
+        if (endpoints[i].proxy && endpoints[i].address.family != NET_UNIX &&
+            rules->proxies.count == 0) {
+            (void)!buffer_add(mistakes, TEXT("proxy_from: unset, and `listen` has an "
+                                             "address ?proxy\n"));
+            return false;
+        }
+    }
+    return listener_auth_fits(rules, endpoints, count, mistakes);
+}
+
+/* Where the routes look <postmaster> up. The table may go before the rules. */
+static void
+take_postmaster(struct session_rules *r, const struct route_table *routes)
+{
+    struct text domain = routes ? route_first_local_domain(routes) : TEXT("");
+    if (domain.length == 0 ||
+        !text_copy(r->postmaster_domain, sizeof(r->postmaster_domain), domain))
+        return;
+    r->server.postmaster_domain = r->postmaster_domain;
+}
+
+/* NULL with the mistakes. The caller is its first user. routes may be NULL. */
+static struct session_rules *
+rules_new(const struct listener_settings *settings, const struct route_table *routes,
+          const unsigned char secret[DIGEST_SIZE], struct buffer *mistakes)
+{
+    struct session_rules *r = memory_new(sizeof(*r));
+    r->users = 1;
+    bool good = policy_read(&r->policy, settings->relay_from,
+                            settings->allow_open_relay, mistakes);
+    good = read_tls(settings, &r->tls, mistakes) && good;
+    good = clients_read(&r->clients, &settings->clients, mistakes) && good;
+    good = networks_read(&r->proxies, "proxy_from", settings->proxy_from,
+                         "would let everyone pass for anyone", mistakes) &&
+           good;
+    good = policy_read_etrn(&r->policy, settings->etrn, mistakes) && good;
+    good = policy_read_priority(&r->policy, settings->mt_priority, mistakes) && good;
+    good = hostname_is_good(settings->hostname, mistakes) &&
+           text_copy(r->hostname, sizeof(r->hostname), text_from(settings->hostname)) &&
+           good;
+    r->server =
+        (struct server_rules){.hostname = r->hostname,
+                              .size_limit = settings->message_size_limit,
+                              .recipient_limit = settings->recipient_limit,
+                              .hop_limit = settings->hop_limit,
+                              .etrn = policy_flushes(&r->policy),
+                              .priority = r->policy.priority,
+                              .priority_of_strangers = r->policy.priority_of_all,
+                              .error_limit = settings->error_limit,
+                              .soft_error_limit = settings->soft_error_limit,
+                              .error_delay_ms = settings->error_delay_ms,
+                              .junk_limit = settings->junk_limit,
+                              .refuses_partial = settings->refuses_partial};
+    take_postmaster(r, routes);
+    r->check = (struct check_rules){.helo = settings->check_helo,
+                                    .sender = settings->check_sender};
+    r->patience = (struct patience_rules){.command_ms = settings->idle_timeout_ms,
+                                          .data_ms = settings->data_timeout_ms,
+                                          .data_rate = settings->data_rate_min};
+    r->greet_delay_ms = settings->greet_delay_ms;
+    r->lifetime_ms = settings->lifetime_ms;
+    good = listener_auth_read(settings, secret, r, mistakes) && good;
+    r->idle_timeout_ms = settings->idle_timeout_ms;
+    r->data_timeout_ms = settings->data_timeout_ms;
+    r->handshake_timeout_ms = settings->handshake_timeout_ms;
+    if (!good)
+        session_rules_release(&r);
+    return r;
+}
+
+bool
+listener_check(const struct listener_settings *settings, struct buffer *mistakes)
+{
+    static const unsigned char secret[DIGEST_SIZE]; /* nobody logs in by these */
+    struct endpoint *endpoints;
+    size_t count;
+    struct session_rules *rules = rules_new(settings, NULL, secret, mistakes);
+    bool good = endpoints_read(settings->listen, &endpoints, &count, mistakes);
+    good =
+        good && rules != NULL && has_what_it_needs(rules, endpoints, count, mistakes);
+    free(endpoints);
+    session_rules_release(&rules);
+    return good;
+}
+
+static void
+drained(void *context)
+{
+    struct listener *l = context;
+    loop_timer_stop(l->host.loop, &l->grace);
+    loop_unpost(l->host.loop, &l->gone);
+    l->draining = false;
+    l->drained(l->context);
+}
+
+/* So that time-outs shrink before there is no room at all. */
+static void
+watch_stress(struct listener *l)
+{
+    const struct clients_rules *rules = &l->host.rules->clients;
+    bool stressed = clients_stressed(l->host.clients, rules);
+    if (stressed == l->host.stressed)
+        return;
+    log_say(l->host.log, stressed ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "smtpd", NULL,
+            "%zu of %d sessions (max_sessions): %s", clients_sessions(l->host.clients),
+            rules->sessions,
+            stressed ? "stress begins: untrusted clients have shorter time-outs"
+                     : "stress is over");
+    session_host_stress(&l->host, stressed);
+}
+
+/* A session's end: never told from within the session's callback. */
+static void
+on_gone(void *context, const struct net_address *peer)
+{
+    struct listener *l = context;
+    clients_left(l->host.clients, peer, loop_monotonic_ms(l->host.loop));
+    watch_stress(l);
+    if (l->draining && l->host.count == 0)
+        loop_post(l->host.loop, &l->gone, drained, l);
+}
+
+static bool
+may_relay(const struct listener *l, const struct net_address *client,
+          const struct session_manner *manner)
+{
+    return !manner->stranger && policy_may_relay(&l->host.rules->policy, client);
+}
+
+/* Between our own hosts fragments flow at no rate that strangers are held to. */
+static bool
+may_enter(struct listener *l, const struct net_address *client,
+          const struct session_manner *manner, struct outcome *why)
+{
+    struct clients_rules rules = l->host.rules->clients;
+    bool full = clients_sessions(l->host.clients) >= (size_t)rules.sessions;
+    bool is_peer = session_is_peer(&l->host, client, manner);
+    bool trusted = is_peer || manner->lmtp || may_relay(l, client, manner);
+    if (is_peer)
+        rules.each[CLIENTS_SESSION] = rules.all[CLIENTS_SESSION] = (struct rate){0};
+    if (full)
+        rules.sessions = INT_MAX;
+    bool enters = clients_entered(l->host.clients, &rules, client,
+                                  loop_monotonic_ms(l->host.loop), why);
+    if (enters && full && !session_make_room(&l->host, client, trusted)) {
+        *why = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, no_room.code,
+                            no_room.enhanced, "%s", no_room.text);
+        enters = false;
+    }
+    watch_stress(l);
+    return enters;
+}
+
+static void
+enter(struct listener *l, struct net_connection *connection,
+      const struct session_manner *manner, const struct refusal *refusal)
+{
+    const struct session_rules *rules = l->host.rules;
+    const struct net_address *client = net_peer(connection);
+    struct outcome why = {.code = 0};
+    bool is_peer = session_is_peer(&l->host, client, manner);
+    bool enters = may_enter(l, client, manner, &why);
+    struct refusal crowded = {why.code, why.enhanced, why.text};
+    bool waits = rules->greet_delay_ms > 0 && !manner->tls && !is_peer &&
+                 !may_relay(l, client, manner);
+    if (!enters)
+        refusal = &crowded;
+    else if (refusal == NULL && manner->auth == ENDPOINT_AUTH_REQUIRED &&
+             session_is_locked_out(&l->host, connection, manner))
+        refusal = &locked_out;
+    if (refusal == NULL && waits)
+        arrival_wait(&l->arrivals, connection, manner, rules->greet_delay_ms);
+    else
+        session_start(&l->host, connection, manner, refusal);
+}
+
+/* The client is known, if it ever will be. */
+static void
+on_named(void *context, struct net_connection *connection,
+         const struct session_manner *manner)
+{
+    enter(context, connection, manner, NULL);
+}
+
+static void
+on_ready(void *context, struct net_connection *connection,
+         const struct session_manner *manner, const struct refusal *refusal)
+{
+    struct listener *l = context;
+    session_start(&l->host, connection, manner, refusal);
+}
+
+/* NULL, or why nobody is to be believed who he speaks for. */
+static const char *
+is_no_proxy(const struct listener *l, const struct net_address *peer)
+{
+    const struct session_rules *rules = l->host.rules;
+    if (peer->family != NET_UNIX && !networks_have(&rules->proxies, peer))
+        return "is not in proxy_from";
+    return l->arrivals.unnamed >= (size_t)rules->clients.sessions
+               ? "too many connections without a header yet"
+               : NULL;
+}
+
+static bool
+is_welcome(const struct door *door, const struct net_connection *connection)
+{
+    struct net_credentials who;
+    if (door->uid_count == 0)
+        return true;
+    bool known = net_peer_credentials(connection, &who);
+    for (size_t i = 0; known && i < door->uid_count; i++)
+        if (door->uids[i] == who.uid)
+            return true;
+    if (known && refusals_admit(door->listener->host.refusals, "unix"))
+        log_say(door->listener->host.log, LOG_LEVEL_INFO, "smtpd", NULL,
+                "client=unix: uid=%u may not use this socket", who.uid);
+    return false;
+}
+
+static void
+on_accept(void *context, struct net_connection *connection)
+{
+    struct door *door = context;
+    struct listener *l = door->listener;
+    bool welcome = is_welcome(door, connection);
+    if (!door->manner.proxy) {
+        enter(l, connection, &door->manner, welcome ? NULL : &not_this_user);
+        return;
+    }
+    const char *why = welcome ? is_no_proxy(l, net_peer(connection))
+                              : "this user may not use this socket";
+    if (why == NULL) {
+        arrival_read_header(&l->arrivals, connection, &door->manner);
+        return;
+    }
+    char ip[NET_ADDRESS_TEXT_MAX], proxy[sizeof(ip) + 2];
+    net_address_ip(net_peer(connection), ip);
+    snprintf(proxy, sizeof(proxy), "[%s]", ip);
+    if (refusals_admit(l->host.refusals, proxy))
+        log_say(l->host.log, LOG_LEVEL_INFO, "smtpd", NULL,
+                "cut off: client=%s: proxy protocol: %s", proxy, why);
+    net_abort(&connection);
+}
+
+/* One line for error of several that were collected. */
+static void
+tell_mistakes(const struct buffer *mistakes, char *error, size_t error_size)
+{
+    struct text rest = buffer_text(mistakes), line = TEXT("");
+    text_cut(&rest, '\n', &line);
+    text_copy(error, error_size, line);
+}
+
+static struct listener *
+make(struct loop *loop, struct log *log, struct queue *queue,
+     const struct route_table *routes, struct session_rules *rules)
+{
+    struct listener *l = memory_new(sizeof(*l));
+    l->host = (struct session_host){.loop = loop,
+                                    .log = log,
+                                    .queue = queue,
+                                    .routes = routes,
+                                    .clients = clients_new(),
+                                    .rules = rules,
+                                    .on_gone = on_gone,
+                                    .context = l};
+    l->arrivals = (struct arrival_host){.loop = loop,
+                                        .log = log,
+                                        .on_named = on_named,
+                                        .on_ready = on_ready,
+                                        .on_gone = on_gone,
+                                        .context = l};
+    session_host_start(&l->host);
+    l->arrivals.refusals = l->host.refusals;
+    return l;
+}
+
+static bool
+open_doors(struct listener *l, const struct endpoint *endpoints, size_t count,
+           char *error, size_t error_size)
+{
+    l->doors = memory_array(count > 0 ? count : 1, sizeof(*l->doors));
+    for (size_t i = 0; i < count; i++) {
+        struct door *door = &l->doors[i];
+        unsigned mode = endpoints[i].mode != 0 ? endpoints[i].mode : UNIX_MODE;
+        *door = (struct door){
+            .listener = l,
+            .uid_count = endpoints[i].uid_count,
+            .manner = {.lmtp = endpoints[i].lmtp,
+                       .auth = endpoints[i].auth,
+                       .legacy = endpoints[i].legacy,
+                       .tls = endpoints[i].tls,
+                       .starttls = !endpoints[i].no_starttls && !endpoints[i].tls,
+                       .proxy = endpoints[i].proxy}
+        };
+        memcpy(door->uids, endpoints[i].uids, sizeof(door->uids));
+        door->socket = net_listen(l->net, &endpoints[i].address, mode, on_accept, door,
+                                  error, error_size);
+        if (door->socket == NULL)
+            return false;
+        l->door_count++;
+    }
+    return true;
+}
+
+static void
+log_doors(const struct listener *l)
+{
+    char address[NET_ADDRESS_TEXT_MAX];
+    for (size_t i = 0; i < l->door_count; i++) {
+        const struct door *door = &l->doors[i];
+        net_address_format(net_listener_address(door->socket), address);
+        log_say(l->host.log, LOG_LEVEL_INFO, "smtpd", NULL, "listening on %s%s%s%s",
+                address, door->manner.lmtp ? " for LMTP" : "",
+                door->manner.tls ? " by TLS" : "",
+                door->manner.proxy ? " for proxies" : "");
+    }
+}
+
+struct listener *
+listener_new(struct loop *loop, struct net *net, struct log *log,
+             struct manager *manager, const struct route_table *routes,
+             const struct listener_settings *settings, char *error, size_t error_size)
+{
+    struct buffer mistakes;
+    struct endpoint *endpoints;
+    struct listener *l = NULL;
+    unsigned char secret[DIGEST_SIZE];
+    size_t count;
+    buffer_init(&mistakes, MISTAKES_MAX);
+    listener_auth_secret(loop, queue_disk(manager_queue(manager)), secret);
+    struct session_rules *rules = rules_new(settings, routes, secret, &mistakes);
+    bool good = endpoints_read(settings->listen, &endpoints, &count, &mistakes);
+    if (good && rules != NULL &&
+        has_what_it_needs(rules, endpoints, count, &mistakes)) {
+        l = make(loop, log, manager_queue(manager), routes, rules);
+        l->host.manager = manager;
+        l->net = net;
+        memcpy(l->secret, secret, sizeof(secret));
+        login_gate_set_limit(l->host.gate, settings->auth_failure_limit);
+        if (open_doors(l, endpoints, count, error, error_size)) {
+            log_doors(l);
+            listener_auth_warn(log, rules, endpoints, count);
+        } else {
+            listener_free(&l);
+        }
+    } else {
+        tell_mistakes(&mistakes, error, error_size);
+        session_rules_release(&rules);
+    }
+    free(endpoints);
+    buffer_free(&mistakes);
+    return l;
+}
+
+/* Nobody may hear clear text where TLS was promised. */
+static bool
+keeps_promises(const struct listener *l, const struct session_rules *rules,
+               struct buffer *mistakes)
+{
+    for (size_t i = 0; i < l->door_count; i++) {
+        const struct session_manner *manner = &l->doors[i].manner;
+        const struct endpoint endpoint = {.address =
+                                              *net_listener_address(l->doors[i].socket),
+                                          .tls = manner->tls,
+                                          .no_starttls = !manner->starttls,
+                                          .proxy = manner->proxy,
+                                          .legacy = manner->legacy,
+                                          .auth = manner->auth};
+        if (!has_what_it_needs(rules, &endpoint, 1, mistakes))
+            return false;
+    }
+    return true;
+}
+
+void
+listener_reload(struct listener *l, const struct route_table *routes,
+                const struct listener_settings *settings)
+{
+    struct buffer mistakes;
+    buffer_init(&mistakes, MISTAKES_MAX);
+    struct session_rules *rules = rules_new(settings, routes, l->secret, &mistakes);
+    l->host.routes = routes;
+    if (rules != NULL && !keeps_promises(l, rules, &mistakes))
+        session_rules_release(&rules);
+    if (rules != NULL) {
+        session_rules_release(&l->host.rules);
+        l->host.rules = rules;
+        login_gate_set_limit(l->host.gate, settings->auth_failure_limit);
+    } else {
+        log_say(l->host.log, LOG_LEVEL_ERROR, "smtpd", NULL, "old settings stay: %.*s",
+                TEXT_ARGS(text_trim(buffer_text(&mistakes))));
+    }
+    buffer_free(&mistakes);
+}
+
+void
+listener_on_flush(struct listener *l, session_flush *on_flush, void *context)
+{
+    l->host.on_flush = on_flush;
+    l->host.flusher = context;
+}
+
+static void
+close_doors(struct listener *l)
+{
+    for (size_t i = 0; i < l->door_count; i++)
+        net_listener_free(&l->doors[i].socket);
+    free(l->doors);
+    l->doors = NULL;
+    l->door_count = 0;
+}
+
+static void
+on_grace_over(void *context)
+{
+    struct listener *l = context;
+    session_host_stop(&l->host);
+    drained(l);
+}
+
+void
+listener_drain(struct listener *l, int64_t grace_ms, void (*on_drained)(void *context),
+               void *context)
+{
+    assert(!l->draining && on_drained != NULL);
+    l->draining = true;
+    l->drained = on_drained;
+    l->context = context;
+    close_doors(l);
+    arrival_drain(&l->arrivals);
+    if (l->host.count == 0) {
+        loop_post(l->host.loop, &l->gone, drained, l);
+        return;
+    }
+    loop_timer_start(l->host.loop, &l->grace, grace_ms, on_grace_over, l);
+    session_drain(&l->host);
+}
+
+static void
+release(void *object)
+{
+    struct listener *l = object;
+    clients_free(&l->host.clients);
+    session_rules_release(&l->host.rules);
+    free(l);
+}
+
+void
+listener_free(struct listener **listener)
+{
+    struct listener *l = *listener;
+    *listener = NULL;
+    if (l == NULL)
+        return;
+    close_doors(l);
+    loop_timer_stop(l->host.loop, &l->grace);
+    loop_unpost(l->host.loop, &l->gone);
+    arrival_stop(&l->arrivals);
+    session_host_stop(&l->host);
+    loop_release(l->host.loop, release, l);
+}
+
+bool
+listener_is_stressed(const struct listener *l)
+{
+    return l->host.stressed;
+}
+
+size_t
+listener_sessions(const struct listener *l)
+{
+    return l->host.count;
+}
+
+/* The descriptors are over when what was said last has left them. */
+static void
+check_flushed(void *context)
+{
+    struct listener *l = context;
+    if (net_connections(l->net) > 0 && l->flush_checks++ < FLUSH_CHECKS) {
+        loop_timer_start(l->host.loop, &l->grace, FLUSH_CHECK_MS, check_flushed, l);
+        return;
+    }
+    l->drained(l->context);
+    listener_free(&l);
+}
+
+static void
+on_standard_gone(void *context, const struct net_address *peer)
+{
+    struct listener *l = context;
+    (void)peer;
+    loop_timer_start(l->host.loop, &l->grace, 0, check_flushed, l);
+}
+
+void
+listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
+                        struct queue *queue, const struct route_table *routes,
+                        const struct listener_settings *settings,
+                        void (*over)(void *context), void *context)
+{
+    static const unsigned char secret[DIGEST_SIZE]; /* no users here */
+    struct buffer mistakes;
+    struct listener_settings plain = *settings;
+    plain.auth_users = TEXT("");
+    buffer_init(&mistakes, MISTAKES_MAX);
+    struct session_rules *rules = rules_new(&plain, routes, secret, &mistakes);
+    /* The caller has had them checked. */
+    assert(rules != NULL);
+    rules->server.etrn = false; /* nobody here delivers */
+    buffer_free(&mistakes);
+    struct listener *l = make(loop, log, queue, routes, rules);
+    l->net = net;
+    clients_free(&l->host.clients); /* it is one, and its caller's */
+    l->host.on_gone = on_standard_gone;
+    l->drained = over;
+    l->context = context;
+    session_start_standard(&l->host, net, 0, 1);
+}

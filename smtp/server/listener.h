@@ -1,0 +1,77 @@
+/* The way in: listening sockets, one server session each, drafts for the queue.
+ *
+ * Ties smtp/server/server.h (a machine without sockets) to base/net.h,
+ * smtp/server/policy.h and queue/queue.h. */
+#ifndef SMTP_LISTENER_H
+#define SMTP_LISTENER_H
+
+#include "base/net.h"
+#include "queue/manager/manager.h"
+#include "smtp/server/session.h"
+
+struct listener_settings {
+    const char *hostname;
+    struct text listen;      /* list of ADDRESS:PORT[?OPTION&...] or unix:PATH[?...] */
+    struct text relay_from;  /* list of networks */
+    struct text etrn;        /* list: see policy_read_etrn() */
+    struct text mt_priority; /* see policy_read_priority() */
+    struct text tls_certificate; /* list of PEM files; empty: no TLS */
+    struct text tls_key;         /* as many; empty: in the same files */
+    struct text auth_users;      /* a file, see smtp/server/users.h; empty: no AUTH */
+    struct text auth_clear_text; /* "no", empty, or "loopback" */
+    struct text sender_login, sender_domains; /* see smtp/server/senders.h */
+    int auth_failure_limit;                   /* see lockout_set_limit() */
+    int max_tls_sessions;                     /* 0: none of its own */
+    bool allow_open_relay;
+    int64_t message_size_limit; /* bytes; 0 = none */
+    int64_t lifetime_ms;        /* of mail: for that which comes by XDEFRAG */
+    int recipient_limit;
+    struct clients_settings
+        clients;                   /* how many, how often: see smtp/server/clients.h */
+    struct text proxy_from;        /* list of networks: see smtp/server/arrival.h */
+    bool check_helo, check_sender; /* see smtp/server/check.h */
+    int64_t greet_delay_ms; /* strangers that speak earlier are sent away; 0 = none */
+    bool refuses_partial;   /* see server_rules */
+    int hop_limit;          /* Received lines; 50 */
+    int error_limit;        /* bad commands before 421; 20 */
+    int soft_error_limit;   /* ...before answers come late; 10 */
+    int64_t error_delay_ms; /* ...by so much more each time; 1 s */
+    int junk_limit;         /* commands of a stranger that bring no mail forward; 100 */
+    int64_t data_rate_min;  /* bytes a second of a message; 0 = any */
+    int64_t idle_timeout_ms;      /* 300 s, RFC 5321 §4.5.3.2.7 */
+    int64_t data_timeout_ms;      /* 180 s without a byte in DATA */
+    int64_t handshake_timeout_ms; /* 20 s for a TLS handshake as a whole */
+};
+struct listener;
+
+/* Checks everything, the files included, without binding; one line per mistake. */
+bool listener_check(const struct listener_settings *settings, struct buffer *mistakes);
+
+/* Binds everything; NULL with one line in error. routes is borrowed until reload. */
+struct listener *listener_new(struct loop *loop, struct net *net, struct log *log,
+                              struct manager *manager, const struct route_table *routes,
+                              const struct listener_settings *settings, char *error,
+                              size_t error_size);
+/* Sessions in flight keep their old settings until their next transaction. Addresses
+ * are not rebound. */
+void listener_reload(struct listener *l, const struct route_table *routes,
+                     const struct listener_settings *settings);
+/* Who starts what ETRN asks for; without it that is refused (458). */
+void listener_on_flush(struct listener *l, session_flush *on_flush, void *context);
+/* No new connections; sessions between transactions hear 421 4.3.2, those within finish
+ * theirs; drained is called when the last is gone, after grace_ms at the latest. */
+void listener_drain(struct listener *l, int64_t grace_ms,
+                    void (*drained)(void *context), void *context);
+void listener_free(struct listener **l);
+size_t listener_sessions(const struct listener *l);
+/* See session_host_stress(). */
+bool listener_is_stressed(const struct listener *l);
+
+/* sendmail -bs: one session on descriptors 0 and 1 straight into queue, trusted to
+ * relay; the callback comes when it is over. */
+void listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
+                             struct queue *queue, const struct route_table *routes,
+                             const struct listener_settings *settings,
+                             void (*over)(void *context), void *context);
+
+#endif

@@ -1,0 +1,151 @@
+/* Makes CRLF of bare LF: in a whole stream, or in content alone. */
+#include "smtp/server/normalize_newlines.h"
+
+#include <assert.h>
+
+/* --- A stream --------------------------------------------------------------------- */
+
+void
+normalize_stream(struct newlines_stream *n, struct text bytes, struct buffer *out)
+{
+    while (bytes.length > 0) {
+        size_t at = text_find(bytes, '\n');
+        struct text line = text_before(bytes, at == TEXT_NONE ? bytes.length : at);
+        if (line.length > 0)
+            n->after_cr = line.at[line.length - 1] == '\r';
+        bool fits = buffer_add(out, line);
+        if (at != TEXT_NONE) {
+            if (n->rule == NEWLINES_FIRST)
+                n->rule = n->after_cr ? NEWLINES_CRLF : NEWLINES_LF;
+            bool bare = n->rule == NEWLINES_LF && !n->after_cr;
+            fits = fits && buffer_add(out, bare ? TEXT("\r\n") : TEXT("\n"));
+            n->after_cr = false;
+        }
+        assert(fits);
+        bytes = text_after(bytes, at == TEXT_NONE ? bytes.length : at + 1);
+    }
+}
+
+/* --- Content ---------------------------------------------------------------------- */
+
+enum { LINE_EMPTY, LINE_DOT, LINE_LONGER };
+
+void
+normalize_content_start(struct newlines_content *n, bool repairs)
+{
+    *n = (struct newlines_content){.repairs = repairs, .line = LINE_EMPTY};
+}
+
+/* t went on as it is. */
+static void
+note_bytes(struct newlines_content *n, struct text t)
+{
+    if (t.length == 0)
+        return;
+    size_t at = text_find_last(t, '\n');
+    struct text line = at == TEXT_NONE ? t : text_after(t, at + 1);
+    if (at != TEXT_NONE)
+        n->line = LINE_EMPTY;
+    if (line.length > 0)
+        n->line = n->line == LINE_EMPTY && text_equal(line, TEXT(".")) ? LINE_DOT
+                                                                       : LINE_LONGER;
+    n->after_cr = t.at[t.length - 1] == '\r';
+    n->after_lf = false;
+}
+
+/* How many bytes come before a bare LF; the first `clean` were looked at before. */
+static size_t
+before_bare(const struct newlines_content *n, struct text t, size_t clean)
+{
+    for (size_t from = clean; from < t.length;) {
+        size_t at = text_find(text_after(t, from), '\n');
+        if (at == TEXT_NONE)
+            break;
+        at += from;
+        if (at > 0 ? t.at[at - 1] != '\r' : !n->after_cr)
+            return at;
+        from = at + 1;
+    }
+    return t.length;
+}
+
+/* The byte behind a dot behind a bare LF: a dot alone in its line is content, for it
+ * ends with LF or began behind one; of others the sender has put it there. */
+static void
+let_dot_go(struct newlines_content *n, char next)
+{
+    bool alone = next == '\r' || next == '\n';
+    n->held = false;
+    n->more = alone ? TEXT("..") : TEXT(".");
+    n->line = LINE_LONGER;
+}
+
+/* A bare LF. The decoder has dropped a dot that is alone in its line. */
+static void
+end_line(struct newlines_content *n)
+{
+    n->more = n->line == LINE_DOT ? TEXT(".\r\n") : TEXT("\r\n");
+    n->line = LINE_EMPTY;
+    n->after_cr = false;
+    n->after_lf = true;
+}
+
+/* What stands at the front and does not go on as it is. */
+static void
+look_at_front(struct newlines_content *n, struct text *input)
+{
+    if (input->length > 0 && n->after_lf && !n->held && input->at[0] == '.') {
+        n->held = true;
+        n->after_lf = false;
+        *input = text_after(*input, 1);
+    }
+    if (input->length == 0)
+        return;
+    if (n->held) {
+        let_dot_go(n, input->at[0]);
+    } else if (input->at[0] == '\n' && !n->after_cr) {
+        end_line(n);
+        *input = text_after(*input, 1);
+    }
+}
+
+enum progress
+normalize_data(struct newlines_content *n, struct dot_decoder *d, struct text *input,
+               struct text *content)
+{
+    if (!n->repairs)
+        return dot_decode(d, input, content);
+    if (n->more.length == 0)
+        look_at_front(n, input);
+    if (n->more.length > 0)
+        return dot_decode(d, &n->more, content);
+    struct text piece = text_before(*input, before_bare(n, *input, n->clean));
+    struct text rest = piece;
+    enum progress progress = dot_decode(d, &rest, content);
+    size_t taken = piece.length - rest.length;
+    n->clean = rest.length;
+    note_bytes(n, text_before(piece, taken));
+    *input = text_after(*input, taken);
+    return progress;
+}
+
+bool
+normalize_has_more(const struct newlines_content *n)
+{
+    return n->more.length > 0;
+}
+
+bool
+normalize_chunk(struct newlines_content *n, struct dot_checker *c, struct text *chunk,
+                struct text *content)
+{
+    size_t size = n->repairs ? before_bare(n, *chunk, 0) : chunk->length;
+    *content = text_before(*chunk, size);
+    if (size == 0 && chunk->length > 0) {
+        *content = TEXT("\r\n");
+        size = 1;
+    }
+    n->after_cr = size > 0 && chunk->at[size - 1] == '\r';
+    *chunk = text_after(*chunk, size);
+    return dot_check(c, *content);
+}

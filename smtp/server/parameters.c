@@ -1,0 +1,292 @@
+/* Reads path and ESMTP parameters of MAIL and RCPT; every one is checked after
+ * decoding. */
+#include "smtp/server/parameters.h"
+
+#include "queue/set_mark.h"
+
+#include <assert.h>
+
+static const struct refusal mail_syntax = {501, "5.5.4",
+                                           "syntax: MAIL FROM:<address> [parameters]"};
+static const struct refusal rcpt_syntax = {501, "5.5.4",
+                                           "syntax: RCPT TO:<address> [parameters]"};
+static const struct refusal bad_sender = {501, "5.1.7", "bad sender address"};
+static const struct refusal bad_recipient = {501, "5.1.3", "bad recipient address"};
+static const struct refusal needs_utf8 = {553, "5.6.7", "address needs SMTPUTF8"};
+static const struct refusal unknown = {555, "5.5.4", "unknown parameter"};
+static const struct refusal twice = {501, "5.5.4", "parameter given twice"};
+static const struct refusal bad_size = {501, "5.5.4", "bad SIZE"};
+static const struct refusal bad_body = {501, "5.5.4",
+                                        "BODY is 7BIT, 8BITMIME or BINARYMIME"};
+static const struct refusal no_value = {501, "5.5.4", "SMTPUTF8 takes no value"};
+static const struct refusal bad_ret = {501, "5.5.4", "RET is FULL or HDRS"};
+static const struct refusal bad_envid = {501, "5.5.4", "bad ENVID"};
+static const struct refusal bad_priority = {501, "5.5.4", "MT-PRIORITY is -9 to 9"};
+static const struct refusal bad_auth = {501, "5.5.4", "AUTH is <> or an address"};
+static const struct refusal bad_set_mark = {501, "5.5.4", "XDEFRAG is KEY;DEPTH;EPOCH"};
+static const struct refusal bad_notify = {501, "5.5.4", "bad NOTIFY"};
+static const struct refusal bad_orcpt = {501, "5.5.4", "bad ORCPT"};
+
+/* Valid once decoded. */
+static bool
+is_xtext(struct text t)
+{
+    struct buffer decoded;
+    buffer_init(&decoded, t.length);
+    bool good = t.length > 0 && address_read_xtext(t, &decoded);
+    buffer_free(&decoded);
+    return good;
+}
+
+/* "FROM:" or "TO:" and what follows in front of the path; blanks there are common. */
+static bool
+take_prefix(struct text *argument, struct text prefix)
+{
+    if (!text_starts_nocase(*argument, prefix))
+        return false;
+    *argument = text_after(*argument, prefix.length);
+    while (argument->length > 0 && argument->at[0] == ' ')
+        *argument = text_after(*argument, 1);
+    return argument->length > 0;
+}
+
+/* The path, with a blank or the end behind it. */
+static bool
+take_path(struct text *argument, struct address *address)
+{
+    return address_parse_path(argument, address) &&
+           (argument->length == 0 || argument->at[0] == ' ');
+}
+
+/* Cuts "KEY" or "KEY=value" off. value.at is NULL without '='. */
+static bool
+take_parameter(struct text *rest, struct text *key, struct text *value)
+{
+    struct text word;
+    if (!text_word(rest, " ", &word))
+        return false;
+    bool cut = text_cut(&word, '=', key);
+    assert(cut);
+    *value = word;
+    return true;
+}
+
+static const struct refusal *
+read_size(struct mail_parameters *out, struct text value)
+{
+    uint64_t size = 0;
+    /* Twenty digits, RFC 1870 §3; what does not fit is above any limit anyway. */
+    for (size_t i = 0; i < value.length; i++)
+        if (value.at[i] < '0' || value.at[i] > '9')
+            return &bad_size;
+    if (value.length == 0 || value.length > 20)
+        return &bad_size;
+    if (!text_number(value, INT64_MAX, &size))
+        size = INT64_MAX;
+    out->size = (int64_t)size;
+    return NULL;
+}
+
+static const struct refusal *
+read_body(struct mail_parameters *out, struct text value)
+{
+    out->binary = text_equal_nocase(value, TEXT("BINARYMIME"));
+    out->eight_bit = out->binary || text_equal_nocase(value, TEXT("8BITMIME"));
+    return out->eight_bit || text_equal_nocase(value, TEXT("7BIT")) ? NULL : &bad_body;
+}
+
+static const struct refusal *
+read_utf8(struct mail_parameters *out, struct text value)
+{
+    out->utf8 = true;
+    return value.at == NULL ? NULL : &no_value;
+}
+
+static const struct refusal *
+read_ret(struct mail_parameters *out, struct text value)
+{
+    bool full = text_equal_nocase(value, TEXT("FULL"));
+    out->ret = full ? RETURN_FULL : RETURN_HEADERS;
+    return full || text_equal_nocase(value, TEXT("HDRS")) ? NULL : &bad_ret;
+}
+
+static const struct refusal *
+read_envid(struct mail_parameters *out, struct text value)
+{
+    out->envelope_id = value;
+    return value.length <= PARAMETER_ENVID_MAX && is_xtext(value) ? NULL : &bad_envid;
+}
+
+/* RFC 6710: 0, or 1 to 9 with a minus if wanted; no plus. */
+static const struct refusal *
+read_priority(struct mail_parameters *out, struct text value)
+{
+    bool minus = text_starts(value, TEXT("-"));
+    struct text digit = text_after(value, minus ? 1 : 0);
+    out->has_priority = true;
+    if (digit.length != 1 || digit.at[0] < (minus ? '1' : '0') || digit.at[0] > '9')
+        return &bad_priority;
+    out->priority = digit.at[0] - '0';
+    if (minus)
+        out->priority = -out->priority;
+    return NULL;
+}
+
+/* RFC 4954 §5: who has sent it first, says the client. It is checked, and not passed
+ * on: that counts as <>. */
+static const struct refusal *
+read_auth(struct mail_parameters *out, struct text value)
+{
+    (void)out;
+    return text_equal(value, TEXT("<>")) ||
+                   (value.length <= PARAMETER_AUTH_MAX && is_xtext(value))
+               ? NULL
+               : &bad_auth;
+}
+
+/* Our own: see smtp/redirect.h. */
+static const struct refusal *
+read_set_mark(struct mail_parameters *out, struct text value)
+{
+    struct set_mark mark;
+    out->has_set_mark = true;
+    out->set_mark = value;
+    return set_mark_read(value, &mark) ? NULL : &bad_set_mark;
+}
+
+static const struct {
+    struct text key;
+    const struct refusal *(*read)(struct mail_parameters *, struct text value);
+} mail_keys[] = {
+    {TEXT("SIZE"),        read_size    },
+    {TEXT("BODY"),        read_body    },
+    {TEXT("SMTPUTF8"),    read_utf8    },
+    {TEXT("RET"),         read_ret     },
+    {TEXT("ENVID"),       read_envid   },
+    {TEXT("MT-PRIORITY"), read_priority},
+    {TEXT("AUTH"),        read_auth    },
+    {TEXT("XDEFRAG"),     read_set_mark},
+};
+enum { MAIL_KEYS = sizeof(mail_keys) / sizeof(mail_keys[0]) };
+
+static const struct refusal *
+read_mail_parameter(struct mail_parameters *out, struct text key, struct text value,
+                    unsigned *seen)
+{
+    for (unsigned i = 0; i < MAIL_KEYS; i++) {
+        if (!text_equal_nocase(key, mail_keys[i].key))
+            continue;
+        if (*seen & 1U << i)
+            return &twice;
+        *seen |= 1U << i;
+        return mail_keys[i].read(out, value);
+    }
+    return &unknown;
+}
+
+const struct refusal *
+parameters_read_mail(struct text argument, struct mail_parameters *out)
+{
+    struct text key, value;
+    unsigned seen = 0;
+    *out = (struct mail_parameters){.ret = RETURN_DEFAULT};
+    if (!take_prefix(&argument, TEXT("FROM:")))
+        return &mail_syntax;
+    if (!take_path(&argument, &out->sender))
+        return &bad_sender;
+    /* <postmaster> without a domain is for RCPT alone (RFC 5321 §4.1.1.3). */
+    if (out->sender.domain.length == 0 && out->sender.local.length > 0)
+        return &bad_sender;
+    while (take_parameter(&argument, &key, &value)) {
+        const struct refusal *refusal = read_mail_parameter(out, key, value, &seen);
+        if (refusal != NULL)
+            return refusal;
+    }
+    return out->sender.utf8 && !out->utf8 ? &needs_utf8 : NULL;
+}
+
+static const struct refusal *
+read_notify(struct rcpt_parameters *out, struct text value)
+{
+    static const struct {
+        struct text word;
+        unsigned bit;
+    } words[] = {
+        {TEXT("NEVER"),   NOTIFY_NEVER  },
+        {TEXT("SUCCESS"), NOTIFY_SUCCESS},
+        {TEXT("FAILURE"), NOTIFY_FAILURE},
+        {TEXT("DELAY"),   NOTIFY_DELAY  },
+    };
+    struct text word;
+    unsigned notify = 0;
+    while (text_cut(&value, ',', &word)) {
+        unsigned bit = 0;
+        for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+            if (text_equal_nocase(word, words[i].word))
+                bit = words[i].bit;
+        if (bit == 0)
+            return &bad_notify;
+        notify |= bit;
+    }
+    out->notify = notify;
+    /* NEVER stands alone (RFC 3461 §4.1). */
+    bool mixed = (notify & NOTIFY_NEVER) != 0 && notify != NOTIFY_NEVER;
+    return notify == 0 || mixed ? &bad_notify : NULL;
+}
+
+static bool
+is_atom(struct text t)
+{
+    for (size_t i = 0; i < t.length; i++) {
+        char c = t.at[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!letter && !(c >= '0' && c <= '9') && c != '-')
+            return false;
+    }
+    return t.length > 0;
+}
+
+/* "type;address": xtext, or for type utf-8 also UTF-8 as it is (RFC 6533 §3). */
+static const struct refusal *
+read_orcpt(struct rcpt_parameters *out, struct text value, bool utf8)
+{
+    struct text rest = value, type;
+    if (value.length > PARAMETER_ORCPT_MAX || !text_cut(&rest, ';', &type) ||
+        !is_atom(type) || rest.length == 0)
+        return &bad_orcpt;
+    bool raw = text_equal_nocase(type, TEXT("utf-8")) &&
+               (utf8 || text_is_ascii(rest)) && text_is_utf8(rest) &&
+               !text_has_control(rest);
+    if (!raw && !is_xtext(rest))
+        return &bad_orcpt;
+    out->original = value;
+    return NULL;
+}
+
+static const struct refusal *
+read_rcpt_parameter(struct rcpt_parameters *out, struct text key, struct text value,
+                    bool utf8)
+{
+    if (text_equal_nocase(key, TEXT("NOTIFY")))
+        return out->notify != 0 ? &twice : read_notify(out, value);
+    if (text_equal_nocase(key, TEXT("ORCPT")))
+        return out->original.length > 0 ? &twice : read_orcpt(out, value, utf8);
+    return &unknown;
+}
+
+const struct refusal *
+parameters_read_rcpt(struct text argument, bool utf8, struct rcpt_parameters *out)
+{
+    struct text key, value;
+    *out = (struct rcpt_parameters){.notify = NOTIFY_DEFAULT};
+    if (!take_prefix(&argument, TEXT("TO:")))
+        return &rcpt_syntax;
+    if (!take_path(&argument, &out->recipient) || out->recipient.local.length == 0)
+        return &bad_recipient;
+    while (take_parameter(&argument, &key, &value)) {
+        const struct refusal *refusal = read_rcpt_parameter(out, key, value, utf8);
+        if (refusal != NULL)
+            return refusal;
+    }
+    return out->recipient.utf8 && !utf8 ? &needs_utf8 : NULL;
+}

@@ -1,0 +1,395 @@
+/* Decides who may relay and which recipients are taken. */
+#include "smtp/server/policy.h"
+
+#include "base/idna.h"
+#include "base/memory.h"
+#include "queue/manager/maildir.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLUSHED_MAX = 1024, LOCAL_PART_MAX = 256, WHY_MAX = 120 };
+
+static const char separators[] = ", \t\r\n";
+
+static void
+complain(struct buffer *mistakes, const char *key, struct text what, const char *why)
+{
+    /* Above the buffer's limit there are mistakes enough. */
+    bool added = buffer_format(mistakes, "%s: '%.*s': %s\n", key, TEXT_ARGS(what), why);
+    (void)added;
+}
+
+bool
+policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay,
+            struct buffer *mistakes)
+{
+    *policy = (struct policy){0};
+    return networks_read(
+        &policy->networks, "relay_from", relay_from,
+        allow_open_relay
+            ? NULL
+            : "would let everyone relay (allow_open_relay = yes permits it)",
+        mistakes);
+}
+
+/* NULL, or why not. */
+static const char *
+read_flushed(struct policy *policy, struct text word)
+{
+    bool wide = text_starts(word, TEXT("."));
+    if (text_equal_nocase(word, TEXT("relay"))) {
+        policy->flushes_relayed = true;
+        return NULL;
+    }
+    if (text_equal_nocase(word, TEXT("off")))
+        return "stands alone";
+    if (policy->flushed_count == FLUSHED_MAX)
+        return "too many domains";
+    if (!address_is_domain(text_after(word, wide ? 1 : 0)))
+        return "is no domain; use relay, off, domain or .domain (sub-domains)";
+    policy->flushed[policy->flushed_count++] = text_string(word);
+    return NULL;
+}
+
+bool
+policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *mistakes)
+{
+    struct text word;
+    bool good = true;
+    assert(policy->flushed == NULL);
+    if (text_equal_nocase(text_trim(etrn), TEXT("off")))
+        return true;
+    policy->flushed = memory_array(FLUSHED_MAX, sizeof(*policy->flushed));
+    while (text_word(&etrn, separators, &word)) {
+        const char *why = read_flushed(policy, word);
+        if (why == NULL)
+            continue;
+        complain(mistakes, "etrn", word, why);
+        good = false;
+    }
+    size_t kept = policy->flushed_count > 0 ? policy->flushed_count : 1;
+    policy->flushed = memory_resize(policy->flushed, kept * sizeof(*policy->flushed));
+    return good;
+}
+
+bool
+policy_read_priority(struct policy *policy, struct text mt_priority,
+                     struct buffer *mistakes)
+{
+    struct text word = text_trim(mt_priority);
+    policy->priority_of_all = text_equal_nocase(word, TEXT("all"));
+    policy->priority =
+        policy->priority_of_all || text_equal_nocase(word, TEXT("trusted"));
+    if (policy->priority || text_equal_nocase(word, TEXT("off")))
+        return true;
+    complain(mistakes, "mt_priority", word, "say off, trusted or all");
+    return false;
+}
+
+void
+policy_free(struct policy *policy)
+{
+    for (size_t i = 0; i < policy->flushed_count; i++)
+        free(policy->flushed[i]);
+    free(policy->flushed);
+    networks_free(&policy->networks);
+    *policy = (struct policy){0};
+}
+
+bool
+policy_flushes(const struct policy *policy)
+{
+    return policy->flushes_relayed || policy->flushed_count > 0;
+}
+
+/* Anybody may write to it, and it is another host's. */
+static bool
+is_relayed(const struct route_table *routes, struct text domain)
+{
+    struct address any = {.local = TEXT(""), .domain = domain};
+    if (!route_is_local_domain(routes, domain))
+        return false;
+    switch (route_find(routes, &any)->kind) {
+    case TARGET_MX:
+    case TARGET_SMTP:
+    case TARGET_LMTP:
+        return true;
+    case TARGET_MAILDIR:
+    case TARGET_HOLD:
+    case TARGET_DISCARD:
+    case TARGET_ERROR:
+    case TARGET_UNKNOWN:
+        break;
+    }
+    return false;
+}
+
+bool
+policy_may_flush(const struct policy *policy, const struct route_table *routes,
+                 struct text domain)
+{
+    for (size_t i = 0; i < policy->flushed_count; i++) {
+        struct text allowed = text_from(policy->flushed[i]);
+        if (allowed.at[0] == '.' ? text_ends_nocase(domain, allowed)
+                                 : text_equal_nocase(domain, allowed))
+            return true;
+    }
+    return policy->flushes_relayed && is_relayed(routes, domain);
+}
+
+bool
+policy_may_relay(const struct policy *policy, const struct net_address *client)
+{
+    return client->family == NET_UNIX || networks_have(&policy->networks, client);
+}
+
+/* The full-width forms of @ % ! : and the small @, which a next hop may fold. */
+static bool
+has_wide_sign(struct text t)
+{
+    static const char *const signs[] = {"\xef\xbc\xa0", "\xef\xbc\x85", "\xef\xbc\x81",
+                                        "\xef\xbc\x9a", "\xef\xb9\xab"};
+    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+        if (t.length > 0 && memmem(t.at, t.length, signs[i], strlen(signs[i])) != NULL)
+            return true;
+    return false;
+}
+
+/* user%other@here, other!user@here, "user@other"@here, "other::user"@here: a mailbox
+ * here to us, a route to a next hop that still believes in them. */
+static bool
+is_routed(const struct address *a)
+{
+    struct buffer local;
+    buffer_init(&local, LOCAL_PART_MAX);
+    bool routed = !address_write_local(a, &local);
+    struct text t = buffer_text(&local);
+    routed = routed || text_find(t, '@') != TEXT_NONE ||
+             text_find(t, '%') != TEXT_NONE || text_find(t, '!') != TEXT_NONE ||
+             text_find(t, ':') != TEXT_NONE || (t.length > 0 && t.at[0] == '|') ||
+             (t.length > 0 && t.at[0] == '/') || has_wide_sign(t);
+    buffer_free(&local);
+    return routed;
+}
+
+static bool
+refuse(struct outcome *refusal, int code, const char *enhanced, const char *text)
+{
+    *refusal = outcome_make(code < 500 ? VERDICT_DEFERRED : VERDICT_FAILED,
+                            BLAME_MESSAGE, code, enhanced, "%s", text);
+    return false;
+}
+
+static bool
+refuse_error(struct outcome *refusal, const struct target *target)
+{
+    bool temporary = target->enhanced[0] == '4';
+    const char *enhanced = target->enhanced[0] == '\0' ? "5.7.1" : target->enhanced;
+    return refuse(refusal, temporary ? 450 : 550, enhanced,
+                  target->path[0] == '\0' ? "not accepted here" : target->path);
+}
+
+/* It has stayed as it was: nobody can look it up. */
+static bool
+refuse_domain(struct outcome *refusal)
+{
+    return idna_version() == NULL
+               ? refuse(refusal, 553, "5.6.7",
+                        "domains beyond ASCII need libidn2, which is not built in")
+               : refuse(refusal, 553, "5.1.2", "no domain name by IDNA");
+}
+
+bool
+policy_recipient(const struct route_table *routes, bool may_relay, struct text sender,
+                 const struct address *recipient, struct outcome *refusal)
+{
+    bool local = recipient->domain.length == 0 ||
+                 route_is_local_domain(routes, recipient->domain);
+    if (!may_relay && (!local || is_routed(recipient)))
+        return refuse(refusal, 554, "5.7.1", "relay access denied");
+    const struct target *target = route_find_from(routes, sender, recipient, false);
+    assert(target != NULL);
+    switch (target->kind) {
+    case TARGET_MX:
+        return text_is_ascii(recipient->domain) || refuse_domain(refusal);
+    case TARGET_SMTP:
+    case TARGET_LMTP:
+    case TARGET_HOLD:
+    case TARGET_DISCARD:
+        return true;
+    case TARGET_MAILDIR:
+        return maildir_exists(target, recipient) ||
+               refuse(refusal, 550, "5.1.1", "no such user here");
+    case TARGET_ERROR:
+        return refuse_error(refusal, target);
+    case TARGET_UNKNOWN:
+        return refuse(refusal, 550, "5.1.1", "no such user here");
+    }
+    return false;
+}
+
+bool
+policy_joins(const struct route_table *routes, struct text sender,
+             const struct address *recipient)
+{
+    return route_find_from(routes, sender, recipient, false)->defragment;
+}
+
+static const char *
+read_auth(struct endpoint *endpoint, struct text value)
+{
+    if (text_equal(value, TEXT("no")))
+        endpoint->auth = ENDPOINT_AUTH_NO;
+    else if (text_equal(value, TEXT("offered")))
+        endpoint->auth = ENDPOINT_AUTH_OFFERED;
+    else if (text_equal(value, TEXT("required")))
+        endpoint->auth = ENDPOINT_AUTH_REQUIRED;
+    else
+        return "say auth=required, auth=offered or auth=no";
+    return NULL;
+}
+
+/* Three octal digits, perhaps with a 0 before them. */
+static bool
+read_mode(struct text digits, unsigned *mode)
+{
+    *mode = 0;
+    for (size_t i = 0; i < digits.length; i++) {
+        if (digits.at[i] < '0' || digits.at[i] > '7')
+            return false;
+        *mode = *mode * 8 + (unsigned)(digits.at[i] - '0');
+    }
+    return digits.length >= 3 && digits.length <= 4 && *mode > 0 && *mode <= 0777;
+}
+
+static const char *
+read_unix(struct endpoint *endpoint, struct text option)
+{
+    uint64_t uid;
+    if (endpoint->address.family != NET_UNIX)
+        return "is for unix:PATH alone";
+    if (text_starts(option, TEXT("mode=")))
+        return read_mode(text_after(option, 5), &endpoint->mode)
+                   ? NULL
+                   : "the mode of a socket is like 0660";
+    if (!text_number(text_after(option, 4), UINT32_MAX - 1, &uid))
+        return "is no user id; say uid=NUMBER, once for each";
+    if (endpoint->uid_count == ENDPOINT_UIDS_MAX)
+        return "too many user ids: use a group and mode=0660";
+    endpoint->uids[endpoint->uid_count++] = (unsigned)uid;
+    return NULL;
+}
+
+/* NULL, or why the option is a mistake. */
+static const char *
+read_option(struct endpoint *endpoint, struct text option)
+{
+    if (text_starts(option, TEXT("auth=")))
+        return read_auth(endpoint, text_after(option, 5));
+    if (text_starts(option, TEXT("mode=")) || text_starts(option, TEXT("uid=")))
+        return read_unix(endpoint, option);
+    if (text_equal(option, TEXT("lmtp")))
+        endpoint->lmtp = true;
+    else if (text_equal(option, TEXT("tls")))
+        endpoint->tls = true;
+    else if (text_equal(option, TEXT("proxy")))
+        endpoint->proxy = true;
+    else if (text_equal(option, TEXT("starttls=no")))
+        endpoint->no_starttls = true;
+    else if (text_equal(option, TEXT("profile=legacy")))
+        endpoint->legacy = true;
+    else if (!text_equal(option, TEXT("starttls=yes")))
+        return "unknown option";
+    return NULL;
+}
+
+/* What is meant by "25", ":25", "*:25", "localhost:25". */
+static const char *
+why_no_address(struct text word, char room[WHY_MAX])
+{
+    size_t colon = text_find_last(word, ':');
+    struct text host = colon == TEXT_NONE ? TEXT("") : text_before(word, colon);
+    struct text port = colon == TEXT_NONE ? word : text_after(word, colon + 1);
+    uint64_t number;
+    bool all = host.length == 0 || text_equal(host, TEXT("*"));
+    bool local = text_equal_nocase(host, TEXT("localhost"));
+    if (!(all || local) || !text_number(port, 65535, &number) || number == 0)
+        return "is no address (1.2.3.4:25, [::1]:25 or unix:/path)";
+    snprintf(room, WHY_MAX, "is no address: write %s:%u, %s:%u",
+             all ? "0.0.0.0" : "127.0.0.1", (unsigned)number, all ? "[::]" : "[::1]",
+             (unsigned)number);
+    return room;
+}
+
+static bool
+read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *mistakes)
+{
+    struct text options = word, address, option;
+    bool good = true;
+    bool cut = text_cut(&options, '?', &address);
+    assert(cut);
+    if (!net_address_parse(address, 0, &endpoint->address)) {
+        char room[WHY_MAX];
+        complain(mistakes, "listen", word, why_no_address(address, room));
+        good = false;
+    }
+    while (text_word(&options, "&", &option)) {
+        const char *why = read_option(endpoint, option);
+        if (why == NULL)
+            continue;
+        complain(mistakes, "listen", option, why);
+        good = false;
+    }
+    return good;
+}
+
+/* Port 0 is another one each time. */
+static bool
+is_same_place(const struct net_address *a, const struct net_address *b)
+{
+    return net_address_equal(a, b) && (a->family == NET_UNIX || a->port != 0);
+}
+
+bool
+endpoints_read(struct text listen, struct endpoint **endpoints, size_t *count,
+               struct buffer *mistakes)
+{
+    struct text word;
+    bool good = true;
+    *endpoints = memory_array(ENDPOINTS_MAX, sizeof(**endpoints));
+    *count = 0;
+    while (text_word(&listen, separators, &word)) {
+        if (*count == ENDPOINTS_MAX) {
+            complain(mistakes, "listen", word, "too many addresses");
+            return false;
+        }
+        struct endpoint *endpoint = &(*endpoints)[(*count)++];
+        good = read_endpoint(endpoint, word, mistakes) && good;
+        for (size_t i = 0; good && i + 1 < *count; i++) {
+            good = !is_same_place(&(*endpoints)[i].address, &endpoint->address);
+            if (!good)
+                complain(mistakes, "listen", word, "stands there twice");
+        }
+    }
+    return good;
+}
+
+bool
+endpoint_is_public(const struct endpoint *endpoint)
+{
+    static const char *const private[] = {
+        "10.0.0.0/8",    "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16",
+        "100.64.0.0/10", "fc00::/7",      "fe80::/10"};
+    const struct net_address *a = &endpoint->address;
+    struct net_network network;
+    if (a->family == NET_UNIX || net_address_is_loopback(a))
+        return false;
+    for (size_t i = 0; i < sizeof(private) / sizeof(private[0]); i++)
+        if (net_network_parse(text_from(private[i]), &network) &&
+            net_network_has(&network, a))
+            return false;
+    return true;
+}

@@ -1,0 +1,89 @@
+/* Who may send what to whom: decisions on plain values, no session, no socket.
+ *
+ * The rule that makes Petrel no open relay: a client outside relay_from may only write
+ * to local_domains (and postmaster), and not with a local part that some next hop could
+ * take for a route. */
+#ifndef SMTP_POLICY_H
+#define SMTP_POLICY_H
+
+#include "base/net.h"
+#include "base/outcome.h"
+#include "sched/route/route.h"
+#include "smtp/server/networks.h"
+
+struct policy {
+    struct networks networks; /* relay_from */
+    char **flushed;           /* etrn: domains, and .domains */
+    size_t flushed_count;
+    bool flushes_relayed; /* etrn: relay */
+    bool priority;        /* mt_priority: not off... */
+    bool priority_of_all; /* ...and strangers are believed, too */
+};
+
+/* Reads relay_from (a list). One line per mistake is added to mistakes; false then. A
+ * network of all addresses is a mistake unless allow_open_relay. */
+bool policy_read(struct policy *policy, struct text relay_from, bool allow_open_relay,
+                 struct buffer *mistakes) __attribute__((warn_unused_result));
+void policy_free(struct policy *policy);
+/* The same for etrn, after policy_read(): the words relay and off (alone), domain,
+ * .domain (sub-domains). */
+bool policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *mistakes)
+    __attribute__((warn_unused_result));
+
+/* The same for mt_priority: off, trusted (those who may relay) or all. */
+bool policy_read_priority(struct policy *policy, struct text mt_priority,
+                          struct buffer *mistakes) __attribute__((warn_unused_result));
+
+/* By network. Clients on a Unix socket may: file permissions guard it. */
+bool policy_may_relay(const struct policy *policy, const struct net_address *client);
+
+/* Whether anybody's mail may be asked for by ETRN. */
+bool policy_flushes(const struct policy *policy);
+/* Whether a domain's may. relay means those of local_domains (anybody may write to
+ * them) whose mail goes on to another host. */
+bool policy_may_flush(const struct policy *policy, const struct route_table *routes,
+                      struct text domain);
+
+/* Whether mail of sender (as in route_find_from()) for recipient is taken: true, or
+ * false with the refusal (554 5.7.1 relay denied, 550 5.1.1 no such mailbox, what
+ * `error:` says). Asks the disk for a Maildir, nothing else. */
+bool policy_recipient(const struct route_table *routes, bool may_relay,
+                      struct text sender, const struct address *recipient,
+                      struct outcome *refusal) __attribute__((warn_unused_result));
+
+/* Whether mail of sender for it is joined when it comes in fragments. */
+bool policy_joins(const struct route_table *routes, struct text sender,
+                  const struct address *recipient);
+
+/* --- What `listen` says ------------------------------------------------------- */
+
+enum endpoint_auth {
+    ENDPOINT_AUTH_DEFAULT,
+    ENDPOINT_AUTH_NO,
+    ENDPOINT_AUTH_OFFERED,
+    ENDPOINT_AUTH_REQUIRED
+};
+enum { ENDPOINTS_MAX = 64, ENDPOINT_UIDS_MAX = 16 };
+struct endpoint {
+    struct net_address address;
+    bool lmtp;
+    bool tls;         /* from the first byte */
+    bool no_starttls; /* not offered */
+    bool proxy;       /* each connection begins with a header of a proxy */
+    bool legacy; /* profile=legacy: smtp/server/normalize_newlines.h, and AUTH in clear
+                  */
+    enum endpoint_auth auth;
+    unsigned mode;                    /* of a Unix socket; 0: 0666 */
+    unsigned uids[ENDPOINT_UIDS_MAX]; /* who may use a Unix socket... */
+    size_t uid_count;                 /* ...0: all */
+};
+
+/* The list of ADDRESS:PORT[?OPTION&...] and unix:PATH[?...]; *endpoints is malloc'ed.
+ * False with one line per mistake. */
+bool endpoints_read(struct text listen, struct endpoint **endpoints, size_t *count,
+                    struct buffer *mistakes) __attribute__((warn_unused_result));
+/* Clients from the internet could reach it: it is no loopback, private (RFC 1918, 6598,
+ * 4193) or link-local address, and no Unix socket. */
+bool endpoint_is_public(const struct endpoint *endpoint);
+
+#endif

@@ -1,0 +1,103 @@
+/* Counts lines about refusals, and sums up those that are too many. */
+#include "smtp/server/refusals.h"
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+enum { NAME_MAX_SIZE = 64, PERIOD_MS = 1000 };
+
+struct refused {
+    UT_hash_handle hh;
+    char client[NAME_MAX_SIZE];
+    unsigned lines, more;
+};
+
+struct refusals {
+    struct loop *loop;
+    struct log *log;
+    struct loop_timer timer; /* runs while somebody is in the table */
+    struct refused *table;
+    unsigned lines;       /* of all, in this period */
+    unsigned long others; /* of those for whom there is no place */
+};
+
+static void
+sum_up(void *context)
+{
+    struct refusals *r = context;
+    struct refused *each, *next;
+    HASH_ITER (hh, r->table, each, next) {
+        if (each->more > 0)
+            log_say(r->log, LOG_LEVEL_INFO, "smtpd", NULL,
+                    "client=%s: %u more refusals in this second, not logged",
+                    each->client, each->more);
+        HASH_DEL(r->table, each);
+        free(each);
+    }
+    if (r->others > 0)
+        log_say(r->log, LOG_LEVEL_INFO, "smtpd", NULL,
+                "%lu refusals of other clients in this second, not logged", r->others);
+    r->others = r->lines = 0;
+}
+
+struct refusals *
+refusals_new(struct loop *loop, struct log *log)
+{
+    struct refusals *r = memory_new(sizeof(*r));
+    r->loop = loop;
+    r->log = log;
+    return r;
+}
+
+void
+refusals_free(struct refusals **refusals)
+{
+    struct refusals *r = *refusals;
+    *refusals = NULL;
+    if (r == NULL)
+        return;
+    loop_timer_stop(r->loop, &r->timer);
+    sum_up(r);
+    free(r);
+}
+
+/* NULL: there is no place. */
+static struct refused *
+find_refused(struct refusals *r, const char *client)
+{
+    struct refused *found;
+    HASH_FIND_STR(r->table, client, found);
+    if (found != NULL || HASH_COUNT(r->table) >= REFUSALS_CLIENTS_MAX)
+        return found;
+    if (r->table == NULL)
+        loop_timer_start(r->loop, &r->timer, PERIOD_MS, sum_up, r);
+    found = memory_new(sizeof(*found));
+    text_copy(found->client, sizeof(found->client), text_from(client));
+    HASH_ADD_STR(r->table, client, found);
+    return found;
+}
+
+bool
+refusals_admit(struct refusals *r, const char *client)
+{
+    struct refused *refused = r != NULL ? find_refused(r, client) : NULL;
+    if (r == NULL)
+        return true;
+    if (refused == NULL) {
+        r->others++;
+        return false;
+    }
+    unsigned limit = r->lines < REFUSALS_ALL_MAX ? REFUSALS_EACH_MAX : 1;
+    if (refused->lines >= limit) {
+        refused->more++;
+        return false;
+    }
+    refused->lines++;
+    r->lines++;
+    return true;
+}

@@ -1,0 +1,244 @@
+/* AUTH as a server: PLAIN, LOGIN and SCRAM-SHA-256 against the users. */
+#include "smtp/server/sasl_server.h"
+
+#include "base/base64.h"
+#include "smtp/scram.h"
+
+#include <assert.h>
+#include <string.h>
+
+static enum sasl_result
+finish(struct sasl_server *s, enum sasl_result result)
+{
+    s->stage = SASL_SERVER_OVER;
+    buffer_clear(&s->out);
+    return result;
+}
+
+static enum sasl_result
+challenge(struct sasl_server *s, struct text t, enum sasl_server_stage stage)
+{
+    buffer_clear(&s->out);
+    bool fits = base64_encode(t, &s->out);
+    assert(fits);
+    s->stage = stage;
+    return SASL_CHALLENGE;
+}
+
+static bool
+take_user(struct sasl_server *s, struct text name)
+{
+    return sasl_is_name(name) && text_copy(s->user, sizeof(s->user), name);
+}
+
+static enum sasl_result
+checked(struct sasl_server *s, enum verifier_finding finding)
+{
+    buffer_clear(&s->out);
+    if (finding == VERIFIER_UNFINISHED) {
+        s->stage = SASL_SERVER_CHECK;
+        return SASL_UNFINISHED;
+    }
+    digest_forget(&s->check, sizeof(s->check));
+    return finish(s, finding == VERIFIER_RIGHT && s->allowed ? SASL_DONE : SASL_FAILED);
+}
+
+static enum sasl_result
+check(struct sasl_server *s, struct text password, bool allowed)
+{
+    s->allowed = allowed;
+    return checked(
+        s, users_check_start(s->users, text_from(s->user), password, &s->check));
+}
+
+enum sasl_result
+sasl_server_work(struct sasl_server *s)
+{
+    assert(s->stage == SASL_SERVER_CHECK);
+    return checked(s, users_check_go(&s->check));
+}
+
+/* RFC 4616 §2: [authzid] NUL authcid NUL passwd */
+static enum sasl_result
+on_plain(struct sasl_server *s, struct text t)
+{
+    struct text authzid, user, password = t;
+    if (!text_cut(&password, '\0', &authzid) || !text_cut(&password, '\0', &user) ||
+        password.at == NULL || text_find(password, '\0') != TEXT_NONE ||
+        !take_user(s, user))
+        return finish(s, SASL_MALFORMED);
+    return check(s, password, authzid.length == 0 || text_equal(authzid, user));
+}
+
+static enum sasl_result
+on_login(struct sasl_server *s, struct text t)
+{
+    if (s->stage == SASL_SERVER_NEXT)
+        return check(s, t, true);
+    if (!take_user(s, t))
+        return finish(s, SASL_MALFORMED);
+    return challenge(s, TEXT("Password:"), SASL_SERVER_NEXT);
+}
+
+/* Keeps what the proof is about, and what of it the client must repeat. */
+static bool
+remember(struct sasl_server *s, const struct scram_first *first, struct buffer *reply)
+{
+    return base64_encode(first->header, &s->header) &&
+           buffer_format(reply, "r=%.*s%s,s=", TEXT_ARGS(first->nonce), s->nonce) &&
+           base64_encode(text_of(s->keys.salt, s->keys.salt_length), reply) &&
+           buffer_format(reply, ",i=%u", s->keys.iterations) &&
+           buffer_add(&s->auth, first->bare) && buffer_add_byte(&s->auth, ',') &&
+           buffer_add(&s->auth, buffer_text(reply));
+}
+
+static enum sasl_result
+on_scram_first(struct sasl_server *s, struct text t)
+{
+    struct scram_first first;
+    struct buffer reply;
+    if (!scram_read_first(t, &first) || !take_user(s, text_from(first.name)))
+        return finish(s, SASL_MALFORMED);
+    s->known = users_scram(s->users, text_from(s->user), &s->keys);
+    if (first.authzid[0] != '\0' && strcmp(first.authzid, first.name) != 0)
+        s->known = false;
+    buffer_init(&reply, SASL_MESSAGE_MAX + 256);
+    bool fits = remember(s, &first, &reply);
+    assert(fits);
+    enum sasl_result result = challenge(s, buffer_text(&reply), SASL_SERVER_NEXT);
+    buffer_free(&reply);
+    return result;
+}
+
+/* The nonce of both is in the challenge, at "r=", behind the client's first message. */
+static bool
+is_our_nonce(const struct sasl_server *s, struct text nonce)
+{
+    struct text ours = text_from(s->nonce), auth = buffer_text(&s->auth);
+    if (nonce.length <= ours.length)
+        return false;
+    size_t theirs = nonce.length - ours.length;
+    struct text end = text_after(nonce, theirs);
+    struct text rest = auth, field, first = TEXT("");
+    while (text_cut(&rest, ',', &field))
+        if (text_starts(field, TEXT("r="))) {
+            first = text_after(field, 2);
+            break;
+        }
+    return text_equal(end, ours) && text_equal(text_before(nonce, theirs), first);
+}
+
+static enum sasl_result
+on_scram_final(struct sasl_server *s, struct text t)
+{
+    struct scram_final final;
+    unsigned char signature[DIGEST_SIZE];
+    struct buffer reply;
+    if (!scram_read_final(t, &final) ||
+        !text_equal(final.header, buffer_text(&s->header)) ||
+        !is_our_nonce(s, final.nonce))
+        return finish(s, SASL_MALFORMED);
+    bool fits = buffer_add_byte(&s->auth, ',') && buffer_add(&s->auth, final.unproven);
+    assert(fits);
+    struct text auth = buffer_text(&s->auth);
+    bool proven = scram_is_proven(final.proof, s->keys.stored_key, auth);
+    if (!proven || !s->known)
+        return finish(s, SASL_FAILED);
+    digest_keyed(text_of(s->keys.server_key, DIGEST_SIZE), auth, signature);
+    buffer_init(&reply, 64);
+    fits = buffer_add(&reply, TEXT("v=")) &&
+           base64_encode(text_of(signature, sizeof(signature)), &reply);
+    assert(fits);
+    enum sasl_result result = challenge(s, buffer_text(&reply), SASL_SERVER_LAST);
+    buffer_free(&reply);
+    return result;
+}
+
+static enum sasl_result
+on_scram(struct sasl_server *s, struct text t)
+{
+    switch (s->stage) {
+    case SASL_SERVER_FIRST:
+        return on_scram_first(s, t);
+    case SASL_SERVER_NEXT:
+        return on_scram_final(s, t);
+    case SASL_SERVER_LAST:
+        return finish(s, t.length == 0 ? SASL_DONE : SASL_MALFORMED);
+    case SASL_SERVER_CHECK:
+    case SASL_SERVER_OVER:
+        break;
+    }
+    return finish(s, SASL_MALFORMED);
+}
+
+static enum sasl_result
+step(struct sasl_server *s, struct text message)
+{
+    switch (s->mechanism) {
+    case SASL_PLAIN:
+        return on_plain(s, message);
+    case SASL_LOGIN:
+        return on_login(s, message);
+    case SASL_SCRAM_SHA_256:
+        return on_scram(s, message);
+    case SASL_NONE:
+    case SASL_XOAUTH2:
+        break;
+    }
+    return finish(s, SASL_MALFORMED);
+}
+
+enum sasl_result
+sasl_server_feed(struct sasl_server *s, struct text line)
+{
+    char message[SASL_MESSAGE_MAX];
+    size_t length;
+    assert(s->stage != SASL_SERVER_OVER && s->stage != SASL_SERVER_CHECK);
+    if (text_equal(line, TEXT("*")))
+        return finish(s, SASL_CANCELLED);
+    if (!base64_decode(line, message, sizeof(message), &length)) {
+        digest_forget(message, sizeof(message));
+        return finish(s, SASL_MALFORMED);
+    }
+    enum sasl_result result = step(s, text_of(message, length));
+    digest_forget(message, sizeof(message));
+    return result;
+}
+
+enum sasl_result
+sasl_server_start(struct sasl_server *s, enum sasl_mechanism mechanism,
+                  const struct users *users, const char *nonce, struct text initial)
+{
+    assert(mechanism >= SASL_PLAIN && mechanism <= SASL_SCRAM_SHA_256);
+    *s = (struct sasl_server){.mechanism = mechanism, .users = users};
+    buffer_init(&s->out, SASL_SERVER_OUT_MAX);
+    buffer_init(&s->auth, 4 * SASL_MESSAGE_MAX);
+    buffer_init(&s->header, SASL_MESSAGE_MAX);
+    bool whole = text_copy(s->nonce, sizeof(s->nonce), text_from(nonce));
+    assert(whole);
+    if (initial.at == NULL)
+        return challenge(s, mechanism == SASL_LOGIN ? TEXT("Username:") : TEXT(""),
+                         SASL_SERVER_FIRST);
+    return sasl_server_feed(s, text_equal(initial, TEXT("=")) ? TEXT("") : initial);
+}
+
+struct text
+sasl_server_challenge(const struct sasl_server *s)
+{
+    return buffer_text(&s->out);
+}
+
+const char *
+sasl_server_user(const struct sasl_server *s)
+{
+    return s->user;
+}
+
+void
+sasl_server_end(struct sasl_server *s)
+{
+    buffer_free(&s->out);
+    buffer_free(&s->auth);
+    buffer_free(&s->header);
+    digest_forget(s, sizeof(*s));
+}

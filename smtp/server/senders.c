@@ -1,0 +1,273 @@
+/* Knows which user owns which sender address, and the domains that may be sent from. */
+#include "smtp/server/senders.h"
+
+#include "base/memory.h"
+#include "mime/address.h"
+#include "smtp/sasl.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+/* "user NUL pattern", a pattern or a domain; patterns in lower case. */
+struct entry {
+    UT_hash_handle hh;
+    size_t length;
+    char key[];
+};
+
+enum { KEY_MAX = SASL_NAME_MAX + 1 + 2 * ADDRESS_MAX, NORMAL_MAX = 512 };
+
+struct senders {
+    bool logins; /* sender_login is set */
+    struct entry *pairs, *owned, *domains;
+};
+
+struct key {
+    char at[KEY_MAX];
+    size_t length;
+};
+
+static bool
+has(struct entry *table, struct text key)
+{
+    struct entry *found;
+    HASH_FIND(hh, table, key.at, key.length, found);
+    return found != NULL;
+}
+
+static void
+add(struct entry **table, struct text key)
+{
+    if (has(*table, key))
+        return;
+    struct entry *entry = memory_new(sizeof(*entry) + key.length);
+    entry->length = key.length;
+    memcpy(entry->key, key.at, key.length);
+    HASH_ADD_KEYPTR(hh, *table, entry->key, entry->length, entry);
+}
+
+static void
+free_table(struct entry **table)
+{
+    while (*table != NULL) {
+        struct entry *entry = *table;
+        HASH_DEL(*table, entry);
+        free(entry);
+    }
+}
+
+/* True when it fits, which everything within its limits does. */
+static bool
+make_pair(struct key *key, struct text user, struct text pattern)
+{
+    key->length = user.length + 1 + pattern.length;
+    if (key->length > sizeof(key->at))
+        return false;
+    memcpy(key->at, user.at, user.length);
+    key->at[user.length] = '\0';
+    memcpy(key->at + user.length + 1, pattern.at, pattern.length);
+    return true;
+}
+
+static void
+complain(struct buffer *mistakes, const char *key, struct text what, const char *why)
+{
+    /* Above the buffer's limit there are mistakes enough. */
+    (void)!buffer_format(mistakes, "%s: '%.*s': %s\n", key,
+                         TEXT_ARGS(text_before(what, 300)), why);
+}
+
+/* The pattern as keys have it. False: it is none. */
+static bool
+read_pattern(struct text word, struct buffer *normal)
+{
+    struct address address;
+    buffer_clear(normal);
+    bool good = false;
+    if (text_equal(word, TEXT("*")))
+        good = buffer_add(normal, word);
+    else if (text_find(word, '@') != TEXT_NONE)
+        good = address_parse(word, &address) && address_write(&address, normal);
+    else if (address_is_domain(text_after(word, text_starts(word, TEXT(".")) ? 1 : 0)))
+        good = buffer_add(normal, word);
+    if (good)
+        text_lower(normal->at, normal->length);
+    return good;
+}
+
+/* NULL, or why not. */
+static const char *
+add_pattern(struct senders *s, struct text user, struct text word)
+{
+    struct buffer normal;
+    struct key key = {.length = 0};
+    const char *why = NULL;
+    buffer_init(&normal, NORMAL_MAX);
+    if (!read_pattern(word, &normal))
+        why = "is none of user@domain, domain, .domain (sub-domains), *";
+    else if (HASH_COUNT(s->pairs) == SENDERS_MAX)
+        why = "too many addresses";
+    else if (!make_pair(&key, user, buffer_text(&normal)))
+        why = "is too long";
+    if (why == NULL) {
+        add(&s->pairs, text_of(key.at, key.length));
+        if (!text_equal(word, TEXT("*")))
+            add(&s->owned, buffer_text(&normal));
+    }
+    buffer_free(&normal);
+    return why;
+}
+
+static void
+read_line(struct senders *s, struct text line, struct buffer *mistakes)
+{
+    static const char separators[] = ", \t";
+    struct text user, word, rest = line;
+    unsigned count = 0;
+    if (!text_word(&rest, separators, &user))
+        return;
+    if (!sasl_is_name(user)) {
+        complain(mistakes, "sender_login", user, "can be no user's name");
+        return;
+    }
+    for (; text_word(&rest, separators, &word); count++) {
+        const char *why = add_pattern(s, user, word);
+        if (why != NULL)
+            complain(mistakes, "sender_login", word, why);
+    }
+    if (count == 0)
+        complain(mistakes, "sender_login", user,
+                 "no addresses behind it; lines are `user address...`");
+}
+
+static void
+read_domains(struct senders *s, struct text domains, struct buffer *mistakes)
+{
+    struct text word;
+    struct buffer normal;
+    buffer_init(&normal, NORMAL_MAX);
+    while (text_word(&domains, ", \t\r\n", &word)) {
+        if (text_equal(word, TEXT("*")) || text_find(word, '@') != TEXT_NONE ||
+            !read_pattern(word, &normal))
+            complain(mistakes, "sender_domains", word,
+                     "is neither domain nor .domain (sub-domains)");
+        else if (HASH_COUNT(s->domains) == SENDERS_DOMAINS_MAX)
+            complain(mistakes, "sender_domains", word, "too many domains");
+        else
+            add(&s->domains, buffer_text(&normal));
+    }
+    buffer_free(&normal);
+}
+
+struct senders *
+senders_new(struct text login, struct text domains, struct buffer *mistakes)
+{
+    struct senders *s = memory_new(sizeof(*s));
+    size_t before = mistakes->length;
+    struct text line;
+    while (text_cut(&login, '\n', &line)) {
+        line = text_trim(line);
+        if (line.length == 0 || line.at[0] == '#')
+            continue;
+        s->logins = true;
+        read_line(s, line, mistakes);
+    }
+    read_domains(s, domains, mistakes);
+    if (mistakes->length > before)
+        senders_free(&s);
+    return s;
+}
+
+void
+senders_free(struct senders **senders)
+{
+    struct senders *s = *senders;
+    *senders = NULL;
+    if (s == NULL)
+        return;
+    free_table(&s->pairs);
+    free_table(&s->owned);
+    free_table(&s->domains);
+    free(s);
+}
+
+/* What is asked about one sender. */
+struct question {
+    const struct senders *senders;
+    struct text user; /* at == NULL: nobody has logged in */
+    bool allowed, owned;
+};
+
+static void
+look(struct question *q, struct text pattern)
+{
+    struct key key;
+    q->owned = q->owned || has(q->senders->owned, pattern);
+    if (q->user.at != NULL && make_pair(&key, q->user, pattern))
+        q->allowed = q->allowed || has(q->senders->pairs, text_of(key.at, key.length));
+}
+
+/* The parents of a domain, each with its dot: ".example.org", ".org". False at the end.
+ */
+static bool
+next_parent(struct text *domain)
+{
+    size_t dot = text_find(text_after(*domain, 1), '.');
+    if (domain->length == 0 || dot == TEXT_NONE)
+        return false;
+    *domain = text_after(*domain, dot + 1);
+    return true;
+}
+
+static bool
+is_listed(const struct senders *s, struct text domain)
+{
+    bool listed = has(s->domains, domain);
+    while (!listed && next_parent(&domain))
+        listed = has(s->domains, domain);
+    return listed;
+}
+
+static bool
+refuse(struct outcome *refusal, int code, const char *text)
+{
+    *refusal = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, code, "5.7.1", "%s", text);
+    return false;
+}
+
+static bool
+permit_login(struct question *q, struct text sender, struct text domain, bool trusted,
+             struct outcome *refusal)
+{
+    look(q, sender);
+    look(q, domain);
+    while (next_parent(&domain))
+        look(q, domain);
+    if (q->user.at == NULL)
+        return trusted || !q->owned ||
+               refuse(refusal, 553, "sender address belongs to a user: log in first");
+    look(q, TEXT("*"));
+    return q->allowed || refuse(refusal, 553, "sender address not owned by user");
+}
+
+bool
+senders_permit(const struct senders *s, const char *user, bool trusted,
+               struct text sender, struct outcome *refusal)
+{
+    char folded[NORMAL_MAX];
+    struct question q = {.senders = s,
+                         .user = user ? text_from(user) : text_of(NULL, 0)};
+    if (sender.length == 0)
+        return true;
+    bool whole = text_copy(folded, sizeof(folded), sender);
+    assert(whole);
+    text_lower(folded, sender.length);
+    sender = text_of(folded, sender.length);
+    struct text domain = text_after(sender, text_find_last(sender, '@') + 1);
+    if (s->logins && !permit_login(&q, sender, domain, trusted, refusal))
+        return false;
+    return s->domains == NULL || (user == NULL && !trusted) || is_listed(s, domain) ||
+           refuse(refusal, 550, "sender domain not allowed here");
+}

@@ -1,0 +1,308 @@
+/* AUTH in a server session (RFC 4954): when it may come, its lines, its end. */
+#include "smtp/server/server_inside.h"
+
+#include "base/digest.h"
+#include "base/memory.h"
+#include "smtp/server/users.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct server_login {
+    struct sasl_server sasl;
+    enum sasl_mechanism mechanism;
+    bool begun;    /* sasl is */
+    bool has_line; /* false: AUTH without an initial response */
+    struct buffer line;
+    enum sasl_result result;
+};
+
+static const struct refusal unsupported = {502, "5.5.1", "command not supported"};
+static const struct refusal ehlo_first = {503, "5.5.1", "EHLO first"};
+static const struct refusal twice = {503, "5.5.1", "you are logged in already"};
+static const struct refusal needs_tls = {538, "5.7.11", "AUTH needs TLS"};
+static const struct refusal syntax = {501, "5.5.4",
+                                      "syntax: AUTH mechanism [response]"};
+static const struct refusal no_mechanism = {504, "5.5.4", "mechanism not offered"};
+static const struct refusal malformed = {501, "5.5.2",
+                                         "is no response of this mechanism"};
+static const struct refusal cancelled = {501, "5.7.0", "authentication cancelled"};
+static const struct refusal failed = {535, "5.7.8", "authentication failed"};
+/* For the log alone. */
+static const struct refusal failed_whole = {
+    535, "5.7.8", "authentication failed: auth_users has this name without its domain"};
+
+bool
+server_may_relay(const struct server *s)
+{
+    return s->may_relay || s->user != NULL;
+}
+
+static bool
+is_possible(const struct server *s)
+{
+    return s->rules->users != NULL && s->auth != SERVER_AUTH_NO;
+}
+
+bool
+server_offers_auth(const struct server *s)
+{
+    return is_possible(s) && (s->secure || s->auth == SERVER_AUTH_CLEAR);
+}
+
+const char *
+server_mechanisms(const struct server *s)
+{
+    return users_have_scram(s->rules->users) ? "PLAIN LOGIN SCRAM-SHA-256"
+                                             : "PLAIN LOGIN";
+}
+
+static bool
+is_auth(struct text t)
+{
+    return text_starts_nocase(t, TEXT("AUTH "));
+}
+
+bool
+server_is_login(const struct server *s, struct text input)
+{
+    return s->stage == SERVER_SASL || (is_possible(s) && is_auth(input));
+}
+
+/* Clients have sent the secret where the mechanism belongs, and worse. */
+struct text
+server_shown(struct text line)
+{
+    struct text rest = text_trim(line), word;
+    if (!text_starts_nocase(rest, TEXT("AUTH")))
+        return line;
+    line = rest;
+    rest = text_trim(text_after(line, 5));
+    if (!is_auth(line) || !text_cut(&rest, ' ', &word) || sasl_find(word) == SASL_NONE)
+        return text_before(line, 4);
+    return text_of(line.at, (size_t)(word.at - line.at) + word.length);
+}
+
+static bool
+is_offered(const struct server *s, enum sasl_mechanism mechanism)
+{
+    switch (mechanism) {
+    case SASL_PLAIN:
+    case SASL_LOGIN:
+        return true;
+    case SASL_SCRAM_SHA_256:
+        return users_have_scram(s->rules->users);
+    case SASL_NONE:
+    case SASL_XOAUTH2:
+        break;
+    }
+    return false;
+}
+
+/* NULL when AUTH may come now. */
+static const struct refusal *
+trouble(const struct server *s)
+{
+    if (!is_possible(s))
+        return &unsupported;
+    if (!s->esmtp && !s->legacy)
+        return &ehlo_first;
+    if (s->user != NULL)
+        return &twice;
+    return server_offers_auth(s) ? NULL : &needs_tls;
+}
+
+/* line.at == NULL: there is none. */
+static enum server_action
+ask(struct server *s, struct text line)
+{
+    struct server_login *login = s->login;
+    login->has_line = line.at != NULL;
+    bool kept = buffer_add(&login->line, line);
+    assert(kept);
+    s->question = SERVER_ASKS_LOGIN;
+    return SERVER_LOGIN;
+}
+
+enum server_action
+server_auth(struct server *s, struct text args)
+{
+    const struct refusal *refusal = trouble(s);
+    struct text word, rest = args;
+    if (refusal != NULL)
+        return server_refuse(s, refusal);
+    if (args.length == 0 || !text_cut(&rest, ' ', &word))
+        return server_refuse(s, &syntax);
+    if (rest.at != NULL)
+        rest = text_trim(rest);
+    if (text_find(rest, ' ') != TEXT_NONE)
+        return server_refuse(s, &syntax);
+    enum sasl_mechanism mechanism = sasl_find(word);
+    if (!is_offered(s, mechanism))
+        return server_refuse(s, &no_mechanism);
+    assert(s->login == NULL);
+    s->login = memory_new(sizeof(*s->login));
+    s->login->mechanism = mechanism;
+    buffer_init(&s->login->line, SASL_LINE_MAX);
+    return ask(s, rest);
+}
+
+enum server_action
+server_login_line(struct server *s, struct text line)
+{
+    return ask(s, line);
+}
+
+void
+server_end_login(struct server *s)
+{
+    struct server_login *login = s->login;
+    if (login == NULL)
+        return;
+    if (login->begun)
+        sasl_server_end(&login->sasl);
+    if (login->line.length > 0)
+        digest_forget(login->line.at, login->line.length);
+    buffer_free(&login->line);
+    free(login);
+    s->login = NULL;
+    s->question = SERVER_ASKS_NOTHING;
+    if (s->stage == SERVER_SASL)
+        server_enter(s, SERVER_READY);
+}
+
+void
+server_forget_user(struct server *s)
+{
+    free(s->user);
+    s->user = NULL;
+    s->mechanism = SASL_NONE;
+}
+
+const char *
+server_user(const struct server *s, enum sasl_mechanism *mechanism)
+{
+    const struct server_login *login = s->login;
+    *mechanism = login != NULL ? login->mechanism : s->mechanism;
+    if (login != NULL)
+        return login->begun ? sasl_server_user(&login->sasl) : "";
+    return s->user != NULL ? s->user : "";
+}
+
+/* Mail programs propose the whole address as the user's name. */
+static bool
+is_user_with_domain(const struct server *s)
+{
+    struct text name = text_from(sasl_server_user(&s->login->sasl));
+    size_t at = text_find(name, '@');
+    return at != TEXT_NONE && !users_have(s->rules->users, name) &&
+           users_have(s->rules->users, text_before(name, at));
+}
+
+/* So that a client that does not wait for the answer is known, too. */
+static enum sasl_result
+note_result(struct server *s, enum sasl_result result)
+{
+    s->login->result = result;
+    if (result == SASL_FAILED)
+        server_log_refused(s, is_user_with_domain(s) ? &failed_whole : &failed);
+    return result;
+}
+
+enum sasl_result
+server_login_step(struct server *s, const char *nonce)
+{
+    struct server_login *login = s->login;
+    assert(s->question == SERVER_ASKS_LOGIN);
+    struct text line = buffer_text(&login->line);
+    enum sasl_result result;
+    if (login->begun) {
+        result = sasl_server_feed(&login->sasl, line);
+    } else {
+        /* An empty buffer has no place; an empty response has one. */
+        struct text initial = login->has_line ? line : text_of(NULL, 0);
+        login->begun = true;
+        result = sasl_server_start(&login->sasl, login->mechanism, s->rules->users,
+                                   nonce, initial);
+    }
+    if (line.length > 0)
+        digest_forget(login->line.at, line.length);
+    buffer_clear(&login->line);
+    return note_result(s, result);
+}
+
+enum sasl_result
+server_login_work(struct server *s)
+{
+    assert(s->question == SERVER_ASKS_LOGIN && s->login->result == SASL_UNFINISHED);
+    return note_result(s, sasl_server_work(&s->login->sasl));
+}
+
+/* A challenge may be longer than other replies. */
+static void
+challenge(struct server *s)
+{
+    struct text coded = sasl_server_challenge(&s->login->sasl);
+    bool added = buffer_add(s->out, TEXT("334 ")) && buffer_add(s->out, coded) &&
+                 buffer_add(s->out, TEXT("\r\n"));
+    assert(added);
+    s->question = SERVER_ASKS_NOTHING;
+    if (s->stage != SERVER_SASL)
+        server_enter(s, SERVER_SASL);
+}
+
+static void
+accept_user(struct server *s)
+{
+    struct server_login *login = s->login;
+    assert(s->user == NULL);
+    s->user = text_string(text_from(sasl_server_user(&login->sasl)));
+    s->mechanism = login->mechanism;
+    server_end_login(s);
+    reply_write(s->out, 235, "2.7.0", "authentication succeeded");
+}
+
+static void
+refuse(struct server *s, const struct refusal *refusal)
+{
+    server_refuse(s, refusal);
+    server_end_login(s);
+}
+
+void
+server_login_answer(struct server *s)
+{
+    assert(s->question == SERVER_ASKS_LOGIN && s->login->begun &&
+           s->login->result != SASL_UNFINISHED);
+    switch (s->login->result) {
+    case SASL_UNFINISHED: /* it has no answer yet */
+        break;
+    case SASL_CHALLENGE:
+        challenge(s);
+        break;
+    case SASL_DONE:
+        accept_user(s);
+        break;
+    case SASL_FAILED:
+        if (server_login_is_error(s))
+            reply_write(s->out, failed.code, failed.enhanced, "%s", failed.text);
+        server_end_login(s);
+        break;
+    case SASL_MALFORMED:
+        refuse(s, &malformed);
+        break;
+    case SASL_CANCELLED:
+        refuse(s, &cancelled);
+        break;
+    }
+}
+
+void
+server_login_refused(struct server *s, const struct refusal *refusal)
+{
+    assert(s->question == SERVER_ASKS_LOGIN);
+    if (refusal->code == 421)
+        server_close_with(s, refusal);
+    else
+        refuse(s, refusal);
+}

@@ -1,0 +1,495 @@
+/* The commands of the SMTP server: a table of verbs, where each may come, and what it
+ * does. */
+#include "smtp/server/server_inside.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum {
+    ANY = SERVER_NEW | SERVER_READY | SERVER_MAIL | SERVER_RCPT | SERVER_CHUNKS,
+    HELO_MAX = 255,
+    CHUNK_JUNK = 1024, /* a smaller one that is not the last brings no mail forward */
+    NODE_MAX = 1 + ADDRESS_DOMAIN_MAX
+};
+
+static const struct refusal not_smtp = {521, "5.5.1",
+                                        "this is an SMTP server, closing"};
+static const struct refusal control = {500, "5.5.2", "control character in a command"};
+static const struct refusal unknown = {500, "5.5.2", "command not known"};
+static const struct refusal not_here = {500, "5.5.1", "LMTP says LHLO, SMTP says EHLO"};
+static const struct refusal no_argument = {501, "5.5.4", "takes no argument"};
+static const struct refusal needs_argument = {501, "5.5.4", "needs an argument"};
+static const struct refusal bad_name = {501, "5.5.4", "is no name for a host"};
+static const struct refusal unsupported = {502, "5.5.1", "command not supported"};
+static const struct refusal no_chunks = {502, "5.5.1", "BDAT is not offered, closing"};
+static const struct refusal auth_first = {530, "5.7.0", "authentication required"};
+static const struct refusal tls_and_auth_first = {
+    530, "5.7.0", "must issue a STARTTLS command first, then authenticate"};
+static const struct refusal tls_full = {454, "4.7.0",
+                                        "too many TLS sessions, try later"};
+static const struct refusal tls_full_closing = {421, "4.7.0",
+                                                "too many TLS sessions, try later"};
+static const struct refusal has_tls = {503, "5.5.1", "TLS is active already"};
+static const struct refusal hello_first = {503, "5.5.1", "EHLO first"};
+static const struct refusal mail_first = {503, "5.5.1", "MAIL first"};
+static const struct refusal nested = {503, "5.5.1", "a transaction is open"};
+static const struct refusal after_chunks = {503, "5.5.1",
+                                            "after BDAT only BDAT or RSET"};
+static const struct refusal binary_data = {503, "5.5.1",
+                                           "BINARYMIME goes by BDAT, not DATA"};
+static const struct refusal no_recipients = {554, "5.5.1", "no valid recipients"};
+static const struct refusal no_recipients_lmtp = {503, "5.5.1", "no valid recipients"};
+static const struct refusal too_many_recipients = {452, "4.5.3", "too many recipients"};
+static const struct refusal no_priority = {555, "5.5.4", "MT-PRIORITY is not offered"};
+static const struct refusal no_redirect = {555, "5.5.4", "unknown parameter"};
+static const struct refusal no_fragment = {
+    554, "5.6.1", "no fragment has the null sender or BODY=BINARYMIME"};
+static const struct refusal too_large = {552, "5.3.4", "message is too large"};
+static const struct refusal flood = {552, "5.3.4", "message is too large, closing"};
+static const struct refusal bad_chunk = {501, "5.5.4", "syntax: BDAT size [LAST]"};
+static const struct refusal bad_node = {501, "5.5.4",
+                                        "syntax: ETRN domain or ETRN @domain"};
+static const struct refusal bad_size = {521, "5.5.4", "bad chunk size, closing"};
+
+static void
+greet(struct server *s, struct text name, bool esmtp)
+{
+    server_end_transaction(s);
+    free(s->helo);
+    s->helo = text_string(name);
+    s->esmtp = esmtp;
+    server_enter(s, SERVER_READY);
+}
+
+static bool
+offers_etrn(const struct server *s)
+{
+    return s->rules->etrn && !s->lmtp;
+}
+
+static enum server_action
+on_hello(struct server *s, struct text args, bool esmtp)
+{
+    if (args.length == 0)
+        return server_refuse(s, &needs_argument);
+    if (args.length > HELO_MAX || !text_is_utf8(args))
+        return server_refuse(s, &bad_name);
+    /* Not to offer STARTTLS would make others send in clear what they had sent by TLS.
+     */
+    if (esmtp && s->tls_full && server_is_untrusted(s)) {
+        server_close_with(s, &tls_full_closing);
+        return SERVER_GO_ON;
+    }
+    greet(s, args, esmtp);
+    if (!esmtp) {
+        reply_write(s->out, 250, NULL, "%s", s->rules->hostname);
+        return SERVER_GO_ON;
+    }
+    reply_write_more(s->out, 250, NULL, "%s", s->rules->hostname);
+    reply_write_more(s->out, 250, NULL, "PIPELINING");
+    reply_write_more(s->out, 250, NULL, "SIZE %lld", (long long)s->rules->size_limit);
+    reply_write_more(s->out, 250, NULL, "8BITMIME");
+    reply_write_more(s->out, 250, NULL, "SMTPUTF8");
+    if (!s->legacy)
+        reply_write_more(s->out, 250, NULL, "CHUNKING");
+    if (!s->legacy)
+        reply_write_more(s->out, 250, NULL, "BINARYMIME");
+    reply_write_more(s->out, 250, NULL, "ENHANCEDSTATUSCODES");
+    reply_write_more(s->out, 250, NULL, "LIMITS RCPTMAX=%d", s->rules->recipient_limit);
+    if (s->starttls && !s->secure)
+        reply_write_more(s->out, 250, NULL, "STARTTLS");
+    if (server_offers_auth(s))
+        reply_write_more(s->out, 250, NULL, "AUTH %s", server_mechanisms(s));
+    if (server_offers_auth(s) && s->legacy)
+        reply_write_more(s->out, 250, NULL, "AUTH=%s", server_mechanisms(s));
+    if (offers_etrn(s))
+        reply_write_more(s->out, 250, NULL, "ETRN");
+    if (s->rules->priority) /* of no profile: each of the 19 is carried on as it is */
+        reply_write_more(s->out, 250, NULL, "MT-PRIORITY");
+    if (s->defrag_host != NULL)
+        reply_write_more(s->out, 250, NULL, "XDEFRAG");
+    reply_write(s->out, 250, NULL, "DSN");
+    return SERVER_GO_ON;
+}
+
+static enum server_action
+on_ehlo(struct server *s, struct text args)
+{
+    return s->lmtp ? server_refuse(s, &not_here) : on_hello(s, args, true);
+}
+
+static enum server_action
+on_helo(struct server *s, struct text args)
+{
+    return s->lmtp ? server_refuse(s, &not_here) : on_hello(s, args, false);
+}
+
+static enum server_action
+on_lhlo(struct server *s, struct text args)
+{
+    return s->lmtp ? on_hello(s, args, true) : server_refuse(s, &not_here);
+}
+
+/* RFC 6710 §4.1 leaves it to us whom we believe; nobody is refused for it. */
+static int
+grant_priority(const struct server *s, const struct mail_parameters *p)
+{
+    bool trusted = server_may_relay(s) || s->rules->priority_of_strangers ||
+                   p->has_set_mark; /* granted where it came in */
+    return p->priority > 0 && !trusted ? 0 : p->priority;
+}
+
+/* What parameters that are good by themselves may not say here. */
+static const struct refusal *
+forbid(const struct server *s, const struct mail_parameters *p,
+       const struct refusal *refusal)
+{
+    if (p->has_priority && !s->rules->priority)
+        return &no_priority;
+    if (p->has_set_mark && s->defrag_host == NULL)
+        return &no_redirect;
+    if (refusal == NULL && p->has_set_mark &&
+        (p->sender.local.length == 0 || p->binary))
+        return &no_fragment;
+    return refusal;
+}
+
+static bool
+needs_auth(const struct server *s)
+{
+    return s->auth_required && s->user == NULL;
+}
+
+/* Who is not told of AUTH cannot know what is wanted of him. */
+static enum server_action
+refuse_without_auth(struct server *s)
+{
+    bool hidden = !server_offers_auth(s) && s->starttls && !s->secure;
+    return server_refuse(s, hidden ? &tls_and_auth_first : &auth_first);
+}
+
+static enum server_action
+on_mail(struct server *s, struct text args)
+{
+    struct mail_parameters parameters;
+    assert(s->transaction == NULL);
+    if (needs_auth(s))
+        return refuse_without_auth(s);
+    const struct refusal *refusal = parameters_read_mail(args, &parameters);
+    refusal = forbid(s, &parameters, refusal);
+    if (refusal != NULL)
+        return server_refuse(s, refusal);
+    if (s->rules->size_limit > 0 && parameters.size > s->rules->size_limit)
+        return server_refuse(s, &too_large);
+    s->transaction = transaction_new(&parameters, grant_priority(s, &parameters));
+    normalize_content_start(&s->transaction->newlines, server_may_relay(s));
+    s->transaction->envelopes = s->envelopes;
+    s->transaction->envelopes_max =
+        server_may_relay(s) ? SERVER_ENVELOPES_MAX : SERVER_ENVELOPES_UNTRUSTED_MAX;
+    s->question = SERVER_ASKS_ADMISSION;
+    return SERVER_ADMIT;
+}
+
+static enum server_action
+on_rcpt(struct server *s, struct text args)
+{
+    struct server_transaction *t = s->transaction;
+    const struct server_rules *r = s->rules;
+    struct text domain =
+        text_from(r->postmaster_domain ? r->postmaster_domain : r->hostname);
+    const struct refusal *refusal =
+        transaction_ask(t, args, text_from(s->defrag_host), domain);
+    if (refusal != NULL)
+        return server_refuse(s, refusal);
+    s->question = SERVER_ASKS_RECIPIENT;
+    if (t->accepted >= (unsigned)s->rules->recipient_limit) {
+        server_refuse_excess(s, &too_many_recipients);
+        s->question = SERVER_ASKS_NOTHING;
+        return SERVER_GO_ON;
+    }
+    if (!transaction_knows(t))
+        return SERVER_CHECK;
+    if (server_idles(s)) /* again and again is no way to stay */
+        server_recipient_checked(s, NULL);
+    return SERVER_GO_ON;
+}
+
+static const struct refusal *
+nobody(const struct server *s)
+{
+    return s->lmtp ? &no_recipients_lmtp : &no_recipients;
+}
+
+static enum server_action
+on_data(struct server *s, struct text args)
+{
+    if (args.length > 0)
+        return server_refuse(s, &no_argument);
+    if (s->stage == SERVER_MAIL)
+        return server_refuse(s, nobody(s));
+    if (s->transaction->envelope->binary) /* RFC 3030 §3 */
+        return server_refuse(s, &binary_data);
+    s->question = SERVER_ASKS_DRAFT;
+    return SERVER_BEGIN;
+}
+
+void
+server_refuse_chunk(struct server *s, uint64_t size, int code, const char *enhanced,
+                    const char *text)
+{
+    uint64_t worth = (uint64_t)s->rules->size_limit + SERVER_EXCESS_MAX;
+    if (size > worth) {
+        server_close_with(s, &flood);
+        return;
+    }
+    /* The last chunk of an LMTP transaction is answered for each recipient. */
+    if (s->transaction != NULL && s->transaction->chunk_last &&
+        s->transaction->accepted)
+        server_refuse_content(s, code, enhanced, text);
+    else
+        server_refuse_with(s, code, enhanced, text);
+    server_end_transaction(s);
+    if (s->stage != SERVER_CLOSED)
+        s->skip = size;
+}
+
+/* NULL when a chunk of that size may come now. */
+static const struct refusal *
+chunk_trouble(const struct server *s, uint64_t size, bool well_formed)
+{
+    if (s->transaction == NULL)
+        return s->stage == SERVER_NEW ? &hello_first : &mail_first;
+    if (!well_formed)
+        return &bad_chunk;
+    if (s->stage == SERVER_MAIL)
+        return nobody(s);
+    int64_t limit = s->rules->size_limit;
+    if (limit > 0 && size > (uint64_t)(limit - s->transaction->size))
+        return &too_large;
+    return NULL;
+}
+
+static enum server_action
+on_bdat(struct server *s, struct text args)
+{
+    struct server_transaction *t = s->transaction;
+    struct text word;
+    uint64_t size;
+    /* Its bytes would be taken for commands. */
+    if (s->legacy) {
+        server_close_with(s, &no_chunks);
+        return SERVER_GO_ON;
+    }
+    /* Without a size nobody knows where the next command begins. */
+    if (!text_word(&args, " ", &word) || !text_number(word, INT64_MAX, &size)) {
+        server_close_with(s, &bad_size);
+        return SERVER_GO_ON;
+    }
+    args = text_trim(args);
+    bool last = text_equal_nocase(args, TEXT("LAST"));
+    if (t != NULL)
+        t->chunk_last = last;
+    const struct refusal *r = chunk_trouble(s, size, last || args.length == 0);
+    if (r != NULL) {
+        server_refuse_chunk(s, size, r->code, r->enhanced, r->text);
+        return SERVER_GO_ON;
+    }
+    if (!last && size < CHUNK_JUNK && !server_idles(s))
+        return SERVER_GO_ON;
+    t->chunk_left = t->chunk_size = size;
+    if (t->chunked) {
+        server_enter(s, SERVER_CHUNK);
+        return SERVER_GO_ON;
+    }
+    t->chunked = true;
+    s->question = SERVER_ASKS_DRAFT;
+    return SERVER_BEGIN;
+}
+
+static enum server_action
+on_rset(struct server *s, struct text args)
+{
+    if (args.length > 0)
+        return server_refuse(s, &no_argument);
+    server_end_transaction(s);
+    reply_write(s->out, 250, "2.0.0", "Ok");
+    return SERVER_GO_ON;
+}
+
+static enum server_action
+on_noop(struct server *s, struct text args)
+{
+    (void)args;
+    reply_write(s->out, 250, "2.0.0", "Ok");
+    return SERVER_GO_ON;
+}
+
+static enum server_action
+on_vrfy(struct server *s, struct text args)
+{
+    if (needs_auth(s))
+        return refuse_without_auth(s);
+    if (args.length == 0)
+        return server_refuse(s, &needs_argument);
+    reply_write(s->out, 252, "2.5.0", "cannot verify, but will take mail and try");
+    return SERVER_GO_ON;
+}
+
+/* RFC 1985 §5.2: a domain, @domain with its sub-domains, or #queue. We name no queues.
+ */
+static enum server_action
+on_etrn(struct server *s, struct text args)
+{
+    if (!offers_etrn(s))
+        return server_refuse(s, &unsupported);
+    if (needs_auth(s))
+        return refuse_without_auth(s);
+    bool wide = text_starts(args, TEXT("@"));
+    if (args.length > 0 && args.length <= NODE_MAX && args.at[0] == '#') {
+        server_refuse_format(s, 459, "4.7.1",
+                             "Node %.*s not allowed: no queue has that name",
+                             TEXT_ARGS(args));
+        return SERVER_GO_ON;
+    }
+    if (args.length > NODE_MAX || !text_is_ascii(args) ||
+        !address_is_domain(text_after(args, wide ? 1 : 0)))
+        return server_refuse(s, args.length == 0 ? &needs_argument : &bad_node);
+    assert(s->node == NULL);
+    s->node = text_string(args);
+    text_lower(s->node, args.length);
+    s->question = SERVER_ASKS_FLUSH;
+    return SERVER_FLUSH;
+}
+
+static enum server_action
+on_starttls(struct server *s, struct text args)
+{
+    if (s->secure)
+        return server_refuse(s, &has_tls);
+    if (!s->starttls)
+        return server_refuse(s, &unsupported);
+    if (args.length > 0)
+        return server_refuse(s, &no_argument);
+    if (s->tls_full)
+        return server_refuse(s, &tls_full);
+    reply_write(s->out, 220, "2.0.0", "go ahead");
+    s->question = SERVER_ASKS_TLS;
+    return SERVER_SECURE;
+}
+
+static enum server_action
+on_help(struct server *s, struct text args)
+{
+    (void)args;
+    reply_write(s->out, 214, "2.0.0",
+                "%s MAIL RCPT DATA %sRSET NOOP VRFY %s%sHELP QUIT",
+                s->lmtp ? "LHLO" : "EHLO HELO", s->legacy ? "" : "BDAT ",
+                offers_etrn(s) ? "ETRN " : "", server_offers_auth(s) ? "AUTH " : "");
+    return SERVER_GO_ON;
+}
+
+static enum server_action
+on_quit(struct server *s, struct text args)
+{
+    if (args.length > 0)
+        return server_refuse(s, &no_argument);
+    reply_write(s->out, 221, "2.0.0", "%s closing", s->rules->hostname);
+    server_end_transaction(s);
+    server_enter(s, SERVER_CLOSED);
+    return SERVER_GO_ON;
+}
+
+static enum server_action
+on_unsupported(struct server *s, struct text args)
+{
+    (void)args;
+    return server_refuse(s, &unsupported);
+}
+
+static const struct command {
+    struct text verb;
+    unsigned legal;                  /* stages in which it may come... */
+    const struct refusal *otherwise; /* ...and the answer after EHLO, in others */
+    enum server_action (*run)(struct server *, struct text args);
+    bool idle; /* brings no mail forward */
+} commands[] = {
+    {TEXT("EHLO"),     ANY,                       NULL,        on_ehlo,        true },
+    {TEXT("HELO"),     ANY,                       NULL,        on_helo,        true },
+    {TEXT("LHLO"),     ANY,                       NULL,        on_lhlo,        true },
+    {TEXT("MAIL"),     SERVER_READY,              &nested,     on_mail,        false},
+    {TEXT("RCPT"),     SERVER_MAIL | SERVER_RCPT, &mail_first, on_rcpt,        false},
+    {TEXT("DATA"),     SERVER_MAIL | SERVER_RCPT, &mail_first, on_data,        false},
+    {TEXT("BDAT"),     ANY,                       NULL,        on_bdat,        false},
+    {TEXT("RSET"),     ANY,                       NULL,        on_rset,        true },
+    {TEXT("NOOP"),     ANY,                       NULL,        on_noop,        true },
+    {TEXT("VRFY"),     ANY,                       NULL,        on_vrfy,        true },
+    {TEXT("ETRN"),     SERVER_READY,              &nested,     on_etrn,        true },
+    {TEXT("STARTTLS"), SERVER_READY,              &nested,     on_starttls,    false},
+    {TEXT("AUTH"),     SERVER_READY,              &nested,     server_auth,    false},
+    {TEXT("HELP"),     ANY,                       NULL,        on_help,        true },
+    {TEXT("QUIT"),     ANY,                       NULL,        on_quit,        false},
+    {TEXT("EXPN"),     ANY,                       NULL,        on_unsupported, false},
+    {TEXT("TURN"),     ANY,                       NULL,        on_unsupported, false},
+    {TEXT("SEND"),     ANY,                       NULL,        on_unsupported, false},
+    {TEXT("SOML"),     ANY,                       NULL,        on_unsupported, false},
+    {TEXT("SAML"),     ANY,                       NULL,        on_unsupported, false},
+};
+
+/* A browser, or a page that makes a browser talk to us (spec/reliability.md §1.2,
+ * ALPACA). */
+static bool
+is_http(struct text line)
+{
+    static const char *const methods[] = {"GET ",  "POST ",    "PUT ",
+                                          "HEAD ", "OPTIONS ", "CONNECT "};
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+        if (text_starts_nocase(line, text_from(methods[i])))
+            return true;
+    return false;
+}
+
+static const struct refusal *
+misplaced(const struct server *s, const struct command *command)
+{
+    if (s->stage == SERVER_NEW)
+        return &hello_first;
+    return s->stage == SERVER_CHUNKS ? &after_chunks : command->otherwise;
+}
+
+/* A client that does not wait for the answer to AUTH says secrets where none belong. */
+static enum server_action
+refuse_unknown(struct server *s, const struct refusal *refusal)
+{
+    if (s->hushed)
+        s->command = TEXT("");
+    return server_refuse(s, refusal);
+}
+
+enum server_action
+server_command(struct server *s, struct text line)
+{
+    struct text rest = line, verb;
+    if (s->stage == SERVER_NEW && is_http(line)) {
+        server_close_with(s, &not_smtp);
+        return SERVER_GO_ON;
+    }
+    if (text_has_control(line))
+        return refuse_unknown(s, &control);
+    if (!text_cut(&rest, ' ', &verb))
+        return server_refuse(s, &unknown);
+    rest = text_trim(rest);
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        const struct command *command = &commands[i];
+        if (!text_equal_nocase(verb, command->verb))
+            continue;
+        s->hushed = command->run == server_auth;
+        if ((command->legal & (unsigned)s->stage) == 0)
+            return server_refuse(s, misplaced(s, command));
+        if (command->idle && !server_idles(s))
+            return SERVER_GO_ON;
+        return command->run(s, rest);
+    }
+    return refuse_unknown(s, &unknown);
+}

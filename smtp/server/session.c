@@ -1,0 +1,741 @@
+/* Feeds a server machine from a connection and does what it wishes. */
+#include "smtp/server/session.h"
+
+#include "smtp/server/session_inside.h"
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/memory.h"
+#include "queue/spool/guard.h"
+#include "sched/route/peers.h"
+#include "smtp/redirect.h"
+#include "smtp/server/refusals.h"
+#include "smtp/reply.h"
+#include "smtp/server/users.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+enum {
+    OUT_MAX = NET_UNSENT_MAX, /* replies between two sends: in LMTP one a recipient */
+    /* Of replies that a client does not read; with them go the commands it gets run in
+     * one turn of the loop, while others wait. */
+    REPLIES_MAX = 8 * 1024,
+    REPLIES_LOW = 4 * 1024
+};
+
+/* A line of AUTH fits, so that the machine never waits for what is not normalized yet.
+ */
+enum { NORMALIZE_PIECE = 16 * 1024 };
+
+static const struct refusal too_much_tls = {421, "4.7.0",
+                                            "too many TLS sessions, try later"};
+
+void
+session_rules_release(struct session_rules **rules)
+{
+    struct session_rules *r = *rules;
+    *rules = NULL;
+    if (r == NULL)
+        return;
+    assert(r->users > 0);
+    if (--r->users > 0)
+        return;
+    policy_free(&r->policy);
+    clients_rules_free(&r->clients);
+    networks_free(&r->proxies);
+    tls_server_free(&r->tls);
+    users_free(&r->accounts);
+    senders_free(&r->senders);
+    free(r);
+}
+
+static void
+session_free(void *object)
+{
+    struct session *s = object;
+    server_free(&s->server);
+    free(s->held);
+    free(s->greeting);
+    free(s->defrag_host);
+    session_rules_release(&s->rules);
+    buffer_free(&s->normalized);
+    free(s);
+}
+
+/* The connection goes; the session stays while the queue may still call it. */
+void
+session_hang_up(struct session *s, bool politely)
+{
+    if (s->connection == NULL)
+        return;
+    if (politely)
+        net_close(&s->connection);
+    else
+        net_abort(&s->connection);
+}
+
+void
+session_end(struct session *s)
+{
+    struct session_host *host = s->host;
+    assert(!s->storing && s->connection == NULL);
+    log_say(host->log, LOG_LEVEL_DEBUG, "smtpd", NULL, "disconnect from %s",
+            s->server.client);
+    if (s->draft != NULL)
+        queue_discard(&s->draft);
+    loop_unpost(host->loop, &s->hanging_up);
+    loop_timer_stop(host->loop, &s->penalty);
+    loop_timer_stop(host->loop, &s->slow);
+    login_free(&s->login);
+    session_leave_tls(s);
+    session_leave_row(s);
+    DL_DELETE(host->sessions, s);
+    host->count--;
+    loop_release(host->loop, session_free, s);
+    if (host->on_gone != NULL)
+        host->on_gone(host->context, &s->peer);
+}
+
+/* What the machine has said goes to the connection, if there still is one. */
+void
+session_send(struct session *s)
+{
+    struct buffer *out = &s->host->out;
+    bool can_hear = s->connection != NULL && s->handshake != SESSION_AWAITS_HELLO;
+    if (can_hear && out->length > 0)
+        net_send(s->connection, buffer_text(out));
+    buffer_clear(out);
+}
+
+/* AUTH in clear is for who cannot be listened to, and for who cannot do better. */
+static enum server_auth
+auth_of(const struct session *s)
+{
+    if (s->trusted || s->manner.auth == ENDPOINT_AUTH_NO)
+        return SERVER_AUTH_NO;
+    bool local = s->peer.family == NET_UNIX ||
+                 (s->rules->auth_clear_text && net_address_is_loopback(&s->peer));
+    bool clear = (local && !s->manner.stranger) || s->manner.legacy;
+    return clear ? SERVER_AUTH_CLEAR : SERVER_AUTH_SECURE;
+}
+
+bool
+session_is_peer(const struct session_host *host, const struct net_address *client,
+                const struct session_manner *manner)
+{
+    const struct peers *peers = host->routes ? route_peers(host->routes) : NULL;
+    return peers != NULL && !manner->stranger && !manner->lmtp &&
+           peers_have(peers, client);
+}
+
+static void
+meet_peer(struct session *s)
+{
+    bool is_peer = session_is_peer(s->host, &s->peer, &s->manner);
+    s->routes = s->host->routes;
+    free(s->defrag_host);
+    s->defrag_host =
+        is_peer ? memory_string(peers_own_name(route_peers(s->routes))) : NULL;
+    s->server.defrag_host = s->defrag_host;
+}
+
+/* What the rules and where it listens make of a session. */
+static void
+apply_rules(struct session *s)
+{
+    struct server *server = &s->server;
+    const struct session_rules *rules = s->rules;
+    meet_peer(s);
+    server->rules = &rules->server;
+    server->starttls = s->manner.starttls && rules->tls != NULL;
+    server->auth = auth_of(s);
+    server->auth_required = !s->trusted && s->manner.auth == ENDPOINT_AUTH_REQUIRED;
+    server->legacy = s->manner.legacy;
+    server->may_relay = s->trusted || (!s->manner.stranger &&
+                                       policy_may_relay(&rules->policy, &s->peer));
+    /* Who has been taken out of the file has no rights any more. */
+    if (server->user != NULL && (rules->accounts == NULL ||
+                                 !users_have(rules->accounts, text_from(server->user))))
+        server_forget_user(server);
+}
+
+/* Between transactions new settings may take over. */
+static void
+refresh(struct session *s)
+{
+    struct session_rules *rules = s->host->rules;
+    bool known = s->rules == rules && s->routes == s->host->routes;
+    if (known || !server_is_idle(&s->server))
+        return;
+    session_rules_release(&s->rules);
+    rules->users++;
+    s->rules = rules;
+    apply_rules(s);
+}
+
+/* One more of them from this client. */
+static bool
+take(struct session *s, enum clients_kind kind, struct outcome *refusal)
+{
+    struct session_host *host = s->host;
+    return host->clients == NULL || server_is_redirect(&s->server) ||
+           clients_take(host->clients, &s->rules->clients, &s->peer, kind,
+                        loop_monotonic_ms(host->loop), refusal);
+}
+
+static bool
+is_checked(const struct session *s)
+{
+    return !server_may_relay(&s->server) && !s->server.lmtp && !s->manner.legacy &&
+           !server_is_redirect(&s->server);
+}
+
+static void
+admit(struct session *s)
+{
+    struct outcome refusal;
+    const struct server *server = &s->server;
+    bool admitted = s->trusted || server_is_redirect(server) ||
+                    senders_permit(s->rules->senders, server->user, server->may_relay,
+                                   server_sender(server), &refusal);
+    if (admitted && is_checked(s))
+        admitted =
+            check_mail(&s->rules->check, text_from(server->helo), server_sender(server),
+                       s->rules->hostname, net_local(s->connection), &refusal);
+    admitted = admitted && take(s, CLIENTS_MESSAGE, &refusal) &&
+               queue_admits(s->host->queue, server_expected_size(server), &refusal);
+    server_admitted(&s->server, admitted ? NULL : &refusal);
+}
+
+static void
+check(struct session *s)
+{
+    struct outcome refusal;
+    const struct server *server = &s->server;
+    bool taken =
+        take(s, CLIENTS_RECIPIENT, &refusal) &&
+        policy_recipient(s->host->routes,
+                         server_may_relay(server) || server_is_redirect(server),
+                         server_sender(server), server_recipient(server), &refusal);
+    if (taken && is_checked(s))
+        taken = check_recipient(&s->rules->check, server_sender(server),
+                                server_accepted(server), &refusal);
+    if (taken && server->rules->refuses_partial &&
+        policy_joins(s->host->routes, server_sender(server), server_recipient(server)))
+        server_recipient_joins(&s->server);
+    server_recipient_checked(&s->server, taken ? NULL : &refusal);
+}
+
+static void
+flush_node(struct session *s)
+{
+    struct session_host *host = s->host;
+    const char *node = server_node(&s->server);
+    struct text domain = text_from(node[0] == '@' ? node + 1 : node);
+    enum server_flush answer = SERVER_FLUSH_DENIED;
+    if (policy_may_flush(&s->rules->policy, host->routes, domain))
+        answer = host->on_flush == NULL
+                     ? SERVER_FLUSH_UNABLE
+                     : host->on_flush(host->flusher, node, s->server.client);
+    server_flushed(&s->server, answer);
+}
+
+static void
+begin(struct session *s)
+{
+    struct outcome refusal;
+    assert(s->draft == NULL);
+    s->draft = queue_begin(s->host->queue, server_expected_size(&s->server), &refusal);
+    server_begun(&s->server, s->draft == NULL ? &refusal : NULL);
+}
+
+static void
+store(struct session *s)
+{
+    int64_t now_ms = loop_now_ms(s->host->loop);
+    if (server_is_redirect(&s->server))
+        redirect_date(server_envelope(&s->server), now_ms, s->rules->lifetime_ms);
+    queue_name(s->draft, server_envelope(&s->server));
+    struct envelope *e = server_seal(&s->server, now_ms);
+    s->storing = true;
+    queue_commit(&s->draft, &e, s->host->on_stored, s);
+}
+
+/* False: its answer comes later. */
+static bool
+log_in(struct session *s)
+{
+    if (s->login == NULL) {
+        struct lockout_key key = lockout_key(&s->peer, s->server.uid);
+        s->login = login_new(s->host->gate, &s->server, &key, s->host->on_login, s);
+    }
+    return login_ask(s->login);
+}
+
+/* There is input that the machine has not seen. */
+static bool
+has_more(const struct session *s)
+{
+    return s->normalizes && net_input(s->connection).length > 0;
+}
+
+enum pace { PACE_GO, PACE_PAUSE, PACE_SECURE, PACE_OVER };
+
+static enum pace
+grant(struct session *s, enum server_action wish)
+{
+    switch (wish) {
+    case SERVER_READ:
+        if (has_more(s))
+            break;
+        return s->ended ? PACE_OVER : PACE_PAUSE;
+    case SERVER_WAIT:
+        return PACE_PAUSE;
+    case SERVER_CLOSE:
+        return PACE_OVER;
+    case SERVER_GO_ON:
+        break;
+    case SERVER_ADMIT:
+        admit(s);
+        break;
+    case SERVER_CHECK:
+        check(s);
+        break;
+    case SERVER_BEGIN:
+        begin(s);
+        break;
+    case SERVER_WRITE:
+        /* A failure is remembered by the draft and told when it is committed. */
+        (void)queue_write(s->draft, server_content(&s->server));
+        break;
+    case SERVER_STORE:
+        store(s);
+        break;
+    case SERVER_DISCARD:
+        queue_discard(&s->draft);
+        break;
+    case SERVER_FLUSH:
+        flush_node(s);
+        break;
+    case SERVER_SECURE:
+        return PACE_SECURE;
+    case SERVER_LOGIN:
+        return log_in(s) ? PACE_GO : PACE_PAUSE;
+    }
+    return PACE_GO;
+}
+
+/* The client has sent so much of content, or we have answered it. */
+static void
+note(struct session *s, size_t size, bool answered)
+{
+    bool before = s->patience.content, content = server_is_receiving(&s->server);
+    if (size > 0 || answered) {
+        session_leave_row(s);
+        session_enter_row(s);
+    }
+    patience_noted(&s->patience, content, (int64_t)size, answered,
+                   loop_monotonic_ms(s->host->loop));
+    if (content != before)
+        session_be_patient(s);
+}
+
+/* What was just said is said later, and meanwhile nothing is listened to. */
+static void
+hold(struct session *s)
+{
+    struct buffer *out = &s->host->out;
+    assert(s->held == NULL);
+    s->held = text_string(buffer_text(out));
+    buffer_clear(out);
+    net_want_input(s->connection, false);
+    loop_timer_start(s->host->loop, &s->penalty, server_penalty_ms(&s->server),
+                     s->penalty.fire, s);
+    s->server.late = false;
+}
+
+/* Says what was held. */
+static void
+relent(struct session *s)
+{
+    if (s->held == NULL)
+        return;
+    loop_timer_stop(s->host->loop, &s->penalty);
+    if (s->connection != NULL) {
+        net_send(s->connection, text_from(s->held));
+        net_want_input(s->connection, true);
+    }
+    free(s->held);
+    s->held = NULL;
+    note(s, 0, true);
+}
+
+static struct text
+normalize(struct session *s)
+{
+    struct text input = text_before(net_input(s->connection), NORMALIZE_PIECE);
+    if (s->normalized.length < NORMALIZE_PIECE) {
+        normalize_stream(&s->newlines, input, &s->normalized);
+        net_consume(s->connection, input.length);
+    }
+    /* sendmail -bs: its bytes are not those that BDAT would count. */
+    s->server.legacy = s->server.legacy || s->newlines.rule == NEWLINES_LF;
+    return buffer_text(&s->normalized);
+}
+
+static void
+consume(struct session *s, size_t size)
+{
+    if (s->normalizes)
+        buffer_take(&s->normalized, size);
+    else
+        net_consume(s->connection, size);
+}
+
+static enum pace
+step(struct session *s)
+{
+    if (s->storing || s->held != NULL)
+        return PACE_PAUSE;
+    if (s->connection == NULL)
+        return PACE_OVER;
+    if (s->handshake == SESSION_AWAITS_HELLO)
+        return s->server.stage == SERVER_CLOSED ? PACE_OVER : PACE_PAUSE;
+    /* Who does not read what we say is not listened to: NET_DRAINED resumes. After the
+     * last word there is nothing to wait for. */
+    if (net_unsent(s->connection) > REPLIES_MAX && s->server.stage != SERVER_CLOSED)
+        return PACE_PAUSE;
+    refresh(s);
+    s->server.hurried = session_is_hurried(s);
+    bool content = server_is_receiving(&s->server);
+    s->server.tls_full =
+        s->server.starttls && !s->server.secure && !content && session_tls_is_full(s);
+    struct text input = s->normalizes ? normalize(s) : net_input(s->connection);
+    struct text rest = input;
+    enum pace pace = grant(s, server_step(&s->server, &rest));
+    if (s->server.late)
+        hold(s);
+    session_send(s);
+    size_t taken = input.length - rest.length;
+    note(s, content ? taken : 0, !content && taken > 0);
+    if (pace != PACE_SECURE) {
+        consume(s, taken);
+        return pace;
+    }
+    session_await_hello(s);
+    return s->ended ? PACE_OVER : PACE_PAUSE;
+}
+
+/* Goes on as far as input, queue and the peer's reading allow. */
+static void
+pump(struct session *s)
+{
+    if (s->pumping)
+        return; /* an injector's queue stores before queue_commit() returns */
+    s->pumping = true;
+    enum pace pace;
+    do
+        pace = step(s);
+    while (pace == PACE_GO);
+    s->pumping = false;
+    if (pace == PACE_OVER) {
+        session_hang_up(s, true);
+        session_end(s);
+    } else if (s->connection != NULL) {
+        session_set_timeout(s);
+    }
+}
+
+/* A queue_stored(). */
+static void
+on_stored(void *context, struct envelope *e, const struct outcome *refusal)
+{
+    struct session *s = context;
+    assert(s->storing);
+    s->storing = false;
+    server_stored(&s->server, refusal);
+    if (s->server.late && s->connection != NULL)
+        hold(s);
+    session_send(s);
+    note(s, 0, true);
+    if (refusal == NULL && s->host->manager != NULL)
+        manager_accept(s->host->manager, &e);
+    if (refusal == NULL)
+        envelope_free(&e);
+    pump(s);
+}
+
+void
+session_time_out(struct session *s)
+{
+    if (s->storing)
+        return;
+    bool hears = s->handshake == SESSION_NO_HANDSHAKE;
+    server_timed_out(&s->server);
+    session_send(s);
+    session_hang_up(s, hears);
+    session_end(s);
+}
+
+static void
+on_paid(void *context)
+{
+    struct session *s = context;
+    relent(s);
+    pump(s);
+}
+
+static void
+on_slow(void *context)
+{
+    struct session *s = context;
+    struct patience_rules rules = session_patience(s);
+    if (s->storing || s->held != NULL || s->server.question == SERVER_ASKS_LOGIN) {
+        note(s, 0, true); /* now it is we who are slow */
+    } else if (!patience_lasts(&s->patience, &rules,
+                               loop_monotonic_ms(s->host->loop))) {
+        session_time_out(s);
+        return;
+    }
+    session_be_patient(s);
+}
+
+static void
+on_login_answered(void *context)
+{
+    struct session *s = context;
+    if (s->server.late && s->connection != NULL)
+        hold(s);
+    session_send(s);
+    note(s, 0, true);
+    pump(s);
+}
+
+static bool
+tls_has_failed(const struct session *s)
+{
+    return text_starts(text_from(net_error(s->connection)), TEXT("TLS: "));
+}
+
+static void
+take_event(struct session *s, enum net_event event)
+{
+    if (s->handshake == SESSION_AWAITS_HELLO) {
+        session_await_event(s, event);
+        return;
+    }
+    switch (event) {
+    case NET_CONNECTED:
+        break;
+    case NET_SECURED:
+        session_end_handshake(s);
+        server_secured(&s->server, net_tls_version(s->connection),
+                       net_tls_cipher(s->connection));
+        note(s, 0, true);
+        pump(s);
+        break;
+    case NET_ENDED:
+        s->ended = true;
+        pump(s);
+        break;
+    case NET_INPUT:
+    case NET_DRAINED:
+        pump(s);
+        break;
+    case NET_TIMED_OUT:
+        session_time_out(s);
+        break;
+    case NET_FAILED:
+        if (!net_is_secured(s->connection) && tls_has_failed(s) &&
+            refusals_admit(s->host->refusals, s->server.client))
+            log_say(s->host->log, LOG_LEVEL_INFO, "smtpd", NULL, "%s: %s",
+                    s->server.client, net_error(s->connection));
+        session_hang_up(s, false);
+        if (!s->storing)
+            session_end(s);
+        break;
+    }
+}
+
+/* No message is the reason of what a client sends: not the one that is on trial,
+ * either.
+ */
+static void
+on_event(void *context, enum net_event event)
+{
+    struct session *s = context;
+    struct queue *queue = s->host->queue;
+    struct id before = guard_enter_nobody(queue_guard(queue));
+    take_event(s, event);
+    queue_leave(queue, before);
+}
+
+static unsigned
+uid_of(const struct net_connection *connection, const struct session_manner *manner)
+{
+    struct net_credentials who;
+    bool is_own = !manner->proxy && !manner->stranger;
+    return is_own && net_peer_credentials(connection, &who) ? who.uid : SERVER_NO_UID;
+}
+
+static void
+describe_client(const struct net_address *peer, char out[SERVER_CLIENT_MAX])
+{
+    char ip[NET_ADDRESS_TEXT_MAX];
+    int length = 0;
+    net_address_ip(peer, ip);
+    switch (peer->family) {
+    case NET_NONE:
+        length = snprintf(out, SERVER_CLIENT_MAX, "local");
+        break;
+    case NET_UNIX:
+        length = snprintf(out, SERVER_CLIENT_MAX, "unix");
+        break;
+    case NET_IPV4:
+        length = snprintf(out, SERVER_CLIENT_MAX, "[%s]", ip);
+        break;
+    case NET_IPV6:
+        length = snprintf(out, SERVER_CLIENT_MAX, "[IPv6:%s]", ip);
+        break;
+    }
+    assert(length > 0 && length < SERVER_CLIENT_MAX);
+}
+
+static struct session *
+session_new(struct session_host *host, const struct net_address *peer,
+            char client[SERVER_CLIENT_MAX])
+{
+    struct session *s = memory_new(sizeof(*s));
+    s->host = host;
+    s->rules = host->rules;
+    s->rules->users++;
+    s->peer = *peer;
+    s->server.refusals = host->refusals;
+    s->server.envelopes = &host->envelopes;
+    s->penalty.fire = on_paid;
+    s->slow.fire = on_slow;
+    patience_noted(&s->patience, false, 0, true, loop_monotonic_ms(host->loop));
+    buffer_init(&s->normalized, 4 * NORMALIZE_PIECE);
+    DL_APPEND(host->sessions, s);
+    session_enter_row(s);
+    host->count++;
+    describe_client(peer, client);
+    log_say(host->log, LOG_LEVEL_DEBUG, "smtpd", NULL, "connect from %s", client);
+    return s;
+}
+
+static void
+on_hanging_up(void *context)
+{
+    struct session *s = context;
+    session_hang_up(s, true);
+    session_end(s);
+}
+
+void
+session_host_start(struct session_host *host)
+{
+    host->on_stored = on_stored;
+    host->on_login = on_login_answered;
+    host->gate = login_gate_new(host->loop, host->log);
+    host->refusals = refusals_new(host->loop, host->log);
+    buffer_init(&host->out, OUT_MAX);
+}
+
+void
+session_host_stop(struct session_host *host)
+{
+    host->on_gone = NULL;
+    while (host->sessions != NULL) {
+        struct session *s = host->sessions;
+        if (s->storing)
+            queue_commit_ignore(host->queue, s);
+        s->storing = false;
+        session_hang_up(s, false);
+        session_end(s);
+    }
+    login_gate_free(&host->gate);
+    refusals_free(&host->refusals);
+    buffer_free(&host->out);
+}
+
+void
+session_start(struct session_host *host, struct net_connection *connection,
+              const struct session_manner *manner, const struct refusal *refusal)
+{
+    char client[SERVER_CLIENT_MAX];
+    struct session *s = session_new(host, net_peer(connection), client);
+    unsigned uid = uid_of(connection, manner);
+    s->connection = connection;
+    s->manner = *manner;
+    s->normalizes = manner->legacy;
+    s->newlines.rule = manner->legacy ? NEWLINES_LF : NEWLINES_CRLF;
+    net_attach(connection, on_event, s);
+    net_set_low_water(connection, REPLIES_LOW);
+    /* Without TLS a refused client can only close, but that costs nothing. */
+    if (manner->tls && refusal == NULL && session_tls_is_full(s))
+        refusal = &too_much_tls;
+    if (refusal != NULL) {
+        server_start_refusing(&s->server, &s->rules->server, host->log, &host->out,
+                              client, refusal);
+        s->server.uid = uid;
+        loop_post(host->loop, &s->hanging_up, on_hanging_up, s);
+    } else {
+        server_start(&s->server, &s->rules->server, host->log, &host->out, client,
+                     manner->lmtp, false);
+        s->server.uid = uid;
+        apply_rules(s);
+        session_set_timeout(s);
+        session_be_patient(s);
+        if (manner->tls)
+            session_await_first_hello(s);
+    }
+    session_send(s);
+    if (net_input(connection).length > 0) { /* it came behind a proxy's header */
+        net_want_input(connection, false);
+        net_want_input(connection, true);
+    }
+}
+
+void
+session_start_standard(struct session_host *host, struct net *net, int in, int out)
+{
+    char client[SERVER_CLIENT_MAX];
+    struct net_address nobody = {.family = NET_NONE};
+    struct session *s = session_new(host, &nobody, client);
+    s->trusted = true;
+    s->normalizes = true;
+    s->newlines.rule = NEWLINES_FIRST;
+    s->connection = net_adopt(net, in, out, on_event, s);
+    net_set_low_water(s->connection, REPLIES_LOW);
+    server_start(&s->server, &s->rules->server, host->log, &host->out, client, false,
+                 true);
+    apply_rules(s);
+    session_set_timeout(s);
+    session_send(s);
+}
+
+void
+session_drain(struct session_host *host)
+{
+    for (struct session *s = host->sessions, *next; s != NULL; s = next) {
+        next = s->next; /* s may end */
+        relent(s);
+        server_shut_down(&s->server);
+        session_send(s);
+        pump(s);
+    }
+}
+
+bool
+session_is_locked_out(const struct session_host *host,
+                      const struct net_connection *connection,
+                      const struct session_manner *manner)
+{
+    struct lockout_key key =
+        lockout_key(net_peer(connection), uid_of(connection, manner));
+    return login_gate_is_locked(host->gate, &key);
+}

@@ -1,0 +1,172 @@
+/* Sessions when there are many: how long each may take, and who gives way. */
+#include "smtp/server/session_inside.h"
+
+#include "smtp/reply.h"
+
+#include <assert.h>
+#include <utlist.h>
+
+enum {
+    STRESS_TIMEOUT_MS = 10 * 1000, /* Postfix: smtpd_timeout under stress */
+    IDLE_MS = 2000,                /* who says nothing for so long may give way */
+    LOOK_MAX = 100,                /* at so many for one that does */
+    MANY_MIN = 8
+};
+
+static const struct refusal crowded_out = {
+    421, "4.3.2", "too many connections and this one is idle, try later"};
+
+bool
+session_is_trusted(const struct session *s)
+{
+    bool is_distant = s->peer.family == NET_IPV4 || s->peer.family == NET_IPV6;
+    return s->trusted || s->defrag_host != NULL || !is_distant ||
+           !server_is_untrusted(&s->server);
+}
+
+bool
+session_is_hurried(const struct session *s)
+{
+    return s->host->stressed && !session_is_trusted(s);
+}
+
+int64_t
+session_hurry_ms(const struct session *s, int64_t timeout_ms)
+{
+    bool shorter = timeout_ms == 0 || timeout_ms > STRESS_TIMEOUT_MS;
+    return shorter && session_is_hurried(s) ? STRESS_TIMEOUT_MS : timeout_ms;
+}
+
+struct patience_rules
+session_patience(const struct session *s)
+{
+    struct patience_rules rules = s->rules->patience;
+    rules.command_ms = session_hurry_ms(s, rules.command_ms);
+    rules.data_ms = session_hurry_ms(s, rules.data_ms);
+    return rules;
+}
+
+void
+session_be_patient(struct session *s)
+{
+    struct loop *loop = s->host->loop;
+    struct patience_rules rules = session_patience(s);
+    int64_t due_ms = patience_due_ms(&s->patience, &rules);
+    if (due_ms < INT64_MAX && !s->trusted)
+        loop_timer_start(loop, &s->slow, due_ms - loop_monotonic_ms(loop), s->slow.fire,
+                         s);
+    else
+        loop_timer_stop(loop, &s->slow);
+}
+
+void
+session_set_timeout(struct session *s)
+{
+    int64_t timeout_ms = session_hurry_ms(s, s->rules->idle_timeout_ms);
+    if (s->handshake != SESSION_NO_HANDSHAKE) {
+        s->timeout_ms = -1; /* another one then */
+        net_set_timeout(s->connection, session_handshake_left_ms(s));
+        return;
+    }
+    if (s->storing || s->held != NULL || s->server.question == SERVER_ASKS_LOGIN)
+        timeout_ms = 0; /* now it is we who are slow */
+    else if (server_is_receiving(&s->server))
+        timeout_ms = session_hurry_ms(s, s->rules->data_timeout_ms);
+    if (timeout_ms != s->timeout_ms)
+        net_set_timeout(s->connection, timeout_ms);
+    s->timeout_ms = timeout_ms;
+}
+
+void
+session_host_stress(struct session_host *host, bool stressed)
+{
+    struct session *s;
+    host->stressed = stressed;
+    DL_FOREACH (host->sessions, s) {
+        if (s->connection == NULL || s->server.stage == SERVER_CLOSED)
+            continue;
+        session_set_timeout(s);
+        session_be_patient(s);
+    }
+}
+
+void
+session_enter_row(struct session *s)
+{
+    s->active_ms = loop_monotonic_ms(s->host->loop);
+    DL_APPEND2(s->host->idle, s, idle_prev, idle_next);
+}
+
+void
+session_leave_row(struct session *s)
+{
+    DL_DELETE2(s->host->idle, s, idle_prev, idle_next);
+}
+
+/* Waiting for us is no idleness. */
+static bool
+may_give_way(const struct session *s)
+{
+    bool waits = s->storing || s->pumping || s->server.question == SERVER_ASKS_LOGIN ||
+                 s->server.question == SERVER_ASKS_STORED;
+    return !waits && s->connection != NULL && s->server.stage != SERVER_CLOSED &&
+           !session_is_trusted(s);
+}
+
+/* Of TLS sessions, or of all; with those of its network. */
+static size_t
+company(const struct session *s, bool tls)
+{
+    const struct clients *clients = s->host->clients;
+    return tls ? clients_tls(clients, &s->peer) : clients_weight(clients, &s->peer);
+}
+
+/* A client with more keeps none of them by being busy: half of what one may have. */
+static size_t
+many(const struct session_host *host, bool tls)
+{
+    const struct session_rules *rules = host->rules;
+    size_t half = tls ? rules->tls_session_limit / SESSION_TLS_SHARE / 2
+                      : (size_t)rules->clients.sessions_per_client / 2;
+    return half > MANY_MIN ? half : MANY_MIN;
+}
+
+struct session *
+session_find_idle(const struct session_host *host, bool tls, size_t others)
+{
+    int64_t now_ms = loop_monotonic_ms(host->loop);
+    size_t looked = 0, most = many(host, tls);
+    struct session *s;
+    for (s = host->idle; s != NULL && looked < LOOK_MAX; s = s->idle_next) {
+        if (!may_give_way(s) || (tls && !s->tls))
+            continue;
+        size_t own = company(s, tls);
+        looked++;
+        if (own >= others && (now_ms - s->active_ms >= IDLE_MS || own > most))
+            return s;
+    }
+    return NULL;
+}
+
+void
+session_give_way(struct session *s)
+{
+    bool hears = s->handshake == SESSION_NO_HANDSHAKE;
+    assert(may_give_way(s));
+    server_give_way(&s->server, &crowded_out);
+    session_send(s);
+    session_hang_up(s, hears);
+    session_end(s);
+}
+
+bool
+session_make_room(struct session_host *host, const struct net_address *newcomer,
+                  bool trusted)
+{
+    size_t others = trusted ? 0 : clients_weight(host->clients, newcomer);
+    struct session *s = session_find_idle(host, false, others);
+    if (s == NULL)
+        return false;
+    session_give_way(s);
+    return true;
+}

@@ -1,0 +1,204 @@
+/* The TLS of sessions: how a handshake begins, and who has a place.
+ *
+ * A place is some 40 KB of memory, so it is taken when the first bytes of the
+ * ClientHello have come. When places are short, the oldest handshake of an untrusted
+ * client that is not finished gives way, then an idle session. */
+#include "smtp/server/session_inside.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "smtp/server/lockout.h"
+#include "smtp/server/refusals.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+static bool
+is_same_client(const struct session *a, const struct session *b)
+{
+    struct lockout_key one = lockout_key(&a->peer, a->server.uid),
+                       other = lockout_key(&b->peer, b->server.uid);
+    return memcmp(&one, &other, sizeof(one)) == 0;
+}
+
+/* NULL: it has none. */
+static struct session *
+oldest_of_client(const struct session *s)
+{
+    struct session *other;
+    for (other = s->host->shaking; other != NULL; other = other->shaking_next)
+        if (is_same_client(other, s))
+            return other;
+    return NULL;
+}
+
+/* NULL: there is none. */
+static struct session *
+oldest_untrusted(const struct session_host *host)
+{
+    struct session *s;
+    for (s = host->shaking; s != NULL; s = s->shaking_next)
+        if (!session_is_trusted(s))
+            return s;
+    return NULL;
+}
+
+static bool
+has_its_share(const struct session *s)
+{
+    size_t limit = s->host->rules->tls_session_limit,
+           share = (limit + SESSION_TLS_SHARE - 1) / SESSION_TLS_SHARE;
+    return s->host->clients != NULL && !s->server.may_relay &&
+           clients_tls(s->host->clients, &s->peer) >= share;
+}
+
+/* False: it may begin at once. True, and *other who must give way first; NULL: nobody
+ * does. */
+static bool
+lacks_place(const struct session *s, struct session **other)
+{
+    const struct session_host *host = s->host;
+    size_t limit = host->rules->tls_session_limit;
+    *other = NULL;
+    if (limit == 0)
+        return false;
+    if (has_its_share(s)) {
+        *other = oldest_of_client(s);
+        return true;
+    }
+    if (host->tls_count < limit)
+        return false;
+    *other = oldest_untrusted(host);
+    if (*other == NULL && host->clients != NULL) {
+        size_t own = clients_tls(host->clients, &s->peer) + 1;
+        *other = session_find_idle(host, true, session_is_trusted(s) ? 0 : own);
+    }
+    return true;
+}
+
+bool
+session_tls_is_full(const struct session *s)
+{
+    struct session *other;
+    return lacks_place(s, &other) && other == NULL;
+}
+
+static void
+cut_off(struct session *s, const char *why)
+{
+    if (refusals_admit(s->host->refusals, s->server.client))
+        log_say(s->host->log, LOG_LEVEL_INFO, "smtpd", NULL, "%s: TLS: %s",
+                s->server.client, why);
+    session_hang_up(s, false);
+    session_end(s);
+}
+
+static void
+await_hello(struct session *s)
+{
+    assert(s->rules->tls != NULL && s->handshake == SESSION_NO_HANDSHAKE);
+    s->handshake = SESSION_AWAITS_HELLO;
+    s->handshake_ms = loop_monotonic_ms(s->host->loop);
+    session_set_timeout(s);
+}
+
+void
+session_await_hello(struct session *s)
+{
+    net_consume(s->connection, net_input(s->connection).length);
+    buffer_clear(&s->normalized);
+    s->newlines.after_cr = false;
+    await_hello(s);
+}
+
+void
+session_await_first_hello(struct session *s)
+{
+    s->greeting = text_string(buffer_text(&s->host->out));
+    buffer_clear(&s->host->out);
+    await_hello(s);
+}
+
+int64_t
+session_handshake_left_ms(const struct session *s)
+{
+    int64_t passed_ms = loop_monotonic_ms(s->host->loop) - s->handshake_ms;
+    int64_t left_ms = session_hurry_ms(s, s->rules->handshake_timeout_ms) - passed_ms;
+    return left_ms > 0 ? left_ms : 1;
+}
+
+static void
+begin(struct session *s)
+{
+    struct session_host *host = s->host;
+    struct net_tls tls = {.server = s->rules->tls, .begun = true};
+    struct session *other;
+    while (lacks_place(s, &other)) {
+        if (other == NULL) {
+            cut_off(s, "too many TLS sessions");
+            return;
+        }
+        if (other->handshake == SESSION_SHAKES)
+            cut_off(other, "the handshake took too long while others wait");
+        else
+            session_give_way(other);
+    }
+    s->handshake = SESSION_SHAKES;
+    DL_APPEND2(host->shaking, s, shaking_prev, shaking_next);
+    s->tls = true;
+    host->tls_count++;
+    if (host->clients != NULL)
+        clients_secured(host->clients, &s->peer, true);
+    net_start_tls(s->connection, &tls);
+    if (s->greeting != NULL)
+        net_send(s->connection, text_from(s->greeting));
+    free(s->greeting);
+    s->greeting = NULL;
+    session_set_timeout(s);
+}
+
+void
+session_await_event(struct session *s, enum net_event event)
+{
+    assert(s->handshake == SESSION_AWAITS_HELLO);
+    switch (event) {
+    case NET_INPUT:
+        begin(s);
+        break;
+    case NET_TIMED_OUT:
+        session_time_out(s);
+        break;
+    case NET_ENDED:
+    case NET_FAILED:
+        session_hang_up(s, false);
+        session_end(s);
+        break;
+    case NET_CONNECTED:
+    case NET_DRAINED:
+    case NET_SECURED:
+        break;
+    }
+}
+
+void
+session_end_handshake(struct session *s)
+{
+    if (s->handshake == SESSION_SHAKES)
+        DL_DELETE2(s->host->shaking, s, shaking_prev, shaking_next);
+    s->handshake = SESSION_NO_HANDSHAKE;
+}
+
+void
+session_leave_tls(struct session *s)
+{
+    struct session_host *host = s->host;
+    session_end_handshake(s);
+    if (!s->tls)
+        return;
+    s->tls = false;
+    host->tls_count--;
+    if (host->clients != NULL)
+        clients_secured(host->clients, &s->peer, false);
+}

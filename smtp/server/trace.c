@@ -1,0 +1,110 @@
+/* Writes the trace header of an accepted message. */
+#include "smtp/server/trace.h"
+
+#include "mime/date.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { COLUMNS_MAX = 77, HELO_SHOWN_MAX = 255, WORD_MAX = 600 };
+
+struct folder {
+    struct buffer *out;
+    size_t column;
+};
+
+static void
+add(struct folder *f, struct text t)
+{
+    bool added = buffer_add(f->out, t);
+    assert(added);
+    f->column += t.length;
+}
+
+/* A word that is not broken; folded to the next line when it does not fit. */
+static void
+add_word(struct folder *f, struct text word)
+{
+    bool fits = f->column + 1 + word.length <= COLUMNS_MAX;
+    if (!fits) {
+        add(f, TEXT("\r\n"));
+        f->column = 0;
+    }
+    add(f, fits ? TEXT(" ") : TEXT("\t"));
+    add(f, word);
+}
+
+static void
+add_quoted_word(struct folder *f, const char *before, struct text word,
+                const char *after)
+{
+    char whole[WORD_MAX];
+    struct text parts[] = {text_from(before), word, text_from(after)};
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        assert(parts[i].length <= sizeof(whole) - length);
+        if (parts[i].length > 0)
+            memcpy(whole + length, parts[i].at, parts[i].length);
+        length += parts[i].length;
+    }
+    add_word(f, text_of(whole, length));
+}
+
+/* Domains and literals as they are; whatever else a client calls itself must not be
+ * able to end the line, open a comment or look like another clause. */
+static void
+add_helo(struct folder *f, struct text helo)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789.-_[]:";
+    char shown[HELO_SHOWN_MAX];
+    helo = text_before(helo, sizeof(shown));
+    for (size_t i = 0; i < helo.length; i++)
+        shown[i] = text_find(TEXT(plain), helo.at[i]) == TEXT_NONE ? '?' : helo.at[i];
+    add_word(f, helo.length == 0 ? TEXT("unknown") : text_of(shown, helo.length));
+}
+
+static void
+add_received(struct folder *f, const struct trace *trace, struct text date)
+{
+    add(f, TEXT("Received: from"));
+    add_helo(f, text_from(trace->helo));
+    add_quoted_word(f, "(", text_from(trace->client), ")");
+    add_quoted_word(f, "by ", text_from(trace->hostname), " (Petrel)");
+    add_quoted_word(f, "with ", text_from(trace->protocol), "");
+    if (trace->security != NULL && trace->security[0] != '\0')
+        add_quoted_word(f, "(using ", text_from(trace->security), ")");
+    bool told = trace->recipient.length > 0, ranked = trace->priority.length > 0;
+    add_quoted_word(f, "id ", text_from(trace->id), told || ranked ? "" : ";");
+    if (told)
+        add_quoted_word(f, "for <", trace->recipient, ranked ? ">" : ">;");
+    if (ranked)
+        add_quoted_word(f, "PRIORITY ", trace->priority, ";");
+    add_word(f, date);
+    add(f, TEXT("\r\n"));
+}
+
+void
+trace_write(const struct trace *trace, struct buffer *out)
+{
+    struct folder f = {.out = out};
+    char date[DATE_TEXT_MAX];
+    date_format(trace->now_ms, date);
+    add_received(&f, trace, text_from(date));
+    if (trace->add_date) {
+        add(&f, TEXT("Date: "));
+        add(&f, text_from(date));
+        add(&f, TEXT("\r\n"));
+    }
+    if (trace->add_message_id) {
+        add(&f, TEXT("Message-ID: <"));
+        add(&f, text_from(trace->id));
+        add(&f, TEXT("@"));
+        add(&f, text_from(trace->hostname));
+        add(&f, TEXT(">\r\n"));
+    }
+    if (trace->add_end)
+        add(&f, TEXT("\r\n"));
+    else if (trace->add_mailbox_line)
+        add(&f, TEXT("Mailbox-Line: "));
+}

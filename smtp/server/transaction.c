@@ -1,0 +1,312 @@
+/* Collects sender, recipients and facts about the content of one message. */
+#include "smtp/server/transaction.h"
+
+#include "base/memory.h"
+#include "smtp/redirect.h"
+#include "smtp/server/stamp.h"
+#include "smtp/server/trace.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <uthash.h>
+
+enum {
+    SEEN_BYTES_MAX = 16 * 1024 * 1024,
+    NORMAL_MAX = 512,
+    ORIGINAL_MAX = 2048,
+    TRUST_MAX = 8192
+};
+
+static const struct refusal too_large = {552, "5.3.4", "message is too large"};
+static const struct refusal not_our_route = {
+    553, "5.1.3", "with XDEFRAG each recipient is <@defrag_host:user@domain>, ours"};
+static const struct refusal no_fragment = {554, "5.6.1",
+                                           "with XDEFRAG only message/partial comes"};
+static const struct refusal partial = {550, "5.6.1", "message/partial not accepted"};
+static const struct refusal too_many = {452, "4.5.3", "too many recipients"};
+static const struct refusal no_memory = {
+    452, "4.3.1", "too many recipients in all sessions, try later"};
+static const struct refusal looping = {554, "5.4.6", "too many hops: a mail loop"};
+
+/* A recipient by its normal form, which the envelope owns. */
+struct seen {
+    UT_hash_handle hh;
+};
+
+struct server_transaction *
+transaction_new(const struct mail_parameters *parameters, int priority)
+{
+    struct server_transaction *t = memory_new(sizeof(*t));
+    struct envelope *e = t->envelope = envelope_new();
+    arena_init(&t->arena, SEEN_BYTES_MAX);
+    buffer_init(&t->argument, SERVER_LINE_MAX);
+    buffer_init(&t->normal, NORMAL_MAX);
+    buffer_init(&t->original, ORIGINAL_MAX);
+    header_scan_start(&t->header);
+    dot_decode_start(&t->dot);
+    bool written = address_write(&parameters->sender, &t->normal);
+    assert(written);
+    t->sender = arena_copy(&t->arena, buffer_text(&t->normal));
+    t->expected = parameters->size;
+    t->has_priority = parameters->has_priority;
+    t->priority_changed = priority != parameters->priority;
+    e->priority = priority;
+    e->sender = envelope_text(e, t->sender);
+    e->envelope_id = envelope_text(e, parameters->envelope_id);
+    e->ret = parameters->ret;
+    e->eight_bit = parameters->eight_bit;
+    e->binary = parameters->binary;
+    e->utf8 = parameters->utf8;
+    t->by_peer = e->by_peer = parameters->has_set_mark;
+    e->set_mark = envelope_text(e, parameters->set_mark);
+    return t;
+}
+
+void
+transaction_free(struct server_transaction **t)
+{
+    if (*t == NULL)
+        return;
+    if ((*t)->envelopes != NULL)
+        (*t)->envelopes->bytes -= (*t)->counted;
+    HASH_CLEAR(hh, (*t)->seen);
+    envelope_free(&(*t)->envelope);
+    buffer_free(&(*t)->argument);
+    buffer_free(&(*t)->normal);
+    buffer_free(&(*t)->original);
+    arena_free(&(*t)->arena);
+    free(*t);
+    *t = NULL;
+}
+
+/* Routes and the DNS know A-labels; whoever is told of it, what was written (RFC 3461
+ * §5.2.1, RFC 6533 §3). */
+static void
+take_ascii_domain(struct server_transaction *t)
+{
+    struct text normal = buffer_text(&t->normal);
+    struct address *a = &t->rcpt.recipient;
+    struct text domain = text_after(normal, text_find_last(normal, '@') + 1);
+    buffer_clear(&t->original);
+    if (text_is_ascii(a->domain) || !text_is_ascii(domain))
+        return;
+    bool kept = buffer_add(&t->original, TEXT("utf-8;")) &&
+                address_write_unitext(a->local, &t->original) &&
+                buffer_add(&t->original, TEXT("@")) &&
+                address_write_unitext(a->domain, &t->original);
+    assert(kept);
+    a->domain = domain;
+    if (t->rcpt.original.length == 0)
+        t->rcpt.original = buffer_text(&t->original);
+}
+
+/* So nobody later has to know of an address without a domain. */
+static bool
+write_normal(struct server_transaction *t, struct text domain)
+{
+    struct address whole = t->rcpt.recipient;
+    if (whole.domain.length == 0)
+        whole = (struct address){TEXT("postmaster"), domain, false};
+    return address_write(&whole, &t->normal);
+}
+
+const struct refusal *
+transaction_ask(struct server_transaction *t, struct text argument, struct text name,
+                struct text domain)
+{
+    buffer_clear(&t->argument);
+    buffer_clear(&t->normal);
+    if (t->by_peer && !redirect_cut_route(argument, name, &t->argument))
+        return &not_our_route;
+    bool kept = t->by_peer || buffer_add(&t->argument, argument);
+    assert(kept);
+    const struct refusal *refusal =
+        parameters_read_rcpt(buffer_text(&t->argument), t->envelope->utf8, &t->rcpt);
+    if (refusal == NULL) {
+        bool written = write_normal(t, domain);
+        assert(written && t->normal.length > 0);
+        take_ascii_domain(t);
+    }
+    return refusal;
+}
+
+bool
+transaction_knows(const struct server_transaction *t)
+{
+    struct seen *found;
+    HASH_FIND(hh, t->seen, t->normal.at, t->normal.length, found);
+    return found != NULL;
+}
+
+/* What the recipients take, beyond what is free. */
+static size_t
+countable_bytes(const struct server_transaction *t)
+{
+    const struct envelope *e = t->envelope;
+    size_t bytes = t->arena.used + e->arena.used +
+                   e->capacity * sizeof(*e->recipients) +
+                   HASH_COUNT(t->seen) * sizeof(struct UT_hash_bucket);
+    return bytes > SERVER_ENVELOPE_FREE ? bytes - SERVER_ENVELOPE_FREE : 0;
+}
+
+/* All sessions together have taken enough, this one more than what is free for each. */
+static bool
+is_crowded(const struct server_transaction *t)
+{
+    return t->envelopes != NULL && t->envelopes->bytes >= t->envelopes_max &&
+           t->counted > 0;
+}
+
+static void
+count_bytes(struct server_transaction *t)
+{
+    if (t->envelopes == NULL)
+        return;
+    size_t bytes = countable_bytes(t);
+    t->envelopes->bytes += bytes - t->counted;
+    t->counted = bytes;
+}
+
+const struct refusal *
+transaction_add(struct server_transaction *t)
+{
+    struct envelope *e = t->envelope;
+    if (is_crowded(t))
+        return &no_memory;
+    struct seen *seen = arena_get(&t->arena, sizeof(*seen));
+    if (seen == NULL ||
+        !envelope_add(e, buffer_text(&t->normal), t->rcpt.notify, t->rcpt.original))
+        return &too_many;
+    struct text address = e->recipients[e->count - 1].address;
+    HASH_ADD_KEYPTR(hh, t->seen, address.at, address.length, seen);
+    count_bytes(t);
+    return NULL;
+}
+
+/* Many say nothing of it. The next hop hears the truth, or gets it converted. */
+static void
+note_eight_bit(struct server_transaction *t, struct text content)
+{
+    struct envelope *e = t->envelope;
+    bool open = !e->eight_bit || (e->utf8 && !t->body_utf8);
+    if (!open || text_is_ascii(content))
+        return;
+    e->eight_bit = true;
+    t->body_utf8 = e->utf8;
+}
+
+void
+transaction_take(struct server_transaction *t, const struct server_rules *rules,
+                 struct text content)
+{
+    t->size += (int64_t)content.length;
+    if (!t->header.ended)
+        header_scan_add(&t->header, content);
+    note_eight_bit(t, content);
+    if (t->fault != NULL)
+        return;
+    if (rules->size_limit > 0 && t->size > rules->size_limit)
+        t->fault = &too_large;
+    else if (t->header.received > (unsigned)rules->hop_limit)
+        t->fault = &looping;
+    else if (t->header.ended && t->header.is_partial && rules->refuses_partial &&
+             !t->joins && !t->by_peer)
+        t->fault = &partial;
+}
+
+const struct refusal *
+transaction_fault(const struct server_transaction *t)
+{
+    bool fits = !t->by_peer || t->header.is_message;
+    return t->fault != NULL || fits ? t->fault : &no_fragment;
+}
+
+bool
+transaction_is_flood(const struct server_transaction *t,
+                     const struct server_rules *rules)
+{
+    return rules->size_limit > 0 && t->size - rules->size_limit > SERVER_EXCESS_MAX;
+}
+
+static const char *
+protocol(const struct server *s, bool utf8)
+{
+    /* RFC 3848, RFC 6531 §4.3: UTF8, S for TLS, A for AUTH */
+    static const char *const names[2][2][2][2] = {
+        {{{"ESMTP", "ESMTPA"}, {"ESMTPS", "ESMTPSA"}},
+         {{"UTF8SMTP", "UTF8SMTPA"}, {"UTF8SMTPS", "UTF8SMTPSA"}}},
+        {{{"LMTP", "LMTPA"}, {"LMTPS", "LMTPSA"}},
+         {{"UTF8LMTP", "UTF8LMTPA"}, {"UTF8LMTPS", "UTF8LMTPSA"}}},
+    };
+    bool user = s->user != NULL;
+    if (!s->lmtp && !s->esmtp && !s->secure && !utf8 && !user)
+        return "SMTP";
+    return names[s->lmtp][utf8][s->secure][user];
+}
+
+/* What another of our hosts has taken is not believed because it was he who sent it:
+ * its mark has the key. */
+static struct text
+trust_of(const struct server *s, struct envelope *e)
+{
+    struct buffer trust;
+    if (e->by_peer)
+        return TEXT("");
+    buffer_init(&trust, TRUST_MAX);
+    bool fits = stamp_write(s, &trust);
+    assert(fits);
+    struct text kept = envelope_text(e, buffer_text(&trust));
+    buffer_free(&trust);
+    return kept;
+}
+
+/* In no part of it is there UTF-8 in a header; the parts are not looked into. */
+static bool
+has_ascii_header(const struct server_transaction *t)
+{
+    return !t->header.has_eight_bit && !(t->header.composite && t->body_utf8);
+}
+
+struct envelope *
+transaction_seal(struct server_transaction *t, const struct server *s, int64_t now_ms)
+{
+    struct envelope *e = t->envelope;
+    struct buffer lines;
+    char priority[16] = "", client[SERVER_CLIENT_MAX + 20];
+    assert(e != NULL && e->count > 0);
+    /* A fragment that was taken by another of our hosts is no submission any more. */
+    bool submitted = server_may_relay(s) && !t->by_peer;
+    id_format(e->id, t->id);
+    t->protocol = protocol(s, e->utf8);
+    t->recipients = e->count;
+    if (t->has_priority)
+        snprintf(priority, sizeof(priority), "%d", e->priority);
+    snprintf(client, sizeof(client), s->uid == SERVER_NO_UID ? "%s" : "%s, uid=%u",
+             s->client, s->uid);
+    struct trace trace = {
+        .helo = s->helo,
+        .client = client,
+        .hostname = s->rules->hostname,
+        .protocol = t->protocol,
+        .security = s->security,
+        .id = t->id,
+        .recipient = e->count == 1 ? e->recipients[0].address : TEXT(""),
+        .priority = text_from(priority),
+        .now_ms = now_ms,
+        .add_date = submitted && !t->header.has_date,
+        .add_message_id = submitted && !t->header.has_message_id,
+        .add_end = t->header.headless,
+        .add_mailbox_line = t->header.mailbox_line,
+    };
+    buffer_init(&lines, TRACE_MAX);
+    trace_write(&trace, &lines);
+    e->prefix = envelope_text(e, buffer_text(&lines));
+    if (t->header.is_message) /* it may be a fragment: not to be joined with others' */
+        e->trust = trust_of(s, e);
+    e->ascii_header = e->utf8 && has_ascii_header(t) && text_is_ascii(e->prefix);
+    buffer_free(&lines);
+    t->envelope = NULL;
+    t->draft = false;
+    return e;
+}

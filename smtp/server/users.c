@@ -1,0 +1,298 @@
+/* The users who may log in, and decoys for those who are none. */
+#include "smtp/server/users.h"
+
+#include "base/disk.h"
+#include "base/memory.h"
+#include "smtp/sasl.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+struct user {
+    char name[SASL_NAME_MAX + 1];
+    size_t line;
+    struct verifier verifier;
+    bool proven; /* by the password of this digest */
+    unsigned char digest[DIGEST_SIZE];
+    UT_hash_handle hh;
+};
+
+struct users {
+    struct user *table;
+    struct user **list; /* as in the file */
+    size_t count, capacity, plain, crypt;
+    unsigned char secret[DIGEST_SIZE];
+};
+
+struct reading {
+    struct users *users;
+    const char *file;
+    size_t line;
+    struct buffer *mistakes;
+};
+
+/* name: "" or a good one. What does not fit is dropped: there are enough then. */
+static void
+add_mistake(struct reading *r, struct text name, const char *what)
+{
+    if (name.length > 0)
+        (void)!buffer_format(r->mistakes, "%s:%zu: user '%.*s': %s\n", r->file, r->line,
+                             TEXT_ARGS(name), what);
+    else
+        (void)!buffer_format(r->mistakes, "%s:%zu: %s\n", r->file, r->line, what);
+}
+
+static struct user *
+find(const struct users *users, struct text name)
+{
+    struct user *user;
+    HASH_FIND(hh, users->table, name.at, name.length, user);
+    return user;
+}
+
+/* 32 bytes that only we know, for a purpose and a name. */
+static void
+derive(const struct users *users, const char *purpose, struct text name,
+       unsigned char out[DIGEST_SIZE])
+{
+    unsigned char key[DIGEST_SIZE];
+    digest_keyed(text_of(users->secret, DIGEST_SIZE), text_from(purpose), key);
+    digest_keyed(text_of(key, DIGEST_SIZE), name, out);
+}
+
+static const char *
+make_from_plain(struct users *users, struct text name, struct text password,
+                struct verifier *verifier)
+{
+    unsigned char salt[DIGEST_SIZE];
+    const char *mistake = verifier_password_mistake(password);
+    if (mistake)
+        return mistake;
+    if (++users->plain > USERS_PLAIN_MAX)
+        return "more than 100 users with {PLAIN}: make lines with `petrel passwd`";
+    derive(users, "salt", name, salt);
+    verifier_make(verifier, password, text_of(salt, VERIFIER_SALT),
+                  VERIFIER_ITERATIONS_MIN);
+    return NULL;
+}
+
+static void
+add_user(struct users *users, struct text name, const struct verifier *verifier,
+         size_t line)
+{
+    struct user *user = memory_new(sizeof(*user));
+    bool whole = text_copy(user->name, sizeof(user->name), name);
+    assert(whole);
+    user->verifier = *verifier;
+    user->line = line;
+    if (users->count == users->capacity) {
+        users->capacity = users->capacity ? users->capacity * 2 : 16;
+        users->list =
+            memory_resize(users->list, users->capacity * sizeof(struct user *));
+    }
+    users->list[users->count++] = user;
+    users->crypt += verifier->kind == VERIFIER_CRYPT;
+    HASH_ADD(hh, users->table, name, name.length, user);
+}
+
+static const char *
+read_verifier(struct users *users, struct text name, struct text value,
+              struct verifier *verifier)
+{
+    static const struct text plain = TEXT("{PLAIN}");
+    if (text_starts_nocase(value, plain))
+        return make_from_plain(users, name, text_after(value, plain.length), verifier);
+    return verifier_parse(verifier, text_trim(value));
+}
+
+static void
+read_line(struct reading *r, struct text line)
+{
+    struct text name, value = line;
+    struct verifier verifier;
+    text_cut(&value, ':', &name);
+    if (value.at == NULL || !sasl_is_name(name) || name.at[0] == ' ' ||
+        name.at[name.length - 1] == ' ') {
+        add_mistake(r, TEXT(""),
+                    value.at == NULL ? "expected 'user:verifier'"
+                                     : "this can be no user's name");
+        return;
+    }
+    const struct user *other = find(r->users, name);
+    if (other) {
+        char what[64];
+        snprintf(what, sizeof(what), "is already in line %zu", other->line);
+        add_mistake(r, name, what);
+        return;
+    }
+    const char *mistake = read_verifier(r->users, name, value, &verifier);
+    if (mistake == NULL && r->users->count == USERS_MAX)
+        mistake = "more than 20000 users";
+    if (mistake)
+        add_mistake(r, name, mistake);
+    else
+        add_user(r->users, name, &verifier, r->line);
+    digest_forget(&verifier, sizeof(verifier));
+}
+
+struct users *
+users_new(struct text content, const char *file,
+          const unsigned char secret[DIGEST_SIZE], struct buffer *mistakes)
+{
+    struct users *users = memory_new(sizeof(*users));
+    struct reading r = {.users = users, .file = file, .mistakes = mistakes};
+    size_t before = mistakes->length;
+    struct text rest = content, line;
+    memcpy(users->secret, secret, DIGEST_SIZE);
+    if (text_starts(rest, TEXT("\xef\xbb\xbf")))
+        rest = text_after(rest, 3);
+    while (text_cut(&rest, '\n', &line)) {
+        r.line++;
+        if (line.length > 0 && line.at[line.length - 1] == '\r')
+            line.length--;
+        if (text_trim(line).length > 0 && line.at[0] != '#')
+            read_line(&r, line);
+    }
+    if (mistakes->length > before)
+        users_free(&users);
+    return users;
+}
+
+void
+users_free(struct users **users)
+{
+    struct users *u = *users;
+    if (u == NULL)
+        return;
+    HASH_CLEAR(hh, u->table);
+    for (size_t i = 0; i < u->count; i++) {
+        digest_forget(u->list[i], sizeof(*u->list[i]));
+        free(u->list[i]);
+    }
+    free(u->list);
+    digest_forget(u, sizeof(*u));
+    free(u);
+    *users = NULL;
+}
+
+struct users *
+users_read(const char *path, const unsigned char secret[DIGEST_SIZE],
+           struct buffer *mistakes)
+{
+    char *content;
+    size_t length;
+    int error = disk_read_whole(path, USERS_FILE_MAX, &content, &length);
+    if (error != 0) {
+        (void)!buffer_format(mistakes, "auth_users: cannot read %s: %s\n", path,
+                             strerror(-error));
+        return NULL;
+    }
+    struct users *users = users_new(text_of(content, length), path, secret, mistakes);
+    digest_forget(content, length);
+    free(content);
+    return users;
+}
+
+size_t
+users_count(const struct users *users)
+{
+    return users->count;
+}
+
+bool
+users_have_scram(const struct users *users)
+{
+    return users->count > 0 && users->crypt == 0;
+}
+
+/* What a stranger's check is made with; always the same for a name. */
+static void
+lend(const struct users *users, struct text name, struct verifier *decoy)
+{
+    unsigned char chance[DIGEST_SIZE];
+    uint64_t number;
+    derive(users, "model", name, chance);
+    memcpy(&number, chance, sizeof(number));
+    if (users->count > 0)
+        *decoy = users->list[number % users->count]->verifier;
+    else
+        *decoy = (struct verifier){.iterations = VERIFIER_ITERATIONS,
+                                   .salt_length = VERIFIER_SALT};
+}
+
+bool
+users_have(const struct users *users, struct text name)
+{
+    return find(users, name) != NULL;
+}
+
+static enum verifier_finding
+found(struct users_check *c, enum verifier_finding finding)
+{
+    if (finding != VERIFIER_RIGHT)
+        return finding;
+    if (c->user == NULL)
+        return VERIFIER_WRONG;
+    c->user->proven = true;
+    memcpy(c->user->digest, c->digest, DIGEST_SIZE);
+    return VERIFIER_RIGHT;
+}
+
+enum verifier_finding
+users_check_start(const struct users *users, struct text name, struct text password,
+                  struct users_check *c)
+{
+    unsigned char key[DIGEST_SIZE];
+    *c = (struct users_check){.user = find(users, name)};
+    derive(users, "password", name, key);
+    digest_keyed(text_of(key, DIGEST_SIZE), password, c->digest);
+    digest_forget(key, sizeof(key));
+    if (c->user && c->user->proven &&
+        digest_same(c->digest, c->user->digest, DIGEST_SIZE))
+        return VERIFIER_RIGHT;
+    password = text_before(password, sizeof(c->password));
+    if (password.length > 0)
+        memcpy(c->password, password.at, password.length);
+    c->length = password.length;
+    lend(users, name, &c->check.verifier); /* for users too: the same for both */
+    if (c->user)
+        c->check.verifier = c->user->verifier;
+    return VERIFIER_UNFINISHED;
+}
+
+enum verifier_finding
+users_check_go(struct users_check *c)
+{
+    if (c->begun)
+        return found(c, verifier_check_go(&c->check));
+    struct verifier verifier = c->check.verifier;
+    c->begun = true;
+    enum verifier_finding finding =
+        verifier_check_start(&c->check, &verifier, text_of(c->password, c->length));
+    digest_forget(&verifier, sizeof(verifier));
+    digest_forget(c->password, sizeof(c->password));
+    return found(c, finding);
+}
+
+bool
+users_scram(const struct users *users, struct text name, struct verifier *keys)
+{
+    const struct user *user = find(users, name);
+    unsigned char salt[DIGEST_SIZE];
+    lend(users, name, keys);
+    derive(users, "salt", name, salt);
+    if (keys->kind != VERIFIER_SCRAM)
+        *keys = (struct verifier){.kind = VERIFIER_SCRAM,
+                                  .iterations = VERIFIER_ITERATIONS,
+                                  .salt_length = VERIFIER_SALT};
+    memcpy(keys->salt, salt, keys->salt_length);
+    derive(users, "stored key", name, keys->stored_key);
+    derive(users, "server key", name, keys->server_key);
+    if (user == NULL || user->verifier.kind != VERIFIER_SCRAM)
+        return false;
+    *keys = user->verifier;
+    return true;
+}
