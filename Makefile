@@ -14,7 +14,7 @@ LIBHIREDIS := $(shell pkg-config --libs hiredis 2>/dev/null)
 LEFT_OUT := defrag/registry/registry_$(if $(LIBHIREDIS),no_redis,redis).c
 sources = $(filter-out $(LEFT_OUT),$(wildcard $(1)/*.c $(1)/*/*.c))
 SRC := $(foreach d,$(DIRS),$(call sources,$(d)))
-UNIT := $(basename $(notdir $(wildcard t/*.c)))
+UNIT := $(patsubst t/unit/%.c,%,$(wildcard t/unit/*/*.c t/unit/*/*/*.c))
 SIM := $(wildcard t/sim/*.c)
 PEERS := sink load fill decide
 
@@ -55,8 +55,8 @@ endif
 
 object = $(patsubst %.c,$(BUILD)/%.o,$(1))
 archive = $(foreach d,$(1),$(BUILD)/$(d).a)
-# The folders up to and including that of module $(1); all of them when it has none.
-upto = $(call until,$(firstword $(subst /, ,$(wildcard $(DIRS:%=%/$(1).c) $(DIRS:%=%/*/$(1).c)))),$(DIRS))
+# The folders up to and including that of the test $(1).
+upto = $(call until,$(firstword $(subst /, ,$(1))),$(DIRS))
 until = $(if $(2),$(firstword $(2)) $(if $(filter $(1),$(firstword $(2))),,$(call until,$(1),$(wordlist 2,99,$(2)))))
 reversed = $(if $(1),$(call reversed,$(wordlist 2,99,$(1))) $(firstword $(1)))
 
@@ -79,11 +79,11 @@ $(BUILD)/$(1).a: $(call object,$(call sources,$(1)))
 endef
 $(foreach d,$(DIRS),$(eval $(call folder,$(d))))
 
-# A unit test links its own folder and those below. `t/x.c` with a line
+# A unit test links its own folder and those below. A test with a line
 # `/* link: t/sim/disk*.c */` links that stand-in before the real door.
 stand_ins = $(call object,$(wildcard $(shell sed -n 's,^/\* link: \(.*\) \*/$$,\1,p' t/$(1).c)))
 define unit
-$(BUILD)/t/$(1).t: $(BUILD)/t/$(1).o $(call stand_ins,$(1)) \
+$(BUILD)/t/unit/$(1).t: $(BUILD)/t/unit/$(1).o $(call stand_ins,unit/$(1)) \
         $(call archive,$(call reversed,$(call upto,$(1))))
 	$$(Q)echo "  link $$@"
 	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS)
@@ -117,17 +117,17 @@ crash: $(BUILD)/t/crash.t
 	$(Q)$< $(or $(ROUNDS),500) $(or $(SEED),1)
 
 # The longest first, so that no core is idle at the end.
-UNIT_TESTS := $(BUILD)/t/crash.t $(UNIT:%=$(BUILD)/t/%.t)
+UNIT_TESTS := $(BUILD)/t/crash.t $(UNIT:%=$(BUILD)/t/unit/%.t)
 unit: $(UNIT_TESTS)
 	$(Q)BUILD=$(BUILD) t/run.sh $^
 
 # Everything: unit tests, the rules, and with real peers end to end: these wait more than they work.
 check: petrel $(UNIT_TESTS) $(PEERS:%=$(BUILD)/t/bench/%)
-	$(Q)BUILD=$(BUILD) t/run.sh $(UNIT_TESTS) $(wildcard t/*.t) $(if $(SAN),,$(wildcard t/e2e/*.t))
+	$(Q)BUILD=$(BUILD) t/run.sh $(UNIT_TESTS) $(wildcard t/*.t t/unit/*.t) $(if $(SAN),,$(wildcard t/e2e/*.t))
 
 # A message by SMTP through Petrel to a sink, one to a Maildir, before your eyes.
 demo: petrel $(PEERS:%=$(BUILD)/t/bench/%)
-	$(Q)BUILD=$(BUILD) sh t/demo.sh
+	$(Q)BUILD=$(BUILD) sh t/e2e/demo.sh
 
 # Ratios on this machine, against Postfix where it is set up. Not a test.
 bench: petrel $(patsubst %,$(BUILD)/t/bench/%,$(PEERS) mime)

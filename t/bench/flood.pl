@@ -34,7 +34,7 @@ my @kinds = $ENV{KINDS} ? split(' ', $ENV{KINDS}) : qw(auth starttls half silent
 my $python = Petrel::have('python3') or do { print "flood: no python3\n"; exit 0 };
 Petrel::have('openssl') or do { print "flood: no openssl\n"; exit 0 };
 my $work = Bench::work_dir();
-system('sh', "$Petrel::root/t/tls_certificates.sh", $work) == 0 or die 'no certificates';
+system('sh', "$Petrel::root/t/support/tls_certificates.sh", $work) == 0 or die 'no certificates';
 my $password = 'right';
 my (undef, $user) = Petrel::command("$password\n", $Petrel::binary, 'passwd', 'user');
 chmod 0600, Petrel::spit("$work/users", $user);

@@ -17,7 +17,7 @@ my $warm_up = 300; # messages; they also tell how many make those seconds
 my @cells = ([ 1, 10 ], [ 1, 50 ], [ 10, 10 ], [ 100, 4 ]); # KiB, connections
 my $work = Bench::work_dir();
 my $keys = "$work/keys";
-system('sh', "$Petrel::root/t/tls_certificates.sh", $keys) == 0 or die 'no certificates';
+system('sh', "$Petrel::root/t/support/tls_certificates.sh", $keys) == 0 or die 'no certificates';
 my $pair = "$keys/good-both.pem";
 $| = 1;
 

@@ -7,7 +7,7 @@
  * repeat what was reported, with the log. */
 #include "t/crash/cuts.h"
 
-#include "t/tap.h"
+#include "t/support/tap.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -74,7 +74,7 @@ daemon_open_injector(struct daemon *d, const struct setup *setup, uint64_t seed)
 }
 
 /* A death is one by a signal of its own, which the guard counts in full; ends that came
- * from outside are fewer (t/guard.c). */
+ * from outside are fewer (t/unit/queue/spool/guard.c). */
 static void
 note_death(struct daemon *d)
 {

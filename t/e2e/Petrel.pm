@@ -29,7 +29,7 @@ END {
 }
 
 # A port that is free for TCP and UDP, and no other test's: the kernel gives away none of these by itself, and a
-# socket named after it is kept as long as this process lives, as in t/port.h.
+# socket named after it is kept as long as this process lives, as in t/support/port.h.
 my ($next_port, @locks) = (0);
 sub free_port {
     my $host = shift || '127.0.0.1';

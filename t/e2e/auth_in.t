@@ -13,7 +13,7 @@ use Test::More;
 
 Petrel::have('openssl') or plan skip_all => 'openssl is not installed';
 my $scratch = tempdir('auth-XXXXXX', TMPDIR => 1, CLEANUP => 1);
-system('sh', "$Petrel::root/t/tls_certificates.sh", $scratch) == 0 or die 'no certificates';
+system('sh', "$Petrel::root/t/support/tls_certificates.sh", $scratch) == 0 or die 'no certificates';
 my ($ca, $password) = ("$scratch/ca.pem", 'p&ncil 9');
 my $sink = Petrel::sink();
 my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", relay_from => '192.0.2.0/24',

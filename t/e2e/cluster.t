@@ -15,7 +15,7 @@ plain('dir', @hosts);
 is_deeply [map { complaints($_) } @hosts], [], 'no host complains';
 away('dir', @hosts);
 
-# The owner is away, and an operator does not want to wait (check 50 without the waiting: t/channel_shared.c).
+# The owner is away, and an operator does not want to wait (check 50 without the waiting: t/unit/defrag/channel_shared.c).
 my ($one, $two) = @hosts;
 my $set = make_set(2);
 waits($one, $set, 1, 'dir: an operator');

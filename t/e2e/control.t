@@ -82,7 +82,7 @@ $petrel->stop;
 
 my $secrets = "$petrel->{dir}/tls";
 mkdir $secrets;
-system('sh', 't/tls_certificates.sh', $secrets) == 0 or BAIL_OUT('no certificates');
+system('sh', 't/support/tls_certificates.sh', $secrets) == 0 or BAIL_OUT('no certificates');
 my @port = map { Petrel::free_port() } 1 .. 4;
 $petrel = Petrel->new(%to_sink, relay_from => '192.0.2.0/24', proxy_from => '127.0.0.1', max_sessions_per_client => 2,
     tls_certificate => "$secrets/good.pem", tls_key => "$secrets/good.key");

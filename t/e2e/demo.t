@@ -8,7 +8,7 @@ use Petrel;
 
 plan skip_all => 'swaks is not installed' unless Petrel::have('swaks');
 plan skip_all => 'the system has no authorities' unless -s '/etc/ssl/certs/ca-certificates.crt';
-my ($code, $said) = Petrel::command('', 'sh', 't/demo.sh');
+my ($code, $said) = Petrel::command('', 'sh', 't/e2e/demo.sh');
 is $code, 0, 'it goes well' or diag $said;
 like $said, qr/^It flew through the storm\.\s.*^No daemon is needed to hand this in\.$/ms, 'both letters are shown';
 is scalar(() = $said =~ /status=sent/g), 2, 'and what became of them';

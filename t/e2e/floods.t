@@ -44,7 +44,7 @@ sub plain { my ($user, $password) = @_; return 'AUTH PLAIN ' . encode_base64("\0
 SKIP: {
     Petrel::have('openssl') or skip 'no openssl', 1;
     my $keys = tempdir('floods-XXXXXX', TMPDIR => 1, CLEANUP => 1);
-    system('sh', "$Petrel::root/t/tls_certificates.sh", $keys) == 0 or die 'no certificates';
+    system('sh', "$Petrel::root/t/support/tls_certificates.sh", $keys) == 0 or die 'no certificates';
     my $implicit = Petrel::free_port();
     my $petrel = petrel(tls_certificate => "$keys/good.pem", tls_key => "$keys/good.key", max_tls_sessions => 20);
     $petrel->configure(listen => "127.0.0.1:$petrel->{port}, 127.0.0.1:$implicit?tls")->start;

@@ -15,7 +15,7 @@ my %missing = map { $_ => Peer::missing($_) } qw(postfix opensmtpd exim);
 plan skip_all => join ', ', values %missing unless grep { !$_ } values %missing;
 plan skip_all => 'no openssl' unless Petrel::have('openssl');
 my $keys = tempdir('mta-XXXXXX', TMPDIR => 1, CLEANUP => 1);
-is((Petrel::command('', 'sh', "$Petrel::root/t/tls_certificates.sh", $keys))[0], 0, 'certificates are made');
+is((Petrel::command('', 'sh', "$Petrel::root/t/support/tls_certificates.sh", $keys))[0], 0, 'certificates are made');
 
 my $sink = Sink->start;
 my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", tls_certificate => "$keys/good.pem", tls_key => "$keys/good.key")->start;

@@ -17,7 +17,7 @@ plan skip_all => $why if $why;
 my $scratch = tempdir('out-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 chmod 0755, $scratch;
 my $keys = "$scratch/keys";
-is((Petrel::command('', 'sh', "$Petrel::root/t/tls_certificates.sh", $keys))[0], 0, 'certificates are made');
+is((Petrel::command('', 'sh', "$Petrel::root/t/support/tls_certificates.sh", $keys))[0], 0, 'certificates are made');
 mkdir "$scratch/$_" or die $! for qw(nsd dovecot);
 Petrel::spit("$scratch/example.net.zone", <<'END');
 $ORIGIN example.net.

@@ -27,7 +27,7 @@ plan skip_all => 'no python3 or openssl' unless Petrel::have('python3') && Petre
 diag "only $crowd clients: $files descriptors are allowed" if $crowd < 5000;
 
 my $keys = tempdir('slow-XXXXXX', TMPDIR => 1, CLEANUP => 1);
-is((Petrel::command('', 'sh', "$Petrel::root/t/tls_certificates.sh", $keys))[0], 0, 'certificates are made');
+is((Petrel::command('', 'sh', "$Petrel::root/t/support/tls_certificates.sh", $keys))[0], 0, 'certificates are made');
 my $room = 50; # sessions beyond the crowd
 my $sink = Sink->start;
 my $implicit = Petrel::free_port();

@@ -15,7 +15,7 @@ use Test::More;
 plan skip_all => 'no openssl' unless Petrel::have('openssl');
 my $scratch = tempdir('tls-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $keys = "$scratch/keys";
-is((Petrel::command('', 'sh', "$Petrel::root/t/tls_certificates.sh", $keys))[0], 0, 'certificates are made');
+is((Petrel::command('', 'sh', "$Petrel::root/t/support/tls_certificates.sh", $keys))[0], 0, 'certificates are made');
 my ($ca, $host) = ("$keys/ca.pem", 'mail.example.net');
 
 my $sink = Petrel::sink();

@@ -14,7 +14,7 @@ use Test::More;
 plan skip_all => 'no python3 or openssl' unless Petrel::have('python3') && Petrel::have('openssl');
 
 my $dir = tempdir('tls-XXXXXX', TMPDIR => 1, CLEANUP => 1);
-system('sh', 't/tls_certificates.sh', "$dir/certificates") == 0 or die 'no certificates';
+system('sh', 't/support/tls_certificates.sh', "$dir/certificates") == 0 or die 'no certificates';
 
 # What becomes of mail: clear, verified, unverified (sent so), or the code that it waits with.
 my %want;

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/loop.h"
-#include "t/folder.h"
+#include "t/support/folder.h"
 
 #include <errno.h>
 #include <ftw.h>

@@ -1,7 +1,7 @@
 /* Fuzz target: down-conversion. Nothing depends on how the content was cut; what is
  * convertible comes out as promised, read by its receiver as it was before, and needs
  * no other conversion; what needs none is fit as it is. */
-#include "t/downgrade_kit.h"
+#include "t/support/downgrade_kit.h"
 
 #include <stdint.h>
 

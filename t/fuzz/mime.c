@@ -3,7 +3,7 @@
  * `petrel mime` prints is JSON, with each part within the one that holds it. */
 #include "admin/command/mime.h"
 
-#include "t/structure_kit.h"
+#include "t/support/structure_kit.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include "smtp/server/server.h"
 
 #include "smtp/server/normalize_newlines.h"
-#include "t/sasl_kit.h"
-#include "t/server_fake.h"
+#include "t/support/sasl_kit.h"
+#include "t/support/server_fake.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

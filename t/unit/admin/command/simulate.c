@@ -1,0 +1,433 @@
+/* Experiments with the scheduler in virtual time (t/scenarios): the published tables,
+ * and what we promise beyond them. Exact: no clock, no chance but a seed. */
+#include "admin/command/simulate.h"
+
+#include "base/crc.h"
+#include "base/disk.h"
+#include "base/loop.h"
+#include "sched/simulate/simulation.h"
+
+#include "t/support/tap.h"
+
+#include <sysexits.h>
+
+struct experiment {
+    struct scenario *scenario;
+    struct simulation_result *result;
+};
+
+static struct scenario *
+scenario_read(const char *name)
+{
+    char path[200];
+    char *content;
+    size_t length;
+    struct buffer mistakes;
+    struct scenario_defaults defaults = scenario_defaults();
+    snprintf(path, sizeof path, "t/scenarios/%s.scenario", name);
+    int error = disk_read_whole(path, 1 << 20, &content, &length);
+    if (error != 0) {
+        printf("Bail out! %s: %s\n", path, strerror(-error));
+        exit(1);
+    }
+    buffer_init(&mistakes, 1 << 16);
+    struct scenario *s =
+        scenario_new(text_of(content, length), path, &defaults, &mistakes);
+    is_text(buffer_text(&mistakes), TEXT(""), name);
+    buffer_free(&mistakes);
+    free(content);
+    if (!s)
+        exit(1);
+    return s;
+}
+
+static struct experiment
+run(const char *name)
+{
+    struct experiment e = {.scenario = scenario_read(name)};
+    e.result = simulation_run(e.scenario, NULL, NULL);
+    const struct simulation_result *r = e.result;
+    printf("# %s: %.1f s, %.2f/s, refused %.2f %% of connections, %.2f for 100 sent, "
+           "4xx %llu, window %.2f / %.2f, deaths %llu, %.1f in a session\n",
+           name, (double)r->last_delivery_ms / 1000,
+           (double)r->works / ((double)r->last_delivery_ms / 1000),
+           simulation_refused_share(r), simulation_refused_per_100(r),
+           (unsigned long long)r->tempfails, r->window_mean, r->window_deviation,
+           (unsigned long long)r->deaths, (double)r->transactions / (double)r->greeted);
+    for (size_t i = 0; i < r->group_count; i++)
+        printf("#   %s: mean %.3f s, 99 %% %.3f s, longest %.3f s\n", r->groups[i].name,
+               (double)r->groups[i].mean_ms / 1000, (double)r->groups[i].p99_ms / 1000,
+               (double)r->groups[i].max_ms / 1000);
+    return e;
+}
+
+static void
+end(struct experiment *e)
+{
+    scenario_free(&e->scenario);
+    simulation_free(&e->result);
+}
+
+static bool
+is_near(double got, double want, double within)
+{
+    if (got >= want - within && got <= want + within)
+        return true;
+    printf("#   got %.3f, want %.3f within %.3f\n", got, want, within);
+    return false;
+}
+
+/* --- Published tables (spec/scheduler.md 2.2) ------------------------------------- */
+
+/* Five runs, and of each figure the median, as spec/scheduler.md 2.3 says. */
+enum { SEEDS = 5 };
+
+struct row {
+    double refused, mean, deviation, used;
+};
+
+static int
+compare_figures(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double
+median(double *figures)
+{
+    qsort(figures, SEEDS, sizeof *figures, compare_figures);
+    return figures[SEEDS / 2];
+}
+
+static struct row
+row_median(const char *name)
+{
+    double refused[SEEDS], mean[SEEDS], deviation[SEEDS], used[SEEDS];
+    struct scenario *s = scenario_read(name);
+    for (unsigned i = 0; i < SEEDS; i++) {
+        s->seed = i + 1;
+        struct simulation_result *r = simulation_run(s, NULL, NULL);
+        refused[i] = simulation_refused_share(r);
+        mean[i] = r->window_mean;
+        deviation[i] = r->window_deviation;
+        used[i] = simulation_use(r, 0, 5);
+        simulation_free(&r);
+    }
+    scenario_free(&s);
+    return (struct row){median(refused), median(mean), median(deviation), median(used)};
+}
+
+static void
+test_tables(void)
+{
+    static const struct {
+        const char *name;
+        double refused, mean, deviation;
+        double within, used; /* of refused, in points; of the capacity, at least */
+    } rows[] = {
+        {"table1-1n",   10.5, 19.46, 0.50, 1.0, 0 },
+        {"table1-sqrt", 10.7, 19.60, 0.59, 1.0, 0 },
+        {"table1-one",  10.8, 19.72, 0.97, 1.0, 0 },
+        {"table2-1n",   1.23, 19.89, 0.31, 0.2, 0 },
+        {"table2-sqrt", 1.26, 19.96, 0.23, 0.2, 0 },
+        {"table2-one",  1.26, 19.97, 0.32, 0.2, 0 },
+        {"table3-1n",   16.5, 5.17,  0.38, 1.0, 99},
+        {"table3-sqrt", 24.8, 5.26,  0.44, 1.0, 99},
+        {"table3-one",  49.7, 5.54,  0.55, 1.0, 99},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct row row = row_median(rows[i].name);
+        printf("# %s: median of %d: %.2f %% refused, window %.2f / %.2f\n",
+               rows[i].name, SEEDS, row.refused, row.mean, row.deviation);
+        ok(is_near(row.refused, rows[i].refused, rows[i].within));
+        ok(is_near(row.mean, rows[i].mean, 0.1));
+        ok(is_near(row.deviation, rows[i].deviation, 0.1));
+        ok(row.used >= rows[i].used);
+    }
+}
+
+/* The same server, and what was learnt of it. */
+static void
+test_table3(void)
+{
+    struct experiment e = run("table3");
+    ok_named(simulation_refused_per_100(e.result) <= 1,
+             "one refused for 100 delivered");
+    ok_named(simulation_use(e.result, 0, 5) >= 95, "95 % of the capacity");
+    is_number(e.result->deferred, 0, "nothing is deferred");
+    is_number(e.result->sites[0].peak_open, 5, "sessions that the server gave");
+    end(&e);
+}
+
+/* --- E4 to E11 -------------------------------------------------------------------- */
+
+/* One front end of K is broken: 20 sessions of 2 s could take ten a second. */
+static void
+test_noise(void)
+{
+    static const char *const names[] = {"e4-2", "e4-4", "e4-8"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct experiment e = run(names[i]);
+        ok_named(simulation_use(e.result, 0, 20) >= 95, "95 % of the good capacity");
+        is_number(e.result->deaths, 0, "no death");
+        is_number(e.result->deferred, 0, "nothing is deferred");
+        end(&e);
+    }
+}
+
+/* Small mail beside a list, and beside a sender of much: two service times. */
+static void
+test_fair(void)
+{
+    static const char *const names[] = {"e5-2", "e5-6", "e6-2", "e6-6"};
+    static const int64_t ends_s[] = {440, 520, 440, 520}; /* the sum of the work */
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct experiment e = run(names[i]);
+        const struct simulation_group *bulk = &e.result->groups[0],
+                                      *small = &e.result->groups[1];
+        ok_named(small->p99_ms <= 2000, "99 % of small mail within two service times");
+        is_number(small->delivered, small->messages, "all of it");
+        ok_named(bulk->last_ms <= ends_s[i] * 1010, "nothing is lost by taking turns");
+        end(&e);
+    }
+}
+
+/* From the first timeouts on, a dead exchange costs next to nothing. */
+static void
+test_dead_exchange(void)
+{
+    struct experiment one = run("e7-one"), e = run("e7");
+    int64_t alone_ms = one.result->groups[1].last_ms - 31000,
+            took_ms = e.result->groups[1].last_ms - 31000;
+    printf("# e7: %.2f %% of the rate with one exchange\n",
+           100.0 * (double)alone_ms / (double)took_ms);
+    ok_named(alone_ms * 100 >= took_ms * 95, "95 % of the rate with one exchange");
+    is_number(e.result->groups[1].delivered, 6000, "all of it");
+    is_number(e.result->deferred, 0, "nothing is deferred");
+    end(&e);
+    end(&one);
+}
+
+static void
+test_one_site(void)
+{
+    struct experiment e = run("e8");
+    const struct simulation_result *r = e.result;
+    ok_named(r->sites[0].peak_sessions <= 20, "500 domains share a site's sessions");
+    ok_named(r->transactions >= 10 * r->greeted, "ten messages in a session");
+    ok(r->finished);
+    end(&e);
+}
+
+/* 100 a second can be served, when it is back. */
+static void
+test_outage(void)
+{
+    struct experiment e = run("e9");
+    const struct simulation_result *r = e.result;
+    ok_named(r->last_delivery_ms <= 1800000 + 50000 * 10 + 60000,
+             "drained in the time that its capacity needs and a minute");
+    is_number(r->messages_delivered, 50000, "all of it");
+    ok_named(r->sites[0].peak_open <= 20, "within its limit");
+    end(&e);
+}
+
+static void
+test_slow_neighbours(void)
+{
+    struct experiment alone = run("e10-alone"), e = run("e10");
+    const struct simulation_group *slow = &e.result->groups[0],
+                                  *fast = &e.result->groups[1];
+    is_number(fast->delivered, fast->messages, "all fast mail");
+    ok_named(fast->p99_ms * 10 <= alone.result->groups[0].p99_ms * 11,
+             "as fast as without neighbours");
+    ok_named(slow->delivered > 1000, "and the slow ones are served");
+    end(&e);
+    end(&alone);
+    /* With so few sessions the slow ones take nine tenths, and idle ones count. */
+    e = run("e10-tight");
+    fast = &e.result->groups[1];
+    ok_named(fast->delivered == fast->messages && fast->p99_ms <= 1000,
+             "with a hundred sessions in all: 99 % within a second");
+    end(&e);
+}
+
+static void
+test_throttle(void)
+{
+    struct experiment e = run("e11");
+    const struct simulation_result *r = e.result;
+    double rate = (double)r->works / ((double)r->end_ms / 1000);
+    ok_named(rate >= 9 && rate <= 10.1, "nine to ten messages a second");
+    ok_named(r->tempfails * 100 < r->transactions * 2, "less than 2 % are refused");
+    end(&e);
+}
+
+/* No session for mail that the rate keeps. */
+static void
+test_rate(void)
+{
+    struct experiment e = run("rate");
+    const struct simulation_result *r = e.result;
+    is_number(r->messages_delivered, 100, "all are delivered");
+    ok_named(r->connects <= 100, "with a connection for each at most");
+    end(&e);
+}
+
+static void
+test_million(void)
+{
+    int64_t start_us = loop_clock_us();
+    struct experiment e = run("million");
+    int64_t took_us = loop_clock_us() - start_us;
+    const struct simulation_result *r = e.result;
+    printf("# 1,000,000 messages to 10,000 destinations: %.1f s, %llu actions, %.2f us "
+           "for each message\n",
+           (double)took_us / 1e6, (unsigned long long)r->actions,
+           (double)took_us / (double)r->messages);
+    is_number(r->messages_delivered, 1000000, "a million delivered");
+    unsigned most = 0;
+    for (size_t i = 0; i < r->site_count; i++)
+        most = r->sites[i].peak_open > most ? r->sites[i].peak_open : most;
+    ok_named(most <= 5, "no site above its limit");
+    end(&e);
+}
+
+/* --- The simulation itself -------------------------------------------------------- */
+
+struct trace {
+    uint32_t sum;
+    uint64_t lines;
+};
+
+static void
+trace_line(void *context, struct text line)
+{
+    struct trace *t = context;
+    t->sum = crc_add(t->sum, line.at, line.length);
+    t->lines++;
+}
+
+static struct trace
+trace_of(const char *name, uint64_t seed)
+{
+    struct trace t = {0};
+    struct scenario *s = scenario_read(name);
+    s->seed = seed;
+    struct simulation_result *r = simulation_run(s, trace_line, &t);
+    simulation_free(&r);
+    scenario_free(&s);
+    return t;
+}
+
+static void
+test_same_seed(void)
+{
+    struct trace first = trace_of("e6-6", 7), again = trace_of("e6-6", 7),
+                 other = trace_of("e6-6", 8);
+    ok(first.lines > 10000);
+    ok_named(first.sum == again.sum && first.lines == again.lines,
+             "the same seed, the same trace");
+    ok_named(first.sum != other.sum, "another seed, another");
+}
+
+static struct experiment
+run_text(const char *content)
+{
+    struct experiment e;
+    struct buffer mistakes;
+    struct scenario_defaults defaults = scenario_defaults();
+    buffer_init(&mistakes, 1 << 16);
+    e.scenario = scenario_new(text_from(content), "text", &defaults, &mistakes);
+    is_text(buffer_text(&mistakes), TEXT(""), "a good scenario");
+    buffer_free(&mistakes);
+    e.result = simulation_run(e.scenario, NULL, NULL);
+    return e;
+}
+
+/* What servers do is what the result tells. */
+static void
+test_weather(void)
+{
+    struct experiment e = run_text("site s tempfail=1/4 reject=1/5 per_session=3\n"
+                                   "domain a.example site s\n"
+                                   "arrive domain=a.example count=100\n");
+    ok_named(e.result->messages_failed > 0, "refused for good");
+    ok_named(e.result->tempfails > 0 && e.result->deferred == e.result->tempfails,
+             "and for now");
+    is_number(e.result->messages_failed + e.result->messages_delivered, 100,
+              "in the end");
+    ok_named(e.result->greeted * 3 >= e.result->transactions, "three in a session");
+    end(&e);
+    e = run_text(
+        "site s delay.rcpt=10s\ndomain a.example site s\n"
+        "arrive domain=a.example count=5\nat 5s site s down\nat 10m site s up\n");
+    is_number(e.result->lost, 5, "sessions break when their server goes down");
+    is_number(e.result->messages_delivered, 5, "mail comes through later");
+    ok(e.result->deaths >= 1 && e.result->refused > 0);
+    end(&e);
+    e = run_text("site s sessions=2 over=silent delay.rcpt=1s greeting_timeout=20s\n"
+                 "domain a.example site s\narrive domain=a.example count=50\n");
+    ok_named(e.result->timed_out > 0 && e.result->refused == 0, "silence times out");
+    is_number(e.result->sites[0].peak_open, 2, "two are served");
+    end(&e);
+    e = run_text("site s silent connect_timeout=10s\ndomain a.example site s\n"
+                 "arrive domain=a.example\nuntil 1h\n");
+    ok_named(!e.result->finished && e.result->end_ms == 3600000, "until the end");
+    is_number(e.result->messages_delivered, 0, "nothing came through");
+    end(&e);
+}
+
+/* The first of several addresses that answers has the mail. */
+static void
+test_addresses(void)
+{
+    struct experiment e =
+        run_text("site s\naddress s far preference=20 delay.rcpt=1s\n"
+                 "address s near preference=10 down\ndomain a.example site s\n"
+                 "arrive domain=a.example\nat 1m address s near up\n"
+                 "arrive domain=a.example at=2m\n");
+    is_number(e.result->refused, 1, "the near one once refused");
+    is_number(e.result->connects, 3, "then the far one took it; then the near one");
+    ok(e.result->groups[0].max_ms > 1000 && e.result->groups[1].max_ms < 1000);
+    end(&e);
+}
+
+static void
+test_command(void)
+{
+    char missing[] = "t/scenarios/none.scenario", trace[] = "--trace", odd[] = "--odd";
+    char good[] = "t/scenarios/e8.scenario", bad[] = "t/unit/admin/command/simulate.c";
+    char *none[] = {missing}, *unknown[] = {good, odd}, *two[] = {good, good},
+         *wrong[] = {bad}, *only[] = {trace};
+    struct options options = {
+        .positive_feedback = odd, .negative_feedback = odd, .destination_rate = odd};
+    is_number(command_simulate(0, none, &options), EX_USAGE, "a scenario is needed");
+    is_number(command_simulate(1, only, &options), EX_USAGE, "not only flags");
+    is_number(command_simulate(2, unknown, &options), EX_USAGE, "unknown flag");
+    is_number(command_simulate(2, two, &options), EX_USAGE, "one scenario");
+    is_number(command_simulate(1, none, &options), EX_NOINPUT, "no such file");
+    is_number(command_simulate(1, wrong, &options), EX_DATAERR, "no scenario");
+}
+
+int
+main(void)
+{
+    test_tables();
+    test_table3();
+    test_noise();
+    test_fair();
+    test_dead_exchange();
+    test_one_site();
+    test_outage();
+    test_slow_neighbours();
+    test_throttle();
+    test_rate();
+    test_million();
+    test_same_seed();
+    test_weather();
+    test_addresses();
+    test_command();
+    return done();
+}

@@ -1,0 +1,279 @@
+/* What `petrel status` makes of a manager, and how it is shown. */
+/* link: t/sim/loop.c */
+#include "admin/control/status.h"
+
+#include "t/support/manager_world.h"
+#include "t/support/printed.h"
+
+static const json_t *
+at(const json_t *status, const char *part, const char *key)
+{
+    return json_object_get(part ? json_object_get(status, part) : status, key);
+}
+
+static void
+is_at(const json_t *status, const char *part, const char *key, json_int_t want)
+{
+    const json_t *value = at(status, part, key);
+    char name[60];
+    snprintf(name, sizeof(name), "%s.%s", part ? part : "", key);
+    is_number(json_is_integer(value) ? json_integer_value(value) : -99, want, name);
+}
+
+static const char *
+string_at(const json_t *status, const char *part, const char *key)
+{
+    const char *value = json_string_value(at(status, part, key));
+    return value ? value : "(none)";
+}
+
+static void
+has_line(const char *text, const char *line)
+{
+    const char *found = strstr(text, line);
+    if (!ok_named(found && (found == text || found[-1] == '\n') &&
+                      found[strlen(line)] == '\n',
+                  line))
+        printf("# in: %s\n", text);
+}
+
+static const char *
+printed(const json_t *status)
+{
+    static struct printed p;
+    printed_begin(&p);
+    status_print(status, 0);
+    return printed_end(&p);
+}
+
+/* --- From a manager --------------------------------------------------------------- */
+
+static void
+test_counts(void)
+{
+    struct world w;
+    world_begin(&w, "held.test hold\n* smtp://sink.test");
+    world_deliver(&w, "ann@a.test", "good@b.test");
+    world_deliver(&w, "ann@a.test", "later@b.test");
+    world_deliver(&w, "ann@a.test", "x@held.test");
+    json_t *status = status_make(w.manager, 61500, 3);
+    ok(json_is_true(at(status, NULL, "ok")));
+    ok(json_is_true(at(status, NULL, "accepting")));
+    is_string(string_at(status, NULL, "reason"), "", "so no reason");
+    is_string(string_at(status, NULL, "version"), PETREL_VERSION, "version");
+    is_at(status, NULL, "uptime_s", 61);
+    is_at(status, "queue", "incoming", 0);
+    is_at(status, "queue", "active", 0);
+    is_at(status, "queue", "deferred", 1);
+    is_at(status, "queue", "hold", 1);
+    is_at(status, "queue", "corrupt", 0);
+    is_at(status, "sessions", "in", 3);
+    is_at(status, "sessions", "out", 0);
+    is_at(status, "totals", "stored", 3);
+    is_at(status, "totals", "ended", 1);
+    is_at(status, "totals", "parked", 0);
+    is_at(status, "journal", "segments", 0);
+    ok(json_integer_value(at(status, NULL, "syncs")) > 0);
+    is_string(string_at(status, "spool", "path"), w.folder, "the spool");
+    ok(json_integer_value(at(status, "spool", "bytes_free")) > 0);
+    ok(json_integer_value(at(status, "spool", "bytes_reserve")) > 0);
+    has_line(printed(status), "journal    off");
+    json_decref(status);
+
+    queue_park(manager_queue(w.manager), w.id, "no reason");
+    status = status_make(w.manager, 0, 0);
+    is_at(status, "queue", "corrupt", 1);
+    is_at(status, "queue", "hold", 0);
+    is_at(status, "totals", "parked", 1);
+    json_decref(status);
+    world_end(&w);
+}
+
+static void
+test_journal(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test");
+    w.settings.queue.journal_size = 8 << 20;
+    w.settings.queue.journal_message_max = 64 * 1024;
+    world_restart(&w);
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "good@b.test");
+    json_t *status = status_make(w.manager, 0, 0);
+    ok(json_integer_value(at(status, "journal", "segments")) > 1);
+    is_at(status, "journal", "messages", 1);
+    is_at(status, "journal", "damages", 0);
+    ok(json_integer_value(at(status, "journal", "batches")) >= 1);
+    ok(json_is_false(at(status, "journal", "full")));
+    is_at(status, "queue", "active", 1);
+    is_at(status, "sessions", "out", 1);
+    json_decref(status);
+    world_unstall(&w);
+    world_turns(&w);
+    world_end(&w);
+}
+
+/* A site that is down, and one with a full window. */
+static void
+test_sites(void)
+{
+    struct world w;
+    world_begin(&w, "dead.test smtp://dead.test?initial=1\n* "
+                    "smtp://sink.test?concurrency=1&initial=1");
+    world_deliver(&w, "ann@a.test", "site@dead.test");
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "good1@b.test");
+    world_deliver(&w, "ann@a.test", "good2@b.test");
+    json_t *status = status_make(w.manager, 0, 0);
+    const json_t *sites = at(status, NULL, "sites");
+    is_number((long)json_array_size(sites), 2, "two sites");
+    is_at(status, "site_totals", "sites", 2);
+    is_at(status, "site_totals", "dead", 1);
+    is_at(status, "site_totals", "destinations", 2);
+    is_at(status, "site_totals", "waiting", 2);
+    is_at(status, "site_totals", "parked", 1);
+    is_at(status, "limits", "active_limit", 1000);
+    is_at(status, "limits", "session_limit", 100);
+    is_at(status, "sessions", "out", 1);
+    is_at(status, "sessions", "idle", 0);
+    is_at(status, "sessions", "busy", 0);
+    const json_t *busy = json_array_get(sites, 0), *dead = json_array_get(sites, 1);
+    is_string(string_at(busy, NULL, "site"), "smtp:[sink.test]:25", "most mail first");
+    is_string(string_at(busy, NULL, "bound"), "window", "what binds");
+    is_string(string_at(dead, NULL, "state"), "dead", "the other is dead");
+    is_string(string_at(dead, NULL, "reason"), "site is down", "why");
+    const char *text = printed(status);
+    has_line(text, "sites      2; dead: 1; destinations: 2; recipients waiting: 2; "
+                   "messages parked: 1");
+    has_line(text,
+             "  smtp:[sink.test]:25                      2      0      1    1    0"
+             "    0       -        -        -  alive, window");
+    json_decref(status);
+    world_unstall(&w);
+    world_turns(&w);
+    world_end(&w);
+}
+
+/* More of them than are shown. */
+static void
+test_many_sites(void)
+{
+    struct world w;
+    char to[40];
+    world_begin(&w, "* mx?initial=1");
+    for (int i = 0; i < 30; i++) {
+        snprintf(to, sizeof(to), "site@n%d.test", i);
+        world_deliver(&w, "ann@a.test", to);
+    }
+    json_t *status = status_make(w.manager, 0, 0);
+    is_number((long)json_array_size(at(status, NULL, "sites")), 20, "20 are told");
+    is_at(status, "site_totals", "sites", 30);
+    has_line(printed(status), "  (those with most mail; --sites shows all)");
+    json_decref(status);
+    world_end(&w);
+}
+
+static void
+test_refusing(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test");
+    w.settings.queue.bytes_reserve = INT64_C(1) << 60;
+    world_restart(&w);
+    json_t *status = status_make(w.manager, 0, 0);
+    ok(json_is_false(at(status, NULL, "accepting")));
+    is_string(string_at(status, NULL, "reason"), "the disk is full", "why");
+    has_line(printed(status), "accepting  no: the disk is full");
+    json_decref(status);
+    world_end(&w);
+}
+
+/* --- For people ------------------------------------------------------------------- */
+
+static const char full[] =
+    "{\"version\":\"1.2\",\"uptime_s\":11520,\"accepting\":true,\"reason\":\"\","
+    "\"syncs\":77,\"spool\":{\"path\":\"/var/spool/x\",\"sync\":\"aio\","
+    "\"bytes_free\":20500000000,\"inodes_free\":1234567,\"bytes_reserve\":67108864,"
+    "\"inodes_reserve\":1000},\"journal\":{\"segments\":64,\"free_segments\":60,"
+    "\"messages\":12,\"batches\":345,\"full\":false,\"damages\":0},\"queue\":{"
+    "\"incoming\":1,"
+    "\"active\":2,\"deferred\":3,\"hold\":4,\"corrupt\":5,\"defrag\":6},\"sessions\":{\"in\":6,\"stress\":true,"
+    "\"out\":7},\"totals\":{\"stored\":8,\"ended\":9,\"parked\":10}}";
+
+static void
+test_page(void)
+{
+    json_t *status = json_loads(full, 0, NULL);
+    const char *text = printed(status);
+    has_line(text, "petrel     1.2, up 3 h 12 min");
+    has_line(text, "accepting  yes");
+    has_line(text, "spool      /var/spool/x");
+    has_line(text,
+             "space      20.5 GB and 1234567 files free; the last 67.1 MB and 1000 "
+             "files are kept for mail under way");
+    has_line(text, "syncs      77, in the background (aio)");
+    has_line(text, "journal    12 messages; 60 of 64 segments free; 345 batches");
+    has_line(text, "queue      1 incoming, 2 active, 3 deferred, 4 hold, 5 corrupt, 6 defrag");
+    has_line(text, "sessions   6 in (stress: nearly too many), 7 out");
+    has_line(text, "so far     8 stored, 9 ended, 10 parked");
+
+    json_object_set_new(json_object_get(status, "spool"), "sync",
+                        json_string("blocking"));
+    json_object_set_new(json_object_get(status, "spool"), "bytes_free",
+                        json_integer(-1));
+    json_object_set_new(json_object_get(status, "spool"), "inodes_free",
+                        json_integer(-1));
+    json_object_set_new(json_object_get(status, "journal"), "full", json_true());
+    json_object_set_new(status, "uptime_s", json_integer(90000));
+    text = printed(status);
+    has_line(text, "petrel     1.2, up 1 d 1 h");
+    has_line(text, "space      unknown; the last 67.1 MB and 1000 files are kept for "
+                   "mail under way");
+    has_line(text, "syncs      77, blocking: all sessions wait for each");
+    has_line(text, "journal    12 messages; 60 of 64 segments free; 345 batches; full: "
+                   "new mail waits for the spool");
+    json_object_set_new(json_object_get(status, "journal"), "full", json_false());
+    json_object_set_new(json_object_get(status, "journal"), "damages", json_integer(2));
+    has_line(printed(status), "journal    12 messages; 60 of 64 segments free; 345 "
+                              "batches; damaged pieces found at the start, kept in "
+                              "corrupt/: 2");
+    json_object_set_new(status, "uptime_s", json_integer(59));
+    has_line(printed(status), "petrel     1.2, up 59 s");
+    json_object_set_new(status, "uptime_s", json_integer(60));
+    has_line(printed(status), "petrel     1.2, up 1 min");
+    json_decref(status);
+}
+
+/* The daemon's sandbox, whole, partly, and with calls that it refused. */
+static void
+test_sandbox(void)
+{
+    struct sandbox_state state = {.entered = true, .landlock = 7, .seccomp = true};
+    json_t *status = json_pack("{s:o}", "sandbox", status_sandbox(&state));
+    is_at(status, "sandbox", "landlock", 7);
+    is_at(status, "sandbox", "refused", 0);
+    ok(json_is_true(at(status, "sandbox", "seccomp")));
+    has_line(printed(status), "sandbox    Landlock (ABI 7), seccomp");
+    json_object_set_new(json_object_get(status, "sandbox"), "refused", json_integer(3));
+    has_line(printed(status),
+             "sandbox    Landlock (ABI 7), seccomp; system calls refused: 3");
+    json_decref(status);
+    state = (struct sandbox_state){.entered = true, .missing = "all of it"};
+    status = json_pack("{s:o}", "sandbox", status_sandbox(&state));
+    is_string(string_at(status, "sandbox", "missing"), "all of it", "what is missing");
+    has_line(printed(status), "sandbox    off; this system lacks: all of it");
+    json_decref(status);
+}
+
+int
+main(void)
+{
+    test_sandbox();
+    test_counts();
+    test_journal();
+    test_sites();
+    test_many_sites();
+    test_refusing();
+    test_page();
+    return done();
+}

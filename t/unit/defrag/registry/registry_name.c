@@ -1,0 +1,267 @@
+/* defrag/registry/registry_name.c and how a directory keeps names: a namesake is told once; who
+ * comes back after a crash is none. */
+/* link: t/sim/disk*.c */
+/* link: t/sim/loop.c */
+#include "t/sim/sim_disk.h"
+
+#include "t/support/registry_kit.h"
+#include "t/sim/sim.h"
+
+enum { MINUTE_MS = 60000, HOUR_MS = 3600000 };
+
+static void
+begin(struct world *w, const char *host)
+{
+    struct disk *disk;
+    sim_disk_reset();
+    sim_disk_set_time(SIM_WALL_START_MS);
+    if (disk_open(&disk, "/shared", true) != 0)
+        abort();
+    disk_close(&disk);
+    world_start(w, host, "dir:/shared");
+}
+
+/* In both clocks. */
+static void
+pass(struct world *w, int64_t ms)
+{
+    for (; ms > 0; ms -= 1000) {
+        sim_loop_advance(w->loop, ms < 1000 ? ms : 1000);
+        sim_disk_set_time(loop_now_ms(w->loop));
+    }
+}
+
+static struct registry *
+another(struct world *w, const char *host)
+{
+    char error[256];
+    struct registry *r = registry_of(w, host, "dir:/shared", error);
+    if (r == NULL)
+        abort();
+    return r;
+}
+
+/* Alone on the disk: what it has written stays. */
+static void
+crash(struct registry **r)
+{
+    sim_disk_die_at(sim_disk_calls() + 1);
+    registry_free(r);
+    sim_disk_restart();
+}
+
+static uint64_t
+found(const struct registry *r)
+{
+    return registry_counts(r).namesakes;
+}
+
+static void
+test_alone(void)
+{
+    struct world w;
+    begin(&w, "a.example");
+    pass(&w, 1000);
+    is_number(sim_disk_count("/shared"), 1, "the name is there");
+    pass(&w, 3 * HOUR_MS);
+    is_number(sim_disk_count("/shared"), 1, "for hours");
+    is_number(w.said.length, 0, "without a word");
+    struct registry *other = another(&w, "b.example");
+    pass(&w, HOUR_MS);
+    is_number(sim_disk_count("/shared"), 2, "that of another host too");
+    registry_free(&other);
+    is_number(sim_disk_count("/shared"), 1, "who ends takes it away");
+    registry_free(&w.registry);
+    is_number(sim_disk_count("/shared"), 0, "the last one too");
+    is_number(w.said.length, 0, "still without a word");
+    world_end(&w);
+}
+
+static void
+test_two(void)
+{
+    struct world w;
+    begin(&w, "a.example");
+    pass(&w, 10000);
+    struct registry *second = another(&w, "A.Example");
+    pass(&w, 10000);
+    is_number(found(second), 0, "a namesake, who may be dead");
+    pass(&w, 110000);
+    is_number(found(second), 1, "is alive after two minutes");
+    ok_named(has_said(&w, "another process in the registry dir:/shared has the name "
+                          "A.Example too: each host needs a defrag_host of its own"),
+             "which is told");
+    buffer_clear(&w.said);
+    pass(&w, 3 * HOUR_MS);
+    is_number(found(second), 1, "it is found once");
+    is_number(found(w.registry), 0, "by who came later");
+    is_number(w.said.length, 0, "and told once");
+    registry_free(&second);
+    is_number(sim_disk_count("/shared"), 1, "who has not the name does not remove it");
+    second = another(&w, "a.example");
+    pass(&w, 2 * MINUTE_MS);
+    is_number(found(second), 1, "the next one is told too");
+    crash(&w.registry);
+    pass(&w, 5 * MINUTE_MS);
+    ok_named(registry_is_up(second), "the first one is dead");
+    is_number(found(second), 1, "the second is alone");
+    w.registry = another(&w, "a.example");
+    pass(&w, 2 * MINUTE_MS);
+    is_number(found(w.registry), 1, "now who comes back is the later one");
+    registry_free(&second);
+    pass(&w, 2 * MINUTE_MS);
+    second = another(&w, "a.example");
+    pass(&w, 2 * MINUTE_MS);
+    is_number(found(second), 1, "who then gets the name, and keeps it");
+    is_number(found(w.registry), 1, "without another word");
+    registry_free(&second);
+    world_end(&w);
+}
+
+static void
+test_crashes(void)
+{
+    struct world w;
+    begin(&w, "a.example");
+    for (unsigned i = 0; i < 40; i++) {
+        /* The look is at 0, 30, 60, ... s. */
+        pass(&w, 1000 + 7000 * (int64_t)(i % 13));
+        if (found(w.registry) != 0)
+            break;
+        crash(&w.registry);
+        w.registry = another(&w, "a.example");
+    }
+    is_number(found(w.registry), 0,
+              "who comes back after a crash is nobody's namesake");
+    pass(&w, HOUR_MS);
+    is_number(found(w.registry), 0, "nor later");
+    is_number(w.said.length, 0, "nothing is told");
+    is_number(sim_disk_count("/shared"), 1, "and nothing left behind");
+    world_end(&w);
+}
+
+/* As another version, or nobody, would write it. */
+static void
+write_name(const char *host, const char *content)
+{
+    unsigned char key[REGISTRY_KEY_SIZE];
+    char hex[REGISTRY_HEX_SIZE], name[80];
+    struct disk *disk;
+    digest_plain(text_from(host), key);
+    registry_hex(key, hex);
+    snprintf(name, sizeof name, "id/%s", hex);
+    if (disk_open(&disk, "/shared", false) != 0)
+        abort();
+    (void)disk_make_directory(disk, "id", 0700);
+    int file = disk_create(disk, name, 0600);
+    if (file < 0 || disk_write(disk, file, text_from(content)) != 0)
+        abort();
+    disk_close_file(disk, file);
+    disk_close(&disk);
+}
+
+static void
+test_odd(void)
+{
+    static const char *const contents[] = {
+        "", "\n", "a.example", "a.example 60000 1750000000000 0123456789abcdefg\n",
+        "a.example 60000 0 0123456789abcdef\n"};
+    for (size_t i = 0; i < sizeof contents / sizeof contents[0]; i++) {
+        struct world w;
+        begin(&w, "b.example");
+        write_name("a.example", contents[i]);
+        struct registry *a = another(&w, "a.example");
+        pass(&w, 1000);
+        is_string(a->name.other, "", "what is no instance is nobody's");
+        pass(&w, 10 * MINUTE_MS);
+        is_number(w.said.length, 0, "... and not told");
+        is_number(sim_disk_count("/shared"), 2, "... but replaced");
+        registry_free(&a);
+        world_end(&w);
+    }
+}
+
+static void
+test_names(void)
+{
+    char name[REGISTRY_HOST_MAX + 1] = "";
+    const char *const names[] = {"..", ".", "t0123456789abcdef", name};
+    memset(name, 'a', REGISTRY_HOST_MAX);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct world w;
+        begin(&w, names[i]);
+        pass(&w, HOUR_MS);
+        is_number(sim_disk_count("/shared/id"), 1, names[i]);
+        is_number(registry_counts(w.registry).failures, 0, "... is a name as others");
+        is_string(claim(&w, 1), "own", "... that owns");
+        world_end(&w);
+    }
+}
+
+static void
+test_down(void)
+{
+    struct world w;
+    begin(&w, "a.example");
+    pass(&w, 1000);
+    sim_disk_die_at(sim_disk_calls() + 1);
+    pass(&w, 40000);
+    ok_named(!registry_is_up(w.registry), "a look that fails opens the breaker");
+    sim_disk_restart();
+    pass(&w, 10 * MINUTE_MS);
+    ok_named(registry_is_up(w.registry), "until it works again");
+    is_number(found(w.registry), 0, "we are no namesake of ours");
+    is_number(sim_disk_count("/shared"), 1, "and have our name");
+    world_end(&w);
+}
+
+/* Where nobody tells when it was refreshed: after a minute the dead are gone. */
+static void
+test_untold(void)
+{
+    struct world w;
+    world_start(&w, "a.example", "local");
+    struct registry *r = w.registry;
+    const struct text one = TEXT("one"), two = TEXT("two");
+    registry_name_other(r, one, 0);
+    for (int i = 0; i < 60; i++) {
+        pass(&w, 1000);
+        registry_name_other(r, one, 0);
+    }
+    is_number(found(r), 0, "for a minute it may be dead");
+    registry_name_other(r, two, 0);
+    pass(&w, 2000);
+    registry_name_other(r, two, 0);
+    is_number(found(r), 0, "another one: the minute begins anew");
+    pass(&w, 60000);
+    registry_name_other(r, two, 0);
+    is_number(found(r), 1, "and ends");
+    registry_name_ours(&r->name);
+    registry_name_other(r, two, 0);
+    pass(&w, 60000);
+    registry_name_other(r, two, 0);
+    is_number(found(r), 1, "the name was ours: anew");
+    pass(&w, 2000);
+    registry_name_other(r, two, 0);
+    is_number(found(r), 2, "and again found");
+    for (int i = 0; i < 5; i++) {
+        pass(&w, MINUTE_MS);
+        registry_name_other(r, TEXT("12345678901234567"), 0);
+        registry_name_other(r, TEXT(""), 0);
+    }
+    is_number(found(r), 2, "what is no instance is no namesake");
+    world_end(&w);
+}
+
+int
+main(void)
+{
+    test_alone();
+    test_two();
+    test_crashes();
+    test_odd();
+    test_names();
+    test_down();
+    test_untold();
+    return done();
+}

@@ -1,0 +1,537 @@
+/* Headers cut at every byte, fields, folding, and address lists of every shape and
+ * size. */
+#include "mime/header.h"
+
+#include "base/disk.h"
+
+#include "t/support/tap.h"
+
+#include <time.h>
+
+/* facts: f, d, m = From, Date, Message-ID were there; e = the header has ended,
+ * h = there is none, 8 = a byte above 127, c = composite, M = message, p = its subtype
+ * is partial. */
+/* clang-format off */
+static const struct sample {
+    const char *header;
+    unsigned received;
+    const char *facts;
+    size_t length;
+} samples[] = {
+    {"", 0, "", 0},
+    {"\r\n", 0, "e", 0},
+    {"\n", 0, "e", 0},
+    {"\nFrom: x\n", 0, "e", 0},
+    {"From: a\r\nDate: b\r\nMessage-ID: c\r\n\r\nReceived: body\r\n", 0, "fdme", 33},
+    {"From: a\nDate: b\nMessage-ID: c\n\nReceived: body\n", 0, "fdme", 30},
+    {"From: a\r\nDate: b\n\r\nx", 0, "fde", 17},
+    {"From: a\r\n", 0, "f", 9},
+    {"From: a", 0, "f", 7},
+    {"From", 0, "", 4},
+    {"FROM:\r\ndATE :x\r\nmessage-Id\t :y\r\n\r\n", 0, "fdme", 32},
+    {"Received: a\r\n by b\r\nreceived: c\r\nDelivered-To: d\r\n\r\n", 3, "e", 50},
+    {"X: a\r\n Received: b\r\n\tFrom: c\r\n\r\n", 0, "e", 30},
+    {"X: a\r\n \r\n\r\nFrom: c\r\n", 0, "e", 9},
+    {"Receive: a\r\nReceivedx: b\r\nX-Received: c\r\nReceived-SPF: d\r\n\r\n", 0, "e", 58},
+    {"From a@b Sat\nFrom: c\n\n", 0, "feL", 21},
+    {"From a@b Sat 10:00\r\n x\r\nDate: c\r\n\r\n", 0, "deL", 33},
+    {">From \tx\r\nFrom: c\r\n\r\n", 0, "feL", 19},
+    {">>from x", 0, "L", 8},
+    {">>>>>>>>>>>>>from x\n", 0, "eh", 0},
+    {"From : x\nDate: c\n\n", 0, "fde", 17},
+    {"From \n\n", 0, "eL", 6},
+    {"From x", 0, "L", 6},
+    {"From\nX: y\n", 0, "eh", 0},
+    {"Fromage x\nX: y\n", 0, "eh", 0},
+    {"X: y\nFrom a@b\nDate: c\n", 0, "e", 5},
+    {"From a\nFrom b\nDate: c\n", 0, "eL", 7},
+    {"X: y\r\nno field\r\nFrom: a\r\n\r\n", 0, "e", 6},
+    {"X: y\r\n: no name\r\nFrom: a\r\n", 0, "e", 6},
+    {" From: a\r\nDate: b\r\n", 0, "eh", 0},
+    {"no header\r\n", 0, "eh", 0},
+    {"\rx\r\n", 0, "eh", 0},
+    {"X: y\r\n\rz\r\nFrom: a\r\n", 0, "e", 6},
+    {"X: y\r\nFr\xc3\xb6m: a\r\nFrom: a\r\n", 0, "e8", 6},
+    {"X: \xff\xfe\r\nFrom: a\r\n\r\n", 0, "fe8", 16},
+    {"X: a\rFrom: b\r\nDate: c\r\n\r\n", 0, "de", 23},
+    {"A-name-longer-than-sixteen-bytes: a\r\nFrom: b\r\n\r\n", 0, "fe", 46},
+    {"Date-and-a-bit-m: a\r\nMessage-IDMessage-ID: b\r\n\r\n", 0, "e", 46},
+    {"X: a\r\n\r\n\xff", 0, "e", 6},
+    {"X:\xff\n\n", 0, "e8", 4},
+    {"Content-Type: text/plain\r\nFrom: a\r\n\r\n", 0, "fe", 35},
+    {"Content-Type: multipart/mixed; boundary=x\r\n\r\n", 0, "ec", 43},
+    {"content-type:MESSAGE/rfc822\n\n", 0, "ecM", 28},
+    {"Content-Type:\r\n multi\r\n\tpart/x\r\nFrom: a\r\n\r\n", 0, "fec", 41},
+    {"Content-Type: text\r\nX: multipart/x\r\n\r\n", 0, "e", 36},
+    {"Content-Type: (odd) text/plain\r\n\r\n", 0, "ecM", 32},
+    {"Content-Type: a-type-longer-than-that/plain\r\n\r\n", 0, "ecM", 45},
+    {"Content-Type: text/multipart/x\r\n\r\n", 0, "e", 32},
+    {"Content-Typed: multipart/x\r\nSubject: message/y\r\n\r\n", 0, "e", 48},
+    {"Content-Type: message/partial\n\n", 0, "ecMp", 30},
+    {"Content-Type: Message/PARTIAL; id=x\r\n\r\n", 0, "ecMp", 37},
+    {"Content-Type: message\r\n /\r\n\tpartial\r\n ;id=x\r\n\r\n", 0, "ecMp", 45},
+    {"Content-Type: (a/b\\)(c))message(;)/(d)partial(e)\nX: y\n\n", 0, "ecMp", 54},
+    {"Content-Type: message/partially\n\n", 0, "ecM", 32},
+    {"Content-Type: message/partial/x\n\n", 0, "ecM", 32},
+    {"Content-Type: message/a-type-longer-than-that\n\n", 0, "ecM", 46},
+    {"Content-Type: message/\nX: partial\n\n", 0, "ecM", 34},
+    {"Content-Type: message; partial; x=/partial\n\n", 0, "ecM", 43},
+    {"Content-Type: text/partial\n\n", 0, "e", 27},
+    {"Content-Type: text/plain\nContent-Type: message/partial\n\n", 0, "ecMp", 55},
+    {"Content-Type: message/partial\nContent-Type: text/plain\n\n", 0, "ecMp", 55},
+    {"Content-Type: (message/partial\nX: y\n\n", 0, "ecM", 36},
+    {"X: y\n\nContent-Type: message/partial\n\n", 0, "e", 5},
+    {"From:a\nFrom:b\nReceived:x\nReceived:y\n\n", 2, "fe", 36},
+};
+/* clang-format on */
+
+static bool
+has(const struct sample *sample, char fact)
+{
+    return strchr(sample->facts, fact) != NULL;
+}
+
+static bool
+is_same(const struct header_scan *s, const struct sample *want)
+{
+    return s->received == want->received && s->has_from == has(want, 'f') &&
+           s->has_date == has(want, 'd') && s->has_message_id == has(want, 'm') &&
+           s->ended == has(want, 'e') && s->headless == has(want, 'h') &&
+           s->has_eight_bit == has(want, '8') && s->composite == has(want, 'c') &&
+           s->mailbox_line == has(want, 'L') && s->is_message == has(want, 'M') && s->is_partial == has(want, 'p') &&
+           s->length == want->length;
+}
+
+static void
+test_scan(void)
+{
+    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+        struct text t = text_from(samples[i].header);
+        struct header_scan s;
+        header_scan_start(&s);
+        header_scan_add(&s, t);
+        if (!ok_named(is_same(&s, &samples[i]), "the facts of a header"))
+            printf("# %zu: received %u from %d date %d id %d ended %d length %zu\n", i,
+                   s.received, s.has_from, s.has_date, s.has_message_id, s.ended,
+                   s.length);
+        size_t wrong = 0;
+        for (size_t a = 0; a <= t.length; a++)
+            for (size_t b = a; b <= t.length; b++) {
+                header_scan_start(&s);
+                header_scan_add(&s, text_before(t, a));
+                header_scan_add(&s, text_of(t.at + a, b - a));
+                header_scan_add(&s, text_after(t, b));
+                wrong += !is_same(&s, &samples[i]);
+            }
+        header_scan_start(&s);
+        for (size_t at = 0; at < t.length; at++)
+            header_scan_add(&s, text_of(t.at + at, 1));
+        wrong += !is_same(&s, &samples[i]);
+        is_number(wrong, 0, "the same facts from every split");
+    }
+    struct header_scan s;
+    header_scan_start(&s);
+    header_scan_add(&s, TEXT("X: \0\r\nFr\0m: a\r\n"));
+    ok_named(s.ended && s.length == 6, "NUL ends a name, not a value");
+}
+
+static void
+test_next(void)
+{
+    struct text rest =
+        TEXT("A: b\r\nSubject : x\r\n\ty\r\n z\r\nE:\r\nL:1\n 2\n\r\nbody");
+    struct header_field f;
+    ok(header_next(&rest, &f));
+    is_text(f.name, TEXT("A"), "name");
+    is_text(f.value, TEXT(" b"), "value");
+    is_text(f.whole, TEXT("A: b\r\n"), "whole, line end included");
+    ok(header_next(&rest, &f));
+    is_text(f.name, TEXT("Subject"), "name without the space before the colon");
+    is_text(f.value, TEXT(" x\r\n\ty\r\n z"), "folded value");
+    is_text(f.whole, TEXT("Subject : x\r\n\ty\r\n z\r\n"), "all lines of it");
+    ok(header_next(&rest, &f));
+    is_text(f.value, TEXT(""), "an empty value");
+    ok(header_next(&rest, &f));
+    is_text(f.value, TEXT("1\n 2"), "LF ends lines as well");
+    ok(!header_next(&rest, &f));
+    is_text(rest, TEXT("body"), "the empty line is cut off");
+
+    static const char *const odd[] = {
+        "no field\r\n\r\n", " a: b\r\n", ": x\n", "From a b: c\n", "\rx", "a", "a ",
+        "\xc3\xbc: x\n",    "a\rb: c"};
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        rest = text_from(odd[i]);
+        ok(!header_next(&rest, &f));
+        is_text(rest, text_from(odd[i]), "a line that is no field stays");
+    }
+    rest = TEXT("");
+    ok(!header_next(&rest, &f) && rest.length == 0);
+    rest = TEXT("a:b");
+    ok(header_next(&rest, &f));
+    is_text(f.value, TEXT("b"), "a last line without its end");
+    is_number(rest.length, 0, "nothing is left");
+    rest = TEXT("a:b\r\n c");
+    ok(header_next(&rest, &f));
+    is_text(f.value, TEXT("b\r\n c"), "a last continuation without its end");
+    rest = TEXT("a:\0b\r\nc:d");
+    ok(header_next(&rest, &f) && f.value.length == 2);
+}
+
+/* header_next() and header_scan agree on where a header ends. */
+static void
+test_agreement(void)
+{
+    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+        struct text t = text_from(samples[i].header), rest = t;
+        struct header_field f;
+        header_skip_mailbox_line(&rest);
+        size_t length = t.length - rest.length;
+        unsigned received = 0;
+        ok_named((length > 0) == has(&samples[i], 'L'), "a mailbox's line");
+        while (header_next(&rest, &f)) {
+            length += f.whole.length;
+            received += text_equal_nocase(f.name, TEXT("received")) ||
+                        text_equal_nocase(f.name, TEXT("delivered-to"));
+        }
+        if (has(&samples[i], 'e'))
+            is_number(length, samples[i].length, "fields up to the end");
+        is_number(received, samples[i].received, "the same fields");
+    }
+}
+
+static void
+unfolds_to(struct text value, const char *want)
+{
+    struct buffer out;
+    buffer_init(&out, 1000);
+    ok(header_unfold(value, &out));
+    is_text(buffer_text(&out), text_from(want), "unfolded");
+    buffer_free(&out);
+}
+
+static void
+test_unfold(void)
+{
+    unfolds_to(TEXT(""), "");
+    unfolds_to(TEXT(" a"), " a");
+    unfolds_to(TEXT("a\r\n b"), "a b");
+    unfolds_to(TEXT("a\r\n\tb"), "a\tb");
+    unfolds_to(TEXT("a\n  b"), "a  b");
+    unfolds_to(TEXT("a \r\n \r\n b"), "a   b");
+    unfolds_to(TEXT("a\r\nb"), "a b");
+    unfolds_to(TEXT("a\rb\nc"), "a b c");
+    unfolds_to(TEXT("a\r\n"), "a");
+    unfolds_to(TEXT("\r\n a"), " a");
+    struct buffer out;
+    buffer_init(&out, 4);
+    ok(buffer_add(&out, TEXT("xx")));
+    ok(!header_unfold(TEXT("a\r\n b"), &out));
+    is_text(buffer_text(&out), TEXT("xx"), "nothing is added at the limit");
+    ok(header_unfold(TEXT("a\r\n "), &out));
+    buffer_free(&out);
+}
+
+static void
+collect(void *context, struct text mailbox)
+{
+    struct buffer *out = context;
+    if (!buffer_format(out, "%s%.*s", out->length > 0 ? "|" : "", TEXT_ARGS(mailbox)))
+        abort();
+}
+
+/* clang-format off */
+static const struct list {
+    const char *text, *mailboxes;
+    size_t broken;
+} lists[] = {
+    {"", "", 0},
+    {"  \t ", "", 0},
+    {"a@b", "a@b", 0},
+    {" a@b ", "a@b", 0},
+    {"a@b, c@d", "a@b|c@d", 0},
+    {"a@b,c@d,e@f", "a@b|c@d|e@f", 0},
+    {",a@b,, ,c@d,", "a@b|c@d", 0},
+    {"joe", "joe", 0},
+    {"joe, \"the boss\"", "joe|\"the boss\"", 0},
+    {"Joe <a@b>", "a@b", 0},
+    {"<a@b>", "a@b", 0},
+    {"Joe Q. Public <a@b>, x@y", "a@b|x@y", 0},
+    {"\"Doe, John\" <a@b>, c@d", "a@b|c@d", 0},
+    {"\"a <x@y>\" <a@b>", "a@b", 0},
+    {"\"a \\\" , x@y\" <a@b>", "a@b", 0},
+    {"\"q\"<a@b>", "a@b", 0},
+    {"Joe<a@b>", "a@b", 0},
+    {"me@home.org <a@b>", "a@b", 0},
+    {"me@home <a@b>, x@y", "a@b|x@y", 0},
+    {"\"joe doe\"@b", "\"joe doe\"@b", 0},
+    {"\"a,b\"@c, d@e", "\"a,b\"@c|d@e", 0},
+    {"<\"a>b\"@c>", "\"a>b\"@c", 0},
+    {"=?utf-8?Q?J=C3=BCrgen=2C_X?= <a@b>", "a@b", 0},
+    {"=?iso-8859-1?B?SvxyZ2Vu?= =?us-ascii?Q?_Y?= <a@b>, c@d", "a@b|c@d", 0},
+    {"J\xc3\xbcrgen <j\xc3\xbc@b>", "j\xc3\xbc@b", 0},
+    {"J\xfcrgen <j@b>", "j@b", 0},
+    {"(comment) a@b", "a@b", 0},
+    {"a@b (Joe)", "a@b", 0},
+    {"a@b (Joe, x@y)", "a@b", 0},
+    {"a@b (a (nested, <x@y>) comment), c@d", "a@b|c@d", 0},
+    {"a@b (a \\) \\( \\\\), c@d", "a@b|c@d", 0},
+    {"a (x) . (y) b (z) @ (1) c (2) . (3) d", "a.b@c.d", 0},
+    {"a @ b . c", "a@b.c", 0},
+    {"Joe < a @ b >", "a@b", 0},
+    {"Joe <(x)a@b(y)> (z)", "a@b", 0},
+    {"Group: a@b, c@d;", "a@b|c@d", 0},
+    {"Group: a@b, Joe <c@d>;, e@f", "a@b|c@d|e@f", 0},
+    {"x@y, A Group:a@b;, \"B,\":c@d,e@f;", "x@y|a@b|c@d|e@f", 0},
+    {"undisclosed-recipients:;", "", 0},
+    {"undisclosed-recipients: ;, a@b", "a@b", 0},
+    {"Group: a@b, c@d", "a@b|c@d", 0},
+    /* its ; forgotten */
+    {"a@b; c@d", "a@b|c@d", 0},
+    /* as some mail readers separate */
+    {"<@r1,@r2:a@b>, c@d", "a@b|c@d", 0},
+    {"Joe <@[1.2.3.4],@r2 : a@b>", "a@b", 0},
+    {"a@[1.2.3.4], b@[IPv6:::1]", "a@[1.2.3.4]|b@[IPv6:::1]", 0},
+    {"[list] Joe <a@b>", "a@b", 0},
+    {"<joe>", "joe", 0},
+    /* broken ones go, their neighbours stay */
+    {"a@b Cc: c@d", "c@d", 1},
+    {"\"a@b\": c@d;", "c@d", 0},
+    {"a@b, c d, e@f", "a@b|e@f", 1},
+    {"a@b, c@d e@f, g@h", "a@b|g@h", 1},
+    {"a@b, <c@d, e@f", "a@b|e@f", 1},
+    {"a@b, c@d>, e@f", "a@b|e@f", 1},
+    {"<a@b> c, d@e", "d@e", 1},
+    {"<a@b> <c@d>, e@f", "e@f", 1},
+    {"<<a@b>>, e@f", "e@f", 1},
+    {"<>, a@b", "a@b", 1},
+    {"Joe <>, a@b", "a@b", 1},
+    {"@, a@, @b, c@d", "c@d", 3},
+    {"a@b@c, d@e", "d@e", 1},
+    {"a..b@c, .d@e, f@g..h, i@j", "i@j", 3},
+    {"a@b), c@d", "c@d", 1},
+    {"a@b, ), c@d", "a@b|c@d", 1},
+    {"a@b], c@d", "c@d", 1},
+    {"a@[1.2.3], c@d", "c@d", 1},
+    {"a@[1.2.3.4, c@d", "", 1},
+    {"\"open, a@b", "", 1},
+    {"x@y, \"open\\", "x@y", 1},
+    {"x@y, (open, a@b", "x@y", 1},
+    {"x@y (open \\", "", 1},
+    {"\"a\"b@c, d@e", "d@e", 1},
+    {"a\"b\"@c, d@e", "d@e", 1},
+    {"\"\"@c, d@e", "d@e", 1},
+    {"<@r a@b>, c@d", "c@d", 1},
+    {"<@r>, c@d", "c@d", 1},
+    {"<@r:>, c@d", "c@d", 1},
+    {"<a b@c>, d@e", "d@e", 1},
+    {":, a@b", "a@b", 1},
+    {"a: b: c@d, e@f;, g@h", "c@d|e@f|g@h", 1},
+    {"<a:b@c>, d@e", "d@e", 1},
+    {"a\x01@b, c@d", "c@d", 1},
+    {"\xff@b, c@d", "c@d", 1},
+    {"a@b\xe3\x80\x82"
+     "c, c@d", "c@d", 1},
+};
+/* clang-format on */
+
+static void
+test_lists(void)
+{
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        struct buffer out;
+        buffer_init(&out, 10000);
+        size_t broken = header_addresses(text_from(lists[i].text), collect, &out);
+        is_text(buffer_text(&out), text_from(lists[i].mailboxes), lists[i].text);
+        is_number(broken, lists[i].broken, "... its broken entries");
+        buffer_free(&out);
+    }
+    struct buffer out;
+    buffer_init(&out, 1000);
+    is_number(header_addresses(TEXT("a\0@b, c@d"), collect, &out), 1, "NUL breaks one");
+    is_text(buffer_text(&out), TEXT("c@d"), "and not the next");
+    buffer_free(&out);
+}
+
+static void
+count_one(void *context, struct text mailbox)
+{
+    size_t *count = context;
+    *count += mailbox.length > 0;
+}
+
+/* head, count times unit, tail: what is found, in less than a second. */
+static void
+is_found(const char *head, const char *unit, size_t count, const char *tail,
+         size_t found, size_t broken, const char *name)
+{
+    struct buffer b;
+    buffer_init(&b, 64 << 20);
+    bool fits = buffer_add(&b, text_from(head));
+    for (size_t i = 0; i < count; i++)
+        fits = fits && buffer_add(&b, text_from(unit));
+    ok(fits && buffer_add(&b, text_from(tail)));
+    size_t seen = 0;
+    clock_t start = clock();
+    is_number(header_addresses(buffer_text(&b), count_one, &seen), broken, name);
+    is_number(seen, found, name);
+    ok_named(clock() - start < CLOCKS_PER_SEC, "... in time");
+    buffer_free(&b);
+}
+
+static void
+test_bombs(void)
+{
+    is_found("", "Some One <someone@example.com>, ", 20000, "", 20000, 0,
+             "20,000 addresses");
+    is_found("", "a@b,", 1000000, "", 1000000, 0, "a million addresses");
+    is_found("", "(", 1000000, "", 0, 1, "a million open comments");
+    is_found("a@b ", "(((()))) ", 200000, ", c@d", 2, 0, "many nested comments");
+    is_found("", "(", 20000, "", 0, 1, "20,000 open comments");
+    is_found("", "g:", 20000, "a@b", 1, 19999, "20,000 nested groups");
+    is_found("", "g:a@b;", 20000, "", 20000, 0, "20,000 groups");
+    is_found("", "<", 1000000, "", 0, 1, "a million <");
+    is_found("", "<,", 500000, "a@b", 1, 500000, "half a million open paths");
+    is_found("", "[", 1000000, "", 0, 1, "a million [");
+    is_found("", "\"", 1000001, "", 0, 1, "a million quotes");
+    is_found("", "\\", 1000000, "", 0, 1, "a million backslashes");
+    is_found("<@a", ",@a", 300000, ":b@c>", 1, 0, "a very long route");
+    is_found("<@a", ",@a", 300000, "", 0, 1, "a very long route that does not end");
+    is_found("", "word ", 300000, "<a@b>", 1, 0, "a very long name");
+    is_found("", "word ", 300000, "", 0, 1, "a very long name without address");
+    is_found("", "a", 1000000, "@b, c@d", 1, 1, "a megabyte of local part");
+    is_found("<", "a", 1000000, "@b>, c@d", 1, 1, "the same in brackets");
+    is_found("\"", "a", 1000000, "\"@b, c@d", 1, 1, "the same in quotes");
+    is_found("a@", "b.", 500000, "c, c@d", 1, 1, "a megabyte of domain");
+}
+
+static void
+test_folds(void)
+{
+    struct buffer b, out;
+    buffer_init(&b, 64 << 20);
+    buffer_init(&out, 64 << 20);
+    bool fits = buffer_add(&b, TEXT("To:"));
+    for (size_t i = 0; i < 20000; i++)
+        fits = fits && buffer_add(&b, TEXT("\r\n a@b,"));
+    for (size_t i = 0; i < 20000; i++)
+        fits = fits && buffer_add(&b, TEXT("\r\nX: y"));
+    ok(fits && buffer_add(&b, TEXT("\r\n\r\n")));
+    clock_t start = clock();
+    struct text rest = buffer_text(&b);
+    struct header_field f;
+    ok(header_next(&rest, &f) && header_unfold(f.value, &out));
+    size_t seen = 0;
+    header_addresses(buffer_text(&out), count_one, &seen);
+    is_number(seen, 20000, "20,000 folds");
+    size_t fields = 0;
+    while (header_next(&rest, &f))
+        fields++;
+    is_number(fields, 20000, "20,000 fields");
+    struct header_scan s;
+    header_scan_start(&s);
+    header_scan_add(&s, buffer_text(&b));
+    ok(s.ended && s.length == b.length - 2);
+    ok_named(clock() - start < CLOCKS_PER_SEC, "... in time");
+    buffer_free(&b);
+    buffer_free(&out);
+}
+
+/* Whatever the noise, each mailbox is whole and printable, and nothing crashes. */
+static void
+check_mailbox(void *context, struct text mailbox)
+{
+    size_t *wrong = context;
+    *wrong +=
+        mailbox.length == 0 || text_has_control(mailbox) || !text_is_utf8(mailbox);
+}
+
+static void
+test_noise(void)
+{
+    static const char alphabet[] = "ab@.,:;<>()[]\"\\ \t\r\n1=?\xc3\xbc";
+    uint64_t seed = 7;
+    size_t wrong = 0;
+    for (unsigned round = 0; round < 200000; round++) {
+        char noise[32];
+        size_t length = round % sizeof(noise);
+        for (size_t i = 0; i < length; i++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            noise[i] = alphabet[(seed >> 33) % (sizeof(alphabet) - 1)];
+        }
+        header_addresses(text_of(noise, length), check_mailbox, &wrong);
+    }
+    is_number(wrong, 0, "no odd mailbox out of noise");
+}
+
+/* Any message of the corpus: scanning and cutting agree, lists do not crash. */
+static bool
+check_message(struct text message, size_t *mailboxes)
+{
+    struct header_scan s;
+    header_scan_start(&s);
+    for (size_t at = 0; at < message.length; at += 7)
+        header_scan_add(&s, text_before(text_after(message, at), 7));
+    struct text rest = message;
+    struct header_field f;
+    header_skip_mailbox_line(&rest);
+    size_t length = message.length - rest.length;
+    bool has_from = false;
+    struct buffer out;
+    buffer_init(&out, 1 << 20);
+    while (header_next(&rest, &f)) {
+        length += f.whole.length;
+        has_from = has_from || text_equal_nocase(f.name, TEXT("from"));
+        buffer_clear(&out);
+        if (!header_unfold(f.value, &out) ||
+            text_find(buffer_text(&out), '\n') != TEXT_NONE)
+            return false;
+        if (text_equal_nocase(f.name, TEXT("to")) ||
+            text_equal_nocase(f.name, TEXT("cc")))
+            header_addresses(buffer_text(&out), count_one, mailboxes);
+    }
+    buffer_free(&out);
+    return (!s.ended || s.length == length) && s.has_from == has_from;
+}
+
+static void
+test_corpus(void)
+{
+    const char *corpus = getenv("PETREL_CORPUS");
+    unsigned messages = 0, good = 0;
+    size_t mailboxes = 0;
+    for (unsigned number = 1; number < 100; number++) {
+        char path[4096], *content;
+        size_t length;
+        snprintf(path, sizeof(path), "%s/cpython/msg_%02u.txt",
+                 corpus == NULL ? "../shared/corpus" : corpus, number);
+        if (disk_read_whole(path, 1 << 20, &content, &length) != 0)
+            continue;
+        messages++;
+        bool same = check_message(text_of(content, length), &mailboxes);
+        if (!same)
+            printf("# %s\n", path);
+        good += same;
+        free(content);
+    }
+    if (messages == 0) {
+        ok_named(true, "no corpus here # SKIP");
+        return;
+    }
+    is_number(good, messages, "messages of a corpus");
+    ok_named(mailboxes > messages / 2, "have addresses");
+}
+
+int
+main(void)
+{
+    test_scan();
+    test_next();
+    test_agreement();
+    test_unfold();
+    test_lists();
+    test_bombs();
+    test_folds();
+    test_noise();
+    test_corpus();
+    return done();
+}

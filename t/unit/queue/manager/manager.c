@@ -1,0 +1,737 @@
+/* The queue manager with a real queue, virtual time and a channel that obeys: every way
+ * a message can go. */
+/* link: t/sim/loop.c */
+#include "t/support/manager_world.h"
+
+static void
+test_delivery(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test");
+    world_send(&w, "ann@a.test", "good@b.test good2@c.test");
+    is_number(w.attempts, 0, "nothing before it is durable");
+    world_turns(&w);
+    ok(w.accepted);
+    world_saw(&w, "ann@a.test>good@b.test ann@a.test>good2@c.test ", "both are served");
+    is_number(w.opened, 1, "by one session: one next hop");
+    ok_named(world_is_empty(&w), "all files are gone");
+    ok(manager_active(w.manager, w.id) == NULL && world_place(&w) == SCHED_UNKNOWN);
+    char id[ID_LENGTH + 1], line[200];
+    id_format(w.id, id);
+    snprintf(line, sizeof(line),
+             " smtp: %s: to=<good@b.test>, relay=none, delay=0.00, "
+             "delays=0.00/0.00/0.01/0.02, dsn=2.0.0, status=sent (Ok)\n",
+             id);
+    if (!ok_named(world_logged(&w, line), "a line for each"))
+        printf("# %.*s\n", TEXT_ARGS(buffer_text(&w.lines)));
+    world_end(&w);
+}
+
+static void
+test_bounce(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test");
+    world_deliver(&w, "ann@a.test", "good@b.test bad@b.test bad2@b.test");
+    world_saw(&w,
+              "ann@a.test>good@b.test ann@a.test>bad@b.test ann@a.test>bad2@b.test "
+              ">ann@a.test ",
+              "the sender is told once");
+    ok(world_is_empty(&w));
+    ok(world_logged(&w, "to=<bad@b.test>") &&
+       world_logged(&w, "status=bounced (no such "
+                        "user)"));
+    ok(world_logged(&w, ": sender notified: "));
+    world_deliver(&w, "bad@a.test", "bad@b.test");
+    world_saw(&w, "bad@a.test>bad@b.test >bad@a.test >postmaster@h.test ",
+              "a bounce that bounces is told to postmaster");
+    ok(world_logged(&w, "sender is null; postmaster notified: "));
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+static void
+test_double_bounce(void)
+{
+    struct world w;
+    world_begin(&w, "h.test smtp://other.test, * smtp://sink.test");
+    world_deliver(&w, "", "bad@b.test");
+    world_saw(&w, ">bad@b.test >postmaster@h.test ", "postmaster, and no further");
+    ok(world_logged(&w, "a notice to postmaster failed; nobody else is told"));
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+static void
+test_deferral(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test");
+    world_deliver(&w, "ann@a.test", "later@b.test good@b.test");
+    world_saw(&w, "ann@a.test>later@b.test ann@a.test>good@b.test ", "a round");
+    ok(world_place(&w) == SCHED_DEFERRED);
+    ok(manager_active(w.manager, w.id) == NULL);
+    is_string(manager_reason(w.manager, w.id, 0), "come again", "the reason is known");
+    is_number(world_files(&w, "info"), 1, "it is written down");
+    is_number(world_files(&w, "todo"), 0, "and no longer new");
+    ok(world_logged(&w, "status=deferred (come again)"));
+    sim_loop_advance(w.loop, 200 * 1000);
+    world_saw(&w, "", "it waits");
+    sim_loop_advance(w.loop, 200 * 1000);
+    world_saw(&w, "ann@a.test>later@b.test ", "five minutes, for who has not got it");
+    is_number(sched_find(manager_sched(w.manager), w.id).attempts, 2, "rounds so far");
+    w.all_good = true;
+    sim_loop_advance(w.loop, 2000 * 1000);
+    world_saw(&w, "ann@a.test>later@b.test ", "until it is delivered");
+    ok(world_is_empty(&w));
+    is_string(manager_reason(w.manager, w.id, 0), "", "nothing is left to say");
+    world_end(&w);
+}
+
+/* One next hop with options of two routes, within a message: the last one counts. */
+static void
+test_options_of_two_routes(void)
+{
+    struct world w;
+    world_begin(&w, "one.test smtp://sink.test?recipients=1, two.test "
+                    "smtp://sink.test?recipients=2, * smtp://sink.test");
+    world_deliver(&w, "ann@a.test", "good@b.test later@one.test good@two.test");
+    world_saw(&w,
+              "ann@a.test>good@b.test ann@a.test>later@one.test "
+              "ann@a.test>good@two.test ",
+              "each is served");
+    w.all_good = true;
+    world_deliver(&w, "ann@a.test", "good@two.test good@one.test good@c.test");
+    sim_loop_advance(w.loop, 3600 * 1000);
+    is_number(w.attempts, 7, "and who was deferred, too");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+static void
+test_restart(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test");
+    world_deliver(&w, "ann@a.test", "later@b.test good@b.test bad@b.test");
+    buffer_clear(&w.seen);
+    struct sched_state before = sched_find(manager_sched(w.manager), w.id);
+    world_restart(&w);
+    world_restart(&w);
+    struct sched_state after = sched_find(manager_sched(w.manager), w.id);
+    ok(after.place == SCHED_DEFERRED);
+    is_number(after.due_ms, before.due_ms, "due when it was");
+    is_number(after.attempts, 1, "after as many rounds");
+    world_saw(&w, "", "nothing is done twice");
+    w.all_good = true;
+    sim_loop_advance(w.loop, 400 * 1000);
+    world_saw(&w, "ann@a.test>later@b.test >ann@a.test ",
+              "the rest, and the failure from before the restart");
+    ok(world_is_empty(&w));
+
+    w.stalled = true;
+    w.all_good = false;
+    world_deliver(&w, "ann@a.test", "good@b.test");
+    world_saw(&w, "", "a session that never gets to it");
+    world_stop(&w);
+    w.stalled = false;
+    is_number(world_files(&w, "todo"), 1, "still new");
+    world_start(&w);
+    world_saw(&w, "ann@a.test>good@b.test ", "after the restart it is delivered");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+static void
+test_expiry(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test?lifetime=1h");
+    world_deliver(&w, "ann@a.test", "later@b.test");
+    sim_loop_advance(w.loop, 3 * 3600 * INT64_C(1000));
+    ok(world_logged(&w, "status=expired ("));
+    ok_named(text_ends_nocase(buffer_text(&w.seen), TEXT(">later@b.test >ann@a.test ")),
+             "the sender is told");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+static void
+test_immediate(void)
+{
+    struct world w;
+    world_begin(&w, "drop.test discard\nno.test error:5.7.13 not, today\n"
+                    "* smtp://sink.test");
+    w.routes_text.local = TEXT("");
+    world_deliver(&w, "ann@a.test", "x@drop.test");
+    world_saw(&w, "", "no session for that");
+    ok(world_logged(&w, "to=<x@drop.test>") &&
+       world_logged(&w, "status=sent (discarded)"));
+    ok(world_is_empty(&w));
+    world_deliver(&w, "ann@a.test", "x@no.test y@drop.test good@b.test");
+    ok(world_logged(&w, "dsn=5.7.13, status=bounced (not, today)"));
+    world_saw(&w, "ann@a.test>good@b.test >ann@a.test ", "the others as usual");
+    ok(world_is_empty(&w));
+    world_end(&w);
+
+    world_begin(&w, "* mx");
+    world_deliver(&w, "ann@a.test", "x@h.test");
+    ok(world_logged(&w, "dsn=5.1.1, status=bounced (unknown user"));
+    world_saw(&w, ">ann@a.test ", "a local domain without mailboxes");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+static void
+test_hold(void)
+{
+    struct world w;
+    world_begin(&w, "keep.test hold\ndrop.test discard\n* smtp://sink.test");
+    world_deliver(&w, "ann@a.test", "good@b.test x@keep.test y@drop.test");
+    world_saw(&w, "", "one holds all");
+    ok(world_logged(&w, "held by a route"));
+    is_number(world_files(&w, "hold"), 1, "marked");
+    is_number(world_files(&w, "mess"), 1, "kept");
+    ok(world_place(&w) == SCHED_UNKNOWN && manager_active(w.manager, w.id) == NULL);
+    ok_named(world_operate(&w, MANAGER_RETRY) == MANAGER_REFUSED, "not retried");
+    manager_retry_all(w.manager);
+    world_restart(&w);
+    sim_loop_advance(w.loop, 3600 * 1000);
+    world_saw(&w, "", "whatever happens");
+    is_number(world_files(&w, "mess"), 1, "kept");
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE);
+    ok(world_is_empty(&w));
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_UNKNOWN);
+    world_end(&w);
+}
+
+static void
+test_retry(void)
+{
+    struct world w;
+    struct id first;
+    char why[MANAGER_WHY_MAX];
+    world_begin(&w, "* smtp://sink.test");
+    world_deliver(&w, "ann@a.test", "later@b.test");
+    first = w.id;
+    world_deliver(&w, "ann@a.test", "later2@b.test");
+    buffer_clear(&w.seen);
+    ok(manager_operate(w.manager, MANAGER_RETRY, first, why) == MANAGER_DONE);
+    world_turns(&w);
+    world_saw(&w, "ann@a.test>later@b.test ", "one");
+    manager_retry_all(w.manager);
+    world_turns(&w);
+    world_saw(&w, "ann@a.test>later@b.test ann@a.test>later2@b.test ", "all");
+    w.all_good = true;
+    manager_retry_all(w.manager);
+    world_turns(&w);
+    ok(world_is_empty(&w));
+    ok_named(manager_operate(w.manager, MANAGER_RETRY, first, why) == MANAGER_UNKNOWN,
+             "an unknown one");
+    world_end(&w);
+}
+
+static void
+test_remove(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test");
+    world_deliver(&w, "ann@a.test", "later@b.test bad@b.test");
+    buffer_clear(&w.seen);
+    ok_named(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE, "deferred");
+    ok(world_is_empty(&w));
+    ok(world_place(&w) == SCHED_UNKNOWN);
+    is_string(manager_reason(w.manager, w.id, 0), "", "forgotten");
+    sim_loop_advance(w.loop, 3600 * 1000);
+    world_saw(&w, "", "and nobody is told");
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_UNKNOWN);
+    ok(world_logged(&w, "removed by the operator"));
+
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "good@b.test");
+    ok_named(world_operate(&w, MANAGER_REMOVE) == MANAGER_LATER,
+             "waiting for a session");
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_LATER);
+    world_unstall(&w);
+    world_turns(&w);
+    world_saw(&w, "", "is not delivered any more");
+    ok(world_is_empty(&w) && world_place(&w) == SCHED_UNKNOWN);
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_UNKNOWN);
+    world_end(&w);
+}
+
+/* The operator comes between take and verdict. */
+static void
+test_remove_in_delivery(void)
+{
+    static const char *const fates[] = {"good@b.test", "bad@b.test", "later@b.test"};
+    for (size_t i = 0; i < 3; i++) {
+        struct world w;
+        struct errand errand;
+        world_begin(&w, "* smtp://sink.test");
+        w.stalled = true;
+        world_deliver(&w, "ann@a.test", fates[i]);
+        ok(w.fakes && manager_take(w.manager, w.fakes->session, &errand));
+        ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_LATER);
+        ok_named(manager_active(w.manager, w.id) != NULL, "its errand is still good");
+        fake_settle(w.fakes, &errand);
+        world_unstall(&w);
+        world_turns(&w);
+        ok_named(world_is_empty(&w), fates[i]);
+        ok_named(!world_logged(&w, "notified"), "nobody is told");
+        world_end(&w);
+    }
+}
+
+static void
+on_drained(void *context)
+{
+    struct world *w = context;
+    w->drained++;
+}
+
+static void
+test_drain(void)
+{
+    struct world w;
+    struct errand errand;
+    world_begin(&w, "* smtp://sink.test");
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "good@b.test");
+    world_send(&w, "ann@a.test", "good2@b.test");
+    ok(w.fakes && manager_take(w.manager, w.fakes->session, &errand));
+    manager_drain(w.manager, 60 * 1000, on_drained, &w);
+    sim_loop_advance(w.loop, 1000);
+    is_number(w.drained, 0, "a session is in the middle");
+    ok(!manager_has_work(w.manager, w.fakes->session));
+    fake_settle(w.fakes, &errand);
+    world_unstall(&w);
+    sim_loop_advance(w.loop, 1000);
+    is_number(w.drained, 1, "it has ended, and takes nothing new");
+    world_saw(&w, "ann@a.test>good@b.test ", "its mail is delivered");
+    is_number(world_files(&w, "mess"), 1, "and gone; only the other one is left");
+    sim_loop_advance(w.loop, 100 * 1000);
+    is_number(w.drained, 1, "told once");
+    world_restart(&w);
+    world_saw(&w, "ann@a.test>good2@b.test ", "the other one after the next start");
+    ok(world_is_empty(&w));
+
+    manager_drain(w.manager, 60 * 1000, on_drained, &w);
+    sim_loop_advance(w.loop, 100);
+    is_number(w.drained, 2, "at once when nothing runs");
+    world_end(&w);
+}
+
+/* The end waits for a bounce that is being written. */
+static void
+test_drain_notice(void)
+{
+    struct world w;
+    struct errand errand;
+    world_begin(&w, "* smtp://sink.test");
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "never@b.test");
+    ok(w.fakes && manager_take(w.manager, w.fakes->session, &errand));
+    manager_drain(w.manager, 60 * 1000, on_drained, &w);
+    fake_settle(w.fakes, &errand);
+    world_unstall(&w);
+    sim_loop_advance(w.loop, 1000);
+    is_number(w.drained, 1, "drained");
+    ok_named(world_logged(&w, "notified"), "the sender's bounce is in the queue");
+    is_number(world_files(&w, "mess"), 1, "in place of the message");
+    world_restart(&w);
+    world_saw(&w, "ann@a.test>never@b.test >ann@a.test ",
+              "and delivered after the next start");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+static void
+test_drain_patience(void)
+{
+    struct world w;
+    struct errand errand;
+    world_begin(&w, "* smtp://sink.test");
+    w.stalled = true;
+    world_deliver(&w, "ann@a.test", "good@b.test");
+    ok(w.fakes && manager_take(w.manager, w.fakes->session, &errand));
+    manager_drain(w.manager, 20 * 1000, on_drained, &w);
+    sim_loop_advance(w.loop, 19 * 1000);
+    is_number(w.drained, 0, "patience");
+    sim_loop_advance(w.loop, 2 * 1000);
+    is_number(w.drained, 1, "has an end");
+    struct outcome cut =
+        outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2", "shutting down");
+    manager_settled(w.manager, &errand, 0, &cut, NULL);
+    world_stop(&w);
+    w.stalled = false;
+    world_start(&w);
+    world_saw(&w, "ann@a.test>good@b.test ", "what was cut off is delivered later");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+static void
+test_reload(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test");
+    world_deliver(&w, "ann@a.test", "later@b.test");
+    buffer_clear(&w.seen);
+    struct route_table *old = w.routes;
+    w.routes_text.routes = TEXT("b.test discard\n* smtp://sink.test");
+    w.routes = world_routes(&w);
+    w.settings.hostname = "new.test";
+    manager_reload(w.manager, &w.settings, w.routes);
+    route_free(&old);
+    manager_retry_all(w.manager);
+    world_turns(&w);
+    world_saw(&w, "", "the new route");
+    ok(world_logged(&w, "status=sent (discarded)") && world_is_empty(&w));
+    world_deliver(&w, "ann@a.test", "bad@c.test");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+/* More mail than fits in memory; some of it takes several rounds. */
+static void
+test_many(void)
+{
+    static const char *const to[] = {"good@b.test", "bad@b.test", "later@c.test",
+                                     "good@c.test good@d.test later@e.test"};
+    struct world w;
+    world_begin(&w, "b.test smtp://one.test\nc.test smtp://two.test\n* mx");
+    w.settings.sched.active_limit = 50;
+    world_restart(&w);
+    for (int i = 0; i < 1000; i++)
+        world_send(&w, "ann@a.test", to[i % 4]);
+    world_turns(&w);
+    sim_loop_advance(w.loop, 100 * 1000);
+    struct sched_counts counts = sched_count(manager_sched(w.manager));
+    is_number(counts.deferred, 500, "half waits");
+    is_number(counts.active, 0, "nothing is in memory");
+    is_number(w.attempts, 250 + 250 + 250 + 250 + 750, "each once, and the bounces");
+    w.all_good = true;
+    sim_loop_advance(w.loop, 3600 * 1000);
+    is_number(w.attempts, 1750 + 500, "and those that waited");
+    ok(world_is_empty(&w));
+    counts = sched_count(manager_sched(w.manager));
+    is_number(counts.deferred + counts.incoming + counts.active + counts.sessions, 0,
+              "nothing is left");
+    world_end(&w);
+}
+
+enum { LOADS = 300 };
+
+/* How many of them were read back from the disk in one turn, at most. */
+struct loads {
+    struct world *world;
+    struct id ids[LOADS];
+    unsigned before, most;
+};
+
+static void
+count_loads(void *context)
+{
+    struct loads *l = context;
+    unsigned loaded = 0;
+    for (unsigned i = 0; i < LOADS; i++)
+        loaded += manager_active(l->world->manager, l->ids[i]) != NULL;
+    if (loaded > l->before && loaded - l->before > l->most)
+        l->most = loaded - l->before;
+    l->before = loaded;
+}
+
+static void
+count_from_start(struct world *w)
+{
+    loop_at_end(w->loop, LOOP_STAGE_SEND, count_loads, w->channel);
+}
+
+/* A queue full of mail must not keep a turn for itself. */
+static void
+test_loads(void)
+{
+    struct world w;
+    struct loads l = {.world = &w};
+    world_begin(&w, "* smtp://sink.test");
+    w.stalled = true;
+    for (unsigned i = 0; i < LOADS; i++) {
+        world_send(&w, "ann@a.test", "good@b.test");
+        l.ids[i] = w.id;
+    }
+    world_turns(&w);
+    world_stop(&w);
+    is_number(world_files(&w, "todo"), LOADS, "all are on disk");
+    w.plug = count_from_start;
+    w.channel = &l;
+    world_start(&w);
+    is_number(l.before, LOADS, "all are loaded");
+    ok_named(l.most > 0 && l.most <= 64, "not too many in a turn");
+    loop_at_end_remove(w.loop, LOOP_STAGE_SEND, count_loads, &l);
+    world_unstall(&w);
+    world_turns(&w);
+    ok_named(world_is_empty(&w), "and delivered");
+    world_end(&w);
+}
+
+static void
+test_active_limit(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test");
+    w.settings.sched.active_limit = 3;
+    world_restart(&w);
+    w.stalled = true;
+    struct id ids[20];
+    int in_memory = 0;
+    for (int i = 0; i < 20; i++) {
+        world_send(&w, "ann@a.test", "good@b.test");
+        ids[i] = w.id;
+    }
+    world_turns(&w);
+    struct sched_counts counts = sched_count(manager_sched(w.manager));
+    is_number(counts.active, 3, "so many at work");
+    is_number(counts.incoming, 17, "the others on disk");
+    for (int i = 0; i < 20; i++)
+        in_memory += manager_active(w.manager, ids[i]) != NULL;
+    ok_named(in_memory >= 3 && in_memory <= 6, "few envelopes are ready besides");
+    world_unstall(&w);
+    sim_loop_advance(w.loop, 10 * 1000);
+    is_number(w.attempts, 20, "all are delivered");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+/* A message of which one recipient has his verdict by the route alone, while the site
+ * of the other has more than its share: it leaves memory with a mark that is not
+ * written yet. */
+static void
+test_share(void)
+{
+    struct world w;
+    world_begin(&w,
+                "gone.test discard\nno.test error:5.1.1 nobody\n* smtp://sink.test");
+    w.settings.sched.active_limit = 8;
+    w.settings.sched.site_share = 25;
+    world_restart(&w);
+    w.stalled = true;
+    for (int i = 0; i < 6; i++)
+        world_deliver(&w, "ann@a.test", "good@b.test");
+    world_deliver(&w, "ann@a.test", "x@gone.test good@b.test y@no.test");
+    struct sched_state state = sched_find(manager_sched(w.manager), w.id);
+    ok_named(state.excess, "the last is too many");
+    ok_named(manager_active(w.manager, w.id) == NULL, "it is not in memory");
+    struct envelope *e = queue_load(manager_queue(w.manager), w.id);
+    is_number(e->done, 2, "two have their verdict");
+    ok(e->recipients[0].done && !e->recipients[1].done && e->recipients[2].done);
+    envelope_free(&e);
+    world_unstall(&w);
+    sim_loop_advance(w.loop, 600 * 1000);
+    /* The bounce goes to ann@, which is good, too. */
+    is_number(w.attempts, 8, "all are delivered, and one bounce");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+/* One that is held and released before its first attempt passes the routes that hold,
+ * too, though the active set has no room for it. */
+static void
+test_release_early(void)
+{
+    struct world w;
+    world_begin(&w, "held.test hold\n* smtp://sink.test");
+    w.settings.sched.active_limit = 2;
+    world_restart(&w);
+    w.stalled = true;
+    for (int i = 0; i < 2; i++)
+        world_deliver(&w, "ann@a.test", "good@b.test");
+    world_deliver(&w, "ann@a.test", "good@held.test");
+    is_number(world_place(&w), SCHED_INCOMING, "it has no place yet");
+    is_number(world_operate(&w, MANAGER_HOLD), MANAGER_DONE, "held before its attempt");
+    is_number(world_operate(&w, MANAGER_RELEASE), MANAGER_DONE, "and released");
+    world_unstall(&w);
+    sim_loop_advance(w.loop, 600 * 1000);
+    is_number(w.attempts, 3, "all are delivered");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+/* Where the n-th attempt for this sender's mail stands; at the end: there is none. */
+static size_t
+place_of(const struct world *w, const char *sender, int n)
+{
+    struct text seen = buffer_text(&w->seen), word;
+    while (text_word(&seen, " ", &word))
+        if (text_starts(word, text_from(sender)) && --n == 0)
+            break;
+    return w->seen.length - seen.length;
+}
+
+/* Of three senders with some messages each; read from the disk again if restart. */
+static void
+check_priority(bool restart)
+{
+    static const struct {
+        const char *sender;
+        int priority;
+    } mail[] = {
+        {"slow@", -1},
+        {"ann@",  0 },
+        {"bob@",  1 },
+    };
+    enum { EACH = 4 };
+    struct world w;
+    char sender[40];
+    world_begin(&w, "* smtp://sink.test");
+    w.stalled = true;
+    for (int i = 0; i < 3 * EACH; i++) {
+        snprintf(sender, sizeof(sender), "%sa.test", mail[i / EACH].sender);
+        w.priority = mail[i / EACH].priority;
+        world_send(&w, sender, "good@b.test");
+    }
+    world_turns(&w);
+    if (restart) {
+        world_restart(&w);
+        const struct envelope *e = manager_active(w.manager, w.id);
+        ok_named(e && e->priority == 1, "it is on disk");
+    }
+    world_unstall(&w);
+    world_turns(&w);
+    is_number(w.attempts, 3 * EACH, "all are served");
+    ok_named(place_of(&w, "bob@", EACH) < place_of(&w, "ann@", 2),
+             "urgent mail passes what waits of another sender");
+    ok_named(place_of(&w, "ann@", EACH) < place_of(&w, "slow@", 2),
+             "that passes what may wait");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+static void
+test_priority(void)
+{
+    check_priority(false);
+    check_priority(true);
+}
+
+/* One who sends five, another who sends one after them. */
+static void
+check_turns(bool turns)
+{
+    enum { MANY = 5 };
+    struct world w;
+    world_begin(&w, "* smtp://sink.test?concurrency=1");
+    w.settings.sender_turns = turns;
+    world_restart(&w);
+    w.stalled = true;
+    for (int i = 0; i < MANY; i++) {
+        world_send(&w, "ann@a.test", "good@b.test");
+        world_turns(&w); /* ids of one moment are in no order */
+    }
+    world_send(&w, "bob@a.test", "good@b.test");
+    world_turns(&w);
+    world_unstall(&w);
+    world_turns(&w);
+    is_number(w.attempts, MANY + 1, "all are served");
+    if (turns)
+        ok_named(place_of(&w, "bob@", 1) < place_of(&w, "ann@", 3),
+                 "senders take turns");
+    else
+        ok_named(place_of(&w, "bob@", 1) > place_of(&w, "ann@", MANY),
+                 "or all goes in the order it came");
+    world_end(&w);
+}
+
+static void
+test_turns(void)
+{
+    check_turns(true);
+    check_turns(false);
+}
+
+/* No room for the notice: the failure is kept until there is. */
+static void
+test_notice_refused(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test");
+    world_deliver(&w, "ann@a.test", "later@b.test");
+    w.settings.queue.bytes_reserve = INT64_MAX / 4;
+    w.routes_text.routes = TEXT("b.test error:5.7.1 no\n* smtp://sink.test");
+    world_stop(&w);
+    route_free(&w.routes);
+    w.routes = world_routes(&w);
+    buffer_clear(&w.seen);
+    world_start(&w);
+    sim_loop_advance(w.loop, 400 * 1000);
+    ok(world_logged(&w, "status=bounced (no)"));
+    ok(world_logged(&w, "cannot write the notice now: "));
+    is_number(world_files(&w, "mess"), 1, "the message stays");
+    is_number(world_files(&w, "bounce"), 1, "with what is to be told");
+    world_send(&w, "ann@a.test", "good@b.test");
+    ok_named(!w.accepted, "no new mail either");
+    w.settings.queue.bytes_reserve = 0;
+    world_restart(&w);
+    sim_loop_advance(w.loop, 400 * 1000);
+    world_saw(&w, ">ann@a.test ", "told after all");
+    ok(world_is_empty(&w));
+
+    /* And the operator may end that wait. */
+    world_deliver(&w, "ann@a.test", "later@c.test");
+    w.settings.queue.bytes_reserve = INT64_MAX / 4;
+    w.routes_text.routes = TEXT("* error:5.7.1 no");
+    world_stop(&w);
+    route_free(&w.routes);
+    w.routes = world_routes(&w);
+    world_start(&w);
+    sim_loop_advance(w.loop, 400 * 1000);
+    is_number(world_files(&w, "mess"), 1, "waiting again");
+    ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE);
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+static void
+test_start_errors(void)
+{
+    struct world w;
+    world_begin(&w, "* discard");
+    char error[300] = "";
+    struct manager *second = NULL;
+    ok(manager_new(&second, w.loop, w.log, &w.settings, w.routes, error,
+                   sizeof(error)) != 0);
+    ok(second == NULL && strstr(error, "another petrel") != NULL);
+    manager_free(&second);
+    world_end(&w);
+}
+
+int
+main(void)
+{
+    test_delivery();
+    test_bounce();
+    test_double_bounce();
+    test_deferral();
+    test_options_of_two_routes();
+    test_restart();
+    test_expiry();
+    test_immediate();
+    test_hold();
+    test_retry();
+    test_remove();
+    test_remove_in_delivery();
+    test_drain();
+    test_drain_notice();
+    test_drain_patience();
+    test_reload();
+    test_many();
+    test_loads();
+    test_active_limit();
+    test_share();
+    test_release_early();
+    test_priority();
+    test_turns();
+    test_notice_refused();
+    test_start_errors();
+    return done();
+}

@@ -1,0 +1,183 @@
+/* After a reload: mail that waits for a next hop to which no route leads goes the new
+ * way at once. And hosts that refuse our password are asked seldom. */
+#include "sched/site.h"
+
+#include "t/support/sched_world.h"
+
+static struct route_table *
+table_of(const char *relay, const char *passwords)
+{
+    struct route_settings s = {.relay = text_from(relay),
+                               .passwords = text_from(passwords)};
+    struct buffer mistakes;
+    buffer_init(&mistakes, 4096);
+    transport_default(&s.base);
+    struct route_table *t = route_new(&s, &mistakes);
+    if (!t)
+        printf("# %.*s", TEXT_ARGS(buffer_text(&mistakes)));
+    buffer_free(&mistakes);
+    return t;
+}
+
+static void
+world_route(struct world *w, struct route_table **table, const char *relay,
+            const char *passwords)
+{
+    struct address address;
+    struct sched_settings settings = {
+        .active_limit = 100, .session_limit = 100, .seed = 7};
+    bool was = *table != NULL;
+    route_free(table);
+    *table = table_of(relay, passwords);
+    world_must(*table && address_parse(TEXT("x@a.example"), &address), "routes");
+    memcpy(&w->target, route_find(*table, &address), sizeof w->target);
+    if (!was)
+        return;
+    sched_change(w->s, &settings);
+    sched_rerouted(w->s, w->now, *table);
+    world_run(w);
+}
+
+/* Nobody answers there. */
+static void
+refuse_all(struct world *w)
+{
+    while (world_channels(w, "") > 0)
+        channel_refuse(w, world_channel(w, "", 0));
+}
+
+static void
+test_dead(void)
+{
+    struct world w;
+    struct route_table *table = NULL;
+    world_start(&w, 100, 100);
+    w.may_be_early = true;
+    world_route(&w, &table, "smtp://a.example", "");
+    for (int i = 0; i < 10; i++)
+        world_add(&w, "x.example y.example", 0, 0);
+    world_run(&w);
+    refuse_all(&w);
+    ok_named(world_site(&w, "smtp:[a.example]:25").site.dead_until_ms > 0, "A is dead");
+    is_number(w.waits, 10, "its mail waits");
+    world_pass(&w, 1000);
+    world_route(&w, &table, "smtp://a.example", "");
+    is_number(w.loads, 10, "a reload that changes nothing moves nothing");
+    world_route(&w, &table, "smtp://b.example", "");
+    is_number(w.loads, 20, "all come at once for B");
+    ok(world_channels(&w, "") > 0);
+    while (world_channels(&w, "") > 0)
+        channel_drain(&w, world_channel(&w, "", 0));
+    is_number(w.finishes, 10, "and are delivered");
+    world_end(&w);
+    route_free(&table);
+}
+
+/* Those that are connecting when the reload comes. */
+static void
+test_under_way(void)
+{
+    struct world w;
+    struct route_table *table = NULL;
+    world_start(&w, 100, 100);
+    w.may_be_early = true;
+    world_route(&w, &table, "smtp://a.example", "");
+    for (int i = 0; i < 3; i++)
+        world_add(&w, "x.example", 0, 0);
+    world_run(&w);
+    world_route(&w, &table, "smtp://b.example", "");
+    is_number(w.loads, 3, "what is in memory stays there");
+    refuse_all(&w);
+    world_pass(&w, 10);
+    is_number(w.loads, 6, "but comes back at once when A cannot be reached");
+    while (world_channels(&w, "") > 0)
+        channel_drain(&w, world_channel(&w, "", 0));
+    is_number(w.finishes, 3, "for B");
+    world_route(&w, &table, "smtp://a.example", "");
+    world_add(&w, "x.example", 0, 0);
+    world_run(&w);
+    refuse_all(&w);
+    world_pass(&w, 10);
+    is_number(w.loads, 7, "A again, which fails: that mail waits as ever");
+    world_end(&w);
+    route_free(&table);
+}
+
+static void
+refuse_login(struct world *w, struct channel *c)
+{
+    struct outcome o =
+        outcome_make(VERDICT_DEFERRED, BLAME_SITE, 535, "4.7.8", "refuses our user");
+    channel_end(w, c, &o);
+}
+
+static void
+test_login(void)
+{
+    struct world w;
+    struct route_table *table = NULL;
+    world_start(&w, 100, 100);
+    w.may_be_early = true;
+    world_route(&w, &table, "smtp://joe@a.example", "a.example joe wrong");
+    for (int i = 0; i < 10; i++)
+        world_add(&w, "x.example", 0, 0);
+    world_run(&w);
+    is_number(world_channels(&w, ""), 1, "nobody has tried the password yet: one does");
+    refuse_login(&w, world_channel(&w, "", 0));
+    is_number(w.waits, 10, "all wait after the first refusal");
+    unsigned tries = w.opens;
+    for (int minute = 0; minute < 24 * 60; minute++) {
+        world_pass(&w, 60000);
+        world_must(world_channels(&w, "") <= 1, "one at a time");
+        while (world_channels(&w, "") > 0)
+            refuse_login(&w, world_channel(&w, "", 0));
+    }
+    tries = w.opens - tries;
+    printf("# %u in a day\n", tries);
+    ok_named(tries >= 10 && tries <= 30, "some tries in a day, not hundreds");
+    w.now += 1;
+    world_route(&w, &table, "smtp://joe@a.example", "a.example joe right");
+    is_number(world_channels(&w, ""), 1, "another password is tried at once, by one");
+    struct channel *c = world_channel(&w, "", 0);
+    ok_named(channel_take(&w, c), "it is right");
+    channel_send(&w, c);
+    ok_named(world_channels(&w, "") > 1, "others follow");
+    while (world_channels(&w, "") > 0)
+        channel_drain(&w, world_channel(&w, "", 0));
+    is_number(w.finishes, 10, "all are delivered");
+    world_end(&w);
+    route_free(&table);
+}
+
+/* After it has greeted five failures are forgiven; a refused login is not. */
+static void
+test_login_later(void)
+{
+    struct world w;
+    struct route_table *table = NULL;
+    world_start(&w, 100, 100);
+    w.may_be_early = true;
+    world_route(&w, &table, "smtp://joe@a.example", "a.example joe right");
+    world_add(&w, "x.example", 0, 0);
+    world_run(&w);
+    channel_drain(&w, world_channel(&w, "", 0));
+    world_pass(&w, 1000);
+    world_add(&w, "x.example", 0, 0);
+    world_run(&w);
+    refuse_login(&w, world_channel(&w, "", 0));
+    ok_named(world_site(&w, "smtp:joe@[a.example]:25?tls=verify").site.dead_until_ms >=
+                 w.now + 240000,
+             "once is enough, for minutes");
+    world_end(&w);
+    route_free(&table);
+}
+
+int
+main(void)
+{
+    test_dead();
+    test_under_way();
+    test_login();
+    test_login_later();
+    return done();
+}

@@ -1,0 +1,94 @@
+/* link: t/sim/loop.c */
+/* The manager tells a sender of a success where he asked for it: once, over restarts,
+ * and only when nobody else does. */
+#include "t/support/manager_world.h"
+
+static void
+saw(struct world *w, const char *sender, const char *recipients, const char *want,
+    const char *name)
+{
+    world_deliver(w, sender, recipients);
+    world_saw(w, want, name);
+}
+
+static void
+test_wishes(void)
+{
+    static const struct {
+        unsigned notify;
+        bool told;
+        const char *name;
+    } cases[] = {
+        {NOTIFY_SUCCESS,                                 true,  "SUCCESS"         },
+        {NOTIFY_SUCCESS | NOTIFY_FAILURE | NOTIFY_DELAY, true,  "all three"       },
+        {NOTIFY_FAILURE,                                 false, "FAILURE"         },
+        {NOTIFY_DELAY,                                   false, "DELAY"           },
+        {NOTIFY_NEVER,                                   false, "NEVER"           },
+        {NOTIFY_DEFAULT,                                 false, "no word about it"},
+    };
+    struct world w;
+    world_begin(&w, "* smtp://sink.test");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        w.notify = cases[i].notify;
+        saw(&w, "ann@a.test", "good@b.test",
+            cases[i].told ? "ann@a.test>good@b.test >ann@a.test "
+                          : "ann@a.test>good@b.test ",
+            cases[i].name);
+    }
+    ok(world_logged(&w, "sender notified of the delivery: "));
+    w.notify = NOTIFY_SUCCESS;
+    saw(&w, "", "good@b.test", ">good@b.test ", "a null sender hears nothing");
+    saw(&w, "ann@a.test", "bad@b.test", "ann@a.test>bad@b.test ",
+        "of a failure nobody wanted to hear");
+    w.notifies = true;
+    saw(&w, "ann@a.test", "good@b.test", "ann@a.test>good@b.test ",
+        "the next hop tells it");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+/* One notice when the last recipient is done; what was put down survives restarts. */
+static void
+test_restart(void)
+{
+    struct world w;
+    world_begin(&w, "* smtp://sink.test");
+    w.notify = NOTIFY_SUCCESS;
+    saw(&w, "ann@a.test", "good@b.test later@c.test good@d.test",
+        "ann@a.test>good@b.test ann@a.test>later@c.test ann@a.test>good@d.test ",
+        "not yet: one is late");
+    is_number(world_files(&w, "bounce"), 1, "it is written down");
+    world_restart(&w);
+    world_restart(&w);
+    buffer_clear(&w.seen);
+    w.all_good = true;
+    ok(world_operate(&w, MANAGER_RETRY) != MANAGER_UNKNOWN);
+    world_turns(&w);
+    world_saw(&w, "ann@a.test>later@c.test >ann@a.test ", "then all of it, once");
+    world_restart(&w);
+    sim_loop_advance(w.loop, 400 * 1000);
+    world_saw(&w, "", "and never again");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+/* Routes without a session. */
+static void
+test_immediate(void)
+{
+    struct world w;
+    world_begin(&w, "gone.test discard\n* smtp://sink.test");
+    w.notify = NOTIFY_SUCCESS;
+    saw(&w, "ann@a.test", "x@gone.test", ">ann@a.test ", "discarded is delivered");
+    ok(world_is_empty(&w));
+    world_end(&w);
+}
+
+int
+main(void)
+{
+    test_wishes();
+    test_restart();
+    test_immediate();
+    return done();
+}

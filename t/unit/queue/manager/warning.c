@@ -1,0 +1,354 @@
+/* Delay warnings: when a sender hears that his message is late, that it is once, over
+ * restarts and power cuts, and what operators may do meanwhile. */
+/* link: t/sim/disk*.c */
+/* link: t/sim/loop.c */
+#include "t/support/manager_world.h"
+#include "t/sim/sim_disk.h"
+
+enum { MINUTE_MS = 60 * 1000, HOUR_MS = 60 * MINUTE_MS };
+
+static const char told[] = ": sender notified of the delay: ";
+
+static unsigned
+count_lines(const struct world *w, const char *words)
+{
+    struct text rest = buffer_text(&w->lines);
+    unsigned count = 0;
+    for (const char *at; rest.length > 0 &&
+                         (at = memmem(rest.at, rest.length, words, strlen(words)));) {
+        count++;
+        rest = text_after(rest, (size_t)(at - rest.at) + 1);
+    }
+    return count;
+}
+
+/* How often ann was written to since the last call: the notices that went out. */
+static unsigned
+notices(struct world *w)
+{
+    static const char to_ann[] = " >ann@a.test ";
+    unsigned count = 0;
+    struct text rest = buffer_text(&w->seen);
+    if (text_starts(rest, text_from(to_ann + 1)))
+        count++;
+    for (const char *at; rest.length > 0 &&
+                         (at = memmem(rest.at, rest.length, to_ann, strlen(to_ann)));) {
+        count++;
+        rest = text_after(rest, (size_t)(at - rest.at) + 1);
+    }
+    buffer_clear(&w->seen);
+    return count;
+}
+
+static void
+begin(struct world *w, const char *routes, int64_t journal_size)
+{
+    sim_disk_reset();
+    world_begin(w, routes);
+    w->settings.queue.journal_size = journal_size;
+    world_restart(w);
+}
+
+/* The message accepted last, as the disk has it. */
+static bool
+is_warned(const struct world *w)
+{
+    struct envelope *e = queue_load(manager_queue(w->manager), w->id);
+    bool warned = e != NULL && e->warned;
+    envelope_free(&e);
+    return warned;
+}
+
+static void
+test_once(int64_t journal_size)
+{
+    struct world w;
+    begin(&w, "later.test smtp://sink.test?delay_warning=20m&lifetime=1d, * smtp://x",
+          journal_size);
+    world_deliver(&w, "ann@a.test", "later@later.test good@b.test");
+    sim_loop_advance(w.loop, 15 * MINUTE_MS);
+    ok_named(w.attempts >= 3 && count_lines(&w, told) == 0, "before the time nothing");
+    ok(!is_warned(&w));
+    sim_loop_advance(w.loop, 2 * HOUR_MS);
+    is_number(notices(&w), 1, "then one notice, delivered");
+    is_number(count_lines(&w, told), 1, "and logged");
+    ok(is_warned(&w));
+    sim_loop_advance(w.loop, 4 * HOUR_MS);
+    is_number(notices(&w), 0, "never again");
+    world_restart(&w);
+    sim_loop_advance(w.loop, 4 * HOUR_MS);
+    is_number(notices(&w), 0, "nor after a restart");
+    world_stop(&w);
+    sim_disk_power_cut();
+    world_start(&w);
+    sim_loop_advance(w.loop, 4 * HOUR_MS);
+    is_number(count_lines(&w, told), 1, "nor after a power cut");
+    if (journal_size > 0) /* else the notice, too, may come back */
+        is_number(notices(&w), 0, "nor comes the first one again");
+    buffer_clear(&w.seen);
+    ok(w.attempts > 8 && is_warned(&w));
+    sim_loop_advance(w.loop, 24 * HOUR_MS);
+    is_number(notices(&w), 1, "but that it failed in the end");
+    is_number(count_lines(&w, told), 1, "a single warning");
+    is_number(count_lines(&w, "status=expired"), 1, "a single end");
+    is_number(sim_disk_count("/info") + world_place(&w), SCHED_UNKNOWN, "all is over");
+    world_end(&w);
+}
+
+/* Off, null senders, young mail, who is delivered at last, other routes. */
+static void
+test_nobody(void)
+{
+    struct world w;
+    begin(&w, "on.test smtp://one.test?delay_warning=20m, * smtp://sink.test", 0);
+    world_deliver(&w, "ann@a.test", "later@off.test");
+    world_deliver(&w, "", "later@on.test");
+    world_deliver(&w, "ann@a.test", "bad@on.test");
+    is_number(notices(&w), 1, "a bounce is no warning");
+    sim_loop_advance(w.loop, 8 * HOUR_MS);
+    ok(w.attempts > 8);
+    is_number(count_lines(&w, told), 0, "off by default; never to a null sender");
+    w.all_good = true;
+    sim_loop_advance(w.loop, 8 * HOUR_MS);
+    world_deliver(&w, "ann@a.test", "later@on.test");
+    ok(world_place(&w) == SCHED_UNKNOWN);
+    is_number(count_lines(&w, told), 0, "what is in time is not late");
+    world_end(&w);
+}
+
+/* Two of different patience: one notice, when the first is late, of all that may be. */
+static void
+test_two_routes(void)
+{
+    struct world w;
+    begin(&w,
+          "one.test smtp://one.test?delay_warning=20m, two.test "
+          "smtp://two.test?delay_warning=5h, * smtp://sink.test",
+          0);
+    world_deliver(&w, "ann@a.test", "later@one.test later@two.test later@b.test");
+    sim_loop_advance(w.loop, 3 * HOUR_MS);
+    is_number(notices(&w), 1, "the first is late");
+    sim_loop_advance(w.loop, 12 * HOUR_MS);
+    is_number(notices(&w), 0, "one notice a message");
+    world_end(&w);
+}
+
+/* A full disk: the warning comes when there is room. */
+static void
+test_refused(void)
+{
+    struct world w;
+    begin(&w, "b.test smtp://sink.test?delay_warning=20m, * smtp://x", 0);
+    world_deliver(&w, "ann@a.test", "later@b.test");
+    w.settings.queue.bytes_reserve = INT64_MAX / 4;
+    world_restart(&w);
+    sim_loop_advance(w.loop, 3 * HOUR_MS);
+    ok(count_lines(&w, "cannot write the notice now: ") > 1);
+    ok(!is_warned(&w) && count_lines(&w, told) == 0 && notices(&w) == 0);
+    ok_named(world_place(&w) == SCHED_DEFERRED, "it is retried all the same");
+    w.settings.queue.bytes_reserve = 0;
+    world_restart(&w);
+    sim_loop_advance(w.loop, 2 * HOUR_MS);
+    is_number(notices(&w), 1, "told after all");
+    ok(is_warned(&w));
+    world_end(&w);
+}
+
+/* --- While the notice is being written -------------------------------------------- */
+
+struct moment {
+    struct world *w;
+    void (*act)(struct world *w);
+    unsigned seen; /* warnings so far */
+};
+
+/* After the manager's pump: once, in the turn that begins the notice. */
+static void
+at_answer(void *context)
+{
+    struct moment *m = context;
+    unsigned count = count_lines(m->w, told);
+    if (count > 0 && m->seen == 0)
+        m->act(m->w);
+    m->seen = count;
+}
+
+static void
+begin_moment(struct world *w, struct moment *m, void (*act)(struct world *w))
+{
+    begin(w, "b.test smtp://sink.test?delay_warning=20m, * smtp://x", 1024 * 1024);
+    world_stop(w);
+    w->background = true;
+    sim_disk_set_syncing(DISK_SYNC_AIO, 50);
+    world_start(w);
+    *m = (struct moment){.w = w, .act = act};
+    loop_at_end(w->loop, LOOP_STAGE_ANSWER, at_answer, m);
+    world_deliver(w, "ann@a.test", "later@b.test");
+    buffer_clear(&w->seen);
+    for (int i = 0; i < 600 && m->seen == 0; i++)
+        sim_loop_advance(w->loop, 20 * 1000);
+    is_number(m->seen, 1, "the moment");
+    world_turns(w);
+}
+
+static void
+end_moment(struct world *w, struct moment *m)
+{
+    loop_at_end_remove(w->loop, LOOP_STAGE_ANSWER, at_answer, m);
+    world_end(w);
+}
+
+static void
+hold(struct world *w)
+{
+    ok(world_operate(w, MANAGER_HOLD) == MANAGER_LATER);
+}
+
+static void
+hold_and_release(struct world *w)
+{
+    hold(w);
+    ok(world_operate(w, MANAGER_RELEASE) == MANAGER_DONE);
+}
+
+static void
+bounce(struct world *w)
+{
+    ok(world_operate(w, MANAGER_BOUNCE) == MANAGER_LATER);
+}
+
+static void
+remove_it(struct world *w)
+{
+    ok(world_operate(w, MANAGER_REMOVE) == MANAGER_LATER);
+}
+
+static void
+retry(struct world *w)
+{
+    buffer_clear(&w->seen);
+    ok(world_operate(w, MANAGER_RETRY) == MANAGER_DONE);
+}
+
+static void
+hold_wanted(void *context)
+{
+    hold(context);
+}
+
+/* Held when the scheduler waits for it to be loaded. */
+static void
+retry_and_hold(struct world *w)
+{
+    static struct loop_timer timer;
+    retry(w);
+    loop_timer_start(w->loop, &timer, 20, hold_wanted, w);
+}
+
+static void
+on_drained(void *context)
+{
+    struct world *w = context;
+    w->drained++;
+}
+
+static void
+drain(struct world *w)
+{
+    manager_drain(w->manager, HOUR_MS, on_drained, w);
+}
+
+static void
+test_operators(void)
+{
+    struct world w;
+    struct moment m;
+    begin_moment(&w, &m, hold);
+    ok(world_place(&w) == SCHED_UNKNOWN && is_warned(&w));
+    ok(sim_disk_count("") > 0);
+    is_number(notices(&w), 1, "held: the notice was on its way");
+    sim_loop_advance(w.loop, 8 * HOUR_MS);
+    is_number(w.seen.length, 0, "held: nothing happens to it");
+    ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
+    sim_loop_advance(w.loop, 8 * HOUR_MS);
+    ok(w.seen.length > 0 && notices(&w) == 0);
+    end_moment(&w, &m);
+
+    begin_moment(&w, &m, hold_and_release);
+    ok(is_warned(&w));
+    sim_loop_advance(w.loop, 1000);
+    ok_named(world_place(&w) == SCHED_DEFERRED && count_lines(&w, told) == 1,
+             "released: it goes on");
+    end_moment(&w, &m);
+
+    begin_moment(&w, &m, bounce);
+    is_number(notices(&w), 2, "bounced: both are told");
+    ok(world_place(&w) == SCHED_UNKNOWN && !is_warned(&w));
+    end_moment(&w, &m);
+
+    begin_moment(&w, &m, remove_it);
+    is_number(notices(&w), 1, "removed: the notice is out");
+    ok(world_place(&w) == SCHED_UNKNOWN && !is_warned(&w));
+    end_moment(&w, &m);
+
+    begin_moment(&w, &m, retry);
+    is_text(buffer_text(&w.seen), TEXT(">ann@a.test ann@a.test>later@b.test "),
+            "retried: it waits for its notice, and is tried at once");
+    ok(world_place(&w) == SCHED_DEFERRED && is_warned(&w));
+    end_moment(&w, &m);
+
+    begin_moment(&w, &m, retry_and_hold);
+    is_text(buffer_text(&w.seen), TEXT(">ann@a.test "), "retried and held: not tried");
+    ok(world_place(&w) == SCHED_UNKNOWN && is_warned(&w));
+    is_number(sched_count(manager_sched(w.manager)).active, 0, "its load is answered");
+    end_moment(&w, &m);
+}
+
+/* Killed: nothing is lost, and at worst a second notice comes. */
+static void
+die(struct world *w)
+{
+    (void)w;
+    sim_disk_die_at(1);
+}
+
+/* The end waits for the notice; a kill does not. */
+static void
+test_ends(void)
+{
+    struct world w;
+    struct moment m;
+    begin_moment(&w, &m, drain);
+    is_number(w.drained, 1, "drained: the notice is stored first");
+    world_restart(&w);
+    sim_loop_advance(w.loop, 6 * HOUR_MS);
+    is_number(notices(&w), 1, "drained: it goes out after the start");
+    is_number(count_lines(&w, told), 1, "drained: and no other");
+    ok(is_warned(&w));
+    end_moment(&w, &m);
+
+    begin_moment(&w, &m, die);
+    is_number(notices(&w), 0, "killed: no notice yet");
+    world_stop(&w);
+    sim_disk_power_cut();
+    world_start(&w);
+    sim_loop_advance(w.loop, 6 * HOUR_MS);
+    is_number(count_lines(&w, told), 2, "killed: the mark was not without its notice");
+    is_number(notices(&w), 1, "killed: told after the start");
+    ok(is_warned(&w));
+    end_moment(&w, &m);
+}
+
+int
+main(void)
+{
+    test_once(0);
+    test_once(1024 * 1024);
+    test_nobody();
+    test_two_routes();
+    test_refused();
+    test_operators();
+    test_ends();
+    sim_disk_reset();
+    return done();
+}

@@ -1,0 +1,339 @@
+/* What deliveries led to: when it is written, and that a full disk does not forget it.
+ */
+/* link: t/sim/disk*.c */
+/* link: t/sim/loop.c */
+#include "queue/marks.h"
+
+#include "t/support/queue_kit.h"
+#include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
+
+#include <errno.h>
+
+static const char *const four[] = {"a@x", "b@x", "c@x", "d@x", NULL};
+static struct kit kit;
+
+static struct envelope *
+start(void)
+{
+    sim_disk_reset();
+    if (kit_open(&kit, "/spool") != 0)
+        ok_named(false, kit.error);
+    return kit_accept(&kit, kit_envelope("s@x", four), TEXT("x"));
+}
+
+static void
+settle(struct envelope *e, unsigned index)
+{
+    queue_settle(kit.queue, e, index, CHANNEL_LOCAL, NULL);
+}
+
+static void
+fail(struct envelope *e, unsigned index)
+{
+    struct failure failure = {.recipient = index,
+                              .expired = false,
+                              .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE,
+                                                      550, "5.1.1", "no %u", index)};
+    queue_settle(kit.queue, e, index, CHANNEL_REMOTE, &failure);
+}
+
+static void
+refuse_next(int error)
+{
+    sim_disk_count_anew();
+    sim_disk_fail_at(1, error);
+}
+
+static void
+test_delay(void)
+{
+    struct envelope *e = start();
+    settle(e, 0);
+    sim_loop_advance(kit.loop, 99);
+    is_number(sim_disk_count("/spool/info"), 0, "nothing is written before 100 ms");
+    settle(e, 1);
+    sim_loop_advance(kit.loop, 1);
+    is_number(sim_disk_count("/spool/info"), 1, "then it is, counted from the first");
+    ok(e->preprocessed && e->done == 2);
+    uint64_t syncs = queue_health(kit.queue).syncs;
+    settle(e, 2);
+    sim_loop_advance(kit.loop, 100);
+    is_number(queue_health(kit.queue).syncs - syncs, 1, "a mark in S5 costs one sync");
+    fail(e, 3);
+    sim_loop_advance(kit.loop, 100);
+    is_number(queue_health(kit.queue).syncs - syncs, 3, "with a bounce text two");
+    syncs = queue_health(kit.queue).syncs;
+    sim_disk_count_anew();
+    queue_defer(kit.queue, &e, 5, 5);
+    is_number(sim_disk_calls(), 0, "a deferral waits for the end of the turn");
+    loop_turn(kit.loop, 0);
+    is_number(queue_health(kit.queue).syncs - syncs, 0, "a due time costs no sync");
+    is_number(sim_disk_calls(), 2, "it is open and overwrite");
+    kit_close(&kit);
+}
+
+static void
+test_shared_syncs(void)
+{
+    struct envelope *e[10];
+    e[0] = start();
+    for (unsigned i = 1; i < 10; i++)
+        e[i] = kit_accept(&kit, kit_envelope("s@x", four), TEXT("x"));
+    uint64_t syncs = queue_health(kit.queue).syncs;
+    for (unsigned i = 0; i < 10; i++)
+        settle(e[i], 0);
+    sim_loop_advance(kit.loop, 100);
+    is_number(queue_health(kit.queue).syncs - syncs, 10 * 3 + 6,
+              "ten S5: three files each, and at first all six rooms once");
+    for (unsigned i = 0; i < 10; i++)
+        queue_retire(kit.queue, &e[i]);
+    kit_close(&kit);
+}
+
+static void
+test_retired_costs_nothing(void)
+{
+    struct envelope *e = start();
+    settle(e, 0);
+    fail(e, 1);
+    queue_retire(kit.queue, &e);
+    uint64_t syncs = queue_health(kit.queue).syncs;
+    sim_loop_advance(kit.loop, 1000);
+    is_number(queue_health(kit.queue).syncs - syncs, 0, "no sync");
+    is_number(sim_disk_count("/spool/info") + sim_disk_count("/spool/bounce"), 0,
+              "no file");
+    kit_close(&kit);
+}
+
+/* That the sender was warned costs one sync, and is not lost with the power; what the
+ * disk refuses of it is kept. */
+static void
+test_warned(void)
+{
+    struct envelope *e = start();
+    struct id id = e->id;
+    settle(e, 0);
+    sim_loop_advance(kit.loop, 100);
+    uint64_t syncs = queue_health(kit.queue).syncs;
+    e->warned = true;
+    queue_defer(kit.queue, &e, 5, 5);
+    loop_turn(kit.loop, 0);
+    is_number(queue_health(kit.queue).syncs - syncs, 1, "one sync");
+    kit_close(&kit);
+    sim_disk_power_cut();
+    if (kit_open(&kit, "/spool") != 0)
+        abort();
+    sim_loop_advance(kit.loop, 10);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->warned && e->warned_kept, "kept over a power cut");
+    syncs = queue_health(kit.queue).syncs;
+    queue_defer(kit.queue, &e, 6, 6);
+    loop_turn(kit.loop, 0);
+    is_number(queue_health(kit.queue).syncs - syncs, 0, "and none again");
+    e = queue_load(kit.queue, id);
+    ok(e != NULL && e->warned && e->attempts == 6);
+    queue_retire(kit.queue, &e);
+    kit_close(&kit);
+
+    for (int preprocessed = 0; preprocessed < 2; preprocessed++) {
+        e = start();
+        id = e->id;
+        if (preprocessed)
+            settle(e, 0);
+        sim_loop_advance(kit.loop, 100);
+        e->warned = true;
+        queue_defer(kit.queue, &e, 7, 7);
+        refuse_next(ENOSPC);
+        loop_turn(kit.loop, 0);
+        if (preprocessed) /* to load it writes first; else that waits for the mover */
+            refuse_next(ENOSPC);
+        e = queue_load(kit.queue, id);
+        ok_named(e != NULL && e->warned && !e->warned_kept, "refused, but known");
+        envelope_free(&e);
+        sim_loop_advance(kit.loop, 11000);
+        e = queue_load(kit.queue, id);
+        ok_named(e != NULL && e->warned_kept && e->attempts == 7, "written later");
+        queue_retire(kit.queue, &e);
+        kit_close(&kit);
+    }
+}
+
+/* Two envelopes of one message: what the disk refused from the first goes on with the
+ * second. */
+static void
+test_adoption(void)
+{
+    struct envelope *e = start();
+    struct id id = e->id;
+    settle(e, 0);
+    fail(e, 1);
+    queue_defer(kit.queue, &e, 1000, 1);
+    refuse_next(ENOSPC);
+    loop_turn(kit.loop, 0);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && !e->preprocessed && e->done == 2, "not written, but known");
+    settle(e, 2);
+    sim_loop_advance(kit.loop, 100);
+    ok_named(e->preprocessed, "with space all is written");
+    ok(e->recipients[0].channel == CHANNEL_LOCAL &&
+       e->recipients[1].channel == CHANNEL_REMOTE);
+    queue_defer(kit.queue, &e, 2000, 2);
+    loop_turn(kit.loop, 0);
+    kit_close(&kit);
+    sim_disk_power_cut();
+    if (kit_open(&kit, "/spool") != 0)
+        abort();
+    sim_loop_advance(kit.loop, 10);
+    is_number(kit.found_count, 1, "after a power cut");
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->done == 3 && e->failure_count == 1, "every mark is there");
+    ok(e != NULL && !e->recipients[3].done);
+
+    /* The same in S5, twice refused. */
+    settle(e, 3);
+    queue_defer(kit.queue, &e, 3000, 3);
+    refuse_next(ENOSPC);
+    loop_turn(kit.loop, 0);
+    refuse_next(ENOSPC);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->preprocessed && e->done == 4, "known in S5 too");
+    envelope_free(&e);
+    sim_loop_advance(kit.loop, 11000);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->done == 4 && e->attempts == 3, "written by itself later");
+    queue_retire(kit.queue, &e);
+    is_number(sim_disk_count("/spool/mess"), 0, "and retired");
+    kit_close(&kit);
+}
+
+static void
+test_removed_while_pending(void)
+{
+    struct envelope *e = start();
+    struct id id = e->id;
+    settle(e, 0);
+    queue_defer(kit.queue, &e, 1000, 1);
+    refuse_next(ENOSPC);
+    loop_turn(kit.loop, 0);
+    ok(queue_remove(kit.queue, id));
+    sim_loop_advance(kit.loop, 30000);
+    is_number(sim_disk_count("/spool/info") + sim_disk_count("/spool/mess"), 0,
+              "removed is removed");
+    kit_close(&kit);
+}
+
+enum { MANY = 10000, IN_A_TURN = 4096 };
+
+/* Of very many recipients in S5, all with a verdict that is not yet written. */
+static struct envelope *
+settle_many(void)
+{
+    sim_disk_reset();
+    if (kit_open(&kit, "/spool") != 0)
+        abort();
+    struct envelope *e = envelope_new();
+    for (unsigned i = 0; i < MANY; i++)
+        if (!envelope_add(e, TEXT("a@x"), 0, TEXT("")))
+            abort();
+    e = kit_accept(&kit, e, TEXT("x"));
+    settle(e, 0);
+    sim_loop_advance(kit.loop, 100);
+    for (unsigned i = 1; i < MANY; i++)
+        i % 2 == 0 ? settle(e, i) : fail(e, i);
+    return e;
+}
+
+/* They are written some in a turn, those of a turn with one sync for each file. */
+static void
+test_many(void)
+{
+    struct envelope *e = settle_many();
+    struct id id = e->id;
+    for (unsigned turn = 0; turn < 3; turn++) {
+        uint64_t syncs = queue_health(kit.queue).syncs;
+        sim_disk_count_anew();
+        loop_turn(kit.loop, 0);
+        uint64_t calls = sim_disk_calls();
+        ok_named(calls > 100 && calls < IN_A_TURN + 20, "not too many in a turn");
+        ok_named(queue_health(kit.queue).syncs - syncs <= 3, "few syncs for them");
+    }
+    sim_disk_count_anew();
+    loop_turn(kit.loop, 0);
+    is_number(sim_disk_calls(), 0, "then all are written");
+    queue_defer(kit.queue, &e, 1000, 1);
+    kit_close(&kit);
+    sim_disk_power_cut();
+    if (kit_open(&kit, "/spool") != 0)
+        abort();
+    sim_loop_advance(kit.loop, 10);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->done == MANY && e->failure_count == MANY / 2, "durably");
+    queue_retire(kit.queue, &e);
+    kit_close(&kit);
+}
+
+/* In the midst of it: who reads writes the rest first; what the disk refuses is known,
+ * and written later. */
+static void
+test_many_interrupted(void)
+{
+    for (int refused = 0; refused < 2; refused++) {
+        struct envelope *e = settle_many();
+        struct id id = e->id;
+        loop_turn(kit.loop, 0);
+        if (refused)
+            refuse_next(ENOSPC);
+        queue_defer(kit.queue, &e, 1000, 1);
+        e = queue_load(kit.queue, id);
+        ok_named(e != NULL && e->done == MANY && e->failure_count == MANY / 2,
+                 "all are known");
+        envelope_free(&e);
+        sim_loop_advance(kit.loop, 11000);
+        kit_close(&kit);
+        sim_disk_power_cut();
+        if (kit_open(&kit, "/spool") != 0)
+            abort();
+        sim_loop_advance(kit.loop, 10);
+        e = queue_load(kit.queue, id);
+        ok_named(e != NULL && e->done == MANY && e->failure_count == MANY / 2,
+                 "and written");
+        queue_retire(kit.queue, &e);
+        kit_close(&kit);
+    }
+}
+
+/* Without a loop, as the command line uses it. */
+static void
+test_at_once(void)
+{
+    struct kit injector;
+    sim_disk_reset();
+    if (kit_open_injector(&injector, "/spool") != 0)
+        abort();
+    struct envelope *e = kit_accept(&injector, kit_envelope("s@x", four), TEXT("x"));
+    struct id id = e->id;
+    queue_settle(injector.queue, e, 2, CHANNEL_LOCAL, NULL);
+    is_number(sim_disk_count("/spool/info"), 1, "written at once");
+    queue_defer(injector.queue, &e, 9000, 4);
+    e = queue_load(injector.queue, id);
+    ok(e != NULL && e->due_ms == 9000 && e->recipients[2].done);
+    queue_retire(injector.queue, &e);
+    kit_close(&injector);
+}
+
+int
+main(void)
+{
+    test_delay();
+    test_shared_syncs();
+    test_retired_costs_nothing();
+    test_warned();
+    test_adoption();
+    test_removed_while_pending();
+    test_many();
+    test_many_interrupted();
+    test_at_once();
+    sim_disk_reset();
+    return done();
+}

@@ -1,0 +1,307 @@
+/* What an operator was told is removed stays removed, whatever happens next. */
+/* link: t/sim/disk*.c */
+/* link: t/sim/loop.c */
+#include "queue/queue.h"
+
+#include "t/support/queue_kit.h"
+#include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
+
+#include <errno.h>
+
+enum state { YOUNG, LARGE, HELD, DEFERRED, MOVING, STATES };
+static const char *const names[] = {"young", "large", "held", "deferred", "moving"};
+
+static struct kit kit;
+static int64_t moving_ms = 5; /* so long the mover has been at it */
+
+static void
+start(bool journal)
+{
+    struct queue_settings settings = {.spool = "/spool",
+                                      .slices = 1,
+                                      .journal_size = journal ? 4 * 65536 : 0,
+                                      .journal_segment = 65536,
+                                      .journal_message_max = 8192};
+    kit = (struct kit){.loop = loop_new()};
+    kit.log = log_new(kit.loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    buffer_init(&kit.lines, 1024 * 1024);
+    log_capture(kit.log, &kit.lines);
+    if (queue_open(&kit.queue, kit.loop, kit.log, &settings, kit_found, &kit, kit.error,
+                   sizeof(kit.error)) != 0)
+        abort();
+    sim_loop_advance(kit.loop, 10);
+}
+
+/* A message in this state. */
+static struct id
+make(enum state state)
+{
+    static const char *const two[] = {"a@x", "b@x", NULL};
+    static char bytes[20000];
+    memset(bytes, 'x', sizeof(bytes));
+    struct text content = text_of(bytes, state == LARGE ? sizeof(bytes) : 100);
+    struct envelope *e = kit_accept(&kit, kit_envelope("s@x", two), content);
+    struct id id = e->id;
+    if (state == HELD && queue_hold(kit.queue, e, "for a test", true) != 0)
+        abort();
+    if (state == DEFERRED || state == MOVING) {
+        queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
+        queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
+        sim_loop_advance(kit.loop, state == MOVING ? moving_ms : 5000);
+    } else {
+        envelope_free(&e);
+    }
+    return id;
+}
+
+/* Removes it, waits until that is over, and loses power: true: it is back. */
+static bool
+comes_back(enum state state, bool journal, int64_t *waited_ms)
+{
+    struct queue_point point = {0};
+    sim_disk_reset();
+    sim_disk_set_syncing(DISK_SYNC_AIO, 7);
+    start(journal);
+    struct id id = make(state);
+    (void)queue_remove(kit.queue, id);
+    int64_t before = loop_monotonic_ms(kit.loop);
+    while (!queue_is_over(kit.queue, &point)) {
+        sim_loop_advance(kit.loop, 1);
+        if (loop_monotonic_ms(kit.loop) - before > 60000)
+            abort();
+    }
+    *waited_ms = loop_monotonic_ms(kit.loop) - before;
+    sim_disk_power_cut();
+    kit_close(&kit);
+    sim_disk_set_syncing(DISK_SYNC_AIO, 0);
+    start(journal);
+    struct envelope *e = queue_load(kit.queue, id);
+    bool is_back = e != NULL || kit_entry(&kit, id) != NULL;
+    envelope_free(&e);
+    kit_close(&kit);
+    return is_back;
+}
+
+static void
+test_power_cut(void)
+{
+    for (int journal = 0; journal < 2; journal++)
+        for (enum state state = YOUNG; state < STATES; state++) {
+            char name[80];
+            int64_t waited_ms;
+            bool back = comes_back(state, journal != 0, &waited_ms);
+            snprintf(name, sizeof(name), "%s, %s: removed for good", names[state],
+                     journal ? "journal" : "files");
+            ok_named(!back, name);
+            ok_named(waited_ms < 100, "without the usual delay");
+        }
+}
+
+/* What is removed, or ends otherwise, is no message any more, while its END is under
+ * way and after. */
+static void
+test_once(void)
+{
+    for (int how = 0; how < 4 * 20; how++)
+        for (enum state state = YOUNG; state < STATES; state++) {
+            bool journal = how % 2 != 0, retires = how / 2 % 2 != 0;
+            moving_ms = how / 4 * 2;
+            if (how >= 4 && state != MOVING)
+                continue;
+            struct queue_point point = {0};
+            sim_disk_reset();
+            sim_disk_set_syncing(DISK_SYNC_AIO, 7);
+            start(journal);
+            struct id id = make(state);
+            struct envelope *e = retires ? queue_load(kit.queue, id) : NULL;
+            if (e != NULL)
+                queue_retire(kit.queue, &e);
+            else
+                ok(queue_remove(kit.queue, id));
+            unsigned again = 0;
+            while (!queue_is_over(kit.queue, &point)) {
+                again += queue_remove(kit.queue, id);
+                e = queue_load(kit.queue, id);
+                again += e != NULL;
+                envelope_free(&e);
+                sim_loop_advance(kit.loop, 1);
+            }
+            again += queue_remove(kit.queue, id);
+            is_number(again, 0, names[state]);
+            kit_close(&kit);
+        }
+}
+
+static bool
+note_place(void *context, struct id id, enum queue_place place)
+{
+    unsigned *count = context;
+    (void)id;
+    (void)place;
+    ++*count;
+    return true;
+}
+
+/* Before its owner has heard, it is no message: its record may not even be written, and
+ * would look damaged. */
+static void
+test_early(bool journal, enum state state)
+{
+    static const char *const one[] = {"a@x", NULL};
+    static char bytes[20000];
+    unsigned listed = 0, seen = 0;
+    sim_disk_reset();
+    sim_disk_set_syncing(DISK_SYNC_AIO, 7);
+    start(journal);
+    struct envelope *first = kit_envelope("s@x", one), *e = kit_envelope("t@x", one);
+    struct text content = text_of(bytes, state == LARGE ? sizeof(bytes) : 100);
+    memset(bytes, 'x', sizeof(bytes));
+    /* Its batch is being synced while that of the other one gathers. */
+    ok(kit_commit(&kit, first, TEXT("first\r\n")));
+    loop_turn(kit.loop, 0);
+    ok(kit_commit(&kit, e, content));
+    struct id id = e->id;
+    while (kit.answers < 2) {
+        struct envelope *loaded = queue_load(kit.queue, id);
+        seen += loaded != NULL;
+        envelope_free(&loaded);
+        seen += queue_remove(kit.queue, id);
+        if (kit.answers == 0)
+            is_number(queue_each(kit.queue, note_place, &listed), 0, "a list");
+        if (kit.stored != NULL && kit.answers == 1)
+            envelope_free(&kit.stored);
+        sim_loop_advance(kit.loop, 1);
+    }
+    is_number(seen, 0, names[state]);
+    is_number(listed, 0, "nor is it listed");
+    ok_named(!kit.refused && !kit_logged(&kit, "corrupt"), "it is stored");
+    struct envelope *loaded = queue_load(kit.queue, id);
+    ok_named(loaded != NULL, "then it is there");
+    envelope_free(&loaded);
+    is_number(queue_each(kit.queue, note_place, &listed), 0, "a list");
+    is_number(listed, 2, "both are listed");
+    ok_named(queue_remove(kit.queue, id), "and may be removed");
+    sim_disk_set_syncing(DISK_SYNC_AIO, 0);
+    kit_close(&kit);
+}
+
+/* Others end all the time: that is no reason to wait. */
+static void
+test_busy(void)
+{
+    static const char *const one[] = {"a@x", NULL};
+    struct queue_point point = {0};
+    unsigned turns = 0;
+    sim_disk_reset();
+    sim_disk_set_syncing(DISK_SYNC_AIO, 3);
+    start(true);
+    struct id id = make(YOUNG);
+    (void)queue_remove(kit.queue, id);
+    while (!queue_is_over(kit.queue, &point) && turns++ < 1000) {
+        struct envelope *e = kit_accept(&kit, kit_envelope("s@x", one), TEXT("x\r\n"));
+        queue_retire(kit.queue, &e);
+        sim_loop_advance(kit.loop, 1);
+    }
+    ok_named(turns < 20, "a busy queue answers, too");
+    sim_disk_set_syncing(DISK_SYNC_AIO, 0);
+    kit_close(&kit);
+}
+
+/* More marks than are moved to files at once: all of them are waited for. */
+static void
+test_marks(void)
+{
+    enum { MANY = 80 };
+    static const char *const two[] = {"a@x", "b@x", NULL};
+    struct queue_point point = {0};
+    struct id ids[MANY];
+    unsigned kept = 0;
+    sim_disk_reset();
+    sim_disk_set_syncing(DISK_SYNC_AIO, 3);
+    start(true);
+    for (unsigned i = 0; i < MANY; i++) {
+        struct envelope *e =
+            kit_accept(&kit, kit_envelope("s@x", two), TEXT("bytes\r\n"));
+        ids[i] = e->id;
+        queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
+        queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
+    }
+    while (!queue_is_over(kit.queue, &point))
+        sim_loop_advance(kit.loop, 1);
+    struct world *then = sim_disk_copy();
+    kit_close(&kit);
+    struct world *before = sim_disk_exchange(then);
+    sim_disk_power_cut();
+    sim_disk_set_syncing(DISK_SYNC_AIO, 0);
+    start(true);
+    for (unsigned i = 0; i < MANY; i++) {
+        struct envelope *e = queue_load(kit.queue, ids[i]);
+        kept += e != NULL && e->done == 1;
+        envelope_free(&e);
+    }
+    is_number(kept, MANY, "marks made before are durable");
+    kit_close(&kit);
+    (void)sim_disk_exchange(before);
+    sim_disk_free(&then);
+}
+
+/* The disk fails: nobody is told that it is over. */
+static void
+test_failure(void)
+{
+    struct queue_point point = {0};
+    unsigned over = 0;
+    sim_disk_reset();
+    start(true);
+    struct id id = make(YOUNG);
+    (void)queue_remove(kit.queue, id);
+    sim_disk_die_at(sim_disk_calls() + 1);
+    for (int i = 0; i < 100; i++) {
+        over += queue_is_over(kit.queue, &point);
+        sim_loop_advance(kit.loop, 20);
+    }
+    is_number(over, 0, "a dead disk: never");
+    sim_disk_restart();
+    kit_close(&kit);
+}
+
+/* A hold that waited for the disk survives; one that did not may be gone, never the
+ * message. It costs no sync. */
+static void
+test_hold(bool durable)
+{
+    sim_disk_reset();
+    start(true);
+    struct id id = make(YOUNG);
+    struct envelope *e = queue_load(kit.queue, id);
+    uint64_t syncs = queue_health(kit.queue).syncs;
+    is_number(queue_hold(kit.queue, e, "for a test", durable), 0, "held");
+    is_number((int64_t)(queue_health(kit.queue).syncs - syncs), durable,
+              durable ? "with a sync" : "without one");
+    envelope_free(&e);
+    sim_disk_power_cut();
+    kit_close(&kit);
+    start(true);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->held == durable, "after a power cut");
+    is_number(kit_entry(&kit, id) != NULL, !durable, "it is reported, or held");
+    envelope_free(&e);
+    kit_close(&kit);
+}
+
+int
+main(void)
+{
+    test_hold(true);
+    test_hold(false);
+    test_power_cut();
+    test_once();
+    test_early(true, YOUNG);
+    test_early(true, LARGE);
+    test_busy();
+    test_marks();
+    test_failure();
+    sim_disk_reset();
+    return done();
+}

@@ -1,0 +1,512 @@
+/* Start-up as recovery: spools made by hand, leftovers, triggers, slices. */
+/* link: t/sim/disk*.c */
+/* link: t/sim/loop.c */
+#include "queue/recovery/recover.h"
+
+#include "queue/recovery/clean.h"
+#include "t/support/queue_kit.h"
+#include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
+
+#include <errno.h>
+
+enum { HOUR_MS = 3600 * 1000 };
+
+static const char *const two[] = {"a@example.org", "b@example.net", NULL};
+static struct kit kit; /* one at a time */
+
+static void
+path_of(const char *room, struct id id, char out[100])
+{
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    snprintf(out, 100, "/spool/%s/%s", room, name);
+}
+
+static void
+put(const char *path, struct text content)
+{
+    struct disk *disk;
+    if (disk_open(&disk, "/spool", true) != 0)
+        abort();
+    int file = disk_create(disk, path, 0600);
+    if (file < 0 || disk_write(disk, file, content) != 0 || disk_sync(disk, file) != 0)
+        ok_named(false, path);
+    else
+        disk_close_file(disk, file);
+    disk_close(&disk);
+}
+
+static void
+put_in(const char *room, struct id id, struct text content)
+{
+    char path[100];
+    path_of(room, id, path);
+    put(path, content);
+}
+
+static void
+take_away(const char *room, struct id id)
+{
+    char path[100];
+    struct disk *disk;
+    path_of(room, id, path);
+    if (disk_open(&disk, "/spool", false) != 0)
+        abort();
+    is_number(disk_unlink(disk, path), 0, path);
+    disk_close(&disk);
+}
+
+static bool
+is_in(const char *room, struct id id)
+{
+    char path[100];
+    path_of(room, id, path);
+    return sim_disk_content(path).at != NULL;
+}
+
+/* A fresh world with an empty spool, closed. */
+static void
+fresh(void)
+{
+    sim_disk_reset();
+    if (kit_open(&kit, "/spool") != 0)
+        ok_named(false, kit.error);
+    kit_close(&kit);
+}
+
+/* Opens, and lets the recovery finish, at this time after the start of the simulation.
+ */
+static void
+start_at(int64_t after_ms)
+{
+    sim_disk_set_time(SIM_WALL_START_MS + after_ms);
+    if (kit_open(&kit, "/spool") != 0)
+        ok_named(false, kit.error);
+    sim_loop_step_wall(kit.loop, after_ms);
+    sim_loop_advance(kit.loop, 20);
+}
+
+static struct id
+an_id(int64_t age_ms, unsigned char n)
+{
+    return id_make((uint64_t)(SIM_WALL_START_MS - age_ms),
+                   (const unsigned char[]){n, (unsigned char)(n * 77), 3, 4, 5});
+}
+
+/* A message in S4, or in S5 with the first recipient done; the queue is closed again.
+ */
+static struct id
+make_message(bool preprocessed, struct buffer *todo)
+{
+    if (kit_open(&kit, "/spool") != 0)
+        ok_named(false, kit.error);
+    struct envelope *e =
+        kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
+    struct id id = e->id;
+    char path[100];
+    path_of("todo", id, path);
+    if (todo != NULL && !buffer_add(todo, sim_disk_content(path)))
+        abort();
+    if (preprocessed) {
+        queue_settle(kit.queue, e, 0, CHANNEL_LOCAL, NULL);
+        queue_defer(kit.queue, &e, SIM_WALL_START_MS + 5000, 2);
+        kit_turns(&kit, 1);
+    } else {
+        envelope_free(&e);
+    }
+    kit_close(&kit);
+    return id;
+}
+
+/* --- Leftovers ------------------------------------------------------------------- */
+
+static void
+test_leftovers(void)
+{
+    struct id s2 = an_id(HOUR_MS, 1), s3 = an_id(HOUR_MS, 2);
+    fresh();
+    put_in("mess", s2, TEXT("half a mess"));
+    put_in("mess", s3, TEXT("a message"));
+    put_in("intd", s3, TEXT("half an envelope"));
+    put("pid/1750000000.1.1", TEXT("draft"));
+    start_at(35 * HOUR_MS);
+    is_number(kit.found_count, 0, "S2 and S3 are no messages");
+    ok_named(is_in("mess", s2) && is_in("mess", s3) && is_in("intd", s3),
+             "after 35 hours an injector may still be at work");
+    ok(sim_disk_content("/spool/pid/1750000000.1.1").at != NULL);
+    ok(kit_logged(&kit, "left for its injector"));
+    sim_disk_set_time(SIM_WALL_START_MS + 36 * HOUR_MS);
+    put("pid/1750000000.1.2", TEXT("young draft"));
+    sim_loop_advance(kit.loop, 2 * HOUR_MS);
+    ok_named(!is_in("mess", s2) && !is_in("mess", s3) && !is_in("intd", s3),
+             "the hourly sweep removes them after 36");
+    ok(sim_disk_content("/spool/pid/1750000000.1.1").at == NULL);
+    ok_named(sim_disk_content("/spool/pid/1750000000.1.2").at != NULL,
+             "what is young stays");
+    ok(kit_logged(&kit, "36 hours: removed"));
+    kit_close(&kit);
+
+    put_in("mess", s2, TEXT("half a mess"));
+    sim_disk_restart();
+    start_at(73 * HOUR_MS);
+    ok_named(!is_in("mess", s2), "a start removes old ones at once");
+    is_number(sim_disk_count("/spool/pid"), 0, "drafts too");
+    put_in("mess", s3, TEXT("restored from a copy, with an old name"));
+    sim_loop_advance(kit.loop, 3 * HOUR_MS);
+    ok_named(is_in("mess", s3), "the ctime counts, not the name");
+    kit_close(&kit);
+}
+
+static void
+test_strays(void)
+{
+    static const char *const rooms[] = {"intd",   "local", "remote",
+                                        "bounce", "hold",  "defrag"};
+    struct id id = an_id(0, 9);
+    for (size_t i = 0; i < 6; i++) {
+        fresh();
+        put_in(rooms[i], id, TEXT("x"));
+        start_at(0);
+        ok_named(!is_in(rooms[i], id), rooms[i]);
+        is_number(kit.found_count + sim_disk_count("/spool/corrupt"), 0,
+                  "alone it is nothing, and goes");
+        kit_close(&kit);
+    }
+    for (size_t i = 1; i < 5; i++) {
+        fresh();
+        put_in(rooms[i], id, TEXT("x"));
+        put_in("mess", id, TEXT("x"));
+        start_at(0);
+        ok_named(!is_in(rooms[i], id) && !is_in("mess", id),
+                 "with mess it is what a finished message left");
+        kit_close(&kit);
+    }
+    fresh();
+    put_in("defrag", id, TEXT(""));
+    put_in("mess", id, TEXT("x"));
+    start_at(0);
+    ok_named(!is_in("defrag", id) && is_in("mess", id),
+             "a mark tells nothing of a mess: that may be an injector's");
+    kit_close(&kit);
+    fresh();
+    put("mess/README", TEXT("x"));
+    put("todo/01JD3ZK5Q8-9F3K2C7a", TEXT("x"));
+    start_at(0);
+    is_number(kit.found_count, 0, "strange names are no messages");
+    ok(sim_disk_content("/spool/mess/README").at != NULL &&
+       kit_logged(&kit, "mess/: 1 files that are no messages"));
+    kit_close(&kit);
+}
+
+/* --- Damage ---------------------------------------------------------------------- */
+
+static void
+expect_parked_at_start(const char *name)
+{
+    start_at(0);
+    ok_named(kit.found_count == 0 && queue_health(kit.queue).parked == 1, name);
+    kit_close(&kit);
+    sim_disk_restart();
+    start_at(0);
+    ok_named(kit.found_count == 0 && queue_health(kit.queue).parked == 0,
+             "and the next start is calm");
+    kit_close(&kit);
+}
+
+static void
+expect_parked_at_load(struct id id, const char *name)
+{
+    start_at(0);
+    is_number(kit.found_count, 1, "it is found");
+    ok_named(queue_load(kit.queue, id) == NULL && queue_health(kit.queue).parked == 1,
+             name);
+    ok_named(sim_disk_count("/spool/corrupt") >= 3, "nothing of it is deleted");
+    ok_named(queue_load(kit.queue, id) == NULL && queue_health(kit.queue).parked == 1,
+             "once");
+    kit_close(&kit);
+}
+
+static void
+damage(const char *room, struct id id, size_t offset)
+{
+    char path[100];
+    path_of(room, id, path);
+    ok_named(sim_disk_damage(path, offset), path);
+}
+
+static void
+test_damage(void)
+{
+    fresh();
+    struct id id = make_message(false, NULL);
+    take_away("mess", id);
+    expect_parked_at_start("todo without mess is parked");
+    fresh();
+    id = make_message(true, NULL);
+    take_away("mess", id);
+    expect_parked_at_start("info without mess is parked");
+    is_number(sim_disk_count("/spool/corrupt"), 4, "info, local, remote and a note");
+
+    static const char *const rooms[] = {"info", "local", "remote", "mess"};
+    for (size_t i = 0; i < 4; i++) {
+        fresh();
+        id = make_message(true, NULL);
+        damage(rooms[i], id, i == 3 ? 3 : 70);
+        expect_parked_at_load(id, "a damaged S5 is parked");
+    }
+    for (size_t i = 1; i < 3; i++) {
+        fresh();
+        id = make_message(true, NULL);
+        take_away(rooms[i], id);
+        expect_parked_at_load(id, "a missing channel is damage");
+    }
+    fresh();
+    id = make_message(false, NULL);
+    damage("todo", id, 70);
+    expect_parked_at_load(id, "a damaged S4 is parked");
+    fresh();
+    id = make_message(true, NULL);
+    damage("info", id, ENVELOPE_DUE_OFFSET + 3);
+    start_at(0);
+    ok_named(kit.found_count == 1 && kit.found[0].due_ms == 0,
+             "a torn due time is now");
+    struct envelope *e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->done == 1, "and no damage");
+    envelope_free(&e);
+    kit_close(&kit);
+}
+
+/* --- Between S4 and S5 ----------------------------------------------------------- */
+
+static void
+test_conflicts(void)
+{
+    struct buffer todo;
+    buffer_init(&todo, 100000);
+    fresh();
+    struct id id = make_message(true, &todo);
+    put_in("todo", id, buffer_text(&todo));
+    put_in("intd", id, buffer_text(&todo));
+    start_at(0);
+    ok_named(kit.found_count == 1 && kit.found[0].attempts == 2,
+             "a whole S5 wins over todo");
+    ok(!is_in("todo", id) && !is_in("intd", id));
+    struct envelope *e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->preprocessed && e->recipients[0].done, "with its marks");
+    envelope_free(&e);
+    kit_close(&kit);
+
+    static const char *const rooms[] = {"info", "local", "remote"};
+    for (size_t i = 0; i < 3; i++) {
+        put_in("todo", id, buffer_text(&todo));
+        sim_disk_restart();
+        if (i < 2)
+            damage(rooms[i], id, 70);
+        else
+            take_away(rooms[i], id);
+        start_at(0);
+        is_number(kit.found_count, 1, "todo wins over a broken S5");
+        ok_named(is_in("todo", id) && !is_in("info", id) && !is_in("local", id) &&
+                     !is_in("remote", id),
+                 rooms[i]);
+        e = queue_load(kit.queue, id);
+        ok(e != NULL && !e->preprocessed && e->done == 0);
+        envelope_free(&e);
+        kit_close(&kit);
+        fresh();
+        buffer_clear(&todo);
+        id = make_message(true, &todo);
+    }
+    put_in("intd", id, buffer_text(&todo));
+    start_at(0);
+    ok_named(!is_in("intd", id) && kit.found_count == 1, "an intd beside S5 goes");
+    kit_close(&kit);
+    buffer_free(&todo);
+}
+
+/* --- Many ------------------------------------------------------------------------ */
+
+static void
+test_slices_of_turns(void)
+{
+    enum { MANY = 1200 };
+    fresh();
+    if (kit_open(&kit, "/spool") != 0)
+        abort();
+    for (unsigned i = 0; i < MANY; i++) {
+        struct envelope *e = kit_accept(&kit, kit_envelope("", two), TEXT("x"));
+        envelope_free(&e);
+    }
+    kit_close(&kit);
+    sim_disk_restart();
+    if (kit_open(&kit, "/spool") != 0)
+        abort();
+    is_number(kit.found_count, 0, "nothing inside queue_open");
+    kit_turns(&kit, 1);
+    ok_named(kit.found_count > 0 && kit.found_count <= 500,
+             "a turn reports at most 500");
+    struct envelope *e = kit_accept(&kit, kit_envelope("", two), TEXT("young"));
+    ok_named(e != NULL, "mail is taken meanwhile");
+    sim_loop_advance(kit.loop, 10);
+    is_number(kit.found_count, MANY, "all are found, and the young one is not");
+    ok(kit_entry(&kit, e->id) == NULL);
+    bool ordered = true;
+    for (size_t i = 1; i < kit.found_count; i++)
+        ordered &= id_compare(kit.found[i - 1].id, kit.found[i].id) < 0;
+    ok_named(ordered, "oldest first");
+    sim_loop_advance(kit.loop, 2 * HOUR_MS);
+    is_number(kit.found_count, MANY, "and never again");
+    envelope_free(&e);
+    kit_close(&kit);
+}
+
+static void
+test_slices_of_hash(void)
+{
+    enum { MANY = 200, SLICES = 4 };
+    unsigned all = 0, wrong = 0;
+    fresh();
+    if (kit_open(&kit, "/spool") != 0)
+        abort();
+    for (unsigned i = 0; i < MANY; i++) {
+        struct envelope *e = kit_accept(&kit, kit_envelope("", two), TEXT("x"));
+        envelope_free(&e);
+    }
+    kit_close(&kit);
+    struct queue *queues[SLICES];
+    struct kit *kits = calloc(SLICES, sizeof(*kits));
+    for (unsigned i = 0; i < SLICES; i++) {
+        struct queue_settings settings = {
+            .spool = "/spool", .slices = SLICES, .slice = i};
+        kits[i].loop = loop_new();
+        kits[i].log = log_new(kits[i].loop, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
+        is_number(queue_open(&queues[i], kits[i].loop, kits[i].log, &settings,
+                             kit_found, &kits[i], kits[i].error, sizeof(kits[i].error)),
+                  0, "each slice has its own lock");
+        kits[i].queue = queues[i];
+        sim_loop_advance(kits[i].loop, 10);
+        all += (unsigned)kits[i].found_count;
+        for (size_t n = 0; n < kits[i].found_count; n++)
+            wrong += id_slice(kits[i].found[n].id, SLICES) != i;
+        struct envelope *e = kit_accept(&kits[i], kit_envelope("", two), TEXT("y"));
+        ok_named(e != NULL && id_slice(e->id, SLICES) == i,
+                 "what a slice accepts is its own");
+        envelope_free(&e);
+    }
+    is_number(all, MANY, "together they find all");
+    is_number(wrong, 0, "each its own");
+    for (unsigned i = 0; i < SLICES; i++)
+        kit_close(&kits[i]);
+    free(kits);
+}
+
+/* --- Injectors ------------------------------------------------------------------- */
+
+static void
+pull(void)
+{
+    sim_loop_ready(kit.loop, sim_disk_fifo_reader("/spool/lock/trigger"), LOOP_READ);
+    sim_loop_advance(kit.loop, 1);
+}
+
+static void
+test_trigger(void)
+{
+    struct kit injector;
+    fresh();
+    start_at(0);
+    if (kit_open_injector(&injector, "/spool") != 0)
+        abort();
+    ok(queue_has_daemon(injector.queue));
+    struct envelope *e = kit_accept(&injector, kit_envelope("", two), TEXT("one"));
+    struct id first = e->id;
+    envelope_free(&e);
+    ok_named(sim_disk_fifo_pulled("/spool/lock/trigger") > 0, "the injector pulls");
+    pull();
+    ok_named(kit.found_count == 1 && kit_entry(&kit, first) != NULL, "it is found");
+    is_number(sim_disk_fifo_pulled("/spool/lock/trigger"), 0, "the trigger is emptied");
+    pull();
+    is_number(kit.found_count, 1, "only once");
+    e = kit_accept(&injector, kit_envelope("", two), TEXT("two"));
+    envelope_free(&e);
+    pull();
+    is_number(kit.found_count, 1, "scans are 100 ms apart");
+    sim_loop_advance(kit.loop, 100);
+    is_number(kit.found_count, 2, "then the next is found");
+    sim_loop_advance(kit.loop, 100);
+    e = kit_accept(&injector, kit_envelope("", two), TEXT("three"));
+    envelope_free(&e);
+    sim_loop_advance(kit.loop, 24 * 60 * 1000);
+    is_number(kit.found_count, 2, "without the trigger");
+    sim_loop_advance(kit.loop, 2 * 60 * 1000);
+    is_number(kit.found_count, 3, "a scan comes every 25 minutes");
+
+    e = queue_load(kit.queue, first);
+    queue_settle(kit.queue, e, 0, CHANNEL_LOCAL, NULL);
+    queue_defer(kit.queue, &e, 1, 1);
+    sim_loop_advance(kit.loop, 26 * 60 * 1000);
+    is_number(kit.found_count, 3, "what became S5 is not reported again");
+    char path[100];
+    path_of("todo", first, path);
+    put(path, TEXT("a forged envelope"));
+    sim_loop_advance(kit.loop, 26 * 60 * 1000);
+    is_number(kit.found_count, 3, "nor because somebody puts a todo there");
+    e = queue_load(kit.queue, first);
+    ok_named(e != NULL && e->done == 1, "which changes nothing");
+    envelope_free(&e);
+    kit_close(&injector);
+    kit_close(&kit);
+}
+
+static void
+test_held(void)
+{
+    fresh();
+    struct id id = make_message(false, NULL);
+    put_in("hold", id, TEXT("for a reason"));
+    start_at(0);
+    sim_loop_advance(kit.loop, 30 * 60 * 1000);
+    is_number(kit.found_count, 0, "held mail is not reported, by no scan");
+    struct envelope *e = queue_load(kit.queue, id);
+    ok(e != NULL && e->held);
+    queue_retire(kit.queue, &e);
+    is_number(sim_disk_count("/spool/hold") + sim_disk_count("/spool/mess"), 0,
+              "retired with its hold");
+    kit_close(&kit);
+}
+
+/* An owner goes away between commit and answer. */
+static void
+test_orphan(void)
+{
+    fresh();
+    start_at(0);
+    ok(kit_commit(&kit, kit_envelope("", two), TEXT("x")));
+    queue_commit_ignore(kit.queue, &kit);
+    sim_loop_advance(kit.loop, 5);
+    ok_named(kit.answers == 0 && kit.found_count == 1,
+             "the message is reported instead");
+    struct envelope *e = queue_load(kit.queue, kit.found[0].id);
+    ok(e != NULL);
+    envelope_free(&e);
+    ok(kit_commit(&kit, kit_envelope("", two), TEXT("y")));
+    kit_close(&kit);
+    is_number(sim_disk_count("/spool/mess"), 1,
+              "what was not answered when the queue closes is taken back");
+}
+
+int
+main(void)
+{
+    test_leftovers();
+    test_strays();
+    test_damage();
+    test_conflicts();
+    test_slices_of_turns();
+    test_slices_of_hash();
+    test_trigger();
+    test_held();
+    test_orphan();
+    return done();
+}

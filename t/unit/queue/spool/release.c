@@ -1,0 +1,287 @@
+/* Out of hold/ and corrupt/: all or nothing, whatever happens at any call. */
+/* link: t/sim/disk*.c */
+/* link: t/sim/loop.c */
+#include "queue/spool/release.h"
+
+#include "base/crc.h"
+#include "queue/spool/load.h"
+#include "t/sim/sim_disk.h"
+#include "t/support/tap.h"
+
+#include <errno.h>
+
+static struct log *quiet;
+static struct buffer lines;
+static const struct text content = TEXT("content\r\n");
+
+static void
+open_spool(struct spool *s)
+{
+    char error[300] = "";
+    if (spool_open(s, "/spool", false, quiet, error, sizeof(error)) != 0)
+        ok_named(false, error);
+}
+
+static struct id
+an_id(unsigned char n)
+{
+    return id_make(1750000000000, (const unsigned char[]){n, 2, 3, 4, 5});
+}
+
+static void
+put(struct spool *s, enum room room, struct id id, struct text bytes)
+{
+    int file = spool_write_new(s, room, id, bytes, true);
+    if (file < 0 || spool_sync(s, file, &id) != 0)
+        abort();
+    disk_close_file(s->disk, file);
+}
+
+/* A deferred message with a bounce to tell, which is held: a file in most rooms. */
+static struct id
+deferred(struct spool *s, unsigned char n)
+{
+    struct envelope *e = envelope_new();
+    int files[SPOOL_PREPROCESSED_FILES];
+    unsigned count;
+    struct outcome failure =
+        outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no");
+    struct id id = e->id = an_id(n);
+    e->birth_ms = 5;
+    e->sender = envelope_text(e, TEXT("s@x"));
+    e->envelope_id = e->prefix = envelope_text(e, TEXT(""));
+    e->content_size = (int64_t)content.length;
+    e->content_crc = crc_add(0, content.at, content.length);
+    if (!envelope_add(e, TEXT("a@x"), 0, TEXT("")) ||
+        !envelope_add(e, TEXT("b@x"), 0, TEXT("")))
+        abort();
+    e->recipients[0].channel = CHANNEL_LOCAL;
+    e->recipients[1].done = true;
+    e->done = 1;
+    envelope_fail(
+        e, &(struct failure){.recipient = 1, .expired = false, .outcome = failure});
+    if (spool_write_preprocessed(s, e, &content, files, &count) != 0)
+        abort();
+    while (count > 0) {
+        if (spool_sync(s, files[--count], &id) != 0)
+            abort();
+        disk_close_file(s->disk, files[count]);
+    }
+    put(s, ROOM_HOLD, id, TEXT("1750000000 held by a test\n"));
+    envelope_free(&e);
+    return id;
+}
+
+static bool
+is_whole(struct spool *s, struct id id)
+{
+    struct envelope *e = NULL;
+    char reason[LOAD_REASON_MAX];
+    enum load_result result = load_message(s, id, &e, reason);
+    bool whole = result == LOAD_DONE && e->count == 2 && e->failure_count == 1;
+    envelope_free(&e);
+    return whole;
+}
+
+static void
+test_held(void)
+{
+    struct spool s;
+    char note[RELEASE_NOTE_MAX];
+    sim_disk_reset();
+    open_spool(&s);
+    struct id id = deferred(&s, 1);
+    is_number(release_note(&s, ROOM_HOLD, id, note), 0, "a note");
+    is_string(note, "1750000000 held by a test", "without its line end");
+    is_number(release_held(&s, an_id(2)), -ENOENT, "another one is not held");
+    is_number(release_held(&s, id), 0, "released");
+    spool_close(&s);
+    sim_disk_power_cut();
+    open_spool(&s);
+    ok_named(!spool_has(&s, ROOM_HOLD, id) && is_whole(&s, id), "durably");
+    is_number(release_held(&s, id), -ENOENT, "once");
+    is_number(release_note(&s, ROOM_HOLD, id, note), -ENOENT, "no note");
+    is_string(note, "", "says nothing");
+    put(&s, ROOM_HOLD, id, TEXT(""));
+    is_number(release_note(&s, ROOM_HOLD, id, note), 0, "an empty one");
+    is_string(note, "", "says nothing, too");
+    static char endless[5000];
+    memset(endless, 'x', sizeof(endless));
+    put(&s, ROOM_HOLD, id, text_of(endless, sizeof(endless)));
+    is_number(release_note(&s, ROOM_HOLD, id, note), 0, "a long one");
+    is_number((int64_t)strlen(note), RELEASE_NOTE_MAX - 1, "is cut");
+    sim_disk_count_anew();
+    sim_disk_fail_at(2, EIO);
+    ok_named(release_held(&s, id) < 0, "a failing disk is told");
+    spool_close(&s);
+}
+
+static void
+test_parked(void)
+{
+    struct spool s;
+    char note[RELEASE_NOTE_MAX], path[SPOOL_PATH_MAX];
+    sim_disk_reset();
+    open_spool(&s);
+    struct id id = deferred(&s, 1);
+    is_number(release_parked(&s, id), -ENOENT, "nothing of it is parked");
+    is_number(release_note(&s, ROOM_CORRUPT, id, note), -ENOENT, "no note");
+    spool_park(&s, id, "a test", 5000);
+    is_number(release_note(&s, ROOM_CORRUPT, id, note), 0, "its note");
+    is_string(note, "5 a test", "says when and why");
+    is_number(release_held(&s, id), -ENOENT, "its mark is parked with it");
+    is_number(release_parked(&s, id), 0, "all comes back");
+    ok(is_whole(&s, id) && spool_has(&s, ROOM_HOLD, id));
+    is_number((int64_t)sim_disk_count("/spool/corrupt"), 0,
+              "nothing is left, nor the note");
+    spool_close(&s);
+    sim_disk_power_cut();
+    open_spool(&s);
+    ok_named(is_whole(&s, id), "durably");
+
+    spool_park(&s, id, "again", 6000);
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    snprintf(path, sizeof(path), "/spool/corrupt/%s.mess", name);
+    ok(sim_disk_damage(path, 3));
+    size_t parked = sim_disk_count("/spool/corrupt");
+    is_number(release_parked(&s, id), -EBADMSG, "a damaged one");
+    is_number((int64_t)sim_disk_count("/spool/corrupt"), (int64_t)parked,
+              "stays, with its note");
+    ok(!spool_has(&s, ROOM_MESS, id) && !spool_has(&s, ROOM_INFO, id));
+    ok(sim_disk_damage(path, 3));
+    put(&s, ROOM_INFO, id, TEXT("somebody else"));
+    is_number(release_parked(&s, id), -EEXIST, "its name is taken");
+    is_number((int64_t)sim_disk_count("/spool/corrupt"), (int64_t)parked, "it stays");
+    ok(spool_remove(&s, ROOM_INFO, id) == 0);
+    put(&s, ROOM_MESS, id, TEXT("left by a power cut"));
+    snprintf(path, sizeof(path), "corrupt/%s.note", name);
+    ok(disk_unlink(s.disk, path) == 0);
+    is_number(release_note(&s, ROOM_CORRUPT, id, note), 0, "without a note");
+    is_string(note, "", "nothing is said");
+    is_number(release_parked(&s, id), 0, "it comes back all the same");
+    ok(is_whole(&s, id));
+    spool_park(&s, id, "no envelope", 7000);
+    snprintf(path, sizeof(path), "corrupt/%s.info", name);
+    ok(disk_unlink(s.disk, path) == 0);
+    is_number(release_parked(&s, id), -EBADMSG, "an operator lost a file");
+    ok(!spool_has(&s, ROOM_MESS, id));
+    spool_close(&s);
+}
+
+/* --- At any moment -----------------------------------------------------------------
+ */
+
+static bool
+is_at(struct id id, const char *room, const char *suffix)
+{
+    char name[ID_LENGTH + 1], path[100];
+    id_format(id, name);
+    snprintf(path, sizeof(path), "/spool/%s/%s%s", room, name, suffix);
+    return sim_disk_content(path).at != NULL;
+}
+
+/* Nothing is lost, and the only content is never in mess/ without what says that it is
+ * mail: it would be swept. */
+static bool
+is_safe(struct id id)
+{
+    bool info = is_at(id, "info", ""), mess = is_at(id, "mess", "");
+    bool parked = is_at(id, "corrupt", ".mess");
+    return (info || is_at(id, "corrupt", ".info")) && (parked || (mess && info));
+}
+
+struct cutting {
+    struct id id;
+    unsigned cuts, bad;
+};
+
+static void
+on_change(void *context)
+{
+    struct cutting *c = context;
+    for (int kind = 0; kind < SIM_CUT_RANDOM; kind++) {
+        size_t items = sim_disk_cuts((enum sim_cut_kind)kind);
+        for (size_t item = 0; item < items; item++) {
+            struct world *copy = sim_disk_copy(), *now = sim_disk_exchange(copy);
+            sim_disk_cut((struct sim_cut){(enum sim_cut_kind)kind, item});
+            c->cuts++;
+            c->bad += !is_safe(c->id);
+            copy = sim_disk_exchange(now);
+            sim_disk_free(&copy);
+        }
+    }
+}
+
+static void
+test_power_cuts(bool damaged)
+{
+    struct spool s;
+    sim_disk_reset();
+    open_spool(&s);
+    struct cutting c = {.id = deferred(&s, 1)};
+    if (damaged) {
+        char name[ID_LENGTH + 1], path[100];
+        id_format(c.id, name);
+        snprintf(path, sizeof(path), "/spool/mess/%s", name);
+        ok(sim_disk_damage(path, 0));
+    }
+    spool_park(&s, c.id, "a test", 5000);
+    if (spool_sync_rooms(&s, ~0u) != 0)
+        abort();
+    sim_disk_on_change(on_change, &c);
+    is_number(release_parked(&s, c.id), damaged ? -EBADMSG : 0, "released, or not");
+    sim_disk_on_change(NULL, NULL);
+    ok_named(c.cuts > 20, "power cuts");
+    is_number(c.bad, 0, "after none of them anything is missing");
+    printf("# %u cuts\n", c.cuts);
+    spool_close(&s);
+}
+
+/* Every call fails once, or is the last one: all is there, or all is parked. */
+static void
+test_faults(void)
+{
+    unsigned bad = 0, calls = 0;
+    for (int deadly = 0; deadly < 2; deadly++)
+        for (uint64_t call = 1; call < 60; call++) {
+            struct spool s;
+            sim_disk_reset();
+            open_spool(&s);
+            struct id id = deferred(&s, 1);
+            spool_park(&s, id, "a test", 5000);
+            sim_disk_count_anew();
+            if (deadly)
+                sim_disk_die_at(call);
+            else
+                sim_disk_fail_at(call, EIO);
+            int result = release_parked(&s, id);
+            bool happened = deadly ? sim_disk_is_dead() : sim_disk_has_failed();
+            spool_close(&s);
+            sim_disk_restart();
+            open_spool(&s);
+            calls += happened;
+            bad += !is_safe(id);
+            bad += result == 0 && !is_whole(&s, id);
+            spool_close(&s);
+        }
+    ok_named(calls > 40, "calls that failed");
+    is_number(bad, 0, "nothing is lost");
+}
+
+int
+main(void)
+{
+    struct loop *loop = NULL;
+    quiet = log_new(loop, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
+    buffer_init(&lines, 16 * 1024 * 1024);
+    log_capture(quiet, &lines);
+    test_held();
+    test_parked();
+    test_power_cuts(false);
+    test_power_cuts(true);
+    test_faults();
+    log_free(&quiet);
+    buffer_free(&lines);
+    return done();
+}

@@ -1,0 +1,328 @@
+/* The files of a message and their steps, one by one. */
+/* link: t/sim/disk*.c */
+/* link: t/sim/loop.c */
+#include "queue/spool/spool.h"
+
+#include "base/crc.h"
+#include "queue/spool/load.h"
+#include "t/sim/sim_disk.h"
+#include "t/support/tap.h"
+
+#include <errno.h>
+
+static struct log *quiet;
+static struct buffer lines;
+
+static void
+open_spool(struct spool *s)
+{
+    char error[300] = "";
+    if (spool_open(s, "/spool", false, quiet, error, sizeof(error)) != 0)
+        ok_named(false, error);
+}
+
+static struct id
+an_id(unsigned char n)
+{
+    return id_make(1750000000000, (const unsigned char[]){n, 2, 3, 4, 5});
+}
+
+/* S4, durable. */
+static struct envelope *
+queued(struct spool *s, unsigned char n)
+{
+    struct text content = TEXT("content\r\n");
+    struct envelope *e = envelope_new();
+    struct buffer form;
+    e->id = an_id(n);
+    e->birth_ms = 5;
+    e->sender = envelope_text(e, TEXT("s@x"));
+    e->envelope_id = e->prefix = envelope_text(e, TEXT(""));
+    e->content_size = (int64_t)content.length;
+    e->content_crc = crc_add(0, content.at, content.length);
+    if (!envelope_add(e, TEXT("a@x"), 0, TEXT("")) ||
+        !envelope_add(e, TEXT("b@x"), 0, TEXT("")))
+        abort();
+    buffer_init(&form, SPOOL_FILE_MAX);
+    envelope_write_todo(e, &form);
+    int mess = spool_write_new(s, ROOM_MESS, e->id, content, false);
+    int intd = spool_write_new(s, ROOM_INTD, e->id, buffer_text(&form), false);
+    ok(mess >= 0 && intd >= 0 && spool_sync(s, mess, &e->id) == 0 &&
+       spool_sync(s, intd, &e->id) == 0);
+    disk_close_file(s->disk, mess);
+    disk_close_file(s->disk, intd);
+    ok(spool_enter_todo(s, e->id) == 0 &&
+       spool_sync_rooms(s, ROOM_BIT(ROOM_QUEUED)) == 0);
+    buffer_free(&form);
+    return e;
+}
+
+static void
+test_names(void)
+{
+    char path[SPOOL_PATH_MAX];
+    struct id id;
+    spool_path(ROOM_INFO, an_id(1), path);
+    ok(strncmp(path, "info/", 5) == 0 && strlen(path) == 5 + ID_LENGTH);
+    for (enum room room = ROOM_PID; room < ROOMS; room++)
+        ok(strlen(spool_room(room)) >= 3);
+    ok_named(spool_corrupt_id("01JD3ZK5Q8-9F3K2C7A.note", &id), "a name in corrupt/");
+    ok_named(!spool_corrupt_id("01JD3ZK5Q8-9F3K2C7A", &id), "needs a dot");
+    ok(!spool_corrupt_id("", &id) && !spool_corrupt_id("README.note", &id));
+}
+
+static void
+test_refusals(void)
+{
+    static const struct {
+        int error, code;
+        const char *enhanced;
+    } rows[] = {
+        {-ENOSPC, 452, "4.3.1"},
+        {-EDQUOT, 452, "4.3.1"},
+        {-EIO,    451, "4.3.0"},
+        {-EROFS,  451, "4.3.0"},
+        {-EMFILE, 451, "4.3.0"},
+        {-EEXIST, 451, "4.3.0"}
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct outcome o = spool_refusal(rows[i].error);
+        ok(o.verdict == VERDICT_DEFERRED && o.code == rows[i].code);
+        is_string(o.enhanced, rows[i].enhanced, strerror(-rows[i].error));
+    }
+}
+
+/* What makes it writable. */
+static void
+test_remedies(void)
+{
+    struct spool s = {.disk = NULL};
+    char error[512];
+    is_number(spool_complain(&s, "/q", "make pid", -EROFS, error, sizeof(error)),
+              -EROFS, "the error is handed on");
+    is_string(
+        error,
+        "spool /q: cannot make pid: Read-only file system (mount it read-write, or "
+        "set `spool` to a directory that is writable)",
+        "read-only");
+    spool_complain(&s, "/q", "make pid", -ENOSPC, error, sizeof(error));
+    ok_named(strstr(error, "(make room on it, or") != NULL, "full");
+    spool_complain(&s, "/q", "make pid", -EACCES, error, sizeof(error));
+    ok_named(strstr(error, "(make it writable for this user, or") != NULL,
+             "a directory that may be anything is not to be given away");
+    sim_disk_reset();
+    open_spool(&s);
+    spool_complain(&s, "/q", "lock it", -EACCES, error, sizeof(error));
+    ok_named(strstr(error, "(chown -R ") && strstr(error, " /q, or"), "a spool is");
+    spool_close(&s);
+}
+
+static void
+test_trouble(void)
+{
+    struct spool s;
+    sim_disk_reset();
+    open_spool(&s);
+    is_number(spool_trouble(&s, -ENOSPC, NULL, "test"), -ENOSPC,
+              "says what it is told");
+    is_string(s.trouble, "", "a full disk is no lasting trouble");
+    struct id id = an_id(1);
+    spool_trouble(&s, -EIO, &id, "test once");
+    spool_trouble(&s, -EROFS, &id, "test twice");
+    ok_named(strstr(s.trouble, "test once") != NULL, "the first trouble is kept");
+    spool_close(&s);
+}
+
+static int
+materialise(struct spool *s, struct envelope *e)
+{
+    int files[SPOOL_PREPROCESSED_FILES];
+    unsigned count;
+    int result = spool_write_preprocessed(s, e, NULL, files, &count);
+    while (count > 0)
+        disk_close_file(s->disk, files[--count]);
+    return result;
+}
+
+static void
+test_steps(void)
+{
+    struct spool s;
+    unsigned marks[] = {0, 1}, rooms;
+    char reason[LOAD_REASON_MAX];
+    struct envelope *read = NULL;
+    sim_disk_reset();
+    open_spool(&s);
+    struct envelope *e = queued(&s, 1);
+    ok_named(spool_write_new(&s, ROOM_MESS, e->id, TEXT("x"), false) == -EEXIST,
+             "a name is taken once");
+    ok(spool_rooms(&s, e->id, &rooms) == 0);
+    is_number(rooms, ROOM_BIT(ROOM_MESS) | ROOM_BIT(ROOM_INTD) | ROOM_BIT(ROOM_QUEUED),
+              "S4");
+    is_number(load_message(&s, e->id, &read, reason), LOAD_DONE, "loaded");
+    envelope_free(&read);
+    is_number(load_preprocessed(&s, e->id, &read, reason), LOAD_GONE, "not S5");
+
+    e->recipients[0].channel = CHANNEL_LOCAL;
+    is_number(materialise(&s, e), 0, "materialised");
+    is_number(materialise(&s, e), 0, "twice is no harm");
+    ok(e->recipients[0].mark_offset > 0 && e->recipients[1].mark_offset > 0);
+    is_number(load_preprocessed(&s, e->id, &read, reason), LOAD_DONE, "S5 is whole");
+    envelope_free(&read);
+    is_number(spool_leave_todo(&s, e), 0, "todo goes");
+    ok(e->preprocessed && !spool_has(&s, ROOM_QUEUED, e->id) &&
+       !spool_has(&s, ROOM_INTD, e->id));
+    ok_named(spool_sync_rooms(&s, ~0u) == 0 && !s.unsynced[ROOM_QUEUED] &&
+                 !s.unsynced[ROOM_INFO],
+             "rooms are synced");
+    uint64_t syncs = s.syncs;
+    ok_named(spool_sync_rooms(&s, ~0u) == 0 && s.syncs == syncs,
+             "what has not changed is not synced");
+
+    struct buffer texts;
+    struct outcome o = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.0.0", "no");
+    buffer_init(&texts, 10000);
+    envelope_fail(e, &(struct failure){.recipient = 1, .expired = false, .outcome = o});
+    envelope_write_failure(e, &e->failures[0], &texts);
+    e->recipients[0].done = e->recipients[1].done = true;
+    is_number(spool_append_failures(&s, e->id, buffer_text(&texts)), 0, "told");
+    is_number(spool_mark(&s, e, marks, 2), 0, "marked");
+    is_number(spool_append_failures(&s, e->id, buffer_text(&texts)), 0, "once more");
+    is_number(spool_mark(&s, e, marks, 2), 0, "twice is no harm");
+    e->due_ms = 77;
+    e->attempts = 3;
+    is_number(spool_write_due(&s, e), 0, "due");
+    is_number(load_message(&s, e->id, &read, reason), LOAD_DONE, "loaded");
+    ok(read != NULL && read->done == 2 && read->failure_count == 1);
+    int64_t due_ms;
+    unsigned attempts;
+    load_due(&s, e->id, &due_ms, &attempts);
+    ok_named(due_ms == 77 && attempts == 3, "the due time by itself");
+    load_due(&s, an_id(99), &due_ms, &attempts);
+    ok_named(due_ms == 0 && attempts == 0, "of nothing: now");
+    envelope_free(&read);
+    is_number(spool_remove_all(&s, e->id), 0, "retired");
+    is_number(sim_disk_count("/spool"), 0, "nothing is left");
+    is_number(load_message(&s, e->id, &read, reason), LOAD_GONE, "gone");
+    ok(read == NULL);
+    buffer_free(&texts);
+    envelope_free(&e);
+    spool_close(&s);
+}
+
+static void
+test_read_errors(void)
+{
+    struct spool s;
+    struct envelope *read = NULL;
+    char reason[LOAD_REASON_MAX];
+    unsigned later = 0, done = 0, other = 0;
+    sim_disk_reset();
+    open_spool(&s);
+    struct envelope *e = queued(&s, 1);
+    for (unsigned at = 1; at <= 12; at++) {
+        sim_disk_count_anew();
+        sim_disk_fail_at(at, EIO);
+        enum load_result result = load_message(&s, e->id, &read, reason);
+        later += result == LOAD_LATER;
+        done += result == LOAD_DONE;
+        other += result != LOAD_LATER && result != LOAD_DONE;
+        envelope_free(&read);
+    }
+    ok_named(later >= 6 && done > 0 && other == 0,
+             "a disk that does not answer is no evidence of damage");
+    envelope_free(&e);
+    spool_close(&s);
+}
+
+/* Whatever moment parking dies at, the content is in mess/ or in corrupt/. */
+static void
+test_park(void)
+{
+    unsigned lost = 0, at = 0, calls = 0;
+    struct spool s;
+    for (unsigned power = 0; power < 2; power++)
+        for (at = 0; at <= calls; at++) {
+            sim_disk_reset();
+            open_spool(&s);
+            struct envelope *e = queued(&s, 1);
+            sim_disk_count_anew();
+            sim_disk_die_at(at);
+            spool_park(&s, e->id, "a test", 5000);
+            calls = at == 0 ? (unsigned)sim_disk_calls() : calls;
+            spool_close(&s);
+            if (power)
+                sim_disk_power_cut();
+            else
+                sim_disk_restart();
+            char name[ID_LENGTH + 1], path[100];
+            id_format(e->id, name);
+            snprintf(path, sizeof(path), "/spool/corrupt/%s.mess", name);
+            bool moved = sim_disk_content(path).length == 9;
+            snprintf(path, sizeof(path), "/spool/mess/%s", name);
+            lost += !moved && sim_disk_content(path).length != 9;
+            snprintf(path, sizeof(path), "/spool/corrupt/%s.note", name);
+            if (at == 0)
+                is_text(sim_disk_content(path), TEXT("5 a test\n"), "the note");
+            envelope_free(&e);
+        }
+    ok_named(lost == 0 && calls > 5, "parking loses no content at any call");
+}
+
+static void
+test_erase(void)
+{
+    struct spool s;
+    sim_disk_reset();
+    open_spool(&s);
+    struct envelope *e = queued(&s, 1), *other = queued(&s, 2);
+    spool_park(&s, e->id, "one", 0);
+    spool_park(&s, e->id, "two", 0);
+    is_number(s.parked, 2, "counted");
+    ok(spool_erase_corrupt(&s, e->id));
+    ok(!spool_erase_corrupt(&s, e->id));
+    is_number(sim_disk_count("/spool"), 3, "another message stays");
+    is_number(spool_remove_all(&s, other->id), 0, "until it goes");
+    is_number(sim_disk_count("/spool"), 0, "nothing is left");
+    envelope_free(&e);
+    envelope_free(&other);
+    spool_close(&s);
+}
+
+static void
+test_stubborn_todo(void)
+{
+    struct spool s;
+    sim_disk_reset();
+    open_spool(&s);
+    struct envelope *e = queued(&s, 1);
+    sim_disk_count_anew();
+    sim_disk_fail_at(1, EIO);
+    ok(spool_remove_all(&s, e->id) < 0);
+    is_number(sim_disk_count("/spool"), 3, "while todo stays, all stays");
+    ok(spool_remove_all(&s, e->id) == 0);
+    is_number(sim_disk_count("/spool"), 0, "then all goes");
+    envelope_free(&e);
+    spool_close(&s);
+}
+
+int
+main(void)
+{
+    quiet = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    buffer_init(&lines, 1 << 24);
+    log_capture(quiet, &lines);
+    test_names();
+    test_refusals();
+    test_remedies();
+    test_trouble();
+    test_steps();
+    test_read_errors();
+    test_park();
+    test_erase();
+    test_stubborn_todo();
+    log_free(&quiet);
+    buffer_free(&lines);
+    sim_disk_reset();
+    return done();
+}

@@ -1,0 +1,242 @@
+/* What the scheduler tells of messages and sites, from what decides. */
+#include "t/support/sched_world.h"
+
+struct seen {
+    unsigned count;
+    struct sched_wait wait; /* the last */
+    struct sched_site site;
+    char reason[OUTCOME_TEXT_MAX];
+};
+
+static void
+keep_site(void *context, const struct sched_site *site)
+{
+    struct seen *seen = context;
+    seen->count++;
+    seen->site = *site;
+    snprintf(seen->reason, sizeof(seen->reason), "%s",
+             site->reason ? site->reason->text : "");
+}
+
+static void
+keep_wait(void *context, const struct sched_wait *wait)
+{
+    struct seen *seen = context;
+    keep_site(seen, wait->site);
+    seen->wait = *wait;
+}
+
+static struct seen
+explain(struct world *w, unsigned mail, bool known)
+{
+    struct seen seen = {0};
+    ok_named(sched_explain(w->s, w->mails[mail].id, keep_wait, &seen) == known,
+             known ? "it is known" : "it is not known");
+    return seen;
+}
+
+static struct seen
+look(struct world *w, const char *domain)
+{
+    struct seen seen = {0};
+    sched_look(w->s, &w->target, text_from(domain), keep_site, &seen);
+    return seen;
+}
+
+static struct sched_state
+state_of(struct world *w, unsigned mail)
+{
+    return sched_find(w->s, w->mails[mail].id);
+}
+
+static void
+is_bound(const struct seen *seen, enum sched_bound bound)
+{
+    is_string(sched_bound_word(seen->site.bound), sched_bound_word(bound), "it binds");
+}
+
+/* A window of 1: one is delivered, two wait for it. */
+static void
+test_active(void)
+{
+    struct world w;
+    world_start(&w, 100, 100);
+    w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
+    unsigned first = world_add(&w, "a.test", 0, 0);
+    world_run(&w);
+    struct seen seen = explain(&w, first, true);
+    is_number(seen.wait.waiting, 1, "it waits");
+    is_number(seen.site.greeting, 1, "for a session that greets");
+    is_number(seen.site.sessions, 1, "the only one");
+    struct channel *c = world_channel(&w, "a.test", 0);
+    ok(channel_take(&w, c));
+    unsigned second = world_add(&w, "a.test a.test", 0, 0);
+    world_pass(&w, 3000);
+    seen = explain(&w, first, true);
+    is_number(seen.wait.taken, 1, "it is carried");
+    is_number(seen.wait.waiting, 0, "and waits no more");
+    is_number(seen.site.greeting, 0, "the session has greeted");
+    is_number(seen.site.busy, 1, "and carries it");
+    ok_named(sched_session_is_at(c->session, &seen.site), "it is of that site");
+    struct sched_site other = {.key = "another"};
+    ok_named(!sched_session_is_at(c->session, &other), "and of no other");
+    seen = explain(&w, second, true);
+    is_number(seen.count, 1, "one next hop");
+    is_number(seen.wait.waiting, 2, "two recipients wait");
+    is_bound(&seen, SCHED_BOUND_WINDOW);
+    is_number((long)seen.site.waits_s, 3, "since 3 s");
+    is_number(seen.site.limit, 1, "the limit of the window");
+    is_string(seen.wait.destination, "smtp:a.test", "the next hop");
+    is_string(seen.site.members[0], "a.test", "who is there");
+    ok(seen.site.members[1] == NULL);
+    ok(seen.wait.expires_ms == w.mails[second].birth + w.target.transport.lifetime_ms);
+    ok(seen.site.transport->concurrency_limit == 1);
+    channel_send(&w, c);
+    channel_drain(&w, c);
+    seen = explain(&w, first, false);
+    is_number(seen.count, 0, "nothing is told of what is over");
+    world_end(&w);
+}
+
+static void
+test_expiry(void)
+{
+    struct world w;
+    world_start(&w, 100, 100);
+    w.target.transport.bounce_lifetime_ms = 1000 * 1000;
+    unsigned mail = world_add(&w, "a.test", 0, 0);
+    w.mails[mail].null_sender = true;
+    world_run(&w);
+    ok(explain(&w, mail, true).wait.expires_ms == w.mails[mail].birth + 1000 * 1000);
+    channel_drain(&w, world_channel(&w, "a.test", 0));
+    world_end(&w);
+}
+
+static void
+test_dead(void)
+{
+    struct world w;
+    world_start(&w, 100, 100);
+    w.target.transport.adaptive = 1;
+    is_number(look(&w, "a.test").count, 0, "nothing is known yet");
+    unsigned mail = world_add(&w, "a.test", 0, 0);
+    world_run(&w);
+    ok(!state_of(&w, mail).parked);
+    int64_t died = w.now;
+    channel_refuse(&w, world_channel(&w, "a.test", 0));
+    struct seen seen = look(&w, "A.TEST");
+    is_number(seen.count, 1, "its site is known");
+    is_bound(&seen, SCHED_BOUND_DEAD);
+    ok(seen.site.dead_since_ms == died && seen.site.dead_until_ms > died);
+    ok(seen.site.bound_until_ms == seen.site.dead_until_ms);
+    ok(!seen.site.probing);
+    is_number(seen.site.failures, 1, "one connection failed");
+    is_number((long)seen.site.parked, 1, "one message is parked");
+    is_string(seen.reason, "connection refused", "why");
+    struct sched_state state = state_of(&w, mail);
+    is_number(state.place, SCHED_DEFERRED, "it is deferred");
+    ok(state.parked && !state.excess && state.due_ms > w.now);
+    is_number(explain(&w, mail, true).count, 0, "nothing is told of it in memory");
+    world_pass(&w, seen.site.dead_until_ms - w.now);
+    seen = look(&w, "a.test");
+    ok(seen.site.probing && seen.site.dead_until_ms == 0);
+    is_bound(&seen, SCHED_BOUND_PROBE);
+    ok(seen.site.dead_since_ms == died);
+    w.mails[mail].due = w.now; /* parked mail may come early */
+    struct channel *c = world_channel(&w, "a.test", 0);
+    ok(!channel_take(&w, c)); /* greeted: it is woken, and loaded */
+    channel_drain(&w, c);
+    seen = look(&w, "a.test");
+    ok(!seen.site.probing && seen.site.dead_since_ms == 0);
+    is_number(seen.site.failures, 0, "it works");
+    world_end(&w);
+}
+
+static void
+test_ahead(void)
+{
+    struct world w;
+    world_start(&w, 2, 100);
+    unsigned mails[8];
+    for (int i = 0; i < 6; i++)
+        mails[i] = world_add(&w, "a.test", 0, 0);
+    world_run(&w);
+    mails[6] = world_add(&w, "a.test", 0, 1);
+    mails[7] = world_add(&w, "a.test", 60000, 1);
+    struct sched_counts counts = sched_count(w.s);
+    is_number((long)counts.active, 2, "the active set is full");
+    is_number((long)counts.active_limit, 2, "of so many");
+    is_number((long)counts.session_limit, 100, "and sessions");
+    is_number((long)counts.incoming, 4, "the others are not in it");
+    is_number((long)sched_ahead(w.s, w.mails[mails[2]].id), 0, "the next one");
+    is_number((long)sched_ahead(w.s, w.mails[mails[5]].id), 3, "the last one");
+    is_number((long)sched_ahead(w.s, w.mails[mails[6]].id), 0, "deferred ones apart");
+    is_number((long)sched_ahead(w.s, w.mails[mails[7]].id), 1, "due is before not due");
+    is_number((long)sched_ahead(w.s, w.mails[mails[0]].id), 0, "an active one");
+    is_number((long)sched_ahead(w.s, (struct id){1, 1}), 0, "an unknown one");
+    for (struct channel *c; (c = world_channel(&w, "", 0));)
+        channel_drain(&w, c);
+    world_end(&w);
+}
+
+/* Two domains with the same servers. */
+static void
+test_shared(void)
+{
+    struct world w;
+    const char *domains[] = {"a.test", "b.test", "c.test",
+                             "d.test", "e.test", "f.test"};
+    world_start(&w, 100, 100);
+    w.target.transport.initial_concurrency = 10;
+    for (int i = 0; i < 6; i++) {
+        world_add(&w, domains[i], 0, 0);
+        world_run(&w);
+        struct channel *c = world_channel(&w, domains[i], 0);
+        ok(sched_session_found(w.s, w.now, c->session, TEXT("mx:one.test")));
+        world_run(&w);
+    }
+    struct seen seen = look(&w, "f.test"), other = look(&w, "a.test");
+    is_string(seen.site.key, "mx:one.test", "one site");
+    is_string(other.site.key, "mx:one.test", "of both");
+    is_number(seen.site.destinations, 6, "six share it");
+    for (int i = 0; i < SCHED_MEMBERS_MAX; i++)
+        is_string(seen.site.members[i], domains[i], "by name");
+    for (struct channel *c; (c = world_channel(&w, "", 0));)
+        channel_drain(&w, c);
+    world_end(&w);
+}
+
+/* A deferred recipient beside one that is carried. */
+static void
+test_deferred(void)
+{
+    struct world w;
+    world_start(&w, 100, 100);
+    w.target.transport.recipient_limit = 1;
+    w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
+    unsigned mail = world_add(&w, "a.test a.test a.test", 0, 0);
+    world_run(&w);
+    struct channel *c = world_channel(&w, "a.test", 0);
+    ok(channel_take(&w, c));
+    channel_answer(&w, c, VERDICT_DEFERRED, BLAME_MESSAGE);
+    ok(channel_take(&w, c));
+    struct seen seen = explain(&w, mail, true);
+    is_number(seen.wait.deferred, 1, "one is deferred");
+    is_number(seen.wait.taken, 1, "one is carried");
+    is_number(seen.wait.waiting, 1, "one waits");
+    channel_send(&w, c);
+    channel_drain(&w, c);
+    world_end(&w);
+}
+
+int
+main(void)
+{
+    test_active();
+    test_expiry();
+    test_dead();
+    test_ahead();
+    test_shared();
+    test_deferred();
+    return done();
+}

@@ -1,0 +1,536 @@
+/* Sites: what binds and until when, what is learnt, death, probes, parking, the clock.
+ */
+#include "sched/site.h"
+
+#include "base/memory.h"
+#include "sched/destination.h"
+#include "sched/work.h"
+
+#include "t/support/tap.h"
+
+static const int64_t NOW = INT64_C(1700000000000);
+
+struct place { /* one destination and its site */
+    struct destinations set;
+    struct target target;
+    struct destination *d;
+    struct site *site;
+    int64_t until;
+};
+
+static void
+prepare(struct place *p)
+{
+    memset(p, 0, sizeof *p);
+    destinations_init(&p->set, 5);
+    p->target.kind = TARGET_MX;
+    p->target.tls = TARGET_TLS_MAY;
+    transport_default(&p->target.transport);
+    p->target.transport.adaptive = 1;
+}
+
+static void
+begin(struct place *p)
+{
+    p->d = destination_get(&p->set, &p->target, TEXT("a.example"), NOW);
+    p->site = p->d->site;
+}
+
+static void
+start(struct place *p)
+{
+    prepare(p);
+    begin(p);
+}
+
+static void
+finish(struct place *p)
+{
+    p->site->sessions = p->site->greeted = p->site->carrying = 0;
+    destinations_free(&p->set);
+}
+
+static enum sched_bound
+bound(struct place *p, int64_t now_ms)
+{
+    p->until = 12345;
+    return site_bound(p->site, now_ms, &p->until);
+}
+
+static struct outcome
+refused(void)
+{
+    return outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1", "connection refused");
+}
+
+static void
+die(struct place *p, int64_t now_ms)
+{
+    struct outcome outcome = refused();
+    site_die(&p->set.sites, p->site, now_ms, &outcome);
+}
+
+/* A session opened and greeted, or not. */
+static struct sched_session *
+open_session(struct place *p, int64_t now_ms, bool greets)
+{
+    struct sched_session *s = session_new(p->site, p->d, now_ms);
+    if (greets) {
+        session_greet(s);
+        site_greeted(&p->set.sites, p->site, now_ms);
+    }
+    return s;
+}
+
+static void
+close_session(struct sched_session *s)
+{
+    session_leave(s);
+    session_free(s);
+}
+
+static void
+test_window_binds(void)
+{
+    struct place p;
+    start(&p);
+    ok(bound(&p, NOW) == SCHED_BOUND_NONE && p.until == INT64_MAX);
+    is_number(site_allows(p.site, NOW), 5, "the initial window");
+    p.site->sessions = 4;
+    ok(bound(&p, NOW) == SCHED_BOUND_NONE);
+    p.site->sessions = 5;
+    ok_named(bound(&p, NOW) == SCHED_BOUND_WINDOW, "the window is full");
+    ok_named(p.until == INT64_MAX, "until something happens");
+    finish(&p);
+}
+
+static void
+test_dead_binds(void)
+{
+    struct place p;
+    start(&p);
+    die(&p, NOW);
+    ok(bound(&p, NOW) == SCHED_BOUND_DEAD);
+    ok_named(p.until == p.site->dead_until_ms &&
+                 p.until >= NOW + SITE_PROBE_MIN_MS * 9 / 10 &&
+                 p.until <= NOW + SITE_PROBE_MIN_MS,
+             "dead until the first probe");
+    is_number(p.set.sites.dead_count, 1, "one is dead");
+    ok_named(sites_wake_ms(&p.set.sites) == INT64_MAX, "no timer before the update");
+    site_update(&p.set.sites, p.site, NOW);
+    is_number(sites_wake_ms(&p.set.sites), p.until, "then one");
+    int64_t at = p.until;
+    sites_tick(&p.set.sites, at - 1);
+    ok(p.site->dead);
+    sites_tick(&p.set.sites, at);
+    ok_named(!p.site->dead && p.site->window.probing, "on probation");
+    is_number(p.set.sites.dead_count, 0, "none is dead");
+    ok(bound(&p, at) == SCHED_BOUND_NONE);
+    p.site->sessions = 1;
+    ok_named(bound(&p, at) == SCHED_BOUND_PROBE && p.until == INT64_MAX,
+             "one session tries");
+    finish(&p);
+}
+
+static void
+test_rates_bind(void)
+{
+    struct place p;
+    prepare(&p);
+    p.target.transport.rate = (struct rate){.amount = 1, .burst = 1, .period_ms = 1000};
+    begin(&p);
+    site_take(p.site, NOW);
+    ok(bound(&p, NOW) == SCHED_BOUND_RATE && p.until == NOW + 1000);
+    is_number(site_ready_ms(p.site, NOW), NOW + 1000, "ready then");
+    ok_named(bound(&p, NOW + 1000) == SCHED_BOUND_NONE, "and not later");
+    finish(&p);
+    prepare(&p);
+    p.target.transport.rate_delay_ms = 7000;
+    begin(&p);
+    is_number(p.site->window.limit, 1, "a rate delay: one session");
+    ok(!site_served(&p.set.sites, p.site, NOW, FEELING_GOOD, 1, 0));
+    ok(bound(&p, NOW) == SCHED_BOUND_RATE_DELAY && p.until == NOW + 7000);
+    is_number(site_ready_ms(p.site, NOW), NOW + 7000, "ready then");
+    ok(bound(&p, NOW + 7000) == SCHED_BOUND_NONE);
+    finish(&p);
+}
+
+static void
+test_transport_delay_binds(void)
+{
+    struct place p;
+    prepare(&p);
+    p.target.transport.transport_rate_delay_ms = 9000;
+    begin(&p);
+    struct destination *other =
+        destination_get(&p.set, &p.target, TEXT("b.example"), NOW);
+    carrier_begin(other->carrier, NOW);
+    ok_named(bound(&p, NOW) == SCHED_BOUND_TRANSPORT_DELAY && p.until == NOW + 9000,
+             "another site's delivery pauses this one");
+    ok_named(bound(&p, NOW + 9000) == SCHED_BOUND_TRANSPORT_DELAY, "while it runs");
+    ok_named(p.until == INT64_MAX, "whose end has no time");
+    carrier_end(other->carrier);
+    ok(bound(&p, NOW + 9000) == SCHED_BOUND_NONE);
+    finish(&p);
+}
+
+static void
+test_learnt_rate(void)
+{
+    struct place p;
+    start(&p);
+    int64_t now = NOW;
+    for (int i = 0; i < 200; i++, now += 10) {
+        site_take(p.site, now);
+        (void)!site_served(&p.set.sites, p.site, now, FEELING_GOOD, 1, 0);
+    }
+    is_number(p.site->learnt.rate, 0, "no rate is learnt from success");
+    int before = p.site->window.size;
+    site_take(p.site, now);
+    ok_named(!site_served(&p.set.sites, p.site, now, FEELING_SLOW, 1, 0),
+             "slow down: it is not dead");
+    ok_named(bound(&p, now) == SCHED_BOUND_LEARNT_RATE, "a rate is learnt");
+    ok(p.until > now && p.until < now + 60000);
+    ok_named(p.site->learnt.rate > 0, "and told");
+    is_number(p.site->window.size, before, "the window stays");
+    finish(&p);
+    prepare(&p);
+    p.target.transport.adaptive = 0;
+    begin(&p);
+    ok(!site_served(&p.set.sites, p.site, NOW, FEELING_SLOW, 1, 0));
+    ok_named(bound(&p, NOW) == SCHED_BOUND_NONE, "not where nothing is to be learnt");
+    finish(&p);
+}
+
+static void
+test_ceiling(void)
+{
+    struct place p;
+    start(&p);
+    struct sched_session *s[6];
+    for (int i = 0; i < 4; i++)
+        s[i] = open_session(&p, NOW, true);
+    int64_t now = NOW;
+    for (int i = 0; i < CEILING_REFUSALS; i++, now += 1000) {
+        is_number(p.site->ceiling.sessions, 0, "not known yet");
+        s[4] = open_session(&p, now, false);
+        close_session(s[4]);
+        ok_named(!site_refused(p.site, now, false), "others live: not dead");
+    }
+    is_number(p.site->window.size, 5, "the window stays as it was");
+    now += 1000;
+    ok(bound(&p, now) == SCHED_BOUND_CEILING);
+    int64_t probe = p.until;
+    ok_named(probe > now && probe <= now + CEILING_HOLD_MIN_MS, "for some seconds");
+    is_number(site_allows(p.site, now), 4, "four are allowed");
+    ok_named(bound(&p, probe) == SCHED_BOUND_NONE, "then one more is tried");
+    s[4] = open_session(&p, probe, false);
+    ok(bound(&p, probe + 1) == SCHED_BOUND_CEILING || p.site->window.size == 5);
+    ok_named(p.until > probe + 1, "a bound has no end in the past");
+    close_session(s[4]);
+    ok(!site_refused(p.site, probe + 1, false));
+    ok(bound(&p, probe + 2000) == SCHED_BOUND_CEILING);
+    ok_named(p.until >= probe + 2 * CEILING_HOLD_MIN_MS, "and after twice the time");
+    int64_t second = p.until;
+    s[4] = open_session(&p, second, true);
+    is_number(p.site->ceiling.sessions, 5, "greeted: it bears one more");
+    for (int i = 0; i < 5; i++)
+        close_session(s[i]);
+    finish(&p);
+}
+
+/* With a window above the ceiling a probe that is under way is bound by the ceiling. */
+static void
+test_ceiling_probe_out(void)
+{
+    struct place p;
+    prepare(&p);
+    p.target.transport.initial_concurrency = 20;
+    begin(&p);
+    struct sched_session *s = open_session(&p, NOW, true);
+    for (int i = 0; i < CEILING_REFUSALS; i++)
+        ok(!site_refused(p.site, NOW, false));
+    int64_t probe = ceiling_wake_ms(&p.site->ceiling);
+    struct sched_session *probing = open_session(&p, probe, false);
+    ok(bound(&p, probe + 100) == SCHED_BOUND_CEILING);
+    ok_named(p.until == INT64_MAX, "until something happens");
+    close_session(probing);
+    close_session(s);
+    finish(&p);
+}
+
+static void
+test_congested(void)
+{
+    struct place p;
+    start(&p);
+    struct sched_session *a = open_session(&p, NOW, false);
+    ok_named(bound(&p, NOW + 60000) == SCHED_BOUND_NONE,
+             "with none greeted it is no line");
+    struct sched_session *b = open_session(&p, NOW + 1000, true);
+    ok_named(bound(&p, NOW + 2000) == SCHED_BOUND_NONE, "two seconds are no line");
+    ok_named(bound(&p, NOW + 2001) == SCHED_BOUND_CONGESTED && p.until == INT64_MAX,
+             "more are, while another talks");
+    session_greet(a);
+    ok_named(bound(&p, NOW + 2001) == SCHED_BOUND_NONE, "until it is greeted");
+    struct sched_session *c = open_session(&p, NOW + 3000, false);
+    latency_note(&p.site->latency, 1000);
+    ok_named(bound(&p, NOW + 7000) == SCHED_BOUND_NONE, "a slow site has longer lines");
+    ok(bound(&p, NOW + 7001) == SCHED_BOUND_CONGESTED);
+    close_session(a);
+    close_session(b);
+    close_session(c);
+    finish(&p);
+}
+
+static void
+test_pause(void)
+{
+    struct place p;
+    start(&p);
+    site_pause(p.site, NOW);
+    ok(bound(&p, NOW) == SCHED_BOUND_PAUSE && p.until == NOW + SITE_OPEN_PAUSE_MS);
+    ok(bound(&p, p.until) == SCHED_BOUND_NONE);
+    struct sched_session *s = open_session(&p, NOW, true);
+    ok(!site_refused(p.site, NOW, false));
+    ok_named(bound(&p, NOW) != SCHED_BOUND_PAUSE, "one slip while another is served");
+    ok(!site_refused(p.site, NOW, false));
+    ok_named(bound(&p, NOW) == SCHED_BOUND_PAUSE && p.until < NOW + SITE_OPEN_PAUSE_MS,
+             "then a short one");
+    for (int i = 0; i < 100; i++)
+        (void)!site_refused(p.site, NOW, false);
+    ok_named(p.site->open_after_ms == NOW + SITE_OPEN_PAUSE_MS,
+             "longer with each that fails, up to a second");
+    close_session(s);
+    finish(&p);
+}
+
+static void
+test_latency(void)
+{
+    struct place p;
+    start(&p);
+    for (int i = 0; i < 100; i++)
+        (void)!site_served(&p.set.sites, p.site, NOW, FEELING_GOOD, 20, 100);
+    is_number(p.site->window.size, 20, "a fast site's window grows to the limit");
+    int size = 20;
+    for (int i = 0; i < 30; i++)
+        (void)!site_served(&p.set.sites, p.site, NOW, FEELING_GOOD, 20, 300);
+    p.site->window.size = 10;
+    for (int i = 0; i < 50; i++)
+        (void)!site_served(&p.set.sites, p.site, NOW, FEELING_GOOD, 20, 300);
+    is_number(p.site->window.size, 10, "three times as slow: it does not grow");
+    for (int i = 0; i < 35; i++)
+        (void)!site_served(&p.set.sites, p.site, NOW, FEELING_GOOD, 20, 900);
+    size = p.site->window.size;
+    ok_named(size == 7 || size == 6, "nine times: one less a cohort");
+    for (int i = 0; i < 1000; i++)
+        (void)!site_served(&p.set.sites, p.site, NOW, FEELING_GOOD, 20, 900);
+    ok_named(p.site->window.size >= 1, "never less than one");
+    for (int i = 0; i < 400; i++)
+        (void)!site_served(&p.set.sites, p.site, NOW, FEELING_GOOD, 20, 50);
+    is_number(p.site->window.size, 20, "fast again: it grows again");
+    finish(&p);
+}
+
+static void
+test_death(void)
+{
+    struct place p;
+    start(&p);
+    struct sched_session *a = open_session(&p, NOW, true),
+                         *b = open_session(&p, NOW, true);
+    bool died = false;
+    for (int i = 0; i < 50; i++)
+        died |= site_served(&p.set.sites, p.site, NOW, FEELING_BAD, 1, 0);
+    ok_named(!died, "with two sessions that live a site does not die");
+    close_session(b);
+    ok_named(site_served(&p.set.sites, p.site, NOW, FEELING_BAD, 1, 0),
+             "with only the one that reports it does");
+    close_session(a);
+    finish(&p);
+    start(&p);
+    a = open_session(&p, NOW, false);
+    b = open_session(&p, NOW, false);
+    close_session(a);
+    ok_named(!site_refused(p.site, NOW, false), "one refused, another may still greet");
+    close_session(b);
+    ok_named(site_refused(p.site, NOW, false), "the last is refused, too: dead");
+    die(&p, NOW);
+    ok_named(!site_refused(p.site, NOW, false), "and only once");
+    site_greeted(&p.set.sites, p.site, NOW);
+    ok_named(!p.site->dead && p.site->window.probing, "a late greeting is life");
+    site_revive(&p.set.sites, p.site);
+    is_number(p.set.sites.dead_count, 0, "who lives is not revived");
+    finish(&p);
+}
+
+static void
+test_probe_times(void)
+{
+    struct place p;
+    start(&p);
+    int64_t now = NOW, longest = 0;
+    static const int64_t want[] = {10000, 20000, 40000, 45000, 45000, 45000};
+    for (int i = 0; now < NOW + INT64_C(7) * 86400000; i++) {
+        die(&p, now);
+        int64_t wait = p.site->dead_until_ms - now;
+        if (i < 6)
+            ok_named(wait >= want[i] * 9 / 10 && wait <= want[i],
+                     "10 s, doubled to 45 s");
+        longest = wait > longest ? wait : longest;
+        now += wait;
+        site_update(&p.set.sites, p.site, now);
+        if (p.site->dead)
+            break;
+        if (i == 200)
+            ok_named(wait > 60000, "longer when dead for hours");
+    }
+    ok_named(longest >= SITE_PROBE_LONG_MS * 9 / 10 && longest <= SITE_PROBE_LONG_MS,
+             "at most a quarter of an hour");
+    ok(!site_served(&p.set.sites, p.site, now, FEELING_GOOD, 1, 0));
+    die(&p, now);
+    ok_named(p.site->dead_until_ms <= now + 11000, "after a success as at first");
+    finish(&p);
+    prepare(&p);
+    p.target.transport.adaptive = 0;
+    begin(&p);
+    die(&p, NOW);
+    is_number(p.site->dead_until_ms, NOW + 300000, "Postfix: minimal_backoff_time");
+    finish(&p);
+}
+
+static void
+test_parking(void)
+{
+    struct place p;
+    struct id id;
+    start(&p);
+    ok(!site_has_parked(p.site) && !site_unpark(p.site, &id));
+    uint64_t in = 0, out = 0;
+    bool in_order = true;
+    for (int i = 0; i < 100000; i++) {
+        site_park(p.site, (struct id){++in, 1});
+        site_park(p.site, (struct id){++in, 1});
+        in_order &= site_unpark(p.site, &id) && id.time_ms == ++out;
+        if (in - out > 500)
+            while (site_unpark(p.site, &id))
+                in_order &= id.time_ms == ++out;
+    }
+    ok_named(in_order, "in the order they came");
+    ok_named(p.site->parked.capacity <= 2048, "and room for no more than are parked");
+    while (site_unpark(p.site, &id))
+        out++;
+    ok(in == out && !site_has_parked(p.site));
+    for (int i = 0; i < 1000; i++)
+        site_park(p.site, (struct id){++in, 1});
+    for (int i = 0; i < 100000; i++) {
+        site_park(p.site, (struct id){++in, 1});
+        in_order &= site_unpark(p.site, &id) && id.time_ms == ++out;
+    }
+    ok_named(in_order && p.site->parked.capacity <= 4096,
+             "with many there all the time");
+    finish(&p);
+}
+
+static void
+test_clock(void)
+{
+    struct place p;
+    prepare(&p);
+    p.target.transport.rate =
+        (struct rate){.amount = 1, .burst = 1, .period_ms = 60000};
+    p.target.transport.transport_rate_delay_ms = 1000;
+    begin(&p);
+    const int64_t back = -3600000;
+    struct sched_session *s = open_session(&p, NOW, true);
+    struct sched_session *waiting = open_session(&p, NOW, false);
+    site_take(p.site, NOW);
+    site_pause(p.site, NOW);
+    carrier_begin(p.site->carrier, NOW);
+    carrier_end(p.site->carrier);
+    uint32_t job_s = sites_job_s(&p.set.sites, NOW);
+    sites_shift(&p.set.sites, back);
+    is_number(sites_job_s(&p.set.sites, NOW + back), job_s, "jobs do not see it");
+    is_number(p.site->open_after_ms, NOW + back + 1000, "the pause moves along");
+    is_number(p.site->carrier->pause_until_ms, NOW + back + 1000, "the carrier's, too");
+    is_number(site_ready_ms(p.site, NOW + back), NOW + back + 60000, "and the rate");
+    is_number(waiting->opened_ms, NOW + back, "and who waits for a greeting");
+    close_session(waiting);
+    close_session(s);
+    die(&p, NOW);
+    site_update(&p.set.sites, p.site, NOW);
+    int64_t until = p.site->dead_until_ms;
+    sites_shift(&p.set.sites, back);
+    is_number(p.site->dead_until_ms, until + back, "and the dead");
+    is_number(sites_wake_ms(&p.set.sites), until + back, "and timers");
+    is_number(p.site->dead_since_ms, NOW + back, "since when");
+    finish(&p);
+}
+
+static void
+test_inherit(void)
+{
+    struct place p;
+    start(&p);
+    struct destination *old = p.d;
+    p.site->window.size = 15;
+    p.site->ceiling.sessions = p.site->ceiling.found = 7;
+    latency_note(&p.site->latency, 80);
+    p.target.transport.concurrency_limit = 10;
+    destinations_reload(&p.set);
+    struct destination *d = destination_get(&p.set, &p.target, TEXT("a.example"), NOW);
+    ok_named(d == old && d->site->window.size == 10,
+             "the window, within the new limit");
+    is_number(d->site->window.limit, 10, "which counts");
+    is_number(d->site->ceiling.sessions, 7, "the ceiling");
+    is_number(latency_short_ms(&d->site->latency), 80, "the latency");
+    is_number(p.set.sites.count, 1, "the old one is gone");
+    p.site = d->site;
+    finish(&p);
+}
+
+/* Two domains at a site on probation, with a rate: all are freed. */
+static void
+test_free_probing(void)
+{
+    struct place p;
+    prepare(&p);
+    p.target.transport.rate =
+        (struct rate){.amount = 1, .burst = 1, .period_ms = 60000};
+    begin(&p);
+    struct destination *b = destination_get(&p.set, &p.target, TEXT("b.example"), NOW);
+    destination_move(&p.set, p.d, p.d->carrier, TEXT("mx:10 m"), NOW);
+    destination_move(&p.set, b, b->carrier, TEXT("mx:10 m"), NOW);
+    ok(p.d->site == b->site && b->site->destinations == 2);
+    p.site = b->site;
+    die(&p, NOW);
+    site_revive(&p.set.sites, p.site);
+    site_park(p.site, (struct id){1, 1});
+    site_update(&p.set.sites, p.site, NOW);
+    ok_named(p.site->is_ready, "parked mail wants a probe");
+    finish(&p);
+    ok_named(true, "freed");
+}
+
+int
+main(void)
+{
+    test_window_binds();
+    test_dead_binds();
+    test_rates_bind();
+    test_transport_delay_binds();
+    test_learnt_rate();
+    test_ceiling();
+    test_ceiling_probe_out();
+    test_congested();
+    test_pause();
+    test_latency();
+    test_death();
+    test_probe_times();
+    test_parking();
+    test_clock();
+    test_inherit();
+    test_free_probing();
+    return done();
+}

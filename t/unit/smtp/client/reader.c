@@ -1,0 +1,101 @@
+/* Content piece by piece: prefix, then what is in the queue; and what is wrong with it.
+ */
+#include "smtp/client/reader.h"
+
+#include "base/memory.h"
+#include "t/support/queue_kit.h"
+#include "t/support/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static char folder[] = "/tmp/petrel-reader-XXXXXX";
+
+/* All of it; the pieces' sizes are within bounds. */
+static enum progress
+read_all(struct reader *c, struct buffer *out, const char **why)
+{
+    struct text piece;
+    enum progress progress;
+    bool good = true;
+    while ((progress = reader_read(c, &piece, why)) == PROGRESS_MORE)
+        good = good && piece.length > 0 && piece.length <= READER_PIECE &&
+               buffer_add(out, piece);
+    ok_named(good, "pieces");
+    return progress;
+}
+
+static void
+check(struct kit *k, size_t prefix, size_t length)
+{
+    static const char *const to[] = {"b@b.test", NULL};
+    static struct reader c;
+    char *bytes = memory_new(length + 1), *lines = memory_new(prefix + 1);
+    const char *why = NULL;
+    struct buffer all;
+    buffer_init(&all, 4 * 1024 * 1024);
+    memset(lines, 'p', prefix);
+    for (size_t i = 0; i < length; i++)
+        bytes[i] = (char)(i * 7);
+    struct envelope *e =
+        kit_accept(k, kit_envelope("a@a.test", to), text_of(bytes, length));
+    e->prefix = text_of(lines, prefix);
+    ok(reader_open(&c, k->queue, e, &why));
+    is_number(read_all(&c, &all, &why), PROGRESS_DONE, "whole");
+    ok_named(all.length == prefix + length &&
+                 (prefix == 0 || memcmp(all.at, lines, prefix) == 0) &&
+                 (length == 0 || memcmp(all.at + prefix, bytes, length) == 0),
+             "prefix, then content");
+    reader_close(&c);
+    reader_close(&c);
+
+    e->content_crc ^= 1;
+    buffer_clear(&all);
+    ok(reader_open(&c, k->queue, e, &why));
+    is_number(read_all(&c, &all, &why), PROGRESS_BAD, "other bytes");
+    is_string(why, "it is not what was stored", "and it says so");
+    reader_close(&c);
+    e->content_crc ^= 1;
+    e->content_size++;
+    ok(reader_open(&c, k->queue, e, &why));
+    buffer_clear(&all);
+    is_number(read_all(&c, &all, &why), PROGRESS_BAD, "fewer than there should be");
+    reader_close(&c);
+    e->content_size--;
+    queue_retire(k->queue, &e);
+    buffer_free(&all);
+    free(bytes);
+    free(lines);
+}
+
+static void
+test_gone(struct kit *k)
+{
+    static struct reader c;
+    const char *why = NULL;
+    struct envelope *e = envelope_new();
+    e->id = (struct id){.time_ms = 1700000000000, .hash = 5};
+    ok(!reader_open(&c, k->queue, e, &why));
+    ok(why != NULL && why[0] != '\0' && !c.open);
+    reader_close(&c);
+    envelope_free(&e);
+}
+
+int
+main(void)
+{
+    struct kit k;
+    if (mkdtemp(folder) == NULL)
+        abort();
+    is_number(kit_open(&k, folder), 0, k.error);
+    check(&k, 0, 0);
+    check(&k, 30, 1);
+    check(&k, 100, READER_PIECE);
+    check(&k, READER_PIECE + 1, READER_PIECE + 1);
+    check(&k, 100, 1000000);
+    test_gone(&k);
+    kit_close(&k);
+    char command[100];
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    return system(command) != 0 ? 1 : done();
+}
