@@ -73,7 +73,7 @@ struct petrel {
 };
 
 static int
-usage(void)
+mta_usage(void)
 {
     fputs(
         "usage: petrel [-c FILE] [-o KEY=VALUE]... [COMMAND]\n"
@@ -503,7 +503,7 @@ count_sessions(void *context, bool *stressed)
 
 /* A session_flush(). */
 static enum server_flush
-flush_node(void *context, const char *node, const char *client)
+mta_flush_node(void *context, const char *node, const char *client)
 {
     switch (flush_ask(context, node, client)) {
     case FLUSH_STARTED:
@@ -525,12 +525,12 @@ start_listening(struct petrel *p, char *error)
     if (p->listener == NULL)
         return EX_UNAVAILABLE;
     control_on_count(p->control, count_sessions, p->listener);
-    listener_on_flush(p->listener, flush_node, p->flush);
+    listener_on_flush(p->listener, mta_flush_node, p->flush);
     return 0;
 }
 
 static int
-start(struct petrel *p, char *error)
+mta_start(struct petrel *p, char *error)
 {
     const struct options *o = &p->configuration->options;
     struct identity who;
@@ -584,7 +584,7 @@ enter_sandbox(struct petrel *p, char *error)
 
 /* The reverse of start. What is cut short has its lines in the log before "stopped". */
 static void
-stop(struct petrel *p, bool ran)
+mta_stop(struct petrel *p, bool ran)
 {
     listener_free(&p->listener);
     control_free(&p->control);
@@ -606,7 +606,7 @@ stop(struct petrel *p, bool ran)
 }
 
 static int
-run(const struct options_sources *sources)
+mta_run(const struct options_sources *sources)
 {
     struct petrel p = {.sources = *sources};
     char error[ERROR_MAX] = "";
@@ -619,7 +619,7 @@ run(const struct options_sources *sources)
     p.net = net_new(p.loop);
     descriptors_want(o, p.log);
     p.sandbox = sandbox_new();
-    int code = start(&p, error);
+    int code = mta_start(&p, error);
     if (code == 0) {
         queue_look_at_disk(manager_queue(p.manager));
         code = enter_sandbox(&p, error);
@@ -639,14 +639,14 @@ run(const struct options_sources *sources)
     } else {
         fprintf(stderr, "petrel: %s\n", error);
     }
-    stop(&p, code == 0);
+    mta_stop(&p, code == 0);
     return code;
 }
 
 /* --- Other commands --------------------------------------------------------------- */
 
 static int
-check(const struct options_sources *sources)
+mta_check(const struct options_sources *sources)
 {
     struct configuration *c = configuration_new(sources);
     struct buffer out;
@@ -764,12 +764,12 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
         return 0;
     }
     if (count > 1)
-        return usage();
+        return mta_usage();
     if (strcmp(command, "run") == 0)
-        return run(sources);
+        return mta_run(sources);
     if (strcmp(command, "check") == 0)
-        return check(sources);
-    return usage();
+        return mta_check(sources);
+    return mta_usage();
 }
 
 int
@@ -794,7 +794,7 @@ main(int count, char **arguments)
         else if (option == 'o' && used < OVERRIDES_MAX)
             overrides[used++] = optarg;
         else
-            return usage();
+            return mta_usage();
     }
     return dispatch(&sources, count - optind, arguments + optind);
 }

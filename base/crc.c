@@ -49,7 +49,7 @@ static const uint32_t tables[8][256] = {
 };
 
 static uint32_t
-load(const unsigned char *at)
+crc_load(const unsigned char *at)
 {
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
            (uint32_t)at[3] << 24;
@@ -78,7 +78,7 @@ crc_add_by_tables(uint32_t crc, const void *bytes, size_t size)
     const unsigned char *at = bytes;
     crc = ~crc;
     for (; size >= 8; at += 8, size -= 8) {
-        uint32_t low = crc ^ load(at), high = load(at + 4);
+        uint32_t low = crc ^ crc_load(at), high = crc_load(at + 4);
         crc = tables[7][low & 0xff] ^ tables[6][low >> 8 & 0xff] ^
               tables[5][low >> 16 & 0xff] ^ tables[4][low >> 24] ^
               tables[3][high & 0xff] ^ tables[2][high >> 8 & 0xff] ^

@@ -26,7 +26,7 @@ struct keyed {
 };
 
 static void
-start(mbedtls_sha256_context *c)
+digest_start(mbedtls_sha256_context *c)
 {
     mbedtls_sha256_init(c);
     int error = SHA256_STARTS(c, 0);
@@ -34,7 +34,7 @@ start(mbedtls_sha256_context *c)
 }
 
 static void
-update(mbedtls_sha256_context *c, const void *at, size_t size)
+digest_update(mbedtls_sha256_context *c, const void *at, size_t size)
 {
     /* An empty text may have no address. */
     int error = size == 0 ? 0 : SHA256_UPDATE(c, at, size);
@@ -42,7 +42,7 @@ update(mbedtls_sha256_context *c, const void *at, size_t size)
 }
 
 static void
-finish(mbedtls_sha256_context *c, unsigned char out[DIGEST_SIZE])
+digest_finish(mbedtls_sha256_context *c, unsigned char out[DIGEST_SIZE])
 {
     int error = SHA256_FINISH(c, out);
     assert(error == 0);
@@ -56,8 +56,8 @@ start_half(mbedtls_sha256_context *half, const unsigned char key[DIGEST_BLOCK],
     unsigned char block[DIGEST_BLOCK];
     for (size_t i = 0; i < sizeof(block); i++)
         block[i] = key[i] ^ pad;
-    start(half);
-    update(half, block, sizeof(block));
+    digest_start(half);
+    digest_update(half, block, sizeof(block));
     digest_forget(block, sizeof(block));
 }
 
@@ -83,13 +83,13 @@ keyed_digest(const struct keyed *k, struct text a, struct text b,
     mbedtls_sha256_context c;
     mbedtls_sha256_init(&c);
     mbedtls_sha256_clone(&c, &k->inner);
-    update(&c, a.at, a.length);
-    update(&c, b.at, b.length);
+    digest_update(&c, a.at, a.length);
+    digest_update(&c, b.at, b.length);
     int error = SHA256_FINISH(&c, out);
     assert(error == 0);
     mbedtls_sha256_clone(&c, &k->outer);
-    update(&c, out, DIGEST_SIZE);
-    finish(&c, out);
+    digest_update(&c, out, DIGEST_SIZE);
+    digest_finish(&c, out);
 }
 
 static void
@@ -106,9 +106,9 @@ void
 digest_plain(struct text t, unsigned char out[DIGEST_SIZE])
 {
     mbedtls_sha256_context c;
-    start(&c);
-    update(&c, t.at, t.length);
-    finish(&c, out);
+    digest_start(&c);
+    digest_update(&c, t.at, t.length);
+    digest_finish(&c, out);
 }
 
 void

@@ -66,7 +66,7 @@ disk_only_of_type(int file, mode_t type)
 
 /* The mode that was asked for, whatever the umask has taken away. */
 static int
-set_mode(int file, unsigned mode)
+disk_set_mode(int file, unsigned mode)
 {
     struct stat status;
 
@@ -110,7 +110,7 @@ make_durable(const char *path)
 {
     int made = disk_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | DISK_SAFELY, 0);
     int result =
-        made < 0 ? made : disk_close_with(made, set_mode(made, DIRECTORY_MODE));
+        made < 0 ? made : disk_close_with(made, disk_set_mode(made, DIRECTORY_MODE));
     const char *slash = strrchr(path, '/');
     char *parent;
 
@@ -217,7 +217,7 @@ disk_make_directory(struct disk *disk, const char *path, unsigned mode)
     if (mkdirat(disk->directory, path, mode) < 0)
         return errno == EEXIST ? check_type(disk, path, S_IFDIR, ENOTDIR) : -errno;
     made = disk_open_at(disk->directory, path, O_RDONLY | O_DIRECTORY | DISK_SAFELY, 0);
-    return made < 0 ? made : disk_close_with(made, set_mode(made, mode));
+    return made < 0 ? made : disk_close_with(made, disk_set_mode(made, mode));
 }
 
 int
@@ -228,7 +228,7 @@ disk_make_fifo(struct disk *disk, const char *path, unsigned mode)
     if (mkfifoat(disk->directory, path, mode) < 0)
         return errno == EEXIST ? check_type(disk, path, S_IFIFO, EEXIST) : -errno;
     made = disk_open_at(disk->directory, path, O_RDONLY | DISK_SAFELY, 0);
-    return made < 0 ? made : disk_close_with(made, set_mode(made, mode));
+    return made < 0 ? made : disk_close_with(made, disk_set_mode(made, mode));
 }
 
 /* Nor through a link on the way: root's sendmail(1) makes files in directories of the
@@ -258,7 +258,7 @@ disk_create(struct disk *disk, const char *path, unsigned mode)
 
     if (file < 0)
         return file;
-    result = set_mode(file, mode);
+    result = disk_set_mode(file, mode);
     if (result < 0) {
         unlinkat(disk->directory, path, 0);
         return disk_close_with(file, result);
@@ -304,7 +304,7 @@ disk_create_for(struct disk *disk, const char *path, unsigned reader)
     if (result == 0)
         result = set_reader(file, reader);
     if (has_no_lists(result))
-        result = set_mode(file, PUBLIC_MODE);
+        result = disk_set_mode(file, PUBLIC_MODE);
     if (result < 0) {
         unlinkat(disk->directory, path, 0);
         return disk_close_with(file, result);

@@ -160,7 +160,7 @@ commits_fast(int file)
 /* --- How long a sync takes -------------------------------------------------------- */
 
 static int
-compare(const void *left, const void *right)
+disk_nature_compare(const void *left, const void *right)
 {
     int64_t l = *(const int64_t *)left, r = *(const int64_t *)right;
 
@@ -177,7 +177,7 @@ write_block(int file, int fill)
 }
 
 static int64_t
-measure(int file)
+disk_nature_measure(int file)
 {
     int64_t took[ROUNDS], start = loop_clock_us(), before, now = start;
     size_t rounds = 0;
@@ -191,7 +191,7 @@ measure(int file)
         now = loop_clock_us();
         took[rounds++] = now - before;
     }
-    qsort(took, rounds, sizeof took[0], compare);
+    qsort(took, rounds, sizeof took[0], disk_nature_compare);
     return took[rounds / 2];
 }
 
@@ -205,7 +205,7 @@ disk_nature(struct disk *disk, const char *path, struct disk_nature *nature)
     file = disk_open_at(disk->directory, path, O_RDWR | O_CREAT | O_EXCL | DISK_SAFELY,
                         PROBE_MODE);
     if (file >= 0)
-        nature->sync_us = measure(file);
+        nature->sync_us = disk_nature_measure(file);
     asked = file >= 0 ? file : disk->directory; /* full, or read-only */
     result = know_type(asked, nature);
     if (nature->copies && is_told_not_to_copy(asked))

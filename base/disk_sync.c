@@ -38,7 +38,7 @@ struct disk_ring {
 /* --- The system calls, for which the C library has no names ----------------------- */
 
 static bool
-submit(const struct disk_ring *ring, int file, bool data_only, void *data)
+disk_sync_submit(const struct disk_ring *ring, int file, bool data_only, void *data)
 {
     struct iocb call = {
         .aio_data = (uintptr_t)data,
@@ -69,7 +69,7 @@ reap(const struct disk_ring *ring, long at_least, struct io_event *events, long 
 /* Calls done in the order in which the syncs were over. What was begun in this very
  * turn stays for the next one. */
 static void
-tell(void *context)
+disk_sync_tell(void *context)
 {
     struct disk_ring *ring = context;
 
@@ -82,7 +82,7 @@ tell(void *context)
         first->done(first->context, first->result);
     }
     if (!ring->closed && ring->over)
-        loop_post(ring->loop, &ring->rest, tell, ring);
+        loop_post(ring->loop, &ring->rest, disk_sync_tell, ring);
 }
 
 static void
@@ -100,7 +100,7 @@ add_over(struct disk_ring *ring, struct disk_sync *sync, int result)
 /* The kernel tells no more. What is under way may be durable or not, and a second sync
  * might not hear of the error that the first one met: all of it has failed. */
 static void
-give_up(struct disk_ring *ring)
+disk_sync_give_up(struct disk_ring *ring)
 {
     ring->broken = true;
     syscall(SYS_io_destroy, ring->context); /* waits: no buffer is in use then */
@@ -110,7 +110,7 @@ give_up(struct disk_ring *ring)
 
 /* Moves what is over into our list, after waiting for at least so many. */
 static void
-gather(struct disk_ring *ring, long at_least)
+disk_sync_gather(struct disk_ring *ring, long at_least)
 {
     struct io_event events[REAPED_AT_ONCE];
     long got;
@@ -123,7 +123,7 @@ gather(struct disk_ring *ring, long at_least)
             add_over(ring, (struct disk_sync *)(uintptr_t)events[i].data,
                      (int)events[i].res);
         if (got < at_least) {
-            give_up(ring);
+            disk_sync_give_up(ring);
             return;
         }
         at_least = 0;
@@ -131,7 +131,7 @@ gather(struct disk_ring *ring, long at_least)
 }
 
 static void
-on_signal(void *context, int happened)
+disk_sync_on_signal(void *context, int happened)
 {
     struct disk_ring *ring = context;
     eventfd_t count;
@@ -139,8 +139,8 @@ on_signal(void *context, int happened)
     /* First, so that what is over from now on signals again. */
     (void)happened;
     (void)eventfd_read(ring->signal, &count);
-    gather(ring, 0);
-    tell(ring);
+    disk_sync_gather(ring, 0);
+    disk_sync_tell(ring);
 }
 
 static void
@@ -162,7 +162,7 @@ works(const struct disk_ring *ring, int directory)
     struct io_event event;
     eventfd_t count;
 
-    if (!submit(ring, directory, false, NULL))
+    if (!disk_sync_submit(ring, directory, false, NULL))
         return false;
     return reap(ring, 1, &event, 1) == 1 && event.res == 0 &&
            poll(&asked, 1, SIGNAL_MS) == 1 && eventfd_read(ring->signal, &count) == 0;
@@ -249,7 +249,8 @@ disk_sync_on(struct disk *disk, struct loop *loop)
     ring = ring_new(loop, disk->directory);
     if (!ring)
         return DISK_SYNC_BLOCKS;
-    ring->watch = loop_watch_new(loop, ring->signal, LOOP_READ, on_signal, ring);
+    ring->watch =
+        loop_watch_new(loop, ring->signal, LOOP_READ, disk_sync_on_signal, ring);
     loop_at_end(loop, LOOP_STAGE_SEND, at_end_of_turn, ring);
     disk->ring = ring;
     return DISK_SYNC_AIO;
@@ -264,7 +265,7 @@ disk_sync_begin(struct disk *disk, int file, bool data_only, struct disk_sync *s
     /* Whatever it is that cannot be submitted, was not begun: the blocking call does
      * it, or says what is wrong. */
     if (!ring || ring->broken || ring->in_flight == RING ||
-        !submit(ring, file, data_only, sync))
+        !disk_sync_submit(ring, file, data_only, sync))
         return data_only ? disk_sync_data(disk, file) : disk_sync(disk, file);
     DL_APPEND(ring->begun, sync);
     ring->in_flight++;
@@ -279,9 +280,9 @@ disk_sync_wait(struct disk *disk)
 
     while (ring && !ring->closed && ring->in_flight > 0) {
         if (!ring->over)
-            gather(ring, 1);
+            disk_sync_gather(ring, 1);
         ring->turn++; /* this turn's are told, too */
-        tell(ring);
+        disk_sync_tell(ring);
     }
 }
 

@@ -124,7 +124,7 @@ read_question(const struct question *question, struct dns_answer *answer)
 }
 
 static void
-shuffle(struct loop *loop, struct net_address *addresses, size_t count)
+dns_shuffle(struct loop *loop, struct net_address *addresses, size_t count)
 {
     for (size_t i = count; i > 1; i--) {
         size_t other = (size_t)(loop_random(loop) % i);
@@ -139,8 +139,8 @@ static void
 merge(struct loop *loop, struct dns_answer *six, struct dns_answer *four,
       struct dns_answer *out)
 {
-    shuffle(loop, six->addresses, six->count);
-    shuffle(loop, four->addresses, four->count);
+    dns_shuffle(loop, six->addresses, six->count);
+    dns_shuffle(loop, four->addresses, four->count);
     out->status = DNS_FOUND;
     for (size_t i = 0; out->count < DNS_ADDRESS_MAX; i++) {
         if (i >= six->count && i >= four->count)
@@ -214,7 +214,7 @@ attend(void *context)
 }
 
 static void
-on_ready(void *context, int events)
+dns_on_ready(void *context, int events)
 {
     struct dns_socket *s = context;
     struct dns_query *query = s->query;
@@ -237,7 +237,7 @@ on_socket(void *context, ares_socket_t descriptor, int readable, int writable)
         s = memory_new(sizeof(*s));
         s->query = query;
         s->descriptor = descriptor;
-        s->watch = loop_watch_new(loop, descriptor, events, on_ready, s);
+        s->watch = loop_watch_new(loop, descriptor, events, dns_on_ready, s);
         DL_APPEND(query->sockets, s);
     } else if (s != NULL && events != 0) {
         loop_watch_set(s->watch, events);
@@ -290,19 +290,19 @@ open_channel(struct dns_query *query)
 }
 
 static void
-enter_line(struct dns_query *query, struct dns_query **line)
+dns_enter_line(struct dns_query *query, struct dns_query **line)
 {
     query->line = line;
     DL_APPEND(*line, query);
 }
 
 static void
-ask(struct dns_query *query)
+dns_ask(struct dns_query *query)
 {
     struct dns *dns = query->dns;
     int code = open_channel(query);
     query->asked_ms = loop_monotonic_ms(dns->loop);
-    enter_line(query, &dns->asked);
+    dns_enter_line(query, &dns->asked);
     for (size_t i = 0; i < query->count;
          i++) /* before asking: c-ares may answer at once */
         query->open += code == ARES_SUCCESS && !query->questions[i].answered;
@@ -361,12 +361,12 @@ turn_left_ms(const struct dns *dns, const struct dns_query *query)
 }
 
 static void
-admit(struct dns *dns)
+dns_admit(struct dns *dns)
 {
     struct dns_query *query;
     while ((query = first_waiting(dns)) != NULL && dns->open < DNS_OPEN_MAX) {
         DL_DELETE(*query->line, query);
-        ask(query);
+        dns_ask(query);
     }
     query = query != NULL ? longest_out(dns) : NULL;
     if (query != NULL)
@@ -392,9 +392,9 @@ take_turns(void *context)
             break;
         DL_DELETE(*query->line, query);
         close_channel(query);
-        enter_line(query, &dns->again);
+        dns_enter_line(query, &dns->again);
     }
-    admit(dns);
+    dns_admit(dns);
 }
 
 static void
@@ -409,7 +409,7 @@ release_query(void *object)
 
 /* Nobody waits for it any more. Never inside a callback of c-ares. */
 static void
-let_go(struct dns_query *query)
+dns_let_go(struct dns_query *query)
 {
     struct dns *dns = query->dns;
     assert(query->done != NULL);
@@ -419,11 +419,11 @@ let_go(struct dns_query *query)
     close_channel(query);
     DL_DELETE(*query->line, query);
     loop_release(dns->loop, release_query, query);
-    admit(dns);
+    dns_admit(dns);
 }
 
 static void
-tell(void *context)
+dns_tell(void *context)
 {
     struct dns_query *query = context;
     dns_answered *done = query->done;
@@ -434,7 +434,7 @@ tell(void *context)
         read_question(&query->questions[0], &answer);
     else
         read_addresses(query, &answer);
-    let_go(query);
+    dns_let_go(query);
     done(query->context, &answer);
 }
 
@@ -461,13 +461,13 @@ query_start(struct dns_query *query)
 {
     struct dns *dns = query->dns;
     if (query->known != NULL) {
-        enter_line(query, &dns->asked);
-        loop_post(dns->loop, &query->telling, tell, query);
+        dns_enter_line(query, &dns->asked);
+        loop_post(dns->loop, &query->telling, dns_tell, query);
     } else {
-        enter_line(query, &dns->queued);
+        dns_enter_line(query, &dns->queued);
         loop_timer_start(dns->loop, &query->patience, dns->try_ms * PATIENCE_TRIES,
-                         tell, query);
-        admit(dns);
+                         dns_tell, query);
+        dns_admit(dns);
     }
     return query;
 }
@@ -481,7 +481,7 @@ known_new(struct dns_query *query)
 
 /* False, with the answer known, when such a name cannot exist. */
 static bool
-take_name(struct dns_query *query, const char *name)
+dns_take_name(struct dns_query *query, const char *name)
 {
     if (dns_host_copy(query->name, text_from(name)))
         return true;
@@ -629,7 +629,7 @@ dns_new(struct loop *loop, struct text servers, char *error, size_t error_size)
     dns->loop = loop;
     dns->try_ms = TRY_MS;
     dns->tries = TRIES;
-    dns->tell = tell;
+    dns->tell = dns_tell;
     dns->turns.fire = take_turns;
     buffer_init(&dns->servers, (size_t)SERVERS_MAX * NET_ADDRESS_TEXT_MAX);
     if (!take_servers(dns, servers, error, error_size)) {
@@ -656,13 +656,13 @@ dns_free(struct dns **dns)
     if (d == NULL)
         return;
     DL_FOREACH_SAFE (d->queued, query, next) {
-        let_go(query);
+        dns_let_go(query);
     }
     DL_FOREACH_SAFE (d->again, query, next) {
-        let_go(query);
+        dns_let_go(query);
     }
     DL_FOREACH_SAFE (d->asked, query, next) {
-        let_go(query);
+        dns_let_go(query);
     }
     loop_timer_stop(d->loop, &d->turns);
     assert(d->open == 0);
@@ -683,7 +683,7 @@ struct dns_query *
 dns_find_mx(struct dns *dns, const char *name, dns_answered *done, void *context)
 {
     struct dns_query *query = query_new(dns, done, context);
-    if (take_name(query, name))
+    if (dns_take_name(query, name))
         add_question(query, DNS_TYPE_MX);
     return query_start(query);
 }
@@ -696,7 +696,7 @@ dns_find_addresses(struct dns *dns, const char *name, dns_answered *done, void *
     if (net_address_parse_ip(text_from(name), &literal)) {
         struct dns_answer *known = known_new(query);
         known->addresses[known->count++] = literal;
-    } else if (take_name(query, name)) {
+    } else if (dns_take_name(query, name)) {
         look_here(query);
         add_question(query, DNS_TYPE_AAAA);
         add_question(query, DNS_TYPE_A);
@@ -710,5 +710,5 @@ dns_cancel(struct dns_query **query)
     struct dns_query *q = *query;
     *query = NULL;
     if (q != NULL && q->done != NULL)
-        let_go(q);
+        dns_let_go(q);
 }

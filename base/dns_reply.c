@@ -164,7 +164,7 @@ next_record(struct cursor *cursor, struct record *record)
 /* A full list gives up its least preferred, so that the order of a long answer does not
  * decide which hosts are lost. */
 static bool
-make_room(struct dns_answer *answer, unsigned preference)
+dns_reply_make_room(struct dns_answer *answer, unsigned preference)
 {
     size_t worst = 0;
     if (answer->count < DNS_MX_MAX)
@@ -189,13 +189,14 @@ add_mx(struct dns_answer *answer, struct text reply, const struct record *record
         !read_host(reply, record->data + 2, record->data + record->size, mx.host))
         return false;
     mx.preference = two_octets(reply, record->data);
-    if (make_room(answer, mx.preference))
+    if (dns_reply_make_room(answer, mx.preference))
         answer->mx[answer->count++] = mx;
     return true;
 }
 
 static bool
-add_record(struct dns_answer *answer, struct text reply, const struct record *record)
+dns_reply_add_record(struct dns_answer *answer, struct text reply,
+                     const struct record *record)
 {
     if (record->type == DNS_TYPE_MX)
         return add_mx(answer, reply, record);
@@ -232,7 +233,7 @@ read_records(struct cursor *cursor, bool whole, enum dns_type type,
         bool wanted = record.type == (unsigned)type;
         if (record.class != DNS_CLASS_IN || (!wanted && record.type != DNS_TYPE_CNAME))
             continue;
-        if (wanted && !add_record(answer, cursor->reply, &record))
+        if (wanted && !dns_reply_add_record(answer, cursor->reply, &record))
             bad++;
         else if (record.ttl_s < ttl_s)
             ttl_s = record.ttl_s;

@@ -10,7 +10,7 @@ enum { FIRST_CAPACITY = 16 };
 
 /* nodes[0] is place 1: the parent of place p is p / 2, its children 2p and 2p + 1. */
 static void
-put(struct heap *h, size_t place, struct heap_node *n)
+heap_put(struct heap *h, size_t place, struct heap_node *n)
 {
     h->nodes[place - 1] = n;
     n->place = place;
@@ -21,10 +21,10 @@ rise(struct heap *h, struct heap_node *n)
 {
     size_t place = n->place;
     while (place > 1 && h->before(n, h->nodes[place / 2 - 1])) {
-        put(h, place, h->nodes[place / 2 - 1]);
+        heap_put(h, place, h->nodes[place / 2 - 1]);
         place /= 2;
     }
-    put(h, place, n);
+    heap_put(h, place, n);
 }
 
 static void
@@ -39,10 +39,10 @@ sink(struct heap *h, struct heap_node *n)
             child++;
         if (!h->before(h->nodes[child - 1], n))
             break;
-        put(h, place, h->nodes[child - 1]);
+        heap_put(h, place, h->nodes[child - 1]);
         place = child;
     }
-    put(h, place, n);
+    heap_put(h, place, n);
 }
 
 void
@@ -68,7 +68,7 @@ heap_add(struct heap *h, struct heap_node *n)
         h->nodes = memory_resize(h->nodes, h->capacity * sizeof(*h->nodes));
     }
     h->count++;
-    put(h, h->count, n);
+    heap_put(h, h->count, n);
     rise(h, n);
 }
 
@@ -82,7 +82,7 @@ heap_remove(struct heap *h, struct heap_node *n)
     n->place = 0;
     if (last == n)
         return;
-    put(h, place, last);
+    heap_put(h, place, last);
     rise(h, last);
     sink(h, last);
 }

@@ -12,7 +12,7 @@ idna_version(void)
 }
 
 static bool
-convert(const char *name, char out[IDNA_NAME_MAX])
+idna_convert(const char *name, char out[IDNA_NAME_MAX])
 {
     uint8_t *found = NULL;
     int flags = IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL;
@@ -32,7 +32,7 @@ idna_version(void)
 }
 
 static bool
-convert(const char *name, char out[IDNA_NAME_MAX])
+idna_convert(const char *name, char out[IDNA_NAME_MAX])
 {
     (void)name;
     (void)out;
@@ -48,7 +48,8 @@ idna_to_ascii(struct text name, char out[IDNA_NAME_MAX])
         return false;
     text_copy(whole, sizeof(whole), name);
     if (!text_is_ascii(name))
-        return text_is_utf8(name) && !text_has_control(name) && convert(whole, out);
+        return text_is_utf8(name) && !text_has_control(name) &&
+               idna_convert(whole, out);
     text_lower(whole, name.length);
     text_copy(out, IDNA_NAME_MAX, text_from(whole));
     return true;

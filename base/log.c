@@ -159,7 +159,7 @@ format_time(struct log *log, char out[TIME_SIZE])
 }
 
 static void
-add(struct fields *f, struct text t)
+log_add(struct fields *f, struct text t)
 {
     if (f->cut || buffer_add(&f->line, t))
         return;
@@ -174,14 +174,15 @@ static void
 start_qmail(struct fields *f, const struct log_line *line)
 {
     if (line->level <= LOG_LEVEL_WARNING)
-        add(f, line->level == LOG_LEVEL_ERROR ? TEXT("alert: ") : TEXT("warning: "));
+        log_add(f,
+                line->level == LOG_LEVEL_ERROR ? TEXT("alert: ") : TEXT("warning: "));
     else {
-        add(f, text_from(line->program));
-        add(f, TEXT(": "));
+        log_add(f, text_from(line->program));
+        log_add(f, TEXT(": "));
     }
     if (line->id != NULL) {
-        add(f, text_from(line->id));
-        add(f, TEXT(": "));
+        log_add(f, text_from(line->id));
+        log_add(f, TEXT(": "));
     }
 }
 
@@ -196,22 +197,22 @@ start_text(struct fields *f, const struct log_line *line)
     }
     if (log->loop != NULL) {
         format_time(log, start);
-        add(f, text_from(start));
-        add(f, TEXT(" "));
+        log_add(f, text_from(start));
+        log_add(f, TEXT(" "));
     }
     if (log->style == LOG_STYLE_POSTFIX)
         snprintf(start, sizeof(start), "postfix/%.20s[%ld]: ", line->program,
                  (long)getpid());
     else
         snprintf(start, sizeof(start), "%.20s: ", line->program);
-    add(f, text_from(start));
+    log_add(f, text_from(start));
     if (line->id != NULL) {
-        add(f, text_from(line->id));
-        add(f, TEXT(": "));
+        log_add(f, text_from(line->id));
+        log_add(f, TEXT(": "));
     }
     if (line->level <= LOG_LEVEL_WARNING) {
-        add(f, text_from(level_name(line->level)));
-        add(f, TEXT(": "));
+        log_add(f, text_from(level_name(line->level)));
+        log_add(f, TEXT(": "));
     }
 }
 
@@ -281,7 +282,7 @@ finish_json(struct fields *f)
 }
 
 static void
-do_nothing(void *context)
+log_do_nothing(void *context)
 {
     (void)context;
 }
@@ -295,7 +296,7 @@ flush_lines(void *context)
 }
 
 static void
-write_line(struct log *log, enum log_level level, struct buffer *line)
+log_write_line(struct log *log, enum log_level level, struct buffer *line)
 {
     line->limit = LOG_LINE_MAX; /* the LF has its own place */
     bool ended = buffer_add_byte(line, '\n');
@@ -310,13 +311,13 @@ write_line(struct log *log, enum log_level level, struct buffer *line)
         if (level <= LOG_LEVEL_WARNING || log_writer_waiting(log->writer) > TURN_MAX)
             flush_lines(log);
         else
-            loop_post(log->loop, &log->wake, do_nothing, NULL);
+            loop_post(log->loop, &log->wake, log_do_nothing, NULL);
     }
 }
 
 /* Nearly every value: printable ASCII that needs no guard, and room for it. */
 static bool
-is_plain(struct text t, size_t limit)
+log_is_plain(struct text t, size_t limit)
 {
     if (t.length > limit)
         return false;
@@ -331,9 +332,9 @@ add_key(struct fields *f, const char *key)
 {
     if (key == NULL)
         return;
-    add(f, f->count > 0 ? TEXT(", ") : TEXT(""));
-    add(f, text_from(key));
-    add(f, TEXT("="));
+    log_add(f, f->count > 0 ? TEXT(", ") : TEXT(""));
+    log_add(f, text_from(key));
+    log_add(f, TEXT("="));
 }
 
 /* One value of any kind; key NULL is the sentence or the remark. */
@@ -342,9 +343,9 @@ add_value(struct log_line *line, const char *key, struct text t, bool guard)
 {
     struct fields *f = line->fields;
     struct buffer value;
-    if (f->object == NULL && !guard && is_plain(t, VALUE_MAX)) {
+    if (f->object == NULL && !guard && log_is_plain(t, VALUE_MAX)) {
         add_key(f, key);
-        add(f, t);
+        log_add(f, t);
         f->count++;
         return;
     }
@@ -354,7 +355,7 @@ add_value(struct log_line *line, const char *key, struct text t, bool guard)
         set(f, key == NULL ? "text" : key, json_stringn(made.at, made.length));
     } else {
         add_key(f, key);
-        add(f, made);
+        log_add(f, made);
     }
     f->count++;
     buffer_free(&value);
@@ -443,7 +444,7 @@ log_plain(struct log *log, const char *format, ...)
     va_end(list);
     buffer_init(&line, LOG_LINE_MAX);
     if (buffer_add(&line, text_before(t, LOG_LINE_MAX - 1)))
-        write_line(log, LOG_LEVEL_INFO, &line);
+        log_write_line(log, LOG_LEVEL_INFO, &line);
     buffer_free(&line);
 }
 
@@ -502,10 +503,10 @@ log_remark(struct log_line *line, struct text value)
     if (f == NULL)
         return;
     if (f->object == NULL)
-        add(f, f->count > 0 ? TEXT(" (") : TEXT("("));
+        log_add(f, f->count > 0 ? TEXT(" (") : TEXT("("));
     add_value(line, NULL, value, is_forgery(value, true));
     if (f->object == NULL)
-        add(f, TEXT(")"));
+        log_add(f, TEXT(")"));
 }
 
 void
@@ -516,7 +517,7 @@ log_end(struct log_line *line)
         return;
     if (f->object != NULL)
         finish_json(f);
-    write_line(line->log, line->level, &f->line);
+    log_write_line(line->log, line->level, &f->line);
     buffer_free(&f->line);
     free(f);
     line->fields = NULL;

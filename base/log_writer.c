@@ -45,7 +45,7 @@ unwritten(const struct log_writer *w)
 
 /* The descriptor fails: what waits for it would be old news when it works again. */
 static void
-give_up(struct log_writer *w, int error)
+log_writer_give_up(struct log_writer *w, int error)
 {
     w->lost += count_lines(unwritten(w));
     if (w->told > 0)
@@ -67,7 +67,7 @@ end_cut_line(struct log_writer *w)
 
 /* False: not all that waited is written. */
 static bool
-write_some(struct log_writer *w)
+log_writer_write_some(struct log_writer *w)
 {
     while (w->written < w->lines.length) {
         int64_t wrote =
@@ -75,7 +75,7 @@ write_some(struct log_writer *w)
         if (wrote == -EAGAIN || wrote == 0)
             return false;
         if (wrote < 0) {
-            give_up(w, (int)-wrote);
+            log_writer_give_up(w, (int)-wrote);
             return false;
         }
         w->written += (size_t)wrote;
@@ -102,14 +102,14 @@ block(struct log_writer *w, bool blocked)
 static void
 push(struct log_writer *w)
 {
-    bool drained = write_some(w);
+    bool drained = log_writer_write_some(w);
     block(w, w->lines.length > 0);
     if (drained && w->lost > 0)
         w->on_drained(w->context);
 }
 
 static void
-on_ready(void *context, int events)
+log_writer_on_ready(void *context, int events)
 {
     (void)events;
     push(context);
@@ -128,7 +128,7 @@ log_writer_new(struct loop *loop, int descriptor, void (*on_drained)(void *conte
 {
     struct log_writer *w = memory_new(sizeof(*w));
     w->loop = loop;
-    w->on_ready = on_ready;
+    w->on_ready = log_writer_on_ready;
     w->on_drained = on_drained;
     w->context = context;
     buffer_init(&w->lines, LOG_WRITER_MAX);

@@ -56,7 +56,7 @@ real(struct loop *loop)
 
 /* What cannot be done without. */
 static _Noreturn void
-give_up(const char *what)
+loop_give_up(const char *what)
 {
     fprintf(stderr, "petrel: %s: %s\n", what, strerror(errno));
     exit(EX_OSERR);
@@ -68,7 +68,7 @@ clock_us(clockid_t clock)
     struct timespec t;
 
     if (clock_gettime(clock, &t) < 0)
-        give_up("cannot read the clock");
+        loop_give_up("cannot read the clock");
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
@@ -78,7 +78,7 @@ static void
 on_trouble(const char *what)
 {
     if (strcmp(what, "(libev) epoll_wait") != 0 && strcmp(what, "(libev) poll") != 0)
-        give_up(what);
+        loop_give_up(what);
     fprintf(stderr, "petrel: %s: %s\n", what, strerror(errno));
     (void)!poll(NULL, 0, PAUSE_MS);
 }
@@ -107,7 +107,7 @@ on_alarm(struct ev_loop *ev, struct ev_timer *alarm, int events)
 }
 
 static void
-on_signal(struct ev_loop *ev, struct ev_signal *signal, int events)
+loop_signal_came(struct ev_loop *ev, struct ev_signal *signal, int events)
 {
     struct loop_signal *s = signal->data;
 
@@ -117,7 +117,7 @@ on_signal(struct ev_loop *ev, struct ev_signal *signal, int events)
 }
 
 static void
-on_ready(struct ev_loop *ev, struct ev_io *io, int events)
+loop_on_ready(struct ev_loop *ev, struct ev_io *io, int events)
 {
     struct loop_watch *watch = io->data;
 
@@ -170,7 +170,7 @@ loop_new(void)
     ev_set_syserr_cb(on_trouble);
     loop->ev = ev_loop_new(EVFLAG_NOENV | EVBACKEND_EPOLL | EVBACKEND_POLL);
     if (!loop->ev)
-        give_up("cannot make an event loop");
+        loop_give_up("cannot make an event loop");
     loop->now_us = clock_us(CLOCK_MONOTONIC);
     turn_init(&loop->turn, clock_us(CLOCK_REALTIME) / 1000, loop->now_us / 1000);
     ev_check_init(&loop->begin, on_wake);
@@ -236,7 +236,7 @@ loop_random(struct loop *loop)
             got = getrandom(r->random, sizeof r->random, 0);
         } while (got < 0 && errno == EINTR);
         if (got != sizeof r->random)
-            give_up("cannot get random numbers");
+            loop_give_up("cannot get random numbers");
         r->random_left = RANDOM_POOL;
     }
     return r->random[--r->random_left];
@@ -252,7 +252,7 @@ loop_watch_new(struct loop *loop, int descriptor, int events,
     watch->loop = real(loop);
     watch->ready = ready;
     watch->context = context;
-    ev_io_init(&watch->io, on_ready, descriptor, 0);
+    ev_io_init(&watch->io, loop_on_ready, descriptor, 0);
     watch->io.data = watch;
     loop_watch_set(watch, events);
     return watch;
@@ -290,7 +290,7 @@ loop_on_signal(struct loop *loop, int signal_number, void (*fire)(void *context)
 
     s->fire = fire;
     s->context = context;
-    ev_signal_init(&s->signal, on_signal, signal_number);
+    ev_signal_init(&s->signal, loop_signal_came, signal_number);
     s->signal.data = s;
     ev_signal_start(real(loop)->ev, &s->signal);
     LL_PREPEND(real(loop)->signals, s);

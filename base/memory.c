@@ -7,7 +7,7 @@
 #include <string.h>
 
 static _Noreturn void
-give_up(void)
+memory_give_up(void)
 {
     fputs("petrel: out of memory\n", stderr);
     abort(); /* what a peer can grow has a limit: it is not a peer's doing */
@@ -21,7 +21,7 @@ memory_array(size_t count, size_t size)
         count = size = 1;
     void *made = calloc(count, size);
     if (made == NULL)
-        give_up();
+        memory_give_up();
     return made;
 }
 
@@ -36,7 +36,7 @@ memory_resize(void *old, size_t size)
 {
     void *made = realloc(old, size > 0 ? size : 1);
     if (made == NULL)
-        give_up();
+        memory_give_up();
     return made;
 }
 
@@ -45,6 +45,6 @@ memory_string(const char *source)
 {
     char *made = strdup(source);
     if (made == NULL)
-        give_up();
+        memory_give_up();
     return made;
 }

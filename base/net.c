@@ -19,8 +19,8 @@
 enum { LINGER_MS = 30000 };
 
 static void
-read_name(int socket, int (*ask)(int, struct sockaddr *, socklen_t *),
-          struct net_address *out)
+net_read_name(int socket, int (*ask)(int, struct sockaddr *, socklen_t *),
+              struct net_address *out)
 {
     struct sockaddr_storage name;
     socklen_t length = sizeof name;
@@ -53,7 +53,7 @@ finish_connecting(struct net_connection *c)
     }
     c->connecting = false;
     c->active_ms = loop_monotonic_ms(c->net->loop);
-    read_name(c->out, getsockname, &c->local);
+    net_read_name(c->out, getsockname, &c->local);
     if (net_unsent(c) || c->tls)
         net_stream_mark(c);
     net_stream_update(c);
@@ -61,7 +61,7 @@ finish_connecting(struct net_connection *c)
 }
 
 static void
-on_ready(void *context, int events)
+net_on_ready(void *context, int events)
 {
     struct net_connection *c = context;
 
@@ -76,7 +76,7 @@ on_ready(void *context, int events)
 }
 
 static bool
-is_told(struct net_connection *c, unsigned what)
+net_is_told(struct net_connection *c, unsigned what)
 {
     bool told = c->tell & what;
 
@@ -89,16 +89,16 @@ on_telling(void *context)
 {
     struct net_connection *c = context;
 
-    if (is_told(c, TELL_CONNECTED))
+    if (net_is_told(c, TELL_CONNECTED))
         net_stream_emit(c, NET_CONNECTED);
-    if (is_told(c, TELL_MORE) && c->tls && !c->ended && !c->failed &&
+    if (net_is_told(c, TELL_MORE) && c->tls && !c->ended && !c->failed &&
         (!c->paused || !c->secured))
         net_stream_receive(c);
-    if (is_told(c, TELL_INPUT) && !c->paused && net_input(c).length)
+    if (net_is_told(c, TELL_INPUT) && !c->paused && net_input(c).length)
         net_stream_emit(c, NET_INPUT);
-    if (is_told(c, TELL_DRAINED) && !c->failed)
+    if (net_is_told(c, TELL_DRAINED) && !c->failed)
         net_stream_emit(c, NET_DRAINED);
-    if (!is_told(c, TELL_FAILED))
+    if (!net_is_told(c, TELL_FAILED))
         return;
     /* A peer that refuses our bytes may have said why: its last words first. */
     if (!c->ended && !c->paused)
@@ -108,7 +108,7 @@ on_telling(void *context)
 }
 
 static void
-on_timer(void *context)
+net_on_timer(void *context)
 {
     struct net_connection *c = context;
     int64_t idle_ms = loop_monotonic_ms(c->net->loop) - c->active_ms;
@@ -118,7 +118,8 @@ on_timer(void *context)
     else if (idle_ms >= c->timeout_ms)
         net_stream_emit(c, NET_TIMED_OUT);
     else
-        loop_timer_start(c->net->loop, &c->timer, c->timeout_ms - idle_ms, on_timer, c);
+        loop_timer_start(c->net->loop, &c->timer, c->timeout_ms - idle_ms, net_on_timer,
+                         c);
 }
 
 static struct net_connection *
@@ -147,9 +148,9 @@ use_descriptors(struct net_connection *c, int in, bool in_is_socket, int out,
     c->out = out;
     c->in_is_socket = in_is_socket;
     c->out_is_socket = out_is_socket;
-    c->watch_in = loop_watch_new(c->net->loop, in, 0, on_ready, c);
+    c->watch_in = loop_watch_new(c->net->loop, in, 0, net_on_ready, c);
     if (out != in)
-        c->watch_out = loop_watch_new(c->net->loop, out, 0, on_ready, c);
+        c->watch_out = loop_watch_new(c->net->loop, out, 0, net_on_ready, c);
 }
 
 static int
@@ -184,7 +185,7 @@ net_connection_accepted(struct net *net, int socket, const struct net_address *p
 
     use_descriptors(c, socket, true, socket, true);
     c->peer = *peer;
-    read_name(socket, getsockname, &c->local);
+    net_read_name(socket, getsockname, &c->local);
     net_stream_update(c);
     return c;
 }
@@ -270,7 +271,7 @@ net_connect(struct net *net, const struct net_address *to,
     error_number = try_connect(c, bind_to);
     if (error_number == 0) {
         c->connecting = false;
-        read_name(c->out, getsockname, &c->local);
+        net_read_name(c->out, getsockname, &c->local);
         net_stream_tell(c, TELL_CONNECTED);
     } else if (error_number != EINPROGRESS) {
         fail_to_connect(c, error_number);
@@ -287,8 +288,8 @@ net_adopt(struct net *net, int in, int out, net_happened *on_event, void *contex
     assert(in >= 0 && out >= 0);
     use_descriptors(c, in, is_socket(in), out, is_socket(out));
     if (c->in_is_socket) {
-        read_name(in, getpeername, &c->peer);
-        read_name(in, getsockname, &c->local);
+        net_read_name(in, getpeername, &c->peer);
+        net_read_name(in, getsockname, &c->local);
     }
     net_attach(c, on_event, context);
     net_stream_update(c);
@@ -330,7 +331,7 @@ net_set_timeout(struct net_connection *c, int64_t timeout_ms)
     if (!timeout_ms || c->failed)
         loop_timer_stop(loop, &c->timer);
     else if (!heap_has(&c->timer.node) || c->timer.due_ms > c->active_ms + timeout_ms)
-        loop_timer_start(loop, &c->timer, timeout_ms, on_timer, c);
+        loop_timer_start(loop, &c->timer, timeout_ms, net_on_timer, c);
 }
 
 const char *
@@ -410,7 +411,7 @@ net_close(struct net_connection **connection)
     c->tell = 0;
     net_stream_drop_input(c);
     loop_unpost(c->net->loop, &c->telling);
-    loop_timer_start(c->net->loop, &c->timer, LINGER_MS, on_timer, c);
+    loop_timer_start(c->net->loop, &c->timer, LINGER_MS, net_on_timer, c);
     net_stream_update(c);
     net_stream_settle(c);
 }

@@ -34,7 +34,7 @@ struct net_listener {
 };
 
 static void
-on_pause_over(void *context)
+net_listener_on_pause_over(void *context)
 {
     struct net_listener *l = context;
 
@@ -49,7 +49,7 @@ is_exhausted(int error_number)
 }
 
 static void
-on_ready(void *context, int events)
+net_listener_on_ready(void *context, int events)
 {
     struct net_listener *l = context;
     struct net *net = l->net;
@@ -68,7 +68,8 @@ on_ready(void *context, int events)
             return;
         if (fd < 0 && (is_exhausted(errno) || i + 1 == ACCEPTS_PER_TURN)) {
             loop_watch_set(l->watch, 0);
-            loop_timer_start(net->loop, &l->pause, PAUSE_MS, on_pause_over, l);
+            loop_timer_start(net->loop, &l->pause, PAUSE_MS, net_listener_on_pause_over,
+                             l);
             return;
         }
         if (fd < 0) /* this one is gone already; there may be others */
@@ -119,8 +120,8 @@ remove_socket(const struct net_address *address)
 
 /* A socket in the file system that nobody answers is what a crash has left. */
 static bool
-remove_stale(const struct net_address *address, const struct sockaddr_storage *name,
-             socklen_t length)
+net_listener_remove_stale(const struct net_address *address,
+                          const struct sockaddr_storage *name, socklen_t length)
 {
     int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     bool stale = probe >= 0 &&
@@ -148,7 +149,7 @@ bind_to(int fd, const struct net_address *address, unsigned unix_mode)
         return errno;
     mask = umask(0);
     result = bind(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
-    if (result == EADDRINUSE && remove_stale(address, &name, length))
+    if (result == EADDRINUSE && net_listener_remove_stale(address, &name, length))
         result = bind(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
     umask(mask);
     return result;
@@ -222,7 +223,7 @@ net_listen(struct net *net, const struct net_address *address, unsigned unix_mod
     if (address->family != NET_UNIX &&
         getsockname(fd, (struct sockaddr *)&name, &length) == 0)
         net_address_from_socket(&name, length, &l->address);
-    l->watch = loop_watch_new(net->loop, fd, LOOP_READ, on_ready, l);
+    l->watch = loop_watch_new(net->loop, fd, LOOP_READ, net_listener_on_ready, l);
     DL_APPEND(net->listeners, l);
     return l;
 }

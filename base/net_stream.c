@@ -32,7 +32,7 @@ wants_read(const struct net_connection *c)
 }
 
 static void
-do_nothing(void *context)
+net_stream_do_nothing(void *context)
 {
     (void)context;
 }
@@ -63,7 +63,7 @@ connection_release(void *object)
 /* Adopted pipes and terminals stay in blocking mode, which they share with other
  * programs: they are asked first. */
 static bool
-is_ready(int descriptor, short events)
+net_stream_is_ready(int descriptor, short events)
 {
     struct pollfd asked = {.fd = descriptor, .events = events};
 
@@ -76,7 +76,7 @@ net_stream_read(const struct net_connection *c, char *to, size_t size)
     ssize_t got;
 
     do {
-        if (!c->in_is_socket && !is_ready(c->in, POLLIN))
+        if (!c->in_is_socket && !net_stream_is_ready(c->in, POLLIN))
             return -EAGAIN;
         got = c->in_is_socket ? recv(c->in, to, size, MSG_DONTWAIT)
                               : read(c->in, to, size);
@@ -86,13 +86,13 @@ net_stream_read(const struct net_connection *c, char *to, size_t size)
 
 /* Bytes taken or a negative errno. */
 static ssize_t
-write_some(const struct net_connection *c, struct text t)
+net_stream_write_some(const struct net_connection *c, struct text t)
 {
     size_t chunk = t.length < PIPE_CHUNK ? t.length : PIPE_CHUNK;
     ssize_t taken;
 
     do {
-        if (!c->out_is_socket && !is_ready(c->out, POLLOUT))
+        if (!c->out_is_socket && !net_stream_is_ready(c->out, POLLOUT))
             return -EAGAIN;
         taken = c->out_is_socket
                     ? send(c->out, t.at, t.length, MSG_DONTWAIT | MSG_NOSIGNAL)
@@ -142,7 +142,7 @@ net_stream_mark(struct net_connection *c)
         return;
     /* So that the turn that sends comes, even when this was called outside of one. */
     if (!net->dirty)
-        loop_post(net->loop, &net->wake, do_nothing, NULL);
+        loop_post(net->loop, &net->wake, net_stream_do_nothing, NULL);
     c->dirty = true;
     DL_APPEND2(net->dirty, c, dirty_prev, dirty_next);
 }
@@ -192,7 +192,7 @@ net_stream_fail(struct net_connection *c, int error_number, const char *format, 
     c->error_number = error_number;
     c->failed = true;
     if (c->shaking && !c->clear && !c->blocked)
-        write_some(c, net_waiting_text(&c->wire)); /* the alert, if it can */
+        net_stream_write_some(c, net_waiting_text(&c->wire)); /* the alert, if it can */
     c->connecting = c->blocked = false;
     net_waiting_clear(c->net, &c->output);
     net_waiting_clear(c->net, &c->wire);
@@ -319,7 +319,7 @@ write_output(struct net_connection *c)
             return false;
         if (!bytes.length)
             return true;
-        taken = write_some(c, bytes);
+        taken = net_stream_write_some(c, bytes);
         c->blocked = taken == -EAGAIN;
         if (c->blocked)
             return true;

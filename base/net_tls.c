@@ -8,7 +8,7 @@
 enum { SEALED_AT_ONCE = 64 * 1024 }; /* bytes of output made records for one write */
 
 static ssize_t
-receive(void *context, char *to, size_t size)
+net_tls_receive_more(void *context, char *to, size_t size)
 {
     struct net_connection *c = context;
     struct text early = text_before(net_waiting_text(&c->early), size);
@@ -21,7 +21,7 @@ receive(void *context, char *to, size_t size)
 }
 
 static bool
-transmit(void *context, struct text records)
+net_tls_transmit(void *context, struct text records)
 {
     struct net_connection *c = context;
 
@@ -29,7 +29,7 @@ transmit(void *context, struct text records)
 }
 
 static void
-fail(struct net_connection *c, int error_number)
+net_tls_fail(struct net_connection *c, int error_number)
 {
     net_stream_fail(c, error_number, "%s", tls_session_error(c->tls));
 }
@@ -47,7 +47,7 @@ shake(struct net_connection *c)
             net_stream_mark(c);
         return false;
     case PROGRESS_BAD:
-        fail(c, EPROTO);
+        net_tls_fail(c, EPROTO);
         return false;
     }
     return false;
@@ -96,7 +96,7 @@ receive_data(struct net_connection *c)
     if (got == -EAGAIN)
         return;
     if (got < 0) {
-        fail(c, (int)-got);
+        net_tls_fail(c, (int)-got);
         return;
     }
     c->active_ms = loop_monotonic_ms(c->net->loop);
@@ -131,7 +131,7 @@ net_tls_seal(struct net_connection *c)
     if (!c->secured || !bytes.length)
         return;
     if (!tls_session_write(c->tls, bytes))
-        fail(c, EPROTO);
+        net_tls_fail(c, EPROTO);
     else
         net_waiting_take(c->net, &c->output, bytes.length);
 }
@@ -187,7 +187,7 @@ keep_input(struct net_connection *c)
 void
 net_start_tls(struct net_connection *c, const struct net_tls *tls)
 {
-    struct tls_pipe pipe = {receive, transmit, c};
+    struct tls_pipe pipe = {net_tls_receive_more, net_tls_transmit, c};
 
     assert(!c->gone && !c->closing && !c->tls && !c->shaking);
     assert(!tls->server != !tls->client);

@@ -70,7 +70,7 @@ resolve(const char *path)
 
 /* Takes path. */
 static void
-add(struct sandbox *s, enum sandbox_right right, char *path)
+sandbox_add(struct sandbox *s, enum sandbox_right right, char *path)
 {
     struct sandbox_path *each, *added;
     LL_FOREACH (s->paths, each)
@@ -131,14 +131,14 @@ static void
 add_narrow(struct sandbox *s, char *path)
 {
     if (path && !is_wide(path))
-        add(s, SANDBOX_READ, path);
+        sandbox_add(s, SANDBOX_READ, path);
     else
         free(path);
 }
 
 /* S_IFREG, S_IFDIR, S_IFCHR, or 0: nothing to read. */
 static mode_t
-kind_of(const char *path)
+sandbox_kind_of(const char *path)
 {
     struct stat status;
     mode_t kind = stat(path, &status) == 0 ? status.st_mode & S_IFMT : 0;
@@ -148,7 +148,7 @@ kind_of(const char *path)
 void
 sandbox_let_read(struct sandbox *s, const char *path)
 {
-    mode_t kind = kind_of(path);
+    mode_t kind = sandbox_kind_of(path);
     char *real = kind ? resolve(path) : NULL;
     assert(!s->state.entered);
     if (real == NULL)
@@ -160,7 +160,7 @@ sandbox_let_read(struct sandbox *s, const char *path)
     /* Both: a certificate is often a link whose target changes, in either place. */
     add_narrow(s, parent_of(path));
     add_narrow(s, parent_of(real));
-    add(s, SANDBOX_READ, real);
+    sandbox_add(s, SANDBOX_READ, real);
 }
 
 void
@@ -169,7 +169,7 @@ sandbox_let_write(struct sandbox *s, const char *directory)
     char *real = resolve(directory);
     assert(!s->state.entered);
     if (real)
-        add(s, SANDBOX_WRITE, real);
+        sandbox_add(s, SANDBOX_WRITE, real);
 }
 
 void
@@ -180,7 +180,7 @@ sandbox_let_remove(struct sandbox *s, const char *file)
     assert(!s->state.entered);
     if (beside && stat(beside, &status) == 0 && status.st_uid == geteuid() &&
         !is_wide(beside))
-        add(s, SANDBOX_REMOVE, beside);
+        sandbox_add(s, SANDBOX_REMOVE, beside);
     else
         free(beside);
 }
@@ -221,7 +221,7 @@ may(const struct sandbox *s, enum sandbox_right right, const char *path)
 bool
 sandbox_may_read(const struct sandbox *s, const char *path)
 {
-    return kind_of(path) == 0 || may(s, SANDBOX_READ, path);
+    return sandbox_kind_of(path) == 0 || may(s, SANDBOX_READ, path);
 }
 
 bool

@@ -185,7 +185,7 @@ sandbox_seccomp_lack(void)
 
 /* snprintf() may not be called in a handler. */
 static size_t
-put_number(char *out, unsigned number)
+sandbox_seccomp_put_number(char *out, unsigned number)
 {
     char digits[12];
     size_t count = 0;
@@ -201,7 +201,7 @@ put_number(char *out, unsigned number)
 /* The kernel has left the place of the result to us; without an architecture that we
  * know it is ENOSYS or the call's number. */
 static void
-answer(ucontext_t *context, int error)
+sandbox_seccomp_answer(ucontext_t *context, int error)
 {
 #if defined(__x86_64__)
     context->uc_mcontext.gregs[REG_RAX] = -error;
@@ -224,13 +224,13 @@ on_refused(int signal_number, siginfo_t *info, void *context)
     (void)signal_number;
     if (*refusals() < TOLD_MAX) {
         memcpy(line, before, length);
-        length += put_number(line + length, (unsigned)info->si_syscall);
+        length += sandbox_seccomp_put_number(line + length, (unsigned)info->si_syscall);
         memcpy(line + length, after, sizeof(after) - 1);
         (void)!write(STDERR_FILENO, line, length + sizeof(after) - 1);
     }
     *refusals() = *refusals() + (*refusals() < SIG_ATOMIC_MAX);
     errno = saved;
-    answer(context, EPERM);
+    sandbox_seccomp_answer(context, EPERM);
 }
 
 static int

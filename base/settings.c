@@ -96,7 +96,8 @@ origin_string(const char *origin, size_t line)
 
 /* One line more; what the user wrote must not make it two, or move the cursor. */
 static void
-add_mistake(struct settings *s, const char *origin, struct text name, struct text what)
+settings_add_mistake(struct settings *s, const char *origin, struct text name,
+                     struct text what)
 {
     struct buffer line;
     buffer_init(&line, MISTAKE_MAX);
@@ -123,7 +124,7 @@ complain(struct settings *s, const struct place *place, struct text name,
     va_start(list, format);
     vsnprintf(what, sizeof(what), format, list);
     va_end(list);
-    add_mistake(s, origin, name, text_from(what));
+    settings_add_mistake(s, origin, name, text_from(what));
     free(origin);
 }
 
@@ -300,7 +301,8 @@ apply_row(struct settings *s, const struct setting *row)
     if (row->kind == SETTING_LIST && has_comment(entry) &&
         strstr(entry->text, "error:") == NULL) {
         entry->is_bad = true;
-        add_mistake(s, entry->origin, text_from(entry->name), text_from(no_comment));
+        settings_add_mistake(s, entry->origin, text_from(entry->name),
+                             text_from(no_comment));
         return;
     }
     struct buffer why;
@@ -309,8 +311,9 @@ apply_row(struct settings *s, const struct setting *row)
         assert(entry !=
                entry_at(s, row, LEVEL_DEFAULT)); /* the table itself is wrong */
         entry->is_bad = true;
-        add_mistake(s, entry->origin, text_from(entry->name),
-                    has_comment(entry) ? text_from(no_comment) : buffer_text(&why));
+        settings_add_mistake(s, entry->origin, text_from(entry->name),
+                             has_comment(entry) ? text_from(no_comment)
+                                                : buffer_text(&why));
     }
     buffer_free(&why);
 }
@@ -328,7 +331,8 @@ put_lines(struct buffer *out, const char *indent, struct text lines)
 }
 
 static bool
-print_row(const struct setting *row, const struct entry *entry, struct buffer *out)
+settings_print_row(const struct setting *row, const struct entry *entry,
+                   struct buffer *out)
 {
     struct text value = text_from(entry->text);
     if (row->secret && !entry->is_path && value.length > 0)
@@ -489,7 +493,8 @@ settings_complain(struct settings *s, const char *key, const char *format, ...)
         return; /* that it has no value is known */
     if (has_comment(entry)) {
         entry->is_bad = true; /* each word of the comment would be a mistake */
-        add_mistake(s, entry->origin, text_from(entry->name), text_from(no_comment));
+        settings_add_mistake(s, entry->origin, text_from(entry->name),
+                             text_from(no_comment));
         return;
     }
     char what[MISTAKE_MAX];
@@ -497,7 +502,7 @@ settings_complain(struct settings *s, const char *key, const char *format, ...)
     va_start(list, format);
     vsnprintf(what, sizeof(what), format, list);
     va_end(list);
-    add_mistake(s, entry->origin, text_from(entry->name), text_from(what));
+    settings_add_mistake(s, entry->origin, text_from(entry->name), text_from(what));
 }
 
 const char *
@@ -526,7 +531,7 @@ void
 settings_print(const struct settings *s, struct buffer *out)
 {
     for (const struct setting *row = s->rows; row->key != NULL; row++)
-        if (!print_row(row, entry_effective(s, row), out))
+        if (!settings_print_row(row, entry_effective(s, row), out))
             return;
 }
 

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 static bool
-is_empty(struct text line)
+settings_file_is_empty(struct text line)
 {
     struct text trimmed = text_trim(line);
     return trimmed.length == 0 || trimmed.at[0] == '#';
@@ -22,7 +22,7 @@ join_lines(struct settings_file *f)
 {
     struct text rest = f->rest, line;
     for (size_t number = f->number + 1; text_cut(&rest, '\n', &line); number++) {
-        if (is_empty(line))
+        if (settings_file_is_empty(line))
             continue;
         if (!is_indented(line))
             break;
@@ -52,7 +52,7 @@ settings_file_next(struct settings_file *f, struct settings_line *line)
         if (!text_cut(&f->rest, '\n', &value))
             return false;
         f->number++;
-    } while (is_empty(value));
+    } while (settings_file_is_empty(value));
 
     *line = (struct settings_line){.number = f->number};
     buffer_clear(&f->value);

@@ -31,7 +31,7 @@ fold(char c)
 }
 
 static bool
-is_blank(char c)
+text_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
@@ -119,9 +119,9 @@ text_before(struct text t, size_t count)
 struct text
 text_trim(struct text t)
 {
-    while (t.length > 0 && is_blank(t.at[0]))
+    while (t.length > 0 && text_is_blank(t.at[0]))
         t = text_after(t, 1);
-    while (t.length > 0 && is_blank(t.at[t.length - 1]))
+    while (t.length > 0 && text_is_blank(t.at[t.length - 1]))
         t.length--;
     return t;
 }

@@ -58,7 +58,7 @@ add_anchors(struct tls_client *client, const char *path, struct reading *r, char
 }
 
 static bool
-read_one(void *context, const char *name)
+tls_client_read_one(void *context, const char *name)
 {
     struct reading *r = context;
     char path[4096], error[TLS_ERROR_MAX];
@@ -81,7 +81,7 @@ read_anchors(struct tls_client *client, const char *path, char *error,
     r = memory_new(sizeof *r);
     r->client = client;
     r->directory = path;
-    result = disk_list(directory, ".", read_one, r);
+    result = disk_list(directory, ".", tls_client_read_one, r);
     disk_close(&directory);
     free(r);
     if (result == 0 && client->anchors.version != 0)
@@ -94,7 +94,7 @@ read_anchors(struct tls_client *client, const char *path, char *error,
 }
 
 static int
-configure(struct tls_client *client, enum tls_level level)
+tls_client_configure(struct tls_client *client, enum tls_level level)
 {
     mbedtls_ssl_config *config = &client->config[level];
     int code = tls_configure(client->tls, config, MBEDTLS_SSL_IS_CLIENT);
@@ -129,9 +129,9 @@ tls_client_new(struct tls *tls, const char *anchors, char *error, size_t error_s
         tls_client_free(&client);
         return NULL;
     }
-    code = configure(client, TLS_LEVEL_NONE);
+    code = tls_client_configure(client, TLS_LEVEL_NONE);
     if (code == 0)
-        code = configure(client, TLS_LEVEL_VERIFY);
+        code = tls_client_configure(client, TLS_LEVEL_VERIFY);
     if (code != 0) {
         tls_fail(error, error_size, "cannot set up TLS", code);
         tls_client_free(&client);

@@ -16,7 +16,7 @@ enum {
 };
 
 static struct text
-host_of(struct text host)
+tls_name_host_of(struct text host)
 {
     if (host.length > 1 && host.at[host.length - 1] == '.')
         host.length--;
@@ -28,7 +28,7 @@ tls_name_matches(struct text pattern, struct text host)
 {
     size_t dot;
 
-    host = host_of(host);
+    host = tls_name_host_of(host);
     if (!host.length || !pattern.length)
         return false;
     if (!text_starts(pattern, TEXT("*.")))
@@ -48,7 +48,7 @@ text_of_buf(const mbedtls_x509_buf *b)
 }
 
 static int
-kind_of(const mbedtls_x509_sequence *s)
+tls_name_kind_of(const mbedtls_x509_sequence *s)
 {
     return s->buf.p ? s->buf.tag & MBEDTLS_ASN1_TAG_VALUE_MASK : -1;
 }
@@ -71,7 +71,7 @@ names_address(const mbedtls_x509_crt *certificate, const struct net_address *ip)
 
     for (const mbedtls_x509_sequence *s = &certificate->subject_alt_names; s;
          s = s->next)
-        if (kind_of(s) == SAN_IP && text_equal(text_of_buf(&s->buf), wanted))
+        if (tls_name_kind_of(s) == SAN_IP && text_equal(text_of_buf(&s->buf), wanted))
             return true;
     return false;
 }
@@ -87,11 +87,11 @@ tls_certificate_names(const mbedtls_x509_crt *certificate, struct text host,
         *matched = host;
         return names_address(certificate, &ip);
     }
-    if (kind_of(s) < 0) /* the common name is none (RFC 9525 §2) */
+    if (tls_name_kind_of(s) < 0) /* the common name is none (RFC 9525 §2) */
         return false;
     for (; s; s = s->next) {
         *matched = text_of_buf(&s->buf);
-        if (kind_of(s) == SAN_DNS && tls_name_matches(*matched, host))
+        if (tls_name_kind_of(s) == SAN_DNS && tls_name_matches(*matched, host))
             return true;
     }
     return false;
@@ -102,7 +102,7 @@ tls_certificate_name(const mbedtls_x509_crt *certificate)
 {
     for (const mbedtls_x509_sequence *s = &certificate->subject_alt_names; s;
          s = s->next)
-        if (kind_of(s) == SAN_DNS)
+        if (tls_name_kind_of(s) == SAN_DNS)
             return text_of_buf(&s->buf);
     return common_name(certificate);
 }
@@ -126,9 +126,10 @@ list_names(const mbedtls_x509_crt *certificate, char *to, size_t size)
 
     to[0] = '\0';
     for (; s; s = s->next) {
-        bool is_ip = kind_of(s) == SAN_IP && (s->buf.len == 4 || s->buf.len == 16);
+        bool is_ip =
+            tls_name_kind_of(s) == SAN_IP && (s->buf.len == 4 || s->buf.len == 16);
 
-        if (kind_of(s) != SAN_DNS && !is_ip)
+        if (tls_name_kind_of(s) != SAN_DNS && !is_ip)
             continue;
         if (told == NAMES_TOLD) {
             others++;
@@ -156,7 +157,7 @@ explain_name(const mbedtls_x509_crt *certificate, struct text host, char *to,
     char names[NAMES_TOLD * NAME_TEXT + 32], wanted[NAME_TEXT];
 
     tls_copy_name(wanted, sizeof wanted, host);
-    if (kind_of(&certificate->subject_alt_names) < 0) {
+    if (tls_name_kind_of(&certificate->subject_alt_names) < 0) {
         snprintf(to, size,
                  "certificate does not name %s (it has no alternative names, and a "
                  "common name does not count)",

@@ -16,7 +16,8 @@ enum { TICKET_LIFE_S = 4 * 3600 };
 static const char *protocols[] = {"smtp", "lmtp", NULL};
 
 static int
-parse_key(struct tls *tls, mbedtls_pk_context *key, const char *content, size_t length)
+tls_server_parse_key(struct tls *tls, mbedtls_pk_context *key, const char *content,
+                     size_t length)
 {
     const unsigned char *at = (const unsigned char *)content;
 
@@ -79,7 +80,7 @@ read_key(struct tls *tls, struct tls_own *own, const char *path, char *error,
 
     if (!tls_read_file(path, &content, &length, error, error_size))
         return false;
-    code = parse_key(tls, &own->key, content, length);
+    code = tls_server_parse_key(tls, &own->key, content, length);
     const char *why = code != 0 ? key_trouble(content, code) : NULL;
     tls_forget_file(content, length);
     if (why != NULL)
@@ -112,8 +113,8 @@ read_pair(struct tls *tls, struct tls_own *own, const struct tls_pair *pair,
 /* All pairs that name the host as well as the best one does, by wildcard or not: they
  * may be of different kinds of key. */
 static int
-choose(void *context, mbedtls_ssl_context *ssl, const unsigned char *name,
-       size_t length)
+tls_server_choose(void *context, mbedtls_ssl_context *ssl, const unsigned char *name,
+                  size_t length)
 {
     const struct tls_server *server = context;
     struct text host = text_of(name, length), matched;
@@ -137,7 +138,7 @@ choose(void *context, mbedtls_ssl_context *ssl, const unsigned char *name,
 }
 
 static int
-configure(struct tls_server *server)
+tls_server_configure(struct tls_server *server)
 {
     mbedtls_ssl_config *config = &server->config;
     struct tls *tls = server->tls;
@@ -146,7 +147,7 @@ configure(struct tls_server *server)
     if (code != 0)
         return code;
     mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_NONE);
-    mbedtls_ssl_conf_sni(config, choose, server);
+    mbedtls_ssl_conf_sni(config, tls_server_choose, server);
     code = mbedtls_ssl_conf_own_cert(config, &server->own[0].certificate,
                                      &server->own[0].key);
     if (code == 0)
@@ -208,7 +209,7 @@ tls_server_new(struct tls *tls, const struct tls_pair *pairs, size_t count, char
         mbedtls_pk_init(&own->key);
         good = read_pair(tls, own, &pairs[server->own_count++], error, error_size);
     }
-    if (good && (code = configure(server)) != 0)
+    if (good && (code = tls_server_configure(server)) != 0)
         good = tls_fail(error, error_size, "cannot set up TLS", code);
     if (!good)
         tls_server_free(&server);

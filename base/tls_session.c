@@ -39,7 +39,7 @@ struct tls_session {
 };
 
 static int
-receive(void *context, unsigned char *to, size_t size)
+tls_session_receive(void *context, unsigned char *to, size_t size)
 {
     struct tls_session *s = context;
     ssize_t got = s->pipe.receive(s->pipe.context, (char *)to, size);
@@ -53,7 +53,7 @@ receive(void *context, unsigned char *to, size_t size)
 }
 
 static int
-transmit(void *context, const unsigned char *from, size_t size)
+tls_session_transmit(void *context, const unsigned char *from, size_t size)
 {
     struct tls_session *s = context;
 
@@ -64,7 +64,7 @@ transmit(void *context, const unsigned char *from, size_t size)
 }
 
 static void
-fail(struct tls_session *s, int error_number, const char *reason)
+tls_session_fail(struct tls_session *s, int error_number, const char *reason)
 {
     char text[TLS_ERROR_MAX];
 
@@ -124,7 +124,7 @@ fail_by_alert(struct tls_session *s)
 
     snprintf(text, sizeof text, "the peer broke off: %s",
              alert_name(s->ssl.MBEDTLS_PRIVATE(in_msg)[1]));
-    fail(s, -EPROTO, text);
+    tls_session_fail(s, -EPROTO, text);
 }
 
 static bool
@@ -153,28 +153,28 @@ fail_by_code(struct tls_session *s, int code)
     char text[TLS_ERROR_MAX];
 
     if (s->pipe_error) {
-        fail(s, s->pipe_error, strerror(-s->pipe_error));
+        tls_session_fail(s, s->pipe_error, strerror(-s->pipe_error));
     } else if (code == 0 || code == MBEDTLS_ERR_SSL_CONN_EOF) {
-        fail(s, -ECONNRESET,
-             s->state == SHAKING
-                 ? "the peer ended the connection in the handshake"
-                 : "the peer ended the connection without close_notify");
+        tls_session_fail(s, -ECONNRESET,
+                         s->state == SHAKING
+                             ? "the peer ended the connection in the handshake"
+                             : "the peer ended the connection without close_notify");
     } else if (code == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY) {
-        fail(s, -EPROTO, "the peer broke off: close_notify");
+        tls_session_fail(s, -EPROTO, "the peer broke off: close_notify");
     } else if (code == MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE) {
         fail_by_alert(s);
     } else if (s->trouble && s->level == TLS_LEVEL_VERIFY && s->state == SHAKING) {
-        fail(s, -EPROTO, s->trouble);
+        tls_session_fail(s, -EPROTO, s->trouble);
     } else if (has_flags(s)) { /* of usage: check() is not told */
         mbedtls_x509_crt_verify_info(text, sizeof text, "",
                                      mbedtls_ssl_get_verify_result(&s->ssl));
         text[strcspn(text, "\n")] = '\0';
-        fail(s, -EPROTO, text);
+        tls_session_fail(s, -EPROTO, text);
     } else if (s->state == SHAKING && is_no_tls(code)) {
-        fail(s, -EPROTO, "what the peer says is not TLS");
+        tls_session_fail(s, -EPROTO, "what the peer says is not TLS");
     } else {
         tls_reason(code, text, sizeof text);
-        fail(s, -EPROTO, text);
+        tls_session_fail(s, -EPROTO, text);
     }
 }
 
@@ -197,7 +197,8 @@ is_named(struct tls_session *s, const mbedtls_x509_crt *certificate)
 /* From the anchor's end of the chain down to the peer's own (depth 0). mbedTLS looks
  * for one name only, and 2.28 for no addresses: that is done here. */
 static int
-check(void *context, mbedtls_x509_crt *certificate, int depth, uint32_t *flags)
+tls_session_check(void *context, mbedtls_x509_crt *certificate, int depth,
+                  uint32_t *flags)
 {
     struct tls_session *s = context;
     char text[TLS_ERROR_MAX];
@@ -218,7 +219,7 @@ check(void *context, mbedtls_x509_crt *certificate, int depth, uint32_t *flags)
 }
 
 static struct tls_session *
-session_new(const struct tls_pipe *pipe, const mbedtls_ssl_config *config)
+tls_session_new(const struct tls_pipe *pipe, const mbedtls_ssl_config *config)
 {
     struct tls_session *s = memory_new(sizeof *s);
     int code;
@@ -228,14 +229,14 @@ session_new(const struct tls_pipe *pipe, const mbedtls_ssl_config *config)
     code = mbedtls_ssl_setup(&s->ssl, config);
     if (code != 0)
         fail_by_code(s, code);
-    mbedtls_ssl_set_bio(&s->ssl, s, transmit, receive, NULL);
+    mbedtls_ssl_set_bio(&s->ssl, s, tls_session_transmit, tls_session_receive, NULL);
     return s;
 }
 
 struct tls_session *
 tls_session_serve(struct tls_server *server, const struct tls_pipe *pipe)
 {
-    struct tls_session *s = session_new(pipe, &server->config);
+    struct tls_session *s = tls_session_new(pipe, &server->config);
 
     s->server = server;
     server->references++;
@@ -243,7 +244,7 @@ tls_session_serve(struct tls_server *server, const struct tls_pipe *pipe)
 }
 
 static void
-add_name(struct tls_session *s, struct text name)
+tls_session_add_name(struct tls_session *s, struct text name)
 {
     assert(name.length && name.length <= TLS_NAME_MAX);
     text_copy(s->names[s->name_count++], TLS_NAME_MAX + 1, name);
@@ -254,14 +255,14 @@ copy_names(struct tls_session *s, const struct tls_wish *wish)
 {
     s->names = memory_array(wish->name_count + 1, sizeof *s->names);
     for (size_t i = 0; i < wish->name_count; i++)
-        add_name(s, wish->names[i]);
+        tls_session_add_name(s, wish->names[i]);
     if (!wish->name_count && wish->host.length)
-        add_name(s, wish->host);
+        tls_session_add_name(s, wish->host);
     assert(s->name_count || wish->level == TLS_LEVEL_NONE);
 }
 
 static void
-make_key(struct tls_session *s, struct text host)
+tls_session_make_key(struct tls_session *s, struct text host)
 {
     struct buffer key;
     bool fits;
@@ -304,7 +305,7 @@ struct tls_session *
 tls_session_call(struct tls_client *client, const struct tls_wish *wish,
                  const struct tls_pipe *pipe)
 {
-    struct tls_session *s = session_new(pipe, &client->config[wish->level]);
+    struct tls_session *s = tls_session_new(pipe, &client->config[wish->level]);
     int code;
 
     s->client = client;
@@ -313,10 +314,10 @@ tls_session_call(struct tls_client *client, const struct tls_wish *wish,
     assert(wish->host.length <= TLS_NAME_MAX);
     copy_names(s, wish);
     assert_names(s);
-    make_key(s, wish->host);
+    tls_session_make_key(s, wish->host);
     if (s->state == FAILED)
         return s;
-    mbedtls_ssl_set_verify(&s->ssl, check, s);
+    mbedtls_ssl_set_verify(&s->ssl, tls_session_check, s);
     code = set_host(s, wish->host);
     if (code != 0)
         fail_by_code(s, code);
@@ -360,7 +361,7 @@ note_cipher(struct tls_session *s)
 }
 
 static void
-remember(struct tls_session *s)
+tls_session_remember(struct tls_session *s)
 {
     if (s->key && s->state == OPEN)
         tls_client_remember(s->client, s->key, &s->ssl, &s->worth);
@@ -373,7 +374,7 @@ is_tls13(const struct tls_session *s)
 }
 
 static void
-finish(struct tls_session *s)
+tls_session_finish(struct tls_session *s)
 {
     note_cipher(s);
     s->state = OPEN;
@@ -389,11 +390,12 @@ finish(struct tls_session *s)
     }
     if (s->level == TLS_LEVEL_VERIFY && !s->worth.verified) {
         s->state = SHAKING;
-        fail(s, -EPROTO, s->trouble ? s->trouble : "the certificate was not verified");
+        tls_session_fail(s, -EPROTO,
+                         s->trouble ? s->trouble : "the certificate was not verified");
         return;
     }
     if (!is_tls13(s)) /* there tickets come later */
-        remember(s);
+        tls_session_remember(s);
 }
 
 enum progress
@@ -406,7 +408,7 @@ tls_session_shake(struct tls_session *s)
         if (code == MBEDTLS_ERR_SSL_WANT_READ)
             return PROGRESS_MORE;
         if (code == 0)
-            finish(s);
+            tls_session_finish(s);
         else
             fail_by_code(s, code);
     }
@@ -440,7 +442,7 @@ read_once(struct tls_session *s, char *to, size_t size)
         return 0;
     default:
         if (is_ticket(code)) {
-            remember(s);
+            tls_session_remember(s);
             return 0;
         }
         fail_by_code(s, code);
@@ -463,7 +465,7 @@ tls_session_read(struct tls_session *s, char *to, size_t size)
             return got;
     }
     if (s->state == OPEN) {
-        fail(s, -EPROTO, "the peer sends nothing but tickets");
+        tls_session_fail(s, -EPROTO, "the peer sends nothing but tickets");
         return s->error_number;
     }
     return 0;
@@ -480,7 +482,7 @@ tls_session_write(struct tls_session *s, struct text bytes)
         if (code > 0)
             bytes = text_after(bytes, (size_t)code);
         else if (is_ticket(code)) /* it came before */
-            remember(s);
+            tls_session_remember(s);
         else
             fail_by_code(s, code ? code : MBEDTLS_ERR_SSL_INTERNAL_ERROR);
     }

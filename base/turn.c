@@ -11,7 +11,7 @@
 enum { SOON = -1 };
 
 static bool
-due_before(const struct heap_node *a, const struct heap_node *b)
+turn_due_before(const struct heap_node *a, const struct heap_node *b)
 {
     const struct loop_timer *left = memory_container(a, struct loop_timer, node);
     const struct loop_timer *right = memory_container(b, struct loop_timer, node);
@@ -104,8 +104,8 @@ turn_init(struct loop *loop, int64_t wall_ms, int64_t monotonic_ms)
 {
     *loop = (struct loop){.wall_ms = wall_ms > 0 ? wall_ms : 0,
                           .monotonic_ms = monotonic_ms > 0 ? monotonic_ms : 0};
-    heap_init(&loop->timers, due_before);
-    heap_init(&loop->soon, due_before);
+    heap_init(&loop->timers, turn_due_before);
+    heap_init(&loop->soon, turn_due_before);
 }
 
 void

@@ -56,7 +56,7 @@ verifier_make(struct verifier *v, struct text password, struct text salt,
 }
 
 static bool
-parse_key(struct text t, unsigned char key[DIGEST_SIZE])
+verifier_parse_key(struct text t, unsigned char key[DIGEST_SIZE])
 {
     size_t length;
     return base64_decode(t, key, DIGEST_SIZE, &length) && length == DIGEST_SIZE;
@@ -82,7 +82,8 @@ parse_scram(struct verifier *v, struct text t, const char separators[3])
     if (!base64_decode(salt, v->salt, sizeof(v->salt), &v->salt_length) ||
         v->salt_length < VERIFIER_SALT_MIN)
         return "the salt is not Base64 of 8 to 32 bytes";
-    if (!parse_key(stored, v->stored_key) || !parse_key(server, v->server_key))
+    if (!verifier_parse_key(stored, v->stored_key) ||
+        !verifier_parse_key(server, v->server_key))
         return "a key is not Base64 of 32 bytes";
     v->kind = VERIFIER_SCRAM;
     return NULL;

@@ -74,7 +74,7 @@ count_release(struct defragmenter *c, enum set_reason reason)
 
 /* As the operator would do: it is out of our hands then. */
 static void
-hold(struct defragmenter *c, struct id id, const char *name)
+channel_hold(struct defragmenter *c, struct id id, const char *name)
 {
     char why[MANAGER_WHY_MAX];
     if (manager_hold(c->manager, id, "defrag_on_timeout", why) == MANAGER_REFUSED)
@@ -103,7 +103,7 @@ channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason
     log_remark(&line, text_from(set_reason_text(reason)));
     log_end(&line);
     if (holds)
-        hold(c, id, name);
+        channel_hold(c, id, name);
     h = channel_find(c, id);
     if (!manager_unpark_after(c->manager, id, delay_ms) && h != NULL)
         channel_forget(c, h);
@@ -177,7 +177,7 @@ hold_overdue(struct defragmenter *c)
 /* --- Turns ------------------------------------------------------------------------ */
 
 static void
-work(void *context)
+channel_work(void *context)
 {
     struct defragmenter *c = context;
     if (joins_are_unfinished(c)) {
@@ -196,22 +196,22 @@ work(void *context)
     int64_t delay = wake - loop_now_ms(c->loop);
     loop_timer_stop(c->loop, &c->wake);
     if (more)
-        loop_post(c->loop, &c->task, work, c);
+        loop_post(c->loop, &c->task, channel_work, c);
     else if (wake < INT64_MAX)
         loop_timer_start(c->loop, &c->wake, delay < WAKE_MAX_MS ? delay : WAKE_MAX_MS,
-                         work, c);
+                         channel_work, c);
 }
 
 void
 channel_stir(struct defragmenter *c)
 {
-    loop_post(c->loop, &c->task, work, c);
+    loop_post(c->loop, &c->task, channel_work, c);
 }
 
 /* --- Life ------------------------------------------------------------------------- */
 
 static void
-count(void *context, struct manager_fragments *out)
+channel_count(void *context, struct manager_fragments *out)
 {
     const struct defragmenter *c = context;
     struct sets_count sets = sets_count(c->sets);
@@ -267,7 +267,7 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
                                           .withdrawn = withdrawn,
                                           .explain = channel_explain,
                                           .redirected = journey_answered,
-                                          .count = count,
+                                          .count = channel_count,
                                           .context = c};
     manager_plug_defragment(manager, &c->plug);
     /* What the last run has joined: if it did not come to end the parts, it is done

@@ -21,8 +21,8 @@ enum {
 };
 
 static void
-say(const struct defragmenter *c, enum log_level level, struct id id, const char *what,
-    const char *why)
+channel_offer_say(const struct defragmenter *c, enum log_level level, struct id id,
+                  const char *what, const char *why)
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
@@ -63,7 +63,7 @@ sort_offered(const struct manager_offer *o)
 }
 
 static struct text
-put(char **room, struct text t)
+channel_offer_put(char **room, struct text t)
 {
     struct text copy = text_of(*room, t.length);
     if (t.length > 0)
@@ -84,11 +84,11 @@ copy_texts(struct looking *l, const struct envelope *e, const struct offered *al
     buffer_init(&l->texts, TEXTS_MAX);
     char *room = buffer_reserve(&l->texts, bytes + 1);
     assert(room != NULL); /* an envelope has no more */
-    l->sender = put(&room, e->sender);
-    l->trust = put(&room, e->trust);
+    l->sender = channel_offer_put(&room, e->sender);
+    l->trust = channel_offer_put(&room, e->trust);
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || !text_equal(all[i].address, all[i - 1].address))
-            l->recipients[l->count++] = put(&room, all[i].address);
+            l->recipients[l->count++] = channel_offer_put(&room, all[i].address);
     }
 }
 
@@ -118,7 +118,7 @@ read_origin(const struct looking *l, struct origin *origin)
 
 /* What a peer has sent to us comes with its own. */
 static void
-make_key(const struct defragmenter *c, struct held *h)
+channel_offer_make_key(const struct defragmenter *c, struct held *h)
 {
     struct origin origin;
     read_origin(h->looking, &origin);
@@ -232,11 +232,11 @@ enter_set(struct defragmenter *c, struct held *h)
 
 /* All that is needed is known: to the host that has its set, or into ours. */
 static void
-find_place(struct defragmenter *c, struct held *h)
+channel_offer_find_place(struct defragmenter *c, struct held *h)
 {
     struct looking *l = h->looking;
     if (!h->by_peer)
-        make_key(c, h);
+        channel_offer_make_key(c, h);
     if (journey_starts(c, h, l->until_ms, l->memory_ms + GRACE_MS))
         channel_looking_free(h);
     else
@@ -245,7 +245,7 @@ find_place(struct defragmenter *c, struct held *h)
 
 /* What the set has answered. h may be gone then. */
 static enum manager_offered
-tell(struct defragmenter *c, struct held *h, struct manager_offer *o)
+channel_offer_tell(struct defragmenter *c, struct held *h, struct manager_offer *o)
 {
     struct set_view view;
     enum set_verdict verdict = h->looking->answer.verdict;
@@ -269,11 +269,12 @@ end_look(struct defragmenter *c, struct held *h, enum look_result result)
     DL_DELETE(c->looking, h);
     if (result == LOOK_DONE) {
         h->looking->answered = true;
-        find_place(c, h);
+        channel_offer_find_place(c, h);
         if (h->state == HELD_WAITING && h->looking->answer.absorbed_count == 0)
             channel_looking_free(h);
     } else {
-        say(c, LOG_LEVEL_WARNING, h->id, "passed", "its content cannot be read");
+        channel_offer_say(c, LOG_LEVEL_WARNING, h->id, "passed",
+                          "its content cannot be read");
         channel_looking_free(h);
         h->state = HELD_LEAVING;
     }
@@ -299,7 +300,7 @@ channel_look_on(struct defragmenter *c)
 
 /* The mark of a message that another host of ours has sent to us. */
 static bool
-take_mark(const struct envelope *e, unsigned char key[DIGEST_SIZE])
+channel_offer_take_mark(const struct envelope *e, unsigned char key[DIGEST_SIZE])
 {
     struct set_mark mark;
     bool read = e->by_peer && set_mark_read(e->set_mark, &mark);
@@ -318,14 +319,15 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
     struct held *h = memory_new(sizeof(*h));
     h->id = e->id;
     h->looking = l;
-    h->by_peer = take_mark(e, h->key);
+    h->by_peer = channel_offer_take_mark(e, h->key);
     h->depth = made_depth_of(e);
     enum look_result result = look_start(&l->look, &c->look, e, CHANNEL_BUDGET);
     if (result == LOOK_NONE || result == LOOK_FAILED) {
         if (l->look.reading.kind == FRAGMENT_MALFORMED)
             c->figures.malformed++;
         if (l->look.reading.why)
-            say(c, LOG_LEVEL_INFO, e->id, "no fragment", l->look.reading.why);
+            channel_offer_say(c, LOG_LEVEL_INFO, e->id, "no fragment",
+                              l->look.reading.why);
         channel_looking_free(h);
         free(h);
         return MANAGER_PASS;
@@ -337,8 +339,9 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
     free(all);
     HASH_ADD(hh, c->held, id, sizeof(h->id), h);
     if (result == LOOK_DONE) {
-        find_place(c, h);
-        return h->state == HELD_SENT ? journey_goes_on(c, h, o) : tell(c, h, o);
+        channel_offer_find_place(c, h);
+        return h->state == HELD_SENT ? journey_goes_on(c, h, o)
+                                     : channel_offer_tell(c, h, o);
     }
     o->until_ms = until_ms + FAR_MS;
     DL_APPEND(c->looking, h);
@@ -347,7 +350,7 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
 }
 
 static enum manager_offered
-bounce(struct manager_offer *o)
+channel_offer_bounce(struct manager_offer *o)
 {
     o->outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.4.7",
                               "the other fragments of this message have not come");
@@ -355,11 +358,11 @@ bounce(struct manager_offer *o)
 }
 
 static enum manager_offered
-leave(struct defragmenter *c, struct held *h, struct manager_offer *o)
+channel_offer_leave(struct defragmenter *c, struct held *h, struct manager_offer *o)
 {
     bool bounces = h->expired && c->settings.on_timeout == CHANNEL_BOUNCE;
     channel_forget(c, h);
-    return bounces && o->count > 0 ? bounce(o) : MANAGER_PASS;
+    return bounces && o->count > 0 ? channel_offer_bounce(o) : MANAGER_PASS;
 }
 
 /* Its time is over, and nobody has seen it: what becomes of it must not depend on when
@@ -379,9 +382,10 @@ come_overdue(struct defragmenter *c, struct manager_offer *o)
     if (result == LOOK_NONE || result == LOOK_FAILED)
         return MANAGER_PASS;
     if (c->settings.on_timeout == CHANNEL_BOUNCE) {
-        say(c, LOG_LEVEL_INFO, e->id, "returned", set_reason_text(SET_TIMEOUT));
+        channel_offer_say(c, LOG_LEVEL_INFO, e->id, "returned",
+                          set_reason_text(SET_TIMEOUT));
         c->figures.timed_out++;
-        return bounce(o);
+        return channel_offer_bounce(o);
     }
     struct held *h = memory_new(sizeof(*h));
     h->id = e->id;
@@ -396,7 +400,7 @@ come_overdue(struct defragmenter *c, struct manager_offer *o)
 
 /* With other routes it does not wait any more; unless it is being joined. */
 static enum manager_offered
-let_go(struct defragmenter *c, struct held *h, struct manager_offer *o)
+channel_offer_let_go(struct defragmenter *c, struct held *h, struct manager_offer *o)
 {
     if (h->state == HELD_LOOKING || sets_forget(c->sets, h->id)) {
         channel_forget(c, h);
@@ -416,13 +420,13 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
         return MANAGER_PARK_ALL;
     }
     if (h->looking && h->looking->answered && o->count > 0)
-        return tell(c, h, o);
+        return channel_offer_tell(c, h, o);
     if (h->state == HELD_LEAVING)
-        return leave(c, h, o);
+        return channel_offer_leave(c, h, o);
     if (h->state == HELD_SENT)
         return journey_goes_on(c, h, o);
     if (o->count == 0 || o->envelope->released)
-        return let_go(c, h, o);
+        return channel_offer_let_go(c, h, o);
     if (h->state == HELD_LOOKING) {
         o->until_ms = loop_now_ms(c->loop) + FAR_MS;
         return MANAGER_PARK;
@@ -435,7 +439,7 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
 
 /* Wholes that were found are to be finished before. */
 static enum manager_offered
-put_off(struct defragmenter *c, struct manager_offer *o, int64_t now)
+channel_offer_put_off(struct defragmenter *c, struct manager_offer *o, int64_t now)
 {
     o->until_ms = now + ADOPTION_MS;
     if (joins_are_unfinished(c))
@@ -452,7 +456,7 @@ decide(struct defragmenter *c, struct manager_offer *o)
     if (h)
         return offer_again(c, h, o);
     if (e->made_of.length > 0 && (c->is_ending || joins_are_unfinished(c)))
-        return put_off(c, o, now);
+        return channel_offer_put_off(c, o, now);
     if (e->made_of.length > 0 &&
         ((int64_t)e->id.time_ms < c->started_ms || c->has_adopted))
         joins_end_parts(c, e);
@@ -460,7 +464,7 @@ decide(struct defragmenter *c, struct manager_offer *o)
         return MANAGER_PASS;
     /* Its time decides, so that what was released passes. */
     if (joins_are_unfinished(c))
-        return put_off(c, o, now);
+        return channel_offer_put_off(c, o, now);
     return until > now ? look_inside(c, o, until) : come_overdue(c, o);
 }
 

@@ -29,7 +29,7 @@ log_parts(const struct defragmenter *c, struct id whole, const struct set_join *
 /* What an earlier run has joined is known by name alone, and a name is soon written:
  * only of a fragment is it believed that it has gone on in another message. */
 static bool
-is_fragment(struct defragmenter *c, struct id id)
+joins_is_fragment(struct defragmenter *c, struct id id)
 {
     struct look look;
     struct look_setup setup = c->look;
@@ -63,7 +63,7 @@ settle_parts(struct defragmenter *c, const struct envelope *whole, bool is_new)
     outcome.notifies = true; /* whoever asked is told of the whole */
     while (made_next(&rest, &id, &indexes, &count)) {
         /* What cannot be read now is offered again, and absorbed as a repetition. */
-        bool ends = is_new || is_fragment(c, id);
+        bool ends = is_new || joins_is_fragment(c, id);
         if (!ends || !manager_settle_parked(c->manager, id, indexes, count, &outcome))
             (void)manager_unpark(c->manager, id);
         free(indexes);
@@ -172,7 +172,7 @@ joining_free(struct joining *j)
 }
 
 static void
-give_up(struct defragmenter *c, struct joining *j, const char *why)
+joins_give_up(struct defragmenter *c, struct joining *j, const char *why)
 {
     char name[ID_LENGTH + 1];
     id_format(j->join->parts[0], name);
@@ -194,13 +194,13 @@ renew(void *context)
 
 /* The disk is full, perhaps: all of it waits, as long as its set would have waited. */
 static void
-put_off(struct defragmenter *c, struct joining *j, const char *why)
+joins_put_off(struct defragmenter *c, struct joining *j, const char *why)
 {
     char name[ID_LENGTH + 1];
     struct set_view view;
     bool found = sets_find(c->sets, j->join->parts[0], &view);
     if (!found || view.until_ms <= loop_now_ms(c->loop) + AGAIN_MS) {
-        give_up(c, j, why);
+        joins_give_up(c, j, why);
         return;
     }
     id_format(j->join->parts[0], name);
@@ -214,13 +214,13 @@ put_off(struct defragmenter *c, struct joining *j, const char *why)
 }
 
 static void
-stored(void *context, struct envelope *e, const struct outcome *refusal)
+joins_stored(void *context, struct envelope *e, const struct outcome *refusal)
 {
     struct joining *j = context;
     struct defragmenter *c = j->channel;
     DL_DELETE(c->storing, j);
     if (refusal) {
-        put_off(c, j, refusal->text);
+        joins_put_off(c, j, refusal->text);
         return;
     }
     j->envelope = e;
@@ -257,7 +257,7 @@ next_joining(struct defragmenter *c)
 }
 
 static bool
-begin(struct defragmenter *c)
+joins_begin(struct defragmenter *c)
 {
     struct joining *j = c->making ? NULL : next_joining(c);
     if (j == NULL)
@@ -273,20 +273,20 @@ begin(struct defragmenter *c)
 }
 
 static void
-store(struct defragmenter *c, struct joining *j)
+joins_store(struct defragmenter *c, struct joining *j)
 {
     struct queue_draft *draft;
     struct envelope *e;
     whole_take(j->whole, &draft, &e);
     whole_free(&j->whole);
     DL_APPEND(c->storing, j);
-    queue_commit(&draft, &e, stored, j);
+    queue_commit(&draft, &e, joins_stored, j);
 }
 
 bool
 joins_go_on(struct defragmenter *c)
 {
-    if (!begin(c))
+    if (!joins_begin(c))
         return false;
     struct joining *j = c->making;
     /* Should it be deadly, one of its parts is put aside, and there is no join. */
@@ -298,16 +298,16 @@ joins_go_on(struct defragmenter *c)
         break;
     case WHOLE_DONE:
         c->making = NULL;
-        store(c, j);
+        joins_store(c, j);
         break;
     case WHOLE_FAILED: {
         char why[OUTCOME_TEXT_MAX];
         snprintf(why, sizeof(why), "%s", whole_trouble(j->whole));
         c->making = NULL;
         if (whole_is_refused(j->whole))
-            put_off(c, j, why);
+            joins_put_off(c, j, why);
         else
-            give_up(c, j, why);
+            joins_give_up(c, j, why);
         break;
     }
     }
@@ -316,7 +316,7 @@ joins_go_on(struct defragmenter *c)
 
 /* What it was is found by the next start. */
 static void
-drop(struct defragmenter *c, struct joining **list)
+joins_drop(struct defragmenter *c, struct joining **list)
 {
     struct joining *j, *next;
     DL_FOREACH_SAFE (*list, j, next) {
@@ -338,9 +338,9 @@ joins_stop(struct defragmenter *c)
         queue_commit_ignore(c->queue, j);
     if (c->making)
         DL_APPEND(c->storing, c->making);
-    drop(c, &c->storing);
-    drop(c, &c->refused);
-    drop(c, &c->renewed);
-    drop(c, &c->settled);
-    drop(c, &c->waiting);
+    joins_drop(c, &c->storing);
+    joins_drop(c, &c->refused);
+    joins_drop(c, &c->renewed);
+    joins_drop(c, &c->settled);
+    joins_drop(c, &c->waiting);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 static bool
-timer_before(const struct heap_node *a, const struct heap_node *b)
+journeys_timer_before(const struct heap_node *a, const struct heap_node *b)
 {
     const struct held *left =
         (const void *)((const char *)a - offsetof(struct held, timer));
@@ -20,7 +20,7 @@ timer_before(const struct heap_node *a, const struct heap_node *b)
 void
 journeys_init(struct defragmenter *c)
 {
-    heap_init(&c->journeys, timer_before);
+    heap_init(&c->journeys, journeys_timer_before);
 }
 
 static const struct target *

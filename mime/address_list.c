@@ -30,7 +30,7 @@ struct reader {
 };
 
 static bool
-is_space(char c)
+address_list_is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
@@ -82,7 +82,7 @@ add_token(struct entry *e, struct text token)
 /* At "(": steps over the comment and those inside it; to the end when it does not end.
  */
 static void
-skip_comment(struct reader *r)
+address_list_skip_comment(struct reader *r)
 {
     size_t depth = 0;
     for (; r->at < r->in.length; r->at++) {
@@ -124,11 +124,11 @@ take_enclosed(struct reader *r, char close)
 }
 
 static void
-take_word(struct reader *r)
+address_list_take_word(struct reader *r)
 {
     size_t start = r->at;
     while (
-        r->at < r->in.length && !is_space(r->in.at[r->at]) &&
+        r->at < r->in.length && !address_list_is_space(r->in.at[r->at]) &&
         (r->in.at[r->at] == '\0' || strchr("()<>[]:;@,.\"", r->in.at[r->at]) == NULL))
         r->at++;
     assert(r->at > start);
@@ -219,11 +219,11 @@ header_addresses(struct text unfolded, void (*each)(void *context, struct text m
     struct reader r = {.in = unfolded, .each = each, .context = context};
     while (r.at < unfolded.length) {
         char c = unfolded.at[r.at];
-        if (is_space(c)) {
+        if (address_list_is_space(c)) {
             r.entry.gap = true;
             r.at++;
         } else if (c == '(') {
-            skip_comment(&r);
+            address_list_skip_comment(&r);
         } else if (c == '"') {
             take_enclosed(&r, '"');
         } else if (c == '[') {
@@ -231,7 +231,7 @@ header_addresses(struct text unfolded, void (*each)(void *context, struct text m
         } else if (c != '\0' && strchr("<>:,;@.)]", c) != NULL) {
             take_special(&r, c);
         } else {
-            take_word(&r);
+            address_list_take_word(&r);
         }
     }
     finish_entry(&r);

@@ -9,7 +9,7 @@
 enum { COLUMNS = BASE64_LENGTH(BASE64_LINE_BYTES) };
 
 static void
-flush(struct base64_lines *b)
+base64_lines_flush(struct base64_lines *b)
 {
     if (b->out.length > 0)
         b->write(b->context, buffer_text(&b->out));
@@ -22,7 +22,7 @@ put_line(struct base64_lines *b, struct text bytes)
 {
     assert(bytes.length > 0 && bytes.length <= BASE64_LINE_BYTES);
     if (b->out.length + COLUMNS + 3 > BASE64_CHUNK) /* mbedTLS wants room for a NUL */
-        flush(b);
+        base64_lines_flush(b);
     bool good = (!b->begun || buffer_add(&b->out, TEXT("\r\n"))) &&
                 base64_encode(bytes, &b->out);
     assert(good);
@@ -65,7 +65,7 @@ base64_lines_end(struct base64_lines *b)
 {
     if (b->held_length > 0)
         put_line(b, text_of(b->held, b->held_length));
-    flush(b);
+    base64_lines_flush(b);
     base64_lines_free(b);
 }
 

@@ -137,7 +137,7 @@ usual_name(struct text name)
 
 /* Nothing that an iconv might take for a path or for a wish. */
 static bool
-is_name(struct text name)
+charset_is_name(struct text name)
 {
     for (size_t i = 0; i < name.length; i++)
         if (!isalnum((unsigned char)name.at[i]) &&
@@ -164,7 +164,7 @@ charset_open(struct text name)
     static const struct text utf8[] = {TEXT("utf-8"), TEXT("utf8")};
     static const struct text ascii[] = {TEXT("us-ascii"), TEXT("ascii")};
     struct charset *c;
-    if (!is_name(name))
+    if (!charset_is_name(name))
         return NULL;
     c = memory_new(sizeof(*c));
     if (is_one_of(name, utf8, 2)) {
@@ -200,7 +200,7 @@ charset_is(const struct charset *c, struct text name)
 }
 
 static size_t
-put(struct charset *c, struct text bytes, struct buffer *out)
+charset_put(struct charset *c, struct text bytes, struct buffer *out)
 {
     switch (c->kind) {
     case KIND_ASCII:
@@ -223,7 +223,7 @@ charset_add(struct charset *c, struct text bytes, struct buffer *out)
     bool good = buffer_add(&whole, text_of(c->held, c->held_length)) &&
                 buffer_add(&whole, bytes);
     assert(good);
-    size_t left = put(c, buffer_text(&whole), out);
+    size_t left = charset_put(c, buffer_text(&whole), out);
     if (left != TEXT_NONE) {
         assert(left <= sizeof(c->held) && left <= whole.length);
         memcpy(c->held, whole.at + whole.length - left, left);

@@ -14,13 +14,13 @@ enum escape {
 };
 
 static void
-note(struct decode *d, enum decode_problem problem)
+decode_note(struct decode *d, enum decode_problem problem)
 {
     d->problems |= 1u << problem;
 }
 
 static void
-flush(struct decode *d)
+decode_flush(struct decode *d)
 {
     if (d->used > 0 && d->write != NULL)
         d->write(d->context, text_of(d->chunk, d->used));
@@ -28,27 +28,27 @@ flush(struct decode *d)
 }
 
 static void
-put(struct decode *d, unsigned byte)
+decode_put(struct decode *d, unsigned byte)
 {
     if (d->used == sizeof(d->chunk))
-        flush(d);
+        decode_flush(d);
     d->chunk[d->used++] = (char)(unsigned char)byte;
     d->size++;
 }
 
 static bool
-is_blank(char c)
+decode_is_blank(char c)
 {
     return c == ' ' || c == '\t';
 }
 
 /* The CR of a line end counts, and is allowed for. */
 static void
-measure(struct decode *d, char c)
+decode_measure(struct decode *d, char c)
 {
     d->column = c == '\n' ? 0 : d->column + 1;
     if (d->column > DECODE_LINE_MAX + 1 || (d->column > DECODE_LINE_MAX && c != '\r'))
-        note(d, DECODE_LONG_LINE);
+        decode_note(d, DECODE_LONG_LINE);
 }
 
 /* --- base64 */
@@ -74,9 +74,9 @@ put_digits(struct decode *d)
 {
     unsigned whole = d->digits * 6 / 8, lost = d->digits * 6 % 8;
     if (d->digits == 1 || (d->bits & ((1u << lost) - 1)) != 0)
-        note(d, DECODE_PADDING);
+        decode_note(d, DECODE_PADDING);
     for (unsigned i = whole; i-- > 0;)
-        put(d, (d->bits >> lost) >> (8 * i) & 0xff);
+        decode_put(d, (d->bits >> lost) >> (8 * i) & 0xff);
     d->digits = 0;
     d->bits = 0;
 }
@@ -91,7 +91,7 @@ take_padding(struct decode *d)
         d->ended = true;
         put_digits(d);
     } else {
-        note(d, DECODE_PADDING);
+        decode_note(d, DECODE_PADDING);
     }
 }
 
@@ -99,15 +99,15 @@ static void
 take_base64(struct decode *d, char c)
 {
     int digit = digit_of(c);
-    measure(d, c);
-    if (is_blank(c) || c == '\r' || c == '\n')
+    decode_measure(d, c);
+    if (decode_is_blank(c) || c == '\r' || c == '\n')
         return;
     if (c == '=') {
         take_padding(d);
     } else if (d->ended) {
-        note(d, DECODE_BEHIND);
+        decode_note(d, DECODE_BEHIND);
     } else if (digit < 0) {
-        note(d, DECODE_FOREIGN);
+        decode_note(d, DECODE_FOREIGN);
     } else {
         d->bits = d->bits << 6 | (unsigned)digit;
         if (++d->digits == 4)
@@ -119,7 +119,7 @@ static void
 end_base64(struct decode *d)
 {
     if (d->digits > 0 || d->padding > 0)
-        note(d, DECODE_PADDING);
+        decode_note(d, DECODE_PADDING);
     if (d->digits > 0)
         put_digits(d);
 }
@@ -140,7 +140,7 @@ static void
 put_blanks(struct decode *d)
 {
     for (size_t i = 0; i < d->blanks_length; i++)
-        put(d, (unsigned char)d->blanks[i]);
+        decode_put(d, (unsigned char)d->blanks[i]);
     d->blanks_length = 0;
 }
 
@@ -158,13 +158,13 @@ keep_blank(struct decode *d, char c)
 static void
 put_escape(struct decode *d)
 {
-    note(d, DECODE_ESCAPE);
-    put(d, '=');
+    decode_note(d, DECODE_ESCAPE);
+    decode_put(d, '=');
     if (d->escape == ESCAPE_DIGIT)
-        put(d, (unsigned char)d->first);
+        decode_put(d, (unsigned char)d->first);
     put_blanks(d);
     if (d->escape == ESCAPE_EQUALS_CR)
-        put(d, '\r');
+        decode_put(d, '\r');
     d->escape = ESCAPE_NONE;
 }
 
@@ -175,16 +175,17 @@ take_plain(struct decode *d, char c)
         d->escape = ESCAPE_CR;
     } else if (c == '\n') { /* the blanks before it came on the way: §6.7 (3) */
         d->blanks_length = 0;
-        put(d, '\n');
-    } else if (!is_blank(c) || !keep_blank(d, c)) {
+        decode_put(d, '\n');
+    } else if (!decode_is_blank(c) || !keep_blank(d, c)) {
         put_blanks(d);
         if (c == '=') {
             d->escape = ESCAPE_EQUALS;
             return;
         }
-        if (!is_blank(c) && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f))
-            note(d, DECODE_RAW);
-        put(d, (unsigned char)c);
+        if (!decode_is_blank(c) &&
+            ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f))
+            decode_note(d, DECODE_RAW);
+        decode_put(d, (unsigned char)c);
     }
 }
 
@@ -198,18 +199,19 @@ take_escape(struct decode *d, char c)
     case ESCAPE_CR:
         d->escape = ESCAPE_NONE;
         if (c != '\n') {
-            note(d, DECODE_RAW);
+            decode_note(d, DECODE_RAW);
             put_blanks(d);
         }
         d->blanks_length = 0;
-        put(d, '\r');
+        decode_put(d, '\r');
         if (c == '\n')
-            put(d, '\n');
+            decode_put(d, '\n');
         return c == '\n';
     case ESCAPE_DIGIT:
         if (decode_hex_digit(c) < 0)
             break;
-        put(d, (unsigned)(decode_hex_digit(d->first) * 16 + decode_hex_digit(c)));
+        decode_put(d,
+                   (unsigned)(decode_hex_digit(d->first) * 16 + decode_hex_digit(c)));
         d->escape = ESCAPE_NONE;
         return true;
     case ESCAPE_EQUALS:
@@ -220,7 +222,7 @@ take_escape(struct decode *d, char c)
         }
         /* fall through */
     case ESCAPE_BLANK:
-        if (is_blank(c) && keep_blank(d, c)) {
+        if (decode_is_blank(c) && keep_blank(d, c)) {
             d->escape = ESCAPE_BLANK;
             return true;
         }
@@ -243,7 +245,7 @@ take_escape(struct decode *d, char c)
 static void
 take_quoted(struct decode *d, char c)
 {
-    measure(d, c);
+    decode_measure(d, c);
     if (!take_escape(d, c))
         take_plain(d, c);
 }
@@ -256,9 +258,9 @@ end_quoted(struct decode *d)
     if (d->escape == ESCAPE_DIGIT)
         put_escape(d);
     if (d->escape == ESCAPE_CR) {
-        note(d, DECODE_RAW);
+        decode_note(d, DECODE_RAW);
         put_blanks(d);
-        put(d, '\r');
+        decode_put(d, '\r');
     }
 }
 
@@ -297,7 +299,7 @@ decode_end(struct decode *d)
         end_base64(d);
     else if (d->encoding == ENCODING_QUOTED)
         end_quoted(d);
-    flush(d);
+    decode_flush(d);
     assert(d->digits == 0);
 }
 

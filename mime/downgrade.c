@@ -258,7 +258,7 @@ convert_event(void *context, const struct structure_event *e)
 }
 
 static void
-stop(struct downgrade *d)
+downgrade_stop(struct downgrade *d)
 {
     if (d->encoding && d->plan[d->encoded].body == PLAN_BASE64)
         base64_lines_free(&d->base64);
@@ -271,7 +271,7 @@ downgrade_start(struct downgrade *d, void (*write)(void *context, struct text by
                 void *context)
 {
     assert(d->verdict == DOWNGRADE_CONVERTIBLE);
-    stop(d);
+    downgrade_stop(d);
     d->write = write;
     d->context = context;
     d->labelled = d->soft_end = false;
@@ -301,7 +301,7 @@ downgrade_free(struct downgrade **d)
 {
     if (*d == NULL)
         return;
-    stop(*d);
+    downgrade_stop(*d);
     free((*d)->plan);
     free(*d);
     *d = NULL;

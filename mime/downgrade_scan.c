@@ -14,7 +14,7 @@ enum {
 };
 
 static void
-forbid(struct downgrade *d, enum downgrade_reason reason)
+downgrade_scan_forbid(struct downgrade *d, enum downgrade_reason reason)
 {
     assert(reason != DOWNGRADE_NO_REASON);
     d->needed = true;
@@ -105,11 +105,11 @@ scan_field(struct downgrade *d, const struct structure_event *e)
     struct tally t = tally_of(e->bytes);
     note_line_ends(d, &t);
     if (has_foreign(d, &t))
-        forbid(d, DOWNGRADE_HEADER);
+        downgrade_scan_forbid(d, DOWNGRADE_HEADER);
     if (t.longest > DOWNGRADE_LINE_MAX) {
         d->needed = true;
         if (!can_fold(d, e->bytes))
-            forbid(d, DOWNGRADE_HEADER);
+            downgrade_scan_forbid(d, DOWNGRADE_HEADER);
     }
     if (e->part->depth == 0 && text_equal_nocase(e->name, TEXT("dkim-signature")))
         d->dkim = true;
@@ -121,7 +121,7 @@ scan_raw(struct downgrade *d)
     tally_end(&d->raw);
     note_line_ends(d, &d->raw);
     if (has_foreign(d, &d->raw) || d->raw.longest > DOWNGRADE_LINE_MAX)
-        forbid(d, DOWNGRADE_HEADER);
+        downgrade_scan_forbid(d, DOWNGRADE_HEADER);
     d->raw = (struct tally){0};
 }
 
@@ -216,7 +216,7 @@ add_version(struct downgrade *d, unsigned depth)
 }
 
 static void
-encode(struct downgrade *d, struct plan *plan, unsigned depth)
+downgrade_scan_encode(struct downgrade *d, struct plan *plan, unsigned depth)
 {
     const struct tally *t = &d->tally;
     uint64_t odd =
@@ -248,9 +248,9 @@ end_watched(struct downgrade *d, const struct structure_part *part)
     bool bad = has_foreign(d, t) || t->longest > DOWNGRADE_LINE_MAX ||
                (d->way.from_binary && t->lone_lf > 0);
     if (bad && d->blocked != DOWNGRADE_NO_REASON)
-        forbid(d, d->blocked);
+        downgrade_scan_forbid(d, d->blocked);
     else if (bad)
-        encode(d, plan, part->depth);
+        downgrade_scan_encode(d, plan, part->depth);
     else if (d->blocked != DOWNGRADE_BROKEN)
         relabel(d, plan, part->encoding, t->high > 0);
     *t = (struct tally){0};
@@ -272,7 +272,7 @@ end_outside(struct downgrade *d, const struct structure_part *part)
     }
     *t = (struct tally){0};
     if (d->plan[part->number].dirty && (part->problems & lost) != 0)
-        forbid(d, DOWNGRADE_BROKEN);
+        downgrade_scan_forbid(d, DOWNGRADE_BROKEN);
 }
 
 static void
@@ -282,7 +282,7 @@ scan_delimiter(struct downgrade *d, const struct structure_event *e)
     end_outside(d, e->part);
     note_line_ends(d, &t);
     if (has_foreign(d, &t) || t.longest > DOWNGRADE_LINE_MAX)
-        forbid(d, DOWNGRADE_BROKEN);
+        downgrade_scan_forbid(d, DOWNGRADE_BROKEN);
 }
 
 static void

@@ -49,7 +49,7 @@ emitter_say(struct emitter *e, const char *own)
 }
 
 static bool
-is_plain(struct text t)
+emitter_is_plain(struct text t)
 {
     for (size_t at = 0; at < t.length; at++)
         if (t.at[at] < ' ' || t.at[at] > '~')
@@ -60,11 +60,11 @@ is_plain(struct text t)
 /* No control, and only ASCII unless utf8: as it is, or in a buffer. The caller frees
  * that in either case. */
 static struct text
-clean(const struct emitter *e, struct text peer, struct buffer *out)
+emitter_clean(const struct emitter *e, struct text peer, struct buffer *out)
 {
     struct buffer escaped;
     *out = (struct buffer){0};
-    if (is_plain(peer)) /* nearly always, and a report may have many */
+    if (emitter_is_plain(peer)) /* nearly always, and a report may have many */
         return peer;
     buffer_init(&escaped, peer.length * 4); /* every byte as \xNN */
     buffer_init(out, peer.length * 4);
@@ -82,7 +82,7 @@ clean(const struct emitter *e, struct text peer, struct buffer *out)
 
 /* At most max bytes, and no part of a UTF-8 character. */
 static struct text
-cut(struct text t, size_t max)
+emitter_cut(struct text t, size_t max)
 {
     if (t.length <= max)
         return t;
@@ -95,8 +95,8 @@ void
 emitter_put_address(struct emitter *e, struct text peer)
 {
     struct buffer cleaned;
-    struct text t = clean(e, text_before(peer, EMITTER_WORD_MAX), &cleaned);
-    emitter_put(e, cut(t, EMITTER_WORD_MAX));
+    struct text t = emitter_clean(e, text_before(peer, EMITTER_WORD_MAX), &cleaned);
+    emitter_put(e, emitter_cut(t, EMITTER_WORD_MAX));
     buffer_free(&cleaned);
 }
 
@@ -104,11 +104,11 @@ void
 emitter_put_words(struct emitter *e, struct text peer, const char *indent)
 {
     struct buffer cleaned;
-    struct text rest = clean(e, peer, &cleaned), word;
+    struct text rest = emitter_clean(e, peer, &cleaned), word;
     bool first = true;
     while (text_word(&rest, " ", &word)) {
         while (word.length > 0) {
-            struct text part = cut(word, EMITTER_WORD_MAX);
+            struct text part = emitter_cut(word, EMITTER_WORD_MAX);
             word = text_after(word, part.length);
             if (!first && e->column + 1 + part.length > EMITTER_FOLD) {
                 emitter_say(e, "\r\n");

@@ -27,13 +27,13 @@ is_name_byte(unsigned char c)
 }
 
 static bool
-is_space(char c)
+header_is_space(char c)
 {
     return c == ' ' || c == '\t';
 }
 
 static void
-note_name(struct header_scan *s)
+header_note_name(struct header_scan *s)
 {
     struct text name = text_of(s->name, s->name_length);
     if (s->name_length > sizeof(s->name)) /* longer than any that matters */
@@ -64,7 +64,7 @@ add_to_name(struct header_scan *s, char c)
 }
 
 static void
-skip_comment(struct header_scan *s, char c)
+header_skip_comment(struct header_scan *s, char c)
 {
     if (s->quoted_pair || c == '\\')
         s->quoted_pair = !s->quoted_pair;
@@ -102,12 +102,12 @@ add_to_type(struct header_scan *s, char c)
 {
     if (s->comments > 0 || c == '(') {
         s->composite = s->is_message = true;
-        skip_comment(s, c);
+        header_skip_comment(s, c);
     } else if (s->in_type == IN_SUBTYPE && c == ';') {
         end_subtype(s);
     } else if (c == '/' || c == ';') {
         end_type(s, c == '/');
-    } else if (!is_space(c) && c != '\r' && c != '\n') {
+    } else if (!header_is_space(c) && c != '\r' && c != '\n') {
         add_to_name(s, c);
     }
 }
@@ -116,7 +116,7 @@ static enum scan_state
 start_line(struct header_scan *s, char c, bool first)
 {
     s->line_start = s->length;
-    if (is_space(c))
+    if (header_is_space(c))
         return first ? SCAN_OVER : SCAN_VALUE;
     if (s->in_type == IN_SUBTYPE)
         end_subtype(s);
@@ -143,10 +143,10 @@ static enum scan_state
 in_name(struct header_scan *s, char c)
 {
     if (c == ':') {
-        note_name(s);
+        header_note_name(s);
         return SCAN_VALUE;
     }
-    if (is_space(c))
+    if (header_is_space(c))
         return SCAN_NAME_SPACE;
     if (s->state == SCAN_NAME_SPACE && s->line_start == 0 &&
         s->name_length <= MAILBOX_NAME_MAX &&
@@ -228,7 +228,7 @@ static size_t
 folded_length(struct text t)
 {
     size_t length = line_length(t);
-    while (length < t.length && is_space(t.at[length]))
+    while (length < t.length && header_is_space(t.at[length]))
         length += line_length(text_after(t, length));
     return length;
 }
@@ -240,7 +240,7 @@ header_skip_mailbox_line(struct text *message)
     while (name < message->length && is_name_byte((unsigned char)message->at[name]))
         name++;
     size_t end = name;
-    while (end < message->length && is_space(message->at[end]))
+    while (end < message->length && header_is_space(message->at[end]))
         end++;
     bool is_line = end > name && name <= MAILBOX_NAME_MAX && end < message->length &&
                    message->at[end] != ':' &&
@@ -260,7 +260,7 @@ header_next(struct text *rest, struct header_field *field)
     while (name < rest->length && is_name_byte((unsigned char)rest->at[name]))
         name++;
     size_t colon = name;
-    while (colon < rest->length && is_space(rest->at[colon]))
+    while (colon < rest->length && header_is_space(rest->at[colon]))
         colon++;
     if (name == 0 || colon == rest->length || rest->at[colon] != ':')
         return false;
@@ -285,7 +285,7 @@ header_unfold(struct text value, struct buffer *out)
         while (at < value.length && (value.at[at] == '\r' || value.at[at] == '\n'))
             at++;
         /* A line end that folds nothing must not join two words, nor survive. */
-        if (good && at > run && at < value.length && !is_space(value.at[at]))
+        if (good && at > run && at < value.length && !header_is_space(value.at[at]))
             good = buffer_add_byte(out, ' ');
         if (!good) {
             out->length = start;

@@ -25,14 +25,14 @@ struct store {
 };
 
 static void
-keep(struct store *s, char c)
+parameter_keep(struct store *s, char c)
 {
     assert(s->used < s->size);
     s->at[s->used++] = c;
 }
 
 static bool
-is_space(char c)
+parameter_is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
@@ -46,7 +46,7 @@ is_token_byte(char c)
 
 /* Nested comments with quoted pairs; one that does not end takes the rest. */
 static void
-skip_comment(struct text *rest)
+parameter_skip_comment(struct text *rest)
 {
     size_t depth = 0, at = 0;
     for (; at < rest->length; at++) {
@@ -66,8 +66,8 @@ skip_blanks(struct text *rest)
 {
     while (rest->length > 0) {
         if (rest->at[0] == '(')
-            skip_comment(rest);
-        else if (is_space(rest->at[0]))
+            parameter_skip_comment(rest);
+        else if (parameter_is_space(rest->at[0]))
             *rest = text_after(*rest, 1);
         else
             break;
@@ -75,7 +75,7 @@ skip_blanks(struct text *rest)
 }
 
 static struct text
-cut(struct text *rest, size_t length)
+parameter_cut(struct text *rest, size_t length)
 {
     struct text t = text_before(*rest, length);
     *rest = text_after(*rest, length);
@@ -89,7 +89,7 @@ parameter_token(struct text *rest)
     skip_blanks(rest);
     while (length < rest->length && is_token_byte(rest->at[length]))
         length++;
-    return cut(rest, length);
+    return parameter_cut(rest, length);
 }
 
 /* Copied, so that it is in lower case. */
@@ -98,7 +98,7 @@ keep_lower(struct store *s, struct text t)
 {
     struct text copy = text_of(s->at + s->used, t.length);
     for (size_t i = 0; i < t.length; i++)
-        keep(s, t.at[i]);
+        parameter_keep(s, t.at[i]);
     text_lower(s->at + s->used - t.length, t.length);
     return copy;
 }
@@ -113,7 +113,7 @@ read_quoted(struct text *rest, struct store *s)
         if (c == '\\' && at + 1 < rest->length)
             c = rest->at[++at];
         if (c != '\r' && c != '\n') /* folding, not part of the value */
-            keep(s, c);
+            parameter_keep(s, c);
     }
     bool closed = at < rest->length;
     *rest = text_after(*rest, at + 1);
@@ -127,9 +127,9 @@ read_bare(struct text *rest, struct store *s)
     size_t length = 0;
     bool good = true;
     while (length < rest->length && rest->at[length] != ';' &&
-           !is_space(rest->at[length]) && rest->at[length] != '(') {
+           !parameter_is_space(rest->at[length]) && rest->at[length] != '(') {
         good = good && is_token_byte(rest->at[length]);
-        keep(s, rest->at[length++]);
+        parameter_keep(s, rest->at[length++]);
     }
     *rest = text_after(*rest, length);
     return good && length > 0;
@@ -179,7 +179,8 @@ read_form(struct text written, struct piece *piece)
 
 /* False when this is no parameter: it is passed over up to the next semicolon. */
 static bool
-read_piece(struct text *rest, struct store *s, struct piece *piece, bool *broken)
+parameter_read_piece(struct text *rest, struct store *s, struct piece *piece,
+                     bool *broken)
 {
     struct text name = parameter_token(rest);
     skip_blanks(rest);
@@ -210,7 +211,7 @@ read_pieces(struct text rest, struct store *s, struct piece *pieces, bool *broke
             return count;
         }
         pieces[count].order = (uint32_t)count;
-        if (read_piece(&rest, s, &pieces[count], broken))
+        if (parameter_read_piece(&rest, s, &pieces[count], broken))
             count++;
         else
             *broken = true;
@@ -244,7 +245,7 @@ compare_pieces(const void *left, const void *right)
 }
 
 static int
-hex_digit(char c)
+parameter_hex_digit(char c)
 {
     static const char digits[] = "0123456789abcdef";
     const char *found =
@@ -258,10 +259,12 @@ decode_percent(struct text t, struct store *s)
 {
     bool good = true;
     for (size_t at = 0; at < t.length; at++) {
-        int high = at + 2 < t.length && t.at[at] == '%' ? hex_digit(t.at[at + 1]) : -1;
-        int low = high >= 0 ? hex_digit(t.at[at + 2]) : -1;
+        int high = at + 2 < t.length && t.at[at] == '%'
+                       ? parameter_hex_digit(t.at[at + 1])
+                       : -1;
+        int low = high >= 0 ? parameter_hex_digit(t.at[at + 2]) : -1;
         good = good && (t.at[at] != '%' || low >= 0);
-        keep(s, low >= 0 ? (char)(high * 16 + low) : t.at[at]);
+        parameter_keep(s, low >= 0 ? (char)(high * 16 + low) : t.at[at]);
         at += low >= 0 ? 2 : 0;
     }
     return good;
@@ -290,7 +293,7 @@ join_piece(const struct piece *piece, bool first, struct parameter *out,
     bool good = true;
     if (!piece->percent) {
         for (size_t i = 0; i < value.length; i++)
-            keep(s, value.at[i]);
+            parameter_keep(s, value.at[i]);
         return true;
     }
     if (first)
@@ -345,7 +348,8 @@ join_extended(const struct piece *pieces, size_t count, struct parameter *out,
 }
 
 static void
-gather(struct parameters *p, const struct piece *pieces, size_t count, struct store *s)
+parameter_gather(struct parameters *p, const struct piece *pieces, size_t count,
+                 struct store *s)
 {
     p->list = count == 0 ? NULL : memory_array(count, sizeof(p->list[0]));
     for (size_t i = 0; i < count;) {
@@ -383,7 +387,7 @@ parameters_read(struct parameters *p, struct text value)
     value = text_after(value, junk == TEXT_NONE ? value.length : junk);
     size_t count = read_pieces(value, &s, pieces, &p->broken);
     qsort(pieces, count, sizeof(pieces[0]), compare_pieces);
-    gather(p, pieces, count, &s);
+    parameter_gather(p, pieces, count, &s);
 }
 
 void

@@ -8,7 +8,7 @@
 enum { TEXT_MAX = QUOTED_LINE_MAX - 1 };
 
 static void
-flush(struct quoted *q)
+quoted_flush(struct quoted *q)
 {
     if (q->used > 0)
         q->write(q->context, text_of(q->chunk, q->used));
@@ -16,24 +16,24 @@ flush(struct quoted *q)
 }
 
 static void
-put(struct quoted *q, const char *at, size_t length)
+quoted_put(struct quoted *q, const char *at, size_t length)
 {
     if (length > QUOTED_CHUNK - q->used)
-        flush(q);
+        quoted_flush(q);
     memcpy(q->chunk + q->used, at, length);
     q->used += length;
 }
 
 static void
-end_line(struct quoted *q, struct text end)
+quoted_end_line(struct quoted *q, struct text end)
 {
-    put(q, end.at, end.length);
+    quoted_put(q, end.at, end.length);
     q->column = q->from = 0;
     q->dash = false;
 }
 
 static bool
-is_plain(char c)
+quoted_is_plain(char c)
 {
     return (c >= ' ' && c <= '~' && c != '=') || c == '\t';
 }
@@ -52,11 +52,11 @@ put_byte(struct quoted *q, char c, bool encode)
     static const char hex[] = "0123456789ABCDEF";
     size_t length = encode || is_risky(q, c) ? 3 : 1;
     if (q->column + length > TEXT_MAX) {
-        end_line(q, TEXT("=\r\n"));
+        quoted_end_line(q, TEXT("=\r\n"));
         length = encode || is_risky(q, c) ? 3 : 1;
     }
     const char coded[3] = {'=', hex[(unsigned char)c >> 4], hex[c & 15]};
-    put(q, length == 1 ? &c : coded, length);
+    quoted_put(q, length == 1 ? &c : coded, length);
     if (length == 1 && q->column == q->from && q->from < 4 && c == "From"[q->from])
         q->from++;
     q->dash = q->column == 0 && c == '-' && length == 1;
@@ -65,25 +65,25 @@ put_byte(struct quoted *q, char c, bool encode)
 }
 
 static bool
-is_visible(char c)
+quoted_is_visible(char c)
 {
-    return is_plain(c) && c != ' ' && c != '\t';
+    return quoted_is_plain(c) && c != ' ' && c != '\t';
 }
 
 /* Bytes that need no care, as many as there are and the line takes. */
 static size_t
-put_run(struct quoted *q, struct text bytes)
+quoted_put_run(struct quoted *q, struct text bytes)
 {
     size_t run = 0;
     if (q->column < 5) /* where care may be needed */
         return 0;
     size_t most = TEXT_MAX - q->column;
-    while (
-        run < bytes.length && run < most &&
-        (is_visible(bytes.at[run]) || (bytes.at[run] == ' ' && run + 1 < bytes.length &&
-                                       is_visible(bytes.at[run + 1]))))
+    while (run < bytes.length && run < most &&
+           (quoted_is_visible(bytes.at[run]) ||
+            (bytes.at[run] == ' ' && run + 1 < bytes.length &&
+             quoted_is_visible(bytes.at[run + 1]))))
         run++;
-    put(q, bytes.at, run);
+    quoted_put(q, bytes.at, run);
     q->column += run;
     return run;
 }
@@ -105,7 +105,7 @@ add_byte(struct quoted *q, char c)
     char held = q->held;
     q->held = 0;
     if (held == '\r' && c == '\n') {
-        end_line(q, TEXT("\r\n"));
+        quoted_end_line(q, TEXT("\r\n"));
         return;
     }
     if (held != 0)
@@ -113,7 +113,7 @@ add_byte(struct quoted *q, char c)
     if (c == '\r' || c == ' ' || c == '\t')
         q->held = c;
     else
-        put_byte(q, c, !is_plain(c));
+        put_byte(q, c, !quoted_is_plain(c));
 }
 
 void
@@ -122,7 +122,7 @@ quoted_add(struct quoted *q, struct text bytes)
     for (size_t at = 0; at < bytes.length;) {
         char c = bytes.at[at];
         if (q->held == 0) {
-            size_t run = put_run(q, text_after(bytes, at));
+            size_t run = quoted_put_run(q, text_after(bytes, at));
             if (run > 0) {
                 at += run;
                 continue;
@@ -143,7 +143,7 @@ quoted_end(struct quoted *q)
     if (q->held != 0)
         put_byte(q, q->held, true);
     q->held = 0;
-    flush(q);
+    quoted_flush(q);
     return q->column;
 }
 

@@ -51,7 +51,7 @@ start_part(const struct report *r, struct emitter *e, const char *type, bool eig
 }
 
 static void
-write_header(const struct report *r, struct emitter *e)
+report_write_header(const struct report *r, struct emitter *e)
 {
     emitter_say(e, "From: Mail Delivery System <");
     emitter_put_address(e, r->from);
@@ -203,7 +203,7 @@ write_recipient(const struct report *r, const struct report_recipient *recipient
 static void
 start_words(const struct report *r, struct emitter *e)
 {
-    write_header(r, e);
+    report_write_header(r, e);
     start_part(r, e,
                r->utf8 ? "text/plain; charset=utf-8" : "text/plain; charset=us-ascii",
                r->utf8);

@@ -52,15 +52,15 @@ struct structure {
 /* --- Telling */
 
 static struct level *
-current(struct structure *s)
+structure_current(struct structure *s)
 {
     return &s->levels[s->top];
 }
 
 static void
-tell(struct structure *s, struct structure_event *event)
+structure_tell(struct structure *s, struct structure_event *event)
 {
-    event->part = &current(s)->part;
+    event->part = &structure_current(s)->part;
     event->offset = s->told;
     s->told += event->bytes.length;
     s->on_event(s->context, event);
@@ -70,7 +70,7 @@ static void
 tell_bytes(struct structure *s, enum structure_kind kind, struct text bytes)
 {
     if (bytes.length > 0)
-        tell(s, &(struct structure_event){.kind = kind, .bytes = bytes});
+        structure_tell(s, &(struct structure_event){.kind = kind, .bytes = bytes});
 }
 
 static void
@@ -82,11 +82,12 @@ tell_content(struct structure *s, struct text bytes)
 static void
 tell_problem(struct structure *s, enum structure_problem problem)
 {
-    struct structure_part *part = &current(s)->part;
+    struct structure_part *part = &structure_current(s)->part;
     if ((part->problems & 1u << problem) != 0)
         return;
     part->problems |= 1u << problem;
-    tell(s, &(struct structure_event){.kind = STRUCTURE_PROBLEM, .problem = problem});
+    structure_tell(
+        s, &(struct structure_event){.kind = STRUCTURE_PROBLEM, .problem = problem});
 }
 
 /* --- Levels */
@@ -103,16 +104,16 @@ start_header(struct structure *s)
 
 /* A part on the level that is now the top. */
 static void
-begin(struct structure *s, bool is_message)
+structure_begin(struct structure *s, bool is_message)
 {
     assert(s->parts < STRUCTURE_PARTS_MAX && s->top <= STRUCTURE_DEPTH_MAX);
-    *current(s) = (struct level){
+    *structure_current(s) = (struct level){
         .part = {.number = s->parts++,
                  .depth = s->top,
                  .is_message = is_message,
                  .header_at = s->told}
     };
-    tell(s, &(struct structure_event){.kind = STRUCTURE_BEGIN});
+    structure_tell(s, &(struct structure_event){.kind = STRUCTURE_BEGIN});
     start_header(s);
 }
 
@@ -127,9 +128,9 @@ forget_boundary(struct structure *s, struct level *level)
 }
 
 static void
-end_part(struct structure *s)
+structure_end_part(struct structure *s)
 {
-    struct level *level = current(s);
+    struct level *level = structure_current(s);
     if (level->part.holds == STRUCTURE_MULTIPART && !level->seen)
         tell_problem(s, PROBLEM_NO_PARTS);
     else if (level->part.holds == STRUCTURE_MULTIPART && !level->closed)
@@ -137,20 +138,20 @@ end_part(struct structure *s)
     if (level->almost)
         tell_problem(s, PROBLEM_ALMOST);
     forget_boundary(s, level);
-    tell(s, &(struct structure_event){.kind = STRUCTURE_END});
+    structure_tell(s, &(struct structure_event){.kind = STRUCTURE_END});
 }
 
 static void
 end_parts_above(struct structure *s, unsigned level)
 {
     while (s->top > level) {
-        end_part(s);
+        structure_end_part(s);
         s->top--;
     }
 }
 
 static bool
-is_blank(char c)
+structure_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
@@ -164,7 +165,7 @@ find_delimited(struct structure *s, struct text line, bool *closes)
         return NULL;
     struct level *almost = NULL;
     struct text t = text_after(line, 2);
-    while (t.length > 0 && is_blank(t.at[t.length - 1]))
+    while (t.length > 0 && structure_is_blank(t.at[t.length - 1]))
         t.length--;
     for (unsigned i = s->top + 1; i-- > 0;) {
         struct level *level = &s->levels[i];
@@ -199,7 +200,7 @@ delimit(struct structure *s, struct level *level, bool closes, struct text line)
         s->mode = MODE_REST;
     } else {
         s->top++;
-        begin(s, false);
+        structure_begin(s, false);
     }
 }
 
@@ -287,20 +288,21 @@ settle_type(struct structure *s, struct level *level)
 static void
 end_header(struct structure *s, struct text empty_line)
 {
-    struct level *level = current(s);
+    struct level *level = structure_current(s);
     assert(s->mode == MODE_HEADER && s->field.length == 0);
     settle_type(s, level);
     level->part.holds = choose_holds(s, level);
     level->part.type = &s->type;
     level->part.body_at = s->told + empty_line.length;
-    tell(s, &(struct structure_event){.kind = STRUCTURE_HEADER, .bytes = empty_line});
+    structure_tell(
+        s, &(struct structure_event){.kind = STRUCTURE_HEADER, .bytes = empty_line});
     level->part.type = NULL;
     parameters_free(&s->type);
     s->line_start = true;
     s->mode = level->part.holds == STRUCTURE_LEAF ? MODE_BODY : MODE_OUTSIDE;
     if (level->part.holds == STRUCTURE_MESSAGE) {
         s->top++;
-        begin(s, true);
+        structure_begin(s, true);
     }
 }
 
@@ -344,7 +346,7 @@ read_encoding(struct text value)
 }
 
 static void
-note_type(struct structure *s, struct structure_part *part, struct text value)
+structure_note_type(struct structure *s, struct structure_part *part, struct text value)
 {
     if (part->has_type) {
         tell_problem(s, PROBLEM_TWO_TYPES);
@@ -370,11 +372,11 @@ note_encoding(struct structure *s, struct structure_part *part, struct text valu
 }
 
 static void
-note_field(struct structure *s, struct text name, struct text value)
+structure_note_field(struct structure *s, struct text name, struct text value)
 {
-    struct structure_part *part = &current(s)->part;
+    struct structure_part *part = &structure_current(s)->part;
     if (text_equal_nocase(name, TEXT("content-type")))
-        note_type(s, part, value);
+        structure_note_type(s, part, value);
     else if (text_equal_nocase(name, TEXT("content-transfer-encoding")))
         note_encoding(s, part, value);
     else if (text_equal_nocase(name, TEXT("mime-version")))
@@ -393,9 +395,9 @@ flush_field(struct structure *s)
         size_t start = field_start(whole, &event.name);
         assert(start > 0);
         event.value = text_after(text_without_line_end(whole), start);
-        note_field(s, event.name, event.value);
+        structure_note_field(s, event.name, event.value);
     }
-    tell(s, &event);
+    structure_tell(s, &event);
     buffer_take(&s->field, s->line_at);
     s->line_at = 0;
 }
@@ -457,7 +459,7 @@ tell_raw(struct structure *s, struct text bytes, bool whole)
 
 /* One line or a piece of it. */
 static struct text
-take_header(struct structure *s, struct text piece)
+structure_take_header(struct structure *s, struct text piece)
 {
     size_t end = text_find(piece, '\n');
     bool whole = end != TEXT_NONE;
@@ -549,7 +551,7 @@ take_held(struct structure *s, struct text piece)
 
 /* Keeps the last bytes of the piece until the next one comes. */
 static struct text
-hold(struct structure *s, struct text piece, size_t from)
+structure_hold(struct structure *s, struct text piece, size_t from)
 {
     assert(s->held_length == 0 && piece.length - from <= HELD_MAX);
     tell_content(s, text_before(piece, from));
@@ -589,7 +591,7 @@ take_lines(struct structure *s, struct text piece)
         size_t length = end == NULL ? left : (size_t)(end - line) + 1;
         bool candidate = s->line_start && may_delimit(line, left);
         if (candidate && end == NULL && left < LINE_MAX_HELD)
-            return hold(s, piece, before);
+            return structure_hold(s, piece, before);
         struct level *delimited =
             candidate && end != NULL ? find_delimited(s, text_of(line, length), &closes)
                                      : NULL;
@@ -602,7 +604,7 @@ take_lines(struct structure *s, struct text piece)
         s->line_start = end != NULL;
         at += length;
         if (end == NULL)
-            return hold(s, piece, at - (piece.at[at - 1] == '\r'));
+            return structure_hold(s, piece, at - (piece.at[at - 1] == '\r'));
     }
 }
 
@@ -620,9 +622,10 @@ take_body(struct structure *s, struct text piece)
 /* --- The whole */
 
 static struct text
-take(struct structure *s, struct text piece)
+structure_take(struct structure *s, struct text piece)
 {
-    return s->mode == MODE_HEADER ? take_header(s, piece) : take_body(s, piece);
+    return s->mode == MODE_HEADER ? structure_take_header(s, piece)
+                                  : take_body(s, piece);
 }
 
 /* An odd line is the first of what its header was for, be it another header. */
@@ -633,7 +636,7 @@ take_odd(struct structure *s)
         struct buffer odd = s->odd;
         buffer_init(&s->odd, STRUCTURE_HEADER_MAX);
         for (struct text t = buffer_text(&odd); t.length > 0;)
-            t = take(s, t);
+            t = structure_take(s, t);
         buffer_free(&odd);
     }
 }
@@ -646,7 +649,7 @@ structure_new(structure_happened *on_event, void *context)
     s->context = context;
     buffer_init(&s->field, STRUCTURE_HEADER_MAX);
     buffer_init(&s->odd, STRUCTURE_HEADER_MAX);
-    begin(s, true);
+    structure_begin(s, true);
     return s;
 }
 
@@ -654,7 +657,7 @@ void
 structure_add(struct structure *s, struct text piece)
 {
     while (piece.length > 0) {
-        piece = take(s, piece);
+        piece = structure_take(s, piece);
         take_odd(s);
     }
 }
@@ -691,7 +694,7 @@ structure_end(struct structure *s)
         end_header(s, TEXT(""));
     }
     end_parts_above(s, 0);
-    end_part(s);
+    structure_end_part(s);
 }
 
 void

@@ -41,7 +41,7 @@ count_lanes(const char *at, size_t rounds, struct lane_counts *c)
 }
 
 static void
-count_bytes(struct tally *t, struct text bytes, uint64_t *crs)
+tally_count_bytes(struct tally *t, struct text bytes, uint64_t *crs)
 {
     while (bytes.length >= WIDTH) {
         size_t rounds = bytes.length / WIDTH;
@@ -97,7 +97,7 @@ tally_add(struct tally *t, struct text bytes)
     if (bytes.length == 0)
         return;
     t->bytes += bytes.length;
-    count_bytes(t, bytes, &crs);
+    tally_count_bytes(t, bytes, &crs);
     uint64_t pairs = measure_lines(t, bytes);
     t->lone_lf += t->lines - lines - pairs;
     bool cr = bytes.at[bytes.length - 1] == '\r';

@@ -25,19 +25,19 @@ struct word {
 enum shape { SHAPE_TEXT, SHAPE_BROKEN, SHAPE_WORD };
 
 static void
-note(unsigned *problems, enum word_problem problem)
+word_note(unsigned *problems, enum word_problem problem)
 {
     *problems |= 1u << problem;
 }
 
 static bool
-is_blank(char c)
+word_is_blank(char c)
 {
     return c == ' ' || c == '\t';
 }
 
 static bool
-is_visible(char c)
+word_is_visible(char c)
 {
     return c > ' ' && c < 0x7f;
 }
@@ -49,7 +49,7 @@ static size_t
 field_length(struct text t)
 {
     size_t length = 0;
-    while (length < t.length && is_visible(t.at[length]) && t.at[length] != '?')
+    while (length < t.length && word_is_visible(t.at[length]) && t.at[length] != '?')
         length++;
     return length;
 }
@@ -64,7 +64,7 @@ cut_word(struct text t, struct word *word)
     struct text charset = text_before(rest, length);
     rest = text_after(rest, length);
     if (length == 0 || rest.length < 3 || rest.at[0] != '?' ||
-        !is_visible(rest.at[1]) || rest.at[2] != '?')
+        !word_is_visible(rest.at[1]) || rest.at[2] != '?')
         return SHAPE_TEXT;
     word->encoding = rest.at[1];
     rest = text_after(rest, 3);
@@ -79,7 +79,7 @@ cut_word(struct text t, struct word *word)
 }
 
 static void
-keep(void *context, struct text bytes)
+word_keep(void *context, struct text bytes)
 {
     bool good = buffer_add(context, bytes);
     assert(good); /* decoded, it is no longer than it was */
@@ -89,7 +89,7 @@ static bool
 decode_base64(struct text content, struct reading *r, bool *is_careless)
 {
     struct decode d;
-    decode_start(&d, ENCODING_BASE64, keep, &r->bytes);
+    decode_start(&d, ENCODING_BASE64, word_keep, &r->bytes);
     decode_add(&d, content);
     decode_end(&d);
     /* Padding is lost easily; a digit alone has no meaning. */
@@ -115,7 +115,7 @@ decode_q(struct text content, struct reading *r)
             c = (char)(unsigned char)(high * 16 + low);
             at += 2;
         }
-        keep(&r->bytes, text_of(&c, 1));
+        word_keep(&r->bytes, text_of(&c, 1));
     }
     return true;
 }
@@ -147,7 +147,7 @@ end_run(struct reading *r)
     if (r->charset != NULL && !charset_end(r->charset, r->out, &is_bad))
         r->is_full = true;
     if (is_bad)
-        note(&r->problems, WORD_BYTES);
+        word_note(&r->problems, WORD_BYTES);
     r->in_run = false;
 }
 
@@ -186,9 +186,9 @@ put_word(struct reading *r)
     }
     r->in_run = true;
     if (is_cut)
-        note(&r->problems, WORD_CARELESS);
+        word_note(&r->problems, WORD_CARELESS);
     if (text_has_control(text_after(buffer_text(r->out), from)))
-        note(&r->problems, WORD_CONTROL);
+        word_note(&r->problems, WORD_CONTROL);
 }
 
 /* Some set words in quotes or brackets, which is clear enough. */
@@ -197,40 +197,41 @@ stands_alone(struct text t, size_t at, size_t length)
 {
     char before = at > 0 ? t.at[at - 1] : ' ';
     char behind = at + length < t.length ? t.at[at + length] : ' ';
-    return (is_blank(before) || before == '(' || before == '"') &&
-           (is_blank(behind) || behind == ')' || behind == '"');
+    return (word_is_blank(before) || before == '(' || before == '"') &&
+           (word_is_blank(behind) || behind == ')' || behind == '"');
 }
 
 static bool
 is_all_blank(struct text t)
 {
     for (size_t i = 0; i < t.length; i++)
-        if (!is_blank(t.at[i]))
+        if (!word_is_blank(t.at[i]))
             return false;
     return true;
 }
 
 /* False, having noted why, when it cannot be read. `plain`: what was not put yet. */
 static bool
-take_word(struct reading *r, const struct word *word, struct text plain, bool alone)
+word_take_word(struct reading *r, const struct word *word, struct text plain,
+               bool alone)
 {
     bool is_careless = !alone || word->content.length == 0;
     bool is_gap = r->in_run && is_all_blank(plain);
     if (!decode_content(word, r, &is_careless)) {
-        note(&r->problems, WORD_BROKEN);
+        word_note(&r->problems, WORD_BROKEN);
         return false;
     }
     if (!use_charset(r, word->charset)) {
-        note(&r->problems, WORD_UNKNOWN);
+        word_note(&r->problems, WORD_UNKNOWN);
         return false;
     }
     if (!is_gap)
         put_plain(r, plain);
     put_word(r);
     if (word->length > WORD_LENGTH_MAX)
-        note(&r->problems, WORD_LONG);
+        word_note(&r->problems, WORD_LONG);
     if (is_careless)
-        note(&r->problems, WORD_CARELESS);
+        word_note(&r->problems, WORD_CARELESS);
     return true;
 }
 
@@ -247,9 +248,9 @@ read_words(struct reading *r, struct text t)
         enum shape shape = cut_word(text_after(t, at), &word);
         struct text before = text_before(text_after(t, plain), at - plain);
         if (shape == SHAPE_BROKEN)
-            note(&r->problems, WORD_BROKEN);
+            word_note(&r->problems, WORD_BROKEN);
         if (shape == SHAPE_WORD &&
-            take_word(r, &word, before, stands_alone(t, at, word.length)))
+            word_take_word(r, &word, before, stands_alone(t, at, word.length)))
             plain = at += word.length;
         else
             at += 2;
@@ -272,7 +273,7 @@ word_decode(struct text value, struct buffer *out, unsigned *problems)
     bool good = header_unfold(value, &unfolded);
     assert(good); /* unfolding adds nothing */
     if (!text_is_utf8(buffer_text(&unfolded)))
-        note(&r.problems, WORD_RAW);
+        word_note(&r.problems, WORD_RAW);
     read_words(&r, buffer_text(&unfolded));
     buffer_free(&unfolded);
     if (r.is_full)
@@ -292,9 +293,9 @@ decode_charset(struct charset *charset, struct text value, struct buffer *out,
     if (!good)
         out->length = start;
     if (good && is_bad)
-        note(problems, WORD_BYTES);
+        word_note(problems, WORD_BYTES);
     if (good && text_has_control(text_after(buffer_text(out), start)))
-        note(problems, WORD_CONTROL);
+        word_note(problems, WORD_CONTROL);
     return good;
 }
 
@@ -322,13 +323,13 @@ word_decode_parameter(const struct parameter *p, struct buffer *out, unsigned *p
             charset_close(&charset);
             return good;
         }
-        note(problems, WORD_UNKNOWN);
+        word_note(problems, WORD_UNKNOWN);
     } else if (!extended && has_word(value)) {
-        note(problems, WORD_QUOTED);
+        word_note(problems, WORD_QUOTED);
         return word_decode(value, out, problems);
     }
     if (!text_is_utf8(value))
-        note(problems, WORD_RAW);
+        word_note(problems, WORD_RAW);
     return buffer_add(out, value);
 }
 

@@ -16,13 +16,13 @@ hex_value(char c)
 
 /* xchar: what stands for itself. */
 static bool
-is_plain(unsigned char c)
+xtext_is_plain(unsigned char c)
 {
     return c > ' ' && c < 0x7f && c != '+' && c != '=';
 }
 
 static bool
-read_all(struct text t, struct buffer *out)
+xtext_read_all(struct text t, struct buffer *out)
 {
     for (size_t at = 0; at < t.length; at++) {
         unsigned char c = (unsigned char)t.at[at];
@@ -38,7 +38,7 @@ read_all(struct text t, struct buffer *out)
             if (c < ' ' || c == 0x7f)
                 return false;
             at += 2;
-        } else if (!is_plain(c)) {
+        } else if (!xtext_is_plain(c)) {
             return false;
         }
         if (!buffer_add_byte(out, (char)c))
@@ -52,8 +52,8 @@ write_all(struct text t, struct buffer *out)
 {
     for (size_t at = 0; at < t.length; at++) {
         unsigned char c = (unsigned char)t.at[at];
-        if (!(is_plain(c) ? buffer_add_byte(out, (char)c)
-                          : buffer_format(out, "+%02X", c)))
+        if (!(xtext_is_plain(c) ? buffer_add_byte(out, (char)c)
+                                : buffer_format(out, "+%02X", c)))
             return false;
     }
     return true;
@@ -97,7 +97,7 @@ write_characters(struct text t, bool (*plain)(unsigned char c), bool raw,
 static bool
 is_plain_unitext(unsigned char c)
 {
-    return is_plain(c) && c != '\\';
+    return xtext_is_plain(c) && c != '\\';
 }
 
 static bool
@@ -122,7 +122,7 @@ bool
 address_read_xtext(struct text t, struct buffer *out)
 {
     size_t length = out->length;
-    bool good = read_all(t, out);
+    bool good = xtext_read_all(t, out);
     if (!good)
         out->length = length;
     return good;

@@ -23,16 +23,16 @@ struct commit {
 };
 
 static void
-nothing(void *context)
+commit_nothing(void *context)
 {
     (void)context;
 }
 
 /* It may be past the stage of this turn already: then another one must come. */
 static void
-stir(struct commits *all)
+commit_stir(struct commits *all)
 {
-    loop_post(all->loop, &all->stir, nothing, all);
+    loop_post(all->loop, &all->stir, commit_nothing, all);
 }
 
 static void
@@ -50,7 +50,7 @@ static void
 set_done(struct commit *c)
 {
     DL_APPEND(c->commits->done, c);
-    stir(c->commits);
+    commit_stir(c->commits);
 }
 
 /* --- In files -------------------------------------------------------------------- */
@@ -154,7 +154,7 @@ start_in_files(struct commit *c)
     draft_want_file(c->draft);
     write_intd(c);
     DL_APPEND(c->commits->files, c);
-    stir(c->commits);
+    commit_stir(c->commits);
 }
 
 /* --- In the journal -------------------------------------------------------------- */
@@ -261,7 +261,7 @@ commits_settled(struct commits *all, uint64_t batch, int error)
 
 /* The owner hears, and c is gone. */
 static void
-answer(struct commits *all, struct commit *c)
+commit_answer(struct commits *all, struct commit *c)
 {
     struct outcome refusal = c->draft->refusal;
     bool refused = c->draft->refused;
@@ -290,19 +290,19 @@ answer(struct commits *all, struct commit *c)
 }
 
 static void
-at_stage_answer(void *context)
+commit_at_stage_answer(void *context)
 {
     struct commits *all = context;
     /* One at a time: an owner may ask to be ignored while another one hears. */
     while (all->done != NULL) {
         struct commit *first = all->done;
         DL_DELETE(all->done, first);
-        answer(all, first);
+        commit_answer(all, first);
     }
 }
 
 static void
-at_stage_sync(void *context)
+commit_at_stage_sync(void *context)
 {
     struct commits *all = context;
     loop_unpost(all->loop, &all->stir);
@@ -324,7 +324,7 @@ commit_at_once(struct commit *c)
     DL_APPEND(all->done, c);
     sync_in_files(all, c);
     bool stored_well = !c->draft->refused;
-    at_stage_answer(all);
+    commit_at_stage_answer(all);
     if (stored_well) /* without a daemon it finds the message when it starts */
         spool_pull_trigger(all->spool, id);
 }
@@ -403,8 +403,8 @@ commits_start(struct commits *all)
 {
     if (all->at_once)
         return;
-    loop_at_end(all->loop, LOOP_STAGE_SYNC, at_stage_sync, all);
-    loop_at_end(all->loop, LOOP_STAGE_ANSWER, at_stage_answer, all);
+    loop_at_end(all->loop, LOOP_STAGE_SYNC, commit_at_stage_sync, all);
+    loop_at_end(all->loop, LOOP_STAGE_ANSWER, commit_at_stage_answer, all);
 }
 
 static void
@@ -425,8 +425,8 @@ void
 commits_stop(struct commits *all)
 {
     if (!all->at_once) {
-        loop_at_end_remove(all->loop, LOOP_STAGE_SYNC, at_stage_sync, all);
-        loop_at_end_remove(all->loop, LOOP_STAGE_ANSWER, at_stage_answer, all);
+        loop_at_end_remove(all->loop, LOOP_STAGE_SYNC, commit_at_stage_sync, all);
+        loop_at_end_remove(all->loop, LOOP_STAGE_ANSWER, commit_at_stage_answer, all);
         loop_unpost(all->loop, &all->stir);
     }
     drop_all(&all->files, false);

@@ -31,7 +31,7 @@ draft_refuse(struct queue_draft *d, struct outcome refusal)
 }
 
 static void
-fail(struct queue_draft *d, int error, const char *doing)
+draft_fail(struct queue_draft *d, int error, const char *doing)
 {
     draft_refuse(d, spool_refusal(spool_trouble(d->drafts->spool, error,
                                                 d->named ? &d->id : NULL, doing)));
@@ -82,7 +82,7 @@ make_pid_file(struct queue_draft *d)
     }
     if (file < 0) {
         d->path[0] = '\0';
-        fail(d, file, "make a draft");
+        draft_fail(d, file, "make a draft");
         return;
     }
     d->file = file;
@@ -96,7 +96,7 @@ flush_content(struct queue_draft *d)
     assert(d->file >= 0);
     int result = disk_write(d->drafts->spool->disk, d->file, buffer_text(&d->content));
     if (result < 0)
-        fail(d, result, "write a message");
+        draft_fail(d, result, "write a message");
     d->drafts->in_memory -= d->content.length;
     buffer_clear(&d->content);
 }
@@ -142,7 +142,7 @@ draft_begin(struct drafts *a, int64_t size_expected, bool own, struct outcome *r
 }
 
 static void
-gather(struct queue_draft *d, struct text bytes)
+draft_gather(struct queue_draft *d, struct text bytes)
 {
     while (!d->refused && bytes.length > 0) {
         size_t max = content_max(d);
@@ -173,7 +173,7 @@ queue_write(struct queue_draft *d, struct text bytes)
         d->size > a->settings.message_size_limit)
         draft_refuse(d, outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 552, "5.3.4",
                                      "Message is too large"));
-    gather(d, bytes);
+    draft_gather(d, bytes);
     return !d->refused;
 }
 
@@ -212,7 +212,7 @@ make_id(struct drafts *a, struct text form, int64_t now_ms)
 
 /* S2: the name is ours once its file in mess/ is there. */
 static int
-take_name(struct queue_draft *d, struct id id)
+draft_take_name(struct queue_draft *d, struct id id)
 {
     struct spool *s = d->drafts->spool;
     char path[SPOOL_PATH_MAX];
@@ -271,13 +271,13 @@ queue_name(struct queue_draft *d, struct envelope *e)
         d->id = make_id(a, buffer_text(&form), named_ms);
         /* 40 bits of hash a millisecond: a name without a file is as good as new. */
         if (id_slice(d->id, settings->slices) == settings->slice)
-            result = in_memory ? 0 : take_name(d, d->id);
+            result = in_memory ? 0 : draft_take_name(d, d->id);
     }
     buffer_free(&form);
     d->named = true;
     e->id = d->id;
     if (result < 0)
-        fail(d, result, "make a message file");
+        draft_fail(d, result, "make a message file");
     if (in_memory)
         return;
     flush_content(d);
@@ -290,9 +290,9 @@ draft_want_file(struct queue_draft *d)
     assert(d->named);
     if (d->file >= 0 || d->refused)
         return;
-    int result = take_name(d, d->id);
+    int result = draft_take_name(d, d->id);
     if (result < 0)
-        fail(d, result, "make a message file");
+        draft_fail(d, result, "make a message file");
     else
         flush_content(d);
     draft_forget_content(d);

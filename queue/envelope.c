@@ -110,32 +110,32 @@ envelope_fail(struct envelope *e, const struct failure *failure)
 /* --- Writing --------------------------------------------------------------------- */
 
 static void
-add(struct buffer *out, struct text t)
+envelope_add_record_bytes(struct buffer *out, struct text t)
 {
     bool fits = buffer_add(out, t);
     assert(fits); /* the caller's limit is above ENVELOPE_BYTES_MAX */
 }
 
 static void
-add_record(struct buffer *out, char letter, struct text bytes)
+envelope_add_record(struct buffer *out, char letter, struct text bytes)
 {
     bool fits = buffer_format(out, "%c%zu:", letter, bytes.length);
     assert(fits);
-    add(out, bytes);
-    add(out, TEXT("\n"));
+    envelope_add_record_bytes(out, bytes);
+    envelope_add_record_bytes(out, TEXT("\n"));
 }
 
 /* The record of a recipient; returns the offset of its mark. */
 static size_t
-add_recipient(struct buffer *out, unsigned index, const struct recipient *r)
+envelope_add_recipient(struct buffer *out, unsigned index, const struct recipient *r)
 {
     size_t mark = out->length;
     bool fits = buffer_format(out, "%c%u %u %zu %zu:", MARK_OPEN, index, r->notify,
                               r->address.length, r->original.length);
     assert(fits);
-    add(out, r->address);
-    add(out, r->original);
-    add(out, TEXT("\n"));
+    envelope_add_record_bytes(out, r->address);
+    envelope_add_record_bytes(out, r->original);
+    envelope_add_record_bytes(out, TEXT("\n"));
     return mark;
 }
 
@@ -177,21 +177,21 @@ length_offset(const char *title)
 }
 
 static void
-begin_file(struct buffer *out, const struct envelope *e, const char *title)
+envelope_begin_file(struct buffer *out, const struct envelope *e, const char *title)
 {
     assert(out->length == 0 && strlen(title) == TITLE_SIZE);
-    add(out, text_from(title));
+    envelope_add_record_bytes(out, text_from(title));
     if (length_offset(title) > TITLE_SIZE) {
         char due[ENVELOPE_DUE_SIZE];
         envelope_write_due(e, due);
-        add(out, text_of(due, sizeof(due)));
+        envelope_add_record_bytes(out, text_of(due, sizeof(due)));
     }
-    add(out, TEXT("length 0000000000\n"));
+    envelope_add_record_bytes(out, TEXT("length 0000000000\n"));
 }
 
 /* Fills in the length and the trailer. Marks must still be open. */
 static void
-end_file(struct buffer *out, struct id id, const char *title)
+envelope_end_file(struct buffer *out, struct id id, const char *title)
 {
     char length[LENGTH_SIZE + 1], trailer[TRAILER_SIZE + 1];
     size_t at = length_offset(title);
@@ -200,7 +200,7 @@ end_file(struct buffer *out, struct id id, const char *title)
     uint32_t crc = crc_of_title(id, title);
     crc = crc_add(crc, out->at + at, out->length - at);
     format_trailer(crc, trailer);
-    add(out, text_from(trailer));
+    envelope_add_record_bytes(out, text_from(trailer));
 }
 
 /* Where a number stood for one flag, another found room: both are 0 in older files. */
@@ -233,17 +233,17 @@ add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
     if (e->priority != 0) /* else an older version can read it */
         snprintf(numbers + strlen(numbers), sizeof(numbers) - strlen(numbers), " %d",
                  e->priority + PRIORITY_ZERO);
-    add_record(out, 'M', text_from(numbers));
-    add_record(out, 'F', e->sender);
-    add_record(out, 'E', e->envelope_id);
-    add_record(out, 'P', e->prefix);
+    envelope_add_record(out, 'M', text_from(numbers));
+    envelope_add_record(out, 'F', e->sender);
+    envelope_add_record(out, 'E', e->envelope_id);
+    envelope_add_record(out, 'P', e->prefix);
     if (e->made_of.length > 0) /* else an older version can read it */
-        add_record(out, 'J', e->made_of);
+        envelope_add_record(out, 'J', e->made_of);
     if (e->trust.length > 0)
-        add_record(out, 'C', e->trust);
+        envelope_add_record(out, 'C', e->trust);
     assert(!e->by_peer || is_set_mark(e->set_mark));
     if (e->by_peer)
-        add_record(out, 'S', e->set_mark);
+        envelope_add_record(out, 'S', e->set_mark);
 }
 
 static const char todo_title[] = "petrel-todo   1\n";
@@ -268,32 +268,32 @@ count_channel(const struct envelope *e, enum channel channel)
 void
 envelope_write_todo(const struct envelope *e, struct buffer *out)
 {
-    begin_file(out, e, todo_title);
+    envelope_begin_file(out, e, todo_title);
     add_particulars(out, e, e->count, 0, 0);
     for (unsigned i = 0; i < e->count; i++)
-        add_recipient(out, i, &e->recipients[i]);
-    end_file(out, e->id, todo_title);
+        envelope_add_recipient(out, i, &e->recipients[i]);
+    envelope_end_file(out, e->id, todo_title);
 }
 
 void
 envelope_write_info(const struct envelope *e, struct buffer *out)
 {
-    begin_file(out, e, info_title);
+    envelope_begin_file(out, e, info_title);
     add_particulars(out, e, count_channel(e, CHANNEL_LOCAL),
                     count_channel(e, CHANNEL_REMOTE), e->failure_count);
-    end_file(out, e->id, info_title);
+    envelope_end_file(out, e->id, info_title);
 }
 
 void
 envelope_write_channel(struct envelope *e, enum channel channel, struct buffer *out)
 {
     const char *title = channel_title(channel);
-    begin_file(out, e, title);
+    envelope_begin_file(out, e, title);
     for (unsigned i = 0; i < e->count; i++)
         if (e->recipients[i].channel == channel)
             e->recipients[i].mark_offset =
-                (int64_t)add_recipient(out, i, &e->recipients[i]);
-    end_file(out, e->id, title);
+                (int64_t)envelope_add_recipient(out, i, &e->recipients[i]);
+    envelope_end_file(out, e->id, title);
     for (unsigned i = 0; i < e->count; i++)
         if (e->recipients[i].channel == channel && e->recipients[i].done)
             out->at[e->recipients[i].mark_offset] = MARK_DONE;
@@ -327,7 +327,7 @@ struct reading {
 };
 
 static struct text
-take(struct reading *r, size_t size)
+envelope_take(struct reading *r, size_t size)
 {
     if (r->bad || size > r->end - r->at) {
         r->bad = true;
@@ -349,21 +349,21 @@ take_number(struct reading *r, char until, uint64_t max)
         r->bad = true;
         return 0;
     }
-    (void)take(r, length + 1);
+    (void)envelope_take(r, length + 1);
     return value;
 }
 
 static struct text
-take_record(struct reading *r, char letter)
+envelope_take_record(struct reading *r, char letter)
 {
-    struct text first = take(r, 1);
+    struct text first = envelope_take(r, 1);
     if (r->bad || first.at[0] != letter) {
         r->bad = true;
         return TEXT("");
     }
     size_t length = (size_t)take_number(r, ':', ENVELOPE_BYTES_MAX);
-    struct text bytes = take(r, length);
-    if (!text_equal(take(r, 1), TEXT("\n")))
+    struct text bytes = envelope_take(r, length);
+    if (!text_equal(envelope_take(r, 1), TEXT("\n")))
         r->bad = true;
     return bytes;
 }
@@ -378,7 +378,7 @@ stands_there(const struct reading *r, char letter)
 static struct text
 take_optional(struct reading *r, char letter)
 {
-    return stands_there(r, letter) ? take_record(r, letter) : TEXT("");
+    return stands_there(r, letter) ? envelope_take_record(r, letter) : TEXT("");
 }
 
 static void
@@ -412,7 +412,7 @@ begin_reading(struct text bytes, struct id id, const char *title)
 }
 
 static enum progress
-end_reading(struct reading *r)
+envelope_end_reading(struct reading *r)
 {
     if (r->bad || r->at != r->end)
         return PROGRESS_BAD;
@@ -425,10 +425,10 @@ end_reading(struct reading *r)
 
 /* The mark at the reading point, counted as open whatever it is. */
 static bool
-take_mark(struct reading *r)
+envelope_take_mark(struct reading *r)
 {
     static const char open = MARK_OPEN;
-    struct text mark = take(r, 1);
+    struct text mark = envelope_take(r, 1);
     if (r->bad || (mark.at[0] != MARK_OPEN && mark.at[0] != MARK_DONE)) {
         r->bad = true;
         return false;
@@ -445,7 +445,7 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
                  unsigned *remote)
 {
     uint64_t number[11] = {[10] = PRIORITY_ZERO};
-    struct text fields = take_record(r, 'M'), field;
+    struct text fields = envelope_take_record(r, 'M'), field;
     size_t count = 0;
     while (!r->bad && text_cut(&fields, ' ', &field))
         if (count == 11 || !text_number(field, INT64_MAX, &number[count++]))
@@ -458,9 +458,9 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
         number[7] + number[8] > ENVELOPE_RECIPIENTS_MAX || number[10] == 0 ||
         number[10] > PRIORITY_ZERO + ENVELOPE_PRIORITY_MAX)
         r->bad = true;
-    e->sender = envelope_text(e, take_record(r, 'F'));
-    e->envelope_id = envelope_text(e, take_record(r, 'E'));
-    e->prefix = envelope_text(e, take_record(r, 'P'));
+    e->sender = envelope_text(e, envelope_take_record(r, 'F'));
+    e->envelope_id = envelope_text(e, envelope_take_record(r, 'E'));
+    e->prefix = envelope_text(e, envelope_take_record(r, 'P'));
     e->made_of = envelope_text(e, take_optional(r, 'J'));
     e->trust = envelope_text(e, take_optional(r, 'C'));
     take_set_mark(r, e);
@@ -488,16 +488,16 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
 
 /* One recipient into its place, which must be empty. */
 static void
-take_recipient(struct reading *r, struct envelope *e, struct recipient made)
+envelope_take_recipient(struct reading *r, struct envelope *e, struct recipient made)
 {
-    made.done = take_mark(r);
+    made.done = envelope_take_mark(r);
     uint64_t index = take_number(r, ' ', ENVELOPE_RECIPIENTS_MAX);
     made.notify = (unsigned)take_number(r, ' ', UINT32_MAX);
     size_t address = (size_t)take_number(r, ' ', ENVELOPE_BYTES_MAX);
     size_t original = (size_t)take_number(r, ':', ENVELOPE_BYTES_MAX);
-    made.address = envelope_text(e, take(r, address));
-    made.original = envelope_text(e, take(r, original));
-    if (!text_equal(take(r, 1), TEXT("\n")) || index >= e->count ||
+    made.address = envelope_text(e, envelope_take(r, address));
+    made.original = envelope_text(e, envelope_take(r, original));
+    if (!text_equal(envelope_take(r, 1), TEXT("\n")) || index >= e->count ||
         e->recipients[index].address.at != NULL || made.address.at == NULL ||
         made.original.at == NULL)
         r->bad = true;
@@ -530,8 +530,8 @@ envelope_read_todo(struct text bytes, struct id id, struct envelope *e)
     make_places(e, count);
     struct recipient made = {.channel = CHANNEL_REMOTE, .mark_offset = -1};
     for (unsigned i = 0; i < count && !r.bad; i++)
-        take_recipient(&r, e, made);
-    return e->done == 0 ? end_reading(&r) : PROGRESS_BAD;
+        envelope_take_recipient(&r, e, made);
+    return e->done == 0 ? envelope_end_reading(&r) : PROGRESS_BAD;
 }
 
 void
@@ -569,7 +569,7 @@ envelope_read_info(struct text bytes, struct id id, struct envelope *e)
     unsigned local = 0, remote = 0;
     if (!r.bad)
         take_particulars(&r, e, &local, &remote);
-    if (end_reading(&r) != PROGRESS_DONE)
+    if (envelope_end_reading(&r) != PROGRESS_DONE)
         return PROGRESS_BAD;
     e->id = id;
     e->preprocessed = true;
@@ -585,10 +585,10 @@ envelope_read_channel(struct text bytes, struct id id, enum channel channel,
     assert(e->preprocessed);
     struct reading r = begin_reading(bytes, id, channel_title(channel));
     while (!r.bad && r.at < r.end)
-        take_recipient(
+        envelope_take_recipient(
             &r, e,
             (struct recipient){.channel = channel, .mark_offset = (int64_t)r.at});
-    return end_reading(&r);
+    return envelope_end_reading(&r);
 }
 
 /* --- Failures -------------------------------------------------------------------- */
@@ -620,8 +620,8 @@ envelope_write_failure(const struct envelope *e, const struct failure *f,
     uint32_t crc = crc_add(crc_of_name(e->id), payload.at, payload.length);
     fits = buffer_format(out, "%s%zu %" PRIu32 ":", failure_title, payload.length, crc);
     assert(fits);
-    add(out, buffer_text(&payload));
-    add(out, TEXT("\n"));
+    envelope_add_record_bytes(out, buffer_text(&payload));
+    envelope_add_record_bytes(out, TEXT("\n"));
     buffer_free(&payload);
 }
 
@@ -641,9 +641,10 @@ parse_failure(struct text payload, unsigned recipients, struct failure *f)
     size_t enhanced = (size_t)take_number(&r, ' ', sizeof(f->outcome.enhanced) - 1);
     size_t text = (size_t)take_number(&r, ' ', sizeof(f->outcome.text) - 1);
     size_t remote = (size_t)take_number(&r, ':', sizeof(f->outcome.remote) - 1);
-    text_copy(f->outcome.enhanced, sizeof(f->outcome.enhanced), take(&r, enhanced));
-    text_copy(f->outcome.text, sizeof(f->outcome.text), take(&r, text));
-    text_copy(f->outcome.remote, sizeof(f->outcome.remote), take(&r, remote));
+    text_copy(f->outcome.enhanced, sizeof(f->outcome.enhanced),
+              envelope_take(&r, enhanced));
+    text_copy(f->outcome.text, sizeof(f->outcome.text), envelope_take(&r, text));
+    text_copy(f->outcome.remote, sizeof(f->outcome.remote), envelope_take(&r, remote));
     return !r.bad && r.at == r.end && f->recipient < recipients;
 }
 
@@ -652,11 +653,11 @@ static size_t
 read_failure(struct text rest, const struct envelope *e, struct failure *f)
 {
     struct reading r = {.all = rest, .end = rest.length};
-    (void)take(&r, sizeof(failure_title) - 1);
+    (void)envelope_take(&r, sizeof(failure_title) - 1);
     size_t length = (size_t)take_number(&r, ' ', 4096);
     uint64_t crc = take_number(&r, ':', UINT32_MAX);
-    struct text payload = take(&r, length);
-    if (!text_equal(take(&r, 1), TEXT("\n")) || r.bad ||
+    struct text payload = envelope_take(&r, length);
+    if (!text_equal(envelope_take(&r, 1), TEXT("\n")) || r.bad ||
         crc_add(crc_of_name(e->id), payload.at, payload.length) != crc ||
         !parse_failure(payload, e->count, f))
         return 0;

@@ -88,7 +88,7 @@ route_some(struct active *a)
 }
 
 static void
-hold(struct active *a)
+manager_begin_hold(struct active *a)
 {
     struct manager *m = a->manager;
     char id[ID_LENGTH + 1], text[HOLD_TEXT_MAX];
@@ -131,7 +131,7 @@ bring(struct manager *m, struct id id)
 /* What was asked for goes first; else large mail makes room for small mail of others.
  */
 static enum sched_class
-class_of(const struct manager *m, const struct envelope *e)
+manager_begin_class_of(const struct manager *m, const struct envelope *e)
 {
     int64_t bulk = m->settings.bulk_size;
     if (e->priority != 0)
@@ -166,7 +166,7 @@ keep_unsettled(struct active *a)
 /* --- In pieces -------------------------------------------------------------------- */
 
 static void
-leave_line(struct active *a)
+manager_begin_leave_line(struct active *a)
 {
     if (!a->beginning.in_line)
         return;
@@ -178,7 +178,7 @@ void
 begin_forget(struct active *a)
 {
     struct manager *m = a->manager;
-    leave_line(a);
+    manager_begin_leave_line(a);
     sched_loading_drop(m->sched, loop_now_ms(m->loop), &a->beginning.loading);
     free(a->beginning.open);
     a->beginning = (struct beginning){0};
@@ -194,7 +194,7 @@ do_without(struct active *a)
     begin_forget(a);
     sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
     if (round_goes_on(a) && b.hold)
-        hold(a);
+        manager_begin_hold(a);
     else if (round_goes_on(a) && is_parked)
         park(a, b.done_before);
     else
@@ -240,7 +240,7 @@ hand_over(struct active *a)
         .owner = a,
         .birth_ms = e->birth_ms,
         .null_sender = e->sender.length == 0,
-        .class = class_of(m, e),
+        .class = manager_begin_class_of(m, e),
         .sender = m->settings.sender_turns ? sched_sender(e->sender) : 0,
         .size = (uint64_t)e->content_size};
     struct sched_loading *loading = a->beginning.loading;
@@ -255,7 +255,7 @@ hand_over(struct active *a)
 
 /* As far as this turn allows. True: its round has begun, or will not. */
 static bool
-go_on(struct active *a)
+manager_begin_go_on(struct active *a)
 {
     struct beginning *b = &a->beginning;
     if (b->loading == NULL && !route_some(a))
@@ -285,7 +285,7 @@ begin_round(struct active *a)
     begin_forget(a);
     a->beginning.open = memory_array(e->count + 1, sizeof(*a->beginning.open));
     a->beginning.done_before = e->done;
-    if (go_on(a))
+    if (manager_begin_go_on(a))
         return;
     a->beginning.in_line = a->scheduled = true;
     DL_APPEND2(m->beginnings, a, beginning.prev, beginning.next_in_line);
@@ -299,7 +299,7 @@ begin_some(struct manager *m)
     m->routed_now = 0;
     while ((a = m->beginnings) != NULL) {
         struct id before = queue_enter(m->queue, a->id);
-        bool ended = go_on(a);
+        bool ended = manager_begin_go_on(a);
         queue_leave(m->queue, before);
         if (ended)
             continue;

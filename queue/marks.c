@@ -37,7 +37,7 @@ struct pending {
 };
 
 static struct pending *
-find(const struct marks *m, struct id id)
+marks_find(const struct marks *m, struct id id)
 {
     struct pending *p = NULL;
     HASH_FIND(hh, m->table, &id, sizeof(id), p);
@@ -56,7 +56,7 @@ pending_new(struct marks *m, struct id id)
 }
 
 static void
-leave_line(struct marks *m, struct pending *p)
+marks_leave_line(struct marks *m, struct pending *p)
 {
     if (p->waiting)
         DL_DELETE(m->line, p);
@@ -67,7 +67,7 @@ static void
 pending_free(struct marks *m, struct pending *p)
 {
     assert(!p->moving);
-    leave_line(m, p);
+    marks_leave_line(m, p);
     HASH_DEL(m->table, p);
     assert(m->unwritten >= p->count);
     m->unwritten -= p->count;
@@ -83,7 +83,7 @@ pending_free(struct marks *m, struct pending *p)
 static struct pending *
 pending_for(struct marks *m, struct envelope *e)
 {
-    struct pending *p = find(m, e->id);
+    struct pending *p = marks_find(m, e->id);
     if (p == NULL)
         p = pending_new(m, e->id);
     if (p->envelope != e && p->owned)
@@ -179,7 +179,7 @@ needs_move(const struct marks *m, const struct pending *p)
 /* --- Failures -------------------------------------------------------------------- */
 
 static void
-nothing(void *context)
+marks_nothing(void *context)
 {
     (void)context;
 }
@@ -192,11 +192,11 @@ write_soon(struct marks *m)
     if (m->at_once)
         marks_flush(m);
     else
-        loop_post(m->loop, &m->stir, nothing, m);
+        loop_post(m->loop, &m->stir, marks_nothing, m);
 }
 
 static void
-enter_line(struct marks *m, struct pending *p)
+marks_enter_line(struct marks *m, struct pending *p)
 {
     if (!p->waiting && !p->moving)
         DL_APPEND(m->line, p);
@@ -211,7 +211,7 @@ try_again(void *context)
     HASH_ITER (hh, m->table, p, next) {
         p->failed = false;
         if (needs_move(m, p))
-            enter_line(m, p);
+            marks_enter_line(m, p);
     }
     write_soon(m);
 }
@@ -229,7 +229,7 @@ static void
 keep_failed(struct marks *m, struct pending *p)
 {
     p->failed = true;
-    leave_line(m, p);
+    marks_leave_line(m, p);
     if (p->count == 0 && (p->owned || p->envelope == NULL) && !has_warning(p) &&
         young_find(m->young, p->id) == NULL) {
         pending_free(m, p);
@@ -280,7 +280,7 @@ fill_move(struct marks *m, struct pending *p)
 {
     struct young_message *young = young_find(m->young, p->id);
     struct move move = {.young = young != NULL};
-    leave_line(m, p);
+    marks_leave_line(m, p);
     if (young == NULL && has_files(p)) {
         if (p->envelope == NULL)
             pending_free(m, p);
@@ -312,7 +312,7 @@ fill_move(struct marks *m, struct pending *p)
 
 /* Where it is now its recipients are found by their offsets. */
 static void
-arrive(struct marks *m, struct pending *p, const struct move *move)
+marks_arrive(struct marks *m, struct pending *p, const struct move *move)
 {
     struct young_message *young = young_find(m->young, p->id);
     drop_marks(m, p, p->moved);
@@ -345,14 +345,14 @@ static void
 take_move(struct marks *m, struct move *move)
 {
     struct id id = move->envelope->id;
-    struct pending *p = find(m, id);
+    struct pending *p = marks_find(m, id);
     struct young_message *young = young_find(m->young, id);
     bool ended = p->ended;
     p->moving = false;
     if (young != NULL)
         young->moving = false;
     if (move->result == 0)
-        arrive(m, p, move);
+        marks_arrive(m, p, move);
     bool more = move->result < 0 || p->due || p->count > 0;
     give_back(p, move, more && !ended);
     if (ended || !more) {
@@ -370,7 +370,7 @@ take_move(struct marks *m, struct move *move)
 }
 
 static void
-on_moved(void *context)
+marks_on_moved(void *context)
 {
     struct marks *m = context;
     unsigned count = m->mover.count;
@@ -387,7 +387,7 @@ on_moved(void *context)
 }
 
 static void
-move_some(struct marks *m)
+marks_move_some(struct marks *m)
 {
     if (m->mover.count > 0)
         return; /* busy */
@@ -397,7 +397,7 @@ move_some(struct marks *m)
         guard_leave(&m->spool->guard, before);
     }
     if (m->mover.count > 0 && mover_start(&m->mover))
-        on_moved(m);
+        marks_on_moved(m);
 }
 
 /* --- Writing --------------------------------------------------------------------- */
@@ -460,7 +460,7 @@ write_one(struct marks *m, struct pending *p)
     struct id before = guard_enter(&m->spool->guard, p->id);
     bool more = false;
     if (needs_move(m, p)) {
-        enter_line(m, p);
+        marks_enter_line(m, p);
     } else if (young == NULL) {
         more = write_preprocessed(m, p);
     } else if (p->count > 0) {
@@ -481,7 +481,7 @@ is_fresh(const struct marks *m, const struct pending *p)
 
 /* False: that was all. */
 static bool
-write_some(struct marks *m, bool with_fresh, bool *left_fresh)
+marks_write_some(struct marks *m, bool with_fresh, bool *left_fresh)
 {
     struct pending *p, *next;
     unsigned written = 0;
@@ -502,14 +502,14 @@ write_some(struct marks *m, bool with_fresh, bool *left_fresh)
 }
 
 static void
-delay_over(void *context)
+marks_delay_over(void *context)
 {
     struct marks *m = context;
     m->urgent = true; /* the end of this very turn writes */
 }
 
 static void
-at_stage_sync(void *context)
+marks_at_stage_sync(void *context)
 {
     struct marks *m = context;
     bool left_fresh = false;
@@ -517,12 +517,12 @@ at_stage_sync(void *context)
     if (!m->urgent)
         return;
     loop_timer_stop(m->loop, &m->delay);
-    m->urgent = write_some(m, false, &left_fresh);
-    move_some(m);
+    m->urgent = marks_write_some(m, false, &left_fresh);
+    marks_move_some(m);
     if (m->urgent || (m->line != NULL && m->mover.count == 0))
         write_soon(m);
     else if (left_fresh)
-        loop_timer_start(m->loop, &m->delay, DELAY_MS, delay_over, m);
+        loop_timer_start(m->loop, &m->delay, DELAY_MS, marks_delay_over, m);
 }
 
 void
@@ -530,8 +530,8 @@ marks_flush(struct marks *m)
 {
     bool more = true, left_fresh = false;
     while (more) {
-        more = write_some(m, true, &left_fresh);
-        move_some(m);
+        more = marks_write_some(m, true, &left_fresh);
+        marks_move_some(m);
         more = more || (m->line != NULL && m->mover.count == 0);
     }
     m->urgent = false;
@@ -560,7 +560,7 @@ marks_settle(struct marks *m, struct envelope *e, unsigned index, enum channel c
     if (m->at_once || m->unwritten >= MARKS_MAX)
         write_soon(m);
     else if (!heap_has(&m->delay.node))
-        loop_timer_start(m->loop, &m->delay, DELAY_MS, delay_over, m);
+        loop_timer_start(m->loop, &m->delay, DELAY_MS, marks_delay_over, m);
 }
 
 void
@@ -577,7 +577,7 @@ void
 marks_wait(struct marks *m, struct envelope *e, bool waits)
 {
     struct young_message *young = young_find(m->young, e->id);
-    struct pending *p = find(m, e->id);
+    struct pending *p = marks_find(m, e->id);
     bool was = e->parked;
     e->parked = waits;
     if (young != NULL)
@@ -604,7 +604,7 @@ find_move(struct marks *m, struct id id)
 bool
 marks_forget(struct marks *m, struct id id)
 {
-    struct pending *p = find(m, id);
+    struct pending *p = marks_find(m, id);
     if (p == NULL)
         return false;
     if (!p->moving) {
@@ -618,7 +618,7 @@ marks_forget(struct marks *m, struct id id)
 bool
 marks_have_ended(const struct marks *m, struct id id)
 {
-    const struct pending *p = find(m, id);
+    const struct pending *p = marks_find(m, id);
     return p != NULL && p->ended;
 }
 
@@ -627,7 +627,7 @@ marks_retire(struct marks *m, struct envelope **e)
 {
     if (!marks_forget(m, (*e)->id))
         return false;
-    struct pending *p = find(m, (*e)->id);
+    struct pending *p = marks_find(m, (*e)->id);
     struct move *move = find_move(m, (*e)->id);
     if (p->envelope == *e && !p->owned)
         p->envelope = NULL;
@@ -642,19 +642,19 @@ marks_retire(struct marks *m, struct envelope **e)
 void
 marks_move(struct marks *m, struct id id)
 {
-    struct pending *p = find(m, id);
+    struct pending *p = marks_find(m, id);
     if (p == NULL)
         p = pending_new(m, id);
     if (p->failed)
         return;
-    enter_line(m, p);
+    marks_enter_line(m, p);
     write_soon(m);
 }
 
 void
 marks_write(struct marks *m, struct id id)
 {
-    struct pending *p = find(m, id);
+    struct pending *p = marks_find(m, id);
     if (p == NULL || p->moving || p->envelope == NULL)
         return;
     p->failed = false;
@@ -668,7 +668,7 @@ marks_write(struct marks *m, struct id id)
 void
 marks_overlay(struct marks *m, struct envelope *e)
 {
-    struct pending *p = find(m, e->id);
+    struct pending *p = marks_find(m, e->id);
     if (p == NULL)
         return;
     e->warned = e->warned || has_warning(p);
@@ -707,9 +707,9 @@ marks_are_quiet(const struct marks *m)
 void
 marks_start(struct marks *m)
 {
-    m->mover = (struct mover){.spool = m->spool, .done = on_moved, .context = m};
+    m->mover = (struct mover){.spool = m->spool, .done = marks_on_moved, .context = m};
     if (!m->at_once)
-        loop_at_end(m->loop, LOOP_STAGE_SYNC, at_stage_sync, m);
+        loop_at_end(m->loop, LOOP_STAGE_SYNC, marks_at_stage_sync, m);
 }
 
 void
@@ -720,7 +720,7 @@ marks_stop(struct marks *m)
     /* What still moves is what it was. */
     for (unsigned i = 0; i < m->mover.count; i++) {
         struct move *move = &m->mover.moves[i];
-        p = find(m, move->envelope->id);
+        p = marks_find(m, move->envelope->id);
         p->moving = false;
         if (move->owned && p->envelope != move->envelope)
             envelope_free(&move->envelope);
@@ -732,7 +732,7 @@ marks_stop(struct marks *m)
         pending_free(m, p);
     if (m->at_once)
         return;
-    loop_at_end_remove(m->loop, LOOP_STAGE_SYNC, at_stage_sync, m);
+    loop_at_end_remove(m->loop, LOOP_STAGE_SYNC, marks_at_stage_sync, m);
     loop_timer_stop(m->loop, &m->delay);
     loop_timer_stop(m->loop, &m->retry);
     loop_unpost(m->loop, &m->stir);

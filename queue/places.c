@@ -59,7 +59,7 @@ note_place(void *context, const char *name)
 }
 
 static void
-note_young(const struct young *y, struct place_list *l)
+places_note_young(const struct young *y, struct place_list *l)
 {
     struct young_message *m, *next;
     HASH_ITER (hh, y->messages, m, next)
@@ -114,7 +114,7 @@ places_each(struct spool *s, const struct young *y,
         if (result == -ENOENT && places[i].room == ROOM_DEFRAG)
             result = 0; /* an older release's spool */
     }
-    note_young(y, &l);
+    places_note_young(y, &l);
     if (l.count > 0)
         qsort(l.rows, l.count, sizeof(*l.rows), by_age);
     drop_stray_marks(&l);
@@ -166,7 +166,7 @@ struct made_list {
 
 /* A mark may have outlived its message: it is removed last, and that is not synced. */
 static void
-note_made(void *context, struct id id)
+places_note_made(void *context, struct id id)
 {
     struct made_list *l = context;
     unsigned rooms = 0;
@@ -189,7 +189,7 @@ places_made(struct spool *s, const struct young *y, const struct seen *adopted,
             add_place(l, m->id, QUEUE_INCOMING);
     if (y->journal == NULL)
         (void)!disk_list(s->disk, spool_room(ROOM_QUEUED), note_place, l);
-    seen_each(adopted, note_made, &made);
+    seen_each(adopted, places_note_made, &made);
     if (l->count > 0)
         qsort(l->rows, l->count, sizeof(*l->rows), by_age);
     *ids = memory_array(l->count + 1, sizeof(**ids));

@@ -31,7 +31,7 @@ on_damaged(void *context, struct id id, const char *reason)
 /* What was at work in an end goes on from files: should it be parked, they tell who
  * has it already. */
 static void
-on_found(void *context, const struct queue_entry *entry)
+queue_on_found(void *context, const struct queue_entry *entry)
 {
     struct queue *q = context;
     if (guard_ends(&q->spool.guard, entry->id) > 0 &&
@@ -61,7 +61,7 @@ queue_end(struct queue *q, struct id id)
 }
 
 static void
-on_ended(void *context, struct id id)
+queue_on_ended(void *context, struct id id)
 {
     queue_end(context, id);
 }
@@ -144,7 +144,7 @@ start_rooms(struct queue *q)
                               .seen = &q->seen,
                               .young = &q->young,
                               .at_once = at_once,
-                              .ended = on_ended,
+                              .ended = queue_on_ended,
                               .damaged = on_damaged,
                               .context = q};
     q->contents = (struct contents){.spool = &q->spool, .young = &q->young};
@@ -228,7 +228,7 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
                                   .slices = &q->share.slices,
                                   .blocked = &q->share.blocked,
                                   .withheld = &q->share.withheld,
-                                  .found = on_found,
+                                  .found = queue_on_found,
                                   .context = q,
                                   .damaged = on_damaged,
                                   .damaged_context = q};
@@ -358,7 +358,8 @@ queue_close(struct queue **queue)
 /* --- Accepting ------------------------------------------------------------------- */
 
 static struct queue_draft *
-begin(struct queue *q, int64_t size_expected, bool own, struct outcome *refusal)
+queue_begin_recovery(struct queue *q, int64_t size_expected, bool own,
+                     struct outcome *refusal)
 {
     if (q->own_loop != NULL)
         loop_turn(q->own_loop, 0); /* what time is it? */
@@ -376,13 +377,13 @@ queue_admits(struct queue *q, int64_t size_expected, struct outcome *refusal)
 struct queue_draft *
 queue_begin(struct queue *q, int64_t size_expected, struct outcome *refusal)
 {
-    return begin(q, size_expected, false, refusal);
+    return queue_begin_recovery(q, size_expected, false, refusal);
 }
 
 struct queue_draft *
 queue_begin_notice(struct queue *q, int64_t size_expected, struct outcome *refusal)
 {
-    return begin(q, size_expected, true, refusal);
+    return queue_begin_recovery(q, size_expected, true, refusal);
 }
 
 void
@@ -494,7 +495,7 @@ load_whole(struct queue *q, struct id id, struct envelope **e,
 }
 
 static struct envelope *
-load(struct queue *q, struct id id, bool whole)
+queue_load_rooms(struct queue *q, struct id id, bool whole)
 {
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX] = "";
@@ -528,7 +529,7 @@ load_guarded(struct queue *q, struct id id, bool whole)
     if (queue_is_no_message(q, id) || is_withheld(q, id))
         return NULL;
     struct id before = queue_enter(q, id);
-    struct envelope *e = load(q, id, whole);
+    struct envelope *e = queue_load_rooms(q, id, whole);
     queue_leave(q, before);
     return e;
 }
@@ -568,7 +569,7 @@ is_checking(const struct load_check *c, struct id id)
 }
 
 static enum queue_check
-check(struct queue *q, struct id id, int64_t *budget)
+queue_check_settings(struct queue *q, struct id id, int64_t *budget)
 {
     struct load_check *c = &q->check;
     if (!is_checking(c, id)) {
@@ -597,7 +598,7 @@ queue_check(struct queue *q, struct id id, int64_t *budget)
         young_find(&q->young, id) != NULL)
         return QUEUE_CHECKED;
     struct id before = queue_enter(q, id);
-    enum queue_check result = check(q, id, budget);
+    enum queue_check result = queue_check_settings(q, id, budget);
     queue_leave(q, before);
     return result;
 }

@@ -43,7 +43,7 @@ known_is_parked(const struct known *k)
 }
 
 static bool
-due_before(const struct known *a, const struct known *b)
+known_due_before(const struct known *a, const struct known *b)
 {
     if (a->due_ms != b->due_ms)
         return a->due_ms < b->due_ms;
@@ -67,13 +67,13 @@ block_first(const struct heap_node *node, enum known_age age)
 static bool
 new_before(const struct heap_node *a, const struct heap_node *b)
 {
-    return due_before(block_first(a, KNOWN_NEW), block_first(b, KNOWN_NEW));
+    return known_due_before(block_first(a, KNOWN_NEW), block_first(b, KNOWN_NEW));
 }
 
 static bool
 old_before(const struct heap_node *a, const struct heap_node *b)
 {
-    return due_before(block_first(a, KNOWN_OLD), block_first(b, KNOWN_OLD));
+    return known_due_before(block_first(a, KNOWN_OLD), block_first(b, KNOWN_OLD));
 }
 
 /* Out of the heaps, so that its records may change. */
@@ -93,7 +93,7 @@ block_attach(struct known_set *set, struct known_block *b)
         const struct known *k = &b->records[i];
         unsigned char *first = &b->first[known_age(k)];
         if (k->place == KNOWN_WAITING &&
-            (*first == NONE || due_before(k, &b->records[*first])))
+            (*first == NONE || known_due_before(k, &b->records[*first])))
             *first = i;
     }
     for (int age = 0; age < KNOWN_AGES; age++)

@@ -176,7 +176,7 @@ sched_tick(struct sched *s, int64_t now_ms)
 }
 
 static void
-update(struct sched *s, struct destination *d)
+sched_update(struct sched *s, struct destination *d)
 {
     destination_update(&s->destinations, d, s->now_ms);
 }
@@ -240,7 +240,7 @@ entry_wait(struct sched *s, struct entry *e, bool forced)
         e->job.since_s = sites_job_s(sites, s->now_ms);
         flow_queue_append(&sites->flows, &d->site->queue, e);
     }
-    update(s, d);
+    sched_update(s, d);
 }
 
 /* More than its share of the active set, when that is full. A half of the set is free
@@ -396,7 +396,7 @@ sched_loading_drop(struct sched *s, int64_t now_ms, struct sched_loading **loadi
         struct destination *d = l->found[i].destination;
         d->entries--;
         d->site->loaded--;
-        update(s, d);
+        sched_update(s, d);
     }
     free(l);
 }
@@ -633,7 +633,7 @@ next_open(struct sched *s, struct sched_action *action)
                                     .session = session,
                                     .target = &site->carrier->target,
                                     .domain = session->domain};
-    update(s, d);
+    sched_update(s, d);
     site_rotate(&s->destinations.sites, site, s->now_ms);
     sites_carrier_changed(&s->destinations.sites, site->carrier, s->now_ms);
     return true;

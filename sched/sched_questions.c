@@ -199,7 +199,7 @@ struct site_visit {
 };
 
 static void
-visit(void *context, struct site *site)
+sched_questions_visit(void *context, struct site *site)
 {
     struct site_visit *v = context;
     struct outcome outcome;
@@ -212,7 +212,7 @@ sched_sites(const struct sched *s,
             void (*each)(void *context, const struct sched_site *site), void *context)
 {
     struct site_visit v = {.s = s, .each = each, .context = context};
-    sites_each(&s->destinations.sites, visit, &v);
+    sites_each(&s->destinations.sites, sched_questions_visit, &v);
 }
 
 bool
@@ -249,7 +249,7 @@ struct memory_visit {
 };
 
 static void
-remember(void *context, struct site *site)
+sched_questions_remember(void *context, struct site *site)
 {
     struct memory_visit *v = context;
     struct remembered r;
@@ -264,7 +264,7 @@ sched_remember(const struct sched *s,
                void *context)
 {
     struct memory_visit v = {.each = each, .context = context};
-    sites_each(&s->destinations.sites, remember, &v);
+    sites_each(&s->destinations.sites, sched_questions_remember, &v);
     /* What no mail has come for since the start is kept as it is. */
     struct remembered *r, *next;
     HASH_ITER (hh, s->destinations.sites.remembered.by_key, r, next)

@@ -13,7 +13,7 @@ enum state {
 
 /* One byte that is no plain text within a line. */
 static enum progress
-step(struct dot_decoder *d, char c)
+dot_step(struct dot_decoder *d, char c)
 {
     switch ((enum state)d->state) {
     case LINE_START:
@@ -62,7 +62,7 @@ dot_decode(struct dot_decoder *d, struct text *input, struct text *content)
         char c = all.at[end];
         if (d->state == LINE_START && c == '.')
             break; /* the next slice begins behind it */
-        progress = step(d, c);
+        progress = dot_step(d, c);
         end++;
     }
     *input = text_after(all, end);

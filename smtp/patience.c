@@ -6,7 +6,7 @@
 enum { SPAN_TIMEOUTS = 2 };
 
 static int64_t
-span_ms(const struct patience *p, const struct patience_rules *rules)
+patience_span_ms(const struct patience *p, const struct patience_rules *rules)
 {
     if (!p->content)
         return rules->command_ms;
@@ -30,7 +30,7 @@ patience_noted(struct patience *p, bool content, int64_t size, bool answered,
 int64_t
 patience_due_ms(const struct patience *p, const struct patience_rules *rules)
 {
-    int64_t span = span_ms(p, rules);
+    int64_t span = patience_span_ms(p, rules);
     return span > 0 ? p->since_ms + span : INT64_MAX;
 }
 
@@ -39,7 +39,7 @@ patience_lasts(struct patience *p, const struct patience_rules *rules, int64_t n
 {
     if (now_ms < patience_due_ms(p, rules))
         return true;
-    if (!p->content || p->bytes * 1000 < rules->data_rate * span_ms(p, rules))
+    if (!p->content || p->bytes * 1000 < rules->data_rate * patience_span_ms(p, rules))
         return false;
     p->since_ms = now_ms;
     p->bytes = 0;

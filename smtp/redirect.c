@@ -15,7 +15,7 @@ without_blanks(struct text t)
 
 /* Moves prefix from the front of *rest to out. */
 static bool
-keep(struct text *rest, struct text prefix, struct buffer *out)
+redirect_keep(struct text *rest, struct text prefix, struct buffer *out)
 {
     if (!text_starts_nocase(*rest, prefix))
         return false;
@@ -24,7 +24,7 @@ keep(struct text *rest, struct text prefix, struct buffer *out)
 }
 
 static bool
-cut(struct text *rest, struct text prefix)
+redirect_cut(struct text *rest, struct text prefix)
 {
     bool there = text_starts_nocase(*rest, prefix);
     *rest = text_after(*rest, there ? prefix.length : 0);
@@ -36,13 +36,13 @@ redirect_cut_route(struct text argument, struct text name, struct buffer *out)
 {
     struct text rest = argument;
     buffer_clear(out);
-    if (!keep(&rest, TEXT("TO:"), out))
+    if (!redirect_keep(&rest, TEXT("TO:"), out))
         return false;
     rest = without_blanks(rest);
     /* What follows must be no route again: the parser of addresses would drop it. */
-    return keep(&rest, TEXT("<"), out) && cut(&rest, TEXT("@")) && cut(&rest, name) &&
-           cut(&rest, TEXT(":")) && !text_starts(rest, TEXT("@")) &&
-           buffer_add(out, rest);
+    return redirect_keep(&rest, TEXT("<"), out) && redirect_cut(&rest, TEXT("@")) &&
+           redirect_cut(&rest, name) && redirect_cut(&rest, TEXT(":")) &&
+           !text_starts(rest, TEXT("@")) && buffer_add(out, rest);
 }
 
 void

@@ -18,7 +18,7 @@ reply_start(struct reply *reply)
 }
 
 static bool
-is_digit(char c)
+reply_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -34,7 +34,7 @@ enhanced_length(struct text t, int code)
         if (at >= t.length || t.at[at++] != '.')
             return 0;
         size_t first = at;
-        while (at < t.length && is_digit(t.at[at]) && at - first < 3)
+        while (at < t.length && reply_is_digit(t.at[at]) && at - first < 3)
             at++;
         if (at == first)
             return 0;
@@ -43,7 +43,7 @@ enhanced_length(struct text t, int code)
 }
 
 static void
-keep(struct reply *reply, struct text t)
+reply_keep(struct reply *reply, struct text t)
 {
     t = text_before(t, REPLY_TEXT_MAX - reply->length);
     for (size_t i = 0; i < t.length; i++) {
@@ -63,9 +63,9 @@ keep_line(struct reply *reply, struct text t)
         t = text_after(t, length + 1);
     }
     if (reply->lines > 0)
-        keep(reply, TEXT(" "));
+        reply_keep(reply, TEXT(" "));
     reply->starts[reply->lines++] = (uint16_t)reply->length;
-    keep(reply, t);
+    reply_keep(reply, t);
 }
 
 /* DONE for the last line of a reply. */
@@ -155,8 +155,8 @@ write_head(char line[WRITTEN_MAX + 1], int code, char mark, const char *enhanced
 }
 
 static void __attribute__((format(printf, 5, 0)))
-write_line(struct buffer *out, int code, char mark, const char *enhanced,
-           const char *format, va_list list)
+reply_write_line(struct buffer *out, int code, char mark, const char *enhanced,
+                 const char *format, va_list list)
 {
     char line[WRITTEN_MAX + 1];
     size_t head = write_head(line, code, mark, enhanced);
@@ -178,7 +178,7 @@ reply_write(struct buffer *out, int code, const char *enhanced, const char *form
 {
     va_list list;
     va_start(list, format);
-    write_line(out, code, ' ', enhanced, format, list);
+    reply_write_line(out, code, ' ', enhanced, format, list);
     va_end(list);
 }
 
@@ -188,6 +188,6 @@ reply_write_more(struct buffer *out, int code, const char *enhanced, const char 
 {
     va_list list;
     va_start(list, format);
-    write_line(out, code, '-', enhanced, format, list);
+    reply_write_line(out, code, '-', enhanced, format, list);
     va_end(list);
 }

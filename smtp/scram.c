@@ -43,7 +43,7 @@ is_nonce(struct text t)
 
 /* saslname: "=2C" and "=3D" are the only uses of "=". */
 static bool
-read_name(struct text t, char to[SASL_NAME_MAX + 1])
+scram_read_name(struct text t, char to[SASL_NAME_MAX + 1])
 {
     size_t used = 0;
     for (size_t i = 0; i < t.length; i++) {
@@ -74,12 +74,13 @@ scram_read_first(struct text t, struct scram_first *first)
         return false;
     if (!text_cut(&rest, ',', &authzid) || rest.at == NULL)
         return false;
-    if (authzid.length > 0 && (!text_starts(authzid, TEXT("a=")) ||
-                               !read_name(text_after(authzid, 2), first->authzid)))
+    if (authzid.length > 0 &&
+        (!text_starts(authzid, TEXT("a=")) ||
+         !scram_read_name(text_after(authzid, 2), first->authzid)))
         return false;
     first->bare = rest;
     first->header = text_before(t, (size_t)(rest.at - t.at));
-    return cut_attribute(&rest, 'n', &name) && read_name(name, first->name) &&
+    return cut_attribute(&rest, 'n', &name) && scram_read_name(name, first->name) &&
            cut_attribute(&rest, 'r', &first->nonce) && is_nonce(first->nonce) &&
            are_extensions(rest);
 }

@@ -35,7 +35,7 @@ struct change {
 };
 
 static int
-complain(struct change *c, int code, const char *what)
+change_complain(struct change *c, int code, const char *what)
 {
     complaint_say(c->program, code, what, "");
     if (c->code == 0)
@@ -69,7 +69,7 @@ print_one(struct change *c, const char *name, int code, const char *text)
 }
 
 static bool
-is_flush(const struct change *c)
+change_is_flush(const struct change *c)
 {
     return c->verb == MANAGER_RETRY && filter_is_all(c->filter);
 }
@@ -82,7 +82,7 @@ summarize(struct change *c)
         snprintf(more, sizeof(more), ", %zu failed", c->failed);
     if (c->counter.steps > 0)
         counter_end(&c->counter, c->counter.steps, more);
-    else if (c->code == 0 && !is_flush(c))
+    else if (c->code == 0 && !change_is_flush(c))
         fputs("petrel queue: nothing to do: no message matches, or none needs it\n",
               stderr);
 }
@@ -91,17 +91,17 @@ summarize(struct change *c)
 
 /* False: that was the last line. */
 static bool
-take_line(struct change *c, const json_t *line)
+change_take_line(struct change *c, const json_t *line)
 {
     const char *error = json_string_value(json_object_get(line, "error"));
     const char *name = json_string_value(json_object_get(line, "id"));
     const char *text = json_string_value(json_object_get(line, "text"));
     if (line == NULL) {
-        complain(c, EX_UNAVAILABLE, ask_trouble(c->daemon));
+        change_complain(c, EX_UNAVAILABLE, ask_trouble(c->daemon));
         return false;
     }
     if (error) {
-        complain(c, EX_UNAVAILABLE, error);
+        change_complain(c, EX_UNAVAILABLE, error);
         return false;
     }
     if (name && text)
@@ -116,18 +116,18 @@ run_by_daemon(struct change *c)
     json_t *line = ask_question(c->daemon, request_write(c->verb, c->filter));
     bool more = true;
     while (more) {
-        more = take_line(c, line);
+        more = change_take_line(c, line);
         json_decref(line);
         line = more ? ask_next(c->daemon) : NULL;
     }
-    if (c->code == 0 && is_flush(c) && !c->filter->json && !c->silent)
+    if (c->code == 0 && change_is_flush(c) && !c->filter->json && !c->silent)
         puts("all that waits is due now");
 }
 
 /* --- Without one ------------------------------------------------------------------ */
 
 static void
-on_told(void *context, struct id id, int code, const char *text)
+change_on_told(void *context, struct id id, int code, const char *text)
 {
     struct change *c = context;
     char name[ID_LENGTH + 1];
@@ -137,18 +137,19 @@ on_told(void *context, struct id id, int code, const char *text)
 }
 
 static void
-on_ended(void *context, const char *error)
+change_on_ended(void *context, const char *error)
 {
     struct change *c = context;
     c->ended = true;
     if (error)
-        complain(c, EX_UNAVAILABLE, error);
+        change_complain(c, EX_UNAVAILABLE, error);
 }
 
 static void
 run_offline(struct change *c)
 {
-    struct operation_events events = {.context = c, .told = on_told, .ended = on_ended};
+    struct operation_events events = {
+        .context = c, .told = change_on_told, .ended = change_on_ended};
     struct operation *o = operation_new(c->loop, c->log, offline_manager(c->offline),
                                         c->verb, c->filter, &events);
     while (!c->ended)
@@ -161,7 +162,7 @@ run_offline(struct change *c)
 /* The daemon answers, or the lock is free. Neither: a daemon is starting or stopping,
  * or another command is at work; soon it is one or the other. */
 static int
-find_owner(struct change *c)
+change_find_owner(struct change *c)
 {
     char error[ERROR_MAX] = "", refused[ERROR_MAX] = "", line[3 * ERROR_MAX];
     int64_t end_ms = loop_monotonic_ms(c->loop) + PATIENCE_MS;
@@ -170,23 +171,23 @@ find_owner(struct change *c)
         if (c->daemon)
             return 0;
         if (errno == EACCES)
-            return complain(c, EX_NOPERM, refused);
+            return change_complain(c, EX_NOPERM, refused);
         int code = offline_open(&c->offline, c->loop, c->log, c->options, error,
                                 sizeof(error));
         if (code == 0)
             return 0;
         if (code != EX_TEMPFAIL)
-            return complain(c, code, error);
+            return change_complain(c, code, error);
         loop_turn(c->loop, TRY_MS);
     }
     snprintf(line, sizeof(line),
              "the spool is in use, but no daemon answers: %s; nothing was done",
              refused);
-    return complain(c, EX_UNAVAILABLE, line);
+    return change_complain(c, EX_UNAVAILABLE, line);
 }
 
 static void
-begin(struct change *c, const struct options *options)
+change_begin(struct change *c, const struct options *options)
 {
     c->options = options;
     c->loop = loop_new();
@@ -196,7 +197,7 @@ begin(struct change *c, const struct options *options)
 }
 
 static int
-finish(struct change *c)
+change_finish(struct change *c)
 {
     offline_close(&c->offline);
     ask_free(&c->daemon);
@@ -211,7 +212,7 @@ finish(struct change *c)
 static bool
 run_change(struct change *c)
 {
-    if (find_owner(c) != 0)
+    if (change_find_owner(c) != 0)
         return false;
     if (c->daemon)
         run_by_daemon(c);
@@ -225,9 +226,9 @@ change_messages(enum manager_verb verb, const struct filter *filter,
                 const struct options *options)
 {
     struct change c = {.program = "petrel queue", .verb = verb, .filter = filter};
-    begin(&c, options);
+    change_begin(&c, options);
     bool had = run_change(&c);
-    int code = finish(&c);
+    int code = change_finish(&c);
     if (had)
         summarize(&c);
     return code;
@@ -241,17 +242,17 @@ change_flush(const struct filter *filter, bool verbose, const struct options *op
                        .verb = MANAGER_RETRY,
                        .filter = filter};
     char error[ERROR_MAX] = "", line[2 * ERROR_MAX];
-    begin(&c, options);
+    change_begin(&c, options);
     if (!filter_is_all(filter)) {
         (void)!run_change(&c);
-        return finish(&c);
+        return change_finish(&c);
     }
     c.daemon = ask_new(c.loop, options->control, error, sizeof(error));
     if (c.daemon) {
         run_by_daemon(&c);
     } else {
         snprintf(line, sizeof(line), "no daemon answers: %s", error);
-        complain(&c, EX_UNAVAILABLE, line);
+        change_complain(&c, EX_UNAVAILABLE, line);
     }
-    return finish(&c);
+    return change_finish(&c);
 }

@@ -62,7 +62,7 @@ struct verb {
 };
 
 static void
-complain(struct visit *v, struct id id, int code, const char *what)
+command_complain(struct visit *v, struct id id, int code, const char *what)
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
@@ -113,7 +113,7 @@ run_cat(struct visit *v, const struct envelope *e, const json_t *listing)
     (void)listing;
     int content = queue_content_open(v->queue, e);
     if (content < 0) {
-        complain(v, e->id, EX_IOERR, strerror(-content));
+        command_complain(v, e->id, EX_IOERR, strerror(-content));
         return;
     }
     char *piece = memory_new(PIECE);
@@ -127,7 +127,7 @@ run_cat(struct visit *v, const struct envelope *e, const json_t *listing)
     }
     terminal_end(&terminal);
     if (got < 0)
-        complain(v, e->id, EX_IOERR, strerror((int)-got));
+        command_complain(v, e->id, EX_IOERR, strerror((int)-got));
     free(piece);
     queue_content_close(v->queue, content);
 }
@@ -140,7 +140,7 @@ ask_about(struct visit *v, const char *command, struct id id)
     json_t *answer =
         ask_question(v->daemon, json_pack("{s:s,s:s}", "command", command, "id", name));
     if (answer == NULL) {
-        complain(v, id, EX_UNAVAILABLE, ask_trouble(v->daemon));
+        command_complain(v, id, EX_UNAVAILABLE, ask_trouble(v->daemon));
         v->stop = true;
     }
     return answer;
@@ -187,7 +187,7 @@ static void
 refuse_corrupt(struct visit *v, struct id id)
 {
     if (v->filter.id_count > 0)
-        complain(v, id, EX_DATAERR, "is damaged: its files are in corrupt/");
+        command_complain(v, id, EX_DATAERR, "is damaged: its files are in corrupt/");
 }
 
 static const struct verb verbs[] = {
@@ -198,7 +198,7 @@ static const struct verb verbs[] = {
 };
 
 static const char *
-place_on_disk(enum queue_place place, const struct envelope *e)
+command_place_on_disk(enum queue_place place, const struct envelope *e)
 {
     switch (place) {
     case QUEUE_DEFRAG:
@@ -230,7 +230,7 @@ static void
 show_envelope(struct visit *v, struct envelope *e, enum queue_place place,
               json_t *state)
 {
-    const char *disk = place_on_disk(place, e);
+    const char *disk = command_place_on_disk(place, e);
     const char *now_at = json_string_value(json_object_get(state, "place"));
     bool told = now_at && strcmp(now_at, "unknown") != 0;
     bool gone = now_at && strcmp(now_at, "gone") == 0; /* its files follow */
@@ -334,7 +334,7 @@ may_match(struct visit *v, const struct envelope *e)
 }
 
 static bool
-visit(void *context, struct id id, enum queue_place place)
+command_visit(void *context, struct id id, enum queue_place place)
 {
     struct visit *v = context;
     if (!filter_wants_id(&v->filter, id))
@@ -372,7 +372,7 @@ find_verb(const char *name)
 }
 
 static int
-usage(void)
+command_usage(void)
 {
     fputs("usage: petrel queue ls [--json] [FILTER]\n"
           "       petrel queue show|why [--json] ID...\n"
@@ -418,7 +418,7 @@ walk(struct visit *v, const struct options *options)
     int code = find_daemon(v, options);
     if (code != 0)
         return code;
-    int error = queue_each(v->queue, visit, v);
+    int error = queue_each(v->queue, command_visit, v);
     show_batch(v);
     if (error != 0) {
         fprintf(stderr, "petrel queue: cannot read '%s': %s\n", options->spool,
@@ -435,7 +435,7 @@ walk(struct visit *v, const struct options *options)
 }
 
 static int
-look(struct visit *v, const struct options *options)
+command_look(struct visit *v, const struct options *options)
 {
     char error[512];
     struct queue_settings settings = options_queue(options);
@@ -470,10 +470,11 @@ command_queue(int count, char **arguments, const struct options *options)
     bool changes = count > 0 && request_find_verb(arguments[0], &verb);
     v.verb = count > 0 ? find_verb(arguments[0]) : NULL;
     if (v.verb == NULL && !changes)
-        return usage();
+        return command_usage();
     if (!filter_parse(&v.filter, count - 1, arguments + 1))
         return EX_USAGE;
     if ((changes || v.verb->needs_choice) && filter_is_open(&v.filter))
-        return usage();
-    return changes ? change_messages(verb, &v.filter, options) : look(&v, options);
+        return command_usage();
+    return changes ? change_messages(verb, &v.filter, options)
+                   : command_look(&v, options);
 }

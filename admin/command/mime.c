@@ -15,7 +15,7 @@
 enum { CONTENT_MAX = 1 << 30, READ_SIZE = 65536 };
 
 static struct downgrade *
-scan(struct text content, enum downgrade_verdict *verdict)
+mime_scan(struct text content, enum downgrade_verdict *verdict)
 {
     struct downgrade_way way = {.to_8bit = false};
     struct downgrade *d = downgrade_new(&way);
@@ -25,7 +25,7 @@ scan(struct text content, enum downgrade_verdict *verdict)
 }
 
 static bool
-is_forbidden(enum downgrade_verdict verdict)
+mime_is_forbidden(enum downgrade_verdict verdict)
 {
     return verdict == DOWNGRADE_FORBIDDEN || verdict == DOWNGRADE_FRAGMENT;
 }
@@ -38,10 +38,10 @@ describe_conversion(struct text content)
                                         [DOWNGRADE_FORBIDDEN] = "forbidden",
                                         [DOWNGRADE_FRAGMENT] = "forbidden"};
     enum downgrade_verdict verdict;
-    struct downgrade *d = scan(content, &verdict);
+    struct downgrade *d = mime_scan(content, &verdict);
     json_t *object = json_object();
     json_object_set_new(object, "verdict", json_string(names[verdict]));
-    if (is_forbidden(verdict))
+    if (mime_is_forbidden(verdict))
         json_object_set_new(object, "reason", json_string(downgrade_reason_text(d)));
     if (verdict == DOWNGRADE_CONVERTIBLE)
         json_object_set_new(object, "size_max",
@@ -67,11 +67,11 @@ print(void *context, struct text bytes)
 }
 
 static int
-convert(struct text content)
+mime_convert(struct text content)
 {
     enum downgrade_verdict verdict;
-    struct downgrade *d = scan(content, &verdict);
-    if (is_forbidden(verdict))
+    struct downgrade *d = mime_scan(content, &verdict);
+    if (mime_is_forbidden(verdict))
         fprintf(stderr, "petrel mime: not converted: %s\n", downgrade_reason_text(d));
     if (verdict == DOWNGRADE_NOT_NEEDED)
         print(stdout, content);
@@ -81,7 +81,7 @@ convert(struct text content)
         downgrade_end(d);
     }
     downgrade_free(&d);
-    return is_forbidden(verdict) ? EX_DATAERR : 0;
+    return mime_is_forbidden(verdict) ? EX_DATAERR : 0;
 }
 
 static int
@@ -99,7 +99,7 @@ read_standard(struct buffer *content)
 }
 
 static int
-read_content(const char *path, struct buffer *content)
+mime_read_content(const char *path, struct buffer *content)
 {
     buffer_init(content, CONTENT_MAX);
     if (strcmp(path, "-") == 0)
@@ -110,7 +110,7 @@ read_content(const char *path, struct buffer *content)
 }
 
 static int
-usage(void)
+mime_usage(void)
 {
     fputs("usage: petrel mime [--convert] FILE\n", stderr);
     return EX_USAGE;
@@ -121,15 +121,15 @@ command_mime(int count, char **arguments)
 {
     bool converts = count > 0 && strcmp(arguments[0], "--convert") == 0;
     if (count != 1 + converts || strcmp(arguments[count - 1], "--convert") == 0)
-        return usage();
+        return mime_usage();
     struct buffer content;
     const char *path = arguments[count - 1];
-    int code = 0, error = read_content(path, &content);
+    int code = 0, error = mime_read_content(path, &content);
     if (error != 0) {
         fprintf(stderr, "petrel mime: cannot read '%s': %s\n", path, strerror(-error));
         code = EX_NOINPUT;
     } else if (converts) {
-        code = convert(buffer_text(&content));
+        code = mime_convert(buffer_text(&content));
     } else {
         json_t *object = mime_describe(buffer_text(&content));
         json_dumpf(object, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);

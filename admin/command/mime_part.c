@@ -48,7 +48,7 @@ add_word_problems(json_t *part, const char *where, unsigned problems)
 /* --- What people read */
 
 static bool
-has(json_t *part, const char *member)
+mime_part_has(json_t *part, const char *member)
 {
     return json_object_get(part, member) != NULL;
 }
@@ -67,7 +67,7 @@ set_field(json_t *part, const char *member, const struct structure_event *e)
 {
     struct buffer words;
     unsigned problems = 0;
-    if (has(part, member)) {
+    if (mime_part_has(part, member)) {
         add_problem(part, member, "the field is there twice");
         return;
     }
@@ -98,7 +98,7 @@ set_file_name(json_t *part, const struct parameters *from, const char *name)
 {
     unsigned problems = 0;
     const struct parameter *p = parameters_find(from, name);
-    if (p == NULL || has(part, "filename"))
+    if (p == NULL || mime_part_has(part, "filename"))
         return;
     json_object_set_new(part, "filename", read_parameter(p, &problems));
     add_word_problems(part, "filename", problems);
@@ -142,7 +142,7 @@ static void
 note_disposition(json_t *part, struct text value)
 {
     struct parameters p = {.broken = false};
-    if (has(part, "disposition")) {
+    if (mime_part_has(part, "disposition")) {
         add_problem(part, NULL, "two fields Content-Disposition");
         return;
     }
@@ -166,7 +166,7 @@ check_encoding(json_t *part, struct text value)
 }
 
 static void
-note_field(json_t *part, const struct structure_event *e)
+mime_part_note_field(json_t *part, const struct structure_event *e)
 {
     if (text_equal_nocase(e->name, TEXT("content-transfer-encoding")))
         check_encoding(part, e->value);
@@ -179,7 +179,7 @@ note_field(json_t *part, const struct structure_event *e)
 }
 
 static void
-note_type(json_t *part, const struct structure_part *from)
+mime_part_note_type(json_t *part, const struct structure_part *from)
 {
     struct buffer type;
     const struct parameter *boundary = parameters_find(from->type, "boundary");
@@ -200,7 +200,7 @@ note_type(json_t *part, const struct structure_part *from)
 static void
 note_header(struct description *d, json_t *part, const struct structure_part *from)
 {
-    note_type(part, from);
+    mime_part_note_type(part, from);
     json_object_set_new(part, "encoding",
                         json_string(structure_encoding_name(from->encoding)));
     json_object_set_new(part, "body_at", json_integer((json_int_t)from->body_at));
@@ -209,7 +209,7 @@ note_header(struct description *d, json_t *part, const struct structure_part *fr
 }
 
 static void
-end_part(struct description *d, json_t *part, const struct structure_event *e)
+mime_part_end_part(struct description *d, json_t *part, const struct structure_event *e)
 {
     enum structure_encoding encoding = e->part->encoding;
     json_object_set_new(part, "end_at", json_integer((json_int_t)e->offset));
@@ -233,7 +233,7 @@ describe(void *context, const struct structure_event *e)
         begin_part(d, e);
         break;
     case STRUCTURE_FIELD:
-        note_field(part, e);
+        mime_part_note_field(part, e);
         break;
     case STRUCTURE_HEADER:
         note_header(d, part, e->part);
@@ -242,7 +242,7 @@ describe(void *context, const struct structure_event *e)
         decode_add(&d->body, e->bytes);
         break;
     case STRUCTURE_END:
-        end_part(d, part, e);
+        mime_part_end_part(d, part, e);
         break;
     case STRUCTURE_PROBLEM:
         add_problem(part, NULL, structure_problem_text(e->problem));

@@ -33,7 +33,7 @@ name_mistake(struct text name)
 /* A line without its end. Byte by byte: what follows is left for others. False at the
  * end of the input or when the line is longer than any password. */
 static bool
-read_line(char line[LINE_MAX_BYTES], struct text *read_so)
+passwd_read_line(char line[LINE_MAX_BYTES], struct text *read_so)
 {
     size_t used = 0;
     ssize_t got;
@@ -69,14 +69,14 @@ read_hidden(const char *prompt, char line[LINE_MAX_BYTES], struct text *read_so)
     fputs(prompt, stderr);
     if (tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden) != 0)
         return false;
-    bool good = read_line(line, read_so);
+    bool good = passwd_read_line(line, read_so);
     (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
     fputc('\n', stderr);
     return good;
 }
 
 static int
-print_line(const char *name, struct text password)
+passwd_print_line(const char *name, struct text password)
 {
     uint64_t salt[VERIFIER_SALT / sizeof(uint64_t)];
     struct verifier v;
@@ -101,12 +101,12 @@ is_interrupted(struct text line)
 }
 
 static int
-make(const char *name, char first[LINE_MAX_BYTES], char second[LINE_MAX_BYTES])
+passwd_make(const char *name, char first[LINE_MAX_BYTES], char second[LINE_MAX_BYTES])
 {
     struct text password, again;
     bool asked = isatty(STDIN_FILENO);
     if (asked ? !read_hidden("Password: ", first, &password)
-              : !read_line(first, &password))
+              : !passwd_read_line(first, &password))
         return complaint_say(program, EX_DATAERR,
                              "no password was given, or a far too "
                              "long one",
@@ -123,7 +123,7 @@ make(const char *name, char first[LINE_MAX_BYTES], char second[LINE_MAX_BYTES])
         if (!read_it || !text_equal(password, again))
             return complaint_say(program, EX_DATAERR, "the two differ", "");
     }
-    return print_line(name, password);
+    return passwd_print_line(name, password);
 }
 
 int
@@ -137,7 +137,7 @@ command_passwd(int count, char **arguments)
     const char *mistake = name_mistake(text_from(arguments[0]));
     if (mistake)
         return complaint_say(program, EX_DATAERR, mistake, arguments[0]);
-    int code = make(arguments[0], first, second);
+    int code = passwd_make(arguments[0], first, second);
     digest_forget(first, sizeof(first));
     digest_forget(second, sizeof(second));
     return code;

@@ -12,7 +12,7 @@
 enum { FILE_MAX = 4 * 1024 * 1024, MISTAKES_MAX = 64 * 1024, REPORT_MAX = 1024 * 1024 };
 
 static int
-usage(void)
+simulate_usage(void)
 {
     fputs("usage: petrel simulate SCENARIO [--trace]\n", stderr);
     return EX_USAGE;
@@ -33,18 +33,18 @@ defaults_of(const struct options *o)
 }
 
 static void
-print_line(void *context, struct text line)
+simulate_print_line(void *context, struct text line)
 {
     fwrite(line.at, 1, line.length, context);
     putc('\n', context);
 }
 
 static int
-run(const struct scenario *scenario, bool trace)
+simulate_run(const struct scenario *scenario, bool trace)
 {
     struct buffer report;
     struct simulation_result *result =
-        simulation_run(scenario, trace ? print_line : NULL, stdout);
+        simulation_run(scenario, trace ? simulate_print_line : NULL, stdout);
     int code = result->finished ? 0 : EX_TEMPFAIL;
     buffer_init(&report, REPORT_MAX);
     simulation_report(result, scenario, &report);
@@ -63,14 +63,14 @@ command_simulate(int count, char **arguments, const struct options *options)
         if (strcmp(arguments[i], "--trace") == 0)
             trace = true;
         else if (path || arguments[i][0] == '-')
-            return usage();
+            return simulate_usage();
         else
             path = arguments[i];
     }
     char *content;
     size_t length;
     if (!path)
-        return usage();
+        return simulate_usage();
     int error = disk_read_whole(path, FILE_MAX, &content, &length);
     if (error != 0) {
         fprintf(stderr, "petrel simulate: cannot read '%s': %s\n", path,
@@ -84,7 +84,7 @@ command_simulate(int count, char **arguments, const struct options *options)
         scenario_new(text_of(content, length), path, &defaults, &mistakes);
     if (mistakes.length > 0)
         fwrite(mistakes.at, 1, mistakes.length, stderr);
-    int code = scenario ? run(scenario, trace) : EX_DATAERR;
+    int code = scenario ? simulate_run(scenario, trace) : EX_DATAERR;
     scenario_free(&scenario);
     buffer_free(&mistakes);
     free(content);

@@ -11,7 +11,8 @@
 enum { ERROR_MAX = 512 };
 
 static int
-show(const struct ask *daemon, const json_t *answer, unsigned slice, unsigned slices)
+takeover_show(const struct ask *daemon, const json_t *answer, unsigned slice,
+              unsigned slices)
 {
     const char *error = json_string_value(json_object_get(answer, "error"));
     if (!json_is_true(json_object_get(answer, "ok"))) {
@@ -34,7 +35,7 @@ take_over(struct ask *daemon, unsigned slice, unsigned slices)
         json_decref(answer);
         answer = ask_next(daemon);
     }
-    int code = show(daemon, answer, slice, slices);
+    int code = takeover_show(daemon, answer, slice, slices);
     json_decref(answer);
     return code;
 }

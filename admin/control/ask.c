@@ -25,7 +25,7 @@ struct ask {
 };
 
 static void
-take_input(struct ask *a)
+ask_take_input(struct ask *a)
 {
     struct text input = net_input(a->connection);
     bool fits = buffer_add(&a->received, input);
@@ -34,7 +34,7 @@ take_input(struct ask *a)
 }
 
 static void
-on_event(void *context, enum net_event event)
+ask_on_event(void *context, enum net_event event)
 {
     struct ask *a = context;
     switch (event) {
@@ -42,7 +42,7 @@ on_event(void *context, enum net_event event)
         a->connected = true;
         break;
     case NET_INPUT:
-        take_input(a);
+        ask_take_input(a);
         break;
     case NET_SECURED:
     case NET_DRAINED:
@@ -69,7 +69,7 @@ ask_new(struct loop *loop, const char *path, char *error, size_t error_size)
     a->loop = loop;
     a->net = net_new(loop);
     buffer_init(&a->received, ANSWER_MAX);
-    a->connection = net_connect(a->net, &address, NULL, on_event, a);
+    a->connection = net_connect(a->net, &address, NULL, ask_on_event, a);
     net_set_timeout(a->connection, PATIENCE_MS);
     while (!a->connected && !a->broken)
         loop_turn(loop, PATIENCE_MS);

@@ -174,7 +174,7 @@ answer_sites(struct control *c, const json_t *request)
 
 /* The answer to what is answered at once. */
 static json_t *
-answer(struct control *c, const json_t *request)
+control_answer(struct control *c, const json_t *request)
 {
     const char *name = json_string_value(json_object_get(request, "command"));
     const char *id_text = json_string_value(json_object_get(request, "id"));
@@ -193,7 +193,7 @@ answer(struct control *c, const json_t *request)
 }
 
 static void
-client_end(struct client *client)
+control_client_end(struct client *client)
 {
     struct control *c = client->control;
     DL_DELETE(c->clients, client);
@@ -224,7 +224,7 @@ reply(struct client *client, json_t *told)
 /* --- What takes its time ---------------------------------------------------------- */
 
 static bool
-is_busy(const struct client *client)
+control_is_busy(const struct client *client)
 {
     return client->operation != NULL || client->adopting;
 }
@@ -257,7 +257,7 @@ end_work(struct client *client)
 /* --- Slices ----------------------------------------------------------------------- */
 
 static void
-on_adopted(void *context, const char *error, unsigned messages)
+control_on_adopted(void *context, const char *error, unsigned messages)
 {
     struct client *client = context;
     client->adopting = false;
@@ -268,14 +268,15 @@ on_adopted(void *context, const char *error, unsigned messages)
 }
 
 static void
-adopt(struct client *client, const json_t *request)
+control_adopt(struct client *client, const json_t *request)
 {
     const json_t *slice = json_object_get(request, "slice");
     const char *error = "no valid slice";
     if (json_is_integer(slice) && json_integer_value(slice) >= 0 &&
         json_integer_value(slice) < ID_SLICES_MAX)
         error = queue_adopt(manager_queue(client->control->manager),
-                            (unsigned)json_integer_value(slice), on_adopted, client);
+                            (unsigned)json_integer_value(slice), control_on_adopted,
+                            client);
     client->adopting = error == NULL;
     if (error)
         reply(client, refusal(error));
@@ -286,7 +287,7 @@ adopt(struct client *client, const json_t *request)
 /* --- Operations ------------------------------------------------------------------- */
 
 static void
-on_told(void *context, struct id id, int code, const char *text)
+control_on_told(void *context, struct id id, int code, const char *text)
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
@@ -316,10 +317,10 @@ on_operated(void *context, const char *error)
 
 /* Takes the request. */
 static void
-operate(struct client *client, json_t *request)
+control_operate(struct client *client, json_t *request)
 {
     static const struct operation_events events = {
-        .told = on_told, .is_ready = is_reading, .ended = on_operated};
+        .told = control_on_told, .is_ready = is_reading, .ended = on_operated};
     struct control *c = client->control;
     struct operation_events mine = events;
     struct filter *filter = memory_new(sizeof(*filter));
@@ -345,15 +346,15 @@ take_request(struct client *client, struct text line)
     const char *name = json_string_value(json_object_get(request, "command"));
     enum manager_verb verb;
     if (name && request_find_verb(name, &verb)) {
-        operate(client, request);
+        control_operate(client, request);
         return;
     }
     if (name && strcmp(name, "adopt") == 0) {
-        adopt(client, request);
+        control_adopt(client, request);
         json_decref(request);
         return;
     }
-    reply(client, answer(client->control, request));
+    reply(client, control_answer(client->control, request));
     json_decref(request);
 }
 
@@ -364,10 +365,10 @@ client_input(struct client *client)
 {
     struct text input = net_input(client->connection);
     size_t end = text_find(input, '\n');
-    while (end != TEXT_NONE && !is_busy(client) &&
+    while (end != TEXT_NONE && !control_is_busy(client) &&
            net_unsent(client->connection) < NET_HIGH_WATER) {
         if (net_peer_is_gone(client->connection)) {
-            client_end(client);
+            control_client_end(client);
             return;
         }
         take_request(client, text_before(input, end));
@@ -376,11 +377,11 @@ client_input(struct client *client)
         end = text_find(input, '\n');
     }
     if (end == TEXT_NONE && input.length > REQUEST_MAX)
-        client_end(client);
+        control_client_end(client);
 }
 
 static void
-on_event(void *context, enum net_event event)
+control_on_event(void *context, enum net_event event)
 {
     struct client *client = context;
     switch (event) {
@@ -398,13 +399,13 @@ on_event(void *context, enum net_event event)
     case NET_ENDED:
     case NET_TIMED_OUT:
     case NET_FAILED:
-        client_end(client);
+        control_client_end(client);
         break;
     }
 }
 
 static void
-on_accept(void *context, struct net_connection *connection)
+control_on_accept(void *context, struct net_connection *connection)
 {
     struct control *c = context;
     if (c->count == CLIENTS_MAX) {
@@ -416,7 +417,7 @@ on_accept(void *context, struct net_connection *connection)
     client->connection = connection;
     DL_APPEND(c->clients, client);
     c->count++;
-    net_attach(connection, on_event, client);
+    net_attach(connection, control_on_event, client);
     net_set_timeout(connection, IDLE_MS);
 }
 
@@ -436,7 +437,8 @@ control_new(struct loop *loop, struct net *net, struct log *log,
     c->log = log;
     c->manager = manager;
     c->started_ms = loop_monotonic_ms(loop);
-    c->listener = net_listen(net, &address, 0600, on_accept, c, error, error_size);
+    c->listener =
+        net_listen(net, &address, 0600, control_on_accept, c, error, error_size);
     if (c->listener == NULL) {
         free(c);
         return NULL;
@@ -468,6 +470,6 @@ control_free(struct control **control)
     *control = NULL;
     net_listener_free(&c->listener);
     DL_FOREACH_SAFE (c->clients, client, next)
-        client_end(client);
+        control_client_end(client);
     free(c);
 }

@@ -28,7 +28,7 @@ doing_make(const struct activity *a)
 }
 
 static enum activity_kind
-kind_of(const json_t *doing)
+doing_kind_of(const json_t *doing)
 {
     const char *word = field_string(doing, "doing");
     for (int i = 0; i < ACTIVITY_KINDS; i++)
@@ -42,7 +42,7 @@ say_kind(const json_t *doing, struct buffer *out)
 {
     const char *what = field_string(doing, "what"),
                *remote = field_string(doing, "remote");
-    switch (kind_of(doing)) {
+    switch (doing_kind_of(doing)) {
     case ACTIVITY_LOOK_UP:
         (void)!buffer_format(out, "looking up %s", what);
         return;

@@ -11,7 +11,7 @@ static const char *const places[] = {"maildrop", "incoming", "active",  "deferre
                                      "defrag",   "hold",     "corrupt", NULL};
 
 static bool
-complain(const char *what, const char *argument)
+filter_complain(const char *what, const char *argument)
 {
     complaint_say("petrel queue", EX_USAGE, what, argument);
     return false;
@@ -51,15 +51,16 @@ add_id(struct filter *f, const char *argument)
 {
     struct id id;
     if (!id_parse(text_from(argument), &id))
-        return complain("not a message id", argument);
-    return filter_add_id(f, id) || complain("too many ids; use a filter", argument);
+        return filter_complain("not a message id", argument);
+    return filter_add_id(f, id) ||
+           filter_complain("too many ids; use a filter", argument);
 }
 
 static bool
 set_to(struct filter *f, const char *value)
 {
     f->to = value;
-    return value[0] || complain("--to wants a domain or address", value);
+    return value[0] || filter_complain("--to wants a domain or address", value);
 }
 
 static bool
@@ -73,7 +74,7 @@ static bool
 set_older(struct filter *f, const char *value)
 {
     return settings_parse_duration(text_from(value), &f->older_ms) ||
-           complain("--older wants a time such as 30m or 2d", value);
+           filter_complain("--older wants a time such as 30m or 2d", value);
 }
 
 static bool
@@ -81,9 +82,10 @@ set_place(struct filter *f, const char *value)
 {
     f->place = value;
     return filter_is_place(value) ||
-           complain("--queue wants maildrop, incoming, active, deferred, defrag, "
-                    "hold or corrupt",
-                    value);
+           filter_complain(
+               "--queue wants maildrop, incoming, active, deferred, defrag, "
+               "hold or corrupt",
+               value);
 }
 
 static const struct condition {
@@ -121,11 +123,11 @@ add_option(struct filter *f, char **arguments, int count, int *used)
     }
     const struct condition *condition = find_condition(argument);
     if (condition == NULL)
-        return complain("unknown option", argument);
+        return filter_complain("unknown option", argument);
     if (equal)
         return condition->set(f, equal + 1);
     if (++*used == count)
-        return complain("a value is missing", argument);
+        return filter_complain("a value is missing", argument);
     return condition->set(f, arguments[*used]);
 }
 

@@ -35,7 +35,7 @@ struct flush {
 };
 
 static struct node *
-find(const struct flush *f, struct text name)
+flush_find(const struct flush *f, struct text name)
 {
     struct node *node;
     HASH_FIND(hh, f->nodes, name.at, name.length, node);
@@ -43,7 +43,7 @@ find(const struct flush *f, struct text name)
 }
 
 static void
-forget(struct flush *f, struct node *node)
+flush_forget(struct flush *f, struct node *node)
 {
     HASH_DEL(f->nodes, node);
     free(node);
@@ -58,16 +58,16 @@ forget_old(struct flush *f)
         if (now - node->asked_ms < FLUSH_AGAIN_MS)
             return;
         if (node->stage == STAGE_OVER)
-            forget(f, node);
+            flush_forget(f, node);
     }
 }
 
 /* --- Which messages --------------------------------------------------------------- */
 
 static bool
-count(struct flush *f, struct text name)
+flush_count(struct flush *f, struct text name)
 {
-    struct node *node = find(f, name);
+    struct node *node = flush_find(f, name);
     if (node == NULL || node->stage != STAGE_WALKED)
         return false;
     if (node->counted != f->looked_at)
@@ -78,19 +78,19 @@ count(struct flush *f, struct text name)
 
 /* "example.org", then "@example.org" and "@org". */
 static bool
-is_wanted(struct flush *f, struct text domain)
+flush_is_wanted(struct flush *f, struct text domain)
 {
     char name[NODE_MAX + 1] = "@";
     if (domain.length == 0 || !text_copy(name + 1, sizeof(name) - 1, domain))
         return false;
     text_lower(name + 1, domain.length);
     struct text wide = text_of(name, domain.length + 1);
-    bool wanted = count(f, text_after(wide, 1));
+    bool wanted = flush_count(f, text_after(wide, 1));
     for (size_t at = 0; at < domain.length; at++) {
         if (at > 0 && name[at] != '.')
             continue;
         name[at] = '@';
-        wanted = count(f, text_after(wide, at)) || wanted;
+        wanted = flush_count(f, text_after(wide, at)) || wanted;
     }
     return wanted;
 }
@@ -106,7 +106,7 @@ wants(void *context, const struct envelope *e)
         struct text address = e->recipients[i].address;
         size_t at = text_find_last(address, '@');
         if (!e->recipients[i].done && at != TEXT_NONE)
-            wanted = is_wanted(f, text_after(address, at + 1)) || wanted;
+            wanted = flush_is_wanted(f, text_after(address, at + 1)) || wanted;
     }
     return wanted;
 }
@@ -114,7 +114,7 @@ wants(void *context, const struct envelope *e)
 /* --- Walks ------------------------------------------------------------------------ */
 
 static void
-on_told(void *context, struct id id, int code, const char *text)
+flush_on_told(void *context, struct id id, int code, const char *text)
 {
     (void)context;
     (void)id;
@@ -134,7 +134,7 @@ log_end_of(const struct flush *f, const struct node *node, const char *error)
 }
 
 static void
-on_ended(void *context, const char *error)
+flush_on_ended(void *context, const char *error)
 {
     struct flush *f = context;
     struct node *node, *next;
@@ -150,9 +150,10 @@ on_ended(void *context, const char *error)
 }
 
 static void
-begin(struct flush *f)
+flush_begin(struct flush *f)
 {
-    struct operation_events events = {.context = f, .told = on_told, .ended = on_ended};
+    struct operation_events events = {
+        .context = f, .told = flush_on_told, .ended = flush_on_ended};
     struct filter *filter = memory_new(sizeof(*filter));
     struct node *node, *next;
     filter_clear(filter);
@@ -170,13 +171,13 @@ begin(struct flush *f)
 
 /* Somebody waits. */
 static void
-look(void *context)
+flush_look(void *context)
 {
     struct flush *f = context;
     if (f->operation == NULL && loop_monotonic_ms(f->loop) >= f->rested_ms)
-        begin(f);
+        flush_begin(f);
     else
-        loop_timer_start(f->loop, &f->timer, CHECK_MS, look, f);
+        loop_timer_start(f->loop, &f->timer, CHECK_MS, flush_look, f);
 }
 
 /* ---------------------------------------------------------------------------------- */
@@ -203,7 +204,7 @@ flush_free(struct flush **flush)
     loop_timer_stop(f->loop, &f->timer);
     operation_free(&f->operation);
     HASH_ITER (hh, f->nodes, node, next)
-        forget(f, node);
+        flush_forget(f, node);
     free(f);
 }
 
@@ -214,7 +215,7 @@ flush_ask(struct flush *f, const char *name, const char *client)
     if (length == 0 || length > NODE_MAX)
         return FLUSH_FULL;
     forget_old(f);
-    if (find(f, text_from(name)) != NULL)
+    if (flush_find(f, text_from(name)) != NULL)
         return FLUSH_RECENT;
     if (HASH_COUNT(f->nodes) >= FLUSH_NODES_MAX) {
         log_say(f->log, LOG_LEVEL_WARNING, "etrn", NULL,
@@ -229,6 +230,6 @@ flush_ask(struct flush *f, const char *name, const char *client)
     log_say(f->log, LOG_LEVEL_INFO, "etrn", NULL,
             "node %s: queuing is started for client %s", name, client);
     if (!heap_has(&f->timer.node))
-        loop_timer_start(f->loop, &f->timer, 0, look, f);
+        loop_timer_start(f->loop, &f->timer, 0, flush_look, f);
     return FLUSH_STARTED;
 }

@@ -341,7 +341,7 @@ print_site(const char *site, int width)
 }
 
 static void
-print_row(const json_t *hop, int width, int64_t now_ms)
+hop_print_row(const json_t *hop, int width, int64_t now_ms)
 {
     char ceiling[RATE_MAX], rate[RATE_MAX], latency[RATE_MAX];
     print_site(field_string(hop, "site"), width);
@@ -367,5 +367,5 @@ hop_print_table(const json_t *hops, int64_t now_ms)
            "parked", "window", "open", "busy", "idle", "ceiling", "rate", "latency",
            "state, and what binds");
     json_array_foreach (hops, index, hop)
-        print_row(hop, width, now_ms);
+        hop_print_row(hop, width, now_ms);
 }

@@ -13,7 +13,7 @@ struct row {
 
 /* Most mail first; equals as they came. */
 static int
-compare(const void *a, const void *b)
+hops_compare(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
     if (x->weight != y->weight)
@@ -72,7 +72,7 @@ hops_top(const struct sched *sched, size_t limit, struct hops_totals *totals)
     *totals = (struct hops_totals){0};
     sched_sites(sched, weigh, &t);
     if (t.count > 0)
-        qsort(t.rows, t.count, sizeof(*t.rows), compare);
+        qsort(t.rows, t.count, sizeof(*t.rows), hops_compare);
     if (t.count > limit)
         t.count = limit;
     for (size_t i = 0; i < t.count; i++)
@@ -119,7 +119,7 @@ hops_sorted(const json_t *hops)
                           json_integer_value(json_object_get(hop, "parked"));
         rows[i] = (struct row){(uint64_t)mail, i};
     }
-    qsort(rows, count, sizeof(*rows), compare);
+    qsort(rows, count, sizeof(*rows), hops_compare);
     json_t *sorted = json_array();
     for (size_t i = 0; i < count; i++)
         json_array_append(sorted, json_array_get(hops, rows[i].number));

@@ -21,7 +21,7 @@ listing_text(struct text t)
 }
 
 static const char *
-reason_of(const json_t *state, unsigned recipient)
+listing_reason_of(const json_t *state, unsigned recipient)
 {
     const json_t *reasons = json_object_get(state, "reasons");
     const char *reason = json_string_value(json_array_get(reasons, recipient));
@@ -39,8 +39,9 @@ list_recipients(const struct envelope *e, const json_t *state)
         json_t *item = json_object();
         json_object_set_new(item, "address", listing_text(r->address));
         json_object_set_new(item, "done", json_boolean(r->done));
-        if (!r->done && reason_of(state, i)[0])
-            json_object_set_new(item, "delay_reason", json_string(reason_of(state, i)));
+        if (!r->done && listing_reason_of(state, i)[0])
+            json_object_set_new(item, "delay_reason",
+                                json_string(listing_reason_of(state, i)));
         json_array_append_new(list, item);
     }
     return list;

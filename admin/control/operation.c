@@ -79,7 +79,7 @@ by_id(const struct operation *o)
 /* --- The list --------------------------------------------------------------------- */
 
 static bool
-add_row(void *context, struct id id, enum queue_place place)
+operation_add_row(void *context, struct id id, enum queue_place place)
 {
     struct operation *o = context;
     if (!by_id(o) && !manager_handles(o->manager, id))
@@ -93,20 +93,20 @@ add_row(void *context, struct id id, enum queue_place place)
 }
 
 static int
-list(struct operation *o)
+operation_list(struct operation *o)
 {
     o->listed = true;
     if (!by_id(o))
-        return queue_each(manager_queue(o->manager), add_row, o);
+        return queue_each(manager_queue(o->manager), operation_add_row, o);
     for (size_t i = 0; i < o->filter.id_count; i++)
-        add_row(o, o->filter.ids[i].id, QUEUE_INCOMING);
+        operation_add_row(o, o->filter.ids[i].id, QUEUE_INCOMING);
     return 0;
 }
 
 /* --- Which ------------------------------------------------------------------------ */
 
 static const char *
-place_on_disk(enum queue_place place)
+operation_place_on_disk(enum queue_place place)
 {
     switch (place) {
     case QUEUE_MAILDROP:
@@ -126,11 +126,11 @@ place_on_disk(enum queue_place place)
 }
 
 static const char *
-place_of(const struct operation *o, const struct row *row)
+operation_place_of(const struct operation *o, const struct row *row)
 {
     if (row->place == QUEUE_HOLD || row->place == QUEUE_CORRUPT ||
         (row->place == QUEUE_DEFRAG && manager_is_offline(o->manager)))
-        return place_on_disk(row->place);
+        return operation_place_on_disk(row->place);
     if (manager_active(o->manager, row->id) == NULL &&
         manager_is_parked(o->manager, row->id))
         return "defrag";
@@ -144,7 +144,7 @@ place_of(const struct operation *o, const struct row *row)
     case SCHED_UNKNOWN:
         break;
     }
-    return place_on_disk(row->place);
+    return operation_place_on_disk(row->place);
 }
 
 /* Where a message is that was named, not listed. */
@@ -174,17 +174,17 @@ envelope_matches(struct operation *o, struct row *row)
     const struct envelope *e = active ? active : loaded;
     if (by_id(o))
         row->place = look_for(o, row->id, e);
-    bool matches =
-        e ? filter_matches(&o->filter, e, place_of(o, row), loop_now_ms(o->loop))
-          : filter_matches_place(&o->filter, place_of(o, row));
+    bool matches = e ? filter_matches(&o->filter, e, operation_place_of(o, row),
+                                      loop_now_ms(o->loop))
+                     : filter_matches_place(&o->filter, operation_place_of(o, row));
     envelope_free(&loaded);
     return matches;
 }
 
 static bool
-is_fragment(const struct operation *o, const struct row *row)
+operation_is_fragment(const struct operation *o, const struct row *row)
 {
-    return strcmp(place_of(o, row), "defrag") == 0;
+    return strcmp(operation_place_of(o, row), "defrag") == 0;
 }
 
 /* Whether the verb means anything there, when nobody named the message. */
@@ -197,7 +197,7 @@ makes_sense(const struct operation *o, const struct row *row)
     case MANAGER_RETRY:
         return !held && !corrupt;
     case MANAGER_RELEASE: /* what is damaged must be asked for, and fragments, too */
-        return held || (o->filter.place && (corrupt || is_fragment(o, row)));
+        return held || (o->filter.place && (corrupt || operation_is_fragment(o, row)));
     case MANAGER_BOUNCE:
         return !corrupt;
     case MANAGER_REMOVE:
@@ -207,7 +207,7 @@ makes_sense(const struct operation *o, const struct row *row)
 }
 
 static bool
-is_wanted(struct operation *o, struct row *row)
+operation_is_wanted(struct operation *o, struct row *row)
 {
     if (by_id(o))
         return (!filter_needs_envelope(&o->filter) && !o->filter.place) ||
@@ -216,13 +216,14 @@ is_wanted(struct operation *o, struct row *row)
         return false;
     if (filter_needs_envelope(&o->filter))
         return envelope_matches(o, row);
-    return filter_matches_place(&o->filter, place_of(o, row));
+    return filter_matches_place(&o->filter, operation_place_of(o, row));
 }
 
 /* --- What ------------------------------------------------------------------------- */
 
 static void
-tell(struct operation *o, struct id id, enum manager_result result, const char *why)
+operation_tell(struct operation *o, struct id id, enum manager_result result,
+               const char *why)
 {
     const struct manner *manner = &manners[o->verb];
     int code = 0;
@@ -268,7 +269,7 @@ static void
 do_one(struct operation *o, struct row *row)
 {
     char why[MANAGER_WHY_MAX];
-    if (!is_wanted(o, row))
+    if (!operation_is_wanted(o, row))
         return;
     bool listed = o->verb == MANAGER_REMOVE && !by_id(o) && row->place != QUEUE_HOLD &&
                   row->place != QUEUE_CORRUPT;
@@ -277,7 +278,7 @@ do_one(struct operation *o, struct row *row)
                : manager_operate(o->manager, o->verb, row->id, why);
     o->done_ms = loop_monotonic_ms(o->loop);
     o->changed = o->changed || (result == MANAGER_DONE && manners[o->verb].lags);
-    tell(o, row->id, result, why);
+    operation_tell(o, row->id, result, why);
 }
 
 /* --- When ------------------------------------------------------------------------- */
@@ -311,7 +312,7 @@ is_ending_stuck(const struct operation *o)
 }
 
 static bool
-is_ready(const struct operation *o)
+operation_is_ready(const struct operation *o)
 {
     return o->events.is_ready == NULL || o->events.is_ready(o->events.context);
 }
@@ -320,7 +321,7 @@ static bool
 may_go_on(const struct operation *o)
 {
     return o->next < o->count && o->rows_left > 0 && loop_clock_us() < o->until_us &&
-           !is_bouncing_enough(o) && !is_ending_enough(o) && is_ready(o);
+           !is_bouncing_enough(o) && !is_ending_enough(o) && operation_is_ready(o);
 }
 
 static bool
@@ -347,7 +348,7 @@ await(void *context)
 }
 
 static void
-end(struct operation *o)
+operation_end(struct operation *o)
 {
     o->notices = manager_notices(o->manager).begun;
     o->ended_ms = loop_monotonic_ms(o->loop);
@@ -356,25 +357,25 @@ end(struct operation *o)
 
 /* The manager knows how to wake everything at once, sites that are down too. */
 static bool
-is_flush(const struct operation *o)
+operation_is_flush(const struct operation *o)
 {
     return o->verb == MANAGER_RETRY && filter_is_all(&o->filter) &&
            !manager_is_offline(o->manager);
 }
 
 static void
-flush(struct operation *o)
+operation_flush(struct operation *o)
 {
     log_say(o->log, LOG_LEVEL_INFO, "control", NULL,
             "the operator wants a retry of all");
     manager_retry_all(o->manager);
-    end(o);
+    operation_end(o);
 }
 
 static bool
-begin(struct operation *o)
+operation_begin(struct operation *o)
 {
-    int result = list(o);
+    int result = operation_list(o);
     if (result == 0)
         return true;
     log_say(o->log, LOG_LEVEL_ERROR, "control", NULL, "cannot list the queue: %s",
@@ -384,30 +385,30 @@ begin(struct operation *o)
 }
 
 static void
-work(void *context)
+operation_work(void *context)
 {
     struct operation *o = context;
-    if (is_flush(o)) {
-        flush(o);
+    if (operation_is_flush(o)) {
+        operation_flush(o);
         return;
     }
-    if (!o->listed && !begin(o))
+    if (!o->listed && !operation_begin(o))
         return;
     o->rows_left = ROWS_PER_TURN;
     o->until_us = loop_clock_us() + SLICE_US;
     for (; may_go_on(o); o->next++, o->rows_left--)
         do_one(o, &o->rows[o->next]);
     if (o->next == o->count) {
-        end(o);
+        operation_end(o);
     } else if (is_ending_stuck(o)) {
         o->events.ended(o->events.context,
                         "the disk does not take what is removed: the rest was left");
-    } else if (!is_ready(o)) {
+    } else if (!operation_is_ready(o)) {
         return; /* operation_resume() */
     } else if (is_bouncing_enough(o) || is_ending_enough(o)) {
-        loop_timer_start(o->loop, &o->timer, CHECK_MS, work, o);
+        loop_timer_start(o->loop, &o->timer, CHECK_MS, operation_work, o);
     } else {
-        loop_post(o->loop, &o->task, work, o);
+        loop_post(o->loop, &o->task, operation_work, o);
     }
 }
 
@@ -426,7 +427,7 @@ operation_new(struct loop *loop, struct log *log, struct manager *manager,
     o->verb = verb;
     o->filter = *filter;
     o->events = *events;
-    loop_post(loop, &o->task, work, o);
+    loop_post(loop, &o->task, operation_work, o);
     return o;
 }
 
@@ -449,7 +450,7 @@ operation_resume(struct operation *o)
 {
     bool ends = o->listed && o->next == o->count;
     if (!ends && !heap_has(&o->timer.node))
-        loop_post(o->loop, &o->task, work, o);
+        loop_post(o->loop, &o->task, operation_work, o);
 }
 
 size_t

@@ -81,7 +81,7 @@ read_ids(struct filter *f, const json_t *value)
 }
 
 static bool
-read_all(struct filter *f, const json_t *value)
+request_read_all(struct filter *f, const json_t *value)
 {
     f->everything = json_is_true(value);
     return f->everything;
@@ -109,7 +109,7 @@ read_older(struct filter *f, const json_t *value)
 }
 
 static bool
-read_place(struct filter *f, const json_t *value)
+request_read_place(struct filter *f, const json_t *value)
 {
     f->place = json_string_value(value);
     return f->place && filter_is_place(f->place);
@@ -119,12 +119,12 @@ static const struct member {
     const char *name;
     bool (*read)(struct filter *f, const json_t *value);
 } members[] = {
-    {"ids",      read_ids  },
-    {"all",      read_all  },
-    {"to",       read_to   },
-    {"from",     read_from },
-    {"older_ms", read_older},
-    {"place",    read_place},
+    {"ids",      read_ids          },
+    {"all",      request_read_all  },
+    {"to",       read_to           },
+    {"from",     read_from         },
+    {"older_ms", read_older        },
+    {"place",    request_read_place},
 };
 
 static bool

@@ -17,7 +17,7 @@ enum { ERROR_MAX = 512, SITES_TOP = 20 };
 /* --- What is told ----------------------------------------------------------------- */
 
 static json_t *
-number(uint64_t value)
+status_number(uint64_t value)
 {
     return json_integer((json_int_t)value);
 }
@@ -35,10 +35,11 @@ make_spool(const struct queue_health *h)
 static json_t *
 make_journal(const struct queue_health *h)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:b,s:o}", "segments", number(h->segments),
-                     "free_segments", number(h->free_segments), "messages",
-                     number(h->young), "batches", number(h->batches), "full",
-                     h->journal_full, "damages", number(h->damages));
+    return json_pack("{s:o,s:o,s:o,s:o,s:b,s:o}", "segments",
+                     status_number(h->segments), "free_segments",
+                     status_number(h->free_segments), "messages",
+                     status_number(h->young), "batches", status_number(h->batches),
+                     "full", h->journal_full, "damages", status_number(h->damages));
 }
 
 /* As `queue ls` has them. To the scheduler fragments that wait are mail that is not yet
@@ -53,10 +54,11 @@ make_queue(struct manager *m, const struct sched_counts *counts)
     size_t old = f.messages - fresh;
     old = old < counts->deferred ? old : counts->deferred;
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "incoming",
-                     number(counts->incoming - fresh), "active", number(counts->active),
-                     "deferred", number(counts->deferred - old), "hold",
-                     number(apart.held), "corrupt", number(apart.parked), "defrag",
-                     number(fresh + old));
+                     status_number(counts->incoming - fresh), "active",
+                     status_number(counts->active), "deferred",
+                     status_number(counts->deferred - old), "hold",
+                     status_number(apart.held), "corrupt", status_number(apart.parked),
+                     "defrag", status_number(fresh + old));
 }
 
 static json_t *
@@ -66,13 +68,14 @@ make_fragments(struct manager *m)
     (void)manager_fragments(m, &f);
     return json_pack(
         "{s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s}", "sets",
-        number(f.sets), "messages", number(f.messages), "bytes", (json_int_t)f.bytes,
-        "oldest_ms", (json_int_t)f.oldest_ms, "held", number(f.held), "joined",
-        number(f.joined), "absorbed", number(f.absorbed), "timed_out",
-        number(f.timed_out), "conflicts", number(f.conflicts), "limited",
-        number(f.limited), "malformed", number(f.malformed), "failed", number(f.failed),
-        "redirected", number(f.redirected), "returned", number(f.returned), "alone",
-        number(f.alone), "namesakes", number(f.namesakes), "registry",
+        status_number(f.sets), "messages", status_number(f.messages), "bytes",
+        (json_int_t)f.bytes, "oldest_ms", (json_int_t)f.oldest_ms, "held",
+        status_number(f.held), "joined", status_number(f.joined), "absorbed",
+        status_number(f.absorbed), "timed_out", status_number(f.timed_out), "conflicts",
+        status_number(f.conflicts), "limited", status_number(f.limited), "malformed",
+        status_number(f.malformed), "failed", status_number(f.failed), "redirected",
+        status_number(f.redirected), "returned", status_number(f.returned), "alone",
+        status_number(f.alone), "namesakes", status_number(f.namesakes), "registry",
         !f.is_shared ? "local"
         : f.is_down  ? "down"
                      : "up");
@@ -81,10 +84,11 @@ make_fragments(struct manager *m)
 static json_t *
 make_sites(const struct hops_totals *totals, const struct sched_counts *counts)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "sites", number(totals->sites), "dead",
-                     number(counts->dead), "destinations", number(counts->destinations),
-                     "waiting", number(totals->waiting), "parked",
-                     number(totals->parked));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "sites", status_number(totals->sites),
+                     "dead", status_number(counts->dead), "destinations",
+                     status_number(counts->destinations), "waiting",
+                     status_number(totals->waiting), "parked",
+                     status_number(totals->parked));
 }
 
 json_t *
@@ -94,20 +98,24 @@ status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
     struct sched_counts counts = sched_count(manager_sched(m));
     struct hops_totals sites;
     json_t *top = hops_top(manager_sched(m), SITES_TOP, &sites);
-    json_t *sessions = json_pack("{s:o,s:o,s:o,s:o}", "in", number(sessions_in), "out",
-                                 number(counts.sessions), "idle", number(counts.idle),
-                                 "busy", number(sites.busy));
-    json_t *limits = json_pack("{s:o,s:o}", "active_limit", number(counts.active_limit),
-                               "session_limit", number(counts.session_limit));
-    json_t *totals = json_pack("{s:o,s:o,s:o}", "stored", number(h.stored), "ended",
-                               number(h.retired), "parked", number(h.parked));
-    return json_pack(
-        "{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ok", true,
-        "version", PETREL_VERSION, "uptime_s", (json_int_t)(uptime_ms / 1000),
-        "accepting", h.accepting, "reason", h.reason, "syncs", number(h.syncs), "spool",
-        make_spool(&h), "journal", make_journal(&h), "queue", make_queue(m, &counts),
-        "fragments", make_fragments(m), "sessions", sessions, "totals", totals,
-        "limits", limits, "site_totals", make_sites(&sites, &counts), "sites", top);
+    json_t *sessions =
+        json_pack("{s:o,s:o,s:o,s:o}", "in", status_number(sessions_in), "out",
+                  status_number(counts.sessions), "idle", status_number(counts.idle),
+                  "busy", status_number(sites.busy));
+    json_t *limits =
+        json_pack("{s:o,s:o}", "active_limit", status_number(counts.active_limit),
+                  "session_limit", status_number(counts.session_limit));
+    json_t *totals =
+        json_pack("{s:o,s:o,s:o}", "stored", status_number(h.stored), "ended",
+                  status_number(h.retired), "parked", status_number(h.parked));
+    return json_pack("{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
+                     "ok", true, "version", PETREL_VERSION, "uptime_s",
+                     (json_int_t)(uptime_ms / 1000), "accepting", h.accepting, "reason",
+                     h.reason, "syncs", status_number(h.syncs), "spool", make_spool(&h),
+                     "journal", make_journal(&h), "queue", make_queue(m, &counts),
+                     "fragments", make_fragments(m), "sessions", sessions, "totals",
+                     totals, "limits", limits, "site_totals",
+                     make_sites(&sites, &counts), "sites", top);
 }
 
 json_t *
@@ -310,7 +318,7 @@ fetch_sites(struct ask *daemon, json_t *status)
 }
 
 static int
-show(json_t *status, bool json, int64_t now_ms)
+status_show(json_t *status, bool json, int64_t now_ms)
 {
     if (!is_true(status, "ok")) {
         fprintf(stderr, "petrel status: the daemon does not tell: %s\n",
@@ -354,7 +362,7 @@ command_status(int count, char **arguments, const struct options *options)
         status = NULL;
     }
     if (status)
-        code = show(status, json, loop_now_ms(loop));
+        code = status_show(status, json, loop_now_ms(loop));
     else
         fprintf(
             stderr, "petrel status: %s%s\n",

@@ -29,7 +29,7 @@ print_escaped(struct terminal *t, struct text line)
 }
 
 static void
-print_line(struct terminal *t)
+terminal_print_line(struct terminal *t)
 {
     struct text line = buffer_text(&t->line);
     if (line.length > 0 && line.at[line.length - 1] == '\r')
@@ -40,7 +40,7 @@ print_line(struct terminal *t)
 }
 
 static void
-add(struct terminal *t, struct text bytes)
+terminal_add(struct terminal *t, struct text bytes)
 {
     while (bytes.length > 0) {
         struct text part = text_before(bytes, LINE_MAX_BYTES - t->line.length);
@@ -61,11 +61,11 @@ terminal_write(struct terminal *t, struct text bytes)
         return;
     }
     for (size_t end; (end = text_find(bytes, '\n')) != TEXT_NONE;) {
-        add(t, text_before(bytes, end));
-        print_line(t);
+        terminal_add(t, text_before(bytes, end));
+        terminal_print_line(t);
         bytes = text_after(bytes, end + 1);
     }
-    add(t, bytes);
+    terminal_add(t, bytes);
 }
 
 void

@@ -36,7 +36,7 @@ parse_notify(const char *list, unsigned *notify)
 }
 
 static int
-set_mode(struct flags *f, const char *mode)
+flags_set_mode(struct flags *f, const char *mode)
 {
     if (strlen(mode) == 1 && strchr("mpsiv", mode[0])) {
         f->mode = mode[0];
@@ -107,7 +107,7 @@ take_flag(struct flags *f, int flag, const char *value)
         f->envelope_id = value;
         return 0;
     case 'b':
-        return set_mode(f, value);
+        return flags_set_mode(f, value);
     case 'q':
         return set_queue(f, value);
     case 'I':

@@ -12,7 +12,7 @@ put_line_end(struct lines *l)
 }
 
 static void
-end_line(struct lines *l)
+lines_end_line(struct lines *l)
 {
     l->after_cr = false;
     if (l->lone_dot && l->dot_ends)
@@ -22,7 +22,7 @@ end_line(struct lines *l)
 }
 
 static void
-put_run(struct lines *l, struct text run)
+lines_put_run(struct lines *l, struct text run)
 {
     bool dot = !l->has_byte && text_equal(run, TEXT("."));
     if (l->lone_dot)
@@ -38,7 +38,7 @@ stray_cr(struct lines *l)
 {
     l->after_cr = false;
     if (l->in_header)
-        put_run(l, TEXT(" "));
+        lines_put_run(l, TEXT(" "));
     else
         put_line_end(l);
 }
@@ -69,7 +69,7 @@ lines_add(struct lines *l, struct text bytes)
         size_t length = run_length(bytes);
         if (length == 0) {
             if (bytes.at[0] == '\n')
-                end_line(l);
+                lines_end_line(l);
             else if (bytes.at[0] == '\r')
                 l->after_cr = true;
             bytes = text_after(bytes, 1);
@@ -78,7 +78,7 @@ lines_add(struct lines *l, struct text bytes)
         if (l->after_cr)
             stray_cr(l);
         if (!l->over)
-            put_run(l, text_before(bytes, length));
+            lines_put_run(l, text_before(bytes, length));
         bytes = text_after(bytes, length);
     }
 }
@@ -87,5 +87,5 @@ void
 lines_end(struct lines *l)
 {
     if (!l->over && (l->has_byte || l->after_cr))
-        end_line(l);
+        lines_end_line(l);
 }

@@ -32,7 +32,7 @@ clean_up(struct text name, char clean[NAME_SOURCE_MAX])
 }
 
 static bool
-is_plain(char c)
+name_is_plain(char c)
 {
     return c != '\0' &&
            strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 "
@@ -45,7 +45,7 @@ write_ascii(struct text name, struct buffer *out)
 {
     bool plain = true, good = true;
     for (size_t i = 0; i < name.length; i++)
-        plain = plain && is_plain(name.at[i]);
+        plain = plain && name_is_plain(name.at[i]);
     /* What looks like an encoded word would be decoded. */
     plain = plain && !text_starts(name, TEXT("=?"));
     if (plain)
@@ -61,7 +61,7 @@ write_ascii(struct text name, struct buffer *out)
 
 /* One character in the Q encoding; its length. */
 static size_t
-encode(struct text character, char coded[16])
+name_encode(struct text character, char coded[16])
 {
     static const char digits[] = "0123456789ABCDEF";
     size_t length = 0;
@@ -88,7 +88,7 @@ write_encoded(struct text name, struct buffer *out)
     while (good && name.length > 0) {
         uint32_t code;
         size_t size = text_character(name, &code);
-        size_t length = encode(text_before(name, size), coded);
+        size_t length = name_encode(text_before(name, size), coded);
         if (column + length > ENCODED_MAX) {
             good = buffer_add(out, ENCODED_END) && buffer_add(out, TEXT("\r\n ")) &&
                    buffer_add(out, ENCODED_START);

@@ -32,7 +32,7 @@ recipients_qualify(struct text written, const char *hostname, struct buffer *out
 }
 
 static void
-fail(struct recipients *r, const char *mistake)
+recipients_fail(struct recipients *r, const char *mistake)
 {
     if (r->mistake == NULL)
         r->mistake = mistake;
@@ -47,7 +47,7 @@ add_normal(struct recipients *r, struct text address)
     if (known)
         return;
     if (e->count >= r->limit || !envelope_add(e, address, r->notify, TEXT(""))) {
-        fail(r, "too many recipients (recipient_limit)");
+        recipients_fail(r, "too many recipients (recipient_limit)");
         return;
     }
     struct text kept = e->recipients[e->count - 1].address;
@@ -65,7 +65,7 @@ add_one(void *context, struct text mailbox)
     if (recipients_qualify(mailbox, r->hostname, &normal))
         add_normal(r, buffer_text(&normal));
     else
-        fail(r, "not a mail address");
+        recipients_fail(r, "not a mail address");
     buffer_free(&normal);
 }
 
@@ -73,7 +73,7 @@ bool
 recipients_add(struct recipients *r, struct text list)
 {
     if (header_addresses(list, add_one, r) > 0)
-        fail(r, "not a mail address, or a broken list");
+        recipients_fail(r, "not a mail address, or a broken list");
     return r->mistake == NULL;
 }
 

@@ -108,7 +108,7 @@ write_full_name(const struct flags *f, const struct passwd *who, struct buffer *
 /* What comes next on standard input: its length, 0 at the end, or -errno; -ETIME when
  * it has not come in time. */
 static ssize_t
-read_piece(struct loop *loop, int64_t end_ms, char *piece)
+sendmail_read_piece(struct loop *loop, int64_t end_ms, char *piece)
 {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     ssize_t got;
@@ -131,7 +131,7 @@ read_message(struct submission *s, const struct flags *f, struct loop *loop,
     char *piece = memory_new(PIECE);
     char id[ID_LENGTH + 1], error[512];
     ssize_t got;
-    while ((got = read_piece(loop, end_ms, piece)) > 0 &&
+    while ((got = sendmail_read_piece(loop, end_ms, piece)) > 0 &&
            submission_add(s, text_of(piece, (size_t)got)))
         ;
     free(piece);
@@ -151,8 +151,9 @@ read_message(struct submission *s, const struct flags *f, struct loop *loop,
 
 /* The envelope is complete but for what the header says. */
 static int
-submit(const struct flags *f, const struct options *o, struct recipients *to,
-       const struct passwd *who, struct queue *queue, struct loop *loop, int64_t end_ms)
+sendmail_submit(const struct flags *f, const struct options *o, struct recipients *to,
+                const struct passwd *who, struct queue *queue, struct loop *loop,
+                int64_t end_ms)
 {
     struct buffer name;
     buffer_init(&name, NAME_WRITTEN_MAX);
@@ -194,7 +195,7 @@ inject(const struct flags *f, const struct options *o, struct queue *queue,
         code = set_envelope_id(e, f->envelope_id);
     e->ret = f->ret;
     if (code == 0)
-        code = submit(f, o, &to, who, queue, loop, end_ms);
+        code = sendmail_submit(f, o, &to, who, queue, loop, end_ms);
     else
         envelope_free(&e);
     recipients_free(&to);
@@ -241,7 +242,7 @@ give_spool(const struct options *o)
 /* --- Modes ------------------------------------------------------------------------ */
 
 static int
-list(const struct options *o)
+sendmail_list(const struct options *o)
 {
     static char ls[] = "ls";
     char *arguments[] = {ls, NULL};
@@ -250,7 +251,7 @@ list(const struct options *o)
 
 /* -q: Postfix's flush, of all, of a destination, a sender, a message. */
 static int
-retry(const struct flags *f, const struct options *o)
+sendmail_retry(const struct flags *f, const struct options *o)
 {
     struct id id;
     struct filter *filter = memory_new(sizeof(*filter));
@@ -272,7 +273,7 @@ retry(const struct flags *f, const struct options *o)
 char **
 sendmail_called(int count, char **arguments, int *used)
 {
-    static char sendmail[] = "sendmail", list[] = "-bp", aliases[] = "-bi";
+    static char sendmail[] = "sendmail", sendmail_list[] = "-bp", aliases[] = "-bi";
     const char *base = strrchr(arguments[0], '/');
     base = base ? base + 1 : arguments[0];
     bool mailq = strcmp(base, "mailq") == 0,
@@ -283,7 +284,7 @@ sendmail_called(int count, char **arguments, int *used)
     *used = 0;
     all[(*used)++] = sendmail;
     if (mailq || newaliases)
-        all[(*used)++] = mailq ? list : aliases;
+        all[(*used)++] = mailq ? sendmail_list : aliases;
     for (int i = 1; i < count; i++)
         all[(*used)++] = arguments[i];
     return all;
@@ -299,12 +300,12 @@ sendmail_main(int count, char **arguments, const struct options *options,
         return code;
     switch (f.mode) {
     case 'p':
-        return list(options);
+        return sendmail_list(options);
     case 's':
         give_spool(options);
         return helpers->serve(options);
     case 'q':
-        return retry(&f, options);
+        return sendmail_retry(&f, options);
     case 'i':
         return 0; /* newaliases: nothing is compiled */
     case 'v':

@@ -43,7 +43,7 @@ struct submission {
 };
 
 static void
-fail(struct submission *s, int code, const char *what)
+submission_fail(struct submission *s, int code, const char *what)
 {
     if (s->code == 0) {
         s->code = code;
@@ -54,20 +54,20 @@ fail(struct submission *s, int code, const char *what)
 
 /* Users are told what they, or their administrator, can do about it. */
 static void
-refuse(struct submission *s, const struct outcome *refusal)
+submission_refuse(struct submission *s, const struct outcome *refusal)
 {
     char space[QUEUE_SPACE_MAX], what[QUEUE_SPACE_MAX + OUTCOME_TEXT_MAX + 2];
     if (refusal->code != 452) {
-        fail(s, EX_TEMPFAIL, refusal->text);
+        submission_fail(s, EX_TEMPFAIL, refusal->text);
         return;
     }
     queue_describe_space(s->queue, space);
     snprintf(what, sizeof(what), "%s: %s", refusal->text, space);
-    fail(s, EX_TEMPFAIL, what);
+    submission_fail(s, EX_TEMPFAIL, what);
 }
 
 static void
-write_out(struct submission *s, struct text bytes)
+submission_write_out(struct submission *s, struct text bytes)
 {
     if (bytes.length == 0 || s->code != 0)
         return;
@@ -75,7 +75,7 @@ write_out(struct submission *s, struct text bytes)
         s->envelope->eight_bit = true;
     (void)!queue_write(s->draft, bytes); /* told at commit */
     if (queue_draft_size(s->draft) > s->settings.message_size_limit)
-        fail(s, EX_DATAERR, "the message is larger than message_size_limit");
+        submission_fail(s, EX_DATAERR, "the message is larger than message_size_limit");
 }
 
 /* --- The header ------------------------------------------------------------------- */
@@ -116,13 +116,13 @@ take_recipients(struct submission *s, const struct header_field *f)
     if (!recipients_add(s->recipients, buffer_text(&unfolded))) {
         snprintf(what, sizeof(what), "%.*s: %s", TEXT_ARGS(f->name),
                  s->recipients->mistake);
-        fail(s, EX_DATAERR, what);
+        submission_fail(s, EX_DATAERR, what);
     }
     buffer_free(&unfolded);
 }
 
 static void
-take_header(struct submission *s, struct text header)
+submission_take_header(struct submission *s, struct text header)
 {
     struct header_field f;
     bool resent = s->settings.from_header && has_resent(header);
@@ -130,10 +130,10 @@ take_header(struct submission *s, struct text header)
         if (s->settings.from_header && names_recipients(&f, resent))
             take_recipients(s, &f);
         if (!is_field(&f, "Bcc") && !is_field(&f, "Resent-Bcc"))
-            write_out(s, f.whole);
+            submission_write_out(s, f.whole);
     }
     if (header.length > 0 && s->code == 0)
-        fail(s, EX_DATAERR, "the header cannot be read");
+        submission_fail(s, EX_DATAERR, "the header cannot be read");
 }
 
 /* What follows the header is the empty line, or no header at all and gets that line. */
@@ -144,10 +144,10 @@ header_complete(struct submission *s)
     struct text rest = text_after(whole, s->scan.length);
     s->part = PART_BODY;
     s->lines.in_header = false;
-    take_header(s, text_before(whole, s->scan.length));
+    submission_take_header(s, text_before(whole, s->scan.length));
     if (!text_starts(rest, TEXT("\r\n")))
-        write_out(s, TEXT("\r\n"));
-    write_out(s, rest);
+        submission_write_out(s, TEXT("\r\n"));
+    submission_write_out(s, rest);
     buffer_clear(&s->header);
 }
 
@@ -155,7 +155,7 @@ static void
 put_header(struct submission *s, struct text bytes)
 {
     if (!buffer_add(&s->header, bytes)) {
-        fail(s, EX_DATAERR, "the header is larger than 1 MB");
+        submission_fail(s, EX_DATAERR, "the header is larger than 1 MB");
         return;
     }
     header_scan_add(&s->scan, bytes);
@@ -191,9 +191,9 @@ begin_header(struct submission *s)
 /* --- The body --------------------------------------------------------------------- */
 
 static void
-flush(struct submission *s)
+submission_flush(struct submission *s)
 {
-    write_out(s, buffer_text(&s->out));
+    submission_write_out(s, buffer_text(&s->out));
     buffer_clear(&s->out);
 }
 
@@ -201,9 +201,9 @@ static void
 put_body(struct submission *s, struct text bytes)
 {
     if (s->out.length + bytes.length > PIECE)
-        flush(s);
+        submission_flush(s);
     if (bytes.length > PIECE)
-        write_out(s, bytes);
+        submission_write_out(s, bytes);
     else if (!buffer_add(&s->out, bytes))
         assert(false && "a piece has room for it");
 }
@@ -226,7 +226,7 @@ put_start(struct submission *s, struct text bytes)
 }
 
 static void
-put(void *context, struct text bytes)
+submission_put(void *context, struct text bytes)
 {
     struct submission *s = context;
     switch (s->part) {
@@ -284,11 +284,11 @@ compose_prefix(struct submission *s)
 }
 
 static void
-on_stored(void *context, struct envelope *e, const struct outcome *refusal)
+submission_on_stored(void *context, struct envelope *e, const struct outcome *refusal)
 {
     struct submission *s = context;
     if (refusal)
-        refuse(s, refusal);
+        submission_refuse(s, refusal);
     else
         s->stored = true;
     envelope_free(&e);
@@ -303,7 +303,7 @@ note_utf8(struct envelope *e)
 }
 
 static void
-commit(struct submission *s)
+submission_commit(struct submission *s)
 {
     note_utf8(s->envelope);
     queue_name(s->draft, s->envelope);
@@ -311,7 +311,7 @@ commit(struct submission *s)
     compose_prefix(s);
     if (s->scan.is_message) /* perhaps a fragment: nobody outside adds to those */
         s->envelope->trust = TEXT("int");
-    queue_commit(&s->draft, &s->envelope, on_stored, s);
+    queue_commit(&s->draft, &s->envelope, submission_on_stored, s);
     assert(s->stored || s->code != 0); /* an injector's commit is not deferred */
 }
 
@@ -324,11 +324,12 @@ submission_finish(struct submission *s, char id[ID_LENGTH + 1], char *error,
         begin_header(s);
     if (s->code == 0 && s->part != PART_BODY)
         header_complete(s);
-    flush(s);
+    submission_flush(s);
     if (s->code == 0 && s->envelope->count == 0)
-        fail(s, EX_USAGE, "no recipients: name them, or use -t with To, Cc or Bcc");
+        submission_fail(s, EX_USAGE,
+                        "no recipients: name them, or use -t with To, Cc or Bcc");
     if (s->code == 0)
-        commit(s);
+        submission_commit(s);
     memcpy(id, s->id, sizeof(s->id));
     snprintf(error, error_size, "%s", s->error);
     return s->code;
@@ -355,10 +356,10 @@ submission_new(const struct submission_settings *settings, struct loop *loop,
     buffer_init(&s->header, SUBMISSION_HEADER_MAX);
     buffer_init(&s->out, PIECE);
     header_scan_start(&s->scan);
-    lines_start(&s->lines, settings->dot_ends, put, s);
+    lines_start(&s->lines, settings->dot_ends, submission_put, s);
     s->draft = queue_begin(queue, 0, &refusal);
     if (s->draft == NULL)
-        refuse(s, &refusal);
+        submission_refuse(s, &refusal);
     return s;
 }
 

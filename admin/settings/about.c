@@ -94,7 +94,8 @@ are_usable(const struct options *o)
 
 /* In place of a default, or of a value that is a mistake; it may be one itself. */
 static void
-take_line(struct settings *s, const struct options *o, const struct settings_line *line)
+about_take_line(struct settings *s, const struct options *o,
+                const struct settings_line *line)
 {
     struct buffer setting;
     if (line->mistake || !is_about(line->key) ||
@@ -122,7 +123,7 @@ take_about(struct settings *s, struct options *o)
         return false;
     settings_file_start(&file, text_of(content, length));
     while (settings_file_next(&file, &line))
-        take_line(s, o, &line);
+        about_take_line(s, o, &line);
     settings_file_end(&file);
     free(content);
     settings_apply(s);

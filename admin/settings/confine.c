@@ -102,7 +102,7 @@ look_at_registry(struct walk *w, const struct options *options)
 }
 
 static void
-look(struct walk *w, const struct confine *c)
+confine_look(struct walk *w, const struct confine *c)
 {
     look_at_registry(w, c->options);
     settings_each_file(c->settings, look_at_file, w);
@@ -156,7 +156,7 @@ confine_plan(struct sandbox *sandbox, const struct confine *c)
         return;
     sandbox_let_write(sandbox, c->options->spool);
     plan_sockets(sandbox, c->options);
-    look(&w, c);
+    confine_look(&w, c);
     for (const char *const *path = of_the_system; *path; path++)
         sandbox_let_read(sandbox, *path);
 }
@@ -212,7 +212,7 @@ confine_review(const struct sandbox *sandbox, const struct confine *c, struct lo
                      .on_write = review_writing,
                      .entered = sandbox,
                      .log = log};
-    look(&w, c);
+    confine_look(&w, c);
 }
 
 bool

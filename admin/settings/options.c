@@ -365,7 +365,7 @@ find_word(const char *const *words, const char *word)
 
 /* preset: for what check_word() complains of. */
 static int
-choose(const char *const *words, const char *word, int preset)
+options_choose(const char *const *words, const char *word, int preset)
 {
     int found = find_word(words, word);
     return found < 0 ? preset : found;
@@ -381,7 +381,7 @@ check_word(struct settings *s, const char *key, const char *const *words,
 
 /* A value that the machine gives when the user gave none. */
 static void
-fill(struct settings *s, const char *key, const char *value, const char *rest)
+options_fill(struct settings *s, const char *key, const char *value, const char *rest)
 {
     struct buffer line;
     buffer_init(&line, FILLED_MAX);
@@ -404,7 +404,7 @@ fill_hostname(struct settings *s)
 {
     struct utsname name;
     bool good = uname(&name) == 0 && is_hostname(text_from(name.nodename));
-    fill(s, "hostname", good ? name.nodename : "localhost", "");
+    options_fill(s, "hostname", good ? name.nodename : "localhost", "");
 }
 
 /* Our own directory, or one into which the daemon lets everybody inject. */
@@ -436,12 +436,12 @@ static void
 fill_spool(struct settings *s)
 {
     bool system = spool_is_usable(SPOOL_SYSTEM) || spool_can_be_made(SPOOL_PARENT);
-    fill(s, "spool", system ? SPOOL_SYSTEM : SPOOL_HERE, "");
+    options_fill(s, "spool", system ? SPOOL_SYSTEM : SPOOL_HERE, "");
 }
 
 /* Anything but an absent file: what cannot be read is a mistake, told later. */
 static bool
-is_there(const char *path)
+options_is_there(const char *path)
 {
     char *content;
     size_t length;
@@ -473,9 +473,9 @@ find_file(const struct options_sources *sources)
         if (strncmp(*e, FILE_VARIABLE, strlen(FILE_VARIABLE)) == 0 &&
             (*e)[strlen(FILE_VARIABLE)])
             return *e + strlen(FILE_VARIABLE);
-    if ((!sources->careful || is_trusted(FILE_HERE)) && is_there(FILE_HERE))
+    if ((!sources->careful || is_trusted(FILE_HERE)) && options_is_there(FILE_HERE))
         return FILE_HERE;
-    return is_there(FILE_SYSTEM) ? FILE_SYSTEM : NULL;
+    return options_is_there(FILE_SYSTEM) ? FILE_SYSTEM : NULL;
 }
 
 /* --- Checks ----------------------------------------------------------------------- */
@@ -509,7 +509,7 @@ is_same(const char *a, const char *b)
 
 /* Its name in the registry; alone, nobody asks for it. */
 static const char *
-host_of(const struct options *o)
+options_host_of(const struct options *o)
 {
     if (o->defrag_host != NULL)
         return o->defrag_host;
@@ -538,7 +538,7 @@ check_fragments(struct settings *s, const struct options *o)
 }
 
 static void
-check(struct settings *s, const struct options *o)
+options_check(struct settings *s, const struct options *o)
 {
     check_hostname(s, o->hostname);
     if (o->spool == NULL)
@@ -597,16 +597,16 @@ options_read(const struct options_sources *sources, struct options *options)
     char control[32] = "/control";
     if (options->slices > 1)
         snprintf(control, sizeof(control), "/control.%u", (unsigned)options->slice);
-    fill(s, "control", options->spool ? options->spool : "", control);
-    fill(s, "local_domains", options->hostname ? options->hostname : "", "");
+    options_fill(s, "control", options->spool ? options->spool : "", control);
+    options_fill(s, "local_domains", options->hostname ? options->hostname : "", "");
     settings_apply(s);
-    check(s, options);
+    options_check(s, options);
     return s;
 }
 
 /* Adds the key when its value is another. */
 static void
-note(char out[OPTIONS_RESTART_MAX], const char *key, bool same)
+options_note(char out[OPTIONS_RESTART_MAX], const char *key, bool same)
 {
     size_t used = strlen(out);
     if (same)
@@ -621,40 +621,43 @@ options_need_restart(const struct options *old, const struct options *fresh,
                      char out[OPTIONS_RESTART_MAX])
 {
     out[0] = '\0';
-    note(out, "listen", is_same(old->listen, fresh->listen));
-    note(out, "spool", is_same(old->spool, fresh->spool));
-    note(out, "user", is_same(old->user, fresh->user));
-    note(out, "sandbox", is_same(old->sandbox, fresh->sandbox));
-    note(out, "control", is_same(old->control, fresh->control));
-    note(out, "dns_servers", is_same(old->dns_servers, fresh->dns_servers));
-    note(out, "slices", old->slices == fresh->slices);
-    note(out, "slice", old->slice == fresh->slice);
-    note(out, "journal_size", old->journal_size == fresh->journal_size);
-    note(out, "defrag_registry",
-         is_same(old->defrag_registry, fresh->defrag_registry) &&
-             is_same(old->defrag_registry_password, fresh->defrag_registry_password));
-    note(out, "defrag_host", is_same(host_of(old), host_of(fresh)));
-    note(out, "journal_message_max",
-         old->journal_message_max == fresh->journal_message_max);
+    options_note(out, "listen", is_same(old->listen, fresh->listen));
+    options_note(out, "spool", is_same(old->spool, fresh->spool));
+    options_note(out, "user", is_same(old->user, fresh->user));
+    options_note(out, "sandbox", is_same(old->sandbox, fresh->sandbox));
+    options_note(out, "control", is_same(old->control, fresh->control));
+    options_note(out, "dns_servers", is_same(old->dns_servers, fresh->dns_servers));
+    options_note(out, "slices", old->slices == fresh->slices);
+    options_note(out, "slice", old->slice == fresh->slice);
+    options_note(out, "journal_size", old->journal_size == fresh->journal_size);
+    options_note(
+        out, "defrag_registry",
+        is_same(old->defrag_registry, fresh->defrag_registry) &&
+            is_same(old->defrag_registry_password, fresh->defrag_registry_password));
+    options_note(out, "defrag_host",
+                 is_same(options_host_of(old), options_host_of(fresh)));
+    options_note(out, "journal_message_max",
+                 old->journal_message_max == fresh->journal_message_max);
 }
 
 enum log_style
 options_log_style(const struct options *options)
 {
-    return (enum log_style)choose(styles, options->log_style, LOG_STYLE_PETREL);
+    return (enum log_style)options_choose(styles, options->log_style, LOG_STYLE_PETREL);
 }
 
 enum options_timeout
 options_timeout(const struct options *options)
 {
-    return (enum options_timeout)choose(timeouts, options->defrag_on_timeout,
-                                        TIMEOUT_RELEASE);
+    return (enum options_timeout)options_choose(timeouts, options->defrag_on_timeout,
+                                                TIMEOUT_RELEASE);
 }
 
 enum options_keying
 options_keying(const struct options *options)
 {
-    return (enum options_keying)choose(keyings, options->defrag_key, KEYING_SENDER);
+    return (enum options_keying)options_choose(keyings, options->defrag_key,
+                                               KEYING_SENDER);
 }
 
 bool
@@ -679,13 +682,14 @@ options_fragments_max(const struct options *options, const struct settings *sett
 enum options_sandbox
 options_sandbox(const struct options *options)
 {
-    return (enum options_sandbox)choose(sandboxes, options->sandbox, SANDBOX_YES);
+    return (enum options_sandbox)options_choose(sandboxes, options->sandbox,
+                                                SANDBOX_YES);
 }
 
 enum log_level
 options_log_level(const struct options *options)
 {
-    return (enum log_level)choose(levels, options->log_level, LOG_LEVEL_INFO);
+    return (enum log_level)options_choose(levels, options->log_level, LOG_LEVEL_INFO);
 }
 
 struct queue_settings
@@ -775,7 +779,7 @@ options_routes(const struct options *options, struct buffer *mistakes)
         .without_secrets = options->without_secrets,
         .local = text_from(options->local),
         .local_domains = text_from(options->local_domains),
-        .defrag_host = text_from(host_of(options)),
+        .defrag_host = text_from(options_host_of(options)),
         .defrag_peers = text_from(options->defrag_peers),
         .smtp_port = (uint16_t)options->smtp_port,
         .base = options_transport(options),

@@ -11,7 +11,7 @@ enum { READ_BY_ALL = 04, PATH_LIMIT = 4096 };
 static const char separators[] = ", \t\r\n";
 
 static void
-look(const char *key, const char *path, struct log *log)
+secrecy_look(const char *key, const char *path, struct log *log)
 {
     struct disk *here;
     struct disk_info info;
@@ -31,14 +31,14 @@ look_at_each(const char *key, const char *list, struct log *log)
     struct text rest = text_from(list), word;
     while (text_word(&rest, separators, &word))
         if (text_copy(path, sizeof(path), word))
-            look(key, path, log);
+            secrecy_look(key, path, log);
 }
 
 /* A secret setting, which stands in a file of settings or has one of its own. */
 static void
 look_at_secret(void *context, const char *key, const char *path)
 {
-    look(key, path, context);
+    secrecy_look(key, path, context);
 }
 
 void
@@ -46,8 +46,8 @@ secrecy_warn(const struct options *options, const struct settings *settings,
              struct log *log)
 {
     settings_each_secret(settings, look_at_secret, log);
-    look("auth_passwords", options->auth_passwords, log);
-    look("auth_users", options->auth_users, log);
+    secrecy_look("auth_passwords", options->auth_passwords, log);
+    secrecy_look("auth_users", options->auth_users, log);
     look_at_each("tls_key", options->tls_key, log);
 }
 

@@ -16,7 +16,7 @@ enum {
 };
 
 static void
-count(void *context, const struct target *target)
+warnings_count(void *context, const struct target *target)
 {
     size_t *others = context;
     (void)target;
@@ -24,7 +24,7 @@ count(void *context, const struct target *target)
 }
 
 static void
-warn(struct log *log, const char *what)
+warnings_warn(struct log *log, const char *what)
 {
     log_say(log, LOG_LEVEL_WARNING, "main", NULL, "%s", what);
 }
@@ -36,19 +36,22 @@ warn_of_fragments(const struct options *options, const struct route_table *route
     bool is_shared = strcmp(options->defrag_registry, "local") != 0,
          joins = route_defragments(routes);
     size_t others = 0;
-    peers_each_target(route_peers(routes), count, &others);
+    peers_each_target(route_peers(routes), warnings_count, &others);
     if (is_shared && others == 0)
-        warn(log, "defrag_registry is for several hosts, but defrag_peers names no "
-                  "other: fragments whose set another host has stay in pieces");
+        warnings_warn(log,
+                      "defrag_registry is for several hosts, but defrag_peers names no "
+                      "other: fragments whose set another host has stay in pieces");
     if (!is_shared && others > 0)
-        warn(log, "defrag_peers names other hosts, but defrag_registry is local: this "
-                  "host sends them no fragments");
+        warnings_warn(
+            log, "defrag_peers names other hosts, but defrag_registry is local: this "
+                 "host sends them no fragments");
     if (is_shared && !joins)
-        warn(log, "defrag_registry is for several hosts, but no route says "
-                  "defragment=yes: this host waits for no fragments");
+        warnings_warn(log, "defrag_registry is for several hosts, but no route says "
+                           "defragment=yes: this host waits for no fragments");
     if (!is_shared && joins && options->slices > 1)
-        warn(log, "slices do not share fragments while defrag_registry is local: a "
-                  "message whose fragments reach several of them stays in pieces");
+        warnings_warn(log,
+                      "slices do not share fragments while defrag_registry is local: a "
+                      "message whose fragments reach several of them stays in pieces");
 }
 
 /* --- The host's name -------------------------------------------------------------- */
@@ -95,7 +98,7 @@ warn_of_hostname(const char *hostname, struct log *log)
     struct utsname system;
     const char *own = uname(&system) == 0 ? system.nodename : NULL;
     if (warnings_hostname(hostname, own, what))
-        warn(log, what);
+        warnings_warn(log, what);
 }
 
 /* ---------------------------------------------------------------------------------- */
@@ -132,7 +135,8 @@ warn_of_target(void *context, const struct target *target)
                 t->concurrency_limit);
     if (t->lifetime_ms > 0 && target->defragment &&
         target->notices_ms / 2 > t->lifetime_ms)
-        warn(context, "half of notices= is longer than the lifetime: fragments that "
+        warnings_warn(context,
+                      "half of notices= is longer than the lifetime: fragments that "
                       "wait expire first");
 }
 
@@ -170,11 +174,13 @@ static void
 warn_of_values(const struct options *options, struct log *log)
 {
     if (options->spool[0] != '/')
-        warn(log, "spool is no absolute path: it depends on the directory of the "
-                  "start");
+        warnings_warn(log,
+                      "spool is no absolute path: it depends on the directory of the "
+                      "start");
     if (options->bounce_lifetime_ms > options->lifetime_ms)
-        warn(log, "bounce_queue_lifetime is longer than maximal_queue_lifetime, which "
-                  "ends bounces, too");
+        warnings_warn(
+            log, "bounce_queue_lifetime is longer than maximal_queue_lifetime, which "
+                 "ends bounces, too");
 }
 
 void

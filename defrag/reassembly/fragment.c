@@ -41,7 +41,7 @@ look_at_type(struct found *found, struct text value)
 }
 
 static void
-look_at(struct found *found, const struct header_field *field)
+fragment_look_at(struct found *found, const struct header_field *field)
 {
     if (text_equal_nocase(field->name, TEXT("content-type"))) {
         look_at_type(found, field->value);
@@ -61,7 +61,7 @@ look_through(struct text message)
     header_skip_mailbox_line(&rest);
     size_t fields = head.length - rest.length; /* their length */
     while (header_next(&rest, &field)) {
-        look_at(&found, &field);
+        fragment_look_at(&found, &field);
         fields += field.whole.length;
     }
     found.body = head.length - rest.length;
@@ -153,8 +153,8 @@ objection(const struct fragment_envelope *envelope, const struct fragment_readin
 
 /* Of one that says message/partial. */
 static void
-judge(const struct found *found, const struct fragment_envelope *envelope,
-      struct fragment_reading *out)
+fragment_judge(const struct found *found, const struct fragment_envelope *envelope,
+               struct fragment_reading *out)
 {
     if (found->cut_off) {
         out->why = "its header is too long";
@@ -182,7 +182,7 @@ fragment_read(struct text message, const struct fragment_envelope *envelope,
     struct found found = look_through(message);
     *out = (struct fragment_reading){.kind = FRAGMENT_NOT};
     if (found.any_partial)
-        judge(&found, envelope, out);
+        fragment_judge(&found, envelope, out);
     parameters_free(&found.type);
 }
 

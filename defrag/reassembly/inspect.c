@@ -4,7 +4,7 @@
 #include "mime/structure.h"
 
 static void
-on_event(void *context, const struct structure_event *event)
+inspect_on_event(void *context, const struct structure_event *event)
 {
     struct inspection *i = context;
     switch (event->kind) {
@@ -31,7 +31,7 @@ inspect_start(struct inspection *i)
 {
     *i = (struct inspection){.utf8 = false};
     header_scan_start(&i->scan);
-    i->structure = structure_new(on_event, i);
+    i->structure = structure_new(inspect_on_event, i);
 }
 
 /* Most messages have no header but their own. */

@@ -23,7 +23,7 @@ is_inner(struct text name)
 }
 
 static bool
-fail(struct join *j, enum join_trouble trouble)
+join_fail(struct join *j, enum join_trouble trouble)
 {
     if (j->trouble == JOIN_GOOD)
         j->trouble = trouble;
@@ -31,17 +31,18 @@ fail(struct join *j, enum join_trouble trouble)
 }
 
 static bool
-put(struct join *j, struct text bytes)
+join_put(struct join *j, struct text bytes)
 {
-    return bytes.length == 0 || j->write(j->context, bytes) || fail(j, JOIN_NO_WRITE);
+    return bytes.length == 0 || j->write(j->context, bytes) ||
+           join_fail(j, JOIN_NO_WRITE);
 }
 
 /* The last field of a header may end with the message. */
 static bool
 put_field(struct join *j, struct text whole)
 {
-    return put(j, whole) &&
-           (text_ends_nocase(whole, TEXT("\n")) || put(j, TEXT("\r\n")));
+    return join_put(j, whole) &&
+           (text_ends_nocase(whole, TEXT("\n")) || join_put(j, TEXT("\r\n")));
 }
 
 /* Without a line end at its end nothing has said so yet. */
@@ -94,14 +95,14 @@ put_inner(struct join *j, struct text *header)
 
 /* A line that no header has ends it, too, but is the first of the body. */
 static bool
-write_header(struct join *j)
+join_write_header(struct join *j)
 {
     struct text rest = buffer_text(&j->inner);
     if (j->scan.headless || (rest.length > 0 && is_no_header(rest)))
-        return fail(j, JOIN_NO_HEADER);
+        return join_fail(j, JOIN_NO_HEADER);
     j->has_header = true;
     return put_outer(j, j->keeps_subject && !has_subject(rest)) &&
-           put_inner(j, &rest) && put(j, TEXT("\r\n")) && put(j, rest);
+           put_inner(j, &rest) && join_put(j, TEXT("\r\n")) && join_put(j, rest);
 }
 
 void
@@ -122,19 +123,19 @@ join_add(struct join *j, struct text bytes)
         j->last = bytes.at[bytes.length - 1];
     }
     if (j->has_header)
-        return put(j, bytes);
+        return join_put(j, bytes);
     header_scan_add(&j->scan, bytes);
     if (!buffer_add(&j->inner, bytes)) {
         /* What is behind the header is no part of it. */
         size_t before = j->inner.length;
         size_t room = JOIN_HEADER_MAX - before;
         if (!j->scan.ended || j->scan.length + 2 > JOIN_HEADER_MAX)
-            return fail(j, JOIN_LONG_HEADER);
+            return join_fail(j, JOIN_LONG_HEADER);
         bool fits = buffer_add(&j->inner, text_before(bytes, room));
         assert(fits);
-        return write_header(j) && put(j, text_after(bytes, room));
+        return join_write_header(j) && join_put(j, text_after(bytes, room));
     }
-    return !j->scan.ended || write_header(j);
+    return !j->scan.ended || join_write_header(j);
 }
 
 bool
@@ -151,7 +152,7 @@ bool
 join_end(struct join *j)
 {
     if (j->trouble == JOIN_GOOD && !j->has_header) /* it is all header */
-        return write_header(j);
+        return join_write_header(j);
     return j->trouble == JOIN_GOOD;
 }
 

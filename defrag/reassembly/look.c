@@ -19,7 +19,7 @@ look_end(struct look *l)
 
 /* False: the disk did not answer. */
 static bool
-read_header(struct look *l, const struct fragment_envelope *envelope)
+look_read_header(struct look *l, const struct fragment_envelope *envelope)
 {
     struct text bytes = queue_content_bytes(l->queue, l->content);
     if (bytes.at != NULL) {
@@ -81,7 +81,7 @@ look_start(struct look *l, const struct look_setup *setup, const struct envelope
         .sender = e->sender, .binary = e->binary, .parts_max = setup->parts_max};
     *l = (struct look){.queue = setup->queue, .size = e->content_size};
     l->content = queue_content_open(l->queue, e);
-    if (l->content < 0 || !read_header(l, &envelope)) {
+    if (l->content < 0 || !look_read_header(l, &envelope)) {
         look_end(l);
         return LOOK_FAILED;
     }

@@ -68,7 +68,7 @@ struct whole {
 };
 
 static enum whole_result
-fail(struct whole *w, const char *why)
+whole_fail(struct whole *w, const char *why)
 {
     snprintf(w->trouble, sizeof(w->trouble), "%s", why);
     return WHOLE_FAILED;
@@ -153,7 +153,7 @@ note_known(struct whole *w, const struct envelope *e)
 }
 
 static void
-note_served(struct whole *w, struct text address)
+whole_note_served(struct whole *w, struct text address)
 {
     struct whole_row *row;
     HASH_FIND(hh, w->by_address, address.at, address.length, row);
@@ -170,7 +170,7 @@ gather_one(struct whole *w)
     struct envelope *loaded;
     w->groups++;
     while (w->served < j->served_count && id_compare(j->served[w->served].id, id) == 0)
-        note_served(w, j->served[w->served++].recipient);
+        whole_note_served(w, j->served[w->served++].recipient);
     const struct envelope *e = envelope_of(w, id, &loaded);
     if (e == NULL || e->held) {
         envelope_free(&loaded);
@@ -199,7 +199,7 @@ gather_one(struct whole *w)
 /* --- The content ------------------------------------------------------------------ */
 
 static bool
-write_some(void *context, struct text bytes)
+whole_write_some(void *context, struct text bytes)
 {
     struct whole *w = context;
     inspect_add(&w->inspection, bytes);
@@ -219,7 +219,7 @@ size_of(const struct whole *w)
 /* What it sends on: its envelope says more of the sender than others', and its header
  * is what the whole's is made from. */
 static bool
-begin_content(struct whole *w, const struct envelope *first, struct text header)
+whole_begin_content(struct whole *w, const struct envelope *first, struct text header)
 {
     struct envelope *e = w->envelope;
     struct outcome refusal;
@@ -231,11 +231,11 @@ begin_content(struct whole *w, const struct envelope *first, struct text header)
     w->draft = queue_begin_notice(w->queue, size_of(w), &refusal);
     if (w->draft == NULL) {
         w->is_refused = true;
-        fail(w, refusal.text);
+        whole_fail(w, refusal.text);
         return false;
     }
     inspect_start(&w->inspection);
-    join_start(&w->machine, buffer_text(&w->outer), write_some, w);
+    join_start(&w->machine, buffer_text(&w->outer), whole_write_some, w);
     w->machine.keeps_subject = w->setup.keeps_subject;
     w->is_joining = true;
     return true;
@@ -252,7 +252,8 @@ open_first(struct whole *w, const struct envelope *e)
         int64_t got = queue_content_read(w->queue, w->content, 0, start, size);
         bytes = text_of(start, got > 0 ? (size_t)got : 0);
     }
-    bool good = bytes.length >= size && begin_content(w, e, text_before(bytes, size));
+    bool good =
+        bytes.length >= size && whole_begin_content(w, e, text_before(bytes, size));
     free(start);
     return good;
 }
@@ -316,7 +317,7 @@ copy_piece(struct whole *w, size_t *got)
 
 /* It may have been damaged since it was looked into. */
 static bool
-end_part(struct whole *w)
+whole_end_part(struct whole *w)
 {
     close_part(w);
     return w->sum == w->wanted;
@@ -335,8 +336,8 @@ content_trouble(struct whole *w)
         return WHOLE_FAILED;
     w->is_refused = w->is_joining && w->machine.trouble == JOIN_NO_WRITE;
     if (w->is_joining && w->machine.trouble != JOIN_GOOD)
-        return fail(w, join_trouble_text(w->machine.trouble));
-    return fail(w, "a part cannot be read");
+        return whole_fail(w, join_trouble_text(w->machine.trouble));
+    return whole_fail(w, "a part cannot be read");
 }
 
 /* --- Its name --------------------------------------------------------------------- */
@@ -358,7 +359,7 @@ add_trace(struct whole *w)
 
 /* A client may say SMTPUTF8 of what needs none; we have looked. */
 static void
-note_bytes(struct whole *w)
+whole_note_bytes(struct whole *w)
 {
     struct envelope *e = w->envelope;
     struct inspection *i = &w->inspection;
@@ -369,13 +370,13 @@ note_bytes(struct whole *w)
 }
 
 static enum whole_result
-finish(struct whole *w)
+whole_finish(struct whole *w)
 {
     struct envelope *e = w->envelope;
     struct buffer made;
     if (!join_end(&w->machine))
         return content_trouble(w);
-    note_bytes(w);
+    whole_note_bytes(w);
     buffer_init(&made, MADE_MAX + 16);
     made_begin(w->depth, &made);
     bool fits = buffer_add(&made, buffer_text(&w->made));
@@ -383,7 +384,7 @@ finish(struct whole *w)
     e->made_of = envelope_text(e, buffer_text(&made));
     buffer_free(&made);
     if (e->made_of.at == NULL)
-        return fail(w, "its parts are too many to be noted");
+        return whole_fail(w, "its parts are too many to be noted");
     queue_name(w->draft, e);
     add_trace(w);
     return WHOLE_DONE;
@@ -394,22 +395,22 @@ whole_go(struct whole *w, size_t budget)
 {
     size_t used = 0, got = 0;
     if (w->too_many)
-        return fail(w, "all together its parts have too many recipients");
+        return whole_fail(w, "all together its parts have too many recipients");
     for (; used < budget; used += STEP_COST + got) {
         got = 0;
         if (w->served < w->setup.join->served_count) {
             if (!gather_one(w))
-                return fail(w, "a part is gone, or held");
+                return whole_fail(w, "a part is gone, or held");
         } else if (w->content < 0) {
             if (!open_part(w))
                 return content_trouble(w);
         } else if (!copy_piece(w, &got)) {
             return content_trouble(w);
         } else if (got == 0) {
-            if (!end_part(w))
-                return fail(w, "a part is damaged");
+            if (!whole_end_part(w))
+                return whole_fail(w, "a part is damaged");
             if (is_last(w))
-                return finish(w);
+                return whole_finish(w);
             if (!join_seam(&w->machine))
                 return content_trouble(w);
         }

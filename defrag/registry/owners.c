@@ -36,7 +36,7 @@ struct owners {
 };
 
 static bool
-timer_before(const struct heap_node *a, const struct heap_node *b)
+owners_timer_before(const struct heap_node *a, const struct heap_node *b)
 {
     const struct owned *left =
         (const void *)((const char *)a - offsetof(struct owned, timer));
@@ -46,7 +46,7 @@ timer_before(const struct heap_node *a, const struct heap_node *b)
 }
 
 static struct owned *
-find(const struct owners *o, const unsigned char key[REGISTRY_KEY_SIZE])
+owners_find_claim(const struct owners *o, const unsigned char key[REGISTRY_KEY_SIZE])
 {
     struct owned *found = NULL;
     HASH_FIND(hh, o->by_key, key, REGISTRY_KEY_SIZE, found);
@@ -63,7 +63,7 @@ leave_alone(struct owned *e)
 }
 
 static void
-forget(struct owned *e)
+owners_forget(struct owned *e)
 {
     struct owners *o = e->owners;
     leave_alone(e);
@@ -75,7 +75,7 @@ forget(struct owned *e)
 }
 
 static void
-sweep(void *context)
+owners_sweep(void *context)
 {
     struct owners *o = context;
     struct heap_node *n;
@@ -84,10 +84,10 @@ sweep(void *context)
         struct owned *e = (void *)((char *)n - offsetof(struct owned, timer));
         if (e->until_ms > now)
             break;
-        forget(e);
+        owners_forget(e);
     }
     if (o->by_key != NULL)
-        loop_timer_start(o->setup.loop, &o->sweep, SWEEP_MS, sweep, o);
+        loop_timer_start(o->setup.loop, &o->sweep, SWEEP_MS, owners_sweep, o);
 }
 
 /* --- Claims ----------------------------------------------------------------------- */
@@ -100,7 +100,7 @@ answered_ours(struct owned *e)
     if (!e->is_closed)
         return;
     registry_close(o->setup.registry, e->key, e->memory_ms);
-    forget(e);
+    owners_forget(e);
 }
 
 static void
@@ -108,7 +108,7 @@ answered_other(struct owned *e, const char *host)
 {
     struct owners *o = e->owners;
     if (e->is_closed) {
-        forget(e);
+        owners_forget(e);
         return;
     }
     e->owner = OWNER_OTHER;
@@ -122,7 +122,7 @@ answered_nothing(struct owned *e)
 {
     struct owners *o = e->owners;
     if (e->is_closed) {
-        forget(e);
+        owners_forget(e);
         return;
     }
     e->owner = OWNER_ALONE;
@@ -147,7 +147,7 @@ on_claimed(void *context, enum registry_answer answer, const char *host)
 }
 
 static void
-ask(struct owned *e)
+owners_ask(struct owned *e)
 {
     struct owners *o = e->owners;
     int64_t left = e->until_ms - loop_monotonic_ms(o->setup.loop);
@@ -157,7 +157,7 @@ ask(struct owned *e)
 }
 
 static struct owner_view
-view_of(const struct owned *e)
+owners_view_of(const struct owned *e)
 {
     return (struct owner_view){.owner = e ? e->owner : OWNER_UNKNOWN,
                                .host = e ? e->host : NULL};
@@ -167,37 +167,37 @@ struct owner_view
 owners_claim(struct owners *o, const unsigned char key[REGISTRY_KEY_SIZE],
              int64_t ttl_ms)
 {
-    struct owned *e = find(o, key);
+    struct owned *e = owners_find_claim(o, key);
     assert(ttl_ms > 0);
     if (e != NULL) {
         e->is_closed = false; /* a set of that key has begun once more */
-        return view_of(e);
+        return owners_view_of(e);
     }
     if (HASH_COUNT(o->by_key) >= OWNERS_MAX)
-        return view_of(NULL);
+        return owners_view_of(NULL);
     e = memory_new(sizeof(*e));
     memcpy(e->key, key, REGISTRY_KEY_SIZE);
     e->owners = o;
     e->until_ms = loop_monotonic_ms(o->setup.loop) + ttl_ms;
     if (o->by_key == NULL)
-        loop_timer_start(o->setup.loop, &o->sweep, SWEEP_MS, sweep, o);
+        loop_timer_start(o->setup.loop, &o->sweep, SWEEP_MS, owners_sweep, o);
     HASH_ADD(hh, o->by_key, key, REGISTRY_KEY_SIZE, e);
     heap_add(&o->timers, &e->timer);
-    ask(e);
-    return view_of(e);
+    owners_ask(e);
+    return owners_view_of(e);
 }
 
 struct owner_view
 owners_find(const struct owners *o, const unsigned char key[REGISTRY_KEY_SIZE])
 {
-    return view_of(find(o, key));
+    return owners_view_of(owners_find_claim(o, key));
 }
 
 void
 owners_close(struct owners *o, const unsigned char key[REGISTRY_KEY_SIZE],
              int64_t memory_ms)
 {
-    struct owned *e = find(o, key);
+    struct owned *e = owners_find_claim(o, key);
     if (e == NULL)
         return;
     e->is_closed = true;
@@ -210,7 +210,7 @@ owners_close(struct owners *o, const unsigned char key[REGISTRY_KEY_SIZE],
         break;
     case OWNER_UNKNOWN:
     case OWNER_ALONE:
-        forget(e);
+        owners_forget(e);
         break;
     case OWNER_OTHER: /* that host goes on having it */
         e->is_closed = false;
@@ -231,7 +231,7 @@ recover(void *context)
     for (unsigned i = 0; o->alone != NULL && i < size; i++) {
         struct owned *e = o->alone;
         leave_alone(e);
-        ask(e);
+        owners_ask(e);
     }
     if (o->alone != NULL && is_up)
         loop_timer_start(o->setup.loop, &o->recover, OWNERS_RECOVER_MS, recover, o);
@@ -257,7 +257,7 @@ owners_new(const struct owners_setup *setup)
 {
     struct owners *o = memory_new(sizeof(*o));
     o->setup = *setup;
-    heap_init(&o->timers, timer_before);
+    heap_init(&o->timers, owners_timer_before);
     return o;
 }
 
@@ -271,7 +271,7 @@ owners_free(struct owners **owners)
     loop_timer_stop(o->setup.loop, &o->sweep);
     loop_timer_stop(o->setup.loop, &o->recover);
     HASH_ITER (hh, o->by_key, e, next)
-        forget(e);
+        owners_forget(e);
     heap_free(&o->timers);
     free(o);
     *owners = NULL;

@@ -34,7 +34,8 @@ list_of(struct registry *r, const struct registry_claim *claim)
 }
 
 static void
-move(struct registry *r, struct registry_claim *claim, enum registry_claim_state to)
+registry_move(struct registry *r, struct registry_claim *claim,
+              enum registry_claim_state to)
 {
     struct registry_claim **list = list_of(r, claim);
     if (list != NULL)
@@ -57,7 +58,7 @@ on_tell(void *context)
     r->telling = r->answered;
     r->answered = NULL;
     while ((claim = r->telling) != NULL) {
-        move(r, claim, CLAIM_IDLE);
+        registry_move(r, claim, CLAIM_IDLE);
         claim->done(claim->context, claim->answer, claim->host);
     }
 }
@@ -83,7 +84,7 @@ answer_with(struct registry *r, struct registry_claim *claim,
         r->is_owing = true;
         break;
     }
-    move(r, claim, CLAIM_ANSWERED);
+    registry_move(r, claim, CLAIM_ANSWERED);
     loop_post(r->setup.loop, &r->tell, on_tell, r);
 }
 
@@ -111,7 +112,7 @@ void
 registry_asked(struct registry *r, struct registry_claim *claim)
 {
     assert(claim->state == CLAIM_WAITING);
-    move(r, claim, CLAIM_ASKED);
+    registry_move(r, claim, CLAIM_ASKED);
 }
 
 void
@@ -280,7 +281,7 @@ registry_claim(struct registry *r, struct registry_claim *claim,
         return;
     }
     bool is_first = r->waiting == NULL && r->asked == NULL;
-    move(r, claim, CLAIM_WAITING);
+    registry_move(r, claim, CLAIM_WAITING);
     if (is_first)
         loop_timer_start(r->setup.loop, &r->late, r->patience_ms, on_late, r);
     if (r->dir != NULL)
@@ -294,7 +295,7 @@ registry_cancel(struct registry *r, struct registry_claim *claim)
 {
     if (claim->state == CLAIM_ASKED)
         registry_redis_forget(r->redis, claim);
-    move(r, claim, CLAIM_IDLE);
+    registry_move(r, claim, CLAIM_IDLE);
 }
 
 void

@@ -69,7 +69,7 @@ struct owner {
 };
 
 static void
-name_of(const unsigned char key[REGISTRY_KEY_SIZE], char out[NAME_SIZE])
+registry_dir_name_of(const unsigned char key[REGISTRY_KEY_SIZE], char out[NAME_SIZE])
 {
     char hex[REGISTRY_HEX_SIZE];
     registry_hex(key, hex);
@@ -87,7 +87,7 @@ name_of_chance(struct registry_dir *d, const char *beside, char kind,
 
 /* "host 1000 1750000000000 0123456789abcdef\n"; anything else is empty and stale. */
 static void
-read_content(struct text content, struct owner *owner)
+registry_dir_read_content(struct text content, struct owner *owner)
 {
     struct text host, ttl, born, mark;
     uint64_t ttl_ms, born_ms;
@@ -116,7 +116,7 @@ read_owner(struct registry_dir *d, const char *name, struct owner *owner)
     disk_close_file(d->disk, file);
     if (got < 0 || result < 0)
         return got < 0 ? (int)got : result;
-    read_content(text_of(content, (size_t)got), owner);
+    registry_dir_read_content(text_of(content, (size_t)got), owner);
     owner->changed_ms = info.changed_ms;
     return 0;
 }
@@ -168,7 +168,8 @@ write_own(struct registry_dir *d, const char *name, int64_t ttl_ms, int64_t *now
 /* Of two who see the same stale file only one moves it; who is late may have moved what
  * the other has claimed since, and puts that back. */
 static int
-remove_stale(struct registry_dir *d, const char *name, const struct owner *stale)
+registry_dir_remove_stale(struct registry_dir *d, const char *name,
+                          const struct owner *stale)
 {
     char aside[NAME_SIZE];
     struct owner owner;
@@ -199,7 +200,7 @@ link_or_read(struct registry_dir *d, const char *own, const char *name, int64_t 
         if (result == 0 && !is_stale(owner, now_ms))
             return 0;
         if (result == 0)
-            result = remove_stale(d, name, owner);
+            result = registry_dir_remove_stale(d, name, owner);
         if (result < 0 && result != -ENOENT) /* it went away: once more */
             return result;
     }
@@ -207,12 +208,12 @@ link_or_read(struct registry_dir *d, const char *own, const char *name, int64_t 
 }
 
 static int
-find_owner(struct registry_dir *d, const struct registry_claim *claim,
-           struct owner *owner)
+registry_dir_find_owner(struct registry_dir *d, const struct registry_claim *claim,
+                        struct owner *owner)
 {
     char own[NAME_SIZE], name[NAME_SIZE];
     int64_t now_ms;
-    name_of(claim->key, name);
+    registry_dir_name_of(claim->key, name);
     name_of_chance(d, name, 't', own);
     int result = write_own(d, own, claim->ttl_ms, &now_ms);
     if (result < 0)
@@ -228,7 +229,7 @@ close_set(struct registry_dir *d, const struct closing *c)
     char own[NAME_SIZE], name[NAME_SIZE];
     struct owner owner;
     int64_t now_ms;
-    name_of(c->key, name);
+    registry_dir_name_of(c->key, name);
     int result = read_owner(d, name, &owner);
     if (result < 0 || strcmp(owner.host, d->r->setup.host) != 0)
         return result == -ENOENT ? 0 : result;
@@ -293,14 +294,14 @@ leave_host(struct registry_dir *d)
 }
 
 static void
-take_name(struct registry_dir *d, const char *name, int64_t now_ms)
+registry_dir_take_name(struct registry_dir *d, const char *name, int64_t now_ms)
 {
     struct owner owner;
     bool is_own = strlen(name) == 2 + 1 + REGISTRY_HEX_SIZE - 1;
     if (read_owner(d, name, &owner) < 0)
         return;
     if (is_own && is_stale(&owner, now_ms))
-        (void)remove_stale(d, name, &owner);
+        (void)registry_dir_remove_stale(d, name, &owner);
     else if (!is_own && now_ms - owner.changed_ms > LEFT_MS)
         (void)disk_unlink(d->disk, name);
 }
@@ -312,7 +313,7 @@ struct names {
 };
 
 static bool
-add_name(void *context, const char *name)
+registry_dir_add_name(void *context, const char *name)
 {
     struct names *names = context;
     size_t length = strlen(name);
@@ -325,7 +326,7 @@ add_name(void *context, const char *name)
 
 /* Removes what is stale in one of the directories, for TURN_US. */
 static void
-sweep(struct registry_dir *d)
+registry_dir_sweep(struct registry_dir *d)
 {
     char probe[NAME_SIZE];
     struct names names = {.path = HOSTS};
@@ -334,13 +335,13 @@ sweep(struct registry_dir *d)
         snprintf(names.path, sizeof(names.path), "%02x", d->swept & 255U);
     d->swept = (d->swept + 1) % (DIRECTORIES + 1);
     names.at = memory_array(SWEEP_NAMES, NAME_SIZE);
-    (void)disk_list(d->disk, names.path, add_name, &names);
+    (void)disk_list(d->disk, names.path, registry_dir_add_name, &names);
     name_of_chance(d, names.path, 't', probe);
     if (names.count > 0 && write_own(d, probe, 1, &now_ms) == 0) {
         for (size_t i = 0; i < names.count; i++) {
             if (loop_clock_us() - began_us > TURN_US)
                 break;
-            take_name(d, names.at[i], now_ms);
+            registry_dir_take_name(d, names.at[i], now_ms);
         }
         (void)disk_unlink(d->disk, probe);
     }
@@ -367,7 +368,7 @@ open_disk(struct registry_dir *d)
 /* What a call said, and how long it took. 0: go on; else it is left alone for so long.
  */
 static int64_t
-judge(struct registry_dir *d, int result, int64_t began_us)
+registry_dir_judge(struct registry_dir *d, int result, int64_t began_us)
 {
     char why[128];
     int64_t took_ms = (loop_clock_us() - began_us) / 1000;
@@ -388,11 +389,11 @@ on_tick(void *context)
 {
     struct registry_dir *d = context;
     int64_t began_us = loop_clock_us();
-    int64_t pause_ms = judge(d, open_disk(d), began_us);
+    int64_t pause_ms = registry_dir_judge(d, open_disk(d), began_us);
     if (pause_ms == 0) {
         began_us = loop_clock_us();
-        sweep(d);
-        pause_ms = judge(d, 0, began_us);
+        registry_dir_sweep(d);
+        pause_ms = registry_dir_judge(d, 0, began_us);
     }
     loop_timer_start(d->r->setup.loop, &d->tick, pause_ms == 0 ? SWEEP_MS : pause_ms,
                      on_tick, d);
@@ -414,7 +415,7 @@ do_claim(struct registry_dir *d)
 {
     struct registry_claim *claim = d->r->waiting;
     struct owner owner;
-    int result = find_owner(d, claim, &owner);
+    int result = registry_dir_find_owner(d, claim, &owner);
     if (result == 0)
         registry_answer_owner(d->r, claim, text_from(owner.host));
     else
@@ -434,7 +435,7 @@ on_work(void *context)
             return;
         }
         int result = d->r->waiting != NULL ? do_claim(d) : do_closing(d);
-        pause_ms = judge(d, result, began_us);
+        pause_ms = registry_dir_judge(d, result, began_us);
     }
     if (pause_ms > 0)
         loop_timer_start(d->r->setup.loop, &d->tick, pause_ms, on_tick, d);
@@ -448,7 +449,7 @@ registry_dir_new(struct registry *r)
     d->r = r;
     /* So that the hosts do not all look at the same. */
     d->swept = (unsigned)(loop_random(r->setup.loop) % (DIRECTORIES + 1));
-    int64_t pause_ms = judge(d, open_disk(d), began_us);
+    int64_t pause_ms = registry_dir_judge(d, open_disk(d), began_us);
     loop_timer_start(r->setup.loop, &d->tick, pause_ms == 0 ? SWEEP_MS : pause_ms,
                      on_tick, d);
     return d;
@@ -500,7 +501,7 @@ registry_dir_look(struct registry_dir *d)
     if (d->disk == NULL)
         return;
     int64_t began_us = loop_clock_us();
-    int64_t pause_ms = judge(d, keep_host(d), began_us);
+    int64_t pause_ms = registry_dir_judge(d, keep_host(d), began_us);
     if (pause_ms > 0)
         loop_timer_start(d->r->setup.loop, &d->tick, pause_ms, on_tick, d);
 }

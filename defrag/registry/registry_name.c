@@ -19,7 +19,7 @@ registry_name_ours(struct registry_name *n)
 }
 
 static void
-warn(struct registry *r)
+registry_name_warn(struct registry *r)
 {
     char place[REGISTRY_SETTING_MAX];
     registry_place_text(&r->place, place);
@@ -47,7 +47,7 @@ registry_name_other(struct registry *r, struct text instance, int64_t born_ms)
         return;
     n->is_told = true;
     r->counts.namesakes++;
-    warn(r);
+    registry_name_warn(r);
 }
 
 static void

@@ -19,7 +19,7 @@ registry_is_host(struct text name)
 }
 
 static int
-hex_digit(char c)
+registry_place_hex_digit(char c)
 {
     static const char digits[] = "0123456789abcdef";
     text_lower(&c, 1);
@@ -35,8 +35,8 @@ decode(struct text t, char out[REGISTRY_SECRET_MAX + 1])
     for (size_t i = 0; i < t.length; i++) {
         int byte = (unsigned char)t.at[i];
         if (t.at[i] == '%') {
-            int high = i + 2 < t.length ? hex_digit(t.at[i + 1]) : -1;
-            int low = i + 2 < t.length ? hex_digit(t.at[i + 2]) : -1;
+            int high = i + 2 < t.length ? registry_place_hex_digit(t.at[i + 1]) : -1;
+            int low = i + 2 < t.length ? registry_place_hex_digit(t.at[i + 2]) : -1;
             if (high < 0 || low < 0)
                 return false;
             byte = high * 16 + low;
@@ -120,7 +120,7 @@ read_redis(struct text rest, struct registry_place *place)
 }
 
 static const char *
-read_place(struct text setting, struct registry_place *place)
+registry_place_read_place(struct text setting, struct registry_place *place)
 {
     if (text_equal(setting, TEXT("local")))
         return NULL;
@@ -146,7 +146,7 @@ registry_parse(struct text setting, struct registry_place *place, char *error,
     *place = (struct registry_place){.kind = REGISTRY_LOCAL};
     const char *wrong = setting.length >= REGISTRY_SETTING_MAX
                             ? "it is too long"
-                            : read_place(setting, place);
+                            : registry_place_read_place(setting, place);
     if (wrong != NULL)
         snprintf(error, error_size, "%s", wrong);
     return wrong == NULL;

@@ -197,7 +197,7 @@ send_greeting(struct registry_redis *redis)
 
 /* To REST; nothing is under way any more. */
 static void
-drop(struct registry_redis *redis)
+registry_redis_drop(struct registry_redis *redis)
 {
     struct request *request, *next;
     dns_cancel(&redis->query);
@@ -215,7 +215,7 @@ drop(struct registry_redis *redis)
 }
 
 static void
-enter(struct registry_redis *redis, enum stage stage, int64_t limit_ms)
+registry_redis_enter(struct registry_redis *redis, enum stage stage, int64_t limit_ms)
 {
     redis->stage = stage;
     loop_timer_start(redis->r->setup.loop, &redis->step, limit_ms, redis->step.fire,
@@ -224,14 +224,15 @@ enter(struct registry_redis *redis, enum stage stage, int64_t limit_ms)
 
 /* A server that lets us in only to throw us out is left alone after the second time. */
 static void
-fail(struct registry_redis *redis, const char *why)
+registry_redis_fail(struct registry_redis *redis, const char *why)
 {
     int64_t now_ms = loop_monotonic_ms(redis->r->setup.loop);
     if (redis->stage == READY)
         redis->flaps = now_ms - redis->ready_ms < FLAP_MS ? redis->flaps + 1 : 0;
-    drop(redis);
+    registry_redis_drop(redis);
     int64_t pause_ms = registry_failed(redis->r, why);
-    enter(redis, REST, redis->flaps > 1 && pause_ms < FLAP_MS ? FLAP_MS : pause_ms);
+    registry_redis_enter(redis, REST,
+                         redis->flaps > 1 && pause_ms < FLAP_MS ? FLAP_MS : pause_ms);
 }
 
 static void
@@ -269,7 +270,7 @@ fail_with(struct registry_redis *redis, const char *asked, const redisReply *rep
         snprintf(why, sizeof(why), "an odd reply to %s", asked);
     else
         snprintf(why, sizeof(why), "%s: %.200s", asked, reply->str);
-    fail(redis, why);
+    registry_redis_fail(redis, why);
 }
 
 static void
@@ -320,7 +321,7 @@ take_closed(struct registry_redis *redis, const redisReply *reply)
 }
 
 static void
-take_name(struct registry_redis *redis, const redisReply *reply)
+registry_redis_take_name(struct registry_redis *redis, const redisReply *reply)
 {
     struct registry *r = redis->r;
     char place[REGISTRY_SETTING_MAX];
@@ -350,7 +351,7 @@ take_reply(struct registry_redis *redis, const redisReply *reply)
 {
     struct request *first = redis->requests;
     if (first == NULL) {
-        fail(redis, "a reply to nothing");
+        registry_redis_fail(redis, "a reply to nothing");
         return;
     }
     struct request request = *first;
@@ -372,7 +373,7 @@ take_reply(struct registry_redis *redis, const redisReply *reply)
         take_closed(redis, reply);
         break;
     case REQUEST_NAME:
-        take_name(redis, reply);
+        registry_redis_take_name(redis, reply);
         break;
     case REQUEST_KEEP:
         break;
@@ -394,7 +395,7 @@ unread(const redisReader *reader)
 }
 
 static void
-take_input(struct registry_redis *redis)
+registry_redis_take_input(struct registry_redis *redis)
 {
     struct text input = net_input(redis->connection);
     int result = redisReaderFeed(redis->reader, input.at, input.length);
@@ -413,29 +414,29 @@ take_input(struct registry_redis *redis)
         freeReplyObject(reply);
     }
     if (redis->reader != NULL && (result != REDIS_OK || unread(redis->reader) > 0))
-        fail(redis, "what it says is no reply");
+        registry_redis_fail(redis, "what it says is no reply");
 }
 
 /* --- Steps ------------------------------------------------------------------------ */
 
 static void
-on_event(void *context, enum net_event event)
+registry_redis_on_event(void *context, enum net_event event)
 {
     struct registry_redis *redis = context;
     bool is_greeted = redis->stage == GREETING || redis->stage == READY;
     switch (event) {
     case NET_CONNECTED:
         if (redis->r->place.tls) {
-            enter(redis, SECURING, SECURE_TIMES * redis->r->patience_ms);
+            registry_redis_enter(redis, SECURING, SECURE_TIMES * redis->r->patience_ms);
             break;
         } /* fall through */
     case NET_SECURED:
-        enter(redis, GREETING, redis->r->patience_ms);
+        registry_redis_enter(redis, GREETING, redis->r->patience_ms);
         send_greeting(redis);
         break;
     case NET_INPUT:
         if (is_greeted)
-            take_input(redis);
+            registry_redis_take_input(redis);
         break;
     case NET_ENDED:
     case NET_FAILED:
@@ -444,9 +445,9 @@ on_event(void *context, enum net_event event)
                  event == NET_FAILED ? net_error(redis->connection)
                                      : "it ended the connection");
         if (is_greeted)
-            fail(redis, redis->why);
+            registry_redis_fail(redis, redis->why);
         else
-            enter(redis, REFUSED, 0);
+            registry_redis_enter(redis, REFUSED, 0);
         break;
     case NET_DRAINED:
         break;
@@ -460,11 +461,12 @@ try_address(struct registry_redis *redis)
     const struct registry_place *place = &redis->r->place;
     net_abort(&redis->connection);
     if (redis->address == redis->address_count) {
-        fail(redis, redis->why);
+        registry_redis_fail(redis, redis->why);
         return;
     }
     const struct net_address *to = &redis->addresses[redis->address++];
-    redis->connection = net_connect(redis->r->setup.net, to, NULL, on_event, redis);
+    redis->connection =
+        net_connect(redis->r->setup.net, to, NULL, registry_redis_on_event, redis);
     if (place->tls) {
         struct net_tls tls = {
             .client = redis->r->setup.tls,
@@ -476,7 +478,7 @@ try_address(struct registry_redis *redis)
         redisReaderFree(redis->reader);
     redis->reader = redisReaderCreate();
     assert(redis->reader != NULL);
-    enter(redis, CONNECTING, redis->r->patience_ms);
+    registry_redis_enter(redis, CONNECTING, redis->r->patience_ms);
 }
 
 static void
@@ -503,10 +505,10 @@ on_step(void *context)
     case REST:
         redis->query = dns_find_addresses(redis->r->setup.dns, redis->r->place.host,
                                           on_resolved, redis);
-        enter(redis, RESOLVING, RESOLVE_MS);
+        registry_redis_enter(redis, RESOLVING, RESOLVE_MS);
         break;
     case RESOLVING:
-        fail(redis, "its name cannot be resolved");
+        registry_redis_fail(redis, "its name cannot be resolved");
         break;
     case CONNECTING:
     case SECURING:
@@ -518,7 +520,7 @@ on_step(void *context)
         try_address(redis);
         break;
     case GREETING:
-        fail(redis, "no answer in time");
+        registry_redis_fail(redis, "no answer in time");
         break;
     case READY:
         assert(false); /* the timer is stopped there */
@@ -549,7 +551,7 @@ registry_redis_free(struct registry_redis **redis)
         keep_name(*redis, 0);
         net_close(&(*redis)->connection);
     }
-    drop(*redis);
+    registry_redis_drop(*redis);
     free(*redis);
     *redis = NULL;
 }
@@ -595,5 +597,5 @@ registry_redis_look(struct registry_redis *redis)
 void
 registry_redis_late(struct registry_redis *redis)
 {
-    fail(redis, "no answer in time");
+    registry_redis_fail(redis, "no answer in time");
 }

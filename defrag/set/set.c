@@ -12,7 +12,7 @@
 enum { CLOSED_BYTES = 8 };
 
 static bool
-timer_before(const struct heap_node *a, const struct heap_node *b)
+set_timer_before(const struct heap_node *a, const struct heap_node *b)
 {
     const struct set *x = (const void *)((const char *)a - offsetof(struct set, timer));
     const struct set *y = (const void *)((const char *)b - offsetof(struct set, timer));
@@ -35,7 +35,7 @@ set_reason_text(enum set_reason reason)
 /* --- Sets ------------------------------------------------------------------------- */
 
 static void
-release(struct sets *s, struct part *p, enum set_reason reason)
+set_release(struct sets *s, struct part *p, enum set_reason reason)
 {
     struct release *r = memory_new(sizeof *r);
     r->view = (struct set_released){.id = p->id, .reason = reason};
@@ -85,7 +85,7 @@ set_new(struct sets *s, const struct fragment *f)
 }
 
 static void
-note_closed(struct sets *s, const struct set *set)
+set_note_closed(struct sets *s, const struct set *set)
 {
     struct closure *closure = memory_new(sizeof *closure);
     memcpy(closure->view.key, set->key, SET_KEY_SIZE);
@@ -117,7 +117,7 @@ set_close(struct sets *s, struct set *set, enum set_state state, int64_t now_ms)
     set->state = state;
     if (state == SET_GIVEN_UP)
         set_forget_numbers(set);
-    note_closed(s, set);
+    set_note_closed(s, set);
     set->until_ms = now_ms + set->memory_ms;
     heap_add(&s->timers, &set->timer);
     DL_APPEND(s->closed, set);
@@ -142,7 +142,7 @@ set_give_up(struct sets *s, struct set *set, enum set_reason reason, int64_t now
     /* cppcheck-suppress nullPointer */
     DL_SORT2(set->parts, by_number, set_prev, set_next);
     while (set->parts != NULL)
-        release(s, set->parts, reason);
+        set_release(s, set->parts, reason);
     set_close(s, set, SET_GIVEN_UP, now_ms);
 }
 
@@ -201,7 +201,7 @@ may_begin(const struct sets *s, const struct fragment *f)
 
 /* Those that are not busy, oldest first, but not `kept`. */
 static void
-make_room(struct sets *s, const struct set *kept, int64_t now_ms)
+set_make_room(struct sets *s, const struct set *kept, int64_t now_ms)
 {
     struct set *set, *next;
     const struct set_limits *l = &s->limits;
@@ -228,7 +228,8 @@ note_absorbed(struct set *set, const struct fragment *f, struct set_answer *answ
 
 /* The same of a closed set. */
 static size_t
-note_served(const struct set *set, const struct fragment *f, struct set_answer *answer)
+set_note_served(const struct set *set, const struct fragment *f,
+                struct set_answer *answer)
 {
     for (size_t i = 0; i < f->count; i++)
         if (set_has_served(set, f->recipients[i]))
@@ -251,7 +252,7 @@ come_late(struct set *set, const struct fragment *f, struct set_answer *answer)
     const struct slot *slot = set_slot_find(set, f->number);
     if (set->state == SET_DONE && slot != NULL &&
         memcmp(slot->digest, f->digest, TAG_SIZE) == 0 &&
-        note_served(set, f, answer) == f->count)
+        set_note_served(set, f, answer) == f->count)
         answer->verdict = SET_ABSORBS;
     else
         pass(answer, set->state == SET_DONE ? SET_JOINED : SET_TIMEOUT);
@@ -272,8 +273,8 @@ set_hurry(struct sets *s, struct set *set, int64_t until_ms)
 }
 
 static void
-take(struct sets *s, struct set *set, const struct fragment *f, int64_t now_ms,
-     struct set_answer *answer)
+set_take(struct sets *s, struct set *set, const struct fragment *f, int64_t now_ms,
+         struct set_answer *answer)
 {
     if (note_absorbed(set, f, answer) == f->count) {
         answer->verdict = SET_ABSORBS;
@@ -284,7 +285,7 @@ take(struct sets *s, struct set *set, const struct fragment *f, int64_t now_ms,
     answer->verdict = SET_HOLDS;
     answer->have = set->have;
     answer->total = set->total;
-    make_room(s, set, now_ms);
+    set_make_room(s, set, now_ms);
     set_join_complete(s, set);
 }
 
@@ -312,7 +313,7 @@ sets_add(struct sets *s, const struct fragment *f, int64_t now_ms,
         pass(answer, SET_LIMIT);
         set_doom(s, set, SET_LIMIT, now_ms);
     } else {
-        take(s, set != NULL ? set : set_new(s, f), f, now_ms, answer);
+        set_take(s, set != NULL ? set : set_new(s, f), f, now_ms, answer);
     }
 }
 
@@ -355,7 +356,7 @@ sets_next_join(struct sets *s)
 
 /* The last join under way has ended. */
 static void
-settle(struct sets *s, struct set *set, int64_t now_ms)
+set_settle(struct sets *s, struct set *set, int64_t now_ms)
 {
     if (set->joins > 0)
         return;
@@ -376,7 +377,7 @@ sets_joined(struct sets *s, const struct set_join *view, int64_t now_ms)
         if (--j->owners[i]->left == 0)
             set_part_free(s, j->owners[i]);
     set_join_free(j);
-    settle(s, set, now_ms);
+    set_settle(s, set, now_ms);
 }
 
 void
@@ -506,7 +507,7 @@ sets_new(const struct set_limits *limits)
 {
     struct sets *s = memory_new(sizeof *s);
     s->limits = *limits;
-    heap_init(&s->timers, timer_before);
+    heap_init(&s->timers, set_timer_before);
     return s;
 }
 

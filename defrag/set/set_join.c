@@ -9,7 +9,7 @@
 #include <string.h>
 
 static bool
-is_complete(const struct set *set, const struct wanted *w)
+set_join_is_complete(const struct set *set, const struct wanted *w)
 {
     return set->total > 0 && w->count == set->total && !w->served;
 }
@@ -36,7 +36,7 @@ collect_served(const struct set *set, struct join *j, size_t room)
     DL_FOREACH2 (set->parts, p, set_next) {
         for (size_t i = 0; i < p->count; i++) {
             struct wanted *w = p->needs[i].wanted;
-            if (p->needs[i].served || !is_complete(set, w))
+            if (p->needs[i].served || !set_join_is_complete(set, w))
                 continue;
             j->served[j->view.served_count] = (struct set_served){
                 .id = p->id, .recipient = text_of(w->address, w->hh.keylen)};
@@ -54,7 +54,7 @@ set_join_complete(struct sets *s, struct set *set)
     size_t complete = 0, needs = 0;
     struct part *p;
     HASH_ITER (hh, set->wanted, w, next)
-        complete += is_complete(set, w);
+        complete += set_join_is_complete(set, w);
     if (complete == 0)
         return;
     DL_FOREACH2 (set->parts, p, set_next)
@@ -66,7 +66,7 @@ set_join_complete(struct sets *s, struct set *set)
     collect_served(set, j, needs);
     j->recipients = memory_array(complete, sizeof j->recipients[0]);
     HASH_ITER (hh, set->wanted, w, next) {
-        if (!is_complete(set, w))
+        if (!set_join_is_complete(set, w))
             continue;
         w->served = true;
         j->recipients[j->view.recipient_count++] = text_of(w->address, w->hh.keylen);

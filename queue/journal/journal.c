@@ -58,16 +58,16 @@ struct journal {
 };
 
 static void
-nothing(void *context)
+journal_nothing(void *context)
 {
     (void)context;
 }
 
 /* A turn comes, with stage SYNC at its end. */
 static void
-stir(struct journal *j)
+journal_stir(struct journal *j)
 {
-    loop_post(j->loop, &j->stir, nothing, j);
+    loop_post(j->loop, &j->stir, journal_nothing, j);
 }
 
 /* --- Batches --------------------------------------------------------------------- */
@@ -175,8 +175,8 @@ batch_for_end(struct journal *j, size_t size)
 }
 
 static size_t
-add_record(struct journal *j, struct journal_batch *b, enum record_type type,
-           struct id id, const struct text *pieces, size_t count)
+journal_add_record(struct journal *j, struct journal_batch *b, enum record_type type,
+                   struct id id, const struct text *pieces, size_t count)
 {
     size_t before = b->bytes.length;
     size_t payload = batch_add(b, type, id, pieces, count);
@@ -206,7 +206,7 @@ save_records(struct journal *j, const struct journal_batch *b, bool ends)
         }
         struct journal_batch *to =
             batch_for_end(j, RECORD_HEADER_SIZE + record.payload.length);
-        (void)add_record(j, to, record.type, record.id, &record.payload, 1);
+        (void)journal_add_record(j, to, record.type, record.id, &record.payload, 1);
         j->lazy++;
     }
 }
@@ -255,7 +255,7 @@ pause_writing(struct journal *j)
  * its clients hear of the failure, too, and the rest begins anew in the next segment.
  */
 static void
-fail(struct journal *j, int error)
+journal_fail(struct journal *j, int error)
 {
     struct journal_batch *b;
     uint64_t first = j->batches->number;
@@ -318,7 +318,7 @@ finish_copy(struct journal *j, int result)
 }
 
 static void
-finish(struct journal *j, int result)
+journal_finish(struct journal *j, int result)
 {
     enum flight flight = j->flight;
     j->flight = FLIGHT_NONE;
@@ -326,13 +326,13 @@ finish(struct journal *j, int result)
     if (flight == FLIGHT_COPY)
         finish_copy(j, result);
     else if (result < 0)
-        fail(j, result);
+        journal_fail(j, result);
     else
         finish_batch(j);
 }
 
 static void
-on_synced(void *context, int result)
+journal_on_synced(void *context, int result)
 {
     struct journal *j = context;
     assert(j->flight != FLIGHT_NONE && !j->landed);
@@ -347,17 +347,17 @@ launch(struct journal *j, enum flight flight, int file, int result)
     j->flight = flight;
     if (result == 0) {
         j->syncs++;
-        j->sync = (struct disk_sync){.done = on_synced, .context = j};
+        j->sync = (struct disk_sync){.done = journal_on_synced, .context = j};
         result = disk_sync_begin(j->spool->disk, file, true, &j->sync);
     }
     if (result != DISK_SYNCING)
-        finish(j, result);
+        journal_finish(j, result);
 }
 
 /* Gives the first batch its place; false: there is none. All that were opened before it
  * are settled. */
 static bool
-find_place(struct journal *j, struct journal_batch *b)
+journal_find_place(struct journal *j, struct journal_batch *b)
 {
     size_t end = segment_batches_end(j->settings.segment_size);
     if (b->segment != NULL)
@@ -388,10 +388,10 @@ free_segments(struct journal *j, uint64_t batch)
 
 /* False: nothing could be begun. */
 static bool
-flush(struct journal *j)
+journal_flush(struct journal *j)
 {
     struct journal_batch *b = j->batches;
-    j->ring.stuck = !find_place(j, b);
+    j->ring.stuck = !journal_find_place(j, b);
     /* Everything that was placed is durable, and what waits has no messages: so a
      * segment whose messages have ended is not needed, though the ends are still here.
      */
@@ -458,22 +458,22 @@ tell_of_crowd(struct journal *j)
         return;
     if (j->asked < up_to)
         j->asked = up_to;
-    loop_timer_start(j->loop, &j->ask, PAUSE_MS, nothing, j);
+    loop_timer_start(j->loop, &j->ask, PAUSE_MS, journal_nothing, j);
     j->events.crowded(j->events.context, up_to);
 }
 
 static void
-at_stage_sync(void *context)
+journal_at_stage_sync(void *context)
 {
     struct journal *j = context;
     bool was_stuck = j->ring.stuck;
     unsigned flushes = 0;
     loop_unpost(j->loop, &j->stir);
     if (j->landed)
-        finish(j, j->result);
+        journal_finish(j, j->result);
     ring_turn(&j->ring);
     tell_of_room(j);
-    while (flushes < FLUSHES_PER_TURN && wants_flush(j) && flush(j)) {
+    while (flushes < FLUSHES_PER_TURN && wants_flush(j) && journal_flush(j)) {
         flushes++;
         ring_recycle(&j->ring);
     }
@@ -485,7 +485,7 @@ at_stage_sync(void *context)
     /* What has been freed meanwhile, or must be made, is for the next turn. */
     if (flushes == FLUSHES_PER_TURN || (flushes > 0 && j->refused > 0) ||
         j->ring.stuck != was_stuck)
-        stir(j);
+        journal_stir(j);
 }
 
 void
@@ -501,7 +501,7 @@ journal_checkpointed(struct journal *j, int error)
 {
     ring_checkpointed(&j->ring, error);
     if (error == 0)
-        stir(j);
+        journal_stir(j);
 }
 
 /* --- What comes in --------------------------------------------------------------- */
@@ -513,7 +513,7 @@ journal_payload_max(const struct journal *j)
 }
 
 static void
-delay_over(void *context)
+journal_delay_over(void *context)
 {
     struct journal *j = context;
     j->hurry = true; /* the end of this very turn writes */
@@ -527,7 +527,7 @@ journal_hurry(struct journal *j)
         return;
     j->hurry = true;
     if (j->flight == FLIGHT_NONE)
-        stir(j);
+        journal_stir(j);
 }
 
 static void
@@ -537,7 +537,7 @@ count_lazy(struct journal *j)
     if (j->lazy >= LAZY_MAX)
         journal_hurry(j);
     else if (!heap_has(&j->delay.node))
-        loop_timer_start(j->loop, &j->delay, LAZY_MS, delay_over, j);
+        loop_timer_start(j->loop, &j->delay, LAZY_MS, journal_delay_over, j);
 }
 
 enum journal_appended
@@ -553,10 +553,10 @@ journal_accept(struct journal *j, struct id id, const struct text *pieces, size_
     if (b == NULL) {
         j->refused = size;
         j->ring.pressed = true;
-        stir(j);
+        journal_stir(j);
         return JOURNAL_NO_ROOM;
     }
-    size_t payload = add_record(j, b, RECORD_ACCEPT, id, pieces, count);
+    size_t payload = journal_add_record(j, b, RECORD_ACCEPT, id, pieces, count);
     b->live++;
     b->segment->live++;
     *place = (struct journal_place){.sequence = b->segment->sequence,
@@ -566,7 +566,7 @@ journal_accept(struct journal *j, struct id id, const struct text *pieces, size_
     *batch = b->number;
     j->urgent++;
     if (j->flight == FLIGHT_NONE)
-        stir(j);
+        journal_stir(j);
     return JOURNAL_APPENDED;
 }
 
@@ -574,13 +574,13 @@ void
 journal_mark(struct journal *j, struct id id, struct text payload)
 {
     struct journal_batch *b = batch_for_end(j, RECORD_HEADER_SIZE + payload.length);
-    (void)add_record(j, b, RECORD_MARK, id, &payload, 1);
+    (void)journal_add_record(j, b, RECORD_MARK, id, &payload, 1);
     count_lazy(j);
 }
 
 /* One message less in its segment, by a record in this batch. */
 static void
-count_end(struct journal *j, const struct journal_place *place, uint64_t batch)
+journal_count_end(struct journal *j, const struct journal_place *place, uint64_t batch)
 {
     if (batch_find(j->failed, place) != NULL)
         return; /* it does not count any more */
@@ -601,9 +601,9 @@ journal_end(struct journal *j, struct id id, const struct journal_place *place,
 {
     assert(type == RECORD_END || type == RECORD_MOVED);
     struct journal_batch *b = batch_for_end(j, RECORD_HEADER_SIZE);
-    (void)add_record(j, b, type, id, NULL, 0);
+    (void)journal_add_record(j, b, type, id, NULL, 0);
     if (place != NULL)
-        count_end(j, place, b->number);
+        journal_count_end(j, place, b->number);
     count_lazy(j);
     return b->number;
 }
@@ -630,7 +630,7 @@ journal_figures(const struct journal *j)
 
 /* All its parts. */
 static int
-make_room(struct disk *disk, const char *room)
+journal_make_room(struct disk *disk, const char *room)
 {
     int result = 0;
     for (const char *slash = strchr(room, '/'); slash != NULL && result == 0;
@@ -682,7 +682,7 @@ journal_open(struct journal **journal, struct spool *spool, struct loop *loop,
     struct journal *j = journal_new(spool, loop, settings, events);
     struct journal_scan scan = {0};
     *journal = NULL;
-    int result = make_room(spool->disk, j->room);
+    int result = journal_make_room(spool->disk, j->room);
     if (result == 0)
         result = journal_scan(spool->disk, j->room, reading, summary, &scan);
     if (result == 0)
@@ -697,7 +697,7 @@ journal_open(struct journal **journal, struct spool *spool, struct loop *loop,
         journal_free(j);
         return result;
     }
-    loop_at_end(loop, LOOP_STAGE_SYNC, at_stage_sync, j);
+    loop_at_end(loop, LOOP_STAGE_SYNC, journal_at_stage_sync, j);
     *journal = j;
     return 0;
 }
@@ -712,18 +712,18 @@ journal_keep(struct journal *j, const struct journal_place *place)
 
 /* Until it is all durable, or fails again, or there is no place for it. */
 static void
-write_out(struct journal *j)
+journal_write_out(struct journal *j)
 {
     j->paused = false;
     while (!j->paused) {
-        if (j->flight == FLIGHT_NONE && (j->batches == NULL || !flush(j)))
+        if (j->flight == FLIGHT_NONE && (j->batches == NULL || !journal_flush(j)))
             break;
         if (j->flight != FLIGHT_NONE && !j->landed)
             disk_sync_wait(j->spool->disk);
         if (j->flight != FLIGHT_NONE && !j->landed)
             break;
         if (j->landed)
-            finish(j, j->result);
+            journal_finish(j, j->result);
         ring_recycle(&j->ring);
     }
 }
@@ -735,11 +735,11 @@ journal_close(struct journal **journal)
     struct journal_batch *b, *next;
     if (j == NULL)
         return;
-    write_out(j);
+    journal_write_out(j);
     if (j->ring.syncing || j->flight != FLIGHT_NONE)
         disk_sync_wait(j->spool->disk);
     *journal = NULL;
-    loop_at_end_remove(j->loop, LOOP_STAGE_SYNC, at_stage_sync, j);
+    loop_at_end_remove(j->loop, LOOP_STAGE_SYNC, journal_at_stage_sync, j);
     loop_timer_stop(j->loop, &j->delay);
     loop_timer_stop(j->loop, &j->pause);
     loop_timer_stop(j->loop, &j->ask);

@@ -87,8 +87,8 @@ read_around(struct disk *disk, int file, int64_t offset, char *to, size_t size)
 /* size bytes of a segment from offset on, fewer at its end; free_bytes(). A file that
  * is gone is empty: who reads beside a daemon may meet that. */
 static int
-load(struct scanner *s, const struct found_segment *f, size_t offset, size_t size,
-     struct text *bytes)
+journal_read_load(struct scanner *s, const struct found_segment *f, size_t offset,
+                  size_t size, struct text *bytes)
 {
     *bytes = TEXT("");
     int file = open_segment(s, f->number);
@@ -284,7 +284,8 @@ find_last(struct scanner *s)
         struct text bytes;
         if (scan->segments[i].sequence == 0)
             break;
-        s->result = load(s, &scan->segments[i], 0, scan->segments[i].size, &bytes);
+        s->result =
+            journal_read_load(s, &scan->segments[i], 0, scan->segments[i].size, &bytes);
         search_segment(&search, bytes, &scan->segments[i]);
         free_bytes(&bytes);
     }
@@ -312,7 +313,7 @@ tell_damage(struct scanner *s, const struct damage *d)
 {
     char where[48];
     struct text bytes;
-    int result = load(s, d->segment, d->offset, d->length, &bytes);
+    int result = journal_read_load(s, d->segment, d->offset, d->length, &bytes);
     if (result < 0 && s->result == 0)
         s->result = result;
     struct text told = bytes;
@@ -479,7 +480,7 @@ read_segment(struct scanner *s, struct found_segment *f)
 {
     struct batch_header h;
     struct text bytes;
-    s->result = load(s, f, 0, f->size, &bytes);
+    s->result = journal_read_load(s, f, 0, f->size, &bytes);
     s->summary->segments++;
     s->summary->bytes += bytes.length;
     for (size_t at = 0; s->result == 0 && at < bytes.length;) {

@@ -185,7 +185,7 @@ is_recent(const struct ring *r, int64_t failed_ms)
 }
 
 static void
-nothing(void *context)
+journal_ring_nothing(void *context)
 {
     (void)context; /* it has ended the wait */
 }
@@ -195,7 +195,7 @@ static void
 try_again_later(struct ring *r)
 {
     if ((r->pressed || r->stuck) && !heap_has(&r->again.node))
-        loop_timer_start(r->loop, &r->again, AGAIN_MS, nothing, r);
+        loop_timer_start(r->loop, &r->again, AGAIN_MS, journal_ring_nothing, r);
 }
 
 /* What has been recorded in a segment is true, but perhaps not durable but for it. */
@@ -246,7 +246,7 @@ ring_checkpointed(struct ring *r, int error)
 /* --- New segments ---------------------------------------------------------------- */
 
 static bool
-is_taken(const struct ring *r, uint32_t number)
+journal_ring_is_taken(const struct ring *r, uint32_t number)
 {
     const struct ring_segment *lists[] = {r->closed, r->unused}, *s;
     if (r->current != NULL && r->current->number == number)
@@ -265,7 +265,7 @@ begin_segment(struct ring *r)
     int file = -EEXIST;
     uint32_t number = 0;
     while (file == -EEXIST && number <= NUMBER_MAX) {
-        while (is_taken(r, number))
+        while (journal_ring_is_taken(r, number))
             number++;
         journal_path(r->room, number, path);
         file = disk_create(r->spool->disk, path, 0600);
@@ -296,7 +296,7 @@ fill_piece(struct ring *r)
 }
 
 static void
-on_synced(void *context, int result)
+journal_ring_on_synced(void *context, int result)
 {
     struct ring *r = context;
     r->syncing = false;
@@ -309,11 +309,11 @@ begin_sync(struct ring *r, int file)
 {
     r->synced = false;
     r->sync_file = file;
-    r->sync = (struct disk_sync){.done = on_synced, .context = r};
+    r->sync = (struct disk_sync){.done = journal_ring_on_synced, .context = r};
     int result = disk_sync_begin(r->spool->disk, file, false, &r->sync);
     r->syncing = result == DISK_SYNCING;
     if (!r->syncing)
-        on_synced(r, result);
+        journal_ring_on_synced(r, result);
 }
 
 static int
@@ -363,7 +363,7 @@ give_up_segment(struct ring *r, int error)
 
 /* One step; true while the next one can follow at once. */
 static bool
-fill(struct ring *r, int *error)
+journal_ring_fill(struct ring *r, int *error)
 {
     switch (r->filling) {
     case FILLING_NONE:
@@ -397,7 +397,7 @@ wants_more(const struct ring *r)
 }
 
 static void
-grow(struct ring *r)
+journal_ring_grow(struct ring *r)
 {
     int error = 0;
     if (r->filling == FILLING_NONE && wants_more(r)) {
@@ -406,19 +406,19 @@ grow(struct ring *r)
         else
             try_again_later(r);
     }
-    if (error == 0 && !r->syncing && fill(r, &error) && !r->syncing)
-        loop_post(r->loop, &r->stir, nothing, r);
+    if (error == 0 && !r->syncing && journal_ring_fill(r, &error) && !r->syncing)
+        loop_post(r->loop, &r->stir, journal_ring_nothing, r);
     if (error < 0)
         give_up_segment(r, error);
     else if (r->filling == FILLING_NONE && wants_more(r) && !is_recent(r, r->failed_ms))
-        loop_post(r->loop, &r->stir, nothing, r); /* the next one */
+        loop_post(r->loop, &r->stir, journal_ring_nothing, r); /* the next one */
 }
 
 void
 ring_turn(struct ring *r)
 {
     ring_recycle(r);
-    grow(r);
+    journal_ring_grow(r);
 }
 
 /* --- Start and stop -------------------------------------------------------------- */

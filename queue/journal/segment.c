@@ -16,7 +16,7 @@ enum {
 };
 
 static void
-put(char *at, uint64_t number, size_t size)
+segment_put(char *at, uint64_t number, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         at[i] = (char)(number >> 8 * i & 0xff);
@@ -51,7 +51,7 @@ static uint32_t
 crc_start(uint64_t cookie)
 {
     char bytes[8];
-    put(bytes, cookie, sizeof(bytes));
+    segment_put(bytes, cookie, sizeof(bytes));
     return crc_add(0, bytes, sizeof(bytes));
 }
 
@@ -64,16 +64,16 @@ segment_add_record(struct buffer *out, uint64_t cookie, enum record_type type,
     for (size_t i = 0; i < count; i++)
         length += pieces[i].length;
     assert(length <= UINT32_MAX);
-    put(head, length, 4);
-    put(head + 4, type, 4);
-    put(head + 8, id.time_ms, 8);
-    put(head + 16, id.hash, 8);
+    segment_put(head, length, 4);
+    segment_put(head + 4, type, 4);
+    segment_put(head + 8, id.time_ms, 8);
+    segment_put(head + 16, id.hash, 8);
     uint32_t start = crc_start(cookie);
-    put(head + HEAD_CHECKED, crc_add(start, head, HEAD_CHECKED), 4);
+    segment_put(head + HEAD_CHECKED, crc_add(start, head, HEAD_CHECKED), 4);
     uint32_t crc = crc_add(start, head, RECORD_CHECKED);
     for (size_t i = 0; i < count; i++)
         crc = crc_add(crc, pieces[i].at, pieces[i].length);
-    put(head + RECORD_CHECKED, crc, 4);
+    segment_put(head + RECORD_CHECKED, crc, 4);
     bool fits = buffer_add(out, text_of(head, sizeof(head)));
     size_t payload = out->length;
     for (size_t i = 0; i < count; i++)
@@ -145,16 +145,16 @@ segment_take_record(struct text *rest, uint64_t cookie, struct journal_record *r
 void
 segment_write_header(const struct batch_header *h, char out[BATCH_HEADER_SIZE])
 {
-    put(out, magic, 8);
-    put(out + 8, h->length, 4);
-    put(out + 12, h->count, 4);
-    put(out + 16, h->sequence, 8);
-    put(out + 24, h->cookie, 8);
-    put(out + 32, h->number, 8);
-    put(out + 40, h->previous, 8);
-    put(out + 48, h->oldest, 8);
-    put(out + HEADER_CHECKED, crc_add(0, out, HEADER_CHECKED), 4);
-    put(out + HEADER_CHECKED + 4, 0, 4);
+    segment_put(out, magic, 8);
+    segment_put(out + 8, h->length, 4);
+    segment_put(out + 12, h->count, 4);
+    segment_put(out + 16, h->sequence, 8);
+    segment_put(out + 24, h->cookie, 8);
+    segment_put(out + 32, h->number, 8);
+    segment_put(out + 40, h->previous, 8);
+    segment_put(out + 48, h->oldest, 8);
+    segment_put(out + HEADER_CHECKED, crc_add(0, out, HEADER_CHECKED), 4);
+    segment_put(out + HEADER_CHECKED + 4, 0, 4);
 }
 
 bool

@@ -28,7 +28,7 @@ struct young_told {
 /* --- Numbers --------------------------------------------------------------------- */
 
 static void
-put_number(char out[4], uint32_t number)
+young_put_number(char out[4], uint32_t number)
 {
     for (unsigned i = 0; i < 4; i++)
         out[i] = (char)(number >> 8 * i & 0xff);
@@ -78,7 +78,7 @@ keep_content(struct young *y, struct young_message *m, struct young_content *c)
 }
 
 static void
-forget_content(struct young *y, struct young_message *m)
+young_forget_content(struct young *y, struct young_message *m)
 {
     if (m->content == NULL)
         return;
@@ -118,7 +118,7 @@ young_find(const struct young *y, struct id id)
 }
 
 static struct young_message *
-add(struct young *y, struct id id)
+young_add(struct young *y, struct id id)
 {
     struct young_message *m = memory_new(sizeof(*m));
     m->id = id;
@@ -141,7 +141,7 @@ void
 young_drop(struct young *y, struct young_message *m)
 {
     HASH_DEL(y->messages, m);
-    forget_content(y, m);
+    young_forget_content(y, m);
     forget_form(y, m);
     told_free(m->told);
     free(m);
@@ -207,7 +207,7 @@ is_whole(const struct accepted *parts, const struct envelope *e)
 
 /* To be parked as it is: reading it may be what is deadly. */
 static bool
-is_deadly(const struct young *y, struct id id)
+young_is_deadly(const struct young *y, struct id id)
 {
     return y->spool != NULL && guard_is_deadly(&y->spool->guard, id);
 }
@@ -217,13 +217,13 @@ read_accept(struct young *y, const struct journal_record *record)
 {
     struct accepted parts;
     struct envelope *e = envelope_new();
-    bool deadly = is_deadly(y, record->id);
+    bool deadly = young_is_deadly(y, record->id);
     bool good =
         young_find(y, record->id) == NULL && split_payload(record->payload, &parts) &&
         (deadly || (envelope_read_todo(parts.form, record->id, e) == PROGRESS_DONE &&
                     is_whole(&parts, e)));
     if (good) {
-        struct young_message *m = add(y, record->id);
+        struct young_message *m = young_add(y, record->id);
         m->place = record->place;
         m->envelope_length = (uint32_t)parts.form.length;
         m->recipients = deadly ? ENVELOPE_RECIPIENTS_MAX : e->count;
@@ -257,7 +257,7 @@ read_mark(struct young *y, const struct journal_record *record)
 }
 
 static bool
-take_record(struct young *y, const struct journal_record *record)
+young_take_record(struct young *y, const struct journal_record *record)
 {
     struct young_message *m = young_find(y, record->id);
     switch (record->type) {
@@ -285,7 +285,7 @@ read_record(void *context, const struct journal_record *record)
     struct young *y = context;
     struct guard none = {0}, *guard = y->spool != NULL ? &y->spool->guard : &none;
     struct id before = guard_enter(guard, record->id);
-    bool good = take_record(y, record);
+    bool good = young_take_record(y, record);
     guard_leave(guard, before);
     return good;
 }
@@ -406,8 +406,8 @@ young_accept(struct young *y, const struct envelope *e, struct text form,
 {
     char head[HEAD_SIZE];
     struct journal_place place = {0};
-    put_number(head, (uint32_t)form.length);
-    put_number(head + 4, content == NULL ? FLAG_LARGE : 0);
+    young_put_number(head, (uint32_t)form.length);
+    young_put_number(head + 4, content == NULL ? FLAG_LARGE : 0);
     struct text pieces[] = {text_of(head, sizeof(head)), form,
                             content != NULL ? buffer_text(content) : TEXT("")};
     enum journal_appended result =
@@ -415,7 +415,7 @@ young_accept(struct young *y, const struct envelope *e, struct text form,
                        own, &place, batch);
     if (result != JOURNAL_APPENDED)
         return result;
-    struct young_message *m = add(y, e->id);
+    struct young_message *m = young_add(y, e->id);
     m->place = place;
     m->envelope_length = (uint32_t)form.length;
     m->recipients = e->count;
@@ -520,10 +520,10 @@ tell_some(struct young *y, struct young_message *m, const struct young_mark *mar
     struct buffer payload;
     char number[4];
     buffer_init(&payload, 4 + 4 * count + texts.length);
-    put_number(number, (uint32_t)count);
+    young_put_number(number, (uint32_t)count);
     bool fits = buffer_add(&payload, text_of(number, 4));
     for (size_t i = 0; i < count; i++) {
-        put_number(number, marks[i].recipient);
+        young_put_number(number, marks[i].recipient);
         fits = fits && buffer_add(&payload, text_of(number, 4));
         remember_mark(m, marks[i].recipient);
     }

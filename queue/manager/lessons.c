@@ -98,7 +98,7 @@ lessons_write(struct disk *disk, const char *path, const struct sched *sched,
 }
 
 static int64_t
-number(const json_t *object, const char *name)
+lessons_number(const json_t *object, const char *name)
 {
     return json_integer_value(json_object_get(object, name));
 }
@@ -113,21 +113,21 @@ copy_string(const json_t *object, const char *name, char *to, size_t size)
 static int64_t
 time_of(const json_t *object, const char *name, int64_t now_ms)
 {
-    int64_t value = number(object, name);
+    int64_t value = lessons_number(object, name);
     return value > now_ms + FUTURE_MS || value < 0 ? 0 : value;
 }
 
 static int
 count_of(const json_t *object, const char *name)
 {
-    int64_t value = number(object, name);
+    int64_t value = lessons_number(object, name);
     return value < 0 || value > 100000 ? 0 : (int)value;
 }
 
 static int64_t
 span_of(const json_t *object, const char *name)
 {
-    int64_t value = number(object, name);
+    int64_t value = lessons_number(object, name);
     return value < 0 || value > FUTURE_MS ? 0 : value;
 }
 
@@ -144,10 +144,10 @@ read_ceiling(const json_t *o, int64_t now_ms, struct ceiling *c)
 }
 
 static void
-read_rate(const json_t *o, int64_t now_ms, struct learnt_rate *l)
+lessons_read_rate(const json_t *o, int64_t now_ms, struct learnt_rate *l)
 {
-    int64_t phase = number(o, "phase");
-    int64_t rate = number(o, "rate"), known = number(o, "known");
+    int64_t phase = lessons_number(o, "phase");
+    int64_t rate = lessons_number(o, "rate"), known = lessons_number(o, "known");
     learnt_rate_init(l);
     if (phase <= LEARNT_NONE || phase > LEARNT_PROBE || rate < LEARNT_MIN ||
         rate > LEARNT_MAX || known < 0 || known > LEARNT_MAX)
@@ -184,23 +184,23 @@ read_dead(const json_t *o, int64_t now_ms, struct remembered *r)
 }
 
 static bool
-read_site(struct sched *sched, struct text text, int64_t now_ms)
+lessons_read_site(struct sched *sched, struct text text, int64_t now_ms)
 {
     json_t *line = json_loadb(text.at, text.length, 0, NULL);
     const char *key = json_string_value(json_object_get(line, "site"));
-    int64_t at = number(line, "at_ms");
+    int64_t at = lessons_number(line, "at_ms");
     bool good = key && strlen(key) < REMEMBERED_KEY_MAX &&
-                number(line, "version") == VERSION && at <= now_ms &&
+                lessons_number(line, "version") == VERSION && at <= now_ms &&
                 now_ms - at < LESSONS_AGE_MAX_MS;
     if (good) {
         struct remembered r = {
             .key = key, .at_ms = at, .window = count_of(line, "window")};
-        int64_t full = number(line, "full_at_us");
+        int64_t full = lessons_number(line, "full_at_us");
         if (full >= 0 && full / 1000 <= now_ms + FUTURE_MS)
             r.bucket.full_at_us = full;
         r.pause_until_ms = time_of(line, "pause_until_ms", now_ms);
         read_ceiling(json_object_get(line, "ceiling"), now_ms, &r.ceiling);
-        read_rate(json_object_get(line, "rate"), now_ms, &r.learnt);
+        lessons_read_rate(json_object_get(line, "rate"), now_ms, &r.learnt);
         read_dead(json_object_get(line, "dead"), now_ms, &r);
         sched_recall(sched, &r);
     }
@@ -217,7 +217,7 @@ lessons_read(struct disk *disk, const char *path, struct sched *sched, int64_t n
     unsigned count = 0;
     struct text rest = buffer_text(&all), line;
     while (text_cut(&rest, '\n', &line))
-        count += read_site(sched, line, now_ms);
+        count += lessons_read_site(sched, line, now_ms);
     buffer_free(&all);
     return count;
 }

@@ -36,7 +36,7 @@ struct local {
 };
 
 static void
-settle(struct visit *v, const struct outcome *outcome)
+local_settle(struct visit *v, const struct outcome *outcome)
 {
     size_t which = v->next_recipient++;
     struct errand errand = v->errand;
@@ -46,21 +46,21 @@ settle(struct visit *v, const struct outcome *outcome)
 }
 
 static void
-end(struct visit *v)
+local_end(struct visit *v)
 {
     struct local *local = v->local;
     struct outcome stopped = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
                                           "Petrel is shutting down");
     maildir_stop(&v->delivery);
     while (v->in_errand)
-        settle(v, &stopped);
+        local_settle(v, &stopped);
     DL_DELETE(local->visits, v);
     manager_session_ended(local->manager, v->session, NULL);
     loop_release(local->loop, free, v);
 }
 
 static bool
-is_forbidden(const struct local *local, const struct target *target)
+local_is_forbidden(const struct local *local, const struct target *target)
 {
     char root[TARGET_PATH_MAX];
     maildir_root(target, root);
@@ -68,7 +68,7 @@ is_forbidden(const struct local *local, const struct target *target)
 }
 
 static struct outcome
-forbid(const struct visit *v)
+local_forbid(const struct visit *v)
 {
     char root[TARGET_PATH_MAX];
     maildir_root(v->target, root);
@@ -84,7 +84,7 @@ deliver(struct visit *v, struct outcome *outcome)
 {
     struct local *local = v->local;
     if (v->forbidden) {
-        *outcome = forbid(v);
+        *outcome = local_forbid(v);
         return true;
     }
     if (v->delivery == NULL)
@@ -95,7 +95,7 @@ deliver(struct visit *v, struct outcome *outcome)
 }
 
 static void
-step(struct visit *v)
+local_step(struct visit *v)
 {
     struct local *local = v->local;
     struct outcome outcome;
@@ -104,13 +104,13 @@ step(struct visit *v)
         v->next_recipient = 0;
     }
     if (!v->in_errand) {
-        end(v);
+        local_end(v);
         return;
     }
     struct queue *queue = manager_queue(local->manager);
     struct id before = queue_enter(queue, v->errand.envelope->id);
     if (deliver(v, &outcome))
-        settle(v, &outcome);
+        local_settle(v, &outcome);
     queue_leave(queue, before);
     DL_DELETE(local->visits, v);
     DL_APPEND(local->visits, v);
@@ -118,7 +118,7 @@ step(struct visit *v)
 
 /* Then the loop gets its turn: a slow disk must not starve the sockets. */
 static void
-work(void *context)
+local_work(void *context)
 {
     struct local *local = context;
     struct visit *v;
@@ -126,12 +126,12 @@ work(void *context)
     size_t left;
     DL_COUNT(local->visits, v, left);
     while (left-- > 0) {
-        step(local->visits);
+        local_step(local->visits);
         if (loop_clock_us() >= until_us)
             break;
     }
     if (local->visits)
-        loop_post(local->loop, &local->task, work, local);
+        loop_post(local->loop, &local->task, local_work, local);
 }
 
 static void
@@ -188,7 +188,7 @@ local_free(struct local **local)
     if (*local == NULL)
         return;
     DL_FOREACH_SAFE ((*local)->visits, v, next)
-        end(v);
+        local_end(v);
     loop_unpost((*local)->loop, &(*local)->task);
     manager_plug_watch((*local)->manager, NULL, *local);
     free(*local);
@@ -207,7 +207,7 @@ local_open(void *context, struct sched_session *session, const struct target *ta
     v->session = session;
     v->target = target;
     v->opened_ms = loop_monotonic_ms(local->loop);
-    v->forbidden = is_forbidden(local, target);
+    v->forbidden = local_is_forbidden(local, target);
     DL_APPEND(local->visits, v);
-    loop_post(local->loop, &local->task, work, local);
+    loop_post(local->loop, &local->task, local_work, local);
 }

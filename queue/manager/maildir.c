@@ -200,7 +200,7 @@ put_bytes(struct writing *w, struct text t)
 }
 
 static void
-put(struct writing *w, struct text t)
+maildir_put(struct writing *w, struct text t)
 {
     while (t.length > 0) {
         if (w->carriage && t.at[0] != '\n')
@@ -214,7 +214,7 @@ put(struct writing *w, struct text t)
 }
 
 static int
-finish(struct writing *w)
+maildir_finish(struct writing *w)
 {
     if (w->carriage)
         put_bytes(w, TEXT("\r"));
@@ -232,14 +232,14 @@ put_address_line(struct writing *w, const char *name, struct text address,
                  const char *end)
 {
     char byte;
-    put(w, text_from(name));
+    maildir_put(w, text_from(name));
     for (size_t i = 0; i < address.length; i++) {
         byte = address.at[i];
         if (text_has_control(text_of(&byte, 1)))
             byte = '?';
-        put(w, text_of(&byte, 1));
+        maildir_put(w, text_of(&byte, 1));
     }
-    put(w, text_from(end));
+    maildir_put(w, text_from(end));
 }
 
 /* --- How it ends ----------------------------------------------------------------- */
@@ -334,7 +334,7 @@ make_rooms(struct disk *disk)
 
 /* From tmp/ to new/, durably; on failure nothing stays. */
 static int
-move(struct disk *disk, const char *in_tmp, const char *in_new, int result)
+maildir_move(struct disk *disk, const char *in_tmp, const char *in_new, int result)
 {
     if (result == 0)
         result = disk_rename(disk, in_tmp, in_new);
@@ -369,8 +369,8 @@ end_at_once(struct maildir_delivery *d, struct outcome outcome)
 }
 
 static void
-begin_file(struct maildir_delivery *d, struct loop *loop, const char *hostname,
-           const struct envelope *e, unsigned recipient)
+maildir_begin_file(struct maildir_delivery *d, struct loop *loop, const char *hostname,
+                   const struct envelope *e, unsigned recipient)
 {
     struct writing *w = &d->writing;
     int result = make_rooms(d->disk);
@@ -384,7 +384,7 @@ begin_file(struct maildir_delivery *d, struct loop *loop, const char *hostname,
     buffer_init(&w->out, PIECE);
     put_address_line(w, "Return-Path: <", e->sender, ">\n");
     put_address_line(w, "Delivered-To: ", e->recipients[recipient].address, "\n");
-    put(w, e->prefix);
+    maildir_put(w, e->prefix);
     d->content = queue_content_open(d->queue, e);
     d->size = e->content_size;
 }
@@ -408,7 +408,7 @@ maildir_start(struct queue *queue, struct loop *loop, const struct target *targe
     if (result < 0)
         end_at_once(d, outcome_of(result, "open", d->path));
     else
-        begin_file(d, loop, hostname, e, recipient);
+        maildir_begin_file(d, loop, hostname, e, recipient);
     return d;
 }
 
@@ -422,7 +422,7 @@ copy_some(struct maildir_delivery *d, int64_t budget)
     for (; got > 0 && budget > 0 && w->result == 0; budget -= got) {
         got = queue_content_read(d->queue, d->content, d->offset, piece, PIECE);
         if (got > 0)
-            put(w, text_of(piece, (size_t)got));
+            maildir_put(w, text_of(piece, (size_t)got));
         d->offset += got > 0 ? got : 0;
     }
     free(piece);
@@ -435,11 +435,12 @@ copy_some(struct maildir_delivery *d, int64_t budget)
 }
 
 static struct outcome
-end_file(struct maildir_delivery *d)
+maildir_end_file(struct maildir_delivery *d)
 {
-    int result = finish(&d->writing);
+    int result = maildir_finish(&d->writing);
     disk_close_file(d->disk, d->writing.file);
-    result = move(d->disk, d->in_tmp, d->in_new, d->content < 0 ? d->content : result);
+    result = maildir_move(d->disk, d->in_tmp, d->in_new,
+                          d->content < 0 ? d->content : result);
     if (d->content < 0)
         return outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.0",
                             "cannot read the message: %s", strerror(-d->content));
@@ -468,7 +469,7 @@ maildir_go(struct maildir_delivery **delivery, int64_t budget, struct outcome *o
         w->result = disk_sync(w->disk, w->file);
         return false;
     }
-    *outcome = d->is_over ? d->outcome : end_file(d);
+    *outcome = d->is_over ? d->outcome : maildir_end_file(d);
     forget_delivery(delivery);
     return true;
 }

@@ -32,7 +32,7 @@ enum {
 static const struct id no_id;
 
 static void
-nothing(void *context)
+manager_nothing(void *context)
 {
     (void)context;
 }
@@ -40,7 +40,7 @@ nothing(void *context)
 void
 manager_turn(struct manager *m)
 {
-    loop_post(m->loop, &m->stir, nothing, m);
+    loop_post(m->loop, &m->stir, manager_nothing, m);
 }
 
 void
@@ -148,7 +148,7 @@ may_load(struct manager *m)
 
 /* Large content needs several turns. */
 static bool
-is_checked(struct manager *m, struct id id)
+manager_is_checked(struct manager *m, struct id id)
 {
     int64_t budget = LOADED_BYTES_PER_TURN - m->loaded_bytes;
     if (active_find(m, id))
@@ -165,7 +165,7 @@ load_next(struct manager *m)
     struct id id = m->loads[m->load_next];
     if (m->careful)
         trial_begin(m, id);
-    if (!is_checked(m, id))
+    if (!manager_is_checked(m, id))
         return;
     m->load_next++;
     begin_load(m, id);
@@ -183,7 +183,7 @@ settle_now(const struct sched_action *action)
 }
 
 static void
-act(struct manager *m, const struct sched_action *action)
+manager_act(struct manager *m, const struct sched_action *action)
 {
     switch (action->verb) {
     case SCHED_LOAD:
@@ -211,7 +211,7 @@ act(struct manager *m, const struct sched_action *action)
 /* Whatever is done to a message in memory may be what crashes; a session that opens is
  * for the first that waits there. */
 static struct id
-reason_of(const struct sched_action *action)
+manager_reason_of(const struct sched_action *action)
 {
     const struct active *a = action->verb == SCHED_OPEN
                                  ? sched_session_first(action->session)
@@ -222,13 +222,13 @@ reason_of(const struct sched_action *action)
 static void
 act_on(struct manager *m, const struct sched_action *action)
 {
-    struct id before = queue_enter(m->queue, reason_of(action));
-    act(m, action);
+    struct id before = queue_enter(m->queue, manager_reason_of(action));
+    manager_act(m, action);
     queue_leave(m->queue, before);
 }
 
 static void
-rest(struct manager *m)
+manager_rest(struct manager *m)
 {
     int64_t wake = sched_wake_ms(m->sched);
     if (wake == INT64_MAX) {
@@ -238,7 +238,7 @@ rest(struct manager *m)
     int64_t delay = wake - loop_now_ms(m->loop);
     if (delay > WAKE_MAX_MS)
         delay = WAKE_MAX_MS;
-    loop_timer_start(m->loop, &m->wake, delay, nothing, m);
+    loop_timer_start(m->loop, &m->wake, delay, manager_nothing, m);
 }
 
 static void
@@ -253,7 +253,7 @@ end_drain(struct manager *m)
 }
 
 static void
-pump(void *context)
+manager_pump(void *context)
 {
     struct manager *m = context;
     struct sched_action action;
@@ -284,13 +284,13 @@ pump(void *context)
     if (m->draining)
         end_drain(m);
     else
-        rest(m);
+        manager_rest(m);
 }
 
 /* --- Life ------------------------------------------------------------------------- */
 
 static void
-found(void *context, const struct queue_entry *entry)
+manager_found(void *context, const struct queue_entry *entry)
 {
     struct manager *m = context;
     sched_add(m->sched, loop_now_ms(m->loop), entry->id, entry->due_ms,
@@ -381,8 +381,8 @@ manager_new(struct manager **manager, struct loop *loop, struct log *log,
         (struct sendlog){.log = log, .limit = (unsigned)settings->sched.session_limit};
     m->settings = *settings;
     m->routes = routes;
-    int code =
-        queue_open(&m->queue, loop, log, &settings->queue, found, m, error, error_size);
+    int code = queue_open(&m->queue, loop, log, &settings->queue, manager_found, m,
+                          error, error_size);
     if (code != 0) {
         free(m);
         return code;
@@ -399,7 +399,7 @@ manager_new(struct manager **manager, struct loop *loop, struct log *log,
     }
     /* After the queue's own hook: what became durable in this turn starts in this turn.
      */
-    loop_at_end(loop, LOOP_STAGE_ANSWER, pump, m);
+    loop_at_end(loop, LOOP_STAGE_ANSWER, manager_pump, m);
     *manager = m;
     return 0;
 }
@@ -412,7 +412,7 @@ manager_free(struct manager **manager)
     if (m == NULL)
         return;
     *manager = NULL;
-    loop_at_end_remove(m->loop, LOOP_STAGE_ANSWER, pump, m);
+    loop_at_end_remove(m->loop, LOOP_STAGE_ANSWER, manager_pump, m);
     loop_timer_stop(m->loop, &m->wake);
     if (!m->settings.offline) {
         loop_timer_stop(m->loop, &m->trial);

@@ -47,7 +47,7 @@ struct way {
 };
 
 static const char *
-word_of(enum target_kind kind)
+manager_explain_word_of(enum target_kind kind)
 {
     switch (kind) {
     case TARGET_HOLD:
@@ -71,7 +71,7 @@ static struct way *
 way_get(struct way **ways, const struct target *target, struct text domain)
 {
     char key[ROUTE_KEY_MAX];
-    const char *word = word_of(target->kind);
+    const char *word = manager_explain_word_of(target->kind);
     struct text name =
         word ? text_from(word) : text_of(key, route_key(target, domain, key));
     struct way *way;
@@ -123,7 +123,7 @@ tell_way(struct explanation *x, const struct way *way)
     struct manager_wait wait = {
         .destination = way->key, .open = way->open, .expires_ms = way->expires_ms};
     x->wait = &wait;
-    if (!word_of(way->target->kind))
+    if (!manager_explain_word_of(way->target->kind))
         sched_look(x->manager->sched, way->target, way->domain, tell_site, x);
     if (wait.site == NULL)
         x->each(x->context, &wait);

@@ -16,7 +16,7 @@ struct order {
 };
 
 static enum manager_result
-refuse(const struct order *o, const char *why)
+manager_operator_refuse(const struct order *o, const char *why)
 {
     snprintf(o->why, MANAGER_WHY_MAX, "%s", why);
     return MANAGER_REFUSED;
@@ -30,7 +30,7 @@ refuse_errno(const struct order *o, const char *doing, int error)
 }
 
 static void
-say(const struct order *o, const char *what)
+manager_operator_say(const struct order *o, const char *what)
 {
     char name[ID_LENGTH + 1];
     id_format(o->id, name);
@@ -49,7 +49,7 @@ nowhere(const struct order *o)
 
 /* It waits; the scheduler need not know it any more. */
 static void
-forget(const struct order *o)
+manager_operator_forget(const struct order *o)
 {
     (void)sched_forget(o->manager->sched, o->id);
     waiting_forget(o->manager->reasons, o->id);
@@ -73,7 +73,7 @@ mark_held(const struct order *o, struct envelope *e)
     e->held = true;
     if (e->parked)
         queue_wait(o->manager->queue, e, false);
-    say(o, "held");
+    manager_operator_say(o, "held");
     return MANAGER_DONE;
 }
 
@@ -87,13 +87,13 @@ hold_active(const struct order *o, struct active *a)
         a->fate = FATE_HOLD;
         return MANAGER_LATER;
     }
-    forget(o);
+    manager_operator_forget(o);
     active_defer(a, loop_now_ms(o->manager->loop), a->envelope->attempts);
     return MANAGER_DONE;
 }
 
 static enum manager_result
-hold(const struct order *o)
+manager_operator_hold(const struct order *o)
 {
     struct active *a = active_find(o->manager, o->id);
     if (a)
@@ -104,7 +104,7 @@ hold(const struct order *o)
     enum manager_result result = e->held ? MANAGER_ALREADY : mark_held(o, e);
     envelope_free(&e);
     if (result == MANAGER_DONE)
-        forget(o);
+        manager_operator_forget(o);
     return result;
 }
 
@@ -118,7 +118,7 @@ release_fragment(const struct order *o, struct active *a)
         return MANAGER_ALREADY;
     a->envelope->released = true;
     (void)manager_unpark(o->manager, o->id);
-    say(o, "released");
+    manager_operator_say(o, "released");
     return MANAGER_DONE;
 }
 
@@ -134,14 +134,14 @@ release_active(const struct order *o, struct active *a)
     a->envelope->released = true;
     if (a->fate == FATE_HOLD)
         a->fate = FATE_RETRY;
-    say(o, "released");
+    manager_operator_say(o, "released");
     return MANAGER_DONE;
 }
 
 /* Takes the envelope. Due now, past the routes that hold: that is written down with its
  * due time, or kept in mind when there is no due time yet and room in memory. */
 static void
-let_go(const struct order *o, struct envelope *e)
+manager_operator_let_go(const struct order *o, struct envelope *e)
 {
     struct manager *m = o->manager;
     int64_t now = loop_now_ms(m->loop);
@@ -156,52 +156,53 @@ let_go(const struct order *o, struct envelope *e)
         queue_defer(m->queue, &e, now, attempts);
     sched_add(m->sched, now, o->id, now, attempts);
     (void)sched_retry(m->sched, now, o->id);
-    say(o, "released");
+    manager_operator_say(o, "released");
     manager_stir(m);
 }
 
 static enum manager_result
-release_held(const struct order *o, struct envelope *e)
+manager_operator_release_held(const struct order *o, struct envelope *e)
 {
     int error = e->held ? queue_release(o->manager->queue, o->id) : 0;
     if (error < 0) {
         envelope_free(&e);
         return refuse_errno(o, "remove its mark in hold/", error);
     }
-    let_go(o, e);
+    manager_operator_let_go(o, e);
     return MANAGER_DONE;
 }
 
 /* Out of corrupt/, if it is whole again; and out of hold/, if it was held before. */
 static enum manager_result
-release_parked(const struct order *o)
+manager_operator_release_parked(const struct order *o)
 {
     enum manager_result found = nowhere(o);
     if (found == MANAGER_UNKNOWN)
         return found;
     int error = queue_release(o->manager->queue, o->id);
     if (error == -EBADMSG)
-        return refuse(o, "is still damaged: see its note in corrupt/");
+        return manager_operator_refuse(o, "is still damaged: see its note in corrupt/");
     if (error < 0)
         return refuse_errno(o, "move its files out of corrupt/", error);
     struct envelope *e = queue_load(o->manager->queue, o->id);
-    return e ? release_held(o, e) : refuse(o, "cannot be read");
+    return e ? manager_operator_release_held(o, e)
+             : manager_operator_refuse(o, "cannot be read");
 }
 
 static enum manager_result
-release(const struct order *o)
+manager_operator_release(const struct order *o)
 {
     struct active *a = active_find(o->manager, o->id);
     if (a)
         return release_active(o, a);
     struct envelope *e = queue_load(o->manager->queue, o->id);
     if (e == NULL)
-        return release_parked(o);
+        return manager_operator_release_parked(o);
     bool waits = !e->held && manager_is_parked(o->manager, o->id);
     if (waits)
-        forget(o); /* until it is due at once */
+        manager_operator_forget(o); /* until it is due at once */
     if (e->held || waits)
-        return release_held(o, e);
+        return manager_operator_release_held(o, e);
     envelope_free(&e);
     return MANAGER_ALREADY;
 }
@@ -229,7 +230,7 @@ retry_offline(const struct order *o, struct envelope *e)
 }
 
 static enum manager_result
-retry(const struct order *o)
+manager_operator_retry(const struct order *o)
 {
     struct manager *m = o->manager;
     int64_t now = loop_now_ms(m->loop);
@@ -243,7 +244,7 @@ retry(const struct order *o)
         return nowhere(o);
     if (e->held) {
         envelope_free(&e);
-        return refuse(o, "is held, and not retried");
+        return manager_operator_refuse(o, "is held, and not retried");
     }
     if (m->settings.offline) {
         retry_offline(o, e);
@@ -256,7 +257,7 @@ retry(const struct order *o)
 }
 
 static enum manager_result
-bounce(const struct order *o)
+manager_operator_bounce(const struct order *o)
 {
     struct active *a = active_find(o->manager, o->id);
     if (a && a->scheduled) {
@@ -270,8 +271,8 @@ bounce(const struct order *o)
         a = active_new(o->manager, e);
     }
     a->loaded_ms = loop_now_ms(o->manager->loop);
-    forget(o);
-    say(o, "returned");
+    manager_operator_forget(o);
+    manager_operator_say(o, "returned");
     round_bounce(a);
     return MANAGER_DONE;
 }
@@ -284,7 +285,7 @@ remove_message(const struct order *o)
         a->fate = FATE_REMOVE;
         return MANAGER_LATER;
     }
-    forget(o);
+    manager_operator_forget(o);
     if (a) {
         active_remove(a);
         return MANAGER_DONE;
@@ -292,7 +293,7 @@ remove_message(const struct order *o)
     if (o->listed ? !queue_remove_listed(o->manager->queue, o->id)
                   : !queue_remove(o->manager->queue, o->id))
         return MANAGER_UNKNOWN;
-    say(o, "removed");
+    manager_operator_say(o, "removed");
     return MANAGER_DONE;
 }
 
@@ -305,14 +306,14 @@ manager_handles(const struct manager *m, struct id id)
 }
 
 static enum manager_result
-operate(struct manager *m, enum manager_verb verb, struct id id, const char *by,
-        bool listed, char why[MANAGER_WHY_MAX])
+manager_operator_operate(struct manager *m, enum manager_verb verb, struct id id,
+                         const char *by, bool listed, char why[MANAGER_WHY_MAX])
 {
     static enum manager_result (*const verbs[])(const struct order *) = {
-        [MANAGER_HOLD] = hold,
-        [MANAGER_RELEASE] = release,
-        [MANAGER_RETRY] = retry,
-        [MANAGER_BOUNCE] = bounce,
+        [MANAGER_HOLD] = manager_operator_hold,
+        [MANAGER_RELEASE] = manager_operator_release,
+        [MANAGER_RETRY] = manager_operator_retry,
+        [MANAGER_BOUNCE] = manager_operator_bounce,
         [MANAGER_REMOVE] = remove_message,
     };
     struct order order = {m, id, by, why, listed};
@@ -339,19 +340,19 @@ enum manager_result
 manager_operate(struct manager *m, enum manager_verb verb, struct id id,
                 char why[MANAGER_WHY_MAX])
 {
-    return operate(m, verb, id, "the operator", false, why);
+    return manager_operator_operate(m, verb, id, "the operator", false, why);
 }
 
 enum manager_result
 manager_remove_listed(struct manager *m, struct id id, char why[MANAGER_WHY_MAX])
 {
-    return operate(m, MANAGER_REMOVE, id, "the operator", true, why);
+    return manager_operator_operate(m, MANAGER_REMOVE, id, "the operator", true, why);
 }
 
 enum manager_result
 manager_hold(struct manager *m, struct id id, const char *by, char why[MANAGER_WHY_MAX])
 {
-    return operate(m, MANAGER_HOLD, id, by, false, why);
+    return manager_operator_operate(m, MANAGER_HOLD, id, by, false, why);
 }
 
 bool

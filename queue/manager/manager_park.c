@@ -51,7 +51,8 @@ keep_others(struct sched_recipient *open, size_t *count)
 }
 
 static void
-settle_all(struct active *a, const struct sorted *s, const struct outcome *outcome)
+manager_park_settle_all(struct active *a, const struct sorted *s,
+                        const struct outcome *outcome)
 {
     for (size_t i = 0; i < s->count; i++)
         round_settle(a, s->indexes[i], outcome, false, NULL);
@@ -111,7 +112,7 @@ park_some(struct active *a, struct sched_recipient *open, size_t *count)
         a->parked_ms = offer.until_ms;
         break;
     case MANAGER_SETTLE:
-        settle_all(a, &s, &offer.outcome);
+        manager_park_settle_all(a, &s, &offer.outcome);
         keep_others(open, count);
         break;
     case MANAGER_REDIRECT:

@@ -38,7 +38,7 @@ program_of(enum target_kind kind)
 }
 
 static enum channel
-channel_of(enum target_kind kind)
+manager_round_channel_of(enum target_kind kind)
 {
     return kind == TARGET_LMTP || kind == TARGET_MAILDIR ? CHANNEL_LOCAL
                                                          : CHANNEL_REMOTE;
@@ -201,8 +201,9 @@ round_started(struct active *a, const unsigned *indexes, size_t count)
         a->deliveries = memory_array(a->envelope->count, sizeof(*a->deliveries));
     for (size_t i = 0; i < count; i++)
         if (a->deliveries[indexes[i]] == 0) /* else it had to wait once more */
-            a->deliveries[indexes[i]] = sendlog_start(s, a->envelope, indexes[i],
-                                                      channel_of(a->kinds[indexes[i]]));
+            a->deliveries[indexes[i]] =
+                sendlog_start(s, a->envelope, indexes[i],
+                              manager_round_channel_of(a->kinds[indexes[i]]));
 }
 
 /* In the words of the style. */
@@ -212,7 +213,7 @@ tell_log(struct active *a, unsigned index, const struct outcome *outcome, bool e
 {
     unsigned delivery = a->deliveries ? a->deliveries[index] : 0;
     if (!sendlog_result(&a->manager->sendlog, delivery, a->envelope, index,
-                        channel_of(a->kinds[index]), outcome))
+                        manager_round_channel_of(a->kinds[index]), outcome))
         log_verdict(a, index, outcome, expired, timing);
     if (a->deliveries)
         a->deliveries[index] = 0;
@@ -227,7 +228,8 @@ relays(enum target_kind kind)
 
 /* Whether the sender hears from us of this success (RFC 3461 §5.2.2, §5.2.4). */
 static bool
-is_told(const struct envelope *e, unsigned index, const struct outcome *outcome)
+manager_round_is_told(const struct envelope *e, unsigned index,
+                      const struct outcome *outcome)
 {
     return e->sender.length > 0 && !outcome->notifies &&
            notice_wants_success(&e->recipients[index]);
@@ -239,7 +241,7 @@ round_settle(struct active *a, unsigned index, const struct outcome *outcome,
 {
     struct manager *m = a->manager;
     struct envelope *e = a->envelope;
-    enum channel channel = channel_of(a->kinds[index]);
+    enum channel channel = manager_round_channel_of(a->kinds[index]);
     /* Whoever has joined it was faster: the first word counts. */
     if (e->recipients[index].done)
         return;
@@ -262,7 +264,7 @@ round_settle(struct active *a, unsigned index, const struct outcome *outcome,
                                   .relayed = relays(a->kinds[index]),
                                   .outcome = *outcome};
         queue_settle(m->queue, e, index, channel,
-                     is_told(e, index, outcome) ? &success : NULL);
+                     manager_round_is_told(e, index, outcome) ? &success : NULL);
         break;
     }
     case VERDICT_FAILED: {
@@ -477,7 +479,7 @@ round_conclude(struct manager *m)
 
 /* Onto the disk, until its time comes; or what the operator wants instead. */
 static void
-rest(struct active *a)
+manager_round_rest(struct active *a)
 {
     struct manager *m = a->manager;
     struct id id = a->id;
@@ -506,7 +508,7 @@ round_wait(struct active *a, int64_t due_ms, unsigned attempts)
     a->envelope->due_ms = due_ms;
     a->envelope->attempts = attempts;
     if (!round_goes_on(a) || !warning_start(a))
-        rest(a);
+        manager_round_rest(a);
 }
 
 void
@@ -515,7 +517,7 @@ round_warned(struct active *a)
     struct manager *m = a->manager;
     struct id id = a->id;
     bool again = a->wanted && round_goes_on(a);
-    rest(a);
+    manager_round_rest(a);
     if (again)
         manager_load(m, id);
     manager_stir(m);

@@ -38,7 +38,7 @@ warning_forget(struct active *a, unsigned recipients)
 
 /* Who is late, of those whose route warns at all. The caller frees. */
 static struct notice_delay *
-list(const struct active *a, size_t *count)
+manager_warning_list(const struct active *a, size_t *count)
 {
     const struct envelope *e = a->envelope;
     struct notice_delay *delays = memory_array(e->count, sizeof(*delays));
@@ -58,7 +58,8 @@ list(const struct active *a, size_t *count)
 }
 
 static void
-stored(void *context, struct envelope *notice, const struct outcome *refusal)
+manager_warning_stored(void *context, struct envelope *notice,
+                       const struct outcome *refusal)
 {
     struct active *a = context;
     struct manager *m = a->manager;
@@ -82,9 +83,9 @@ warning_start(struct active *a)
         return false;
     struct notice_settings settings = round_notice_settings(m);
     size_t count;
-    struct notice_delay *delays = list(a, &count);
-    enum notice_result result = notice_begin_delay(&settings, a->envelope, delays,
-                                                   count, &a->notice, stored, a);
+    struct notice_delay *delays = manager_warning_list(a, &count);
+    enum notice_result result = notice_begin_delay(
+        &settings, a->envelope, delays, count, &a->notice, manager_warning_stored, a);
     free(delays);
     if (result != NOTICE_BEGUN)
         return false;

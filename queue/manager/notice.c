@@ -86,7 +86,7 @@ last_line_end(struct text t)
 
 /* Reads the header of the message as it was accepted, prefix included. */
 static bool
-read_header(struct queue *queue, const struct envelope *e, struct buffer *out)
+notice_read_header(struct queue *queue, const struct envelope *e, struct buffer *out)
 {
     int content = queue_content_open(queue, e);
     if (content < 0)
@@ -171,7 +171,7 @@ notice_drop(struct notice **notice)
 }
 
 static void
-add_recipient(struct notice *n, unsigned index, struct report_recipient made)
+notice_add_recipient(struct notice *n, unsigned index, struct report_recipient made)
 {
     const struct recipient *r = &n->envelope->recipients[index];
     made.address = r->address;
@@ -205,10 +205,10 @@ add_failures(struct notice *n)
         if (!all && is_failure(f) && !wants_failure(&e->recipients[f->recipient]))
             continue;
         n->has_failure = n->has_failure || is_failure(f);
-        add_recipient(n, f->recipient,
-                      (struct report_recipient){.action = action_of(f),
-                                                .expired = f->expired,
-                                                .outcome = &f->outcome});
+        notice_add_recipient(n, f->recipient,
+                             (struct report_recipient){.action = action_of(f),
+                                                       .expired = f->expired,
+                                                       .outcome = &f->outcome});
     }
 }
 
@@ -220,10 +220,11 @@ add_delays(struct notice *n, const struct notice_delay *delays, size_t count)
     for (size_t i = 0; i < count; i++) {
         const struct notice_delay *d = &delays[i];
         if (notice_wants_delay(&n->envelope->recipients[d->recipient]))
-            add_recipient(n, d->recipient,
-                          (struct report_recipient){.action = REPORT_DELAYED,
-                                                    .retry_until_ms = d->retry_until_ms,
-                                                    .outcome = d->outcome});
+            notice_add_recipient(
+                n, d->recipient,
+                (struct report_recipient){.action = REPORT_DELAYED,
+                                          .retry_until_ms = d->retry_until_ms,
+                                          .outcome = d->outcome});
     }
 }
 
@@ -263,7 +264,7 @@ envelope_id_of(struct notice *n, const struct envelope *e)
 
 /* Else the report is in the form that every reader knows, and goes everywhere. */
 static bool
-needs_utf8(const struct envelope *e)
+notice_needs_utf8(const struct envelope *e)
 {
     bool ascii = !envelope_has_utf8_header(e) && text_is_ascii(e->sender);
     for (unsigned i = 0; ascii && i < e->count; i++)
@@ -295,7 +296,7 @@ compose(const struct notice_settings *settings, const struct envelope *e)
         .envelope_id = envelope_id_of(n, e),
         .arrival_ms = e->birth_ms,
         .now_ms = loop_now_ms(settings->loop),
-        .utf8 = needs_utf8(e),
+        .utf8 = notice_needs_utf8(e),
     };
     return n;
 }
@@ -310,7 +311,7 @@ choose_form(struct notice *n)
               !e->binary && e->content_size <= (int64_t)n->settings.size_limit;
     n->report.full = n->full;
     if (!n->full)
-        (void)!read_header(n->settings.queue, e, &n->header);
+        (void)!notice_read_header(n->settings.queue, e, &n->header);
     n->report.eight_bit =
         n->full ? e->eight_bit || e->utf8 : !text_is_ascii(buffer_text(&n->header));
 }
@@ -354,7 +355,7 @@ notified(const struct notice *n)
 }
 
 static void
-commit(struct notice *n)
+notice_commit(struct notice *n)
 {
     char id[ID_LENGTH + 1], notice_id[ID_LENGTH + 1];
     struct envelope *made = notice_envelope(n);
@@ -367,7 +368,7 @@ commit(struct notice *n)
 }
 
 static void
-write_some(void *context)
+notice_write_some(void *context)
 {
     struct notice *n = context;
     struct queue *queue = n->settings.queue;
@@ -377,18 +378,19 @@ write_some(void *context)
                      n->draft)) {
         write_original(n);
         report_end(&n->report, write_to_draft, n->draft);
-        commit(n);
+        notice_commit(n);
         *n->under_way = NULL;
         loop_release(loop, notice_free, n);
     } else {
-        loop_post(loop, &n->task, write_some, n);
+        loop_post(loop, &n->task, notice_write_some, n);
     }
     queue_leave(queue, before);
 }
 
 /* Once composed. */
 static enum notice_result
-begin(struct notice *n, struct notice **under_way, queue_stored *stored, void *context)
+notice_begin_draft(struct notice *n, struct notice **under_way, queue_stored *stored,
+                   void *context)
 {
     const struct envelope *e = n->envelope;
     struct outcome refusal;
@@ -411,7 +413,7 @@ begin(struct notice *n, struct notice **under_way, queue_stored *stored, void *c
     n->stored = stored;
     n->context = context;
     *under_way = n;
-    write_some(n);
+    notice_write_some(n);
     return NOTICE_BEGUN;
 }
 
@@ -430,7 +432,7 @@ notice_begin(const struct notice_settings *settings, const struct envelope *e,
     }
     struct notice *n = compose(settings, e);
     add_failures(n);
-    return begin(n, under_way, stored, context);
+    return notice_begin_draft(n, under_way, stored, context);
 }
 
 enum notice_result
@@ -442,5 +444,5 @@ notice_begin_delay(const struct notice_settings *settings, const struct envelope
         return NOTICE_NOTHING;
     struct notice *n = compose(settings, e);
     add_delays(n, delays, count);
-    return begin(n, under_way, stored, context);
+    return notice_begin_draft(n, under_way, stored, context);
 }

@@ -13,7 +13,7 @@ static const char *const channels[] = {
 
 /* What cannot be read as something else: a line's end becomes '/', the others '_'. */
 static struct text
-clean(struct text t, char out[SENDLOG_VALUE_MAX])
+sendlog_clean(struct text t, char out[SENDLOG_VALUE_MAX])
 {
     size_t length = t.length < SENDLOG_VALUE_MAX ? t.length : SENDLOG_VALUE_MAX;
     for (size_t i = 0; i < length; i++) {
@@ -44,7 +44,7 @@ sendlog_new(struct sendlog *s, const struct envelope *e)
     if (!sendlog_is_on(s))
         return;
     id_format(e->id, id);
-    struct text from = clean(e->sender, sender);
+    struct text from = sendlog_clean(e->sender, sender);
     log_plain(s->log, "new msg %" PRIu64, e->id.hash);
     log_plain(s->log,
               "info msg %" PRIu64 ": bytes %" PRId64 " from <%.*s> qp 0 uid %u id %s",
@@ -54,7 +54,7 @@ sendlog_new(struct sendlog *s, const struct envelope *e)
 
 /* The handle: number and channel. */
 static enum channel
-channel_of(unsigned delivery)
+sendlog_channel_of(unsigned delivery)
 {
     return (delivery & 1) != 0 ? CHANNEL_REMOTE : CHANNEL_LOCAL;
 }
@@ -66,7 +66,7 @@ sendlog_start(struct sendlog *s, const struct envelope *e, unsigned index,
     char address[SENDLOG_VALUE_MAX];
     if (!sendlog_is_on(s))
         return 0;
-    struct text to = clean(e->recipients[index].address, address);
+    struct text to = sendlog_clean(e->recipients[index].address, address);
     s->running[channel]++;
     s->deliveries = s->deliveries % DELIVERIES_MAX + 1;
     log_plain(s->log, "starting delivery %u: msg %" PRIu64 " to %s %.*s", s->deliveries,
@@ -77,14 +77,15 @@ sendlog_start(struct sendlog *s, const struct envelope *e, unsigned index,
 
 /* The style may have changed since it began. */
 static void
-end(struct sendlog *s, unsigned delivery, const char *word, struct text why)
+sendlog_end_line(struct sendlog *s, unsigned delivery, const char *word,
+                 struct text why)
 {
     char text[SENDLOG_VALUE_MAX];
-    assert(s->running[channel_of(delivery)] > 0);
-    s->running[channel_of(delivery)]--;
+    assert(s->running[sendlog_channel_of(delivery)] > 0);
+    s->running[sendlog_channel_of(delivery)]--;
     if (!sendlog_is_on(s))
         return;
-    struct text said = clean(why, text);
+    struct text said = sendlog_clean(why, text);
     log_plain(s->log, "delivery %u: %s: %.*s/", delivery >> 1, word, TEXT_ARGS(said));
     say_status(s);
 }
@@ -110,7 +111,8 @@ sendlog_result(struct sendlog *s, unsigned delivery, const struct envelope *e,
     if (delivery == 0)
         delivery = sendlog_start(s, e, index, channel);
     if (delivery != 0)
-        end(s, delivery, result_word(outcome->verdict), text_from(outcome->text));
+        sendlog_end_line(s, delivery, result_word(outcome->verdict),
+                         text_from(outcome->text));
     return sendlog_is_on(s);
 }
 
@@ -118,7 +120,7 @@ void
 sendlog_stopped(struct sendlog *s, unsigned delivery)
 {
     if (delivery != 0)
-        end(s, delivery, "deferral", TEXT("not made"));
+        sendlog_end_line(s, delivery, "deferral", TEXT("not made"));
 }
 
 void

@@ -130,7 +130,7 @@ put_marker(struct disk *disk, const char *room)
 }
 
 static int
-remove_files(struct disk *disk, const char *room)
+adopt_remove_files(struct disk *disk, const char *room)
 {
     char marker[SPOOL_PATH_MAX];
     struct names all = {.room = room};
@@ -154,7 +154,7 @@ remove_segments(struct adopt *a, const char *room)
     if (result < 0)
         a->failed = true;
     else
-        result = remove_files(disk, room);
+        result = adopt_remove_files(disk, room);
     if (result == 0)
         return;
     (void)spool_trouble(a->spool, result, NULL, "remove an old journal");
@@ -180,7 +180,7 @@ sync_records(struct disk *disk, const char *room)
 }
 
 static bool
-is_empty(struct adopt *a, const char *room)
+adopt_is_empty(struct adopt *a, const char *room)
 {
     struct names all = {.room = room};
     int result = disk_list(a->spool->disk, room, note_file, &all);
@@ -191,7 +191,7 @@ is_empty(struct adopt *a, const char *room)
 /* --- One message ----------------------------------------------------------------- */
 
 static void
-park(struct adopt *a, struct young_message *m, const char *reason)
+adopt_park(struct adopt *a, struct young_message *m, const char *reason)
 {
     if (young_park(&a->young, m, reason) < 0)
         a->failed = true;
@@ -199,7 +199,7 @@ park(struct adopt *a, struct young_message *m, const char *reason)
 
 /* Its files are durable: from now on they need a mark to be known as a whole. */
 static void
-note_made(struct adopt *a, const struct envelope *e)
+adopt_note_made(struct adopt *a, const struct envelope *e)
 {
     if (e->made_of.length == 0)
         return;
@@ -212,7 +212,7 @@ note_made(struct adopt *a, const struct envelope *e)
 
 /* Its own daemon has moved it, or a pass that was killed. True: that was all. */
 static bool
-is_there(struct adopt *a, const struct young_message *m)
+adopt_is_there(struct adopt *a, const struct young_message *m)
 {
     struct id id = m->id;
     struct envelope *e = NULL;
@@ -225,7 +225,7 @@ is_there(struct adopt *a, const struct young_message *m)
     if (failed)
         a->failed = true;
     else if (whole)
-        note_made(a, e);
+        adopt_note_made(a, e);
     envelope_free(&e);
     return failed || whole;
 }
@@ -239,7 +239,7 @@ add_move(struct adopt *a, struct young_message *m)
     int error = 0;
     move.envelope = young_load(&a->young, m, &later, reason, sizeof(reason));
     if (move.envelope == NULL && !later) {
-        park(a, m, reason);
+        adopt_park(a, m, reason);
         return;
     }
     if (move.envelope != NULL && !m->large)
@@ -253,26 +253,26 @@ add_move(struct adopt *a, struct young_message *m)
 }
 
 static void
-look_at(struct adopt *a, struct young_message *m)
+adopt_look_at(struct adopt *a, struct young_message *m)
 {
     unsigned rooms;
-    if (is_there(a, m))
+    if (adopt_is_there(a, m))
         return;
     if (guard_is_deadly(&a->spool->guard, m->id))
-        park(a, m, guard_reason(&a->spool->guard, m->id));
+        adopt_park(a, m, guard_reason(&a->spool->guard, m->id));
     else if (spool_rooms(a->spool, m->id, &rooms) < 0)
         a->failed = true;
     else if (m->large && (rooms & ROOM_BIT(ROOM_MESS)) == 0)
-        park(a, m, "the content is missing");
+        adopt_park(a, m, "the content is missing");
     else
         add_move(a, m);
 }
 
 static void
-prepare(struct adopt *a, struct young_message *m)
+adopt_prepare(struct adopt *a, struct young_message *m)
 {
     struct id before = guard_enter(&a->spool->guard, m->id);
-    look_at(a, m);
+    adopt_look_at(a, m);
     guard_leave(&a->spool->guard, before);
 }
 
@@ -285,7 +285,7 @@ take_moves(struct adopt *a)
         if (move->result < 0) {
             a->failed = true;
         } else {
-            note_made(a, move->envelope);
+            adopt_note_made(a, move->envelope);
             a->result.messages++;
         }
         envelope_free(&move->envelope);
@@ -328,7 +328,7 @@ remove_some(struct adopt *a)
 /* --- One room -------------------------------------------------------------------- */
 
 static const struct adopt_room *
-current(const struct adopt *a)
+adopt_current(const struct adopt *a)
 {
     return &a->rooms.rows[a->next];
 }
@@ -356,7 +356,7 @@ static void
 end_room(struct adopt *a)
 {
     struct young_message *m, *next;
-    const char *room = current(a)->path;
+    const char *room = adopt_current(a)->path;
     if (!a->failed && spool_sync_rooms(a->spool, ~0u) < 0)
         a->failed = true;
     if (!a->failed && a->marked && joined_sync(a->spool) < 0)
@@ -378,16 +378,16 @@ end_room(struct adopt *a)
 
 /* Nothing is known of what it has. */
 static void
-note_closed(struct adopt *a)
+adopt_note_closed(struct adopt *a)
 {
-    const struct adopt_room *room = current(a);
+    const struct adopt_room *room = adopt_current(a);
     a->result.blocking |= slices_overlap(&a->ours, room->first, room->last);
 }
 
 static void
 begin_room(struct adopt *a)
 {
-    const char *room = current(a)->path;
+    const char *room = adopt_current(a)->path;
     a->failed = a->marked = false;
     a->before = a->result.messages;
     a->young = (struct young){.spool = a->spool, .loop = a->loop, .room = room};
@@ -402,7 +402,7 @@ begin_room(struct adopt *a)
     if (result < 0) {
         (void)spool_trouble(a->spool, result, NULL, "read an old journal");
         a->result.unreadable = true;
-        note_closed(a);
+        adopt_note_closed(a);
         leave_room(a);
         return;
     }
@@ -414,10 +414,11 @@ begin_room(struct adopt *a)
 static bool
 lock_room(struct adopt *a)
 {
-    const struct adopt_room *room = current(a);
+    const struct adopt_room *room = adopt_current(a);
     bool is_own = a->own != NULL && strcmp(room->path, a->own) == 0;
     if (!slices_overlap(&a->slices, room->first, room->last) ||
-        (is_own && !has_marker(a->spool->disk, room->path)) || is_empty(a, room->path))
+        (is_own && !has_marker(a->spool->disk, room->path)) ||
+        adopt_is_empty(a, room->path))
         return false;
     int lock =
         disk_lock(a->spool->disk, lock_path, room->first, room->last - room->first + 1);
@@ -428,7 +429,7 @@ lock_room(struct adopt *a)
         a->result.unreadable = true;
     }
     if (lock < 0)
-        note_closed(a);
+        adopt_note_closed(a);
     a->lock = lock < 0 ? -1 : lock;
     return lock >= 0;
 }
@@ -436,12 +437,12 @@ lock_room(struct adopt *a)
 /* --- The pass -------------------------------------------------------------------- */
 
 static void
-move_some(struct adopt *a)
+adopt_move_some(struct adopt *a)
 {
     while (a->at != NULL && a->mover.count < MOVER_MAX) {
         struct young_message *m = a->at;
         a->at = m->hh.next;
-        prepare(a, m);
+        adopt_prepare(a, m);
     }
     if (a->mover.count == 0)
         return;
@@ -463,13 +464,13 @@ end_pass(struct adopt *a)
 
 /* A bite: some that have ended, a batch, or the begin or the end of a room. */
 static void
-go_on(struct adopt *a)
+adopt_go_on(struct adopt *a)
 {
     assert(a->running && !a->moving);
     if (a->ended_next < a->ended_count)
         remove_some(a);
     else if (a->lock >= 0 && a->at != NULL)
-        move_some(a);
+        adopt_move_some(a);
     else if (a->lock >= 0)
         end_room(a);
     else if (a->next == a->rooms.count)
@@ -481,16 +482,16 @@ go_on(struct adopt *a)
 }
 
 static void
-work(void *context)
+adopt_work(void *context)
 {
     struct adopt *a = context;
-    go_on(a);
+    adopt_go_on(a);
     if (a->running && !a->moving)
-        loop_post(a->loop, &a->task, work, a);
+        loop_post(a->loop, &a->task, adopt_work, a);
 }
 
 static void
-on_moved(void *context)
+adopt_on_moved(void *context)
 {
     struct adopt *a = context;
     if (!a->running)
@@ -498,7 +499,7 @@ on_moved(void *context)
     take_moves(a);
     a->moving = false;
     if (!a->at_once)
-        loop_post(a->loop, &a->task, work, a);
+        loop_post(a->loop, &a->task, adopt_work, a);
 }
 
 static void
@@ -511,7 +512,7 @@ begin_pass(struct adopt *a, bool at_once)
     a->withheld = (struct seen){0};
     a->next = 0;
     a->lock = -1;
-    a->mover = (struct mover){.spool = a->spool, .done = on_moved, .context = a};
+    a->mover = (struct mover){.spool = a->spool, .done = adopt_on_moved, .context = a};
     int listed = list_rooms(a->spool->disk, &a->rooms);
     if (listed == 0 && a->made != NULL)
         listed = joined_list(a->spool, a->made);
@@ -526,7 +527,7 @@ void
 adopt_start(struct adopt *a)
 {
     begin_pass(a, false);
-    loop_post(a->loop, &a->task, work, a);
+    loop_post(a->loop, &a->task, adopt_work, a);
 }
 
 void
@@ -537,7 +538,7 @@ adopt_at_once(struct adopt *a)
         if (a->moving)
             disk_sync_wait(a->spool->disk);
         else
-            go_on(a);
+            adopt_go_on(a);
 }
 
 bool

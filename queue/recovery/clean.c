@@ -153,7 +153,7 @@ compare_rows(const void *a, const void *b)
 }
 
 static void
-add_row(struct clean *c, struct id id, enum room room)
+clean_add_row(struct clean *c, struct id id, enum room room)
 {
     if (c->count == c->capacity) {
         c->capacity = c->capacity > 0 ? c->capacity * 2 : 64;
@@ -169,7 +169,7 @@ struct listing {
 };
 
 static bool
-note_name(void *context, const char *name)
+clean_note_name(void *context, const char *name)
 {
     struct listing *l = context;
     struct clean *c = l->clean;
@@ -185,7 +185,7 @@ note_name(void *context, const char *name)
     if (row != NULL)
         row->rooms |= ROOM_BIT(l->room);
     else
-        add_row(c, wanted.id, l->room);
+        clean_add_row(c, wanted.id, l->room);
     return true;
 }
 
@@ -211,7 +211,7 @@ static bool
 list_next_room(struct clean *c)
 {
     struct listing l = {.clean = c, .room = c->room};
-    int result = disk_list(c->spool->disk, spool_room(l.room), note_name, &l);
+    int result = disk_list(c->spool->disk, spool_room(l.room), clean_note_name, &l);
     if (result < 0) {
         (void)spool_trouble(c->spool, result, NULL, "list a directory");
         return false;
@@ -323,7 +323,7 @@ bite(void *context)
 
 /* room: the first to be listed after pid/; ROOMS: none. */
 static void
-sweep(struct clean *c, enum room room)
+clean_sweep(struct clean *c, enum room room)
 {
     if (c->sweeping)
         return; /* the last one is still at work */
@@ -339,7 +339,7 @@ sweep_all(void *context)
 {
     struct clean *c = context;
     loop_timer_start(c->loop, &c->hourly, EVERY_MS, sweep_all, c);
-    sweep(c, ROOM_MESS);
+    clean_sweep(c, ROOM_MESS);
 }
 
 static void
@@ -347,7 +347,7 @@ sweep_first(void *context)
 {
     struct clean *c = context;
     loop_timer_start(c->loop, &c->hourly, EVERY_MS, sweep_all, c);
-    sweep(c, ROOMS);
+    clean_sweep(c, ROOMS);
 }
 
 /* --- Start and stop -------------------------------------------------------------- */

@@ -18,7 +18,7 @@ struct ending {
 };
 
 static struct ending *
-find(const struct endings *n, struct id id)
+endings_find(const struct endings *n, struct id id)
 {
     struct ending *e = NULL;
     HASH_FIND(hh, n->table, &id, sizeof(id), e);
@@ -26,7 +26,7 @@ find(const struct endings *n, struct id id)
 }
 
 static void
-forget(struct endings *n, struct ending **list, struct ending *e)
+endings_forget(struct endings *n, struct ending **list, struct ending *e)
 {
     DL_DELETE(*list, e);
     HASH_DEL(n->table, e);
@@ -38,13 +38,13 @@ forget_all(struct endings *n, struct ending **list)
 {
     struct ending *e, *next;
     DL_FOREACH_SAFE (*list, e, next)
-        forget(n, list, e);
+        endings_forget(n, list, e);
 }
 
 static void
-add(struct endings *n, struct ending **list, struct id id, uint64_t batch)
+endings_add_one(struct endings *n, struct ending **list, struct id id, uint64_t batch)
 {
-    if (find(n, id) != NULL)
+    if (endings_find(n, id) != NULL)
         return; /* an operator is quick */
     struct ending *e = memory_new(sizeof(*e));
     e->id = id;
@@ -56,12 +56,12 @@ add(struct endings *n, struct ending **list, struct id id, uint64_t batch)
 void
 endings_add(struct endings *n, struct id id, uint64_t batch)
 {
-    add(n, &n->list, id, batch);
+    endings_add_one(n, &n->list, id, batch);
 }
 
 /* While its todo stays, a scan must not take it for a new message. */
 static void
-remove_files(struct endings *n, struct id id)
+endings_remove_files(struct endings *n, struct id id)
 {
     if (spool_remove_all(n->spool, id) == 0)
         seen_remove(n->seen, id);
@@ -71,7 +71,7 @@ uint64_t
 endings_end(struct endings *n, struct id id)
 {
     if (n->young->journal == NULL) {
-        remove_files(n, id);
+        endings_remove_files(n, id);
         n->unsynced = true;
         return 0;
     }
@@ -107,21 +107,21 @@ remove_gone(struct endings *n, unsigned most)
         if (most-- == 0)
             break;
         struct id id = e->id;
-        forget(n, &n->gone, e);
-        remove_files(n, id);
+        endings_forget(n, &n->gone, e);
+        endings_remove_files(n, id);
     }
 }
 
 static void
-go_on(void *context)
+endings_go_on(void *context)
 {
     struct endings *n = context;
     if (n->gone == NULL)
         sync_removals(n);
     remove_gone(n, PER_TURN);
     if (n->gone != NULL || n->foreign != NULL)
-        loop_timer_start(n->loop, &n->sync, n->gone != NULL ? PAUSE_MS : SYNC_MS, go_on,
-                         n);
+        loop_timer_start(n->loop, &n->sync, n->gone != NULL ? PAUSE_MS : SYNC_MS,
+                         endings_go_on, n);
 }
 
 void
@@ -141,9 +141,9 @@ endings_end_foreign(struct endings *n, struct id id)
     seen_remove(n->seen, id);
     if (spool_remove(n->spool, ROOM_INFO, id) < 0)
         return;
-    add(n, &n->foreign, id, 0);
+    endings_add_one(n, &n->foreign, id, 0);
     if (!heap_has(&n->sync.node))
-        loop_timer_start(n->loop, &n->sync, SYNC_MS, go_on, n);
+        loop_timer_start(n->loop, &n->sync, SYNC_MS, endings_go_on, n);
 }
 
 /* --------------------------------------------------------------------------------- */
@@ -151,7 +151,7 @@ endings_end_foreign(struct endings *n, struct id id)
 bool
 endings_have(const struct endings *n, struct id id)
 {
-    return find(n, id) != NULL;
+    return endings_find(n, id) != NULL;
 }
 
 size_t
@@ -175,8 +175,8 @@ remove_due(void *context)
     while (n->due != NULL && (n->stopping || HASH_COUNT(n->table) > ENDINGS_MAX ||
                               (left-- > 0 && loop_clock_us() < until_us))) {
         struct id id = n->due->id;
-        forget(n, &n->due, n->due);
-        remove_files(n, id);
+        endings_forget(n, &n->due, n->due);
+        endings_remove_files(n, id);
     }
     if (n->due != NULL)
         loop_post(n->loop, &n->task, remove_due, n);

@@ -6,12 +6,12 @@
 
 enum stage { STAGE_FILES, STAGE_QUEUED, STAGE_ROOMS, STAGE_DONE };
 
-static void advance(struct mover *m);
+static void mover_advance(struct mover *m);
 
 /* --- Syncs ----------------------------------------------------------------------- */
 
 static void
-take_result(struct mover_sync *s, int result)
+mover_take_result(struct mover_sync *s, int result)
 {
     struct mover *m = s->mover;
     struct spool *spool = m->spool;
@@ -30,15 +30,15 @@ take_result(struct mover_sync *s, int result)
 }
 
 static void
-on_synced(void *context, int result)
+mover_on_synced(void *context, int result)
 {
     struct mover_sync *s = context;
     struct mover *m = s->mover;
     assert(m->running > 0);
     m->running--;
-    take_result(s, result);
+    mover_take_result(s, result);
     if (m->running == 0)
-        advance(m);
+        mover_advance(m);
 }
 
 static struct mover_sync *
@@ -47,7 +47,7 @@ add_sync(struct mover *m, int file)
     assert(m->sync_count < sizeof(m->syncs) / sizeof(m->syncs[0]));
     struct mover_sync *s = &m->syncs[m->sync_count++];
     *s = (struct mover_sync){.mover = m, .file = file, .room = ROOMS};
-    s->sync = (struct disk_sync){.done = on_synced, .context = s};
+    s->sync = (struct disk_sync){.done = mover_on_synced, .context = s};
     return s;
 }
 
@@ -61,7 +61,7 @@ begin_syncs(struct mover *m)
         if (result == DISK_SYNCING)
             m->running++;
         else
-            take_result(s, result);
+            mover_take_result(s, result);
     }
 }
 
@@ -111,7 +111,7 @@ write_files(struct mover *m)
 }
 
 static void
-finish(struct mover *m)
+mover_finish(struct mover *m)
 {
     for (unsigned i = 0; i < m->count; i++) {
         struct move *move = &m->moves[i];
@@ -144,7 +144,7 @@ begin_stage(struct mover *m)
             add_room(m, rooms[i]);
         break;
     case STAGE_DONE:
-        finish(m);
+        mover_finish(m);
         return;
     }
     begin_syncs(m);
@@ -152,7 +152,7 @@ begin_stage(struct mover *m)
 
 /* One stage after the other, as long as they end at once. */
 static void
-advance(struct mover *m)
+mover_advance(struct mover *m)
 {
     while (m->stage != STAGE_DONE && m->running == 0) {
         m->stage++;
@@ -171,7 +171,7 @@ mover_start(struct mover *m)
     m->starting = true;
     begin_stage(m);
     if (m->running == 0)
-        advance(m);
+        mover_advance(m);
     m->starting = false;
     return m->stage == STAGE_DONE;
 }

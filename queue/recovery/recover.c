@@ -109,7 +109,7 @@ remove_ended(struct recover *r, struct id id)
 }
 
 static void
-report(struct recover *r, struct id id, unsigned rooms)
+recover_report_one(struct recover *r, struct id id, unsigned rooms)
 {
     struct queue_entry entry = {.id = id, .due_ms = loop_now_ms(r->loop)};
     if ((rooms & QUEUED) != 0)
@@ -231,7 +231,7 @@ is_doubtful(const struct recover *r, const struct recover_row *row)
  *   else                      left by a removal that crashed: only we make these files,
  *                             and they outlive todo and info in no other way */
 static void
-look_at(struct recover *r, const struct recover_row *row, bool marked)
+recover_look_at(struct recover *r, const struct recover_row *row, bool marked)
 {
     struct id id = row->id;
     unsigned rooms = row->rooms & ~(unsigned)DEFRAG;
@@ -267,7 +267,7 @@ look_at(struct recover *r, const struct recover_row *row, bool marked)
     if ((rooms & (QUEUED | INFO)) == 0)
         remove_rest(r, id, rooms);
     else
-        report(r, id, rooms | (marked ? (unsigned)DEFRAG : 0));
+        recover_report_one(r, id, rooms | (marked ? (unsigned)DEFRAG : 0));
 }
 
 /* S5 that is not held may have one. */
@@ -284,7 +284,7 @@ recover_one(struct recover *r, const struct recover_row *row)
     struct id before = guard_enter(&r->spool->guard, row->id);
     bool marked = (row->rooms & DEFRAG) != 0 ||
                   (row->origin == ASKED && parked_has(r->spool, row->id));
-    look_at(r, row, marked);
+    recover_look_at(r, row, marked);
     if (marked && !may_be_marked(r, row->id))
         parked_drop(r->spool, row->id);
     guard_leave(&r->spool->guard, before);
@@ -313,7 +313,7 @@ note_id(struct recover *r, struct id id, unsigned rooms)
 }
 
 static bool
-note_name(void *context, const char *name)
+recover_note_name(void *context, const char *name)
 {
     struct listing *l = context;
     struct recover *r = l->recover;
@@ -331,7 +331,7 @@ list_room(struct recover *r, enum room room, const struct slices *slices)
 {
     struct spool *s = r->spool;
     struct listing l = {.recover = r, .slices = slices, .room = room};
-    int result = disk_list(s->disk, spool_room(room), note_name, &l);
+    int result = disk_list(s->disk, spool_room(room), recover_note_name, &l);
     if (result < 0)
         return spool_trouble(s, result, NULL, "list a directory");
     spool_tell_strange(s, room, l.strange);
@@ -339,7 +339,7 @@ list_room(struct recover *r, enum room room, const struct slices *slices)
 }
 
 static void
-add_row(struct recover *r, struct recover_row row)
+recover_add_row(struct recover *r, struct recover_row row)
 {
     if (r->next == r->count)
         r->next = r->count = 0;
@@ -367,7 +367,7 @@ take_names(struct recover *r, enum origin origin, bool good)
     size_t before = r->next == r->count ? 0 : r->count;
     HASH_ITER (hh, r->names, n, next) {
         if (good && (origin == START || !seen_has(r->seen, n->id)))
-            add_row(r, (struct recover_row){n->id, origin, n->rooms});
+            recover_add_row(r, (struct recover_row){n->id, origin, n->rooms});
         HASH_DEL(r->names, n);
         free(n);
     }
@@ -376,7 +376,7 @@ take_names(struct recover *r, enum origin origin, bool good)
 }
 
 static void
-note_young(struct recover *r)
+recover_note_young(struct recover *r)
 {
     struct young_message *m, *next;
     HASH_ITER (hh, r->young->messages, m, next)
@@ -391,7 +391,7 @@ list_some(struct recover *r)
 {
     bool good = true;
     if (r->room == 0) {
-        note_young(r);
+        recover_note_young(r);
         r->room = ROOM_QUEUED;
     }
     r->seen_now = 0;
@@ -413,7 +413,7 @@ static void
 take_later(struct recover *r)
 {
     for (size_t i = 0; i < r->later_count; i++)
-        add_row(r, (struct recover_row){.id = r->later[i], .origin = ASKED});
+        recover_add_row(r, (struct recover_row){.id = r->later[i], .origin = ASKED});
     r->later_count = 0;
 }
 
@@ -432,7 +432,7 @@ make_list(struct recover *r)
 }
 
 static void
-work(void *context)
+recover_work(void *context)
 {
     struct recover *r = context;
     if (!heap_has(&r->again.node))
@@ -445,19 +445,19 @@ work(void *context)
         recover_one(r, &row);
     }
     if (!good)
-        loop_timer_start(r->loop, &r->again, AGAIN_MS, work, r);
+        loop_timer_start(r->loop, &r->again, AGAIN_MS, recover_work, r);
     if (r->listed && r->next == r->count)
         young_forget_ended(r->young);
     bool more = good && !*r->blocked && (r->rescan || !r->listed);
     if (r->next < r->count || more)
-        loop_post(r->loop, &r->task, work, r);
+        loop_post(r->loop, &r->task, recover_work, r);
 }
 
 void
 recover_report(struct recover *r, struct id id)
 {
-    add_row(r, (struct recover_row){.id = id, .origin = ASKED});
-    loop_post(r->loop, &r->task, work, r);
+    recover_add_row(r, (struct recover_row){.id = id, .origin = ASKED});
+    loop_post(r->loop, &r->task, recover_work, r);
 }
 
 void
@@ -487,7 +487,7 @@ static void
 scan_soon(struct recover *r)
 {
     r->rescan = true;
-    loop_post(r->loop, &r->task, work, r);
+    loop_post(r->loop, &r->task, recover_work, r);
 }
 
 static void
@@ -499,7 +499,7 @@ on_scan(void *context)
 }
 
 static void
-on_pause_over(void *context)
+recover_on_pause_over(void *context)
 {
     struct recover *r = context;
     watch_triggers(r, LOOP_READ);
@@ -516,7 +516,7 @@ on_trigger(void *context, int events)
     (void)events;
     (void)!disk_read(r->spool->disk, t->fifo, 0, bytes, sizeof(bytes));
     watch_triggers(r, 0);
-    loop_timer_start(r->loop, &r->pause, PAUSE_MS, on_pause_over, r);
+    loop_timer_start(r->loop, &r->pause, PAUSE_MS, recover_on_pause_over, r);
     scan_soon(r);
 }
 
@@ -540,7 +540,7 @@ open_trigger(struct recover *r, unsigned slice)
 void
 recover_go_on(struct recover *r)
 {
-    loop_post(r->loop, &r->task, work, r);
+    loop_post(r->loop, &r->task, recover_work, r);
 }
 
 int
@@ -563,7 +563,7 @@ recover_start(struct recover *r)
 {
     assert(r->spool != NULL && r->found != NULL && r->slices != NULL);
     r->wanted = *r->slices;
-    r->again.fire = work;
+    r->again.fire = recover_work;
     int result = open_trigger(r, r->slices->own);
     if (result < 0)
         return result;

@@ -113,10 +113,10 @@ share_unlock(struct share *s)
 
 /* --- Passes over the journals ----------------------------------------------------- */
 
-static void on_adopted(void *context);
+static void share_on_adopted(void *context);
 
 static void
-prepare(struct share *s)
+share_prepare(struct share *s)
 {
     s->adopt = (struct adopt){
         .spool = s->spool,
@@ -125,7 +125,7 @@ prepare(struct share *s)
         .ours = s->slices,
         .own = s->settings->journal_size > 0 ? s->room : NULL,
         .made = &s->made,
-        .done = on_adopted,
+        .done = share_on_adopted,
         .context = s,
     };
     if (s->taking)
@@ -138,7 +138,7 @@ start_pass(void *context)
     struct share *s = context;
     if (adopt_is_running(&s->adopt))
         return; /* it starts another one */
-    prepare(s);
+    share_prepare(s);
     adopt_start(&s->adopt);
 }
 
@@ -158,7 +158,7 @@ report_freed(void *context, struct id id)
 
 /* Until the next pass. */
 static void
-take_result(struct share *s)
+share_take_result(struct share *s)
 {
     const struct adopted *result = &s->adopt.result;
     struct seen before = s->withheld;
@@ -178,15 +178,15 @@ take_result(struct share *s)
 void
 share_adopt(struct share *s)
 {
-    prepare(s);
+    share_prepare(s);
     adopt_at_once(&s->adopt);
-    take_result(s);
+    share_take_result(s);
 }
 
 /* --- Taking over ------------------------------------------------------------------ */
 
 static void
-tell(struct share *s, const char *error)
+share_tell(struct share *s, const char *error)
 {
     queue_adopted *told = s->told;
     s->taking = false;
@@ -196,10 +196,10 @@ tell(struct share *s, const char *error)
 }
 
 static void
-give_up(struct share *s, const char *error)
+share_give_up(struct share *s, const char *error)
 {
     disk_close_file(s->spool->disk, s->candidate_lock);
-    tell(s, error);
+    share_tell(s, error);
 }
 
 static void
@@ -211,7 +211,7 @@ keep_lock(struct share *s)
 
 /* Its journal is in the spool; the rest of it is there already. */
 static void
-take(struct share *s)
+share_take(struct share *s)
 {
     slices_add(&s->slices, s->candidate);
     s->adoptions++; /* once more: it is ours only now */
@@ -220,27 +220,28 @@ take(struct share *s)
         s->slices.has[s->candidate] = 0;
         snprintf(s->reason, sizeof(s->reason), "cannot open its trigger in lock/: %s",
                  strerror(-result));
-        give_up(s, s->reason);
+        share_give_up(s, s->reason);
         return;
     }
     keep_lock(s);
     log_say(s->spool->log, LOG_LEVEL_INFO, "queue", NULL,
             "slice %u of %u is ours until we stop", s->candidate, s->slices.count);
-    tell(s, NULL);
+    share_tell(s, NULL);
 }
 
 static void
-on_adopted(void *context)
+share_on_adopted(void *context)
 {
     struct share *s = context;
     bool was_blocked = s->blocked;
     bool concerned = s->taking && s->adopt.slices.has[s->candidate] != 0;
-    take_result(s);
+    share_take_result(s);
     if (concerned && (s->adopt.result.unreadable || s->adopt.result.refused))
-        give_up(s, "the disk refused a part of its journal, which is left as it was: "
-                   "see the log");
+        share_give_up(
+            s, "the disk refused a part of its journal, which is left as it was: "
+               "see the log");
     else if (concerned && !s->adopt.result.busy)
-        take(s);
+        share_take(s);
     else if (s->taking && !concerned)
         start_pass(s);
     if (was_blocked && !s->blocked)

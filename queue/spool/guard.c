@@ -15,7 +15,7 @@ static const char magic[GUARD_MAGIC_SIZE] = "PGUARD4\n";
 /* --- Rows ------------------------------------------------------------------------ */
 
 static struct guard_row *
-find(const struct guard *g, struct id id)
+guard_find(const struct guard *g, struct id id)
 {
     struct guard_page *p = g->page;
     for (uint64_t i = 0; p != NULL && i < p->used; i++) {
@@ -27,7 +27,7 @@ find(const struct guard *g, struct id id)
 }
 
 static void
-drop(struct guard *g, struct guard_row *row)
+guard_drop(struct guard *g, struct guard_row *row)
 {
     struct guard_page *p = g->page;
     if (row == NULL)
@@ -39,27 +39,27 @@ drop(struct guard *g, struct guard_row *row)
 
 /* How near a row is to being deadly. */
 static uint32_t
-weight(const struct guard_row *row)
+guard_weight(const struct guard_row *row)
 {
     return row->ends + row->crashes * (GUARD_ENDS_MAX / GUARD_CRASHES_MAX - 1);
 }
 
 /* A free one, or that of the least weight; of these the oldest message's. */
 static struct guard_row *
-choose(struct guard_page *p)
+guard_choose(struct guard_page *p)
 {
     struct guard_row *best = &p->rows[0];
     for (unsigned i = 0; i < GUARD_ROWS; i++) {
         struct guard_row *row = &p->rows[i];
-        if (weight(row) < weight(best) ||
-            (weight(row) == weight(best) && row->time_ms < best->time_ms))
+        if (guard_weight(row) < guard_weight(best) ||
+            (guard_weight(row) == guard_weight(best) && row->time_ms < best->time_ms))
             best = row;
     }
     return best;
 }
 
 static bool
-is_deadly(const struct guard_row *row)
+guard_row_is_deadly(const struct guard_row *row)
 {
     return row->crashes >= GUARD_CRASHES_MAX || row->ends >= GUARD_ENDS_MAX;
 }
@@ -75,12 +75,12 @@ add_end(const struct guard_page *p, struct guard_row *row)
 }
 
 static const struct guard_row *
-count_end(struct guard *g, struct id id)
+guard_count_end(struct guard *g, struct id id)
 {
     struct guard_page *p = g->page;
-    struct guard_row *row = find(g, id);
+    struct guard_row *row = guard_find(g, id);
     if (row == NULL) {
-        row = choose(p);
+        row = guard_choose(p);
         *row = (struct guard_row){.time_ms = id.time_ms, .hash = id.hash};
         uint64_t index = (uint64_t)(row - p->rows);
         if (p->used <= index)
@@ -95,7 +95,7 @@ count_end(struct guard *g, struct id id)
 
 /* A message's name has 50 bits of time and 40 of hash. */
 static bool
-is_name(uint64_t time_ms, uint64_t hash)
+guard_is_name(uint64_t time_ms, uint64_t hash)
 {
     return time_ms >> 50 == 0 && hash >> 40 == 0;
 }
@@ -104,7 +104,7 @@ static bool
 is_sound(const struct guard_page *p)
 {
     if (memcmp(p->magic, magic, sizeof(magic)) != 0 || p->used > GUARD_ROWS ||
-        !is_name(p->time_ms, p->hash) || p->running > 1 || p->crashed > 1 ||
+        !guard_is_name(p->time_ms, p->hash) || p->running > 1 || p->crashed > 1 ||
         p->unknown.ends > GUARD_ENDS_MAX || p->unknown.crashes > GUARD_CRASHES_MAX ||
         p->suspected > 1 || p->refuted > GUARD_SUSPECTS_MAX)
         return false;
@@ -112,7 +112,7 @@ is_sound(const struct guard_page *p)
         const struct guard_row *row = &p->rows[i];
         if (row->ends > GUARD_ENDS_MAX || row->crashes > GUARD_CRASHES_MAX ||
             row->crashes > row->ends || row->resting > 1 ||
-            !is_name(row->time_ms, row->hash) || (i >= p->used && row->ends > 0))
+            !guard_is_name(row->time_ms, row->hash) || (i >= p->used && row->ends > 0))
             return false;
     }
     return true;
@@ -124,7 +124,7 @@ drop_resting(struct guard *g)
 {
     for (unsigned i = 0; i < GUARD_ROWS; i++)
         if (g->page->rows[i].resting != 0)
-            drop(g, &g->page->rows[i]);
+            guard_drop(g, &g->page->rows[i]);
 }
 
 static void
@@ -153,9 +153,10 @@ count_last(struct guard *g, struct log *log)
     struct guard_page *p = g->page;
     struct id id = {p->time_ms, p->hash};
     if (id.time_ms != 0) {
-        const struct guard_row *row = count_end(g, id);
+        const struct guard_row *row = guard_count_end(g, id);
         say_end(p, id, row, log);
-        if (p->suspected != 0 && is_deadly(row) && p->refuted < GUARD_SUSPECTS_MAX)
+        if (p->suspected != 0 && guard_row_is_deadly(row) &&
+            p->refuted < GUARD_SUSPECTS_MAX)
             p->refuted++;
     } else if (p->running != 0) {
         add_end(p, &p->unknown);
@@ -222,7 +223,7 @@ guard_survive(struct guard *g)
 bool
 guard_is_careful(const struct guard *g)
 {
-    return g->page != NULL && is_deadly(&g->page->unknown) &&
+    return g->page != NULL && guard_row_is_deadly(&g->page->unknown) &&
            g->page->refuted < GUARD_SUSPECTS_MAX;
 }
 
@@ -255,10 +256,10 @@ guard_enter(struct guard *g, struct id id)
     before = (struct id){g->page->time_ms, g->page->hash};
     if (id.time_ms == 0)
         return before;
-    struct guard_row *row = g->page->used > 0 ? find(g, id) : NULL;
+    struct guard_row *row = g->page->used > 0 ? guard_find(g, id) : NULL;
     /* It is taken up again: its deferral went well. */
     if (row != NULL && row->resting != 0 && id_compare(before, id) != 0)
-        drop(g, row);
+        guard_drop(g, row);
     set_at_work(g, id);
     return before;
 }
@@ -291,7 +292,7 @@ guard_suspect(struct guard *g, struct id id)
 void
 guard_rest(struct guard *g, struct id id)
 {
-    struct guard_row *row = find(g, id);
+    struct guard_row *row = guard_find(g, id);
     if (row != NULL)
         row->resting = 1;
 }
@@ -299,21 +300,21 @@ guard_rest(struct guard *g, struct id id)
 void
 guard_forget(struct guard *g, struct id id)
 {
-    drop(g, find(g, id));
+    guard_drop(g, guard_find(g, id));
 }
 
 unsigned
 guard_ends(const struct guard *g, struct id id)
 {
-    const struct guard_row *row = find(g, id);
+    const struct guard_row *row = guard_find(g, id);
     return row != NULL ? row->ends : 0;
 }
 
 const char *
 guard_reason(const struct guard *g, struct id id)
 {
-    const struct guard_row *row = find(g, id);
-    if (row == NULL || !is_deadly(row))
+    const struct guard_row *row = guard_find(g, id);
+    if (row == NULL || !guard_row_is_deadly(row))
         return NULL;
     return row->crashes >= GUARD_CRASHES_MAX ? "at work in two crashes of the daemon"
                                              : "at work when the daemon was killed "

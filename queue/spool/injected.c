@@ -7,7 +7,7 @@ static const int64_t age_max_ms = INT64_C(365) * 24 * 60 * 60 * 1000;
 
 /* One word of a command. */
 static struct text
-word_of(struct text t, size_t length_max)
+injected_word_of(struct text t, size_t length_max)
 {
     bool good = t.length <= length_max && !text_has_control(t) &&
                 text_find(t, ' ') == TEXT_NONE && text_is_utf8(t);
@@ -23,9 +23,9 @@ notify_of(unsigned notify)
 
 /* A bad one is returned; what is no text at all could not even be told of. */
 static bool
-take_recipient(struct recipient *r)
+injected_take_recipient(struct recipient *r)
 {
-    r->original = word_of(r->original, INJECTED_ORIGINAL_MAX);
+    r->original = injected_word_of(r->original, INJECTED_ORIGINAL_MAX);
     r->notify = notify_of(r->notify);
     return r->address.length > 0 && r->address.length <= INJECTED_ADDRESS_MAX;
 }
@@ -50,7 +50,7 @@ injected_take(struct envelope *e, int64_t now_ms)
 {
     if (e->birth_ms > now_ms || e->birth_ms < now_ms - age_max_ms)
         e->birth_ms = now_ms;
-    e->envelope_id = word_of(e->envelope_id, INJECTED_ID_MAX);
+    e->envelope_id = injected_word_of(e->envelope_id, INJECTED_ID_MAX);
     e->prefix = prefix_of(e->prefix);
     e->ascii_header = false;
     e->priority = 0;
@@ -62,7 +62,7 @@ injected_take(struct envelope *e, int64_t now_ms)
     if (e->count == 0)
         return "it has no recipient";
     for (unsigned i = 0; i < e->count; i++)
-        if (!take_recipient(&e->recipients[i]))
+        if (!injected_take_recipient(&e->recipients[i]))
             return "a recipient is no address";
     return NULL;
 }

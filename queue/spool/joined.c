@@ -46,7 +46,7 @@ joined_drop(struct spool *s, struct id id)
 }
 
 static bool
-note_name(void *context, const char *name)
+joined_note_name(void *context, const char *name)
 {
     struct id id;
     if (id_parse(text_from(name), &id))
@@ -57,6 +57,6 @@ note_name(void *context, const char *name)
 int
 joined_list(struct spool *s, struct seen *ids)
 {
-    int result = disk_list(s->disk, room, note_name, ids);
+    int result = disk_list(s->disk, room, joined_note_name, ids);
     return result == -ENOENT ? 0 : result;
 }

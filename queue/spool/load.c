@@ -25,7 +25,7 @@ is_evidence(int error)
 }
 
 static enum load_result
-judge(int error, const char *what, char reason[LOAD_REASON_MAX])
+load_judge(int error, const char *what, char reason[LOAD_REASON_MAX])
 {
     snprintf(reason, LOAD_REASON_MAX, "%s: %s", what, strerror(-error));
     return is_evidence(error) ? LOAD_DAMAGED : LOAD_LATER;
@@ -78,7 +78,7 @@ take_sync(struct load_check *c, int result)
 }
 
 static void
-on_synced(void *context, int result)
+load_on_synced(void *context, int result)
 {
     struct load_check *c = context;
     bool unwanted = c->stage == LOAD_CHECK_UNWANTED;
@@ -89,14 +89,14 @@ on_synced(void *context, int result)
 
 /* The bytes have been read: a copy that will do is made durable. */
 static void
-end_reading(struct load_check *c, bool waits)
+load_end_reading(struct load_check *c, bool waits)
 {
     bool good = c->error == 0 && c->at == c->size && c->sum == c->crc;
     c->stage = LOAD_CHECK_OVER;
     if (c->copy < 0 || !good)
         return;
     c->stage = LOAD_CHECK_SYNCING;
-    c->sync = (struct disk_sync){.done = on_synced, .context = c};
+    c->sync = (struct disk_sync){.done = load_on_synced, .context = c};
     int result = waits ? disk_sync(c->spool->disk, c->copy)
                        : disk_sync_begin(c->spool->disk, c->copy, false, &c->sync);
     if (result != DISK_SYNCING)
@@ -107,7 +107,7 @@ enum load_step
 load_check_go(struct load_check *c, int64_t *budget)
 {
     if (c->stage == LOAD_CHECK_READING && read_some(c, budget))
-        end_reading(c, false);
+        load_end_reading(c, false);
     switch (c->stage) {
     case LOAD_CHECK_READING:
         return LOAD_STEP_MORE;
@@ -148,7 +148,7 @@ cannot_adopt(int error, char reason[LOAD_REASON_MAX])
 
 /* The whole copy takes the place of what another user owns. */
 static enum load_result
-adopt(struct load_check *c, char reason[LOAD_REASON_MAX])
+load_adopt(struct load_check *c, char reason[LOAD_REASON_MAX])
 {
     char from[SPOOL_PATH_MAX], to[SPOOL_PATH_MAX];
     spool_path(ROOM_PID, c->id, from);
@@ -206,10 +206,10 @@ judge_bytes(struct load_check *c, bool foreign, const struct envelope *e,
     if (c->copy_failed)
         return cannot_adopt(c->error, reason);
     if (c->error < 0)
-        return judge(c->error, "the content", reason);
+        return load_judge(c->error, "the content", reason);
     if (c->at != e->content_size || c->sum != e->content_crc)
         return damaged("the content", reason);
-    return foreign ? adopt(c, reason) : LOAD_DONE;
+    return foreign ? load_adopt(c, reason) : LOAD_DONE;
 }
 
 struct content {
@@ -226,7 +226,7 @@ judge_content(struct spool *s, struct content *c, const struct envelope *e,
     struct disk_info info;
     int result = disk_file_info(s->disk, c->file, &info);
     if (result < 0)
-        return judge(result, "the content", reason);
+        return load_judge(result, "the content", reason);
     c->foreign = is_foreign(s, &info);
     /* Two: an injector died between link and unlink of its pid name. */
     if (c->foreign && (info.links > 2 || (c->injected && info.owner != c->owner))) {
@@ -252,7 +252,7 @@ open_content(struct spool *s, struct content *c, const struct envelope *e,
     spool_path(ROOM_MESS, e->id, path);
     c->file = disk_open_file(s->disk, path, false);
     if (c->file < 0)
-        return judge(c->file, "the content", reason);
+        return load_judge(c->file, "the content", reason);
     enum load_result result = judge_content(s, c, e, reason);
     if (result != LOAD_DONE)
         disk_close_file(s->disk, c->file);
@@ -276,7 +276,7 @@ check_content(struct spool *s, const struct envelope *e, struct content *c,
     }
     start_reading(&now, s, c->file, c->foreign, e);
     if (now.stage == LOAD_CHECK_READING && read_some(&now, &budget))
-        end_reading(&now, true);
+        load_end_reading(&now, true);
     result = judge_bytes(&now, c->foreign, e, reason);
     load_check_stop(&now);
     return result;
@@ -307,7 +307,7 @@ read_todo(struct spool *s, struct envelope *e, struct id id, unsigned *owner,
     if (result == -ENOENT)
         return LOAD_GONE;
     if (result < 0)
-        return judge(result, "the envelope", reason);
+        return load_judge(result, "the envelope", reason);
     *owner = info.owner;
     if (info.kind != DISK_FILE || info.size > SPOOL_FILE_MAX ||
         (is_foreign(s, &info) && info.links > 2))
@@ -316,7 +316,7 @@ read_todo(struct spool *s, struct envelope *e, struct id id, unsigned *owner,
     result = spool_read(s, ROOM_QUEUED, id, &form);
     enum load_result judged = LOAD_DONE;
     if (result < 0)
-        judged = judge(result, "the envelope", reason);
+        judged = load_judge(result, "the envelope", reason);
     else if (envelope_read_todo(buffer_text(&form), id, e) != PROGRESS_DONE)
         judged = damaged("the envelope", reason);
     else if (is_foreign(s, &info))
@@ -336,7 +336,7 @@ read_channel(struct spool *s, struct envelope *e, struct id id, enum channel cha
     if (result == -ENOENT)
         return LOAD_DONE; /* nobody, or missing: is_complete() tells */
     if (result < 0)
-        return judge(result, spool_room(room), reason);
+        return load_judge(result, spool_room(room), reason);
     return envelope_read_channel(buffer_text(form), id, channel, e) == PROGRESS_DONE
                ? LOAD_DONE
                : damaged(spool_room(room), reason);
@@ -344,7 +344,7 @@ read_channel(struct spool *s, struct envelope *e, struct id id, enum channel cha
 
 /* Every recipient that info counted has been read. */
 static bool
-is_complete(const struct envelope *e)
+load_is_complete(const struct envelope *e)
 {
     for (unsigned i = 0; i < e->count; i++)
         if (e->recipients[i].address.at == NULL)
@@ -360,22 +360,22 @@ read_preprocessed(struct spool *s, struct envelope *e, struct id id,
     if (result == -ENOENT)
         return LOAD_GONE;
     if (result < 0)
-        return judge(result, "info", reason);
+        return load_judge(result, "info", reason);
     if (envelope_read_info(buffer_text(form), id, e) != PROGRESS_DONE)
         return damaged("info", reason);
     /* Most are remote alone: one that has all leaves nothing to look for. */
     enum load_result judged = read_channel(s, e, id, CHANNEL_REMOTE, form, reason);
-    if (judged == LOAD_DONE && !is_complete(e))
+    if (judged == LOAD_DONE && !load_is_complete(e))
         judged = read_channel(s, e, id, CHANNEL_LOCAL, form, reason);
     if (judged != LOAD_DONE)
         return judged;
-    if (!is_complete(e))
+    if (!load_is_complete(e))
         return damaged("local or remote is missing, or", reason);
     result = spool_read(s, ROOM_BOUNCE, id, form);
     if (result == 0)
         envelope_read_failures(buffer_text(form), e);
     else if (result != -ENOENT)
-        return judge(result, "bounce", reason);
+        return load_judge(result, "bounce", reason);
     /* A recipient that is done by a failure which nobody would tell. */
     if (e->failure_count < e->failures_told)
         return damaged("bounce", reason);
@@ -383,7 +383,7 @@ read_preprocessed(struct spool *s, struct envelope *e, struct id id,
 }
 
 static enum load_result
-finish(enum load_result result, struct envelope *made, struct envelope **e)
+load_finish(enum load_result result, struct envelope *made, struct envelope **e)
 {
     if (result == LOAD_DONE)
         *e = made;
@@ -402,7 +402,7 @@ load_preprocessed(struct spool *s, struct id id, struct envelope **e,
     buffer_init(&form, SPOOL_FILE_MAX);
     enum load_result result = read_preprocessed(s, made, id, &form, reason);
     buffer_free(&form);
-    return finish(result, made, e);
+    return load_finish(result, made, e);
 }
 
 enum load_result
@@ -415,7 +415,7 @@ load_moved(struct spool *s, struct id id, bool whole, struct envelope **e,
     enum load_result result = load_preprocessed(s, id, &made, reason);
     if (result == LOAD_DONE && whole)
         result = check_content(s, made, &content, NULL, reason);
-    return made != NULL ? finish(result, made, e) : result;
+    return made != NULL ? load_finish(result, made, e) : result;
 }
 
 /* sendmail(1) and not the daemon, which has no journal then. */
@@ -449,7 +449,7 @@ read_envelope(struct spool *s, struct id id, struct envelope **e,
         made->injected = is_injected(s, made, content->owner);
         made->injector = content->owner;
     }
-    return made != NULL ? finish(result, made, e) : result;
+    return made != NULL ? load_finish(result, made, e) : result;
 }
 
 enum load_result

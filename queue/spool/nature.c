@@ -7,7 +7,7 @@
 static const char probe[] = "lock/probe";
 
 static void
-warn(struct log *log, const char *path, const char *what)
+nature_warn_of(struct log *log, const char *path, const char *what)
 {
     log_say(log, LOG_LEVEL_WARNING, "queue", NULL, "spool %s %s", path, what);
 }
@@ -29,9 +29,10 @@ nature_warn(struct log *log, const char *path, const struct disk_nature *nature,
                 "look for eatmydata, barrier=0, nobarrier, an overlay mounted volatile",
                 path, nature->type, nature->sync_us);
     if (nature->fast_commit)
-        warn(log, path,
-             "is on ext4 with fast_commit, which has lost files that were synced; turn "
-             "it off: tune2fs -O ^fast_commit DEVICE, unmounted");
+        nature_warn_of(
+            log, path,
+            "is on ext4 with fast_commit, which has lost files that were synced; turn "
+            "it off: tune2fs -O ^fast_commit DEVICE, unmounted");
     if (nature->copies)
         log_say(log, LOG_LEVEL_WARNING, "queue", NULL,
                 "spool %s is on %s, which copies what is overwritten: syncs are slow "
@@ -41,13 +42,14 @@ nature_warn(struct log *log, const char *path, const struct disk_nature *nature,
                     ? "stop petrel, empty journal/, and say chattr +C on it"
                     : "another file system (ext4, xfs) is faster");
     if (way == DISK_SYNC_BLOCKS)
-        warn(log, path,
-             "cannot be synced in the background: all sessions wait for each sync; "
-             "allow io_setup(2) (seccomp), or raise fs.aio-max-nr");
+        nature_warn_of(
+            log, path,
+            "cannot be synced in the background: all sessions wait for each sync; "
+            "allow io_setup(2) (seccomp), or raise fs.aio-max-nr");
 }
 
 static void
-ask(void *context)
+nature_ask(void *context)
 {
     struct nature *n = context;
     struct disk_nature nature;
@@ -62,7 +64,7 @@ ask(void *context)
 void
 nature_start(struct nature *n)
 {
-    loop_timer_start(n->loop, &n->timer, NATURE_AFTER_MS, ask, n);
+    loop_timer_start(n->loop, &n->timer, NATURE_AFTER_MS, nature_ask, n);
 }
 
 void

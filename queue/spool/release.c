@@ -53,7 +53,7 @@ parked_rooms(struct spool *s, struct id id, unsigned *found)
 }
 
 static int
-move(struct spool *s, struct id id, enum room room, bool back)
+release_move(struct spool *s, struct id id, enum room room, bool back)
 {
     char home[SPOOL_PATH_MAX], parked[SPOOL_PATH_MAX];
     spool_path(room, id, home);
@@ -72,7 +72,7 @@ park_again(struct spool *s, struct id id, unsigned moved)
 {
     for (size_t i = RETURNING; i-- > 0;)
         if ((moved & ROOM_BIT(returning[i])) != 0)
-            (void)move(s, id, returning[i], false);
+            (void)release_move(s, id, returning[i], false);
     (void)disk_sync_directory(s->disk, spool_room(ROOM_CORRUPT));
 }
 
@@ -89,7 +89,7 @@ take_back(struct spool *s, struct id id, unsigned rooms, unsigned *moved)
         if (room == ROOM_MESS)
             result = spool_sync_rooms(s, *moved);
         if (result == 0)
-            result = move(s, id, room, true);
+            result = release_move(s, id, room, true);
         if (result == 0)
             *moved |= ROOM_BIT(room);
     }
@@ -99,7 +99,7 @@ take_back(struct spool *s, struct id id, unsigned rooms, unsigned *moved)
 }
 
 static int
-check(struct spool *s, struct id id)
+release_check(struct spool *s, struct id id)
 {
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX], name[ID_LENGTH + 1];
@@ -146,7 +146,7 @@ release_parked(struct spool *s, struct id id)
         return -EEXIST;
     result = take_back(s, id, rooms, &moved);
     if (result == 0)
-        result = check(s, id);
+        result = release_check(s, id);
     if (result < 0)
         park_again(s, id, moved);
     else

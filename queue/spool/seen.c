@@ -13,7 +13,7 @@ struct seen_id {
 };
 
 static struct seen_id *
-find(const struct seen *seen, struct id id)
+seen_find(const struct seen *seen, struct id id)
 {
     struct seen_id *found = NULL;
     HASH_FIND(hh, seen->ids, &id, sizeof(id), found);
@@ -23,7 +23,7 @@ find(const struct seen *seen, struct id id)
 void
 seen_add(struct seen *seen, struct id id)
 {
-    if (find(seen, id) != NULL)
+    if (seen_find(seen, id) != NULL)
         return;
     struct seen_id *added = memory_new(sizeof(*added));
     added->id = id;
@@ -33,7 +33,7 @@ seen_add(struct seen *seen, struct id id)
 void
 seen_remove(struct seen *seen, struct id id)
 {
-    struct seen_id *found = find(seen, id);
+    struct seen_id *found = seen_find(seen, id);
     if (found == NULL)
         return;
     HASH_DEL(seen->ids, found);
@@ -43,7 +43,7 @@ seen_remove(struct seen *seen, struct id id)
 bool
 seen_tell(struct seen *seen, struct id id)
 {
-    struct seen_id *found = find(seen, id);
+    struct seen_id *found = seen_find(seen, id);
     bool first = found != NULL && !found->told;
     if (first)
         found->told = true;
@@ -53,7 +53,7 @@ seen_tell(struct seen *seen, struct id id)
 bool
 seen_has(const struct seen *seen, struct id id)
 {
-    return find(seen, id) != NULL;
+    return seen_find(seen, id) != NULL;
 }
 
 size_t

@@ -103,7 +103,7 @@ tell_accepting(const struct space *s)
 /* --- Asking ----------------------------------------------------------------------- */
 
 static void
-ask(struct space *s)
+space_ask(struct space *s)
 {
     int result = disk_space(s->spool->disk, &s->now);
     s->known = true;
@@ -119,7 +119,7 @@ look_again(void *context)
 {
     struct space *s = context;
     bool was = s->refusing;
-    ask(s);
+    space_ask(s);
     s->refusing = was ? !is_roomy(s) : lacks_bytes(s) || lacks_files(s);
     if (!s->tells)
         return;
@@ -196,7 +196,7 @@ space_describe(const struct space *s, char out[SPACE_TEXT_MAX])
 void
 space_start(struct space *s)
 {
-    ask(s);
+    space_ask(s);
     s->known = false; /* the first to ask hears what is then left */
     derive_reserve(s);
     s->spool->bytes_reserve = part_of(s->now.bytes, SPACE_RESERVE);

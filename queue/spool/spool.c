@@ -406,7 +406,7 @@ struct writing {
 };
 
 static void
-put(struct writing *w, enum room room, struct text bytes)
+spool_put(struct writing *w, enum room room, struct text bytes)
 {
     if (w->result < 0)
         return;
@@ -433,7 +433,7 @@ put_channel(struct writing *w, enum channel channel)
     }
     buffer_clear(&w->form);
     envelope_write_channel(w->envelope, channel, &w->form);
-    put(w, channel_room(channel), buffer_text(&w->form));
+    spool_put(w, channel_room(channel), buffer_text(&w->form));
 }
 
 static void
@@ -447,7 +447,7 @@ put_failures(struct writing *w)
     buffer_clear(&w->form);
     for (unsigned i = 0; i < e->failure_count; i++)
         envelope_write_failure(e, &e->failures[i], &w->form);
-    put(w, ROOM_BOUNCE, buffer_text(&w->form));
+    spool_put(w, ROOM_BOUNCE, buffer_text(&w->form));
 }
 
 /* Until S5 is reached, todo or the journal is the authority, the rest is scrap
@@ -475,13 +475,13 @@ spool_write_preprocessed(struct spool *s, struct envelope *e,
     assert(!e->preprocessed);
     buffer_init(&w.form, SPOOL_FILE_MAX);
     if (content != NULL)
-        put(&w, ROOM_MESS, *content);
+        spool_put(&w, ROOM_MESS, *content);
     put_failures(&w);
     put_channel(&w, CHANNEL_LOCAL);
     put_channel(&w, CHANNEL_REMOTE);
     buffer_clear(&w.form);
     envelope_write_info(e, &w.form);
-    put(&w, ROOM_INFO, buffer_text(&w.form));
+    spool_put(&w, ROOM_INFO, buffer_text(&w.form));
     buffer_free(&w.form);
     guard_leave(&s->guard, before);
     *count = w.count;

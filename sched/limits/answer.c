@@ -123,7 +123,7 @@ said(const struct outcome *o)
 }
 
 static bool
-is_digit(char c)
+answer_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
@@ -133,10 +133,10 @@ is_word_byte(struct text t, size_t i)
 {
     unsigned char c = (unsigned char)t.at[i];
     if (c == ':') /* of a time */
-        return i > 0 && i + 1 < t.length && is_digit(t.at[i - 1]) &&
-               is_digit(t.at[i + 1]);
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit((char)c) ||
-           c >= 0x80;
+        return i > 0 && i + 1 < t.length && answer_is_digit(t.at[i - 1]) &&
+               answer_is_digit(t.at[i + 1]);
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           answer_is_digit((char)c) || c >= 0x80;
 }
 
 static void
@@ -257,11 +257,11 @@ clock_ms(struct text t)
 
 /* "300 seconds", "300s", "00:05:00", where next is the word that follows. */
 static int64_t
-span_ms(struct text word, struct text next)
+answer_span_ms(struct text word, struct text next)
 {
     size_t digits = 0;
     uint64_t value;
-    while (digits < word.length && is_digit(word.at[digits]))
+    while (digits < word.length && answer_is_digit(word.at[digits]))
         digits++;
     if (!text_number(text_before(word, digits), 1000000, &value))
         return 0;
@@ -282,7 +282,7 @@ told_ms(const struct outcome *o)
     struct text rest = text_from(words.at), last = TEXT(""), word = TEXT(""), next;
     while (text_word(&rest, " ", &next) || word.length > 0) {
         for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
-            int64_t span = text_equal(last, before[i]) ? span_ms(word, next) : 0;
+            int64_t span = text_equal(last, before[i]) ? answer_span_ms(word, next) : 0;
             if (span > 0)
                 return span;
         }
@@ -293,7 +293,7 @@ told_ms(const struct outcome *o)
 }
 
 static int64_t
-clip(int64_t value, int64_t low, int64_t high)
+answer_clip(int64_t value, int64_t low, int64_t high)
 {
     return value < low ? low : value > high ? high : value;
 }
@@ -318,14 +318,14 @@ answer_delay_ms(enum answer_class class, const struct outcome *outcome, int64_t 
     case ANSWER_DNS:
         return plain;
     case ANSWER_FULL_MAILBOX: {
-        int64_t patient = clip(age_ms, HOUR_MS, 4 * HOUR_MS);
+        int64_t patient = answer_clip(age_ms, HOUR_MS, 4 * HOUR_MS);
         return patient > plain ? patient : plain;
     }
     case ANSWER_GREYLIST:
     case ANSWER_RATE:
         told = told_ms(outcome);
         if (told > 0)
-            return clip(told, MINUTE_MS, HOUR_MS);
+            return answer_clip(told, MINUTE_MS, HOUR_MS);
         return class == ANSWER_GREYLIST ? greylist_ms(age_ms, minimal_ms, maximal_ms)
                                         : retry_delay_ms(age_ms, MINUTE_MS, maximal_ms);
     }

@@ -137,7 +137,7 @@ bucket_shift(struct bucket *b, int64_t delta_ms)
 }
 
 static uint32_t
-clip(int64_t rate)
+bucket_clip(int64_t rate)
 {
     return rate < LEARNT_MIN ? LEARNT_MIN
                              : (uint32_t)(rate > LEARNT_MAX ? LEARNT_MAX : rate);
@@ -146,7 +146,7 @@ clip(int64_t rate)
 static uint32_t
 share(uint32_t rate, uint32_t per_mille)
 {
-    return clip((int64_t)rate * per_mille / 1000);
+    return bucket_clip((int64_t)rate * per_mille / 1000);
 }
 
 static int64_t
@@ -201,7 +201,7 @@ recent(struct learnt_rate *l, int64_t now_ms, bool *steady)
         sum += l->slots[i];
         *steady = *steady && l->slots[i] > 0;
     }
-    return clip(sum * SPAN_MS / (LEARNT_SLOTS * SLOT_MS));
+    return bucket_clip(sum * SPAN_MS / (LEARNT_SLOTS * SLOT_MS));
 }
 
 static int64_t
@@ -212,7 +212,8 @@ hold_min_ms(const struct learnt_rate *l)
 }
 
 static void
-enter(struct learnt_rate *l, enum learnt_phase phase, uint32_t rate, int64_t next_at_ms)
+bucket_enter(struct learnt_rate *l, enum learnt_phase phase, uint32_t rate,
+             int64_t next_at_ms)
 {
     l->phase = phase;
     l->rate = rate;
@@ -222,20 +223,20 @@ enter(struct learnt_rate *l, enum learnt_phase phase, uint32_t rate, int64_t nex
 
 /* Now the site's bucket is empty, and so is ours. */
 static void
-empty(struct learnt_rate *l, int64_t now_ms)
+bucket_empty(struct learnt_rate *l, int64_t now_ms)
 {
     struct rate r = in_force(l);
     l->bucket = (struct bucket){.full_at_us = now_ms * 1000 + span_us(&r, r.burst)};
 }
 
 static void
-rest(struct learnt_rate *l, uint32_t known, int64_t hold_ms, int64_t now_ms)
+bucket_rest(struct learnt_rate *l, uint32_t known, int64_t hold_ms, int64_t now_ms)
 {
     l->known = known;
     l->next_hold_ms = hold_ms;
-    enter(l, LEARNT_REST, share(known, 700),
-          now_ms + larger(REST_MS, messages_ms(known, 3)));
-    empty(l, now_ms);
+    bucket_enter(l, LEARNT_REST, share(known, 700),
+                 now_ms + larger(REST_MS, messages_ms(known, 3)));
+    bucket_empty(l, now_ms);
 }
 
 static int64_t
@@ -252,7 +253,7 @@ search(struct learnt_rate *l, int64_t now_ms)
     l->probed = 0;
     l->hold_ms = 0;
     l->rate = l->known; /* step_ms asks */
-    enter(l, LEARNT_SEARCH, l->known, now_ms + step_ms(l));
+    bucket_enter(l, LEARNT_SEARCH, l->known, now_ms + step_ms(l));
 }
 
 static void
@@ -261,11 +262,11 @@ refused_first(struct learnt_rate *l, int64_t now_ms)
     bool steady;
     uint32_t rate = recent(l, now_ms, &steady);
     if (steady) {
-        rest(l, rate, 0, now_ms);
+        bucket_rest(l, rate, 0, now_ms);
     } else {
         l->known = share(rate, 700);
         search(l, now_ms);
-        empty(l, now_ms);
+        bucket_empty(l, now_ms);
     }
 }
 
@@ -292,7 +293,8 @@ refused_below(struct learnt_rate *l, uint32_t passed, int64_t now_ms)
     known = known > l->rate ? l->rate : known;
     if (known < l->probed)
         l->probed = known;
-    rest(l, known, is_find(known, l->probed) ? hold_min_ms(l) : l->hold_ms, now_ms);
+    bucket_rest(l, known, is_find(known, l->probed) ? hold_min_ms(l) : l->hold_ms,
+                now_ms);
 }
 
 /* The rate before the last step has passed, or the depth of the site's bucket did: then
@@ -304,7 +306,8 @@ refused_above(struct learnt_rate *l, uint32_t passed, int64_t now_ms)
     known = passed > known ? passed : known;
     l->hold_ms =
         l->hold_ms * 2 > LEARNT_HOLD_MAX_MS ? LEARNT_HOLD_MAX_MS : l->hold_ms * 2;
-    rest(l, known, is_find(known, l->known) ? hold_min_ms(l) : l->hold_ms, now_ms);
+    bucket_rest(l, known, is_find(known, l->known) ? hold_min_ms(l) : l->hold_ms,
+                now_ms);
 }
 
 /* Why one less: the site may have had up to one token left at the last refusal. */
@@ -312,7 +315,8 @@ static uint32_t
 passed_between(const struct learnt_rate *l, int64_t now_ms)
 {
     int64_t span = larger(now_ms - l->since_ms, 1);
-    return clip(l->accepted == 0 ? 0 : (l->accepted - INT64_C(1)) * SPAN_MS / span);
+    return bucket_clip(l->accepted == 0 ? 0
+                                        : (l->accepted - INT64_C(1)) * SPAN_MS / span);
 }
 
 /* One step up; below half use the rate is not what limits. */
@@ -341,7 +345,7 @@ probe(struct learnt_rate *l, int64_t now_ms)
     l->probed = l->known;
     l->before = l->rate;
     l->step = 10;
-    enter(l, LEARNT_PROBE, l->rate, now_ms + step_ms(l));
+    bucket_enter(l, LEARNT_PROBE, l->rate, now_ms + step_ms(l));
 }
 
 static void
@@ -349,12 +353,12 @@ held(struct learnt_rate *l, int64_t now_ms)
 {
     if (l->hold_ms == 0)
         l->hold_ms = hold_min_ms(l);
-    enter(l, LEARNT_HELD, share(l->known, 970),
-          now_ms + larger(l->next_hold_ms, hold_min_ms(l)));
+    bucket_enter(l, LEARNT_HELD, share(l->known, 970),
+                 now_ms + larger(l->next_hold_ms, hold_min_ms(l)));
 }
 
 static void
-advance(struct learnt_rate *l, int64_t now_ms)
+bucket_advance(struct learnt_rate *l, int64_t now_ms)
 {
     if (l->phase != LEARNT_NONE && now_ms - l->refused_at_ms >= DAY_MS)
         learnt_rate_init(l);
@@ -389,7 +393,7 @@ refused_shut(struct learnt_rate *l, int64_t now_ms)
     l->pause_ms = pause > LEARNT_PAUSE_MAX_MS ? LEARNT_PAUSE_MAX_MS : pause;
     l->refused_at_ms = now_ms;
     l->shut = true;
-    rest(l, l->known, l->next_hold_ms, now_ms);
+    bucket_rest(l, l->known, l->next_hold_ms, now_ms);
     l->next_at_ms += l->pause_ms;
 }
 
@@ -440,7 +444,7 @@ learnt_rate_refused(struct learnt_rate *l, int64_t now_ms)
 int64_t
 learnt_rate_ready_ms(struct learnt_rate *l, int64_t now_ms)
 {
-    advance(l, now_ms);
+    bucket_advance(l, now_ms);
     struct rate r = in_force(l);
     int64_t ready = bucket_ready_ms(&l->bucket, &r, now_ms);
     return l->phase == LEARNT_NONE ? ready

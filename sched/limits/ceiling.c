@@ -5,7 +5,7 @@
 #include <limits.h>
 
 static void
-hold(struct ceiling *c, int64_t now_ms)
+ceiling_hold(struct ceiling *c, int64_t now_ms)
 {
     if (c->hold_ms == 0 ||
         (c->probed_at_ms != 0 && now_ms - c->probed_at_ms >= CEILING_LIVED_MS))
@@ -34,7 +34,7 @@ ceiling_refused(struct ceiling *c, int64_t now_ms, int others)
     assert(others >= 1);
     if (c->sessions > 0 && c->sessions == c->found && others >= c->sessions) {
         if (now_ms >= c->probe_at_ms)
-            hold(c, now_ms);
+            ceiling_hold(c, now_ms);
         return;
     }
     if (c->sessions > 0 && others < c->sessions)
@@ -49,7 +49,7 @@ ceiling_refused(struct ceiling *c, int64_t now_ms, int others)
         return;
     }
     c->sessions = c->found = c->suspect;
-    hold(c, now_ms);
+    ceiling_hold(c, now_ms);
 }
 
 void

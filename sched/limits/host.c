@@ -35,7 +35,7 @@ hosts_new(void)
 }
 
 static void
-drop(struct hosts *hosts, struct host *h)
+host_drop(struct hosts *hosts, struct host *h)
 {
     HASH_DEL(hosts->by_address, h);
     DL_DELETE(hosts->oldest, h);
@@ -48,7 +48,7 @@ hosts_free(struct hosts **hosts)
     if (*hosts == NULL)
         return;
     while ((*hosts)->oldest != NULL)
-        drop(*hosts, (*hosts)->oldest);
+        host_drop(*hosts, (*hosts)->oldest);
     free(*hosts);
     *hosts = NULL;
 }
@@ -60,7 +60,7 @@ hosts_count(const struct hosts *hosts)
 }
 
 static struct host *
-find(const struct hosts *hosts, struct text address)
+host_find(const struct hosts *hosts, struct text address)
 {
     struct host *h;
     HASH_FIND(hh, hosts->by_address, address.at, address.length, h);
@@ -68,10 +68,10 @@ find(const struct hosts *hosts, struct text address)
 }
 
 static struct host *
-add(struct hosts *hosts, struct text address)
+host_insert(struct hosts *hosts, struct text address)
 {
     if (hosts_count(hosts) >= HOSTS_MAX)
-        drop(hosts, hosts->oldest);
+        host_drop(hosts, hosts->oldest);
     struct host *h = memory_new(sizeof(*h) + address.length + 1);
     text_copy(h->address, address.length + 1, address);
     h->service_us = -1;
@@ -82,19 +82,19 @@ add(struct hosts *hosts, struct text address)
 
 /* That of the address, made when missing, now the one reported last. */
 static struct host *
-report(struct hosts *hosts, struct text address)
+host_report(struct hosts *hosts, struct text address)
 {
     assert(address.length > 0 && address.length <= HOSTS_ADDRESS_MAX);
-    struct host *h = find(hosts, address);
+    struct host *h = host_find(hosts, address);
     if (h == NULL)
-        return add(hosts, address);
+        return host_insert(hosts, address);
     DL_DELETE(hosts->oldest, h);
     DL_APPEND(hosts->oldest, h);
     return h;
 }
 
 static int64_t
-clip(int64_t value, int64_t low, int64_t high)
+host_clip(int64_t value, int64_t low, int64_t high)
 {
     return value < low ? low : value > high ? high : value;
 }
@@ -102,8 +102,8 @@ clip(int64_t value, int64_t low, int64_t high)
 void
 hosts_good(struct hosts *hosts, int64_t now_ms, struct text address, int64_t service_ms)
 {
-    struct host *h = report(hosts, address);
-    int64_t service_us = clip(service_ms, 0, SERVICE_MAX_MS) * 1000;
+    struct host *h = host_report(hosts, address);
+    int64_t service_us = host_clip(service_ms, 0, SERVICE_MAX_MS) * 1000;
     if (h->service_us < 0)
         h->service_us = service_us;
     else
@@ -123,7 +123,7 @@ is_forgiven(const struct host *h, int64_t now_ms)
 void
 hosts_bad(struct hosts *hosts, int64_t now_ms, struct text address, uint64_t *random)
 {
-    struct host *h = report(hosts, address);
+    struct host *h = host_report(hosts, address);
     if (now_ms < h->until_ms)
         return;
     if (h->until_ms == 0 && h->failures > HOSTS_SLIPS)
@@ -142,7 +142,7 @@ hosts_bad(struct hosts *hosts, int64_t now_ms, struct text address, uint64_t *ra
 }
 
 static struct host_view
-view_of(const struct host *h, int64_t now_ms)
+host_view_of(const struct host *h, int64_t now_ms)
 {
     struct host_view v = {.state = HOST_UNKNOWN, .service_ms = -1};
     if (h == NULL)
@@ -161,7 +161,7 @@ view_of(const struct host *h, int64_t now_ms)
 struct host_view
 hosts_find(const struct hosts *hosts, int64_t now_ms, struct text address)
 {
-    return view_of(find(hosts, address), now_ms);
+    return host_view_of(host_find(hosts, address), now_ms);
 }
 
 /* Below limit, by the generator of retries: a tenth of ten times as much. */
@@ -182,7 +182,7 @@ swap(size_t *a, size_t *b)
 
 /* A millisecond counts for the least, so that no weight is without bound. */
 static int64_t
-weight(const struct host *h, int64_t fastest_us)
+host_weight(const struct host *h, int64_t fastest_us)
 {
     int64_t us = h == NULL || h->service_us < 0 ? fastest_us : h->service_us;
     return WEIGHT_ONE / (us < 1000 ? 1000 : us);
@@ -190,7 +190,7 @@ weight(const struct host *h, int64_t fastest_us)
 
 /* Draws one after the other. hosts[i] is that of order[i]'s address, or NULL. */
 static void
-shuffle(struct host *const *known, size_t *order, size_t count, uint64_t *random)
+host_shuffle(struct host *const *known, size_t *order, size_t count, uint64_t *random)
 {
     int64_t fastest = SERVICE_MAX_MS * 1000, sum = 0;
     for (size_t i = 0; i < count; i++) {
@@ -199,25 +199,26 @@ shuffle(struct host *const *known, size_t *order, size_t count, uint64_t *random
             fastest = h->service_us;
     }
     for (size_t i = 0; i < count; i++)
-        sum += weight(known[order[i]], fastest);
+        sum += host_weight(known[order[i]], fastest);
     for (size_t i = 0; i + 1 < count; i++) {
         int64_t drawn = chance(sum, random);
         size_t chosen = i;
-        while (chosen + 1 < count && drawn >= weight(known[order[chosen]], fastest))
-            drawn -= weight(known[order[chosen++]], fastest);
+        while (chosen + 1 < count &&
+               drawn >= host_weight(known[order[chosen]], fastest))
+            drawn -= host_weight(known[order[chosen++]], fastest);
         swap(&order[i], &order[chosen]);
-        sum -= weight(known[order[i]], fastest);
+        sum -= host_weight(known[order[i]], fastest);
     }
 }
 
 /* Appends the members from..to of that state; returns how many. */
 static size_t
-gather(struct host *const *known, int64_t now_ms, size_t from, size_t to,
-       enum host_state low, enum host_state high, size_t *order)
+host_gather(struct host *const *known, int64_t now_ms, size_t from, size_t to,
+            enum host_state low, enum host_state high, size_t *order)
 {
     size_t count = 0;
     for (size_t i = from; i < to; i++) {
-        enum host_state state = view_of(known[i], now_ms).state;
+        enum host_state state = host_view_of(known[i], now_ms).state;
         if (state >= low && state <= high)
             order[count++] = i;
     }
@@ -240,21 +241,22 @@ hosts_order(const struct hosts *hosts, int64_t now_ms, const struct text *addres
     struct host **known = memory_array(count + 1, sizeof(*known));
     size_t done = 0, end;
     for (size_t i = 0; i < count; i++)
-        known[i] = find(hosts, addresses[i]);
+        known[i] = host_find(hosts, addresses[i]);
     for (size_t from = 0; from < count; from = end) {
         for (end = from + 1; end < count && groups[end] == groups[from]; end++)
             continue;
         assert(end == count || groups[end] > groups[from]);
         size_t usable =
-            gather(known, now_ms, from, end, HOST_UNKNOWN, HOST_OK, order + done);
-        shuffle(known, order + done, usable, random);
+            host_gather(known, now_ms, from, end, HOST_UNKNOWN, HOST_OK, order + done);
+        host_shuffle(known, order + done, usable, random);
         done += usable;
-        size_t doubtful =
-            gather(known, now_ms, from, end, HOST_SUSPECT, HOST_SUSPECT, order + done);
-        shuffle(known, order + done, doubtful, random);
+        size_t doubtful = host_gather(known, now_ms, from, end, HOST_SUSPECT,
+                                      HOST_SUSPECT, order + done);
+        host_shuffle(known, order + done, doubtful, random);
         done += doubtful;
     }
-    size_t held = gather(known, now_ms, 0, count, HOST_HELD, HOST_HELD, order + done);
+    size_t held =
+        host_gather(known, now_ms, 0, count, HOST_HELD, HOST_HELD, order + done);
     sort_held(known, order + done, held);
     assert(done + held == count);
     free(known);
@@ -267,7 +269,7 @@ hosts_each(const struct hosts *hosts, int64_t now_ms,
            void *context)
 {
     for (const struct host *h = hosts->oldest; h != NULL; h = h->next) {
-        struct host_view view = view_of(h, now_ms);
+        struct host_view view = host_view_of(h, now_ms);
         each(context, text_from(h->address), &view);
     }
 }
@@ -277,16 +279,16 @@ hosts_restore(struct hosts *hosts, int64_t now_ms, struct text address,
               const struct host_view *view)
 {
     if (address.length == 0 || address.length > HOSTS_ADDRESS_MAX ||
-        find(hosts, address) != NULL)
+        host_find(hosts, address) != NULL)
         return false;
-    struct host *h = add(hosts, address);
-    h->until_ms = clip(view->until_ms, 0, now_ms + HOSTS_HOLD_MAX_MS / 10 * 11);
-    h->good_at_ms = clip(view->good_at_ms, 0, now_ms);
+    struct host *h = host_insert(hosts, address);
+    h->until_ms = host_clip(view->until_ms, 0, now_ms + HOSTS_HOLD_MAX_MS / 10 * 11);
+    h->good_at_ms = host_clip(view->good_at_ms, 0, now_ms);
     h->failures = view->failures > FAILURES_MAX ? FAILURES_MAX : view->failures;
     if (h->until_ms != 0 && h->failures == 0)
         h->failures = 1;
     if (view->service_ms >= 0)
-        h->service_us = clip(view->service_ms, 0, SERVICE_MAX_MS) * 1000;
+        h->service_us = host_clip(view->service_ms, 0, SERVICE_MAX_MS) * 1000;
     return true;
 }
 

@@ -154,7 +154,7 @@ transport_lifetime_ms(const struct transport *t, bool null_sender)
 }
 
 static bool
-option_set(const struct option *o, struct transport *t, struct text value)
+transport_option_set(const struct option *o, struct transport *t, struct text value)
 {
     char *field = (char *)t + o->offset;
     uint64_t number;
@@ -214,7 +214,7 @@ transport_option(struct transport *t, struct text key, struct text value)
         const struct option *o = &options[i];
         if (text_equal_nocase(key, text_from(o->name)) ||
             text_equal_nocase(without_prefix(key), text_from(o->setting)))
-            return option_set(o, t, value);
+            return transport_option_set(o, t, value);
     }
     return false;
 }

@@ -36,7 +36,8 @@ struct peers_reading {
 };
 
 static void
-complain(struct peers_reading *r, const char *key, struct text entry, const char *what)
+peers_complain(struct peers_reading *r, const char *key, struct text entry,
+               const char *what)
 {
     r->bad = true;
     (void)!buffer_format(r->mistakes, "%s: '%.*s': %s\n", key,
@@ -78,33 +79,34 @@ target_read(struct peers_reading *r, struct text t, struct peer *peer,
 }
 
 static bool
-entry_read(struct peers_reading *r, const char *key, struct text entry,
-           struct peer *peer)
+peers_entry_read(struct peers_reading *r, const char *key, struct text entry,
+                 struct peer *peer)
 {
     char problem[TARGET_PROBLEM_MAX];
     size_t equals = text_find(entry, '=');
     if (!name_read(text_before(entry, equals), peer->name)) {
-        complain(r, key, entry,
-                 equals == TEXT_NONE
-                     ? "a host's name has letters, digits, '-', '_' and '.' alone"
-                     : "in front of '=' stands a host's name");
+        peers_complain(r, key, entry,
+                       equals == TEXT_NONE
+                           ? "a host's name has letters, digits, '-', '_' and '.' alone"
+                           : "in front of '=' stands a host's name");
         return false;
     }
     if (equals == TEXT_NONE)
         return true;
     if (target_read(r, text_after(entry, equals + 1), peer, problem))
         return true;
-    complain(r, key, entry,
-             strcmp(key, "defrag_host") != 0
-                 ? problem
-                 : "behind '=' stands the IP address from which connections to the "
-                   "others go out");
+    peers_complain(
+        r, key, entry,
+        strcmp(key, "defrag_host") != 0
+            ? problem
+            : "behind '=' stands the IP address from which connections to the "
+              "others go out");
     return false;
 }
 
 /* Two names would be one host: what is for the one would reach the other. */
 static bool
-is_taken(const struct peers *peers, const struct peer *peer)
+peers_is_taken(const struct peers *peers, const struct peer *peer)
 {
     if (peers->listed_port == peer->target.port &&
         net_address_equal(&peers->listed_address, &peer->address))
@@ -138,7 +140,7 @@ static void
 own_read(struct peers_reading *r)
 {
     struct peer own = {0};
-    if (!entry_read(r, "defrag_host", r->settings->host, &own))
+    if (!peers_entry_read(r, "defrag_host", r->settings->host, &own))
         return;
     memcpy(r->peers->own_name, own.name, sizeof(own.name));
     take_own_address(r->peers, &own);
@@ -150,17 +152,17 @@ list_read(struct peers_reading *r)
     struct text rest = r->settings->list, entry;
     while (text_word(&rest, " \t\r\n,", &entry)) {
         struct peer *peer = memory_new(sizeof(*peer)), *twin = NULL;
-        bool keep = entry_read(r, "defrag_peers", entry, peer);
+        bool keep = peers_entry_read(r, "defrag_peers", entry, peer);
         HASH_FIND_STR(r->peers->by_name, peer->name, twin);
         if (keep && peer->target.peer == 0)
-            complain(r, "defrag_peers", entry, "say NAME=ADDRESS:PORT");
+            peers_complain(r, "defrag_peers", entry, "say NAME=ADDRESS:PORT");
         else if (keep && twin != NULL)
-            complain(r, "defrag_peers", entry, "that name is there already");
-        else if (keep && is_taken(r->peers, peer))
-            complain(r, "defrag_peers", entry,
-                     "another host has that address and port already");
+            peers_complain(r, "defrag_peers", entry, "that name is there already");
+        else if (keep && peers_is_taken(r->peers, peer))
+            peers_complain(r, "defrag_peers", entry,
+                           "another host has that address and port already");
         else if (keep && HASH_COUNT(r->peers->by_name) == PEERS_MAX)
-            complain(r, "defrag_peers", entry, "there are too many (256)");
+            peers_complain(r, "defrag_peers", entry, "there are too many (256)");
         else if (keep && strcmp(peer->name, r->peers->own_name) == 0)
             take_own_entry(r->peers, peer);
         else if (keep) {

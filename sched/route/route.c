@@ -77,7 +77,7 @@ without_password(struct text entry, char shown[ENTRY_SHOWN_MAX])
 
 /* "routes: 'x y': what". A full buffer has told enough. */
 static void
-complain(struct reading *r, const char *key, struct text entry, const char *what)
+route_complain(struct reading *r, const char *key, struct text entry, const char *what)
 {
     char shown[ENTRY_SHOWN_MAX];
     size_t length = without_password(entry, shown);
@@ -267,8 +267,8 @@ relay_secret(struct reading *r, const struct target *target,
 /* --- Tables ----------------------------------------------------------------------- */
 
 static void
-entry_read(struct reading *r, struct text entry, struct text pattern,
-           struct text target)
+route_entry_read(struct reading *r, struct text entry, struct text pattern,
+                 struct text target)
 {
     char problem[TARGET_PROBLEM_MAX], key[PATTERN_MAX];
     struct target parsed = {0};
@@ -277,18 +277,19 @@ entry_read(struct reading *r, struct text entry, struct text pattern,
                         ? text_copy(key, sizeof key, pattern) * pattern.length
                         : pattern_key(pattern, key);
     if (length == 0)
-        complain(r, r->key, entry,
-                 of_senders ? "bad pattern; use user@domain, domain, .domain "
-                              "(sub-domains), <> (bounces) or *"
-                            : "bad pattern; use user@domain, domain, .domain "
-                              "(sub-domains) or *");
+        route_complain(r, r->key, entry,
+                       of_senders ? "bad pattern; use user@domain, domain, .domain "
+                                    "(sub-domains), <> (bounces) or *"
+                                  : "bad pattern; use user@domain, domain, .domain "
+                                    "(sub-domains) or *");
     else if (target.length == 0)
-        complain(r, r->key, entry, "no target; write PATTERN TARGET, e.g. * mx");
+        route_complain(r, r->key, entry, "no target; write PATTERN TARGET, e.g. * mx");
     else if (!read_target(r, target, &parsed, problem))
-        complain(r, r->key, entry, problem);
+        route_complain(r, r->key, entry, problem);
     else if (route_of(r->rules, text_of(key, length)))
-        complain(r, r->key, entry,
-                 "its pattern stands above already, so this never matches; remove one");
+        route_complain(
+            r, r->key, entry,
+            "its pattern stands above already, so this never matches; remove one");
     else
         memcpy(&route_add(r->rules, text_of(key, length))->target, &parsed,
                sizeof parsed);
@@ -320,7 +321,7 @@ pattern_length(struct text t)
 
 /* PATTERN TARGET, PATTERN TARGET...; an error: target takes the rest of its line. */
 static void
-line_read(struct reading *r, struct text line)
+route_line_read(struct reading *r, struct text line)
 {
     while ((line = skip(line, " \t\r,")).length > 0) {
         struct text entry = line;
@@ -334,11 +335,11 @@ line_read(struct reading *r, struct text line)
                            ? (size_t)(target.at - entry.at) + target.length
                            : pattern.length;
         if (!error && pattern_length(target) < target.length)
-            complain(
+            route_complain(
                 r, r->key, entry,
                 "text after the target; write one entry a line, or commas between");
         else
-            entry_read(r, entry, pattern, target);
+            route_entry_read(r, entry, pattern, target);
     }
 }
 
@@ -349,7 +350,7 @@ rules_read(struct reading *r, struct rules *rules, const char *key, struct text 
     r->rules = rules;
     r->key = key;
     while (rest.length > 0 && text_cut(&rest, '\n', &line))
-        line_read(r, line);
+        route_line_read(r, line);
     r->rules = NULL;
 }
 
@@ -396,16 +397,18 @@ relay_read(struct reading *r)
     struct route *all = route_of(rules, TEXT("*"));
     if (relay.length == 0) {
         if (r->settings->relay_password.length > 0)
-            complain(r, "relay", relay, "relay_password is set, but relay is not");
+            route_complain(r, "relay", relay,
+                           "relay_password is set, but relay is not");
         return;
     }
     if (!relay_target(r, relay, &target, problem)) {
-        complain(r, "relay", relay, problem);
+        route_complain(r, "relay", relay, problem);
         return;
     }
     if (all && all->target.kind != TARGET_MX) {
-        complain(r, "relay", relay,
-                 "routes sends * elsewhere, so this never matches; remove one of them");
+        route_complain(
+            r, "relay", relay,
+            "routes sends * elsewhere, so this never matches; remove one of them");
         return;
     }
     if (!all)
@@ -422,7 +425,7 @@ local_read(struct reading *r)
         return;
     r->table->has_local = read_target(r, local, &r->table->local, problem);
     if (!r->table->has_local)
-        complain(r, "local", local, problem);
+        route_complain(r, "local", local, problem);
 }
 
 static struct domain *
@@ -444,7 +447,7 @@ local_domains_read(struct reading *r)
     char key[PATTERN_MAX];
     while (text_word(&rest, " \t\r\n,", &word)) {
         if (!address_is_domain(word)) {
-            complain(r, "local_domains", word, "not a domain name");
+            route_complain(r, "local_domains", word, "not a domain name");
             continue;
         }
         size_t length = domain_key(word, 0, key);

@@ -126,7 +126,7 @@ value_read(struct text value, struct secret *secret)
 }
 
 static const char *
-line_read(struct secrets *secrets, struct text line)
+secrets_line_read(struct secrets *secrets, struct text line)
 {
     struct text word, user, host;
     struct secret secret = {0};
@@ -161,7 +161,7 @@ secrets_new(struct text table, struct buffer *mistakes)
         line = text_trim(line);
         if (line.length == 0 || line.at[0] == '#')
             continue;
-        const char *mistake = line_read(secrets, line);
+        const char *mistake = secrets_line_read(secrets, line);
         if (!mistake)
             continue;
         bad = true;

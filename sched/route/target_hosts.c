@@ -91,7 +91,7 @@ name_add(struct target_parser *p, struct text name)
 }
 
 static int
-hex_digit(char c)
+target_hosts_hex_digit(char c)
 {
     static const char digits[] = "0123456789abcdef";
     const char *at =
@@ -107,8 +107,8 @@ user_decode(struct text t, char *to, size_t size, size_t *length)
     for (size_t i = 0; i < t.length; i++) {
         int c = (unsigned char)t.at[i];
         if (c == '%') {
-            int high = i + 2 < t.length ? hex_digit(t.at[i + 1]) : -1;
-            int low = i + 2 < t.length ? hex_digit(t.at[i + 2]) : -1;
+            int high = i + 2 < t.length ? target_hosts_hex_digit(t.at[i + 1]) : -1;
+            int low = i + 2 < t.length ? target_hosts_hex_digit(t.at[i + 2]) : -1;
             if (high < 0 || low < 0)
                 return false;
             c = 16 * high + low;

@@ -111,7 +111,8 @@ count_set(const struct option *o, struct text value, void *field)
 }
 
 static bool
-option_set(const struct option *o, struct receiver_settings *s, struct text value)
+receiver_option_set(const struct option *o, struct receiver_settings *s,
+                    struct text value)
 {
     void *field = (char *)s + o->offset;
     int64_t time;
@@ -171,7 +172,7 @@ receiver_option(struct receiver_settings *s, struct text option, struct buffer *
         const struct option *o = &options[i];
         if (!text_equal(key, text_from(o->name)))
             continue;
-        if (option_set(o, s, text_after(option, equals + 1)))
+        if (receiver_option_set(o, s, text_after(option, equals + 1)))
             return true;
         (void)!buffer_format(problem, "'%.*s': %s wants %s", TEXT_ARGS(option), o->name,
                              o->right);

@@ -26,7 +26,7 @@ struct reader {
 };
 
 static void __attribute__((format(printf, 2, 3)))
-complain(struct reader *r, const char *format, ...)
+scenario_complain(struct reader *r, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -65,8 +65,8 @@ read_time(struct reader *r, struct text value, int64_t *time_us)
     int64_t time_ms;
     if (!settings_parse_duration(value, &time_ms) || time_ms < 0 ||
         time_ms > TIME_MAX_MS) {
-        complain(r, "'%.*s' is no time such as 500ms, 10s, 30m, 2h",
-                 TEXT_ARGS(shown(value)));
+        scenario_complain(r, "'%.*s' is no time such as 500ms, 10s, 30m, 2h",
+                          TEXT_ARGS(shown(value)));
         return false;
     }
     *time_us = time_ms * 1000;
@@ -79,8 +79,9 @@ read_number(struct reader *r, struct text word, uint64_t min, uint64_t max,
 {
     if (text_number(word, max, number) && *number >= min)
         return true;
-    complain(r, "'%.*s' is no number from %llu to %llu", TEXT_ARGS(shown(word)),
-             (unsigned long long)min, (unsigned long long)max);
+    scenario_complain(r, "'%.*s' is no number from %llu to %llu",
+                      TEXT_ARGS(shown(word)), (unsigned long long)min,
+                      (unsigned long long)max);
     return false;
 }
 
@@ -98,7 +99,7 @@ find_number_mark(struct text name)
 
 /* name with number in the place of %d. */
 static char *
-name_of(struct text name, uint64_t number)
+scenario_name_of(struct text name, uint64_t number)
 {
     char text[SCENARIO_NAME_MAX + 24];
     size_t mark = find_number_mark(name);
@@ -115,14 +116,14 @@ struct range {
 
 /* "NAME" or "NAME A..B" at the front of *rest. */
 static bool
-read_name(struct reader *r, struct text *rest, const char *of, struct text *name,
-          struct range *range)
+scenario_read_name(struct reader *r, struct text *rest, const char *of,
+                   struct text *name, struct range *range)
 {
     struct text after, word;
     *range = (struct range){1, 1};
     if (!next_word(rest, name) || name->length > SCENARIO_NAME_MAX ||
         text_find(*name, '=') != TEXT_NONE) {
-        complain(r, "a name of a %s must come first", of);
+        scenario_complain(r, "a name of a %s must come first", of);
         return false;
     }
     bool many = find_number_mark(*name) != TEXT_NONE;
@@ -135,7 +136,8 @@ read_name(struct reader *r, struct text *rest, const char *of, struct text *name
         !text_number(text_before(word, dot), SCENARIO_DOMAINS_MAX, &range->first) ||
         !text_number(text_after(word, dot + 2), SCENARIO_DOMAINS_MAX, &range->last) ||
         range->last < range->first) {
-        complain(r, "'%.*s' is no range such as 1..500", TEXT_ARGS(shown(word)));
+        scenario_complain(r, "'%.*s' is no range such as 1..500",
+                          TEXT_ARGS(shown(word)));
         return false;
     }
     *rest = after;
@@ -203,17 +205,17 @@ domain_find(const struct scenario *s, struct text name, size_t *first, size_t *c
 }
 
 static bool
-read_site(struct reader *r, struct text *rest, size_t *first, size_t *count)
+scenario_read_site(struct reader *r, struct text *rest, size_t *first, size_t *count)
 {
     struct text name;
     if (!next_word(rest, &name)) {
-        complain(r, "the name of a site must come next");
+        scenario_complain(r, "the name of a site must come next");
         return false;
     }
     if (site_find(r->scenario, name, first, count))
         return true;
-    complain(r, "no site '%.*s' stands above; 'site %.*s' makes it",
-             TEXT_ARGS(shown(name)), TEXT_ARGS(shown(name)));
+    scenario_complain(r, "no site '%.*s' stands above; 'site %.*s' makes it",
+                      TEXT_ARGS(shown(name)), TEXT_ARGS(shown(name)));
     return false;
 }
 
@@ -228,7 +230,7 @@ server_set(struct reader *r, struct receiver_settings *server, struct text optio
         buffer_init(&problem, PROBLEM_MAX);
         bool good = receiver_option(server, option, &problem);
         if (!good)
-            complain(r, "%.*s", TEXT_ARGS(buffer_text(&problem)));
+            scenario_complain(r, "%.*s", TEXT_ARGS(buffer_text(&problem)));
         buffer_free(&problem);
         if (!good)
             return false;
@@ -252,14 +254,14 @@ site_add(struct reader *r, struct text name, const struct range *range)
 {
     struct scenario *s = r->scenario;
     if (s->site_count + (range->last - range->first) >= SCENARIO_SITES_MAX) {
-        complain(r, "more than %d sites", SCENARIO_SITES_MAX);
+        scenario_complain(r, "more than %d sites", SCENARIO_SITES_MAX);
         return false;
     }
     family_add(&s->site_names, name, s->site_count,
                (size_t)(range->last - range->first + 1));
     for (uint64_t i = range->first; i <= range->last; i++) {
         struct scenario_site *site = memory_new(sizeof *site);
-        site->name = name_of(name, i);
+        site->name = scenario_name_of(name, i);
         site->number = s->site_count;
         site->base.rate_reply = 451;
         site->base.connect_timeout_us = r->defaults->connect_timeout_ms * 1000;
@@ -279,7 +281,7 @@ read_site_statement(struct reader *r, struct text rest)
     struct text name;
     struct range range;
     size_t first, count;
-    if (!read_name(r, &rest, "site", &name, &range))
+    if (!scenario_read_name(r, &rest, "site", &name, &range))
         return;
     if (!site_find(r->scenario, name, &first, &count)) {
         if (!site_add(r, name, &range))
@@ -300,11 +302,11 @@ read_address_statement(struct reader *r, struct text rest)
 {
     size_t first, count;
     struct text name;
-    if (!read_site(r, &rest, &first, &count))
+    if (!scenario_read_site(r, &rest, &first, &count))
         return;
     if (!next_word(&rest, &name) || name.length >= RECEIVER_NAME_MAX ||
         text_find(name, '=') != TEXT_NONE) {
-        complain(r, "a name for the address must come behind the site");
+        scenario_complain(r, "a name for the address must come behind the site");
         return;
     }
     for (size_t i = first; i < first + count; i++) {
@@ -313,7 +315,7 @@ read_address_statement(struct reader *r, struct text rest)
             site->server_count = 0;
         site->has_addresses = true;
         if (site->server_count >= SCENARIO_ADDRESSES_MAX) {
-            complain(r, "more than %d addresses", SCENARIO_ADDRESSES_MAX);
+            scenario_complain(r, "more than %d addresses", SCENARIO_ADDRESSES_MAX);
             return;
         }
         if (!server_set(r, server_add(site, name), rest))
@@ -328,27 +330,28 @@ read_domain_statement(struct reader *r, struct text rest)
     struct text name, word;
     struct range range;
     size_t first, count, known, known_count;
-    if (!read_name(r, &rest, "domain", &name, &range))
+    if (!scenario_read_name(r, &rest, "domain", &name, &range))
         return;
     if (!next_word(&rest, &word) || !text_equal(word, TEXT("site"))) {
-        complain(r, "'site NAME' must follow the domain");
+        scenario_complain(r, "'site NAME' must follow the domain");
         return;
     }
-    if (!read_site(r, &rest, &first, &count))
+    if (!scenario_read_site(r, &rest, &first, &count))
         return;
     if (domain_find(s, name, &known, &known_count)) {
-        complain(r, "domain '%.*s' stands above already", TEXT_ARGS(shown(name)));
+        scenario_complain(r, "domain '%.*s' stands above already",
+                          TEXT_ARGS(shown(name)));
         return;
     }
     if (s->domain_count + (range.last - range.first) >= SCENARIO_DOMAINS_MAX) {
-        complain(r, "more than %d domains", SCENARIO_DOMAINS_MAX);
+        scenario_complain(r, "more than %d domains", SCENARIO_DOMAINS_MAX);
         return;
     }
     family_add(&s->domain_names, name, s->domain_count,
                (size_t)(range.last - range.first + 1));
     for (uint64_t i = 0; i <= range.last - range.first; i++) {
         struct scenario_domain *domain = memory_new(sizeof *domain);
-        domain->name = name_of(name, range.first + i);
+        domain->name = scenario_name_of(name, range.first + i);
         text_lower(domain->name, strlen(domain->name));
         domain->site = first + (size_t)(i % count);
         domain->number = s->domain_count;
@@ -379,21 +382,22 @@ read_at_statement(struct reader *r, struct text rest)
     bool one = false;
     if (!next_word(&rest, &word) || (!(one = text_equal(word, TEXT("address"))) &&
                                      !text_equal(word, TEXT("site")))) {
-        complain(r, "'site NAME' or 'address SITE NAME' must follow the time");
+        scenario_complain(r, "'site NAME' or 'address SITE NAME' must follow the time");
         return;
     }
-    if (!read_site(r, &rest, &change.first, &change.count))
+    if (!scenario_read_site(r, &rest, &change.first, &change.count))
         return;
     struct scenario_site *site = s->site_at[change.first];
     if (one && (!next_word(&rest, &address) || !has_address(site, address))) {
-        complain(r, "site '%s' has no address '%.*s'", site->name,
-                 TEXT_ARGS(shown(address)));
+        scenario_complain(r, "site '%s' has no address '%.*s'", site->name,
+                          TEXT_ARGS(shown(address)));
         return;
     }
     struct receiver_settings tried = site->base;
     rest = text_trim(rest);
     if (rest.length == 0)
-        complain(r, "nothing changes: up, down, silent or KEY=VALUE must follow");
+        scenario_complain(r,
+                          "nothing changes: up, down, silent or KEY=VALUE must follow");
     if (rest.length == 0 || !server_set(r, &tried, rest))
         return;
     change.address = one ? text_string(address) : NULL;
@@ -415,19 +419,19 @@ read_class(struct reader *r, struct text value, enum sched_class *class)
     else if (text_equal(value, TEXT("bulk")))
         *class = SCHED_BULK;
     else {
-        complain(r, "'%.*s' is no class: normal, urgent or bulk",
-                 TEXT_ARGS(shown(value)));
+        scenario_complain(r, "'%.*s' is no class: normal, urgent or bulk",
+                          TEXT_ARGS(shown(value)));
         return false;
     }
     return true;
 }
 
 static bool
-read_rate(struct reader *r, struct text value, int64_t *every_us)
+scenario_read_rate(struct reader *r, struct text value, int64_t *every_us)
 {
     struct rate rate;
     if (!rate_parse(value, &rate) || rate.amount == 0) {
-        complain(r, "'%.*s' is no rate such as 10/s", TEXT_ARGS(shown(value)));
+        scenario_complain(r, "'%.*s' is no rate such as 10/s", TEXT_ARGS(shown(value)));
         return false;
     }
     *every_us = rate.period_ms * 1000 / rate.amount;
@@ -435,11 +439,11 @@ read_rate(struct reader *r, struct text value, int64_t *every_us)
 }
 
 static bool
-read_size(struct reader *r, struct text value, uint64_t *size)
+scenario_read_size(struct reader *r, struct text value, uint64_t *size)
 {
     int64_t bytes;
     if (!settings_parse_size(value, &bytes) || bytes < 0) {
-        complain(r, "'%.*s' is no size such as 10K", TEXT_ARGS(shown(value)));
+        scenario_complain(r, "'%.*s' is no size such as 10K", TEXT_ARGS(shown(value)));
         return false;
     }
     *size = (uint64_t)bytes;
@@ -480,18 +484,19 @@ read_arrival_part(struct reader *r, struct arriving *a, struct text word)
         good = read_number(r, value, 1, SCENARIO_RECIPIENTS_MAX, &number);
         arrival->recipients = (unsigned)number;
     } else if (text_equal(key, TEXT("size")))
-        good = read_size(r, value, &arrival->size);
+        good = scenario_read_size(r, value, &arrival->size);
     else if (text_equal(key, TEXT("at")))
         good = read_time(r, value, &arrival->at_us);
     else if (text_equal(key, TEXT("every")))
         good = read_time(r, value, &arrival->every_us);
     else if (text_equal(key, TEXT("rate")))
-        good = read_rate(r, value, &arrival->every_us);
+        good = scenario_read_rate(r, value, &arrival->every_us);
     else {
-        complain(r,
-                 "'%.*s' is no part of 'arrive': domain= count= recipients= size= "
-                 "sender= class= name= at= every= rate= random",
-                 TEXT_ARGS(shown(word)));
+        scenario_complain(
+            r,
+            "'%.*s' is no part of 'arrive': domain= count= recipients= size= "
+            "sender= class= name= at= every= rate= random",
+            TEXT_ARGS(shown(word)));
         good = false;
     }
     return good;
@@ -511,13 +516,14 @@ read_arrive_statement(struct reader *r, struct text rest)
         if (!read_arrival_part(r, &a, word))
             return;
     if (!domain_find(s, a.domain, &a.arrival.first, &a.arrival.count)) {
-        complain(r, "domain=NAME must name a domain of a line above, not '%.*s'",
-                 TEXT_ARGS(shown(a.domain)));
+        scenario_complain(r,
+                          "domain=NAME must name a domain of a line above, not '%.*s'",
+                          TEXT_ARGS(shown(a.domain)));
         return;
     }
     s->messages += a.arrival.messages;
     if (s->messages > SCENARIO_MESSAGES_MAX) {
-        complain(r, "more than %d messages", SCENARIO_MESSAGES_MAX);
+        scenario_complain(r, "more than %d messages", SCENARIO_MESSAGES_MAX);
         return;
     }
     if (!a.has_class && r->defaults->bulk_size > 0 &&
@@ -534,12 +540,12 @@ read_arrive_statement(struct reader *r, struct text rest)
 /* --- Single values ---------------------------------------------------------------- */
 
 static bool
-read_one(struct reader *r, struct text rest, struct text *word)
+scenario_read_one(struct reader *r, struct text rest, struct text *word)
 {
     struct text more;
     if (next_word(&rest, word) && !next_word(&rest, &more))
         return true;
-    complain(r, "one value must follow");
+    scenario_complain(r, "one value must follow");
     return false;
 }
 
@@ -547,7 +553,7 @@ static void
 read_seed(struct reader *r, struct text rest)
 {
     struct text word;
-    if (read_one(r, rest, &word))
+    if (scenario_read_one(r, rest, &word))
         (void)!read_number(r, word, 0, UINT64_MAX, &r->scenario->seed);
 }
 
@@ -555,7 +561,7 @@ static void
 read_until(struct reader *r, struct text rest)
 {
     struct text word;
-    if (!read_one(r, rest, &word))
+    if (!scenario_read_one(r, rest, &word))
         return;
     if (text_equal(word, TEXT("done")))
         r->scenario->until_us = INT64_MAX;
@@ -564,30 +570,31 @@ read_until(struct reader *r, struct text rest)
 }
 
 static void
-read_limit(struct reader *r, struct text rest, uint64_t min, uint64_t max, int *limit)
+scenario_read_limit(struct reader *r, struct text rest, uint64_t min, uint64_t max,
+                    int *limit)
 {
     struct text word;
     uint64_t number;
-    if (read_one(r, rest, &word) && read_number(r, word, min, max, &number))
+    if (scenario_read_one(r, rest, &word) && read_number(r, word, min, max, &number))
         *limit = (int)number;
 }
 
 static void
 read_active_limit(struct reader *r, struct text rest)
 {
-    read_limit(r, rest, 1, 1000000, &r->scenario->sched.active_limit);
+    scenario_read_limit(r, rest, 1, 1000000, &r->scenario->sched.active_limit);
 }
 
 static void
 read_session_limit(struct reader *r, struct text rest)
 {
-    read_limit(r, rest, 1, 100000, &r->scenario->sched.session_limit);
+    scenario_read_limit(r, rest, 1, 100000, &r->scenario->sched.session_limit);
 }
 
 static void
 read_site_share(struct reader *r, struct text rest)
 {
-    read_limit(r, rest, 0, 100, &r->scenario->sched.site_share);
+    scenario_read_limit(r, rest, 0, 100, &r->scenario->sched.site_share);
 }
 
 static void
@@ -599,15 +606,16 @@ read_transport(struct reader *r, struct text rest)
         if (equals == TEXT_NONE ||
             !transport_option(&r->scenario->transport, text_before(word, equals),
                               text_after(word, equals + 1)))
-            complain(r,
-                     "'%.*s' is no option of a transport, or not within its bounds: "
-                     "see \"routes\" in petrel.conf(5)",
-                     TEXT_ARGS(shown(word)));
+            scenario_complain(
+                r,
+                "'%.*s' is no option of a transport, or not within its bounds: "
+                "see \"routes\" in petrel.conf(5)",
+                TEXT_ARGS(shown(word)));
     }
 }
 
 static void
-read_client(struct reader *r, struct text rest)
+scenario_read_client(struct reader *r, struct text rest)
 {
     struct text word;
     while (next_word(&rest, &word)) {
@@ -616,15 +624,15 @@ read_client(struct reader *r, struct text rest)
         else if (text_starts(word, TEXT("idle=")))
             (void)!read_time(r, text_after(word, 5), &r->scenario->idle_us);
         else
-            complain(r, "'%.*s' is no part of 'client': dns=TIME idle=TIME",
-                     TEXT_ARGS(shown(word)));
+            scenario_complain(r, "'%.*s' is no part of 'client': dns=TIME idle=TIME",
+                              TEXT_ARGS(shown(word)));
     }
 }
 
 /* --- Public ----------------------------------------------------------------------- */
 
 static void
-read_line(struct reader *r, struct text line)
+scenario_read_line(struct reader *r, struct text line)
 {
     static const struct {
         struct text word;
@@ -636,7 +644,7 @@ read_line(struct reader *r, struct text line)
         {TEXT("session_limit"),     read_session_limit    },
         {TEXT("site_active_share"), read_site_share       },
         {TEXT("transport"),         read_transport        },
-        {TEXT("client"),            read_client           },
+        {TEXT("client"),            scenario_read_client  },
         {TEXT("site"),              read_site_statement   },
         {TEXT("address"),           read_address_statement},
         {TEXT("domain"),            read_domain_statement },
@@ -651,10 +659,11 @@ read_line(struct reader *r, struct text line)
             statements[i].read(r, rest);
             return;
         }
-    complain(r,
-             "'%.*s' is no statement: seed until active_limit session_limit "
-             "site_active_share transport client site address domain at arrive",
-             TEXT_ARGS(shown(word)));
+    scenario_complain(
+        r,
+        "'%.*s' is no statement: seed until active_limit session_limit "
+        "site_active_share transport client site address domain at arrive",
+        TEXT_ARGS(shown(word)));
 }
 
 struct scenario_defaults
@@ -684,11 +693,11 @@ scenario_new(struct text content, const char *name,
     s->dns_us = 5000;
     s->idle_us = defaults->idle_ms * 1000;
     while (text_cut(&content, '\n', &line) && r.line++ < LINES_MAX)
-        read_line(&r, line);
+        scenario_read_line(&r, line);
     if (r.line > LINES_MAX)
-        complain(&r, "more than %d lines", LINES_MAX);
+        scenario_complain(&r, "more than %d lines", LINES_MAX);
     else if (!r.bad && s->arrival_count == 0)
-        complain(&r, "no mail arrives: an 'arrive' is missing");
+        scenario_complain(&r, "no mail arrives: an 'arrive' is missing");
     if (r.bad)
         scenario_free(&s);
     return s;

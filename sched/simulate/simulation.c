@@ -109,7 +109,7 @@ simulation_verdict(struct simulation *s, struct mail *mail, unsigned index,
 }
 
 static void
-arrive(struct simulation *s, struct generator *g)
+simulation_arrive(struct simulation *s, struct generator *g)
 {
     const struct scenario_arrival *a = g->arrival;
     struct mail *mail = &s->mails[s->mail_count];
@@ -158,7 +158,7 @@ on_arrival(struct simulation *s, struct generator *g)
 {
     const struct scenario_arrival *a = g->arrival;
     do
-        arrive(s, g);
+        simulation_arrive(s, g);
     while (a->every_us == 0 && g->sent < a->messages);
     if (g->sent < a->messages)
         simulation_plan(s, &g->event,
@@ -179,7 +179,7 @@ mail_sender(const struct generator *g, unsigned number)
 }
 
 static void
-load(struct simulation *s, struct id id)
+simulation_load(struct simulation *s, struct id id)
 {
     struct mail *mail = &s->mails[id.hash];
     const struct generator *g = &s->generators[mail->group];
@@ -244,12 +244,12 @@ observe(struct simulation *s)
 /* --- The run ---------------------------------------------------------------------- */
 
 static void
-act(struct simulation *s, const struct sched_action *action)
+simulation_act(struct simulation *s, const struct sched_action *action)
 {
     s->result->actions++;
     switch (action->verb) {
     case SCHED_LOAD:
-        load(s, action->id);
+        simulation_load(s, action->id);
         return;
     case SCHED_OPEN:
         line_open(s, action);
@@ -275,14 +275,14 @@ act(struct simulation *s, const struct sched_action *action)
 
 /* All that the scheduler wants now; woken: by its own clock. */
 static void
-pump(struct simulation *s, bool woken)
+simulation_pump(struct simulation *s, bool woken)
 {
     struct sched_action action;
     do {
         while (sched_work(s->sched, simulation_now_ms(s)))
             continue;
         while (sched_next(s->sched, simulation_now_ms(s), &action))
-            act(s, &action);
+            simulation_act(s, &action);
     } while (line_wake_idle(s, woken));
     observe(s);
 }
@@ -329,7 +329,7 @@ happen(struct simulation *s, struct event *event)
 
 /* False: nothing will happen any more, or the end has come. */
 static bool
-step(struct simulation *s)
+simulation_step(struct simulation *s)
 {
     struct heap_node *first = heap_first(&s->events);
     struct event *event = first ? memory_container(first, struct event, node) : NULL;
@@ -347,7 +347,7 @@ step(struct simulation *s)
         s->now_us = next_us;
     if (event && event->at_us <= s->now_us)
         happen(s, event);
-    pump(s, wake_us <= s->now_us);
+    simulation_pump(s, wake_us <= s->now_us);
     return true;
 }
 
@@ -464,7 +464,7 @@ square_root(double square)
 }
 
 static void
-sum_up(struct simulation *s)
+simulation_sum_up(struct simulation *s)
 {
     struct simulation_result *r = s->result;
     double n = (double)r->window_events;
@@ -508,9 +508,9 @@ simulation_run(const struct scenario *scenario,
 {
     struct simulation s = {.trace = trace, .context = context};
     simulation_init(&s, scenario);
-    while (step(&s))
+    while (simulation_step(&s))
         ;
-    sum_up(&s);
+    simulation_sum_up(&s);
     simulation_end(&s);
     return s.result;
 }

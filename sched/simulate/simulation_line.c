@@ -196,7 +196,7 @@ try_next(struct simulation *s, struct line *l)
 }
 
 static void
-on_found(struct simulation *s, struct line *l)
+simulation_line_on_found(struct simulation *s, struct line *l)
 {
     struct place *place = line_place(s, l);
     struct simulation_site *site = &s->result->sites[l->domain->site];
@@ -213,8 +213,8 @@ on_found(struct simulation *s, struct line *l)
 }
 
 static void
-refused(struct simulation *s, struct line *l, const struct station *station, int code,
-        const char *what)
+simulation_line_refused(struct simulation *s, struct line *l,
+                        const struct station *station, int code, const char *what)
 {
     s->result->refused++;
     l->trouble =
@@ -253,13 +253,14 @@ on_connect(struct simulation *s, struct line *l)
         plan(s, l, STEP_GIVE_UP, r->settings.greeting_timeout_us);
         return;
     case RECEPTION_421:
-        refused(s, l, station, 421, "said: 421 4.7.0 too many connections");
+        simulation_line_refused(s, l, station, 421,
+                                "said: 421 4.7.0 too many connections");
         return;
     case RECEPTION_RESET:
-        refused(s, l, station, 0, "reset the connection");
+        simulation_line_refused(s, l, station, 0, "reset the connection");
         return;
     case RECEPTION_REFUSED:
-        refused(s, l, station, 0, "refused the connection");
+        simulation_line_refused(s, l, station, 0, "refused the connection");
         return;
     case RECEPTION_UNANSWERED:
         plan(s, l, STEP_GIVE_UP, r->settings.connect_timeout_us);
@@ -325,7 +326,8 @@ on_greet(struct simulation *s, struct line *l)
 }
 
 static void
-settle(struct simulation *s, struct line *l, const struct outcome *outcome)
+simulation_line_settle(struct simulation *s, struct line *l,
+                       const struct outcome *outcome)
 {
     struct mail *mail = l->work.owner;
     size_t count = l->work.count;
@@ -344,7 +346,7 @@ settle(struct simulation *s, struct line *l, const struct outcome *outcome)
 
 /* As smtp/client/judge.h would say it. */
 static struct outcome
-judge(const struct receiver *r, enum receipt receipt)
+simulation_line_judge(const struct receiver *r, enum receipt receipt)
 {
     int code = (int)r->settings.rate_reply;
     switch (receipt) {
@@ -370,7 +372,7 @@ on_answer(struct simulation *s, struct line *l)
 {
     struct simulation_result *result = s->result;
     const struct receiver *r = &l->station->receiver;
-    struct outcome outcome = judge(r, l->receipt);
+    struct outcome outcome = simulation_line_judge(r, l->receipt);
     if (l->receipt == RECEIPT_TAKEN) {
         result->works++;
         result->sites[l->domain->site].delivered++;
@@ -382,7 +384,7 @@ on_answer(struct simulation *s, struct line *l)
         result->rate_limited++;
     }
     l->carried++;
-    settle(s, l, &outcome);
+    simulation_line_settle(s, l, &outcome);
     if (outcome.code == 421 ||
         (r->settings.per_session > 0 && l->carried >= r->settings.per_session))
         line_end(s, l, NULL);
@@ -416,7 +418,7 @@ line_happened(struct simulation *s, struct event *event)
     struct line *l = memory_container(event, struct line, event);
     switch (l->step) {
     case STEP_FOUND:
-        on_found(s, l);
+        simulation_line_on_found(s, l);
         return;
     case STEP_CONNECT:
         on_connect(s, l);
@@ -494,7 +496,7 @@ line_station_changed(struct simulation *s, struct station *station)
         bool was_busy = l->busy;
         if (was_busy) {
             simulation_cancel(s, &l->event);
-            settle(s, l, &lost);
+            simulation_line_settle(s, l, &lost);
         }
         line_end(s, l, was_busy ? &lost : NULL);
     }

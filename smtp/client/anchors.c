@@ -28,7 +28,7 @@ read_usual(struct tls *tls, char place[ANCHORS_PLACE_MAX], char *error,
 }
 
 static struct tls_client *
-read_place(struct tls *tls, const char *place, char *error, size_t error_size)
+anchors_read_place(struct tls *tls, const char *place, char *error, size_t error_size)
 {
     char why[TLS_ERROR_MAX] = "";
     struct tls_client *client = tls_client_new(tls, place, why, sizeof(why));
@@ -50,7 +50,7 @@ anchors_read(struct text tls_ca, bool needed, char place[ANCHORS_PLACE_MAX],
         snprintf(error, error_size, "tls_ca: the path is too long");
     } else if (tls_ca.length > 0) {
         text_copy(place, ANCHORS_PLACE_MAX, tls_ca);
-        client = read_place(tls, place, error, error_size);
+        client = anchors_read_place(tls, place, error, error_size);
     } else {
         client = read_usual(tls, place, error, error_size);
         if (client == NULL && needed)

@@ -16,7 +16,7 @@ enum { OUTPUT_MAX = 4 * 1024 * 1024, REASON_MAX = 300 };
 /* --- Verdicts --------------------------------------------------------------------- */
 
 static bool
-settle(struct letter *l, size_t which, struct client_event *event)
+client_settle(struct letter *l, size_t which, struct client_event *event)
 {
     assert(l->states[which] != RECIPIENT_SETTLED);
     l->states[which] = RECIPIENT_SETTLED;
@@ -32,13 +32,13 @@ next_verdict(struct client *c, struct client_event *event)
     enum spread to = l->spread;
     if (to == SPREAD_ONE) {
         l->spread = SPREAD_NONE;
-        return settle(l, l->spread_at, event);
+        return client_settle(l, l->spread_at, event);
     }
     for (; to != SPREAD_NONE && l->spread_at < l->mail.count; l->spread_at++) {
         unsigned char state = l->states[l->spread_at];
         if (state != RECIPIENT_SETTLED &&
             (to == SPREAD_ALL || state == RECIPIENT_UNFIT))
-            return settle(l, l->spread_at, event);
+            return client_settle(l, l->spread_at, event);
     }
     l->spread = SPREAD_NONE;
     return false;
@@ -179,7 +179,7 @@ ask_all(struct client *c)
 }
 
 static bool
-tell(struct client_event *event, enum client_event_kind kind, bool *due)
+client_tell(struct client_event *event, enum client_event_kind kind, bool *due)
 {
     if (!*due)
         return false;
@@ -200,18 +200,18 @@ static bool
 next_event(struct client *c, struct client_event *event)
 {
     struct letter *l = client_front(c);
-    if (tell(event, CLIENT_AGAIN, &l->again)) {
+    if (client_tell(event, CLIENT_AGAIN, &l->again)) {
         l->active = false;
         return true;
     }
-    if (!c->over && l->active && tell(event, CLIENT_PREPARE, &l->prepare_due))
+    if (!c->over && l->active && client_tell(event, CLIENT_PREPARE, &l->prepare_due))
         return true;
-    if (tell(event, CLIENT_SECURE, &c->secure_due) ||
-        tell(event, CLIENT_READY, &c->ready_due) ||
-        tell(event, CLIENT_CONTENT, &c->content_due) ||
-        tell(event, CLIENT_EARLY, &c->early_due))
+    if (client_tell(event, CLIENT_SECURE, &c->secure_due) ||
+        client_tell(event, CLIENT_READY, &c->ready_due) ||
+        client_tell(event, CLIENT_CONTENT, &c->content_due) ||
+        client_tell(event, CLIENT_EARLY, &c->early_due))
         return true;
-    if (tell(event, CLIENT_OVER, &c->over_due)) {
+    if (client_tell(event, CLIENT_OVER, &c->over_due)) {
         l->active = false;
         event->outcome = c->has_trouble ? &c->trouble : NULL;
         return true;
@@ -221,7 +221,7 @@ next_event(struct client *c, struct client_event *event)
         l->active = l->ended = false;
         c->early_due = false;
     }
-    return tell(event, CLIENT_DONE, &finished);
+    return client_tell(event, CLIENT_DONE, &finished);
 }
 
 bool

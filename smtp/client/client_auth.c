@@ -29,7 +29,7 @@ client_auth_free(struct client *c)
 }
 
 static void
-greet(struct client *c)
+client_auth_greet(struct client *c)
 {
     auth_end(&c->auth);
     c->greeted = c->ready_due = true;
@@ -37,7 +37,7 @@ greet(struct client *c)
 
 /* The mail waits: its sender can do nothing about it, and we can. */
 static void
-give_up(struct client *c, int code, const char *enhanced, const char *why)
+client_auth_give_up(struct client *c, int code, const char *enhanced, const char *why)
 {
     struct outcome outcome =
         outcome_make(VERDICT_DEFERRED, BLAME_SITE, code, enhanced, "%s", why);
@@ -58,7 +58,7 @@ give_up_refused(struct client *c, int code, const char *said)
              c->settings.peer->where,
              TEXT_ARGS(text_before(login->credentials.user, SHOWN_USER_MAX)),
              SHOWN_REPLY_MAX, said, login->remedy);
-    give_up(c, code, "4.7.8", why);
+    client_auth_give_up(c, code, "4.7.8", why);
 }
 
 static void
@@ -68,7 +68,7 @@ give_up_unable(struct client *c, const char *enhanced, const char *what)
     struct text user = text_before(c->settings.login->credentials.user, SHOWN_USER_MAX);
     snprintf(why, sizeof(why), "cannot log in to the smarthost %.100s as %.*s: %s",
              c->settings.peer->where, TEXT_ARGS(user), what);
-    give_up(c, 0, enhanced, why);
+    client_auth_give_up(c, 0, enhanced, why);
 }
 
 /* --- What the host says ----------------------------------------------------------- */
@@ -143,7 +143,7 @@ write_said(struct client *c, const struct reply *reply, char said[SHOWN_REPLY_MA
 /* --- The exchange ----------------------------------------------------------------- */
 
 static bool
-choose(struct client *c)
+client_auth_choose(struct client *c)
 {
     const struct client_login *login = c->settings.login;
     struct client_auth *a = &c->auth;
@@ -180,14 +180,14 @@ client_log_in(struct client *c)
     const struct client_login *login = c->settings.login;
     char what[SHOWN_OFFER_MAX + 100];
     if (login == NULL) {
-        greet(c);
+        client_auth_greet(c);
     } else if (!c->secured && !login->may_be_clear) {
         give_up_unable(c, "4.7.11",
                        "without TLS the password is not sent; use submission:// or "
                        "smtps://, or say auth_clear=yes");
     } else if (c->auth.offered[0] == '\0') {
         give_up_unable(c, "4.7.4", "it offers no AUTH");
-    } else if (!choose(c)) {
+    } else if (!client_auth_choose(c)) {
         snprintf(what, sizeof(what),
                  "of AUTH it offers %.*s, and nothing that we can use", SHOWN_OFFER_MAX,
                  c->auth.offered);
@@ -220,7 +220,7 @@ client_respond(struct client *c)
 }
 
 static void
-go_on(struct client *c, enum sasl_client_result result)
+client_auth_go_on(struct client *c, enum sasl_client_result result)
 {
     c->auth.working = result == SASL_WORK;
     switch (result) {
@@ -237,7 +237,7 @@ go_on(struct client *c, enum sasl_client_result result)
 }
 
 static void
-refused(struct client *c, const struct reply *reply)
+client_auth_refused(struct client *c, const struct reply *reply)
 {
     char said[SHOWN_REPLY_MAX];
     if (reply->code / 100 == 4) {
@@ -250,7 +250,7 @@ refused(struct client *c, const struct reply *reply)
     write_said(c, reply, said);
     if (is_about_mechanism(reply)) {
         auth_end(&c->auth);
-        if (choose(c))
+        if (client_auth_choose(c))
             return;
     }
     give_up_refused(c, reply->code, said);
@@ -263,11 +263,11 @@ client_heard_auth_reply(struct client *c, const struct waiting *w,
     (void)w;
     assert(c->auth.begun && !c->auth.working);
     if (reply->code / 100 == 3) {
-        go_on(c, sasl_client_feed(&c->auth.sasl, reply_text(reply)));
+        client_auth_go_on(c, sasl_client_feed(&c->auth.sasl, reply_text(reply)));
     } else if (reply->code / 100 != 2) {
-        refused(c, reply);
+        client_auth_refused(c, reply);
     } else if (sasl_client_accepted(&c->auth.sasl)) {
-        greet(c);
+        client_auth_greet(c);
     } else {
         give_up_refused(c, 0, "it has not proven that it knows the password");
     }
@@ -283,5 +283,5 @@ void
 client_work(struct client *c)
 {
     if (client_is_working(c))
-        go_on(c, sasl_client_work(&c->auth.sasl));
+        client_auth_go_on(c, sasl_client_work(&c->auth.sasl));
 }

@@ -21,7 +21,7 @@ client_is_sendable(struct text address)
 }
 
 static bool
-needs_utf8(const struct client_mail *mail)
+client_mail_needs_utf8(const struct client_mail *mail)
 {
     const struct envelope *e = mail->envelope;
     bool ascii = !envelope_has_utf8_header(e) && text_is_ascii(e->sender);
@@ -31,7 +31,7 @@ needs_utf8(const struct client_mail *mail)
 }
 
 static bool
-has(const struct client *c, unsigned extensions)
+client_mail_has(const struct client *c, unsigned extensions)
 {
     return (c->extensions & extensions) == extensions;
 }
@@ -39,7 +39,7 @@ has(const struct client *c, unsigned extensions)
 static bool
 takes_binary(const struct client *c)
 {
-    return has(c, EXTENSION_CHUNKING | EXTENSION_BINARYMIME);
+    return client_mail_has(c, EXTENSION_CHUNKING | EXTENSION_BINARYMIME);
 }
 
 static const char *
@@ -56,25 +56,28 @@ client_choose_form(const struct client *c, struct letter *l, const char **enhanc
     const struct envelope *e = l->mail.envelope;
     l->preparing = l->prepare_due = false;
     l->size = (uint64_t)e->content_size + e->prefix.length;
-    l->utf8 = has(c, EXTENSION_SMTPUTF8) && (e->utf8 || needs_utf8(&l->mail));
+    l->utf8 = client_mail_has(c, EXTENSION_SMTPUTF8) &&
+              (e->utf8 || client_mail_needs_utf8(&l->mail));
     bool is_redirect = c->settings.redirect_to != NULL;
     const char *trouble =
-        is_redirect ? redirect_trouble(e, has(c, EXTENSION_XDEFRAG), enhanced) : NULL;
+        is_redirect
+            ? redirect_trouble(e, client_mail_has(c, EXTENSION_XDEFRAG), enhanced)
+            : NULL;
     if (trouble != NULL)
         return trouble;
     *enhanced = "5.3.4";
     if (too_large(c, l) != NULL)
         return too_large(c, l);
     *enhanced = "5.6.7";
-    if (!has(c, EXTENSION_SMTPUTF8) && needs_utf8(&l->mail))
+    if (!client_mail_has(c, EXTENSION_SMTPUTF8) && client_mail_needs_utf8(&l->mail))
         return "message needs SMTPUTF8, which the host does not offer";
     *enhanced = "5.1.7";
     if (!client_is_sendable(e->sender))
         return "the sender's address cannot be sent";
     l->chunked = e->binary;
-    l->body = e->binary                                    ? BODY_BINARYMIME
-              : e->eight_bit && has(c, EXTENSION_8BITMIME) ? BODY_8BITMIME
-                                                           : BODY_UNTOLD;
+    l->body = e->binary                                                ? BODY_BINARYMIME
+              : e->eight_bit && client_mail_has(c, EXTENSION_8BITMIME) ? BODY_8BITMIME
+                                                                       : BODY_UNTOLD;
     bool fits = e->binary ? takes_binary(c) : !e->eight_bit || l->body != BODY_UNTOLD;
     l->preparing = !fits && !is_redirect;
     l->prepare_due = l->preparing;
@@ -87,7 +90,7 @@ client_way(const struct client *c)
     const struct letter *l = &c->letters[c->front];
     assert(l->active && l->preparing);
     return (struct downgrade_way){.from_binary = l->mail.envelope->binary,
-                                  .to_8bit = has(c, EXTENSION_8BITMIME)};
+                                  .to_8bit = client_mail_has(c, EXTENSION_8BITMIME)};
 }
 
 const char *
@@ -106,7 +109,7 @@ client_change_form(const struct client *c, struct letter *l,
                                           "does not offer, and cannot be converted"
                                         : NULL;
     l->chunked = false;
-    l->body = has(c, EXTENSION_8BITMIME) ? BODY_8BITMIME : BODY_UNTOLD;
+    l->body = client_mail_has(c, EXTENSION_8BITMIME) ? BODY_8BITMIME : BODY_UNTOLD;
     if (verdict == DOWNGRADE_CONVERTIBLE)
         l->size = size_max;
     *enhanced = "5.3.4";
@@ -115,7 +118,7 @@ client_change_form(const struct client *c, struct letter *l,
 
 /* RFC 9422 §4: six digits, no zero in front. */
 static void
-read_limit(struct text item, struct client_limits *limits)
+client_mail_read_limit(struct text item, struct client_limits *limits)
 {
     struct text name;
     uint64_t number;
@@ -136,14 +139,14 @@ client_read_limits(struct text parameters)
     struct client_limits limits = {0};
     struct text item;
     while (text_word(&parameters, " ", &item))
-        read_limit(item, &limits);
+        client_mail_read_limit(item, &limits);
     return limits;
 }
 
 /* --- Words ------------------------------------------------------------------------ */
 
 static void
-say(struct client *c, struct text part)
+client_mail_say(struct client *c, struct text part)
 {
     bool added = buffer_add(&c->output, part);
     assert(added);
@@ -152,7 +155,7 @@ say(struct client *c, struct text part)
 static void
 say_word(struct client *c, const char *word)
 {
-    say(c, text_from(word));
+    client_mail_say(c, text_from(word));
 }
 
 static void
@@ -186,7 +189,7 @@ say_dsn_of_mail(struct client *c, const struct envelope *e)
     }
     if (is_one_word(e->envelope_id) && text_is_ascii(e->envelope_id)) {
         say_word(c, " ENVID=");
-        say(c, e->envelope_id);
+        client_mail_say(c, e->envelope_id);
     }
 }
 
@@ -210,7 +213,7 @@ client_say_mail(struct client *c, const struct letter *l)
 {
     const struct envelope *e = l->mail.envelope;
     say_word(c, "MAIL FROM:<");
-    say(c, e->sender);
+    client_mail_say(c, e->sender);
     say_word(c, ">");
     if (c->extensions & EXTENSION_SIZE)
         say_number(c, " SIZE=", (int64_t)l->size);
@@ -223,7 +226,7 @@ client_say_mail(struct client *c, const struct letter *l)
         say_dsn_of_mail(c, e);
     if (c->settings.redirect_to != NULL) {
         say_word(c, " XDEFRAG=");
-        say(c, e->set_mark);
+        client_mail_say(c, e->set_mark);
     }
     say_word(c, "\r\n");
 }
@@ -271,7 +274,7 @@ client_say_rcpt(struct client *c, const struct letter *l, const struct recipient
         say_word(c, c->settings.redirect_to);
         say_word(c, ":");
     }
-    say(c, r->address);
+    client_mail_say(c, r->address);
     say_word(c, ">");
     if (c->extensions & EXTENSION_DSN) {
         say_notify(c, r->notify);

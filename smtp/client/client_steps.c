@@ -53,7 +53,7 @@ client_take(struct client *c)
 }
 
 static void
-say(struct client *c, struct text part)
+client_steps_say(struct client *c, struct text part)
 {
     bool added = buffer_add(&c->output, part);
     assert(added);
@@ -62,9 +62,9 @@ say(struct client *c, struct text part)
 void
 client_command(struct client *c, const char *verb, struct text argument)
 {
-    say(c, text_from(verb));
-    say(c, argument);
-    say(c, TEXT("\r\n"));
+    client_steps_say(c, text_from(verb));
+    client_steps_say(c, argument);
+    client_steps_say(c, TEXT("\r\n"));
 }
 
 /* --- Verdicts and ends ------------------------------------------------------------ */
@@ -119,7 +119,7 @@ client_end_politely(struct client *c, struct outcome outcome)
 /* --- Steps: what is asked, what its reply does ------------------------------------ */
 
 static int
-class_of(const struct reply *reply)
+client_steps_class_of(const struct reply *reply)
 {
     return reply->code / 100;
 }
@@ -285,7 +285,7 @@ static void
 heard_220(struct client *c, const struct waiting *w, const struct reply *reply)
 {
     (void)w;
-    if (class_of(reply) == 2)
+    if (client_steps_class_of(reply) == 2)
         c->next = c->settings.lmtp ? STEP_LHLO : STEP_EHLO;
     else
         refused_handshake(c, reply, "as its greeting");
@@ -294,10 +294,10 @@ heard_220(struct client *c, const struct waiting *w, const struct reply *reply)
 static void
 heard_ehlo(struct client *c, const struct waiting *w, const struct reply *reply)
 {
-    if (class_of(reply) == 2) {
+    if (client_steps_class_of(reply) == 2) {
         take_extensions(c, reply);
         client_introduced(c);
-    } else if (class_of(reply) == 5 && w->step == STEP_EHLO) {
+    } else if (client_steps_class_of(reply) == 5 && w->step == STEP_EHLO) {
         c->next = STEP_HELO; /* RFC 5321 §3.2: an old host */
     } else {
         refused_handshake(c, reply,
@@ -310,7 +310,7 @@ static void
 heard_helo(struct client *c, const struct waiting *w, const struct reply *reply)
 {
     (void)w;
-    if (class_of(reply) == 2)
+    if (client_steps_class_of(reply) == 2)
         client_introduced(c);
     else
         refused_handshake(c, reply, "in reply to HELO command");
@@ -321,7 +321,7 @@ static void
 heard_rset(struct client *c, const struct waiting *w, const struct reply *reply)
 {
     (void)w;
-    if (class_of(reply) == 2)
+    if (client_steps_class_of(reply) == 2)
         c->needs_reset = false;
     else
         client_end_politely(
@@ -332,7 +332,7 @@ static void
 heard_mail(struct client *c, const struct waiting *w, const struct reply *reply)
 {
     (void)w;
-    if (class_of(reply) == 2) {
+    if (client_steps_class_of(reply) == 2) {
         client_front(c)->mail_heard = c->needs_reset = true;
         return;
     }
@@ -357,7 +357,7 @@ heard_rcpt(struct client *c, const struct waiting *w, const struct reply *reply)
     struct letter *l = client_front(c);
     if (l->states[w->which] == RECIPIENT_SETTLED)
         return; /* MAIL was refused */
-    if (class_of(reply) == 2) {
+    if (client_steps_class_of(reply) == 2) {
         l->states[w->which] = RECIPIENT_ACCEPTED;
         l->accepted++;
         return;
@@ -372,7 +372,7 @@ static void
 heard_chunk(struct client *c, const struct waiting *w, const struct reply *reply)
 {
     (void)w;
-    if (class_of(reply) != 2)
+    if (client_steps_class_of(reply) != 2)
         client_end_politely(
             c, judge_reply(c->settings.peer, reply, "in reply to BDAT command"));
 }
@@ -394,7 +394,7 @@ heard_data(struct client *c, const struct waiting *w, const struct reply *reply)
 {
     (void)w;
     dot_encode_start(&c->dot);
-    if (class_of(reply) != 3) {
+    if (client_steps_class_of(reply) != 3) {
         client_hand_out(
             client_front(c), SPREAD_ALL, 0,
             judge_reply(c->settings.peer, reply, "in reply to DATA command"));

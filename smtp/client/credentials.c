@@ -19,7 +19,7 @@ struct credentials {
 
 /* What the mail's sender may read as well: the path stays out of it. */
 static bool
-fail(struct outcome *why, const struct target_host *host, const char *what)
+credentials_fail(struct outcome *why, const struct target_host *host, const char *what)
 {
     *why = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.3.5",
                         "cannot log in to the smarthost %.*s as %.*s: %s",
@@ -43,7 +43,7 @@ read_token(struct credentials *l, const struct secret *secret,
     int error = disk_read_whole(secret->value.at, TOKEN_FILE_MAX, &l->secret, &length);
     if (error < 0) {
         strncat(what, strerror(-error), sizeof(what) - strlen(what) - 1);
-        return fail(why, host, what);
+        return credentials_fail(why, host, what);
     }
     l->secret_length = length;
     l->said.credentials.token = text_trim(text_of(l->secret, length));
@@ -77,7 +77,7 @@ credentials_new(struct credentials **login, struct loop *loop,
     const struct secret *secret =
         secrets_find(secrets, host.host, host.port, host.user);
     if (secret == NULL)
-        return fail(why, &host, "its password is in the settings no more");
+        return credentials_fail(why, &host, "its password is in the settings no more");
     struct credentials *l = memory_new(sizeof(*l));
     l->user = text_string(host.user);
     l->said.credentials.user = text_from(l->user);
@@ -89,7 +89,7 @@ credentials_new(struct credentials **login, struct loop *loop,
     bool good = take_secret(l, secret, &host, why);
     const char *mistake = good ? sasl_client_mistake(&l->said.credentials) : NULL;
     if (mistake != NULL)
-        good = fail(why, &host, mistake);
+        good = credentials_fail(why, &host, mistake);
     *login = l;
     if (!good)
         credentials_free(login);

@@ -34,7 +34,7 @@ program(const struct session *s)
 /* An errand that no connection took: only after CLIENT_AGAIN, so nothing of it is
  * settled. */
 static void
-settle_all(struct session *s, const struct outcome *outcome)
+delivery_settle_all(struct session *s, const struct outcome *outcome)
 {
     for (size_t i = 0; i < s->errand.count; i++)
         manager_settled(s->delivery->manager, &s->errand, i, outcome, NULL);
@@ -50,7 +50,7 @@ leave_early(struct session *s)
 }
 
 static void
-session_end(struct session *s, const struct outcome *trouble)
+delivery_session_end(struct session *s, const struct outcome *trouble)
 {
     struct delivery *d = s->delivery;
     assert(!s->in_errand && !s->has_next);
@@ -75,10 +75,10 @@ session_fail(struct session *s)
     assert(s->has_trouble);
     struct outcome trouble = s->trouble;
     if (s->in_errand) {
-        settle_all(s, &trouble);
-        session_end(s, NULL);
+        delivery_settle_all(s, &trouble);
+        delivery_session_end(s, NULL);
     } else {
-        session_end(s, &trouble);
+        delivery_session_end(s, &trouble);
     }
 }
 
@@ -97,7 +97,7 @@ gave_reason(const struct outcome *trouble)
 /* A host that gave a reason says more than one that could not be reached after it; one
  * that has refused our password, that this is not to be tried again soon. */
 static void
-remember(struct session *s, const struct outcome *trouble)
+delivery_remember(struct session *s, const struct outcome *trouble)
 {
     enum log_level level =
         answer_refuses_us(trouble) ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
@@ -155,7 +155,7 @@ on_idle(void *context)
     if (manager_has_work(d->manager, s->place) && errand_take(s))
         return;
     if (loop_monotonic_ms(d->loop) - s->idle_since_ms >= d->settings.reuse_idle_ms)
-        session_end(s, NULL);
+        delivery_session_end(s, NULL);
     else
         loop_timer_start(d->loop, &s->idle, POLL_MS, s->idle.fire, s);
 }
@@ -191,7 +191,7 @@ errand_done(struct session *s)
 /* Mail for a kept connection leaves in the turn that brought it; where a dot leaves in
  * this turn, in the same packet. */
 static void
-at_stage_answer(void *context)
+delivery_at_stage_answer(void *context)
 {
     struct delivery *d = context;
     struct session *s;
@@ -213,7 +213,7 @@ errand_next(struct session *s)
     if (errand_take(s))
         return;
     if (manager_session_is_spent(s->place)) {
-        session_end(s, NULL);
+        delivery_session_end(s, NULL);
         return;
     }
     s->idle_since_ms = loop_monotonic_ms(d->loop);
@@ -272,7 +272,7 @@ may_fall_back(struct session *s, const struct outcome *trouble)
 
 /* Of the hosts that the target names. */
 static size_t
-place_of(const struct session *s, const struct exchange_host *host)
+delivery_place_of(const struct session *s, const struct exchange_host *host)
 {
     return s->relays != NULL ? relays_place(host) : 0;
 }
@@ -280,11 +280,11 @@ place_of(const struct session *s, const struct exchange_host *host)
 /* False: we cannot log in there. A host that has refused us once is not asked again at
  * its other addresses. */
 static bool
-log_in(struct session *s, const struct exchange_host *host)
+delivery_log_in(struct session *s, const struct exchange_host *host)
 {
     struct delivery *d = s->delivery;
     struct outcome why;
-    size_t place = place_of(s, host);
+    size_t place = delivery_place_of(s, host);
     credentials_free(&s->login);
     if (s->target->kind != TARGET_SMTP)
         return true;
@@ -294,7 +294,7 @@ log_in(struct session *s, const struct exchange_host *host)
                         &host->address, &why))
         return true;
     log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL, "%s", why.text);
-    remember(s, &why);
+    delivery_remember(s, &why);
     return false;
 }
 
@@ -349,7 +349,7 @@ static bool
 connect_next(struct session *s, dialing_happened *on_event)
 {
     for (; host_now(s) != NULL; candidates_pass(&s->candidates)) {
-        if (!log_in(s, host_now(s)))
+        if (!delivery_log_in(s, host_now(s)))
             continue;
         dial(s, on_event);
         return true;
@@ -366,7 +366,7 @@ connect_failed(struct session *s, const struct dialing_event *event)
         outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1", "connect to %s: %s",
                      s->peer.remote, event->why);
     text_copy(outcome.remote, sizeof(outcome.remote), text_from(s->peer.remote));
-    remember(s, &outcome);
+    delivery_remember(s, &outcome);
     s->greeted = false;
     report_health(s, false);
     candidates_pass(&s->candidates);
@@ -386,17 +386,17 @@ on_over(struct session *s, const struct outcome *trouble, dialing_happened *on_e
     loop_timer_stop(s->delivery->loop, &s->idle);
     s->again = s->sent = false;
     if (trouble != NULL && !back) {
-        remember(s, trouble);
+        delivery_remember(s, trouble);
         if (!about_tls)
             report_health(s, false);
         if (answer_refuses_us(trouble))
-            s->refused |= 1u << place_of(s, host_now(s));
+            s->refused |= 1u << delivery_place_of(s, host_now(s));
         candidates_pass(&s->candidates);
     }
     if (s->closing && s->in_errand)
-        settle_all(s, &s->trouble);
+        delivery_settle_all(s, &s->trouble);
     if (s->closing || (trouble == NULL && !again)) {
-        session_end(s, NULL);
+        delivery_session_end(s, NULL);
     } else if (!connect_next(s, on_event)) {
         session_fail(s);
     }
@@ -418,7 +418,7 @@ take_limits(struct session *s)
 }
 
 static void
-on_ready(struct session *s)
+delivery_on_ready(struct session *s)
 {
     take_limits(s);
     s->timing.connect_ms = loop_monotonic_ms(s->delivery->loop) - s->opened_ms;
@@ -432,7 +432,7 @@ on_sending(void *context, const struct client_event *event)
     struct session *s = context;
     switch (event->kind) {
     case CLIENT_READY:
-        on_ready(s);
+        delivery_on_ready(s);
         return;
     case CLIENT_VERDICT:
         errand_settle(s, event->which, event->outcome);
@@ -471,7 +471,7 @@ on_connected(struct session *s, const struct dialing_event *event,
     candidates_bring_forward(&s->candidates, event->which);
     dialing_free(&s->dialing);
     /* What may be said in clear is a matter of the address: the rival's is another. */
-    if (event->which == s->race[0] || log_in(s, host_now(s))) {
+    if (event->which == s->race[0] || delivery_log_in(s, host_now(s))) {
         converse(s, connection, on_sending);
         return;
     }
@@ -530,10 +530,10 @@ on_exchange(void *context, const struct exchange_answer *answer)
     struct session *s = context;
     struct id before = manager_enter(s->delivery->manager, s->place);
     if (answer->count == 0) {
-        remember(s, &answer->outcome);
+        delivery_remember(s, &answer->outcome);
         session_fail(s);
     } else if (!belongs(s, answer)) {
-        session_end(s, NULL); /* the site has as many as it may */
+        delivery_session_end(s, NULL); /* the site has as many as it may */
     } else {
         candidates_start(&s->candidates, s->delivery->manager, answer->hosts,
                          answer->count);
@@ -556,7 +556,7 @@ find_socket(struct session *s)
         struct outcome outcome =
             outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.3.5",
                          "not a path for a socket: %s", s->target->path);
-        remember(s, &outcome);
+        delivery_remember(s, &outcome);
         loop_post(s->delivery->loop, &s->task, fail_later, s);
     }
     buffer_free(&name);
@@ -574,7 +574,7 @@ port_of(const struct session *s)
 
 /* Whoever injected it without asking us hears why it cannot be looked up. */
 static void
-refuse_domain(struct session *s, const char *domain)
+delivery_refuse_domain(struct session *s, const char *domain)
 {
     struct outcome outcome =
         idna_version() == NULL
@@ -582,7 +582,7 @@ refuse_domain(struct session *s, const char *domain)
                            "the domain %s needs libidn2, which is not built in", domain)
             : outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.1.2",
                            "%s is no domain name by IDNA", domain);
-    remember(s, &outcome);
+    delivery_remember(s, &outcome);
     loop_post(s->delivery->loop, &s->task, fail_later, s);
 }
 
@@ -592,7 +592,7 @@ find_hosts(struct session *s, const char *domain)
     struct delivery *d = s->delivery;
     bool mx = s->target->kind == TARGET_MX;
     if (!text_is_ascii(text_from(domain))) {
-        refuse_domain(s, domain);
+        delivery_refuse_domain(s, domain);
         return;
     }
     int wanted = d->settings.mx_address_limit, most = EXCHANGE_ADDRESS_MAX;
@@ -685,7 +685,7 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns, struct log *lo
     assert(settings->tls != NULL);
     take_settings(d, settings);
     /* After the manager's own hook, which hands out what this turn has brought. */
-    loop_at_end(loop, LOOP_STAGE_ANSWER, at_stage_answer, d);
+    loop_at_end(loop, LOOP_STAGE_ANSWER, delivery_at_stage_answer, d);
     manager_plug_watch(manager, delivery_watch, d);
     return d;
 }
@@ -705,7 +705,7 @@ delivery_drain(struct delivery *d)
      * DNS or host keeps nobody. */
     DL_FOREACH_SAFE (d->sessions, s, next)
         if ((s->sending == NULL || !s->greeted) && !s->in_errand)
-            session_end(s, NULL);
+            delivery_session_end(s, NULL);
 }
 
 static void
@@ -720,8 +720,8 @@ session_abort(struct session *s)
     }
     /* Still looking for the hosts, or calling them. */
     if (s->in_errand)
-        settle_all(s, &outcome);
-    session_end(s, NULL);
+        delivery_settle_all(s, &outcome);
+    delivery_session_end(s, NULL);
 }
 
 void
@@ -733,7 +733,7 @@ delivery_free(struct delivery **delivery)
     while (d->sessions != NULL)
         session_abort(d->sessions);
     manager_plug_watch(d->manager, NULL, d);
-    loop_at_end_remove(d->loop, LOOP_STAGE_ANSWER, at_stage_answer, d);
+    loop_at_end_remove(d->loop, LOOP_STAGE_ANSWER, delivery_at_stage_answer, d);
     providers_free(&d->providers);
     tls_client_free(&d->tls);
     lapses_free(&d->lapses);

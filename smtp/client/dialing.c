@@ -39,8 +39,8 @@ host_at(const struct dialing *d, size_t at)
 }
 
 static void
-tell(struct attempt *a, enum dialing_event_kind kind, struct net_connection *connection,
-     const char *why)
+dialing_tell(struct attempt *a, enum dialing_event_kind kind,
+             struct net_connection *connection, const char *why)
 {
     struct dialing *d = a->dialing;
     struct dialing_event event = {.kind = kind,
@@ -79,14 +79,14 @@ next_for(const struct dialing *d, const struct attempt *beside)
 }
 
 static void
-stop(struct attempt *a)
+dialing_stop(struct attempt *a)
 {
     loop_timer_stop(a->dialing->settings.loop, &a->deadline);
     net_abort(&a->connection);
 }
 
 static void
-start(struct dialing *d, size_t at)
+dialing_start(struct dialing *d, size_t at)
 {
     struct attempt *a = &d->attempts[d->attempts[0].connection != NULL];
     const struct net_address *address = &host_at(d, at)->address;
@@ -95,7 +95,7 @@ start(struct dialing *d, size_t at)
     a->dialing = d;
     a->at = at;
     a->started_ms = loop_monotonic_ms(d->settings.loop);
-    tell(a, DIALING_TRYING, NULL, NULL);
+    dialing_tell(a, DIALING_TRYING, NULL, NULL);
     a->connection =
         net_connect(d->settings.net, address,
                     sources_for(d->settings.sources, address->family), d->on_net, a);
@@ -111,17 +111,17 @@ on_head_start_over(void *context)
     size_t at = next_for(d, first);
     assert(first != NULL);
     if (at < d->count)
-        start(d, at);
+        dialing_start(d, at);
 }
 
 /* After an attempt has failed, or at the start. */
 static void
-advance(struct dialing *d)
+dialing_advance(struct dialing *d)
 {
     struct attempt *first = under_way(d);
     size_t at = next_for(d, first);
     if (at < d->count) {
-        start(d, at);
+        dialing_start(d, at);
     } else if (first == NULL) {
         struct dialing_event event = {.kind = DIALING_OVER};
         d->on_event(d->context, &event);
@@ -137,15 +137,15 @@ static void
 failed(struct attempt *a, const char *why)
 {
     struct dialing *d = a->dialing;
-    tell(a, DIALING_FAILED, NULL, why);
+    dialing_tell(a, DIALING_FAILED, NULL, why);
     if (d->freed)
         return;
-    stop(a); /* now: why was the connection's */
-    advance(d);
+    dialing_stop(a); /* now: why was the connection's */
+    dialing_advance(d);
 }
 
 static void
-on_deadline(void *context)
+dialing_on_deadline(void *context)
 {
     failed(context, "timed out");
 }
@@ -160,15 +160,15 @@ connected(struct attempt *a)
     loop_timer_stop(d->settings.loop, &d->head_start);
     struct attempt *other = under_way(d);
     if (other != NULL) {
-        stop(other);
+        dialing_stop(other);
         d->tried[other->at] = false;
         if (other->started_ms < a->started_ms)
-            tell(other, DIALING_BEATEN, NULL, NULL);
+            dialing_tell(other, DIALING_BEATEN, NULL, NULL);
     }
     if (d->freed)
         net_abort(&connection);
     else
-        tell(a, DIALING_CONNECTED, connection, NULL);
+        dialing_tell(a, DIALING_CONNECTED, connection, NULL);
 }
 
 /* Without what net.c says first: the peer's address, which is told already. */
@@ -182,7 +182,7 @@ bare_reason(const char *why)
 }
 
 static void
-on_net(void *context, enum net_event event)
+dialing_on_net(void *context, enum net_event event)
 {
     struct attempt *a = context;
     const char *why = NULL;
@@ -216,8 +216,8 @@ dialing_new(const struct dialing_settings *settings, const struct exchange_host 
     d->count = count;
     d->on_event = on_event;
     d->context = context;
-    d->on_net = on_net;
-    d->on_deadline = on_deadline;
+    d->on_net = dialing_on_net;
+    d->on_deadline = dialing_on_deadline;
     return d;
 }
 
@@ -227,7 +227,7 @@ dialing_go_on(struct dialing *d)
     assert(!d->freed && under_way(d) == NULL);
     bool left = next_for(d, NULL) < d->count;
     if (left)
-        advance(d);
+        dialing_advance(d);
     return left;
 }
 
@@ -258,6 +258,6 @@ dialing_free(struct dialing **dialing)
     d->freed = true;
     loop_timer_stop(d->settings.loop, &d->head_start);
     for (struct attempt *a; (a = under_way(d)) != NULL;)
-        stop(a);
+        dialing_stop(a);
     loop_release(d->settings.loop, free, d);
 }

@@ -63,7 +63,7 @@ answer_now(void *context)
 }
 
 static void
-finish(struct exchange *x)
+exchange_finish(struct exchange *x)
 {
     assert(x->answer.count <= x->limit);
     x->answer.hosts = x->found;
@@ -89,7 +89,7 @@ finish_without(struct exchange *x, struct outcome outcome)
         text_copy(outcome.enhanced, sizeof(outcome.enhanced), TEXT("4.4.3"));
     }
     x->answer.outcome = outcome;
-    finish(x);
+    exchange_finish(x);
 }
 
 static void
@@ -112,7 +112,7 @@ static void
 finish_hosts(struct exchange *x)
 {
     if (x->answer.count > 0)
-        finish(x);
+        exchange_finish(x);
     else if (x->unknown)
         finish_unknown(x);
     else if (x->looped && x->first > 0)
@@ -439,7 +439,7 @@ exchange_find(struct loop *loop, struct net *net, struct dns *dns,
 }
 
 static void
-release(void *object)
+exchange_release(void *object)
 {
     struct exchange *x = object;
     for (size_t i = 0; i < x->host_count; i++)
@@ -468,6 +468,6 @@ exchange_free(struct exchange **exchange)
         if (x->hosts[i]->query != NULL)
             dns_cancel(&x->hosts[i]->query);
     loop_unpost(x->loop, &x->answering);
-    loop_release(x->loop, release, x);
+    loop_release(x->loop, exchange_release, x);
     *exchange = NULL;
 }

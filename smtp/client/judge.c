@@ -46,8 +46,8 @@ is_about_site(const struct reply *reply)
 }
 
 static struct outcome
-judge(const struct judge_peer *peer, const struct reply *reply, enum verdict verdict,
-      enum blame blame, const char *answered)
+judge_judge(const struct judge_peer *peer, const struct reply *reply,
+            enum verdict verdict, enum blame blame, const char *answered)
 {
     char head[OUTCOME_REMOTE_MAX + 16], tail[96];
     char enhanced[REPLY_ENHANCED_MAX] = "2.0.0";
@@ -74,13 +74,13 @@ judge_reply(const struct judge_peer *peer, const struct reply *reply,
 {
     switch (reply->code / 100) {
     case 2:
-        return judge(peer, reply, VERDICT_DELIVERED, BLAME_NONE, answered);
+        return judge_judge(peer, reply, VERDICT_DELIVERED, BLAME_NONE, answered);
     case 4:
-        return judge(peer, reply, VERDICT_DEFERRED,
-                     is_about_site(reply) ? BLAME_SITE : BLAME_MESSAGE, answered);
+        return judge_judge(peer, reply, VERDICT_DEFERRED,
+                           is_about_site(reply) ? BLAME_SITE : BLAME_MESSAGE, answered);
     default:
         assert(reply->code / 100 == 5);
-        return judge(peer, reply, VERDICT_FAILED, BLAME_MESSAGE, answered);
+        return judge_judge(peer, reply, VERDICT_FAILED, BLAME_MESSAGE, answered);
     }
 }
 
@@ -89,7 +89,7 @@ judge_rcpt(const struct judge_peer *peer, const struct reply *reply,
            const char *answered)
 {
     if (reply->code == 552)
-        return judge(peer, reply, VERDICT_DEFERRED, BLAME_MESSAGE, answered);
+        return judge_judge(peer, reply, VERDICT_DEFERRED, BLAME_MESSAGE, answered);
     return judge_reply(peer, reply, answered);
 }
 
@@ -97,7 +97,7 @@ struct outcome
 judge_handshake(const struct judge_peer *peer, const struct reply *reply,
                 const char *answered)
 {
-    return judge(peer, reply, VERDICT_DEFERRED, BLAME_SITE, answered);
+    return judge_judge(peer, reply, VERDICT_DEFERRED, BLAME_SITE, answered);
 }
 
 struct outcome

@@ -17,14 +17,14 @@ struct lapses {
 };
 
 static void
-forget(struct lapses *l, struct lapse *lapse)
+lapses_forget(struct lapses *l, struct lapse *lapse)
 {
     HASH_DEL(l->by_address, lapse);
     free(lapse);
 }
 
 static struct lapse *
-find(const struct lapses *l, const struct net_address *address)
+lapses_find(const struct lapses *l, const struct net_address *address)
 {
     char key[NET_ADDRESS_TEXT_MAX];
     struct lapse *lapse;
@@ -46,7 +46,7 @@ lapses_free(struct lapses **lapses)
     if (l == NULL)
         return;
     while (l->by_address != NULL)
-        forget(l, l->by_address);
+        lapses_forget(l, l->by_address);
     free(l);
     *lapses = NULL;
 }
@@ -54,13 +54,13 @@ lapses_free(struct lapses **lapses)
 bool
 lapses_add(struct lapses *l, const struct net_address *address, int64_t now_ms)
 {
-    struct lapse *lapse = find(l, address);
+    struct lapse *lapse = lapses_find(l, address);
     if (lapse != NULL && now_ms < lapse->until_ms)
         return false;
     if (lapse != NULL)
-        forget(l, lapse);
+        lapses_forget(l, lapse);
     else if (HASH_COUNT(l->by_address) == LAPSES_MAX)
-        forget(l, l->by_address);
+        lapses_forget(l, l->by_address);
     lapse = memory_new(sizeof(*lapse));
     net_address_format(address, lapse->address);
     lapse->until_ms = now_ms + LAPSE_MS;

@@ -41,7 +41,7 @@ add_hosts(struct relays *r, size_t at)
 }
 
 static void
-tell(struct relays *r)
+relays_tell(struct relays *r)
 {
     assert(!r->told);
     r->told = true;
@@ -59,11 +59,11 @@ tell(struct relays *r)
 static void
 on_patience(void *context)
 {
-    tell(context);
+    relays_tell(context);
 }
 
 static void
-on_found(void *context, const struct exchange_answer *answer)
+relays_on_found(void *context, const struct exchange_answer *answer)
 {
     struct relay *relay = context;
     struct relays *r = relay->relays;
@@ -73,7 +73,7 @@ on_found(void *context, const struct exchange_answer *answer)
     if (r->told)
         return;
     if (r->waiting == 0)
-        tell(r);
+        relays_tell(r);
     else if (answer->count > 0 && !heap_has(&r->patience.node))
         loop_timer_start(r->loop, &r->patience, RELAYS_PATIENCE_MS, on_patience, r);
 }
@@ -109,13 +109,13 @@ relays_find(struct loop *loop, struct net *net, struct dns *dns,
                                        .port = host.port ? host.port : default_port,
                                        .address_limit =
                                            limit_of(target, address_limit)};
-        relay->exchange = exchange_find(loop, net, dns, &query, on_found, relay);
+        relay->exchange = exchange_find(loop, net, dns, &query, relays_on_found, relay);
     }
     return r;
 }
 
 static void
-release(void *object)
+relays_release(void *object)
 {
     struct relays *r = object;
     free(r->hosts);
@@ -131,7 +131,7 @@ relays_free(struct relays **relays)
     for (size_t at = 0; at < r->count; at++)
         exchange_free(&r->list[at].exchange);
     loop_timer_stop(r->loop, &r->patience);
-    loop_release(r->loop, release, r);
+    loop_release(r->loop, relays_release, r);
     *relays = NULL;
 }
 

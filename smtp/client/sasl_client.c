@@ -20,7 +20,7 @@ static const struct {
 };
 
 static bool
-is_offered(struct text offered, enum sasl_mechanism mechanism)
+sasl_client_is_offered(struct text offered, enum sasl_mechanism mechanism)
 {
     struct text word;
     /* "AUTH=LOGIN" of old servers leaves a "=" before the first. */
@@ -36,7 +36,7 @@ sasl_client_choose(struct text offered, bool token, bool covered, unsigned tried
     for (size_t i = 0; i < sizeof(preferences) / sizeof(*preferences); i++) {
         enum sasl_mechanism m = preferences[i].mechanism;
         if (preferences[i].token == token && (covered || !preferences[i].shows) &&
-            (tried & 1u << m) == 0 && is_offered(offered, m))
+            (tried & 1u << m) == 0 && sasl_client_is_offered(offered, m))
             return m;
     }
     return SASL_NONE;
@@ -66,25 +66,25 @@ sasl_client_mistake(const struct sasl_credentials *credentials)
 
 /* buffer_clear() would give memory back that still holds a secret. */
 static void
-empty(struct buffer *out)
+sasl_client_empty(struct buffer *out)
 {
     digest_forget(out->at, out->length);
     out->length = 0;
 }
 
 static enum sasl_client_result
-stop(struct sasl_client *c, const char *problem)
+sasl_client_stop(struct sasl_client *c, const char *problem)
 {
     c->stage = SASL_CLIENT_STOPPED;
     c->problem = problem;
-    empty(&c->out);
+    sasl_client_empty(&c->out);
     return SASL_STOP;
 }
 
 static enum sasl_client_result
 send(struct sasl_client *c, struct text message, enum sasl_client_stage stage)
 {
-    empty(&c->out);
+    sasl_client_empty(&c->out);
     bool fits = base64_encode(message, &c->out);
     assert(fits);
     c->stage = stage;
@@ -153,13 +153,13 @@ start_scram(struct sasl_client *c)
 
 /* "Username:" and "Password:" are asked in many words, always in this order. */
 static enum sasl_client_result
-on_login(struct sasl_client *c)
+sasl_client_on_login(struct sasl_client *c)
 {
     if (c->stage == SASL_CLIENT_BEGUN)
         return send(c, c->credentials.user, SASL_CLIENT_ANSWERED);
     if (c->stage == SASL_CLIENT_ANSWERED)
         return send(c, c->credentials.password, SASL_CLIENT_COMPLETE);
-    return stop(c, "the server asks too much");
+    return sasl_client_stop(c, "the server asks too much");
 }
 
 static enum sasl_client_result
@@ -168,13 +168,13 @@ on_scram_challenge(struct sasl_client *c, struct text t)
     struct scram_challenge challenge;
     struct text nonce = text_from(c->nonce);
     if (!scram_read_challenge(t, &challenge))
-        return stop(c, "the server's SCRAM message is malformed");
+        return sasl_client_stop(c, "the server's SCRAM message is malformed");
     if (!text_starts(challenge.nonce, nonce) || challenge.nonce.length == nonce.length)
-        return stop(c, "the server's nonce is not made from ours");
+        return sasl_client_stop(c, "the server's nonce is not made from ours");
     if (challenge.iterations < SASL_STRETCH_MIN)
-        return stop(c, "the server asks for too few iterations");
+        return sasl_client_stop(c, "the server asks for too few iterations");
     if (challenge.iterations > SASL_STRETCH_MAX)
-        return stop(c, "the server asks for too many iterations");
+        return sasl_client_stop(c, "the server asks for too many iterations");
     bool fits = buffer_add_byte(&c->auth, ',') && buffer_add(&c->auth, t) &&
                 buffer_add(&c->auth, TEXT(",c=biws,r=")) &&
                 buffer_add(&c->auth, challenge.nonce);
@@ -214,20 +214,21 @@ on_scram_verdict(struct sasl_client *c, struct text t)
 {
     unsigned char signature[DIGEST_SIZE];
     if (!scram_read_verdict(t, signature))
-        return stop(c, "the server's last SCRAM message is malformed");
+        return sasl_client_stop(c, "the server's last SCRAM message is malformed");
     if (!digest_same(signature, c->signature, DIGEST_SIZE))
-        return stop(c, "the server does not know the password: it is an impostor");
+        return sasl_client_stop(
+            c, "the server does not know the password: it is an impostor");
     return send(c, TEXT(""), SASL_CLIENT_COMPLETE);
 }
 
 static enum sasl_client_result
-on_scram(struct sasl_client *c, struct text t)
+sasl_client_on_scram(struct sasl_client *c, struct text t)
 {
     if (c->stage == SASL_CLIENT_BEGUN)
         return on_scram_challenge(c, t);
     if (c->stage == SASL_CLIENT_ANSWERED)
         return on_scram_verdict(c, t);
-    return stop(c, "the server asks too much");
+    return sasl_client_stop(c, "the server asks too much");
 }
 
 /* Why a token was refused; what comes after our empty line is the refusal itself. */
@@ -235,7 +236,7 @@ static enum sasl_client_result
 on_xoauth2(struct sasl_client *c, struct text t)
 {
     if (c->stage != SASL_CLIENT_COMPLETE)
-        return stop(c, "the server asks too much");
+        return sasl_client_stop(c, "the server asks too much");
     (void)text_copy(c->detail, sizeof(c->detail), t);
     return send(c, TEXT(""), SASL_CLIENT_ANSWERED);
 }
@@ -249,14 +250,14 @@ sasl_client_feed(struct sasl_client *c, struct text challenge)
     challenge = text_trim(challenge);
     /* What LOGIN asks some servers ask in clear; it is not looked at. */
     if (c->mechanism == SASL_LOGIN)
-        return on_login(c);
+        return sasl_client_on_login(c);
     if (!base64_decode(challenge, message, sizeof(message), &length))
-        return stop(c, "the server's challenge is not Base64, or too long");
+        return sasl_client_stop(c, "the server's challenge is not Base64, or too long");
     if (c->mechanism == SASL_SCRAM_SHA_256)
-        return on_scram(c, text_of(message, length));
+        return sasl_client_on_scram(c, text_of(message, length));
     if (c->mechanism == SASL_XOAUTH2)
         return on_xoauth2(c, text_of(message, length));
-    return stop(c, "the server asks too much");
+    return sasl_client_stop(c, "the server asks too much");
 }
 
 enum sasl_client_result

@@ -21,7 +21,7 @@ bare(const char *host)
 }
 
 static void
-add_name(struct security *s, struct text name)
+security_add_name(struct security *s, struct text name)
 {
     assert(s->name_count < SECURITY_NAMES_MAX);
     s->names[s->name_count++] = name;
@@ -45,9 +45,9 @@ security_decide(const struct security_question *question, struct security *out)
     bool by_mx = t->kind == TARGET_MX || t->look_up_mx;
     bool of_list = t->kind == TARGET_SMTP && t->more_count > 0; /* each has its own */
     out->host = by_mx || of_list ? bare(question->host) : text_from(t->host);
-    add_name(out, out->host);
+    security_add_name(out, out->host);
     if (t->kind == TARGET_SMTP && by_mx && !of_list)
-        add_name(out, text_from(t->host));
+        security_add_name(out, text_from(t->host));
 }
 
 struct tls_wish

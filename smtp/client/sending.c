@@ -57,7 +57,7 @@ struct sending {
 /* --- The line ------------------------------------------------------------------ */
 
 static void
-forget_content(struct sending *s)
+sending_forget_content(struct sending *s)
 {
     reader_close(&s->reader);
     loop_unpost(s->settings.loop, &s->scan);
@@ -67,7 +67,7 @@ forget_content(struct sending *s)
 }
 
 static void
-flush(struct sending *s)
+sending_flush(struct sending *s)
 {
     struct buffer *output = client_output(s->client);
     if (s->connection != NULL && !s->lost && output->length > 0) {
@@ -82,12 +82,12 @@ flush(struct sending *s)
 static void
 hang_up(struct sending *s)
 {
-    flush(s);
+    sending_flush(s);
     if (s->connection != NULL && (s->in_content || s->securing))
         net_abort(&s->connection);
     else if (s->connection != NULL)
         net_close(&s->connection);
-    forget_content(s);
+    sending_forget_content(s);
     loop_timer_stop(s->settings.loop, &s->deadline);
     loop_unpost(s->settings.loop, &s->task);
     s->closed = true;
@@ -97,14 +97,14 @@ hang_up(struct sending *s)
 
 /* What comes now is for the mail under way. */
 static struct id
-enter(struct sending *s)
+sending_enter(struct sending *s)
 {
     return queue_enter(s->settings.queue,
                        s->mail_count > 0 ? s->mails[0] : s->settings.first);
 }
 
 static void
-leave(struct sending *s, struct id before)
+sending_leave(struct sending *s, struct id before)
 {
     queue_leave(s->settings.queue, before);
 }
@@ -124,7 +124,7 @@ content_failed(struct sending *s, const char *why)
 }
 
 static bool
-begin_content(struct sending *s)
+sending_begin_content(struct sending *s)
 {
     const char *why;
     assert(!s->in_content && s->envelope != NULL);
@@ -158,7 +158,7 @@ wait_patiently(struct sending *s)
 static void
 content_start(struct sending *s)
 {
-    s->in_content = begin_content(s);
+    s->in_content = sending_begin_content(s);
     if (!s->in_content)
         return;
     s->pace = (struct patience_rules){.data_ms = client_timeout_ms(s->client),
@@ -183,7 +183,7 @@ content_end(struct sending *s)
     if (s->downgrade)
         downgrade_end(s->downgrade);
     client_content_end(s->client);
-    forget_content(s);
+    sending_forget_content(s);
 }
 
 /* False: it has ended, well or not. */
@@ -209,7 +209,7 @@ content_pump(struct sending *s)
 {
     while (s->in_content && net_unsent(s->connection) < PAUSE) {
         bool more = content_step(s);
-        flush(s);
+        sending_flush(s);
         if (!more)
             break;
     }
@@ -266,26 +266,27 @@ scan_some(struct sending *s)
 }
 
 static void
-scan(void *context)
+sending_scan(void *context)
 {
     struct sending *s = context;
-    struct id before = enter(s);
+    struct id before = sending_enter(s);
     bool ended = scan_some(s);
-    leave(s, before);
-    loop_post(s->settings.loop, ended ? &s->task : &s->scan, ended ? s->pump : scan, s);
+    sending_leave(s, before);
+    loop_post(s->settings.loop, ended ? &s->task : &s->scan,
+              ended ? s->pump : sending_scan, s);
 }
 
 /* Whether and how the host can have the content: all of it is looked at before a word
  * about it is said. */
 static void
-prepare(struct sending *s)
+sending_prepare(struct sending *s)
 {
     struct downgrade_way way = client_way(s->client);
     assert(s->downgrade == NULL);
-    if (!begin_content(s))
+    if (!sending_begin_content(s))
         return;
     s->downgrade = downgrade_new(&way);
-    loop_post(s->settings.loop, &s->scan, scan, s);
+    loop_post(s->settings.loop, &s->scan, sending_scan, s);
 }
 
 /* --- The machine --------------------------------------------------------------- */
@@ -299,7 +300,7 @@ handle(struct sending *s, const struct client_event *event)
         content_pump(s);
         return;
     case CLIENT_PREPARE:
-        prepare(s);
+        sending_prepare(s);
         return;
     case CLIENT_OVER:
         hang_up(s);
@@ -359,13 +360,13 @@ pump_client(struct sending *s)
     s->pumping = true;
     while (!s->closed && client_next(s->client, &input, &event)) {
         handle(s, &event);
-        (void)enter(s); /* it may be another mail's turn */
+        (void)sending_enter(s); /* it may be another mail's turn */
     }
     s->pumping = false;
     if (s->closed)
         return;
     net_consume(s->connection, before - input.length);
-    flush(s);
+    sending_flush(s);
     if (s->securing && !was_securing)
         start_tls(s);
     rearm(s);
@@ -373,7 +374,7 @@ pump_client(struct sending *s)
 
 /* To log in takes computing: a piece in each turn, others have theirs between. */
 static void
-work(void *context)
+sending_work(void *context)
 {
     struct sending *s = context;
     client_work(s->client);
@@ -383,27 +384,27 @@ work(void *context)
 }
 
 static void
-pump(void *context)
+sending_pump(void *context)
 {
     struct sending *s = context;
-    struct id before = enter(s);
+    struct id before = sending_enter(s);
     pump_client(s);
-    leave(s, before);
+    sending_leave(s, before);
     loop_unpost(s->settings.loop, &s->task);
     if (!s->closed && client_is_working(s->client))
-        loop_post(s->settings.loop, &s->task, work, s);
+        loop_post(s->settings.loop, &s->task, sending_work, s);
 }
 
 static void
-on_deadline(void *context)
+sending_on_deadline(void *context)
 {
     struct sending *s = context;
     client_timed_out(s->client);
-    pump(s);
+    sending_pump(s);
 }
 
 static void
-on_slow(void *context)
+sending_on_slow(void *context)
 {
     struct sending *s = context;
     int64_t now_ms = loop_monotonic_ms(s->settings.loop);
@@ -412,7 +413,7 @@ on_slow(void *context)
     if (patience_lasts(&s->patience, &s->pace, now_ms))
         wait_patiently(s);
     else
-        on_deadline(s);
+        sending_on_deadline(s);
 }
 
 /* In the words of Postfix, and in its style as loud. */
@@ -441,7 +442,7 @@ on_secured(struct sending *s)
              verified ? "verified" : "unverified");
     log_tls(s);
     client_secured(s->client);
-    pump(s);
+    sending_pump(s);
 }
 
 static const char *
@@ -457,19 +458,19 @@ on_lost(struct sending *s)
 {
     if (s->securing) {
         client_insecure(s->client, why_ended(s));
-        pump(s);
+        sending_pump(s);
         return;
     }
-    pump(s);
+    sending_pump(s);
     if (s->closed)
         return;
     s->lost = true;
     client_lost(s->client);
-    pump(s);
+    sending_pump(s);
 }
 
 static void
-on_net(void *context, enum net_event event)
+sending_on_net(void *context, enum net_event event)
 {
     struct sending *s = context;
     struct id before;
@@ -480,20 +481,20 @@ on_net(void *context, enum net_event event)
         on_secured(s);
         break;
     case NET_INPUT:
-        pump(s);
+        sending_pump(s);
         break;
     case NET_DRAINED:
-        before = enter(s);
+        before = sending_enter(s);
         content_pump(s);
-        leave(s, before);
-        pump(s);
+        sending_leave(s, before);
+        sending_pump(s);
         break;
     case NET_ENDED:
     case NET_FAILED:
         on_lost(s);
         break;
     case NET_TIMED_OUT:
-        on_deadline(s);
+        sending_on_deadline(s);
         break;
     }
 }
@@ -511,7 +512,7 @@ sending_new(const struct sending_settings *settings, sending_happened *on_event,
         s->redirect_to = memory_string(settings->redirect_to);
     s->on_event = on_event;
     s->context = context;
-    s->pump = pump;
+    s->pump = sending_pump;
     struct client_settings machine = {.hostname = s->hostname,
                                       .redirect_to = s->redirect_to,
                                       .peer = &s->settings.peer,
@@ -523,13 +524,13 @@ sending_new(const struct sending_settings *settings, sending_happened *on_event,
                                       .tls_failed = settings->security.fallen_back};
     s->client = client_new(&machine);
     s->connection = settings->connection;
-    net_attach(s->connection, on_net, s);
+    net_attach(s->connection, sending_on_net, s);
     if (settings->security.implicit) {
         s->securing = true;
         start_tls(s);
     }
-    s->deadline.fire = on_deadline;
-    s->slow.fire = on_slow;
+    s->deadline.fire = sending_on_deadline;
+    s->slow.fire = sending_on_slow;
     s->turn = client_turn(s->client) - 1; /* from now on it owes a greeting */
     rearm(s);
     return s;
@@ -543,13 +544,13 @@ sending_send(struct sending *s, const struct client_mail *mail)
     s->envelope = mail->envelope;
     s->mails[s->mail_count++] = mail->envelope->id;
     client_send(s->client, mail);
-    leave(s, before);
+    sending_leave(s, before);
     if (s->pumping)
         return;
-    flush(s);
+    sending_flush(s);
     rearm(s);
     if (client_has_news(s->client))
-        loop_post(s->settings.loop, &s->task, pump, s);
+        loop_post(s->settings.loop, &s->task, sending_pump, s);
 }
 
 const char *
@@ -595,11 +596,11 @@ sending_abandon(struct sending *s, const struct outcome *outcome)
 {
     assert(!s->closed && !s->pumping);
     client_abandon(s->client, outcome);
-    pump(s);
+    sending_pump(s);
 }
 
 static void
-release(void *object)
+sending_release(void *object)
 {
     struct sending *s = object;
     client_free(&s->client);
@@ -619,6 +620,6 @@ sending_free(struct sending **sending)
         client_quit(s->client);
         hang_up(s);
     }
-    loop_release(s->settings.loop, release, s);
+    loop_release(s->settings.loop, sending_release, s);
     *sending = NULL;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static bool
-complain(struct buffer *mistakes, struct text word, const char *why)
+sources_complain(struct buffer *mistakes, struct text word, const char *why)
 {
     /* Above the buffer's limit there are mistakes enough. */
     bool told = mistakes != NULL && buffer_format(mistakes, "smtp_bind: '%.*s': %s\n",
@@ -30,9 +30,9 @@ sources_add(struct sources *s, struct text word, struct buffer *mistakes)
 {
     struct net_address address;
     if (!net_address_parse_ip(word, &address))
-        return complain(mistakes, word, "not an IP address");
+        return sources_complain(mistakes, word, "not an IP address");
     if (address.family == NET_IPV6 ? s->has_v6 : s->has_v4)
-        return complain(mistakes, word, "a second address of its family");
+        return sources_complain(mistakes, word, "a second address of its family");
     prefer(s, &address);
     return true;
 }

@@ -27,7 +27,7 @@ static const struct refusal leaving = {421, "4.3.2", "shutting down, try later"}
 
 /* The connection is somebody else's, or gone. */
 static void
-end(struct arrival *a)
+arrival_end(struct arrival *a)
 {
     struct arrival_host *host = a->host;
     loop_timer_stop(host->loop, &a->timer);
@@ -41,12 +41,12 @@ take_connection(struct arrival *a)
 {
     struct net_connection *connection = a->connection;
     a->connection = NULL;
-    end(a);
+    arrival_end(a);
     return connection;
 }
 
 static void
-cut_off(struct arrival *a, const char *why)
+arrival_cut_off(struct arrival *a, const char *why)
 {
     char ip[NET_ADDRESS_TEXT_MAX], proxy[sizeof(ip) + 2];
     net_address_ip(net_peer(a->connection), ip);
@@ -55,7 +55,7 @@ cut_off(struct arrival *a, const char *why)
         log_say(a->host->log, LOG_LEVEL_INFO, "smtpd", NULL,
                 "cut off: client=%s: proxy protocol: %s", proxy, why);
     net_abort(&a->connection);
-    end(a);
+    arrival_end(a);
 }
 
 static void
@@ -72,7 +72,7 @@ be_named(struct arrival *a, const struct proxy_header *header)
 }
 
 static void
-read_header(struct arrival *a)
+arrival_read_proxy_header(struct arrival *a)
 {
     struct proxy_header header;
     struct text input = net_input(a->connection), rest = input;
@@ -80,7 +80,7 @@ read_header(struct arrival *a)
     case PROGRESS_MORE:
         break;
     case PROGRESS_BAD:
-        cut_off(a, "no valid header");
+        arrival_cut_off(a, "no valid header");
         break;
     case PROGRESS_DONE:
         net_consume(a->connection, input.length - rest.length);
@@ -105,22 +105,22 @@ lose(struct arrival *a)
     struct net_address client = *net_peer(a->connection);
     bool unnamed = a->unnamed;
     if (unnamed) {
-        cut_off(a, "the connection ended before its header");
+        arrival_cut_off(a, "the connection ended before its header");
         return;
     }
     net_abort(&a->connection);
-    end(a);
+    arrival_end(a);
     host->on_gone(host->context, &client);
 }
 
 static void
-on_event(void *context, enum net_event event)
+arrival_on_event(void *context, enum net_event event)
 {
     struct arrival *a = context;
     switch (event) {
     case NET_INPUT:
         if (a->unnamed)
-            read_header(a);
+            arrival_read_proxy_header(a);
         else
             be_ready(a, &early);
         break;
@@ -137,18 +137,18 @@ on_event(void *context, enum net_event event)
 }
 
 static void
-on_timer(void *context)
+arrival_on_timer(void *context)
 {
     struct arrival *a = context;
     if (a->unnamed)
-        cut_off(a, "no header in time");
+        arrival_cut_off(a, "no header in time");
     else
         be_ready(a, NULL);
 }
 
 static void
-start(struct arrival_host *host, struct net_connection *connection,
-      const struct session_manner *manner, bool unnamed, int64_t delay_ms)
+arrival_start(struct arrival_host *host, struct net_connection *connection,
+              const struct session_manner *manner, bool unnamed, int64_t delay_ms)
 {
     struct arrival *a = memory_new(sizeof(*a));
     a->host = host;
@@ -157,8 +157,8 @@ start(struct arrival_host *host, struct net_connection *connection,
     a->unnamed = unnamed;
     host->unnamed += unnamed;
     DL_APPEND(host->arrivals, a);
-    loop_timer_start(host->loop, &a->timer, delay_ms, on_timer, a);
-    net_attach(connection, on_event, a);
+    loop_timer_start(host->loop, &a->timer, delay_ms, arrival_on_timer, a);
+    net_attach(connection, arrival_on_event, a);
 }
 
 void
@@ -166,7 +166,7 @@ arrival_read_header(struct arrival_host *host, struct net_connection *connection
                     const struct session_manner *manner)
 {
     assert(manner->proxy);
-    start(host, connection, manner, true, ARRIVAL_HEADER_MS);
+    arrival_start(host, connection, manner, true, ARRIVAL_HEADER_MS);
 }
 
 void
@@ -174,7 +174,7 @@ arrival_wait(struct arrival_host *host, struct net_connection *connection,
              const struct session_manner *manner, int64_t delay_ms)
 {
     assert(!manner->proxy && delay_ms > 0);
-    start(host, connection, manner, false, delay_ms);
+    arrival_start(host, connection, manner, false, delay_ms);
     /* What stands behind a proxy's header is told, too. */
     net_want_input(connection, false);
     net_want_input(connection, true);
@@ -186,7 +186,7 @@ arrival_drain(struct arrival_host *host)
     for (struct arrival *a = host->arrivals, *next; a != NULL; a = next) {
         next = a->next;
         if (a->unnamed)
-            cut_off(a, "shutting down");
+            arrival_cut_off(a, "shutting down");
         else
             be_ready(a, &leaving);
     }
@@ -198,6 +198,6 @@ arrival_stop(struct arrival_host *host)
     while (host->arrivals != NULL) {
         struct arrival *a = host->arrivals;
         net_abort(&a->connection);
-        end(a);
+        arrival_end(a);
     }
 }

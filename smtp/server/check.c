@@ -5,7 +5,7 @@
 #include "mime/address.h"
 
 static bool
-refuse(struct outcome *refusal, int code, const char *enhanced, const char *text)
+check_refuse(struct outcome *refusal, int code, const char *enhanced, const char *text)
 {
     *refusal = outcome_make(code < 500 ? VERDICT_DEFERRED : VERDICT_FAILED,
                             BLAME_MESSAGE, code, enhanced, "%s", text);
@@ -59,11 +59,11 @@ check_helo(struct text helo, const char *hostname, const struct net_address *own
     struct net_address literal;
     bool is_literal = read_literal(helo, &literal);
     if (text_equal_nocase(helo, text_from(hostname)) || is_own_literal(helo, own))
-        return refuse(refusal, 550, "5.7.1",
-                      "HELO names this host, and you are another");
+        return check_refuse(refusal, 550, "5.7.1",
+                            "HELO names this host, and you are another");
     if (!is_literal && (!is_full_domain(helo) || is_bare_address(helo)))
-        return refuse(refusal, 550, "5.7.1",
-                      "HELO is neither a full domain nor an address literal");
+        return check_refuse(refusal, 550, "5.7.1",
+                            "HELO is neither a full domain nor an address literal");
     return true;
 }
 
@@ -79,7 +79,7 @@ check_mail(const struct check_rules *rules, struct text helo, struct text sender
     struct text domain = at == TEXT_NONE ? TEXT("") : text_after(sender, at + 1);
     struct net_address literal;
     return is_full_domain(domain) || read_literal(domain, &literal) ||
-           refuse(refusal, 550, "5.1.8", "the sender's domain is no full domain");
+           check_refuse(refusal, 550, "5.1.8", "the sender's domain is no full domain");
 }
 
 bool
@@ -87,5 +87,6 @@ check_recipient(const struct check_rules *rules, struct text sender, unsigned ac
                 struct outcome *refusal)
 {
     return !rules->sender || sender.length > 0 || accepted == 0 ||
-           refuse(refusal, 452, "4.5.3", "one recipient for mail without a sender");
+           check_refuse(refusal, 452, "4.5.3",
+                        "one recipient for mail without a sender");
 }

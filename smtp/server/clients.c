@@ -37,8 +37,8 @@ static const char *const kinds[CLIENTS_KINDS] = {
 /* --- Settings --------------------------------------------------------------------- */
 
 static bool
-read_rate(struct text value, const char *key, struct rate *rate,
-          struct buffer *mistakes)
+clients_read_rate(struct text value, const char *key, struct rate *rate,
+                  struct buffer *mistakes)
 {
     *rate = (struct rate){.burst = 1, .period_ms = 1000};
     if (text_trim(value).length == 0)
@@ -66,8 +66,11 @@ clients_read(struct clients_rules *rules, const struct clients_settings *setting
                                                    "recipient_rate"};
     bool good = true;
     for (int i = 0; i < CLIENTS_KINDS; i++) {
-        good = read_rate(settings->each[i], each[i], &rules->each[i], mistakes) && good;
-        good = read_rate(settings->all[i], all[i], &rules->all[i], mistakes) && good;
+        good =
+            clients_read_rate(settings->each[i], each[i], &rules->each[i], mistakes) &&
+            good;
+        good = clients_read_rate(settings->all[i], all[i], &rules->all[i], mistakes) &&
+               good;
     }
     rules->sessions = settings->sessions;
     rules->sessions_per_client = settings->sessions_per_client;
@@ -85,7 +88,7 @@ clients_rules_free(struct clients_rules *rules)
 /* --- The table -------------------------------------------------------------------- */
 
 static bool
-make_key(const struct net_address *address, unsigned char key[KEY_SIZE])
+clients_make_key(const struct net_address *address, unsigned char key[KEY_SIZE])
 {
     struct net_address plain = *address;
     net_address_unmap(&plain);
@@ -100,7 +103,7 @@ make_key(const struct net_address *address, unsigned char key[KEY_SIZE])
 static bool
 make_wide_key(const struct net_address *address, unsigned char key[KEY_SIZE])
 {
-    if (!make_key(address, key) || key[0] != NET_IPV6)
+    if (!clients_make_key(address, key) || key[0] != NET_IPV6)
         return false;
     key[0] |= WIDE;
     memset(key + 1 + WIDE_BYTES, 0, NETWORK_BYTES - WIDE_BYTES);
@@ -116,14 +119,14 @@ find_key(const struct clients *clients, const unsigned char key[KEY_SIZE])
 }
 
 static struct client *
-find(const struct clients *clients, const struct net_address *address)
+clients_find(const struct clients *clients, const struct net_address *address)
 {
     unsigned char key[KEY_SIZE];
-    return make_key(address, key) ? find_key(clients, key) : NULL;
+    return clients_make_key(address, key) ? find_key(clients, key) : NULL;
 }
 
 static void
-forget(struct clients *clients, struct client *client)
+clients_forget(struct clients *clients, struct client *client)
 {
     assert(client->sessions == 0 && client->tls == 0);
     DL_DELETE(clients->idle, client);
@@ -148,11 +151,11 @@ forget_some(struct clients *clients, int64_t now_ms)
 {
     while (clients->idle != NULL &&
            (clients->idle_count > CLIENTS_IDLE_MAX || is_rested(clients->idle, now_ms)))
-        forget(clients, clients->idle);
+        clients_forget(clients, clients->idle);
 }
 
 static struct client *
-enter(struct clients *clients, const unsigned char key[KEY_SIZE])
+clients_enter(struct clients *clients, const unsigned char key[KEY_SIZE])
 {
     struct client *client = find_key(clients, key);
     if (client != NULL && client->sessions == 0) {
@@ -168,7 +171,7 @@ enter(struct clients *clients, const unsigned char key[KEY_SIZE])
 }
 
 static void
-leave(struct clients *clients, const unsigned char key[KEY_SIZE])
+clients_leave(struct clients *clients, const unsigned char key[KEY_SIZE])
 {
     struct client *client = find_key(clients, key);
     assert(client != NULL && client->sessions > 0);
@@ -210,8 +213,8 @@ seconds_until(int64_t ready_ms, int64_t now_ms)
 }
 
 static bool
-refuse(struct outcome *refusal, enum clients_kind kind, bool each, int64_t ready_ms,
-       int64_t now_ms)
+clients_refuse(struct outcome *refusal, enum clients_kind kind, bool each,
+               int64_t ready_ms, int64_t now_ms)
 {
     bool session = kind == CLIENTS_SESSION;
     *refusal = outcome_make(
@@ -223,16 +226,17 @@ refuse(struct outcome *refusal, enum clients_kind kind, bool each, int64_t ready
 
 /* Both buckets give, or none. */
 static bool
-take(struct clients *clients, const struct clients_rules *rules, struct client *client,
-     enum clients_kind kind, int64_t now_ms, struct outcome *refusal)
+clients_take_token(struct clients *clients, const struct clients_rules *rules,
+                   struct client *client, enum clients_kind kind, int64_t now_ms,
+                   struct outcome *refusal)
 {
     const struct rate *each = &rules->each[kind], *all = &rules->all[kind];
     int64_t client_ms = bucket_ready_ms(&client->buckets[kind], each, now_ms);
     int64_t all_ms = bucket_ready_ms(&clients->buckets[kind], all, now_ms);
     if (client_ms > now_ms)
-        return refuse(refusal, kind, true, client_ms, now_ms);
+        return clients_refuse(refusal, kind, true, client_ms, now_ms);
     if (all_ms > now_ms)
-        return refuse(refusal, kind, false, all_ms, now_ms);
+        return clients_refuse(refusal, kind, false, all_ms, now_ms);
     bucket_take(&client->buckets[kind], each, now_ms);
     bucket_take(&clients->buckets[kind], all, now_ms);
     return true;
@@ -251,9 +255,10 @@ clients_entered(struct clients *clients, const struct clients_rules *rules,
                 struct outcome *refusal)
 {
     unsigned char key[KEY_SIZE], wide_key[KEY_SIZE];
-    struct client *client = make_key(address, key) ? enter(clients, key) : NULL;
+    struct client *client =
+        clients_make_key(address, key) ? clients_enter(clients, key) : NULL;
     struct client *wide =
-        make_wide_key(address, wide_key) ? enter(clients, wide_key) : NULL;
+        make_wide_key(address, wide_key) ? clients_enter(clients, wide_key) : NULL;
     forget_some(clients, now_ms);
     clients->sessions++;
     if (clients->sessions > (size_t)rules->sessions)
@@ -267,7 +272,7 @@ clients_entered(struct clients *clients, const struct clients_rules *rules,
         return refuse_crowd(refusal,
                             "too many connections from your network, try later");
     return networks_have(&rules->exempt, address) ||
-           take(clients, rules, client, CLIENTS_SESSION, now_ms, refusal);
+           clients_take_token(clients, rules, client, CLIENTS_SESSION, now_ms, refusal);
 }
 
 void
@@ -276,10 +281,10 @@ clients_left(struct clients *clients, const struct net_address *address, int64_t
     unsigned char key[KEY_SIZE];
     assert(clients->sessions > 0);
     clients->sessions--;
-    if (make_key(address, key))
-        leave(clients, key);
+    if (clients_make_key(address, key))
+        clients_leave(clients, key);
     if (make_wide_key(address, key))
-        leave(clients, key);
+        clients_leave(clients, key);
     forget_some(clients, now_ms);
 }
 
@@ -299,8 +304,9 @@ size_t
 clients_weight(const struct clients *clients, const struct net_address *address)
 {
     unsigned char key[KEY_SIZE];
-    const struct client *client =
-        make_wide_key(address, key) ? find_key(clients, key) : find(clients, address);
+    const struct client *client = make_wide_key(address, key)
+                                      ? find_key(clients, key)
+                                      : clients_find(clients, address);
     return client != NULL ? (size_t)client->sessions : 0;
 }
 
@@ -309,15 +315,15 @@ clients_take(struct clients *clients, const struct clients_rules *rules,
              const struct net_address *address, enum clients_kind kind, int64_t now_ms,
              struct outcome *refusal)
 {
-    struct client *client = find(clients, address);
+    struct client *client = clients_find(clients, address);
     return client == NULL || networks_have(&rules->exempt, address) ||
-           take(clients, rules, client, kind, now_ms, refusal);
+           clients_take_token(clients, rules, client, kind, now_ms, refusal);
 }
 
 void
 clients_secured(struct clients *clients, const struct net_address *address, bool begins)
 {
-    struct client *client = find(clients, address);
+    struct client *client = clients_find(clients, address);
     if (client == NULL)
         return;
     assert(begins || client->tls > 0);
@@ -327,7 +333,7 @@ clients_secured(struct clients *clients, const struct net_address *address, bool
 size_t
 clients_tls(const struct clients *clients, const struct net_address *address)
 {
-    const struct client *client = find(clients, address);
+    const struct client *client = clients_find(clients, address);
     return client != NULL ? client->tls : 0;
 }
 

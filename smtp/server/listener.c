@@ -287,8 +287,8 @@ may_enter(struct listener *l, const struct net_address *client,
 }
 
 static void
-enter(struct listener *l, struct net_connection *connection,
-      const struct session_manner *manner, const struct refusal *refusal)
+listener_enter(struct listener *l, struct net_connection *connection,
+               const struct session_manner *manner, const struct refusal *refusal)
 {
     const struct session_rules *rules = l->host.rules;
     const struct net_address *client = net_peer(connection);
@@ -314,12 +314,12 @@ static void
 on_named(void *context, struct net_connection *connection,
          const struct session_manner *manner)
 {
-    enter(context, connection, manner, NULL);
+    listener_enter(context, connection, manner, NULL);
 }
 
 static void
-on_ready(void *context, struct net_connection *connection,
-         const struct session_manner *manner, const struct refusal *refusal)
+listener_on_ready(void *context, struct net_connection *connection,
+                  const struct session_manner *manner, const struct refusal *refusal)
 {
     struct listener *l = context;
     session_start(&l->host, connection, manner, refusal);
@@ -354,13 +354,13 @@ is_welcome(const struct door *door, const struct net_connection *connection)
 }
 
 static void
-on_accept(void *context, struct net_connection *connection)
+listener_on_accept(void *context, struct net_connection *connection)
 {
     struct door *door = context;
     struct listener *l = door->listener;
     bool welcome = is_welcome(door, connection);
     if (!door->manner.proxy) {
-        enter(l, connection, &door->manner, welcome ? NULL : &not_this_user);
+        listener_enter(l, connection, &door->manner, welcome ? NULL : &not_this_user);
         return;
     }
     const char *why = welcome ? is_no_proxy(l, net_peer(connection))
@@ -388,8 +388,8 @@ tell_mistakes(const struct buffer *mistakes, char *error, size_t error_size)
 }
 
 static struct listener *
-make(struct loop *loop, struct log *log, struct queue *queue,
-     const struct route_table *routes, struct session_rules *rules)
+listener_make(struct loop *loop, struct log *log, struct queue *queue,
+              const struct route_table *routes, struct session_rules *rules)
 {
     struct listener *l = memory_new(sizeof(*l));
     l->host = (struct session_host){.loop = loop,
@@ -403,7 +403,7 @@ make(struct loop *loop, struct log *log, struct queue *queue,
     l->arrivals = (struct arrival_host){.loop = loop,
                                         .log = log,
                                         .on_named = on_named,
-                                        .on_ready = on_ready,
+                                        .on_ready = listener_on_ready,
                                         .on_gone = on_gone,
                                         .context = l};
     session_host_start(&l->host);
@@ -430,8 +430,8 @@ open_doors(struct listener *l, const struct endpoint *endpoints, size_t count,
                        .proxy = endpoints[i].proxy}
         };
         memcpy(door->uids, endpoints[i].uids, sizeof(door->uids));
-        door->socket = net_listen(l->net, &endpoints[i].address, mode, on_accept, door,
-                                  error, error_size);
+        door->socket = net_listen(l->net, &endpoints[i].address, mode,
+                                  listener_on_accept, door, error, error_size);
         if (door->socket == NULL)
             return false;
         l->door_count++;
@@ -469,7 +469,7 @@ listener_new(struct loop *loop, struct net *net, struct log *log,
     bool good = endpoints_read(settings->listen, &endpoints, &count, &mistakes);
     if (good && rules != NULL &&
         has_what_it_needs(rules, endpoints, count, &mistakes)) {
-        l = make(loop, log, manager_queue(manager), routes, rules);
+        l = listener_make(loop, log, manager_queue(manager), routes, rules);
         l->host.manager = manager;
         l->net = net;
         memcpy(l->secret, secret, sizeof(secret));
@@ -574,7 +574,7 @@ listener_drain(struct listener *l, int64_t grace_ms, void (*on_drained)(void *co
 }
 
 static void
-release(void *object)
+listener_release(void *object)
 {
     struct listener *l = object;
     clients_free(&l->host.clients);
@@ -594,7 +594,7 @@ listener_free(struct listener **listener)
     loop_unpost(l->host.loop, &l->gone);
     arrival_stop(&l->arrivals);
     session_host_stop(&l->host);
-    loop_release(l->host.loop, release, l);
+    loop_release(l->host.loop, listener_release, l);
 }
 
 bool
@@ -646,7 +646,7 @@ listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
     assert(rules != NULL);
     rules->server.etrn = false; /* nobody here delivers */
     buffer_free(&mistakes);
-    struct listener *l = make(loop, log, queue, routes, rules);
+    struct listener *l = listener_make(loop, log, queue, routes, rules);
     l->net = net;
     clients_free(&l->host.clients); /* it is one, and its caller's */
     l->host.on_gone = on_standard_gone;

@@ -57,7 +57,7 @@ listener_auth_secret(struct loop *loop, struct disk *disk,
 }
 
 static bool
-complain(struct buffer *mistakes, const char *what)
+listener_auth_complain(struct buffer *mistakes, const char *what)
 {
     /* Above the buffer's limit there are mistakes enough. */
     (void)!buffer_format(mistakes, "%s\n", what);
@@ -70,7 +70,7 @@ read_clear_text(struct text word, bool *clear, struct buffer *mistakes)
     word = text_trim(word);
     *clear = text_equal(word, TEXT("loopback"));
     return *clear || word.length == 0 || text_equal(word, TEXT("no")) ||
-           complain(mistakes, "auth_clear_text: say no or loopback");
+           listener_auth_complain(mistakes, "auth_clear_text: say no or loopback");
 }
 
 bool
@@ -112,18 +112,20 @@ listener_auth_fits(const struct session_rules *rules, const struct endpoint *end
 {
     for (size_t i = 0; i < count; i++) {
         if (wants_auth(&endpoints[i]) && rules->accounts == NULL)
-            return complain(mistakes, "auth_users: unset, and `listen` has an address "
-                                      "auth=required or auth=offered");
+            return listener_auth_complain(
+                mistakes, "auth_users: unset, and `listen` has an address "
+                          "auth=required or auth=offered");
         if (wants_auth(&endpoints[i]) && !can_log_in(rules, &endpoints[i]))
-            return complain(mistakes,
-                            "tls_certificate: unset or of no use, and `listen` has an "
-                            "address auth=required or auth=offered: AUTH needs TLS");
+            return listener_auth_complain(
+                mistakes, "tls_certificate: unset or of no use, and `listen` has an "
+                          "address auth=required or auth=offered: AUTH needs TLS");
     }
     return true;
 }
 
 static void
-warn(struct log *log, const struct endpoint *endpoint, const char *what)
+listener_auth_warn_of(struct log *log, const struct endpoint *endpoint,
+                      const char *what)
 {
     char address[NET_ADDRESS_TEXT_MAX];
     net_address_format(&endpoint->address, address);
@@ -139,9 +141,10 @@ listener_auth_warn(struct log *log, const struct session_rules *rules,
         const struct endpoint *e = &endpoints[i];
         usable = usable || (e->auth != ENDPOINT_AUTH_NO && can_log_in(rules, e));
         if (e->legacy && endpoint_is_public(e))
-            warn(log, e,
-                 "profile=legacy takes passwords in clear and repairs line ends: only "
-                 "the old devices should be able to reach it");
+            listener_auth_warn_of(
+                log, e,
+                "profile=legacy takes passwords in clear and repairs line ends: only "
+                "the old devices should be able to reach it");
     }
     if (rules->accounts != NULL && !usable)
         log_say(log, LOG_LEVEL_WARNING, "smtpd", NULL,

@@ -91,7 +91,7 @@ lockout_set_limit(struct lockout *lockout, int limit)
 }
 
 static struct client *
-find(const struct lockout *l, const struct lockout_key *key)
+lockout_find(const struct lockout *l, const struct lockout_key *key)
 {
     struct client *client;
     HASH_FIND(hh, l->clients, key, sizeof(*key), client);
@@ -101,7 +101,7 @@ find(const struct lockout *l, const struct lockout_key *key)
 int64_t
 lockout_left_ms(const struct lockout *l, const struct lockout_key *key, int64_t now_ms)
 {
-    const struct client *client = find(l, key);
+    const struct client *client = lockout_find(l, key);
     if (client == NULL || l->limit == 0 || client->locked_until_ms <= now_ms)
         return 0;
     return client->locked_until_ms - now_ms;
@@ -111,7 +111,7 @@ lockout_left_ms(const struct lockout *l, const struct lockout_key *key, int64_t 
 static struct client *
 touch(struct lockout *l, const struct lockout_key *key, int64_t now_ms)
 {
-    struct client *client = find(l, key);
+    struct client *client = lockout_find(l, key);
     if (client != NULL) {
         HASH_DEL(l->clients, client);
     } else {
@@ -127,7 +127,7 @@ touch(struct lockout *l, const struct lockout_key *key, int64_t now_ms)
 
 /* 1, 2, 4, ... times first, at most longest. */
 static int64_t
-grow(int64_t first, int times, int64_t longest)
+lockout_grow(int64_t first, int times, int64_t longest)
 {
     while (times-- > 0 && first < longest)
         first *= 2;
@@ -148,9 +148,10 @@ lockout_failed(struct lockout *l, const struct lockout_key *key, int64_t now_ms)
     client->last_ms = now_ms;
     verdict.failures = ++client->failures;
     verdict.delay_ms =
-        grow(LOCKOUT_DELAY_MS, client->failures - 1, LOCKOUT_DELAY_MAX_MS);
+        lockout_grow(LOCKOUT_DELAY_MS, client->failures - 1, LOCKOUT_DELAY_MAX_MS);
     if (l->limit > 0 && client->failures >= l->limit) {
-        verdict.locked_ms = grow(LOCKOUT_FIRST_MS, client->locks++, LOCKOUT_LONGEST_MS);
+        verdict.locked_ms =
+            lockout_grow(LOCKOUT_FIRST_MS, client->locks++, LOCKOUT_LONGEST_MS);
         client->locked_until_ms = now_ms + verdict.locked_ms;
         client->failures = 0;
         client->first_ms = now_ms;
@@ -193,7 +194,7 @@ enum lockout_standing
 lockout_standing(const struct lockout *l, const struct lockout_key *key, int64_t now_ms)
 {
     const struct good *good = find_good(l, key);
-    const struct client *client = find(l, key);
+    const struct client *client = lockout_find(l, key);
     bool passed = good != NULL && now_ms - good->at_ms <= LOCKOUT_GOOD_MS;
     bool failed = client != NULL && has_failed_lately(client, now_ms);
     if (passed && (!failed || client->last_ms < good->at_ms))

@@ -200,7 +200,7 @@ conclude(struct login *l, enum sasl_result result)
 
 /* True: answered. */
 static bool
-check(struct login *l)
+login_check(struct login *l)
 {
     struct login_gate *gate = l->gate;
     enum sasl_result result = server_login_work(l->server);
@@ -239,12 +239,12 @@ next_check(void *context)
         return;
     bool answered = false;
     if (l == gate->current) {
-        answered = check(l);
+        answered = login_check(l);
     } else {
         leave_row(l);
         gate->round = l->round;
         /* Meanwhile others of that client may have failed. */
-        answered = refuse_locked(l) || check(l);
+        answered = refuse_locked(l) || login_check(l);
     }
     set_pace(gate);
     if (answered)
@@ -252,14 +252,14 @@ next_check(void *context)
 }
 
 static bool
-is_busy(const struct login_gate *gate)
+login_is_busy(const struct login_gate *gate)
 {
     return gate->current != NULL || gate->waiting != NULL ||
            loop_monotonic_ms(gate->loop) < gate->next_ms;
 }
 
 static enum sasl_result
-read_line(struct login *l)
+login_read_line(struct login *l)
 {
     char nonce[SASL_NONCE_SIZE];
     uint64_t random[3];
@@ -344,15 +344,15 @@ login_ask(struct login *l)
     assert(!l->waits && gate->current != l);
     if (refuse_locked(l))
         return true;
-    enum sasl_result result = read_line(l);
+    enum sasl_result result = login_read_line(l);
     if (result != SASL_UNFINISHED)
         return conclude(l, result);
     const struct refusal *refusal = NULL;
     bool answered = false;
-    if (is_busy(gate))
+    if (login_is_busy(gate))
         refusal = join_row(l);
     else
-        answered = check(l);
+        answered = login_check(l);
     if (refusal != NULL)
         server_login_refused(l->server, refusal);
     set_pace(gate);

@@ -38,7 +38,7 @@ normalize_content_start(struct newlines_content *n, bool repairs)
 
 /* t went on as it is. */
 static void
-note_bytes(struct newlines_content *n, struct text t)
+normalize_newlines_note_bytes(struct newlines_content *n, struct text t)
 {
     if (t.length == 0)
         return;
@@ -82,7 +82,7 @@ let_dot_go(struct newlines_content *n, char next)
 
 /* A bare LF. The decoder has dropped a dot that is alone in its line. */
 static void
-end_line(struct newlines_content *n)
+normalize_newlines_end_line(struct newlines_content *n)
 {
     n->more = n->line == LINE_DOT ? TEXT(".\r\n") : TEXT("\r\n");
     n->line = LINE_EMPTY;
@@ -104,7 +104,7 @@ look_at_front(struct newlines_content *n, struct text *input)
     if (n->held) {
         let_dot_go(n, input->at[0]);
     } else if (input->at[0] == '\n' && !n->after_cr) {
-        end_line(n);
+        normalize_newlines_end_line(n);
         *input = text_after(*input, 1);
     }
 }
@@ -124,7 +124,7 @@ normalize_data(struct newlines_content *n, struct dot_decoder *d, struct text *i
     enum progress progress = dot_decode(d, &rest, content);
     size_t taken = piece.length - rest.length;
     n->clean = rest.length;
-    note_bytes(n, text_before(piece, taken));
+    normalize_newlines_note_bytes(n, text_before(piece, taken));
     *input = text_after(*input, taken);
     return progress;
 }

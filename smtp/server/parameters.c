@@ -72,7 +72,7 @@ take_parameter(struct text *rest, struct text *key, struct text *value)
 }
 
 static const struct refusal *
-read_size(struct mail_parameters *out, struct text value)
+parameters_read_size(struct mail_parameters *out, struct text value)
 {
     uint64_t size = 0;
     /* Twenty digits, RFC 1870 §3; what does not fit is above any limit anyway. */
@@ -135,7 +135,7 @@ read_priority(struct mail_parameters *out, struct text value)
 /* RFC 4954 §5: who has sent it first, says the client. It is checked, and not passed
  * on: that counts as <>. */
 static const struct refusal *
-read_auth(struct mail_parameters *out, struct text value)
+parameters_read_auth(struct mail_parameters *out, struct text value)
 {
     (void)out;
     return text_equal(value, TEXT("<>")) ||
@@ -158,14 +158,14 @@ static const struct {
     struct text key;
     const struct refusal *(*read)(struct mail_parameters *, struct text value);
 } mail_keys[] = {
-    {TEXT("SIZE"),        read_size    },
-    {TEXT("BODY"),        read_body    },
-    {TEXT("SMTPUTF8"),    read_utf8    },
-    {TEXT("RET"),         read_ret     },
-    {TEXT("ENVID"),       read_envid   },
-    {TEXT("MT-PRIORITY"), read_priority},
-    {TEXT("AUTH"),        read_auth    },
-    {TEXT("XDEFRAG"),     read_set_mark},
+    {TEXT("SIZE"),        parameters_read_size},
+    {TEXT("BODY"),        read_body           },
+    {TEXT("SMTPUTF8"),    read_utf8           },
+    {TEXT("RET"),         read_ret            },
+    {TEXT("ENVID"),       read_envid          },
+    {TEXT("MT-PRIORITY"), read_priority       },
+    {TEXT("AUTH"),        parameters_read_auth},
+    {TEXT("XDEFRAG"),     read_set_mark       },
 };
 enum { MAIL_KEYS = sizeof(mail_keys) / sizeof(mail_keys[0]) };
 

@@ -15,7 +15,8 @@ enum { FLUSHED_MAX = 1024, LOCAL_PART_MAX = 256, WHY_MAX = 120 };
 static const char separators[] = ", \t\r\n";
 
 static void
-complain(struct buffer *mistakes, const char *key, struct text what, const char *why)
+policy_complain(struct buffer *mistakes, const char *key, struct text what,
+                const char *why)
 {
     /* Above the buffer's limit there are mistakes enough. */
     bool added = buffer_format(mistakes, "%s: '%.*s': %s\n", key, TEXT_ARGS(what), why);
@@ -67,7 +68,7 @@ policy_read_etrn(struct policy *policy, struct text etrn, struct buffer *mistake
         const char *why = read_flushed(policy, word);
         if (why == NULL)
             continue;
-        complain(mistakes, "etrn", word, why);
+        policy_complain(mistakes, "etrn", word, why);
         good = false;
     }
     size_t kept = policy->flushed_count > 0 ? policy->flushed_count : 1;
@@ -85,7 +86,7 @@ policy_read_priority(struct policy *policy, struct text mt_priority,
         policy->priority_of_all || text_equal_nocase(word, TEXT("trusted"));
     if (policy->priority || text_equal_nocase(word, TEXT("off")))
         return true;
-    complain(mistakes, "mt_priority", word, "say off, trusted or all");
+    policy_complain(mistakes, "mt_priority", word, "say off, trusted or all");
     return false;
 }
 
@@ -176,7 +177,7 @@ is_routed(const struct address *a)
 }
 
 static bool
-refuse(struct outcome *refusal, int code, const char *enhanced, const char *text)
+policy_refuse(struct outcome *refusal, int code, const char *enhanced, const char *text)
 {
     *refusal = outcome_make(code < 500 ? VERDICT_DEFERRED : VERDICT_FAILED,
                             BLAME_MESSAGE, code, enhanced, "%s", text);
@@ -188,18 +189,19 @@ refuse_error(struct outcome *refusal, const struct target *target)
 {
     bool temporary = target->enhanced[0] == '4';
     const char *enhanced = target->enhanced[0] == '\0' ? "5.7.1" : target->enhanced;
-    return refuse(refusal, temporary ? 450 : 550, enhanced,
-                  target->path[0] == '\0' ? "not accepted here" : target->path);
+    return policy_refuse(refusal, temporary ? 450 : 550, enhanced,
+                         target->path[0] == '\0' ? "not accepted here" : target->path);
 }
 
 /* It has stayed as it was: nobody can look it up. */
 static bool
-refuse_domain(struct outcome *refusal)
+policy_refuse_domain(struct outcome *refusal)
 {
     return idna_version() == NULL
-               ? refuse(refusal, 553, "5.6.7",
-                        "domains beyond ASCII need libidn2, which is not built in")
-               : refuse(refusal, 553, "5.1.2", "no domain name by IDNA");
+               ? policy_refuse(
+                     refusal, 553, "5.6.7",
+                     "domains beyond ASCII need libidn2, which is not built in")
+               : policy_refuse(refusal, 553, "5.1.2", "no domain name by IDNA");
 }
 
 bool
@@ -209,12 +211,12 @@ policy_recipient(const struct route_table *routes, bool may_relay, struct text s
     bool local = recipient->domain.length == 0 ||
                  route_is_local_domain(routes, recipient->domain);
     if (!may_relay && (!local || is_routed(recipient)))
-        return refuse(refusal, 554, "5.7.1", "relay access denied");
+        return policy_refuse(refusal, 554, "5.7.1", "relay access denied");
     const struct target *target = route_find_from(routes, sender, recipient, false);
     assert(target != NULL);
     switch (target->kind) {
     case TARGET_MX:
-        return text_is_ascii(recipient->domain) || refuse_domain(refusal);
+        return text_is_ascii(recipient->domain) || policy_refuse_domain(refusal);
     case TARGET_SMTP:
     case TARGET_LMTP:
     case TARGET_HOLD:
@@ -222,11 +224,11 @@ policy_recipient(const struct route_table *routes, bool may_relay, struct text s
         return true;
     case TARGET_MAILDIR:
         return maildir_exists(target, recipient) ||
-               refuse(refusal, 550, "5.1.1", "no such user here");
+               policy_refuse(refusal, 550, "5.1.1", "no such user here");
     case TARGET_ERROR:
         return refuse_error(refusal, target);
     case TARGET_UNKNOWN:
-        return refuse(refusal, 550, "5.1.1", "no such user here");
+        return policy_refuse(refusal, 550, "5.1.1", "no such user here");
     }
     return false;
 }
@@ -239,7 +241,7 @@ policy_joins(const struct route_table *routes, struct text sender,
 }
 
 static const char *
-read_auth(struct endpoint *endpoint, struct text value)
+policy_read_auth(struct endpoint *endpoint, struct text value)
 {
     if (text_equal(value, TEXT("no")))
         endpoint->auth = ENDPOINT_AUTH_NO;
@@ -288,7 +290,7 @@ static const char *
 read_option(struct endpoint *endpoint, struct text option)
 {
     if (text_starts(option, TEXT("auth=")))
-        return read_auth(endpoint, text_after(option, 5));
+        return policy_read_auth(endpoint, text_after(option, 5));
     if (text_starts(option, TEXT("mode=")) || text_starts(option, TEXT("uid=")))
         return read_unix(endpoint, option);
     if (text_equal(option, TEXT("lmtp")))
@@ -333,14 +335,14 @@ read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *mistak
     assert(cut);
     if (!net_address_parse(address, 0, &endpoint->address)) {
         char room[WHY_MAX];
-        complain(mistakes, "listen", word, why_no_address(address, room));
+        policy_complain(mistakes, "listen", word, why_no_address(address, room));
         good = false;
     }
     while (text_word(&options, "&", &option)) {
         const char *why = read_option(endpoint, option);
         if (why == NULL)
             continue;
-        complain(mistakes, "listen", option, why);
+        policy_complain(mistakes, "listen", option, why);
         good = false;
     }
     return good;
@@ -363,7 +365,7 @@ endpoints_read(struct text listen, struct endpoint **endpoints, size_t *count,
     *count = 0;
     while (text_word(&listen, separators, &word)) {
         if (*count == ENDPOINTS_MAX) {
-            complain(mistakes, "listen", word, "too many addresses");
+            policy_complain(mistakes, "listen", word, "too many addresses");
             return false;
         }
         struct endpoint *endpoint = &(*endpoints)[(*count)++];
@@ -371,7 +373,7 @@ endpoints_read(struct text listen, struct endpoint **endpoints, size_t *count,
         for (size_t i = 0; good && i + 1 < *count; i++) {
             good = !is_same_place(&(*endpoints)[i].address, &endpoint->address);
             if (!good)
-                complain(mistakes, "listen", word, "stands there twice");
+                policy_complain(mistakes, "listen", word, "stands there twice");
         }
     }
     return good;

@@ -58,7 +58,7 @@ read_address(struct text *rest, enum net_family family, struct net_address *addr
 
 /* Behind "PROXY ", without the CRLF. */
 static bool
-read_line(struct text rest, struct proxy_header *header)
+proxy_read_line(struct text rest, struct proxy_header *header)
 {
     struct text protocol;
     struct net_address here;
@@ -96,7 +96,7 @@ parse_text(struct text *input, struct proxy_header *header)
     if (line.length == 0 || line.at[line.length - 1] != '\r')
         return PROGRESS_BAD;
     line = text_before(line, line.length - 1);
-    if (text_has_control(line) || !read_line(line, header))
+    if (text_has_control(line) || !proxy_read_line(line, header))
         return PROGRESS_BAD;
     *input = text_after(*input, end + 1);
     return PROGRESS_DONE;

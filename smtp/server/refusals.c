@@ -27,7 +27,7 @@ struct refusals {
 };
 
 static void
-sum_up(void *context)
+refusals_sum_up(void *context)
 {
     struct refusals *r = context;
     struct refused *each, *next;
@@ -62,7 +62,7 @@ refusals_free(struct refusals **refusals)
     if (r == NULL)
         return;
     loop_timer_stop(r->loop, &r->timer);
-    sum_up(r);
+    refusals_sum_up(r);
     free(r);
 }
 
@@ -75,7 +75,7 @@ find_refused(struct refusals *r, const char *client)
     if (found != NULL || HASH_COUNT(r->table) >= REFUSALS_CLIENTS_MAX)
         return found;
     if (r->table == NULL)
-        loop_timer_start(r->loop, &r->timer, PERIOD_MS, sum_up, r);
+        loop_timer_start(r->loop, &r->timer, PERIOD_MS, refusals_sum_up, r);
     found = memory_new(sizeof(*found));
     text_copy(found->client, sizeof(found->client), text_from(client));
     HASH_ADD_STR(r->table, client, found);

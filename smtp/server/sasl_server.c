@@ -8,7 +8,7 @@
 #include <string.h>
 
 static enum sasl_result
-finish(struct sasl_server *s, enum sasl_result result)
+sasl_server_finish(struct sasl_server *s, enum sasl_result result)
 {
     s->stage = SASL_SERVER_OVER;
     buffer_clear(&s->out);
@@ -16,7 +16,8 @@ finish(struct sasl_server *s, enum sasl_result result)
 }
 
 static enum sasl_result
-challenge(struct sasl_server *s, struct text t, enum sasl_server_stage stage)
+sasl_server_send_challenge(struct sasl_server *s, struct text t,
+                           enum sasl_server_stage stage)
 {
     buffer_clear(&s->out);
     bool fits = base64_encode(t, &s->out);
@@ -40,11 +41,12 @@ checked(struct sasl_server *s, enum verifier_finding finding)
         return SASL_UNFINISHED;
     }
     digest_forget(&s->check, sizeof(s->check));
-    return finish(s, finding == VERIFIER_RIGHT && s->allowed ? SASL_DONE : SASL_FAILED);
+    return sasl_server_finish(s, finding == VERIFIER_RIGHT && s->allowed ? SASL_DONE
+                                                                         : SASL_FAILED);
 }
 
 static enum sasl_result
-check(struct sasl_server *s, struct text password, bool allowed)
+sasl_server_check(struct sasl_server *s, struct text password, bool allowed)
 {
     s->allowed = allowed;
     return checked(
@@ -66,23 +68,25 @@ on_plain(struct sasl_server *s, struct text t)
     if (!text_cut(&password, '\0', &authzid) || !text_cut(&password, '\0', &user) ||
         password.at == NULL || text_find(password, '\0') != TEXT_NONE ||
         !take_user(s, user))
-        return finish(s, SASL_MALFORMED);
-    return check(s, password, authzid.length == 0 || text_equal(authzid, user));
+        return sasl_server_finish(s, SASL_MALFORMED);
+    return sasl_server_check(s, password,
+                             authzid.length == 0 || text_equal(authzid, user));
 }
 
 static enum sasl_result
-on_login(struct sasl_server *s, struct text t)
+sasl_server_on_login(struct sasl_server *s, struct text t)
 {
     if (s->stage == SASL_SERVER_NEXT)
-        return check(s, t, true);
+        return sasl_server_check(s, t, true);
     if (!take_user(s, t))
-        return finish(s, SASL_MALFORMED);
-    return challenge(s, TEXT("Password:"), SASL_SERVER_NEXT);
+        return sasl_server_finish(s, SASL_MALFORMED);
+    return sasl_server_send_challenge(s, TEXT("Password:"), SASL_SERVER_NEXT);
 }
 
 /* Keeps what the proof is about, and what of it the client must repeat. */
 static bool
-remember(struct sasl_server *s, const struct scram_first *first, struct buffer *reply)
+sasl_server_remember(struct sasl_server *s, const struct scram_first *first,
+                     struct buffer *reply)
 {
     return base64_encode(first->header, &s->header) &&
            buffer_format(reply, "r=%.*s%s,s=", TEXT_ARGS(first->nonce), s->nonce) &&
@@ -98,14 +102,15 @@ on_scram_first(struct sasl_server *s, struct text t)
     struct scram_first first;
     struct buffer reply;
     if (!scram_read_first(t, &first) || !take_user(s, text_from(first.name)))
-        return finish(s, SASL_MALFORMED);
+        return sasl_server_finish(s, SASL_MALFORMED);
     s->known = users_scram(s->users, text_from(s->user), &s->keys);
     if (first.authzid[0] != '\0' && strcmp(first.authzid, first.name) != 0)
         s->known = false;
     buffer_init(&reply, SASL_MESSAGE_MAX + 256);
-    bool fits = remember(s, &first, &reply);
+    bool fits = sasl_server_remember(s, &first, &reply);
     assert(fits);
-    enum sasl_result result = challenge(s, buffer_text(&reply), SASL_SERVER_NEXT);
+    enum sasl_result result =
+        sasl_server_send_challenge(s, buffer_text(&reply), SASL_SERVER_NEXT);
     buffer_free(&reply);
     return result;
 }
@@ -137,25 +142,26 @@ on_scram_final(struct sasl_server *s, struct text t)
     if (!scram_read_final(t, &final) ||
         !text_equal(final.header, buffer_text(&s->header)) ||
         !is_our_nonce(s, final.nonce))
-        return finish(s, SASL_MALFORMED);
+        return sasl_server_finish(s, SASL_MALFORMED);
     bool fits = buffer_add_byte(&s->auth, ',') && buffer_add(&s->auth, final.unproven);
     assert(fits);
     struct text auth = buffer_text(&s->auth);
     bool proven = scram_is_proven(final.proof, s->keys.stored_key, auth);
     if (!proven || !s->known)
-        return finish(s, SASL_FAILED);
+        return sasl_server_finish(s, SASL_FAILED);
     digest_keyed(text_of(s->keys.server_key, DIGEST_SIZE), auth, signature);
     buffer_init(&reply, 64);
     fits = buffer_add(&reply, TEXT("v=")) &&
            base64_encode(text_of(signature, sizeof(signature)), &reply);
     assert(fits);
-    enum sasl_result result = challenge(s, buffer_text(&reply), SASL_SERVER_LAST);
+    enum sasl_result result =
+        sasl_server_send_challenge(s, buffer_text(&reply), SASL_SERVER_LAST);
     buffer_free(&reply);
     return result;
 }
 
 static enum sasl_result
-on_scram(struct sasl_server *s, struct text t)
+sasl_server_on_scram(struct sasl_server *s, struct text t)
 {
     switch (s->stage) {
     case SASL_SERVER_FIRST:
@@ -163,29 +169,29 @@ on_scram(struct sasl_server *s, struct text t)
     case SASL_SERVER_NEXT:
         return on_scram_final(s, t);
     case SASL_SERVER_LAST:
-        return finish(s, t.length == 0 ? SASL_DONE : SASL_MALFORMED);
+        return sasl_server_finish(s, t.length == 0 ? SASL_DONE : SASL_MALFORMED);
     case SASL_SERVER_CHECK:
     case SASL_SERVER_OVER:
         break;
     }
-    return finish(s, SASL_MALFORMED);
+    return sasl_server_finish(s, SASL_MALFORMED);
 }
 
 static enum sasl_result
-step(struct sasl_server *s, struct text message)
+sasl_server_step(struct sasl_server *s, struct text message)
 {
     switch (s->mechanism) {
     case SASL_PLAIN:
         return on_plain(s, message);
     case SASL_LOGIN:
-        return on_login(s, message);
+        return sasl_server_on_login(s, message);
     case SASL_SCRAM_SHA_256:
-        return on_scram(s, message);
+        return sasl_server_on_scram(s, message);
     case SASL_NONE:
     case SASL_XOAUTH2:
         break;
     }
-    return finish(s, SASL_MALFORMED);
+    return sasl_server_finish(s, SASL_MALFORMED);
 }
 
 enum sasl_result
@@ -195,12 +201,12 @@ sasl_server_feed(struct sasl_server *s, struct text line)
     size_t length;
     assert(s->stage != SASL_SERVER_OVER && s->stage != SASL_SERVER_CHECK);
     if (text_equal(line, TEXT("*")))
-        return finish(s, SASL_CANCELLED);
+        return sasl_server_finish(s, SASL_CANCELLED);
     if (!base64_decode(line, message, sizeof(message), &length)) {
         digest_forget(message, sizeof(message));
-        return finish(s, SASL_MALFORMED);
+        return sasl_server_finish(s, SASL_MALFORMED);
     }
-    enum sasl_result result = step(s, text_of(message, length));
+    enum sasl_result result = sasl_server_step(s, text_of(message, length));
     digest_forget(message, sizeof(message));
     return result;
 }
@@ -217,8 +223,9 @@ sasl_server_start(struct sasl_server *s, enum sasl_mechanism mechanism,
     bool whole = text_copy(s->nonce, sizeof(s->nonce), text_from(nonce));
     assert(whole);
     if (initial.at == NULL)
-        return challenge(s, mechanism == SASL_LOGIN ? TEXT("Username:") : TEXT(""),
-                         SASL_SERVER_FIRST);
+        return sasl_server_send_challenge(
+            s, mechanism == SASL_LOGIN ? TEXT("Username:") : TEXT(""),
+            SASL_SERVER_FIRST);
     return sasl_server_feed(s, text_equal(initial, TEXT("=")) ? TEXT("") : initial);
 }
 

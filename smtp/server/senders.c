@@ -30,7 +30,7 @@ struct key {
 };
 
 static bool
-has(struct entry *table, struct text key)
+senders_has(struct entry *table, struct text key)
 {
     struct entry *found;
     HASH_FIND(hh, table, key.at, key.length, found);
@@ -38,9 +38,9 @@ has(struct entry *table, struct text key)
 }
 
 static void
-add(struct entry **table, struct text key)
+senders_add(struct entry **table, struct text key)
 {
-    if (has(*table, key))
+    if (senders_has(*table, key))
         return;
     struct entry *entry = memory_new(sizeof(*entry) + key.length);
     entry->length = key.length;
@@ -72,7 +72,8 @@ make_pair(struct key *key, struct text user, struct text pattern)
 }
 
 static void
-complain(struct buffer *mistakes, const char *key, struct text what, const char *why)
+senders_complain(struct buffer *mistakes, const char *key, struct text what,
+                 const char *why)
 {
     /* Above the buffer's limit there are mistakes enough. */
     (void)!buffer_format(mistakes, "%s: '%.*s': %s\n", key,
@@ -112,16 +113,16 @@ add_pattern(struct senders *s, struct text user, struct text word)
     else if (!make_pair(&key, user, buffer_text(&normal)))
         why = "is too long";
     if (why == NULL) {
-        add(&s->pairs, text_of(key.at, key.length));
+        senders_add(&s->pairs, text_of(key.at, key.length));
         if (!text_equal(word, TEXT("*")))
-            add(&s->owned, buffer_text(&normal));
+            senders_add(&s->owned, buffer_text(&normal));
     }
     buffer_free(&normal);
     return why;
 }
 
 static void
-read_line(struct senders *s, struct text line, struct buffer *mistakes)
+senders_read_line(struct senders *s, struct text line, struct buffer *mistakes)
 {
     static const char separators[] = ", \t";
     struct text user, word, rest = line;
@@ -129,17 +130,17 @@ read_line(struct senders *s, struct text line, struct buffer *mistakes)
     if (!text_word(&rest, separators, &user))
         return;
     if (!sasl_is_name(user)) {
-        complain(mistakes, "sender_login", user, "can be no user's name");
+        senders_complain(mistakes, "sender_login", user, "can be no user's name");
         return;
     }
     for (; text_word(&rest, separators, &word); count++) {
         const char *why = add_pattern(s, user, word);
         if (why != NULL)
-            complain(mistakes, "sender_login", word, why);
+            senders_complain(mistakes, "sender_login", word, why);
     }
     if (count == 0)
-        complain(mistakes, "sender_login", user,
-                 "no addresses behind it; lines are `user address...`");
+        senders_complain(mistakes, "sender_login", user,
+                         "no addresses behind it; lines are `user address...`");
 }
 
 static void
@@ -151,12 +152,12 @@ read_domains(struct senders *s, struct text domains, struct buffer *mistakes)
     while (text_word(&domains, ", \t\r\n", &word)) {
         if (text_equal(word, TEXT("*")) || text_find(word, '@') != TEXT_NONE ||
             !read_pattern(word, &normal))
-            complain(mistakes, "sender_domains", word,
-                     "is neither domain nor .domain (sub-domains)");
+            senders_complain(mistakes, "sender_domains", word,
+                             "is neither domain nor .domain (sub-domains)");
         else if (HASH_COUNT(s->domains) == SENDERS_DOMAINS_MAX)
-            complain(mistakes, "sender_domains", word, "too many domains");
+            senders_complain(mistakes, "sender_domains", word, "too many domains");
         else
-            add(&s->domains, buffer_text(&normal));
+            senders_add(&s->domains, buffer_text(&normal));
     }
     buffer_free(&normal);
 }
@@ -172,7 +173,7 @@ senders_new(struct text login, struct text domains, struct buffer *mistakes)
         if (line.length == 0 || line.at[0] == '#')
             continue;
         s->logins = true;
-        read_line(s, line, mistakes);
+        senders_read_line(s, line, mistakes);
     }
     read_domains(s, domains, mistakes);
     if (mistakes->length > before)
@@ -201,12 +202,13 @@ struct question {
 };
 
 static void
-look(struct question *q, struct text pattern)
+senders_look(struct question *q, struct text pattern)
 {
     struct key key;
-    q->owned = q->owned || has(q->senders->owned, pattern);
+    q->owned = q->owned || senders_has(q->senders->owned, pattern);
     if (q->user.at != NULL && make_pair(&key, q->user, pattern))
-        q->allowed = q->allowed || has(q->senders->pairs, text_of(key.at, key.length));
+        q->allowed =
+            q->allowed || senders_has(q->senders->pairs, text_of(key.at, key.length));
 }
 
 /* The parents of a domain, each with its dot: ".example.org", ".org". False at the end.
@@ -224,14 +226,14 @@ next_parent(struct text *domain)
 static bool
 is_listed(const struct senders *s, struct text domain)
 {
-    bool listed = has(s->domains, domain);
+    bool listed = senders_has(s->domains, domain);
     while (!listed && next_parent(&domain))
-        listed = has(s->domains, domain);
+        listed = senders_has(s->domains, domain);
     return listed;
 }
 
 static bool
-refuse(struct outcome *refusal, int code, const char *text)
+senders_refuse(struct outcome *refusal, int code, const char *text)
 {
     *refusal = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, code, "5.7.1", "%s", text);
     return false;
@@ -241,15 +243,17 @@ static bool
 permit_login(struct question *q, struct text sender, struct text domain, bool trusted,
              struct outcome *refusal)
 {
-    look(q, sender);
-    look(q, domain);
+    senders_look(q, sender);
+    senders_look(q, domain);
     while (next_parent(&domain))
-        look(q, domain);
+        senders_look(q, domain);
     if (q->user.at == NULL)
         return trusted || !q->owned ||
-               refuse(refusal, 553, "sender address belongs to a user: log in first");
-    look(q, TEXT("*"));
-    return q->allowed || refuse(refusal, 553, "sender address not owned by user");
+               senders_refuse(refusal, 553,
+                              "sender address belongs to a user: log in first");
+    senders_look(q, TEXT("*"));
+    return q->allowed ||
+           senders_refuse(refusal, 553, "sender address not owned by user");
 }
 
 bool
@@ -269,5 +273,5 @@ senders_permit(const struct senders *s, const char *user, bool trusted,
     if (s->logins && !permit_login(&q, sender, domain, trusted, refusal))
         return false;
     return s->domains == NULL || (user == NULL && !trusted) || is_listed(s, domain) ||
-           refuse(refusal, 550, "sender domain not allowed here");
+           senders_refuse(refusal, 550, "sender domain not allowed here");
 }

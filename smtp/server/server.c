@@ -20,8 +20,8 @@ static const struct refusal timed_out = {421, "4.4.2", "timed out, closing"};
 static const struct refusal shutting_down = {421, "4.3.2", "shutting down, try later"};
 
 static void
-prepare(struct server *s, const struct server_rules *rules, struct log *log,
-        struct buffer *out, const char *client)
+server_prepare(struct server *s, const struct server_rules *rules, struct log *log,
+               struct buffer *out, const char *client)
 {
     assert(s->rules == NULL && s->transaction == NULL && rules->recipient_limit > 0);
     s->rules = rules;
@@ -36,7 +36,7 @@ void
 server_start(struct server *s, const struct server_rules *rules, struct log *log,
              struct buffer *out, const char *client, bool lmtp, bool may_relay)
 {
-    prepare(s, rules, log, out, client);
+    server_prepare(s, rules, log, out, client);
     s->lmtp = lmtp;
     s->may_relay = may_relay;
     reply_write(out, 220, NULL, "%s %s Petrel", rules->hostname,
@@ -49,7 +49,7 @@ server_start_refusing(struct server *s, const struct server_rules *rules,
                       const struct refusal *refusal)
 {
     assert(refusal->code >= 400);
-    prepare(s, rules, log, out, client);
+    server_prepare(s, rules, log, out, client);
     server_close_with(s, refusal);
 }
 
@@ -119,7 +119,7 @@ complete(struct server *s)
 }
 
 static enum server_action
-take(struct server *s, struct text content)
+server_take(struct server *s, struct text content)
 {
     struct server_transaction *t = s->transaction;
     transaction_take(t, s->rules, content);
@@ -144,7 +144,7 @@ step_data(struct server *s, struct text *input)
         return SERVER_READ;
     switch (normalize_data(&t->newlines, &t->dot, input, &content)) {
     case PROGRESS_MORE:
-        return take(s, content);
+        return server_take(s, content);
     case PROGRESS_BAD:
         server_close_with(s, &odd);
         return SERVER_GO_ON;
@@ -193,7 +193,7 @@ step_chunk(struct server *s, struct text *input)
         server_close_with(s, &odd);
         return SERVER_GO_ON;
     }
-    return take(s, content);
+    return server_take(s, content);
 }
 
 enum server_action

@@ -84,7 +84,7 @@ server_shown(struct text line)
 }
 
 static bool
-is_offered(const struct server *s, enum sasl_mechanism mechanism)
+server_auth_is_offered(const struct server *s, enum sasl_mechanism mechanism)
 {
     switch (mechanism) {
     case SASL_PLAIN:
@@ -114,7 +114,7 @@ trouble(const struct server *s)
 
 /* line.at == NULL: there is none. */
 static enum server_action
-ask(struct server *s, struct text line)
+server_auth_ask(struct server *s, struct text line)
 {
     struct server_login *login = s->login;
     login->has_line = line.at != NULL;
@@ -138,19 +138,19 @@ server_auth(struct server *s, struct text args)
     if (text_find(rest, ' ') != TEXT_NONE)
         return server_refuse(s, &syntax);
     enum sasl_mechanism mechanism = sasl_find(word);
-    if (!is_offered(s, mechanism))
+    if (!server_auth_is_offered(s, mechanism))
         return server_refuse(s, &no_mechanism);
     assert(s->login == NULL);
     s->login = memory_new(sizeof(*s->login));
     s->login->mechanism = mechanism;
     buffer_init(&s->login->line, SASL_LINE_MAX);
-    return ask(s, rest);
+    return server_auth_ask(s, rest);
 }
 
 enum server_action
 server_login_line(struct server *s, struct text line)
 {
-    return ask(s, line);
+    return server_auth_ask(s, line);
 }
 
 void
@@ -240,7 +240,7 @@ server_login_work(struct server *s)
 
 /* A challenge may be longer than other replies. */
 static void
-challenge(struct server *s)
+server_auth_challenge(struct server *s)
 {
     struct text coded = sasl_server_challenge(&s->login->sasl);
     bool added = buffer_add(s->out, TEXT("334 ")) && buffer_add(s->out, coded) &&
@@ -263,7 +263,7 @@ accept_user(struct server *s)
 }
 
 static void
-refuse(struct server *s, const struct refusal *refusal)
+server_auth_refuse(struct server *s, const struct refusal *refusal)
 {
     server_refuse(s, refusal);
     server_end_login(s);
@@ -278,7 +278,7 @@ server_login_answer(struct server *s)
     case SASL_UNFINISHED: /* it has no answer yet */
         break;
     case SASL_CHALLENGE:
-        challenge(s);
+        server_auth_challenge(s);
         break;
     case SASL_DONE:
         accept_user(s);
@@ -289,10 +289,10 @@ server_login_answer(struct server *s)
         server_end_login(s);
         break;
     case SASL_MALFORMED:
-        refuse(s, &malformed);
+        server_auth_refuse(s, &malformed);
         break;
     case SASL_CANCELLED:
-        refuse(s, &cancelled);
+        server_auth_refuse(s, &cancelled);
         break;
     }
 }
@@ -304,5 +304,5 @@ server_login_refused(struct server *s, const struct refusal *refusal)
     if (refusal->code == 421)
         server_close_with(s, refusal);
     else
-        refuse(s, refusal);
+        server_auth_refuse(s, refusal);
 }

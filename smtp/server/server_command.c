@@ -54,7 +54,7 @@ static const struct refusal bad_node = {501, "5.5.4",
 static const struct refusal bad_size = {521, "5.5.4", "bad chunk size, closing"};
 
 static void
-greet(struct server *s, struct text name, bool esmtp)
+server_command_greet(struct server *s, struct text name, bool esmtp)
 {
     server_end_transaction(s);
     free(s->helo);
@@ -82,7 +82,7 @@ on_hello(struct server *s, struct text args, bool esmtp)
         server_close_with(s, &tls_full_closing);
         return SERVER_GO_ON;
     }
-    greet(s, args, esmtp);
+    server_command_greet(s, args, esmtp);
     if (!esmtp) {
         reply_write(s->out, 250, NULL, "%s", s->rules->hostname);
         return SERVER_GO_ON;
@@ -143,8 +143,8 @@ grant_priority(const struct server *s, const struct mail_parameters *p)
 
 /* What parameters that are good by themselves may not say here. */
 static const struct refusal *
-forbid(const struct server *s, const struct mail_parameters *p,
-       const struct refusal *refusal)
+server_command_forbid(const struct server *s, const struct mail_parameters *p,
+                      const struct refusal *refusal)
 {
     if (p->has_priority && !s->rules->priority)
         return &no_priority;
@@ -178,7 +178,7 @@ on_mail(struct server *s, struct text args)
     if (needs_auth(s))
         return refuse_without_auth(s);
     const struct refusal *refusal = parameters_read_mail(args, &parameters);
-    refusal = forbid(s, &parameters, refusal);
+    refusal = server_command_forbid(s, &parameters, refusal);
     if (refusal != NULL)
         return server_refuse(s, refusal);
     if (s->rules->size_limit > 0 && parameters.size > s->rules->size_limit)

@@ -62,7 +62,7 @@ server_end_transaction(struct server *s)
 }
 
 static void
-finish(struct server *s)
+server_end_finish(struct server *s)
 {
     server_end_transaction(s);
     server_end_login(s);
@@ -140,7 +140,7 @@ server_close_with(struct server *s, const struct refusal *r)
 {
     log_refusal(s, r->code, r->enhanced, r->text);
     reply_write(s->out, r->code, r->enhanced, "%s", r->text);
-    finish(s);
+    server_end_finish(s);
 }
 
 /* Refusals that say that the client, not its mail, is wrong. */

@@ -53,7 +53,7 @@ session_rules_release(struct session_rules **rules)
 }
 
 static void
-session_free(void *object)
+server_session_free(void *object)
 {
     struct session *s = object;
     server_free(&s->server);
@@ -94,7 +94,7 @@ session_end(struct session *s)
     session_leave_row(s);
     DL_DELETE(host->sessions, s);
     host->count--;
-    loop_release(host->loop, session_free, s);
+    loop_release(host->loop, server_session_free, s);
     if (host->on_gone != NULL)
         host->on_gone(host->context, &s->peer);
 }
@@ -178,7 +178,7 @@ refresh(struct session *s)
 
 /* One more of them from this client. */
 static bool
-take(struct session *s, enum clients_kind kind, struct outcome *refusal)
+session_take(struct session *s, enum clients_kind kind, struct outcome *refusal)
 {
     struct session_host *host = s->host;
     return host->clients == NULL || server_is_redirect(&s->server) ||
@@ -187,40 +187,40 @@ take(struct session *s, enum clients_kind kind, struct outcome *refusal)
 }
 
 static bool
-is_checked(const struct session *s)
+session_is_checked(const struct session *s)
 {
     return !server_may_relay(&s->server) && !s->server.lmtp && !s->manner.legacy &&
            !server_is_redirect(&s->server);
 }
 
 static void
-admit(struct session *s)
+session_admit(struct session *s)
 {
     struct outcome refusal;
     const struct server *server = &s->server;
     bool admitted = s->trusted || server_is_redirect(server) ||
                     senders_permit(s->rules->senders, server->user, server->may_relay,
                                    server_sender(server), &refusal);
-    if (admitted && is_checked(s))
+    if (admitted && session_is_checked(s))
         admitted =
             check_mail(&s->rules->check, text_from(server->helo), server_sender(server),
                        s->rules->hostname, net_local(s->connection), &refusal);
-    admitted = admitted && take(s, CLIENTS_MESSAGE, &refusal) &&
+    admitted = admitted && session_take(s, CLIENTS_MESSAGE, &refusal) &&
                queue_admits(s->host->queue, server_expected_size(server), &refusal);
     server_admitted(&s->server, admitted ? NULL : &refusal);
 }
 
 static void
-check(struct session *s)
+session_check(struct session *s)
 {
     struct outcome refusal;
     const struct server *server = &s->server;
     bool taken =
-        take(s, CLIENTS_RECIPIENT, &refusal) &&
+        session_take(s, CLIENTS_RECIPIENT, &refusal) &&
         policy_recipient(s->host->routes,
                          server_may_relay(server) || server_is_redirect(server),
                          server_sender(server), server_recipient(server), &refusal);
-    if (taken && is_checked(s))
+    if (taken && session_is_checked(s))
         taken = check_recipient(&s->rules->check, server_sender(server),
                                 server_accepted(server), &refusal);
     if (taken && server->rules->refuses_partial &&
@@ -230,7 +230,7 @@ check(struct session *s)
 }
 
 static void
-flush_node(struct session *s)
+session_flush_node(struct session *s)
 {
     struct session_host *host = s->host;
     const char *node = server_node(&s->server);
@@ -244,7 +244,7 @@ flush_node(struct session *s)
 }
 
 static void
-begin(struct session *s)
+session_begin_serving(struct session *s)
 {
     struct outcome refusal;
     assert(s->draft == NULL);
@@ -253,7 +253,7 @@ begin(struct session *s)
 }
 
 static void
-store(struct session *s)
+session_store(struct session *s)
 {
     int64_t now_ms = loop_now_ms(s->host->loop);
     if (server_is_redirect(&s->server))
@@ -266,7 +266,7 @@ store(struct session *s)
 
 /* False: its answer comes later. */
 static bool
-log_in(struct session *s)
+session_log_in(struct session *s)
 {
     if (s->login == NULL) {
         struct lockout_key key = lockout_key(&s->peer, s->server.uid);
@@ -299,38 +299,38 @@ grant(struct session *s, enum server_action wish)
     case SERVER_GO_ON:
         break;
     case SERVER_ADMIT:
-        admit(s);
+        session_admit(s);
         break;
     case SERVER_CHECK:
-        check(s);
+        session_check(s);
         break;
     case SERVER_BEGIN:
-        begin(s);
+        session_begin_serving(s);
         break;
     case SERVER_WRITE:
         /* A failure is remembered by the draft and told when it is committed. */
         (void)queue_write(s->draft, server_content(&s->server));
         break;
     case SERVER_STORE:
-        store(s);
+        session_store(s);
         break;
     case SERVER_DISCARD:
         queue_discard(&s->draft);
         break;
     case SERVER_FLUSH:
-        flush_node(s);
+        session_flush_node(s);
         break;
     case SERVER_SECURE:
         return PACE_SECURE;
     case SERVER_LOGIN:
-        return log_in(s) ? PACE_GO : PACE_PAUSE;
+        return session_log_in(s) ? PACE_GO : PACE_PAUSE;
     }
     return PACE_GO;
 }
 
 /* The client has sent so much of content, or we have answered it. */
 static void
-note(struct session *s, size_t size, bool answered)
+session_note(struct session *s, size_t size, bool answered)
 {
     bool before = s->patience.content, content = server_is_receiving(&s->server);
     if (size > 0 || answered) {
@@ -345,7 +345,7 @@ note(struct session *s, size_t size, bool answered)
 
 /* What was just said is said later, and meanwhile nothing is listened to. */
 static void
-hold(struct session *s)
+session_hold(struct session *s)
 {
     struct buffer *out = &s->host->out;
     assert(s->held == NULL);
@@ -370,7 +370,7 @@ relent(struct session *s)
     }
     free(s->held);
     s->held = NULL;
-    note(s, 0, true);
+    session_note(s, 0, true);
 }
 
 static struct text
@@ -396,7 +396,7 @@ consume(struct session *s, size_t size)
 }
 
 static enum pace
-step(struct session *s)
+session_step(struct session *s)
 {
     if (s->storing || s->held != NULL)
         return PACE_PAUSE;
@@ -417,10 +417,10 @@ step(struct session *s)
     struct text rest = input;
     enum pace pace = grant(s, server_step(&s->server, &rest));
     if (s->server.late)
-        hold(s);
+        session_hold(s);
     session_send(s);
     size_t taken = input.length - rest.length;
-    note(s, content ? taken : 0, !content && taken > 0);
+    session_note(s, content ? taken : 0, !content && taken > 0);
     if (pace != PACE_SECURE) {
         consume(s, taken);
         return pace;
@@ -431,14 +431,14 @@ step(struct session *s)
 
 /* Goes on as far as input, queue and the peer's reading allow. */
 static void
-pump(struct session *s)
+session_pump(struct session *s)
 {
     if (s->pumping)
         return; /* an injector's queue stores before queue_commit() returns */
     s->pumping = true;
     enum pace pace;
     do
-        pace = step(s);
+        pace = session_step(s);
     while (pace == PACE_GO);
     s->pumping = false;
     if (pace == PACE_OVER) {
@@ -451,21 +451,21 @@ pump(struct session *s)
 
 /* A queue_stored(). */
 static void
-on_stored(void *context, struct envelope *e, const struct outcome *refusal)
+session_on_stored(void *context, struct envelope *e, const struct outcome *refusal)
 {
     struct session *s = context;
     assert(s->storing);
     s->storing = false;
     server_stored(&s->server, refusal);
     if (s->server.late && s->connection != NULL)
-        hold(s);
+        session_hold(s);
     session_send(s);
-    note(s, 0, true);
+    session_note(s, 0, true);
     if (refusal == NULL && s->host->manager != NULL)
         manager_accept(s->host->manager, &e);
     if (refusal == NULL)
         envelope_free(&e);
-    pump(s);
+    session_pump(s);
 }
 
 void
@@ -485,16 +485,16 @@ on_paid(void *context)
 {
     struct session *s = context;
     relent(s);
-    pump(s);
+    session_pump(s);
 }
 
 static void
-on_slow(void *context)
+session_on_slow(void *context)
 {
     struct session *s = context;
     struct patience_rules rules = session_patience(s);
     if (s->storing || s->held != NULL || s->server.question == SERVER_ASKS_LOGIN) {
-        note(s, 0, true); /* now it is we who are slow */
+        session_note(s, 0, true); /* now it is we who are slow */
     } else if (!patience_lasts(&s->patience, &rules,
                                loop_monotonic_ms(s->host->loop))) {
         session_time_out(s);
@@ -508,10 +508,10 @@ on_login_answered(void *context)
 {
     struct session *s = context;
     if (s->server.late && s->connection != NULL)
-        hold(s);
+        session_hold(s);
     session_send(s);
-    note(s, 0, true);
-    pump(s);
+    session_note(s, 0, true);
+    session_pump(s);
 }
 
 static bool
@@ -534,16 +534,16 @@ take_event(struct session *s, enum net_event event)
         session_end_handshake(s);
         server_secured(&s->server, net_tls_version(s->connection),
                        net_tls_cipher(s->connection));
-        note(s, 0, true);
-        pump(s);
+        session_note(s, 0, true);
+        session_pump(s);
         break;
     case NET_ENDED:
         s->ended = true;
-        pump(s);
+        session_pump(s);
         break;
     case NET_INPUT:
     case NET_DRAINED:
-        pump(s);
+        session_pump(s);
         break;
     case NET_TIMED_OUT:
         session_time_out(s);
@@ -564,7 +564,7 @@ take_event(struct session *s, enum net_event event)
  * either.
  */
 static void
-on_event(void *context, enum net_event event)
+session_on_event(void *context, enum net_event event)
 {
     struct session *s = context;
     struct queue *queue = s->host->queue;
@@ -605,8 +605,8 @@ describe_client(const struct net_address *peer, char out[SERVER_CLIENT_MAX])
 }
 
 static struct session *
-session_new(struct session_host *host, const struct net_address *peer,
-            char client[SERVER_CLIENT_MAX])
+server_session_new(struct session_host *host, const struct net_address *peer,
+                   char client[SERVER_CLIENT_MAX])
 {
     struct session *s = memory_new(sizeof(*s));
     s->host = host;
@@ -616,7 +616,7 @@ session_new(struct session_host *host, const struct net_address *peer,
     s->server.refusals = host->refusals;
     s->server.envelopes = &host->envelopes;
     s->penalty.fire = on_paid;
-    s->slow.fire = on_slow;
+    s->slow.fire = session_on_slow;
     patience_noted(&s->patience, false, 0, true, loop_monotonic_ms(host->loop));
     buffer_init(&s->normalized, 4 * NORMALIZE_PIECE);
     DL_APPEND(host->sessions, s);
@@ -638,7 +638,7 @@ on_hanging_up(void *context)
 void
 session_host_start(struct session_host *host)
 {
-    host->on_stored = on_stored;
+    host->on_stored = session_on_stored;
     host->on_login = on_login_answered;
     host->gate = login_gate_new(host->loop, host->log);
     host->refusals = refusals_new(host->loop, host->log);
@@ -667,13 +667,13 @@ session_start(struct session_host *host, struct net_connection *connection,
               const struct session_manner *manner, const struct refusal *refusal)
 {
     char client[SERVER_CLIENT_MAX];
-    struct session *s = session_new(host, net_peer(connection), client);
+    struct session *s = server_session_new(host, net_peer(connection), client);
     unsigned uid = uid_of(connection, manner);
     s->connection = connection;
     s->manner = *manner;
     s->normalizes = manner->legacy;
     s->newlines.rule = manner->legacy ? NEWLINES_LF : NEWLINES_CRLF;
-    net_attach(connection, on_event, s);
+    net_attach(connection, session_on_event, s);
     net_set_low_water(connection, REPLIES_LOW);
     /* Without TLS a refused client can only close, but that costs nothing. */
     if (manner->tls && refusal == NULL && session_tls_is_full(s))
@@ -705,11 +705,11 @@ session_start_standard(struct session_host *host, struct net *net, int in, int o
 {
     char client[SERVER_CLIENT_MAX];
     struct net_address nobody = {.family = NET_NONE};
-    struct session *s = session_new(host, &nobody, client);
+    struct session *s = server_session_new(host, &nobody, client);
     s->trusted = true;
     s->normalizes = true;
     s->newlines.rule = NEWLINES_FIRST;
-    s->connection = net_adopt(net, in, out, on_event, s);
+    s->connection = net_adopt(net, in, out, session_on_event, s);
     net_set_low_water(s->connection, REPLIES_LOW);
     server_start(&s->server, &s->rules->server, host->log, &host->out, client, false,
                  true);
@@ -726,7 +726,7 @@ session_drain(struct session_host *host)
         relent(s);
         server_shut_down(&s->server);
         session_send(s);
-        pump(s);
+        session_pump(s);
     }
 }
 

@@ -86,7 +86,7 @@ session_tls_is_full(const struct session *s)
 }
 
 static void
-cut_off(struct session *s, const char *why)
+session_tls_cut_off(struct session *s, const char *why)
 {
     if (refusals_admit(s->host->refusals, s->server.client))
         log_say(s->host->log, LOG_LEVEL_INFO, "smtpd", NULL, "%s: TLS: %s",
@@ -130,18 +130,18 @@ session_handshake_left_ms(const struct session *s)
 }
 
 static void
-begin(struct session *s)
+session_tls_begin(struct session *s)
 {
     struct session_host *host = s->host;
     struct net_tls tls = {.server = s->rules->tls, .begun = true};
     struct session *other;
     while (lacks_place(s, &other)) {
         if (other == NULL) {
-            cut_off(s, "too many TLS sessions");
+            session_tls_cut_off(s, "too many TLS sessions");
             return;
         }
         if (other->handshake == SESSION_SHAKES)
-            cut_off(other, "the handshake took too long while others wait");
+            session_tls_cut_off(other, "the handshake took too long while others wait");
         else
             session_give_way(other);
     }
@@ -165,7 +165,7 @@ session_await_event(struct session *s, enum net_event event)
     assert(s->handshake == SESSION_AWAITS_HELLO);
     switch (event) {
     case NET_INPUT:
-        begin(s);
+        session_tls_begin(s);
         break;
     case NET_TIMED_OUT:
         session_time_out(s);

@@ -5,7 +5,7 @@
 
 /* "[192.0.2.1]", "[IPv6:2001:db8::1]"; false: others, "unix". */
 static bool
-read_client(const char *client, struct net_address *address)
+stamp_read_client(const char *client, struct net_address *address)
 {
     static const struct text tag = TEXT("IPv6:");
     struct text t = text_from(client);
@@ -41,7 +41,7 @@ stamp_write(const struct server *s, struct buffer *out)
 {
     struct net_address client = {.family = NET_NONE};
     const char *trust = server_may_relay(s) ? "int" : "ext";
-    bool known = read_client(s->client, &client);
+    bool known = stamp_read_client(s->client, &client);
     net_address_unmap(&client);
     return (s->user == NULL ? buffer_format(out, "%s net:", trust)
                             : buffer_format(out, "auth:%s net:", s->user)) &&

@@ -14,7 +14,7 @@ struct folder {
 };
 
 static void
-add(struct folder *f, struct text t)
+trace_add(struct folder *f, struct text t)
 {
     bool added = buffer_add(f->out, t);
     assert(added);
@@ -27,11 +27,11 @@ add_word(struct folder *f, struct text word)
 {
     bool fits = f->column + 1 + word.length <= COLUMNS_MAX;
     if (!fits) {
-        add(f, TEXT("\r\n"));
+        trace_add(f, TEXT("\r\n"));
         f->column = 0;
     }
-    add(f, fits ? TEXT(" ") : TEXT("\t"));
-    add(f, word);
+    trace_add(f, fits ? TEXT(" ") : TEXT("\t"));
+    trace_add(f, word);
 }
 
 static void
@@ -67,7 +67,7 @@ add_helo(struct folder *f, struct text helo)
 static void
 add_received(struct folder *f, const struct trace *trace, struct text date)
 {
-    add(f, TEXT("Received: from"));
+    trace_add(f, TEXT("Received: from"));
     add_helo(f, text_from(trace->helo));
     add_quoted_word(f, "(", text_from(trace->client), ")");
     add_quoted_word(f, "by ", text_from(trace->hostname), " (Petrel)");
@@ -81,7 +81,7 @@ add_received(struct folder *f, const struct trace *trace, struct text date)
     if (ranked)
         add_quoted_word(f, "PRIORITY ", trace->priority, ";");
     add_word(f, date);
-    add(f, TEXT("\r\n"));
+    trace_add(f, TEXT("\r\n"));
 }
 
 void
@@ -92,19 +92,19 @@ trace_write(const struct trace *trace, struct buffer *out)
     date_format(trace->now_ms, date);
     add_received(&f, trace, text_from(date));
     if (trace->add_date) {
-        add(&f, TEXT("Date: "));
-        add(&f, text_from(date));
-        add(&f, TEXT("\r\n"));
+        trace_add(&f, TEXT("Date: "));
+        trace_add(&f, text_from(date));
+        trace_add(&f, TEXT("\r\n"));
     }
     if (trace->add_message_id) {
-        add(&f, TEXT("Message-ID: <"));
-        add(&f, text_from(trace->id));
-        add(&f, TEXT("@"));
-        add(&f, text_from(trace->hostname));
-        add(&f, TEXT(">\r\n"));
+        trace_add(&f, TEXT("Message-ID: <"));
+        trace_add(&f, text_from(trace->id));
+        trace_add(&f, TEXT("@"));
+        trace_add(&f, text_from(trace->hostname));
+        trace_add(&f, TEXT(">\r\n"));
     }
     if (trace->add_end)
-        add(&f, TEXT("\r\n"));
+        trace_add(&f, TEXT("\r\n"));
     else if (trace->add_mailbox_line)
-        add(&f, TEXT("Mailbox-Line: "));
+        trace_add(&f, TEXT("Mailbox-Line: "));
 }

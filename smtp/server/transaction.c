@@ -159,7 +159,7 @@ is_crowded(const struct server_transaction *t)
 }
 
 static void
-count_bytes(struct server_transaction *t)
+transaction_count_bytes(struct server_transaction *t)
 {
     if (t->envelopes == NULL)
         return;
@@ -180,7 +180,7 @@ transaction_add(struct server_transaction *t)
         return &too_many;
     struct text address = e->recipients[e->count - 1].address;
     HASH_ADD_KEYPTR(hh, t->seen, address.at, address.length, seen);
-    count_bytes(t);
+    transaction_count_bytes(t);
     return NULL;
 }
 

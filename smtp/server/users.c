@@ -36,7 +36,7 @@ struct reading {
 
 /* name: "" or a good one. What does not fit is dropped: there are enough then. */
 static void
-add_mistake(struct reading *r, struct text name, const char *what)
+users_add_mistake(struct reading *r, struct text name, const char *what)
 {
     if (name.length > 0)
         (void)!buffer_format(r->mistakes, "%s:%zu: user '%.*s': %s\n", r->file, r->line,
@@ -46,7 +46,7 @@ add_mistake(struct reading *r, struct text name, const char *what)
 }
 
 static struct user *
-find(const struct users *users, struct text name)
+users_find(const struct users *users, struct text name)
 {
     struct user *user;
     HASH_FIND(hh, users->table, name.at, name.length, user);
@@ -109,30 +109,30 @@ read_verifier(struct users *users, struct text name, struct text value,
 }
 
 static void
-read_line(struct reading *r, struct text line)
+users_read_line(struct reading *r, struct text line)
 {
     struct text name, value = line;
     struct verifier verifier;
     text_cut(&value, ':', &name);
     if (value.at == NULL || !sasl_is_name(name) || name.at[0] == ' ' ||
         name.at[name.length - 1] == ' ') {
-        add_mistake(r, TEXT(""),
-                    value.at == NULL ? "expected 'user:verifier'"
-                                     : "this can be no user's name");
+        users_add_mistake(r, TEXT(""),
+                          value.at == NULL ? "expected 'user:verifier'"
+                                           : "this can be no user's name");
         return;
     }
-    const struct user *other = find(r->users, name);
+    const struct user *other = users_find(r->users, name);
     if (other) {
         char what[64];
         snprintf(what, sizeof(what), "is already in line %zu", other->line);
-        add_mistake(r, name, what);
+        users_add_mistake(r, name, what);
         return;
     }
     const char *mistake = read_verifier(r->users, name, value, &verifier);
     if (mistake == NULL && r->users->count == USERS_MAX)
         mistake = "more than 20000 users";
     if (mistake)
-        add_mistake(r, name, mistake);
+        users_add_mistake(r, name, mistake);
     else
         add_user(r->users, name, &verifier, r->line);
     digest_forget(&verifier, sizeof(verifier));
@@ -154,7 +154,7 @@ users_new(struct text content, const char *file,
         if (line.length > 0 && line.at[line.length - 1] == '\r')
             line.length--;
         if (text_trim(line).length > 0 && line.at[0] != '#')
-            read_line(&r, line);
+            users_read_line(&r, line);
     }
     if (mistakes->length > before)
         users_free(&users);
@@ -226,11 +226,11 @@ lend(const struct users *users, struct text name, struct verifier *decoy)
 bool
 users_have(const struct users *users, struct text name)
 {
-    return find(users, name) != NULL;
+    return users_find(users, name) != NULL;
 }
 
 static enum verifier_finding
-found(struct users_check *c, enum verifier_finding finding)
+users_found(struct users_check *c, enum verifier_finding finding)
 {
     if (finding != VERIFIER_RIGHT)
         return finding;
@@ -246,7 +246,7 @@ users_check_start(const struct users *users, struct text name, struct text passw
                   struct users_check *c)
 {
     unsigned char key[DIGEST_SIZE];
-    *c = (struct users_check){.user = find(users, name)};
+    *c = (struct users_check){.user = users_find(users, name)};
     derive(users, "password", name, key);
     digest_keyed(text_of(key, DIGEST_SIZE), password, c->digest);
     digest_forget(key, sizeof(key));
@@ -267,20 +267,20 @@ enum verifier_finding
 users_check_go(struct users_check *c)
 {
     if (c->begun)
-        return found(c, verifier_check_go(&c->check));
+        return users_found(c, verifier_check_go(&c->check));
     struct verifier verifier = c->check.verifier;
     c->begun = true;
     enum verifier_finding finding =
         verifier_check_start(&c->check, &verifier, text_of(c->password, c->length));
     digest_forget(&verifier, sizeof(verifier));
     digest_forget(c->password, sizeof(c->password));
-    return found(c, finding);
+    return users_found(c, finding);
 }
 
 bool
 users_scram(const struct users *users, struct text name, struct verifier *keys)
 {
-    const struct user *user = find(users, name);
+    const struct user *user = users_find(users, name);
     unsigned char salt[DIGEST_SIZE];
     lend(users, name, keys);
     derive(users, "salt", name, salt);
