@@ -2,8 +2,8 @@
  */
 #include "admin/settings/about.h"
 #include "admin/command/command.h"
-#include "admin/settings/confine.h"
-#include "admin/control/control.h"
+#include "admin/settings/sandbox_rules.h"
+#include "admin/control/control_server.h"
 #include "admin/settings/descriptors.h"
 #include "admin/control/flush.h"
 #include "admin/settings/options.h"
@@ -21,7 +21,7 @@
 #include "defrag/registry/registry.h"
 #include "queue/manager/local.h"
 #include "queue/spool/spool_owner.h"
-#include "smtp/client/anchors.h"
+#include "smtp/client/trust_anchors.h"
 #include "smtp/client/delivery.h"
 #include "smtp/server/listener.h"
 
@@ -66,7 +66,7 @@ struct petrel {
     struct tls_client *registry_anchors;
     struct delivery *delivery;
     struct listener *listener;
-    struct control *control;
+    struct control_server *control;
     struct flush *flush;
     struct sandbox *sandbox;
     unsigned draining;
@@ -116,12 +116,13 @@ listener_settings(const struct options *o)
         .recipient_limit = (int)o->recipient_limit,
         .clients =
             {
-                      .each = {[CLIENTS_SESSION] = text_from(o->client_session_rate),
-                         [CLIENTS_MESSAGE] = text_from(o->client_message_rate),
-                         [CLIENTS_RECIPIENT] = text_from(o->client_recipient_rate)},
-                      .all = {[CLIENTS_SESSION] = text_from(o->session_rate),
-                        [CLIENTS_MESSAGE] = text_from(o->message_rate),
-                        [CLIENTS_RECIPIENT] = text_from(o->recipient_rate)},
+                      .each = {[CLIENT_USAGE_SESSION] = text_from(o->client_session_rate),
+                         [CLIENT_USAGE_MESSAGE] = text_from(o->client_message_rate),
+                         [CLIENT_USAGE_RECIPIENT] =
+                             text_from(o->client_recipient_rate)},
+                      .all = {[CLIENT_USAGE_SESSION] = text_from(o->session_rate),
+                        [CLIENT_USAGE_MESSAGE] = text_from(o->message_rate),
+                        [CLIENT_USAGE_RECIPIENT] = text_from(o->recipient_rate)},
                       .exempt = text_from(o->rate_exempt),
                       .sessions = (int)o->max_sessions,
                       .sessions_per_client = (int)o->max_sessions_per_client,
@@ -268,10 +269,12 @@ configuration_read(const struct options_sources *sources, struct buffer *out)
 
 /* Not for every command: a bundle takes its time. NULL with one line in error. */
 static struct tls_client *
-open_anchors(const struct configuration *c, char place[ANCHORS_PLACE_MAX], char *error)
+open_anchors(const struct configuration *c, char place[TRUST_ANCHORS_PLACE_MAX],
+             char *error)
 {
     bool needed = route_demands_verify(c->routes) || c->registry.tls;
-    return anchors_read(text_from(c->options.tls_ca), needed, place, error, ERROR_MAX);
+    return trust_anchors_read(text_from(c->options.tls_ca), needed, place, error,
+                              ERROR_MAX);
 }
 
 /* NULL: the mistakes were written to standard error. */
@@ -330,10 +333,10 @@ on_interrupt(void *context)
         drain(p, INTERRUPT_MS);
 }
 
-static struct confine
+static struct sandbox_rules
 confinement(const struct configuration *c)
 {
-    return (struct confine){
+    return (struct sandbox_rules){
         .options = &c->options, .settings = c->settings, .routes = c->routes};
 }
 
@@ -353,7 +356,8 @@ say_mistakes(struct petrel *p, struct text lines)
 static struct configuration *
 read_again(struct petrel *p, struct tls_client **anchors)
 {
-    char place[ANCHORS_PLACE_MAX], error[ERROR_MAX] = "the settings have mistakes";
+    char place[TRUST_ANCHORS_PLACE_MAX],
+        error[ERROR_MAX] = "the settings have mistakes";
     struct buffer mistakes;
     buffer_init(&mistakes, MISTAKES_MAX);
     struct configuration *fresh = configuration_read(&p->sources, &mistakes);
@@ -361,7 +365,7 @@ read_again(struct petrel *p, struct tls_client **anchors)
     buffer_free(&mistakes);
     *anchors = fresh ? open_anchors(fresh, place, error) : NULL;
     if (*anchors != NULL) {
-        anchors_say(place, p->log);
+        trust_anchors_say(place, p->log);
         return fresh;
     }
     log_say(p->log, LOG_LEVEL_ERROR, "main", NULL,
@@ -404,8 +408,8 @@ on_hangup(void *context)
     descriptors_want(o, p->log);
     warnings_say(o, fresh->settings, fresh->routes, p->log);
     about_write(queue_disk(manager_queue(p->manager)), o);
-    struct confine confine = confinement(fresh);
-    confine_review(p->sandbox, &confine, p->log);
+    struct sandbox_rules confine = confinement(fresh);
+    sandbox_rules_review(p->sandbox, &confine, p->log);
     log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "settings reloaded%s%s",
             waits[0] != '\0' ? "; without effect before a restart: " : "", waits);
 }
@@ -434,7 +438,7 @@ static bool
 start_channel(struct petrel *p, char *error)
 {
     const struct configuration *c = p->configuration;
-    char place[ANCHORS_PLACE_MAX];
+    char place[TRUST_ANCHORS_PLACE_MAX];
     /* Its own, since a reload leaves it as it is. */
     if (c->registry.tls)
         p->registry_anchors = open_anchors(c, place, error);
@@ -466,11 +470,11 @@ start_queue(struct petrel *p, char *error)
     p->dns = dns_new(p->loop, text_from(o->dns_servers), error, ERROR_MAX);
     if (p->dns == NULL)
         return EX_CONFIG;
-    char place[ANCHORS_PLACE_MAX];
+    char place[TRUST_ANCHORS_PLACE_MAX];
     out.tls = open_anchors(p->configuration, place, error);
     if (out.tls == NULL)
         return EX_CONFIG;
-    anchors_say(place, p->log);
+    trust_anchors_say(place, p->log);
     int code = manager_new(&p->manager, p->loop, p->log, &settings,
                            p->configuration->routes, error, ERROR_MAX);
     if (code != 0) {
@@ -489,8 +493,8 @@ start_queue(struct petrel *p, char *error)
     manager_plug(p->manager, TARGET_LMTP, delivery_open, p->delivery);
     manager_plug(p->manager, TARGET_MAILDIR, local_open, p->local);
     p->flush = flush_new(p->loop, p->log, p->manager);
-    p->control =
-        control_new(p->loop, p->net, p->log, p->manager, o->control, error, ERROR_MAX);
+    p->control = control_server_new(p->loop, p->net, p->log, p->manager, o->control,
+                                    error, ERROR_MAX);
     return p->control ? 0 : EX_CANTCREAT;
 }
 
@@ -524,7 +528,7 @@ start_listening(struct petrel *p, char *error)
                                p->configuration->routes, &settings, error, ERROR_MAX);
     if (p->listener == NULL)
         return EX_UNAVAILABLE;
-    control_on_count(p->control, count_sessions, p->listener);
+    control_server_on_count(p->control, count_sessions, p->listener);
     listener_on_flush(p->listener, mta_flush_node, p->flush);
     return 0;
 }
@@ -571,11 +575,11 @@ may_write(const void *context, const char *directory)
 static int
 enter_sandbox(struct petrel *p, char *error)
 {
-    struct confine confine = confinement(p->configuration);
-    confine_plan(p->sandbox, &confine);
+    struct sandbox_rules confine = confinement(p->configuration);
+    sandbox_rules_plan(p->sandbox, &confine);
     local_on_ask(p->local, may_write, p->sandbox);
-    control_on_sandbox(p->control, p->sandbox);
-    if (confine_enter(p->sandbox, confine.options, p->log))
+    control_server_on_sandbox(p->control, p->sandbox);
+    if (sandbox_rules_enter(p->sandbox, confine.options, p->log))
         return 0;
     snprintf(error, ERROR_MAX, "sandbox: required, but this system lacks: %s",
              sandbox_get_state(p->sandbox)->missing);
@@ -587,7 +591,7 @@ static void
 mta_stop(struct petrel *p, bool ran)
 {
     listener_free(&p->listener);
-    control_free(&p->control);
+    control_server_free(&p->control);
     flush_free(&p->flush);
     delivery_free(&p->delivery);
     local_free(&p->local);
@@ -650,7 +654,7 @@ mta_check(const struct options_sources *sources)
 {
     struct configuration *c = configuration_new(sources);
     struct buffer out;
-    char place[ANCHORS_PLACE_MAX], error[ERROR_MAX] = "";
+    char place[TRUST_ANCHORS_PLACE_MAX], error[ERROR_MAX] = "";
     int code = EX_CONFIG;
     if (c == NULL)
         return code;
@@ -660,7 +664,7 @@ mta_check(const struct options_sources *sources)
         settings_print(c->settings, &out);
         fwrite(out.at, 1, out.length, stdout);
         fflush(stdout); /* what is said of the sandbox stands behind it */
-        code = confine_check(&c->options) ? 0 : EX_OSERR;
+        code = sandbox_rules_check(&c->options) ? 0 : EX_OSERR;
         warnings_at_check(&c->options, c->settings, c->routes);
     } else {
         fprintf(stderr, "%s\n", error);
@@ -738,7 +742,7 @@ with_options(const struct options_sources *sources, int count, char **arguments)
     if (strcmp(arguments[0], "sendmail") == 0)
         code = sendmail_main(count - 1, arguments + 1, &options, &helpers);
     else if (strcmp(arguments[0], "status") == 0)
-        code = command_status(count - 1, arguments + 1, &options);
+        code = status_command(count - 1, arguments + 1, &options);
     else
         code = command_queue(count - 1, arguments + 1, &options);
     settings_free(&settings);

@@ -1,7 +1,7 @@
 /* The real disk: paths relative to a directory's descriptor, files as descriptors. */
 #include "base/disk.h"
 
-#include "base/disk_inside.h"
+#include "base/disk_internal.h"
 #include "base/memory.h"
 
 #include <assert.h>

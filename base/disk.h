@@ -123,7 +123,7 @@ void *disk_map(struct disk *disk, const char *path, size_t size);
 void disk_unmap(struct disk *disk, void *map, size_t size);
 
 /* What a file system promises, for warnings at start. */
-struct disk_nature {
+struct disk_traits {
     char type[24];    /* "ext4", "tmpfs", ...; "?" if unknown */
     bool forgets;     /* in memory: nothing survives a power cut */
     bool fast_commit; /* ext4 with fast_commit: see spec/queue.md §4.1 (5) */
@@ -134,7 +134,7 @@ struct disk_nature {
  * file of its own at path, which is replaced and removed. Where that cannot be made
  * (full, read-only) the rest is told all the same. fast_commit is seen in the kernel's
  * count of such commits, else in the superblock by those who may read the device. */
-int disk_nature(struct disk *disk, const char *path, struct disk_nature *nature);
+int disk_traits(struct disk *disk, const char *path, struct disk_traits *nature);
 
 /* A FIFO's reading end as a descriptor for loop_watch_new(); never blocks. */
 int disk_open_fifo(struct disk *disk, const char *path);

@@ -1,7 +1,7 @@
 /* What processes share: locks, mapped files, and FIFOs that wake. */
 #include "base/disk.h"
 
-#include "base/disk_inside.h"
+#include "base/disk_internal.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Making durable: syncs that block, and syncs in the background by native AIO. */
 #include "base/disk.h"
 
-#include "base/disk_inside.h"
+#include "base/disk_internal.h"
 #include "base/loop.h"
 #include "base/memory.h"
 

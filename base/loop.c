@@ -3,7 +3,7 @@
 #include "base/loop.h"
 
 #include "base/memory.h"
-#include "base/turn.h"
+#include "base/loop_turn.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "base/net.h"
 
 #include "base/memory.h"
-#include "base/net_inside.h"
+#include "base/net_internal.h"
 
 #include <assert.h>
 #include <errno.h>

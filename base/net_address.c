@@ -1,5 +1,5 @@
 /* Addresses and networks: read, written, compared. */
-#include "base/net_inside.h"
+#include "base/net_internal.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

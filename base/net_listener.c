@@ -1,5 +1,5 @@
 /* Listeners: bind, accept in bursts, and know which addresses are our own. */
-#include "base/net_inside.h"
+#include "base/net_internal.h"
 
 #include "base/disk.h"
 #include "base/memory.h"

@@ -1,5 +1,5 @@
 /* The bytes of connections: what waits, what is read and written, what is told. */
-#include "base/net_inside.h"
+#include "base/net_internal.h"
 
 #include "base/memory.h"
 
@@ -290,10 +290,10 @@ net_stream_drop_input(struct net_connection *c)
 }
 
 /* What is to be written next, and how much of it. */
-static struct waiting *
+static struct deferral_reasons *
 next_output(struct net_connection *c, struct text *bytes)
 {
-    struct waiting *w = &c->output;
+    struct deferral_reasons *w = &c->output;
 
     if (c->tls && !c->clear)
         net_tls_seal(c);
@@ -312,7 +312,7 @@ write_output(struct net_connection *c)
     struct text bytes;
 
     for (;;) {
-        struct waiting *w = next_output(c, &bytes);
+        struct deferral_reasons *w = next_output(c, &bytes);
         ssize_t taken;
 
         if (c->failed || c->gone)

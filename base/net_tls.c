@@ -1,5 +1,5 @@
 /* Connections under TLS: records between the socket and what waits. */
-#include "base/net_inside.h"
+#include "base/net_internal.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 
 #include "base/identity.h"
 #include "base/memory.h"
-#include "base/sandbox_inside.h"
+#include "base/sandbox_internal.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Landlock: which files the process may touch, and that it may bind no port. */
-#include "base/sandbox_inside.h"
+#include "base/sandbox_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

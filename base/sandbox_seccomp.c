@@ -1,5 +1,5 @@
 /* seccomp: the system calls that the process may still make, by libseccomp. */
-#include "base/sandbox_inside.h"
+#include "base/sandbox_internal.h"
 
 #include <errno.h>
 #include <signal.h>

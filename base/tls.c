@@ -3,7 +3,7 @@
 
 #include "base/disk.h"
 #include "base/memory.h"
-#include "base/tls_inside.h"
+#include "base/tls_internal.h"
 
 #include <assert.h>
 #include <mbedtls/error.h>

@@ -1,5 +1,5 @@
 /* Those who call: whom they trust, and the sessions they come back to. */
-#include "base/tls_inside.h"
+#include "base/tls_internal.h"
 
 #include "base/disk.h"
 #include "base/memory.h"

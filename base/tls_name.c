@@ -1,5 +1,5 @@
 /* Names in certificates, and in one line what is wrong with a certificate. */
-#include "base/tls_inside.h"
+#include "base/tls_internal.h"
 
 #include "base/net.h"
 

@@ -1,5 +1,5 @@
 /* Those who are called: certificates chosen by name, tickets to come back with. */
-#include "base/tls_inside.h"
+#include "base/tls_internal.h"
 
 #include "base/memory.h"
 

@@ -4,7 +4,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/net.h"
-#include "base/tls_inside.h"
+#include "base/tls_internal.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* The defragment channel: its life, its timer, and what is released. */
 #include "defrag/channel.h"
 
-#include "defrag/channel_inside.h"
+#include "defrag/channel_internal.h"
 
 #include "base/memory.h"
 
@@ -28,7 +28,7 @@ channel_forget(struct defragmenter *c, struct held *h)
         DL_DELETE(c->withdrawn, h);
     else if (h->state == HELD_LOOKING && h->looking)
         DL_DELETE(c->looking, h);
-    journey_ends(c, h);
+    fragment_redirect_ends(c, h);
     channel_looking_free(h);
     HASH_DEL(c->held, h);
     free(h);
@@ -116,7 +116,7 @@ close_sets(struct defragmenter *c)
     struct set_closed closed;
     while (sets_next_closed(c->sets, &closed))
         if (c->owners)
-            owners_close(c->owners, closed.key, closed.memory_ms);
+            claims_close(c->owners, closed.key, closed.memory_ms);
 }
 
 /* One after the other, as the set has them. */
@@ -180,18 +180,18 @@ static void
 channel_work(void *context)
 {
     struct defragmenter *c = context;
-    if (joins_are_unfinished(c)) {
+    if (completion_are_unfinished(c)) {
         c->has_adopted = true;
-        joins_finish(c);
+        completion_finish(c);
     }
     sets_tick(c->sets, loop_now_ms(c->loop));
     bool more = channel_look_on(c);
-    more = joins_go_on(c) || more;
+    more = completion_go_on(c) || more;
     release_all(c);
     close_sets(c);
     hold_overdue(c);
     int64_t wake = sets_wake_ms(c->sets);
-    int64_t journey = journeys_tick(c, loop_now_ms(c->loop));
+    int64_t journey = fragment_redirect_tick(c, loop_now_ms(c->loop));
     wake = journey < wake ? journey : wake;
     int64_t delay = wake - loop_now_ms(c->loop);
     loop_timer_stop(c->loop, &c->wake);
@@ -224,7 +224,7 @@ channel_count(void *context, struct manager_fragments *out)
         return;
     out->is_shared = true;
     out->is_down = !registry_is_up(c->settings.registry);
-    out->alone = owners_count(c->owners).alone;
+    out->alone = claims_count(c->owners).alone;
     out->namesakes = registry_counts(c->settings.registry).namesakes;
 }
 
@@ -255,24 +255,24 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
     make_look(c);
     c->sets = sets_new(&settings->limits);
     c->started_ms = loop_now_ms(loop);
-    journeys_init(c);
+    fragment_redirect_init(c);
     if (settings->registry) {
-        struct owners_setup setup = {.loop = loop,
+        struct claims_setup setup = {.loop = loop,
                                      .registry = settings->registry,
-                                     .other = journey_other,
+                                     .other = fragment_redirect_other,
                                      .context = c};
-        c->owners = owners_new(&setup);
+        c->owners = claims_new(&setup);
     }
     c->plug = (struct manager_defragment){.offer = channel_offer,
                                           .withdrawn = withdrawn,
                                           .explain = channel_explain,
-                                          .redirected = journey_answered,
+                                          .redirected = fragment_redirect_answered,
                                           .count = channel_count,
                                           .context = c};
     manager_plug_defragment(manager, &c->plug);
     /* What the last run has joined: if it did not come to end the parts, it is done
      * now. */
-    joins_finish(c);
+    completion_finish(c);
     return c;
 }
 
@@ -301,7 +301,7 @@ void
 channel_recover(struct defragmenter *c)
 {
     if (c->owners)
-        owners_recover(c->owners);
+        claims_recover(c->owners);
 }
 
 void
@@ -315,11 +315,11 @@ channel_free(struct defragmenter **channel)
     manager_plug_defragment(c->manager, NULL);
     loop_unpost(c->loop, &c->task);
     loop_timer_stop(c->loop, &c->wake);
-    joins_stop(c);
+    completion_stop(c);
     HASH_ITER (hh, c->held, h, next)
         channel_forget(c, h);
     sets_free(&c->sets);
-    owners_free(&c->owners);
+    claims_free(&c->owners);
     heap_free(&c->journeys);
     free(c);
 }

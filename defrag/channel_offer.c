@@ -1,8 +1,8 @@
 /* What is offered to the channel: looked into, parked, absorbed, or passed on. */
-#include "defrag/channel_inside.h"
+#include "defrag/channel_internal.h"
 
 #include "base/memory.h"
-#include "defrag/reassembly/made.h"
+#include "defrag/reassembly/parts_list.h"
 #include "defrag/reassembly/origin.h"
 #include "mime/date.h"
 
@@ -14,7 +14,7 @@
 
 enum {
     FAR_MS = 24 * 60 * 60 * 1000,
-    ADOPTION_MS = 100,         /* more than a turn: see joins_are_unfinished() */
+    ADOPTION_MS = 100,         /* more than a turn: see completion_are_unfinished() */
     GRACE_MS = 60 * 60 * 1000, /* a late part finds the host that had the others */
     TEXTS_MAX = ENVELOPE_BYTES_MAX,
     RANGES_MAX = 8 /* of missing numbers, in words */
@@ -144,7 +144,7 @@ channel_looking_free(struct held *h)
     struct looking *l = h->looking;
     if (l == NULL)
         return;
-    look_end(&l->look);
+    examine_end(&l->look);
     buffer_free(&l->texts);
     free(l->recipients);
     free(l->answer.absorbed);
@@ -188,7 +188,7 @@ static void
 give_claim_back(struct defragmenter *c, const struct held *h)
 {
     if (c->owners && !sets_have(c->sets, h->key))
-        owners_close(c->owners, h->key, 0);
+        claims_close(c->owners, h->key, 0);
 }
 
 static void
@@ -237,7 +237,7 @@ channel_offer_find_place(struct defragmenter *c, struct held *h)
     struct looking *l = h->looking;
     if (!h->by_peer)
         channel_offer_make_key(c, h);
-    if (journey_starts(c, h, l->until_ms, l->memory_ms + GRACE_MS))
+    if (fragment_redirect_starts(c, h, l->until_ms, l->memory_ms + GRACE_MS))
         channel_looking_free(h);
     else
         enter_set(c, h);
@@ -264,10 +264,10 @@ channel_offer_tell(struct defragmenter *c, struct held *h, struct manager_offer 
 
 /* The disk does not answer, or is done. */
 static void
-end_look(struct defragmenter *c, struct held *h, enum look_result result)
+end_look(struct defragmenter *c, struct held *h, enum examine_result result)
 {
     DL_DELETE(c->looking, h);
-    if (result == LOOK_DONE) {
+    if (result == EXAMINE_DONE) {
         h->looking->answered = true;
         channel_offer_find_place(c, h);
         if (h->state == HELD_WAITING && h->looking->answer.absorbed_count == 0)
@@ -291,9 +291,9 @@ channel_look_on(struct defragmenter *c)
     if (h == NULL)
         return false;
     struct id before = queue_enter(c->queue, h->id);
-    enum look_result result = look_go(&h->looking->look, CHANNEL_BUDGET);
+    enum examine_result result = examine_go(&h->looking->look, CHANNEL_BUDGET);
     queue_leave(c->queue, before);
-    if (result != LOOK_MORE)
+    if (result != EXAMINE_MORE)
         end_look(c, h, result);
     return c->looking != NULL;
 }
@@ -320,9 +320,9 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
     h->id = e->id;
     h->looking = l;
     h->by_peer = channel_offer_take_mark(e, h->key);
-    h->depth = made_depth_of(e);
-    enum look_result result = look_start(&l->look, &c->look, e, CHANNEL_BUDGET);
-    if (result == LOOK_NONE || result == LOOK_FAILED) {
+    h->depth = parts_list_depth_of(e);
+    enum examine_result result = examine_start(&l->look, &c->look, e, CHANNEL_BUDGET);
+    if (result == EXAMINE_NONE || result == EXAMINE_FAILED) {
         if (l->look.reading.kind == FRAGMENT_MALFORMED)
             c->figures.malformed++;
         if (l->look.reading.why)
@@ -338,9 +338,9 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
     copy_texts(l, e, all, o->count);
     free(all);
     HASH_ADD(hh, c->held, id, sizeof(h->id), h);
-    if (result == LOOK_DONE) {
+    if (result == EXAMINE_DONE) {
         channel_offer_find_place(c, h);
-        return h->state == HELD_SENT ? journey_goes_on(c, h, o)
+        return h->state == HELD_SENT ? fragment_redirect_goes_on(c, h, o)
                                      : channel_offer_tell(c, h, o);
     }
     o->until_ms = until_ms + FAR_MS;
@@ -372,14 +372,14 @@ static enum manager_offered
 come_overdue(struct defragmenter *c, struct manager_offer *o)
 {
     const struct envelope *e = o->envelope;
-    struct look look;
+    struct examine look;
     bool was_tried = e->attempts > 0 && !e->parked;
     bool was_let_go = was_tried || (int64_t)e->id.time_ms >= c->started_ms;
     if (c->settings.on_timeout == CHANNEL_RELEASE || was_let_go)
         return MANAGER_PASS;
-    enum look_result result = look_start(&look, &c->look, e, 1);
-    look_end(&look);
-    if (result == LOOK_NONE || result == LOOK_FAILED)
+    enum examine_result result = examine_start(&look, &c->look, e, 1);
+    examine_end(&look);
+    if (result == EXAMINE_NONE || result == EXAMINE_FAILED)
         return MANAGER_PASS;
     if (c->settings.on_timeout == CHANNEL_BOUNCE) {
         channel_offer_say(c, LOG_LEVEL_INFO, e->id, "returned",
@@ -424,7 +424,7 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
     if (h->state == HELD_LEAVING)
         return channel_offer_leave(c, h, o);
     if (h->state == HELD_SENT)
-        return journey_goes_on(c, h, o);
+        return fragment_redirect_goes_on(c, h, o);
     if (o->count == 0 || o->envelope->released)
         return channel_offer_let_go(c, h, o);
     if (h->state == HELD_LOOKING) {
@@ -442,7 +442,7 @@ static enum manager_offered
 channel_offer_put_off(struct defragmenter *c, struct manager_offer *o, int64_t now)
 {
     o->until_ms = now + ADOPTION_MS;
-    if (joins_are_unfinished(c))
+    if (completion_are_unfinished(c))
         channel_stir(c);
     return MANAGER_PARK_ALL;
 }
@@ -455,15 +455,15 @@ decide(struct defragmenter *c, struct manager_offer *o)
     struct held *h = channel_find(c, e->id);
     if (h)
         return offer_again(c, h, o);
-    if (e->made_of.length > 0 && (c->is_ending || joins_are_unfinished(c)))
+    if (e->made_of.length > 0 && (c->is_ending || completion_are_unfinished(c)))
         return channel_offer_put_off(c, o, now);
     if (e->made_of.length > 0 &&
         ((int64_t)e->id.time_ms < c->started_ms || c->has_adopted))
-        joins_end_parts(c, e);
-    if (o->count == 0 || e->released || made_depth_of(e) >= MADE_DEPTH_MAX)
+        completion_end_parts(c, e);
+    if (o->count == 0 || e->released || parts_list_depth_of(e) >= PARTS_LIST_DEPTH_MAX)
         return MANAGER_PASS;
     /* Its time decides, so that what was released passes. */
-    if (joins_are_unfinished(c))
+    if (completion_are_unfinished(c))
         return channel_offer_put_off(c, o, now);
     return until > now ? look_inside(c, o, until) : come_overdue(c, o);
 }
@@ -515,7 +515,7 @@ owner_of(const struct defragmenter *c, const struct held *h)
 {
     struct owner_view view = {.owner = OWNER_US};
     if (c->owners)
-        view = owners_find(c->owners, h->key);
+        view = claims_find(c->owners, h->key);
     switch (view.owner) {
     case OWNER_UNKNOWN:
     case OWNER_ALONE:

@@ -48,17 +48,15 @@ bool address_write_local(const struct address *a, struct buffer *out)
 
 /* RFC 3461 §4 xtext. False when malformed, at the limit, or when a decoded byte is a
  * control character. */
-bool address_read_xtext(struct text t, struct buffer *out)
-    __attribute__((warn_unused_result));
-bool address_write_xtext(struct text t, struct buffer *out)
-    __attribute__((warn_unused_result));
+bool xtext_read(struct text t, struct buffer *out) __attribute__((warn_unused_result));
+bool xtext_write(struct text t, struct buffer *out) __attribute__((warn_unused_result));
 
 /* RFC 6533 §3: well-formed UTF-8 as utf-8-addr-unitext, where "+", "=", backslashes and
  * blanks are \x{HEX}. */
-bool address_write_unitext(struct text t, struct buffer *out)
+bool xtext_write_unitext(struct text t, struct buffer *out)
     __attribute__((warn_unused_result));
 /* The same, or unitext, as utf-8-addr-xtext: all that is not ASCII, too. */
-bool address_write_utf8_xtext(struct text unitext, struct buffer *out)
+bool xtext_write_utf8(struct text unitext, struct buffer *out)
     __attribute__((warn_unused_result));
 
 #endif

@@ -213,8 +213,8 @@ take_special(struct reader *r, char c)
 }
 
 size_t
-header_addresses(struct text unfolded, void (*each)(void *context, struct text mailbox),
-                 void *context)
+address_list_read(struct text unfolded,
+                  void (*each)(void *context, struct text mailbox), void *context)
 {
     struct reader r = {.in = unfolded, .each = each, .context = context};
     while (r.at < unfolded.length) {

@@ -1,7 +1,7 @@
 /* The second pass of down-conversion: writes what the first one has planned. */
 #include "mime/downgrade.h"
 
-#include "mime/downgrade_inside.h"
+#include "mime/downgrade_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

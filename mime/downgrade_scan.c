@@ -1,5 +1,5 @@
 /* The first pass of down-conversion: what each part holds, and whether that may be. */
-#include "mime/downgrade_inside.h"
+#include "mime/downgrade_internal.h"
 
 #include "base/memory.h"
 

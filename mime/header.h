@@ -51,8 +51,8 @@ bool header_unfold(struct text value, struct buffer *out)
 /* The addresses of an address list (RFC 5322 §3.4: display names, comments, groups,
  * quoted strings, routes), each as "local@domain" or a bare local part, passed to each.
  * Broken entries are skipped and counted. Returns the number of broken entries. */
-size_t header_addresses(struct text unfolded,
-                        void (*each)(void *context, struct text mailbox),
-                        void *context);
+size_t address_list_read(struct text unfolded,
+                         void (*each)(void *context, struct text mailbox),
+                         void *context);
 
 #endif

@@ -107,19 +107,19 @@ is_ascii(unsigned char c)
 }
 
 bool
-address_write_unitext(struct text t, struct buffer *out)
+xtext_write_unitext(struct text t, struct buffer *out)
 {
     return write_characters(t, is_plain_unitext, true, out);
 }
 
 bool
-address_write_utf8_xtext(struct text unitext, struct buffer *out)
+xtext_write_utf8(struct text unitext, struct buffer *out)
 {
     return write_characters(unitext, is_ascii, false, out);
 }
 
 bool
-address_read_xtext(struct text t, struct buffer *out)
+xtext_read(struct text t, struct buffer *out)
 {
     size_t length = out->length;
     bool good = xtext_read_all(t, out);
@@ -129,7 +129,7 @@ address_read_xtext(struct text t, struct buffer *out)
 }
 
 bool
-address_write_xtext(struct text t, struct buffer *out)
+xtext_write(struct text t, struct buffer *out)
 {
     size_t length = out->length;
     bool good = write_all(t, out);

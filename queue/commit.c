@@ -92,7 +92,7 @@ link_todo(struct commit *c)
     if (d->refused)
         return;
     c->linked = true;
-    seen_add(c->commits->seen, d->id);
+    id_set_add(c->commits->seen, d->id);
     int result = spool_enter_todo(c->commits->spool, d->id);
     if (result < 0)
         draft_refuse(d, spool_refusal(result));
@@ -126,7 +126,7 @@ undo(struct commit *c)
     if (c->intd >= 0)
         (void)spool_remove(s, ROOM_INTD, d->id);
     draft_erase(d);
-    seen_remove(c->commits->seen, d->id);
+    id_set_remove(c->commits->seen, d->id);
 }
 
 /* Makes all of them durable, or says why not. */
@@ -169,8 +169,8 @@ append(struct commit *c)
         return false; /* the queue is being closed */
     size_t in_memory = d->content.length;
     enum journal_appended result =
-        young_accept(c->commits->young, c->envelope, buffer_text(&c->form), content,
-                     d->own, &c->batch);
+        journaled_accept(c->commits->young, c->envelope, buffer_text(&c->form), content,
+                         d->own, &c->batch);
     if (result == JOURNAL_NO_ROOM)
         return false;
     /* The buffer is the message's now. */
@@ -234,13 +234,13 @@ static void
 refuse_batch(struct commit *c, int error)
 {
     struct commits *all = c->commits;
-    struct young_message *m = young_find(all->young, c->draft->id);
+    struct journaled_message *m = journaled_find(all->young, c->draft->id);
     draft_refuse(c->draft, spool_refusal(error));
     assert(m != NULL);
     /* The record may exist, and an END follows it: only then may the file go. */
     if (m->large)
-        endings_add(all->endings, m->id, c->batch + 1);
-    young_drop(all->young, m);
+        removal_add(all->endings, m->id, c->batch + 1);
+    journaled_drop(all->young, m);
 }
 
 void
@@ -270,7 +270,7 @@ commit_answer(struct commits *all, struct commit *c)
     void *context = c->context;
     bool ignored = c->ignored;
     struct envelope *e = NULL;
-    struct young_message *m = young_find(all->young, id);
+    struct journaled_message *m = journaled_find(all->young, id);
     if (m != NULL)
         m->is_new = false;
     if (!refused && !ignored) {
@@ -349,7 +349,7 @@ commits_add(struct commits *all, struct queue_draft **draft, struct envelope **e
         draft_erase(d);
         set_done(c);
     } else if (all->young->journal == NULL ||
-               !young_fits(all->young, c->envelope, c->form.length, d->file >= 0))
+               !journaled_fits(all->young, c->envelope, c->form.length, d->file >= 0))
         start_in_files(c);
     else if (d->file >= 0)
         start_large(c);

@@ -9,18 +9,18 @@
 #define QUEUE_COMMIT_H
 
 #include "queue/draft.h"
-#include "queue/recovery/endings.h"
-#include "queue/spool/seen.h"
-#include "queue/journal/young.h"
+#include "queue/recovery/removal.h"
+#include "queue/spool/id_set.h"
+#include "queue/journal/journaled.h"
 
 struct commit;
 
 struct commits {
     struct spool *spool;
     struct loop *loop;
-    struct seen *seen;
-    struct young *young;
-    struct endings *endings;
+    struct id_set *seen;
+    struct journaled *young;
+    struct removal *endings;
     bool at_once; /* an injector: no end of turn will come */
     /* A message whose owner went away before it was durable. */
     void (*orphaned)(void *context, struct id id);

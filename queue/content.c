@@ -9,8 +9,8 @@
 
 struct open_content {
     bool open;
-    int file;                    /* -1: bytes in memory */
-    struct young_content *bytes; /* with a reference */
+    int file;                        /* -1: bytes in memory */
+    struct journaled_content *bytes; /* with a reference */
     int next_unused;
 };
 
@@ -56,10 +56,10 @@ int
 contents_open(struct contents *c, struct id id)
 {
     struct open_content row = {.open = true, .file = -1};
-    struct young_message *m = young_find(c->young, id);
+    struct journaled_message *m = journaled_find(c->young, id);
     int error = 0;
     if (m != NULL && !m->large) {
-        row.bytes = young_read_content(c->young, m, &error);
+        row.bytes = journaled_read_content(c->young, m, &error);
         return row.bytes == NULL ? error : take_row(c, row);
     }
     char path[SPOOL_PATH_MAX];
@@ -96,7 +96,7 @@ contents_close(struct contents *c, int content)
 {
     struct open_content *row = row_of(c, content);
     if (row->bytes != NULL)
-        young_content_release(&row->bytes);
+        journaled_content_release(&row->bytes);
     else
         disk_close_file(c->spool->disk, row->file);
     *row = (struct open_content){.next_unused = c->unused};

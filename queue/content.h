@@ -2,12 +2,12 @@
 #ifndef QUEUE_CONTENT_H
 #define QUEUE_CONTENT_H
 
-#include "queue/journal/young.h"
+#include "queue/journal/journaled.h"
 
 struct open_content;
 struct contents {
     struct spool *spool;
-    struct young *young;
+    struct journaled *young;
     struct open_content *rows;
     int count, unused; /* unused: first of the free rows, -1: none */
 };

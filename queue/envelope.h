@@ -63,8 +63,8 @@ struct envelope {
     struct text
         trust; /* of a message/...: "auth:USER", "int" (who may relay) or "ext"; then
                   " net:" and the network of the client, if it came by one; or "" */
-    struct text
-        made_of; /* joined of other messages: see defrag/reassembly/made.h; or empty */
+    struct text made_of;  /* joined of other messages: see
+                             defrag/reassembly/parts_list.h; or empty */
     struct text set_mark; /* of a fragment: "KEY;DEPTH;EPOCH" of its set (queue/
                              set_mark.h), for or from another of our hosts; or empty */
     bool by_peer; /* it has come from one, with its set_mark, which is valid then: only

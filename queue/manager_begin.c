@@ -1,6 +1,6 @@
 /* The beginning of a round: a message comes into memory, its recipients are routed, and
  * the scheduler gets those that need a session. */
-#include "queue/manager/manager_inside.h"
+#include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
 
@@ -55,7 +55,7 @@ route_one(struct active *a, unsigned index)
     case TARGET_SMTP:
     case TARGET_LMTP:
     case TARGET_MAILDIR:
-        a->late = a->late || warning_is_due(a, r, &target->transport);
+        a->late = a->late || delay_warning_is_due(a, r, &target->transport);
         b->open[b->count++] = (struct sched_recipient){index, target, address.domain};
         break;
     case TARGET_HOLD:
@@ -104,7 +104,7 @@ manager_begin_hold(struct active *a)
     int64_t due = loop_now_ms(m->loop) + (error ? LATER_MS : 0);
     if (error)
         sched_add(m->sched, loop_now_ms(m->loop), a->id, due, a->envelope->attempts);
-    active_defer(a, due, a->envelope->attempts);
+    manager_active_defer(a, due, a->envelope->attempts);
 }
 
 /* --- Whole ------------------------------------------------------------------------ */
@@ -124,8 +124,8 @@ bring(struct manager *m, struct id id)
     if (e && e->held && e->done < e->count)
         envelope_free(&e);
     if (e && !e->preprocessed)
-        sendlog_new(&m->sendlog, e);
-    return e ? active_new(m, e) : NULL;
+        qmail_log_new(&m->sendlog, e);
+    return e ? manager_active_new(m, e) : NULL;
 }
 
 /* What was asked for goes first; else large mail makes room for small mail of others.
@@ -146,9 +146,9 @@ put_back(struct active *a, unsigned done_before)
 {
     const struct envelope *e = a->envelope;
     if (e->done > done_before || (e->released && !e->preprocessed))
-        active_defer(a, e->due_ms, e->attempts);
+        manager_active_defer(a, e->due_ms, e->attempts);
     else
-        active_drop(a);
+        manager_active_drop(a);
 }
 
 /* Some may have been settled since they were routed, as parts of what was joined. */
@@ -337,7 +337,7 @@ void
 begin_load(struct manager *m, struct id id)
 {
     struct id before = queue_enter(m->queue, id);
-    struct active *a = active_find(m, id);
+    struct active *a = manager_active_find(m, id);
     if (a == NULL)
         a = bring(m, id);
     if (a && a->warning)

@@ -29,7 +29,7 @@ struct pending {
     bool waiting, moving;      /* in the line for the mover; with it */
     bool ended;                /* retired while it moved */
     int64_t since_ms;          /* monotonic: the first mark, or the due time */
-    struct young_mark *marks;
+    struct journaled_mark *marks;
     unsigned count, capacity, moved; /* the first `moved` are with the mover */
     struct buffer texts;             /* of failures, as appended to bounce/ */
     struct pending *prev, *next;     /* in the line */
@@ -101,7 +101,7 @@ add_mark(struct marks *m, struct pending *p, unsigned index, size_t text_length)
         p->capacity = p->capacity > 0 ? p->capacity * 2 : 4;
         p->marks = memory_resize(p->marks, p->capacity * sizeof(*p->marks));
     }
-    p->marks[p->count++] = (struct young_mark){index, (uint32_t)text_length};
+    p->marks[p->count++] = (struct journaled_mark){index, (uint32_t)text_length};
     m->unwritten++;
 }
 
@@ -121,11 +121,11 @@ drop_marks(struct marks *m, struct pending *p, unsigned count)
 
 /* Of young mail: with the journal's next batch, which needs no room on the disk. */
 static void
-tell_journal(struct marks *m, struct pending *p, struct young_message *young)
+tell_journal(struct marks *m, struct pending *p, struct journaled_message *young)
 {
     if (p->count == 0)
         return;
-    young_tell(m->young, young, p->marks, p->count, buffer_text(&p->texts));
+    journaled_tell(m->young, young, p->marks, p->count, buffer_text(&p->texts));
     journal_hurry(m->young->journal);
     drop_marks(m, p, p->count);
 }
@@ -136,8 +136,8 @@ tell_journal(struct marks *m, struct pending *p, struct young_message *young)
 static bool
 is_outdated(const struct marks *m, const struct envelope *e)
 {
-    return !e->preprocessed && young_find(m->young, e->id) == NULL &&
-           !seen_has(m->seen, e->id) && !spool_has(m->spool, ROOM_QUEUED, e->id);
+    return !e->preprocessed && journaled_find(m->young, e->id) == NULL &&
+           !id_set_has(m->seen, e->id) && !spool_has(m->spool, ROOM_QUEUED, e->id);
 }
 
 /* The same recipients in the same order: the caller has compared. */
@@ -171,7 +171,7 @@ static bool
 needs_move(const struct marks *m, const struct pending *p)
 {
     const struct envelope *e = p->envelope;
-    if (e == NULL || young_find(m->young, p->id) != NULL)
+    if (e == NULL || journaled_find(m->young, p->id) != NULL)
         return e == NULL || p->due;
     return !e->preprocessed && !is_outdated(m, e);
 }
@@ -231,7 +231,7 @@ keep_failed(struct marks *m, struct pending *p)
     p->failed = true;
     marks_leave_line(m, p);
     if (p->count == 0 && (p->owned || p->envelope == NULL) && !has_warning(p) &&
-        young_find(m->young, p->id) == NULL) {
+        journaled_find(m->young, p->id) == NULL) {
         pending_free(m, p);
         return;
     }
@@ -244,14 +244,14 @@ keep_failed(struct marks *m, struct pending *p)
 /* The envelope as the journal has it, for a message that nobody has in memory. False:
  * it cannot be moved now. */
 static bool
-want_envelope(struct marks *m, struct pending *p, struct young_message *young)
+want_envelope(struct marks *m, struct pending *p, struct journaled_message *young)
 {
     char reason[LOAD_REASON_MAX];
     bool later = false;
     if (p->envelope != NULL)
         return true;
     assert(young != NULL); /* has_files() of what is not */
-    p->envelope = young_load(m->young, young, &later, reason, sizeof(reason));
+    p->envelope = journaled_load(m->young, young, &later, reason, sizeof(reason));
     p->owned = p->envelope != NULL;
     if (p->owned) {
         p->envelope->parked = young->parked;
@@ -278,8 +278,8 @@ has_files(const struct pending *p)
 static void
 fill_move(struct marks *m, struct pending *p)
 {
-    struct young_message *young = young_find(m->young, p->id);
-    struct move move = {.young = young != NULL};
+    struct journaled_message *young = journaled_find(m->young, p->id);
+    struct preprocess move = {.young = young != NULL};
     marks_leave_line(m, p);
     if (young == NULL && has_files(p)) {
         if (p->envelope == NULL)
@@ -293,7 +293,7 @@ fill_move(struct marks *m, struct pending *p)
     move.envelope = p->envelope;
     if (young != NULL && !young->large) {
         int error = 0;
-        move.content = young_read_content(m->young, young, &error);
+        move.content = journaled_read_content(m->young, young, &error);
         if (move.content == NULL) {
             (void)spool_trouble(m->spool, error, &p->id, "read the journal");
             tell_journal(m, p, young);
@@ -312,14 +312,14 @@ fill_move(struct marks *m, struct pending *p)
 
 /* Where it is now its recipients are found by their offsets. */
 static void
-marks_arrive(struct marks *m, struct pending *p, const struct move *move)
+marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
 {
-    struct young_message *young = young_find(m->young, p->id);
+    struct journaled_message *young = journaled_find(m->young, p->id);
     drop_marks(m, p, p->moved);
     if (young != NULL)
-        (void)young_end(m->young, young, RECORD_MOVED);
+        (void)journaled_end(m->young, young, RECORD_MOVED);
     else if (spool_leave_todo(m->spool, move->envelope) == 0)
-        seen_remove(m->seen, p->id);
+        id_set_remove(m->seen, p->id);
     if (p->envelope != NULL && p->envelope != move->envelope)
         take_offsets(p->envelope, move->envelope);
     if (p->envelope != NULL && p->envelope->parked && !p->ended)
@@ -328,7 +328,7 @@ marks_arrive(struct marks *m, struct pending *p, const struct move *move)
 
 /* The mover's envelope is the pending's again, or nobody's. */
 static void
-give_back(struct pending *p, struct move *move, bool wanted)
+give_back(struct pending *p, struct preprocess *move, bool wanted)
 {
     bool same = p->envelope == move->envelope;
     if (move->owned && same && wanted) {
@@ -342,11 +342,11 @@ give_back(struct pending *p, struct move *move, bool wanted)
 
 /* After it the pending goes, unless there is more to write. */
 static void
-take_move(struct marks *m, struct move *move)
+take_move(struct marks *m, struct preprocess *move)
 {
     struct id id = move->envelope->id;
     struct pending *p = marks_find(m, id);
-    struct young_message *young = young_find(m->young, id);
+    struct journaled_message *young = journaled_find(m->young, id);
     bool ended = p->ended;
     p->moving = false;
     if (young != NULL)
@@ -375,7 +375,7 @@ marks_on_moved(void *context)
     struct marks *m = context;
     unsigned count = m->mover.count;
     for (unsigned i = 0; i < count; i++) {
-        struct move *move = &m->mover.moves[i];
+        struct preprocess *move = &m->mover.moves[i];
         struct id before = guard_enter(&m->spool->guard, move->envelope->id);
         take_move(m, move);
         guard_leave(&m->spool->guard, before);
@@ -391,12 +391,12 @@ marks_move_some(struct marks *m)
 {
     if (m->mover.count > 0)
         return; /* busy */
-    while (m->line != NULL && m->mover.count < MOVER_MAX) {
+    while (m->line != NULL && m->mover.count < PREPROCESSOR_MAX) {
         struct id before = guard_enter(&m->spool->guard, m->line->id);
         fill_move(m, m->line);
         guard_leave(&m->spool->guard, before);
     }
-    if (m->mover.count > 0 && mover_start(&m->mover))
+    if (m->mover.count > 0 && preprocess_prepare(&m->mover))
         marks_on_moved(m);
 }
 
@@ -456,7 +456,7 @@ write_preprocessed(struct marks *m, struct pending *p)
 static bool
 write_one(struct marks *m, struct pending *p)
 {
-    struct young_message *young = young_find(m->young, p->id);
+    struct journaled_message *young = journaled_find(m->young, p->id);
     struct id before = guard_enter(&m->spool->guard, p->id);
     bool more = false;
     if (needs_move(m, p)) {
@@ -576,7 +576,7 @@ marks_defer(struct marks *m, struct envelope **e)
 void
 marks_wait(struct marks *m, struct envelope *e, bool waits)
 {
-    struct young_message *young = young_find(m->young, e->id);
+    struct journaled_message *young = journaled_find(m->young, e->id);
     struct pending *p = marks_find(m, e->id);
     bool was = e->parked;
     e->parked = waits;
@@ -592,7 +592,7 @@ marks_wait(struct marks *m, struct envelope *e, bool waits)
         (void)parked_put(m->spool, e->id);
 }
 
-static struct move *
+static struct preprocess *
 find_move(struct marks *m, struct id id)
 {
     for (unsigned i = 0; i < m->mover.count; i++)
@@ -628,7 +628,7 @@ marks_retire(struct marks *m, struct envelope **e)
     if (!marks_forget(m, (*e)->id))
         return false;
     struct pending *p = marks_find(m, (*e)->id);
-    struct move *move = find_move(m, (*e)->id);
+    struct preprocess *move = find_move(m, (*e)->id);
     if (p->envelope == *e && !p->owned)
         p->envelope = NULL;
     if (move->envelope != *e)
@@ -693,7 +693,7 @@ marks_rounds_left(const struct marks *m)
     const struct pending *p;
     uint64_t waiting = 0;
     DL_COUNT(m->line, p, waiting);
-    return (m->mover.count > 0) + (waiting + MOVER_MAX - 1) / MOVER_MAX;
+    return (m->mover.count > 0) + (waiting + PREPROCESSOR_MAX - 1) / PREPROCESSOR_MAX;
 }
 
 bool
@@ -707,7 +707,8 @@ marks_are_quiet(const struct marks *m)
 void
 marks_start(struct marks *m)
 {
-    m->mover = (struct mover){.spool = m->spool, .done = marks_on_moved, .context = m};
+    m->mover =
+        (struct preprocessor){.spool = m->spool, .done = marks_on_moved, .context = m};
     if (!m->at_once)
         loop_at_end(m->loop, LOOP_STAGE_SYNC, marks_at_stage_sync, m);
 }
@@ -719,7 +720,7 @@ marks_stop(struct marks *m)
     marks_flush(m);
     /* What still moves is what it was. */
     for (unsigned i = 0; i < m->mover.count; i++) {
-        struct move *move = &m->mover.moves[i];
+        struct preprocess *move = &m->mover.moves[i];
         p = marks_find(m, move->envelope->id);
         p->moving = false;
         if (move->owned && p->envelope != move->envelope)
@@ -727,7 +728,7 @@ marks_stop(struct marks *m)
         else
             p->owned = p->owned || move->owned;
     }
-    mover_stop(&m->mover);
+    preprocess_end(&m->mover);
     HASH_ITER (hh, m->table, p, next)
         pending_free(m, p);
     if (m->at_once)

@@ -11,18 +11,18 @@
 #define QUEUE_MARKS_H
 
 #include "base/loop.h"
-#include "queue/recovery/mover.h"
-#include "queue/spool/seen.h"
+#include "queue/recovery/preprocess.h"
+#include "queue/spool/id_set.h"
 #include "queue/spool/spool.h"
-#include "queue/journal/young.h"
+#include "queue/journal/journaled.h"
 
 struct pending;
 
 struct marks {
     struct spool *spool;
     struct loop *loop;
-    struct seen *seen;
-    struct young *young;
+    struct id_set *seen;
+    struct journaled *young;
     bool at_once; /* an injector or operator: no end of turn will come */
     /* A message that was retired while it moved is S5 now, and to be ended. */
     void (*ended)(void *context, struct id id);
@@ -33,7 +33,7 @@ struct marks {
     struct pending *table, *line; /* line: to be moved, oldest first */
     unsigned unwritten;           /* marks */
     bool urgent;                  /* write at the end of this turn */
-    struct mover mover;
+    struct preprocessor mover;
     uint64_t rounds; /* of the mover, that are over */
     struct loop_timer delay, retry;
     struct loop_task stir;

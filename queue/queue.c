@@ -3,7 +3,7 @@
 
 #include "base/loop.h"
 #include "base/memory.h"
-#include "queue/queue_inside.h"
+#include "queue/queue_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -35,7 +35,7 @@ queue_on_found(void *context, const struct queue_entry *entry)
 {
     struct queue *q = context;
     if (guard_ends(&q->spool.guard, entry->id) > 0 &&
-        young_find(&q->young, entry->id) != NULL)
+        journaled_find(&q->young, entry->id) != NULL)
         marks_move(&q->marks, entry->id);
     q->found(q->found_context, entry);
 }
@@ -43,20 +43,20 @@ queue_on_found(void *context, const struct queue_entry *entry)
 void
 queue_end(struct queue *q, struct id id)
 {
-    struct young_message *m = young_find(&q->young, id);
-    if (seen_has(&q->share.made, id)) {
-        seen_remove(&q->share.made, id);
-        joined_drop(&q->spool, id);
+    struct journaled_message *m = journaled_find(&q->young, id);
+    if (id_set_has(&q->share.made, id)) {
+        id_set_remove(&q->share.made, id);
+        joined_mark_drop(&q->spool, id);
     }
     if (m == NULL && !share_is_own(&q->share, id)) {
-        endings_end_foreign(&q->endings, id);
+        removal_end_foreign(&q->endings, id);
     } else if (m == NULL) {
-        q->last_end = endings_end(&q->endings, id);
+        q->last_end = removal_end(&q->endings, id);
     } else {
         bool has_files = m->large || m->held;
-        q->last_end = young_end(&q->young, m, RECORD_END);
+        q->last_end = journaled_end(&q->young, m, RECORD_END);
         if (has_files)
-            endings_add(&q->endings, id, q->last_end);
+            removal_add(&q->endings, id, q->last_end);
     }
 }
 
@@ -73,14 +73,14 @@ on_settled(void *context, uint64_t batch, int error)
     if (error == 0)
         q->durable_batch = batch;
     commits_settled(&q->commits, batch, error);
-    endings_settled(&q->endings, batch, error);
+    removal_settled(&q->endings, batch, error);
 }
 
 static void
 on_crowded(void *context, uint64_t sequence)
 {
     struct queue *q = context;
-    struct young_message *m, *next;
+    struct journaled_message *m, *next;
     HASH_ITER (hh, q->young.messages, m, next)
         if (m->place.sequence <= sequence && !m->moving)
             marks_move(&q->marks, m->id);
@@ -98,7 +98,7 @@ static void
 checkpoint(void *context)
 {
     struct queue *q = context;
-    if (!q->checkpointing || !endings_are_removed(&q->endings, q->checkpoint_batch))
+    if (!q->checkpointing || !removal_are_removed(&q->endings, q->checkpoint_batch))
         return;
     q->checkpointing = false;
     int result = spool_sync_rooms(
@@ -121,7 +121,7 @@ static void
 start_rooms(struct queue *q)
 {
     bool at_once = q->own_loop != NULL;
-    q->endings = (struct endings){.spool = &q->spool,
+    q->endings = (struct removal){.spool = &q->spool,
                                   .young = &q->young,
                                   .seen = &q->seen,
                                   .loop = q->loop,
@@ -149,7 +149,7 @@ start_rooms(struct queue *q)
                               .context = q};
     q->contents = (struct contents){.spool = &q->spool, .young = &q->young};
     q->young =
-        (struct young){.spool = &q->spool, .loop = q->loop, .room = q->share.room};
+        (struct journaled){.spool = &q->spool, .loop = q->loop, .room = q->share.room};
     drafts_start(&q->drafts);
     /* The marks first: what they bring goes with this turn's sync. */
     marks_start(&q->marks);
@@ -165,12 +165,12 @@ stop_rooms(struct queue *q)
     if (q->check.stage == LOAD_CHECK_UNWANTED)
         disk_sync_wait(q->spool.disk);
     marks_stop(&q->marks);
-    endings_hurry(&q->endings);
-    young_close(&q->young);
+    removal_hurry(&q->endings);
+    journaled_close(&q->young);
     commits_stop(&q->commits);
-    endings_stop(&q->endings);
+    removal_stop(&q->endings);
     contents_stop(&q->contents);
-    seen_free(&q->seen);
+    id_set_free(&q->seen);
 }
 
 static void
@@ -203,7 +203,7 @@ open_journal(struct queue *q, char *error, size_t error_size)
         journal_divide(q->share.room, size, s->journal_segment);
     struct journal_events events = {
         .context = q, .settled = on_settled, .crowded = on_crowded, .roomy = on_roomy};
-    if (young_open(&q->young, &settings, &events, error, error_size) < 0)
+    if (journaled_open(&q->young, &settings, &events, error, error_size) < 0)
         return EX_CANTCREAT;
     journal_on_checkpoint(q->young.journal, on_checkpoint, q);
     size_t payload = journal_payload_max(q->young.journal);
@@ -346,7 +346,7 @@ queue_close(struct queue **queue)
     if (is_daemon(q)) {
         share_stop(&q->share);
         clean_stop(&q->clean);
-        nature_stop(&q->nature);
+        filesystem_check_stop(&q->nature);
         recover_stop(&q->recover);
     }
     stop_rooms(q);
@@ -415,12 +415,12 @@ read_later(struct queue *q, struct id id, const char *reason)
 }
 
 static struct envelope *
-load_young(struct queue *q, struct young_message *m)
+load_young(struct queue *q, struct journaled_message *m)
 {
     struct id id = m->id;
     bool later = false;
     char reason[LOAD_REASON_MAX] = "";
-    struct envelope *e = young_load(&q->young, m, &later, reason, sizeof(reason));
+    struct envelope *e = journaled_load(&q->young, m, &later, reason, sizeof(reason));
     if (e == NULL && later)
         return read_later(q, id, reason);
     if (e == NULL && is_daemon(q))
@@ -441,14 +441,14 @@ queue_want_young(struct queue *q)
     if (q->own_loop == NULL || q->young_read)
         return;
     q->young_read = true;
-    places_read(&q->spool, &q->young, &q->rooms);
+    queue_listing_read(&q->spool, &q->young, &q->rooms);
 }
 
 /* An old journal still has it: whatever happens to its files, it would come again. */
 static bool
 is_withheld(const struct queue *q, struct id id)
 {
-    return seen_has(&q->share.withheld, id);
+    return id_set_has(&q->share.withheld, id);
 }
 
 /* Or it may have it: nobody can tell now. */
@@ -456,21 +456,21 @@ bool
 queue_may_be_withheld(const struct queue *q, struct id id)
 {
     return is_withheld(q, id) ||
-           (q->share.blocked && young_find(&q->young, id) == NULL);
+           (q->share.blocked && journaled_find(&q->young, id) == NULL);
 }
 
 bool
 queue_is_no_message(const struct queue *q, struct id id)
 {
-    const struct young_message *m = young_find(&q->young, id);
-    return (m != NULL && m->is_new) || endings_have(&q->endings, id) ||
+    const struct journaled_message *m = journaled_find(&q->young, id);
+    return (m != NULL && m->is_new) || removal_have(&q->endings, id) ||
            marks_have_ended(&q->marks, id);
 }
 
 static void
 tell_pickup(struct queue *q, const struct envelope *e)
 {
-    if (!is_daemon(q) || !e->injected || !seen_tell(&q->seen, e->id))
+    if (!is_daemon(q) || !e->injected || !id_set_tell(&q->seen, e->id))
         return;
     q->picked_up++;
     pickup_say(q->spool.log, e);
@@ -501,7 +501,7 @@ queue_load_rooms(struct queue *q, struct id id, bool whole)
     char reason[LOAD_REASON_MAX] = "";
     marks_write(&q->marks, id);
     queue_want_young(q);
-    struct young_message *m = young_find(&q->young, id);
+    struct journaled_message *m = journaled_find(&q->young, id);
     if (m != NULL)
         return load_young(q, m);
     switch (whole ? load_whole(q, id, &e, reason)
@@ -510,7 +510,7 @@ queue_load_rooms(struct queue *q, struct id id, bool whole)
         marks_overlay(&q->marks, e);
         return e;
     case LOAD_GONE:
-        seen_remove(&q->seen, id);
+        id_set_remove(&q->seen, id);
         break;
     case LOAD_DAMAGED:
         /* Who looks on beside a daemon may see a message that is just being removed. */
@@ -544,7 +544,7 @@ struct envelope *
 queue_look(struct queue *q, struct id id)
 {
     struct envelope *e = load_guarded(q, id, false);
-    if (e != NULL && young_find(&q->young, id) == NULL)
+    if (e != NULL && journaled_find(&q->young, id) == NULL)
         load_places(&q->spool, e);
     return e;
 }
@@ -595,7 +595,7 @@ enum queue_check
 queue_check(struct queue *q, struct id id, int64_t *budget)
 {
     if (queue_is_no_message(q, id) || is_withheld(q, id) ||
-        young_find(&q->young, id) != NULL)
+        journaled_find(&q->young, id) != NULL)
         return QUEUE_CHECKED;
     struct id before = queue_enter(q, id);
     enum queue_check result = queue_check_settings(q, id, budget);
@@ -713,7 +713,7 @@ queue_adopt_ignore(struct queue *q, void *context)
 size_t
 queue_made(struct queue *q, struct id **ids)
 {
-    return places_made(&q->spool, &q->young, &q->share.made, ids);
+    return queue_listing_made(&q->spool, &q->young, &q->share.made, ids);
 }
 
 uint64_t

@@ -1,5 +1,5 @@
 /* How the queue is, and its disk. */
-#include "queue/queue_inside.h"
+#include "queue/queue_internal.h"
 
 #include <assert.h>
 
@@ -7,9 +7,9 @@ void
 queue_look_at_disk(struct queue *q)
 {
     assert(q->share.lock >= 0); /* a daemon */
-    q->nature =
-        (struct nature){.disk = q->spool.disk, .log = q->spool.log, .loop = q->loop};
-    nature_start(&q->nature);
+    q->nature = (struct filesystem_check){
+        .disk = q->spool.disk, .log = q->spool.log, .loop = q->loop};
+    filesystem_check_start(&q->nature);
     space_look(&q->drafts.space, q->young.journal != NULL);
 }
 
@@ -59,5 +59,5 @@ queue_bytes_read(const struct queue *q)
 struct queue_apart
 queue_count_apart(struct queue *q)
 {
-    return places_count_apart(&q->spool);
+    return queue_listing_count_apart(&q->spool);
 }

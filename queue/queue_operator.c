@@ -1,5 +1,5 @@
 /* What operators and the manager do to messages that wait. */
-#include "queue/queue_inside.h"
+#include "queue/queue_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 int
 queue_hold(struct queue *q, const struct envelope *e, const char *reason, bool durable)
 {
-    struct young_message *m = young_find(&q->young, e->id);
+    struct journaled_message *m = journaled_find(&q->young, e->id);
     if (m != NULL)
         m->held = true;
     int file = spool_write_new(&q->spool, ROOM_HOLD, e->id, text_from(reason), true);
@@ -23,20 +23,20 @@ quarantine(struct queue *q, struct id id, const char *reason)
 {
     if (marks_forget(&q->marks, id))
         return; /* it moves: it is not damaged */
-    struct young_message *m = young_find(&q->young, id);
-    if (m != NULL && young_park(&q->young, m, reason) < 0) {
+    struct journaled_message *m = journaled_find(&q->young, id);
+    if (m != NULL && journaled_park(&q->young, m, reason) < 0) {
         recover_report_later(&q->recover, id);
         return;
     }
     if (m == NULL)
         spool_park(&q->spool, id, reason, loop_now_ms(q->loop));
     else
-        (void)young_end(&q->young, m, RECORD_MOVED);
+        (void)journaled_end(&q->young, m, RECORD_MOVED);
     /* What could not be moved must not be found again by every scan. */
     if (spool_has(&q->spool, ROOM_QUEUED, id))
-        seen_add(&q->seen, id);
+        id_set_add(&q->seen, id);
     else
-        seen_remove(&q->seen, id);
+        id_set_remove(&q->seen, id);
     if (!spool_has(&q->spool, ROOM_QUEUED, id) && !spool_has(&q->spool, ROOM_INFO, id))
         guard_forget(&q->spool.guard, id);
 }
@@ -54,7 +54,7 @@ queue_release(struct queue *q, struct id id)
 {
     if (queue_may_be_withheld(q, id))
         return -EAGAIN;
-    struct young_message *m = young_find(&q->young, id);
+    struct journaled_message *m = journaled_find(&q->young, id);
     int result = release_held(&q->spool, id);
     guard_forget(&q->spool.guard, id);
     if (result == 0 && m != NULL)
@@ -64,7 +64,7 @@ queue_release(struct queue *q, struct id id)
     result = release_parked(&q->spool, id);
     /* The caller knows of it: a scan of todo/ need not report it. */
     if (result == 0 && spool_has(&q->spool, ROOM_QUEUED, id))
-        seen_add(&q->seen, id);
+        id_set_add(&q->seen, id);
     return result;
 }
 
@@ -93,7 +93,7 @@ queue_remove(struct queue *q, struct id id)
         return true;
     unsigned rooms = 0;
     bool found = spool_erase_corrupt(&q->spool, id);
-    if (young_find(&q->young, id) == NULL &&
+    if (journaled_find(&q->young, id) == NULL &&
         (spool_rooms(&q->spool, id, &rooms) < 0 || rooms == 0))
         return found;
     queue_end(q, id);
@@ -107,7 +107,7 @@ queue_remove_listed(struct queue *q, struct id id)
         return false;
     if (marks_forget(&q->marks, id))
         return true;
-    if (young_find(&q->young, id) == NULL && !spool_has(&q->spool, ROOM_INFO, id) &&
+    if (journaled_find(&q->young, id) == NULL && !spool_has(&q->spool, ROOM_INFO, id) &&
         !spool_has(&q->spool, ROOM_QUEUED, id))
         return false;
     queue_end(q, id);
@@ -117,8 +117,8 @@ queue_remove_listed(struct queue *q, struct id id)
 size_t
 queue_endings(const struct queue *q)
 {
-    assert((int)QUEUE_ENDINGS_MAX == (int)ENDINGS_MAX);
-    return endings_count(&q->endings);
+    assert((int)QUEUE_ENDINGS_MAX == (int)REMOVAL_MAX);
+    return removal_count(&q->endings);
 }
 
 /* What moves to files ends when that is over: so that is waited for first. Marks of the
@@ -138,7 +138,7 @@ queue_is_over(struct queue *q, struct queue_point *p)
         return false;
     if (!p->moved) {
         p->batch = q->last_end;
-        endings_sync(&q->endings);
+        removal_sync(&q->endings);
         if (q->young.journal != NULL)
             journal_hurry(q->young.journal);
     }
@@ -152,5 +152,5 @@ queue_each(struct queue *q,
            void *context)
 {
     queue_want_young(q);
-    return places_each(&q->spool, &q->young, each, context);
+    return queue_listing_each(&q->spool, &q->young, each, context);
 }

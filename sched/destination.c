@@ -67,7 +67,7 @@ destination_free(struct destinations *set, struct destination *d, int64_t now_ms
     forget_key(set, d);
     leave_site(d);
     site_update(&set->sites, site, now_ms);
-    carrier_close(&set->sites.carriers, d->carrier);
+    transport_close(&set->sites.carriers, d->carrier);
     free(d->key);
     free(d->domain);
     free(d);
@@ -88,7 +88,7 @@ destinations_free(struct destinations *set)
     sites_free(&set->sites);
 }
 
-const struct transport *
+const struct transport_params *
 destination_transport(const struct destination *d)
 {
     return &d->carrier->target.transport;
@@ -124,7 +124,7 @@ move_parked(struct sites *set, struct site *from, struct site *to)
 
 void
 destination_move(struct destinations *set, struct destination *d,
-                 struct carrier *carrier, struct text key, int64_t now_ms)
+                 struct transport *carrier, struct text key, int64_t now_ms)
 {
     struct site *from = d->site, *to = site_get(&set->sites, carrier, key);
     if (from == to)
@@ -132,8 +132,8 @@ destination_move(struct destinations *set, struct destination *d,
     if (from->carrier != carrier && to->destinations == 0)
         site_inherit(to, from);
     if (d->carrier != carrier) { /* before the mail is counted by its settings */
-        carrier_close(&set->sites.carriers, d->carrier);
-        d->carrier = carrier_share(carrier);
+        transport_close(&set->sites.carriers, d->carrier);
+        d->carrier = transport_share(carrier);
     }
     move_entries(set, d, from, to);
     leave_site(d);
@@ -148,10 +148,10 @@ static void
 change_target(struct destinations *set, struct destination *d,
               const struct target *target, int64_t now_ms)
 {
-    struct carrier *c = carrier_open(&set->sites.carriers, target);
+    struct transport *c = transport_open(&set->sites.carriers, target);
     struct text key = text_from(d->site->key);
     destination_move(set, d, c, key, now_ms);
-    carrier_close(&set->sites.carriers, c);
+    transport_close(&set->sites.carriers, c);
 }
 
 /* Of that target, or of one that went with the settings of the past. */
@@ -198,7 +198,7 @@ destination_get(struct destinations *set, const struct target *target,
         d->key = text_string(text_of(key, length));
         d->domain = text_string(target->kind == TARGET_MX ? domain : TEXT(""));
         text_lower(d->domain, strlen(d->domain));
-        d->carrier = carrier_open(&set->sites.carriers, target);
+        d->carrier = transport_open(&set->sites.carriers, target);
         enter_site(d, site_get(&set->sites, d->carrier, text_of(key, length)));
         enter_key(set, first, d);
         set->count++;

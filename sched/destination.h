@@ -20,7 +20,7 @@ struct destination {
     struct destination *same; /* the next of its key, of another carrier */
     struct destination *empty_prev, *empty_next;
     struct destination *site_prev, *site_next; /* members of its site */
-    struct carrier *carrier;
+    struct transport *carrier;
     struct site *site;
     char *key, *domain; /* domain "" unless TARGET_MX */
     int64_t free_at_ms;
@@ -48,11 +48,11 @@ struct destination *destination_get(struct destinations *set,
                                     int64_t now_ms);
 /* Targets not seen from now on are of the past. */
 void destinations_reload(struct destinations *set);
-const struct transport *destination_transport(const struct destination *d);
+const struct transport_params *destination_transport(const struct destination *d);
 
 /* Its mail waits at the site with that key from now on. */
 void destination_move(struct destinations *set, struct destination *d,
-                      struct carrier *carrier, struct text key, int64_t now_ms);
+                      struct transport *carrier, struct text key, int64_t now_ms);
 
 /* To be called after anything about d has changed, and for its site. d may be freed. */
 void destination_update(struct destinations *set, struct destination *d,

@@ -145,7 +145,7 @@ flow_queue_first(const struct flow_queue *q)
 
 /* Puts first what the flow serves now, by sched/limits/job.h. */
 static struct entry *
-flow_choose(struct flow *f, const struct transport *t, uint32_t job_s)
+flow_choose(struct flow *f, const struct transport_params *t, uint32_t job_s)
 {
     struct job *first = &f->waiting->job, *job = jobs_choose(f->jobs, t, first, job_s);
     struct entry *e = memory_container(job, struct entry, job);
@@ -181,7 +181,7 @@ flow_leave(struct flows *flows, struct flow_queue *q, struct flow *f)
 
 struct entry *
 flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
-               const struct transport *t, uint32_t job_s, unsigned *first,
+               const struct transport_params *t, uint32_t job_s, unsigned *first,
                unsigned *count)
 {
     assert(q->works > 0);

@@ -71,8 +71,8 @@ struct entry *flow_queue_first(const struct flow_queue *q);
  * slot and count, of most recipients at most (0: as the transport says). job_s as in
  * sched/limits/job.h. */
 struct entry *flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
-                             const struct transport *t, uint32_t job_s, unsigned *first,
-                             unsigned *count);
+                             const struct transport_params *t, uint32_t job_s,
+                             unsigned *first, unsigned *count);
 /* Takes off all entries, or those of one destination, in turn of their flows and in
  * order within: to the end of *list. */
 void flow_queue_take(struct flows *flows, struct flow_queue *q,

@@ -2,7 +2,7 @@
 #include "sched/message.h"
 
 #include "base/memory.h"
-#include "sched/limits/answer.h"
+#include "sched/limits/reply_class.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -160,9 +160,10 @@ message_settle(struct sched_message *m, unsigned slot, struct reason *reason)
 }
 
 static bool
-is_expired(const struct sched_message *m, const struct transport *t, int64_t now_ms)
+is_expired(const struct sched_message *m, const struct transport_params *t,
+           int64_t now_ms)
 {
-    return message_age_ms(m, now_ms) >= transport_lifetime_ms(t, m->null_sender);
+    return message_age_ms(m, now_ms) >= transport_params_lifetime_ms(t, m->null_sender);
 }
 
 static struct entry *
@@ -209,15 +210,15 @@ message_expire(struct sched_message *m, int64_t now_ms, unsigned *index,
 
 /* The delay that the reply to a recipient asks for. */
 static int64_t
-reason_delay_ms(const struct reason *reason, const struct transport *t, int64_t age_ms,
-                bool *counts)
+reason_delay_ms(const struct reason *reason, const struct transport_params *t,
+                int64_t age_ms, bool *counts)
 {
     struct outcome outcome;
     reason_read(reason, &outcome);
-    enum answer_class class = answer_classify(&outcome);
-    *counts |= answer_counts(class);
-    return answer_delay_ms(class, &outcome, age_ms, t->minimal_backoff_ms,
-                           t->maximal_backoff_ms);
+    enum reply_class_class class = reply_class_classify(&outcome);
+    *counts |= reply_class_counts(class);
+    return reply_class_delay_ms(class, &outcome, age_ms, t->minimal_backoff_ms,
+                                t->maximal_backoff_ms);
 }
 
 int64_t
@@ -229,7 +230,7 @@ message_delay_ms(struct sched_message *m, int64_t now_ms, bool *counts)
     *counts = false;
     for (unsigned i = 0; i < m->entry_count; i++) {
         const struct entry *e = &entries[i];
-        const struct transport *t = destination_transport(e->destination);
+        const struct transport_params *t = destination_transport(e->destination);
         for (unsigned j = e->first; j < e->first + e->count; j++) {
             const struct slot *slot = &m->slots[j];
             if (slot->state != SLOT_DEFERRED || slot->reason == last)

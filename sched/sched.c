@@ -1,7 +1,7 @@
 /* The scheduler's machine: messages in, actions out. */
 #include "sched/sched.h"
 
-#include "sched/sched_inside.h"
+#include "sched/sched_internal.h"
 
 #include "base/memory.h"
 #include "sched/limits/retry.h"
@@ -26,7 +26,7 @@ sched_new(const struct sched_settings *settings)
     s->now_ms = INT64_MIN;
     s->random = settings->seed;
     s->ending_last = &s->ending;
-    known_init(&s->known);
+    message_index_init(&s->known);
     destinations_init(&s->destinations, settings->seed);
     s->hosts = hosts_new();
     sched_change(s, settings);
@@ -50,7 +50,7 @@ sched_change(struct sched *s, const struct sched_settings *settings)
 void
 sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *routes)
 {
-    struct carrier *carrier, *next_carrier;
+    struct transport *carrier, *next_carrier;
     struct site *site, *next;
     sched_tick(s, now_ms);
     HASH_ITER (hh, s->destinations.sites.carriers.by_target, carrier, next_carrier) {
@@ -106,10 +106,10 @@ leave_some(struct sched *s)
 /* --- Its life --------------------------------------------------------------------- */
 
 static void
-free_loaded(void *context, struct known *k)
+free_loaded(void *context, struct message_index *k)
 {
     struct sched *s = context;
-    struct sched_message *m = k->place == KNOWN_ACTIVE ? k->message : NULL;
+    struct sched_message *m = k->place == MESSAGE_INDEX_ACTIVE ? k->message : NULL;
     if (m)
         message_free(&s->destinations, &m, s->now_ms);
 }
@@ -134,8 +134,8 @@ sched_free(struct sched **sched)
         session->work_count = 0;
         session->idle = false;
         struct site *site = session->site;
-        session_leave(session);
-        session_free(session);
+        sched_session_leave(session);
+        sched_session_free(session);
         /* Its domains may have moved away: then nobody else would free it. */
         site_update(&s->destinations.sites, site, s->now_ms);
     }
@@ -151,8 +151,8 @@ sched_free(struct sched **sched)
         free(s->leaving->message);
         part_end(&s->leaving);
     }
-    known_each(&s->known, free_loaded, s);
-    known_free(&s->known);
+    message_index_each(&s->known, free_loaded, s);
+    message_index_free(&s->known);
     destinations_free(&s->destinations);
     hosts_free(&s->hosts);
     free(s);
@@ -167,7 +167,7 @@ sched_tick(struct sched *s, int64_t now_ms)
         int64_t delta = now_ms - s->now_ms;
         if (delta > -CLOCK_SLACK_MS)
             return;
-        known_shift(&s->known, delta);
+        message_index_shift(&s->known, delta);
         destinations_shift(&s->destinations, delta);
         hosts_shift(s->hosts, delta);
     }
@@ -194,7 +194,7 @@ sched_add(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms,
           unsigned attempts)
 {
     sched_tick(s, now_ms);
-    known_add(&s->known, id, due_ms < 0 ? 0 : due_ms, attempts);
+    message_index_add(&s->known, id, due_ms < 0 ? 0 : due_ms, attempts);
 }
 
 /* It is in no queue. */
@@ -280,13 +280,13 @@ is_excess(const struct sched *s, struct sched_message *m)
 
 /* Its site has room for it again when some of what it has is gone. */
 static void
-park_excess(struct sched *s, struct known *k, struct sched_message *m)
+park_excess(struct sched *s, struct message_index *k, struct sched_message *m)
 {
     struct site *site = message_entries(m)[0].destination->site;
     site_park(site, m->id); /* even if another has it: that one may never call */
     k->parked = 1;
     site_set_crowded(&s->destinations.sites, site, true);
-    known_wait(&s->known, k, KNOWN_PARKED_MS, k->attempts);
+    message_index_wait(&s->known, k, MESSAGE_INDEX_PARKED_MS, k->attempts);
     s->active--;
     message_free(&s->destinations, &m, s->now_ms);
 }
@@ -296,12 +296,12 @@ sched_site_wake(struct sched *s, struct site *site, size_t count)
 {
     struct id id;
     while (count > 0 && site_unpark(site, &id)) {
-        struct known *k = known_find(&s->known, id);
+        struct message_index *k = message_index_find(&s->known, id);
         if (!k || !k->parked)
             continue; /* gone, or it came by itself: another takes its place */
         k->parked = 0;
-        if (k->place == KNOWN_WAITING && k->due_ms > s->now_ms) {
-            known_wait(&s->known, k, s->now_ms, k->attempts);
+        if (k->place == MESSAGE_INDEX_WAITING && k->due_ms > s->now_ms) {
+            message_index_wait(&s->known, k, s->now_ms, k->attempts);
             count--;
         }
     }
@@ -340,8 +340,8 @@ static struct sched_message *
 begin_message(struct sched *s, struct id id, const struct sched_mail *mail,
               const struct sched_loading *l)
 {
-    struct known *k = known_find(&s->known, id);
-    assert(k && k->place == KNOWN_LOADING);
+    struct message_index *k = message_index_find(&s->known, id);
+    assert(k && k->place == MESSAGE_INDEX_LOADING);
     struct sched_message *m = message_make(mail, l);
     m->id = id;
     m->attempts = k->attempts;
@@ -358,7 +358,7 @@ begin_message(struct sched *s, struct id id, const struct sched_mail *mail,
         park_excess(s, k, m);
         return NULL;
     }
-    known_activate(&s->known, k, m);
+    message_index_activate(&s->known, k, m);
     bool forced = k->forced;
     k->forced = 0;
     if (m->entry_count > SCHED_ENTRIES_PER_TURN) {
@@ -428,9 +428,9 @@ void
 sched_unloaded(struct sched *s, int64_t now_ms, struct id id)
 {
     sched_tick(s, now_ms);
-    struct known *k = known_find(&s->known, id);
-    assert(k && k->place == KNOWN_LOADING);
-    known_remove(&s->known, id);
+    struct message_index *k = message_index_find(&s->known, id);
+    assert(k && k->place == MESSAGE_INDEX_LOADING);
+    message_index_remove(&s->known, id);
     s->active--;
 }
 
@@ -451,12 +451,12 @@ sched_site_prune(struct sched *s, struct site *site)
     struct parking *p = &site->parked;
     size_t kept = 0;
     for (size_t i = p->first; i < p->count; i++) {
-        struct known *k = known_find(&s->known, p->ids[i]);
+        struct message_index *k = message_index_find(&s->known, p->ids[i]);
         if (!k || !k->parked)
             continue;
-        if (known_is_parked(k)) {
+        if (message_index_is_parked(k)) {
             k->parked = 0;
-            known_wait(&s->known, k, s->now_ms, k->attempts);
+            message_index_wait(&s->known, k, s->now_ms, k->attempts);
         } else {
             p->ids[kept++] = p->ids[i];
         }
@@ -510,7 +510,7 @@ is_stranded(struct sched_message *m)
 
 /* The mail of a dead site comes back when that lives, in its order. */
 static void
-park_dead(struct known *k, struct sched_message *m)
+park_dead(struct message_index *k, struct sched_message *m)
 {
     for (unsigned i = 0; i < m->entry_count && !k->parked; i++) {
         const struct entry *e = &message_entries(m)[i];
@@ -546,18 +546,18 @@ next_end(struct sched *s, struct sched_action *action)
         action->attempts = m->attempts;
         if (counts || m->attempts == 0)
             action->attempts++;
-        if (action->attempts > KNOWN_ATTEMPTS_MAX)
-            action->attempts = KNOWN_ATTEMPTS_MAX;
+        if (action->attempts > MESSAGE_INDEX_ATTEMPTS_MAX)
+            action->attempts = MESSAGE_INDEX_ATTEMPTS_MAX;
         bool stranded = is_stranded(m);
         action->due_ms =
             s->now_ms + (stranded ? 1 : retry_jitter_ms(delay, &s->random));
-        struct known *k = known_find(&s->known, m->id);
+        struct message_index *k = message_index_find(&s->known, m->id);
         if (!stranded)
             park_dead(k, m);
-        known_wait(&s->known, k, action->due_ms, action->attempts);
+        message_index_wait(&s->known, k, action->due_ms, action->attempts);
     } else {
         action->verb = SCHED_FINISH;
-        known_remove(&s->known, m->id);
+        message_index_remove(&s->known, m->id);
     }
     s->active--;
     s->ending = m->next;
@@ -626,7 +626,7 @@ next_open(struct sched *s, struct sched_action *action)
         return false;
     struct destination *d = site_destination(site);
     assert(d);
-    struct sched_session *session = session_new(site, d, s->now_ms);
+    struct sched_session *session = sched_session_new(site, d, s->now_ms);
     DL_APPEND(s->sessions, session);
     s->session_count++;
     *action = (struct sched_action){.verb = SCHED_OPEN,
@@ -658,10 +658,10 @@ wake_excess(struct sched *s)
     }
 }
 
-static struct known *
-first_due(const struct sched *s, enum known_age age)
+static struct message_index *
+first_due(const struct sched *s, enum message_index_age age)
 {
-    struct known *k = known_first(&s->known, age);
+    struct message_index *k = message_index_first(&s->known, age);
     return k && k->due_ms <= s->now_ms ? k : NULL;
 }
 
@@ -673,16 +673,17 @@ next_load(struct sched *s, struct sched_action *action)
         return false;
     }
     wake_excess(s);
-    struct known *fresh = first_due(s, KNOWN_NEW), *old = first_due(s, KNOWN_OLD);
+    struct message_index *fresh = first_due(s, MESSAGE_INDEX_NEW),
+                         *old = first_due(s, MESSAGE_INDEX_OLD);
     if (!fresh && !old)
         return false;
     bool take_old = !fresh || (old && (s->old_turn || s->new_run >= NEW_RUN_MAX));
-    struct known *k = take_old ? old : fresh;
+    struct message_index *k = take_old ? old : fresh;
     s->old_turn = !take_old;
     s->new_run = take_old || !old ? 0 : s->new_run + 1;
     s->active++;
-    known_load(&s->known, k);
-    *action = (struct sched_action){.verb = SCHED_LOAD, .id = known_id(k)};
+    message_index_load(&s->known, k);
+    *action = (struct sched_action){.verb = SCHED_LOAD, .id = message_index_id(k)};
     return true;
 }
 
@@ -701,9 +702,11 @@ sched_wake_ms(const struct sched *s)
     if (s->draining)
         return INT64_MAX;
     int64_t wake = destinations_wake_ms(&s->destinations);
-    for (int age = 0; age < KNOWN_AGES && s->active < s->settings.active_limit; age++) {
-        const struct known *k = known_first(&s->known, (enum known_age)age);
-        if (k && k->due_ms < wake && !known_is_parked(k))
+    for (int age = 0; age < MESSAGE_INDEX_AGES && s->active < s->settings.active_limit;
+         age++) {
+        const struct message_index *k =
+            message_index_first(&s->known, (enum message_index_age)age);
+        if (k && k->due_ms < wake && !message_index_is_parked(k))
             wake = k->due_ms;
     }
     return wake;

@@ -116,7 +116,7 @@ bool sched_has_work(const struct sched *s, const struct sched_session *session);
 void *sched_session_first(const struct sched_session *session);
 
 /* The servers of a session's domain are known, before it connects: key names the set
- * (sched/exchanges.h). Domains with the same set share one site, to which all that
+ * (sched/site_key.h). Domains with the same set share one site, to which all that
  * waits for the domain moves. False: that site has no room for the session, or is dead,
  * or the session is one of settings that are no more; end it, without trouble. */
 bool sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *session,
@@ -243,7 +243,7 @@ const char *sched_bound_word(enum sched_bound bound);
 enum { SCHED_MEMBERS_MAX = 5 };
 struct sched_site {
     const char *key;
-    const struct transport *transport; /* what is configured */
+    const struct transport_params *transport; /* what is configured */
     int window, sessions, limit;
     int busy;                 /* sessions that carry mail */
     int idle;                 /* that asked for mail in vain */
@@ -272,11 +272,11 @@ void sched_sites(const struct sched *s,
 
 /* What was learnt of sites, to be kept over a restart: told one by one, valid during
  * the call; and given back before the first mail is added. */
-struct remembered;
+struct site_state;
 void sched_remember(const struct sched *s,
-                    void (*each)(void *context, const struct remembered *site),
+                    void (*each)(void *context, const struct site_state *site),
                     void *context);
-void sched_recall(struct sched *s, const struct remembered *site);
+void sched_recall(struct sched *s, const struct site_state *site);
 
 /* What the recipients of an active message wait for, by destination. */
 struct sched_wait {

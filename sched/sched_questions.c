@@ -1,5 +1,5 @@
 /* The scheduler's machine: questions and commands. */
-#include "sched/sched_inside.h"
+#include "sched/sched_internal.h"
 
 #include <assert.h>
 #include <string.h>
@@ -8,16 +8,17 @@
 struct sched_state
 sched_find(const struct sched *s, struct id id)
 {
-    const struct known *k = known_find(&s->known, id);
+    const struct message_index *k = message_index_find(&s->known, id);
     if (!k)
         return (struct sched_state){.place = SCHED_UNKNOWN};
     struct sched_state state = {.place = SCHED_ACTIVE,
                                 .attempts = k->attempts,
-                                .loading = k->place == KNOWN_LOADING,
+                                .loading = k->place == MESSAGE_INDEX_LOADING,
                                 .parked = k->parked};
-    if (k->place == KNOWN_WAITING) {
-        state.place = known_age(k) == KNOWN_NEW ? SCHED_INCOMING : SCHED_DEFERRED;
-        state.excess = known_is_parked(k);
+    if (k->place == MESSAGE_INDEX_WAITING) {
+        state.place =
+            message_index_age(k) == MESSAGE_INDEX_NEW ? SCHED_INCOMING : SCHED_DEFERRED;
+        state.excess = message_index_is_parked(k);
         state.due_ms = state.excess ? s->now_ms : k->due_ms;
     }
     return state;
@@ -27,12 +28,12 @@ bool
 sched_retry_at(struct sched *s, int64_t now_ms, struct id id, int64_t due_ms)
 {
     sched_tick(s, now_ms);
-    struct known *k = known_find(&s->known, id);
+    struct message_index *k = message_index_find(&s->known, id);
     if (!k)
         return false;
-    if (k->place == KNOWN_WAITING && k->due_ms > due_ms)
-        known_wait(&s->known, k, due_ms, k->attempts);
-    if (k->place != KNOWN_ACTIVE)
+    if (k->place == MESSAGE_INDEX_WAITING && k->due_ms > due_ms)
+        message_index_wait(&s->known, k, due_ms, k->attempts);
+    if (k->place != MESSAGE_INDEX_ACTIVE)
         k->forced = 1;
     return true;
 }
@@ -58,17 +59,17 @@ void
 sched_retry_all(struct sched *s, int64_t now_ms)
 {
     sched_tick(s, now_ms);
-    known_force_all(&s->known, s->now_ms);
+    message_index_force_all(&s->known, s->now_ms);
     sites_each(&s->destinations.sites, revive, s);
 }
 
 bool
 sched_forget(struct sched *s, struct id id)
 {
-    const struct known *k = known_find(&s->known, id);
-    if (!k || k->place != KNOWN_WAITING)
+    const struct message_index *k = message_index_find(&s->known, id);
+    if (!k || k->place != MESSAGE_INDEX_WAITING)
         return false;
-    known_remove(&s->known, id);
+    message_index_remove(&s->known, id);
     return true;
 }
 
@@ -76,9 +77,9 @@ struct sched_counts
 sched_count(const struct sched *s)
 {
     return (struct sched_counts){
-        .incoming = s->known.waiting[KNOWN_NEW],
+        .incoming = s->known.waiting[MESSAGE_INDEX_NEW],
         .active = (size_t)s->active,
-        .deferred = s->known.waiting[KNOWN_OLD],
+        .deferred = s->known.waiting[MESSAGE_INDEX_OLD],
         .sessions = (size_t)s->session_count,
         .destinations = s->destinations.count,
         .sites = s->destinations.sites.count,
@@ -219,8 +220,8 @@ bool
 sched_explain(const struct sched *s, struct id id,
               void (*each)(void *context, const struct sched_wait *wait), void *context)
 {
-    const struct known *k = known_find(&s->known, id);
-    if (!k || k->place != KNOWN_ACTIVE)
+    const struct message_index *k = message_index_find(&s->known, id);
+    if (!k || k->place != MESSAGE_INDEX_ACTIVE)
         return k != NULL;
     struct sched_message *m = k->message;
     for (unsigned i = 0; i < m->entry_count; i++) {
@@ -230,8 +231,8 @@ sched_explain(const struct sched *s, struct id id,
         struct sched_wait wait = {
             .destination = e->destination->key,
             .expires_ms = m->birth_ms +
-                          transport_lifetime_ms(destination_transport(e->destination),
-                                                m->null_sender),
+                          transport_params_lifetime_ms(
+                              destination_transport(e->destination), m->null_sender),
             .site = &view};
         for (unsigned j = e->first; j < e->first + e->count; j++) {
             wait.waiting += m->slots[j].state == SLOT_WAITING;
@@ -244,7 +245,7 @@ sched_explain(const struct sched *s, struct id id,
 }
 
 struct memory_visit {
-    void (*each)(void *context, const struct remembered *site);
+    void (*each)(void *context, const struct site_state *site);
     void *context;
 };
 
@@ -252,29 +253,29 @@ static void
 sched_questions_remember(void *context, struct site *site)
 {
     struct memory_visit *v = context;
-    struct remembered r;
-    char key[REMEMBERED_KEY_MAX];
+    struct site_state r;
+    char key[SITE_STATE_KEY_MAX];
     if (site_remember(site, &r, key))
         v->each(v->context, &r);
 }
 
 void
 sched_remember(const struct sched *s,
-               void (*each)(void *context, const struct remembered *site),
+               void (*each)(void *context, const struct site_state *site),
                void *context)
 {
     struct memory_visit v = {.each = each, .context = context};
     sites_each(&s->destinations.sites, sched_questions_remember, &v);
     /* What no mail has come for since the start is kept as it is. */
-    struct remembered *r, *next;
+    struct site_state *r, *next;
     HASH_ITER (hh, s->destinations.sites.remembered.by_key, r, next)
         each(context, r);
 }
 
 void
-sched_recall(struct sched *s, const struct remembered *site)
+sched_recall(struct sched *s, const struct site_state *site)
 {
-    remembered_add(&s->destinations.sites.remembered, site);
+    site_state_add(&s->destinations.sites.remembered, site);
 }
 
 void
@@ -295,28 +296,29 @@ sched_look(const struct sched *s, const struct target *target, struct text domai
 }
 
 struct ahead {
-    const struct known *mine;
+    const struct message_index *mine;
     int64_t now_ms;
     size_t count;
 };
 
 static void
-count_ahead(void *context, struct known *k)
+count_ahead(void *context, struct message_index *k)
 {
     struct ahead *a = context;
-    const struct known *mine = a->mine;
-    if (k == mine || k->place != KNOWN_WAITING || known_age(k) != known_age(mine) ||
-        k->due_ms > a->now_ms || k->due_ms > mine->due_ms)
+    const struct message_index *mine = a->mine;
+    if (k == mine || k->place != MESSAGE_INDEX_WAITING ||
+        message_index_age(k) != message_index_age(mine) || k->due_ms > a->now_ms ||
+        k->due_ms > mine->due_ms)
         return;
-    struct id his = known_id(k), my = known_id(mine);
+    struct id his = message_index_id(k), my = message_index_id(mine);
     a->count += k->due_ms < mine->due_ms || id_compare(his, my) < 0;
 }
 
 size_t
 sched_ahead(struct sched *s, struct id id)
 {
-    struct ahead a = {.mine = known_find(&s->known, id), .now_ms = s->now_ms};
-    if (a.mine && a.mine->place == KNOWN_WAITING)
-        known_each(&s->known, count_ahead, &a);
+    struct ahead a = {.mine = message_index_find(&s->known, id), .now_ms = s->now_ms};
+    if (a.mine && a.mine->place == MESSAGE_INDEX_WAITING)
+        message_index_each(&s->known, count_ahead, &a);
     return a.count;
 }

@@ -2,9 +2,9 @@
 #include "sched/site.h"
 
 #include "base/memory.h"
-#include "sched/limits/answer.h"
+#include "sched/limits/reply_class.h"
 #include "sched/limits/retry.h"
-#include "sched/work.h"
+#include "sched/session.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -45,10 +45,10 @@ sites_free(struct sites *set)
 {
     assert(set->count == 0 && !set->carriers.by_target && !set->flows.by_key);
     heap_free(&set->timers);
-    remembered_clear(&set->remembered);
+    site_state_clear(&set->remembered);
 }
 
-const struct transport *
+const struct transport_params *
 site_transport(const struct site *site)
 {
     return &site->carrier->target.transport;
@@ -66,7 +66,7 @@ site_is_adaptive(const struct site *site)
 static int64_t
 next_login(struct sites *set, struct site *site)
 {
-    const struct transport *t = site_transport(site);
+    const struct transport_params *t = site_transport(site);
     site->probe_ms = site->probe_ms < t->minimal_backoff_ms ? t->minimal_backoff_ms
                                                             : 2 * site->probe_ms;
     if (site->probe_ms > t->maximal_backoff_ms)
@@ -81,8 +81,8 @@ static int64_t
 next_probe(struct sites *set, struct site *site, int64_t now_ms,
            const struct outcome *outcome)
 {
-    const struct transport *t = site_transport(site);
-    if (answer_refuses_us(outcome))
+    const struct transport_params *t = site_transport(site);
+    if (reply_class_refuses_us(outcome))
         return next_login(set, site);
     int64_t longest = (now_ms - site->dead_since_ms) / SITE_PROBE_PART;
     if (longest < SITE_PROBE_MAX_MS)
@@ -138,11 +138,11 @@ site_revive(struct sites *set, struct site *site)
 /* --- Over a restart --------------------------------------------------------------- */
 
 static void
-remembered_key(const struct site *site, char key[REMEMBERED_KEY_MAX])
+remembered_key(const struct site *site, char key[SITE_STATE_KEY_MAX])
 {
     char carrier[ROUTE_KEY_MAX];
     route_key(&site->carrier->target, TEXT(""), carrier);
-    snprintf(key, REMEMBERED_KEY_MAX, "%s %s", carrier, site->key);
+    snprintf(key, SITE_STATE_KEY_MAX, "%s %s", carrier, site->key);
 }
 
 static bool
@@ -155,13 +155,13 @@ knows_something(const struct site *site)
 }
 
 bool
-site_remember(const struct site *site, struct remembered *out,
-              char key[REMEMBERED_KEY_MAX])
+site_remember(const struct site *site, struct site_state *out,
+              char key[SITE_STATE_KEY_MAX])
 {
     if (!knows_something(site))
         return false;
     remembered_key(site, key);
-    *out = (struct remembered){.key = key,
+    *out = (struct site_state){.key = key,
                                .window = site->window.probing ? 0 : site->window.size,
                                .ceiling = site->ceiling,
                                .learnt = site->learnt,
@@ -196,9 +196,9 @@ log_in_alone(struct site *site)
 static void
 recall(struct sites *set, struct site *site)
 {
-    char key[REMEMBERED_KEY_MAX];
+    char key[SITE_STATE_KEY_MAX];
     remembered_key(site, key);
-    struct remembered *r = remembered_take(&set->remembered, key);
+    struct site_state *r = site_state_take(&set->remembered, key);
     if (!r)
         return;
     take_window(site, r->window);
@@ -209,18 +209,18 @@ recall(struct sites *set, struct site *site)
         site->learnt = r->learnt;
     }
     /* What was wrong with a password may be why there was a restart. */
-    if (r->dead && !answer_refuses_us(&r->reason) &&
+    if (r->dead && !reply_class_refuses_us(&r->reason) &&
         site_transport(site)->failed_cohort_limit > 0) {
         site->dead_since_ms = r->dead_since_ms;
         site_die(set, site, r->dead_since_ms, &r->reason);
         site->dead_until_ms = r->dead_until_ms;
         site->probe_ms = r->probe_ms;
     }
-    remembered_free(&r);
+    site_state_free(&r);
 }
 
 struct site *
-site_get(struct sites *set, struct carrier *carrier, struct text key)
+site_get(struct sites *set, struct transport *carrier, struct text key)
 {
     struct site *site;
     HASH_FIND(hh, carrier->sites, key.at, key.length, site);
@@ -228,10 +228,10 @@ site_get(struct sites *set, struct carrier *carrier, struct text key)
         return site;
     site = memory_new(sizeof *site);
     site->key = text_string(key);
-    site->carrier = carrier_share(carrier);
+    site->carrier = transport_share(carrier);
     flow_queue_init(&site->queue);
     window_init(&site->window, &carrier->target.transport);
-    learnt_rate_init(&site->learnt);
+    bucket_learnt_init(&site->learnt);
     HASH_ADD_KEYPTR(hh, carrier->sites, site->key, key.length, site);
     set->count++;
     recall(set, site);
@@ -242,7 +242,7 @@ site_get(struct sites *set, struct carrier *carrier, struct text key)
 static void
 leave_ready(struct sites *set, struct site *site)
 {
-    struct carrier *c = site->carrier;
+    struct transport *c = site->carrier;
     if (!site->is_ready)
         return;
     DL_DELETE(c->ready, site);
@@ -256,7 +256,7 @@ leave_ready(struct sites *set, struct site *site)
 static void
 enter_ready(struct sites *set, struct site *site)
 {
-    struct carrier *c = site->carrier;
+    struct transport *c = site->carrier;
     if (site->is_ready)
         return;
     DL_APPEND(c->ready, site);
@@ -296,7 +296,7 @@ site_free(struct sites *set, struct site *site)
     flow_queue_free(&site->queue);
     free(site->parked.ids);
     free(site->key);
-    carrier_close(&set->carriers, site->carrier);
+    transport_close(&set->carriers, site->carrier);
     free(site);
     set->count--;
 }
@@ -333,7 +333,7 @@ static void
 site_paces(struct site *site, int64_t now_ms, struct pace paces[PACES])
 {
     int64_t learnt = site_is_adaptive(site)
-                         ? learnt_rate_ready_ms(&site->learnt, now_ms)
+                         ? bucket_learnt_ready_ms(&site->learnt, now_ms)
                          : INT64_MIN;
     paces[0] = (struct pace){SCHED_BOUND_RATE_DELAY, site->pause_until_ms};
     paces[1] = (struct pace){
@@ -396,7 +396,7 @@ rate_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
 static bool
 has_other_turn(const struct site *site)
 {
-    const struct carrier *c = site->carrier;
+    const struct transport *c = site->carrier;
     return c->target.transport.transport_rate_delay_ms > 0 &&
            c->sessions - c->idle - c->carrying >
                site->sessions - site->idle - site->carrying;
@@ -409,7 +409,7 @@ site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
     if (site->dead)
         return SCHED_BOUND_DEAD;
     *until_ms = site->carrier->pause_until_ms;
-    if (carrier_pauses(site->carrier, now_ms)) {
+    if (transport_pauses(site->carrier, now_ms)) {
         if (*until_ms <= now_ms)
             *until_ms = INT64_MAX;
         return SCHED_BOUND_TRANSPORT_DELAY;
@@ -453,7 +453,7 @@ sessions_worth(const struct site *site, int64_t now_ms)
     uint32_t passes =
         bucket_passes(&site->bucket, &site_transport(site)->rate, now_ms, until_ms);
     if (site_is_adaptive(site)) {
-        uint32_t learnt = learnt_rate_passes(&site->learnt, now_ms, until_ms);
+        uint32_t learnt = bucket_learnt_passes(&site->learnt, now_ms, until_ms);
         passes = learnt < passes ? learnt : passes;
     }
     return passes > 0 ? passes : 1;
@@ -485,7 +485,7 @@ site_take(struct site *site, int64_t now_ms)
 {
     bucket_take(&site->bucket, &site_transport(site)->rate, now_ms);
     if (site_is_adaptive(site))
-        learnt_rate_take(&site->learnt, now_ms);
+        bucket_learnt_take(&site->learnt, now_ms);
 }
 
 /* The window neither grows nor stays when the site gets slower with it. */
@@ -522,7 +522,7 @@ bool
 site_served(struct sites *set, struct site *site, int64_t now_ms, enum feeling feeling,
             int busy, int64_t took_ms)
 {
-    const struct transport *t = site_transport(site);
+    const struct transport_params *t = site_transport(site);
     if (t->rate_delay_ms > 0)
         site->pause_until_ms = now_ms + t->rate_delay_ms;
     switch (feeling) {
@@ -530,14 +530,14 @@ site_served(struct sites *set, struct site *site, int64_t now_ms, enum feeling f
         site_lives(set, site);
         if (took_ms > 0)
             latency_note(&site->latency, took_ms);
-        learnt_rate_accepted(&site->learnt, now_ms);
+        bucket_learnt_accepted(&site->learnt, now_ms);
         if (is_slowed(site))
             site->window.cohorts = 0;
         else
             window_good(&site->window, t, busy);
         return false;
     case FEELING_SLOW:
-        learnt_rate_refused(&site->learnt, now_ms);
+        bucket_learnt_refused(&site->learnt, now_ms);
         site_lives(set, site);
         window_answered(&site->window);
         return false;
@@ -670,21 +670,21 @@ site_update(struct sites *set, struct site *site, int64_t now_ms)
 }
 
 void
-sites_carrier_changed(struct sites *set, struct carrier *carrier, int64_t now_ms)
+sites_carrier_changed(struct sites *set, struct transport *carrier, int64_t now_ms)
 {
     struct site *site, *next;
     if (carrier->target.transport.transport_rate_delay_ms == 0)
         return;
-    carrier_share(carrier);
+    transport_share(carrier);
     HASH_ITER (hh, carrier->sites, site, next)
         site_update(set, site, now_ms);
-    carrier_close(&set->carriers, carrier);
+    transport_close(&set->carriers, carrier);
 }
 
 void
 site_rotate(struct sites *set, struct site *site, int64_t now_ms)
 {
-    struct carrier *c = site->carrier;
+    struct transport *c = site->carrier;
     leave_ready(set, site);
     if (c->is_ready) {
         DL_DELETE(set->carriers.ready, c);
@@ -713,7 +713,7 @@ void
 sites_each(const struct sites *set, void (*each)(void *context, struct site *site),
            void *context)
 {
-    struct carrier *c, *next_carrier;
+    struct transport *c, *next_carrier;
     struct site *site, *next;
     HASH_ITER (hh, set->carriers.by_target, c, next_carrier)
         HASH_ITER (hh, c->sites, site, next)
@@ -730,7 +730,7 @@ site_shift(void *context, struct site *site)
     site->open_after_ms += delta;
     ceiling_shift(&site->ceiling, delta);
     bucket_shift(&site->bucket, delta);
-    learnt_rate_shift(&site->learnt, delta);
+    bucket_learnt_shift(&site->learnt, delta);
     if (heap_has(&site->timer))
         site->wake_ms += delta;
     struct sched_session *session;
@@ -741,7 +741,7 @@ site_shift(void *context, struct site *site)
 void
 sites_shift(struct sites *set, int64_t delta_ms)
 {
-    struct carrier *c, *next;
+    struct transport *c, *next;
     set->shift_ms += delta_ms;
     HASH_ITER (hh, set->carriers.by_target, c, next)
         c->pause_until_ms += delta_ms;

@@ -14,11 +14,11 @@
 
 #include "base/id.h"
 #include "sched/limits/bucket.h"
-#include "sched/carrier.h"
+#include "sched/transport.h"
 #include "sched/limits/ceiling.h"
 #include "sched/flow.h"
 #include "sched/limits/latency.h"
-#include "sched/limits/remembered.h"
+#include "sched/limits/site_state.h"
 #include "sched/sched.h"
 #include "sched/limits/window.h"
 
@@ -47,7 +47,7 @@ struct parking {
 struct site {
     UT_hash_handle hh; /* in the carrier's sites */
     char *key;
-    struct carrier *carrier;
+    struct transport *carrier;
     struct site *prev, *next; /* ready */
     struct heap_node timer;
     int64_t wake_ms;
@@ -79,7 +79,7 @@ struct sites {
     struct flows flows;
     struct heap timers;
     struct site *crowded;
-    struct remembered_set remembered;
+    struct site_state_set remembered;
     size_t count, dead_count;
     int64_t shift_ms; /* of the clock, so far */
     uint64_t random;
@@ -89,13 +89,13 @@ void sites_init(struct sites *set, uint64_t seed);
 void sites_free(struct sites *set); /* no site is left */
 
 /* The one with that key, made when missing. */
-struct site *site_get(struct sites *set, struct carrier *carrier, struct text key);
-const struct transport *site_transport(const struct site *site);
+struct site *site_get(struct sites *set, struct transport *carrier, struct text key);
+const struct transport_params *site_transport(const struct site *site);
 bool site_is_adaptive(const struct site *site);
 
 /* What it has learnt; false: nothing worth it. The key is written to key. */
-bool site_remember(const struct site *site, struct remembered *out,
-                   char key[REMEMBERED_KEY_MAX]);
+bool site_remember(const struct site *site, struct site_state *out,
+                   char key[SITE_STATE_KEY_MAX]);
 
 /* The new site takes over what the old one has learnt, within its own settings: they
  * have changed. */
@@ -145,7 +145,8 @@ void site_set_crowded(struct sites *set, struct site *site, bool is_crowded);
 void site_update(struct sites *set, struct site *site, int64_t now_ms);
 /* A delivery or session of the carrier has begun or ended: with a transport rate delay
  * it binds all its sites. */
-void sites_carrier_changed(struct sites *set, struct carrier *carrier, int64_t now_ms);
+void sites_carrier_changed(struct sites *set, struct transport *carrier,
+                           int64_t now_ms);
 /* Behind the other ready ones of its carrier, and that behind the other carriers. */
 void site_rotate(struct sites *set, struct site *site, int64_t now_ms);
 

@@ -86,7 +86,7 @@ include() {
 }
 include libev '<ev\.h>' base/loop.c
 include c-ares '<ares' base/dns.c base/dns_reply.c
-include mbedTLS '<(mbedtls|psa)/' $(ls base/tls*.c) base/tls_inside.h base/digest.c base/tag.c base/base64.c
+include mbedTLS '<(mbedtls|psa)/' $(ls base/tls*.c) base/tls_internal.h base/digest.c base/tag.c base/base64.c
 include libidn2 '<idn2\.h>' base/idna.c
 include iconv '<iconv\.h>' mime/charset.c
 include hiredis '<hiredis/' defrag/registry/registry_redis.c
@@ -95,7 +95,7 @@ include libseccomp '<seccomp\.h>' base/sandbox_seccomp.c
 include sockets '<(sys/socket|sys/un|arpa/inet|netinet/.*|netdb)\.h>' $(ls base/net*.c base/net*.h base/dns*.c) base/sandbox_seccomp.c
 only 'clock and chance' '(^|[^a-z_.>])(time|gettimeofday|clock_gettime|rand|random|getrandom|ev_time)\(' base/loop.c
 only 'file calls' '(^|[^a-z_.>])(open|openat|creat|fopen|pread|pwrite|fsync|fdatasync|syncfs|truncate|ftruncate|fallocate|posix_fallocate|rename|renameat|link|linkat|symlink|symlinkat|readlink|readlinkat|unlink|unlinkat|rmdir|remove|mkdir|mkdirat|mkfifo|mkfifoat|opendir|fdopendir|stat|fstat|lstat|fstatat|flock|mmap|munmap|statfs|fstatfs|statvfs|fstatvfs|chmod|fchmod|chown|fchown|fsetxattr|utimensat|futimens)\(' $(ls base/disk*.c base/sandbox*.c) base/net.c base/net_listener.c base/net_outlet.c
-only 'nameless system calls' '(^|[^a-z_.>])(syscall|ioctl)\(' base/disk.c base/disk_sync.c base/disk_nature.c base/sandbox_landlock.c base/identity.c
+only 'nameless system calls' '(^|[^a-z_.>])(syscall|ioctl)\(' base/disk.c base/disk_sync.c base/disk_traits.c base/sandbox_landlock.c base/identity.c
 only 'fork and exec' '(^|[^a-z_.>])(fork|vfork|execve|execv|execvp|execl|execlp|system|popen|posix_spawn|pthread_create)\(' none
 only 'unbounded calls' '(^|[^a-z_.>])(strcpy|strcat|sprintf|vsprintf|strtok|gets|alloca|atoi|scanf|sscanf)\(' none
 only 'own memory' '(^|[^a-z_.>])(malloc|calloc|realloc|strdup|strndup)\(' base/memory.c

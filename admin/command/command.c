@@ -1,8 +1,8 @@
 /* `petrel queue`: what the operator sees of the queue and does to it. */
 #include "admin/command/command.h"
 
-#include "admin/control/ask.h"
-#include "admin/command/change.h"
+#include "admin/control/control_client.h"
+#include "admin/command/queue_command.h"
 #include "admin/command/counter.h"
 #include "admin/control/filter.h"
 #include "admin/control/listing.h"
@@ -41,8 +41,8 @@ struct visit {
     struct loop *loop;
     struct log *log;
     struct queue *queue;
-    struct ask *daemon;      /* NULL: none runs, but its last run has told */
-    struct waiting *reasons; /* why mail waits; else NULL */
+    struct control_client *daemon;    /* NULL: none runs, but its last run has told */
+    struct deferral_reasons *reasons; /* why mail waits; else NULL */
     struct filter filter;
     const struct verb *verb;
     struct visited batch[BATCH_MAX];
@@ -137,10 +137,10 @@ ask_about(struct visit *v, const char *command, struct id id)
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    json_t *answer =
-        ask_question(v->daemon, json_pack("{s:s,s:s}", "command", command, "id", name));
+    json_t *answer = control_client_question(
+        v->daemon, json_pack("{s:s,s:s}", "command", command, "id", name));
     if (answer == NULL) {
-        command_complain(v, id, EX_UNAVAILABLE, ask_trouble(v->daemon));
+        command_complain(v, id, EX_UNAVAILABLE, control_client_trouble(v->daemon));
         v->stop = true;
     }
     return answer;
@@ -272,7 +272,7 @@ ask_states(struct visit *v, size_t from)
         if (is_asked(v, &v->batch[i]))
             json_array_append_new(ids, json_string(name));
     }
-    json_t *answer = ask_question(
+    json_t *answer = control_client_question(
         v->daemon, json_pack("{s:s,s:o}", "command", "states", "ids", ids));
     json_t *states = json_incref(json_object_get(answer, "states"));
     json_decref(answer);
@@ -284,7 +284,7 @@ static json_t *
 last_state(const struct visit *v, const struct visited *row)
 {
     const char *reason = v->reasons && row->place != QUEUE_HOLD
-                             ? waiting_find(v->reasons, row->envelope->id)
+                             ? deferral_reasons_find(v->reasons, row->envelope->id)
                              : "";
     return reason[0] ? json_pack("{s:[o]}", "reasons", listing_text(text_from(reason)))
                      : NULL;
@@ -394,7 +394,7 @@ find_daemon(struct visit *v, const struct options *options)
     char error[512] = "";
     int64_t end_ms = loop_monotonic_ms(v->loop) + PATIENCE_MS;
     while (queue_has_daemon(v->queue)) {
-        v->daemon = ask_new(v->loop, options->control, error, sizeof(error));
+        v->daemon = control_client_new(v->loop, options->control, error, sizeof(error));
         if (v->daemon)
             return 0;
         if (errno == EACCES) {
@@ -445,8 +445,8 @@ command_look(struct visit *v, const struct options *options)
     int code = queue_open_injector(&v->queue, v->log, &settings, error, sizeof(error));
     if (code == 0) {
         code = walk(v, options);
-        ask_free(&v->daemon);
-        waiting_free(&v->reasons);
+        control_client_free(&v->daemon);
+        deferral_reasons_free(&v->reasons);
         queue_close(&v->queue);
     } else {
         fprintf(stderr, "petrel queue: %s\n", error);
@@ -475,6 +475,6 @@ command_queue(int count, char **arguments, const struct options *options)
         return EX_USAGE;
     if ((changes || v.verb->needs_choice) && filter_is_open(&v.filter))
         return command_usage();
-    return changes ? change_messages(verb, &v.filter, options)
+    return changes ? queue_command_messages(verb, &v.filter, options)
                    : command_look(&v, options);
 }

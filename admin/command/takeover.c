@@ -1,7 +1,7 @@
 /* Has the daemon take over a slice, and waits until its mail is safe there. */
 #include "admin/command/takeover.h"
 
-#include "admin/control/ask.h"
+#include "admin/control/control_client.h"
 #include "base/id.h"
 
 #include <inttypes.h>
@@ -11,13 +11,13 @@
 enum { ERROR_MAX = 512 };
 
 static int
-takeover_show(const struct ask *daemon, const json_t *answer, unsigned slice,
+takeover_show(const struct control_client *daemon, const json_t *answer, unsigned slice,
               unsigned slices)
 {
     const char *error = json_string_value(json_object_get(answer, "error"));
     if (!json_is_true(json_object_get(answer, "ok"))) {
         fprintf(stderr, "petrel queue adopt: %s\n",
-                error ? error : ask_trouble(daemon));
+                error ? error : control_client_trouble(daemon));
         return EX_UNAVAILABLE;
     }
     printf("slice %u of %u is this daemon's until it stops; messages out of its "
@@ -27,13 +27,13 @@ takeover_show(const struct ask *daemon, const json_t *answer, unsigned slice,
 }
 
 static int
-take_over(struct ask *daemon, unsigned slice, unsigned slices)
+take_over(struct control_client *daemon, unsigned slice, unsigned slices)
 {
-    json_t *answer = ask_question(
+    json_t *answer = control_client_question(
         daemon, json_pack("{s:s,s:i}", "command", "adopt", "slice", (int)slice));
     while (answer && json_object_get(answer, "seen")) {
         json_decref(answer);
-        answer = ask_next(daemon);
+        answer = control_client_next(daemon);
     }
     int code = takeover_show(daemon, answer, slice, slices);
     json_decref(answer);
@@ -51,13 +51,14 @@ command_takeover(int count, char **arguments, const struct options *options)
         return EX_USAGE;
     }
     struct loop *loop = loop_new();
-    struct ask *daemon = ask_new(loop, options->control, error, sizeof(error));
+    struct control_client *daemon =
+        control_client_new(loop, options->control, error, sizeof(error));
     int code = EX_UNAVAILABLE;
     if (daemon)
         code = take_over(daemon, (unsigned)slice, options_queue(options).slices);
     else
         fprintf(stderr, "petrel queue adopt: no daemon answers: %s\n", error);
-    ask_free(&daemon);
+    control_client_free(&daemon);
     loop_free(&loop);
     return code;
 }

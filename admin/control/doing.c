@@ -1,9 +1,9 @@
 /* Tells what a session does, as an object and as a sentence. */
 #include "admin/control/doing.h"
 
-#include "admin/control/field.h"
+#include "admin/control/json_field.h"
 #include "admin/control/listing.h"
-#include "admin/control/words.h"
+#include "admin/control/format_time.h"
 
 #include <string.h>
 
@@ -30,7 +30,7 @@ doing_make(const struct activity *a)
 static enum activity_kind
 doing_kind_of(const json_t *doing)
 {
-    const char *word = field_string(doing, "doing");
+    const char *word = json_field_string(doing, "doing");
     for (int i = 0; i < ACTIVITY_KINDS; i++)
         if (strcmp(kinds[i], word) == 0)
             return (enum activity_kind)i;
@@ -40,8 +40,8 @@ doing_kind_of(const json_t *doing)
 static void
 say_kind(const json_t *doing, struct buffer *out)
 {
-    const char *what = field_string(doing, "what"),
-               *remote = field_string(doing, "remote");
+    const char *what = json_field_string(doing, "what"),
+               *remote = json_field_string(doing, "remote");
     switch (doing_kind_of(doing)) {
     case ACTIVITY_LOOK_UP:
         (void)!buffer_format(out, "looking up %s", what);
@@ -80,12 +80,13 @@ say_kind(const json_t *doing, struct buffer *out)
 void
 doing_explain(const json_t *doing, int64_t now_ms, struct buffer *out)
 {
-    char span[WORDS_MAX];
-    const char *scheme = field_string(doing, "scheme");
+    char span[FORMAT_TIME_MAX];
+    const char *scheme = json_field_string(doing, "scheme");
     say_kind(doing, out);
-    (void)!buffer_format(out, " for %s",
-                         words_span(now_ms - field_number(doing, "since_ms"), span));
-    if (field_is_true(doing, "this_message"))
+    (void)!buffer_format(
+        out, " for %s",
+        format_time_span(now_ms - json_field_number(doing, "since_ms"), span));
+    if (json_field_is_true(doing, "this_message"))
         (void)!buffer_add(out, TEXT(", with this message"));
     if (scheme[0] != '\0')
         (void)!buffer_format(out, " (does this port want %s://?)", scheme);

@@ -1,7 +1,7 @@
 /* Shows messages to the operator; peers' bytes reach the terminal escaped. */
 #include "admin/control/listing.h"
 
-#include "admin/control/field.h"
+#include "admin/control/json_field.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -115,18 +115,20 @@ listing_print_line(const json_t *listing, int64_t now_ms)
     const char *reason = first_reason(recipients);
     char age[24], wait[24];
     size_t count = json_array_size(recipients);
-    print_span(now_ms / 1000 - field_number(listing, "arrival_time"), age);
-    print_span(field_number(listing, "due_time") - now_ms / 1000, wait);
-    printf("%s %-8s %5s %8" PRId64 " <%s> -> <%s>", field_string(listing, "queue_id"),
-           field_string(listing, "queue_name"), age,
-           field_number(listing, "message_size"), field_string(listing, "sender"),
-           field_string(json_array_get(recipients, 0), "address"));
+    print_span(now_ms / 1000 - json_field_number(listing, "arrival_time"), age);
+    print_span(json_field_number(listing, "due_time") - now_ms / 1000, wait);
+    printf("%s %-8s %5s %8" PRId64 " <%s> -> <%s>",
+           json_field_string(listing, "queue_id"),
+           json_field_string(listing, "queue_name"), age,
+           json_field_number(listing, "message_size"),
+           json_field_string(listing, "sender"),
+           json_field_string(json_array_get(recipients, 0), "address"));
     if (count > 1)
         printf(" and %zu more", count - 1);
-    if (strcmp(field_string(listing, "queue_name"), "deferred") == 0)
+    if (strcmp(json_field_string(listing, "queue_name"), "deferred") == 0)
         printf("; next attempt in %s", wait);
-    if (field_string(listing, "reason")[0])
-        printf(" (%s)", field_string(listing, "reason"));
+    if (json_field_string(listing, "reason")[0])
+        printf(" (%s)", json_field_string(listing, "reason"));
     else if (reason[0])
         printf(" (%s)", reason);
     putchar('\n');
@@ -136,32 +138,34 @@ void
 listing_print_page(const json_t *listing, int64_t now_ms)
 {
     char age[24], wait[24];
-    print_span(now_ms / 1000 - field_number(listing, "arrival_time"), age);
-    print_span(field_number(listing, "due_time") - now_ms / 1000, wait);
+    print_span(now_ms / 1000 - json_field_number(listing, "arrival_time"), age);
+    print_span(json_field_number(listing, "due_time") - now_ms / 1000, wait);
     printf("id:       %s\nqueue:    %s\nfrom:     <%s>\nsize:     %" PRId64
            " bytes\narrived:  %s ago\nattempts: %" PRId64 "\n",
-           field_string(listing, "queue_id"), field_string(listing, "queue_name"),
-           field_string(listing, "sender"), field_number(listing, "message_size"), age,
-           field_number(listing, "attempts"));
-    if (strcmp(field_string(listing, "queue_name"), "deferred") == 0)
+           json_field_string(listing, "queue_id"),
+           json_field_string(listing, "queue_name"),
+           json_field_string(listing, "sender"),
+           json_field_number(listing, "message_size"), age,
+           json_field_number(listing, "attempts"));
+    if (strcmp(json_field_string(listing, "queue_name"), "deferred") == 0)
         printf("next:     in %s\n", wait);
     if (json_is_true(json_object_get(listing, "sender_warned")))
         puts("warned:   the sender was told that it is late");
-    if (field_string(listing, "reason")[0]) {
-        print_span(now_ms / 1000 - field_number(listing, "since"), age);
-        printf("reason:   %s, %s ago\n", field_string(listing, "reason"), age);
+    if (json_field_string(listing, "reason")[0]) {
+        print_span(now_ms / 1000 - json_field_number(listing, "since"), age);
+        printf("reason:   %s, %s ago\n", json_field_string(listing, "reason"), age);
     }
-    if (field_string(listing, "envelope_id")[0])
-        printf("envid:    %s\n", field_string(listing, "envelope_id"));
-    if (field_number(listing, "mt_priority") != 0)
-        printf("priority: %" PRId64 "\n", field_number(listing, "mt_priority"));
+    if (json_field_string(listing, "envelope_id")[0])
+        printf("envid:    %s\n", json_field_string(listing, "envelope_id"));
+    if (json_field_number(listing, "mt_priority") != 0)
+        printf("priority: %" PRId64 "\n", json_field_number(listing, "mt_priority"));
     size_t index;
     json_t *item;
     json_array_foreach (json_object_get(listing, "recipients"), index, item) {
-        printf("to:       <%s> %s", field_string(item, "address"),
+        printf("to:       <%s> %s", json_field_string(item, "address"),
                json_is_true(json_object_get(item, "done")) ? "done" : "waiting");
-        if (field_string(item, "delay_reason")[0])
-            printf(" (%s)", field_string(item, "delay_reason"));
+        if (json_field_string(item, "delay_reason")[0])
+            printf(" (%s)", json_field_string(item, "delay_reason"));
         putchar('\n');
     }
 }

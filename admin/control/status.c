@@ -1,10 +1,10 @@
 /* Tells how the daemon is: its part, and the command that asks it. */
 #include "admin/control/status.h"
 
-#include "admin/control/ask.h"
-#include "admin/control/field.h"
-#include "admin/control/hops.h"
-#include "admin/control/words.h"
+#include "admin/control/control_client.h"
+#include "admin/control/json_field.h"
+#include "admin/control/site_list.h"
+#include "admin/control/format_time.h"
 #include "base/loop.h"
 
 #include <inttypes.h>
@@ -82,7 +82,7 @@ make_fragments(struct manager *m)
 }
 
 static json_t *
-make_sites(const struct hops_totals *totals, const struct sched_counts *counts)
+make_sites(const struct site_list_totals *totals, const struct sched_counts *counts)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o}", "sites", status_number(totals->sites),
                      "dead", status_number(counts->dead), "destinations",
@@ -96,8 +96,8 @@ status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
 {
     struct queue_health h = queue_health(manager_queue(m));
     struct sched_counts counts = sched_count(manager_sched(m));
-    struct hops_totals sites;
-    json_t *top = hops_top(manager_sched(m), SITES_TOP, &sites);
+    struct site_list_totals sites;
+    json_t *top = site_list_top(manager_sched(m), SITES_TOP, &sites);
     json_t *sessions =
         json_pack("{s:o,s:o,s:o,s:o}", "in", status_number(sessions_in), "out",
                   status_number(counts.sessions), "idle", status_number(counts.idle),
@@ -142,7 +142,7 @@ is_true(const json_t *object, const char *key)
 }
 
 static const char *
-size(int64_t bytes, char out[WORDS_MAX])
+size(int64_t bytes, char out[FORMAT_TIME_MAX])
 {
     static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
     double value = (double)bytes / 1000;
@@ -151,7 +151,7 @@ size(int64_t bytes, char out[WORDS_MAX])
         value /= 1000;
         unit++;
     }
-    snprintf(out, WORDS_MAX, "%.1f %s", value, units[unit]);
+    snprintf(out, FORMAT_TIME_MAX, "%.1f %s", value, units[unit]);
     return out;
 }
 
@@ -159,38 +159,39 @@ size(int64_t bytes, char out[WORDS_MAX])
 static void
 print_fragments(const json_t *f)
 {
-    int64_t messages = field_number(f, "messages"), joined = field_number(f, "joined");
+    int64_t messages = json_field_number(f, "messages"),
+            joined = json_field_number(f, "joined");
     const char *registry = string(f, "registry");
     bool shared = strcmp(registry, "local") != 0;
     if (shared)
         printf("registry   %s; sets begun without it %" PRId64 "; so far %" PRId64
                " fragments sent to other hosts, %" PRId64 " not taken\n",
-               registry, field_number(f, "alone"), field_number(f, "redirected"),
-               field_number(f, "returned"));
-    if (field_number(f, "namesakes") > 0)
+               registry, json_field_number(f, "alone"),
+               json_field_number(f, "redirected"), json_field_number(f, "returned"));
+    if (json_field_number(f, "namesakes") > 0)
         printf("           another host uses our name there: see defrag_host\n");
-    if (messages == 0 && field_number(f, "held") == 0)
+    if (messages == 0 && json_field_number(f, "held") == 0)
         return;
     printf("fragments  %" PRId64 " wait in %" PRId64 " sets; so far %" PRId64
            " messages joined, %" PRId64 " fragments went on unjoined\n",
-           messages, field_number(f, "sets"), joined,
-           field_number(f, "timed_out") + field_number(f, "conflicts") +
-               field_number(f, "limited") + field_number(f, "failed"));
+           messages, json_field_number(f, "sets"), joined,
+           json_field_number(f, "timed_out") + json_field_number(f, "conflicts") +
+               json_field_number(f, "limited") + json_field_number(f, "failed"));
 }
 
 static void
 print_space(const json_t *spool)
 {
-    char left[WORDS_MAX], reserve[WORDS_MAX];
-    if (field_number(spool, "bytes_free") >= 0)
+    char left[FORMAT_TIME_MAX], reserve[FORMAT_TIME_MAX];
+    if (json_field_number(spool, "bytes_free") >= 0)
         printf("space      %s and %" PRId64 " files free",
-               size(field_number(spool, "bytes_free"), left),
-               field_number(spool, "inodes_free"));
+               size(json_field_number(spool, "bytes_free"), left),
+               json_field_number(spool, "inodes_free"));
     else
         printf("space      unknown");
     printf("; the last %s and %" PRId64 " files are kept for mail under way\n",
-           size(field_number(spool, "bytes_reserve"), reserve),
-           field_number(spool, "inodes_reserve"));
+           size(json_field_number(spool, "bytes_reserve"), reserve),
+           json_field_number(spool, "inodes_reserve"));
 }
 
 static void
@@ -200,42 +201,46 @@ print_spool(const json_t *status)
     bool aio = strcmp(string(spool, "sync"), "aio") == 0;
     printf("spool      %s\n", string(spool, "path"));
     print_space(spool);
-    printf("syncs      %" PRId64 ", %s\n", field_number(status, "syncs"),
+    printf("syncs      %" PRId64 ", %s\n", json_field_number(status, "syncs"),
            aio ? "in the background (aio)" : "blocking: all sessions wait for each");
 }
 
 static void
 print_journal(const json_t *journal)
 {
-    if (field_number(journal, "segments") == 0) {
+    if (json_field_number(journal, "segments") == 0) {
         printf("journal    off\n");
         return;
     }
     printf("journal    %" PRId64 " messages; %" PRId64 " of %" PRId64
            " segments free; %" PRId64 " batches%s",
-           field_number(journal, "messages"), field_number(journal, "free_segments"),
-           field_number(journal, "segments"), field_number(journal, "batches"),
+           json_field_number(journal, "messages"),
+           json_field_number(journal, "free_segments"),
+           json_field_number(journal, "segments"),
+           json_field_number(journal, "batches"),
            is_true(journal, "full") ? "; full: new mail waits for the spool" : "");
-    if (field_number(journal, "damages") > 0)
+    if (json_field_number(journal, "damages") > 0)
         printf("; damaged pieces found at the start, kept in corrupt/: %" PRId64,
-               field_number(journal, "damages"));
+               json_field_number(journal, "damages"));
     putchar('\n');
 }
 
 static void
 print_sandbox(const json_t *sandbox)
 {
-    struct sandbox_state state = {.landlock = (int)field_number(sandbox, "landlock"),
-                                  .seccomp = field_is_true(sandbox, "seccomp")};
-    char is[WORDS_MAX];
+    struct sandbox_state state = {.landlock =
+                                      (int)json_field_number(sandbox, "landlock"),
+                                  .seccomp = json_field_is_true(sandbox, "seccomp")};
+    char is[FORMAT_TIME_MAX];
     if (sandbox == NULL)
         return;
     sandbox_describe(&state, is, sizeof(is));
     printf("sandbox    %s", is);
-    if (field_string(sandbox, "missing")[0])
-        printf("; this system lacks: %s", field_string(sandbox, "missing"));
-    if (field_number(sandbox, "refused") > 0)
-        printf("; system calls refused: %" PRId64, field_number(sandbox, "refused"));
+    if (json_field_string(sandbox, "missing")[0])
+        printf("; this system lacks: %s", json_field_string(sandbox, "missing"));
+    if (json_field_number(sandbox, "refused") > 0)
+        printf("; system calls refused: %" PRId64,
+               json_field_number(sandbox, "refused"));
     putchar('\n');
 }
 
@@ -249,12 +254,12 @@ print_sites(const json_t *status, int64_t now_ms)
         return;
     printf("sites      %" PRId64 "; dead: %" PRId64 "; destinations: %" PRId64
            "; recipients waiting: %" PRId64 "; messages parked: %" PRId64 "\n",
-           field_number(totals, "sites"), field_number(totals, "dead"),
-           field_number(totals, "destinations"), field_number(totals, "waiting"),
-           field_number(totals, "parked"));
+           json_field_number(totals, "sites"), json_field_number(totals, "dead"),
+           json_field_number(totals, "destinations"),
+           json_field_number(totals, "waiting"), json_field_number(totals, "parked"));
     if (shown > 0)
-        hop_print_table(sites, now_ms);
-    if (shown >= SITES_TOP && (int64_t)shown < field_number(totals, "sites"))
+        site_view_print_table(sites, now_ms);
+    if (shown >= SITES_TOP && (int64_t)shown < json_field_number(totals, "sites"))
         puts("  (those with most mail; --sites shows all)");
 }
 
@@ -265,29 +270,29 @@ status_print(const json_t *status, int64_t now_ms)
     const json_t *sessions = json_object_get(status, "sessions");
     const json_t *totals = json_object_get(status, "totals");
     bool accepting = is_true(status, "accepting");
-    char words[WORDS_MAX];
+    char words[FORMAT_TIME_MAX];
     printf("petrel     %s, up %s\n", string(status, "version"),
-           words_span(1000 * field_number(status, "uptime_s"), words));
+           format_time_span(1000 * json_field_number(status, "uptime_s"), words));
     printf("accepting  %s%s\n", accepting ? "yes" : "no: ", string(status, "reason"));
     print_spool(status);
     print_journal(json_object_get(status, "journal"));
     print_sandbox(json_object_get(status, "sandbox"));
     printf("queue      %" PRId64 " incoming, %" PRId64 " active, %" PRId64
            " deferred, %" PRId64 " hold, %" PRId64 " corrupt",
-           field_number(queue, "incoming"), field_number(queue, "active"),
-           field_number(queue, "deferred"), field_number(queue, "hold"),
-           field_number(queue, "corrupt"));
-    if (field_number(queue, "defrag") > 0)
-        printf(", %" PRId64 " defrag", field_number(queue, "defrag"));
+           json_field_number(queue, "incoming"), json_field_number(queue, "active"),
+           json_field_number(queue, "deferred"), json_field_number(queue, "hold"),
+           json_field_number(queue, "corrupt"));
+    if (json_field_number(queue, "defrag") > 0)
+        printf(", %" PRId64 " defrag", json_field_number(queue, "defrag"));
     putchar('\n');
     print_fragments(json_object_get(status, "fragments"));
     printf("sessions   %" PRId64 " in%s, %" PRId64 " out\n",
-           field_number(sessions, "in"),
+           json_field_number(sessions, "in"),
            is_true(sessions, "stress") ? " (stress: nearly too many)" : "",
-           field_number(sessions, "out"));
+           json_field_number(sessions, "out"));
     printf("so far     %" PRId64 " stored, %" PRId64 " ended, %" PRId64 " parked\n",
-           field_number(totals, "stored"), field_number(totals, "ended"),
-           field_number(totals, "parked"));
+           json_field_number(totals, "stored"), json_field_number(totals, "ended"),
+           json_field_number(totals, "parked"));
     print_sites(status, now_ms);
 }
 
@@ -295,14 +300,14 @@ status_print(const json_t *status, int64_t now_ms)
 
 /* Page by page, so that the daemon tells some and works on. False: it went away. */
 static bool
-fetch_sites(struct ask *daemon, json_t *status)
+fetch_sites(struct control_client *daemon, json_t *status)
 {
     json_t *all = json_array();
     size_t count;
     do {
-        json_t *answer =
-            ask_question(daemon, json_pack("{s:s,s:I}", "command", "sites", "from",
-                                           (json_int_t)json_array_size(all)));
+        json_t *answer = control_client_question(
+            daemon, json_pack("{s:s,s:I}", "command", "sites", "from",
+                              (json_int_t)json_array_size(all)));
         const json_t *page = json_object_get(answer, "sites");
         count = json_array_size(page);
         json_array_extend(all, (json_t *)(uintptr_t)page);
@@ -312,7 +317,7 @@ fetch_sites(struct ask *daemon, json_t *status)
             return false;
         }
     } while (count > 0);
-    json_object_set_new(status, "sites", hops_sorted(all));
+    json_object_set_new(status, "sites", site_list_sorted(all));
     json_decref(all);
     return true;
 }
@@ -338,7 +343,7 @@ status_show(json_t *status, bool json, int64_t now_ms)
 }
 
 int
-command_status(int count, char **arguments, const struct options *options)
+status_command(int count, char **arguments, const struct options *options)
 {
     bool json = false, all = false;
     for (int i = 0; i < count; i++) {
@@ -352,11 +357,13 @@ command_status(int count, char **arguments, const struct options *options)
     }
     char error[ERROR_MAX] = "";
     struct loop *loop = loop_new();
-    struct ask *daemon = ask_new(loop, options->control, error, sizeof(error));
+    struct control_client *daemon =
+        control_client_new(loop, options->control, error, sizeof(error));
     json_t *status = NULL;
     int code = EX_UNAVAILABLE;
     if (daemon)
-        status = ask_question(daemon, json_pack("{s:s}", "command", "status"));
+        status =
+            control_client_question(daemon, json_pack("{s:s}", "command", "status"));
     if (is_true(status, "ok") && (json || all) && !fetch_sites(daemon, status)) {
         json_decref(status);
         status = NULL;
@@ -364,11 +371,11 @@ command_status(int count, char **arguments, const struct options *options)
     if (status)
         code = status_show(status, json, loop_now_ms(loop));
     else
-        fprintf(
-            stderr, "petrel status: %s%s\n",
-            daemon ? ask_trouble(daemon) : "no daemon answers: ", daemon ? "" : error);
+        fprintf(stderr, "petrel status: %s%s\n",
+                daemon ? control_client_trouble(daemon) : "no daemon answers: ",
+                daemon ? "" : error);
     json_decref(status);
-    ask_free(&daemon);
+    control_client_free(&daemon);
     loop_free(&loop);
     return code;
 }

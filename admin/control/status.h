@@ -33,6 +33,6 @@ json_t *status_sandbox(const struct sandbox_state *state);
 void status_print(const json_t *status, int64_t now_ms);
 
 /* `status [--sites] [--json]`: a sysexits code, EX_TEMPFAIL when no daemon answers. */
-int command_status(int count, char **arguments, const struct options *options);
+int status_command(int count, char **arguments, const struct options *options);
 
 #endif

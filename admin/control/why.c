@@ -2,10 +2,10 @@
 #include "admin/control/why.h"
 
 #include "admin/control/doing.h"
-#include "admin/control/field.h"
-#include "admin/control/hop.h"
+#include "admin/control/json_field.h"
+#include "admin/control/site_view.h"
 #include "admin/control/listing.h"
-#include "admin/control/words.h"
+#include "admin/control/format_time.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ add_hop(void *context, const struct manager_wait *w)
                   "waiting", (int)w->waiting, "taken", (int)w->taken, "deferred",
                   (int)w->deferred, "expires_ms", (json_int_t)w->expires_ms);
     if (w->site) {
-        json_object_set_new(hop, "site", hop_make(w->site));
+        json_object_set_new(hop, "site", site_view_make(w->site));
         add_sessions(t, w->site, hop);
     }
     json_array_append_new(t->hops, hop);
@@ -115,7 +115,7 @@ why_add(json_t *answer, struct manager *m, struct id id)
 static bool
 is_at(const json_t *listing, const char *place)
 {
-    return strcmp(field_string(listing, "queue_name"), place) == 0;
+    return strcmp(json_field_string(listing, "queue_name"), place) == 0;
 }
 
 static const char *
@@ -130,22 +130,24 @@ place_words(const json_t *listing, const json_t *why)
     if (is_at(listing, "defrag"))
         return "a fragment that waits for the others";
     if (is_at(listing, "active"))
-        return field_is_true(why, "loading") ? "being read from the disk"
-                                             : "in memory, being tried";
+        return json_field_is_true(why, "loading") ? "being read from the disk"
+                                                  : "in memory, being tried";
     return "on disk until its next attempt";
 }
 
 static void
 print_head(const json_t *listing, const json_t *why, int64_t now_ms)
 {
-    char at[WORDS_MAX];
+    char at[FORMAT_TIME_MAX];
     printf("id:       %s\nqueue:    %s: %s\nfrom:     <%s>\n",
-           field_string(listing, "queue_id"), field_string(listing, "queue_name"),
-           place_words(listing, why), field_string(listing, "sender"));
+           json_field_string(listing, "queue_id"),
+           json_field_string(listing, "queue_name"), place_words(listing, why),
+           json_field_string(listing, "sender"));
     printf("arrived:  %s\n",
-           words_since(field_number(listing, "arrival_time") * 1000, now_ms, at));
-    printf("attempts: %" PRId64 " so far%s\n", field_number(listing, "attempts"),
-           field_is_true(listing, "sender_warned")
+           format_time_since(json_field_number(listing, "arrival_time") * 1000, now_ms,
+                             at));
+    printf("attempts: %" PRId64 " so far%s\n", json_field_number(listing, "attempts"),
+           json_field_is_true(listing, "sender_warned")
                ? "; the sender was told that it is late"
                : "");
 }
@@ -156,7 +158,7 @@ has_reason(const json_t *listing)
     size_t index;
     json_t *item;
     json_array_foreach (json_object_get(listing, "recipients"), index, item)
-        if (field_string(item, "delay_reason")[0])
+        if (json_field_string(item, "delay_reason")[0])
             return true;
     return false;
 }
@@ -165,10 +167,10 @@ has_reason(const json_t *listing)
 static void
 print_due(const json_t *listing, int64_t now_ms)
 {
-    char at[WORDS_MAX];
-    int64_t due_ms = field_number(listing, "due_time") * 1000;
+    char at[FORMAT_TIME_MAX];
+    int64_t due_ms = json_field_number(listing, "due_time") * 1000;
     if (is_at(listing, "deferred"))
-        printf("next:     %s\n", words_until(due_ms, now_ms, at));
+        printf("next:     %s\n", format_time_until(due_ms, now_ms, at));
     printf("because:  no daemon runs; nothing is delivered until it is started%s\n",
            has_reason(listing) ? "; the reasons below are those of its last run" : "");
 }
@@ -176,29 +178,29 @@ print_due(const json_t *listing, int64_t now_ms)
 static void
 print_turn(const json_t *why)
 {
-    int64_t active = field_number(why, "active"),
-            limit = field_number(why, "active_limit");
+    int64_t active = json_field_number(why, "active"),
+            limit = json_field_number(why, "active_limit");
     if (active >= limit)
         printf("because:  the active set is full: %" PRId64 " of %" PRId64
                " messages (active_limit)",
                active, limit);
     else
         printf("because:  it is due, and is read from the disk in its turn");
-    printf("; messages before it: %" PRId64 "\n", field_number(why, "ahead"));
+    printf("; messages before it: %" PRId64 "\n", json_field_number(why, "ahead"));
 }
 
 /* A message that is not in memory. */
 static void
 print_waiting(const json_t *why, int64_t now_ms)
 {
-    char at[WORDS_MAX];
-    int64_t due_ms = field_number(why, "due_ms");
-    if (field_is_true(why, "excess")) {
+    char at[FORMAT_TIME_MAX];
+    int64_t due_ms = json_field_number(why, "due_ms");
+    if (json_field_is_true(why, "excess")) {
         puts("because:  parked: its site has more than its share of the active set "
              "(site_active_share); it comes when that has less");
         return;
     }
-    if (strcmp(field_string(why, "place"), "defrag") == 0) {
+    if (strcmp(json_field_string(why, "place"), "defrag") == 0) {
         puts("because:  other fragments of its message are not here yet; below stands "
              "which, and until when they are waited for");
         return;
@@ -207,20 +209,21 @@ print_waiting(const json_t *why, int64_t now_ms)
         print_turn(why);
         return;
     }
-    printf("because:  the next attempt is at %s%s\n", words_until(due_ms, now_ms, at),
-           field_is_true(why, "parked") ? ", or as soon as its site lives" : "");
+    printf("because:  the next attempt is at %s%s\n",
+           format_time_until(due_ms, now_ms, at),
+           json_field_is_true(why, "parked") ? ", or as soon as its site lives" : "");
 }
 
 static void
 print_sharers(const json_t *site, const char *destination)
 {
     const json_t *domains = json_object_get(site, "domains");
-    int64_t all = field_number(site, "destinations");
+    int64_t all = json_field_number(site, "destinations");
     size_t index;
     json_t *domain;
-    if (all <= 1 && strcmp(field_string(site, "site"), destination) == 0)
+    if (all <= 1 && strcmp(json_field_string(site, "site"), destination) == 0)
         return;
-    printf("site:     %s, shared by ", field_string(site, "site"));
+    printf("site:     %s, shared by ", json_field_string(site, "site"));
     json_array_foreach (domains, index, domain)
         printf("%s%s", index > 0 ? ", " : "", json_string_value(domain));
     if (all > (int64_t)json_array_size(domains))
@@ -233,7 +236,7 @@ print_bound(const char *label, const json_t *site, const json_t *why, int64_t no
 {
     struct buffer sentence;
     buffer_init(&sentence, SENTENCE_MAX);
-    hop_explain(site, field_number(why, "session_limit"), now_ms, &sentence);
+    site_view_explain(site, json_field_number(why, "session_limit"), now_ms, &sentence);
     printf("%-9s %.*s\n", label, TEXT_ARGS(buffer_text(&sentence)));
     buffer_free(&sentence);
 }
@@ -251,17 +254,19 @@ print_sessions(const json_t *hop, int64_t now_ms)
         printf("session:  %.*s\n", TEXT_ARGS(buffer_text(&words)));
     }
     buffer_free(&words);
-    if (field_number(hop, "sessions_more") > 0)
-        printf("          and %" PRId64 " more\n", field_number(hop, "sessions_more"));
+    if (json_field_number(hop, "sessions_more") > 0)
+        printf("          and %" PRId64 " more\n",
+               json_field_number(hop, "sessions_more"));
 }
 
 static void
 print_counts(const json_t *hop, bool is_active)
 {
-    int64_t waiting = field_number(hop, "waiting"), taken = field_number(hop, "taken"),
-            deferred = field_number(hop, "deferred");
-    printf("next hop: %s: recipients: %" PRId64, field_string(hop, "destination"),
-           field_number(hop, "open"));
+    int64_t waiting = json_field_number(hop, "waiting"),
+            taken = json_field_number(hop, "taken"),
+            deferred = json_field_number(hop, "deferred");
+    printf("next hop: %s: recipients: %" PRId64, json_field_string(hop, "destination"),
+           json_field_number(hop, "open"));
     if (is_active)
         printf(" (%" PRId64 " waiting, %" PRId64 " being delivered, %" PRId64
                " deferred)",
@@ -273,16 +278,16 @@ static void
 print_hop(const json_t *hop, const json_t *why, bool is_active, int64_t now_ms)
 {
     const json_t *site = json_object_get(hop, "site");
-    int64_t parked = field_number(site, "parked");
+    int64_t parked = json_field_number(site, "parked");
     print_counts(hop, is_active);
     if (site == NULL)
         return;
-    print_sharers(site, field_string(hop, "destination"));
-    if (is_active && field_number(hop, "waiting") > 0)
+    print_sharers(site, json_field_string(hop, "destination"));
+    if (is_active && json_field_number(hop, "waiting") > 0)
         print_bound("because:", site, why, now_ms);
-    else if (is_active && field_number(hop, "taken") > 0)
+    else if (is_active && json_field_number(hop, "taken") > 0)
         puts("because:  nothing; it is being delivered");
-    else if (strcmp(field_string(site, "bound"), "nothing") != 0)
+    else if (strcmp(json_field_string(site, "bound"), "nothing") != 0)
         print_bound("site now:", site, why, now_ms);
     print_sessions(hop, now_ms);
     if (parked > 0)
@@ -297,9 +302,9 @@ print_hops(const json_t *listing, const json_t *why, int64_t now_ms)
     json_t *hop;
     json_array_foreach (json_object_get(why, "hops"), index, hop)
         print_hop(hop, why, is_at(listing, "active"), now_ms);
-    if (field_number(why, "hops_more") > 0)
+    if (json_field_number(why, "hops_more") > 0)
         printf("          and %" PRId64 " next hops more\n",
-               field_number(why, "hops_more"));
+               json_field_number(why, "hops_more"));
 }
 
 static void
@@ -309,11 +314,11 @@ print_recipients(const json_t *listing)
     unsigned open = 0;
     json_t *item;
     json_array_foreach (json_object_get(listing, "recipients"), index, item) {
-        if (field_is_true(item, "done") || open++ >= RECIPIENTS_SHOWN)
+        if (json_field_is_true(item, "done") || open++ >= RECIPIENTS_SHOWN)
             continue;
-        printf("to:       <%s>", field_string(item, "address"));
-        if (field_string(item, "delay_reason")[0])
-            printf(" %s", field_string(item, "delay_reason"));
+        printf("to:       <%s>", json_field_string(item, "address"));
+        if (json_field_string(item, "delay_reason")[0])
+            printf(" %s", json_field_string(item, "delay_reason"));
         putchar('\n');
     }
     if (open > RECIPIENTS_SHOWN)
@@ -323,22 +328,24 @@ print_recipients(const json_t *listing)
 static void
 print_held(const json_t *listing, int64_t now_ms)
 {
-    char at[WORDS_MAX];
-    const char *reason = field_string(listing, "reason");
+    char at[FORMAT_TIME_MAX];
+    const char *reason = json_field_string(listing, "reason");
     printf("because:  %s", reason[0] ? reason : "it is held");
-    if (field_number(listing, "since") > 0)
-        printf(", %s", words_since(field_number(listing, "since") * 1000, now_ms, at));
+    if (json_field_number(listing, "since") > 0)
+        printf(", %s", format_time_since(json_field_number(listing, "since") * 1000,
+                                         now_ms, at));
     putchar('\n');
 }
 
 static void
 print_end(const json_t *listing, const json_t *why, int64_t now_ms)
 {
-    char at[WORDS_MAX];
-    const char *sender = field_string(listing, "sender");
+    char at[FORMAT_TIME_MAX];
+    const char *sender = json_field_string(listing, "sender");
     if (json_object_get(why, "expires_ms") == NULL)
         return;
-    printf("expires:  %s", words_until(field_number(why, "expires_ms"), now_ms, at));
+    printf("expires:  %s",
+           format_time_until(json_field_number(why, "expires_ms"), now_ms, at));
     if (sender[0])
         printf(": what is open then fails, and <%s> is told\n", sender);
     else
@@ -355,7 +362,7 @@ why_print(const json_t *listing, int64_t now_ms)
     } else if (why == NULL) {
         print_due(listing, now_ms);
     } else {
-        if (strcmp(field_string(why, "place"), "unknown") == 0)
+        if (strcmp(json_field_string(why, "place"), "unknown") == 0)
             puts("because:  the daemon that answers does not have it: it is another "
                  "slice's, or has not been come to since the start");
         else if (!is_at(listing, "active"))

@@ -72,7 +72,7 @@ add_one(void *context, struct text mailbox)
 bool
 recipients_add(struct recipients *r, struct text list)
 {
-    if (header_addresses(list, add_one, r) > 0)
+    if (address_list_read(list, add_one, r) > 0)
         recipients_fail(r, "not a mail address, or a broken list");
     return r->mistake == NULL;
 }

@@ -1,11 +1,11 @@
 /* sendmail(1): flags of forty years, and a message into the spool without a daemon. */
 #include "admin/sendmail/sendmail.h"
 
-#include "admin/command/change.h"
+#include "admin/command/queue_command.h"
 #include "admin/command/command.h"
 #include "admin/settings/complaint.h"
 #include "admin/sendmail/flags.h"
-#include "admin/sendmail/name.h"
+#include "admin/sendmail/display_name.h"
 #include "admin/sendmail/submission.h"
 #include "admin/sendmail/verify.h"
 #include "base/identity.h"
@@ -79,7 +79,7 @@ set_envelope_id(struct envelope *e, const char *id)
     if (id == NULL)
         return 0;
     buffer_init(&coded, ENVELOPE_ID_MAX);
-    if (text_has_control(text_from(id)) || !address_write_xtext(text_from(id), &coded))
+    if (text_has_control(text_from(id)) || !xtext_write(text_from(id), &coded))
         code = complaint_say("sendmail", EX_USAGE,
                              "-V wants at most 100 printable characters", "");
     else
@@ -95,10 +95,10 @@ write_full_name(const struct flags *f, const struct passwd *who, struct buffer *
     struct buffer plain;
     buffer_init(&plain, SHOWN_MAX);
     if (f->full_name == NULL && who)
-        (void)!name_from_gecos(text_from(who->pw_gecos), text_from(who->pw_name),
-                               &plain);
+        (void)!display_name_from_gecos(text_from(who->pw_gecos),
+                                       text_from(who->pw_name), &plain);
     struct text name = f->full_name ? text_from(f->full_name) : buffer_text(&plain);
-    if (!name_write(name, out))
+    if (!display_name_write(name, out))
         assert(false && "the limit was chosen to fit");
     buffer_free(&plain);
 }
@@ -156,7 +156,7 @@ sendmail_submit(const struct flags *f, const struct options *o, struct recipient
                 int64_t end_ms)
 {
     struct buffer name;
-    buffer_init(&name, NAME_WRITTEN_MAX);
+    buffer_init(&name, DISPLAY_NAME_WRITTEN_MAX);
     write_full_name(f, who, &name);
     struct submission_settings settings = {
         .hostname = o->hostname,
@@ -265,7 +265,7 @@ sendmail_retry(const struct flags *f, const struct options *o)
         !(id_parse(text_from(f->queue_id), &id) && filter_add_id(filter, id)))
         code = complaint_say("sendmail", EX_USAGE, "not a message id", f->queue_id);
     if (code == 0)
-        code = change_flush(filter, f->verbose, o);
+        code = queue_command_flush(filter, f->verbose, o);
     free(filter);
     return code;
 }

@@ -1,7 +1,7 @@
 /* Makes a message from standard input fit for the queue: header, recipients, prefix. */
 #include "admin/sendmail/submission.h"
 
-#include "admin/sendmail/lines.h"
+#include "admin/sendmail/crlf_lines.h"
 #include "base/loop.h"
 #include "base/memory.h"
 #include "mime/date.h"
@@ -31,7 +31,7 @@ struct submission {
     struct recipients *recipients;
     struct envelope *envelope;
     struct queue_draft *draft;
-    struct lines lines;
+    struct crlf_lines lines;
     enum part part;
     struct buffer header;    /* until it is complete, and a little more */
     struct header_scan scan; /* of it */
@@ -319,7 +319,7 @@ int
 submission_finish(struct submission *s, char id[ID_LENGTH + 1], char *error,
                   size_t error_size)
 {
-    lines_end(&s->lines);
+    crlf_lines_end(&s->lines);
     if (s->code == 0 && s->part == PART_START)
         begin_header(s);
     if (s->code == 0 && s->part != PART_BODY)
@@ -338,7 +338,7 @@ submission_finish(struct submission *s, char id[ID_LENGTH + 1], char *error,
 bool
 submission_add(struct submission *s, struct text bytes)
 {
-    lines_add(&s->lines, bytes);
+    crlf_lines_add(&s->lines, bytes);
     return !s->lines.over;
 }
 
@@ -356,7 +356,7 @@ submission_new(const struct submission_settings *settings, struct loop *loop,
     buffer_init(&s->header, SUBMISSION_HEADER_MAX);
     buffer_init(&s->out, PIECE);
     header_scan_start(&s->scan);
-    lines_start(&s->lines, settings->dot_ends, submission_put, s);
+    crlf_lines_start(&s->lines, settings->dot_ends, submission_put, s);
     s->draft = queue_begin(queue, 0, &refusal);
     if (s->draft == NULL)
         submission_refuse(s, &refusal);

@@ -495,7 +495,7 @@ static void
 check_feedback(struct settings *s, const char *key, const char *value)
 {
     struct feedback feedback;
-    if (!feedback_parse(text_from(value), &feedback))
+    if (!transport_params_parse_feedback(text_from(value), &feedback))
         settings_complain(s, key,
                           "'%.100s' is not 1, a/b, a/concurrency or a/sqrt_concurrency",
                           value ? value : "");
@@ -560,7 +560,7 @@ options_check(struct settings *s, const struct options *o)
     check_feedback(s, "default_destination_concurrency_negative_feedback",
                    o->negative_feedback);
     struct rate rate;
-    if (!rate_parse(text_from(o->destination_rate), &rate))
+    if (!bucket_rate_parse(text_from(o->destination_rate), &rate))
         settings_complain(
             s, "default_destination_rate",
             "'%.100s' is none of N/s, N/m, N/h, N/d, with ,burst=B behind "
@@ -721,11 +721,11 @@ options_manager(const struct options *o, uint64_t seed)
     };
 }
 
-struct transport
+struct transport_params
 options_transport(const struct options *options)
 {
-    struct transport t;
-    transport_default(&t);
+    struct transport_params t;
+    transport_params_default(&t);
     t.initial_concurrency = (int)options->initial_concurrency;
     t.concurrency_limit = (int)options->concurrency_limit;
     t.recipient_limit = (int)options->recipients_per_delivery;
@@ -734,13 +734,15 @@ options_transport(const struct options *options)
     t.transport_rate_delay_ms = options->transport_rate_delay_ms;
     t.reuse_limit = (int)options->reuse_limit;
     t.adaptive = options->adaptive;
-    (void)!rate_parse(text_from(options->destination_rate), &t.rate);
+    (void)!bucket_rate_parse(text_from(options->destination_rate), &t.rate);
     t.slot_cost = (int)options->slot_cost;
     t.slot_loan = (int)options->slot_loan;
     t.slot_discount = (int)options->slot_discount;
     t.minimum_slots = (int)options->minimum_slots;
-    (void)!feedback_parse(text_from(options->positive_feedback), &t.positive);
-    (void)!feedback_parse(text_from(options->negative_feedback), &t.negative);
+    (void)!transport_params_parse_feedback(text_from(options->positive_feedback),
+                                           &t.positive);
+    (void)!transport_params_parse_feedback(text_from(options->negative_feedback),
+                                           &t.negative);
     t.minimal_backoff_ms = options->minimal_backoff_ms;
     t.maximal_backoff_ms = options->maximal_backoff_ms;
     t.lifetime_ms = options->lifetime_ms;

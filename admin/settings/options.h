@@ -101,7 +101,7 @@ bool options_refuse_partial(const struct options *options);
 int64_t options_fragments_max(const struct options *options,
                               const struct settings *settings, struct disk *spool);
 /* The scheduling defaults that routes may override. */
-struct transport options_transport(const struct options *options);
+struct transport_params options_transport(const struct options *options);
 /* Of the queue; spool is borrowed from the options. */
 struct manager_settings options_manager(const struct options *options, uint64_t seed);
 struct queue_settings options_queue(const struct options *options);

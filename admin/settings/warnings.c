@@ -1,7 +1,7 @@
 /* Finds settings that do not fit together, or not with their files. */
 #include "admin/settings/warnings.h"
 
-#include "admin/settings/secrecy.h"
+#include "admin/settings/file_modes.h"
 #include "sched/route/peers.h"
 
 #include <stdio.h>
@@ -123,7 +123,7 @@ warn_of_ports(const struct target *target, struct log *log)
 static void
 warn_of_target(void *context, const struct target *target)
 {
-    const struct transport *t = &target->transport;
+    const struct transport_params *t = &target->transport;
     if (target->kind == TARGET_SMTP)
         warn_of_ports(target, context);
     if (t->concurrency_limit > 0 && t->initial_concurrency > t->concurrency_limit &&
@@ -188,7 +188,7 @@ warnings_say(const struct options *options, const struct settings *settings,
              const struct route_table *routes, struct log *log)
 {
     warn_of_hostname(options->hostname, log);
-    secrecy_warn(options, settings, log);
+    file_modes_warn(options, settings, log);
     warn_of_values(options, log);
     warn_of_routes(settings, routes, log);
     warn_of_fragments(options, routes, log);
@@ -200,7 +200,7 @@ warnings_at_start(const struct options *options, const struct settings *settings
 {
     warnings_say(options, settings, routes, log);
     if (options->user != NULL)
-        secrecy_foresee(options, settings, log);
+        file_modes_foresee(options, settings, log);
 }
 
 void

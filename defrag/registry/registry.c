@@ -2,7 +2,7 @@
 #include "defrag/registry/registry.h"
 
 #include "base/memory.h"
-#include "defrag/registry/registry_inside.h"
+#include "defrag/registry/registry_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

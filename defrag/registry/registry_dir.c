@@ -19,7 +19,7 @@
  * with files of its own. All hosts use the same uid. */
 #include "base/disk.h"
 #include "base/memory.h"
-#include "defrag/registry/registry_inside.h"
+#include "defrag/registry/registry_internal.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
  * cannot know yet whether that is alive: it may be what he left behind himself when he
  * was killed. Only what is refreshed after we have seen it is a namesake. */
 #include "base/text.h"
-#include "defrag/registry/registry_inside.h"
+#include "defrag/registry/registry_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* In the place of registry_redis.c where there is no hiredis: redis is refused. */
-#include "defrag/registry/registry_inside.h"
+#include "defrag/registry/registry_internal.h"
 
 #include <assert.h>
 #include <stdio.h>

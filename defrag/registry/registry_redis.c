@@ -9,7 +9,7 @@
  * under way are asked again on the next one as long as there is time. */
 #include "base/dns.h"
 #include "base/memory.h"
-#include "defrag/registry/registry_inside.h"
+#include "defrag/registry/registry_internal.h"
 
 #include <assert.h>
 #include <hiredis/hiredis.h>

@@ -1,5 +1,5 @@
 /* The messages, numbers and recipients of a set. */
-#include "defrag/set/set_inside.h"
+#include "defrag/set/set_internal.h"
 
 #include "base/memory.h"
 

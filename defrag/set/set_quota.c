@@ -1,5 +1,5 @@
 /* How many open sets each sender and each client has; of SET_NOBODY none is counted. */
-#include "defrag/set/set_inside.h"
+#include "defrag/set/set_internal.h"
 
 #include "base/memory.h"
 

@@ -3,7 +3,7 @@
  * Batches follow each other by their numbers, through all segments. Each tells the
  * number of the one that had become durable before it: so the next header proves
  * whether a batch was acknowledged, or that one is missing. */
-#include "queue/journal/journal_inside.h"
+#include "queue/journal/journal_internal.h"
 
 #include "base/memory.h"
 

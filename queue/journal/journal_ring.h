@@ -11,7 +11,7 @@
 #ifndef QUEUE_JOURNAL_RING_H
 #define QUEUE_JOURNAL_RING_H
 
-#include "queue/journal/journal_inside.h"
+#include "queue/journal/journal_internal.h"
 
 struct ring_segment {
     uint32_t number; /* in its name */

@@ -1,11 +1,11 @@
 /* The queue manager: couples the disk with the order of delivery. */
 #include "queue/manager/manager.h"
 
-#include "queue/manager/manager_inside.h"
+#include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
 #include "queue/spool/guard.h"
-#include "queue/manager/lessons.h"
+#include "queue/manager/site_cache.h"
 #include "queue/manager/reasons.h"
 #include "queue/spool/slices.h"
 
@@ -16,8 +16,8 @@
 #include <string.h>
 
 enum {
-    REASONS_MAX =
-        200000, /* messages whose reasons are in memory (queue/manager/waiting.h) */
+    REASONS_MAX = 200000,    /* messages whose reasons are in memory
+                                (queue/manager/deferral_reasons.h) */
     WAKE_MAX_MS = 60 * 1000, /* so that a stepped clock cannot put us to sleep */
     /* Messages read back in a turn, so that a full queue stalls nobody: */
     LOADS_PER_TURN = 64,
@@ -125,7 +125,7 @@ trial_start(struct manager *m)
 void
 manager_load(struct manager *m, struct id id)
 {
-    if (active_find(m, id)) {
+    if (manager_active_find(m, id)) {
         begin_load(m, id);
         return;
     }
@@ -151,7 +151,7 @@ static bool
 manager_is_checked(struct manager *m, struct id id)
 {
     int64_t budget = LOADED_BYTES_PER_TURN - m->loaded_bytes;
-    if (active_find(m, id))
+    if (manager_active_find(m, id))
         return true;
     enum queue_check result = queue_check(m->queue, id, &budget);
     m->loaded_bytes = LOADED_BYTES_PER_TURN - budget;
@@ -317,12 +317,12 @@ note_reasons(struct manager *m)
 {
     char path[HINT_PATH];
     bool all = queue_has_found_all(m->queue);
-    if (m->noted_reasons == waiting_changes(m->reasons) && m->noted_all == all)
+    if (m->noted_reasons == deferral_reasons_changes(m->reasons) && m->noted_all == all)
         return;
     hint_path(m, "reasons", path);
     if (reasons_write(queue_disk(m->queue), path, m->reasons, m->sched, all) < 0)
         return;
-    m->noted_reasons = waiting_changes(m->reasons);
+    m->noted_reasons = deferral_reasons_changes(m->reasons);
     m->noted_all = all;
 }
 
@@ -332,7 +332,7 @@ note_hints(struct manager *m)
 {
     char path[HINT_PATH];
     hint_path(m, "sites", path);
-    (void)!lessons_write(queue_disk(m->queue), path, m->sched, loop_now_ms(m->loop));
+    (void)!site_cache_write(queue_disk(m->queue), path, m->sched, loop_now_ms(m->loop));
     note_reasons(m);
 }
 
@@ -341,7 +341,7 @@ write_hints(void *context)
 {
     struct manager *m = context;
     note_hints(m);
-    loop_timer_start(m->loop, &m->lessons, LESSONS_EVERY_MS, write_hints, m);
+    loop_timer_start(m->loop, &m->lessons, SITE_CACHE_EVERY_MS, write_hints, m);
 }
 
 static bool
@@ -357,7 +357,7 @@ read_hints(struct manager *m)
     char path[HINT_PATH];
     struct disk *disk = queue_disk(m->queue);
     hint_path(m, "sites", path);
-    lessons_read(disk, path, m->sched, loop_now_ms(m->loop));
+    site_cache_read(disk, path, m->sched, loop_now_ms(m->loop));
     hint_path(m, "reasons", path);
     int result = reasons_read(disk, path, m->reasons, wants_reason, m);
     if (result < 0 && result != -ENOENT)
@@ -366,7 +366,7 @@ read_hints(struct manager *m)
             "%s is ignored: %s; deferred mail has no reasons until its next attempt",
             path,
             result == -EILSEQ ? "it is damaged, or not Petrel's" : strerror(-result));
-    m->noted_reasons = waiting_changes(m->reasons);
+    m->noted_reasons = deferral_reasons_changes(m->reasons);
 }
 
 int
@@ -377,8 +377,8 @@ manager_new(struct manager **manager, struct loop *loop, struct log *log,
     struct manager *m = memory_new(sizeof(*m));
     m->loop = loop;
     m->log = log;
-    m->sendlog =
-        (struct sendlog){.log = log, .limit = (unsigned)settings->sched.session_limit};
+    m->sendlog = (struct qmail_log){.log = log,
+                                    .limit = (unsigned)settings->sched.session_limit};
     m->settings = *settings;
     m->routes = routes;
     int code = queue_open(&m->queue, loop, log, &settings->queue, manager_found, m,
@@ -387,14 +387,14 @@ manager_new(struct manager **manager, struct loop *loop, struct log *log,
         free(m);
         return code;
     }
-    m->reasons = waiting_new(REASONS_MAX);
+    m->reasons = deferral_reasons_new(REASONS_MAX);
     m->sched = sched_new(&settings->sched);
     if (settings->offline) {
         m->draining = true;
         sched_drain(m->sched);
     } else {
         read_hints(m);
-        loop_timer_start(loop, &m->lessons, LESSONS_EVERY_MS, write_hints, m);
+        loop_timer_start(loop, &m->lessons, SITE_CACHE_EVERY_MS, write_hints, m);
         trial_start(m);
     }
     /* After the queue's own hook: what became durable in this turn starts in this turn.
@@ -419,16 +419,16 @@ manager_free(struct manager **manager)
         loop_timer_stop(m->loop, &m->lessons);
         round_conclude(m);
         note_hints(m);
-        sendlog_exit(&m->sendlog);
+        qmail_log_exit(&m->sendlog);
     }
     loop_unpost(m->loop, &m->stir);
     HASH_ITER (hh, m->actives, a, next)
-        notice_drop(&a->notice); /* its draft is the queue's */
+        dsn_drop(&a->notice); /* its draft is the queue's */
     /* The queue first: it still writes the marks of the envelopes that it remembers. */
     queue_close(&m->queue);
     HASH_ITER (hh, m->actives, a, next)
-        active_drop(a);
-    waiting_free(&m->reasons);
+        manager_active_drop(a);
+    deferral_reasons_free(&m->reasons);
     sched_free(&m->sched);
     free(m->loads);
     free(m);
@@ -506,8 +506,8 @@ manager_accept(struct manager *m, struct envelope **e)
     /* Beyond the active set the envelope waits on disk, not in memory. */
     if (!m->careful &&
         HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit) {
-        sendlog_new(&m->sendlog, *e);
-        active_new(m, *e);
+        qmail_log_new(&m->sendlog, *e);
+        manager_active_new(m, *e);
     } else {
         envelope_free(e); /* and is new when it comes */
     }
@@ -572,7 +572,7 @@ manager_settled(struct manager *m, const struct errand *errand, size_t which,
                 const struct outcome *outcome, const struct timing *timing)
 {
     assert(which < errand->count);
-    struct active *a = active_find(m, errand->envelope->id);
+    struct active *a = manager_active_find(m, errand->envelope->id);
     assert(a && a->scheduled);
     unsigned index = errand->indexes[which];
     struct id before = queue_enter(m->queue, a->id);

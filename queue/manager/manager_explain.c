@@ -1,6 +1,6 @@
 /* What a message waits for, by next hop: what the scheduler says, and for mail that it
  * does not have in memory what the routes say. */
-#include "queue/manager/manager_inside.h"
+#include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
 
@@ -99,8 +99,8 @@ collect_ways(const struct manager *m, const struct envelope *e)
         if (target == NULL)
             continue;
         struct way *way = way_get(&ways, target, address.domain);
-        int64_t expires = e->birth_ms + transport_lifetime_ms(&target->transport,
-                                                              e->sender.length == 0);
+        int64_t expires = e->birth_ms + transport_params_lifetime_ms(
+                                            &target->transport, e->sender.length == 0);
         way->open++;
         seen++;
         if (expires < way->expires_ms)

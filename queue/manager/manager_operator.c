@@ -1,5 +1,5 @@
 /* What operators do to messages: hold, release, retry, bounce, remove. */
-#include "queue/manager/manager_inside.h"
+#include "queue/manager/manager_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -52,7 +52,7 @@ static void
 manager_operator_forget(const struct order *o)
 {
     (void)sched_forget(o->manager->sched, o->id);
-    waiting_forget(o->manager->reasons, o->id);
+    deferral_reasons_forget(o->manager->reasons, o->id);
 }
 
 /* --- Hold ------------------------------------------------------------------------- */
@@ -88,14 +88,14 @@ hold_active(const struct order *o, struct active *a)
         return MANAGER_LATER;
     }
     manager_operator_forget(o);
-    active_defer(a, loop_now_ms(o->manager->loop), a->envelope->attempts);
+    manager_active_defer(a, loop_now_ms(o->manager->loop), a->envelope->attempts);
     return MANAGER_DONE;
 }
 
 static enum manager_result
 manager_operator_hold(const struct order *o)
 {
-    struct active *a = active_find(o->manager, o->id);
+    struct active *a = manager_active_find(o->manager, o->id);
     if (a)
         return hold_active(o, a);
     struct envelope *e = queue_look(o->manager->queue, o->id);
@@ -151,7 +151,7 @@ manager_operator_let_go(const struct order *o, struct envelope *e)
     e->released = true;
     e->held = false;
     if (!e->preprocessed && has_room)
-        active_new(m, e);
+        manager_active_new(m, e);
     else
         queue_defer(m->queue, &e, now, attempts);
     sched_add(m->sched, now, o->id, now, attempts);
@@ -192,7 +192,7 @@ manager_operator_release_parked(const struct order *o)
 static enum manager_result
 manager_operator_release(const struct order *o)
 {
-    struct active *a = active_find(o->manager, o->id);
+    struct active *a = manager_active_find(o->manager, o->id);
     if (a)
         return release_active(o, a);
     struct envelope *e = queue_load(o->manager->queue, o->id);
@@ -259,7 +259,7 @@ manager_operator_retry(const struct order *o)
 static enum manager_result
 manager_operator_bounce(const struct order *o)
 {
-    struct active *a = active_find(o->manager, o->id);
+    struct active *a = manager_active_find(o->manager, o->id);
     if (a && a->scheduled) {
         a->fate = FATE_BOUNCE;
         return MANAGER_LATER;
@@ -268,7 +268,7 @@ manager_operator_bounce(const struct order *o)
         struct envelope *e = queue_load(o->manager->queue, o->id);
         if (e == NULL)
             return nowhere(o);
-        a = active_new(o->manager, e);
+        a = manager_active_new(o->manager, e);
     }
     a->loaded_ms = loop_now_ms(o->manager->loop);
     manager_operator_forget(o);
@@ -280,14 +280,14 @@ manager_operator_bounce(const struct order *o)
 static enum manager_result
 remove_message(const struct order *o)
 {
-    struct active *a = active_find(o->manager, o->id);
+    struct active *a = manager_active_find(o->manager, o->id);
     if (a && a->scheduled) {
         a->fate = FATE_REMOVE;
         return MANAGER_LATER;
     }
     manager_operator_forget(o);
     if (a) {
-        active_remove(a);
+        manager_active_remove(a);
         return MANAGER_DONE;
     }
     if (o->listed ? !queue_remove_listed(o->manager->queue, o->id)
@@ -323,7 +323,7 @@ manager_operator_operate(struct manager *m, enum manager_verb verb, struct id id
                  id_slice(id, m->settings.queue.slices));
         return MANAGER_REFUSED;
     }
-    const struct active *a = active_find(m, id);
+    const struct active *a = manager_active_find(m, id);
     if (a && a->ending)
         return MANAGER_ENDING;
     struct id before = queue_enter(m->queue, id);
@@ -377,17 +377,17 @@ manager_retry_all(struct manager *m)
 const struct envelope *
 manager_active(struct manager *m, struct id id)
 {
-    struct active *a = active_find(m, id);
+    struct active *a = manager_active_find(m, id);
     return a ? a->envelope : NULL;
 }
 
 const char *
 manager_reason(struct manager *m, struct id id, unsigned recipient)
 {
-    struct active *a = active_find(m, id);
+    struct active *a = manager_active_find(m, id);
     if (a && a->reasons && recipient < a->envelope->count)
         return a->reasons[recipient] ? a->reasons[recipient] : "";
-    const char *last = waiting_find(m->reasons, id);
+    const char *last = deferral_reasons_find(m->reasons, id);
     if (!manager_is_parked(m, id))
         return last;
     /* Another host of ours that does not answer, or what other recipients wait for. */

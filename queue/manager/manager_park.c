@@ -1,5 +1,5 @@
 /* What waits for other fragments: offered, parked, and settled when they are joined. */
-#include "queue/manager/manager_inside.h"
+#include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
 
@@ -192,9 +192,9 @@ park(struct active *a, unsigned done_before)
     sched_add(m->sched, now, a->id, due, e->attempts);
     park_note(a);
     if (e->preprocessed || e->done > done_before || e->released)
-        active_defer(a, now, e->attempts);
+        manager_active_defer(a, now, e->attempts);
     else
-        active_drop(a);
+        manager_active_drop(a);
     manager_stir(m);
 }
 
@@ -235,7 +235,7 @@ manager_is_parked(struct manager *m, struct id id)
 bool
 manager_unpark_after(struct manager *m, struct id id, int64_t delay_ms)
 {
-    struct active *a = active_find(m, id);
+    struct active *a = manager_active_find(m, id);
     int64_t now = loop_now_ms(m->loop);
     manager_stir(m);
     if (a && a->scheduled && a->fate == FATE_NONE)
@@ -271,13 +271,13 @@ bool
 manager_settle_parked(struct manager *m, struct id id, const unsigned *indexes,
                       size_t count, const struct outcome *outcome)
 {
-    struct active *a = active_find(m, id);
+    struct active *a = manager_active_find(m, id);
     bool in_memory = a != NULL;
     if (a == NULL) {
         struct envelope *e = queue_look(m->queue, id);
         if (e == NULL)
             return false;
-        a = active_new(m, e);
+        a = manager_active_new(m, e);
         a->loaded_ms = loop_now_ms(m->loop);
     }
     settle_some(a, indexes, count, outcome);
@@ -290,7 +290,7 @@ manager_settle_parked(struct manager *m, struct id id, const unsigned *indexes,
     } else if (!in_memory) {
         if (a->envelope->parked && !has_waiting(a))
             queue_wait(m->queue, a->envelope, false);
-        active_defer(a, loop_now_ms(m->loop), a->envelope->attempts);
+        manager_active_defer(a, loop_now_ms(m->loop), a->envelope->attempts);
     }
     manager_stir(m);
     return true;

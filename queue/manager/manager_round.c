@@ -1,5 +1,5 @@
 /* A round of a message: in memory, routed, settled, and what comes then. */
-#include "queue/manager/manager_inside.h"
+#include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
 
@@ -46,7 +46,7 @@ manager_round_channel_of(enum target_kind kind)
 /* --- Messages in memory ----------------------------------------------------------- */
 
 struct active *
-active_find(const struct manager *m, struct id id)
+manager_active_find(const struct manager *m, struct id id)
 {
     struct active *a = NULL;
     HASH_FIND(hh, m->actives, &id, sizeof(id), a);
@@ -54,7 +54,7 @@ active_find(const struct manager *m, struct id id)
 }
 
 struct active *
-active_new(struct manager *m, struct envelope *e)
+manager_active_new(struct manager *m, struct envelope *e)
 {
     struct active *a = memory_new(sizeof(*a));
     a->id = e->id;
@@ -77,11 +77,11 @@ active_free(struct active *a, unsigned recipients)
     for (unsigned i = 0; a->reasons && i < recipients; i++)
         free(a->reasons[i]);
     for (unsigned i = 0; a->deliveries && i < recipients; i++)
-        sendlog_stopped(&m->sendlog, a->deliveries[i]);
+        qmail_log_stopped(&m->sendlog, a->deliveries[i]);
     begin_forget(a);
     loop_unpost(m->loop, &a->fail);
-    notice_drop(&a->notice);
-    warning_forget(a, recipients);
+    dsn_drop(&a->notice);
+    delay_warning_forget(a, recipients);
     free(a->reasons);
     free(a->deliveries);
     free(a->kinds);
@@ -90,7 +90,7 @@ active_free(struct active *a, unsigned recipients)
 }
 
 void
-active_drop(struct active *a)
+manager_active_drop(struct active *a)
 {
     unsigned recipients = a->envelope->count;
     envelope_free(&a->envelope);
@@ -101,14 +101,14 @@ static void
 active_retire(struct active *a)
 {
     unsigned recipients = a->envelope->count;
-    waiting_forget(a->manager->reasons, a->id);
-    sendlog_end(&a->manager->sendlog, a->id);
+    deferral_reasons_forget(a->manager->reasons, a->id);
+    qmail_log_end(&a->manager->sendlog, a->id);
     queue_retire(a->manager->queue, &a->envelope);
     active_free(a, recipients);
 }
 
 void
-active_defer(struct active *a, int64_t due_ms, unsigned attempts)
+manager_active_defer(struct active *a, int64_t due_ms, unsigned attempts)
 {
     unsigned recipients = a->envelope->count;
     queue_defer(a->manager->queue, &a->envelope, due_ms, attempts);
@@ -116,7 +116,7 @@ active_defer(struct active *a, int64_t due_ms, unsigned attempts)
 }
 
 void
-active_remove(struct active *a)
+manager_active_remove(struct active *a)
 {
     char name[ID_LENGTH + 1];
     id_format(a->id, name);
@@ -155,7 +155,7 @@ remember_reason(struct active *a, unsigned index, const struct outcome *outcome)
         a->reasons = memory_array(a->envelope->count, sizeof(*a->reasons));
     free(a->reasons[index]);
     a->reasons[index] = memory_string(outcome->text);
-    waiting_keep(a->manager->reasons, a->id, outcome);
+    deferral_reasons_keep(a->manager->reasons, a->id, outcome);
 }
 
 static void
@@ -194,16 +194,16 @@ log_verdict(const struct active *a, unsigned index, const struct outcome *outcom
 void
 round_started(struct active *a, const unsigned *indexes, size_t count)
 {
-    struct sendlog *s = &a->manager->sendlog;
-    if (!sendlog_is_on(s))
+    struct qmail_log *s = &a->manager->sendlog;
+    if (!qmail_log_is_on(s))
         return;
     if (a->deliveries == NULL)
         a->deliveries = memory_array(a->envelope->count, sizeof(*a->deliveries));
     for (size_t i = 0; i < count; i++)
         if (a->deliveries[indexes[i]] == 0) /* else it had to wait once more */
             a->deliveries[indexes[i]] =
-                sendlog_start(s, a->envelope, indexes[i],
-                              manager_round_channel_of(a->kinds[indexes[i]]));
+                qmail_log_start(s, a->envelope, indexes[i],
+                                manager_round_channel_of(a->kinds[indexes[i]]));
 }
 
 /* In the words of the style. */
@@ -212,8 +212,8 @@ tell_log(struct active *a, unsigned index, const struct outcome *outcome, bool e
          const struct timing *timing)
 {
     unsigned delivery = a->deliveries ? a->deliveries[index] : 0;
-    if (!sendlog_result(&a->manager->sendlog, delivery, a->envelope, index,
-                        manager_round_channel_of(a->kinds[index]), outcome))
+    if (!qmail_log_result(&a->manager->sendlog, delivery, a->envelope, index,
+                          manager_round_channel_of(a->kinds[index]), outcome))
         log_verdict(a, index, outcome, expired, timing);
     if (a->deliveries)
         a->deliveries[index] = 0;
@@ -221,7 +221,7 @@ tell_log(struct active *a, unsigned index, const struct outcome *outcome, bool e
 
 /* Where the mail goes on; else it has arrived (LMTP: RFC 2033 §4.2). */
 static bool
-relays(enum target_kind kind)
+relayhosts(enum target_kind kind)
 {
     return kind == TARGET_MX || kind == TARGET_SMTP;
 }
@@ -232,7 +232,7 @@ manager_round_is_told(const struct envelope *e, unsigned index,
                       const struct outcome *outcome)
 {
     return e->sender.length > 0 && !outcome->notifies &&
-           notice_wants_success(&e->recipients[index]);
+           dsn_wants_success(&e->recipients[index]);
 }
 
 void
@@ -257,11 +257,11 @@ round_settle(struct active *a, unsigned index, const struct outcome *outcome,
         remember_reason(a, index, outcome);
         /* No sender is told that we wait for a host of ours. */
         if (!redirected)
-            warning_remember(a, index, outcome);
+            delay_warning_remember(a, index, outcome);
         break;
     case VERDICT_DELIVERED: {
         struct failure success = {.recipient = index,
-                                  .relayed = relays(a->kinds[index]),
+                                  .relayed = relayhosts(a->kinds[index]),
                                   .outcome = *outcome};
         queue_settle(m->queue, e, index, channel,
                      manager_round_is_told(e, index, outcome) ? &success : NULL);
@@ -298,10 +298,10 @@ notice_later(struct active *a)
     int64_t now = loop_now_ms(m->loop);
     switch (a->fate) {
     case FATE_REMOVE:
-        active_remove(a);
+        manager_active_remove(a);
         break;
     case FATE_HOLD:
-        active_defer(a, now, a->envelope->attempts);
+        manager_active_defer(a, now, a->envelope->attempts);
         break;
     case FATE_NONE:
     case FATE_RETRY:
@@ -324,21 +324,21 @@ notice_stored(void *context, struct envelope *notice, const struct outcome *refu
     if (refusal) {
         notice_later(a);
     } else {
-        sendlog_bounce(&m->sendlog, a->id);
+        qmail_log_bounce(&m->sendlog, a->id);
         active_retire(a);
         manager_accept(m, &notice);
     }
     queue_leave(m->queue, before);
 }
 
-struct notice_settings
+struct dsn_settings
 round_notice_settings(struct manager *m)
 {
-    return (struct notice_settings){.queue = m->queue,
-                                    .loop = m->loop,
-                                    .log = m->log,
-                                    .hostname = m->settings.hostname,
-                                    .size_limit = m->settings.bounce_size_limit};
+    return (struct dsn_settings){.queue = m->queue,
+                                 .loop = m->loop,
+                                 .log = m->log,
+                                 .hostname = m->settings.hostname,
+                                 .size_limit = m->settings.bounce_size_limit};
 }
 
 /* One that was expected does not come. */
@@ -362,19 +362,19 @@ static void
 tell_sender(struct active *a)
 {
     struct manager *m = a->manager;
-    struct notice_settings settings = round_notice_settings(m);
-    switch (notice_begin(&settings, a->envelope, &a->notice, notice_stored, a)) {
-    case NOTICE_NOTHING:
+    struct dsn_settings settings = round_notice_settings(m);
+    switch (dsn_begin(&settings, a->envelope, &a->notice, notice_stored, a)) {
+    case DSN_NOTHING:
         if (a->envelope->double_bounce && a->envelope->failure_count > 0)
-            sendlog_discard(&m->sendlog, a->id);
+            qmail_log_discard(&m->sendlog, a->id);
         expect_none(a);
         active_retire(a);
         break;
-    case NOTICE_BEGUN:
+    case DSN_BEGUN:
         expect_notice(a);
         manager_turn(m); /* the commit needs its SYNC stage */
         break;
-    case NOTICE_REFUSED:
+    case DSN_REFUSED:
         expect_none(a);
         notice_later(a);
         break;
@@ -427,11 +427,12 @@ round_finish(struct active *a)
     a->scheduled = false;
     switch (a->fate) {
     case FATE_REMOVE:
-        active_remove(a);
+        manager_active_remove(a);
         return;
     case FATE_HOLD: /* those whose time was over are open still */
         if (has_open(a)) {
-            active_defer(a, loop_now_ms(a->manager->loop), a->envelope->attempts);
+            manager_active_defer(a, loop_now_ms(a->manager->loop),
+                                 a->envelope->attempts);
             return;
         }
         break;
@@ -490,7 +491,8 @@ manager_round_rest(struct active *a)
         /* What is parked is to be looked at again by the next start. */
         park_note(a);
         bool soon = a->fate == FATE_RETRY || a->parked_ms < INT64_MAX;
-        active_defer(a, soon ? now : a->envelope->due_ms, a->envelope->attempts);
+        manager_active_defer(a, soon ? now : a->envelope->due_ms,
+                             a->envelope->attempts);
         return;
     }
     if (a->wanted) {
@@ -507,7 +509,7 @@ round_wait(struct active *a, int64_t due_ms, unsigned attempts)
 {
     a->envelope->due_ms = due_ms;
     a->envelope->attempts = attempts;
-    if (!round_goes_on(a) || !warning_start(a))
+    if (!round_goes_on(a) || !delay_warning_start(a))
         manager_round_rest(a);
 }
 

@@ -36,7 +36,7 @@ struct reasons_page {
     size_t count;
     struct id *strangers;
     size_t stranger_count;
-    const struct waiting *reasons;
+    const struct deferral_reasons *reasons;
     unsigned *numbers; /* by waiting.h's: the file's, 0 = not yet in it */
     unsigned outcomes, messages;
     struct buffer heads, lines;
@@ -97,7 +97,7 @@ reasons_put_outcome(struct reasons_page *p, unsigned number)
     char head[80];
     if (p->numbers[number] != 0)
         return p->numbers[number];
-    if (!waiting_read(p->reasons, number, &o))
+    if (!deferral_reasons_read(p->reasons, number, &o))
         return 0;
     int length = snprintf(
         head, sizeof head, "%d %s %zu %zu\n", reasons_is_code(o.code) ? o.code : 0,
@@ -152,24 +152,24 @@ reasons_put(struct disk *disk, const char *path, struct reasons_page *p)
 }
 
 int
-reasons_write(struct disk *disk, const char *path, struct waiting *reasons,
+reasons_write(struct disk *disk, const char *path, struct deferral_reasons *reasons,
               struct sched *sched, bool knows_all)
 {
-    unsigned count = waiting_count(reasons);
+    unsigned count = deferral_reasons_count(reasons);
     struct reasons_page p = {
         .sched = sched,
         .knows_all = knows_all,
         .reasons = reasons,
         .rows = memory_array(count + 1, sizeof *p.rows),
         .strangers = memory_array(count + 1, sizeof *p.strangers),
-        .numbers = memory_array(waiting_numbers(reasons), sizeof *p.numbers),
+        .numbers = memory_array(deferral_reasons_numbers(reasons), sizeof *p.numbers),
     };
     buffer_init(&p.heads, REASONS_SIZE_MAX);
     buffer_init(&p.lines, REASONS_SIZE_MAX);
-    waiting_each(reasons, reasons_collect, &p);
+    deferral_reasons_each(reasons, reasons_collect, &p);
     int result = reasons_put(disk, path, &p);
     for (size_t i = 0; i < p.stranger_count; i++)
-        waiting_forget(reasons, p.strangers[i]);
+        deferral_reasons_forget(reasons, p.strangers[i]);
     buffer_free(&p.heads);
     buffer_free(&p.lines);
     free(p.numbers);
@@ -294,7 +294,8 @@ reasons_parse(struct reasons_reader *r, struct text all, struct text *lines)
 }
 
 static void
-reasons_add(const struct reasons_reader *r, struct text lines, struct waiting *reasons,
+reasons_add(const struct reasons_reader *r, struct text lines,
+            struct deferral_reasons *reasons,
             bool (*wants)(void *context, struct id id), void *context)
 {
     struct id id;
@@ -305,12 +306,12 @@ reasons_add(const struct reasons_reader *r, struct text lines, struct waiting *r
             continue;
         struct text outcome = r->outcomes[number];
         if (reasons_take_outcome(&outcome, &o))
-            waiting_keep(reasons, id, &o);
+            deferral_reasons_keep(reasons, id, &o);
     }
 }
 
 int
-reasons_read(struct disk *disk, const char *path, struct waiting *reasons,
+reasons_read(struct disk *disk, const char *path, struct deferral_reasons *reasons,
              bool (*wants)(void *context, struct id id), void *context)
 {
     struct buffer all;
@@ -331,7 +332,7 @@ reasons_read(struct disk *disk, const char *path, struct waiting *reasons,
 
 struct reasons_search {
     struct disk *disk;
-    struct waiting *found;
+    struct deferral_reasons *found;
 };
 
 static bool
@@ -361,10 +362,11 @@ reasons_read_entry(void *context, const char *name)
     return true;
 }
 
-struct waiting *
+struct deferral_reasons *
 reasons_read_all(struct disk *disk)
 {
-    struct reasons_search s = {.disk = disk, .found = waiting_new(READ_ALL_MAX)};
+    struct reasons_search s = {.disk = disk,
+                               .found = deferral_reasons_new(READ_ALL_MAX)};
     (void)!disk_list(disk, "lock", reasons_read_entry, &s);
     return s.found;
 }

@@ -7,7 +7,7 @@
 #define QUEUE_REASONS_H
 
 #include "base/disk.h"
-#include "queue/manager/waiting.h"
+#include "queue/manager/deferral_reasons.h"
 #include "sched/sched.h"
 
 /* Of the file; with more messages those due soonest are in it, and its title says how
@@ -16,14 +16,14 @@ enum { REASONS_COUNT_MAX = 100000, REASONS_SIZE_MAX = 8 << 20 };
 
 /* Messages that sched does not know are forgotten when it knows all. No file when
  * nothing is left. 0 or a negative errno value. */
-int reasons_write(struct disk *disk, const char *path, struct waiting *reasons,
+int reasons_write(struct disk *disk, const char *path, struct deferral_reasons *reasons,
                   struct sched *sched, bool knows_all);
 /* Adds what the file has of the messages that are wanted. 0, a negative errno value, or
  * -EILSEQ: it is not whole, or not ours, and nothing was added. */
-int reasons_read(struct disk *disk, const char *path, struct waiting *reasons,
+int reasons_read(struct disk *disk, const char *path, struct deferral_reasons *reasons,
                  bool (*wants)(void *context, struct id id), void *context);
 /* Without a daemon: what all of them have left in lock/. A file that cannot be read
  * tells nothing. The caller frees it. */
-struct waiting *reasons_read_all(struct disk *disk);
+struct deferral_reasons *reasons_read_all(struct disk *disk);
 
 #endif

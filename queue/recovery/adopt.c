@@ -2,7 +2,7 @@
 #include "queue/recovery/adopt.h"
 
 #include "base/memory.h"
-#include "queue/spool/joined.h"
+#include "queue/spool/joined_mark.h"
 #include "queue/spool/load.h"
 
 #include <assert.h>
@@ -191,9 +191,9 @@ adopt_is_empty(struct adopt *a, const char *room)
 /* --- One message ----------------------------------------------------------------- */
 
 static void
-adopt_park(struct adopt *a, struct young_message *m, const char *reason)
+adopt_park(struct adopt *a, struct journaled_message *m, const char *reason)
 {
-    if (young_park(&a->young, m, reason) < 0)
+    if (journaled_park(&a->young, m, reason) < 0)
         a->failed = true;
 }
 
@@ -204,15 +204,15 @@ adopt_note_made(struct adopt *a, const struct envelope *e)
     if (e->made_of.length == 0)
         return;
     if (a->made != NULL)
-        seen_add(a->made, e->id);
+        id_set_add(a->made, e->id);
     a->marked = true;
-    if (joined_put(a->spool, e->id) < 0)
+    if (joined_mark_put(a->spool, e->id) < 0)
         a->failed = true;
 }
 
 /* Its own daemon has moved it, or a pass that was killed. True: that was all. */
 static bool
-adopt_is_there(struct adopt *a, const struct young_message *m)
+adopt_is_there(struct adopt *a, const struct journaled_message *m)
 {
     struct id id = m->id;
     struct envelope *e = NULL;
@@ -231,19 +231,19 @@ adopt_is_there(struct adopt *a, const struct young_message *m)
 }
 
 static void
-add_move(struct adopt *a, struct young_message *m)
+add_move(struct adopt *a, struct journaled_message *m)
 {
-    struct move move = {.young = true, .owned = true};
+    struct preprocess move = {.young = true, .owned = true};
     bool later = false;
     char reason[LOAD_REASON_MAX];
     int error = 0;
-    move.envelope = young_load(&a->young, m, &later, reason, sizeof(reason));
+    move.envelope = journaled_load(&a->young, m, &later, reason, sizeof(reason));
     if (move.envelope == NULL && !later) {
         adopt_park(a, m, reason);
         return;
     }
     if (move.envelope != NULL && !m->large)
-        move.content = young_read_content(&a->young, m, &error);
+        move.content = journaled_read_content(&a->young, m, &error);
     if (move.envelope == NULL || (!m->large && move.content == NULL)) {
         envelope_free(&move.envelope);
         a->failed = true;
@@ -253,7 +253,7 @@ add_move(struct adopt *a, struct young_message *m)
 }
 
 static void
-adopt_look_at(struct adopt *a, struct young_message *m)
+adopt_look_at(struct adopt *a, struct journaled_message *m)
 {
     unsigned rooms;
     if (adopt_is_there(a, m))
@@ -269,7 +269,7 @@ adopt_look_at(struct adopt *a, struct young_message *m)
 }
 
 static void
-adopt_prepare(struct adopt *a, struct young_message *m)
+adopt_prepare(struct adopt *a, struct journaled_message *m)
 {
     struct id before = guard_enter(&a->spool->guard, m->id);
     adopt_look_at(a, m);
@@ -280,7 +280,7 @@ static void
 take_moves(struct adopt *a)
 {
     for (unsigned i = 0; i < a->mover.count; i++) {
-        struct move *move = &a->mover.moves[i];
+        struct preprocess *move = &a->mover.moves[i];
         struct id before = guard_enter(&a->spool->guard, move->envelope->id);
         if (move->result < 0) {
             a->failed = true;
@@ -306,9 +306,9 @@ note_ended(void *context, struct id id)
 static void
 list_ended(struct adopt *a)
 {
-    a->ended = memory_new(seen_count(&a->young.ended) * sizeof(*a->ended) + 1);
+    a->ended = memory_new(id_set_count(&a->young.ended) * sizeof(*a->ended) + 1);
     a->ended_count = a->ended_next = 0;
-    seen_each(&a->young.ended, note_ended, a);
+    id_set_each(&a->young.ended, note_ended, a);
 }
 
 /* Any of its files may be left: after a power cut none of the removals need be there.
@@ -336,7 +336,7 @@ adopt_current(const struct adopt *a)
 static void
 leave_room(struct adopt *a)
 {
-    young_close(&a->young);
+    journaled_close(&a->young);
     free(a->ended);
     a->ended = NULL;
     a->ended_count = a->ended_next = 0;
@@ -349,17 +349,17 @@ static void
 withhold(void *context, struct id id)
 {
     struct adopt *a = context;
-    seen_add(&a->withheld, id);
+    id_set_add(&a->withheld, id);
 }
 
 static void
 end_room(struct adopt *a)
 {
-    struct young_message *m, *next;
+    struct journaled_message *m, *next;
     const char *room = adopt_current(a)->path;
     if (!a->failed && spool_sync_rooms(a->spool, ~0u) < 0)
         a->failed = true;
-    if (!a->failed && a->marked && joined_sync(a->spool) < 0)
+    if (!a->failed && a->marked && joined_mark_sync(a->spool) < 0)
         a->failed = true;
     if (!a->failed)
         remove_segments(a, room);
@@ -367,7 +367,7 @@ end_room(struct adopt *a)
         a->result.refused = true;
         HASH_ITER (hh, a->young.messages, m, next)
             withhold(a, m->id);
-        seen_each(&a->young.ended, withhold, a);
+        id_set_each(&a->young.ended, withhold, a);
     }
     a->result.rooms++;
     log_say(a->spool->log, a->failed ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "queue", NULL,
@@ -390,7 +390,7 @@ begin_room(struct adopt *a)
     const char *room = adopt_current(a)->path;
     a->failed = a->marked = false;
     a->before = a->result.messages;
-    a->young = (struct young){.spool = a->spool, .loop = a->loop, .room = room};
+    a->young = (struct journaled){.spool = a->spool, .loop = a->loop, .room = room};
     if (has_marker(a->spool->disk, room)) {
         remove_segments(a, room);
         leave_room(a);
@@ -398,7 +398,7 @@ begin_room(struct adopt *a)
     }
     int result = sync_records(a->spool->disk, room);
     if (result == 0)
-        result = young_read(&a->young, true);
+        result = journaled_read(&a->young, true);
     if (result < 0) {
         (void)spool_trouble(a->spool, result, NULL, "read an old journal");
         a->result.unreadable = true;
@@ -439,14 +439,14 @@ lock_room(struct adopt *a)
 static void
 adopt_move_some(struct adopt *a)
 {
-    while (a->at != NULL && a->mover.count < MOVER_MAX) {
-        struct young_message *m = a->at;
+    while (a->at != NULL && a->mover.count < PREPROCESSOR_MAX) {
+        struct journaled_message *m = a->at;
         a->at = m->hh.next;
         adopt_prepare(a, m);
     }
     if (a->mover.count == 0)
         return;
-    if (mover_start(&a->mover))
+    if (preprocess_prepare(&a->mover))
         take_moves(a);
     else
         a->moving = true;
@@ -509,13 +509,14 @@ begin_pass(struct adopt *a, bool at_once)
     a->running = true;
     a->at_once = at_once;
     a->result = (struct adopted){0};
-    a->withheld = (struct seen){0};
+    a->withheld = (struct id_set){0};
     a->next = 0;
     a->lock = -1;
-    a->mover = (struct mover){.spool = a->spool, .done = adopt_on_moved, .context = a};
+    a->mover =
+        (struct preprocessor){.spool = a->spool, .done = adopt_on_moved, .context = a};
     int listed = list_rooms(a->spool->disk, &a->rooms);
     if (listed == 0 && a->made != NULL)
-        listed = joined_list(a->spool, a->made);
+        listed = joined_mark_list(a->spool, a->made);
     if (listed == 0)
         return;
     a->rooms.count = 0;
@@ -555,10 +556,10 @@ adopt_stop(struct adopt *a)
     loop_unpost(a->loop, &a->task);
     for (unsigned i = 0; i < a->mover.count; i++)
         envelope_free(&a->mover.moves[i].envelope);
-    mover_stop(&a->mover);
+    preprocess_end(&a->mover);
     if (a->lock >= 0)
         leave_room(a);
-    seen_free(&a->withheld);
+    id_set_free(&a->withheld);
     free(a->rooms.rows);
     a->running = false;
 }

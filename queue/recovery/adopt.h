@@ -9,9 +9,9 @@
 #ifndef QUEUE_ADOPT_H
 #define QUEUE_ADOPT_H
 
-#include "queue/recovery/mover.h"
+#include "queue/recovery/preprocess.h"
 #include "queue/spool/slices.h"
-#include "queue/journal/young.h"
+#include "queue/journal/journaled.h"
 
 enum { ADOPT_ROOM_MAX = 32 };
 
@@ -50,22 +50,22 @@ struct adopt {
 
     /* Then; withheld is the owner's to free. */
     struct adopted result;
-    struct seen withheld; /* what a journal that is left has: hands off its files */
-    struct seen *made; /* what was made of other messages, now or in an earlier pass, is
-                          added; or NULL */
+    struct id_set withheld; /* what a journal that is left has: hands off its files */
+    struct id_set *made; /* what was made of other messages, now or in an earlier pass,
+                          is added; or NULL */
 
     struct adopt_rooms rooms; /* from here on: inside */
     size_t next;
-    int lock;           /* of the room at work; -1: none is */
-    struct young young; /* what it has */
-    struct id *ended;   /* of its: to be removed, if something is left */
+    int lock;               /* of the room at work; -1: none is */
+    struct journaled young; /* what it has */
+    struct id *ended;       /* of its: to be removed, if something is left */
     size_t ended_count, ended_next;
-    struct young_message *at; /* to be moved next */
-    unsigned before;          /* messages of other rooms */
-    bool failed;              /* something of this room */
-    bool marked;              /* a message of it: joined.h */
+    struct journaled_message *at; /* to be moved next */
+    unsigned before;              /* messages of other rooms */
+    bool failed;                  /* something of this room */
+    bool marked;                  /* a message of it: joined.h */
     bool running, moving, at_once;
-    struct mover mover;
+    struct preprocessor mover;
     struct loop_task task;
 };
 

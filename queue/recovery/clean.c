@@ -244,8 +244,8 @@ is_message(unsigned rooms)
 static bool
 is_known(const struct clean *c, struct id id)
 {
-    return young_find(c->young, id) != NULL || seen_has(c->seen, id) ||
-           endings_have(c->endings, id);
+    return journaled_find(c->young, id) != NULL || id_set_has(c->seen, id) ||
+           removal_have(c->endings, id);
 }
 
 /* A listing is old when its turn comes, so the files are asked again; mess last, for

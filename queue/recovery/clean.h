@@ -12,10 +12,10 @@
 #define QUEUE_CLEAN_H
 
 #include "base/loop.h"
-#include "queue/recovery/endings.h"
-#include "queue/spool/seen.h"
+#include "queue/recovery/removal.h"
+#include "queue/spool/id_set.h"
 #include "queue/spool/slices.h"
-#include "queue/journal/young.h"
+#include "queue/journal/journaled.h"
 
 enum { CLEAN_AGE_MS = 36 * 60 * 60 * 1000 };
 
@@ -24,9 +24,9 @@ struct clean {
     struct spool *spool;
     struct loop *loop;
     /* What the daemon knows is let alone: it has its own way to its end. */
-    const struct young *young; /* large and held ones have files too */
-    const struct seen *seen;
-    const struct endings *endings;
+    const struct journaled *young; /* large and held ones have files too */
+    const struct id_set *seen;
+    const struct removal *endings;
     const struct slices *slices; /* others' files may have their envelope elsewhere */
     const bool *careful; /* a journal has not been adopted: only pid/ is swept */
     /* Files of id, all of them old, that make no message. */

@@ -71,7 +71,7 @@ settle_conflict(struct recover *r, struct id id, unsigned rooms)
         return rooms; /* both stay: loading decides, and the next start */
     if (result == LOAD_DONE) {
         if (spool_remove(s, ROOM_QUEUED, id) < 0)
-            seen_add(r->seen, id);
+            id_set_add(r->seen, id);
         (void)spool_remove(s, ROOM_INTD, id);
         return rooms & ~(unsigned)(QUEUED | INTD);
     }
@@ -105,7 +105,7 @@ remove_ended(struct recover *r, struct id id)
     log_say(r->spool->log, LOG_LEVEL_INFO, "queue", name,
             "removing what a finished message left");
     if (spool_remove_all(r->spool, id) < 0)
-        seen_add(r->seen, id);
+        id_set_add(r->seen, id);
 }
 
 static void
@@ -113,7 +113,7 @@ recover_report_one(struct recover *r, struct id id, unsigned rooms)
 {
     struct queue_entry entry = {.id = id, .due_ms = loop_now_ms(r->loop)};
     if ((rooms & QUEUED) != 0)
-        seen_add(r->seen, id);
+        id_set_add(r->seen, id);
     else if ((rooms & INTD) != 0)
         (void)spool_remove(r->spool, ROOM_INTD, id);
     if ((rooms & INFO) != 0)
@@ -152,7 +152,7 @@ drop_planted(struct recover *r, struct id id, unsigned *rooms)
  * whole, content included, unless that is one for both; else the journal does. True: it
  * is young. */
 static bool
-settle_young(struct recover *r, struct young_message *m, unsigned *rooms)
+settle_young(struct recover *r, struct journaled_message *m, unsigned *rooms)
 {
     struct spool *s = r->spool;
     struct envelope *e = NULL;
@@ -166,7 +166,7 @@ settle_young(struct recover *r, struct young_message *m, unsigned *rooms)
     if (result == LOAD_LATER)
         return true; /* both stay: the next start decides */
     if (result == LOAD_DONE) {
-        (void)young_end(r->young, m, RECORD_MOVED);
+        (void)journaled_end(r->young, m, RECORD_MOVED);
         return false;
     }
     (void)spool_remove(s, ROOM_INFO, m->id);
@@ -183,7 +183,7 @@ settle_young(struct recover *r, struct young_message *m, unsigned *rooms)
 static bool
 recover_young(struct recover *r, const struct recover_row *row, unsigned *rooms)
 {
-    struct young_message *m = young_find(r->young, row->id);
+    struct journaled_message *m = journaled_find(r->young, row->id);
     struct queue_entry entry = {.id = row->id, .due_ms = loop_now_ms(r->loop)};
     if (m == NULL)
         return false;
@@ -213,7 +213,7 @@ is_doubtful(const struct recover *r, const struct recover_row *row)
 {
     if (row->origin != START)
         return true;
-    if (row->rooms == 0 && young_find(r->young, row->id) != NULL)
+    if (row->rooms == 0 && journaled_find(r->young, row->id) != NULL)
         return false;
     return (row->rooms & MESS) == 0 || (row->rooms & (QUEUED | INFO)) == 0;
 }
@@ -235,9 +235,10 @@ recover_look_at(struct recover *r, const struct recover_row *row, bool marked)
 {
     struct id id = row->id;
     unsigned rooms = row->rooms & ~(unsigned)DEFRAG;
-    if (seen_has(r->withheld, id) || (row->origin != ASKED && seen_has(r->seen, id)))
+    if (id_set_has(r->withheld, id) ||
+        (row->origin != ASKED && id_set_has(r->seen, id)))
         return;
-    if (seen_has(&r->young->ended, id)) {
+    if (id_set_has(&r->young->ended, id)) {
         remove_ended(r, id);
         return;
     }
@@ -245,7 +246,7 @@ recover_look_at(struct recover *r, const struct recover_row *row, bool marked)
         recover_report_later(r, id);
         return;
     }
-    bool moved = young_find(r->young, id) != NULL;
+    bool moved = journaled_find(r->young, id) != NULL;
     if (recover_young(r, row, &rooms))
         return;
     if ((rooms & MESS) == 0 && (rooms & (QUEUED | INFO)) != 0) {
@@ -274,7 +275,7 @@ recover_look_at(struct recover *r, const struct recover_row *row, bool marked)
 static bool
 may_be_marked(struct recover *r, struct id id)
 {
-    return young_find(r->young, id) == NULL && spool_has(r->spool, ROOM_INFO, id) &&
+    return journaled_find(r->young, id) == NULL && spool_has(r->spool, ROOM_INFO, id) &&
            !spool_has(r->spool, ROOM_HOLD, id);
 }
 
@@ -366,7 +367,7 @@ take_names(struct recover *r, enum origin origin, bool good)
     struct found_name *n = NULL, *next = NULL;
     size_t before = r->next == r->count ? 0 : r->count;
     HASH_ITER (hh, r->names, n, next) {
-        if (good && (origin == START || !seen_has(r->seen, n->id)))
+        if (good && (origin == START || !id_set_has(r->seen, n->id)))
             recover_add_row(r, (struct recover_row){n->id, origin, n->rooms});
         HASH_DEL(r->names, n);
         free(n);
@@ -378,7 +379,7 @@ take_names(struct recover *r, enum origin origin, bool good)
 static void
 recover_note_young(struct recover *r)
 {
-    struct young_message *m, *next;
+    struct journaled_message *m, *next;
     HASH_ITER (hh, r->young->messages, m, next)
         if (m->recovered)
             note_id(r, m->id, 0);
@@ -447,7 +448,7 @@ recover_work(void *context)
     if (!good)
         loop_timer_start(r->loop, &r->again, AGAIN_MS, recover_work, r);
     if (r->listed && r->next == r->count)
-        young_forget_ended(r->young);
+        journaled_forget_ended(r->young);
     bool more = good && !*r->blocked && (r->rescan || !r->listed);
     if (r->next < r->count || more)
         loop_post(r->loop, &r->task, recover_work, r);

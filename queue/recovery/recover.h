@@ -8,11 +8,11 @@
 #define QUEUE_RECOVER_H
 
 #include "base/loop.h"
-#include "queue/spool/seen.h"
+#include "queue/spool/id_set.h"
 #include "queue/queue.h"
 #include "queue/spool/slices.h"
 #include "queue/spool/spool.h"
-#include "queue/journal/young.h"
+#include "queue/journal/journaled.h"
 
 struct found_name;
 struct recover_row;
@@ -21,11 +21,11 @@ struct recover_trigger;
 struct recover {
     struct spool *spool;
     struct loop *loop;
-    struct seen *seen;
-    struct young *young;
+    struct id_set *seen;
+    struct journaled *young;
     const struct slices *slices;
     const bool *blocked; /* nothing is listed: a journal is still to be adopted */
-    const struct seen *withheld; /* a journal has them that could not be adopted */
+    const struct id_set *withheld; /* a journal has them that could not be adopted */
     queue_found *found;
     void (*damaged)(void *context, struct id id, const char *reason);
     void *damaged_context;

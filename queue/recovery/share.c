@@ -145,14 +145,14 @@ start_pass(void *context)
 /* What was withheld and is not any more has come into the spool. */
 struct freed {
     struct share *share;
-    const struct seen *still;
+    const struct id_set *still;
 };
 
 static void
 report_freed(void *context, struct id id)
 {
     struct freed *f = context;
-    if (!seen_has(f->still, id) && slices_have(&f->share->slices, id))
+    if (!id_set_has(f->still, id) && slices_have(&f->share->slices, id))
         recover_report(f->share->recover, id);
 }
 
@@ -161,11 +161,11 @@ static void
 share_take_result(struct share *s)
 {
     const struct adopted *result = &s->adopt.result;
-    struct seen before = s->withheld;
+    struct id_set before = s->withheld;
     struct freed freed = {s, &s->withheld};
     s->withheld = s->adopt.withheld;
-    seen_each(&before, report_freed, &freed);
-    seen_free(&before);
+    id_set_each(&before, report_freed, &freed);
+    id_set_free(&before);
     s->adoptions += result->rooms > 0;
     /* When nothing was left nothing can have come to our part: we have its lock. */
     s->blocked = result->blocking && s->careful;
@@ -302,6 +302,6 @@ share_stop(struct share *s)
     if (s->taking)
         disk_close_file(s->spool->disk, s->candidate_lock);
     s->taking = false;
-    seen_free(&s->withheld);
-    seen_free(&s->made);
+    id_set_free(&s->withheld);
+    id_set_free(&s->made);
 }

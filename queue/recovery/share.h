@@ -24,10 +24,10 @@ struct share {
     int *taken;                /* on those that we took over */
     size_t taken_count;
 
-    bool blocked;         /* a journal is still to be adopted: nothing may be listed */
-    bool careful;         /* or something in one: nothing may be swept */
-    struct seen withheld; /* what it has */
-    struct seen made;     /* by adoption: what was made of other messages */
+    bool blocked; /* a journal is still to be adopted: nothing may be listed */
+    bool careful; /* or something in one: nothing may be swept */
+    struct id_set withheld; /* what it has */
+    struct id_set made;     /* by adoption: what was made of other messages */
     uint64_t adoptions;
     struct adopt adopt;
     struct loop_timer again;

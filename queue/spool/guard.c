@@ -2,7 +2,7 @@
 #include "queue/spool/guard.h"
 
 #include "base/crash.h"
-#include "queue/spool/guard_inside.h"
+#include "queue/spool/guard_internal.h"
 #include "queue/spool/slices.h"
 
 #include <assert.h>

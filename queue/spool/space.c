@@ -4,23 +4,23 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { WORDS_MAX = 64, AMOUNT_MAX = 128 };
+enum { FORMAT_TIME_MAX = 64, AMOUNT_MAX = 128 };
 
 static const struct disk_space unknown = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
 
 /* --- Words ------------------------------------------------------------------------ */
 
 static const char *
-megabytes(int64_t bytes, char out[WORDS_MAX])
+megabytes(int64_t bytes, char out[FORMAT_TIME_MAX])
 {
-    snprintf(out, WORDS_MAX, "%.1f MB", (double)bytes / 1e6);
+    snprintf(out, FORMAT_TIME_MAX, "%.1f MB", (double)bytes / 1e6);
     return out;
 }
 
 static const char *
 amount(int64_t bytes, int64_t files, char out[AMOUNT_MAX])
 {
-    char size[WORDS_MAX];
+    char size[FORMAT_TIME_MAX];
     if (bytes < INT64_MAX && files < INT64_MAX)
         snprintf(out, AMOUNT_MAX, "%s and %" PRId64 " files", megabytes(bytes, size),
                  files);
@@ -145,7 +145,7 @@ space_has(struct space *s, int64_t size)
 int64_t
 space_journal(struct space *s, int64_t wanted, unsigned slices)
 {
-    char size[WORDS_MAX], whole[WORDS_MAX];
+    char size[FORMAT_TIME_MAX], whole[FORMAT_TIME_MAX];
     int64_t most = part_of(s->now.bytes, INT64_MAX) / slices;
     if (wanted <= most)
         return wanted;

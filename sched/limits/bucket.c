@@ -38,7 +38,7 @@ period_parse(struct text t, int64_t *period_ms)
 }
 
 bool
-rate_parse(struct text t, struct rate *out)
+bucket_rate_parse(struct text t, struct rate *out)
 {
     static const struct text burst = {"burst=", 6};
     struct text rest = text_trim(t), amount, period, option;
@@ -334,7 +334,7 @@ raise(struct learnt_rate *l, int64_t now_ms)
     l->used = 0;
     l->next_at_ms = now_ms + step_ms(l);
     if (l->rate > LEARNT_MAX)
-        learnt_rate_init(l);
+        bucket_learnt_init(l);
 }
 
 static void
@@ -361,7 +361,7 @@ static void
 bucket_advance(struct learnt_rate *l, int64_t now_ms)
 {
     if (l->phase != LEARNT_NONE && now_ms - l->refused_at_ms >= DAY_MS)
-        learnt_rate_init(l);
+        bucket_learnt_init(l);
     if (l->phase == LEARNT_NONE || now_ms < l->next_at_ms)
         return;
     switch (l->phase) {
@@ -398,13 +398,13 @@ refused_shut(struct learnt_rate *l, int64_t now_ms)
 }
 
 void
-learnt_rate_init(struct learnt_rate *l)
+bucket_learnt_init(struct learnt_rate *l)
 {
     *l = (struct learnt_rate){0};
 }
 
 void
-learnt_rate_accepted(struct learnt_rate *l, int64_t now_ms)
+bucket_learnt_accepted(struct learnt_rate *l, int64_t now_ms)
 {
     slots_advance(l, now_ms);
     l->slots[0]++;
@@ -413,7 +413,7 @@ learnt_rate_accepted(struct learnt_rate *l, int64_t now_ms)
 }
 
 void
-learnt_rate_refused(struct learnt_rate *l, int64_t now_ms)
+bucket_learnt_refused(struct learnt_rate *l, int64_t now_ms)
 {
     if (l->phase != LEARNT_NONE && now_ms - l->refused_at_ms < LEARNT_PAUSE_MS)
         return;
@@ -442,7 +442,7 @@ learnt_rate_refused(struct learnt_rate *l, int64_t now_ms)
 }
 
 int64_t
-learnt_rate_ready_ms(struct learnt_rate *l, int64_t now_ms)
+bucket_learnt_ready_ms(struct learnt_rate *l, int64_t now_ms)
 {
     bucket_advance(l, now_ms);
     struct rate r = in_force(l);
@@ -452,14 +452,14 @@ learnt_rate_ready_ms(struct learnt_rate *l, int64_t now_ms)
 }
 
 uint32_t
-learnt_rate_passes(const struct learnt_rate *l, int64_t now_ms, int64_t until_ms)
+bucket_learnt_passes(const struct learnt_rate *l, int64_t now_ms, int64_t until_ms)
 {
     struct rate r = in_force(l);
     return bucket_passes(&l->bucket, &r, now_ms, until_ms);
 }
 
 void
-learnt_rate_take(struct learnt_rate *l, int64_t now_ms)
+bucket_learnt_take(struct learnt_rate *l, int64_t now_ms)
 {
     struct rate r = in_force(l);
     bucket_take(&l->bucket, &r, now_ms);
@@ -467,7 +467,7 @@ learnt_rate_take(struct learnt_rate *l, int64_t now_ms)
 }
 
 void
-learnt_rate_shift(struct learnt_rate *l, int64_t delta_ms)
+bucket_learnt_shift(struct learnt_rate *l, int64_t delta_ms)
 {
     if (l->phase == LEARNT_NONE)
         return;

@@ -21,7 +21,8 @@ struct rate { /* amount 0 = unlimited; both at most RATE_AMOUNT_MAX */
 /* "N/s", "N/m" ("min"), "N/h", "N/d", with ",burst=B" behind it if wanted; "0" or
  * "none": unlimited. Without it the burst is what one second allows, or 1. False: it is
  * none, and *out is as it was. */
-bool rate_parse(struct text t, struct rate *out) __attribute__((warn_unused_result));
+bool bucket_rate_parse(struct text t, struct rate *out)
+    __attribute__((warn_unused_result));
 
 struct bucket {         /* zeroed = full */
     int64_t full_at_us; /* when the bucket is full, if nothing is taken */
@@ -99,26 +100,26 @@ struct learnt_rate { /* zeroed = new. Rates in transactions in 1000 s */
 };
 
 /* Forgets all. */
-void learnt_rate_init(struct learnt_rate *l);
+void bucket_learnt_init(struct learnt_rate *l);
 
 /* A transaction passed. */
-void learnt_rate_accepted(struct learnt_rate *l, int64_t now_ms);
+void bucket_learnt_accepted(struct learnt_rate *l, int64_t now_ms);
 
 /* A transaction was refused for the rate. */
-void learnt_rate_refused(struct learnt_rate *l, int64_t now_ms);
+void bucket_learnt_refused(struct learnt_rate *l, int64_t now_ms);
 
 /* As bucket_ready_ms; also does what time does to the rate, which may make a later call
  * say less than an earlier one. */
-int64_t learnt_rate_ready_ms(struct learnt_rate *l, int64_t now_ms);
+int64_t bucket_learnt_ready_ms(struct learnt_rate *l, int64_t now_ms);
 
 /* As bucket_passes; without the pause after a refusal. */
-uint32_t learnt_rate_passes(const struct learnt_rate *l, int64_t now_ms,
-                            int64_t until_ms);
+uint32_t bucket_learnt_passes(const struct learnt_rate *l, int64_t now_ms,
+                              int64_t until_ms);
 
 /* One transaction begins. */
-void learnt_rate_take(struct learnt_rate *l, int64_t now_ms);
+void bucket_learnt_take(struct learnt_rate *l, int64_t now_ms);
 
 /* The clock was set by delta_ms. */
-void learnt_rate_shift(struct learnt_rate *l, int64_t delta_ms);
+void bucket_learnt_shift(struct learnt_rate *l, int64_t delta_ms);
 
 #endif

@@ -127,7 +127,7 @@ candidate(struct jobs *jobs, int64_t room, uint32_t now_s)
 }
 
 struct job *
-jobs_choose(struct jobs *jobs, const struct transport *t, struct job *current,
+jobs_choose(struct jobs *jobs, const struct transport_params *t, struct job *current,
             uint32_t now_s)
 {
     int64_t cost = t->slot_cost;

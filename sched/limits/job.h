@@ -28,7 +28,7 @@
 #ifndef SCHED_JOB_H
 #define SCHED_JOB_H
 
-#include "sched/limits/transport.h"
+#include "sched/limits/transport_params.h"
 
 #include <stdint.h>
 
@@ -69,7 +69,7 @@ void jobs_add(struct jobs *jobs, struct job *job, unsigned size);
 /* Who is served next when current is the first in order: current, or the job that
  * preempts it, which is paid for and has begun, and which the owner must put directly
  * before it. now_s may wrap. */
-struct job *jobs_choose(struct jobs *jobs, const struct transport *t,
+struct job *jobs_choose(struct jobs *jobs, const struct transport_params *t,
                         struct job *current, uint32_t now_s);
 
 /* One transaction of the job is taken. Once it has taken them all, it is the owner's.

@@ -41,7 +41,7 @@ window_cycle(const struct feedback *f, int size)
 }
 
 void
-window_init(struct window *w, const struct transport *t)
+window_init(struct window *w, const struct transport_params *t)
 {
     *w = (struct window){.initial = t->initial_concurrency,
                          .limit = t->concurrency_limit};
@@ -65,7 +65,7 @@ window_answered(struct window *w)
 }
 
 void
-window_good(struct window *w, const struct transport *t, int busy)
+window_good(struct window *w, const struct transport_params *t, int busy)
 {
     w->cohorts = 0;
     if (w->probing) {
@@ -82,7 +82,7 @@ window_good(struct window *w, const struct transport *t, int busy)
 }
 
 bool
-window_bad(struct window *w, const struct transport *t)
+window_bad(struct window *w, const struct transport_params *t)
 {
     uint64_t n = (uint64_t)w->size;
     w->cohorts += (COHORT_ONE + n - 1) / n;

@@ -10,7 +10,7 @@
 #ifndef SCHED_WINDOW_H
 #define SCHED_WINDOW_H
 
-#include "sched/limits/transport.h"
+#include "sched/limits/transport_params.h"
 
 struct window {
     int size;           /* sessions allowed, >= 1 */
@@ -22,14 +22,14 @@ struct window {
 };
 
 /* A rate delay makes the limit 1. */
-void window_init(struct window *w, const struct transport *t);
+void window_init(struct window *w, const struct transport_params *t);
 
 /* busy: sessions that carry mail, with the one that reports. The window grows only
  * while it is below busy + initial: it never runs ahead of use. */
-void window_good(struct window *w, const struct transport *t, int busy);
+void window_good(struct window *w, const struct transport_params *t, int busy);
 
 /* True: the destination is dead now. A failed_cohort_limit of 0 never says so. */
-bool window_bad(struct window *w, const struct transport *t)
+bool window_bad(struct window *w, const struct transport_params *t)
     __attribute__((warn_unused_result));
 
 /* After a death: size 1, until window_good or window_answered. */

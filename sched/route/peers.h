@@ -19,7 +19,7 @@ struct peers;
 struct peers_settings {
     struct text host, list;
     uint16_t smtp_port;
-    const struct transport *base;
+    const struct transport_params *base;
 };
 /* NULL with one line per mistake ("defrag_peers: ..."). */
 struct peers *peers_new(const struct peers_settings *settings, struct buffer *mistakes);

@@ -14,7 +14,7 @@
 
 #include "mime/address.h"
 #include "sched/route/secrets.h"
-#include "sched/limits/transport.h"
+#include "sched/limits/transport_params.h"
 
 /* The users of the system, as far as this file knows them. */
 #define TARGET_USERS_SYSTEM "/etc/passwd"
@@ -70,10 +70,11 @@ struct target {
     char enhanced[12]; /* ERROR */
     bool create;       /* MAILDIR ?create=: missing user directories are made... */
     char users[TARGET_USERS_MAX]; /* ...for the names in this file; "": for all */
-    struct transport transport;   /* scheduling, with this route's options applied */
-    double timeout_scale;         /* multiplies the RFC 5321 §4.5.3.2 time-outs */
-    bool defragment;              /* ?defragment=yes: message/partial is joined first */
-    int64_t notices_ms; /* first of ?notices=: half of it a set is waited for */
+    struct transport_params
+        transport;        /* scheduling, with this route's options applied */
+    double timeout_scale; /* multiplies the RFC 5321 §4.5.3.2 time-outs */
+    bool defragment;      /* ?defragment=yes: message/partial is joined first */
+    int64_t notices_ms;   /* first of ?notices=: half of it a set is waited for */
 };
 
 struct peers;
@@ -102,7 +103,7 @@ struct route_settings {
     struct text relay_password, passwords;
     bool without_secrets;
     uint16_t smtp_port;
-    struct transport base;
+    struct transport_params base;
 };
 struct route_table *route_new(const struct route_settings *settings,
                               struct buffer *mistakes);

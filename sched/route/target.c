@@ -3,7 +3,7 @@
 
 #include "base/outcome.h"
 #include "base/settings.h"
-#include "sched/route/target_inside.h"
+#include "sched/route/target_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -194,7 +194,7 @@ option_parse(struct target_parser *p, struct text key, struct text value)
                                "or notices=4d,8d (1 minute to 100 days)",
                                TEXT_ARGS(text_before(value, 40)));
     }
-    if (transport_option(&t->transport, key, value))
+    if (transport_params_option(&t->transport, key, value))
         return true;
     return target_complain(
         p,
@@ -219,7 +219,7 @@ options_parse(struct target_parser *p, struct text options)
         if (!option_parse(p, text_before(option, equal), text_after(option, equal + 1)))
             return false;
     }
-    const struct transport *t = &p->target->transport;
+    const struct transport_params *t = &p->target->transport;
     if (t->maximal_backoff_ms < t->minimal_backoff_ms)
         return target_complain(p, "maximal_backoff is shorter than minimal_backoff");
     return true;
@@ -408,7 +408,7 @@ check_auth(struct target_parser *p)
 }
 
 bool
-target_parse(struct text t, uint16_t smtp_port, const struct transport *base,
+target_parse(struct text t, uint16_t smtp_port, const struct transport_params *base,
              struct target *out, char problem[TARGET_PROBLEM_MAX])
 {
     struct target_parser p = {.target = out, .problem = problem};

@@ -15,9 +15,9 @@ enum { TARGET_PROBLEM_MAX = 320 };
  * makes verify the default of smtp:// too unless the host is our own; of a list
  * "smtp://a|smtp://b" all have the options behind the last. No secret is put in. False:
  * problem says what is wrong and what would be right, without a line end. */
-bool target_parse(struct text t, uint16_t smtp_port, const struct transport *base,
-                  struct target *out, char problem[TARGET_PROBLEM_MAX])
-    __attribute__((warn_unused_result));
+bool target_parse(struct text t, uint16_t smtp_port,
+                  const struct transport_params *base, struct target *out,
+                  char problem[TARGET_PROBLEM_MAX]) __attribute__((warn_unused_result));
 
 /* "none", "may", "encrypt", "verify". */
 const char *target_tls_word(enum target_tls tls);

@@ -1,5 +1,5 @@
 /* The hosts of a target, and the users before them. */
-#include "sched/route/target_inside.h"
+#include "sched/route/target_internal.h"
 
 #include <assert.h>
 #include <stdio.h>

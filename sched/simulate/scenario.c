@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "base/settings.h"
-#include "sched/limits/transport.h"
+#include "sched/limits/transport_params.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -222,13 +222,13 @@ scenario_read_site(struct reader *r, struct text *rest, size_t *first, size_t *c
 /* --- Servers ---------------------------------------------------------------------- */
 
 static bool
-server_set(struct reader *r, struct receiver_settings *server, struct text options)
+server_set(struct reader *r, struct fake_server_settings *server, struct text options)
 {
     struct text option;
     while (next_word(&options, &option)) {
         struct buffer problem;
         buffer_init(&problem, PROBLEM_MAX);
-        bool good = receiver_option(server, option, &problem);
+        bool good = fake_server_option(server, option, &problem);
         if (!good)
             scenario_complain(r, "%.*s", TEXT_ARGS(buffer_text(&problem)));
         buffer_free(&problem);
@@ -238,12 +238,12 @@ server_set(struct reader *r, struct receiver_settings *server, struct text optio
     return true;
 }
 
-static struct receiver_settings *
+static struct fake_server_settings *
 server_add(struct scenario_site *site, struct text name)
 {
     site->servers =
         memory_resize(site->servers, (site->server_count + 1) * sizeof *site->servers);
-    struct receiver_settings *server = &site->servers[site->server_count++];
+    struct fake_server_settings *server = &site->servers[site->server_count++];
     *server = site->base;
     (void)!text_copy(server->name, sizeof server->name, name);
     return server;
@@ -304,7 +304,7 @@ read_address_statement(struct reader *r, struct text rest)
     struct text name;
     if (!scenario_read_site(r, &rest, &first, &count))
         return;
-    if (!next_word(&rest, &name) || name.length >= RECEIVER_NAME_MAX ||
+    if (!next_word(&rest, &name) || name.length >= FAKE_SERVER_NAME_MAX ||
         text_find(name, '=') != TEXT_NONE) {
         scenario_complain(r, "a name for the address must come behind the site");
         return;
@@ -393,7 +393,7 @@ read_at_statement(struct reader *r, struct text rest)
                           TEXT_ARGS(shown(address)));
         return;
     }
-    struct receiver_settings tried = site->base;
+    struct fake_server_settings tried = site->base;
     rest = text_trim(rest);
     if (rest.length == 0)
         scenario_complain(r,
@@ -430,7 +430,7 @@ static bool
 scenario_read_rate(struct reader *r, struct text value, int64_t *every_us)
 {
     struct rate rate;
-    if (!rate_parse(value, &rate) || rate.amount == 0) {
+    if (!bucket_rate_parse(value, &rate) || rate.amount == 0) {
         scenario_complain(r, "'%.*s' is no rate such as 10/s", TEXT_ARGS(shown(value)));
         return false;
     }
@@ -604,8 +604,8 @@ read_transport(struct reader *r, struct text rest)
     while (next_word(&rest, &word)) {
         size_t equals = text_find(word, '=');
         if (equals == TEXT_NONE ||
-            !transport_option(&r->scenario->transport, text_before(word, equals),
-                              text_after(word, equals + 1)))
+            !transport_params_option(&r->scenario->transport, text_before(word, equals),
+                                     text_after(word, equals + 1)))
             scenario_complain(
                 r,
                 "'%.*s' is no option of a transport, or not within its bounds: "
@@ -674,7 +674,7 @@ scenario_defaults(void)
         .connect_timeout_ms = CONNECT_TIMEOUT_MS,
         .idle_ms = 2000
     };
-    transport_default(&d.transport);
+    transport_params_default(&d.transport);
     return d;
 }
 

@@ -9,11 +9,11 @@
  * settings transport KEY=VALUE...              options of a route: concurrency=20
  * adaptive=no client dns=5ms idle=2s              a look-up; how long an idle session
  * is kept site NAME [A..B] [SETTING...]       servers; settings as in
- * sched/simulate/receiver.h address SITE NAME [SETTING...]      one of the servers of a
- * site, in the place of the one that a site has; it begins with the site's domain NAME
- * [A..B] site SITE with those servers at TIME site SITE SETTING...        from then on;
- * or: at TIME address SITE NAME ... arrive domain=D [count=N] [recipients=N] [size=10K]
- * [sender=S] [class=C] [name=X] [at=TIME] [every=TIME | rate=10/s] [random]
+ * sched/simulate/fake_server.h address SITE NAME [SETTING...]      one of the servers
+ * of a site, in the place of the one that a site has; it begins with the site's domain
+ * NAME [A..B] site SITE with those servers at TIME site SITE SETTING...        from
+ * then on; or: at TIME address SITE NAME ... arrive domain=D [count=N] [recipients=N]
+ * [size=10K] [sender=S] [class=C] [name=X] [at=TIME] [every=TIME | rate=10/s] [random]
  *
  * NAME with %d and a range A..B stands for as many; the name with %d then means all of
  * them, and a name with a number one. Domains are spread over the sites of such a name,
@@ -23,7 +23,7 @@
 #define SCHED_SCENARIO_H
 
 #include "base/buffer.h"
-#include "sched/simulate/receiver.h"
+#include "sched/simulate/fake_server.h"
 #include "sched/sched.h"
 
 #include <uthash.h>
@@ -41,7 +41,7 @@ struct scenario_site {
     UT_hash_handle hh;
     char *name;
     size_t number;
-    struct receiver_settings base, *servers; /* base: what an address begins with */
+    struct fake_server_settings base, *servers; /* base: what an address begins with */
     size_t server_count;
     bool has_addresses;
 };
@@ -63,7 +63,7 @@ struct scenario_change {
     int64_t at_us;
     size_t first, count; /* sites */
     char *address;       /* NULL: all of theirs */
-    char *options;       /* of sched/simulate/receiver.h, blanks between; checked */
+    char *options;       /* of sched/simulate/fake_server.h, blanks between; checked */
 };
 struct scenario_arrival {
     char *name;
@@ -80,7 +80,7 @@ struct scenario {
     uint64_t seed;
     int64_t until_us; /* INT64_MAX: done */
     struct sched_settings sched;
-    struct transport transport;
+    struct transport_params transport;
     int64_t dns_us, idle_us;
     struct scenario_site *sites, **site_at; /* by name; by number */
     struct scenario_domain *domains, **domain_at;
@@ -94,7 +94,7 @@ struct scenario {
 
 /* What holds where the text says nothing. */
 struct scenario_defaults {
-    struct transport transport;
+    struct transport_params transport;
     struct sched_settings sched;
     int64_t connect_timeout_ms, idle_ms;
     uint64_t bulk_size; /* from there on mail is bulk; 0 = never */

@@ -2,9 +2,9 @@
 #include "sched/simulate/simulation.h"
 
 #include "base/memory.h"
-#include "sched/exchanges.h"
+#include "sched/site_key.h"
 #include "sched/limits/retry.h"
-#include "sched/simulate/simulation_inside.h"
+#include "sched/simulate/simulation_internal.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -295,12 +295,13 @@ on_change(struct simulation *s, const struct scenario_change *change)
     for (size_t i = change->first; i < change->first + change->count; i++) {
         struct place *place = &s->places[i];
         for (size_t j = 0; j < place->station_count; j++) {
-            struct receiver_settings *settings = &place->stations[j].receiver.settings;
+            struct fake_server_settings *settings =
+                &place->stations[j].receiver.settings;
             if (change->address && strcmp(change->address, settings->name) != 0)
                 continue;
             struct text rest = text_from(change->options), option;
             while (text_word(&rest, " \t", &option)) {
-                bool good = receiver_option(settings, option, &problem);
+                bool good = fake_server_option(settings, option, &problem);
                 assert(good); /* the scenario has checked it */
             }
             simulation_note(s, "change", "%s: %s", settings->name, change->options);
@@ -319,7 +320,7 @@ happen(struct simulation *s, struct event *event)
         on_arrival(s, memory_container(event, struct generator, event));
         return;
     case EVENT_CHANGE:
-        on_change(s, memory_container(event, struct change, event)->what);
+        on_change(s, memory_container(event, struct queue_command, event)->what);
         return;
     case EVENT_LINE:
         line_happened(s, event);
@@ -357,19 +358,19 @@ static void
 place_init(struct simulation *s, struct place *place, const struct scenario_site *site)
 {
     struct exchange_name *names = memory_array(site->server_count, sizeof *names);
-    char(*hosts)[SCENARIO_NAME_MAX + RECEIVER_NAME_MAX + 32] =
+    char(*hosts)[SCENARIO_NAME_MAX + FAKE_SERVER_NAME_MAX + 32] =
         memory_array(site->server_count, sizeof *hosts);
-    char key[EXCHANGES_KEY_MAX];
+    char key[SITE_KEY_KEY_MAX];
     place->station_count = site->server_count;
     place->stations = memory_array(site->server_count, sizeof *place->stations);
     for (size_t i = 0; i < site->server_count; i++) {
-        struct receiver *r = &place->stations[i].receiver;
+        struct fake_server *r = &place->stations[i].receiver;
         r->settings = site->servers[i];
         r->random = &s->random;
         snprintf(hosts[i], sizeof *hosts, "%s.%s", r->settings.name, site->name);
         names[i] = (struct exchange_name){text_from(hosts[i]), r->settings.preference};
     }
-    place->key_length = exchanges_key(NULL, names, site->server_count, key);
+    place->key_length = site_key_key(NULL, names, site->server_count, key);
     place->key = text_string(text_of(key, place->key_length));
     free(hosts);
     free(names);

@@ -1,5 +1,5 @@
 /* The client's connections in a simulation: look-up, addresses, mail, idleness. */
-#include "sched/simulate/simulation_inside.h"
+#include "sched/simulate/simulation_internal.h"
 
 #include "base/memory.h"
 #include "sched/limits/retry.h"
@@ -98,21 +98,21 @@ leave_station(struct simulation *s, struct line *l)
     struct station *station = l->station;
     if (!station)
         return;
-    struct receiver *r = &station->receiver;
+    struct fake_server *r = &station->receiver;
     l->station = NULL;
     DL_DELETE2(station->lines, l, station_prev, station_next);
     if (l->queued) {
         l->queued = false;
         DL_DELETE2(station->waiting, l, waiting_prev, waiting_next);
-        receiver_gave_up(r);
+        fake_server_gave_up(r);
         return;
     }
-    if (!receiver_left(r))
+    if (!fake_server_left(r))
         return;
     struct line *next = station->waiting;
     DL_DELETE2(station->waiting, next, waiting_prev, waiting_next);
     next->queued = false;
-    plan(s, next, STEP_GREET, receiver_delay_us(r, r->settings.greeting_us));
+    plan(s, next, STEP_GREET, fake_server_delay_us(r, r->settings.greeting_us));
 }
 
 /* The session is over. */
@@ -236,15 +236,15 @@ static void
 on_connect(struct simulation *s, struct line *l)
 {
     struct station *station = &line_place(s, l)->stations[l->order[l->tried++]];
-    struct receiver *r = &station->receiver;
+    struct fake_server *r = &station->receiver;
     l->trouble = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 0, "4.4.1",
                               "%s: connection timed out", station_name(station));
     s->result->connects++;
     l->connected_ms = simulation_now_ms(s);
-    switch (receiver_connect(r)) {
+    switch (fake_server_connect(r)) {
     case RECEPTION_SESSION:
         enter_station(l, station);
-        plan(s, l, STEP_GREET, receiver_delay_us(r, r->settings.greeting_us));
+        plan(s, l, STEP_GREET, fake_server_delay_us(r, r->settings.greeting_us));
         return;
     case RECEPTION_QUEUED:
         enter_station(l, station);
@@ -287,7 +287,7 @@ on_give_up(struct simulation *s, struct line *l)
 static void
 take_mail(struct simulation *s, struct line *l)
 {
-    struct receiver *r = &l->station->receiver;
+    struct fake_server *r = &l->station->receiver;
     if (!sched_take(s->sched, simulation_now_ms(s), l->session, &l->work)) {
         if (sched_session_is_spent(l->session) || s->scenario->idle_us == 0) {
             line_end(s, l, NULL);
@@ -300,9 +300,10 @@ take_mail(struct simulation *s, struct line *l)
     set_idle(s, l, false);
     l->busy = true;
     s->result->transactions++;
-    l->receipt = receiver_begin(r, simulation_now_ms(s));
-    l->service_us = l->receipt == RECEIPT_TAKEN ? receiver_service_us(r, l->work.count)
-                                                : round_trip_us(s);
+    l->receipt = fake_server_begin(r, simulation_now_ms(s));
+    l->service_us = l->receipt == RECEIPT_TAKEN
+                        ? fake_server_service_us(r, l->work.count)
+                        : round_trip_us(s);
     plan(s, l, STEP_ANSWER, l->service_us);
 }
 
@@ -344,9 +345,9 @@ simulation_line_settle(struct simulation *s, struct line *l,
     simulation_feedback(s, l->domain->site);
 }
 
-/* As smtp/client/judge.h would say it. */
+/* As smtp/client/reply_outcome.h would say it. */
 static struct outcome
-simulation_line_judge(const struct receiver *r, enum receipt receipt)
+simulation_line_judge(const struct fake_server *r, enum receipt receipt)
 {
     int code = (int)r->settings.rate_reply;
     switch (receipt) {
@@ -371,7 +372,7 @@ static void
 on_answer(struct simulation *s, struct line *l)
 {
     struct simulation_result *result = s->result;
-    const struct receiver *r = &l->station->receiver;
+    const struct fake_server *r = &l->station->receiver;
     struct outcome outcome = simulation_line_judge(r, l->receipt);
     if (l->receipt == RECEIPT_TAKEN) {
         result->works++;
@@ -479,7 +480,7 @@ void
 line_station_changed(struct simulation *s, struct station *station)
 {
     struct line *l;
-    if (station->receiver.settings.state == RECEIVER_UP)
+    if (station->receiver.settings.state == FAKE_SERVER_UP)
         return;
     while ((l = station->lines)) {
         struct outcome lost =

@@ -7,7 +7,7 @@
 
 /* An address with its port: as different servers as they look. */
 static struct text
-key_of(const struct exchange_host *host, char out[NET_ADDRESS_TEXT_MAX])
+key_of(const struct mx_lookup_host *host, char out[NET_ADDRESS_TEXT_MAX])
 {
     net_address_format(&host->address, out);
     return text_from(out);
@@ -15,12 +15,12 @@ key_of(const struct exchange_host *host, char out[NET_ADDRESS_TEXT_MAX])
 
 void
 candidates_start(struct candidates *c, struct manager *manager,
-                 const struct exchange_host *hosts, size_t count)
+                 const struct mx_lookup_host *hosts, size_t count)
 {
-    char keys[EXCHANGE_ADDRESS_MAX][NET_ADDRESS_TEXT_MAX];
-    struct text addresses[EXCHANGE_ADDRESS_MAX];
-    int groups[EXCHANGE_ADDRESS_MAX];
-    assert(count <= EXCHANGE_ADDRESS_MAX);
+    char keys[MX_LOOKUP_ADDRESS_MAX][NET_ADDRESS_TEXT_MAX];
+    struct text addresses[MX_LOOKUP_ADDRESS_MAX];
+    int groups[MX_LOOKUP_ADDRESS_MAX];
+    assert(count <= MX_LOOKUP_ADDRESS_MAX);
     *c = (struct candidates){.manager = manager, .hosts = hosts, .count = count};
     for (size_t i = 0; i < count; i++) {
         addresses[i] = key_of(&hosts[i], keys[i]);
@@ -29,7 +29,7 @@ candidates_start(struct candidates *c, struct manager *manager,
     manager_hosts_order(manager, addresses, groups, count, c->order);
 }
 
-const struct exchange_host *
+const struct mx_lookup_host *
 candidates_next(const struct candidates *c)
 {
     return c->at < c->count ? &c->hosts[c->order[c->at]] : NULL;
@@ -56,11 +56,11 @@ candidates_bring_forward(struct candidates *c, size_t which)
 size_t
 candidates_race(const struct candidates *c, size_t race[2])
 {
-    const struct exchange_host *first = candidates_next(c);
+    const struct mx_lookup_host *first = candidates_next(c);
     assert(first != NULL);
     race[0] = c->order[c->at];
     for (size_t at = c->at + 1; at < c->count; at++) {
-        const struct exchange_host *host = &c->hosts[c->order[at]];
+        const struct mx_lookup_host *host = &c->hosts[c->order[at]];
         race[1] = c->order[at];
         if (host->preference == first->preference &&
             host->address.family != first->address.family)
@@ -84,7 +84,7 @@ candidates_bad(struct candidates *c, size_t which)
 }
 
 void
-candidates_name(const struct exchange_host *host, struct judge_peer *peer)
+candidates_name(const struct mx_lookup_host *host, struct reply_outcome_peer *peer)
 {
     char ip[NET_ADDRESS_TEXT_MAX];
     if (host->address.family == NET_UNIX) {

@@ -7,29 +7,30 @@
 #define SMTP_CANDIDATES_H
 
 #include "queue/manager/manager.h"
-#include "smtp/client/exchange.h"
-#include "smtp/client/judge.h"
+#include "smtp/client/mx_lookup.h"
+#include "smtp/client/reply_outcome.h"
 
 struct candidates {
     struct manager *manager;
-    const struct exchange_host *hosts;
+    const struct mx_lookup_host *hosts;
     size_t count;
     size_t at; /* of order; count: none is left */
-    size_t order[EXCHANGE_ADDRESS_MAX];
+    size_t order[MX_LOOKUP_ADDRESS_MAX];
 };
 
-/* hosts are borrowed: at most EXCHANGE_ADDRESS_MAX, with preferences not decreasing. */
+/* hosts are borrowed: at most MX_LOOKUP_ADDRESS_MAX, with preferences not decreasing.
+ */
 void candidates_start(struct candidates *c, struct manager *manager,
-                      const struct exchange_host *hosts, size_t count);
+                      const struct mx_lookup_host *hosts, size_t count);
 /* NULL: none is left. */
-const struct exchange_host *candidates_next(const struct candidates *c);
+const struct mx_lookup_host *candidates_next(const struct candidates *c);
 /* The next one has been tried. */
 void candidates_pass(struct candidates *c);
 /* It is hosts[which] that was tried first, whatever the order: it is the next one. */
 void candidates_bring_forward(struct candidates *c, size_t which);
-/* Up to two that may be called together (smtp/client/dialing.h): the next one, and the
- * first behind it of the other family and the same preference, which means of the same
- * host of a list, too (smtp/client/relays.h). Returns how many. */
+/* Up to two that may be called together (smtp/client/happy_eyeballs.h): the next one,
+ * and the first behind it of the other family and the same preference, which means of
+ * the same host of a list, too (smtp/client/relayhosts.h). Returns how many. */
 size_t candidates_race(const struct candidates *c, size_t race[2]);
 
 /* hosts[which] greeted, so long after we began to call it. */
@@ -39,6 +40,7 @@ void candidates_bad(struct candidates *c, size_t which);
 
 /* "name[ip]" and "name[ip]:port"; a literal's name is the address, a socket's its path.
  */
-void candidates_name(const struct exchange_host *host, struct judge_peer *peer);
+void candidates_name(const struct mx_lookup_host *host,
+                     struct reply_outcome_peer *peer);
 
 #endif

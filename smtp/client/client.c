@@ -3,7 +3,7 @@
 #include "smtp/client/client.h"
 
 #include "base/memory.h"
-#include "smtp/client/client_inside.h"
+#include "smtp/client/client_internal.h"
 #include "smtp/client/client_mail.h"
 
 #include <assert.h>
@@ -64,7 +64,7 @@ move_up(struct client *c, struct client_event *event)
     return true;
 }
 
-static const struct waiting *
+static const struct deferral_reasons *
 last(const struct client *c)
 {
     return &c->waiting[(c->first + c->in_flight - 1) % CLIENT_IN_FLIGHT_MAX];
@@ -101,14 +101,14 @@ hear_goodbye(struct client *c, const char *what)
 {
     char answered[80];
     snprintf(answered, sizeof(answered), "while %s", what);
-    client_end(c, judge_handshake(c->settings.peer, &c->reply, answered));
+    client_end(c, reply_outcome_handshake(c->settings.peer, &c->reply, answered));
 }
 
 static void
 hear_reply(struct client *c)
 {
     const struct reply *reply = &c->reply;
-    struct waiting w = c->waiting[c->first];
+    struct deferral_reasons w = c->waiting[c->first];
     const struct step *step = &client_steps[w.step];
     if (!is_expected(step, reply)) {
         char what[64];
@@ -256,8 +256,8 @@ check_recipients(const struct client *c, struct letter *l)
     if (!unfit_too)
         return;
     client_hand_out(l, SPREAD_UNFIT, 0,
-                    judge_unfit(c->settings.peer, "5.1.3",
-                                "the recipient's address cannot be sent"));
+                    reply_outcome_unfit(c->settings.peer, "5.1.3",
+                                        "the recipient's address cannot be sent"));
 }
 
 /* Whether a message may stand behind the front: only the answer to its dot is missing.
@@ -305,7 +305,8 @@ client_send(struct client *c, const struct client_mail *mail)
     if (client_next_rcpt(l, 0) == mail->count) /* none can be asked for */
         l->preparing = l->prepare_due = false;
     if (why != NULL)
-        client_hand_out(l, SPREAD_ALL, 0, judge_unfit(c->settings.peer, enhanced, why));
+        client_hand_out(l, SPREAD_ALL, 0,
+                        reply_outcome_unfit(c->settings.peer, enhanced, why));
     else if (!l->preparing)
         begin_asking(c, l, early);
     if (l->spread == SPREAD_NONE) /* else the verdicts come first */
@@ -329,7 +330,8 @@ client_prepared(struct client *c, enum downgrade_verdict verdict, const char *re
     bool forbidden = verdict == DOWNGRADE_FORBIDDEN || verdict == DOWNGRADE_FRAGMENT;
     snprintf(words, sizeof(words), "%s%s%s", why, forbidden ? ": " : "",
              forbidden ? reason : "");
-    client_hand_out(l, SPREAD_ALL, 0, judge_unfit(c->settings.peer, enhanced, words));
+    client_hand_out(l, SPREAD_ALL, 0,
+                    reply_outcome_unfit(c->settings.peer, enhanced, words));
 }
 
 bool
@@ -427,14 +429,14 @@ void
 client_lost(struct client *c)
 {
     c->broken = c->broken || client_is_securing(c);
-    client_end(c, judge_lost(c->settings.peer, doing(c)));
+    client_end(c, reply_outcome_lost(c->settings.peer, doing(c)));
 }
 
 void
 client_timed_out(struct client *c)
 {
     c->broken = c->broken || client_is_securing(c);
-    client_end(c, judge_timed_out(c->settings.peer, doing(c)));
+    client_end(c, reply_outcome_timed_out(c->settings.peer, doing(c)));
 }
 
 void

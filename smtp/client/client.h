@@ -19,7 +19,7 @@
 #include "queue/manager/activity.h"
 #include "queue/envelope.h"
 #include "sched/route/route.h"
-#include "smtp/client/judge.h"
+#include "smtp/client/reply_outcome.h"
 #include "smtp/client/sasl_client.h"
 
 struct client;
@@ -34,8 +34,9 @@ struct client_login {
 };
 
 struct client_settings {
-    const char *hostname;          /* in EHLO */
-    const struct judge_peer *peer; /* this and hostname live as long as the client */
+    const char *hostname; /* in EHLO */
+    const struct reply_outcome_peer
+        *peer; /* this and hostname live as long as the client */
     bool lmtp;
     double timeout_scale; /* of the time-outs of RFC 5321 §4.5.3.2; > 0 */
     enum target_tls tls;  /* ENCRYPT, VERIFY: no mail is spoken of before TLS */

@@ -1,5 +1,5 @@
 /* The client logs in: AUTH between introduction and mail (RFC 4954). */
-#include "smtp/client/client_inside.h"
+#include "smtp/client/client_internal.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -241,8 +241,8 @@ client_auth_refused(struct client *c, const struct reply *reply)
 {
     char said[SHOWN_REPLY_MAX];
     if (reply->code / 100 == 4) {
-        struct outcome outcome =
-            judge_handshake(c->settings.peer, reply, "in reply to AUTH command");
+        struct outcome outcome = reply_outcome_handshake(c->settings.peer, reply,
+                                                         "in reply to AUTH command");
         auth_end(&c->auth);
         client_end_politely(c, outcome);
         return;
@@ -257,7 +257,7 @@ client_auth_refused(struct client *c, const struct reply *reply)
 }
 
 void
-client_heard_auth_reply(struct client *c, const struct waiting *w,
+client_heard_auth_reply(struct client *c, const struct deferral_reasons *w,
                         const struct reply *reply)
 {
     (void)w;

@@ -261,7 +261,7 @@ static void
 say_original(struct client *c, const struct letter *l, struct text original)
 {
     bool added = l->utf8 ? buffer_add(&c->output, original)
-                         : address_write_utf8_xtext(original, &c->output);
+                         : xtext_write_utf8(original, &c->output);
     assert(added);
 }
 

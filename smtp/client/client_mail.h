@@ -3,7 +3,7 @@
 #ifndef SMTP_CLIENT_MAIL_H
 #define SMTP_CLIENT_MAIL_H
 
-#include "smtp/client/client_inside.h"
+#include "smtp/client/client_internal.h"
 
 /* Chooses the form of the letter for this host. NULL; or why the host cannot get it at
  * all, with the code of RFC 3463. */

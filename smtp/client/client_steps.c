@@ -1,5 +1,5 @@
 /* The steps of an SMTP client session: what is asked and what the reply does. */
-#include "smtp/client/client_inside.h"
+#include "smtp/client/client_internal.h"
 #include "smtp/client/client_mail.h"
 
 #include <assert.h>
@@ -28,7 +28,7 @@ client_put(struct client *c, enum step_name step, size_t which)
 {
     assert(c->in_flight < CLIENT_IN_FLIGHT_MAX);
     c->waiting[(c->first + c->in_flight) % CLIENT_IN_FLIGHT_MAX] =
-        (struct waiting){step, which};
+        (struct deferral_reasons){step, which};
     if (c->in_flight++ == 0)
         c->turn++;
 }
@@ -38,7 +38,7 @@ client_put_first(struct client *c, enum step_name step, size_t which)
 {
     assert(c->in_flight < CLIENT_IN_FLIGHT_MAX);
     c->first = (c->first + CLIENT_IN_FLIGHT_MAX - 1) % CLIENT_IN_FLIGHT_MAX;
-    c->waiting[c->first] = (struct waiting){step, which};
+    c->waiting[c->first] = (struct deferral_reasons){step, which};
     c->in_flight++;
     c->turn++;
 }
@@ -127,7 +127,7 @@ client_steps_class_of(const struct reply *reply)
 void
 client_protocol_error(struct client *c, const char *doing, const char *what)
 {
-    client_end(c, judge_protocol(c->settings.peer, doing, what));
+    client_end(c, reply_outcome_protocol(c->settings.peer, doing, what));
 }
 
 static void
@@ -247,7 +247,7 @@ ask_last(struct client *c)
 static void
 refused_handshake(struct client *c, const struct reply *reply, const char *answered)
 {
-    client_end_politely(c, judge_handshake(c->settings.peer, reply, answered));
+    client_end_politely(c, reply_outcome_handshake(c->settings.peer, reply, answered));
 }
 
 static void
@@ -282,7 +282,7 @@ take_extensions(struct client *c, const struct reply *reply)
 }
 
 static void
-heard_220(struct client *c, const struct waiting *w, const struct reply *reply)
+heard_220(struct client *c, const struct deferral_reasons *w, const struct reply *reply)
 {
     (void)w;
     if (client_steps_class_of(reply) == 2)
@@ -292,7 +292,8 @@ heard_220(struct client *c, const struct waiting *w, const struct reply *reply)
 }
 
 static void
-heard_ehlo(struct client *c, const struct waiting *w, const struct reply *reply)
+heard_ehlo(struct client *c, const struct deferral_reasons *w,
+           const struct reply *reply)
 {
     if (client_steps_class_of(reply) == 2) {
         take_extensions(c, reply);
@@ -307,7 +308,8 @@ heard_ehlo(struct client *c, const struct waiting *w, const struct reply *reply)
 }
 
 static void
-heard_helo(struct client *c, const struct waiting *w, const struct reply *reply)
+heard_helo(struct client *c, const struct deferral_reasons *w,
+           const struct reply *reply)
 {
     (void)w;
     if (client_steps_class_of(reply) == 2)
@@ -318,18 +320,20 @@ heard_helo(struct client *c, const struct waiting *w, const struct reply *reply)
 
 /* Its state is unknown: client_end() has the message sent over a new connection. */
 static void
-heard_rset(struct client *c, const struct waiting *w, const struct reply *reply)
+heard_rset(struct client *c, const struct deferral_reasons *w,
+           const struct reply *reply)
 {
     (void)w;
     if (client_steps_class_of(reply) == 2)
         c->needs_reset = false;
     else
-        client_end_politely(
-            c, judge_handshake(c->settings.peer, reply, "in reply to RSET command"));
+        client_end_politely(c, reply_outcome_handshake(c->settings.peer, reply,
+                                                       "in reply to RSET command"));
 }
 
 static void
-heard_mail(struct client *c, const struct waiting *w, const struct reply *reply)
+heard_mail(struct client *c, const struct deferral_reasons *w,
+           const struct reply *reply)
 {
     (void)w;
     if (client_steps_class_of(reply) == 2) {
@@ -337,11 +341,11 @@ heard_mail(struct client *c, const struct waiting *w, const struct reply *reply)
         return;
     }
     struct outcome outcome =
-        judge_reply(c->settings.peer, reply, "in reply to MAIL FROM command");
+        reply_outcome_reply(c->settings.peer, reply, "in reply to MAIL FROM command");
     /* RFC 3207 §4: it wants TLS, which failed only now: no reason to bounce. */
     if (reply->code == 530 && c->lacks_tls)
-        outcome = judge_handshake(c->settings.peer, reply,
-                                  "in reply to MAIL FROM command, in clear text");
+        outcome = reply_outcome_handshake(
+            c->settings.peer, reply, "in reply to MAIL FROM command, in clear text");
     if (outcome.verdict == VERDICT_DEFERRED && c->transactions > 1) {
         client_end_politely(c, outcome);
         return;
@@ -352,7 +356,8 @@ heard_mail(struct client *c, const struct waiting *w, const struct reply *reply)
 }
 
 static void
-heard_rcpt(struct client *c, const struct waiting *w, const struct reply *reply)
+heard_rcpt(struct client *c, const struct deferral_reasons *w,
+           const struct reply *reply)
 {
     struct letter *l = client_front(c);
     if (l->states[w->which] == RECIPIENT_SETTLED)
@@ -362,19 +367,21 @@ heard_rcpt(struct client *c, const struct waiting *w, const struct reply *reply)
         l->accepted++;
         return;
     }
-    client_hand_out(l, SPREAD_ONE, w->which,
-                    judge_rcpt(c->settings.peer, reply, "in reply to RCPT TO command"));
+    client_hand_out(
+        l, SPREAD_ONE, w->which,
+        reply_outcome_rcpt(c->settings.peer, reply, "in reply to RCPT TO command"));
 }
 
 /* A refusal ends the transaction, and what the peer makes of what was said behind it
  * need not be guessed. */
 static void
-heard_chunk(struct client *c, const struct waiting *w, const struct reply *reply)
+heard_chunk(struct client *c, const struct deferral_reasons *w,
+            const struct reply *reply)
 {
     (void)w;
     if (client_steps_class_of(reply) != 2)
-        client_end_politely(
-            c, judge_reply(c->settings.peer, reply, "in reply to BDAT command"));
+        client_end_politely(c, reply_outcome_reply(c->settings.peer, reply,
+                                                   "in reply to BDAT command"));
 }
 
 void
@@ -390,14 +397,15 @@ client_finish_content(struct client *c)
 }
 
 static void
-heard_data(struct client *c, const struct waiting *w, const struct reply *reply)
+heard_data(struct client *c, const struct deferral_reasons *w,
+           const struct reply *reply)
 {
     (void)w;
     dot_encode_start(&c->dot);
     if (client_steps_class_of(reply) != 3) {
         client_hand_out(
             client_front(c), SPREAD_ALL, 0,
-            judge_reply(c->settings.peer, reply, "in reply to DATA command"));
+            reply_outcome_reply(c->settings.peer, reply, "in reply to DATA command"));
     } else if (client_front(c)->accepted > 0) {
         start_content(c);
     } else if (!c->settings.lmtp) {
@@ -411,19 +419,20 @@ heard_data(struct client *c, const struct waiting *w, const struct reply *reply)
 
 /* The peer has no patience for the rest; it will not understand commands now. */
 static void
-heard_early(struct client *c, const struct waiting *w, const struct reply *reply)
+heard_early(struct client *c, const struct deferral_reasons *w,
+            const struct reply *reply)
 {
     (void)w;
-    client_end(c,
-               judge_reply(c->settings.peer, reply, "while it received the message"));
+    client_end(c, reply_outcome_reply(c->settings.peer, reply,
+                                      "while it received the message"));
 }
 
 /* SMTP: for all recipients at once. LMTP: one reply each, in order (RFC 2033 §4.2). */
 static void
-heard_end(struct client *c, const struct waiting *w, const struct reply *reply)
+heard_end(struct client *c, const struct deferral_reasons *w, const struct reply *reply)
 {
     struct outcome outcome =
-        judge_reply(c->settings.peer, reply, "in reply to end of DATA command");
+        reply_outcome_reply(c->settings.peer, reply, "in reply to end of DATA command");
     outcome.notifies = (c->extensions & EXTENSION_DSN) != 0;
     c->needs_reset = false;
     struct letter *l = client_front(c);

@@ -1,5 +1,5 @@
 /* The client's way to TLS: STARTTLS, what comes in its place, and how it fails. */
-#include "smtp/client/client_inside.h"
+#include "smtp/client/client_internal.h"
 #include "sched/route/target.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@ end_insecure(struct client *c, const char *enhanced, const char *what, bool poli
         snprintf(demand, sizeof(demand), "TLS is demanded by the route (tls=%s) but ",
                  target_tls_word(s->tls));
     snprintf(why, sizeof(why), "%shost %s %s", demand, s->peer->where, what);
-    struct outcome outcome = judge_insecure(s->peer, enhanced, why);
+    struct outcome outcome = reply_outcome_insecure(s->peer, enhanced, why);
     if (polite)
         client_end_politely(c, outcome);
     else
@@ -43,7 +43,8 @@ client_ask_tls(struct client *c)
 }
 
 void
-client_heard_tls(struct client *c, const struct waiting *w, const struct reply *reply)
+client_heard_tls(struct client *c, const struct deferral_reasons *w,
+                 const struct reply *reply)
 {
     char what[REPLY_TEXT_MAX + 64];
     (void)w;

@@ -5,8 +5,8 @@
 #include "base/idna.h"
 #include "base/loop.h"
 #include "base/memory.h"
-#include "sched/limits/answer.h"
-#include "smtp/client/delivery_inside.h"
+#include "sched/limits/reply_class.h"
+#include "smtp/client/delivery_internal.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -55,11 +55,11 @@ delivery_session_end(struct session *s, const struct outcome *trouble)
     struct delivery *d = s->delivery;
     assert(!s->in_errand && !s->has_next);
     leave_early(s);
-    dialing_free(&s->dialing);
+    happy_eyeballs_free(&s->dialing);
     credentials_free(&s->login);
-    sending_free(&s->sending);
-    exchange_free(&s->exchange);
-    relays_free(&s->relays);
+    client_connection_free(&s->sending);
+    mx_lookup_free(&s->exchange);
+    relayhosts_free(&s->relays);
     loop_timer_stop(d->loop, &s->idle);
     loop_unpost(d->loop, &s->task);
     DL_DELETE(d->sessions, s);
@@ -100,9 +100,9 @@ static void
 delivery_remember(struct session *s, const struct outcome *trouble)
 {
     enum log_level level =
-        answer_refuses_us(trouble) ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
+        reply_class_refuses_us(trouble) ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
     log_say(s->delivery->log, level, program(s), NULL, "%s", trouble->text);
-    if (s->has_trouble && answer_refuses_us(&s->trouble))
+    if (s->has_trouble && reply_class_refuses_us(&s->trouble))
         return;
     if (!s->has_trouble || gave_reason(trouble) || !gave_reason(&s->trouble))
         s->trouble = *trouble;
@@ -117,7 +117,7 @@ errand_say(struct session *s, const struct errand *errand)
     struct client_mail mail = {.envelope = errand->envelope,
                                .indexes = errand->indexes,
                                .count = errand->count};
-    sending_send(s->sending, &mail);
+    client_connection_send(s->sending, &mail);
 }
 
 static void
@@ -133,7 +133,7 @@ errand_settle(struct session *s, size_t which, const struct outcome *outcome)
 {
     assert(s->in_errand);
     s->timing.transmit_ms = loop_monotonic_ms(s->delivery->loop) - s->errand_ms;
-    s->timing.tls = sending_tls(s->sending);
+    s->timing.tls = client_connection_tls(s->sending);
     manager_settled(s->delivery->manager, &s->errand, which, outcome, &s->timing);
 }
 
@@ -166,7 +166,7 @@ errand_take_early(struct session *s)
 {
     struct manager *m = s->delivery->manager;
     assert(s->in_errand && s->sent && !s->has_next);
-    if (!s->prompt || s->closing || !sending_has_room(s->sending) ||
+    if (!s->prompt || s->closing || !client_connection_has_room(s->sending) ||
         !manager_has_work(m, s->place) || !manager_take(m, s->place, &s->next_errand))
         return;
     s->has_next = true;
@@ -222,7 +222,7 @@ errand_next(struct session *s)
 
 /* --- Connections ------------------------------------------------------------------ */
 
-static const struct exchange_host *
+static const struct mx_lookup_host *
 host_now(const struct session *s)
 {
     return candidates_next(&s->candidates);
@@ -243,7 +243,7 @@ report_health(struct session *s, bool good)
 }
 
 static void
-decide_security(struct session *s, const struct exchange_host *host,
+decide_security(struct session *s, const struct mx_lookup_host *host,
                 const struct client_login *login)
 {
     struct security_question question = {.target = s->target,
@@ -260,10 +260,11 @@ static bool
 may_fall_back(struct session *s, const struct outcome *trouble)
 {
     struct delivery *d = s->delivery;
-    if (s->closing || !s->security.may_fall_back || !sending_tls_failed(s->sending))
+    if (s->closing || !s->security.may_fall_back ||
+        !client_connection_tls_failed(s->sending))
         return false;
     s->clear = host_now(s);
-    if (lapses_add(d->lapses, &s->clear->address, loop_monotonic_ms(d->loop)))
+    if (tls_failures_add(d->lapses, &s->clear->address, loop_monotonic_ms(d->loop)))
         log_say(d->log, LOG_LEVEL_WARNING, program(s), NULL,
                 "%s; sending one message to it in cleartext, as tls=may allows",
                 trouble->text);
@@ -272,15 +273,15 @@ may_fall_back(struct session *s, const struct outcome *trouble)
 
 /* Of the hosts that the target names. */
 static size_t
-delivery_place_of(const struct session *s, const struct exchange_host *host)
+delivery_place_of(const struct session *s, const struct mx_lookup_host *host)
 {
-    return s->relays != NULL ? relays_place(host) : 0;
+    return s->relays != NULL ? relayhosts_place(host) : 0;
 }
 
 /* False: we cannot log in there. A host that has refused us once is not asked again at
  * its other addresses. */
 static bool
-delivery_log_in(struct session *s, const struct exchange_host *host)
+delivery_log_in(struct session *s, const struct mx_lookup_host *host)
 {
     struct delivery *d = s->delivery;
     struct outcome why;
@@ -300,15 +301,15 @@ delivery_log_in(struct session *s, const struct exchange_host *host)
 
 static void
 converse(struct session *s, struct net_connection *connection,
-         sending_happened *on_event)
+         client_connection_happened *on_event)
 {
     struct delivery *d = s->delivery;
-    const struct exchange_host *host = host_now(s);
+    const struct mx_lookup_host *host = host_now(s);
     assert(s->sending == NULL);
     s->greeted = false;
     candidates_name(host, &s->peer);
     decide_security(s, host, credentials_said(s->login));
-    struct sending_settings settings = {
+    struct client_connection_settings settings = {
         .loop = d->loop,
         .log = d->log,
         .queue = manager_queue(d->manager),
@@ -324,29 +325,29 @@ converse(struct session *s, struct net_connection *connection,
         .security = s->security,
         .tls = &d->tls};
     s->login = NULL;
-    s->sending = sending_new(&settings, on_event, s);
+    s->sending = client_connection_new(&settings, on_event, s);
 }
 
 static void
-dial(struct session *s, dialing_happened *on_event)
+dial(struct session *s, happy_eyeballs_happened *on_event)
 {
     struct delivery *d = s->delivery;
-    struct dialing_settings settings = {
+    struct happy_eyeballs_settings settings = {
         .loop = d->loop,
         .net = d->net,
         .sources = target_peer(s->target) ? &d->peer_sources : &d->sources,
         .timeout_ms = d->settings.connect_timeout_ms,
-        .head_start_ms = DIALING_HEAD_START_MS};
+        .head_start_ms = HAPPY_EYEBALLS_HEAD_START_MS};
     size_t count = candidates_race(&s->candidates, s->race);
     s->dialing =
-        dialing_new(&settings, s->candidates.hosts, s->race, count, on_event, s);
-    bool tries = dialing_go_on(s->dialing);
+        happy_eyeballs_new(&settings, s->candidates.hosts, s->race, count, on_event, s);
+    bool tries = happy_eyeballs_go_on(s->dialing);
     assert(tries);
 }
 
 /* False: no host is left. */
 static bool
-connect_next(struct session *s, dialing_happened *on_event)
+connect_next(struct session *s, happy_eyeballs_happened *on_event)
 {
     for (; host_now(s) != NULL; candidates_pass(&s->candidates)) {
         if (!delivery_log_in(s, host_now(s)))
@@ -358,7 +359,7 @@ connect_next(struct session *s, dialing_happened *on_event)
 }
 
 static void
-connect_failed(struct session *s, const struct dialing_event *event)
+connect_failed(struct session *s, const struct happy_eyeballs_event *event)
 {
     candidates_bring_forward(&s->candidates, event->which);
     candidates_name(&s->candidates.hosts[event->which], &s->peer);
@@ -373,23 +374,24 @@ connect_failed(struct session *s, const struct dialing_event *event)
 }
 
 static void
-on_over(struct session *s, const struct outcome *trouble, dialing_happened *on_event)
+on_over(struct session *s, const struct outcome *trouble,
+        happy_eyeballs_happened *on_event)
 {
     bool again = s->again;
     bool back = trouble != NULL && may_fall_back(s, trouble);
-    bool about_tls = sending_tls_failed(s->sending);
+    bool about_tls = client_connection_tls_failed(s->sending);
     leave_early(s);
     s->prompt = false;
     if (s->sent && !again)
         s->in_errand = false;
-    sending_free(&s->sending);
+    client_connection_free(&s->sending);
     loop_timer_stop(s->delivery->loop, &s->idle);
     s->again = s->sent = false;
     if (trouble != NULL && !back) {
         delivery_remember(s, trouble);
         if (!about_tls)
             report_health(s, false);
-        if (answer_refuses_us(trouble))
+        if (reply_class_refuses_us(trouble))
             s->refused |= 1u << delivery_place_of(s, host_now(s));
         candidates_pass(&s->candidates);
     }
@@ -407,7 +409,7 @@ on_over(struct session *s, const struct outcome *trouble, dialing_happened *on_e
 static void
 take_limits(struct session *s)
 {
-    struct client_limits told = sending_limits(s->sending);
+    struct client_limits told = client_connection_limits(s->sending);
     struct session_limits limits = {.recipients = told.recipients, .mails = told.mails};
     if (s->security.fallen_back)
         limits.mails = 1;
@@ -463,13 +465,13 @@ on_sending(void *context, const struct client_event *event)
 }
 
 static void
-on_connected(struct session *s, const struct dialing_event *event,
-             dialing_happened *on_event)
+on_connected(struct session *s, const struct happy_eyeballs_event *event,
+             happy_eyeballs_happened *on_event)
 {
     struct net_connection *connection = event->connection;
     s->connecting_ms = event->started_ms;
     candidates_bring_forward(&s->candidates, event->which);
-    dialing_free(&s->dialing);
+    happy_eyeballs_free(&s->dialing);
     /* What may be said in clear is a matter of the address: the rival's is another. */
     if (event->which == s->race[0] || delivery_log_in(s, host_now(s))) {
         converse(s, connection, on_sending);
@@ -482,27 +484,27 @@ on_connected(struct session *s, const struct dialing_event *event,
 }
 
 static void
-on_dialing(void *context, const struct dialing_event *event)
+on_dialing(void *context, const struct happy_eyeballs_event *event)
 {
     struct session *s = context;
     struct id before = manager_enter(s->delivery->manager, s->place);
     switch (event->kind) {
-    case DIALING_TRYING:
+    case HAPPY_EYEBALLS_TRYING:
         candidates_name(&s->candidates.hosts[event->which], &s->peer);
         log_say(s->delivery->log, LOG_LEVEL_DEBUG, program(s), NULL, "connecting to %s",
                 s->peer.remote);
         break;
-    case DIALING_CONNECTED:
+    case HAPPY_EYEBALLS_CONNECTED:
         on_connected(s, event, on_dialing);
         break;
-    case DIALING_FAILED:
+    case HAPPY_EYEBALLS_FAILED:
         connect_failed(s, event);
         break;
-    case DIALING_BEATEN: /* it will not be the first again so soon */
+    case HAPPY_EYEBALLS_BEATEN: /* it will not be the first again so soon */
         candidates_bad(&s->candidates, event->which);
         break;
-    case DIALING_OVER:
-        dialing_free(&s->dialing);
+    case HAPPY_EYEBALLS_OVER:
+        happy_eyeballs_free(&s->dialing);
         if (!connect_next(s, on_dialing))
             session_fail(s);
         break;
@@ -514,18 +516,18 @@ on_dialing(void *context, const struct dialing_event *event)
 
 /* To the site that its domain's mail exchangers make. */
 static bool
-belongs(struct session *s, const struct exchange_answer *answer)
+belongs(struct session *s, const struct mx_lookup_answer *answer)
 {
-    char key[EXCHANGES_KEY_MAX];
+    char key[SITE_KEY_KEY_MAX];
     if (s->target->kind != TARGET_MX || answer->set_count == 0)
         return true;
     size_t length =
-        exchanges_key(s->delivery->providers, answer->set, answer->set_count, key);
+        site_key_key(s->delivery->providers, answer->set, answer->set_count, key);
     return manager_session_found(s->delivery->manager, s->place, text_of(key, length));
 }
 
 static void
-on_exchange(void *context, const struct exchange_answer *answer)
+on_exchange(void *context, const struct mx_lookup_answer *answer)
 {
     struct session *s = context;
     struct id before = manager_enter(s->delivery->manager, s->place);
@@ -595,20 +597,20 @@ find_hosts(struct session *s, const char *domain)
         delivery_refuse_domain(s, domain);
         return;
     }
-    int wanted = d->settings.mx_address_limit, most = EXCHANGE_ADDRESS_MAX;
+    int wanted = d->settings.mx_address_limit, most = MX_LOOKUP_ADDRESS_MAX;
     int limit = wanted < 1 ? 1 : wanted > most ? most : wanted;
-    struct exchange_query query = {.name = mx ? domain : s->target->host,
-                                   .by_mx = mx || s->target->look_up_mx,
-                                   .smarthost = !mx,
-                                   .hostname = d->hostname,
-                                   .sources = &d->sources,
-                                   .port = port_of(s),
-                                   .address_limit = limit};
+    struct mx_lookup_query query = {.name = mx ? domain : s->target->host,
+                                    .by_mx = mx || s->target->look_up_mx,
+                                    .smarthost = !mx,
+                                    .hostname = d->hostname,
+                                    .sources = &d->sources,
+                                    .port = port_of(s),
+                                    .address_limit = limit};
     if (target_host_count(s->target) > 1)
-        s->relays = relays_find(d->loop, d->net, d->dns, s->target, query.port, limit,
-                                on_exchange, s);
+        s->relays = relayhosts_find(d->loop, d->net, d->dns, s->target, query.port,
+                                    limit, on_exchange, s);
     else
-        s->exchange = exchange_find(d->loop, d->net, d->dns, &query, on_exchange, s);
+        s->exchange = mx_lookup_find(d->loop, d->net, d->dns, &query, on_exchange, s);
 }
 
 void
@@ -637,11 +639,11 @@ delivery_open(void *context, struct sched_session *place, const struct target *t
 bool
 delivery_check(const struct delivery_settings *settings, struct buffer *mistakes)
 {
-    struct sources sources;
-    struct providers *providers = providers_new(settings->providers, mistakes);
-    bool good = sources_read(&sources, settings->smtp_bind, mistakes);
+    struct bind_address sources;
+    struct site_keys *providers = site_keys_new(settings->providers, mistakes);
+    bool good = bind_address_read(&sources, settings->smtp_bind, mistakes);
     good &= providers != NULL;
-    providers_free(&providers);
+    site_keys_free(&providers);
     return good;
 }
 
@@ -661,14 +663,14 @@ take_settings(struct delivery *d, const struct delivery_settings *settings)
         d->tls = settings->tls;
     }
     d->settings.smtp_bind = d->settings.providers = TEXT("");
-    struct providers *providers = providers_new(settings->providers, NULL);
+    struct site_keys *providers = site_keys_new(settings->providers, NULL);
     if (providers) {
-        providers_free(&d->providers);
+        site_keys_free(&d->providers);
         d->providers = providers;
     }
-    if (!sources_read(&d->sources, settings->smtp_bind, NULL))
+    if (!bind_address_read(&d->sources, settings->smtp_bind, NULL))
         log_say(d->log, LOG_LEVEL_WARNING, "smtp", NULL, "smtp_bind has mistakes");
-    sources_for_peers(&d->peer_sources, &d->sources, settings->peers);
+    bind_address_for_peers(&d->peer_sources, &d->sources, settings->peers);
 }
 
 struct delivery *
@@ -681,7 +683,7 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns, struct log *lo
     d->dns = dns;
     d->log = log;
     d->manager = manager;
-    d->lapses = lapses_new();
+    d->lapses = tls_failures_new();
     assert(settings->tls != NULL);
     take_settings(d, settings);
     /* After the manager's own hook, which hands out what this turn has brought. */
@@ -715,7 +717,7 @@ session_abort(struct session *s)
                                           "Petrel is shutting down");
     s->closing = true;
     if (s->sending != NULL) {
-        sending_abandon(s->sending, &outcome); /* ends in on_over() */
+        client_connection_abandon(s->sending, &outcome); /* ends in on_over() */
         return;
     }
     /* Still looking for the hosts, or calling them. */
@@ -734,9 +736,9 @@ delivery_free(struct delivery **delivery)
         session_abort(d->sessions);
     manager_plug_watch(d->manager, NULL, d);
     loop_at_end_remove(d->loop, LOOP_STAGE_ANSWER, delivery_at_stage_answer, d);
-    providers_free(&d->providers);
+    site_keys_free(&d->providers);
     tls_client_free(&d->tls);
-    lapses_free(&d->lapses);
+    tls_failures_free(&d->lapses);
     free(d->hostname);
     free(d);
     *delivery = NULL;

@@ -23,7 +23,7 @@ struct delivery_settings {
     int64_t connect_timeout_ms; /* 30 s an address */
     int64_t data_rate_min;      /* of content, bytes in a second; 0: any */
     int mx_address_limit;       /* 5 addresses tried a session */
-    struct text providers;      /* see sched/exchanges.h; copied */
+    struct text providers;      /* see sched/site_key.h; copied */
     int64_t reuse_idle_ms;      /* a kept connection waits for more mail: 2 s */
     /* Taken over. Not NULL for delivery_new(); for delivery_reload() NULL keeps the old
      * one, with the sessions that it remembers. delivery_check() does not look. */

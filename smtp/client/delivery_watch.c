@@ -1,5 +1,5 @@
 /* Tells what sessions do, for operators who ask why mail waits. */
-#include "smtp/client/delivery_inside.h"
+#include "smtp/client/delivery_internal.h"
 
 #include <stdio.h>
 #include <utlist.h>
@@ -20,20 +20,20 @@ tell_look_up(const struct session *s, struct activity *a)
     a->kind = ACTIVITY_LOOK_UP;
     a->since_ms = wall_ms(s, s->opened_ms);
     snprintf(a->what, sizeof(a->what), "%s of %s%s",
-             !by_mx                          ? "addresses"
-             : s->exchange == NULL           ? "MX"
-             : exchange_asks_mx(s->exchange) ? "MX"
-                                             : "addresses of MX hosts",
+             !by_mx                           ? "addresses"
+             : s->exchange == NULL            ? "MX"
+             : mx_lookup_asks_mx(s->exchange) ? "MX"
+                                              : "addresses of MX hosts",
              name, target_host_count(t) > 1 ? " and others" : "");
 }
 
 static void
 tell_connect(const struct session *s, struct activity *a)
 {
-    struct judge_peer peer;
+    struct reply_outcome_peer peer;
     size_t which;
     int64_t started_ms;
-    if (!dialing_now(s->dialing, &which, &started_ms))
+    if (!happy_eyeballs_now(s->dialing, &which, &started_ms))
         return;
     candidates_name(&s->candidates.hosts[which], &peer);
     a->kind = ACTIVITY_CONNECT;
@@ -45,7 +45,7 @@ tell_connect(const struct session *s, struct activity *a)
 static const char *
 other_scheme(const struct session *s, const struct activity *a)
 {
-    const struct exchange_host *host = candidates_next(&s->candidates);
+    const struct mx_lookup_host *host = candidates_next(&s->candidates);
     if (s->target->kind != TARGET_SMTP || host == NULL)
         return NULL;
     return security_other_scheme(&s->security, host->address.port, a->kind,
@@ -63,7 +63,7 @@ carries(const struct session *s, struct id message)
 static void
 tell_conversation(const struct session *s, struct id message, struct activity *a)
 {
-    sending_activity(s->sending, message, a);
+    client_connection_activity(s->sending, message, a);
     if (heap_has(&s->idle.node)) {
         a->kind = ACTIVITY_IDLE;
         a->since_ms = wall_ms(s, s->idle_since_ms);

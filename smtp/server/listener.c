@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
-#include "smtp/server/arrival.h"
+#include "smtp/server/pregreet.h"
 #include "smtp/server/listener_auth.h"
 #include "smtp/server/refusals.h"
 #include "smtp/reply.h"
@@ -41,7 +41,7 @@ struct door {
 
 struct listener {
     struct session_host host;
-    struct arrival_host arrivals;
+    struct pregreet_host arrivals;
     struct net *net;
     struct door *doors;
     size_t door_count;
@@ -164,7 +164,7 @@ rules_new(const struct listener_settings *settings, const struct route_table *ro
     bool good = policy_read(&r->policy, settings->relay_from,
                             settings->allow_open_relay, mistakes);
     good = read_tls(settings, &r->tls, mistakes) && good;
-    good = clients_read(&r->clients, &settings->clients, mistakes) && good;
+    good = client_usage_read(&r->clients, &settings->clients, mistakes) && good;
     good = networks_read(&r->proxies, "proxy_from", settings->proxy_from,
                          "would let everyone pass for anyone", mistakes) &&
            good;
@@ -187,9 +187,9 @@ rules_new(const struct listener_settings *settings, const struct route_table *ro
                               .junk_limit = settings->junk_limit,
                               .refuses_partial = settings->refuses_partial};
     take_postmaster(r, routes);
-    r->check = (struct check_rules){.helo = settings->check_helo,
-                                    .sender = settings->check_sender};
-    r->patience = (struct patience_rules){.command_ms = settings->idle_timeout_ms,
+    r->check = (struct sanity_rules){.helo = settings->check_helo,
+                                     .sender = settings->check_sender};
+    r->patience = (struct deadline_rules){.command_ms = settings->idle_timeout_ms,
                                           .data_ms = settings->data_timeout_ms,
                                           .data_rate = settings->data_rate_min};
     r->greet_delay_ms = settings->greet_delay_ms;
@@ -210,7 +210,7 @@ listener_check(const struct listener_settings *settings, struct buffer *mistakes
     struct endpoint *endpoints;
     size_t count;
     struct session_rules *rules = rules_new(settings, NULL, secret, mistakes);
-    bool good = endpoints_read(settings->listen, &endpoints, &count, mistakes);
+    bool good = policy_endpoints_read(settings->listen, &endpoints, &count, mistakes);
     good =
         good && rules != NULL && has_what_it_needs(rules, endpoints, count, mistakes);
     free(endpoints);
@@ -232,13 +232,13 @@ drained(void *context)
 static void
 watch_stress(struct listener *l)
 {
-    const struct clients_rules *rules = &l->host.rules->clients;
-    bool stressed = clients_stressed(l->host.clients, rules);
+    const struct client_usage_rules *rules = &l->host.rules->clients;
+    bool stressed = client_usage_stressed(l->host.clients, rules);
     if (stressed == l->host.stressed)
         return;
     log_say(l->host.log, stressed ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "smtpd", NULL,
-            "%zu of %d sessions (max_sessions): %s", clients_sessions(l->host.clients),
-            rules->sessions,
+            "%zu of %d sessions (max_sessions): %s",
+            client_usage_sessions(l->host.clients), rules->sessions,
             stressed ? "stress begins: untrusted clients have shorter time-outs"
                      : "stress is over");
     session_host_stress(&l->host, stressed);
@@ -249,7 +249,7 @@ static void
 on_gone(void *context, const struct net_address *peer)
 {
     struct listener *l = context;
-    clients_left(l->host.clients, peer, loop_monotonic_ms(l->host.loop));
+    client_usage_left(l->host.clients, peer, loop_monotonic_ms(l->host.loop));
     watch_stress(l);
     if (l->draining && l->host.count == 0)
         loop_post(l->host.loop, &l->gone, drained, l);
@@ -267,16 +267,17 @@ static bool
 may_enter(struct listener *l, const struct net_address *client,
           const struct session_manner *manner, struct outcome *why)
 {
-    struct clients_rules rules = l->host.rules->clients;
-    bool full = clients_sessions(l->host.clients) >= (size_t)rules.sessions;
+    struct client_usage_rules rules = l->host.rules->clients;
+    bool full = client_usage_sessions(l->host.clients) >= (size_t)rules.sessions;
     bool is_peer = session_is_peer(&l->host, client, manner);
     bool trusted = is_peer || manner->lmtp || may_relay(l, client, manner);
     if (is_peer)
-        rules.each[CLIENTS_SESSION] = rules.all[CLIENTS_SESSION] = (struct rate){0};
+        rules.each[CLIENT_USAGE_SESSION] = rules.all[CLIENT_USAGE_SESSION] =
+            (struct rate){0};
     if (full)
         rules.sessions = INT_MAX;
-    bool enters = clients_entered(l->host.clients, &rules, client,
-                                  loop_monotonic_ms(l->host.loop), why);
+    bool enters = client_usage_entered(l->host.clients, &rules, client,
+                                       loop_monotonic_ms(l->host.loop), why);
     if (enters && full && !session_make_room(&l->host, client, trusted)) {
         *why = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, no_room.code,
                             no_room.enhanced, "%s", no_room.text);
@@ -304,7 +305,7 @@ listener_enter(struct listener *l, struct net_connection *connection,
              session_is_locked_out(&l->host, connection, manner))
         refusal = &locked_out;
     if (refusal == NULL && waits)
-        arrival_wait(&l->arrivals, connection, manner, rules->greet_delay_ms);
+        pregreet_wait(&l->arrivals, connection, manner, rules->greet_delay_ms);
     else
         session_start(&l->host, connection, manner, refusal);
 }
@@ -366,7 +367,7 @@ listener_on_accept(void *context, struct net_connection *connection)
     const char *why = welcome ? is_no_proxy(l, net_peer(connection))
                               : "this user may not use this socket";
     if (why == NULL) {
-        arrival_read_header(&l->arrivals, connection, &door->manner);
+        pregreet_read_header(&l->arrivals, connection, &door->manner);
         return;
     }
     char ip[NET_ADDRESS_TEXT_MAX], proxy[sizeof(ip) + 2];
@@ -396,16 +397,16 @@ listener_make(struct loop *loop, struct log *log, struct queue *queue,
                                     .log = log,
                                     .queue = queue,
                                     .routes = routes,
-                                    .clients = clients_new(),
+                                    .clients = client_usage_new(),
                                     .rules = rules,
                                     .on_gone = on_gone,
                                     .context = l};
-    l->arrivals = (struct arrival_host){.loop = loop,
-                                        .log = log,
-                                        .on_named = on_named,
-                                        .on_ready = listener_on_ready,
-                                        .on_gone = on_gone,
-                                        .context = l};
+    l->arrivals = (struct pregreet_host){.loop = loop,
+                                         .log = log,
+                                         .on_named = on_named,
+                                         .on_ready = listener_on_ready,
+                                         .on_gone = on_gone,
+                                         .context = l};
     session_host_start(&l->host);
     l->arrivals.refusals = l->host.refusals;
     return l;
@@ -466,14 +467,14 @@ listener_new(struct loop *loop, struct net *net, struct log *log,
     buffer_init(&mistakes, MISTAKES_MAX);
     listener_auth_secret(loop, queue_disk(manager_queue(manager)), secret);
     struct session_rules *rules = rules_new(settings, routes, secret, &mistakes);
-    bool good = endpoints_read(settings->listen, &endpoints, &count, &mistakes);
+    bool good = policy_endpoints_read(settings->listen, &endpoints, &count, &mistakes);
     if (good && rules != NULL &&
         has_what_it_needs(rules, endpoints, count, &mistakes)) {
         l = listener_make(loop, log, manager_queue(manager), routes, rules);
         l->host.manager = manager;
         l->net = net;
         memcpy(l->secret, secret, sizeof(secret));
-        login_gate_set_limit(l->host.gate, settings->auth_failure_limit);
+        auth_gate_set_limit(l->host.gate, settings->auth_failure_limit);
         if (open_doors(l, endpoints, count, error, error_size)) {
             log_doors(l);
             listener_auth_warn(log, rules, endpoints, count);
@@ -522,7 +523,7 @@ listener_reload(struct listener *l, const struct route_table *routes,
     if (rules != NULL) {
         session_rules_release(&l->host.rules);
         l->host.rules = rules;
-        login_gate_set_limit(l->host.gate, settings->auth_failure_limit);
+        auth_gate_set_limit(l->host.gate, settings->auth_failure_limit);
     } else {
         log_say(l->host.log, LOG_LEVEL_ERROR, "smtpd", NULL, "old settings stay: %.*s",
                 TEXT_ARGS(text_trim(buffer_text(&mistakes))));
@@ -564,7 +565,7 @@ listener_drain(struct listener *l, int64_t grace_ms, void (*on_drained)(void *co
     l->drained = on_drained;
     l->context = context;
     close_doors(l);
-    arrival_drain(&l->arrivals);
+    pregreet_drain(&l->arrivals);
     if (l->host.count == 0) {
         loop_post(l->host.loop, &l->gone, drained, l);
         return;
@@ -577,7 +578,7 @@ static void
 listener_release(void *object)
 {
     struct listener *l = object;
-    clients_free(&l->host.clients);
+    client_usage_free(&l->host.clients);
     session_rules_release(&l->host.rules);
     free(l);
 }
@@ -592,7 +593,7 @@ listener_free(struct listener **listener)
     close_doors(l);
     loop_timer_stop(l->host.loop, &l->grace);
     loop_unpost(l->host.loop, &l->gone);
-    arrival_stop(&l->arrivals);
+    pregreet_stop(&l->arrivals);
     session_host_stop(&l->host);
     loop_release(l->host.loop, listener_release, l);
 }
@@ -648,7 +649,7 @@ listener_serve_standard(struct loop *loop, struct net *net, struct log *log,
     buffer_free(&mistakes);
     struct listener *l = listener_make(loop, log, queue, routes, rules);
     l->net = net;
-    clients_free(&l->host.clients); /* it is one, and its caller's */
+    client_usage_free(&l->host.clients); /* it is one, and its caller's */
     l->host.on_gone = on_standard_gone;
     l->drained = over;
     l->context = context;

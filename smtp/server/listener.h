@@ -26,10 +26,10 @@ struct listener_settings {
     int64_t message_size_limit; /* bytes; 0 = none */
     int64_t lifetime_ms;        /* of mail: for that which comes by XDEFRAG */
     int recipient_limit;
-    struct clients_settings
-        clients;                   /* how many, how often: see smtp/server/clients.h */
-    struct text proxy_from;        /* list of networks: see smtp/server/arrival.h */
-    bool check_helo, check_sender; /* see smtp/server/check.h */
+    struct client_usage_settings
+        clients;            /* how many, how often: see smtp/server/client_usage.h */
+    struct text proxy_from; /* list of networks: see smtp/server/pregreet.h */
+    bool check_helo, check_sender; /* see smtp/server/sanity.h */
     int64_t greet_delay_ms; /* strangers that speak earlier are sent away; 0 = none */
     bool refuses_partial;   /* see server_rules */
     int hop_limit;          /* Received lines; 50 */

@@ -140,7 +140,7 @@ listener_auth_warn(struct log *log, const struct session_rules *rules,
     for (size_t i = 0; i < count; i++) {
         const struct endpoint *e = &endpoints[i];
         usable = usable || (e->auth != ENDPOINT_AUTH_NO && can_log_in(rules, e));
-        if (e->legacy && endpoint_is_public(e))
+        if (e->legacy && policy_endpoint_is_public(e))
             listener_auth_warn_of(
                 log, e,
                 "profile=legacy takes passwords in clear and repairs line ends: only "

@@ -33,7 +33,7 @@ is_xtext(struct text t)
 {
     struct buffer decoded;
     buffer_init(&decoded, t.length);
-    bool good = t.length > 0 && address_read_xtext(t, &decoded);
+    bool good = t.length > 0 && xtext_read(t, &decoded);
     buffer_free(&decoded);
     return good;
 }

@@ -356,8 +356,8 @@ is_same_place(const struct net_address *a, const struct net_address *b)
 }
 
 bool
-endpoints_read(struct text listen, struct endpoint **endpoints, size_t *count,
-               struct buffer *mistakes)
+policy_endpoints_read(struct text listen, struct endpoint **endpoints, size_t *count,
+                      struct buffer *mistakes)
 {
     struct text word;
     bool good = true;
@@ -380,7 +380,7 @@ endpoints_read(struct text listen, struct endpoint **endpoints, size_t *count,
 }
 
 bool
-endpoint_is_public(const struct endpoint *endpoint)
+policy_endpoint_is_public(const struct endpoint *endpoint)
 {
     static const char *const private[] = {
         "10.0.0.0/8",    "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16",

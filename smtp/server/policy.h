@@ -80,10 +80,11 @@ struct endpoint {
 
 /* The list of ADDRESS:PORT[?OPTION&...] and unix:PATH[?...]; *endpoints is malloc'ed.
  * False with one line per mistake. */
-bool endpoints_read(struct text listen, struct endpoint **endpoints, size_t *count,
-                    struct buffer *mistakes) __attribute__((warn_unused_result));
+bool policy_endpoints_read(struct text listen, struct endpoint **endpoints,
+                           size_t *count, struct buffer *mistakes)
+    __attribute__((warn_unused_result));
 /* Clients from the internet could reach it: it is no loopback, private (RFC 1918, 6598,
  * 4193) or link-local address, and no Unix socket. */
-bool endpoint_is_public(const struct endpoint *endpoint);
+bool policy_endpoint_is_public(const struct endpoint *endpoint);
 
 #endif

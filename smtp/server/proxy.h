@@ -2,7 +2,7 @@
  * client for whom it has connected. Pure.
  *
  * Who may say it is smtp/server/policy.h's business, how long that may take
- * smtp/server/arrival.h's.
+ * smtp/server/pregreet.h's.
  */
 #ifndef SMTP_PROXY_H
 #define SMTP_PROXY_H

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "smtp/line.h"
-#include "smtp/server/server_inside.h"
+#include "smtp/server/server_internal.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* AUTH in a server session (RFC 4954): when it may come, its lines, its end. */
-#include "smtp/server/server_inside.h"
+#include "smtp/server/server_internal.h"
 
 #include "base/digest.h"
 #include "base/memory.h"

@@ -1,6 +1,6 @@
 /* The commands of the SMTP server: a table of verbs, where each may come, and what it
  * does. */
-#include "smtp/server/server_inside.h"
+#include "smtp/server/server_internal.h"
 
 #include "base/memory.h"
 

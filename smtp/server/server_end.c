@@ -1,5 +1,5 @@
 /* How a server session refuses, logs and ends: one way each. */
-#include "smtp/server/server_inside.h"
+#include "smtp/server/server_internal.h"
 
 #include "base/log.h"
 #include "smtp/server/refusals.h"

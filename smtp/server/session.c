@@ -1,7 +1,7 @@
 /* Feeds a server machine from a connection and does what it wishes. */
 #include "smtp/server/session.h"
 
-#include "smtp/server/session_inside.h"
+#include "smtp/server/session_internal.h"
 
 #include "base/log.h"
 #include "base/loop.h"
@@ -44,7 +44,7 @@ session_rules_release(struct session_rules **rules)
     if (--r->users > 0)
         return;
     policy_free(&r->policy);
-    clients_rules_free(&r->clients);
+    client_usage_rules_free(&r->clients);
     networks_free(&r->proxies);
     tls_server_free(&r->tls);
     users_free(&r->accounts);
@@ -89,7 +89,7 @@ session_end(struct session *s)
     loop_unpost(host->loop, &s->hanging_up);
     loop_timer_stop(host->loop, &s->penalty);
     loop_timer_stop(host->loop, &s->slow);
-    login_free(&s->login);
+    auth_attempt_free(&s->login);
     session_leave_tls(s);
     session_leave_row(s);
     DL_DELETE(host->sessions, s);
@@ -178,12 +178,12 @@ refresh(struct session *s)
 
 /* One more of them from this client. */
 static bool
-session_take(struct session *s, enum clients_kind kind, struct outcome *refusal)
+session_take(struct session *s, enum client_usage_kind kind, struct outcome *refusal)
 {
     struct session_host *host = s->host;
     return host->clients == NULL || server_is_redirect(&s->server) ||
-           clients_take(host->clients, &s->rules->clients, &s->peer, kind,
-                        loop_monotonic_ms(host->loop), refusal);
+           client_usage_take(host->clients, &s->rules->clients, &s->peer, kind,
+                             loop_monotonic_ms(host->loop), refusal);
 }
 
 static bool
@@ -202,10 +202,10 @@ session_admit(struct session *s)
                     senders_permit(s->rules->senders, server->user, server->may_relay,
                                    server_sender(server), &refusal);
     if (admitted && session_is_checked(s))
-        admitted =
-            check_mail(&s->rules->check, text_from(server->helo), server_sender(server),
-                       s->rules->hostname, net_local(s->connection), &refusal);
-    admitted = admitted && session_take(s, CLIENTS_MESSAGE, &refusal) &&
+        admitted = sanity_mail(&s->rules->check, text_from(server->helo),
+                               server_sender(server), s->rules->hostname,
+                               net_local(s->connection), &refusal);
+    admitted = admitted && session_take(s, CLIENT_USAGE_MESSAGE, &refusal) &&
                queue_admits(s->host->queue, server_expected_size(server), &refusal);
     server_admitted(&s->server, admitted ? NULL : &refusal);
 }
@@ -216,13 +216,13 @@ session_check(struct session *s)
     struct outcome refusal;
     const struct server *server = &s->server;
     bool taken =
-        session_take(s, CLIENTS_RECIPIENT, &refusal) &&
+        session_take(s, CLIENT_USAGE_RECIPIENT, &refusal) &&
         policy_recipient(s->host->routes,
                          server_may_relay(server) || server_is_redirect(server),
                          server_sender(server), server_recipient(server), &refusal);
     if (taken && session_is_checked(s))
-        taken = check_recipient(&s->rules->check, server_sender(server),
-                                server_accepted(server), &refusal);
+        taken = sanity_recipient(&s->rules->check, server_sender(server),
+                                 server_accepted(server), &refusal);
     if (taken && server->rules->refuses_partial &&
         policy_joins(s->host->routes, server_sender(server), server_recipient(server)))
         server_recipient_joins(&s->server);
@@ -270,9 +270,10 @@ session_log_in(struct session *s)
 {
     if (s->login == NULL) {
         struct lockout_key key = lockout_key(&s->peer, s->server.uid);
-        s->login = login_new(s->host->gate, &s->server, &key, s->host->on_login, s);
+        s->login =
+            auth_attempt_new(s->host->gate, &s->server, &key, s->host->on_login, s);
     }
-    return login_ask(s->login);
+    return auth_attempt_ask(s->login);
 }
 
 /* There is input that the machine has not seen. */
@@ -337,7 +338,7 @@ session_note(struct session *s, size_t size, bool answered)
         session_leave_row(s);
         session_enter_row(s);
     }
-    patience_noted(&s->patience, content, (int64_t)size, answered,
+    deadline_noted(&s->patience, content, (int64_t)size, answered,
                    loop_monotonic_ms(s->host->loop));
     if (content != before)
         session_be_patient(s);
@@ -492,10 +493,10 @@ static void
 session_on_slow(void *context)
 {
     struct session *s = context;
-    struct patience_rules rules = session_patience(s);
+    struct deadline_rules rules = session_patience(s);
     if (s->storing || s->held != NULL || s->server.question == SERVER_ASKS_LOGIN) {
         session_note(s, 0, true); /* now it is we who are slow */
-    } else if (!patience_lasts(&s->patience, &rules,
+    } else if (!deadline_lasts(&s->patience, &rules,
                                loop_monotonic_ms(s->host->loop))) {
         session_time_out(s);
         return;
@@ -617,7 +618,7 @@ server_session_new(struct session_host *host, const struct net_address *peer,
     s->server.envelopes = &host->envelopes;
     s->penalty.fire = on_paid;
     s->slow.fire = session_on_slow;
-    patience_noted(&s->patience, false, 0, true, loop_monotonic_ms(host->loop));
+    deadline_noted(&s->patience, false, 0, true, loop_monotonic_ms(host->loop));
     buffer_init(&s->normalized, 4 * NORMALIZE_PIECE);
     DL_APPEND(host->sessions, s);
     session_enter_row(s);
@@ -640,7 +641,7 @@ session_host_start(struct session_host *host)
 {
     host->on_stored = session_on_stored;
     host->on_login = on_login_answered;
-    host->gate = login_gate_new(host->loop, host->log);
+    host->gate = auth_gate_new(host->loop, host->log);
     host->refusals = refusals_new(host->loop, host->log);
     buffer_init(&host->out, OUT_MAX);
 }
@@ -657,7 +658,7 @@ session_host_stop(struct session_host *host)
         session_hang_up(s, false);
         session_end(s);
     }
-    login_gate_free(&host->gate);
+    auth_gate_free(&host->gate);
     refusals_free(&host->refusals);
     buffer_free(&host->out);
 }
@@ -737,5 +738,5 @@ session_is_locked_out(const struct session_host *host,
 {
     struct lockout_key key =
         lockout_key(net_peer(connection), uid_of(connection, manner));
-    return login_gate_is_locked(host->gate, &key);
+    return auth_gate_is_locked(host->gate, &key);
 }

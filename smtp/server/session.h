@@ -5,10 +5,10 @@
 
 #include "base/net.h"
 #include "queue/manager/manager.h"
-#include "smtp/server/check.h"
-#include "smtp/server/clients.h"
-#include "smtp/patience.h"
-#include "smtp/server/login.h"
+#include "smtp/server/sanity.h"
+#include "smtp/server/client_usage.h"
+#include "smtp/deadline.h"
+#include "smtp/server/auth_gate.h"
 #include "smtp/server/policy.h"
 #include "smtp/server/senders.h"
 #include "smtp/server/server.h"
@@ -19,9 +19,9 @@ struct session_rules {
     unsigned users;
     struct server_rules server; /* its names are those below */
     struct policy policy;
-    struct clients_rules clients;
-    struct check_rules check;
-    struct patience_rules patience;
+    struct client_usage_rules clients;
+    struct sanity_rules check;
+    struct deadline_rules patience;
     struct networks proxies; /* who may say for whom it speaks */
     int64_t greet_delay_ms;  /* of strangers */
     struct tls_server *tls;  /* NULL: none is offered */
@@ -49,7 +49,7 @@ struct session_host {
     struct queue *queue;
     struct manager *manager;          /* NULL: nobody here delivers (sendmail -bs) */
     const struct route_table *routes; /* NULL: nobody is one of our hosts */
-    struct clients *clients;          /* NULL: nobody is counted (sendmail -bs) */
+    struct client_usage *clients;     /* NULL: nobody is counted (sendmail -bs) */
     struct session_rules *rules;      /* for new transactions */
     struct buffer out; /* replies on their way to net.h; empty between calls */
     struct session *sessions;
@@ -57,7 +57,7 @@ struct session_host {
     struct session *idle;    /* all sessions, the longest idle first */
     bool stressed;           /* see session_host_stress() */
     size_t count, tls_count;
-    struct login_gate *gate;   /* this and the next: made by session_host_start() */
+    struct auth_gate *gate;    /* this and the next: made by session_host_start() */
     struct refusals *refusals; /* lines of the log about them */
     struct server_envelopes envelopes;
     /* A session is gone; peer as net_peer() said. */
@@ -87,7 +87,7 @@ struct session_manner {
     bool lmtp;
     bool tls;      /* from the first byte: the rules have it */
     bool starttls; /* may be asked for, where the rules have it */
-    bool proxy;    /* a header stands before it (smtp/server/arrival.h) */
+    bool proxy;    /* a header stands before it (smtp/server/pregreet.h) */
     bool stranger; /* its address lets nobody relay: it is not the client's */
     bool legacy;   /* see smtp/server/normalize_newlines.h */
     enum endpoint_auth auth;

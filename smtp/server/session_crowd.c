@@ -1,5 +1,5 @@
 /* Sessions when there are many: how long each may take, and who gives way. */
-#include "smtp/server/session_inside.h"
+#include "smtp/server/session_internal.h"
 
 #include "smtp/reply.h"
 
@@ -37,10 +37,10 @@ session_hurry_ms(const struct session *s, int64_t timeout_ms)
     return shorter && session_is_hurried(s) ? STRESS_TIMEOUT_MS : timeout_ms;
 }
 
-struct patience_rules
+struct deadline_rules
 session_patience(const struct session *s)
 {
-    struct patience_rules rules = s->rules->patience;
+    struct deadline_rules rules = s->rules->patience;
     rules.command_ms = session_hurry_ms(s, rules.command_ms);
     rules.data_ms = session_hurry_ms(s, rules.data_ms);
     return rules;
@@ -50,8 +50,8 @@ void
 session_be_patient(struct session *s)
 {
     struct loop *loop = s->host->loop;
-    struct patience_rules rules = session_patience(s);
-    int64_t due_ms = patience_due_ms(&s->patience, &rules);
+    struct deadline_rules rules = session_patience(s);
+    int64_t due_ms = deadline_due_ms(&s->patience, &rules);
     if (due_ms < INT64_MAX && !s->trusted)
         loop_timer_start(loop, &s->slow, due_ms - loop_monotonic_ms(loop), s->slow.fire,
                          s);
@@ -117,8 +117,9 @@ may_give_way(const struct session *s)
 static size_t
 company(const struct session *s, bool tls)
 {
-    const struct clients *clients = s->host->clients;
-    return tls ? clients_tls(clients, &s->peer) : clients_weight(clients, &s->peer);
+    const struct client_usage *clients = s->host->clients;
+    return tls ? client_usage_tls(clients, &s->peer)
+               : client_usage_weight(clients, &s->peer);
 }
 
 /* A client with more keeps none of them by being busy: half of what one may have. */
@@ -163,7 +164,7 @@ bool
 session_make_room(struct session_host *host, const struct net_address *newcomer,
                   bool trusted)
 {
-    size_t others = trusted ? 0 : clients_weight(host->clients, newcomer);
+    size_t others = trusted ? 0 : client_usage_weight(host->clients, newcomer);
     struct session *s = session_find_idle(host, false, others);
     if (s == NULL)
         return false;

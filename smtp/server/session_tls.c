@@ -3,7 +3,7 @@
  * A place is some 40 KB of memory, so it is taken when the first bytes of the
  * ClientHello have come. When places are short, the oldest handshake of an untrusted
  * client that is not finished gives way, then an idle session. */
-#include "smtp/server/session_inside.h"
+#include "smtp/server/session_internal.h"
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -51,7 +51,7 @@ has_its_share(const struct session *s)
     size_t limit = s->host->rules->tls_session_limit,
            share = (limit + SESSION_TLS_SHARE - 1) / SESSION_TLS_SHARE;
     return s->host->clients != NULL && !s->server.may_relay &&
-           clients_tls(s->host->clients, &s->peer) >= share;
+           client_usage_tls(s->host->clients, &s->peer) >= share;
 }
 
 /* False: it may begin at once. True, and *other who must give way first; NULL: nobody
@@ -72,7 +72,7 @@ lacks_place(const struct session *s, struct session **other)
         return false;
     *other = oldest_untrusted(host);
     if (*other == NULL && host->clients != NULL) {
-        size_t own = clients_tls(host->clients, &s->peer) + 1;
+        size_t own = client_usage_tls(host->clients, &s->peer) + 1;
         *other = session_find_idle(host, true, session_is_trusted(s) ? 0 : own);
     }
     return true;
@@ -150,7 +150,7 @@ session_tls_begin(struct session *s)
     s->tls = true;
     host->tls_count++;
     if (host->clients != NULL)
-        clients_secured(host->clients, &s->peer, true);
+        client_usage_secured(host->clients, &s->peer, true);
     net_start_tls(s->connection, &tls);
     if (s->greeting != NULL)
         net_send(s->connection, text_from(s->greeting));
@@ -200,5 +200,5 @@ session_leave_tls(struct session *s)
     s->tls = false;
     host->tls_count--;
     if (host->clients != NULL)
-        clients_secured(host->clients, &s->peer, false);
+        client_usage_secured(host->clients, &s->peer, false);
 }

@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "smtp/redirect.h"
-#include "smtp/server/stamp.h"
+#include "smtp/server/trust.h"
 #include "smtp/server/trace.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ static const struct refusal no_memory = {
 static const struct refusal looping = {554, "5.4.6", "too many hops: a mail loop"};
 
 /* A recipient by its normal form, which the envelope owns. */
-struct seen {
+struct id_set {
     UT_hash_handle hh;
 };
 
@@ -92,9 +92,9 @@ take_ascii_domain(struct server_transaction *t)
     if (text_is_ascii(a->domain) || !text_is_ascii(domain))
         return;
     bool kept = buffer_add(&t->original, TEXT("utf-8;")) &&
-                address_write_unitext(a->local, &t->original) &&
+                xtext_write_unitext(a->local, &t->original) &&
                 buffer_add(&t->original, TEXT("@")) &&
-                address_write_unitext(a->domain, &t->original);
+                xtext_write_unitext(a->domain, &t->original);
     assert(kept);
     a->domain = domain;
     if (t->rcpt.original.length == 0)
@@ -134,7 +134,7 @@ transaction_ask(struct server_transaction *t, struct text argument, struct text 
 bool
 transaction_knows(const struct server_transaction *t)
 {
-    struct seen *found;
+    struct id_set *found;
     HASH_FIND(hh, t->seen, t->normal.at, t->normal.length, found);
     return found != NULL;
 }
@@ -174,7 +174,7 @@ transaction_add(struct server_transaction *t)
     struct envelope *e = t->envelope;
     if (is_crowded(t))
         return &no_memory;
-    struct seen *seen = arena_get(&t->arena, sizeof(*seen));
+    struct id_set *seen = arena_get(&t->arena, sizeof(*seen));
     if (seen == NULL ||
         !envelope_add(e, buffer_text(&t->normal), t->rcpt.notify, t->rcpt.original))
         return &too_many;
@@ -254,7 +254,7 @@ trust_of(const struct server *s, struct envelope *e)
     if (e->by_peer)
         return TEXT("");
     buffer_init(&trust, TRUST_MAX);
-    bool fits = stamp_write(s, &trust);
+    bool fits = trust_write(s, &trust);
     assert(fits);
     struct text kept = envelope_text(e, buffer_text(&trust));
     buffer_free(&trust);

@@ -9,7 +9,7 @@
 #include "smtp/server/parameters.h"
 #include "smtp/server/server.h"
 
-struct seen;
+struct id_set;
 
 struct server_transaction {
     struct envelope *envelope; /* NULL once given away */
@@ -20,7 +20,7 @@ struct server_transaction {
     bool by_peer;              /* has XDEFRAG: see smtp/redirect.h */
     bool joins;                /* fragments, on the way to a recipient at least */
     unsigned accepted;         /* RCPTs answered with 250, repeated ones included */
-    struct seen *seen;         /* hash of recipients */
+    struct id_set *seen;       /* hash of recipients */
     struct arena arena;
     struct server_envelopes *envelopes; /* NULL: nobody counts */
     size_t envelopes_max, counted;      /* of it: its limit for us, our part */

@@ -7,19 +7,19 @@
 enum { CONTROL_LINE_MAX = 1024 };
 
 /* A client of the control port. */
-struct control {
+struct control_server {
     struct server *server;
     struct net_connection *connection;
     struct loop_timer timer;
     bool waiting;
     unsigned long long wanted;
-    struct control *prev, *next;
+    struct control_server *prev, *next;
 };
 
 struct server {
     struct sink sink;
     const char *control, *count_file, *directory;
-    struct control *controls;
+    struct control_server *controls;
     struct loop_timer sampling;
 };
 
@@ -127,7 +127,7 @@ print_counters(void *context)
 /* --- Control port --- */
 
 static void
-control_end(struct control *c)
+control_end(struct control_server *c)
 {
     DL_DELETE(c->server->controls, c);
     loop_timer_stop(c->server->sink.loop, &c->timer);
@@ -137,20 +137,20 @@ control_end(struct control *c)
 
 /* Takes the line. */
 static void
-control_say(struct control *c, char *line)
+control_say(struct control_server *c, char *line)
 {
     net_send(c->connection, text_from(line));
     free(line);
 }
 
 static void
-control_complain(struct control *c, const char *what)
+control_complain(struct control_server *c, const char *what)
 {
     control_say(c, line_of(json_pack("{s:s}", "error", what)));
 }
 
 static void
-control_answer(struct control *c)
+control_server_answer(struct control_server *c)
 {
     control_say(c, total_line(&c->server->sink));
 }
@@ -158,10 +158,10 @@ control_answer(struct control *c)
 static void
 on_wait_over(void *context)
 {
-    struct control *c = context;
+    struct control_server *c = context;
     c->waiting = false;
     loop_timer_stop(c->server->sink.loop, &c->timer);
-    control_answer(c);
+    control_server_answer(c);
     net_want_input(c->connection, true);
 }
 
@@ -169,7 +169,7 @@ static void
 on_arrived(struct sink *sink)
 {
     struct server *server = memory_container(sink, struct server, sink);
-    struct control *c, *next;
+    struct control_server *c, *next;
     DL_FOREACH_SAFE (server->controls, c, next) {
         if (c->waiting && sink->total.count[COUNT_MESSAGES] >= c->wanted)
             on_wait_over(c);
@@ -177,22 +177,22 @@ on_arrived(struct sink *sink)
 }
 
 static void
-on_stats(struct control *c, struct text arguments)
+on_stats(struct control_server *c, struct text arguments)
 {
     (void)arguments;
-    control_answer(c);
+    control_server_answer(c);
 }
 
 static void
-on_reset(struct control *c, struct text arguments)
+on_reset(struct control_server *c, struct text arguments)
 {
     (void)arguments;
     reset_counters(&c->server->sink);
-    control_answer(c);
+    control_server_answer(c);
 }
 
 static void
-on_wait(struct control *c, struct text arguments)
+on_wait(struct control_server *c, struct text arguments)
 {
     struct text count = TEXT(""), seconds = TEXT("");
     uint64_t wanted, wait_s;
@@ -212,13 +212,13 @@ on_wait(struct control *c, struct text arguments)
 }
 
 static void
-on_sites(struct control *c, struct text arguments)
+on_sites(struct control_server *c, struct text arguments)
 {
     struct sink *sink = &c->server->sink;
     (void)arguments;
     for (size_t i = 0; i < sink->site_count; i++)
         control_say(c, site_line(&sink->sites[i]));
-    control_answer(c);
+    control_server_answer(c);
 }
 
 static struct site *
@@ -234,7 +234,7 @@ find_site(struct sink *sink, struct text name)
 }
 
 static void
-on_site(struct control *c, struct text arguments)
+on_site(struct control_server *c, struct text arguments)
 {
     struct text name = TEXT(""), verb = TEXT("");
     text_word(&arguments, " \t", &name);
@@ -260,22 +260,22 @@ on_site(struct control *c, struct text arguments)
 
 /* Who is to be answered late is answered now. */
 static void
-on_hurry(struct control *c, struct text arguments)
+on_hurry(struct control_server *c, struct text arguments)
 {
     struct session *s;
     (void)arguments;
     DL_FOREACH (c->server->sink.open, s)
         if (s->waiting)
             loop_timer_start(c->server->sink.loop, &s->timer, 0, on_waited, s);
-    control_answer(c);
+    control_server_answer(c);
 }
 
 static void
-control_command(struct control *c, struct text line)
+control_command(struct control_server *c, struct text line)
 {
     static const struct {
         const char *verb;
-        void (*run)(struct control *c, struct text arguments);
+        void (*run)(struct control_server *c, struct text arguments);
     } rows[] = {
         {"stats", on_stats},
         {"reset", on_reset},
@@ -298,7 +298,7 @@ control_command(struct control *c, struct text line)
 static void
 on_control_event(void *context, enum net_event event)
 {
-    struct control *c = context;
+    struct control_server *c = context;
     if (event == NET_CONNECTED || event == NET_DRAINED)
         return;
     if (event != NET_INPUT) {
@@ -324,7 +324,7 @@ static void
 control_accept(void *context, struct net_connection *connection)
 {
     struct server *server = context;
-    struct control *c = memory_new(sizeof(*c));
+    struct control_server *c = memory_new(sizeof(*c));
     c->server = server;
     c->connection = connection;
     DL_APPEND(server->controls, c);

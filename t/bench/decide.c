@@ -110,7 +110,7 @@ main(int argc, char **argv)
         return 64;
     r.target.kind = TARGET_MX;
     r.target.tls = TARGET_TLS_MAY;
-    transport_default(&r.target.transport);
+    transport_params_default(&r.target.transport);
     r.target.transport.concurrency_limit = r.target.transport.initial_concurrency = 1;
     r.domains = memory_array((size_t)r.sites, sizeof *r.domains);
     for (long i = 0; i < r.sites; i++)

@@ -76,7 +76,7 @@ static void
 door_accept(void *context, struct net_connection *connection)
 {
     struct site *site = context;
-    struct session *s = session_new(site, connection);
+    struct session *s = sched_session_new(site, connection);
     struct net_tls tls = {.server = site->sink->tls};
     if (tls.server != NULL)
         net_start_tls(connection, &tls);

@@ -150,7 +150,7 @@ session_release(void *object)
 
 /* All but the connection. */
 static void
-session_leave(struct session *s)
+sched_session_leave(struct session *s)
 {
     struct site *site = s->site;
     reset_transaction(s);
@@ -172,7 +172,7 @@ session_leave(struct session *s)
 static void
 session_end(struct session *s, bool abruptly)
 {
-    session_leave(s);
+    sched_session_leave(s);
     if (abruptly)
         net_abort(&s->connection);
     else
@@ -183,7 +183,7 @@ session_end(struct session *s, bool abruptly)
 static void
 session_reset(struct session *s)
 {
-    session_leave(s);
+    sched_session_leave(s);
     net_reset(&s->connection);
 }
 

@@ -219,7 +219,7 @@ on_session_event(void *context, enum net_event event)
 
 /* Silent, until somebody says what becomes of it. */
 static struct session *
-session_new(struct site *site, struct net_connection *connection)
+sched_session_new(struct site *site, struct net_connection *connection)
 {
     struct sink *sink = site->sink;
     struct session *s = memory_new(sizeof(*s));

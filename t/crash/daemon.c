@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "queue/spool/guard_inside.h"
+#include "queue/spool/guard_internal.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"
 

@@ -11,10 +11,10 @@ enum { MESSAGES_MAX = 96, RECIPIENTS_MAX = 3 };
 /* MAYBE: asked for, and perhaps not yet durable. */
 enum certainty { NO, MAYBE, SURE };
 /* OFFERED: commit was asked, no answer came. */
-enum known { ABSENT, OFFERED, STORED, REFUSED };
+enum message_index { ABSENT, OFFERED, STORED, REFUSED };
 
 struct message {
-    enum known known;
+    enum message_index known;
     struct id id;
     unsigned recipients;
     char *content;

@@ -57,15 +57,15 @@ check_xtext(struct text t)
     struct buffer plain, coded;
     buffer_init(&plain, t.length);
     buffer_init(&coded, 3 * t.length);
-    if (address_read_xtext(t, &plain)) {
+    if (xtext_read(t, &plain)) {
         must(!text_has_control(buffer_text(&plain)));
-        must(address_write_xtext(buffer_text(&plain), &coded));
+        must(xtext_write(buffer_text(&plain), &coded));
         must(text_is_ascii(buffer_text(&coded)));
     }
     buffer_clear(&plain);
     buffer_clear(&coded);
-    must(address_write_xtext(t, &coded));
-    must(address_read_xtext(buffer_text(&coded), &plain) == !text_has_control(t));
+    must(xtext_write(t, &coded));
+    must(xtext_read(buffer_text(&coded), &plain) == !text_has_control(t));
     must(text_has_control(t) || text_equal(buffer_text(&plain), t));
     buffer_free(&plain);
     buffer_free(&coded);

@@ -1,6 +1,6 @@
 /* Fuzz target: lines of a client of the control socket, through a real socket to a real
  * manager with some mail that is held and some that waits. */
-#include "admin/control/control.h"
+#include "admin/control/control_server.h"
 
 #include "base/log.h"
 #include "base/loop.h"
@@ -23,7 +23,7 @@ static struct world {
     struct net *net;
     struct manager *manager;
     struct route_table *routes;
-    struct control *control;
+    struct control_server *control;
     struct buffer lines;
     char folder[64], path[100];
     size_t runs;
@@ -85,7 +85,7 @@ start(void)
     };
     struct route_settings routes = {.routes =
                                         TEXT("keep.test hold\n* error:4.7.1 later")};
-    transport_default(&routes.base);
+    transport_params_default(&routes.base);
     w.log = log_new(w.loop, LOG_STYLE_JSON, LOG_LEVEL_DEBUG);
     buffer_init(&w.lines, LINES_MAX);
     log_capture(w.log, &w.lines);
@@ -95,7 +95,7 @@ start(void)
     must(w.routes != NULL && manager_new(&w.manager, w.loop, w.log, &settings, w.routes,
                                          error, sizeof(error)) == 0);
     w.control =
-        control_new(w.loop, w.net, w.log, w.manager, w.path, error, sizeof(error));
+        control_server_new(w.loop, w.net, w.log, w.manager, w.path, error, sizeof(error));
     must(w.control != NULL);
 }
 

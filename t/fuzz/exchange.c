@@ -2,7 +2,7 @@
 /* link: t/sim/dns.c */
 /* Fuzz target: what a hostile zone says, through the choice of mail exchangers. The
  * first byte chooses the question, each three after it a record. */
-#include "smtp/client/exchange.h"
+#include "smtp/client/mx_lookup.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_dns.h"
 
@@ -33,7 +33,7 @@ struct run {
 };
 
 static void
-on_answer(void *context, const struct exchange_answer *a)
+on_answer(void *context, const struct mx_lookup_answer *a)
 {
     struct run *r = context;
     r->answers++;
@@ -79,8 +79,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct loop *loop = sim_loop_new(1);
     struct net *net = net_new(loop);
     struct dns *dns = dns_new(loop, TEXT(""), error, sizeof(error));
-    struct run run = {.limit = data[1] % EXCHANGE_ADDRESS_MAX + 1};
-    struct exchange_query query = {.name = data[0] & 8 ? "" : names[data[0] % NAMES],
+    struct run run = {.limit = data[1] % MX_LOOKUP_ADDRESS_MAX + 1};
+    struct mx_lookup_query query = {.name = data[0] & 8 ? "" : names[data[0] % NAMES],
                                    .by_mx = (data[0] & 16) != 0,
                                    .smarthost = (data[0] & 32) != 0,
                                    .hostname = data[0] & 64 ? "me.test" : NULL,
@@ -92,10 +92,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         data += 3;
         size -= 3;
     }
-    struct exchange *x = exchange_find(loop, net, dns, &query, on_answer, &run);
+    struct mx_lookup *x = mx_lookup_find(loop, net, dns, &query, on_answer, &run);
     sim_loop_advance(loop, 10 * 60 * 1000);
     must(run.answers == 1);
-    exchange_free(&x);
+    mx_lookup_free(&x);
     dns_free(&dns);
     net_free(&net);
     loop_free(&loop);

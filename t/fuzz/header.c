@@ -53,7 +53,7 @@ check_value(struct text value)
     must(header_unfold(value, &unfolded));
     struct text t = buffer_text(&unfolded);
     must(text_find(t, '\r') == TEXT_NONE && text_find(t, '\n') == TEXT_NONE);
-    size_t broken = header_addresses(t, take_mailbox, &mailboxes);
+    size_t broken = address_list_read(t, take_mailbox, &mailboxes);
     must(mailboxes + broken <= t.length + 1);
     buffer_free(&unfolded);
 }

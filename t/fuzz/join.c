@@ -1,7 +1,7 @@
 /* Fuzz target: the joiner. However bodies are cut into pieces, the result is that of a
  * reading of spec/defrag-mime.md §1.3 and §1.4 in memory, line by line; and where it
  * cannot be written to the end, the first bytes of that. */
-#include "defrag/reassembly/join.h"
+#include "defrag/reassembly/reassemble.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -130,26 +130,26 @@ take(void *context, struct text bytes)
 }
 
 /* steps: the sizes of pieces, over and over. */
-static enum join_trouble
+static enum reassemble_trouble
 join(struct text outer, struct text bodies, struct text steps, struct sink *to)
 {
-    struct join j;
+    struct reassemble j;
     struct text body, rest = bodies;
     size_t step = 0;
     bool good = true;
-    join_start(&j, outer, take, to);
+    reassemble_start(&j, outer, take, to);
     while (good && text_cut(&rest, (char)SEAM, &body)) {
         while (good && body.length > 0) {
             size_t length = (unsigned char)steps.at[step++ % steps.length] + 1u;
-            good = join_add(&j, text_before(body, length));
+            good = reassemble_add(&j, text_before(body, length));
             body = text_after(body, length);
         }
         if (good && rest.at != NULL)
-            good = join_seam(&j);
+            good = reassemble_seam(&j);
     }
-    good = good && join_end(&j);
-    must(good == (j.trouble == JOIN_GOOD));
-    join_free(&j);
+    good = good && reassemble_end(&j);
+    must(good == (j.trouble == REASSEMBLE_GOOD));
+    reassemble_free(&j);
     return j.trouble;
 }
 
@@ -161,10 +161,10 @@ check(struct text outer, struct text bodies, struct text steps, size_t room)
     buffer_init(&wanted, OUT_MAX);
     buffer_init(&sink.out, OUT_MAX);
     bool is_message = join_plainly(outer, bodies, &wanted);
-    enum join_trouble trouble = join(outer, bodies, steps, &sink);
-    must((trouble == JOIN_NO_HEADER) == !is_message);
-    must(trouble != JOIN_GOOD || sink.out.length == wanted.length);
-    must(trouble != JOIN_NO_WRITE || wanted.length > room);
+    enum reassemble_trouble trouble = join(outer, bodies, steps, &sink);
+    must((trouble == REASSEMBLE_NO_HEADER) == !is_message);
+    must(trouble != REASSEMBLE_GOOD || sink.out.length == wanted.length);
+    must(trouble != REASSEMBLE_NO_WRITE || wanted.length > room);
     must(text_starts(buffer_text(&wanted), buffer_text(&sink.out)));
     buffer_free(&wanted);
     buffer_free(&sink.out);

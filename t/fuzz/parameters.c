@@ -26,7 +26,7 @@ check_within(struct text part, struct text all)
 }
 
 static void
-check_mail(struct text argument)
+sanity_mail(struct text argument)
 {
     struct mail_parameters p;
     const struct refusal *refusal = parameters_read_mail(argument, &p);
@@ -77,7 +77,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     if (data[0] & 1)
-        check_mail(argument);
+        sanity_mail(argument);
     else
         check_rcpt(argument, (data[0] & 2) != 0);
     free(copy);

@@ -55,7 +55,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                       .local = parts[2],
                                       .local_domains = parts[3],
                                       .smtp_port = 25};
-    transport_default(&settings.base);
+    transport_params_default(&settings.base);
     buffer_init(&mistakes, 64 * 1024);
     struct route_table *table = route_new(&settings, &mistakes);
     must((table == NULL) == (mistakes.length > 0));

@@ -1,7 +1,7 @@
 /* Fuzz target: what a local user gives to sendmail(1): a line with the arguments, each
  * behind a tab, and a message, which is read but not stored. */
 #include "admin/sendmail/flags.h"
-#include "admin/sendmail/name.h"
+#include "admin/sendmail/display_name.h"
 #include "admin/sendmail/recipients.h"
 #include "mime/address.h"
 #include "mime/header.h"
@@ -50,8 +50,8 @@ static void
 check_name(const char *full_name)
 {
     struct buffer out;
-    buffer_init(&out, NAME_WRITTEN_MAX);
-    must(name_write(text_from(full_name), &out));
+    buffer_init(&out, DISPLAY_NAME_WRITTEN_MAX);
+    must(display_name_write(text_from(full_name), &out));
     must(!text_has_control(buffer_text(&out)) && text_is_ascii(buffer_text(&out)));
     buffer_free(&out);
 }

@@ -4,7 +4,7 @@
 #include "smtp/client/delivery.h"
 #include "smtp/server/listener.h"
 #include "smtp/server/policy.h"
-#include "smtp/client/sources.h"
+#include "smtp/client/bind_address.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,12 +50,12 @@ check_listener(const struct options *o, struct buffer *mistakes)
         .auth_clear_text = text_from(o->auth_clear_text),
         .sender_login = text_from(o->sender_login),
         .sender_domains = text_from(o->sender_domains),
-        .clients = {.each = {[CLIENTS_SESSION] = text_from(o->client_session_rate),
-                             [CLIENTS_MESSAGE] = text_from(o->client_message_rate),
-                             [CLIENTS_RECIPIENT] = text_from(o->client_recipient_rate)},
-                    .all = {[CLIENTS_SESSION] = text_from(o->session_rate),
-                            [CLIENTS_MESSAGE] = text_from(o->message_rate),
-                            [CLIENTS_RECIPIENT] = text_from(o->recipient_rate)},
+        .clients = {.each = {[CLIENT_USAGE_SESSION] = text_from(o->client_session_rate),
+                             [CLIENT_USAGE_MESSAGE] = text_from(o->client_message_rate),
+                             [CLIENT_USAGE_RECIPIENT] = text_from(o->client_recipient_rate)},
+                    .all = {[CLIENT_USAGE_SESSION] = text_from(o->session_rate),
+                            [CLIENT_USAGE_MESSAGE] = text_from(o->message_rate),
+                            [CLIENT_USAGE_RECIPIENT] = text_from(o->recipient_rate)},
                     .exempt = text_from(o->rate_exempt)},
         .proxy_from = text_from(o->proxy_from),
         .recipient_limit = (int)o->recipient_limit
@@ -69,17 +69,17 @@ check_values(const struct options *o)
     struct buffer mistakes;
     struct policy policy;
     struct endpoint *endpoints;
-    struct sources sources;
+    struct bind_address sources;
     size_t count;
     buffer_init(&mistakes, 64 * 1024);
     struct route_table *routes = options_routes(o, &mistakes);
     route_free(&routes);
     (void)!policy_read(&policy, text_from(o->relay_from), false, &mistakes);
     policy_free(&policy);
-    if (endpoints_read(text_from(o->listen), &endpoints, &count, &mistakes))
+    if (policy_endpoints_read(text_from(o->listen), &endpoints, &count, &mistakes))
         must(count <= ENDPOINTS_MAX);
     free(endpoints);
-    (void)!sources_read(&sources, text_from(o->smtp_bind), &mistakes);
+    (void)!bind_address_read(&sources, text_from(o->smtp_bind), &mistakes);
     check_listener(o, &mistakes);
     struct delivery_settings delivery = {.hostname = o->hostname,
                                          .smtp_port = (uint16_t)o->smtp_port,

@@ -296,7 +296,7 @@ disk_space(struct disk *disk, struct disk_space *space)
 }
 
 int
-disk_nature(struct disk *disk, const char *path, struct disk_nature *nature)
+disk_traits(struct disk *disk, const char *path, struct disk_traits *nature)
 {
     int result = world_gate();
     (void)disk;

@@ -507,7 +507,7 @@ world_new(void)
     struct world *w = memory_new(sizeof(*w));
     w->now_ms = SIM_WALL_START_MS;
     w->space = (struct disk_space){INT64_C(1) << 40, 1000000, INT64_C(1) << 40, 0};
-    w->nature = (struct disk_nature){.type = "ext4", .sync_us = 500};
+    w->nature = (struct disk_traits){.type = "ext4", .sync_us = 500};
     w->boot = world_next_boot();
     return w;
 }
@@ -641,7 +641,7 @@ sim_disk_set_space(int64_t bytes_free, int64_t inodes_free)
 }
 
 void
-sim_disk_set_nature(const struct disk_nature *nature)
+sim_disk_set_nature(const struct disk_traits *nature)
 {
     world()->nature = *nature;
 }

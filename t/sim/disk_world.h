@@ -62,7 +62,7 @@ struct world {
     int64_t now_ms;
     unsigned user;
     struct disk_space space;
-    struct disk_nature nature;
+    struct disk_traits nature;
     bool sync_blocks;
     int64_t sync_ms;
     struct last_write {

@@ -12,7 +12,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
-struct known {
+struct message_index {
     char name[DNS_NAME_MAX];
     enum dns_status status; /* DNS_FOUND: as the records say */
     struct dns_answer mx, six, four;
@@ -21,7 +21,7 @@ struct known {
 
 struct dns {
     struct loop *loop;
-    struct known *table;
+    struct message_index *table;
     struct dns_query *queries;
     int64_t delay_ms;
     size_t questions;
@@ -38,11 +38,11 @@ struct dns_query {
     struct dns_query *prev, *next;
 };
 
-static struct known *
+static struct message_index *
 known_for(struct dns *dns, const char *name)
 {
     char host[DNS_NAME_MAX];
-    struct known *known;
+    struct message_index *known;
     bool good = dns_host_copy(host, text_from(name));
     assert(good);
     HASH_FIND_STR(dns->table, host, known);
@@ -55,7 +55,7 @@ known_for(struct dns *dns, const char *name)
 }
 
 static void
-answer_addresses(const struct known *known, struct dns_answer *answer)
+answer_addresses(const struct message_index *known, struct dns_answer *answer)
 {
     for (size_t i = 0; i < known->six.count || i < known->four.count; i++) {
         if (i < known->six.count && answer->count < DNS_ADDRESS_MAX)
@@ -84,7 +84,7 @@ reason(enum dns_status status)
 static void
 answer(struct dns_query *query, struct dns_answer *out)
 {
-    struct known *known;
+    struct message_index *known;
     memset(out, 0, sizeof(*out));
     if (query->literal.family != NET_NONE) {
         out->addresses[out->count++] = query->literal;
@@ -149,7 +149,7 @@ static void
 release_dns(void *object)
 {
     struct dns *dns = object;
-    struct known *known, *next;
+    struct message_index *known, *next;
     HASH_ITER (hh, dns->table, known, next) {
         HASH_DEL(dns->table, known);
         free(known);
@@ -173,7 +173,7 @@ sim_dns_mx(struct dns *dns, const char *name, unsigned preference, const char *h
 void
 sim_dns_address(struct dns *dns, const char *name, const char *ip)
 {
-    struct known *known = known_for(dns, name);
+    struct message_index *known = known_for(dns, name);
     struct net_address address;
     bool good = net_address_parse_ip(text_from(ip), &address);
     assert(good);

@@ -42,11 +42,11 @@ void sim_disk_restart(void);   /* SIGKILL: what was seen stays */
 void sim_disk_power_cut(void); /* what was not durable is gone */
 
 /* The clock of changed_ms (ms since the epoch), the user, the free space, and what
- * disk_nature() says. */
+ * disk_traits() says. */
 void sim_disk_set_time(int64_t now_ms);
 void sim_disk_set_user(unsigned user);
 void sim_disk_set_space(int64_t bytes_free, int64_t inodes_free);
-void sim_disk_set_nature(const struct disk_nature *nature);
+void sim_disk_set_nature(const struct disk_traits *nature);
 /* How disk_sync_begin() works once disk_sync_on() was called: DISK_SYNC_AIO (so it is
  * without this) takes so many ms of the loop's time, 0 = until the next turn. */
 void sim_disk_set_syncing(enum disk_syncing way, int64_t sync_ms);

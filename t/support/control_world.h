@@ -2,7 +2,7 @@
 #ifndef T_CONTROL_WORLD_H
 #define T_CONTROL_WORLD_H
 
-#include "admin/control/control.h"
+#include "admin/control/control_server.h"
 #include "base/loop.h"
 #include "t/support/tap.h"
 
@@ -16,7 +16,7 @@ struct world {
     struct net *net;
     struct manager *manager;
     struct route_table *routes;
-    struct control *control;
+    struct control_server *control;
     char path[100]; /* of the socket */
     struct id id;   /* sent last */
     unsigned accepted;
@@ -45,7 +45,7 @@ world_begin(struct world *w, const char *folder, struct text lines)
         .sched = { .active_limit = 100, .session_limit = 10,   .seed = 1}
     };
     struct route_settings routes = {.routes = lines};
-    transport_default(&routes.base);
+    transport_params_default(&routes.base);
     w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
     buffer_init(&w->lines, 64 * 1024 * 1024);
     log_capture(w->log, &w->lines);
@@ -56,7 +56,7 @@ world_begin(struct world *w, const char *folder, struct text lines)
                                          w->routes, error, sizeof(error)) != 0)
         abort();
     w->control =
-        control_new(w->loop, w->net, w->log, w->manager, w->path, error, sizeof(error));
+        control_server_new(w->loop, w->net, w->log, w->manager, w->path, error, sizeof(error));
     if (!ok_named(w->control != NULL, "it listens"))
         printf("# %s\n", error);
 }
@@ -65,9 +65,9 @@ world_begin(struct world *w, const char *folder, struct text lines)
 static inline void
 world_end(struct world *w)
 {
-    control_free(&w->control);
+    control_server_free(&w->control);
     ok(w->control == NULL);
-    control_free(&w->control);
+    control_server_free(&w->control);
     manager_free(&w->manager);
     net_free(&w->net);
     route_free(&w->routes);

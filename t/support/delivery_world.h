@@ -5,9 +5,9 @@
 #include "smtp/client/delivery.h"
 
 #include "base/crc.h"
-#include "smtp/client/exchange.h"
-#include "smtp/client/sending.h"
-#include "smtp/client/sources.h"
+#include "smtp/client/mx_lookup.h"
+#include "smtp/client/client_connection.h"
+#include "smtp/client/bind_address.h"
 #include "t/support/clock.h"
 #include "t/support/delivery_host.h"
 #include "t/sim/sim_dns.h"

@@ -45,7 +45,7 @@ post_start(struct post *p, int concurrency)
     p->s = sched_new(&(struct sched_settings){20000, 100, 0, 7});
     p->target.kind = TARGET_MX;
     p->target.tls = TARGET_TLS_MAY;
-    transport_default(&p->target.transport);
+    transport_params_default(&p->target.transport);
     p->target.transport.adaptive = 0;
     p->target.transport.recipient_limit = 1;
     p->target.transport.initial_concurrency = concurrency;

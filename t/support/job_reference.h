@@ -18,7 +18,7 @@ struct ref {
 
 struct reference {
     struct ref *order;
-    struct transport t;
+    struct transport_params t;
     unsigned preemptions, depth, hidden; /* hidden: a class had a better one inside */
     bool exact_use;                      /* each child used what it was given */
 };

@@ -53,7 +53,7 @@ make_routes(struct world *w)
         .defrag_peers = w->defrag_peers,
         .smtp_port = 25};
     buffer_init(&mistakes, 65536);
-    transport_default(&settings.base);
+    transport_params_default(&settings.base);
     w->routes = route_new(&settings, &mistakes);
     dialog_must(w->routes != NULL, "routes");
     buffer_free(&mistakes);

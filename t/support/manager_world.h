@@ -138,7 +138,7 @@ world_routes(struct world *w)
     struct buffer mistakes;
     buffer_init(&mistakes, 1000);
     w->routes_text.smtp_port = 25;
-    transport_default(&w->routes_text.base);
+    transport_params_default(&w->routes_text.base);
     struct route_table *routes = route_new(&w->routes_text, &mistakes);
     if (routes == NULL) {
         printf("# %.*s\n", TEXT_ARGS(buffer_text(&mistakes)));

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
-#include "defrag/registry/registry_inside.h"
+#include "defrag/registry/registry_internal.h"
 #include "t/support/folder.h"
 #include "t/support/tap.h"
 

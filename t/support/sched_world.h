@@ -71,7 +71,7 @@ world_start(struct world *w, int active_limit, int session_limit)
     w->target.tls = TARGET_TLS_MAY;
     w->target.look_up_mx = true;
     w->keep_outcomes = true;
-    transport_default(&w->target.transport);
+    transport_params_default(&w->target.transport);
     w->target.transport.adaptive = 0; /* Postfix's rules alone */
 }
 

@@ -134,7 +134,7 @@ fake_store(struct fake *f)
     server_stored(&f->server, refusal);
 }
 
-/* As smtp/server/login.c does, without its patience. */
+/* As smtp/server/auth_gate.c does, without its patience. */
 static inline void
 fake_login(struct fake *f)
 {

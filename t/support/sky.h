@@ -4,7 +4,7 @@
 #ifndef T_SKY_H
 #define T_SKY_H
 
-#include "defrag/channel_inside.h"
+#include "defrag/channel_internal.h"
 #include "sched/limits/retry.h"
 #include "t/support/channel_world.h"
 #include "t/sim/sim_disk.h"
@@ -51,8 +51,8 @@ struct owned_set {
 };
 
 /* A session to a next hop, or to another host. */
-struct carrier {
-    struct carrier *prev, *next;
+struct transport {
+    struct transport *prev, *next;
     struct host *host;
     struct sched_session *session;
     struct errand errand;
@@ -67,7 +67,7 @@ struct carrier {
 /* What a host is about to answer to another. */
 struct arriving {
     struct host *at;
-    struct carrier *from; /* NULL: it is gone */
+    struct transport *from; /* NULL: it is gone */
     bool reply_is_lost;
     struct arriving *prev, *next;
 };
@@ -78,7 +78,7 @@ struct host {
     const char *name;
     unsigned which;
     struct registry registry;
-    struct carrier *carriers;
+    struct transport *carriers;
     bool is_up, refuses, answers_late, hop_is_down;
     int64_t starts_ms;
 };

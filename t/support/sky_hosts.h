@@ -104,13 +104,13 @@ note_notice(struct sky *w, struct text content)
 }
 
 static inline bool
-read_errand(const struct carrier *c, struct buffer *content)
+read_errand(const struct transport *c, struct buffer *content)
 {
     return stage_read(manager_queue(c->host->s.w.manager), c->errand.envelope, content);
 }
 
 static inline void
-note_arrival(struct carrier *c, struct text content, size_t which)
+note_arrival(struct transport *c, struct text content, size_t which)
 {
     struct sky *w = c->host->sky;
     const struct envelope *e = c->errand.envelope;
@@ -166,7 +166,7 @@ never(void)
 }
 
 static inline void
-settle_errand(struct carrier *c)
+settle_errand(struct transport *c)
 {
     c->has_errand = false;
     for (size_t i = 0; i < c->errand.count; i++)
@@ -176,7 +176,7 @@ settle_errand(struct carrier *c)
 }
 
 static inline void
-carrier_end(struct carrier *c, const struct outcome *why)
+transport_end(struct transport *c, const struct outcome *why)
 {
     struct host *h = c->host;
     struct arriving *a;
@@ -192,7 +192,7 @@ carrier_end(struct carrier *c, const struct outcome *why)
 static inline void
 answered(void *context)
 {
-    struct carrier *c = context;
+    struct transport *c = context;
     settle_errand(c);
     loop_timer_start(c->host->sky->loop, &c->timer, 0, c->go_on, c);
 }
@@ -202,7 +202,7 @@ arrival_stored(void *context, struct envelope *e, const struct outcome *refusal)
 {
     struct arriving *a = context;
     struct host *at = a->at;
-    struct carrier *c = a->from;
+    struct transport *c = a->from;
     DL_DELETE(at->sky->arriving, a);
     if (e != NULL)
         manager_accept(at->s.w.manager, &e);
@@ -228,7 +228,7 @@ host_named(struct sky *w, const char *name)
 
 /* What a server makes of it: smtp/redirect.c. */
 static inline struct envelope *
-envelope_at(struct host *at, const struct carrier *c)
+envelope_at(struct host *at, const struct transport *c)
 {
     const struct envelope *from = c->errand.envelope;
     struct envelope *e = envelope_new();
@@ -249,7 +249,7 @@ envelope_at(struct host *at, const struct carrier *c)
 }
 
 static inline void
-store_at(struct host *at, struct carrier *c, struct text content)
+store_at(struct host *at, struct transport *c, struct text content)
 {
     struct sky *w = at->sky;
     struct outcome refusal;
@@ -279,7 +279,7 @@ store_at(struct host *at, struct carrier *c, struct text content)
 
 /* False: it cannot be read. */
 static inline bool
-say_to_peer(struct carrier *c)
+say_to_peer(struct transport *c)
 {
     struct sky *w = c->host->sky;
     struct host *at = host_named(w, c->peer);
@@ -305,7 +305,7 @@ say_to_peer(struct carrier *c)
 }
 
 static inline bool
-say_to_hop(struct carrier *c)
+say_to_hop(struct transport *c)
 {
     struct sky *w = c->host->sky;
     struct buffer content;
@@ -328,7 +328,7 @@ say_to_hop(struct carrier *c)
 static inline void
 speak(void *context)
 {
-    struct carrier *c = context;
+    struct transport *c = context;
     c->outcomes = memory_array(c->errand.count, sizeof *c->outcomes);
     if (c->peer[0] != '\0' ? say_to_peer(c) : say_to_hop(c))
         return;
@@ -338,7 +338,7 @@ speak(void *context)
 }
 
 static inline bool
-is_away(const struct carrier *c)
+is_away(const struct transport *c)
 {
     struct host *at = c->peer[0] == '\0' ? NULL : host_named(c->host->sky, c->peer);
     return c->peer[0] == '\0' ? c->host->hop_is_down : at != NULL && !at->is_up;
@@ -347,15 +347,15 @@ is_away(const struct carrier *c)
 static inline void
 carrier_go_on(void *context)
 {
-    struct carrier *c = context;
+    struct transport *c = context;
     struct sky *w = c->host->sky;
     if (is_away(c)) {
         struct outcome why = not_there();
-        carrier_end(c, &why);
+        transport_end(c, &why);
         return;
     }
     if (!manager_take(c->host->s.w.manager, c->session, &c->errand)) {
-        carrier_end(c, NULL);
+        transport_end(c, NULL);
         return;
     }
     c->has_errand = true;
@@ -369,7 +369,7 @@ carrier_open_session(void *context, struct sched_session *session,
                      const struct target *target, const char *domain)
 {
     struct host *h = context;
-    struct carrier *c = memory_new(sizeof *c);
+    struct transport *c = memory_new(sizeof *c);
     (void)domain;
     if (target_peer(target))
         snprintf(c->peer, sizeof c->peer, "%s", target_peer(target));
@@ -382,7 +382,7 @@ carrier_open_session(void *context, struct sched_session *session,
 
 /* The connection breaks: what was said of it is not known. */
 static inline void
-carrier_break(struct carrier *c)
+carrier_break(struct transport *c)
 {
     struct buffer content;
     if (c->has_errand) {
@@ -396,7 +396,7 @@ carrier_break(struct carrier *c)
             c->outcomes[i] = not_now();
         settle_errand(c);
     }
-    carrier_end(c, NULL);
+    transport_end(c, NULL);
 }
 
 /* --- Hosts ------------------------------------------------------------------------ */
@@ -422,7 +422,7 @@ host_start(struct host *h)
 static inline void
 host_stop(struct host *h)
 {
-    struct carrier *c, *next;
+    struct transport *c, *next;
     struct arriving *a;
     DL_FOREACH_SAFE (h->carriers, c, next)
         carrier_break(c);

@@ -224,7 +224,7 @@ begin(struct owner *o, int file, bool data_only)
 }
 
 static struct owner *
-owners_new(struct world *w, size_t count)
+claims_new(struct world *w, size_t count)
 {
     struct owner *all = memory_array(count, sizeof *all);
 
@@ -329,7 +329,7 @@ test_broken(void)
 
         world_start(&w);
         ok(world_on(&w) == DISK_SYNC_AIO);
-        o = owners_new(&w, 3);
+        o = claims_new(&w, 3);
         for (int i = 0; i < 3; i++)
             ok(begin(&o[i], w.file, i > 0) == DISK_SYNCING);
         system_is.fail = SYS_io_getevents;
@@ -432,7 +432,7 @@ static void
 test_many(void)
 {
     struct world w;
-    struct owner *all = owners_new(&w, MANY);
+    struct owner *all = claims_new(&w, MANY);
     int begun = 0, over = 0, once = 0, good = 0, wrong = 0;
 
     world_start(&w);
@@ -472,7 +472,7 @@ static void
 test_chains(void)
 {
     struct world w;
-    struct owner *all = owners_new(&w, 20);
+    struct owner *all = claims_new(&w, 20);
     int heard = 0;
 
     world_start(&w);
@@ -508,7 +508,7 @@ static void
 test_same_turn(void)
 {
     struct world w;
-    struct owner *all = owners_new(&w, 2);
+    struct owner *all = claims_new(&w, 2);
     struct loop_task task = {0};
 
     world_start(&w);
@@ -531,7 +531,7 @@ static void
 test_over_not_told(void)
 {
     struct world w;
-    struct owner *all = owners_new(&w, 2);
+    struct owner *all = claims_new(&w, 2);
     struct loop_task task = {0};
 
     for (int waits = 0; waits < 2; waits++) {
@@ -664,7 +664,7 @@ static void
 test_close(void)
 {
     struct world w;
-    struct owner *all = owners_new(&w, 100);
+    struct owner *all = claims_new(&w, 100);
     int before, begun = 0;
 
     world_start(&w);
@@ -682,7 +682,7 @@ test_close(void)
     is_number(w.told, 0, "and nobody hears");
     world_end(&w);
 
-    all = owners_new(&w, 100);
+    all = claims_new(&w, 100);
     world_start(&w);
     world_on(&w);
     all[10].closes = true;
@@ -706,7 +706,7 @@ static void
 test_wait(void)
 {
     struct world w;
-    struct owner *all = owners_new(&w, 100);
+    struct owner *all = claims_new(&w, 100);
     int heard = 0;
 
     world_start(&w);

@@ -1,5 +1,5 @@
 /* Listeners accept in bursts, survive exhaustion, and know what is our own. */
-#include "base/net_inside.h"
+#include "base/net_internal.h"
 
 #include "t/support/net_world.h"
 

@@ -408,7 +408,7 @@ test_copies(void)
 int
 main(void)
 {
-    struct disk_nature nature = {.type = "tmpfs", .forgets = true}, said;
+    struct disk_traits nature = {.type = "tmpfs", .forgets = true}, said;
     test_syncs();
     test_items();
     test_torn();
@@ -418,7 +418,7 @@ main(void)
     test_locks();
     test_copies();
     sim_disk_set_nature(&nature);
-    ok(disk_nature(NULL, "x", &said) == 0 && said.forgets);
+    ok(disk_traits(NULL, "x", &said) == 0 && said.forgets);
     sim_disk_set_syncing(DISK_SYNC_BLOCKS, 0);
     struct loop *loop = sim_loop_new(1);
     struct disk *disk;

@@ -42,7 +42,7 @@ struct moments {
 };
 
 /* What has been judged: most cuts leave what another one has left. */
-struct known {
+struct message_index {
     uint64_t key;
     UT_hash_handle hh;
 };
@@ -60,7 +60,7 @@ struct run {
     struct sim_cut first, cut;
     unsigned part; /* that is being sent, or was sent last */
     int64_t now_ms;
-    struct known *known;
+    struct message_index *known;
     uint64_t points, cuts, states, wrong;
 };
 
@@ -119,7 +119,7 @@ is_news(struct run *r, uint64_t salt)
     uint64_t key = mix(mix(sim_disk_digest(), p->accepted + p->arrived * 2U), salt);
     if (p->arrived)
         key = mix(key, p->id.hash);
-    struct known *k = NULL;
+    struct message_index *k = NULL;
     HASH_FIND(hh, r->known, &key, sizeof key, k);
     if (k != NULL)
         return false;
@@ -132,7 +132,7 @@ is_news(struct run *r, uint64_t salt)
 static void
 forget_known(struct run *r)
 {
-    struct known *k, *next;
+    struct message_index *k, *next;
     HASH_ITER (hh, r->known, k, next) {
         HASH_DEL(r->known, k);
         free(k);

@@ -1,7 +1,7 @@
 /* The channel with other hosts: what is rare, and what nobody should get out of it
  * (spec/defrag-mime.md §2.2, §4.1). */
 /* link: t/sim/loop.c */
-#include "defrag/channel_inside.h"
+#include "defrag/channel_internal.h"
 #include "t/support/channel_shared_world.h"
 
 #define ROUTES "z smtp://h\n* smtp://h?defragment=yes&notices=2h"
@@ -202,7 +202,7 @@ test_too_many_sets(void)
     is_number(h.s.count, 45, "what is too much passes");
     while (h.registry.count > 0)
         shared_tell(&h, REGISTRY_OWN, "");
-    is_number(owners_count(h.s.channel->owners).known, 5,
+    is_number(claims_count(h.s.channel->owners).known, 5,
               "and no set of it is claimed");
     is_number(h.registry.closed, 45, "any more");
     is_number(h.registry.closed_ms, 0, "nor remembered");

@@ -268,9 +268,9 @@ judge_host(struct sky *w, struct host *h)
     struct sets_count sets = sets_count(c->sets);
     if (sets.open + sets.messages > 0)
         complain(w, "%s: a set stays open", h->name);
-    if (owners_count(c->owners).known > 0 || h->registry.questions != NULL)
+    if (claims_count(c->owners).known > 0 || h->registry.questions != NULL)
         complain(w, "%s: %zu owners are remembered", h->name,
-                 owners_count(c->owners).known);
+                 claims_count(c->owners).known);
 }
 
 static void

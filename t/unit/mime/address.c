@@ -443,14 +443,14 @@ test_xtext(void)
     buffer_init(&out, 100);
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         buffer_clear(&out);
-        ok(address_read_xtext(text_from(pairs[i][0]), &out));
+        ok(xtext_read(text_from(pairs[i][0]), &out));
         is_text(buffer_text(&out), text_from(pairs[i][1]), "xtext read");
         buffer_clear(&out);
-        ok(address_write_xtext(text_from(pairs[i][1]), &out));
+        ok(xtext_write(text_from(pairs[i][1]), &out));
         is_text(buffer_text(&out), text_from(pairs[i][0]), "xtext written");
     }
     buffer_clear(&out);
-    ok(address_read_xtext(TEXT("+2b+c3"), &out)); /* small letters are understood */
+    ok(xtext_read(TEXT("+2b+c3"), &out)); /* small letters are understood */
     is_text(buffer_text(&out), TEXT("+\xc3"), "as capital ones");
 
     static const char *const wrong[] = {
@@ -460,21 +460,21 @@ test_xtext(void)
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         buffer_clear(&out);
         ok(buffer_add(&out, TEXT("kept")));
-        ok_named(!address_read_xtext(text_from(wrong[i]), &out),
+        ok_named(!xtext_read(text_from(wrong[i]), &out),
                  "bad xtext is refused");
         is_text(buffer_text(&out), TEXT("kept"), "... and leaves nothing");
     }
     buffer_clear(&out);
-    ok(!address_read_xtext(TEXT("a\0b"), &out));
+    ok(!xtext_read(TEXT("a\0b"), &out));
     buffer_free(&out);
     buffer_init(&out, 3);
-    ok(address_read_xtext(TEXT("+41BC"), &out));
+    ok(xtext_read(TEXT("+41BC"), &out));
     buffer_clear(&out);
-    ok(!address_read_xtext(TEXT("abcd"), &out));
+    ok(!xtext_read(TEXT("abcd"), &out));
     is_number(out.length, 0, "nothing at the limit");
-    ok(!address_write_xtext(TEXT("a=b"), &out));
+    ok(!xtext_write(TEXT("a=b"), &out));
     is_number(out.length, 0, "nothing at the limit");
-    ok(address_write_xtext(TEXT("="), &out));
+    ok(xtext_write(TEXT("="), &out));
     buffer_free(&out);
 }
 
@@ -519,19 +519,19 @@ test_utf8_xtext(void)
 {
     struct buffer out;
     buffer_init(&out, 60);
-    ok(address_write_unitext(TEXT("b\xc3\xb8+a=b\\ \xf0\x9f\x98\x80@x"), &out));
+    ok(xtext_write_unitext(TEXT("b\xc3\xb8+a=b\\ \xf0\x9f\x98\x80@x"), &out));
     is_text(buffer_text(&out),
             TEXT("b\xc3\xb8\\x{2B}a\\x{3D}b\\x{5C}\\x{20}\xf0\x9f\x98\x80@x"),
             "unitext");
     buffer_clear(&out);
-    ok(address_write_utf8_xtext(
+    ok(xtext_write_utf8(
         TEXT("utf-8;b\xc3\xb8\\x{2B}\xe2\x82\xac\xf0\x9f\x98\x80@x"), &out));
     is_text(buffer_text(&out), TEXT("utf-8;b\\x{F8}\\x{2B}\\x{20AC}\\x{1F600}@x"),
             "the same in ASCII");
     size_t length = out.length;
-    ok_named(!address_write_utf8_xtext(TEXT("a\xff"), &out) && !address_write_unitext(TEXT("\xc3"), &out),
+    ok_named(!xtext_write_utf8(TEXT("a\xff"), &out) && !xtext_write_unitext(TEXT("\xc3"), &out),
              "what is no UTF-8 has no such form");
-    ok(!address_write_utf8_xtext(TEXT("\xc3\xb8\xc3\xb8\xc3\xb8\xc3\xb8\xc3\xb8"),
+    ok(!xtext_write_utf8(TEXT("\xc3\xb8\xc3\xb8\xc3\xb8\xc3\xb8\xc3\xb8"),
                                  &out));
     is_number(out.length, length, "nothing at the limit");
     buffer_free(&out);

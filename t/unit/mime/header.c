@@ -340,14 +340,14 @@ test_lists(void)
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         struct buffer out;
         buffer_init(&out, 10000);
-        size_t broken = header_addresses(text_from(lists[i].text), collect, &out);
+        size_t broken = address_list_read(text_from(lists[i].text), collect, &out);
         is_text(buffer_text(&out), text_from(lists[i].mailboxes), lists[i].text);
         is_number(broken, lists[i].broken, "... its broken entries");
         buffer_free(&out);
     }
     struct buffer out;
     buffer_init(&out, 1000);
-    is_number(header_addresses(TEXT("a\0@b, c@d"), collect, &out), 1, "NUL breaks one");
+    is_number(address_list_read(TEXT("a\0@b, c@d"), collect, &out), 1, "NUL breaks one");
     is_text(buffer_text(&out), TEXT("c@d"), "and not the next");
     buffer_free(&out);
 }
@@ -372,7 +372,7 @@ is_found(const char *head, const char *unit, size_t count, const char *tail,
     ok(fits && buffer_add(&b, text_from(tail)));
     size_t seen = 0;
     clock_t start = clock();
-    is_number(header_addresses(buffer_text(&b), count_one, &seen), broken, name);
+    is_number(address_list_read(buffer_text(&b), count_one, &seen), broken, name);
     is_number(seen, found, name);
     ok_named(clock() - start < CLOCKS_PER_SEC, "... in time");
     buffer_free(&b);
@@ -421,7 +421,7 @@ test_folds(void)
     struct header_field f;
     ok(header_next(&rest, &f) && header_unfold(f.value, &out));
     size_t seen = 0;
-    header_addresses(buffer_text(&out), count_one, &seen);
+    address_list_read(buffer_text(&out), count_one, &seen);
     is_number(seen, 20000, "20,000 folds");
     size_t fields = 0;
     while (header_next(&rest, &f))
@@ -458,7 +458,7 @@ test_noise(void)
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             noise[i] = alphabet[(seed >> 33) % (sizeof(alphabet) - 1)];
         }
-        header_addresses(text_of(noise, length), check_mailbox, &wrong);
+        address_list_read(text_of(noise, length), check_mailbox, &wrong);
     }
     is_number(wrong, 0, "no odd mailbox out of noise");
 }
@@ -487,7 +487,7 @@ check_message(struct text message, size_t *mailboxes)
             return false;
         if (text_equal_nocase(f.name, TEXT("to")) ||
             text_equal_nocase(f.name, TEXT("cc")))
-            header_addresses(buffer_text(&out), count_one, mailboxes);
+            address_list_read(buffer_text(&out), count_one, mailboxes);
     }
     buffer_free(&out);
     return (!s.ended || s.length == length) && s.has_from == has_from;

@@ -16,9 +16,9 @@ struct room_for_one {
     struct log *log;
     struct buffer lines;
     struct spool spool;
-    struct seen seen;
-    struct young young;
-    struct endings endings;
+    struct id_set seen;
+    struct journaled young;
+    struct removal endings;
     struct drafts drafts;
     struct commits commits;
     unsigned answers, refusals, orphans;
@@ -54,9 +54,9 @@ start(struct room_for_one *r, const struct queue_settings *settings)
     log_capture(r->log, &r->lines);
     if (spool_open(&r->spool, "/spool", false, r->log, error, sizeof(error)) != 0)
         ok_named(false, error);
-    r->young = (struct young){.spool = &r->spool, .loop = r->loop, .room = "journal/x"};
+    r->young = (struct journaled){.spool = &r->spool, .loop = r->loop, .room = "journal/x"};
     r->endings =
-        (struct endings){.spool = &r->spool, .young = &r->young, .seen = &r->seen};
+        (struct removal){.spool = &r->spool, .young = &r->young, .seen = &r->seen};
     r->drafts =
         (struct drafts){.spool = &r->spool, .loop = r->loop, .settings = *settings};
     r->commits = (struct commits){.spool = &r->spool,
@@ -74,7 +74,7 @@ static void
 stop(struct room_for_one *r)
 {
     commits_stop(&r->commits);
-    seen_free(&r->seen);
+    id_set_free(&r->seen);
     spool_close(&r->spool);
     log_free(&r->log);
     buffer_free(&r->lines);

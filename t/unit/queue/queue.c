@@ -331,7 +331,7 @@ test_settle(const char *home)
 }
 
 /* Two messages that are settled in the turn whose end writes the marks of a third. */
-struct young {
+struct journaled {
     struct kit k;
     const char *home;
     struct envelope *brief, *lasting;
@@ -342,7 +342,7 @@ struct young {
 static void
 settle_young(void *context)
 {
-    struct young *y = context;
+    struct journaled *y = context;
     queue_settle(y->k.queue, y->brief, 0, CHANNEL_REMOTE, NULL);
     queue_settle(y->k.queue, y->lasting, 0, CHANNEL_REMOTE, NULL);
 }
@@ -350,7 +350,7 @@ settle_young(void *context)
 static void
 retire_young(void *context)
 {
-    struct young *y = context;
+    struct journaled *y = context;
     if (y->brief == NULL || !y->brief->recipients[0].done)
         return;
     y->seen = strdup(where(y->home, y->brief->id));
@@ -360,7 +360,7 @@ retire_young(void *context)
 static void
 test_young_marks(const char *home)
 {
-    struct young y = {.home = home};
+    struct journaled y = {.home = home};
     kit_open(&y.k, home);
     struct envelope *old =
         kit_accept(&y.k, kit_envelope("s@x", four), TEXT("body\r\n"));

@@ -236,7 +236,7 @@ add_one(struct walk *k)
 static void
 reload(struct walk *k)
 {
-    struct transport *t = &k->w.target.transport;
+    struct transport_params *t = &k->w.target.transport;
     static const int shares[] = {0, 5, 20, 50};
     k->reloads++;
     k->limit = 10 + (int)chance(k, 40);

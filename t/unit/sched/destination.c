@@ -386,7 +386,7 @@ test_names(void)
 {
     struct destinations set;
     struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
-    transport_default(&target.transport);
+    transport_params_default(&target.transport);
     destinations_init(&set, 1);
     struct destination *d = destination_get(&set, &target, TEXT("X.example"), 0);
     ok(d == destination_get(&set, &target, TEXT("x.EXAMPLE"), 0));

@@ -30,7 +30,7 @@ start(void)
     flow_queue_init(&post.q);
     post.target.kind = TARGET_MX;
     post.target.tls = TARGET_TLS_MAY;
-    transport_default(&post.target.transport);
+    transport_params_default(&post.target.transport);
 }
 
 static void

@@ -117,8 +117,8 @@ test_sorting(void)
     struct destinations set;
     struct target quick = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY},
                   slow = {.kind = TARGET_MAILDIR};
-    transport_default(&quick.transport);
-    transport_default(&slow.transport);
+    transport_params_default(&quick.transport);
+    transport_params_default(&slow.transport);
     slow.transport.minimal_backoff_ms = 900000;
     slow.transport.lifetime_ms = 1000;
     destinations_init(&set, 1);
@@ -205,7 +205,7 @@ test_many_recipients(void)
     char(*domains)[24] = memory_array(MANY, sizeof *domains);
     struct sched_action a;
     unsigned settled = 0, opens = 0;
-    transport_default(&target.transport);
+    transport_params_default(&target.transport);
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(domains[i], sizeof *domains, "d%u.example", i % 5000);
         recipients[i] = to(i, &target, domains[i]);
@@ -255,7 +255,7 @@ test_loading_dropped(void)
                                            to(1, &target, "b.example"),
                                            to(2, &target, "a.example")};
     struct sched_action a;
-    transport_default(&target.transport);
+    transport_params_default(&target.transport);
     sched_add(s, 1000, (struct id){1, 1}, 0, 0);
     ok(sched_next(s, 1000, &a) && a.verb == SCHED_LOAD);
     struct sched_loading *l = sched_loading_new(3);
@@ -278,7 +278,7 @@ test_end_in_between(void)
     struct target target = {.kind = TARGET_MX, .tls = TARGET_TLS_MAY};
     struct sched_recipient *recipients = memory_array(COUNT, sizeof *recipients);
     char(*domains)[24] = memory_array(COUNT, sizeof *domains);
-    transport_default(&target.transport);
+    transport_params_default(&target.transport);
     for (unsigned i = 0; i < COUNT; i++) {
         snprintf(domains[i], sizeof *domains, "d%u.example", i);
         recipients[i] = to(i, &target, domains[i]);

@@ -1,7 +1,7 @@
 /* What the scheduler tells of messages and sites, from what decides. */
 #include "t/support/sched_world.h"
 
-struct seen {
+struct id_set {
     unsigned count;
     struct sched_wait wait; /* the last */
     struct sched_site site;
@@ -11,7 +11,7 @@ struct seen {
 static void
 keep_site(void *context, const struct sched_site *site)
 {
-    struct seen *seen = context;
+    struct id_set *seen = context;
     seen->count++;
     seen->site = *site;
     snprintf(seen->reason, sizeof(seen->reason), "%s",
@@ -21,24 +21,24 @@ keep_site(void *context, const struct sched_site *site)
 static void
 keep_wait(void *context, const struct sched_wait *wait)
 {
-    struct seen *seen = context;
+    struct id_set *seen = context;
     keep_site(seen, wait->site);
     seen->wait = *wait;
 }
 
-static struct seen
+static struct id_set
 explain(struct world *w, unsigned mail, bool known)
 {
-    struct seen seen = {0};
+    struct id_set seen = {0};
     ok_named(sched_explain(w->s, w->mails[mail].id, keep_wait, &seen) == known,
              known ? "it is known" : "it is not known");
     return seen;
 }
 
-static struct seen
+static struct id_set
 look(struct world *w, const char *domain)
 {
-    struct seen seen = {0};
+    struct id_set seen = {0};
     sched_look(w->s, &w->target, text_from(domain), keep_site, &seen);
     return seen;
 }
@@ -50,7 +50,7 @@ state_of(struct world *w, unsigned mail)
 }
 
 static void
-is_bound(const struct seen *seen, enum sched_bound bound)
+is_bound(const struct id_set *seen, enum sched_bound bound)
 {
     is_string(sched_bound_word(seen->site.bound), sched_bound_word(bound), "it binds");
 }
@@ -64,7 +64,7 @@ test_active(void)
     w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
     unsigned first = world_add(&w, "a.test", 0, 0);
     world_run(&w);
-    struct seen seen = explain(&w, first, true);
+    struct id_set seen = explain(&w, first, true);
     is_number(seen.wait.waiting, 1, "it waits");
     is_number(seen.site.greeting, 1, "for a session that greets");
     is_number(seen.site.sessions, 1, "the only one");
@@ -124,7 +124,7 @@ test_dead(void)
     ok(!state_of(&w, mail).parked);
     int64_t died = w.now;
     channel_refuse(&w, world_channel(&w, "a.test", 0));
-    struct seen seen = look(&w, "A.TEST");
+    struct id_set seen = look(&w, "A.TEST");
     is_number(seen.count, 1, "its site is known");
     is_bound(&seen, SCHED_BOUND_DEAD);
     ok(seen.site.dead_since_ms == died && seen.site.dead_until_ms > died);
@@ -195,7 +195,7 @@ test_shared(void)
         ok(sched_session_found(w.s, w.now, c->session, TEXT("mx:one.test")));
         world_run(&w);
     }
-    struct seen seen = look(&w, "f.test"), other = look(&w, "a.test");
+    struct id_set seen = look(&w, "f.test"), other = look(&w, "a.test");
     is_string(seen.site.key, "mx:one.test", "one site");
     is_string(other.site.key, "mx:one.test", "of both");
     is_number(seen.site.destinations, 6, "six share it");
@@ -220,7 +220,7 @@ test_deferred(void)
     ok(channel_take(&w, c));
     channel_answer(&w, c, VERDICT_DEFERRED, BLAME_MESSAGE);
     ok(channel_take(&w, c));
-    struct seen seen = explain(&w, mail, true);
+    struct id_set seen = explain(&w, mail, true);
     is_number(seen.wait.deferred, 1, "one is deferred");
     is_number(seen.wait.taken, 1, "one is carried");
     is_number(seen.wait.waiting, 1, "one waits");

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "sched/destination.h"
-#include "sched/work.h"
+#include "sched/session.h"
 
 #include "t/support/tap.h"
 
@@ -25,7 +25,7 @@ prepare(struct place *p)
     destinations_init(&p->set, 5);
     p->target.kind = TARGET_MX;
     p->target.tls = TARGET_TLS_MAY;
-    transport_default(&p->target.transport);
+    transport_params_default(&p->target.transport);
     p->target.transport.adaptive = 1;
 }
 
@@ -74,9 +74,9 @@ die(struct place *p, int64_t now_ms)
 static struct sched_session *
 open_session(struct place *p, int64_t now_ms, bool greets)
 {
-    struct sched_session *s = session_new(p->site, p->d, now_ms);
+    struct sched_session *s = sched_session_new(p->site, p->d, now_ms);
     if (greets) {
-        session_greet(s);
+        sched_session_greet(s);
         site_greeted(&p->set.sites, p->site, now_ms);
     }
     return s;
@@ -85,8 +85,8 @@ open_session(struct place *p, int64_t now_ms, bool greets)
 static void
 close_session(struct sched_session *s)
 {
-    session_leave(s);
-    session_free(s);
+    sched_session_leave(s);
+    sched_session_free(s);
 }
 
 static void
@@ -164,12 +164,12 @@ test_transport_delay_binds(void)
     begin(&p);
     struct destination *other =
         destination_get(&p.set, &p.target, TEXT("b.example"), NOW);
-    carrier_begin(other->carrier, NOW);
+    transport_begin(other->carrier, NOW);
     ok_named(bound(&p, NOW) == SCHED_BOUND_TRANSPORT_DELAY && p.until == NOW + 9000,
              "another site's delivery pauses this one");
     ok_named(bound(&p, NOW + 9000) == SCHED_BOUND_TRANSPORT_DELAY, "while it runs");
     ok_named(p.until == INT64_MAX, "whose end has no time");
-    carrier_end(other->carrier);
+    transport_end(other->carrier);
     ok(bound(&p, NOW + 9000) == SCHED_BOUND_NONE);
     finish(&p);
 }
@@ -271,7 +271,7 @@ test_congested(void)
     ok_named(bound(&p, NOW + 2000) == SCHED_BOUND_NONE, "two seconds are no line");
     ok_named(bound(&p, NOW + 2001) == SCHED_BOUND_CONGESTED && p.until == INT64_MAX,
              "more are, while another talks");
-    session_greet(a);
+    sched_session_greet(a);
     ok_named(bound(&p, NOW + 2001) == SCHED_BOUND_NONE, "until it is greeted");
     struct sched_session *c = open_session(&p, NOW + 3000, false);
     latency_note(&p.site->latency, 1000);
@@ -447,8 +447,8 @@ test_clock(void)
     struct sched_session *waiting = open_session(&p, NOW, false);
     site_take(p.site, NOW);
     site_pause(p.site, NOW);
-    carrier_begin(p.site->carrier, NOW);
-    carrier_end(p.site->carrier);
+    transport_begin(p.site->carrier, NOW);
+    transport_end(p.site->carrier);
     uint32_t job_s = sites_job_s(&p.set.sites, NOW);
     sites_shift(&p.set.sites, back);
     is_number(sites_job_s(&p.set.sites, NOW + back), job_s, "jobs do not see it");

@@ -134,10 +134,10 @@ static void
 test_transport(void)
 {
     struct fixture f;
-    struct transport ours, presets;
+    struct transport_params ours, presets;
     begin(&f, NULL, NULL, NULL);
     memset(&presets, 0, sizeof(presets));
-    transport_default(&presets);
+    transport_params_default(&presets);
     ours = options_transport(&f.options);
     is_number(ours.initial_concurrency, presets.initial_concurrency, "initial");
     is_number(ours.concurrency_limit, presets.concurrency_limit, "concurrency");

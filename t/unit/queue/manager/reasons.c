@@ -16,7 +16,7 @@ enum { NOW = 1700000000 };
 struct bench {
     struct disk *disk;
     struct sched *sched;
-    struct waiting *from, *to;
+    struct deferral_reasons *from, *to;
 };
 
 static struct id
@@ -35,15 +35,15 @@ bench_begin(struct bench *b)
     disk_make_directory(b->disk, "lock", 0700);
     b->sched = sched_new(
         &(struct sched_settings){.active_limit = 10, .session_limit = 10, .seed = 7});
-    b->from = waiting_new(200000);
-    b->to = waiting_new(200000);
+    b->from = deferral_reasons_new(200000);
+    b->to = deferral_reasons_new(200000);
 }
 
 static void
 bench_end(struct bench *b)
 {
-    waiting_free(&b->from);
-    waiting_free(&b->to);
+    deferral_reasons_free(&b->from);
+    deferral_reasons_free(&b->to);
     sched_free(&b->sched);
     disk_close(&b->disk);
 }
@@ -63,7 +63,7 @@ bench_add(struct bench *b, unsigned n, int due_s, const struct outcome *o)
 {
     sched_add(b->sched, NOW * INT64_C(1000), id_of(n), (NOW + due_s) * INT64_C(1000),
               1);
-    waiting_keep(b->from, id_of(n), o);
+    deferral_reasons_keep(b->from, id_of(n), o);
 }
 
 static int
@@ -90,8 +90,8 @@ wants_second_slice(void *context, struct id id)
 static int
 bench_read(struct bench *b)
 {
-    waiting_free(&b->to);
-    b->to = waiting_new(200000);
+    deferral_reasons_free(&b->to);
+    b->to = deferral_reasons_new(200000);
     return reasons_read(b->disk, PATH, b->to, wants_all, NULL);
 }
 
@@ -143,16 +143,16 @@ test_round(void)
     is_number(sim_disk_count(""), 1, "as one file, no draft of it");
     is_number(times(bench_file(), "try again later"), 1, "what many share stands once");
     is_number(bench_read(&b), 0, "read");
-    is_number(waiting_count(b.to), 101, "all messages");
-    is_string(waiting_find(b.to, id_of(1)), shared.text, "the reason of the first");
-    is_string(waiting_find(b.to, id_of(100)), shared.text, "of the last");
-    is_string(waiting_find(b.to, id_of(101)), odd.text, "bytes as they were");
-    is_number(waiting_numbers(b.to), 3, "two reasons in memory");
-    waiting_forget(b.to, id_of(101));
+    is_number(deferral_reasons_count(b.to), 101, "all messages");
+    is_string(deferral_reasons_find(b.to, id_of(1)), shared.text, "the reason of the first");
+    is_string(deferral_reasons_find(b.to, id_of(100)), shared.text, "of the last");
+    is_string(deferral_reasons_find(b.to, id_of(101)), odd.text, "bytes as they were");
+    is_number(deferral_reasons_numbers(b.to), 3, "two reasons in memory");
+    deferral_reasons_forget(b.to, id_of(101));
     unsigned number = 0;
     struct outcome back;
-    waiting_each(b.to, note_number, &number);
-    ok(waiting_read(b.to, number, &back));
+    deferral_reasons_each(b.to, note_number, &number);
+    ok(deferral_reasons_read(b.to, number, &back));
     is_number(back.code, 451, "the code");
     is_string(back.enhanced, "4.7.0", "the enhanced code");
     is_string(back.remote, shared.remote, "and who said so");
@@ -176,8 +176,8 @@ test_odd_outcomes(void)
     bench_add(&b, 3, 1, &o);
     is_number(bench_write(&b), 0, "written");
     is_number(bench_read(&b), 0, "read");
-    is_number(waiting_count(b.to), 3, "all of them");
-    is_string(waiting_find(b.to, id_of(3)), o.text, "the longest text");
+    is_number(deferral_reasons_count(b.to), 3, "all of them");
+    is_string(deferral_reasons_find(b.to, id_of(3)), o.text, "the longest text");
     bench_end(&b);
 }
 
@@ -194,12 +194,12 @@ test_gone(void)
     is_number(reasons_write(b.disk, PATH, b.from, b.sched, false), 0,
               "the start has not found all");
     is_number(bench_read(&b), 0, "read");
-    is_number(waiting_count(b.to), 3, "then all are kept");
+    is_number(deferral_reasons_count(b.to), 3, "then all are kept");
     is_number(bench_write(&b), 0, "it has");
-    is_number(waiting_count(b.from), 2, "what does not wait is forgotten");
+    is_number(deferral_reasons_count(b.from), 2, "what does not wait is forgotten");
     is_number(bench_read(&b), 0, "read");
-    is_string(waiting_find(b.to, id_of(2)), "", "also in the file");
-    is_string(waiting_find(b.to, id_of(3)), "busy", "not the others");
+    is_string(deferral_reasons_find(b.to, id_of(2)), "", "also in the file");
+    is_string(deferral_reasons_find(b.to, id_of(3)), "busy", "not the others");
     sched_forget(b.sched, id_of(1));
     sched_forget(b.sched, id_of(3));
     is_number(bench_write(&b), 0, "none waits");
@@ -220,10 +220,10 @@ test_count(void)
     ok_named(times(text_before(bench_file(), 100), "left out 20\n") == 1,
              "the file says how many are left out");
     is_number(bench_read(&b), 0, "read");
-    is_number(waiting_count(b.to), REASONS_COUNT_MAX, "as many as allowed");
-    is_string(waiting_find(b.to, id_of(MORE - 1)), "", "due last, left out");
-    is_string(waiting_find(b.to, id_of(MORE)), "busy", "due before it, kept");
-    is_string(waiting_find(b.to, id_of(REASONS_COUNT_MAX + MORE - 1)), "busy",
+    is_number(deferral_reasons_count(b.to), REASONS_COUNT_MAX, "as many as allowed");
+    is_string(deferral_reasons_find(b.to, id_of(MORE - 1)), "", "due last, left out");
+    is_string(deferral_reasons_find(b.to, id_of(MORE)), "busy", "due before it, kept");
+    is_string(deferral_reasons_find(b.to, id_of(REASONS_COUNT_MAX + MORE - 1)), "busy",
               "due first, kept");
     bench_end(&b);
 }
@@ -246,7 +246,7 @@ test_size(void)
     ok_named(bench_file().length <= REASONS_SIZE_MAX, "the file keeps to its limit");
     ok_named(bench_file().length > REASONS_SIZE_MAX / 4 * 3, "and is well filled");
     is_number(bench_read(&b), 0, "it can be read");
-    is_string(waiting_find(b.to, id_of(COUNT)), "shared", "it has what is due first");
+    is_string(deferral_reasons_find(b.to, id_of(COUNT)), "shared", "it has what is due first");
     bench_end(&b);
 }
 
@@ -269,14 +269,14 @@ test_damage(void)
             good[i] = (char)(good[i] ^ 1 << bit);
             bench_put(&b, text_of(good, size));
             believed += bench_read(&b) != -EILSEQ;
-            added += waiting_count(b.to);
+            added += deferral_reasons_count(b.to);
             good[i] = (char)(good[i] ^ 1 << bit);
         }
     is_number(believed, 0, "each bit counts");
     for (size_t i = 0; i < size; i++) {
         bench_put(&b, text_of(good, i));
         believed += bench_read(&b) != -EILSEQ;
-        added += waiting_count(b.to);
+        added += deferral_reasons_count(b.to);
     }
     is_number(believed, 0, "and each byte");
     is_number(added, 0, "nothing is taken");
@@ -383,12 +383,12 @@ test_slices(void)
               second = {.time_ms = 1, .hash = UINT64_C(1) << 39};
     sched_add(b.sched, NOW, first, NOW, 1);
     sched_add(b.sched, NOW, second, NOW, 1);
-    waiting_keep(b.from, first, &o);
-    waiting_keep(b.from, second, &o);
+    deferral_reasons_keep(b.from, first, &o);
+    deferral_reasons_keep(b.from, second, &o);
     is_number(bench_write(&b), 0, "of both slices");
     is_number(reasons_read(b.disk, PATH, b.to, wants_second_slice, NULL), 0, "read");
-    is_string(waiting_find(b.to, first), "", "not of the other's");
-    is_string(waiting_find(b.to, second), "busy", "of its own");
+    is_string(deferral_reasons_find(b.to, first), "", "not of the other's");
+    is_string(deferral_reasons_find(b.to, second), "busy", "of its own");
     bench_end(&b);
 }
 
@@ -401,7 +401,7 @@ test_faults(void)
     struct outcome o = busy("old", ""), n = busy("new", "");
     bench_add(&b, 1, 60, &o);
     is_number(bench_write(&b), 0, "written");
-    waiting_keep(b.from, id_of(1), &n);
+    deferral_reasons_keep(b.from, id_of(1), &n);
     unsigned call = 1, bad = 0;
     for (;; call++) {
         sim_disk_count_anew();
@@ -411,14 +411,14 @@ test_faults(void)
             break;
         sim_disk_fail_at(0, 0);
         bad += bench_read(&b) != 0;
-        const char *found = waiting_find(b.to, id_of(1));
+        const char *found = deferral_reasons_find(b.to, id_of(1));
         bad += strcmp(found, "new") != 0 && (result == 0 || strcmp(found, "old") != 0);
     }
     ok_named(call > 3, "several calls have failed");
     is_number(bad, 0, "no failure leaves half a file");
     sim_disk_fail_at(0, 0);
     is_number(bench_read(&b), 0, "at last it is read");
-    is_string(waiting_find(b.to, id_of(1)), "new", "and is the new one");
+    is_string(deferral_reasons_find(b.to, id_of(1)), "new", "and is the new one");
     bench_end(&b);
 }
 
@@ -527,9 +527,9 @@ test_all(void)
     struct bench b;
     bench_begin(&b);
     struct outcome one = busy("one", ""), two = busy("two", ""), old = busy("old", "");
-    waiting_free(&b.to);
+    deferral_reasons_free(&b.to);
     b.to = reasons_read_all(b.disk);
-    is_number(waiting_count(b.to), 0, "there is none");
+    is_number(deferral_reasons_count(b.to), 0, "there is none");
     bench_add(&b, 1, 1, &one);
     is_number(bench_write(&b), 0, "of the only slice");
     bench_add(&b, 1, 1, &two);
@@ -544,11 +544,11 @@ test_all(void)
     disk_link(b.disk, "lock/reasons.new", "lock/reasons.0512-1023.new");
     disk_link(b.disk, "lock/reasons.new", "lock/reasons.0000-0000-0000-0000");
     bench_put(&b, TEXT("nonsense"));
-    waiting_free(&b.to);
+    deferral_reasons_free(&b.to);
     b.to = reasons_read_all(b.disk);
-    is_number(waiting_count(b.to), 2, "of both, without drafts and damage");
-    ok(waiting_find(b.to, id_of(1))[0] != '\0');
-    is_string(waiting_find(b.to, id_of(2)), "two", "the other");
+    is_number(deferral_reasons_count(b.to), 2, "of both, without drafts and damage");
+    ok(deferral_reasons_find(b.to, id_of(1))[0] != '\0');
+    is_string(deferral_reasons_find(b.to, id_of(2)), "two", "the other");
     bench_end(&b);
 }
 

@@ -11,7 +11,7 @@ table_of(const char *relay, const char *passwords)
                                .passwords = text_from(passwords)};
     struct buffer mistakes;
     buffer_init(&mistakes, 4096);
-    transport_default(&s.base);
+    transport_params_default(&s.base);
     struct route_table *t = route_new(&s, &mistakes);
     if (!t)
         printf("# %.*s", TEXT_ARGS(buffer_text(&mistakes)));

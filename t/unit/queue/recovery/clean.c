@@ -224,9 +224,9 @@ test_young_orphans(void)
 struct alone {
     struct spool spool;
     struct loop *loop;
-    struct young young;
-    struct seen seen;
-    struct endings endings;
+    struct journaled young;
+    struct id_set seen;
+    struct removal endings;
     struct slices slices;
     bool careful;
     struct clean clean;
@@ -272,8 +272,8 @@ static void
 alone_stop(struct alone *a)
 {
     clean_stop(&a->clean);
-    endings_stop(&a->endings);
-    seen_free(&a->seen);
+    removal_stop(&a->endings);
+    id_set_free(&a->seen);
     spool_close(&a->spool);
     kit_close(&kit);
 }
@@ -357,12 +357,12 @@ test_known(void)
 {
     static struct alone a;
     struct id in_todo = {1, 1}, ending = {1, 2}, moving = {1, 3}, other = {1, 4};
-    struct young_message *m = memory_new(sizeof(*m));
+    struct journaled_message *m = memory_new(sizeof(*m));
     alone_start(&a);
     m->id = moving;
     HASH_ADD(hh, a.young.messages, id, sizeof(m->id), m);
-    seen_add(&a.seen, in_todo);
-    endings_add(&a.endings, ending, 1);
+    id_set_add(&a.seen, in_todo);
+    removal_add(&a.endings, ending, 1);
     plant_aged(ROOM_QUEUED, in_todo, 50 * HOUR_MS);
     plant_aged(ROOM_MESS, ending, 50 * HOUR_MS);
     plant_aged(ROOM_MESS, moving, 50 * HOUR_MS);

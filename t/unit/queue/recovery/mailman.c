@@ -2,7 +2,7 @@
  * ours: with a journal and without. (SB11 is t/unit/queue/spool/guard.c's, SB14 t/unit/queue/spool/slices.c's.) */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
-#include "queue/places.h"
+#include "queue/queue_listing.h"
 
 #include "t/support/queue_kit.h"
 #include "t/sim/sim.h"

@@ -3,7 +3,7 @@
 /* link: t/sim/loop.c */
 #include "t/support/manager_world.h"
 
-#include "queue/spool/guard_inside.h"
+#include "queue/spool/guard_internal.h"
 
 #include <fcntl.h>
 #include <signal.h>

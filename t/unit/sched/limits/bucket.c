@@ -25,7 +25,7 @@ static void
 world_make(struct world *w, int64_t per_1000_s, int64_t depth)
 {
     *w = (struct world){.now_ms = START, .per_s_milli = per_1000_s, .depth = depth};
-    learnt_rate_init(&w->learnt);
+    bucket_learnt_init(&w->learnt);
     w->tokens = depth * 1000000;
 }
 
@@ -44,16 +44,16 @@ world_run(struct world *w, int64_t for_ms)
             if (w->ends_ms[i] == w->now_ms) {
                 w->ends_ms[i] = 0;
                 if (w->good[i])
-                    learnt_rate_accepted(&w->learnt, w->now_ms), w->accepted++;
+                    bucket_learnt_accepted(&w->learnt, w->now_ms), w->accepted++;
                 else
-                    learnt_rate_refused(&w->learnt, w->now_ms), w->refused++;
+                    bucket_learnt_refused(&w->learnt, w->now_ms), w->refused++;
             }
         }
         for (int i = 0; i < SESSIONS; i++) {
             if (w->ends_ms[i] != 0 || w->wanted_ms > w->now_ms ||
-                learnt_rate_ready_ms(&w->learnt, w->now_ms) > w->now_ms)
+                bucket_learnt_ready_ms(&w->learnt, w->now_ms) > w->now_ms)
                 continue;
-            learnt_rate_take(&w->learnt, w->now_ms);
+            bucket_learnt_take(&w->learnt, w->now_ms);
             w->wanted_ms = w->now_ms + w->demand_ms;
             w->ends_ms[i] = w->now_ms + TAKES_MS;
             w->good[i] = w->tokens >= 1000000;
@@ -110,14 +110,14 @@ test_parse(void)
     };
     struct rate r = {.amount = 77};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        ok_named(rate_parse(text_from(good[i].text), &r), good[i].text);
+        ok_named(bucket_rate_parse(text_from(good[i].text), &r), good[i].text);
         ok_named(r.amount == good[i].amount && r.burst == good[i].burst &&
                      r.period_ms == good[i].period_ms,
                  "and what it means");
     }
     r.amount = 77;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        ok_named(!rate_parse(text_from(bad[i]), &r) && r.amount == 77, bad[i]);
+        ok_named(!bucket_rate_parse(text_from(bad[i]), &r) && r.amount == 77, bad[i]);
 }
 
 /* Taken in that time by one who looks every tick_ms. */
@@ -139,7 +139,7 @@ test_bucket(void)
 {
     struct rate r;
     struct bucket b = {0};
-    ok(rate_parse(TEXT("5/s,burst=20"), &r));
+    ok(bucket_rate_parse(TEXT("5/s,burst=20"), &r));
     is_number(taken(&b, &r, START, 1, 1), 20, "the burst at once");
     is_number(bucket_ready_ms(&b, &r, START), START + 200, "then one in 200 ms");
     is_number(taken(&b, &r, START + 1, 10000, 1), 50, "at the rate");
@@ -149,7 +149,7 @@ test_bucket(void)
                                         "7000/h,burst=3"};
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
         b = (struct bucket){0};
-        ok(rate_parse(text_from(rates[i]), &r));
+        ok(bucket_rate_parse(text_from(rates[i]), &r));
         int64_t hours = r.amount > 100000 ? 1 : 3600,
                 got = taken(&b, &r, START, 1000 * hours, 1);
         int64_t want = hours * 1000 * r.amount / r.period_ms + r.burst;
@@ -157,7 +157,7 @@ test_bucket(void)
         ok_named(got <= want && got >= want - 1 - r.amount / r.period_ms,
                  "rounding does not add up");
     }
-    ok(rate_parse(TEXT("none"), &r));
+    ok(bucket_rate_parse(TEXT("none"), &r));
     b = (struct bucket){0};
     bucket_take(&b, &r, START);
     ok_named(bucket_ready_ms(&b, &r, START) == INT64_MIN, "unlimited");
@@ -208,8 +208,8 @@ test_passes(void)
     is_number(bucket_passes(&b, &rates[0], START, START + 30000), 1,
               "until it is over");
     struct learnt_rate learnt;
-    learnt_rate_init(&learnt);
-    is_number(learnt_rate_passes(&learnt, START, START), RATE_AMOUNT_MAX,
+    bucket_learnt_init(&learnt);
+    is_number(bucket_learnt_passes(&learnt, START, START), RATE_AMOUNT_MAX,
               "nothing is learnt");
 }
 
@@ -306,29 +306,29 @@ test_phases(void)
 {
     struct learnt_rate l;
     int64_t now = START;
-    learnt_rate_init(&l);
-    ok_named(learnt_rate_ready_ms(&l, now) == INT64_MIN, "no limit");
-    learnt_rate_take(&l, now);
+    bucket_learnt_init(&l);
+    ok_named(bucket_learnt_ready_ms(&l, now) == INT64_MIN, "no limit");
+    bucket_learnt_take(&l, now);
     for (int i = 0; i < 200; i++)
-        learnt_rate_accepted(&l, now += 50);
-    learnt_rate_refused(&l, now);
+        bucket_learnt_accepted(&l, now += 50);
+    bucket_learnt_refused(&l, now);
     is_number(l.known, 20000, "a steady rate is measured");
     is_number(l.rate, 14000, "0.7 of it are tried");
-    is_number(learnt_rate_ready_ms(&l, now), now + LEARNT_PAUSE_MS, "after a pause");
+    is_number(bucket_learnt_ready_ms(&l, now), now + LEARNT_PAUSE_MS, "after a pause");
     struct learnt_rate once = l;
-    learnt_rate_refused(&l, now + LEARNT_PAUSE_MS - 1);
+    bucket_learnt_refused(&l, now + LEARNT_PAUSE_MS - 1);
     ok_named(memcmp(&l, &once, sizeof l) == 0, "those under way count as one");
-    learnt_rate_ready_ms(&l, now + 3000);
+    bucket_learnt_ready_ms(&l, now + 3000);
     is_number(l.phase, LEARNT_HELD, "the rest is over");
     is_number(l.rate, 19400, "just below what is known");
-    learnt_rate_ready_ms(&l, now + 33000);
+    bucket_learnt_ready_ms(&l, now + 33000);
     is_number(l.phase, LEARNT_PROBE, "half a minute later it is raised");
     for (int64_t t = now + 33000; t < now + 3000000; t += 1000)
-        learnt_rate_ready_ms(&l, t);
+        bucket_learnt_ready_ms(&l, t);
     is_number(l.rate, 19400, "not while nothing is sent");
-    learnt_rate_ready_ms(&l, now + 86399999);
+    bucket_learnt_ready_ms(&l, now + 86399999);
     is_number(l.rate, 19400, "kept for a day");
-    ok_named(learnt_rate_ready_ms(&l, now + 86400000) == INT64_MIN, "then forgotten");
+    ok_named(bucket_learnt_ready_ms(&l, now + 86400000) == INT64_MIN, "then forgotten");
     is_number(l.phase, LEARNT_NONE, "all of it");
 }
 
@@ -398,7 +398,7 @@ test_learnt_shift(void)
     struct world same = w;
     int64_t delta = -7200000;
     w.now_ms += delta;
-    learnt_rate_shift(&w.learnt, delta);
+    bucket_learnt_shift(&w.learnt, delta);
     for (int i = 0; i < SESSIONS; i++)
         w.ends_ms[i] += w.ends_ms[i] != 0 ? delta : 0;
     w.wanted_ms += delta;
@@ -408,7 +408,7 @@ test_learnt_shift(void)
     is_number(w.refused, same.refused, "nor are more refused");
     is_number(w.learnt.next_at_ms, same.learnt.next_at_ms + delta, "all in step");
     struct learnt_rate l = {0};
-    learnt_rate_shift(&l, delta);
+    bucket_learnt_shift(&l, delta);
     is_number(l.refused_at_ms, 0, "a new one stays new");
 }
 
@@ -422,7 +422,7 @@ test_no_limit_again(void)
                             .refused_at_ms = START,
                             .next_at_ms = START,
                             .used = 1000000};
-    ok_named(learnt_rate_ready_ms(&l, START) == INT64_MIN, "above the most: no limit");
+    ok_named(bucket_learnt_ready_ms(&l, START) == INT64_MIN, "above the most: no limit");
     is_number(l.phase, LEARNT_NONE, "none is known");
 }
 

@@ -188,8 +188,8 @@ test_age_changes(void)
 {
     struct job a = {.since_s = 0}, b = {.since_s = 7}, large = {.since_s = 0};
     struct jobs jobs = {0};
-    struct transport t;
-    transport_default(&t);
+    struct transport_params t;
+    transport_params_default(&t);
     t.slot_loan = 0;
     t.slot_discount = 0;
     jobs_add(&jobs, &large, 100);
@@ -229,8 +229,8 @@ test_clock(void)
     struct job young = {.since_s = 5}, wrapped = {.since_s = UINT32_MAX - 1};
     struct job large = {.since_s = UINT32_MAX - 2};
     struct jobs jobs = {0};
-    struct transport t;
-    transport_default(&t);
+    struct transport_params t;
+    transport_params_default(&t);
     jobs_add(&jobs, &large, 50);
     jobs_add(&jobs, &wrapped, 2);
     jobs_add(&jobs, &young, 1);
@@ -480,7 +480,7 @@ waiting(const struct course *c)
 static void
 course_run(struct course *c)
 {
-    struct transport *t = &c->post.target.transport;
+    struct transport_params *t = &c->post.target.transport;
     post_start(&c->post, 1);
     t->slot_cost = c->reference.t.slot_cost;
     t->slot_loan = c->reference.t.slot_loan;
@@ -510,7 +510,7 @@ test_reference(unsigned messages, int cost, int loan, int discount, int minimum)
 {
     struct course c = {.random = messages + (unsigned)cost, .messages = messages};
     char name[128];
-    transport_default(&c.reference.t);
+    transport_params_default(&c.reference.t);
     c.reference.t.slot_cost = cost;
     c.reference.t.slot_loan = loan;
     c.reference.t.slot_discount = discount;
@@ -570,8 +570,8 @@ test_accounts(void)
     struct jobs jobs = {0};
     struct job large = {.since_s = 1}, small = {.since_s = 1}, middle = {.since_s = 1};
     struct job other = {.since_s = 1};
-    struct transport t;
-    transport_default(&t);
+    struct transport_params t;
+    transport_params_default(&t);
     jobs_add(&jobs, &large, 100);
     jobs_add(&jobs, &middle, 7);
     jobs_serve(&jobs, &large);

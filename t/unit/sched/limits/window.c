@@ -13,11 +13,11 @@ static const struct feedback per_n = {FEEDBACK_CONCURRENCY, 1, 1};
 static const struct feedback per_root = {FEEDBACK_SQRT_CONCURRENCY, 1, 1};
 static const struct feedback zero = {FEEDBACK_CONSTANT, 0, 1};
 
-static struct transport
+static struct transport_params
 with(struct feedback both, int initial, int limit, int cohort)
 {
-    struct transport t;
-    transport_default(&t);
+    struct transport_params t;
+    transport_params_default(&t);
     t.positive = t.negative = both;
     t.initial_concurrency = initial;
     t.concurrency_limit = limit;
@@ -51,7 +51,7 @@ test_cycle(void)
 static int
 grow(struct feedback f, int steps[8])
 {
-    struct transport t = with(f, 5, 20, 1);
+    struct transport_params t = with(f, 5, 20, 1);
     struct window w;
     int events = 0, step = 0;
     window_init(&w, &t);
@@ -84,7 +84,7 @@ static void
 mixed(struct feedback f, const int want[28], const char *name)
 {
     static const char events[] = "SSSSSFSSSSSFFSSSSSSSSSSFFFFF";
-    struct transport t = with(f, 5, 20, 0);
+    struct transport_params t = with(f, 5, 20, 0);
     struct window w;
     int got[28];
     bool dead = false;
@@ -118,7 +118,7 @@ static void
 test_starved(void) /* B.3 */
 {
     static const int want[6] = {6, 7, 8, 8, 8, 8};
-    struct transport t = with(one, 5, 20, 1);
+    struct transport_params t = with(one, 5, 20, 1);
     struct window w;
     window_init(&w, &t);
     for (int i = 0; i < 6; i++) {
@@ -131,7 +131,7 @@ test_starved(void) /* B.3 */
 static int
 kill_it(struct feedback f, int initial, int cohort)
 {
-    struct transport t = with(f, initial, 20, cohort);
+    struct transport_params t = with(f, initial, 20, cohort);
     struct window w;
     window_init(&w, &t);
     for (int i = 1; i < 1000; i++) {
@@ -165,7 +165,7 @@ test_death(void) /* B.4, the README steps with >= */
 static void
 test_success_forgives(void)
 {
-    struct transport t = with(zero, 5, 20, 1);
+    struct transport_params t = with(zero, 5, 20, 1);
     struct window w;
     bool dead = false;
     window_init(&w, &t);
@@ -181,7 +181,7 @@ test_success_forgives(void)
 static void
 test_limits(void)
 {
-    struct transport t = with(one, 5, 3, 1);
+    struct transport_params t = with(one, 5, 3, 1);
     struct window w;
     window_init(&w, &t);
     is_number(w.size, 3, "initial is clipped to the limit");
@@ -206,7 +206,7 @@ test_limits(void)
 static void
 test_probe(void)
 {
-    struct transport t = with(one, 5, 20, 1);
+    struct transport_params t = with(one, 5, 20, 1);
     struct window w;
     window_init(&w, &t);
     for (int i = 0; i < 4; i++)

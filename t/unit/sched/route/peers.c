@@ -8,8 +8,8 @@ static struct buffer mistakes;
 static struct peers *
 peers_of(const char *host, const char *list)
 {
-    struct transport base;
-    transport_default(&base);
+    struct transport_params base;
+    transport_params_default(&base);
     struct peers_settings settings = {.host = text_from(host),
                                       .list = text_from(list),
                                       .smtp_port = 2525,
@@ -170,7 +170,7 @@ test_table(void)
     unsigned count = 0;
     buffer_init(&wrong, 65536);
     settings.smtp_port = 25;
-    transport_default(&settings.base);
+    transport_params_default(&settings.base);
     struct route_table *table = route_new(&settings, &wrong);
     const struct target *b = peers_find(route_peers(table), TEXT("b"));
     const struct target *c = peers_find(route_peers(table), TEXT("c"));

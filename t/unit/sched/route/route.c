@@ -18,7 +18,7 @@ table_with(const char *routes, const char *relay, const char *local,
                                       .local = text_from(local),
                                       .local_domains = text_from(local_domains),
                                       .smtp_port = 2525};
-    transport_default(&settings.base);
+    transport_params_default(&settings.base);
     buffer_free(&mistakes);
     buffer_init(&mistakes, 65536);
     return route_new(&settings, &mistakes);
@@ -240,8 +240,8 @@ test_relay(void)
 static bool
 parse(const char *written, struct target *t, char problem[TARGET_PROBLEM_MAX])
 {
-    struct transport base;
-    transport_default(&base);
+    struct transport_params base;
+    transport_params_default(&base);
     base.recipient_limit = 77;
     problem[0] = '\0';
     return target_parse(text_from(written), 2525, &base, t, problem);
@@ -654,7 +654,7 @@ hidden_are(const char *routes, const char *senders, const char *want)
     struct route_settings settings = {.routes = text_from(routes),
                                       .sender_routes = text_from(senders),
                                       .smtp_port = 25};
-    transport_default(&settings.base);
+    transport_params_default(&settings.base);
     struct route_table *t = route_new(&settings, &mistakes);
     buffer_init(&told, 4096);
     if (t != NULL)

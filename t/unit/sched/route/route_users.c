@@ -10,7 +10,7 @@ static struct route_table *
 table_of(struct route_settings settings)
 {
     settings.smtp_port = 25;
-    transport_default(&settings.base);
+    transport_params_default(&settings.base);
     buffer_free(&mistakes);
     buffer_init(&mistakes, 65536);
     return route_new(&settings, &mistakes);
@@ -30,8 +30,8 @@ says(const char *what)
 static bool
 parse(const char *written, struct target *t, char problem[TARGET_PROBLEM_MAX])
 {
-    struct transport base;
-    transport_default(&base);
+    struct transport_params base;
+    transport_params_default(&base);
     problem[0] = '\0';
     return target_parse(text_from(written), 25, &base, t, problem);
 }

@@ -55,18 +55,18 @@ test_all(void)
     const struct scenario_site *pair = s->site_at[0];
     is_number(pair->server_count, 2, "two addresses, no third");
     is_string(pair->servers[1].name, "mx2", "in their order");
-    ok(pair->servers[1].state == RECEIVER_DOWN && pair->servers[1].preference == 20);
-    ok(pair->servers[0].sessions == 5 && pair->servers[0].over == RECEIVER_OVER_QUEUE);
+    ok(pair->servers[1].state == FAKE_SERVER_DOWN && pair->servers[1].preference == 20);
+    ok(pair->servers[0].sessions == 5 && pair->servers[0].over == FAKE_SERVER_OVER_QUEUE);
     ok(pair->servers[0].queue == 6 && pair->servers[0].rcpt_us == 1000000);
     is_number(pair->servers[0].jitter, 20, "per mille");
     is_string(s->site_at[3]->name, "s5", "a range of sites");
-    const struct receiver_settings *s3 = s->site_at[1]->servers,
+    const struct fake_server_settings *s3 = s->site_at[1]->servers,
                                    *s4 = s->site_at[2]->servers;
     ok(s3->rate.amount == 10 && s3->rate.burst == 2 && s3->rate_reply == 421);
     ok(s3->fail.bad == 1 && s3->fail.of == 4 && s3->fail.random &&
        s3->tempfail.of == 0);
     ok(s4->tempfail.bad == 2 && !s4->tempfail.random && s4->fail.of == 4);
-    ok(s4->per_session == 9 && s4->over == RECEIVER_OVER_RESET);
+    ok(s4->per_session == 9 && s4->over == FAKE_SERVER_OVER_RESET);
     is_number(s->domain_count, 5, "domains");
     is_string(s->domain_at[0]->name, "example.com", "in lower case");
     is_string(s->domain_at[4]->name, "d4.example", "a range of domains");
@@ -92,9 +92,9 @@ test_defaults(void)
     struct scenario *s = good("site s\ndomain d site s\narrive domain=d");
     ok(s->seed == 1 && s->until_us == INT64_MAX && s->transport.adaptive);
     ok(s->sched.active_limit == 20000 && s->sched.session_limit == 500);
-    const struct receiver_settings *r = s->site_at[0]->servers;
+    const struct fake_server_settings *r = s->site_at[0]->servers;
     is_string(r->name, "s", "a site's only server has its name");
-    ok(r->state == RECEIVER_UP && r->sessions == 0 && r->rate.amount == 0);
+    ok(r->state == FAKE_SERVER_UP && r->sessions == 0 && r->rate.amount == 0);
     ok(r->connect_timeout_us == 30000000 && r->greeting_timeout_us == 300000000);
     ok(s->arrivals->messages == 1 && s->arrivals->recipients == 1);
     ok(s->arrivals->class == SCHED_NORMAL && s->arrivals->every_us == 0);
@@ -110,8 +110,8 @@ test_again(void)
     for (size_t i = 0; i < 2; i++) {
         const struct scenario_site *site = s->site_at[i];
         ok(site->server_count == 2 && site->servers[0].sessions == 3);
-        ok(site->servers[0].state == RECEIVER_DOWN);
-        ok(site->servers[1].state == RECEIVER_UP && site->servers[1].sessions == 0);
+        ok(site->servers[0].state == FAKE_SERVER_DOWN);
+        ok(site->servers[1].state == FAKE_SERVER_UP && site->servers[1].sessions == 0);
     }
     is_number(s->domain_at[0]->site, 1, "one of many");
     scenario_free(&s);

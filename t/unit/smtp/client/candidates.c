@@ -45,10 +45,10 @@ manager_hosts_order(struct manager *m, const struct text *addresses, const int *
 /* -----------------------------------------------------------------------------------
  */
 
-static struct exchange_host
+static struct mx_lookup_host
 host(unsigned preference, const char *name, const char *address)
 {
-    struct exchange_host h = {.preference = preference};
+    struct mx_lookup_host h = {.preference = preference};
     text_copy(h.name, sizeof h.name, text_from(name));
     if (!net_address_parse(text_from(address), 25, &h.address))
         abort();
@@ -58,7 +58,7 @@ host(unsigned preference, const char *name, const char *address)
 static const char *
 next_name(const struct candidates *c)
 {
-    const struct exchange_host *h = candidates_next(c);
+    const struct mx_lookup_host *h = candidates_next(c);
     return h == NULL ? "none" : h->name;
 }
 
@@ -66,7 +66,7 @@ static void
 test_turns(void)
 {
     struct manager m = {.backwards = true};
-    struct exchange_host hosts[] = {host(1, "a", "192.0.2.1"),
+    struct mx_lookup_host hosts[] = {host(1, "a", "192.0.2.1"),
                                     host(2, "b", "192.0.2.2"),
                                     host(7, "c", "192.0.2.3")};
     struct candidates c;
@@ -89,7 +89,7 @@ static void
 test_race(void)
 {
     struct manager m = {.backwards = false};
-    struct exchange_host hosts[] = {
+    struct mx_lookup_host hosts[] = {
         host(1, "a", "192.0.2.1"),     host(1, "a", "192.0.2.2"),
         host(1, "a", "[2001:db8::1]"), host(1, "a", "[2001:db8::2]"),
         host(2, "b", "192.0.2.3"),     host(3, "b", "[2001:db8::3]")};
@@ -115,7 +115,7 @@ static void
 test_health(void)
 {
     struct manager m = {.backwards = false};
-    struct exchange_host hosts[] = {host(1, "a", "192.0.2.1:26"),
+    struct mx_lookup_host hosts[] = {host(1, "a", "192.0.2.1:26"),
                                     host(1, "b", "[2001:db8::1]:27")};
     struct candidates c;
     candidates_start(&c, &m, hosts, 2);
@@ -128,8 +128,8 @@ test_health(void)
 static void
 is_named(const char *name, const char *address, const char *where, const char *remote)
 {
-    struct exchange_host h = host(1, name, address);
-    struct judge_peer peer;
+    struct mx_lookup_host h = host(1, name, address);
+    struct reply_outcome_peer peer;
     memset(&peer, 0, sizeof peer);
     candidates_name(&h, &peer);
     is_string(peer.where, where, where);

@@ -10,7 +10,7 @@
 
 enum { BYTES_MAX = 8 * 1024 * 1024, RECIPIENTS_MAX = 2000 };
 
-static const struct judge_peer peer = {"mx.test[192.0.2.1]", "mx.test[192.0.2.1]:25"};
+static const struct reply_outcome_peer peer = {"mx.test[192.0.2.1]", "mx.test[192.0.2.1]:25"};
 static const char *const blames[] = {"none", "message", "site"};
 
 /* --- The player ------------------------------------------------------------------- */

@@ -23,11 +23,11 @@ static const char joe[] = "AUTH PLAIN AGpvZQBvbmU=\n",
 static struct secrets *
 begin(struct bed *b, const char *target, const char *table)
 {
-    struct transport base;
+    struct transport_params base;
     struct buffer mistakes;
     char problem[TARGET_PROBLEM_MAX];
     buffer_init(&mistakes, 4096);
-    transport_default(&base);
+    transport_params_default(&base);
     bed_start(b);
     b->a.rules = b->b.rules = welcome;
     struct secrets *secrets = secrets_new(text_from(table), &mistakes);

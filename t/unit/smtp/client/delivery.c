@@ -525,10 +525,10 @@ test_sources(void)
         ok(good == (rows[i].mistakes[0] == '\0'));
         buffer_free(&mistakes);
     }
-    struct sources s;
-    ok(sources_read(&s, TEXT("2001:db8::1"), NULL));
-    ok(sources_for(&s, NET_IPV6) == &s.v6 && sources_for(&s, NET_IPV4) == NULL);
-    ok(sources_for(&s, NET_UNIX) == NULL && sources_for(&s, NET_NONE) == NULL);
+    struct bind_address s;
+    ok(bind_address_read(&s, TEXT("2001:db8::1"), NULL));
+    ok(bind_address_for(&s, NET_IPV6) == &s.v6 && bind_address_for(&s, NET_IPV4) == NULL);
+    ok(bind_address_for(&s, NET_UNIX) == NULL && bind_address_for(&s, NET_NONE) == NULL);
 }
 
 /* The daemon stops in the middle: whatever was taken is settled, every session ended.

@@ -19,8 +19,8 @@ peers_of(struct bed *b, const char *host)
 {
     char list[100];
     struct buffer mistakes;
-    struct transport base;
-    transport_default(&base);
+    struct transport_params base;
+    transport_params_default(&base);
     snprintf(list, sizeof(list), "Host2.test=127.0.0.2:%u", b->settings.smtp_port);
     buffer_init(&mistakes, 1000);
     struct peers_settings settings = {.host = text_from(host),
@@ -131,22 +131,22 @@ static void
 test_sources(void)
 {
     struct bed b;
-    struct sources others, s;
+    struct bind_address others, s;
     struct net_address six;
     bed_start(&b);
     struct peers *four = peers_of(&b, "host1.test=192.0.2.1:25");
     struct peers *none = peers_of(&b, "host1.test");
     host_must(net_address_parse_ip(TEXT("2001:db8::1"), &six));
-    ok(sources_read(&others, TEXT("2001:db8::1"), NULL));
-    sources_for_peers(&s, &others, four);
-    ok(sources_for(&s, NET_IPV4) != NULL && sources_for(&s, NET_IPV4)->port == 0);
-    ok_named(net_address_equal(sources_for(&s, NET_IPV6), &six),
+    ok(bind_address_read(&others, TEXT("2001:db8::1"), NULL));
+    bind_address_for_peers(&s, &others, four);
+    ok(bind_address_for(&s, NET_IPV4) != NULL && bind_address_for(&s, NET_IPV4)->port == 0);
+    ok_named(net_address_equal(bind_address_for(&s, NET_IPV6), &six),
              "the other family is as it was");
-    ok(sources_for(&others, NET_IPV4) == NULL);
-    sources_for_peers(&s, &others, none);
-    ok(sources_for(&s, NET_IPV4) == NULL && sources_for(&s, NET_IPV6) != NULL);
-    sources_for_peers(&s, &others, NULL);
-    ok(sources_for(&s, NET_IPV4) == NULL && sources_for(&s, NET_IPV6) != NULL);
+    ok(bind_address_for(&others, NET_IPV4) == NULL);
+    bind_address_for_peers(&s, &others, none);
+    ok(bind_address_for(&s, NET_IPV4) == NULL && bind_address_for(&s, NET_IPV6) != NULL);
+    bind_address_for_peers(&s, &others, NULL);
+    ok(bind_address_for(&s, NET_IPV4) == NULL && bind_address_for(&s, NET_IPV6) != NULL);
     peers_free(&four);
     peers_free(&none);
     bed_stop(&b);

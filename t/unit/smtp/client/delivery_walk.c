@@ -208,11 +208,11 @@ static void
 set_target(struct bed *b)
 {
     char list[200], problem[TARGET_PROBLEM_MAX];
-    struct transport base;
+    struct transport_params base;
     unsigned port = b->settings.smtp_port;
     if (chance(2))
         return;
-    transport_default(&base);
+    transport_params_default(&base);
     snprintf(list, sizeof list, "smtp://joe@127.0.0.2:%u|ann@127.0.0.3:%u", port, port);
     host_must(target_parse(text_from(list), 25, &base, &b->target, problem));
 }

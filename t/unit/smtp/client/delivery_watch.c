@@ -10,7 +10,7 @@
 /* MUCH: more than the system holds between two sockets. */
 enum { PLUGS = 3, MUCH = 32 * 1024 * 1024 };
 
-struct seen {
+struct id_set {
     unsigned count;
     struct activity last;
 };
@@ -18,15 +18,15 @@ struct seen {
 static void
 see(void *context, const struct activity *a)
 {
-    struct seen *seen = context;
+    struct id_set *seen = context;
     seen->count++;
     seen->last = *a;
 }
 
-static struct seen
+static struct id_set
 watched(struct bed *b, struct id message)
 {
-    struct seen seen = {0};
+    struct id_set seen = {0};
     struct sched_site site = {.sessions = 0};
     host_must(b->manager.watch != NULL);
     b->manager.watch(b->manager.watch_context, &site, message, see, &seen);
@@ -38,7 +38,7 @@ static struct activity
 is_doing(struct bed *b, enum activity_kind kind, const char *what, const char *remote,
          int64_t since_ms)
 {
-    struct seen seen = watched(b, (struct id){1, 1});
+    struct id_set seen = watched(b, (struct id){1, 1});
     is_number(seen.count, 1, "one session");
     is_number(seen.last.kind, kind, "what it does");
     is_string(seen.last.what, what, "of what");
@@ -88,7 +88,7 @@ test_look_up(void)
     since_ms = open_one(&b, "");
     is_doing(&b, ACTIVITY_LOOK_UP, "addresses of a.test", "", since_ms);
     struct sched_site other = {.sessions = 1};
-    struct seen seen = {0};
+    struct id_set seen = {0};
     b.manager.watch(b.manager.watch_context, &other, (struct id){1, 1}, see, &seen);
     is_number(seen.count, 0, "nothing of another site");
     delivery_free(&b.delivery);

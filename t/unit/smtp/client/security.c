@@ -4,8 +4,8 @@
 
 #include "base/disk.h"
 #include "base/memory.h"
-#include "smtp/client/anchors.h"
-#include "smtp/client/lapses.h"
+#include "smtp/client/trust_anchors.h"
+#include "smtp/client/tls_failures.h"
 #include "t/support/tls_world.h"
 
 /* --- Decisions -------------------------------------------------------------------- */
@@ -148,25 +148,25 @@ address_of(unsigned number, uint16_t port)
 static void
 test_lapses(void)
 {
-    struct lapses *l = lapses_new();
+    struct tls_failures *l = tls_failures_new();
     struct net_address a = address_of(1, 25), b = address_of(1, 587), c;
-    ok_named(lapses_add(l, &a, 1000), "the first is told");
-    ok(!lapses_add(l, &a, 1000) && !lapses_add(l, &a, 1000 + LAPSE_MS - 1));
-    ok_named(lapses_add(l, &b, 1001), "another port is another server");
-    ok_named(lapses_add(l, &a, 1000 + LAPSE_MS), "an hour later once more");
-    ok(!lapses_add(l, &a, 1000 + LAPSE_MS) && !lapses_add(l, &b, 1002));
-    for (unsigned i = 0; i < LAPSES_MAX - 2; i++) {
+    ok_named(tls_failures_add(l, &a, 1000), "the first is told");
+    ok(!tls_failures_add(l, &a, 1000) && !tls_failures_add(l, &a, 1000 + LAPSE_MS - 1));
+    ok_named(tls_failures_add(l, &b, 1001), "another port is another server");
+    ok_named(tls_failures_add(l, &a, 1000 + LAPSE_MS), "an hour later once more");
+    ok(!tls_failures_add(l, &a, 1000 + LAPSE_MS) && !tls_failures_add(l, &b, 1002));
+    for (unsigned i = 0; i < TLS_FAILURES_MAX - 2; i++) {
         c = address_of(100 + i, 25);
-        ok(lapses_add(l, &c, 7000));
+        ok(tls_failures_add(l, &c, 7000));
     }
-    ok(!lapses_add(l, &a, 7000) && !lapses_add(l, &b, 7000));
+    ok(!tls_failures_add(l, &a, 7000) && !tls_failures_add(l, &b, 7000));
     c = address_of(99, 25);
-    ok(lapses_add(l, &c, 7000));
-    ok_named(lapses_add(l, &b, 7000), "of too many the oldest is forgotten");
-    ok(!lapses_add(l, &c, 7000));
-    lapses_free(&l);
+    ok(tls_failures_add(l, &c, 7000));
+    ok_named(tls_failures_add(l, &b, 7000), "of too many the oldest is forgotten");
+    ok(!tls_failures_add(l, &c, 7000));
+    tls_failures_free(&l);
     ok(l == NULL);
-    lapses_free(&l);
+    tls_failures_free(&l);
 }
 
 /* --- Anchors ---------------------------------------------------------------------- */
@@ -174,10 +174,10 @@ test_lapses(void)
 static bool
 reads(const struct secrets *k, const char *name, const char *says)
 {
-    char path[200], place[ANCHORS_PLACE_MAX], error[600] = "";
+    char path[200], place[TRUST_ANCHORS_PLACE_MAX], error[600] = "";
     snprintf(path, sizeof path, "%s/%s", k->directory, name);
     struct tls_client *client =
-        anchors_read(text_from(path), false, place, error, sizeof error);
+        trust_anchors_read(text_from(path), false, place, error, sizeof error);
     bool good = client != NULL;
     if (good)
         is_string(place, path, "its place");
@@ -194,7 +194,7 @@ static void
 test_anchors(void)
 {
     struct secrets k;
-    char place[ANCHORS_PLACE_MAX], error[600] = "", path[600];
+    char place[TRUST_ANCHORS_PLACE_MAX], error[600] = "", path[600];
     make_secrets(&k);
     ok(reads(&k, "ca.pem", ""));
     ok(reads(&k, "anchors", ""));
@@ -203,15 +203,15 @@ test_anchors(void)
     ok(!reads(&k, "good.key", "no certificate in"));
     memset(path, 'x', sizeof path - 1);
     path[sizeof path - 1] = '\0';
-    ok(!anchors_read(text_from(path), false, place, error, sizeof error));
+    ok(!trust_anchors_read(text_from(path), false, place, error, sizeof error));
     is_string(error, "tls_ca: the path is too long", "a limit");
     /* What the system has nobody knows here; a place and no error, or none of both. */
     error[0] = '\0';
     struct tls_client *client =
-        anchors_read(TEXT(""), false, place, error, sizeof error);
+        trust_anchors_read(TEXT(""), false, place, error, sizeof error);
     ok_named(client != NULL, "without a demand it is no error");
     tls_client_free(&client);
-    client = anchors_read(TEXT(""), true, path, error, sizeof error);
+    client = trust_anchors_read(TEXT(""), true, path, error, sizeof error);
     ok_named((client != NULL) == (place[0] != '\0'), "with one it is");
     ok_named(client != NULL || strstr(error, "a route demands tls=verify") != NULL,
              "and says so");

@@ -27,7 +27,7 @@ session_rate(void)
     static struct world w;
     struct visitor v[4];
     world_start(&w, &plain, false, false);
-    w.settings.clients.each[CLIENTS_SESSION] = TEXT("6/m,burst=2");
+    w.settings.clients.each[CLIENT_USAGE_SESSION] = TEXT("6/m,burst=2");
     reload(&w);
     for (int i = 0; i < 3; i++)
         visit(&v[i], &w);
@@ -59,8 +59,8 @@ mail_rates(void)
     static struct world w;
     struct visitor v;
     world_start(&w, &plain, false, false);
-    w.settings.clients.each[CLIENTS_MESSAGE] = TEXT("2/m,burst=2");
-    w.settings.clients.all[CLIENTS_RECIPIENT] = TEXT("60/m,burst=3");
+    w.settings.clients.each[CLIENT_USAGE_MESSAGE] = TEXT("2/m,burst=2");
+    w.settings.clients.all[CLIENT_USAGE_RECIPIENT] = TEXT("60/m,burst=3");
     reload(&w);
     visit(&v, &w);
     ok(answers(&v, "HELO c.example\r\nMAIL FROM:<a@b.example>\r\n", "250"));

@@ -19,7 +19,7 @@ routes_new(const char *routes, const char *local)
                                       .local_domains = TEXT("own.example, [192.0.2.1]"),
                                       .smtp_port = 25};
     buffer_init(&mistakes, 65536);
-    transport_default(&settings.base);
+    transport_params_default(&settings.base);
     struct route_table *table = route_new(&settings, &mistakes);
     if (table == NULL) {
         printf("Bail out! %.*s\n", TEXT_ARGS(buffer_text(&mistakes)));
@@ -410,7 +410,7 @@ listens(const char *listen, char *text, size_t size, struct endpoint *first)
     struct buffer mistakes;
     size_t count;
     buffer_init(&mistakes, 65536);
-    bool good = endpoints_read(text_from(listen), &endpoints, &count, &mistakes);
+    bool good = policy_endpoints_read(text_from(listen), &endpoints, &count, &mistakes);
     text_copy(text, size, buffer_text(&mistakes));
     if (count > 0)
         *first = endpoints[0];
@@ -476,7 +476,7 @@ doors(void)
     for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
         is_number(listens(addresses[i].at, text, sizeof(text), &first), 1,
                   "an address");
-        ok_named(endpoint_is_public(&first) == addresses[i].public, addresses[i].at);
+        ok_named(policy_endpoint_is_public(&first) == addresses[i].public, addresses[i].at);
     }
 }
 

@@ -5,7 +5,7 @@
 #include "base/idna.h"
 #include "base/log.h"
 #include "t/support/dialog.h"
-#include "smtp/server/stamp.h"
+#include "smtp/server/trust.h"
 #include "smtp/server/transaction.h"
 #include "t/support/sasl_kit.h"
 #include "t/support/server_fake.h"
@@ -746,11 +746,11 @@ stamps(void)
         snprintf(s.client, sizeof(s.client), "%s", rows[i].client);
         s.user = rows[i].user == NULL ? NULL : strdup(rows[i].user);
         buffer_init(&out, 1000);
-        ok(stamp_write(&s, &out));
+        ok(trust_write(&s, &out));
         is_text(buffer_text(&out), text_from(rows[i].stamp), rows[i].client);
         buffer_free(&out);
         buffer_init(&out, 5);
-        ok_named(!stamp_write(&s, &out), "without room it says so");
+        ok_named(!trust_write(&s, &out), "without room it says so");
         buffer_free(&out);
         free(s.user);
     }

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/memory.h"
-#include "smtp/server/login.h"
+#include "smtp/server/auth_gate.h"
 #include "t/support/sasl_kit.h"
 #include "t/sim/sim.h"
 

@@ -134,9 +134,9 @@ no_stranger(void)
     open_world(&w);
     w.settings.sender_login = TEXT("user s@o.example");
     w.settings.check_sender = true;
-    w.settings.clients.each[CLIENTS_MESSAGE] = TEXT("2/h,burst=2");
-    w.settings.clients.each[CLIENTS_RECIPIENT] = TEXT("1/h,burst=1");
-    w.settings.clients.each[CLIENTS_SESSION] = TEXT("1/h,burst=1");
+    w.settings.clients.each[CLIENT_USAGE_MESSAGE] = TEXT("2/h,burst=2");
+    w.settings.clients.each[CLIENT_USAGE_RECIPIENT] = TEXT("1/h,burst=1");
+    w.settings.clients.each[CLIENT_USAGE_SESSION] = TEXT("1/h,burst=1");
     w.settings.greet_delay_ms = 5000;
     listener_reload(w.listener, w.routes, &w.settings);
     for (int i = 0; i < 3; i++) {

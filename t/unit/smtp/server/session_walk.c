@@ -498,7 +498,7 @@ choose_settings(struct walk *k)
     s->recipient_limit = once_in(k, 3) ? 1 : 100;
     s->clients.sessions = once_in(k, 5) ? 3 : 50;
     s->clients.sessions_per_client = once_in(k, 5) ? 1 : 50;
-    s->clients.each[CLIENTS_MESSAGE] = once_in(k, 4) ? TEXT("2/m") : TEXT("");
+    s->clients.each[CLIENT_USAGE_MESSAGE] = once_in(k, 4) ? TEXT("2/m") : TEXT("");
     s->check_helo = s->check_sender = once_in(k, 4);
     s->greet_delay_ms = once_in(k, 4) ? 2000 : 0;
     s->error_limit = once_in(k, 2) ? 4 : 20;

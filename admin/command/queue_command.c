@@ -1,0 +1,262 @@
+/* Finds who has the queue - the daemon, or this very process when nobody has it - and
+ * lets it run the operator's command. */
+#include "admin/command/queue_command.h"
+
+#include "admin/control/control_client.h"
+#include "admin/settings/complaint.h"
+#include "admin/command/counter.h"
+#include "admin/command/offline.h"
+#include "admin/control/operation.h"
+#include "admin/control/request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+enum { ERROR_MAX = 512, PATIENCE_MS = 10 * 1000, TRY_MS = 100 };
+
+/* One run. */
+struct queue_command {
+    const char *program; /* in whose name it complains */
+    bool silent;         /* but for complaints */
+    struct loop *loop;
+    struct log *log;
+    const struct options *options;
+    const struct filter *filter;
+    enum manager_verb verb;
+    struct control_client *daemon;
+    struct offline *offline;
+    bool ended;
+    struct counter counter;
+    size_t failed; /* of the messages that were told */
+    int code;
+};
+
+static int
+queue_command_complain(struct queue_command *c, int code, const char *what)
+{
+    complaint_say(c->program, code, what, "");
+    if (c->code == 0)
+        c->code = code;
+    return code;
+}
+
+static void
+print_json(const struct queue_command *c, const char *name, int code, const char *text)
+{
+    json_t *line = json_pack("{s:s,s:s,s:b,s:s}", "queue_id", name, "action",
+                             request_word(c->verb), "ok", code == 0, "text", text);
+    json_dumpf(line, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(line);
+}
+
+static void
+print_one(struct queue_command *c, const char *name, int code, const char *text)
+{
+    counter_step(&c->counter);
+    c->failed += code != 0;
+    if (c->filter->json)
+        print_json(c, name, code, text);
+    else if (code != 0)
+        fprintf(stderr, "%s: %s: %s\n", c->program, name, text);
+    else if (!c->silent)
+        printf("%s %s\n", name, text);
+    if (c->code == 0)
+        c->code = code;
+}
+
+static bool
+queue_command_is_flush(const struct queue_command *c)
+{
+    return c->verb == MANAGER_RETRY && filter_is_all(c->filter);
+}
+
+static void
+summarize(struct queue_command *c)
+{
+    char more[64] = "";
+    if (c->failed > 0)
+        snprintf(more, sizeof(more), ", %zu failed", c->failed);
+    if (c->counter.steps > 0)
+        counter_end(&c->counter, c->counter.steps, more);
+    else if (c->code == 0 && !queue_command_is_flush(c))
+        fputs("petrel queue: nothing to do: no message matches, or none needs it\n",
+              stderr);
+}
+
+/* --- By the daemon ---------------------------------------------------------------- */
+
+/* False: that was the last line. */
+static bool
+queue_command_take_line(struct queue_command *c, const json_t *line)
+{
+    const char *error = json_string_value(json_object_get(line, "error"));
+    const char *name = json_string_value(json_object_get(line, "id"));
+    const char *text = json_string_value(json_object_get(line, "text"));
+    if (line == NULL) {
+        queue_command_complain(c, EX_UNAVAILABLE, control_client_trouble(c->daemon));
+        return false;
+    }
+    if (error) {
+        queue_command_complain(c, EX_UNAVAILABLE, error);
+        return false;
+    }
+    if (name && text)
+        print_one(c, name, (int)json_integer_value(json_object_get(line, "code")),
+                  text);
+    return !json_is_true(json_object_get(line, "end"));
+}
+
+static void
+run_by_daemon(struct queue_command *c)
+{
+    json_t *line =
+        control_client_question(c->daemon, request_write(c->verb, c->filter));
+    bool more = true;
+    while (more) {
+        more = queue_command_take_line(c, line);
+        json_decref(line);
+        line = more ? control_client_next(c->daemon) : NULL;
+    }
+    if (c->code == 0 && queue_command_is_flush(c) && !c->filter->json && !c->silent)
+        puts("all that waits is due now");
+}
+
+/* --- Without one ------------------------------------------------------------------ */
+
+static void
+queue_command_on_told(void *context, struct id id, int code, const char *text)
+{
+    struct queue_command *c = context;
+    char name[ID_LENGTH + 1];
+    id_format(id, name);
+    bool later = c->verb == MANAGER_RETRY && code == 0;
+    print_one(c, name, code, later ? "is due when the daemon starts" : text);
+}
+
+static void
+queue_command_on_ended(void *context, const char *error)
+{
+    struct queue_command *c = context;
+    c->ended = true;
+    if (error)
+        queue_command_complain(c, EX_UNAVAILABLE, error);
+}
+
+static void
+run_offline(struct queue_command *c)
+{
+    struct operation_events events = {
+        .context = c, .told = queue_command_on_told, .ended = queue_command_on_ended};
+    struct operation *o = operation_new(c->loop, c->log, offline_manager(c->offline),
+                                        c->verb, c->filter, &events);
+    while (!c->ended)
+        loop_turn(c->loop, TRY_MS);
+    operation_free(&o);
+}
+
+/* --- Who has it ------------------------------------------------------------------- */
+
+/* The daemon answers, or the lock is free. Neither: a daemon is starting or stopping,
+ * or another command is at work; soon it is one or the other. */
+static int
+queue_command_find_owner(struct queue_command *c)
+{
+    char error[ERROR_MAX] = "", refused[ERROR_MAX] = "", line[3 * ERROR_MAX];
+    int64_t end_ms = loop_monotonic_ms(c->loop) + PATIENCE_MS;
+    while (loop_monotonic_ms(c->loop) < end_ms) {
+        c->daemon =
+            control_client_new(c->loop, c->options->control, refused, sizeof(refused));
+        if (c->daemon)
+            return 0;
+        if (errno == EACCES)
+            return queue_command_complain(c, EX_NOPERM, refused);
+        int code = offline_open(&c->offline, c->loop, c->log, c->options, error,
+                                sizeof(error));
+        if (code == 0)
+            return 0;
+        if (code != EX_TEMPFAIL)
+            return queue_command_complain(c, code, error);
+        loop_turn(c->loop, TRY_MS);
+    }
+    snprintf(line, sizeof(line),
+             "the spool is in use, but no daemon answers: %s; nothing was done",
+             refused);
+    return queue_command_complain(c, EX_UNAVAILABLE, line);
+}
+
+static void
+queue_command_begin(struct queue_command *c, const struct options *options)
+{
+    c->options = options;
+    c->loop = loop_new();
+    if (!c->silent)
+        counter_start_here(&c->counter);
+    c->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_WARNING);
+}
+
+static int
+queue_command_finish(struct queue_command *c)
+{
+    offline_close(&c->offline);
+    control_client_free(&c->daemon);
+    log_free(&c->log);
+    loop_free(&c->loop);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && c->code == 0)
+        c->code = EX_IOERR;
+    return c->code;
+}
+
+/* True: somebody had the queue. */
+static bool
+run_change(struct queue_command *c)
+{
+    if (queue_command_find_owner(c) != 0)
+        return false;
+    if (c->daemon)
+        run_by_daemon(c);
+    else
+        run_offline(c);
+    return true;
+}
+
+int
+queue_command_messages(enum manager_verb verb, const struct filter *filter,
+                       const struct options *options)
+{
+    struct queue_command c = {
+        .program = "petrel queue", .verb = verb, .filter = filter};
+    queue_command_begin(&c, options);
+    bool had = run_change(&c);
+    int code = queue_command_finish(&c);
+    if (had)
+        summarize(&c);
+    return code;
+}
+
+int
+queue_command_flush(const struct filter *filter, bool verbose,
+                    const struct options *options)
+{
+    struct queue_command c = {.program = "sendmail",
+                              .silent = !verbose,
+                              .verb = MANAGER_RETRY,
+                              .filter = filter};
+    char error[ERROR_MAX] = "", line[2 * ERROR_MAX];
+    queue_command_begin(&c, options);
+    if (!filter_is_all(filter)) {
+        (void)!run_change(&c);
+        return queue_command_finish(&c);
+    }
+    c.daemon = control_client_new(c.loop, options->control, error, sizeof(error));
+    if (c.daemon) {
+        run_by_daemon(&c);
+    } else {
+        snprintf(line, sizeof(line), "no daemon answers: %s", error);
+        queue_command_complain(&c, EX_UNAVAILABLE, line);
+    }
+    return queue_command_finish(&c);
+}

@@ -1,0 +1,18 @@
+/* `petrel queue hold|release|retry|bounce|rm`: by the daemon, or without one. */
+#ifndef ADMIN_QUEUE_COMMAND_H
+#define ADMIN_QUEUE_COMMAND_H
+
+#include "admin/control/filter.h"
+#include "admin/settings/options.h"
+#include "queue/manager/manager.h"
+
+/* Prints a line for each message; complaints go to standard error. A sysexits code:
+ * that of the first complaint. */
+int queue_command_messages(enum manager_verb verb, const struct filter *filter,
+                           const struct options *options);
+/* sendmail -q: what matches is due now; for all of the queue a daemon must run. Silent
+ * unless verbose, but for complaints. A sysexits code. */
+int queue_command_flush(const struct filter *filter, bool verbose,
+                        const struct options *options);
+
+#endif

@@ -1,0 +1,141 @@
+/* Puts questions to the daemon over its control socket and waits for each answer. */
+#include "admin/control/control_client.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/net.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PATIENCE_MS = 10 * 1000,
+    WORK_PATIENCE_MS = 30 * 1000, /* between the lines of an answer */
+    ANSWER_MAX = 8 * 1024 * 1024
+};
+
+struct control_client {
+    struct loop *loop;
+    struct net *net;
+    struct net_connection *connection;
+    struct buffer received; /* an answer may be longer than a connection's input */
+    bool connected, broken, silent;
+};
+
+static void
+control_client_take_input(struct control_client *a)
+{
+    struct text input = net_input(a->connection);
+    bool fits = buffer_add(&a->received, input);
+    net_consume(a->connection, input.length);
+    a->broken = a->broken || !fits;
+}
+
+static void
+control_client_on_event(void *context, enum net_event event)
+{
+    struct control_client *a = context;
+    switch (event) {
+    case NET_CONNECTED:
+        a->connected = true;
+        break;
+    case NET_INPUT:
+        control_client_take_input(a);
+        break;
+    case NET_SECURED:
+    case NET_DRAINED:
+        break;
+    case NET_TIMED_OUT:
+        a->silent = a->broken = true;
+        break;
+    case NET_ENDED:
+    case NET_FAILED:
+        a->broken = true;
+        break;
+    }
+}
+
+struct control_client *
+control_client_new(struct loop *loop, const char *path, char *error, size_t error_size)
+{
+    struct net_address address = {.family = NET_UNIX};
+    if (!text_copy(address.path, sizeof(address.path), text_from(path))) {
+        snprintf(error, error_size, "control socket '%s': the path is too long", path);
+        return NULL;
+    }
+    struct control_client *a = memory_new(sizeof(*a));
+    a->loop = loop;
+    a->net = net_new(loop);
+    buffer_init(&a->received, ANSWER_MAX);
+    a->connection = net_connect(a->net, &address, NULL, control_client_on_event, a);
+    net_set_timeout(a->connection, PATIENCE_MS);
+    while (!a->connected && !a->broken)
+        loop_turn(loop, PATIENCE_MS);
+    if (a->broken) {
+        int reason = net_errno(a->connection);
+        snprintf(error, error_size, "control socket '%s': %s%s", path,
+                 reason ? strerror(reason) : "no answer",
+                 reason == EACCES ? " (only root and the daemon's user may ask)" : "");
+        control_client_free(&a);
+        errno = reason;
+    }
+    return a;
+}
+
+void
+control_client_free(struct control_client **ask)
+{
+    struct control_client *a = *ask;
+    if (a == NULL)
+        return;
+    *ask = NULL;
+    net_abort(&a->connection);
+    net_free(&a->net);
+    buffer_free(&a->received);
+    free(a);
+}
+
+static json_t *
+await_line(struct control_client *a, int64_t patience_ms)
+{
+    size_t end;
+    net_set_timeout(a->connection, patience_ms);
+    while ((end = text_find(buffer_text(&a->received), '\n')) == TEXT_NONE &&
+           !a->broken)
+        loop_turn(a->loop, PATIENCE_MS);
+    if (end == TEXT_NONE)
+        return NULL;
+    json_t *answer = json_loadb(a->received.at, end, 0, NULL);
+    buffer_take(&a->received, end + 1);
+    a->broken = a->broken || answer == NULL;
+    return answer;
+}
+
+json_t *
+control_client_next(struct control_client *a)
+{
+    return await_line(a, WORK_PATIENCE_MS);
+}
+
+json_t *
+control_client_question(struct control_client *a, json_t *request)
+{
+    char *line = json_dumps(request, JSON_COMPACT);
+    json_decref(request);
+    if (a->broken || line == NULL) {
+        free(line);
+        return NULL;
+    }
+    net_send(a->connection, text_from(line));
+    net_send(a->connection, TEXT("\n"));
+    free(line);
+    return await_line(a, PATIENCE_MS);
+}
+
+const char *
+control_client_trouble(const struct control_client *a)
+{
+    return a->silent ? "the daemon runs, but does not answer" : "the daemon went away";
+}

@@ -1,0 +1,27 @@
+/* The operator's end of the control socket: one question, one answer, blocking. */
+#ifndef ADMIN_CONTROL_CLIENT_H
+#define ADMIN_CONTROL_CLIENT_H
+
+#include "base/loop.h"
+
+#include <jansson.h>
+
+struct control_client;
+
+/* NULL with one line in error: no daemon answers at path; errno is EACCES where asking
+ * again is no use, since the caller may not. The loop is the caller's,
+ * otherwise idle. */
+struct control_client *control_client_new(struct loop *loop, const char *path,
+                                          char *error, size_t error_size);
+void control_client_free(struct control_client **ask);
+/* Takes the request. The answer is the caller's; NULL when the daemon went away, or
+ * said nothing for 10 seconds (a stopped one takes connections, too): then and from
+ * then on. */
+json_t *control_client_question(struct control_client *ask, json_t *request);
+/* The next line of an answer that has several; the same, but for 30 seconds: there come
+ * signs of life. */
+json_t *control_client_next(struct control_client *ask);
+/* After NULL: why, in words. */
+const char *control_client_trouble(const struct control_client *ask);
+
+#endif

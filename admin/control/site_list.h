@@ -1,0 +1,23 @@
+/* All sites of the daemon, for its status. */
+#ifndef ADMIN_SITE_LIST_H
+#define ADMIN_SITE_LIST_H
+
+#include "admin/control/site_view.h"
+
+struct site_list_totals {
+    uint64_t waiting; /* recipients in memory */
+    uint64_t parked;  /* messages on disk */
+    uint64_t sites, busy;
+};
+
+/* Those with most mail, most first, as an array of site_view_make(): limit at most, and
+ * none that has nothing to tell (no mail, no session, alive). Sets totals, of all. */
+json_t *site_list_top(const struct sched *sched, size_t limit,
+                      struct site_list_totals *totals);
+/* count of all sites but for the first from of them, in no order; an empty array at the
+ * end. Between two calls sites come and go. */
+json_t *site_list_page(const struct sched *sched, size_t from, size_t count);
+/* Most mail first. */
+json_t *site_list_sorted(const json_t *hops);
+
+#endif

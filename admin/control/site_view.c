@@ -1,0 +1,380 @@
+/* Tells of sites: their numbers, their state and what binds them. */
+#include "admin/control/site_view.h"
+
+#include "admin/control/json_field.h"
+#include "admin/control/listing.h"
+#include "admin/control/format_time.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    RATE_MAX = 40,
+    SITE_WIDTH = 34,
+    SITE_WIDTH_MAX = 60,
+    AT_MAX = 3 + FORMAT_TIME_MAX
+};
+
+/* --- What is told ----------------------------------------------------------------- */
+
+static void
+put_time(json_t *hop, const char *key, int64_t ms)
+{
+    if (ms > 0 && ms < INT64_MAX)
+        json_object_set_new(hop, key, json_integer(ms));
+}
+
+static const char *
+state_of(const struct sched_site *site)
+{
+    if (site->dead_until_ms > 0)
+        return "dead";
+    return site->probing ? "probing" : "alive";
+}
+
+static const char *
+rate_words(const struct rate *r, char out[RATE_MAX])
+{
+    static const struct {
+        int64_t ms;
+        char letter;
+    } units[] = {
+        {1000,     's'},
+        {60000,    'm'},
+        {3600000,  'h'},
+        {86400000, 'd'}
+    };
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof(units) / sizeof(*units) && r->amount > 0; i++)
+        if (units[i].ms == r->period_ms)
+            snprintf(out, RATE_MAX, "%" PRIu32 "/%c", r->amount, units[i].letter);
+    if (r->amount > 0 && out[0] == '\0')
+        snprintf(out, RATE_MAX, "%" PRIu32 " in %" PRId64 " ms", r->amount,
+                 r->period_ms);
+    return out;
+}
+
+static json_t *
+make_domains(const struct sched_site *site)
+{
+    json_t *domains = json_array();
+    for (int i = 0; i < SCHED_MEMBERS_MAX && site->members[i]; i++)
+        json_array_append_new(domains, listing_text(text_from(site->members[i])));
+    return domains;
+}
+
+static void
+put_numbers(json_t *hop, const struct sched_site *site)
+{
+    const struct {
+        const char *key;
+        int64_t value;
+    } numbers[] = {
+        {"destinations",            site->destinations                      },
+        {"window",                  site->window                            },
+        {"limit",                   site->limit                             },
+        {"sessions",                site->sessions                          },
+        {"busy",                    site->busy                              },
+        {"idle",                    site->idle                              },
+        {"greeting",                site->greeting                          },
+        {"waiting",                 (int64_t)site->waiting                  },
+        {"waits_s",                 site->waits_s                           },
+        {"parked",                  (int64_t)site->parked                   },
+        {"ceiling",                 site->ceiling                           },
+        {"rate_delay_ms",           site->transport->rate_delay_ms          },
+        {"transport_rate_delay_ms", site->transport->transport_rate_delay_ms},
+        {"latency_ms",              site->latency_ms                        },
+        {"failures",                site->failures                          },
+    };
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+        json_object_set_new(hop, numbers[i].key, json_integer(numbers[i].value));
+}
+
+json_t *
+site_view_make(const struct sched_site *site)
+{
+    char rate[RATE_MAX];
+    json_t *hop = json_object();
+    json_object_set_new(hop, "site", listing_text(text_from(site->key)));
+    json_object_set_new(hop, "domains", make_domains(site));
+    json_object_set_new(hop, "state", json_string(state_of(site)));
+    put_numbers(hop, site);
+    json_object_set_new(hop, "rate",
+                        json_string(rate_words(&site->transport->rate, rate)));
+    json_object_set_new(hop, "learnt_rate", json_real(site->rate / 1000.0));
+    json_object_set_new(hop, "bound", json_string(sched_bound_word(site->bound)));
+    put_time(hop, "bound_until_ms", site->bound_until_ms);
+    put_time(hop, "dead_since_ms", site->dead_since_ms);
+    put_time(hop, "dead_until_ms", site->dead_until_ms);
+    if (site->ceiling > 0)
+        put_time(hop, "ceiling_probe_ms", site->ceiling_probe_ms);
+    if (site->reason) {
+        json_object_set_new(hop, "reason", listing_text(text_from(site->reason->text)));
+        json_object_set_new(hop, "remote",
+                            listing_text(text_from(site->reason->remote)));
+    }
+    return hop;
+}
+
+/* --- In words --------------------------------------------------------------------- */
+
+/* "at 14:03:20Z (in 12 s)", or "now". */
+static const char *
+at_time(int64_t ms, int64_t now_ms, char out[AT_MAX])
+{
+    memcpy(out, "at ", 3);
+    format_time_until(ms, now_ms, out + 3);
+    return ms > now_ms ? out : out + 3;
+}
+
+static enum sched_bound
+bound_of(const json_t *hop)
+{
+    const char *word = json_field_string(hop, "bound");
+    for (int i = 0; i < SCHED_BOUNDS; i++)
+        if (strcmp(sched_bound_word((enum sched_bound)i), word) == 0)
+            return (enum sched_bound)i;
+    return SCHED_BOUNDS;
+}
+
+static void
+say_next(const json_t *hop, int64_t now_ms, struct buffer *out)
+{
+    char at[AT_MAX];
+    if (json_object_get(hop, "bound_until_ms"))
+        (void)!buffer_format(
+            out, "; the next delivery may begin %s",
+            at_time(json_field_number(hop, "bound_until_ms"), now_ms, at));
+    else
+        (void)!buffer_add(out,
+                          TEXT("; the next delivery begins when this one has ended"));
+}
+
+/* Most reasons say themselves which host they are of. */
+static bool
+names(const char *reason, const char *remote)
+{
+    const char *port = strrchr(remote, ':');
+    size_t length = port ? (size_t)(port - remote) : strlen(remote);
+    return memmem(reason, strlen(reason), remote, length) != NULL;
+}
+
+static void
+say_dead(const json_t *hop, int64_t now_ms, struct buffer *out)
+{
+    char since[FORMAT_TIME_MAX], until[AT_MAX];
+    int64_t until_ms = json_field_number(hop, "dead_until_ms");
+    (void)!buffer_format(
+        out, "the site is dead since %s",
+        format_time_since(json_field_number(hop, "dead_since_ms"), now_ms, since));
+    (void)!buffer_format(out, ", tried again %s: %s", at_time(until_ms, now_ms, until),
+                         json_field_string(hop, "reason"));
+    if (!names(json_field_string(hop, "reason"), json_field_string(hop, "remote")))
+        (void)!buffer_format(out, " (from %s)", json_field_string(hop, "remote"));
+}
+
+static void
+say_delay(const char *name, int64_t ms, struct buffer *out)
+{
+    char span[FORMAT_TIME_MAX];
+    (void)!buffer_format(out, "%s is %s", name, format_time_span(ms, span));
+}
+
+static void
+say_window(const json_t *hop, struct buffer *out)
+{
+    (void)!buffer_format(out,
+                         "its window is full: %" PRId64 " of %" PRId64
+                         " sessions are open, %" PRId64 " carry mail",
+                         json_field_number(hop, "sessions"),
+                         json_field_number(hop, "window"),
+                         json_field_number(hop, "busy"));
+    if (json_field_number(hop, "window") == json_field_number(hop, "limit"))
+        (void)!buffer_add(out, TEXT("; it is at its concurrency limit"));
+}
+
+static void
+say_ceiling(const json_t *hop, int64_t now_ms, struct buffer *out)
+{
+    char at[AT_MAX];
+    (void)!buffer_format(out, "it refused more than %" PRId64 " sessions (ceiling)",
+                         json_field_number(hop, "ceiling"));
+    if (json_object_get(hop, "ceiling_probe_ms"))
+        (void)!buffer_format(
+            out, "; one more is tried %s",
+            at_time(json_field_number(hop, "ceiling_probe_ms"), now_ms, at));
+}
+
+static void
+say_pause(const json_t *hop, int64_t now_ms, struct buffer *out)
+{
+    char at[AT_MAX];
+    (void)!buffer_format(
+        out, "a connection failed (%" PRId64 " in a row); the next one: %s",
+        json_field_number(hop, "failures"),
+        format_time_until(json_field_number(hop, "bound_until_ms"), now_ms, at));
+}
+
+static void
+say_nothing(const json_t *hop, struct buffer *out)
+{
+    if (json_field_number(hop, "waiting") == 0)
+        (void)!buffer_add(out, TEXT("nothing"));
+    else if (json_field_number(hop, "greeting") > 0)
+        (void)!buffer_format(out,
+                             "nothing; connections being made: %" PRId64
+                             ", each takes mail when it has greeted",
+                             json_field_number(hop, "greeting"));
+    else
+        (void)!buffer_add(out, TEXT("nothing; a session takes it next"));
+}
+
+static void
+say_bound(const json_t *hop, int64_t session_limit, int64_t now_ms, struct buffer *out)
+{
+    switch (bound_of(hop)) {
+    case SCHED_BOUND_NONE:
+    case SCHED_BOUNDS:
+        say_nothing(hop, out);
+        return;
+    case SCHED_BOUND_DEAD:
+        say_dead(hop, now_ms, out);
+        return;
+    case SCHED_BOUND_PROBE:
+        (void)!buffer_add(out, TEXT("one session tries the site before others do"));
+        return;
+    case SCHED_BOUND_TRANSPORT_DELAY:
+        say_delay("transport_rate_delay",
+                  json_field_number(hop, "transport_rate_delay_ms"), out);
+        break;
+    case SCHED_BOUND_RATE_DELAY:
+        say_delay("destination_rate_delay", json_field_number(hop, "rate_delay_ms"),
+                  out);
+        break;
+    case SCHED_BOUND_RATE:
+        (void)!buffer_format(out, "destination_rate is %s",
+                             json_field_string(hop, "rate"));
+        break;
+    case SCHED_BOUND_LEARNT_RATE:
+        (void)!buffer_format(out, "it told us to slow down: %.3g/s learnt",
+                             json_real_value(json_object_get(hop, "learnt_rate")));
+        break;
+    case SCHED_BOUND_WINDOW:
+        say_window(hop, out);
+        return;
+    case SCHED_BOUND_CEILING:
+        say_ceiling(hop, now_ms, out);
+        return;
+    case SCHED_BOUND_CONGESTED:
+        (void)!buffer_add(out, TEXT("a connection waits long for its greeting; no "
+                                    "more are made until then"));
+        return;
+    case SCHED_BOUND_PAUSE:
+        say_pause(hop, now_ms, out);
+        return;
+    case SCHED_BOUND_BUDGET:
+        (void)!buffer_format(out, "session_limit: all %" PRId64 " sessions are out",
+                             session_limit);
+        return;
+    }
+    say_next(hop, now_ms, out);
+}
+
+void
+site_view_explain(const json_t *hop, int64_t session_limit, int64_t now_ms,
+                  struct buffer *out)
+{
+    say_bound(hop, session_limit, now_ms, out);
+    if (json_field_number(hop, "waiting") > 1)
+        (void)!buffer_format(out, "; %" PRId64 " recipients wait there",
+                             json_field_number(hop, "waiting"));
+}
+
+/* --- As a table ------------------------------------------------------------------- */
+
+static const char *
+dash(int64_t value, const char *unit, char out[RATE_MAX])
+{
+    if (value == 0)
+        snprintf(out, RATE_MAX, "-");
+    else
+        snprintf(out, RATE_MAX, "%" PRId64 "%s", value, unit);
+    return out;
+}
+
+static const char *
+rate_of(const json_t *hop, char out[RATE_MAX])
+{
+    double learnt = json_real_value(json_object_get(hop, "learnt_rate"));
+    const char *configured = json_field_string(hop, "rate");
+    if (learnt > 0)
+        snprintf(out, RATE_MAX, "%.3g/s*", learnt);
+    else
+        snprintf(out, RATE_MAX, "%.30s", configured[0] ? configured : "-");
+    return out;
+}
+
+/* "dead until ...: reason", "alive, window", "alive, rate until ..." */
+static void
+print_state(const json_t *hop, int64_t now_ms)
+{
+    char until[FORMAT_TIME_MAX];
+    bool dead = json_object_get(hop, "dead_until_ms") != NULL;
+    fputs(json_field_string(hop, "state"), stdout);
+    if (!dead && bound_of(hop) != SCHED_BOUND_NONE)
+        printf(", %s", json_field_string(hop, "bound"));
+    if (json_object_get(hop, "bound_until_ms") && bound_of(hop) != SCHED_BOUND_NONE)
+        printf(" until %s", format_time_until(json_field_number(hop, "bound_until_ms"),
+                                              now_ms, until));
+    if (dead)
+        printf(": %s", json_field_string(hop, "reason"));
+    putchar('\n');
+}
+
+static int
+wider(int width, const char *site)
+{
+    size_t length = strlen(site);
+    return length > (size_t)width && length <= SITE_WIDTH_MAX ? (int)length : width;
+}
+
+/* A name that is too long even for a wide column stands on a line of its own. */
+static void
+print_site(const char *site, int width)
+{
+    bool fits = strlen(site) <= (size_t)width;
+    if (!fits)
+        printf("  %s\n", site);
+    printf("  %-*s ", width, fits ? site : "");
+}
+
+static void
+site_view_print_row(const json_t *hop, int width, int64_t now_ms)
+{
+    char ceiling[RATE_MAX], rate[RATE_MAX], latency[RATE_MAX];
+    print_site(json_field_string(hop, "site"), width);
+    printf("%7" PRId64 " %6" PRId64 " %6" PRId64 " %4" PRId64 " %4" PRId64 " %4" PRId64
+           " %7s %8s %8s  ",
+           json_field_number(hop, "waiting"), json_field_number(hop, "parked"),
+           json_field_number(hop, "window"), json_field_number(hop, "sessions"),
+           json_field_number(hop, "busy"), json_field_number(hop, "idle"),
+           dash(json_field_number(hop, "ceiling"), "", ceiling), rate_of(hop, rate),
+           dash(json_field_number(hop, "latency_ms"), " ms", latency));
+    print_state(hop, now_ms);
+}
+
+void
+site_view_print_table(const json_t *hops, int64_t now_ms)
+{
+    size_t index;
+    json_t *hop;
+    int width = SITE_WIDTH;
+    json_array_foreach (hops, index, hop)
+        width = wider(width, json_field_string(hop, "site"));
+    printf("  %-*s %7s %6s %6s %4s %4s %4s %7s %8s %8s  %s\n", width, "site", "waiting",
+           "parked", "window", "open", "busy", "idle", "ceiling", "rate", "latency",
+           "state, and what binds");
+    json_array_foreach (hops, index, hop)
+        site_view_print_row(hop, width, now_ms);
+}

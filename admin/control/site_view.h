@@ -1,0 +1,37 @@
+/* A site (the servers behind a next hop) as the operator sees it: one object, told as a
+ * row of a table or as a sentence. */
+#ifndef ADMIN_SITE_VIEW_H
+#define ADMIN_SITE_VIEW_H
+
+#include "base/buffer.h"
+#include "sched/sched.h"
+
+#include <jansson.h>
+
+/* The caller's:
+ *   site           its key
+ *   domains        some that share it; destinations: how many do
+ *   state          "alive", "probing" (it was dead; one session tries), "dead"
+ *   window, limit  sessions it may have now; concurrency_limit, 0 = none
+ *   sessions, busy, idle, greeting
+ *                  open; of them with mail; without; not yet greeted
+ *   waiting        recipients in memory; waits_s: so long waits what is next
+ *   parked         messages on disk until it lives or has room
+ *   ceiling        sessions it was seen to bear, 0 = not known; ceiling_probe_ms: then
+ *                  one more is tried
+ *   rate           configured: "10/s", or ""; rate_delay_ms, transport_rate_delay_ms
+ *   learnt_rate    a second; 0 = none
+ *   latency_ms, failures (connections that failed in a row)
+ *   bound          what binds: a word of sched_bound_word(); bound_until_ms
+ *   dead_until_ms, dead_since_ms, reason, remote (who said it)
+ * Times are in ms since the epoch; those that do not apply are not there. */
+json_t *site_view_make(const struct sched_site *site);
+
+/* What binds, as a sentence. session_limit: of the status. */
+void site_view_explain(const json_t *hop, int64_t session_limit, int64_t now_ms,
+                       struct buffer *out);
+
+/* A table with its heading. */
+void site_view_print_table(const json_t *hops, int64_t now_ms);
+
+#endif

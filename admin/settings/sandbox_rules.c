@@ -1,0 +1,228 @@
+/* Plans the sandbox from the settings, and says what a reload would need besides. */
+#include "admin/settings/sandbox_rules.h"
+
+#include "base/disk.h"
+#include "queue/manager/maildir.h"
+#include "sched/route/secrets.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_LIMIT = 4096, DESCRIBED_MAX = 80 };
+
+static const char separators[] = ", \t\r\n";
+
+/* For everybody to read: c-ares, mbedTLS, jansson and the C library do, at their time.
+ */
+static const char *const of_the_system[] = {"/etc/hosts",
+                                            "/etc/passwd", /* maildir: ?create=yes */
+                                            "/etc/resolv.conf",
+                                            "/etc/localtime",
+                                            "/usr/share/zoneinfo",
+                                            "/etc/ssl/certs",
+                                            "/etc/pki/ca-trust",
+                                            "/usr/share/ca-certificates",
+                                            "/usr/local/share/ca-certificates",
+                                            "/dev/urandom",
+                                            "/proc/fs/ext4", /* disk_traits.c */
+                                            NULL};
+
+/* Told of each path that the settings need. */
+struct walk {
+    void (*on_read)(struct walk *w, const char *path);
+    void (*on_write)(struct walk *w, const char *directory, bool make);
+    struct sandbox *sandbox;       /* planning */
+    const struct sandbox *entered; /* reviewing */
+    struct log *log;
+};
+
+/* --- What the settings name ------------------------------------------------------- */
+
+/* A word may be a path, or have one behind ':' or '=', up to '?' or '&'. What is no
+ * file or directory is passed over where it is used. */
+static void
+look_at_word(struct walk *w, struct text word)
+{
+    char path[PATH_LIMIT];
+    for (size_t at = 0; at < word.length; at++) {
+        bool begins = at == 0 || word.at[at - 1] == ':' || word.at[at - 1] == '=';
+        struct text rest = text_after(word, at), tail;
+        if (!begins || (at > 0 && rest.at[0] != '/'))
+            continue;
+        tail = rest;
+        for (const char *end = "?&"; *end; end++)
+            tail = text_before(tail, text_find(tail, *end));
+        if (tail.length > 0 && text_copy(path, sizeof(path), tail))
+            w->on_read(w, path);
+    }
+}
+
+static void
+look_at_values(struct walk *w, const struct options *options)
+{
+    for (const struct setting *row = options_rows; row->key; row++) {
+        if (row->secret || (row->kind != SETTING_STRING && row->kind != SETTING_LIST))
+            continue;
+        const char *at = (const char *)options + row->offset;
+        struct text value = text_from(*(char *const *)(const void *)at), word;
+        bool many =
+            strcmp(row->key, "routes") == 0 || strcmp(row->key, "sender_routes") == 0;
+        while (text_word(&value, separators, &word))
+            if (!many || text_find(word, '/') != TEXT_NONE)
+                look_at_word(w, word);
+    }
+}
+
+static void
+look_at_file(void *context, const char *path)
+{
+    struct walk *w = context;
+    w->on_read(w, path);
+}
+
+static void
+look_at_target(void *context, const struct target *target)
+{
+    struct walk *w = context;
+    char root[TARGET_PATH_MAX];
+    if (target->kind != TARGET_MAILDIR)
+        return;
+    maildir_root(target, root);
+    w->on_write(w, root, maildir_may_be_made(target));
+}
+
+/* The directory that hosts share; it is not ours to make. */
+static void
+look_at_registry(struct walk *w, const struct options *options)
+{
+    static const char prefix[] = "dir:";
+    struct text setting = text_from(options->defrag_registry);
+    if (text_starts(setting, text_from(prefix)))
+        w->on_write(w, options->defrag_registry + strlen(prefix), false);
+}
+
+static void
+sandbox_rules_look(struct walk *w, const struct sandbox_rules *c)
+{
+    look_at_registry(w, c->options);
+    settings_each_file(c->settings, look_at_file, w);
+    look_at_values(w, c->options);
+    route_each_target(c->routes, look_at_target, w);
+    secrets_each_file(route_secrets(c->routes), look_at_file, w);
+}
+
+/* --- Planning --------------------------------------------------------------------- */
+
+static void
+plan_reading(struct walk *w, const char *path)
+{
+    sandbox_let_read(w->sandbox, path);
+}
+
+static void
+plan_writing(struct walk *w, const char *directory, bool make)
+{
+    struct disk *disk = NULL;
+    /* What cannot be made now could not be made later either: that is told then. */
+    if (make && disk_open(&disk, directory, true) == 0)
+        disk_close(&disk);
+    sandbox_let_write(w->sandbox, directory);
+}
+
+static void
+plan_sockets(struct sandbox *sandbox, const struct options *o)
+{
+    static const char prefix[] = "unix:";
+    struct text rest = text_from(o->listen), word;
+    char path[PATH_LIMIT];
+    if (o->control)
+        sandbox_let_remove(sandbox, o->control);
+    while (text_word(&rest, separators, &word)) {
+        if (!text_starts(word, text_from(prefix)))
+            continue;
+        word = text_after(word, strlen(prefix));
+        word = text_before(word, text_find(word, '?'));
+        if (text_copy(path, sizeof(path), word))
+            sandbox_let_remove(sandbox, path);
+    }
+}
+
+void
+sandbox_rules_plan(struct sandbox *sandbox, const struct sandbox_rules *c)
+{
+    struct walk w = {
+        .on_read = plan_reading, .on_write = plan_writing, .sandbox = sandbox};
+    if (options_sandbox(c->options) == SANDBOX_NO)
+        return;
+    sandbox_let_write(sandbox, c->options->spool);
+    plan_sockets(sandbox, c->options);
+    sandbox_rules_look(&w, c);
+    for (const char *const *path = of_the_system; *path; path++)
+        sandbox_let_read(sandbox, *path);
+}
+
+bool
+sandbox_rules_enter(struct sandbox *sandbox, const struct options *o, struct log *log)
+{
+    const struct sandbox_state *state = sandbox_get_state(sandbox);
+    char is[DESCRIBED_MAX];
+    if (options_sandbox(o) == SANDBOX_NO) {
+        log_say(log, LOG_LEVEL_INFO, "main", NULL, "sandbox: off, as `sandbox` says");
+        return true;
+    }
+    sandbox_enter(sandbox);
+    sandbox_describe(state, is, sizeof(is));
+    if (state->missing[0] == '\0')
+        log_say(log, LOG_LEVEL_INFO, "main", NULL, "sandbox: %s", is);
+    else
+        log_say(log, LOG_LEVEL_WARNING, "main", NULL,
+                "sandbox: %s; this system lacks: %s", is, state->missing);
+    return state->missing[0] == '\0' || options_sandbox(o) != SANDBOX_REQUIRE;
+}
+
+/* --- After a reload --------------------------------------------------------------- */
+
+static void
+review(struct walk *w, bool good, const char *doing, const char *path)
+{
+    if (!good)
+        log_say(w->log, LOG_LEVEL_WARNING, "main", NULL,
+                "needs a restart: the sandbox does not allow to %s %s", doing, path);
+}
+
+static void
+review_reading(struct walk *w, const char *path)
+{
+    /* Of a bare word nobody knows that it is meant as a file (log_style = petrel). */
+    review(w, strchr(path, '/') == NULL || sandbox_may_read(w->entered, path), "read",
+           path);
+}
+
+static void
+review_writing(struct walk *w, const char *directory, bool make)
+{
+    (void)make;
+    review(w, sandbox_may_write(w->entered, directory), "write to", directory);
+}
+
+void
+sandbox_rules_review(const struct sandbox *sandbox, const struct sandbox_rules *c,
+                     struct log *log)
+{
+    struct walk w = {.on_read = review_reading,
+                     .on_write = review_writing,
+                     .entered = sandbox,
+                     .log = log};
+    sandbox_rules_look(&w, c);
+}
+
+bool
+sandbox_rules_check(const struct options *o)
+{
+    struct sandbox_state offer;
+    sandbox_offer(&offer);
+    if (options_sandbox(o) == SANDBOX_NO || offer.missing[0] == '\0')
+        return true;
+    fprintf(stderr, "petrel: sandbox: this system lacks: %s\n", offer.missing);
+    return options_sandbox(o) != SANDBOX_REQUIRE;
+}

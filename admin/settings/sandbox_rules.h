@@ -1,0 +1,33 @@
+/* What the sandbox must leave to the daemon, found in its settings and routes. */
+#ifndef ADMIN_SANDBOX_RULES_H
+#define ADMIN_SANDBOX_RULES_H
+
+#include "admin/settings/options.h"
+#include "base/sandbox.h"
+
+/* One reading of the settings; all borrowed. */
+struct sandbox_rules {
+    const struct options *options;
+    const struct settings *settings;
+    const struct route_table *routes;
+};
+
+/* Plans, as the user who will stay: the spool and the Maildirs to write (those that
+ * mail would make are made now), to read what the settings were read from, every file
+ * and directory that a value names, and what libraries read of the system. */
+void sandbox_rules_plan(struct sandbox *sandbox, const struct sandbox_rules *c);
+
+/* Enters it unless the setting says no. True: go on; what is missing is a warning. */
+bool sandbox_rules_enter(struct sandbox *sandbox, const struct options *o,
+                         struct log *log);
+
+/* After a reload: a warning for each path of the new settings that the plan does not
+ * cover. */
+void sandbox_rules_review(const struct sandbox *sandbox, const struct sandbox_rules *c,
+                          struct log *log);
+
+/* For `petrel check`: a line on standard error when this system lacks something.
+ * False: and it is required. */
+bool sandbox_rules_check(const struct options *o);
+
+#endif

@@ -1,0 +1,346 @@
+/* From complete sets to messages of the queue: made, stored, their parts ended. */
+#include "defrag/channel_internal.h"
+
+#include "base/memory.h"
+#include "defrag/reassembly/parts_list.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    POLL_MS = 20,        /* see queue_is_over() */
+    AGAIN_MS = 60 * 1000 /* what the queue refuses it may take then */
+};
+
+static void
+log_parts(const struct defragmenter *c, struct id whole, const struct set_join *j)
+{
+    struct log_line line;
+    channel_log_start(&line, c, whole, j->key);
+    log_field_number(&line, "fragments", j->count);
+    log_field_number(&line, "recipients", (int64_t)j->recipient_count);
+    log_field(&line, "status", TEXT("joined"));
+    log_end(&line);
+}
+
+/* --- Its parts -------------------------------------------------------------------- */
+
+/* What an earlier run has joined is known by name alone, and a name is soon written:
+ * only of a fragment is it believed that it has gone on in another message. */
+static bool
+completion_is_fragment(struct defragmenter *c, struct id id)
+{
+    struct examine look;
+    struct examine_setup setup = c->look;
+    const struct envelope *active = manager_active(c->manager, id);
+    struct envelope *loaded = active == NULL ? queue_look(c->queue, id) : NULL;
+    if (active == NULL && loaded == NULL)
+        return false;
+    struct id before = queue_enter(c->queue, id);
+    setup.parts_max = SET_NUMBER_MAX; /* the limit may have been another one */
+    enum examine_result result =
+        examine_start(&look, &setup, active != NULL ? active : loaded, 1);
+    examine_end(&look);
+    queue_leave(c->queue, before);
+    envelope_free(&loaded);
+    return result == EXAMINE_MORE || result == EXAMINE_DONE;
+}
+
+/* They have arrived in the whole. */
+static void
+settle_parts(struct defragmenter *c, const struct envelope *whole, bool is_new)
+{
+    char name[ID_LENGTH + 1];
+    struct text rest = whole->made_of;
+    struct id id;
+    unsigned *indexes;
+    size_t count;
+    struct id before = queue_enter(c->queue, whole->id); /* it names them */
+    id_format(whole->id, name);
+    struct outcome outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
+                                          "joined: goes on in %s", name);
+    outcome.notifies = true; /* whoever asked is told of the whole */
+    while (parts_list_next(&rest, &id, &indexes, &count)) {
+        /* What cannot be read now is offered again, and absorbed as a repetition. */
+        bool ends = is_new || completion_is_fragment(c, id);
+        if (!ends || !manager_settle_parked(c->manager, id, indexes, count, &outcome))
+            (void)manager_unpark(c->manager, id);
+        free(indexes);
+    }
+    queue_leave(c->queue, before);
+}
+
+/* Those that no set has any more. */
+static void
+forget_parts(struct defragmenter *c, const struct envelope *whole)
+{
+    struct text rest = whole->made_of;
+    struct set_view view;
+    struct id id;
+    unsigned *indexes;
+    size_t count;
+    while (parts_list_next(&rest, &id, &indexes, &count)) {
+        struct held *h = channel_find(c, id);
+        if (h && h->state == HELD_WAITING && !sets_find(c->sets, id, &view))
+            channel_forget(c, h);
+        free(indexes);
+    }
+}
+
+void
+completion_end_parts(struct defragmenter *c, const struct envelope *whole)
+{
+    settle_parts(c, whole, false);
+}
+
+bool
+completion_are_unfinished(const struct defragmenter *c)
+{
+    return c->adoptions != queue_adoptions(c->queue);
+}
+
+static void
+poll_ends(void *context)
+{
+    struct defragmenter *c = context;
+    c->is_ending = !queue_is_over(c->queue, &c->ends);
+    if (c->is_ending)
+        loop_timer_start(c->loop, &c->ended, POLL_MS, poll_ends, c);
+}
+
+void
+completion_finish(struct defragmenter *c)
+{
+    bool found = false;
+    struct id *ids;
+    size_t count = queue_made(c->queue, &ids);
+    c->adoptions = queue_adoptions(c->queue);
+    for (size_t i = 0; i < count; i++) {
+        struct envelope *e =
+            manager_handles(c->manager, ids[i]) ? queue_look(c->queue, ids[i]) : NULL;
+        if (e)
+            completion_end_parts(c, e);
+        found = found || e;
+        envelope_free(&e);
+    }
+    free(ids);
+    if (!found)
+        return;
+    c->is_ending = true;
+    c->ends = (struct queue_point){0};
+    loop_timer_start(c->loop, &c->ended, POLL_MS, poll_ends, c);
+}
+
+/* --- Until that is durable -------------------------------------------------------- */
+
+static void
+accept_all(struct defragmenter *c, struct joining **list)
+{
+    struct joining *j, *next;
+    DL_FOREACH_SAFE (*list, j, next) {
+        DL_DELETE(*list, j);
+        manager_accept(c->manager, &j->envelope);
+        free(j);
+    }
+}
+
+/* A point is begun when the marks and ENDs of all that wait for it have been made. */
+static void
+poll(void *context)
+{
+    struct defragmenter *c = context;
+    if (c->waiting != NULL && queue_is_over(c->queue, &c->point))
+        accept_all(c, &c->waiting);
+    if (c->waiting == NULL) {
+        c->waiting = c->settled;
+        c->settled = NULL;
+        c->point = (struct queue_point){0};
+    }
+    if (c->waiting != NULL)
+        loop_timer_start(c->loop, &c->poll, POLL_MS, poll, c);
+}
+
+/* --- Stored ----------------------------------------------------------------------- */
+
+static void
+joining_free(struct joining *j)
+{
+    reassembled_free(&j->whole);
+    envelope_free(&j->envelope);
+    free(j);
+}
+
+static void
+completion_give_up(struct defragmenter *c, struct joining *j, const char *why)
+{
+    char name[ID_LENGTH + 1];
+    id_format(j->join->parts[0], name);
+    log_say(c->log, LOG_LEVEL_WARNING, "defrag", name,
+            "its %u fragments are not joined: %s", (unsigned)j->join->count, why);
+    sets_failed(c->sets, j->join, loop_now_ms(c->loop));
+    joining_free(j);
+    channel_stir(c);
+}
+
+static void
+renew(void *context)
+{
+    struct defragmenter *c = context;
+    DL_CONCAT(c->renewed, c->refused);
+    c->refused = NULL;
+    channel_stir(c);
+}
+
+/* The disk is full, perhaps: all of it waits, as long as its set would have waited. */
+static void
+completion_put_off(struct defragmenter *c, struct joining *j, const char *why)
+{
+    char name[ID_LENGTH + 1];
+    struct set_view view;
+    bool found = sets_find(c->sets, j->join->parts[0], &view);
+    if (!found || view.until_ms <= loop_now_ms(c->loop) + AGAIN_MS) {
+        completion_give_up(c, j, why);
+        return;
+    }
+    id_format(j->join->parts[0], name);
+    log_say(c->log, LOG_LEVEL_WARNING, "defrag", name,
+            "its %u fragments are not joined now, but soon: %s",
+            (unsigned)j->join->count, why);
+    reassembled_free(&j->whole);
+    DL_APPEND(c->refused, j);
+    if (!heap_has(&c->again.node))
+        loop_timer_start(c->loop, &c->again, AGAIN_MS, renew, c);
+}
+
+static void
+completion_stored(void *context, struct envelope *e, const struct outcome *refusal)
+{
+    struct joining *j = context;
+    struct defragmenter *c = j->channel;
+    DL_DELETE(c->storing, j);
+    if (refusal) {
+        completion_put_off(c, j, refusal->text);
+        return;
+    }
+    j->envelope = e;
+    c->figures.joined++;
+    log_parts(c, e->id, j->join);
+    settle_parts(c, e, true);
+    sets_joined(c->sets, j->join, loop_now_ms(c->loop));
+    j->join = NULL;
+    forget_parts(c, e);
+    channel_forget_withdrawn(c);
+    DL_APPEND(c->settled, j);
+    if (!heap_has(&c->poll.node))
+        loop_timer_start(c->loop, &c->poll, 0, poll, c);
+    channel_stir(c);
+}
+
+/* --- Made ------------------------------------------------------------------------- */
+
+static struct joining *
+next_joining(struct defragmenter *c)
+{
+    struct joining *j = c->renewed;
+    if (j != NULL) {
+        DL_DELETE(c->renewed, j);
+        return j;
+    }
+    const struct set_join *join = sets_next_join(c->sets);
+    if (join == NULL)
+        return NULL;
+    j = memory_new(sizeof(*j));
+    j->channel = c;
+    j->join = join;
+    return j;
+}
+
+static bool
+completion_begin(struct defragmenter *c)
+{
+    struct joining *j = c->making ? NULL : next_joining(c);
+    if (j == NULL)
+        return c->making != NULL;
+    struct reassembled_setup setup = {.manager = c->manager,
+                                      .loop = c->loop,
+                                      .hostname = c->settings.hostname,
+                                      .keeps_subject = c->settings.keeps_subject,
+                                      .join = j->join};
+    j->whole = reassembled_new(&setup);
+    c->making = j;
+    return true;
+}
+
+static void
+completion_store(struct defragmenter *c, struct joining *j)
+{
+    struct queue_draft *draft;
+    struct envelope *e;
+    reassembled_take(j->whole, &draft, &e);
+    reassembled_free(&j->whole);
+    DL_APPEND(c->storing, j);
+    queue_commit(&draft, &e, completion_stored, j);
+}
+
+bool
+completion_go_on(struct defragmenter *c)
+{
+    if (!completion_begin(c))
+        return false;
+    struct joining *j = c->making;
+    /* Should it be deadly, one of its parts is put aside, and there is no join. */
+    struct id before = queue_enter(c->queue, j->join->parts[0]);
+    enum reassembled_result result = reassembled_go(j->whole, CHANNEL_BUDGET);
+    queue_leave(c->queue, before);
+    switch (result) {
+    case REASSEMBLED_MORE:
+        break;
+    case REASSEMBLED_DONE:
+        c->making = NULL;
+        completion_store(c, j);
+        break;
+    case REASSEMBLED_FAILED: {
+        char why[OUTCOME_TEXT_MAX];
+        snprintf(why, sizeof(why), "%s", reassembled_trouble(j->whole));
+        c->making = NULL;
+        if (reassembled_is_refused(j->whole))
+            completion_put_off(c, j, why);
+        else
+            completion_give_up(c, j, why);
+        break;
+    }
+    }
+    return true;
+}
+
+/* What it was is found by the next start. */
+static void
+completion_drop(struct defragmenter *c, struct joining **list)
+{
+    struct joining *j, *next;
+    DL_FOREACH_SAFE (*list, j, next) {
+        DL_DELETE(*list, j);
+        if (j->join != NULL)
+            sets_failed(c->sets, j->join, loop_now_ms(c->loop));
+        joining_free(j);
+    }
+}
+
+void
+completion_stop(struct defragmenter *c)
+{
+    struct joining *j;
+    loop_timer_stop(c->loop, &c->poll);
+    loop_timer_stop(c->loop, &c->ended);
+    loop_timer_stop(c->loop, &c->again);
+    DL_FOREACH (c->storing, j)
+        queue_commit_ignore(c->queue, j);
+    if (c->making)
+        DL_APPEND(c->storing, c->making);
+    completion_drop(c, &c->storing);
+    completion_drop(c, &c->refused);
+    completion_drop(c, &c->renewed);
+    completion_drop(c, &c->settled);
+    completion_drop(c, &c->waiting);
+}

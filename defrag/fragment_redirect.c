@@ -1,0 +1,189 @@
+/* Fragments on their way to the host that joins them. */
+#include "defrag/channel_internal.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+fragment_redirect_timer_before(const struct heap_node *a, const struct heap_node *b)
+{
+    const struct held *left =
+        (const void *)((const char *)a - offsetof(struct held, timer));
+    const struct held *right =
+        (const void *)((const char *)b - offsetof(struct held, timer));
+    return left->until_ms < right->until_ms;
+}
+
+void
+fragment_redirect_init(struct defragmenter *c)
+{
+    heap_init(&c->journeys, fragment_redirect_timer_before);
+}
+
+static const struct target *
+way_to(const struct defragmenter *c, const char *host)
+{
+    return c->settings.peers ? peers_find(c->settings.peers, text_from(host)) : NULL;
+}
+
+/* --- Departures ------------------------------------------------------------------- */
+
+static void
+depart(struct defragmenter *c, struct held *h, const char *host, int64_t until_ms)
+{
+    assert(!h->by_peer && !heap_has(&h->timer));
+    h->state = HELD_SENT;
+    h->host = memory_string(host);
+    h->until_ms = until_ms;
+    heap_add(&c->journeys, &h->timer);
+    c->figures.redirected++;
+    struct log_line line;
+    channel_log_start(&line, c, h->id, h->key);
+    log_field_format(&line, "host", "%s", host);
+    log_field(&line, "status", TEXT("redirected"));
+    log_remark(&line, TEXT("that host has its set"));
+    log_end(&line);
+    channel_stir(c);
+}
+
+void
+fragment_redirect_ends(struct defragmenter *c, struct held *h)
+{
+    if (h->host == NULL)
+        return;
+    heap_remove(&c->journeys, &h->timer);
+    free(h->host);
+    h->host = NULL;
+}
+
+/* While a host is away, what is on its way to him is in memory all the time. */
+static bool
+are_too_many(const struct defragmenter *c)
+{
+    size_t limit = c->settings.limits.recipients;
+    return limit > 0 && c->journeys.count >= limit;
+}
+
+/* The registry may name a host that we do not know: then each joins what it has. */
+static const char *
+elsewhere(struct defragmenter *c, const struct held *h, int64_t ttl_ms)
+{
+    struct owner_view view = claims_claim(c->owners, h->key, ttl_ms);
+    bool known = view.owner == OWNER_OTHER && way_to(c, view.host) != NULL;
+    return known && !h->by_peer && !are_too_many(c) ? view.host : NULL;
+}
+
+bool
+fragment_redirect_starts(struct defragmenter *c, struct held *h, int64_t until_ms,
+                         int64_t ttl_ms)
+{
+    const char *host = c->owners ? elsewhere(c, h, ttl_ms) : NULL;
+    if (host != NULL)
+        depart(c, h, host, until_ms);
+    return host != NULL;
+}
+
+/* --- Underway --------------------------------------------------------------------- */
+
+enum manager_offered
+fragment_redirect_goes_on(struct defragmenter *c, struct held *h,
+                          struct manager_offer *o)
+{
+    const struct target *target = way_to(c, h->host);
+    int64_t now = loop_now_ms(c->loop);
+    if (target == NULL || o->count == 0 || o->envelope->released) {
+        channel_forget(c, h);
+        return MANAGER_PASS;
+    }
+    if (h->until_ms <= now) { /* fragment_redirect_tick() says what becomes of it */
+        o->until_ms = now + CHANNEL_MOMENT_MS;
+        channel_stir(c);
+        return MANAGER_PARK;
+    }
+    struct set_mark mark = {.depth = h->depth, .epoch_s = o->envelope->birth_ms / 1000};
+    memcpy(mark.key, h->key, sizeof(mark.key));
+    set_mark_write(&mark, c->mark);
+    h->untaken = o->count;
+    o->target = target;
+    o->set_mark = text_from(c->mark);
+    return MANAGER_REDIRECT;
+}
+
+void
+fragment_redirect_answered(void *context, struct id id, bool taken)
+{
+    struct defragmenter *c = context;
+    struct held *h = channel_find(c, id);
+    if (h == NULL)
+        return;
+    assert(h->state == HELD_SENT || h->state == HELD_LEAVING);
+    assert(h->untaken > 0);
+    if (taken) {
+        h->untaken--;
+        if (h->untaken == 0) /* also when its time was over meanwhile */
+            channel_forget(c, h);
+    } else if (h->state == HELD_SENT) {
+        c->figures.returned++;
+        fragment_redirect_ends(c, h);
+        h->state = HELD_LEAVING;
+    }
+}
+
+int64_t
+fragment_redirect_tick(struct defragmenter *c, int64_t now_ms)
+{
+    struct heap_node *n;
+    while ((n = heap_first(&c->journeys)) != NULL) {
+        struct held *h = (void *)((char *)n - offsetof(struct held, timer));
+        if (h->until_ms > now_ms)
+            return h->until_ms;
+        c->figures.timed_out++;
+        fragment_redirect_ends(c, h);
+        channel_let_leave(c, h, SET_TIMEOUT, 0);
+    }
+    return INT64_MAX;
+}
+
+/* --- A set that was begun here is another host's ---------------------------------- */
+
+struct leaving {
+    struct defragmenter *channel;
+    const char *host;
+};
+
+static void
+send_on(void *context, struct id id)
+{
+    struct leaving *l = context;
+    struct defragmenter *c = l->channel;
+    struct held *h = channel_find(c, id);
+    struct set_view view;
+    bool found = sets_find(c->sets, id, &view);
+    assert(found);
+    if (h == NULL || h->state != HELD_WAITING || h->by_peer || are_too_many(c))
+        return;
+    if (!sets_forget(c->sets, id))
+        return; /* it is being joined: all of it was here */
+    channel_looking_free(h);
+    depart(c, h, l->host, view.until_ms);
+    if (!manager_unpark(c->manager, id))
+        channel_forget(c, h);
+}
+
+void
+fragment_redirect_other(void *context, const unsigned char key[DIGEST_SIZE],
+                        const char *host)
+{
+    struct defragmenter *c = context;
+    struct leaving l = {.channel = c, .host = host};
+    if (way_to(c, host) != NULL)
+        sets_each_part(c->sets, key, send_on, &l);
+    else
+        log_say(c->log, LOG_LEVEL_WARNING, "defrag", NULL,
+                "fragments belong to host '%s', which is not in defrag_peers: they "
+                "stay here",
+                host);
+}

@@ -1,0 +1,42 @@
+/* Looks into a message of the queue: is it a fragment, and what is the digest of its
+ * body? The header at once, the body in pieces. */
+#ifndef DEFRAG_EXAMINE_H
+#define DEFRAG_EXAMINE_H
+
+#include "base/tag.h"
+#include "defrag/reassembly/fragment.h"
+#include "queue/queue.h"
+
+struct examine {
+    struct fragment_reading reading;
+    unsigned char digest[TAG_SIZE]; /* DONE: of the body */
+    int64_t body_size;
+    /* look.c's own: */
+    struct queue *queue;
+    int content; /* handle; < 0: none */
+    int64_t at, size;
+    struct tag *tag;
+};
+
+enum examine_result {
+    EXAMINE_NONE, /* no fragment: reading.kind and reading.why tell more */
+    EXAMINE_MORE, /* examine_go() */
+    EXAMINE_DONE,
+    EXAMINE_FAILED /* the disk did not answer */
+};
+
+/* What all looks have in common; borrowed for the call. */
+struct examine_setup {
+    struct queue *queue;
+    struct tag_key key;
+    uint32_t parts_max;
+};
+
+/* A fragment of which at most `budget` bytes are read now. After MORE alone
+ * examine_end() is needed, and harmless after all others. */
+enum examine_result examine_start(struct examine *l, const struct examine_setup *setup,
+                                  const struct envelope *e, size_t budget);
+enum examine_result examine_go(struct examine *l, size_t budget);
+void examine_end(struct examine *l);
+
+#endif

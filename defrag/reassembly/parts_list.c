@@ -1,0 +1,74 @@
+/* Writes and reads what a joined message was made of. */
+#include "defrag/reassembly/parts_list.h"
+
+#include "base/memory.h"
+#include "queue/set_mark.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void
+parts_list_begin(unsigned depth, struct buffer *out)
+{
+    assert(depth > 0 && out->length == 0);
+    bool fits = buffer_format(out, "%u\n", depth);
+    assert(fits);
+}
+
+void
+parts_list_add(struct id id, const unsigned *indexes, size_t count, struct buffer *out)
+{
+    char name[ID_LENGTH + 1];
+    assert(count > 0);
+    id_format(id, name);
+    bool fits = buffer_format(out, "%s", name);
+    for (size_t i = 0; i < count; i++)
+        fits = fits && buffer_format(out, " %u", indexes[i]);
+    fits = fits && buffer_add(out, TEXT("\n"));
+    assert(fits);
+}
+
+unsigned
+parts_list_depth(struct text made_of)
+{
+    uint64_t depth = 0;
+    if (made_of.length == 0)
+        return 0;
+    if (!text_number(text_before(made_of, text_find(made_of, '\n')), 1000, &depth))
+        return PARTS_LIST_DEPTH_MAX; /* of nobody's making: leave it alone */
+    return (unsigned)depth;
+}
+
+unsigned
+parts_list_depth_of(const struct envelope *e)
+{
+    struct set_mark mark;
+    if (!e->by_peer)
+        return parts_list_depth(e->made_of);
+    return set_mark_read(e->set_mark, &mark) ? mark.depth : PARTS_LIST_DEPTH_MAX;
+}
+
+static bool
+read_part(struct text line, struct id *id, unsigned **indexes, size_t *count)
+{
+    struct text word;
+    uint64_t number;
+    size_t room = line.length / 2 + 1;
+    if (!text_cut(&line, ' ', &word) || !id_parse(word, id))
+        return false;
+    *indexes = memory_array(room, sizeof(**indexes));
+    *count = 0;
+    while (text_cut(&line, ' ', &word) && text_number(word, UINT32_MAX, &number))
+        (*indexes)[(*count)++] = (unsigned)number;
+    return true;
+}
+
+bool
+parts_list_next(struct text *rest, struct id *id, unsigned **indexes, size_t *count)
+{
+    struct text line;
+    while (rest->length > 0 && text_cut(rest, '\n', &line))
+        if (read_part(line, id, indexes, count))
+            return true; /* the first line is none */
+    return false;
+}

@@ -1,0 +1,23 @@
+/* Looks for UTF-8 in the headers of a message as it streams by, at every MIME level
+ * (RFC 6531 §3.2; spec/defrag-mime.md §1.8). */
+#ifndef DEFRAG_UTF8_SCAN_H
+#define DEFRAG_UTF8_SCAN_H
+
+#include "mime/header.h"
+
+struct inspection {
+    bool eight_bit; /* a byte above 127 anywhere */
+    bool utf8;      /* in a header */
+    bool unsure;    /* there are parts that were not looked into */
+    /* inspect.c's own: */
+    struct header_scan scan;
+    struct structure *structure; /* while it may tell more */
+};
+
+/* It stays where it is until utf8_scan_end(). */
+void utf8_scan_start(struct inspection *i);
+void utf8_scan_add(struct inspection *i, struct text bytes);
+/* Always, also when it is not wanted any more. */
+void utf8_scan_end(struct inspection *i);
+
+#endif

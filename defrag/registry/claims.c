@@ -1,0 +1,278 @@
+/* Asks the registry once for each set, and keeps the answer. */
+#include "defrag/registry/claims.h"
+
+#include "base/heap.h"
+#include "base/loop.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+enum { SWEEP_MS = 60 * 1000 };
+
+struct owned {
+    UT_hash_handle hh;
+    unsigned char key[REGISTRY_KEY_SIZE];
+    struct claims *owners;
+    struct registry_claim claim;
+    enum owner owner;
+    char *host;
+    int64_t ttl_ms, until_ms; /* monotonic */
+    bool is_closed;           /* ASKED: to be closed when it is ours */
+    int64_t memory_ms;
+    struct owned *prev, *next; /* ALONE */
+    struct heap_node timer;
+};
+
+struct claims {
+    struct claims_setup setup;
+    struct owned *by_key, *alone;
+    size_t alone_count;
+    struct heap timers;
+    struct loop_timer sweep, recover;
+};
+
+static bool
+claims_timer_before(const struct heap_node *a, const struct heap_node *b)
+{
+    const struct owned *left =
+        (const void *)((const char *)a - offsetof(struct owned, timer));
+    const struct owned *right =
+        (const void *)((const char *)b - offsetof(struct owned, timer));
+    return left->until_ms < right->until_ms;
+}
+
+static struct owned *
+claims_find_claim(const struct claims *o, const unsigned char key[REGISTRY_KEY_SIZE])
+{
+    struct owned *found = NULL;
+    HASH_FIND(hh, o->by_key, key, REGISTRY_KEY_SIZE, found);
+    return found;
+}
+
+static void
+leave_alone(struct owned *e)
+{
+    if (e->owner != OWNER_ALONE)
+        return;
+    DL_DELETE(e->owners->alone, e);
+    e->owners->alone_count--;
+}
+
+static void
+claims_forget(struct owned *e)
+{
+    struct claims *o = e->owners;
+    leave_alone(e);
+    registry_cancel(o->setup.registry, &e->claim);
+    heap_remove(&o->timers, &e->timer);
+    HASH_DEL(o->by_key, e);
+    free(e->host);
+    free(e);
+}
+
+static void
+claims_sweep(void *context)
+{
+    struct claims *o = context;
+    struct heap_node *n;
+    int64_t now = loop_monotonic_ms(o->setup.loop);
+    while ((n = heap_first(&o->timers)) != NULL) {
+        struct owned *e = (void *)((char *)n - offsetof(struct owned, timer));
+        if (e->until_ms > now)
+            break;
+        claims_forget(e);
+    }
+    if (o->by_key != NULL)
+        loop_timer_start(o->setup.loop, &o->sweep, SWEEP_MS, claims_sweep, o);
+}
+
+/* --- Claims ----------------------------------------------------------------------- */
+
+static void
+answered_ours(struct owned *e)
+{
+    struct claims *o = e->owners;
+    e->owner = OWNER_US;
+    if (!e->is_closed)
+        return;
+    registry_close(o->setup.registry, e->key, e->memory_ms);
+    claims_forget(e);
+}
+
+static void
+answered_other(struct owned *e, const char *host)
+{
+    struct claims *o = e->owners;
+    if (e->is_closed) {
+        claims_forget(e);
+        return;
+    }
+    e->owner = OWNER_OTHER;
+    free(e->host);
+    e->host = memory_string(host);
+    o->setup.other(o->setup.context, e->key, e->host);
+}
+
+static void
+answered_nothing(struct owned *e)
+{
+    struct claims *o = e->owners;
+    if (e->is_closed) {
+        claims_forget(e);
+        return;
+    }
+    e->owner = OWNER_ALONE;
+    DL_APPEND(o->alone, e);
+    o->alone_count++;
+}
+
+static void
+on_claimed(void *context, enum registry_answer answer, const char *host)
+{
+    switch (answer) {
+    case REGISTRY_OWN:
+        answered_ours(context);
+        break;
+    case REGISTRY_OTHER:
+        answered_other(context, host);
+        break;
+    case REGISTRY_UNAVAILABLE:
+        answered_nothing(context);
+        break;
+    }
+}
+
+static void
+claims_ask(struct owned *e)
+{
+    struct claims *o = e->owners;
+    int64_t left = e->until_ms - loop_monotonic_ms(o->setup.loop);
+    e->owner = OWNER_ASKED;
+    registry_claim(o->setup.registry, &e->claim, e->key, left > 0 ? left : 1,
+                   on_claimed, e);
+}
+
+static struct owner_view
+claims_view_of(const struct owned *e)
+{
+    return (struct owner_view){.owner = e ? e->owner : OWNER_UNKNOWN,
+                               .host = e ? e->host : NULL};
+}
+
+struct owner_view
+claims_claim(struct claims *o, const unsigned char key[REGISTRY_KEY_SIZE],
+             int64_t ttl_ms)
+{
+    struct owned *e = claims_find_claim(o, key);
+    assert(ttl_ms > 0);
+    if (e != NULL) {
+        e->is_closed = false; /* a set of that key has begun once more */
+        return claims_view_of(e);
+    }
+    if (HASH_COUNT(o->by_key) >= CLAIMS_MAX)
+        return claims_view_of(NULL);
+    e = memory_new(sizeof(*e));
+    memcpy(e->key, key, REGISTRY_KEY_SIZE);
+    e->owners = o;
+    e->until_ms = loop_monotonic_ms(o->setup.loop) + ttl_ms;
+    if (o->by_key == NULL)
+        loop_timer_start(o->setup.loop, &o->sweep, SWEEP_MS, claims_sweep, o);
+    HASH_ADD(hh, o->by_key, key, REGISTRY_KEY_SIZE, e);
+    heap_add(&o->timers, &e->timer);
+    claims_ask(e);
+    return claims_view_of(e);
+}
+
+struct owner_view
+claims_find(const struct claims *o, const unsigned char key[REGISTRY_KEY_SIZE])
+{
+    return claims_view_of(claims_find_claim(o, key));
+}
+
+void
+claims_close(struct claims *o, const unsigned char key[REGISTRY_KEY_SIZE],
+             int64_t memory_ms)
+{
+    struct owned *e = claims_find_claim(o, key);
+    if (e == NULL)
+        return;
+    e->is_closed = true;
+    e->memory_ms = memory_ms;
+    switch (e->owner) {
+    case OWNER_ASKED:
+        break;
+    case OWNER_US:
+        answered_ours(e);
+        break;
+    case OWNER_UNKNOWN:
+    case OWNER_ALONE:
+        claims_forget(e);
+        break;
+    case OWNER_OTHER: /* that host goes on having it */
+        e->is_closed = false;
+        break;
+    }
+}
+
+/* --- When it is back -------------------------------------------------------------- */
+
+/* Not all in one turn: it has just come back. */
+static void
+recover(void *context)
+{
+    struct claims *o = context;
+    bool is_up = registry_is_up(o->setup.registry);
+    /* Down again: it says when it is back to whom it owes an answer. */
+    unsigned size = is_up ? CLAIMS_RECOVER_SIZE : 1;
+    for (unsigned i = 0; o->alone != NULL && i < size; i++) {
+        struct owned *e = o->alone;
+        leave_alone(e);
+        claims_ask(e);
+    }
+    if (o->alone != NULL && is_up)
+        loop_timer_start(o->setup.loop, &o->recover, CLAIMS_RECOVER_MS, recover, o);
+}
+
+void
+claims_recover(struct claims *o)
+{
+    loop_timer_start(o->setup.loop, &o->recover, 0, recover, o);
+}
+
+/* ---------------------------------------------------------------------------------- */
+
+struct claims_count
+claims_count(const struct claims *o)
+{
+    return (struct claims_count){.known = HASH_COUNT(o->by_key),
+                                 .alone = o->alone_count};
+}
+
+struct claims *
+claims_new(const struct claims_setup *setup)
+{
+    struct claims *o = memory_new(sizeof(*o));
+    o->setup = *setup;
+    heap_init(&o->timers, claims_timer_before);
+    return o;
+}
+
+void
+claims_free(struct claims **owners)
+{
+    struct claims *o = *owners;
+    struct owned *e, *next;
+    if (o == NULL)
+        return;
+    loop_timer_stop(o->setup.loop, &o->sweep);
+    loop_timer_stop(o->setup.loop, &o->recover);
+    HASH_ITER (hh, o->by_key, e, next)
+        claims_forget(e);
+    heap_free(&o->timers);
+    free(o);
+    *owners = NULL;
+}

@@ -1,0 +1,57 @@
+/* Which host has which set, as the registry tells (registry.h): asked once for each set
+ * that has begun here, and kept in mind for as long as the claim stands. What could not
+ * be claimed is claimed when the registry is back. */
+#ifndef DEFRAG_CLAIMS_H
+#define DEFRAG_CLAIMS_H
+
+#include "defrag/registry/registry.h"
+
+enum {
+    CLAIMS_MAX = 20000,        /* sets; more are not claimed */
+    CLAIMS_RECOVER_SIZE = 100, /* claimed at once, when the registry is back... */
+    CLAIMS_RECOVER_MS = 1000   /* ...and then after so long the next */
+};
+
+struct claims;
+
+struct claims_setup {
+    struct loop *loop;
+    struct registry *registry; /* outlives them */
+    /* Another host has it, after claims_claim() had told that nobody is known. */
+    void (*other)(void *context, const unsigned char key[REGISTRY_KEY_SIZE],
+                  const char *host);
+    void *context;
+};
+struct claims *claims_new(const struct claims_setup *setup);
+void claims_free(struct claims **owners);
+
+enum owner {
+    OWNER_UNKNOWN, /* never asked here */
+    OWNER_ASKED,
+    OWNER_ALONE, /* the registry does not answer: each host works for itself */
+    OWNER_US,
+    OWNER_OTHER
+};
+struct owner_view {
+    enum owner owner;
+    const char *host; /* OTHER: borrowed, until the next turn; else NULL */
+};
+/* A part has come: claims the set for us, if nothing is known of it. ttl_ms: see
+ * registry_claim(). */
+struct owner_view claims_claim(struct claims *owners,
+                               const unsigned char key[REGISTRY_KEY_SIZE],
+                               int64_t ttl_ms);
+struct owner_view claims_find(const struct claims *owners,
+                              const unsigned char key[REGISTRY_KEY_SIZE]);
+/* The set has ended here: see registry_close(). Nothing is known of it any more. */
+void claims_close(struct claims *owners, const unsigned char key[REGISTRY_KEY_SIZE],
+                  int64_t memory_ms);
+/* The registry answers again: what we have alone is claimed. */
+void claims_recover(struct claims *owners);
+
+struct claims_count {
+    size_t known, alone;
+};
+struct claims_count claims_count(const struct claims *owners);
+
+#endif

@@ -1,0 +1,116 @@
+/* What the files of the registry share. Internal to defrag/registry*.c. */
+#ifndef DEFRAG_REGISTRY_INTERNAL_H
+#define DEFRAG_REGISTRY_INTERNAL_H
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "defrag/registry/breaker.h"
+#include "defrag/registry/registry.h"
+
+enum { REGISTRY_HEX_SIZE = 2 * REGISTRY_KEY_SIZE + 1 };
+
+enum registry_claim_state {
+    CLAIM_IDLE,
+    CLAIM_WAITING,  /* in registry->waiting */
+    CLAIM_ASKED,    /* in registry->asked */
+    CLAIM_ANSWERED, /* in registry->answered */
+    CLAIM_TELLING   /* in registry->telling */
+};
+
+/* Is our name ours alone? */
+enum {
+    NAME_TTL_MS = 60000,
+    NAME_LOOK_MS = 30000,
+    NAME_SLACK_MS = 1000, /* of a look that is early, or late */
+    INSTANCE_SIZE = 16 + 1
+};
+struct registry_name {
+    char instance[INSTANCE_SIZE]; /* of this run */
+    char other[INSTANCE_SIZE];    /* "": nobody else's is there */
+    int64_t seen_ms;              /* monotonic: the other's, for the first time */
+    int64_t born_ms;              /* what was told of it then */
+    bool is_told;
+    struct loop_timer look;
+};
+
+struct registry {
+    struct registry_setup setup;
+    struct registry_place place;
+    struct breaker breaker;
+    int64_t patience_ms; /* REGISTRY_ANSWER_MS; a test may have more */
+    struct registry_name name;
+    bool is_owing;      /* a claim was unavailable: recovered() is due when it is up */
+    int64_t recover_ms; /* monotonic: not before that */
+    bool is_recovering; /* the timer for that runs */
+    /* Each oldest first: not yet asked, asked, answered but not yet told, and those who
+     * are told in this turn. */
+    struct registry_claim *waiting, *asked, *answered, *telling;
+    struct loop_task tell;
+    struct loop_timer late; /* the oldest that waits or was asked is due */
+    struct loop_timer recover;
+    struct registry_counts counts;
+    struct registry_dir *dir; /* the one of the place's kind */
+    struct registry_redis *redis;
+    bool redis_is_old; /* before 7: claims go by a script */
+};
+
+/* --- registry.c, for the others --------------------------------------------------- */
+
+void registry_hex(const unsigned char key[REGISTRY_KEY_SIZE],
+                  char out[REGISTRY_HEX_SIZE]);
+/* Waiting or asked becomes answered; done is called in the next turn. */
+void registry_answer(struct registry *r, struct registry_claim *claim,
+                     enum registry_answer answer);
+/* The same: owner as the place has it. Ours, another's, or what is no host at all. */
+void registry_answer_owner(struct registry *r, struct registry_claim *claim,
+                           struct text owner);
+/* Waiting becomes asked. */
+void registry_asked(struct registry *r, struct registry_claim *claim);
+/* Asked becomes waiting again, all of them, before the others. */
+void registry_ask_again(struct registry *r);
+/* The place answered as it should. */
+void registry_good(struct registry *r);
+/* The place failed: counted, told once, and when it is down nobody waits any more. How
+ * long to leave it alone. */
+int64_t registry_failed(struct registry *r, const char *why);
+
+/* --- registry_name.c -------------------------------------------------------------- */
+
+void registry_name_start(struct registry *r);
+void registry_name_stop(struct registry *r);
+/* What was looked for under our name is our own. */
+void registry_name_ours(struct registry_name *n);
+/* It is another's, who refreshed it at born_ms; 0: it is not known when. */
+void registry_name_other(struct registry *r, struct text instance, int64_t born_ms);
+
+/* --- registry_dir.c --------------------------------------------------------------- */
+
+struct registry_dir *registry_dir_new(struct registry *r);
+void registry_dir_free(struct registry_dir **dir);
+/* There is a claim in r->waiting, or a close. */
+void registry_dir_claim(struct registry_dir *dir);
+void registry_dir_close(struct registry_dir *dir,
+                        const unsigned char key[REGISTRY_KEY_SIZE], int64_t memory_ms);
+
+/* Keeps our instance under our name, or tells whose is there. */
+void registry_dir_look(struct registry_dir *dir);
+
+/* --- registry_redis.c, or registry_no_redis.c ------------------------------------- */
+
+/* NULL with a line in error. */
+struct registry_redis *registry_redis_new(struct registry *r, char *error,
+                                          size_t error_size);
+void registry_redis_free(struct registry_redis **redis);
+void registry_redis_claim(struct registry_redis *redis);
+/* It was asked, and nobody wants the answer. */
+void registry_redis_forget(struct registry_redis *redis,
+                           const struct registry_claim *claim);
+void registry_redis_close(struct registry_redis *redis,
+                          const unsigned char key[REGISTRY_KEY_SIZE],
+                          int64_t memory_ms);
+/* As registry_dir_look(); what is there is told later. */
+void registry_redis_look(struct registry_redis *redis);
+/* The oldest of what was asked has waited too long. */
+void registry_redis_late(struct registry_redis *redis);
+
+#endif

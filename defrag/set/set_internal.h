@@ -1,0 +1,144 @@
+/* What the files of sets share. Internal to defrag/set*.c. */
+#ifndef DEFRAG_SET_INTERNAL_H
+#define DEFRAG_SET_INTERNAL_H
+
+#include "base/heap.h"
+#include "defrag/set/set.h"
+
+#include <uthash.h>
+#include <utlist.h>
+
+/* A recipient of a set, and which numbers there are for it. */
+struct wanted {
+    UT_hash_handle hh;
+    uint64_t *numbers; /* bits */
+    size_t words;
+    uint32_t count;
+    bool served; /* it has the whole, or will have: a join is under way */
+    char address[];
+};
+
+/* One recipient of one message. */
+struct need {
+    struct wanted *wanted;
+    bool served;
+};
+
+struct part {
+    UT_hash_handle hh;        /* of all messages, by id */
+    struct part *prev, *next; /* of the slot */
+    struct part *set_prev, *set_next;
+    struct set *set;
+    struct slot *slot;
+    struct id id;
+    int64_t size;
+    size_t left, count; /* needs not served; all */
+    struct need needs[];
+};
+
+/* A number of a set. */
+struct slot {
+    UT_hash_handle hh;
+    uint32_t number;
+    unsigned char digest[TAG_SIZE];
+    struct part *parts;
+};
+
+struct quota {
+    UT_hash_handle hh;
+    uint64_t whose;
+    size_t sets;
+};
+
+enum set_state { SET_OPEN, SET_DONE, SET_GIVEN_UP };
+
+struct set {
+    UT_hash_handle hh;
+    unsigned char key[SET_KEY_SIZE];
+    enum set_state state;
+    uint32_t total, highest, have;
+    struct slot *slots;
+    struct wanted *wanted;
+    struct part *parts;
+    int64_t bytes, until_ms, memory_ms, birth_ms;
+    uint64_t sender, client;
+    /* Closed: the hashes of those who have all of it, sorted; and what it costs. */
+    uint64_t *served;
+    size_t served_count, closed_bytes;
+    unsigned joins; /* under way: it is not given up meanwhile... */
+    bool is_doomed; /* ...but then */
+    enum set_reason doom;
+    struct heap_node timer;
+    struct set *prev, *next; /* open, or closed: oldest first */
+};
+
+struct reassemble {
+    struct set_join view;
+    struct set *set;
+    struct reassemble *prev, *next;
+    struct id *parts;
+    int64_t *sizes;
+    struct text *recipients;
+    struct set_served *served;
+    struct part **owners; /* of served */
+};
+
+struct release {
+    struct release *next;
+    struct set_released view;
+};
+
+struct closure {
+    struct closure *next;
+    struct set_closed view;
+};
+
+struct sets {
+    struct set_limits limits;
+    struct set *by_key, *open, *closed;
+    struct part *by_id;
+    struct quota *senders, *clients;
+    struct heap timers;
+    struct reassemble *joins, *taken; /* not yet taken; under way */
+    struct release *releases;
+    struct closure *closures;
+    size_t open_count, closed_count, closed_bytes, messages, recipients;
+    int64_t bytes;
+};
+
+/* --- set_quota.c ------------------------------------------------------------------ */
+
+size_t set_quota_used(struct quota *quotas, uint64_t whose);
+void set_quota_take(struct quota **quotas, uint64_t whose);
+void set_quota_give(struct quota **quotas, uint64_t whose);
+
+/* --- set_parts.c ------------------------------------------------------------------ */
+
+/* NULL: nobody of the set. */
+struct wanted *set_wanted_find(struct set *set, struct text address);
+bool set_wanted_has(const struct wanted *w, uint32_t number);
+/* It is not there already, or is. */
+void set_wanted_put(struct wanted *w, uint32_t number, bool there);
+
+struct slot *set_slot_find(struct set *set, uint32_t number);
+
+/* A message of the set, for those recipients that absorbed (in order) does not name. */
+void set_part_keep(struct sets *s, struct set *set, const struct fragment *f,
+                   const unsigned *absorbed, size_t absorbed_count);
+/* The message is out of the set; what its recipients have of it is not taken back. */
+void set_part_free(struct sets *s, struct part *p);
+/* Of a set that is closed: its recipients become hashes. The bytes that it has then. */
+size_t set_compact(struct set *set);
+/* Closed: whoever else has the same hash loses a fragment of his own set. */
+bool set_has_served(const struct set *set, struct text address);
+/* All numbers and recipients; no message is left. */
+void set_forget_numbers(struct set *set);
+
+/* --- set_join.c ------------------------------------------------------------------- */
+
+/* All for whom everything is there get one message together: sets_next_join(). */
+void set_join_complete(struct sets *s, struct set *set);
+struct reassemble *set_join_of(const struct set_join *view);
+void set_join_free(struct reassemble *j);
+
+#endif

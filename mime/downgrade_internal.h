@@ -1,0 +1,57 @@
+/* What the two passes of down-conversion share. Not for others. */
+#ifndef MIME_DOWNGRADE_INTERNAL_H
+#define MIME_DOWNGRADE_INTERNAL_H
+
+#include "mime/base64_lines.h"
+#include "mime/downgrade.h"
+#include "mime/quoted.h"
+#include "mime/structure.h"
+#include "mime/tally.h"
+
+enum plan_body { PLAN_KEEP, PLAN_QUOTED, PLAN_BASE64 };
+
+/* What becomes of one part. */
+struct plan {
+    enum plan_body body;
+    enum structure_encoding label; /* 7BIT or 8BIT instead of the one that it has */
+    bool relabel;
+    bool add_type;    /* text/plain; charset=unknown-8bit */
+    bool add_version; /* MIME-Version */
+    bool dirty;       /* its preamble or epilogue has bytes that may not stand there */
+    bool is_message, has_version;
+};
+
+struct downgrade {
+    struct downgrade_way way;
+    enum downgrade_verdict verdict;
+    bool is_fragment; /* the message itself */
+    enum downgrade_reason reason;
+    struct structure *structure; /* of the pass that is under way */
+    size_t planned, capacity;
+    struct plan *plan; /* by part number */
+    bool needed, dkim;
+    bool untidy; /* a LF without CR is somewhere */
+    uint64_t size_max;
+    /* Scan. */
+    unsigned path[STRUCTURE_DEPTH_MAX + 1]; /* numbers of the open parts */
+    bool watching;                 /* all bytes up to the part's end count as its own */
+    unsigned watched;              /* its number */
+    enum downgrade_reason blocked; /* why it may not be encoded, or none */
+    bool is_text, has_type;
+    struct tally tally, raw;
+    /* Conversion. */
+    void (*write)(void *context, struct text bytes);
+    void *context;
+    bool encoding, labelled, soft_end;
+    unsigned encoded; /* number of the part that is being encoded */
+    char last_in, last_out;
+    size_t column; /* of a preamble's line */
+    struct quoted quoted;
+    struct base64_lines base64;
+};
+
+/* Where a header line longer than DOWNGRADE_LINE_MAX can be folded: at its last white
+ * space that fits. 0: nowhere. line: without its line end. */
+size_t downgrade_fold(struct text line);
+
+#endif

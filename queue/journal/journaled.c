@@ -1,0 +1,631 @@
+/* The table of young messages, and the payloads of the journal's records. */
+#include "queue/journal/journaled.h"
+
+#include "base/crc.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CACHE_MAX = 16 * 1024 * 1024, /* bytes of contents and forms in memory */
+    HEAD_SIZE = 8,
+    FLAG_LARGE = 1,
+    MARKS_PER_RECORD = 256,
+    TEXTS_PER_RECORD = 32 * 1024, /* unless one failure has more */
+    TEXTS_MAX = 80 * 1024 * 1024  /* above ENVELOPE_RECIPIENTS_MAX failures */
+};
+
+struct journaled_told {
+    unsigned *marks;
+    size_t count, capacity;
+    struct buffer texts;
+};
+
+/* --- Numbers --------------------------------------------------------------------- */
+
+static void
+journaled_put_number(char out[4], uint32_t number)
+{
+    for (unsigned i = 0; i < 4; i++)
+        out[i] = (char)(number >> 8 * i & 0xff);
+}
+
+static uint32_t
+get_number(const char *at)
+{
+    const unsigned char *byte = (const unsigned char *)at;
+    return (uint32_t)byte[0] | (uint32_t)byte[1] << 8 | (uint32_t)byte[2] << 16 |
+           (uint32_t)byte[3] << 24;
+}
+
+/* --- Contents -------------------------------------------------------------------- */
+
+void
+journaled_content_release(struct journaled_content **content)
+{
+    struct journaled_content *c = *content;
+    *content = NULL;
+    if (c == NULL || --c->references > 0)
+        return;
+    buffer_free(&c->bytes);
+    free(c);
+}
+
+/* Takes the bytes. */
+static struct journaled_content *
+content_new(struct buffer *bytes)
+{
+    struct journaled_content *c = memory_new(sizeof(*c));
+    c->references = 1;
+    c->bytes = *bytes;
+    *bytes = (struct buffer){.limit = bytes->limit};
+    return c;
+}
+
+static void
+keep_content(struct journaled *y, struct journaled_message *m,
+             struct journaled_content *c)
+{
+    if (y->journal == NULL || y->cached + c->bytes.length > CACHE_MAX)
+        return;
+    assert(m->content == NULL);
+    m->content = c;
+    c->references++;
+    y->cached += c->bytes.length;
+}
+
+static void
+journaled_forget_content(struct journaled *y, struct journaled_message *m)
+{
+    if (m->content == NULL)
+        return;
+    assert(y->cached >= m->content->bytes.length);
+    y->cached -= m->content->bytes.length;
+    journaled_content_release(&m->content);
+}
+
+/* Of new mail alone: what was once read back is hardly wanted again soon. */
+static void
+keep_form(struct journaled *y, struct journaled_message *m, struct text form)
+{
+    if (y->cached + form.length > CACHE_MAX)
+        return;
+    buffer_init(&m->form, form.length);
+    bool fits = buffer_add(&m->form, form);
+    assert(fits);
+    y->cached += form.length;
+}
+
+static void
+forget_form(struct journaled *y, struct journaled_message *m)
+{
+    assert(y->cached >= m->form.length);
+    y->cached -= m->form.length;
+    buffer_free(&m->form);
+}
+
+/* --- The table ------------------------------------------------------------------- */
+
+struct journaled_message *
+journaled_find(const struct journaled *y, struct id id)
+{
+    struct journaled_message *m = NULL;
+    HASH_FIND(hh, y->messages, &id, sizeof(id), m);
+    return m;
+}
+
+static struct journaled_message *
+journaled_add(struct journaled *y, struct id id)
+{
+    struct journaled_message *m = memory_new(sizeof(*m));
+    m->id = id;
+    m->room = y->room;
+    HASH_ADD(hh, y->messages, id, sizeof(m->id), m);
+    return m;
+}
+
+static void
+told_free(struct journaled_told *told)
+{
+    if (told == NULL)
+        return;
+    buffer_free(&told->texts);
+    free(told->marks);
+    free(told);
+}
+
+void
+journaled_drop(struct journaled *y, struct journaled_message *m)
+{
+    HASH_DEL(y->messages, m);
+    journaled_forget_content(y, m);
+    forget_form(y, m);
+    told_free(m->told);
+    free(m);
+}
+
+static void
+remember_mark(struct journaled_message *m, unsigned recipient)
+{
+    struct journaled_told *told = m->told;
+    if (told->count == told->capacity) {
+        told->capacity = told->capacity > 0 ? told->capacity * 2 : 4;
+        told->marks = memory_resize(told->marks, told->capacity * sizeof(*told->marks));
+    }
+    told->marks[told->count++] = recipient;
+}
+
+static void
+remember_texts(struct journaled_message *m, struct text texts)
+{
+    bool fits = buffer_add(&m->told->texts, texts);
+    assert(fits);
+}
+
+static void
+want_told(struct journaled_message *m)
+{
+    if (m->told != NULL)
+        return;
+    m->told = memory_new(sizeof(*m->told));
+    buffer_init(&m->told->texts, TEXTS_MAX);
+}
+
+/* --- Reading back ---------------------------------------------------------------- */
+
+/* The parts of an ACCEPT's payload. */
+struct accepted {
+    struct text form, content;
+    bool large;
+};
+
+static bool
+split_payload(struct text payload, struct accepted *parts)
+{
+    if (payload.length < HEAD_SIZE)
+        return false;
+    uint32_t length = get_number(payload.at), flags = get_number(payload.at + 4);
+    struct text rest = text_after(payload, HEAD_SIZE);
+    if (length > rest.length || (flags & ~(uint32_t)FLAG_LARGE) != 0)
+        return false;
+    *parts = (struct accepted){.form = text_before(rest, length),
+                               .content = text_after(rest, length),
+                               .large = (flags & FLAG_LARGE) != 0};
+    return !parts->large || parts->content.length == 0;
+}
+
+static bool
+is_whole(const struct accepted *parts, const struct envelope *e)
+{
+    return parts->large ||
+           (parts->content.length == (size_t)e->content_size &&
+            crc_add(0, parts->content.at, parts->content.length) == e->content_crc);
+}
+
+/* To be parked as it is: reading it may be what is deadly. */
+static bool
+journaled_is_deadly(const struct journaled *y, struct id id)
+{
+    return y->spool != NULL && guard_is_deadly(&y->spool->guard, id);
+}
+
+static bool
+read_accept(struct journaled *y, const struct journal_record *record)
+{
+    struct accepted parts;
+    struct envelope *e = envelope_new();
+    bool deadly = journaled_is_deadly(y, record->id);
+    bool good =
+        journaled_find(y, record->id) == NULL &&
+        split_payload(record->payload, &parts) &&
+        (deadly || (envelope_read_todo(parts.form, record->id, e) == PROGRESS_DONE &&
+                    is_whole(&parts, e)));
+    if (good) {
+        struct journaled_message *m = journaled_add(y, record->id);
+        m->place = record->place;
+        m->envelope_length = (uint32_t)parts.form.length;
+        m->recipients = deadly ? ENVELOPE_RECIPIENTS_MAX : e->count;
+        m->large = parts.large;
+        m->recovered = true;
+        m->made = e->made_of.length > 0;
+    }
+    envelope_free(&e);
+    return good;
+}
+
+/* Of a message of the spool there is none: its marks are in its files. */
+static void
+read_mark(struct journaled *y, const struct journal_record *record)
+{
+    struct journaled_message *m = journaled_find(y, record->id);
+    struct text payload = record->payload;
+    if (m == NULL || payload.length < 4)
+        return;
+    uint32_t count = get_number(payload.at);
+    payload = text_after(payload, 4);
+    if (count > payload.length / 4)
+        return;
+    want_told(m);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t recipient = get_number(payload.at + (size_t)4 * i);
+        if (recipient < m->recipients)
+            remember_mark(m, recipient);
+    }
+    remember_texts(m, text_after(payload, (size_t)4 * count));
+}
+
+static bool
+journaled_take_record(struct journaled *y, const struct journal_record *record)
+{
+    struct journaled_message *m = journaled_find(y, record->id);
+    switch (record->type) {
+    case RECORD_ACCEPT:
+        return read_accept(y, record);
+    case RECORD_MARK:
+        read_mark(y, record);
+        break;
+    case RECORD_END:
+        id_set_add(&y->ended, record->id);
+        if (m != NULL)
+            journaled_drop(y, m);
+        break;
+    case RECORD_MOVED:
+        if (m != NULL)
+            journaled_drop(y, m);
+        break;
+    }
+    return true;
+}
+
+static bool
+read_record(void *context, const struct journal_record *record)
+{
+    struct journaled *y = context;
+    struct guard none = {0}, *guard = y->spool != NULL ? &y->spool->guard : &none;
+    struct id before = guard_enter(guard, record->id);
+    bool good = journaled_take_record(y, record);
+    guard_leave(guard, before);
+    return good;
+}
+
+/* Never deleted, never dropped silently: a person may want to look at it. */
+static void
+save_damaged(void *context, struct text bytes, const char *where)
+{
+    struct journaled *y = context;
+    struct spool *s = y->spool;
+    char path[SPOOL_PATH_MAX];
+    y->damages++;
+    if (s == NULL)
+        return;
+    snprintf(path, sizeof(path), "%s/%.40s %.30s", spool_room(ROOM_CORRUPT),
+             strrchr(y->room, '/') != NULL ? strrchr(y->room, '/') + 1 : y->room,
+             where);
+    for (char *c = path; *c != '\0'; c++)
+        if (*c == ' ')
+            *c = '.';
+    log_say(s->log, LOG_LEVEL_ERROR, "queue", NULL,
+            "journal damaged at %s: %zu bytes kept in %s", where, bytes.length, path);
+    int file = disk_create(s->disk, path, 0600);
+    if (file == -EEXIST)
+        return; /* of an earlier start */
+    int result = file;
+    if (file >= 0) {
+        result = disk_write(s->disk, file, bytes);
+        if (result == 0)
+            result = disk_sync(s->disk, file);
+        disk_close_file(s->disk, file);
+    }
+    if (result < 0)
+        (void)spool_trouble(s, result, NULL, "keep damaged bytes");
+}
+
+static void
+tell_summary(const struct journaled *y, const struct journal_summary *summary)
+{
+    struct log *log = y->spool->log;
+    if (summary->torn)
+        log_say(log, LOG_LEVEL_INFO, "queue", NULL,
+                "journal: the last batch was cut off, before anybody was told that it "
+                "is stored");
+    if (y->messages != NULL)
+        log_say(log, LOG_LEVEL_INFO, "queue", NULL,
+                "journal: %u messages in %u segments", HASH_COUNT(y->messages),
+                summary->segments);
+}
+
+static struct journal_reading
+reading_of(struct journaled *y, bool keeps)
+{
+    return (struct journal_reading){
+        .context = y, .record = read_record, .damaged = keeps ? save_damaged : NULL};
+}
+
+int
+journaled_open(struct journaled *y, const struct journal_settings *settings,
+               const struct journal_events *events, char *error, size_t error_size)
+{
+    struct journal_summary summary = {0};
+    struct journal_reading reading = reading_of(y, true);
+    int result = journal_open(&y->journal, y->spool, y->loop, settings, &reading,
+                              events, &summary, error, error_size);
+    struct journaled_message *m, *next;
+    if (result < 0) {
+        journaled_close(y);
+        return result;
+    }
+    HASH_ITER (hh, y->messages, m, next)
+        journal_keep(y->journal, &m->place);
+    tell_summary(y, &summary);
+    return 0;
+}
+
+int
+journaled_read(struct journaled *y, bool keeps)
+{
+    struct journal_summary summary = {0};
+    struct journal_reading reading = reading_of(y, keeps);
+    return journal_read(y->spool->disk, y->room, &reading, &summary);
+}
+
+void
+journaled_forget_ended(struct journaled *y)
+{
+    id_set_free(&y->ended);
+    y->ended = (struct id_set){0};
+}
+
+void
+journaled_close(struct journaled *y)
+{
+    struct journaled_message *m, *next;
+    if (y->journal != NULL)
+        journal_close(&y->journal);
+    HASH_ITER (hh, y->messages, m, next)
+        journaled_drop(y, m);
+    journaled_forget_ended(y);
+}
+
+/* --- Acceptance ------------------------------------------------------------------ */
+
+bool
+journaled_fits(const struct journaled *y, const struct envelope *e, size_t form_length,
+               bool large)
+{
+    size_t content = large ? 0 : (size_t)e->content_size;
+    size_t limit = journal_payload_max(y->journal);
+    return form_length < limit && content < limit &&
+           HEAD_SIZE + form_length + content <= limit;
+}
+
+enum journal_appended
+journaled_accept(struct journaled *y, const struct envelope *e, struct text form,
+                 struct buffer *content, bool own, uint64_t *batch)
+{
+    char head[HEAD_SIZE];
+    struct journal_place place = {0};
+    journaled_put_number(head, (uint32_t)form.length);
+    journaled_put_number(head + 4, content == NULL ? FLAG_LARGE : 0);
+    struct text pieces[] = {text_of(head, sizeof(head)), form,
+                            content != NULL ? buffer_text(content) : TEXT("")};
+    enum journal_appended result =
+        journal_accept(y->journal, e->id, pieces, sizeof(pieces) / sizeof(pieces[0]),
+                       own, &place, batch);
+    if (result != JOURNAL_APPENDED)
+        return result;
+    struct journaled_message *m = journaled_add(y, e->id);
+    m->place = place;
+    m->envelope_length = (uint32_t)form.length;
+    m->recipients = e->count;
+    m->large = content == NULL;
+    m->is_new = true;
+    keep_form(y, m, form);
+    if (content != NULL) {
+        struct journaled_content *c = content_new(content);
+        keep_content(y, m, c);
+        journaled_content_release(&c);
+    }
+    return result;
+}
+
+/* --- Loading --------------------------------------------------------------------- */
+
+static int
+read_payload(struct journaled *y, const struct journaled_message *m, uint32_t offset,
+             size_t size, struct buffer *out)
+{
+    buffer_init(out, size + 1);
+    char *room = buffer_reserve(out, size > 0 ? size : 1);
+    assert(room != NULL);
+    int64_t got =
+        journal_read_place(y->spool->disk, m->room, &m->place, offset, room, size);
+    if (got >= 0 && (size_t)got < size)
+        got = -ENODATA; /* shorter than it was */
+    if (got < 0) {
+        buffer_free(out);
+        return (int)got;
+    }
+    out->length = size;
+    return 0;
+}
+
+static void
+lay_marks_over(const struct journaled_message *m, struct envelope *e)
+{
+    for (size_t i = 0; m->told != NULL && i < m->told->count; i++) {
+        if (m->told->marks[i] >= e->count)
+            continue; /* it was not read then */
+        struct recipient *r = &e->recipients[m->told->marks[i]];
+        if (!r->done)
+            e->done++;
+        r->done = true;
+    }
+    if (m->told != NULL)
+        envelope_read_failures(buffer_text(&m->told->texts), e);
+}
+
+struct envelope *
+journaled_load(struct journaled *y, struct journaled_message *m, bool *later,
+               char *reason, size_t reason_size)
+{
+    struct buffer read = {0};
+    int result = 0;
+    *later = false;
+    if (m->form.length == 0)
+        result = read_payload(y, m, HEAD_SIZE, m->envelope_length, &read);
+    if (result < 0) {
+        *later = result != -ENODATA;
+        snprintf(reason, reason_size, "its record in the journal: %s",
+                 strerror(-result));
+        return NULL;
+    }
+    struct text form = buffer_text(m->form.length > 0 ? &m->form : &read);
+    struct envelope *e = envelope_new();
+    if (envelope_read_todo(form, m->id, e) != PROGRESS_DONE) {
+        snprintf(reason, reason_size, "its record in the journal is damaged");
+        envelope_free(&e);
+    } else {
+        lay_marks_over(m, e);
+    }
+    buffer_free(&read);
+    return e;
+}
+
+struct journaled_content *
+journaled_read_content(struct journaled *y, struct journaled_message *m, int *error)
+{
+    struct buffer bytes;
+    assert(!m->large);
+    if (m->content != NULL) {
+        m->content->references++;
+        return m->content;
+    }
+    uint32_t before = HEAD_SIZE + m->envelope_length;
+    *error = read_payload(y, m, before, m->place.length - before, &bytes);
+    if (*error < 0)
+        return NULL;
+    struct journaled_content *c = content_new(&bytes);
+    keep_content(y, m, c);
+    return c;
+}
+
+/* --- What becomes of it ---------------------------------------------------------- */
+
+static void
+tell_some(struct journaled *y, struct journaled_message *m,
+          const struct journaled_mark *marks, size_t count, struct text texts)
+{
+    struct buffer payload;
+    char number[4];
+    buffer_init(&payload, 4 + 4 * count + texts.length);
+    journaled_put_number(number, (uint32_t)count);
+    bool fits = buffer_add(&payload, text_of(number, 4));
+    for (size_t i = 0; i < count; i++) {
+        journaled_put_number(number, marks[i].recipient);
+        fits = fits && buffer_add(&payload, text_of(number, 4));
+        remember_mark(m, marks[i].recipient);
+    }
+    fits = fits && buffer_add(&payload, texts);
+    assert(fits);
+    remember_texts(m, texts);
+    journal_mark(y->journal, m->id, buffer_text(&payload));
+    buffer_free(&payload);
+}
+
+void
+journaled_tell(struct journaled *y, struct journaled_message *m,
+               const struct journaled_mark *marks, size_t count, struct text texts)
+{
+    want_told(m);
+    while (count > 0) {
+        size_t some = 0, length = 0;
+        while (some < count && some < MARKS_PER_RECORD &&
+               (some == 0 || length + marks[some].text_length <= TEXTS_PER_RECORD))
+            length += marks[some++].text_length;
+        tell_some(y, m, marks, some, text_before(texts, length));
+        marks += some;
+        count -= some;
+        texts = text_after(texts, length);
+    }
+}
+
+uint64_t
+journaled_end(struct journaled *y, struct journaled_message *m, enum record_type type)
+{
+    assert(type == RECORD_END || type == RECORD_MOVED);
+    uint64_t batch = journal_end(y->journal, m->id, &m->place, type);
+    journaled_drop(y, m);
+    return batch;
+}
+
+/* The spool's files first: a mess/ID that a move had only half made must not come over
+ * the content. Until both are durable the journal has it all. */
+static int
+put_corrupt(struct journaled *y, const struct journaled_message *m,
+            struct text envelope, struct text content, const char *reason)
+{
+    struct spool *s = y->spool;
+    spool_park(s, m->id, reason, loop_now_ms(y->loop));
+    int result = spool_put_corrupt(s, m->id, ROOM_QUEUED, envelope);
+    if (result == 0 && !m->large)
+        result = spool_put_corrupt(s, m->id, ROOM_MESS, content);
+    return result == 0 ? disk_sync_directory(s->disk, spool_room(ROOM_CORRUPT))
+                       : result;
+}
+
+enum { REASON_SIZE = 160 };
+
+/* S4 would serve those again that are served: S5 has their marks. Its envelope has been
+ * read by a process that served them, so reading is not what is deadly. -EBADMSG: it
+ * cannot be read. */
+static int
+make_preprocessed(struct journaled *y, struct journaled_message *m)
+{
+    char reason[REASON_SIZE];
+    int files[SPOOL_PREPROCESSED_FILES], result = 0;
+    unsigned count = 0;
+    bool later = false;
+    struct envelope *e = journaled_load(y, m, &later, reason, sizeof(reason));
+    if (e == NULL)
+        return later ? -EIO : -EBADMSG;
+    struct journaled_content *content =
+        m->large ? NULL : journaled_read_content(y, m, &result);
+    struct text bytes = content != NULL ? buffer_text(&content->bytes) : TEXT("");
+    if (result == 0)
+        result = spool_write_preprocessed(y->spool, e, content != NULL ? &bytes : NULL,
+                                          files, &count);
+    while (count > 0)
+        disk_close_file(y->spool->disk, files[--count]);
+    if (result == 0)
+        result = spool_sync_preprocessed(y->spool, m->id);
+    journaled_content_release(&content);
+    envelope_free(&e);
+    return result;
+}
+
+int
+journaled_park(struct journaled *y, struct journaled_message *m, const char *reason)
+{
+    struct buffer envelope, content;
+    uint32_t before = HEAD_SIZE + m->envelope_length;
+    int result = m->told != NULL ? make_preprocessed(y, m) : -EBADMSG;
+    if (result == 0)
+        spool_park(y->spool, m->id, reason, loop_now_ms(y->loop));
+    if (result != -EBADMSG)
+        return result;
+    result = read_payload(y, m, HEAD_SIZE, m->envelope_length, &envelope);
+    if (result < 0)
+        return result;
+    result = read_payload(y, m, before, m->place.length - before, &content);
+    if (result == 0) {
+        result =
+            put_corrupt(y, m, buffer_text(&envelope), buffer_text(&content), reason);
+        buffer_free(&content);
+    }
+    buffer_free(&envelope);
+    return result;
+}

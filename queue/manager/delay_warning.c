@@ -1,0 +1,96 @@
+/* Tells a sender, once, that his message is late. */
+#include "queue/manager/manager_internal.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+bool
+delay_warning_is_due(const struct active *a, const struct recipient *r,
+                     const struct transport_params *t)
+{
+    const struct envelope *e = a->envelope;
+    return t->delay_warning_ms > 0 && !e->warned && e->sender.length > 0 &&
+           a->loaded_ms - e->birth_ms >= t->delay_warning_ms && dsn_wants_delay(r);
+}
+
+void
+delay_warning_remember(struct active *a, unsigned index, const struct outcome *outcome)
+{
+    if (!a->late)
+        return;
+    if (a->delays == NULL)
+        a->delays = memory_array(a->envelope->count, sizeof(struct outcome *));
+    if (a->delays[index] == NULL)
+        a->delays[index] = memory_new(sizeof(*outcome));
+    *a->delays[index] = *outcome;
+}
+
+void
+delay_warning_forget(struct active *a, unsigned recipients)
+{
+    for (unsigned i = 0; a->delays && i < recipients; i++)
+        free(a->delays[i]);
+    free(a->delays);
+    a->delays = NULL;
+}
+
+/* Who is late, of those whose route warns at all. The caller frees. */
+static struct dsn_delay *
+manager_warning_list(const struct active *a, size_t *count)
+{
+    const struct envelope *e = a->envelope;
+    struct dsn_delay *delays = memory_array(e->count, sizeof(*delays));
+    *count = 0;
+    for (unsigned i = 0; i < e->count; i++) {
+        const struct recipient *r = &e->recipients[i];
+        struct address address;
+        if (r->done || a->delays[i] == NULL)
+            continue;
+        const struct target *target = round_route(a->manager, e, r, &address);
+        if (target == NULL || target->transport.delay_warning_ms == 0)
+            continue;
+        int64_t until_ms = e->birth_ms + target->transport.lifetime_ms;
+        delays[(*count)++] = (struct dsn_delay){i, until_ms, a->delays[i]};
+    }
+    return delays;
+}
+
+static void
+manager_warning_stored(void *context, struct envelope *notice,
+                       const struct outcome *refusal)
+{
+    struct active *a = context;
+    struct manager *m = a->manager;
+    assert(m->notices.ended < m->notices.begun && a->warning);
+    m->notices.ended++;
+    a->warning = false;
+    struct id before = queue_enter(m->queue, a->id);
+    if (refusal == NULL) { /* durable: the mark may follow */
+        a->envelope->warned = true;
+        manager_accept(m, &notice);
+    }
+    round_warned(a);
+    queue_leave(m->queue, before);
+}
+
+bool
+delay_warning_start(struct active *a)
+{
+    struct manager *m = a->manager;
+    if (a->delays == NULL)
+        return false;
+    struct dsn_settings settings = round_notice_settings(m);
+    size_t count;
+    struct dsn_delay *delays = manager_warning_list(a, &count);
+    enum dsn_result result = dsn_begin_delay(&settings, a->envelope, delays, count,
+                                             &a->notice, manager_warning_stored, a);
+    free(delays);
+    if (result != DSN_BEGUN)
+        return false;
+    m->notices.begun++;
+    a->warning = true;
+    manager_turn(m); /* the commit needs its SYNC stage */
+    return true;
+}

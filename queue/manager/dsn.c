@@ -1,0 +1,448 @@
+/* Composes the report of a message's failures and successes, or delays, and commits it
+ * as a new message. */
+#include "queue/manager/dsn.h"
+
+#include "base/loop.h"
+#include "base/memory.h"
+#include "mime/address.h"
+#include "mime/header.h"
+#include "mime/report.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HEADER_MAX = 64 * 1024,
+    PIECE = 32 * 1024,
+    LOOKS_PER_TURN = 2000, /* at recipients, so that a great report stalls nobody */
+    ESCAPED_MAX = 4        /* of a byte of UTF-8: \x{80} for two */
+};
+
+static bool
+wants_failure(const struct recipient *r)
+{
+    if (r->notify == NOTIFY_DEFAULT)
+        return true;
+    return (r->notify & NOTIFY_FAILURE) != 0 && (r->notify & NOTIFY_NEVER) == 0;
+}
+
+bool
+dsn_wants_delay(const struct recipient *r)
+{
+    if (r->notify == NOTIFY_DEFAULT)
+        return true;
+    return (r->notify & NOTIFY_DELAY) != 0 && (r->notify & NOTIFY_NEVER) == 0;
+}
+
+bool
+dsn_wants_success(const struct recipient *r)
+{
+    return (r->notify & NOTIFY_SUCCESS) != 0 && (r->notify & NOTIFY_NEVER) == 0;
+}
+
+/* "utf-8;..." is shown as it was given, in ASCII where the report is (RFC 6533 §3). */
+static struct text
+original_in_utf8(struct text given, bool utf8, struct buffer *out)
+{
+    size_t before = out->length;
+    if (!(utf8 ? buffer_add(out, given) : xtext_write_utf8(given, out)))
+        return TEXT("");
+    return text_of(out->at + before, out->length - before);
+}
+
+/* ORCPT with its address decoded: "rfc822;a+b@c"; empty when there is none to show. */
+static struct text
+original_recipient(struct text given, bool utf8, struct buffer *out)
+{
+    size_t semicolon = text_find(given, ';');
+    size_t before = out->length;
+    if (text_starts_nocase(given, TEXT("utf-8;")) && text_is_utf8(given))
+        return original_in_utf8(given, utf8, out);
+    if (semicolon == TEXT_NONE || !buffer_add(out, text_before(given, semicolon + 1)) ||
+        !xtext_read(text_after(given, semicolon + 1), out)) {
+        out->length = before;
+        return TEXT("");
+    }
+    return text_of(out->at + before, out->length - before);
+}
+
+static void
+write_to_draft(void *context, struct text bytes)
+{
+    /* A failing disk is told at commit. */
+    (void)!queue_write(context, bytes);
+}
+
+/* Length without an unfinished line at the end. */
+static size_t
+last_line_end(struct text t)
+{
+    size_t end = text_find_last(t, '\n');
+    return end == TEXT_NONE ? 0 : end + 1;
+}
+
+/* Reads the header of the message as it was accepted, prefix included. */
+static bool
+dsn_read_header(struct queue *queue, const struct envelope *e, struct buffer *out)
+{
+    int content = queue_content_open(queue, e);
+    if (content < 0)
+        return false;
+    if (!buffer_add(out, text_before(e->prefix, HEADER_MAX / 2)))
+        assert(false && "half the limit fits");
+    struct header_scan scan;
+    header_scan_start(&scan);
+    int64_t offset = 0;
+    char *room;
+    while (!scan.ended && (room = buffer_reserve(out, PIECE / 8)) != NULL) {
+        int64_t got = queue_content_read(queue, content, offset, room, PIECE / 8);
+        if (got <= 0)
+            break;
+        header_scan_add(&scan, text_of(room, (size_t)got));
+        out->length += (size_t)got;
+        offset += got;
+    }
+    size_t prefix = text_before(e->prefix, HEADER_MAX / 2).length;
+    if (scan.ended)
+        out->length = prefix + scan.length;
+    else /* it ends nowhere, or beyond the limit: whole lines only */
+        out->length = last_line_end(buffer_text(out));
+    queue_content_close(queue, content);
+    return true;
+}
+
+static void
+copy_content(struct queue *queue, const struct envelope *e, struct queue_draft *draft)
+{
+    int content = queue_content_open(queue, e);
+    if (content < 0)
+        return;
+    char *piece = memory_new(PIECE);
+    int64_t offset = 0, got;
+    while ((got = queue_content_read(queue, content, offset, piece, PIECE)) > 0) {
+        write_to_draft(draft, text_of(piece, (size_t)got));
+        offset += got;
+    }
+    free(piece);
+    queue_content_close(queue, content);
+}
+
+/* What is told to whom, while it is composed; texts live in the buffer. */
+struct dsn {
+    struct dsn_settings settings;
+    const struct envelope *envelope;
+    bool is_delay; /* else it is about the envelope's failures */
+    struct report report;
+    struct report_place written;
+    struct report_recipient *recipients;
+    struct buffer texts, header; /* header: of the message, unless it goes back whole */
+    bool has_failure;            /* else only the header goes back (RFC 3461 §4.3) */
+    bool full;
+    struct queue_draft *draft;
+    struct loop_task task;
+    struct dsn **under_way;
+    queue_stored *stored;
+    void *context;
+};
+
+static void
+dsn_free(void *object)
+{
+    struct dsn *n = object;
+    free(n->recipients);
+    buffer_free(&n->texts);
+    buffer_free(&n->header);
+    free(n);
+}
+
+void
+dsn_drop(struct dsn **notice)
+{
+    struct dsn *n = *notice;
+    if (n == NULL)
+        return;
+    *notice = NULL;
+    loop_unpost(n->settings.loop, &n->task);
+    queue_discard(&n->draft);
+    dsn_free(n);
+}
+
+static void
+dsn_add_recipient(struct dsn *n, unsigned index, struct report_recipient made)
+{
+    const struct recipient *r = &n->envelope->recipients[index];
+    made.address = r->address;
+    made.original = original_recipient(r->original, n->report.utf8, &n->texts);
+    n->recipients[n->report.count++] = made;
+}
+
+static bool
+is_failure(const struct failure *f)
+{
+    return f->outcome.verdict == VERDICT_FAILED;
+}
+
+static enum report_action
+action_of(const struct failure *f)
+{
+    if (is_failure(f))
+        return REPORT_FAILED;
+    return f->relayed ? REPORT_RELAYED : REPORT_DELIVERED;
+}
+
+/* A success was only put down because it is wanted. */
+static void
+add_failures(struct dsn *n)
+{
+    const struct envelope *e = n->envelope;
+    bool all = e->sender.length == 0; /* postmaster is told */
+    n->recipients = memory_array(e->failure_count, sizeof(*n->recipients));
+    for (unsigned i = 0; i < e->failure_count; i++) {
+        const struct failure *f = &e->failures[i];
+        if (!all && is_failure(f) && !wants_failure(&e->recipients[f->recipient]))
+            continue;
+        n->has_failure = n->has_failure || is_failure(f);
+        dsn_add_recipient(n, f->recipient,
+                          (struct report_recipient){.action = action_of(f),
+                                                    .expired = f->expired,
+                                                    .outcome = &f->outcome});
+    }
+}
+
+static void
+add_delays(struct dsn *n, const struct dsn_delay *delays, size_t count)
+{
+    n->is_delay = true;
+    n->recipients = memory_array(count, sizeof(*n->recipients));
+    for (size_t i = 0; i < count; i++) {
+        const struct dsn_delay *d = &delays[i];
+        if (dsn_wants_delay(&n->envelope->recipients[d->recipient]))
+            dsn_add_recipient(
+                n, d->recipient,
+                (struct report_recipient){.action = REPORT_DELAYED,
+                                          .retry_until_ms = d->retry_until_ms,
+                                          .outcome = d->outcome});
+    }
+}
+
+/* Reserved once, so that texts never move while slices of them are held. */
+static void
+reserve_texts(struct dsn *n)
+{
+    const struct envelope *e = n->envelope;
+    size_t need = 4096 + e->envelope_id.length;
+    for (unsigned i = 0; i < e->count; i++)
+        need += ESCAPED_MAX * e->recipients[i].original.length;
+    buffer_init(&n->texts, need);
+    if (!buffer_reserve(&n->texts, need))
+        assert(false && "the limit was chosen to fit");
+}
+
+/* "prefix" + t, kept with the texts. */
+static struct text
+joined(struct dsn *n, const char *prefix, struct text t)
+{
+    size_t before = n->texts.length;
+    if (!buffer_add(&n->texts, text_from(prefix)) || !buffer_add(&n->texts, t))
+        return TEXT("");
+    return text_of(n->texts.at + before, n->texts.length - before);
+}
+
+static struct text
+envelope_id_of(struct dsn *n, const struct envelope *e)
+{
+    size_t before = n->texts.length;
+    if (!xtext_read(e->envelope_id, &n->texts)) {
+        n->texts.length = before;
+        return TEXT("");
+    }
+    return text_of(n->texts.at + before, n->texts.length - before);
+}
+
+/* Else the report is in the form that every reader knows, and goes everywhere. */
+static bool
+dsn_needs_utf8(const struct envelope *e)
+{
+    bool ascii = !envelope_has_utf8_header(e) && text_is_ascii(e->sender);
+    for (unsigned i = 0; ascii && i < e->count; i++)
+        ascii = text_is_ascii(e->recipients[i].address);
+    return e->utf8 && !ascii;
+}
+
+static struct dsn *
+compose(const struct dsn_settings *settings, const struct envelope *e)
+{
+    struct dsn *n = memory_new(sizeof(*n));
+    struct text host = text_from(settings->hostname);
+    bool doubled = e->sender.length == 0;
+    char id[ID_LENGTH + 1], boundary[48];
+    id_format(e->id, id);
+    snprintf(boundary, sizeof(boundary), "%s/%016" PRIx64, id,
+             loop_random(settings->loop));
+    n->settings = *settings;
+    n->envelope = e;
+    buffer_init(&n->header, HEADER_MAX);
+    reserve_texts(n);
+    n->report = (struct report){
+        .reporting_host = joined(n, "", host),
+        .from = joined(n, "MAILER-DAEMON@", host),
+        .to = doubled ? joined(n, "postmaster@", host) : e->sender,
+        .original_sender = e->sender,
+        .id = joined(n, "", text_from(id)),
+        .boundary = joined(n, "", text_from(boundary)),
+        .envelope_id = envelope_id_of(n, e),
+        .arrival_ms = e->birth_ms,
+        .now_ms = loop_now_ms(settings->loop),
+        .utf8 = dsn_needs_utf8(e),
+    };
+    return n;
+}
+
+/* Once all recipients are known. */
+static void
+choose_form(struct dsn *n)
+{
+    const struct envelope *e = n->envelope;
+    n->report.recipients = n->recipients;
+    n->full = e->sender.length > 0 && n->has_failure && e->ret == RETURN_FULL &&
+              !e->binary && e->content_size <= (int64_t)n->settings.size_limit;
+    n->report.full = n->full;
+    if (!n->full)
+        (void)!dsn_read_header(n->settings.queue, e, &n->header);
+    n->report.eight_bit =
+        n->full ? e->eight_bit || e->utf8 : !text_is_ascii(buffer_text(&n->header));
+}
+
+static void
+write_original(struct dsn *n)
+{
+    const struct envelope *e = n->envelope;
+    if (!n->full) {
+        write_to_draft(n->draft, buffer_text(&n->header));
+        return;
+    }
+    write_to_draft(n->draft, e->prefix);
+    copy_content(n->settings.queue, e, n->draft);
+}
+
+static struct envelope *
+dsn_envelope(const struct dsn *n)
+{
+    const struct envelope *e = n->envelope;
+    struct envelope *made = envelope_new();
+    made->double_bounce = e->sender.length == 0;
+    made->utf8 = n->report.utf8;
+    made->priority = e->priority;
+    made->eight_bit = n->report.eight_bit;
+    if (!envelope_add(made, n->report.to, NOTIFY_NEVER, TEXT("")))
+        assert(false && "one recipient always fits");
+    return made;
+}
+
+/* Who is told, and of what, in the log. */
+static const char *
+notified(const struct dsn *n)
+{
+    if (n->is_delay)
+        return "sender notified of the delay";
+    if (!n->has_failure)
+        return "sender notified of the delivery";
+    return n->envelope->sender.length == 0 ? "sender is null; postmaster notified"
+                                           : "sender notified";
+}
+
+static void
+dsn_commit(struct dsn *n)
+{
+    char id[ID_LENGTH + 1], notice_id[ID_LENGTH + 1];
+    struct envelope *made = dsn_envelope(n);
+    id_format(n->envelope->id, id);
+    queue_name(n->draft, made);
+    id_format(made->id, notice_id);
+    log_say(n->settings.log, LOG_LEVEL_INFO, "queue", id, "%s: %s", notified(n),
+            notice_id);
+    queue_commit(&n->draft, &made, n->stored, n->context);
+}
+
+static void
+dsn_write_some(void *context)
+{
+    struct dsn *n = context;
+    struct queue *queue = n->settings.queue;
+    struct loop *loop = n->settings.loop;
+    struct id before = queue_enter(queue, n->envelope->id);
+    if (report_begin(&n->report, &n->written, LOOKS_PER_TURN, write_to_draft,
+                     n->draft)) {
+        write_original(n);
+        report_end(&n->report, write_to_draft, n->draft);
+        dsn_commit(n);
+        *n->under_way = NULL;
+        loop_release(loop, dsn_free, n);
+    } else {
+        loop_post(loop, &n->task, dsn_write_some, n);
+    }
+    queue_leave(queue, before);
+}
+
+/* Once composed. */
+static enum dsn_result
+dsn_begin_draft(struct dsn *n, struct dsn **under_way, queue_stored *stored,
+                void *context)
+{
+    const struct envelope *e = n->envelope;
+    struct outcome refusal;
+    if (n->report.count == 0) {
+        dsn_free(n);
+        return DSN_NOTHING;
+    }
+    int64_t size = n->is_delay ? 0 : e->content_size;
+    n->draft = queue_begin_notice(n->settings.queue, size, &refusal);
+    if (n->draft == NULL) {
+        char id[ID_LENGTH + 1];
+        id_format(e->id, id);
+        log_say(n->settings.log, LOG_LEVEL_WARNING, "queue", id,
+                "cannot write the notice now: %s", refusal.text);
+        dsn_free(n);
+        return DSN_REFUSED;
+    }
+    choose_form(n);
+    n->under_way = under_way;
+    n->stored = stored;
+    n->context = context;
+    *under_way = n;
+    dsn_write_some(n);
+    return DSN_BEGUN;
+}
+
+enum dsn_result
+dsn_begin(const struct dsn_settings *settings, const struct envelope *e,
+          struct dsn **under_way, queue_stored *stored, void *context)
+{
+    if (e->failure_count == 0)
+        return DSN_NOTHING;
+    if (e->double_bounce) {
+        char id[ID_LENGTH + 1];
+        id_format(e->id, id);
+        log_say(settings->log, LOG_LEVEL_WARNING, "queue", id,
+                "a notice to postmaster failed; nobody else is told");
+        return DSN_NOTHING;
+    }
+    struct dsn *n = compose(settings, e);
+    add_failures(n);
+    return dsn_begin_draft(n, under_way, stored, context);
+}
+
+enum dsn_result
+dsn_begin_delay(const struct dsn_settings *settings, const struct envelope *e,
+                const struct dsn_delay *delays, size_t count, struct dsn **under_way,
+                queue_stored *stored, void *context)
+{
+    if (count == 0 || e->sender.length == 0)
+        return DSN_NOTHING;
+    struct dsn *n = compose(settings, e);
+    add_delays(n, delays, count);
+    return dsn_begin_draft(n, under_way, stored, context);
+}

@@ -1,0 +1,200 @@
+/* Lists the rooms of the spool and the journal's messages. */
+#include "queue/queue_listing.h"
+
+#include "base/memory.h"
+#include "queue/spool/joined_mark.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+void
+queue_listing_read(struct spool *s, struct journaled *y, struct adopt_rooms *rooms)
+{
+    const char *own = y->room;
+    int result = adopt_list(s->disk, rooms);
+    for (size_t i = 0; i < rooms->count; i++) {
+        y->room = rooms->rows[i].path;
+        int read = journaled_read(y, false);
+        result = result < 0 ? result : read;
+    }
+    y->room = own;
+    if (result < 0)
+        log_say(s->log, LOG_LEVEL_ERROR, "queue", NULL, "cannot read the journal: %s",
+                strerror(-result));
+}
+
+/* --- Listing --------------------------------------------------------------------- */
+
+struct place_row {
+    struct id id;
+    enum queue_place place;
+};
+struct place_list {
+    struct place_row *rows;
+    size_t count, capacity;
+    enum queue_place place;
+};
+
+static void
+add_place(struct place_list *l, struct id id, enum queue_place place)
+{
+    if (l->count == l->capacity) {
+        l->capacity = l->capacity > 0 ? l->capacity * 2 : 64;
+        l->rows = memory_resize(l->rows, l->capacity * sizeof(*l->rows));
+    }
+    l->rows[l->count++] = (struct place_row){id, place};
+}
+
+static bool
+note_place(void *context, const char *name)
+{
+    struct place_list *l = context;
+    struct id id;
+    if (l->place == QUEUE_CORRUPT ? spool_corrupt_id(name, &id)
+                                  : id_parse(text_from(name), &id))
+        add_place(l, id, l->place);
+    return true;
+}
+
+static void
+queue_listing_note_young(const struct journaled *y, struct place_list *l)
+{
+    struct journaled_message *m, *next;
+    HASH_ITER (hh, y->messages, m, next)
+        if (!m->is_new)
+            add_place(l, m->id, QUEUE_INCOMING);
+}
+
+/* By age; of one message the strongest place first. */
+static int
+by_age(const void *a, const void *b)
+{
+    const struct place_row *left = a, *right = b;
+    int order = id_compare(left->id, right->id);
+    return order != 0 ? order : (int)right->place - (int)left->place;
+}
+
+/* A mark counts beside info alone. */
+static void
+drop_stray_marks(struct place_list *l)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        const struct place_row *row = &l->rows[i];
+        if (row->place != QUEUE_DEFRAG ||
+            (i + 1 < l->count && row[1].place == QUEUE_DEFERRED &&
+             id_compare(row[1].id, row->id) == 0))
+            l->rows[kept++] = *row;
+    }
+    l->count = kept;
+}
+
+int
+queue_listing_each(struct spool *s, const struct journaled *y,
+                   bool (*each)(void *context, struct id id, enum queue_place place),
+                   void *context)
+{
+    static const struct {
+        enum room room;
+        enum queue_place place;
+    } places[] = {
+        {ROOM_QUEUED,  QUEUE_MAILDROP},
+        {ROOM_INFO,    QUEUE_DEFERRED},
+        {ROOM_DEFRAG,  QUEUE_DEFRAG  },
+        {ROOM_HOLD,    QUEUE_HOLD    },
+        {ROOM_CORRUPT, QUEUE_CORRUPT }
+    };
+    struct place_list l = {0};
+    int result = 0;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && result == 0; i++) {
+        l.place = places[i].place;
+        result = disk_list(s->disk, spool_room(places[i].room), note_place, &l);
+        if (result == -ENOENT && places[i].room == ROOM_DEFRAG)
+            result = 0; /* an older release's spool */
+    }
+    queue_listing_note_young(y, &l);
+    if (l.count > 0)
+        qsort(l.rows, l.count, sizeof(*l.rows), by_age);
+    drop_stray_marks(&l);
+    bool go_on = result == 0;
+    for (size_t i = 0; i < l.count && go_on; i++)
+        if (i == 0 || id_compare(l.rows[i].id, l.rows[i - 1].id) != 0)
+            go_on = each(context, l.rows[i].id, l.rows[i].place);
+    free(l.rows);
+    return result;
+}
+
+/* --- Counting -------------------------------------------------------------------- */
+
+static bool
+count_held(void *context, const char *name)
+{
+    size_t *count = context;
+    struct id id;
+    *count += id_parse(text_from(name), &id);
+    return true;
+}
+
+/* A note for each message; other names are bytes of a damaged journal. */
+static bool
+count_parked(void *context, const char *name)
+{
+    size_t *count = context;
+    struct id id;
+    *count += spool_corrupt_id(name, &id) && strcmp(name + ID_LENGTH, ".note") == 0;
+    return true;
+}
+
+struct queue_apart
+queue_listing_count_apart(struct spool *s)
+{
+    struct queue_apart apart = {0};
+    (void)!disk_list(s->disk, spool_room(ROOM_HOLD), count_held, &apart.held);
+    (void)!disk_list(s->disk, spool_room(ROOM_CORRUPT), count_parked, &apart.parked);
+    return apart;
+}
+
+/* --- Made of others -------------------------------------------------------------- */
+
+struct made_list {
+    struct place_list rows;
+    struct spool *spool;
+    const struct journaled *young;
+};
+
+/* A mark may have outlived its message: it is removed last, and that is not synced. */
+static void
+queue_listing_note_made(void *context, struct id id)
+{
+    struct made_list *l = context;
+    unsigned rooms = 0;
+    if (journaled_find(l->young, id) != NULL || spool_rooms(l->spool, id, &rooms) < 0 ||
+        (rooms & (ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO))) != 0)
+        add_place(&l->rows, id, QUEUE_DEFERRED);
+    else
+        joined_mark_drop(l->spool, id);
+}
+
+size_t
+queue_listing_made(struct spool *s, const struct journaled *y,
+                   const struct id_set *adopted, struct id **ids)
+{
+    struct made_list made = {.rows.place = QUEUE_MAILDROP, .spool = s, .young = y};
+    struct place_list *l = &made.rows;
+    struct journaled_message *m, *next;
+    HASH_ITER (hh, y->messages, m, next)
+        if (m->made)
+            add_place(l, m->id, QUEUE_INCOMING);
+    if (y->journal == NULL)
+        (void)!disk_list(s->disk, spool_room(ROOM_QUEUED), note_place, l);
+    id_set_each(adopted, queue_listing_note_made, &made);
+    if (l->count > 0)
+        qsort(l->rows, l->count, sizeof(*l->rows), by_age);
+    *ids = memory_array(l->count + 1, sizeof(**ids));
+    for (size_t i = 0; i < l->count; i++)
+        (*ids)[i] = l->rows[i].id;
+    free(l->rows);
+    return l->count;
+}

@@ -1,0 +1,185 @@
+/* Moves messages into the spool, with all their syncs under way at once. */
+#include "queue/recovery/preprocess.h"
+
+#include <assert.h>
+#include <errno.h>
+
+enum stage { STAGE_FILES, STAGE_QUEUED, STAGE_ROOMS, STAGE_DONE };
+
+static void preprocessor_advance(struct preprocessor *m);
+
+/* --- Syncs ----------------------------------------------------------------------- */
+
+static void
+preprocessor_take_result(struct preprocessor_sync *s, int result)
+{
+    struct preprocessor *m = s->mover;
+    struct spool *spool = m->spool;
+    spool->syncs++;
+    disk_close_file(spool->disk, s->file);
+    if (s->room == ROOMS) {
+        struct preprocess *move = &m->moves[s->move];
+        bool stopped = s->move >= m->count; /* its envelope is gone */
+        if (result < 0 && !stopped && move->result == 0)
+            move->result =
+                spool_trouble(spool, result, &move->envelope->id, "sync a file");
+    } else if (result < 0) {
+        spool->unsynced[s->room] = true;
+        m->rooms_result = spool_trouble(spool, result, NULL, "sync a directory");
+    }
+}
+
+static void
+preprocessor_on_synced(void *context, int result)
+{
+    struct preprocessor_sync *s = context;
+    struct preprocessor *m = s->mover;
+    assert(m->running > 0);
+    m->running--;
+    preprocessor_take_result(s, result);
+    if (m->running == 0)
+        preprocessor_advance(m);
+}
+
+static struct preprocessor_sync *
+add_sync(struct preprocessor *m, int file)
+{
+    assert(m->sync_count < sizeof(m->syncs) / sizeof(m->syncs[0]));
+    struct preprocessor_sync *s = &m->syncs[m->sync_count++];
+    *s = (struct preprocessor_sync){.mover = m, .file = file, .room = ROOMS};
+    s->sync = (struct disk_sync){.done = preprocessor_on_synced, .context = s};
+    return s;
+}
+
+/* Starts what has been added; those that end at once are counted down here. */
+static void
+begin_syncs(struct preprocessor *m)
+{
+    for (unsigned i = 0; i < m->sync_count; i++) {
+        struct preprocessor_sync *s = &m->syncs[i];
+        int result = disk_sync_begin(m->spool->disk, s->file, false, &s->sync);
+        if (result == DISK_SYNCING)
+            m->running++;
+        else
+            preprocessor_take_result(s, result);
+    }
+}
+
+static void
+add_room(struct preprocessor *m, enum room room)
+{
+    struct spool *s = m->spool;
+    if (!s->unsynced[room] || m->rooms_result < 0)
+        return;
+    int directory = disk_open_directory(s->disk, spool_room(room));
+    if (directory < 0) {
+        m->rooms_result = spool_trouble(s, directory, NULL, "open a directory");
+        return;
+    }
+    /* Names that change meanwhile need another sync. */
+    s->unsynced[room] = false;
+    add_sync(m, directory)->room = room;
+}
+
+static bool
+has_one(const struct preprocessor *m)
+{
+    for (unsigned i = 0; i < m->count; i++)
+        if (m->moves[i].result == 0)
+            return true;
+    return false;
+}
+
+/* --- Stages ---------------------------------------------------------------------- */
+
+static void
+write_files(struct preprocessor *m)
+{
+    for (unsigned i = 0; i < m->count; i++) {
+        struct preprocess *move = &m->moves[i];
+        int files[SPOOL_PREPROCESSED_FILES];
+        unsigned count = 0;
+        struct text content = TEXT("");
+        if (move->content != NULL)
+            content = buffer_text(&move->content->bytes);
+        move->result = spool_write_preprocessed(m->spool, move->envelope,
+                                                move->content != NULL ? &content : NULL,
+                                                files, &count);
+        for (unsigned file = 0; file < count; file++)
+            add_sync(m, files[file])->move = i;
+    }
+}
+
+static void
+preprocessor_finish(struct preprocessor *m)
+{
+    for (unsigned i = 0; i < m->count; i++) {
+        struct preprocess *move = &m->moves[i];
+        if (move->result == 0)
+            move->result = m->rooms_result;
+        if (move->result < 0)
+            spool_remove_preprocessed(m->spool, move->envelope, move->content != NULL);
+        else if (move->young)
+            move->envelope->preprocessed = true;
+        journaled_content_release(&move->content);
+    }
+}
+
+static void
+begin_stage(struct preprocessor *m)
+{
+    static const enum room rooms[] = {ROOM_BOUNCE, ROOM_INFO, ROOM_LOCAL,
+                                      ROOM_REMOTE, ROOM_HOLD, ROOM_MESS};
+    m->sync_count = 0;
+    switch ((enum stage)m->stage) {
+    case STAGE_FILES:
+        write_files(m);
+        break;
+    case STAGE_QUEUED:
+        if (has_one(m))
+            add_room(m, ROOM_QUEUED);
+        break;
+    case STAGE_ROOMS:
+        for (unsigned i = 0; i < sizeof(rooms) / sizeof(rooms[0]) && has_one(m); i++)
+            add_room(m, rooms[i]);
+        break;
+    case STAGE_DONE:
+        preprocessor_finish(m);
+        return;
+    }
+    begin_syncs(m);
+}
+
+/* One stage after the other, as long as they end at once. */
+static void
+preprocessor_advance(struct preprocessor *m)
+{
+    while (m->stage != STAGE_DONE && m->running == 0) {
+        m->stage++;
+        begin_stage(m);
+    }
+    if (m->stage == STAGE_DONE && !m->starting)
+        m->done(m->context);
+}
+
+bool
+preprocess_prepare(struct preprocessor *m)
+{
+    assert(m->count > 0 && m->count <= PREPROCESSOR_MAX && m->running == 0);
+    m->stage = STAGE_FILES;
+    m->rooms_result = 0;
+    m->starting = true;
+    begin_stage(m);
+    if (m->running == 0)
+        preprocessor_advance(m);
+    m->starting = false;
+    return m->stage == STAGE_DONE;
+}
+
+void
+preprocess_end(struct preprocessor *m)
+{
+    for (unsigned i = 0; i < m->count; i++)
+        journaled_content_release(&m->moves[i].content);
+    m->count = 0;
+}

@@ -1,0 +1,226 @@
+/* Removes the files of messages whose END is durable. */
+#include "queue/recovery/removal.h"
+
+#include "base/memory.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <uthash.h>
+#include <utlist.h>
+
+enum { SYNC_MS = 100, PER_TURN = 100, PAUSE_MS = 10, TURN_US = 5 * 1000 };
+
+struct ending {
+    struct id id;
+    uint64_t batch;
+    struct ending *prev, *next;
+    UT_hash_handle hh;
+};
+
+static struct ending *
+removal_find(const struct removal *n, struct id id)
+{
+    struct ending *e = NULL;
+    HASH_FIND(hh, n->table, &id, sizeof(id), e);
+    return e;
+}
+
+static void
+removal_forget(struct removal *n, struct ending **list, struct ending *e)
+{
+    DL_DELETE(*list, e);
+    HASH_DEL(n->table, e);
+    free(e);
+}
+
+static void
+forget_all(struct removal *n, struct ending **list)
+{
+    struct ending *e, *next;
+    DL_FOREACH_SAFE (*list, e, next)
+        removal_forget(n, list, e);
+}
+
+static void
+removal_add_one(struct removal *n, struct ending **list, struct id id, uint64_t batch)
+{
+    if (removal_find(n, id) != NULL)
+        return; /* an operator is quick */
+    struct ending *e = memory_new(sizeof(*e));
+    e->id = id;
+    e->batch = batch;
+    DL_APPEND(*list, e);
+    HASH_ADD(hh, n->table, id, sizeof(e->id), e);
+}
+
+void
+removal_add(struct removal *n, struct id id, uint64_t batch)
+{
+    removal_add_one(n, &n->list, id, batch);
+}
+
+/* While its todo stays, a scan must not take it for a new message. */
+static void
+removal_remove_files(struct removal *n, struct id id)
+{
+    if (spool_remove_all(n->spool, id) == 0)
+        id_set_remove(n->seen, id);
+}
+
+uint64_t
+removal_end(struct removal *n, struct id id)
+{
+    if (n->young->journal == NULL) {
+        removal_remove_files(n, id);
+        n->unsynced = true;
+        return 0;
+    }
+    /* Until it is removed a scan finds it. */
+    id_set_add(n->seen, id);
+    uint64_t batch = journal_end(n->young->journal, id, NULL, RECORD_END);
+    removal_add(n, id, batch);
+    return batch;
+}
+
+/* --- Of other slices ------------------------------------------------------------- */
+
+/* What could not be synced is left to the next start. */
+static void
+sync_removals(struct removal *n)
+{
+    int result = 0;
+    if (n->unsynced)
+        result =
+            spool_sync_rooms(n->spool, ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO));
+    n->unsynced = false;
+    if (result < 0)
+        forget_all(n, &n->foreign);
+    DL_CONCAT(n->gone, n->foreign);
+    n->foreign = NULL;
+}
+
+static void
+remove_gone(struct removal *n, unsigned most)
+{
+    struct ending *e, *next;
+    DL_FOREACH_SAFE (n->gone, e, next) {
+        if (most-- == 0)
+            break;
+        struct id id = e->id;
+        removal_forget(n, &n->gone, e);
+        removal_remove_files(n, id);
+    }
+}
+
+static void
+removal_go_on(void *context)
+{
+    struct removal *n = context;
+    if (n->gone == NULL)
+        sync_removals(n);
+    remove_gone(n, PER_TURN);
+    if (n->gone != NULL || n->foreign != NULL)
+        loop_timer_start(n->loop, &n->sync, n->gone != NULL ? PAUSE_MS : SYNC_MS,
+                         removal_go_on, n);
+}
+
+void
+removal_sync(struct removal *n)
+{
+    sync_removals(n);
+}
+
+/* The content last, when nothing can want it any more: what survives a power cut must
+ * not look damaged. */
+void
+removal_end_foreign(struct removal *n, struct id id)
+{
+    n->unsynced = true;
+    if (spool_remove(n->spool, ROOM_QUEUED, id) < 0)
+        return;
+    id_set_remove(n->seen, id);
+    if (spool_remove(n->spool, ROOM_INFO, id) < 0)
+        return;
+    removal_add_one(n, &n->foreign, id, 0);
+    if (!heap_has(&n->sync.node))
+        loop_timer_start(n->loop, &n->sync, SYNC_MS, removal_go_on, n);
+}
+
+/* --------------------------------------------------------------------------------- */
+
+bool
+removal_have(const struct removal *n, struct id id)
+{
+    return removal_find(n, id) != NULL;
+}
+
+size_t
+removal_count(const struct removal *n)
+{
+    return HASH_COUNT(n->table);
+}
+
+bool
+removal_are_removed(const struct removal *n, uint64_t batch)
+{
+    return n->due == NULL || n->due->batch > batch;
+}
+
+static void
+remove_due(void *context)
+{
+    struct removal *n = context;
+    int64_t until_us = loop_clock_us() + TURN_US;
+    unsigned left = PER_TURN;
+    while (n->due != NULL && (n->stopping || HASH_COUNT(n->table) > REMOVAL_MAX ||
+                              (left-- > 0 && loop_clock_us() < until_us))) {
+        struct id id = n->due->id;
+        removal_forget(n, &n->due, n->due);
+        removal_remove_files(n, id);
+    }
+    if (n->due != NULL)
+        loop_post(n->loop, &n->task, remove_due, n);
+    if (n->removed != NULL)
+        n->removed(n->context);
+}
+
+void
+removal_hurry(struct removal *n)
+{
+    n->stopping = true;
+    loop_unpost(n->loop, &n->task);
+    remove_due(n);
+}
+
+void
+removal_settled(struct removal *n, uint64_t batch, int error)
+{
+    struct ending *e, *next;
+    bool some = false;
+    DL_FOREACH_SAFE (n->list, e, next) {
+        if (error < 0 && e->batch == batch)
+            e->batch++; /* written anew */
+        if (e->batch > batch)
+            break;
+        DL_DELETE(n->list, e);
+        DL_APPEND(n->due, e);
+        some = true;
+    }
+    if (some)
+        remove_due(n);
+}
+
+void
+removal_stop(struct removal *n)
+{
+    if (heap_has(&n->sync.node)) {
+        loop_timer_stop(n->loop, &n->sync);
+        sync_removals(n);
+        remove_gone(n, UINT_MAX);
+    }
+    loop_unpost(n->loop, &n->task);
+    forget_all(n, &n->due);
+    forget_all(n, &n->list);
+    forget_all(n, &n->foreign);
+    forget_all(n, &n->gone);
+}

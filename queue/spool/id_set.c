@@ -1,0 +1,82 @@
+/* A set of message ids. */
+#include "queue/spool/id_set.h"
+
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <uthash.h>
+
+struct id_set_id {
+    struct id id;
+    bool told;
+    UT_hash_handle hh;
+};
+
+static struct id_set_id *
+id_set_find(const struct id_set *seen, struct id id)
+{
+    struct id_set_id *found = NULL;
+    HASH_FIND(hh, seen->ids, &id, sizeof(id), found);
+    return found;
+}
+
+void
+id_set_add(struct id_set *seen, struct id id)
+{
+    if (id_set_find(seen, id) != NULL)
+        return;
+    struct id_set_id *added = memory_new(sizeof(*added));
+    added->id = id;
+    HASH_ADD(hh, seen->ids, id, sizeof(added->id), added);
+}
+
+void
+id_set_remove(struct id_set *seen, struct id id)
+{
+    struct id_set_id *found = id_set_find(seen, id);
+    if (found == NULL)
+        return;
+    HASH_DEL(seen->ids, found);
+    free(found);
+}
+
+bool
+id_set_tell(struct id_set *seen, struct id id)
+{
+    struct id_set_id *found = id_set_find(seen, id);
+    bool first = found != NULL && !found->told;
+    if (first)
+        found->told = true;
+    return first;
+}
+
+bool
+id_set_has(const struct id_set *seen, struct id id)
+{
+    return id_set_find(seen, id) != NULL;
+}
+
+size_t
+id_set_count(const struct id_set *seen)
+{
+    return HASH_COUNT(seen->ids);
+}
+
+void
+id_set_each(const struct id_set *seen, void (*each)(void *context, struct id id),
+            void *context)
+{
+    struct id_set_id *one, *next;
+    HASH_ITER (hh, seen->ids, one, next)
+        each(context, one->id);
+}
+
+void
+id_set_free(struct id_set *seen)
+{
+    struct id_set_id *each, *next;
+    HASH_ITER (hh, seen->ids, each, next) {
+        HASH_DEL(seen->ids, each);
+        free(each);
+    }
+}

@@ -1,0 +1,24 @@
+/* The ids of messages in todo/ that this run has seen: accepted here, or reported.
+ * A scan of todo/ reports the others. */
+#ifndef QUEUE_ID_SET_H
+#define QUEUE_ID_SET_H
+
+#include "base/id.h"
+
+struct id_set_id;
+struct id_set {
+    struct id_set_id *ids;
+};
+
+void id_set_add(struct id_set *seen, struct id id);    /* may be there */
+void id_set_remove(struct id_set *seen, struct id id); /* may be absent */
+/* In no order; each must not change the set. */
+void id_set_each(const struct id_set *seen, void (*each)(void *context, struct id id),
+                 void *context);
+size_t id_set_count(const struct id_set *seen);
+/* True once: the first time that it is asked of an id that is there. */
+bool id_set_tell(struct id_set *seen, struct id id);
+bool id_set_has(const struct id_set *seen, struct id id);
+void id_set_free(struct id_set *seen);
+
+#endif

@@ -1,0 +1,348 @@
+/* Classes of temporary refusals, by a table of codes and phrases. */
+#include "sched/limits/reply_class.h"
+
+#include "sched/limits/retry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GAP_MAX = 40, WORD_MAX = 16 };
+
+#define MINUTE_MS INT64_C(60000)
+#define HOUR_MS   (60 * MINUTE_MS)
+
+/* All that is set must fit. A phrase fits from the start of a word on, and may end
+ * within one; then follows it, GAP_MAX bytes later at most. */
+struct row {
+    enum reply_class_class class;
+    const char *enhanced, *phrase, *then;
+};
+
+/* The first row that fits decides: so exceptions stand before what they except. */
+static const struct row rows[] = {
+    {REPLY_CLASS_GREYLIST,     NULL,      " greylist",               NULL         },
+    {REPLY_CLASS_GREYLIST,     NULL,      " graylist",               NULL         },
+    {REPLY_CLASS_GREYLIST,     NULL,      " grey list",              NULL         },
+    {REPLY_CLASS_GREYLIST,     NULL,      " gray list",              NULL         },
+    {REPLY_CLASS_GREYLIST,     NULL,      " postgrey",               NULL         },
+ /* Gmail, then Microsoft, whose words for it are "server busy". */
+    {REPLY_CLASS_RATE,         "4.7.28",  NULL,                      NULL         },
+    {REPLY_CLASS_RATE,         "4.7.500", NULL,                      NULL         },
+    {REPLY_CLASS_RATE,         "4.7.501", NULL,                      NULL         },
+    {REPLY_CLASS_RATE,         "4.7.502", NULL,                      NULL         },
+    {REPLY_CLASS_RATE,         "4.7.650", NULL,                      NULL         },
+    {REPLY_CLASS_RATE,         "4.7.651", NULL,                      NULL         },
+    {REPLY_CLASS_RATE,         "4.7.652", NULL,                      NULL         },
+ /* One transaction or one session was too much, not our rate. */
+    {REPLY_CLASS_PLAIN,        "4.5.3",   NULL,                      NULL         },
+    {REPLY_CLASS_PLAIN,        "4.3.4",   NULL,                      NULL         },
+    {REPLY_CLASS_PLAIN,        "4.2.3",   NULL,                      NULL         },
+    {REPLY_CLASS_PLAIN,        NULL,      " too many messages",      " connection"},
+    {REPLY_CLASS_PLAIN,        NULL,      " too many messages",      " session"   },
+    {REPLY_CLASS_PLAIN,        NULL,      " size",                   " exceed"    },
+    {REPLY_CLASS_PLAIN,        NULL,      " exceed",                 " size"      },
+    {REPLY_CLASS_PLAIN,        NULL,      " memory",                 " exceed"    },
+    {REPLY_CLASS_PLAIN,        NULL,      " exceed",                 " memory"    },
+    {REPLY_CLASS_PLAIN,        NULL,      " time limit",             NULL         },
+    {REPLY_CLASS_PLAIN,        NULL,      " hop",                    " exceed"    },
+    {REPLY_CLASS_RATE,         NULL,      " sending quota",          NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " message quota",          NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " daily quota",            NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " hourly quota",           NULL         },
+    {REPLY_CLASS_FULL_MAILBOX, "4.2.2",   NULL,                      NULL         },
+    {REPLY_CLASS_FULL_MAILBOX, NULL,      " over quota",             NULL         },
+    {REPLY_CLASS_FULL_MAILBOX, NULL,      " overquota",              NULL         },
+    {REPLY_CLASS_FULL_MAILBOX, NULL,      " over",                   " quota"     },
+    {REPLY_CLASS_FULL_MAILBOX, NULL,      " quota",                  " exceed"    },
+    {REPLY_CLASS_FULL_MAILBOX, NULL,      " exceed",                 " quota"     },
+    {REPLY_CLASS_FULL_MAILBOX, NULL,      " exceed",                 " storage"   },
+    {REPLY_CLASS_FULL_MAILBOX, NULL,      " mailbox full",           NULL         },
+    {REPLY_CLASS_FULL_MAILBOX, NULL,      " mailbox",                " is full"   },
+    {REPLY_CLASS_FULL_MAILBOX, NULL,      " inbox",                  " full"      },
+    {REPLY_CLASS_FULL_MAILBOX, NULL,      " out of storage",         NULL         },
+    {REPLY_CLASS_FULL_MAILBOX, NULL,      " insufficient",           " mailbox"   },
+    {REPLY_CLASS_BUSY,         NULL,      " too many",               " connection"},
+    {REPLY_CLASS_BUSY,         NULL,      " too many",               " session"   },
+    {REPLY_CLASS_BUSY,         NULL,      " connection limit",       NULL         },
+    {REPLY_CLASS_BUSY,         NULL,      " concurrent connections", NULL         },
+    {REPLY_CLASS_BUSY,         NULL,      " thread limit",           NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " tss04",                  NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " unexpected volume",      NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " unusual rate",           NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " receiving mail at a",    NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " receiving mail too",     NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " rate limit",             NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " ratelimit",              NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " rate exceed",            NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " rate control",           NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " throttl",                NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " slow down",              NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " send",                   " too fast"  },
+    {REPLY_CLASS_RATE,         NULL,      " sent",                   " too fast"  },
+    {REPLY_CLASS_RATE,         NULL,      " too many messages",      NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " too many mails",         NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " too many emails",        NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " too many recipients",    " from"      },
+    {REPLY_CLASS_RATE,         NULL,      " too much mail",          NULL         },
+    {REPLY_CLASS_RATE,         NULL,      " exceed",                 " limit"     },
+    {REPLY_CLASS_RATE,         NULL,      " limit",                  " exceed"    },
+    {REPLY_CLASS_BUSY,         "4.3.1",   NULL,                      NULL         },
+    {REPLY_CLASS_BUSY,         "4.3.2",   NULL,                      NULL         },
+    {REPLY_CLASS_BUSY,         NULL,      " server busy",            NULL         },
+    {REPLY_CLASS_BUSY,         NULL,      " server is busy",         NULL         },
+    {REPLY_CLASS_BUSY,         NULL,      " system busy",            NULL         },
+    {REPLY_CLASS_BUSY,         NULL,      " system is busy",         NULL         },
+    {REPLY_CLASS_BUSY,         NULL,      " too busy",               NULL         },
+    {REPLY_CLASS_BUSY,         NULL,      " overload",               NULL         },
+    {REPLY_CLASS_BUSY,         NULL,      " load",                   " too high"  },
+    {REPLY_CLASS_BUSY,         NULL,      " insufficient system",    NULL         },
+    {REPLY_CLASS_DNS,          "4.4.3",   NULL,                      NULL         },
+    {REPLY_CLASS_DNS,          NULL,      " domain not found",       NULL         },
+    {REPLY_CLASS_DNS,          NULL,      " host not found",         NULL         },
+    {REPLY_CLASS_DNS,          NULL,      " cannot find your",       NULL         },
+    {REPLY_CLASS_DNS,          NULL,      " dns",                    " fail"      },
+    {REPLY_CLASS_DNS,          NULL,      " dns",                    " time"      },
+    {REPLY_CLASS_DNS,          NULL,      " dns",                    " error"     },
+};
+
+/* What the peer said, in words: lower case, a space before each word and at the end. */
+struct words {
+    char at[OUTCOME_TEXT_MAX + 2];
+};
+
+/* Without our "host x said: " and our " (in reply to y)". */
+static struct text
+said(const struct outcome *o)
+{
+    const char *head = strstr(o->text, " said: ");
+    struct text t = text_from(head == NULL ? o->text : head + strlen(" said: "));
+    for (size_t i = t.length; i > 0; i--)
+        if (text_starts(text_after(t, i - 1), TEXT(" (in reply to ")))
+            return text_before(t, i - 1);
+    return t;
+}
+
+static bool
+reply_class_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool
+is_word_byte(struct text t, size_t i)
+{
+    unsigned char c = (unsigned char)t.at[i];
+    if (c == ':') /* of a time */
+        return i > 0 && i + 1 < t.length && reply_class_is_digit(t.at[i - 1]) &&
+               reply_class_is_digit(t.at[i + 1]);
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           reply_class_is_digit((char)c) || c >= 0x80;
+}
+
+static void
+words_make(struct words *w, const struct outcome *o)
+{
+    struct text t = said(o);
+    size_t length = 0;
+    w->at[length++] = ' ';
+    for (size_t i = 0; i < t.length; i++) {
+        if (t.at[i] == '<') { /* an address; left open, it ends the text */
+            size_t end = text_find(text_after(t, i), '>');
+            i = end == TEXT_NONE ? t.length - 1 : i + end;
+        } else if (is_word_byte(t, i)) {
+            w->at[length++] = t.at[i];
+            continue;
+        }
+        if (w->at[length - 1] != ' ')
+            w->at[length++] = ' ';
+    }
+    if (w->at[length - 1] != ' ')
+        w->at[length++] = ' ';
+    text_lower(w->at, length);
+    w->at[length] = '\0';
+}
+
+static bool
+words_have(const struct words *w, const char *phrase, const char *then)
+{
+    for (const char *at = w->at; (at = strstr(at, phrase)) != NULL; at++) {
+        if (then == NULL)
+            return true;
+        const char *rest = at + strlen(phrase), *second = strstr(rest, then);
+        if (second != NULL && second - rest <= GAP_MAX)
+            return true;
+    }
+    return false;
+}
+
+enum reply_class_class
+reply_class_classify(const struct outcome *outcome)
+{
+    if (outcome->verdict != VERDICT_DEFERRED)
+        return REPLY_CLASS_PLAIN;
+    if (outcome->code == 0)
+        return strcmp(outcome->enhanced, "4.4.3") == 0 ? REPLY_CLASS_DNS
+                                                       : REPLY_CLASS_PLAIN;
+    if (outcome->code / 100 != 4)
+        return REPLY_CLASS_PLAIN;
+    struct words words;
+    words_make(&words, outcome);
+    for (const struct row *r = rows; r < rows + sizeof(rows) / sizeof(rows[0]); r++)
+        if ((r->enhanced == NULL || strcmp(r->enhanced, outcome->enhanced) == 0) &&
+            (r->phrase == NULL || words_have(&words, r->phrase, r->then)))
+            return r->class;
+    return REPLY_CLASS_PLAIN;
+}
+
+const char *reply_class_name(enum reply_class_class class)
+{
+    switch (class) {
+    case REPLY_CLASS_PLAIN:
+        return "plain";
+    case REPLY_CLASS_GREYLIST:
+        return "greylist";
+    case REPLY_CLASS_RATE:
+        return "rate";
+    case REPLY_CLASS_FULL_MAILBOX:
+        return "mailbox_full";
+    case REPLY_CLASS_BUSY:
+        return "busy";
+    case REPLY_CLASS_DNS:
+        return "dns";
+    }
+    abort(); /* a class that does not exist */
+}
+
+/* Milliseconds in a unit that a word begins with; 0: it is none. */
+static int64_t
+unit_ms(struct text t)
+{
+    static const struct {
+        struct text word;
+        int64_t ms;
+    } units[] = {
+        {TEXT("s"),       1000     },
+        {TEXT("sec"),     1000     },
+        {TEXT("secs"),    1000     },
+        {TEXT("second"),  1000     },
+        {TEXT("seconds"), 1000     },
+        {TEXT("m"),       MINUTE_MS},
+        {TEXT("min"),     MINUTE_MS},
+        {TEXT("mins"),    MINUTE_MS},
+        {TEXT("minute"),  MINUTE_MS},
+        {TEXT("minutes"), MINUTE_MS},
+        {TEXT("h"),       HOUR_MS  },
+        {TEXT("hour"),    HOUR_MS  },
+        {TEXT("hours"),   HOUR_MS  },
+    };
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (text_equal(t, units[i].word))
+            return units[i].ms;
+    return 0;
+}
+
+/* "00:05:00" or "05:00". 0: not such a time. */
+static int64_t
+clock_ms(struct text t)
+{
+    struct text field;
+    uint64_t sum = 0, value;
+    int fields = 0;
+    while (text_cut(&t, ':', &field)) {
+        if (!text_number(field, 999, &value) || ++fields > 3)
+            return 0;
+        sum = sum * 60 + value;
+    }
+    return fields < 2 ? 0 : (int64_t)sum * 1000;
+}
+
+/* "300 seconds", "300s", "00:05:00", where next is the word that follows. */
+static int64_t
+reply_class_span_ms(struct text word, struct text next)
+{
+    size_t digits = 0;
+    uint64_t value;
+    while (digits < word.length && reply_class_is_digit(word.at[digits]))
+        digits++;
+    if (!text_number(text_before(word, digits), 1000000, &value))
+        return 0;
+    if (digits == word.length)
+        return (int64_t)value * unit_ms(next);
+    int64_t clock = clock_ms(word);
+    return clock > 0 ? clock : (int64_t)value * unit_ms(text_after(word, digits));
+}
+
+/* The first time told behind "in", "after" and the like. 0: none. */
+static int64_t
+told_ms(const struct outcome *o)
+{
+    static const struct text before[] = {TEXT("in"),   TEXT("after"), TEXT("for"),
+                                         TEXT("wait"), TEXT("least"), TEXT("within")};
+    struct words words;
+    words_make(&words, o);
+    struct text rest = text_from(words.at), last = TEXT(""), word = TEXT(""), next;
+    while (text_word(&rest, " ", &next) || word.length > 0) {
+        for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+            int64_t span =
+                text_equal(last, before[i]) ? reply_class_span_ms(word, next) : 0;
+            if (span > 0)
+                return span;
+        }
+        last = word;
+        word = next;
+    }
+    return 0;
+}
+
+static int64_t
+reply_class_clip(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+static int64_t
+greylist_ms(int64_t age_ms, int64_t minimal_ms, int64_t maximal_ms)
+{
+    if (age_ms >= 30 * MINUTE_MS)
+        return retry_delay_ms(age_ms, minimal_ms, maximal_ms);
+    return maximal_ms < 5 * MINUTE_MS ? maximal_ms : 5 * MINUTE_MS;
+}
+
+int64_t
+reply_class_delay_ms(enum reply_class_class class, const struct outcome *outcome,
+                     int64_t age_ms, int64_t minimal_ms, int64_t maximal_ms)
+{
+    int64_t plain = retry_delay_ms(age_ms, minimal_ms, maximal_ms);
+    int64_t told;
+    switch (class) {
+    case REPLY_CLASS_PLAIN:
+    case REPLY_CLASS_BUSY:
+    case REPLY_CLASS_DNS:
+        return plain;
+    case REPLY_CLASS_FULL_MAILBOX: {
+        int64_t patient = reply_class_clip(age_ms, HOUR_MS, 4 * HOUR_MS);
+        return patient > plain ? patient : plain;
+    }
+    case REPLY_CLASS_GREYLIST:
+    case REPLY_CLASS_RATE:
+        told = told_ms(outcome);
+        if (told > 0)
+            return reply_class_clip(told, MINUTE_MS, HOUR_MS);
+        return class == REPLY_CLASS_GREYLIST
+                   ? greylist_ms(age_ms, minimal_ms, maximal_ms)
+                   : retry_delay_ms(age_ms, MINUTE_MS, maximal_ms);
+    }
+    abort(); /* a class that does not exist */
+}
+
+bool
+reply_class_refuses_us(const struct outcome *outcome)
+{
+    return outcome->verdict == VERDICT_DEFERRED && outcome->blame == BLAME_SITE &&
+           strcmp(outcome->enhanced, "4.7.8") == 0;
+}
+
+bool reply_class_counts(enum reply_class_class class)
+{
+    return class != REPLY_CLASS_RATE;
+}

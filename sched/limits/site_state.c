@@ -1,0 +1,51 @@
+/* What is remembered of sites that are not there yet. */
+#include "sched/limits/site_state.h"
+
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool
+site_state_add(struct site_state_set *set, const struct site_state *r)
+{
+    struct site_state *old = site_state_take(set, r->key), *copy;
+    site_state_free(&old);
+    if (HASH_COUNT(set->by_key) >= SITE_STATE_MAX)
+        return false;
+    size_t length = strlen(r->key);
+    copy = memory_new(sizeof *copy + length + 1);
+    *copy = *r;
+    char *key = (char *)(copy + 1);
+    memcpy(key, r->key, length + 1);
+    copy->key = key;
+    HASH_ADD_KEYPTR(hh, set->by_key, copy->key, length, copy);
+    return true;
+}
+
+struct site_state *
+site_state_take(struct site_state_set *set, const char *key)
+{
+    struct site_state *r;
+    HASH_FIND_STR(set->by_key, key, r);
+    if (r)
+        HASH_DELETE(hh, set->by_key, r);
+    return r;
+}
+
+void
+site_state_free(struct site_state **r)
+{
+    free(*r);
+    *r = NULL;
+}
+
+void
+site_state_clear(struct site_state_set *set)
+{
+    struct site_state *r, *next;
+    HASH_ITER (hh, set->by_key, r, next) {
+        HASH_DELETE(hh, set->by_key, r);
+        free(r);
+    }
+}

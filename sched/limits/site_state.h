@@ -1,0 +1,41 @@
+/* What sites have taught us, over a restart: plain data, by carrier and site. Pure.
+ *
+ * The owner writes it down now and then (sched_remember) and gives it back at the start
+ * (sched_recall); a site that is made then begins with it. */
+#ifndef SCHED_SITE_STATE_H
+#define SCHED_SITE_STATE_H
+
+#include "base/outcome.h"
+#include "sched/limits/bucket.h"
+#include "sched/limits/ceiling.h"
+
+#include <uthash.h>
+
+enum { SITE_STATE_MAX = 10000, SITE_STATE_KEY_MAX = 2400 };
+
+struct site_state {
+    UT_hash_handle hh; /* the set's */
+    const char *key;   /* the carrier's, a blank, the site's */
+    int64_t at_ms;     /* when it was so; 0 = now */
+    int window;        /* 0 = the initial one */
+    struct ceiling ceiling;
+    struct learnt_rate learnt;
+    struct bucket bucket;
+    int64_t pause_until_ms;
+    bool dead;
+    int64_t dead_since_ms, dead_until_ms, probe_ms;
+    struct outcome reason; /* of death */
+};
+
+struct site_state_set {
+    struct site_state *by_key;
+};
+
+/* Copies it; false, and nothing happens, beyond SITE_STATE_MAX. */
+bool site_state_add(struct site_state_set *set, const struct site_state *r);
+/* Takes it out: the caller frees it with site_state_free. NULL: none. */
+struct site_state *site_state_take(struct site_state_set *set, const char *key);
+void site_state_free(struct site_state **r);
+void site_state_clear(struct site_state_set *set);
+
+#endif

@@ -1,0 +1,189 @@
+/* What sessions carry. */
+#include "sched/session.h"
+
+#include "base/memory.h"
+#include "sched/destination.h"
+#include "sched/message.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+struct sched_session *
+sched_session_new(struct site *site, struct destination *d, int64_t now_ms)
+{
+    struct sched_session *session = memory_new(sizeof *session);
+    session->site = site;
+    session->destination = d;
+    session->domain = memory_string(d->domain);
+    session->opened_ms = now_ms;
+    DL_APPEND2(site->opening, session, opening_prev, opening_next);
+    site->sessions++;
+    site->carrier->sessions++;
+    d->sessions++;
+    return session;
+}
+
+void
+sched_session_leave(struct sched_session *session)
+{
+    struct site *site = session->site;
+    assert(session->work_count == 0 && !session->idle);
+    if (session->greeted)
+        site->greeted--;
+    else
+        DL_DELETE2(site->opening, session, opening_prev, opening_next);
+    session->destination->sessions--;
+    site->sessions--;
+    site->carrier->sessions--;
+}
+
+void
+sched_session_free(struct sched_session *session)
+{
+    for (unsigned i = 0; i < WORKS_MAX; i++)
+        free(session->works[i].indexes);
+    free(session->domain);
+    free(session);
+}
+
+void
+sched_session_move(struct sched_session *session, struct site *site)
+{
+    assert(!session->greeted && !session->idle);
+    struct site *old = session->site;
+    DL_DELETE2(old->opening, session, opening_prev, opening_next);
+    old->sessions--;
+    old->carrier->sessions--;
+    session->site = site;
+    DL_APPEND2(site->opening, session, opening_prev, opening_next);
+    site->sessions++;
+    site->carrier->sessions++;
+}
+
+void
+sched_session_greet(struct sched_session *session)
+{
+    assert(!session->greeted);
+    struct site *site = session->site;
+    DL_DELETE2(site->opening, session, opening_prev, opening_next);
+    session->greeted = true;
+    site->greeted++;
+}
+
+int
+sched_session_set_idle(struct sched_session *session, bool idle)
+{
+    if (session->idle == idle)
+        return 0;
+    int change = idle ? 1 : -1;
+    session->idle = idle;
+    session->run = 0;
+    session->site->idle += change;
+    session->site->carrier->idle += change;
+    return change;
+}
+
+bool
+sched_session_is_spent(const struct sched_session *session)
+{
+    int limit = site_transport(session->site)->reuse_limit;
+    unsigned most = session->limits.mails;
+    return (limit > 0 && session->taken >= (unsigned)limit) ||
+           (most > 0 && session->taken - session->taken_before >= most);
+}
+
+void
+sched_session_limit(struct sched_session *session, const struct session_limits *limits)
+{
+    session->limits = *limits;
+    session->taken_before = session->taken - session->work_count;
+}
+
+bool
+sched_session_has_room(const struct sched_session *session, int64_t now_ms)
+{
+    const struct site *site = session->site;
+    int allowed = site_allows(site, now_ms);
+    if (sched_session_is_spent(session))
+        return false;
+    if (session->work_count == 0)
+        return site->carrying < allowed;
+    const struct transport_params *t = site_transport(site);
+    return session->work_count < WORKS_MAX && site->carrying <= allowed &&
+           t->rate_delay_ms == 0 && t->transport_rate_delay_ms == 0;
+}
+
+/* Copied, because the message may be gone before its last verdict is told. */
+static void
+work_copy_indexes(struct work *w)
+{
+    if (w->capacity < w->count) {
+        w->capacity = w->count;
+        w->indexes = memory_resize(w->indexes, w->capacity * sizeof *w->indexes);
+    }
+    struct slot *slots = &w->message->slots[w->first];
+    for (unsigned i = 0; i < w->count; i++) {
+        assert(slots[i].state == SLOT_WAITING);
+        slots[i].state = SLOT_TAKEN;
+        w->indexes[i] = slots[i].index;
+    }
+}
+
+struct work *
+sched_session_begin(struct sites *set, struct sched_session *session, int64_t now_ms)
+{
+    struct site *site = session->site;
+    const struct transport_params *t = site_transport(site);
+    unsigned at = (session->oldest + session->work_count++) % WORKS_MAX;
+    struct work *w = &session->works[at];
+    struct entry *e =
+        flow_queue_cut(&set->flows, &site->queue, session->limits.recipients, t,
+                       sites_job_s(set, now_ms), &w->first, &w->count);
+    w->message = e->message;
+    w->unsettled = w->count;
+    w->hint = 0;
+    w->feeling = FEELING_GOOD;
+    w->blamed = NULL;
+    w->taken_ms = now_ms;
+    session->taken++;
+    site->carrying += session->work_count == 1;
+    transport_begin(site->carrier, now_ms);
+    site_take(site, now_ms);
+    work_copy_indexes(w);
+    return w;
+}
+
+struct work *
+sched_session_newest_work(struct sched_session *session)
+{
+    assert(session->work_count > 0);
+    return &session->works[(session->oldest + session->work_count - 1) % WORKS_MAX];
+}
+
+/* Verdicts mostly come in the order of the work. */
+unsigned
+sched_session_slot(struct work *w, unsigned index)
+{
+    assert(w->message && w->unsettled > 0);
+    for (unsigned looked = 0;; looked++) {
+        assert(looked < w->count); /* else no open index of this work */
+        unsigned at = w->first + w->hint;
+        const struct slot *slot = &w->message->slots[at];
+        w->hint = (w->hint + 1) % w->count;
+        if (slot->index == index && slot->state == SLOT_TAKEN)
+            return at;
+    }
+}
+
+void
+sched_session_finish(struct sched_session *session, struct work *w)
+{
+    /* The oldest, or (waived) the newest. */
+    if (w == &session->works[session->oldest])
+        session->oldest = (session->oldest + 1) % WORKS_MAX;
+    session->site->carrying -= --session->work_count == 0;
+    transport_end(session->site->carrier);
+    w->message = NULL;
+    session->run++;
+}

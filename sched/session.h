@@ -1,0 +1,59 @@
+/* Sessions: what they carry, and when they may have more. Internal to sched/. */
+#ifndef SCHED_SESSION_H
+#define SCHED_SESSION_H
+
+#include "sched/site.h"
+
+enum { WORKS_MAX = 2 };
+
+/* What a session carries in one transaction. */
+struct work {
+    struct sched_message *message;
+    unsigned first, count, unsettled,
+        hint; /* slots of the work; hint: next to be settled */
+    enum feeling feeling;
+    struct reason *blamed; /* for BAD; a slot of the message holds it */
+    int64_t taken_ms;
+    unsigned *indexes;
+    size_t capacity;
+};
+
+struct sched_session {
+    struct sched_session *prev, *next;                 /* all */
+    struct sched_session *opening_prev, *opening_next; /* of its site */
+    struct site *site;
+    struct destination *destination; /* it was opened for */
+    char *domain;
+    int64_t opened_ms;
+    bool greeted, idle; /* idle: asked for mail in vain */
+    struct work works[WORKS_MAX];
+    unsigned oldest, work_count; /* of works */
+    unsigned run;                /* works since it was idle */
+    unsigned taken;              /* in all; and over earlier connections */
+    unsigned taken_before;
+    struct session_limits limits; /* of the host that has greeted */
+};
+
+struct sched_session *sched_session_new(struct site *site, struct destination *d,
+                                        int64_t now_ms);
+/* Counted in its site no more; the works must be settled. */
+void sched_session_leave(struct sched_session *session);
+void sched_session_free(struct sched_session *session);
+/* To another site, which counts it; it has not greeted. */
+void sched_session_move(struct sched_session *session, struct site *site);
+void sched_session_greet(struct sched_session *session);
+/* idle as told; the change: -1, 0, 1. */
+int sched_session_set_idle(struct sched_session *session, bool idle);
+
+/* A second work is for a session within the window, and where no rate is kept. */
+bool sched_session_has_room(const struct sched_session *session, int64_t now_ms);
+/* Takes the site's next transaction. */
+struct work *sched_session_begin(struct sites *set, struct sched_session *session,
+                                 int64_t now_ms);
+struct work *sched_session_newest_work(struct sched_session *session);
+/* The slot of an open index of the work. */
+unsigned sched_session_slot(struct work *w, unsigned index);
+/* All of it is settled. */
+void sched_session_finish(struct sched_session *session, struct work *w);
+
+#endif

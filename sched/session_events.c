@@ -1,0 +1,290 @@
+/* The scheduler's machine: what sessions report. */
+#include "sched/sched_internal.h"
+
+#include "sched/limits/reply_class.h"
+
+#include <assert.h>
+#include <string.h>
+#include <utlist.h>
+
+enum { TURN_WORKS = 20 }; /* of a session while others wait for one */
+
+/* One of its sessions has begun or ended a delivery. */
+static void
+carrier_changed(struct sched *s, struct site *site)
+{
+    site_update(&s->destinations.sites, site, s->now_ms);
+    sites_carrier_changed(&s->destinations.sites, site->carrier, s->now_ms);
+}
+
+/* outcome ends it for now. Where a cohort limit of 0 forbids death, the mail that waits
+ * had its attempt all the same: sessions come first, so nothing else would ever give it
+ * a verdict. */
+static void
+site_failed(struct sched *s, struct site *site, const struct outcome *outcome)
+{
+    if (site->dead)
+        return;
+    if (site_transport(site)->failed_cohort_limit > 0)
+        site_die(&s->destinations.sites, site, s->now_ms, outcome);
+    sched_site_prune(s, site);
+    sched_site_recall(s, site);
+    sched_site_settle(s, site, NULL, outcome);
+}
+
+/* Who gets the next session: the first in turn, or the one behind it when that has
+ * fewer. */
+struct site *
+sched_next_ready(const struct sched *s)
+{
+    const struct transport *carrier = s->destinations.sites.carriers.ready;
+    if (!carrier)
+        return NULL;
+    struct site *first = carrier->ready;
+    if (first->next && first->next->sessions < first->sessions)
+        return first->next;
+    return first;
+}
+
+/* With every session out, one that has had its turn makes room for a site that has
+ * fewer. */
+static bool
+must_yield(const struct sched *s, const struct sched_session *session)
+{
+    const struct site *site = session->site, *other = sched_next_ready(s);
+    if (sched_working_sessions(s) < s->settings.session_limit || !other ||
+        session->run == 0)
+        return false;
+    int mine = site->sessions - site->idle, its = other->sessions - other->idle;
+    return its + 1 < mine || (its < mine && session->run >= TURN_WORKS);
+}
+
+void *
+sched_session_first(const struct sched_session *session)
+{
+    const struct entry *e = flow_queue_first(&session->site->queue);
+    return e != NULL ? e->message->owner : NULL;
+}
+
+bool
+sched_has_work(const struct sched *s, const struct sched_session *session)
+{
+    struct site *site = session->site;
+    return site->queue.works > 0 && !site->dead &&
+           !transport_pauses(site->carrier, s->now_ms) &&
+           site_ready_ms(site, s->now_ms) <= s->now_ms &&
+           sched_session_has_room(session, s->now_ms) &&
+           (!session->idle || sched_working_sessions(s) < s->settings.session_limit) &&
+           !must_yield(s, session);
+}
+
+static void
+session_greeted(struct sched *s, struct sched_session *session)
+{
+    if (session->greeted)
+        return;
+    struct site *site = session->site;
+    sched_session_greet(session);
+    site_greeted(&s->destinations.sites, site, s->now_ms);
+    if (!site->is_crowded)
+        sched_site_wake(s, site, SIZE_MAX);
+}
+
+bool
+sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
+           struct sched_work *work)
+{
+    sched_tick(s, now_ms);
+    assert(session->work_count < WORKS_MAX);
+    session_greeted(s, session);
+    bool takes = sched_has_work(s, session);
+    s->idle_count +=
+        sched_session_set_idle(session, !takes && session->work_count == 0);
+    if (takes) {
+        const struct work *w =
+            sched_session_begin(&s->destinations.sites, session, s->now_ms);
+        *work = (struct sched_work){.message = w->message,
+                                    .owner = w->message->owner,
+                                    .indexes = w->indexes,
+                                    .count = w->count};
+    }
+    carrier_changed(s, session->site);
+    return takes;
+}
+
+/* What a transaction took tells of the site only when it was small. */
+static int64_t
+comparable_ms(const struct sched *s, const struct work *w, bool is_small)
+{
+    return is_small && w->count <= 2 ? s->now_ms - w->taken_ms : 0;
+}
+
+static void
+work_finished(struct sched *s, struct sched_session *session, struct work *w,
+              bool is_small)
+{
+    struct site *site = session->site;
+    struct outcome outcome;
+    int busy = site->carrying;
+    int64_t took = comparable_ms(s, w, is_small);
+    if (w->blamed)
+        reason_read(w->blamed, &outcome);
+    sched_session_finish(session, w);
+    bool was_dead = site->dead;
+    if (site_served(&s->destinations.sites, site, s->now_ms, w->feeling, busy, took))
+        site_failed(s, site, &outcome);
+    else if (was_dead && !site->dead)
+        sched_site_wake(s, site, SIZE_MAX);
+}
+
+static enum feeling
+outcome_feeling(const struct site *site, const struct outcome *outcome)
+{
+    switch (outcome->verdict) {
+    case VERDICT_DELIVERED:
+    case VERDICT_FAILED:
+        return FEELING_GOOD;
+    case VERDICT_DEFERRED:
+        break;
+    }
+    /* 4.2.x: the limit is a mailbox's. */
+    if (site_is_adaptive(site) && strncmp(outcome->enhanced, "4.2", 3) != 0 &&
+        reply_class_classify(outcome) == REPLY_CLASS_RATE)
+        return FEELING_SLOW;
+    return outcome->blame == BLAME_SITE ? FEELING_BAD : FEELING_NONE;
+}
+
+static void
+work_settled(struct sched *s, struct sched_session *session, struct work *w,
+             unsigned index, const struct outcome *outcome)
+{
+    unsigned slot = sched_session_slot(w, index);
+    struct sched_message *m = w->message;
+    struct destination *d = message_destination(m, slot);
+    struct site *site = session->site;
+    enum feeling feeling = outcome_feeling(site, outcome);
+    bool is_small = m->cost == 1;
+    struct reason *reason = NULL;
+    if (outcome->verdict == VERDICT_DEFERRED)
+        reason = reason_open(&d->reasons, outcome);
+    if (feeling > w->feeling) {
+        w->feeling = feeling;
+        w->blamed = reason;
+    }
+    sched_message_settled(s, m, slot, reason);
+    if (--w->unsettled > 0)
+        return; /* nothing has changed for the site */
+    work_finished(s, session, w, is_small);
+    carrier_changed(s, site);
+}
+
+void
+sched_settled(struct sched *s, int64_t now_ms, struct sched_session *session,
+              unsigned index, const struct outcome *outcome)
+{
+    sched_tick(s, now_ms);
+    assert(session->work_count > 0);
+    work_settled(s, session, &session->works[session->oldest], index, outcome);
+}
+
+void
+sched_waive(struct sched *s, int64_t now_ms, struct sched_session *session,
+            const struct outcome *outcome)
+{
+    sched_tick(s, now_ms);
+    struct work *w = sched_session_newest_work(session);
+    for (unsigned i = 0; i < w->count; i++)
+        work_settled(s, session, w, w->indexes[i], outcome);
+}
+
+bool
+sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *session,
+                    struct text key)
+{
+    sched_tick(s, now_ms);
+    assert(!session->greeted);
+    struct sites *sites = &s->destinations.sites;
+    struct destination *d = session->destination;
+    if (d->carrier != session->site->carrier)
+        return false; /* of settings that are no more */
+    destination_move(&s->destinations, d, d->carrier, key, s->now_ms);
+    struct site *from = session->site, *to = d->site;
+    if (to == from)
+        return true;
+    if (to->dead)
+        sched_settle_dead(s, to);
+    sched_site_recall(s, to);
+    bool has_room = !to->dead && to->sessions < site_allows(to, s->now_ms);
+    if (has_room)
+        sched_session_move(session, to);
+    site_update(sites, from, s->now_ms);
+    site_update(sites, to, s->now_ms);
+    return has_room;
+}
+
+void
+sched_host_good(struct sched *s, int64_t now_ms, struct text address,
+                int64_t service_ms)
+{
+    sched_tick(s, now_ms);
+    hosts_good(s->hosts, s->now_ms, address, service_ms);
+}
+
+void
+sched_host_bad(struct sched *s, int64_t now_ms, struct text address)
+{
+    sched_tick(s, now_ms);
+    hosts_bad(s->hosts, s->now_ms, address, &s->random);
+}
+
+void
+sched_hosts_order(struct sched *s, int64_t now_ms, const struct text *addresses,
+                  const int *groups, size_t count, size_t *order)
+{
+    sched_tick(s, now_ms);
+    hosts_order(s->hosts, s->now_ms, addresses, groups, count, &s->random, order);
+}
+
+/* The domain does not exist. */
+static void
+nobody_ever(struct sched *s, struct sched_session *session,
+            const struct outcome *trouble)
+{
+    struct destination *d = session->destination;
+    sched_site_settle(s, session->site, d, trouble);
+    /* Or what is parked would want a probe, of the same domain, without end. */
+    sched_site_wake(s, session->site, SIZE_MAX);
+    session->site->open_after_ms = 0;
+    d->forget = true;
+}
+
+void
+sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *session,
+                    const struct outcome *trouble)
+{
+    sched_tick(s, now_ms);
+    assert(session->work_count == 0);
+    struct sites *sites = &s->destinations.sites;
+    struct site *site = session->site;
+    struct destination *d = session->destination;
+    struct transport *carrier = transport_share(site->carrier);
+    bool greeted = session->greeted;
+    s->idle_count += sched_session_set_idle(session, false);
+    s->session_count--;
+    DL_DELETE(s->sessions, session);
+    if (trouble && trouble->verdict == VERDICT_FAILED)
+        nobody_ever(s, session, trouble);
+    sched_session_leave(session);
+    if (trouble && !greeted && trouble->verdict != VERDICT_FAILED &&
+        site_refused(site, s->now_ms, reply_class_refuses_us(trouble)))
+        site_failed(s, site, trouble);
+    else if (!trouble && !greeted)
+        site_pause(site, s->now_ms);
+    sched_session_free(session);
+    bool is_elsewhere = d->site != site;
+    destination_update(&s->destinations, d, s->now_ms);
+    if (is_elsewhere)
+        site_update(sites, site, s->now_ms);
+    sites_carrier_changed(sites, carrier, s->now_ms);
+    transport_close(&sites->carriers, carrier);
+}

@@ -1,0 +1,67 @@
+/* Carriers: shared targets, the pauses between their deliveries. */
+#include "sched/transport.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct transport *
+transport_open(struct carriers *set, const struct target *target)
+{
+    struct transport *c = set->last;
+    /* To compare is much cheaper than to hash, and most mail takes one way. */
+    if (c && memcmp(&c->target, target, sizeof *target) == 0)
+        return transport_share(c);
+    HASH_FIND(hh, set->by_target, target, sizeof *target, c);
+    if (!c) {
+        c = memory_new(sizeof *c);
+        memcpy(&c->target, target, sizeof *target);
+        HASH_ADD(hh, set->by_target, target, sizeof c->target, c);
+    }
+    set->last = c;
+    return transport_share(c);
+}
+
+struct transport *
+transport_share(struct transport *c)
+{
+    c->holders++;
+    return c;
+}
+
+void
+transport_close(struct carriers *set, struct transport *c)
+{
+    assert(c->holders > 0);
+    if (--c->holders > 0)
+        return;
+    assert(!c->sites && !c->is_ready);
+    if (set->last == c)
+        set->last = NULL;
+    HASH_DELETE(hh, set->by_target, c);
+    free(c);
+}
+
+bool
+transport_pauses(const struct transport *c, int64_t now_ms)
+{
+    return c->target.transport.transport_rate_delay_ms > 0 &&
+           (c->carrying > 0 || now_ms < c->pause_until_ms);
+}
+
+void
+transport_begin(struct transport *c, int64_t now_ms)
+{
+    c->carrying++;
+    if (c->target.transport.transport_rate_delay_ms > 0)
+        c->pause_until_ms = now_ms + c->target.transport.transport_rate_delay_ms;
+}
+
+void
+transport_end(struct transport *c)
+{
+    assert(c->carrying > 0);
+    c->carrying--;
+}

@@ -1,0 +1,626 @@
+/* Moves bytes between a socket, the client machine and the spool. */
+#include "smtp/client/client_connection.h"
+
+#include "base/loop.h"
+#include "base/memory.h"
+#include "smtp/deadline.h"
+#include "smtp/client/reader.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of content; stuffed it is twice that at most, so that no more than NET_HIGH_WATER
+ * ever waits in the socket's buffer; converted it may be some more. */
+enum {
+    PIECE = READER_PIECE,
+    PAUSE = NET_HIGH_WATER - 2 * PIECE,
+    SCAN_PER_TURN = 512 * 1024
+};
+_Static_assert((int)PAUSE >= (int)NET_LOW_WATER, "NET_DRAINED would not come");
+_Static_assert((int)PIECE <= (int)CLIENT_PIECE_MAX, "a piece fits");
+
+struct client_connection {
+    struct client_connection_settings settings;
+    char *hostname, *redirect_to;
+    client_connection_happened *on_event;
+    void *context;
+    struct net_connection *connection; /* NULL: closed */
+    struct client *client;
+    bool pumping, closed;
+    bool lost;     /* the peer does not listen any more */
+    bool securing; /* TLS is to be started, or has been and is not there */
+    char tls[160];
+    unsigned turn;     /* of the client, for which the deadline stands */
+    int64_t turned_ms; /* monotonic: then it began */
+    struct loop_timer deadline;
+    /* A least rate within content: bytes said so far, and taken when it was looked at
+     * last. */
+    struct deadline patience;
+    struct deadline_rules pace;
+    int64_t said, taken;
+    struct loop_timer slow;
+    struct loop_task task;
+    void (*pump)(void *context); /* what task does */
+
+    const struct envelope *envelope; /* of the mail under way */
+    struct id
+        mails[2]; /* said and not done: the one under way, and the one behind it */
+    unsigned mail_count;
+    bool in_content;
+    struct reader reader;
+    struct downgrade *downgrade; /* while the content is looked at, and converted */
+    struct loop_task scan;
+};
+
+/* --- The line ------------------------------------------------------------------ */
+
+static void
+client_connection_forget_content(struct client_connection *s)
+{
+    reader_close(&s->reader);
+    loop_unpost(s->settings.loop, &s->scan);
+    loop_timer_stop(s->settings.loop, &s->slow);
+    s->in_content = false;
+    downgrade_free(&s->downgrade);
+}
+
+static void
+client_connection_flush(struct client_connection *s)
+{
+    struct buffer *output = client_output(s->client);
+    if (s->connection != NULL && !s->lost && output->length > 0) {
+        net_send(s->connection, buffer_text(output));
+        s->said += (int64_t)output->length;
+    }
+    buffer_clear(output);
+}
+
+/* A message whose end was not sent must not be completed by what waits in the socket.
+ */
+static void
+hang_up(struct client_connection *s)
+{
+    client_connection_flush(s);
+    if (s->connection != NULL && (s->in_content || s->securing))
+        net_abort(&s->connection);
+    else if (s->connection != NULL)
+        net_close(&s->connection);
+    client_connection_forget_content(s);
+    loop_timer_stop(s->settings.loop, &s->deadline);
+    loop_unpost(s->settings.loop, &s->task);
+    s->closed = true;
+}
+
+/* --- Crashes ------------------------------------------------------------------- */
+
+/* What comes now is for the mail under way. */
+static struct id
+client_connection_enter(struct client_connection *s)
+{
+    return queue_enter(s->settings.queue,
+                       s->mail_count > 0 ? s->mails[0] : s->settings.first);
+}
+
+static void
+client_connection_leave(struct client_connection *s, struct id before)
+{
+    queue_leave(s->settings.queue, before);
+}
+
+/* --- Content ------------------------------------------------------------------- */
+
+static void
+content_failed(struct client_connection *s, const char *why)
+{
+    char id[ID_LENGTH + 1];
+    id_format(s->envelope->id, id);
+    log_say(s->settings.log, LOG_LEVEL_ERROR, s->settings.lmtp ? "lmtp" : "smtp", id,
+            "cannot send the content: %s", why);
+    struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.0",
+                                          "queue file: %s", why);
+    client_abandon(s->client, &outcome);
+}
+
+static bool
+client_connection_begin_content(struct client_connection *s)
+{
+    const char *why;
+    assert(!s->in_content && s->envelope != NULL);
+    if (reader_open(&s->reader, s->settings.queue, s->envelope, &why))
+        return true;
+    content_failed(s, why);
+    return false;
+}
+
+/* What the socket has taken: the peer, but for what the kernel holds. */
+static int64_t
+newly_taken(struct client_connection *s)
+{
+    int64_t before = s->taken;
+    int64_t taken = s->said - (int64_t)net_unsent(s->connection);
+    s->taken = taken > before ? taken : before; /* TLS has some bytes of its own */
+    return s->taken - before;
+}
+
+/* Each byte that is taken begins the time-out anew: this it does not. */
+static void
+wait_patiently(struct client_connection *s)
+{
+    struct loop *loop = s->settings.loop;
+    int64_t due_ms = deadline_due_ms(&s->patience, &s->pace);
+    if (due_ms < INT64_MAX)
+        loop_timer_start(loop, &s->slow, due_ms - loop_monotonic_ms(loop), s->slow.fire,
+                         s);
+}
+
+static void
+content_start(struct client_connection *s)
+{
+    s->in_content = client_connection_begin_content(s);
+    if (!s->in_content)
+        return;
+    s->pace = (struct deadline_rules){.data_ms = client_timeout_ms(s->client),
+                                      .data_rate = s->settings.data_rate_min};
+    (void)newly_taken(s);
+    deadline_noted(&s->patience, true, 0, true, loop_monotonic_ms(s->settings.loop));
+    wait_patiently(s);
+}
+
+/* A converter's output. */
+static void
+say_content(void *context, struct text bytes)
+{
+    struct client_connection *s = context;
+    for (; bytes.length > 0; bytes = text_after(bytes, CLIENT_PIECE_MAX))
+        client_content(s->client, text_before(bytes, CLIENT_PIECE_MAX));
+}
+
+static void
+content_end(struct client_connection *s)
+{
+    if (s->downgrade)
+        downgrade_end(s->downgrade);
+    client_content_end(s->client);
+    client_connection_forget_content(s);
+}
+
+/* False: it has ended, well or not. */
+static bool
+content_step(struct client_connection *s)
+{
+    struct text piece;
+    const char *why;
+    enum progress progress = reader_read(&s->reader, &piece, &why);
+    if (progress == PROGRESS_BAD)
+        content_failed(s, why);
+    else if (progress == PROGRESS_DONE)
+        content_end(s);
+    else if (s->downgrade)
+        downgrade_add(s->downgrade, piece);
+    else
+        client_content(s->client, piece);
+    return progress == PROGRESS_MORE;
+}
+
+static void
+content_pump(struct client_connection *s)
+{
+    while (s->in_content && net_unsent(s->connection) < PAUSE) {
+        bool more = content_step(s);
+        client_connection_flush(s);
+        if (!more)
+            break;
+    }
+}
+
+/* --- Converting ---------------------------------------------------------------- */
+
+static void
+end_scan(struct client_connection *s)
+{
+    enum downgrade_verdict verdict = downgrade_scan_end(s->downgrade);
+    char id[ID_LENGTH + 1];
+    id_format(s->envelope->id, id);
+    const char *program = s->settings.lmtp ? "lmtp" : "smtp";
+    const char *reason = downgrade_reason_text(s->downgrade);
+    if (verdict == DOWNGRADE_CONVERTIBLE)
+        log_say(
+            s->settings.log, LOG_LEVEL_INFO, program, id,
+            "converted for %s, which takes no such content%s", s->settings.peer.remote,
+            downgrade_breaks_dkim(s->downgrade) ? "; its DKIM signature breaks" : "");
+    else if (verdict != DOWNGRADE_NOT_NEEDED)
+        log_say(s->settings.log, LOG_LEVEL_INFO, program, id,
+                "not converted for %s, which takes no such content: %s",
+                s->settings.peer.remote, reason);
+    reader_close(&s->reader);
+    uint64_t size_max =
+        verdict == DOWNGRADE_CONVERTIBLE ? downgrade_size_max(s->downgrade) : 0;
+    client_prepared(s->client, verdict, reason, size_max);
+    if (verdict == DOWNGRADE_CONVERTIBLE)
+        downgrade_start(s->downgrade, say_content, s);
+    else
+        downgrade_free(&s->downgrade);
+}
+
+/* So much in a turn, for the loop has others to serve. False: there is more. */
+static bool
+scan_some(struct client_connection *s)
+{
+    struct text piece;
+    const char *why;
+    for (size_t done = 0; done < SCAN_PER_TURN; done += piece.length) {
+        enum progress progress = reader_read(&s->reader, &piece, &why);
+        if (progress == PROGRESS_MORE) {
+            downgrade_scan(s->downgrade, piece);
+            continue;
+        }
+        if (progress == PROGRESS_DONE)
+            end_scan(s);
+        else
+            content_failed(s, why);
+        return true;
+    }
+    return false;
+}
+
+static void
+client_connection_scan(void *context)
+{
+    struct client_connection *s = context;
+    struct id before = client_connection_enter(s);
+    bool ended = scan_some(s);
+    client_connection_leave(s, before);
+    loop_post(s->settings.loop, ended ? &s->task : &s->scan,
+              ended ? s->pump : client_connection_scan, s);
+}
+
+/* Whether and how the host can have the content: all of it is looked at before a word
+ * about it is said. */
+static void
+client_connection_prepare(struct client_connection *s)
+{
+    struct downgrade_way way = client_way(s->client);
+    assert(s->downgrade == NULL);
+    if (!client_connection_begin_content(s))
+        return;
+    s->downgrade = downgrade_new(&way);
+    loop_post(s->settings.loop, &s->scan, client_connection_scan, s);
+}
+
+/* --- The machine --------------------------------------------------------------- */
+
+static void
+handle(struct client_connection *s, const struct client_event *event)
+{
+    switch (event->kind) {
+    case CLIENT_CONTENT:
+        content_start(s);
+        content_pump(s);
+        return;
+    case CLIENT_PREPARE:
+        client_connection_prepare(s);
+        return;
+    case CLIENT_OVER:
+        hang_up(s);
+        break;
+    case CLIENT_DONE:
+        assert(s->mail_count > 0 && !s->in_content);
+        downgrade_free(&s->downgrade); /* of content that nobody wanted */
+        s->mails[0] = s->mails[1];
+        s->mail_count--;
+        break;
+    case CLIENT_SECURE:
+        s->securing = true; /* once its 220 is taken off the input */
+        return;
+    case CLIENT_READY:
+    case CLIENT_VERDICT:
+    case CLIENT_EARLY:
+    case CLIENT_AGAIN:
+        break;
+    }
+    s->on_event(s->context, event);
+}
+
+/* The peer has so long for what it owes; for content, for the next byte it takes. */
+static void
+rearm(struct client_connection *s)
+{
+    int64_t timeout_ms = client_timeout_ms(s->client);
+    if (s->closed || s->turn == client_turn(s->client))
+        return;
+    s->turn = client_turn(s->client);
+    s->turned_ms = loop_monotonic_ms(s->settings.loop);
+    loop_timer_stop(s->settings.loop, &s->deadline);
+    net_set_timeout(s->connection, s->in_content ? timeout_ms : 0);
+    if (!s->in_content && timeout_ms > 0)
+        loop_timer_start(s->settings.loop, &s->deadline, timeout_ms, s->deadline.fire,
+                         s);
+}
+
+static void
+start_tls(struct client_connection *s)
+{
+    struct net_tls tls = {.client = *s->settings.tls,
+                          .wish = security_wish(&s->settings.security)};
+    net_start_tls(s->connection, &tls);
+}
+
+static void
+pump_client(struct client_connection *s)
+{
+    struct client_event event;
+    bool was_securing = s->securing;
+    if (s->closed)
+        return;
+    struct text input = net_input(s->connection);
+    size_t before = input.length;
+    assert(!s->pumping);
+    s->pumping = true;
+    while (!s->closed && client_next(s->client, &input, &event)) {
+        handle(s, &event);
+        (void)client_connection_enter(s); /* it may be another mail's turn */
+    }
+    s->pumping = false;
+    if (s->closed)
+        return;
+    net_consume(s->connection, before - input.length);
+    client_connection_flush(s);
+    if (s->securing && !was_securing)
+        start_tls(s);
+    rearm(s);
+}
+
+/* To log in takes computing: a piece in each turn, others have theirs between. */
+static void
+client_connection_work(void *context)
+{
+    struct client_connection *s = context;
+    client_work(s->client);
+    pump_client(s);
+    if (!s->closed && client_is_working(s->client))
+        loop_post(s->settings.loop, &s->task, s->task.run, s);
+}
+
+static void
+client_connection_pump(void *context)
+{
+    struct client_connection *s = context;
+    struct id before = client_connection_enter(s);
+    pump_client(s);
+    client_connection_leave(s, before);
+    loop_unpost(s->settings.loop, &s->task);
+    if (!s->closed && client_is_working(s->client))
+        loop_post(s->settings.loop, &s->task, client_connection_work, s);
+}
+
+static void
+client_connection_on_deadline(void *context)
+{
+    struct client_connection *s = context;
+    client_timed_out(s->client);
+    client_connection_pump(s);
+}
+
+static void
+client_connection_on_slow(void *context)
+{
+    struct client_connection *s = context;
+    int64_t now_ms = loop_monotonic_ms(s->settings.loop);
+    assert(s->in_content);
+    deadline_noted(&s->patience, true, newly_taken(s), false, now_ms);
+    if (deadline_lasts(&s->patience, &s->pace, now_ms))
+        wait_patiently(s);
+    else
+        client_connection_on_deadline(s);
+}
+
+/* In the words of Postfix, and in its style as loud. */
+static void
+log_tls(const struct client_connection *s)
+{
+    const struct net_connection *c = s->connection;
+    struct log *log = s->settings.log;
+    log_say(log, log_style(log) == LOG_STYLE_POSTFIX ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG,
+            s->settings.lmtp ? "lmtp" : "smtp", NULL,
+            "%s TLS connection established to %s: %s with cipher %s%s",
+            net_tls_verified(c) ? "Verified" : "Untrusted", s->settings.peer.remote,
+            net_tls_version(c), net_tls_cipher(c),
+            net_tls_resumed(c) ? ", resumed" : "");
+}
+
+static void
+on_secured(struct client_connection *s)
+{
+    const struct net_connection *c = s->connection;
+    bool verified = net_tls_verified(c);
+    assert(s->securing);
+    assert(verified || s->settings.security.level != TARGET_TLS_VERIFY);
+    s->securing = false;
+    snprintf(s->tls, sizeof(s->tls), "%s/%s/%s", net_tls_version(c), net_tls_cipher(c),
+             verified ? "verified" : "unverified");
+    log_tls(s);
+    client_secured(s->client);
+    client_connection_pump(s);
+}
+
+static const char *
+why_ended(const struct client_connection *s)
+{
+    const char *why = net_error(s->connection);
+    return why != NULL && why[0] != '\0' ? why : "closed";
+}
+
+/* What it said last comes first: it may be why it left. */
+static void
+on_lost(struct client_connection *s)
+{
+    if (s->securing) {
+        client_insecure(s->client, why_ended(s));
+        client_connection_pump(s);
+        return;
+    }
+    client_connection_pump(s);
+    if (s->closed)
+        return;
+    s->lost = true;
+    client_lost(s->client);
+    client_connection_pump(s);
+}
+
+static void
+client_connection_on_net(void *context, enum net_event event)
+{
+    struct client_connection *s = context;
+    struct id before;
+    switch (event) {
+    case NET_CONNECTED:
+        break; /* it was when we got it */
+    case NET_SECURED:
+        on_secured(s);
+        break;
+    case NET_INPUT:
+        client_connection_pump(s);
+        break;
+    case NET_DRAINED:
+        before = client_connection_enter(s);
+        content_pump(s);
+        client_connection_leave(s, before);
+        client_connection_pump(s);
+        break;
+    case NET_ENDED:
+    case NET_FAILED:
+        on_lost(s);
+        break;
+    case NET_TIMED_OUT:
+        client_connection_on_deadline(s);
+        break;
+    }
+}
+
+/* --- The owner ----------------------------------------------------------------- */
+
+struct client_connection *
+client_connection_new(const struct client_connection_settings *settings,
+                      client_connection_happened *on_event, void *context)
+{
+    struct client_connection *s = memory_new(sizeof(*s));
+    s->settings = *settings;
+    s->hostname = memory_string(settings->hostname);
+    if (settings->redirect_to != NULL)
+        s->redirect_to = memory_string(settings->redirect_to);
+    s->on_event = on_event;
+    s->context = context;
+    s->pump = client_connection_pump;
+    struct client_settings machine = {.hostname = s->hostname,
+                                      .redirect_to = s->redirect_to,
+                                      .peer = &s->settings.peer,
+                                      .lmtp = settings->lmtp,
+                                      .timeout_scale = settings->timeout_scale,
+                                      .login = credentials_said(settings->login),
+                                      .tls = settings->security.level,
+                                      .tls_implicit = settings->security.implicit,
+                                      .tls_failed = settings->security.fallen_back};
+    s->client = client_new(&machine);
+    s->connection = settings->connection;
+    net_attach(s->connection, client_connection_on_net, s);
+    if (settings->security.implicit) {
+        s->securing = true;
+        start_tls(s);
+    }
+    s->deadline.fire = client_connection_on_deadline;
+    s->slow.fire = client_connection_on_slow;
+    s->turn = client_turn(s->client) - 1; /* from now on it owes a greeting */
+    rearm(s);
+    return s;
+}
+
+void
+client_connection_send(struct client_connection *s, const struct client_mail *mail)
+{
+    assert(!s->closed && !s->in_content && s->mail_count < 2);
+    struct id before = queue_enter(s->settings.queue, mail->envelope->id);
+    s->envelope = mail->envelope;
+    s->mails[s->mail_count++] = mail->envelope->id;
+    client_send(s->client, mail);
+    client_connection_leave(s, before);
+    if (s->pumping)
+        return;
+    client_connection_flush(s);
+    rearm(s);
+    if (client_has_news(s->client))
+        loop_post(s->settings.loop, &s->task, client_connection_pump, s);
+}
+
+const char *
+client_connection_tls(const struct client_connection *s)
+{
+    return s->tls;
+}
+
+bool
+client_connection_tls_failed(const struct client_connection *s)
+{
+    return client_tls_failed(s->client);
+}
+
+struct client_limits
+client_connection_limits(const struct client_connection *s)
+{
+    return client_limits(s->client);
+}
+
+void
+client_connection_activity(const struct client_connection *s, struct id message,
+                           struct activity *out)
+{
+    struct loop *loop = s->settings.loop;
+    const char *command;
+    out->kind = s->closed ? ACTIVITY_NONE : client_activity(s->client, &command);
+    out->since_ms = loop_now_ms(loop) - (loop_monotonic_ms(loop) - s->turned_ms);
+    text_copy(out->remote, sizeof(out->remote), text_from(s->settings.peer.remote));
+    for (unsigned i = 0; i < s->mail_count; i++)
+        out->has_message |= id_compare(s->mails[i], message) == 0;
+    if (out->kind == ACTIVITY_REPLY)
+        text_copy(out->what, sizeof(out->what), text_from(command));
+}
+
+bool
+client_connection_has_room(const struct client_connection *s)
+{
+    return !s->closed && client_has_room(s->client);
+}
+
+void
+client_connection_abandon(struct client_connection *s, const struct outcome *outcome)
+{
+    assert(!s->closed && !s->pumping);
+    client_abandon(s->client, outcome);
+    client_connection_pump(s);
+}
+
+static void
+client_connection_release(void *object)
+{
+    struct client_connection *s = object;
+    client_free(&s->client);
+    credentials_free(&s->settings.login);
+    free(s->hostname);
+    free(s->redirect_to);
+    free(s);
+}
+
+void
+client_connection_free(struct client_connection **sending)
+{
+    struct client_connection *s = *sending;
+    if (s == NULL)
+        return;
+    if (!s->closed) {
+        client_quit(s->client);
+        hang_up(s);
+    }
+    loop_release(s->settings.loop, client_connection_release, s);
+    *sending = NULL;
+}

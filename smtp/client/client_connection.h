@@ -1,0 +1,63 @@
+/* One connection to one host: a socket, the client machine, and the content in between.
+ */
+#ifndef SMTP_CLIENT_CONNECTION_H
+#define SMTP_CLIENT_CONNECTION_H
+
+#include "base/net.h"
+#include "queue/queue.h"
+#include "smtp/client/client.h"
+#include "smtp/client/credentials.h"
+#include "smtp/client/security.h"
+
+struct client_connection;
+
+struct client_connection_settings {
+    struct loop *loop;
+    struct log *log;
+    struct queue *queue;     /* where the content lies */
+    struct id first;         /* crashes before there is mail are put down to that one */
+    const char *hostname;    /* copied */
+    const char *redirect_to; /* copied; see smtp/client/client.h */
+    bool lmtp;
+    double timeout_scale;
+    int64_t data_rate_min;             /* bytes of content in a second; 0: any */
+    struct net_connection *connection; /* connected; taken over */
+    struct reply_outcome_peer peer;
+    struct credentials *login; /* taken over; NULL: nobody logs in */
+    struct security security;  /* its texts live as long as the sending */
+    /* Where the owner keeps it, who may replace it; level NONE: may be NULL. */
+    struct tls_client *const *tls;
+};
+
+/* Every kind but CLIENT_CONTENT, CLIENT_PREPARE and CLIENT_SECURE, with the meaning of
+ * smtp/client/client.h. After CLIENT_OVER, call only client_connection_free(). */
+typedef void client_connection_happened(void *context,
+                                        const struct client_event *event);
+
+/* Events come from a later turn on. */
+struct client_connection *
+client_connection_new(const struct client_connection_settings *settings,
+                      client_connection_happened *on_event, void *context);
+/* When there is room: after CLIENT_READY, CLIENT_DONE and CLIENT_EARLY, also later.
+ * What it says leaves at the end of this turn. */
+bool client_connection_has_room(const struct client_connection *s);
+void client_connection_send(struct client_connection *s,
+                            const struct client_mail *mail);
+/* "TLSv1.3/TLS_AES_256_GCM_SHA384/verified" or "/unverified", "" in clear text. Until
+ * client_connection_free(). */
+const char *client_connection_tls(const struct client_connection *s);
+/* At CLIENT_OVER: see client_tls_failed(). */
+bool client_connection_tls_failed(const struct client_connection *s);
+/* Since CLIENT_READY. */
+struct client_limits client_connection_limits(const struct client_connection *s);
+/* What it does and since when, and whether with that message; scheme is left to the
+ * owner. */
+void client_connection_activity(const struct client_connection *s, struct id message,
+                                struct activity *out);
+/* What has no verdict gets this one, then CLIENT_OVER comes, before it returns. */
+void client_connection_abandon(struct client_connection *s,
+                               const struct outcome *outcome);
+/* Says QUIT when it may; the reply is not waited for. No event comes any more. */
+void client_connection_free(struct client_connection **s);
+
+#endif

@@ -1,0 +1,143 @@
+/* Looks up the hosts of a fail-over list together. */
+#include "smtp/client/relayhosts.h"
+
+#include "base/loop.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct relay {
+    struct relayhosts *relays;
+    char host[TARGET_HOST_MAX];
+    struct mx_lookup *exchange;
+    const struct mx_lookup_answer *answer; /* NULL: it is looked up */
+};
+
+struct relayhosts {
+    struct loop *loop;
+    mx_lookup_found *done;
+    void *context;
+    size_t count, waiting;
+    struct relay list[TARGET_HOSTS_MAX];
+    struct loop_timer patience;
+    bool told;
+    struct mx_lookup_host *hosts;
+    struct mx_lookup_answer answer;
+};
+
+static void
+add_hosts(struct relayhosts *r, size_t at)
+{
+    const struct mx_lookup_answer *found = r->list[at].answer;
+    for (size_t i = 0; i < found->count && r->answer.count < MX_LOOKUP_ADDRESS_MAX;
+         i++) {
+        struct mx_lookup_host *host = &r->hosts[r->answer.count++];
+        *host = found->hosts[i];
+        host->preference = (unsigned)at * RELAYHOSTS_PREFERENCES +
+                           host->preference % RELAYHOSTS_PREFERENCES;
+    }
+}
+
+static void
+relayhosts_tell(struct relayhosts *r)
+{
+    assert(!r->told);
+    r->told = true;
+    loop_timer_stop(r->loop, &r->patience);
+    for (size_t at = 0; at < r->count; at++) {
+        if (r->list[at].answer == NULL)
+            continue;
+        add_hosts(r, at);
+        r->answer.outcome = r->list[at].answer->outcome;
+    }
+    r->answer.hosts = r->hosts;
+    r->done(r->context, &r->answer);
+}
+
+static void
+on_patience(void *context)
+{
+    relayhosts_tell(context);
+}
+
+static void
+relayhosts_on_found(void *context, const struct mx_lookup_answer *answer)
+{
+    struct relay *relay = context;
+    struct relayhosts *r = relay->relays;
+    assert(relay->answer == NULL && r->waiting > 0);
+    relay->answer = answer;
+    r->waiting--;
+    if (r->told)
+        return;
+    if (r->waiting == 0)
+        relayhosts_tell(r);
+    else if (answer->count > 0 && !heap_has(&r->patience.node))
+        loop_timer_start(r->loop, &r->patience, RELAYHOSTS_PATIENCE_MS, on_patience, r);
+}
+
+/* As the first of a list it has the addresses that it would have alone. */
+static int
+limit_of(const struct target *target, int address_limit)
+{
+    int share = MX_LOOKUP_ADDRESS_MAX / (int)target_host_count(target);
+    return address_limit < share ? address_limit : share;
+}
+
+struct relayhosts *
+relayhosts_find(struct loop *loop, struct net *net, struct dns *dns,
+                const struct target *target, uint16_t default_port, int address_limit,
+                mx_lookup_found *done, void *context)
+{
+    struct relayhosts *r = memory_new(sizeof(*r));
+    r->loop = loop;
+    r->done = done;
+    r->context = context;
+    r->hosts = memory_array(MX_LOOKUP_ADDRESS_MAX, sizeof(*r->hosts));
+    r->count = r->waiting = target_host_count(target);
+    assert(r->count > 0 && r->count <= TARGET_HOSTS_MAX && address_limit > 0);
+    for (size_t at = 0; at < r->count; at++) {
+        struct target_host host = target_host(target, at);
+        struct relay *relay = &r->list[at];
+        relay->relays = r;
+        text_copy(relay->host, sizeof(relay->host), host.host);
+        struct mx_lookup_query query = {.name = relay->host,
+                                        .by_mx = target->look_up_mx,
+                                        .smarthost = true,
+                                        .port = host.port ? host.port : default_port,
+                                        .address_limit =
+                                            limit_of(target, address_limit)};
+        relay->exchange =
+            mx_lookup_find(loop, net, dns, &query, relayhosts_on_found, relay);
+    }
+    return r;
+}
+
+static void
+relayhosts_release(void *object)
+{
+    struct relayhosts *r = object;
+    free(r->hosts);
+    free(r);
+}
+
+void
+relayhosts_free(struct relayhosts **relays)
+{
+    struct relayhosts *r = *relays;
+    if (r == NULL)
+        return;
+    for (size_t at = 0; at < r->count; at++)
+        mx_lookup_free(&r->list[at].exchange);
+    loop_timer_stop(r->loop, &r->patience);
+    loop_release(r->loop, relayhosts_release, r);
+    *relays = NULL;
+}
+
+size_t
+relayhosts_place(const struct mx_lookup_host *host)
+{
+    return host->preference / RELAYHOSTS_PREFERENCES;
+}

@@ -1,0 +1,22 @@
+/* Hosts whose TLS failed not long ago, to say so once for many messages. That decides
+ * nothing: TLS is tried again for each.
+ *
+ * Pure. Holds at most TLS_FAILURES_MAX addresses, then the oldest is forgotten. */
+#ifndef SMTP_TLS_FAILURES_H
+#define SMTP_TLS_FAILURES_H
+
+#include "base/net.h"
+
+enum { TLS_FAILURES_MAX = 2000 };
+#define LAPSE_MS ((int64_t)60 * 60 * 1000)
+
+struct tls_failures;
+
+struct tls_failures *tls_failures_new(void);
+void tls_failures_free(struct tls_failures **l);
+/* The handshake with it failed now; times as loop_monotonic_ms(). True when none of it
+ * had within LAPSE_MS since one that was told: this is to be told. */
+bool tls_failures_add(struct tls_failures *l, const struct net_address *address,
+                      int64_t now_ms) __attribute__((warn_unused_result));
+
+#endif

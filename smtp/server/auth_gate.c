@@ -1,0 +1,361 @@
+/* Paces password checks, delays the answers to failures, locks out. */
+#include "smtp/server/auth_gate.h"
+
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/memory.h"
+#include "smtp/reply.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+struct auth_gate {
+    struct loop *loop;
+    struct log *log;
+    struct lockout *lockout;
+    struct auth_attempt *waiting; /* as they came */
+    struct auth_attempt *current; /* its check is not finished */
+    size_t waiting_count;
+    int64_t round;   /* of turns among the clients in the row */
+    int64_t next_ms; /* no check before that, monotonic */
+    struct loop_timer pace;
+};
+
+struct auth_attempt {
+    struct auth_gate *gate;
+    struct server *server;
+    struct lockout_key key;
+    struct loop_timer late;
+    bool waits;                    /* in the gate's row... */
+    int64_t round;                 /* ...until then */
+    const struct refusal *refusal; /* said late, instead of an answer */
+    void (*resume)(void *context);
+    void *context;
+    struct auth_attempt *prev, *next;
+};
+
+static const struct refusal too_many = {454, "4.7.0",
+                                        "too many logins at a time, try later"};
+static const struct refusal too_many_own = {
+    454, "4.7.0", "too many logins at a time from your address, try later"};
+static const struct refusal locked = {
+    454, "4.7.0", "too many failed logins from your address, try later"};
+static const struct refusal locked_now = {
+    421, "4.7.0", "too many failed logins from your address, closing"};
+
+/* --- The row ---------------------------------------------------------------------- */
+
+static void
+leave_row(struct auth_attempt *l)
+{
+    if (!l->waits)
+        return;
+    DL_DELETE(l->gate->waiting, l);
+    l->gate->waiting_count--;
+    l->waits = false;
+}
+
+static enum lockout_standing
+standing(const struct auth_attempt *l)
+{
+    return lockout_standing(l->gate->lockout, &l->key,
+                            loop_monotonic_ms(l->gate->loop));
+}
+
+/* Of two that came at the same time. */
+static bool
+is_before(const struct auth_attempt *a, const struct auth_attempt *b)
+{
+    enum lockout_standing one = standing(a), other = standing(b);
+    return one < other || (one == other && a->round < b->round);
+}
+
+/* NULL: nobody waits. */
+static struct auth_attempt *
+first_in_row(const struct auth_gate *gate)
+{
+    struct auth_attempt *l, *first = gate->waiting;
+    DL_FOREACH (gate->waiting, l)
+        if (is_before(l, first))
+            first = l;
+    return first;
+}
+
+static struct auth_attempt *
+last_in_row(const struct auth_gate *gate)
+{
+    struct auth_attempt *l, *last = gate->waiting;
+    DL_FOREACH (gate->waiting, l)
+        if (!is_before(l, last))
+            last = l;
+    return last;
+}
+
+/* Those of the same client that wait; its next turn goes to round. */
+static int
+count_own(const struct auth_attempt *l, int64_t *round)
+{
+    const struct auth_attempt *other;
+    int own = 0;
+    *round = l->gate->round;
+    DL_FOREACH (l->gate->waiting, other)
+        if (memcmp(&other->key, &l->key, sizeof(l->key)) == 0) {
+            own++;
+            *round = other->round >= *round ? other->round + 1 : *round;
+        }
+    return own;
+}
+
+static void
+tell_late(void *context)
+{
+    struct auth_attempt *l = context;
+    const struct refusal *refusal = l->refusal;
+    l->refusal = NULL;
+    if (refusal != NULL)
+        server_login_refused(l->server, refusal);
+    else
+        server_login_answer(l->server);
+    l->resume(l->context);
+}
+
+/* Told in a turn of its own: it is another session that asks now. */
+static void
+give_way(struct auth_attempt *l)
+{
+    leave_row(l);
+    l->refusal = &too_many;
+    loop_timer_start(l->gate->loop, &l->late, 0, tell_late, l);
+}
+
+/* NULL: it waits. */
+static const struct refusal *
+join_row(struct auth_attempt *l)
+{
+    struct auth_gate *gate = l->gate;
+    int each = standing(l) == LOCKOUT_GOOD ? AUTH_ATTEMPT_WAITING_EACH_GOOD
+                                           : AUTH_ATTEMPT_WAITING_EACH;
+    if (count_own(l, &l->round) >= each)
+        return &too_many_own;
+    if (gate->waiting_count == AUTH_ATTEMPT_WAITING_MAX) {
+        struct auth_attempt *last = last_in_row(gate);
+        if (!is_before(l, last))
+            return &too_many;
+        give_way(last);
+    }
+    DL_APPEND(gate->waiting, l);
+    gate->waiting_count++;
+    l->waits = true;
+    return NULL;
+}
+
+/* --- Checks ----------------------------------------------------------------------- */
+
+static void
+log_lockout(const struct auth_attempt *l, const struct lockout_verdict *verdict)
+{
+    struct log_line line;
+    log_start(&line, l->gate->log, LOG_LEVEL_WARNING, "smtpd", NULL);
+    log_field_format(&line, "auth", "locked");
+    log_field(&line, "client", text_from(l->server->client));
+    log_field_number(&line, "failures", verdict->failures);
+    log_field_number(&line, "seconds", verdict->locked_ms / 1000);
+    log_remark(&line, TEXT("too many failed logins"));
+    log_end(&line);
+}
+
+/* How late it is to be told. */
+static int64_t
+count_failure(struct auth_attempt *l)
+{
+    struct auth_gate *gate = l->gate;
+    struct lockout_verdict verdict =
+        lockout_failed(gate->lockout, &l->key, loop_monotonic_ms(gate->loop));
+    l->refusal = verdict.locked_ms > 0 ? &locked_now : NULL;
+    if (l->refusal != NULL)
+        log_lockout(l, &verdict);
+    return verdict.delay_ms;
+}
+
+/* True: answered. */
+static bool
+conclude(struct auth_attempt *l, enum sasl_result result)
+{
+    struct auth_gate *gate = l->gate;
+    int64_t delay_ms = 0;
+    if (result == SASL_FAILED || result == SASL_MALFORMED)
+        delay_ms = count_failure(l);
+    else if (result == SASL_DONE)
+        lockout_passed(gate->lockout, &l->key, loop_monotonic_ms(gate->loop));
+    if (result == SASL_FAILED)
+        loop_timer_start(gate->loop, &l->late, delay_ms, tell_late, l);
+    else if (l->refusal != NULL)
+        server_login_refused(l->server, l->refusal);
+    else
+        server_login_answer(l->server);
+    return result != SASL_FAILED;
+}
+
+/* True: answered. */
+static bool
+auth_attempt_check(struct auth_attempt *l)
+{
+    struct auth_gate *gate = l->gate;
+    enum sasl_result result = server_login_work(l->server);
+    bool over = result != SASL_UNFINISHED;
+    gate->current = over ? NULL : l;
+    gate->next_ms = loop_monotonic_ms(gate->loop) +
+                    (over ? AUTH_ATTEMPT_PACE_MS : AUTH_ATTEMPT_SLICE_MS);
+    return over && conclude(l, result);
+}
+
+static bool
+refuse_locked(struct auth_attempt *l)
+{
+    if (!auth_gate_is_locked(l->gate, &l->key))
+        return false;
+    server_login_refused(l->server, &locked);
+    return true;
+}
+
+/* While somebody waits. */
+static void
+set_pace(struct auth_gate *gate)
+{
+    int64_t left_ms = gate->next_ms - loop_monotonic_ms(gate->loop);
+    if (gate->current != NULL || gate->waiting != NULL)
+        loop_timer_start(gate->loop, &gate->pace, left_ms > 0 ? left_ms : 0,
+                         gate->pace.fire, gate);
+}
+
+static void
+next_check(void *context)
+{
+    struct auth_gate *gate = context;
+    struct auth_attempt *l = gate->current != NULL ? gate->current : first_in_row(gate);
+    if (l == NULL)
+        return;
+    bool answered = false;
+    if (l == gate->current) {
+        answered = auth_attempt_check(l);
+    } else {
+        leave_row(l);
+        gate->round = l->round;
+        /* Meanwhile others of that client may have failed. */
+        answered = refuse_locked(l) || auth_attempt_check(l);
+    }
+    set_pace(gate);
+    if (answered)
+        l->resume(l->context);
+}
+
+static bool
+auth_attempt_is_busy(const struct auth_gate *gate)
+{
+    return gate->current != NULL || gate->waiting != NULL ||
+           loop_monotonic_ms(gate->loop) < gate->next_ms;
+}
+
+static enum sasl_result
+auth_attempt_read_line(struct auth_attempt *l)
+{
+    char nonce[SASL_NONCE_SIZE];
+    uint64_t random[3];
+    for (size_t i = 0; i < 3; i++)
+        random[i] = loop_random(l->gate->loop);
+    sasl_nonce(random, nonce);
+    return server_login_step(l->server, nonce);
+}
+
+/* --- Gate and logins ----------------------------------------------------------- */
+
+struct auth_gate *
+auth_gate_new(struct loop *loop, struct log *log)
+{
+    struct auth_gate *gate = memory_new(sizeof(*gate));
+    gate->loop = loop;
+    gate->log = log;
+    gate->lockout = lockout_new();
+    gate->pace.fire = next_check;
+    return gate;
+}
+
+void
+auth_gate_free(struct auth_gate **gate)
+{
+    struct auth_gate *g = *gate;
+    *gate = NULL;
+    if (g == NULL)
+        return;
+    assert(g->waiting == NULL && g->current == NULL);
+    loop_timer_stop(g->loop, &g->pace);
+    lockout_free(&g->lockout);
+    loop_release(g->loop, free, g);
+}
+
+void
+auth_gate_set_limit(struct auth_gate *gate, int failure_limit)
+{
+    lockout_set_limit(gate->lockout, failure_limit);
+}
+
+bool
+auth_gate_is_locked(const struct auth_gate *gate, const struct lockout_key *key)
+{
+    return lockout_left_ms(gate->lockout, key, loop_monotonic_ms(gate->loop)) > 0;
+}
+
+struct auth_attempt *
+auth_attempt_new(struct auth_gate *gate, struct server *server,
+                 const struct lockout_key *key, void (*resume)(void *context),
+                 void *context)
+{
+    struct auth_attempt *l = memory_new(sizeof(*l));
+    l->gate = gate;
+    l->server = server;
+    l->key = *key;
+    l->resume = resume;
+    l->context = context;
+    return l;
+}
+
+void
+auth_attempt_free(struct auth_attempt **login)
+{
+    struct auth_attempt *l = *login;
+    *login = NULL;
+    if (l == NULL)
+        return;
+    struct auth_gate *gate = l->gate;
+    leave_row(l);
+    if (gate->current == l) {
+        gate->current = NULL;
+        (void)count_failure(l);
+    }
+    loop_timer_stop(gate->loop, &l->late);
+    loop_release(gate->loop, free, l);
+}
+
+bool
+auth_attempt_ask(struct auth_attempt *l)
+{
+    struct auth_gate *gate = l->gate;
+    assert(!l->waits && gate->current != l);
+    if (refuse_locked(l))
+        return true;
+    enum sasl_result result = auth_attempt_read_line(l);
+    if (result != SASL_UNFINISHED)
+        return conclude(l, result);
+    const struct refusal *refusal = NULL;
+    bool answered = false;
+    if (auth_attempt_is_busy(gate))
+        refusal = join_row(l);
+    else
+        answered = auth_attempt_check(l);
+    if (refusal != NULL)
+        server_login_refused(l->server, refusal);
+    set_pace(gate);
+    return answered || refusal != NULL;
+}

@@ -1,0 +1,471 @@
+/* Young mail: how it gets into the journal and out, large or small, told or failed; its
+ * drafts, its content in memory, and the files that go after its end. */
+/* link: t/sim/disk*.c */
+/* link: t/sim/loop.c */
+#include "queue/journal/journaled.h"
+
+#include "queue/content.h"
+#include "queue/draft.h"
+#include "queue/recovery/removal.h"
+#include "t/support/queue_kit.h"
+#include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
+
+#include <errno.h>
+
+enum { LARGE = 20000, SEGMENT = 65536 };
+
+static const char *const three[] = {"a@x", "b@x", "c@x", NULL};
+static struct kit kit;
+
+static void
+start_with(int64_t journal_size)
+{
+    struct queue_settings settings = {.spool = "/spool",
+                                      .slices = 1,
+                                      .journal_size = journal_size,
+                                      .journal_segment = SEGMENT,
+                                      .journal_message_max = 8192};
+    kit = (struct kit){.loop = loop_new()};
+    kit.log = log_new(kit.loop, LOG_STYLE_PETREL, LOG_LEVEL_DEBUG);
+    buffer_init(&kit.lines, 16 * 1024 * 1024);
+    log_capture(kit.log, &kit.lines);
+    if (queue_open(&kit.queue, kit.loop, kit.log, &settings, kit_found, &kit, kit.error,
+                   sizeof(kit.error)) != 0)
+        ok_named(false, kit.error);
+    sim_loop_advance(kit.loop, 10);
+}
+
+static void
+start(void)
+{
+    start_with(4 * SEGMENT);
+}
+
+static void
+stop(void)
+{
+    kit_close(&kit);
+}
+
+/* SIGKILL, and a new start. */
+static void
+again(void)
+{
+    sim_disk_restart();
+    stop();
+    start();
+}
+
+static struct text
+content_of(size_t size)
+{
+    static char bytes[LARGE];
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (char)('a' + i * 7 % 26);
+    return text_of(bytes, size);
+}
+
+static struct envelope *
+take(size_t size)
+{
+    return kit_accept(&kit, kit_envelope("s@x", three), content_of(size));
+}
+
+static size_t
+files(void)
+{
+    return sim_disk_count("/spool") - sim_disk_count("/spool/journal") -
+           sim_disk_count("/spool/lock");
+}
+
+static void
+test_small(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(5000);
+    struct id id = e->id;
+    is_number(files(), 0, "a small message is no file");
+    is_number(queue_health(kit.queue).young, 1, "but young");
+    int content = queue_content_open(kit.queue, e);
+    struct text bytes = queue_content_bytes(kit.queue, content);
+    is_text(bytes, content_of(5000), "its content is in memory");
+    int second = queue_content_open(kit.queue, e);
+    ok_named(second != content && queue_content_bytes(kit.queue, second).at == bytes.at,
+             "once, however often it is open");
+    queue_content_close(kit.queue, second);
+    queue_retire(kit.queue, &e);
+    is_text(queue_content_bytes(kit.queue, content), content_of(5000),
+            "who reads goes on reading when it has ended");
+    queue_content_close(kit.queue, content);
+    is_number(queue_health(kit.queue).young, 0, "it is young no more");
+    sim_loop_advance(kit.loop, 200);
+    again();
+    is_number(kit.found_count, 0, "and does not come back");
+    ok(queue_load(kit.queue, id) == NULL);
+    stop();
+}
+
+/* One call fails on the way to S5, then the power does: what was done stays done.
+ * False: there were fewer calls. */
+static bool
+fail_to_move(uint64_t call, unsigned *stayed)
+{
+    struct failure failure = {.recipient = 1,
+                              .expired = false,
+                              .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE,
+                                                      550, "5.1.1", "unknown")};
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(3000);
+    struct id id = e->id;
+    queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
+    queue_settle(kit.queue, e, 1, CHANNEL_REMOTE, &failure);
+    queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
+    sim_disk_count_anew();
+    sim_disk_fail_at(call, ENOSPC);
+    sim_loop_advance(kit.loop, 300);
+    bool failed = sim_disk_has_failed();
+    *stayed += sim_disk_count("/spool/info") == 0;
+    sim_disk_power_cut();
+    stop();
+    start();
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->done == 2 && e->recipients[0].done &&
+                 e->failure_count == 1,
+             "whatever fails, the marks are kept, with what is to be told");
+    queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
+    sim_loop_advance(kit.loop, 300);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->preprocessed && e->done == 2 && e->failure_count == 1,
+             "with room it moves, and they with it");
+    queue_retire(kit.queue, &e);
+    sim_loop_advance(kit.loop, 300);
+    is_number(files(), 0, "and nothing is left");
+    stop();
+    return failed;
+}
+
+static void
+test_no_room_to_move(void)
+{
+    unsigned stayed = 0;
+    uint64_t call = 1;
+    while (fail_to_move(call, &stayed))
+        call++;
+    ok(call > 10 && stayed > 5);
+}
+
+static void
+test_no_room_for_a_text(void)
+{
+    struct failure failure = {.recipient = 1,
+                              .expired = false,
+                              .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE,
+                                                      550, "5.1.1", "unknown")};
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(3000);
+    struct id id = e->id;
+    queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
+    sim_loop_advance(kit.loop, 200);
+    e = queue_load(kit.queue, id);
+    ok(e != NULL && e->preprocessed && e->done == 0);
+    queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
+    queue_settle(kit.queue, e, 1, CHANNEL_REMOTE, &failure);
+    sim_disk_count_anew();
+    sim_disk_fail_at(2, ENOSPC); /* the first looks for an older text */
+    sim_loop_advance(kit.loop, 200);
+    ok(sim_disk_has_failed());
+    is_number(sim_disk_count("/spool/bounce"), 0, "there is no room for a text");
+    sim_disk_power_cut();
+    envelope_free(&e);
+    stop();
+    start();
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->done == 1 && e->recipients[0].done,
+             "who has got it is marked, who failed is tried again");
+    queue_retire(kit.queue, &e);
+    stop();
+}
+
+/* Killed while it moved: half of it is in the spool, or in corrupt/, and the journal
+ * has it all. Parked and released it is whole. */
+static void
+test_park_half_moved(const char *room, const char *suffix)
+{
+    struct disk *disk;
+    char path[80], name[ID_LENGTH + 1];
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(3000);
+    struct id id = e->id;
+    id_format(id, name);
+    snprintf(path, sizeof(path), "%s/%s%s", room, name, suffix);
+    if (disk_open(&disk, "/spool", false) != 0)
+        abort();
+    int file = disk_create(disk, path, 0600);
+    if (file < 0 || disk_write(disk, file, TEXT("half")) != 0)
+        abort();
+    disk_close_file(disk, file);
+    disk_close(&disk);
+    envelope_free(&e);
+    queue_park(kit.queue, id, "for a test");
+    sim_loop_advance(kit.loop, 300);
+    sim_disk_power_cut();
+    stop();
+    start();
+    is_number((int64_t)kit.found_count, 0, "parked");
+    is_number(queue_release(kit.queue, id), 0, room);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->content_size == 3000 &&
+                 queue_content_open(kit.queue, e) >= 0,
+             "released it is whole");
+    if (e != NULL)
+        queue_retire(kit.queue, &e);
+    sim_loop_advance(kit.loop, 300);
+    is_number(files(), 0, "and nothing is left");
+    stop();
+}
+
+static void
+test_from_disk(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(3000);
+    struct id id = e->id;
+    envelope_free(&e);
+    again();
+    is_number(kit.found_count, 1, "a start finds it");
+    e = queue_load(kit.queue, id);
+    ok(e != NULL && e->count == 3 && !e->preprocessed &&
+       text_equal(e->prefix, TEXT("Received: by test\r\n")));
+    ok_named(kit_content_is(&kit, e, content_of(3000)), "whole, from the journal");
+    queue_retire(kit.queue, &e);
+    stop();
+}
+
+static void
+test_from_memory(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(3000);
+    struct id id = e->id;
+    envelope_free(&e);
+    sim_disk_count_anew();
+    for (int i = 0; i < 2; i++) {
+        e = queue_load(kit.queue, id);
+        ok(e != NULL && e->count == 3 && e->content_size == 3000 && !e->held &&
+           text_equal(e->prefix, TEXT("Received: by test\r\n")));
+        ok(kit_content_is(&kit, e, content_of(3000)));
+        envelope_free(&e);
+    }
+    is_number((int64_t)sim_disk_calls(), 0, "new mail is not read from the disk");
+    stop();
+}
+
+/* 18 MB of it, of which 16 are kept in memory. */
+static void
+test_from_both(void)
+{
+    struct id ids[2400];
+    size_t count = sizeof(ids) / sizeof(ids[0]), wrong = 0;
+    struct envelope *e;
+    sim_disk_reset();
+    start_with(512 * SEGMENT);
+    for (size_t i = 0; i < count; i++) {
+        e = take(7500 + i % 100);
+        ids[i] = e->id;
+        envelope_free(&e);
+    }
+    sim_disk_count_anew();
+    for (size_t i = 0; i < count; i++) {
+        e = queue_load(kit.queue, ids[i]);
+        wrong += e == NULL || e->count != 3 ||
+                 !kit_content_is(&kit, e, content_of(7500 + i % 100));
+        envelope_free(&e);
+    }
+    is_number((int64_t)wrong, 0, "all are whole");
+    int64_t calls = (int64_t)sim_disk_calls();
+    ok_named(calls > 0 && calls < (int64_t)count * 2, "from memory and from the disk");
+    stop();
+}
+
+static void
+test_told(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(100);
+    struct id id = e->id;
+    struct failure failure = {.recipient = 2,
+                              .expired = false,
+                              .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE,
+                                                      550, "5.1.1", "unknown")};
+    queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
+    queue_settle(kit.queue, e, 2, CHANNEL_REMOTE, &failure);
+    sim_loop_advance(kit.loop, 99);
+    is_number(queue_health(kit.queue).batches, 1, "marks wait for company");
+    sim_loop_advance(kit.loop, 10);
+    is_number(queue_health(kit.queue).batches, 2, "but not longer than 100 ms");
+    is_number(files(), 0, "and need no file");
+    envelope_free(&e);
+    sim_disk_power_cut();
+    stop();
+    start();
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->done == 2 && e->recipients[0].done &&
+                 !e->recipients[1].done && e->recipients[2].done,
+             "a power cut forgets none of them");
+    ok_named(e->failure_count == 1 && e->failures[0].recipient == 2 &&
+                 strcmp(e->failures[0].outcome.text, "unknown") == 0,
+             "nor what a bounce must say");
+    queue_defer(kit.queue, &e, 5000, 3);
+    sim_loop_advance(kit.loop, 50);
+    is_number(queue_health(kit.queue).young, 0, "what waits moves out");
+    is_number(sim_disk_count("/spool/info") + sim_disk_count("/spool/mess") +
+                  sim_disk_count("/spool/bounce"),
+              3, "to its files");
+    sim_disk_power_cut();
+    stop();
+    start();
+    is_number(kit.found_count, 1, "where the next start finds it, once");
+    ok(kit.found[0].due_ms == 5000 && kit.found[0].attempts == 3);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->preprocessed && e->done == 2 && e->failure_count == 1,
+             "with all that was known");
+    ok(kit_content_is(&kit, e, content_of(100)));
+    queue_retire(kit.queue, &e);
+    sim_loop_advance(kit.loop, 300);
+    is_number(files(), 0, "its files go after its END");
+    stop();
+}
+
+static void
+test_large(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(LARGE);
+    struct id id = e->id;
+    is_number(sim_disk_count("/spool/mess"), 1, "a large content is a file at once");
+    is_number(files(), 1, "its envelope is not");
+    int content = queue_content_open(kit.queue, e);
+    ok_named(queue_content_bytes(kit.queue, content).at == NULL, "not in memory");
+    queue_content_close(kit.queue, content);
+    envelope_free(&e);
+    sim_disk_power_cut();
+    stop();
+    start();
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && kit_content_is(&kit, e, content_of(LARGE)),
+             "durable with its answer");
+    queue_retire(kit.queue, &e);
+    is_number(sim_disk_count("/spool/mess"), 1, "the file waits for the END");
+    sim_loop_advance(kit.loop, 300);
+    is_number(files(), 0, "and goes");
+    stop();
+
+    sim_disk_reset();
+    start();
+    e = take(LARGE);
+    id = e->id;
+    envelope_free(&e);
+    char path[100], name[ID_LENGTH + 1];
+    id_format(id, name);
+    snprintf(path, sizeof(path), "/spool/mess/%s", name);
+    struct disk *disk;
+    if (disk_open(&disk, "/spool", false) != 0 || disk_unlink(disk, path) != 0)
+        abort();
+    disk_close(&disk);
+    again();
+    is_number(kit.found_count, 0, "without its content it is no message");
+    ok_named(kit_logged(&kit, "the content is missing") &&
+                 sim_disk_count("/spool/corrupt") == 2,
+             "but parked, with its envelope and a note");
+    stop();
+}
+
+static void
+test_refused(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(100);
+    struct id id = e->id;
+    uint64_t calls;
+    sim_disk_count_anew();
+    queue_retire(kit.queue, &e);
+    e = take(200);
+    envelope_free(&e);
+    calls = sim_disk_calls();
+    stop();
+    for (uint64_t at = 1; at <= calls; at++) {
+        sim_disk_reset();
+        start();
+        e = take(100);
+        id = e->id;
+        sim_disk_count_anew();
+        sim_disk_fail_at(at, EIO);
+        queue_retire(kit.queue, &e);
+        e = take(200);
+        ok_named((e != NULL) != (kit.refused && kit.refusal.code == 451),
+                 "stored, or 451");
+        bool stored = e != NULL;
+        if (stored)
+            envelope_free(&e);
+        sim_loop_advance(kit.loop, 30000);
+        again();
+        ok_named(kit.found_count == stored && kit_entry(&kit, id) == NULL,
+                 "what was refused does not come back, nor what has ended");
+        stop();
+    }
+}
+
+static void
+test_held(void)
+{
+    sim_disk_reset();
+    start();
+    struct envelope *e = take(100);
+    struct id id = e->id;
+    is_number(queue_hold(kit.queue, e, "for a test", true), 0, "held while young");
+    envelope_free(&e);
+    e = queue_load(kit.queue, id);
+    ok_named(e != NULL && e->held, "so it says at once");
+    envelope_free(&e);
+    again();
+    is_number(kit.found_count, 0, "held mail is not reported");
+    is_number(queue_health(kit.queue).young, 1, "though it is there");
+    is_number(queue_release(kit.queue, id), 0, "released");
+    again();
+    is_number(kit.found_count, 1, "and reported");
+    ok(queue_remove(kit.queue, id));
+    sim_loop_advance(kit.loop, 300);
+    is_number(files(), 0, "removed is removed");
+    stop();
+}
+
+int
+main(void)
+{
+    test_small();
+    test_no_room_to_move();
+    test_no_room_for_a_text();
+    test_park_half_moved("mess", "");
+    test_park_half_moved("corrupt", ".mess");
+    test_park_half_moved("corrupt", ".todo");
+    test_park_half_moved("info", "");
+    test_from_disk();
+    test_from_memory();
+    test_from_both();
+    test_told();
+    test_large();
+    test_refused();
+    test_held();
+    sim_disk_reset();
+    return done();
+}

@@ -1,0 +1,123 @@
+/* Files of ended messages: when they go, and some in a turn. */
+/* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
+#include "queue/recovery/removal.h"
+
+#include "t/sim/sim.h"
+#include "t/sim/sim_disk.h"
+#include "t/support/tap.h"
+
+enum { MANY = 250 };
+
+struct bench {
+    struct loop *loop;
+    struct spool spool;
+    struct journaled young;
+    struct id_set seen;
+    struct removal endings;
+    unsigned calls; /* of removed */
+    bool first_is_removed;
+};
+
+static void
+on_removed(void *context)
+{
+    struct bench *b = context;
+    b->calls++;
+    b->first_is_removed = removal_are_removed(&b->endings, 1);
+}
+
+static void
+plant(struct bench *b, uint64_t number)
+{
+    struct id id = {.time_ms = 1, .hash = number};
+    int file = spool_write_new(&b->spool, ROOM_MESS, id, TEXT("x"), false);
+    if (file < 0)
+        abort();
+    disk_close_file(b->spool.disk, file);
+}
+
+/* Half of them end with batch 1, half with batch 2. */
+static void
+bench_begin(struct bench *b)
+{
+    char error[300];
+    *b = (struct bench){0};
+    sim_disk_reset();
+    b->loop = sim_loop_new(1);
+    if (spool_open(&b->spool, "/spool", false, NULL, error, sizeof(error)) != 0)
+        abort();
+    b->endings = (struct removal){.spool = &b->spool,
+                                  .young = &b->young,
+                                  .seen = &b->seen,
+                                  .loop = b->loop,
+                                  .removed = on_removed,
+                                  .context = b};
+    for (uint64_t i = 0; i < 2 * MANY; i++) {
+        plant(b, i);
+        removal_add(&b->endings, (struct id){.time_ms = 1, .hash = i},
+                    i < MANY ? 1 : 2);
+    }
+}
+
+static void
+bench_end(struct bench *b)
+{
+    removal_stop(&b->endings);
+    id_set_free(&b->seen);
+    spool_close(&b->spool);
+    loop_free(&b->loop);
+}
+
+static size_t
+files(void)
+{
+    return sim_disk_count("/spool/mess");
+}
+
+static void
+test_turns(void)
+{
+    struct bench b;
+    bench_begin(&b);
+    is_number(removal_count(&b.endings), 2 * MANY, "all are known");
+    ok_named(removal_are_removed(&b.endings, 2), "none is due");
+    removal_settled(&b.endings, 1, 0);
+    size_t left = files();
+    ok_named(left < 2 * MANY && left > MANY, "some go at once, not all");
+    ok(!removal_are_removed(&b.endings, 1) && !b.first_is_removed);
+    ok(removal_have(&b.endings, (struct id){.time_ms = 1, .hash = MANY - 1}));
+    for (int i = 0; i < 100 && files() > MANY; i++) {
+        left = files();
+        loop_turn(b.loop, 0);
+        ok_named(files() >= left - 100, "a turn does not take long");
+    }
+    is_number(files(), MANY, "those of the batch that is durable go");
+    ok(removal_are_removed(&b.endings, 1) && b.first_is_removed && b.calls > 1);
+    is_number(removal_count(&b.endings), MANY, "the others wait");
+    ok(!removal_have(&b.endings, (struct id){.time_ms = 1, .hash = MANY - 1}));
+    removal_settled(&b.endings, 2, -5);
+    is_number(files(), MANY, "a batch that failed is written anew");
+    bench_end(&b);
+    is_number(files(), MANY, "what is not durable stays");
+}
+
+static void
+test_hurry(void)
+{
+    struct bench b;
+    bench_begin(&b);
+    removal_settled(&b.endings, 1, 0);
+    removal_hurry(&b.endings);
+    is_number(files(), MANY, "at the end there are no more turns");
+    removal_settled(&b.endings, 2, 0);
+    is_number(files(), 0, "also for the last ones");
+    bench_end(&b);
+}
+
+int
+main(void)
+{
+    test_turns();
+    test_hurry();
+    return done();
+}
