@@ -72,25 +72,6 @@ struct petrel {
     unsigned draining;
 };
 
-static int
-mta_usage(void)
-{
-    fputs(
-        "usage: petrel [-c FILE] [-o KEY=VALUE]... [COMMAND]\n"
-        "  run                      the daemon, in the foreground (default)\n"
-        "  check [--example]        read the settings and print the effective ones\n"
-        "  version [--json]         version, libraries\n"
-        "  sendmail ARGS...         sendmail(1)\n"
-        "  status [--sites] [--json]  how the daemon is, and the sites it delivers to\n"
-        "  passwd USER              a line for auth_users; the password is asked for\n"
-        "  mime [--convert] FILE    the structure of a message; as older hops get it\n"
-        "  simulate SCENARIO        what the scheduler would make of a day\n"
-        "  queue ls|show|why|cat|hold|release|retry|rm|bounce|adopt ...   see "
-        "petrel(8)\n",
-        stderr);
-    return EX_USAGE;
-}
-
 /* --- Settings --------------------------------------------------------------------- */
 
 static struct listener_settings
@@ -768,12 +749,12 @@ dispatch(const struct options_sources *sources, int count, char **arguments)
         return 0;
     }
     if (count > 1)
-        return mta_usage();
+        return command_name_all();
     if (strcmp(command, "run") == 0)
         return mta_run(sources);
     if (strcmp(command, "check") == 0)
         return mta_check(sources);
-    return mta_usage();
+    return command_name_all();
 }
 
 int
@@ -798,7 +779,7 @@ main(int count, char **arguments)
         else if (option == 'o' && used < OVERRIDES_MAX)
             overrides[used++] = optarg;
         else
-            return mta_usage();
+            return command_name_all();
     }
     return dispatch(&sources, count - optind, arguments + optind);
 }

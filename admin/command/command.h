@@ -8,6 +8,9 @@
  * runs. arguments behind "queue". Returns a sysexits code. */
 int command_queue(int count, char **arguments, const struct options *options);
 
+/* Names all commands on standard error. Returns EX_USAGE. */
+int command_name_all(void);
+
 /* `version [--json]`. redis: library for it and its version, "" where there is none. */
 int command_version(int count, char **arguments, const char *redis);
 

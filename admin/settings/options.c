@@ -507,8 +507,7 @@ is_same(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/* Its name in the registry; alone, nobody asks for it. */
-static const char *
+const char *
 options_host_of(const struct options *o)
 {
     if (o->defrag_host != NULL)
@@ -690,109 +689,6 @@ enum log_level
 options_log_level(const struct options *options)
 {
     return (enum log_level)options_choose(levels, options->log_level, LOG_LEVEL_INFO);
-}
-
-struct queue_settings
-options_queue(const struct options *o)
-{
-    return (struct queue_settings){
-        .spool = o->spool,
-        .slices = (unsigned)o->slices,
-        .slice = (unsigned)o->slice,
-        .message_size_limit = o->message_size_limit,
-        .journal_size = o->journal_size,
-        .journal_message_max = o->journal_message_max,
-    };
-}
-
-struct manager_settings
-options_manager(const struct options *o, uint64_t seed)
-{
-    return (struct manager_settings){
-        .hostname = o->hostname,
-        .queue = options_queue(o),
-        .sched = {.active_limit = (int)o->active_limit,
-                  .session_limit = (int)o->session_limit,
-                  .site_share = (int)o->site_active_share,
-                  .seed = seed},
-        .bounce_size_limit = (size_t)o->bounce_size_limit,
-        .bulk_size = o->bulk_size,
-        .sender_turns = o->sender_turns,
-    };
-}
-
-struct transport_params
-options_transport(const struct options *options)
-{
-    struct transport_params t;
-    transport_params_default(&t);
-    t.initial_concurrency = (int)options->initial_concurrency;
-    t.concurrency_limit = (int)options->concurrency_limit;
-    t.recipient_limit = (int)options->recipients_per_delivery;
-    t.failed_cohort_limit = (int)options->failed_cohort_limit;
-    t.rate_delay_ms = options->rate_delay_ms;
-    t.transport_rate_delay_ms = options->transport_rate_delay_ms;
-    t.reuse_limit = (int)options->reuse_limit;
-    t.adaptive = options->adaptive;
-    (void)!bucket_rate_parse(text_from(options->destination_rate), &t.rate);
-    t.slot_cost = (int)options->slot_cost;
-    t.slot_loan = (int)options->slot_loan;
-    t.slot_discount = (int)options->slot_discount;
-    t.minimum_slots = (int)options->minimum_slots;
-    (void)!transport_params_parse_feedback(text_from(options->positive_feedback),
-                                           &t.positive);
-    (void)!transport_params_parse_feedback(text_from(options->negative_feedback),
-                                           &t.negative);
-    t.minimal_backoff_ms = options->minimal_backoff_ms;
-    t.maximal_backoff_ms = options->maximal_backoff_ms;
-    t.lifetime_ms = options->lifetime_ms;
-    t.bounce_lifetime_ms = options->bounce_lifetime_ms;
-    t.delay_warning_ms = options->delay_warning_ms;
-    return t;
-}
-
-/* malloc'ed; NULL with a mistake when it cannot be read, or there is none. */
-static char *
-read_passwords(const struct options *o, size_t *length, struct buffer *mistakes)
-{
-    char *content;
-    *length = 0;
-    if (o->auth_passwords == NULL || o->without_secrets)
-        return NULL;
-    int error = disk_read_whole(o->auth_passwords, SECRETS_FILE_MAX, &content, length);
-    if (error >= 0)
-        return content;
-    (void)!buffer_format(mistakes, "auth_passwords: cannot read '%.1000s': %s\n",
-                         o->auth_passwords, strerror(-error));
-    return NULL;
-}
-
-struct route_table *
-options_routes(const struct options *options, struct buffer *mistakes)
-{
-    size_t length, before = mistakes->length;
-    char *passwords = read_passwords(options, &length, mistakes);
-    struct route_settings settings = {
-        .routes = text_from(options->routes),
-        .sender_routes = text_from(options->sender_routes),
-        .relay = text_from(options->relay),
-        .relay_password = text_from(options->relay_password),
-        .passwords = text_of(passwords, length),
-        .without_secrets = options->without_secrets,
-        .local = text_from(options->local),
-        .local_domains = text_from(options->local_domains),
-        .defrag_host = text_from(options_host_of(options)),
-        .defrag_peers = text_from(options->defrag_peers),
-        .smtp_port = (uint16_t)options->smtp_port,
-        .base = options_transport(options),
-    };
-    /* One mistake, not one for each user that has no password for it. */
-    struct route_table *table =
-        mistakes->length == before ? route_new(&settings, mistakes) : NULL;
-    if (passwords)
-        digest_forget(passwords, length);
-    free(passwords);
-    return table;
 }
 
 void

@@ -88,6 +88,9 @@ enum { OPTIONS_RESTART_MAX = 256 };
 void options_need_restart(const struct options *old, const struct options *fresh,
                           char out[OPTIONS_RESTART_MAX]);
 
+/* The name by which other hosts of a registry know this one: defrag_host, or the
+ * hostname. */
+const char *options_host_of(const struct options *o);
 enum log_style options_log_style(const struct options *options);
 enum log_level options_log_level(const struct options *options);
 enum options_sandbox { SANDBOX_NO, SANDBOX_YES, SANDBOX_REQUIRE };
