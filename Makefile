@@ -121,6 +121,10 @@ UNIT_TESTS := $(BUILD)/t/crash.t $(UNIT:%=$(BUILD)/t/unit/%.t)
 unit: $(UNIT_TESTS)
 	$(Q)BUILD=$(BUILD) t/run.sh $^
 
+# One of them: make t/unit/queue/marks
+$(UNIT:%=t/unit/%): t/unit/%: $(BUILD)/t/unit/%.t
+	$(Q)BUILD=$(BUILD) prove -v $<
+
 # Everything: unit tests, the rules, and with real peers end to end: these wait more than they work.
 check: petrel $(UNIT_TESTS) $(PEERS:%=$(BUILD)/t/bench/%)
 	$(Q)BUILD=$(BUILD) t/run.sh $(UNIT_TESTS) $(wildcard t/*.t t/unit/*.t) $(if $(SAN),,$(wildcard t/e2e/*.t))
@@ -247,6 +251,6 @@ help:
 	@echo 'install-sendmail uninstall-sendmail     /usr/sbin/sendmail, mailq, newaliases are petrel'
 	@echo 'SAN=address,undefined   CC=clang   WERROR=1   BUILD=dir   PREFIX= DESTDIR='
 
-.PHONY: all petrel unit check demo bench crash fuzz tidy install uninstall install-sendmail uninstall-sendmail static deps deps-test clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit check demo bench crash fuzz tidy install uninstall install-sendmail uninstall-sendmail static deps deps-test clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -16,6 +16,7 @@ result 'functions have at most 70 lines' "$(for f in $product $tests; do
 done)"
 result 'files have at most 800 lines' "$(wc -l $product $tests | awk '$2 != "total" && $1 > 800 { print $2 " has " $1 " lines" }')"
 result 'lines have at most 100 columns' "$(awk 'length($0) > 100 { print FILENAME ":" FNR }' $product)"
+result 'a function has a name of its own, an exported one that of its module before it' "$(perl t/support/names.pl $product)"
 result 'the first line of a file says its job' "$(for f in $product; do head -1 "$f" | grep -q '^/\* [A-Za-z`]' || echo "$f"; done)"
 result 'a header is its own .c first include' "$(for f in $product; do
     case $f in *.c) h=${f%.c}.h; [ ! -f "$h" ] || [ "$(grep -m1 '^#include' "$f")" = "#include \"$h\"" ] || echo "$f" ;; esac
