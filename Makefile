@@ -169,12 +169,14 @@ tidy:
 # What is made of DESTDIR, which packages set, has no user and no owner yet: the system of
 # the package makes them. SYSCONFDIR is never overwritten.
 SYSCONFDIR ?= /etc
-INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 share/doc/petrel/config.example \
+INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \
+    share/man/man5/petrel-spool.5 share/doc/petrel/config.example \
     lib/sysusers.d/petrel.conf lib/tmpfiles.d/petrel.conf lib/systemd/system/petrel.service
 install: petrel
 	install -D -s -m 755 petrel $(DESTDIR)$(PREFIX)/sbin/petrel
 	install -D -m 644 man/petrel.8 $(DESTDIR)$(PREFIX)/share/man/man8/petrel.8
 	install -D -m 644 man/petrel.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/petrel.conf.5
+	install -D -m 644 man/petrel-spool.5 $(DESTDIR)$(PREFIX)/share/man/man5/petrel-spool.5
 	install -D -m 644 config.example $(DESTDIR)$(PREFIX)/share/doc/petrel/config.example
 	install -D -m 644 etc/petrel.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/petrel.conf
 	install -D -m 644 etc/petrel.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/petrel.conf
