@@ -101,9 +101,12 @@ clear();
 
 for my $signal ('KILL', 'HUP', 'TERM', 'INT') {
     for my $delay (0, 0.005, 0.02, 0.1) {
+        pipe my $end, my $open or die; # as long as this is, the message has no end
         my $pid = fork // die;
         if ($pid == 0) {
-            open STDIN, '-|', 'bash', '-c', 'printf "Subject: x\n\n"; sleep 0.01; yes body 2>/dev/null | head -c 300000 2>/dev/null; exec sleep 2' or POSIX::_exit(1);
+            POSIX::dup2(fileno $end, 9);
+            open STDIN, '-|', 'bash', '-c', 'printf "Subject: x\n\n"; sleep 0.01; yes body 2>/dev/null | head -c 300000 2>/dev/null; exec cat <&9' or POSIX::_exit(1);
+            POSIX::close(9);
             exec $Petrel::binary, 'sendmail', 'b@b.test' or POSIX::_exit(127);
         }
         sleep $delay;
