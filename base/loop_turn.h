@@ -2,8 +2,8 @@
  * turn.
  *
  * base/loop.c and t/sim/loop.c embed `struct loop` and decide when a turn begins, what
- * time it is and what is ready; everything else of base/loop.h is turn.c. Nobody else
- * includes this. */
+ * time it is and what is ready; everything else of base/loop.h is loop_turn.c. Nobody
+ * else includes this. */
 #ifndef BASE_LOOP_TURN_H
 #define BASE_LOOP_TURN_H
 

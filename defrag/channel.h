@@ -4,19 +4,19 @@
  * A fragment is an ordinary message of the queue. When its round begins the manager
  * offers those of its recipients whose route says defragment=yes:
  *
- *   look.c      reads its header (fragment.c) and the digest of its body
+ *   examine.c      reads its header (fragment.c) and the digest of its body
  *   origin.c    from whom it came, and so the key of its set
- *   owners.c    which host has its set; if it is another of ours, it goes there
+ *   claims.c    which host has its set; if it is another of ours, it goes there
  *   set.c       which others belong to it; for whom they are complete
  *   channel.c   PASS, PARK or absorb; the timer; what is released
- *   joins.c     what is complete: whole.c streams it (join.c) into a draft. Durable
- * (S4)
+ *   completion.c     what is complete: reassembled.c streams it (join.c) into a draft.
+ * Durable (S4)
  *               -> its parts end, durably -> it is accepted, and offered again
  *
  * Nothing is kept on disk but the messages themselves: one that is parked is due at
  * once there, so that a start offers all of them again. What a crash between the last
  * two steps leaves is found by the envelope of the whole, which names its parts
- * (made.h).
+ * (parts_list.h).
  *
  * It never delivers, refuses or tells a sender anything, and no limit, no time-out and
  * no fault of it loses mail: a fragment that cannot be joined goes on as it is. */
@@ -36,7 +36,7 @@ struct channel_settings {
     const struct peers *peers; /* borrowed until the next settings */
     struct set_limits limits;
     enum origin_keying keying; /* what is held keeps the key it has */
-    bool keeps_subject;        /* see join.h */
+    bool keeps_subject;        /* see reassemble.h */
     enum channel_timeout {     /* what becomes of fragments whose time is over */
                            CHANNEL_RELEASE,
                            CHANNEL_BOUNCE,

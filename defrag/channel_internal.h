@@ -1,5 +1,5 @@
-/* What channel.c, channel_offer.c, journeys.c and joins.c share. Nobody else includes
- * this. */
+/* What channel.c, channel_offer.c, fragment_redirect.c and completion.c share. Nobody
+ * else includes this. */
 #ifndef DEFRAG_CHANNEL_INTERNAL_H
 #define DEFRAG_CHANNEL_INTERNAL_H
 
@@ -124,7 +124,8 @@ bool channel_explain(void *context, struct id id, char *out, size_t size);
 bool channel_look_on(struct defragmenter *c);
 void channel_looking_free(struct held *h);
 
-/* --- journeys.c ------------------------------------------------------------------- */
+/* --- fragment_redirect.c
+ * ------------------------------------------------------------------- */
 
 /* Its set may be another host's: then it is SENT. ttl_ms: of our claim. */
 bool fragment_redirect_starts(struct defragmenter *c, struct held *h, int64_t until_ms,
@@ -144,7 +145,8 @@ void fragment_redirect_other(void *context, const unsigned char key[DIGEST_SIZE]
 int64_t fragment_redirect_tick(struct defragmenter *c, int64_t now_ms);
 void fragment_redirect_init(struct defragmenter *c);
 
-/* --- joins.c ---------------------------------------------------------------------- */
+/* --- completion.c
+ * ---------------------------------------------------------------------- */
 
 /* Goes on with what is complete. True: there is more. */
 bool completion_go_on(struct defragmenter *c);

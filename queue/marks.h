@@ -3,7 +3,7 @@
  * Written together, at most 100 ms or 64 marks behind (spec/queue.md §6 R7), at the end
  * of a turn; a message that is retired before costs nothing. Where they go:
  *   young, decided        a record of the journal
- *   young or S4, waiting  the message moves to S5, with its marks (mover.h)
+ *   young or S4, waiting  the message moves to S5, with its marks (preprocess.h)
  *   S5                    its files
  * What the disk refuses stays here and is tried again, so that a full disk does not
  * deliver twice. */

@@ -43,7 +43,7 @@ struct queue {
     void *found_context;
     uint64_t retired;
     uint64_t last_end, durable_batch; /* batches of the journal */
-    bool checkpointing;               /* when these are removed, see endings.h: */
+    bool checkpointing;               /* when these are removed, see removal.h: */
     uint64_t checkpoint_batch;
 };
 

@@ -31,6 +31,7 @@ result 'no assert changes anything' "$(grep -nE 'assert\(' $product | sed 's/"[^
 result 'only a start, or lack of memory, ends the process by name' "$(
     grep -nE '\b(_?exit|abort|kill|quick_exit)\(' $(ls $product | grep '\.c$') |
         grep -vE 'abort\(\); /\* |/\* abort|^(mta|base/loop)\.c:')"
+result 'no merge left its marks' "$(git grep -nE '^(<{7}|>{7}) ' -- ':!t/fuzz/corpus' 2>/dev/null)"
 result 'every module has a unit test' "$(for f in $(ls $product | grep '\.c$' | grep -v ^defrag/); do
     h=${f%.c}.h; m=$(basename "$f" .c) # x_part is tested as a part of x
     [ -f "$h" ] && ! echo "$tests" | grep -qE "^t/unit/.*/($m|${m%%_*})\.c$" && ! grep -lq "\"$h\"" $tests && echo "$f"

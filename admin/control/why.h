@@ -17,9 +17,9 @@
  *   expires_ms     the first open recipient fails then; not there: none does
  *   hops           by next hop: destination, open (recipients; of them waiting, taken,
  *                  deferred while it is active), expires_ms; if anything is known of it
- *                  now: site as in hop.h, sessions as in doing.h (ten at most, those
- *                  that carry the message first), sessions_more
- *   hops_more      next hops beyond those */
+ *                  now: site as in site_view.h, sessions as in doing.h (ten at most,
+ * those that carry the message first), sessions_more hops_more      next hops beyond
+ * those */
 void why_add(json_t *answer, struct manager *manager, struct id id);
 
 /* listing as of listing.h; its "why" is the daemon's answer, and is not there when no

@@ -15,7 +15,7 @@ struct crlf_lines {
     bool dot_ends;  /* a line of one dot is the end */
     bool in_header; /* put may change it, for what follows */
     bool over;      /* nothing more counts; put may set it */
-    /* lines.c's: */
+    /* crlf_lines.c's: */
     bool after_cr;
     bool has_byte; /* the current line is not empty */
     bool lone_dot; /* ... and is a dot so far, not yet put */

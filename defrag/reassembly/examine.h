@@ -11,7 +11,7 @@ struct examine {
     struct fragment_reading reading;
     unsigned char digest[TAG_SIZE]; /* DONE: of the body */
     int64_t body_size;
-    /* look.c's own: */
+    /* examine.c's own: */
     struct queue *queue;
     int content; /* handle; < 0: none */
     int64_t at, size;

@@ -19,7 +19,7 @@ struct reassembled_setup {
     struct manager *manager;
     struct loop *loop;
     const char *hostname;        /* outlives it */
-    bool keeps_subject;          /* see join.h */
+    bool keeps_subject;          /* see reassemble.h */
     const struct set_join *join; /* the same */
 };
 

@@ -9,7 +9,7 @@ struct inspection {
     bool eight_bit; /* a byte above 127 anywhere */
     bool utf8;      /* in a header */
     bool unsure;    /* there are parts that were not looked into */
-    /* inspect.c's own: */
+    /* utf8_scan.c's own: */
     struct header_scan scan;
     struct structure *structure; /* while it may tell more */
 };

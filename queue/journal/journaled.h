@@ -35,7 +35,7 @@ struct journaled_message {
     bool parked;    /* it waits for other fragments, and is marked when it moves */
     bool made;      /* found at the start, with an envelope that has made_of */
     bool recovered; /* found at the start and not yet looked at: recover.c */
-    bool moving;    /* the spool is getting it: mover.h */
+    bool moving;    /* the spool is getting it: preprocess.h */
     bool is_new;    /* its owner has not heard yet; its record may not be written: it is
                        no message to anybody else */
     struct journaled_content *content; /* NULL: only in the journal */

@@ -1,4 +1,4 @@
-/* What manager.c, manager_begin.c, manager_round.c, manager_park.c, manager_warning.c,
+/* What manager.c, manager_begin.c, manager_round.c, manager_park.c, delay_warning.c,
  * manager_operator.c and manager_explain.c share. Nobody else includes this. */
 #ifndef QUEUE_MANAGER_INTERNAL_H
 #define QUEUE_MANAGER_INTERNAL_H
@@ -40,7 +40,7 @@ struct active {
     struct envelope *envelope;
     enum target_kind *kinds; /* per recipient; NULL until routed */
     char **reasons;          /* per recipient: the last deferral; NULL until one */
-    unsigned *deliveries;    /* per recipient: sendlog.h's number; NULL until one */
+    unsigned *deliveries;    /* per recipient: qmail_log.h's number; NULL until one */
     struct outcome **delays; /* per recipient, when late: the same, whole; or NULL */
     int64_t loaded_ms;
     /* Parked: this and all open recipients that the scheduler does not have wait until
@@ -184,7 +184,7 @@ void park_withdraw(struct manager *m, struct id id);
 /* Nobody else is open, and the scheduler does not know the message (any more). */
 void park(struct active *a, unsigned done_before);
 
-/* --- manager_warning.c ------------------------------------------------------------ */
+/* --- delay_warning.c ------------------------------------------------------------ */
 
 /* Whether the sender should hear of it if this recipient is deferred in the round that
  * begins. */

@@ -26,7 +26,7 @@ enum {
 struct reasons_row {
     struct id id;
     int64_t due_ms;
-    unsigned number; /* waiting.h's */
+    unsigned number; /* deferral_reasons.h's */
 };
 
 struct reasons_page {
@@ -37,7 +37,7 @@ struct reasons_page {
     struct id *strangers;
     size_t stranger_count;
     const struct deferral_reasons *reasons;
-    unsigned *numbers; /* by waiting.h's: the file's, 0 = not yet in it */
+    unsigned *numbers; /* by deferral_reasons.h's: the file's, 0 = not yet in it */
     unsigned outcomes, messages;
     struct buffer heads, lines;
 };

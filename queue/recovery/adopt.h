@@ -63,7 +63,7 @@ struct adopt {
     struct journaled_message *at; /* to be moved next */
     unsigned before;              /* messages of other rooms */
     bool failed;                  /* something of this room */
-    bool marked;                  /* a message of it: joined.h */
+    bool marked;                  /* a message of it: joined_mark.h */
     bool running, moving, at_once;
     struct preprocessor mover;
     struct loop_task task;

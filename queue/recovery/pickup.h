@@ -7,7 +7,7 @@
 #include "queue/envelope.h"
 
 /* Of an envelope that was injected. Postfix's style has Postfix's words; qmail's has
- * "info msg" (sendlog.h), and nothing here. */
+ * "info msg" (qmail_log.h), and nothing here. */
 void pickup_say(struct log *log, const struct envelope *e);
 
 #endif

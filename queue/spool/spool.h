@@ -6,7 +6,7 @@
  *
  *   S1, S2 mess, S3 +intd    draft.c, commit.c
  *   S3 -> S4 +todo           spool_enter_todo; durable once its room is synced
- *   S4 -> S5 info, channels  spool_write_preprocessed (mover.c), spool_leave_todo
+ *   S4 -> S5 info, channels  spool_write_preprocessed (preprocess.c), spool_leave_todo
  *   S5 bounce text, D marks  spool_append_failures, spool_mark
  *   S4 or S5 -> S1           spool_remove_all
  *

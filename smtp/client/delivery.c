@@ -461,7 +461,7 @@ on_sending(void *context, const struct client_event *event)
     case CLIENT_CONTENT:
         break;
     }
-    abort(); /* sending.c keeps them to itself */
+    abort(); /* client_connection.c keeps them to itself */
 }
 
 static void

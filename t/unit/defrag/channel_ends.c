@@ -1,4 +1,4 @@
-/* defrag/channel*.c, joins.c: what becomes of fragments, sets and joins when something
+/* defrag/channel*.c, completion.c: what becomes of fragments, sets and joins when something
  * ends before its time: the daemon, a message, a route, another instance. */
 /* link: t/sim/loop.c */
 #include "t/support/channel_world.h"

@@ -1,4 +1,4 @@
-/* queue/spool/joined_mark.c, and its marks in adopt.c, places.c and queue.c: a whole that was
+/* queue/spool/joined_mark.c, and its marks in adopt.c, queue_listing.c and queue.c: a whole that was
  * adopted is known as one at every start until it ends. */
 /* link: t/sim/loop.c */
 /* link: t/sim/disk*.c */

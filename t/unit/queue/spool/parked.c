@@ -1,4 +1,4 @@
-/* queue/spool/parked.c, and marks in queue.c, marks.c, recover.c, places.c, clean.c: a mark
+/* queue/spool/parked.c, and marks in queue.c, marks.c, recover.c, queue_listing.c, clean.c: a mark
  * is a hint, made and lost without harm. */
 /* link: t/sim/loop.c */
 /* link: t/sim/disk*.c */
