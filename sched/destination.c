@@ -109,17 +109,17 @@ move_entries(struct destinations *set, struct destination *d, struct site *from,
     to->loaded += d->entries;
 }
 
-/* Parked mail goes along with the last destination: it may be of any. */
+/* Backlogged mail goes along with the last destination: it may be of any. */
 static void
-move_parked(struct sites *set, struct site *from, struct site *to)
+move_backlog(struct sites *set, struct site *from, struct site *to)
 {
     struct id id;
     if (from->destinations > 0)
         return;
     if (from->is_crowded)
         site_set_crowded(set, to, true);
-    while (site_unpark(from, &id))
-        site_park(to, id);
+    while (site_backlog_take(from, &id))
+        site_backlog_add(to, id);
 }
 
 void
@@ -138,7 +138,7 @@ destination_move(struct destinations *set, struct destination *d,
     move_entries(set, d, from, to);
     leave_site(d);
     enter_site(d, to);
-    move_parked(&set->sites, from, to);
+    move_backlog(&set->sites, from, to);
     site_update(&set->sites, from, now_ms);
     site_update(&set->sites, to, now_ms);
 }
@@ -218,7 +218,7 @@ destinations_reload(struct destinations *set)
 static bool
 is_needed(const struct destination *d)
 {
-    return site_has_parked(d->site) && d->site->destinations == 1;
+    return site_has_backlog(d->site) && d->site->destinations == 1;
 }
 
 static void
@@ -248,7 +248,7 @@ void
 destination_update(struct destinations *set, struct destination *d, int64_t now_ms)
 {
     struct site *site = d->site;
-    if (is_unused(d) && d->forget && !site->dead && !site_has_parked(site)) {
+    if (is_unused(d) && d->forget && !site->dead && !site_has_backlog(site)) {
         destination_free(set, d, now_ms);
         return;
     }

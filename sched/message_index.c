@@ -37,9 +37,10 @@ message_index_age(const struct message_index *k)
 }
 
 bool
-message_index_is_parked(const struct message_index *k)
+message_index_is_backlogged(const struct message_index *k)
 {
-    return k->place == MESSAGE_INDEX_WAITING && k->due_ms > MESSAGE_INDEX_PARKED_MS / 2;
+    return k->place == MESSAGE_INDEX_WAITING &&
+           k->due_ms > MESSAGE_INDEX_BACKLOGGED_MS / 2;
 }
 
 static bool

@@ -26,11 +26,11 @@ enum message_index_age { MESSAGE_INDEX_NEW, MESSAGE_INDEX_OLD, MESSAGE_INDEX_AGE
 
 enum { MESSAGE_INDEX_ATTEMPTS_MAX = (1 << 24) - 1 };
 /* Due when its site says so, not by time. */
-#define MESSAGE_INDEX_PARKED_MS (INT64_MAX / 4)
+#define MESSAGE_INDEX_BACKLOGGED_MS (INT64_MAX / 4)
 
 struct message_index {
     uint64_t time_ms : 50, place : 2, forced : 1, /* ignores dead marks once */
-        parked : 1;                               /* a site has its id */
+        backlogged : 1;                           /* a site has its id */
     uint64_t hash : 40, attempts : 24;
     union {
         int64_t due_ms;                /* WAITING */
@@ -52,7 +52,8 @@ void message_index_free(struct message_index_set *set);
 
 struct id message_index_id(const struct message_index *k);
 enum message_index_age message_index_age(const struct message_index *k);
-bool message_index_is_parked(const struct message_index *k); /* and not due by time */
+bool
+message_index_is_backlogged(const struct message_index *k); /* and not due by time */
 
 /* NULL when unknown. */
 struct message_index *message_index_find(const struct message_index_set *set,

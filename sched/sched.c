@@ -252,7 +252,7 @@ site_share(const struct sched *s)
 }
 
 /* What a site has in memory besides this message: one to many domains there must not
- * be too many by itself, or it would be read and parked for ever. */
+ * be too many by itself, or it would be read and backlogged without end. */
 static size_t
 loaded_besides(const struct site *site, struct sched_message *m)
 {
@@ -280,13 +280,13 @@ is_excess(const struct sched *s, struct sched_message *m)
 
 /* Its site has room for it again when some of what it has is gone. */
 static void
-park_excess(struct sched *s, struct message_index *k, struct sched_message *m)
+backlog_excess(struct sched *s, struct message_index *k, struct sched_message *m)
 {
     struct site *site = message_entries(m)[0].destination->site;
-    site_park(site, m->id); /* even if another has it: that one may never call */
-    k->parked = 1;
+    site_backlog_add(site, m->id); /* even if another has it: that one may never call */
+    k->backlogged = 1;
     site_set_crowded(&s->destinations.sites, site, true);
-    message_index_wait(&s->known, k, MESSAGE_INDEX_PARKED_MS, k->attempts);
+    message_index_wait(&s->known, k, MESSAGE_INDEX_BACKLOGGED_MS, k->attempts);
     s->active--;
     message_free(&s->destinations, &m, s->now_ms);
 }
@@ -295,11 +295,11 @@ void
 sched_site_wake(struct sched *s, struct site *site, size_t count)
 {
     struct id id;
-    while (count > 0 && site_unpark(site, &id)) {
+    while (count > 0 && site_backlog_take(site, &id)) {
         struct message_index *k = message_index_find(&s->known, id);
-        if (!k || !k->parked)
+        if (!k || !k->backlogged)
             continue; /* gone, or it came by itself: another takes its place */
-        k->parked = 0;
+        k->backlogged = 0;
         if (k->place == MESSAGE_INDEX_WAITING && k->due_ms > s->now_ms) {
             message_index_wait(&s->known, k, s->now_ms, k->attempts);
             count--;
@@ -355,7 +355,7 @@ begin_message(struct sched *s, struct id id, const struct sched_mail *mail,
         sched_site_recall(s, site);
     }
     if (!k->forced && is_excess(s, m)) {
-        park_excess(s, k, m);
+        backlog_excess(s, k, m);
         return NULL;
     }
     message_index_activate(&s->known, k, m);
@@ -448,14 +448,14 @@ sched_message_settled(struct sched *s, struct sched_message *m, unsigned slot,
 void
 sched_site_prune(struct sched *s, struct site *site)
 {
-    struct parking *p = &site->parked;
+    struct site_backlog *p = &site->backlog;
     size_t kept = 0;
     for (size_t i = p->first; i < p->count; i++) {
         struct message_index *k = message_index_find(&s->known, p->ids[i]);
-        if (!k || !k->parked)
+        if (!k || !k->backlogged)
             continue;
-        if (message_index_is_parked(k)) {
-            k->parked = 0;
+        if (message_index_is_backlogged(k)) {
+            k->backlogged = 0;
             message_index_wait(&s->known, k, s->now_ms, k->attempts);
         } else {
             p->ids[kept++] = p->ids[i];
@@ -510,18 +510,18 @@ is_stranded(struct sched_message *m)
 
 /* The mail of a dead site comes back when that lives, in its order. */
 static void
-park_dead(struct message_index *k, struct sched_message *m)
+backlog_dead(struct message_index *k, struct sched_message *m)
 {
-    for (unsigned i = 0; i < m->entry_count && !k->parked; i++) {
+    for (unsigned i = 0; i < m->entry_count && !k->backlogged; i++) {
         const struct entry *e = &message_entries(m)[i];
         struct site *site = e->destination->site;
         if (!site->dead || !site_is_adaptive(site))
             continue;
-        for (unsigned j = e->first; j < e->first + e->count && !k->parked; j++) {
+        for (unsigned j = e->first; j < e->first + e->count && !k->backlogged; j++) {
             if (m->slots[j].state != SLOT_DEFERRED)
                 continue;
-            site_park(site, m->id);
-            k->parked = 1;
+            site_backlog_add(site, m->id);
+            k->backlogged = 1;
         }
     }
 }
@@ -553,7 +553,7 @@ next_end(struct sched *s, struct sched_action *action)
             s->now_ms + (stranded ? 1 : retry_jitter_ms(delay, &s->random));
         struct message_index *k = message_index_find(&s->known, m->id);
         if (!stranded)
-            park_dead(k, m);
+            backlog_dead(k, m);
         message_index_wait(&s->known, k, action->due_ms, action->attempts);
     } else {
         action->verb = SCHED_FINISH;
@@ -610,7 +610,8 @@ ready_choose(struct sched *s)
     return NULL;
 }
 
-/* Whose servers are looked up: of the mail that is next, or of that which is parked. */
+/* Whose servers are looked up: of the mail that is next, or of that which is
+ * backlogged. */
 static struct destination *
 site_destination(const struct site *site)
 {
@@ -653,7 +654,7 @@ wake_excess(struct sched *s)
             sched_site_prune(s, site);
         else
             sched_site_wake(s, site, share > 0 ? share / 2 + 1 : SIZE_MAX);
-        if (!site_has_parked(site))
+        if (!site_has_backlog(site))
             site_set_crowded(sites, site, false);
     }
 }
@@ -706,7 +707,7 @@ sched_wake_ms(const struct sched *s)
          age++) {
         const struct message_index *k =
             message_index_first(&s->known, (enum message_index_age)age);
-        if (k && k->due_ms < wake && !message_index_is_parked(k))
+        if (k && k->due_ms < wake && !message_index_is_backlogged(k))
             wake = k->due_ms;
     }
     return wake;

@@ -202,9 +202,9 @@ struct sched_state {
     enum sched_place place;
     int64_t due_ms;
     unsigned attempts;
-    bool loading; /* ACTIVE, but not yet answered by sched_loaded() */
-    bool parked;  /* its site wakes it, before due_ms perhaps: when it lives */
-    bool excess;  /* ... when it has less of the active set; due_ms says nothing */
+    bool loading;    /* ACTIVE, but not yet answered by sched_loaded() */
+    bool backlogged; /* its site wakes it, before due_ms perhaps: when it lives */
+    bool excess;     /* ... when it has less of the active set; due_ms says nothing */
 };
 struct sched_state sched_find(const struct sched *s, struct id id);
 /* Due now; dead destinations are revived when it is loaded. Nothing for active mail, it
@@ -253,8 +253,8 @@ struct sched_site {
     int destinations;
     const char *members[SCHED_MEMBERS_MAX]; /* some of them; NULL behind the last */
     size_t waiting;                         /* recipients */
-    int64_t waits_s; /* what is next there has waited so long in memory */
-    size_t parked;   /* messages on disk until it lives or has room */
+    int64_t waits_s;   /* what is next there has waited so long in memory */
+    size_t backlogged; /* messages on disk until it lives or has room */
     int64_t latency_ms;
     unsigned rate;         /* learnt, messages in 1000 s; 0 = none */
     unsigned failures;     /* sessions that never greeted, since one did */

@@ -42,13 +42,14 @@ void sched_message_settled(struct sched *s, struct sched_message *m, unsigned sl
 /* All that waits at the site gets outcome; only: of one destination. */
 void sched_site_settle(struct sched *s, struct site *site,
                        const struct destination *only, const struct outcome *outcome);
-/* What is parked there is due now. */
+/* What is backlogged there is due now. */
 void sched_site_wake(struct sched *s, struct site *site, size_t count);
-/* The same where parked mail has come with its domain, and nothing else would wake it.
+/* The same where backlogged mail has come with its domain, and nothing else would wake
+ * it.
  */
 void sched_site_recall(struct sched *s, struct site *site);
-/* Of the mail parked there what is its excess is due now: a dead site settles it. Of
- * that which went another way, or came due by itself and left, nothing stays. */
+/* Of the mail backlogged there what is its excess is due now: a dead site settles it.
+ * Of that which went another way, or came due by itself and left, nothing stays. */
 void sched_site_prune(struct sched *s, struct site *site);
 /* Mail has come to a site that is dead. */
 void sched_settle_dead(struct sched *s, struct site *site);

@@ -14,11 +14,11 @@ sched_find(const struct sched *s, struct id id)
     struct sched_state state = {.place = SCHED_ACTIVE,
                                 .attempts = k->attempts,
                                 .loading = k->place == MESSAGE_INDEX_LOADING,
-                                .parked = k->parked};
+                                .backlogged = k->backlogged};
     if (k->place == MESSAGE_INDEX_WAITING) {
         state.place =
             message_index_age(k) == MESSAGE_INDEX_NEW ? SCHED_INCOMING : SCHED_DEFERRED;
-        state.excess = message_index_is_parked(k);
+        state.excess = message_index_is_backlogged(k);
         state.due_ms = state.excess ? s->now_ms : k->due_ms;
     }
     return state;
@@ -169,7 +169,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
         .destinations = (int)site->destinations,
         .waiting = site->queue.recipients,
         .waits_s = first_waits_s(s, site),
-        .parked = site->parked.count - site->parked.first,
+        .backlogged = site->backlog.count - site->backlog.first,
         .latency_ms = latency_short_ms(&site->latency),
         .rate = site->learnt.rate,
         .failures = site->failures,

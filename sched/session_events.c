@@ -252,7 +252,7 @@ nobody_ever(struct sched *s, struct sched_session *session,
 {
     struct destination *d = session->destination;
     sched_site_settle(s, session->site, d, trouble);
-    /* Or what is parked would want a probe, of the same domain, without end. */
+    /* Or what is backlogged would want a probe, of the same domain, without end. */
     sched_site_wake(s, session->site, SIZE_MAX);
     session->site->open_after_ms = 0;
     d->forget = true;

@@ -294,7 +294,7 @@ site_free(struct sites *set, struct site *site)
     assert(!site->reasons);
     HASH_DELETE(hh, site->carrier->sites, site);
     flow_queue_free(&site->queue);
-    free(site->parked.ids);
+    free(site->backlog.ids);
     free(site->key);
     transport_close(&set->carriers, site->carrier);
     free(site);
@@ -440,9 +440,9 @@ site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
 }
 
 bool
-site_has_parked(const struct site *site)
+site_has_backlog(const struct site *site)
 {
-    return site->parked.count > site->parked.first;
+    return site->backlog.count > site->backlog.first;
 }
 
 /* A session is opened for mail that a rate lets through by the time it has greeted. */
@@ -460,13 +460,13 @@ sessions_worth(const struct site *site, int64_t now_ms)
 }
 
 /* Sessions without mail take it first: greeting, kept idle, or between two works. A
- * probe needs no mail in memory, what is parked is enough. */
+ * probe needs no mail in memory, what is backlogged is enough. */
 static bool
 wants_session(struct site *site, int64_t now_ms)
 {
     size_t works = site->queue.works;
     size_t without = (size_t)(site->sessions - site->carrying);
-    if (works == 0 && site->window.probing && site_has_parked(site))
+    if (works == 0 && site->window.probing && site_has_backlog(site))
         works = 1;
     if (works <= without || site->destinations == 0)
         return false;
@@ -599,9 +599,9 @@ site_refused(struct site *site, int64_t now_ms, bool is_final)
 }
 
 void
-site_park(struct site *site, struct id id)
+site_backlog_add(struct site *site, struct id id)
 {
-    struct parking *p = &site->parked;
+    struct site_backlog *p = &site->backlog;
     if (p->first == p->count)
         p->first = p->count = 0;
     if (p->count == p->capacity && p->first > p->capacity / 2) {
@@ -617,9 +617,9 @@ site_park(struct site *site, struct id id)
 }
 
 bool
-site_unpark(struct site *site, struct id *id)
+site_backlog_take(struct site *site, struct id *id)
 {
-    struct parking *p = &site->parked;
+    struct site_backlog *p = &site->backlog;
     if (p->first == p->count)
         return false;
     *id = p->ids[p->first++];

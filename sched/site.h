@@ -39,7 +39,7 @@ enum feeling {
 };
 
 /* Messages that wait on disk for a site, as ids in the order they came. */
-struct parking {
+struct site_backlog {
     struct id *ids;
     size_t first, count, capacity;
 };
@@ -68,9 +68,10 @@ struct site {
     struct reason *reasons;            /* those two */
     struct reason *reason, *suspended; /* of death; for later mail */
     size_t destinations, loaded;       /* loaded: entries of loaded messages */
-    struct parking parked;
+    struct site_backlog backlog;
     struct destination *members;
-    struct site *crowded_prev, *crowded_next; /* with parked mail that is its excess */
+    struct site *crowded_prev,
+        *crowded_next; /* with backlogged mail that is its excess */
     bool is_crowded;
 };
 
@@ -133,11 +134,11 @@ void site_die(struct sites *set, struct site *site, int64_t now_ms,
 void site_revive(struct sites *set, struct site *site);
 
 /* id waits on disk until the site lives, or has room. */
-void site_park(struct site *site, struct id id);
+void site_backlog_add(struct site *site, struct id id);
 /* The next one, oldest first; false: none. */
-bool site_unpark(struct site *site, struct id *id);
-bool site_has_parked(const struct site *site);
-/* Among its parked mail is some that is its excess, and comes when it has less. */
+bool site_backlog_take(struct site *site, struct id *id);
+bool site_has_backlog(const struct site *site);
+/* Among its backlogged mail is some that is its excess, and comes when it has less. */
 void site_set_crowded(struct sites *set, struct site *site, bool is_crowded);
 
 /* To be called after anything about it has changed: keeps ready lists and timers true.

@@ -33,7 +33,7 @@ struct top {
 static bool
 is_quiet(const struct sched_site *site)
 {
-    return site->waiting == 0 && site->parked == 0 && site->sessions == 0 &&
+    return site->waiting == 0 && site->backlogged == 0 && site->sessions == 0 &&
            site->dead_since_ms == 0;
 }
 
@@ -44,7 +44,7 @@ weigh(void *context, const struct sched_site *site)
     size_t number = t->visited++;
     t->totals->sites++;
     t->totals->waiting += site->waiting;
-    t->totals->parked += site->parked;
+    t->totals->backlogged += site->backlogged;
     t->totals->busy += (uint64_t)site->busy;
     if (is_quiet(site))
         return;
@@ -52,7 +52,7 @@ weigh(void *context, const struct sched_site *site)
         t->capacity = t->capacity ? 2 * t->capacity : 64;
         t->rows = memory_resize(t->rows, t->capacity * sizeof(*t->rows));
     }
-    t->rows[t->count++] = (struct row){site->waiting + site->parked, number};
+    t->rows[t->count++] = (struct row){site->waiting + site->backlogged, number};
 }
 
 static void
@@ -116,7 +116,7 @@ site_list_sorted(const json_t *hops)
     for (size_t i = 0; i < count; i++) {
         const json_t *hop = json_array_get(hops, i);
         json_int_t mail = json_integer_value(json_object_get(hop, "waiting")) +
-                          json_integer_value(json_object_get(hop, "parked"));
+                          json_integer_value(json_object_get(hop, "backlogged"));
         rows[i] = (struct row){(uint64_t)mail, i};
     }
     qsort(rows, count, sizeof(*rows), site_list_compare);

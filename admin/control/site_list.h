@@ -5,8 +5,8 @@
 #include "admin/control/site_view.h"
 
 struct site_list_totals {
-    uint64_t waiting; /* recipients in memory */
-    uint64_t parked;  /* messages on disk */
+    uint64_t waiting;    /* recipients in memory */
+    uint64_t backlogged; /* messages on disk */
     uint64_t sites, busy;
 };
 

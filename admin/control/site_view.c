@@ -80,7 +80,7 @@ put_numbers(json_t *hop, const struct sched_site *site)
         {"greeting",                site->greeting                          },
         {"waiting",                 (int64_t)site->waiting                  },
         {"waits_s",                 site->waits_s                           },
-        {"parked",                  (int64_t)site->parked                   },
+        {"backlogged",              (int64_t)site->backlogged               },
         {"ceiling",                 site->ceiling                           },
         {"rate_delay_ms",           site->transport->rate_delay_ms          },
         {"transport_rate_delay_ms", site->transport->transport_rate_delay_ms},
@@ -354,9 +354,9 @@ site_view_print_row(const json_t *hop, int width, int64_t now_ms)
 {
     char ceiling[RATE_MAX], rate[RATE_MAX], latency[RATE_MAX];
     print_site(json_field_string(hop, "site"), width);
-    printf("%7" PRId64 " %6" PRId64 " %6" PRId64 " %4" PRId64 " %4" PRId64 " %4" PRId64
+    printf("%7" PRId64 " %10" PRId64 " %6" PRId64 " %4" PRId64 " %4" PRId64 " %4" PRId64
            " %7s %8s %8s  ",
-           json_field_number(hop, "waiting"), json_field_number(hop, "parked"),
+           json_field_number(hop, "waiting"), json_field_number(hop, "backlogged"),
            json_field_number(hop, "window"), json_field_number(hop, "sessions"),
            json_field_number(hop, "busy"), json_field_number(hop, "idle"),
            dash(json_field_number(hop, "ceiling"), "", ceiling), rate_of(hop, rate),
@@ -372,9 +372,9 @@ site_view_print_table(const json_t *hops, int64_t now_ms)
     int width = SITE_WIDTH;
     json_array_foreach (hops, index, hop)
         width = wider(width, json_field_string(hop, "site"));
-    printf("  %-*s %7s %6s %6s %4s %4s %4s %7s %8s %8s  %s\n", width, "site", "waiting",
-           "parked", "window", "open", "busy", "idle", "ceiling", "rate", "latency",
-           "state, and what binds");
+    printf("  %-*s %7s %10s %6s %4s %4s %4s %7s %8s %8s  %s\n", width, "site",
+           "waiting", "backlogged", "window", "open", "busy", "idle", "ceiling", "rate",
+           "latency", "state, and what binds");
     json_array_foreach (hops, index, hop)
         site_view_print_row(hop, width, now_ms);
 }

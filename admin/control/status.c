@@ -87,8 +87,8 @@ make_sites(const struct site_list_totals *totals, const struct sched_counts *cou
     return json_pack("{s:o,s:o,s:o,s:o,s:o}", "sites", status_number(totals->sites),
                      "dead", status_number(counts->dead), "destinations",
                      status_number(counts->destinations), "waiting",
-                     status_number(totals->waiting), "parked",
-                     status_number(totals->parked));
+                     status_number(totals->waiting), "backlogged",
+                     status_number(totals->backlogged));
 }
 
 json_t *
@@ -253,10 +253,11 @@ print_sites(const json_t *status, int64_t now_ms)
     if (totals == NULL)
         return;
     printf("sites      %" PRId64 "; dead: %" PRId64 "; destinations: %" PRId64
-           "; recipients waiting: %" PRId64 "; messages parked: %" PRId64 "\n",
+           "; recipients waiting: %" PRId64 "; messages backlogged: %" PRId64 "\n",
            json_field_number(totals, "sites"), json_field_number(totals, "dead"),
            json_field_number(totals, "destinations"),
-           json_field_number(totals, "waiting"), json_field_number(totals, "parked"));
+           json_field_number(totals, "waiting"),
+           json_field_number(totals, "backlogged"));
     if (shown > 0)
         site_view_print_table(sites, now_ms);
     if (shown >= SITES_TOP && (int64_t)shown < json_field_number(totals, "sites"))

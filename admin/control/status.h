@@ -18,7 +18,7 @@
  *   sessions  in, stress (nearly too many are in; control_server.c adds it), out, idle
  * (of out), busy (of out: carry mail) totals    stored, ended, parked, since the start
  *   limits    active_limit, session_limit: the settings
- *   site_totals  sites, dead, destinations, waiting (recipients in memory), parked
+ *   site_totals  sites, dead, destinations, waiting (recipients in memory), backlogged
  *             (messages on disk until their site lives or has room)
  *   sites     as in site_view.h: the 20 with most mail, of those that have anything to
  * tell; the command asks for all */

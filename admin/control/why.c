@@ -100,7 +100,7 @@ why_add(json_t *answer, struct manager *m, struct id id)
     struct sched_counts counts = sched_count(s);
     json_t *told =
         json_pack("{s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I}", "loading", state.loading,
-                  "parked", state.parked, "excess", state.excess, "ahead",
+                  "backlogged", state.backlogged, "excess", state.excess, "ahead",
                   (json_int_t)sched_ahead(s, id), "active", (json_int_t)counts.active,
                   "active_limit", (json_int_t)counts.active_limit, "sessions",
                   (json_int_t)(counts.sessions - counts.idle), "session_limit",
@@ -196,7 +196,7 @@ print_waiting(const json_t *why, int64_t now_ms)
     char at[FORMAT_TIME_MAX];
     int64_t due_ms = json_field_number(why, "due_ms");
     if (json_field_is_true(why, "excess")) {
-        puts("because:  parked: its site has more than its share of the active set "
+        puts("because:  backlogged: its site has more than its share of the active set "
              "(site_active_share); it comes when that has less");
         return;
     }
@@ -211,7 +211,8 @@ print_waiting(const json_t *why, int64_t now_ms)
     }
     printf("because:  the next attempt is at %s%s\n",
            format_time_until(due_ms, now_ms, at),
-           json_field_is_true(why, "parked") ? ", or as soon as its site lives" : "");
+           json_field_is_true(why, "backlogged") ? ", or as soon as its site lives"
+                                                 : "");
 }
 
 static void
@@ -278,7 +279,7 @@ static void
 print_hop(const json_t *hop, const json_t *why, bool is_active, int64_t now_ms)
 {
     const json_t *site = json_object_get(hop, "site");
-    int64_t parked = json_field_number(site, "parked");
+    int64_t backlogged = json_field_number(site, "backlogged");
     print_counts(hop, is_active);
     if (site == NULL)
         return;
@@ -290,9 +291,9 @@ print_hop(const json_t *hop, const json_t *why, bool is_active, int64_t now_ms)
     else if (strcmp(json_field_string(site, "bound"), "nothing") != 0)
         print_bound("site now:", site, why, now_ms);
     print_sessions(hop, now_ms);
-    if (parked > 0)
-        printf("parked:   messages that wait on disk for that site: %" PRId64 "\n",
-               parked);
+    if (backlogged > 0)
+        printf("backlog:  messages that wait on disk for that site: %" PRId64 "\n",
+               backlogged);
 }
 
 static void

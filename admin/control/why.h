@@ -9,7 +9,7 @@
 /* Adds to the daemon's answer about a message (place, due_ms, attempts; see
  * control.h):
  *   loading        it is being read from the disk
- *   parked         its site wakes it when it lives, if that is before due_ms
+ *   backlogged     its site wakes it when it lives, if that is before due_ms
  *   excess         its site has more than its share of the active set: that wakes it
  *   ahead          due messages that are loaded before it
  *   active, active_limit, sessions, session_limit

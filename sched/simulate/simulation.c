@@ -198,7 +198,8 @@ simulation_load(struct simulation *s, struct id id)
                             .size = a->size};
     line_touch(s, domain->site);
     if (!sched_loaded(s->sched, simulation_now_ms(s), id, &as, s->recipients, count))
-        simulation_note(s, "parked", "message %llu", (unsigned long long)id.hash + 1);
+        simulation_note(s, "backlogged", "message %llu",
+                        (unsigned long long)id.hash + 1);
 }
 
 /* --- What is seen ----------------------------------------------------------------- */

@@ -44,7 +44,7 @@ struct world {
     struct mail *mails;
     unsigned count, capacity;
     struct channel *channels; /* in the order they were opened */
-    unsigned opens, loads, parked, waits, finishes, settles;
+    unsigned opens, loads, backlogged, waits, finishes, settles;
     int open_now, active, active_max;
     unsigned loaded[64]; /* the last loads, a ring */
     bool keep_outcomes;
@@ -166,7 +166,7 @@ world_load(struct world *w, struct id id)
     if (!sched_loaded(w->s, w->now, id, &mail, recipients, count)) {
         m->loaded = false;
         w->active--;
-        w->parked++;
+        w->backlogged++;
     }
 }
 

@@ -1,4 +1,4 @@
-/* The whole scheduler with all that it learns: shared sites, reloads, parking, bounds.
+/* The whole scheduler with all that it learns: shared sites, reloads, the backlog, bounds.
  */
 #include "sched/sched.h"
 
@@ -108,7 +108,7 @@ test_found_dead(void)
     is_number(w.waits, 5, "and all that came along is settled at once");
     is_string(w.mails[2].to[0].last->text,
               "delivery temporarily suspended: connection refused", "with its reason");
-    is_number(world_site(&w, "mx:10 m").site.parked, 5, "it waits for the probe");
+    is_number(world_site(&w, "mx:10 m").site.backlogged, 5, "it waits for the probe");
     while (world_channel(&w, "", 0))
         ok(!found(&w, world_channel(&w, "", 0), "mx:10 m"));
     is_number(sched_count(w.s).sites, 1, "one site");
@@ -201,8 +201,7 @@ test_transport_delay_idle(void)
     world_end(&w);
 }
 
-/* --- Parking ------------------------------------------------------------------------
- */
+/* --- The backlog -------------------------------------------------------------------- */
 
 /* Its end comes while a session is at a site that its domain has left. */
 static void
@@ -227,7 +226,7 @@ test_domain_vanishes(void)
     world_run(&w);
     while (w.open_now > 0)
         channel_refuse(&w, world_channel(&w, "", 0));
-    is_number(world_site(&w, "smtp:a.example").site.parked, 10, "mail waits on disk");
+    is_number(world_site(&w, "smtp:a.example").site.backlogged, 10, "mail waits on disk");
     world_pass(&w, 11000);
     unsigned opens = 0;
     for (struct channel *c; opens < 50 && (c = world_channel(&w, "", 0)); opens++)
@@ -251,7 +250,7 @@ test_late_success(void)
     ok(c->has_second);
     channel_answer(&w, c, VERDICT_DEFERRED, BLAME_SITE);
     ok(world_site(&w, "smtp:a.example").site.dead_until_ms > 0);
-    is_number(world_site(&w, "smtp:a.example").site.parked, 2, "it waits on disk");
+    is_number(world_site(&w, "smtp:a.example").site.backlogged, 2, "it waits on disk");
     c->work = c->second;
     channel_send(&w, c);
     is_number(world_site(&w, "smtp:a.example").site.dead_until_ms, 0, "it lives");
@@ -270,8 +269,8 @@ test_excess(void)
     add_many(&w, "big.example", 1000);
     world_run(&w);
     is_number(w.active, 50, "one site alone has half of the active set");
-    is_number(world_site(&w, "smtp:big.example").site.parked, 950,
-              "the rest is parked");
+    is_number(world_site(&w, "smtp:big.example").site.backlogged, 950,
+              "the rest is backlogged");
     ok(sched_find(w.s, w.mails[700].id).place == SCHED_INCOMING);
     is_number(sched_find(w.s, w.mails[700].id).due_ms, w.now, "due, as before");
     is_number(sched_wake_ms(w.s), INT64_MAX, "nothing to be woken for");
@@ -289,7 +288,7 @@ test_excess(void)
     }
     is_number(w.finishes, 1001, "all are delivered");
     ok_named(w.loads < 2500, "and each was loaded a few times at most");
-    printf("# %u loads, %u parked\n", w.loads, w.parked);
+    printf("# %u loads, %u backlogged\n", w.loads, w.backlogged);
     world_end(&w);
 }
 
@@ -300,7 +299,7 @@ test_excess_operator(void)
     start(&w, 100, 20);
     add_many(&w, "big.example", 200);
     world_run(&w);
-    ok_named(!w.mails[150].loaded, "parked");
+    ok_named(!w.mails[150].loaded, "backlogged");
     ok(sched_retry(w.s, w.now, w.mails[150].id));
     world_run(&w);
     ok_named(w.mails[150].loaded, "the operator wants it now");
@@ -356,7 +355,7 @@ test_excess_dies(void)
     ok(world_site(&w, "smtp:big.example").site.dead_until_ms > 0);
     is_number(with_verdict(&w), 300, "dead: all have a verdict, those on disk, too");
     is_number(w.active, 0, "and wait");
-    is_number(world_site(&w, "smtp:big.example").site.parked, 300, "for it to live");
+    is_number(world_site(&w, "smtp:big.example").site.backlogged, 300, "for it to live");
     for (int i = 0; i < 5000 && w.finishes < 300; i++) {
         while (world_channel(&w, "", 0))
             channel_refuse(&w, world_channel(&w, "", 0));
@@ -366,7 +365,7 @@ test_excess_dies(void)
     world_end(&w);
 }
 
-/* What left while it was parked does not use up the room of those behind it. */
+/* What left while it was backlogged does not use up the room of those behind it. */
 static void
 test_excess_gone(void)
 {
@@ -380,7 +379,7 @@ test_excess_gone(void)
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
     ok_named(w.mails[49].gone, "the last one, too");
-    is_number(world_site(&w, "smtp:big.example").site.parked, 0, "nobody is left");
+    is_number(world_site(&w, "smtp:big.example").site.backlogged, 0, "nobody is left");
     world_end(&w);
 }
 
@@ -653,7 +652,7 @@ test_probe(void)
     channel_refuse(&w, world_channel(&w, "", 0));
     q = world_site(&w, "smtp:a.example");
     ok_named(q.site.dead_until_ms >= w.now + 18000, "in vain: twice as long");
-    is_number(q.site.parked, 1, "the mail waits on");
+    is_number(q.site.backlogged, 1, "the mail waits on");
     is_number(w.mails[0].deferrals, 1, "and was not tried");
     ok(sched_find(w.s, w.mails[0].id).attempts == 1);
     struct explained e = {.bound = SCHED_BOUNDS};
@@ -667,9 +666,9 @@ test_probe(void)
     world_end(&w);
 }
 
-/* Mail that leaves or comes by itself while it is parked leaves nothing behind. */
+/* Mail that leaves or comes by itself while it is backlogged leaves nothing behind. */
 static void
-test_parked_leaves(void)
+test_backlogged_leaves(void)
 {
     struct world w;
     start(&w, 1000, 0);
@@ -688,7 +687,7 @@ test_parked_leaves(void)
         if (cycle % 3 == 0)
             sched_retry_all(w.s, w.now);
     }
-    is_number(world_site(&w, "smtp:a.example").site.parked, 10,
+    is_number(world_site(&w, "smtp:a.example").site.backlogged, 10,
               "the ten that are left");
     world_pass(&w, 1000000);
     struct channel *c = world_channel(&w, "", 0);
@@ -733,10 +732,10 @@ test_clock_back(void)
     const int64_t back = -86400000;
     w.now += back;
     world_run(&w);
-    ok_named(!w.mails[150].loaded, "parked");
+    ok_named(!w.mails[150].loaded, "backlogged");
     while (w.open_now > 0)
         channel_refuse(&w, world_channel(&w, "", 0));
-    is_number(with_verdict(&w), 200, "what is parked is known as such");
+    is_number(with_verdict(&w), 200, "what is backlogged is known as such");
     w.now += back;
     world_run(&w);
     world_pass(&w, 11000);
@@ -770,7 +769,7 @@ main(void)
     test_bounds_of_greetings();
     test_congested_in_line();
     test_probe();
-    test_parked_leaves();
+    test_backlogged_leaves();
     test_drain();
     test_clock_back();
     return done();

@@ -439,8 +439,8 @@ walk(uint64_t seed)
     }
     check(&k);
     ok_named(true, "all promises kept on a walk");
-    printf("# seed %u: %u mails, %u opens, %u loads, %u parked, %u reloads\n",
-           (unsigned)seed, k.w.count, k.w.opens, k.w.loads, k.w.parked, k.reloads);
+    printf("# seed %u: %u mails, %u opens, %u loads, %u backlogged, %u reloads\n",
+           (unsigned)seed, k.w.count, k.w.opens, k.w.loads, k.w.backlogged, k.reloads);
     end_well(&k);
     world_end(&k.w);
 }

@@ -121,7 +121,7 @@ test_dead(void)
     is_number(look(&w, "a.test").count, 0, "nothing is known yet");
     unsigned mail = world_add(&w, "a.test", 0, 0);
     world_run(&w);
-    ok(!state_of(&w, mail).parked);
+    ok(!state_of(&w, mail).backlogged);
     int64_t died = w.now;
     channel_refuse(&w, world_channel(&w, "a.test", 0));
     struct id_set seen = look(&w, "A.TEST");
@@ -131,18 +131,18 @@ test_dead(void)
     ok(seen.site.bound_until_ms == seen.site.dead_until_ms);
     ok(!seen.site.probing);
     is_number(seen.site.failures, 1, "one connection failed");
-    is_number((long)seen.site.parked, 1, "one message is parked");
+    is_number((long)seen.site.backlogged, 1, "one message is backlogged");
     is_string(seen.reason, "connection refused", "why");
     struct sched_state state = state_of(&w, mail);
     is_number(state.place, SCHED_DEFERRED, "it is deferred");
-    ok(state.parked && !state.excess && state.due_ms > w.now);
+    ok(state.backlogged && !state.excess && state.due_ms > w.now);
     is_number(explain(&w, mail, true).count, 0, "nothing is told of it in memory");
     world_pass(&w, seen.site.dead_until_ms - w.now);
     seen = look(&w, "a.test");
     ok(seen.site.probing && seen.site.dead_until_ms == 0);
     is_bound(&seen, SCHED_BOUND_PROBE);
     ok(seen.site.dead_since_ms == died);
-    w.mails[mail].due = w.now; /* parked mail may come early */
+    w.mails[mail].due = w.now; /* backlogged mail may come early */
     struct channel *c = world_channel(&w, "a.test", 0);
     ok(!channel_take(&w, c)); /* greeted: it is woken, and loaded */
     channel_drain(&w, c);

@@ -1,4 +1,4 @@
-/* Sites: what binds and until when, what is learnt, death, probes, parking, the clock.
+/* Sites: what binds and until when, what is learnt, death, probes, the backlog, the clock.
  */
 #include "sched/site.h"
 
@@ -401,34 +401,34 @@ test_probe_times(void)
 }
 
 static void
-test_parking(void)
+test_backlog(void)
 {
     struct place p;
     struct id id;
     start(&p);
-    ok(!site_has_parked(p.site) && !site_unpark(p.site, &id));
+    ok(!site_has_backlog(p.site) && !site_backlog_take(p.site, &id));
     uint64_t in = 0, out = 0;
     bool in_order = true;
     for (int i = 0; i < 100000; i++) {
-        site_park(p.site, (struct id){++in, 1});
-        site_park(p.site, (struct id){++in, 1});
-        in_order &= site_unpark(p.site, &id) && id.time_ms == ++out;
+        site_backlog_add(p.site, (struct id){++in, 1});
+        site_backlog_add(p.site, (struct id){++in, 1});
+        in_order &= site_backlog_take(p.site, &id) && id.time_ms == ++out;
         if (in - out > 500)
-            while (site_unpark(p.site, &id))
+            while (site_backlog_take(p.site, &id))
                 in_order &= id.time_ms == ++out;
     }
     ok_named(in_order, "in the order they came");
-    ok_named(p.site->parked.capacity <= 2048, "and room for no more than are parked");
-    while (site_unpark(p.site, &id))
+    ok_named(p.site->backlog.capacity <= 2048, "and room for no more than are backlogged");
+    while (site_backlog_take(p.site, &id))
         out++;
-    ok(in == out && !site_has_parked(p.site));
+    ok(in == out && !site_has_backlog(p.site));
     for (int i = 0; i < 1000; i++)
-        site_park(p.site, (struct id){++in, 1});
+        site_backlog_add(p.site, (struct id){++in, 1});
     for (int i = 0; i < 100000; i++) {
-        site_park(p.site, (struct id){++in, 1});
-        in_order &= site_unpark(p.site, &id) && id.time_ms == ++out;
+        site_backlog_add(p.site, (struct id){++in, 1});
+        in_order &= site_backlog_take(p.site, &id) && id.time_ms == ++out;
     }
-    ok_named(in_order && p.site->parked.capacity <= 4096,
+    ok_named(in_order && p.site->backlog.capacity <= 4096,
              "with many there all the time");
     finish(&p);
 }
@@ -506,9 +506,9 @@ test_free_probing(void)
     p.site = b->site;
     die(&p, NOW);
     site_revive(&p.set.sites, p.site);
-    site_park(p.site, (struct id){1, 1});
+    site_backlog_add(p.site, (struct id){1, 1});
     site_update(&p.set.sites, p.site, NOW);
-    ok_named(p.site->is_ready, "parked mail wants a probe");
+    ok_named(p.site->is_ready, "backlogged mail wants a probe");
     finish(&p);
     ok_named(true, "freed");
 }
@@ -528,7 +528,7 @@ main(void)
     test_latency();
     test_death();
     test_probe_times();
-    test_parking();
+    test_backlog();
     test_clock();
     test_inherit();
     test_free_probing();

@@ -242,7 +242,7 @@ test_lists(void)
     is_string(key_of(top, 1), "smtp:c.test", "then less");
     is_number((long)totals.sites, 4, "all sites");
     is_number((long)totals.waiting, 6, "all mail");
-    is_number((long)totals.parked, 0, "none is parked");
+    is_number((long)totals.backlogged, 0, "none is backlogged");
     is_number((long)totals.busy, 0, "nothing is carried");
     json_decref(top);
     top = site_list_top(w.s, 20, &totals);
@@ -272,7 +272,7 @@ test_lists(void)
     site_view_print_table(sorted, now);
     const char *text = printed_end(&p);
     ok(strstr(text,
-              "  smtp:b.test                              3      0      1    1    0"
+              "  smtp:b.test                              3          0      1    1    0"
               "    0       -        -        -  alive, window\n"));
     json_decref(all);
     json_decref(sorted);

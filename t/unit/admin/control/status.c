@@ -131,7 +131,7 @@ test_sites(void)
     is_at(status, "site_totals", "dead", 1);
     is_at(status, "site_totals", "destinations", 2);
     is_at(status, "site_totals", "waiting", 2);
-    is_at(status, "site_totals", "parked", 1);
+    is_at(status, "site_totals", "backlogged", 1);
     is_at(status, "limits", "active_limit", 1000);
     is_at(status, "limits", "session_limit", 100);
     is_at(status, "sessions", "out", 1);
@@ -144,9 +144,9 @@ test_sites(void)
     is_string(string_at(dead, NULL, "reason"), "site is down", "why");
     const char *text = printed(status);
     has_line(text, "sites      2; dead: 1; destinations: 2; recipients waiting: 2; "
-                   "messages parked: 1");
+                   "messages backlogged: 1");
     has_line(text,
-             "  smtp:[sink.test]:25                      2      0      1    1    0"
+             "  smtp:[sink.test]:25                      2          0      1    1    0"
              "    0       -        -        -  alive, window");
     json_decref(status);
     world_unstall(&w);

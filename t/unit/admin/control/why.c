@@ -45,7 +45,7 @@ test_active(void)
     world_deliver(&w, "ann@a.test", "good2@b.test good3@b.test");
     json_t *answer = asked(&w);
     ok(json_is_false(json_object_get(answer, "loading")));
-    ok(json_is_false(json_object_get(answer, "parked")));
+    ok(json_is_false(json_object_get(answer, "backlogged")));
     is_at(answer, "active", 2);
     is_at(answer, "active_limit", 1000);
     is_at(answer, "session_limit", 100);
@@ -269,16 +269,16 @@ test_because(void)
         "it: "
         "0\n");
     has(printed("{'queue_name':'deferred'," HEAD,
-                "{'place':'deferred','due_ms':1700000060000,'parked':true}"),
+                "{'place':'deferred','due_ms':1700000060000,'backlogged':true}"),
         "\nbecause:  the next attempt is at 22:14:20Z (in 1 min), or as soon as its "
         "site "
         "lives\n");
     has(printed("{'queue_name':'deferred'," HEAD,
-                "{'place':'deferred','due_ms':1,'parked':true,'excess':true}"),
-        "\nbecause:  parked: its site has more than its share of the active set "
+                "{'place':'deferred','due_ms':1,'backlogged':true,'excess':true}"),
+        "\nbecause:  backlogged: its site has more than its share of the active set "
         "(site_active_share); it comes when that has less\n");
     has(printed("{'queue_name':'defrag'," HEAD,
-                "{'place':'defrag','due_ms':1700000060000,'parked':false}"),
+                "{'place':'defrag','due_ms':1700000060000,'backlogged':false}"),
         "\nbecause:  other fragments of its message are not here yet; below stands "
         "which, and until when they are waited for\n");
     has(printed("{'queue_name':'active'," HEAD,
@@ -286,13 +286,13 @@ test_because(void)
                 "'hops_more':4,'hops':[{'destination':'smtp:c','open':3,'waiting':2,"
                 "'taken':1,'deferred':0,'sessions':[{'doing':'looking_up','what':"
                 "'MX of c','since_ms':1699999988000}],'sessions_more':3,'site':{'site':'mx:m','domains':['c','d'],"
-                "'destinations':12,'bound':'session_limit','waiting':5,'parked':6}}]}"),
+                "'destinations':12,'bound':'session_limit','waiting':5,'backlogged':6}}]}"),
         "next hop: smtp:c: recipients: 3 (2 waiting, 1 being delivered, 0 deferred)\n"
         "site:     mx:m, shared by c, d and 10 more\n"
         "because:  session_limit: all 9 sessions are out; 5 recipients wait there\n"
         "session:  looking up MX of c for 12 s\n"
         "          and 3 more\n"
-        "parked:   messages that wait on disk for that site: 6\n"
+        "backlog:  messages that wait on disk for that site: 6\n"
         "          and 4 next hops more\n"
         "expires:  22:14:20Z (in 1 min): what is open then fails, and <a@b> is told\n");
     has(printed("{'queue_name':'deferred','sender':''}",
