@@ -4,8 +4,8 @@
  * for Maildirs and settings). Symbolic links are never followed in the last component.
  * Files are small handles (>= 0). Every call answers a negative errno on failure; short
  * writes are continued here, never seen by callers. A failed sync is never retried: the
- * content counts as unknown (spec/queue.md §4.4). t/sim/disk.c is the stand-in with
- * power cuts. */
+ * content counts as unknown (doc/design.md "File systems"). t/sim/disk.c is the
+ * stand-in with power cuts. */
 #ifndef BASE_DISK_H
 #define BASE_DISK_H
 
@@ -68,7 +68,8 @@ int disk_sync_directory(struct disk *disk, const char *path); /* names */
 /* --- Syncing while the loop goes on --------------------------------------------------
  *
  * Native AIO (IOCB_CMD_FDSYNC, IOCB_CMD_FSYNC) with an eventfd that the loop watches:
- * asynchronous without a thread, and allowed where io_uring is not (DESIGN §2). */
+ * asynchronous without a thread, and allowed where io_uring is not
+ * (doc/design.md "Syncs in the background"). */
 
 struct loop;
 
@@ -126,7 +127,7 @@ void disk_unmap(struct disk *disk, void *map, size_t size);
 struct disk_traits {
     char type[24];    /* "ext4", "tmpfs", ...; "?" if unknown */
     bool forgets;     /* in memory: nothing survives a power cut */
-    bool fast_commit; /* ext4 with fast_commit: see spec/queue.md §4.1 (5) */
+    bool fast_commit; /* ext4 with fast_commit: see doc/design.md "File systems" */
     bool copies;      /* copy on write: overwriting in place needs free space */
     int64_t sync_us;  /* median of some overwrite + fdatasync; -1: not measured */
 };

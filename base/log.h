@@ -1,6 +1,6 @@
 /* The log: one event per line on stderr, ids first, peer bytes escaped here alone.
  *
- * Styles (spec/interface.md): `petrel` = "TIME program: ID: key=value, key=value
+ * Styles (petrel.conf(5)): `petrel` = "TIME program: ID: key=value, key=value
  * (text)", `postfix` = the same fields behind the tag `postfix/PROGRAM[pid]:`, `json` =
  * one object, `qmail` = no time, no program for what log_plain() says, and before other
  * things their "PROGRAM: ID: ", "warning: " or "alert: ". Printable ASCII and

@@ -1,9 +1,9 @@
 /* The loop: readiness, time and chance. The only door to libev, clock and randomness.
  *
- * Three laws (DESIGN §1): a start function never calls its callback before it returns;
- * nothing is freed inside a callback, loop_release() frees it at the end of the turn;
- * the end of the turn runs in a fixed order: sync the disk, answer what became durable,
- * write to sockets, free. */
+ * Laws (doc/design.md "Laws of the loop"): a start function never calls its callback
+ * before it returns; nothing is freed inside a callback, loop_release() frees it at the
+ * end of the turn; the end of the turn runs in a fixed order: sync the disk, answer
+ * what became durable, write to sockets, free. */
 #ifndef BASE_LOOP_H
 #define BASE_LOOP_H
 

@@ -1,7 +1,8 @@
 /* Memory that is there or ends the process: nobody checks for NULL.
  *
  * Allocation failure is not handled because it cannot be reached by a peer:
- * everything a peer can grow has a limit beside its declaration (DESIGN §7). */
+ * everything a peer can grow has a limit beside its declaration
+ * (doc/design.md "Limits"). */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 

@@ -56,7 +56,7 @@ struct net *net_new(struct loop *loop);
 void net_free(struct net **net);
 size_t net_connections(const struct net *net);
 /* True when address is this host's own and one of our listeners answers there: a mail
- * loop (spec/reliability.md §1.8). */
+ * loop (RFC 5321 §5.1). */
 bool net_is_own(struct net *net, const struct net_address *address);
 
 /* on_accept gets the connection; it must net_attach() or net_abort() it before it

@@ -1,11 +1,10 @@
 /* Typed settings from defaults, a file, the environment and the command line.
  *
- * One table of rows describes every key (spec/interface.md "Settings"). The file is
- * flat `key = value`; `#` starts a comment line; an indented line continues the value.
- * Precedence: command line, environment PREFIX_KEY, file, default. For every key
- * `key_file` (PREFIX_KEY_FILE) names a file whose content, trailing newline trimmed, is
- * the value. Why not inih: Debian's build cuts lines at 200 bytes and treats ` ;` as a
- * comment. */
+ * One table of rows describes every key (petrel.conf(5)). The file is flat `key =
+ * value`; `#` starts a comment line; an indented line continues the value. Precedence:
+ * command line, environment PREFIX_KEY, file, default. For every key `key_file`
+ * (PREFIX_KEY_FILE) names a file whose content, trailing newline trimmed, is the value.
+ * Why not inih: Debian's build cuts lines at 200 bytes and treats ` ;` as a comment. */
 #ifndef BASE_SETTINGS_H
 #define BASE_SETTINGS_H
 

@@ -1,5 +1,5 @@
 /* The defragment channel: fragments of message/partial wait until all are there, and go
- * on as one (DESIGN §5, spec/defrag-mime.md).
+ * on as one (doc/defragment.md).
  *
  * A fragment is an ordinary message of the queue. When its round begins the manager
  * offers those of its recipients whose route says defragment=yes:

@@ -108,7 +108,7 @@ sync_todo(struct commits *all, struct commit *list)
             continue;
         int own = result;
         /* Other users may not open todo/ to sync it; their file's sync takes the new
-         * name along (spec/queue.md §4.1). */
+         * name along (doc/design.md "File systems"). */
         if (result == -EACCES)
             own = spool_sync(all->spool, c->intd, &c->draft->id);
         if (own < 0)
@@ -136,7 +136,7 @@ sync_in_files(struct commits *all, struct commit *list)
     struct commit *c;
     DL_FOREACH (list, c)
         sync_files(c);
-    /* A failed sync is fatal for its whole batch (spec/queue.md §4.4). */
+    /* A failed sync is fatal for its whole batch (doc/design.md "Crash rules"). */
     if (all->spool->trouble[0] != '\0')
         DL_FOREACH (list, c)
             draft_refuse(c->draft, spool_refusal(-EIO));

@@ -1,5 +1,5 @@
 /* The envelope: who sent a message, to whom, and what became of each; and its form on
- * disk with length, CRC32C and end mark (DESIGN §2, spec/queue.md §6 R2). */
+ * disk with length, CRC32C and end mark (doc/design.md "On-disk formats"). */
 #ifndef QUEUE_ENVELOPE_H
 #define QUEUE_ENVELOPE_H
 

@@ -1,7 +1,7 @@
 /* What deliveries have led to and is not on disk yet: D marks, bounce texts, due times.
  *
- * Written together, at most 100 ms or 64 marks behind (spec/queue.md §6 R7), at the end
- * of a turn; a message that is retired before costs nothing. Where they go:
+ * Written together, at most 100 ms or 64 marks behind (doc/design.md "Crash rules"), at
+ * the end of a turn; a message that is retired before costs nothing. Where they go:
  *   young, decided        a record of the journal
  *   young or S4, waiting  the message moves to S5, with its marks (preprocess.h)
  *   S5                    its files

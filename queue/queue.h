@@ -1,6 +1,6 @@
 /* The queue: messages that are safe. The only door to spool and journal.
  *
- * qmail's states (DESIGN §2, spec/queue.md §1.2) as files: S2 mess, S3 mess+intd, S4
+ * qmail's states (doc/design.md "Message states"): S2 mess, S3 mess+intd, S4
  * +todo (QUEUED: durable), S5 info+local+remote (+bounce) without todo. Young mail is a
  * record of the journal instead, or S4 when an injector wrote it, and is delivered from
  * there; the first result that is not the last moves it to S5 ("preprocessed"). Nothing
@@ -34,10 +34,11 @@ struct queue_settings {
     bool sync_blocks;        /* never sync in the background; for tests */
 };
 
-/* The daemon: makes the directories, takes the lock, tidies and recovers (spec/queue.md
- * §6 R8). found is called for each message, oldest first, from a later turn on (never
- * inside queue_open), as well as for what foreign injectors leave (trigger FIFO, and a
- * scan every 25 minutes). 0, or a sysexits code with one line in error. */
+/* The daemon: makes the directories, takes the lock, tidies and recovers
+ * (doc/queue.md "Recovery"). found is called for each message, oldest first, from a
+ * later turn on (never inside queue_open), as well as for what foreign injectors leave
+ * (trigger FIFO, and a scan every 25 minutes). 0, or a sysexits code with one line in
+ * error. */
 struct queue_entry {
     struct id id;
     int64_t due_ms;
@@ -80,9 +81,9 @@ struct queue_draft *queue_begin_notice(struct queue *queue, int64_t size_expecte
  * rest may still be written and is ignored. */
 bool queue_write(struct queue_draft *draft, struct text bytes);
 int64_t queue_draft_size(const struct queue_draft *draft);
-/* Names the message from envelope and content (DESIGN §2 "Names"); sets e->id, birth_ms
- * (unless set), content_size, content_crc. Call it before composing a prefix that shows
- * the id. */
+/* Names the message from envelope and content (doc/design.md "Names"); sets e->id,
+ * birth_ms (unless set), content_size, content_crc. Call it before composing a prefix
+ * that shows the id. */
 void queue_name(struct queue_draft *draft, struct envelope *e);
 /* Takes draft and envelope (named, complete). stored is called when everything is
  * durable, in the end-of-turn stage ANSWER of this or a later turn: refusal NULL and

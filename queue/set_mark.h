@@ -1,5 +1,5 @@
 /* What a fragment says of its set on its way from one of our hosts to another:
- * "KEY;DEPTH;EPOCH" (pure; spec/defrag-mime.md §2.2). The value of the MAIL parameter
+ * "KEY;DEPTH;EPOCH" (pure; doc/defragment.md "Hosts"). The value of the MAIL parameter
  * XDEFRAG. */
 #ifndef QUEUE_SET_MARK_H
 #define QUEUE_SET_MARK_H

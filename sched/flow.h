@@ -1,13 +1,13 @@
 /* The queue of a site: whose mail, and which of it, a session gets next.
  *
  * Senders take turns, by what their mail costs, so that a campaign does not make
- * another sender's one message wait (spec/scheduler.md §6.16, E5, E6). Among the mail
- * of one sender the jobs of sched/limits/job.h decide. The turns are start-time fair
- * queuing: each sender has a virtual time that goes on by the cost of what it was
- * served, slower for a class of higher weight; the least is next, and one who comes new
- * starts at the present virtual time. A *flow* is a sender that has mail waiting at the
- * site, or had and has been served beyond the present virtual time: he is not new when
- * he comes back. Internal to sched/. */
+ * another sender's one message wait (doc/scheduler.md "Fair sharing between senders").
+ * Among the mail of one sender the jobs of sched/limits/job.h decide. The turns are
+ * start-time fair queuing: each sender has a virtual time that goes on by the cost of
+ * what it was served, slower for a class of higher weight; the least is next, and one
+ * who comes new starts at the present virtual time. A *flow* is a sender that has mail
+ * waiting at the site, or had and has been served beyond the present virtual time: he
+ * is not new when he comes back. Internal to sched/. */
 #ifndef SCHED_FLOW_H
 #define SCHED_FLOW_H
 

@@ -1,6 +1,6 @@
 /* The scheduler: who is next. Pure: (event, now) -> actions; no I/O, no clock.
  *
- * Vocabulary is Postfix's (spec/scheduler.md): a *destination* is a queue of *entries*
+ * Vocabulary is Postfix's (doc/scheduler.md): a *destination* is a queue of *entries*
  * (recipients of one message for one next hop) with a *window* of allowed parallel
  * sessions. Beyond Postfix, sessions come first and mail is bound late: SCHED_OPEN asks
  * for a session, sched_take() gives it mail once it has greeted, so a connection that

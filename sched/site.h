@@ -1,13 +1,14 @@
 /* Sites: the servers behind a next hop, and how much they bear. Internal to sched/.
  *
- * All domains with the same servers are one site (spec/scheduler.md §6.7): they share
+ * All domains with the same servers are one site (doc/scheduler.md "Sites"): they share
  * its sessions, window, rate and health. A site holds the queue of all that waits for
  * it (sched/flow.h) and decides how many sessions it may have; what binds is told by
  * the same function that decides, site_bound().
  *
  * The window is Postfix's (sched/limits/window.h). Unless the transport says
  * adaptive=no, it is bounded by what was learnt: the ceiling of sessions, the rate,
- * latency (spec/scheduler.md §6.23), and a site dies only when no session of it lives.
+ * latency (doc/scheduler.md "Ceiling and latency"), and a site dies only when no
+ * session of it lives.
  */
 #ifndef SCHED_SITE_H
 #define SCHED_SITE_H

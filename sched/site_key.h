@@ -2,9 +2,9 @@
  * provider. Pure.
  *
  * Providers take the mail of thousands of domains, and count all of it together
- * (spec/scheduler.md §5.1, §6.7). All domains with the same hosts at the same
- * preferences are one site; of those whose hosts all match the patterns of a provider,
- * the provider is. */
+ * (doc/scheduler.md "Sites"). All domains with the same hosts at the same preferences
+ * are one site; of those whose hosts all match the patterns of a provider, the provider
+ * is. */
 #ifndef SCHED_SITE_KEY_H
 #define SCHED_SITE_KEY_H
 

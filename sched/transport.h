@@ -1,9 +1,9 @@
 /* Carriers: what Postfix calls a transport. A route's target with its parameters, and
  * those of its sites that want a session. Internal to sched/.
  *
- * Carriers take turns (spec/scheduler.md §1.7), and within one its sites do; each list
- * is O(1). A transport rate delay is a carrier's: one delivery at a time, and a pause
- * from the beginning of one to that of the next (§1.9). */
+ * Carriers take turns (doc/scheduler.md "Destinations"), and within one its sites do;
+ * each list is O(1). A transport rate delay is a carrier's: one delivery at a time, and
+ * a pause from the beginning of one to that of the next (doc/scheduler.md "Rates"). */
 #ifndef SCHED_TRANSPORT_H
 #define SCHED_TRANSPORT_H
 

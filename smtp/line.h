@@ -9,7 +9,7 @@ size_t line_run(struct text t);
 
 enum line_fault {
     LINE_TOO_LONG, /* limit bytes and no CRLF */
-    LINE_ODD /* CR without LF, LF without CR, or NUL (spec/reliability.md §1.1) */
+    LINE_ODD       /* CR without LF, LF without CR, or NUL (RFC 5321 §2.3.8) */
 };
 
 /* Cuts the next line, without its CRLF, off *input; at most limit bytes long. MORE:

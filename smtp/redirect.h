@@ -1,5 +1,5 @@
 /* A fragment that one of our hosts passes on to the one that has its set: what is not
- * as in other mail (spec/defrag-mime.md §2.2 and E12). Pure.
+ * as in other mail (doc/defragment.md "Hosts"). Pure.
  *
  * MAIL has XDEFRAG with the mark of the set, each RCPT a source route of one hop, the
  * host it goes to: "<@host1.example:user@domain>". */

@@ -31,6 +31,14 @@ result 'no assert changes anything' "$(grep -nE 'assert\(' $product | sed 's/"[^
 result 'only a start, or lack of memory, ends the process by name' "$(
     grep -nE '\b(_?exit|abort|kill|quick_exit)\(' $(ls $product | grep '\.c$') |
         grep -vE 'abort\(\); /\* |/\* abort|^(mta|base/loop)\.c:')"
+result 'documents and sections that comments name exist' "$(grep -hoE 'doc/[a-z]+\.md( "[^"]*")?' $product $tests t/dialog/*.smtp *.md doc/*.md |
+    sort -u | while read -r file section; do
+        section=$(printf '%s' "$section" | tr -d '"')
+        [ -f "$file" ] || { echo "$file"; continue; }
+        [ -z "$section" ] || grep -qxE "#+ $section" "$file" || echo "$file: $section"
+    done)"
+result 'files that documents name exist' "$(grep -hoP '(?<![\w/])(base|mime|sched|queue|smtp|defrag|admin|t)/[a-z0-9_/]*\.(c|h|t)\b' *.md doc/*.md | sort -u |
+    while read -r file; do [ -e "$file" ] || echo "$file"; done)"
 result 'no merge left its marks' "$(git grep -nE '^(<{7}|>{7}) ' -- ':!t/fuzz/corpus' 2>/dev/null)"
 result 'every module has a unit test' "$(for f in $(ls $product | grep '\.c$' | grep -v ^defrag/); do
     h=${f%.c}.h; m=$(basename "$f" .c) # x_part is tested as a part of x

@@ -28,7 +28,7 @@ enum {
     PIECE = 32 * 1024,
     SHOWN_MAX = 1024,
     ENVELOPE_ID_MAX = 100, /* RFC 3461 §4.4 */
-    /* What lives longer would be swept (spec/queue.md §1.9). */
+    /* What lives longer would be swept (doc/design.md "Crash rules"). */
     PATIENCE_MS = 24 * 3600 * 1000,
     BACKSTOP_S = 25 * 3600 /* a disk that hangs */
 };

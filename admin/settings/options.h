@@ -1,4 +1,4 @@
-/* Every setting of Petrel: one row, one field (spec/interface.md "Settings").
+/* Every setting of Petrel: one row, one field (petrel.conf(5)).
  *
  * The rows are the only place that knows a key's name, default and help; config.example
  * and petrel.conf(5) are made from them. mta.c hands the values on to the rooms. */

@@ -1,5 +1,5 @@
 /* Is a message a fragment? Read from its own header alone, before anything is written
- * (spec/defrag-mime.md §1.1, §1.2), and which set it belongs to (§4.2). Pure.
+ * (RFC 2046 §5.2.2), and which set it belongs to (doc/defragment.md "Sets"). Pure.
  *
  * Only a message/partial at the top is a fragment; one within a multipart is a leaf as
  * any other. What says message/partial, but breaks its rules, is malformed: it is never

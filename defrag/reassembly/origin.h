@@ -1,5 +1,5 @@
 /* Where a fragment came from, as its envelope tells (envelope.trust), and what of that
- * the key of its set is made from (spec/defrag-mime.md §4.2). Pure. */
+ * the key of its set is made from (doc/defragment.md "Sets"). Pure. */
 #ifndef DEFRAG_ORIGIN_H
 #define DEFRAG_ORIGIN_H
 

@@ -1,5 +1,5 @@
 /* Joins the fragments of a message/partial to the message they were cut from (RFC 2046
- * §5.2.2.1, RFC 8098 §2.4; spec/defrag-mime.md §1.3, §1.4), byte for byte, as they
+ * §5.2.2.1, RFC 8098 §2.4; doc/defragment.md "Reassembly"), byte for byte, as they
  * stream by.
  *
  *   reassemble_start()   with the header of fragment 1: of it stays what is not the

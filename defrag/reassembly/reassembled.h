@@ -1,5 +1,5 @@
 /* One joined message on its way into the queue: gathers the envelopes of its parts,
- * streams their bodies into a draft, some in a turn (spec/defrag-mime.md §1.10, §2.3).
+ * streams their bodies into a draft, some in a turn (doc/defragment.md "Reassembly").
  */
 #ifndef DEFRAG_REASSEMBLED_H
 #define DEFRAG_REASSEMBLED_H

@@ -1,5 +1,5 @@
 /* Which host owns a set of fragments: what several hosts share so that all parts of a
- * message meet at one of them (spec/defrag-mime.md §2.2).
+ * message meet at one of them (doc/defragment.md "Registry").
  *
  * A hint, never custody: the spool holds the mail. The first host that claims a key
  * owns it, until the claim expires. When the registry does not answer its users go on

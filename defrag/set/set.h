@@ -1,5 +1,5 @@
 /* Sets of fragments: which belong together, for whom they are complete, when they are
- * given up (spec/defrag-mime.md §1.5, §1.6, §4.3). Pure: (event, now) -> actions.
+ * given up (doc/defragment.md "Sets"). Pure: (event, now) -> actions.
  *
  * A set has a key, and holds messages that are its fragments. Each of them is for some
  * recipients, and different fragments may be for different ones: a recipient for whom

@@ -1,6 +1,6 @@
 /* The journal: young mail and what became of it, in a ring of files that are
- * overwritten in place, so that one sync makes everything of a turn durable (DESIGN §2,
- * spec/queue.md §4.2, §6 R2).
+ * overwritten in place, so that one sync makes everything of a turn durable
+ * (doc/queue.md "Journal").
  *
  * It keeps records and knows nothing of envelopes. A record is gathered into the open
  * batch; at the end of a turn (stage SYNC) the batch is written, and synced in the

@@ -2,8 +2,8 @@
  * for that, or that it is late, written into the queue.
  *
  * Null sender, never a bounce of a bounce: what fails with a null sender is told to
- * postmaster (a double bounce), and what fails again is only logged (spec/queue.md
- * §1.8). NOTIFY and RET of RFC 3461 are honoured. */
+ * postmaster (a double bounce), and what fails again is only logged
+ * (doc/flow.md "Bouncing"). NOTIFY and RET of RFC 3461 are honoured. */
 #ifndef QUEUE_DSN_H
 #define QUEUE_DSN_H
 

@@ -1,4 +1,4 @@
-/* The life of mail in the words of qmail-send's log (spec/queue.md §1.11), for the
+/* The life of mail in the words of qmail-send's log (qmail-log(5)), for the
  * programs that read those: with LOG_STYLE_QMAIL alone, else nothing is said.
  *
  * qmail numbers messages by their inode; here the number is the hash of the name, the

@@ -1,5 +1,5 @@
 /* What deliveries have taught about sites, kept over a restart: windows, ceilings,
- * rates, dead marks (spec/scheduler.md §4.4: Postfix forgets them).
+ * rates, dead marks (doc/scheduler.md "Destination status cache").
  *
  * lock/sites, a line of JSON for each site, written as a whole and renamed, without any
  * sync: it is a hint, and what cannot be read of it is left out. */

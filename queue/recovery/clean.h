@@ -3,7 +3,7 @@
  *
  * Nothing younger than 36 hours goes: an injector gives up after 24. The age is the
  * ctime of the youngest file: restored or copied files are young again, and no reader
- * makes them younger (spec/queue.md §1.9, §6 R8). A name tells nothing about it.
+ * makes them younger (doc/design.md "Crash rules"). A name tells nothing about it.
  *
  * A sweep lists one room after the other and looks at some files in a turn, so that
  * nobody waits for it. What it suspects is for the recovery to judge, as at the start;

@@ -1,9 +1,8 @@
 /* Start-up is recovery: every file of the spool finds its message again, or goes.
  *
  * The same look, at todo/ alone, serves what injectors bring while we run: at once when
- * they pull the trigger, else every 25 minutes (spec/queue.md §1.4, §6 R7, R8).
- * Idempotent: killed at any moment, the next start does the rest. The rules are at
- * look_at(). */
+ * they pull the trigger, else every 25 minutes (doc/queue.md "Recovery"). Idempotent:
+ * killed at any moment, the next start does the rest. The rules are at look_at(). */
 #ifndef QUEUE_RECOVER_H
 #define QUEUE_RECOVER_H
 

@@ -3,8 +3,8 @@
  * While the daemon is at a message in any way, the message's id stands in one page of
  * shared memory (lock/guard), which outlives the process without any system call. The
  * next start finds it there, and counts: what was at work in two crashes is quarantined
- * (corrupt/) instead of being tried again (GNU Mailman's .bak and .psv; DESIGN §2
- * "Crash rules"). What ends or is deferred in order is forgotten.
+ * (corrupt/) instead of being tried again (GNU Mailman's .bak and .psv;
+ * doc/design.md "Crash-loop guard"). What ends or is deferred in order is forgotten.
  *
  * A crash is the daemon's own (base/crash.h). An end that came from outside (SIGKILL, a
  * lack of memory, a power cut) finds some message at work, too, and mostly an innocent

@@ -1,5 +1,5 @@
 /* The marks of messages that wait for other fragments: defrag/ID, an empty file, beside
- * the files of S5 (DESIGN §2).
+ * the files of S5 (doc/defragment.md "Crashes").
  *
  * A mark is a hint for who looks at the spool while no daemon runs, and tells a start
  * what to offer first, and what was never let go. No mail depends on it: it is never

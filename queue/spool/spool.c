@@ -451,7 +451,7 @@ put_failures(struct writing *w)
 }
 
 /* Until S5 is reached, todo or the journal is the authority, the rest is scrap
- * (spec/queue.md §1.1 I-C). */
+ * (doc/design.md "Crash rules"). */
 void
 spool_remove_preprocessed(struct spool *s, struct envelope *e, bool with_content)
 {

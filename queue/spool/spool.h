@@ -11,9 +11,9 @@
  *   S4 or S5 -> S1           spool_remove_all
  *
  * A name is durable when its room has been synced; a new file's name when the file has
- * been synced itself (spec/queue.md §4.1). Results are 0 or -errno; every failed call
- * has been logged, and EIO or a file system that turned read-only latches `trouble`: no
- * new mail is taken until a restart, delivery goes on. */
+ * been synced itself (doc/design.md "File systems"). Results are 0 or -errno; every
+ * failed call has been logged, and EIO or a file system that turned read-only latches
+ * `trouble`: no new mail is taken until a restart, delivery goes on. */
 #ifndef QUEUE_SPOOL_H
 #define QUEUE_SPOOL_H
 

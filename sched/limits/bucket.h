@@ -3,8 +3,8 @@
  *
  * The bucket is one time, that at which the next transaction is due at an even pace
  * (GCRA), so that it may be kept over a restart as it is. The learnt rate works beside
- * the configured one: the later of the two times counts (spec/scheduler.md §6.2, §6.23,
- * E11). */
+ * the configured one: the later of the two times counts
+ * (doc/scheduler.md "Learnt rates"). */
 #ifndef SCHED_BUCKET_H
 #define SCHED_BUCKET_H
 

@@ -1,9 +1,9 @@
 /* How many sessions a site bears at once, remembered. Pure.
  *
  * After refusals the window stays at the number that was open, and one more is tried
- * again by time, not by successes (spec/scheduler.md §6.4, §6.23): after 10 s, then
- * after twice as long with each such probe refused, to 10 minutes. A site that lets
- * five in is so asked for a sixth six times an hour, not at every fifth message.
+ * again by time, not by successes (doc/scheduler.md "Ceiling and latency"): after 10 s,
+ * then after twice as long with each such probe refused, to 10 minutes. A site that
+ * lets five in is so asked for a sixth six times an hour, not at every fifth message.
  *
  * One refusal makes no ceiling, or a site with one broken front end among K would have
  * one: it takes CEILING_REFUSALS of them at the same number without a session greeted

@@ -1,11 +1,11 @@
 /* The health of the server addresses of all sites: good, suspect, or held. Pure.
  *
  * A failing address is put aside for itself, its site goes on with the others
- * (spec/scheduler.md §6.5, §6.14, §6.23). An address that was good within the last
- * minute is only suspect for its first HOSTS_SLIPS failures in a row, since one of the
- * K front ends behind it may fail now and then; otherwise it is held for 30 s, twice as
- * long with each further failure, at most 15 minutes, and up to a tenth more by chance.
- * After that it is suspect until it is good or fails. Failures while it is held change
+ * (doc/scheduler.md "Sites"). An address that was good within the last minute is only
+ * suspect for its first HOSTS_SLIPS failures in a row, since one of the K front ends
+ * behind it may fail now and then; otherwise it is held for 30 s, twice as long with
+ * each further failure, at most 15 minutes, and up to a tenth more by chance. After
+ * that it is suspect until it is good or fails. Failures while it is held change
  * nothing: they are of sessions that were under way. */
 #ifndef SCHED_HOST_H
 #define SCHED_HOST_H

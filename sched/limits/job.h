@@ -1,9 +1,9 @@
 /* Jobs: whose turn it is among the messages that wait at one destination. Pure.
  *
- * Postfix's preemptive message scheduler (spec/scheduler.md §3), so that small mail
- * passes large mail and the large one is stretched by a bounded factor. A *job* is a
- * message at a destination, its *size* the transactions (Postfix: entries) it needs
- * there. The order is that of arrival; the first job is the current one. Every
+ * Postfix's preemptive message scheduler (doc/scheduler.md "Jobs and preemption"), so
+ * that small mail passes large mail and the large one is stretched by a bounded factor.
+ * A *job* is a message at a destination, its *size* the transactions (Postfix: entries)
+ * it needs there. The order is that of arrival; the first job is the current one. Every
  * slot_cost transactions of a job earn a slot; a smaller job may spend slots of the
  * current one, one for each of its transactions, to be put directly before it, and may
  * be preempted in its turn. The one it passed waits, so those begun are a stack. Of the

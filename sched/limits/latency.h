@@ -1,10 +1,11 @@
 /* Whether a site grows slower the more we ask of it. Pure.
  *
  * A short and a long average of what small transactions take there, from MAIL to the
- * answer to the final dot (spec/scheduler.md §6.3, §6.23), in whole microseconds. The
- * long one is what the site takes at its best: it follows the short one down at once,
- * and up so slowly that our own load does not become the measure. A single slow answer
- * says nothing: one sample counts for 4 times the average at most. */
+ * answer to the final dot (doc/scheduler.md "Ceiling and latency"), in whole
+ * microseconds. The long one is what the site takes at its best: it follows the short
+ * one down at once, and up so slowly that our own load does not become the measure. A
+ * single slow answer says nothing: one sample counts for 4 times the average at
+ * most. */
 #ifndef SCHED_LATENCY_H
 #define SCHED_LATENCY_H
 

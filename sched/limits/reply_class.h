@@ -1,7 +1,7 @@
 /* What a temporary refusal means: its class, by code, enhanced code and words. Pure.
  *
  * Receivers say with the same 4yz very different things: come back in five minutes, you
- * send too fast, this mailbox is full (spec/scheduler.md §5.1, §6.18). A table of codes
+ * send too fast, this mailbox is full (doc/scheduler.md "Backoff"). A table of codes
  * and phrases tells them apart. Only a deferral with a 4yz reply has a class other than
  * plain, and one without any reply when a name was not resolved: what we make up
  * ourselves must not feed back. The words are looked for in what the peer said, not in

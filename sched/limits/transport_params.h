@@ -1,5 +1,5 @@
 /* A transport's scheduling parameters: Postfix's names and defaults
- * (spec/scheduler.md §1.10). Plain data. */
+ * (doc/scheduler.md "Destinations"). Plain data. */
 #ifndef SCHED_TRANSPORT_PARAMS_H
 #define SCHED_TRANSPORT_PARAMS_H
 

@@ -1,12 +1,13 @@
 /* The concurrency window of one destination: how many sessions at once. Pure.
  *
- * Postfix's feedback (spec/scheduler.md §1.2-1.6) under one rule of ours, in integers.
- * With g the feedback at the present size, a cycle is ceil(1/g) events. Successes: the
- * window rises by 1 at the *end* of their cycle. Failures: it drops by exactly 1 at the
- * *start* of theirs, never below 1; the cycle that the drop begins has the length of
- * the new size. A rise forgets the failures, a drop the successes; nothing is carried
- * into the next cycle. Failed pseudo-cohorts (1/size a failure) are counted since the
- * last success; the destination is dead when they reach the limit. */
+ * Postfix's feedback under one rule of ours, in integers. See
+ * doc/scheduler.md "Windows and feedback less than 1". With g the feedback at the
+ * present size, a cycle is ceil(1/g) events. Successes: the window rises by 1 at the
+ * *end* of their cycle. Failures: it drops by exactly 1 at the *start* of theirs, never
+ * below 1; the cycle that the drop begins has the length of the new size. A rise
+ * forgets the failures, a drop the successes; nothing is carried into the next cycle.
+ * Failed pseudo-cohorts (1/size a failure) are counted since the last success; the
+ * destination is dead when they reach the limit. */
 #ifndef SCHED_WINDOW_H
 #define SCHED_WINDOW_H
 

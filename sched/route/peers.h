@@ -2,7 +2,7 @@
  *
  * A fragment whose set another of them has is passed on to him, by his name: directly
  * at the address that stands here, never by MX. Whoever connects from one of these
- * addresses is believed to be a peer (spec/defrag-mime.md §2.2). */
+ * addresses is believed to be a peer (doc/defragment.md "Hosts"). */
 #ifndef SCHED_PEERS_H
 #define SCHED_PEERS_H
 

@@ -1,4 +1,4 @@
-/* One TARGET of a route, as written (spec/interface.md "routes"). Internal to sched/.
+/* One TARGET of a route, as written (petrel.conf(5), ROUTES). Internal to sched/.
  */
 #ifndef SCHED_TARGET_H
 #define SCHED_TARGET_H

@@ -437,8 +437,7 @@ static const struct command {
     {TEXT("SAML"),     ANY,                       NULL,        on_unsupported, false},
 };
 
-/* A browser, or a page that makes a browser talk to us (spec/reliability.md §1.2,
- * ALPACA). */
+/* A browser, or a page that makes a browser talk to us (the attack ALPACA). */
 static bool
 is_http(struct text line)
 {

@@ -19,7 +19,7 @@ my $dead = Petrel::free_port();
 my $data = "From: me\@here.test\r\nSubject: hi\r\nDate: Sat, 21 Nov 2026 03:00:00 +0000\r\nMessage-ID: <1\@here.test>\r\n\r\nx\r\n";
 my $id = qr/[0-9A-HJKMNP-TV-Z]{10}-[0-9A-HJKMNP-TV-Z]{8}/;
 my $time = qr/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/;
-# spec/interface.md, "Reply and log grammar"
+# petrel(8), LOG
 my $outcome = qr/($id): to=<([^<>]*|"(?:[^"\\]|\\.)*"@[^<>]*)>, relay=(\S+), delay=(\d+(?:\.\d+)?), delays=(\d[\d.]*(?:\/\d[\d.]*){3}), dsn=([245]\.\d{1,3}\.\d{1,3}), status=(sent|deferred|bounced|expired) \((.*)\)/;
 
 # A server that takes everything and says odd things about it.

@@ -1,6 +1,6 @@
 /* Fuzz target: the joiner. However bodies are cut into pieces, the result is that of a
- * reading of spec/defrag-mime.md §1.3 and §1.4 in memory, line by line; and where it
- * cannot be written to the end, the first bytes of that. */
+ * reading of RFC 2046 §5.2.2.1 in memory, line by line; and where it cannot be written
+ * to the end, the first bytes of that. */
 #include "defrag/reassembly/reassemble.h"
 
 #include <stdint.h>

@@ -3,7 +3,8 @@
  *
  * One world for all `struct disk` of the program. Of every file and every name it knows
  * two versions: what a program sees, and what a power cut leaves. What makes things
- * durable, as measured (spec/queue.md §4.1, §4.4), the worse where file systems differ:
+ * durable, as measured (doc/design.md "File systems"), the worse where file systems
+ * differ:
  *   disk_sync            the content; and the names of a file that never had a durable
  *                        one (old names of it are gone then). Later links, renames and
  *                        unlinks of it wait.
@@ -107,8 +108,8 @@ struct sim_cut {
 const char *sim_cut_name(enum sim_cut_kind kind);
 /* How many different items there are for a kind now: 1 for the first two, 0 for RANDOM
  * when nothing is pending. The last write is torn only while its file is not synced;
- * single sectors of what was durable are written whole or not (spec/queue.md §4.6) and
- * never are garbage. */
+ * single sectors of what was durable are written whole or not
+ * (doc/design.md "File systems") and never are garbage. */
 size_t sim_disk_cuts(enum sim_cut_kind kind);
 void sim_disk_cut(struct sim_cut cut);
 

@@ -1,5 +1,6 @@
-/* The rules of spec/scheduler.md §3.4 as they are told, with lists that are scanned:
- * what sched/limits/job.c is compared with. One destination, all sizes known. */
+/* The rules of doc/scheduler.md "Jobs and preemption" as they are told, with lists that
+ * are scanned: what sched/limits/job.c is compared with. One destination, all sizes
+ * known. */
 #ifndef T_JOB_REFERENCE_H
 #define T_JOB_REFERENCE_H
 

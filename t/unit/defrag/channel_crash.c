@@ -1,5 +1,5 @@
 /* The defragment channel, killed or without power at every change of the disk: each
- * recipient gets the whole, once, whatever happens (spec/defrag-mime.md §2.3, §7.45).
+ * recipient gets the whole, once, whatever happens (doc/defragment.md "Crashes").
  */
 /* link: t/sim/loop.c */
 /* link: t/sim/disk*.c */

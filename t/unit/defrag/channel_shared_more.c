@@ -1,5 +1,5 @@
 /* The channel with other hosts: what is rare, and what nobody should get out of it
- * (spec/defrag-mime.md §2.2, §4.1). */
+ * (doc/defragment.md "Hosts"). */
 /* link: t/sim/loop.c */
 #include "defrag/channel_internal.h"
 #include "t/support/channel_shared_world.h"

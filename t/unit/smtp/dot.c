@@ -83,7 +83,7 @@ decoding(void)
             "other bytes pass");
 }
 
-/* spec/reliability.md §1.1: one message or a refusal. */
+/* SMTP smuggling: one message or a refusal. */
 static void
 smuggling(void)
 {

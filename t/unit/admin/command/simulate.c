@@ -77,9 +77,9 @@ is_near(double got, double want, double within)
     return false;
 }
 
-/* --- Published tables (spec/scheduler.md 2.2) ------------------------------------- */
+/* --- Published tables (Postfix's SCHEDULER_README) -------------------------------- */
 
-/* Five runs, and of each figure the median, as spec/scheduler.md 2.3 says. */
+/* Five runs, and of each figure the median. */
 enum { SEEDS = 5 };
 
 struct row {

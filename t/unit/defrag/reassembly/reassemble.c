@@ -1,4 +1,4 @@
-/* defrag/reassembly/reassemble.c: the examples of spec/defrag-mime.md §1.12, seams, splits, bad input.
+/* defrag/reassembly/reassemble.c: worked examples, seams, splits, bad input.
  */
 #include "defrag/reassembly/reassemble.h"
 

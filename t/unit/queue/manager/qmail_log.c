@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <regex.h>
 
-/* spec/queue.md §1.11; what follows "uid" and is ours stands at the end. */
+/* qmail-log(5); what follows "uid" and is ours stands at the end. */
 static const char *const grammar[] = {
     "^new msg [0-9]+$",
     "^info msg [0-9]+: bytes [0-9]+ from <[!-~]*> qp [0-9]+ uid [0-9]+ id [0-9A-Z-]+$",

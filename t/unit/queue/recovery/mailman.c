@@ -1,5 +1,6 @@
-/* GNU Mailman's own tests of its queue, reworded in spec/queue.md §2.10, replayed on
- * ours: with a journal and without. (SB11 is t/unit/queue/spool/guard.c's, SB14 t/unit/queue/spool/slices.c's.) */
+/* GNU Mailman's own tests of its queue, reworded, replayed on ours: with a journal and
+ * without. (SB11 is t/unit/queue/spool/guard.c's, SB14
+ * t/unit/queue/spool/slices.c's.) */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "queue/queue_listing.h"

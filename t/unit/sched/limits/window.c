@@ -1,8 +1,8 @@
-/* The concurrency window. All vectors are under Petrel's one rule (DESIGN §3): a cycle
- * is ceil(1/g) events, nothing is carried over; a drop is exactly 1 and comes at the
- * start of its cycle, a rise at the end; dead at >= the cohort limit. Where that
- * differs from the rule of Postfix's README (spec/scheduler.md, Appendix B) or from its
- * code, the test says so. */
+/* The concurrency window. All vectors are under Petrel's one rule
+ * (doc/design.md "Scheduler"): a cycle is ceil(1/g) events, nothing is carried over; a
+ * drop is exactly 1 and comes at the start of its cycle, a rise at the end; dead at >=
+ * the cohort limit. Where that differs from the rule of Postfix's SCHEDULER_README or
+ * from its code, the test says so. */
 #include "sched/limits/window.h"
 
 #include "t/support/tap.h"

@@ -32,7 +32,7 @@ used_ms(void)
     return (int64_t)clock() * 1000 / CLOCKS_PER_SEC;
 }
 
-/* DESIGN's bar is 16 MB for 1,000 idle clients. */
+/* doc/design.md "Measures": 16 MiB for 1,000 idle clients. */
 static void
 thousand_idle(void)
 {

@@ -43,7 +43,7 @@ ask(const struct route_table *routes, bool may_relay, struct text path)
                : refusal.code;
 }
 
-/* spec/reliability.md §1.11; own.example is ours, ext.example is not. */
+/* Attempts of open-relay tests; own.example is ours, ext.example is not. */
 static const struct text relays[] = {
     TEXT("<user@ext.example>"),
     TEXT("user@ext.example"),
