@@ -26,7 +26,7 @@ struct marks {
     bool at_once; /* an injector or operator: no end of turn will come */
     /* A message that was retired while it moved is S5 now, and to be ended. */
     void (*ended)(void *context, struct id id);
-    /* One that cannot be read back, to be parked. */
+    /* One that cannot be read back, to be quarantined. */
     void (*damaged)(void *context, struct id id, const char *reason);
     void *context;
 

@@ -25,11 +25,11 @@ on_orphan(void *context, struct id id)
 static void
 on_damaged(void *context, struct id id, const char *reason)
 {
-    queue_park(context, id, reason);
+    queue_quarantine(context, id, reason);
 }
 
-/* What was at work in an end goes on from files: should it be parked, they tell who
- * has it already. */
+/* What was at work in an end goes on from files: should it be quarantined, they tell
+ * who has it already. */
 static void
 queue_on_found(void *context, const struct queue_entry *entry)
 {
@@ -424,7 +424,7 @@ load_young(struct queue *q, struct journaled_message *m)
     if (e == NULL && later)
         return read_later(q, id, reason);
     if (e == NULL && is_daemon(q))
-        queue_park(q, id, reason);
+        queue_quarantine(q, id, reason);
     if (e != NULL) {
         /* A daemon knows, but of what its start has found and not yet told. */
         bool may_be = m->held || m->recovered || !is_daemon(q);
@@ -515,7 +515,7 @@ queue_load_rooms(struct queue *q, struct id id, bool whole)
     case LOAD_DAMAGED:
         /* Who looks on beside a daemon may see a message that is just being removed. */
         if (is_daemon(q))
-            queue_park(q, id, reason);
+            queue_quarantine(q, id, reason);
         break;
     case LOAD_LATER:
         return read_later(q, id, reason);

@@ -171,11 +171,11 @@ void queue_adopt_ignore(struct queue *queue, void *context);
 int queue_hold(struct queue *queue, const struct envelope *e, const char *reason,
                bool durable);
 /* Moves every file of id to corrupt/ with a note; counted and logged. */
-void queue_park(struct queue *queue, struct id id, const char *reason);
-/* Undoes queue_hold() or queue_park(), durably: hold/ID goes, else the files come back
- * from corrupt/ if the message is whole again. queue_found does not report it. 0; or
- * -ENOENT: it is neither held nor parked; -EBADMSG: still damaged; -EEXIST: the spool
- * has another of that name; or -errno. */
+void queue_quarantine(struct queue *queue, struct id id, const char *reason);
+/* Undoes queue_hold() or queue_quarantine(), durably: hold/ID goes, else the files come
+ * back from corrupt/ if the message is whole again. queue_found does not report it. 0;
+ * or -ENOENT: it is neither held nor quarantined; -EBADMSG: still damaged; -EEXIST: the
+ * spool has another of that name; or -errno. */
 int queue_release(struct queue *queue, struct id id);
 enum queue_place {
     QUEUE_MAILDROP,
@@ -227,7 +227,7 @@ uint64_t queue_adoptions(const struct queue *queue);
 struct queue_health {
     bool accepting;
     char reason[160]; /* when not */
-    uint64_t stored, retired, parked, syncs;
+    uint64_t stored, retired, quarantined, syncs;
     bool sync_blocks; /* the system does not sync in the background */
     unsigned young;   /* messages in the journal */
     unsigned segments, free_segments;
@@ -244,7 +244,7 @@ enum { QUEUE_SPACE_MAX = 512 };
 void queue_describe_space(const struct queue *queue, char out[QUEUE_SPACE_MAX]);
 /* Counted in their directories: what the scheduler does not know. */
 struct queue_apart {
-    size_t held, parked;
+    size_t held, quarantined;
 };
 struct queue_apart queue_count_apart(struct queue *queue);
 

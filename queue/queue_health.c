@@ -25,7 +25,7 @@ queue_health(struct queue *q)
 {
     struct queue_health health = {.stored = q->commits.stored + q->picked_up,
                                   .retired = q->retired,
-                                  .parked = q->spool.parked,
+                                  .quarantined = q->spool.quarantined,
                                   .syncs = q->spool.syncs,
                                   .young = HASH_COUNT(q->young.messages),
                                   .damages = q->young.damages};

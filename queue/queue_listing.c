@@ -139,7 +139,7 @@ count_held(void *context, const char *name)
 
 /* A note for each message; other names are bytes of a damaged journal. */
 static bool
-count_parked(void *context, const char *name)
+count_quarantined(void *context, const char *name)
 {
     size_t *count = context;
     struct id id;
@@ -152,7 +152,8 @@ queue_listing_count_apart(struct spool *s)
 {
     struct queue_apart apart = {0};
     (void)!disk_list(s->disk, spool_room(ROOM_HOLD), count_held, &apart.held);
-    (void)!disk_list(s->disk, spool_room(ROOM_CORRUPT), count_parked, &apart.parked);
+    (void)!disk_list(s->disk, spool_room(ROOM_CORRUPT), count_quarantined,
+                     &apart.quarantined);
     return apart;
 }
 

@@ -24,12 +24,12 @@ quarantine(struct queue *q, struct id id, const char *reason)
     if (marks_forget(&q->marks, id))
         return; /* it moves: it is not damaged */
     struct journaled_message *m = journaled_find(&q->young, id);
-    if (m != NULL && journaled_park(&q->young, m, reason) < 0) {
+    if (m != NULL && journaled_quarantine(&q->young, m, reason) < 0) {
         recover_report_later(&q->recover, id);
         return;
     }
     if (m == NULL)
-        spool_park(&q->spool, id, reason, loop_now_ms(q->loop));
+        spool_quarantine(&q->spool, id, reason, loop_now_ms(q->loop));
     else
         (void)journaled_end(&q->young, m, RECORD_MOVED);
     /* What could not be moved must not be found again by every scan. */
@@ -42,7 +42,7 @@ quarantine(struct queue *q, struct id id, const char *reason)
 }
 
 void
-queue_park(struct queue *q, struct id id, const char *reason)
+queue_quarantine(struct queue *q, struct id id, const char *reason)
 {
     struct id before = queue_enter(q, id);
     quarantine(q, id, reason);
@@ -61,7 +61,7 @@ queue_release(struct queue *q, struct id id)
         m->held = false;
     if (result != -ENOENT)
         return result;
-    result = release_parked(&q->spool, id);
+    result = release_quarantined(&q->spool, id);
     /* The caller knows of it: a scan of todo/ need not report it. */
     if (result == 0 && spool_has(&q->spool, ROOM_QUEUED, id))
         id_set_add(&q->seen, id);

@@ -158,8 +158,9 @@ look_for(struct operation *o, struct id id, const struct envelope *e)
         return e->parked ? QUEUE_DEFRAG : QUEUE_DEFERRED;
     if (e)
         return QUEUE_INCOMING;
-    bool parked = queue_note(manager_queue(o->manager), id, QUEUE_CORRUPT, note) == 0;
-    return parked ? QUEUE_CORRUPT : QUEUE_INCOMING;
+    bool quarantined =
+        queue_note(manager_queue(o->manager), id, QUEUE_CORRUPT, note) == 0;
+    return quarantined ? QUEUE_CORRUPT : QUEUE_INCOMING;
 }
 
 /* By its envelope, which is read for that. */

@@ -57,8 +57,9 @@ make_queue(struct manager *m, const struct sched_counts *counts)
                      status_number(counts->incoming - fresh), "active",
                      status_number(counts->active), "deferred",
                      status_number(counts->deferred - old), "hold",
-                     status_number(apart.held), "corrupt", status_number(apart.parked),
-                     "defrag", status_number(fresh + old));
+                     status_number(apart.held), "corrupt",
+                     status_number(apart.quarantined), "defrag",
+                     status_number(fresh + old));
 }
 
 static json_t *
@@ -105,9 +106,9 @@ status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
     json_t *limits =
         json_pack("{s:o,s:o}", "active_limit", status_number(counts.active_limit),
                   "session_limit", status_number(counts.session_limit));
-    json_t *totals =
-        json_pack("{s:o,s:o,s:o}", "stored", status_number(h.stored), "ended",
-                  status_number(h.retired), "parked", status_number(h.parked));
+    json_t *totals = json_pack("{s:o,s:o,s:o}", "stored", status_number(h.stored),
+                               "ended", status_number(h.retired), "quarantined",
+                               status_number(h.quarantined));
     return json_pack("{s:b,s:s,s:I,s:b,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
                      "ok", true, "version", PETREL_VERSION, "uptime_s",
                      (json_int_t)(uptime_ms / 1000), "accepting", h.accepting, "reason",
@@ -291,9 +292,10 @@ status_print(const json_t *status, int64_t now_ms)
            json_field_number(sessions, "in"),
            is_true(sessions, "stress") ? " (stress: nearly too many)" : "",
            json_field_number(sessions, "out"));
-    printf("so far     %" PRId64 " stored, %" PRId64 " ended, %" PRId64 " parked\n",
+    printf("so far     %" PRId64 " stored, %" PRId64 " ended, %" PRId64
+           " quarantined\n",
            json_field_number(totals, "stored"), json_field_number(totals, "ended"),
-           json_field_number(totals, "parked"));
+           json_field_number(totals, "quarantined"));
     print_sites(status, now_ms);
 }
 

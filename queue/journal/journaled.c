@@ -206,7 +206,7 @@ is_whole(const struct accepted *parts, const struct envelope *e)
             crc_add(0, parts->content.at, parts->content.length) == e->content_crc);
 }
 
-/* To be parked as it is: reading it may be what is deadly. */
+/* To be quarantined as it is: reading it may be what is deadly. */
 static bool
 journaled_is_deadly(const struct journaled *y, struct id id)
 {
@@ -569,7 +569,7 @@ put_corrupt(struct journaled *y, const struct journaled_message *m,
             struct text envelope, struct text content, const char *reason)
 {
     struct spool *s = y->spool;
-    spool_park(s, m->id, reason, loop_now_ms(y->loop));
+    spool_quarantine(s, m->id, reason, loop_now_ms(y->loop));
     int result = spool_put_corrupt(s, m->id, ROOM_QUEUED, envelope);
     if (result == 0 && !m->large)
         result = spool_put_corrupt(s, m->id, ROOM_MESS, content);
@@ -608,13 +608,14 @@ make_preprocessed(struct journaled *y, struct journaled_message *m)
 }
 
 int
-journaled_park(struct journaled *y, struct journaled_message *m, const char *reason)
+journaled_quarantine(struct journaled *y, struct journaled_message *m,
+                     const char *reason)
 {
     struct buffer envelope, content;
     uint32_t before = HEAD_SIZE + m->envelope_length;
     int result = m->told != NULL ? make_preprocessed(y, m) : -EBADMSG;
     if (result == 0)
-        spool_park(y->spool, m->id, reason, loop_now_ms(y->loop));
+        spool_quarantine(y->spool, m->id, reason, loop_now_ms(y->loop));
     if (result != -EBADMSG)
         return result;
     result = read_payload(y, m, HEAD_SIZE, m->envelope_length, &envelope);

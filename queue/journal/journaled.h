@@ -102,7 +102,7 @@ uint64_t journaled_end(struct journaled *y, struct journaled_message *m,
 void journaled_drop(struct journaled *y, struct journaled_message *m);
 /* The whole of it to corrupt/, durably, with what the spool has of it and a note; then
  * it may end. 0 or -errno. */
-int journaled_park(struct journaled *y, struct journaled_message *m,
-                   const char *reason);
+int journaled_quarantine(struct journaled *y, struct journaled_message *m,
+                         const char *reason);
 
 #endif

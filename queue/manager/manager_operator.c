@@ -174,7 +174,7 @@ manager_operator_release_held(const struct order *o, struct envelope *e)
 
 /* Out of corrupt/, if it is whole again; and out of hold/, if it was held before. */
 static enum manager_result
-manager_operator_release_parked(const struct order *o)
+manager_operator_release_quarantined(const struct order *o)
 {
     enum manager_result found = nowhere(o);
     if (found == MANAGER_UNKNOWN)
@@ -197,7 +197,7 @@ manager_operator_release(const struct order *o)
         return release_active(o, a);
     struct envelope *e = queue_load(o->manager->queue, o->id);
     if (e == NULL)
-        return manager_operator_release_parked(o);
+        return manager_operator_release_quarantined(o);
     bool waits = !e->held && manager_is_parked(o->manager, o->id);
     if (waits)
         manager_operator_forget(o); /* until it is due at once */

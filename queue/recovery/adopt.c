@@ -191,9 +191,9 @@ adopt_is_empty(struct adopt *a, const char *room)
 /* --- One message ----------------------------------------------------------------- */
 
 static void
-adopt_park(struct adopt *a, struct journaled_message *m, const char *reason)
+adopt_quarantine(struct adopt *a, struct journaled_message *m, const char *reason)
 {
-    if (journaled_park(&a->young, m, reason) < 0)
+    if (journaled_quarantine(&a->young, m, reason) < 0)
         a->failed = true;
 }
 
@@ -239,7 +239,7 @@ add_move(struct adopt *a, struct journaled_message *m)
     int error = 0;
     move.envelope = journaled_load(&a->young, m, &later, reason, sizeof(reason));
     if (move.envelope == NULL && !later) {
-        adopt_park(a, m, reason);
+        adopt_quarantine(a, m, reason);
         return;
     }
     if (move.envelope != NULL && !m->large)
@@ -259,11 +259,11 @@ adopt_look_at(struct adopt *a, struct journaled_message *m)
     if (adopt_is_there(a, m))
         return;
     if (guard_is_deadly(&a->spool->guard, m->id))
-        adopt_park(a, m, guard_reason(&a->spool->guard, m->id));
+        adopt_quarantine(a, m, guard_reason(&a->spool->guard, m->id));
     else if (spool_rooms(a->spool, m->id, &rooms) < 0)
         a->failed = true;
     else if (m->large && (rooms & ROOM_BIT(ROOM_MESS)) == 0)
-        adopt_park(a, m, "the content is missing");
+        adopt_quarantine(a, m, "the content is missing");
     else
         add_move(a, m);
 }

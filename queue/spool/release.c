@@ -14,7 +14,7 @@ static const enum room returning[] = {ROOM_QUEUED, ROOM_INFO,   ROOM_INTD, ROOM_
 enum { RETURNING = sizeof(returning) / sizeof(returning[0]) };
 
 static void
-parked_path(struct id id, const char *suffix, char out[SPOOL_PATH_MAX])
+quarantined_path(struct id id, const char *suffix, char out[SPOOL_PATH_MAX])
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
@@ -36,13 +36,13 @@ release_held(struct spool *s, struct id id)
 
 /* Which rooms it has files of in corrupt/. */
 static int
-parked_rooms(struct spool *s, struct id id, unsigned *found)
+quarantined_rooms(struct spool *s, struct id id, unsigned *found)
 {
     *found = 0;
     for (size_t i = 0; i < RETURNING; i++) {
         char path[SPOOL_PATH_MAX];
         struct disk_info info;
-        parked_path(id, spool_room(returning[i]), path);
+        quarantined_path(id, spool_room(returning[i]), path);
         int result = disk_inspect(s->disk, path, &info);
         if (result == 0)
             *found |= ROOM_BIT(returning[i]);
@@ -55,11 +55,11 @@ parked_rooms(struct spool *s, struct id id, unsigned *found)
 static int
 release_move(struct spool *s, struct id id, enum room room, bool back)
 {
-    char home[SPOOL_PATH_MAX], parked[SPOOL_PATH_MAX];
+    char home[SPOOL_PATH_MAX], quarantined[SPOOL_PATH_MAX];
     spool_path(room, id, home);
-    parked_path(id, spool_room(room), parked);
-    int result =
-        back ? disk_rename(s->disk, parked, home) : disk_rename(s->disk, home, parked);
+    quarantined_path(id, spool_room(room), quarantined);
+    int result = back ? disk_rename(s->disk, quarantined, home)
+                      : disk_rename(s->disk, home, quarantined);
     if (result < 0)
         return spool_trouble(s, result, &id, "move a file out of corrupt/");
     s->unsynced[room] = true;
@@ -68,7 +68,7 @@ release_move(struct spool *s, struct id id, enum room room, bool back)
 
 /* Moved ones return to corrupt/, mess first. */
 static void
-park_again(struct spool *s, struct id id, unsigned moved)
+quarantine_again(struct spool *s, struct id id, unsigned moved)
 {
     for (size_t i = RETURNING; i-- > 0;)
         if ((moved & ROOM_BIT(returning[i])) != 0)
@@ -125,7 +125,7 @@ static void
 drop_note(struct spool *s, struct id id)
 {
     char path[SPOOL_PATH_MAX];
-    parked_path(id, "note", path);
+    quarantined_path(id, "note", path);
     int result = disk_unlink(s->disk, path);
     if (result < 0 && result != -ENOENT)
         (void)spool_trouble(s, result, &id, "remove a note");
@@ -133,10 +133,10 @@ drop_note(struct spool *s, struct id id)
 }
 
 int
-release_parked(struct spool *s, struct id id)
+release_quarantined(struct spool *s, struct id id)
 {
     unsigned rooms, there, moved;
-    int result = parked_rooms(s, id, &rooms);
+    int result = quarantined_rooms(s, id, &rooms);
     if (result == 0)
         result = spool_rooms(s, id, &there);
     if (result < 0)
@@ -148,7 +148,7 @@ release_parked(struct spool *s, struct id id)
     if (result == 0)
         result = release_check(s, id);
     if (result < 0)
-        park_again(s, id, moved);
+        quarantine_again(s, id, moved);
     else
         drop_note(s, id);
     return result;
@@ -181,9 +181,9 @@ release_note(struct spool *s, enum room room, struct id id, char note[RELEASE_NO
     if (room == ROOM_HOLD)
         spool_path(room, id, path);
     else
-        parked_path(id, "note", path);
+        quarantined_path(id, "note", path);
     int result = read_note(s, path, note);
     if (result == -ENOENT && room == ROOM_CORRUPT)
-        return parked_rooms(s, id, &rooms);
+        return quarantined_rooms(s, id, &rooms);
     return result;
 }

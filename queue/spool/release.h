@@ -8,9 +8,10 @@
 int release_held(struct spool *s, struct id id);
 /* The files of corrupt/ID go back to their rooms, durably, if they make a whole message
  * there: all or none. todo and info go first, mess last: what a crash leaves in between
- * is parked again by the next start. 0, -ENOENT when there are none, -EEXIST when the
- * spool has a message of that name, -EBADMSG when it is still damaged, or -errno. */
-int release_parked(struct spool *s, struct id id);
+ * is quarantined again by the next start. 0, -ENOENT when there are none, -EEXIST when
+ * the spool has a message of that name, -EBADMSG when it is still damaged, or -errno.
+ */
+int release_quarantined(struct spool *s, struct id id);
 
 /* "TIME REASON" without the line end, from hold/ID or corrupt/ID.note (room); empty
  * when the message is there but nothing was written. 0, or -errno (-ENOENT: not there).

@@ -644,11 +644,12 @@ write_note(struct spool *s, struct id id, const char *reason, int64_t now_ms)
 }
 
 void
-spool_park(struct spool *s, struct id id, const char *reason, int64_t now_ms)
+spool_quarantine(struct spool *s, struct id id, const char *reason, int64_t now_ms)
 {
     char from[SPOOL_PATH_MAX], to[SPOOL_PATH_MAX], name[ID_LENGTH + 1];
     id_format(id, name);
-    log_say(s->log, LOG_LEVEL_ERROR, "queue", name, "parked in corrupt/: %s", reason);
+    log_say(s->log, LOG_LEVEL_ERROR, "queue", name, "quarantined in corrupt/: %s",
+            reason);
     write_note(s, id, reason, now_ms);
     parked_drop(s, id);
     for (size_t i = LEAVING; i-- > 0;) {
@@ -664,7 +665,7 @@ spool_park(struct spool *s, struct id id, const char *reason, int64_t now_ms)
     s->syncs++;
     if (result < 0)
         (void)spool_trouble(s, result, &id, "sync corrupt/");
-    s->parked++;
+    s->quarantined++;
 }
 
 int

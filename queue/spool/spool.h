@@ -60,7 +60,7 @@ struct spool {
     int64_t foreign_max; /* then: bytes of others' content; 0 = no limit */
     int64_t bytes_reserve; /* what copies of it leave free: see space.h */
     bool unsynced[ROOMS];  /* names changed since the last sync */
-    uint64_t syncs, parked;
+    uint64_t syncs, quarantined;
     uint64_t bytes_read; /* of contents that were checked */
     bool mark_told;      /* see parked.h */
     char trouble[160];   /* why no mail is taken; "" = all is well */
@@ -149,8 +149,9 @@ int spool_write_due(struct spool *s, const struct envelope *e);
  * < 0: todo or info could not be removed; then the message stays as it is. */
 int spool_remove_all(struct spool *s, struct id id);
 /* Note and mess first, todo and info last: a crash in between leaves a message without
- * content, which is parked again. */
-void spool_park(struct spool *s, struct id id, const char *reason, int64_t now_ms);
+ * content, which is quarantined again. */
+void spool_quarantine(struct spool *s, struct id id, const char *reason,
+                      int64_t now_ms);
 /* corrupt/ID.ROOM with this content, durable but for its name. 0 or -errno. */
 int spool_put_corrupt(struct spool *s, struct id id, enum room room, struct text bytes);
 /* What corrupt/ has of it. False: nothing. */

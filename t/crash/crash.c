@@ -54,7 +54,7 @@ add_tally(struct tally *all, const struct tally *t)
     all->duplicates += t->duplicates;
     all->found += t->found;
     all->unasked += t->unasked;
-    all->parked += t->parked;
+    all->quarantined += t->quarantined;
     all->copied += t->copied;
     all->sliced += t->sliced;
     all->stepped += t->stepped;
@@ -117,8 +117,8 @@ print_tally(const struct tally *t)
            " with another clock\n",
            t->duplicates, t->copied, t->sliced, t->stepped);
     printf("# %" PRIu64 " messages compared, %" PRIu64
-           " of them never acknowledged; %" PRIu64 " remains of finished ones parked\n",
-           t->found, t->unasked, t->parked);
+           " of them never acknowledged; %" PRIu64 " remains of finished ones quarantined\n",
+           t->found, t->unasked, t->quarantined);
     for (unsigned i = 0; i < SIM_CUT_KINDS; i++)
         printf("#   %-20s %" PRIu64 "\n", sim_cut_name((enum sim_cut_kind)i),
                t->kinds[i]);

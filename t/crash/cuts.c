@@ -108,7 +108,7 @@ count_state(struct run *r, const struct comeback *c, const struct finding *v,
     t->kinds[kind]++;
     t->found += v->found;
     t->unasked += v->unasked;
-    t->parked += v->parked;
+    t->quarantined += v->quarantined;
     t->copied += c->copied;
     t->sliced += c->slices > 1;
     t->stepped += c->step_ms != 0;

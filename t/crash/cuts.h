@@ -18,7 +18,7 @@ struct limits {
 };
 
 struct tally {
-    uint64_t points, states, recovery_states, duplicates, found, unasked, parked;
+    uint64_t points, states, recovery_states, duplicates, found, unasked, quarantined;
     uint64_t kinds[SIM_CUT_KINDS], copied, sliced, stepped, wrong;
 };
 

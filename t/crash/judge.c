@@ -28,7 +28,7 @@ struct trial {
     /* Of each message: how often it was there, and what became of it now. */
     unsigned seen[MESSAGES_MAX];
     bool delivered[MESSAGES_MAX][RECIPIENTS_MAX];
-    bool parked[MESSAGES_MAX];
+    bool quarantined[MESSAGES_MAX];
     struct id fresh; /* accepted after the recovery */
     unsigned answers;
 };
@@ -248,9 +248,9 @@ note_place(void *context, struct id id, enum queue_place place)
         return true;
     }
     expect_unless_over(p->trial, &p->trial->shadow->messages[m], false,
-                       "message %d: T1: parked in corrupt/", m);
-    p->trial->finding->parked += !p->trial->parked[m];
-    p->trial->parked[m] = true;
+                       "message %d: T1: quarantined in corrupt/", m);
+    p->trial->finding->quarantined += !p->trial->quarantined[m];
+    p->trial->quarantined[m] = true;
     return true;
 }
 
@@ -276,7 +276,7 @@ take_held(struct trial *t)
     for (size_t i = 0; i < places.guarded_count; i++) {
         struct id id = places.guarded[i];
         struct queue *q = queue_for(t, id);
-        expect(t, queue_release(q, id) == 0, "T7: parked by the guard, and not whole");
+        expect(t, queue_release(q, id) == 0, "T7: quarantined by the guard, and not whole");
         take_message(t, q, id, queue_note(q, id, QUEUE_HOLD, note) == 0);
     }
     free(places.held);
@@ -355,7 +355,7 @@ check_empty(struct trial *t)
         expect(t, left == 0, "T6: %zu files are left in %s/", left, rooms[i]);
     }
     snprintf(path, sizeof(path), "%s/corrupt", crash_spool);
-    expect(t, sim_disk_count(path) == 0 || t->finding->parked > 0,
+    expect(t, sim_disk_count(path) == 0 || t->finding->quarantined > 0,
            "T2: corrupt/ is not empty");
 }
 
@@ -426,7 +426,7 @@ second_life(struct trial *t)
         struct places places = {.trial = t, .queue = d->queue};
         expect(t, queue_each(d->queue, note_place, &places) == 0, "T6: not listed");
         expect(t, places.count == 0, "T6: something is still held");
-        expect(t, places.guarded_count == 0, "T6: something is still parked");
+        expect(t, places.guarded_count == 0, "T6: something is still quarantined");
         free(places.held);
         free(places.guarded);
         daemon_advance(d, DURABLE_MS);

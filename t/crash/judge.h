@@ -24,7 +24,7 @@ struct comeback comeback_any(uint64_t chance, unsigned slices_max);
 struct finding {
     unsigned wrong;
     char what[400]; /* the first thing that was */
-    unsigned found, parked, unasked;
+    unsigned found, quarantined, unasked;
     unsigned excused; /* what only a disorderly cut or a disk error excuses */
 };
 

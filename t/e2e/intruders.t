@@ -165,12 +165,12 @@ SKIP: {
             $as_nobody->(sub { my $id = shift; $make->("$spool/$_/$id") for 'pid', 'intd' });
             $as_nobody->(sub { $make->("$spool/$_/odd\n\e[31m" . ++$counter) for 'pid', 'intd', 'todo', 'mess' });
         }
-        for my $case (@ids) { ok $petrel->wait_log(qr/\Q$case->[0]\E: error: parked/), "local door of $who, $case->[1]: parked" }
+        for my $case (@ids) { ok $petrel->wait_log(qr/\Q$case->[0]\E: error: quarantined/), "local door of $who, $case->[1]: quarantined" }
         is Petrel::slurp("$home/secret"), "top secret\n", "local door of $who: the secret is still there";
         is +(stat "$home/secret")[3], 1, "local door of $who: with one name";
-        my $lines = () = $petrel->log =~ /parked in corrupt/g;
+        my $lines = () = $petrel->log =~ /quarantined in corrupt/g;
         for (1 .. 5) { $as_nobody->(sub { }); sleep 0.15 }
-        is scalar(() = $petrel->log =~ /parked in corrupt/g), $lines, "local door of $who: none is parked twice";
+        is scalar(() = $petrel->log =~ /quarantined in corrupt/g), $lines, "local door of $who: none is quarantined twice";
         is scalar(() = $petrel->log =~ /[^\n\x20-\x7e]/g), 0, "local door of $who: no control byte reaches the log";
 
         # The right way in still works, and what was taken cannot be changed any more.

@@ -32,9 +32,9 @@ my @cases = (
     [[qw(mess remote bounce)] => $left],
     [[qw(mess hold)] => $left],
     [[qw(intd local remote bounce hold)] => $left],
-    [[qw(todo)] => 'parked in corrupt/'],
-    [[qw(info remote)] => 'parked in corrupt/'],
-    [[qw(todo info)] => 'parked in corrupt/'],
+    [[qw(todo)] => 'quarantined in corrupt/'],
+    [[qw(info remote)] => 'quarantined in corrupt/'],
+    [[qw(todo info)] => 'quarantined in corrupt/'],
 );
 push @$_, plant(@{ $_->[0] }) for @cases;
 my @young = map { plant(@$_) } [qw(mess)], [qw(mess intd)];
@@ -70,5 +70,5 @@ $before = length $petrel->log;
 $petrel->start;
 is (($petrel->run('status'))[0], 0, 'it runs');
 is $petrel->stop, 0, 'once more';
-unlike $said->(), qr/finished message|parked|died/, 'all was told';
+unlike $said->(), qr/finished message|quarantined|died/, 'all was told';
 done_testing;

@@ -371,7 +371,7 @@ test_damaged_while_waiting(off_t at)
     stage_part(&s, "i", 2, 2, body);
     sim_loop_advance(s.w.loop, 2000);
     ok(world_logged(&s.w, "its 2 fragments are not joined: a part is damaged"));
-    is_number(queue_health(manager_queue(s.w.manager)).parked, 1, "it is put aside");
+    is_number(queue_health(manager_queue(s.w.manager)).quarantined, 1, "it is put aside");
     is_number((int64_t)s.count, 1, "the other goes on as it is");
     ok(s.count == 1 && s.delivered[0].content.length > LARGE);
     ok_named(queue_bytes_read(manager_queue(s.w.manager)) - before < 2 * LARGE,

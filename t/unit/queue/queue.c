@@ -534,11 +534,11 @@ test_operators(const char *home)
         envelope_free(&e);
         wait_ms(&k, 2);
     }
-    queue_park(k.queue, ids[3], "of no use");
-    is_string(where(home, ids[3]), "", "parked: out of the way");
+    queue_quarantine(k.queue, ids[3], "of no use");
+    is_string(where(home, ids[3]), "", "quarantined: out of the way");
     is_number(count_files(home, "corrupt"), 4, "mess, intd, todo and a note");
     ok_named(queue_load(k.queue, ids[3]) == NULL, "and cannot be loaded");
-    is_number(queue_health(k.queue).parked, 1, "counted");
+    is_number(queue_health(k.queue).quarantined, 1, "counted");
     ok(kit_logged(&k, "of no use"));
     struct each all = {.count = 0};
     is_number(queue_each(k.queue, note_each, &all), 0, "each");
@@ -557,13 +557,13 @@ test_operators(const char *home)
 
     kit_open(&k, home);
     kit_turns(&k, 3);
-    is_number(k.found_count, 2, "held and parked mail is not reported");
+    is_number(k.found_count, 2, "held and quarantined mail is not reported");
     for (unsigned i = 0; i < 4; i++)
         ok_named(queue_remove(k.queue, ids[i]), "removed wherever it is");
     ok_named(!queue_remove(k.queue, ids[0]), "a second time there is none");
     is_number(count_all(home), 0, "nothing is left");
     ok(queue_load(k.queue, ids[0]) == NULL);
-    is_number(queue_health(k.queue).parked, 0, "gone is not damaged");
+    is_number(queue_health(k.queue).quarantined, 0, "gone is not damaged");
     kit_close(&k);
 }
 
@@ -584,7 +584,7 @@ test_damage(const char *home)
     is_number(count_files(home, "corrupt"), 0, "nor touched: it may be a removal");
     kit_close(&onlooker);
     ok_named(queue_load(k.queue, e->id) == NULL, "changed content is not delivered");
-    is_number(count_files(home, "corrupt"), 4, "but parked");
+    is_number(count_files(home, "corrupt"), 4, "but quarantined");
     snprintf(path, sizeof(path), "%s/corrupt/", home);
     size_t length = strlen(path);
     id_format(e->id, path + length);
@@ -594,7 +594,7 @@ test_damage(const char *home)
     ok(file != NULL && fgets(note, sizeof(note), file) != NULL);
     fclose(file);
     ok_named(strstr(note, "content is damaged") != NULL, "with the reason");
-    ok(kit_logged(&k, "parked"));
+    ok(kit_logged(&k, "quarantined"));
     queue_remove(k.queue, e->id);
     envelope_free(&e);
 

@@ -176,7 +176,7 @@ wait(struct trial *t, unsigned m, bool waits)
 
 /* 0 delivered at once; 1 in parts, then deferred; 2 deferred, for other fragments; 3
  * with a bounce text; 4 retired from S5; 5 held in memory, marks unwritten; 6 large,
- * loaded again after a deferral, and parked then. */
+ * loaded again after a deferral, and quarantined then. */
 static void
 work(struct trial *t)
 {
@@ -360,7 +360,7 @@ check_found(struct trial *t, enum end end)
         envelope_free(&e);
         totals.found++;
     }
-    expect(t, queue_health(k->queue).parked == 0, "nothing is damaged", MESSAGES);
+    expect(t, queue_health(k->queue).quarantined == 0, "nothing is damaged", MESSAGES);
     expect(t, sim_disk_count("/spool/corrupt") == 0, "corrupt/ is empty", MESSAGES);
 }
 

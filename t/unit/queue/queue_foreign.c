@@ -1,4 +1,4 @@
-/* What other users put into the spool: taken over, or parked, and never a burden. */
+/* What other users put into the spool: taken over, or quarantined, and never a burden. */
 #include "queue/queue.h"
 
 #include "queue/spool/spool.h"
@@ -21,9 +21,9 @@ count_logged(const struct kit *k, const char *words)
 }
 
 /* A todo that cannot be moved to corrupt/, as a directory that is not ours: whoever
- * pulls the trigger must not have it parked each time. */
+ * pulls the trigger must not have it quarantined each time. */
 static void
-test_park_in_vain(bool with_content)
+test_quarantine_in_vain(bool with_content)
 {
     struct kit k, injector;
     char home[64], path[200], other[220];
@@ -49,7 +49,7 @@ test_park_in_vain(bool with_content)
         is_number(queue_has_daemon(injector.queue), true, "the trigger is pulled");
     }
     wait_ms(&k, 150);
-    is_number(count_logged(&k, "parked in corrupt/"), 1, "parked once");
+    is_number(count_logged(&k, "quarantined in corrupt/"), 1, "quarantined once");
     is_number(k.found_count, with_content, "and not found again");
     if (rmdir(other) != 0)
         abort();
@@ -144,12 +144,12 @@ test_foreign_injector(void)
     if (chown(path, 1, 1) != 0)
         abort();
     ok_named(queue_load(k.queue, e->id) == NULL, "content of another owner is refused");
-    is_number(queue_health(k.queue).parked, 1, "and parked");
+    is_number(queue_health(k.queue).quarantined, 1, "and quarantined");
     envelope_free(&e);
     test_foreign_size(&k, &injector, home, 3);
     test_foreign_size(&k, &injector, home, INT64_C(1) << 40);
-    is_number(queue_health(k.queue).parked, 3,
-              "sparse content is not read, but parked");
+    is_number(queue_health(k.queue).quarantined, 3,
+              "sparse content is not read, but quarantined");
     kit_close(&injector);
     kit_close(&k);
     remove_home(home);
@@ -160,7 +160,7 @@ main(void)
 {
     clock_stop();
     test_foreign_injector();
-    test_park_in_vain(true);
-    test_park_in_vain(false);
+    test_quarantine_in_vain(true);
+    test_quarantine_in_vain(false);
     return done();
 }

@@ -71,7 +71,7 @@ test_counts(void)
     is_at(status, "sessions", "out", 0);
     is_at(status, "totals", "stored", 3);
     is_at(status, "totals", "ended", 1);
-    is_at(status, "totals", "parked", 0);
+    is_at(status, "totals", "quarantined", 0);
     is_at(status, "journal", "segments", 0);
     ok(json_integer_value(at(status, NULL, "syncs")) > 0);
     is_string(string_at(status, "spool", "path"), w.folder, "the spool");
@@ -80,11 +80,11 @@ test_counts(void)
     has_line(printed(status), "journal    off");
     json_decref(status);
 
-    queue_park(manager_queue(w.manager), w.id, "no reason");
+    queue_quarantine(manager_queue(w.manager), w.id, "no reason");
     status = status_make(w.manager, 0, 0);
     is_at(status, "queue", "corrupt", 1);
     is_at(status, "queue", "hold", 0);
-    is_at(status, "totals", "parked", 1);
+    is_at(status, "totals", "quarantined", 1);
     json_decref(status);
     world_end(&w);
 }
@@ -198,7 +198,7 @@ static const char full[] =
     "\"messages\":12,\"batches\":345,\"full\":false,\"damages\":0},\"queue\":{"
     "\"incoming\":1,"
     "\"active\":2,\"deferred\":3,\"hold\":4,\"corrupt\":5,\"defrag\":6},\"sessions\":{\"in\":6,\"stress\":true,"
-    "\"out\":7},\"totals\":{\"stored\":8,\"ended\":9,\"parked\":10}}";
+    "\"out\":7},\"totals\":{\"stored\":8,\"ended\":9,\"quarantined\":10}}";
 
 static void
 test_page(void)
@@ -215,7 +215,7 @@ test_page(void)
     has_line(text, "journal    12 messages; 60 of 64 segments free; 345 batches");
     has_line(text, "queue      1 incoming, 2 active, 3 deferred, 4 hold, 5 corrupt, 6 defrag");
     has_line(text, "sessions   6 in (stress: nearly too many), 7 out");
-    has_line(text, "so far     8 stored, 9 ended, 10 parked");
+    has_line(text, "so far     8 stored, 9 ended, 10 quarantined");
 
     json_object_set_new(json_object_get(status, "spool"), "sync",
                         json_string("blocking"));

@@ -510,7 +510,7 @@ test_corrupt(void)
     log_capture(log, &lines);
     ok(id_parse(text_from(id), &parsed));
     ok(queue_open_injector(&queue, log, &where, error, sizeof(error)) == 0);
-    queue_park(queue, parsed, "for a test");
+    queue_quarantine(queue, parsed, "for a test");
     queue_close(&queue);
     log_free(&log);
     buffer_free(&lines);

@@ -191,9 +191,9 @@ test_no_room_for_a_text(void)
 }
 
 /* Killed while it moved: half of it is in the spool, or in corrupt/, and the journal
- * has it all. Parked and released it is whole. */
+ * has it all. Quarantined and released it is whole. */
 static void
-test_park_half_moved(const char *room, const char *suffix)
+test_quarantine_half_moved(const char *room, const char *suffix)
 {
     struct disk *disk;
     char path[80], name[ID_LENGTH + 1];
@@ -211,12 +211,12 @@ test_park_half_moved(const char *room, const char *suffix)
     disk_close_file(disk, file);
     disk_close(&disk);
     envelope_free(&e);
-    queue_park(kit.queue, id, "for a test");
+    queue_quarantine(kit.queue, id, "for a test");
     sim_loop_advance(kit.loop, 300);
     sim_disk_power_cut();
     stop();
     start();
-    is_number((int64_t)kit.found_count, 0, "parked");
+    is_number((int64_t)kit.found_count, 0, "quarantined");
     is_number(queue_release(kit.queue, id), 0, room);
     e = queue_load(kit.queue, id);
     ok_named(e != NULL && e->content_size == 3000 &&
@@ -385,7 +385,7 @@ test_large(void)
     is_number(kit.found_count, 0, "without its content it is no message");
     ok_named(kit_logged(&kit, "the content is missing") &&
                  sim_disk_count("/spool/corrupt") == 2,
-             "but parked, with its envelope and a note");
+             "but quarantined, with its envelope and a note");
     stop();
 }
 
@@ -455,10 +455,10 @@ main(void)
     test_small();
     test_no_room_to_move();
     test_no_room_for_a_text();
-    test_park_half_moved("mess", "");
-    test_park_half_moved("corrupt", ".mess");
-    test_park_half_moved("corrupt", ".todo");
-    test_park_half_moved("info", "");
+    test_quarantine_half_moved("mess", "");
+    test_quarantine_half_moved("corrupt", ".mess");
+    test_quarantine_half_moved("corrupt", ".todo");
+    test_quarantine_half_moved("info", "");
     test_from_disk();
     test_from_memory();
     test_from_both();

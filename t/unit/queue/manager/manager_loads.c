@@ -96,7 +96,7 @@ test_bytes(bool damaged, bool foreign, bool background)
     w.background = background;
     world_start(&w);
     world_turns(&w);
-    is_number(queue_health(manager_queue(w.manager)).parked, damaged ? COUNT : 0,
+    is_number(queue_health(manager_queue(w.manager)).quarantined, damaged ? COUNT : 0,
               "what is damaged is put aside");
     is_number((int64_t)meter.before, (int64_t)COUNT * SIZE, "all of it was read, once");
     is_number((int64_t)meter.most, BUDGET, "some of it in a turn");

@@ -573,14 +573,14 @@ test_corrupt(void)
     set_content(&w, "mess", "", "Subject: x\r\n\r\nBODY\r\n");
     world_start(&w);
     sim_loop_advance(w.loop, HOUR_MS);
-    unsigned parked = world_files(&w, "corrupt");
-    ok_named(parked > 2 && world_files(&w, "mess") == 0, "damaged, and parked");
+    unsigned quarantined = world_files(&w, "corrupt");
+    ok_named(quarantined > 2 && world_files(&w, "mess") == 0, "damaged, and quarantined");
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_DAMAGED);
     ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_DAMAGED);
     ok(world_operate(&w, MANAGER_RETRY) == MANAGER_DAMAGED);
     ok(manager_operate(w.manager, MANAGER_RELEASE, w.id, why) == MANAGER_REFUSED);
     ok_named(strstr(why, "still damaged") != NULL, "says why");
-    is_number(world_files(&w, "corrupt"), parked, "all is where it was");
+    is_number(world_files(&w, "corrupt"), quarantined, "all is where it was");
     is_number(world_files(&w, "mess") + world_files(&w, "info"), 0,
               "nothing came back");
     set_content(&w, "corrupt", ".mess", "Subject: x\r\n\r\nbody\r\n");

@@ -146,7 +146,7 @@ verdict(unsigned has)
     const unsigned channels = ROOM_BIT(ROOM_LOCAL) | ROOM_BIT(ROOM_REMOTE) |
                               ROOM_BIT(ROOM_BOUNCE) | ROOM_BIT(ROOM_HOLD);
     if ((has & (ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO))) != 0)
-        return "parked in corrupt/";
+        return "quarantined in corrupt/";
     if ((has & ROOM_BIT(ROOM_MESS)) != 0 && (has & channels) == 0)
         return "unfinished in mess/ for 36 hours: removed";
     return "removing what a finished message left";
@@ -172,7 +172,7 @@ test_orphans(bool at_start, int64_t journal_size)
                 plant_aged(rooms[i], id, 37 * HOUR_MS);
         if (has == ROOM_BIT(ROOM_DEFRAG))
             continue; /* a hint goes without a word */
-        wanted[verdict(has)[0] == 'p' ? 0 : verdict(has)[0] == 'u' ? 1 : 2]++;
+        wanted[verdict(has)[0] == 'q' ? 0 : verdict(has)[0] == 'u' ? 1 : 2]++;
         count++;
     }
     if (at_start) {
@@ -184,7 +184,7 @@ test_orphans(bool at_start, int64_t journal_size)
         sim_loop_advance(kit.loop, HOUR_MS + 60 * 1000);
     }
     is_number(files(), 0, at_start ? "at start: all have gone" : "hourly: the same");
-    is_number(count_lines("parked in corrupt/"), wanted[0], "parked");
+    is_number(count_lines("quarantined in corrupt/"), wanted[0], "quarantined");
     is_number(count_lines("unfinished in mess/ for 36 hours: removed"), wanted[1],
               "unfinished");
     is_number(count_lines("removing what a finished message left"), wanted[2], "left");
@@ -505,13 +505,13 @@ test_living(int64_t journal_size)
             envelope_free(&e);
     }
     advance(1000);
-    queue_park(kit.queue, ids[4], "for a test");
+    queue_quarantine(kit.queue, ids[4], "for a test");
     buffer_clear(&kit.lines);
     kit.found_count = 0;
     size_t before = files(), corrupt = sim_disk_count("/spool/corrupt");
     advance(100 * HOUR_MS);
     is_number(files(), (int64_t)before, "nothing of it goes");
-    is_number(sim_disk_count("/spool/corrupt"), (int64_t)corrupt, "nor is parked");
+    is_number(sim_disk_count("/spool/corrupt"), (int64_t)corrupt, "nor is quarantined");
     is_number(kit.found_count, 0, "nor reported again");
     is_number(kit.lines.length, 0, "not a word");
     unsigned wrong = 0;

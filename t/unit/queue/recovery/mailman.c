@@ -184,7 +184,7 @@ test_trouble(void)
     e = enqueue("x\r\n");
     id = e->id;
     envelope_free(&e);
-    queue_park(kit.queue, id, "for a test");
+    queue_quarantine(kit.queue, id, "for a test");
     sim_loop_advance(kit.loop, 300);
     ok_named(files_of_messages() == 0 && sim_disk_count("/spool/corrupt") >= 2,
              "SB13: what was never in work can be preserved, too");

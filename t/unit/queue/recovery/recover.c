@@ -202,27 +202,27 @@ test_strays(void)
 /* --- Damage ---------------------------------------------------------------------- */
 
 static void
-expect_parked_at_start(const char *name)
+expect_quarantined_at_start(const char *name)
 {
     start_at(0);
-    ok_named(kit.found_count == 0 && queue_health(kit.queue).parked == 1, name);
+    ok_named(kit.found_count == 0 && queue_health(kit.queue).quarantined == 1, name);
     kit_close(&kit);
     sim_disk_restart();
     start_at(0);
-    ok_named(kit.found_count == 0 && queue_health(kit.queue).parked == 0,
+    ok_named(kit.found_count == 0 && queue_health(kit.queue).quarantined == 0,
              "and the next start is calm");
     kit_close(&kit);
 }
 
 static void
-expect_parked_at_load(struct id id, const char *name)
+expect_quarantined_at_load(struct id id, const char *name)
 {
     start_at(0);
     is_number(kit.found_count, 1, "it is found");
-    ok_named(queue_load(kit.queue, id) == NULL && queue_health(kit.queue).parked == 1,
+    ok_named(queue_load(kit.queue, id) == NULL && queue_health(kit.queue).quarantined == 1,
              name);
     ok_named(sim_disk_count("/spool/corrupt") >= 3, "nothing of it is deleted");
-    ok_named(queue_load(kit.queue, id) == NULL && queue_health(kit.queue).parked == 1,
+    ok_named(queue_load(kit.queue, id) == NULL && queue_health(kit.queue).quarantined == 1,
              "once");
     kit_close(&kit);
 }
@@ -241,11 +241,11 @@ test_damage(void)
     fresh();
     struct id id = make_message(false, NULL);
     take_away("mess", id);
-    expect_parked_at_start("todo without mess is parked");
+    expect_quarantined_at_start("todo without mess is quarantined");
     fresh();
     id = make_message(true, NULL);
     take_away("mess", id);
-    expect_parked_at_start("info without mess is parked");
+    expect_quarantined_at_start("info without mess is quarantined");
     is_number(sim_disk_count("/spool/corrupt"), 4, "info, local, remote and a note");
 
     static const char *const rooms[] = {"info", "local", "remote", "mess"};
@@ -253,18 +253,18 @@ test_damage(void)
         fresh();
         id = make_message(true, NULL);
         damage(rooms[i], id, i == 3 ? 3 : 70);
-        expect_parked_at_load(id, "a damaged S5 is parked");
+        expect_quarantined_at_load(id, "a damaged S5 is quarantined");
     }
     for (size_t i = 1; i < 3; i++) {
         fresh();
         id = make_message(true, NULL);
         take_away(rooms[i], id);
-        expect_parked_at_load(id, "a missing channel is damage");
+        expect_quarantined_at_load(id, "a missing channel is damage");
     }
     fresh();
     id = make_message(false, NULL);
     damage("todo", id, 70);
-    expect_parked_at_load(id, "a damaged S4 is parked");
+    expect_quarantined_at_load(id, "a damaged S4 is quarantined");
     fresh();
     id = make_message(true, NULL);
     damage("info", id, ENVELOPE_DUE_OFFSET + 3);

@@ -495,7 +495,7 @@ test_killer(int64_t journal_size, const char *how)
     is_number(live(&w, send_all), number, "it ends the daemon");
     for (unsigned i = 1; i < ends; i++)
         is_number(live(&w, NULL), number, "it ends the next one");
-    is_number(live(&w, NULL), 0, "then it is parked, and all goes on");
+    is_number(live(&w, NULL), 0, "then it is quarantined, and all goes on");
     ok_named(world_files(&w, "corrupt") >= 2, "it is in corrupt/, with its note");
 
     buffer_clear(&w.lines);
@@ -509,7 +509,7 @@ test_killer(int64_t journal_size, const char *how)
 }
 
 static bool
-note_parked(void *context, struct id id, enum queue_place place)
+note_quarantined(void *context, struct id id, enum queue_place place)
 {
     struct world *w = context;
     if (place == QUEUE_CORRUPT)
@@ -533,7 +533,7 @@ test_release(int64_t journal_size)
     world_start(&w);
     sim_loop_advance(w.loop, 1000); /* files of a move that was cut off settle first */
     ok(world_logged(&w, "at work in two crashes"));
-    if (queue_each(manager_queue(w.manager), note_parked, &w) < 0)
+    if (queue_each(manager_queue(w.manager), note_quarantined, &w) < 0)
         abort();
     is_number(queue_note(manager_queue(w.manager), w.id, QUEUE_CORRUPT, note), 0,
               "it has a note");

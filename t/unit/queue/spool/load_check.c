@@ -165,7 +165,7 @@ test_damaged(unsigned user)
     is_number((int64_t)(queue_health(k.queue).syncs - syncs), 0,
               "what is damaged is not synced");
     ok_named(queue_load(k.queue, id) == NULL, "nor loaded");
-    is_number(queue_health(k.queue).parked, 1, "but put aside");
+    is_number(queue_health(k.queue).quarantined, 1, "but put aside");
     end(&k);
 }
 
@@ -198,7 +198,7 @@ test_envelope_changes(void)
     envelope_free(&e);
     ok_named(finish(&k, id), "checked");
     ok_named(queue_load(k.queue, id) == NULL, "it is damaged");
-    is_number(queue_health(k.queue).parked, 1, "and put aside");
+    is_number(queue_health(k.queue).quarantined, 1, "and put aside");
     end(&k);
 }
 
@@ -217,7 +217,7 @@ test_meanwhile(bool syncing)
 
     id = begin(&k, STRANGER, SIZE);
     syncing ? (void)read_all(&k, id) : (void)step(&k, id);
-    queue_park(k.queue, id, "by hand");
+    queue_quarantine(k.queue, id, "by hand");
     ok_named(finish(&k, id), "put aside");
     ok_named(queue_load(k.queue, id) == NULL, "it is gone");
     is_number((int64_t)sim_disk_count("/spool/mess"), 0, "and does not come back");
@@ -295,7 +295,7 @@ test_space(void)
     sim_disk_set_space(SIZE - 1, 1000);
     is_number(step(&k, id), QUEUE_CHECKED, "no room for a copy");
     ok_named(queue_load(k.queue, id) == NULL, "it waits");
-    is_number(queue_health(k.queue).parked, 0, "unharmed");
+    is_number(queue_health(k.queue).quarantined, 0, "unharmed");
     is_number((int64_t)queue_bytes_read(k.queue), 0, "and unread");
     ok(kit_logged(&k, "cannot read it now: copying the content: No space left"));
     sim_disk_set_space(INT64_C(1) << 40, 1000000);

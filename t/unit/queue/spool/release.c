@@ -117,20 +117,20 @@ test_held(void)
 }
 
 static void
-test_parked(void)
+test_quarantined(void)
 {
     struct spool s;
     char note[RELEASE_NOTE_MAX], path[SPOOL_PATH_MAX];
     sim_disk_reset();
     open_spool(&s);
     struct id id = deferred(&s, 1);
-    is_number(release_parked(&s, id), -ENOENT, "nothing of it is parked");
+    is_number(release_quarantined(&s, id), -ENOENT, "nothing of it is quarantined");
     is_number(release_note(&s, ROOM_CORRUPT, id, note), -ENOENT, "no note");
-    spool_park(&s, id, "a test", 5000);
+    spool_quarantine(&s, id, "a test", 5000);
     is_number(release_note(&s, ROOM_CORRUPT, id, note), 0, "its note");
     is_string(note, "5 a test", "says when and why");
-    is_number(release_held(&s, id), -ENOENT, "its mark is parked with it");
-    is_number(release_parked(&s, id), 0, "all comes back");
+    is_number(release_held(&s, id), -ENOENT, "its mark is quarantined with it");
+    is_number(release_quarantined(&s, id), 0, "all comes back");
     ok(is_whole(&s, id) && spool_has(&s, ROOM_HOLD, id));
     is_number((int64_t)sim_disk_count("/spool/corrupt"), 0,
               "nothing is left, nor the note");
@@ -139,32 +139,32 @@ test_parked(void)
     open_spool(&s);
     ok_named(is_whole(&s, id), "durably");
 
-    spool_park(&s, id, "again", 6000);
+    spool_quarantine(&s, id, "again", 6000);
     char name[ID_LENGTH + 1];
     id_format(id, name);
     snprintf(path, sizeof(path), "/spool/corrupt/%s.mess", name);
     ok(sim_disk_damage(path, 3));
-    size_t parked = sim_disk_count("/spool/corrupt");
-    is_number(release_parked(&s, id), -EBADMSG, "a damaged one");
-    is_number((int64_t)sim_disk_count("/spool/corrupt"), (int64_t)parked,
+    size_t quarantined = sim_disk_count("/spool/corrupt");
+    is_number(release_quarantined(&s, id), -EBADMSG, "a damaged one");
+    is_number((int64_t)sim_disk_count("/spool/corrupt"), (int64_t)quarantined,
               "stays, with its note");
     ok(!spool_has(&s, ROOM_MESS, id) && !spool_has(&s, ROOM_INFO, id));
     ok(sim_disk_damage(path, 3));
     put(&s, ROOM_INFO, id, TEXT("somebody else"));
-    is_number(release_parked(&s, id), -EEXIST, "its name is taken");
-    is_number((int64_t)sim_disk_count("/spool/corrupt"), (int64_t)parked, "it stays");
+    is_number(release_quarantined(&s, id), -EEXIST, "its name is taken");
+    is_number((int64_t)sim_disk_count("/spool/corrupt"), (int64_t)quarantined, "it stays");
     ok(spool_remove(&s, ROOM_INFO, id) == 0);
     put(&s, ROOM_MESS, id, TEXT("left by a power cut"));
     snprintf(path, sizeof(path), "corrupt/%s.note", name);
     ok(disk_unlink(s.disk, path) == 0);
     is_number(release_note(&s, ROOM_CORRUPT, id, note), 0, "without a note");
     is_string(note, "", "nothing is said");
-    is_number(release_parked(&s, id), 0, "it comes back all the same");
+    is_number(release_quarantined(&s, id), 0, "it comes back all the same");
     ok(is_whole(&s, id));
-    spool_park(&s, id, "no envelope", 7000);
+    spool_quarantine(&s, id, "no envelope", 7000);
     snprintf(path, sizeof(path), "corrupt/%s.info", name);
     ok(disk_unlink(s.disk, path) == 0);
-    is_number(release_parked(&s, id), -EBADMSG, "an operator lost a file");
+    is_number(release_quarantined(&s, id), -EBADMSG, "an operator lost a file");
     ok(!spool_has(&s, ROOM_MESS, id));
     spool_close(&s);
 }
@@ -187,8 +187,8 @@ static bool
 is_safe(struct id id)
 {
     bool info = is_at(id, "info", ""), mess = is_at(id, "mess", "");
-    bool parked = is_at(id, "corrupt", ".mess");
-    return (info || is_at(id, "corrupt", ".info")) && (parked || (mess && info));
+    bool quarantined = is_at(id, "corrupt", ".mess");
+    return (info || is_at(id, "corrupt", ".info")) && (quarantined || (mess && info));
 }
 
 struct cutting {
@@ -226,11 +226,11 @@ test_power_cuts(bool damaged)
         snprintf(path, sizeof(path), "/spool/mess/%s", name);
         ok(sim_disk_damage(path, 0));
     }
-    spool_park(&s, c.id, "a test", 5000);
+    spool_quarantine(&s, c.id, "a test", 5000);
     if (spool_sync_rooms(&s, ~0u) != 0)
         abort();
     sim_disk_on_change(on_change, &c);
-    is_number(release_parked(&s, c.id), damaged ? -EBADMSG : 0, "released, or not");
+    is_number(release_quarantined(&s, c.id), damaged ? -EBADMSG : 0, "released, or not");
     sim_disk_on_change(NULL, NULL);
     ok_named(c.cuts > 20, "power cuts");
     is_number(c.bad, 0, "after none of them anything is missing");
@@ -238,7 +238,7 @@ test_power_cuts(bool damaged)
     spool_close(&s);
 }
 
-/* Every call fails once, or is the last one: all is there, or all is parked. */
+/* Every call fails once, or is the last one: all is there, or all is quarantined. */
 static void
 test_faults(void)
 {
@@ -249,13 +249,13 @@ test_faults(void)
             sim_disk_reset();
             open_spool(&s);
             struct id id = deferred(&s, 1);
-            spool_park(&s, id, "a test", 5000);
+            spool_quarantine(&s, id, "a test", 5000);
             sim_disk_count_anew();
             if (deadly)
                 sim_disk_die_at(call);
             else
                 sim_disk_fail_at(call, EIO);
-            int result = release_parked(&s, id);
+            int result = release_quarantined(&s, id);
             bool happened = deadly ? sim_disk_is_dead() : sim_disk_has_failed();
             spool_close(&s);
             sim_disk_restart();
@@ -277,7 +277,7 @@ main(void)
     buffer_init(&lines, 16 * 1024 * 1024);
     log_capture(quiet, &lines);
     test_held();
-    test_parked();
+    test_quarantined();
     test_power_cuts(false);
     test_power_cuts(true);
     test_faults();

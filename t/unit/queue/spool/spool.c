@@ -235,9 +235,9 @@ test_read_errors(void)
     spool_close(&s);
 }
 
-/* Whatever moment parking dies at, the content is in mess/ or in corrupt/. */
+/* Whatever moment quarantining dies at, the content is in mess/ or in corrupt/. */
 static void
-test_park(void)
+test_quarantine(void)
 {
     unsigned lost = 0, at = 0, calls = 0;
     struct spool s;
@@ -248,7 +248,7 @@ test_park(void)
             struct envelope *e = queued(&s, 1);
             sim_disk_count_anew();
             sim_disk_die_at(at);
-            spool_park(&s, e->id, "a test", 5000);
+            spool_quarantine(&s, e->id, "a test", 5000);
             calls = at == 0 ? (unsigned)sim_disk_calls() : calls;
             spool_close(&s);
             if (power)
@@ -266,7 +266,7 @@ test_park(void)
                 is_text(sim_disk_content(path), TEXT("5 a test\n"), "the note");
             envelope_free(&e);
         }
-    ok_named(lost == 0 && calls > 5, "parking loses no content at any call");
+    ok_named(lost == 0 && calls > 5, "quarantining loses no content at any call");
 }
 
 static void
@@ -276,9 +276,9 @@ test_erase(void)
     sim_disk_reset();
     open_spool(&s);
     struct envelope *e = queued(&s, 1), *other = queued(&s, 2);
-    spool_park(&s, e->id, "one", 0);
-    spool_park(&s, e->id, "two", 0);
-    is_number(s.parked, 2, "counted");
+    spool_quarantine(&s, e->id, "one", 0);
+    spool_quarantine(&s, e->id, "two", 0);
+    is_number(s.quarantined, 2, "counted");
     ok(spool_erase_corrupt(&s, e->id));
     ok(!spool_erase_corrupt(&s, e->id));
     is_number(sim_disk_count("/spool"), 3, "another message stays");
@@ -318,7 +318,7 @@ main(void)
     test_trouble();
     test_steps();
     test_read_errors();
-    test_park();
+    test_quarantine();
     test_erase();
     test_stubborn_todo();
     log_free(&quiet);
