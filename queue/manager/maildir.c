@@ -419,11 +419,13 @@ copy_some(struct maildir_delivery *d, int64_t budget)
     struct writing *w = &d->writing;
     char *piece = memory_new(PIECE);
     int64_t got = PIECE;
-    for (; got > 0 && budget > 0 && w->result == 0; budget -= got) {
+    while (got > 0 && budget > 0 && w->result == 0) {
         got = queue_content_read(d->queue, d->content, d->offset, piece, PIECE);
-        if (got > 0)
-            maildir_put(w, text_of(piece, (size_t)got));
-        d->offset += got > 0 ? got : 0;
+        if (got <= 0)
+            break;
+        maildir_put(w, text_of(piece, (size_t)got));
+        d->offset += got;
+        budget -= got;
     }
     free(piece);
     if (got > 0 && w->result == 0)
