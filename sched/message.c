@@ -112,18 +112,6 @@ message_make(const struct sched_mail *mail, const struct sched_loading *l)
     return m;
 }
 
-struct sched_message *
-message_new(struct destinations *set, const struct sched_mail *mail,
-            const struct sched_recipient *recipients, size_t count, int64_t now_ms)
-{
-    struct sched_loading *l = message_loading(count);
-    for (size_t i = 0; i < count; i++)
-        message_find(set, l, &recipients[i], now_ms);
-    struct sched_message *m = message_make(mail, l);
-    free(l);
-    return m;
-}
-
 void
 message_leave(struct destinations *set, struct sched_message *m, unsigned first,
               unsigned end, int64_t now_ms)

@@ -56,16 +56,11 @@ struct sched_loading {
 struct sched_loading *message_loading(size_t most);
 void message_find(struct destinations *set, struct sched_loading *l,
                   const struct sched_recipient *recipient, int64_t now_ms);
-/* Of the recipients that were found. */
+/* Sorts the recipients that were found into entries, which are counted in their
+ * destinations but do not wait there yet. */
 struct sched_message *message_make(const struct sched_mail *mail,
                                    const struct sched_loading *l);
 
-/* Sorts the recipients into entries, which are counted in their destinations but do not
- * wait there yet. */
-struct sched_message *message_new(struct destinations *set,
-                                  const struct sched_mail *mail,
-                                  const struct sched_recipient *recipients,
-                                  size_t count, int64_t now_ms);
 /* Its entries from `first` to before `end` leave their destinations; all of them must
  * have before it goes by free(). They must be in no list. */
 void message_leave(struct destinations *set, struct sched_message *m, unsigned first,

@@ -491,15 +491,3 @@ maildir_stop(struct maildir_delivery **delivery)
     }
     forget_delivery(delivery);
 }
-
-struct outcome
-maildir_deliver(struct queue *queue, struct loop *loop, const struct target *target,
-                const char *hostname, const struct envelope *e, unsigned recipient)
-{
-    struct outcome outcome;
-    struct maildir_delivery *d =
-        maildir_start(queue, loop, target, hostname, e, recipient);
-    bool over = maildir_go(&d, INT64_MAX, &outcome);
-    assert(over);
-    return outcome;
-}

@@ -39,9 +39,5 @@ bool maildir_go(struct maildir_delivery **delivery, int64_t budget,
                 struct outcome *outcome) __attribute__((warn_unused_result));
 /* Gives it up: nothing stays. *delivery may be NULL. */
 void maildir_stop(struct maildir_delivery **delivery);
-/* All of it now. */
-struct outcome maildir_deliver(struct queue *queue, struct loop *loop,
-                               const struct target *target, const char *hostname,
-                               const struct envelope *e, unsigned recipient);
 
 #endif

@@ -6,7 +6,7 @@
 #include "queue/queue.h"
 
 #include "base/memory.h"
-#include "queue/manager/maildir.h"
+#include "t/support/maildir_now.h"
 #include "t/support/queue_kit.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"

@@ -3,8 +3,7 @@
 #include "sched/flow.h"
 
 #include "base/memory.h"
-#include "sched/message.h"
-
+#include "t/support/message_now.h"
 #include "t/support/tap.h"
 
 #include <utlist.h>

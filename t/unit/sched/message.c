@@ -1,6 +1,7 @@
 /* Messages: recipients by destination, expiry, delays of several transports. */
 #include "sched/message.h"
 
+#include "t/support/message_now.h"
 #include "t/support/sched_world.h"
 
 static void

@@ -1,6 +1,7 @@
 /* Delivery into Maildirs, on the real disk. */
 #include "queue/manager/maildir.h"
 
+#include "t/support/maildir_now.h"
 #include "t/support/queue_kit.h"
 
 #include <dirent.h>
