@@ -493,17 +493,18 @@ load_places(struct spool *s, struct envelope *e)
 bool
 load_check_start(struct load_check *c, struct spool *s, struct id id, int64_t budget)
 {
+    char path[SPOOL_PATH_MAX], reason[LOAD_REASON_MAX];
+    struct disk_info info;
     struct content content;
     struct envelope *e = NULL;
-    char reason[LOAD_REASON_MAX];
     assert(c->stage == LOAD_CHECK_NONE);
+    spool_path(ROOM_MESS, id, path);
+    if (disk_inspect(s->disk, path, &info) == 0 && info.size <= budget &&
+        !is_foreign(s, &info))
+        return false; /* as nearly always: load_message() reads it in this turn */
     if (read_envelope(s, id, &e, &content, reason) != LOAD_DONE)
         return false;
     bool begun = open_content(s, &content, e, reason) == LOAD_DONE;
-    if (begun && !content.foreign && e->content_size <= budget) {
-        disk_close_file(s->disk, content.file);
-        begun = false;
-    }
     if (begun)
         start_reading(c, s, content.file, content.foreign, e);
     envelope_free(&e);
