@@ -31,16 +31,18 @@ struct entry {
     size_t step, line;   /* which call read it, and where; line 0 = no lines */
     bool is_path;        /* text names the file that has the value */
     bool is_bad;         /* reported already */
+    const struct setting_synonym *synonym; /* NULL: the key itself */
 };
 
 struct settings {
     const struct setting *rows;
+    const struct setting_synonym *synonyms; /* NULL: none */
     char *prefix;
     void *target;
     struct entry *entries; /* LEVELS for each row */
     size_t count, step;
     bool leaves_secrets;
-    struct buffer mistakes;
+    struct buffer mistakes, warnings;
     size_t mistake_count;
     struct buffer files; /* paths, each with a NUL behind it */
 };
@@ -96,8 +98,8 @@ origin_string(const char *origin, size_t line)
 
 /* One line more; what the user wrote must not make it two, or move the cursor. */
 static void
-settings_add_mistake(struct settings *s, const char *origin, struct text name,
-                     struct text what)
+settings_add_line(struct buffer *lines, const char *origin, struct text name,
+                  struct text what)
 {
     struct buffer line;
     buffer_init(&line, MISTAKE_MAX);
@@ -106,12 +108,18 @@ settings_add_mistake(struct settings *s, const char *origin, struct text name,
         whole =
             log_escape(text_before(name, 128), &line) && buffer_add(&line, TEXT(": "));
     whole = whole && log_escape(what, &line);
-    s->mistake_count++;
-    if (s->mistakes.limit - s->mistakes.length > line.length)
-        whole = buffer_add(&s->mistakes, buffer_text(&line)) &&
-                buffer_add_byte(&s->mistakes, '\n');
+    if (lines->limit - lines->length > line.length)
+        whole = buffer_add(lines, buffer_text(&line)) && buffer_add_byte(lines, '\n');
     (void)whole; /* a cut line says enough */
     buffer_free(&line);
+}
+
+static void
+settings_add_mistake(struct settings *s, const char *origin, struct text name,
+                     struct text what)
+{
+    s->mistake_count++;
+    settings_add_line(&s->mistakes, origin, name, what);
 }
 
 __attribute__((format(printf, 4, 5))) static void
@@ -183,7 +191,7 @@ complain_twice(struct settings *s, const struct place *place, struct text name,
                const struct entry *first)
 {
     bool same = text_equal(name, text_from(first->name));
-    if (first->line == 0)
+    if (first->line == 0 || first->step != s->step)
         complain(s, place, name, "%s is set too", first->name);
     else if (same)
         complain(s, place, name, "set twice, first in line %zu", first->line);
@@ -192,19 +200,68 @@ complain_twice(struct settings *s, const struct place *place, struct text name,
                  first->line);
 }
 
-/* key is in lower case; name is how the source spells it. */
+/* --- Names ------------------------------------------------------------------------ */
+
+/* What a name means. */
+struct meaning {
+    const struct setting *row;             /* NULL: unknown, or refused */
+    const struct setting_synonym *synonym; /* NULL: it is the key */
+    bool is_path;                          /* _file is behind it */
+};
+
+static struct meaning
+find_name(const struct settings *s, struct text key)
+{
+    struct meaning m = {.row = settings_find(s->rows, key)};
+    const struct setting_synonym *synonym = m.row ? NULL : s->synonyms;
+    for (; synonym && synonym->name; synonym++)
+        if (text_equal_nocase(text_from(synonym->name), key)) {
+            m.synonym = synonym;
+            if (synonym->key != NULL)
+                m.row = settings_find(s->rows, text_from(synonym->key));
+            assert((m.row != NULL) == (synonym->key != NULL));
+            break;
+        }
+    return m;
+}
+
+static struct meaning
+find_meaning(const struct settings *s, struct text key)
+{
+    struct meaning m = find_name(s, key);
+    if (m.row == NULL && m.synonym == NULL &&
+        text_ends_nocase(key, text_from(file_suffix))) {
+        m = find_name(s, without_suffix(key));
+        m.is_path = true;
+    }
+    return m;
+}
+
+static void
+warn_of_name(struct settings *s, const struct place *place, struct text name,
+             const struct meaning *m)
+{
+    char *origin = origin_string(place->origin, place->line);
+    char *now = spell(s, place->level, m->row, m->is_path);
+    char what[MISTAKE_MAX];
+    snprintf(what, sizeof(what), "old name of %s, still accepted; write %s", now, now);
+    settings_add_line(&s->warnings, origin, name, text_from(what));
+    free(now);
+    free(origin);
+}
+
+/* key may be a name that the row has not: name is how the source spells it. */
 static void
 assign(struct settings *s, const struct place *place, struct text name, struct text key,
        struct text value)
 {
-    bool is_path = false;
-    const struct setting *row = settings_find(s->rows, key);
-    if (row == NULL && text_ends_nocase(key, text_from(file_suffix))) {
-        row = settings_find(s->rows, without_suffix(key));
-        is_path = true;
-    }
+    struct meaning m = find_meaning(s, key);
+    const struct setting *row = m.row;
     if (row == NULL) {
-        complain_unknown(s, place, name, key);
+        if (m.synonym)
+            complain(s, place, name, "%s", m.synonym->help);
+        else
+            complain_unknown(s, place, name, key);
         return;
     }
     if (text_find(value, '\0') != TEXT_NONE) {
@@ -212,10 +269,13 @@ assign(struct settings *s, const struct place *place, struct text name, struct t
         return;
     }
     struct entry *entry = entry_at(s, row, place->level);
-    if (entry->text != NULL && entry->step == s->step) {
+    if (entry->text != NULL &&
+        (entry->step == s->step || entry->synonym != m.synonym)) {
         complain_twice(s, place, name, entry);
         return;
     }
+    if (m.synonym && m.synonym->is_old)
+        warn_of_name(s, place, name, &m);
     entry_clear(entry);
     *entry = (struct entry){
         .text = text_string(value),
@@ -225,9 +285,10 @@ assign(struct settings *s, const struct place *place, struct text name, struct t
         .name = text_string(name),
         .step = s->step,
         .line = place->line,
-        .is_path = is_path,
+        .is_path = m.is_path,
+        .synonym = m.synonym,
     };
-    if (row->kind == SETTING_LIST && !is_path)
+    if (row->kind == SETTING_LIST && !m.is_path)
         return;
     for (char *at = entry->text; *at != '\0'; at++)
         if (*at == '\n' && place->level == LEVEL_FILE)
@@ -305,6 +366,13 @@ apply_row(struct settings *s, const struct setting *row)
                              text_from(no_comment));
         return;
     }
+    if (entry->synonym && entry->synonym->takes &&
+        !entry->synonym->takes(text_from(entry->text))) {
+        entry->is_bad = true;
+        settings_add_mistake(s, entry->origin, text_from(entry->name),
+                             text_from(entry->synonym->help));
+        return;
+    }
     struct buffer why;
     buffer_init(&why, MISTAKE_MAX);
     if (!settings_value_set(row, entry->text, s->target, &why)) {
@@ -377,6 +445,7 @@ settings_new(const struct setting *rows, const char *prefix, void *target)
         entry->name = memory_string(row->key);
     }
     buffer_init(&s->mistakes, MISTAKES_MAX);
+    buffer_init(&s->warnings, MISTAKES_MAX);
     buffer_init(&s->files, FILES_MAX);
     return s;
 }
@@ -391,9 +460,16 @@ settings_free(struct settings **s)
     free((*s)->entries);
     free((*s)->prefix);
     buffer_free(&(*s)->mistakes);
+    buffer_free(&(*s)->warnings);
     buffer_free(&(*s)->files);
     free(*s);
     *s = NULL;
+}
+
+void
+settings_accept_names(struct settings *s, const struct setting_synonym *synonyms)
+{
+    s->synonyms = synonyms;
 }
 
 void
@@ -525,6 +601,12 @@ struct text
 settings_mistakes(const struct settings *s)
 {
     return buffer_text(&s->mistakes);
+}
+
+struct text
+settings_warnings(const struct settings *s)
+{
+    return buffer_text(&s->warnings);
 }
 
 void

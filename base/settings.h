@@ -29,6 +29,15 @@ struct setting {
     const char *help;   /* for config.example: one or more lines */
 };
 
+/* Another name for the setting key: an old one, or that of other software. */
+struct setting_synonym {
+    const char *name; /* in any case; NULL ends the table */
+    const char *key;  /* of a row; NULL: the name is refused with help */
+    bool is_old;      /* accepted with a warning that names the key */
+    bool (*takes)(struct text value); /* NULL, or false: refused with help */
+    const char *help;                 /* one line */
+};
+
 struct settings;
 
 /* target is zeroed memory that the rows' offsets describe; its strings are owned by the
@@ -40,6 +49,11 @@ void settings_free(struct settings **s);
 /* Secrets stay unset, and the files of their values unread: whoever runs this command
  * may not read them, and needs none. Before settings_apply(). */
 void settings_leave_secrets(struct settings *s);
+
+/* Names that are accepted beside those of the rows, with _file behind them too; the
+ * table is borrowed. A setting may not be given by two of its names in one source.
+ * Before anything is read. */
+void settings_accept_names(struct settings *s, const struct setting_synonym *synonyms);
 
 /* Each step may be repeated; the order of calls does not matter, precedence does.
  * Mistakes are collected, not returned. */
@@ -69,6 +83,8 @@ size_t settings_apply(struct settings *s);
 /* One line per mistake, with file:line or the source's name, the key, what is wrong,
  * and the key probably meant. */
 struct text settings_mistakes(const struct settings *s);
+/* One line for each old name that was read, in the form of a mistake. */
+struct text settings_warnings(const struct settings *s);
 /* "key = value   # source" for every row, secrets masked. */
 void settings_print(const struct settings *s, struct buffer *out);
 /* Every file that was read, or should have been, for them: settings, key_file. */

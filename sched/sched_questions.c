@@ -117,7 +117,7 @@ sched_bound_word(enum sched_bound bound)
     case SCHED_BOUND_PAUSE:
         return "pause";
     case SCHED_BOUND_BUDGET:
-        return "session_limit";
+        return "delivery_session_limit";
     case SCHED_BOUNDS:
         break;
     }

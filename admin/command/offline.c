@@ -59,7 +59,7 @@ offline_open(struct offline **offline, struct loop *loop, struct log *log,
         .hostname = options->hostname,
         .queue = options_queue(options),
         .sched = {.active_limit = (int)options->active_limit,
-                  .session_limit = (int)options->session_limit,
+                  .session_limit = (int)options->delivery_session_limit,
                   .seed = loop_random(loop)},
         .bounce_size_limit = (size_t)options->bounce_size_limit,
         .offline = true

@@ -231,7 +231,8 @@ say_nothing(const json_t *hop, struct buffer *out)
 }
 
 static void
-say_bound(const json_t *hop, int64_t session_limit, int64_t now_ms, struct buffer *out)
+say_bound(const json_t *hop, int64_t delivery_session_limit, int64_t now_ms,
+          struct buffer *out)
 {
     switch (bound_of(hop)) {
     case SCHED_BOUND_NONE:
@@ -274,18 +275,19 @@ say_bound(const json_t *hop, int64_t session_limit, int64_t now_ms, struct buffe
         say_pause(hop, now_ms, out);
         return;
     case SCHED_BOUND_BUDGET:
-        (void)!buffer_format(out, "session_limit: all %" PRId64 " sessions are out",
-                             session_limit);
+        (void)!buffer_format(out,
+                             "delivery_session_limit: all %" PRId64 " sessions are out",
+                             delivery_session_limit);
         return;
     }
     say_next(hop, now_ms, out);
 }
 
 void
-site_view_explain(const json_t *hop, int64_t session_limit, int64_t now_ms,
+site_view_explain(const json_t *hop, int64_t delivery_session_limit, int64_t now_ms,
                   struct buffer *out)
 {
-    say_bound(hop, session_limit, now_ms, out);
+    say_bound(hop, delivery_session_limit, now_ms, out);
     if (json_field_number(hop, "waiting") > 1)
         (void)!buffer_format(out, "; %" PRId64 " recipients wait there",
                              json_field_number(hop, "waiting"));

@@ -27,9 +27,9 @@
  * Times are in ms since the epoch; those that do not apply are not there. */
 json_t *site_view_make(const struct sched_site *site);
 
-/* What binds, as a sentence. session_limit: of the status. */
-void site_view_explain(const json_t *hop, int64_t session_limit, int64_t now_ms,
-                       struct buffer *out);
+/* What binds, as a sentence. delivery_session_limit: of the status. */
+void site_view_explain(const json_t *hop, int64_t delivery_session_limit,
+                       int64_t now_ms, struct buffer *out);
 
 /* A table with its heading. */
 void site_view_print_table(const json_t *hops, int64_t now_ms);

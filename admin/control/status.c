@@ -105,7 +105,7 @@ status_make(struct manager *m, int64_t uptime_ms, size_t sessions_in)
                   "busy", status_number(sites.busy));
     json_t *limits =
         json_pack("{s:o,s:o}", "active_limit", status_number(counts.active_limit),
-                  "session_limit", status_number(counts.session_limit));
+                  "delivery_session_limit", status_number(counts.session_limit));
     json_t *totals = json_pack("{s:o,s:o,s:o}", "stored", status_number(h.stored),
                                "ended", status_number(h.retired), "quarantined",
                                status_number(h.quarantined));

@@ -16,11 +16,13 @@
  *             damages (pieces that the start could not read)
  *   queue     incoming, active, deferred, hold, corrupt
  *   sessions  in, stress (nearly too many are in; control_server.c adds it), out, idle
- * (of out), busy (of out: carry mail) totals    stored, ended, quarantined, since the
- * start limits    active_limit, session_limit: the settings site_totals  sites, dead,
- * destinations, waiting (recipients in memory), backlogged (messages on disk until
- * their site lives or has room) sites     as in site_view.h: the 20 with most mail, of
- * those that have anything to tell; the command asks for all */
+ *             (of out), busy (of out: carry mail)
+ *   totals    stored, ended, quarantined, since startup
+ *   limits    active_limit, delivery_session_limit: the settings
+ *   site_totals  sites, dead, destinations, waiting (recipients in memory), backlogged
+ *             (messages on disk until their site is alive or has space for them)
+ *   sites     as in site_view.h: the 20 with most mail, of those that have anything to
+ *             tell; the command asks for all */
 json_t *status_make(struct manager *manager, int64_t uptime_ms, size_t sessions_in);
 
 /* landlock (the ABI in force, 0: none), seccomp, missing (what the system lacks; "":

@@ -103,7 +103,7 @@ why_add(json_t *answer, struct manager *m, struct id id)
                   "backlogged", state.backlogged, "excess", state.excess, "ahead",
                   (json_int_t)sched_ahead(s, id), "active", (json_int_t)counts.active,
                   "active_limit", (json_int_t)counts.active_limit, "sessions",
-                  (json_int_t)(counts.sessions - counts.idle), "session_limit",
+                  (json_int_t)(counts.sessions - counts.idle), "delivery_session_limit",
                   (json_int_t)counts.session_limit);
     json_object_update(answer, told);
     json_decref(told);
@@ -237,7 +237,8 @@ print_bound(const char *label, const json_t *site, const json_t *why, int64_t no
 {
     struct buffer sentence;
     buffer_init(&sentence, SENTENCE_MAX);
-    site_view_explain(site, json_field_number(why, "session_limit"), now_ms, &sentence);
+    site_view_explain(site, json_field_number(why, "delivery_session_limit"), now_ms,
+                      &sentence);
     printf("%-9s %.*s\n", label, TEXT_ARGS(buffer_text(&sentence)));
     buffer_free(&sentence);
 }

@@ -13,15 +13,16 @@ enum { FILES_BESIDES = 300 /* spool, log, control */ };
 void
 descriptors_want(const struct options *o, struct log *log)
 {
-    rlim_t want = (rlim_t)(o->max_sessions + o->session_limit) + NET_LINGERING_MAX +
-                  DNS_SOCKETS_MAX + FILES_BESIDES;
+    rlim_t want = (rlim_t)(o->server_session_limit + o->delivery_session_limit) +
+                  NET_LINGERING_MAX + DNS_SOCKETS_MAX + FILES_BESIDES;
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= want)
         return;
     files.rlim_cur = files.rlim_max < want ? files.rlim_max : want;
     if (setrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur < want)
         log_say(log, LOG_LEVEL_WARNING, "main", NULL,
-                "%llu descriptors are few for max_sessions and session_limit: "
+                "%llu descriptors are few for server_session_limit and "
+                "delivery_session_limit: "
                 "raise the limit (ulimit -n) to %llu",
                 (unsigned long long)files.rlim_cur, (unsigned long long)want);
 }

@@ -1,6 +1,7 @@
 /* The table of settings, and the values that depend on the machine. */
 #include "admin/settings/options.h"
 
+#include "admin/settings/synonyms.h"
 #include "base/digest.h"
 #include "base/disk.h"
 #include "mime/address.h"
@@ -80,7 +81,7 @@ const struct setting options_rows[] = {
             "File of lines user:VERIFIER, made by `petrel passwd`: who may log in, and "
             "then send\nmail to anywhere. AUTH is offered under TLS and at Unix "
             "sockets when set."),
-    TEXTUAL(STRING, auth_clear_text, "auth_clear_text", "no",
+    TEXTUAL(STRING, auth_cleartext, "auth_cleartext", "no",
             "loopback: AUTH is offered without TLS, too, to clients on this host."),
     BOUNDED(NUMBER, auth_failure_limit, "auth_failure_limit", "10", 0, 1000,
             "So many failed logins in 10 minutes lock a client address out; 0: none "
@@ -142,9 +143,9 @@ const struct setting options_rows[] = {
             INT64_C(1) << 40, "Larger messages are refused."),
     BOUNDED(NUMBER, recipient_limit, "recipient_limit", "1000", 1, 50000,
             "Recipients of one message."),
-    BOUNDED(NUMBER, max_sessions, "max_sessions", "1000", 1, 100000,
+    BOUNDED(NUMBER, server_session_limit, "server_session_limit", "1000", 1, 100000,
             "Clients at a time."),
-    BOUNDED(NUMBER, max_sessions_per_client, "max_sessions_per_client", "50", 1, 100000,
+    BOUNDED(NUMBER, client_session_limit, "client_session_limit", "50", 1, 100000,
             "Clients of one address at a time, or of one IPv6 network of 64 bits."),
     TEXTUAL(STRING, client_session_rate, "client_session_rate", "none",
             "Connections of one client: N/s, N/m, N/h or N/d. All N may come at once, "
@@ -155,11 +156,11 @@ const struct setting options_rows[] = {
             "Messages of one client."),
     TEXTUAL(STRING, client_recipient_rate, "client_recipient_rate", "none",
             "Recipients that one client names, those that are refused included."),
-    TEXTUAL(STRING, session_rate, "session_rate", "none",
+    TEXTUAL(STRING, server_session_rate, "server_session_rate", "none",
             "Connections of all clients together."),
-    TEXTUAL(STRING, message_rate, "message_rate", "none",
+    TEXTUAL(STRING, server_message_rate, "server_message_rate", "none",
             "Messages of all clients together."),
-    TEXTUAL(STRING, recipient_rate, "recipient_rate", "none",
+    TEXTUAL(STRING, server_recipient_rate, "server_recipient_rate", "none",
             "Recipients of all clients together."),
     TEXTUAL(LIST, rate_exempt, "rate_exempt", "127.0.0.0/8, ::1",
             "Networks whose clients these rates neither hold back nor count."),
@@ -172,8 +173,8 @@ const struct setting options_rows[] = {
     BOUNDED(DURATION, greet_delay_ms, "greet_delay", "0s", 0, 60000,
             "Strangers that speak before the greeting, which comes so much later, are "
             "sent away."),
-    BOUNDED(NUMBER, max_tls_sessions, "max_tls_sessions", "200", 0, 100000,
-            "Clients with TLS at a time, 45 KiB each; 0: as many as clients."),
+    BOUNDED(NUMBER, server_tls_session_limit, "server_tls_session_limit", "200", 0,
+            100000, "Clients with TLS at a time, 45 KiB each; 0: as many as clients."),
     BOUNDED(DURATION, smtpd_starttls_timeout_ms, "smtpd_starttls_timeout", "20s", 1000,
             HOUR, "A client whose TLS handshake takes longer is cut off."),
     BOUNDED(NUMBER, hopcount_limit, "hopcount_limit", "50", 1, 1000,
@@ -219,7 +220,7 @@ const struct setting options_rows[] = {
             "How long an idle connection is kept for more mail."),
     BOUNDED(NUMBER, active_limit, "active_limit", "20000", 1, 1000000,
             "Messages in memory."),
-    BOUNDED(NUMBER, session_limit, "session_limit", "500", 1, 100000,
+    BOUNDED(NUMBER, delivery_session_limit, "delivery_session_limit", "500", 1, 100000,
             "Deliveries at a time, to all destinations."),
     BOUNDED(NUMBER, initial_concurrency, "initial_destination_concurrency", "5", 1,
             10000, "Sessions to a destination at first."),
@@ -579,6 +580,7 @@ options_read(const struct options_sources *sources, struct options *options)
     memset(options, 0, sizeof(*options));
     options->without_secrets = sources->without_secrets;
     struct settings *s = settings_new(options_rows, "PETREL", options);
+    settings_accept_names(s, synonyms_rows);
     if (sources->without_secrets)
         settings_leave_secrets(s);
     const char *file = find_file(sources);

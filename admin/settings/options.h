@@ -18,13 +18,14 @@ struct options {
     char *tls_certificate, *tls_key;
     char *listen, *relay_from, *proxy_from, *etrn, *mt_priority;
     char *client_session_rate, *client_message_rate, *client_recipient_rate;
-    char *session_rate, *message_rate, *recipient_rate, *rate_exempt;
+    char *server_session_rate, *server_message_rate, *server_recipient_rate,
+        *rate_exempt;
     bool check_helo, check_sender;
-    char *auth_users, *auth_clear_text, *sender_login, *sender_domains;
-    int64_t auth_failure_limit, max_tls_sessions;
+    char *auth_users, *auth_cleartext, *sender_login, *sender_domains;
+    int64_t auth_failure_limit, server_tls_session_limit;
     bool allow_open_relay;
     int64_t message_size_limit, recipient_limit;
-    int64_t max_sessions, max_sessions_per_client;
+    int64_t server_session_limit, client_session_limit;
     int64_t hopcount_limit, smtpd_hard_error_limit, smtpd_soft_error_limit;
     int64_t smtpd_error_sleep_time_ms, smtpd_junk_command_limit, greet_delay_ms;
     int64_t smtpd_starttls_timeout_ms;
@@ -40,7 +41,7 @@ struct options {
     int64_t smtp_min_data_rate;
     int64_t smtp_connection_cache_time_limit_ms;
     /* scheduler */
-    int64_t active_limit, session_limit;
+    int64_t active_limit, delivery_session_limit;
     int64_t initial_concurrency, concurrency_limit, recipients_per_delivery;
     int64_t failed_cohort_limit, rate_delay_ms, transport_rate_delay_ms, reuse_limit;
     int64_t site_active_share, bulk_size;

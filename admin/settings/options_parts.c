@@ -30,7 +30,7 @@ options_manager(const struct options *o, uint64_t seed)
         .hostname = o->hostname,
         .queue = options_queue(o),
         .sched = {.active_limit = (int)o->active_limit,
-                  .session_limit = (int)o->session_limit,
+                  .session_limit = (int)o->delivery_session_limit,
                   .site_share = (int)o->site_active_share,
                   .seed = seed},
         .bounce_size_limit = (size_t)o->bounce_size_limit,

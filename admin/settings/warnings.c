@@ -183,10 +183,20 @@ warn_of_values(const struct options *options, struct log *log)
                  "ends bounces, too");
 }
 
+static void
+warn_of_names(const struct settings *settings, struct log *log)
+{
+    struct text lines = settings_warnings(settings), line;
+    while (text_cut(&lines, '\n', &line))
+        if (line.length > 0)
+            log_say(log, LOG_LEVEL_WARNING, "main", NULL, "%.*s", TEXT_ARGS(line));
+}
+
 void
 warnings_say(const struct options *options, const struct settings *settings,
              const struct route_table *routes, struct log *log)
 {
+    warn_of_names(settings, log);
     warn_of_hostname(options->hostname, log);
     file_modes_warn(options, settings, log);
     warn_of_values(options, log);

@@ -1,7 +1,7 @@
 /* Warns of settings that are allowed, and left so by mistake do harm: secrets that
  * others can read (file_modes.h), a hostname that other servers refuse, ports and
- * limits that contradict what stands beside them, routes that are never chosen, and
- * hosts that were to share fragments and do not. */
+ * limits that contradict what stands beside them, routes that are never chosen, hosts
+ * that were to share fragments and do not, and old names of settings. */
 #ifndef ADMIN_WARNINGS_H
 #define ADMIN_WARNINGS_H
 

@@ -638,18 +638,19 @@ scenario_read_line(struct reader *r, struct text line)
         struct text word;
         void (*read)(struct reader *r, struct text rest);
     } statements[] = {
-        {TEXT("seed"),              read_seed             },
-        {TEXT("until"),             read_until            },
-        {TEXT("active_limit"),      read_active_limit     },
-        {TEXT("session_limit"),     read_session_limit    },
-        {TEXT("site_active_share"), read_site_share       },
-        {TEXT("transport"),         read_transport        },
-        {TEXT("client"),            scenario_read_client  },
-        {TEXT("site"),              read_site_statement   },
-        {TEXT("address"),           read_address_statement},
-        {TEXT("domain"),            read_domain_statement },
-        {TEXT("at"),                read_at_statement     },
-        {TEXT("arrive"),            read_arrive_statement },
+        {TEXT("seed"),                   read_seed             },
+        {TEXT("until"),                  read_until            },
+        {TEXT("active_limit"),           read_active_limit     },
+        {TEXT("delivery_session_limit"), read_session_limit    },
+        {TEXT("session_limit"),          read_session_limit    }, /* its old name */
+        {TEXT("site_active_share"),      read_site_share       },
+        {TEXT("transport"),              read_transport        },
+        {TEXT("client"),                 scenario_read_client  },
+        {TEXT("site"),                   read_site_statement   },
+        {TEXT("address"),                read_address_statement},
+        {TEXT("domain"),                 read_domain_statement },
+        {TEXT("at"),                     read_at_statement     },
+        {TEXT("arrive"),                 read_arrive_statement },
     };
     struct text word, rest = text_before(line, text_find(line, '#'));
     if (!next_word(&rest, &word))
@@ -661,7 +662,7 @@ scenario_read_line(struct reader *r, struct text line)
         }
     scenario_complain(
         r,
-        "'%.*s' is no statement: seed until active_limit session_limit "
+        "'%.*s' is no statement: seed until active_limit delivery_session_limit "
         "site_active_share transport client site address domain at arrive",
         TEXT_ARGS(shown(word)));
 }

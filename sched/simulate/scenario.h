@@ -5,8 +5,8 @@
  *
  *   seed N                              of all chance; 1
  *   until TIME | until done             when to stop; done: when no message is left
- *   active_limit N                      and session_limit, site_active_share: as
- * settings transport KEY=VALUE...              options of a route: concurrency=20
+ *   active_limit N                      and delivery_session_limit, site_active_share:
+ * as settings transport KEY=VALUE...              options of a route: concurrency=20
  * adaptive=no client dns=5ms idle=2s              a look-up; how long an idle session
  * is kept site NAME [A..B] [SETTING...]       servers; settings as in
  * sched/simulate/fake_server.h address SITE NAME [SETTING...]      one of the servers

@@ -62,8 +62,8 @@ client_usage_read(struct client_usage_rules *rules,
 {
     static const char *const each[CLIENT_USAGE_KINDS] = {
         "client_session_rate", "client_message_rate", "client_recipient_rate"};
-    static const char *const all[CLIENT_USAGE_KINDS] = {"session_rate", "message_rate",
-                                                        "recipient_rate"};
+    static const char *const all[CLIENT_USAGE_KINDS] = {
+        "server_session_rate", "server_message_rate", "server_recipient_rate"};
     bool good = true;
     for (int i = 0; i < CLIENT_USAGE_KINDS; i++) {
         good = client_usage_read_rate(settings->each[i], each[i], &rules->each[i],

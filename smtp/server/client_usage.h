@@ -33,10 +33,10 @@ enum {
 struct client_usage_settings {
     struct text
         each[CLIENT_USAGE_KINDS]; /* client_session_rate, _message_, _recipient_ */
-    struct text
-        all[CLIENT_USAGE_KINDS];       /* session_rate, message_rate, recipient_rate */
-    struct text exempt;                /* rate_exempt: list of networks */
-    int sessions, sessions_per_client; /* at a time */
+    struct text all[CLIENT_USAGE_KINDS]; /* server_session_rate, server_message_rate,
+                                            server_recipient_rate */
+    struct text exempt;                  /* rate_exempt: list of networks */
+    int sessions, sessions_per_client;   /* at a time */
 };
 
 struct client_usage_rules {

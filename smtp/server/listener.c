@@ -237,7 +237,7 @@ watch_stress(struct listener *l)
     if (stressed == l->host.stressed)
         return;
     log_say(l->host.log, stressed ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "smtpd", NULL,
-            "%zu of %d sessions (max_sessions): %s",
+            "%zu of %d sessions (server_session_limit): %s",
             client_usage_sessions(l->host.clients), rules->sessions,
             stressed ? "stress begins: untrusted clients have shorter time-outs"
                      : "stress is over");

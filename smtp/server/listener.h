@@ -18,10 +18,10 @@ struct listener_settings {
     struct text tls_certificate; /* list of PEM files; empty: no TLS */
     struct text tls_key;         /* as many; empty: in the same files */
     struct text auth_users;      /* a file, see smtp/server/users.h; empty: no AUTH */
-    struct text auth_clear_text; /* "no", empty, or "loopback" */
+    struct text auth_cleartext;  /* "no", empty, or "loopback" */
     struct text sender_login, sender_domains; /* see smtp/server/senders.h */
     int auth_failure_limit;                   /* see lockout_set_limit() */
-    int max_tls_sessions;                     /* 0: none of its own */
+    int server_tls_session_limit;             /* 0: none of its own */
     bool allow_open_relay;
     int64_t message_size_limit; /* bytes; 0 = none */
     int64_t lifetime_ms;        /* of mail: for that which comes by XDEFRAG */

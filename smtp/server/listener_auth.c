@@ -70,7 +70,7 @@ read_clear_text(struct text word, bool *clear, struct buffer *mistakes)
     word = text_trim(word);
     *clear = text_equal(word, TEXT("loopback"));
     return *clear || word.length == 0 || text_equal(word, TEXT("no")) ||
-           listener_auth_complain(mistakes, "auth_clear_text: say no or loopback");
+           listener_auth_complain(mistakes, "auth_cleartext: say no or loopback");
 }
 
 bool
@@ -86,9 +86,9 @@ listener_auth_read(const struct listener_settings *settings,
     rules->server.users = rules->accounts;
     rules->senders =
         senders_new(settings->sender_login, settings->sender_domains, mistakes);
-    rules->tls_session_limit = (size_t)settings->max_tls_sessions;
+    rules->tls_session_limit = (size_t)settings->server_tls_session_limit;
     bool good =
-        read_clear_text(settings->auth_clear_text, &rules->auth_clear_text, mistakes);
+        read_clear_text(settings->auth_cleartext, &rules->auth_cleartext, mistakes);
     return good && rules->senders != NULL && (!set || rules->accounts != NULL);
 }
 
@@ -96,7 +96,7 @@ listener_auth_read(const struct listener_settings *settings,
 static bool
 can_log_in(const struct session_rules *rules, const struct endpoint *e)
 {
-    bool clear = e->address.family == NET_UNIX || e->legacy || rules->auth_clear_text;
+    bool clear = e->address.family == NET_UNIX || e->legacy || rules->auth_cleartext;
     return clear || (rules->tls != NULL && (e->tls || !e->no_starttls));
 }
 

@@ -117,7 +117,7 @@ auth_of(const struct session *s)
     if (s->trusted || s->manner.auth == ENDPOINT_AUTH_NO)
         return SERVER_AUTH_NO;
     bool local = s->peer.family == NET_UNIX ||
-                 (s->rules->auth_clear_text && net_address_is_loopback(&s->peer));
+                 (s->rules->auth_cleartext && net_address_is_loopback(&s->peer));
     bool clear = (local && !s->manner.stranger) || s->manner.legacy;
     return clear ? SERVER_AUTH_CLEAR : SERVER_AUTH_SECURE;
 }

@@ -28,7 +28,7 @@ struct session_rules {
     struct users *accounts;  /* NULL: no AUTH */
     struct senders *senders;
     int64_t lifetime_ms;      /* of mail; see redirect_date() */
-    bool auth_clear_text;     /* AUTH in clear by loopback clients */
+    bool auth_cleartext;      /* AUTH in clear by loopback clients */
     size_t tls_session_limit; /* 0: none of its own */
     int64_t idle_timeout_ms, data_timeout_ms;
     int64_t handshake_timeout_ms; /* of TLS, as a whole */

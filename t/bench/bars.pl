@@ -38,7 +38,7 @@ sub stripped_kb { my $file = shift; system('strip', '-o', "$work/stripped", $fil
 sub started {
     my ($binary, @more) = @_;
     local $Petrel::binary = $binary;
-    my $server = Petrel->new(dir => $work, relay => 'smtp://127.0.0.1:1', max_sessions => 4000, max_sessions_per_client => 4000, @more);
+    my $server = Petrel->new(dir => $work, relay => 'smtp://127.0.0.1:1', server_session_limit => 4000, client_session_limit => 4000, @more);
     return $server->start;
 }
 

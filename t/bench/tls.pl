@@ -25,7 +25,7 @@ $| = 1;
 
 sub idle {
     my $count = 1000;
-    my $server = Petrel->new(dir => $work, relay => 'smtp://127.0.0.1:1', max_sessions => 2 * $count, max_sessions_per_client => $count, max_tls_sessions => 0,
+    my $server = Petrel->new(dir => $work, relay => 'smtp://127.0.0.1:1', server_session_limit => 2 * $count, client_session_limit => $count, server_tls_session_limit => 0,
         tls_certificate => $pair, tls_key => $pair)->start;
     my $before = Bench::memory_mb('Rss', $server->{pid});
     my $pid = open2(my $said, my $tell, 'python3', "$Petrel::root/t/e2e/crowd.py", $server->{port}, $server->{port}, $count, "$keys/ca.pem", 'tls');

@@ -16,7 +16,7 @@ use Test::More;
 my $rounds = $ENV{ROUNDS} || 3;
 my $redis = Cluster::redis();
 my $shared = tempdir('shared-XXXXXX', TMPDIR => 1, CLEANUP => 1);
-my %hosts = (dir => [hosts("dir:$shared", max_sessions => 50)]);
+my %hosts = (dir => [hosts("dir:$shared", server_session_limit => 50)]);
 my $without = ($hosts{dir}[0]->run('check', '-o', 'defrag_registry=redis://h'))[1] =~ /without hiredis/;
 $hosts{redis} = [hosts($redis->url)] if $redis && !$without;
 

@@ -39,7 +39,7 @@ like $text, qr/^hostname = petrel\.test /m, 'PETREL_CONFIG names the file';
 
 my @bad = (
     ["routs = * mx\n", qr/^bad\.conf:1: routs: unknown setting; did you mean 'routes'\?$/],
-    ["\nmax_session = 3\n", qr/^bad\.conf:2: max_session: unknown setting; did you mean 'max_sessions'\?$/],
+    ["\nserver_session_limt = 3\n", qr/^bad\.conf:2: server_session_limt: unknown setting; did you mean 'server_session_limit'\?$/],
     ["nothing_like_it = 3\n", qr/^bad\.conf:1: nothing_like_it: unknown setting$/],
     ["recipient_limit = many\n", qr/^bad\.conf:1: recipient_limit: .*'many'/],
     ["recipient_limit = 0\n", qr/^bad\.conf:1: recipient_limit: /],

@@ -20,7 +20,7 @@ sub message { my %change = @_; return (from => 'a@sender.test', to => 'b@normal.
 # --- Rates: what passes, who waits, and for how long
 
 my $petrel = Petrel->new(%to_sink, rate_exempt => '', client_session_rate => '20/h,burst=4',
-    client_message_rate => '10/h,burst=2', recipient_rate => '6/h,burst=3')->start; # its start is one session
+    client_message_rate => '10/h,burst=2', server_recipient_rate => '6/h,burst=3')->start; # its start is one session
 {
     my @client = map { Client->greeted($petrel->{port}) } 1 .. 3;
     is scalar(grep { defined } @client), 3, 'three may come';
@@ -84,7 +84,7 @@ my $secrets = "$petrel->{dir}/tls";
 mkdir $secrets;
 system('sh', 't/support/tls_certificates.sh', $secrets) == 0 or BAIL_OUT('no certificates');
 my @port = map { Petrel::free_port() } 1 .. 4;
-$petrel = Petrel->new(%to_sink, relay_from => '192.0.2.0/24', proxy_from => '127.0.0.1', max_sessions_per_client => 2,
+$petrel = Petrel->new(%to_sink, relay_from => '192.0.2.0/24', proxy_from => '127.0.0.1', client_session_limit => 2,
     tls_certificate => "$secrets/good.pem", tls_key => "$secrets/good.key");
 $petrel->configure(listen => "127.0.0.1:$petrel->{port}, 127.0.0.1:$port[0]?proxy, 127.0.0.1:$port[1]?proxy&tls, 127.0.0.2:$port[2]?proxy");
 $petrel->start;

@@ -11,7 +11,7 @@ use MIME::Base64;
 use Petrel;
 use Test::More;
 
-my %daemon = (routes => '* hold', relay_from => '192.0.2.0/24', local_domains => 'here.test', max_sessions_per_client => 100);
+my %daemon = (routes => '* hold', relay_from => '192.0.2.0/24', local_domains => 'here.test', client_session_limit => 100);
 sub petrel { my %settings = @_; return Petrel->new(%daemon, %settings) }
 sub from { my ($petrel, $ip) = @_; return Client->greeted($petrel->{port}, LocalAddr => $ip) }
 sub plain { my ($user, $password) = @_; return 'AUTH PLAIN ' . encode_base64("\0$user\0$password", '') }
@@ -19,7 +19,7 @@ sub plain { my ($user, $password) = @_; return 'AUTH PLAIN ' . encode_base64("\0
 # --- AUTH
 
 {
-    my $petrel = petrel(auth_clear_text => 'loopback', smtpd_error_sleep_time => 0);
+    my $petrel = petrel(auth_cleartext => 'loopback', smtpd_error_sleep_time => 0);
     my ($code, $line) = Petrel::command("right\n", $Petrel::binary, 'passwd', 'alice');
     is $code, 0, 'petrel passwd';
     chmod 0600, Petrel::spit("$petrel->{dir}/users", $line);
@@ -46,7 +46,7 @@ SKIP: {
     my $keys = tempdir('floods-XXXXXX', TMPDIR => 1, CLEANUP => 1);
     system('sh', "$Petrel::root/t/support/tls_certificates.sh", $keys) == 0 or die 'no certificates';
     my $implicit = Petrel::free_port();
-    my $petrel = petrel(tls_certificate => "$keys/good.pem", tls_key => "$keys/good.key", max_tls_sessions => 20);
+    my $petrel = petrel(tls_certificate => "$keys/good.pem", tls_key => "$keys/good.key", server_tls_session_limit => 20);
     $petrel->configure(listen => "127.0.0.1:$petrel->{port}, 127.0.0.1:$implicit?tls")->start;
     my $by_tls = sub {
         my ($port, @how) = @_;
@@ -72,10 +72,10 @@ SKIP: {
 # --- Silent clients
 
 {
-    my $petrel = petrel(max_sessions => 40, max_sessions_per_client => 20)->start;
+    my $petrel = petrel(server_session_limit => 40, client_session_limit => 20)->start;
     my @silent = map { Client->connect($petrel->{port}, LocalAddr => "127.0.0.$_") } map { ($_) x 20 } 2, 3;
     ok Petrel::wait_for(sub { $petrel->status =~ /"stress": true/ }), 'Silence: two addresses have all places; status tells';
-    like $petrel->log, qr/33 of 40 sessions \(max_sessions\): stress begins/, 'Silence: the log tells, too';
+    like $petrel->log, qr/33 of 40 sessions \(server_session_limit\): stress begins/, 'Silence: the log tells, too';
     like +($petrel->run('status'))[1], qr/^sessions   \d+ in \(stress: nearly too many\), 0 out$/m, 'Silence: and so does the table';
     my $good;
     ok Petrel::wait_for(sub { $good = from($petrel, '127.0.0.9') }), 'Silence: a new client finds room';

@@ -29,7 +29,7 @@ sub served {
 
 sub fresh {
     my ($sink, %settings) = @_;
-    return Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", max_sessions => 3000, max_sessions_per_client => 3000, %settings)->start;
+    return Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", server_session_limit => 3000, client_session_limit => 3000, %settings)->start;
 }
 
 # --- One byte a second, 500 times
@@ -136,7 +136,7 @@ SKIP: {
 
 {
     my $sink = Sink->start;
-    my $petrel = fresh($sink, max_sessions => 5, max_sessions_per_client => 3);
+    my $petrel = fresh($sink, server_session_limit => 5, client_session_limit => 3);
     my $from = sub { return Client->connect($petrel->{port}, LocalAddr => $_[0]) };
     ok Petrel::wait_for(sub { $petrel->status =~ /"in": 0\b/ }), 'limits: nobody is there'; # who asked whether it runs has gone
     my @one = map { $from->('127.0.0.1') } 1 .. 3;

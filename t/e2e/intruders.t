@@ -31,7 +31,7 @@ sub limited {
 
 sub descriptors { my $petrel = shift; return scalar(() = glob "/proc/$petrel->{pid}/fd/*") }
 
-my $few = limited(60, 3000, max_sessions => 200, max_sessions_per_client => 200, session_limit => 10);
+my $few = limited(60, 3000, server_session_limit => 200, client_session_limit => 200, delivery_session_limit => 10);
 my @clients = map { Client->greeted($few->{port}) } 1 .. 150;
 is scalar(grep { defined } @clients), 150, 'more clients than the soft limit of descriptors';
 like $few->send_mail('a@x.test', 'b@y.test', "Subject: x\n\nx\n"), qr/^250/, 'and mail is taken besides';
@@ -40,7 +40,7 @@ unlike $few->log, qr/descriptors are few/, 'nothing to complain about';
 is $few->stop, 0, 'Petrel ends well';
 
 # Who hears the last reply, and stays: all that is left is a descriptor of ours.
-my $poor = limited(400, 400, max_sessions => 50, max_sessions_per_client => 20);
+my $poor = limited(400, 400, server_session_limit => 50, client_session_limit => 20);
 like $poor->log, qr/400 descriptors are few/, 'too few descriptors are told at the start';
 my @leeches = map { my $c = Client->connect($poor->{port}); $c->put("QUIT$crlf") if $c; $c } 1 .. 600;
 is scalar(grep { defined } @leeches), 600, '600 clients say QUIT and stay';

@@ -31,7 +31,7 @@ is((Petrel::command('', 'sh', "$Petrel::root/t/support/tls_certificates.sh", $ke
 my $room = 50; # sessions beyond the crowd
 my $sink = Sink->start;
 my $implicit = Petrel::free_port();
-my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", max_sessions => $crowd + $room, max_sessions_per_client => $crowd, smtpd_hard_error_limit => 1000, max_tls_sessions => 0,
+my $petrel = Petrel->new(routes => "* smtp://127.0.0.1:$sink->{port}", server_session_limit => $crowd + $room, client_session_limit => $crowd, smtpd_hard_error_limit => 1000, server_tls_session_limit => 0,
     tls_certificate => "$keys/good.pem", tls_key => "$keys/good.key");
 $petrel->configure(listen => "127.0.0.1:$petrel->{port}, 127.0.0.1:$implicit?tls")->start;
 
@@ -69,8 +69,8 @@ diag sprintf 'a good client, to its message at the sink: %s s; %.0f %% of a proc
 ok Petrel::wait_for(sub { my ($in) = $petrel->status =~ /"in":\s*(\d+)/; $in == $crowd }), 'only the crowd is in';
 print $tell 'more ', 2 * $room, "\n";
 my ($greeted, $refused) = $told->() =~ /greeted=(\d+) refused=(\d+)/;
-is $greeted, $room, 'max_sessions: so many more are greeted';
-is $refused, $room, 'max_sessions: and the others hear 421';
+is $greeted, $room, 'server_session_limit: so many more are greeted';
+is $refused, $room, 'server_session_limit: and the others hear 421';
 ok Petrel::wait_for(sub { my ($in) = $petrel->status =~ /"in":\s*(\d+)/; $in == $crowd }), 'which leaves room again';
 served('after');
 cmp_ok((memory() - $before) * 1024 / $crowd, '<', 32 * 1024, 'and they cost no more later');

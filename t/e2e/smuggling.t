@@ -38,7 +38,7 @@ for my $name (qw(postfix exim)) {
     $peer{$name} = Peer->can($name)->($behind->{port}, $name eq 'postfix' ? (smtpd_forbid_bare_newline => 'no', smtpd_forbid_unauth_pipelining => 'no') : ());
     $routes .= "$name.test smtp://127.0.0.1:$peer{$name}{port}\n";
 }
-my $petrel = Petrel->new(routes => "$routes* hold", relay_from => '127.0.0.1/32', local_domains => 'raw.test, postfix.test, exim.test', max_sessions => 1000, max_sessions_per_client => 1000, smtpd_hard_error_limit => 1000);
+my $petrel = Petrel->new(routes => "$routes* hold", relay_from => '127.0.0.1/32', local_domains => 'raw.test, postfix.test, exim.test', server_session_limit => 1000, client_session_limit => 1000, smtpd_hard_error_limit => 1000);
 my $legacy = Petrel::free_port();
 $petrel->configure(listen => "127.0.0.1:$petrel->{port}, 127.0.0.1:$legacy?profile=legacy")->start;
 my $inner = 'MAIL FROM:<evil@sender.test>' . $crlf . 'RCPT TO:<smuggled@evil.test>' . $crlf . 'DATA' . $crlf . 'Subject: smuggled' . $crlf . $crlf . 'evil' . $crlf;

@@ -64,14 +64,14 @@ plan skip_all => 'no port that is free on all addresses' unless $sink;
 my $bounces = Sink->start;
 
 my $petrel = Petrel->new(dns_servers => "127.0.0.1:$nsd->{port}", smtp_port => $port, smtp_bind => '127.0.0.1, ::1', providers => 'big=*.big.weather.test',
-    minimal_backoff_time => '1s', maximal_backoff_time => '2s', smtp_connect_timeout => '2s', active_limit => 40, session_limit => 12,
+    minimal_backoff_time => '1s', maximal_backoff_time => '2s', smtp_connect_timeout => '2s', active_limit => 40, delivery_session_limit => 12,
     delay_warning_time => '1h', journal_size => '4M', drain_timeout => '1s');
 my @changes = (
     {default_destination_adaptive => 'no'}, {default_destination_adaptive => 'yes'}, {default_destination_concurrency_limit => 2},
     {default_destination_concurrency_limit => 20}, {default_connection_reuse_count_limit => 3}, {default_connection_reuse_count_limit => 0},
     {sender_turns => 'no'}, {sender_turns => 'yes'}, {site_active_share => 20}, {site_active_share => 0}, {providers => ''},
     {providers => 'big=*.big.weather.test'}, {providers => 'all=*.weather.test'}, {default_destination_rate => '50/s'}, {default_destination_rate => 'none'},
-    {active_limit => 5}, {active_limit => 40}, {session_limit => 2}, {session_limit => 12}, {default_destination_recipient_limit => 1},
+    {active_limit => 5}, {active_limit => 40}, {delivery_session_limit => 2}, {delivery_session_limit => 12}, {default_destination_recipient_limit => 1},
     {default_destination_recipient_limit => 50}, {smtp_mx_address_limit => 2}, {smtp_mx_address_limit => 5}, {bulk_size => '100'}, {bulk_size => '10M'},
     (map { { route => $_ } } '', '?transport_rate_delay=20ms', '?rate_delay=1s', '?concurrency=1&reuse=2'));
 my $option = '';

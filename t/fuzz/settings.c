@@ -47,15 +47,17 @@ check_listener(const struct options *o, struct buffer *mistakes)
         .relay_from = text_from(o->relay_from),
         .etrn = text_from(o->etrn),
         .mt_priority = text_from(o->mt_priority),
-        .auth_clear_text = text_from(o->auth_clear_text),
+        .auth_cleartext = text_from(o->auth_cleartext),
         .sender_login = text_from(o->sender_login),
         .sender_domains = text_from(o->sender_domains),
         .clients = {.each = {[CLIENT_USAGE_SESSION] = text_from(o->client_session_rate),
                              [CLIENT_USAGE_MESSAGE] = text_from(o->client_message_rate),
-                             [CLIENT_USAGE_RECIPIENT] = text_from(o->client_recipient_rate)},
-                    .all = {[CLIENT_USAGE_SESSION] = text_from(o->session_rate),
-                            [CLIENT_USAGE_MESSAGE] = text_from(o->message_rate),
-                            [CLIENT_USAGE_RECIPIENT] = text_from(o->recipient_rate)},
+                             [CLIENT_USAGE_RECIPIENT] =
+                                 text_from(o->client_recipient_rate)},
+                    .all = {[CLIENT_USAGE_SESSION] = text_from(o->server_session_rate),
+                            [CLIENT_USAGE_MESSAGE] = text_from(o->server_message_rate),
+                            [CLIENT_USAGE_RECIPIENT] =
+                                text_from(o->server_recipient_rate)},
                     .exempt = text_from(o->rate_exempt)},
         .proxy_from = text_from(o->proxy_from),
         .recipient_limit = (int)o->recipient_limit

@@ -37,7 +37,8 @@ test_words(void)
     is_string(format_time_until(now + 12000, now, out), "22:13:32Z (in 12 s)", "soon");
     is_string(format_time_until(now + 86400000, now, out),
               "2023-11-15 22:13:20Z (in 1 d 0 h)", "with the date");
-    is_string(format_time_since(now - 60000, now, out), "22:12:20Z (1 min ago)", "it was");
+    is_string(format_time_since(now - 60000, now, out), "22:12:20Z (1 min ago)",
+              "it was");
     is_string(format_time_since(now - 86400000, now, out),
               "2023-11-13 22:13:20Z (1 d 0 h ago)", "long ago");
     ok(strlen(format_time_until(INT64_MAX, now, out)) < FORMAT_TIME_MAX);
@@ -102,7 +103,7 @@ test_sentences(void)
         enum sched_bound bound;
         const char *sentence;
     } cases[] = {
-        {SCHED_BOUND_PROBE,           "one session tries the site before others do"                           },
+        {SCHED_BOUND_PROBE,           "one session tries the site before others do"                          },
         {SCHED_BOUND_TRANSPORT_DELAY, "transport_rate_delay is 2 s; the next delivery "
                                       "may begin at 22:13:23Z (in 3 s)" },
         {SCHED_BOUND_RATE_DELAY,      "destination_rate_delay is 5 s; the next delivery "
@@ -119,7 +120,7 @@ test_sentences(void)
                                 "are made until then"                         },
         {SCHED_BOUND_PAUSE,           "a connection failed (2 in a row); the next one: "
                             "22:13:23Z (in 3 s)"                                  },
-        {SCHED_BOUND_BUDGET,          "session_limit: all 500 sessions are out"                              },
+        {SCHED_BOUND_BUDGET,          "delivery_session_limit: all 500 sessions are out"                     },
         {SCHED_BOUND_NONE,            "nothing; a session takes it next"                                     },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

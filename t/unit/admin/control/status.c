@@ -133,7 +133,7 @@ test_sites(void)
     is_at(status, "site_totals", "waiting", 2);
     is_at(status, "site_totals", "backlogged", 1);
     is_at(status, "limits", "active_limit", 1000);
-    is_at(status, "limits", "session_limit", 100);
+    is_at(status, "limits", "delivery_session_limit", 100);
     is_at(status, "sessions", "out", 1);
     is_at(status, "sessions", "idle", 0);
     is_at(status, "sessions", "busy", 0);
@@ -213,7 +213,9 @@ test_page(void)
              "files are kept for mail under way");
     has_line(text, "syncs      77, in the background (aio)");
     has_line(text, "journal    12 messages; 60 of 64 segments free; 345 batches");
-    has_line(text, "queue      1 incoming, 2 active, 3 deferred, 4 hold, 5 corrupt, 6 defrag");
+    has_line(
+        text,
+        "queue      1 incoming, 2 active, 3 deferred, 4 hold, 5 corrupt, 6 defrag");
     has_line(text, "sessions   6 in (stress: nearly too many), 7 out");
     has_line(text, "so far     8 stored, 9 ended, 10 quarantined");
 

@@ -48,7 +48,7 @@ test_active(void)
     ok(json_is_false(json_object_get(answer, "backlogged")));
     is_at(answer, "active", 2);
     is_at(answer, "active_limit", 1000);
-    is_at(answer, "session_limit", 100);
+    is_at(answer, "delivery_session_limit", 100);
     is_at(answer, "sessions", 1);
     is_at(answer, "ahead", 0);
     is_at(answer, "hops_more", 0);
@@ -282,14 +282,15 @@ test_because(void)
         "\nbecause:  other fragments of its message are not here yet; below stands "
         "which, and until when they are waited for\n");
     has(printed("{'queue_name':'active'," HEAD,
-                "{'place':'active','session_limit':9,'expires_ms':1700000060000,"
+                "{'place':'active','delivery_session_limit':9,'expires_ms':1700000060000,"
                 "'hops_more':4,'hops':[{'destination':'smtp:c','open':3,'waiting':2,"
                 "'taken':1,'deferred':0,'sessions':[{'doing':'looking_up','what':"
                 "'MX of c','since_ms':1699999988000}],'sessions_more':3,'site':{'site':'mx:m','domains':['c','d'],"
-                "'destinations':12,'bound':'session_limit','waiting':5,'backlogged':6}}]}"),
+                "'destinations':12,'bound':'delivery_session_limit','waiting':5,'backlogged':6}}]}"),
         "next hop: smtp:c: recipients: 3 (2 waiting, 1 being delivered, 0 deferred)\n"
         "site:     mx:m, shared by c, d and 10 more\n"
-        "because:  session_limit: all 9 sessions are out; 5 recipients wait there\n"
+        "because:  delivery_session_limit: all 9 sessions are out; 5 recipients wait "
+        "there\n"
         "session:  looking up MX of c for 12 s\n"
         "          and 3 more\n"
         "backlog:  messages that wait on disk for that site: 6\n"

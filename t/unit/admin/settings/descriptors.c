@@ -1,4 +1,5 @@
-/* admin/settings/descriptors.c: the limit is raised as far as it may be, and a lack is told. */
+/* admin/settings/descriptors.c: the limit is raised as far as it may be, and a lack is
+ * told. */
 #include "admin/settings/descriptors.h"
 
 #include "base/loop.h"
@@ -13,7 +14,8 @@ static struct buffer lines;
 static rlim_t
 limit_after(int64_t sessions, rlim_t soft, rlim_t hard)
 {
-    struct options o = {.max_sessions = sessions, .session_limit = sessions};
+    struct options o = {.server_session_limit = sessions,
+                        .delivery_session_limit = sessions};
     struct rlimit files = {.rlim_cur = soft, .rlim_max = hard};
     buffer_clear(&lines);
     if (setrlimit(RLIMIT_NOFILE, &files) != 0)

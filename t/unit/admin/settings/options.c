@@ -108,8 +108,8 @@ test_defaults(void)
     ok(o->dns_servers == NULL && o->smtp_bind == NULL && !o->allow_open_relay);
     is_number(o->message_size_limit, 50 << 20, "50M");
     is_number(o->recipient_limit, 1000, "recipient_limit");
-    is_number(o->max_sessions, 1000, "max_sessions");
-    is_number(o->max_sessions_per_client, 50, "max_sessions_per_client");
+    is_number(o->server_session_limit, 1000, "server_session_limit");
+    is_number(o->client_session_limit, 50, "client_session_limit");
     is_number(o->hopcount_limit, 50, "hopcount_limit");
     is_number(o->smtpd_hard_error_limit, 20, "smtpd_hard_error_limit");
     is_number(o->smtpd_timeout_ms, 300000, "smtpd_timeout");

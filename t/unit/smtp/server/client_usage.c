@@ -86,8 +86,10 @@ static void
 stress(void)
 {
     struct room r;
-    struct net_address a = at("2001:db8:1:7::1"), b = at("192.0.2.1"), here = at("unix");
-    open_room(&r, &(struct client_usage_settings){.sessions = 20, .sessions_per_client = 5});
+    struct net_address a = at("2001:db8:1:7::1"), b = at("192.0.2.1"),
+                       here = at("unix");
+    open_room(
+        &r, &(struct client_usage_settings){.sessions = 20, .sessions_per_client = 5});
     is_number(enters_all(&r, 1, 16), 16, "networks of 64 bits are many");
     ok_named(!client_usage_stressed(r.clients, &r.rules), "80 %");
     ok(enters(&r, "192.0.2.1"));
@@ -117,7 +119,8 @@ tls(void)
 {
     struct room r;
     struct net_address a = at("192.0.2.1"), b = at("192.0.2.2"), here = at("unix");
-    open_room(&r, &(struct client_usage_settings){.sessions = 4, .sessions_per_client = 4});
+    open_room(&r,
+              &(struct client_usage_settings){.sessions = 4, .sessions_per_client = 4});
     ok(enters(&r, "192.0.2.1") && enters(&r, "192.0.2.1") && enters(&r, "192.0.2.2"));
     client_usage_secured(r.clients, &a, true);
     client_usage_secured(r.clients, &a, true);
@@ -136,7 +139,8 @@ static void
 crowds(void)
 {
     struct room r;
-    open_room(&r, &(struct client_usage_settings){.sessions = 4, .sessions_per_client = 2});
+    open_room(&r,
+              &(struct client_usage_settings){.sessions = 4, .sessions_per_client = 2});
     ok(enters(&r, "192.0.2.1") && enters(&r, "192.0.2.1"));
     ok(!enters(&r, "192.0.2.1"));
     is_number(r.refusal.code, 421, "a third is refused");
@@ -168,7 +172,8 @@ unix_sockets(void)
     open_room(&r, &s);
     ok(enters(&r, "unix") && enters(&r, "unix") && enters(&r, "unix"));
     for (int i = 0; i < 3; i++)
-        ok(takes(&r, "unix", CLIENT_USAGE_MESSAGE) && takes(&r, "unix", CLIENT_USAGE_RECIPIENT));
+        ok(takes(&r, "unix", CLIENT_USAGE_MESSAGE) &&
+           takes(&r, "unix", CLIENT_USAGE_RECIPIENT));
     ok_named(!enters(&r, "unix"), "but they are sessions");
     is_number(client_usage_known(r.clients), 0, "nobody is known by a Unix socket");
     close_room(&r);
@@ -260,7 +265,8 @@ at_once(void)
         taken++;
     is_number(taken, 100, "without ,burst= as many at once as the rate says");
     r.now_ms += 36000;
-    ok_named(takes(&r, "192.0.2.1", CLIENT_USAGE_MESSAGE), "and then one after the other");
+    ok_named(takes(&r, "192.0.2.1", CLIENT_USAGE_MESSAGE),
+             "and then one after the other");
     ok(!takes(&r, "192.0.2.1", CLIENT_USAGE_MESSAGE));
     close_room(&r);
 }
@@ -301,7 +307,8 @@ bounded(void)
     for (unsigned i = 0; i < CLIENT_USAGE_IDLE_MAX + 1000; i++, r.now_ms++)
         if (!visits(&r, number_ip(i)))
             ok_named(false, "a new client is held back");
-    is_number(client_usage_known(r.clients), CLIENT_USAGE_IDLE_MAX + 1, "so many are remembered");
+    is_number(client_usage_known(r.clients), CLIENT_USAGE_IDLE_MAX + 1,
+              "so many are remembered");
     ok_named(!visits(&r, number_ip(CLIENT_USAGE_IDLE_MAX + 999)), "the last of them");
     ok_named(!visits(&r, number_ip(1000)), "the first that is left");
     ok_named(visits(&r, number_ip(0)), "who left first is forgotten");
@@ -314,7 +321,8 @@ mistakes(void)
 {
     struct client_usage_rules rules = {0};
     struct buffer said;
-    struct client_usage_settings s = {.sessions = 1, .exempt = TEXT("10.0.0.0/8, nowhere")};
+    struct client_usage_settings s = {.sessions = 1,
+                                      .exempt = TEXT("10.0.0.0/8, nowhere")};
     buffer_init(&said, 4096);
     s.each[CLIENT_USAGE_RECIPIENT] = TEXT("many");
     s.all[CLIENT_USAGE_SESSION] = TEXT("5/x");
@@ -323,8 +331,8 @@ mistakes(void)
     bool added = buffer_add_byte(&said, '\0');
     ok(added && strstr(said.at, "client_recipient_rate: 'many': is none of N/s") &&
        strstr(said.at, "\nrate_exempt: 'nowhere': is no network") &&
-       strstr(said.at, "session_rate: '5/x'"));
-    ok(strstr(said.at, "message_rate") == NULL);
+       strstr(said.at, "server_session_rate: '5/x'"));
+    ok(strstr(said.at, "server_message_rate") == NULL);
     client_usage_rules_free(&rules);
     buffer_free(&said);
 }

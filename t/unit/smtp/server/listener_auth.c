@@ -1,5 +1,5 @@
-/* smtp/listener with users: who must log in, whose senders, reloads, Unix sockets and who
- * is behind them, old devices, mistakes and warnings. */
+/* smtp/listener with users: who must log in, whose senders, reloads, Unix sockets and
+ * who is behind them, old devices, mistakes and warnings. */
 #include "smtp/server/listener_auth.h"
 #include "smtp/server/listener.h"
 
@@ -24,7 +24,8 @@ write_users(const char *content)
 {
     snprintf(users_path, sizeof(users_path), "%s/users", w.spool);
     FILE *file = fopen(users_path, "w");
-    dialog_must(file != NULL && fputs(content, file) >= 0 && fclose(file) == 0, "users");
+    dialog_must(file != NULL && fputs(content, file) >= 0 && fclose(file) == 0,
+                "users");
     w.settings.auth_users = text_from(users_path);
 }
 
@@ -43,8 +44,8 @@ listen_at(const char *format)
     listener_free(&w.listener);
     loop_turn(w.loop, 0);
     w.port = free_port();
-    int length = snprintf(listen_text, sizeof(listen_text), "127.0.0.1:%u%s", w.port,
-                          format);
+    int length =
+        snprintf(listen_text, sizeof(listen_text), "127.0.0.1:%u%s", w.port, format);
     dialog_must(length < (int)sizeof(listen_text), "too long");
     w.settings.listen = text_from(listen_text);
     w.settings.auth_failure_limit = 3;
@@ -59,7 +60,7 @@ start(bool may_relay)
 {
     world_start(&w, &plain, false, may_relay);
     write_users("user:" KIT_KEYS "\n");
-    w.settings.auth_clear_text = TEXT("loopback");
+    w.settings.auth_cleartext = TEXT("loopback");
 }
 
 static bool
@@ -84,9 +85,11 @@ relaying(void)
     ok_named(listen_at(""), w.error);
     visit(&v, &w);
     ok(asks(&v, "", "220") && asks(&v, "EHLO x\r\n", "250 DSN"));
-    ok_named(memmem(v.heard.at, v.heard.length, "250-AUTH PLAIN LOGIN SCRAM-SHA-256\r\n", 36),
+    ok_named(memmem(v.heard.at, v.heard.length,
+                    "250-AUTH PLAIN LOGIN SCRAM-SHA-256\r\n", 36),
              "loopback, as it was told");
-    ok_named(!sends(&v, "a@b.example", "c@elsewhere.example"), "a stranger may not relay");
+    ok_named(!sends(&v, "a@b.example", "c@elsewhere.example"),
+             "a stranger may not relay");
     ok(asks(&v, GOOD, "235"));
     ok_named(sends(&v, "a@b.example", "c@elsewhere.example"), "a user may");
     ok(is_logged("proto=ESMTPA, sasl_method=PLAIN, sasl_username=user"));
@@ -104,13 +107,14 @@ relaying(void)
     leave(&v); /* the answer takes a second */
     visit(&v, &w);
     ok(asks(&v, "", "220") && asks(&v, "EHLO x\r\n", "250 DSN"));
-    ok_named(asks(&v, "AUTH PLAIN AG90aGVyAHBlbmNpbA==\r\n", "235"), "the new one is in");
+    ok_named(asks(&v, "AUTH PLAIN AG90aGVyAHBlbmNpbA==\r\n", "235"),
+             "the new one is in");
     leave(&v);
     w.settings.auth_users = TEXT("/missing/users");
     listener_reload(w.listener, w.routes, &w.settings);
     ok(is_logged("auth_users: cannot read /missing/users: No such file or directory"));
     w.settings.auth_users = TEXT("");
-    w.settings.auth_clear_text = TEXT("");
+    w.settings.auth_cleartext = TEXT("");
     listener_reload(w.listener, w.routes, &w.settings);
     visit(&v, &w);
     ok(asks(&v, "", "220") && asks(&v, "EHLO x\r\n", "250 DSN"));
@@ -127,7 +131,8 @@ required(void)
     ok_named(listen_at("?auth=required"), w.error);
     visit(&v, &w);
     ok(asks(&v, "", "220") && asks(&v, "EHLO x\r\n", "250 DSN"));
-    ok_named(asks(&v, "MAIL FROM:<a@b.example>\r\n", "530 5.7.0"), "even in relay_from");
+    ok_named(asks(&v, "MAIL FROM:<a@b.example>\r\n", "530 5.7.0"),
+             "even in relay_from");
     ok(asks(&v, GOOD, "235") && sends(&v, "a@b.example", "c@elsewhere.example"));
     leave(&v);
     w.settings.auth_users = TEXT("");
@@ -147,7 +152,8 @@ required(void)
     leave(&v);
     ok(listen_at("?auth=no"));
     visit(&v, &w);
-    ok(asks(&v, "", "220") && asks(&v, "EHLO x\r\n", "250 DSN") && asks(&v, GOOD, "502"));
+    ok(asks(&v, "", "220") && asks(&v, "EHLO x\r\n", "250 DSN") &&
+       asks(&v, GOOD, "502"));
     leave(&v);
     world_end(&w);
 }
@@ -183,7 +189,8 @@ senders(void)
     ok(asks(&v, "", "220") && asks(&v, "EHLO x\r\n", "250 DSN"));
     ok_named(asks(&v, "MAIL FROM:<User@Example.org>\r\n", "553 5.7.1"),
              "a stranger with a user's address");
-    ok(asks(&v, "MAIL FROM:<any@else.example>\r\n", "250") && asks(&v, "RSET\r\n", "250"));
+    ok(asks(&v, "MAIL FROM:<any@else.example>\r\n", "250") &&
+       asks(&v, "RSET\r\n", "250"));
     ok(asks(&v, GOOD, "235"));
     ok_named(asks(&v, "MAIL FROM:<x@other.example>\r\n", "553 5.7.1"), "another's");
     ok_named(asks(&v, "MAIL FROM:<x@else.example>\r\n", "553 5.7.1"), "nobody's");
@@ -195,7 +202,8 @@ senders(void)
     w.settings.sender_login = TEXT("");
     listener_reload(w.listener, w.routes, &w.settings);
     visit(&v, &w);
-    ok(asks(&v, "", "220") && asks(&v, "EHLO x\r\n", "250 DSN") && asks(&v, GOOD, "235"));
+    ok(asks(&v, "", "220") && asks(&v, "EHLO x\r\n", "250 DSN") &&
+       asks(&v, GOOD, "235"));
     ok_named(asks(&v, "MAIL FROM:<x@else.example>\r\n", "550 5.7.1"), "sender_domains");
     ok(sends(&v, "any@example.org", "c@elsewhere.example"));
     leave(&v);
@@ -220,11 +228,13 @@ sockets(void)
     struct stat info;
     char format[300], mine[100], others[100], uid[60];
     start(false);
-    w.settings.auth_clear_text = TEXT("no");
+    w.settings.auth_cleartext = TEXT("no");
     snprintf(mine, sizeof(mine), "%s/mine", w.spool);
     snprintf(others, sizeof(others), "%s/others", w.spool);
-    snprintf(format, sizeof(format), ", unix:%s?mode=0640&uid=%u&uid=12345, "
-             "unix:%s?uid=%u", mine, (unsigned)geteuid(), others, (unsigned)geteuid() + 1);
+    snprintf(format, sizeof(format),
+             ", unix:%s?mode=0640&uid=%u&uid=12345, "
+             "unix:%s?uid=%u",
+             mine, (unsigned)geteuid(), others, (unsigned)geteuid() + 1);
     ok_named(listen_at(format), w.error);
     ok_named(is_logged("warning:") == false, "nothing to warn of");
     ok(stat(mine, &info) == 0 && (info.st_mode & 0777) == 0640);
@@ -266,7 +276,7 @@ old_devices(void)
     struct stored s = {.world = &w};
     for (size_t piece = 1; piece < 1000; piece = piece * 7 + 3) {
         start(false);
-        w.settings.auth_clear_text = TEXT("");
+        w.settings.auth_cleartext = TEXT("");
         ok_named(listen_at("?profile=legacy"), w.error);
         visit(&v, &w);
         say(&v, TEXT(all), piece);
@@ -296,11 +306,13 @@ old_devices(void)
     start(true);
     ok(listen_at("?profile=legacy"));
     visit(&v, &w);
-    ok(asks(&v, "HELO x\nMAIL FROM:<a@b.example>\nRCPT TO:<c@d.example>\nDATA\n", "220"));
+    ok(asks(&v, "HELO x\nMAIL FROM:<a@b.example>\nRCPT TO:<c@d.example>\nDATA\n",
+            "220"));
     struct buffer large;
     buffer_init(&large, 1 << 20);
     for (int i = 0; i < 5000; i++)
-        dialog_must(buffer_add(&large, TEXT("a line that ends as old devices do it\n")), "");
+        dialog_must(buffer_add(&large, TEXT("a line that ends as old devices do it\n")),
+                    "");
     dialog_must(buffer_add(&large, TEXT(".\nNOOP\n")), "");
     say(&v, buffer_text(&large), SIZE_MAX);
     ok(hears(&v, TEXT("250 ")) && hears(&v, TEXT("250 ")) && hears(&v, TEXT("250 ")));
@@ -336,7 +348,7 @@ mistakes(void)
 {
     start(false);
     is_string(mistake("127.0.0.1:25?auth=required"), "", "loopback was allowed");
-    w.settings.auth_clear_text = TEXT("no");
+    w.settings.auth_cleartext = TEXT("no");
     ok(strstr(mistake("127.0.0.1:25?auth=required"), "AUTH needs TLS") != NULL);
     ok(strstr(mistake("127.0.0.1:25?auth=offered"), "AUTH needs TLS") != NULL);
     is_string(mistake("127.0.0.1:25?auth=required&profile=legacy"), "", "legacy");
@@ -348,9 +360,9 @@ mistakes(void)
     ok(is_logged("warning: listen: 0.0.0.0:0: profile=legacy"));
     ok(listen_at("?profile=legacy"));
     ok_named(!is_logged("warning:"), "on loopback nothing is wrong with it");
-    w.settings.auth_clear_text = TEXT("yes");
-    is_string(mistake("127.0.0.1:25"), "auth_clear_text: say no or loopback", "a word");
-    w.settings.auth_clear_text = TEXT("");
+    w.settings.auth_cleartext = TEXT("yes");
+    is_string(mistake("127.0.0.1:25"), "auth_cleartext: say no or loopback", "a word");
+    w.settings.auth_cleartext = TEXT("");
     w.settings.auth_users = TEXT("");
     ok(strstr(mistake("127.0.0.1:25?auth=required"), "auth_users: unset") != NULL);
     w.settings.sender_login = TEXT("alice");

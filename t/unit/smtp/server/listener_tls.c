@@ -277,7 +277,7 @@ listen_at_both(struct world *w, unsigned port, int places, bool may_relay)
     listener_free(&w->listener);
     loop_turn(w->loop, 0);
     w->settings.listen = text_from(listen);
-    w->settings.max_tls_sessions = places;
+    w->settings.server_tls_session_limit = places;
     w->listener = listener_new(w->loop, w->net, w->log, w->manager, w->routes,
                                &w->settings, w->error, sizeof(w->error));
     ok_named(w->listener != NULL, w->error);
@@ -390,7 +390,8 @@ half_open(void)
     for (int i = 0; i < 400 && !half.failed && !half.ended; i++)
         loop_turn(w.loop, 5);
     ok_named(half.failed || half.ended, "and is cut off");
-    is_number(listener_sessions(w.listener), SILENT + 1, "the silent ones are in nobody's way");
+    is_number(listener_sessions(w.listener), SILENT + 1,
+              "the silent ones are in nobody's way");
     net_abort(&half.connection);
     for (int i = 0; i < SILENT; i++)
         net_abort(&silent[i].connection);
@@ -443,8 +444,9 @@ late_hello(void)
     say_raw(&c[2], half_hello, sizeof(half_hello) - 1);
     for (int i = 0; i < 2000 && listener_sessions(w.listener) > 0; i++)
         loop_turn(w.loop, 5);
-    is_number(listener_sessions(w.listener), 0,
-              "silent after STARTTLS, silent from the beginning, and with half a hello");
+    is_number(
+        listener_sessions(w.listener), 0,
+        "silent after STARTTLS, silent from the beginning, and with half a hello");
     is_string(c[0].said, "220 2.0.0 go ahead\r\n", "nothing is said in clear any more");
     is_string(c[1].said, "", "nor before TLS");
     for (int i = 0; i < 3; i++)

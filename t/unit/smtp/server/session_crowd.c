@@ -1,5 +1,5 @@
-/* smtp/session when there are many: stress and its end, who gives way to a newcomer, and
- * what is no way to stay; on real sockets in virtual time. */
+/* smtp/session when there are many: stress and its end, who gives way to a newcomer,
+ * and what is no way to stay; on real sockets in virtual time. */
 /* link: t/sim/loop.c */
 #include "smtp/server/session.h"
 
@@ -75,13 +75,15 @@ stress(void)
     visit_from(&v[CROWD - 1], 3);
     ok(answers(&v[CROWD - 1], "", "220"));
     ok_named(listener_is_stressed(w.listener), "above 80 %");
-    is_number(times_logged("17 of 20 sessions (max_sessions): stress begins"), 1, "told");
+    is_number(times_logged("17 of 20 sessions (server_session_limit): stress begins"),
+              1, "told");
     pass(&w, 9000);
     ok(answers(&v[CROWD - 1], "HELO c.example\r\n", "250"));
     is_number(listener_sessions(w.listener), CROWD, "they have ten seconds");
     pass(&w, 2000);
-    is_number(listener_sessions(w.listener), 11, "the silent are cut off, until less than "
-                                                 "60 % are left");
+    is_number(listener_sessions(w.listener), 11,
+              "the silent are cut off, until less than "
+              "60 % are left");
     ok(answers(&v[0], "", "421 4.4.2"));
     ok_named(!listener_is_stressed(w.listener), "that was enough");
     is_number(times_logged("stress is over"), 1, "told");
@@ -126,9 +128,10 @@ hurried(void)
     ok_named(answers(&v[0], "NOOP\r\n", "250"), "junk, and an error");
     ok_named(answers(&v[0], "NOOP\r\n", "421 4.7.0 too many errors"), "is all one has");
     ok(answers(&v[1], "HELO c.example\r\nMAIL FROM:<a@b.example>\r\n", "250"));
-    ok_named(answers(&v[1], "RCPT TO:<u@example.org>\r\nDATA\r\n", "354") &&
-                 answers_late(&v[1], "Subject: x\r\n\r\nx\r\n.\r\n", "250 2.0.0 Ok: queued"),
-             "mail is taken");
+    ok_named(
+        answers(&v[1], "RCPT TO:<u@example.org>\r\nDATA\r\n", "354") &&
+            answers_late(&v[1], "Subject: x\r\n\r\nx\r\n.\r\n", "250 2.0.0 Ok: queued"),
+        "mail is taken");
     leave_all(v, 9);
     world_end(&w);
 }
@@ -217,7 +220,8 @@ no_way_to_stay(void)
         open_house(100, 100, false);
         visit_from(&v, 2);
         ok(answers(&v, "EHLO c.example\r\n", "250 DSN"));
-        ok(answers(&v, "MAIL FROM:<a@b.example>\r\nRCPT TO:<u@example.org>\r\n", "250"));
+        ok(answers(&v, "MAIL FROM:<a@b.example>\r\nRCPT TO:<u@example.org>\r\n",
+                   "250"));
         while (said < 100 && answers(&v, loops[i], "250"))
             said++;
         ok_named(said >= 10 && said <= 9 + 20, loops[i]);

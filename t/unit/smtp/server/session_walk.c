@@ -493,7 +493,7 @@ choose_settings(struct walk *k)
     s->relay_from = TEXT("10.0.0.0/8");
     s->sender_login = once_in(k, 5) ? TEXT("user user@example.org") : TEXT("");
     s->auth_failure_limit = (int)below(k, 4);
-    s->max_tls_sessions = (int)below(k, 4);
+    s->server_tls_session_limit = (int)below(k, 4);
     s->message_size_limit = once_in(k, 3) ? 20 : 100000;
     s->recipient_limit = once_in(k, 3) ? 1 : 100;
     s->clients.sessions = once_in(k, 5) ? 3 : 50;
@@ -602,7 +602,7 @@ fall_silent(struct walk *k)
            TEXT(""));
     expect(k, net_connections(k->w.net) == 0, "a connection outlives silence", NULL,
            TEXT(""));
-    k->w.settings.max_tls_sessions = k->w.settings.clients.sessions = 1;
+    k->w.settings.server_tls_session_limit = k->w.settings.clients.sessions = 1;
     k->w.settings.clients.sessions_per_client = 1;
     k->w.settings.tls_certificate = text_from(certificate);
     k->w.settings.tls_key = text_from(key);

@@ -1,0 +1,12 @@
+/* Other names of settings: those that Petrel had before, and Postfix's.
+ *
+ * A name of Postfix is accepted where each value that both know means the same to both;
+ * otherwise it is refused with a line that says what is written here instead. */
+#ifndef ADMIN_SYNONYMS_H
+#define ADMIN_SYNONYMS_H
+
+#include "base/settings.h"
+
+extern const struct setting_synonym synonyms_rows[];
+
+#endif

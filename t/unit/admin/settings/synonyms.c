@@ -1,0 +1,107 @@
+/* admin/settings/synonyms.c: old names warn, Postfix's are the same or refused. */
+#include "admin/settings/synonyms.h"
+
+#include "admin/settings/options.h"
+#include "base/settings_value.h"
+#include "t/support/tap.h"
+
+#include <unistd.h>
+
+static struct options options;
+static struct settings *settings;
+
+static void
+begin(const char *file, const char *one, const char *other, const char *variable)
+{
+    static char copies[3][200];
+    snprintf(copies[0], sizeof(copies[0]), "%s", one ? one : "");
+    snprintf(copies[1], sizeof(copies[1]), "%s", other ? other : "");
+    snprintf(copies[2], sizeof(copies[2]), "%s", variable ? variable : "");
+    char *const overrides[] = {one ? copies[0] : NULL, other ? copies[1] : NULL, NULL};
+    char *const environment[] = {variable ? copies[2] : NULL, NULL};
+    struct options_sources sources = {
+        .file = file, .overrides = overrides, .environment = environment};
+    settings_free(&settings);
+    settings = options_read(&sources, &options);
+}
+
+static void
+test_table(void)
+{
+    for (const struct setting_synonym *a = synonyms_rows; a->name; a++) {
+        ok_named(settings_find(options_rows, text_from(a->name)) == NULL, a->name);
+        ok_named(a->key == NULL ||
+                     settings_find(options_rows, text_from(a->key)) != NULL,
+                 a->name);
+        ok_named(a->help != NULL || (a->key != NULL && a->takes == NULL), a->name);
+        for (const struct setting_synonym *b = a + 1; b->name; b++)
+            if (text_equal_nocase(text_from(a->name), text_from(b->name)))
+                ok_named(false, a->name);
+    }
+}
+
+static void
+test_old(void)
+{
+    char path[] = "/tmp/petrel-synonyms-XXXXXX", want[300];
+    int file = mkstemp(path);
+    const char text[] = "\nsession_limit = 7\n";
+    if (file < 0 || write(file, text, strlen(text)) != (ssize_t)strlen(text))
+        abort();
+    close(file);
+    begin(path, NULL, NULL, NULL);
+    is_number(options.delivery_session_limit, 7, "an old name, in the file");
+    snprintf(want, sizeof(want),
+             "%s:2: session_limit: old name of delivery_session_limit, still accepted; "
+             "write delivery_session_limit\n",
+             path);
+    is_text(settings_warnings(settings), text_from(want), "one warning");
+    unlink(path);
+    begin(NULL, "max_sessions=9", NULL, "PETREL_MAX_TLS_SESSIONS=8");
+    is_number(options.server_session_limit, 9, "by -o");
+    is_number(options.server_tls_session_limit, 8, "by the environment");
+    is_text(settings_warnings(settings),
+            TEXT("environment: PETREL_MAX_TLS_SESSIONS: old name of "
+                 "PETREL_SERVER_TLS_SESSION_LIMIT, still accepted; write "
+                 "PETREL_SERVER_TLS_SESSION_LIMIT\n"
+                 "command line: max_sessions: old name of server_session_limit, still "
+                 "accepted; write server_session_limit\n"),
+            "as they are spelt");
+    begin(NULL, "max_sessions=9", "server_session_limit=8", NULL);
+    is_text(settings_mistakes(settings),
+            TEXT("command line: server_session_limit: max_sessions is set too\n"),
+            "both names");
+}
+
+static void
+test_postfix(void)
+{
+    begin(NULL, "mynetworks=10.0.0.0/8", "relayhost=[m.test]:587",
+          "PETREL_SMTP_TLS_CAFILE=/x");
+    is_text(settings_mistakes(settings), TEXT(""), "names of Postfix");
+    is_text(settings_warnings(settings), TEXT(""), "without a warning");
+    is_string(options.relay_from, "10.0.0.0/8", "mynetworks");
+    is_string(options.relay, "[m.test]:587", "relayhost");
+    is_string(options.tls_ca, "/x", "smtp_tls_CAfile, in upper case");
+    begin(NULL, "relayhost=m.test", NULL, NULL);
+    ok(text_starts(settings_mistakes(settings),
+                   TEXT("command line: relayhost: without brackets ")));
+    begin(NULL, "inet_interfaces=all", NULL, NULL);
+    is_text(settings_mistakes(settings),
+            TEXT("command line: inet_interfaces: a setting of Postfix; write listen = "
+                 "ADDRESS:PORT, for example listen = 0.0.0.0:25, [::]:25\n"),
+            "refused");
+    begin(NULL, NULL, NULL, "PETREL_TRANSPORT_MAPS=hash:/x");
+    ok(text_starts(settings_mistakes(settings),
+                   TEXT("environment: PETREL_TRANSPORT_MAPS: a setting of Postfix; ")));
+}
+
+int
+main(void)
+{
+    test_table();
+    test_old();
+    test_postfix();
+    settings_free(&settings);
+    return done();
+}
