@@ -4,7 +4,7 @@
 
 #include "admin/command/offline.h"
 #include "admin/control/operation.h"
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "t/support/tap.h"
 
 #include <sysexits.h>
@@ -21,7 +21,7 @@ the_options(void)
                             .control = control,
                             .message_size_limit = 1000000,
                             .active_limit = 100,
-                            .session_limit = 10,
+                            .delivery_session_limit = 10,
                             .bounce_size_limit = 50000,
                             .slices = 1};
 }
