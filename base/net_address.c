@@ -1,17 +1,12 @@
 /* Addresses and networks: read, written, compared. */
-#include "base/net_internal.h"
+#include "base/net_address.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/un.h>
 
 enum { IPV4_BYTES = 4, IPV6_BYTES = 16, MAPPED_BYTES = 12, MAPPED_BITS = 96 };
-
-_Static_assert(NET_PATH_MAX <= sizeof((struct sockaddr_un *)0)->sun_path,
-               "a path fits");
 
 static const unsigned char mapped_prefix[MAPPED_BYTES] = {[10] = 0xff, [11] = 0xff};
 static const unsigned char zeros[IPV6_BYTES];
@@ -234,69 +229,4 @@ net_network_has(const struct net_network *n, const struct net_address *a)
     if (memcmp(plain.ip, n->base.ip, whole) != 0)
         return false;
     return !rest || (plain.ip[whole] ^ n->base.ip[whole]) >> (8 - rest) == 0;
-}
-
-int
-net_address_socket_family(const struct net_address *a)
-{
-    assert(a->family != NET_NONE);
-    return a->family == NET_IPV4 ? AF_INET : a->family == NET_IPV6 ? AF_INET6 : AF_UNIX;
-}
-
-socklen_t
-net_address_to_socket(const struct net_address *a, struct sockaddr_storage *out)
-{
-    struct sockaddr_in *ipv4 = (struct sockaddr_in *)out;
-    struct sockaddr_in6 *ipv6 = (struct sockaddr_in6 *)out;
-    struct sockaddr_un *local = (struct sockaddr_un *)out;
-
-    memset(out, 0, sizeof *out);
-    out->ss_family = (sa_family_t)net_address_socket_family(a);
-    switch (a->family) {
-    case NET_IPV4:
-        ipv4->sin_port = htons(a->port);
-        memcpy(&ipv4->sin_addr, a->ip, IPV4_BYTES);
-        return sizeof *ipv4;
-    case NET_IPV6:
-        ipv6->sin6_port = htons(a->port);
-        memcpy(&ipv6->sin6_addr, a->ip, IPV6_BYTES);
-        return sizeof *ipv6;
-    case NET_UNIX:
-        memcpy(local->sun_path, a->path, NET_PATH_MAX);
-        return sizeof *local;
-    case NET_NONE:
-        break;
-    }
-    return 0;
-}
-
-void
-net_address_from_socket(const struct sockaddr_storage *from, socklen_t length,
-                        struct net_address *out)
-{
-    const struct sockaddr_in *ipv4 = (const struct sockaddr_in *)from;
-    const struct sockaddr_in6 *ipv6 = (const struct sockaddr_in6 *)from;
-    const struct sockaddr_un *local = (const struct sockaddr_un *)from;
-    size_t path_offset = offsetof(struct sockaddr_un, sun_path);
-
-    *out = (struct net_address){0};
-    if (length < sizeof from->ss_family)
-        return;
-    if (from->ss_family == AF_INET) {
-        out->family = NET_IPV4;
-        out->port = ntohs(ipv4->sin_port);
-        memcpy(out->ip, &ipv4->sin_addr, IPV4_BYTES);
-    } else if (from->ss_family == AF_INET6) {
-        out->family = NET_IPV6;
-        out->port = ntohs(ipv6->sin6_port);
-        memcpy(out->ip, &ipv6->sin6_addr, IPV6_BYTES);
-        net_address_unmap(out);
-    } else if (from->ss_family == AF_UNIX) {
-        out->family = NET_UNIX;
-        /* A client's socket has no name, and then no path was filled in. */
-        if (length > path_offset)
-            text_copy(out->path, sizeof out->path,
-                      text_of(local->sun_path,
-                              strnlen(local->sun_path, length - path_offset)));
-    }
 }

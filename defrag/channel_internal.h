@@ -4,8 +4,8 @@
 #define DEFRAG_CHANNEL_INTERNAL_H
 
 #include "base/heap.h"
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
 #include "defrag/channel.h"
 #include "defrag/reassembly/examine.h"
 #include "defrag/registry/claims.h"

@@ -1,8 +1,8 @@
 /* Reads and writes the addresses of MAIL, RCPT and address lists. */
 #include "mime/address.h"
 
-#include "base/idna.h"
-#include "base/net.h"
+#include "base/dns/idna.h"
+#include "base/net_address.h"
 
 #include <assert.h>
 #include <string.h>

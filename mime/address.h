@@ -31,7 +31,7 @@ bool address_is_local(struct text t);
 bool address_is_domain(struct text t);
 
 /* A domain in normal form: lower case, A-labels where it has others, as far as they are
- * known (base/idna.h). False at out's limit. */
+ * known (base/dns/idna.h). False at out's limit. */
 bool address_write_domain(struct text domain, struct buffer *out)
     __attribute__((warn_unused_result));
 

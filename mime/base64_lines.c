@@ -1,7 +1,7 @@
 /* Base64 as mail wants it: in lines. */
 #include "mime/base64_lines.h"
 
-#include "base/base64.h"
+#include "base/crypto/base64.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Collects the text of a report; the only way for a peer's bytes into it. */
 #include "mime/emitter.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 
 #include <assert.h>
 #include <string.h>

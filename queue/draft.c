@@ -1,9 +1,9 @@
 /* Drafts: content that is written, and gets its name. */
 #include "queue/draft.h"
 
+#include "base/crypto/digest.h"
 #include "base/crc.h"
 #include "base/memory.h"
-#include "base/tls.h"
 #include "queue/spool/slices.h"
 
 #include <assert.h>
@@ -198,14 +198,14 @@ queue_discard(struct queue_draft **draft)
 static struct id
 make_id(struct drafts *a, struct text form, int64_t now_ms)
 {
-    unsigned char digest[TLS_DIGEST_SIZE];
+    unsigned char digest[DIGEST_SIZE];
     struct buffer all;
     buffer_init(&all, form.length + 64);
     bool fits = buffer_add(&all, form) &&
                 buffer_format(&all, "%" PRId64 " %" PRIu64 " %016" PRIx64, now_ms,
                               a->counter++, loop_random(a->loop));
     assert(fits);
-    tls_digest(buffer_text(&all), digest);
+    digest_plain(buffer_text(&all), digest);
     buffer_free(&all);
     return id_make((uint64_t)now_ms, digest);
 }

@@ -5,7 +5,7 @@
 #ifndef QUEUE_DRAFT_H
 #define QUEUE_DRAFT_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "queue/queue.h"
 #include "queue/spool/space.h"
 #include "queue/spool/spool.h"

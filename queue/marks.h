@@ -10,7 +10,7 @@
 #ifndef QUEUE_MARKS_H
 #define QUEUE_MARKS_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "queue/recovery/preprocess.h"
 #include "queue/spool/id_set.h"
 #include "queue/spool/spool.h"

@@ -1,7 +1,7 @@
 /* The front door of the queue: opens the rooms and passes messages between them. */
 #include "queue/queue.h"
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/queue_internal.h"
 

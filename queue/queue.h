@@ -13,8 +13,8 @@
 #ifndef QUEUE_QUEUE_H
 #define QUEUE_QUEUE_H
 
-#include "base/disk.h"
-#include "base/log.h"
+#include "base/disk/disk.h"
+#include "base/log/log.h"
 #include "queue/envelope.h"
 
 struct guard;

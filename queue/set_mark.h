@@ -4,7 +4,7 @@
 #ifndef QUEUE_SET_MARK_H
 #define QUEUE_SET_MARK_H
 
-#include "base/digest.h"
+#include "base/crypto/digest.h"
 
 enum {
     SET_MARK_DEPTH_MAX = 3, /* one digit */

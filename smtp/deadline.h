@@ -1,6 +1,6 @@
 /* How long a slow client is waited for: a machine without a clock.
  *
- * The time-outs of base/net.h begin again with each byte. These do not: a command is
+ * The time-outs of base/net/net.h begin again with each byte. These do not: a command is
  * whole within the time-out since the one before was answered, and a message comes at
  * a least rate, measured over spans so long that a pause within the time-out does no
  * harm. Times are monotonic milliseconds. */

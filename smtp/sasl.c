@@ -1,7 +1,7 @@
 /* Mechanisms of AUTH by name; names and nonces. */
 #include "smtp/sasl.h"
 
-#include "base/base64.h"
+#include "base/crypto/base64.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The messages of SCRAM: reading and writing, proofs. */
 #include "smtp/scram.h"
 
-#include "base/base64.h"
+#include "base/crypto/base64.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #ifndef SMTP_SCRAM_H
 #define SMTP_SCRAM_H
 
-#include "base/digest.h"
+#include "base/crypto/digest.h"
 #include "smtp/sasl.h"
 
 /* client-first-message: slices of what was read. */

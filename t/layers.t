@@ -7,48 +7,60 @@ result() {
     if [ -z "$2" ]; then echo "ok $n - $1"; else echo "not ok $n - $1"; echo "$2" | sed 's/^/#   /'; bad=1; fi
 }
 
-# A room is a folder, or a folder in it. Each includes itself and what is named behind it.
+# A room is a folder, or a folder in it. Each includes itself and what is named behind it; base+disk+loop is base/,
+# base/disk/ and base/loop/.
 rooms=""
 may() {
     dir=$1
     shift
+    set -- $(for room in "$@"; do printf '%s ' "${room%%+*}" $(echo "${room#"${room%%+*}"}" | sed "s,+, ${room%%+*}/,g"); done)
     rooms="$rooms $dir"
     result "$dir includes only $dir $*" "$(grep -Ho '^#include "[a-z/]*/' "$dir"/*.[ch] 2>/dev/null |
         sed 's,:#include "\(.*\)/, \1,' | while read -r file other; do
             case " $dir $* " in *" $other "*) ;; *) echo "$file includes $other/" ;; esac
         done)"
 }
+# base/ itself: values, which know none of its rooms.
 may base
-may mime base
+may base/loop base
+may base/crypto base
+may base/sandbox base
+may base/dns base+loop
+may base/disk base+loop
+may base/tls base+crypto+disk
+may base/net base+disk+loop+tls
+may base/log base+loop+net
+may base/settings base+disk+log
 
-may sched/limits base
-may sched/route base mime sched/limits
+may mime base+crypto+dns+log
+
+may sched/limits base+settings
+may sched/route base+crypto+settings mime sched/limits
 may sched base sched/limits sched/route
-may sched/simulate base sched sched/limits
+may sched/simulate base+settings sched+limits
 
 # Below the manager the queue knows neither schedule nor SMTP. Envelopes and the callbacks of queue.h are what its
 # rooms have in common.
-may queue/spool base mime queue
-may queue/journal base queue/spool
-may queue/recovery base queue queue/spool queue/journal
-may queue base queue/spool queue/journal queue/recovery
-may queue/manager base mime sched sched/limits sched/route queue queue/spool
+may queue/spool base+disk+log+loop+sandbox mime queue
+may queue/journal base+loop queue/spool
+may queue/recovery base+log+loop queue+spool+journal
+may queue base+crypto+disk+log+loop queue/spool queue/journal queue/recovery
+may queue/manager base+disk+log+loop mime sched+limits+route queue+spool
 
 # The two sides of SMTP do not know each other.
-below="base mime sched sched/limits sched/route queue queue/manager"
-may smtp base queue
-may smtp/server $below queue/spool smtp
-may smtp/client $below smtp
+may smtp base+crypto queue
+may smtp/server base+crypto+disk+dns+log+loop+net mime sched+limits+route queue+manager+spool smtp
+may smtp/client base+crypto+disk+dns+log+loop+net+tls mime sched+limits+route queue+manager smtp
 
-may defrag/set base
-may defrag/registry base
-may defrag/reassembly base mime queue queue/manager defrag/set
-may defrag base mime sched/route queue queue/manager defrag/set defrag/registry defrag/reassembly
+may defrag/set base+crypto
+may defrag/registry base+crypto+disk+dns+log+loop+net
+may defrag/reassembly base+crypto+loop mime queue+manager defrag/set
+may defrag base+log+loop mime sched/route queue+manager defrag/set defrag/registry defrag/reassembly
 
-may admin/settings base mime sched/route queue/manager
-may admin/control base sched queue queue/manager admin/settings
-may admin/command base mime sched/simulate queue queue/manager admin/settings admin/control
-may admin/sendmail base mime queue queue/spool admin/settings admin/command
+may admin/settings base+crypto+disk+dns+log+net+sandbox+settings mime sched/route queue/manager
+may admin/control base+log+loop+net+sandbox+settings sched queue+manager admin/settings
+may admin/command base+crypto+disk+dns+log+loop+sandbox+tls mime sched/simulate queue+manager admin/settings admin/control
+may admin/sendmail base+loop+sandbox mime queue+spool admin/settings admin/command
 
 result 'every folder is a room' "$(for d in */ */*/; do
     case $d in t/* | build* | man/ | etc/) continue ;; esac
@@ -84,18 +96,18 @@ include() {
         grep -nE "^#include $pattern" "$f" | sed "s,^,$f:,"
     done)"
 }
-include libev '<ev\.h>' base/loop.c
-include c-ares '<ares' base/dns.c base/dns_reply.c
-include mbedTLS '<(mbedtls|psa)/' $(ls base/tls*.c) base/tls_internal.h base/digest.c base/tag.c base/base64.c
-include libidn2 '<idn2\.h>' base/idna.c
+include libev '<ev\.h>' base/loop/loop.c
+include c-ares '<ares' base/dns/dns.c base/dns/dns_reply.c
+include mbedTLS '<(mbedtls|psa)/' $(ls base/tls/*.c) base/tls/tls_internal.h base/crypto/digest.c base/crypto/tag.c base/crypto/base64.c
+include libidn2 '<idn2\.h>' base/dns/idna.c
 include iconv '<iconv\.h>' mime/charset.c
 include hiredis '<hiredis/' defrag/registry/registry_redis.c
-include crypt '<crypt\.h>' base/verifier.c
-include libseccomp '<seccomp\.h>' base/sandbox_seccomp.c
-include sockets '<(sys/socket|sys/un|arpa/inet|netinet/.*|netdb)\.h>' $(ls base/net*.c base/net*.h base/dns*.c) base/sandbox_seccomp.c
-only 'clock and chance' '(^|[^a-z_.>])(time|gettimeofday|clock_gettime|rand|random|getrandom|ev_time)\(' base/loop.c
-only 'file calls' '(^|[^a-z_.>])(open|openat|creat|fopen|pread|pwrite|fsync|fdatasync|syncfs|truncate|ftruncate|fallocate|posix_fallocate|rename|renameat|link|linkat|symlink|symlinkat|readlink|readlinkat|unlink|unlinkat|rmdir|remove|mkdir|mkdirat|mkfifo|mkfifoat|opendir|fdopendir|stat|fstat|lstat|fstatat|flock|mmap|munmap|statfs|fstatfs|statvfs|fstatvfs|chmod|fchmod|chown|fchown|fsetxattr|utimensat|futimens)\(' $(ls base/disk*.c base/sandbox*.c) base/net.c base/net_listener.c base/net_outlet.c
-only 'nameless system calls' '(^|[^a-z_.>])(syscall|ioctl)\(' base/disk.c base/disk_sync.c base/disk_traits.c base/sandbox_landlock.c base/identity.c
+include crypt '<crypt\.h>' base/crypto/verifier.c
+include libseccomp '<seccomp\.h>' base/sandbox/sandbox_seccomp.c
+include sockets '<(sys/socket|sys/un|arpa/inet|netinet/.*|netdb)\.h>' base/net_address.c $(ls base/net/*.[ch] base/dns/*.c) base/sandbox/sandbox_seccomp.c
+only 'clock and chance' '(^|[^a-z_.>])(time|gettimeofday|clock_gettime|rand|random|getrandom|ev_time)\(' base/loop/loop.c
+only 'file calls' '(^|[^a-z_.>])(open|openat|creat|fopen|pread|pwrite|fsync|fdatasync|syncfs|truncate|ftruncate|fallocate|posix_fallocate|rename|renameat|link|linkat|symlink|symlinkat|readlink|readlinkat|unlink|unlinkat|rmdir|remove|mkdir|mkdirat|mkfifo|mkfifoat|opendir|fdopendir|stat|fstat|lstat|fstatat|flock|mmap|munmap|statfs|fstatfs|statvfs|fstatvfs|chmod|fchmod|chown|fchown|fsetxattr|utimensat|futimens)\(' $(ls base/disk/*.c base/sandbox/*.c) base/net/net.c base/net/net_listener.c base/net/net_outlet.c
+only 'nameless system calls' '(^|[^a-z_.>])(syscall|ioctl)\(' base/disk/disk.c base/disk/disk_sync.c base/disk/disk_traits.c base/sandbox/sandbox_landlock.c base/sandbox/identity.c
 only 'fork and exec' '(^|[^a-z_.>])(fork|vfork|execve|execv|execvp|execl|execlp|system|popen|posix_spawn|pthread_create)\(' none
 only 'unbounded calls' '(^|[^a-z_.>])(strcpy|strcat|sprintf|vsprintf|strtok|gets|alloca|atoi|scanf|sscanf)\(' none
 only 'own memory' '(^|[^a-z_.>])(malloc|calloc|realloc|strdup|strndup)\(' base/memory.c

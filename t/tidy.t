@@ -24,13 +24,13 @@ done)"
 result 'no tabs, no trailing space' "$(grep -nP '\t| +$' $product $tests | cut -d: -f1,2)"
 result 'no unfinished marks' "$(grep -nE 'TODO|FIXME|XXX|HACK' $product)"
 # CONTRIBUTING.md, "Asserts".
-doors=$(ls base/loop.c base/loop_turn.c base/disk*.c base/net*.c base/dns*.c base/sandbox*.c base/identity.c)
+doors=$(ls base/loop/*.c base/disk/*.c base/net/*.c base/dns/*.c base/sandbox/*.c)
 result 'no assert on what the system answered' "$(grep -nE 'assert\(.*\b(errno|error|got|result|code|status)\b' $doors)"
 result 'no assert changes anything' "$(grep -nE 'assert\(' $product | sed 's/"[^"]*"//g' |
     grep -E 'assert\(.*(\+\+|--|[^=!<>]=[^=])')"
 result 'only a start, or lack of memory, ends the process by name' "$(
     grep -nE '\b(_?exit|abort|kill|quick_exit)\(' $(ls $product | grep '\.c$') |
-        grep -vE 'abort\(\); /\* |/\* abort|^(mta|base/loop)\.c:')"
+        grep -vE 'abort\(\); /\* |/\* abort|^(mta|base/loop/loop)\.c:')"
 result 'documents and sections that comments name exist' "$(grep -hoE 'doc/[a-z]+\.md( "[^"]*")?' $product $tests t/dialog/*.smtp *.md doc/*.md |
     sort -u | while read -r file section; do
         section=$(printf '%s' "$section" | tr -d '"')

@@ -1,7 +1,7 @@
 /* A count for the person who waits. */
 #include "admin/command/counter.h"
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
 
 #include "admin/command/mime_part.h"
 #include "base/buffer.h"
-#include "base/disk.h"
+#include "base/disk/disk.h"
 #include "mime/downgrade.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "admin/command/mime_part.h"
 
 #include "base/buffer.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "mime/decode.h"
 #include "mime/structure.h"
 #include "mime/word.h"

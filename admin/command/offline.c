@@ -1,8 +1,8 @@
 /* Opens the queue for a command when no daemon runs. */
 #include "admin/command/offline.h"
 
-#include "base/disk.h"
-#include "base/loop.h"
+#include "base/disk/disk.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 
 #include <grp.h>

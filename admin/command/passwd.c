@@ -2,8 +2,8 @@
 #include "admin/command/passwd.h"
 
 #include "admin/settings/complaint.h"
-#include "base/loop.h"
-#include "base/verifier.h"
+#include "base/loop/loop.h"
+#include "base/crypto/verifier.h"
 
 #include <errno.h>
 #include <stdio.h>

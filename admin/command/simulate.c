@@ -1,7 +1,7 @@
 /* `petrel simulate`: reads a scenario, runs it, prints what came of it. */
 #include "admin/command/simulate.h"
 
-#include "base/disk.h"
+#include "base/disk/disk.h"
 #include "sched/simulate/simulation.h"
 
 #include <stdio.h>

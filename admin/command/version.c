@@ -2,11 +2,11 @@
 #include "admin/command/command.h"
 
 #include "admin/control/status.h"
-#include "base/dns.h"
-#include "base/idna.h"
-#include "base/loop.h"
-#include "base/sandbox.h"
-#include "base/tls.h"
+#include "base/dns/dns.h"
+#include "base/dns/idna.h"
+#include "base/loop/loop.h"
+#include "base/sandbox/sandbox.h"
+#include "base/tls/tls.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "base/net.h"
+#include "base/net/net.h"
 
 #include <errno.h>
 #include <stdio.h>

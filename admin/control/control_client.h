@@ -2,7 +2,7 @@
 #ifndef ADMIN_CONTROL_CLIENT_H
 #define ADMIN_CONTROL_CLIENT_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 
 #include <jansson.h>
 

@@ -6,7 +6,7 @@
 #include "admin/control/request.h"
 #include "admin/control/status.h"
 #include "admin/control/why.h"
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 
 #include <jansson.h>

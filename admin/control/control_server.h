@@ -24,7 +24,7 @@
 #ifndef ADMIN_CONTROL_SERVER_H
 #define ADMIN_CONTROL_SERVER_H
 
-#include "base/net.h"
+#include "base/net/net.h"
 #include "queue/manager/manager.h"
 
 struct control_server;

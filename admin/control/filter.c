@@ -2,7 +2,7 @@
 #include "admin/control/filter.h"
 
 #include "admin/settings/complaint.h"
-#include "base/settings.h"
+#include "base/settings/settings.h"
 
 #include <string.h>
 #include <sysexits.h>

@@ -2,8 +2,8 @@
 #include "admin/control/flush.h"
 
 #include "admin/control/operation.h"
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 
 #include <stdlib.h>

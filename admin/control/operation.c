@@ -3,7 +3,7 @@
  */
 #include "admin/control/operation.h"
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 
 #include <assert.h>

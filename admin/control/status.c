@@ -5,7 +5,7 @@
 #include "admin/control/json_field.h"
 #include "admin/control/site_list.h"
 #include "admin/control/format_time.h"
-#include "base/loop.h"
+#include "base/loop/loop.h"
 
 #include <inttypes.h>
 #include <stdio.h>

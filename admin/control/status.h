@@ -3,7 +3,7 @@
 #define ADMIN_STATUS_H
 
 #include "admin/settings/options.h"
-#include "base/sandbox.h"
+#include "base/sandbox/sandbox.h"
 #include "queue/manager/manager.h"
 
 #include <jansson.h>

@@ -1,7 +1,7 @@
 /* Escapes line by line, so that no character is cut. */
 #include "admin/control/terminal.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 
 enum { LINE_MAX_BYTES = 16 * 1024 }; /* longer ones in parts */
 

@@ -2,7 +2,7 @@
 #include "admin/sendmail/submission.h"
 
 #include "admin/sendmail/crlf_lines.h"
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "mime/date.h"
 #include "mime/header.h"

@@ -1,9 +1,9 @@
 /* Settings for commands that need few, with mistakes in the others. */
 #include "admin/settings/about.h"
 
-#include "base/disk.h"
+#include "base/disk/disk.h"
 #include "base/memory.h"
-#include "base/settings_file.h"
+#include "base/settings/settings_file.h"
 #include "mime/address.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Writes complaints, with what users gave escaped. */
 #include "admin/settings/complaint.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 
 #include <stdio.h>
 

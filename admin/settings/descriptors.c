@@ -1,8 +1,8 @@
 /* Raises the limit of file descriptors to what the settings need. */
 #include "admin/settings/descriptors.h"
 
-#include "base/dns.h"
-#include "base/net.h"
+#include "base/dns/dns.h"
+#include "base/net/net.h"
 
 #include <sys/resource.h>
 

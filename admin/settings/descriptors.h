@@ -3,7 +3,7 @@
 #define ADMIN_DESCRIPTORS_H
 
 #include "admin/settings/options.h"
-#include "base/log.h"
+#include "base/log/log.h"
 
 /* Raises the limit as far as it may; what is missing is told in the log. */
 void descriptors_want(const struct options *options, struct log *log);

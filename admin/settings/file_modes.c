@@ -1,7 +1,7 @@
 /* Warns of files with secrets that everybody can read, and of those we cannot. */
 #include "admin/settings/file_modes.h"
 
-#include "base/disk.h"
+#include "base/disk/disk.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "admin/settings/options.h"
 
 #include "admin/settings/synonyms.h"
-#include "base/digest.h"
-#include "base/disk.h"
+#include "base/crypto/digest.h"
+#include "base/disk/disk.h"
 #include "mime/address.h"
 
 #include <assert.h>

@@ -6,8 +6,8 @@
 #define ADMIN_OPTIONS_H
 
 #include "queue/manager/manager.h"
-#include "base/log.h"
-#include "base/settings.h"
+#include "base/log/log.h"
+#include "base/settings/settings.h"
 #include "sched/route/route.h"
 
 struct options {

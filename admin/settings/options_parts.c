@@ -1,8 +1,8 @@
 /* The options as the modules below take them. */
 #include "admin/settings/options.h"
 
-#include "base/digest.h"
-#include "base/disk.h"
+#include "base/crypto/digest.h"
+#include "base/disk/disk.h"
 #include "mime/address.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* Plans the sandbox from the settings, and says what a reload would need besides. */
 #include "admin/settings/sandbox_rules.h"
 
-#include "base/disk.h"
+#include "base/disk/disk.h"
 #include "queue/manager/maildir.h"
 #include "sched/route/secrets.h"
 

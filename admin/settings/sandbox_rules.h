@@ -3,7 +3,7 @@
 #define ADMIN_SANDBOX_RULES_H
 
 #include "admin/settings/options.h"
-#include "base/sandbox.h"
+#include "base/sandbox/sandbox.h"
 
 /* One reading of the settings; all borrowed. */
 struct sandbox_rules {

@@ -5,7 +5,7 @@
 #ifndef ADMIN_SYNONYMS_H
 #define ADMIN_SYNONYMS_H
 
-#include "base/settings.h"
+#include "base/settings/settings.h"
 
 extern const struct setting_synonym synonyms_rows[];
 

@@ -6,7 +6,7 @@
 #define ADMIN_WARNINGS_H
 
 #include "admin/settings/options.h"
-#include "base/log.h"
+#include "base/log/log.h"
 #include "sched/route/route.h"
 
 /* After each reading of the settings; a line in the log each. */

@@ -3,7 +3,7 @@
 #ifndef DEFRAG_EXAMINE_H
 #define DEFRAG_EXAMINE_H
 
-#include "base/tag.h"
+#include "base/crypto/tag.h"
 #include "defrag/reassembly/fragment.h"
 #include "queue/queue.h"
 

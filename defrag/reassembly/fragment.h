@@ -7,7 +7,7 @@
 #ifndef DEFRAG_FRAGMENT_H
 #define DEFRAG_FRAGMENT_H
 
-#include "base/digest.h"
+#include "base/crypto/digest.h"
 
 enum {
     FRAGMENT_HEADER_MAX = 256 * 1024, /* bytes; a longer header is not looked into */

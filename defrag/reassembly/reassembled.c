@@ -2,7 +2,7 @@
 #include "defrag/reassembly/reassembled.h"
 
 #include "base/crc.h"
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "defrag/reassembly/fragment.h"
 #include "defrag/reassembly/utf8_scan.h"

@@ -2,7 +2,7 @@
 #include "defrag/registry/claims.h"
 
 #include "base/heap.h"
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 
 #include <assert.h>

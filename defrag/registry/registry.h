@@ -15,7 +15,7 @@
 #ifndef DEFRAG_REGISTRY_H
 #define DEFRAG_REGISTRY_H
 
-#include "base/digest.h"
+#include "base/crypto/digest.h"
 
 struct dns;
 struct log;

@@ -17,7 +17,7 @@
  * keeps away for 5 s, then longer, up to five minutes. The mount point itself should
  * not be writable, so that a host on which it is not mounted works alone instead of
  * with files of its own. All hosts use the same uid. */
-#include "base/disk.h"
+#include "base/disk/disk.h"
 #include "base/memory.h"
 #include "defrag/registry/registry_internal.h"
 

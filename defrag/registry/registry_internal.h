@@ -2,8 +2,8 @@
 #ifndef DEFRAG_REGISTRY_INTERNAL_H
 #define DEFRAG_REGISTRY_INTERNAL_H
 
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
 #include "defrag/registry/breaker.h"
 #include "defrag/registry/registry.h"
 

@@ -1,5 +1,5 @@
 /* Reads where the registry is from its setting. */
-#include "base/net.h"
+#include "base/net_address.h"
 #include "defrag/registry/registry.h"
 
 #include <stdio.h>

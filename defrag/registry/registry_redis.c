@@ -2,13 +2,14 @@
  * 7; an older one runs a script that does the same and answers the same.
  *
  * Of hiredis only the protocol is used, to write commands and to read replies; the
- * bytes are carried by base/net.h, so that time-outs, names and TLS are the same as
+ * bytes are carried by base/net/net.h, so that time-outs, names and TLS are the same as
  * elsewhere, and no call blocks. A connection stays open and is pipelined. It is fit
  * for use once it has answered a claim of its own, which also shows that the server
  * knows the command and may write. Whatever goes wrong ends the connection; claims
  * under way are asked again on the next one as long as there is time. */
-#include "base/dns.h"
+#include "base/dns/dns.h"
 #include "base/memory.h"
+#include "base/net/net.h"
 #include "defrag/registry/registry_internal.h"
 
 #include <assert.h>

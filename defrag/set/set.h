@@ -13,9 +13,9 @@
 #ifndef DEFRAG_SET_H
 #define DEFRAG_SET_H
 
-#include "base/digest.h"
+#include "base/crypto/digest.h"
 #include "base/id.h"
-#include "base/tag.h"
+#include "base/crypto/tag.h"
 
 enum {
     SET_KEY_SIZE = DIGEST_SIZE,

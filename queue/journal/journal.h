@@ -22,7 +22,7 @@
 #ifndef QUEUE_JOURNAL_H
 #define QUEUE_JOURNAL_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "queue/spool/spool.h"
 
 enum { JOURNAL_BLOCK = 4096 };

@@ -2,7 +2,7 @@
  * as a new message. */
 #include "queue/manager/dsn.h"
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "mime/address.h"
 #include "mime/header.h"

@@ -2,7 +2,7 @@
  * long as its time lasts, blocking only on the disk. */
 #include "queue/manager/local.h"
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/manager/maildir.h"
 

@@ -1,7 +1,7 @@
 /* Looks for a name in a file of names. */
 #include "queue/manager/mailbox_names.h"
 
-#include "base/disk.h"
+#include "base/disk/disk.h"
 
 #include <errno.h>
 #include <stdlib.h>

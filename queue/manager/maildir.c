@@ -1,7 +1,7 @@
 /* Delivers into Maildirs: written to tmp/, synced, renamed into new/, synced. */
 #include "queue/manager/maildir.h"
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/manager/mailbox_names.h"
 

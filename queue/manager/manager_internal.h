@@ -3,7 +3,7 @@
 #ifndef QUEUE_MANAGER_INTERNAL_H
 #define QUEUE_MANAGER_INTERNAL_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "queue/manager/manager.h"
 #include "queue/manager/dsn.h"
 #include "queue/manager/qmail_log.h"

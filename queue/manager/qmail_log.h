@@ -7,7 +7,7 @@
 #ifndef QUEUE_QMAIL_LOG_H
 #define QUEUE_QMAIL_LOG_H
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "queue/envelope.h"
 
 enum { QMAIL_LOG_VALUE_MAX = 1024 };

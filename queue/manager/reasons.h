@@ -6,7 +6,7 @@
 #ifndef QUEUE_REASONS_H
 #define QUEUE_REASONS_H
 
-#include "base/disk.h"
+#include "base/disk/disk.h"
 #include "queue/manager/deferral_reasons.h"
 #include "sched/sched.h"
 

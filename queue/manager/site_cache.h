@@ -6,7 +6,7 @@
 #ifndef QUEUE_SITE_CACHE_H
 #define QUEUE_SITE_CACHE_H
 
-#include "base/disk.h"
+#include "base/disk/disk.h"
 #include "sched/sched.h"
 
 enum {

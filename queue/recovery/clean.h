@@ -11,7 +11,7 @@
 #ifndef QUEUE_CLEAN_H
 #define QUEUE_CLEAN_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "queue/recovery/removal.h"
 #include "queue/spool/id_set.h"
 #include "queue/spool/slices.h"

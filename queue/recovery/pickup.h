@@ -3,7 +3,7 @@
 #ifndef QUEUE_PICKUP_H
 #define QUEUE_PICKUP_H
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "queue/envelope.h"
 
 /* Of an envelope that was injected. Postfix's style has Postfix's words; qmail's has

@@ -6,7 +6,7 @@
 #ifndef QUEUE_RECOVER_H
 #define QUEUE_RECOVER_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "queue/spool/id_set.h"
 #include "queue/queue.h"
 #include "queue/spool/slices.h"

@@ -5,7 +5,7 @@
 #ifndef QUEUE_REMOVAL_H
 #define QUEUE_REMOVAL_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "queue/spool/id_set.h"
 #include "queue/spool/spool.h"
 #include "queue/journal/journaled.h"

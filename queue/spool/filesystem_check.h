@@ -3,9 +3,9 @@
 #ifndef QUEUE_FILESYSTEM_CHECK_H
 #define QUEUE_FILESYSTEM_CHECK_H
 
-#include "base/disk.h"
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/disk/disk.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
 
 enum {
     /* After the start, so that nobody waits for the first 220: asking takes some syncs.

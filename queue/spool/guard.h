@@ -21,9 +21,9 @@
 #ifndef QUEUE_GUARD_H
 #define QUEUE_GUARD_H
 
-#include "base/disk.h"
+#include "base/disk/disk.h"
 #include "base/id.h"
-#include "base/log.h"
+#include "base/log/log.h"
 
 enum {
     GUARD_CRASHES_MAX = 2,

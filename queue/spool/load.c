@@ -3,7 +3,7 @@
 #include "queue/spool/load.h"
 
 #include "base/crc.h"
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/spool/injected.h"
 #include "queue/spool/parked.h"

@@ -6,7 +6,7 @@
 #ifndef QUEUE_SPACE_H
 #define QUEUE_SPACE_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "queue/spool/spool.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* The files of a message: their names, and the steps S1 to S5 as file operations. */
 #include "queue/spool/spool.h"
 
-#include "base/identity.h"
+#include "base/sandbox/identity.h"
 #include "base/memory.h"
 #include "queue/spool/parked.h"
 #include "queue/spool/slices.h"

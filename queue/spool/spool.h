@@ -17,8 +17,8 @@
 #ifndef QUEUE_SPOOL_H
 #define QUEUE_SPOOL_H
 
-#include "base/disk.h"
-#include "base/log.h"
+#include "base/disk/disk.h"
+#include "base/log/log.h"
 #include "queue/envelope.h"
 #include "queue/spool/guard.h"
 

@@ -1,7 +1,7 @@
 /* Scheduling parameters of a transport: defaults, feedback and route options. */
 #include "sched/limits/transport_params.h"
 
-#include "base/settings.h"
+#include "base/settings/settings.h"
 
 #include <limits.h>
 #include <stddef.h>

@@ -6,7 +6,7 @@
 #ifndef SCHED_PEERS_H
 #define SCHED_PEERS_H
 
-#include "base/net.h"
+#include "base/net_address.h"
 #include "sched/route/route.h"
 
 enum { PEERS_MAX = 256, PEERS_NAME_MAX = 255 };

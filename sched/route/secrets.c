@@ -1,7 +1,7 @@
 /* The table of passwords for the hosts that mail is handed to. */
 #include "sched/route/secrets.h"
 
-#include "base/digest.h"
+#include "base/crypto/digest.h"
 #include "base/memory.h"
 #include "mime/address.h"
 

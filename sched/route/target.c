@@ -2,7 +2,7 @@
 #include "sched/route/target.h"
 
 #include "base/outcome.h"
-#include "base/settings.h"
+#include "base/settings/settings.h"
 #include "sched/route/target_internal.h"
 
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Pretended mail servers: limits, delays, failures, rates. */
 #include "sched/simulate/fake_server.h"
 
-#include "base/settings.h"
+#include "base/settings/settings.h"
 #include "sched/limits/retry.h"
 
 #include <assert.h>

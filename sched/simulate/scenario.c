@@ -2,7 +2,7 @@
 #include "sched/simulate/scenario.h"
 
 #include "base/memory.h"
-#include "base/settings.h"
+#include "base/settings/settings.h"
 #include "sched/limits/transport_params.h"
 
 #include <assert.h>

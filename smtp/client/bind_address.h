@@ -3,7 +3,7 @@
 #define SMTP_BIND_ADDRESS_H
 
 #include "base/buffer.h"
-#include "base/net.h"
+#include "base/net_address.h"
 #include "sched/route/peers.h"
 
 struct bind_address {

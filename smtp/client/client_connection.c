@@ -1,7 +1,7 @@
 /* Moves bytes between a socket, the client machine and the spool. */
 #include "smtp/client/client_connection.h"
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "smtp/deadline.h"
 #include "smtp/client/reader.h"

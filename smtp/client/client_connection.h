@@ -3,7 +3,7 @@
 #ifndef SMTP_CLIENT_CONNECTION_H
 #define SMTP_CLIENT_CONNECTION_H
 
-#include "base/net.h"
+#include "base/net/net.h"
 #include "queue/queue.h"
 #include "smtp/client/client.h"
 #include "smtp/client/credentials.h"

@@ -1,8 +1,8 @@
 /* Finds user and secret for a host, and reads tokens. */
 #include "smtp/client/credentials.h"
 
-#include "base/disk.h"
-#include "base/loop.h"
+#include "base/disk/disk.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 
 #include <assert.h>

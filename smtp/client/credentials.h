@@ -3,7 +3,7 @@
 #ifndef SMTP_CREDENTIALS_H
 #define SMTP_CREDENTIALS_H
 
-#include "base/net.h"
+#include "base/net_address.h"
 #include "sched/route/route.h"
 #include "smtp/client/client.h"
 

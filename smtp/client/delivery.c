@@ -2,8 +2,8 @@
  * there are any. */
 #include "smtp/client/delivery.h"
 
-#include "base/idna.h"
-#include "base/loop.h"
+#include "base/dns/idna.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "sched/limits/reply_class.h"
 #include "smtp/client/delivery_internal.h"

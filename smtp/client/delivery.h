@@ -1,6 +1,6 @@
 /* The way out: a session to the hosts of a destination by SMTP or LMTP.
  *
- * Ties smtp/client/client.h (a machine without sockets) to base/dns.h, base/net.h and
+ * Ties smtp/client/client.h (a machine without sockets) to base/dns/dns.h, base/net/net.h and
  * queue/manager/manager.h: MX look-up, addresses in order, connect, greet, then errands
  * as long as there is mail for the host, QUIT. What TLS a connection must have
  * smtp/client/security.h decides. A host whose TLS fails is passed over like one that
@@ -9,7 +9,7 @@
 #ifndef SMTP_DELIVERY_H
 #define SMTP_DELIVERY_H
 
-#include "base/dns.h"
+#include "base/dns/dns.h"
 #include "queue/manager/manager.h"
 
 struct delivery_settings {
@@ -31,6 +31,7 @@ struct delivery_settings {
     /* Of the users that targets have; borrowed until the next settings. */
     const struct secrets *secrets;
 };
+struct net;
 struct delivery;
 
 /* False with one line per mistake (smtp_bind, providers). */

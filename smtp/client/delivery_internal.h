@@ -2,7 +2,7 @@
 #ifndef SMTP_DELIVERY_INTERNAL_H
 #define SMTP_DELIVERY_INTERNAL_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "smtp/client/candidates.h"
 #include "smtp/client/delivery.h"
 #include "smtp/client/happy_eyeballs.h"

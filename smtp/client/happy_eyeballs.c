@@ -2,6 +2,7 @@
 #include "smtp/client/happy_eyeballs.h"
 
 #include "base/memory.h"
+#include "base/net/net.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -8,10 +8,12 @@
 #ifndef SMTP_HAPPY_EYEBALLS_H
 #define SMTP_HAPPY_EYEBALLS_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "smtp/client/mx_lookup.h"
 #include "smtp/client/bind_address.h"
 
+struct net_connection;
+struct net;
 struct happy_eyeballs;
 
 enum { HAPPY_EYEBALLS_HEAD_START_MS = 250 }; /* RFC 8305 §5 */

@@ -1,8 +1,9 @@
 /* Finds the addresses that take a domain's mail: MX, their hosts, the loop check. */
 #include "smtp/client/mx_lookup.h"
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
+#include "base/net/net.h"
 #include "smtp/client/bind_address.h"
 
 #include <assert.h>

@@ -1,15 +1,16 @@
 /* From a domain to the addresses that take its mail, in the order to try them.
  *
  * RFC 5321 §5.1, RFC 7505 (null MX), RFC 974's rule against loops. A small machine over
- * base/dns.h: MX, then the hosts of one preference together, best preference first,
+ * base/dns/dns.h: MX, then the hosts of one preference together, best preference first,
  * until enough addresses are known. */
 #ifndef SMTP_MX_LOOKUP_H
 #define SMTP_MX_LOOKUP_H
 
-#include "base/dns.h"
+#include "base/dns/dns.h"
 #include "base/outcome.h"
 #include "sched/site_key.h"
 
+struct net;
 struct loop;
 struct mx_lookup;
 struct bind_address;

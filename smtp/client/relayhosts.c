@@ -1,7 +1,7 @@
 /* Looks up the hosts of a fail-over list together. */
 #include "smtp/client/relayhosts.h"
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 
 #include <assert.h>

@@ -9,6 +9,7 @@
 #include "sched/route/route.h"
 #include "smtp/client/mx_lookup.h"
 
+struct net;
 struct relayhosts;
 
 enum { RELAYHOSTS_PATIENCE_MS = 2000, RELAYHOSTS_PREFERENCES = 65536 };

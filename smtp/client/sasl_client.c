@@ -1,8 +1,8 @@
 /* AUTH as a client: SCRAM-SHA-256, PLAIN, LOGIN, XOAUTH2. */
 #include "smtp/client/sasl_client.h"
 
-#include "base/base64.h"
-#include "base/verifier.h"
+#include "base/crypto/base64.h"
+#include "base/crypto/verifier.h"
 #include "smtp/scram.h"
 
 #include <assert.h>

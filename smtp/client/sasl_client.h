@@ -11,7 +11,7 @@
 #ifndef SMTP_SASL_CLIENT_H
 #define SMTP_SASL_CLIENT_H
 
-#include "base/digest.h"
+#include "base/crypto/digest.h"
 #include "smtp/sasl.h"
 
 enum {

@@ -6,7 +6,7 @@
 #ifndef SMTP_SECURITY_H
 #define SMTP_SECURITY_H
 
-#include "base/tls.h"
+#include "base/tls/tls.h"
 #include "queue/manager/activity.h"
 #include "sched/route/route.h"
 

@@ -5,7 +5,7 @@
 #ifndef SMTP_TLS_FAILURES_H
 #define SMTP_TLS_FAILURES_H
 
-#include "base/net.h"
+#include "base/net_address.h"
 
 enum { TLS_FAILURES_MAX = 2000 };
 #define LAPSE_MS ((int64_t)60 * 60 * 1000)

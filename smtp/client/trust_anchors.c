@@ -1,7 +1,7 @@
 /* Finds and reads the certificates of authorities. */
 #include "smtp/client/trust_anchors.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #ifndef SMTP_TRUST_ANCHORS_H
 #define SMTP_TRUST_ANCHORS_H
 
-#include "base/tls.h"
+#include "base/tls/tls.h"
 
 struct log;
 

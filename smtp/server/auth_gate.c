@@ -1,8 +1,8 @@
 /* Paces password checks, delays the answers to failures, locks out. */
 #include "smtp/server/auth_gate.h"
 
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "smtp/reply.h"
 

@@ -2,8 +2,8 @@
  */
 #include "smtp/server/listener.h"
 
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "smtp/server/pregreet.h"
 #include "smtp/server/listener_auth.h"

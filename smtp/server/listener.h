@@ -1,11 +1,11 @@
 /* The way in: listening sockets, one server session each, drafts for the queue.
  *
- * Ties smtp/server/server.h (a machine without sockets) to base/net.h,
+ * Ties smtp/server/server.h (a machine without sockets) to base/net/net.h,
  * smtp/server/policy.h and queue/queue.h. */
 #ifndef SMTP_LISTENER_H
 #define SMTP_LISTENER_H
 
-#include "base/net.h"
+#include "base/net/net.h"
 #include "queue/manager/manager.h"
 #include "smtp/server/session.h"
 

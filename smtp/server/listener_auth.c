@@ -1,8 +1,8 @@
 /* Reads users and sender rules for a listener; warns of what looks unwise. */
 #include "smtp/server/listener_auth.h"
 
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
 #include "smtp/server/users.h"
 
 #include <stdlib.h>

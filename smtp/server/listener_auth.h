@@ -2,7 +2,7 @@
 #ifndef SMTP_LISTENER_AUTH_H
 #define SMTP_LISTENER_AUTH_H
 
-#include "base/digest.h"
+#include "base/crypto/digest.h"
 #include "smtp/server/listener.h"
 
 /* For users_new(): that of the spool, made at the first start. The salts of names that

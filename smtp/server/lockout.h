@@ -6,7 +6,7 @@
 #ifndef SMTP_LOCKOUT_H
 #define SMTP_LOCKOUT_H
 
-#include "base/net.h"
+#include "base/net_address.h"
 
 enum {
     LOCKOUT_CLIENTS_MAX = 10000, /* then the one whose failure is the oldest goes */

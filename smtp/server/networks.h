@@ -3,7 +3,7 @@
 #define SMTP_NETWORKS_H
 
 #include "base/buffer.h"
-#include "base/net.h"
+#include "base/net_address.h"
 
 enum { NETWORKS_MAX = 1024 };
 

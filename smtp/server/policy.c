@@ -1,7 +1,7 @@
 /* Decides who may relay and which recipients are taken. */
 #include "smtp/server/policy.h"
 
-#include "base/idna.h"
+#include "base/dns/idna.h"
 #include "base/memory.h"
 #include "queue/manager/maildir.h"
 

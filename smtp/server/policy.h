@@ -6,7 +6,7 @@
 #ifndef SMTP_POLICY_H
 #define SMTP_POLICY_H
 
-#include "base/net.h"
+#include "base/net_address.h"
 #include "base/outcome.h"
 #include "sched/route/route.h"
 #include "smtp/server/networks.h"

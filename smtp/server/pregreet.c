@@ -1,7 +1,7 @@
 /* Reads the header of a proxy, and waits before a greeting for those who cannot. */
 #include "smtp/server/pregreet.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 #include "smtp/server/proxy.h"
 #include "smtp/server/refusals.h"

@@ -6,7 +6,7 @@
 #ifndef SMTP_PREGREET_H
 #define SMTP_PREGREET_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "smtp/server/session.h"
 
 enum { PREGREET_HEADER_MS = 5000 }; /* from accepting to the header's last byte */

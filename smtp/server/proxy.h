@@ -7,7 +7,7 @@
 #ifndef SMTP_PROXY_H
 #define SMTP_PROXY_H
 
-#include "base/net.h"
+#include "base/net_address.h"
 
 enum {
     PROXY_TEXT_MAX = 107,  /* version 1, with its CRLF */

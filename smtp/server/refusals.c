@@ -1,8 +1,8 @@
 /* Counts lines about refusals, and sums up those that are too many. */
 #include "smtp/server/refusals.h"
 
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef SMTP_SANITY_H
 #define SMTP_SANITY_H
 
-#include "base/net.h"
+#include "base/net_address.h"
 #include "base/outcome.h"
 
 struct sanity_rules {

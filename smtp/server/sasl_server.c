@@ -1,7 +1,7 @@
 /* AUTH as a server: PLAIN, LOGIN and SCRAM-SHA-256 against the users. */
 #include "smtp/server/sasl_server.h"
 
-#include "base/base64.h"
+#include "base/crypto/base64.h"
 #include "smtp/scram.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
  * outside. */
 #include "smtp/server/server.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "smtp/line.h"
 #include "smtp/server/server_internal.h"
 

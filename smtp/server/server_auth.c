@@ -1,7 +1,7 @@
 /* AUTH in a server session (RFC 4954): when it may come, its lines, its end. */
 #include "smtp/server/server_internal.h"
 
-#include "base/digest.h"
+#include "base/crypto/digest.h"
 #include "base/memory.h"
 #include "smtp/server/users.h"
 

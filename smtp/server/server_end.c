@@ -1,7 +1,7 @@
 /* How a server session refuses, logs and ends: one way each. */
 #include "smtp/server/server_internal.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "smtp/server/refusals.h"
 
 #include <assert.h>

@@ -3,8 +3,8 @@
 
 #include "smtp/server/session_internal.h"
 
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/spool/guard.h"
 #include "sched/route/peers.h"

@@ -3,7 +3,7 @@
 #ifndef SMTP_SESSION_H
 #define SMTP_SESSION_H
 
-#include "base/net.h"
+#include "base/net/net.h"
 #include "queue/manager/manager.h"
 #include "smtp/server/sanity.h"
 #include "smtp/server/client_usage.h"

@@ -2,7 +2,7 @@
 #ifndef SMTP_SESSION_INTERNAL_H
 #define SMTP_SESSION_INTERNAL_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "smtp/server/normalize_newlines.h"
 #include "smtp/server/session.h"
 

@@ -5,7 +5,7 @@
  * client that is not finished gives way, then an idle session. */
 #include "smtp/server/session_internal.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 #include "smtp/server/lockout.h"
 #include "smtp/server/refusals.h"

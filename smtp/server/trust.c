@@ -1,7 +1,7 @@
 /* Writes who has sent a message. */
 #include "smtp/server/trust.h"
 
-#include "base/net.h"
+#include "base/net_address.h"
 
 /* "[192.0.2.1]", "[IPv6:2001:db8::1]"; false: others, "unix". */
 static bool

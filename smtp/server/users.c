@@ -1,7 +1,7 @@
 /* The users who may log in, and decoys for those who are none. */
 #include "smtp/server/users.h"
 
-#include "base/disk.h"
+#include "base/disk/disk.h"
 #include "base/memory.h"
 #include "smtp/sasl.h"
 

@@ -1,13 +1,13 @@
 /* The users who may log in: read from `auth_users`, looked up, checked.
  *
- * A line is `name:VERIFIER` (base/verifier.h) or `name:{PLAIN}password`; blank lines
+ * A line is `name:VERIFIER` (base/crypto/verifier.h) or `name:{PLAIN}password`; blank lines
  * and lines that start with # are skipped. A name nobody has costs the same and looks
  * the same as a wrong password: one of the users, chosen by a secret and the name,
  * lends the shape. */
 #ifndef SMTP_USERS_H
 #define SMTP_USERS_H
 
-#include "base/verifier.h"
+#include "base/crypto/verifier.h"
 
 enum {
     USERS_FILE_MAX = 4 * 1024 * 1024, /* for disk_read_whole() */

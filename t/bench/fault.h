@@ -3,7 +3,7 @@
 #define T_BENCH_FAULT_H
 
 #include "base/buffer.h"
-#include "base/disk.h"
+#include "base/disk/disk.h"
 #include "base/memory.h"
 #include "t/bench/site.h"
 

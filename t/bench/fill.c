@@ -5,7 +5,7 @@
  * Nothing is synced: it is for measuring, not for mail. Each has one recipient at a
  * domain of its own thousand and 1 KiB of content. */
 #include "base/crc.h"
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "queue/spool/spool.h"
 
 #include <stdio.h>

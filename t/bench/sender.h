@@ -2,9 +2,9 @@
 #ifndef T_BENCH_SENDER_H
 #define T_BENCH_SENDER_H
 
-#include "base/loop.h"
-#include "base/net.h"
-#include "base/tls.h"
+#include "base/loop/loop.h"
+#include "base/net/net.h"
+#include "base/tls/tls.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #ifndef T_BENCH_SITE_H
 #define T_BENCH_SITE_H
 
-#include "base/loop.h"
-#include "base/net.h"
+#include "base/loop/loop.h"
+#include "base/net/net.h"
 #include "base/text.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* A process with a queue, upon the simulated loop and disk. */
 #include "t/crash/daemon.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "base/memory.h"
 #include "queue/spool/guard_internal.h"
 #include "t/sim/sim.h"

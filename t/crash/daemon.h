@@ -3,7 +3,7 @@
 #define T_CRASH_DAEMON_H
 
 #include "base/buffer.h"
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "queue/queue.h"
 
 extern const char crash_spool[];

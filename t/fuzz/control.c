@@ -2,8 +2,8 @@
  * manager with some mail that is held and some that waits. */
 #include "admin/control/control_server.h"
 
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
 #include "t/support/folder.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* Fuzz target: replies of name servers. Names are host names, counts within limits,
  * whatever the octets. */
-#include "base/dns_reply.h"
+#include "base/dns/dns_reply.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Fuzz target: settings, as a file and as arguments, through all that reads them. */
 #include "admin/settings/options.h"
-#include "base/settings_file.h"
+#include "base/settings/settings_file.h"
 #include "smtp/client/delivery.h"
 #include "smtp/server/listener.h"
 #include "smtp/server/policy.h"

@@ -4,7 +4,7 @@
 #include "queue/queue.h"
 
 #include "base/crc.h"
-#include "base/loop.h"
+#include "base/loop/loop.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

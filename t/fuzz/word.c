@@ -3,7 +3,7 @@
  * limit changes nothing but whether there is a result. */
 #include "mime/word.h"
 
-#include "base/base64.h"
+#include "base/crypto/base64.h"
 #include "mime/decode.h"
 #include "mime/header.h"
 

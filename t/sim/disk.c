@@ -1,7 +1,7 @@
-/* The disk's stand-in: base/disk.h upon a world in memory. */
+/* The disk's stand-in: base/disk/disk.h upon a world in memory. */
 #include "t/sim/disk_world.h"
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -113,7 +113,7 @@ handle_of(int file)
     return handle;
 }
 
-/* --- base/disk.h: directories ---------------------------------------------------- */
+/* --- base/disk/disk.h: directories ---------------------------------------------------- */
 
 static int
 make_directory(const char *path, unsigned mode)
@@ -305,7 +305,7 @@ disk_traits(struct disk *disk, const char *path, struct disk_traits *nature)
     return result;
 }
 
-/* --- base/disk.h: files ---------------------------------------------------------- */
+/* --- base/disk/disk.h: files ---------------------------------------------------------- */
 
 int
 disk_create(struct disk *disk, const char *path, unsigned mode)
@@ -417,7 +417,7 @@ disk_file_info(struct disk *disk, int file, struct disk_info *info)
     return result;
 }
 
-/* --- base/disk.h: syncs ---------------------------------------------------------- */
+/* --- base/disk/disk.h: syncs ---------------------------------------------------------- */
 
 static struct capture *
 capture_of(int file, bool data_only)
@@ -524,7 +524,7 @@ disk_sync_wait(struct disk *disk)
     }
 }
 
-/* --- base/disk.h: names ---------------------------------------------------------- */
+/* --- base/disk/disk.h: names ---------------------------------------------------------- */
 
 int
 disk_link(struct disk *disk, const char *from, const char *to)
@@ -616,7 +616,7 @@ disk_inspect(struct disk *disk, const char *path, struct disk_info *info)
     return 0;
 }
 
-/* --- base/disk.h: locks, FIFOs, settings ----------------------------------------- */
+/* --- base/disk/disk.h: locks, FIFOs, settings ----------------------------------------- */
 
 static bool
 is_locked(const struct inode *inode, unsigned first, unsigned count)

@@ -3,7 +3,7 @@
 #include "t/sim/sim.h"
 
 #include "base/memory.h"
-#include "base/loop_turn.h"
+#include "base/loop/loop_turn.h"
 
 #include <assert.h>
 #include <stdlib.h>

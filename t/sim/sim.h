@@ -2,7 +2,7 @@
 #ifndef T_SIM_SIM_H
 #define T_SIM_SIM_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 
 /* The loop (t/sim/loop.c): time stands still while anything happens and jumps to the
  * next timer when nothing does. loop_run() also ends when nothing is left that could

@@ -18,12 +18,12 @@
 #ifndef T_SIM_DISK_H
 #define T_SIM_DISK_H
 
-#include "base/disk.h"
+#include "base/disk/disk.h"
 
 /* An empty world, no fault set. */
 void sim_disk_reset(void);
 
-/* Calls of base/disk.h so far, those of disk_close, disk_close_file, disk_path,
+/* Calls of base/disk/disk.h so far, those of disk_close, disk_close_file, disk_path,
  * disk_is_owner, disk_sync_on, disk_sync_way and disk_unmap not counted. A sync in the
  * background counts twice: when it begins and when it is over. */
 uint64_t sim_disk_calls(void);

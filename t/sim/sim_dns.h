@@ -1,4 +1,4 @@
-/* What a simulation can do with the stand-in for base/dns.h (t/sim/dns.c) beyond it.
+/* What a simulation can do with the stand-in for base/dns/dns.h (t/sim/dns.c) beyond it.
  *
  * Names are answered from a table. A name that is not in it does not exist; one that
  * has only the other kind of records answers DNS_NO_DATA. IP literals and localhost
@@ -7,7 +7,7 @@
 #ifndef T_SIM_SIM_DNS_H
 #define T_SIM_SIM_DNS_H
 
-#include "base/dns.h"
+#include "base/dns/dns.h"
 
 enum { SIM_DNS_DELAY_MS = 20, SIM_DNS_TTL_S = 300 };
 

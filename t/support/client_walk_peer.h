@@ -5,7 +5,7 @@
 
 #include "smtp/client/client.h"
 
-#include "base/base64.h"
+#include "base/crypto/base64.h"
 #include "t/support/tap.h"
 
 enum { PEER_BYTES_MAX = 8 * 1024 * 1024, PEER_LINE_MAX = 2048 };

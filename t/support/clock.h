@@ -3,7 +3,7 @@
 #ifndef T_CLOCK_H
 #define T_CLOCK_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

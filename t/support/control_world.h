@@ -3,7 +3,7 @@
 #define T_CONTROL_WORLD_H
 
 #include "admin/control/control_server.h"
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "t/support/tap.h"
 
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 #define T_DELIVERY_HOST_H
 
 #include "base/buffer.h"
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
-#include "base/net.h"
+#include "base/net/net.h"
 #include "t/support/port.h"
 #include "t/support/tap.h"
 

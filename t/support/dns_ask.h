@@ -1,9 +1,9 @@
-/* Asking base/dns.h and waiting for the answer, for its tests. */
+/* Asking base/dns/dns.h and waiting for the answer, for its tests. */
 #ifndef T_DNS_ASK_H
 #define T_DNS_ASK_H
 
-#include "base/dns.h"
-#include "base/loop.h"
+#include "base/dns/dns.h"
+#include "base/loop/loop.h"
 
 #include "t/support/tap.h"
 

@@ -5,7 +5,7 @@
 #include "mime/downgrade.h"
 #include "mime/structure.h"
 
-#include "base/base64.h"
+#include "base/crypto/base64.h"
 #include "base/buffer.h"
 
 #include <stdio.h>

@@ -5,8 +5,8 @@
 
 #include "smtp/server/listener.h"
 
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
 #include "t/support/folder.h"
 #include "t/support/port.h"
 #include "t/support/dialog.h"

@@ -4,7 +4,7 @@
 #ifndef T_MANAGER_WORLD_H
 #define T_MANAGER_WORLD_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/manager/manager.h"
 #include "t/support/folder.h"

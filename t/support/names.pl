@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # names.pl FILE...: functions that share their name with another one, and exported ones whose name does not begin with their
-# module (sched/session.c: sched_session_, session_; base/loop_turn.c: loop_), room or folder. Variants of one function (with
+# module (sched/session.c: sched_session_, session_; base/loop/loop_turn.c: loop_), room or folder. Variants of one function (with
 # and without a library) in files of one module may share it.
 use strict;
 use warnings;

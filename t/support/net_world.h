@@ -3,10 +3,10 @@
 #ifndef T_NET_WORLD_H
 #define T_NET_WORLD_H
 
-#include "base/net.h"
+#include "base/net/net.h"
 
 #include "base/buffer.h"
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "t/support/tap.h"
 #include "t/support/until.h"

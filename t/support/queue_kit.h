@@ -3,7 +3,7 @@
 #ifndef T_QUEUE_KIT_H
 #define T_QUEUE_KIT_H
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "queue/queue.h"
 #include "t/support/tap.h"
 

@@ -3,10 +3,11 @@
 #ifndef T_REGISTRY_KIT_H
 #define T_REGISTRY_KIT_H
 
-#include "base/dns.h"
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/dns/dns.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
+#include "base/net/net.h"
 #include "defrag/registry/registry_internal.h"
 #include "t/support/folder.h"
 #include "t/support/tap.h"

@@ -2,8 +2,8 @@
 #ifndef T_SANDBOX_KIT_H
 #define T_SANDBOX_KIT_H
 
-#include "base/identity.h"
-#include "base/sandbox.h"
+#include "base/sandbox/identity.h"
+#include "base/sandbox/sandbox.h"
 #include "t/support/tap.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static inline void
 must(bool good)
 {
     if (!good) {
-        perror("t/unit/base/sandbox.c");
+        perror("t/unit/base/sandbox/sandbox.c");
         abort();
     }
 }

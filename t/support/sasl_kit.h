@@ -2,7 +2,7 @@
 #ifndef T_SASL_KIT_H
 #define T_SASL_KIT_H
 
-#include "base/base64.h"
+#include "base/crypto/base64.h"
 #include "smtp/server/users.h"
 #include "t/support/tap.h"
 

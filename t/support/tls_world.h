@@ -3,8 +3,8 @@
 #ifndef T_TLS_WORLD_H
 #define T_TLS_WORLD_H
 
-#include "base/disk.h"
-#include "base/tls.h"
+#include "base/disk/disk.h"
+#include "base/tls/tls.h"
 #include "t/support/net_world.h"
 
 #include <ftw.h>

@@ -1,5 +1,5 @@
 /* Addresses and networks: what is read, what is refused, what matches. */
-#include "base/net.h"
+#include "base/net_address.h"
 
 #include "t/support/tap.h"
 

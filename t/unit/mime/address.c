@@ -2,7 +2,7 @@
  * spelling. */
 #include "mime/address.h"
 
-#include "base/idna.h"
+#include "base/dns/idna.h"
 
 #include "t/support/tap.h"
 

@@ -2,7 +2,7 @@
  * size. */
 #include "mime/header.h"
 
-#include "base/disk.h"
+#include "base/disk/disk.h"
 
 #include "t/support/tap.h"
 

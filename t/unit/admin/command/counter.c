@@ -1,7 +1,7 @@
 /* The count of a long command, for a terminal alone. */
 #include "admin/command/counter.h"
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "t/support/tap.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* `petrel passwd` with its standard input and output taken over: the line, refusals. */
 #include "admin/command/passwd.h"
 
-#include "base/verifier.h"
+#include "base/crypto/verifier.h"
 #include "t/support/tap.h"
 
 #include <sysexits.h>

@@ -3,8 +3,8 @@
 #include "admin/command/simulate.h"
 
 #include "base/crc.h"
-#include "base/disk.h"
-#include "base/loop.h"
+#include "base/disk/disk.h"
+#include "base/loop/loop.h"
 #include "sched/simulate/simulation.h"
 
 #include "t/support/tap.h"

@@ -1,7 +1,7 @@
 /* Submissions: what becomes of a message on its way into a real spool, byte for byte. */
 #include "admin/sendmail/submission.h"
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "t/support/tap.h"
 

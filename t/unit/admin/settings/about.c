@@ -1,6 +1,6 @@
 /* What a daemon leaves for sendmail(1), and what of it is believed. */
 #include "admin/settings/about.h"
-#include "base/disk.h"
+#include "base/disk/disk.h"
 #include "t/support/folder.h"
 #include "t/support/tap.h"
 

@@ -2,7 +2,7 @@
  * told. */
 #include "admin/settings/descriptors.h"
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "t/support/tap.h"
 
 #include <sys/resource.h>

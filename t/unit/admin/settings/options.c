@@ -2,7 +2,7 @@
  * rule that a value must keep. */
 #include "admin/settings/options.h"
 
-#include "base/disk.h"
+#include "base/disk/disk.h"
 #include "t/support/tap.h"
 
 #include <sys/stat.h>

@@ -2,7 +2,7 @@
 #include "admin/settings/synonyms.h"
 
 #include "admin/settings/options.h"
-#include "base/settings_value.h"
+#include "base/settings/settings_value.h"
 #include "t/support/tap.h"
 
 #include <unistd.h>

@@ -2,7 +2,7 @@
 /* link: t/sim/loop.c */
 #include "defrag/registry/claims.h"
 
-#include "base/loop.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "t/support/registry_stand_in.h"
 #include "t/sim/sim.h"

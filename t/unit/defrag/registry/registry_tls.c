@@ -3,7 +3,7 @@
 /* link: t/sim/dns.c */
 #include "t/sim/sim_dns.h"
 
-#include "base/tls.h"
+#include "base/tls/tls.h"
 #include "t/support/registry_kit_redis.h"
 
 struct secrets {

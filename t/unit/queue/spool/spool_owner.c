@@ -1,5 +1,5 @@
 /* What root has made in a spool goes to its user, and nothing else does. For root. */
-#include "base/identity.h"
+#include "base/sandbox/identity.h"
 #include "queue/spool/spool.h"
 #include "queue/spool/spool_owner.h"
 #include "t/support/tap.h"

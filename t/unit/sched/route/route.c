@@ -3,7 +3,7 @@
 #include "sched/route/route.h"
 #include "sched/route/target.h"
 
-#include "base/idna.h"
+#include "base/dns/idna.h"
 
 #include "t/support/tap.h"
 

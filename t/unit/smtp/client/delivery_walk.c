@@ -3,7 +3,7 @@
  * at any moment, with messages of all kinds over kept connections, reloads, and ends.
  * Nobody gets two verdicts (the manager's stand-in sees to it), no content is damaged,
  * no host hears another one's password, and no line of the log shows one. */
-#include "base/base64.h"
+#include "base/crypto/base64.h"
 #include "sched/route/target.h"
 #include "t/support/delivery_world.h"
 #include "t/support/tls_world.h"

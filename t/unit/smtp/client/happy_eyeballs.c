@@ -3,6 +3,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/net/net.h"
 #include "t/support/clock.h"
 #include "t/support/port.h"
 #include "t/support/tap.h"

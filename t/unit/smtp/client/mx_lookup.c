@@ -3,6 +3,8 @@
 /* From a domain to addresses: MX rules, order, loops, null MX, smarthosts. */
 #include "smtp/client/mx_lookup.h"
 
+#include "base/net/net.h"
+
 #include "smtp/client/bind_address.h"
 
 #include "t/sim/sim.h"

@@ -3,6 +3,8 @@
 /* The addresses of a list of hosts: order, ports, hosts that are not found, or late. */
 #include "smtp/client/relayhosts.h"
 
+#include "base/net/net.h"
+
 #include "sched/route/target.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_dns.h"

@@ -2,7 +2,7 @@
  * and who is believed. */
 #include "smtp/client/security.h"
 
-#include "base/disk.h"
+#include "base/disk/disk.h"
 #include "base/memory.h"
 #include "smtp/client/trust_anchors.h"
 #include "smtp/client/tls_failures.h"

@@ -2,7 +2,7 @@
 /* link: t/sim/loop.c */
 #include "smtp/server/auth_gate.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "t/support/sasl_kit.h"
 #include "t/sim/sim.h"
 

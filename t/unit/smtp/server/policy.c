@@ -2,7 +2,7 @@
  */
 #include "smtp/server/policy.h"
 
-#include "base/idna.h"
+#include "base/dns/idna.h"
 
 #include "t/support/tap.h"
 

@@ -2,8 +2,8 @@
 #include "smtp/server/refusals.h"
 
 /* link: t/sim/loop.c */
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
 #include "t/sim/sim.h"
 #include "t/support/tap.h"
 

@@ -2,8 +2,8 @@
  */
 #include "smtp/server/server.h"
 
-#include "base/idna.h"
-#include "base/log.h"
+#include "base/dns/idna.h"
+#include "base/log/log.h"
 #include "t/support/dialog.h"
 #include "smtp/server/trust.h"
 #include "smtp/server/transaction.h"

@@ -2,7 +2,7 @@
  * shows; what a legacy client and a full house of TLS get. */
 #include "smtp/server/server.h"
 
-#include "base/log.h"
+#include "base/log/log.h"
 #include "smtp/reply.h"
 #include "t/support/sasl_kit.h"
 #include "t/support/server_fake.h"

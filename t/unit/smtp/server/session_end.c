@@ -3,8 +3,8 @@
 /* link: t/sim/loop.c */
 #include "smtp/server/session.h"
 
-#include "base/log.h"
-#include "base/loop.h"
+#include "base/log/log.h"
+#include "base/loop/loop.h"
 #include "base/memory.h"
 #include "smtp/server/auth_gate.h"
 #include "t/support/sasl_kit.h"

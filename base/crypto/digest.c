@@ -1,0 +1,168 @@
+/* HMAC and PBKDF2 over mbedTLS's SHA-256. */
+#include "base/crypto/digest.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <mbedtls/sha256.h>
+#include <mbedtls/version.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 2.28 has the functions that can fail under other names. */
+#if MBEDTLS_VERSION_NUMBER < 0x03000000
+#define SHA256_STARTS mbedtls_sha256_starts_ret
+#define SHA256_UPDATE mbedtls_sha256_update_ret
+#define SHA256_FINISH mbedtls_sha256_finish_ret
+#else
+#define SHA256_STARTS mbedtls_sha256_starts
+#define SHA256_UPDATE mbedtls_sha256_update
+#define SHA256_FINISH mbedtls_sha256_finish
+#endif
+
+/* The two halves of an HMAC after the key's block: from there each use starts. */
+struct keyed {
+    mbedtls_sha256_context inner, outer;
+};
+
+static void
+digest_start(mbedtls_sha256_context *c)
+{
+    mbedtls_sha256_init(c);
+    int error = SHA256_STARTS(c, 0);
+    assert(error == 0);
+}
+
+static void
+digest_update(mbedtls_sha256_context *c, const void *at, size_t size)
+{
+    /* An empty text may have no address. */
+    int error = size == 0 ? 0 : SHA256_UPDATE(c, at, size);
+    assert(error == 0);
+}
+
+static void
+digest_finish(mbedtls_sha256_context *c, unsigned char out[DIGEST_SIZE])
+{
+    int error = SHA256_FINISH(c, out);
+    assert(error == 0);
+    mbedtls_sha256_free(c); /* wipes */
+}
+
+static void
+start_half(mbedtls_sha256_context *half, const unsigned char key[DIGEST_BLOCK],
+           unsigned char pad)
+{
+    unsigned char block[DIGEST_BLOCK];
+    for (size_t i = 0; i < sizeof(block); i++)
+        block[i] = key[i] ^ pad;
+    digest_start(half);
+    digest_update(half, block, sizeof(block));
+    digest_forget(block, sizeof(block));
+}
+
+static void
+keyed_start(struct keyed *k, const unsigned char key[DIGEST_BLOCK])
+{
+    start_half(&k->inner, key, 0x36);
+    start_half(&k->outer, key, 0x5c);
+}
+
+static void
+keyed_end(struct keyed *k)
+{
+    mbedtls_sha256_free(&k->inner);
+    mbedtls_sha256_free(&k->outer);
+}
+
+/* Two compressions for a short text, where the library's HMAC has four. */
+static void
+keyed_digest(const struct keyed *k, struct text a, struct text b,
+             unsigned char out[DIGEST_SIZE])
+{
+    mbedtls_sha256_context c;
+    mbedtls_sha256_init(&c);
+    mbedtls_sha256_clone(&c, &k->inner);
+    digest_update(&c, a.at, a.length);
+    digest_update(&c, b.at, b.length);
+    int error = SHA256_FINISH(&c, out);
+    assert(error == 0);
+    mbedtls_sha256_clone(&c, &k->outer);
+    digest_update(&c, out, DIGEST_SIZE);
+    digest_finish(&c, out);
+}
+
+static void
+key_block(struct text key, unsigned char block[DIGEST_BLOCK])
+{
+    memset(block, 0, DIGEST_BLOCK);
+    if (key.length > DIGEST_BLOCK)
+        digest_plain(key, block);
+    else if (key.length > 0)
+        memcpy(block, key.at, key.length);
+}
+
+void
+digest_plain(struct text t, unsigned char out[DIGEST_SIZE])
+{
+    mbedtls_sha256_context c;
+    digest_start(&c);
+    digest_update(&c, t.at, t.length);
+    digest_finish(&c, out);
+}
+
+void
+digest_keyed(struct text key, struct text t, unsigned char out[DIGEST_SIZE])
+{
+    unsigned char block[DIGEST_BLOCK];
+    struct keyed k;
+    key_block(key, block);
+    keyed_start(&k, block);
+    keyed_digest(&k, t, TEXT(""), out);
+    keyed_end(&k);
+    digest_forget(block, sizeof(block));
+}
+
+void
+digest_stretch_start(struct digest_stretch *s, struct text password, struct text salt,
+                     unsigned iterations)
+{
+    assert(iterations > 0 && salt.length <= DIGEST_BLOCK);
+    struct keyed k;
+    key_block(password, s->key);
+    keyed_start(&k, s->key);
+    keyed_digest(&k, salt, TEXT("\0\0\0\1"), s->last);
+    keyed_end(&k);
+    memcpy(s->out, s->last, DIGEST_SIZE);
+    s->left = iterations - 1;
+}
+
+bool
+digest_stretch_go(struct digest_stretch *s, unsigned count)
+{
+    struct keyed k;
+    keyed_start(&k, s->key);
+    for (; s->left > 0 && count > 0; s->left--, count--) {
+        keyed_digest(&k, text_of(s->last, DIGEST_SIZE), TEXT(""), s->last);
+        for (size_t i = 0; i < DIGEST_SIZE; i++)
+            s->out[i] ^= s->last[i];
+    }
+    keyed_end(&k);
+    return s->left == 0;
+}
+
+bool
+digest_same(const void *a, const void *b, size_t size)
+{
+    const volatile unsigned char *x = a, *y = b;
+    unsigned char difference = 0;
+    for (size_t i = 0; i < size; i++)
+        difference |= x[i] ^ y[i];
+    return difference == 0;
+}
+
+void
+digest_forget(void *at, size_t size)
+{
+    explicit_bzero(at, size);
+}

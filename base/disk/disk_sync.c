@@ -1,0 +1,293 @@
+/* Making durable: syncs that block, and syncs in the background by native AIO. */
+#include "base/disk/disk.h"
+
+#include "base/disk/disk_internal.h"
+#include "base/loop/loop.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/aio_abi.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <utlist.h>
+
+enum {
+    RING = 256, /* syncs in flight; what comes on top of them blocks */
+    REAPED_AT_ONCE = 32,
+    SIGNAL_MS = 1000, /* a completion without its signal by then: useless */
+};
+
+struct disk_ring {
+    aio_context_t context;
+    int signal; /* an eventfd: something is over */
+    struct loop *loop;
+    struct loop_watch *watch;
+    uint64_t turn;                 /* counted by ourselves */
+    size_t in_flight;              /* begun, and done not called */
+    struct disk_sync *begun;       /* of those, what is not over */
+    struct disk_sync *over, *last; /* and what done is to be called for */
+    struct loop_task rest;
+    bool broken; /* nothing is submitted any more */
+    bool closed;
+};
+
+/* --- The system calls, for which the C library has no names ----------------------- */
+
+static bool
+disk_sync_submit(const struct disk_ring *ring, int file, bool data_only, void *data)
+{
+    struct iocb call = {
+        .aio_data = (uintptr_t)data,
+        .aio_lio_opcode = data_only ? IOCB_CMD_FDSYNC : IOCB_CMD_FSYNC,
+        .aio_fildes = (uint32_t)file,
+        .aio_flags = IOCB_FLAG_RESFD,
+        .aio_resfd = (uint32_t)ring->signal,
+    };
+    struct iocb *calls[] = {&call};
+
+    return syscall(SYS_io_submit, ring->context, 1L, calls) == 1;
+}
+
+/* Takes what is over, after waiting for at least so many; -1 if that is not allowed. */
+static long
+reap(const struct disk_ring *ring, long at_least, struct io_event *events, long size)
+{
+    long got;
+
+    do {
+        got = syscall(SYS_io_getevents, ring->context, at_least, size, events, NULL);
+    } while (got < 0 && errno == EINTR);
+    return got;
+}
+
+/* --- Telling ---------------------------------------------------------------------- */
+
+/* Calls done in the order in which the syncs were over. What was begun in this very
+ * turn stays for the next one. */
+static void
+disk_sync_tell(void *context)
+{
+    struct disk_ring *ring = context;
+
+    while (!ring->closed && ring->over && ring->over->turn != ring->turn) {
+        struct disk_sync *first = ring->over;
+
+        assert(ring->in_flight > 0);
+        LL_DELETE(ring->over, first);
+        ring->in_flight--;
+        first->done(first->context, first->result);
+    }
+    if (!ring->closed && ring->over)
+        loop_post(ring->loop, &ring->rest, disk_sync_tell, ring);
+}
+
+static void
+add_over(struct disk_ring *ring, struct disk_sync *sync, int result)
+{
+    DL_DELETE(ring->begun, sync);
+    sync->next = NULL;
+    sync->result = result;
+    if (!ring->over)
+        ring->last = NULL;
+    LL_APPEND_ELEM(ring->over, ring->last, sync);
+    ring->last = sync;
+}
+
+/* The kernel tells no more. What is under way may be durable or not, and a second sync
+ * might not hear of the error that the first one met: all of it has failed. */
+static void
+disk_sync_give_up(struct disk_ring *ring)
+{
+    ring->broken = true;
+    syscall(SYS_io_destroy, ring->context); /* waits: no buffer is in use then */
+    while (ring->begun)
+        add_over(ring, ring->begun, -EIO);
+}
+
+/* Moves what is over into our list, after waiting for at least so many. */
+static void
+disk_sync_gather(struct disk_ring *ring, long at_least)
+{
+    struct io_event events[REAPED_AT_ONCE];
+    long got;
+
+    if (ring->broken)
+        return;
+    do {
+        got = reap(ring, at_least, events, REAPED_AT_ONCE);
+        for (long i = 0; i < got; i++)
+            add_over(ring, (struct disk_sync *)(uintptr_t)events[i].data,
+                     (int)events[i].res);
+        if (got < at_least) {
+            disk_sync_give_up(ring);
+            return;
+        }
+        at_least = 0;
+    } while (got == REAPED_AT_ONCE);
+}
+
+static void
+disk_sync_on_signal(void *context, int happened)
+{
+    struct disk_ring *ring = context;
+    eventfd_t count;
+
+    /* First, so that what is over from now on signals again. */
+    (void)happened;
+    (void)eventfd_read(ring->signal, &count);
+    disk_sync_gather(ring, 0);
+    disk_sync_tell(ring);
+}
+
+static void
+at_end_of_turn(void *context)
+{
+    struct disk_ring *ring = context;
+
+    ring->turn++;
+}
+
+/* --- The ring --------------------------------------------------------------------- */
+
+/* A real sync of the directory, through every call that will be needed. Kernels before
+ * 4.18 know no sync in the background, and some sandboxes no such calls at all. */
+static bool
+works(const struct disk_ring *ring, int directory)
+{
+    struct pollfd asked = {.fd = ring->signal, .events = POLLIN};
+    struct io_event event;
+    eventfd_t count;
+
+    if (!disk_sync_submit(ring, directory, false, NULL))
+        return false;
+    return reap(ring, 1, &event, 1) == 1 && event.res == 0 &&
+           poll(&asked, 1, SIGNAL_MS) == 1 && eventfd_read(ring->signal, &count) == 0;
+}
+
+static struct disk_ring *
+ring_new(struct loop *loop, int directory)
+{
+    struct disk_ring *ring = memory_new(sizeof *ring);
+
+    ring->loop = loop;
+    ring->signal = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (ring->signal >= 0 && syscall(SYS_io_setup, RING, &ring->context) == 0) {
+        if (works(ring, directory))
+            return ring;
+        syscall(SYS_io_destroy, ring->context);
+    }
+    if (ring->signal >= 0)
+        close(ring->signal);
+    free(ring);
+    return NULL;
+}
+
+void
+disk_ring_free(struct disk_ring **ring)
+{
+    struct disk_ring *r = *ring;
+
+    if (!r)
+        return;
+    r->closed = true;
+    loop_unpost(r->loop, &r->rest);
+    loop_at_end_remove(r->loop, LOOP_STAGE_SEND, at_end_of_turn, r);
+    loop_watch_free(&r->watch);
+    if (!r->broken)
+        syscall(SYS_io_destroy, r->context);
+    close(r->signal);
+    /* One of its own callbacks may be running. */
+    loop_release(r->loop, free, r);
+    *ring = NULL;
+}
+
+int
+disk_sync_directory_at(int directory, const char *path)
+{
+    int file = disk_open_at(directory, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+    return file < 0 ? file : disk_close_with(file, disk_answer(fsync(file)));
+}
+
+int
+disk_sync(struct disk *disk, int file)
+{
+    (void)disk;
+    return disk_answer(fsync(file));
+}
+
+int
+disk_sync_data(struct disk *disk, int file)
+{
+    (void)disk;
+    return disk_answer(fdatasync(file));
+}
+
+int
+disk_sync_directory(struct disk *disk, const char *path)
+{
+    return disk_sync_directory_at(disk->directory, path);
+}
+
+enum disk_syncing
+disk_sync_way(const struct disk *disk)
+{
+    return disk->ring && !disk->ring->broken ? DISK_SYNC_AIO : DISK_SYNC_BLOCKS;
+}
+
+enum disk_syncing
+disk_sync_on(struct disk *disk, struct loop *loop)
+{
+    struct disk_ring *ring;
+
+    if (disk->ring)
+        return disk_sync_way(disk);
+    ring = ring_new(loop, disk->directory);
+    if (!ring)
+        return DISK_SYNC_BLOCKS;
+    ring->watch =
+        loop_watch_new(loop, ring->signal, LOOP_READ, disk_sync_on_signal, ring);
+    loop_at_end(loop, LOOP_STAGE_SEND, at_end_of_turn, ring);
+    disk->ring = ring;
+    return DISK_SYNC_AIO;
+}
+
+int
+disk_sync_begin(struct disk *disk, int file, bool data_only, struct disk_sync *sync)
+{
+    struct disk_ring *ring = disk->ring;
+
+    assert(sync->done);
+    /* Whatever it is that cannot be submitted, was not begun: the blocking call does
+     * it, or says what is wrong. */
+    if (!ring || ring->broken || ring->in_flight == RING ||
+        !disk_sync_submit(ring, file, data_only, sync))
+        return data_only ? disk_sync_data(disk, file) : disk_sync(disk, file);
+    DL_APPEND(ring->begun, sync);
+    ring->in_flight++;
+    sync->turn = ring->turn;
+    return DISK_SYNCING;
+}
+
+void
+disk_sync_wait(struct disk *disk)
+{
+    struct disk_ring *ring = disk->ring;
+
+    while (ring && !ring->closed && ring->in_flight > 0) {
+        if (!ring->over)
+            disk_sync_gather(ring, 1);
+        ring->turn++; /* this turn's are told, too */
+        disk_sync_tell(ring);
+    }
+}
+
+int
+disk_open_directory(struct disk *disk, const char *path)
+{
+    return disk_open_at(disk->directory, path, O_RDONLY | O_DIRECTORY | DISK_SAFELY, 0);
+}

@@ -1,0 +1,74 @@
+/* Names to addresses: the only door to c-ares.
+ *
+ * Each query has sockets of its own: a port that only luck can guess, and what becomes
+ * of it, a TCP connection that fails for instance, is nothing to the others. Answers
+ * are copied and come through the loop, never from inside c-ares. Sizes are
+ * bounded here: a hostile zone cannot make us hold more than one struct dns_answer a
+ * question. */
+#ifndef BASE_DNS_H
+#define BASE_DNS_H
+
+#include "base/net_address.h"
+
+struct dns;
+struct loop;
+struct dns_query;
+
+enum dns_status {
+    DNS_FOUND,
+    DNS_NO_DATA,  /* the name exists, not with this type */
+    DNS_NO_NAME,  /* NXDOMAIN */
+    DNS_TRY_AGAIN /* time-out, SERVFAIL, refused, malformed: nothing is known */
+};
+enum { DNS_NAME_MAX = 256, DNS_MX_MAX = 40, DNS_ADDRESS_MAX = 40 };
+enum {
+    DNS_OPEN_MAX = 64, /* queries out at a time, the others wait; c-ares 1.18 has 75 KB
+                        * of memory for each */
+    DNS_SOCKETS_MAX = 2 * DNS_OPEN_MAX /* for name servers that answer */
+};
+
+struct dns_mx {
+    unsigned preference;
+    char host[DNS_NAME_MAX]; /* lower case, no trailing dot; "" is the null MX's root */
+};
+struct dns_answer {
+    enum dns_status status;
+    char reason[160]; /* one sentence for people when not DNS_FOUND */
+    unsigned ttl_s;   /* 0 when not known */
+    size_t count;     /* of mx or of addresses, as asked */
+    union {
+        struct dns_mx mx[DNS_MX_MAX];                  /* in the order of the answer */
+        struct net_address addresses[DNS_ADDRESS_MAX]; /* port 0; IPv6 and IPv4 */
+    };
+};
+typedef void dns_answered(void *context, const struct dns_answer *answer);
+
+/* servers: list of address[:port], empty = the system's (/etc/resolv.conf). NULL with
+ * one line in error when a server is malformed. */
+struct dns *dns_new(struct loop *loop, struct text servers, char *error,
+                    size_t error_size);
+/* No callback comes after this; the queries that are left become void with it. */
+void dns_free(struct dns **dns);
+/* "1.18.1": of the c-ares that runs. */
+const char *dns_version(void);
+/* For tests and slow links: of later queries. A name server is asked tries times,
+ * first for try_ms, then longer (5 s, 3 times); after 6 * try_ms a query is answered
+ * with what is known by then. While queries wait, one that has been out for try_ms / 2
+ * gives way, and asks again behind those that have not asked yet. */
+void dns_set_patience(struct dns *dns, int64_t try_ms, int tries);
+
+/* The callback comes in a later turn, once; then the query is void. The answer is
+ * borrowed during the call. CNAMEs are followed by the resolver; a name that is no host
+ * name (letters, digits, - and _ in labels of 1 to 63, 253 in all) answers DNS_NO_NAME.
+ * Records that break this are dropped; of more than fit the least preferred are. */
+struct dns_query *dns_find_mx(struct dns *dns, const char *name, dns_answered *done,
+                              void *context);
+/* A and AAAA together, /etc/hosts first; an IP literal answers itself. DNS_FOUND when
+ * at least one family answered with addresses, IPv6 and IPv4 by turns, in random order
+ * within a family; DNS_TRY_AGAIN when none did and one is unknown. */
+struct dns_query *dns_find_addresses(struct dns *dns, const char *name,
+                                     dns_answered *done, void *context);
+/* The callback will not come. Harmless within it. */
+void dns_cancel(struct dns_query **query);
+
+#endif

@@ -1,0 +1,256 @@
+/* Reads a DNS reply: RFC 1035 §4.1, RFC 3596. */
+#include "base/dns/dns_reply.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum {
+    RECORDS_MAX = 256, /* looked at in a reply */
+    NAME_LENGTH_MAX = 253,
+    LABEL_MAX = 63,
+    POINTER = 0xc0,
+    REPLY_HEADER = 12,
+    RCODE = 0x0f,      /* in the fourth octet */
+    RECORD_HEADER = 10 /* behind the owner's name */
+};
+
+struct cursor {
+    struct text reply;
+    size_t at; /* <= reply.length, or beyond it after a refusal */
+};
+
+struct record {
+    unsigned type, class;
+    uint32_t ttl_s;
+    size_t data, size; /* within the reply */
+};
+
+static unsigned
+octet(struct text reply, size_t at)
+{
+    assert(at < reply.length);
+    return (unsigned char)reply.at[at];
+}
+
+static unsigned
+two_octets(struct text reply, size_t at)
+{
+    return octet(reply, at) << 8 | octet(reply, at + 1);
+}
+
+bool
+dns_host_copy(char out[DNS_NAME_MAX], struct text name)
+{
+    size_t label = 0;
+    if (name.length > 0 && name.at[name.length - 1] == '.')
+        name.length--;
+    if (name.length == 0 || name.length > NAME_LENGTH_MAX)
+        return false;
+    for (size_t i = 0; i < name.length; i++) {
+        char c = name.at[i];
+        if (c == '.' && label > 0)
+            label = 0;
+        else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                 (c >= '0' && c <= '9') || c == '-' || c == '_')
+            label++;
+        else
+            return false;
+        if (label > LABEL_MAX)
+            return false;
+    }
+    text_copy(out, DNS_NAME_MAX, name);
+    text_lower(out, name.length);
+    return label > 0;
+}
+
+bool
+dns_answer_add(struct dns_answer *answer, enum net_family family, const void *ip,
+               size_t size)
+{
+    struct net_address *address = &answer->addresses[answer->count];
+    if (size != (family == NET_IPV6 ? 16 : 4))
+        return false;
+    if (answer->count == DNS_ADDRESS_MAX)
+        return true;
+    *address = (struct net_address){.family = family};
+    memcpy(address->ip, ip, size);
+    answer->count++;
+    return true;
+}
+
+static bool
+skip_name(struct cursor *cursor)
+{
+    while (cursor->at < cursor->reply.length) {
+        size_t label = octet(cursor->reply, cursor->at);
+        bool pointer = label >= POINTER;
+        if (!pointer && label > LABEL_MAX)
+            return false;
+        cursor->at += pointer ? 2 : label + 1;
+        if (pointer || label == 0)
+            return cursor->at <= cursor->reply.length;
+    }
+    return false;
+}
+
+/* Adds a label and a dot. A dot inside it would make another name of it. */
+static bool
+add_label(char *name, size_t *length, struct text label)
+{
+    if (*length + label.length > NAME_LENGTH_MAX || text_find(label, '.') != TEXT_NONE)
+        return false;
+    memcpy(name + *length, label.at, label.length);
+    *length += label.length;
+    name[(*length)++] = '.';
+    return true;
+}
+
+/* The name that fills [at, end), "" for the root. A pointer must lead to before the
+ * labels that it ends (RFC 1035 §4.1.4 "prior"), so this comes to an end. */
+static bool
+read_host(struct text reply, size_t at, size_t end, char host[DNS_NAME_MAX])
+{
+    char name[NAME_LENGTH_MAX + 1];
+    size_t length = 0, from = at;
+    bool jumped = false;
+    while (at < reply.length) {
+        size_t label = octet(reply, at);
+        size_t next = at + (label >= POINTER ? 2 : label + 1);
+        if (next > reply.length || (!jumped && next > end))
+            return false;
+        if (label >= POINTER) {
+            if (!jumped && next != end)
+                return false;
+            jumped = true;
+            at = two_octets(reply, at) & 0x3fff;
+            if (at >= from)
+                return false;
+            from = at;
+        } else if (label == 0) {
+            host[0] = '\0';
+            return (jumped || next == end) &&
+                   (length == 0 || dns_host_copy(host, text_of(name, length)));
+        } else if (label > LABEL_MAX ||
+                   !add_label(name, &length, text_of(reply.at + at + 1, label))) {
+            return false;
+        } else {
+            at = next;
+        }
+    }
+    return false;
+}
+
+static bool
+next_record(struct cursor *cursor, struct record *record)
+{
+    struct text reply = cursor->reply;
+    if (!skip_name(cursor) || reply.length - cursor->at < RECORD_HEADER)
+        return false;
+    record->type = two_octets(reply, cursor->at);
+    record->class = two_octets(reply, cursor->at + 2);
+    record->ttl_s = (uint32_t)two_octets(reply, cursor->at + 4) << 16 |
+                    two_octets(reply, cursor->at + 6);
+    if (record->ttl_s > INT32_MAX) /* RFC 2181 §8 */
+        record->ttl_s = 0;
+    record->size = two_octets(reply, cursor->at + 8);
+    record->data = cursor->at + RECORD_HEADER;
+    cursor->at = record->data;
+    if (reply.length - cursor->at < record->size)
+        return false;
+    cursor->at += record->size;
+    return true;
+}
+
+/* A full list gives up its least preferred, so that the order of a long answer does not
+ * decide which hosts are lost. */
+static bool
+dns_reply_make_room(struct dns_answer *answer, unsigned preference)
+{
+    size_t worst = 0;
+    if (answer->count < DNS_MX_MAX)
+        return true;
+    for (size_t i = 0; i < answer->count; i++)
+        if (answer->mx[i].preference >= answer->mx[worst].preference)
+            worst = i;
+    if (answer->mx[worst].preference <= preference)
+        return false;
+    answer->count--;
+    memmove(&answer->mx[worst], &answer->mx[worst + 1],
+            (answer->count - worst) * sizeof(answer->mx[0]));
+    return true;
+}
+
+/* False when the record is no good. */
+static bool
+add_mx(struct dns_answer *answer, struct text reply, const struct record *record)
+{
+    struct dns_mx mx = {0};
+    if (record->size < 3 ||
+        !read_host(reply, record->data + 2, record->data + record->size, mx.host))
+        return false;
+    mx.preference = two_octets(reply, record->data);
+    if (dns_reply_make_room(answer, mx.preference))
+        answer->mx[answer->count++] = mx;
+    return true;
+}
+
+static bool
+dns_reply_add_record(struct dns_answer *answer, struct text reply,
+                     const struct record *record)
+{
+    if (record->type == DNS_TYPE_MX)
+        return add_mx(answer, reply, record);
+    return dns_answer_add(answer, record->type == DNS_TYPE_AAAA ? NET_IPV6 : NET_IPV4,
+                          reply.at + record->data, record->size);
+}
+
+static bool
+skip_questions(struct cursor *cursor)
+{
+    for (unsigned i = two_octets(cursor->reply, 4); i > 0; i--) {
+        if (!skip_name(cursor) || cursor->reply.length - cursor->at < 4)
+            return false;
+        cursor->at += 4;
+    }
+    return true;
+}
+
+/* The header and the questions are there. */
+static bool
+read_records(struct cursor *cursor, bool whole, enum dns_type type,
+             struct dns_answer *answer)
+{
+    unsigned records = two_octets(cursor->reply, 6);
+    uint32_t ttl_s = INT32_MAX;
+    size_t bad = 0;
+    struct record record;
+    for (unsigned i = 0; i < records && i < RECORDS_MAX; i++) {
+        if (!next_record(cursor, &record)) {
+            if (whole)
+                return false;
+            break;
+        }
+        bool wanted = record.type == (unsigned)type;
+        if (record.class != DNS_CLASS_IN || (!wanted && record.type != DNS_TYPE_CNAME))
+            continue;
+        if (wanted && !dns_reply_add_record(answer, cursor->reply, &record))
+            bad++;
+        else if (record.ttl_s < ttl_s)
+            ttl_s = record.ttl_s;
+    }
+    answer->ttl_s = answer->count > 0 ? ttl_s : 0;
+    return answer->count > 0 || bad == 0;
+}
+
+bool
+dns_reply_read(struct text reply, bool whole, enum dns_type type,
+               struct dns_answer *answer)
+{
+    struct cursor cursor = {reply, REPLY_HEADER};
+    assert(answer->count == 0);
+    if (reply.length >= REPLY_HEADER && (octet(reply, 3) & RCODE) == 0 &&
+        skip_questions(&cursor) && read_records(&cursor, whole, type, answer))
+        return true;
+    answer->count = 0;
+    return false;
+}

@@ -1,0 +1,565 @@
+/* The log: builds a line in the style asked for and writes it with one call. */
+#include "base/log/log.h"
+
+#include "base/log/log_writer.h"
+#include "base/loop/loop.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A field's value after escaping. Small beside the line, so that a peer's name cannot
+ * push the verdict off its end. */
+enum { VALUE_MAX = 1024, TIME_SIZE = 40, DATE_SIZE = 32, LINE_USUAL = 400 };
+/* So much is not left to the end of the turn. */
+enum { TURN_MAX = 64 * 1024 };
+#define ELLIPSIS "..."
+
+struct log {
+    struct loop *loop;
+    enum log_style style;
+    enum log_level max;
+    struct buffer *captured;
+    struct log_writer *writer; /* NULL without a loop */
+    struct loop_task wake;     /* posted while lines wait: the turn comes at once */
+    int64_t date_s;            /* what date shows; -1 = nothing yet */
+    char date[DATE_SIZE];
+};
+
+/* What log_line.fields points to. */
+struct fields {
+    struct buffer line; /* the text styles */
+    json_t *object;     /* the json style */
+    size_t count;
+    bool cut;
+};
+
+static const char *
+level_name(enum log_level level)
+{
+    switch (level) {
+    case LOG_LEVEL_ERROR:
+        return "error";
+    case LOG_LEVEL_WARNING:
+        return "warning";
+    case LOG_LEVEL_INFO:
+        return "info";
+    case LOG_LEVEL_DEBUG:
+        return "debug";
+    }
+    abort(); /* a level that does not exist */
+}
+
+/* What could move a terminal's cursor or turn its text round. */
+static bool
+is_harmful(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c ||
+           code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
+}
+
+static bool
+escape_bytes(struct text t, struct buffer *out)
+{
+    char escaped[4 * 4 + 1];
+    assert(t.length <= 4);
+    for (size_t i = 0; i < t.length; i++)
+        snprintf(escaped + 4 * i, 5, "\\x%02x", (unsigned char)t.at[i]);
+    return buffer_add(out, text_of(escaped, 4 * t.length));
+}
+
+/* Length of the longest beginning of t that is at most size bytes and does not end
+ * within a character or an escape. */
+static size_t
+whole_before(struct text t, size_t size)
+{
+    if (t.length <= size)
+        return t.length;
+    while (size > 0 && ((unsigned char)t.at[size] & 0xc0) == 0x80)
+        size--;
+    for (size_t back = 1; back <= 3 && back <= size; back++)
+        if (t.at[size - back] == '\\' && t.at[size - back + 1] == 'x')
+            return size - back;
+    return size;
+}
+
+/* Makes room for the ellipsis and adds it. */
+static void
+end_in_ellipsis(struct buffer *b)
+{
+    size_t room = b->limit > strlen(ELLIPSIS) ? b->limit - strlen(ELLIPSIS) : 0;
+    b->length = whole_before(buffer_text(b), room);
+    if (!buffer_add(b, TEXT(ELLIPSIS)))
+        b->length = 0;
+}
+
+/* Could t be read as the end of its field and the start of another? In angle brackets
+ * it cannot, unless it closes them itself; nor in a remark, unless that seems to end.
+ */
+static bool
+is_forgery(struct text t, bool remark)
+{
+    if (remark)
+        return t.length > 0 && memmem(t.at, t.length, "), ", 3) != NULL;
+    bool bracketed = t.length >= 2 && t.at[0] == '<' && t.at[t.length - 1] == '>' &&
+                     text_find(t, '>') == t.length - 1;
+    return !bracketed && t.length > 0 && memmem(t.at, t.length, ", ", 2) != NULL;
+}
+
+/* The value as it will stand in the line, in a buffer that the caller frees. */
+static void
+build_value(struct buffer *value, struct text t, size_t limit, bool guard)
+{
+    buffer_init(value, limit);
+    bool whole = true;
+    if (guard) {
+        struct text rest = t, part;
+        while (whole && text_cut(&rest, ',', &part)) {
+            whole = log_escape(part, value);
+            if (whole && rest.at != NULL)
+                whole = text_starts(rest, TEXT(" ")) ? escape_bytes(TEXT(","), value)
+                                                     : buffer_add_byte(value, ',');
+        }
+    } else {
+        whole = log_escape(t, value);
+    }
+    if (!whole)
+        end_in_ellipsis(value);
+}
+
+/* 2025-01-31T23:59:59.123Z */
+static void
+format_time(struct log *log, char out[TIME_SIZE])
+{
+    int64_t now_ms = loop_now_ms(log->loop);
+    time_t seconds = (time_t)(now_ms / 1000);
+    struct tm utc;
+    if (seconds != log->date_s &&
+        (gmtime_r(&seconds, &utc) == NULL ||
+         strftime(log->date, DATE_SIZE, "%Y-%m-%dT%H:%M:%S", &utc) == 0))
+        log->date[0] = '\0';
+    log->date_s = seconds;
+    unsigned ms = (unsigned)(now_ms % 1000);
+    char end[] = {'.',
+                  (char)('0' + ms / 100),
+                  (char)('0' + ms / 10 % 10),
+                  (char)('0' + ms % 10),
+                  'Z',
+                  '\0'};
+    size_t length = strlen(log->date);
+    memcpy(out, log->date, length);
+    memcpy(out + length, end, sizeof(end));
+}
+
+static void
+log_add(struct fields *f, struct text t)
+{
+    if (f->cut || buffer_add(&f->line, t))
+        return;
+    f->cut = true;
+    bool added = buffer_add(&f->line, text_before(t, f->line.limit - f->line.length));
+    assert(added);
+    end_in_ellipsis(&f->line);
+}
+
+/* multilog puts the time before it, and its readers want the level first. */
+static void
+start_qmail(struct fields *f, const struct log_line *line)
+{
+    if (line->level <= LOG_LEVEL_WARNING)
+        log_add(f,
+                line->level == LOG_LEVEL_ERROR ? TEXT("alert: ") : TEXT("warning: "));
+    else {
+        log_add(f, text_from(line->program));
+        log_add(f, TEXT(": "));
+    }
+    if (line->id != NULL) {
+        log_add(f, text_from(line->id));
+        log_add(f, TEXT(": "));
+    }
+}
+
+static void
+start_text(struct fields *f, const struct log_line *line)
+{
+    struct log *log = line->log;
+    char start[TIME_SIZE + 64];
+    if (log->style == LOG_STYLE_QMAIL) {
+        start_qmail(f, line);
+        return;
+    }
+    if (log->loop != NULL) {
+        format_time(log, start);
+        log_add(f, text_from(start));
+        log_add(f, TEXT(" "));
+    }
+    if (log->style == LOG_STYLE_POSTFIX)
+        snprintf(start, sizeof(start), "postfix/%.20s[%ld]: ", line->program,
+                 (long)getpid());
+    else
+        snprintf(start, sizeof(start), "%.20s: ", line->program);
+    log_add(f, text_from(start));
+    if (line->id != NULL) {
+        log_add(f, text_from(line->id));
+        log_add(f, TEXT(": "));
+    }
+    if (line->level <= LOG_LEVEL_WARNING) {
+        log_add(f, text_from(level_name(line->level)));
+        log_add(f, TEXT(": "));
+    }
+}
+
+static void
+set(struct fields *f, const char *key, json_t *value)
+{
+    int failed = json_object_set_new(f->object, key, value);
+    assert(failed == 0);
+}
+
+static void
+start_json(struct fields *f, const struct log_line *line)
+{
+    f->object = json_object();
+    if (line->log->loop != NULL) {
+        char start[TIME_SIZE];
+        format_time(line->log, start);
+        set(f, "time", json_string(start));
+    }
+    set(f, "level", json_string(level_name(line->level)));
+    set(f, "program", json_string(line->program));
+    if (line->id != NULL) /* or the name of a file that is none */
+        set(f, "id", json_string(text_is_utf8(text_from(line->id)) ? line->id : "?"));
+}
+
+/* The longest string of the object loses half its bytes. */
+static bool
+shorten_longest(json_t *object)
+{
+    const char *key, *longest = NULL;
+    json_t *value;
+    size_t length = strlen(ELLIPSIS);
+    json_object_foreach(object, key, value)
+    {
+        if (json_string_length(value) > 2 * length) {
+            length = json_string_length(value) / 2;
+            longest = key;
+        }
+    }
+    if (longest == NULL)
+        return false;
+    value = json_object_get(object, longest);
+    struct buffer shorter;
+    buffer_init(&shorter, length + strlen(ELLIPSIS));
+    struct text t = text_of(json_string_value(value), json_string_length(value));
+    bool added = buffer_add(&shorter, text_before(t, whole_before(t, length)));
+    assert(added);
+    end_in_ellipsis(&shorter);
+    struct text made = buffer_text(&shorter);
+    json_string_setn(value, made.at, made.length);
+    buffer_free(&shorter);
+    return true;
+}
+
+/* A JSON line is never cut: its values are. */
+static void
+finish_json(struct fields *f)
+{
+    size_t flags = JSON_COMPACT | JSON_PRESERVE_ORDER;
+    size_t length = json_dumpb(f->object, NULL, 0, flags);
+    while (length > f->line.limit && shorten_longest(f->object))
+        length = json_dumpb(f->object, NULL, 0, flags);
+    char *at = buffer_reserve(&f->line, length);
+    if (at != NULL)
+        f->line.length += json_dumpb(f->object, at, length, flags);
+    json_decref(f->object);
+}
+
+static void
+log_do_nothing(void *context)
+{
+    (void)context;
+}
+
+static void
+flush_lines(void *context)
+{
+    struct log *log = context;
+    log_writer_flush(log->writer);
+    loop_unpost(log->loop, &log->wake);
+}
+
+static void
+log_write_line(struct log *log, enum log_level level, struct buffer *line)
+{
+    line->limit = LOG_LINE_MAX; /* the LF has its own place */
+    bool ended = buffer_add_byte(line, '\n');
+    assert(ended);
+    if (log->captured != NULL) {
+        if (!buffer_add(log->captured, buffer_text(line)))
+            fputs("log: the capturing buffer is full\n", stderr);
+    } else if (log->loop == NULL) {
+        fwrite(line->at, 1, line->length, stderr);
+    } else {
+        (void)!log_writer_add(log->writer, buffer_text(line));
+        if (level <= LOG_LEVEL_WARNING || log_writer_waiting(log->writer) > TURN_MAX)
+            flush_lines(log);
+        else
+            loop_post(log->loop, &log->wake, log_do_nothing, NULL);
+    }
+}
+
+/* Nearly every value: printable ASCII that needs no guard, and room for it. */
+static bool
+log_is_plain(struct text t, size_t limit)
+{
+    if (t.length > limit)
+        return false;
+    for (size_t i = 0; i < t.length; i++)
+        if (t.at[i] < 0x20 || t.at[i] >= 0x7f)
+            return false;
+    return true;
+}
+
+static void
+add_key(struct fields *f, const char *key)
+{
+    if (key == NULL)
+        return;
+    log_add(f, f->count > 0 ? TEXT(", ") : TEXT(""));
+    log_add(f, text_from(key));
+    log_add(f, TEXT("="));
+}
+
+/* One value of any kind; key NULL is the sentence or the remark. */
+static void
+add_value(struct log_line *line, const char *key, struct text t, bool guard)
+{
+    struct fields *f = line->fields;
+    struct buffer value;
+    if (f->object == NULL && !guard && log_is_plain(t, VALUE_MAX)) {
+        add_key(f, key);
+        log_add(f, t);
+        f->count++;
+        return;
+    }
+    build_value(&value, t, key == NULL ? LOG_LINE_MAX : VALUE_MAX, guard);
+    struct text made = buffer_text(&value);
+    if (f->object != NULL) {
+        set(f, key == NULL ? "text" : key, json_stringn(made.at, made.length));
+    } else {
+        add_key(f, key);
+        log_add(f, made);
+    }
+    f->count++;
+    buffer_free(&value);
+}
+
+/* As printf, cut at a line's length. */
+__attribute__((format(printf, 2, 0))) static struct text
+format_value(char out[LOG_LINE_MAX + 1], const char *format, va_list list)
+{
+    int length = vsnprintf(out, LOG_LINE_MAX + 1, format, list);
+    assert(length >= 0);
+    return text_of(out, length > LOG_LINE_MAX ? LOG_LINE_MAX : (size_t)length);
+}
+
+/* Lines were lost, and now there is room to say so. */
+static void
+tell_lost(void *context)
+{
+    const char *why;
+    uint64_t lost = log_writer_take_lost(((struct log *)context)->writer, &why);
+    log_say(context, LOG_LEVEL_WARNING, "main", NULL,
+            "%" PRIu64 " log lines lost: standard error: %s", lost, why);
+}
+
+struct log *
+log_new(struct loop *loop, enum log_style style, enum log_level max)
+{
+    struct log *log = memory_new(sizeof(*log));
+    log->loop = loop;
+    log->date_s = -1;
+    if (loop != NULL) {
+        log->writer = log_writer_new(loop, STDERR_FILENO, tell_lost, log);
+        loop_at_end(loop, LOOP_STAGE_SYNC, flush_lines, log);
+        loop_at_end(loop, LOOP_STAGE_SEND, flush_lines, log);
+    }
+    log_restyle(log, style, max);
+    return log;
+}
+
+void
+log_free(struct log **log)
+{
+    struct log *l = *log;
+    *log = NULL;
+    if (l == NULL)
+        return;
+    if (l->loop != NULL) {
+        loop_unpost(l->loop, &l->wake);
+        loop_at_end_remove(l->loop, LOOP_STAGE_SYNC, flush_lines, l);
+        loop_at_end_remove(l->loop, LOOP_STAGE_SEND, flush_lines, l);
+    }
+    log_writer_free(&l->writer);
+    free(l);
+}
+
+void
+log_restyle(struct log *log, enum log_style style, enum log_level max)
+{
+    log->style = style;
+    log->max = max;
+}
+
+void
+log_capture(struct log *log, struct buffer *buffer)
+{
+    log->captured = buffer;
+}
+
+enum log_style
+log_style(const struct log *log)
+{
+    return log->style;
+}
+
+void
+log_plain(struct log *log, const char *format, ...)
+{
+    char made[LOG_LINE_MAX + 1];
+    struct buffer line;
+    va_list list;
+    assert(log->style == LOG_STYLE_QMAIL);
+    if (log->max < LOG_LEVEL_INFO)
+        return;
+    va_start(list, format);
+    struct text t = format_value(made, format, list);
+    va_end(list);
+    buffer_init(&line, LOG_LINE_MAX);
+    if (buffer_add(&line, text_before(t, LOG_LINE_MAX - 1)))
+        log_write_line(log, LOG_LEVEL_INFO, &line);
+    buffer_free(&line);
+}
+
+void
+log_start(struct log_line *line, struct log *log, enum log_level level,
+          const char *program, const char *id)
+{
+    *line = (struct log_line){log, level, program, id, NULL};
+    if (level > log->max)
+        return;
+    struct fields *f = line->fields = memory_new(sizeof(*f));
+    buffer_init(&f->line, LOG_LINE_MAX - 1);
+    buffer_reserve(&f->line, LINE_USUAL);
+    if (log->style == LOG_STYLE_JSON)
+        start_json(f, line);
+    else
+        start_text(f, line);
+}
+
+void
+log_field(struct log_line *line, const char *key, struct text value)
+{
+    assert(key != NULL);
+    if (line->fields != NULL)
+        add_value(line, key, value, is_forgery(value, false));
+}
+
+void
+log_field_format(struct log_line *line, const char *key, const char *format, ...)
+{
+    if (line->fields == NULL)
+        return;
+    char made[LOG_LINE_MAX + 1];
+    va_list list;
+    va_start(list, format);
+    log_field(line, key, format_value(made, format, list));
+    va_end(list);
+}
+
+void
+log_field_number(struct log_line *line, const char *key, int64_t value)
+{
+    struct fields *f = line->fields;
+    if (f == NULL)
+        return;
+    if (f->object != NULL)
+        set(f, key, json_integer(value));
+    else
+        log_field_format(line, key, "%" PRId64, value);
+}
+
+void
+log_remark(struct log_line *line, struct text value)
+{
+    struct fields *f = line->fields;
+    if (f == NULL)
+        return;
+    if (f->object == NULL)
+        log_add(f, f->count > 0 ? TEXT(" (") : TEXT("("));
+    add_value(line, NULL, value, is_forgery(value, true));
+    if (f->object == NULL)
+        log_add(f, TEXT(")"));
+}
+
+void
+log_end(struct log_line *line)
+{
+    struct fields *f = line->fields;
+    if (f == NULL)
+        return;
+    if (f->object != NULL)
+        finish_json(f);
+    log_write_line(line->log, line->level, &f->line);
+    buffer_free(&f->line);
+    free(f);
+    line->fields = NULL;
+}
+
+void
+log_say(struct log *log, enum log_level level, const char *program, const char *id,
+        const char *format, ...)
+{
+    if (level > log->max)
+        return;
+    struct log_line line;
+    log_start(&line, log, level, program, id);
+    char made[LOG_LINE_MAX + 1];
+    va_list list;
+    va_start(list, format);
+    add_value(&line, NULL, format_value(made, format, list), false);
+    va_end(list);
+    log_end(&line);
+}
+
+bool
+log_escape(struct text t, struct buffer *out)
+{
+    while (t.length > 0) {
+        /* A run of plain ASCII is the usual case: add it at once. */
+        size_t run = 0;
+        while (run < t.length && t.at[run] >= 0x20 && t.at[run] < 0x7f)
+            run++;
+        size_t left = out->limit - out->length;
+        if (!buffer_add(out, text_before(t, run < left ? run : left)) || run > left)
+            return false;
+        t = text_after(t, run);
+        if (t.length == 0)
+            break;
+        uint32_t code;
+        size_t length = text_character(t, &code);
+        bool pass = length > 0 && !is_harmful(code);
+        struct text bytes = text_before(t, length > 0 ? length : 1);
+        if (pass ? !buffer_add(out, bytes) : !escape_bytes(bytes, out))
+            return false;
+        t = text_after(t, bytes.length);
+    }
+    return true;
+}

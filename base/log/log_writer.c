@@ -1,0 +1,196 @@
+/* Keeps lines of the log until their descriptor takes them, and counts those lost. */
+#include "base/log/log_writer.h"
+
+#include "base/buffer.h"
+#include "base/loop/loop.h"
+#include "base/memory.h"
+#include "base/net/net_outlet.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct log_writer {
+    struct loop *loop;
+    struct net_outlet outlet;
+    void (*on_drained)(void *context);
+    void *context;
+    struct buffer lines;
+    size_t written;           /* of lines */
+    bool cut;                 /* what was written last has no LF */
+    struct loop_watch *watch; /* NULL before the first time that it had to wait */
+    void (*on_ready)(void *context, int events);
+    bool blocked; /* watched */
+    uint64_t lost;
+    uint64_t told; /* what on_drained may have said in lines that still wait */
+    int error;     /* why; 0: it was not read */
+};
+
+static uint64_t
+count_lines(struct text t)
+{
+    uint64_t count = 0;
+    struct text line;
+    while (t.length > 0 && text_cut(&t, '\n', &line))
+        count++;
+    return count;
+}
+
+static struct text
+unwritten(const struct log_writer *w)
+{
+    return text_after(buffer_text(&w->lines), w->written);
+}
+
+/* The descriptor fails: what waits for it would be old news when it works again. */
+static void
+log_writer_give_up(struct log_writer *w, int error)
+{
+    w->lost += count_lines(unwritten(w));
+    if (w->told > 0)
+        w->lost += w->told - 1; /* without the line that says so */
+    w->told = 0;
+    w->error = error;
+    w->cut = w->written > 0 && w->lines.at[w->written - 1] != '\n';
+    buffer_clear(&w->lines);
+    w->written = 0;
+}
+
+static bool
+end_cut_line(struct log_writer *w)
+{
+    if (w->cut && net_outlet_write(&w->outlet, TEXT("\n")) == 1)
+        w->cut = false;
+    return !w->cut;
+}
+
+/* False: not all that waited is written. */
+static bool
+log_writer_write_some(struct log_writer *w)
+{
+    while (w->written < w->lines.length) {
+        int64_t wrote =
+            end_cut_line(w) ? net_outlet_write(&w->outlet, unwritten(w)) : -EAGAIN;
+        if (wrote == -EAGAIN || wrote == 0)
+            return false;
+        if (wrote < 0) {
+            log_writer_give_up(w, (int)-wrote);
+            return false;
+        }
+        w->written += (size_t)wrote;
+    }
+    buffer_clear(&w->lines);
+    w->written = 0;
+    w->told = 0;
+    return true;
+}
+
+static void
+block(struct log_writer *w, bool blocked)
+{
+    if (blocked == w->blocked)
+        return;
+    w->blocked = blocked;
+    if (w->watch == NULL)
+        w->watch =
+            loop_watch_new(w->loop, w->outlet.descriptor, LOOP_WRITE, w->on_ready, w);
+    else
+        loop_watch_set(w->watch, blocked ? LOOP_WRITE : 0);
+}
+
+static void
+push(struct log_writer *w)
+{
+    bool drained = log_writer_write_some(w);
+    block(w, w->lines.length > 0);
+    if (drained && w->lost > 0)
+        w->on_drained(w->context);
+}
+
+static void
+log_writer_on_ready(void *context, int events)
+{
+    (void)events;
+    push(context);
+}
+
+void
+log_writer_flush(struct log_writer *w)
+{
+    if (!w->blocked && (w->lines.length > 0 || w->lost > 0))
+        push(w);
+}
+
+struct log_writer *
+log_writer_new(struct loop *loop, int descriptor, void (*on_drained)(void *context),
+               void *context)
+{
+    struct log_writer *w = memory_new(sizeof(*w));
+    w->loop = loop;
+    w->on_ready = log_writer_on_ready;
+    w->on_drained = on_drained;
+    w->context = context;
+    buffer_init(&w->lines, LOG_WRITER_MAX);
+    net_outlet_open(&w->outlet, descriptor);
+    return w;
+}
+
+static void
+write_last(struct log_writer *w)
+{
+    int64_t end_us = loop_clock_us() + LOG_WRITER_LAST_MS * INT64_C(1000);
+    int64_t left_us = LOG_WRITER_LAST_MS * INT64_C(1000);
+    push(w);
+    while (w->lines.length > 0 && left_us > 0 &&
+           net_outlet_wait(&w->outlet, (int)((left_us + 999) / 1000))) {
+        push(w);
+        left_us = end_us - loop_clock_us();
+    }
+}
+
+void
+log_writer_free(struct log_writer **writer)
+{
+    struct log_writer *w = *writer;
+    if (w == NULL)
+        return;
+    write_last(w);
+    *writer = NULL;
+    loop_watch_free(&w->watch);
+    net_outlet_close(&w->outlet);
+    buffer_free(&w->lines);
+    free(w);
+}
+
+bool
+log_writer_add(struct log_writer *w, struct text lines)
+{
+    if (w->lost == 0 && lines.length > w->lines.limit - w->lines.length) {
+        buffer_take(&w->lines, w->written);
+        w->written = 0;
+    }
+    if (w->lost > 0 || !buffer_add(&w->lines, lines)) {
+        w->error = w->lost > 0 ? w->error : 0;
+        w->lost += count_lines(lines);
+        return false;
+    }
+    return true;
+}
+
+size_t
+log_writer_waiting(const struct log_writer *w)
+{
+    return w->lines.length - w->written;
+}
+
+uint64_t
+log_writer_take_lost(struct log_writer *w, const char **why)
+{
+    uint64_t lost = w->lost;
+    *why = w->error != 0 ? strerror(w->error) : "not read";
+    w->told = lost;
+    w->lost = 0;
+    w->error = 0;
+    return lost;
+}

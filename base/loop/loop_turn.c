@@ -1,0 +1,265 @@
+/* Tasks, timers and the end of a turn: the part of the loop that needs no system. */
+#include "base/loop/loop_turn.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+/* due_ms of a timer that waits in `soon`. */
+enum { SOON = -1 };
+
+static bool
+turn_due_before(const struct heap_node *a, const struct heap_node *b)
+{
+    const struct loop_timer *left = memory_container(a, struct loop_timer, node);
+    const struct loop_timer *right = memory_container(b, struct loop_timer, node);
+
+    return left->due_ms < right->due_ms;
+}
+
+static void
+calls_add(struct turn_calls *calls, void (*run)(void *), void *context)
+{
+    assert(run);
+    if (calls->count == calls->capacity) {
+        calls->capacity = calls->capacity ? calls->capacity * 2 : 8;
+        calls->rows = memory_resize(calls->rows, calls->capacity * sizeof *calls->rows);
+    }
+    calls->rows[calls->count++] = (struct turn_call){run, context};
+}
+
+static void
+run_stage(struct turn_calls *hooks)
+{
+    size_t kept = 0;
+
+    /* A hook may add or remove hooks, so rows and count are read anew each time. */
+    for (size_t i = 0; i < hooks->count; i++)
+        if (hooks->rows[i].run)
+            hooks->rows[i].run(hooks->rows[i].context);
+    for (size_t i = 0; i < hooks->count; i++)
+        if (hooks->rows[i].run)
+            hooks->rows[kept++] = hooks->rows[i];
+    hooks->count = kept;
+}
+
+static void
+run_releases(struct turn_calls *releases)
+{
+    /* A release may release more: that goes in the same sweep. */
+    for (size_t i = 0; i < releases->count; i++) {
+        struct turn_call call = releases->rows[i];
+
+        call.run(call.context);
+    }
+    releases->count = 0;
+}
+
+static void
+ripen(struct loop *loop)
+{
+    struct heap_node *node;
+
+    while ((node = heap_first(&loop->soon)) != NULL) {
+        heap_remove(&loop->soon, node);
+        memory_container(node, struct loop_timer, node)->due_ms = loop->monotonic_ms;
+        heap_add(&loop->timers, node);
+    }
+}
+
+static void
+run_tasks(struct loop *loop)
+{
+    struct loop_task *task;
+
+    loop->running = loop->posted;
+    loop->posted = loop->last = NULL;
+    while ((task = loop->running) != NULL) {
+        loop->running = task->next;
+        task->next = NULL;
+        task->queued = false;
+        task->run(task->context);
+    }
+}
+
+static void
+run_timers(struct loop *loop)
+{
+    struct heap_node *node;
+
+    while ((node = heap_first(&loop->timers)) != NULL) {
+        struct loop_timer *timer = memory_container(node, struct loop_timer, node);
+
+        if (timer->due_ms > loop->monotonic_ms)
+            break;
+        heap_remove(&loop->timers, node);
+        timer->fire(timer->context);
+    }
+}
+
+void
+turn_init(struct loop *loop, int64_t wall_ms, int64_t monotonic_ms)
+{
+    *loop = (struct loop){.wall_ms = wall_ms > 0 ? wall_ms : 0,
+                          .monotonic_ms = monotonic_ms > 0 ? monotonic_ms : 0};
+    heap_init(&loop->timers, turn_due_before);
+    heap_init(&loop->soon, turn_due_before);
+}
+
+void
+turn_free(struct loop *loop)
+{
+    assert(!loop->in_turn);
+    run_releases(&loop->releases);
+    free(loop->releases.rows);
+    for (int stage = 0; stage < LOOP_STAGES; stage++)
+        free(loop->hooks[stage].rows);
+    heap_free(&loop->timers);
+    heap_free(&loop->soon);
+}
+
+void
+turn_begin(struct loop *loop, int64_t wall_ms, int64_t monotonic_ms)
+{
+    assert(!loop->in_turn);
+    loop->in_turn = true;
+    loop->wall_ms = wall_ms > 0 ? wall_ms : 0;
+    if (monotonic_ms > loop->monotonic_ms) /* some virtual machines step back */
+        loop->monotonic_ms = monotonic_ms;
+    ripen(loop);
+    run_tasks(loop);
+    run_timers(loop);
+}
+
+void
+turn_end(struct loop *loop)
+{
+    assert(loop->in_turn);
+    for (int stage = 0; stage < LOOP_STAGES; stage++)
+        run_stage(&loop->hooks[stage]);
+    run_releases(&loop->releases);
+    loop->in_turn = false;
+}
+
+bool
+turn_is_pressing(const struct loop *loop)
+{
+    return loop->posted || heap_first(&loop->soon);
+}
+
+int64_t
+turn_due_ms(const struct loop *loop)
+{
+    struct heap_node *node = heap_first(&loop->timers);
+
+    return node ? memory_container(node, struct loop_timer, node)->due_ms : -1;
+}
+
+void
+loop_stop(struct loop *loop)
+{
+    loop->stopping = true;
+}
+
+int64_t
+loop_now_ms(const struct loop *loop)
+{
+    return loop->wall_ms;
+}
+
+int64_t
+loop_monotonic_ms(const struct loop *loop)
+{
+    return loop->monotonic_ms;
+}
+
+void
+loop_timer_start(struct loop *loop, struct loop_timer *timer, int64_t delay_ms,
+                 void (*fire)(void *context), void *context)
+{
+    assert(fire);
+    loop_timer_stop(loop, timer);
+    timer->fire = fire;
+    timer->context = context;
+    if (delay_ms <= 0) {
+        timer->due_ms = SOON;
+        heap_add(&loop->soon, &timer->node);
+    } else {
+        timer->due_ms = delay_ms < INT64_MAX - loop->monotonic_ms
+                            ? loop->monotonic_ms + delay_ms
+                            : INT64_MAX;
+        heap_add(&loop->timers, &timer->node);
+    }
+}
+
+void
+loop_timer_stop(struct loop *loop, struct loop_timer *timer)
+{
+    if (heap_has(&timer->node))
+        heap_remove(timer->due_ms == SOON ? &loop->soon : &loop->timers, &timer->node);
+}
+
+void
+loop_post(struct loop *loop, struct loop_task *task, void (*run)(void *context),
+          void *context)
+{
+    assert(run);
+    task->run = run;
+    task->context = context;
+    if (task->queued)
+        return;
+    task->queued = true;
+    LL_APPEND_ELEM(loop->posted, loop->last, task);
+    loop->last = task;
+}
+
+void
+loop_unpost(struct loop *loop, struct loop_task *task)
+{
+    struct loop_task *before = NULL, *each = NULL;
+
+    if (!task->queued)
+        return;
+    task->queued = false;
+    LL_FOREACH (loop->posted, each) {
+        if (each == task)
+            break;
+        before = each;
+    }
+    if (each) {
+        if (loop->last == task)
+            loop->last = before;
+        LL_DELETE(loop->posted, task);
+    } else {
+        LL_DELETE(loop->running, task);
+    }
+    task->next = NULL;
+}
+
+void
+loop_at_end(struct loop *loop, enum loop_stage stage, void (*run)(void *context),
+            void *context)
+{
+    assert(stage < LOOP_STAGES);
+    calls_add(&loop->hooks[stage], run, context);
+}
+
+void
+loop_at_end_remove(struct loop *loop, enum loop_stage stage, void (*run)(void *context),
+                   void *context)
+{
+    struct turn_calls *hooks = &loop->hooks[stage];
+
+    /* Only marked: run_stage() may be walking through the rows, and sweeps them. */
+    for (size_t i = 0; i < hooks->count; i++)
+        if (hooks->rows[i].run == run && hooks->rows[i].context == context)
+            hooks->rows[i].run = NULL;
+}
+
+void
+loop_release(struct loop *loop, void (*release)(void *object), void *object)
+{
+    calls_add(&loop->releases, release, object);
+}

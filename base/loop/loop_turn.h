@@ -1,0 +1,46 @@
+/* What the real loop and the simulated one have in common: tasks, timers, the end of a
+ * turn.
+ *
+ * base/loop/loop.c and t/sim/loop.c embed `struct loop` and decide when a turn begins, what
+ * time it is and what is ready; everything else of base/loop/loop.h is loop_turn.c. Nobody
+ * else includes this. */
+#ifndef BASE_LOOP_TURN_H
+#define BASE_LOOP_TURN_H
+
+#include "base/loop/loop.h"
+
+struct turn_call {
+    void (*run)(void *context); /* NULL: removed */
+    void *context;
+};
+struct turn_calls {
+    struct turn_call *rows;
+    size_t count, capacity;
+};
+
+struct loop {
+    int64_t wall_ms, monotonic_ms; /* of this turn */
+    struct heap timers;            /* with a due time */
+    struct heap soon;              /* started with no delay: ripe when a turn begins */
+    struct loop_task *posted, *last; /* for the next turn, oldest first */
+    struct loop_task *running;       /* what is left of this turn's */
+    struct turn_calls hooks[LOOP_STAGES];
+    struct turn_calls releases;
+    bool in_turn, stopping;
+};
+
+void turn_init(struct loop *loop, int64_t wall_ms, int64_t monotonic_ms);
+/* Runs the releases that are left. */
+void turn_free(struct loop *loop);
+
+/* Sets the time, runs what was posted, then the timers that are due. */
+void turn_begin(struct loop *loop, int64_t wall_ms, int64_t monotonic_ms);
+/* Runs the stages, then the releases. */
+void turn_end(struct loop *loop);
+
+/* The next turn has something to do at once. */
+bool turn_is_pressing(const struct loop *loop);
+/* When the first timer is due (monotonic), or -1. */
+int64_t turn_due_ms(const struct loop *loop);
+
+#endif

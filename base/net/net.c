@@ -1,0 +1,436 @@
+/* Connections: how they begin, and how they end without losing a last reply. */
+#include "base/net/net.h"
+
+#include "base/memory.h"
+#include "base/net/net_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utlist.h>
+
+enum { LINGER_MS = 30000 };
+
+static void
+net_read_name(int socket, int (*ask)(int, struct sockaddr *, socklen_t *),
+              struct net_address *out)
+{
+    struct sockaddr_storage name;
+    socklen_t length = sizeof name;
+
+    if (ask(socket, (struct sockaddr *)&name, &length) == 0)
+        net_sockaddr_read(&name, length, out);
+}
+
+static void
+fail_to_connect(struct net_connection *c, int error_number)
+{
+    char to[NET_ADDRESS_TEXT_MAX];
+
+    net_address_format(&c->peer, to);
+    net_stream_fail(c, error_number, "cannot connect to %s: %s", to,
+                    strerror(error_number));
+}
+
+static void
+finish_connecting(struct net_connection *c)
+{
+    int error_number = 0;
+    socklen_t length = sizeof error_number;
+
+    if (getsockopt(c->out, SOL_SOCKET, SO_ERROR, &error_number, &length) < 0)
+        error_number = errno;
+    if (error_number) {
+        fail_to_connect(c, error_number);
+        return;
+    }
+    c->connecting = false;
+    c->active_ms = loop_monotonic_ms(c->net->loop);
+    net_read_name(c->out, getsockname, &c->local);
+    if (net_unsent(c) || c->tls)
+        net_stream_mark(c);
+    net_stream_update(c);
+    net_stream_emit(c, NET_CONNECTED);
+}
+
+static void
+net_on_ready(void *context, int events)
+{
+    struct net_connection *c = context;
+
+    if (c->connecting) {
+        finish_connecting(c);
+        return;
+    }
+    if (events & LOOP_READ)
+        net_stream_receive(c);
+    if (events & LOOP_WRITE && !c->gone && c->blocked)
+        net_stream_flush(c);
+}
+
+static bool
+net_is_told(struct net_connection *c, unsigned what)
+{
+    bool told = c->tell & what;
+
+    c->tell &= ~what;
+    return told && !c->gone;
+}
+
+static void
+on_telling(void *context)
+{
+    struct net_connection *c = context;
+
+    if (net_is_told(c, TELL_CONNECTED))
+        net_stream_emit(c, NET_CONNECTED);
+    if (net_is_told(c, TELL_MORE) && c->tls && !c->ended && !c->failed &&
+        (!c->paused || !c->secured))
+        net_stream_receive(c);
+    if (net_is_told(c, TELL_INPUT) && !c->paused && net_input(c).length)
+        net_stream_emit(c, NET_INPUT);
+    if (net_is_told(c, TELL_DRAINED) && !c->failed)
+        net_stream_emit(c, NET_DRAINED);
+    if (!net_is_told(c, TELL_FAILED))
+        return;
+    /* A peer that refuses our bytes may have said why: its last words first. */
+    if (!c->ended && !c->paused)
+        net_stream_receive(c);
+    if (!c->gone)
+        net_stream_emit(c, NET_FAILED);
+}
+
+static void
+net_on_timer(void *context)
+{
+    struct net_connection *c = context;
+    int64_t idle_ms = loop_monotonic_ms(c->net->loop) - c->active_ms;
+
+    if (c->closing)
+        net_stream_destroy(c);
+    else if (idle_ms >= c->timeout_ms)
+        net_stream_emit(c, NET_TIMED_OUT);
+    else
+        loop_timer_start(c->net->loop, &c->timer, c->timeout_ms - idle_ms, net_on_timer,
+                         c);
+}
+
+static struct net_connection *
+connection_new(struct net *net)
+{
+    struct net_connection *c = memory_new(sizeof *c);
+
+    c->net = net;
+    c->in = c->out = -1;
+    c->active_ms = loop_monotonic_ms(net->loop);
+    c->telling.run = on_telling;
+    buffer_init(&c->input.bytes, NET_INPUT_MAX);
+    buffer_init(&c->output.bytes, NET_UNSENT_MAX);
+    buffer_init(&c->wire.bytes, NET_UNSENT_MAX);
+    c->low_water = NET_LOW_WATER;
+    DL_APPEND(net->connections, c);
+    net->connection_count++;
+    return c;
+}
+
+static void
+use_descriptors(struct net_connection *c, int in, bool in_is_socket, int out,
+                bool out_is_socket)
+{
+    c->in = in;
+    c->out = out;
+    c->in_is_socket = in_is_socket;
+    c->out_is_socket = out_is_socket;
+    c->watch_in = loop_watch_new(c->net->loop, in, 0, net_on_ready, c);
+    if (out != in)
+        c->watch_out = loop_watch_new(c->net->loop, out, 0, net_on_ready, c);
+}
+
+static int
+try_connect(struct net_connection *c, const struct net_address *bind_to)
+{
+    struct sockaddr_storage name;
+    socklen_t length;
+    int one = 1, family = net_sockaddr_family(&c->peer);
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return errno;
+    use_descriptors(c, fd, true, fd, true);
+    if (family != AF_UNIX)
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (bind_to) {
+        /* connect() chooses the port: it knows that only the pair must be new. */
+        if (family != AF_UNIX)
+            setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+        length = net_sockaddr_fill(bind_to, &name);
+        if (bind(fd, (struct sockaddr *)&name, length) < 0)
+            return errno;
+    }
+    length = net_sockaddr_fill(&c->peer, &name);
+    return connect(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
+}
+
+struct net_connection *
+net_connection_accepted(struct net *net, int socket, const struct net_address *peer)
+{
+    struct net_connection *c = connection_new(net);
+
+    use_descriptors(c, socket, true, socket, true);
+    c->peer = *peer;
+    net_read_name(socket, getsockname, &c->local);
+    net_stream_update(c);
+    return c;
+}
+
+bool
+net_connection_is_settled(const struct net_connection *c)
+{
+    return c->gone || c->closing || c->on_event;
+}
+
+static bool
+is_socket(int descriptor)
+{
+    struct stat status;
+
+    return fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
+static void
+net_release(void *object)
+{
+    struct net *net = object;
+
+    for (size_t i = 0; i < net->spare_count; i++)
+        buffer_free(&net->spare[i]);
+    free(net->scratch);
+    free(net);
+}
+
+struct net *
+net_new(struct loop *loop)
+{
+    struct net *net = memory_new(sizeof *net);
+
+    net->loop = loop;
+    net->scratch = memory_new(NET_INPUT_MAX);
+    loop_at_end(loop, LOOP_STAGE_SEND, net_stream_flush_all, net);
+    signal(SIGPIPE, SIG_IGN); /* write() to an adopted pipe */
+    return net;
+}
+
+void
+net_free(struct net **net)
+{
+    struct net *n = *net;
+    struct net_connection *c, *next;
+
+    if (!n)
+        return;
+    while (n->listeners) {
+        struct net_listener *listener = n->listeners;
+
+        net_listener_free(&listener);
+    }
+    for (c = n->lingering; c; c = next) {
+        next = c->lingering_next;
+        net_stream_flush(c);
+    }
+    while (n->connections)
+        net_stream_destroy(n->connections);
+    loop_unpost(n->loop, &n->wake);
+    loop_at_end_remove(n->loop, LOOP_STAGE_SEND, net_stream_flush_all, n);
+    loop_release(n->loop, net_release, n);
+    *net = NULL;
+}
+
+size_t
+net_connections(const struct net *net)
+{
+    return net->connection_count;
+}
+
+struct net_connection *
+net_connect(struct net *net, const struct net_address *to,
+            const struct net_address *bind_to, net_happened *on_event, void *context)
+{
+    struct net_connection *c = connection_new(net);
+    int error_number;
+
+    c->peer = *to;
+    c->connecting = true;
+    net_attach(c, on_event, context);
+    error_number = try_connect(c, bind_to);
+    if (error_number == 0) {
+        c->connecting = false;
+        net_read_name(c->out, getsockname, &c->local);
+        net_stream_tell(c, TELL_CONNECTED);
+    } else if (error_number != EINPROGRESS) {
+        fail_to_connect(c, error_number);
+    }
+    net_stream_update(c);
+    return c;
+}
+
+struct net_connection *
+net_adopt(struct net *net, int in, int out, net_happened *on_event, void *context)
+{
+    struct net_connection *c = connection_new(net);
+
+    assert(in >= 0 && out >= 0);
+    use_descriptors(c, in, is_socket(in), out, is_socket(out));
+    if (c->in_is_socket) {
+        net_read_name(in, getpeername, &c->peer);
+        net_read_name(in, getsockname, &c->local);
+    }
+    net_attach(c, on_event, context);
+    net_stream_update(c);
+    return c;
+}
+
+void
+net_attach(struct net_connection *c, net_happened *on_event, void *context)
+{
+    assert(on_event && !c->gone && !c->closing);
+    c->on_event = on_event;
+    c->context = context;
+}
+
+bool
+net_peer_is_gone(const struct net_connection *c)
+{
+    struct pollfd asked = {.fd = c->in};
+
+    return c->in_is_socket && poll(&asked, 1, 0) > 0;
+}
+
+void
+net_set_low_water(struct net_connection *c, size_t bytes)
+{
+    assert(bytes > 0 && bytes <= NET_LOW_WATER);
+    assert(!net_unsent(c));
+    c->low_water = bytes;
+}
+
+void
+net_set_timeout(struct net_connection *c, int64_t timeout_ms)
+{
+    struct loop *loop = c->net->loop;
+
+    assert(timeout_ms >= 0);
+    c->timeout_ms = timeout_ms;
+    c->active_ms = loop_monotonic_ms(loop);
+    if (!timeout_ms || c->failed)
+        loop_timer_stop(loop, &c->timer);
+    else if (!heap_has(&c->timer.node) || c->timer.due_ms > c->active_ms + timeout_ms)
+        loop_timer_start(loop, &c->timer, timeout_ms, net_on_timer, c);
+}
+
+const char *
+net_error(const struct net_connection *c)
+{
+    return c->error ? c->error : "";
+}
+
+int
+net_errno(const struct net_connection *c)
+{
+    return c->error_number;
+}
+
+const struct net_address *
+net_peer(const struct net_connection *c)
+{
+    return &c->peer;
+}
+
+bool
+net_peer_credentials(const struct net_connection *c, struct net_credentials *out)
+{
+    struct ucred who;
+    socklen_t size = sizeof who;
+
+    if (c->peer.family != NET_UNIX || c->in < 0 ||
+        getsockopt(c->in, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
+        return false;
+    out->pid = (unsigned)who.pid;
+    out->uid = who.uid;
+    out->gid = who.gid;
+    return true;
+}
+
+const struct net_address *
+net_local(const struct net_connection *c)
+{
+    return &c->local;
+}
+
+void
+net_set_peer(struct net_connection *c, const struct net_address *peer)
+{
+    c->peer = *peer;
+}
+
+/* It is closing from now on. */
+static void
+linger(struct net_connection *c)
+{
+    struct net *net = c->net;
+
+    if (net->lingering_count == NET_LINGERING_MAX)
+        net_stream_destroy(net->lingering);
+    c->closing = true;
+    DL_APPEND2(net->lingering, c, lingering_prev, lingering_next);
+    net->lingering_count++;
+}
+
+void
+net_close(struct net_connection **connection)
+{
+    struct net_connection *c = *connection;
+
+    if (!c)
+        return;
+    *connection = NULL;
+    if (c->tls && !c->secured) /* what was to be secret stays so */
+        net_tls_drop_output(c);
+    if (c->failed || (c->connecting && !net_unsent(c))) {
+        net_stream_destroy(c);
+        return;
+    }
+    linger(c);
+    c->on_event = NULL;
+    c->tell = 0;
+    net_stream_drop_input(c);
+    loop_unpost(c->net->loop, &c->telling);
+    loop_timer_start(c->net->loop, &c->timer, LINGER_MS, net_on_timer, c);
+    net_stream_update(c);
+    net_stream_settle(c);
+}
+
+void
+net_abort(struct net_connection **connection)
+{
+    if (*connection)
+        net_stream_destroy(*connection);
+    *connection = NULL;
+}
+
+void
+net_reset(struct net_connection **connection)
+{
+    struct net_connection *c = *connection;
+    struct linger none = {.l_onoff = 1, .l_linger = 0};
+
+    if (c && c->out_is_socket)
+        setsockopt(c->out, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    net_abort(connection);
+}

@@ -1,0 +1,153 @@
+/* What the files of net.h share; nobody else includes it.
+ *
+ * net.c: begin and end of connections. net_stream.c: their bytes and events.
+ * net_tls.c: the same under TLS. net_waiting.c: bytes that wait. net_listener.c:
+ * listeners. net_sockaddr.c: addresses for system calls. */
+#ifndef BASE_NET_INTERNAL_H
+#define BASE_NET_INTERNAL_H
+
+#include "base/buffer.h"
+#include "base/loop/loop.h"
+#include "base/net/net.h"
+#include "base/tls/tls_session.h"
+
+#include <sys/socket.h>
+
+/* Buffers kept for bytes that wait: so that idle connections hold none, and busy ones
+ * need not allocate each time. */
+enum { NET_SPARES = 32, NET_SPARE_MAX = 16 * 1024 };
+
+struct net {
+    struct loop *loop;
+    char *scratch; /* NET_INPUT_MAX bytes: what every connection reads into */
+    struct buffer spare[NET_SPARES]; /* empty, allocated: for the next that waits */
+    size_t spare_count;
+    struct net_listener *listeners;
+    struct net_connection *connections;
+    size_t connection_count;          /* the lingering ones included */
+    struct net_connection *lingering; /* those that are closing, oldest first */
+    size_t lingering_count;
+    struct net_connection *dirty; /* have output for this turn, in order */
+    struct loop_task wake; /* posted while some are dirty: the turn comes at once */
+};
+
+/* Bytes that wait. They are taken from the front often and moved seldom. */
+struct deferral_reasons {
+    struct buffer bytes;
+    size_t taken; /* of bytes, from the front */
+};
+
+/* Events to be told in the next turn, in this order. */
+enum {
+    TELL_CONNECTED = 1,
+    TELL_INPUT = 2,
+    TELL_DRAINED = 4,
+    TELL_FAILED = 8,
+    TELL_MORE = 16 /* no event: TLS holds input that the socket does not show */
+};
+
+struct net_connection {
+    struct net *net;
+    struct net_connection *prev, *next;
+    struct net_connection *dirty_prev, *dirty_next;
+    struct net_connection *lingering_prev, *lingering_next;
+    net_happened *on_event;
+    void *context;
+
+    int in, out;                             /* the same for a socket */
+    struct loop_watch *watch_in, *watch_out; /* the same when in == out */
+    struct deferral_reasons input, output;
+    struct text view; /* during NET_INPUT: the input, in net->scratch */
+
+    struct tls_session *tls;       /* NULL: in clear, or already ended */
+    struct deferral_reasons early; /* records that had come before TLS began */
+    struct deferral_reasons
+        wire;     /* records to write, with the output up to some point */
+    size_t clear; /* first bytes of output: they go before TLS begins */
+
+    struct loop_timer timer;
+    int64_t timeout_ms, active_ms; /* monotonic; the timer is rearmed when it fires */
+    struct loop_task telling;
+    unsigned tell;
+
+    size_t dropped; /* bytes that came while closing */
+    char *error;    /* NULL until something has failed */
+    int error_number;
+
+    bool in_is_socket, out_is_socket;
+    bool connecting;
+    bool shaking; /* TLS: the handshake has begun */
+    bool secured; /* and is over */
+    bool blocked; /* the last write did not take everything */
+    bool dirty;   /* in net->dirty */
+    bool paused;  /* net_want_input(false) */
+    bool ended;   /* the peer has closed its half */
+    bool failed;
+    size_t low_water;
+    bool above;   /* low_water was exceeded */
+    bool closing; /* net_close(): nobody listens any more */
+    bool shut;    /* our half is closed */
+    bool gone;    /* only its memory is left */
+
+    struct net_address peer, local;
+};
+
+/* The length of what was filled in. */
+socklen_t net_sockaddr_fill(const struct net_address *a, struct sockaddr_storage *out);
+/* NET_NONE for families that we do not know; mapped IPv4 becomes IPv4. */
+void net_sockaddr_read(const struct sockaddr_storage *from, socklen_t length,
+                       struct net_address *out);
+/* AF_INET, AF_INET6 or AF_UNIX. */
+int net_sockaddr_family(const struct net_address *a);
+
+/* A connection around an accepted, non-blocking socket; the peer's address is known. */
+struct net_connection *net_connection_accepted(struct net *net, int socket,
+                                               const struct net_address *peer);
+/* Somebody has taken it, or it is gone. */
+bool net_connection_is_settled(const struct net_connection *c);
+
+/* net_waiting.c: they use and fill net's spare buffers. */
+size_t net_waiting_length(const struct deferral_reasons *w);
+struct text net_waiting_text(const struct deferral_reasons *w);
+void net_waiting_clear(struct net *net, struct deferral_reasons *w);
+/* False, and unchanged, beyond the buffer's limit. */
+bool net_waiting_add(struct net *net, struct deferral_reasons *w, struct text t);
+void net_waiting_take(struct net *net, struct deferral_reasons *w, size_t size);
+
+/* net_tls.c. Its handshake and its data, as net_stream_receive(). */
+void net_tls_receive(struct net_connection *c);
+/* Makes records of output when none wait: the handshake's first, then data. */
+void net_tls_seal(struct net_connection *c);
+/* Before the handshake is over: forgets what was to be sent after it. */
+void net_tls_drop_output(struct net_connection *c);
+/* close_notify behind what is sent; TLS is over. */
+void net_tls_end(struct net_connection *c);
+/* TLS holds input for a reader who wants some. */
+bool net_tls_has_more(const struct net_connection *c);
+
+/* net_stream.c. After anything that emits, the connection may be closing or gone. */
+void net_stream_emit(struct net_connection *c, enum net_event event);
+/* Watches for what the connection's state asks for. */
+void net_stream_update(struct net_connection *c);
+/* There is output: it goes at the end of this turn. */
+void net_stream_mark(struct net_connection *c);
+/* Tells TELL_... in the next turn. */
+void net_stream_tell(struct net_connection *c, unsigned what);
+void net_stream_receive(struct net_connection *c);
+/* Bytes read, 0 at the end, or a negative errno: as they come. */
+ssize_t net_stream_read(const struct net_connection *c, char *to, size_t size);
+/* got bytes stand in net->scratch behind room for the held ones: tells of them, keeps
+ * what is left. */
+void net_stream_deliver(struct net_connection *c, size_t held, size_t got);
+void net_stream_drop_input(struct net_connection *c);
+void net_stream_flush(struct net_connection *c);
+void net_stream_flush_all(void *net); /* LOOP_STAGE_SEND */
+/* Broken: NET_FAILED comes in the next turn. */
+void net_stream_fail(struct net_connection *c, int error_number, const char *format,
+                     ...) __attribute__((format(printf, 3, 4)));
+/* Once a closing connection's output is out: closes our half, then all with the peer's.
+ */
+void net_stream_settle(struct net_connection *c);
+void net_stream_destroy(struct net_connection *c);
+
+#endif

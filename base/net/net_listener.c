@@ -1,0 +1,334 @@
+/* Listeners: bind, accept in bursts, and know which addresses are our own. */
+#include "base/net/net_internal.h"
+
+#include "base/disk/disk.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utlist.h>
+
+enum {
+    ACCEPTS_PER_TURN = 64, /* so that new clients do not starve the old ones */
+    PAUSE_MS = 100,        /* when there are no descriptors left */
+    UNIX_MODE = 0666,
+    SEND_BUFFER = 64 * 1024 /* of replies, by the kernel */
+};
+
+struct net_listener {
+    struct net *net;
+    struct net_listener *prev, *next;
+    int socket;
+    struct loop_watch *watch;
+    struct loop_timer pause;
+    net_accepted *on_accept;
+    void *context;
+    struct net_address address;
+};
+
+static void
+net_listener_on_pause_over(void *context)
+{
+    struct net_listener *l = context;
+
+    loop_watch_set(l->watch, LOOP_READ);
+}
+
+static bool
+is_exhausted(int error_number)
+{
+    return error_number == EMFILE || error_number == ENFILE ||
+           error_number == ENOBUFS || error_number == ENOMEM;
+}
+
+static void
+net_listener_on_ready(void *context, int events)
+{
+    struct net_listener *l = context;
+    struct net *net = l->net;
+
+    (void)events;
+    /* A callback may free the listener; its memory stays for this turn. */
+    for (int i = 0; i < ACCEPTS_PER_TURN && l->watch; i++) {
+        struct sockaddr_storage name;
+        socklen_t length = sizeof name;
+        struct net_connection *c;
+        struct net_address peer;
+        int fd = accept4(l->socket, (struct sockaddr *)&name, &length,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd < 0 && errno == EAGAIN)
+            return;
+        if (fd < 0 && (is_exhausted(errno) || i + 1 == ACCEPTS_PER_TURN)) {
+            loop_watch_set(l->watch, 0);
+            loop_timer_start(net->loop, &l->pause, PAUSE_MS, net_listener_on_pause_over,
+                             l);
+            return;
+        }
+        if (fd < 0) /* this one is gone already; there may be others */
+            continue;
+        net_sockaddr_read(&name, length, &peer);
+        c = net_connection_accepted(net, fd, &peer);
+        l->on_accept(l->context, c);
+        assert(net_connection_is_settled(c));
+    }
+}
+
+/* The socket's directory, and its name there: the working directory may be one that
+ * `user` cannot enter. 0 or -errno. */
+static int
+open_directory_of(const struct net_address *address, struct disk **directory,
+                  const char **name)
+{
+    struct text path = text_from(address->path);
+    size_t slash = text_find_last(path, '/');
+    char *above;
+    int result;
+
+    *name = address->path;
+    if (slash == TEXT_NONE)
+        return disk_open(directory, ".", false);
+    above = text_string(text_before(path, slash + 1));
+    *name = address->path + slash + 1;
+    result = disk_open(directory, above, false);
+    free(above);
+    return result;
+}
+
+static bool
+remove_socket(const struct net_address *address)
+{
+    struct disk_info info;
+    struct disk *directory;
+    const char *name;
+    bool removed;
+
+    if (open_directory_of(address, &directory, &name) < 0)
+        return false;
+    removed = disk_inspect(directory, name, &info) == 0 && info.kind == DISK_OTHER &&
+              disk_unlink(directory, name) == 0;
+    disk_close(&directory);
+    return removed;
+}
+
+/* A socket in the file system that nobody answers is what a crash has left. */
+static bool
+net_listener_remove_stale(const struct net_address *address,
+                          const struct sockaddr_storage *name, socklen_t length)
+{
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bool stale = probe >= 0 &&
+                 connect(probe, (const struct sockaddr *)name, length) < 0 &&
+                 errno == ECONNREFUSED;
+
+    if (probe >= 0)
+        close(probe);
+    return stale && remove_socket(address);
+}
+
+/* 0 or an errno. */
+static int
+bind_to(int fd, const struct net_address *address, unsigned unix_mode)
+{
+    struct sockaddr_storage name;
+    socklen_t length = net_sockaddr_fill(address, &name);
+    mode_t mask;
+    int result;
+
+    if (address->family != NET_UNIX)
+        return bind(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
+    /* Linux gives the file the socket's mode: it never has another one. */
+    if (fchmod(fd, unix_mode ? unix_mode : UNIX_MODE) < 0)
+        return errno;
+    mask = umask(0);
+    result = bind(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
+    if (result == EADDRINUSE && net_listener_remove_stale(address, &name, length))
+        result = bind(fd, (struct sockaddr *)&name, length) < 0 ? errno : 0;
+    umask(mask);
+    return result;
+}
+
+/* The socket, or a negative errno. */
+static int
+open_listening(const struct net_address *address, unsigned unix_mode)
+{
+    int one = 1, unread = SEND_BUFFER, family = net_sockaddr_family(address);
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int result;
+
+    if (fd < 0)
+        return -errno;
+    if (family != AF_UNIX) {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+        /* Accepted sockets inherit these. Of what a peer does not read the kernel would
+         * keep megabytes. */
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof unread);
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    }
+    if (family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+    result = bind_to(fd, address, unix_mode);
+    if (!result && listen(fd, SOMAXCONN) < 0)
+        result = errno;
+    if (result)
+        close(fd);
+    return result ? -result : fd;
+}
+
+/* What to do about it, where the error alone does not say. */
+static const char *
+listening_remedy(const struct net_address *address, int error)
+{
+    bool is_unix = address->family == NET_UNIX;
+
+    if (error == EADDRINUSE)
+        return is_unix ? " (a program answers there, or the socket of one that died "
+                         "cannot be removed)"
+                       : " (`ss -ltnp` shows which program listens there)";
+    if (error == EACCES && !is_unix)
+        return " (ports below 1024 need a start as root or CAP_NET_BIND_SERVICE)";
+    return "";
+}
+
+struct net_listener *
+net_listen(struct net *net, const struct net_address *address, unsigned unix_mode,
+           net_accepted *on_accept, void *context, char *error, size_t error_size)
+{
+    int fd = open_listening(address, unix_mode);
+    char text[NET_ADDRESS_TEXT_MAX];
+    struct sockaddr_storage name;
+    socklen_t length = sizeof name;
+    struct net_listener *l;
+
+    assert(on_accept);
+    if (fd < 0) {
+        net_address_format(address, text);
+        snprintf(error, error_size, "cannot listen on %s: %s%s", text, strerror(-fd),
+                 listening_remedy(address, -fd));
+        return NULL;
+    }
+    l = memory_new(sizeof *l);
+    l->net = net;
+    l->socket = fd;
+    l->on_accept = on_accept;
+    l->context = context;
+    l->address = *address;
+    if (address->family != NET_UNIX &&
+        getsockname(fd, (struct sockaddr *)&name, &length) == 0)
+        net_sockaddr_read(&name, length, &l->address);
+    l->watch = loop_watch_new(net->loop, fd, LOOP_READ, net_listener_on_ready, l);
+    DL_APPEND(net->listeners, l);
+    return l;
+}
+
+const struct net_address *
+net_listener_address(const struct net_listener *l)
+{
+    return &l->address;
+}
+
+void
+net_listener_free(struct net_listener **listener)
+{
+    struct net_listener *l = *listener;
+
+    if (!l)
+        return;
+    *listener = NULL;
+    loop_watch_free(&l->watch);
+    loop_timer_stop(l->net->loop, &l->pause);
+    if (l->address.family == NET_UNIX)
+        (void)!remove_socket(&l->address); /* or the next start replaces it */
+    close(l->socket);
+    DL_DELETE(l->net->listeners, l);
+    loop_release(l->net->loop, free, l);
+}
+
+/* Whether the system would let us speak as address. */
+static bool
+can_be_ours(const struct net_address *address)
+{
+    struct sockaddr_storage name;
+    socklen_t length = net_sockaddr_fill(address, &name);
+    int family = net_sockaddr_family(address);
+    int probe = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool can = probe >= 0 && bind(probe, (struct sockaddr *)&name, length) == 0;
+
+    if (probe >= 0)
+        close(probe);
+    return can;
+}
+
+/* Whether what is sent to address would come from it: nothing is sent. */
+static bool
+leads_to_itself(const struct net_address *address)
+{
+    struct sockaddr_storage name;
+    socklen_t length = net_sockaddr_fill(address, &name);
+    int family = net_sockaddr_family(address);
+    int probe = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct net_address source;
+    bool same = probe >= 0 && connect(probe, (struct sockaddr *)&name, length) == 0;
+
+    length = sizeof name;
+    same = same && getsockname(probe, (struct sockaddr *)&name, &length) == 0;
+    if (probe >= 0)
+        close(probe);
+    if (!same)
+        return false;
+    net_sockaddr_read(&name, length, &source);
+    source.port = address->port;
+    return net_address_equal(&source, address);
+}
+
+/* Asked by binding, not of a list of interfaces: that would need a netlink socket, and
+ * the sandbox has none. */
+static bool
+is_local(struct net_address address)
+{
+    struct net_address nobodys; /* RFC 5737, RFC 3849 */
+
+    if (net_address_is_loopback(&address))
+        return true;
+    address.port = 0;
+    if (!can_be_ours(&address))
+        return false;
+    net_address_parse_ip(
+        address.family == NET_IPV4 ? TEXT("192.0.2.1") : TEXT("2001:db8::1"), &nobodys);
+    if (net_address_equal(&nobodys, &address) || !can_be_ours(&nobodys))
+        return true;
+    /* ip_nonlocal_bind: any address can be bound here. */
+    address.port = 9; /* one must be named: discard */
+    return leads_to_itself(&address);
+}
+
+bool
+net_is_own(struct net *net, const struct net_address *address)
+{
+    struct net_address plain = *address;
+    struct net_listener *l;
+
+    net_address_unmap(&plain);
+    if (net_address_is_wildcard(&plain)) /* connecting to it reaches the loopback */
+        net_address_parse_ip(plain.family == NET_IPV4 ? TEXT("127.0.0.1") : TEXT("::1"),
+                             &plain);
+    plain.port = address->port;
+    DL_FOREACH (net->listeners, l) {
+        struct net_address mine = l->address;
+
+        if (mine.family != plain.family || mine.port != plain.port)
+            continue;
+        if (net_address_equal(&mine, &plain))
+            return true;
+        if (net_address_is_wildcard(&mine) && is_local(plain))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,414 @@
+/* The bytes of connections: what waits, what is read and written, what is told. */
+#include "base/net/net_internal.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+
+enum {
+    PIPE_CHUNK = 4096, /* PIPE_BUF: a pipe that poll() calls writable takes this much */
+    DROPPED_MAX = 16 << 20, /* read from a peer that we are closing */
+    ERROR_MAX = 256
+};
+
+static bool
+wants_read(const struct net_connection *c)
+{
+    if (c->connecting || c->ended || c->failed)
+        return false;
+    if (c->closing) /* what comes is dropped, so that closing does not reset */
+        return c->in_is_socket && c->dropped < DROPPED_MAX;
+    if (c->tls && !c->secured)
+        return true;
+    return !c->paused && net_waiting_length(&c->input) < NET_INPUT_MAX;
+}
+
+static void
+net_stream_do_nothing(void *context)
+{
+    (void)context;
+}
+
+static void
+unmark_dirty(struct net_connection *c)
+{
+    if (!c->dirty)
+        return;
+    c->dirty = false;
+    DL_DELETE2(c->net->dirty, c, dirty_prev, dirty_next);
+}
+
+static void
+connection_release(void *object)
+{
+    struct net_connection *c = object;
+
+    buffer_free(&c->input.bytes);
+    buffer_free(&c->output.bytes);
+    buffer_free(&c->wire.bytes);
+    buffer_free(&c->early.bytes);
+    tls_session_free(&c->tls);
+    free(c->error);
+    free(c);
+}
+
+/* Adopted pipes and terminals stay in blocking mode, which they share with other
+ * programs: they are asked first. */
+static bool
+net_stream_is_ready(int descriptor, short events)
+{
+    struct pollfd asked = {.fd = descriptor, .events = events};
+
+    return poll(&asked, 1, 0) > 0;
+}
+
+ssize_t
+net_stream_read(const struct net_connection *c, char *to, size_t size)
+{
+    ssize_t got;
+
+    do {
+        if (!c->in_is_socket && !net_stream_is_ready(c->in, POLLIN))
+            return -EAGAIN;
+        got = c->in_is_socket ? recv(c->in, to, size, MSG_DONTWAIT)
+                              : read(c->in, to, size);
+    } while (got < 0 && errno == EINTR);
+    return got < 0 ? -errno : got;
+}
+
+/* Bytes taken or a negative errno. */
+static ssize_t
+net_stream_write_some(const struct net_connection *c, struct text t)
+{
+    size_t chunk = t.length < PIPE_CHUNK ? t.length : PIPE_CHUNK;
+    ssize_t taken;
+
+    do {
+        if (!c->out_is_socket && !net_stream_is_ready(c->out, POLLOUT))
+            return -EAGAIN;
+        taken = c->out_is_socket
+                    ? send(c->out, t.at, t.length, MSG_DONTWAIT | MSG_NOSIGNAL)
+                    : write(c->out, t.at, chunk);
+    } while (taken < 0 && errno == EINTR);
+    return taken < 0 ? -errno : taken;
+}
+
+void
+net_stream_emit(struct net_connection *c, enum net_event event)
+{
+    if (c->on_event)
+        c->on_event(c->context, event);
+}
+
+void
+net_stream_tell(struct net_connection *c, unsigned what)
+{
+    c->tell |= what;
+    loop_post(c->net->loop, &c->telling, c->telling.run, c);
+}
+
+void
+net_stream_update(struct net_connection *c)
+{
+    int reading = wants_read(c) ? LOOP_READ : 0;
+    int writing = c->connecting || c->blocked ? LOOP_WRITE : 0;
+
+    if (c->gone || !c->watch_in)
+        return;
+    if (c->in == c->out) {
+        loop_watch_set(c->watch_in, reading | writing);
+    } else {
+        loop_watch_set(c->watch_in, reading);
+        loop_watch_set(c->watch_out, writing);
+    }
+    if (c->tls && wants_read(c) && net_tls_has_more(c))
+        net_stream_tell(c, TELL_MORE);
+}
+
+void
+net_stream_mark(struct net_connection *c)
+{
+    struct net *net = c->net;
+
+    if (c->dirty || c->blocked || c->connecting)
+        return;
+    /* So that the turn that sends comes, even when this was called outside of one. */
+    if (!net->dirty)
+        loop_post(net->loop, &net->wake, net_stream_do_nothing, NULL);
+    c->dirty = true;
+    DL_APPEND2(net->dirty, c, dirty_prev, dirty_next);
+}
+
+void
+net_stream_destroy(struct net_connection *c)
+{
+    struct net *net = c->net;
+
+    assert(!c->gone);
+    c->gone = true;
+    c->on_event = NULL;
+    unmark_dirty(c);
+    if (c->closing) {
+        DL_DELETE2(net->lingering, c, lingering_prev, lingering_next);
+        net->lingering_count--;
+    }
+    loop_timer_stop(net->loop, &c->timer);
+    loop_unpost(net->loop, &c->telling);
+    loop_watch_free(&c->watch_in);
+    loop_watch_free(&c->watch_out);
+    if (c->in >= 0)
+        close(c->in);
+    if (c->out != c->in)
+        close(c->out);
+    DL_DELETE(net->connections, c);
+    net->connection_count--;
+    loop_release(net->loop, connection_release, c);
+}
+
+void
+net_stream_fail(struct net_connection *c, int error_number, const char *format, ...)
+{
+    char text[ERROR_MAX];
+    va_list list;
+
+    if (c->gone || c->failed)
+        return;
+    if (c->closing) {
+        net_stream_destroy(c);
+        return;
+    }
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    c->error = memory_string(text);
+    c->error_number = error_number;
+    c->failed = true;
+    if (c->shaking && !c->clear && !c->blocked)
+        net_stream_write_some(c, net_waiting_text(&c->wire)); /* the alert, if it can */
+    c->connecting = c->blocked = false;
+    net_waiting_clear(c->net, &c->output);
+    net_waiting_clear(c->net, &c->wire);
+    c->clear = 0;
+    unmark_dirty(c);
+    loop_timer_stop(c->net->loop, &c->timer);
+    net_stream_update(c);
+    net_stream_tell(c, TELL_FAILED);
+}
+
+void
+net_stream_settle(struct net_connection *c)
+{
+    if (!c->closing || c->gone || c->connecting || net_unsent(c))
+        return;
+    if (c->tls) {
+        net_tls_end(c);
+        if (net_unsent(c)) {
+            net_stream_mark(c);
+            return;
+        }
+    }
+    if (c->ended || !c->in_is_socket || !c->out_is_socket)
+        net_stream_destroy(c);
+    else if (!c->shut && shutdown(c->out, SHUT_WR) < 0)
+        net_stream_destroy(c);
+    else
+        c->shut = true;
+}
+
+void
+net_stream_deliver(struct net_connection *c, size_t held, size_t got)
+{
+    char *scratch = c->net->scratch;
+    struct text rest;
+
+    if (held)
+        memcpy(scratch, net_waiting_text(&c->input).at, held);
+    c->view = text_of(scratch, held + got);
+    net_stream_emit(c, NET_INPUT);
+    if (c->gone || c->closing)
+        return;
+    rest = c->view;
+    c->view = (struct text){0};
+    if (rest.length == held + got)
+        rest = text_after(rest, held);
+    else
+        net_waiting_clear(c->net, &c->input);
+    if (rest.length) {
+        bool added = net_waiting_add(c->net, &c->input, rest);
+
+        assert(added);
+    }
+}
+
+void
+net_stream_receive(struct net_connection *c)
+{
+    size_t held = net_waiting_length(&c->input);
+    ssize_t got;
+
+    if (c->tls && !c->closing) {
+        net_tls_receive(c);
+        return;
+    }
+    if (held == NET_INPUT_MAX)
+        return;
+    got = net_stream_read(c, c->net->scratch + held, NET_INPUT_MAX - held);
+    if (got == -EAGAIN)
+        return;
+    if (got < 0) {
+        net_stream_fail(c, (int)-got, "receiving: %s", strerror((int)-got));
+        return;
+    }
+    c->active_ms = loop_monotonic_ms(c->net->loop);
+    if (got == 0) {
+        c->ended = true;
+        if (c->closing)
+            net_stream_settle(c);
+        else if (!c->failed)
+            net_stream_emit(c, NET_ENDED);
+    } else if (c->closing) {
+        c->dropped += (size_t)got;
+    } else {
+        net_stream_deliver(c, held, (size_t)got);
+    }
+    net_stream_update(c);
+}
+
+void
+net_stream_drop_input(struct net_connection *c)
+{
+    c->view = (struct text){0};
+    net_waiting_clear(c->net, &c->input);
+}
+
+/* What is to be written next, and how much of it. */
+static struct deferral_reasons *
+next_output(struct net_connection *c, struct text *bytes)
+{
+    struct deferral_reasons *w = &c->output;
+
+    if (c->tls && !c->clear)
+        net_tls_seal(c);
+    if (c->tls || net_waiting_length(&c->wire))
+        w = c->clear ? &c->output : &c->wire;
+    *bytes = net_waiting_text(w);
+    if (c->clear)
+        *bytes = text_before(*bytes, c->clear);
+    return w;
+}
+
+/* False when it has failed. */
+static bool
+write_output(struct net_connection *c)
+{
+    struct text bytes;
+
+    for (;;) {
+        struct deferral_reasons *w = next_output(c, &bytes);
+        ssize_t taken;
+
+        if (c->failed || c->gone)
+            return false;
+        if (!bytes.length)
+            return true;
+        taken = net_stream_write_some(c, bytes);
+        c->blocked = taken == -EAGAIN;
+        if (c->blocked)
+            return true;
+        if (taken < 0) {
+            net_stream_fail(c, (int)-taken, "sending: %s", strerror((int)-taken));
+            return false;
+        }
+        if (!c->tls || c->secured) /* a handshake has the time-out as a whole */
+            c->active_ms = loop_monotonic_ms(c->net->loop);
+        c->clear -= c->clear ? (size_t)taken : 0;
+        net_waiting_take(c->net, w, (size_t)taken);
+        c->blocked = c->out_is_socket && (size_t)taken < bytes.length;
+        if (c->blocked) /* it took a part: it is full */
+            return true;
+    }
+}
+
+void
+net_stream_flush(struct net_connection *c)
+{
+    if (!write_output(c))
+        return;
+    if (c->above && net_unsent(c) < c->low_water) {
+        c->above = false;
+        if (!c->closing)
+            net_stream_tell(c, TELL_DRAINED);
+    }
+    net_stream_update(c);
+    net_stream_settle(c);
+}
+
+void
+net_stream_flush_all(void *context)
+{
+    struct net *net = context;
+
+    while (net->dirty) {
+        struct net_connection *c = net->dirty;
+
+        unmark_dirty(c);
+        net_stream_flush(c);
+    }
+    loop_unpost(net->loop, &net->wake);
+}
+
+struct text
+net_input(const struct net_connection *c)
+{
+    return c->view.at ? c->view : net_waiting_text(&c->input);
+}
+
+void
+net_consume(struct net_connection *c, size_t size)
+{
+    assert(size <= net_input(c).length);
+    if (c->view.at) {
+        c->view = text_after(c->view, size);
+    } else if (size) {
+        net_waiting_take(c->net, &c->input, size);
+        net_stream_update(c);
+    }
+}
+
+void
+net_want_input(struct net_connection *c, bool want)
+{
+    if (c->paused && want && net_input(c).length)
+        net_stream_tell(c, TELL_INPUT);
+    c->paused = !want;
+    net_stream_update(c);
+}
+
+void
+net_send(struct net_connection *c, struct text bytes)
+{
+    if (c->failed || !bytes.length)
+        return;
+    if (!net_waiting_add(c->net, &c->output, bytes)) {
+        net_stream_fail(c, ENOBUFS, "the peer does not read: %zu bytes are unsent",
+                        net_waiting_length(&c->output));
+        return;
+    }
+    if (net_unsent(c) > c->low_water)
+        c->above = true;
+    net_stream_mark(c);
+}
+
+size_t
+net_unsent(const struct net_connection *c)
+{
+    return net_waiting_length(&c->output) + net_waiting_length(&c->wire);
+}

@@ -1,0 +1,338 @@
+/* Plans what the process may still do, and gives up the rest in the right order. */
+#include "base/sandbox/sandbox.h"
+
+#include "base/sandbox/identity.h"
+#include "base/memory.h"
+#include "base/sandbox/sandbox_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) ||             \
+    __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+struct sandbox {
+    struct sandbox_path *paths;
+    struct sandbox_state state;
+};
+
+/* --- The plan --------------------------------------------------------------------- */
+
+struct sandbox *
+sandbox_new(void)
+{
+    return memory_new(sizeof(struct sandbox));
+}
+
+void
+sandbox_free(struct sandbox **sandbox)
+{
+    struct sandbox_path *path, *next;
+    if (*sandbox == NULL)
+        return;
+    LL_FOREACH_SAFE ((*sandbox)->paths, path, next) {
+        free(path->path);
+        free(path);
+    }
+    free(*sandbox);
+    *sandbox = NULL;
+}
+
+/* path without links. The caller frees; NULL: not there. */
+static char *
+resolve(const char *path)
+{
+    char *real = memory_new(PATH_MAX);
+    if (realpath(path, real) != NULL)
+        return real;
+    free(real);
+    return NULL;
+}
+
+/* Takes path. */
+static void
+sandbox_add(struct sandbox *s, enum sandbox_right right, char *path)
+{
+    struct sandbox_path *each, *added;
+    LL_FOREACH (s->paths, each)
+        if (each->right == right && strcmp(each->path, path) == 0) {
+            free(path);
+            return;
+        }
+    added = memory_new(sizeof(*added));
+    added->right = right;
+    added->path = path;
+    LL_APPEND(s->paths, added);
+}
+
+/* The directory that path lies in, without links. The caller frees; NULL: not there. */
+static char *
+parent_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL)
+        return resolve(".");
+    char *name = memory_string(path);
+    name[slash - path + (slash == path)] = '\0';
+    char *real = resolve(name);
+    free(name);
+    return real;
+}
+
+static bool
+is_below(const char *path, const char *directory)
+{
+    size_t length = strlen(directory);
+    if (strcmp(directory, "/") == 0)
+        return true;
+    return strncmp(path, directory, length) == 0 &&
+           (path[length] == '\0' || path[length] == '/');
+}
+
+/* Where much lies that is none of our business; /home/somebody too. */
+static bool
+is_wide(const char *directory)
+{
+    static const char *const shared[] = {"/",    "/home", "/root", "/tmp",     "/var",
+                                         "/usr", "/run",  "/opt",  "/srv",     "/mnt",
+                                         "/dev", "/proc", "/sys",  "/var/tmp", NULL};
+    static const char homes[] = "/home/";
+    for (const char *const *each = shared; *each; each++)
+        if (strcmp(*each, directory) == 0)
+            return true;
+    /* Who cannot read this reads there what is for everybody. */
+    if (strcmp("/etc", directory) == 0)
+        return access("/etc/shadow", R_OK) == 0;
+    return is_below(directory, "/home") &&
+           strchr(directory + sizeof(homes) - 1, '/') == NULL;
+}
+
+/* Takes path. */
+static void
+add_narrow(struct sandbox *s, char *path)
+{
+    if (path && !is_wide(path))
+        sandbox_add(s, SANDBOX_READ, path);
+    else
+        free(path);
+}
+
+/* S_IFREG, S_IFDIR, S_IFCHR, or 0: nothing to read. */
+static mode_t
+sandbox_kind_of(const char *path)
+{
+    struct stat status;
+    mode_t kind = stat(path, &status) == 0 ? status.st_mode & S_IFMT : 0;
+    return kind == S_IFREG || kind == S_IFDIR || kind == S_IFCHR ? kind : 0;
+}
+
+void
+sandbox_let_read(struct sandbox *s, const char *path)
+{
+    mode_t kind = sandbox_kind_of(path);
+    char *real = kind ? resolve(path) : NULL;
+    assert(!s->state.entered);
+    if (real == NULL)
+        return;
+    if (kind == S_IFDIR) {
+        add_narrow(s, real);
+        return;
+    }
+    /* Both: a certificate is often a link whose target changes, in either place. */
+    add_narrow(s, parent_of(path));
+    add_narrow(s, parent_of(real));
+    sandbox_add(s, SANDBOX_READ, real);
+}
+
+void
+sandbox_let_write(struct sandbox *s, const char *directory)
+{
+    char *real = resolve(directory);
+    assert(!s->state.entered);
+    if (real)
+        sandbox_add(s, SANDBOX_WRITE, real);
+}
+
+void
+sandbox_let_remove(struct sandbox *s, const char *file)
+{
+    struct stat status;
+    char *beside = parent_of(file);
+    assert(!s->state.entered);
+    if (beside && stat(beside, &status) == 0 && status.st_uid == geteuid() &&
+        !is_wide(beside))
+        sandbox_add(s, SANDBOX_REMOVE, beside);
+    else
+        free(beside);
+}
+
+/* --- Asking ----------------------------------------------------------------------- */
+
+static bool
+covers(const struct sandbox *s, enum sandbox_right right, const char *real)
+{
+    const struct sandbox_path *each;
+    LL_FOREACH (s->paths, each)
+        if ((each->right == right || each->right == SANDBOX_WRITE) &&
+            is_below(real, each->path))
+            return true;
+    return false;
+}
+
+/* Of what is not there the nearest directory above decides. */
+static bool
+may(const struct sandbox *s, enum sandbox_right right, const char *path)
+{
+    if (s->state.landlock == 0)
+        return true;
+    char *at = memory_string(path), *real;
+    while ((real = resolve(*at ? at : ".")) == NULL && *at) {
+        char *slash = strrchr(at, '/');
+        if (slash == NULL || slash == at)
+            at[slash != NULL] = '\0';
+        else
+            *slash = '\0';
+    }
+    bool good = real && covers(s, right, real);
+    free(real);
+    free(at);
+    return good;
+}
+
+bool
+sandbox_may_read(const struct sandbox *s, const char *path)
+{
+    return sandbox_kind_of(path) == 0 || may(s, SANDBOX_READ, path);
+}
+
+bool
+sandbox_may_write(const struct sandbox *s, const char *directory)
+{
+    return may(s, SANDBOX_WRITE, directory);
+}
+
+/* --- Giving up -------------------------------------------------------------------- */
+
+static void __attribute__((format(printf, 2, 3)))
+lacks(struct sandbox_state *state, const char *format, ...)
+{
+    size_t length = strlen(state->missing);
+    va_list list;
+    if (length > 0 && length + 2 < sizeof(state->missing)) {
+        memcpy(state->missing + length, "; ", 3);
+        length += 2;
+    }
+    va_start(list, format);
+    vsnprintf(state->missing + length, sizeof(state->missing) - length, format, list);
+    va_end(list);
+}
+
+static bool
+limit(int what)
+{
+    return setrlimit((__rlimit_resource_t)what, &(struct rlimit){0, 0}) == 0;
+}
+
+/* What every kernel can. */
+static void
+give_up_privileges(struct sandbox_state *state)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        lacks(state, "no_new_privs (%s)", strerror(errno));
+    if (!identity_shed())
+        lacks(state, "dropping capabilities (%s)", strerror(errno));
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || !limit(RLIMIT_CORE) ||
+        !limit(RLIMIT_NPROC))
+        lacks(state, "limits (%s)", strerror(errno));
+}
+
+static bool
+can_landlock(struct sandbox_state *state, int abi)
+{
+    if (abi == 0)
+        lacks(state,
+              "Landlock (not in this kernel, or off: Linux 5.19 and newer, lsm=)");
+    else if (abi == 1)
+        lacks(state, "Landlock (too old in this kernel: 5.19 and newer)");
+    return abi > 1;
+}
+
+void
+sandbox_enter(struct sandbox *s)
+{
+    struct sandbox_state *state = &s->state;
+    int abi, error;
+    assert(!state->entered);
+    state->entered = true;
+    if (SANITIZED) {
+        lacks(state, "everything (built with a sanitizer)");
+        return;
+    }
+    give_up_privileges(state);
+    abi = sandbox_landlock_abi();
+    if (can_landlock(state, abi)) {
+        error = sandbox_landlock_enter(s->paths, abi);
+        state->landlock = error == 0 ? abi : 0;
+        if (error != 0)
+            lacks(state, "Landlock (%s)", strerror(error));
+    }
+    if (sandbox_seccomp_lack() != NULL) {
+        lacks(state, "%s", sandbox_seccomp_lack());
+        return;
+    }
+    error = sandbox_seccomp_enter();
+    state->seccomp = error == 0;
+    if (error != 0)
+        lacks(state, "seccomp (%s)", strerror(error));
+}
+
+const struct sandbox_state *
+sandbox_get_state(const struct sandbox *s)
+{
+    return &s->state;
+}
+
+void
+sandbox_offer(struct sandbox_state *state)
+{
+    *state = (struct sandbox_state){0};
+    if (SANITIZED) {
+        lacks(state, "everything (built with a sanitizer)");
+        return;
+    }
+    int abi = sandbox_landlock_abi();
+    state->landlock = can_landlock(state, abi) ? abi : 0;
+    state->seccomp = sandbox_seccomp_lack() == NULL;
+    if (!state->seccomp)
+        lacks(state, "%s", sandbox_seccomp_lack());
+}
+
+void
+sandbox_describe(const struct sandbox_state *state, char *out, size_t size)
+{
+    char landlock[40] = "";
+    if (state->landlock > 0)
+        snprintf(landlock, sizeof(landlock), "Landlock (ABI %d)%s", state->landlock,
+                 state->seccomp ? ", " : "");
+    snprintf(out, size, "%s%s%s", landlock, state->seccomp ? "seccomp" : "",
+             state->landlock > 0 || state->seccomp ? "" : "off");
+}

@@ -1,0 +1,646 @@
+/* Typed settings: collects what each source says of a key and picks the strongest. */
+#include "base/settings/settings.h"
+
+#include "base/disk/disk.h"
+#include "base/log/log.h"
+#include "base/memory.h"
+#include "base/settings/settings_file.h"
+#include "base/settings/settings_value.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    FILE_SIZE_MAX = 4 * 1024 * 1024, /* a settings file, or what a key_file names */
+    MISTAKES_MAX = 64 * 1024,
+    MISTAKE_MAX = 4096,
+    FILES_MAX = 1024 * 1024
+};
+
+/* Weakest first. */
+enum level { LEVEL_DEFAULT, LEVEL_FILE, LEVEL_ENVIRONMENT, LEVEL_ARGUMENT, LEVELS };
+
+/* What one source says of one key. */
+struct entry {
+    char *text;          /* NULL: nothing */
+    char *path;          /* of the file that it stands in; NULL: in none */
+    char *origin, *name; /* "petrel.conf:12" and the key as it is spelt there */
+    size_t step, line;   /* which call read it, and where; line 0 = no lines */
+    bool is_path;        /* text names the file that has the value */
+    bool is_bad;         /* reported already */
+    const struct setting_synonym *synonym; /* NULL: the key itself */
+};
+
+struct settings {
+    const struct setting *rows;
+    const struct setting_synonym *synonyms; /* NULL: none */
+    char *prefix;
+    void *target;
+    struct entry *entries; /* LEVELS for each row */
+    size_t count, step;
+    bool leaves_secrets;
+    struct buffer mistakes, warnings;
+    size_t mistake_count;
+    struct buffer files; /* paths, each with a NUL behind it */
+};
+
+/* Where a `key = value` was found. */
+struct place {
+    enum level level;
+    const char *origin; /* without the line */
+    size_t line;
+};
+
+static const char file_suffix[] = "_file";
+
+static struct entry *
+entry_at(const struct settings *s, const struct setting *row, enum level level)
+{
+    return &s->entries[(size_t)(row - s->rows) * LEVELS + level];
+}
+
+/* What counts: the strongest source that says something. The default always exists. */
+static struct entry *
+entry_effective(const struct settings *s, const struct setting *row)
+{
+    struct entry *entry = entry_at(s, row, LEVELS - 1);
+    for (enum level level = LEVELS - 1; level > LEVEL_DEFAULT; level--, entry--)
+        if (entry->text != NULL)
+            break;
+    return entry;
+}
+
+static void
+entry_clear(struct entry *entry)
+{
+    free(entry->text);
+    free(entry->path);
+    free(entry->origin);
+    free(entry->name);
+    *entry = (struct entry){0};
+}
+
+static char *
+origin_string(const char *origin, size_t line)
+{
+    struct buffer made;
+    buffer_init(&made, MISTAKE_MAX);
+    bool added = line == 0 ? buffer_format(&made, "%.2048s", origin)
+                           : buffer_format(&made, "%.2048s:%zu", origin, line);
+    assert(added);
+    char *string = text_string(buffer_text(&made));
+    buffer_free(&made);
+    return string;
+}
+
+/* One line more; what the user wrote must not make it two, or move the cursor. */
+static void
+settings_add_line(struct buffer *lines, const char *origin, struct text name,
+                  struct text what)
+{
+    struct buffer line;
+    buffer_init(&line, MISTAKE_MAX);
+    bool whole = log_escape(text_from(origin), &line) && buffer_add(&line, TEXT(": "));
+    if (whole && name.length > 0)
+        whole =
+            log_escape(text_before(name, 128), &line) && buffer_add(&line, TEXT(": "));
+    whole = whole && log_escape(what, &line);
+    if (lines->limit - lines->length > line.length)
+        whole = buffer_add(lines, buffer_text(&line)) && buffer_add_byte(lines, '\n');
+    (void)whole; /* a cut line says enough */
+    buffer_free(&line);
+}
+
+static void
+settings_add_mistake(struct settings *s, const char *origin, struct text name,
+                     struct text what)
+{
+    s->mistake_count++;
+    settings_add_line(&s->mistakes, origin, name, what);
+}
+
+__attribute__((format(printf, 4, 5))) static void
+complain(struct settings *s, const struct place *place, struct text name,
+         const char *format, ...)
+{
+    char *origin = origin_string(place->origin, place->line);
+    char what[MISTAKE_MAX];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof(what), format, list);
+    va_end(list);
+    settings_add_mistake(s, origin, name, text_from(what));
+    free(origin);
+}
+
+/* The key as it must be spelt in this source. */
+static char *
+spell(const struct settings *s, enum level level, const struct setting *row,
+      bool is_path)
+{
+    struct buffer name;
+    buffer_init(&name, MISTAKE_MAX);
+    bool upper = level == LEVEL_ENVIRONMENT;
+    bool added = buffer_format(&name, "%s%s%s%s", upper ? s->prefix : "",
+                               upper ? "_" : "", row->key, is_path ? file_suffix : "");
+    assert(added);
+    if (upper)
+        for (size_t i = strlen(s->prefix); i < name.length; i++)
+            if (name.at[i] >= 'a' && name.at[i] <= 'z')
+                name.at[i] = (char)(name.at[i] - 'a' + 'A');
+    char *string = text_string(buffer_text(&name));
+    buffer_free(&name);
+    return string;
+}
+
+static struct text
+without_suffix(struct text key)
+{
+    return text_before(key, key.length - strlen(file_suffix));
+}
+
+static void
+complain_unknown(struct settings *s, const struct place *place, struct text name,
+                 struct text key)
+{
+    char *lower = text_string(key);
+    text_lower(lower, key.length);
+    key = text_of(lower, key.length);
+    bool is_path = false;
+    const struct setting *near = settings_guess(s->rows, key);
+    if (near == NULL && text_ends_nocase(key, text_from(file_suffix))) {
+        near = settings_guess(s->rows, without_suffix(key));
+        is_path = true;
+    }
+    if (near == NULL && place->level != LEVEL_ENVIRONMENT) {
+        complain(s, place, name, "unknown setting");
+    } else if (near != NULL) {
+        char *meant = spell(s, place->level, near, is_path);
+        complain(s, place, name, "unknown setting; did you mean '%s'?", meant);
+        free(meant);
+    }
+    free(lower);
+}
+
+/* The same call has said something of the same row already. */
+static void
+complain_twice(struct settings *s, const struct place *place, struct text name,
+               const struct entry *first)
+{
+    bool same = text_equal(name, text_from(first->name));
+    if (first->line == 0 || first->step != s->step)
+        complain(s, place, name, "%s is set too", first->name);
+    else if (same)
+        complain(s, place, name, "set twice, first in line %zu", first->line);
+    else
+        complain(s, place, name, "%s is set too, in line %zu", first->name,
+                 first->line);
+}
+
+/* --- Names ------------------------------------------------------------------------ */
+
+/* What a name means. */
+struct meaning {
+    const struct setting *row;             /* NULL: unknown, or refused */
+    const struct setting_synonym *synonym; /* NULL: it is the key */
+    bool is_path;                          /* _file is behind it */
+};
+
+static struct meaning
+find_name(const struct settings *s, struct text key)
+{
+    struct meaning m = {.row = settings_find(s->rows, key)};
+    const struct setting_synonym *synonym = m.row ? NULL : s->synonyms;
+    for (; synonym && synonym->name; synonym++)
+        if (text_equal_nocase(text_from(synonym->name), key)) {
+            m.synonym = synonym;
+            if (synonym->key != NULL)
+                m.row = settings_find(s->rows, text_from(synonym->key));
+            assert((m.row != NULL) == (synonym->key != NULL));
+            break;
+        }
+    return m;
+}
+
+static struct meaning
+find_meaning(const struct settings *s, struct text key)
+{
+    struct meaning m = find_name(s, key);
+    if (m.row == NULL && m.synonym == NULL &&
+        text_ends_nocase(key, text_from(file_suffix))) {
+        m = find_name(s, without_suffix(key));
+        m.is_path = true;
+    }
+    return m;
+}
+
+static void
+warn_of_name(struct settings *s, const struct place *place, struct text name,
+             const struct meaning *m)
+{
+    char *origin = origin_string(place->origin, place->line);
+    char *now = spell(s, place->level, m->row, m->is_path);
+    char what[MISTAKE_MAX];
+    snprintf(what, sizeof(what), "old name of %s, still accepted; write %s", now, now);
+    settings_add_line(&s->warnings, origin, name, text_from(what));
+    free(now);
+    free(origin);
+}
+
+/* key may be a name that the row has not: name is how the source spells it. */
+static void
+assign(struct settings *s, const struct place *place, struct text name, struct text key,
+       struct text value)
+{
+    struct meaning m = find_meaning(s, key);
+    const struct setting *row = m.row;
+    if (row == NULL) {
+        if (m.synonym)
+            complain(s, place, name, "%s", m.synonym->help);
+        else
+            complain_unknown(s, place, name, key);
+        return;
+    }
+    if (text_find(value, '\0') != TEXT_NONE) {
+        complain(s, place, name, "a NUL byte in the value");
+        return;
+    }
+    struct entry *entry = entry_at(s, row, place->level);
+    if (entry->text != NULL &&
+        (entry->step == s->step || entry->synonym != m.synonym)) {
+        complain_twice(s, place, name, entry);
+        return;
+    }
+    if (m.synonym && m.synonym->is_old)
+        warn_of_name(s, place, name, &m);
+    entry_clear(entry);
+    *entry = (struct entry){
+        .text = text_string(value),
+        .path =
+            place->level == LEVEL_FILE ? text_string(text_from(place->origin)) : NULL,
+        .origin = origin_string(place->origin, place->line),
+        .name = text_string(name),
+        .step = s->step,
+        .line = place->line,
+        .is_path = m.is_path,
+        .synonym = m.synonym,
+    };
+    if (row->kind == SETTING_LIST && !m.is_path)
+        return;
+    for (char *at = entry->text; *at != '\0'; at++)
+        if (*at == '\n' && place->level == LEVEL_FILE)
+            *at = ' ';
+}
+
+/* The whole of a file, and its name for settings_each_file(). */
+static int
+read_whole(struct settings *s, const char *path, char **content, size_t *length)
+{
+    if (!buffer_add(&s->files, text_of(path, strlen(path) + 1)))
+        return -EFBIG; /* nobody names so many */
+    return disk_read_whole(path, FILE_SIZE_MAX, content, length);
+}
+
+/* `key_file`: puts the content in the place of the path. */
+static void
+load_value(struct settings *s, struct entry *entry)
+{
+    char *content;
+    size_t length;
+    struct place place = {LEVEL_FILE, entry->origin, 0};
+    struct text name = text_from(entry->name);
+    int error = read_whole(s, entry->text, &content, &length);
+    entry->is_bad = true;
+    if (error < 0) {
+        complain(s, &place, name, "cannot read '%s': %s", entry->text,
+                 strerror(-error));
+        return;
+    }
+    while (length > 0 && (content[length - 1] == '\n' || content[length - 1] == '\r'))
+        content[--length] = '\0';
+    if (strlen(content) != length) {
+        complain(s, &place, name, "a NUL byte in '%s'", entry->text);
+        free(content);
+        return;
+    }
+    struct buffer origin;
+    buffer_init(&origin, 2 * MISTAKE_MAX);
+    bool added = buffer_format(&origin, "%s, from %.2048s", entry->origin, entry->text);
+    assert(added);
+    free(entry->origin);
+    entry->origin = text_string(buffer_text(&origin));
+    buffer_free(&origin);
+    free(entry->path);
+    entry->path = entry->text;
+    entry->text = content;
+    entry->is_path = entry->is_bad = false;
+}
+
+static const char no_comment[] =
+    "behind a value '#' begins no comment: put that into a line of its own";
+
+static bool
+has_comment(const struct entry *entry)
+{
+    return strstr(entry->text, " #") != NULL || strstr(entry->text, "\t#") != NULL;
+}
+
+static void
+apply_row(struct settings *s, const struct setting *row)
+{
+    struct entry *entry = entry_effective(s, row);
+    if (entry->text == NULL || entry->is_bad || (row->secret && s->leaves_secrets))
+        return;
+    if (entry->is_path && entry->text[0] != '\0')
+        load_value(s, entry);
+    if (entry->is_bad)
+        return;
+    /* Each word of it would be a mistake; but the text of a route may have one. */
+    if (row->kind == SETTING_LIST && has_comment(entry) &&
+        strstr(entry->text, "error:") == NULL) {
+        entry->is_bad = true;
+        settings_add_mistake(s, entry->origin, text_from(entry->name),
+                             text_from(no_comment));
+        return;
+    }
+    if (entry->synonym && entry->synonym->takes &&
+        !entry->synonym->takes(text_from(entry->text))) {
+        entry->is_bad = true;
+        settings_add_mistake(s, entry->origin, text_from(entry->name),
+                             text_from(entry->synonym->help));
+        return;
+    }
+    struct buffer why;
+    buffer_init(&why, MISTAKE_MAX);
+    if (!settings_value_set(row, entry->text, s->target, &why)) {
+        assert(entry !=
+               entry_at(s, row, LEVEL_DEFAULT)); /* the table itself is wrong */
+        entry->is_bad = true;
+        settings_add_mistake(s, entry->origin, text_from(entry->name),
+                             has_comment(entry) ? text_from(no_comment)
+                                                : buffer_text(&why));
+    }
+    buffer_free(&why);
+}
+
+/* Each line of a list indented below its key. False at out's limit. */
+static bool
+put_lines(struct buffer *out, const char *indent, struct text lines)
+{
+    struct text line;
+    while (text_cut(&lines, '\n', &line))
+        if (!buffer_format(out, "%s", indent) || !log_escape(line, out) ||
+            !buffer_add_byte(out, '\n'))
+            return false;
+    return true;
+}
+
+static bool
+settings_print_row(const struct setting *row, const struct entry *entry,
+                   struct buffer *out)
+{
+    struct text value = text_from(entry->text);
+    if (row->secret && !entry->is_path && value.length > 0)
+        value = TEXT("********");
+    bool lines = text_find(value, '\n') != TEXT_NONE;
+    if (!buffer_format(out, "%s%s =", row->key, entry->is_path ? file_suffix : "") ||
+        !buffer_format(out, "%s", value.length > 0 && !lines ? " " : "") ||
+        !(lines || log_escape(value, out)) || !buffer_add(out, TEXT("   # ")) ||
+        !log_escape(text_from(entry->origin), out) || !buffer_add_byte(out, '\n'))
+        return false;
+    return !lines || put_lines(out, "    ", value);
+}
+
+static bool
+example_row(const struct setting *row, struct buffer *out)
+{
+    struct text preset = text_from(row->preset);
+    bool lines = text_find(preset, '\n') != TEXT_NONE;
+    if (!put_lines(out, "# ", text_from(row->help)) ||
+        !buffer_format(out, "#%s =", row->key))
+        return false;
+    if (lines)
+        return buffer_add_byte(out, '\n') && put_lines(out, "#    ", preset);
+    return buffer_format(out, "%s%.*s\n", preset.length > 0 ? " " : "",
+                         TEXT_ARGS(preset));
+}
+
+struct settings *
+settings_new(const struct setting *rows, const char *prefix, void *target)
+{
+    struct settings *s = memory_new(sizeof(*s));
+    s->rows = rows;
+    s->prefix = memory_string(prefix);
+    s->target = target;
+    while (rows[s->count].key != NULL)
+        s->count++;
+    s->entries = memory_array(s->count * LEVELS, sizeof(*s->entries));
+    for (const struct setting *row = rows; row->key != NULL; row++) {
+        struct entry *entry = entry_at(s, row, LEVEL_DEFAULT);
+        entry->text = row->preset == NULL ? NULL : memory_string(row->preset);
+        entry->origin = memory_string("default");
+        entry->name = memory_string(row->key);
+    }
+    buffer_init(&s->mistakes, MISTAKES_MAX);
+    buffer_init(&s->warnings, MISTAKES_MAX);
+    buffer_init(&s->files, FILES_MAX);
+    return s;
+}
+
+void
+settings_free(struct settings **s)
+{
+    if (*s == NULL)
+        return;
+    for (size_t i = 0; i < (*s)->count * LEVELS; i++)
+        entry_clear(&(*s)->entries[i]);
+    free((*s)->entries);
+    free((*s)->prefix);
+    buffer_free(&(*s)->mistakes);
+    buffer_free(&(*s)->warnings);
+    buffer_free(&(*s)->files);
+    free(*s);
+    *s = NULL;
+}
+
+void
+settings_accept_names(struct settings *s, const struct setting_synonym *synonyms)
+{
+    s->synonyms = synonyms;
+}
+
+void
+settings_leave_secrets(struct settings *s)
+{
+    s->leaves_secrets = true;
+}
+
+void
+settings_read_file(struct settings *s, const char *path)
+{
+    char *content;
+    size_t length;
+    struct place place = {LEVEL_FILE, path, 0};
+    int error = read_whole(s, path, &content, &length);
+    s->step++;
+    if (error < 0) {
+        complain(s, &place, TEXT(""), "cannot read: %s", strerror(-error));
+        return;
+    }
+    struct settings_file file;
+    struct settings_line line;
+    settings_file_start(&file, text_of(content, length));
+    while (settings_file_next(&file, &line)) {
+        place.line = line.number;
+        if (line.mistake != NULL)
+            complain(s, &place, TEXT(""), "%s", line.mistake);
+        else
+            assign(s, &place, line.key, line.key, line.value);
+    }
+    settings_file_end(&file);
+    free(content);
+}
+
+void
+settings_read_environment(struct settings *s, char *const *environment)
+{
+    struct place place = {LEVEL_ENVIRONMENT, "environment", 0};
+    size_t skip = strlen(s->prefix) + 1;
+    s->step++;
+    for (; *environment != NULL; environment++) {
+        struct text value = text_from(*environment), name;
+        text_cut(&value, '=', &name);
+        if (name.length < skip || name.at[skip - 1] != '_' ||
+            !text_starts(name, text_from(s->prefix)))
+            continue;
+        struct text key = text_after(name, skip);
+        if (text_equal(key, TEXT("CONFIG")) || value.at == NULL)
+            continue;
+        char *lower = text_string(key);
+        text_lower(lower, key.length);
+        struct text wanted = text_of(lower, key.length);
+        bool mixed = false;
+        for (size_t i = 0; i < key.length; i++)
+            mixed = mixed || (key.at[i] >= 'a' && key.at[i] <= 'z');
+        if (mixed)
+            complain_unknown(s, &place, name, wanted);
+        else
+            assign(s, &place, name, wanted, text_trim(value));
+        free(lower);
+    }
+}
+
+void
+settings_read_argument(struct settings *s, const char *key_value)
+{
+    struct place place = {LEVEL_ARGUMENT, "command line", 0};
+    struct text value = text_from(key_value), key;
+    text_cut(&value, '=', &key);
+    key = text_trim(key);
+    s->step++;
+    if (value.at == NULL || key.length == 0)
+        complain(s, &place, key, "expected key=value");
+    else
+        assign(s, &place, key, key, text_trim(value));
+}
+
+void
+settings_read_preset(struct settings *s, const char *key_value)
+{
+    struct text value = text_from(key_value), key;
+    text_cut(&value, '=', &key);
+    const struct setting *row = settings_find(s->rows, key);
+    assert(row != NULL && value.at != NULL);
+    struct entry *entry = entry_at(s, row, LEVEL_DEFAULT);
+    free(entry->text);
+    entry->text = text_string(value);
+}
+
+void
+settings_complain(struct settings *s, const char *key, const char *format, ...)
+{
+    const struct setting *row = settings_find(s->rows, text_from(key));
+    assert(row != NULL);
+    struct entry *entry = entry_effective(s, row);
+    if (entry->is_bad)
+        return; /* that it has no value is known */
+    if (has_comment(entry)) {
+        entry->is_bad = true; /* each word of the comment would be a mistake */
+        settings_add_mistake(s, entry->origin, text_from(entry->name),
+                             text_from(no_comment));
+        return;
+    }
+    char what[MISTAKE_MAX];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof(what), format, list);
+    va_end(list);
+    settings_add_mistake(s, entry->origin, text_from(entry->name), text_from(what));
+}
+
+const char *
+settings_origin(const struct settings *s, struct text key)
+{
+    const struct setting *row = settings_find(s->rows, key);
+    const struct entry *entry = row ? entry_effective(s, row) : NULL;
+    return entry && entry != entry_at(s, row, LEVEL_DEFAULT) ? entry->origin : NULL;
+}
+
+size_t
+settings_apply(struct settings *s)
+{
+    for (const struct setting *row = s->rows; row->key != NULL; row++)
+        apply_row(s, row);
+    return s->mistake_count;
+}
+
+struct text
+settings_mistakes(const struct settings *s)
+{
+    return buffer_text(&s->mistakes);
+}
+
+struct text
+settings_warnings(const struct settings *s)
+{
+    return buffer_text(&s->warnings);
+}
+
+void
+settings_print(const struct settings *s, struct buffer *out)
+{
+    for (const struct setting *row = s->rows; row->key != NULL; row++)
+        if (!settings_print_row(row, entry_effective(s, row), out))
+            return;
+}
+
+void
+settings_each_file(const struct settings *s,
+                   void (*each)(void *context, const char *path), void *context)
+{
+    for (size_t at = 0; at < s->files.length; at += strlen(s->files.at + at) + 1)
+        each(context, s->files.at + at);
+}
+
+void
+settings_each_secret(const struct settings *s,
+                     void (*each)(void *context, const char *key, const char *path),
+                     void *context)
+{
+    for (const struct setting *row = s->rows; row->key != NULL; row++) {
+        const struct entry *entry = entry_effective(s, row);
+        if (row->secret && entry->text != NULL && entry->path != NULL)
+            each(context, row->key, entry->path);
+    }
+}
+
+void
+settings_example(const struct setting *rows, struct buffer *out)
+{
+    for (const struct setting *row = rows; row->key != NULL; row++)
+        if ((row != rows && !buffer_add_byte(out, '\n')) || !example_row(row, out))
+            return;
+}

@@ -1,0 +1,228 @@
+/* One value of a setting: numbers, sizes and durations, and keys spelt wrong. */
+#include "base/settings/settings_value.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_MAX = 64, SLIPS_MAX = 2 };
+
+struct unit {
+    struct text name;
+    int64_t factor;
+};
+
+static const struct unit sizes[] = {
+    {TEXT(""),  1      },
+    {TEXT("K"), 1 << 10},
+    {TEXT("M"), 1 << 20},
+    {TEXT("G"), 1 << 30},
+    {TEXT("k"), 1 << 10},
+    {TEXT("m"), 1 << 20},
+    {TEXT("g"), 1 << 30},
+    {{NULL, 0}, 0      },
+};
+
+static const struct unit durations[] = {
+    {TEXT(""),   1000                   },
+    {TEXT("ms"), 1                      },
+    {TEXT("s"),  1000                   },
+    {TEXT("m"),  60 * 1000              },
+    {TEXT("h"),  60 * 60 * 1000         },
+    {TEXT("d"),  24 * 60 * 60 * 1000    },
+    {TEXT("w"),  7 * 24 * 60 * 60 * 1000},
+    {{NULL, 0},  0                      },
+};
+
+static const struct {
+    struct text word;
+    bool value;
+} words[] = {
+    {TEXT("yes"),   true },
+    {TEXT("no"),    false},
+    {TEXT("true"),  true },
+    {TEXT("false"), false},
+    {TEXT("on"),    true },
+    {TEXT("off"),   false},
+    {TEXT("1"),     true },
+    {TEXT("0"),     false},
+};
+
+/* Digits, then one of the units. */
+static bool
+parse_with_unit(struct text t, const struct unit *units, int64_t *value)
+{
+    size_t count = 0;
+    while (count < t.length && t.at[count] >= '0' && t.at[count] <= '9')
+        count++;
+    struct text name = text_after(t, count);
+    while (units->name.at != NULL && !text_equal(units->name, name))
+        units++;
+    uint64_t number;
+    if (units->name.at == NULL ||
+        !text_number(text_before(t, count), (uint64_t)(INT64_MAX / units->factor),
+                     &number))
+        return false;
+    *value = (int64_t)number * units->factor;
+    return true;
+}
+
+static bool
+parse_number(struct text t, int64_t *value)
+{
+    bool negative = text_starts(t, TEXT("-"));
+    uint64_t number;
+    if (!text_number(text_after(t, negative ? 1 : 0), INT64_MAX, &number))
+        return false;
+    *value = negative ? -(int64_t)number : (int64_t)number;
+    return true;
+}
+
+static bool
+parse_bool(struct text t, bool *value)
+{
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (text_equal_nocase(t, words[i].word)) {
+            *value = words[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+__attribute__((format(printf, 2, 3))) static bool
+refuse(struct buffer *why, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    bool added = buffer_format_list(why, format, list);
+    va_end(list);
+    assert(added);
+    return false;
+}
+
+/* Numbers within bounds; the message names the bound as the user would write it. */
+static bool
+set_number(const struct setting *row, int64_t value, void *field, struct buffer *why)
+{
+    const char *unit = row->kind == SETTING_SIZE       ? " bytes"
+                       : row->kind == SETTING_DURATION ? " ms"
+                                                       : "";
+    if (value < row->min)
+        return refuse(why, "%" PRId64 "%s is less than the minimum, %" PRId64 "%s",
+                      value, unit, row->min, unit);
+    if (row->max != 0 && value > row->max)
+        return refuse(why, "%" PRId64 "%s is more than the maximum, %" PRId64 "%s",
+                      value, unit, row->max, unit);
+    memcpy(field, &value, sizeof(value));
+    return true;
+}
+
+/* Number of slips between two words; optimal string alignment. */
+static size_t
+count_slips(struct text a, struct text b)
+{
+    size_t slips[KEY_MAX + 1][KEY_MAX + 1];
+    assert(a.length <= KEY_MAX && b.length <= KEY_MAX);
+    for (size_t i = 0; i <= a.length; i++) {
+        for (size_t j = 0; j <= b.length; j++) {
+            size_t least = i + j;
+            if (i > 0 && j > 0) {
+                size_t replaced = a.at[i - 1] != b.at[j - 1];
+                least = slips[i - 1][j - 1] + replaced;
+                if (slips[i - 1][j] + 1 < least)
+                    least = slips[i - 1][j] + 1;
+                if (slips[i][j - 1] + 1 < least)
+                    least = slips[i][j - 1] + 1;
+            }
+            if (i > 1 && j > 1 && a.at[i - 1] == b.at[j - 2] &&
+                a.at[i - 2] == b.at[j - 1] && slips[i - 2][j - 2] + 1 < least)
+                least = slips[i - 2][j - 2] + 1;
+            slips[i][j] = least;
+        }
+    }
+    return slips[a.length][b.length];
+}
+
+bool
+settings_parse_duration(struct text t, int64_t *ms)
+{
+    return parse_with_unit(t, durations, ms);
+}
+
+bool
+settings_parse_size(struct text t, int64_t *bytes)
+{
+    return parse_with_unit(t, sizes, bytes);
+}
+
+bool
+settings_value_set(const struct setting *row, char *text, void *target,
+                   struct buffer *why)
+{
+    char *field = (char *)target + row->offset;
+    struct text t = text_from(text);
+    int64_t number = 0;
+    bool flag = false;
+    const char *shown = row->secret ? "the value" : text;
+    switch (row->kind) {
+    case SETTING_STRING:
+    case SETTING_LIST:
+        if (t.length == 0)
+            text = NULL;
+        memcpy(field, &text, sizeof(text));
+        return true;
+    case SETTING_BOOL:
+        if (!parse_bool(t, &flag))
+            return refuse(why, "'%.60s' is neither yes nor no", shown);
+        memcpy(field, &flag, sizeof(flag));
+        return true;
+    case SETTING_NUMBER:
+        if (!parse_number(t, &number))
+            return refuse(why, "'%.60s' is not a number", shown);
+        return set_number(row, number, field, why);
+    case SETTING_SIZE:
+        if (!settings_parse_size(t, &number))
+            return refuse(why, "'%.60s' is not a size: digits, then K, M, G or nothing",
+                          shown);
+        return set_number(row, number, field, why);
+    case SETTING_DURATION:
+        if (!settings_parse_duration(t, &number))
+            return refuse(
+                why, "'%.60s' is not a time: digits, then ms, s, m, h, d, w or nothing",
+                shown);
+        return set_number(row, number, field, why);
+    }
+    abort(); /* a kind that does not exist */
+}
+
+const struct setting *
+settings_find(const struct setting *rows, struct text key)
+{
+    for (const struct setting *row = rows; row->key != NULL; row++)
+        if (text_equal(text_from(row->key), key))
+            return row;
+    return NULL;
+}
+
+const struct setting *
+settings_guess(const struct setting *rows, struct text key)
+{
+    const struct setting *best = NULL;
+    size_t least = SLIPS_MAX + 1;
+    if (key.length > KEY_MAX)
+        return NULL;
+    for (const struct setting *row = rows; row->key != NULL; row++) {
+        struct text known = text_from(row->key);
+        if (known.length > KEY_MAX)
+            continue;
+        size_t slips = count_slips(known, key);
+        /* Two slips in a word of four letters make any other word. */
+        if (slips < least && slips * 2 < known.length) {
+            least = slips;
+            best = row;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,248 @@
+/* Those who call: whom they trust, and the sessions they come back to. */
+#include "base/tls/tls_internal.h"
+
+#include "base/crypto/digest.h"
+#include "base/disk/disk.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <mbedtls/platform_util.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+struct tls_memory {
+    UT_hash_handle hh;
+    char *key;
+    unsigned char *session; /* as mbedtls_ssl_session_save() wrote it */
+    size_t length;
+    struct tls_worth worth;
+};
+
+/* Certificates seen so far: directories hold links to their own files. */
+struct reading {
+    struct tls_client *client;
+    const char *directory;
+    size_t count;
+    unsigned char seen[TLS_ANCHOR_FILES_MAX][DIGEST_SIZE];
+};
+
+static bool
+is_seen(struct reading *r, struct text content)
+{
+    unsigned char *digest = r->seen[r->count];
+
+    digest_plain(content, digest);
+    for (size_t i = 0; i < r->count; i++)
+        if (memcmp(r->seen[i], digest, DIGEST_SIZE) == 0)
+            return true;
+    r->count++;
+    return false;
+}
+
+static bool
+add_anchors(struct tls_client *client, const char *path, struct reading *r, char *error,
+            size_t error_size)
+{
+    char *content;
+    size_t length;
+    bool good;
+
+    if (!tls_read_file(path, &content, &length, error, error_size))
+        return false;
+    good = (r && is_seen(r, text_of(content, length))) ||
+           tls_parse_certificates(&client->anchors, path, content, length, error,
+                                  error_size);
+    free(content);
+    return good;
+}
+
+static bool
+tls_client_read_one(void *context, const char *name)
+{
+    struct reading *r = context;
+    char path[4096], error[TLS_ERROR_MAX];
+
+    if (snprintf(path, sizeof path, "%s/%s", r->directory, name) < (int)sizeof path)
+        add_anchors(r->client, path, r, error, sizeof error);
+    return r->count < TLS_ANCHOR_FILES_MAX;
+}
+
+static bool
+read_anchors(struct tls_client *client, const char *path, char *error,
+             size_t error_size)
+{
+    struct reading *r;
+    struct disk *directory;
+    int result;
+
+    if (disk_open(&directory, path, false) < 0)
+        return add_anchors(client, path, NULL, error, error_size);
+    r = memory_new(sizeof *r);
+    r->client = client;
+    r->directory = path;
+    result = disk_list(directory, ".", tls_client_read_one, r);
+    disk_close(&directory);
+    free(r);
+    if (result == 0 && client->anchors.version != 0)
+        return true;
+    if (result == 0)
+        snprintf(error, error_size, "no certificates in the directory %s", path);
+    else
+        snprintf(error, error_size, "cannot read %s: %s", path, strerror(-result));
+    return false;
+}
+
+static int
+tls_client_configure(struct tls_client *client, enum tls_level level)
+{
+    mbedtls_ssl_config *config = &client->config[level];
+    int code = tls_configure(client->tls, config, MBEDTLS_SSL_IS_CLIENT);
+
+    /* Never without a look: what is wrong is for the log even where it does not count.
+     */
+    mbedtls_ssl_conf_authmode(config, level == TLS_LEVEL_VERIFY
+                                          ? MBEDTLS_SSL_VERIFY_REQUIRED
+                                          : MBEDTLS_SSL_VERIFY_OPTIONAL);
+    mbedtls_ssl_conf_ca_chain(config, &client->anchors, NULL);
+    mbedtls_ssl_conf_session_tickets(config, MBEDTLS_SSL_SESSION_TICKETS_ENABLED);
+#ifdef MBEDTLS_SSL_TLS1_3_SIGNAL_NEW_SESSION_TICKETS_ENABLED
+    mbedtls_ssl_conf_tls13_enable_signal_new_session_tickets(
+        config, MBEDTLS_SSL_TLS1_3_SIGNAL_NEW_SESSION_TICKETS_ENABLED);
+#endif
+    return code;
+}
+
+struct tls_client *
+tls_client_new(struct tls *tls, const char *anchors, char *error, size_t error_size)
+{
+    struct tls_client *client = memory_new(sizeof *client);
+    int code;
+
+    client->references = 1;
+    client->tls = tls;
+    tls->references++;
+    mbedtls_x509_crt_init(&client->anchors);
+    mbedtls_ssl_config_init(&client->config[TLS_LEVEL_NONE]);
+    mbedtls_ssl_config_init(&client->config[TLS_LEVEL_VERIFY]);
+    if (anchors && !read_anchors(client, anchors, error, error_size)) {
+        tls_client_free(&client);
+        return NULL;
+    }
+    code = tls_client_configure(client, TLS_LEVEL_NONE);
+    if (code == 0)
+        code = tls_client_configure(client, TLS_LEVEL_VERIFY);
+    if (code != 0) {
+        tls_fail(error, error_size, "cannot set up TLS", code);
+        tls_client_free(&client);
+    }
+    return client;
+}
+
+static void
+memory_forget(struct tls_client *client, struct tls_memory *m)
+{
+    HASH_DEL(client->sessions, m);
+    mbedtls_platform_zeroize(m->session, m->length);
+    free(m->session);
+    free(m->key);
+    free(m);
+}
+
+void
+tls_client_release(struct tls_client *client)
+{
+    assert(client->references > 0);
+    if (--client->references)
+        return;
+    while (client->sessions)
+        memory_forget(client, client->sessions);
+    mbedtls_ssl_config_free(&client->config[TLS_LEVEL_NONE]);
+    mbedtls_ssl_config_free(&client->config[TLS_LEVEL_VERIFY]);
+    mbedtls_x509_crt_free(&client->anchors);
+    tls_release(client->tls);
+    free(client);
+}
+
+void
+tls_client_free(struct tls_client **client)
+{
+    if (*client)
+        tls_client_release(*client);
+    *client = NULL;
+}
+
+void
+tls_client_forget(struct tls_client *client, const char *key)
+{
+    struct tls_memory *m;
+
+    HASH_FIND_STR(client->sessions, key, m);
+    if (m)
+        memory_forget(client, m);
+}
+
+bool
+tls_client_recall(struct tls_client *client, const char *key, mbedtls_ssl_context *ssl,
+                  struct tls_worth *worth)
+{
+    mbedtls_ssl_session session;
+    struct tls_memory *m;
+    bool good;
+
+    HASH_FIND_STR(client->sessions, key, m);
+    if (!m)
+        return false;
+    mbedtls_ssl_session_init(&session);
+    good = mbedtls_ssl_session_load(&session, m->session, m->length) == 0 &&
+           mbedtls_ssl_set_session(ssl, &session) == 0;
+    mbedtls_ssl_session_free(&session);
+    *worth = m->worth;
+    /* Used once (RFC 8446 §C.4); the server sends a new one. */
+    memory_forget(client, m);
+    return good;
+}
+
+static bool
+save(const mbedtls_ssl_context *ssl, unsigned char **out, size_t *length)
+{
+    mbedtls_ssl_session session;
+    bool good;
+
+    *out = NULL;
+    mbedtls_ssl_session_init(&session);
+    good = mbedtls_ssl_get_session(ssl, &session) == 0;
+    if (good)
+        mbedtls_ssl_session_save(&session, NULL, 0, length);
+    good = good && *length <= TLS_SESSION_SIZE_MAX;
+    if (good) {
+        *out = memory_new(*length);
+        good = mbedtls_ssl_session_save(&session, *out, *length, length) == 0;
+    }
+    mbedtls_ssl_session_free(&session);
+    if (!good)
+        free(*out);
+    return good;
+}
+
+void
+tls_client_remember(struct tls_client *client, const char *key,
+                    const mbedtls_ssl_context *ssl, const struct tls_worth *worth)
+{
+    struct tls_memory *m;
+    unsigned char *session;
+    size_t length = 0;
+
+    tls_client_forget(client, key);
+    if (!save(ssl, &session, &length))
+        return;
+    if (HASH_COUNT(client->sessions) == TLS_SESSIONS_MAX)
+        memory_forget(client, client->sessions);
+    m = memory_new(sizeof *m);
+    m->key = memory_string(key);
+    m->session = session;
+    m->length = length;
+    m->worth = *worth;
+    HASH_ADD_KEYPTR(hh, client->sessions, m->key, strlen(m->key), m);
+}

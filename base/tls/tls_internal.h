@@ -1,0 +1,92 @@
+/* What the files of tls.h share; nobody else includes it.
+ *
+ * tls.c: digest, chance, reading PEM. tls_name.c: names in certificates, and what is
+ * wrong with them. tls_server.c, tls_client.c: the two roles. tls_session.c: one
+ * connection. Differences between mbedTLS 2.28 and 3.6 are kept to these files. */
+#ifndef BASE_TLS_INTERNAL_H
+#define BASE_TLS_INTERNAL_H
+
+#include "base/tls/tls.h"
+
+#include <mbedtls/ctr_drbg.h>
+#include <mbedtls/entropy.h>
+#include <mbedtls/pk.h>
+#include <mbedtls/ssl.h>
+#include <mbedtls/ssl_ticket.h>
+#include <mbedtls/version.h>
+#include <mbedtls/x509_crt.h>
+
+#ifndef MBEDTLS_PRIVATE /* 3.x: members that may change */
+#define MBEDTLS_PRIVATE(member) member
+#endif
+
+struct tls {
+    unsigned references;
+    mbedtls_entropy_context entropy;
+    mbedtls_ctr_drbg_context random;
+};
+void tls_release(struct tls *tls);
+
+struct tls_own {
+    mbedtls_x509_crt certificate; /* and its intermediates */
+    mbedtls_pk_context key;
+};
+
+struct tls_server {
+    unsigned references;
+    struct tls *tls;
+    struct tls_own *own;
+    size_t own_count;
+    mbedtls_ssl_ticket_context tickets;
+    mbedtls_ssl_config config;
+};
+void tls_server_release(struct tls_server *server);
+
+struct tls_memory; /* a remembered session */
+struct tls_client {
+    unsigned references;
+    struct tls *tls;
+    mbedtls_x509_crt anchors;
+    mbedtls_ssl_config config[TLS_LEVEL_VERIFY + 1]; /* by level */
+    struct tls_memory *sessions; /* uthash, the least recently saved first */
+};
+void tls_client_release(struct tls_client *client);
+/* What the certificate was worth, for those who will not see it again. */
+struct tls_worth {
+    bool verified;
+    char name[TLS_NAME_MAX + 1];
+};
+/* True when there is one for key; it is loaded into the connection. */
+bool tls_client_recall(struct tls_client *client, const char *key,
+                       mbedtls_ssl_context *ssl, struct tls_worth *worth);
+void tls_client_remember(struct tls_client *client, const char *key,
+                         const mbedtls_ssl_context *ssl, const struct tls_worth *worth);
+void tls_client_forget(struct tls_client *client, const char *key);
+
+/* What both roles allow. 0 or mbedTLS' error. */
+int tls_configure(struct tls *tls, mbedtls_ssl_config *config, int role);
+/* "what: reason" in mbedTLS' words, without its prefix; returns false. */
+bool tls_fail(char *error, size_t error_size, const char *what, int code);
+/* The reason alone. */
+void tls_reason(int code, char *to, size_t size);
+/* A whole PEM file, NUL-terminated, to be freed with tls_forget_file(). */
+bool tls_read_file(const char *path, char **content, size_t *length, char *error,
+                   size_t error_size);
+/* Adds all that can be understood; false when nothing can. */
+bool tls_parse_certificates(mbedtls_x509_crt *chain, const char *path, char *content,
+                            size_t length, char *error, size_t error_size);
+void tls_forget_file(char *content, size_t length);
+
+/* Whether the certificate stands for the host, a name or an IP literal. The common name
+ * does not count (RFC 9525 §2). *matched is the name that did. */
+bool tls_certificate_names(const mbedtls_x509_crt *certificate, struct text host,
+                           struct text *matched);
+/* Its first name, for logs; may be empty. */
+struct text tls_certificate_name(const mbedtls_x509_crt *certificate);
+/* Copies what is printable ASCII, '?' for the rest. */
+void tls_copy_name(char *to, size_t size, struct text name);
+/* One line on the worst of flags. host: what was looked for. */
+void tls_explain(const mbedtls_x509_crt *certificate, int depth, uint32_t flags,
+                 struct text host, char *to, size_t size);
+
+#endif

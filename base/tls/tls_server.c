@@ -1,0 +1,237 @@
+/* Those who are called: certificates chosen by name, tickets to come back with. */
+#include "base/tls/tls_internal.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <mbedtls/oid.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { TICKET_LIFE_S = 4 * 3600 };
+
+/* A client that speaks another protocol here was led astray (ALPACA). */
+static const char *protocols[] = {"smtp", "lmtp", NULL};
+
+static int
+tls_server_parse_key(struct tls *tls, mbedtls_pk_context *key, const char *content,
+                     size_t length)
+{
+    const unsigned char *at = (const unsigned char *)content;
+
+#if MBEDTLS_VERSION_MAJOR >= 3
+    return mbedtls_pk_parse_key(key, at, length + 1, NULL, 0, mbedtls_ctr_drbg_random,
+                                &tls->random);
+#else
+    (void)tls;
+    return mbedtls_pk_parse_key(key, at, length + 1, NULL, 0);
+#endif
+}
+
+static int
+check_pair(struct tls *tls, const struct tls_own *own)
+{
+#if MBEDTLS_VERSION_MAJOR >= 3
+    return mbedtls_pk_check_pair(&own->certificate.pk, &own->key,
+                                 mbedtls_ctr_drbg_random, &tls->random);
+#else
+    (void)tls;
+    return mbedtls_pk_check_pair(&own->certificate.pk, &own->key);
+#endif
+}
+
+static bool
+read_certificate(struct tls_own *own, const char *path, char *error, size_t error_size)
+{
+    char *content;
+    size_t length;
+    bool good;
+
+    if (!tls_read_file(path, &content, &length, error, error_size))
+        return false;
+    good = tls_parse_certificates(&own->certificate, path, content, length, error,
+                                  error_size);
+    tls_forget_file(content, length);
+    return good;
+}
+
+/* In words, where the library has none that help. NULL: it has. */
+static const char *
+key_trouble(const char *content, int code)
+{
+    if (code == MBEDTLS_ERR_PK_PASSWORD_REQUIRED ||
+        strstr(content, "ENCRYPTED") != NULL)
+        return "the key has a passphrase; remove it: openssl pkey -in KEY -out NEW";
+    if (strstr(content, "PRIVATE KEY-----") == NULL)
+        return "has no private key (tls_key names the file of the key; unset: it is in "
+               "that of the certificate)";
+    return NULL;
+}
+
+static bool
+read_key(struct tls *tls, struct tls_own *own, const char *path, char *error,
+         size_t error_size)
+{
+    char *content;
+    size_t length;
+    int code;
+
+    if (!tls_read_file(path, &content, &length, error, error_size))
+        return false;
+    code = tls_server_parse_key(tls, &own->key, content, length);
+    const char *why = code != 0 ? key_trouble(content, code) : NULL;
+    tls_forget_file(content, length);
+    if (why != NULL)
+        snprintf(error, error_size, "%s: %s", path, why);
+    return code == 0 || (why == NULL && tls_fail(error, error_size, path, code));
+}
+
+static bool
+read_pair(struct tls *tls, struct tls_own *own, const struct tls_pair *pair,
+          char *error, size_t error_size)
+{
+    if (!read_certificate(own, pair->certificate, error, error_size) ||
+        !read_key(tls, own, pair->key, error, error_size))
+        return false;
+    /* Clients would refuse it, and mbedTLS does not show it to them. */
+    if (mbedtls_x509_crt_check_extended_key_usage(
+            &own->certificate, MBEDTLS_OID_SERVER_AUTH,
+            MBEDTLS_OID_SIZE(MBEDTLS_OID_SERVER_AUTH)) != 0) {
+        snprintf(error, error_size, "the certificate in %s is not for servers",
+                 pair->certificate);
+        return false;
+    }
+    if (check_pair(tls, own) == 0)
+        return true;
+    snprintf(error, error_size, "the key in %s is not that of the certificate in %s",
+             pair->key, pair->certificate);
+    return false;
+}
+
+/* All pairs that name the host as well as the best one does, by wildcard or not: they
+ * may be of different kinds of key. */
+static int
+tls_server_choose(void *context, mbedtls_ssl_context *ssl, const unsigned char *name,
+                  size_t length)
+{
+    const struct tls_server *server = context;
+    struct text host = text_of(name, length), matched;
+    bool is_exact = false;
+
+    for (int wildcards = 0; wildcards < 2 && !is_exact; wildcards++) {
+        for (size_t i = 0; i < server->own_count; i++) {
+            struct tls_own *own = &server->own[i];
+            int code;
+
+            if (!tls_certificate_names(&own->certificate, host, &matched) ||
+                text_starts(matched, TEXT("*")) != (wildcards == 1))
+                continue;
+            is_exact = true;
+            code = mbedtls_ssl_set_hs_own_cert(ssl, &own->certificate, &own->key);
+            if (code != 0)
+                return code;
+        }
+    }
+    return 0;
+}
+
+static int
+tls_server_configure(struct tls_server *server)
+{
+    mbedtls_ssl_config *config = &server->config;
+    struct tls *tls = server->tls;
+    int code = tls_configure(tls, config, MBEDTLS_SSL_IS_SERVER);
+
+    if (code != 0)
+        return code;
+    mbedtls_ssl_conf_authmode(config, MBEDTLS_SSL_VERIFY_NONE);
+    mbedtls_ssl_conf_sni(config, tls_server_choose, server);
+    code = mbedtls_ssl_conf_own_cert(config, &server->own[0].certificate,
+                                     &server->own[0].key);
+    if (code == 0)
+        code = mbedtls_ssl_conf_alpn_protocols(config, protocols);
+    if (code == 0)
+        code = mbedtls_ssl_ticket_setup(&server->tickets, mbedtls_ctr_drbg_random,
+                                        &tls->random, MBEDTLS_CIPHER_AES_256_GCM,
+                                        TICKET_LIFE_S);
+    if (code == 0)
+        mbedtls_ssl_conf_session_tickets_cb(config, mbedtls_ssl_ticket_write,
+                                            mbedtls_ssl_ticket_parse, &server->tickets);
+    return code;
+}
+
+void
+tls_server_release(struct tls_server *server)
+{
+    assert(server->references > 0);
+    if (--server->references)
+        return;
+    mbedtls_ssl_config_free(&server->config);
+    mbedtls_ssl_ticket_free(&server->tickets);
+    for (size_t i = 0; i < server->own_count; i++) {
+        mbedtls_x509_crt_free(&server->own[i].certificate);
+        mbedtls_pk_free(&server->own[i].key);
+    }
+    free(server->own);
+    tls_release(server->tls);
+    free(server);
+}
+
+void
+tls_server_free(struct tls_server **server)
+{
+    if (*server)
+        tls_server_release(*server);
+    *server = NULL;
+}
+
+struct tls_server *
+tls_server_new(struct tls *tls, const struct tls_pair *pairs, size_t count, char *error,
+               size_t error_size)
+{
+    struct tls_server *server = memory_new(sizeof *server);
+    bool good = true;
+    int code;
+
+    assert(count >= 1 && count <= TLS_PAIRS_MAX);
+    server->references = 1;
+    server->tls = tls;
+    tls->references++;
+    server->own = memory_array(count, sizeof *server->own);
+    mbedtls_ssl_config_init(&server->config);
+    mbedtls_ssl_ticket_init(&server->tickets);
+    while (good && server->own_count < count) {
+        struct tls_own *own = &server->own[server->own_count];
+
+        mbedtls_x509_crt_init(&own->certificate);
+        mbedtls_pk_init(&own->key);
+        good = read_pair(tls, own, &pairs[server->own_count++], error, error_size);
+    }
+    if (good && (code = tls_server_configure(server)) != 0)
+        good = tls_fail(error, error_size, "cannot set up TLS", code);
+    if (!good)
+        tls_server_free(&server);
+    return server;
+}
+
+int64_t
+tls_server_expires_ms(const struct tls_server *server)
+{
+    int64_t first = INT64_MAX;
+
+    for (size_t i = 0; i < server->own_count; i++) {
+        const mbedtls_x509_time *t = &server->own[i].certificate.valid_to;
+        struct tm tm = {.tm_year = t->year - 1900,
+                        .tm_mon = t->mon - 1,
+                        .tm_mday = t->day,
+                        .tm_hour = t->hour,
+                        .tm_min = t->min,
+                        .tm_sec = t->sec};
+        int64_t ms = (int64_t)timegm(&tm) * 1000;
+
+        first = ms < first ? ms : first;
+    }
+    return first;
+}

@@ -1,0 +1,548 @@
+/* One side of a TLS connection: handshake, records, and how it ends. */
+#include "base/tls/tls_session.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/net_address.h"
+#include "base/tls/tls_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_MAX = 1024, CIPHER_MAX = 64, MANY_EMPTY = 64 };
+
+enum state { SHAKING, OPEN, ENDED, FAILED };
+
+struct tls_session {
+    mbedtls_ssl_context ssl;
+    struct tls_server *server; /* or */
+    struct tls_client *client;
+    struct tls_pipe pipe;
+    enum state state;
+    int error_number; /* FAILED: negative */
+    int pipe_error;   /* what the pipe said last, a negative errno */
+
+    enum tls_level level;
+    char *key; /* of the client's memory; NULL: none */
+    char (*names)[TLS_NAME_MAX + 1];
+    size_t name_count;
+    bool offered;           /* a remembered session */
+    bool checked;           /* a certificate came */
+    struct tls_worth worth; /* not verified: trouble says why */
+
+    char cipher[CIPHER_MAX];
+    char *trouble; /* with the certificate */
+    char *error;
+};
+
+static int
+tls_session_receive(void *context, unsigned char *to, size_t size)
+{
+    struct tls_session *s = context;
+    ssize_t got = s->pipe.receive(s->pipe.context, (char *)to, size);
+
+    if (got >= 0)
+        return (int)got;
+    if (got == -EAGAIN)
+        return MBEDTLS_ERR_SSL_WANT_READ;
+    s->pipe_error = (int)got;
+    return MBEDTLS_ERR_SSL_INTERNAL_ERROR;
+}
+
+static int
+tls_session_transmit(void *context, const unsigned char *from, size_t size)
+{
+    struct tls_session *s = context;
+
+    if (s->pipe.send(s->pipe.context, text_of(from, size)))
+        return (int)size;
+    s->pipe_error = -ENOBUFS;
+    return MBEDTLS_ERR_SSL_INTERNAL_ERROR;
+}
+
+static void
+tls_session_fail(struct tls_session *s, int error_number, const char *reason)
+{
+    char text[TLS_ERROR_MAX];
+
+    assert(s->state != FAILED && error_number < 0);
+    if (s->key)
+        tls_client_forget(s->client, s->key);
+    snprintf(text, sizeof text, "TLS: %s", reason);
+    s->state = FAILED;
+    s->error_number = error_number;
+    s->error = memory_string(text);
+}
+
+static const char *
+alert_name(int alert)
+{
+    static const struct {
+        int code;
+        const char *name;
+    } names[] = {
+        {0,   "close_notify"           },
+        {10,  "unexpected_message"     },
+        {20,  "bad_record_mac"         },
+        {22,  "record_overflow"        },
+        {40,  "handshake_failure"      },
+        {42,  "bad_certificate"        },
+        {43,  "unsupported_certificate"},
+        {44,  "certificate_revoked"    },
+        {45,  "certificate_expired"    },
+        {46,  "certificate_unknown"    },
+        {47,  "illegal_parameter"      },
+        {48,  "unknown_ca"             },
+        {49,  "access_denied"          },
+        {50,  "decode_error"           },
+        {51,  "decrypt_error"          },
+        {70,  "protocol_version"       },
+        {71,  "insufficient_security"  },
+        {80,  "internal_error"         },
+        {86,  "inappropriate_fallback" },
+        {90,  "user_canceled"          },
+        {109, "missing_extension"      },
+        {110, "unsupported_extension"  },
+        {112, "unrecognized_name"      },
+        {116, "certificate_required"   },
+        {120, "no_application_protocol"},
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].code == alert)
+            return names[i].name;
+    return "unknown alert";
+}
+
+static void
+fail_by_alert(struct tls_session *s)
+{
+    char text[TLS_ERROR_MAX];
+
+    snprintf(text, sizeof text, "the peer broke off: %s",
+             alert_name(s->ssl.MBEDTLS_PRIVATE(in_msg)[1]));
+    tls_session_fail(s, -EPROTO, text);
+}
+
+static bool
+is_no_tls(int code)
+{
+#ifdef MBEDTLS_ERR_SSL_BAD_HS_CLIENT_HELLO /* 2.28 */
+    if (code == MBEDTLS_ERR_SSL_BAD_HS_CLIENT_HELLO)
+        return true;
+#endif
+    return code == MBEDTLS_ERR_SSL_INVALID_RECORD;
+}
+
+static bool
+has_flags(const struct tls_session *s)
+{
+    uint32_t flags = mbedtls_ssl_get_verify_result(&s->ssl);
+
+    return s->state == SHAKING && s->checked && s->level == TLS_LEVEL_VERIFY &&
+           flags != 0 && flags != UINT32_MAX;
+}
+
+/* What mbedTLS answered, in words. */
+static void
+fail_by_code(struct tls_session *s, int code)
+{
+    char text[TLS_ERROR_MAX];
+
+    if (s->pipe_error) {
+        tls_session_fail(s, s->pipe_error, strerror(-s->pipe_error));
+    } else if (code == 0 || code == MBEDTLS_ERR_SSL_CONN_EOF) {
+        tls_session_fail(s, -ECONNRESET,
+                         s->state == SHAKING
+                             ? "the peer ended the connection in the handshake"
+                             : "the peer ended the connection without close_notify");
+    } else if (code == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY) {
+        tls_session_fail(s, -EPROTO, "the peer broke off: close_notify");
+    } else if (code == MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE) {
+        fail_by_alert(s);
+    } else if (s->trouble && s->level == TLS_LEVEL_VERIFY && s->state == SHAKING) {
+        tls_session_fail(s, -EPROTO, s->trouble);
+    } else if (has_flags(s)) { /* of usage: check() is not told */
+        mbedtls_x509_crt_verify_info(text, sizeof text, "",
+                                     mbedtls_ssl_get_verify_result(&s->ssl));
+        text[strcspn(text, "\n")] = '\0';
+        tls_session_fail(s, -EPROTO, text);
+    } else if (s->state == SHAKING && is_no_tls(code)) {
+        tls_session_fail(s, -EPROTO, "what the peer says is not TLS");
+    } else {
+        tls_reason(code, text, sizeof text);
+        tls_session_fail(s, -EPROTO, text);
+    }
+}
+
+static bool
+is_named(struct tls_session *s, const mbedtls_x509_crt *certificate)
+{
+    struct text matched;
+
+    for (size_t i = 0; i < s->name_count; i++) {
+        if (tls_certificate_names(certificate, text_from(s->names[i]), &matched)) {
+            tls_copy_name(s->worth.name, sizeof s->worth.name, matched);
+            return true;
+        }
+    }
+    tls_copy_name(s->worth.name, sizeof s->worth.name,
+                  tls_certificate_name(certificate));
+    return false;
+}
+
+/* From the anchor's end of the chain down to the peer's own (depth 0). mbedTLS looks
+ * for one name only, and 2.28 for no addresses: that is done here. */
+static int
+tls_session_check(void *context, mbedtls_x509_crt *certificate, int depth,
+                  uint32_t *flags)
+{
+    struct tls_session *s = context;
+    char text[TLS_ERROR_MAX];
+
+    if (depth == 0) {
+        s->checked = true;
+        *flags &= ~(uint32_t)MBEDTLS_X509_BADCERT_CN_MISMATCH;
+        if (!is_named(s, certificate))
+            *flags |= MBEDTLS_X509_BADCERT_CN_MISMATCH;
+    }
+    if (*flags && !s->trouble) {
+        tls_explain(certificate, depth, *flags,
+                    text_from(s->name_count ? s->names[0] : "anybody"), text,
+                    sizeof text);
+        s->trouble = memory_string(text);
+    }
+    return 0;
+}
+
+static struct tls_session *
+tls_session_new(const struct tls_pipe *pipe, const mbedtls_ssl_config *config)
+{
+    struct tls_session *s = memory_new(sizeof *s);
+    int code;
+
+    s->pipe = *pipe;
+    mbedtls_ssl_init(&s->ssl);
+    code = mbedtls_ssl_setup(&s->ssl, config);
+    if (code != 0)
+        fail_by_code(s, code);
+    mbedtls_ssl_set_bio(&s->ssl, s, tls_session_transmit, tls_session_receive, NULL);
+    return s;
+}
+
+struct tls_session *
+tls_session_serve(struct tls_server *server, const struct tls_pipe *pipe)
+{
+    struct tls_session *s = tls_session_new(pipe, &server->config);
+
+    s->server = server;
+    server->references++;
+    return s;
+}
+
+static void
+tls_session_add_name(struct tls_session *s, struct text name)
+{
+    assert(name.length && name.length <= TLS_NAME_MAX);
+    text_copy(s->names[s->name_count++], TLS_NAME_MAX + 1, name);
+}
+
+static void
+copy_names(struct tls_session *s, const struct tls_wish *wish)
+{
+    s->names = memory_array(wish->name_count + 1, sizeof *s->names);
+    for (size_t i = 0; i < wish->name_count; i++)
+        tls_session_add_name(s, wish->names[i]);
+    if (!wish->name_count && wish->host.length)
+        tls_session_add_name(s, wish->host);
+    assert(s->name_count || wish->level == TLS_LEVEL_NONE);
+}
+
+static void
+tls_session_make_key(struct tls_session *s, struct text host)
+{
+    struct buffer key;
+    bool fits;
+
+    buffer_init(&key, KEY_MAX);
+    fits = buffer_format(&key, "%d %.*s", (int)s->level, TEXT_ARGS(host));
+    for (size_t i = 0; i < s->name_count && fits; i++)
+        fits = buffer_format(&key, " %s", s->names[i]);
+    if (fits && host.length) {
+        text_lower(key.at, key.length);
+        s->key = text_string(buffer_text(&key));
+    }
+    buffer_free(&key);
+}
+
+static int
+set_host(struct tls_session *s, struct text host)
+{
+    char name[TLS_NAME_MAX + 1];
+    struct net_address ip;
+
+    if (host.length > 1 && host.at[host.length - 1] == '.')
+        host.length--;
+    text_copy(name, sizeof name, host);
+    text_lower(name, host.length); /* 3.6 resumes only what is spelt the same */
+    /* RFC 6066 §3: an address is no SNI. What is to be found is for check(). */
+    if (!host.length || net_address_parse_ip(host, &ip))
+        return mbedtls_ssl_set_hostname(&s->ssl, NULL);
+    return mbedtls_ssl_set_hostname(&s->ssl, name);
+}
+
+/* Without a host name mbedTLS 2.28 takes anything that an anchor has signed. */
+static void
+assert_names(const struct tls_session *s)
+{
+    assert(s->level == TLS_LEVEL_NONE || (s->name_count > 0 && s->names[0][0]));
+}
+
+struct tls_session *
+tls_session_call(struct tls_client *client, const struct tls_wish *wish,
+                 const struct tls_pipe *pipe)
+{
+    struct tls_session *s = tls_session_new(pipe, &client->config[wish->level]);
+    int code;
+
+    s->client = client;
+    client->references++;
+    s->level = wish->level;
+    assert(wish->host.length <= TLS_NAME_MAX);
+    copy_names(s, wish);
+    assert_names(s);
+    tls_session_make_key(s, wish->host);
+    if (s->state == FAILED)
+        return s;
+    mbedtls_ssl_set_verify(&s->ssl, tls_session_check, s);
+    code = set_host(s, wish->host);
+    if (code != 0)
+        fail_by_code(s, code);
+    else if (s->key)
+        s->offered = tls_client_recall(client, s->key, &s->ssl, &s->worth);
+    return s;
+}
+
+void
+tls_session_free(struct tls_session **session)
+{
+    struct tls_session *s = *session;
+
+    if (!s)
+        return;
+    *session = NULL;
+    mbedtls_ssl_free(&s->ssl);
+    if (s->server)
+        tls_server_release(s->server);
+    if (s->client)
+        tls_client_release(s->client);
+    free(s->names);
+    free(s->key);
+    free(s->trouble);
+    free(s->error);
+    free(s);
+}
+
+static void
+note_cipher(struct tls_session *s)
+{
+    struct text name = text_from(mbedtls_ssl_get_ciphersuite(&s->ssl));
+
+    if (text_starts(name, TEXT("TLS1-3-")))
+        snprintf(s->cipher, sizeof s->cipher, "TLS-%.*s",
+                 TEXT_ARGS(text_after(name, sizeof("TLS1-3-") - 1)));
+    else
+        text_copy(s->cipher, sizeof s->cipher, name);
+    for (char *c = s->cipher; *c; c++)
+        *c = *c == '-' ? '_' : *c;
+}
+
+static void
+tls_session_remember(struct tls_session *s)
+{
+    if (s->key && s->state == OPEN)
+        tls_client_remember(s->client, s->key, &s->ssl, &s->worth);
+}
+
+static bool
+is_tls13(const struct tls_session *s)
+{
+    return strcmp(mbedtls_ssl_get_version(&s->ssl), "TLSv1.3") == 0;
+}
+
+static void
+tls_session_finish(struct tls_session *s)
+{
+    note_cipher(s);
+    s->state = OPEN;
+    if (!s->client)
+        return;
+    if (s->checked) {
+        uint32_t flags = mbedtls_ssl_get_verify_result(&s->ssl);
+
+        s->offered = false; /* or not taken */
+        s->worth.verified = s->name_count && !s->trouble && flags == 0;
+    } else if (!s->offered) {
+        s->worth.verified = false;
+    }
+    if (s->level == TLS_LEVEL_VERIFY && !s->worth.verified) {
+        s->state = SHAKING;
+        tls_session_fail(s, -EPROTO,
+                         s->trouble ? s->trouble : "the certificate was not verified");
+        return;
+    }
+    if (!is_tls13(s)) /* there tickets come later */
+        tls_session_remember(s);
+}
+
+enum progress
+tls_session_shake(struct tls_session *s)
+{
+    int code;
+
+    if (s->state == SHAKING) {
+        code = mbedtls_ssl_handshake(&s->ssl);
+        if (code == MBEDTLS_ERR_SSL_WANT_READ)
+            return PROGRESS_MORE;
+        if (code == 0)
+            tls_session_finish(s);
+        else
+            fail_by_code(s, code);
+    }
+    return s->state == FAILED ? PROGRESS_BAD : PROGRESS_DONE;
+}
+
+static bool
+is_ticket(int code)
+{
+#ifdef MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET
+    return code == MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET;
+#else
+    (void)code;
+    return false;
+#endif
+}
+
+/* 0 = once more: something came that is no data. */
+static ssize_t
+read_once(struct tls_session *s, char *to, size_t size)
+{
+    int code = mbedtls_ssl_read(&s->ssl, (unsigned char *)to, size);
+
+    if (code > 0)
+        return code;
+    switch (code) {
+    case MBEDTLS_ERR_SSL_WANT_READ: /* 3.6 says so, too, before it looks at a ticket */
+        return mbedtls_ssl_check_pending(&s->ssl) ? 0 : -EAGAIN;
+    case MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY:
+        s->state = ENDED;
+        return 0;
+    default:
+        if (is_ticket(code)) {
+            tls_session_remember(s);
+            return 0;
+        }
+        fail_by_code(s, code);
+        return s->error_number;
+    }
+}
+
+ssize_t
+tls_session_read(struct tls_session *s, char *to, size_t size)
+{
+    ssize_t got = 0;
+
+    assert(s->state != SHAKING && size > 0);
+    if (s->state == FAILED)
+        return s->error_number;
+    /* Tickets are few: who sends many is up to something. */
+    for (int tries = 0; tries < MANY_EMPTY && s->state == OPEN; tries++) {
+        got = read_once(s, to, size);
+        if (got != 0)
+            return got;
+    }
+    if (s->state == OPEN) {
+        tls_session_fail(s, -EPROTO, "the peer sends nothing but tickets");
+        return s->error_number;
+    }
+    return 0;
+}
+
+bool
+tls_session_write(struct tls_session *s, struct text bytes)
+{
+    assert(s->state != SHAKING);
+    while (bytes.length && s->state != FAILED) {
+        int code =
+            mbedtls_ssl_write(&s->ssl, (const unsigned char *)bytes.at, bytes.length);
+
+        if (code > 0)
+            bytes = text_after(bytes, (size_t)code);
+        else if (is_ticket(code)) /* it came before */
+            tls_session_remember(s);
+        else
+            fail_by_code(s, code ? code : MBEDTLS_ERR_SSL_INTERNAL_ERROR);
+    }
+    return s->state != FAILED;
+}
+
+void
+tls_session_end(struct tls_session *s)
+{
+    if (s->state == OPEN || s->state == ENDED)
+        mbedtls_ssl_close_notify(&s->ssl);
+}
+
+bool
+tls_session_has_more(const struct tls_session *s)
+{
+    switch (s->state) {
+    case SHAKING:
+        return false;
+    case OPEN:
+        return mbedtls_ssl_get_bytes_avail(&s->ssl) > 0;
+    case ENDED:
+    case FAILED:
+        return true;
+    }
+    return false;
+}
+
+const char *
+tls_session_error(const struct tls_session *s)
+{
+    return s->error ? s->error : "";
+}
+
+const char *
+tls_session_version(const struct tls_session *s)
+{
+    return s->state == SHAKING || !s->cipher[0] ? "" : mbedtls_ssl_get_version(&s->ssl);
+}
+
+const char *
+tls_session_cipher(const struct tls_session *s)
+{
+    return s->cipher;
+}
+
+const char *
+tls_session_peer_name(const struct tls_session *s)
+{
+    return s->worth.name;
+}
+
+bool
+tls_session_is_verified(const struct tls_session *s)
+{
+    return s->client && s->cipher[0] && s->worth.verified && s->state != FAILED;
+}
+
+bool
+tls_session_is_resumed(const struct tls_session *s)
+{
+    return s->offered && s->cipher[0];
+}

@@ -1,0 +1,53 @@
+/* One side of a TLS connection, over bytes that somebody else carries: for base/net*.c.
+ *
+ * Once it has failed or the peer has ended it, it stays so: nothing is read or written
+ * any more. */
+#ifndef BASE_TLS_SESSION_H
+#define BASE_TLS_SESSION_H
+
+#include "base/tls/tls.h"
+
+#include <sys/types.h>
+
+struct tls_session;
+
+/* How records come and go. */
+struct tls_pipe {
+    /* Bytes received, 0 at the end, -EAGAIN or another negative errno. */
+    ssize_t (*receive)(void *context, char *to, size_t size);
+    /* Takes everything; false when that is too much. */
+    bool (*send)(void *context, struct text records);
+    void *context;
+};
+
+/* They hold a reference to server or client. Nothing is sent or received yet. */
+struct tls_session *tls_session_serve(struct tls_server *server,
+                                      const struct tls_pipe *pipe);
+struct tls_session *tls_session_call(struct tls_client *client,
+                                     const struct tls_wish *wish,
+                                     const struct tls_pipe *pipe);
+void tls_session_free(struct tls_session **session);
+
+/* Goes on with the handshake: DONE, MORE (bytes must come), BAD (see the error; the
+ * peer's alert has been sent). The client's first call needs no input. */
+enum progress tls_session_shake(struct tls_session *s);
+/* The rest only after DONE. Bytes; 0 after close_notify; -EAGAIN; or another negative
+ * errno (see the error): an end without close_notify is -ECONNRESET. */
+ssize_t tls_session_read(struct tls_session *s, char *to, size_t size);
+/* False: broken, see the error. */
+bool tls_session_write(struct tls_session *s, struct text bytes);
+/* Sends close_notify, when that is possible. */
+void tls_session_end(struct tls_session *s);
+/* tls_session_read() has something to say although no byte may come. */
+bool tls_session_has_more(const struct tls_session *s);
+
+/* One line; "" while nothing is wrong. */
+const char *tls_session_error(const struct tls_session *s);
+const char *tls_session_version(const struct tls_session *s); /* "TLSv1.3" */
+/* As IANA names them: "TLS_AES_256_GCM_SHA384". */
+const char *tls_session_cipher(const struct tls_session *s);
+const char *tls_session_peer_name(const struct tls_session *s);
+bool tls_session_is_verified(const struct tls_session *s);
+bool tls_session_is_resumed(const struct tls_session *s); /* clients know */
+
+#endif

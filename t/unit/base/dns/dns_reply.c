@@ -1,0 +1,433 @@
+/* Proves what dns_reply reads from good, bad and mutilated replies. */
+#include "base/dns/dns_reply.h"
+
+#include "t/support/tap.h"
+
+struct wire {
+    char at[8192];
+    size_t length;
+};
+
+static void
+add(struct wire *w, const void *bytes, size_t size)
+{
+    if (w->length + size > sizeof(w->at))
+        abort();
+    memcpy(w->at + w->length, bytes, size);
+    w->length += size;
+}
+
+static void
+add_number(struct wire *w, unsigned number)
+{
+    unsigned char two[2] = {(unsigned char)(number >> 8), (unsigned char)number};
+    add(w, two, 2);
+}
+
+/* "a.b" as labels; "" is the root. */
+static void
+add_name(struct wire *w, const char *name)
+{
+    struct text rest = text_from(name), label;
+    while (name[0] != '\0' && text_cut(&rest, '.', &label)) {
+        char length = (char)label.length;
+        add(w, &length, 1);
+        add(w, label.at, label.length);
+    }
+    add(w, "", 1);
+}
+
+/* A question for example.test, type 15, at offset 12, and room for so many records. */
+static struct wire
+wire_new(unsigned records)
+{
+    struct wire w = {.length = 0};
+    unsigned header[] = {0x1234, 0x8180, 1, records, 0, 0};
+    for (size_t i = 0; i < 6; i++)
+        add_number(&w, header[i]);
+    add_name(&w, "example.test");
+    add_number(&w, DNS_TYPE_MX);
+    add_number(&w, DNS_CLASS_IN);
+    return w;
+}
+
+static void
+add_record(struct wire *w, unsigned type, unsigned class, uint32_t ttl_s,
+           const void *data, size_t size)
+{
+    add_number(w, 0xc00c);
+    add_number(w, type);
+    add_number(w, class);
+    add_number(w, ttl_s >> 16);
+    add_number(w, ttl_s & 0xffff);
+    add_number(w, (unsigned)size);
+    add(w, data, size);
+}
+
+static void
+add_mx(struct wire *w, unsigned preference, const char *host)
+{
+    struct wire data = {.length = 0};
+    add_number(&data, preference);
+    add_name(&data, host);
+    add_record(w, DNS_TYPE_MX, DNS_CLASS_IN, 300, data.at, data.length);
+}
+
+/* rdata with the preference 10 and these octets as the name */
+static void
+add_raw_mx(struct wire *w, const void *name, size_t size)
+{
+    struct wire data = {.length = 0};
+    add_number(&data, 10);
+    add(&data, name, size);
+    add_record(w, DNS_TYPE_MX, DNS_CLASS_IN, 300, data.at, data.length);
+}
+#define RAW(w, octets) add_raw_mx(w, octets, sizeof(octets) - 1)
+
+static struct dns_answer got;
+
+/* The reader gets an exact copy, so that sanitizers see a step beyond. */
+static bool
+read_part(struct text reply, bool whole, enum dns_type type)
+{
+    char *copy = malloc(reply.length + 1);
+    if (copy == NULL)
+        abort();
+    memcpy(copy, reply.at, reply.length);
+    copy = realloc(copy, reply.length == 0 ? 1 : reply.length);
+    memset(&got, 0, sizeof(got));
+    bool good = dns_reply_read(text_of(copy, reply.length), whole, type, &got);
+    free(copy);
+    return good;
+}
+
+static bool
+read_wire(const struct wire *w, enum dns_type type)
+{
+    return read_part(text_of(w->at, w->length), true, type);
+}
+
+static void
+test_good(void)
+{
+    struct wire w = wire_new(4);
+    add_mx(&w, 20, "Mx2.Example.TEST");
+    add_mx(&w, 10, "mx1.example.test");
+    RAW(&w, "\3mx3\xc0\x0c");
+    add_mx(&w, 65535, "");
+    ok_named(read_wire(&w, DNS_TYPE_MX), "a good reply");
+    is_number(got.count, 4, "every record");
+    is_string(got.mx[0].host, "mx2.example.test", "the order of the reply, lower case");
+    is_number(got.mx[0].preference, 20, "its preference");
+    is_string(got.mx[1].host, "mx1.example.test", "the second");
+    is_number(got.mx[1].preference, 10, "its preference");
+    is_string(got.mx[2].host, "mx3.example.test", "a compressed name");
+    is_string(got.mx[3].host, "", "the null MX");
+    is_number(got.mx[3].preference, 65535, "its preference");
+    is_number(got.ttl_s, 300, "the TTL");
+    ok_named(read_wire(&w, DNS_TYPE_A), "other types are not errors");
+    is_number(got.count, 0, "nor records");
+    is_number(got.ttl_s, 0, "nor have they a TTL");
+
+    w = wire_new(1);
+    RAW(&w, "\xc0\x0c");
+    ok_named(read_wire(&w, DNS_TYPE_MX) && got.count == 1, "only a pointer");
+    is_string(got.mx[0].host, "example.test", "is a name");
+}
+
+static void
+test_ttl(void)
+{
+    struct wire w = wire_new(3);
+    add_record(&w, DNS_TYPE_CNAME, DNS_CLASS_IN, 7, "\1x", 3);
+    add_record(&w, DNS_TYPE_A, DNS_CLASS_IN, 900, "\x7f\0\0\1", 4);
+    add_record(&w, DNS_TYPE_A, DNS_CLASS_IN, 800, "\x7f\0\0\2", 4);
+    ok(read_wire(&w, DNS_TYPE_A));
+    is_number(got.count, 2, "addresses behind an alias");
+    is_number(got.ttl_s, 7, "the smallest TTL, the alias' included");
+    w = wire_new(1);
+    add_record(&w, DNS_TYPE_A, DNS_CLASS_IN, UINT32_MAX, "\x7f\0\0\1", 4);
+    ok(read_wire(&w, DNS_TYPE_A) && got.count == 1);
+    is_number(got.ttl_s, 0, "a TTL beyond 31 bits is 0");
+    w = wire_new(2);
+    add_record(&w, 46, DNS_CLASS_IN, 1, "sig", 3);
+    add_record(&w, DNS_TYPE_A, DNS_CLASS_IN, 0x12345, "\x7f\0\0\1", 4);
+    ok(read_wire(&w, DNS_TYPE_A));
+    is_number(got.ttl_s, 0x12345, "other records have no say");
+}
+
+static void
+test_addresses(void)
+{
+    struct wire w = wire_new(5);
+    char text[NET_ADDRESS_TEXT_MAX];
+    add_record(&w, DNS_TYPE_AAAA, DNS_CLASS_IN, 9, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1",
+               16);
+    add_record(&w, DNS_TYPE_A, DNS_CLASS_IN, 9, "\xc0\0\2\1", 4);
+    add_record(&w, DNS_TYPE_A, 3, 9, "\xc0\0\2\2", 4);
+    add_record(&w, DNS_TYPE_A, DNS_CLASS_IN, 9, "\xc0\0\2\3\4", 5);
+    add_record(&w, DNS_TYPE_AAAA, DNS_CLASS_IN, 9, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1",
+               15);
+    ok(read_wire(&w, DNS_TYPE_A));
+    is_number(got.count, 1, "one A: of its class and of its size");
+    net_address_format(&got.addresses[0], text);
+    is_string(text, "192.0.2.1:0", "without a port");
+    ok(read_wire(&w, DNS_TYPE_AAAA));
+    is_number(got.count, 1, "one AAAA");
+    net_address_ip(&got.addresses[0], text);
+    is_string(text, "::1", "the address");
+
+    memset(&got, 0, sizeof(got));
+    ok_named(!dns_answer_add(&got, NET_IPV4, "\1\2\3\4\5", 5) &&
+                 !dns_answer_add(&got, NET_IPV6, "\1\2\3\4", 4) && got.count == 0,
+             "an address has its family's size");
+}
+
+static void
+test_bounds(void)
+{
+    struct wire w = wire_new(60);
+    char host[32];
+    unsigned previous = 100;
+    for (unsigned i = 60; i > 0; i--) {
+        snprintf(host, sizeof(host), "host%02u.test", i);
+        add_mx(&w, i, host);
+    }
+    ok(read_wire(&w, DNS_TYPE_MX));
+    is_number(got.count, DNS_MX_MAX, "no more MX than fit");
+    bool falling = true;
+    for (size_t i = 0; i < got.count; i++) {
+        falling = falling && got.mx[i].preference < previous;
+        previous = got.mx[i].preference;
+    }
+    is_number(got.mx[0].preference, DNS_MX_MAX, "the least preferred are lost");
+    is_number(previous, 1, "the best are kept");
+    ok_named(falling, "in the order of the reply");
+
+    w = wire_new(60);
+    for (unsigned i = 1; i <= 60; i++) {
+        snprintf(host, sizeof(host), "host%02u.test", i);
+        add_mx(&w, 10, host);
+    }
+    ok(read_wire(&w, DNS_TYPE_MX) && got.count == DNS_MX_MAX);
+    is_string(got.mx[DNS_MX_MAX - 1].host, "host40.test", "of equal ones the first");
+
+    w = wire_new(60);
+    for (char i = 0; i < 60; i++)
+        add_record(&w, DNS_TYPE_A, DNS_CLASS_IN, 9, (char[]){1, 2, 3, i}, 4);
+    ok(read_wire(&w, DNS_TYPE_A));
+    is_number(got.count, DNS_ADDRESS_MAX, "no more addresses than fit");
+    is_number(got.addresses[DNS_ADDRESS_MAX - 1].ip[3], DNS_ADDRESS_MAX - 1,
+              "the first ones");
+
+    w = wire_new(400);
+    for (int i = 0; i < 300; i++)
+        add_record(&w, 99, DNS_CLASS_IN, 9, "", 0);
+    for (int i = 0; i < 100; i++)
+        add_record(&w, DNS_TYPE_A, DNS_CLASS_IN, 9, "\1\2\3\4", 4);
+    ok_named(read_wire(&w, DNS_TYPE_A) && got.count == 0, "the walk is bounded");
+}
+
+static void
+test_bad_records(void)
+{
+    static const struct {
+        const char *what, *name;
+        size_t size;
+    } bad[] = {
+#define BAD(what, octets) {what, octets, sizeof(octets) - 1}
+        BAD("no name", ""),
+        BAD("a name without an end", "\3mx1"),
+        BAD("octets behind the name", "\2mx\0x"),
+        BAD("octets behind a pointer", "\xc0\x0cx"),
+        BAD("half a pointer", "\2mx\xc0"),
+        BAD("a pointer to itself", "\xc0\x2c"),
+        BAD("a pointer forward", "\xc0\xff"),
+        BAD("a pointer to its own labels", "\2mx\xc0\x2c"),
+        BAD("a label type of the past", "\x41\0"),
+        BAD("a pointer into the header", "\xc0\0"),
+        BAD("a space", "\3m x\0"),
+        BAD("a line end", "\3m\r\n\0"),
+        BAD("a NUL", "\3m\0x\0"),
+        BAD("a DEL", "\3m\x7fx\0"),
+        BAD("8-bit octets", "\3m\xc3\xbc\0"),
+        BAD("a backslash", "\3m\\x\0"),
+        BAD("a dot in a label", "\3m.x\4test\0"),
+        BAD("angle brackets", "\3<m>\0"),
+#undef BAD
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct wire w = wire_new(1);
+        add_raw_mx(&w, bad[i].name, bad[i].size);
+        ok_named(!read_wire(&w, DNS_TYPE_MX) && got.count == 0, bad[i].what);
+        w = wire_new(3);
+        add_raw_mx(&w, bad[i].name, bad[i].size);
+        add_mx(&w, 1, "a.test");
+        add_mx(&w, 2, "b.test");
+        bool good = read_wire(&w, DNS_TYPE_MX) && got.count == 2 &&
+                    strcmp(got.mx[0].host, "a.test") == 0 &&
+                    strcmp(got.mx[1].host, "b.test") == 0;
+        ok_named(good, "  spoils only its own record");
+    }
+    for (size_t size = 0; size < 3; size++) {
+        struct wire w = wire_new(2);
+        add_record(&w, DNS_TYPE_MX, DNS_CLASS_IN, 9, "\0\12", size);
+        add_mx(&w, 2, "b.test");
+        ok_named(read_wire(&w, DNS_TYPE_MX) && got.count == 1,
+                 "an MX of 0 to 2 octets");
+    }
+}
+
+static void
+test_pointers(void)
+{
+    struct wire w = wire_new(2);
+    struct wire chain = {.length = 0};
+    size_t start = w.length + 12; /* of the rdata of the first record */
+    add_number(&chain, 0xc00c);
+    for (size_t i = 1; i < 1000; i++)
+        add_number(&chain, 0xc000 | (unsigned)(start + 2 * (i - 1)));
+    add_record(&w, 99, DNS_CLASS_IN, 9, chain.at, chain.length);
+    add_raw_mx(&w,
+               (unsigned char[]){(unsigned char)(0xc0 | (start + 1998) >> 8),
+                                 (unsigned char)(start + 1998)},
+               2);
+    ok_named(read_wire(&w, DNS_TYPE_MX) && got.count == 1, "a chain of 1000 pointers");
+    is_string(got.mx[0].host, "example.test", "comes to its end");
+
+    w = wire_new(1);
+    RAW(&w, "\1a\1b\xc0\x2e");
+    ok_named(!read_wire(&w, DNS_TYPE_MX), "a loop through labels is refused");
+    w = wire_new(2);
+    RAW(&w, "\1a\xc0\x3e"); /* to the name of the next record, which leads back */
+    RAW(&w, "\xc0\x2c");
+    ok_named(read_wire(&w, DNS_TYPE_MX) == false, "and one through two records");
+}
+
+static void
+test_bad_replies(void)
+{
+    struct wire w = wire_new(65535);
+    ok_named(!read_wire(&w, DNS_TYPE_MX), "65535 records promised, none there");
+    w = wire_new(2);
+    add_mx(&w, 10, "a.test");
+    ok_named(!read_wire(&w, DNS_TYPE_MX), "one record too few");
+    is_number(got.count, 0, "and the others are not believed");
+    ok_named(read_part(text_of(w.at, w.length), false, DNS_TYPE_MX) && got.count == 1,
+             "but are when it is known to be cut");
+    w = wire_new(0);
+    w.at[4] = w.at[5] = '\xff';
+    ok_named(!read_wire(&w, DNS_TYPE_MX), "65535 questions promised");
+    w = wire_new(0);
+    ok_named(read_wire(&w, DNS_TYPE_MX) && got.count == 0, "no record is no error");
+
+    for (char code = 1; code < 16; code++) {
+        w = wire_new(1);
+        add_mx(&w, 10, "a.test");
+        w.at[3] = (char)(0x80 | code);
+        ok_named(!read_wire(&w, DNS_TYPE_MX), "an error is no answer");
+    }
+
+    w = wire_new(3);
+    add_mx(&w, 10, "a.test");
+    RAW(&w, "\1b\xc0\x0c");
+    add_mx(&w, 30, "c.test");
+    size_t refused = 0;
+    for (size_t length = 0; length < w.length; length++)
+        refused += !read_part(text_of(w.at, length), true, DNS_TYPE_MX);
+    is_number(refused, w.length, "every cut reply is refused");
+}
+
+static bool
+is_sane(const struct dns_answer *a, enum dns_type type)
+{
+    char again[DNS_NAME_MAX];
+    if (a->count > (type == DNS_TYPE_MX ? DNS_MX_MAX : DNS_ADDRESS_MAX) ||
+        a->ttl_s > INT32_MAX)
+        return false;
+    for (size_t i = 0; type == DNS_TYPE_MX && i < a->count; i++)
+        if (a->mx[i].preference > 65535 ||
+            (a->mx[i].host[0] != '\0' &&
+             (!dns_host_copy(again, text_from(a->mx[i].host)) ||
+              strcmp(again, a->mx[i].host) != 0)))
+            return false;
+    return true;
+}
+
+static void
+test_mutilated(void)
+{
+    struct wire good = wire_new(5);
+    uint32_t random = 1;
+    size_t insane = 0, read = 0;
+    add_mx(&good, 10, "a.test");
+    RAW(&good, "\1b\xc0\x0c");
+    RAW(&good, "\1c\xc0\x2a");
+    add_record(&good, DNS_TYPE_A, DNS_CLASS_IN, 9, "\x7f\0\0\1", 4);
+    add_record(&good, DNS_TYPE_AAAA, DNS_CLASS_IN, 9, "0123456789abcdef", 16);
+    for (int round = 0; round < 100000; round++) {
+        struct wire w = good;
+        enum dns_type type = round % 3 == 0   ? DNS_TYPE_A
+                             : round % 3 == 1 ? DNS_TYPE_MX
+                                              : DNS_TYPE_AAAA;
+        for (int change = 0; change <= round % 5; change++) {
+            random = random * 1664525 + 1013904223;
+            w.at[(random >> 8) % w.length] = (char)(random >> 24);
+        }
+        read += read_wire(&w, type);
+        insane += !is_sane(&got, type);
+    }
+    is_number(insane, 0, "100000 mutilated replies say nothing impossible");
+    ok_named(read > 1000 && read < 99000, "some of them were read, some refused");
+}
+
+static void
+test_hosts(void)
+{
+    char host[DNS_NAME_MAX], label[65], name[300];
+    ok(dns_host_copy(host, TEXT("Mail-1._x.Example.COM.")));
+    is_string(host, "mail-1._x.example.com", "lower case, no trailing dot");
+    static const char *const bad[] = {"",     ".",   "..",    ".a",  "a..b", "a b",
+                                      "a\tb", "a\n", "\xfcx", "a,b", "a@b",  "a\\b",
+                                      "a/b",  "[a]", "a..",   "a:b"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        if (!ok_named(!dns_host_copy(host, text_from(bad[i])), "no host name"))
+            printf("# '%s'\n", bad[i]);
+    ok_named(!dns_host_copy(host, text_of("a\0b", 3)), "NUL");
+
+    memset(label, 'a', 64);
+    label[64] = '\0';
+    ok_named(!dns_host_copy(host, text_from(label)), "a label of 64");
+    ok_named(dns_host_copy(host, text_of(label, 63)), "a label of 63");
+    snprintf(name, sizeof(name), "%.63s.%.63s.%.63s.%.61s", label, label, label, label);
+    is_number(strlen(name), 253, "a name of 253");
+    ok_named(dns_host_copy(host, text_from(name)), "is one");
+    is_string(host, name, "and kept whole");
+    strcat(name, ".");
+    ok_named(dns_host_copy(host, text_from(name)), "a dot more is none more");
+    snprintf(name, sizeof(name), "%.63s.%.63s.%.63s.%.62s", label, label, label, label);
+    ok_named(!dns_host_copy(host, text_from(name)), "a name of 254");
+
+    struct wire w = wire_new(2);
+    add_mx(&w, 1, name);
+    name[252] = '\0';
+    add_mx(&w, 2, name);
+    ok(read_wire(&w, DNS_TYPE_MX));
+    is_number(got.count, 1, "the same limits in a reply");
+    is_string(got.mx[0].host, name, "up to the last octet");
+}
+
+int
+main(void)
+{
+    test_good();
+    test_ttl();
+    test_addresses();
+    test_bounds();
+    test_bad_records();
+    test_pointers();
+    test_bad_replies();
+    test_mutilated();
+    test_hosts();
+    return done();
+}

@@ -1,0 +1,299 @@
+/* base/log_writer and base/net_outlet: every kind of descriptor, none of which makes us
+ * wait and none of which others find changed. */
+#include "base/log/log_writer.h"
+
+/* link: t/sim/loop.c */
+#include "base/loop/loop.h"
+#include "base/net/net_outlet.h"
+#include "t/sim/sim.h"
+#include "t/support/tap.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LINE = 100, LINES_MAX = 30000 };
+
+static struct loop *loop;
+static struct log_writer *w;
+static int drained;
+static char told[200];
+
+static void
+on_drained(void *context)
+{
+    const char *why;
+    (void)context;
+    drained++;
+    unsigned long long lost = log_writer_take_lost(w, &why);
+    snprintf(told, sizeof(told), "%llu lost: %s\n", lost, why);
+    (void)!log_writer_add(w, text_from(told));
+    log_writer_flush(w);
+}
+
+/* "00000042 xxx...\n" */
+static bool
+add(int number)
+{
+    char line[LINE + 16]; /* as far as the compiler knows */
+    snprintf(line, sizeof(line), "%08d %0*d\n", number, LINE - 10, 0);
+    return log_writer_add(w, text_of(line, LINE));
+}
+
+static void
+open_on(int descriptor)
+{
+    drained = 0;
+    told[0] = '\0';
+    w = log_writer_new(loop, descriptor, on_drained, NULL);
+}
+
+/* Says until lines are lost; how many were kept. */
+static int
+fill(void)
+{
+    int kept = 0;
+    while (kept < LINES_MAX && add(kept)) {
+        kept++;
+        log_writer_flush(w);
+    }
+    return kept;
+}
+
+/* Everything that is ready, as epoll would tell; then what has come. */
+static size_t
+drain(int from, char *all, size_t size)
+{
+    size_t length = 0;
+    for (int quiet = 0; quiet < 3; quiet++) {
+        ssize_t got;
+        while ((got = read(from, all + length, size - length)) > 0) {
+            length += (size_t)got;
+            quiet = 0;
+        }
+        for (int d = 0; d < 30; d++)
+            sim_loop_ready(loop, d, LOOP_WRITE);
+        loop_turn(loop, 0);
+    }
+    return length;
+}
+
+static char all[8 * 1024 * 1024];
+
+/* The other end (given) is read by nobody for a while; is_blocking: for others. */
+static void
+unread(int given, int other, const char *kind)
+{
+    int flags = fcntl(given, F_GETFL);
+    printf("# %s\n", kind);
+    fcntl(other, F_SETFL, fcntl(other, F_GETFL) | O_NONBLOCK);
+    open_on(given);
+    int kept = fill();
+    ok_named(kept * LINE >= LOG_WRITER_MAX && kept < LINES_MAX, "a bounded buffer");
+    ok_named(!add(0) && !add(0), "then lines are lost");
+    is_number((int64_t)log_writer_waiting(w) <= LOG_WRITER_MAX, true, "its limit");
+    is_number(fcntl(given, F_GETFL), flags, "nobody else finds it changed");
+    is_number(drained, 0, "nothing is told before it is read");
+    size_t length = drain(other, all, sizeof(all));
+    is_number(drained, 1, "then it is");
+    is_string(told, "3 lost: not read\n", "the number is right");
+    ok_named(length == (size_t)kept * LINE + strlen(told) &&
+                 memcmp(all + length - strlen(told), told, strlen(told)) == 0,
+             "what was kept comes whole, and the rest behind it");
+    bool good = true;
+    for (int i = 0; i < kept; i++)
+        good = good && atoi(all + i * LINE) == i && all[i * LINE + LINE - 1] == '\n';
+    ok_named(good, "in order");
+    ok_named(add(7), "new lines are taken again");
+    log_writer_free(&w);
+    length = drain(other, all, sizeof(all));
+    is_number((int64_t)length, LINE, "the end writes what is left");
+}
+
+static void
+pipes(void)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        abort();
+    unread(ends[1], ends[0], "a pipe");
+    close(ends[0]);
+    close(ends[1]);
+    /* No description of our own is to be had. */
+    struct rlimit before, none;
+    if (pipe(ends) != 0 || getrlimit(RLIMIT_NOFILE, &before) != 0)
+        abort();
+    none = before;
+    none.rlim_cur = 3;
+    setrlimit(RLIMIT_NOFILE, &none);
+    struct net_outlet o;
+    net_outlet_open(&o, ends[1]);
+    setrlimit(RLIMIT_NOFILE, &before);
+    ok_named(o.asks && !o.is_ours, "it is asked before each write");
+    int64_t total = 0, wrote;
+    while ((wrote = net_outlet_write(&o, text_of(all, 100000))) > 0)
+        total += wrote;
+    ok_named(wrote == -EAGAIN && total >= 4096 && total < 1 << 20, "and never waits");
+    ok(!net_outlet_wait(&o, 0));
+    net_outlet_close(&o);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void
+sockets(void)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+        abort();
+    unread(ends[0], ends[1], "a socket, as journald's is");
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void
+terminals(void)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) {
+        ok_named(true, "no terminals here");
+        return;
+    }
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+    struct net_outlet o;
+    net_outlet_open(&o, slave);
+    ok_named(o.is_ours, "a terminal is opened again");
+    int64_t total = 0, wrote;
+    while ((wrote = net_outlet_write(&o, text_of(all, 10000))) > 0 && total < 1 << 24)
+        total += wrote;
+    ok_named(wrote == -EAGAIN, "one that is stopped takes no more, at once");
+    ok_named((fcntl(slave, F_GETFL) & O_NONBLOCK) == 0, "as it was for others");
+    net_outlet_close(&o);
+    close(slave);
+    close(master);
+}
+
+static void
+files(void)
+{
+    char name[] = "/tmp/log_writer-XXXXXX";
+    int file = mkstemp(name);
+    struct rlimit before, small;
+    open_on(file);
+    int kept = fill();
+    is_number(kept, LINES_MAX, "a file takes everything");
+    log_writer_free(&w);
+    is_number((int64_t)lseek(file, 0, SEEK_END), (int64_t)LINES_MAX * LINE, "really");
+    /* A full disk, as a limit of the file's size. */
+    if (ftruncate(file, 0) != 0 || getrlimit(RLIMIT_FSIZE, &before) != 0)
+        abort();
+    lseek(file, 0, SEEK_SET);
+    small = before;
+    small.rlim_cur = 10 * LINE + 50;
+    setrlimit(RLIMIT_FSIZE, &small);
+    open_on(file);
+    for (int i = 0; i < 20; i++)
+        ok(add(i));
+    log_writer_flush(w);
+    ok_named(!add(20), "a full disk loses lines");
+    loop_turn(loop, 0);
+    log_writer_flush(w);
+    log_writer_flush(w);
+    setrlimit(RLIMIT_FSIZE, &before);
+    log_writer_flush(w);
+    is_string(told, "11 lost: File too large\n", "all told, when there is room");
+    ok_named(add(21), "and it goes on");
+    log_writer_free(&w);
+    lseek(file, 0, SEEK_SET);
+    ssize_t length = read(file, all, sizeof(all) - 1);
+    all[length > 0 ? length : 0] = '\0';
+    ok_named(length == 10 * LINE + 50 + 1 + (ssize_t)strlen(told) + LINE &&
+                 all[10 * LINE + 50] == '\n',
+             "the line that was cut is ended");
+    close(file);
+    unlink(name);
+}
+
+/* Whoever read it is gone; then nobody is there at the end. */
+static void
+gone(void)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        abort();
+    open_on(ends[1]);
+    ok(add(1));
+    close(ends[0]);
+    log_writer_flush(w);
+    ok_named(!add(2), "a broken pipe loses lines");
+    for (int i = 0; i < 5; i++)
+        log_writer_flush(w);
+    const char *why;
+    is_number((int64_t)log_writer_take_lost(w, &why), 2, "each counts once");
+    is_string(why, "Broken pipe", "why");
+    log_writer_free(&w);
+    close(ends[1]);
+    if (pipe(ends) != 0)
+        abort();
+    open_on(ends[1]);
+    fill();
+    int64_t before = loop_clock_us();
+    log_writer_free(&w);
+    ok_named(w == NULL && loop_clock_us() > before, "the end waits for nobody for ever");
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* An assert says its words on the same descriptor, and nothing of ours swallows them. */
+static void
+crash(void)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        abort();
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        dup2(ends[1], 2);
+        open_on(2);
+        (void)!add(1);
+        log_writer_flush(w);
+        assert(drained == 1);
+        _exit(0);
+    }
+    close(ends[1]);
+    waitpid(pid, NULL, 0);
+    ssize_t length = read(ends[0], all, sizeof(all)), more;
+    while (length > 0 && (more = read(ends[0], all + length, 1000)) > 0)
+        length += more;
+    ok_named(length > LINE && memmem(all, (size_t)length, "drained == 1", 12) != NULL,
+             "a crash says why");
+    close(ends[0]);
+}
+
+int
+main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    loop = sim_loop_new(1);
+    pipes();
+    sockets();
+    terminals();
+    files();
+    gone();
+    crash();
+    loop_turn(loop, 0);
+    loop_free(&loop);
+    return done();
+}

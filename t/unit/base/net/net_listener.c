@@ -1,0 +1,290 @@
+/* Listeners accept in bursts, survive exhaustion, and know what is our own. */
+#include "base/net/net_internal.h"
+
+#include "t/support/net_world.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+static void
+test_burst(void)
+{
+    enum { CLIENTS = 300 };
+    struct world *w = start("127.0.0.1:0");
+    int fds[CLIENTS], first;
+
+    w->server.refuses = true;
+    for (int i = 0; i < CLIENTS; i++)
+        fds[i] = raw_connect(w);
+    loop_turn(w->loop, 1000);
+    first = w->accepted;
+    ok_named(first > 0 && first < CLIENTS, "one turn accepts some of 300, not all");
+    until(w, w->accepted == CLIENTS);
+    is_number(w->accepted, CLIENTS, "a few turns accept all");
+    is_number(net_connections(w->net), 0, "aborted in on_accept, all are gone");
+    for (int i = 0; i < CLIENTS; i++)
+        close(fds[i]);
+    finish(w);
+}
+
+static void
+test_exhaustion(void)
+{
+    struct world *w = start("127.0.0.1:0");
+    int fd = raw_connect(w), turns = 0, next = dup(fd);
+    struct rlimit before, few;
+    int64_t started_ms;
+
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &before);
+    few = (struct rlimit){(rlim_t)next, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    started_ms = now_ms();
+    for (; now_ms() - started_ms < 250; turns++)
+        loop_turn(w->loop, 1000);
+    setrlimit(RLIMIT_NOFILE, &before);
+    printf("# %d turns in 250 ms without descriptors\n", turns);
+    ok_named(turns < 20, "a listener without descriptors does not spin");
+    is_number(w->accepted, 0, "nor accept");
+    until(w, w->accepted);
+    is_number(w->accepted, 1, "but goes on when there are some again");
+    close(fd);
+    finish(w);
+}
+
+static void
+test_is_own(void)
+{
+    struct world *w = start("127.0.0.1:0"), *any = start("0.0.0.0:0");
+    struct world *any6 = start("[::]:0");
+    struct net_address a = *where(w), b = *where(any), c = *where(any6);
+    struct net_address loopback = address("127.0.0.1:1"), six = address("[::1]:1");
+    struct net_address mapped = address("[::ffff:127.0.0.1]:1");
+    struct net_address far = address("192.0.2.1:1"), zero = address("0.0.0.0:1");
+
+    ok_named(net_is_own(w->net, &a), "a listener's own address");
+    a.port++;
+    ok_named(!net_is_own(w->net, &a), "another port");
+    loopback.port = zero.port = mapped.port = where(w)->port;
+    ok_named(net_is_own(w->net, &mapped), "in IPv6's clothes");
+    ok_named(net_is_own(w->net, &zero), "0.0.0.0 leads to it");
+    loopback.ip[3] = 2;
+    ok_named(!net_is_own(w->net, &loopback), "127.0.0.2 does not");
+    loopback.port = far.port = six.port = b.port;
+    ok_named(net_is_own(any->net, &loopback), "but all of 127/8 leads to 0.0.0.0");
+    ok_named(net_is_own(any->net, &b), "and itself");
+    ok_named(!net_is_own(any->net, &far), "a far address does not");
+    ok_named(!net_is_own(any->net, &six), "nor does ::1");
+    six.port = c.port;
+    ok_named(net_is_own(any6->net, &six), "which leads to ::");
+    loopback.port = c.port;
+    ok_named(!net_is_own(any6->net, &loopback), "127.0.0.1 does not");
+    net_listener_free(&w->listener);
+    a.port--;
+    ok_named(!net_is_own(w->net, &a), "a listener that is gone");
+    finish(w);
+    finish(any);
+    finish(any6);
+}
+
+/* What others reach this machine by, when it has such an address. */
+static void
+test_is_own_elsewhere(void)
+{
+    struct world *any = start("0.0.0.0:0"), *any6 = start("[::]:0");
+    struct ifaddrs *list = NULL, *each;
+    unsigned own = 0, next = 0, seen = 0;
+    if (getifaddrs(&list) != 0)
+        return;
+    for (each = list; each; each = each->ifa_next) {
+        int family = each->ifa_addr ? each->ifa_addr->sa_family : AF_UNSPEC;
+        struct sockaddr_storage name = {0};
+        struct net_address a;
+        bool six = family == AF_INET6;
+        if ((!six && family != AF_INET) || each->ifa_flags & IFF_LOOPBACK)
+            continue;
+        memcpy(&name, each->ifa_addr,
+               six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+        net_sockaddr_read(&name, sizeof(name), &a);
+        if (six && a.ip[0] == 0xfe) /* nothing without its interface */
+            continue;
+        a.port = where(six ? any6 : any)->port;
+        seen++;
+        own += net_is_own((six ? any6 : any)->net, &a);
+        a.ip[six ? 15 : 3] ^= 0x55;
+        next += net_is_own((six ? any6 : any)->net, &a);
+    }
+    freeifaddrs(list);
+    is_number(own, seen, "every address of every interface");
+    is_number(next, 0, "and none of its neighbours");
+    finish(any);
+    finish(any6);
+}
+
+static struct net_listener *
+listen_again(struct world *w, const struct net_address *at, unsigned mode, char *error)
+{
+    error[0] = '\0';
+    return net_listen(w->net, at, mode, on_accept, w, error, 200);
+}
+
+static void
+test_listen_errors(void)
+{
+    struct world *w = start("127.0.0.1:0");
+    struct net_address far = address("192.0.2.1:0");
+    char error[200], want[200], text[NET_ADDRESS_TEXT_MAX];
+
+    ok_named(where(w)->port != 0, "port 0 becomes a real one");
+    ok_named(!listen_again(w, where(w), 0, error), "an address in use");
+    net_address_format(where(w), text);
+    snprintf(want, sizeof want,
+             "cannot listen on %s: Address already in use (`ss -ltnp` shows "
+             "which program listens there)",
+             text);
+    is_string(error, want, "is one clear line");
+    ok_named(!listen_again(w, &far, 0, error), "an address that is not ours");
+    is_string(error, "cannot listen on 192.0.2.1:0: Cannot assign requested address",
+              "says so");
+    ok_named(!strstr(error, "1024"), "that is no question of rights");
+    ok_named(!net_listen(w->net, &far, 0, on_accept, w, error, 10), "a short error");
+    is_number(strlen(error), 9, "is cut");
+    finish(w);
+}
+
+/* What a crash leaves behind. */
+static void
+leave_socket(const char *path)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    text_copy(name.sun_path, sizeof name.sun_path, text_from(path));
+    if (bind(fd, (struct sockaddr *)&name, sizeof name) < 0)
+        abort();
+    close(fd);
+}
+
+static void
+test_unix_listener(void)
+{
+    struct world *w = start(NULL), *other = start(NULL);
+    char directory[] = "/tmp/petrel-net-XXXXXX", path[64], error[200];
+    struct net_address at = {.family = NET_UNIX};
+    struct net_credentials who;
+    struct net_listener *second;
+    struct stat status;
+
+    if (!mkdtemp(directory))
+        abort();
+    snprintf(path, sizeof path, "%s/s", directory);
+    text_copy(at.path, sizeof at.path, text_from(path));
+    umask(077);
+    w->listener = listen_again(w, &at, 0, error);
+    ok_named(w->listener, "a Unix socket");
+    ok_named(stat(path, &status) == 0 && (status.st_mode & 07777) == 0666,
+             "of mode 0666");
+    ok_named(!listen_again(other, &at, 0, error), "that somebody answers");
+    ok_named(strstr(error, "Address already in use"), "is in use");
+    connect_client(w);
+    until(w, w->server.connection && w->client.told[0]);
+    is_string(w->client.told, "C", "and can be used");
+    ok_named(net_peer_credentials(w->server.connection, &who) &&
+                 who.pid == (unsigned)getpid() && who.uid == geteuid() &&
+                 who.gid == getegid(),
+             "the kernel says who is there");
+    net_listener_free(&w->listener);
+    ok_named(stat(path, &status) < 0, "it goes with its listener");
+
+    leave_socket(path);
+    second = listen_again(other, &at, 0600, error);
+    ok_named(second, "one left over is replaced");
+    ok_named(stat(path, &status) == 0 && (status.st_mode & 07777) == 0600, "mode 0600");
+    net_listener_free(&second);
+    close(open(path, O_CREAT | O_WRONLY, 0600));
+    ok_named(!listen_again(other, &at, 0, error), "a file is not");
+    ok_named(stat(path, &status) == 0, "and stays");
+    unlink(path);
+    rmdir(directory);
+    finish(w);
+    finish(other);
+}
+
+static void
+on_accept_free(void *context, struct net_connection *connection)
+{
+    struct world *w = context;
+
+    w->accepted++;
+    net_abort(&connection);
+    net_listener_free(&w->listener);
+}
+
+static void
+test_listener_freed(void)
+{
+    struct world *w = start(NULL);
+    struct net_address at = address("127.0.0.1:0");
+    char error[200];
+    int one, two;
+
+    w->listener = net_listen(w->net, &at, 0, on_accept_free, w, error, sizeof error);
+    one = raw_connect(w);
+    two = raw_connect(w);
+    until(w, w->accepted);
+    for (int i = 0; i < 3; i++)
+        loop_turn(w->loop, 1);
+    is_number(w->accepted, 1, "a listener freed in on_accept accepts no more");
+    close(one);
+    close(two);
+    finish(w);
+}
+
+/* As one turns away a client that is one too many. */
+static void
+on_accept_close(void *context, struct net_connection *c)
+{
+    struct world *w = context;
+
+    w->accepted++;
+    net_attach(c, on_event, &w->server);
+    net_send(c, TEXT("421 no\r\n"));
+    net_close(&c);
+}
+
+static void
+test_closed_at_once(void)
+{
+    struct world *w = start(NULL);
+    struct net_address at = address("127.0.0.1:0");
+    char error[200], said[32];
+    int fd;
+
+    w->listener = net_listen(w->net, &at, 0, on_accept_close, w, error, sizeof error);
+    fd = raw_connect(w);
+    until(w, is_readable(fd));
+    raw_read(fd, said, sizeof said);
+    is_string(said, "421 no\r\n", "closed in on_accept, it still hears why");
+    close(fd);
+    until(w, net_connections(w->net) == 0);
+    is_number(net_connections(w->net), 0, "and is gone when it hangs up");
+    finish(w);
+}
+
+int
+main(void)
+{
+    test_burst();
+    test_exhaustion();
+    test_is_own();
+    test_is_own_elsewhere();
+    test_listen_errors();
+    test_unix_listener();
+    test_listener_freed();
+    test_closed_at_once();
+    return done();
+}

@@ -1,0 +1,469 @@
+/* TLS without a socket: files that are read, names, and two sessions whose records pass
+ * through memory, where they can be watched and spoilt. */
+#include "base/tls/tls.h"
+
+#include "base/tls/tls_session.h"
+#include "t/support/tls_world.h"
+
+/* One direction of records. */
+struct pipe_end {
+    struct buffer *from, *to;
+    bool cut;          /* nothing more will come */
+    int broken;        /* a negative errno */
+    struct buffer all; /* ever sent */
+};
+
+struct duel {
+    struct buffer there, back;
+    struct pipe_end client_end, server_end;
+    struct tls_session *client, *server;
+};
+
+static ssize_t
+pipe_receive(void *context, char *to, size_t size)
+{
+    struct pipe_end *e = context;
+    size_t got = e->from->length < size ? e->from->length : size;
+
+    if (e->broken)
+        return e->broken;
+    if (!got)
+        return e->cut ? 0 : -EAGAIN;
+    memcpy(to, e->from->at, got);
+    buffer_take(e->from, got);
+    return (ssize_t)got;
+}
+
+static bool
+pipe_send(void *context, struct text records)
+{
+    struct pipe_end *e = context;
+
+    return buffer_add(&e->all, records) && buffer_add(e->to, records);
+}
+
+static struct duel *
+duel_new(struct tls_server *server, struct tls_client *client,
+         const struct tls_wish *wish)
+{
+    struct duel *d = memory_new(sizeof *d);
+    struct tls_pipe pipe = {pipe_receive, pipe_send, NULL};
+
+    buffer_init(&d->there, 1 << 20);
+    buffer_init(&d->back, 1 << 20);
+    d->client_end = (struct pipe_end){.from = &d->back, .to = &d->there};
+    d->server_end = (struct pipe_end){.from = &d->there, .to = &d->back};
+    buffer_init(&d->client_end.all, 1 << 20);
+    buffer_init(&d->server_end.all, 1 << 20);
+    pipe.context = &d->client_end;
+    d->client = tls_session_call(client, wish, &pipe);
+    pipe.context = &d->server_end;
+    d->server = tls_session_serve(server, &pipe);
+    return d;
+}
+
+static void
+duel_free(struct duel **duel)
+{
+    struct duel *d = *duel;
+
+    tls_session_free(&d->client);
+    tls_session_free(&d->server);
+    buffer_free(&d->there);
+    buffer_free(&d->back);
+    buffer_free(&d->client_end.all);
+    buffer_free(&d->server_end.all);
+    free(d);
+    *duel = NULL;
+}
+
+/* Both through. */
+static bool
+duel_shake(struct duel *d)
+{
+    enum progress client = PROGRESS_MORE, server = PROGRESS_MORE;
+
+    for (int i = 0; i < 10; i++) {
+        client = tls_session_shake(d->client);
+        server = tls_session_shake(d->server);
+    }
+    return client == PROGRESS_DONE && server == PROGRESS_DONE;
+}
+
+/* What to has heard from the other, "" for nothing yet. */
+static const char *
+heard(struct tls_session *to, char *out, size_t size)
+{
+    ssize_t got = tls_session_read(to, out, size - 1);
+
+    out[got > 0 ? got : 0] = '\0';
+    return out;
+}
+
+static struct tls_wish
+wish_of(enum tls_level level, const char *host)
+{
+    return (struct tls_wish){.level = level, .host = text_from(host)};
+}
+
+static void
+test_names(void)
+{
+    static const struct {
+        const char *pattern, *host;
+        bool matches;
+    } cases[] = {
+        {"mail.example.net", "mail.example.net",          true },
+        {"Mail.Example.NET", "mAIL.eXAMPLE.net",          true },
+        {"mail.example.net", "mail.example.net.",         true },
+        {"mail.example.net", "mail.example.ne",           false},
+        {"mail.example.net", "xmail.example.net",         false},
+        {"example.net",      "mail.example.net",          false},
+        {"*.example.net",    "mail.example.net",          true },
+        {"*.example.net",    "MAIL.EXAMPLE.NET.",         true },
+        {"*.example.net",    "xn--bcher-kva.example.net", true },
+        {"*.example.net",    "example.net",               false},
+        {"*.example.net",    ".example.net",              false},
+        {"*.example.net",    "a.b.example.net",           false},
+        {"*.example.net",    "mail.example.org",          false},
+        {"*.net",            "example.net",               false}, /* a whole top-level domain */
+        {"*",                "example",                   false},
+        {"*",                "*",                         true }, /* nobody is called that */
+        {"*.",               "a.",                        false},
+        {"m*.example.net",   "mail.example.net",          false},
+        {"*l.example.net",   "mail.example.net",          false},
+        {"mail.*.net",       "mail.example.net",          false},
+        {"",                 "mail.example.net",          false},
+        {"",                 "",                          false},
+        {"mail.example.net", "",                          false},
+        {".",                ".",                         true },
+        {"*.example.net",    "..example.net",             false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        printf("# '%s' '%s'\n", cases[i].pattern, cases[i].host);
+        ok(tls_name_matches(text_from(cases[i].pattern), text_from(cases[i].host)) ==
+           cases[i].matches);
+    }
+    ok_named(!tls_name_matches(text_of("mail.example.net\0.evil.org", 26),
+                               TEXT("mail.example.net")),
+             "a NUL ends nothing");
+    ok_named(!tls_name_matches(TEXT("mail.example.net"),
+                               text_of("mail.example.net\0.evil.org", 26)),
+             "on either side");
+}
+
+static void
+test_version(void)
+{
+    ok(strncmp(tls_version(), "mbedTLS ", 8) == 0);
+    printf("# %s\n", tls_version());
+}
+
+/* The error of a server of one pair, without the directory; "" when there is none. */
+static const char *
+server_error(const struct secrets *k, const char *certificate, const char *key)
+{
+    static char error[TLS_ERROR_MAX];
+    struct tls_pair pair = {path_of(k, certificate, ""), path_of(k, key, "")};
+    struct tls_server *server;
+    char *place;
+
+    error[0] = '\0';
+    server = tls_server_new(k->tls, &pair, 1, error, sizeof error);
+    ok_named(!server == !!error[0], "either a server or an error");
+    ok_named(!strchr(error, '\n'), "of one line");
+    tls_server_free(&server);
+    while ((place = strstr(error, k->directory)))
+        memmove(place, place + strlen(k->directory) + 1,
+                strlen(place + strlen(k->directory) + 1) + 1);
+    return error;
+}
+
+static void
+test_server_files(const struct secrets *k)
+{
+    struct tls_server *server;
+
+    is_string(server_error(k, "good.pem", "good.key"), "", "a pair");
+    is_string(server_error(k, "rsa.pem", "rsa.key"), "", "of RSA");
+    is_string(server_error(k, "good-both.pem", "good-both.pem"), "", "in one file");
+    is_string(server_error(k, "good.pem", "rsa.key"),
+              "the key in rsa.key is not that of the certificate in good.pem",
+              "a wrong key");
+    is_string(server_error(k, "missing.pem", "good.key"),
+              "cannot read missing.pem: No such file or directory", "no certificate");
+    is_string(server_error(k, "good.pem", "missing.key"),
+              "cannot read missing.key: No such file or directory", "no key");
+    is_string(server_error(k, "good.key", "good.key"), "no certificate in good.key",
+              "a key for a certificate");
+    is_string(server_error(k, "good.pem", "good.pem"),
+              "good.pem: has no private key (tls_key names the file of the key; unset: "
+              "it is in that of the certificate)",
+              "a certificate for a key");
+    is_string(server_error(k, "good.pem", "locked.key"),
+              "locked.key: the key has a passphrase; remove it: openssl pkey -in KEY "
+              "-out NEW",
+              "a locked key");
+    is_string(server_error(k, "usage.pem", "usage.key"),
+              "the certificate in usage.pem is not for servers", "a client's");
+    is_string(server_error(k, "empty", "good.key"), "cannot read empty: Is a directory",
+              "a directory");
+    is_string(server_error(k, "anchors/README", "good.key"),
+              "no certificate in anchors/README", "junk");
+    server = server_of(k, "good expired");
+    is_number(tls_server_expires_ms(server), 1612325106000,
+              "the first that expires counts");
+    tls_server_free(&server);
+    ok(server == NULL);
+    tls_server_free(&server);
+}
+
+static const char *
+client_error(const struct secrets *k, const char *anchors)
+{
+    static char error[TLS_ERROR_MAX];
+    struct tls_client *client;
+
+    error[0] = '\0';
+    client = tls_client_new(k->tls, path_of(k, anchors, ""), error, sizeof error);
+    ok_named(!client == !!error[0], "either a client or an error");
+    tls_client_free(&client);
+    ok(client == NULL);
+    return error;
+}
+
+static void
+test_client_files(const struct secrets *k)
+{
+    char text[200];
+
+    is_string(client_error(k, "ca.pem"), "", "a file");
+    is_string(client_error(k, "both.pem"), "", "of several");
+    is_string(client_error(k, "anchors"), "", "a directory, with links and junk");
+    snprintf(text, sizeof text, "no certificates in the directory %s/empty",
+             k->directory);
+    is_string(client_error(k, "empty"), text, "an empty directory");
+    snprintf(text, sizeof text, "cannot read %s/missing: No such file or directory",
+             k->directory);
+    is_string(client_error(k, "missing"), text, "nothing");
+    snprintf(text, sizeof text, "no certificate in %s/good.key", k->directory);
+    is_string(client_error(k, "good.key"), text, "no certificate");
+}
+
+static void
+test_talk(const struct secrets *k)
+{
+    struct tls_server *server = server_of(k, "good");
+    struct tls_client *client = client_of(k, "ca.pem");
+    struct tls_wish wish = wish_of(TLS_LEVEL_VERIFY, "mail.example.net");
+    struct duel *d = duel_new(server, client, &wish);
+    char out[100];
+
+    ok_named(tls_session_shake(d->server) == PROGRESS_MORE, "the server waits");
+    is_number(d->back.length, 0, "in silence");
+    is_string(tls_session_cipher(d->server), "", "no cipher yet");
+    is_string(tls_session_version(d->client), "", "no version");
+    ok(!tls_session_is_verified(d->client) && !tls_session_has_more(d->client));
+    ok_named(duel_shake(d), "then hands are shaken");
+    ok(tls_session_is_verified(d->client) && !tls_session_is_verified(d->server));
+    ok_named(tls_session_write(d->client, TEXT("hello there")), "a word");
+    ok_named(!memmem(d->client_end.all.at, d->client_end.all.length, "hello", 5),
+             "nobody can read it");
+    is_string(heard(d->server, out, 6), "hello", "but the other");
+    ok_named(tls_session_has_more(d->server), "who has more");
+    is_string(heard(d->server, out, sizeof out), " there", "of it");
+    ok(!tls_session_has_more(d->server));
+    is_number(tls_session_read(d->server, out, 5), -EAGAIN, "and then no more");
+    ok(tls_session_write(d->server, TEXT("")));
+    tls_session_end(d->client);
+    is_number(tls_session_read(d->server, out, 5), 0, "the end");
+    ok(tls_session_has_more(d->server));
+    ok(buffer_add(&d->there, TEXT("NOOP\r\n")));
+    is_number(tls_session_read(d->server, out, 5), 0, "stays the end");
+    is_number(d->there.length, 6, "nothing is read behind it");
+    is_string(tls_session_error(d->server), "", "which is no error");
+    duel_free(&d);
+    tls_server_free(&server);
+    tls_client_free(&client);
+}
+
+static void
+test_spoilt(const struct secrets *k)
+{
+    struct tls_server *server = server_of(k, "good");
+    struct tls_client *client = client_of(k, "ca.pem");
+    struct tls_wish wish = wish_of(TLS_LEVEL_VERIFY, "mail.example.net");
+    struct duel *d = duel_new(server, client, &wish);
+    char out[100];
+
+    ok(duel_shake(d));
+    ok(tls_session_write(d->client, TEXT("pay 100 to Alice")));
+    d->there.at[d->there.length - 20] ^= 1;
+    is_number(tls_session_read(d->server, out, sizeof out), -EPROTO, "a flipped bit");
+    is_string(tls_session_error(d->server),
+              "TLS: Verification of the message MAC failed", "is found");
+    is_number(tls_session_read(d->server, out, sizeof out), -EPROTO, "for ever");
+    ok_named(!tls_session_write(d->server, TEXT("x")), "and nothing is written");
+    ok(tls_session_has_more(d->server) && !tls_session_is_verified(d->server));
+    while (tls_session_read(d->client, out, sizeof out) == -EAGAIN && d->back.length)
+        continue;
+    is_string(tls_session_error(d->client), "TLS: the peer broke off: bad_record_mac",
+              "the other hears of it");
+    duel_free(&d);
+
+    d = duel_new(server, client, &wish);
+    ok(duel_shake(d));
+    d->server_end.cut = true;
+    is_number(tls_session_read(d->server, out, sizeof out), -ECONNRESET, "a cut");
+    is_string(tls_session_error(d->server),
+              "TLS: the peer ended the connection without close_notify", "is no end");
+    d->client_end.broken = -ETIMEDOUT;
+    is_number(tls_session_read(d->client, out, sizeof out), -ETIMEDOUT, "a failure");
+    is_string(tls_session_error(d->client), "TLS: Connection timed out", "of the pipe");
+    duel_free(&d);
+
+    d = duel_new(server, client, &wish);
+    d->client_end.cut = true;
+    ok(tls_session_shake(d->client) == PROGRESS_BAD);
+    is_string(tls_session_error(d->client),
+              "TLS: the peer ended the connection in the handshake", "hung up on");
+    d->server_end.to = &d->server_end.all; /* a full pipe */
+    d->server_end.all.limit = 10;
+    ok(tls_session_shake(d->server) == PROGRESS_BAD);
+    is_string(tls_session_error(d->server), "TLS: No buffer space available", "full");
+    duel_free(&d);
+    tls_server_free(&server);
+    tls_client_free(&client);
+}
+
+/* A handshake with a bit flipped in the first flight of one side; true when there is no
+ * such place any more. */
+static bool
+spoil_at(struct tls_server *server, struct tls_client *client, bool of_client,
+         size_t at, int *through)
+{
+    struct tls_wish wish = wish_of(TLS_LEVEL_VERIFY, "mail.example.net");
+    struct duel *d = duel_new(server, client, &wish);
+    struct buffer *flight = of_client ? &d->there : &d->back;
+    bool beyond;
+
+    tls_session_shake(d->client);
+    if (!of_client)
+        tls_session_shake(d->server);
+    beyond = at >= flight->length;
+    if (!beyond) {
+        flight->at[at] ^= 0x20;
+        *through += duel_shake(d);
+    }
+    duel_free(&d);
+    return beyond;
+}
+
+static void
+test_spoilt_handshake(const struct secrets *k)
+{
+    enum { HEADER = 5 }; /* of a record; its version counts for nothing */
+    struct tls_server *server = server_of(k, "good");
+    int through = 0, tries = 0;
+
+    for (int of_client = 0; of_client < 2; of_client++)
+        for (size_t at = HEADER;; at += 19, tries++) {
+            struct tls_client *client = client_of(k, "ca.pem");
+            bool beyond = spoil_at(server, client, of_client, at, &through);
+
+            tls_client_free(&client);
+            if (beyond)
+                break;
+        }
+    ok_named(tries > 40, "a bit flipped at many places of a handshake");
+    is_number(through, 0, "is found at each");
+    tls_server_free(&server);
+}
+
+/* Bytes come one by one. */
+static void
+test_drops(const struct secrets *k)
+{
+    struct tls_server *server = server_of(k, "good");
+    struct tls_client *client = client_of(k, "ca.pem");
+    struct tls_wish wish = wish_of(TLS_LEVEL_VERIFY, "mail.example.net");
+    struct duel *d = duel_new(server, client, &wish);
+    struct buffer hello;
+    enum progress result = PROGRESS_MORE;
+
+    buffer_init(&hello, 1 << 16);
+    tls_session_shake(d->client);
+    ok(buffer_add(&hello, buffer_text(&d->there)));
+    d->there.length = 0;
+    for (size_t i = 0; i < hello.length && result == PROGRESS_MORE; i++) {
+        is_number(d->back.length, 0, "no answer to a part of a hello");
+        ok(buffer_add_byte(&d->there, hello.at[i]));
+        result = tls_session_shake(d->server);
+    }
+    ok(result == PROGRESS_MORE && d->back.length > 0);
+    ok(duel_shake(d));
+    buffer_free(&hello);
+    duel_free(&d);
+    tls_server_free(&server);
+    tls_client_free(&client);
+}
+
+/* One session with host; whether it was resumed. */
+static bool
+meet(struct tls_server *server, struct tls_client *client, const char *host)
+{
+    struct tls_wish wish = wish_of(TLS_LEVEL_NONE, host);
+    struct duel *d = duel_new(server, client, &wish);
+    bool resumed;
+    char out[10];
+
+    if (!duel_shake(d))
+        abort();
+    tls_session_read(d->client, out, sizeof out); /* the ticket, in TLS 1.3 */
+    resumed = tls_session_is_resumed(d->client);
+    duel_free(&d);
+    return resumed;
+}
+
+static void
+test_memory_of_sessions(const struct secrets *k)
+{
+    struct tls_server *server = server_of(k, "good");
+    struct tls_client *client = client_of(k, "ca.pem");
+    char host[40];
+    int resumed = 0;
+
+    ok_named(!meet(server, client, "host0.example"), "a stranger");
+    ok_named(meet(server, client, "HOST0.example"), "is known when it comes again");
+    ok_named(!meet(server, client, ""), "nobody");
+    ok_named(!meet(server, client, ""), "is never known");
+    for (int i = 1; i <= TLS_SESSIONS_MAX; i++) {
+        snprintf(host, sizeof host, "host%d.example", i);
+        resumed += meet(server, client, host);
+    }
+    is_number(resumed, 0, "many strangers");
+    ok_named(!meet(server, client, "host0.example"), "drive out the oldest");
+    ok_named(meet(server, client, "host100.example"), "and no other");
+    tls_server_free(&server);
+    tls_client_free(&client);
+}
+
+int
+main(void)
+{
+    struct secrets k;
+
+    make_secrets(&k);
+    test_names();
+    test_version();
+    test_server_files(&k);
+    test_client_files(&k);
+    test_talk(&k);
+    test_spoilt(&k);
+    test_spoilt_handshake(&k);
+    test_drops(&k);
+    test_memory_of_sessions(&k);
+    drop_secrets(&k);
+    return done();
+}
