@@ -79,12 +79,12 @@ buffer_format_list(struct buffer *b, const char *format, va_list list)
 {
     va_list again;
     va_copy(again, list);
-    /* Into the room that there is: mostly that is enough. */
+    /* Into the space that there is: mostly that is enough. */
     char *end = buffer_reserve(b, 0);
-    size_t room = b->capacity - b->length;
-    int length = vsnprintf(end, room + 1, format, list);
+    size_t space = b->capacity - b->length;
+    int length = vsnprintf(end, space + 1, format, list);
     assert(length >= 0);
-    if ((size_t)length > room) {
+    if ((size_t)length > space) {
         end = buffer_reserve(b, (size_t)length);
         if (end != NULL)
             vsnprintf(end, (size_t)length + 1, format, again);

@@ -63,12 +63,12 @@ sort_offered(const struct manager_offer *o)
 }
 
 static struct text
-channel_offer_put(char **room, struct text t)
+channel_offer_put(char **space, struct text t)
 {
-    struct text copy = text_of(*room, t.length);
+    struct text copy = text_of(*space, t.length);
     if (t.length > 0)
-        memcpy(*room, t.at, t.length);
-    *room += t.length;
+        memcpy(*space, t.at, t.length);
+    *space += t.length;
     return copy;
 }
 
@@ -82,13 +82,13 @@ copy_texts(struct looking *l, const struct envelope *e, const struct offered *al
     for (size_t i = 0; i < count; i++)
         bytes += all[i].address.length;
     buffer_init(&l->texts, TEXTS_MAX);
-    char *room = buffer_reserve(&l->texts, bytes + 1);
-    assert(room != NULL); /* an envelope has no more */
-    l->sender = channel_offer_put(&room, e->sender);
-    l->trust = channel_offer_put(&room, e->trust);
+    char *space = buffer_reserve(&l->texts, bytes + 1);
+    assert(space != NULL); /* an envelope has no more */
+    l->sender = channel_offer_put(&space, e->sender);
+    l->trust = channel_offer_put(&space, e->trust);
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || !text_equal(all[i].address, all[i - 1].address))
-            l->recipients[l->count++] = channel_offer_put(&room, all[i].address);
+            l->recipients[l->count++] = channel_offer_put(&space, all[i].address);
     }
 }
 

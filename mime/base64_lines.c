@@ -21,7 +21,7 @@ static void
 put_line(struct base64_lines *b, struct text bytes)
 {
     assert(bytes.length > 0 && bytes.length <= BASE64_LINE_BYTES);
-    if (b->out.length + COLUMNS + 3 > BASE64_CHUNK) /* mbedTLS wants room for a NUL */
+    if (b->out.length + COLUMNS + 3 > BASE64_CHUNK) /* mbedTLS wants space for a NUL */
         base64_lines_flush(b);
     bool good = (!b->begun || buffer_add(&b->out, TEXT("\r\n"))) &&
                 base64_encode(bytes, &b->out);

@@ -77,8 +77,8 @@ put_foreign(struct charset *c, struct text t, struct buffer *out)
     size_t left = t.length;
     while (left > 0) {
         char chunk[CHUNK], *to = chunk;
-        size_t before = left, room = sizeof(chunk);
-        bool failed = iconv(c->foreign, &at, &left, &to, &room) == (size_t)-1;
+        size_t before = left, space = sizeof(chunk);
+        bool failed = iconv(c->foreign, &at, &left, &to, &space) == (size_t)-1;
         int error = failed ? errno : 0;
         if (!put_checked(c, text_of(chunk, (size_t)(to - chunk)), out))
             return TEXT_NONE;
@@ -101,10 +101,10 @@ static bool
 flush_foreign(struct charset *c, struct buffer *out)
 {
     char chunk[CHUNK], *to = chunk;
-    size_t room = sizeof(chunk);
+    size_t space = sizeof(chunk);
     if (c->kind != KIND_FOREIGN)
         return true;
-    if (iconv(c->foreign, NULL, NULL, &to, &room) == (size_t)-1)
+    if (iconv(c->foreign, NULL, NULL, &to, &space) == (size_t)-1)
         (void)iconv(c->foreign, NULL, NULL, NULL, NULL);
     return put_checked(c, text_of(chunk, (size_t)(to - chunk)), out);
 }

@@ -144,7 +144,7 @@ put_blanks(struct decode *d)
     d->blanks_length = 0;
 }
 
-/* False: there is no room, it is text now. */
+/* False: there is no space, it is text now. */
 static bool
 keep_blank(struct decode *d, char c)
 {

@@ -29,8 +29,8 @@ void
 emitter_put(struct emitter *e, struct text own)
 {
     while (own.length > 0) {
-        size_t room = sizeof(e->chunk) - e->used;
-        struct text part = text_before(own, room);
+        size_t space = sizeof(e->chunk) - e->used;
+        struct text part = text_before(own, space);
         memcpy(e->chunk + e->used, part.at, part.length);
         e->used += part.length;
         size_t end = text_find_last(part, '\n');

@@ -63,7 +63,7 @@ write_intd(struct commit *c)
     if (c->draft->refused)
         return;
     int file =
-        spool_write_new(s, ROOM_INTD, c->draft->id, buffer_text(&c->form), false);
+        spool_write_new(s, SPOOL_INTD, c->draft->id, buffer_text(&c->form), false);
     if (file < 0)
         draft_refuse(c->draft, spool_refusal(file));
     else
@@ -102,7 +102,7 @@ static void
 sync_todo(struct commits *all, struct commit *list)
 {
     struct commit *c;
-    int result = spool_sync_rooms(all->spool, ROOM_BIT(ROOM_QUEUED));
+    int result = spool_sync_dirs(all->spool, SPOOL_BIT(SPOOL_TODO));
     DL_FOREACH (list, c) {
         if (!c->linked || c->draft->refused)
             continue;
@@ -122,9 +122,9 @@ undo(struct commit *c)
     struct queue_draft *d = c->draft;
     struct spool *s = c->commits->spool;
     if (c->linked)
-        (void)spool_remove(s, ROOM_QUEUED, d->id);
+        (void)spool_remove(s, SPOOL_TODO, d->id);
     if (c->intd >= 0)
-        (void)spool_remove(s, ROOM_INTD, d->id);
+        (void)spool_remove(s, SPOOL_INTD, d->id);
     draft_erase(d);
     id_set_remove(c->commits->seen, d->id);
 }
@@ -159,7 +159,7 @@ start_in_files(struct commit *c)
 
 /* --- In the journal -------------------------------------------------------------- */
 
-/* False: there is no room now. */
+/* False: there is no space now. */
 static bool
 append(struct commit *c)
 {
@@ -190,7 +190,7 @@ append_or_wait(struct commit *c)
 }
 
 void
-commits_roomy(struct commits *all)
+commits_resume(struct commits *all)
 {
     while (all->blocked != NULL) {
         struct commit *first = all->blocked;

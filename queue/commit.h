@@ -29,7 +29,7 @@ struct commits {
     uint64_t stored;
     struct commit *files;    /* for the end of this turn */
     struct commit *syncing;  /* large: the content */
-    struct commit *blocked;  /* the journal has no room */
+    struct commit *blocked;  /* the journal has no space */
     struct commit *appended; /* in a batch, oldest first */
     struct commit *done;     /* to be answered */
     struct loop_task stir;
@@ -47,11 +47,11 @@ void commits_ignore(struct commits *c, void *context);
 
 /* It is being made durable, and its owner has not heard. Looks at all of them. */
 bool commits_have(const struct commits *c, struct id id);
-/* True: all have been answered, but for those that wait for room. */
+/* True: all have been answered, but for those that wait for space. */
 bool commits_are_quiet(const struct commits *c);
 
 /* The journal's events. */
 void commits_settled(struct commits *c, uint64_t batch, int error);
-void commits_roomy(struct commits *c);
+void commits_resume(struct commits *c);
 
 #endif

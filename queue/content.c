@@ -63,7 +63,7 @@ contents_open(struct contents *c, struct id id)
         return row.bytes == NULL ? error : take_row(c, row);
     }
     char path[SPOOL_PATH_MAX];
-    spool_path(ROOM_MESS, id, path);
+    spool_path(SPOOL_MESS, id, path);
     row.file = disk_open_file(c->spool->disk, path, false);
     return row.file < 0 ? row.file : take_row(c, row);
 }

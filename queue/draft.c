@@ -76,7 +76,7 @@ make_pid_file(struct queue_draft *d)
         slices_part(a->settings.slices, a->settings.slice, part);
     while (file == -EEXIST) {
         snprintf(d->path, sizeof(d->path), "%s/%s%s%" PRId64 ".%016" PRIx64 ".%" PRIu64,
-                 spool_room(ROOM_PID), part, part[0] ? "." : "",
+                 spool_dir_name(SPOOL_PID), part, part[0] ? "." : "",
                  loop_now_ms(a->loop) / 1000, loop_random(a->loop), a->counter++);
         file = spool_create(a->spool, d->path);
     }
@@ -146,12 +146,12 @@ draft_gather(struct queue_draft *d, struct text bytes)
 {
     while (!d->refused && bytes.length > 0) {
         size_t max = content_max(d);
-        size_t room = max > d->content.length ? max - d->content.length : 0;
-        struct text some = text_before(bytes, room);
+        size_t space = max > d->content.length ? max - d->content.length : 0;
+        struct text some = text_before(bytes, space);
         bool fits = buffer_add(&d->content, some);
         assert(fits);
         d->drafts->in_memory += some.length;
-        bytes = text_after(bytes, room);
+        bytes = text_after(bytes, space);
         if (bytes.length == 0)
             break;
         if (d->file < 0)
@@ -216,7 +216,7 @@ draft_take_name(struct queue_draft *d, struct id id)
 {
     struct spool *s = d->drafts->spool;
     char path[SPOOL_PATH_MAX];
-    spool_path(ROOM_MESS, id, path);
+    spool_path(SPOOL_MESS, id, path);
     if (d->refused)
         return 0;
     if (d->file < 0) {

@@ -40,7 +40,7 @@ struct queue_draft {
 /* spool to at_once are the caller's to set before. */
 void drafts_start(struct drafts *a);
 void drafts_stop(struct drafts *a);
-/* Of the spool: path, room, reserve, and the reason when mail is refused. */
+/* Of the spool: path, space, reserve, and the reason when mail is refused. */
 void drafts_tell_health(struct drafts *a, struct queue_health *health);
 
 /* Behind queue_admits() and queue_begin(). own: a notice of ours. */

@@ -203,7 +203,7 @@ envelope_end_file(struct buffer *out, struct id id, const char *title)
     envelope_add_record_bytes(out, text_from(trailer));
 }
 
-/* Where a number stood for one flag, another found room: both are 0 in older files. */
+/* Where a number stood for one flag, another found space: both are 0 in older files. */
 static unsigned
 bits(bool first, bool second)
 {

@@ -119,7 +119,7 @@ drop_marks(struct marks *m, struct pending *p, unsigned count)
     buffer_take(&p->texts, texts);
 }
 
-/* Of young mail: with the journal's next batch, which needs no room on the disk. */
+/* Of young mail: with the journal's next batch, which needs no space on the disk. */
 static void
 tell_journal(struct marks *m, struct pending *p, struct journaled_message *young)
 {
@@ -137,7 +137,7 @@ static bool
 is_outdated(const struct marks *m, const struct envelope *e)
 {
     return !e->preprocessed && journaled_find(m->young, e->id) == NULL &&
-           !id_set_has(m->seen, e->id) && !spool_has(m->spool, ROOM_QUEUED, e->id);
+           !id_set_has(m->seen, e->id) && !spool_has(m->spool, SPOOL_TODO, e->id);
 }
 
 /* The same recipients in the same order: the caller has compared. */
@@ -402,7 +402,7 @@ marks_move_some(struct marks *m)
 
 /* --- Writing --------------------------------------------------------------------- */
 
-/* In place, so it works without room: those without a text, or all. */
+/* In place, so it works without space: those without a text, or all. */
 static int
 mark_some(struct marks *m, const struct pending *p, unsigned count, bool all)
 {

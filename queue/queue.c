@@ -1,4 +1,4 @@
-/* The front door of the queue: opens the rooms and passes messages between them. */
+/* The front door of the queue: opens the directories and passes messages between them. */
 #include "queue/queue.h"
 
 #include "base/loop/loop.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-/* --- Events from the rooms ------------------------------------------------------- */
+/* --- Events from the directories ------------------------------------------------------- */
 
 static void
 on_orphan(void *context, struct id id)
@@ -87,10 +87,10 @@ on_crowded(void *context, uint64_t sequence)
 }
 
 static void
-on_roomy(void *context)
+on_space(void *context)
 {
     struct queue *q = context;
-    commits_roomy(&q->commits);
+    commits_resume(&q->commits);
 }
 
 /* A segment is recycled: what its ENDs have removed must not come back. */
@@ -101,8 +101,9 @@ checkpoint(void *context)
     if (!q->checkpointing || !removal_are_removed(&q->endings, q->checkpoint_batch))
         return;
     q->checkpointing = false;
-    int result = spool_sync_rooms(
-        &q->spool, ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO) | ROOM_BIT(ROOM_MESS));
+    int result =
+        spool_sync_dirs(&q->spool, SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO) |
+                                       SPOOL_BIT(SPOOL_MESS));
     journal_checkpointed(q->young.journal, result);
 }
 
@@ -118,7 +119,7 @@ on_checkpoint(void *context)
 /* --- Open and close -------------------------------------------------------------- */
 
 static void
-start_rooms(struct queue *q)
+start_modules(struct queue *q)
 {
     bool at_once = q->own_loop != NULL;
     q->endings = (struct removal){.spool = &q->spool,
@@ -148,8 +149,8 @@ start_rooms(struct queue *q)
                               .damaged = on_damaged,
                               .context = q};
     q->contents = (struct contents){.spool = &q->spool, .young = &q->young};
-    q->young =
-        (struct journaled){.spool = &q->spool, .loop = q->loop, .room = q->share.room};
+    q->young = (struct journaled){
+        .spool = &q->spool, .loop = q->loop, .directory = q->share.journal};
     drafts_start(&q->drafts);
     /* The marks first: what they bring goes with this turn's sync. */
     marks_start(&q->marks);
@@ -158,7 +159,7 @@ start_rooms(struct queue *q)
 }
 
 static void
-stop_rooms(struct queue *q)
+stop_modules(struct queue *q)
 {
     drafts_stop(&q->drafts);
     load_check_stop(&q->check);
@@ -200,9 +201,9 @@ open_journal(struct queue *q, char *error, size_t error_size)
         return 0;
     int64_t size = space_journal(&q->drafts.space, s->journal_size, s->slices);
     struct journal_settings settings =
-        journal_divide(q->share.room, size, s->journal_segment);
+        journal_divide(q->share.journal, size, s->journal_segment);
     struct journal_events events = {
-        .context = q, .settled = on_settled, .crowded = on_crowded, .roomy = on_roomy};
+        .context = q, .settled = on_settled, .crowded = on_crowded, .space = on_space};
     if (journaled_open(&q->young, &settings, &events, error, error_size) < 0)
         return EX_CANTCREAT;
     journal_on_checkpoint(q->young.journal, on_checkpoint, q);
@@ -254,7 +255,7 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
 static void
 queue_free(struct queue *q)
 {
-    free(q->rooms.rows);
+    free(q->journals.rows);
     guard_stop(&q->spool.guard);
     guard_close(&q->spool.guard);
     if (is_daemon(q))
@@ -288,12 +289,12 @@ queue_open(struct queue **queue, struct loop *loop, struct log *log,
     share_adopt(&q->share);
     if (!q->settings.sync_blocks)
         (void)disk_sync_on(q->spool.disk, loop);
-    start_rooms(q);
+    start_modules(q);
     code = open_journal(q, error, error_size);
     if (code == 0)
         code = start_recovery(q, found, context, error, error_size);
     if (code != 0) {
-        stop_rooms(q);
+        stop_modules(q);
         queue_free(q);
         return code;
     }
@@ -315,7 +316,7 @@ queue_open_injector(struct queue **queue, struct log *log,
     }
     q->loop = q->own_loop = loop_new();
     loop_turn(q->loop, 0);
-    start_rooms(q);
+    start_modules(q);
     *queue = q;
     return 0;
 }
@@ -349,7 +350,7 @@ queue_close(struct queue **queue)
         filesystem_check_stop(&q->nature);
         recover_stop(&q->recover);
     }
-    stop_rooms(q);
+    stop_modules(q);
     if (q->own_loop != NULL)
         loop_free(&q->own_loop);
     queue_free(q);
@@ -428,7 +429,7 @@ load_young(struct queue *q, struct journaled_message *m)
     if (e != NULL) {
         /* A daemon knows, but of what its start has found and not yet told. */
         bool may_be = m->held || m->recovered || !is_daemon(q);
-        e->held = may_be && spool_has(&q->spool, ROOM_HOLD, id);
+        e->held = may_be && spool_has(&q->spool, SPOOL_HOLD, id);
         e->parked = m->parked;
         marks_overlay(&q->marks, e);
     }
@@ -441,7 +442,7 @@ queue_want_young(struct queue *q)
     if (q->own_loop == NULL || q->young_read)
         return;
     q->young_read = true;
-    queue_listing_read(&q->spool, &q->young, &q->rooms);
+    queue_listing_read(&q->spool, &q->young, &q->journals);
 }
 
 /* An old journal still has it: whatever happens to its files, it would come again. */
@@ -495,7 +496,7 @@ load_whole(struct queue *q, struct id id, struct envelope **e,
 }
 
 static struct envelope *
-queue_load_rooms(struct queue *q, struct id id, bool whole)
+queue_load_stored(struct queue *q, struct id id, bool whole)
 {
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX] = "";
@@ -529,7 +530,7 @@ load_guarded(struct queue *q, struct id id, bool whole)
     if (queue_is_no_message(q, id) || is_withheld(q, id))
         return NULL;
     struct id before = queue_enter(q, id);
-    struct envelope *e = queue_load_rooms(q, id, whole);
+    struct envelope *e = queue_load_stored(q, id, whole);
     queue_leave(q, before);
     return e;
 }

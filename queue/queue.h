@@ -56,7 +56,7 @@ int queue_open_injector(struct queue **queue, struct log *log,
                         size_t error_size);
 /* True when a daemon holds the spool's lock. */
 bool queue_has_daemon(struct queue *queue);
-/* The daemon, once, at its start: warns of a file system without room, or too small;
+/* The daemon, once, at its start: warns of a file system without directory, or too small;
  * and a second from now of what it cannot promise. */
 void queue_look_at_disk(struct queue *queue);
 /* Something is on its way to the disk, or to its owner, that no timer waits for. */
@@ -239,7 +239,7 @@ struct queue_health {
     int64_t bytes_reserve, inodes_reserve;
 };
 struct queue_health queue_health(struct queue *queue);
-/* For who was refused with 452: how much room the spool has and needs, and where. */
+/* For who was refused with 452: how much directory the spool has and needs, and where. */
 enum { QUEUE_SPACE_MAX = 512 };
 void queue_describe_space(const struct queue *queue, char out[QUEUE_SPACE_MAX]);
 /* Counted in their directories: what the scheduler does not know. */

@@ -37,8 +37,8 @@ struct queue {
     struct recover recover;
     struct clean clean;
     struct filesystem_check nature;
-    bool young_read;          /* an operator: the journals have been looked at */
-    struct adopt_rooms rooms; /* then: theirs */
+    bool young_read;                /* an operator: the journals have been looked at */
+    struct adopt_journals journals; /* then: theirs */
     queue_found *found;
     void *found_context;
     uint64_t retired;

@@ -1,4 +1,4 @@
-/* Lists the rooms of the spool and the journal's messages. */
+/* Lists the directories of the spool and the journal's messages. */
 #include "queue/queue_listing.h"
 
 #include "base/memory.h"
@@ -10,16 +10,17 @@
 #include <uthash.h>
 
 void
-queue_listing_read(struct spool *s, struct journaled *y, struct adopt_rooms *rooms)
+queue_listing_read(struct spool *s, struct journaled *y,
+                   struct adopt_journals *journals)
 {
-    const char *own = y->room;
-    int result = adopt_list(s->disk, rooms);
-    for (size_t i = 0; i < rooms->count; i++) {
-        y->room = rooms->rows[i].path;
+    const char *own = y->directory;
+    int result = adopt_list(s->disk, journals);
+    for (size_t i = 0; i < journals->count; i++) {
+        y->directory = journals->rows[i].path;
         int read = journaled_read(y, false);
         result = result < 0 ? result : read;
     }
-    y->room = own;
+    y->directory = own;
     if (result < 0)
         log_say(s->log, LOG_LEVEL_ERROR, "queue", NULL, "cannot read the journal: %s",
                 strerror(-result));
@@ -97,21 +98,21 @@ queue_listing_each(struct spool *s, const struct journaled *y,
                    void *context)
 {
     static const struct {
-        enum room room;
+        enum spool_dir dir;
         enum queue_place place;
     } places[] = {
-        {ROOM_QUEUED,  QUEUE_MAILDROP},
-        {ROOM_INFO,    QUEUE_DEFERRED},
-        {ROOM_DEFRAG,  QUEUE_DEFRAG  },
-        {ROOM_HOLD,    QUEUE_HOLD    },
-        {ROOM_CORRUPT, QUEUE_CORRUPT }
+        {SPOOL_TODO,    QUEUE_MAILDROP},
+        {SPOOL_INFO,    QUEUE_DEFERRED},
+        {SPOOL_DEFRAG,  QUEUE_DEFRAG  },
+        {SPOOL_HOLD,    QUEUE_HOLD    },
+        {SPOOL_CORRUPT, QUEUE_CORRUPT }
     };
     struct place_list l = {0};
     int result = 0;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && result == 0; i++) {
         l.place = places[i].place;
-        result = disk_list(s->disk, spool_room(places[i].room), note_place, &l);
-        if (result == -ENOENT && places[i].room == ROOM_DEFRAG)
+        result = disk_list(s->disk, spool_dir_name(places[i].dir), note_place, &l);
+        if (result == -ENOENT && places[i].dir == SPOOL_DEFRAG)
             result = 0; /* an older release's spool */
     }
     queue_listing_note_young(y, &l);
@@ -151,8 +152,8 @@ struct queue_apart
 queue_listing_count_apart(struct spool *s)
 {
     struct queue_apart apart = {0};
-    (void)!disk_list(s->disk, spool_room(ROOM_HOLD), count_held, &apart.held);
-    (void)!disk_list(s->disk, spool_room(ROOM_CORRUPT), count_quarantined,
+    (void)!disk_list(s->disk, spool_dir_name(SPOOL_HOLD), count_held, &apart.held);
+    (void)!disk_list(s->disk, spool_dir_name(SPOOL_CORRUPT), count_quarantined,
                      &apart.quarantined);
     return apart;
 }
@@ -170,9 +171,10 @@ static void
 queue_listing_note_made(void *context, struct id id)
 {
     struct made_list *l = context;
-    unsigned rooms = 0;
-    if (journaled_find(l->young, id) != NULL || spool_rooms(l->spool, id, &rooms) < 0 ||
-        (rooms & (ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO))) != 0)
+    unsigned dirs = 0;
+    if (journaled_find(l->young, id) != NULL ||
+        spool_dirs_of(l->spool, id, &dirs) < 0 ||
+        (dirs & (SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO))) != 0)
         add_place(&l->rows, id, QUEUE_DEFERRED);
     else
         joined_mark_drop(l->spool, id);
@@ -189,7 +191,7 @@ queue_listing_made(struct spool *s, const struct journaled *y,
         if (m->made)
             add_place(l, m->id, QUEUE_INCOMING);
     if (y->journal == NULL)
-        (void)!disk_list(s->disk, spool_room(ROOM_QUEUED), note_place, l);
+        (void)!disk_list(s->disk, spool_dir_name(SPOOL_TODO), note_place, l);
     id_set_each(adopted, queue_listing_note_made, &made);
     if (l->count > 0)
         qsort(l->rows, l->count, sizeof(*l->rows), by_age);

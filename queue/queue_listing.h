@@ -1,4 +1,4 @@
-/* Where the messages are: Postfix's queues, as rooms of the spool and the journal. */
+/* Where the messages are: Postfix's queues, as directories of the spool and the journal. */
 #ifndef QUEUE_QUEUE_LISTING_H
 #define QUEUE_QUEUE_LISTING_H
 
@@ -6,9 +6,9 @@
 #include "queue/queue.h"
 #include "queue/journal/journaled.h"
 
-/* All journals, for an operator's process; y->room is as it was then. */
+/* All journals, for an operator's process; y->directory is as it was then. */
 void queue_listing_read(struct spool *s, struct journaled *y,
-                        struct adopt_rooms *rooms);
+                        struct adopt_journals *journals);
 /* Behind queue_each(): each message once, oldest first. */
 int queue_listing_each(struct spool *s, const struct journaled *y,
                        bool (*each)(void *context, struct id id,

@@ -10,7 +10,7 @@ queue_hold(struct queue *q, const struct envelope *e, const char *reason, bool d
     struct journaled_message *m = journaled_find(&q->young, e->id);
     if (m != NULL)
         m->held = true;
-    int file = spool_write_new(&q->spool, ROOM_HOLD, e->id, text_from(reason), true);
+    int file = spool_write_new(&q->spool, SPOOL_HOLD, e->id, text_from(reason), true);
     if (file < 0)
         return file;
     int result = durable ? spool_sync(&q->spool, file, &e->id) : 0;
@@ -33,11 +33,11 @@ quarantine(struct queue *q, struct id id, const char *reason)
     else
         (void)journaled_end(&q->young, m, RECORD_MOVED);
     /* What could not be moved must not be found again by every scan. */
-    if (spool_has(&q->spool, ROOM_QUEUED, id))
+    if (spool_has(&q->spool, SPOOL_TODO, id))
         id_set_add(&q->seen, id);
     else
         id_set_remove(&q->seen, id);
-    if (!spool_has(&q->spool, ROOM_QUEUED, id) && !spool_has(&q->spool, ROOM_INFO, id))
+    if (!spool_has(&q->spool, SPOOL_TODO, id) && !spool_has(&q->spool, SPOOL_INFO, id))
         guard_forget(&q->spool.guard, id);
 }
 
@@ -63,7 +63,7 @@ queue_release(struct queue *q, struct id id)
         return result;
     result = release_quarantined(&q->spool, id);
     /* The caller knows of it: a scan of todo/ need not report it. */
-    if (result == 0 && spool_has(&q->spool, ROOM_QUEUED, id))
+    if (result == 0 && spool_has(&q->spool, SPOOL_TODO, id))
         id_set_add(&q->seen, id);
     return result;
 }
@@ -73,7 +73,7 @@ queue_note(struct queue *q, struct id id, enum queue_place place,
            char note[QUEUE_NOTE_MAX])
 {
     assert((int)QUEUE_NOTE_MAX == (int)RELEASE_NOTE_MAX);
-    return release_note(&q->spool, place == QUEUE_HOLD ? ROOM_HOLD : ROOM_CORRUPT, id,
+    return release_note(&q->spool, place == QUEUE_HOLD ? SPOOL_HOLD : SPOOL_CORRUPT, id,
                         note);
 }
 
@@ -91,10 +91,10 @@ queue_remove(struct queue *q, struct id id)
         return false;
     if (marks_forget(&q->marks, id))
         return true;
-    unsigned rooms = 0;
+    unsigned dirs = 0;
     bool found = spool_erase_corrupt(&q->spool, id);
     if (journaled_find(&q->young, id) == NULL &&
-        (spool_rooms(&q->spool, id, &rooms) < 0 || rooms == 0))
+        (spool_dirs_of(&q->spool, id, &dirs) < 0 || dirs == 0))
         return found;
     queue_end(q, id);
     return true;
@@ -107,8 +107,8 @@ queue_remove_listed(struct queue *q, struct id id)
         return false;
     if (marks_forget(&q->marks, id))
         return true;
-    if (journaled_find(&q->young, id) == NULL && !spool_has(&q->spool, ROOM_INFO, id) &&
-        !spool_has(&q->spool, ROOM_QUEUED, id))
+    if (journaled_find(&q->young, id) == NULL &&
+        !spool_has(&q->spool, SPOOL_INFO, id) && !spool_has(&q->spool, SPOOL_TODO, id))
         return false;
     queue_end(q, id);
     return true;

@@ -278,7 +278,7 @@ is_excess(const struct sched *s, struct sched_message *m)
     return true;
 }
 
-/* Its site has room for it again when some of what it has is gone. */
+/* Its site has space for it again when some of what it has is gone. */
 static void
 backlog_excess(struct sched *s, struct message_index *k, struct sched_message *m)
 {
@@ -583,11 +583,12 @@ has_sessions_left(const struct sched *s)
 bool
 sched_has_budget(const struct sched *s, const struct site *site)
 {
-    int limit = s->settings.session_limit, room = limit - sched_working_sessions(s);
-    if (!has_sessions_left(s) || site->idle >= room)
+    int limit = s->settings.session_limit, space = limit - sched_working_sessions(s);
+    if (!has_sessions_left(s) || site->idle >= space)
         return false;
     int few = limit / RESERVE_FEW;
-    return few == 0 || room > limit / RESERVE_PART || site->sessions - site->idle < few;
+    return few == 0 || space > limit / RESERVE_PART ||
+           site->sessions - site->idle < few;
 }
 
 /* One that may have a session now. Its idle sessions, which will ask again, come first

@@ -7,7 +7,7 @@
  * fails costs no message an attempt.
  *
  * A message's way: sched_add (known, on disk) -> SCHED_LOAD when due and the active set
- * has room -> sched_loaded with its open recipients -> per recipient a verdict, through
+ * has space -> sched_loaded with its open recipients -> per recipient a verdict, through
  * a session (sched_settled) or by the scheduler itself (SCHED_SETTLE: dead site,
  * expired) -> SCHED_WAIT (leaves memory, due again later) or SCHED_FINISH (no recipient
  * is open).
@@ -117,7 +117,7 @@ void *sched_session_first(const struct sched_session *session);
 
 /* The servers of a session's domain are known, before it connects: key names the set
  * (sched/site_key.h). Domains with the same set share one site, to which all that
- * waits for the domain moves. False: that site has no room for the session, or is dead,
+ * waits for the domain moves. False: that site has no space for the session, or is dead,
  * or the session is one of settings that are no more; end it, without trouble. */
 bool sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *session,
                          struct text key) __attribute__((warn_unused_result));
@@ -254,7 +254,7 @@ struct sched_site {
     const char *members[SCHED_MEMBERS_MAX]; /* some of them; NULL behind the last */
     size_t waiting;                         /* recipients */
     int64_t waits_s;   /* what is next there has waited so long in memory */
-    size_t backlogged; /* messages on disk until it lives or has room */
+    size_t backlogged; /* messages on disk until it lives or has space */
     int64_t latency_ms;
     unsigned rate;         /* learnt, messages in 1000 s; 0 = none */
     unsigned failures;     /* sessions that never greeted, since one did */

@@ -101,7 +101,7 @@ sched_session_limit(struct sched_session *session, const struct session_limits *
 }
 
 bool
-sched_session_has_room(const struct sched_session *session, int64_t now_ms)
+sched_session_has_space(const struct sched_session *session, int64_t now_ms)
 {
     const struct site *site = session->site;
     int allowed = site_allows(site, now_ms);

@@ -46,7 +46,7 @@ void sched_session_greet(struct sched_session *session);
 int sched_session_set_idle(struct sched_session *session, bool idle);
 
 /* A second work is for a session within the window, and where no rate is kept. */
-bool sched_session_has_room(const struct sched_session *session, int64_t now_ms);
+bool sched_session_has_space(const struct sched_session *session, int64_t now_ms);
 /* Takes the site's next transaction. */
 struct work *sched_session_begin(struct sites *set, struct sched_session *session,
                                  int64_t now_ms);

@@ -46,7 +46,7 @@ sched_next_ready(const struct sched *s)
     return first;
 }
 
-/* With every session out, one that has had its turn makes room for a site that has
+/* With every session out, one that has had its turn makes space for a site that has
  * fewer. */
 static bool
 must_yield(const struct sched *s, const struct sched_session *session)
@@ -73,7 +73,7 @@ sched_has_work(const struct sched *s, const struct sched_session *session)
     return site->queue.works > 0 && !site->dead &&
            !transport_pauses(site->carrier, s->now_ms) &&
            site_ready_ms(site, s->now_ms) <= s->now_ms &&
-           sched_session_has_room(session, s->now_ms) &&
+           sched_session_has_space(session, s->now_ms) &&
            (!session->idle || sched_working_sessions(s) < s->settings.session_limit) &&
            !must_yield(s, session);
 }
@@ -214,12 +214,12 @@ sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *sessi
     if (to->dead)
         sched_settle_dead(s, to);
     sched_site_recall(s, to);
-    bool has_room = !to->dead && to->sessions < site_allows(to, s->now_ms);
-    if (has_room)
+    bool has_space = !to->dead && to->sessions < site_allows(to, s->now_ms);
+    if (has_space)
         sched_session_move(session, to);
     site_update(sites, from, s->now_ms);
     site_update(sites, to, s->now_ms);
-    return has_room;
+    return has_space;
 }
 
 void

@@ -134,7 +134,7 @@ void site_die(struct sites *set, struct site *site, int64_t now_ms,
 /* Alive, on probation: one session first. Nothing when it lives. */
 void site_revive(struct sites *set, struct site *site);
 
-/* id waits on disk until the site lives, or has room. */
+/* id waits on disk until the site lives, or has space. */
 void site_backlog_add(struct site *site, struct id id);
 /* The next one, oldest first; false: none. */
 bool site_backlog_take(struct site *site, struct id *id);

@@ -33,7 +33,7 @@ void site_keys_free(struct site_keys **providers);
 
 /* The site's key: "provider:google" (the first that has them all), or "mx:" and the
  * hosts in order of preference and name, with a hash of all in the place of those for
- * which there is no room. Sorts hosts. providers may be NULL. count > 0. Returns the
+ * which there is no space. Sorts hosts. providers may be NULL. count > 0. Returns the
  * length. */
 size_t site_key_key(const struct site_keys *providers, struct exchange_name *hosts,
                     size_t count, char out[SITE_KEY_KEY_MAX]);

@@ -59,7 +59,7 @@ struct refusal {
 };
 
 /* "code enhanced text CRLF". enhanced NULL or "": none (greeting, EHLO, 354). Bytes
- * outside printable ASCII become '?', the line is cut at 510 bytes. out must have room:
+ * outside printable ASCII become '?', the line is cut at 510 bytes. out must have space:
  * its limit is the caller's promise. */
 void reply_write(struct buffer *out, int code, const char *enhanced, const char *format,
                  ...) __attribute__((format(printf, 4, 5)));

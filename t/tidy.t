@@ -22,7 +22,7 @@ result 'a header is its own .c first include' "$(for f in $product; do
     case $f in *.c) h=${f%.c}.h; [ ! -f "$h" ] || [ "$(grep -m1 '^#include' "$f")" = "#include \"$h\"" ] || echo "$f" ;; esac
 done)"
 result 'no tabs, no trailing space' "$(grep -nP '\t| +$' $product $tests | cut -d: -f1,2)"
-result 'no unfinished marks' "$(grep -nE 'TODO|FIXME|XXX|HACK' $product)"
+result 'no unfinished marks' "$(grep -nwE 'TODO|FIXME|XXX|HACK' $product)"
 # CONTRIBUTING.md, "Asserts".
 doors=$(ls base/loop/*.c base/disk/*.c base/net/*.c base/dns/*.c base/sandbox/*.c)
 result 'no assert on what the system answered' "$(grep -nE 'assert\(.*\b(errno|error|got|result|code|status)\b' $doors)"

@@ -16,7 +16,7 @@
  *   sessions, busy, idle, greeting
  *                  open; of them with mail; without; not yet greeted
  *   waiting        recipients in memory; waits_s: so long waits what is next
- *   backlogged     messages on disk until it lives or has room
+ *   backlogged     messages on disk until it lives or has space
  *   ceiling        sessions it was seen to bear, 0 = not known; ceiling_probe_ms: then
  *                  one more is tried
  *   rate           configured: "10/s", or ""; rate_delay_ms, transport_rate_delay_ms

@@ -44,7 +44,7 @@ terminal_add(struct terminal *t, struct text bytes)
 {
     while (bytes.length > 0) {
         struct text part = text_before(bytes, LINE_MAX_BYTES - t->line.length);
-        (void)!buffer_add(&t->line, part); /* it has that room */
+        (void)!buffer_add(&t->line, part); /* it has that space */
         bytes = text_after(bytes, part.length);
         if (t->line.length < LINE_MAX_BYTES)
             continue;

@@ -205,7 +205,7 @@ put_body(struct submission *s, struct text bytes)
     if (bytes.length > PIECE)
         submission_write_out(s, bytes);
     else if (!buffer_add(&s->out, bytes))
-        assert(false && "a piece has room for it");
+        assert(false && "a piece has space for it");
 }
 
 /* --- The stream ------------------------------------------------------------------- */

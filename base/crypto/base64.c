@@ -9,7 +9,7 @@ bool
 base64_encode(struct text t, struct buffer *out)
 {
     size_t length = BASE64_LENGTH(t.length), written;
-    /* The library wants room for a NUL behind it. */
+    /* The library wants space for a NUL behind it. */
     char *at = buffer_reserve(out, length + 1);
     if (at == NULL)
         return false;

@@ -11,7 +11,7 @@
 bool base64_encode(struct text t, struct buffer *out)
     __attribute__((warn_unused_result));
 
-/* Decodes the whole of t: *length bytes at `to`, which has room for size. False when it
+/* Decodes the whole of t: *length bytes at `to`, which has space for size. False when it
  * is not exactly what base64_encode() would write (a foreign character, a space,
  * padding that is missing or amid, bits that are lost), or does not fit. */
 bool base64_decode(struct text t, void *to, size_t size, size_t *length)

@@ -46,7 +46,7 @@ open_shared(struct disk *disk, const char *path)
 /* Makes the file this long, with blocks of its own behind every byte: a store into a
  * hole of a full disk would end the process (SIGBUS). */
 static int
-disk_shared_make_room(int file, off_t size)
+disk_shared_make_space(int file, off_t size)
 {
     int error;
 
@@ -86,7 +86,7 @@ disk_map(struct disk *disk, const char *path, size_t size)
     assert(size > 0);
     if (file < 0)
         return NULL;
-    if (disk_shared_make_room(file, (off_t)size) == 0)
+    if (disk_shared_make_space(file, (off_t)size) == 0)
         map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     return map == MAP_FAILED ? NULL : map;

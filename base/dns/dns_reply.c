@@ -164,7 +164,7 @@ next_record(struct cursor *cursor, struct record *record)
 /* A full list gives up its least preferred, so that the order of a long answer does not
  * decide which hosts are lost. */
 static bool
-dns_reply_make_room(struct dns_answer *answer, unsigned preference)
+dns_reply_make_space(struct dns_answer *answer, unsigned preference)
 {
     size_t worst = 0;
     if (answer->count < DNS_MX_MAX)
@@ -189,7 +189,7 @@ add_mx(struct dns_answer *answer, struct text reply, const struct record *record
         !read_host(reply, record->data + 2, record->data + record->size, mx.host))
         return false;
     mx.preference = two_octets(reply, record->data);
-    if (dns_reply_make_room(answer, mx.preference))
+    if (dns_reply_make_space(answer, mx.preference))
         answer->mx[answer->count++] = mx;
     return true;
 }

@@ -90,12 +90,12 @@ whole_before(struct text t, size_t size)
     return size;
 }
 
-/* Makes room for the ellipsis and adds it. */
+/* Makes space for the ellipsis and adds it. */
 static void
 end_in_ellipsis(struct buffer *b)
 {
-    size_t room = b->limit > strlen(ELLIPSIS) ? b->limit - strlen(ELLIPSIS) : 0;
-    b->length = whole_before(buffer_text(b), room);
+    size_t space = b->limit > strlen(ELLIPSIS) ? b->limit - strlen(ELLIPSIS) : 0;
+    b->length = whole_before(buffer_text(b), space);
     if (!buffer_add(b, TEXT(ELLIPSIS)))
         b->length = 0;
 }
@@ -315,7 +315,7 @@ log_write_line(struct log *log, enum log_level level, struct buffer *line)
     }
 }
 
-/* Nearly every value: printable ASCII that needs no guard, and room for it. */
+/* Nearly every value: printable ASCII that needs no guard, and space for it. */
 static bool
 log_is_plain(struct text t, size_t limit)
 {
@@ -370,7 +370,7 @@ format_value(char out[LOG_LINE_MAX + 1], const char *format, va_list list)
     return text_of(out, length > LOG_LINE_MAX ? LOG_LINE_MAX : (size_t)length);
 }
 
-/* Lines were lost, and now there is room to say so. */
+/* Lines were lost, and now there is space to say so. */
 static void
 tell_lost(void *context)
 {

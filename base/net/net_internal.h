@@ -136,7 +136,7 @@ void net_stream_tell(struct net_connection *c, unsigned what);
 void net_stream_receive(struct net_connection *c);
 /* Bytes read, 0 at the end, or a negative errno: as they come. */
 ssize_t net_stream_read(const struct net_connection *c, char *to, size_t size);
-/* got bytes stand in net->scratch behind room for the held ones: tells of them, keeps
+/* got bytes stand in net->scratch behind space for the held ones: tells of them, keeps
  * what is left. */
 void net_stream_deliver(struct net_connection *c, size_t held, size_t got);
 void net_stream_drop_input(struct net_connection *c);

@@ -67,16 +67,16 @@ finish_handshake(struct net_connection *c)
     return !c->gone && !c->closing && !c->paused && !c->failed;
 }
 
-/* As much as there is room for. The bytes, or what tls_session_read() said. */
+/* As much as there is space for. The bytes, or what tls_session_read() said. */
 static ssize_t
 open_records(struct net_connection *c, size_t held)
 {
     char *to = c->net->scratch + held;
-    size_t room = NET_INPUT_MAX - held, total = 0;
+    size_t space = NET_INPUT_MAX - held, total = 0;
     ssize_t got = 1;
 
-    while (total < room) {
-        got = tls_session_read(c->tls, to + total, room - total);
+    while (total < space) {
+        got = tls_session_read(c->tls, to + total, space - total);
         if (got <= 0)
             break;
         total += (size_t)got;

@@ -1,6 +1,6 @@
 /* Transport security: who we are to those who call us, whom we believe when we call.
  *
- * The files base/tls*.c are the only room that knows mbedTLS, of which they take 2.28
+ * The files base/tls*.c are the only space that knows mbedTLS, of which they take 2.28
  * and 3.6 (with TLS 1.3). Nothing here touches a socket: base/net/net.h carries it
  * (net_start_tls()). TLS 1.2 at least, ECDHE with AEAD only, no renegotiation. A server
  * and a client are made once and never changed: reloading makes new ones, connections

@@ -208,10 +208,10 @@ fragment_hash(char kind, const struct text *texts, size_t count,
               unsigned char key[DIGEST_SIZE])
 {
     struct buffer hashed;
-    size_t room = 1;
+    size_t space = 1;
     for (size_t i = 0; i < count; i++)
-        room += 4 + texts[i].length;
-    buffer_init(&hashed, room);
+        space += 4 + texts[i].length;
+    buffer_init(&hashed, space);
     bool fits = buffer_add_byte(&hashed, kind);
     assert(fits);
     for (size_t i = 0; i < count; i++)

@@ -53,10 +53,10 @@ read_part(struct text line, struct id *id, unsigned **indexes, size_t *count)
 {
     struct text word;
     uint64_t number;
-    size_t room = line.length / 2 + 1;
+    size_t space = line.length / 2 + 1;
     if (!text_cut(&line, ' ', &word) || !id_parse(word, id))
         return false;
-    *indexes = memory_array(room, sizeof(**indexes));
+    *indexes = memory_array(space, sizeof(**indexes));
     *count = 0;
     while (text_cut(&line, ' ', &word) && text_number(word, UINT32_MAX, &number))
         (*indexes)[(*count)++] = (unsigned)number;

@@ -130,12 +130,13 @@ reassemble_add(struct reassemble *j, struct text bytes)
     if (!buffer_add(&j->inner, bytes)) {
         /* What is behind the header is no part of it. */
         size_t before = j->inner.length;
-        size_t room = REASSEMBLE_HEADER_MAX - before;
+        size_t space = REASSEMBLE_HEADER_MAX - before;
         if (!j->scan.ended || j->scan.length + 2 > REASSEMBLE_HEADER_MAX)
             return reassemble_fail(j, REASSEMBLE_LONG_HEADER);
-        bool fits = buffer_add(&j->inner, text_before(bytes, room));
+        bool fits = buffer_add(&j->inner, text_before(bytes, space));
         assert(fits);
-        return reassemble_write_header(j) && reassemble_put(j, text_after(bytes, room));
+        return reassemble_write_header(j) &&
+               reassemble_put(j, text_after(bytes, space));
     }
     return !j->scan.ended || reassemble_write_header(j);
 }

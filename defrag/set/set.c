@@ -201,7 +201,7 @@ may_begin(const struct sets *s, const struct fragment *f)
 
 /* Those that are not busy, oldest first, but not `kept`. */
 static void
-set_make_room(struct sets *s, const struct set *kept, int64_t now_ms)
+set_make_space(struct sets *s, const struct set *kept, int64_t now_ms)
 {
     struct set *set, *next;
     const struct set_limits *l = &s->limits;
@@ -285,7 +285,7 @@ set_take(struct sets *s, struct set *set, const struct fragment *f, int64_t now_
     answer->verdict = SET_HOLDS;
     answer->have = set->have;
     answer->total = set->total;
-    set_make_room(s, set, now_ms);
+    set_make_space(s, set, now_ms);
     set_join_complete(s, set);
 }
 

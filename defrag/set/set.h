@@ -67,7 +67,7 @@ struct set_answer {
     enum set_verdict verdict;
     enum set_reason reason;
     uint32_t have, total; /* numbers of the set that are there; total 0: not known */
-    /* HOLDS: indexes of recipients who have it already, for whom it is absorbed; room
+    /* HOLDS: indexes of recipients who have it already, for whom it is absorbed; space
      * for fragment->count of them is the caller's. */
     unsigned *absorbed;
     size_t absorbed_count;

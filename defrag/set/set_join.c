@@ -28,11 +28,11 @@ keep_part(struct reassemble *j, const struct part *p)
 }
 
 static void
-collect_served(const struct set *set, struct reassemble *j, size_t room)
+collect_served(const struct set *set, struct reassemble *j, size_t space)
 {
     struct part *p;
-    j->served = memory_array(room, sizeof j->served[0]);
-    j->owners = memory_array(room, sizeof j->owners[0]);
+    j->served = memory_array(space, sizeof j->served[0]);
+    j->owners = memory_array(space, sizeof j->owners[0]);
     DL_FOREACH2 (set->parts, p, set_next) {
         for (size_t i = 0; i < p->count; i++) {
             struct wanted *w = p->needs[i].wanted;

@@ -29,7 +29,7 @@ enum flight { FLIGHT_NONE, FLIGHT_BATCH, FLIGHT_COPY };
 struct journal {
     struct spool *spool;
     struct loop *loop;
-    char *room;
+    char *directory;
     struct journal_settings settings;
     struct journal_events events;
     struct ring ring;
@@ -49,7 +49,7 @@ struct journal {
     unsigned urgent, lazy; /* records gathered */
     bool hurry, paused;
     unsigned failures; /* in a row */
-    size_t refused;    /* of a message that waits for room; 0: none */
+    size_t refused;    /* of a message that waits for space; 0: none */
     bool full_told;
     uint64_t asked;                      /* crowded up to this sequence */
     struct loop_timer delay, pause, ask; /* ask: again */
@@ -90,7 +90,7 @@ static bool
 takes(const struct journal *j, const struct journal_batch *b, size_t size)
 {
     bool is_flying = j->flight == FLIGHT_BATCH && b == j->batches;
-    return !is_flying && batch_room(b, j->settings.segment_size) >= size;
+    return !is_flying && batch_space(b, j->settings.segment_size) >= size;
 }
 
 /* Where the next batch begins in the current segment. */
@@ -142,7 +142,7 @@ next_segment(struct journal *j)
     return true;
 }
 
-/* The batch that a record of this size goes into; NULL: there is no room. */
+/* The batch that a record of this size goes into; NULL: there is no space. */
 static struct journal_batch *
 batch_for(struct journal *j, size_t size)
 {
@@ -419,7 +419,7 @@ wants_flush(const struct journal *j)
            (j->urgent > 0 || j->hurry || j->lazy >= LAZY_MAX);
 }
 
-/* --- Room ------------------------------------------------------------------------ */
+/* --- Space ------------------------------------------------------------------------ */
 
 /* Whether a message may come in: the reserve is not for it, unless all is well as soon
  * as it has taken it. */
@@ -439,14 +439,14 @@ admits(const struct journal *j, size_t size)
 }
 
 static void
-tell_of_room(struct journal *j)
+tell_of_space(struct journal *j)
 {
     if (j->refused == 0 || !admits(j, j->refused))
         return;
     j->refused = 0;
     j->ring.pressed = false;
-    if (j->events.roomy != NULL)
-        j->events.roomy(j->events.context);
+    if (j->events.space != NULL)
+        j->events.space(j->events.context);
 }
 
 static void
@@ -472,7 +472,7 @@ journal_at_stage_sync(void *context)
     if (j->landed)
         journal_finish(j, j->result);
     ring_turn(&j->ring);
-    tell_of_room(j);
+    tell_of_space(j);
     while (flushes < FLUSHES_PER_TURN && wants_flush(j) && journal_flush(j)) {
         flushes++;
         ring_recycle(&j->ring);
@@ -630,23 +630,23 @@ journal_figures(const struct journal *j)
 
 /* All its parts. */
 static int
-journal_make_room(struct disk *disk, const char *room)
+journal_make_directory(struct disk *disk, const char *directory)
 {
     int result = 0;
-    for (const char *slash = strchr(room, '/'); slash != NULL && result == 0;
+    for (const char *slash = strchr(directory, '/'); slash != NULL && result == 0;
          slash = strchr(slash + 1, '/')) {
-        char *above = text_string(text_of(room, (size_t)(slash - room)));
+        char *above = text_string(text_of(directory, (size_t)(slash - directory)));
         result = disk_make_directory(disk, above, 0700);
         free(above);
     }
-    return result == 0 ? disk_make_directory(disk, room, 0700) : result;
+    return result == 0 ? disk_make_directory(disk, directory, 0700) : result;
 }
 
 static void
 journal_free(struct journal *j)
 {
     ring_stop(&j->ring);
-    free(j->room);
+    free(j->directory);
     free(j);
 }
 
@@ -661,13 +661,13 @@ journal_new(struct spool *spool, struct loop *loop,
            settings->segment_size <= UINT32_MAX);
     j->spool = spool;
     j->loop = loop;
-    j->room = memory_string(settings->room);
+    j->directory = memory_string(settings->directory);
     j->settings = *settings;
-    j->settings.room = j->room;
+    j->settings.directory = j->directory;
     j->events = *events;
     j->ring = (struct ring){.spool = spool,
                             .loop = loop,
-                            .room = j->room,
+                            .directory = j->directory,
                             .segment_size = settings->segment_size,
                             .segments_max = settings->segments};
     return j;
@@ -682,9 +682,9 @@ journal_open(struct journal **journal, struct spool *spool, struct loop *loop,
     struct journal *j = journal_new(spool, loop, settings, events);
     struct journal_scan scan = {0};
     *journal = NULL;
-    int result = journal_make_room(spool->disk, j->room);
+    int result = journal_make_directory(spool->disk, j->directory);
     if (result == 0)
-        result = journal_scan(spool->disk, j->room, reading, summary, &scan);
+        result = journal_scan(spool->disk, j->directory, reading, summary, &scan);
     if (result == 0)
         result = ring_start(&j->ring, &scan);
     j->number = scan.highest;
@@ -693,7 +693,7 @@ journal_open(struct journal **journal, struct spool *spool, struct loop *loop,
     free(scan.segments);
     if (result < 0) {
         snprintf(error, error_size, "spool %s: cannot open the journal %s: %s",
-                 disk_path(spool->disk), settings->room, strerror(-result));
+                 disk_path(spool->disk), settings->directory, strerror(-result));
         journal_free(j);
         return result;
     }
@@ -750,7 +750,7 @@ journal_close(struct journal **journal)
 }
 
 struct journal_settings
-journal_divide(const char *room, int64_t size, int64_t segment)
+journal_divide(const char *directory, int64_t size, int64_t segment)
 {
     int64_t least = segment > 0 ? JOURNAL_BLOCK : SEGMENT_MIN;
     segment = segment > 0 ? segment : size / 16;
@@ -760,7 +760,7 @@ journal_divide(const char *room, int64_t size, int64_t segment)
     if (segment > SEGMENT_MAX)
         segment = SEGMENT_MAX;
     int64_t segments = size / segment;
-    return (struct journal_settings){.room = room,
+    return (struct journal_settings){.directory = directory,
                                      .segment_size = (size_t)segment,
                                      .segments = segments > SEGMENTS_MAX ? SEGMENTS_MAX
                                                  : segments < SEGMENTS_MIN

@@ -42,14 +42,15 @@ struct journal_place {
 };
 
 struct journal_settings {
-    const char *room;    /* directory below the spool; made when missing */
-    size_t segment_size; /* multiple of JOURNAL_BLOCK, at least 16 of them */
-    unsigned segments;   /* at most; >= 4. Two are made at once, others as needed */
+    const char *directory; /* directory below the spool; made when missing */
+    size_t segment_size;   /* multiple of JOURNAL_BLOCK, at least 16 of them */
+    unsigned segments;     /* at most; >= 4. Two are made at once, others as needed */
 };
 
 /* A ring of that many bytes (journal_size) in about 16 segments, or in segments of that
  * size unless it is 0, within limits. */
-struct journal_settings journal_divide(const char *room, int64_t size, int64_t segment);
+struct journal_settings journal_divide(const char *directory, int64_t size,
+                                       int64_t segment);
 
 struct journal;
 
@@ -63,8 +64,8 @@ struct journal_events {
      * should be moved. Called in stage SYNC, again for each later sequence, and every
      * 10 s while it stays so: moving may have failed. */
     void (*crowded)(void *context, uint64_t sequence);
-    /* Once in stage SYNC after journal_accept() refused: there is room again. */
-    void (*roomy)(void *context);
+    /* Once in stage SYNC after journal_accept() refused: there is space again. */
+    void (*space)(void *context);
 };
 
 /* --- Reading back ----------------------------------------------------------------- */
@@ -90,14 +91,14 @@ struct journal_summary {
     bool torn; /* the last batch was not complete: it was never acknowledged */
     unsigned damages;
 };
-/* Reads all of a room that is still needed, oldest first. Changes nothing: also for an
- * operator beside a running daemon (then the end may be missing). 0 (a missing room is
+/* Reads all of a space that is still needed, oldest first. Changes nothing: also for an
+ * operator beside a running daemon (then the end may be missing). 0 (a missing space is
  * empty), or -errno when the disk did not answer. */
-int journal_read(struct disk *disk, const char *room,
+int journal_read(struct disk *disk, const char *directory,
                  const struct journal_reading *reading,
                  struct journal_summary *summary);
 /* Payload bytes of an accepted message, from the disk: bytes read or -errno. */
-int64_t journal_read_place(struct disk *disk, const char *room,
+int64_t journal_read_place(struct disk *disk, const char *directory,
                            const struct journal_place *place, uint32_t offset, char *to,
                            size_t size);
 
@@ -120,7 +121,7 @@ void journal_close(struct journal **journal);
 size_t journal_payload_max(const struct journal *journal);
 enum journal_appended { JOURNAL_APPENDED, JOURNAL_NO_ROOM };
 /* Adds a message: the payload is the pieces one after the other. Our own mail (notices)
- * may use the reserve that is kept for marks and ends. NO_ROOM: wait for roomy. */
+ * may use the reserve that is kept for marks and ends. NO_ROOM: wait for space. */
 enum journal_appended journal_accept(struct journal *journal, struct id id,
                                      const struct text *pieces, size_t count, bool own,
                                      struct journal_place *place, uint64_t *batch);
@@ -148,7 +149,7 @@ void journal_checkpointed(struct journal *journal, int error);
 struct journal_figures {
     unsigned segments, free_segments;
     uint64_t batches, syncs, bytes, records;
-    bool full; /* messages wait for room */
+    bool full; /* messages wait for space */
 };
 struct journal_figures journal_figures(const struct journal *journal);
 

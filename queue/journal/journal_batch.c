@@ -13,7 +13,7 @@ enum {
 };
 
 static void
-add_header_room(struct buffer *bytes)
+add_header_space(struct buffer *bytes)
 {
     char header[BATCH_HEADER_SIZE] = {0};
     bool fits = buffer_add(bytes, text_of(header, sizeof(header)));
@@ -31,7 +31,7 @@ batch_new(uint64_t number, struct ring_segment *segment, size_t offset,
     b->offset = offset;
     b->cookie = segment != NULL ? segment->cookie : 0;
     buffer_init(&b->bytes, segment_size);
-    add_header_room(&b->bytes);
+    add_header_space(&b->bytes);
     return b;
 }
 
@@ -43,7 +43,7 @@ batch_free(struct journal_batch *b)
 }
 
 size_t
-batch_room(const struct journal_batch *b, size_t segment_size)
+batch_space(const struct journal_batch *b, size_t segment_size)
 {
     size_t end = segment_batches_end(segment_size) - b->offset;
     size_t limit = segment_size / PARTS;
@@ -77,7 +77,7 @@ batch_settle_in(struct journal_batch *b, struct ring_segment *segment, size_t of
     struct buffer bytes;
     assert(b->segment == NULL && b->live == 0);
     buffer_init(&bytes, b->bytes.limit);
-    add_header_room(&bytes);
+    add_header_space(&bytes);
     for (uint32_t i = 0; i < b->count; i++) {
         enum progress progress = segment_take_record(&rest, b->cookie, &record);
         assert(progress == PROGRESS_DONE);

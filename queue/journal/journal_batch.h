@@ -9,7 +9,7 @@ struct journal_batch {
     uint64_t number;
     struct ring_segment *segment; /* NULL: it waits for one; no messages then */
     size_t offset;
-    struct buffer bytes; /* room for the header first */
+    struct buffer bytes; /* space for the header first */
     uint64_t cookie;
     uint32_t count, live; /* records; messages among them that have not ended */
     struct journal_batch *prev, *next;
@@ -21,7 +21,7 @@ struct journal_batch *batch_new(uint64_t number, struct ring_segment *segment,
 void batch_free(struct journal_batch *b);
 /* How many bytes may still be added: one record may be as large as what is left of its
  * segment, many only a part of that. */
-size_t batch_room(const struct journal_batch *b, size_t segment_size);
+size_t batch_space(const struct journal_batch *b, size_t segment_size);
 /* The next one begins here, at the earliest. */
 size_t batch_end(const struct journal_batch *b);
 /* Returns the offset of the payload in the bytes. */

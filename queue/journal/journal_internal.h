@@ -5,7 +5,7 @@
 #include "queue/journal/segment.h"
 
 enum { SEGMENT_PATH_MAX = 128 };
-void journal_path(const char *room, uint32_t number, char out[SEGMENT_PATH_MAX]);
+void journal_path(const char *directory, uint32_t number, char out[SEGMENT_PATH_MAX]);
 
 /* A segment file as it was found. */
 struct found_segment {
@@ -26,7 +26,7 @@ struct journal_scan {
 };
 
 /* Reads all; the caller frees scan->segments. */
-int journal_scan(struct disk *disk, const char *room,
+int journal_scan(struct disk *disk, const char *directory,
                  const struct journal_reading *reading, struct journal_summary *summary,
                  struct journal_scan *scan);
 

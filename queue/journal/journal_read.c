@@ -30,7 +30,7 @@ struct damage {
 
 struct scanner {
     struct disk *disk;
-    const char *room;
+    const char *directory;
     const struct journal_reading *reading;
     struct journal_summary *summary;
     struct journal_scan *scan;
@@ -48,9 +48,9 @@ struct scanner {
 };
 
 void
-journal_path(const char *room, uint32_t number, char out[SEGMENT_PATH_MAX])
+journal_path(const char *directory, uint32_t number, char out[SEGMENT_PATH_MAX])
 {
-    int length = snprintf(out, SEGMENT_PATH_MAX, "%s/%04" PRIu32, room, number);
+    int length = snprintf(out, SEGMENT_PATH_MAX, "%s/%04" PRIu32, directory, number);
     assert(length > 0 && length < SEGMENT_PATH_MAX);
 }
 
@@ -60,7 +60,7 @@ static int
 open_segment(struct scanner *s, uint32_t number)
 {
     char path[SEGMENT_PATH_MAX];
-    journal_path(s->room, number, path);
+    journal_path(s->directory, number, path);
     return disk_open_file(s->disk, path, false);
 }
 
@@ -200,7 +200,7 @@ find_segments(struct scanner *s)
 {
     struct journal_scan *scan = s->scan;
     unsigned kept = 0;
-    s->result = disk_list(s->disk, s->room, note_segment, s);
+    s->result = disk_list(s->disk, s->directory, note_segment, s);
     if (s->result == -ENOENT)
         s->result = 0;
     for (unsigned i = 0; i < scan->count && s->result == 0; i++) {
@@ -503,11 +503,12 @@ read_segment(struct scanner *s, struct found_segment *f)
 }
 
 int
-journal_scan(struct disk *disk, const char *room, const struct journal_reading *reading,
-             struct journal_summary *summary, struct journal_scan *scan)
+journal_scan(struct disk *disk, const char *directory,
+             const struct journal_reading *reading, struct journal_summary *summary,
+             struct journal_scan *scan)
 {
     struct scanner s = {.disk = disk,
-                        .room = room,
+                        .directory = directory,
                         .reading = reading,
                         .summary = summary,
                         .scan = scan};
@@ -534,24 +535,24 @@ journal_scan(struct disk *disk, const char *room, const struct journal_reading *
 /* --- For everybody --------------------------------------------------------------- */
 
 int
-journal_read(struct disk *disk, const char *room, const struct journal_reading *reading,
-             struct journal_summary *summary)
+journal_read(struct disk *disk, const char *directory,
+             const struct journal_reading *reading, struct journal_summary *summary)
 {
     struct journal_scan scan;
-    int result = journal_scan(disk, room, reading, summary, &scan);
+    int result = journal_scan(disk, directory, reading, summary, &scan);
     free(scan.segments);
     return result;
 }
 
 int64_t
-journal_read_place(struct disk *disk, const char *room,
+journal_read_place(struct disk *disk, const char *directory,
                    const struct journal_place *place, uint32_t offset, char *to,
                    size_t size)
 {
     char path[SEGMENT_PATH_MAX];
     assert(place->sequence > 0 && offset <= place->length &&
            size <= place->length - offset);
-    journal_path(room, place->segment, path);
+    journal_path(directory, place->segment, path);
     int file = disk_open_file(disk, path, false);
     if (file < 0)
         return file;

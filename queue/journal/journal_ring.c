@@ -32,7 +32,7 @@ ring_open_file(struct ring *r, struct ring_segment *s)
     char path[SEGMENT_PATH_MAX];
     if (s->file >= 0)
         return 0;
-    journal_path(r->room, s->number, path);
+    journal_path(r->directory, s->number, path);
     int file = disk_open_file(r->spool->disk, path, true);
     if (file < 0)
         return file;
@@ -63,7 +63,7 @@ static void
 remove_file(struct ring *r, uint32_t number)
 {
     char path[SEGMENT_PATH_MAX];
-    journal_path(r->room, number, path);
+    journal_path(r->directory, number, path);
     int result = disk_unlink(r->spool->disk, path);
     if (result < 0 && result != -ENOENT)
         (void)spool_trouble(r->spool, result, NULL, "remove a segment of the journal");
@@ -267,7 +267,7 @@ begin_segment(struct ring *r)
     while (file == -EEXIST && number <= NUMBER_MAX) {
         while (journal_ring_is_taken(r, number))
             number++;
-        journal_path(r->room, number, path);
+        journal_path(r->directory, number, path);
         file = disk_create(r->spool->disk, path, 0600);
         if (file == -EEXIST)
             number++; /* a name that is none of ours */
@@ -319,7 +319,7 @@ begin_sync(struct ring *r, int file)
 static int
 sync_name(struct ring *r)
 {
-    int directory = disk_open_directory(r->spool->disk, r->room);
+    int directory = disk_open_directory(r->spool->disk, r->directory);
     if (directory < 0)
         return directory;
     r->filling = FILLING_NAME;
@@ -339,7 +339,7 @@ finish_segment(struct ring *r)
     make_unused(r, s);
 }
 
-/* No room for another one is life: what there is must do. */
+/* No space for another one is life: what there is must do. */
 static void
 give_up_segment(struct ring *r, int error)
 {
@@ -487,12 +487,13 @@ sift_unused(struct ring *r)
 }
 
 static int
-sync_room(struct ring *r)
+sync_directory(struct ring *r)
 {
-    const char *slash = strchr(r->room, '/');
-    int result = disk_sync_directory(r->spool->disk, r->room);
+    const char *slash = strchr(r->directory, '/');
+    int result = disk_sync_directory(r->spool->disk, r->directory);
     if (slash != NULL && result == 0) {
-        char *above = text_string(text_of(r->room, (size_t)(slash - r->room)));
+        char *above =
+            text_string(text_of(r->directory, (size_t)(slash - r->directory)));
         result = disk_sync_directory(r->spool->disk, above);
         free(above);
     }
@@ -510,7 +511,7 @@ make_first(struct ring *r)
         if (error == 0)
             error = disk_sync(r->spool->disk, r->made->file);
         if (error == 0)
-            error = disk_sync_directory(r->spool->disk, r->room);
+            error = disk_sync_directory(r->spool->disk, r->directory);
         if (error == 0) {
             struct ring_segment *s = r->made;
             r->made = NULL;
@@ -527,7 +528,7 @@ make_first(struct ring *r)
 int
 ring_start(struct ring *r, const struct journal_scan *scan)
 {
-    int result = sync_room(r);
+    int result = sync_directory(r);
     r->needed = scan->oldest;
     r->sequence = scan->oldest > 0 ? scan->oldest - 1 : 0;
     for (unsigned i = 0; i < scan->count && result == 0; i++)

@@ -29,7 +29,7 @@ enum filling { FILLING_NONE, FILLING_ZEROS, FILLING_FILE, FILLING_NAME };
 struct ring {
     struct spool *spool;
     struct loop *loop;
-    const char *room;
+    const char *directory;
     size_t segment_size;
     unsigned segments_max;
 

@@ -123,7 +123,7 @@ journaled_add(struct journaled *y, struct id id)
 {
     struct journaled_message *m = memory_new(sizeof(*m));
     m->id = id;
-    m->room = y->room;
+    m->directory = y->directory;
     HASH_ADD(hh, y->messages, id, sizeof(m->id), m);
     return m;
 }
@@ -302,8 +302,9 @@ save_damaged(void *context, struct text bytes, const char *where)
     y->damages++;
     if (s == NULL)
         return;
-    snprintf(path, sizeof(path), "%s/%.40s %.30s", spool_room(ROOM_CORRUPT),
-             strrchr(y->room, '/') != NULL ? strrchr(y->room, '/') + 1 : y->room,
+    snprintf(path, sizeof(path), "%s/%.40s %.30s", spool_dir_name(SPOOL_CORRUPT),
+             strrchr(y->directory, '/') != NULL ? strrchr(y->directory, '/') + 1
+                                                : y->directory,
              where);
     for (char *c = path; *c != '\0'; c++)
         if (*c == ' ')
@@ -369,7 +370,7 @@ journaled_read(struct journaled *y, bool keeps)
 {
     struct journal_summary summary = {0};
     struct journal_reading reading = reading_of(y, keeps);
-    return journal_read(y->spool->disk, y->room, &reading, &summary);
+    return journal_read(y->spool->disk, y->directory, &reading, &summary);
 }
 
 void
@@ -439,10 +440,10 @@ read_payload(struct journaled *y, const struct journaled_message *m, uint32_t of
              size_t size, struct buffer *out)
 {
     buffer_init(out, size + 1);
-    char *room = buffer_reserve(out, size > 0 ? size : 1);
-    assert(room != NULL);
-    int64_t got =
-        journal_read_place(y->spool->disk, m->room, &m->place, offset, room, size);
+    char *directory = buffer_reserve(out, size > 0 ? size : 1);
+    assert(directory != NULL);
+    int64_t got = journal_read_place(y->spool->disk, m->directory, &m->place, offset,
+                                     directory, size);
     if (got >= 0 && (size_t)got < size)
         got = -ENODATA; /* shorter than it was */
     if (got < 0) {
@@ -570,10 +571,10 @@ put_corrupt(struct journaled *y, const struct journaled_message *m,
 {
     struct spool *s = y->spool;
     spool_quarantine(s, m->id, reason, loop_now_ms(y->loop));
-    int result = spool_put_corrupt(s, m->id, ROOM_QUEUED, envelope);
+    int result = spool_put_corrupt(s, m->id, SPOOL_TODO, envelope);
     if (result == 0 && !m->large)
-        result = spool_put_corrupt(s, m->id, ROOM_MESS, content);
-    return result == 0 ? disk_sync_directory(s->disk, spool_room(ROOM_CORRUPT))
+        result = spool_put_corrupt(s, m->id, SPOOL_MESS, content);
+    return result == 0 ? disk_sync_directory(s->disk, spool_dir_name(SPOOL_CORRUPT))
                        : result;
 }
 

@@ -27,7 +27,7 @@ void journaled_content_release(struct journaled_content **content);
 struct journaled_told; /* marks that the journal has */
 struct journaled_message {
     struct id id;
-    const char *room; /* of its journal */
+    const char *directory; /* of its journal */
     struct journal_place place;
     uint32_t envelope_length, recipients;
     bool large;
@@ -47,7 +47,7 @@ struct journaled_message {
 struct journaled {
     struct spool *spool;
     struct loop *loop;
-    const char *room;        /* of the journal, below the spool */
+    const char *directory;   /* of the journal, below the spool */
     struct journal *journal; /* NULL: only read, or turned off */
     struct journaled_message *messages;
     struct id_set ended; /* whose END was found at the start: their files go */
@@ -61,7 +61,7 @@ struct journaled_mark {
     uint32_t text_length;
 };
 
-/* Opens the journal and reads it. spool to room are the caller's to set before. 0, or
+/* Opens the journal and reads it. spool to space are the caller's to set before. 0, or
  * -errno with one line in error. */
 int journaled_open(struct journaled *y, const struct journal_settings *settings,
                    const struct journal_events *events, char *error, size_t error_size);

@@ -195,7 +195,7 @@ entry_remove(struct deferral_reasons *r, struct deferral_reasons_entry *e)
     r->count--;
 }
 
-/* Makes room: whoever the hand comes to. */
+/* Makes space: whoever the hand comes to. */
 static void
 entry_evict(struct deferral_reasons *r)
 {

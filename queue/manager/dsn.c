@@ -96,12 +96,12 @@ dsn_read_header(struct queue *queue, const struct envelope *e, struct buffer *ou
     struct header_scan scan;
     header_scan_start(&scan);
     int64_t offset = 0;
-    char *room;
-    while (!scan.ended && (room = buffer_reserve(out, PIECE / 8)) != NULL) {
-        int64_t got = queue_content_read(queue, content, offset, room, PIECE / 8);
+    char *space;
+    while (!scan.ended && (space = buffer_reserve(out, PIECE / 8)) != NULL) {
+        int64_t got = queue_content_read(queue, content, offset, space, PIECE / 8);
         if (got <= 0)
             break;
-        header_scan_add(&scan, text_of(room, (size_t)got));
+        header_scan_add(&scan, text_of(space, (size_t)got));
         out->length += (size_t)got;
         offset += got;
     }

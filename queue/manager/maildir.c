@@ -323,12 +323,12 @@ create(struct disk *disk, struct loop *loop, const char *hostname,
 }
 
 static int
-make_rooms(struct disk *disk)
+make_dirs(struct disk *disk)
 {
-    static const char *const rooms[] = {"tmp", "new", "cur"};
+    static const char *const parts[] = {"tmp", "new", "cur"};
     int result = 0;
     for (size_t i = 0; i < 3 && result == 0; i++)
-        result = disk_make_directory(disk, rooms[i], DIRECTORY_MODE);
+        result = disk_make_directory(disk, parts[i], DIRECTORY_MODE);
     return result;
 }
 
@@ -373,7 +373,7 @@ maildir_begin_file(struct maildir_delivery *d, struct loop *loop, const char *ho
                    const struct envelope *e, unsigned recipient)
 {
     struct writing *w = &d->writing;
-    int result = make_rooms(d->disk);
+    int result = make_dirs(d->disk);
     w->disk = d->disk;
     w->file =
         result < 0 ? result : create(d->disk, loop, hostname, d->in_tmp, d->in_new);

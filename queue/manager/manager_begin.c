@@ -128,7 +128,7 @@ bring(struct manager *m, struct id id)
     return e ? manager_active_new(m, e) : NULL;
 }
 
-/* What was asked for goes first; else large mail makes room for small mail of others.
+/* What was asked for goes first; else large mail makes space for small mail of others.
  */
 static enum sched_class
 manager_begin_class_of(const struct manager *m, const struct envelope *e)
@@ -139,7 +139,7 @@ manager_begin_class_of(const struct manager *m, const struct envelope *e)
     return bulk > 0 && e->content_size >= bulk ? SCHED_BULK : SCHED_NORMAL;
 }
 
-/* The scheduler has no room for it. What has just been said about it, and is not on
+/* The scheduler has no space for it. What has just been said about it, and is not on
  * disk, goes there; else it is there as it was. */
 static void
 put_back(struct active *a, unsigned done_before)

@@ -139,18 +139,18 @@ release_active(const struct order *o, struct active *a)
 }
 
 /* Takes the envelope. Due now, past the routes that hold: that is written down with its
- * due time, or kept in mind when there is no due time yet and room in memory. */
+ * due time, or kept in mind when there is no due time yet and space in memory. */
 static void
 manager_operator_let_go(const struct order *o, struct envelope *e)
 {
     struct manager *m = o->manager;
     int64_t now = loop_now_ms(m->loop);
     unsigned attempts = e->attempts;
-    bool has_room = !m->settings.offline &&
-                    HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit;
+    bool has_space = !m->settings.offline &&
+                     HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit;
     e->released = true;
     e->held = false;
-    if (!e->preprocessed && has_room)
+    if (!e->preprocessed && has_space)
         manager_active_new(m, e);
     else
         queue_defer(m->queue, &e, now, attempts);

@@ -89,7 +89,7 @@ reasons_is_code(int64_t code)
     return code == 0 || (code >= 200 && code <= 599);
 }
 
-/* The file's number of an outcome; 0: there is no room, or it was forgotten. */
+/* The file's number of an outcome; 0: there is no space, or it was forgotten. */
 static unsigned
 reasons_put_outcome(struct reasons_page *p, unsigned number)
 {

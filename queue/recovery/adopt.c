@@ -18,79 +18,79 @@ static const char above[] = "journal", lock_path[] = "lock/adopt";
 /* --- Rooms ----------------------------------------------------------------------- */
 
 static void
-name_room(unsigned first, unsigned last, char room[ADOPT_ROOM_MAX])
+name_journal(unsigned first, unsigned last, char journal[ADOPT_PATH_MAX])
 {
-    snprintf(room, ADOPT_ROOM_MAX, "%s/%04u-%04u", above, first, last);
+    snprintf(journal, ADOPT_PATH_MAX, "%s/%04u-%04u", above, first, last);
 }
 
 void
-adopt_room(unsigned slices, unsigned slice, char room[ADOPT_ROOM_MAX])
+adopt_journal_path(unsigned slices, unsigned slice, char journal[ADOPT_PATH_MAX])
 {
     unsigned width = slices_width(slices);
     assert(slice < slices);
-    name_room(slice * width, (slice + 1) * width - 1, room);
+    name_journal(slice * width, (slice + 1) * width - 1, journal);
 }
 
-/* Exactly what name_room() writes. */
+/* Exactly what name_journal() writes. */
 static bool
-read_room(const char *name, struct adopt_room *room)
+read_journal(const char *name, struct adopt_journal *journal)
 {
     struct text t = text_from(name);
     uint64_t first, last;
     if (t.length != 9 || !text_number(text_before(t, 4), ID_SLICES_MAX - 1, &first) ||
         !text_number(text_after(t, 5), ID_SLICES_MAX - 1, &last) || first > last)
         return false;
-    room->first = (unsigned)first;
-    room->last = (unsigned)last;
-    name_room(room->first, room->last, room->path);
-    return strcmp(strchr(room->path, '/') + 1, name) == 0;
+    journal->first = (unsigned)first;
+    journal->last = (unsigned)last;
+    name_journal(journal->first, journal->last, journal->path);
+    return strcmp(strchr(journal->path, '/') + 1, name) == 0;
 }
 
 static bool
-note_room(void *context, const char *name)
+note_journal(void *context, const char *name)
 {
-    struct adopt_rooms *all = context;
-    struct adopt_room room;
-    if (!read_room(name, &room))
+    struct adopt_journals *all = context;
+    struct adopt_journal journal;
+    if (!read_journal(name, &journal))
         return true;
     all->rows = memory_resize(all->rows, (all->count + 1) * sizeof(*all->rows));
-    all->rows[all->count++] = room;
+    all->rows[all->count++] = journal;
     return true;
 }
 
 static void
-marker_path(const char *room, char path[SPOOL_PATH_MAX])
+marker_path(const char *journal, char path[SPOOL_PATH_MAX])
 {
-    snprintf(path, SPOOL_PATH_MAX, "%s/moved", room);
+    snprintf(path, SPOOL_PATH_MAX, "%s/moved", journal);
 }
 
 /* Its segments do not count any more. */
 static bool
-has_marker(struct disk *disk, const char *room)
+has_marker(struct disk *disk, const char *journal)
 {
     char path[SPOOL_PATH_MAX];
     struct disk_info info;
-    marker_path(room, path);
+    marker_path(journal, path);
     return disk_inspect(disk, path, &info) == 0;
 }
 
 static int
-list_rooms(struct disk *disk, struct adopt_rooms *rooms)
+list_journals(struct disk *disk, struct adopt_journals *journals)
 {
-    *rooms = (struct adopt_rooms){0};
-    int result = disk_list(disk, above, note_room, rooms);
+    *journals = (struct adopt_journals){0};
+    int result = disk_list(disk, above, note_journal, journals);
     return result == -ENOENT ? 0 : result;
 }
 
 int
-adopt_list(struct disk *disk, struct adopt_rooms *rooms)
+adopt_list(struct disk *disk, struct adopt_journals *journals)
 {
-    int result = list_rooms(disk, rooms);
+    int result = list_journals(disk, journals);
     size_t kept = 0;
-    for (size_t i = 0; i < rooms->count; i++)
-        if (!has_marker(disk, rooms->rows[i].path))
-            rooms->rows[kept++] = rooms->rows[i];
-    rooms->count = kept;
+    for (size_t i = 0; i < journals->count; i++)
+        if (!has_marker(disk, journals->rows[i].path))
+            journals->rows[kept++] = journals->rows[i];
+    journals->count = kept;
     return result;
 }
 
@@ -99,7 +99,7 @@ adopt_list(struct disk *disk, struct adopt_rooms *rooms)
 struct names {
     char (*rows)[SPOOL_PATH_MAX];
     size_t count;
-    const char *room;
+    const char *journal;
 };
 
 static bool
@@ -109,16 +109,16 @@ note_file(void *context, const char *name)
     if (strlen(name) > 16)
         return true;
     all->rows = memory_resize(all->rows, (all->count + 1) * sizeof(*all->rows));
-    snprintf(all->rows[all->count++], SPOOL_PATH_MAX, "%s/%s", all->room, name);
+    snprintf(all->rows[all->count++], SPOOL_PATH_MAX, "%s/%s", all->journal, name);
     return true;
 }
 
 /* From here on the segments do not count: half of them would bring ended mail back. */
 static int
-put_marker(struct disk *disk, const char *room)
+put_marker(struct disk *disk, const char *journal)
 {
     char path[SPOOL_PATH_MAX];
-    marker_path(room, path);
+    marker_path(journal, path);
     int file = disk_create(disk, path, 0600);
     if (file == -EEXIST)
         file = disk_open_file(disk, path, true);
@@ -126,35 +126,35 @@ put_marker(struct disk *disk, const char *room)
         return file;
     int result = disk_sync(disk, file);
     disk_close_file(disk, file);
-    return result == 0 ? disk_sync_directory(disk, room) : result;
+    return result == 0 ? disk_sync_directory(disk, journal) : result;
 }
 
 static int
-adopt_remove_files(struct disk *disk, const char *room)
+adopt_remove_files(struct disk *disk, const char *journal)
 {
     char marker[SPOOL_PATH_MAX];
-    struct names all = {.room = room};
-    marker_path(room, marker);
-    int result = disk_list(disk, room, note_file, &all);
+    struct names all = {.journal = journal};
+    marker_path(journal, marker);
+    int result = disk_list(disk, journal, note_file, &all);
     for (size_t i = 0; i < all.count && result == 0; i++)
         if (strcmp(all.rows[i], marker) != 0)
             result = disk_unlink(disk, all.rows[i]);
     free(all.rows);
     if (result == 0)
-        result = disk_sync_directory(disk, room);
+        result = disk_sync_directory(disk, journal);
     return result == 0 ? disk_unlink(disk, marker) : result;
 }
 
 /* Refused: once the marker is durable the rest may stay for the next pass. */
 static void
-remove_segments(struct adopt *a, const char *room)
+remove_segments(struct adopt *a, const char *journal)
 {
     struct disk *disk = a->spool->disk;
-    int result = put_marker(disk, room);
+    int result = put_marker(disk, journal);
     if (result < 0)
         a->failed = true;
     else
-        result = adopt_remove_files(disk, room);
+        result = adopt_remove_files(disk, journal);
     if (result == 0)
         return;
     (void)spool_trouble(a->spool, result, NULL, "remove an old journal");
@@ -164,10 +164,10 @@ remove_segments(struct adopt *a, const char *room)
 /* What we have read may be in memory only, when its daemon was killed: files made of it
  * must not outlive it by halves. */
 static int
-sync_records(struct disk *disk, const char *room)
+sync_records(struct disk *disk, const char *journal)
 {
-    struct names all = {.room = room};
-    int result = disk_list(disk, room, note_file, &all);
+    struct names all = {.journal = journal};
+    int result = disk_list(disk, journal, note_file, &all);
     for (size_t i = 0; i < all.count && result == 0; i++) {
         int file = disk_open_file(disk, all.rows[i], false);
         if (file < 0)
@@ -176,14 +176,14 @@ sync_records(struct disk *disk, const char *room)
         disk_close_file(disk, file);
     }
     free(all.rows);
-    return result == 0 ? disk_sync_directory(disk, room) : result;
+    return result == 0 ? disk_sync_directory(disk, journal) : result;
 }
 
 static bool
-adopt_is_empty(struct adopt *a, const char *room)
+adopt_is_empty(struct adopt *a, const char *journal)
 {
-    struct names all = {.room = room};
-    int result = disk_list(a->spool->disk, room, note_file, &all);
+    struct names all = {.journal = journal};
+    int result = disk_list(a->spool->disk, journal, note_file, &all);
     free(all.rows);
     return result == 0 && all.count == 0;
 }
@@ -219,7 +219,7 @@ adopt_is_there(struct adopt *a, const struct journaled_message *m)
     char reason[LOAD_REASON_MAX];
     enum load_result result = load_moved(a->spool, id, !m->large, &e, reason);
     bool whole =
-        result == LOAD_DONE && (!m->large || spool_has(a->spool, ROOM_MESS, id));
+        result == LOAD_DONE && (!m->large || spool_has(a->spool, SPOOL_MESS, id));
     bool failed =
         result == LOAD_LATER || (whole && spool_sync_preprocessed(a->spool, id) < 0);
     if (failed)
@@ -255,14 +255,14 @@ add_move(struct adopt *a, struct journaled_message *m)
 static void
 adopt_look_at(struct adopt *a, struct journaled_message *m)
 {
-    unsigned rooms;
+    unsigned dirs;
     if (adopt_is_there(a, m))
         return;
     if (guard_is_deadly(&a->spool->guard, m->id))
         adopt_quarantine(a, m, guard_reason(&a->spool->guard, m->id));
-    else if (spool_rooms(a->spool, m->id, &rooms) < 0)
+    else if (spool_dirs_of(a->spool, m->id, &dirs) < 0)
         a->failed = true;
-    else if (m->large && (rooms & ROOM_BIT(ROOM_MESS)) == 0)
+    else if (m->large && (dirs & SPOOL_BIT(SPOOL_MESS)) == 0)
         adopt_quarantine(a, m, "the content is missing");
     else
         add_move(a, m);
@@ -316,25 +316,25 @@ list_ended(struct adopt *a)
 static void
 remove_some(struct adopt *a)
 {
-    unsigned rooms;
+    unsigned dirs;
     for (unsigned i = 0; i < ENDED_PER_TURN && a->ended_next < a->ended_count; i++) {
         struct id id = a->ended[a->ended_next++];
-        if (spool_rooms(a->spool, id, &rooms) < 0 ||
-            (rooms != 0 && spool_remove_all(a->spool, id) < 0))
+        if (spool_dirs_of(a->spool, id, &dirs) < 0 ||
+            (dirs != 0 && spool_remove_all(a->spool, id) < 0))
             a->failed = true;
     }
 }
 
-/* --- One room -------------------------------------------------------------------- */
+/* --- One journal -------------------------------------------------------------------- */
 
-static const struct adopt_room *
+static const struct adopt_journal *
 adopt_current(const struct adopt *a)
 {
-    return &a->rooms.rows[a->next];
+    return &a->journals.rows[a->next];
 }
 
 static void
-leave_room(struct adopt *a)
+leave_journal(struct adopt *a)
 {
     journaled_close(&a->young);
     free(a->ended);
@@ -353,57 +353,58 @@ withhold(void *context, struct id id)
 }
 
 static void
-end_room(struct adopt *a)
+end_journal(struct adopt *a)
 {
     struct journaled_message *m, *next;
-    const char *room = adopt_current(a)->path;
-    if (!a->failed && spool_sync_rooms(a->spool, ~0u) < 0)
+    const char *journal = adopt_current(a)->path;
+    if (!a->failed && spool_sync_dirs(a->spool, ~0u) < 0)
         a->failed = true;
     if (!a->failed && a->marked && joined_mark_sync(a->spool) < 0)
         a->failed = true;
     if (!a->failed)
-        remove_segments(a, room);
+        remove_segments(a, journal);
     if (a->failed) {
         a->result.refused = true;
         HASH_ITER (hh, a->young.messages, m, next)
             withhold(a, m->id);
         id_set_each(&a->young.ended, withhold, a);
     }
-    a->result.rooms++;
+    a->result.journals++;
     log_say(a->spool->log, a->failed ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "queue", NULL,
-            "%s: %u messages moved to files%s", room, a->result.messages - a->before,
+            "%s: %u messages moved to files%s", journal, a->result.messages - a->before,
             a->failed ? "; all of it waits until the disk takes the rest" : "");
-    leave_room(a);
+    leave_journal(a);
 }
 
 /* Nothing is known of what it has. */
 static void
 adopt_note_closed(struct adopt *a)
 {
-    const struct adopt_room *room = adopt_current(a);
-    a->result.blocking |= slices_overlap(&a->ours, room->first, room->last);
+    const struct adopt_journal *journal = adopt_current(a);
+    a->result.blocking |= slices_overlap(&a->ours, journal->first, journal->last);
 }
 
 static void
-begin_room(struct adopt *a)
+begin_journal(struct adopt *a)
 {
-    const char *room = adopt_current(a)->path;
+    const char *journal = adopt_current(a)->path;
     a->failed = a->marked = false;
     a->before = a->result.messages;
-    a->young = (struct journaled){.spool = a->spool, .loop = a->loop, .room = room};
-    if (has_marker(a->spool->disk, room)) {
-        remove_segments(a, room);
-        leave_room(a);
+    a->young =
+        (struct journaled){.spool = a->spool, .loop = a->loop, .directory = journal};
+    if (has_marker(a->spool->disk, journal)) {
+        remove_segments(a, journal);
+        leave_journal(a);
         return;
     }
-    int result = sync_records(a->spool->disk, room);
+    int result = sync_records(a->spool->disk, journal);
     if (result == 0)
         result = journaled_read(&a->young, true);
     if (result < 0) {
         (void)spool_trouble(a->spool, result, NULL, "read an old journal");
         a->result.unreadable = true;
         adopt_note_closed(a);
-        leave_room(a);
+        leave_journal(a);
         return;
     }
     list_ended(a);
@@ -412,16 +413,16 @@ begin_room(struct adopt *a)
 
 /* False: it is not for us, or not now. */
 static bool
-lock_room(struct adopt *a)
+lock_journal(struct adopt *a)
 {
-    const struct adopt_room *room = adopt_current(a);
-    bool is_own = a->own != NULL && strcmp(room->path, a->own) == 0;
-    if (!slices_overlap(&a->slices, room->first, room->last) ||
-        (is_own && !has_marker(a->spool->disk, room->path)) ||
-        adopt_is_empty(a, room->path))
+    const struct adopt_journal *journal = adopt_current(a);
+    bool is_own = a->own != NULL && strcmp(journal->path, a->own) == 0;
+    if (!slices_overlap(&a->slices, journal->first, journal->last) ||
+        (is_own && !has_marker(a->spool->disk, journal->path)) ||
+        adopt_is_empty(a, journal->path))
         return false;
-    int lock =
-        disk_lock(a->spool->disk, lock_path, room->first, room->last - room->first + 1);
+    int lock = disk_lock(a->spool->disk, lock_path, journal->first,
+                         journal->last - journal->first + 1);
     if (lock == -EWOULDBLOCK) {
         a->result.busy = true;
     } else if (lock < 0) {
@@ -455,14 +456,14 @@ adopt_move_some(struct adopt *a)
 static void
 end_pass(struct adopt *a)
 {
-    free(a->rooms.rows);
-    a->rooms = (struct adopt_rooms){0};
+    free(a->journals.rows);
+    a->journals = (struct adopt_journals){0};
     a->running = false;
     if (!a->at_once)
         a->done(a->context);
 }
 
-/* A bite: some that have ended, a batch, or the begin or the end of a room. */
+/* A bite: some that have ended, a batch, or the begin or the end of a journal. */
 static void
 adopt_go_on(struct adopt *a)
 {
@@ -472,11 +473,11 @@ adopt_go_on(struct adopt *a)
     else if (a->lock >= 0 && a->at != NULL)
         adopt_move_some(a);
     else if (a->lock >= 0)
-        end_room(a);
-    else if (a->next == a->rooms.count)
+        end_journal(a);
+    else if (a->next == a->journals.count)
         end_pass(a);
-    else if (lock_room(a))
-        begin_room(a);
+    else if (lock_journal(a))
+        begin_journal(a);
     else
         a->next++;
 }
@@ -514,12 +515,12 @@ begin_pass(struct adopt *a, bool at_once)
     a->lock = -1;
     a->mover =
         (struct preprocessor){.spool = a->spool, .done = adopt_on_moved, .context = a};
-    int listed = list_rooms(a->spool->disk, &a->rooms);
+    int listed = list_journals(a->spool->disk, &a->journals);
     if (listed == 0 && a->made != NULL)
         listed = joined_mark_list(a->spool, a->made);
     if (listed == 0)
         return;
-    a->rooms.count = 0;
+    a->journals.count = 0;
     (void)spool_trouble(a->spool, listed, NULL, "list journal/");
     a->result.unreadable = a->result.blocking = true;
 }
@@ -558,8 +559,8 @@ adopt_stop(struct adopt *a)
         envelope_free(&a->mover.moves[i].envelope);
     preprocess_end(&a->mover);
     if (a->lock >= 0)
-        leave_room(a);
+        leave_journal(a);
     id_set_free(&a->withheld);
-    free(a->rooms.rows);
+    free(a->journals.rows);
     a->running = false;
 }

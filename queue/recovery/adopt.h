@@ -2,10 +2,10 @@
  * our own after the journal was turned off.
  *
  * Their messages move to the spool's files, of whatever slice they are; then the
- * segments go. A room below journal/ is named by the part of the names that its daemon
+ * segments go. A journal below journal/ is named by the part of the names that its daemon
  * handled, FIRST-LAST of ID_SLICES_MAX; whoever holds the lock on some of that part
  * knows that the daemon is dead. Killed at any moment, the next one does the rest:
- * until all of a room is durable in files, its records count. */
+ * until all of a journal is durable in files, its records count. */
 #ifndef QUEUE_ADOPT_H
 #define QUEUE_ADOPT_H
 
@@ -13,24 +13,24 @@
 #include "queue/spool/slices.h"
 #include "queue/journal/journaled.h"
 
-enum { ADOPT_ROOM_MAX = 32 };
+enum { ADOPT_PATH_MAX = 32 };
 
 /* Of the journal of a slice. */
-void adopt_room(unsigned slices, unsigned slice, char room[ADOPT_ROOM_MAX]);
+void adopt_journal_path(unsigned slices, unsigned slice, char journal[ADOPT_PATH_MAX]);
 
-struct adopt_room {
+struct adopt_journal {
     unsigned first, last;
-    char path[ADOPT_ROOM_MAX];
+    char path[ADOPT_PATH_MAX];
 };
-struct adopt_rooms {
-    struct adopt_room *rows; /* the caller's to free */
+struct adopt_journals {
+    struct adopt_journal *rows; /* the caller's to free */
     size_t count;
 };
 /* All journals whose records count. 0 or -errno. */
-int adopt_list(struct disk *disk, struct adopt_rooms *rooms);
+int adopt_list(struct disk *disk, struct adopt_journals *journals);
 
 struct adopted {
-    unsigned rooms, messages;
+    unsigned journals, messages;
     bool busy;       /* another petrel is at one of them: ask again soon */
     bool unreadable; /* nothing is known of the messages in one of them */
     bool refused;    /* the disk refused something: `withheld` must wait */
@@ -54,15 +54,15 @@ struct adopt {
     struct id_set *made; /* what was made of other messages, now or in an earlier pass,
                           is added; or NULL */
 
-    struct adopt_rooms rooms; /* from here on: inside */
+    struct adopt_journals journals; /* from here on: inside */
     size_t next;
-    int lock;               /* of the room at work; -1: none is */
+    int lock;               /* of the journal at work; -1: none is */
     struct journaled young; /* what it has */
     struct id *ended;       /* of its: to be removed, if something is left */
     size_t ended_count, ended_next;
     struct journaled_message *at; /* to be moved next */
-    unsigned before;              /* messages of other rooms */
-    bool failed;                  /* something of this room */
+    unsigned before;              /* messages of other journals */
+    bool failed;                  /* something of this journal */
     bool marked;                  /* a message of it: joined_mark.h */
     bool running, moving, at_once;
     struct preprocessor mover;

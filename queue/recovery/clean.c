@@ -21,14 +21,14 @@ enum {
 };
 
 enum {
-    MESS = ROOM_BIT(ROOM_MESS),
-    QUEUED = ROOM_BIT(ROOM_QUEUED),
-    INFO = ROOM_BIT(ROOM_INFO)
+    MESS = SPOOL_BIT(SPOOL_MESS),
+    QUEUED = SPOOL_BIT(SPOOL_TODO),
+    INFO = SPOOL_BIT(SPOOL_INFO)
 };
 
 struct clean_row {
     struct id id;
-    unsigned rooms;
+    unsigned dirs;
 };
 
 static bool
@@ -39,11 +39,11 @@ is_old(const struct disk_info *info, int64_t now_ms)
 
 /* Absent counts as old. */
 static bool
-is_old_in(struct spool *s, enum room room, struct id id, int64_t now_ms)
+is_old_in(struct spool *s, enum spool_dir dir, struct id id, int64_t now_ms)
 {
     char path[SPOOL_PATH_MAX];
     struct disk_info info;
-    spool_path(room, id, path);
+    spool_path(dir, id, path);
     int result = disk_inspect(s->disk, path, &info);
     return result == -ENOENT || (result == 0 && is_old(&info, now_ms));
 }
@@ -53,13 +53,14 @@ clean_leftover(struct spool *s, struct id id, int64_t now_ms)
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    if (!is_old_in(s, ROOM_MESS, id, now_ms) || !is_old_in(s, ROOM_INTD, id, now_ms)) {
+    if (!is_old_in(s, SPOOL_MESS, id, now_ms) ||
+        !is_old_in(s, SPOOL_INTD, id, now_ms)) {
         log_say(s->log, LOG_LEVEL_INFO, "queue", name,
                 "unfinished in mess/: left for its injector");
         return;
     }
     /* What fails has its line, and another hour. */
-    if (spool_remove(s, ROOM_INTD, id) == 0 && spool_remove(s, ROOM_MESS, id) == 0)
+    if (spool_remove(s, SPOOL_INTD, id) == 0 && spool_remove(s, SPOOL_MESS, id) == 0)
         log_say(s->log, LOG_LEVEL_WARNING, "queue", name,
                 "unfinished in mess/ for 36 hours: removed");
 }
@@ -84,7 +85,7 @@ remove_draft(struct clean *c, const char *name, const char *why)
 {
     struct spool *s = c->spool;
     char path[PATH_MAX_HERE];
-    snprintf(path, sizeof(path), "%s/%s", spool_room(ROOM_PID), name);
+    snprintf(path, sizeof(path), "%s/%s", spool_dir_name(SPOOL_PID), name);
     int result = disk_unlink(s->disk, path);
     if (result < 0)
         (void)spool_trouble(s, result, NULL, "remove an old draft");
@@ -112,7 +113,7 @@ note_draft(void *context, const char *name)
 static void
 list_drafts(struct clean *c, bool (*each)(void *context, const char *name))
 {
-    int result = disk_list(c->spool->disk, spool_room(ROOM_PID), each, c);
+    int result = disk_list(c->spool->disk, spool_dir_name(SPOOL_PID), each, c);
     if (result < 0)
         (void)spool_trouble(c->spool, result, NULL, "list pid/");
 }
@@ -122,7 +123,7 @@ look_at_draft(struct clean *c, const char *name)
 {
     char path[PATH_MAX_HERE];
     struct disk_info info;
-    snprintf(path, sizeof(path), "%s/%s", spool_room(ROOM_PID), name);
+    snprintf(path, sizeof(path), "%s/%s", spool_dir_name(SPOOL_PID), name);
     if (disk_inspect(c->spool->disk, path, &info) < 0)
         return; /* it has just been named, or the next hour tells */
     if (info.kind == DISK_DIRECTORY)
@@ -140,7 +141,7 @@ look_at_drafts(struct clean *c)
         look_at_draft(c, name);
     }
     if (c->drafts_next == c->drafts.length)
-        spool_tell_strange(c->spool, ROOM_PID, c->drafts_strange);
+        spool_tell_strange(c->spool, SPOOL_PID, c->drafts_strange);
 }
 
 /* --- Lists ------------------------------------------------------------------------ */
@@ -153,18 +154,18 @@ compare_rows(const void *a, const void *b)
 }
 
 static void
-clean_add_row(struct clean *c, struct id id, enum room room)
+clean_add_row(struct clean *c, struct id id, enum spool_dir dir)
 {
     if (c->count == c->capacity) {
         c->capacity = c->capacity > 0 ? c->capacity * 2 : 64;
         c->rows = memory_resize(c->rows, c->capacity * sizeof(*c->rows));
     }
-    c->rows[c->count++] = (struct clean_row){id, ROOM_BIT(room)};
+    c->rows[c->count++] = (struct clean_row){id, SPOOL_BIT(dir)};
 }
 
 struct listing {
     struct clean *clean;
-    enum room room;
+    enum spool_dir dir;
     size_t strange;
 };
 
@@ -183,13 +184,13 @@ clean_note_name(void *context, const char *name)
     if (c->mess_count > 0)
         row = bsearch(&wanted, c->rows, c->mess_count, sizeof(wanted), compare_rows);
     if (row != NULL)
-        row->rooms |= ROOM_BIT(l->room);
+        row->dirs |= SPOOL_BIT(l->dir);
     else
-        clean_add_row(c, wanted.id, l->room);
+        clean_add_row(c, wanted.id, l->dir);
     return true;
 }
 
-/* What has no mess may have been seen in several rooms, but is one suspect. */
+/* What has no mess may have been seen in several directories, but is one suspect. */
 static void
 join_rows(struct clean *c)
 {
@@ -199,7 +200,7 @@ join_rows(struct clean *c)
     for (size_t i = kept; i < c->count; i++) {
         if (kept > c->mess_count &&
             id_compare(c->rows[kept - 1].id, c->rows[i].id) == 0)
-            c->rows[kept - 1].rooms |= c->rows[i].rooms;
+            c->rows[kept - 1].dirs |= c->rows[i].dirs;
         else
             c->rows[kept++] = c->rows[i];
     }
@@ -208,25 +209,25 @@ join_rows(struct clean *c)
 
 /* mess/ first. False: the disk did not tell; the next hour is near. */
 static bool
-list_next_room(struct clean *c)
+list_next_dir(struct clean *c)
 {
-    struct listing l = {.clean = c, .room = c->room};
-    int result = disk_list(c->spool->disk, spool_room(l.room), clean_note_name, &l);
+    struct listing l = {.clean = c, .dir = c->dir};
+    int result = disk_list(c->spool->disk, spool_dir_name(l.dir), clean_note_name, &l);
     if (result < 0) {
         (void)spool_trouble(c->spool, result, NULL, "list a directory");
         return false;
     }
-    spool_tell_strange(c->spool, l.room, l.strange);
-    if (l.room == ROOM_MESS) {
+    spool_tell_strange(c->spool, l.dir, l.strange);
+    if (l.dir == SPOOL_MESS) {
         if (c->count > 0)
             qsort(c->rows, c->count, sizeof(*c->rows), compare_rows);
         c->mess_count = c->count;
-        c->room = ROOM_QUEUED;
-    } else if (l.room + 1 == ROOM_MESS) {
+        c->dir = SPOOL_TODO;
+    } else if (l.dir + 1 == SPOOL_MESS) {
         join_rows(c);
-        c->room = ROOMS;
+        c->dir = SPOOL_DIRS;
     } else {
-        c->room++;
+        c->dir++;
     }
     return true;
 }
@@ -236,9 +237,9 @@ list_next_room(struct clean *c)
 /* See recover.c: mess is made first and removed last, todo or info makes the message.
  */
 static bool
-is_message(unsigned rooms)
+is_message(unsigned dirs)
 {
-    return (rooms & MESS) != 0 && (rooms & (QUEUED | INFO)) != 0;
+    return (dirs & MESS) != 0 && (dirs & (QUEUED | INFO)) != 0;
 }
 
 static bool
@@ -252,34 +253,34 @@ is_known(const struct clean *c, struct id id)
  * that is made first. False: nothing is left, or not all is old, or the disk did not
  * answer. */
 static bool
-ask_files(struct clean *c, struct id id, unsigned *rooms)
+ask_files(struct clean *c, struct id id, unsigned *dirs)
 {
     char path[SPOOL_PATH_MAX];
     struct disk_info info;
     bool old = true;
-    *rooms = 0;
-    for (enum room room = ROOM_QUEUED; old && room <= ROOM_MESS; room++) {
-        spool_path(room, id, path);
+    *dirs = 0;
+    for (enum spool_dir dir = SPOOL_TODO; old && dir <= SPOOL_MESS; dir++) {
+        spool_path(dir, id, path);
         int result = disk_inspect(c->spool->disk, path, &info);
         if (result == 0)
-            *rooms |= ROOM_BIT(room);
+            *dirs |= SPOOL_BIT(dir);
         old = result == -ENOENT || (result == 0 && is_old(&info, loop_now_ms(c->loop)));
     }
-    return old && *rooms != 0;
+    return old && *dirs != 0;
 }
 
 static void
 look_at_some(struct clean *c)
 {
-    unsigned calls = 0, rooms;
+    unsigned calls = 0, dirs;
     for (unsigned i = 0; i < ROWS_PER_TURN && calls < CALLS_PER_TURN; i++) {
         if (c->next == c->count)
             return;
         const struct clean_row *row = &c->rows[c->next++];
-        if (is_message(row->rooms) || is_known(c, row->id))
+        if (is_message(row->dirs) || is_known(c, row->id))
             continue;
-        calls += ROOM_MESS - ROOM_QUEUED + 1;
-        if (ask_files(c, row->id, &rooms) && !is_message(rooms))
+        calls += SPOOL_MESS - SPOOL_TODO + 1;
+        if (ask_files(c, row->id, &dirs) && !is_message(dirs))
             c->suspect(c->context, row->id);
     }
 }
@@ -311,25 +312,25 @@ bite(void *context)
         look_at_drafts(c);
     else if (*c->careful)
         good = false;
-    else if (c->room != ROOMS)
-        good = list_next_room(c);
+    else if (c->dir != SPOOL_DIRS)
+        good = list_next_dir(c);
     else
         look_at_some(c);
-    if (good && (has_drafts(c) || c->room != ROOMS || c->next < c->count))
+    if (good && (has_drafts(c) || c->dir != SPOOL_DIRS || c->next < c->count))
         loop_timer_start(c->loop, &c->more, PAUSE_MS, bite, c);
     else
         end_sweep(c);
 }
 
-/* room: the first to be listed after pid/; ROOMS: none. */
+/* directory: the first to be listed after pid/; SPOOL_DIRS: none. */
 static void
-clean_sweep(struct clean *c, enum room room)
+clean_sweep(struct clean *c, enum spool_dir dir)
 {
     if (c->sweeping)
         return; /* the last one is still at work */
     c->sweeping = true;
     c->drafts_next = c->drafts_strange = 0;
-    c->room = room;
+    c->dir = dir;
     list_drafts(c, note_draft);
     loop_timer_start(c->loop, &c->more, PAUSE_MS, bite, c);
 }
@@ -339,7 +340,7 @@ sweep_all(void *context)
 {
     struct clean *c = context;
     loop_timer_start(c->loop, &c->hourly, EVERY_MS, sweep_all, c);
-    clean_sweep(c, ROOM_MESS);
+    clean_sweep(c, SPOOL_MESS);
 }
 
 static void
@@ -347,7 +348,7 @@ sweep_first(void *context)
 {
     struct clean *c = context;
     loop_timer_start(c->loop, &c->hourly, EVERY_MS, sweep_all, c);
-    clean_sweep(c, ROOMS);
+    clean_sweep(c, SPOOL_DIRS);
 }
 
 /* --- Start and stop -------------------------------------------------------------- */

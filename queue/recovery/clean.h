@@ -1,11 +1,11 @@
 /* Leftovers: drafts of dead daemons at the start; every hour what injectors that died
- * left in pid/, mess/ and intd/, and files of every room whose message has gone.
+ * left in pid/, mess/ and intd/, and files of every directory whose message has gone.
  *
  * Nothing younger than 36 hours goes: an injector gives up after 24. The age is the
  * ctime of the youngest file: restored or copied files are young again, and no reader
  * makes them younger (doc/design.md "Crash rules"). A name tells nothing about it.
  *
- * A sweep lists one room after the other and looks at some files in a turn, so that
+ * A sweep lists one directory after the other and looks at some files in a turn, so that
  * nobody waits for it. What it suspects is for the recovery to judge, as at the start;
  * each removal is one log line. */
 #ifndef QUEUE_CLEAN_H
@@ -38,7 +38,7 @@ struct clean {
     size_t drafts_next, drafts_strange;
     struct clean_row *rows; /* ids of mess/, sorted; then of others, sorted */
     size_t count, capacity, mess_count, next;
-    enum room room; /* to be listed next; ROOMS: all have been */
+    enum spool_dir dir; /* to be listed next; SPOOL_DIRS: all have been */
     bool sweeping;
 };
 

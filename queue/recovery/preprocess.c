@@ -17,15 +17,15 @@ preprocessor_take_result(struct preprocessor_sync *s, int result)
     struct spool *spool = m->spool;
     spool->syncs++;
     disk_close_file(spool->disk, s->file);
-    if (s->room == ROOMS) {
+    if (s->dir == SPOOL_DIRS) {
         struct preprocess *move = &m->moves[s->move];
         bool stopped = s->move >= m->count; /* its envelope is gone */
         if (result < 0 && !stopped && move->result == 0)
             move->result =
                 spool_trouble(spool, result, &move->envelope->id, "sync a file");
     } else if (result < 0) {
-        spool->unsynced[s->room] = true;
-        m->rooms_result = spool_trouble(spool, result, NULL, "sync a directory");
+        spool->unsynced[s->dir] = true;
+        m->dirs_result = spool_trouble(spool, result, NULL, "sync a directory");
     }
 }
 
@@ -46,7 +46,7 @@ add_sync(struct preprocessor *m, int file)
 {
     assert(m->sync_count < sizeof(m->syncs) / sizeof(m->syncs[0]));
     struct preprocessor_sync *s = &m->syncs[m->sync_count++];
-    *s = (struct preprocessor_sync){.mover = m, .file = file, .room = ROOMS};
+    *s = (struct preprocessor_sync){.mover = m, .file = file, .dir = SPOOL_DIRS};
     s->sync = (struct disk_sync){.done = preprocessor_on_synced, .context = s};
     return s;
 }
@@ -66,19 +66,19 @@ begin_syncs(struct preprocessor *m)
 }
 
 static void
-add_room(struct preprocessor *m, enum room room)
+add_dir(struct preprocessor *m, enum spool_dir dir)
 {
     struct spool *s = m->spool;
-    if (!s->unsynced[room] || m->rooms_result < 0)
+    if (!s->unsynced[dir] || m->dirs_result < 0)
         return;
-    int directory = disk_open_directory(s->disk, spool_room(room));
+    int directory = disk_open_directory(s->disk, spool_dir_name(dir));
     if (directory < 0) {
-        m->rooms_result = spool_trouble(s, directory, NULL, "open a directory");
+        m->dirs_result = spool_trouble(s, directory, NULL, "open a directory");
         return;
     }
     /* Names that change meanwhile need another sync. */
-    s->unsynced[room] = false;
-    add_sync(m, directory)->room = room;
+    s->unsynced[dir] = false;
+    add_sync(m, directory)->dir = dir;
 }
 
 static bool
@@ -116,7 +116,7 @@ preprocessor_finish(struct preprocessor *m)
     for (unsigned i = 0; i < m->count; i++) {
         struct preprocess *move = &m->moves[i];
         if (move->result == 0)
-            move->result = m->rooms_result;
+            move->result = m->dirs_result;
         if (move->result < 0)
             spool_remove_preprocessed(m->spool, move->envelope, move->content != NULL);
         else if (move->young)
@@ -128,8 +128,8 @@ preprocessor_finish(struct preprocessor *m)
 static void
 begin_stage(struct preprocessor *m)
 {
-    static const enum room rooms[] = {ROOM_BOUNCE, ROOM_INFO, ROOM_LOCAL,
-                                      ROOM_REMOTE, ROOM_HOLD, ROOM_MESS};
+    static const enum spool_dir dirs[] = {SPOOL_BOUNCE, SPOOL_INFO, SPOOL_LOCAL,
+                                          SPOOL_REMOTE, SPOOL_HOLD, SPOOL_MESS};
     m->sync_count = 0;
     switch ((enum stage)m->stage) {
     case STAGE_FILES:
@@ -137,11 +137,11 @@ begin_stage(struct preprocessor *m)
         break;
     case STAGE_QUEUED:
         if (has_one(m))
-            add_room(m, ROOM_QUEUED);
+            add_dir(m, SPOOL_TODO);
         break;
     case STAGE_ROOMS:
-        for (unsigned i = 0; i < sizeof(rooms) / sizeof(rooms[0]) && has_one(m); i++)
-            add_room(m, rooms[i]);
+        for (unsigned i = 0; i < sizeof(dirs) / sizeof(dirs[0]) && has_one(m); i++)
+            add_dir(m, dirs[i]);
         break;
     case STAGE_DONE:
         preprocessor_finish(m);
@@ -167,7 +167,7 @@ preprocess_prepare(struct preprocessor *m)
 {
     assert(m->count > 0 && m->count <= PREPROCESSOR_MAX && m->running == 0);
     m->stage = STAGE_FILES;
-    m->rooms_result = 0;
+    m->dirs_result = 0;
     m->starting = true;
     begin_stage(m);
     if (m->running == 0)

@@ -3,7 +3,7 @@
  *
  *   write     bounce, local, remote, info; for young mail mess too
  *   sync      each file, all at once; then todo/ (a todo that came back over a finished
- *             info would be delivered again); then the other rooms
+ *             info would be delivered again); then the other directories
  * then the todos go. A crash anywhere before leaves the message what it was: whoever
  * finds both believes S5 only when it is whole (recover.c). */
 #ifndef QUEUE_PREPROCESS_H
@@ -30,8 +30,8 @@ struct preprocessor_sync {
     struct disk_sync sync;
     struct preprocessor *mover;
     int file;
-    unsigned move;  /* index, */
-    enum room room; /* or room */
+    unsigned move;      /* index, */
+    enum spool_dir dir; /* or directory */
 };
 
 struct preprocessor {
@@ -44,8 +44,8 @@ struct preprocessor {
     unsigned count; /* 0: idle */
     unsigned stage, running;
     bool starting;
-    int rooms_result;
-    struct preprocessor_sync syncs[PREPROCESSOR_FILES + ROOMS];
+    int dirs_result;
+    struct preprocessor_sync syncs[PREPROCESSOR_FILES + SPOOL_DIRS];
     unsigned sync_count;
 };
 

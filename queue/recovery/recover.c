@@ -16,7 +16,7 @@
 enum {
     PER_TURN = 500,           /* messages, so that service goes on, */
     BYTES_PER_TURN = 1 << 20, /* and of their contents */
-    NAMES_PER_TURN = 5000,    /* then the rest of the rooms waits */
+    NAMES_PER_TURN = 5000,    /* then the rest of the directories waits */
     SCAN_MS = 25 * 60 * 1000, /* qmail's interval */
     AGAIN_MS = 60 * 1000,
     MOVED_MS = 1000, /* a record of the journal is durable long before */
@@ -25,13 +25,13 @@ enum {
 };
 
 enum {
-    MESS = ROOM_BIT(ROOM_MESS),
-    QUEUED = ROOM_BIT(ROOM_QUEUED),
-    INTD = ROOM_BIT(ROOM_INTD),
-    INFO = ROOM_BIT(ROOM_INFO),
-    HOLD = ROOM_BIT(ROOM_HOLD),
-    DEFRAG = ROOM_BIT(ROOM_DEFRAG),
-    SCRAP = ROOM_BIT(ROOM_LOCAL) | ROOM_BIT(ROOM_REMOTE) | ROOM_BIT(ROOM_BOUNCE)
+    MESS = SPOOL_BIT(SPOOL_MESS),
+    QUEUED = SPOOL_BIT(SPOOL_TODO),
+    INTD = SPOOL_BIT(SPOOL_INTD),
+    INFO = SPOOL_BIT(SPOOL_INFO),
+    HOLD = SPOOL_BIT(SPOOL_HOLD),
+    DEFRAG = SPOOL_BIT(SPOOL_DEFRAG),
+    SCRAP = SPOOL_BIT(SPOOL_LOCAL) | SPOOL_BIT(SPOOL_REMOTE) | SPOOL_BIT(SPOOL_BOUNCE)
 };
 
 enum origin {
@@ -43,21 +43,21 @@ enum origin {
 struct recover_row {
     struct id id;
     enum origin origin;
-    unsigned rooms; /* START: what the listing saw */
+    unsigned dirs; /* START: what the listing saw */
 };
 
 struct found_name {
     struct id id;
-    unsigned rooms;
+    unsigned dirs;
     UT_hash_handle hh;
 };
 
 /* --- One message ----------------------------------------------------------------- */
 
 /* todo and S5 files: a whole S5 counts, with its marks; else todo does. Returns the
- * rooms that are left. */
+ * directories that are left. */
 static unsigned
-settle_conflict(struct recover *r, struct id id, unsigned rooms)
+settle_conflict(struct recover *r, struct id id, unsigned dirs)
 {
     struct spool *s = r->spool;
     struct envelope *e = NULL;
@@ -68,26 +68,26 @@ settle_conflict(struct recover *r, struct id id, unsigned rooms)
     if (result == LOAD_DONE && spool_sync_preprocessed(s, id) < 0)
         result = LOAD_LATER;
     if (result == LOAD_LATER)
-        return rooms; /* both stay: loading decides, and the next start */
+        return dirs; /* both stay: loading decides, and the next start */
     if (result == LOAD_DONE) {
-        if (spool_remove(s, ROOM_QUEUED, id) < 0)
+        if (spool_remove(s, SPOOL_TODO, id) < 0)
             id_set_add(r->seen, id);
-        (void)spool_remove(s, ROOM_INTD, id);
-        return rooms & ~(unsigned)(QUEUED | INTD);
+        (void)spool_remove(s, SPOOL_INTD, id);
+        return dirs & ~(unsigned)(QUEUED | INTD);
     }
-    (void)spool_remove(s, ROOM_INFO, id);
-    (void)spool_remove(s, ROOM_LOCAL, id);
-    (void)spool_remove(s, ROOM_REMOTE, id);
-    (void)spool_remove(s, ROOM_BOUNCE, id);
-    return rooms & ~(unsigned)(INFO | SCRAP);
+    (void)spool_remove(s, SPOOL_INFO, id);
+    (void)spool_remove(s, SPOOL_LOCAL, id);
+    (void)spool_remove(s, SPOOL_REMOTE, id);
+    (void)spool_remove(s, SPOOL_BOUNCE, id);
+    return dirs & ~(unsigned)(INFO | SCRAP);
 }
 
 /* Neither todo nor info: no message. */
 static void
-remove_rest(struct recover *r, struct id id, unsigned rooms)
+remove_rest(struct recover *r, struct id id, unsigned dirs)
 {
     char name[ID_LENGTH + 1];
-    if ((rooms & MESS) != 0 && (rooms & (SCRAP | HOLD)) == 0) {
+    if ((dirs & MESS) != 0 && (dirs & (SCRAP | HOLD)) == 0) {
         clean_leftover(r->spool, id, loop_now_ms(r->loop));
         return;
     }
@@ -109,19 +109,19 @@ remove_ended(struct recover *r, struct id id)
 }
 
 static void
-recover_report_one(struct recover *r, struct id id, unsigned rooms)
+recover_report_one(struct recover *r, struct id id, unsigned dirs)
 {
     struct queue_entry entry = {.id = id, .due_ms = loop_now_ms(r->loop)};
-    if ((rooms & QUEUED) != 0)
+    if ((dirs & QUEUED) != 0)
         id_set_add(r->seen, id);
-    else if ((rooms & INTD) != 0)
-        (void)spool_remove(r->spool, ROOM_INTD, id);
-    if ((rooms & INFO) != 0)
+    else if ((dirs & INTD) != 0)
+        (void)spool_remove(r->spool, SPOOL_INTD, id);
+    if ((dirs & INFO) != 0)
         load_due(r->spool, id, &entry.due_ms, &entry.attempts);
     /* Before all others that are due, so that sets are soon complete again. */
-    if ((rooms & DEFRAG) != 0 && entry.due_ms <= loop_now_ms(r->loop))
+    if ((dirs & DEFRAG) != 0 && entry.due_ms <= loop_now_ms(r->loop))
         entry.due_ms = 0;
-    if ((rooms & HOLD) == 0)
+    if ((dirs & HOLD) == 0)
         r->found(r->context, &entry);
 }
 
@@ -137,28 +137,28 @@ report_in(struct recover *r, struct id id, int64_t wait_ms)
 
 /* Young mail never has an envelope there: somebody has put it beside ours. */
 static void
-drop_planted(struct recover *r, struct id id, unsigned *rooms)
+drop_planted(struct recover *r, struct id id, unsigned *dirs)
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
     log_say(r->spool->log, LOG_LEVEL_WARNING, "queue", name,
             "removing an envelope of the same name from todo/: the message itself is "
             "in the journal");
-    (void)spool_remove(r->spool, ROOM_QUEUED, id);
-    *rooms &= ~(unsigned)QUEUED;
+    (void)spool_remove(r->spool, SPOOL_TODO, id);
+    *dirs &= ~(unsigned)QUEUED;
 }
 
 /* A message of the journal that the spool has too: it was moving. S5 counts when it is
  * whole, content included, unless that is one for both; else the journal does. True: it
  * is young. */
 static bool
-settle_young(struct recover *r, struct journaled_message *m, unsigned *rooms)
+settle_young(struct recover *r, struct journaled_message *m, unsigned *dirs)
 {
     struct spool *s = r->spool;
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX];
-    if ((*rooms & QUEUED) != 0)
-        drop_planted(r, m->id, rooms);
+    if ((*dirs & QUEUED) != 0)
+        drop_planted(r, m->id, dirs);
     enum load_result result = load_moved(s, m->id, !m->large, &e, reason);
     envelope_free(&e);
     if (result == LOAD_DONE && spool_sync_preprocessed(s, m->id) < 0)
@@ -169,19 +169,19 @@ settle_young(struct recover *r, struct journaled_message *m, unsigned *rooms)
         (void)journaled_end(r->young, m, RECORD_MOVED);
         return false;
     }
-    (void)spool_remove(s, ROOM_INFO, m->id);
-    (void)spool_remove(s, ROOM_LOCAL, m->id);
-    (void)spool_remove(s, ROOM_REMOTE, m->id);
-    (void)spool_remove(s, ROOM_BOUNCE, m->id);
+    (void)spool_remove(s, SPOOL_INFO, m->id);
+    (void)spool_remove(s, SPOOL_LOCAL, m->id);
+    (void)spool_remove(s, SPOOL_REMOTE, m->id);
+    (void)spool_remove(s, SPOOL_BOUNCE, m->id);
     if (!m->large)
-        (void)spool_remove(s, ROOM_MESS, m->id);
-    *rooms &= ~(unsigned)(INFO | SCRAP);
+        (void)spool_remove(s, SPOOL_MESS, m->id);
+    *dirs &= ~(unsigned)(INFO | SCRAP);
     return true;
 }
 
 /* True: that was all. */
 static bool
-recover_young(struct recover *r, const struct recover_row *row, unsigned *rooms)
+recover_young(struct recover *r, const struct recover_row *row, unsigned *dirs)
 {
     struct journaled_message *m = journaled_find(r->young, row->id);
     struct queue_entry entry = {.id = row->id, .due_ms = loop_now_ms(r->loop)};
@@ -190,18 +190,18 @@ recover_young(struct recover *r, const struct recover_row *row, unsigned *rooms)
     if (!m->recovered && row->origin != ASKED)
         return true; /* accepted by this run, which knows about it */
     /* A crowded journal moves it before its turn has come: its files are being made. */
-    bool conflict = !m->moving && ((*rooms & (QUEUED | INFO | SCRAP)) != 0 ||
-                                   (!m->large && (*rooms & MESS) != 0));
-    if (conflict && m->recovered && !settle_young(r, m, rooms))
+    bool conflict = !m->moving && ((*dirs & (QUEUED | INFO | SCRAP)) != 0 ||
+                                   (!m->large && (*dirs & MESS) != 0));
+    if (conflict && m->recovered && !settle_young(r, m, dirs))
         return false;
     m->recovered = false;
-    m->held = (*rooms & HOLD) != 0;
+    m->held = (*dirs & HOLD) != 0;
     if (guard_is_deadly(&r->spool->guard, row->id))
         r->damaged(r->damaged_context, row->id,
                    guard_reason(&r->spool->guard, row->id));
-    else if (m->large && (*rooms & MESS) == 0)
+    else if (m->large && (*dirs & MESS) == 0)
         r->damaged(r->damaged_context, row->id, "the content is missing");
-    else if ((*rooms & HOLD) == 0)
+    else if ((*dirs & HOLD) == 0)
         r->found(r->context, &entry);
     return true;
 }
@@ -213,9 +213,9 @@ is_doubtful(const struct recover *r, const struct recover_row *row)
 {
     if (row->origin != START)
         return true;
-    if (row->rooms == 0 && journaled_find(r->young, row->id) != NULL)
+    if (row->dirs == 0 && journaled_find(r->young, row->id) != NULL)
         return false;
-    return (row->rooms & MESS) == 0 || (row->rooms & (QUEUED | INFO)) == 0;
+    return (row->dirs & MESS) == 0 || (row->dirs & (QUEUED | INFO)) == 0;
 }
 
 /* What the files of id mean:
@@ -234,7 +234,7 @@ static void
 recover_look_at(struct recover *r, const struct recover_row *row, bool marked)
 {
     struct id id = row->id;
-    unsigned rooms = row->rooms & ~(unsigned)DEFRAG;
+    unsigned dirs = row->dirs & ~(unsigned)DEFRAG;
     if (id_set_has(r->withheld, id) ||
         (row->origin != ASKED && id_set_has(r->seen, id)))
         return;
@@ -242,20 +242,20 @@ recover_look_at(struct recover *r, const struct recover_row *row, bool marked)
         remove_ended(r, id);
         return;
     }
-    if (is_doubtful(r, row) && spool_rooms(r->spool, id, &rooms) < 0) {
+    if (is_doubtful(r, row) && spool_dirs_of(r->spool, id, &dirs) < 0) {
         recover_report_later(r, id);
         return;
     }
     bool moved = journaled_find(r->young, id) != NULL;
-    if (recover_young(r, row, &rooms))
+    if (recover_young(r, row, &dirs))
         return;
-    if ((rooms & MESS) == 0 && (rooms & (QUEUED | INFO)) != 0) {
+    if ((dirs & MESS) == 0 && (dirs & (QUEUED | INFO)) != 0) {
         r->damaged(r->damaged_context, id, "the content is missing");
         return;
     }
-    if ((rooms & QUEUED) != 0 && (rooms & (INFO | SCRAP)) != 0)
-        rooms = settle_conflict(r, id, rooms);
-    if ((rooms & (QUEUED | INFO)) != 0 && guard_is_deadly(&r->spool->guard, id)) {
+    if ((dirs & QUEUED) != 0 && (dirs & (INFO | SCRAP)) != 0)
+        dirs = settle_conflict(r, id, dirs);
+    if ((dirs & (QUEUED | INFO)) != 0 && guard_is_deadly(&r->spool->guard, id)) {
         /* While MOVED is not durable the marks are in these files alone. */
         if (moved)
             report_in(r, id, MOVED_MS);
@@ -263,27 +263,27 @@ recover_look_at(struct recover *r, const struct recover_row *row, bool marked)
             r->damaged(r->damaged_context, id, guard_reason(&r->spool->guard, id));
         return;
     }
-    if (rooms == 0 || (row->origin == SCAN && (rooms & QUEUED) == 0))
+    if (dirs == 0 || (row->origin == SCAN && (dirs & QUEUED) == 0))
         return;
-    if ((rooms & (QUEUED | INFO)) == 0)
-        remove_rest(r, id, rooms);
+    if ((dirs & (QUEUED | INFO)) == 0)
+        remove_rest(r, id, dirs);
     else
-        recover_report_one(r, id, rooms | (marked ? (unsigned)DEFRAG : 0));
+        recover_report_one(r, id, dirs | (marked ? (unsigned)DEFRAG : 0));
 }
 
 /* S5 that is not held may have one. */
 static bool
 may_be_marked(struct recover *r, struct id id)
 {
-    return journaled_find(r->young, id) == NULL && spool_has(r->spool, ROOM_INFO, id) &&
-           !spool_has(r->spool, ROOM_HOLD, id);
+    return journaled_find(r->young, id) == NULL &&
+           spool_has(r->spool, SPOOL_INFO, id) && !spool_has(r->spool, SPOOL_HOLD, id);
 }
 
 static void
 recover_one(struct recover *r, const struct recover_row *row)
 {
     struct id before = guard_enter(&r->spool->guard, row->id);
-    bool marked = (row->rooms & DEFRAG) != 0 ||
+    bool marked = (row->dirs & DEFRAG) != 0 ||
                   (row->origin == ASKED && parked_has(r->spool, row->id));
     recover_look_at(r, row, marked);
     if (marked && !may_be_marked(r, row->id))
@@ -296,12 +296,12 @@ recover_one(struct recover *r, const struct recover_row *row)
 struct listing {
     struct recover *recover;
     const struct slices *slices;
-    enum room room;
+    enum spool_dir dir;
     size_t strange;
 };
 
 static void
-note_id(struct recover *r, struct id id, unsigned rooms)
+note_id(struct recover *r, struct id id, unsigned dirs)
 {
     struct found_name *n = NULL;
     HASH_FIND(hh, r->names, &id, sizeof(id), n);
@@ -310,7 +310,7 @@ note_id(struct recover *r, struct id id, unsigned rooms)
         n->id = id;
         HASH_ADD(hh, r->names, id, sizeof(n->id), n);
     }
-    n->rooms |= rooms;
+    n->dirs |= dirs;
 }
 
 static bool
@@ -323,19 +323,19 @@ recover_note_name(void *context, const char *name)
     if (!id_parse(text_from(name), &id))
         l->strange++;
     else if (slices_have(l->slices, id))
-        note_id(r, id, ROOM_BIT(l->room));
+        note_id(r, id, SPOOL_BIT(l->dir));
     return true;
 }
 
 static int
-list_room(struct recover *r, enum room room, const struct slices *slices)
+list_dir(struct recover *r, enum spool_dir dir, const struct slices *slices)
 {
     struct spool *s = r->spool;
-    struct listing l = {.recover = r, .slices = slices, .room = room};
-    int result = disk_list(s->disk, spool_room(room), recover_note_name, &l);
+    struct listing l = {.recover = r, .slices = slices, .dir = dir};
+    int result = disk_list(s->disk, spool_dir_name(dir), recover_note_name, &l);
     if (result < 0)
         return spool_trouble(s, result, NULL, "list a directory");
-    spool_tell_strange(s, room, l.strange);
+    spool_tell_strange(s, dir, l.strange);
     return 0;
 }
 
@@ -355,8 +355,7 @@ static int
 in_turn(const void *a, const void *b)
 {
     const struct recover_row *left = a, *right = b;
-    int marked =
-        (int)((right->rooms & DEFRAG) != 0) - (int)((left->rooms & DEFRAG) != 0);
+    int marked = (int)((right->dirs & DEFRAG) != 0) - (int)((left->dirs & DEFRAG) != 0);
     return marked != 0 ? marked : id_compare(left->id, right->id);
 }
 
@@ -368,7 +367,7 @@ take_names(struct recover *r, enum origin origin, bool good)
     size_t before = r->next == r->count ? 0 : r->count;
     HASH_ITER (hh, r->names, n, next) {
         if (good && (origin == START || !id_set_has(r->seen, n->id)))
-            recover_add_row(r, (struct recover_row){n->id, origin, n->rooms});
+            recover_add_row(r, (struct recover_row){n->id, origin, n->dirs});
         HASH_DEL(r->names, n);
         free(n);
     }
@@ -385,25 +384,25 @@ recover_note_young(struct recover *r)
             note_id(r, m->id, 0);
 }
 
-/* Some rooms, so that clients are served meanwhile. False: the disk did not tell, and
+/* Some directories, so that clients are served meanwhile. False: the disk did not tell, and
  * it begins anew: what is half listed must not be judged. */
 static bool
 list_some(struct recover *r)
 {
     bool good = true;
-    if (r->room == 0) {
+    if (r->dir == 0) {
         recover_note_young(r);
-        r->room = ROOM_QUEUED;
+        r->dir = SPOOL_TODO;
     }
     r->seen_now = 0;
-    while (good && r->room <= ROOM_MESS && r->seen_now < NAMES_PER_TURN)
-        good = list_room(r, r->room++, &r->wanted) == 0;
-    r->listed = good && r->room > ROOM_MESS;
+    while (good && r->dir <= SPOOL_MESS && r->seen_now < NAMES_PER_TURN)
+        good = list_dir(r, r->dir++, &r->wanted) == 0;
+    r->listed = good && r->dir > SPOOL_MESS;
     if (good && !r->listed)
         return true;
     if (r->listed)
         memset(r->wanted.has, 0, sizeof(r->wanted.has));
-    r->room = 0;
+    r->dir = 0;
     take_names(r, START, good);
     return good;
 }
@@ -427,7 +426,7 @@ make_list(struct recover *r)
         return list_some(r);
     if (!r->rescan || r->next < r->count)
         return true;
-    r->rescan = list_room(r, ROOM_QUEUED, r->slices) < 0;
+    r->rescan = list_dir(r, SPOOL_TODO, r->slices) < 0;
     take_names(r, SCAN, !r->rescan);
     return !r->rescan;
 }
@@ -550,11 +549,11 @@ recover_add_slice(struct recover *r, unsigned slice)
     int result = open_trigger(r, slice);
     if (result < 0)
         return result;
-    /* From the first room on, for those that are on their way, too. */
+    /* From the first directory on, for those that are on their way, too. */
     take_names(r, START, false);
     slices_add(&r->wanted, slice);
     r->listed = false;
-    r->room = 0;
+    r->dir = 0;
     recover_go_on(r);
     return 0;
 }

@@ -35,7 +35,7 @@ struct recover {
     size_t count, capacity, next;
     struct slices wanted; /* what is listed, or to be */
     bool listed;          /* the whole spool, once for each slice */
-    enum room room;       /* the next to be listed; 0: from the first on */
+    enum spool_dir dir;   /* the next to be listed; 0: from the first on */
     size_t seen_now;      /* names in this turn */
     bool rescan;          /* todo/ is to be listed */
     struct loop_task task;

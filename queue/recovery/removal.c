@@ -91,7 +91,7 @@ sync_removals(struct removal *n)
     int result = 0;
     if (n->unsynced)
         result =
-            spool_sync_rooms(n->spool, ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO));
+            spool_sync_dirs(n->spool, SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO));
     n->unsynced = false;
     if (result < 0)
         forget_all(n, &n->foreign);
@@ -136,10 +136,10 @@ void
 removal_end_foreign(struct removal *n, struct id id)
 {
     n->unsynced = true;
-    if (spool_remove(n->spool, ROOM_QUEUED, id) < 0)
+    if (spool_remove(n->spool, SPOOL_TODO, id) < 0)
         return;
     id_set_remove(n->seen, id);
-    if (spool_remove(n->spool, ROOM_INFO, id) < 0)
+    if (spool_remove(n->spool, SPOOL_INFO, id) < 0)
         return;
     removal_add_one(n, &n->foreign, id, 0);
     if (!heap_has(&n->sync.node))

@@ -18,7 +18,7 @@ share_init(struct share *s)
     unsigned count = s->settings->slices, own = s->settings->slice;
     assert(count > 0 && own < count);
     slices_init(&s->slices, count, own);
-    adopt_room(count, own, s->room);
+    adopt_journal_path(count, own, s->journal);
     s->lock = -1;
     s->careful = true; /* until the first pass tells */
 }
@@ -123,7 +123,7 @@ share_prepare(struct share *s)
         .loop = s->loop,
         .slices = s->slices,
         .ours = s->slices,
-        .own = s->settings->journal_size > 0 ? s->room : NULL,
+        .own = s->settings->journal_size > 0 ? s->journal : NULL,
         .made = &s->made,
         .done = share_on_adopted,
         .context = s,
@@ -166,7 +166,7 @@ share_take_result(struct share *s)
     s->withheld = s->adopt.withheld;
     id_set_each(&before, report_freed, &freed);
     id_set_free(&before);
-    s->adoptions += result->rooms > 0;
+    s->adoptions += result->journals > 0;
     /* When nothing was left nothing can have come to our part: we have its lock. */
     s->blocked = result->blocking && s->careful;
     s->careful = result->busy || result->unreadable || result->refused;

@@ -18,10 +18,10 @@ struct share {
     struct recover *recover;
     const struct queue_settings *settings; /* slices > 0 */
 
-    char room[ADOPT_ROOM_MAX]; /* of our own journal */
-    struct slices slices;      /* that we handle */
-    int lock;                  /* on our own slice; -1: we are no daemon */
-    int *taken;                /* on those that we took over */
+    char journal[ADOPT_PATH_MAX]; /* of our own journal */
+    struct slices slices;         /* that we handle */
+    int lock;                     /* on our own slice; -1: we are no daemon */
+    int *taken;                   /* on those that we took over */
     size_t taken_count;
 
     bool blocked; /* a journal is still to be adopted: nothing may be listed */

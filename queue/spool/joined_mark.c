@@ -4,14 +4,14 @@
 #include <errno.h>
 #include <stdio.h>
 
-static const char room[] = "journal";
+static const char dir[] = "journal";
 
 static void
 mark_path(struct id id, char path[SPOOL_PATH_MAX])
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    snprintf(path, SPOOL_PATH_MAX, "%s/%s", room, name);
+    snprintf(path, SPOOL_PATH_MAX, "%s/%s", dir, name);
 }
 
 int
@@ -30,7 +30,7 @@ joined_mark_put(struct spool *s, struct id id)
 int
 joined_mark_sync(struct spool *s)
 {
-    int result = disk_sync_directory(s->disk, room);
+    int result = disk_sync_directory(s->disk, dir);
     s->syncs++;
     return result < 0 ? spool_trouble(s, result, NULL, "sync a directory") : 0;
 }
@@ -57,6 +57,6 @@ joined_mark_note_name(void *context, const char *name)
 int
 joined_mark_list(struct spool *s, struct id_set *ids)
 {
-    int result = disk_list(s->disk, room, joined_mark_note_name, ids);
+    int result = disk_list(s->disk, dir, joined_mark_note_name, ids);
     return result == -ENOENT ? 0 : result;
 }

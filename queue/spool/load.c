@@ -128,7 +128,7 @@ load_check_stop(struct load_check *c)
     if (c->stage == LOAD_CHECK_NONE)
         return;
     if (c->copy >= 0 && !c->is_nameless)
-        (void)spool_remove(c->spool, ROOM_PID, c->id);
+        (void)spool_remove(c->spool, SPOOL_PID, c->id);
     c->is_nameless = true;
     c->stage = syncs ? LOAD_CHECK_UNWANTED : LOAD_CHECK_NONE;
     if (syncs)
@@ -151,8 +151,8 @@ static enum load_result
 load_adopt(struct load_check *c, char reason[LOAD_REASON_MAX])
 {
     char from[SPOOL_PATH_MAX], to[SPOOL_PATH_MAX];
-    spool_path(ROOM_PID, c->id, from);
-    spool_path(ROOM_MESS, c->id, to);
+    spool_path(SPOOL_PID, c->id, from);
+    spool_path(SPOOL_MESS, c->id, to);
     int result = disk_rename(c->spool->disk, from, to);
     c->is_nameless = result == 0;
     return result < 0 ? cannot_adopt(result, reason) : LOAD_DONE;
@@ -172,7 +172,7 @@ start_copy(struct spool *s, struct id id, int64_t size)
     struct disk_space space;
     if (disk_space(s->disk, &space) == 0 && space.bytes_free - s->bytes_reserve < size)
         return -ENOSPC;
-    return spool_write_new(s, ROOM_PID, id, TEXT(""), true);
+    return spool_write_new(s, SPOOL_PID, id, TEXT(""), true);
 }
 
 /* Of a content that is open; takes the file. */
@@ -249,7 +249,7 @@ open_content(struct spool *s, struct content *c, const struct envelope *e,
              char reason[LOAD_REASON_MAX])
 {
     char path[SPOOL_PATH_MAX];
-    spool_path(ROOM_MESS, e->id, path);
+    spool_path(SPOOL_MESS, e->id, path);
     c->file = disk_open_file(s->disk, path, false);
     if (c->file < 0)
         return load_judge(c->file, "the content", reason);
@@ -302,7 +302,7 @@ read_todo(struct spool *s, struct envelope *e, struct id id, unsigned *owner,
     char path[SPOOL_PATH_MAX];
     struct disk_info info;
     struct buffer form;
-    spool_path(ROOM_QUEUED, id, path);
+    spool_path(SPOOL_TODO, id, path);
     int result = disk_inspect(s->disk, path, &info);
     if (result == -ENOENT)
         return LOAD_GONE;
@@ -313,7 +313,7 @@ read_todo(struct spool *s, struct envelope *e, struct id id, unsigned *owner,
         (is_foreign(s, &info) && info.links > 2))
         return damaged("the envelope", reason);
     buffer_init(&form, SPOOL_FILE_MAX);
-    result = spool_read(s, ROOM_QUEUED, id, &form);
+    result = spool_read(s, SPOOL_TODO, id, &form);
     enum load_result judged = LOAD_DONE;
     if (result < 0)
         judged = load_judge(result, "the envelope", reason);
@@ -331,15 +331,15 @@ static enum load_result
 read_channel(struct spool *s, struct envelope *e, struct id id, enum channel channel,
              struct buffer *form, char reason[LOAD_REASON_MAX])
 {
-    enum room room = channel == CHANNEL_LOCAL ? ROOM_LOCAL : ROOM_REMOTE;
-    int result = spool_read(s, room, id, form);
+    enum spool_dir dir = channel == CHANNEL_LOCAL ? SPOOL_LOCAL : SPOOL_REMOTE;
+    int result = spool_read(s, dir, id, form);
     if (result == -ENOENT)
         return LOAD_DONE; /* nobody, or missing: is_complete() tells */
     if (result < 0)
-        return load_judge(result, spool_room(room), reason);
+        return load_judge(result, spool_dir_name(dir), reason);
     return envelope_read_channel(buffer_text(form), id, channel, e) == PROGRESS_DONE
                ? LOAD_DONE
-               : damaged(spool_room(room), reason);
+               : damaged(spool_dir_name(dir), reason);
 }
 
 /* Every recipient that info counted has been read. */
@@ -356,7 +356,7 @@ static enum load_result
 read_preprocessed(struct spool *s, struct envelope *e, struct id id,
                   struct buffer *form, char reason[LOAD_REASON_MAX])
 {
-    int result = spool_read(s, ROOM_INFO, id, form);
+    int result = spool_read(s, SPOOL_INFO, id, form);
     if (result == -ENOENT)
         return LOAD_GONE;
     if (result < 0)
@@ -371,7 +371,7 @@ read_preprocessed(struct spool *s, struct envelope *e, struct id id,
         return judged;
     if (!load_is_complete(e))
         return damaged("local or remote is missing, or", reason);
-    result = spool_read(s, ROOM_BOUNCE, id, form);
+    result = spool_read(s, SPOOL_BOUNCE, id, form);
     if (result == 0)
         envelope_read_failures(buffer_text(form), e);
     else if (result != -ENOENT)
@@ -440,7 +440,7 @@ read_envelope(struct spool *s, struct id id, struct envelope **e,
     *e = NULL;
     enum load_result result = load_preprocessed(s, id, &made, reason);
     if (result == LOAD_GONE ||
-        (result == LOAD_DAMAGED && spool_has(s, ROOM_QUEUED, id))) {
+        (result == LOAD_DAMAGED && spool_has(s, SPOOL_TODO, id))) {
         made = envelope_new();
         content->injected = true;
         result = read_todo(s, made, id, &content->owner, reason);
@@ -486,7 +486,7 @@ load_envelope(struct spool *s, struct id id, struct envelope **e,
 void
 load_places(struct spool *s, struct envelope *e)
 {
-    e->held = spool_has(s, ROOM_HOLD, e->id);
+    e->held = spool_has(s, SPOOL_HOLD, e->id);
     e->parked = e->preprocessed && parked_has(s, e->id);
 }
 
@@ -498,7 +498,7 @@ load_check_start(struct load_check *c, struct spool *s, struct id id, int64_t bu
     struct content content;
     struct envelope *e = NULL;
     assert(c->stage == LOAD_CHECK_NONE);
-    spool_path(ROOM_MESS, id, path);
+    spool_path(SPOOL_MESS, id, path);
     if (disk_inspect(s->disk, path, &info) == 0 && info.size <= budget &&
         !is_foreign(s, &info))
         return false; /* as nearly always: load_message() reads it in this turn */
@@ -516,7 +516,7 @@ load_due(struct spool *s, struct id id, int64_t *due_ms, unsigned *attempts)
 {
     char path[SPOOL_PATH_MAX], head[ENVELOPE_DUE_OFFSET + ENVELOPE_DUE_SIZE];
     struct envelope e = {0};
-    spool_path(ROOM_INFO, id, path);
+    spool_path(SPOOL_INFO, id, path);
     int file = disk_open_file(s->disk, path, false);
     if (file >= 0) {
         int64_t got = disk_read(s->disk, file, 0, head, sizeof(head));

@@ -23,7 +23,7 @@ bool
 parked_put(struct spool *s, struct id id)
 {
     char path[SPOOL_PATH_MAX];
-    spool_path(ROOM_DEFRAG, id, path);
+    spool_path(SPOOL_DEFRAG, id, path);
     int file = disk_create(s->disk, path, 0600);
     if (file >= 0)
         disk_close_file(s->disk, file);
@@ -36,7 +36,7 @@ void
 parked_drop(struct spool *s, struct id id)
 {
     char path[SPOOL_PATH_MAX];
-    spool_path(ROOM_DEFRAG, id, path);
+    spool_path(SPOOL_DEFRAG, id, path);
     int result = disk_unlink(s->disk, path);
     if (result < 0 && result != -ENOENT)
         tell_once(s, id, "remove", result);
@@ -45,5 +45,5 @@ parked_drop(struct spool *s, struct id id)
 bool
 parked_has(struct spool *s, struct id id)
 {
-    return spool_has(s, ROOM_DEFRAG, id);
+    return spool_has(s, SPOOL_DEFRAG, id);
 }

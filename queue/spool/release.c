@@ -9,8 +9,9 @@
 #include <string.h>
 
 /* In the order in which they go back. */
-static const enum room returning[] = {ROOM_QUEUED, ROOM_INFO,   ROOM_INTD, ROOM_LOCAL,
-                                      ROOM_REMOTE, ROOM_BOUNCE, ROOM_HOLD, ROOM_MESS};
+static const enum spool_dir returning[] = {SPOOL_TODO,  SPOOL_INFO,   SPOOL_INTD,
+                                           SPOOL_LOCAL, SPOOL_REMOTE, SPOOL_BOUNCE,
+                                           SPOOL_HOLD,  SPOOL_MESS};
 enum { RETURNING = sizeof(returning) / sizeof(returning[0]) };
 
 static void
@@ -18,34 +19,34 @@ quarantined_path(struct id id, const char *suffix, char out[SPOOL_PATH_MAX])
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    int length = snprintf(out, SPOOL_PATH_MAX, "%s/%s.%s", spool_room(ROOM_CORRUPT),
-                          name, suffix);
+    int length = snprintf(out, SPOOL_PATH_MAX, "%s/%s.%s",
+                          spool_dir_name(SPOOL_CORRUPT), name, suffix);
     assert(length > 0 && length < SPOOL_PATH_MAX);
 }
 
 int
 release_held(struct spool *s, struct id id)
 {
-    if (!spool_has(s, ROOM_HOLD, id))
+    if (!spool_has(s, SPOOL_HOLD, id))
         return -ENOENT;
-    int result = spool_remove(s, ROOM_HOLD, id);
-    return result < 0 ? result : spool_sync_rooms(s, ROOM_BIT(ROOM_HOLD));
+    int result = spool_remove(s, SPOOL_HOLD, id);
+    return result < 0 ? result : spool_sync_dirs(s, SPOOL_BIT(SPOOL_HOLD));
 }
 
 /* --- Out of corrupt/ -------------------------------------------------------------- */
 
-/* Which rooms it has files of in corrupt/. */
+/* Which directories it has files of in corrupt/. */
 static int
-quarantined_rooms(struct spool *s, struct id id, unsigned *found)
+quarantined_dirs(struct spool *s, struct id id, unsigned *found)
 {
     *found = 0;
     for (size_t i = 0; i < RETURNING; i++) {
         char path[SPOOL_PATH_MAX];
         struct disk_info info;
-        quarantined_path(id, spool_room(returning[i]), path);
+        quarantined_path(id, spool_dir_name(returning[i]), path);
         int result = disk_inspect(s->disk, path, &info);
         if (result == 0)
-            *found |= ROOM_BIT(returning[i]);
+            *found |= SPOOL_BIT(returning[i]);
         else if (result != -ENOENT)
             return spool_trouble(s, result, &id, "look into corrupt/");
     }
@@ -53,16 +54,16 @@ quarantined_rooms(struct spool *s, struct id id, unsigned *found)
 }
 
 static int
-release_move(struct spool *s, struct id id, enum room room, bool back)
+release_move(struct spool *s, struct id id, enum spool_dir dir, bool back)
 {
     char home[SPOOL_PATH_MAX], quarantined[SPOOL_PATH_MAX];
-    spool_path(room, id, home);
-    quarantined_path(id, spool_room(room), quarantined);
+    spool_path(dir, id, home);
+    quarantined_path(id, spool_dir_name(dir), quarantined);
     int result = back ? disk_rename(s->disk, quarantined, home)
                       : disk_rename(s->disk, home, quarantined);
     if (result < 0)
         return spool_trouble(s, result, &id, "move a file out of corrupt/");
-    s->unsynced[room] = true;
+    s->unsynced[dir] = true;
     return 0;
 }
 
@@ -71,31 +72,31 @@ static void
 quarantine_again(struct spool *s, struct id id, unsigned moved)
 {
     for (size_t i = RETURNING; i-- > 0;)
-        if ((moved & ROOM_BIT(returning[i])) != 0)
+        if ((moved & SPOOL_BIT(returning[i])) != 0)
             (void)release_move(s, id, returning[i], false);
-    (void)disk_sync_directory(s->disk, spool_room(ROOM_CORRUPT));
+    (void)disk_sync_directory(s->disk, spool_dir_name(SPOOL_CORRUPT));
 }
 
 static int
-take_back(struct spool *s, struct id id, unsigned rooms, unsigned *moved)
+take_back(struct spool *s, struct id id, unsigned dirs, unsigned *moved)
 {
     int result = 0;
     *moved = 0;
     for (size_t i = 0; i < RETURNING && result == 0; i++) {
-        enum room room = returning[i];
-        if ((rooms & ROOM_BIT(room)) == 0)
+        enum spool_dir dir = returning[i];
+        if ((dirs & SPOOL_BIT(dir)) == 0)
             continue;
         /* A content by itself is nobody's: the rest must have come before it. */
-        if (room == ROOM_MESS)
-            result = spool_sync_rooms(s, *moved);
+        if (dir == SPOOL_MESS)
+            result = spool_sync_dirs(s, *moved);
         if (result == 0)
-            result = release_move(s, id, room, true);
+            result = release_move(s, id, dir, true);
         if (result == 0)
-            *moved |= ROOM_BIT(room);
+            *moved |= SPOOL_BIT(dir);
     }
     if (result == 0)
-        result = disk_sync_directory(s->disk, spool_room(ROOM_MESS));
-    return result == 0 ? spool_sync_rooms(s, *moved) : result;
+        result = disk_sync_directory(s->disk, spool_dir_name(SPOOL_MESS));
+    return result == 0 ? spool_sync_dirs(s, *moved) : result;
 }
 
 static int
@@ -129,22 +130,22 @@ drop_note(struct spool *s, struct id id)
     int result = disk_unlink(s->disk, path);
     if (result < 0 && result != -ENOENT)
         (void)spool_trouble(s, result, &id, "remove a note");
-    (void)disk_sync_directory(s->disk, spool_room(ROOM_CORRUPT));
+    (void)disk_sync_directory(s->disk, spool_dir_name(SPOOL_CORRUPT));
 }
 
 int
 release_quarantined(struct spool *s, struct id id)
 {
-    unsigned rooms, there, moved;
-    int result = quarantined_rooms(s, id, &rooms);
+    unsigned dirs, there, moved;
+    int result = quarantined_dirs(s, id, &dirs);
     if (result == 0)
-        result = spool_rooms(s, id, &there);
+        result = spool_dirs_of(s, id, &there);
     if (result < 0)
         return result;
     /* A content by itself is what a power cut has left of its way to corrupt/. */
-    if ((there & ~ROOM_BIT(ROOM_MESS)) != 0)
+    if ((there & ~SPOOL_BIT(SPOOL_MESS)) != 0)
         return -EEXIST;
-    result = take_back(s, id, rooms, &moved);
+    result = take_back(s, id, dirs, &moved);
     if (result == 0)
         result = release_check(s, id);
     if (result < 0)
@@ -172,18 +173,19 @@ read_note(struct spool *s, const char *path, char note[RELEASE_NOTE_MAX])
 }
 
 int
-release_note(struct spool *s, enum room room, struct id id, char note[RELEASE_NOTE_MAX])
+release_note(struct spool *s, enum spool_dir dir, struct id id,
+             char note[RELEASE_NOTE_MAX])
 {
     char path[SPOOL_PATH_MAX];
-    unsigned rooms;
-    assert(room == ROOM_HOLD || room == ROOM_CORRUPT);
+    unsigned dirs;
+    assert(dir == SPOOL_HOLD || dir == SPOOL_CORRUPT);
     note[0] = '\0';
-    if (room == ROOM_HOLD)
-        spool_path(room, id, path);
+    if (dir == SPOOL_HOLD)
+        spool_path(dir, id, path);
     else
         quarantined_path(id, "note", path);
     int result = read_note(s, path, note);
-    if (result == -ENOENT && room == ROOM_CORRUPT)
-        return quarantined_rooms(s, id, &rooms);
+    if (result == -ENOENT && dir == SPOOL_CORRUPT)
+        return quarantined_dirs(s, id, &dirs);
     return result;
 }

@@ -19,7 +19,7 @@ struct slices {
 void slices_init(struct slices *s, unsigned count, unsigned own);
 void slices_add(struct slices *s, unsigned slice);
 bool slices_have(const struct slices *s, struct id id);
-/* Units, as adopt_room() counts them: whether we have one of first to last. */
+/* Units, as adopt_journal_path() counts them: whether we have one of first to last. */
 bool slices_overlap(const struct slices *s, unsigned first, unsigned last);
 /* Units of each slice. */
 unsigned slices_width(unsigned count);

@@ -1,4 +1,4 @@
-/* Asks how much room the spool has, and says when new mail must wait for some. */
+/* Asks how much space the spool has, and says when new mail must wait for some. */
 #include "queue/spool/space.h"
 
 #include <inttypes.h>
@@ -52,7 +52,7 @@ lacks_files(const struct space *s)
 }
 
 static bool
-is_roomy(const struct space *s)
+has_space(const struct space *s)
 {
     return s->now.bytes_free >= enough(s->bytes_reserve) &&
            s->now.inodes_free >= enough(s->inodes_reserve);
@@ -120,7 +120,7 @@ look_again(void *context)
     struct space *s = context;
     bool was = s->refusing;
     space_ask(s);
-    s->refusing = was ? !is_roomy(s) : lacks_bytes(s) || lacks_files(s);
+    s->refusing = was ? !has_space(s) : lacks_bytes(s) || lacks_files(s);
     if (!s->tells)
         return;
     if (s->refusing && !was)

@@ -1,4 +1,4 @@
-/* The room that is left on the spool's file system, and what of it new mail may take.
+/* The space that is left on the spool's file system, and what of it new mail may take.
  *
  * A reserve stays for mail under way: its marks, bounces and files. Mail is refused
  * while less than the reserve is free, and taken again when an eighth more than that is

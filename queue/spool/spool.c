@@ -19,41 +19,42 @@ enum { OWN_MODE = 0600, READ_PIECE = 16 * 1024 };
 static const struct {
     const char *name;
     unsigned mode;
-} rooms[ROOMS] = {
-    [ROOM_PID] = {"pid",     01733},
-      [ROOM_QUEUED] = {"todo",    01733},
-    [ROOM_INTD] = {"intd",    01733},
-      [ROOM_INFO] = {"info",    0700 },
-    [ROOM_LOCAL] = {"local",   0700 },
-      [ROOM_REMOTE] = {"remote",  0700 },
-    [ROOM_BOUNCE] = {"bounce",  0700 },
-      [ROOM_HOLD] = {"hold",    0700 },
-    [ROOM_DEFRAG] = {"defrag",  0700 },
-      [ROOM_MESS] = {"mess",    01733},
-    [ROOM_CORRUPT] = {"corrupt", 0700 },
-      [ROOM_LOCK] = {"lock",    0711 },
+} dirs[SPOOL_DIRS] = {
+    [SPOOL_PID] = {"pid",     01733},
+      [SPOOL_TODO] = {"todo",    01733},
+    [SPOOL_INTD] = {"intd",    01733},
+      [SPOOL_INFO] = {"info",    0700 },
+    [SPOOL_LOCAL] = {"local",   0700 },
+      [SPOOL_REMOTE] = {"remote",  0700 },
+    [SPOOL_BOUNCE] = {"bounce",  0700 },
+      [SPOOL_HOLD] = {"hold",    0700 },
+    [SPOOL_DEFRAG] = {"defrag",  0700 },
+      [SPOOL_MESS] = {"mess",    01733},
+    [SPOOL_CORRUPT] = {"corrupt", 0700 },
+      [SPOOL_LOCK] = {"lock",    0711 },
 };
 
 const char spool_lock[] = "lock/daemon";
 
 /* What a message has, in the order in which it loses it. */
-static const enum room leaving[] = {ROOM_QUEUED, ROOM_INFO,   ROOM_INTD, ROOM_LOCAL,
-                                    ROOM_REMOTE, ROOM_BOUNCE, ROOM_HOLD, ROOM_MESS};
+static const enum spool_dir leaving[] = {SPOOL_TODO,  SPOOL_INFO,   SPOOL_INTD,
+                                         SPOOL_LOCAL, SPOOL_REMOTE, SPOOL_BOUNCE,
+                                         SPOOL_HOLD,  SPOOL_MESS};
 enum { LEAVING = sizeof(leaving) / sizeof(leaving[0]) };
 
 const char *
-spool_room(enum room room)
+spool_dir_name(enum spool_dir dir)
 {
-    assert(room < ROOMS);
-    return rooms[room].name;
+    assert(dir < SPOOL_DIRS);
+    return dirs[dir].name;
 }
 
 void
-spool_path(enum room room, struct id id, char out[SPOOL_PATH_MAX])
+spool_path(enum spool_dir dir, struct id id, char out[SPOOL_PATH_MAX])
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    int length = snprintf(out, SPOOL_PATH_MAX, "%s/%s", spool_room(room), name);
+    int length = snprintf(out, SPOOL_PATH_MAX, "%s/%s", spool_dir_name(dir), name);
     assert(length > 0 && length < SPOOL_PATH_MAX);
 }
 
@@ -78,7 +79,7 @@ spool_pull_trigger(struct spool *s, struct id id)
 static void
 corrupt_path(struct id id, const char *suffix, char out[SPOOL_PATH_MAX])
 {
-    spool_path(ROOM_CORRUPT, id, out);
+    spool_path(SPOOL_CORRUPT, id, out);
     size_t length = strlen(out);
     snprintf(out + length, SPOOL_PATH_MAX - length, ".%s", suffix);
 }
@@ -113,11 +114,11 @@ spool_trouble(struct spool *s, int error, const struct id *id, const char *doing
 }
 
 void
-spool_tell_strange(struct spool *s, enum room room, size_t count)
+spool_tell_strange(struct spool *s, enum spool_dir dir, size_t count)
 {
     if (count > 0)
         log_say(s->log, LOG_LEVEL_WARNING, "queue", NULL,
-                "%s/: %zu files that are no messages: left alone", spool_room(room),
+                "%s/: %zu files that are no messages: left alone", spool_dir_name(dir),
                 count);
 }
 
@@ -144,9 +145,9 @@ write_remedy(const struct spool *s, const char *path, int error, char *out, size
     if (error == -EROFS)
         snprintf(out, size, "mount it read-write");
     else if (error == -ENOSPC || error == -EDQUOT)
-        snprintf(out, size, "make room on it");
+        snprintf(out, size, "free space on it");
     else if (denied && s->disk &&
-             disk_inspect(s->disk, rooms[ROOM_MESS].name, &info) == 0 &&
+             disk_inspect(s->disk, dirs[SPOOL_MESS].name, &info) == 0 &&
              info.kind == DISK_DIRECTORY && info.owner == 0) {
         identity_name(user);
         snprintf(out, size, "chown -R %s %s", user, path);
@@ -178,26 +179,26 @@ spool_open(struct spool *s, const char *path, bool injector, struct log *log,
     if (result < 0)
         return spool_complain(s, path, "make or open the directory", result, error,
                               error_size);
-    for (unsigned i = 0; i < ROOMS; i++) {
-        result = disk_make_directory(s->disk, rooms[i].name, rooms[i].mode);
+    for (unsigned i = 0; i < SPOOL_DIRS; i++) {
+        result = disk_make_directory(s->disk, dirs[i].name, dirs[i].mode);
         /* Where we may not write, what others made will do; and what is only looked
          * at may be missing, in the spool of an older release. */
         if (result < 0 && injector &&
-            (i == ROOM_DEFRAG || (disk_inspect(s->disk, rooms[i].name, &info) == 0 &&
-                                  info.kind == DISK_DIRECTORY)))
+            (i == SPOOL_DEFRAG || (disk_inspect(s->disk, dirs[i].name, &info) == 0 &&
+                                   info.kind == DISK_DIRECTORY)))
             result = 0;
         if (result < 0) {
-            snprintf(doing, sizeof(doing), "make %s", rooms[i].name);
+            snprintf(doing, sizeof(doing), "make %s", dirs[i].name);
             spool_complain(s, path, doing, result, error, error_size);
             spool_close(s);
             return result;
         }
     }
     /* What a process that died has changed may not be durable. */
-    for (unsigned i = 0; i < ROOMS; i++)
+    for (unsigned i = 0; i < SPOOL_DIRS; i++)
         s->unsynced[i] = !injector;
     s->foreign = !disk_is_owner(s->disk);
-    if (s->foreign && disk_inspect(s->disk, rooms[ROOM_MESS].name, &info) == 0)
+    if (s->foreign && disk_inspect(s->disk, dirs[SPOOL_MESS].name, &info) == 0)
         s->reader = info.owner;
     return 0;
 }
@@ -224,24 +225,24 @@ spool_create(struct spool *s, const char *path)
 }
 
 int
-spool_write_new(struct spool *s, enum room room, struct id id, struct text bytes,
+spool_write_new(struct spool *s, enum spool_dir dir, struct id id, struct text bytes,
                 bool replace)
 {
     char path[SPOOL_PATH_MAX];
-    spool_path(room, id, path);
+    spool_path(dir, id, path);
     int file = spool_create(s, path);
     if (file == -EEXIST && replace) {
-        file = spool_remove(s, room, id);
+        file = spool_remove(s, dir, id);
         if (file == 0)
             file = spool_create(s, path);
     }
     if (file < 0)
         return spool_trouble(s, file, &id, "make a file");
-    s->unsynced[room] = true;
+    s->unsynced[dir] = true;
     int result = disk_write(s->disk, file, bytes);
     if (result < 0) {
         disk_close_file(s->disk, file);
-        (void)spool_remove(s, room, id);
+        (void)spool_remove(s, dir, id);
         return spool_trouble(s, result, &id, "write a file");
     }
     return file;
@@ -256,50 +257,51 @@ spool_sync(struct spool *s, int file, const struct id *id)
 }
 
 int
-spool_sync_rooms(struct spool *s, unsigned mask)
+spool_sync_dirs(struct spool *s, unsigned mask)
 {
-    static const enum room order[] = {ROOM_QUEUED, ROOM_BOUNCE, ROOM_INFO, ROOM_LOCAL,
-                                      ROOM_REMOTE, ROOM_HOLD,   ROOM_MESS};
+    static const enum spool_dir order[] = {SPOOL_TODO,  SPOOL_BOUNCE, SPOOL_INFO,
+                                           SPOOL_LOCAL, SPOOL_REMOTE, SPOOL_HOLD,
+                                           SPOOL_MESS};
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-        enum room room = order[i];
-        if (!s->unsynced[room] || (mask & ROOM_BIT(room)) == 0)
+        enum spool_dir dir = order[i];
+        if (!s->unsynced[dir] || (mask & SPOOL_BIT(dir)) == 0)
             continue;
-        int result = disk_sync_directory(s->disk, spool_room(room));
+        int result = disk_sync_directory(s->disk, spool_dir_name(dir));
         s->syncs++;
         if (result == -EACCES)
             return result; /* an injector's: see commit.c */
         if (result < 0)
             return spool_trouble(s, result, NULL, "sync a directory");
-        s->unsynced[room] = false;
+        s->unsynced[dir] = false;
     }
     return 0;
 }
 
 int
-spool_remove(struct spool *s, enum room room, struct id id)
+spool_remove(struct spool *s, enum spool_dir dir, struct id id)
 {
     char path[SPOOL_PATH_MAX];
-    spool_path(room, id, path);
+    spool_path(dir, id, path);
     int result = disk_unlink(s->disk, path);
     if (result == -ENOENT)
         return 0;
     if (result < 0)
         return spool_trouble(s, result, &id, "remove a file");
-    s->unsynced[room] = true;
+    s->unsynced[dir] = true;
     return 0;
 }
 
 bool
-spool_has(struct spool *s, enum room room, struct id id)
+spool_has(struct spool *s, enum spool_dir dir, struct id id)
 {
     char path[SPOOL_PATH_MAX];
     struct disk_info info;
-    spool_path(room, id, path);
+    spool_path(dir, id, path);
     return disk_inspect(s->disk, path, &info) == 0;
 }
 
 int
-spool_rooms(struct spool *s, struct id id, unsigned *found)
+spool_dirs_of(struct spool *s, struct id id, unsigned *found)
 {
     char path[SPOOL_PATH_MAX];
     struct disk_info info;
@@ -308,7 +310,7 @@ spool_rooms(struct spool *s, struct id id, unsigned *found)
         spool_path(leaving[i], id, path);
         int result = disk_inspect(s->disk, path, &info);
         if (result == 0)
-            *found |= ROOM_BIT(leaving[i]);
+            *found |= SPOOL_BIT(leaving[i]);
         else if (result != -ENOENT)
             return spool_trouble(s, result, &id, "look for a file");
     }
@@ -325,10 +327,10 @@ spool_read_path(struct disk *disk, const char *path, struct buffer *out)
     buffer_clear(out);
     do {
         out->length += (size_t)got;
-        char *room_for_more = buffer_reserve(out, READ_PIECE);
-        got = room_for_more == NULL ? -EFBIG
-                                    : disk_read(disk, file, (int64_t)out->length,
-                                                room_for_more, READ_PIECE);
+        char *space_for_more = buffer_reserve(out, READ_PIECE);
+        got = space_for_more == NULL ? -EFBIG
+                                     : disk_read(disk, file, (int64_t)out->length,
+                                                 space_for_more, READ_PIECE);
     } while (got > 0);
     disk_close_file(disk, file);
     return (int)got;
@@ -349,10 +351,10 @@ spool_write_path(struct disk *disk, const char *path, struct text text)
 }
 
 int
-spool_read(struct spool *s, enum room room, struct id id, struct buffer *out)
+spool_read(struct spool *s, enum spool_dir dir, struct id id, struct buffer *out)
 {
     char path[SPOOL_PATH_MAX];
-    spool_path(room, id, path);
+    spool_path(dir, id, path);
     return spool_read_path(s->disk, path, out);
 }
 
@@ -362,17 +364,17 @@ int
 spool_enter_todo(struct spool *s, struct id id)
 {
     char intd[SPOOL_PATH_MAX], todo[SPOOL_PATH_MAX];
-    spool_path(ROOM_INTD, id, intd);
-    spool_path(ROOM_QUEUED, id, todo);
-    s->unsynced[ROOM_QUEUED] = true; /* whatever the answer */
+    spool_path(SPOOL_INTD, id, intd);
+    spool_path(SPOOL_TODO, id, todo);
+    s->unsynced[SPOOL_TODO] = true; /* whatever the answer */
     int result = disk_link(s->disk, intd, todo);
     return result < 0 ? spool_trouble(s, result, &id, "link a file") : 0;
 }
 
 static int
-put_durably(struct spool *s, enum room room, struct id id, struct text bytes)
+put_durably(struct spool *s, enum spool_dir dir, struct id id, struct text bytes)
 {
-    int file = spool_write_new(s, room, id, bytes, true);
+    int file = spool_write_new(s, dir, id, bytes, true);
     if (file < 0)
         return file;
     int result = spool_sync(s, file, &id);
@@ -389,10 +391,10 @@ has_channel(const struct envelope *e, enum channel channel)
     return false;
 }
 
-static enum room
-channel_room(enum channel channel)
+static enum spool_dir
+channel_dir(enum channel channel)
 {
-    return channel == CHANNEL_LOCAL ? ROOM_LOCAL : ROOM_REMOTE;
+    return channel == CHANNEL_LOCAL ? SPOOL_LOCAL : SPOOL_REMOTE;
 }
 
 /* The files of one message on their way to S5. */
@@ -406,11 +408,11 @@ struct writing {
 };
 
 static void
-spool_put(struct writing *w, enum room room, struct text bytes)
+spool_put(struct writing *w, enum spool_dir dir, struct text bytes)
 {
     if (w->result < 0)
         return;
-    w->result = spool_write_new(w->spool, room, w->envelope->id, bytes, true);
+    w->result = spool_write_new(w->spool, dir, w->envelope->id, bytes, true);
     if (w->result >= 0)
         w->files[w->count++] = w->result;
 }
@@ -418,22 +420,22 @@ spool_put(struct writing *w, enum room room, struct text bytes)
 /* What has nothing to tell must have no file either: an older attempt may have left
  * one. */
 static void
-put_nothing(struct writing *w, enum room room)
+put_nothing(struct writing *w, enum spool_dir dir)
 {
     if (w->result >= 0)
-        w->result = spool_remove(w->spool, room, w->envelope->id);
+        w->result = spool_remove(w->spool, dir, w->envelope->id);
 }
 
 static void
 put_channel(struct writing *w, enum channel channel)
 {
     if (!has_channel(w->envelope, channel)) {
-        put_nothing(w, channel_room(channel));
+        put_nothing(w, channel_dir(channel));
         return;
     }
     buffer_clear(&w->form);
     envelope_write_channel(w->envelope, channel, &w->form);
-    spool_put(w, channel_room(channel), buffer_text(&w->form));
+    spool_put(w, channel_dir(channel), buffer_text(&w->form));
 }
 
 static void
@@ -441,13 +443,13 @@ put_failures(struct writing *w)
 {
     const struct envelope *e = w->envelope;
     if (e->failure_count == 0) {
-        put_nothing(w, ROOM_BOUNCE);
+        put_nothing(w, SPOOL_BOUNCE);
         return;
     }
     buffer_clear(&w->form);
     for (unsigned i = 0; i < e->failure_count; i++)
         envelope_write_failure(e, &e->failures[i], &w->form);
-    spool_put(w, ROOM_BOUNCE, buffer_text(&w->form));
+    spool_put(w, SPOOL_BOUNCE, buffer_text(&w->form));
 }
 
 /* Until S5 is reached, todo or the journal is the authority, the rest is scrap
@@ -457,12 +459,12 @@ spool_remove_preprocessed(struct spool *s, struct envelope *e, bool with_content
 {
     for (unsigned i = 0; i < e->count; i++)
         e->recipients[i].mark_offset = -1;
-    (void)spool_remove(s, ROOM_INFO, e->id);
-    (void)spool_remove(s, ROOM_LOCAL, e->id);
-    (void)spool_remove(s, ROOM_REMOTE, e->id);
-    (void)spool_remove(s, ROOM_BOUNCE, e->id);
+    (void)spool_remove(s, SPOOL_INFO, e->id);
+    (void)spool_remove(s, SPOOL_LOCAL, e->id);
+    (void)spool_remove(s, SPOOL_REMOTE, e->id);
+    (void)spool_remove(s, SPOOL_BOUNCE, e->id);
     if (with_content)
-        (void)spool_remove(s, ROOM_MESS, e->id);
+        (void)spool_remove(s, SPOOL_MESS, e->id);
 }
 
 int
@@ -475,13 +477,13 @@ spool_write_preprocessed(struct spool *s, struct envelope *e,
     assert(!e->preprocessed);
     buffer_init(&w.form, SPOOL_FILE_MAX);
     if (content != NULL)
-        spool_put(&w, ROOM_MESS, *content);
+        spool_put(&w, SPOOL_MESS, *content);
     put_failures(&w);
     put_channel(&w, CHANNEL_LOCAL);
     put_channel(&w, CHANNEL_REMOTE);
     buffer_clear(&w.form);
     envelope_write_info(e, &w.form);
-    spool_put(&w, ROOM_INFO, buffer_text(&w.form));
+    spool_put(&w, SPOOL_INFO, buffer_text(&w.form));
     buffer_free(&w.form);
     guard_leave(&s->guard, before);
     *count = w.count;
@@ -497,10 +499,10 @@ spool_write_preprocessed(struct spool *s, struct envelope *e,
 int
 spool_sync_preprocessed(struct spool *s, struct id id)
 {
-    static const enum room files[] = {ROOM_MESS, ROOM_BOUNCE, ROOM_LOCAL, ROOM_REMOTE,
-                                      ROOM_INFO};
+    static const enum spool_dir files[] = {SPOOL_MESS, SPOOL_BOUNCE, SPOOL_LOCAL,
+                                           SPOOL_REMOTE, SPOOL_INFO};
     char path[SPOOL_PATH_MAX];
-    unsigned rooms_mask = ROOM_BIT(ROOM_QUEUED);
+    unsigned dirs_mask = SPOOL_BIT(SPOOL_TODO);
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         spool_path(files[i], id, path);
         int file = disk_open_file(s->disk, path, false);
@@ -514,17 +516,17 @@ spool_sync_preprocessed(struct spool *s, struct id id)
         if (result < 0)
             return result;
         s->unsynced[files[i]] = true;
-        rooms_mask |= ROOM_BIT(files[i]);
+        dirs_mask |= SPOOL_BIT(files[i]);
     }
-    return spool_sync_rooms(s, rooms_mask);
+    return spool_sync_dirs(s, dirs_mask);
 }
 
 int
 spool_leave_todo(struct spool *s, struct envelope *e)
 {
     /* A todo that stays is no harm: the next start finds a whole S5 and removes it. */
-    int result = spool_remove(s, ROOM_QUEUED, e->id);
-    (void)spool_remove(s, ROOM_INTD, e->id);
+    int result = spool_remove(s, SPOOL_TODO, e->id);
+    (void)spool_remove(s, SPOOL_INTD, e->id);
     e->preprocessed = true;
     return result;
 }
@@ -533,10 +535,10 @@ int
 spool_append_failures(struct spool *s, struct id id, struct text texts)
 {
     char path[SPOOL_PATH_MAX];
-    spool_path(ROOM_BOUNCE, id, path);
+    spool_path(SPOOL_BOUNCE, id, path);
     int file = disk_open_file(s->disk, path, true);
     if (file == -ENOENT)
-        return put_durably(s, ROOM_BOUNCE, id, texts);
+        return put_durably(s, SPOOL_BOUNCE, id, texts);
     if (file < 0)
         return spool_trouble(s, file, &id, "open a bounce file");
     int result = disk_write(s->disk, file, texts);
@@ -554,7 +556,7 @@ mark_channel(struct spool *s, const struct envelope *e, enum channel channel,
 {
     char path[SPOOL_PATH_MAX];
     int file = -1, result = 0;
-    spool_path(channel_room(channel), e->id, path);
+    spool_path(channel_dir(channel), e->id, path);
     for (size_t i = 0; i < count && result == 0; i++) {
         const struct recipient *r = &e->recipients[marks[i]];
         if (r->channel != channel)
@@ -588,7 +590,7 @@ spool_write_due(struct spool *s, const struct envelope *e)
 {
     char path[SPOOL_PATH_MAX], due[ENVELOPE_DUE_SIZE];
     envelope_write_due(e, due);
-    spool_path(ROOM_INFO, e->id, path);
+    spool_path(SPOOL_INFO, e->id, path);
     int file = disk_open_file(s->disk, path, true), result = file;
     if (file >= 0) {
         result = disk_write_at(s->disk, file, ENVELOPE_DUE_OFFSET,
@@ -611,7 +613,7 @@ spool_remove_all(struct spool *s, struct id id)
     for (size_t i = 0; i < LEAVING && result == 0; i++) {
         result = spool_remove(s, leaving[i], id);
         /* Scrap may stay; but while todo or info stays the message must stay whole. */
-        if (leaving[i] != ROOM_QUEUED && leaving[i] != ROOM_INFO)
+        if (leaving[i] != SPOOL_TODO && leaving[i] != SPOOL_INFO)
             result = 0;
     }
     if (result == 0)
@@ -654,14 +656,14 @@ spool_quarantine(struct spool *s, struct id id, const char *reason, int64_t now_
     parked_drop(s, id);
     for (size_t i = LEAVING; i-- > 0;) {
         spool_path(leaving[i], id, from);
-        corrupt_path(id, spool_room(leaving[i]), to);
+        corrupt_path(id, spool_dir_name(leaving[i]), to);
         int result = disk_rename(s->disk, from, to);
         if (result == 0)
             s->unsynced[leaving[i]] = true;
         else if (result != -ENOENT)
             (void)spool_trouble(s, result, &id, "move a file to corrupt/");
     }
-    int result = disk_sync_directory(s->disk, spool_room(ROOM_CORRUPT));
+    int result = disk_sync_directory(s->disk, spool_dir_name(SPOOL_CORRUPT));
     s->syncs++;
     if (result < 0)
         (void)spool_trouble(s, result, &id, "sync corrupt/");
@@ -669,10 +671,10 @@ spool_quarantine(struct spool *s, struct id id, const char *reason, int64_t now_
 }
 
 int
-spool_put_corrupt(struct spool *s, struct id id, enum room room, struct text bytes)
+spool_put_corrupt(struct spool *s, struct id id, enum spool_dir dir, struct text bytes)
 {
     char path[SPOOL_PATH_MAX];
-    corrupt_path(id, spool_room(room), path);
+    corrupt_path(id, spool_dir_name(dir), path);
     int file = disk_create(s->disk, path, OWN_MODE), result = file;
     if (file == -EEXIST) { /* of an attempt that a crash has cut off */
         result = disk_unlink(s->disk, path);
@@ -704,7 +706,7 @@ spool_erase_corrupt(struct spool *s, struct id id)
     char path[SPOOL_PATH_MAX];
     bool found = false;
     for (size_t i = 0; i < LEAVING; i++) {
-        corrupt_path(id, spool_room(leaving[i]), path);
+        corrupt_path(id, spool_dir_name(leaving[i]), path);
         found |= erase_path(s, id, path);
     }
     corrupt_path(id, "note", path);

@@ -1,16 +1,16 @@
 /* The spool: the files of a message, and the steps between S1 and S5 as file
  * operations.
  *
- * The one place that knows file names. A room is a directory; each message has at most
- * one file in each, named by its id; corrupt/ holds ID.ROOM and ID.note.
+ * The one place that knows file names. A directory is a directory; each message has at most
+ * one file in each, named by its id; corrupt/ holds ID.DIRECTORY and ID.note.
  *
  *   S1, S2 mess, S3 +intd    draft.c, commit.c
- *   S3 -> S4 +todo           spool_enter_todo; durable once its room is synced
+ *   S3 -> S4 +todo           spool_enter_todo; durable once its directory is synced
  *   S4 -> S5 info, channels  spool_write_preprocessed (preprocess.c), spool_leave_todo
  *   S5 bounce text, D marks  spool_append_failures, spool_mark
  *   S4 or S5 -> S1           spool_remove_all
  *
- * A name is durable when its room has been synced; a new file's name when the file has
+ * A name is durable when its directory has been synced; a new file's name when the file has
  * been synced itself (doc/design.md "File systems"). Results are 0 or -errno; every
  * failed call has been logged, and EIO or a file system that turned read-only latches
  * `trouble`: no new mail is taken until a restart, delivery goes on. */
@@ -24,22 +24,22 @@
 
 /* In the order in which a start-up lists them: mess last, so that what an injector
  * makes meanwhile is never seen without its mess. */
-enum room {
-    ROOM_PID,
-    ROOM_QUEUED,
-    ROOM_INTD,
-    ROOM_INFO,
-    ROOM_LOCAL,
-    ROOM_REMOTE,
-    ROOM_BOUNCE,
-    ROOM_HOLD,
-    ROOM_DEFRAG, /* marks alone: parked.h */
-    ROOM_MESS,
-    ROOM_CORRUPT,
-    ROOM_LOCK,
-    ROOMS
+enum spool_dir {
+    SPOOL_PID,
+    SPOOL_TODO,
+    SPOOL_INTD,
+    SPOOL_INFO,
+    SPOOL_LOCAL,
+    SPOOL_REMOTE,
+    SPOOL_BOUNCE,
+    SPOOL_HOLD,
+    SPOOL_DEFRAG, /* marks alone: parked.h */
+    SPOOL_MESS,
+    SPOOL_CORRUPT,
+    SPOOL_LOCK,
+    SPOOL_DIRS
 };
-#define ROOM_BIT(room) (1u << (unsigned)(room))
+#define SPOOL_BIT(dir) (1u << (unsigned)(dir))
 
 enum {
     SPOOL_PATH_MAX = 96,
@@ -58,8 +58,8 @@ struct spool {
     bool adopts;         /* the daemon: content of others is made its own, see load.h */
     unsigned user;       /* then: who we are */
     int64_t foreign_max; /* then: bytes of others' content; 0 = no limit */
-    int64_t bytes_reserve; /* what copies of it leave free: see space.h */
-    bool unsynced[ROOMS];  /* names changed since the last sync */
+    int64_t bytes_reserve;     /* what copies of it leave free: see space.h */
+    bool unsynced[SPOOL_DIRS]; /* names changed since the last sync */
     uint64_t syncs, quarantined;
     uint64_t bytes_read; /* of contents that were checked */
     bool mark_told;      /* see parked.h */
@@ -75,8 +75,8 @@ int spool_open(struct spool *s, const char *path, bool injector, struct log *log
 int spool_make_trigger(struct spool *s, const char *path);
 void spool_close(struct spool *s);
 
-void spool_path(enum room room, struct id id, char out[SPOOL_PATH_MAX]);
-const char *spool_room(enum room room);
+void spool_path(enum spool_dir dir, struct id id, char out[SPOOL_PATH_MAX]);
+const char *spool_dir_name(enum spool_dir dir);
 extern const char spool_lock[];
 /* The FIFO that wakes the daemon of a slice. */
 void spool_trigger_path(unsigned slices, unsigned slice, char out[SPOOL_PATH_MAX]);
@@ -90,8 +90,8 @@ int spool_trouble(struct spool *s, int error, const struct id *id, const char *d
  * makes the spool writable. s->disk may be NULL. Returns error. */
 int spool_complain(const struct spool *s, const char *path, const char *doing,
                    int error, char *out, size_t size);
-/* So many names in a room are no ids; none: nothing is told. */
-void spool_tell_strange(struct spool *s, enum room room, size_t count);
+/* So many names in a directory are no ids; none: nothing is told. */
+void spool_tell_strange(struct spool *s, enum spool_dir dir, size_t count);
 /* 452 4.3.1 for a full disk or quota, else 451 4.3.0. */
 struct outcome spool_refusal(int error);
 
@@ -101,19 +101,19 @@ struct outcome spool_refusal(int error);
 int spool_create(struct spool *s, const char *path);
 /* The same with this content; open, not synced. What had the name goes first if
  * replace, else -EEXIST. On failure nothing is left behind. */
-int spool_write_new(struct spool *s, enum room room, struct id id, struct text bytes,
-                    bool replace);
+int spool_write_new(struct spool *s, enum spool_dir dir, struct id id,
+                    struct text bytes, bool replace);
 int spool_sync(struct spool *s, int file, const struct id *id);
-/* Of the rooms with changed names those in the mask; stops at the first error. todo
+/* Of the directories with changed names those in the mask; stops at the first error. todo
  * goes first: a todo that came back over a finished info would be delivered again. */
-int spool_sync_rooms(struct spool *s, unsigned mask);
+int spool_sync_dirs(struct spool *s, unsigned mask);
 /* 0 also when there was none. */
-int spool_remove(struct spool *s, enum room room, struct id id);
-bool spool_has(struct spool *s, enum room room, struct id id);
-/* Which of the rooms have a file of id, as ROOM_BITs. < 0: the disk did not answer. */
-int spool_rooms(struct spool *s, struct id id, unsigned *found);
+int spool_remove(struct spool *s, enum spool_dir dir, struct id id);
+bool spool_has(struct spool *s, enum spool_dir dir, struct id id);
+/* Which of the directories have a file of id, as SPOOL_BITs. < 0: the disk did not answer. */
+int spool_dirs_of(struct spool *s, struct id id, unsigned *found);
 /* The whole file into out (whose limit bounds it). Unlogged: -ENOENT is an answer. */
-int spool_read(struct spool *s, enum room room, struct id id, struct buffer *out);
+int spool_read(struct spool *s, enum spool_dir dir, struct id id, struct buffer *out);
 /* The same of any file: what fits is in out, -EFBIG when that is not all. */
 int spool_read_path(struct disk *disk, const char *path, struct buffer *out);
 /* A whole file under its name at once, without any sync: for hints. */
@@ -152,8 +152,9 @@ int spool_remove_all(struct spool *s, struct id id);
  * content, which is quarantined again. */
 void spool_quarantine(struct spool *s, struct id id, const char *reason,
                       int64_t now_ms);
-/* corrupt/ID.ROOM with this content, durable but for its name. 0 or -errno. */
-int spool_put_corrupt(struct spool *s, struct id id, enum room room, struct text bytes);
+/* corrupt/ID.DIRECTORY with this content, durable but for its name. 0 or -errno. */
+int spool_put_corrupt(struct spool *s, struct id id, enum spool_dir dir,
+                      struct text bytes);
 /* What corrupt/ has of it. False: nothing. */
 bool spool_erase_corrupt(struct spool *s, struct id id);
 /* corrupt/'s names: the id in front of the dot. */

@@ -9,7 +9,7 @@
 
 enum { DEPTH_MAX = 2, READABLE_BY_ALL = 0004, WRITABLE_BY_ALL = 0002 };
 
-/* Beside the rooms. */
+/* Beside the directories. */
 static const char journal[] = "journal", control[] = "control";
 
 /* The walk through one directory of the spool. Each is entered by its own descriptor: a
@@ -25,10 +25,10 @@ struct giving {
 };
 
 static bool
-is_room(const char *name)
+is_space(const char *name)
 {
-    for (unsigned i = 0; i < ROOMS; i++)
-        if (strcmp(name, spool_room((enum room)i)) == 0)
+    for (unsigned i = 0; i < SPOOL_DIRS; i++)
+        if (strcmp(name, spool_dir_name((enum spool_dir)i)) == 0)
             return true;
     return strcmp(name, journal) == 0;
 }
@@ -36,7 +36,7 @@ is_room(const char *name)
 static bool
 is_of_a_spool(const char *name)
 {
-    return is_room(name) || strncmp(name, control, strlen(control)) == 0;
+    return is_space(name) || strncmp(name, control, strlen(control)) == 0;
 }
 
 static void
@@ -105,7 +105,8 @@ static bool
 look_entry(void *context, const char *name)
 {
     struct giving *g = context;
-    bool small = strcmp(name, journal) == 0 || strcmp(name, spool_room(ROOM_LOCK)) == 0;
+    bool small =
+        strcmp(name, journal) == 0 || strcmp(name, spool_dir_name(SPOOL_LOCK)) == 0;
     if (!is_of_a_spool(name))
         return true;
     g->depth = small ? 1 : 0;

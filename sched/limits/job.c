@@ -91,36 +91,36 @@ better(struct job *best, struct job *job, uint32_t now_s)
     return best;
 }
 
-/* Of those not begun whose size is within room. */
+/* Of those not begun whose size is within space. */
 static struct job *
-find_candidate(const struct jobs *jobs, int64_t room, uint32_t now_s)
+find_candidate(const struct jobs *jobs, int64_t space, uint32_t now_s)
 {
     struct job *best = NULL;
-    unsigned last = room > INT32_MAX ? JOB_CLASSES - 1 : job_class((unsigned)room);
+    unsigned last = space > INT32_MAX ? JOB_CLASSES - 1 : job_class((unsigned)space);
     for (unsigned word = 0; word <= last / WORD; word++) {
         for (uint64_t bits = jobs->present[word]; bits; bits &= bits - 1) {
             unsigned at = word * WORD + (unsigned)__builtin_ctzll(bits);
             struct job *first = jobs->classes[at];
             assert(first);
-            if (first->size <= room)
+            if (first->size <= space)
                 best = better(best, first, now_s);
         }
     }
     return best;
 }
 
-/* A job's room does not change while it is served, so the answer is good for long; that
+/* A job's space does not change while it is served, so the answer is good for long; that
  * there is none does not even depend on the time. */
 static struct job *
-candidate(struct jobs *jobs, int64_t room, uint32_t now_s)
+candidate(struct jobs *jobs, int64_t space, uint32_t now_s)
 {
-    if (room <= 0)
+    if (space <= 0)
         return NULL;
-    if (jobs->is_cached && jobs->candidate_room == room &&
+    if (jobs->is_cached && jobs->candidate_space == space &&
         (!jobs->candidate || jobs->candidate_s == now_s))
         return jobs->candidate;
-    jobs->candidate = find_candidate(jobs, room, now_s);
-    jobs->candidate_room = room;
+    jobs->candidate = find_candidate(jobs, space, now_s);
+    jobs->candidate_space = space;
     jobs->candidate_s = now_s;
     jobs->is_cached = true;
     return jobs->candidate;
@@ -136,8 +136,8 @@ jobs_choose(struct jobs *jobs, const struct transport_params *t, struct job *cur
         return current;
     assert(current->served < current->size);
     /* All the slots it can still earn, with those it has. */
-    int64_t room = (current->size - current->served + current->account) / cost;
-    struct job *job = candidate(jobs, room, now_s);
+    int64_t space = (current->size - current->served + current->account) / cost;
+    struct job *job = candidate(jobs, space, now_s);
     if (!job)
         return current;
     int64_t slots = current->account / cost + t->slot_loan;

@@ -54,7 +54,7 @@ struct jobs { /* of a destination; zero the struct before first use */
     uint64_t present[JOB_CLASSES / 64];
     struct job *candidate; /* while is_cached; NULL: there is none */
     uint32_t candidate_s;
-    int64_t candidate_room; /* for which it was chosen */
+    int64_t candidate_space; /* for which it was chosen */
     bool is_cached;
 };
 

@@ -19,7 +19,7 @@ enum reply_class_class {
      * not one for us at the site. */
     REPLY_CLASS_RATE,
     REPLY_CLASS_FULL_MAILBOX,
-    REPLY_CLASS_BUSY, /* the site is: too many sessions, no room, overloaded */
+    REPLY_CLASS_BUSY, /* the site is: too many sessions, no space, overloaded */
     REPLY_CLASS_DNS   /* a name was not resolved, by us or by them */
 };
 

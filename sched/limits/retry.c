@@ -23,6 +23,6 @@ retry_jitter_ms(int64_t delay_ms, uint64_t *random)
 {
     if (delay_ms <= 0)
         return 0;
-    uint64_t room = (uint64_t)delay_ms / 10 + 1;
-    return delay_ms + (int64_t)(retry_random(random) % room);
+    uint64_t space = (uint64_t)delay_ms / 10 + 1;
+    return delay_ms + (int64_t)(retry_random(random) % space);
 }

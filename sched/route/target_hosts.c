@@ -78,7 +78,7 @@ host_parse(struct target_parser *p, struct text t, uint16_t port, struct host_pa
            target_complain(p, "the host name is too long");
 }
 
-/* Adds it to the names in path; 0: no room. */
+/* Adds it to the names in path; 0: no space. */
 static uint16_t
 name_add(struct target_parser *p, struct text name)
 {

@@ -272,7 +272,7 @@ is_early(const struct client *c)
 }
 
 bool
-client_has_room(const struct client *c)
+client_has_space(const struct client *c)
 {
     return c->greeted && !c->over && (!c->letters[c->front].active || is_early(c));
 }
@@ -288,7 +288,7 @@ begin_asking(struct client *c, const struct letter *l, bool early)
 void
 client_send(struct client *c, const struct client_mail *mail)
 {
-    assert(client_has_room(c) && mail->count > 0);
+    assert(client_has_space(c) && mail->count > 0);
     bool early = is_early(c);
     struct letter *l = early ? other(c) : client_front(c);
     l->mail = *mail;

@@ -75,7 +75,7 @@ enum client_event_kind {
     CLIENT_CONTENT, /* call client_content() until all is sent, then
                        client_content_end() */
     CLIENT_EARLY, /* the dot is said, its answer is not yet there: client_send() may be
-                     called once, from now on until CLIENT_DONE (client_has_room) */
+                     called once, from now on until CLIENT_DONE (client_has_space) */
     CLIENT_DONE,  /* every recipient has its verdict: client_send() may be called,
                      unless it was after CLIENT_EARLY: then it is that mail's turn, of
                      which all events tell from now on */
@@ -108,7 +108,7 @@ bool client_is_working(const struct client *c);
 void client_work(struct client *c);
 
 /* A message for count > 0 recipients envelope->recipients[indexes[...]]; both are
- * borrowed until its CLIENT_DONE or CLIENT_OVER. Only when client_has_room(): after
+ * borrowed until its CLIENT_DONE or CLIENT_OVER. Only when client_has_space(): after
  * CLIENT_READY, CLIENT_DONE and CLIENT_EARLY. What may be asked at once is in the
  * output when it returns. */
 struct client_mail {
@@ -116,7 +116,7 @@ struct client_mail {
     const unsigned *indexes;
     size_t count;
 };
-bool client_has_room(const struct client *c);
+bool client_has_space(const struct client *c);
 void client_send(struct client *c, const struct client_mail *mail);
 /* Whether client_next() has an event to tell without any input. */
 bool client_has_news(const struct client *c);

@@ -587,9 +587,9 @@ client_connection_activity(const struct client_connection *s, struct id message,
 }
 
 bool
-client_connection_has_room(const struct client_connection *s)
+client_connection_has_space(const struct client_connection *s)
 {
-    return !s->closed && client_has_room(s->client);
+    return !s->closed && client_has_space(s->client);
 }
 
 void

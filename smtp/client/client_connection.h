@@ -38,9 +38,9 @@ typedef void client_connection_happened(void *context,
 struct client_connection *
 client_connection_new(const struct client_connection_settings *settings,
                       client_connection_happened *on_event, void *context);
-/* When there is room: after CLIENT_READY, CLIENT_DONE and CLIENT_EARLY, also later.
+/* When there is space: after CLIENT_READY, CLIENT_DONE and CLIENT_EARLY, also later.
  * What it says leaves at the end of this turn. */
-bool client_connection_has_room(const struct client_connection *s);
+bool client_connection_has_space(const struct client_connection *s);
 void client_connection_send(struct client_connection *s,
                             const struct client_mail *mail);
 /* "TLSv1.3/TLS_AES_256_GCM_SHA384/verified" or "/unverified", "" in clear text. Until

@@ -166,7 +166,7 @@ errand_take_early(struct session *s)
 {
     struct manager *m = s->delivery->manager;
     assert(s->in_errand && s->sent && !s->has_next);
-    if (!s->prompt || s->closing || !client_connection_has_room(s->sending) ||
+    if (!s->prompt || s->closing || !client_connection_has_space(s->sending) ||
         !manager_has_work(m, s->place) || !manager_take(m, s->place, &s->next_errand))
         return;
     s->has_next = true;

@@ -20,8 +20,8 @@ write_text(struct outcome *o, const struct reply *reply, const char *head,
     char code[] = {(char)('0' + reply->code / 100), (char)('0' + reply->code / 10 % 10),
                    (char)('0' + reply->code % 10), ' ', '\0'};
     size_t fixed = strlen(head) + sizeof(code) + strlen(reply->enhanced) + strlen(tail);
-    size_t room = fixed < sizeof(o->text) - 1 ? sizeof(o->text) - 1 - fixed : 0;
-    struct text said = text_trim(text_before(reply_text(reply), room));
+    size_t space = fixed < sizeof(o->text) - 1 ? sizeof(o->text) - 1 - fixed : 0;
+    struct text said = text_trim(text_before(reply_text(reply), space));
     bool enhanced = reply->enhanced[0] != '\0';
     code[3] = enhanced || said.length > 0 ? ' ' : '\0';
     struct text parts[] = {text_from(head),

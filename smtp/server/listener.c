@@ -24,7 +24,8 @@ enum {
     FLUSH_CHECKS = 6000 /* then it never will be */
 };
 
-static const struct refusal no_room = {421, "4.7.0", "too many connections, try later"};
+static const struct refusal no_space = {421, "4.7.0",
+                                        "too many connections, try later"};
 static const struct refusal not_this_user = {554, "5.7.1",
                                              "your user may not send mail here"};
 static const struct refusal locked_out = {
@@ -228,7 +229,7 @@ drained(void *context)
     l->drained(l->context);
 }
 
-/* So that time-outs shrink before there is no room at all. */
+/* So that time-outs shrink before there is no space at all. */
 static void
 watch_stress(struct listener *l)
 {
@@ -278,9 +279,9 @@ may_enter(struct listener *l, const struct net_address *client,
         rules.sessions = INT_MAX;
     bool enters = client_usage_entered(l->host.clients, &rules, client,
                                        loop_monotonic_ms(l->host.loop), why);
-    if (enters && full && !session_make_room(&l->host, client, trusted)) {
-        *why = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, no_room.code,
-                            no_room.enhanced, "%s", no_room.text);
+    if (enters && full && !session_make_place(&l->host, client, trusted)) {
+        *why = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, no_space.code,
+                            no_space.enhanced, "%s", no_space.text);
         enters = false;
     }
     watch_stress(l);

@@ -11,7 +11,7 @@ enum { WHY_MAX = 200 };
 
 /* "192.168.1.1/24" is meant as the network that it is in. */
 static const char *
-why_none(struct text word, char room[WHY_MAX])
+why_none(struct text word, char space[WHY_MAX])
 {
     struct net_network network;
     char spelt[NET_ADDRESS_TEXT_MAX];
@@ -19,21 +19,21 @@ why_none(struct text word, char room[WHY_MAX])
     if (slash == TEXT_NONE || !net_network_around(word, &network))
         return "is no network (ADDRESS or ADDRESS/BITS)";
     net_address_ip(&network.base, spelt);
-    snprintf(room, WHY_MAX, "has bits behind the mask: write %s%.*s", spelt,
+    snprintf(space, WHY_MAX, "has bits behind the mask: write %s%.*s", spelt,
              TEXT_ARGS(text_after(word, slash)));
-    return room;
+    return space;
 }
 
 /* NULL, or why not. */
 static const char *
 read_network(struct networks *networks, struct text word, const char *all_is_wrong,
-             char room[WHY_MAX])
+             char space[WHY_MAX])
 {
     struct net_network *network = &networks->list[networks->count];
     if (networks->count == NETWORKS_MAX)
         return "too many networks";
     if (!net_network_parse(word, network))
-        return why_none(word, room);
+        return why_none(word, space);
     if (network->bits == 0 && all_is_wrong != NULL)
         return all_is_wrong;
     networks->count++;
@@ -44,13 +44,13 @@ bool
 networks_read(struct networks *networks, const char *key, struct text list,
               const char *all_is_wrong, struct buffer *mistakes)
 {
-    char room[WHY_MAX];
+    char space[WHY_MAX];
     struct text word;
     bool good = true;
     assert(networks->list == NULL);
     networks->list = memory_array(NETWORKS_MAX + 1, sizeof(*networks->list));
     while (text_word(&list, ", \t\r\n", &word)) {
-        const char *why = read_network(networks, word, all_is_wrong, room);
+        const char *why = read_network(networks, word, all_is_wrong, space);
         if (why == NULL)
             continue;
         /* Above the buffer's limit there are mistakes enough. */

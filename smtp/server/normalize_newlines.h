@@ -29,7 +29,7 @@ struct newlines_stream {
     enum newlines rule; /* before the first bytes; the rest zero */
     bool after_cr;
 };
-/* Adds bytes to out, which must have room for twice as many. The result does not depend
+/* Adds bytes to out, which must have space for twice as many. The result does not depend
  * on how the stream was cut. */
 void normalize_stream(struct newlines_stream *n, struct text bytes, struct buffer *out);
 

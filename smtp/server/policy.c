@@ -310,7 +310,7 @@ read_option(struct endpoint *endpoint, struct text option)
 
 /* What is meant by "25", ":25", "*:25", "localhost:25". */
 static const char *
-why_no_address(struct text word, char room[WHY_MAX])
+why_no_address(struct text word, char space[WHY_MAX])
 {
     size_t colon = text_find_last(word, ':');
     struct text host = colon == TEXT_NONE ? TEXT("") : text_before(word, colon);
@@ -320,10 +320,10 @@ why_no_address(struct text word, char room[WHY_MAX])
     bool local = text_equal_nocase(host, TEXT("localhost"));
     if (!(all || local) || !text_number(port, 65535, &number) || number == 0)
         return "is no address (1.2.3.4:25, [::1]:25 or unix:/path)";
-    snprintf(room, WHY_MAX, "is no address: write %s:%u, %s:%u",
+    snprintf(space, WHY_MAX, "is no address: write %s:%u, %s:%u",
              all ? "0.0.0.0" : "127.0.0.1", (unsigned)number, all ? "[::]" : "[::1]",
              (unsigned)number);
-    return room;
+    return space;
 }
 
 static bool
@@ -334,8 +334,8 @@ read_endpoint(struct endpoint *endpoint, struct text word, struct buffer *mistak
     bool cut = text_cut(&options, '?', &address);
     assert(cut);
     if (!net_address_parse(address, 0, &endpoint->address)) {
-        char room[WHY_MAX];
-        policy_complain(mistakes, "listen", word, why_no_address(address, room));
+        char space[WHY_MAX];
+        policy_complain(mistakes, "listen", word, why_no_address(address, space));
         good = false;
     }
     while (text_word(&options, "&", &option)) {

@@ -4,7 +4,7 @@
  * It touches no socket, file or clock. Its owner calls server_step() until that says
  * READ, sends what has gathered in `out`, and does what the machine wishes:
  *
- *   ADMIT    server_admitted()           is there room for server_expected_size()?
+ *   ADMIT    server_admitted()           is there space for server_expected_size()?
  *   CHECK    server_recipient_checked()  may mail for server_recipient() be taken?
  *   BEGIN    server_begun()              open a draft for server_expected_size() bytes
  *   WRITE                                append server_content() to the draft
@@ -66,7 +66,7 @@ enum {
 
 /* What the envelopes of all sessions take together until their messages are stored: a
  * recipient beyond it hears 452 4.3.1. What is free for each is not counted, so an
- * ordinary message always has room, and untrusted clients leave others theirs. */
+ * ordinary message always has space, and untrusted clients leave others theirs. */
 struct server_envelopes {
     size_t bytes;
 };
@@ -197,7 +197,7 @@ enum server_action server_step(struct server *s, struct text *input)
 /* --- Wishes ------------------------------------------------------------------- */
 
 /* ADMIT, at MAIL, so that a client hears early that it must come later (RFC 1870 §6).
- * refusal NULL: there is room now; BEGIN asks again. */
+ * refusal NULL: there is space now; BEGIN asks again. */
 void server_admitted(struct server *s, const struct outcome *refusal);
 
 /* ADMIT, CHECK: as it was said, without <>; empty: none. */

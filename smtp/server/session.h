@@ -79,8 +79,8 @@ void session_host_stress(struct session_host *host, bool stressed);
 /* For a newcomer that counts as entered, an untrusted session ends that is idle, or one
  * of too many of its client; for an untrusted newcomer none of a client that has fewer
  * than it. False: there is none. */
-bool session_make_room(struct session_host *host, const struct net_address *newcomer,
-                       bool trusted);
+bool session_make_place(struct session_host *host, const struct net_address *newcomer,
+                        bool trusted);
 
 /* How a listening address speaks. */
 struct session_manner {

@@ -161,8 +161,8 @@ session_give_way(struct session *s)
 }
 
 bool
-session_make_room(struct session_host *host, const struct net_address *newcomer,
-                  bool trusted)
+session_make_place(struct session_host *host, const struct net_address *newcomer,
+                   bool trusted)
 {
     size_t others = trusted ? 0 : client_usage_weight(host->clients, newcomer);
     struct session *s = session_find_idle(host, false, others);

@@ -247,17 +247,17 @@ act_inject(struct work *w, unsigned recipients, size_t size)
 }
 
 static void
-plant_file(struct disk *disk, const char *room, const char *name, struct text bytes)
+plant_file(struct disk *disk, const char *dir, const char *name, struct text bytes)
 {
     char path[64];
-    snprintf(path, sizeof(path), "%s/%s", room, name);
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
     int file = disk_create(disk, path, 0644);
     if (file < 0)
         return; /* its own stands there, or the disk is dead */
     (void)!disk_write(disk, file, bytes);
     (void)!disk_sync(disk, file);
     disk_close_file(disk, file);
-    (void)!disk_sync_directory(disk, room);
+    (void)!disk_sync_directory(disk, dir);
 }
 
 void

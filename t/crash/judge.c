@@ -346,13 +346,13 @@ take_fresh(struct trial *t, struct daemon *d)
 static void
 check_empty(struct trial *t)
 {
-    static const char *const rooms[] = {"pid",   "mess",   "intd",   "todo", "info",
+    static const char *const dirs[] = {"pid",   "mess",   "intd",   "todo", "info",
                                         "local", "remote", "bounce", "hold"};
     char path[40];
-    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", crash_spool, rooms[i]);
+    for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", crash_spool, dirs[i]);
         size_t left = sim_disk_count(path);
-        expect(t, left == 0, "T6: %zu files are left in %s/", left, rooms[i]);
+        expect(t, left == 0, "T6: %zu files are left in %s/", left, dirs[i]);
     }
     snprintf(path, sizeof(path), "%s/corrupt", crash_spool);
     expect(t, sim_disk_count(path) == 0 || t->finding->quarantined > 0,

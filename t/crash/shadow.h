@@ -38,7 +38,7 @@ struct shadow {
 
 void shadow_init(struct shadow *s, bool strict);
 void shadow_free(struct shadow *s);
-/* A new message of about so many bytes; -1 when there is room for no more. */
+/* A new message of about so many bytes; -1 when there is directory for no more. */
 int shadow_add(struct shadow *s, unsigned recipients, size_t size, int told_of);
 struct text shadow_content(const struct shadow *s, unsigned message);
 const char *shadow_address(unsigned recipient);

@@ -115,7 +115,7 @@ join_plainly(struct text outer, struct text bodies, struct buffer *to)
 
 struct sink {
     struct buffer out;
-    size_t room;
+    size_t space;
 };
 
 static bool
@@ -123,7 +123,7 @@ take(void *context, struct text bytes)
 {
     struct sink *s = context;
     must(bytes.length > 0);
-    if (bytes.length > s->room - s->out.length)
+    if (bytes.length > s->space - s->out.length)
         return false;
     must(buffer_add(&s->out, bytes));
     return true;
@@ -154,23 +154,23 @@ join(struct text outer, struct text bodies, struct text steps, struct sink *to)
 }
 
 static void
-check(struct text outer, struct text bodies, struct text steps, size_t room)
+check(struct text outer, struct text bodies, struct text steps, size_t space)
 {
     struct buffer wanted;
-    struct sink sink = {.room = room};
+    struct sink sink = {.space = space};
     buffer_init(&wanted, OUT_MAX);
     buffer_init(&sink.out, OUT_MAX);
     bool is_message = join_plainly(outer, bodies, &wanted);
     enum reassemble_trouble trouble = join(outer, bodies, steps, &sink);
     must((trouble == REASSEMBLE_NO_HEADER) == !is_message);
     must(trouble != REASSEMBLE_GOOD || sink.out.length == wanted.length);
-    must(trouble != REASSEMBLE_NO_WRITE || wanted.length > room);
+    must(trouble != REASSEMBLE_NO_WRITE || wanted.length > space);
     must(text_starts(buffer_text(&wanted), buffer_text(&sink.out)));
     buffer_free(&wanted);
     buffer_free(&sink.out);
 }
 
-/* Four bytes of sizes, one of how much is the outer header, one of room; then header
+/* Four bytes of sizes, one of how much is the outer header, one of space; then header
  * and bodies, with a byte SEAM at each seam. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

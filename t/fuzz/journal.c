@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { FILES = 4, FILE_MAX = 20 * JOURNAL_BLOCK, ROOM_SEGMENT = 16 * JOURNAL_BLOCK };
+enum { FILES = 4, FILE_MAX = 20 * JOURNAL_BLOCK, SPOOL_SEGMENT = 16 * JOURNAL_BLOCK };
 
 #define must(condition) must_be((condition), #condition)
 
@@ -89,7 +89,7 @@ static void
 go_on(bool lies)
 {
     struct journal_settings settings = {
-        .room = "journal", .segment_size = ROOM_SEGMENT, .segments = FILES + 4};
+        .directory = "journal", .segment_size = SPOOL_SEGMENT, .segments = FILES + 4};
     struct reading r = {0};
     struct journal_reading reading = {
         .context = &r, .record = on_record, .damaged = on_damaged};
@@ -242,17 +242,17 @@ cook_file(struct recipe *r, uint64_t sequence, uint64_t *number)
         }
     close_batch(r);
     if (next(r) % 3 > 0)
-        add_zeros(r, ROOM_SEGMENT);
-    if (next(r) % 3 == 0 && r->bytes.length == ROOM_SEGMENT) {
+        add_zeros(r, SPOOL_SEGMENT);
+    if (next(r) % 3 == 0 && r->bytes.length == SPOOL_SEGMENT) {
         r->bytes.length -= JOURNAL_BLOCK;
         begin_batch(r, sequence, 0);
         close_batch(r);
-        add_zeros(r, ROOM_SEGMENT);
+        add_zeros(r, SPOOL_SEGMENT);
     }
 }
 
 static void
-remove_room(void)
+remove_directory(void)
 {
     char path[80];
     (void)disk_list(disk, "journal", remove_one, disk);
@@ -262,7 +262,7 @@ remove_room(void)
 }
 
 static void
-make_room(void)
+make_directory(void)
 {
     char path[64];
     if (disk != NULL)
@@ -271,7 +271,7 @@ make_room(void)
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (long)getpid());
     must(disk_open(&disk, path, true) == 0 &&
          disk_make_directory(disk, "journal", 0700) == 0);
-    (void)atexit(remove_room);
+    (void)atexit(remove_directory);
 }
 
 int
@@ -279,7 +279,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct recipe r = {.at = data, .end = data + size};
     bool raw = next(&r) % 4 == 0;
-    make_room();
+    make_directory();
     uint64_t number = 1;
     must(disk_list(disk, "journal", remove_one, disk) == 0);
     for (unsigned i = 0; i < FILES; i++) {

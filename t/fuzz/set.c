@@ -174,7 +174,7 @@ check_counts(const struct world *w)
     must(w->limits.client_sets == 0 || open <= w->limits.client_sets);
 }
 
-/* What is being joined cannot be given up to make room. */
+/* What is being joined cannot be given up to make space. */
 static void
 check_room(const struct world *w)
 {

@@ -31,18 +31,18 @@ must(bool good)
 /* --- Files ------------------------------------------------------------------------ */
 
 static void
-path_of(const char *room, char out[128])
+path_of(const char *dir, char out[128])
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    snprintf(out, 128, "%s/%s/%s", home, room, name);
+    snprintf(out, 128, "%s/%s/%s", home, dir, name);
 }
 
 static void
-put(const char *room, struct text bytes, bool foreign)
+put(const char *dir, struct text bytes, bool foreign)
 {
     char path[128];
-    path_of(room, path);
+    path_of(dir, path);
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     must(file >= 0 && write(file, bytes.at, bytes.length) == (ssize_t)bytes.length);
     must(!foreign || fchown(file, NOBODY, NOBODY) == 0);
@@ -51,7 +51,7 @@ put(const char *room, struct text bytes, bool foreign)
 
 /* Title, due slot, length and trailer around the records. */
 static void
-forge(const char *room, const char *title, struct text records, bool foreign)
+forge(const char *dir, const char *title, struct text records, bool foreign)
 {
     struct buffer out;
     char name[ID_LENGTH + 1], slot[ENVELOPE_DUE_SIZE];
@@ -71,18 +71,18 @@ forge(const char *room, const char *title, struct text records, bool foreign)
     uint32_t crc = crc_add(crc_add(0, name, ID_LENGTH), title, strlen(title));
     crc = crc_add(crc, out.at + start, out.length - start);
     must(buffer_format(&out, "crc %08" PRIx32 "\nend\n", crc));
-    put(room, buffer_text(&out), foreign);
+    put(dir, buffer_text(&out), foreign);
     buffer_free(&out);
 }
 
 static void
 sweep(void)
 {
-    static const char *const rooms[] = {"mess",   "todo",   "intd", "info",  "local",
+    static const char *const dirs[] = {"mess",   "todo",   "intd", "info",  "local",
                                         "remote", "bounce", "hold", "defrag"};
     char path[128], corrupt[200];
-    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
-        path_of(rooms[i], path);
+    for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+        path_of(dirs[i], path);
         (void)unlink(path);
     }
     static const char *const tails[] = {"note",  "mess",   "todo",   "intd", "info",

@@ -73,7 +73,7 @@ struct world {
     void *context;
 };
 
-/* The current one: base/disk/disk.h has no room for another. Made when first asked for. */
+/* The current one: base/disk/disk.h has no space for another. Made when first asked for. */
 struct world *world(void);
 /* Another one instead; returns the one before. */
 struct world *world_exchange(struct world *other);

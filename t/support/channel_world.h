@@ -50,10 +50,10 @@ static inline bool
 stage_read(struct queue *queue, const struct envelope *e, struct buffer *out)
 {
     buffer_init(out, 64 * 1024 * 1024);
-    char *room = buffer_reserve(out, (size_t)e->content_size + 1);
+    char *space = buffer_reserve(out, (size_t)e->content_size + 1);
     int content = queue_content_open(queue, e);
-    bool good = content >= 0 && room != NULL &&
-                queue_content_read(queue, content, 0, room, (size_t)e->content_size) ==
+    bool good = content >= 0 && space != NULL &&
+                queue_content_read(queue, content, 0, space, (size_t)e->content_size) ==
                     e->content_size;
     if (content >= 0)
         queue_content_close(queue, content);

@@ -33,7 +33,7 @@ struct manager {
     struct buffer verdicts;
     unsigned ended;
     char found[256]; /* the site of the session opened last */
-    bool no_room, backwards;
+    bool no_space, backwards;
     manager_watch *watch;
     void *watch_context;
     struct buffer health;
@@ -181,7 +181,7 @@ manager_session_found(struct manager *m, struct sched_session *session, struct t
 {
     (void)session;
     text_copy(m->found, sizeof m->found, key);
-    return !m->no_room;
+    return !m->no_space;
 }
 
 void

@@ -39,7 +39,7 @@ struct dialog {
     struct server_rules rules;
     bool lmtp, may_relay, peer;
     bool paced;   /* has events: input cannot be sent in advance */
-    int64_t room; /* of the fake queue; 0: endless */
+    int64_t space; /* of the fake queue; 0: endless */
     bool faked;   /* has answers of a fake queue: not for a real one */
 };
 
@@ -129,7 +129,7 @@ dialog_read_option(struct dialog *d, struct text option)
     else if (text_equal(key, TEXT("size_limit")))
         d->rules.size_limit = (int64_t)value;
     else if (text_equal(key, TEXT("room")))
-        d->room = (int64_t)value;
+        d->space = (int64_t)value;
     else if (text_equal(key, TEXT("recipient_limit")))
         d->rules.recipient_limit = (int)value;
     else if (text_equal(key, TEXT("error_limit")))

@@ -41,7 +41,7 @@ struct kit {
     struct kit_message *messages; /* by number, from 1 */
     unsigned count;
     uint64_t settled, settled_good; /* numbers */
-    unsigned settles, failures, crowds, roomies, checkpoints_asked, refusals;
+    unsigned settles, failures, crowds, space_events, checkpoints_asked, refusals;
     int last_error;
     uint64_t crowded;
     bool in_order; /* every batch was settled once, in order */
@@ -128,10 +128,10 @@ kit_crowded(void *context, uint64_t sequence)
 }
 
 static inline void
-kit_roomy(void *context)
+kit_on_space(void *context)
 {
     struct kit *k = context;
-    k->roomies++;
+    k->space_events++;
 }
 
 static inline void
@@ -230,7 +230,7 @@ kit_open(struct kit *k)
     struct journal_events events = {.context = k,
                                     .settled = kit_settled,
                                     .crowded = kit_crowded,
-                                    .roomy = kit_roomy};
+                                    .space = kit_on_space};
     int result =
         journal_open(&k->journal, &k->spool, k->loop, &k->settings, &reading, &events,
                      &k->summary, k->error, sizeof(k->error));
@@ -251,7 +251,7 @@ kit_begin_process(struct kit *k, bool blocking, uint64_t seed)
     k->spool = (struct spool){.disk = k->disk, .log = k->log};
     k->settled = 0;
     k->in_order = true;
-    k->refusals = k->crowds = k->roomies = k->settles = k->failures = 0;
+    k->refusals = k->crowds = k->space_events = k->settles = k->failures = 0;
 }
 
 static inline void
@@ -273,7 +273,7 @@ kit_new(size_t blocks, unsigned segments)
     buffer_init(&k->lines, 1024 * 1024);
     k->log = log_new(NULL, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
     log_capture(k->log, &k->lines);
-    k->settings = (struct journal_settings){.room = "journal/000-255",
+    k->settings = (struct journal_settings){.directory = "journal/000-255",
                                             .segment_size = blocks * KIT_BLOCK,
                                             .segments = segments};
     k->checkpoint_at_once = true;

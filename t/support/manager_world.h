@@ -264,13 +264,13 @@ world_deliver(struct world *w, const char *sender, const char *recipients)
     world_turns(w);
 }
 
-/* Files in a room of the spool. */
+/* Files in a directory of the spool. */
 static inline unsigned
-world_files(const struct world *w, const char *room)
+world_files(const struct world *w, const char *dir)
 {
     char path[300];
     unsigned count = 0;
-    snprintf(path, sizeof(path), "%s/%s", w->folder, room);
+    snprintf(path, sizeof(path), "%s/%s", w->folder, dir);
     DIR *directory = opendir(path);
     if (directory == NULL)
         abort();
@@ -283,11 +283,11 @@ world_files(const struct world *w, const char *room)
 static inline bool
 world_is_empty(const struct world *w)
 {
-    static const char *const rooms[] = {"pid",  "mess",   "intd",   "todo",
+    static const char *const dirs[] = {"pid",  "mess",   "intd",   "todo",
                                         "info", "local",  "remote", "bounce",
                                         "hold", "defrag", "corrupt"};
-    for (size_t i = 0; i < sizeof(rooms) / sizeof(*rooms); i++)
-        if (world_files(w, rooms[i]) != 0)
+    for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs); i++)
+        if (world_files(w, dirs[i]) != 0)
             return false;
     return true;
 }

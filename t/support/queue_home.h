@@ -35,31 +35,31 @@ remove_home(const char *home)
 }
 
 static inline void
-path_of(const char *home, const char *room, struct id id, char out[200])
+path_of(const char *home, const char *dir, struct id id, char out[200])
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    snprintf(out, 200, "%s/%s/%s", home, room, name);
+    snprintf(out, 200, "%s/%s/%s", home, dir, name);
 }
 
 static inline bool
-is_there(const char *home, const char *room, struct id id)
+is_there(const char *home, const char *dir, struct id id)
 {
     char path[200];
     struct stat status;
-    path_of(home, room, id, path);
+    path_of(home, dir, id, path);
     return lstat(path, &status) == 0;
 }
 
-/* Which of the rooms have a file of id, as letters. */
+/* Which of the directories have a file of id, as letters. */
 static inline const char *
 where(const char *home, struct id id)
 {
     static char out[16];
     static const struct {
-        const char *room;
+        const char *dir;
         char letter;
-    } rooms[] = {
+    } dirs[] = {
         {"mess",   'm'},
         {"intd",   'i'},
         {"todo",   't'},
@@ -70,20 +70,20 @@ where(const char *home, struct id id)
         {"hold",   'h'}
     };
     size_t length = 0;
-    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++)
-        if (is_there(home, rooms[i].room, id))
-            out[length++] = rooms[i].letter;
+    for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+        if (is_there(home, dirs[i].dir, id))
+            out[length++] = dirs[i].letter;
     out[length] = '\0';
     return out;
 }
 
 static inline unsigned
-count_files(const char *home, const char *room)
+count_files(const char *home, const char *dir)
 {
     char path[200];
     unsigned count = 0;
     struct dirent *entry;
-    snprintf(path, sizeof(path), "%s/%s", home, room);
+    snprintf(path, sizeof(path), "%s/%s", home, dir);
     DIR *directory = opendir(path);
     while (directory != NULL && (entry = readdir(directory)) != NULL)
         count += entry->d_name[0] != '.';
@@ -95,11 +95,11 @@ count_files(const char *home, const char *room)
 static inline unsigned
 count_all(const char *home)
 {
-    static const char *const rooms[] = {"pid",   "mess",   "intd",   "todo", "info",
+    static const char *const dirs[] = {"pid",   "mess",   "intd",   "todo", "info",
                                         "local", "remote", "bounce", "hold", "corrupt"};
     unsigned count = 0;
-    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++)
-        count += count_files(home, rooms[i]);
+    for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+        count += count_files(home, dirs[i]);
     return count;
 }
 

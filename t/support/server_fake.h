@@ -28,7 +28,7 @@ struct fake {
     bool draft_open, closed;
     bool late;    /* questions are answered after the machine was asked to go on */
     bool forget;  /* stored messages are not kept */
-    int64_t room; /* a larger message is refused at MAIL; 0: none is */
+    int64_t space; /* a larger message is refused at MAIL; 0: none is */
     struct fake_message messages[FAKE_MESSAGES_MAX];
     size_t count;
     unsigned stored, drafts;
@@ -73,7 +73,7 @@ fake_admit(struct fake *f)
 {
     struct outcome full =
         outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 452, "4.3.1", "no room");
-    bool fits = f->room == 0 || server_expected_size(&f->server) <= f->room;
+    bool fits = f->space == 0 || server_expected_size(&f->server) <= f->space;
     server_admitted(&f->server, fits ? NULL : &full);
 }
 

@@ -186,10 +186,10 @@ complain(struct run *r, const char *what)
 }
 
 static size_t
-left_in(const struct stage *s, const char *room)
+left_in(const struct stage *s, const char *space)
 {
     char path[60];
-    snprintf(path, sizeof path, "%s/%s", s->w.folder, room);
+    snprintf(path, sizeof path, "%s/%s", s->w.folder, space);
     return sim_disk_count(path);
 }
 

@@ -150,7 +150,7 @@ test_routes(void)
     stage_end(&s);
 }
 
-/* The journal has no room: what moves out of it is marked. */
+/* The journal has no space: what moves out of it is marked. */
 static void
 test_crowded(void)
 {

@@ -11,7 +11,7 @@
 
 enum { LARGE = 100000 };
 
-struct room_for_one {
+struct space_for_one {
     struct loop *loop;
     struct log *log;
     struct buffer lines;
@@ -28,7 +28,7 @@ struct room_for_one {
 static void
 on_orphan(void *context, struct id id)
 {
-    struct room_for_one *r = context;
+    struct space_for_one *r = context;
     (void)id;
     r->orphans++;
 }
@@ -36,7 +36,7 @@ on_orphan(void *context, struct id id)
 static void
 on_stored(void *context, struct envelope *e, const struct outcome *refusal)
 {
-    struct room_for_one *r = context;
+    struct space_for_one *r = context;
     r->answers++;
     r->refusals += refusal != NULL;
     if (refusal != NULL)
@@ -45,16 +45,16 @@ on_stored(void *context, struct envelope *e, const struct outcome *refusal)
 }
 
 static void
-start(struct room_for_one *r, const struct queue_settings *settings)
+start(struct space_for_one *r, const struct queue_settings *settings)
 {
     char error[300] = "";
-    *r = (struct room_for_one){.loop = sim_loop_new(7)};
+    *r = (struct space_for_one){.loop = sim_loop_new(7)};
     r->log = log_new(r->loop, LOG_STYLE_PETREL, LOG_LEVEL_ERROR);
     buffer_init(&r->lines, 1 << 20);
     log_capture(r->log, &r->lines);
     if (spool_open(&r->spool, "/spool", false, r->log, error, sizeof(error)) != 0)
         ok_named(false, error);
-    r->young = (struct journaled){.spool = &r->spool, .loop = r->loop, .room = "journal/x"};
+    r->young = (struct journaled){.spool = &r->spool, .loop = r->loop, .directory = "journal/x"};
     r->endings =
         (struct removal){.spool = &r->spool, .young = &r->young, .seen = &r->seen};
     r->drafts =
@@ -71,7 +71,7 @@ start(struct room_for_one *r, const struct queue_settings *settings)
 }
 
 static void
-stop(struct room_for_one *r)
+stop(struct space_for_one *r)
 {
     commits_stop(&r->commits);
     id_set_free(&r->seen);
@@ -85,7 +85,7 @@ static const struct queue_settings plain = {.spool = "/spool", .slices = 1};
 
 /* Commits a message of that size; its id. */
 static struct id
-commit(struct room_for_one *r, size_t size)
+commit(struct space_for_one *r, size_t size)
 {
     static char content[LARGE];
     struct outcome refusal;
@@ -105,7 +105,7 @@ commit(struct room_for_one *r, size_t size)
 static void
 test_batch(void)
 {
-    struct room_for_one r;
+    struct space_for_one r;
     sim_disk_reset();
     start(&r, &plain);
     for (unsigned i = 0; i < 5; i++)
@@ -133,7 +133,7 @@ test_batch(void)
 static void
 test_names(size_t size)
 {
-    struct room_for_one r;
+    struct space_for_one r;
     struct id ids[3];
     sim_disk_reset();
     for (unsigned i = 0; i < 3; i++) {
@@ -153,7 +153,7 @@ test_names(size_t size)
 static void
 test_space(void)
 {
-    struct room_for_one r;
+    struct space_for_one r;
     struct outcome refusal = {.code = 0};
     sim_disk_reset();
     start(&r, &plain);
@@ -183,7 +183,7 @@ test_space(void)
 static void
 test_owners(void)
 {
-    struct room_for_one r;
+    struct space_for_one r;
     sim_disk_reset();
     start(&r, &plain);
     (void)commit(&r, 10);
@@ -199,7 +199,7 @@ test_owners(void)
 static void
 test_slices(void)
 {
-    struct room_for_one r;
+    struct space_for_one r;
     struct queue_settings settings = {.spool = "/spool", .slices = 1024, .slice = 700};
     sim_disk_reset();
     start(&r, &settings);

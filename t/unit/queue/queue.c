@@ -21,7 +21,7 @@ test_open(void)
     static const struct {
         const char *name;
         unsigned mode;
-    } rooms[] = {
+    } dirs[] = {
         {"",              0711 },
         {"/pid",          01733},
         {"/mess",         01733},
@@ -43,11 +43,11 @@ test_open(void)
     umask(077);
     is_number(kit_open(&k, spool), 0, "missing parents are made");
     umask(022);
-    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
+    for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
         struct stat status = {0};
-        snprintf(path, sizeof(path), "%s%s", spool, rooms[i].name);
+        snprintf(path, sizeof(path), "%s%s", spool, dirs[i].name);
         stat(path, &status);
-        is_number(status.st_mode & 07777, rooms[i].mode, path + strlen(spool));
+        is_number(status.st_mode & 07777, dirs[i].mode, path + strlen(spool));
     }
     ok_named(queue_health(k.queue).accepting, "a new queue takes mail");
     is_number(kit_open(&second, spool), EX_TEMPFAIL, "a second daemon is told");

@@ -365,7 +365,7 @@ test_excess_dies(void)
     world_end(&w);
 }
 
-/* What left while it was backlogged does not use up the room of those behind it. */
+/* What left while it was backlogged does not use up the space of those behind it. */
 static void
 test_excess_gone(void)
 {

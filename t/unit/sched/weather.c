@@ -319,8 +319,8 @@ weather_make(struct weather *w, uint64_t seed)
 /* The trace, and how much of it at one millisecond. */
 struct watch {
     uint32_t crc;
-    struct text ms; /* "12.345", kept in room */
-    char room[32];
+    struct text ms; /* "12.345", kept in space */
+    char space[32];
     unsigned at_once, worst;
     int64_t good_ms, last_ms, gap_ms; /* the longest without a final verdict, in good */
 };
@@ -354,8 +354,8 @@ see(void *context, struct text line)
     watch->crc = crc_add(watch->crc, line.at, line.length);
     if (!text_equal(time, watch->ms)) {
         watch->at_once = 0;
-        watch->ms = text_of(watch->room, time.length);
-        memcpy(watch->room, time.at, time.length);
+        watch->ms = text_of(watch->space, time.length);
+        memcpy(watch->space, time.at, time.length);
     }
     if (++watch->at_once > watch->worst)
         watch->worst = watch->at_once;

@@ -19,9 +19,9 @@ struct bench {
 };
 
 static void
-put(struct spool *s, enum room room, struct id id, struct text bytes)
+put(struct spool *s, enum spool_dir space, struct id id, struct text bytes)
 {
-    int file = spool_write_new(s, room, id, bytes, false);
+    int file = spool_write_new(s, space, id, bytes, false);
     if (file < 0)
         abort();
     disk_close_file(s->disk, file);
@@ -50,8 +50,8 @@ plant(const struct world *w)
             abort();
         buffer_clear(&form);
         envelope_write_todo(e, &form);
-        put(&s, ROOM_MESS, e->id, content);
-        put(&s, ROOM_QUEUED, e->id, buffer_text(&form));
+        put(&s, SPOOL_MESS, e->id, content);
+        put(&s, SPOOL_TODO, e->id, buffer_text(&form));
         envelope_free(&e);
     }
     buffer_free(&form);

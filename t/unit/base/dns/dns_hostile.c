@@ -299,9 +299,9 @@ server_start(unsigned *port, bool by_tcp)
                             .sin_port = htons((uint16_t)*port),
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int udp = socket(AF_INET, SOCK_DGRAM, 0), tcp = -1;
-    /* The clock stands: a question that is lost for want of room is not asked again. */
-    int room = 1 << 20;
-    setsockopt(udp, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+    /* The clock stands: a question that is lost for want of space is not asked again. */
+    int space = 1 << 20;
+    setsockopt(udp, SOL_SOCKET, SO_RCVBUF, &space, sizeof(space));
     if (bind(udp, (struct sockaddr *)&a, sizeof(a)) != 0)
         return -1;
     if (by_tcp) {

@@ -37,7 +37,7 @@ add_name(struct wire *w, const char *name)
     add(w, "", 1);
 }
 
-/* A question for example.test, type 15, at offset 12, and room for so many records. */
+/* A question for example.test, type 15, at offset 12, and space for so many records. */
 static struct wire
 wire_new(unsigned records)
 {

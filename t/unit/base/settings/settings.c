@@ -249,7 +249,7 @@ test_file_form(void)
     end(&f);
 }
 
-/* The longest value there can be has room: all of the file but the key. */
+/* The longest value there can be has space: all of the file but the key. */
 static void
 test_long_value(void)
 {

@@ -12,14 +12,14 @@ enum { PARTS = 4, OUT_MAX = 1 << 20 };
 struct result {
     struct buffer out;
     enum reassemble_trouble trouble;
-    size_t room; /* bytes that may be written */
+    size_t space; /* bytes that may be written */
 };
 
 static bool
 take(void *context, struct text bytes)
 {
     struct result *r = context;
-    return r->out.length + bytes.length <= r->room && buffer_add(&r->out, bytes);
+    return r->out.length + bytes.length <= r->space && buffer_add(&r->out, bytes);
 }
 
 /* parts in pieces of `step` bytes. */
@@ -30,8 +30,8 @@ join(struct result *r, const char *outer, const struct text *parts, size_t count
     struct reassemble j;
     bool good = true;
     buffer_init(&r->out, OUT_MAX);
-    if (r->room == 0)
-        r->room = OUT_MAX;
+    if (r->space == 0)
+        r->space = OUT_MAX;
     reassemble_start(&j, text_from(outer), take, r);
     for (size_t i = 0; good && i < count; i++) {
         for (size_t at = 0; good && at < parts[i].length; at += step)
@@ -57,7 +57,7 @@ is_joined(const char *outer, const char *const *bodies, const char *wanted,
     }
     size_t wrong = 0;
     for (size_t step = longest; step > 0; step--) {
-        struct result r = {.room = 0};
+        struct result r = {.space = 0};
         join(&r, outer, parts, count, step);
         bool same = r.trouble == REASSEMBLE_GOOD &&
                     text_equal(buffer_text(&r.out), text_from(wanted));
@@ -181,7 +181,7 @@ test_subject(void)
         {"subject: inner\r\n\r\nb\r\n", "X: 1\r\nsubject: inner\r\n\r\nb\r\n"         },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct result r = {.room = OUT_MAX};
+        struct result r = {.space = OUT_MAX};
         struct reassemble j;
         buffer_init(&r.out, OUT_MAX);
         reassemble_start(&j, TEXT("X: 1\r\nMessage-ID: <o>\r\nSubject: outer\r\n more\r\n"),
@@ -210,7 +210,7 @@ is_trouble(const char *bodies, enum reassemble_trouble trouble, const char *name
 {
     struct text part = text_from(bodies);
     for (size_t step = 1; step <= part.length; step += part.length - 1) {
-        struct result r = {.room = 0};
+        struct result r = {.space = 0};
         join(&r, "X: 1\r\n", &part, 1, step);
         is_number(r.trouble, trouble, name);
         is_number((long long)r.out.length, 0, "nothing was written");
@@ -246,7 +246,7 @@ test_long(void)
         memset(header + length + 2, 'b', 1000);
         for (size_t step = 1 << 12; step <= 1 << 20; step <<= 8) {
             struct text part = text_of(header, length + 2 + 1000);
-            struct result r = {.room = 0};
+            struct result r = {.space = 0};
             join(&r, "X: 1\r\n", &part, 1, step);
             is_number(r.trouble, over ? REASSEMBLE_LONG_HEADER : REASSEMBLE_GOOD, "the limit");
             is_number((long long)r.out.length,
@@ -260,7 +260,7 @@ test_long(void)
     memset(endless, 'x', REASSEMBLE_HEADER_MAX * 2);
     memcpy(endless, "X:", 2);
     struct text part = text_of(endless, REASSEMBLE_HEADER_MAX * 2);
-    struct result r = {.room = 0};
+    struct result r = {.space = 0};
     join(&r, "", &part, 1, 1000);
     is_number(r.trouble, REASSEMBLE_LONG_HEADER, "a field without an end");
     buffer_free(&r.out);
@@ -271,15 +271,15 @@ static void
 test_no_write(void)
 {
     struct text parts[2] = {TEXT("Subject: s\r\n\r\nbody\r\n"), TEXT("more\r\n")};
-    for (size_t room = 1; room < 36; room++) {
-        struct result r = {.room = room};
+    for (size_t space = 1; space < 36; space++) {
+        struct result r = {.space = space};
         join(&r, "X: 12345\r\n", parts, 2, 7);
-        is_number(r.trouble, r.out.length < 36 && room < 36 ? REASSEMBLE_NO_WRITE : REASSEMBLE_GOOD,
+        is_number(r.trouble, r.out.length < 36 && space < 36 ? REASSEMBLE_NO_WRITE : REASSEMBLE_GOOD,
                   "a failure to write ends it");
-        ok_named(r.out.length <= room, "at once");
+        ok_named(r.out.length <= space, "at once");
         buffer_free(&r.out);
     }
-    struct result r = {.room = 36};
+    struct result r = {.space = 36};
     join(&r, "X: 12345\r\n", parts, 2, 7);
     is_number(r.trouble, REASSEMBLE_GOOD, "with room it goes well");
     is_number((long long)r.out.length, 36, "to the last byte");

@@ -1,5 +1,5 @@
 /* The journal's writer keeps what its header promises: one sync for all of a turn,
- * never two in flight, marks within 100 ms, a ring that goes round, room for ends when
+ * never two in flight, marks within 100 ms, a ring that goes round, space for ends when
  * there is none for messages, and nothing lost when the disk fails. */
 /* link: t/sim/disk.c */
 /* link: t/sim/disk_world.c */
@@ -19,7 +19,7 @@ reads_back(struct kit *k, unsigned number)
 {
     const struct kit_message *m = &k->messages[number];
     char *bytes = calloc(1, m->size + 1);
-    bool good = journal_read_place(k->disk, k->settings.room, &m->place, 0, bytes,
+    bool good = journal_read_place(k->disk, k->settings.directory, &m->place, 0, bytes,
                                    m->size) == (int64_t)m->size &&
                 kit_is_payload(number, m->size, text_of(bytes, m->size));
     free(bytes);
@@ -76,12 +76,12 @@ test_group_commit(void)
         good = good && reads_back(k, i);
     ok_named(good, "all of it can be read");
     char some[4];
-    is_number(journal_read_place(k->disk, k->settings.room, &k->messages[51].place, 8,
+    is_number(journal_read_place(k->disk, k->settings.directory, &k->messages[51].place, 8,
                                  some, 2),
               2, "a part of it");
     struct journal_place nowhere = k->messages[51].place;
     nowhere.segment = 99;
-    is_number(journal_read_place(k->disk, k->settings.room, &nowhere, 0, some, 1),
+    is_number(journal_read_place(k->disk, k->settings.directory, &nowhere, 0, some, 1),
               -ENOENT, "no such segment");
     kit_calm(k); /* the third segment is made */
     kit_accept(k, 10);
@@ -210,7 +210,7 @@ test_limits(void)
                  k->messages[k->count].place.sequence == 2,
              "8 MiB in memory, then they wait");
     kit_calm(k);
-    is_number(k->roomies, 1, "until those are written");
+    is_number(k->space_events, 1, "until those are written");
     kit_stop(&k);
 }
 
@@ -258,7 +258,7 @@ test_many_rounds(void)
 }
 
 static void
-test_no_room(void)
+test_no_space(void)
 {
     struct kit *k = kit_start(16, 4, false);
     for (unsigned i = 0; i < 30; i++) {
@@ -268,7 +268,7 @@ test_no_room(void)
     is_number(k->count, 9, "all but the last segment");
     ok(figures(k).full && k->refusals == 21 && k->crowds > 0);
     is_number(k->crowded, 1, "what is in the oldest should move");
-    is_number(k->roomies, 0, "no room");
+    is_number(k->space_events, 0, "no space");
     ok(kit_accept_as(k, LARGE, true) > 0 && kit_accept_as(k, LARGE, true) > 0 &&
        kit_accept_as(k, LARGE, true) > 0);
     is_number(kit_accept_as(k, LARGE, true), 0, "not even for our own");
@@ -282,14 +282,14 @@ test_no_room(void)
         kit_end(k, i, RECORD_MOVED);
     kit_drain(k);
     ok_named(journal_is_quiet(k->journal) && k->messages[3].ended,
-             "ends find their way, since they make room");
-    is_number(k->roomies, 0, "no room yet");
+             "ends find their way, since they make space");
+    is_number(k->space_events, 0, "no space yet");
     for (unsigned i = 4; i <= 6; i++)
         kit_end(k, i, RECORD_MOVED);
     kit_drain(k);
     kit_turn(k);
     kit_turn(k);
-    is_number(k->roomies, 1, "now there is");
+    is_number(k->space_events, 1, "now there is");
     ok(!figures(k).full && kit_accept(k, 100) > 0);
     kit_drain(k);
     kit_restart(k);
@@ -406,7 +406,7 @@ test_marks_only(void)
     kit_turn(k); /* those of the first segment are durable, the third is not */
     sim_disk_power_cut();
     struct journal_reading reading = kit_reading(k);
-    is_number(journal_read(k->disk, k->settings.room, &reading, &k->summary), 0,
+    is_number(journal_read(k->disk, k->settings.directory, &reading, &k->summary), 0,
               "reads");
     ok(k->damages == 0 && k->summary.records == 3 && !k->summary.torn);
     kit_bury(k);
@@ -462,7 +462,7 @@ test_fewer_segments(void)
     k->settings.segments = 4;
     kit_restart(k);
     ok_named(figures(k).segments > 8, "all are needed");
-    ok_named(kit_accept(k, 10) > 0, "and there is room for more");
+    ok_named(kit_accept(k, 10) > 0, "and there is space for more");
     for (unsigned i = 1; i <= 24; i++)
         kit_end(k, i, RECORD_END);
     kit_drain(k);
@@ -498,7 +498,7 @@ test_close(void)
     journal_close(&none);
 }
 
-/* What else is in the room is left alone. */
+/* What else is in the space is left alone. */
 static void
 test_other_names(void)
 {
@@ -510,7 +510,7 @@ test_other_names(void)
     kit_begin_process(k, false, 1);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[80];
-        snprintf(path, sizeof(path), "%s/%s", k->settings.room, names[i]);
+        snprintf(path, sizeof(path), "%s/%s", k->settings.directory, names[i]);
         if (i == 3)
             disk_make_directory(k->disk, path, 0700);
         else
@@ -548,10 +548,10 @@ test_division(void)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct journal_settings s =
-            journal_divide("room", cases[i].size, cases[i].segment);
+            journal_divide("directory", cases[i].size, cases[i].segment);
         is_number(s.segment_size, cases[i].wanted, "bytes of a segment");
         is_number(s.segments, cases[i].segments, "segments");
-        is_string(s.room, "room", "its room");
+        is_string(s.directory, "directory", "its directory");
     }
 }
 
@@ -566,7 +566,7 @@ main(void)
     test_lazy();
     test_limits();
     test_many_rounds();
-    test_no_room();
+    test_no_space();
     test_one_more();
     test_checkpoint();
     test_checkpoint_waits();

@@ -66,7 +66,7 @@ test_ends_first(void)
     ok(k->failures > 0 && k->messages[1].ended && !journal_is_quiet(k->journal));
     sim_disk_power_cut();
     struct journal_reading reading = kit_reading(k);
-    is_number(journal_read(k->disk, k->settings.room, &reading, &k->summary), 0, "reads");
+    is_number(journal_read(k->disk, k->settings.directory, &reading, &k->summary), 0, "reads");
     ok_named(k->found[1].ends == 1 && k->found[2].marks[3] == 0, "the end, not all marks");
     kit_bury(k);
     kit_begin_process(k, false, 2);
@@ -90,7 +90,7 @@ open_with(struct kit *k, void (*settled)(void *context, uint64_t batch, int erro
 {
     struct journal_reading reading = kit_reading(k);
     struct journal_events events = {
-        .context = k, .settled = settled, .roomy = kit_roomy};
+        .context = k, .settled = settled, .space = kit_on_space};
     sim_disk_reset();
     kit_begin_process(k, false, 1);
     return journal_open(&k->journal, &k->spool, k->loop, &k->settings, &reading,
@@ -124,11 +124,11 @@ test_failing_often(unsigned times)
         is_number(k->failures, i + 1, "once every 10 s");
         sim_loop_advance(k->loop, 8000);
     }
-    is_number(k->roomies, 0, "no room");
+    is_number(k->space_events, 0, "no space");
     sim_loop_advance(k->loop, 2000);
     kit_turn(k);
     is_number(k->failures, times, "then it goes on");
-    is_number(k->roomies, 1, "with room");
+    is_number(k->space_events, 1, "with space");
     kit_drain(k);
     ok(journal_is_quiet(k->journal) && k->in_order);
     kit_restart(k);
@@ -254,9 +254,9 @@ test_open_failures(void)
     sim_disk_reset();
     kit_begin_process(k, false, 1);
     disk_make_directory(k->disk, "journal", 0700);
-    disk_close_file(k->disk, disk_create(k->disk, k->settings.room, 0600));
+    disk_close_file(k->disk, disk_create(k->disk, k->settings.directory, 0600));
     ok(kit_open(k) < 0 && k->journal == NULL);
-    ok_named(strstr(k->error, k->settings.room) != NULL, "the error names the room");
+    ok_named(strstr(k->error, k->settings.directory) != NULL, "the error names the directory");
     kit_stop(&k);
 }
 

@@ -37,7 +37,7 @@ static int
 open_real(struct real *r, const char *home, bool background)
 {
     struct journal_settings settings = {
-        .room = "journal/0000-0511", .segment_size = (size_t)16 * JOURNAL_BLOCK, .segments = 4};
+        .directory = "journal/0000-0511", .segment_size = (size_t)16 * JOURNAL_BLOCK, .segments = 4};
     struct journal_reading reading = {.context = r, .record = on_record};
     struct journal_events events = {.context = r, .settled = on_settled};
     struct journal_summary summary;
@@ -113,7 +113,7 @@ main(void)
     if (mkdtemp(home) == NULL)
         abort();
     is_number(open_real(&r, home, true), 0, "opens");
-    is_number(mode_of(home, "journal"), 0700, "the room is ours alone");
+    is_number(mode_of(home, "journal"), 0700, "the directory is ours alone");
     is_number(mode_of(home, "journal/0000-0511"), 0700, "all of it");
     is_number(mode_of(home, "journal/0000-0511/0000"), 0600, "and the files");
     is_number(mode_of(home, "journal/0000-0511/0001"), 0600, "both");

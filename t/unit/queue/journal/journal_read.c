@@ -9,20 +9,20 @@
 
 #include "t/support/journal_kit.h"
 
-static const char room[] = "/s/journal/000-255";
+static const char directory[] = "/s/journal/000-255";
 
 static void
 segment_path(unsigned segment, char out[80])
 {
-    snprintf(out, 80, "%s/%04u", room, segment);
+    snprintf(out, 80, "%s/%04u", directory, segment);
 }
 
 /* Reads as an operator; the process has ended. */
 static int
-read_room(struct kit *k)
+read_directory(struct kit *k)
 {
     struct journal_reading reading = kit_reading(k);
-    return journal_read(k->disk, k->settings.room, &reading, &k->summary);
+    return journal_read(k->disk, k->settings.directory, &reading, &k->summary);
 }
 
 /* --- Damage ---------------------------------------------------------------------- */
@@ -98,7 +98,7 @@ flip(struct kit *k, const struct kit_found *whole, unsigned segment, size_t offs
     segment_path(segment, path);
     if (!sim_disk_damage(path, offset))
         abort();
-    int result = read_room(k);
+    int result = read_directory(k);
     unsigned lost = missing(k, whole);
     flips->all++;
     if (result != 0 || adds(k, whole))
@@ -122,7 +122,7 @@ test_flips(void)
 {
     struct kit *k = some_journal();
     struct flips flips = {0};
-    is_number(read_room(k), 0, "reads");
+    is_number(read_directory(k), 0, "reads");
     ok(kit_check(k, 0, "whole") && !k->summary.torn);
     is_number(k->summary.segments, 3, "three segments");
     struct kit_found *whole = keep_found(k);
@@ -143,7 +143,7 @@ test_flips(void)
            flips.torn, flips.damaged);
     is_number(flips.wrong, 0, "no flip makes anything up, or loses it silently");
     ok(flips.all > 10000 && flips.damaged > flips.torn && flips.harmless > 0);
-    is_number(read_room(k), 0, "reads");
+    is_number(read_directory(k), 0, "reads");
     ok(kit_check(k, 0, "whole again"));
     free(whole);
     kit_stop(&k);
@@ -166,19 +166,19 @@ test_one_record(void)
     kit_begin_process(k, false, 1);
     segment_path(0, path);
     sim_disk_damage(path, k->messages[2].place.offset + 7);
-    is_number(read_room(k), 0, "reads");
+    is_number(read_directory(k), 0, "reads");
     ok(k->found[1].accepts == 1 && k->found[2].accepts == 0 &&
        k->found[3].accepts == 1 && k->found[4].accepts == 1);
     ok(k->damages == 1 && k->summary.damages == 1 && k->summary.records == 3);
     is_number(k->damaged_bytes, 332, "its bytes");
     is_string(k->where, "0000 at 196", "its place");
     sim_disk_damage(path, 3);
-    is_number(read_room(k), 0, "the header in front, too");
+    is_number(read_directory(k), 0, "the header in front, too");
     ok(k->found[4].accepts == 1 && k->found[1].accepts == 0 && k->damages == 1);
     is_string(k->where, "0000 at 0", "the batch");
     ok(k->damaged_bytes > 900 && k->damaged_bytes <= JOURNAL_BLOCK);
     struct journal_reading reading = {.context = k, .record = kit_record};
-    is_number(journal_read(k->disk, k->settings.room, &reading, &k->summary), 0,
+    is_number(journal_read(k->disk, k->settings.directory, &reading, &k->summary), 0,
               "who does not want to know");
     is_number(k->summary.damages, 1, "still counts");
     kit_stop(&k);
@@ -202,7 +202,7 @@ test_no_sense(void)
     kit_begin_process(k, false, 1);
     struct journal_reading reading = kit_reading(k);
     reading.record = refuse_second;
-    is_number(journal_read(k->disk, k->settings.room, &reading, &k->summary), 0,
+    is_number(journal_read(k->disk, k->settings.directory, &reading, &k->summary), 0,
               "reads");
     ok(k->damages == 1 && k->damaged_bytes == 232 && k->found[3].accepts == 1);
     kit_stop(&k);
@@ -216,7 +216,7 @@ test_lost_files(void)
         char path[80];
         segment_path(lost, path);
         is_number(disk_unlink(k->disk, path), 0, "a file goes");
-        is_number(read_room(k), 0, "reads");
+        is_number(read_directory(k), 0, "reads");
         /* The last one with records leaves no trace; the next is unused. */
         is_number(k->damages, lost < 2, lost < 2 ? "reported" : "nobody knows");
         ok_named(lost == 3 || missing(k, k->found) == 0, "the others are read");
@@ -227,14 +227,14 @@ test_lost_files(void)
     segment_path(1, path);
     int file = disk_open_file(k->disk, path, true);
     ok(disk_write_at(k->disk, file, 0, text_of(zeros, sizeof(zeros))) == 0);
-    is_number(read_room(k), 0, "without its first block");
+    is_number(read_directory(k), 0, "without its first block");
     ok(k->damages == 1 && k->summary.segments == 3);
     ok(disk_write_at(k->disk, file, 15 * JOURNAL_BLOCK,
                      text_of(zeros, sizeof(zeros))) == 0);
-    is_number(read_room(k), 0, "and its last");
+    is_number(read_directory(k), 0, "and its last");
     ok_named(k->damages > 0 && k->summary.segments == 2, "it is nobody's, and missed");
     ok(disk_write_at(k->disk, file, 0, TEXT("something else")) == 0);
-    is_number(read_room(k), 0, "and something else in it");
+    is_number(read_directory(k), 0, "and something else in it");
     ok_named(k->damages == 2 && k->damaged_bytes > 10000, "all of it is reported");
     disk_close_file(k->disk, file);
     kit_stop(&k);
@@ -245,13 +245,13 @@ test_read_errors(int error)
 {
     struct kit *k = some_journal();
     unsigned wrong = 0, calls = 0, healed = 0;
-    is_number(read_room(k), 0, "without errors");
+    is_number(read_directory(k), 0, "without errors");
     struct kit_found *whole = keep_found(k);
     unsigned count = k->count;
     for (uint64_t call = 1; calls == 0; call++) {
         sim_disk_count_anew();
         sim_disk_fail_at(call, error);
-        int result = read_room(k);
+        int result = read_directory(k);
         if (!sim_disk_has_failed())
             calls = (unsigned)call;
         else if (result == 0 && error == EIO)
@@ -278,12 +278,12 @@ test_bad_blocks(void)
         for (size_t block = 0; block < 16; block++) {
             char path[80];
             struct kit *k = some_journal();
-            (void)read_room(k);
+            (void)read_directory(k);
             uint64_t records = k->summary.records;
             segment_path(segment, path);
             if (!sim_disk_wear(path, block * JOURNAL_BLOCK))
                 abort();
-            wrong += read_room(k) != 0;
+            wrong += read_directory(k) != 0;
             lost += (unsigned)(records - k->summary.records);
             silent += k->summary.records < records && k->damages == 0;
             tries++;
@@ -369,7 +369,7 @@ by_hand(struct hand *h)
     sim_disk_reset();
     kit_begin_process(k, false, 1);
     disk_make_directory(k->disk, "journal", 0700);
-    disk_make_directory(k->disk, k->settings.room, 0700);
+    disk_make_directory(k->disk, k->settings.directory, 0700);
     k->count = 1;
     *h = (struct hand){.kit = k};
     return k;
@@ -380,7 +380,7 @@ static const char *
 marks(struct kit *k)
 {
     static char out[KIT_MARKS + 1];
-    int result = read_room(k);
+    int result = read_directory(k);
     for (unsigned i = 0; i < KIT_MARKS; i++)
         out[i] = (char)('0' + k->found[1].marks[i]);
     return result == 0 && k->strangers == 0 ? out : "?";
@@ -589,7 +589,7 @@ test_forged(void)
         segment_path(0, path);
         if (what >= 2)
             sim_disk_damage(path, 20); /* the true header */
-        is_number(read_room(k), 0, "reads");
+        is_number(read_directory(k), 0, "reads");
         is_number(k->found[1].marks[3], 0, "what is forged is not read");
         is_number(k->found[2].accepts, 1, "what is behind it is");
         is_number(k->damages, what >= 2, "damage");
@@ -631,7 +631,7 @@ test_garbage(void)
                 abort();
         }
         disk_close_file(k->disk, file);
-        wrong += read_room(k) != 0 || k->strangers > 0;
+        wrong += read_directory(k) != 0 || k->strangers > 0;
         for (unsigned i = 1; i <= k->count; i++)
             wrong += k->found[i].wrong;
         wrong += kit_open(k) != 0;
@@ -663,7 +663,7 @@ test_beside(void)
         other->count = k->count;
         memcpy(other->messages, k->messages, KIT_MESSAGES * sizeof(*k->messages));
         uint64_t before = sim_disk_digest();
-        wrong += read_room(other) != 0 || !kit_check(other, 0, "beside");
+        wrong += read_directory(other) != 0 || !kit_check(other, 0, "beside");
         wrong += sim_disk_digest() != before;
     }
     is_number(wrong, 0, "sees all that is durable, and changes nothing");
@@ -672,7 +672,7 @@ test_beside(void)
     k = kit_new(16, 4);
     sim_disk_reset();
     kit_begin_process(k, false, 1);
-    is_number(read_room(k), 0, "no room is empty");
+    is_number(read_directory(k), 0, "no directory is empty");
     ok(k->summary.segments == 0 && k->summary.records == 0 && !k->summary.torn);
     kit_stop(&k);
 }
@@ -692,7 +692,7 @@ test_quick(void)
     kit_drain(k);
     kit_end_process(k);
     kit_begin_process(k, false, 1);
-    is_number(read_room(k), 0, "reads");
+    is_number(read_directory(k), 0, "reads");
     ok(kit_check(k, 0, "quick") && k->summary.segments <= 2);
     kit_stop(&k);
 }

@@ -131,7 +131,7 @@ test_ask_again(void)
     k->ends_crowded = true;
     sim_loop_advance(k->loop, 60000);
     kit_drain(k);
-    is_number(k->roomies, 1, "then there is room");
+    is_number(k->space_events, 1, "then there is space");
     sim_loop_advance(k->loop, 60000);
     asked = k->crowds;
     uint64_t turns = sim_loop_turns(k->loop);

@@ -139,7 +139,7 @@ fail_to_move(uint64_t call, unsigned *stayed)
     sim_loop_advance(kit.loop, 300);
     e = queue_load(kit.queue, id);
     ok_named(e != NULL && e->preprocessed && e->done == 2 && e->failure_count == 1,
-             "with room it moves, and they with it");
+             "with space it moves, and they with it");
     queue_retire(kit.queue, &e);
     sim_loop_advance(kit.loop, 300);
     is_number(files(), 0, "and nothing is left");
@@ -148,7 +148,7 @@ fail_to_move(uint64_t call, unsigned *stayed)
 }
 
 static void
-test_no_room_to_move(void)
+test_no_space_to_move(void)
 {
     unsigned stayed = 0;
     uint64_t call = 1;
@@ -158,7 +158,7 @@ test_no_room_to_move(void)
 }
 
 static void
-test_no_room_for_a_text(void)
+test_no_space_for_a_text(void)
 {
     struct failure failure = {.recipient = 1,
                               .expired = false,
@@ -178,7 +178,7 @@ test_no_room_for_a_text(void)
     sim_disk_fail_at(2, ENOSPC); /* the first looks for an older text */
     sim_loop_advance(kit.loop, 200);
     ok(sim_disk_has_failed());
-    is_number(sim_disk_count("/spool/bounce"), 0, "there is no room for a text");
+    is_number(sim_disk_count("/spool/bounce"), 0, "there is no space for a text");
     sim_disk_power_cut();
     envelope_free(&e);
     stop();
@@ -193,7 +193,7 @@ test_no_room_for_a_text(void)
 /* Killed while it moved: half of it is in the spool, or in corrupt/, and the journal
  * has it all. Quarantined and released it is whole. */
 static void
-test_quarantine_half_moved(const char *room, const char *suffix)
+test_quarantine_half_moved(const char *directory, const char *suffix)
 {
     struct disk *disk;
     char path[80], name[ID_LENGTH + 1];
@@ -202,7 +202,7 @@ test_quarantine_half_moved(const char *room, const char *suffix)
     struct envelope *e = take(3000);
     struct id id = e->id;
     id_format(id, name);
-    snprintf(path, sizeof(path), "%s/%s%s", room, name, suffix);
+    snprintf(path, sizeof(path), "%s/%s%s", directory, name, suffix);
     if (disk_open(&disk, "/spool", false) != 0)
         abort();
     int file = disk_create(disk, path, 0600);
@@ -217,7 +217,7 @@ test_quarantine_half_moved(const char *room, const char *suffix)
     stop();
     start();
     is_number((int64_t)kit.found_count, 0, "quarantined");
-    is_number(queue_release(kit.queue, id), 0, room);
+    is_number(queue_release(kit.queue, id), 0, directory);
     e = queue_load(kit.queue, id);
     ok_named(e != NULL && e->content_size == 3000 &&
                  queue_content_open(kit.queue, e) >= 0,
@@ -453,8 +453,8 @@ int
 main(void)
 {
     test_small();
-    test_no_room_to_move();
-    test_no_room_for_a_text();
+    test_no_space_to_move();
+    test_no_space_for_a_text();
     test_quarantine_half_moved("mess", "");
     test_quarantine_half_moved("corrupt", ".mess");
     test_quarantine_half_moved("corrupt", ".todo");

@@ -120,9 +120,9 @@ test_unknown_user(void)
 static unsigned
 count_in(const struct world *w, const char *path)
 {
-    char room[200];
-    snprintf(room, sizeof(room), "m/%s", path);
-    return world_files(w, room);
+    char space[200];
+    snprintf(space, sizeof(space), "m/%s", path);
+    return world_files(w, space);
 }
 
 static void
@@ -256,14 +256,14 @@ send_large(struct world *w, const char *recipients)
     free(piece);
 }
 
-/* Bytes of all files in a room of the mailbox that all have. */
+/* Bytes of all files in a space of the mailbox that all have. */
 static int64_t
-bytes_in(const struct world *w, const char *room)
+bytes_in(const struct world *w, const char *space)
 {
     char path[700];
     int64_t bytes = 0;
     struct stat status;
-    snprintf(path, sizeof(path), "%s/m/all/%s", w->folder, room);
+    snprintf(path, sizeof(path), "%s/m/all/%s", w->folder, space);
     DIR *directory = opendir(path);
     for (struct dirent *entry; directory && (entry = readdir(directory)) != NULL;)
         if (entry->d_name[0] != '.' &&

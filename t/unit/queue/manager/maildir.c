@@ -102,12 +102,12 @@ deliver(const char *pattern, bool create, struct envelope *e, const char *host)
 }
 
 static unsigned
-count_in(const char *maildir, const char *room)
+count_in(const char *maildir, const char *space)
 {
     char path[300];
     struct dirent *entry;
     unsigned count = 0;
-    snprintf(path, sizeof(path), "%s/%s/%s", home, maildir, room);
+    snprintf(path, sizeof(path), "%s/%s/%s", home, maildir, space);
     DIR *directory = opendir(path);
     while (directory != NULL && (entry = readdir(directory)) != NULL)
         count += entry->d_name[0] != '.';

@@ -535,7 +535,7 @@ test_share(void)
 }
 
 /* One that is held and released before its first attempt passes the routes that hold,
- * too, though the active set has no room for it. */
+ * too, though the active set has no space for it. */
 static void
 test_release_early(void)
 {
@@ -649,7 +649,7 @@ test_turns(void)
     check_turns(false);
 }
 
-/* No room for the notice: the failure is kept until there is. */
+/* No space for the notice: the failure is kept until there is. */
 static void
 test_notice_refused(void)
 {

@@ -63,10 +63,10 @@ damage(const struct world *w, struct id id)
 }
 
 static size_t
-files(const struct world *w, const char *room)
+files(const struct world *w, const char *space)
 {
     char path[200];
-    snprintf(path, sizeof(path), "%s/%s", w->folder, room);
+    snprintf(path, sizeof(path), "%s/%s", w->folder, space);
     return sim_disk_count(path);
 }
 

@@ -9,11 +9,11 @@ static const char later_route[] = "* smtp://sink.test";
 
 /* The path of a file of the message that was accepted last. */
 static void
-path_of(const struct world *w, const char *room, const char *suffix, char path[300])
+path_of(const struct world *w, const char *space, const char *suffix, char path[300])
 {
     char id[ID_LENGTH + 1];
     id_format(w->id, id);
-    snprintf(path, 300, "%s/%s/%s%s", w->folder, room, id, suffix);
+    snprintf(path, 300, "%s/%s/%s%s", w->folder, space, id, suffix);
 }
 
 static void
@@ -358,7 +358,7 @@ test_bounce(void)
     world_end(&w);
 }
 
-/* No room for the bounce: it stays, decided, and a hold keeps it. */
+/* No space for the bounce: it stays, decided, and a hold keeps it. */
 static void
 test_bounce_refused(void)
 {
@@ -519,7 +519,7 @@ test_stop_many(void)
     world_end(&w);
 }
 
-/* No room for the bounce: the stop does not wait for it, and the next start sends it.
+/* No space for the bounce: the stop does not wait for it, and the next start sends it.
  */
 static void
 test_stop_refused(void)
@@ -551,11 +551,11 @@ test_stop_refused(void)
 }
 
 static void
-set_content(const struct world *w, const char *room, const char *suffix,
+set_content(const struct world *w, const char *space, const char *suffix,
             const char *bytes)
 {
     char path[300];
-    path_of(w, room, suffix, path);
+    path_of(w, space, suffix, path);
     FILE *file = fopen(path, "w");
     if (file == NULL || fputs(bytes, file) < 0 || fclose(file) != 0)
         abort();

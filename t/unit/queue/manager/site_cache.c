@@ -8,7 +8,7 @@
 static const char PATH[] = "lock/sites";
 
 static struct disk *
-room(void)
+space(void)
 {
     struct disk *disk;
     sim_disk_reset();
@@ -34,7 +34,7 @@ world_open_again(struct world *w)
 static void
 test_window(void)
 {
-    struct disk *disk = room();
+    struct disk *disk = space();
     struct world w;
     world_start(&w, 100, 100);
     is_number(site_cache_write(disk, PATH, w.s, w.now), 0, "nothing is known");
@@ -72,7 +72,7 @@ test_window(void)
 static void
 test_dead(void)
 {
-    struct disk *disk = room();
+    struct disk *disk = space();
     struct world w;
     world_start(&w, 100, 100);
     w.target.transport.adaptive = 1;
@@ -110,7 +110,7 @@ put(struct disk *disk, const char *text)
 static void
 test_dead_before(void)
 {
-    struct disk *disk = room();
+    struct disk *disk = space();
     struct world w;
     world_start(&w, 100, 100);
     w.target.transport.adaptive = 1;
@@ -137,7 +137,7 @@ static void
 test_age(void)
 {
     enum { HALF = SITE_CACHE_AGE_MAX_MS / 2 + 1 };
-    struct disk *disk = room();
+    struct disk *disk = space();
     struct world w;
     world_start(&w, 10, 10);
     world_add(&w, "dead.example", 0, 0);
@@ -170,7 +170,7 @@ test_nonsense(void)
         "{\"version\":1,\"at_ms\":1699913600000,\"site\":\"smtp: smtp:a\"}\n",
         "{\"version\":1,\"at_ms\":1700000000000,\"site\":7}\n",
     };
-    struct disk *disk = room();
+    struct disk *disk = space();
     struct world w;
     world_start(&w, 10, 10);
     is_number(site_cache_read(disk, PATH, w.s, w.now), 0, "no file");
@@ -196,7 +196,7 @@ test_nonsense(void)
 static void
 test_trouble(void)
 {
-    struct disk *disk = room();
+    struct disk *disk = space();
     struct world w;
     world_start(&w, 10, 10);
     world_add(&w, "dead.example", 0, 0);

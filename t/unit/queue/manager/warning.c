@@ -133,7 +133,7 @@ test_two_routes(void)
     world_end(&w);
 }
 
-/* A full disk: the warning comes when there is room. */
+/* A full disk: the warning comes when there is space. */
 static void
 test_refused(void)
 {

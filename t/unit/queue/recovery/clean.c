@@ -10,10 +10,10 @@
 
 #define HOUR_MS (3600 * INT64_C(1000))
 
-static const enum room rooms[] = {ROOM_QUEUED, ROOM_INTD,   ROOM_INFO,
-                                  ROOM_LOCAL,  ROOM_REMOTE, ROOM_BOUNCE,
-                                  ROOM_HOLD,   ROOM_DEFRAG, ROOM_MESS};
-enum { ROOM_COUNT = sizeof(rooms) / sizeof(rooms[0]) };
+static const enum spool_dir dirs[] = {SPOOL_TODO, SPOOL_INTD,   SPOOL_INFO,
+                                  SPOOL_LOCAL,  SPOOL_REMOTE, SPOOL_BOUNCE,
+                                  SPOOL_HOLD,   SPOOL_DEFRAG, SPOOL_MESS};
+enum { SPOOL_COUNT = sizeof(dirs) / sizeof(dirs[0]) };
 
 static const char *const one[] = {"a@x", NULL};
 static struct kit kit;
@@ -50,19 +50,19 @@ plant_at(const char *path)
 }
 
 static void
-plant(enum room room, struct id id)
+plant(enum spool_dir dir, struct id id)
 {
     char path[SPOOL_PATH_MAX];
-    spool_path(room, id, path);
+    spool_path(dir, id, path);
     plant_at(path);
 }
 
 /* Last changed so long ago. */
 static void
-plant_aged(enum room room, struct id id, int64_t age_ms)
+plant_aged(enum spool_dir dir, struct id id, int64_t age_ms)
 {
     sim_disk_set_time(loop_now_ms(kit.loop) - age_ms);
-    plant(room, id);
+    plant(dir, id);
     sim_disk_set_time(loop_now_ms(kit.loop));
 }
 
@@ -81,9 +81,9 @@ static size_t
 files(void)
 {
     size_t count = sim_disk_count("/spool/pid");
-    for (size_t i = 0; i < ROOM_COUNT; i++) {
+    for (size_t i = 0; i < SPOOL_COUNT; i++) {
         char path[SPOOL_PATH_MAX];
-        snprintf(path, sizeof(path), "/spool/%s", spool_room(rooms[i]));
+        snprintf(path, sizeof(path), "/spool/%s", spool_dir_name(dirs[i]));
         count += sim_disk_count(path);
     }
     return count;
@@ -112,9 +112,9 @@ test_injectors(void)
     sim_disk_set_time(loop_now_ms(kit.loop));
     struct id s2 = old_id(&kit, 0, 5), s3 = old_id(&kit, 0, 6);
     plant_at("pid/1700000000.0123456789abcdef.0");
-    plant(ROOM_MESS, s2);
-    plant(ROOM_MESS, s3);
-    plant(ROOM_INTD, s3);
+    plant(SPOOL_MESS, s2);
+    plant(SPOOL_MESS, s3);
+    plant(SPOOL_INTD, s3);
     advance(35 * HOUR_MS);
     is_number(files(), 4, "35 hours: an injector may be at it");
     is_number(kit.lines.length, 0, "not a word");
@@ -132,7 +132,7 @@ test_ctime(void)
 {
     begin(0);
     sim_disk_set_time(loop_now_ms(kit.loop));
-    plant(ROOM_MESS, old_id(&kit, 100 * HOUR_MS, 5));
+    plant(SPOOL_MESS, old_id(&kit, 100 * HOUR_MS, 5));
     advance(35 * HOUR_MS);
     is_number(files(), 1, "the name's age does not count");
     advance(3 * HOUR_MS);
@@ -143,11 +143,11 @@ test_ctime(void)
 static const char *
 verdict(unsigned has)
 {
-    const unsigned channels = ROOM_BIT(ROOM_LOCAL) | ROOM_BIT(ROOM_REMOTE) |
-                              ROOM_BIT(ROOM_BOUNCE) | ROOM_BIT(ROOM_HOLD);
-    if ((has & (ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO))) != 0)
+    const unsigned channels = SPOOL_BIT(SPOOL_LOCAL) | SPOOL_BIT(SPOOL_REMOTE) |
+                              SPOOL_BIT(SPOOL_BOUNCE) | SPOOL_BIT(SPOOL_HOLD);
+    if ((has & (SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO))) != 0)
         return "quarantined in corrupt/";
-    if ((has & ROOM_BIT(ROOM_MESS)) != 0 && (has & channels) == 0)
+    if ((has & SPOOL_BIT(SPOOL_MESS)) != 0 && (has & channels) == 0)
         return "unfinished in mess/ for 36 hours: removed";
     return "removing what a finished message left";
 }
@@ -159,18 +159,18 @@ test_orphans(bool at_start, int64_t journal_size)
 {
     unsigned count = 0, wanted[3] = {0}, wrong = 0;
     begin(journal_size);
-    for (unsigned mask = 1; mask < 1u << ROOM_COUNT; mask++) {
+    for (unsigned mask = 1; mask < 1u << SPOOL_COUNT; mask++) {
         struct id id = old_id(&kit, 0, mask);
         unsigned has = 0;
-        for (size_t i = 0; i < ROOM_COUNT; i++)
-            has |= (mask & (1u << i)) != 0 ? ROOM_BIT(rooms[i]) : 0;
-        if ((has & ROOM_BIT(ROOM_MESS)) != 0 &&
-            (has & (ROOM_BIT(ROOM_QUEUED) | ROOM_BIT(ROOM_INFO))) != 0)
+        for (size_t i = 0; i < SPOOL_COUNT; i++)
+            has |= (mask & (1u << i)) != 0 ? SPOOL_BIT(dirs[i]) : 0;
+        if ((has & SPOOL_BIT(SPOOL_MESS)) != 0 &&
+            (has & (SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO))) != 0)
             continue;
-        for (size_t i = 0; i < ROOM_COUNT; i++)
+        for (size_t i = 0; i < SPOOL_COUNT; i++)
             if ((mask & (1u << i)) != 0)
-                plant_aged(rooms[i], id, 37 * HOUR_MS);
-        if (has == ROOM_BIT(ROOM_DEFRAG))
+                plant_aged(dirs[i], id, 37 * HOUR_MS);
+        if (has == SPOOL_BIT(SPOOL_DEFRAG))
             continue; /* a hint goes without a word */
         wanted[verdict(has)[0] == 'q' ? 0 : verdict(has)[0] == 'u' ? 1 : 2]++;
         count++;
@@ -188,7 +188,7 @@ test_orphans(bool at_start, int64_t journal_size)
     is_number(count_lines("unfinished in mess/ for 36 hours: removed"), wanted[1],
               "unfinished");
     is_number(count_lines("removing what a finished message left"), wanted[2], "left");
-    for (unsigned mask = 1; mask < 1u << ROOM_COUNT; mask++) {
+    for (unsigned mask = 1; mask < 1u << SPOOL_COUNT; mask++) {
         char name[ID_LENGTH + 1];
         id_format(old_id(&kit, 0, mask), name);
         wrong += count_lines(name) > 1;
@@ -204,18 +204,18 @@ static void
 test_young_orphans(void)
 {
     begin(4 * SEGMENT);
-    for (unsigned i = 0; i < ROOM_COUNT; i++)
-        if (rooms[i] != ROOM_QUEUED) /* every scan of it sees that */
-            plant_aged(rooms[i], old_id(&kit, 100 * HOUR_MS, 50 + i), HOUR_MS);
+    for (unsigned i = 0; i < SPOOL_COUNT; i++)
+        if (dirs[i] != SPOOL_TODO) /* every scan of it sees that */
+            plant_aged(dirs[i], old_id(&kit, 100 * HOUR_MS, 50 + i), HOUR_MS);
     struct id mixed = old_id(&kit, 100 * HOUR_MS, 70);
-    plant_aged(ROOM_REMOTE, mixed, 100 * HOUR_MS);
-    plant_aged(ROOM_BOUNCE, mixed, HOUR_MS);
+    plant_aged(SPOOL_REMOTE, mixed, 100 * HOUR_MS);
+    plant_aged(SPOOL_BOUNCE, mixed, HOUR_MS);
     advance(34 * HOUR_MS);
-    is_number(files(), ROOM_COUNT + 1, "young: all stay, and the youngest file counts");
+    is_number(files(), SPOOL_COUNT + 1, "young: all stay, and the youngest file counts");
     is_number(kit.lines.length, 0, "not a word");
     advance(3 * HOUR_MS);
     is_number(files(), 0, "old: all go");
-    is_number(count_lines("queue: "), ROOM_COUNT - 1, "one line each, none for a mark");
+    is_number(count_lines("queue: "), SPOOL_COUNT - 1, "one line each, none for a mark");
     kit_close(&kit);
 }
 
@@ -298,7 +298,7 @@ test_age_of_suspects(void)
     int64_t from_ms = loop_now_ms(kit.loop), look_ms = from_ms + HOUR_MS + PAUSES * 10;
     for (int i = -SIDE; i <= SIDE; i++) {
         sim_disk_set_time(look_ms - CLEAN_AGE_MS + i);
-        plant(i % 2 != 0 ? ROOM_REMOTE : ROOM_MESS, (struct id){5, (uint64_t)(i + 50)});
+        plant(i % 2 != 0 ? SPOOL_REMOTE : SPOOL_MESS, (struct id){5, (uint64_t)(i + 50)});
     }
     advance(HOUR_MS + 1000);
     is_number(a.first_ms, look_ms, "looked at when the test believes");
@@ -339,9 +339,9 @@ test_age_of_unfinished(void)
     struct id id = {1, 1};
     alone_start(&a);
     sim_disk_set_time(1000);
-    plant(ROOM_MESS, id);
+    plant(SPOOL_MESS, id);
     sim_disk_set_time(2000);
-    plant(ROOM_INTD, id);
+    plant(SPOOL_INTD, id);
     clean_leftover(&a.spool, id, 2000 + (int64_t)CLEAN_AGE_MS);
     is_number(files(), 2, "36 hours: left");
     is_number(count_lines("left for its injector"), 1, "told");
@@ -363,11 +363,11 @@ test_known(void)
     HASH_ADD(hh, a.young.messages, id, sizeof(m->id), m);
     id_set_add(&a.seen, in_todo);
     removal_add(&a.endings, ending, 1);
-    plant_aged(ROOM_QUEUED, in_todo, 50 * HOUR_MS);
-    plant_aged(ROOM_MESS, ending, 50 * HOUR_MS);
-    plant_aged(ROOM_MESS, moving, 50 * HOUR_MS);
-    plant_aged(ROOM_REMOTE, moving, 50 * HOUR_MS);
-    plant_aged(ROOM_MESS, other, 50 * HOUR_MS);
+    plant_aged(SPOOL_TODO, in_todo, 50 * HOUR_MS);
+    plant_aged(SPOOL_MESS, ending, 50 * HOUR_MS);
+    plant_aged(SPOOL_MESS, moving, 50 * HOUR_MS);
+    plant_aged(SPOOL_REMOTE, moving, 50 * HOUR_MS);
+    plant_aged(SPOOL_MESS, other, 50 * HOUR_MS);
     sim_loop_advance(kit.loop, HOUR_MS + 1000);
     is_number(a.count, 1, "seen, ending and young ones are no suspects");
     ok(is_suspect(&a, other));
@@ -383,7 +383,7 @@ test_careful(void)
     static struct alone a;
     alone_start(&a);
     a.careful = true;
-    plant_aged(ROOM_MESS, (struct id){1, 1}, 50 * HOUR_MS);
+    plant_aged(SPOOL_MESS, (struct id){1, 1}, 50 * HOUR_MS);
     sim_disk_set_time(0);
     plant_at("pid/1.2.3");
     sim_loop_advance(kit.loop, HOUR_MS + 1000);
@@ -402,12 +402,12 @@ test_old_listing(void)
     static struct alone a;
     struct id gone = {1, 1}, whole = {1, 2};
     alone_start(&a);
-    plant_aged(ROOM_INFO, gone, 50 * HOUR_MS);
-    plant_aged(ROOM_INFO, whole, 50 * HOUR_MS);
+    plant_aged(SPOOL_INFO, gone, 50 * HOUR_MS);
+    plant_aged(SPOOL_INFO, whole, 50 * HOUR_MS);
     sim_loop_advance(kit.loop, HOUR_MS + 85);
     is_number(a.clean.count, 2, "both have been listed");
-    (void)!spool_remove(&a.spool, ROOM_INFO, gone);
-    plant_aged(ROOM_MESS, whole, 50 * HOUR_MS);
+    (void)!spool_remove(&a.spool, SPOOL_INFO, gone);
+    plant_aged(SPOOL_MESS, whole, 50 * HOUR_MS);
     sim_loop_advance(kit.loop, 1000);
     is_number(a.count, 0, "asked again before they are suspects");
     alone_stop(&a);
@@ -532,8 +532,8 @@ test_other_slices(void)
     if (!slices_start(&kit, 2, 0, 4 * SEGMENT))
         abort();
     struct id theirs = old_id(&kit, 50 * HOUR_MS, UINT64_C(1) << 39);
-    plant(ROOM_REMOTE, theirs);
-    plant(ROOM_MESS, (struct id){theirs.time_ms, theirs.hash + 1});
+    plant(SPOOL_REMOTE, theirs);
+    plant(SPOOL_MESS, (struct id){theirs.time_ms, theirs.hash + 1});
     advance(40 * HOUR_MS);
     is_number(files(), 2, "left alone");
     kit_close(&kit);
@@ -551,9 +551,9 @@ test_many(void)
     begin(4 * SEGMENT);
     int fifo = sim_disk_fifo_reader("/spool/lock/trigger");
     for (unsigned i = 0; i < MANY; i++) {
-        plant_aged(ROOM_REMOTE, old_id(&kit, 0, i), 40 * HOUR_MS);
-        plant_aged(ROOM_MESS, old_id(&kit, 1000, i), 40 * HOUR_MS);
-        plant_aged(ROOM_MESS, old_id(&kit, 2000, i), HOUR_MS);
+        plant_aged(SPOOL_REMOTE, old_id(&kit, 0, i), 40 * HOUR_MS);
+        plant_aged(SPOOL_MESS, old_id(&kit, 1000, i), 40 * HOUR_MS);
+        plant_aged(SPOOL_MESS, old_id(&kit, 2000, i), HOUR_MS);
         snprintf(path, sizeof(path), "pid/1.2.%u", i);
         sim_disk_set_time(0);
         plant_at(path);
@@ -629,13 +629,13 @@ test_faults(int64_t journal_size, int error)
         sim_disk_set_time(loop_now_ms(kit.loop));
         make_living(&living);
         size_t mail = files();
-        plant_aged(ROOM_MESS, old_id(&kit, 50 * HOUR_MS, 7), HOUR_MS);
+        plant_aged(SPOOL_MESS, old_id(&kit, 50 * HOUR_MS, 7), HOUR_MS);
         plant_at("pid/1.2.3");
         size_t young = files();
-        plant_aged(ROOM_REMOTE, old_id(&kit, 50 * HOUR_MS, 1), 50 * HOUR_MS);
-        plant_aged(ROOM_MESS, old_id(&kit, 50 * HOUR_MS, 2), 50 * HOUR_MS);
-        plant_aged(ROOM_INTD, old_id(&kit, 50 * HOUR_MS, 2), 50 * HOUR_MS);
-        plant_aged(ROOM_INFO, old_id(&kit, 50 * HOUR_MS, 3), 50 * HOUR_MS);
+        plant_aged(SPOOL_REMOTE, old_id(&kit, 50 * HOUR_MS, 1), 50 * HOUR_MS);
+        plant_aged(SPOOL_MESS, old_id(&kit, 50 * HOUR_MS, 2), 50 * HOUR_MS);
+        plant_aged(SPOOL_INTD, old_id(&kit, 50 * HOUR_MS, 2), 50 * HOUR_MS);
+        plant_aged(SPOOL_INFO, old_id(&kit, 50 * HOUR_MS, 3), 50 * HOUR_MS);
         sim_disk_count_anew();
         sim_disk_fail_at(at + 1, error);
         sim_loop_advance(kit.loop, HOUR_MS + 60 * 1000);

@@ -41,12 +41,12 @@ start(void)
 static size_t
 files_of_messages(void)
 {
-    static const char *const rooms[] = {
+    static const char *const dirs[] = {
         "/spool/pid",   "/spool/mess",   "/spool/intd",   "/spool/todo", "/spool/info",
         "/spool/local", "/spool/remote", "/spool/bounce", "/spool/hold"};
     size_t count = 0;
-    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++)
-        count += sim_disk_count(rooms[i]);
+    for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+        count += sim_disk_count(dirs[i]);
     return count;
 }
 

@@ -16,11 +16,11 @@ static const char *const two[] = {"a@example.org", "b@example.net", NULL};
 static struct kit kit; /* one at a time */
 
 static void
-path_of(const char *room, struct id id, char out[100])
+path_of(const char *dir, struct id id, char out[100])
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    snprintf(out, 100, "/spool/%s/%s", room, name);
+    snprintf(out, 100, "/spool/%s/%s", dir, name);
 }
 
 static void
@@ -38,19 +38,19 @@ put(const char *path, struct text content)
 }
 
 static void
-put_in(const char *room, struct id id, struct text content)
+put_in(const char *dir, struct id id, struct text content)
 {
     char path[100];
-    path_of(room, id, path);
+    path_of(dir, id, path);
     put(path, content);
 }
 
 static void
-take_away(const char *room, struct id id)
+take_away(const char *dir, struct id id)
 {
     char path[100];
     struct disk *disk;
-    path_of(room, id, path);
+    path_of(dir, id, path);
     if (disk_open(&disk, "/spool", false) != 0)
         abort();
     is_number(disk_unlink(disk, path), 0, path);
@@ -58,10 +58,10 @@ take_away(const char *room, struct id id)
 }
 
 static bool
-is_in(const char *room, struct id id)
+is_in(const char *dir, struct id id)
 {
     char path[100];
-    path_of(room, id, path);
+    path_of(dir, id, path);
     return sim_disk_content(path).at != NULL;
 }
 
@@ -161,24 +161,24 @@ test_leftovers(void)
 static void
 test_strays(void)
 {
-    static const char *const rooms[] = {"intd",   "local", "remote",
+    static const char *const dirs[] = {"intd",   "local", "remote",
                                         "bounce", "hold",  "defrag"};
     struct id id = an_id(0, 9);
     for (size_t i = 0; i < 6; i++) {
         fresh();
-        put_in(rooms[i], id, TEXT("x"));
+        put_in(dirs[i], id, TEXT("x"));
         start_at(0);
-        ok_named(!is_in(rooms[i], id), rooms[i]);
+        ok_named(!is_in(dirs[i], id), dirs[i]);
         is_number(kit.found_count + sim_disk_count("/spool/corrupt"), 0,
                   "alone it is nothing, and goes");
         kit_close(&kit);
     }
     for (size_t i = 1; i < 5; i++) {
         fresh();
-        put_in(rooms[i], id, TEXT("x"));
+        put_in(dirs[i], id, TEXT("x"));
         put_in("mess", id, TEXT("x"));
         start_at(0);
-        ok_named(!is_in(rooms[i], id) && !is_in("mess", id),
+        ok_named(!is_in(dirs[i], id) && !is_in("mess", id),
                  "with mess it is what a finished message left");
         kit_close(&kit);
     }
@@ -228,10 +228,10 @@ expect_quarantined_at_load(struct id id, const char *name)
 }
 
 static void
-damage(const char *room, struct id id, size_t offset)
+damage(const char *dir, struct id id, size_t offset)
 {
     char path[100];
-    path_of(room, id, path);
+    path_of(dir, id, path);
     ok_named(sim_disk_damage(path, offset), path);
 }
 
@@ -248,17 +248,17 @@ test_damage(void)
     expect_quarantined_at_start("info without mess is quarantined");
     is_number(sim_disk_count("/spool/corrupt"), 4, "info, local, remote and a note");
 
-    static const char *const rooms[] = {"info", "local", "remote", "mess"};
+    static const char *const dirs[] = {"info", "local", "remote", "mess"};
     for (size_t i = 0; i < 4; i++) {
         fresh();
         id = make_message(true, NULL);
-        damage(rooms[i], id, i == 3 ? 3 : 70);
+        damage(dirs[i], id, i == 3 ? 3 : 70);
         expect_quarantined_at_load(id, "a damaged S5 is quarantined");
     }
     for (size_t i = 1; i < 3; i++) {
         fresh();
         id = make_message(true, NULL);
-        take_away(rooms[i], id);
+        take_away(dirs[i], id);
         expect_quarantined_at_load(id, "a missing channel is damage");
     }
     fresh();
@@ -297,19 +297,19 @@ test_conflicts(void)
     envelope_free(&e);
     kit_close(&kit);
 
-    static const char *const rooms[] = {"info", "local", "remote"};
+    static const char *const dirs[] = {"info", "local", "remote"};
     for (size_t i = 0; i < 3; i++) {
         put_in("todo", id, buffer_text(&todo));
         sim_disk_restart();
         if (i < 2)
-            damage(rooms[i], id, 70);
+            damage(dirs[i], id, 70);
         else
-            take_away(rooms[i], id);
+            take_away(dirs[i], id);
         start_at(0);
         is_number(kit.found_count, 1, "todo wins over a broken S5");
         ok_named(is_in("todo", id) && !is_in("info", id) && !is_in("local", id) &&
                      !is_in("remote", id),
-                 rooms[i]);
+                 dirs[i]);
         e = queue_load(kit.queue, id);
         ok(e != NULL && !e->preprocessed && e->done == 0);
         envelope_free(&e);

@@ -30,7 +30,7 @@ static void
 plant(struct bench *b, uint64_t number)
 {
     struct id id = {.time_ms = 1, .hash = number};
-    int file = spool_write_new(&b->spool, ROOM_MESS, id, TEXT("x"), false);
+    int file = spool_write_new(&b->spool, SPOOL_MESS, id, TEXT("x"), false);
     if (file < 0)
         abort();
     disk_close_file(b->spool.disk, file);

@@ -179,9 +179,9 @@ marks(void)
     size_t count = sim_disk_count("/spool/journal");
     for (unsigned slices = 1; slices <= 4; slices *= 2)
         for (unsigned i = 0; i < slices; i++) {
-            char room[ADOPT_ROOM_MAX], path[ADOPT_ROOM_MAX + 10];
-            adopt_room(slices, i, room);
-            snprintf(path, sizeof path, "/spool/%s", room);
+            char dir[ADOPT_PATH_MAX], path[ADOPT_PATH_MAX + 10];
+            adopt_journal_path(slices, i, dir);
+            snprintf(path, sizeof path, "/spool/%s", dir);
             count -= sim_disk_count(path);
         }
     return count;

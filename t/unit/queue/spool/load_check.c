@@ -19,11 +19,11 @@ static const char spool[] = "/spool";
 static char content[SIZE];
 
 static void
-path_in(const char *room, struct id id, char out[80])
+path_in(const char *dir, struct id id, char out[80])
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    snprintf(out, 80, "%s/%s/%s", spool, room, name);
+    snprintf(out, 80, "%s/%s/%s", spool, dir, name);
 }
 
 static unsigned

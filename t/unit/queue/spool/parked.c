@@ -21,13 +21,13 @@ static const char *const two[] = {"a@x", "b@x", NULL};
 /* --- The files -------------------------------------------------------------------- */
 
 static void
-plant(enum room room, struct id id)
+plant(enum spool_dir dir, struct id id)
 {
     char path[SPOOL_PATH_MAX];
     struct disk *disk;
     if (disk_open(&disk, "/spool", true) != 0)
         abort();
-    spool_path(room, id, path);
+    spool_path(dir, id, path);
     int file = disk_create(disk, path, 0600);
     if (file >= 0)
         disk_close_file(disk, file);
@@ -35,10 +35,10 @@ plant(enum room room, struct id id)
 }
 
 static bool
-is_in(enum room room, struct id id)
+is_in(enum spool_dir dir, struct id id)
 {
     char path[SPOOL_PATH_MAX], absolute[SPOOL_PATH_MAX + 10];
-    spool_path(room, id, path);
+    spool_path(dir, id, path);
     snprintf(absolute, sizeof absolute, "/spool/%s", path);
     return sim_disk_content(absolute).at != NULL;
 }
@@ -61,11 +61,11 @@ test_files(void)
     sim_disk_reset();
     is_number(spool_open(&s, "/spool", false, log, error, sizeof error), 0, "open");
     ok_named(!parked_has(&s, an_id(1)), "none");
-    s.unsynced[ROOM_DEFRAG] = false;
+    s.unsynced[SPOOL_DEFRAG] = false;
     ok(parked_put(&s, an_id(1)) && parked_has(&s, an_id(1)));
     ok_named(parked_put(&s, an_id(1)), "twice is once");
     is_number(sim_disk_count("/spool/defrag"), 1, "a file");
-    ok_named(!s.unsynced[ROOM_DEFRAG], "nobody waits for its name");
+    ok_named(!s.unsynced[SPOOL_DEFRAG], "nobody waits for its name");
     parked_drop(&s, an_id(1));
     parked_drop(&s, an_id(1));
     ok_named(!parked_has(&s, an_id(1)) && lines.length == 0, "gone, without a word");
@@ -88,28 +88,28 @@ test_files(void)
     is_number(told, 1, "one line for all of it");
     ok(memmem(lines.at, lines.length, "No space left", 13) != NULL);
     parked_put(&s, an_id(4));
-    plant(ROOM_MESS, an_id(4));
+    plant(SPOOL_MESS, an_id(4));
     is_number(spool_remove_all(&s, an_id(4)), 0, "what ends");
-    ok_named(!is_in(ROOM_DEFRAG, an_id(4)), "has no mark");
+    ok_named(!is_in(SPOOL_DEFRAG, an_id(4)), "has no mark");
     spool_close(&s);
     log_free(&log);
     buffer_free(&lines);
 }
 
-/* The room of an older release's spool is missing. */
+/* The directory of an older release's spool is missing. */
 static void
 test_old_spool(void)
 {
     struct spool s;
     char error[200];
     sim_disk_reset();
-    sim_disk_fail_at(2 + ROOM_DEFRAG, EACCES); /* disk_open(), then one for each room */
+    sim_disk_fail_at(2 + SPOOL_DEFRAG, EACCES); /* disk_open(), then one for each directory */
     is_number(spool_open(&s, "/spool", true, NULL, error, sizeof error), 0,
               "an injector does without");
     ok_named(sim_disk_has_failed(), "indeed");
     spool_close(&s);
     sim_disk_reset();
-    sim_disk_fail_at(2 + ROOM_DEFRAG, EACCES);
+    sim_disk_fail_at(2 + SPOOL_DEFRAG, EACCES);
     ok_named(spool_open(&s, "/spool", false, NULL, error, sizeof error) < 0 &&
                  strstr(error, "defrag") != NULL,
              "a daemon does not");
@@ -190,7 +190,7 @@ test_young(void)
     end_run();
 }
 
-/* Whoever moves: a deferral, or the journal, which has no room. */
+/* Whoever moves: a deferral, or the journal, which has no directory. */
 static void
 test_moving(void)
 {
@@ -200,19 +200,19 @@ test_moving(void)
     memset(content, 'x', sizeof content);
     begin(512 * 1024);
     struct id id = put_aside(0, true);
-    ok_named(is_in(ROOM_DEFRAG, id) && is_in(ROOM_INFO, id), "a deferral marks it");
+    ok_named(is_in(SPOOL_DEFRAG, id) && is_in(SPOOL_INFO, id), "a deferral marks it");
     struct envelope *e = queue_load(kit.queue, id);
     ok_named(e->parked, "which is read");
     sim_disk_count_anew();
     queue_wait(kit.queue, e, true);
     is_number(sim_disk_calls(), 0, "and not made again");
     queue_wait(kit.queue, e, false);
-    ok_named(!is_in(ROOM_DEFRAG, id), "it goes at once");
+    ok_named(!is_in(SPOOL_DEFRAG, id), "it goes at once");
     queue_wait(kit.queue, e, true);
-    ok_named(is_in(ROOM_DEFRAG, id), "and comes at once");
+    ok_named(is_in(SPOOL_DEFRAG, id), "and comes at once");
     queue_retire(kit.queue, &e);
     sim_loop_advance(kit.loop, 1000);
-    ok_named(!is_in(ROOM_DEFRAG, id), "and ends with it");
+    ok_named(!is_in(SPOOL_DEFRAG, id), "and ends with it");
     unsigned marks = 0, files = 0;
     struct id ids[MANY];
     for (unsigned i = 0; i < MANY; i++) {
@@ -225,9 +225,9 @@ test_moving(void)
         sim_loop_advance(kit.loop, 200);
     }
     for (unsigned i = 0; i < MANY; i++) {
-        files += is_in(ROOM_INFO, ids[i]);
-        marks += is_in(ROOM_DEFRAG, ids[i]);
-        if (is_in(ROOM_DEFRAG, ids[i]) != (is_in(ROOM_INFO, ids[i]) && i % 2 == 0))
+        files += is_in(SPOOL_INFO, ids[i]);
+        marks += is_in(SPOOL_DEFRAG, ids[i]);
+        if (is_in(SPOOL_DEFRAG, ids[i]) != (is_in(SPOOL_INFO, ids[i]) && i % 2 == 0))
             ok_named(false, "the wrong mark");
     }
     ok_named(files > 20 && marks >= files / 2 - 1, "those that waited are marked");
@@ -241,12 +241,12 @@ test_without_journal(void)
     sim_disk_reset();
     begin(0);
     struct id id = put_aside(0, true);
-    ok_named(is_in(ROOM_DEFRAG, id) && is_in(ROOM_INFO, id), "marked");
+    ok_named(is_in(SPOOL_DEFRAG, id) && is_in(SPOOL_INFO, id), "marked");
     struct envelope *e = queue_load(kit.queue, id);
     queue_wait(kit.queue, e, false);
     queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + HOUR_MS, 1);
     sim_loop_advance(kit.loop, 1000);
-    ok_named(!is_in(ROOM_DEFRAG, id) && is_in(ROOM_INFO, id), "and not any more");
+    ok_named(!is_in(SPOOL_DEFRAG, id) && is_in(SPOOL_INFO, id), "and not any more");
     end_run();
 }
 
@@ -265,9 +265,9 @@ test_while_moving(void)
     ok_named(e != NULL && e->parked, "what is to be written is told");
     queue_wait(kit.queue, e, false);
     sim_loop_advance(kit.loop, 1000);
-    ok_named(is_in(ROOM_INFO, id) && !is_in(ROOM_DEFRAG, id), "the last word counts");
+    ok_named(is_in(SPOOL_INFO, id) && !is_in(SPOOL_DEFRAG, id), "the last word counts");
     queue_wait(kit.queue, e, true);
-    ok_named(is_in(ROOM_DEFRAG, id), "also of one that has moved under its owner");
+    ok_named(is_in(SPOOL_DEFRAG, id), "also of one that has moved under its owner");
     queue_retire(kit.queue, &e);
     sim_loop_advance(kit.loop, 1000);
     is_number(sim_disk_count("/spool/defrag") + sim_disk_count("/spool/mess"), 0,
@@ -318,14 +318,14 @@ test_strays(void)
     is_number(queue_hold(kit.queue, e, "held\n", true), 0, "held");
     envelope_free(&e);
     end_run();
-    plant(ROOM_DEFRAG, young);
-    plant(ROOM_DEFRAG, an_id(9));
-    plant(ROOM_DEFRAG, held);
+    plant(SPOOL_DEFRAG, young);
+    plant(SPOOL_DEFRAG, an_id(9));
+    plant(SPOOL_DEFRAG, held);
     begin(1024 * 1024);
-    ok_named(!is_in(ROOM_DEFRAG, an_id(9)), "a mark alone goes at the start");
-    ok_named(!is_in(ROOM_DEFRAG, young), "that of young mail too");
-    ok_named(!is_in(ROOM_DEFRAG, held), "and that of what is held");
-    ok_named(is_in(ROOM_DEFRAG, marked), "S5 keeps it");
+    ok_named(!is_in(SPOOL_DEFRAG, an_id(9)), "a mark alone goes at the start");
+    ok_named(!is_in(SPOOL_DEFRAG, young), "that of young mail too");
+    ok_named(!is_in(SPOOL_DEFRAG, held), "and that of what is held");
+    ok_named(is_in(SPOOL_DEFRAG, marked), "S5 keeps it");
     ok_named(kit_entry(&kit, young) != NULL && kit_entry(&kit, marked) != NULL &&
                  kit_entry(&kit, held) == NULL,
              "mail is what it was");
@@ -377,9 +377,9 @@ test_list(void)
         kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
     struct id young = e->id;
     envelope_free(&e);
-    plant(ROOM_DEFRAG, young);
-    plant(ROOM_DEFRAG, an_id(9));
-    plant(ROOM_HOLD, held);
+    plant(SPOOL_DEFRAG, young);
+    plant(SPOOL_DEFRAG, an_id(9));
+    plant(SPOOL_HOLD, held);
     is_number(queue_each(kit.queue, note, &l), 0, "listed");
     is_number(l.count, 4, "each once, and no stray mark");
     is_listed(&l, marked, QUEUE_DEFRAG, "a fragment");
@@ -411,13 +411,13 @@ test_slices(void)
     end_run();
     for (unsigned char i = 0; i < 16; i++) {
         ids[i] = an_id((unsigned char)(i * 16));
-        plant(ROOM_DEFRAG, ids[i]);
+        plant(SPOOL_DEFRAG, ids[i]);
     }
     begin_slice(0, 2, 1);
     for (unsigned i = 0; i < 16; i++) {
         bool own = id_slice(ids[i], 2) == 1;
-        gone += own && !is_in(ROOM_DEFRAG, ids[i]);
-        kept += !own && is_in(ROOM_DEFRAG, ids[i]);
+        gone += own && !is_in(SPOOL_DEFRAG, ids[i]);
+        kept += !own && is_in(SPOOL_DEFRAG, ids[i]);
     }
     is_number(gone, 8, "its own strays go");
     is_number(kept, 8, "the other's stay");

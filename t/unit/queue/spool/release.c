@@ -29,15 +29,15 @@ an_id(unsigned char n)
 }
 
 static void
-put(struct spool *s, enum room room, struct id id, struct text bytes)
+put(struct spool *s, enum spool_dir dir, struct id id, struct text bytes)
 {
-    int file = spool_write_new(s, room, id, bytes, true);
+    int file = spool_write_new(s, dir, id, bytes, true);
     if (file < 0 || spool_sync(s, file, &id) != 0)
         abort();
     disk_close_file(s->disk, file);
 }
 
-/* A deferred message with a bounce to tell, which is held: a file in most rooms. */
+/* A deferred message with a bounce to tell, which is held: a file in most directories. */
 static struct id
 deferred(struct spool *s, unsigned char n)
 {
@@ -67,7 +67,7 @@ deferred(struct spool *s, unsigned char n)
             abort();
         disk_close_file(s->disk, files[count]);
     }
-    put(s, ROOM_HOLD, id, TEXT("1750000000 held by a test\n"));
+    put(s, SPOOL_HOLD, id, TEXT("1750000000 held by a test\n"));
     envelope_free(&e);
     return id;
 }
@@ -91,24 +91,24 @@ test_held(void)
     sim_disk_reset();
     open_spool(&s);
     struct id id = deferred(&s, 1);
-    is_number(release_note(&s, ROOM_HOLD, id, note), 0, "a note");
+    is_number(release_note(&s, SPOOL_HOLD, id, note), 0, "a note");
     is_string(note, "1750000000 held by a test", "without its line end");
     is_number(release_held(&s, an_id(2)), -ENOENT, "another one is not held");
     is_number(release_held(&s, id), 0, "released");
     spool_close(&s);
     sim_disk_power_cut();
     open_spool(&s);
-    ok_named(!spool_has(&s, ROOM_HOLD, id) && is_whole(&s, id), "durably");
+    ok_named(!spool_has(&s, SPOOL_HOLD, id) && is_whole(&s, id), "durably");
     is_number(release_held(&s, id), -ENOENT, "once");
-    is_number(release_note(&s, ROOM_HOLD, id, note), -ENOENT, "no note");
+    is_number(release_note(&s, SPOOL_HOLD, id, note), -ENOENT, "no note");
     is_string(note, "", "says nothing");
-    put(&s, ROOM_HOLD, id, TEXT(""));
-    is_number(release_note(&s, ROOM_HOLD, id, note), 0, "an empty one");
+    put(&s, SPOOL_HOLD, id, TEXT(""));
+    is_number(release_note(&s, SPOOL_HOLD, id, note), 0, "an empty one");
     is_string(note, "", "says nothing, too");
     static char endless[5000];
     memset(endless, 'x', sizeof(endless));
-    put(&s, ROOM_HOLD, id, text_of(endless, sizeof(endless)));
-    is_number(release_note(&s, ROOM_HOLD, id, note), 0, "a long one");
+    put(&s, SPOOL_HOLD, id, text_of(endless, sizeof(endless)));
+    is_number(release_note(&s, SPOOL_HOLD, id, note), 0, "a long one");
     is_number((int64_t)strlen(note), RELEASE_NOTE_MAX - 1, "is cut");
     sim_disk_count_anew();
     sim_disk_fail_at(2, EIO);
@@ -125,13 +125,13 @@ test_quarantined(void)
     open_spool(&s);
     struct id id = deferred(&s, 1);
     is_number(release_quarantined(&s, id), -ENOENT, "nothing of it is quarantined");
-    is_number(release_note(&s, ROOM_CORRUPT, id, note), -ENOENT, "no note");
+    is_number(release_note(&s, SPOOL_CORRUPT, id, note), -ENOENT, "no note");
     spool_quarantine(&s, id, "a test", 5000);
-    is_number(release_note(&s, ROOM_CORRUPT, id, note), 0, "its note");
+    is_number(release_note(&s, SPOOL_CORRUPT, id, note), 0, "its note");
     is_string(note, "5 a test", "says when and why");
     is_number(release_held(&s, id), -ENOENT, "its mark is quarantined with it");
     is_number(release_quarantined(&s, id), 0, "all comes back");
-    ok(is_whole(&s, id) && spool_has(&s, ROOM_HOLD, id));
+    ok(is_whole(&s, id) && spool_has(&s, SPOOL_HOLD, id));
     is_number((int64_t)sim_disk_count("/spool/corrupt"), 0,
               "nothing is left, nor the note");
     spool_close(&s);
@@ -148,16 +148,16 @@ test_quarantined(void)
     is_number(release_quarantined(&s, id), -EBADMSG, "a damaged one");
     is_number((int64_t)sim_disk_count("/spool/corrupt"), (int64_t)quarantined,
               "stays, with its note");
-    ok(!spool_has(&s, ROOM_MESS, id) && !spool_has(&s, ROOM_INFO, id));
+    ok(!spool_has(&s, SPOOL_MESS, id) && !spool_has(&s, SPOOL_INFO, id));
     ok(sim_disk_damage(path, 3));
-    put(&s, ROOM_INFO, id, TEXT("somebody else"));
+    put(&s, SPOOL_INFO, id, TEXT("somebody else"));
     is_number(release_quarantined(&s, id), -EEXIST, "its name is taken");
     is_number((int64_t)sim_disk_count("/spool/corrupt"), (int64_t)quarantined, "it stays");
-    ok(spool_remove(&s, ROOM_INFO, id) == 0);
-    put(&s, ROOM_MESS, id, TEXT("left by a power cut"));
+    ok(spool_remove(&s, SPOOL_INFO, id) == 0);
+    put(&s, SPOOL_MESS, id, TEXT("left by a power cut"));
     snprintf(path, sizeof(path), "corrupt/%s.note", name);
     ok(disk_unlink(s.disk, path) == 0);
-    is_number(release_note(&s, ROOM_CORRUPT, id, note), 0, "without a note");
+    is_number(release_note(&s, SPOOL_CORRUPT, id, note), 0, "without a note");
     is_string(note, "", "nothing is said");
     is_number(release_quarantined(&s, id), 0, "it comes back all the same");
     ok(is_whole(&s, id));
@@ -165,7 +165,7 @@ test_quarantined(void)
     snprintf(path, sizeof(path), "corrupt/%s.info", name);
     ok(disk_unlink(s.disk, path) == 0);
     is_number(release_quarantined(&s, id), -EBADMSG, "an operator lost a file");
-    ok(!spool_has(&s, ROOM_MESS, id));
+    ok(!spool_has(&s, SPOOL_MESS, id));
     spool_close(&s);
 }
 
@@ -173,11 +173,11 @@ test_quarantined(void)
  */
 
 static bool
-is_at(struct id id, const char *room, const char *suffix)
+is_at(struct id id, const char *dir, const char *suffix)
 {
     char name[ID_LENGTH + 1], path[100];
     id_format(id, name);
-    snprintf(path, sizeof(path), "/spool/%s/%s%s", room, name, suffix);
+    snprintf(path, sizeof(path), "/spool/%s/%s%s", dir, name, suffix);
     return sim_disk_content(path).at != NULL;
 }
 
@@ -227,7 +227,7 @@ test_power_cuts(bool damaged)
         ok(sim_disk_damage(path, 0));
     }
     spool_quarantine(&s, c.id, "a test", 5000);
-    if (spool_sync_rooms(&s, ~0u) != 0)
+    if (spool_sync_dirs(&s, ~0u) != 0)
         abort();
     sim_disk_on_change(on_change, &c);
     is_number(release_quarantined(&s, c.id), damaged ? -EBADMSG : 0, "released, or not");

@@ -1,4 +1,4 @@
-/* The spool's room: what is kept, when mail is refused and taken again, what is told. */
+/* The spool's space: what is kept, when mail is refused and taken again, what is told. */
 /* link: t/sim/disk.c t/sim/disk_world.c t/sim/loop.c */
 #include "queue/spool/space.h"
 

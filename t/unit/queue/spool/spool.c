@@ -45,14 +45,14 @@ queued(struct spool *s, unsigned char n)
         abort();
     buffer_init(&form, SPOOL_FILE_MAX);
     envelope_write_todo(e, &form);
-    int mess = spool_write_new(s, ROOM_MESS, e->id, content, false);
-    int intd = spool_write_new(s, ROOM_INTD, e->id, buffer_text(&form), false);
+    int mess = spool_write_new(s, SPOOL_MESS, e->id, content, false);
+    int intd = spool_write_new(s, SPOOL_INTD, e->id, buffer_text(&form), false);
     ok(mess >= 0 && intd >= 0 && spool_sync(s, mess, &e->id) == 0 &&
        spool_sync(s, intd, &e->id) == 0);
     disk_close_file(s->disk, mess);
     disk_close_file(s->disk, intd);
     ok(spool_enter_todo(s, e->id) == 0 &&
-       spool_sync_rooms(s, ROOM_BIT(ROOM_QUEUED)) == 0);
+       spool_sync_dirs(s, SPOOL_BIT(SPOOL_TODO)) == 0);
     buffer_free(&form);
     return e;
 }
@@ -62,10 +62,10 @@ test_names(void)
 {
     char path[SPOOL_PATH_MAX];
     struct id id;
-    spool_path(ROOM_INFO, an_id(1), path);
+    spool_path(SPOOL_INFO, an_id(1), path);
     ok(strncmp(path, "info/", 5) == 0 && strlen(path) == 5 + ID_LENGTH);
-    for (enum room room = ROOM_PID; room < ROOMS; room++)
-        ok(strlen(spool_room(room)) >= 3);
+    for (enum spool_dir dir = SPOOL_PID; dir < SPOOL_DIRS; dir++)
+        ok(strlen(spool_dir_name(dir)) >= 3);
     ok_named(spool_corrupt_id("01JD3ZK5Q8-9F3K2C7A.note", &id), "a name in corrupt/");
     ok_named(!spool_corrupt_id("01JD3ZK5Q8-9F3K2C7A", &id), "needs a dot");
     ok(!spool_corrupt_id("", &id) && !spool_corrupt_id("README.note", &id));
@@ -106,7 +106,7 @@ test_remedies(void)
         "set `spool` to a directory that is writable)",
         "read-only");
     spool_complain(&s, "/q", "make pid", -ENOSPC, error, sizeof(error));
-    ok_named(strstr(error, "(make room on it, or") != NULL, "full");
+    ok_named(strstr(error, "(free space on it, or") != NULL, "full");
     spool_complain(&s, "/q", "make pid", -EACCES, error, sizeof(error));
     ok_named(strstr(error, "(make it writable for this user, or") != NULL,
              "a directory that may be anything is not to be given away");
@@ -148,16 +148,16 @@ static void
 test_steps(void)
 {
     struct spool s;
-    unsigned marks[] = {0, 1}, rooms;
+    unsigned marks[] = {0, 1}, dirs;
     char reason[LOAD_REASON_MAX];
     struct envelope *read = NULL;
     sim_disk_reset();
     open_spool(&s);
     struct envelope *e = queued(&s, 1);
-    ok_named(spool_write_new(&s, ROOM_MESS, e->id, TEXT("x"), false) == -EEXIST,
+    ok_named(spool_write_new(&s, SPOOL_MESS, e->id, TEXT("x"), false) == -EEXIST,
              "a name is taken once");
-    ok(spool_rooms(&s, e->id, &rooms) == 0);
-    is_number(rooms, ROOM_BIT(ROOM_MESS) | ROOM_BIT(ROOM_INTD) | ROOM_BIT(ROOM_QUEUED),
+    ok(spool_dirs_of(&s, e->id, &dirs) == 0);
+    is_number(dirs, SPOOL_BIT(SPOOL_MESS) | SPOOL_BIT(SPOOL_INTD) | SPOOL_BIT(SPOOL_TODO),
               "S4");
     is_number(load_message(&s, e->id, &read, reason), LOAD_DONE, "loaded");
     envelope_free(&read);
@@ -170,13 +170,13 @@ test_steps(void)
     is_number(load_preprocessed(&s, e->id, &read, reason), LOAD_DONE, "S5 is whole");
     envelope_free(&read);
     is_number(spool_leave_todo(&s, e), 0, "todo goes");
-    ok(e->preprocessed && !spool_has(&s, ROOM_QUEUED, e->id) &&
-       !spool_has(&s, ROOM_INTD, e->id));
-    ok_named(spool_sync_rooms(&s, ~0u) == 0 && !s.unsynced[ROOM_QUEUED] &&
-                 !s.unsynced[ROOM_INFO],
-             "rooms are synced");
+    ok(e->preprocessed && !spool_has(&s, SPOOL_TODO, e->id) &&
+       !spool_has(&s, SPOOL_INTD, e->id));
+    ok_named(spool_sync_dirs(&s, ~0u) == 0 && !s.unsynced[SPOOL_TODO] &&
+                 !s.unsynced[SPOOL_INFO],
+             "directories are synced");
     uint64_t syncs = s.syncs;
-    ok_named(spool_sync_rooms(&s, ~0u) == 0 && s.syncs == syncs,
+    ok_named(spool_sync_dirs(&s, ~0u) == 0 && s.syncs == syncs,
              "what has not changed is not synced");
 
     struct buffer texts;

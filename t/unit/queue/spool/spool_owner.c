@@ -122,8 +122,8 @@ test_new(void)
     bool all = true;
     begin(&p);
     ok_named(spool_owner_give(p.spool, USER, GROUP) > 0, "a spool that is missing");
-    for (unsigned i = 0; i < ROOMS; i++) {
-        snprintf(name, sizeof(name), "spool/%s", spool_room((enum room)i));
+    for (unsigned i = 0; i < SPOOL_DIRS; i++) {
+        snprintf(name, sizeof(name), "spool/%s", spool_dir_name((enum spool_dir)i));
         all = all && owner_of(&p, name) == USER;
     }
     ok_named(all && owner_of(&p, "spool") == USER, "is made, and is the user's");
@@ -167,7 +167,7 @@ test_later(void)
     ok_named(spool_owner_give(p.spool, USER, GROUP) > 0, "the user's");
     make_file(&p, "spool/info/one", 0600);
     is_number(spool_owner_give(p.spool, USER, GROUP), 0,
-              "without a trace of root's daemon no room is walked through");
+              "without a trace of root's daemon no directory is walked through");
     make_file(&p, "spool/lock/about", 0644);
     is_number(spool_owner_give(p.spool, USER, GROUP), 2, "with one they are");
     is_number(owner_of(&p, "spool/info/one"), USER, "and all is given");
@@ -208,7 +208,7 @@ test_planted(void)
     is_number(owner_of(&p, "spool/todo/deep/file"), 0,
               "a stranger's directory is "
               "not entered");
-    is_number(owner_of(&p, "spool/info"), USER, "a room that was missing is made");
+    is_number(owner_of(&p, "spool/info"), USER, "a directory that was missing is made");
     finish(&p);
 }
 

@@ -206,7 +206,7 @@ take_event(struct player *p, const struct client_event *event)
         [CLIENT_DONE] = "done",       [CLIENT_AGAIN] = "again",
         [CLIENT_OVER] = "over"};
     if (event->kind == CLIENT_EARLY) {
-        must(client_has_room(p->client));
+        must(client_has_space(p->client));
         if (p->early)
             send_next(p, &p->next);
         return;

@@ -286,13 +286,13 @@ act(struct walk *w)
         prepare(w);
     else if (w->in_content && chance(w, 2))
         give_content(w);
-    else if (w->may_be_early && w->sent < MAILS && client_has_room(w->client) &&
+    else if (w->may_be_early && w->sent < MAILS && client_has_space(w->client) &&
              chance(w, 2))
         send_letter(w);
     else if (p->given < p->says.length)
         p->given += chance(w, 4) ? p->says.length - p->given
                                  : 1 + chance(w, (unsigned)(p->says.length - p->given));
-    else if (w->done == w->sent && w->sent < MAILS && client_has_room(w->client))
+    else if (w->done == w->sent && w->sent < MAILS && client_has_space(w->client))
         send_letter(w);
     else
         return w->preparing || w->in_content;

@@ -3,7 +3,7 @@
 
 #include "t/support/tap.h"
 
-struct room {
+struct space {
     struct client_usage *clients;
     struct client_usage_rules rules;
     struct outcome refusal;
@@ -11,7 +11,7 @@ struct room {
 };
 
 static void
-open_room(struct room *r, const struct client_usage_settings *settings)
+open_room(struct space *r, const struct client_usage_settings *settings)
 {
     struct buffer mistakes;
     buffer_init(&mistakes, 4096);
@@ -23,7 +23,7 @@ open_room(struct room *r, const struct client_usage_settings *settings)
 }
 
 static void
-close_room(struct room *r)
+close_room(struct space *r)
 {
     client_usage_free(&r->clients);
     client_usage_rules_free(&r->rules);
@@ -39,28 +39,28 @@ at(const char *ip)
 }
 
 static bool
-enters(struct room *r, const char *ip)
+enters(struct space *r, const char *ip)
 {
     struct net_address a = at(ip);
     return client_usage_entered(r->clients, &r->rules, &a, r->now_ms, &r->refusal);
 }
 
 static void
-leaves(struct room *r, const char *ip)
+leaves(struct space *r, const char *ip)
 {
     struct net_address a = at(ip);
     client_usage_left(r->clients, &a, r->now_ms);
 }
 
 static bool
-takes(struct room *r, const char *ip, enum client_usage_kind kind)
+takes(struct space *r, const char *ip, enum client_usage_kind kind)
 {
     struct net_address a = at(ip);
     return client_usage_take(r->clients, &r->rules, &a, kind, r->now_ms, &r->refusal);
 }
 
 static bool
-visits(struct room *r, const char *ip)
+visits(struct space *r, const char *ip)
 {
     bool entered = enters(r, ip);
     leaves(r, ip);
@@ -69,7 +69,7 @@ visits(struct room *r, const char *ip)
 
 /* Enters until refused, each time from another network of 64 bits; how often. */
 static unsigned
-enters_all(struct room *r, unsigned wide, unsigned at_most)
+enters_all(struct space *r, unsigned wide, unsigned at_most)
 {
     char ip[64];
     for (unsigned i = 0; i < at_most; i++) {
@@ -85,7 +85,7 @@ enters_all(struct room *r, unsigned wide, unsigned at_most)
 static void
 stress(void)
 {
-    struct room r;
+    struct space r;
     struct net_address a = at("2001:db8:1:7::1"), b = at("192.0.2.1"),
                        here = at("unix");
     open_room(
@@ -117,7 +117,7 @@ stress(void)
 static void
 tls(void)
 {
-    struct room r;
+    struct space r;
     struct net_address a = at("192.0.2.1"), b = at("192.0.2.2"), here = at("unix");
     open_room(&r,
               &(struct client_usage_settings){.sessions = 4, .sessions_per_client = 4});
@@ -138,7 +138,7 @@ tls(void)
 static void
 crowds(void)
 {
-    struct room r;
+    struct space r;
     open_room(&r,
               &(struct client_usage_settings){.sessions = 4, .sessions_per_client = 2});
     ok(enters(&r, "192.0.2.1") && enters(&r, "192.0.2.1"));
@@ -165,7 +165,7 @@ crowds(void)
 static void
 unix_sockets(void)
 {
-    struct room r;
+    struct space r;
     struct client_usage_settings s = {.sessions = 3, .sessions_per_client = 1};
     for (int i = 0; i < CLIENT_USAGE_KINDS; i++)
         s.each[i] = s.all[i] = TEXT("1/d");
@@ -182,7 +182,7 @@ unix_sockets(void)
 static void
 session_rates(void)
 {
-    struct room r;
+    struct space r;
     struct client_usage_settings s = {.sessions = 100, .sessions_per_client = 100};
     s.each[CLIENT_USAGE_SESSION] = TEXT("6/m,burst=3");
     open_room(&r, &s);
@@ -213,7 +213,7 @@ session_rates(void)
 static void
 message_rates(void)
 {
-    struct room r;
+    struct space r;
     struct client_usage_settings s = {
         .sessions = 100, .sessions_per_client = 100, .exempt = TEXT("10.0.0.0/8, ::1")};
     s.each[CLIENT_USAGE_MESSAGE] = TEXT("1/s");
@@ -255,7 +255,7 @@ message_rates(void)
 static void
 at_once(void)
 {
-    struct room r;
+    struct space r;
     struct client_usage_settings s = {.sessions = 100, .sessions_per_client = 100};
     s.each[CLIENT_USAGE_MESSAGE] = TEXT("100/h");
     open_room(&r, &s);
@@ -275,7 +275,7 @@ at_once(void)
 static void
 long_run(void)
 {
-    struct room r;
+    struct space r;
     struct client_usage_settings s = {.sessions = 100, .sessions_per_client = 100};
     s.each[CLIENT_USAGE_MESSAGE] = TEXT("100/m,burst=1");
     open_room(&r, &s);
@@ -299,7 +299,7 @@ number_ip(unsigned i)
 static void
 bounded(void)
 {
-    struct room r;
+    struct space r;
     struct client_usage_settings s = {.sessions = 100, .sessions_per_client = 100};
     s.each[CLIENT_USAGE_SESSION] = TEXT("1/d");
     open_room(&r, &s);

@@ -140,7 +140,7 @@ play(const struct dialog *d, size_t size, bool late, const char *mode)
     p.fake.answer = next_answer;
     p.fake.context = &p;
     p.fake.late = late;
-    p.fake.room = d->room;
+    p.fake.space = d->space;
     for (size_t i = 0; size > 0 && i < d->count; i++)
         if (d->steps[i].kind == DIALOG_SEND)
             dialog_must(buffer_add(&all, buffer_text(&d->steps[i].bytes)), "too large");
@@ -432,7 +432,7 @@ random_walk(unsigned steps, uint64_t seed)
     fake_start(&w.fake, &rules, NULL, false, true);
     w.fake.answer = walk_answer;
     w.fake.context = &w;
-    w.fake.room = 50;
+    w.fake.space = 50;
     w.fake.forget = true;
     w.fake.server.starttls = true;
     w.fake.server.auth = SERVER_AUTH_SECURE;

@@ -167,7 +167,7 @@ newcomers(void)
     world_end(&w);
 }
 
-/* A client that may relay finds room, however many sessions it has. */
+/* A client that may relay finds space, however many sessions it has. */
 static void
 trusted_newcomer(void)
 {
