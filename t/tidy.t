@@ -31,14 +31,23 @@ result 'no assert changes anything' "$(grep -nE 'assert\(' $product | sed 's/"[^
 result 'only a start, or lack of memory, ends the process by name' "$(
     grep -nE '\b(_?exit|abort|kill|quick_exit)\(' $(ls $product | grep '\.c$') |
         grep -vE 'abort\(\); /\* |/\* abort|^(mta|base/loop/loop)\.c:')"
-result 'documents and sections that comments name exist' "$(grep -hoE 'doc/[a-z]+\.md( "[^"]*")?' $product $tests t/dialog/*.smtp *.md doc/*.md |
+result 'documents and sections that comments name exist' "$(
+    grep -hoE 'doc/[a-z]+\.md`?( "[^"]*")?' $product $tests t/dialog/*.smtp *.md doc/*.md |
     sort -u | while read -r file section; do
-        section=$(printf '%s' "$section" | tr -d '"')
+        file=${file%\`} section=$(printf '%s' "$section" | tr -d '"')
         [ -f "$file" ] || { echo "$file"; continue; }
         [ -z "$section" ] || grep -qxE "#+ $section" "$file" || echo "$file: $section"
     done)"
 result 'files that documents name exist' "$(grep -hoP '(?<![\w/])(base|mime|sched|queue|smtp|defrag|admin|t)/[a-z0-9_/]*\.(c|h|t)\b' *.md doc/*.md | sort -u |
-    while read -r file; do [ -e "$file" ] || echo "$file"; done)"
+    while read -r file; do [ -e "$file" ] || echo "$file"; done
+    grep -hoE '`([a-z_]+/)?[a-z][a-z0-9_]*\.[ch]`' *.md doc/*.md | tr -d '`' | sort -u |
+    while read -r file; do printf '%s\n' $product $tests | grep -qE "(^|/)$file\$" || echo "$file"; done)"
+result 'functions that documents name exist' "$(grep -hoE '`[a-z0-9_]+\(\)' *.md doc/*.md | tr -d '`()' | sort -u |
+    while read -r f; do grep -qE "^$f\(" $product $tests || echo "$f()"; done)"
+result 'ARCHITECTURE.md has the rooms of t/layers.t, and stays a map' "$(
+    { sed -n 's/^may \([a-z/]*\).*/\1/p' t/layers.t
+      grep -oE '^\| [a-z/]+/ ' ARCHITECTURE.md | sed 's/^| //; s,/ $,,'; } | sort | uniq -u
+    awk 'length > 100 { print "line " FNR " is too long" } END { if (FNR > 150) print FNR " lines" }' ARCHITECTURE.md)"
 result 'no merge left its marks' "$(git grep -nE '^(<{7}|>{7}) ' -- ':!t/fuzz/corpus' 2>/dev/null)"
 result 'every module has a unit test' "$(for f in $(ls $product | grep '\.c$' | grep -v ^defrag/); do
     h=${f%.c}.h; m=$(basename "$f" .c) # x_part is tested as a part of x
