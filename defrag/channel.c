@@ -105,7 +105,7 @@ channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason
     if (holds)
         channel_hold(c, id, name);
     h = channel_find(c, id);
-    if (!manager_unpark_after(c->manager, id, delay_ms) && h != NULL)
+    if (!manager_resume_after(c->manager, id, delay_ms) && h != NULL)
         channel_forget(c, h);
 }
 
@@ -282,7 +282,7 @@ let_all_go(struct defragmenter *c)
 {
     struct held *h, *next;
     HASH_ITER (hh, c->held, h, next)
-        if (!manager_unpark(c->manager, h->id) && h->state == HELD_LEAVING)
+        if (!manager_resume(c->manager, h->id) && h->state == HELD_LEAVING)
             channel_forget(c, h);
 }
 

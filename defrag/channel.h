@@ -8,12 +8,12 @@
  *   origin.c    from whom it came, and so the key of its set
  *   claims.c    which host has its set; if it is another of ours, it goes there
  *   set.c       which others belong to it; for whom they are complete
- *   channel.c   PASS, PARK or absorb; the timer; what is released
+ *   channel.c   PASS, AWAIT or absorb; the timer; what is released
  *   completion.c     what is complete: reassembled.c streams it (join.c) into a draft.
  * Durable (S4)
  *               -> its parts end, durably -> it is accepted, and offered again
  *
- * Nothing is kept on disk but the messages themselves: one that is parked is due at
+ * Nothing is kept on disk but the messages themselves: a waiting fragment is due at
  * once there, so that a start offers all of them again. What a crash between the last
  * two steps leaves is found by the envelope of the whole, which names its parts
  * (parts_list.h).

@@ -15,7 +15,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
-/* A message that is parked. */
+/* A fragment that waits for the others. */
 struct held {
     UT_hash_handle hh;
     struct id id;

@@ -1,4 +1,4 @@
-/* What is offered to the channel: looked into, parked, absorbed, or passed on. */
+/* Messages offered to the channel: examined, then held back, absorbed, or passed on. */
 #include "defrag/channel_internal.h"
 
 #include "base/memory.h"
@@ -259,7 +259,7 @@ channel_offer_tell(struct defragmenter *c, struct held *h, struct manager_offer 
         channel_looking_free(h);
     else
         channel_forget(c, h);
-    return verdict == SET_PASSES ? MANAGER_PASS : MANAGER_PARK;
+    return verdict == SET_PASSES ? MANAGER_PASS : MANAGER_AWAIT;
 }
 
 /* The disk does not answer, or is done. */
@@ -280,7 +280,7 @@ end_look(struct defragmenter *c, struct held *h, enum examine_result result)
     }
     /* To be told, and to get its time. What is gone meanwhile the set forgets in time.
      */
-    if (!manager_unpark(c->manager, h->id) && h->state == HELD_LEAVING)
+    if (!manager_resume(c->manager, h->id) && h->state == HELD_LEAVING)
         channel_forget(c, h);
 }
 
@@ -346,7 +346,7 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
     o->until_ms = until_ms + FAR_MS;
     DL_APPEND(c->looking, h);
     channel_stir(c);
-    return MANAGER_PARK;
+    return MANAGER_AWAIT;
 }
 
 static enum manager_offered
@@ -373,7 +373,7 @@ come_overdue(struct defragmenter *c, struct manager_offer *o)
 {
     const struct envelope *e = o->envelope;
     struct examine look;
-    bool was_tried = e->attempts > 0 && !e->parked;
+    bool was_tried = e->attempts > 0 && !e->awaits_parts;
     bool was_let_go = was_tried || (int64_t)e->id.time_ms >= c->started_ms;
     if (c->settings.on_timeout == CHANNEL_RELEASE || was_let_go)
         return MANAGER_PASS;
@@ -395,7 +395,7 @@ come_overdue(struct defragmenter *c, struct manager_offer *o)
     DL_APPEND(c->overdue, h);
     channel_stir(c);
     o->until_ms = loop_now_ms(c->loop) + FAR_MS;
-    return MANAGER_PARK_ALL;
+    return MANAGER_AWAIT_ALL;
 }
 
 /* With other routes it does not wait any more; unless it is being joined. */
@@ -408,7 +408,7 @@ channel_offer_let_go(struct defragmenter *c, struct held *h, struct manager_offe
         return MANAGER_PASS;
     }
     o->until_ms = loop_now_ms(c->loop) + CHANNEL_MOMENT_MS;
-    return MANAGER_PARK_ALL;
+    return MANAGER_AWAIT_ALL;
 }
 
 static enum manager_offered
@@ -417,7 +417,7 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
     struct set_view view;
     if (h->is_overdue) {
         o->until_ms = loop_now_ms(c->loop) + FAR_MS;
-        return MANAGER_PARK_ALL;
+        return MANAGER_AWAIT_ALL;
     }
     if (h->looking && h->looking->answered && o->count > 0)
         return channel_offer_tell(c, h, o);
@@ -429,12 +429,12 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
         return channel_offer_let_go(c, h, o);
     if (h->state == HELD_LOOKING) {
         o->until_ms = loop_now_ms(c->loop) + FAR_MS;
-        return MANAGER_PARK;
+        return MANAGER_AWAIT;
     }
     bool found = sets_find(c->sets, h->id, &view);
     o->until_ms = (found && !view.joining ? view.until_ms : loop_now_ms(c->loop)) +
                   CHANNEL_MOMENT_MS;
-    return MANAGER_PARK;
+    return MANAGER_AWAIT;
 }
 
 /* Wholes that were found are to be finished before. */
@@ -444,7 +444,7 @@ channel_offer_put_off(struct defragmenter *c, struct manager_offer *o, int64_t n
     o->until_ms = now + ADOPTION_MS;
     if (completion_are_unfinished(c))
         channel_stir(c);
-    return MANAGER_PARK_ALL;
+    return MANAGER_AWAIT_ALL;
 }
 
 static enum manager_offered
@@ -474,7 +474,7 @@ channel_offer(void *context, struct manager_offer *o)
     struct defragmenter *c = context;
     int64_t now = loop_now_ms(c->loop);
     enum manager_offered result = decide(c, o);
-    bool waits = result == MANAGER_PARK || result == MANAGER_PARK_ALL;
+    bool waits = result == MANAGER_AWAIT || result == MANAGER_AWAIT_ALL;
     if (waits && o->until_ms <= now) { /* the clock was set: its timer is late */
         o->until_ms = now + CHANNEL_MOMENT_MS;
         channel_stir(c);

@@ -64,8 +64,8 @@ settle_parts(struct defragmenter *c, const struct envelope *whole, bool is_new)
     while (parts_list_next(&rest, &id, &indexes, &count)) {
         /* What cannot be read now is offered again, and absorbed as a repetition. */
         bool ends = is_new || completion_is_fragment(c, id);
-        if (!ends || !manager_settle_parked(c->manager, id, indexes, count, &outcome))
-            (void)manager_unpark(c->manager, id);
+        if (!ends || !manager_settle_awaiting(c->manager, id, indexes, count, &outcome))
+            (void)manager_resume(c->manager, id);
         free(indexes);
     }
     queue_leave(c->queue, before);

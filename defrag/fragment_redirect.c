@@ -101,7 +101,7 @@ fragment_redirect_goes_on(struct defragmenter *c, struct held *h,
     if (h->until_ms <= now) { /* fragment_redirect_tick() says what becomes of it */
         o->until_ms = now + CHANNEL_MOMENT_MS;
         channel_stir(c);
-        return MANAGER_PARK;
+        return MANAGER_AWAIT;
     }
     struct set_mark mark = {.depth = h->depth, .epoch_s = o->envelope->birth_ms / 1000};
     memcpy(mark.key, h->key, sizeof(mark.key));
@@ -169,7 +169,7 @@ send_on(void *context, struct id id)
         return; /* it is being joined: all of it was here */
     channel_looking_free(h);
     depart(c, h, l->host, view.until_ms);
-    if (!manager_unpark(c->manager, id))
+    if (!manager_resume(c->manager, id))
         channel_forget(c, h);
 }
 

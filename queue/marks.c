@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "queue/spool/load.h"
-#include "queue/spool/parked.h"
+#include "queue/spool/marker.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -254,7 +254,7 @@ want_envelope(struct marks *m, struct pending *p, struct journaled_message *youn
     p->envelope = journaled_load(m->young, young, &later, reason, sizeof(reason));
     p->owned = p->envelope != NULL;
     if (p->owned) {
-        p->envelope->parked = young->parked;
+        p->envelope->awaits_parts = young->awaits_parts;
         return true;
     }
     struct id id = p->id;
@@ -322,8 +322,8 @@ marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
         id_set_remove(m->seen, p->id);
     if (p->envelope != NULL && p->envelope != move->envelope)
         take_offsets(p->envelope, move->envelope);
-    if (p->envelope != NULL && p->envelope->parked && !p->ended)
-        (void)parked_put(m->spool, p->id);
+    if (p->envelope != NULL && p->envelope->awaits_parts && !p->ended)
+        (void)marker_put(m->spool, MARKER_AWAITING, p->id);
 }
 
 /* The mover's envelope is the pending's again, or nobody's. */
@@ -578,18 +578,18 @@ marks_wait(struct marks *m, struct envelope *e, bool waits)
 {
     struct journaled_message *young = journaled_find(m->young, e->id);
     struct pending *p = marks_find(m, e->id);
-    bool was = e->parked;
-    e->parked = waits;
+    bool was = e->awaits_parts;
+    e->awaits_parts = waits;
     if (young != NULL)
-        young->parked = waits;
+        young->awaits_parts = waits;
     if (p != NULL && p->envelope != NULL)
-        p->envelope->parked = waits;
+        p->envelope->awaits_parts = waits;
     if (waits == was || (!e->preprocessed && !is_outdated(m, e)))
         return;
     if (!waits)
-        parked_drop(m->spool, e->id);
+        marker_drop(m->spool, MARKER_AWAITING, e->id);
     else
-        (void)parked_put(m->spool, e->id);
+        (void)marker_put(m->spool, MARKER_AWAITING, e->id);
 }
 
 static struct preprocess *
@@ -672,7 +672,7 @@ marks_overlay(struct marks *m, struct envelope *e)
     if (p == NULL)
         return;
     e->warned = e->warned || has_warning(p);
-    e->parked = e->parked || (p->envelope != NULL && p->envelope->parked);
+    e->awaits_parts = e->awaits_parts || (p->envelope != NULL && p->envelope->awaits_parts);
     for (unsigned i = 0; i < p->count; i++) {
         if (p->marks[i].recipient >= e->count)
             continue; /* the file has changed under us */

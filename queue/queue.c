@@ -46,7 +46,7 @@ queue_end(struct queue *q, struct id id)
     struct journaled_message *m = journaled_find(&q->young, id);
     if (id_set_has(&q->share.made, id)) {
         id_set_remove(&q->share.made, id);
-        joined_mark_drop(&q->spool, id);
+        marker_drop(&q->spool, MARKER_REASSEMBLED, id);
     }
     if (m == NULL && !share_is_own(&q->share, id)) {
         removal_end_foreign(&q->endings, id);
@@ -430,7 +430,7 @@ load_young(struct queue *q, struct journaled_message *m)
         /* A daemon knows, but of what its start has found and not yet told. */
         bool may_be = m->held || m->recovered || !is_daemon(q);
         e->held = may_be && spool_has(&q->spool, SPOOL_HOLD, id);
-        e->parked = m->parked;
+        e->awaits_parts = m->awaits_parts;
         marks_overlay(&q->marks, e);
     }
     return e;
@@ -556,7 +556,7 @@ queue_peek(struct queue *q, struct id id, enum queue_place place)
     struct envelope *e = load_guarded(q, id, false);
     if (e != NULL) {
         e->held = place == QUEUE_HOLD;
-        e->parked = place == QUEUE_DEFRAG;
+        e->awaits_parts = place == QUEUE_DEFRAG;
     }
     return e;
 }

@@ -133,7 +133,7 @@ void queue_defer(struct queue *queue, struct envelope **e, int64_t due_ms,
                  unsigned attempts);
 /* It waits for other fragments, or does not any more: its owner's envelope, before that
  * is deferred or dropped. Of S5 its mark is made or removed, unsynced, for it is a hint
- * (queue/spool/parked.h); of young mail it is kept in mind. */
+ * (queue/spool/marker.h); of young mail it is kept in mind. */
 void queue_wait(struct queue *queue, struct envelope *e, bool waits);
 /* Nothing is left to do: the files go (todo/info first, mess last); the envelope is
  * freed. */

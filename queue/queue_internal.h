@@ -7,7 +7,7 @@
 #include "queue/content.h"
 #include "queue/draft.h"
 #include "queue/recovery/removal.h"
-#include "queue/spool/joined_mark.h"
+#include "queue/spool/marker.h"
 #include "queue/spool/load.h"
 #include "queue/marks.h"
 #include "queue/spool/filesystem_check.h"

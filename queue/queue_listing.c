@@ -2,7 +2,7 @@
 #include "queue/queue_listing.h"
 
 #include "base/memory.h"
-#include "queue/spool/joined_mark.h"
+#include "queue/spool/marker.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -177,7 +177,7 @@ queue_listing_note_made(void *context, struct id id)
         (dirs & (SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO))) != 0)
         add_place(&l->rows, id, QUEUE_DEFERRED);
     else
-        joined_mark_drop(l->spool, id);
+        marker_drop(l->spool, MARKER_REASSEMBLED, id);
 }
 
 size_t

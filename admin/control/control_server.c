@@ -107,7 +107,7 @@ answer_state(struct control_server *c, struct id id)
     const char *place = place_name(state.place);
     if (state.place == SCHED_UNKNOWN && active == NULL)
         place = place_unknown(c, id);
-    else if (active == NULL && manager_is_parked(c->manager, id))
+    else if (active == NULL && manager_is_awaiting(c->manager, id))
         place = "defrag";
     return json_pack("{s:b,s:s,s:I,s:i,s:o}", "ok", true, "place", place, "due_ms",
                      (json_int_t)state.due_ms, "attempts", (int)state.attempts,

@@ -132,7 +132,7 @@ operation_place_of(const struct operation *o, const struct row *row)
         (row->place == QUEUE_DEFRAG && manager_is_offline(o->manager)))
         return operation_place_on_disk(row->place);
     if (manager_active(o->manager, row->id) == NULL &&
-        manager_is_parked(o->manager, row->id))
+        manager_is_awaiting(o->manager, row->id))
         return "defrag";
     switch (sched_find(manager_sched(o->manager), row->id).place) {
     case SCHED_INCOMING:
@@ -155,7 +155,7 @@ look_for(struct operation *o, struct id id, const struct envelope *e)
     if (e && e->held)
         return QUEUE_HOLD;
     if (e && e->preprocessed)
-        return e->parked ? QUEUE_DEFRAG : QUEUE_DEFERRED;
+        return e->awaits_parts ? QUEUE_DEFRAG : QUEUE_DEFERRED;
     if (e)
         return QUEUE_INCOMING;
     bool quarantined =

@@ -32,7 +32,7 @@ struct journaled_message {
     uint32_t envelope_length, recipients;
     bool large;
     bool held;      /* hold/ID is there */
-    bool parked;    /* it waits for other fragments, and is marked when it moves */
+    bool awaits_parts;    /* it waits for other fragments, and is marked when it moves */
     bool made;      /* found at the start, with an envelope that has made_of */
     bool recovered; /* found at the start and not yet looked at: recover.c */
     bool moving;    /* the spool is getting it: preprocess.h */

@@ -123,7 +123,7 @@ struct manager_offer {
     const unsigned *indexes; /* into envelope->recipients */
     size_t count;
     int64_t retention_ms;   /* half of the first of `notices`, the shortest of theirs */
-    int64_t until_ms;       /* PARK: the answer */
+    int64_t until_ms;       /* AWAIT: the answer */
     bool *absorbed;         /* of count: those that are settled as delivered */
     struct outcome outcome; /* SETTLE: theirs */
     const struct target *target; /* REDIRECT: a peer of the table of routes... */
@@ -132,9 +132,9 @@ struct manager_offer {
 enum manager_offered {
     MANAGER_PASS, /* it goes on as any other */
     /* Those that were offered, but for the absorbed, wait until until_ms, or until
-     * manager_unpark(). They are offered again whenever the message is loaded. */
-    MANAGER_PARK,
-    MANAGER_PARK_ALL, /* the whole message waits */
+     * manager_resume(). They are offered again whenever the message is loaded. */
+    MANAGER_AWAIT,
+    MANAGER_AWAIT_ALL, /* the whole message waits */
     MANAGER_SETTLE,   /* those that were offered */
     /* Those that were offered go to another host of ours, whose set they belong to.
      * While he does not answer they are tried again, as any mail. */
@@ -169,15 +169,15 @@ void manager_plug_defragment(struct manager *manager,
                              const struct manager_defragment *plug);
 /* Whether any route still asks for it. */
 bool manager_defragments(const struct manager *manager);
-/* What was parked is due now. False: it is not to be delivered any more: gone, or held
- * by the operator. */
-bool manager_unpark(struct manager *manager, struct id id);
+/* Makes a message that waits for other fragments due now. False: it is not to be
+ * delivered any more: it is gone, or held by the operator. */
+bool manager_resume(struct manager *manager, struct id id);
 /* The same, so much later: so that several go in an order of their own. */
-bool manager_unpark_after(struct manager *manager, struct id id, int64_t delay_ms);
-/* The outcome for recipients that were parked; those that are done already, or are
+bool manager_resume_after(struct manager *manager, struct id id, int64_t delay_ms);
+/* The outcome for recipients that waited for other fragments; those that are done already, or are
  * none, are left out. The caller has entered (queue_enter()) the message because of
  * which it says so. False: there is no such message. */
-bool manager_settle_parked(struct manager *manager, struct id id,
+bool manager_settle_awaiting(struct manager *manager, struct id id,
                            const unsigned *indexes, size_t count,
                            const struct outcome *outcome);
 
@@ -238,7 +238,7 @@ const char *manager_reason(struct manager *manager, struct id id, unsigned recip
 bool manager_fragments(struct manager *manager, struct manager_fragments *out);
 /* It waits for other fragments: manager_reason() tells for which, and behind that why
  * it was deferred. */
-bool manager_is_parked(struct manager *manager, struct id id);
+bool manager_is_awaiting(struct manager *manager, struct id id);
 
 /* What the open recipients of a message wait for, by next hop: of what is being tried
  * as the scheduler has it, else as its first MANAGER_EXPLAIN_MAX recipients would be

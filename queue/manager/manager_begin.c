@@ -94,7 +94,7 @@ manager_begin_hold(struct active *a)
     char id[ID_LENGTH + 1], text[HOLD_TEXT_MAX];
     id_format(a->id, id);
     round_hold_text(m, "held by a route", text);
-    park_note(a);
+    awaiting_note(a);
     /* After a crash the route says so again. */
     int error = queue_hold(m->queue, a->envelope, text, false);
     a->envelope->held = error == 0;
@@ -190,13 +190,13 @@ do_without(struct active *a)
 {
     struct manager *m = a->manager;
     struct beginning b = a->beginning;
-    bool is_parked = b.count == 0 && a->parked_ms < INT64_MAX;
+    bool is_awaiting = b.count == 0 && a->awaits_until_ms < INT64_MAX;
     begin_forget(a);
     sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
     if (round_goes_on(a) && b.hold)
         manager_begin_hold(a);
-    else if (round_goes_on(a) && is_parked)
-        park(a, b.done_before);
+    else if (round_goes_on(a) && is_awaiting)
+        manager_await_parts(a, b.done_before);
     else
         round_finish(a);
 }
@@ -209,9 +209,9 @@ offer(struct active *a)
     if (!round_goes_on(a) || b->hold)
         return false;
     keep_unsettled(a);
-    park_some(a, b->open, &b->count);
-    if (a->parked_ms == INT64_MAX && a->redirected == NULL)
-        park_note(a);
+    manager_offer_open(a, b->open, &b->count);
+    if (a->awaits_until_ms == INT64_MAX && a->redirected == NULL)
+        awaiting_note(a);
     if (b->count > 0)
         b->loading = sched_loading_new(b->count);
     return b->count > 0;
@@ -277,7 +277,7 @@ begin_round(struct active *a)
     const struct envelope *e = a->envelope;
     a->loaded_ms = loop_now_ms(m->loop);
     a->late = false;
-    a->parked_ms = INT64_MAX;
+    a->awaits_until_ms = INT64_MAX;
     free(a->kinds);
     free(a->redirected);
     a->redirected = NULL;

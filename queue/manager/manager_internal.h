@@ -1,4 +1,4 @@
-/* What manager.c, manager_begin.c, manager_round.c, manager_park.c, delay_warning.c,
+/* What manager.c, manager_begin.c, manager_round.c, manager_awaiting.c, delay_warning.c,
  * manager_operator.c and manager_explain.c share. Nobody else includes this. */
 #ifndef QUEUE_MANAGER_INTERNAL_H
 #define QUEUE_MANAGER_INTERNAL_H
@@ -43,9 +43,9 @@ struct active {
     unsigned *deliveries;    /* per recipient: qmail_log.h's number; NULL until one */
     struct outcome **delays; /* per recipient, when late: the same, whole; or NULL */
     int64_t loaded_ms;
-    /* Parked: this and all open recipients that the scheduler does not have wait until
-     * then. INT64_MAX: none is. */
-    int64_t parked_ms;
+    /* Open recipients that the scheduler does not have wait for other fragments until
+     * then. INT64_MAX: none waits. */
+    int64_t awaits_until_ms;
     bool *redirected; /* per recipient: on its way to a peer; NULL: none is */
     bool late;        /* its sender is to hear of what is deferred in this round */
     bool warning;     /* that notice is being committed; then the round ends */
@@ -166,23 +166,22 @@ void begin_anew(struct manager *m);
 /* Its round does not begin any more. */
 void begin_forget(struct active *a);
 
-/* --- manager_park.c --------------------------------------------------------------- */
+/* --- manager_awaiting.c --------------------------------------------------------------- */
 
 /* Takes what waits for other fragments out of the recipients that are to be delivered.
  */
-void park_some(struct active *a, struct sched_recipient *open, size_t *count);
+void manager_offer_open(struct active *a, struct sched_recipient *open, size_t *count);
 /* A verdict about a recipient that was redirected. False: it is no verdict about the
  * mail; *told is what is to be said of it. */
-bool park_answered(struct active *a, unsigned index, const struct outcome *outcome,
+bool manager_awaiting_answered(struct active *a, unsigned index, const struct outcome *outcome,
                    struct outcome *told);
-bool park_is_redirected(const struct active *a, unsigned index);
-/* It is parked when it leaves memory, or not: its mark follows (queue/spool/parked.h).
- */
-void park_note(struct active *a);
+bool awaiting_is_redirected(const struct active *a, unsigned index);
+/* Brings the marker (queue/spool/marker.h) in line before the message leaves memory. */
+void awaiting_note(struct active *a);
 /* An operator has taken it out of their hands. */
-void park_withdraw(struct manager *m, struct id id);
+void manager_awaiting_withdraw(struct manager *m, struct id id);
 /* Nobody else is open, and the scheduler does not know the message (any more). */
-void park(struct active *a, unsigned done_before);
+void manager_await_parts(struct active *a, unsigned done_before);
 
 /* --- delay_warning.c ------------------------------------------------------------ */
 

@@ -71,7 +71,7 @@ mark_held(const struct order *o, struct envelope *e)
     if (error < 0)
         return refuse_errno(o, "write its mark in hold/", error);
     e->held = true;
-    if (e->parked)
+    if (e->awaits_parts)
         queue_wait(o->manager->queue, e, false);
     manager_operator_say(o, "held");
     return MANAGER_DONE;
@@ -114,10 +114,10 @@ manager_operator_hold(const struct order *o)
 static enum manager_result
 release_fragment(const struct order *o, struct active *a)
 {
-    if (!manager_is_parked(o->manager, o->id))
+    if (!manager_is_awaiting(o->manager, o->id))
         return MANAGER_ALREADY;
     a->envelope->released = true;
-    (void)manager_unpark(o->manager, o->id);
+    (void)manager_resume(o->manager, o->id);
     manager_operator_say(o, "released");
     return MANAGER_DONE;
 }
@@ -198,7 +198,7 @@ manager_operator_release(const struct order *o)
     struct envelope *e = queue_load(o->manager->queue, o->id);
     if (e == NULL)
         return manager_operator_release_quarantined(o);
-    bool waits = !e->held && manager_is_parked(o->manager, o->id);
+    bool waits = !e->held && manager_is_awaiting(o->manager, o->id);
     if (waits)
         manager_operator_forget(o); /* until it is due at once */
     if (e->held || waits)
@@ -331,7 +331,7 @@ manager_operator_operate(struct manager *m, enum manager_verb verb, struct id id
     queue_leave(m->queue, before);
     bool taken = result == MANAGER_DONE || result == MANAGER_LATER;
     if (taken && verb != MANAGER_RELEASE && verb != MANAGER_RETRY)
-        park_withdraw(m, id);
+        manager_awaiting_withdraw(m, id);
     assert(result != MANAGER_REFUSED || why[0] != '\0');
     return result;
 }
@@ -388,7 +388,7 @@ manager_reason(struct manager *m, struct id id, unsigned recipient)
     if (a && a->reasons && recipient < a->envelope->count)
         return a->reasons[recipient] ? a->reasons[recipient] : "";
     const char *last = deferral_reasons_find(m->reasons, id);
-    if (!manager_is_parked(m, id))
+    if (!manager_is_awaiting(m, id))
         return last;
     /* Another host of ours that does not answer, or what other recipients wait for. */
     size_t length = strlen(m->explained);

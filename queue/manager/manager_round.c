@@ -60,7 +60,7 @@ manager_active_new(struct manager *m, struct envelope *e)
     a->id = e->id;
     a->manager = m;
     a->envelope = e;
-    a->parked_ms = INT64_MAX;
+    a->awaits_until_ms = INT64_MAX;
     HASH_ADD(hh, m->actives, id, sizeof(a->id), a);
     return a;
 }
@@ -245,9 +245,9 @@ round_settle(struct active *a, unsigned index, const struct outcome *outcome,
     /* Whoever has joined it was faster: the first word counts. */
     if (e->recipients[index].done)
         return;
-    bool redirected = park_is_redirected(a, index);
+    bool redirected = awaiting_is_redirected(a, index);
     struct outcome told;
-    if (redirected && !park_answered(a, index, outcome, &told)) {
+    if (redirected && !manager_awaiting_answered(a, index, outcome, &told)) {
         tell_log(a, index, &told, false, timing);
         return;
     }
@@ -441,8 +441,8 @@ round_finish(struct active *a)
         return;
     case FATE_NONE:
     case FATE_RETRY:
-        if (has_open(a) && a->parked_ms < INT64_MAX) {
-            park(a, 0);
+        if (has_open(a) && a->awaits_until_ms < INT64_MAX) {
+            manager_await_parts(a, 0);
             return;
         }
         break;
@@ -488,9 +488,9 @@ manager_round_rest(struct active *a)
     if (round_goes_on(a)) {
         if (a->fate == FATE_RETRY)
             (void)sched_retry(m->sched, now, id);
-        /* What is parked is to be looked at again by the next start. */
-        park_note(a);
-        bool soon = a->fate == FATE_RETRY || a->parked_ms < INT64_MAX;
+        /* The next start must offer a waiting fragment again. */
+        awaiting_note(a);
+        bool soon = a->fate == FATE_RETRY || a->awaits_until_ms < INT64_MAX;
         manager_active_defer(a, soon ? now : a->envelope->due_ms,
                              a->envelope->attempts);
         return;

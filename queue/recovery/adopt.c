@@ -2,7 +2,7 @@
 #include "queue/recovery/adopt.h"
 
 #include "base/memory.h"
-#include "queue/spool/joined_mark.h"
+#include "queue/spool/marker.h"
 #include "queue/spool/load.h"
 
 #include <assert.h>
@@ -206,7 +206,7 @@ adopt_note_made(struct adopt *a, const struct envelope *e)
     if (a->made != NULL)
         id_set_add(a->made, e->id);
     a->marked = true;
-    if (joined_mark_put(a->spool, e->id) < 0)
+    if (marker_put(a->spool, MARKER_REASSEMBLED, e->id) < 0)
         a->failed = true;
 }
 
@@ -359,7 +359,7 @@ end_journal(struct adopt *a)
     const char *journal = adopt_current(a)->path;
     if (!a->failed && spool_sync_dirs(a->spool, ~0u) < 0)
         a->failed = true;
-    if (!a->failed && a->marked && joined_mark_sync(a->spool) < 0)
+    if (!a->failed && a->marked && marker_sync(a->spool) < 0)
         a->failed = true;
     if (!a->failed)
         remove_segments(a, journal);
@@ -517,7 +517,7 @@ begin_pass(struct adopt *a, bool at_once)
         (struct preprocessor){.spool = a->spool, .done = adopt_on_moved, .context = a};
     int listed = list_journals(a->spool->disk, &a->journals);
     if (listed == 0 && a->made != NULL)
-        listed = joined_mark_list(a->spool, a->made);
+        listed = marker_list(a->spool, a->made);
     if (listed == 0)
         return;
     a->journals.count = 0;

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "queue/recovery/clean.h"
 #include "queue/spool/load.h"
-#include "queue/spool/parked.h"
+#include "queue/spool/marker.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -284,10 +284,10 @@ recover_one(struct recover *r, const struct recover_row *row)
 {
     struct id before = guard_enter(&r->spool->guard, row->id);
     bool marked = (row->dirs & DEFRAG) != 0 ||
-                  (row->origin == ASKED && parked_has(r->spool, row->id));
+                  (row->origin == ASKED && marker_has(r->spool, MARKER_AWAITING, row->id));
     recover_look_at(r, row, marked);
     if (marked && !may_be_marked(r, row->id))
-        parked_drop(r->spool, row->id);
+        marker_drop(r->spool, MARKER_AWAITING, row->id);
     guard_leave(&r->spool->guard, before);
 }
 

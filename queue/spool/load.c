@@ -6,7 +6,7 @@
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/spool/injected.h"
-#include "queue/spool/parked.h"
+#include "queue/spool/marker.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -487,7 +487,7 @@ void
 load_places(struct spool *s, struct envelope *e)
 {
     e->held = spool_has(s, SPOOL_HOLD, e->id);
-    e->parked = e->preprocessed && parked_has(s, e->id);
+    e->awaits_parts = e->preprocessed && marker_has(s, MARKER_AWAITING, e->id);
 }
 
 bool

@@ -21,11 +21,11 @@ enum { LOAD_REASON_MAX = 160 };
  * checked. *e only when done. */
 enum load_result load_message(struct spool *s, struct id id, struct envelope **e,
                               char reason[LOAD_REASON_MAX]);
-/* The same but for the content, which is not looked at, and for held and parked: for
- * who lists many. */
+/* The same but for the content, which is not looked at, and for `held` and
+ * `awaits_parts`: for lists of many messages. */
 enum load_result load_envelope(struct spool *s, struct id id, struct envelope **e,
                                char reason[LOAD_REASON_MAX]);
-/* held and parked. */
+/* Sets held and awaits_parts. */
 void load_places(struct spool *s, struct envelope *e);
 /* The S5 files alone, without content: whether a message that has todo too is
  * preprocessed. */

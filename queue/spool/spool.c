@@ -3,7 +3,7 @@
 
 #include "base/sandbox/identity.h"
 #include "base/memory.h"
-#include "queue/spool/parked.h"
+#include "queue/spool/marker.h"
 #include "queue/spool/slices.h"
 
 #include <assert.h>
@@ -617,7 +617,7 @@ spool_remove_all(struct spool *s, struct id id)
             result = 0;
     }
     if (result == 0)
-        parked_drop(s, id);
+        marker_drop(s, MARKER_AWAITING, id);
     return result;
 }
 
@@ -653,7 +653,7 @@ spool_quarantine(struct spool *s, struct id id, const char *reason, int64_t now_
     log_say(s->log, LOG_LEVEL_ERROR, "queue", name, "quarantined in corrupt/: %s",
             reason);
     write_note(s, id, reason, now_ms);
-    parked_drop(s, id);
+    marker_drop(s, MARKER_AWAITING, id);
     for (size_t i = LEAVING; i-- > 0;) {
         spool_path(leaving[i], id, from);
         corrupt_path(id, spool_dir_name(leaving[i]), to);

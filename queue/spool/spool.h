@@ -33,7 +33,7 @@ enum spool_dir {
     SPOOL_REMOTE,
     SPOOL_BOUNCE,
     SPOOL_HOLD,
-    SPOOL_DEFRAG, /* marks alone: parked.h */
+    SPOOL_DEFRAG, /* marks alone: marker.h */
     SPOOL_MESS,
     SPOOL_CORRUPT,
     SPOOL_LOCK,
@@ -62,7 +62,7 @@ struct spool {
     bool unsynced[SPOOL_DIRS]; /* names changed since the last sync */
     uint64_t syncs, quarantined;
     uint64_t bytes_read; /* of contents that were checked */
-    bool mark_told;      /* see parked.h */
+    bool marker_failed;      /* see marker.h */
     char trouble[160];   /* why no mail is taken; "" = all is well */
     struct guard guard;  /* the daemon: opened by queue.c */
 };

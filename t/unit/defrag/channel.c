@@ -1,4 +1,4 @@
-/* defrag/channel.c, channel_offer.c, completion.c, reassembled.c; queue/manager/manager_park.c: fragments
+/* defrag/channel.c, channel_offer.c, completion.c, reassembled.c; queue/manager/manager_awaiting.c: fragments
  * wait, are joined, absorbed, released. */
 /* link: t/sim/loop.c */
 #include "t/support/channel_world.h"

@@ -1,4 +1,4 @@
-/* queue/manager/manager_park.c and its neighbours: which fragments have a mark in defrag/, and
+/* queue/manager/manager_awaiting.c and its neighbours: which fragments have a mark in defrag/, and
  * when it goes. */
 /* link: t/sim/loop.c */
 #include "t/support/channel_world.h"

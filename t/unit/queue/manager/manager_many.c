@@ -288,7 +288,7 @@ test_settled(void)
     unsigned indexes[] = {0, RECIPIENTS - 2};
     struct outcome joined =
         outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "joined");
-    ok(manager_settle_parked(w.manager, w.id, indexes, 2, &joined));
+    ok(manager_settle_awaiting(w.manager, w.id, indexes, 2, &joined));
     world_turns(&w);
     is_number(count_told(&w, "(joined)"), 2, "they have it");
     is_number(w.attempts, RECIPIENTS / 2 - 2 + 1, "and are not served");

@@ -1,8 +1,8 @@
-/* queue/spool/joined_mark.c, and its marks in adopt.c, queue_listing.c and queue.c: a whole that was
+/* queue/spool/marker.c, and its marks in adopt.c, queue_listing.c and queue.c: a whole that was
  * adopted is known as one at every start until it ends. */
 /* link: t/sim/loop.c */
 /* link: t/sim/disk*.c */
-#include "queue/spool/joined_mark.h"
+#include "queue/spool/marker.h"
 
 #include "queue/recovery/adopt.h"
 #include "t/support/slices_kit.h"
@@ -51,7 +51,7 @@ static size_t
 listed(struct fixture *r, struct id id, bool *is_there)
 {
     struct id_set ids = {0};
-    is_number(joined_mark_list(&r->spool, &ids), 0, "they are listed");
+    is_number(marker_list(&r->spool, &ids), 0, "they are listed");
     size_t count = id_set_count(&ids);
     *is_there = id_set_has(&ids, id);
     id_set_free(&ids);
@@ -65,15 +65,15 @@ test_files(void)
     bool is_there;
     room_open(&r, true);
     is_number(listed(&r, an_id(1), &is_there), 0, "none");
-    is_number(joined_mark_put(&r.spool, an_id(1)), 0, "one is made");
-    is_number(joined_mark_put(&r.spool, an_id(1)), 0, "twice is once");
-    is_number(joined_mark_put(&r.spool, an_id(2)), 0, "another one");
+    is_number(marker_put(&r.spool, MARKER_REASSEMBLED, an_id(1)), 0, "one is made");
+    is_number(marker_put(&r.spool, MARKER_REASSEMBLED, an_id(1)), 0, "twice is once");
+    is_number(marker_put(&r.spool, MARKER_REASSEMBLED, an_id(2)), 0, "another one");
     if (disk_make_directory(r.spool.disk, "journal/0000-1023", 0700) != 0)
         abort();
     is_number(listed(&r, an_id(2), &is_there), 2, "both, and no journal");
     ok(is_there);
-    joined_mark_drop(&r.spool, an_id(2));
-    joined_mark_drop(&r.spool, an_id(2));
+    marker_drop(&r.spool, MARKER_REASSEMBLED, an_id(2));
+    marker_drop(&r.spool, MARKER_REASSEMBLED, an_id(2));
     is_number(listed(&r, an_id(2), &is_there), 1, "one is gone");
     ok(!is_there && r.lines.length == 0);
     room_close(&r);
@@ -87,9 +87,9 @@ test_durable(void)
     bool is_there;
     for (int synced = 0; synced < 2; synced++) {
         room_open(&r, true);
-        ok(joined_mark_put(&r.spool, an_id(1)) == 0);
+        ok(marker_put(&r.spool, MARKER_REASSEMBLED, an_id(1)) == 0);
         if (synced)
-            is_number(joined_mark_sync(&r.spool), 0, "synced");
+            is_number(marker_sync(&r.spool), 0, "synced");
         spool_close(&r.spool);
         sim_disk_power_cut();
         if (spool_open(&r.spool, "/spool", false, r.log, error, sizeof error) != 0)
@@ -106,26 +106,26 @@ test_trouble(void)
     struct fixture r;
     struct id_set ids = {0};
     room_open(&r, false);
-    is_number(joined_mark_list(&r.spool, &ids), 0, "no journals: none");
-    ok_named(joined_mark_put(&r.spool, an_id(1)) == -ENOENT, "nor can there be one");
+    is_number(marker_list(&r.spool, &ids), 0, "no journals: none");
+    ok_named(marker_put(&r.spool, MARKER_REASSEMBLED, an_id(1)) == -ENOENT, "nor can there be one");
     ok(memmem(r.lines.at, r.lines.length, "mark a joined message", 21) != NULL);
     room_close(&r);
     room_open(&r, true);
     sim_disk_count_anew();
     sim_disk_fail_at(1, ENOSPC);
-    is_number(joined_mark_put(&r.spool, an_id(1)), -ENOSPC, "a full disk");
+    is_number(marker_put(&r.spool, MARKER_REASSEMBLED, an_id(1)), -ENOSPC, "a full disk");
     ok_named(r.spool.trouble[0] == '\0', "is no trouble of the spool's");
     sim_disk_count_anew();
     sim_disk_fail_at(1, EIO);
-    is_number(joined_mark_sync(&r.spool), -EIO, "a broken one");
+    is_number(marker_sync(&r.spool), -EIO, "a broken one");
     ok_named(r.spool.trouble[0] != '\0', "is");
     sim_disk_count_anew();
     sim_disk_fail_at(1, EIO);
-    is_number(joined_mark_list(&r.spool, &ids), -EIO, "nor does it tell the names");
-    ok(joined_mark_put(&r.spool, an_id(3)) == 0);
+    is_number(marker_list(&r.spool, &ids), -EIO, "nor does it tell the names");
+    ok(marker_put(&r.spool, MARKER_REASSEMBLED, an_id(3)) == 0);
     sim_disk_count_anew();
     sim_disk_fail_at(1, EIO);
-    joined_mark_drop(&r.spool, an_id(3));
+    marker_drop(&r.spool, MARKER_REASSEMBLED, an_id(3));
     ok_named(sim_disk_count("/spool/journal") == 1, "or lets one go");
     room_close(&r);
 }
@@ -225,7 +225,7 @@ test_stray(void)
     char error[200];
     if (spool_open(&r.spool, "/spool", false, NULL, error, sizeof error) != 0)
         abort();
-    ok(joined_mark_put(&r.spool, an_id(9)) == 0);
+    ok(marker_put(&r.spool, MARKER_REASSEMBLED, an_id(9)) == 0);
     spool_close(&r.spool);
     ok(slices_start(&kit, 1, 0, 4 * SEGMENT));
     is_number(marks(), 1, "a mark without a message");

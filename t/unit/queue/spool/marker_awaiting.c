@@ -1,8 +1,8 @@
-/* queue/spool/parked.c, and marks in queue.c, marks.c, recover.c, queue_listing.c, clean.c: a mark
+/* queue/spool/marker.c, and marks in queue.c, marks.c, recover.c, queue_listing.c, clean.c: a mark
  * is a hint, made and lost without harm. */
 /* link: t/sim/loop.c */
 /* link: t/sim/disk*.c */
-#include "queue/spool/parked.h"
+#include "queue/spool/marker.h"
 
 #include "base/memory.h"
 #include "t/support/queue_kit.h"
@@ -60,34 +60,34 @@ test_files(void)
     log_capture(log, &lines);
     sim_disk_reset();
     is_number(spool_open(&s, "/spool", false, log, error, sizeof error), 0, "open");
-    ok_named(!parked_has(&s, an_id(1)), "none");
+    ok_named(!marker_has(&s, MARKER_AWAITING, an_id(1)), "none");
     s.unsynced[SPOOL_DEFRAG] = false;
-    ok(parked_put(&s, an_id(1)) && parked_has(&s, an_id(1)));
-    ok_named(parked_put(&s, an_id(1)), "twice is once");
+    ok(marker_put(&s, MARKER_AWAITING, an_id(1)) == 0 && marker_has(&s, MARKER_AWAITING, an_id(1)));
+    ok_named(marker_put(&s, MARKER_AWAITING, an_id(1)) == 0, "twice is once");
     is_number(sim_disk_count("/spool/defrag"), 1, "a file");
     ok_named(!s.unsynced[SPOOL_DEFRAG], "nobody waits for its name");
-    parked_drop(&s, an_id(1));
-    parked_drop(&s, an_id(1));
-    ok_named(!parked_has(&s, an_id(1)) && lines.length == 0, "gone, without a word");
+    marker_drop(&s, MARKER_AWAITING, an_id(1));
+    marker_drop(&s, MARKER_AWAITING, an_id(1));
+    ok_named(!marker_has(&s, MARKER_AWAITING, an_id(1)) && lines.length == 0, "gone, without a word");
     for (int i = 0; i < 3; i++) {
         static const int errors[] = {ENOSPC, EIO, EROFS};
         sim_disk_count_anew();
         sim_disk_fail_at(1, errors[i]);
-        ok_named(!parked_put(&s, an_id(2)), strerror(errors[i]));
+        ok_named(marker_put(&s, MARKER_AWAITING, an_id(2)) < 0, strerror(errors[i]));
         sim_disk_fail_at(0, 0);
     }
-    parked_put(&s, an_id(3));
+    (void)marker_put(&s, MARKER_AWAITING, an_id(3));
     sim_disk_count_anew();
     sim_disk_fail_at(1, EIO);
-    parked_drop(&s, an_id(3));
-    ok_named(parked_has(&s, an_id(3)), "it stays when the disk says so");
+    marker_drop(&s, MARKER_AWAITING, an_id(3));
+    ok_named(marker_has(&s, MARKER_AWAITING, an_id(3)), "it stays when the disk says so");
     ok_named(s.trouble[0] == '\0', "and the spool is healthy all the same");
     unsigned told = 0;
     for (size_t i = 0; i < lines.length; i++)
         told += lines.at[i] == '\n';
     is_number(told, 1, "one line for all of it");
     ok(memmem(lines.at, lines.length, "No space left", 13) != NULL);
-    parked_put(&s, an_id(4));
+    (void)marker_put(&s, MARKER_AWAITING, an_id(4));
     plant(SPOOL_MESS, an_id(4));
     is_number(spool_remove_all(&s, an_id(4)), 0, "what ends");
     ok_named(!is_in(SPOOL_DEFRAG, an_id(4)), "has no mark");
@@ -152,14 +152,14 @@ end_run(void)
     sim_disk_restart();
 }
 
-/* S5, due `after_ms` from now; parked, or not. */
+/* S5, due `after_ms` from now; waiting for parts, or not. */
 static struct id
-put_aside(int64_t after_ms, bool parked)
+put_aside(int64_t after_ms, bool awaits)
 {
     struct envelope *e =
         kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
     struct id id = e->id;
-    queue_wait(kit.queue, e, parked);
+    queue_wait(kit.queue, e, awaits);
     queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + after_ms, 0);
     sim_loop_advance(kit.loop, 1000);
     return id;
@@ -178,11 +178,11 @@ test_young(void)
     envelope_free(&e);
     is_number(sim_disk_calls(), 0, "young mail asks nothing of the disk");
     e = queue_load(kit.queue, id);
-    ok_named(e->parked, "but it is known");
+    ok_named(e->awaits_parts, "but it is known");
     queue_wait(kit.queue, e, false);
     envelope_free(&e);
     e = queue_load(kit.queue, id);
-    ok_named(!e->parked, "so is the end of it");
+    ok_named(!e->awaits_parts, "so is the end of it");
     queue_wait(kit.queue, e, true);
     queue_retire(kit.queue, &e);
     sim_loop_advance(kit.loop, 1000);
@@ -202,7 +202,7 @@ test_moving(void)
     struct id id = put_aside(0, true);
     ok_named(is_in(SPOOL_DEFRAG, id) && is_in(SPOOL_INFO, id), "a deferral marks it");
     struct envelope *e = queue_load(kit.queue, id);
-    ok_named(e->parked, "which is read");
+    ok_named(e->awaits_parts, "which is read");
     sim_disk_count_anew();
     queue_wait(kit.queue, e, true);
     is_number(sim_disk_calls(), 0, "and not made again");
@@ -262,7 +262,7 @@ test_while_moving(void)
     queue_wait(kit.queue, e, true);
     queue_defer(kit.queue, &e, loop_now_ms(kit.loop), 0);
     e = queue_load(kit.queue, id); /* not written yet */
-    ok_named(e != NULL && e->parked, "what is to be written is told");
+    ok_named(e != NULL && e->awaits_parts, "what is to be written is told");
     queue_wait(kit.queue, e, false);
     sim_loop_advance(kit.loop, 1000);
     ok_named(is_in(SPOOL_INFO, id) && !is_in(SPOOL_DEFRAG, id), "the last word counts");
@@ -395,7 +395,7 @@ test_list(void)
     is_number(l.count, 4, "the same");
     is_listed(&l, marked, QUEUE_DEFRAG, "the same fragment");
     e = queue_load(asks.queue, marked);
-    ok_named(e != NULL && e->parked, "its envelope tells");
+    ok_named(e != NULL && e->awaits_parts, "its envelope tells");
     envelope_free(&e);
     kit_close(&asks);
 }

@@ -1,4 +1,5 @@
-/* What waits for other fragments: offered, parked, and settled when they are joined. */
+/* Recipients that wait for other fragments: offered to the channel, held, and settled
+ * when their message is complete. */
 #include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
@@ -51,7 +52,7 @@ keep_others(struct sched_recipient *open, size_t *count)
 }
 
 static void
-manager_park_settle_all(struct active *a, const struct sorted *s,
+manager_awaiting_settle_all(struct active *a, const struct sorted *s,
                         const struct outcome *outcome)
 {
     for (size_t i = 0; i < s->count; i++)
@@ -87,7 +88,7 @@ redirect(struct active *a, const struct manager_offer *offer,
 }
 
 void
-park_some(struct active *a, struct sched_recipient *open, size_t *count)
+manager_offer_open(struct active *a, struct sched_recipient *open, size_t *count)
 {
     struct manager *m = a->manager;
     if (m->defragment == NULL || a->envelope->done == a->envelope->count)
@@ -101,18 +102,18 @@ park_some(struct active *a, struct sched_recipient *open, size_t *count)
     switch (m->defragment->offer(m->defragment->context, &offer)) {
     case MANAGER_PASS:
         break;
-    case MANAGER_PARK:
+    case MANAGER_AWAIT:
         settle_absorbed(a, &s);
         keep_others(open, count);
         if (a->envelope->done + *count < a->envelope->count)
-            a->parked_ms = offer.until_ms;
+            a->awaits_until_ms = offer.until_ms;
         break;
-    case MANAGER_PARK_ALL:
+    case MANAGER_AWAIT_ALL:
         *count = 0;
-        a->parked_ms = offer.until_ms;
+        a->awaits_until_ms = offer.until_ms;
         break;
     case MANAGER_SETTLE:
-        manager_park_settle_all(a, &s, &offer.outcome);
+        manager_awaiting_settle_all(a, &s, &offer.outcome);
         keep_others(open, count);
         break;
     case MANAGER_REDIRECT:
@@ -126,18 +127,18 @@ park_some(struct active *a, struct sched_recipient *open, size_t *count)
 /* --- On the way to another host --------------------------------------------------- */
 
 bool
-park_is_redirected(const struct active *a, unsigned index)
+awaiting_is_redirected(const struct active *a, unsigned index)
 {
     return a->redirected != NULL && a->redirected[index];
 }
 
 /* The sender's mail has not failed when a host of ours does not want a part of it. */
 bool
-park_answered(struct active *a, unsigned index, const struct outcome *outcome,
+manager_awaiting_answered(struct active *a, unsigned index, const struct outcome *outcome,
               struct outcome *told)
 {
     const struct manager_defragment *plug = a->manager->defragment;
-    assert(park_is_redirected(a, index));
+    assert(awaiting_is_redirected(a, index));
     if (outcome->verdict == VERDICT_DEFERRED)
         return true;
     if (plug)
@@ -146,13 +147,13 @@ park_answered(struct active *a, unsigned index, const struct outcome *outcome,
         return true;
     *told = *outcome;
     told->verdict = VERDICT_DEFERRED;
-    a->parked_ms = loop_now_ms(a->manager->loop);
+    a->awaits_until_ms = loop_now_ms(a->manager->loop);
     if (a->fate == FATE_NONE)
         a->fate = FATE_RETRY;
     return false;
 }
 
-/* --- Parked ----------------------------------------------------------------------- */
+/* --- Waiting for parts ------------------------------------------------------------ */
 
 /* What waits for another host of ours waits as well. Those may have been settled since.
  */
@@ -172,25 +173,25 @@ has_waiting(const struct active *a)
 }
 
 void
-park_note(struct active *a)
+awaiting_note(struct active *a)
 {
-    bool is_parked = a->parked_ms < INT64_MAX || a->redirected != NULL;
-    bool waits = is_parked && has_waiting(a);
-    if (waits || a->envelope->parked)
+    bool is_awaiting = a->awaits_until_ms < INT64_MAX || a->redirected != NULL;
+    bool waits = is_awaiting && has_waiting(a);
+    if (waits || a->envelope->awaits_parts)
         queue_wait(a->manager->queue, a->envelope, waits);
 }
 
 /* Young mail about which nothing is to be written stays in the journal. On disk it is
  * due at once: the next start offers it again, and so finds the sets. */
 void
-park(struct active *a, unsigned done_before)
+manager_await_parts(struct active *a, unsigned done_before)
 {
     struct manager *m = a->manager;
     const struct envelope *e = a->envelope;
     int64_t now = loop_now_ms(m->loop);
-    int64_t due = a->fate == FATE_RETRY || a->parked_ms < now ? now : a->parked_ms;
+    int64_t due = a->fate == FATE_RETRY || a->awaits_until_ms < now ? now : a->awaits_until_ms;
     sched_add(m->sched, now, a->id, due, e->attempts);
-    park_note(a);
+    awaiting_note(a);
     if (e->preprocessed || e->done > done_before || e->released)
         manager_active_defer(a, now, e->attempts);
     else
@@ -199,7 +200,7 @@ park(struct active *a, unsigned done_before)
 }
 
 void
-park_withdraw(struct manager *m, struct id id)
+manager_awaiting_withdraw(struct manager *m, struct id id)
 {
     if (m->defragment)
         m->defragment->withdrawn(m->defragment->context, id);
@@ -226,14 +227,14 @@ manager_fragments(struct manager *m, struct manager_fragments *out)
 }
 
 bool
-manager_is_parked(struct manager *m, struct id id)
+manager_is_awaiting(struct manager *m, struct id id)
 {
     return m->defragment && m->defragment->explain(m->defragment->context, id,
                                                    m->explained, sizeof(m->explained));
 }
 
 bool
-manager_unpark_after(struct manager *m, struct id id, int64_t delay_ms)
+manager_resume_after(struct manager *m, struct id id, int64_t delay_ms)
 {
     struct active *a = manager_active_find(m, id);
     int64_t now = loop_now_ms(m->loop);
@@ -244,9 +245,9 @@ manager_unpark_after(struct manager *m, struct id id, int64_t delay_ms)
 }
 
 bool
-manager_unpark(struct manager *m, struct id id)
+manager_resume(struct manager *m, struct id id)
 {
-    return manager_unpark_after(m, id, 0);
+    return manager_resume_after(m, id, 0);
 }
 
 /* --- Settled ---------------------------------------------------------------------- */
@@ -268,7 +269,7 @@ settle_some(struct active *a, const unsigned *indexes, size_t count,
 }
 
 bool
-manager_settle_parked(struct manager *m, struct id id, const unsigned *indexes,
+manager_settle_awaiting(struct manager *m, struct id id, const unsigned *indexes,
                       size_t count, const struct outcome *outcome)
 {
     struct active *a = manager_active_find(m, id);
@@ -288,7 +289,7 @@ manager_settle_parked(struct manager *m, struct id id, const unsigned *indexes,
         (void)sched_forget(m->sched, id);
         round_finish(a);
     } else if (!in_memory) {
-        if (a->envelope->parked && !has_waiting(a))
+        if (a->envelope->awaits_parts && !has_waiting(a))
             queue_wait(m->queue, a->envelope, false);
         manager_active_defer(a, loop_now_ms(m->loop), a->envelope->attempts);
     }
