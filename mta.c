@@ -469,10 +469,10 @@ start_queue(struct petrel *p, char *error)
     about_write(queue_disk(manager_queue(p->manager)), o);
     p->delivery = delivery_new(p->loop, p->net, p->dns, p->log, p->manager, &out);
     p->local = local_new(p->loop, p->manager, o->hostname);
-    manager_plug(p->manager, TARGET_MX, delivery_open, p->delivery);
-    manager_plug(p->manager, TARGET_SMTP, delivery_open, p->delivery);
-    manager_plug(p->manager, TARGET_LMTP, delivery_open, p->delivery);
-    manager_plug(p->manager, TARGET_MAILDIR, local_open, p->local);
+    manager_set_channel(p->manager, TARGET_MX, delivery_open, p->delivery);
+    manager_set_channel(p->manager, TARGET_SMTP, delivery_open, p->delivery);
+    manager_set_channel(p->manager, TARGET_LMTP, delivery_open, p->delivery);
+    manager_set_channel(p->manager, TARGET_MAILDIR, local_open, p->local);
     p->flush = flush_new(p->loop, p->log, p->manager);
     p->control = control_server_new(p->loop, p->net, p->log, p->manager, o->control,
                                     error, ERROR_MAX);

@@ -269,7 +269,7 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
                                           .redirected = fragment_redirect_answered,
                                           .count = channel_count,
                                           .context = c};
-    manager_plug_defragment(manager, &c->plug);
+    manager_set_defragment(manager, &c->plug);
     /* What the last run has joined: if it did not come to end the parts, it is done
      * now. */
     completion_finish(c);
@@ -312,7 +312,7 @@ channel_free(struct defragmenter **channel)
     if (c == NULL)
         return;
     *channel = NULL;
-    manager_plug_defragment(c->manager, NULL);
+    manager_set_defragment(c->manager, NULL);
     loop_unpost(c->loop, &c->task);
     loop_timer_stop(c->loop, &c->wake);
     completion_stop(c);

@@ -56,7 +56,7 @@ struct envelope {
     int priority;         /* MT-PRIORITY; 0 = as any other */
     bool double_bounce;   /* a notice to postmaster: its failure is only logged */
     bool held;            /* hold/ID exists */
-    bool awaits_parts;          /* it waits for other fragments; of S5 defrag/ID exists */
+    bool awaits_parts;    /* it waits for other fragments; of S5 defrag/ID exists */
     bool released;    /* by an operator: it passes the routes that hold; with due_ms */
     bool warned;      /* the sender knows that it is late; with due_ms, */
     bool warned_kept; /* and info/ID says so, durably */

@@ -672,7 +672,8 @@ marks_overlay(struct marks *m, struct envelope *e)
     if (p == NULL)
         return;
     e->warned = e->warned || has_warning(p);
-    e->awaits_parts = e->awaits_parts || (p->envelope != NULL && p->envelope->awaits_parts);
+    e->awaits_parts =
+        e->awaits_parts || (p->envelope != NULL && p->envelope->awaits_parts);
     for (unsigned i = 0; i < p->count; i++) {
         if (p->marks[i].recipient >= e->count)
             continue; /* the file has changed under us */

@@ -143,7 +143,7 @@ sched_session_begin(struct sites *set, struct sched_session *session, int64_t no
     w->message = e->message;
     w->unsettled = w->count;
     w->hint = 0;
-    w->feeling = FEELING_GOOD;
+    w->feedback = FEEDBACK_GOOD;
     w->blamed = NULL;
     w->taken_ms = now_ms;
     session->taken++;

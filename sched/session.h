@@ -11,7 +11,7 @@ struct work {
     struct sched_message *message;
     unsigned first, count, unsettled,
         hint; /* slots of the work; hint: next to be settled */
-    enum feeling feeling;
+    enum session_feedback feedback;
     struct reason *blamed; /* for BAD; a slot of the message holds it */
     int64_t taken_ms;
     unsigned *indexes;

@@ -131,27 +131,27 @@ work_finished(struct sched *s, struct sched_session *session, struct work *w,
         reason_read(w->blamed, &outcome);
     sched_session_finish(session, w);
     bool was_dead = site->dead;
-    if (site_served(&s->destinations.sites, site, s->now_ms, w->feeling, busy, took))
+    if (site_served(&s->destinations.sites, site, s->now_ms, w->feedback, busy, took))
         site_failed(s, site, &outcome);
     else if (was_dead && !site->dead)
         sched_site_wake(s, site, SIZE_MAX);
 }
 
-static enum feeling
-outcome_feeling(const struct site *site, const struct outcome *outcome)
+static enum session_feedback
+outcome_feedback(const struct site *site, const struct outcome *outcome)
 {
     switch (outcome->verdict) {
     case VERDICT_DELIVERED:
     case VERDICT_FAILED:
-        return FEELING_GOOD;
+        return FEEDBACK_GOOD;
     case VERDICT_DEFERRED:
         break;
     }
     /* 4.2.x: the limit is a mailbox's. */
     if (site_is_adaptive(site) && strncmp(outcome->enhanced, "4.2", 3) != 0 &&
         reply_class_classify(outcome) == REPLY_CLASS_RATE)
-        return FEELING_SLOW;
-    return outcome->blame == BLAME_SITE ? FEELING_BAD : FEELING_NONE;
+        return FEEDBACK_SLOW;
+    return outcome->blame == BLAME_SITE ? FEEDBACK_BAD : FEEDBACK_NONE;
 }
 
 static void
@@ -162,13 +162,13 @@ work_settled(struct sched *s, struct sched_session *session, struct work *w,
     struct sched_message *m = w->message;
     struct destination *d = message_destination(m, slot);
     struct site *site = session->site;
-    enum feeling feeling = outcome_feeling(site, outcome);
+    enum session_feedback feedback = outcome_feedback(site, outcome);
     bool is_small = m->cost == 1;
     struct reason *reason = NULL;
     if (outcome->verdict == VERDICT_DEFERRED)
         reason = reason_open(&d->reasons, outcome);
-    if (feeling > w->feeling) {
-        w->feeling = feeling;
+    if (feedback > w->feedback) {
+        w->feedback = feedback;
         w->blamed = reason;
     }
     sched_message_settled(s, m, slot, reason);

@@ -519,14 +519,14 @@ site_lives(struct sites *set, struct site *site)
 }
 
 bool
-site_served(struct sites *set, struct site *site, int64_t now_ms, enum feeling feeling,
-            int busy, int64_t took_ms)
+site_served(struct sites *set, struct site *site, int64_t now_ms,
+            enum session_feedback feedback, int busy, int64_t took_ms)
 {
     const struct transport_params *t = site_transport(site);
     if (t->rate_delay_ms > 0)
         site->pause_until_ms = now_ms + t->rate_delay_ms;
-    switch (feeling) {
-    case FEELING_GOOD:
+    switch (feedback) {
+    case FEEDBACK_GOOD:
         site_lives(set, site);
         if (took_ms > 0)
             latency_note(&site->latency, took_ms);
@@ -536,16 +536,16 @@ site_served(struct sites *set, struct site *site, int64_t now_ms, enum feeling f
         else
             window_good(&site->window, t, busy);
         return false;
-    case FEELING_SLOW:
+    case FEEDBACK_SLOW:
         bucket_learnt_refused(&site->learnt, now_ms);
         site_lives(set, site);
         window_answered(&site->window);
         return false;
-    case FEELING_NONE:
+    case FEEDBACK_NONE:
         site_lives(set, site);
         window_answered(&site->window);
         return false;
-    case FEELING_BAD:
+    case FEEDBACK_BAD:
         /* With other sessions alive it is not the site that is dead. */
         return !site->dead && window_bad(&site->window, t) &&
                (!site_is_adaptive(site) || site->greeted <= 1);

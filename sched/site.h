@@ -32,11 +32,11 @@ enum {
 };
 
 /* How a transaction went for the site; the worst is the greatest. */
-enum feeling {
-    FEELING_GOOD,
-    FEELING_NONE, /* refused, but not because of us: greylisting, a full mailbox */
-    FEELING_SLOW, /* we are told to slow down */
-    FEELING_BAD   /* no talk to that site */
+enum session_feedback {
+    FEEDBACK_GOOD,
+    FEEDBACK_NONE, /* refused, but not because of us: greylisting, a full mailbox */
+    FEEDBACK_SLOW, /* we are told to slow down */
+    FEEDBACK_BAD   /* no talk to that site */
 };
 
 /* Messages that wait on disk for a site, as ids in the order they came. */
@@ -119,7 +119,7 @@ void site_take(struct site *site, int64_t now_ms);
 /* One ended so; busy: sessions that carry mail, with the one that reports. True: the
  * site is dead for it (BAD only). took_ms 0: not to be compared. */
 bool site_served(struct sites *set, struct site *site, int64_t now_ms,
-                 enum feeling feeling, int busy, int64_t took_ms)
+                 enum session_feedback feedback, int busy, int64_t took_ms)
     __attribute__((warn_unused_result));
 /* A session greeted; it counts as greeted already. A dead site lives, on probation. */
 void site_greeted(struct sites *set, struct site *site, int64_t now_ms);

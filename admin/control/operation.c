@@ -50,11 +50,11 @@ struct operation {
 };
 
 /* What is said of a message. */
-static const struct manner {
+static const struct answer_texts {
     const char *done, *later, *already;
     int already_code;
     bool lags; /* durable some time after it is done */
-} manners[] = {
+} answers[] = {
     [MANAGER_HOLD] = {.done = "held",
                       .later = "held; its delivery ends first",
                       .already = "is held already"                           },
@@ -226,19 +226,19 @@ static void
 operation_tell(struct operation *o, struct id id, enum manager_result result,
                const char *why)
 {
-    const struct manner *manner = &manners[o->verb];
+    const struct answer_texts *answer_texts = &answers[o->verb];
     int code = 0;
-    const char *text = manner->done;
+    const char *text = answer_texts->done;
     bool quiet = false;
     switch (result) {
     case MANAGER_DONE:
         break;
     case MANAGER_LATER:
-        text = manner->later;
+        text = answer_texts->later;
         break;
     case MANAGER_ALREADY:
-        text = manner->already;
-        code = manner->already_code;
+        text = answer_texts->already;
+        code = answer_texts->already_code;
         quiet = !by_id(o);
         break;
     case MANAGER_UNKNOWN: /* delivered meanwhile, or never there */
@@ -278,7 +278,7 @@ do_one(struct operation *o, struct row *row)
         listed ? manager_remove_listed(o->manager, row->id, why)
                : manager_operate(o->manager, o->verb, row->id, why);
     o->done_ms = loop_monotonic_ms(o->loop);
-    o->changed = o->changed || (result == MANAGER_DONE && manners[o->verb].lags);
+    o->changed = o->changed || (result == MANAGER_DONE && answers[o->verb].lags);
     operation_tell(o, row->id, result, why);
 }
 

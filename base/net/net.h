@@ -99,7 +99,7 @@ void net_set_peer(struct net_connection *c, const struct net_address *peer);
 struct net_tls {
     struct tls_server *server;
     struct tls_client *client;
-    struct tls_wish wish; /* client */
+    struct tls_client_options options; /* client */
     /* server: input that is there is no clear text but TLS already, which came in one
      * piece with what was consumed before it (a proxy's header). It is kept. */
     bool begun;

@@ -197,7 +197,7 @@ net_start_tls(struct net_connection *c, const struct net_tls *tls)
     if (tls->server)
         c->tls = tls_session_serve(tls->server, &pipe);
     else
-        c->tls = tls_session_call(tls->client, &tls->wish, &pipe);
+        c->tls = tls_session_call(tls->client, &tls->options, &pipe);
     c->clear = net_waiting_length(&c->output);
     c->active_ms = loop_monotonic_ms(c->net->loop);
     if (!c->failed)

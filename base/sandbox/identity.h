@@ -35,7 +35,7 @@ bool identity_take_off(const struct identity *who) __attribute__((warn_unused_re
 bool identity_keep(const struct identity *who) __attribute__((warn_unused_result));
 
 /* Gives away all capabilities; root keeps those to pass over the permissions of files:
- * it is root by its operator's wish, for Maildirs of several users. False, with errno.
+ * it is root by its operator's options, for Maildirs of several users. False, with errno.
  */
 bool identity_shed(void) __attribute__((warn_unused_result));
 

@@ -63,7 +63,7 @@ enum tls_level {
 };
 
 /* What a client wants of one host; borrowed during the call. */
-struct tls_wish {
+struct tls_client_options {
     enum tls_level level;
     /* A host name, told as SNI, or an IP literal without brackets (looked for among the
      * certificate's addresses). Sessions are resumed with the same level, host and

@@ -251,14 +251,14 @@ tls_session_add_name(struct tls_session *s, struct text name)
 }
 
 static void
-copy_names(struct tls_session *s, const struct tls_wish *wish)
+copy_names(struct tls_session *s, const struct tls_client_options *options)
 {
-    s->names = memory_array(wish->name_count + 1, sizeof *s->names);
-    for (size_t i = 0; i < wish->name_count; i++)
-        tls_session_add_name(s, wish->names[i]);
-    if (!wish->name_count && wish->host.length)
-        tls_session_add_name(s, wish->host);
-    assert(s->name_count || wish->level == TLS_LEVEL_NONE);
+    s->names = memory_array(options->name_count + 1, sizeof *s->names);
+    for (size_t i = 0; i < options->name_count; i++)
+        tls_session_add_name(s, options->names[i]);
+    if (!options->name_count && options->host.length)
+        tls_session_add_name(s, options->host);
+    assert(s->name_count || options->level == TLS_LEVEL_NONE);
 }
 
 static void
@@ -302,23 +302,23 @@ assert_names(const struct tls_session *s)
 }
 
 struct tls_session *
-tls_session_call(struct tls_client *client, const struct tls_wish *wish,
+tls_session_call(struct tls_client *client, const struct tls_client_options *options,
                  const struct tls_pipe *pipe)
 {
-    struct tls_session *s = tls_session_new(pipe, &client->config[wish->level]);
+    struct tls_session *s = tls_session_new(pipe, &client->config[options->level]);
     int code;
 
     s->client = client;
     client->references++;
-    s->level = wish->level;
-    assert(wish->host.length <= TLS_NAME_MAX);
-    copy_names(s, wish);
+    s->level = options->level;
+    assert(options->host.length <= TLS_NAME_MAX);
+    copy_names(s, options);
     assert_names(s);
-    tls_session_make_key(s, wish->host);
+    tls_session_make_key(s, options->host);
     if (s->state == FAILED)
         return s;
     mbedtls_ssl_set_verify(&s->ssl, tls_session_check, s);
-    code = set_host(s, wish->host);
+    code = set_host(s, options->host);
     if (code != 0)
         fail_by_code(s, code);
     else if (s->key)

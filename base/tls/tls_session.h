@@ -24,7 +24,7 @@ struct tls_pipe {
 struct tls_session *tls_session_serve(struct tls_server *server,
                                       const struct tls_pipe *pipe);
 struct tls_session *tls_session_call(struct tls_client *client,
-                                     const struct tls_wish *wish,
+                                     const struct tls_client_options *options,
                                      const struct tls_pipe *pipe);
 void tls_session_free(struct tls_session **session);
 

@@ -471,7 +471,7 @@ try_address(struct registry_redis *redis)
     if (place->tls) {
         struct net_tls tls = {
             .client = redis->r->setup.tls,
-            .wish = {.level = TLS_LEVEL_VERIFY, .host = text_from(place->host)}
+            .options = {.level = TLS_LEVEL_VERIFY, .host = text_from(place->host)}
         };
         net_start_tls(redis->connection, &tls);
     }

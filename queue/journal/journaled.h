@@ -31,12 +31,12 @@ struct journaled_message {
     struct journal_place place;
     uint32_t envelope_length, recipients;
     bool large;
-    bool held;      /* hold/ID is there */
-    bool awaits_parts;    /* it waits for other fragments, and is marked when it moves */
-    bool made;      /* found at the start, with an envelope that has made_of */
-    bool recovered; /* found at the start and not yet looked at: recover.c */
-    bool moving;    /* the spool is getting it: preprocess.h */
-    bool is_new;    /* its owner has not heard yet; its record may not be written: it is
+    bool held;         /* hold/ID is there */
+    bool awaits_parts; /* it waits for other fragments, and is marked when it moves */
+    bool made;         /* found at the start, with an envelope that has made_of */
+    bool recovered;    /* found at the start and not yet looked at: recover.c */
+    bool moving;       /* the spool is getting it: preprocess.h */
+    bool is_new; /* its owner has not heard yet; its record may not be written: it is
                        no message to anybody else */
     struct journaled_content *content; /* NULL: only in the journal */
     struct buffer form;                /* its envelope; empty: only in the journal */

@@ -48,7 +48,7 @@ manager_warning_list(const struct active *a, size_t *count)
         struct address address;
         if (r->done || a->delays[i] == NULL)
             continue;
-        const struct target *target = round_route(a->manager, e, r, &address);
+        const struct target *target = attempt_route(a->manager, e, r, &address);
         if (target == NULL || target->transport.delay_warning_ms == 0)
             continue;
         int64_t until_ms = e->birth_ms + target->transport.lifetime_ms;
@@ -71,7 +71,7 @@ manager_warning_stored(void *context, struct envelope *notice,
         a->envelope->warned = true;
         manager_accept(m, &notice);
     }
-    round_warned(a);
+    attempt_warned(a);
     queue_leave(m->queue, before);
 }
 
@@ -81,7 +81,7 @@ delay_warning_start(struct active *a)
     struct manager *m = a->manager;
     if (a->delays == NULL)
         return false;
-    struct dsn_settings settings = round_notice_settings(m);
+    struct dsn_settings settings = attempt_notice_settings(m);
     size_t count;
     struct dsn_delay *delays = manager_warning_list(a, &count);
     enum dsn_result result = dsn_begin_delay(&settings, a->envelope, delays, count,

@@ -19,8 +19,8 @@ struct visit {
     const struct target *target;
     int64_t opened_ms; /* monotonic */
     bool forbidden;
-    bool in_errand;
-    struct errand errand;
+    bool in_request;
+    struct delivery_request request;
     size_t next_recipient;             /* of it: the first that is not settled */
     struct maildir_delivery *delivery; /* its; NULL: not begun */
 };
@@ -39,10 +39,10 @@ static void
 local_settle(struct visit *v, const struct outcome *outcome)
 {
     size_t which = v->next_recipient++;
-    struct errand errand = v->errand;
+    struct delivery_request request = v->request;
     /* It is over with its last verdict. */
-    v->in_errand = v->next_recipient < errand.count;
-    manager_settled(v->local->manager, &errand, which, outcome, NULL);
+    v->in_request = v->next_recipient < request.count;
+    manager_settled(v->local->manager, &request, which, outcome, NULL);
 }
 
 static void
@@ -52,7 +52,7 @@ local_end(struct visit *v)
     struct outcome stopped = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
                                           "Petrel is shutting down");
     maildir_stop(&v->delivery);
-    while (v->in_errand)
+    while (v->in_request)
         local_settle(v, &stopped);
     DL_DELETE(local->visits, v);
     manager_session_ended(local->manager, v->session, NULL);
@@ -89,8 +89,8 @@ deliver(struct visit *v, struct outcome *outcome)
     }
     if (v->delivery == NULL)
         v->delivery = maildir_start(manager_queue(local->manager), local->loop,
-                                    v->target, local->hostname, v->errand.envelope,
-                                    v->errand.indexes[v->next_recipient]);
+                                    v->target, local->hostname, v->request.envelope,
+                                    v->request.indexes[v->next_recipient]);
     return maildir_go(&v->delivery, STEP_BYTES, outcome);
 }
 
@@ -99,16 +99,16 @@ local_step(struct visit *v)
 {
     struct local *local = v->local;
     struct outcome outcome;
-    if (!v->in_errand) {
-        v->in_errand = manager_take(local->manager, v->session, &v->errand);
+    if (!v->in_request) {
+        v->in_request = manager_take(local->manager, v->session, &v->request);
         v->next_recipient = 0;
     }
-    if (!v->in_errand) {
+    if (!v->in_request) {
         local_end(v);
         return;
     }
     struct queue *queue = manager_queue(local->manager);
-    struct id before = queue_enter(queue, v->errand.envelope->id);
+    struct id before = queue_enter(queue, v->request.envelope->id);
     if (deliver(v, &outcome))
         local_settle(v, &outcome);
     queue_leave(queue, before);
@@ -145,8 +145,8 @@ local_watch(void *context, const struct sched_site *site, struct id message,
         struct activity a = {.kind = ACTIVITY_STORE,
                              .since_ms = v->opened_ms + gap_ms,
                              .has_message =
-                                 v->in_errand &&
-                                 id_compare(v->errand.envelope->id, message) == 0};
+                                 v->in_request &&
+                                 id_compare(v->request.envelope->id, message) == 0};
         char root[TARGET_PATH_MAX];
         maildir_root(v->target, root);
         (void)text_copy(a.what, sizeof(a.what), text_from(root));
@@ -162,7 +162,7 @@ local_new(struct loop *loop, struct manager *manager, const char *hostname)
     local->loop = loop;
     local->manager = manager;
     local->hostname = hostname;
-    manager_plug_watch(manager, local_watch, local);
+    manager_set_watch(manager, local_watch, local);
     return local;
 }
 
@@ -190,7 +190,7 @@ local_free(struct local **local)
     DL_FOREACH_SAFE ((*local)->visits, v, next)
         local_end(v);
     loop_unpost((*local)->loop, &(*local)->task);
-    manager_plug_watch((*local)->manager, NULL, *local);
+    manager_set_watch((*local)->manager, NULL, *local);
     free(*local);
     *local = NULL;
 }

@@ -178,8 +178,8 @@ static void
 settle_now(const struct sched_action *action)
 {
     struct active *a = action->owner;
-    if (!action->expired || a->fate != FATE_HOLD)
-        round_settle(a, action->index, action->outcome, action->expired, NULL);
+    if (!action->expired || a->pending != PENDING_HOLD)
+        attempt_settle(a, action->index, action->outcome, action->expired, NULL);
 }
 
 static void
@@ -190,20 +190,21 @@ manager_act(struct manager *m, const struct sched_action *action)
         manager_load(m, action->id);
         break;
     case SCHED_OPEN: {
-        const struct plug *plug = &m->plugs[action->target->kind];
-        assert(plug->open);
+        const struct manager_channel *channel = &m->channels[action->target->kind];
+        assert(channel->open);
         m->sessions++;
-        plug->open(plug->context, action->session, action->target, action->domain);
+        channel->open(channel->context, action->session, action->target,
+                      action->domain);
         break;
     }
     case SCHED_SETTLE:
         settle_now(action);
         break;
     case SCHED_WAIT:
-        round_wait(action->owner, action->due_ms, action->attempts);
+        attempt_wait(action->owner, action->due_ms, action->attempts);
         break;
     case SCHED_FINISH:
-        round_finish(action->owner);
+        attempt_finish(action->owner);
         break;
     }
 }
@@ -417,7 +418,7 @@ manager_free(struct manager **manager)
     if (!m->settings.offline) {
         loop_timer_stop(m->loop, &m->trial);
         loop_timer_stop(m->loop, &m->lessons);
-        round_conclude(m);
+        attempt_conclude(m);
         note_hints(m);
         qmail_log_exit(&m->sendlog);
     }
@@ -435,14 +436,14 @@ manager_free(struct manager **manager)
 }
 
 void
-manager_plug(struct manager *m, enum target_kind kind, manager_open *open,
-             void *context)
+manager_set_channel(struct manager *m, enum target_kind kind, manager_open *open,
+                    void *context)
 {
-    m->plugs[kind] = (struct plug){open, context};
+    m->channels[kind] = (struct manager_channel){open, context};
 }
 
 void
-manager_plug_watch(struct manager *m, manager_watch *watch, void *context)
+manager_set_watch(struct manager *m, manager_watch *watch, void *context)
 {
     const void *wanted = watch ? NULL : context;
     size_t i = 0;
@@ -527,14 +528,16 @@ pass_over(struct manager *m, struct sched_session *session)
 }
 
 bool
-manager_take(struct manager *m, struct sched_session *session, struct errand *errand)
+manager_take(struct manager *m, struct sched_session *session,
+             struct delivery_request *request)
 {
     struct sched_work work;
     while (!m->draining && sched_take(m->sched, loop_now_ms(m->loop), session, &work)) {
         struct active *a = work.owner;
-        *errand = (struct errand){session, a->envelope, work.indexes, work.count};
-        if (a->fate == FATE_NONE || a->fate == FATE_RETRY) {
-            round_started(a, work.indexes, work.count);
+        *request =
+            (struct delivery_request){session, a->envelope, work.indexes, work.count};
+        if (a->pending == PENDING_NONE || a->pending == PENDING_RETRY) {
+            attempt_started(a, work.indexes, work.count);
             return true;
         }
         pass_over(m, session);
@@ -568,16 +571,16 @@ manager_has_work(const struct manager *m, const struct sched_session *session)
 }
 
 void
-manager_settled(struct manager *m, const struct errand *errand, size_t which,
+manager_settled(struct manager *m, const struct delivery_request *request, size_t which,
                 const struct outcome *outcome, const struct timing *timing)
 {
-    assert(which < errand->count);
-    struct active *a = manager_active_find(m, errand->envelope->id);
+    assert(which < request->count);
+    struct active *a = manager_active_find(m, request->envelope->id);
     assert(a && a->scheduled);
-    unsigned index = errand->indexes[which];
+    unsigned index = request->indexes[which];
     struct id before = queue_enter(m->queue, a->id);
-    round_settle(a, index, outcome, false, timing);
-    sched_settled(m->sched, loop_now_ms(m->loop), errand->session, index, outcome);
+    attempt_settle(a, index, outcome, false, timing);
+    sched_settled(m->sched, loop_now_ms(m->loop), request->session, index, outcome);
     queue_leave(m->queue, before);
     manager_stir(m);
 }

@@ -1,7 +1,7 @@
 /* The queue manager: couples the disk (queue.h) with the order (sched.h).
  *
  * It holds the envelopes of active mail, routes their recipients, hands work to the
- * channels (SMTP, LMTP, Maildir) that mta.c plugged in, writes down every verdict (log
+ * channels (SMTP, LMTP, Maildir) that mta.c set, writes down every verdict (log
  * line, D mark, bounce text), and sends bounces. It knows no socket. */
 #ifndef QUEUE_MANAGER_H
 #define QUEUE_MANAGER_H
@@ -39,8 +39,8 @@ int manager_new(struct manager **manager, struct loop *loop, struct log *log,
 void manager_free(struct manager **manager);
 /* Which channel serves a kind of target. DISCARD, HOLD, ERROR and UNKNOWN are the
  * manager's own. */
-void manager_plug(struct manager *manager, enum target_kind kind, manager_open *open,
-                  void *context);
+void manager_set_channel(struct manager *manager, enum target_kind kind,
+                         manager_open *open, void *context);
 void manager_reload(struct manager *manager, const struct manager_settings *settings,
                     const struct route_table *routes);
 struct queue *manager_queue(struct manager *manager);
@@ -57,7 +57,7 @@ void manager_accept(struct manager *manager, struct envelope **e);
 /* --- For channels ----------------------------------------------------------------- */
 
 /* What a session carries now. Valid until its last recipient is settled. */
-struct errand {
+struct delivery_request {
     struct sched_session *session;
     const struct envelope *envelope;
     const unsigned *indexes; /* into envelope->recipients */
@@ -74,17 +74,18 @@ struct id manager_first(const struct sched_session *session);
  * first.
  */
 bool manager_take(struct manager *manager, struct sched_session *session,
-                  struct errand *errand);
+                  struct delivery_request *request);
 /* Whether manager_take() would succeed now; cheap. */
 bool manager_has_work(const struct manager *manager,
                       const struct sched_session *session);
-/* The verdict for errand->indexes[which]; each exactly once. timing may be NULL. */
+/* The verdict for request->indexes[which]; each exactly once. timing may be NULL. */
 struct timing { /* Postfix's delays c and d, in ms */
     int64_t connect_ms, transmit_ms;
     const char *tls; /* for the log: version/cipher/verified; NULL or "": clear text */
 };
-void manager_settled(struct manager *manager, const struct errand *errand, size_t which,
-                     const struct outcome *outcome, const struct timing *timing);
+void manager_settled(struct manager *manager, const struct delivery_request *request,
+                     size_t which, const struct outcome *outcome,
+                     const struct timing *timing);
 /* See sched_session_limit(), sched_session_found() and sched_session_is_spent(). */
 void manager_session_limit(struct sched_session *session,
                            const struct session_limits *limits);
@@ -97,7 +98,7 @@ void manager_host_good(struct manager *manager, struct text address,
 void manager_host_bad(struct manager *manager, struct text address);
 void manager_hosts_order(struct manager *manager, const struct text *addresses,
                          const int *groups, size_t count, size_t *order);
-/* See sched_session_ended(). Every errand must be settled before. */
+/* See sched_session_ended(). Every request must be settled before. */
 void manager_session_ended(struct manager *manager, struct sched_session *session,
                            const struct outcome *trouble);
 
@@ -109,7 +110,7 @@ typedef void manager_watch(void *context, const struct sched_site *site,
 /* Of one channel, which is known by its context (no NULL); MANAGER_WATCHES_MAX of them.
  * watch NULL: unplugged. */
 enum { MANAGER_WATCHES_MAX = 2 };
-void manager_plug_watch(struct manager *manager, manager_watch *watch, void *context);
+void manager_set_watch(struct manager *manager, manager_watch *watch, void *context);
 /* See sched_session_is_at(). */
 bool manager_session_is_at(const struct sched_session *session,
                            const struct sched_site *site);
@@ -135,7 +136,7 @@ enum manager_offered {
      * manager_resume(). They are offered again whenever the message is loaded. */
     MANAGER_AWAIT,
     MANAGER_AWAIT_ALL, /* the whole message waits */
-    MANAGER_SETTLE,   /* those that were offered */
+    MANAGER_SETTLE,    /* those that were offered */
     /* Those that were offered go to another host of ours, whose set they belong to.
      * While he does not answer they are tried again, as any mail. */
     MANAGER_REDIRECT
@@ -164,9 +165,9 @@ struct manager_defragment {
     void (*count)(void *context, struct manager_fragments *out);
     void *context;
 };
-/* plug is borrowed; NULL: unplugged. */
-void manager_plug_defragment(struct manager *manager,
-                             const struct manager_defragment *plug);
+/* channel is borrowed; NULL: none. */
+void manager_set_defragment(struct manager *manager,
+                            const struct manager_defragment *channel);
 /* Whether any route still asks for it. */
 bool manager_defragments(const struct manager *manager);
 /* Makes a message that waits for other fragments due now. False: it is not to be
@@ -178,8 +179,8 @@ bool manager_resume_after(struct manager *manager, struct id id, int64_t delay_m
  * none, are left out. The caller has entered (queue_enter()) the message because of
  * which it says so. False: there is no such message. */
 bool manager_settle_awaiting(struct manager *manager, struct id id,
-                           const unsigned *indexes, size_t count,
-                           const struct outcome *outcome);
+                             const unsigned *indexes, size_t count,
+                             const struct outcome *outcome);
 
 /* --- For operators ---------------------------------------------------------------- */
 

@@ -53,10 +53,10 @@ keep_others(struct sched_recipient *open, size_t *count)
 
 static void
 manager_awaiting_settle_all(struct active *a, const struct sorted *s,
-                        const struct outcome *outcome)
+                            const struct outcome *outcome)
 {
     for (size_t i = 0; i < s->count; i++)
-        round_settle(a, s->indexes[i], outcome, false, NULL);
+        attempt_settle(a, s->indexes[i], outcome, false, NULL);
 }
 
 static void
@@ -67,7 +67,7 @@ settle_absorbed(struct active *a, const struct sorted *s)
     outcome.notifies = true; /* whoever asked is told of the whole */
     for (size_t i = 0; i < s->count; i++)
         if (s->absorbed[i])
-            round_settle(a, s->indexes[i], &outcome, false, NULL);
+            attempt_settle(a, s->indexes[i], &outcome, false, NULL);
 }
 
 static void
@@ -134,22 +134,23 @@ awaiting_is_redirected(const struct active *a, unsigned index)
 
 /* The sender's mail has not failed when a host of ours does not want a part of it. */
 bool
-manager_awaiting_answered(struct active *a, unsigned index, const struct outcome *outcome,
-              struct outcome *told)
+manager_awaiting_answered(struct active *a, unsigned index,
+                          const struct outcome *outcome, struct outcome *told)
 {
-    const struct manager_defragment *plug = a->manager->defragment;
+    const struct manager_defragment *channel = a->manager->defragment;
     assert(awaiting_is_redirected(a, index));
     if (outcome->verdict == VERDICT_DEFERRED)
         return true;
-    if (plug)
-        plug->redirected(plug->context, a->id, outcome->verdict == VERDICT_DELIVERED);
+    if (channel)
+        channel->redirected(channel->context, a->id,
+                            outcome->verdict == VERDICT_DELIVERED);
     if (outcome->verdict == VERDICT_DELIVERED)
         return true;
     *told = *outcome;
     told->verdict = VERDICT_DEFERRED;
     a->awaits_until_ms = loop_now_ms(a->manager->loop);
-    if (a->fate == FATE_NONE)
-        a->fate = FATE_RETRY;
+    if (a->pending == PENDING_NONE)
+        a->pending = PENDING_RETRY;
     return false;
 }
 
@@ -165,7 +166,7 @@ has_waiting(const struct active *a)
     for (unsigned i = 0; i < e->count; i++) {
         const struct recipient *r = &e->recipients[i];
         const struct target *target =
-            r->done ? NULL : round_route(a->manager, e, r, &address);
+            r->done ? NULL : attempt_route(a->manager, e, r, &address);
         if (target != NULL && target->defragment)
             return true;
     }
@@ -189,7 +190,9 @@ manager_await_parts(struct active *a, unsigned done_before)
     struct manager *m = a->manager;
     const struct envelope *e = a->envelope;
     int64_t now = loop_now_ms(m->loop);
-    int64_t due = a->fate == FATE_RETRY || a->awaits_until_ms < now ? now : a->awaits_until_ms;
+    int64_t due = a->pending == PENDING_RETRY || a->awaits_until_ms < now
+                      ? now
+                      : a->awaits_until_ms;
     sched_add(m->sched, now, a->id, due, e->attempts);
     awaiting_note(a);
     if (e->preprocessed || e->done > done_before || e->released)
@@ -207,9 +210,9 @@ manager_awaiting_withdraw(struct manager *m, struct id id)
 }
 
 void
-manager_plug_defragment(struct manager *m, const struct manager_defragment *plug)
+manager_set_defragment(struct manager *m, const struct manager_defragment *channel)
 {
-    m->defragment = plug;
+    m->defragment = channel;
 }
 
 bool
@@ -239,8 +242,8 @@ manager_resume_after(struct manager *m, struct id id, int64_t delay_ms)
     struct active *a = manager_active_find(m, id);
     int64_t now = loop_now_ms(m->loop);
     manager_stir(m);
-    if (a && a->scheduled && a->fate == FATE_NONE)
-        a->fate = FATE_RETRY;
+    if (a && a->scheduled && a->pending == PENDING_NONE)
+        a->pending = PENDING_RETRY;
     return sched_retry_at(m->sched, now, id, now + delay_ms) || a != NULL;
 }
 
@@ -264,13 +267,13 @@ settle_some(struct active *a, const unsigned *indexes, size_t count,
         if (indexes[i] >= e->count || e->recipients[indexes[i]].done)
             continue;
         a->kinds[indexes[i]] = TARGET_DISCARD;
-        round_settle(a, indexes[i], outcome, false, NULL);
+        attempt_settle(a, indexes[i], outcome, false, NULL);
     }
 }
 
 bool
 manager_settle_awaiting(struct manager *m, struct id id, const unsigned *indexes,
-                      size_t count, const struct outcome *outcome)
+                        size_t count, const struct outcome *outcome)
 {
     struct active *a = manager_active_find(m, id);
     bool in_memory = a != NULL;
@@ -287,7 +290,7 @@ manager_settle_awaiting(struct manager *m, struct id id, const unsigned *indexes
         /* its round ends by itself */
     } else if (is_over) {
         (void)sched_forget(m->sched, id);
-        round_finish(a);
+        attempt_finish(a);
     } else if (!in_memory) {
         if (a->envelope->awaits_parts && !has_waiting(a))
             queue_wait(m->queue, a->envelope, false);

@@ -34,7 +34,7 @@ settle_unparsable(struct active *a, unsigned index)
     struct outcome outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 553, "5.1.3",
                                           "bad recipient address syntax");
     a->kinds[index] = TARGET_ERROR;
-    round_settle(a, index, &outcome, false, NULL);
+    attempt_settle(a, index, &outcome, false, NULL);
 }
 
 /* One that needs no session gets its verdict at once, the others are listed. */
@@ -44,7 +44,7 @@ route_one(struct active *a, unsigned index)
     struct beginning *b = &a->beginning;
     const struct recipient *r = &a->envelope->recipients[index];
     struct address address;
-    const struct target *target = round_route(a->manager, a->envelope, r, &address);
+    const struct target *target = attempt_route(a->manager, a->envelope, r, &address);
     if (target == NULL) {
         settle_unparsable(a, index);
         return;
@@ -65,7 +65,7 @@ route_one(struct active *a, unsigned index)
     case TARGET_ERROR:
     case TARGET_UNKNOWN: {
         struct outcome outcome = immediate_outcome(target);
-        round_settle(a, index, &outcome, false, NULL);
+        attempt_settle(a, index, &outcome, false, NULL);
         break;
     }
     }
@@ -93,7 +93,7 @@ manager_begin_hold(struct active *a)
     struct manager *m = a->manager;
     char id[ID_LENGTH + 1], text[HOLD_TEXT_MAX];
     id_format(a->id, id);
-    round_hold_text(m, "held by a route", text);
+    attempt_hold_text(m, "held by a route", text);
     awaiting_note(a);
     /* After a crash the route says so again. */
     int error = queue_hold(m->queue, a->envelope, text, false);
@@ -193,12 +193,12 @@ do_without(struct active *a)
     bool is_awaiting = b.count == 0 && a->awaits_until_ms < INT64_MAX;
     begin_forget(a);
     sched_unloaded(m->sched, loop_now_ms(m->loop), a->id);
-    if (round_goes_on(a) && b.hold)
+    if (attempt_goes_on(a) && b.hold)
         manager_begin_hold(a);
-    else if (round_goes_on(a) && is_awaiting)
+    else if (attempt_goes_on(a) && is_awaiting)
         manager_await_parts(a, b.done_before);
     else
-        round_finish(a);
+        attempt_finish(a);
 }
 
 /* Once all are routed. False: nobody is left to be delivered. */
@@ -206,7 +206,7 @@ static bool
 offer(struct active *a)
 {
     struct beginning *b = &a->beginning;
-    if (!round_goes_on(a) || b->hold)
+    if (!attempt_goes_on(a) || b->hold)
         return false;
     keep_unsettled(a);
     manager_offer_open(a, b->open, &b->count);
@@ -263,7 +263,7 @@ manager_begin_go_on(struct active *a)
     bool has_some = b->loading != NULL || offer(a);
     if (has_some && !add_some(a, ROUTES_PER_TURN))
         return false;
-    if (has_some && round_goes_on(a))
+    if (has_some && attempt_goes_on(a))
         hand_over(a);
     else
         do_without(a);
@@ -271,7 +271,7 @@ manager_begin_go_on(struct active *a)
 }
 
 static void
-begin_round(struct active *a)
+begin_attempt(struct active *a)
 {
     struct manager *m = a->manager;
     const struct envelope *e = a->envelope;
@@ -341,9 +341,9 @@ begin_load(struct manager *m, struct id id)
     if (a == NULL)
         a = bring(m, id);
     if (a && a->warning)
-        a->wanted = true; /* round_warned() answers */
+        a->wanted = true; /* attempt_warned() answers */
     else if (a && !a->ending)
-        begin_round(a);
+        begin_attempt(a);
     else
         sched_unloaded(m->sched, loop_now_ms(m->loop), id);
     queue_leave(m->queue, before);

@@ -95,7 +95,7 @@ collect_ways(const struct manager *m, const struct envelope *e)
     for (unsigned i = 0; i < e->count && seen < MANAGER_EXPLAIN_MAX; i++) {
         const struct recipient *r = &e->recipients[i];
         struct address address;
-        const struct target *target = r->done ? NULL : round_route(m, e, r, &address);
+        const struct target *target = r->done ? NULL : attempt_route(m, e, r, &address);
         if (target == NULL)
             continue;
         struct way *way = way_get(&ways, target, address.domain);

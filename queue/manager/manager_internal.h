@@ -1,4 +1,4 @@
-/* What manager.c, manager_begin.c, manager_round.c, manager_awaiting.c, delay_warning.c,
+/* What manager.c, manager_begin.c, manager_attempt.c, manager_awaiting.c, delay_warning.c,
  * manager_operator.c and manager_explain.c share. Nobody else includes this. */
 #ifndef QUEUE_MANAGER_INTERNAL_H
 #define QUEUE_MANAGER_INTERNAL_H
@@ -12,12 +12,12 @@
 #include <uthash.h>
 
 /* What the operator wants of a message whose round still runs. The last word counts. */
-enum fate {
-    FATE_NONE,
-    FATE_RETRY, /* due at once when the round has ended */
-    FATE_HOLD,  /* hold/ID is there already; what is left open stays so */
-    FATE_BOUNCE,
-    FATE_REMOVE
+enum pending_command {
+    PENDING_NONE,
+    PENDING_RETRY, /* due at once when the round has ended */
+    PENDING_HOLD,  /* hold/ID is there already; what is left open stays so */
+    PENDING_BOUNCE,
+    PENDING_REMOVE
 };
 
 /* A round whose recipients are being routed. */
@@ -57,11 +57,11 @@ struct active {
     unsigned failing;      /* recipients before it have the operator's bounce */
     struct loop_task fail; /* the others */
     struct dsn *notice;    /* either of them, while it is composed; or NULL */
-    enum fate fate;
+    enum pending_command pending;
     UT_hash_handle hh;
 };
 
-struct plug {
+struct manager_channel {
     manager_open *open;
     void *context;
 };
@@ -86,7 +86,7 @@ struct manager {
     unsigned loads_now, routed_now; /* in this turn */
     int64_t loaded_bytes;
     bool load_waits; /* for the disk, in this turn */
-    struct plug plugs[TARGET_UNKNOWN + 1];
+    struct manager_channel channels[TARGET_UNKNOWN + 1];
     struct {
         manager_watch *watch; /* NULL: no channel tells */
         void *context;
@@ -110,7 +110,7 @@ void manager_turn(struct manager *m);
 /* SCHED_LOAD: what is in memory is taken up at once, the rest as this turn allows. */
 void manager_load(struct manager *m, struct id id);
 
-/* --- manager_round.c -------------------------------------------------------------- */
+/* --- manager_attempt.c -------------------------------------------------------------- */
 
 struct active *manager_active_find(const struct manager *m, struct id id); /* or NULL */
 /* Takes the envelope. */
@@ -124,33 +124,33 @@ void manager_active_remove(struct active *a);
 
 /* Where a recipient's mail goes, and the parts of its address. NULL: it has bad syntax.
  */
-const struct target *round_route(const struct manager *m, const struct envelope *e,
-                                 const struct recipient *r, struct address *address);
-/* The recipients of an errand are on their way. */
-void round_started(struct active *a, const unsigned *indexes, size_t count);
+const struct target *attempt_route(const struct manager *m, const struct envelope *e,
+                                   const struct recipient *r, struct address *address);
+/* The recipients of an request are on their way. */
+void attempt_started(struct active *a, const unsigned *indexes, size_t count);
 /* One verdict: log line, D mark, bounce text. */
-void round_settle(struct active *a, unsigned index, const struct outcome *outcome,
-                  bool expired, const struct timing *timing);
+void attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
+                    bool expired, const struct timing *timing);
 /* SCHED_WAIT. */
-void round_wait(struct active *a, int64_t due_ms, unsigned attempts);
+void attempt_wait(struct active *a, int64_t due_ms, unsigned attempts);
 /* The rest of it, when the sender has been warned, or could not be. */
-void round_warned(struct active *a);
+void attempt_warned(struct active *a);
 /* The operator has not stepped in. */
-bool round_goes_on(const struct active *a);
+bool attempt_goes_on(const struct active *a);
 /* SCHED_FINISH, or nobody is open. */
-void round_finish(struct active *a);
+void attempt_finish(struct active *a);
 /* For a notice about it. */
-struct dsn_settings round_notice_settings(struct manager *m);
+struct dsn_settings attempt_notice_settings(struct manager *m);
 /* At the end, when no session is left and the pump does not run any more: ends the
  * rounds that a stop has cut short as the operator wants, and turns the loop until the
  * notices are stored, or for 10 s. */
-void round_conclude(struct manager *m);
+void attempt_conclude(struct manager *m);
 /* The operator's bounce: everybody open fails, and the sender is told. */
-void round_bounce(struct active *a);
+void attempt_bounce(struct active *a);
 /* The content of hold/ID. */
 enum { HOLD_TEXT_MAX = 64 };
-void round_hold_text(const struct manager *m, const char *why,
-                     char text[HOLD_TEXT_MAX]);
+void attempt_hold_text(const struct manager *m, const char *why,
+                       char text[HOLD_TEXT_MAX]);
 
 /* --- manager_begin.c -------------------------------------------------------------- */
 
@@ -173,8 +173,8 @@ void begin_forget(struct active *a);
 void manager_offer_open(struct active *a, struct sched_recipient *open, size_t *count);
 /* A verdict about a recipient that was redirected. False: it is no verdict about the
  * mail; *told is what is to be said of it. */
-bool manager_awaiting_answered(struct active *a, unsigned index, const struct outcome *outcome,
-                   struct outcome *told);
+bool manager_awaiting_answered(struct active *a, unsigned index,
+                               const struct outcome *outcome, struct outcome *told);
 bool awaiting_is_redirected(const struct active *a, unsigned index);
 /* Brings the marker (queue/spool/marker.h) in line before the message leaves memory. */
 void awaiting_note(struct active *a);
@@ -194,7 +194,7 @@ void delay_warning_remember(struct active *a, unsigned index,
                             const struct outcome *outcome);
 void delay_warning_forget(struct active *a, unsigned recipients);
 /* At the end of a round that leaves recipients open. True: the notice is on its way,
- * and round_warned() will be called. */
+ * and attempt_warned() will be called. */
 bool delay_warning_start(struct active *a);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* One command on one message. */
-struct order {
+struct command {
     struct manager *manager;
     struct id id;
     const char *by; /* who gives it, for people */
@@ -16,21 +16,21 @@ struct order {
 };
 
 static enum manager_result
-manager_operator_refuse(const struct order *o, const char *why)
+manager_operator_refuse(const struct command *o, const char *why)
 {
     snprintf(o->why, MANAGER_WHY_MAX, "%s", why);
     return MANAGER_REFUSED;
 }
 
 static enum manager_result
-refuse_errno(const struct order *o, const char *doing, int error)
+refuse_errno(const struct command *o, const char *doing, int error)
 {
     snprintf(o->why, MANAGER_WHY_MAX, "cannot %s: %s", doing, strerror(-error));
     return MANAGER_REFUSED;
 }
 
 static void
-manager_operator_say(const struct order *o, const char *what)
+manager_operator_say(const struct command *o, const char *what)
 {
     char name[ID_LENGTH + 1];
     id_format(o->id, name);
@@ -39,7 +39,7 @@ manager_operator_say(const struct order *o, const char *what)
 
 /* There is no envelope of that name. */
 static enum manager_result
-nowhere(const struct order *o)
+nowhere(const struct command *o)
 {
     char note[QUEUE_NOTE_MAX];
     return queue_note(o->manager->queue, o->id, QUEUE_CORRUPT, note) < 0
@@ -49,7 +49,7 @@ nowhere(const struct order *o)
 
 /* It waits; the scheduler need not know it any more. */
 static void
-manager_operator_forget(const struct order *o)
+manager_operator_forget(const struct command *o)
 {
     (void)sched_forget(o->manager->sched, o->id);
     deferral_reasons_forget(o->manager->reasons, o->id);
@@ -60,13 +60,13 @@ manager_operator_forget(const struct order *o)
 /* The mark is durable at once, also when a delivery runs: whatever happens then, what
  * is left is held. */
 static enum manager_result
-mark_held(const struct order *o, struct envelope *e)
+mark_held(const struct command *o, struct envelope *e)
 {
     char text[HOLD_TEXT_MAX], words[HOLD_TEXT_MAX / 2];
     if (e->held)
         return MANAGER_DONE;
     snprintf(words, sizeof(words), "held by %s", o->by);
-    round_hold_text(o->manager, words, text);
+    attempt_hold_text(o->manager, words, text);
     int error = queue_hold(o->manager->queue, e, text, true);
     if (error < 0)
         return refuse_errno(o, "write its mark in hold/", error);
@@ -78,13 +78,13 @@ mark_held(const struct order *o, struct envelope *e)
 }
 
 static enum manager_result
-hold_active(const struct order *o, struct active *a)
+hold_active(const struct command *o, struct active *a)
 {
     enum manager_result result = mark_held(o, a->envelope);
     if (result != MANAGER_DONE)
         return result;
     if (a->scheduled) {
-        a->fate = FATE_HOLD;
+        a->pending = PENDING_HOLD;
         return MANAGER_LATER;
     }
     manager_operator_forget(o);
@@ -93,7 +93,7 @@ hold_active(const struct order *o, struct active *a)
 }
 
 static enum manager_result
-manager_operator_hold(const struct order *o)
+manager_operator_hold(const struct command *o)
 {
     struct active *a = manager_active_find(o->manager, o->id);
     if (a)
@@ -112,7 +112,7 @@ manager_operator_hold(const struct order *o)
 
 /* A fragment need not wait for others any more: it passes when it is offered next. */
 static enum manager_result
-release_fragment(const struct order *o, struct active *a)
+release_fragment(const struct command *o, struct active *a)
 {
     if (!manager_is_awaiting(o->manager, o->id))
         return MANAGER_ALREADY;
@@ -123,7 +123,7 @@ release_fragment(const struct order *o, struct active *a)
 }
 
 static enum manager_result
-release_active(const struct order *o, struct active *a)
+release_active(const struct command *o, struct active *a)
 {
     if (!a->envelope->held)
         return release_fragment(o, a);
@@ -132,8 +132,8 @@ release_active(const struct order *o, struct active *a)
         return refuse_errno(o, "remove its mark in hold/", error);
     a->envelope->held = false;
     a->envelope->released = true;
-    if (a->fate == FATE_HOLD)
-        a->fate = FATE_RETRY;
+    if (a->pending == PENDING_HOLD)
+        a->pending = PENDING_RETRY;
     manager_operator_say(o, "released");
     return MANAGER_DONE;
 }
@@ -141,7 +141,7 @@ release_active(const struct order *o, struct active *a)
 /* Takes the envelope. Due now, past the routes that hold: that is written down with its
  * due time, or kept in mind when there is no due time yet and space in memory. */
 static void
-manager_operator_let_go(const struct order *o, struct envelope *e)
+manager_operator_let_go(const struct command *o, struct envelope *e)
 {
     struct manager *m = o->manager;
     int64_t now = loop_now_ms(m->loop);
@@ -161,7 +161,7 @@ manager_operator_let_go(const struct order *o, struct envelope *e)
 }
 
 static enum manager_result
-manager_operator_release_held(const struct order *o, struct envelope *e)
+manager_operator_release_held(const struct command *o, struct envelope *e)
 {
     int error = e->held ? queue_release(o->manager->queue, o->id) : 0;
     if (error < 0) {
@@ -174,7 +174,7 @@ manager_operator_release_held(const struct order *o, struct envelope *e)
 
 /* Out of corrupt/, if it is whole again; and out of hold/, if it was held before. */
 static enum manager_result
-manager_operator_release_quarantined(const struct order *o)
+manager_operator_release_quarantined(const struct command *o)
 {
     enum manager_result found = nowhere(o);
     if (found == MANAGER_UNKNOWN)
@@ -190,7 +190,7 @@ manager_operator_release_quarantined(const struct order *o)
 }
 
 static enum manager_result
-manager_operator_release(const struct order *o)
+manager_operator_release(const struct command *o)
 {
     struct active *a = manager_active_find(o->manager, o->id);
     if (a)
@@ -210,7 +210,7 @@ manager_operator_release(const struct order *o)
 /* --- Retry, bounce, remove -------------------------------------------------------- */
 
 static void
-say_due(const struct order *o)
+say_due(const struct command *o)
 {
     char name[ID_LENGTH + 1];
     id_format(o->id, name);
@@ -219,7 +219,7 @@ say_due(const struct order *o)
 
 /* Nobody is there to deliver: the due time on disk is what counts. */
 static void
-retry_offline(const struct order *o, struct envelope *e)
+retry_offline(const struct command *o, struct envelope *e)
 {
     int64_t now = loop_now_ms(o->manager->loop);
     unsigned attempts = e->attempts;
@@ -230,7 +230,7 @@ retry_offline(const struct order *o, struct envelope *e)
 }
 
 static enum manager_result
-manager_operator_retry(const struct order *o)
+manager_operator_retry(const struct command *o)
 {
     struct manager *m = o->manager;
     int64_t now = loop_now_ms(m->loop);
@@ -257,11 +257,11 @@ manager_operator_retry(const struct order *o)
 }
 
 static enum manager_result
-manager_operator_bounce(const struct order *o)
+manager_operator_bounce(const struct command *o)
 {
     struct active *a = manager_active_find(o->manager, o->id);
     if (a && a->scheduled) {
-        a->fate = FATE_BOUNCE;
+        a->pending = PENDING_BOUNCE;
         return MANAGER_LATER;
     }
     if (a == NULL) {
@@ -273,16 +273,16 @@ manager_operator_bounce(const struct order *o)
     a->loaded_ms = loop_now_ms(o->manager->loop);
     manager_operator_forget(o);
     manager_operator_say(o, "returned");
-    round_bounce(a);
+    attempt_bounce(a);
     return MANAGER_DONE;
 }
 
 static enum manager_result
-remove_message(const struct order *o)
+remove_message(const struct command *o)
 {
     struct active *a = manager_active_find(o->manager, o->id);
     if (a && a->scheduled) {
-        a->fate = FATE_REMOVE;
+        a->pending = PENDING_REMOVE;
         return MANAGER_LATER;
     }
     manager_operator_forget(o);
@@ -309,14 +309,14 @@ static enum manager_result
 manager_operator_operate(struct manager *m, enum manager_verb verb, struct id id,
                          const char *by, bool listed, char why[MANAGER_WHY_MAX])
 {
-    static enum manager_result (*const verbs[])(const struct order *) = {
+    static enum manager_result (*const verbs[])(const struct command *) = {
         [MANAGER_HOLD] = manager_operator_hold,
         [MANAGER_RELEASE] = manager_operator_release,
         [MANAGER_RETRY] = manager_operator_retry,
         [MANAGER_BOUNCE] = manager_operator_bounce,
         [MANAGER_REMOVE] = remove_message,
     };
-    struct order order = {m, id, by, why, listed};
+    struct command order = {m, id, by, why, listed};
     why[0] = '\0';
     if (!manager_handles(m, id)) {
         snprintf(why, MANAGER_WHY_MAX, "belongs to slice %u: ask there",

@@ -59,7 +59,7 @@ note_journal(void *context, const char *name)
 }
 
 static void
-marker_path(const char *journal, char path[SPOOL_PATH_MAX])
+adopt_marker_path(const char *journal, char path[SPOOL_PATH_MAX])
 {
     snprintf(path, SPOOL_PATH_MAX, "%s/moved", journal);
 }
@@ -70,7 +70,7 @@ has_marker(struct disk *disk, const char *journal)
 {
     char path[SPOOL_PATH_MAX];
     struct disk_info info;
-    marker_path(journal, path);
+    adopt_marker_path(journal, path);
     return disk_inspect(disk, path, &info) == 0;
 }
 
@@ -118,7 +118,7 @@ static int
 put_marker(struct disk *disk, const char *journal)
 {
     char path[SPOOL_PATH_MAX];
-    marker_path(journal, path);
+    adopt_marker_path(journal, path);
     int file = disk_create(disk, path, 0600);
     if (file == -EEXIST)
         file = disk_open_file(disk, path, true);
@@ -134,7 +134,7 @@ adopt_remove_files(struct disk *disk, const char *journal)
 {
     char marker[SPOOL_PATH_MAX];
     struct names all = {.journal = journal};
-    marker_path(journal, marker);
+    adopt_marker_path(journal, marker);
     int result = disk_list(disk, journal, note_file, &all);
     for (size_t i = 0; i < all.count && result == 0; i++)
         if (strcmp(all.rows[i], marker) != 0)

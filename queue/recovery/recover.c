@@ -283,8 +283,9 @@ static void
 recover_one(struct recover *r, const struct recover_row *row)
 {
     struct id before = guard_enter(&r->spool->guard, row->id);
-    bool marked = (row->dirs & DEFRAG) != 0 ||
-                  (row->origin == ASKED && marker_has(r->spool, MARKER_AWAITING, row->id));
+    bool marked =
+        (row->dirs & DEFRAG) != 0 ||
+        (row->origin == ASKED && marker_has(r->spool, MARKER_AWAITING, row->id));
     recover_look_at(r, row, marked);
     if (marked && !may_be_marked(r, row->id))
         marker_drop(r->spool, MARKER_AWAITING, row->id);

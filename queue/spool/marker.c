@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const directories[] = {[MARKER_AWAITING] = "defrag",
-                                          [MARKER_REASSEMBLED] = "journal"};
+static const char *const directories[] = {
+    [MARKER_AWAITING] = "defrag", [MARKER_REASSEMBLED] = "journal"};
 
 static void
 marker_path(enum marker marker, struct id id, char path[SPOOL_PATH_MAX])
@@ -44,9 +44,8 @@ marker_put(struct spool *s, enum marker marker, struct id id)
     int file = disk_create(s->disk, path, 0600);
     if (file >= 0)
         disk_close_file(s->disk, file);
-    return file >= 0 || file == -EEXIST
-               ? 0
-               : marker_trouble(s, marker, id, "make", file);
+    return file >= 0 || file == -EEXIST ? 0
+                                        : marker_trouble(s, marker, id, "make", file);
 }
 
 int

@@ -62,7 +62,7 @@ struct spool {
     bool unsynced[SPOOL_DIRS]; /* names changed since the last sync */
     uint64_t syncs, quarantined;
     uint64_t bytes_read; /* of contents that were checked */
-    bool marker_failed;      /* see marker.h */
+    bool marker_failed;  /* see marker.h */
     char trouble[160];   /* why no mail is taken; "" = all is well */
     struct guard guard;  /* the daemon: opened by queue.c */
 };

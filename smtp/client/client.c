@@ -16,7 +16,7 @@ enum { OUTPUT_MAX = 4 * 1024 * 1024, REASON_MAX = 300 };
 /* --- Verdicts --------------------------------------------------------------------- */
 
 static bool
-client_settle(struct letter *l, size_t which, struct client_event *event)
+client_settle(struct client_transaction *l, size_t which, struct client_event *event)
 {
     assert(l->states[which] != RECIPIENT_SETTLED);
     l->states[which] = RECIPIENT_SETTLED;
@@ -28,7 +28,7 @@ client_settle(struct letter *l, size_t which, struct client_event *event)
 static bool
 next_verdict(struct client *c, struct client_event *event)
 {
-    struct letter *l = client_front(c);
+    struct client_transaction *l = client_front(c);
     enum spread to = l->spread;
     if (to == SPREAD_ONE) {
         l->spread = SPREAD_NONE;
@@ -44,17 +44,17 @@ next_verdict(struct client *c, struct client_event *event)
     return false;
 }
 
-static struct letter *
+static struct client_transaction *
 other(struct client *c)
 {
-    return &c->letters[!c->front];
+    return &c->slots[!c->front];
 }
 
 /* The front has all its verdicts and another message stands behind it. */
 static bool
 move_up(struct client *c, struct client_event *event)
 {
-    struct letter *l = client_front(c);
+    struct client_transaction *l = client_front(c);
     if (!l->ended || l->spread != SPREAD_NONE || !other(c)->active)
         return false;
     l->active = l->ended = false;
@@ -192,14 +192,14 @@ client_tell(struct client_event *event, enum client_event_kind kind, bool *due)
 static bool
 is_at_rest(const struct client *c)
 {
-    const struct letter *l = &c->letters[c->front];
+    const struct client_transaction *l = &c->slots[c->front];
     return !l->sending && !l->preparing && c->in_flight == 0 && c->next == STEP_NONE;
 }
 
 static bool
 next_event(struct client *c, struct client_event *event)
 {
-    struct letter *l = client_front(c);
+    struct client_transaction *l = client_front(c);
     if (client_tell(event, CLIENT_AGAIN, &l->again)) {
         l->active = false;
         return true;
@@ -244,7 +244,7 @@ client_next(struct client *c, struct text *input, struct client_event *event)
 /* --- What the owner says ---------------------------------------------------------- */
 
 static void
-check_recipients(const struct client *c, struct letter *l)
+check_recipients(const struct client *c, struct client_transaction *l)
 {
     const struct client_mail *m = &l->mail;
     bool unfit_too = false;
@@ -265,8 +265,8 @@ check_recipients(const struct client *c, struct letter *l)
 static bool
 is_early(const struct client *c)
 {
-    const struct letter *l = &c->letters[c->front];
-    return l->active && !l->ended && !c->letters[!c->front].active &&
+    const struct client_transaction *l = &c->slots[c->front];
+    return l->active && !l->ended && !c->slots[!c->front].active &&
            c->extensions & EXTENSION_PIPELINING && c->in_flight > 0 &&
            c->waiting[c->first].step == STEP_END;
 }
@@ -274,12 +274,12 @@ is_early(const struct client *c)
 bool
 client_has_space(const struct client *c)
 {
-    return c->greeted && !c->over && (!c->letters[c->front].active || is_early(c));
+    return c->greeted && !c->over && (!c->slots[c->front].active || is_early(c));
 }
 
 /* After a dot nothing is to be reset. */
 static void
-begin_asking(struct client *c, const struct letter *l, bool early)
+begin_asking(struct client *c, const struct client_transaction *l, bool early)
 {
     if (client_next_rcpt(l, 0) < l->mail.count)
         c->next = c->needs_reset && !early ? STEP_RSET : STEP_MAIL;
@@ -290,7 +290,7 @@ client_send(struct client *c, const struct client_mail *mail)
 {
     assert(client_has_space(c) && mail->count > 0);
     bool early = is_early(c);
-    struct letter *l = early ? other(c) : client_front(c);
+    struct client_transaction *l = early ? other(c) : client_front(c);
     l->mail = *mail;
     if (mail->count > l->states_capacity) {
         l->states_capacity = mail->count;
@@ -317,7 +317,7 @@ void
 client_prepared(struct client *c, enum downgrade_verdict verdict, const char *reason,
                 uint64_t size_max)
 {
-    struct letter *l = client_front(c);
+    struct client_transaction *l = client_front(c);
     char words[REASON_MAX];
     const char *enhanced, *why;
     assert(!c->over && l->active && l->preparing && l->spread == SPREAD_NONE);
@@ -337,14 +337,14 @@ client_prepared(struct client *c, enum downgrade_verdict verdict, const char *re
 bool
 client_has_news(const struct client *c)
 {
-    const struct letter *l = &c->letters[c->front];
+    const struct client_transaction *l = &c->slots[c->front];
     return l->spread != SPREAD_NONE || c->over_due || c->secure_due || c->ready_due ||
            c->content_due || l->prepare_due || (l->active && is_at_rest(c));
 }
 
 /* More than was promised would be commands; whoever reads it finds out at its end. */
 static bool
-add_to_chunk(struct client *c, struct letter *l, struct text piece)
+add_to_chunk(struct client *c, struct client_transaction *l, struct text piece)
 {
     size_t left = l->chunk_left < SIZE_MAX ? (size_t)l->chunk_left : SIZE_MAX;
     piece = text_before(piece, left);
@@ -358,7 +358,7 @@ void
 client_content(struct client *c, struct text piece)
 {
     assert(client_front(c)->sending && !c->over && piece.length <= CLIENT_PIECE_MAX);
-    struct letter *l = client_front(c);
+    struct client_transaction *l = client_front(c);
     bool added =
         l->chunked ? add_to_chunk(c, l, piece) : dot_encode(&c->dot, piece, &c->output);
     assert(added);
@@ -367,7 +367,7 @@ client_content(struct client *c, struct text piece)
 void
 client_content_end(struct client *c)
 {
-    struct letter *l = client_front(c);
+    struct client_transaction *l = client_front(c);
     assert(l->sending && !c->over && (!l->chunked || l->chunk_left == 0));
     l->sending = false;
     if (!l->chunked)
@@ -406,7 +406,7 @@ client_activity(const struct client *c, const char **command)
         [STEP_LAST] = "BDAT",    [STEP_END] = "the end of the content",
         [STEP_NONE] = NULL,
     };
-    const struct letter *l = &c->letters[c->front];
+    const struct client_transaction *l = &c->slots[c->front];
     *command = "";
     if (c->over)
         return ACTIVITY_NONE;
@@ -443,7 +443,7 @@ void
 client_abandon(struct client *c, const struct outcome *outcome)
 {
     /* It is us: another connection would not help. */
-    c->letters[0].mail_heard = c->letters[1].mail_heard = true;
+    c->slots[0].mail_heard = c->slots[1].mail_heard = true;
     client_end(c, *outcome);
 }
 
@@ -489,8 +489,8 @@ client_free(struct client **client)
         return;
     client_auth_free(c);
     buffer_free(&c->output);
-    free(c->letters[0].states);
-    free(c->letters[1].states);
+    free(c->slots[0].states);
+    free(c->slots[1].states);
     free(c);
     *client = NULL;
 }

@@ -343,7 +343,7 @@ static void
 start_tls(struct client_connection *s)
 {
     struct net_tls tls = {.client = *s->settings.tls,
-                          .wish = security_wish(&s->settings.security)};
+                          .options = security_tls_options(&s->settings.security)};
     net_start_tls(s->connection, &tls);
 }
 

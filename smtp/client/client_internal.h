@@ -61,7 +61,7 @@ enum spread { SPREAD_NONE, SPREAD_ONE, SPREAD_UNFIT, SPREAD_ALL };
 enum body { BODY_UNTOLD, BODY_8BITMIME, BODY_BINARYMIME };
 
 /* A message in the machine. */
-struct letter {
+struct client_transaction {
     bool active;
     struct client_mail mail;
     unsigned char *states; /* enum recipient_state */
@@ -118,8 +118,8 @@ struct client {
     struct client_auth auth;
 
     /* The second is only there while the first waits for the answer to its dot. */
-    struct letter letters[2];
-    unsigned front; /* of letters: whose replies come */
+    struct client_transaction slots[2];
+    unsigned front; /* of slots: that whose replies come */
     unsigned transactions;
     bool needs_reset; /* the peer may still be in the last transaction */
     struct dot_encoder dot;
@@ -141,14 +141,14 @@ extern const struct step client_steps[]; /* by enum step_name */
 /* A line to the peer. */
 void client_command(struct client *c, const char *verb, struct text argument);
 /* The message whose replies come, and the one that is asked for: mostly the same. */
-struct letter *client_front(struct client *c);
-struct letter *client_back(struct client *c);
+struct client_transaction *client_front(struct client *c);
+struct client_transaction *client_back(struct client *c);
 /* The queue of steps that wait; put_first: the next reply belongs to it. */
 void client_put(struct client *c, enum step_name step, size_t which);
 void client_put_first(struct client *c, enum step_name step, size_t which);
 void client_take(struct client *c);
 /* outcome for recipient at (ONE), or from recipient at on. */
-void client_hand_out(struct letter *l, enum spread to, size_t at,
+void client_hand_out(struct client_transaction *l, enum spread to, size_t at,
                      struct outcome outcome);
 /* No more is said or heard. What has no verdict yet gets this one; but a kept
  * connection that breaks or is refused at MAIL says nothing about the message, which
@@ -179,7 +179,7 @@ void client_auth_free(struct client *c);
  * like, and replies stand in logs and bounces. */
 void client_hide_secrets(struct client *c);
 /* The first recipient from at on that can be asked for, or the count of all. */
-size_t client_next_rcpt(const struct letter *l, size_t at);
+size_t client_next_rcpt(const struct client_transaction *l, size_t at);
 /* All bytes of the chunk are said: now its reply is owed. */
 void client_end_chunk(struct client *c);
 /* The content is said: the lone dot, or what comes behind a chunk. */

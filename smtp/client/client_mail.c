@@ -43,7 +43,7 @@ takes_binary(const struct client *c)
 }
 
 static const char *
-too_large(const struct client *c, const struct letter *l)
+too_large(const struct client *c, const struct client_transaction *l)
 {
     return c->size_max > 0 && l->size > c->size_max
                ? "message is larger than the host accepts (SIZE)"
@@ -51,7 +51,8 @@ too_large(const struct client *c, const struct letter *l)
 }
 
 const char *
-client_choose_form(const struct client *c, struct letter *l, const char **enhanced)
+client_choose_form(const struct client *c, struct client_transaction *l,
+                   const char **enhanced)
 {
     const struct envelope *e = l->mail.envelope;
     l->preparing = l->prepare_due = false;
@@ -87,14 +88,14 @@ client_choose_form(const struct client *c, struct letter *l, const char **enhanc
 struct downgrade_way
 client_way(const struct client *c)
 {
-    const struct letter *l = &c->letters[c->front];
+    const struct client_transaction *l = &c->slots[c->front];
     assert(l->active && l->preparing);
     return (struct downgrade_way){.from_binary = l->mail.envelope->binary,
                                   .to_8bit = client_mail_has(c, EXTENSION_8BITMIME)};
 }
 
 const char *
-client_change_form(const struct client *c, struct letter *l,
+client_change_form(const struct client *c, struct client_transaction *l,
                    enum downgrade_verdict verdict, uint64_t size_max,
                    const char **enhanced)
 {
@@ -209,7 +210,7 @@ say_body(struct client *c, enum body body)
 }
 
 void
-client_say_mail(struct client *c, const struct letter *l)
+client_say_mail(struct client *c, const struct client_transaction *l)
 {
     const struct envelope *e = l->mail.envelope;
     say_word(c, "MAIL FROM:<");
@@ -258,7 +259,7 @@ say_notify(struct client *c, unsigned notify)
 }
 
 static void
-say_original(struct client *c, const struct letter *l, struct text original)
+say_original(struct client *c, const struct client_transaction *l, struct text original)
 {
     bool added = l->utf8 ? buffer_add(&c->output, original)
                          : xtext_write_utf8(original, &c->output);
@@ -266,7 +267,8 @@ say_original(struct client *c, const struct letter *l, struct text original)
 }
 
 void
-client_say_rcpt(struct client *c, const struct letter *l, const struct recipient *r)
+client_say_rcpt(struct client *c, const struct client_transaction *l,
+                const struct recipient *r)
 {
     say_word(c, "RCPT TO:<");
     if (c->settings.redirect_to != NULL) {

@@ -5,12 +5,12 @@
 
 #include "smtp/client/client_internal.h"
 
-/* Chooses the form of the letter for this host. NULL; or why the host cannot get it at
+/* Chooses the form of the transaction for this host. NULL; or why the host cannot get it at
  * all, with the code of RFC 3463. */
-const char *client_choose_form(const struct client *c, struct letter *l,
+const char *client_choose_form(const struct client *c, struct client_transaction *l,
                                const char **enhanced);
 /* The same once it is known how it can be converted for this host. */
-const char *client_change_form(const struct client *c, struct letter *l,
+const char *client_change_form(const struct client *c, struct client_transaction *l,
                                enum downgrade_verdict verdict, uint64_t size_max,
                                const char **enhanced);
 /* The parameters of EHLO's keyword LIMITS; what is odd in it is passed over. */
@@ -18,8 +18,8 @@ struct client_limits client_read_limits(struct text parameters);
 /* Whether it may stand in a command: no control byte, not beyond all measure. */
 bool client_is_sendable(struct text address);
 
-void client_say_mail(struct client *c, const struct letter *l);
-void client_say_rcpt(struct client *c, const struct letter *l,
+void client_say_mail(struct client *c, const struct client_transaction *l);
+void client_say_rcpt(struct client *c, const struct client_transaction *l,
                      const struct recipient *r);
 
 #endif

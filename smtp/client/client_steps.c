@@ -8,16 +8,16 @@
 
 /* --- The messages ----------------------------------------------------------------- */
 
-struct letter *
+struct client_transaction *
 client_front(struct client *c)
 {
-    return &c->letters[c->front];
+    return &c->slots[c->front];
 }
 
-struct letter *
+struct client_transaction *
 client_back(struct client *c)
 {
-    struct letter *behind = &c->letters[!c->front];
+    struct client_transaction *behind = &c->slots[!c->front];
     return behind->active ? behind : client_front(c);
 }
 
@@ -70,7 +70,8 @@ client_command(struct client *c, const char *verb, struct text argument)
 /* --- Verdicts and ends ------------------------------------------------------------ */
 
 void
-client_hand_out(struct letter *l, enum spread to, size_t at, struct outcome outcome)
+client_hand_out(struct client_transaction *l, enum spread to, size_t at,
+                struct outcome outcome)
 {
     assert(l->active);
     l->spread = to;
@@ -79,7 +80,8 @@ client_hand_out(struct letter *l, enum spread to, size_t at, struct outcome outc
 }
 
 static void
-end_letter(struct client *c, struct letter *l, const struct outcome *outcome)
+end_transaction(struct client *c, struct client_transaction *l,
+                const struct outcome *outcome)
 {
     if (!l->active)
         return;
@@ -104,8 +106,8 @@ client_end(struct client *c, struct outcome outcome)
         c->has_trouble = true;
         c->trouble = outcome;
     }
-    end_letter(c, &c->letters[0], &outcome);
-    end_letter(c, &c->letters[1], &outcome);
+    end_transaction(c, &c->slots[0], &outcome);
+    end_transaction(c, &c->slots[1], &outcome);
 }
 
 void
@@ -163,7 +165,7 @@ ask_rset(struct client *c)
 }
 
 size_t
-client_next_rcpt(const struct letter *l, size_t at)
+client_next_rcpt(const struct client_transaction *l, size_t at)
 {
     while (at < l->mail.count && l->states[at] != RECIPIENT_OPEN)
         at++;
@@ -173,7 +175,7 @@ client_next_rcpt(const struct letter *l, size_t at)
 static void
 ask_mail(struct client *c)
 {
-    const struct letter *l = client_back(c);
+    const struct client_transaction *l = client_back(c);
     client_say_mail(c, l);
     client_put(c, STEP_MAIL, 0);
     c->next_rcpt = client_next_rcpt(l, 0);
@@ -183,7 +185,7 @@ ask_mail(struct client *c)
 static void
 ask_rcpt(struct client *c)
 {
-    const struct letter *l = client_back(c);
+    const struct client_transaction *l = client_back(c);
     size_t which = c->next_rcpt;
     assert(which < l->mail.count);
     client_say_rcpt(c, l, &l->mail.envelope->recipients[l->mail.indexes[which]]);
@@ -222,7 +224,7 @@ client_end_chunk(struct client *c)
 static void
 ask_bdat(struct client *c)
 {
-    struct letter *l = client_front(c);
+    struct client_transaction *l = client_front(c);
     const struct envelope *e = l->mail.envelope;
     assert(c->in_flight == 0);
     c->next = STEP_NONE;
@@ -359,7 +361,7 @@ static void
 heard_rcpt(struct client *c, const struct deferral_reasons *w,
            const struct reply *reply)
 {
-    struct letter *l = client_front(c);
+    struct client_transaction *l = client_front(c);
     if (l->states[w->which] == RECIPIENT_SETTLED)
         return; /* MAIL was refused */
     if (client_steps_class_of(reply) == 2) {
@@ -435,7 +437,7 @@ heard_end(struct client *c, const struct deferral_reasons *w, const struct reply
         reply_outcome_reply(c->settings.peer, reply, "in reply to end of DATA command");
     outcome.notifies = (c->extensions & EXTENSION_DSN) != 0;
     c->needs_reset = false;
-    struct letter *l = client_front(c);
+    struct client_transaction *l = client_front(c);
     if (!c->settings.lmtp) {
         client_hand_out(l, SPREAD_ALL, 0, outcome);
         l->ended = true;

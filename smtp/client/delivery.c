@@ -1,4 +1,4 @@
-/* Sessions for the queue manager: finds the hosts, connects, carries errands while
+/* Sessions for the queue manager: finds the hosts, connects, carries requests while
  * there are any. */
 #include "smtp/client/delivery.h"
 
@@ -24,25 +24,25 @@ enum {
 };
 
 static const char *
-program(const struct session *s)
+program(const struct delivery_session *s)
 {
     return s->target->kind == TARGET_LMTP ? "lmtp" : "smtp";
 }
 
 /* --- Ends ------------------------------------------------------------------------- */
 
-/* An errand that no connection took: only after CLIENT_AGAIN, so nothing of it is
+/* An request that no connection took: only after CLIENT_AGAIN, so nothing of it is
  * settled. */
 static void
-delivery_settle_all(struct session *s, const struct outcome *outcome)
+delivery_settle_all(struct delivery_session *s, const struct outcome *outcome)
 {
-    for (size_t i = 0; i < s->errand.count; i++)
-        manager_settled(s->delivery->manager, &s->errand, i, outcome, NULL);
-    s->in_errand = false;
+    for (size_t i = 0; i < s->request.count; i++)
+        manager_settled(s->delivery->manager, &s->request, i, outcome, NULL);
+    s->in_request = false;
 }
 
 static void
-leave_early(struct session *s)
+leave_early(struct delivery_session *s)
 {
     if (s->is_early)
         DL_DELETE2(s->delivery->early, s, early_prev, early_next);
@@ -50,10 +50,10 @@ leave_early(struct session *s)
 }
 
 static void
-delivery_session_end(struct session *s, const struct outcome *trouble)
+delivery_session_end(struct delivery_session *s, const struct outcome *trouble)
 {
     struct delivery *d = s->delivery;
-    assert(!s->in_errand && !s->has_next);
+    assert(!s->in_request && !s->has_next);
     leave_early(s);
     happy_eyeballs_free(&s->dialing);
     credentials_free(&s->login);
@@ -67,14 +67,14 @@ delivery_session_end(struct session *s, const struct outcome *trouble)
     manager_session_ended(d->manager, s->place, trouble);
 }
 
-/* Every address was tried. An errand that came this far was taken over a connection
+/* Every address was tried. An request that came this far was taken over a connection
  * that had greeted: then this is no session that never greeted. */
 static void
-session_fail(struct session *s)
+session_fail(struct delivery_session *s)
 {
     assert(s->has_trouble);
     struct outcome trouble = s->trouble;
-    if (s->in_errand) {
+    if (s->in_request) {
         delivery_settle_all(s, &trouble);
         delivery_session_end(s, NULL);
     } else {
@@ -97,7 +97,7 @@ gave_reason(const struct outcome *trouble)
 /* A host that gave a reason says more than one that could not be reached after it; one
  * that has refused our password, that this is not to be tried again soon. */
 static void
-delivery_remember(struct session *s, const struct outcome *trouble)
+delivery_remember(struct delivery_session *s, const struct outcome *trouble)
 {
     enum log_level level =
         reply_class_refuses_us(trouble) ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG;
@@ -112,47 +112,47 @@ delivery_remember(struct session *s, const struct outcome *trouble)
 /* --- Errands ---------------------------------------------------------------------- */
 
 static void
-errand_say(struct session *s, const struct errand *errand)
+request_say(struct delivery_session *s, const struct delivery_request *request)
 {
-    struct client_mail mail = {.envelope = errand->envelope,
-                               .indexes = errand->indexes,
-                               .count = errand->count};
+    struct client_mail mail = {.envelope = request->envelope,
+                               .indexes = request->indexes,
+                               .count = request->count};
     client_connection_send(s->sending, &mail);
 }
 
 static void
-errand_send(struct session *s)
+request_send(struct delivery_session *s)
 {
-    s->errand_ms = loop_monotonic_ms(s->delivery->loop);
+    s->request_ms = loop_monotonic_ms(s->delivery->loop);
     s->sent = true;
-    errand_say(s, &s->errand);
+    request_say(s, &s->request);
 }
 
 static void
-errand_settle(struct session *s, size_t which, const struct outcome *outcome)
+request_settle(struct delivery_session *s, size_t which, const struct outcome *outcome)
 {
-    assert(s->in_errand);
-    s->timing.transmit_ms = loop_monotonic_ms(s->delivery->loop) - s->errand_ms;
+    assert(s->in_request);
+    s->timing.transmit_ms = loop_monotonic_ms(s->delivery->loop) - s->request_ms;
     s->timing.tls = client_connection_tls(s->sending);
-    manager_settled(s->delivery->manager, &s->errand, which, outcome, &s->timing);
+    manager_settled(s->delivery->manager, &s->request, which, outcome, &s->timing);
 }
 
 static bool
-errand_take(struct session *s)
+request_take(struct delivery_session *s)
 {
-    if (!s->in_errand)
-        s->in_errand = manager_take(s->delivery->manager, s->place, &s->errand);
-    if (s->in_errand)
-        errand_send(s);
-    return s->in_errand;
+    if (!s->in_request)
+        s->in_request = manager_take(s->delivery->manager, s->place, &s->request);
+    if (s->in_request)
+        request_send(s);
+    return s->in_request;
 }
 
 static void
 on_idle(void *context)
 {
-    struct session *s = context;
+    struct delivery_session *s = context;
     struct delivery *d = s->delivery;
-    if (manager_has_work(d->manager, s->place) && errand_take(s))
+    if (manager_has_work(d->manager, s->place) && request_take(s))
         return;
     if (loop_monotonic_ms(d->loop) - s->idle_since_ms >= d->settings.reuse_idle_ms)
         delivery_session_end(s, NULL);
@@ -160,30 +160,30 @@ on_idle(void *context)
         loop_timer_start(d->loop, &s->idle, POLL_MS, s->idle.fire, s);
 }
 
-/* The next errand, in one group with the dot of this one. */
+/* The next request, in one group with the dot of this one. */
 static void
-errand_take_early(struct session *s)
+request_take_early(struct delivery_session *s)
 {
     struct manager *m = s->delivery->manager;
-    assert(s->in_errand && s->sent && !s->has_next);
+    assert(s->in_request && s->sent && !s->has_next);
     if (!s->prompt || s->closing || !client_connection_has_space(s->sending) ||
-        !manager_has_work(m, s->place) || !manager_take(m, s->place, &s->next_errand))
+        !manager_has_work(m, s->place) || !manager_take(m, s->place, &s->next_request))
         return;
     s->has_next = true;
-    s->next_errand_ms = loop_monotonic_ms(s->delivery->loop);
-    errand_say(s, &s->next_errand);
+    s->next_request_ms = loop_monotonic_ms(s->delivery->loop);
+    request_say(s, &s->next_request);
 }
 
 static void
-errand_done(struct session *s)
+request_done(struct delivery_session *s)
 {
     leave_early(s);
     s->prompt = loop_monotonic_ms(s->delivery->loop) - s->dot_ms <= PROMPT_MS;
     s->timing.connect_ms = 0;
-    s->in_errand = s->sent = s->has_next;
+    s->in_request = s->sent = s->has_next;
     if (s->has_next) {
-        s->errand = s->next_errand;
-        s->errand_ms = s->next_errand_ms;
+        s->request = s->next_request;
+        s->request_ms = s->next_request_ms;
     }
     s->has_next = false;
 }
@@ -194,23 +194,23 @@ static void
 delivery_at_stage_answer(void *context)
 {
     struct delivery *d = context;
-    struct session *s;
+    struct delivery_session *s;
     while ((s = d->early) != NULL) {
         leave_early(s);
-        errand_take_early(s);
+        request_take_early(s);
     }
     DL_FOREACH (d->sessions, s) {
         if (heap_has(&s->idle.node) && manager_has_work(d->manager, s->place) &&
-            errand_take(s))
+            request_take(s))
             loop_timer_stop(d->loop, &s->idle);
     }
 }
 
 static void
-errand_next(struct session *s)
+request_next(struct delivery_session *s)
 {
     struct delivery *d = s->delivery;
-    if (errand_take(s))
+    if (request_take(s))
         return;
     if (manager_session_is_spent(s->place)) {
         delivery_session_end(s, NULL);
@@ -223,14 +223,14 @@ errand_next(struct session *s)
 /* --- Connections ------------------------------------------------------------------ */
 
 static const struct mx_lookup_host *
-host_now(const struct session *s)
+host_now(const struct delivery_session *s)
 {
     return candidates_next(&s->candidates);
 }
 
 /* The connection now is the first that says so. */
 static void
-report_health(struct session *s, bool good)
+report_health(struct delivery_session *s, bool good)
 {
     struct candidates *c = &s->candidates;
     size_t which = c->order[c->at];
@@ -243,7 +243,7 @@ report_health(struct session *s, bool good)
 }
 
 static void
-decide_security(struct session *s, const struct mx_lookup_host *host,
+decide_security(struct delivery_session *s, const struct mx_lookup_host *host,
                 const struct client_login *login)
 {
     struct security_question question = {.target = s->target,
@@ -257,7 +257,7 @@ decide_security(struct session *s, const struct mx_lookup_host *host,
 /* TLS failed, and the route may go without it: the same address once more, for one
  * message. Whoever can break one handshake reads no more than that. */
 static bool
-may_fall_back(struct session *s, const struct outcome *trouble)
+may_fall_back(struct delivery_session *s, const struct outcome *trouble)
 {
     struct delivery *d = s->delivery;
     if (s->closing || !s->security.may_fall_back ||
@@ -273,7 +273,7 @@ may_fall_back(struct session *s, const struct outcome *trouble)
 
 /* Of the hosts that the target names. */
 static size_t
-delivery_place_of(const struct session *s, const struct mx_lookup_host *host)
+delivery_place_of(const struct delivery_session *s, const struct mx_lookup_host *host)
 {
     return s->relays != NULL ? relayhosts_place(host) : 0;
 }
@@ -281,7 +281,7 @@ delivery_place_of(const struct session *s, const struct mx_lookup_host *host)
 /* False: we cannot log in there. A host that has refused us once is not asked again at
  * its other addresses. */
 static bool
-delivery_log_in(struct session *s, const struct mx_lookup_host *host)
+delivery_log_in(struct delivery_session *s, const struct mx_lookup_host *host)
 {
     struct delivery *d = s->delivery;
     struct outcome why;
@@ -300,7 +300,7 @@ delivery_log_in(struct session *s, const struct mx_lookup_host *host)
 }
 
 static void
-converse(struct session *s, struct net_connection *connection,
+converse(struct delivery_session *s, struct net_connection *connection,
          client_connection_happened *on_event)
 {
     struct delivery *d = s->delivery;
@@ -329,7 +329,7 @@ converse(struct session *s, struct net_connection *connection,
 }
 
 static void
-dial(struct session *s, happy_eyeballs_happened *on_event)
+dial(struct delivery_session *s, happy_eyeballs_happened *on_event)
 {
     struct delivery *d = s->delivery;
     struct happy_eyeballs_settings settings = {
@@ -347,7 +347,7 @@ dial(struct session *s, happy_eyeballs_happened *on_event)
 
 /* False: no host is left. */
 static bool
-connect_next(struct session *s, happy_eyeballs_happened *on_event)
+connect_next(struct delivery_session *s, happy_eyeballs_happened *on_event)
 {
     for (; host_now(s) != NULL; candidates_pass(&s->candidates)) {
         if (!delivery_log_in(s, host_now(s)))
@@ -359,7 +359,7 @@ connect_next(struct session *s, happy_eyeballs_happened *on_event)
 }
 
 static void
-connect_failed(struct session *s, const struct happy_eyeballs_event *event)
+connect_failed(struct delivery_session *s, const struct happy_eyeballs_event *event)
 {
     candidates_bring_forward(&s->candidates, event->which);
     candidates_name(&s->candidates.hosts[event->which], &s->peer);
@@ -374,7 +374,7 @@ connect_failed(struct session *s, const struct happy_eyeballs_event *event)
 }
 
 static void
-on_over(struct session *s, const struct outcome *trouble,
+on_over(struct delivery_session *s, const struct outcome *trouble,
         happy_eyeballs_happened *on_event)
 {
     bool again = s->again;
@@ -383,7 +383,7 @@ on_over(struct session *s, const struct outcome *trouble,
     leave_early(s);
     s->prompt = false;
     if (s->sent && !again)
-        s->in_errand = false;
+        s->in_request = false;
     client_connection_free(&s->sending);
     loop_timer_stop(s->delivery->loop, &s->idle);
     s->again = s->sent = false;
@@ -395,7 +395,7 @@ on_over(struct session *s, const struct outcome *trouble,
             s->refused |= 1u << delivery_place_of(s, host_now(s));
         candidates_pass(&s->candidates);
     }
-    if (s->closing && s->in_errand)
+    if (s->closing && s->in_request)
         delivery_settle_all(s, &s->trouble);
     if (s->closing || (trouble == NULL && !again)) {
         delivery_session_end(s, NULL);
@@ -404,10 +404,10 @@ on_over(struct session *s, const struct outcome *trouble,
     }
 }
 
-/* As many domains are never in fewer recipients; and all mail by MX of one errand is
+/* As many domains are never in fewer recipients; and all mail by MX of one request is
  * for one domain. */
 static void
-take_limits(struct session *s)
+take_limits(struct delivery_session *s)
 {
     struct client_limits told = client_connection_limits(s->sending);
     struct session_limits limits = {.recipients = told.recipients, .mails = told.mails};
@@ -420,24 +420,24 @@ take_limits(struct session *s)
 }
 
 static void
-delivery_on_ready(struct session *s)
+delivery_on_ready(struct delivery_session *s)
 {
     take_limits(s);
     s->timing.connect_ms = loop_monotonic_ms(s->delivery->loop) - s->opened_ms;
     report_health(s, true);
-    errand_next(s);
+    request_next(s);
 }
 
 static void
 on_sending(void *context, const struct client_event *event)
 {
-    struct session *s = context;
+    struct delivery_session *s = context;
     switch (event->kind) {
     case CLIENT_READY:
         delivery_on_ready(s);
         return;
     case CLIENT_VERDICT:
-        errand_settle(s, event->which, event->outcome);
+        request_settle(s, event->which, event->outcome);
         return;
     case CLIENT_EARLY:
         s->dot_ms = loop_monotonic_ms(s->delivery->loop);
@@ -445,9 +445,9 @@ on_sending(void *context, const struct client_event *event)
         s->is_early = true;
         return;
     case CLIENT_DONE:
-        errand_done(s);
-        if (!s->in_errand)
-            errand_next(s);
+        request_done(s);
+        if (!s->in_request)
+            request_next(s);
         return;
     case CLIENT_AGAIN:
         s->again = true;
@@ -465,7 +465,7 @@ on_sending(void *context, const struct client_event *event)
 }
 
 static void
-on_connected(struct session *s, const struct happy_eyeballs_event *event,
+on_connected(struct delivery_session *s, const struct happy_eyeballs_event *event,
              happy_eyeballs_happened *on_event)
 {
     struct net_connection *connection = event->connection;
@@ -486,7 +486,7 @@ on_connected(struct session *s, const struct happy_eyeballs_event *event,
 static void
 on_dialing(void *context, const struct happy_eyeballs_event *event)
 {
-    struct session *s = context;
+    struct delivery_session *s = context;
     struct id before = manager_enter(s->delivery->manager, s->place);
     switch (event->kind) {
     case HAPPY_EYEBALLS_TRYING:
@@ -516,7 +516,7 @@ on_dialing(void *context, const struct happy_eyeballs_event *event)
 
 /* To the site that its domain's mail exchangers make. */
 static bool
-belongs(struct session *s, const struct mx_lookup_answer *answer)
+belongs(struct delivery_session *s, const struct mx_lookup_answer *answer)
 {
     char key[SITE_KEY_KEY_MAX];
     if (s->target->kind != TARGET_MX || answer->set_count == 0)
@@ -529,7 +529,7 @@ belongs(struct session *s, const struct mx_lookup_answer *answer)
 static void
 on_exchange(void *context, const struct mx_lookup_answer *answer)
 {
-    struct session *s = context;
+    struct delivery_session *s = context;
     struct id before = manager_enter(s->delivery->manager, s->place);
     if (answer->count == 0) {
         delivery_remember(s, &answer->outcome);
@@ -546,7 +546,7 @@ on_exchange(void *context, const struct mx_lookup_answer *answer)
 }
 
 static void
-find_socket(struct session *s)
+find_socket(struct delivery_session *s)
 {
     struct buffer name;
     buffer_init(&name, TARGET_PATH_MAX + 8);
@@ -565,7 +565,7 @@ find_socket(struct session *s)
 }
 
 static uint16_t
-port_of(const struct session *s)
+port_of(const struct delivery_session *s)
 {
     if (s->target->kind == TARGET_MX)
         return s->delivery->settings.smtp_port;
@@ -576,7 +576,7 @@ port_of(const struct session *s)
 
 /* Whoever injected it without asking us hears why it cannot be looked up. */
 static void
-delivery_refuse_domain(struct session *s, const char *domain)
+delivery_refuse_domain(struct delivery_session *s, const char *domain)
 {
     struct outcome outcome =
         idna_version() == NULL
@@ -589,7 +589,7 @@ delivery_refuse_domain(struct session *s, const char *domain)
 }
 
 static void
-find_hosts(struct session *s, const char *domain)
+find_hosts(struct delivery_session *s, const char *domain)
 {
     struct delivery *d = s->delivery;
     bool mx = s->target->kind == TARGET_MX;
@@ -618,7 +618,7 @@ delivery_open(void *context, struct sched_session *place, const struct target *t
               const char *domain)
 {
     struct delivery *d = context;
-    struct session *s = memory_new(sizeof(*s));
+    struct delivery_session *s = memory_new(sizeof(*s));
     assert(target->kind == TARGET_MX || target->kind == TARGET_SMTP ||
            target->kind == TARGET_LMTP);
     s->delivery = d;
@@ -688,7 +688,7 @@ delivery_new(struct loop *loop, struct net *net, struct dns *dns, struct log *lo
     take_settings(d, settings);
     /* After the manager's own hook, which hands out what this turn has brought. */
     loop_at_end(loop, LOOP_STAGE_ANSWER, delivery_at_stage_answer, d);
-    manager_plug_watch(manager, delivery_watch, d);
+    manager_set_watch(manager, delivery_watch, d);
     return d;
 }
 
@@ -701,17 +701,17 @@ delivery_reload(struct delivery *d, const struct delivery_settings *settings)
 void
 delivery_drain(struct delivery *d)
 {
-    struct session *s, *next;
+    struct delivery_session *s, *next;
     d->settings.reuse_idle_ms = 0;
     /* Who looks for hosts, calls them, or waits for a greeting has no mail yet: a slow
      * DNS or host keeps nobody. */
     DL_FOREACH_SAFE (d->sessions, s, next)
-        if ((s->sending == NULL || !s->greeted) && !s->in_errand)
+        if ((s->sending == NULL || !s->greeted) && !s->in_request)
             delivery_session_end(s, NULL);
 }
 
 static void
-session_abort(struct session *s)
+session_abort(struct delivery_session *s)
 {
     struct outcome outcome = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
                                           "Petrel is shutting down");
@@ -721,7 +721,7 @@ session_abort(struct session *s)
         return;
     }
     /* Still looking for the hosts, or calling them. */
-    if (s->in_errand)
+    if (s->in_request)
         delivery_settle_all(s, &outcome);
     delivery_session_end(s, NULL);
 }
@@ -734,7 +734,7 @@ delivery_free(struct delivery **delivery)
         return;
     while (d->sessions != NULL)
         session_abort(d->sessions);
-    manager_plug_watch(d->manager, NULL, d);
+    manager_set_watch(d->manager, NULL, d);
     loop_at_end_remove(d->loop, LOOP_STAGE_ANSWER, delivery_at_stage_answer, d);
     site_keys_free(&d->providers);
     tls_client_free(&d->tls);

@@ -1,7 +1,7 @@
 /* The way out: a session to the hosts of a destination by SMTP or LMTP.
  *
  * Ties smtp/client/client.h (a machine without sockets) to base/dns/dns.h, base/net/net.h and
- * queue/manager/manager.h: MX look-up, addresses in order, connect, greet, then errands
+ * queue/manager/manager.h: MX look-up, addresses in order, connect, greet, then requests
  * as long as there is mail for the host, QUIT. What TLS a connection must have
  * smtp/client/security.h decides. A host whose TLS fails is passed over like one that
  * is down, but its health is not told to others: their routes may demand less. With
@@ -44,7 +44,7 @@ void delivery_reload(struct delivery *d, const struct delivery_settings *setting
 /* Connections that are kept for more mail end, and those that are only being made;
  * those at work end after it. */
 void delivery_drain(struct delivery *d);
-/* Aborts what is left: its errands are settled as deferred. */
+/* Aborts what is left: its requests are settled as deferred. */
 void delivery_free(struct delivery **d);
 /* A manager_open(); context is the struct delivery. For TARGET_MX, _SMTP and _LMTP. */
 void delivery_open(void *context, struct sched_session *session,

@@ -24,13 +24,13 @@ struct delivery {
     struct site_keys *providers;
     struct tls_client *tls;
     struct tls_failures *lapses;
-    struct session *sessions;
-    struct session *early; /* said the dot in this turn: more may go with it */
+    struct delivery_session *sessions;
+    struct delivery_session *early; /* said the dot in this turn: more may go with it */
 };
 
-struct session {
-    struct session *prev, *next;
-    struct session *early_prev, *early_next;
+struct delivery_session {
+    struct delivery_session *prev, *next;
+    struct delivery_session *early_prev, *early_next;
     struct delivery *delivery;
     struct sched_session *place; /* the scheduler's */
     const struct target *target;
@@ -51,17 +51,17 @@ struct session {
     const struct mx_lookup_host
         *clear;                        /* that whose handshake failed in this session */
     struct client_connection *sending; /* the connection now, or NULL */
-    bool again;     /* it failed an errand that goes over a new one */
-    bool in_errand; /* some of it is not settled, as far as we know */
-    bool sent;      /* over the connection now: the machine settles it */
-    struct errand errand;
-    bool has_next; /* the errand behind it is taken and said */
-    struct errand next_errand;
+    bool again;      /* it failed an request that goes over a new one */
+    bool in_request; /* some of it is not settled, as far as we know */
+    bool sent;       /* over the connection now: the machine settles it */
+    struct delivery_request request;
+    bool has_next; /* the request behind it is taken and said */
+    struct delivery_request next_request;
     bool prompt, is_early;
-    int64_t dot_ms, next_errand_ms;
+    int64_t dot_ms, next_request_ms;
     bool has_trouble, closing;
     struct outcome trouble;
-    int64_t opened_ms, errand_ms;
+    int64_t opened_ms, request_ms;
     struct timing timing;
     int64_t idle_since_ms;
     struct loop_timer idle;

@@ -5,14 +5,14 @@
 #include <utlist.h>
 
 static int64_t
-wall_ms(const struct session *s, int64_t monotonic_ms)
+wall_ms(const struct delivery_session *s, int64_t monotonic_ms)
 {
     const struct loop *loop = s->delivery->loop;
     return loop_now_ms(loop) - (loop_monotonic_ms(loop) - monotonic_ms);
 }
 
 static void
-tell_look_up(const struct session *s, struct activity *a)
+tell_look_up(const struct delivery_session *s, struct activity *a)
 {
     const struct target *t = s->target;
     const char *name = t->kind == TARGET_MX ? s->domain : t->host;
@@ -28,7 +28,7 @@ tell_look_up(const struct session *s, struct activity *a)
 }
 
 static void
-tell_connect(const struct session *s, struct activity *a)
+tell_connect(const struct delivery_session *s, struct activity *a)
 {
     struct reply_outcome_peer peer;
     size_t which;
@@ -43,7 +43,7 @@ tell_connect(const struct session *s, struct activity *a)
 
 /* Only who has written a scheme can write another one. */
 static const char *
-other_scheme(const struct session *s, const struct activity *a)
+other_scheme(const struct delivery_session *s, const struct activity *a)
 {
     const struct mx_lookup_host *host = candidates_next(&s->candidates);
     if (s->target->kind != TARGET_SMTP || host == NULL)
@@ -55,20 +55,21 @@ other_scheme(const struct session *s, const struct activity *a)
 /* Envelopes may be gone while the peer still owes replies: the connection knows the
  * ids. Between two connections nothing is settled. */
 static bool
-carries(const struct session *s, struct id message)
+carries(const struct delivery_session *s, struct id message)
 {
-    return s->in_errand && id_compare(s->errand.envelope->id, message) == 0;
+    return s->in_request && id_compare(s->request.envelope->id, message) == 0;
 }
 
 static void
-tell_conversation(const struct session *s, struct id message, struct activity *a)
+tell_conversation(const struct delivery_session *s, struct id message,
+                  struct activity *a)
 {
     client_connection_activity(s->sending, message, a);
     if (heap_has(&s->idle.node)) {
         a->kind = ACTIVITY_IDLE;
         a->since_ms = wall_ms(s, s->idle_since_ms);
-    } else if (s->in_errand && wall_ms(s, s->errand_ms) > a->since_ms) {
-        a->since_ms = wall_ms(s, s->errand_ms); /* of a kept connection */
+    } else if (s->in_request && wall_ms(s, s->request_ms) > a->since_ms) {
+        a->since_ms = wall_ms(s, s->request_ms); /* of a kept connection */
     }
     a->scheme = other_scheme(s, a);
 }
@@ -78,7 +79,7 @@ delivery_watch(void *context, const struct sched_site *site, struct id message,
                manager_saw *each, void *each_context)
 {
     const struct delivery *d = context;
-    const struct session *s;
+    const struct delivery_session *s;
     DL_FOREACH (d->sessions, s) {
         struct activity a = {.kind = ACTIVITY_NONE};
         if (!manager_session_is_at(s->place, site))

@@ -50,16 +50,16 @@ security_decide(const struct security_question *question, struct security *out)
         security_add_name(out, text_from(t->host));
 }
 
-struct tls_wish
-security_wish(const struct security *security)
+struct tls_client_options
+security_tls_options(const struct security *security)
 {
     assert(security->level != TARGET_TLS_NONE && security->name_count > 0);
-    return (struct tls_wish){.level = security->level == TARGET_TLS_VERIFY
-                                          ? TLS_LEVEL_VERIFY
-                                          : TLS_LEVEL_NONE,
-                             .host = security->host,
-                             .names = security->names,
-                             .name_count = security->name_count};
+    return (struct tls_client_options){.level = security->level == TARGET_TLS_VERIFY
+                                                    ? TLS_LEVEL_VERIFY
+                                                    : TLS_LEVEL_NONE,
+                                       .host = security->host,
+                                       .names = security->names,
+                                       .name_count = security->name_count};
 }
 
 const char *

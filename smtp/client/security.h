@@ -40,7 +40,7 @@ struct security {
 void security_decide(const struct security_question *question, struct security *out);
 
 /* For net_start_tls(); not for level NONE. */
-struct tls_wish security_wish(const struct security *security);
+struct tls_client_options security_tls_options(const struct security *security);
 
 /* The scheme of a route that the host at this port may want in place of the one that it
  * has, for people: what a connection waits for so long looks as if each side waited for

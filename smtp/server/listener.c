@@ -35,7 +35,7 @@ static const struct refusal locked_out = {
 struct door {
     struct listener *listener;
     struct net_listener *socket;
-    struct session_manner manner;
+    struct session_options options;
     unsigned uids[ENDPOINT_UIDS_MAX]; /* of a Unix socket: who may use it... */
     size_t uid_count;                 /* ...0: all */
 };
@@ -258,20 +258,20 @@ on_gone(void *context, const struct net_address *peer)
 
 static bool
 may_relay(const struct listener *l, const struct net_address *client,
-          const struct session_manner *manner)
+          const struct session_options *options)
 {
-    return !manner->stranger && policy_may_relay(&l->host.rules->policy, client);
+    return !options->stranger && policy_may_relay(&l->host.rules->policy, client);
 }
 
 /* Between our own hosts fragments flow at no rate that strangers are held to. */
 static bool
 may_enter(struct listener *l, const struct net_address *client,
-          const struct session_manner *manner, struct outcome *why)
+          const struct session_options *options, struct outcome *why)
 {
     struct client_usage_rules rules = l->host.rules->clients;
     bool full = client_usage_sessions(l->host.clients) >= (size_t)rules.sessions;
-    bool is_peer = session_is_peer(&l->host, client, manner);
-    bool trusted = is_peer || manner->lmtp || may_relay(l, client, manner);
+    bool is_peer = session_is_peer(&l->host, client, options);
+    bool trusted = is_peer || options->lmtp || may_relay(l, client, options);
     if (is_peer)
         rules.each[CLIENT_USAGE_SESSION] = rules.all[CLIENT_USAGE_SESSION] =
             (struct rate){0};
@@ -290,41 +290,41 @@ may_enter(struct listener *l, const struct net_address *client,
 
 static void
 listener_enter(struct listener *l, struct net_connection *connection,
-               const struct session_manner *manner, const struct refusal *refusal)
+               const struct session_options *options, const struct refusal *refusal)
 {
     const struct session_rules *rules = l->host.rules;
     const struct net_address *client = net_peer(connection);
     struct outcome why = {.code = 0};
-    bool is_peer = session_is_peer(&l->host, client, manner);
-    bool enters = may_enter(l, client, manner, &why);
+    bool is_peer = session_is_peer(&l->host, client, options);
+    bool enters = may_enter(l, client, options, &why);
     struct refusal crowded = {why.code, why.enhanced, why.text};
-    bool waits = rules->greet_delay_ms > 0 && !manner->tls && !is_peer &&
-                 !may_relay(l, client, manner);
+    bool waits = rules->greet_delay_ms > 0 && !options->tls && !is_peer &&
+                 !may_relay(l, client, options);
     if (!enters)
         refusal = &crowded;
-    else if (refusal == NULL && manner->auth == ENDPOINT_AUTH_REQUIRED &&
-             session_is_locked_out(&l->host, connection, manner))
+    else if (refusal == NULL && options->auth == ENDPOINT_AUTH_REQUIRED &&
+             session_is_locked_out(&l->host, connection, options))
         refusal = &locked_out;
     if (refusal == NULL && waits)
-        pregreet_wait(&l->arrivals, connection, manner, rules->greet_delay_ms);
+        pregreet_wait(&l->arrivals, connection, options, rules->greet_delay_ms);
     else
-        session_start(&l->host, connection, manner, refusal);
+        session_start(&l->host, connection, options, refusal);
 }
 
 /* The client is known, if it ever will be. */
 static void
 on_named(void *context, struct net_connection *connection,
-         const struct session_manner *manner)
+         const struct session_options *options)
 {
-    listener_enter(context, connection, manner, NULL);
+    listener_enter(context, connection, options, NULL);
 }
 
 static void
 listener_on_ready(void *context, struct net_connection *connection,
-                  const struct session_manner *manner, const struct refusal *refusal)
+                  const struct session_options *options, const struct refusal *refusal)
 {
     struct listener *l = context;
-    session_start(&l->host, connection, manner, refusal);
+    session_start(&l->host, connection, options, refusal);
 }
 
 /* NULL, or why nobody is to be believed who he speaks for. */
@@ -361,14 +361,14 @@ listener_on_accept(void *context, struct net_connection *connection)
     struct door *door = context;
     struct listener *l = door->listener;
     bool welcome = is_welcome(door, connection);
-    if (!door->manner.proxy) {
-        listener_enter(l, connection, &door->manner, welcome ? NULL : &not_this_user);
+    if (!door->options.proxy) {
+        listener_enter(l, connection, &door->options, welcome ? NULL : &not_this_user);
         return;
     }
     const char *why = welcome ? is_no_proxy(l, net_peer(connection))
                               : "this user may not use this socket";
     if (why == NULL) {
-        pregreet_read_header(&l->arrivals, connection, &door->manner);
+        pregreet_read_header(&l->arrivals, connection, &door->options);
         return;
     }
     char ip[NET_ADDRESS_TEXT_MAX], proxy[sizeof(ip) + 2];
@@ -424,12 +424,12 @@ open_doors(struct listener *l, const struct endpoint *endpoints, size_t count,
         *door = (struct door){
             .listener = l,
             .uid_count = endpoints[i].uid_count,
-            .manner = {.lmtp = endpoints[i].lmtp,
-                       .auth = endpoints[i].auth,
-                       .legacy = endpoints[i].legacy,
-                       .tls = endpoints[i].tls,
-                       .starttls = !endpoints[i].no_starttls && !endpoints[i].tls,
-                       .proxy = endpoints[i].proxy}
+            .options = {.lmtp = endpoints[i].lmtp,
+                        .auth = endpoints[i].auth,
+                        .legacy = endpoints[i].legacy,
+                        .tls = endpoints[i].tls,
+                        .starttls = !endpoints[i].no_starttls && !endpoints[i].tls,
+                        .proxy = endpoints[i].proxy}
         };
         memcpy(door->uids, endpoints[i].uids, sizeof(door->uids));
         door->socket = net_listen(l->net, &endpoints[i].address, mode,
@@ -449,9 +449,9 @@ log_doors(const struct listener *l)
         const struct door *door = &l->doors[i];
         net_address_format(net_listener_address(door->socket), address);
         log_say(l->host.log, LOG_LEVEL_INFO, "smtpd", NULL, "listening on %s%s%s%s",
-                address, door->manner.lmtp ? " for LMTP" : "",
-                door->manner.tls ? " by TLS" : "",
-                door->manner.proxy ? " for proxies" : "");
+                address, door->options.lmtp ? " for LMTP" : "",
+                door->options.tls ? " by TLS" : "",
+                door->options.proxy ? " for proxies" : "");
     }
 }
 
@@ -497,14 +497,14 @@ keeps_promises(const struct listener *l, const struct session_rules *rules,
                struct buffer *mistakes)
 {
     for (size_t i = 0; i < l->door_count; i++) {
-        const struct session_manner *manner = &l->doors[i].manner;
+        const struct session_options *options = &l->doors[i].options;
         const struct endpoint endpoint = {.address =
                                               *net_listener_address(l->doors[i].socket),
-                                          .tls = manner->tls,
-                                          .no_starttls = !manner->starttls,
-                                          .proxy = manner->proxy,
-                                          .legacy = manner->legacy,
-                                          .auth = manner->auth};
+                                          .tls = options->tls,
+                                          .no_starttls = !options->starttls,
+                                          .proxy = options->proxy,
+                                          .legacy = options->legacy,
+                                          .auth = options->auth};
         if (!has_what_it_needs(rules, &endpoint, 1, mistakes))
             return false;
     }

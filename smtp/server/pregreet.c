@@ -15,7 +15,7 @@
 struct pregreet {
     struct pregreet_host *host;
     struct net_connection *connection;
-    struct session_manner manner;
+    struct session_options options;
     struct loop_timer timer;
     bool unnamed;
     struct pregreet *prev, *next;
@@ -62,13 +62,13 @@ static void
 be_named(struct pregreet *a, const struct proxy_header *header)
 {
     struct pregreet_host *host = a->host;
-    struct session_manner manner = a->manner;
+    struct session_options options = a->options;
     if (header->kind == PROXY_CLIENT)
         net_set_peer(a->connection, &header->client);
     /* Whom the proxy does not name could be anybody. */
-    manner.stranger = header->kind == PROXY_UNNAMED;
-    manner.proxy = false;
-    host->on_named(host->context, take_connection(a), &manner);
+    options.stranger = header->kind == PROXY_UNNAMED;
+    options.proxy = false;
+    host->on_named(host->context, take_connection(a), &options);
 }
 
 static void
@@ -93,8 +93,8 @@ static void
 be_ready(struct pregreet *a, const struct refusal *refusal)
 {
     struct pregreet_host *host = a->host;
-    struct session_manner manner = a->manner;
-    host->on_ready(host->context, take_connection(a), &manner, refusal);
+    struct session_options options = a->options;
+    host->on_ready(host->context, take_connection(a), &options, refusal);
 }
 
 /* It is not told: it has gone, or is a proxy. */
@@ -148,12 +148,12 @@ pregreet_on_timer(void *context)
 
 static void
 pregreet_start(struct pregreet_host *host, struct net_connection *connection,
-               const struct session_manner *manner, bool unnamed, int64_t delay_ms)
+               const struct session_options *options, bool unnamed, int64_t delay_ms)
 {
     struct pregreet *a = memory_new(sizeof(*a));
     a->host = host;
     a->connection = connection;
-    a->manner = *manner;
+    a->options = *options;
     a->unnamed = unnamed;
     host->unnamed += unnamed;
     DL_APPEND(host->arrivals, a);
@@ -163,18 +163,18 @@ pregreet_start(struct pregreet_host *host, struct net_connection *connection,
 
 void
 pregreet_read_header(struct pregreet_host *host, struct net_connection *connection,
-                     const struct session_manner *manner)
+                     const struct session_options *options)
 {
-    assert(manner->proxy);
-    pregreet_start(host, connection, manner, true, PREGREET_HEADER_MS);
+    assert(options->proxy);
+    pregreet_start(host, connection, options, true, PREGREET_HEADER_MS);
 }
 
 void
 pregreet_wait(struct pregreet_host *host, struct net_connection *connection,
-              const struct session_manner *manner, int64_t delay_ms)
+              const struct session_options *options, int64_t delay_ms)
 {
-    assert(!manner->proxy && delay_ms > 0);
-    pregreet_start(host, connection, manner, false, delay_ms);
+    assert(!options->proxy && delay_ms > 0);
+    pregreet_start(host, connection, options, false, delay_ms);
     /* What stands behind a proxy's header is told, too. */
     net_want_input(connection, false);
     net_want_input(connection, true);

@@ -23,10 +23,10 @@ struct pregreet_host {
     /* The header is read: net_peer() is the client now. The owner starts a session,
      * waits, or closes. */
     void (*on_named)(void *context, struct net_connection *connection,
-                     const struct session_manner *manner);
+                     const struct session_options *options);
     /* The wait is over; refusal unless NULL says what it is to be greeted with. */
     void (*on_ready)(void *context, struct net_connection *connection,
-                     const struct session_manner *manner,
+                     const struct session_options *options,
                      const struct refusal *refusal);
     /* It went away during the wait. */
     void (*on_gone)(void *context, const struct net_address *client);
@@ -35,11 +35,11 @@ struct pregreet_host {
 
 /* Takes the connection of a proxy that may say who its client is. */
 void pregreet_read_header(struct pregreet_host *host, struct net_connection *connection,
-                          const struct session_manner *manner);
+                          const struct session_options *options);
 /* Takes a connection and says nothing for delay_ms: whom that does not hold back from
  * speaking gets 554. */
 void pregreet_wait(struct pregreet_host *host, struct net_connection *connection,
-                   const struct session_manner *manner, int64_t delay_ms);
+                   const struct session_options *options, int64_t delay_ms);
 /* Those that wait for their greeting get 421 4.3.2 instead, those without a name are
  * cut off. */
 void pregreet_drain(struct pregreet_host *host);

@@ -55,7 +55,7 @@ session_rules_release(struct session_rules **rules)
 static void
 server_session_free(void *object)
 {
-    struct session *s = object;
+    struct server_session *s = object;
     server_free(&s->server);
     free(s->held);
     free(s->greeting);
@@ -67,7 +67,7 @@ server_session_free(void *object)
 
 /* The connection goes; the session stays while the queue may still call it. */
 void
-session_hang_up(struct session *s, bool politely)
+session_hang_up(struct server_session *s, bool politely)
 {
     if (s->connection == NULL)
         return;
@@ -78,7 +78,7 @@ session_hang_up(struct session *s, bool politely)
 }
 
 void
-session_end(struct session *s)
+session_end(struct server_session *s)
 {
     struct session_host *host = s->host;
     assert(!s->storing && s->connection == NULL);
@@ -101,7 +101,7 @@ session_end(struct session *s)
 
 /* What the machine has said goes to the connection, if there still is one. */
 void
-session_send(struct session *s)
+session_send(struct server_session *s)
 {
     struct buffer *out = &s->host->out;
     bool can_hear = s->connection != NULL && s->handshake != SESSION_AWAITS_HELLO;
@@ -112,29 +112,29 @@ session_send(struct session *s)
 
 /* AUTH in clear is for who cannot be listened to, and for who cannot do better. */
 static enum server_auth
-auth_of(const struct session *s)
+auth_of(const struct server_session *s)
 {
-    if (s->trusted || s->manner.auth == ENDPOINT_AUTH_NO)
+    if (s->trusted || s->options.auth == ENDPOINT_AUTH_NO)
         return SERVER_AUTH_NO;
     bool local = s->peer.family == NET_UNIX ||
                  (s->rules->auth_cleartext && net_address_is_loopback(&s->peer));
-    bool clear = (local && !s->manner.stranger) || s->manner.legacy;
+    bool clear = (local && !s->options.stranger) || s->options.legacy;
     return clear ? SERVER_AUTH_CLEAR : SERVER_AUTH_SECURE;
 }
 
 bool
 session_is_peer(const struct session_host *host, const struct net_address *client,
-                const struct session_manner *manner)
+                const struct session_options *options)
 {
     const struct peers *peers = host->routes ? route_peers(host->routes) : NULL;
-    return peers != NULL && !manner->stranger && !manner->lmtp &&
+    return peers != NULL && !options->stranger && !options->lmtp &&
            peers_have(peers, client);
 }
 
 static void
-meet_peer(struct session *s)
+meet_peer(struct server_session *s)
 {
-    bool is_peer = session_is_peer(s->host, &s->peer, &s->manner);
+    bool is_peer = session_is_peer(s->host, &s->peer, &s->options);
     s->routes = s->host->routes;
     free(s->defrag_host);
     s->defrag_host =
@@ -144,17 +144,17 @@ meet_peer(struct session *s)
 
 /* What the rules and where it listens make of a session. */
 static void
-apply_rules(struct session *s)
+apply_rules(struct server_session *s)
 {
     struct server *server = &s->server;
     const struct session_rules *rules = s->rules;
     meet_peer(s);
     server->rules = &rules->server;
-    server->starttls = s->manner.starttls && rules->tls != NULL;
+    server->starttls = s->options.starttls && rules->tls != NULL;
     server->auth = auth_of(s);
-    server->auth_required = !s->trusted && s->manner.auth == ENDPOINT_AUTH_REQUIRED;
-    server->legacy = s->manner.legacy;
-    server->may_relay = s->trusted || (!s->manner.stranger &&
+    server->auth_required = !s->trusted && s->options.auth == ENDPOINT_AUTH_REQUIRED;
+    server->legacy = s->options.legacy;
+    server->may_relay = s->trusted || (!s->options.stranger &&
                                        policy_may_relay(&rules->policy, &s->peer));
     /* Who has been taken out of the file has no rights any more. */
     if (server->user != NULL && (rules->accounts == NULL ||
@@ -164,7 +164,7 @@ apply_rules(struct session *s)
 
 /* Between transactions new settings may take over. */
 static void
-refresh(struct session *s)
+refresh(struct server_session *s)
 {
     struct session_rules *rules = s->host->rules;
     bool known = s->rules == rules && s->routes == s->host->routes;
@@ -178,7 +178,8 @@ refresh(struct session *s)
 
 /* One more of them from this client. */
 static bool
-session_take(struct session *s, enum client_usage_kind kind, struct outcome *refusal)
+session_take(struct server_session *s, enum client_usage_kind kind,
+             struct outcome *refusal)
 {
     struct session_host *host = s->host;
     return host->clients == NULL || server_is_redirect(&s->server) ||
@@ -187,14 +188,14 @@ session_take(struct session *s, enum client_usage_kind kind, struct outcome *ref
 }
 
 static bool
-session_is_checked(const struct session *s)
+session_is_checked(const struct server_session *s)
 {
-    return !server_may_relay(&s->server) && !s->server.lmtp && !s->manner.legacy &&
+    return !server_may_relay(&s->server) && !s->server.lmtp && !s->options.legacy &&
            !server_is_redirect(&s->server);
 }
 
 static void
-session_admit(struct session *s)
+session_admit(struct server_session *s)
 {
     struct outcome refusal;
     const struct server *server = &s->server;
@@ -211,7 +212,7 @@ session_admit(struct session *s)
 }
 
 static void
-session_check(struct session *s)
+session_check(struct server_session *s)
 {
     struct outcome refusal;
     const struct server *server = &s->server;
@@ -230,7 +231,7 @@ session_check(struct session *s)
 }
 
 static void
-session_flush_node(struct session *s)
+session_flush_node(struct server_session *s)
 {
     struct session_host *host = s->host;
     const char *node = server_node(&s->server);
@@ -244,7 +245,7 @@ session_flush_node(struct session *s)
 }
 
 static void
-session_begin_serving(struct session *s)
+session_begin_serving(struct server_session *s)
 {
     struct outcome refusal;
     assert(s->draft == NULL);
@@ -253,7 +254,7 @@ session_begin_serving(struct session *s)
 }
 
 static void
-session_store(struct session *s)
+session_store(struct server_session *s)
 {
     int64_t now_ms = loop_now_ms(s->host->loop);
     if (server_is_redirect(&s->server))
@@ -266,7 +267,7 @@ session_store(struct session *s)
 
 /* False: its answer comes later. */
 static bool
-session_log_in(struct session *s)
+session_log_in(struct server_session *s)
 {
     if (s->login == NULL) {
         struct lockout_key key = lockout_key(&s->peer, s->server.uid);
@@ -278,25 +279,25 @@ session_log_in(struct session *s)
 
 /* There is input that the machine has not seen. */
 static bool
-has_more(const struct session *s)
+has_more(const struct server_session *s)
 {
     return s->normalizes && net_input(s->connection).length > 0;
 }
 
-enum pace { PACE_GO, PACE_PAUSE, PACE_SECURE, PACE_OVER };
+enum session_progress { SESSION_GO, SESSION_PAUSE, SESSION_SECURE, SESSION_OVER };
 
-static enum pace
-grant(struct session *s, enum server_action wish)
+static enum session_progress
+grant(struct server_session *s, enum server_action wish)
 {
     switch (wish) {
     case SERVER_READ:
         if (has_more(s))
             break;
-        return s->ended ? PACE_OVER : PACE_PAUSE;
+        return s->ended ? SESSION_OVER : SESSION_PAUSE;
     case SERVER_WAIT:
-        return PACE_PAUSE;
+        return SESSION_PAUSE;
     case SERVER_CLOSE:
-        return PACE_OVER;
+        return SESSION_OVER;
     case SERVER_GO_ON:
         break;
     case SERVER_ADMIT:
@@ -322,16 +323,16 @@ grant(struct session *s, enum server_action wish)
         session_flush_node(s);
         break;
     case SERVER_SECURE:
-        return PACE_SECURE;
+        return SESSION_SECURE;
     case SERVER_LOGIN:
-        return session_log_in(s) ? PACE_GO : PACE_PAUSE;
+        return session_log_in(s) ? SESSION_GO : SESSION_PAUSE;
     }
-    return PACE_GO;
+    return SESSION_GO;
 }
 
 /* The client has sent so much of content, or we have answered it. */
 static void
-session_note(struct session *s, size_t size, bool answered)
+session_note(struct server_session *s, size_t size, bool answered)
 {
     bool before = s->patience.content, content = server_is_receiving(&s->server);
     if (size > 0 || answered) {
@@ -346,7 +347,7 @@ session_note(struct session *s, size_t size, bool answered)
 
 /* What was just said is said later, and meanwhile nothing is listened to. */
 static void
-session_hold(struct session *s)
+session_hold(struct server_session *s)
 {
     struct buffer *out = &s->host->out;
     assert(s->held == NULL);
@@ -360,7 +361,7 @@ session_hold(struct session *s)
 
 /* Says what was held. */
 static void
-relent(struct session *s)
+relent(struct server_session *s)
 {
     if (s->held == NULL)
         return;
@@ -375,7 +376,7 @@ relent(struct session *s)
 }
 
 static struct text
-normalize(struct session *s)
+normalize(struct server_session *s)
 {
     struct text input = text_before(net_input(s->connection), NORMALIZE_PIECE);
     if (s->normalized.length < NORMALIZE_PIECE) {
@@ -388,7 +389,7 @@ normalize(struct session *s)
 }
 
 static void
-consume(struct session *s, size_t size)
+consume(struct server_session *s, size_t size)
 {
     if (s->normalizes)
         buffer_take(&s->normalized, size);
@@ -396,19 +397,19 @@ consume(struct session *s, size_t size)
         net_consume(s->connection, size);
 }
 
-static enum pace
-session_step(struct session *s)
+static enum session_progress
+session_step(struct server_session *s)
 {
     if (s->storing || s->held != NULL)
-        return PACE_PAUSE;
+        return SESSION_PAUSE;
     if (s->connection == NULL)
-        return PACE_OVER;
+        return SESSION_OVER;
     if (s->handshake == SESSION_AWAITS_HELLO)
-        return s->server.stage == SERVER_CLOSED ? PACE_OVER : PACE_PAUSE;
+        return s->server.stage == SERVER_CLOSED ? SESSION_OVER : SESSION_PAUSE;
     /* Who does not read what we say is not listened to: NET_DRAINED resumes. After the
      * last word there is nothing to wait for. */
     if (net_unsent(s->connection) > REPLIES_MAX && s->server.stage != SERVER_CLOSED)
-        return PACE_PAUSE;
+        return SESSION_PAUSE;
     refresh(s);
     s->server.hurried = session_is_hurried(s);
     bool content = server_is_receiving(&s->server);
@@ -416,33 +417,33 @@ session_step(struct session *s)
         s->server.starttls && !s->server.secure && !content && session_tls_is_full(s);
     struct text input = s->normalizes ? normalize(s) : net_input(s->connection);
     struct text rest = input;
-    enum pace pace = grant(s, server_step(&s->server, &rest));
+    enum session_progress progress = grant(s, server_step(&s->server, &rest));
     if (s->server.late)
         session_hold(s);
     session_send(s);
     size_t taken = input.length - rest.length;
     session_note(s, content ? taken : 0, !content && taken > 0);
-    if (pace != PACE_SECURE) {
+    if (progress != SESSION_SECURE) {
         consume(s, taken);
-        return pace;
+        return progress;
     }
     session_await_hello(s);
-    return s->ended ? PACE_OVER : PACE_PAUSE;
+    return s->ended ? SESSION_OVER : SESSION_PAUSE;
 }
 
 /* Goes on as far as input, queue and the peer's reading allow. */
 static void
-session_pump(struct session *s)
+session_pump(struct server_session *s)
 {
     if (s->pumping)
         return; /* an injector's queue stores before queue_commit() returns */
     s->pumping = true;
-    enum pace pace;
+    enum session_progress progress;
     do
-        pace = session_step(s);
-    while (pace == PACE_GO);
+        progress = session_step(s);
+    while (progress == SESSION_GO);
     s->pumping = false;
-    if (pace == PACE_OVER) {
+    if (progress == SESSION_OVER) {
         session_hang_up(s, true);
         session_end(s);
     } else if (s->connection != NULL) {
@@ -454,7 +455,7 @@ session_pump(struct session *s)
 static void
 session_on_stored(void *context, struct envelope *e, const struct outcome *refusal)
 {
-    struct session *s = context;
+    struct server_session *s = context;
     assert(s->storing);
     s->storing = false;
     server_stored(&s->server, refusal);
@@ -470,7 +471,7 @@ session_on_stored(void *context, struct envelope *e, const struct outcome *refus
 }
 
 void
-session_time_out(struct session *s)
+session_time_out(struct server_session *s)
 {
     if (s->storing)
         return;
@@ -484,7 +485,7 @@ session_time_out(struct session *s)
 static void
 on_paid(void *context)
 {
-    struct session *s = context;
+    struct server_session *s = context;
     relent(s);
     session_pump(s);
 }
@@ -492,7 +493,7 @@ on_paid(void *context)
 static void
 session_on_slow(void *context)
 {
-    struct session *s = context;
+    struct server_session *s = context;
     struct deadline_rules rules = session_patience(s);
     if (s->storing || s->held != NULL || s->server.question == SERVER_ASKS_LOGIN) {
         session_note(s, 0, true); /* now it is we who are slow */
@@ -507,7 +508,7 @@ session_on_slow(void *context)
 static void
 on_login_answered(void *context)
 {
-    struct session *s = context;
+    struct server_session *s = context;
     if (s->server.late && s->connection != NULL)
         session_hold(s);
     session_send(s);
@@ -516,13 +517,13 @@ on_login_answered(void *context)
 }
 
 static bool
-tls_has_failed(const struct session *s)
+tls_has_failed(const struct server_session *s)
 {
     return text_starts(text_from(net_error(s->connection)), TEXT("TLS: "));
 }
 
 static void
-take_event(struct session *s, enum net_event event)
+take_event(struct server_session *s, enum net_event event)
 {
     if (s->handshake == SESSION_AWAITS_HELLO) {
         session_await_event(s, event);
@@ -567,7 +568,7 @@ take_event(struct session *s, enum net_event event)
 static void
 session_on_event(void *context, enum net_event event)
 {
-    struct session *s = context;
+    struct server_session *s = context;
     struct queue *queue = s->host->queue;
     struct id before = guard_enter_nobody(queue_guard(queue));
     take_event(s, event);
@@ -575,10 +576,10 @@ session_on_event(void *context, enum net_event event)
 }
 
 static unsigned
-uid_of(const struct net_connection *connection, const struct session_manner *manner)
+uid_of(const struct net_connection *connection, const struct session_options *options)
 {
     struct net_credentials who;
-    bool is_own = !manner->proxy && !manner->stranger;
+    bool is_own = !options->proxy && !options->stranger;
     return is_own && net_peer_credentials(connection, &who) ? who.uid : SERVER_NO_UID;
 }
 
@@ -605,11 +606,11 @@ describe_client(const struct net_address *peer, char out[SERVER_CLIENT_MAX])
     assert(length > 0 && length < SERVER_CLIENT_MAX);
 }
 
-static struct session *
+static struct server_session *
 server_session_new(struct session_host *host, const struct net_address *peer,
                    char client[SERVER_CLIENT_MAX])
 {
-    struct session *s = memory_new(sizeof(*s));
+    struct server_session *s = memory_new(sizeof(*s));
     s->host = host;
     s->rules = host->rules;
     s->rules->users++;
@@ -631,7 +632,7 @@ server_session_new(struct session_host *host, const struct net_address *peer,
 static void
 on_hanging_up(void *context)
 {
-    struct session *s = context;
+    struct server_session *s = context;
     session_hang_up(s, true);
     session_end(s);
 }
@@ -651,7 +652,7 @@ session_host_stop(struct session_host *host)
 {
     host->on_gone = NULL;
     while (host->sessions != NULL) {
-        struct session *s = host->sessions;
+        struct server_session *s = host->sessions;
         if (s->storing)
             queue_commit_ignore(host->queue, s);
         s->storing = false;
@@ -665,19 +666,19 @@ session_host_stop(struct session_host *host)
 
 void
 session_start(struct session_host *host, struct net_connection *connection,
-              const struct session_manner *manner, const struct refusal *refusal)
+              const struct session_options *options, const struct refusal *refusal)
 {
     char client[SERVER_CLIENT_MAX];
-    struct session *s = server_session_new(host, net_peer(connection), client);
-    unsigned uid = uid_of(connection, manner);
+    struct server_session *s = server_session_new(host, net_peer(connection), client);
+    unsigned uid = uid_of(connection, options);
     s->connection = connection;
-    s->manner = *manner;
-    s->normalizes = manner->legacy;
-    s->newlines.rule = manner->legacy ? NEWLINES_LF : NEWLINES_CRLF;
+    s->options = *options;
+    s->normalizes = options->legacy;
+    s->newlines.rule = options->legacy ? NEWLINES_LF : NEWLINES_CRLF;
     net_attach(connection, session_on_event, s);
     net_set_low_water(connection, REPLIES_LOW);
     /* Without TLS a refused client can only close, but that costs nothing. */
-    if (manner->tls && refusal == NULL && session_tls_is_full(s))
+    if (options->tls && refusal == NULL && session_tls_is_full(s))
         refusal = &too_much_tls;
     if (refusal != NULL) {
         server_start_refusing(&s->server, &s->rules->server, host->log, &host->out,
@@ -686,12 +687,12 @@ session_start(struct session_host *host, struct net_connection *connection,
         loop_post(host->loop, &s->hanging_up, on_hanging_up, s);
     } else {
         server_start(&s->server, &s->rules->server, host->log, &host->out, client,
-                     manner->lmtp, false);
+                     options->lmtp, false);
         s->server.uid = uid;
         apply_rules(s);
         session_set_timeout(s);
         session_be_patient(s);
-        if (manner->tls)
+        if (options->tls)
             session_await_first_hello(s);
     }
     session_send(s);
@@ -706,7 +707,7 @@ session_start_standard(struct session_host *host, struct net *net, int in, int o
 {
     char client[SERVER_CLIENT_MAX];
     struct net_address nobody = {.family = NET_NONE};
-    struct session *s = server_session_new(host, &nobody, client);
+    struct server_session *s = server_session_new(host, &nobody, client);
     s->trusted = true;
     s->normalizes = true;
     s->newlines.rule = NEWLINES_FIRST;
@@ -722,7 +723,7 @@ session_start_standard(struct session_host *host, struct net *net, int in, int o
 void
 session_drain(struct session_host *host)
 {
-    for (struct session *s = host->sessions, *next; s != NULL; s = next) {
+    for (struct server_session *s = host->sessions, *next; s != NULL; s = next) {
         next = s->next; /* s may end */
         relent(s);
         server_shut_down(&s->server);
@@ -734,9 +735,9 @@ session_drain(struct session_host *host)
 bool
 session_is_locked_out(const struct session_host *host,
                       const struct net_connection *connection,
-                      const struct session_manner *manner)
+                      const struct session_options *options)
 {
     struct lockout_key key =
-        lockout_key(net_peer(connection), uid_of(connection, manner));
+        lockout_key(net_peer(connection), uid_of(connection, options));
     return auth_gate_is_locked(host->gate, &key);
 }

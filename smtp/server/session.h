@@ -36,7 +36,7 @@ struct session_rules {
 };
 void session_rules_release(struct session_rules **rules);
 
-struct session;
+struct server_session;
 
 /* The mail for node (see server_node()) is to be tried now, says a client. */
 typedef enum server_flush session_flush(void *context, const char *node,
@@ -52,10 +52,10 @@ struct session_host {
     struct client_usage *clients;     /* NULL: nobody is counted (sendmail -bs) */
     struct session_rules *rules;      /* for new transactions */
     struct buffer out; /* replies on their way to net.h; empty between calls */
-    struct session *sessions;
-    struct session *shaking; /* TLS handshakes, the oldest first */
-    struct session *idle;    /* all sessions, the longest idle first */
-    bool stressed;           /* see session_host_stress() */
+    struct server_session *sessions;
+    struct server_session *shaking; /* TLS handshakes, the oldest first */
+    struct server_session *idle;    /* all sessions, the longest idle first */
+    bool stressed;                  /* see session_host_stress() */
     size_t count, tls_count;
     struct auth_gate *gate;    /* this and the next: made by session_host_start() */
     struct refusals *refusals; /* lines of the log about them */
@@ -83,7 +83,7 @@ bool session_make_place(struct session_host *host, const struct net_address *new
                         bool trusted);
 
 /* How a listening address speaks. */
-struct session_manner {
+struct session_options {
     bool lmtp;
     bool tls;      /* from the first byte: the rules have it */
     bool starttls; /* may be asked for, where the rules have it */
@@ -95,7 +95,8 @@ struct session_manner {
 /* Takes an accepted connection and greets; or, when refusal is not NULL, says that and
  * closes. */
 void session_start(struct session_host *host, struct net_connection *connection,
-                   const struct session_manner *manner, const struct refusal *refusal);
+                   const struct session_options *options,
+                   const struct refusal *refusal);
 /* The same on two descriptors: trusted to relay. */
 void session_start_standard(struct session_host *host, struct net *net, int in,
                             int out);
@@ -104,10 +105,10 @@ void session_drain(struct session_host *host);
 /* Whether the client is one of our hosts that may pass fragments on
  * (sched/route/peers.h). */
 bool session_is_peer(const struct session_host *host, const struct net_address *client,
-                     const struct session_manner *manner);
+                     const struct session_options *options);
 /* Who failed to log in too often hears nothing but that where AUTH is required. */
 bool session_is_locked_out(const struct session_host *host,
                            const struct net_connection *connection,
-                           const struct session_manner *manner);
+                           const struct session_options *options);
 
 #endif

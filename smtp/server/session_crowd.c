@@ -17,7 +17,7 @@ static const struct refusal crowded_out = {
     421, "4.3.2", "too many connections and this one is idle, try later"};
 
 bool
-session_is_trusted(const struct session *s)
+session_is_trusted(const struct server_session *s)
 {
     bool is_distant = s->peer.family == NET_IPV4 || s->peer.family == NET_IPV6;
     return s->trusted || s->defrag_host != NULL || !is_distant ||
@@ -25,20 +25,20 @@ session_is_trusted(const struct session *s)
 }
 
 bool
-session_is_hurried(const struct session *s)
+session_is_hurried(const struct server_session *s)
 {
     return s->host->stressed && !session_is_trusted(s);
 }
 
 int64_t
-session_hurry_ms(const struct session *s, int64_t timeout_ms)
+session_hurry_ms(const struct server_session *s, int64_t timeout_ms)
 {
     bool shorter = timeout_ms == 0 || timeout_ms > STRESS_TIMEOUT_MS;
     return shorter && session_is_hurried(s) ? STRESS_TIMEOUT_MS : timeout_ms;
 }
 
 struct deadline_rules
-session_patience(const struct session *s)
+session_patience(const struct server_session *s)
 {
     struct deadline_rules rules = s->rules->patience;
     rules.command_ms = session_hurry_ms(s, rules.command_ms);
@@ -47,7 +47,7 @@ session_patience(const struct session *s)
 }
 
 void
-session_be_patient(struct session *s)
+session_be_patient(struct server_session *s)
 {
     struct loop *loop = s->host->loop;
     struct deadline_rules rules = session_patience(s);
@@ -60,7 +60,7 @@ session_be_patient(struct session *s)
 }
 
 void
-session_set_timeout(struct session *s)
+session_set_timeout(struct server_session *s)
 {
     int64_t timeout_ms = session_hurry_ms(s, s->rules->idle_timeout_ms);
     if (s->handshake != SESSION_NO_HANDSHAKE) {
@@ -80,7 +80,7 @@ session_set_timeout(struct session *s)
 void
 session_host_stress(struct session_host *host, bool stressed)
 {
-    struct session *s;
+    struct server_session *s;
     host->stressed = stressed;
     DL_FOREACH (host->sessions, s) {
         if (s->connection == NULL || s->server.stage == SERVER_CLOSED)
@@ -91,21 +91,21 @@ session_host_stress(struct session_host *host, bool stressed)
 }
 
 void
-session_enter_row(struct session *s)
+session_enter_row(struct server_session *s)
 {
     s->active_ms = loop_monotonic_ms(s->host->loop);
     DL_APPEND2(s->host->idle, s, idle_prev, idle_next);
 }
 
 void
-session_leave_row(struct session *s)
+session_leave_row(struct server_session *s)
 {
     DL_DELETE2(s->host->idle, s, idle_prev, idle_next);
 }
 
 /* Waiting for us is no idleness. */
 static bool
-may_give_way(const struct session *s)
+may_give_way(const struct server_session *s)
 {
     bool waits = s->storing || s->pumping || s->server.question == SERVER_ASKS_LOGIN ||
                  s->server.question == SERVER_ASKS_STORED;
@@ -115,7 +115,7 @@ may_give_way(const struct session *s)
 
 /* Of TLS sessions, or of all; with those of its network. */
 static size_t
-company(const struct session *s, bool tls)
+company(const struct server_session *s, bool tls)
 {
     const struct client_usage *clients = s->host->clients;
     return tls ? client_usage_tls(clients, &s->peer)
@@ -132,12 +132,12 @@ many(const struct session_host *host, bool tls)
     return half > MANY_MIN ? half : MANY_MIN;
 }
 
-struct session *
+struct server_session *
 session_find_idle(const struct session_host *host, bool tls, size_t others)
 {
     int64_t now_ms = loop_monotonic_ms(host->loop);
     size_t looked = 0, most = many(host, tls);
-    struct session *s;
+    struct server_session *s;
     for (s = host->idle; s != NULL && looked < LOOK_MAX; s = s->idle_next) {
         if (!may_give_way(s) || (tls && !s->tls))
             continue;
@@ -150,7 +150,7 @@ session_find_idle(const struct session_host *host, bool tls, size_t others)
 }
 
 void
-session_give_way(struct session *s)
+session_give_way(struct server_session *s)
 {
     bool hears = s->handshake == SESSION_NO_HANDSHAKE;
     assert(may_give_way(s));
@@ -165,7 +165,7 @@ session_make_place(struct session_host *host, const struct net_address *newcomer
                    bool trusted)
 {
     size_t others = trusted ? 0 : client_usage_weight(host->clients, newcomer);
-    struct session *s = session_find_idle(host, false, others);
+    struct server_session *s = session_find_idle(host, false, others);
     if (s == NULL)
         return false;
     session_give_way(s);

@@ -16,7 +16,7 @@
 #include <utlist.h>
 
 static bool
-is_same_client(const struct session *a, const struct session *b)
+is_same_client(const struct server_session *a, const struct server_session *b)
 {
     struct lockout_key one = lockout_key(&a->peer, a->server.uid),
                        other = lockout_key(&b->peer, b->server.uid);
@@ -24,10 +24,10 @@ is_same_client(const struct session *a, const struct session *b)
 }
 
 /* NULL: it has none. */
-static struct session *
-oldest_of_client(const struct session *s)
+static struct server_session *
+oldest_of_client(const struct server_session *s)
 {
-    struct session *other;
+    struct server_session *other;
     for (other = s->host->shaking; other != NULL; other = other->shaking_next)
         if (is_same_client(other, s))
             return other;
@@ -35,10 +35,10 @@ oldest_of_client(const struct session *s)
 }
 
 /* NULL: there is none. */
-static struct session *
+static struct server_session *
 oldest_untrusted(const struct session_host *host)
 {
-    struct session *s;
+    struct server_session *s;
     for (s = host->shaking; s != NULL; s = s->shaking_next)
         if (!session_is_trusted(s))
             return s;
@@ -46,7 +46,7 @@ oldest_untrusted(const struct session_host *host)
 }
 
 static bool
-has_its_share(const struct session *s)
+has_its_share(const struct server_session *s)
 {
     size_t limit = s->host->rules->tls_session_limit,
            share = (limit + SESSION_TLS_SHARE - 1) / SESSION_TLS_SHARE;
@@ -57,7 +57,7 @@ has_its_share(const struct session *s)
 /* False: it may begin at once. True, and *other who must give way first; NULL: nobody
  * does. */
 static bool
-lacks_place(const struct session *s, struct session **other)
+lacks_place(const struct server_session *s, struct server_session **other)
 {
     const struct session_host *host = s->host;
     size_t limit = host->rules->tls_session_limit;
@@ -79,14 +79,14 @@ lacks_place(const struct session *s, struct session **other)
 }
 
 bool
-session_tls_is_full(const struct session *s)
+session_tls_is_full(const struct server_session *s)
 {
-    struct session *other;
+    struct server_session *other;
     return lacks_place(s, &other) && other == NULL;
 }
 
 static void
-session_tls_cut_off(struct session *s, const char *why)
+session_tls_cut_off(struct server_session *s, const char *why)
 {
     if (refusals_admit(s->host->refusals, s->server.client))
         log_say(s->host->log, LOG_LEVEL_INFO, "smtpd", NULL, "%s: TLS: %s",
@@ -96,7 +96,7 @@ session_tls_cut_off(struct session *s, const char *why)
 }
 
 static void
-await_hello(struct session *s)
+await_hello(struct server_session *s)
 {
     assert(s->rules->tls != NULL && s->handshake == SESSION_NO_HANDSHAKE);
     s->handshake = SESSION_AWAITS_HELLO;
@@ -105,7 +105,7 @@ await_hello(struct session *s)
 }
 
 void
-session_await_hello(struct session *s)
+session_await_hello(struct server_session *s)
 {
     net_consume(s->connection, net_input(s->connection).length);
     buffer_clear(&s->normalized);
@@ -114,7 +114,7 @@ session_await_hello(struct session *s)
 }
 
 void
-session_await_first_hello(struct session *s)
+session_await_first_hello(struct server_session *s)
 {
     s->greeting = text_string(buffer_text(&s->host->out));
     buffer_clear(&s->host->out);
@@ -122,7 +122,7 @@ session_await_first_hello(struct session *s)
 }
 
 int64_t
-session_handshake_left_ms(const struct session *s)
+session_handshake_left_ms(const struct server_session *s)
 {
     int64_t passed_ms = loop_monotonic_ms(s->host->loop) - s->handshake_ms;
     int64_t left_ms = session_hurry_ms(s, s->rules->handshake_timeout_ms) - passed_ms;
@@ -130,11 +130,11 @@ session_handshake_left_ms(const struct session *s)
 }
 
 static void
-session_tls_begin(struct session *s)
+session_tls_begin(struct server_session *s)
 {
     struct session_host *host = s->host;
     struct net_tls tls = {.server = s->rules->tls, .begun = true};
-    struct session *other;
+    struct server_session *other;
     while (lacks_place(s, &other)) {
         if (other == NULL) {
             session_tls_cut_off(s, "too many TLS sessions");
@@ -160,7 +160,7 @@ session_tls_begin(struct session *s)
 }
 
 void
-session_await_event(struct session *s, enum net_event event)
+session_await_event(struct server_session *s, enum net_event event)
 {
     assert(s->handshake == SESSION_AWAITS_HELLO);
     switch (event) {
@@ -183,7 +183,7 @@ session_await_event(struct session *s, enum net_event event)
 }
 
 void
-session_end_handshake(struct session *s)
+session_end_handshake(struct server_session *s)
 {
     if (s->handshake == SESSION_SHAKES)
         DL_DELETE2(s->host->shaking, s, shaking_prev, shaking_next);
@@ -191,7 +191,7 @@ session_end_handshake(struct session *s)
 }
 
 void
-session_leave_tls(struct session *s)
+session_leave_tls(struct server_session *s)
 {
     struct session_host *host = s->host;
     session_end_handshake(s);

@@ -394,7 +394,7 @@ open_connection(void *context)
     s->sent = 0;
     s->unsent = 0;
     s->connection = net_connect(l->net, &l->to, NULL, on_event, s);
-    struct net_tls tls = {.client = l->tls, .wish = {.level = TLS_LEVEL_NONE}};
+    struct net_tls tls = {.client = l->tls, .options = {.level = TLS_LEVEL_NONE}};
     if (l->tls != NULL)
         net_start_tls(s->connection, &tls);
 }

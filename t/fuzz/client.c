@@ -17,7 +17,7 @@ struct run {
     enum target_tls tls;
     bool early_wish, early; /* early: one is said behind the one under way */
     unsigned mails;
-    unsigned wish; /* what becomes of content that the host cannot take */
+    unsigned options; /* what becomes of content that the host cannot take */
     char before;   /* the last byte that went out */
 };
 
@@ -55,7 +55,7 @@ give_content(struct run *r)
 }
 
 /* A plain one, a binary one (with an address that cannot be sent), and one of UTF-8;
- * each with wishes of DSN. */
+ * each with options of DSN. */
 static void
 make_mail(struct run *r, unsigned which)
 {
@@ -111,7 +111,7 @@ take_event(struct run *r, const struct client_event *event)
         return;
     case CLIENT_PREPARE:
         must(r->sent);
-        client_prepared(r->client, (enum downgrade_verdict)(r->wish % 4), "no", 40);
+        client_prepared(r->client, (enum downgrade_verdict)(r->options % 4), "no", 40);
         return;
     case CLIENT_EARLY:
         r->early = r->early_wish && send_mail(r);
@@ -185,7 +185,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct run r = {.client = client_new(&settings)};
     r.early_wish = data[0] & 0x80;
     r.tls = settings.tls;
-    r.wish = data[0] >> 3;
+    r.options = data[0] >> 3;
     size_t piece = data[0] & 2 ? 1 + (data[0] >> 2) : size;
     for (unsigned i = 0; i < MAILS; i++)
         make_mail(&r, i);

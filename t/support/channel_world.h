@@ -39,7 +39,7 @@ struct stage {
 struct carrier_of {
     struct stage *stage;
     struct sched_session *session;
-    struct errand errand;
+    struct delivery_request request;
     char peer[32];
     struct loop_task task;
     struct loop_timer timer;
@@ -65,10 +65,10 @@ stage_read(struct queue *queue, const struct envelope *e, struct buffer *out)
 }
 
 static inline bool
-stage_keep(struct stage *s, const struct errand *errand, size_t which, const char *peer)
+stage_keep(struct stage *s, const struct delivery_request *request, size_t which, const char *peer)
 {
-    const struct envelope *e = errand->envelope;
-    const struct recipient *r = &e->recipients[errand->indexes[which]];
+    const struct envelope *e = request->envelope;
+    const struct recipient *r = &e->recipients[request->indexes[which]];
     if (s->count == STAGE_DELIVERED_MAX)
         abort();
     struct delivered *d = &s->delivered[s->count];
@@ -101,13 +101,13 @@ static inline void
 stage_settle(struct carrier_of *c)
 {
     struct stage *s = c->stage;
-    for (size_t i = 0; i < c->errand.count; i++) {
+    for (size_t i = 0; i < c->request.count; i++) {
         struct outcome outcome = stage_verdict(s, c->peer[0] != '\0');
         if (outcome.verdict == VERDICT_DELIVERED &&
-            !stage_keep(s, &c->errand, i, c->peer))
+            !stage_keep(s, &c->request, i, c->peer))
             outcome = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.0",
                                    "it cannot be read");
-        manager_settled(s->w.manager, &c->errand, i, &outcome, NULL);
+        manager_settled(s->w.manager, &c->request, i, &outcome, NULL);
     }
 }
 
@@ -116,17 +116,17 @@ stage_carry(void *context)
 {
     struct carrier_of *c = context;
     struct stage *s = c->stage;
-    if (c->errand.count > 0)
+    if (c->request.count > 0)
         stage_settle(c);
-    c->errand.count = 0;
-    if (!manager_take(s->w.manager, c->session, &c->errand)) {
+    c->request.count = 0;
+    if (!manager_take(s->w.manager, c->session, &c->request)) {
         manager_session_ended(s->w.manager, c->session, NULL);
         loop_release(s->w.loop, free, c);
     } else if (c->peer[0] != '\0' && s->peers == PEERS_SLOW) {
         loop_timer_start(s->w.loop, &c->timer, STAGE_SLOW_MS, stage_carry, c);
     } else {
         stage_settle(c);
-        c->errand.count = 0;
+        c->request.count = 0;
         loop_post(s->w.loop, &c->task, stage_carry, c);
     }
 }
@@ -148,8 +148,8 @@ static inline void
 stage_plug(struct world *w)
 {
     struct stage *s = (struct stage *)w;
-    manager_plug(w->manager, TARGET_SMTP, stage_open, s);
-    manager_plug(w->manager, TARGET_MX, stage_open, s);
+    manager_set_channel(w->manager, TARGET_SMTP, stage_open, s);
+    manager_set_channel(w->manager, TARGET_MX, stage_open, s);
     s->settings.peers = route_peers(w->routes);
     s->channel = channel_new(w->loop, w->log, w->manager, &s->settings);
 }

@@ -23,11 +23,11 @@ struct manager {
     struct envelope *envelopes[ERRANDS];
     unsigned indexes[ERRANDS][4];
     size_t count, taken;
-    size_t hidden;  /* errands that come only later */
-    size_t open[2]; /* recipients of the errands under way without a verdict */
+    size_t hidden;  /* requests that come only later */
+    size_t open[2]; /* recipients of the requests under way without a verdict */
     const unsigned *under_way[2];       /* their indexes, in order */
-    const struct sched_session *holder; /* of those errands */
-    size_t most;                        /* errands at a time */
+    const struct sched_session *holder; /* of those requests */
+    size_t most;                        /* requests at a time */
     char places[8];                     /* whose addresses stand for sessions */
     unsigned opened;
     struct buffer verdicts;
@@ -136,17 +136,17 @@ manager_has_work(const struct manager *m, const struct sched_session *session)
 }
 
 bool
-manager_take(struct manager *m, struct sched_session *session, struct errand *errand)
+manager_take(struct manager *m, struct sched_session *session, struct delivery_request *request)
 {
     if (!manager_has_work(m, session))
         return false;
-    host_must(m->open[1] == 0); /* two errands at a time */
-    *errand = (struct errand){session, m->envelopes[m->taken], m->indexes[m->taken],
+    host_must(m->open[1] == 0); /* two requests at a time */
+    *request = (struct delivery_request){session, m->envelopes[m->taken], m->indexes[m->taken],
                               m->envelopes[m->taken]->count};
     size_t at = m->open[0] > 0;
     host_must(at == 0 || m->holder == session);
-    m->open[at] = errand->count;
-    m->under_way[at] = errand->indexes;
+    m->open[at] = request->count;
+    m->under_way[at] = request->indexes;
     m->most = at + 1 > m->most ? at + 1 : m->most;
     m->holder = session;
     m->taken++;
@@ -154,15 +154,15 @@ manager_take(struct manager *m, struct sched_session *session, struct errand *er
 }
 
 void
-manager_settled(struct manager *m, const struct errand *errand, size_t which,
+manager_settled(struct manager *m, const struct delivery_request *request, size_t which,
                 const struct outcome *outcome, const struct timing *timing)
 {
     static const char *const blames[] = {"none", "message", "site"};
-    struct recipient *r = &errand->envelope->recipients[errand->indexes[which]];
-    host_must(!r->done && m->open[0] > 0 && errand->indexes == m->under_way[0]);
+    struct recipient *r = &request->envelope->recipients[request->indexes[which]];
+    host_must(!r->done && m->open[0] > 0 && request->indexes == m->under_way[0]);
     r->done = true;
     host_must(spool.at_work.time_ms == 0 ||
-              id_compare(spool.at_work, errand->envelope->id) == 0);
+              id_compare(spool.at_work, request->envelope->id) == 0);
     if (--m->open[0] == 0) {
         m->open[0] = m->open[1];
         m->under_way[0] = m->under_way[1];
@@ -185,7 +185,7 @@ manager_session_found(struct manager *m, struct sched_session *session, struct t
 }
 
 void
-manager_plug_watch(struct manager *m, manager_watch *watch, void *context)
+manager_set_watch(struct manager *m, manager_watch *watch, void *context)
 {
     m->watch = watch;
     m->watch_context = context;

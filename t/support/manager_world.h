@@ -71,19 +71,19 @@ fake_end(struct fake *f)
 }
 
 static inline void
-fake_settle(struct fake *f, const struct errand *errand)
+fake_settle(struct fake *f, const struct delivery_request *request)
 {
     struct world *w = f->world;
-    for (size_t i = 0; i < errand->count; i++) {
-        struct text to = errand->envelope->recipients[errand->indexes[i]].address;
+    for (size_t i = 0; i < request->count; i++) {
+        struct text to = request->envelope->recipients[request->indexes[i]].address;
         struct outcome outcome = fake_outcome(w, to);
         outcome.notifies = w->notifies;
         struct timing timing = {.connect_ms = 10, .transmit_ms = 20};
         w->attempts++;
-        if (!buffer_format(&w->seen, "%.*s>%.*s ", TEXT_ARGS(errand->envelope->sender),
+        if (!buffer_format(&w->seen, "%.*s>%.*s ", TEXT_ARGS(request->envelope->sender),
                            TEXT_ARGS(to)))
             w->seen.length = 0;
-        manager_settled(w->manager, errand, i, &outcome, &timing);
+        manager_settled(w->manager, request, i, &outcome, &timing);
     }
 }
 
@@ -91,14 +91,14 @@ static inline void
 fake_work(void *context)
 {
     struct fake *f = context;
-    struct errand errand;
+    struct delivery_request request;
     if (f->world->stalled)
         return;
-    if (!manager_take(f->world->manager, f->session, &errand)) {
+    if (!manager_take(f->world->manager, f->session, &request)) {
         fake_end(f);
         return;
     }
-    fake_settle(f, &errand);
+    fake_settle(f, &request);
     loop_post(f->world->loop, &f->task, fake_work, f);
 }
 
@@ -169,8 +169,8 @@ world_start(struct world *w)
         printf("# %s\n", error);
         abort();
     }
-    manager_plug(w->manager, TARGET_SMTP, fake_open, w);
-    manager_plug(w->manager, TARGET_MX, fake_open, w);
+    manager_set_channel(w->manager, TARGET_SMTP, fake_open, w);
+    manager_set_channel(w->manager, TARGET_MX, fake_open, w);
     if (w->plug)
         w->plug(w);
     world_turns(w);

@@ -55,12 +55,12 @@ struct transport {
     struct transport *prev, *next;
     struct host *host;
     struct sched_session *session;
-    struct errand errand;
+    struct delivery_request request;
     bool has_errand;
     char peer[32];
     void (*go_on)(void *context);
     struct loop_timer timer;
-    struct outcome *outcomes; /* of the errand, once the other host has answered */
+    struct outcome *outcomes; /* of the request, once the other host has answered */
     bool is_storing;          /* it has not said yet that it has it */
 };
 

@@ -106,15 +106,15 @@ note_notice(struct sky *w, struct text content)
 static inline bool
 read_errand(const struct transport *c, struct buffer *content)
 {
-    return stage_read(manager_queue(c->host->s.w.manager), c->errand.envelope, content);
+    return stage_read(manager_queue(c->host->s.w.manager), c->request.envelope, content);
 }
 
 static inline void
 note_arrival(struct transport *c, struct text content, size_t which)
 {
     struct sky *w = c->host->sky;
-    const struct envelope *e = c->errand.envelope;
-    unsigned who = person(e->recipients[c->errand.indexes[which]].address);
+    const struct envelope *e = c->request.envelope;
+    unsigned who = person(e->recipients[c->request.indexes[which]].address);
     unsigned set;
     if (e->sender.length == 0) {
         note_notice(w, content);
@@ -169,8 +169,8 @@ static inline void
 settle_errand(struct transport *c)
 {
     c->has_errand = false;
-    for (size_t i = 0; i < c->errand.count; i++)
-        manager_settled(c->host->s.w.manager, &c->errand, i, &c->outcomes[i], NULL);
+    for (size_t i = 0; i < c->request.count; i++)
+        manager_settled(c->host->s.w.manager, &c->request, i, &c->outcomes[i], NULL);
     free(c->outcomes);
     c->outcomes = NULL;
 }
@@ -206,7 +206,7 @@ arrival_stored(void *context, struct envelope *e, const struct outcome *refusal)
     DL_DELETE(at->sky->arriving, a);
     if (e != NULL)
         manager_accept(at->s.w.manager, &e);
-    for (size_t i = 0; c != NULL && i < c->errand.count; i++)
+    for (size_t i = 0; c != NULL && i < c->request.count; i++)
         if (c->outcomes[i].verdict == VERDICT_DELIVERED &&
             (refusal != NULL || a->reply_is_lost))
             c->outcomes[i] = not_now();
@@ -230,7 +230,7 @@ host_named(struct sky *w, const char *name)
 static inline struct envelope *
 envelope_at(struct host *at, const struct transport *c)
 {
-    const struct envelope *from = c->errand.envelope;
+    const struct envelope *from = c->request.envelope;
     struct envelope *e = envelope_new();
     struct set_mark mark;
     e->sender = envelope_text(e, from->sender);
@@ -240,9 +240,9 @@ envelope_at(struct host *at, const struct transport *c)
         abort();
     if (mark.epoch_s * 1000 <= loop_now_ms(at->sky->loop))
         e->birth_ms = mark.epoch_s * 1000;
-    for (size_t i = 0; i < c->errand.count; i++)
+    for (size_t i = 0; i < c->request.count; i++)
         if (c->outcomes[i].verdict == VERDICT_DELIVERED &&
-            !envelope_add(e, from->recipients[c->errand.indexes[i]].address,
+            !envelope_add(e, from->recipients[c->request.indexes[i]].address,
                           NOTIFY_DEFAULT, TEXT("")))
             abort();
     return e;
@@ -257,7 +257,7 @@ store_at(struct host *at, struct transport *c, struct text content)
     struct queue_draft *draft =
         e->count == 0 ? NULL : queue_begin(manager_queue(at->s.w.manager), 0, &refusal);
     if (draft == NULL) {
-        for (size_t i = 0; i < c->errand.count; i++)
+        for (size_t i = 0; i < c->request.count; i++)
             if (c->outcomes[i].verdict == VERDICT_DELIVERED)
                 c->outcomes[i] = not_now();
         envelope_free(&e);
@@ -284,13 +284,13 @@ say_to_peer(struct transport *c)
     struct sky *w = c->host->sky;
     struct host *at = host_named(w, c->peer);
     struct buffer content;
-    if (c->errand.envelope->by_peer)
+    if (c->request.envelope->by_peer)
         complain(w, "what came from a peer goes to %s", c->peer);
     if (at == c->host)
         complain(w, "%s is its own peer", c->peer);
     if (!read_errand(c, &content))
         return false;
-    for (size_t i = 0; i < c->errand.count; i++)
+    for (size_t i = 0; i < c->request.count; i++)
         c->outcomes[i] = at == NULL || at->refuses ? never()
                          : !at->is_up              ? not_now()
                          : trouble(w, 12)          ? never()
@@ -311,7 +311,7 @@ say_to_hop(struct transport *c)
     struct buffer content;
     if (!read_errand(c, &content))
         return false;
-    for (size_t i = 0; i < c->errand.count; i++) {
+    for (size_t i = 0; i < c->request.count; i++) {
         bool lost = w->loses && trouble(w, 20);
         bool comes = lost || w->short_life || !trouble(w, 6);
         c->outcomes[i] = comes && !lost ? delivered() : not_now();
@@ -329,10 +329,10 @@ static inline void
 speak(void *context)
 {
     struct transport *c = context;
-    c->outcomes = memory_array(c->errand.count, sizeof *c->outcomes);
+    c->outcomes = memory_array(c->request.count, sizeof *c->outcomes);
     if (c->peer[0] != '\0' ? say_to_peer(c) : say_to_hop(c))
         return;
-    for (size_t i = 0; i < c->errand.count; i++)
+    for (size_t i = 0; i < c->request.count; i++)
         c->outcomes[i] = not_now();
     answered(c);
 }
@@ -354,7 +354,7 @@ carrier_go_on(void *context)
         transport_end(c, &why);
         return;
     }
-    if (!manager_take(c->host->s.w.manager, c->session, &c->errand)) {
+    if (!manager_take(c->host->s.w.manager, c->session, &c->request)) {
         transport_end(c, NULL);
         return;
     }
@@ -391,8 +391,8 @@ carrier_break(struct transport *c)
             buffer_free(&content);
         }
         free(c->outcomes);
-        c->outcomes = memory_array(c->errand.count, sizeof *c->outcomes);
-        for (size_t i = 0; i < c->errand.count; i++)
+        c->outcomes = memory_array(c->request.count, sizeof *c->outcomes);
+        for (size_t i = 0; i < c->request.count; i++)
             c->outcomes[i] = not_now();
         settle_errand(c);
     }
@@ -405,8 +405,8 @@ static inline void
 weather_plug(struct world *world)
 {
     struct host *h = (struct host *)world;
-    manager_plug(world->manager, TARGET_SMTP, carrier_open_session, h);
-    manager_plug(world->manager, TARGET_MX, carrier_open_session, h);
+    manager_set_channel(world->manager, TARGET_SMTP, carrier_open_session, h);
+    manager_set_channel(world->manager, TARGET_MX, carrier_open_session, h);
     h->s.settings.peers = route_peers(world->routes);
     h->s.channel = channel_new(world->loop, world->log, world->manager, &h->s.settings);
 }

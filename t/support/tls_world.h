@@ -113,7 +113,7 @@ static inline struct net_tls
 as_client(struct tls_client *client, enum tls_level level, const char *host)
 {
     return (struct net_tls){
-        .client = client, .wish = {.level = level, .host = text_from(host)}
+        .client = client, .options = {.level = level, .host = text_from(host)}
     };
 }
 

@@ -45,7 +45,7 @@ finish(void)
     destinations_free(&post.set);
 }
 
-struct letter {
+struct client_transaction {
     uint64_t sender;
     enum sched_class class;
     unsigned recipients; /* 0: one */
@@ -55,7 +55,7 @@ struct letter {
 
 /* Waits in the queue; returns its number. */
 static unsigned
-append_at(struct letter l, uint32_t job_s)
+append_at(struct client_transaction l, uint32_t job_s)
 {
     struct sched_recipient to[RECIPIENTS_MAX];
     struct sched_mail mail = {.owner = (void *)(uintptr_t)post.count,
@@ -75,7 +75,7 @@ append_at(struct letter l, uint32_t job_s)
 }
 
 static unsigned
-append(struct letter l)
+append(struct client_transaction l)
 {
     return append_at(l, 0);
 }
@@ -118,7 +118,7 @@ count_of(const char *text, char c)
 }
 
 static void
-append_many(struct letter l, unsigned count)
+append_many(struct client_transaction l, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         append(l);
@@ -129,7 +129,7 @@ test_one_sender(void)
 {
     start();
     ok_named(!flow_queue_first(&post.q), "nothing waits");
-    append_many((struct letter){.sender = 1}, 10);
+    append_many((struct client_transaction){.sender = 1}, 10);
     is_number(post.q.works, 10, "ten transactions");
     bool in_order = true;
     for (unsigned i = 0; i < 10; i++) {
@@ -147,8 +147,8 @@ test_recipients(void)
 {
     start();
     post.target.transport.recipient_limit = 50;
-    append((struct letter){.sender = 1, .recipients = 120});
-    append((struct letter){.sender = 1, .recipients = 50});
+    append((struct client_transaction){.sender = 1, .recipients = 120});
+    append((struct client_transaction){.sender = 1, .recipients = 50});
     is_number(post.q.works, 4, "transactions of 50 recipients at most");
     is_number(post.q.recipients, 170, "recipients");
     is_number(serve(), 0, "the first");
@@ -164,7 +164,7 @@ test_recipients(void)
     finish();
     start();
     post.target.transport.recipient_limit = 0;
-    append((struct letter){.sender = 1, .recipients = 200});
+    append((struct client_transaction){.sender = 1, .recipients = 200});
     is_number(post.q.works, 1, "no limit");
     serve();
     is_number(cut_count, 200, "all at once");
@@ -178,8 +178,8 @@ test_fewer(void)
     start();
     post.target.transport.recipient_limit = 50;
     post.target.transport.slot_cost = 0;
-    append((struct letter){.sender = 1, .recipients = 120});
-    append((struct letter){.sender = 1, .recipients = 7});
+    append((struct client_transaction){.sender = 1, .recipients = 120});
+    append((struct client_transaction){.sender = 1, .recipients = 7});
     is_number(post.q.works, 4, "as the transport says");
     most = 5;
     unsigned services = 0, got = 0;
@@ -195,12 +195,12 @@ test_fewer(void)
     serve();
     ok_named(cut_count == 7 && post.q.works == 0, "another session takes all");
     most = 1000;
-    append((struct letter){.sender = 1, .recipients = 60});
+    append((struct client_transaction){.sender = 1, .recipients = 60});
     serve();
     is_number(cut_count, 50, "one that takes more changes nothing");
     serve();
     most = 1;
-    append((struct letter){.sender = 2, .recipients = 3});
+    append((struct client_transaction){.sender = 2, .recipients = 3});
     for (unsigned i = 0; i < 3; i++) {
         is_number(post.q.works, 1, "one transaction, it was thought");
         serve();
@@ -214,9 +214,9 @@ static void
 test_shares(void)
 {
     start();
-    append_many((struct letter){.sender = 1}, 500);
-    append_many((struct letter){.sender = 2}, 5);
-    append_many((struct letter){.sender = 3}, 500);
+    append_many((struct client_transaction){.sender = 1}, 500);
+    append_many((struct client_transaction){.sender = 2}, 5);
+    append_many((struct client_transaction){.sender = 3}, 500);
     is_string(served(15), "ABCABCABCABCABC", "in turn, whatever waits behind");
     is_string(served(6), "ACACAC", "until one has no more");
     finish();
@@ -226,9 +226,9 @@ static void
 test_classes(void)
 {
     start();
-    append_many((struct letter){.sender = 1, .class = SCHED_URGENT}, 500);
-    append_many((struct letter){.sender = 2, .class = SCHED_NORMAL}, 500);
-    append_many((struct letter){.sender = 3, .class = SCHED_BULK}, 500);
+    append_many((struct client_transaction){.sender = 1, .class = SCHED_URGENT}, 500);
+    append_many((struct client_transaction){.sender = 2, .class = SCHED_NORMAL}, 500);
+    append_many((struct client_transaction){.sender = 3, .class = SCHED_BULK}, 500);
     const char *text = served(210);
     is_number(count_of(text, 'A'), 160, "urgent: 16 shares");
     is_number(count_of(text, 'B'), 40, "normal: 4");
@@ -237,8 +237,8 @@ test_classes(void)
     ok_named(count_of(text, 'C') == 1 && count_of(text, 'B') == 4, "evenly");
     finish();
     start();
-    append_many((struct letter){.sender = 1, .class = SCHED_BULK}, 100);
-    append_many((struct letter){.sender = 1, .class = SCHED_NORMAL}, 100);
+    append_many((struct client_transaction){.sender = 1, .class = SCHED_BULK}, 100);
+    append_many((struct client_transaction){.sender = 1, .class = SCHED_NORMAL}, 100);
     unsigned bulk = 0;
     for (int i = 0; i < 50; i++)
         bulk += post.letters[serve()]->class == SCHED_BULK;
@@ -250,9 +250,9 @@ static void
 test_costs(void)
 {
     start();
-    append_many((struct letter){.sender = 1, .size = 100 << 20}, 100);
-    append_many((struct letter){.sender = 2, .size = 1000}, 500);
-    append_many((struct letter){.sender = 3, .size = (3 << 20) - 1}, 500);
+    append_many((struct client_transaction){.sender = 1, .size = 100 << 20}, 100);
+    append_many((struct client_transaction){.sender = 2, .size = 1000}, 500);
+    append_many((struct client_transaction){.sender = 3, .size = (3 << 20) - 1}, 500);
     const char *text = served(330);
     ok_named(abs((int)count_of(text, 'A') - 28) <= 1, "8 units at most");
     ok_named(abs((int)count_of(text, 'B') - 226) <= 1, "small mail: 1");
@@ -264,32 +264,32 @@ static void
 test_newcomer(void)
 {
     start();
-    append_many((struct letter){.sender = 1}, 1000);
+    append_many((struct client_transaction){.sender = 1}, 1000);
     served(100);
-    append((struct letter){.sender = 2});
+    append((struct client_transaction){.sender = 2});
     is_string(served(3), "BAA", "a newcomer waits for nobody");
-    append_many((struct letter){.sender = 2}, 100);
+    append_many((struct client_transaction){.sender = 2}, 100);
     is_string(served(6), "BABABA", "who comes back has no more than his turn");
-    append_many((struct letter){.sender = 3}, 3);
-    append_many((struct letter){.sender = 4}, 3);
+    append_many((struct client_transaction){.sender = 3}, 3);
+    append_many((struct client_transaction){.sender = 4}, 3);
     const char *text = served(8);
     ok_named(count_of(text, 'A') == 2 && count_of(text, 'B') == 2 &&
                  count_of(text, 'C') == 2 && count_of(text, 'D') == 2,
              "all in turn");
     finish();
     start();
-    append_many((struct letter){.sender = 1, .class = SCHED_BULK}, 100);
+    append_many((struct client_transaction){.sender = 1, .class = SCHED_BULK}, 100);
     served(50);
-    append_many((struct letter){.sender = 2, .class = SCHED_URGENT}, 40);
+    append_many((struct client_transaction){.sender = 2, .class = SCHED_URGENT}, 40);
     const char *rest = served(36);
     ok_named(count_of(rest, 'A') == 2 && strncmp(rest, "BBBBBBBBBBBBBBBB", 16) == 0,
              "after it a class has its shares, the urgent first");
     finish();
     start();
-    append((struct letter){.sender = 1});
-    append((struct letter){.sender = 2, .class = SCHED_BULK});
-    append((struct letter){.sender = 3, .class = SCHED_URGENT});
-    append((struct letter){.sender = 4});
+    append((struct client_transaction){.sender = 1});
+    append((struct client_transaction){.sender = 2, .class = SCHED_BULK});
+    append((struct client_transaction){.sender = 3, .class = SCHED_URGENT});
+    append((struct client_transaction){.sender = 4});
     is_string(served(4), "CADB", "among equals by class, then as they came");
     finish();
 }
@@ -300,13 +300,13 @@ test_one_by_one(void)
 {
     start();
     unsigned mine = 0;
-    append_many((struct letter){.sender = 1}, 300);
-    append((struct letter){.sender = 2});
+    append_many((struct client_transaction){.sender = 1}, 300);
+    append((struct client_transaction){.sender = 2});
     for (int i = 0; i < 200; i++) {
         bool is_mine = post.letters[serve()]->sender >> 2 == 2;
         mine += is_mine;
         if (is_mine)
-            append((struct letter){.sender = 2});
+            append((struct client_transaction){.sender = 2});
     }
     ok_named(mine >= 99 && mine <= 101, "half of the turns");
     finish();
@@ -318,13 +318,13 @@ test_one_by_one_large(void)
 {
     start();
     unsigned mine = 0;
-    append_many((struct letter){.sender = 1, .size = 3 << 20}, 100);
-    append((struct letter){.sender = 2});
+    append_many((struct client_transaction){.sender = 1, .size = 3 << 20}, 100);
+    append((struct client_transaction){.sender = 2});
     for (int i = 0; i < 200; i++) {
         bool is_mine = post.letters[serve()]->sender >> 2 == 2;
         mine += is_mine;
         if (is_mine)
-            append((struct letter){.sender = 2});
+            append((struct client_transaction){.sender = 2});
     }
     ok_named(mine >= 159 && mine <= 161, "four small ones for each of four MiB");
     finish();
@@ -335,26 +335,26 @@ static void
 test_many_senders(void)
 {
     start();
-    append_many((struct letter){.sender = 1}, 2);
+    append_many((struct client_transaction){.sender = 1}, 2);
     for (unsigned i = 0; i < 3000; i++)
-        append((struct letter){.sender = i + 2});
+        append((struct client_transaction){.sender = i + 2});
     serve();
     for (unsigned i = 0; i < 2999; i++)
         serve();
     unsigned flows = HASH_COUNT(post.flows.by_key);
     ok_named(flows > 1000 && flows < 1010, "not all of them");
-    append((struct letter){.sender = 2});
-    append((struct letter){.sender = 2999});
-    append((struct letter){.sender = 2999});
+    append((struct client_transaction){.sender = 2});
+    append((struct client_transaction){.sender = 2999});
+    append((struct client_transaction){.sender = 2999});
     ok_named(post.letters[serve()]->sender >> 2 == 3001, "the last one in turn");
     ok_named(post.letters[serve()]->sender >> 2 == 2999, "one forgotten is new");
     ok_named(post.letters[serve()]->sender >> 2 == 1, "the first has his second turn");
     finish();
     start();
-    append_many((struct letter){.sender = 1}, 100);
+    append_many((struct client_transaction){.sender = 1}, 100);
     unsigned at = 0;
     for (unsigned i = 0; i < 199; i++) {
-        append((struct letter){.sender = i + 2});
+        append((struct client_transaction){.sender = i + 2});
         at += post.letters[serve()]->sender >> 2 == 1;
     }
     ok_named(at > 0, "one new sender after the other: the first has turns, too");
@@ -366,11 +366,11 @@ test_jobs(void)
 {
     start();
     post.target.transport.recipient_limit = 1;
-    append((struct letter){.sender = 1, .recipients = 200});
+    append((struct client_transaction){.sender = 1, .recipients = 200});
     for (int i = 0; i < 20; i++)
         serve_at(0);
-    unsigned small = append_at((struct letter){.sender = 1, .recipients = 2}, 0);
-    append_at((struct letter){.sender = 2, .recipients = 200}, 0);
+    unsigned small = append_at((struct client_transaction){.sender = 1, .recipients = 2}, 0);
+    append_at((struct client_transaction){.sender = 2, .recipients = 200}, 0);
     int before = 0, at = 0, others = 0;
     for (int i = 1; i <= 40; i++) {
         unsigned number = serve_at(1);
@@ -389,10 +389,10 @@ test_take(void)
     start();
     post.target.transport.recipient_limit = 2;
     for (int i = 0; i < 6; i++) {
-        append((struct letter){.sender = 1, .domain = "a.example"});
-        append((struct letter){.sender = 1, .domain = "b.example"});
-        append((struct letter){.sender = 2, .domain = "b.example", .recipients = 4});
-        append((struct letter){.sender = 3, .domain = "a.example"});
+        append((struct client_transaction){.sender = 1, .domain = "a.example"});
+        append((struct client_transaction){.sender = 1, .domain = "b.example"});
+        append((struct client_transaction){.sender = 2, .domain = "b.example", .recipients = 4});
+        append((struct client_transaction){.sender = 3, .domain = "a.example"});
     }
     is_string(served(6), "ABCABC", "in turn");
     is_number(post.q.works, 24 + 6 - 6, "works");
@@ -423,7 +423,7 @@ test_take_order(void)
 {
     start();
     for (int i = 0; i < 30; i++)
-        append((struct letter){.sender = (uint64_t)i % 3 + 1,
+        append((struct client_transaction){.sender = (uint64_t)i % 3 + 1,
                                .domain = i % 2 ? "a.example" : "b.example"});
     served(6);
     struct entry *taken = NULL, *none = NULL, *e, *next;
@@ -454,8 +454,8 @@ test_take_begun(void)
 {
     start();
     post.target.transport.recipient_limit = 1;
-    append((struct letter){.sender = 1, .recipients = 100});
-    append((struct letter){.sender = 1, .recipients = 3, .domain = "b.example"});
+    append((struct client_transaction){.sender = 1, .recipients = 100});
+    append((struct client_transaction){.sender = 1, .recipients = 3, .domain = "b.example"});
     for (int i = 0; i < 30; i++)
         serve_at(5);
     struct entry *taken = NULL;
@@ -489,7 +489,7 @@ test_random(void)
         if (post.count < LETTERS_MAX && chance % 3 == 0) {
             unsigned size = chance % 50 ? 1 + chance / 3 % 8 : 100;
             sizes[post.count] = size;
-            append_at((struct letter){.sender = 1 + chance / 7 % 5,
+            append_at((struct client_transaction){.sender = 1 + chance / 7 % 5,
                                       .class = chance / 11 % 3,
                                       .recipients = size,
                                       .size = chance % 5 ? 0 : 4u << 20},

@@ -148,7 +148,7 @@ test_rates_bind(void)
     p.target.transport.rate_delay_ms = 7000;
     begin(&p);
     is_number(p.site->window.limit, 1, "a rate delay: one session");
-    ok(!site_served(&p.set.sites, p.site, NOW, FEELING_GOOD, 1, 0));
+    ok(!site_served(&p.set.sites, p.site, NOW, FEEDBACK_GOOD, 1, 0));
     ok(bound(&p, NOW) == SCHED_BOUND_RATE_DELAY && p.until == NOW + 7000);
     is_number(site_ready_ms(p.site, NOW), NOW + 7000, "ready then");
     ok(bound(&p, NOW + 7000) == SCHED_BOUND_NONE);
@@ -182,12 +182,12 @@ test_learnt_rate(void)
     int64_t now = NOW;
     for (int i = 0; i < 200; i++, now += 10) {
         site_take(p.site, now);
-        (void)!site_served(&p.set.sites, p.site, now, FEELING_GOOD, 1, 0);
+        (void)!site_served(&p.set.sites, p.site, now, FEEDBACK_GOOD, 1, 0);
     }
     is_number(p.site->learnt.rate, 0, "no rate is learnt from success");
     int before = p.site->window.size;
     site_take(p.site, now);
-    ok_named(!site_served(&p.set.sites, p.site, now, FEELING_SLOW, 1, 0),
+    ok_named(!site_served(&p.set.sites, p.site, now, FEEDBACK_SLOW, 1, 0),
              "slow down: it is not dead");
     ok_named(bound(&p, now) == SCHED_BOUND_LEARNT_RATE, "a rate is learnt");
     ok(p.until > now && p.until < now + 60000);
@@ -197,7 +197,7 @@ test_learnt_rate(void)
     prepare(&p);
     p.target.transport.adaptive = 0;
     begin(&p);
-    ok(!site_served(&p.set.sites, p.site, NOW, FEELING_SLOW, 1, 0));
+    ok(!site_served(&p.set.sites, p.site, NOW, FEEDBACK_SLOW, 1, 0));
     ok_named(bound(&p, NOW) == SCHED_BOUND_NONE, "not where nothing is to be learnt");
     finish(&p);
 }
@@ -311,24 +311,24 @@ test_latency(void)
     struct place p;
     start(&p);
     for (int i = 0; i < 100; i++)
-        (void)!site_served(&p.set.sites, p.site, NOW, FEELING_GOOD, 20, 100);
+        (void)!site_served(&p.set.sites, p.site, NOW, FEEDBACK_GOOD, 20, 100);
     is_number(p.site->window.size, 20, "a fast site's window grows to the limit");
     int size = 20;
     for (int i = 0; i < 30; i++)
-        (void)!site_served(&p.set.sites, p.site, NOW, FEELING_GOOD, 20, 300);
+        (void)!site_served(&p.set.sites, p.site, NOW, FEEDBACK_GOOD, 20, 300);
     p.site->window.size = 10;
     for (int i = 0; i < 50; i++)
-        (void)!site_served(&p.set.sites, p.site, NOW, FEELING_GOOD, 20, 300);
+        (void)!site_served(&p.set.sites, p.site, NOW, FEEDBACK_GOOD, 20, 300);
     is_number(p.site->window.size, 10, "three times as slow: it does not grow");
     for (int i = 0; i < 35; i++)
-        (void)!site_served(&p.set.sites, p.site, NOW, FEELING_GOOD, 20, 900);
+        (void)!site_served(&p.set.sites, p.site, NOW, FEEDBACK_GOOD, 20, 900);
     size = p.site->window.size;
     ok_named(size == 7 || size == 6, "nine times: one less a cohort");
     for (int i = 0; i < 1000; i++)
-        (void)!site_served(&p.set.sites, p.site, NOW, FEELING_GOOD, 20, 900);
+        (void)!site_served(&p.set.sites, p.site, NOW, FEEDBACK_GOOD, 20, 900);
     ok_named(p.site->window.size >= 1, "never less than one");
     for (int i = 0; i < 400; i++)
-        (void)!site_served(&p.set.sites, p.site, NOW, FEELING_GOOD, 20, 50);
+        (void)!site_served(&p.set.sites, p.site, NOW, FEEDBACK_GOOD, 20, 50);
     is_number(p.site->window.size, 20, "fast again: it grows again");
     finish(&p);
 }
@@ -342,10 +342,10 @@ test_death(void)
                          *b = open_session(&p, NOW, true);
     bool died = false;
     for (int i = 0; i < 50; i++)
-        died |= site_served(&p.set.sites, p.site, NOW, FEELING_BAD, 1, 0);
+        died |= site_served(&p.set.sites, p.site, NOW, FEEDBACK_BAD, 1, 0);
     ok_named(!died, "with two sessions that live a site does not die");
     close_session(b);
-    ok_named(site_served(&p.set.sites, p.site, NOW, FEELING_BAD, 1, 0),
+    ok_named(site_served(&p.set.sites, p.site, NOW, FEEDBACK_BAD, 1, 0),
              "with only the one that reports it does");
     close_session(a);
     finish(&p);
@@ -388,7 +388,7 @@ test_probe_times(void)
     }
     ok_named(longest >= SITE_PROBE_LONG_MS * 9 / 10 && longest <= SITE_PROBE_LONG_MS,
              "at most a quarter of an hour");
-    ok(!site_served(&p.set.sites, p.site, now, FEELING_GOOD, 1, 0));
+    ok(!site_served(&p.set.sites, p.site, now, FEEDBACK_GOOD, 1, 0));
     die(&p, now);
     ok_named(p.site->dead_until_ms <= now + 11000, "after a success as at first");
     finish(&p);

@@ -16,7 +16,7 @@ static void
 serve(void *context)
 {
     struct world *w = context;
-    struct errand errand;
+    struct delivery_request errand;
     if (w->stalled)
         return;
     while (manager_take(w->manager, w->session, &errand))
@@ -49,7 +49,7 @@ begin(struct world *w)
     world_begin(w, folder,
                 TEXT("later.test smtp://x.test?recipients=0&concurrency=1&initial=1\n"
                      "keep.test hold\n* discard"));
-    manager_plug(w->manager, TARGET_SMTP, open_session, w);
+    manager_set_channel(w->manager, TARGET_SMTP, open_session, w);
     turns(w, SOME);
 }
 
@@ -270,7 +270,7 @@ test_long_answer(void)
     json_t *answer = about(a, "state", w.id);
     is_string(string_at(answer, "place"), "active", "active");
     json_decref(answer);
-    struct errand errand;
+    struct delivery_request errand;
     ok(w.session && manager_take(w.manager, w.session, &errand));
     is_number(errand.count, 3000, "all in one");
     struct outcome later;

@@ -95,7 +95,7 @@ test_sessions(void)
               "nobody tells of any");
     is_at(hop_at(answer, 0), "sessions_more", 0);
     json_decref(answer);
-    manager_plug_watch(w.manager, watch, &w);
+    manager_set_watch(w.manager, watch, &w);
     answer = asked(&w);
     const json_t *sessions = json_object_get(hop_at(answer, 0), "sessions");
     is_number((long)json_array_size(sessions), 10, "there is a limit");
@@ -104,7 +104,7 @@ test_sessions(void)
     is_word(json_array_get(sessions, 1), "remote", "host0");
     is_word(json_array_get(sessions, 9), "remote", "host8");
     json_decref(answer);
-    manager_plug_watch(w.manager, NULL, &w);
+    manager_set_watch(w.manager, NULL, &w);
     world_unstall(&w);
     world_turns(&w);
     world_end(&w);

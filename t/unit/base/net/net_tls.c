@@ -125,13 +125,13 @@ test_certificates(const struct secrets *k)
             is_number(w->server.got.length, 0, "nothing is said to the wrong one");
         }
         part(w);
-        calling.wish.level = TLS_LEVEL_NONE;
+        calling.options.level = TLS_LEVEL_NONE;
         shake_hands(w, server, &calling);
         is_string(w->client.told, "CS", "anybody will do for level none");
         ok(net_tls_verified(w->client.connection) == good);
         part(w);
         /* What was learned at one level is worth nothing at the other. */
-        calling.wish.level = TLS_LEVEL_VERIFY;
+        calling.options.level = TLS_LEVEL_VERIFY;
         shake_hands(w, server, &calling);
         is_string(w->client.told, good ? "CS" : "CF", "the same once more");
         part(w);
@@ -150,23 +150,23 @@ test_names_of_policy(const struct secrets *k)
     struct net_tls calling = as_client(client, TLS_LEVEL_VERIFY, "one.example.org");
     struct text names[] = {TEXT("nobody.example"), TEXT("mx.example.net")};
 
-    calling.wish.names = names;
-    calling.wish.name_count = 2;
+    calling.options.names = names;
+    calling.options.name_count = 2;
     shake_hands(w, server, &calling);
     is_string(net_error(w->client.connection),
               "TLS: certificate does not name nobody.example (it names "
               "one.example.org)",
               "given names count instead of the host");
     part(w);
-    calling.wish.host = TEXT("mail.example.net");
+    calling.options.host = TEXT("mail.example.net");
     shake_hands(w, server, &calling);
     ok(net_tls_verified(w->client.connection));
     is_string(net_tls_peer_name(w->client.connection), "mx.example.net",
               "any of the names will do");
     part(w);
-    calling.wish.host = TEXT("");
-    calling.wish.name_count = 0;
-    calling.wish.level = TLS_LEVEL_NONE;
+    calling.options.host = TEXT("");
+    calling.options.name_count = 0;
+    calling.options.level = TLS_LEVEL_NONE;
     shake_hands(w, server, &calling);
     is_string(w->client.told, "CS", "nobody in particular");
     ok(!net_tls_verified(w->client.connection));
@@ -240,12 +240,12 @@ test_resumption(const struct secrets *k)
     ok_named(!net_tls_resumed(w->client.connection), "knows nothing of it");
     exchange(w);
     part(w);
-    calling.wish.level = TLS_LEVEL_NONE;
+    calling.options.level = TLS_LEVEL_NONE;
     shake_hands(w, other, &calling);
     ok_named(!net_tls_resumed(w->client.connection), "another level is another story");
     part(w);
-    calling.wish.level = TLS_LEVEL_VERIFY;
-    calling.wish.host = TEXT("mx.example.net");
+    calling.options.level = TLS_LEVEL_VERIFY;
+    calling.options.host = TEXT("mx.example.net");
     shake_hands(w, other, &calling);
     ok_named(!net_tls_resumed(w->client.connection), "and so is another name");
     part(w);

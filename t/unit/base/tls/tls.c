@@ -44,7 +44,7 @@ pipe_send(void *context, struct text records)
 
 static struct duel *
 duel_new(struct tls_server *server, struct tls_client *client,
-         const struct tls_wish *wish)
+         const struct tls_client_options *options)
 {
     struct duel *d = memory_new(sizeof *d);
     struct tls_pipe pipe = {pipe_receive, pipe_send, NULL};
@@ -56,7 +56,7 @@ duel_new(struct tls_server *server, struct tls_client *client,
     buffer_init(&d->client_end.all, 1 << 20);
     buffer_init(&d->server_end.all, 1 << 20);
     pipe.context = &d->client_end;
-    d->client = tls_session_call(client, wish, &pipe);
+    d->client = tls_session_call(client, options, &pipe);
     pipe.context = &d->server_end;
     d->server = tls_session_serve(server, &pipe);
     return d;
@@ -100,10 +100,10 @@ heard(struct tls_session *to, char *out, size_t size)
     return out;
 }
 
-static struct tls_wish
+static struct tls_client_options
 wish_of(enum tls_level level, const char *host)
 {
-    return (struct tls_wish){.level = level, .host = text_from(host)};
+    return (struct tls_client_options){.level = level, .host = text_from(host)};
 }
 
 static void
@@ -256,8 +256,8 @@ test_talk(const struct secrets *k)
 {
     struct tls_server *server = server_of(k, "good");
     struct tls_client *client = client_of(k, "ca.pem");
-    struct tls_wish wish = wish_of(TLS_LEVEL_VERIFY, "mail.example.net");
-    struct duel *d = duel_new(server, client, &wish);
+    struct tls_client_options options = wish_of(TLS_LEVEL_VERIFY, "mail.example.net");
+    struct duel *d = duel_new(server, client, &options);
     char out[100];
 
     ok_named(tls_session_shake(d->server) == PROGRESS_MORE, "the server waits");
@@ -293,8 +293,8 @@ test_spoilt(const struct secrets *k)
 {
     struct tls_server *server = server_of(k, "good");
     struct tls_client *client = client_of(k, "ca.pem");
-    struct tls_wish wish = wish_of(TLS_LEVEL_VERIFY, "mail.example.net");
-    struct duel *d = duel_new(server, client, &wish);
+    struct tls_client_options options = wish_of(TLS_LEVEL_VERIFY, "mail.example.net");
+    struct duel *d = duel_new(server, client, &options);
     char out[100];
 
     ok(duel_shake(d));
@@ -312,7 +312,7 @@ test_spoilt(const struct secrets *k)
               "the other hears of it");
     duel_free(&d);
 
-    d = duel_new(server, client, &wish);
+    d = duel_new(server, client, &options);
     ok(duel_shake(d));
     d->server_end.cut = true;
     is_number(tls_session_read(d->server, out, sizeof out), -ECONNRESET, "a cut");
@@ -323,7 +323,7 @@ test_spoilt(const struct secrets *k)
     is_string(tls_session_error(d->client), "TLS: Connection timed out", "of the pipe");
     duel_free(&d);
 
-    d = duel_new(server, client, &wish);
+    d = duel_new(server, client, &options);
     d->client_end.cut = true;
     ok(tls_session_shake(d->client) == PROGRESS_BAD);
     is_string(tls_session_error(d->client),
@@ -343,8 +343,8 @@ static bool
 spoil_at(struct tls_server *server, struct tls_client *client, bool of_client,
          size_t at, int *through)
 {
-    struct tls_wish wish = wish_of(TLS_LEVEL_VERIFY, "mail.example.net");
-    struct duel *d = duel_new(server, client, &wish);
+    struct tls_client_options options = wish_of(TLS_LEVEL_VERIFY, "mail.example.net");
+    struct duel *d = duel_new(server, client, &options);
     struct buffer *flight = of_client ? &d->there : &d->back;
     bool beyond;
 
@@ -387,8 +387,8 @@ test_drops(const struct secrets *k)
 {
     struct tls_server *server = server_of(k, "good");
     struct tls_client *client = client_of(k, "ca.pem");
-    struct tls_wish wish = wish_of(TLS_LEVEL_VERIFY, "mail.example.net");
-    struct duel *d = duel_new(server, client, &wish);
+    struct tls_client_options options = wish_of(TLS_LEVEL_VERIFY, "mail.example.net");
+    struct duel *d = duel_new(server, client, &options);
     struct buffer hello;
     enum progress result = PROGRESS_MORE;
 
@@ -413,8 +413,8 @@ test_drops(const struct secrets *k)
 static bool
 meet(struct tls_server *server, struct tls_client *client, const char *host)
 {
-    struct tls_wish wish = wish_of(TLS_LEVEL_NONE, host);
-    struct duel *d = duel_new(server, client, &wish);
+    struct tls_client_options options = wish_of(TLS_LEVEL_NONE, host);
+    struct duel *d = duel_new(server, client, &options);
     bool resumed;
     char out[10];
 

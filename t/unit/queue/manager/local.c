@@ -11,7 +11,7 @@ static void
 plug(struct world *w)
 {
     w->channel = local_new(w->loop, w->manager, "h.test");
-    manager_plug(w->manager, TARGET_MAILDIR, local_open, w->channel);
+    manager_set_channel(w->manager, TARGET_MAILDIR, local_open, w->channel);
 }
 
 static void

@@ -267,14 +267,14 @@ test_remove_in_delivery(void)
     static const char *const fates[] = {"good@b.test", "bad@b.test", "later@b.test"};
     for (size_t i = 0; i < 3; i++) {
         struct world w;
-        struct errand errand;
+        struct delivery_request request;
         world_begin(&w, "* smtp://sink.test");
         w.stalled = true;
         world_deliver(&w, "ann@a.test", fates[i]);
-        ok(w.fakes && manager_take(w.manager, w.fakes->session, &errand));
+        ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
         ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_LATER);
-        ok_named(manager_active(w.manager, w.id) != NULL, "its errand is still good");
-        fake_settle(w.fakes, &errand);
+        ok_named(manager_active(w.manager, w.id) != NULL, "its request is still good");
+        fake_settle(w.fakes, &request);
         world_unstall(&w);
         world_turns(&w);
         ok_named(world_is_empty(&w), fates[i]);
@@ -294,17 +294,17 @@ static void
 test_drain(void)
 {
     struct world w;
-    struct errand errand;
+    struct delivery_request request;
     world_begin(&w, "* smtp://sink.test");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good@b.test");
     world_send(&w, "ann@a.test", "good2@b.test");
-    ok(w.fakes && manager_take(w.manager, w.fakes->session, &errand));
+    ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
     manager_drain(w.manager, 60 * 1000, on_drained, &w);
     sim_loop_advance(w.loop, 1000);
     is_number(w.drained, 0, "a session is in the middle");
     ok(!manager_has_work(w.manager, w.fakes->session));
-    fake_settle(w.fakes, &errand);
+    fake_settle(w.fakes, &request);
     world_unstall(&w);
     sim_loop_advance(w.loop, 1000);
     is_number(w.drained, 1, "it has ended, and takes nothing new");
@@ -327,13 +327,13 @@ static void
 test_drain_notice(void)
 {
     struct world w;
-    struct errand errand;
+    struct delivery_request request;
     world_begin(&w, "* smtp://sink.test");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "never@b.test");
-    ok(w.fakes && manager_take(w.manager, w.fakes->session, &errand));
+    ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
     manager_drain(w.manager, 60 * 1000, on_drained, &w);
-    fake_settle(w.fakes, &errand);
+    fake_settle(w.fakes, &request);
     world_unstall(&w);
     sim_loop_advance(w.loop, 1000);
     is_number(w.drained, 1, "drained");
@@ -350,11 +350,11 @@ static void
 test_drain_patience(void)
 {
     struct world w;
-    struct errand errand;
+    struct delivery_request request;
     world_begin(&w, "* smtp://sink.test");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good@b.test");
-    ok(w.fakes && manager_take(w.manager, w.fakes->session, &errand));
+    ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
     manager_drain(w.manager, 20 * 1000, on_drained, &w);
     sim_loop_advance(w.loop, 19 * 1000);
     is_number(w.drained, 0, "patience");
@@ -362,7 +362,7 @@ test_drain_patience(void)
     is_number(w.drained, 1, "has an end");
     struct outcome cut =
         outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2", "shutting down");
-    manager_settled(w.manager, &errand, 0, &cut, NULL);
+    manager_settled(w.manager, &request, 0, &cut, NULL);
     world_stop(&w);
     w.stalled = false;
     world_start(&w);

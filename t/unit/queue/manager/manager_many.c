@@ -64,7 +64,7 @@ measure(void *context)
 static void
 plug_none(struct world *w)
 {
-    manager_plug(w->manager, TARGET_SMTP, open_in_vain, w);
+    manager_set_channel(w->manager, TARGET_SMTP, open_in_vain, w);
 }
 
 /* Of count recipients every n-th is at c.test, the others at b.test. */
@@ -199,7 +199,7 @@ test_operator(void)
 static void
 plug_lmtp(struct world *w)
 {
-    manager_plug(w->manager, TARGET_LMTP, fake_open, w);
+    manager_set_channel(w->manager, TARGET_LMTP, fake_open, w);
 }
 
 /* What waits is bounced in many turns, also when a stop comes between. */
@@ -316,7 +316,7 @@ enum { DOMAINS = 6000 };
 static void
 plug_mx(struct world *w)
 {
-    manager_plug(w->manager, TARGET_MX, fake_open, w);
+    manager_set_channel(w->manager, TARGET_MX, fake_open, w);
 }
 
 /* Each recipient has a domain of its own; it is where it is after some turns. */

@@ -38,19 +38,19 @@ is_held(const struct world *w)
 
 /* Takes the work of the only session, as a delivery that has begun. */
 static void
-start_delivery(struct world *w, const char *recipients, struct errand *errand)
+start_delivery(struct world *w, const char *recipients, struct delivery_request *request)
 {
     w->stalled = true;
     world_deliver(w, "ann@a.test", recipients);
-    if (!ok_named(w->fakes && manager_take(w->manager, w->fakes->session, errand),
+    if (!ok_named(w->fakes && manager_take(w->manager, w->fakes->session, request),
                   "a delivery runs"))
         abort();
 }
 
 static void
-end_delivery(struct world *w, struct errand *errand)
+end_delivery(struct world *w, struct delivery_request *request)
 {
-    fake_settle(w->fakes, errand);
+    fake_settle(w->fakes, request);
     world_unstall(w);
     world_turns(w);
 }
@@ -142,15 +142,15 @@ test_hold_in_delivery(void)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct world w;
-        struct errand errand;
+        struct delivery_request request;
         world_begin(&w, later_route);
-        start_delivery(&w, cases[i].to, &errand);
+        start_delivery(&w, cases[i].to, &request);
         ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
         is_number(world_files(&w, "hold"), 1,
                   "the mark is there before the delivery ends");
-        ok_named(manager_active(w.manager, w.id) != NULL, "its errand is still good");
+        ok_named(manager_active(w.manager, w.id) != NULL, "its request is still good");
         buffer_clear(&w.seen);
-        end_delivery(&w, &errand);
+        end_delivery(&w, &request);
         ok_named(is_held(&w) == cases[i].stays, cases[i].to);
         ok(world_logged(&w, "notified") == cases[i].bounces);
         ok(world_is_empty(&w) == !cases[i].stays);
@@ -171,12 +171,12 @@ static void
 test_hold_rest(void)
 {
     struct world w;
-    struct errand errand;
+    struct delivery_request request;
     world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
-    start_delivery(&w, "good@b.test good2@b.test good3@b.test", &errand);
-    is_number(errand.count, 1, "one at a time");
+    start_delivery(&w, "good@b.test good2@b.test good3@b.test", &request);
+    is_number(request.count, 1, "one at a time");
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
-    end_delivery(&w, &errand);
+    end_delivery(&w, &request);
     world_saw(&w, "ann@a.test>good@b.test ", "who was being served, and nobody else");
     ok(is_held(&w));
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
@@ -191,11 +191,11 @@ static void
 test_hold_and_crash(void)
 {
     struct world w;
-    struct errand errand;
+    struct delivery_request request;
     world_begin(&w, later_route);
-    start_delivery(&w, "good@b.test", &errand);
+    start_delivery(&w, "good@b.test", &request);
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
-    fake_settle(w.fakes, &errand); /* nobody hears of it any more */
+    fake_settle(w.fakes, &request); /* nobody hears of it any more */
     buffer_clear(&w.seen);
     world_stop(&w);
     w.stalled = false;
@@ -205,9 +205,9 @@ test_hold_and_crash(void)
     world_end(&w);
 
     world_begin(&w, later_route);
-    start_delivery(&w, "later@b.test", &errand);
+    start_delivery(&w, "later@b.test", &request);
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
-    fake_settle(w.fakes, &errand);
+    fake_settle(w.fakes, &request);
     buffer_clear(&w.seen);
     world_stop(&w);
     w.stalled = false;
@@ -223,12 +223,12 @@ static void
 test_hold_expired(void)
 {
     struct world w;
-    struct errand errand;
+    struct delivery_request request;
     world_begin(&w, "* smtp://sink.test?lifetime=1h");
-    start_delivery(&w, "later@b.test good@b.test", &errand);
+    start_delivery(&w, "later@b.test good@b.test", &request);
     sim_loop_advance(w.loop, 2 * HOUR_MS);
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
-    end_delivery(&w, &errand);
+    end_delivery(&w, &request);
     ok_named(is_held(&w) && !world_logged(&w, "status=expired"), "held, not expired");
     buffer_clear(&w.seen);
     w.all_good = true;
@@ -288,15 +288,15 @@ static void
 test_release_in_delivery(void)
 {
     struct world w;
-    struct errand errand;
+    struct delivery_request request;
     world_begin(&w, later_route);
-    start_delivery(&w, "later@b.test", &errand);
+    start_delivery(&w, "later@b.test", &request);
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_ALREADY);
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
     is_number(world_files(&w, "hold"), 0, "no mark");
     w.attempts = 0;
-    fake_settle(w.fakes, &errand);
+    fake_settle(w.fakes, &request);
     w.all_good = true;
     world_unstall(&w);
     world_turns(&w);
@@ -309,7 +309,7 @@ static void
 test_bounce(void)
 {
     struct world w;
-    struct errand errand;
+    struct delivery_request request;
     world_begin(&w, later_route);
     world_deliver(&w, "ann@a.test", "later@b.test good@b.test bad@b.test");
     buffer_clear(&w.seen);
@@ -342,17 +342,17 @@ test_bounce(void)
     world_saw(&w, ">postmaster@h.test ", "without a sender, to postmaster");
     ok(world_is_empty(&w));
 
-    start_delivery(&w, "later@b.test good@b.test", &errand);
+    start_delivery(&w, "later@b.test good@b.test", &request);
     ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_LATER);
     buffer_clear(&w.seen);
-    end_delivery(&w, &errand);
+    end_delivery(&w, &request);
     world_saw(&w, "ann@a.test>later@b.test ann@a.test>good@b.test >ann@a.test ",
               "after the delivery");
     ok(world_is_empty(&w));
-    start_delivery(&w, "good@b.test", &errand);
+    start_delivery(&w, "good@b.test", &request);
     ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_LATER);
     buffer_clear(&w.seen);
-    end_delivery(&w, &errand);
+    end_delivery(&w, &request);
     world_saw(&w, "ann@a.test>good@b.test ", "nobody was left to be returned");
     ok(world_is_empty(&w));
     world_end(&w);
@@ -393,13 +393,13 @@ test_last_word(void)
                                               MANAGER_REMOVE};
     for (size_t i = 0; i < 9; i++) {
         struct world w;
-        struct errand errand;
+        struct delivery_request request;
         enum manager_verb first = verbs[i / 3], last = verbs[i % 3];
         world_begin(&w, later_route);
-        start_delivery(&w, "later@b.test", &errand);
+        start_delivery(&w, "later@b.test", &request);
         ok(world_operate(&w, first) == MANAGER_LATER);
         ok(world_operate(&w, last) == MANAGER_LATER);
-        end_delivery(&w, &errand);
+        end_delivery(&w, &request);
         ok(is_held(&w) == (last == MANAGER_HOLD));
         ok(world_logged(&w, "notified") == (last == MANAGER_BOUNCE));
         ok(world_is_empty(&w) == (last != MANAGER_HOLD));
@@ -422,16 +422,16 @@ log_count(const struct world *w, const char *words)
 
 /* What a stop cuts short has a verdict before the manager ends. */
 static void
-cut(struct world *w, struct errand *errand, const char *delivered)
+cut(struct world *w, struct delivery_request *request, const char *delivered)
 {
     struct outcome cut = outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.2",
                                       "Petrel is shutting down");
     struct outcome good =
         outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "Ok");
-    for (size_t i = 0; i < errand->count; i++) {
-        struct text to = errand->envelope->recipients[errand->indexes[i]].address;
+    for (size_t i = 0; i < request->count; i++) {
+        struct text to = request->envelope->recipients[request->indexes[i]].address;
         bool arrived = text_equal(to, text_from(delivered));
-        manager_settled(w->manager, errand, i, arrived ? &good : &cut, NULL);
+        manager_settled(w->manager, request, i, arrived ? &good : &cut, NULL);
     }
     world_stop(w);
 }
@@ -464,15 +464,15 @@ test_stop(void)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct world w;
-        struct errand errand;
+        struct delivery_request request;
         world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
-        start_delivery(&w, cases[i].to, &errand);
-        is_number(errand.count, 1, "the second one waits for a session");
+        start_delivery(&w, cases[i].to, &request);
+        is_number(request.count, 1, "the second one waits for a session");
         ok(world_operate(&w, cases[i].verb) == MANAGER_LATER);
         if (cases[i].drains)
             manager_drain(w.manager, 1000, on_drained, &w);
         world_turns(&w);
-        cut(&w, &errand, cases[i].delivered);
+        cut(&w, &request, cases[i].delivered);
         bool told = cases[i].bounced > 0;
         ok(world_logged(&w, "removed by the operator") ==
            (cases[i].verb == MANAGER_REMOVE));
@@ -525,7 +525,7 @@ static void
 test_stop_refused(void)
 {
     struct world w;
-    struct errand errand;
+    struct delivery_request request;
     world_begin(&w, later_route);
     world_deliver(&w, "ann@a.test", "later@b.test");
     world_stop(&w);
@@ -533,11 +533,11 @@ test_stop_refused(void)
     w.stalled = true;
     world_start(&w);
     sim_loop_advance(w.loop, HOUR_MS);
-    ok(w.fakes && manager_take(w.manager, w.fakes->session, &errand));
+    ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
     ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_LATER);
     buffer_clear(&w.seen);
     int64_t begun_ms = loop_monotonic_ms(w.loop);
-    cut(&w, &errand, "");
+    cut(&w, &request, "");
     is_number(loop_monotonic_ms(w.loop), begun_ms, "nothing is waited for");
     ok(world_logged(&w, "cannot write the notice now"));
     is_number(world_files(&w, "mess"), 1, "it is there, decided");

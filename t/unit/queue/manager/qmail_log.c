@@ -156,12 +156,12 @@ test_odd_ends(void)
     ok(world_logged(&w, "delivery 1: failure: "));
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good@b.test");
-    struct errand errand;
-    if (!manager_take(w.manager, w.fakes->session, &errand))
+    struct delivery_request request;
+    if (!manager_take(w.manager, w.fakes->session, &request))
         abort();
     ok(world_logged(&w, "\nstatus: local 0/100 remote 1/100\n"));
     log_restyle(w.log, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
-    fake_settle(w.fakes, &errand);
+    fake_settle(w.fakes, &request);
     ok(world_logged(&w, "to=<good@b.test>"));
     log_restyle(w.log, LOG_STYLE_QMAIL, LOG_LEVEL_INFO);
     buffer_clear(&w.lines);
@@ -199,17 +199,17 @@ static void
 test_limit(void)
 {
     struct world w;
-    struct errand errand;
+    struct delivery_request request;
     begin(&w, "* smtp://sink.test");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good@b.test");
-    if (!manager_take(w.manager, w.fakes->session, &errand))
+    if (!manager_take(w.manager, w.fakes->session, &request))
         abort();
     ok(world_logged(&w, "\nstatus: local 0/100 remote 1/100\n"));
     struct manager_settings changed = w.settings;
     changed.sched.session_limit = 7;
     manager_reload(w.manager, &changed, w.routes);
-    fake_settle(w.fakes, &errand);
+    fake_settle(w.fakes, &request);
     ok(world_logged(&w, "\nstatus: local 0/7 remote 0/7\n"));
     world_unstall(&w);
     world_turns(&w);

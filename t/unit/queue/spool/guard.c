@@ -410,7 +410,7 @@ killer_work(void *context)
 {
     struct killer *k = context;
     struct world *w = k->world;
-    struct errand errand;
+    struct delivery_request errand;
     if (!manager_take(w->manager, k->session, &errand)) {
         manager_session_ended(w->manager, k->session, NULL);
         loop_release(w->loop, free, k);
@@ -443,7 +443,7 @@ killer_open(void *context, struct sched_session *session, const struct target *t
 static void
 plug_killer(struct world *w)
 {
-    manager_plug(w->manager, TARGET_SMTP, killer_open, w);
+    manager_set_channel(w->manager, TARGET_SMTP, killer_open, w);
 }
 
 /* One life of the daemon in a process of its own, with what it is sent. Returns the

@@ -53,13 +53,13 @@ mail_free(struct mail *m)
 }
 
 /* Those of the recipients that follow. */
-struct wishes {
+struct options {
     unsigned notify;
     struct text original;
 };
 
 static bool
-dsn_word(struct envelope *e, struct text word, struct wishes *w)
+dsn_word(struct envelope *e, struct text word, struct options *w)
 {
     if (text_equal(word, TEXT("ret=full")))
         e->ret = RETURN_FULL;
@@ -77,7 +77,7 @@ dsn_word(struct envelope *e, struct text word, struct wishes *w)
 }
 
 static void
-mail_word(struct mail *m, struct text word, struct wishes *w)
+mail_word(struct mail *m, struct text word, struct options *w)
 {
     struct envelope *e = m->envelope;
     uint64_t size = 0;
@@ -124,14 +124,14 @@ static void
 mail_read(struct mail *m, struct text words)
 {
     struct text word;
-    struct wishes wishes = {.notify = NOTIFY_DEFAULT, .original = TEXT("")};
+    struct options options = {.notify = NOTIFY_DEFAULT, .original = TEXT("")};
     mail_free(m);
     m->envelope = envelope_new();
     m->envelope->sender = envelope_text(m->envelope, TEXT("s@me.example"));
     m->envelope->content_size = 4;
     m->verdict = DOWNGRADE_NOT_NEEDED;
     while (text_word(&words, " ", &word))
-        mail_word(m, word, &wishes);
+        mail_word(m, word, &options);
 }
 
 static void
@@ -561,11 +561,11 @@ static struct envelope *
 many_recipients(struct mail *m, unsigned count)
 {
     char name[40];
-    struct wishes wishes = {.notify = NOTIFY_DEFAULT, .original = TEXT("")};
+    struct options options = {.notify = NOTIFY_DEFAULT, .original = TEXT("")};
     mail_read(m, TEXT(""));
     for (unsigned i = 0; i < count; i++) {
         snprintf(name, sizeof(name), "user%u@x", i);
-        mail_word(m, text_from(name), &wishes);
+        mail_word(m, text_from(name), &options);
     }
     return m->envelope;
 }

@@ -15,7 +15,7 @@ enum {
 
 static const struct reply_outcome_peer where = {"mx[192.0.2.1]", "mx[192.0.2.1]:25"};
 
-struct letter {
+struct client_transaction {
     struct envelope *envelope;
     unsigned indexes[RCPTS];
     size_t count;
@@ -27,8 +27,8 @@ struct walk {
     struct client *client;
     struct client_settings settings;
     struct client_login login;
-    struct letter letters[MAILS];
-    unsigned sent, done; /* of letters: those between are in the machine */
+    struct client_transaction transactions[MAILS];
+    unsigned sent, done; /* of transactions: those between are in the machine */
     bool over, secure_due, preparing, converted, in_content, may_be_early;
     struct text prefix, left; /* of the content */
     unsigned step;
@@ -51,7 +51,7 @@ static const char content[] =
     "Subject: x\r\n\r\n.\r\n..\r\nline\r\n\377bare\nlf\rcr\0nul";
 
 static void
-make_letter(struct walk *w, struct letter *l)
+make_letter(struct walk *w, struct client_transaction *l)
 {
     static const char *const addresses[] = {"a@x.example", "b@x.example",
                                             "\303\270@x.example", "evil\r\nRSET@x"};
@@ -80,14 +80,14 @@ make_letter(struct walk *w, struct letter *l)
 static void
 send_letter(struct walk *w)
 {
-    struct letter *l = &w->letters[w->sent++];
+    struct client_transaction *l = &w->transactions[w->sent++];
     make_letter(w, l);
     struct client_mail mail = {l->envelope, l->indexes, l->count};
     client_send(w->client, &mail);
 }
 
 static void
-settled(const struct walk *w, const struct letter *l, unsigned want)
+settled(const struct walk *w, const struct client_transaction *l, unsigned want)
 {
     for (size_t i = 0; i < l->count; i++)
         walk_must(l->verdicts[i] == want, "one verdict for each", w->peer.last);
@@ -97,7 +97,7 @@ static void
 on_verdict(struct walk *w, const struct client_event *event)
 {
     walk_must(w->done < w->sent, "a verdict for no mail", w->peer.last);
-    struct letter *l = &w->letters[w->done];
+    struct client_transaction *l = &w->transactions[w->done];
     const struct outcome *o = event->outcome;
     walk_must(event->which < l->count && o->enhanced[0] != '\0', "verdict", o->text);
     walk_must(strcmp(o->remote, where.remote) == 0, "about the host", o->remote);
@@ -111,7 +111,7 @@ on_verdict(struct walk *w, const struct client_event *event)
 static void
 start_content(struct walk *w)
 {
-    const struct envelope *e = w->letters[w->done].envelope;
+    const struct envelope *e = w->transactions[w->done].envelope;
     w->in_content = true;
     w->prefix = e->prefix;
     w->left = text_of(content, (size_t)e->content_size);
@@ -196,18 +196,18 @@ take_event(struct walk *w, const struct client_event *event)
         seen.early++;
         return;
     case CLIENT_DONE:
-        settled(w, &w->letters[w->done++], 1);
+        settled(w, &w->transactions[w->done++], 1);
         w->may_be_early = w->converted = false;
         return;
     case CLIENT_AGAIN:
         walk_must(w->sent > 1 && w->done + 1 == w->sent, "again", w->peer.last);
-        settled(w, &w->letters[w->done++], 0);
+        settled(w, &w->transactions[w->done++], 0);
         seen.again++;
         return;
     case CLIENT_OVER:
         walk_must(w->done + 1 >= w->sent, "over", w->peer.last);
         if (w->done < w->sent)
-            settled(w, &w->letters[w->done], 1);
+            settled(w, &w->transactions[w->done], 1);
         if (event->outcome != NULL)
             walk_must(!peer_shows_secret(&w->peer, event->outcome->text),
                       "a secret in the end", event->outcome->text);
@@ -387,7 +387,7 @@ walk(uint64_t seed, bool loud)
         peer_say(p, "%s", chance(&w, 30) ? "220 host\r\n" : "554 5.3.2 no\r\n");
     walk_go(&w);
     for (unsigned i = 0; i < w.sent; i++)
-        envelope_free(&w.letters[i].envelope);
+        envelope_free(&w.transactions[i].envelope);
     client_free(&w.client);
     buffer_free(&p->heard);
     buffer_free(&p->says);

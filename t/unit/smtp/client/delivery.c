@@ -1,5 +1,5 @@
 /* link: t/sim/dns.c */
-/* Sessions over real sockets: hosts in order, errands, reuse, and every way to fail. */
+/* Sessions over real sockets: hosts in order, requests, reuse, and every way to fail. */
 #include "smtp/client/delivery.h"
 
 #include "t/support/delivery_world.h"
@@ -293,7 +293,7 @@ test_again_refused(void)
     bed_stop(&b);
 }
 
-/* After a tired connection no host can be reached: the errand still gets its verdict.
+/* After a tired connection no host can be reached: the request still gets its verdict.
  */
 static void
 test_again_gone(void)

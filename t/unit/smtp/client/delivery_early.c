@@ -1,5 +1,5 @@
 /* link: t/sim/dns.c */
-/* Delivery: the next errand in one group with the dot of the last. */
+/* Delivery: the next request in one group with the dot of the last. */
 #include "smtp/client/delivery.h"
 
 #include "t/support/delivery_world.h"

@@ -123,13 +123,13 @@ test_wish(void)
     struct security_question question = {&target, "mx.test", false, false};
     struct security s;
     security_decide(&question, &s);
-    struct tls_wish wish = security_wish(&s);
-    ok(wish.level == TLS_LEVEL_VERIFY && wish.name_count == 2);
-    is_text(wish.host, TEXT("mx.test"), "SNI names the host");
-    is_text(wish.names[1], TEXT("d.test"), "and the domain will do");
+    struct tls_client_options options = security_tls_options(&s);
+    ok(options.level == TLS_LEVEL_VERIFY && options.name_count == 2);
+    is_text(options.host, TEXT("mx.test"), "SNI names the host");
+    is_text(options.names[1], TEXT("d.test"), "and the domain will do");
     target.tls = TARGET_TLS_ENCRYPT;
     security_decide(&question, &s);
-    ok_named(security_wish(&s).level == TLS_LEVEL_NONE, "any certificate encrypts");
+    ok_named(security_tls_options(&s).level == TLS_LEVEL_NONE, "any certificate encrypts");
 }
 
 /* --- Lapses ----------------------------------------------------------------------- */

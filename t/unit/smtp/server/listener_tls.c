@@ -65,7 +65,7 @@ secure(struct caller *c)
 {
     struct net_tls tls = {
         .client = client,
-        .wish = {TLS_LEVEL_VERIFY, TEXT("mail.example.net"), NULL, 0}
+        .options = {TLS_LEVEL_VERIFY, TEXT("mail.example.net"), NULL, 0}
     };
 
     net_start_tls(c->connection, &tls);

@@ -93,7 +93,7 @@ pass(struct world *w, int64_t ms)
 static void
 world_start(struct world *w, bool tls)
 {
-    static const struct session_manner device = {.legacy = true, .starttls = true};
+    static const struct session_options device = {.legacy = true, .starttls = true};
     int in[2], out[2];
     memset(w, 0, sizeof(*w));
     w->loop = sim_loop_new(1);

@@ -174,7 +174,7 @@ static void
 call_tls(struct peer *p)
 {
     struct net_tls tls = {
-        .client = client, .wish = {TLS_LEVEL_NONE, TEXT("mx.example.org"), NULL, 0}
+        .client = client, .options = {TLS_LEVEL_NONE, TEXT("mx.example.org"), NULL, 0}
     };
     if (!p->sure && once_in(p->walk, 10)) /* it never begins */
         return;

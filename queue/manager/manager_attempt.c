@@ -38,7 +38,7 @@ program_of(enum target_kind kind)
 }
 
 static enum channel
-manager_round_channel_of(enum target_kind kind)
+manager_attempt_channel_of(enum target_kind kind)
 {
     return kind == TARGET_LMTP || kind == TARGET_MAILDIR ? CHANNEL_LOCAL
                                                          : CHANNEL_REMOTE;
@@ -128,8 +128,8 @@ manager_active_remove(struct active *a)
  */
 
 const struct target *
-round_route(const struct manager *m, const struct envelope *e,
-            const struct recipient *r, struct address *address)
+attempt_route(const struct manager *m, const struct envelope *e,
+              const struct recipient *r, struct address *address)
 {
     if (text_find(r->address, '@') == TEXT_NONE)
         *address = (struct address){.local = r->address};
@@ -139,7 +139,7 @@ round_route(const struct manager *m, const struct envelope *e,
 }
 
 void
-round_hold_text(const struct manager *m, const char *why, char text[HOLD_TEXT_MAX])
+attempt_hold_text(const struct manager *m, const char *why, char text[HOLD_TEXT_MAX])
 {
     int length = snprintf(text, HOLD_TEXT_MAX, "%" PRId64 " %s\n",
                           loop_now_ms(m->loop) / 1000, why);
@@ -192,7 +192,7 @@ log_verdict(const struct active *a, unsigned index, const struct outcome *outcom
 }
 
 void
-round_started(struct active *a, const unsigned *indexes, size_t count)
+attempt_started(struct active *a, const unsigned *indexes, size_t count)
 {
     struct qmail_log *s = &a->manager->sendlog;
     if (!qmail_log_is_on(s))
@@ -203,7 +203,7 @@ round_started(struct active *a, const unsigned *indexes, size_t count)
         if (a->deliveries[indexes[i]] == 0) /* else it had to wait once more */
             a->deliveries[indexes[i]] =
                 qmail_log_start(s, a->envelope, indexes[i],
-                                manager_round_channel_of(a->kinds[indexes[i]]));
+                                manager_attempt_channel_of(a->kinds[indexes[i]]));
 }
 
 /* In the words of the style. */
@@ -213,7 +213,7 @@ tell_log(struct active *a, unsigned index, const struct outcome *outcome, bool e
 {
     unsigned delivery = a->deliveries ? a->deliveries[index] : 0;
     if (!qmail_log_result(&a->manager->sendlog, delivery, a->envelope, index,
-                          manager_round_channel_of(a->kinds[index]), outcome))
+                          manager_attempt_channel_of(a->kinds[index]), outcome))
         log_verdict(a, index, outcome, expired, timing);
     if (a->deliveries)
         a->deliveries[index] = 0;
@@ -228,20 +228,20 @@ relayhosts(enum target_kind kind)
 
 /* Whether the sender hears from us of this success (RFC 3461 §5.2.2, §5.2.4). */
 static bool
-manager_round_is_told(const struct envelope *e, unsigned index,
-                      const struct outcome *outcome)
+manager_attempt_is_told(const struct envelope *e, unsigned index,
+                        const struct outcome *outcome)
 {
     return e->sender.length > 0 && !outcome->notifies &&
            dsn_wants_success(&e->recipients[index]);
 }
 
 void
-round_settle(struct active *a, unsigned index, const struct outcome *outcome,
-             bool expired, const struct timing *timing)
+attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
+               bool expired, const struct timing *timing)
 {
     struct manager *m = a->manager;
     struct envelope *e = a->envelope;
-    enum channel channel = manager_round_channel_of(a->kinds[index]);
+    enum channel channel = manager_attempt_channel_of(a->kinds[index]);
     /* Whoever has joined it was faster: the first word counts. */
     if (e->recipients[index].done)
         return;
@@ -264,7 +264,7 @@ round_settle(struct active *a, unsigned index, const struct outcome *outcome,
                                   .relayed = relayhosts(a->kinds[index]),
                                   .outcome = *outcome};
         queue_settle(m->queue, e, index, channel,
-                     manager_round_is_told(e, index, outcome) ? &success : NULL);
+                     manager_attempt_is_told(e, index, outcome) ? &success : NULL);
         break;
     }
     case VERDICT_FAILED: {
@@ -278,9 +278,9 @@ round_settle(struct active *a, unsigned index, const struct outcome *outcome,
 /* --- The end of a message --------------------------------------------------------- */
 
 bool
-round_goes_on(const struct active *a)
+attempt_goes_on(const struct active *a)
 {
-    return a->fate == FATE_NONE || a->fate == FATE_RETRY;
+    return a->pending == PENDING_NONE || a->pending == PENDING_RETRY;
 }
 
 static bool
@@ -296,16 +296,16 @@ notice_later(struct active *a)
 {
     struct manager *m = a->manager;
     int64_t now = loop_now_ms(m->loop);
-    switch (a->fate) {
-    case FATE_REMOVE:
+    switch (a->pending) {
+    case PENDING_REMOVE:
         manager_active_remove(a);
         break;
-    case FATE_HOLD:
+    case PENDING_HOLD:
         manager_active_defer(a, now, a->envelope->attempts);
         break;
-    case FATE_NONE:
-    case FATE_RETRY:
-    case FATE_BOUNCE:
+    case PENDING_NONE:
+    case PENDING_RETRY:
+    case PENDING_BOUNCE:
         sched_add(m->sched, now, a->id, now + LATER_MS, a->envelope->attempts);
         manager_stir(m);
         break;
@@ -332,7 +332,7 @@ notice_stored(void *context, struct envelope *notice, const struct outcome *refu
 }
 
 struct dsn_settings
-round_notice_settings(struct manager *m)
+attempt_notice_settings(struct manager *m)
 {
     return (struct dsn_settings){.queue = m->queue,
                                  .loop = m->loop,
@@ -362,7 +362,7 @@ static void
 tell_sender(struct active *a)
 {
     struct manager *m = a->manager;
-    struct dsn_settings settings = round_notice_settings(m);
+    struct dsn_settings settings = attempt_notice_settings(m);
     switch (dsn_begin(&settings, a->envelope, &a->notice, notice_stored, a)) {
     case DSN_NOTHING:
         if (a->envelope->double_bounce && a->envelope->failure_count > 0)
@@ -398,7 +398,7 @@ fail_some(void *context)
         a->kinds[a->failing] = TARGET_ERROR;
         if (e->recipients[a->failing].done)
             continue;
-        round_settle(a, a->failing, &outcome, false, NULL);
+        attempt_settle(a, a->failing, &outcome, false, NULL);
         failed++;
     }
     if (a->failing < e->count)
@@ -409,7 +409,7 @@ fail_some(void *context)
 }
 
 void
-round_bounce(struct active *a)
+attempt_bounce(struct active *a)
 {
     free(a->kinds);
     free(a->redirected);
@@ -421,26 +421,26 @@ round_bounce(struct active *a)
 }
 
 void
-round_finish(struct active *a)
+attempt_finish(struct active *a)
 {
     begin_forget(a);
     a->scheduled = false;
-    switch (a->fate) {
-    case FATE_REMOVE:
+    switch (a->pending) {
+    case PENDING_REMOVE:
         manager_active_remove(a);
         return;
-    case FATE_HOLD: /* those whose time was over are open still */
+    case PENDING_HOLD: /* those whose time was over are open still */
         if (has_open(a)) {
             manager_active_defer(a, loop_now_ms(a->manager->loop),
                                  a->envelope->attempts);
             return;
         }
         break;
-    case FATE_BOUNCE:
-        round_bounce(a);
+    case PENDING_BOUNCE:
+        attempt_bounce(a);
         return;
-    case FATE_NONE:
-    case FATE_RETRY:
+    case PENDING_NONE:
+    case PENDING_RETRY:
         if (has_open(a) && a->awaits_until_ms < INT64_MAX) {
             manager_await_parts(a, 0);
             return;
@@ -456,19 +456,19 @@ conclude_some(struct manager *m)
 {
     struct active *a, *next;
     HASH_ITER (hh, m->actives, a, next) {
-        if (!a->scheduled || round_goes_on(a) || a->ending || a->warning)
+        if (!a->scheduled || attempt_goes_on(a) || a->ending || a->warning)
             continue;
         if (m->notices.begun - m->notices.ended >= NOTICES_MAX)
             return false;
         struct id before = queue_enter(m->queue, a->id);
-        round_finish(a);
+        attempt_finish(a);
         queue_leave(m->queue, before);
     }
     return true;
 }
 
 void
-round_conclude(struct manager *m)
+attempt_conclude(struct manager *m)
 {
     int64_t until_ms = loop_monotonic_ms(m->loop) + CONCLUDE_MAX_MS;
     while (!conclude_some(m) || m->notices.ended < m->notices.begun) {
@@ -480,17 +480,17 @@ round_conclude(struct manager *m)
 
 /* Onto the disk, until its time comes; or what the operator wants instead. */
 static void
-manager_round_rest(struct active *a)
+manager_attempt_rest(struct active *a)
 {
     struct manager *m = a->manager;
     struct id id = a->id;
     int64_t now = loop_now_ms(m->loop);
-    if (round_goes_on(a)) {
-        if (a->fate == FATE_RETRY)
+    if (attempt_goes_on(a)) {
+        if (a->pending == PENDING_RETRY)
             (void)sched_retry(m->sched, now, id);
         /* The next start must offer a waiting fragment again. */
         awaiting_note(a);
-        bool soon = a->fate == FATE_RETRY || a->awaits_until_ms < INT64_MAX;
+        bool soon = a->pending == PENDING_RETRY || a->awaits_until_ms < INT64_MAX;
         manager_active_defer(a, soon ? now : a->envelope->due_ms,
                              a->envelope->attempts);
         return;
@@ -501,25 +501,25 @@ manager_round_rest(struct active *a)
         bool forgotten = sched_forget(m->sched, id);
         assert(forgotten); /* it waits, as the scheduler has said */
     }
-    round_finish(a);
+    attempt_finish(a);
 }
 
 void
-round_wait(struct active *a, int64_t due_ms, unsigned attempts)
+attempt_wait(struct active *a, int64_t due_ms, unsigned attempts)
 {
     a->envelope->due_ms = due_ms;
     a->envelope->attempts = attempts;
-    if (!round_goes_on(a) || !delay_warning_start(a))
-        manager_round_rest(a);
+    if (!attempt_goes_on(a) || !delay_warning_start(a))
+        manager_attempt_rest(a);
 }
 
 void
-round_warned(struct active *a)
+attempt_warned(struct active *a)
 {
     struct manager *m = a->manager;
     struct id id = a->id;
-    bool again = a->wanted && round_goes_on(a);
-    manager_round_rest(a);
+    bool again = a->wanted && attempt_goes_on(a);
+    manager_attempt_rest(a);
     if (again)
         manager_load(m, id);
     manager_stir(m);
