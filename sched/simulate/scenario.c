@@ -28,12 +28,14 @@ struct reader {
 static void __attribute__((format(printf, 2, 3)))
 scenario_complain(struct reader *r, const char *format, ...)
 {
+    size_t before = r->mistakes->length;
     va_list list;
     va_start(list, format);
     r->bad = true;
-    if (buffer_format(r->mistakes, "%s:%zu: ", r->name, r->line) &&
-        buffer_format_list(r->mistakes, format, list))
-        (void)!buffer_add_byte(r->mistakes, '\n');
+    if (!buffer_format(r->mistakes, "%s:%zu: ", r->name, r->line) ||
+        !buffer_format_list(r->mistakes, format, list) ||
+        !buffer_add_byte(r->mistakes, '\n'))
+        r->mistakes->length = before; /* whole lines only */
     va_end(list);
 }
 
@@ -43,7 +45,7 @@ next_word(struct text *rest, struct text *word)
     return text_word(rest, " \t\r", word);
 }
 
-/* Room for one more. */
+/* Space for one more. */
 static void *
 grown(void *array, size_t count, size_t *capacity, size_t size)
 {

@@ -108,7 +108,7 @@ test_trouble(void)
     room_open(&r, false);
     is_number(marker_list(&r.spool, &ids), 0, "no journals: none");
     ok_named(marker_put(&r.spool, MARKER_REASSEMBLED, an_id(1)) == -ENOENT, "nor can there be one");
-    ok(memmem(r.lines.at, r.lines.length, "mark a joined message", 21) != NULL);
+    ok(memmem(r.lines.at, r.lines.length, "mark of a reassembled message", 28) != NULL);
     room_close(&r);
     room_open(&r, true);
     sim_disk_count_anew();
