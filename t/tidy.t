@@ -44,6 +44,9 @@ result 'files that documents name exist' "$(grep -hoP '(?<![\w/])(base|mime|sche
     while read -r file; do printf '%s\n' $product $tests | grep -qE "(^|/)$file\$" || echo "$file"; done)"
 result 'functions that documents name exist' "$(grep -hoE '`[a-z0-9_]+\(\)' *.md doc/*.md | tr -d '`()' | sort -u |
     while read -r f; do grep -qE "^$f\(" $product $tests || echo "$f()"; done)"
+result 'documents use the words of the field' "$(grep -nwiE \
+    "strangers?|mistakes?|clear text|at the most|besides|at once|believe[sd]?|he|him|his|mend(s|ed)?|so (many|long)|wholes|young" \
+    $(ls *.md doc/*.md | grep -v CHANGELOG))"
 result 'ARCHITECTURE.md has the rooms of t/layers.t, and stays a map' "$(
     { sed -n 's/^may \([a-z/]*\).*/\1/p' t/layers.t
       grep -oE '^\| [a-z/]+/ ' ARCHITECTURE.md | sed 's/^| //; s,/ $,,'; } | sort | uniq -u
