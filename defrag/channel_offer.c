@@ -303,7 +303,7 @@ static bool
 channel_offer_take_mark(const struct envelope *e, unsigned char key[DIGEST_SIZE])
 {
     struct set_mark mark;
-    bool read = e->by_peer && set_mark_read(e->set_mark, &mark);
+    bool read = e->fragment.by_peer && set_mark_read(e->fragment.set_mark, &mark);
     if (read)
         memcpy(key, mark.key, DIGEST_SIZE);
     return read;
@@ -373,7 +373,7 @@ come_overdue(struct defragmenter *c, struct manager_offer *o)
 {
     const struct envelope *e = o->envelope;
     struct examine look;
-    bool was_tried = e->attempts > 0 && !e->awaits_parts;
+    bool was_tried = e->delivery.attempts > 0 && !e->fragment.awaits_parts;
     bool was_let_go = was_tried || (int64_t)e->id.time_ms >= c->started_ms;
     if (c->settings.on_timeout == CHANNEL_RELEASE || was_let_go)
         return MANAGER_PASS;
@@ -425,7 +425,7 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
         return channel_offer_leave(c, h, o);
     if (h->state == HELD_SENT)
         return fragment_redirect_goes_on(c, h, o);
-    if (o->count == 0 || o->envelope->released)
+    if (o->count == 0 || o->envelope->delivery.released)
         return channel_offer_let_go(c, h, o);
     if (h->state == HELD_LOOKING) {
         o->until_ms = loop_now_ms(c->loop) + FAR_MS;
@@ -455,12 +455,14 @@ decide(struct defragmenter *c, struct manager_offer *o)
     struct held *h = channel_find(c, e->id);
     if (h)
         return offer_again(c, h, o);
-    if (e->made_of.length > 0 && (c->is_ending || completion_are_unfinished(c)))
+    if (e->fragment.made_of.length > 0 &&
+        (c->is_ending || completion_are_unfinished(c)))
         return channel_offer_put_off(c, o, now);
-    if (e->made_of.length > 0 &&
+    if (e->fragment.made_of.length > 0 &&
         ((int64_t)e->id.time_ms < c->started_ms || c->has_adopted))
         completion_end_parts(c, e);
-    if (o->count == 0 || e->released || parts_list_depth_of(e) >= PARTS_LIST_DEPTH_MAX)
+    if (o->count == 0 || e->delivery.released ||
+        parts_list_depth_of(e) >= PARTS_LIST_DEPTH_MAX)
         return MANAGER_PASS;
     /* Its time decides, so that what was released passes. */
     if (completion_are_unfinished(c))

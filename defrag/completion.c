@@ -52,7 +52,7 @@ static void
 settle_parts(struct defragmenter *c, const struct envelope *whole, bool is_new)
 {
     char name[ID_LENGTH + 1];
-    struct text rest = whole->made_of;
+    struct text rest = whole->fragment.made_of;
     struct id id;
     unsigned *indexes;
     size_t count;
@@ -75,7 +75,7 @@ settle_parts(struct defragmenter *c, const struct envelope *whole, bool is_new)
 static void
 forget_parts(struct defragmenter *c, const struct envelope *whole)
 {
-    struct text rest = whole->made_of;
+    struct text rest = whole->fragment.made_of;
     struct set_view view;
     struct id id;
     unsigned *indexes;

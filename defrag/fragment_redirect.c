@@ -94,7 +94,7 @@ fragment_redirect_goes_on(struct defragmenter *c, struct held *h,
 {
     const struct target *target = way_to(c, h->host);
     int64_t now = loop_now_ms(c->loop);
-    if (target == NULL || o->count == 0 || o->envelope->released) {
+    if (target == NULL || o->count == 0 || o->envelope->delivery.released) {
         channel_forget(c, h);
         return MANAGER_PASS;
     }

@@ -49,7 +49,7 @@ envelope_free(struct envelope **e)
         return;
     arena_free(&(*e)->arena);
     free((*e)->recipients);
-    free((*e)->failures);
+    free((*e)->delivery.failures);
     free(*e);
     *e = NULL;
 }
@@ -70,7 +70,7 @@ bool
 envelope_add(struct envelope *e, struct text address, unsigned notify,
              struct text original)
 {
-    assert(!e->preprocessed);
+    assert(!e->storage.preprocessed);
     if (e->count >= ENVELOPE_RECIPIENTS_MAX)
         return false;
     struct recipient r = {
@@ -95,16 +95,16 @@ void
 envelope_fail(struct envelope *e, const struct failure *failure)
 {
     assert(failure->recipient < e->count);
-    unsigned n = e->failure_count;
-    if (n > 0 && e->failures[n - 1].recipient == failure->recipient) {
-        e->failures[n - 1] = *failure;
+    unsigned n = e->delivery.failure_count;
+    if (n > 0 && e->delivery.failures[n - 1].recipient == failure->recipient) {
+        e->delivery.failures[n - 1] = *failure;
         return;
     }
     if ((n & (n - 1)) == 0) /* full at each power of two */
-        e->failures =
-            memory_resize(e->failures, (n > 0 ? 2 * n : 1) * sizeof(*e->failures));
-    e->failures[n] = *failure;
-    e->failure_count++;
+        e->delivery.failures = memory_resize(
+            e->delivery.failures, (n > 0 ? 2 * n : 1) * sizeof(*e->delivery.failures));
+    e->delivery.failures[n] = *failure;
+    e->delivery.failure_count++;
 }
 
 /* --- Writing --------------------------------------------------------------------- */
@@ -237,13 +237,13 @@ add_particulars(struct buffer *out, const struct envelope *e, unsigned local,
     envelope_add_record(out, 'F', e->sender);
     envelope_add_record(out, 'E', e->envelope_id);
     envelope_add_record(out, 'P', e->prefix);
-    if (e->made_of.length > 0) /* else an older version can read it */
-        envelope_add_record(out, 'J', e->made_of);
+    if (e->fragment.made_of.length > 0) /* else an older version can read it */
+        envelope_add_record(out, 'J', e->fragment.made_of);
     if (e->trust.length > 0)
         envelope_add_record(out, 'C', e->trust);
-    assert(!e->by_peer || is_set_mark(e->set_mark));
-    if (e->by_peer)
-        envelope_add_record(out, 'S', e->set_mark);
+    assert(!e->fragment.by_peer || is_set_mark(e->fragment.set_mark));
+    if (e->fragment.by_peer)
+        envelope_add_record(out, 'S', e->fragment.set_mark);
 }
 
 static const char todo_title[] = "petrel-todo   1\n";
@@ -280,7 +280,7 @@ envelope_write_info(const struct envelope *e, struct buffer *out)
 {
     envelope_begin_file(out, e, info_title);
     add_particulars(out, e, count_channel(e, CHANNEL_LOCAL),
-                    count_channel(e, CHANNEL_REMOTE), e->failure_count);
+                    count_channel(e, CHANNEL_REMOTE), e->delivery.failure_count);
     envelope_end_file(out, e->id, info_title);
 }
 
@@ -303,11 +303,14 @@ void
 envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE])
 {
     char slot[ENVELOPE_DUE_SIZE + 1];
-    int64_t due = e->due_ms < 0 ? 0 : e->due_ms < due_max_ms ? e->due_ms : due_max_ms;
-    unsigned attempts = e->attempts < attempts_max ? e->attempts : attempts_max;
-    int length =
-        snprintf(slot, sizeof(slot), "%014" PRId64 "%c%07u%c", due,
-                 e->released ? RELEASED : ' ', attempts, e->warned ? WARNED : ' ');
+    int64_t due = e->delivery.due_ms < 0            ? 0
+                  : e->delivery.due_ms < due_max_ms ? e->delivery.due_ms
+                                                    : due_max_ms;
+    unsigned attempts =
+        e->delivery.attempts < attempts_max ? e->delivery.attempts : attempts_max;
+    int length = snprintf(slot, sizeof(slot), "%014" PRId64 "%c%07u%c", due,
+                          e->delivery.released ? RELEASED : ' ', attempts,
+                          e->delivery.warned ? WARNED : ' ');
     uint32_t crc = crc_add(crc_of_name(e->id), slot, (size_t)length);
     length +=
         snprintf(slot + length, sizeof(slot) - (size_t)length, "%08" PRIx32 "\n", crc);
@@ -384,10 +387,10 @@ take_optional(struct reading *r, char letter)
 static void
 take_set_mark(struct reading *r, struct envelope *e)
 {
-    e->by_peer = stands_there(r, 'S');
+    e->fragment.by_peer = stands_there(r, 'S');
     struct text mark = take_optional(r, 'S');
-    e->set_mark = envelope_text(e, mark);
-    if (e->by_peer && !is_set_mark(mark))
+    e->fragment.set_mark = envelope_text(e, mark);
+    if (e->fragment.by_peer && !is_set_mark(mark))
         r->bad = true;
 }
 
@@ -461,12 +464,12 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     e->sender = envelope_text(e, envelope_take_record(r, 'F'));
     e->envelope_id = envelope_text(e, envelope_take_record(r, 'E'));
     e->prefix = envelope_text(e, envelope_take_record(r, 'P'));
-    e->made_of = envelope_text(e, take_optional(r, 'J'));
+    e->fragment.made_of = envelope_text(e, take_optional(r, 'J'));
     e->trust = envelope_text(e, take_optional(r, 'C'));
     take_set_mark(r, e);
     if (r->bad || e->sender.at == NULL || e->envelope_id.at == NULL ||
-        e->prefix.at == NULL || e->made_of.at == NULL || e->trust.at == NULL ||
-        e->set_mark.at == NULL) {
+        e->prefix.at == NULL || e->fragment.made_of.at == NULL || e->trust.at == NULL ||
+        e->fragment.set_mark.at == NULL) {
         r->bad = true;
         return;
     }
@@ -483,7 +486,8 @@ take_particulars(struct reading *r, struct envelope *e, unsigned *local,
     *local = (unsigned)number[7];
     *remote = (unsigned)number[8];
     e->priority = (int)number[10] - PRIORITY_ZERO;
-    e->failures_told = number[9] < UINT32_MAX ? (unsigned)number[9] : UINT32_MAX;
+    e->storage.failures_told =
+        number[9] < UINT32_MAX ? (unsigned)number[9] : UINT32_MAX;
 }
 
 /* One recipient into its place, which must be empty. */
@@ -505,7 +509,7 @@ envelope_take_recipient(struct reading *r, struct envelope *e, struct recipient 
         return;
     e->recipients[index] = made;
     if (made.done)
-        e->done++;
+        e->delivery.done++;
 }
 
 static void
@@ -531,7 +535,7 @@ envelope_read_todo(struct text bytes, struct id id, struct envelope *e)
     struct recipient made = {.channel = CHANNEL_REMOTE, .mark_offset = -1};
     for (unsigned i = 0; i < count && !r.bad; i++)
         envelope_take_recipient(&r, e, made);
-    return e->done == 0 ? envelope_end_reading(&r) : PROGRESS_BAD;
+    return e->delivery.done == 0 ? envelope_end_reading(&r) : PROGRESS_BAD;
 }
 
 void
@@ -542,24 +546,24 @@ envelope_read_due(struct text start, struct id id, struct envelope *e)
     uint64_t due = 0, attempts = 0;
     struct envelope trial = {.id = id};
     char again[ENVELOPE_DUE_SIZE];
-    e->due_ms = 0;
-    e->attempts = 0;
-    e->warned = e->warned_kept =
+    e->delivery.due_ms = 0;
+    e->delivery.attempts = 0;
+    e->delivery.warned = e->delivery.warned_kept =
         slot.length > WARNED_OFFSET && slot.at[WARNED_OFFSET] == WARNED;
     if (!text_number(text_before(slot, DUE_DIGITS_MS), (uint64_t)due_max_ms, &due) ||
         !text_number(text_before(text_after(slot, DUE_DIGITS_MS + 1), ATTEMPTS_DIGITS),
                      attempts_max, &attempts))
         return;
-    trial.due_ms = (int64_t)due;
-    trial.attempts = (unsigned)attempts;
-    trial.released = slot.at[DUE_DIGITS_MS] == RELEASED;
-    trial.warned = e->warned;
+    trial.delivery.due_ms = (int64_t)due;
+    trial.delivery.attempts = (unsigned)attempts;
+    trial.delivery.released = slot.at[DUE_DIGITS_MS] == RELEASED;
+    trial.delivery.warned = e->delivery.warned;
     envelope_write_due(&trial, again);
     if (!text_equal(slot, text_of(again, sizeof(again))))
         return; /* torn: due now */
-    e->due_ms = trial.due_ms;
-    e->attempts = trial.attempts;
-    e->released = trial.released;
+    e->delivery.due_ms = trial.delivery.due_ms;
+    e->delivery.attempts = trial.delivery.attempts;
+    e->delivery.released = trial.delivery.released;
 }
 
 enum progress
@@ -572,7 +576,7 @@ envelope_read_info(struct text bytes, struct id id, struct envelope *e)
     if (envelope_end_reading(&r) != PROGRESS_DONE)
         return PROGRESS_BAD;
     e->id = id;
-    e->preprocessed = true;
+    e->storage.preprocessed = true;
     make_places(e, local + remote);
     envelope_read_due(bytes, id, e);
     return PROGRESS_DONE;
@@ -582,7 +586,7 @@ enum progress
 envelope_read_channel(struct text bytes, struct id id, enum channel channel,
                       struct envelope *e)
 {
-    assert(e->preprocessed);
+    assert(e->storage.preprocessed);
     struct reading r = begin_reading(bytes, id, channel_title(channel));
     while (!r.bad && r.at < r.end)
         envelope_take_recipient(
@@ -668,8 +672,8 @@ void
 envelope_read_failures(struct text bytes, struct envelope *e)
 {
     bool *told = memory_array(e->count > 0 ? e->count : 1, sizeof(*told));
-    for (unsigned i = 0; i < e->failure_count; i++)
-        told[e->failures[i].recipient] = true;
+    for (unsigned i = 0; i < e->delivery.failure_count; i++)
+        told[e->delivery.failures[i].recipient] = true;
     for (;;) {
         struct failure f;
         const char *at = bytes.length == 0
@@ -687,7 +691,7 @@ envelope_read_failures(struct text bytes, struct envelope *e)
         envelope_fail(e, &f);
         if (!e->recipients[f.recipient].done) {
             e->recipients[f.recipient].done = true;
-            e->done++;
+            e->delivery.done++;
         }
     }
     free(told);

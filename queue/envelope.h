@@ -44,6 +44,41 @@ struct failure {
     bool relayed; /* succeeded, and went on to a host that tells nobody */
 };
 
+/* What has become of the message so far, and what is to be done next. */
+struct delivery_state {
+    bool held;        /* hold/ID exists */
+    bool released;    /* by an operator: passes the routes that hold; with due_ms */
+    bool warned;      /* the sender knows that the message is late; with due_ms */
+    bool warned_kept; /* info/ID says so, durably */
+    int64_t due_ms;   /* S5: next attempt */
+    unsigned attempts;
+    unsigned done; /* recipients with done set */
+    struct failure *failures;
+    unsigned failure_count;
+};
+
+/* What ties a message to the fragments of another one. */
+struct fragment_state {
+    bool awaits_parts; /* it waits for other fragments; of S5 defrag/ID exists */
+    /* Of a message that was reassembled: the parts it was made of, see
+     * defrag/reassembly/parts_list.h; or empty. */
+    struct text made_of;
+    /* Of a fragment: "KEY;DEPTH;EPOCH" of its set (queue/set_mark.h), for or from another
+     * of our hosts; or empty. */
+    struct text set_mark;
+    /* The fragment came from another of our hosts with its set_mark, which is valid then:
+     * only so is the mark kept, and the fragment is never sent on to another host. */
+    bool by_peer;
+};
+
+/* How the message is stored. */
+struct storage_state {
+    bool injected;          /* S4 as read: handed in by sendmail(1), */
+    unsigned injector;      /* by this user: the owner of todo/ID */
+    bool preprocessed;      /* S5: info/ exists, todo/ does not */
+    unsigned failures_told; /* S5 as read: bounce/ID has at least this many */
+};
+
 struct envelope {
     struct id id;
     int64_t birth_ms;        /* first arrival; kept over requeues */
@@ -53,37 +88,20 @@ struct envelope {
     bool eight_bit, utf8; /* BODY=8BITMIME, SMTPUTF8 */
     bool binary;          /* BODY=BINARYMIME: the content may hold any byte anywhere */
     bool ascii_header;    /* with utf8: known to hold UTF-8 in no header field */
+    bool double_bounce;   /* a notification to postmaster: its failure is only logged */
     int priority;         /* MT-PRIORITY; 0 = as any other */
-    bool double_bounce;   /* a notice to postmaster: its failure is only logged */
-    bool held;            /* hold/ID exists */
-    bool awaits_parts;    /* it waits for other fragments; of S5 defrag/ID exists */
-    bool released;    /* by an operator: it passes the routes that hold; with due_ms */
-    bool warned;      /* the sender knows that it is late; with due_ms, */
-    bool warned_kept; /* and info/ID says so, durably */
-    struct text
-        trust; /* of a message/...: "auth:USER", "int" (who may relay) or "ext"; then
-                  " net:" and the network of the client, if it came by one; or "" */
-    struct text made_of;  /* joined of other messages: see
-                             defrag/reassembly/parts_list.h; or empty */
-    struct text set_mark; /* of a fragment: "KEY;DEPTH;EPOCH" of its set (queue/
-                             set_mark.h), for or from another of our hosts; or empty */
-    bool by_peer; /* it has come from one, with its set_mark, which is valid then: only
-                     so is it kept, and never is it sent on to one */
+    /* Of a message/...: "auth:USER", "int" (may relay) or "ext"; then " net:" and the
+     * network of the client, if it came from one; or "". */
+    struct text trust;
     struct text prefix;   /* header lines that we put before the content, CRLF ended */
     int64_t content_size; /* of mess/ID */
     uint32_t content_crc;
     struct recipient *recipients;
     unsigned count, capacity;
-    unsigned done;  /* recipients with done set */
-    int64_t due_ms; /* S5: next attempt */
-    unsigned attempts;
-    struct failure *failures;
-    unsigned failure_count;
-    bool injected;          /* S4 as read: handed in by sendmail(1), */
-    unsigned injector;      /* by this user: the owner of todo/ID */
-    unsigned failures_told; /* S5 as read: bounce/ID has so many at the least */
-    bool preprocessed;      /* S5: info/ exists, todo/ does not */
-    struct arena arena;     /* of all the texts */
+    struct delivery_state delivery;
+    struct fragment_state fragment;
+    struct storage_state storage;
+    struct arena arena; /* of all the texts */
 };
 
 struct envelope *envelope_new(void);

@@ -136,7 +136,7 @@ tell_journal(struct marks *m, struct pending *p, struct journaled_message *young
 static bool
 is_outdated(const struct marks *m, const struct envelope *e)
 {
-    return !e->preprocessed && journaled_find(m->young, e->id) == NULL &&
+    return !e->storage.preprocessed && journaled_find(m->young, e->id) == NULL &&
            !id_set_has(m->seen, e->id) && !spool_has(m->spool, SPOOL_TODO, e->id);
 }
 
@@ -149,7 +149,7 @@ take_offsets(struct envelope *e, const struct envelope *from)
         e->recipients[i].channel = from->recipients[i].channel;
         e->recipients[i].mark_offset = from->recipients[i].mark_offset;
     }
-    e->preprocessed = true;
+    e->storage.preprocessed = true;
 }
 
 static int
@@ -173,7 +173,7 @@ needs_move(const struct marks *m, const struct pending *p)
     const struct envelope *e = p->envelope;
     if (e == NULL || journaled_find(m->young, p->id) != NULL)
         return e == NULL || p->due;
-    return !e->preprocessed && !is_outdated(m, e);
+    return !e->storage.preprocessed && !is_outdated(m, e);
 }
 
 /* --- Failures -------------------------------------------------------------------- */
@@ -220,7 +220,8 @@ try_again(void *context)
 static bool
 has_warning(const struct pending *p)
 {
-    return p->envelope != NULL && p->envelope->warned && !p->envelope->warned_kept;
+    return p->envelope != NULL && p->envelope->delivery.warned &&
+           !p->envelope->delivery.warned_kept;
 }
 
 /* A due time alone is not worth keeping, but in the journal it needs its segment: the
@@ -254,7 +255,7 @@ want_envelope(struct marks *m, struct pending *p, struct journaled_message *youn
     p->envelope = journaled_load(m->young, young, &later, reason, sizeof(reason));
     p->owned = p->envelope != NULL;
     if (p->owned) {
-        p->envelope->awaits_parts = young->awaits_parts;
+        p->envelope->fragment.awaits_parts = young->awaits_parts;
         return true;
     }
     struct id id = p->id;
@@ -272,7 +273,7 @@ want_envelope(struct marks *m, struct pending *p, struct journaled_message *youn
 static bool
 has_files(const struct pending *p)
 {
-    return p->envelope == NULL || p->envelope->preprocessed;
+    return p->envelope == NULL || p->envelope->storage.preprocessed;
 }
 
 static void
@@ -322,7 +323,7 @@ marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
         id_set_remove(m->seen, p->id);
     if (p->envelope != NULL && p->envelope != move->envelope)
         take_offsets(p->envelope, move->envelope);
-    if (p->envelope != NULL && p->envelope->awaits_parts && !p->ended)
+    if (p->envelope != NULL && p->envelope->fragment.awaits_parts && !p->ended)
         (void)marker_put(m->spool, MARKER_AWAITING, p->id);
 }
 
@@ -548,10 +549,10 @@ marks_settle(struct marks *m, struct envelope *e, unsigned index, enum channel c
     struct pending *p = pending_for(m, e);
     size_t before = p->texts.length;
     assert(!r->done);
-    if (!e->preprocessed)
+    if (!e->storage.preprocessed)
         r->channel = channel;
     r->done = true;
-    e->done++;
+    e->delivery.done++;
     if (failure != NULL) {
         envelope_fail(e, failure);
         envelope_write_failure(e, failure, &p->texts);
@@ -578,13 +579,13 @@ marks_wait(struct marks *m, struct envelope *e, bool waits)
 {
     struct journaled_message *young = journaled_find(m->young, e->id);
     struct pending *p = marks_find(m, e->id);
-    bool was = e->awaits_parts;
-    e->awaits_parts = waits;
+    bool was = e->fragment.awaits_parts;
+    e->fragment.awaits_parts = waits;
     if (young != NULL)
         young->awaits_parts = waits;
     if (p != NULL && p->envelope != NULL)
-        p->envelope->awaits_parts = waits;
-    if (waits == was || (!e->preprocessed && !is_outdated(m, e)))
+        p->envelope->fragment.awaits_parts = waits;
+    if (waits == was || (!e->storage.preprocessed && !is_outdated(m, e)))
         return;
     if (!waits)
         marker_drop(m->spool, MARKER_AWAITING, e->id);
@@ -671,18 +672,19 @@ marks_overlay(struct marks *m, struct envelope *e)
     struct pending *p = marks_find(m, e->id);
     if (p == NULL)
         return;
-    e->warned = e->warned || has_warning(p);
-    e->awaits_parts =
-        e->awaits_parts || (p->envelope != NULL && p->envelope->awaits_parts);
+    e->delivery.warned = e->delivery.warned || has_warning(p);
+    e->fragment.awaits_parts =
+        e->fragment.awaits_parts ||
+        (p->envelope != NULL && p->envelope->fragment.awaits_parts);
     for (unsigned i = 0; i < p->count; i++) {
         if (p->marks[i].recipient >= e->count)
             continue; /* the file has changed under us */
         struct recipient *r = &e->recipients[p->marks[i].recipient];
-        if (!e->preprocessed && p->envelope != NULL)
+        if (!e->storage.preprocessed && p->envelope != NULL)
             r->channel = p->envelope->recipients[p->marks[i].recipient].channel;
         if (!r->done) {
             r->done = true;
-            e->done++;
+            e->delivery.done++;
         }
     }
     envelope_read_failures(buffer_text(&p->texts), e);

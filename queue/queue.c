@@ -429,8 +429,8 @@ load_young(struct queue *q, struct journaled_message *m)
     if (e != NULL) {
         /* A daemon knows, but of what its start has found and not yet told. */
         bool may_be = m->held || m->recovered || !is_daemon(q);
-        e->held = may_be && spool_has(&q->spool, SPOOL_HOLD, id);
-        e->awaits_parts = m->awaits_parts;
+        e->delivery.held = may_be && spool_has(&q->spool, SPOOL_HOLD, id);
+        e->fragment.awaits_parts = m->awaits_parts;
         marks_overlay(&q->marks, e);
     }
     return e;
@@ -471,7 +471,7 @@ queue_is_no_message(const struct queue *q, struct id id)
 static void
 tell_pickup(struct queue *q, const struct envelope *e)
 {
-    if (!is_daemon(q) || !e->injected || !id_set_tell(&q->seen, e->id))
+    if (!is_daemon(q) || !e->storage.injected || !id_set_tell(&q->seen, e->id))
         return;
     q->picked_up++;
     pickup_say(q->spool.log, e);
@@ -555,8 +555,8 @@ queue_peek(struct queue *q, struct id id, enum queue_place place)
 {
     struct envelope *e = load_guarded(q, id, false);
     if (e != NULL) {
-        e->held = place == QUEUE_HOLD;
-        e->awaits_parts = place == QUEUE_DEFRAG;
+        e->delivery.held = place == QUEUE_HOLD;
+        e->fragment.awaits_parts = place == QUEUE_DEFRAG;
     }
     return e;
 }
@@ -642,8 +642,8 @@ void
 queue_defer(struct queue *q, struct envelope **e, int64_t due_ms, unsigned attempts)
 {
     struct id before = queue_enter(q, (*e)->id);
-    (*e)->due_ms = due_ms;
-    (*e)->attempts = attempts;
+    (*e)->delivery.due_ms = due_ms;
+    (*e)->delivery.attempts = attempts;
     guard_rest(&q->spool.guard, (*e)->id);
     marks_defer(&q->marks, e);
     queue_leave(q, before);

@@ -49,8 +49,8 @@ void
 redirect_date(struct envelope *e, int64_t now_ms, int64_t lifetime_ms)
 {
     struct set_mark mark;
-    assert(e->by_peer && e->birth_ms == 0);
-    bool good = set_mark_read(e->set_mark, &mark);
+    assert(e->fragment.by_peer && e->birth_ms == 0);
+    bool good = set_mark_read(e->fragment.set_mark, &mark);
     assert(good);
     int64_t birth_ms = mark.epoch_s * 1000;
     if (birth_ms <= now_ms && now_ms - birth_ms < lifetime_ms)
@@ -66,9 +66,9 @@ redirect_trouble(const struct envelope *e, bool offered, const char **enhanced)
         return "the host does not take fragments from us: its defrag_peers do not have "
                "the address that we come from";
     *enhanced = "5.4.6";
-    if (e->by_peer)
+    if (e->fragment.by_peer)
         return "a fragment that one of our hosts has sent goes to no other";
     *enhanced = "5.6.1";
-    bool is_fragment = !e->binary && set_mark_read(e->set_mark, &mark);
+    bool is_fragment = !e->binary && set_mark_read(e->fragment.set_mark, &mark);
     return is_fragment ? NULL : "only a fragment whose set is known goes to that host";
 }

@@ -208,12 +208,12 @@ command_place_on_disk(enum queue_place place, const struct envelope *e)
     case QUEUE_CORRUPT:
         return "corrupt";
     case QUEUE_MAILDROP:
-        return e->preprocessed ? "deferred" : "maildrop";
+        return e->storage.preprocessed ? "deferred" : "maildrop";
     case QUEUE_INCOMING:
     case QUEUE_DEFERRED:
         break;
     }
-    return e->preprocessed ? "deferred" : "incoming";
+    return e->storage.preprocessed ? "deferred" : "incoming";
 }
 
 static void

@@ -52,7 +52,8 @@ listing_make(const struct envelope *e, const char *place, const json_t *state)
 {
     char id[ID_LENGTH + 1];
     id_format(e->id, id);
-    int64_t due = e->held ? 0 : e->due_ms, attempts = e->attempts;
+    int64_t due = e->delivery.held ? 0 : e->delivery.due_ms,
+            attempts = e->delivery.attempts;
     const char *now_at = json_string_value(json_object_get(state, "place"));
     if (now_at && strcmp(now_at, "unknown") != 0) {
         place = place[0] ? place : now_at;
@@ -70,7 +71,7 @@ listing_make(const struct envelope *e, const char *place, const json_t *state)
     json_object_set_new(listing, "recipients", list_recipients(e, state));
     json_object_set_new(listing, "attempts", json_integer(attempts));
     json_object_set_new(listing, "due_time", json_integer(due / 1000));
-    json_object_set_new(listing, "sender_warned", json_boolean(e->warned));
+    json_object_set_new(listing, "sender_warned", json_boolean(e->delivery.warned));
     json_object_set_new(listing, "eight_bit", json_boolean(e->eight_bit));
     json_object_set_new(listing, "smtputf8", json_boolean(e->utf8));
     if (e->priority != 0)

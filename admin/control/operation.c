@@ -152,10 +152,10 @@ static enum queue_place
 look_for(struct operation *o, struct id id, const struct envelope *e)
 {
     char note[QUEUE_NOTE_MAX];
-    if (e && e->held)
+    if (e && e->delivery.held)
         return QUEUE_HOLD;
-    if (e && e->preprocessed)
-        return e->awaits_parts ? QUEUE_DEFRAG : QUEUE_DEFERRED;
+    if (e && e->storage.preprocessed)
+        return e->fragment.awaits_parts ? QUEUE_DEFRAG : QUEUE_DEFERRED;
     if (e)
         return QUEUE_INCOMING;
     bool quarantined =

@@ -43,9 +43,10 @@ unsigned
 parts_list_depth_of(const struct envelope *e)
 {
     struct set_mark mark;
-    if (!e->by_peer)
-        return parts_list_depth(e->made_of);
-    return set_mark_read(e->set_mark, &mark) ? mark.depth : PARTS_LIST_DEPTH_MAX;
+    if (!e->fragment.by_peer)
+        return parts_list_depth(e->fragment.made_of);
+    return set_mark_read(e->fragment.set_mark, &mark) ? mark.depth
+                                                      : PARTS_LIST_DEPTH_MAX;
 }
 
 static bool

@@ -138,7 +138,7 @@ merge_message(struct reassembled *w, const struct envelope *from)
         w->depth = parts_list_depth_of(from) + 1;
     /* A peer does not say how far he believed the sender; whoever else has the same key
      * was believed as far. */
-    if (!from->by_peer && e->trust.length == 0 && from->trust.length > 0)
+    if (!from->fragment.by_peer && e->trust.length == 0 && from->trust.length > 0)
         e->trust = envelope_text(e, from->trust);
 }
 
@@ -172,7 +172,7 @@ gather_one(struct reassembled *w)
     while (w->served < j->served_count && id_compare(j->served[w->served].id, id) == 0)
         reassembled_note_served(w, j->served[w->served++].recipient);
     const struct envelope *e = envelope_of(w, id, &loaded);
-    if (e == NULL || e->held) {
+    if (e == NULL || e->delivery.held) {
         envelope_free(&loaded);
         return false;
     }
@@ -382,9 +382,9 @@ reassembled_finish(struct reassembled *w)
     parts_list_begin(w->depth, &made);
     bool fits = buffer_add(&made, buffer_text(&w->made));
     assert(fits);
-    e->made_of = envelope_text(e, buffer_text(&made));
+    e->fragment.made_of = envelope_text(e, buffer_text(&made));
     buffer_free(&made);
-    if (e->made_of.at == NULL)
+    if (e->fragment.made_of.at == NULL)
         return reassembled_fail(w, "its parts are too many to be noted");
     queue_name(w->draft, e);
     add_trace(w);

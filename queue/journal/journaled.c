@@ -231,7 +231,7 @@ read_accept(struct journaled *y, const struct journal_record *record)
         m->recipients = deadly ? ENVELOPE_RECIPIENTS_MAX : e->count;
         m->large = parts.large;
         m->recovered = true;
-        m->made = e->made_of.length > 0;
+        m->made = e->fragment.made_of.length > 0;
     }
     envelope_free(&e);
     return good;
@@ -462,7 +462,7 @@ lay_marks_over(const struct journaled_message *m, struct envelope *e)
             continue; /* it was not read then */
         struct recipient *r = &e->recipients[m->told->marks[i]];
         if (!r->done)
-            e->done++;
+            e->delivery.done++;
         r->done = true;
     }
     if (m->told != NULL)

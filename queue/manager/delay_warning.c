@@ -11,7 +11,7 @@ delay_warning_is_due(const struct active *a, const struct recipient *r,
                      const struct transport_params *t)
 {
     const struct envelope *e = a->envelope;
-    return t->delay_warning_ms > 0 && !e->warned && e->sender.length > 0 &&
+    return t->delay_warning_ms > 0 && !e->delivery.warned && e->sender.length > 0 &&
            a->loaded_ms - e->birth_ms >= t->delay_warning_ms && dsn_wants_delay(r);
 }
 
@@ -68,7 +68,7 @@ manager_warning_stored(void *context, struct envelope *notice,
     a->warning = false;
     struct id before = queue_enter(m->queue, a->id);
     if (refusal == NULL) { /* durable: the mark may follow */
-        a->envelope->warned = true;
+        a->envelope->delivery.warned = true;
         manager_accept(m, &notice);
     }
     attempt_warned(a);

@@ -199,9 +199,9 @@ add_failures(struct dsn *n)
 {
     const struct envelope *e = n->envelope;
     bool all = e->sender.length == 0; /* postmaster is told */
-    n->recipients = memory_array(e->failure_count, sizeof(*n->recipients));
-    for (unsigned i = 0; i < e->failure_count; i++) {
-        const struct failure *f = &e->failures[i];
+    n->recipients = memory_array(e->delivery.failure_count, sizeof(*n->recipients));
+    for (unsigned i = 0; i < e->delivery.failure_count; i++) {
+        const struct failure *f = &e->delivery.failures[i];
         if (!all && is_failure(f) && !wants_failure(&e->recipients[f->recipient]))
             continue;
         n->has_failure = n->has_failure || is_failure(f);
@@ -421,7 +421,7 @@ enum dsn_result
 dsn_begin(const struct dsn_settings *settings, const struct envelope *e,
           struct dsn **under_way, queue_stored *stored, void *context)
 {
-    if (e->failure_count == 0)
+    if (e->delivery.failure_count == 0)
         return DSN_NOTHING;
     if (e->double_bounce) {
         char id[ID_LENGTH + 1];

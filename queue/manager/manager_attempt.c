@@ -135,7 +135,7 @@ attempt_route(const struct manager *m, const struct envelope *e,
         *address = (struct address){.local = r->address};
     else if (!address_parse(r->address, address))
         return NULL;
-    return route_find_from(m->routes, e->sender, address, e->released);
+    return route_find_from(m->routes, e->sender, address, e->delivery.released);
 }
 
 void
@@ -286,7 +286,7 @@ attempt_goes_on(const struct active *a)
 static bool
 has_open(const struct active *a)
 {
-    return a->envelope->done < a->envelope->count;
+    return a->envelope->delivery.done < a->envelope->count;
 }
 
 /* The message stays in memory; the scheduler brings it back, with nobody left to serve.
@@ -301,12 +301,12 @@ notice_later(struct active *a)
         manager_active_remove(a);
         break;
     case PENDING_HOLD:
-        manager_active_defer(a, now, a->envelope->attempts);
+        manager_active_defer(a, now, a->envelope->delivery.attempts);
         break;
     case PENDING_NONE:
     case PENDING_RETRY:
     case PENDING_BOUNCE:
-        sched_add(m->sched, now, a->id, now + LATER_MS, a->envelope->attempts);
+        sched_add(m->sched, now, a->id, now + LATER_MS, a->envelope->delivery.attempts);
         manager_stir(m);
         break;
     }
@@ -365,7 +365,7 @@ tell_sender(struct active *a)
     struct dsn_settings settings = attempt_notice_settings(m);
     switch (dsn_begin(&settings, a->envelope, &a->notice, notice_stored, a)) {
     case DSN_NOTHING:
-        if (a->envelope->double_bounce && a->envelope->failure_count > 0)
+        if (a->envelope->double_bounce && a->envelope->delivery.failure_count > 0)
             qmail_log_discard(&m->sendlog, a->id);
         expect_none(a);
         active_retire(a);
@@ -432,7 +432,7 @@ attempt_finish(struct active *a)
     case PENDING_HOLD: /* those whose time was over are open still */
         if (has_open(a)) {
             manager_active_defer(a, loop_now_ms(a->manager->loop),
-                                 a->envelope->attempts);
+                                 a->envelope->delivery.attempts);
             return;
         }
         break;
@@ -491,8 +491,8 @@ manager_attempt_rest(struct active *a)
         /* The next start must offer a waiting fragment again. */
         awaiting_note(a);
         bool soon = a->pending == PENDING_RETRY || a->awaits_until_ms < INT64_MAX;
-        manager_active_defer(a, soon ? now : a->envelope->due_ms,
-                             a->envelope->attempts);
+        manager_active_defer(a, soon ? now : a->envelope->delivery.due_ms,
+                             a->envelope->delivery.attempts);
         return;
     }
     if (a->wanted) {
@@ -507,8 +507,8 @@ manager_attempt_rest(struct active *a)
 void
 attempt_wait(struct active *a, int64_t due_ms, unsigned attempts)
 {
-    a->envelope->due_ms = due_ms;
-    a->envelope->attempts = attempts;
+    a->envelope->delivery.due_ms = due_ms;
+    a->envelope->delivery.attempts = attempts;
     if (!attempt_goes_on(a) || !delay_warning_start(a))
         manager_attempt_rest(a);
 }

@@ -76,7 +76,7 @@ redirect(struct active *a, const struct manager_offer *offer,
 {
     struct envelope *e = a->envelope;
     assert(target_peer(offer->target) != NULL);
-    e->set_mark = envelope_text(e, offer->set_mark);
+    e->fragment.set_mark = envelope_text(e, offer->set_mark);
     a->redirected = memory_array(e->count, sizeof(*a->redirected));
     for (size_t i = 0; i < count; i++) {
         if (!open[i].target->defragment)
@@ -91,7 +91,7 @@ void
 manager_offer_open(struct active *a, struct sched_recipient *open, size_t *count)
 {
     struct manager *m = a->manager;
-    if (m->defragment == NULL || a->envelope->done == a->envelope->count)
+    if (m->defragment == NULL || a->envelope->delivery.done == a->envelope->count)
         return;
     struct sorted s = sort_out(open, *count);
     struct manager_offer offer = {.envelope = a->envelope,
@@ -105,7 +105,7 @@ manager_offer_open(struct active *a, struct sched_recipient *open, size_t *count
     case MANAGER_AWAIT:
         settle_absorbed(a, &s);
         keep_others(open, count);
-        if (a->envelope->done + *count < a->envelope->count)
+        if (a->envelope->delivery.done + *count < a->envelope->count)
             a->awaits_until_ms = offer.until_ms;
         break;
     case MANAGER_AWAIT_ALL:
@@ -178,7 +178,7 @@ awaiting_note(struct active *a)
 {
     bool is_awaiting = a->awaits_until_ms < INT64_MAX || a->redirected != NULL;
     bool waits = is_awaiting && has_waiting(a);
-    if (waits || a->envelope->awaits_parts)
+    if (waits || a->envelope->fragment.awaits_parts)
         queue_wait(a->manager->queue, a->envelope, waits);
 }
 
@@ -193,10 +193,11 @@ manager_await_parts(struct active *a, unsigned done_before)
     int64_t due = a->pending == PENDING_RETRY || a->awaits_until_ms < now
                       ? now
                       : a->awaits_until_ms;
-    sched_add(m->sched, now, a->id, due, e->attempts);
+    sched_add(m->sched, now, a->id, due, e->delivery.attempts);
     awaiting_note(a);
-    if (e->preprocessed || e->done > done_before || e->released)
-        manager_active_defer(a, now, e->attempts);
+    if (e->storage.preprocessed || e->delivery.done > done_before ||
+        e->delivery.released)
+        manager_active_defer(a, now, e->delivery.attempts);
     else
         manager_active_drop(a);
     manager_stir(m);
@@ -285,16 +286,16 @@ manager_settle_awaiting(struct manager *m, struct id id, const unsigned *indexes
         a->loaded_ms = loop_now_ms(m->loop);
     }
     settle_some(a, indexes, count, outcome);
-    bool is_over = a->envelope->done == a->envelope->count;
+    bool is_over = a->envelope->delivery.done == a->envelope->count;
     if (a->scheduled || a->warning || a->ending) {
         /* its round ends by itself */
     } else if (is_over) {
         (void)sched_forget(m->sched, id);
         attempt_finish(a);
     } else if (!in_memory) {
-        if (a->envelope->awaits_parts && !has_waiting(a))
+        if (a->envelope->fragment.awaits_parts && !has_waiting(a))
             queue_wait(m->queue, a->envelope, false);
-        manager_active_defer(a, loop_now_ms(m->loop), a->envelope->attempts);
+        manager_active_defer(a, loop_now_ms(m->loop), a->envelope->delivery.attempts);
     }
     manager_stir(m);
     return true;

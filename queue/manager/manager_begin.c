@@ -97,14 +97,15 @@ manager_begin_hold(struct active *a)
     awaiting_note(a);
     /* After a crash the route says so again. */
     int error = queue_hold(m->queue, a->envelope, text, false);
-    a->envelope->held = error == 0;
+    a->envelope->delivery.held = error == 0;
     log_say(m->log, error ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "queue", id, "%s%s",
             error ? "a route says hold, but: " : "held by a route",
             error ? strerror(-error) : "");
     int64_t due = loop_now_ms(m->loop) + (error ? LATER_MS : 0);
     if (error)
-        sched_add(m->sched, loop_now_ms(m->loop), a->id, due, a->envelope->attempts);
-    manager_active_defer(a, due, a->envelope->attempts);
+        sched_add(m->sched, loop_now_ms(m->loop), a->id, due,
+                  a->envelope->delivery.attempts);
+    manager_active_defer(a, due, a->envelope->delivery.attempts);
 }
 
 /* --- Whole ------------------------------------------------------------------------ */
@@ -118,12 +119,12 @@ bring(struct manager *m, struct id id)
     int64_t read = (int64_t)(queue_bytes_read(m->queue) - before);
     m->loads_now++;
     /* What is damaged was read, too; what is young will be. */
-    bool is_young = e && !e->preprocessed && !e->injected;
+    bool is_young = e && !e->storage.preprocessed && !e->storage.injected;
     m->loaded_bytes += is_young && e->content_size > read ? e->content_size : read;
     /* Held since the scheduler heard of it, or since a start listed it. */
-    if (e && e->held && e->done < e->count)
+    if (e && e->delivery.held && e->delivery.done < e->count)
         envelope_free(&e);
-    if (e && !e->preprocessed)
+    if (e && !e->storage.preprocessed)
         qmail_log_new(&m->sendlog, e);
     return e ? manager_active_new(m, e) : NULL;
 }
@@ -145,8 +146,9 @@ static void
 put_back(struct active *a, unsigned done_before)
 {
     const struct envelope *e = a->envelope;
-    if (e->done > done_before || (e->released && !e->preprocessed))
-        manager_active_defer(a, e->due_ms, e->attempts);
+    if (e->delivery.done > done_before ||
+        (e->delivery.released && !e->storage.preprocessed))
+        manager_active_defer(a, e->delivery.due_ms, e->delivery.attempts);
     else
         manager_active_drop(a);
 }
@@ -284,7 +286,7 @@ begin_attempt(struct active *a)
     a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
     begin_forget(a);
     a->beginning.open = memory_array(e->count + 1, sizeof(*a->beginning.open));
-    a->beginning.done_before = e->done;
+    a->beginning.done_before = e->delivery.done;
     if (manager_begin_go_on(a))
         return;
     a->beginning.in_line = a->scheduled = true;

@@ -63,15 +63,15 @@ static enum manager_result
 mark_held(const struct command *o, struct envelope *e)
 {
     char text[HOLD_TEXT_MAX], words[HOLD_TEXT_MAX / 2];
-    if (e->held)
+    if (e->delivery.held)
         return MANAGER_DONE;
     snprintf(words, sizeof(words), "held by %s", o->by);
     attempt_hold_text(o->manager, words, text);
     int error = queue_hold(o->manager->queue, e, text, true);
     if (error < 0)
         return refuse_errno(o, "write its mark in hold/", error);
-    e->held = true;
-    if (e->awaits_parts)
+    e->delivery.held = true;
+    if (e->fragment.awaits_parts)
         queue_wait(o->manager->queue, e, false);
     manager_operator_say(o, "held");
     return MANAGER_DONE;
@@ -88,7 +88,8 @@ hold_active(const struct command *o, struct active *a)
         return MANAGER_LATER;
     }
     manager_operator_forget(o);
-    manager_active_defer(a, loop_now_ms(o->manager->loop), a->envelope->attempts);
+    manager_active_defer(a, loop_now_ms(o->manager->loop),
+                         a->envelope->delivery.attempts);
     return MANAGER_DONE;
 }
 
@@ -101,7 +102,7 @@ manager_operator_hold(const struct command *o)
     struct envelope *e = queue_look(o->manager->queue, o->id);
     if (e == NULL)
         return nowhere(o);
-    enum manager_result result = e->held ? MANAGER_ALREADY : mark_held(o, e);
+    enum manager_result result = e->delivery.held ? MANAGER_ALREADY : mark_held(o, e);
     envelope_free(&e);
     if (result == MANAGER_DONE)
         manager_operator_forget(o);
@@ -116,7 +117,7 @@ release_fragment(const struct command *o, struct active *a)
 {
     if (!manager_is_awaiting(o->manager, o->id))
         return MANAGER_ALREADY;
-    a->envelope->released = true;
+    a->envelope->delivery.released = true;
     (void)manager_resume(o->manager, o->id);
     manager_operator_say(o, "released");
     return MANAGER_DONE;
@@ -125,13 +126,13 @@ release_fragment(const struct command *o, struct active *a)
 static enum manager_result
 release_active(const struct command *o, struct active *a)
 {
-    if (!a->envelope->held)
+    if (!a->envelope->delivery.held)
         return release_fragment(o, a);
     int error = queue_release(o->manager->queue, o->id);
     if (error < 0)
         return refuse_errno(o, "remove its mark in hold/", error);
-    a->envelope->held = false;
-    a->envelope->released = true;
+    a->envelope->delivery.held = false;
+    a->envelope->delivery.released = true;
     if (a->pending == PENDING_HOLD)
         a->pending = PENDING_RETRY;
     manager_operator_say(o, "released");
@@ -145,12 +146,12 @@ manager_operator_let_go(const struct command *o, struct envelope *e)
 {
     struct manager *m = o->manager;
     int64_t now = loop_now_ms(m->loop);
-    unsigned attempts = e->attempts;
+    unsigned attempts = e->delivery.attempts;
     bool has_space = !m->settings.offline &&
                      HASH_COUNT(m->actives) < (unsigned)m->settings.sched.active_limit;
-    e->released = true;
-    e->held = false;
-    if (!e->preprocessed && has_space)
+    e->delivery.released = true;
+    e->delivery.held = false;
+    if (!e->storage.preprocessed && has_space)
         manager_active_new(m, e);
     else
         queue_defer(m->queue, &e, now, attempts);
@@ -163,7 +164,7 @@ manager_operator_let_go(const struct command *o, struct envelope *e)
 static enum manager_result
 manager_operator_release_held(const struct command *o, struct envelope *e)
 {
-    int error = e->held ? queue_release(o->manager->queue, o->id) : 0;
+    int error = e->delivery.held ? queue_release(o->manager->queue, o->id) : 0;
     if (error < 0) {
         envelope_free(&e);
         return refuse_errno(o, "remove its mark in hold/", error);
@@ -198,10 +199,10 @@ manager_operator_release(const struct command *o)
     struct envelope *e = queue_load(o->manager->queue, o->id);
     if (e == NULL)
         return manager_operator_release_quarantined(o);
-    bool waits = !e->held && manager_is_awaiting(o->manager, o->id);
+    bool waits = !e->delivery.held && manager_is_awaiting(o->manager, o->id);
     if (waits)
         manager_operator_forget(o); /* until it is due at once */
-    if (e->held || waits)
+    if (e->delivery.held || waits)
         return manager_operator_release_held(o, e);
     envelope_free(&e);
     return MANAGER_ALREADY;
@@ -222,8 +223,8 @@ static void
 retry_offline(const struct command *o, struct envelope *e)
 {
     int64_t now = loop_now_ms(o->manager->loop);
-    unsigned attempts = e->attempts;
-    if (e->due_ms > now)
+    unsigned attempts = e->delivery.attempts;
+    if (e->delivery.due_ms > now)
         queue_defer(o->manager->queue, &e, now, attempts);
     else
         envelope_free(&e);
@@ -242,14 +243,14 @@ manager_operator_retry(const struct command *o)
     struct envelope *e = queue_look(m->queue, o->id);
     if (e == NULL)
         return nowhere(o);
-    if (e->held) {
+    if (e->delivery.held) {
         envelope_free(&e);
         return manager_operator_refuse(o, "is held, and not retried");
     }
     if (m->settings.offline) {
         retry_offline(o, e);
     } else { /* a start has not come to it yet */
-        sched_add(m->sched, now, o->id, now, e->attempts);
+        sched_add(m->sched, now, o->id, now, e->delivery.attempts);
         envelope_free(&e);
     }
     say_due(o);

@@ -49,7 +49,7 @@ qmail_log_new(struct qmail_log *s, const struct envelope *e)
     log_plain(s->log,
               "info msg %" PRIu64 ": bytes %" PRId64 " from <%.*s> qp 0 uid %u id %s",
               e->id.hash, (int64_t)e->prefix.length + e->content_size, TEXT_ARGS(from),
-              e->injector, id);
+              e->storage.injector, id);
 }
 
 /* The handle: number and channel. */

@@ -201,7 +201,7 @@ adopt_quarantine(struct adopt *a, struct journaled_message *m, const char *reaso
 static void
 adopt_note_made(struct adopt *a, const struct envelope *e)
 {
-    if (e->made_of.length == 0)
+    if (e->fragment.made_of.length == 0)
         return;
     if (a->made != NULL)
         id_set_add(a->made, e->id);

@@ -10,12 +10,12 @@ pickup_say(struct log *log, const struct envelope *e)
         return;
     id_format(e->id, id);
     if (log_style(log) == LOG_STYLE_POSTFIX) {
-        log_say(log, LOG_LEVEL_INFO, "pickup", id, "uid=%u from=<%.*s>", e->injector,
-                TEXT_ARGS(e->sender));
+        log_say(log, LOG_LEVEL_INFO, "pickup", id, "uid=%u from=<%.*s>",
+                e->storage.injector, TEXT_ARGS(e->sender));
         return;
     }
     log_start(&line, log, LOG_LEVEL_INFO, "sendmail", id);
-    log_field_number(&line, "uid", e->injector);
+    log_field_number(&line, "uid", e->storage.injector);
     log_field_format(&line, "from", "<%.*s>", TEXT_ARGS(e->sender));
     log_field_number(&line, "size", e->content_size);
     log_field_number(&line, "nrcpt", e->count);

@@ -120,7 +120,7 @@ preprocessor_finish(struct preprocessor *m)
         if (move->result < 0)
             spool_remove_preprocessed(m->spool, move->envelope, move->content != NULL);
         else if (move->young)
-            move->envelope->preprocessed = true;
+            move->envelope->storage.preprocessed = true;
         journaled_content_release(&move->content);
     }
 }

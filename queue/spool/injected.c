@@ -54,8 +54,8 @@ injected_take(struct envelope *e, int64_t now_ms)
     e->prefix = prefix_of(e->prefix);
     e->ascii_header = false;
     e->priority = 0;
-    e->double_bounce = e->by_peer = false;
-    e->made_of = e->set_mark = TEXT("");
+    e->double_bounce = e->fragment.by_peer = false;
+    e->fragment.made_of = e->fragment.set_mark = TEXT("");
     e->trust = TEXT("int"); /* as all who may hand in mail here */
     if (!is_sender(e->sender))
         return "its sender is no address";

@@ -377,7 +377,7 @@ read_preprocessed(struct spool *s, struct envelope *e, struct id id,
     else if (result != -ENOENT)
         return load_judge(result, "bounce", reason);
     /* A recipient that is done by a failure which nobody would tell. */
-    if (e->failure_count < e->failures_told)
+    if (e->delivery.failure_count < e->storage.failures_told)
         return damaged("bounce", reason);
     return LOAD_DONE;
 }
@@ -446,8 +446,8 @@ read_envelope(struct spool *s, struct id id, struct envelope **e,
         result = read_todo(s, made, id, &content->owner, reason);
     }
     if (result == LOAD_DONE && content->injected) {
-        made->injected = is_injected(s, made, content->owner);
-        made->injector = content->owner;
+        made->storage.injected = is_injected(s, made, content->owner);
+        made->storage.injector = content->owner;
     }
     return made != NULL ? load_finish(result, made, e) : result;
 }
@@ -486,8 +486,9 @@ load_envelope(struct spool *s, struct id id, struct envelope **e,
 void
 load_places(struct spool *s, struct envelope *e)
 {
-    e->held = spool_has(s, SPOOL_HOLD, e->id);
-    e->awaits_parts = e->preprocessed && marker_has(s, MARKER_AWAITING, e->id);
+    e->delivery.held = spool_has(s, SPOOL_HOLD, e->id);
+    e->fragment.awaits_parts =
+        e->storage.preprocessed && marker_has(s, MARKER_AWAITING, e->id);
 }
 
 bool
@@ -524,6 +525,6 @@ load_due(struct spool *s, struct id id, int64_t *due_ms, unsigned *attempts)
             envelope_read_due(text_of(head, sizeof(head)), id, &e);
         disk_close_file(s->disk, file);
     }
-    *due_ms = e.due_ms;
-    *attempts = e.attempts;
+    *due_ms = e.delivery.due_ms;
+    *attempts = e.delivery.attempts;
 }

@@ -442,13 +442,13 @@ static void
 put_failures(struct writing *w)
 {
     const struct envelope *e = w->envelope;
-    if (e->failure_count == 0) {
+    if (e->delivery.failure_count == 0) {
         put_nothing(w, SPOOL_BOUNCE);
         return;
     }
     buffer_clear(&w->form);
-    for (unsigned i = 0; i < e->failure_count; i++)
-        envelope_write_failure(e, &e->failures[i], &w->form);
+    for (unsigned i = 0; i < e->delivery.failure_count; i++)
+        envelope_write_failure(e, &e->delivery.failures[i], &w->form);
     spool_put(w, SPOOL_BOUNCE, buffer_text(&w->form));
 }
 
@@ -474,7 +474,7 @@ spool_write_preprocessed(struct spool *s, struct envelope *e,
 {
     struct writing w = {.spool = s, .envelope = e, .files = files};
     struct id before = guard_enter(&s->guard, e->id);
-    assert(!e->preprocessed);
+    assert(!e->storage.preprocessed);
     buffer_init(&w.form, SPOOL_FILE_MAX);
     if (content != NULL)
         spool_put(&w, SPOOL_MESS, *content);
@@ -527,7 +527,7 @@ spool_leave_todo(struct spool *s, struct envelope *e)
     /* A todo that stays is no harm: the next start finds a whole S5 and removes it. */
     int result = spool_remove(s, SPOOL_TODO, e->id);
     (void)spool_remove(s, SPOOL_INTD, e->id);
-    e->preprocessed = true;
+    e->storage.preprocessed = true;
     return result;
 }
 
@@ -580,7 +580,7 @@ int
 spool_mark(struct spool *s, const struct envelope *e, const unsigned *marks,
            size_t count)
 {
-    assert(e->preprocessed);
+    assert(e->storage.preprocessed);
     int result = mark_channel(s, e, CHANNEL_LOCAL, marks, count);
     return result == 0 ? mark_channel(s, e, CHANNEL_REMOTE, marks, count) : result;
 }
@@ -595,7 +595,7 @@ spool_write_due(struct spool *s, const struct envelope *e)
     if (file >= 0) {
         result = disk_write_at(s->disk, file, ENVELOPE_DUE_OFFSET,
                                text_of(due, sizeof(due)));
-        if (result == 0 && e->warned && !e->warned_kept) {
+        if (result == 0 && e->delivery.warned && !e->delivery.warned_kept) {
             result = disk_sync(s->disk, file);
             s->syncs++;
         }

@@ -227,7 +227,7 @@ client_say_mail(struct client *c, const struct client_transaction *l)
         say_dsn_of_mail(c, e);
     if (c->settings.redirect_to != NULL) {
         say_word(c, " XDEFRAG=");
-        client_mail_say(c, e->set_mark);
+        client_mail_say(c, e->fragment.set_mark);
     }
     say_word(c, "\r\n");
 }

@@ -58,8 +58,8 @@ transaction_new(const struct mail_parameters *parameters, int priority)
     e->eight_bit = parameters->eight_bit;
     e->binary = parameters->binary;
     e->utf8 = parameters->utf8;
-    t->by_peer = e->by_peer = parameters->has_set_mark;
-    e->set_mark = envelope_text(e, parameters->set_mark);
+    t->by_peer = e->fragment.by_peer = parameters->has_set_mark;
+    e->fragment.set_mark = envelope_text(e, parameters->set_mark);
     return t;
 }
 
@@ -251,7 +251,7 @@ static struct text
 trust_of(const struct server *s, struct envelope *e)
 {
     struct buffer trust;
-    if (e->by_peer)
+    if (e->fragment.by_peer)
         return TEXT("");
     buffer_init(&trust, TRUST_MAX);
     bool fits = trust_write(s, &trust);

@@ -43,8 +43,8 @@ write_message(struct spool *s, unsigned number, int64_t now_ms, int64_t due_ms,
     e->prefix = TEXT("Received: by petrel.test (Petrel); now\r\n");
     e->content_size = (int64_t)content->length;
     e->content_crc = crc_add(0, content->at, content->length);
-    e->due_ms = due_ms + number;
-    e->attempts = 3;
+    e->delivery.due_ms = due_ms + number;
+    e->delivery.attempts = 3;
     snprintf(to, sizeof(to), "user%u@d%u.example", number, number % 1000);
     bool good = envelope_add(e, text_from(to), NOTIFY_DEFAULT, TEXT("")) &&
                 spool_write_preprocessed(s, e, content, files, &count) == 0;

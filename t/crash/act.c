@@ -318,7 +318,7 @@ act_load(struct work *w, int message)
             m->marks[r] = NO;
     if (m->retired == MAYBE)
         m->retired = NO;
-    if (m->warned == MAYBE && !e->warned)
+    if (m->warned == MAYBE && !e->delivery.warned)
         m->warned = NO;
 }
 
@@ -361,11 +361,11 @@ act_warn(struct work *w, int message, int64_t in_ms)
     struct message *m = find(w, message);
     if (m == NULL || w->envelopes[message] == NULL)
         return;
-    if (!w->envelopes[message]->warned) {
+    if (!w->envelopes[message]->delivery.warned) {
         int notice = offer(w, queue_of(w, m), 1, 200, message);
         act_await(w);
         if (notice >= 0 && w->shadow.messages[notice].known == STORED) {
-            w->envelopes[message]->warned = true;
+            w->envelopes[message]->delivery.warned = true;
             m->warned = MAYBE;
         }
     }

@@ -119,8 +119,8 @@ check_failures(struct trial *t, const struct envelope *e, unsigned m)
 {
     const struct message *s = &t->shadow->messages[m];
     unsigned told[RECIPIENTS_MAX] = {0};
-    for (unsigned i = 0; i < e->failure_count; i++) {
-        unsigned r = e->failures[i].recipient;
+    for (unsigned i = 0; i < e->delivery.failure_count; i++) {
+        unsigned r = e->delivery.failures[i].recipient;
         struct failure want = shadow_failure(m, r);
         if (r >= s->recipients) {
             expect(t, false, "message %u: T4: a failure of nobody", m);
@@ -129,7 +129,7 @@ check_failures(struct trial *t, const struct envelope *e, unsigned m)
         told[r]++;
         expect(t, s->failed[r] && s->marks[r] != NO,
                "message %u: T4: a failure that there was not", m);
-        expect(t, is_same(&e->failures[i], &want),
+        expect(t, is_same(&e->delivery.failures[i], &want),
                "message %u: T4: the text of a failure", m);
     }
     for (unsigned r = 0; r < s->recipients; r++)
@@ -163,9 +163,9 @@ check_message(struct trial *t, struct queue *q, const struct envelope *e, unsign
             t->delivered[m][r] = true;
     }
     /* The mark is never without its notice, which is a message as any other. */
-    expect(t, !e->warned || s->warned != NO,
+    expect(t, !e->delivery.warned || s->warned != NO,
            "message %u: its sender counts as warned, and was not", m);
-    expect_unless_over(t, s, e->warned || s->warned != SURE,
+    expect_unless_over(t, s, e->delivery.warned || s->warned != SURE,
                        "message %u: its sender was warned, and is to be again", m);
     check_failures(t, e, m);
 }
@@ -190,7 +190,7 @@ take_message(struct trial *t, struct queue *q, struct id id, bool held)
         return;
     expect(t, s->retired != SURE, "message %d: T3: retired long ago, and back", m);
     expect(t, s->removed != SURE, "message %d: removed long ago, and back", m);
-    expect(t, e->held == held, "message %d: reported, but held", m);
+    expect(t, e->delivery.held == held, "message %d: reported, but held", m);
     expect_unless_over(t, s, s->held != SURE || held, "message %d: released by nobody",
                        m);
     expect(t, s->held != NO || !held, "message %d: held by nobody", m);

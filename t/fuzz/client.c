@@ -66,7 +66,7 @@ make_mail(struct run *r, unsigned which)
          envelope_add(e, TEXT("b@x"), NOTIFY_SUCCESS | NOTIFY_FAILURE,
                       TEXT("rfc822;b+2B@x")) &&
          envelope_add(e, thirds[which], 0, TEXT("utf-8;\xc3\xb8@x")));
-    e->set_mark = TEXT("00112233445566778899aabbccddeeff"
+    e->fragment.set_mark = TEXT("00112233445566778899aabbccddeeff"
                        "00112233445566778899aabbccddeeff;0;17");
     e->envelope_id = TEXT("id+2B");
     e->ret = which == 1 ? RETURN_FULL : RETURN_HEADERS;

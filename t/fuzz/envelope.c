@@ -35,9 +35,9 @@ check_envelope(const struct envelope *e, bool complete)
         must(!complete || (r->address.at != NULL && r->original.at != NULL));
         done += r->done;
     }
-    must(done == e->done);
-    for (unsigned i = 0; i < e->failure_count; i++)
-        must(e->failures[i].recipient < e->count);
+    must(done == e->delivery.done);
+    for (unsigned i = 0; i < e->delivery.failure_count; i++)
+        must(e->delivery.failures[i].recipient < e->count);
 }
 
 /* What was read can be written, and is read again as the same. */
@@ -65,7 +65,7 @@ check_injected(struct envelope *e)
     struct address address;
     if (injected_take(e, now_ms) != NULL)
         return;
-    must(e->made_of.length == 0 && e->set_mark.length == 0 && !e->by_peer);
+    must(e->fragment.made_of.length == 0 && e->fragment.set_mark.length == 0 && !e->fragment.by_peer);
     must(e->priority == 0 && !e->double_bounce && !e->ascii_header);
     must(text_equal(e->trust, TEXT("int")) && e->count > 0);
     must(e->birth_ms > 0 && e->birth_ms <= now_ms);
@@ -119,7 +119,7 @@ forge(const char *title, struct text records, struct buffer *out)
     id_format(id, name);
     must(buffer_format(out, "%s", title));
     if (has_due) {
-        struct envelope due = {.id = id, .due_ms = 1700000001000, .attempts = 3};
+        struct envelope due = {.id = id, .delivery.due_ms = 1700000001000, .delivery.attempts = 3};
         char slot[ENVELOPE_DUE_SIZE];
         envelope_write_due(&due, slot);
         must(buffer_add(out, text_of(slot, sizeof(slot))));

@@ -99,8 +99,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                    !text_has_control(e->recipients[r].original));
         assert(f.messages[i].content.length <= (size_t)rules.size_limit);
         assert(e->binary || is_strict(buffer_text(&f.messages[i].content)));
-        assert(!e->by_peer || (f.server.defrag_host != NULL && e->trust.length == 0));
-        assert(e->by_peer == (e->set_mark.length > 0));
+        assert(!e->fragment.by_peer || (f.server.defrag_host != NULL && e->trust.length == 0));
+        assert(e->fragment.by_peer == (e->fragment.set_mark.length > 0));
     }
     fake_end(&f);
     buffer_free(&repaired);

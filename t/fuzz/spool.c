@@ -55,7 +55,7 @@ forge(const char *dir, const char *title, struct text records, bool foreign)
 {
     struct buffer out;
     char name[ID_LENGTH + 1], slot[ENVELOPE_DUE_SIZE];
-    struct envelope due = {.id = id, .due_ms = 1700000001000, .attempts = 3};
+    struct envelope due = {.id = id, .delivery.due_ms = 1700000001000, .delivery.attempts = 3};
     if (records.length == 0)
         return;
     buffer_init(&out, FORM_MAX);
@@ -122,7 +122,7 @@ work_on(struct life *l)
     int content = queue_content_open(l->queue, e);
     if (content >= 0)
         queue_content_close(l->queue, content);
-    if (e->done < e->count) {
+    if (e->delivery.done < e->count) {
         unsigned i = 0;
         while (e->recipients[i].done)
             i++;
@@ -131,8 +131,8 @@ work_on(struct life *l)
             .outcome = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no")};
         queue_settle(l->queue, e, i, CHANNEL_REMOTE, i % 2 ? &failure : NULL);
     }
-    if (e->done < e->count)
-        queue_defer(l->queue, &e, 1700000002000, e->attempts + 1);
+    if (e->delivery.done < e->count)
+        queue_defer(l->queue, &e, 1700000002000, e->delivery.attempts + 1);
     else
         queue_retire(l->queue, &e);
 }

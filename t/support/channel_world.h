@@ -80,7 +80,7 @@ stage_keep(struct stage *s, const struct delivery_request *request, size_t which
     d->birth_ms = e->birth_ms;
     d->priority = e->priority;
     snprintf(d->peer, sizeof d->peer, "%s", peer);
-    snprintf(d->mark, sizeof d->mark, "%.*s", TEXT_ARGS(e->set_mark));
+    snprintf(d->mark, sizeof d->mark, "%.*s", TEXT_ARGS(e->fragment.set_mark));
     snprintf(d->to, sizeof d->to, "%.*s", TEXT_ARGS(r->address));
     return true;
 }
@@ -215,9 +215,9 @@ stage_send(struct stage *s, const char *sender, const char *recipients,
         e->envelope_id = envelope_text(e, text_from(s->envelope_id));
     if (s->trust)
         e->trust = envelope_text(e, text_from(s->trust));
-    e->by_peer = s->mark != NULL;
+    e->fragment.by_peer = s->mark != NULL;
     if (s->mark)
-        e->set_mark = envelope_text(e, text_from(s->mark));
+        e->fragment.set_mark = envelope_text(e, text_from(s->mark));
     while (text_word(&rest, " ", &one))
         if (!envelope_add(e, one, w->notify, s->original))
             abort();

@@ -255,8 +255,8 @@ dialog_show(const struct envelope *e, struct buffer *out)
     good = (e->ret != RETURN_HEADERS || buffer_add(out, TEXT(" ret=hdrs"))) && good;
     if (e->envelope_id.length > 0)
         good = buffer_format(out, " envid=%.*s", TEXT_ARGS(e->envelope_id)) && good;
-    if (e->by_peer)
-        good = buffer_format(out, " xdefrag=%.*s", TEXT_ARGS(e->set_mark)) && good;
+    if (e->fragment.by_peer)
+        good = buffer_format(out, " xdefrag=%.*s", TEXT_ARGS(e->fragment.set_mark)) && good;
     if (e->trust.length > 0)
         good = buffer_format(out, " trust=%.*s", TEXT_ARGS(e->trust)) && good;
     dialog_must(good, "show");

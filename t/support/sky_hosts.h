@@ -234,9 +234,9 @@ envelope_at(struct host *at, const struct transport *c)
     struct envelope *e = envelope_new();
     struct set_mark mark;
     e->sender = envelope_text(e, from->sender);
-    e->set_mark = envelope_text(e, from->set_mark);
-    e->by_peer = true;
-    if (!set_mark_read(from->set_mark, &mark))
+    e->fragment.set_mark = envelope_text(e, from->fragment.set_mark);
+    e->fragment.by_peer = true;
+    if (!set_mark_read(from->fragment.set_mark, &mark))
         abort();
     if (mark.epoch_s * 1000 <= loop_now_ms(at->sky->loop))
         e->birth_ms = mark.epoch_s * 1000;
@@ -284,7 +284,7 @@ say_to_peer(struct transport *c)
     struct sky *w = c->host->sky;
     struct host *at = host_named(w, c->peer);
     struct buffer content;
-    if (c->request.envelope->by_peer)
+    if (c->request.envelope->fragment.by_peer)
         complain(w, "what came from a peer goes to %s", c->peer);
     if (at == c->host)
         complain(w, "%s is its own peer", c->peer);

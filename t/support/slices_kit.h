@@ -99,7 +99,7 @@ dead_check(const struct dead *d, struct kit *k, unsigned slices, unsigned slice)
         struct envelope *e = queue_load(k->queue, d->ids[i]);
         wrong += e == NULL || !kit_content_is(k, e, dead_content(i));
         if (e != NULL && i == 2)
-            wrong += e->done != 2 || e->failure_count != 1 || e->recipients[2].done;
+            wrong += e->delivery.done != 2 || e->delivery.failure_count != 1 || e->recipients[2].done;
         envelope_free(&e);
     }
     return wrong;

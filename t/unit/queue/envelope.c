@@ -33,8 +33,8 @@ sample(void)
     e->prefix = envelope_text(e, TEXT("Received: from a by b;\r\n\tsome day\r\n"));
     e->content_size = 1234567;
     e->content_crc = 0xfedcba98;
-    e->due_ms = 1750000012345;
-    e->attempts = 3;
+    e->delivery.due_ms = 1750000012345;
+    e->delivery.attempts = 3;
     add(e, "a@example.org", NOTIFY_DEFAULT, "");
     add(e, "b@example.net", NOTIFY_SUCCESS | NOTIFY_DELAY, "rfc822;b+2B@example.net");
     add(e, "c@example.com", NOTIFY_NEVER, "");
@@ -53,7 +53,7 @@ same_particulars(const struct envelope *a, const struct envelope *b)
            a->eight_bit == b->eight_bit && a->utf8 == b->utf8 &&
            a->binary == b->binary && a->ascii_header == b->ascii_header &&
            a->double_bounce == b->double_bounce && a->priority == b->priority &&
-           text_equal(a->made_of, b->made_of) && text_equal(a->trust, b->trust) &&
+           text_equal(a->fragment.made_of, b->fragment.made_of) && text_equal(a->trust, b->trust) &&
            text_equal(a->prefix, b->prefix) && a->content_size == b->content_size &&
            a->content_crc == b->content_crc;
 }
@@ -130,8 +130,8 @@ test_todo(void)
               "a todo form is read");
     ok_named(same_particulars(e, read), "todo keeps every field");
     ok_named(same_recipients(e, read), "todo keeps every recipient");
-    ok(!read->preprocessed && read->done == 0 && read->recipients[0].mark_offset == -1);
-    ok(read->due_ms == 0 && read->attempts == 0 && read->failure_count == 0);
+    ok(!read->storage.preprocessed && read->delivery.done == 0 && read->recipients[0].mark_offset == -1);
+    ok(read->delivery.due_ms == 0 && read->delivery.attempts == 0 && read->delivery.failure_count == 0);
     envelope_free(&read);
     ok_named(read == NULL, "freed is NULL");
     envelope_free(&read);
@@ -150,15 +150,15 @@ test_preprocessed(void)
     struct envelope *e = sample();
     struct forms f;
     e->recipients[2].done = e->recipients[3].done = true;
-    e->done = 2;
+    e->delivery.done = 2;
     write_forms(e, &f);
     struct envelope *read = read_all(&f, e->id);
     ok_named(read != NULL, "info, local and remote are read");
     ok_named(same_particulars(e, read), "info keeps every field");
     ok_named(same_recipients(e, read), "the channels keep every recipient and mark");
-    ok(read->preprocessed && read->done == 2);
-    is_number(read->due_ms, 1750000012345, "the due time is kept");
-    is_number(read->attempts, 3, "and the number of attempts");
+    ok(read->storage.preprocessed && read->delivery.done == 2);
+    is_number(read->delivery.due_ms, 1750000012345, "the due time is kept");
+    is_number(read->delivery.attempts, 3, "and the number of attempts");
     ok(read->recipients[1].channel == CHANNEL_LOCAL &&
        read->recipients[0].channel == CHANNEL_REMOTE);
     bool same = true;
@@ -171,7 +171,7 @@ test_preprocessed(void)
 
     f.remote.at[e->recipients[0].mark_offset] = 'D';
     read = read_all(&f, e->id);
-    ok_named(read != NULL && read->recipients[0].done && read->done == 3,
+    ok_named(read != NULL && read->recipients[0].done && read->delivery.done == 3,
              "a D written over a T keeps the file valid");
     envelope_free(&read);
     f.remote.at[e->recipients[0].mark_offset] = 'X';
@@ -227,7 +227,7 @@ test_optional(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct envelope *e = sample(), *read = envelope_new();
         struct forms f;
-        e->made_of = envelope_text(e, rows[i].made_of);
+        e->fragment.made_of = envelope_text(e, rows[i].made_of);
         e->trust = envelope_text(e, rows[i].trust);
         write_forms(e, &f);
         ok(envelope_read_todo(buffer_text(&f.todo), e->id, read) == PROGRESS_DONE &&
@@ -306,61 +306,61 @@ test_due(void)
     struct forms f;
     char due[ENVELOPE_DUE_SIZE];
     write_forms(e, &f);
-    e->due_ms = 1760000000000;
-    e->attempts = 17;
+    e->delivery.due_ms = 1760000000000;
+    e->delivery.attempts = 17;
     envelope_write_due(e, due);
     memcpy(f.info.at + ENVELOPE_DUE_OFFSET, due, sizeof(due));
     struct envelope *read = read_all(&f, e->id);
-    ok_named(read != NULL && read->due_ms == 1760000000000 && read->attempts == 17,
+    ok_named(read != NULL && read->delivery.due_ms == 1760000000000 && read->delivery.attempts == 17,
              "a due time is overwritten in place");
     envelope_free(&read);
     struct envelope head = {0};
     envelope_read_due(text_before(buffer_text(&f.info), 48), e->id, &head);
-    ok_named(head.due_ms == 1760000000000 && head.attempts == 17,
+    ok_named(head.delivery.due_ms == 1760000000000 && head.delivery.attempts == 17,
              "the first 48 bytes tell it");
     envelope_read_due(text_before(buffer_text(&f.info), 47), e->id, &head);
-    ok_named(head.due_ms == 0 && head.attempts == 0, "fewer mean now");
-    ok(!head.released);
-    e->released = true;
-    e->due_ms = 1760000000001;
+    ok_named(head.delivery.due_ms == 0 && head.delivery.attempts == 0, "fewer mean now");
+    ok(!head.delivery.released);
+    e->delivery.released = true;
+    e->delivery.due_ms = 1760000000001;
     envelope_write_due(e, due);
     memcpy(f.info.at + ENVELOPE_DUE_OFFSET, due, sizeof(due));
     envelope_read_due(buffer_text(&f.info), e->id, &head);
-    ok_named(head.released && head.due_ms == 1760000000001 && head.attempts == 17,
+    ok_named(head.delivery.released && head.delivery.due_ms == 1760000000001 && head.delivery.attempts == 17,
              "a release is told with it");
     f.info.at[ENVELOPE_DUE_OFFSET + 14] = '-';
     envelope_read_due(buffer_text(&f.info), e->id, &head);
-    ok_named(head.due_ms == 0, "another byte there is damage");
-    ok(!head.warned && !head.warned_kept);
-    e->released = head.released = false;
-    e->warned = true;
+    ok_named(head.delivery.due_ms == 0, "another byte there is damage");
+    ok(!head.delivery.warned && !head.delivery.warned_kept);
+    e->delivery.released = head.delivery.released = false;
+    e->delivery.warned = true;
     envelope_write_due(e, due);
     memcpy(f.info.at + ENVELOPE_DUE_OFFSET, due, sizeof(due));
     read = read_all(&f, e->id);
-    ok_named(read != NULL && read->warned && read->warned_kept && !read->released &&
-                 read->due_ms == 1760000000001,
+    ok_named(read != NULL && read->delivery.warned && read->delivery.warned_kept && !read->delivery.released &&
+                 read->delivery.due_ms == 1760000000001,
              "that the sender knows is told with it");
     envelope_free(&read);
     f.info.at[ENVELOPE_DUE_OFFSET + 3] ^= 1;
     envelope_read_due(buffer_text(&f.info), e->id, &head);
-    ok_named(head.due_ms == 0 && head.warned, "and believed when the rest is torn");
+    ok_named(head.delivery.due_ms == 0 && head.delivery.warned, "and believed when the rest is torn");
     f.info.at[ENVELOPE_DUE_OFFSET + 22] = ' ';
     envelope_read_due(buffer_text(&f.info), e->id, &head);
-    ok_named(head.due_ms == 0 && !head.warned, "unless its byte says no");
-    e->warned = false;
+    ok_named(head.delivery.due_ms == 0 && !head.delivery.warned, "unless its byte says no");
+    e->delivery.warned = false;
     envelope_read_due(TEXT(""), e->id, &head);
-    ok(head.due_ms == 0 && !head.warned);
-    e->due_ms = -5;
-    e->attempts = 4000000000u;
+    ok(head.delivery.due_ms == 0 && !head.delivery.warned);
+    e->delivery.due_ms = -5;
+    e->delivery.attempts = 4000000000u;
     envelope_write_due(e, due);
     memcpy(f.info.at + ENVELOPE_DUE_OFFSET, due, sizeof(due));
     envelope_read_due(buffer_text(&f.info), e->id, &head);
-    ok_named(head.due_ms == 0 && head.attempts == 9999999, "out of range is cut");
-    e->due_ms = INT64_MAX;
+    ok_named(head.delivery.due_ms == 0 && head.delivery.attempts == 9999999, "out of range is cut");
+    e->delivery.due_ms = INT64_MAX;
     envelope_write_due(e, due);
     memcpy(f.info.at + ENVELOPE_DUE_OFFSET, due, sizeof(due));
     envelope_read_due(buffer_text(&f.info), e->id, &head);
-    is_number(head.due_ms, 99999999999999, "above as well");
+    is_number(head.delivery.due_ms, 99999999999999, "above as well");
     free_forms(&f);
     envelope_free(&e);
 }
@@ -408,11 +408,11 @@ test_many(void)
         add(e, address, i % 16, i % 3 == 0 ? "rfc822;x" : "");
         e->recipients[i].channel = i % 2 == 0 ? CHANNEL_LOCAL : CHANNEL_REMOTE;
         e->recipients[i].done = i % 5 == 0;
-        e->done += i % 5 == 0;
+        e->delivery.done += i % 5 == 0;
     }
     write_forms(e, &f);
     struct envelope *again = read_all(&f, e->id);
-    ok_named(again != NULL && same_recipients(e, again) && again->done == e->done,
+    ok_named(again != NULL && same_recipients(e, again) && again->delivery.done == e->delivery.done,
              "10,000 recipients in two channels");
     envelope_free(&again);
     is_number(envelope_read_todo(buffer_text(&f.todo), e->id, read), PROGRESS_DONE,
@@ -566,7 +566,7 @@ test_damage(void)
         struct envelope head = {0};
         f.info.at[at] ^= 1;
         envelope_read_due(buffer_text(&f.info), e->id, &head);
-        if (head.due_ms != 0 || head.attempts != 0)
+        if (head.delivery.due_ms != 0 || head.delivery.attempts != 0)
             ok_named(false, "a torn due slot means now");
         f.info.at[at] ^= 1;
     }
@@ -596,8 +596,8 @@ sample_with_failures(struct buffer *out)
     o.remote[0] = '\0';
     o.code = 0;
     envelope_fail(e, &(struct failure){.recipient = 3, .expired = true, .outcome = o});
-    envelope_write_failure(e, &e->failures[0], out);
-    envelope_write_failure(e, &e->failures[1], out);
+    envelope_write_failure(e, &e->delivery.failures[0], out);
+    envelope_write_failure(e, &e->delivery.failures[1], out);
     return e;
 }
 
@@ -607,26 +607,26 @@ test_failures(void)
     struct buffer out;
     struct envelope *e = sample_with_failures(&out), *read = sample();
     envelope_read_failures(buffer_text(&out), read);
-    is_number(read->failure_count, 2, "failures are read");
-    for (unsigned i = 0; i < 2 && i < read->failure_count; i++) {
-        ok(read->failures[i].recipient == e->failures[i].recipient);
-        ok(read->failures[i].expired == e->failures[i].expired);
-        ok(read->failures[i].outcome.code == e->failures[i].outcome.code);
-        is_string(read->failures[i].outcome.text, e->failures[i].outcome.text, "text");
-        is_string(read->failures[i].outcome.remote, e->failures[i].outcome.remote,
+    is_number(read->delivery.failure_count, 2, "failures are read");
+    for (unsigned i = 0; i < 2 && i < read->delivery.failure_count; i++) {
+        ok(read->delivery.failures[i].recipient == e->delivery.failures[i].recipient);
+        ok(read->delivery.failures[i].expired == e->delivery.failures[i].expired);
+        ok(read->delivery.failures[i].outcome.code == e->delivery.failures[i].outcome.code);
+        is_string(read->delivery.failures[i].outcome.text, e->delivery.failures[i].outcome.text, "text");
+        is_string(read->delivery.failures[i].outcome.remote, e->delivery.failures[i].outcome.remote,
                   "remote");
-        is_string(read->failures[i].outcome.enhanced, "5.1.1", "enhanced code");
+        is_string(read->delivery.failures[i].outcome.enhanced, "5.1.1", "enhanced code");
     }
-    ok_named(read->recipients[1].done && read->recipients[3].done && read->done == 2,
+    ok_named(read->recipients[1].done && read->recipients[3].done && read->delivery.done == 2,
              "a failure that is written down is done, mark or not");
     envelope_read_failures(buffer_text(&out), read);
-    ok_named(read->failure_count == 2 && read->done == 2, "read again, it counts once");
+    ok_named(read->delivery.failure_count == 2 && read->delivery.done == 2, "read again, it counts once");
     envelope_free(&read);
 
     read = sample();
     read->id = an_id(9);
     envelope_read_failures(buffer_text(&out), read);
-    is_number(read->failure_count, 0, "another message's failures are not ours");
+    is_number(read->delivery.failure_count, 0, "another message's failures are not ours");
     envelope_read_failures(TEXT(""), read);
     envelope_free(&read);
     buffer_free(&out);
@@ -646,13 +646,13 @@ test_successes(void)
     envelope_write_failure(e, &there, &out);
     envelope_write_failure(e, &onwards, &out);
     envelope_read_failures(buffer_text(&out), read);
-    is_number(read->failure_count, 2, "successes that are to be told");
-    for (unsigned i = 0; i < 2 && i < read->failure_count; i++) {
-        const struct failure *f = &read->failures[i];
+    is_number(read->delivery.failure_count, 2, "successes that are to be told");
+    for (unsigned i = 0; i < 2 && i < read->delivery.failure_count; i++) {
+        const struct failure *f = &read->delivery.failures[i];
         is_number(f->outcome.verdict, VERDICT_DELIVERED, "are no failures");
         ok(f->relayed == (i == 1) && !f->expired);
     }
-    is_number(read->done, 2, "and done");
+    is_number(read->delivery.done, 2, "and done");
     buffer_free(&out);
     envelope_free(&read);
     envelope_free(&e);
@@ -666,12 +666,12 @@ test_torn_failures(void)
     size_t first = 0;
     unsigned wrong = 0;
     buffer_init(&torn, 65536);
-    envelope_write_failure(e, &e->failures[0], &torn);
+    envelope_write_failure(e, &e->delivery.failures[0], &torn);
     first = torn.length;
     for (size_t size = 0; size < out.length; size++) {
         read = sample();
         envelope_read_failures(text_before(buffer_text(&out), size), read);
-        wrong += read->failure_count != (size >= first);
+        wrong += read->delivery.failure_count != (size >= first);
         envelope_free(&read);
     }
     is_number(wrong, 0, "a torn end is passed over in silence");
@@ -684,7 +684,7 @@ test_torn_failures(void)
             ok(false);
         read = sample();
         envelope_read_failures(buffer_text(&torn), read);
-        wrong += read->failure_count != 2;
+        wrong += read->delivery.failure_count != 2;
         envelope_free(&read);
     }
     is_number(wrong, 0, "what was appended after a torn one is found");
@@ -694,7 +694,7 @@ test_torn_failures(void)
         out.at[at] = (char)~out.at[at];
         read = sample();
         envelope_read_failures(buffer_text(&out), read);
-        wrong += read->failure_count > 1;
+        wrong += read->delivery.failure_count > 1;
         envelope_free(&read);
         out.at[at] = (char)~out.at[at];
     }
@@ -712,12 +712,12 @@ test_fail(void)
     envelope_fail(e, &(struct failure){.recipient = 0, .expired = false, .outcome = o});
     o = failure_text("two");
     envelope_fail(e, &(struct failure){.recipient = 0, .expired = false, .outcome = o});
-    is_number(e->failure_count, 1, "told twice in a row is one failure");
-    is_string(e->failures[0].outcome.text, "two", "the last");
+    is_number(e->delivery.failure_count, 1, "told twice in a row is one failure");
+    is_string(e->delivery.failures[0].outcome.text, "two", "the last");
     for (unsigned i = 0; i < 4; i++)
         envelope_fail(
             e, &(struct failure){.recipient = i, .expired = false, .outcome = o});
-    is_number(e->failure_count, 4, "failures grow");
+    is_number(e->delivery.failure_count, 4, "failures grow");
     envelope_free(&e);
 }
 

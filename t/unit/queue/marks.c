@@ -55,7 +55,7 @@ test_delay(void)
     settle(e, 1);
     sim_loop_advance(kit.loop, 1);
     is_number(sim_disk_count("/spool/info"), 1, "then it is, counted from the first");
-    ok(e->preprocessed && e->done == 2);
+    ok(e->storage.preprocessed && e->delivery.done == 2);
     uint64_t syncs = queue_health(kit.queue).syncs;
     settle(e, 2);
     sim_loop_advance(kit.loop, 100);
@@ -116,7 +116,7 @@ test_warned(void)
     settle(e, 0);
     sim_loop_advance(kit.loop, 100);
     uint64_t syncs = queue_health(kit.queue).syncs;
-    e->warned = true;
+    e->delivery.warned = true;
     queue_defer(kit.queue, &e, 5, 5);
     loop_turn(kit.loop, 0);
     is_number(queue_health(kit.queue).syncs - syncs, 1, "one sync");
@@ -126,13 +126,13 @@ test_warned(void)
         abort();
     sim_loop_advance(kit.loop, 10);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->warned && e->warned_kept, "kept over a power cut");
+    ok_named(e != NULL && e->delivery.warned && e->delivery.warned_kept, "kept over a power cut");
     syncs = queue_health(kit.queue).syncs;
     queue_defer(kit.queue, &e, 6, 6);
     loop_turn(kit.loop, 0);
     is_number(queue_health(kit.queue).syncs - syncs, 0, "and none again");
     e = queue_load(kit.queue, id);
-    ok(e != NULL && e->warned && e->attempts == 6);
+    ok(e != NULL && e->delivery.warned && e->delivery.attempts == 6);
     queue_retire(kit.queue, &e);
     kit_close(&kit);
 
@@ -142,18 +142,18 @@ test_warned(void)
         if (preprocessed)
             settle(e, 0);
         sim_loop_advance(kit.loop, 100);
-        e->warned = true;
+        e->delivery.warned = true;
         queue_defer(kit.queue, &e, 7, 7);
         refuse_next(ENOSPC);
         loop_turn(kit.loop, 0);
         if (preprocessed) /* to load it writes first; else that waits for the mover */
             refuse_next(ENOSPC);
         e = queue_load(kit.queue, id);
-        ok_named(e != NULL && e->warned && !e->warned_kept, "refused, but known");
+        ok_named(e != NULL && e->delivery.warned && !e->delivery.warned_kept, "refused, but known");
         envelope_free(&e);
         sim_loop_advance(kit.loop, 11000);
         e = queue_load(kit.queue, id);
-        ok_named(e != NULL && e->warned_kept && e->attempts == 7, "written later");
+        ok_named(e != NULL && e->delivery.warned_kept && e->delivery.attempts == 7, "written later");
         queue_retire(kit.queue, &e);
         kit_close(&kit);
     }
@@ -172,10 +172,10 @@ test_adoption(void)
     refuse_next(ENOSPC);
     loop_turn(kit.loop, 0);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && !e->preprocessed && e->done == 2, "not written, but known");
+    ok_named(e != NULL && !e->storage.preprocessed && e->delivery.done == 2, "not written, but known");
     settle(e, 2);
     sim_loop_advance(kit.loop, 100);
-    ok_named(e->preprocessed, "with space all is written");
+    ok_named(e->storage.preprocessed, "with space all is written");
     ok(e->recipients[0].channel == CHANNEL_LOCAL &&
        e->recipients[1].channel == CHANNEL_REMOTE);
     queue_defer(kit.queue, &e, 2000, 2);
@@ -187,7 +187,7 @@ test_adoption(void)
     sim_loop_advance(kit.loop, 10);
     is_number(kit.found_count, 1, "after a power cut");
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->done == 3 && e->failure_count == 1, "every mark is there");
+    ok_named(e != NULL && e->delivery.done == 3 && e->delivery.failure_count == 1, "every mark is there");
     ok(e != NULL && !e->recipients[3].done);
 
     /* The same in S5, twice refused. */
@@ -197,11 +197,11 @@ test_adoption(void)
     loop_turn(kit.loop, 0);
     refuse_next(ENOSPC);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->preprocessed && e->done == 4, "known in S5 too");
+    ok_named(e != NULL && e->storage.preprocessed && e->delivery.done == 4, "known in S5 too");
     envelope_free(&e);
     sim_loop_advance(kit.loop, 11000);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->done == 4 && e->attempts == 3, "written by itself later");
+    ok_named(e != NULL && e->delivery.done == 4 && e->delivery.attempts == 3, "written by itself later");
     queue_retire(kit.queue, &e);
     is_number(sim_disk_count("/spool/mess"), 0, "and retired");
     kit_close(&kit);
@@ -268,7 +268,7 @@ test_many(void)
         abort();
     sim_loop_advance(kit.loop, 10);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->done == MANY && e->failure_count == MANY / 2, "durably");
+    ok_named(e != NULL && e->delivery.done == MANY && e->delivery.failure_count == MANY / 2, "durably");
     queue_retire(kit.queue, &e);
     kit_close(&kit);
 }
@@ -286,7 +286,7 @@ test_many_interrupted(void)
             refuse_next(ENOSPC);
         queue_defer(kit.queue, &e, 1000, 1);
         e = queue_load(kit.queue, id);
-        ok_named(e != NULL && e->done == MANY && e->failure_count == MANY / 2,
+        ok_named(e != NULL && e->delivery.done == MANY && e->delivery.failure_count == MANY / 2,
                  "all are known");
         envelope_free(&e);
         sim_loop_advance(kit.loop, 11000);
@@ -296,7 +296,7 @@ test_many_interrupted(void)
             abort();
         sim_loop_advance(kit.loop, 10);
         e = queue_load(kit.queue, id);
-        ok_named(e != NULL && e->done == MANY && e->failure_count == MANY / 2,
+        ok_named(e != NULL && e->delivery.done == MANY && e->delivery.failure_count == MANY / 2,
                  "and written");
         queue_retire(kit.queue, &e);
         kit_close(&kit);
@@ -317,7 +317,7 @@ test_at_once(void)
     is_number(sim_disk_count("/spool/info"), 1, "written at once");
     queue_defer(injector.queue, &e, 9000, 4);
     e = queue_load(injector.queue, id);
-    ok(e != NULL && e->due_ms == 9000 && e->recipients[2].done);
+    ok(e != NULL && e->delivery.due_ms == 9000 && e->recipients[2].done);
     queue_retire(injector.queue, &e);
     kit_close(&injector);
 }

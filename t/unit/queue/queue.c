@@ -139,7 +139,7 @@ test_accept(const char *home)
     is_number(status.st_mode & 07777, 0600, "nobody else reads it");
 
     struct envelope *loaded = queue_load(k.queue, e->id);
-    ok(loaded != NULL && loaded->count == 4 && !loaded->preprocessed && !loaded->held);
+    ok(loaded != NULL && loaded->count == 4 && !loaded->storage.preprocessed && !loaded->delivery.held);
     is_text(loaded->prefix, TEXT("Received: by test\r\n"), "the prefix is kept");
     is_text(loaded->sender, TEXT("sender@example.org"), "and the sender");
     envelope_free(&loaded);
@@ -285,14 +285,14 @@ test_settle(const char *home)
     struct failure failure = a_failure(2);
     struct id id = e->id;
     queue_settle(k.queue, e, 0, CHANNEL_LOCAL, NULL);
-    ok(e->recipients[0].done && e->done == 1);
+    ok(e->recipients[0].done && e->delivery.done == 1);
     kit_turns(&k, 1);
     is_string(where(home, id), "mit", "a mark is not written at once");
     wait_ms(&k, 150);
     is_string(where(home, id), "mIlr", "but after 100 ms: S5, without todo");
-    ok_named(e->preprocessed && e->recipients[0].mark_offset > 0, "the envelope knows");
+    ok_named(e->storage.preprocessed && e->recipients[0].mark_offset > 0, "the envelope knows");
     queue_settle(k.queue, e, 2, CHANNEL_REMOTE, &failure);
-    ok_named(e->failure_count == 1, "a failure is in the envelope");
+    ok_named(e->delivery.failure_count == 1, "a failure is in the envelope");
     wait_ms(&k, 150);
     is_string(where(home, id), "mIlrb", "its text is in bounce/");
 
@@ -311,15 +311,15 @@ test_settle(const char *home)
         is_number(k.found[0].attempts, 5, "and attempts");
     }
     e = queue_load(k.queue, id);
-    ok_named(e != NULL && e->preprocessed && e->count == 4 && e->done == 2, "loaded");
+    ok_named(e != NULL && e->storage.preprocessed && e->count == 4 && e->delivery.done == 2, "loaded");
     ok(e->recipients[0].done && e->recipients[2].done && !e->recipients[1].done);
-    ok(e->due_ms == due && e->attempts == 5);
-    is_number(e->failure_count, 1, "with its failure");
-    is_string(e->failures[0].outcome.text, "no such user 2", "word for word");
+    ok(e->delivery.due_ms == due && e->delivery.attempts == 5);
+    is_number(e->delivery.failure_count, 1, "with its failure");
+    is_string(e->delivery.failures[0].outcome.text, "no such user 2", "word for word");
     queue_settle(k.queue, e, 1, CHANNEL_REMOTE, NULL);
     queue_defer(k.queue, &e, due + 1, 6);
     e = queue_load(k.queue, id);
-    ok_named(e != NULL && e->done == 3 && e->due_ms == due + 1 && e->attempts == 6,
+    ok_named(e != NULL && e->delivery.done == 3 && e->delivery.due_ms == due + 1 && e->delivery.attempts == 6,
              "a load writes first what is pending");
     failure = a_failure(3);
     queue_settle(k.queue, e, 3, CHANNEL_REMOTE, &failure);
@@ -407,7 +407,7 @@ test_many_marks(const char *home)
     queue_defer(k.queue, &e, 1, 1);
     kit_turns(&k, 1);
     e = queue_load(k.queue, id);
-    is_number(e->done, 64, "all of them");
+    is_number(e->delivery.done, 64, "all of them");
     queue_retire(k.queue, &e);
     kit_close(&k);
 }
@@ -551,7 +551,7 @@ test_operators(const char *home)
     queue_each(k.queue, note_each, &all);
     is_number(all.count, 2, "it stops when told");
     struct envelope *e = queue_load(k.queue, ids[2]);
-    ok_named(e != NULL && e->held, "held mail can be looked at");
+    ok_named(e != NULL && e->delivery.held, "held mail can be looked at");
     envelope_free(&e);
     kit_close(&k);
 

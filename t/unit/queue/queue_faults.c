@@ -292,12 +292,12 @@ check_failures(struct trial *t, const struct envelope *e, unsigned m)
 {
     const struct shadow *s = &t->shadows[m];
     unsigned told[RECIPIENTS] = {0};
-    for (unsigned i = 0; i < e->failure_count; i++) {
-        unsigned r = e->failures[i].recipient;
+    for (unsigned i = 0; i < e->delivery.failure_count; i++) {
+        unsigned r = e->delivery.failures[i].recipient;
         struct outcome want = failure_outcome(m, r);
         told[r]++;
         expect(t, s->failed[r], "a failure that there was", m);
-        expect(t, strcmp(e->failures[i].outcome.text, want.text) == 0, "its text", m);
+        expect(t, strcmp(e->delivery.failures[i].outcome.text, want.text) == 0, "its text", m);
     }
     for (unsigned r = 0; r < RECIPIENTS; r++)
         expect(t, told[r] == (s->failed[r] && e->recipients[r].done),
@@ -611,15 +611,15 @@ test_full_disk(void)
     kit_turns(k, 1);
     is_number(sim_disk_count("/spool/info"), 0, "the disk refused S5");
     e = queue_load(k->queue, id);
-    ok_named(e != NULL && !e->preprocessed && e->done == 2 && e->recipients[0].done &&
+    ok_named(e != NULL && !e->storage.preprocessed && e->delivery.done == 2 && e->recipients[0].done &&
                  e->recipients[1].done,
              "what was done is still known");
-    ok_named(e->failure_count == 1, "and the failure");
+    ok_named(e->delivery.failure_count == 1, "and the failure");
     envelope_free(&e);
     kit_turns(k, 1);
     e = queue_load(k->queue, id);
-    ok_named(e != NULL && e->preprocessed && e->done == 2 && e->failure_count == 1 &&
-                 e->attempts == 2,
+    ok_named(e != NULL && e->storage.preprocessed && e->delivery.done == 2 && e->delivery.failure_count == 1 &&
+                 e->delivery.attempts == 2,
              "with space again it is written");
     queue_retire(k->queue, &e);
     is_number(count_messages_files(), 0, "and retired");
@@ -632,7 +632,7 @@ test_full_disk(void)
     is_number(sim_disk_count("/spool/info"), 0, "refused");
     sim_loop_advance(k->loop, RETRY_MS);
     is_number(sim_disk_count("/spool/info"), 1, "and tried again by itself");
-    ok(e->preprocessed);
+    ok(e->storage.preprocessed);
     queue_retire(k->queue, &e);
     sim_disk_set_space(1000, 1000000);
     sim_loop_advance(k->loop, 2000);

@@ -237,7 +237,7 @@ test_marks(void)
     start(true);
     for (unsigned i = 0; i < MANY; i++) {
         struct envelope *e = queue_load(kit.queue, ids[i]);
-        kept += e != NULL && e->done == 1;
+        kept += e != NULL && e->delivery.done == 1;
         envelope_free(&e);
     }
     is_number(kept, MANY, "marks made before are durable");
@@ -284,7 +284,7 @@ test_hold(bool durable)
     kit_close(&kit);
     start(true);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->held == durable, "after a power cut");
+    ok_named(e != NULL && e->delivery.held == durable, "after a power cut");
     is_number(kit_entry(&kit, id) != NULL, !durable, "it is reported, or held");
     envelope_free(&e);
     kit_close(&kit);

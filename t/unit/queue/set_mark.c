@@ -139,8 +139,8 @@ envelope_of(bool by_peer, struct buffer *todo)
     e->id = id_make(1750000000000, (const unsigned char[]){1, 2, 3, 4, 5});
     e->sender = envelope_text(e, TEXT("a@example.org"));
     e->trust = envelope_text(e, TEXT("int"));
-    e->set_mark = envelope_text(e, TEXT(good));
-    e->by_peer = by_peer;
+    e->fragment.set_mark = envelope_text(e, TEXT(good));
+    e->fragment.by_peer = by_peer;
     if (!envelope_add(e, TEXT("b@example.org"), NOTIFY_DEFAULT, TEXT("")))
         ok_named(false, "a recipient is taken");
     buffer_init(todo, FORM_MAX);
@@ -174,7 +174,7 @@ only_received_is_kept(void)
     struct envelope *e = envelope_of(false, &todo), *read = envelope_new();
     ok(!has(&todo, "\nS"));
     ok(envelope_read_todo(buffer_text(&todo), e->id, read) == PROGRESS_DONE);
-    ok(!read->by_peer && read->set_mark.length == 0);
+    ok(!read->fragment.by_peer && read->fragment.set_mark.length == 0);
     buffer_free(&todo);
     envelope_free(&read);
     envelope_free(&e);
@@ -183,15 +183,15 @@ only_received_is_kept(void)
     ok(has(&todo, "\nC3:int\nS77:" KEY ";0;1795219000\nT0"));
     read = envelope_new();
     ok(envelope_read_todo(buffer_text(&todo), e->id, read) == PROGRESS_DONE);
-    ok(read->by_peer && read->count == 1);
-    is_text(read->set_mark, TEXT(good), "todo has it");
+    ok(read->fragment.by_peer && read->count == 1);
+    is_text(read->fragment.set_mark, TEXT(good), "todo has it");
     envelope_free(&read);
     read = envelope_new();
     buffer_init(&info, FORM_MAX);
     envelope_write_info(e, &info);
     ok(envelope_read_info(buffer_text(&info), e->id, read) == PROGRESS_DONE);
-    ok(read->by_peer);
-    is_text(read->set_mark, TEXT(good), "info has it, too");
+    ok(read->fragment.by_peer);
+    is_text(read->fragment.set_mark, TEXT(good), "info has it, too");
     envelope_free(&read);
     envelope_free(&e);
     buffer_free(&todo);

@@ -82,8 +82,8 @@ born(int64_t epoch_s, int64_t lifetime)
     char mark[100];
     struct envelope *e = envelope_new();
     snprintf(mark, sizeof(mark), KEY ";0;%lld", (long long)epoch_s);
-    e->by_peer = true;
-    e->set_mark = envelope_text(e, text_from(mark));
+    e->fragment.by_peer = true;
+    e->fragment.set_mark = envelope_text(e, text_from(mark));
     redirect_date(e, now_ms, lifetime);
     int64_t birth_ms = e->birth_ms;
     envelope_free(&e);
@@ -121,8 +121,8 @@ troubles(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct envelope *e = envelope_new();
         const char *enhanced = "";
-        e->by_peer = rows[i].by_peer;
-        e->set_mark = envelope_text(e, text_from(rows[i].mark));
+        e->fragment.by_peer = rows[i].by_peer;
+        e->fragment.set_mark = envelope_text(e, text_from(rows[i].mark));
         const char *why = redirect_trouble(e, rows[i].offered, &enhanced);
         ok((why == NULL) == (rows[i].enhanced == NULL));
         if (why != NULL)

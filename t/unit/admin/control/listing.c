@@ -17,8 +17,8 @@ make_envelope(void)
     e->sender = envelope_text(e, TEXT("a@a.test"));
     e->prefix = envelope_text(e, TEXT("Received: x\r\n"));
     e->content_size = 1000;
-    e->due_ms = NOW + 300000;
-    e->attempts = 2;
+    e->delivery.due_ms = NOW + 300000;
+    e->delivery.attempts = 2;
     if (!envelope_add(e, TEXT("b@b.test"), 0, TEXT("")) ||
         !envelope_add(e, TEXT("c@c.test"), 0, TEXT("")))
         abort();

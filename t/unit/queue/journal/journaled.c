@@ -132,13 +132,13 @@ fail_to_move(uint64_t call, unsigned *stayed)
     stop();
     start();
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->done == 2 && e->recipients[0].done &&
-                 e->failure_count == 1,
+    ok_named(e != NULL && e->delivery.done == 2 && e->recipients[0].done &&
+                 e->delivery.failure_count == 1,
              "whatever fails, the marks are kept, with what is to be told");
     queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
     sim_loop_advance(kit.loop, 300);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->preprocessed && e->done == 2 && e->failure_count == 1,
+    ok_named(e != NULL && e->storage.preprocessed && e->delivery.done == 2 && e->delivery.failure_count == 1,
              "with space it moves, and they with it");
     queue_retire(kit.queue, &e);
     sim_loop_advance(kit.loop, 300);
@@ -171,7 +171,7 @@ test_no_space_for_a_text(void)
     queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
     sim_loop_advance(kit.loop, 200);
     e = queue_load(kit.queue, id);
-    ok(e != NULL && e->preprocessed && e->done == 0);
+    ok(e != NULL && e->storage.preprocessed && e->delivery.done == 0);
     queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
     queue_settle(kit.queue, e, 1, CHANNEL_REMOTE, &failure);
     sim_disk_count_anew();
@@ -184,7 +184,7 @@ test_no_space_for_a_text(void)
     stop();
     start();
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->done == 1 && e->recipients[0].done,
+    ok_named(e != NULL && e->delivery.done == 1 && e->recipients[0].done,
              "who has got it is marked, who failed is tried again");
     queue_retire(kit.queue, &e);
     stop();
@@ -240,7 +240,7 @@ test_from_disk(void)
     again();
     is_number(kit.found_count, 1, "a start finds it");
     e = queue_load(kit.queue, id);
-    ok(e != NULL && e->count == 3 && !e->preprocessed &&
+    ok(e != NULL && e->count == 3 && !e->storage.preprocessed &&
        text_equal(e->prefix, TEXT("Received: by test\r\n")));
     ok_named(kit_content_is(&kit, e, content_of(3000)), "whole, from the journal");
     queue_retire(kit.queue, &e);
@@ -258,7 +258,7 @@ test_from_memory(void)
     sim_disk_count_anew();
     for (int i = 0; i < 2; i++) {
         e = queue_load(kit.queue, id);
-        ok(e != NULL && e->count == 3 && e->content_size == 3000 && !e->held &&
+        ok(e != NULL && e->count == 3 && e->content_size == 3000 && !e->delivery.held &&
            text_equal(e->prefix, TEXT("Received: by test\r\n")));
         ok(kit_content_is(&kit, e, content_of(3000)));
         envelope_free(&e);
@@ -317,11 +317,11 @@ test_told(void)
     stop();
     start();
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->done == 2 && e->recipients[0].done &&
+    ok_named(e != NULL && e->delivery.done == 2 && e->recipients[0].done &&
                  !e->recipients[1].done && e->recipients[2].done,
              "a power cut forgets none of them");
-    ok_named(e->failure_count == 1 && e->failures[0].recipient == 2 &&
-                 strcmp(e->failures[0].outcome.text, "unknown") == 0,
+    ok_named(e->delivery.failure_count == 1 && e->delivery.failures[0].recipient == 2 &&
+                 strcmp(e->delivery.failures[0].outcome.text, "unknown") == 0,
              "nor what a bounce must say");
     queue_defer(kit.queue, &e, 5000, 3);
     sim_loop_advance(kit.loop, 50);
@@ -335,7 +335,7 @@ test_told(void)
     is_number(kit.found_count, 1, "where the next start finds it, once");
     ok(kit.found[0].due_ms == 5000 && kit.found[0].attempts == 3);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->preprocessed && e->done == 2 && e->failure_count == 1,
+    ok_named(e != NULL && e->storage.preprocessed && e->delivery.done == 2 && e->delivery.failure_count == 1,
              "with all that was known");
     ok(kit_content_is(&kit, e, content_of(100)));
     queue_retire(kit.queue, &e);
@@ -435,7 +435,7 @@ test_held(void)
     is_number(queue_hold(kit.queue, e, "for a test", true), 0, "held while young");
     envelope_free(&e);
     e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->held, "so it says at once");
+    ok_named(e != NULL && e->delivery.held, "so it says at once");
     envelope_free(&e);
     again();
     is_number(kit.found_count, 0, "held mail is not reported");

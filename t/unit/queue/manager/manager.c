@@ -523,7 +523,7 @@ test_share(void)
     ok_named(state.excess, "the last is too many");
     ok_named(manager_active(w.manager, w.id) == NULL, "it is not in memory");
     struct envelope *e = queue_load(manager_queue(w.manager), w.id);
-    is_number(e->done, 2, "two have their verdict");
+    is_number(e->delivery.done, 2, "two have their verdict");
     ok(e->recipients[0].done && !e->recipients[1].done && e->recipients[2].done);
     envelope_free(&e);
     world_unstall(&w);

@@ -54,7 +54,7 @@ static bool
 is_warned(const struct world *w)
 {
     struct envelope *e = queue_load(manager_queue(w->manager), w->id);
-    bool warned = e != NULL && e->warned;
+    bool warned = e != NULL && e->delivery.warned;
     envelope_free(&e);
     return warned;
 }

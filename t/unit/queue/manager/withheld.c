@@ -38,7 +38,7 @@ operate_after(uint64_t call, unsigned *wrong, unsigned *refused)
     for (unsigned i = 0; i < MESSAGES && started; i++) {
         struct envelope *e = queue_load(kit.queue, dead.ids[i]);
         *wrong += (e != NULL) != (i != 4 && !removed[i]);
-        *wrong += e != NULL && e->held != (i == 3);
+        *wrong += e != NULL && e->delivery.held != (i == 3);
         envelope_free(&e);
     }
     kit_close(&kit);

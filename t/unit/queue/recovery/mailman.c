@@ -106,7 +106,7 @@ test_basics(void)
     ok_named(again != NULL &&
                  kit_content_is(&kit, again, TEXT("Subject: one\r\n\r\nbody\r\n")),
              "SB04: the identical message");
-    ok_named(again->count == 2 && again->done == 0 &&
+    ok_named(again->count == 2 && again->delivery.done == 0 &&
                  text_equal(again->sender, TEXT("sender@example.org")) &&
                  text_equal(again->envelope_id, TEXT("QQ314159")) &&
                  again->ret == RETURN_HEADERS && again->eight_bit && !again->utf8 &&

@@ -14,8 +14,8 @@ say(enum log_style style, const char *sender, char *out, size_t size)
     e->id = (struct id){.time_ms = 1750000000000, .hash = 7};
     e->sender = envelope_text(e, text_from(sender));
     e->content_size = 1234;
-    e->injected = true;
-    e->injector = 33;
+    e->storage.injected = true;
+    e->storage.injector = 33;
     if (!envelope_add(e, TEXT("a@x.test"), 0, TEXT("")) ||
         !envelope_add(e, TEXT("b@x.test"), 0, TEXT("")))
         abort();

@@ -71,7 +71,7 @@ add(struct world *w, unsigned number, bool young)
     envelope_fail(e,
                   &(struct failure){.recipient = 1, .expired = false, .outcome = no});
     e->recipients[1].done = true;
-    e->done = 1;
+    e->delivery.done = 1;
     *move = (struct preprocess){.envelope = e, .owned = true, .young = young};
     if (!young)
         return;
@@ -105,7 +105,7 @@ test_whole(bool aio)
     unsigned bad = 0;
     for (unsigned i = 0; i < PREPROCESSOR_MAX; i++) {
         struct preprocess *move = &w.mover.moves[i];
-        bad += move->result != 0 || !move->envelope->preprocessed ||
+        bad += move->result != 0 || !move->envelope->storage.preprocessed ||
                move->envelope->recipients[1].mark_offset <= 0 || move->content != NULL;
     }
     is_number(bad, 0, "all of them have moved");
@@ -141,7 +141,7 @@ test_failures(bool aio, int error)
             enum load_result loaded =
                 load_message(&w.spool, move->envelope->id, &e, reason);
             wrong += loaded != (move->result == 0 ? LOAD_DONE : LOAD_GONE);
-            wrong += move->envelope->preprocessed != (move->result == 0);
+            wrong += move->envelope->storage.preprocessed != (move->result == 0);
             envelope_free(&e);
         }
         forget(&w);

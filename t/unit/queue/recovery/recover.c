@@ -272,7 +272,7 @@ test_damage(void)
     ok_named(kit.found_count == 1 && kit.found[0].due_ms == 0,
              "a torn due time is now");
     struct envelope *e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->done == 1, "and no damage");
+    ok_named(e != NULL && e->delivery.done == 1, "and no damage");
     envelope_free(&e);
     kit_close(&kit);
 }
@@ -293,7 +293,7 @@ test_conflicts(void)
              "a whole S5 wins over todo");
     ok(!is_in("todo", id) && !is_in("intd", id));
     struct envelope *e = queue_load(kit.queue, id);
-    ok_named(e != NULL && e->preprocessed && e->recipients[0].done, "with its marks");
+    ok_named(e != NULL && e->storage.preprocessed && e->recipients[0].done, "with its marks");
     envelope_free(&e);
     kit_close(&kit);
 
@@ -311,7 +311,7 @@ test_conflicts(void)
                      !is_in("remote", id),
                  dirs[i]);
         e = queue_load(kit.queue, id);
-        ok(e != NULL && !e->preprocessed && e->done == 0);
+        ok(e != NULL && !e->storage.preprocessed && e->delivery.done == 0);
         envelope_free(&e);
         kit_close(&kit);
         fresh();
@@ -453,7 +453,7 @@ test_trigger(void)
     sim_loop_advance(kit.loop, 26 * 60 * 1000);
     is_number(kit.found_count, 3, "nor because somebody puts a todo there");
     e = queue_load(kit.queue, first);
-    ok_named(e != NULL && e->done == 1, "which changes nothing");
+    ok_named(e != NULL && e->delivery.done == 1, "which changes nothing");
     envelope_free(&e);
     kit_close(&injector);
     kit_close(&kit);
@@ -469,7 +469,7 @@ test_held(void)
     sim_loop_advance(kit.loop, 30 * 60 * 1000);
     is_number(kit.found_count, 0, "held mail is not reported, by no scan");
     struct envelope *e = queue_load(kit.queue, id);
-    ok(e != NULL && e->held);
+    ok(e != NULL && e->delivery.held);
     queue_retire(kit.queue, &e);
     is_number(sim_disk_count("/spool/hold") + sim_disk_count("/spool/mess"), 0,
               "retired with its hold");

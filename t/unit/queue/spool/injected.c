@@ -45,16 +45,16 @@ static void
 test_dropped(void)
 {
     struct envelope *e = envelope_of("", "r@y.test");
-    e->made_of = TEXT("1\n01JD3ZK5Q8-9F3K2C7A 4000000000\n");
+    e->fragment.made_of = TEXT("1\n01JD3ZK5Q8-9F3K2C7A 4000000000\n");
     e->trust = TEXT("auth:alice net:192.0.2.0/24");
-    e->by_peer = true;
-    e->set_mark = TEXT("00;1;2");
+    e->fragment.by_peer = true;
+    e->fragment.set_mark = TEXT("00;1;2");
     e->priority = 9;
     e->double_bounce = e->ascii_header = true;
     ok_named(injected_take(e, now_ms) == NULL, "the null sender");
-    is_text(e->made_of, TEXT(""), "it is made of nothing");
+    is_text(e->fragment.made_of, TEXT(""), "it is made of nothing");
     is_text(e->trust, TEXT("int"), "he is not alice");
-    ok_named(!e->by_peer && e->set_mark.length == 0, "nor another host of ours");
+    ok_named(!e->fragment.by_peer && e->fragment.set_mark.length == 0, "nor another host of ours");
     is_number(e->priority, 0, "nor urgent");
     ok_named(!e->double_bounce, "a failure is told");
     ok_named(!e->ascii_header, "nobody has looked");

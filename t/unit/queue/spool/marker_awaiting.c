@@ -178,11 +178,11 @@ test_young(void)
     envelope_free(&e);
     is_number(sim_disk_calls(), 0, "young mail asks nothing of the disk");
     e = queue_load(kit.queue, id);
-    ok_named(e->awaits_parts, "but it is known");
+    ok_named(e->fragment.awaits_parts, "but it is known");
     queue_wait(kit.queue, e, false);
     envelope_free(&e);
     e = queue_load(kit.queue, id);
-    ok_named(!e->awaits_parts, "so is the end of it");
+    ok_named(!e->fragment.awaits_parts, "so is the end of it");
     queue_wait(kit.queue, e, true);
     queue_retire(kit.queue, &e);
     sim_loop_advance(kit.loop, 1000);
@@ -202,7 +202,7 @@ test_moving(void)
     struct id id = put_aside(0, true);
     ok_named(is_in(SPOOL_DEFRAG, id) && is_in(SPOOL_INFO, id), "a deferral marks it");
     struct envelope *e = queue_load(kit.queue, id);
-    ok_named(e->awaits_parts, "which is read");
+    ok_named(e->fragment.awaits_parts, "which is read");
     sim_disk_count_anew();
     queue_wait(kit.queue, e, true);
     is_number(sim_disk_calls(), 0, "and not made again");
@@ -262,7 +262,7 @@ test_while_moving(void)
     queue_wait(kit.queue, e, true);
     queue_defer(kit.queue, &e, loop_now_ms(kit.loop), 0);
     e = queue_load(kit.queue, id); /* not written yet */
-    ok_named(e != NULL && e->awaits_parts, "what is to be written is told");
+    ok_named(e != NULL && e->fragment.awaits_parts, "what is to be written is told");
     queue_wait(kit.queue, e, false);
     sim_loop_advance(kit.loop, 1000);
     ok_named(is_in(SPOOL_INFO, id) && !is_in(SPOOL_DEFRAG, id), "the last word counts");
@@ -395,7 +395,7 @@ test_list(void)
     is_number(l.count, 4, "the same");
     is_listed(&l, marked, QUEUE_DEFRAG, "the same fragment");
     e = queue_load(asks.queue, marked);
-    ok_named(e != NULL && e->awaits_parts, "its envelope tells");
+    ok_named(e != NULL && e->fragment.awaits_parts, "its envelope tells");
     envelope_free(&e);
     kit_close(&asks);
 }

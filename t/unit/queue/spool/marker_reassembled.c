@@ -162,7 +162,7 @@ make_whole(void)
     if (!slices_start(&kit, 1, 0, 4 * SEGMENT))
         abort();
     struct envelope *e = kit_envelope("s@x", one);
-    e->made_of = envelope_text(e, TEXT("1\n01JD3ZK5Q8-9F3K2C7A 0\n"));
+    e->fragment.made_of = envelope_text(e, TEXT("1\n01JD3ZK5Q8-9F3K2C7A 0\n"));
     e = kit_accept(&kit, e, TEXT("whole\r\n"));
     struct id id = e->id;
     envelope_free(&e);

@@ -57,7 +57,7 @@ deferred(struct spool *s, unsigned char n)
         abort();
     e->recipients[0].channel = CHANNEL_LOCAL;
     e->recipients[1].done = true;
-    e->done = 1;
+    e->delivery.done = 1;
     envelope_fail(
         e, &(struct failure){.recipient = 1, .expired = false, .outcome = failure});
     if (spool_write_preprocessed(s, e, &content, files, &count) != 0)
@@ -78,7 +78,7 @@ is_whole(struct spool *s, struct id id)
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX];
     enum load_result result = load_message(s, id, &e, reason);
-    bool whole = result == LOAD_DONE && e->count == 2 && e->failure_count == 1;
+    bool whole = result == LOAD_DONE && e->count == 2 && e->delivery.failure_count == 1;
     envelope_free(&e);
     return whole;
 }

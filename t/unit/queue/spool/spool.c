@@ -170,7 +170,7 @@ test_steps(void)
     is_number(load_preprocessed(&s, e->id, &read, reason), LOAD_DONE, "S5 is whole");
     envelope_free(&read);
     is_number(spool_leave_todo(&s, e), 0, "todo goes");
-    ok(e->preprocessed && !spool_has(&s, SPOOL_TODO, e->id) &&
+    ok(e->storage.preprocessed && !spool_has(&s, SPOOL_TODO, e->id) &&
        !spool_has(&s, SPOOL_INTD, e->id));
     ok_named(spool_sync_dirs(&s, ~0u) == 0 && !s.unsynced[SPOOL_TODO] &&
                  !s.unsynced[SPOOL_INFO],
@@ -183,17 +183,17 @@ test_steps(void)
     struct outcome o = outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.0.0", "no");
     buffer_init(&texts, 10000);
     envelope_fail(e, &(struct failure){.recipient = 1, .expired = false, .outcome = o});
-    envelope_write_failure(e, &e->failures[0], &texts);
+    envelope_write_failure(e, &e->delivery.failures[0], &texts);
     e->recipients[0].done = e->recipients[1].done = true;
     is_number(spool_append_failures(&s, e->id, buffer_text(&texts)), 0, "told");
     is_number(spool_mark(&s, e, marks, 2), 0, "marked");
     is_number(spool_append_failures(&s, e->id, buffer_text(&texts)), 0, "once more");
     is_number(spool_mark(&s, e, marks, 2), 0, "twice is no harm");
-    e->due_ms = 77;
-    e->attempts = 3;
+    e->delivery.due_ms = 77;
+    e->delivery.attempts = 3;
     is_number(spool_write_due(&s, e), 0, "due");
     is_number(load_message(&s, e->id, &read, reason), LOAD_DONE, "loaded");
-    ok(read != NULL && read->done == 2 && read->failure_count == 1);
+    ok(read != NULL && read->delivery.done == 2 && read->delivery.failure_count == 1);
     int64_t due_ms;
     unsigned attempts;
     load_due(&s, e->id, &due_ms, &attempts);

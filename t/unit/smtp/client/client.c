@@ -102,9 +102,9 @@ mail_word(struct mail *m, struct text word, struct options *w)
     } else if (text_equal(word, TEXT("utf8"))) {
         e->utf8 = true;
     } else if (text_starts(word, TEXT("mark="))) {
-        e->set_mark = envelope_text(e, text_after(word, 5));
+        e->fragment.set_mark = envelope_text(e, text_after(word, 5));
     } else if (text_equal(word, TEXT("by_peer"))) {
-        e->by_peer = true;
+        e->fragment.by_peer = true;
     } else if (text_equal(word, TEXT("ascii"))) {
         e->ascii_header = true;
     } else if (text_starts(word, TEXT("from="))) {

@@ -38,7 +38,7 @@ add_fragment(struct bed *b, const char *rcpts)
 {
     add_mail(b, rcpts);
     struct envelope *e = b->manager.envelopes[b->manager.count - 1];
-    e->set_mark = TEXT(MARK);
+    e->fragment.set_mark = TEXT(MARK);
     e->eight_bit = true;
 }
 

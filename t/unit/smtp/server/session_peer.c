@@ -92,8 +92,8 @@ passes_on(void)
     dialog_must(queue_each(manager_queue(w.manager), collect, &s) == 0, "list");
     is_number(s.count, 1, "a message");
     const struct envelope *e = s.messages[0].envelope;
-    is_text(e->set_mark, text_from(mark), "its mark is kept");
-    ok(e->by_peer && e->count == 1 && e->trust.length == 0);
+    is_text(e->fragment.set_mark, text_from(mark), "its mark is kept");
+    ok(e->fragment.by_peer && e->count == 1 && e->trust.length == 0);
     is_text(e->recipients[0].address, TEXT("u@d.example"), "its route is not");
     is_number(e->birth_ms, hour_ago_s * 1000, "it is as old as it was there");
     ok(logged(&w, "queued, a fragment of one of our hosts"));
