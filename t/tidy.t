@@ -50,7 +50,8 @@ result 'documents use the words of the field' "$(grep -nwiE \
 result 'ARCHITECTURE.md has the rooms of t/layers.t, and stays a map' "$(
     { sed -n 's/^may \([a-z/]*\).*/\1/p' t/layers.t
       grep -oE '^\| [a-z/]+/ ' ARCHITECTURE.md | sed 's/^| //; s,/ $,,'; } | sort | uniq -u
-    awk 'length > 100 { print "line " FNR " is too long" } END { if (FNR > 150) print FNR " lines" }' ARCHITECTURE.md)"
+    awk 'length > 100 { print "line " FNR " is too long" } END { if (FNR > 150) print FNR " lines" }
+         /^\|/ && last ~ /^\|/ && length != length(last) { print "line " FNR " is not aligned" } { last = $0 }' ARCHITECTURE.md)"
 result 'no merge left its marks' "$(git grep -nE '^(<{7}|>{7}) ' -- ':!t/fuzz/corpus' 2>/dev/null)"
 result 'every module has a unit test' "$(for f in $(ls $product | grep '\.c$' | grep -v ^defrag/); do
     h=${f%.c}.h; m=$(basename "$f" .c) # x_part is tested as a part of x
