@@ -43,7 +43,10 @@ result 'files that documents name exist' "$(grep -hoP '(?<![\w/])(base|mime|sche
     grep -hoE '`([a-z_]+/)?[a-z][a-z0-9_]*\.[ch]`' *.md doc/*.md | tr -d '`' | sort -u |
     while read -r file; do printf '%s\n' $product $tests | grep -qE "(^|/)$file\$" || echo "$file"; done)"
 result 'functions that documents name exist' "$(grep -hoE '`[a-z0-9_]+\(\)' *.md doc/*.md | tr -d '`()' | sort -u |
-    while read -r f; do grep -qE "^$f\(" $product $tests || echo "$f()"; done)"
+    while read -r f; do grep -qE "^$f\(" $product $tests || echo "$f()"; done
+    cat *.md doc/*.md | tr '\n' ' ' | tr -s ' ' | grep -oE '`[a-z_/]+\.c`: `[a-z0-9_]+\(\)|`[a-z0-9_]+\(\)` in `[a-z_/]+\.c`' |
+    sed -E 's/^`([^`]*\.c)`: `(.*)\(\)$/\1 \2/; s/^`(.*)\(\)` in `(.*)`$/\2 \1/' | sort -u |
+    while read -r file f; do grep -qE "^$f\(" "$file" || echo "$f() is not in $file"; done)"
 result 'documents use the words of the field' "$(grep -nwiE \
     "strangers?|mistakes?|clear text|at the most|besides|at once|believe[sd]?|he|him|his|mend(s|ed)?|so (many|long)|wholes|young" \
     $(ls *.md doc/*.md | grep -v CHANGELOG))"
