@@ -79,11 +79,16 @@ $(BUILD)/$(1).a: $(call object,$(call sources,$(1)))
 endef
 $(foreach d,$(DIRS),$(eval $(call folder,$(d))))
 
-# A unit test links its own folder and those below. A test with a line
-# `/* link: t/sim/disk*.c */` links that stand-in before the real door.
+# A unit test links the helpers of t/support/ that it uses, its own folder and those below.
+# A test with a line `/* link: t/sim/disk*.c */` links that stand-in before the real door.
+SUPPORT := $(BUILD)/t/support.a
+$(SUPPORT): $(call object,$(wildcard t/support/*.c))
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+
 stand_ins = $(call object,$(wildcard $(shell sed -n 's,^/\* link: \(.*\) \*/$$,\1,p' t/$(1).c)))
 define unit
-$(BUILD)/t/unit/$(1).t: $(BUILD)/t/unit/$(1).o $(call stand_ins,unit/$(1)) \
+$(BUILD)/t/unit/$(1).t: $(BUILD)/t/unit/$(1).o $(call stand_ins,unit/$(1)) $(SUPPORT) \
         $(call archive,$(call reversed,$(call upto,$(1))))
 	$$(Q)echo "  link $$@"
 	$$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS)
@@ -108,7 +113,7 @@ $(BUILD)/%.o: %.c
 
 # Power cuts at every change of the simulated disk: bounded as a test, or ROUNDS=n of
 # workloads left to chance, from SEED=n on.
-$(BUILD)/t/crash.t: $(call object,$(wildcard t/crash/*.c t/sim/disk*.c) t/sim/loop.c) \
+$(BUILD)/t/crash.t: $(call object,$(wildcard t/crash/*.c t/sim/disk*.c) t/sim/loop.c) $(SUPPORT) \
         $(call archive,queue sched mime base)
 	$(Q)echo "  link $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
@@ -150,7 +155,7 @@ fuzz:
 	    [ -z "$$broken" ] || { echo "broken:$$broken"; exit 1; }
 
 define fuzzer
-$(BUILD)/fuzz/$(1): $(BUILD)/t/fuzz/$(1).o $(call stand_ins,fuzz/$(1)) \
+$(BUILD)/fuzz/$(1): $(BUILD)/t/fuzz/$(1).o $(call stand_ins,fuzz/$(1)) $(SUPPORT) \
         $(call archive,$(call reversed,$(DIRS)))
 	@mkdir -p $$(@D)
 	$$(CC) $$(CFLAGS) -fsanitize=fuzzer $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS)

@@ -102,7 +102,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         assert(!e->fragment.by_peer || (f.server.defrag_host != NULL && e->trust.length == 0));
         assert(e->fragment.by_peer == (e->fragment.set_mark.length > 0));
     }
-    fake_end(&f);
+    server_fake_end(&f);
     buffer_free(&repaired);
     return 0;
 }

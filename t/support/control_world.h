@@ -26,82 +26,17 @@ struct world {
     bool stalled;
 };
 
-static inline void
-turns(struct world *w, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        loop_turn(w->loop, 1);
-}
+void control_turns(struct world *w, unsigned count);
 
 /* Without a turn: channels may be plugged in. */
-static inline void
-world_begin(struct world *w, const char *folder, struct text lines)
-{
-    char error[300] = "";
-    *w = (struct world){.loop = loop_new()};
-    struct manager_settings settings = {
-        .hostname = "h.test",
-        .queue = {.spool = folder,      .slices = 1},
-        .sched = { .active_limit = 100, .session_limit = 10,   .seed = 1}
-    };
-    struct route_settings routes = {.routes = lines};
-    transport_params_default(&routes.base);
-    w->log = log_new(w->loop, LOG_STYLE_PETREL, LOG_LEVEL_INFO);
-    buffer_init(&w->lines, 64 * 1024 * 1024);
-    log_capture(w->log, &w->lines);
-    w->net = net_new(w->loop);
-    w->routes = route_new(&routes, &w->lines);
-    snprintf(w->path, sizeof(w->path), "%s/control", folder);
-    if (w->routes == NULL || manager_new(&w->manager, w->loop, w->log, &settings,
-                                         w->routes, error, sizeof(error)) != 0)
-        abort();
-    w->control =
-        control_server_new(w->loop, w->net, w->log, w->manager, w->path, error, sizeof(error));
-    if (!ok_named(w->control != NULL, "it listens"))
-        printf("# %s\n", error);
-}
+void control_world_begin(struct world *w, const char *folder, struct text lines);
 
 /* Sessions must have ended. */
-static inline void
-world_end(struct world *w)
-{
-    control_server_free(&w->control);
-    ok(w->control == NULL);
-    control_server_free(&w->control);
-    manager_free(&w->manager);
-    net_free(&w->net);
-    route_free(&w->routes);
-    log_free(&w->log);
-    buffer_free(&w->lines);
-    loop_free(&w->loop);
-}
+void control_world_end(struct world *w);
 
-static inline void
-on_stored(void *context, struct envelope *e, const struct outcome *refusal)
-{
-    struct world *w = context;
-    w->accepted += refusal == NULL;
-    manager_accept(w->manager, &e);
-}
+void on_stored(void *context, struct envelope *e, const struct outcome *refusal);
 
 /* user0 to userN at the domain; it is taken in a later turn. */
-static inline void
-post_mail(struct world *w, unsigned recipients, const char *domain)
-{
-    struct outcome refusal;
-    struct envelope *e = envelope_new();
-    char address[60];
-    for (unsigned i = 0; i < recipients; i++) {
-        snprintf(address, sizeof(address), "user%u@%s", i, domain);
-        if (!envelope_add(e, text_from(address), NOTIFY_NEVER, TEXT("")))
-            abort();
-    }
-    struct queue_draft *draft = queue_begin(manager_queue(w->manager), 0, &refusal);
-    if (draft == NULL || !queue_write(draft, TEXT("A: b\r\n\r\n")))
-        abort();
-    queue_name(draft, e);
-    w->id = e->id;
-    queue_commit(&draft, &e, on_stored, w);
-}
+void post_mail(struct world *w, unsigned recipients, const char *domain);
 
 #endif

@@ -11,26 +11,8 @@
 
 enum { FOLDER_ROOM_MB = 512 };
 
-static inline void
-folder_make(char *out, size_t size, const char *name)
-{
-    static const char memory[] = "/dev/shm";
-    struct statvfs s;
-    bool fits = access(memory, W_OK | X_OK) == 0 && statvfs(memory, &s) == 0 &&
-                s.f_bavail >= FOLDER_ROOM_MB * (1024UL * 1024 / s.f_frsize);
-    int length =
-        snprintf(out, size, "%s/petrel-%s-XXXXXX", fits ? memory : "/tmp", name);
-    if (length < 0 || (size_t)length >= size || mkdtemp(out) == NULL)
-        abort();
-}
+void folder_make(char *out, size_t size, const char *name);
 
-static inline void
-folder_remove(const char *folder)
-{
-    char command[200];
-    int length = snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-    if (length < 0 || (size_t)length >= sizeof(command) || system(command) != 0)
-        abort();
-}
+void folder_remove(const char *folder);
 
 #endif

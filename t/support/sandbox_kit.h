@@ -17,102 +17,25 @@
 enum { NOBODY = 65534, NAME_SIZE = 128 };
 
 /* ours/: to write; read/: to read; others/: neither. */
-static char home[] = "/tmp/petrel-sandbox-XXXXXX";
-static struct sandbox_state offer;
-static uid_t wanted; /* of the child */
+extern char home[];
+extern struct sandbox_state offer;
+extern uid_t wanted; /* of the child */
 
-static inline void
-must(bool good)
-{
-    if (!good) {
-        perror("t/unit/base/sandbox/sandbox.c");
-        abort();
-    }
-}
+void must(bool good);
 
-static inline const char *
-in_home(const char *name)
-{
-    static char path[4][NAME_SIZE];
-    static unsigned turn;
-    char *out = path[turn++ % 4];
-    snprintf(out, NAME_SIZE, "%s/%s", home, name);
-    return out;
-}
+const char * in_home(const char *name);
 
-static inline void
-spit(const char *path, const char *content)
-{
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    must(file >= 0 && write(file, content, strlen(content)) >= 0 && close(file) == 0);
-}
+void spit(const char *path, const char *content);
 
-static inline void
-begin(void)
-{
-    umask(0);
-    must(mkdtemp(home) != NULL && chmod(home, 0777) == 0);
-    must(mkdir(in_home("ours"), 0777) == 0 && mkdir(in_home("ours/a"), 0777) == 0);
-    must(mkdir(in_home("ours/b"), 0777) == 0 && mkdir(in_home("read"), 0777) == 0);
-    must(mkdir(in_home("others"), 0777) == 0);
-    spit(in_home("ours/a/file"), "ours");
-    spit(in_home("read/settings"), "old");
-    spit(in_home("read/beside"), "key");
-    spit(in_home("others/secret"), "theirs");
-}
+void begin(void);
 
-static inline void
-finish(void)
-{
-    char command[NAME_SIZE];
-    snprintf(command, sizeof(command), "rm -rf %s", home);
-    must(system(command) == 0);
-}
+void sandbox_finish(void);
 
-static inline struct sandbox *
-planned(void)
-{
-    struct sandbox *s = sandbox_new();
-    sandbox_let_write(s, in_home("ours"));
-    sandbox_let_read(s, in_home("read/settings"));
-    sandbox_let_read(s, "/etc/passwd");
-    return s;
-}
+struct sandbox * planned(void);
 
 /* In a child, as root or as nobody, within the sandbox: the wait status. What it writes
  * to standard error comes out in told, if that is not NULL. */
-static inline int
-child(bool nobody, int (*act)(void), char *told, size_t told_size)
-{
-    int status, both[2];
-    size_t length = 0;
-    ssize_t got;
-    fflush(stdout);
-    wanted = nobody ? NOBODY : getuid();
-    must(pipe(both) == 0);
-    pid_t pid = fork();
-    must(pid >= 0);
-    if (pid == 0) {
-        struct identity who = {
-            .change = true, .uid = NOBODY, .gid = NOBODY, .name = "nobody"};
-        dup2(both[1], STDERR_FILENO);
-        close(both[0]);
-        if (nobody && !identity_keep(&who))
-            _exit(100);
-        struct sandbox *s = planned();
-        sandbox_enter(s);
-        _exit(act());
-    }
-    close(both[1]);
-    while (told && length < told_size - 1 &&
-           (got = read(both[0], told + length, told_size - 1 - length)) > 0)
-        length += (size_t)got;
-    if (told)
-        told[length] = '\0';
-    must(waitpid(pid, &status, 0) == pid);
-    close(both[0]);
-    return status;
-}
+int child(bool nobody, int (*act)(void), char *told, size_t told_size);
 
 #define EXPECT(condition)                                                                \
     do {                                                                                 \

@@ -51,295 +51,53 @@ struct world {
     bool may_be_early; /* mail that waits for a dead site comes when that lives */
 };
 
-static inline void
-world_must(bool good, const char *what)
-{
-    if (!good) {
-        tap_result(false, what, __FILE__, __LINE__);
-        abort();
-    }
-}
+void world_must(bool good, const char *what);
 
-static inline void
-world_start(struct world *w, int active_limit, int session_limit)
-{
-    memset(w, 0, sizeof *w);
-    w->s = sched_new(&(struct sched_settings){
-        .active_limit = active_limit, .session_limit = session_limit, .seed = 7});
-    w->now = INT64_C(1700000000000);
-    w->target.kind = TARGET_MX;
-    w->target.tls = TARGET_TLS_MAY;
-    w->target.look_up_mx = true;
-    w->keep_outcomes = true;
-    transport_params_default(&w->target.transport);
-    w->target.transport.adaptive = 0; /* Postfix's rules alone */
-}
+void sched_world_start(struct world *w, int active_limit, int session_limit);
 
-static inline void
-world_end(struct world *w)
-{
-    sched_free(&w->s);
-    while (w->channels) {
-        struct channel *next = w->channels->next;
-        free(w->channels);
-        w->channels = next;
-    }
-    for (unsigned i = 0; i < w->count; i++)
-        for (unsigned j = 0; j < w->mails[i].count; j++)
-            free(w->mails[i].to[j].last);
-    free(w->mails);
-}
+void sched_world_end(struct world *w);
 
 /* domains: one for each recipient, blanks between. Returns the number of the mail. */
-static inline unsigned
-world_add(struct world *w, const char *domains, int64_t delay_ms, unsigned attempts)
-{
-    if (w->count == w->capacity) {
-        w->capacity = w->capacity ? 2 * w->capacity : 64;
-        w->mails = memory_resize(w->mails, w->capacity * sizeof *w->mails);
-    }
-    struct mail *m = &w->mails[w->count];
-    *m = (struct mail){
-        .id = {(uint64_t)w->now + w->count, w->count},
-        .birth = w->now,
-        .due = w->now + delay_ms,
-        .attempts = attempts
-    };
-    struct text rest = text_from(domains), word;
-    while (text_word(&rest, " ", &word)) {
-        world_must(m->count < WORLD_RECIPIENTS, "recipients of a test mail");
-        text_copy(m->to[m->count++].domain, WORLD_DOMAIN, word);
-    }
-    sched_add(w->s, w->now, m->id, m->due, attempts);
-    return w->count++;
-}
+unsigned world_add(struct world *w, const char *domains, int64_t delay_ms, unsigned attempts);
 
-static inline void
-world_verdict(struct world *w, struct mail *m, unsigned index, const struct outcome *o,
-              bool expired)
-{
-    world_must(index < m->count && m->loaded, "a verdict for a loaded recipient");
-    world_must(m->to[index].fate == FATE_OPEN, "no verdict after the final one");
-    switch (o->verdict) {
-    case VERDICT_DEFERRED:
-        m->deferrals++;
-        break;
-    case VERDICT_DELIVERED:
-        m->to[index].fate = FATE_SENT;
-        m->finals++;
-        break;
-    case VERDICT_FAILED:
-        m->to[index].fate = expired ? FATE_EXPIRED : FATE_FAILED;
-        m->finals++;
-        break;
-    }
-    if (w->keep_outcomes) {
-        if (!m->to[index].last)
-            m->to[index].last = memory_new(sizeof *o);
-        *m->to[index].last = *o;
-    }
-}
+void world_verdict(struct world *w, struct mail *m, unsigned index, const struct outcome *o, bool expired);
 
-static inline void
-world_load(struct world *w, struct id id)
-{
-    struct mail *m = &w->mails[id.hash];
-    struct sched_recipient recipients[WORLD_RECIPIENTS];
-    size_t count = 0;
-    bool is_due = m->due <= w->now || w->may_be_early;
-    world_must(!m->loaded && !m->gone && is_due, "only due mail is loaded");
-    for (unsigned i = 0; i < m->count; i++)
-        if (m->to[i].fate == FATE_OPEN)
-            recipients[count++] =
-                (struct sched_recipient){i, &w->target, text_from(m->to[i].domain)};
-    w->loaded[w->loads++ % 64] = (unsigned)id.hash;
-    m->loaded = true;
-    w->active++;
-    if (w->active > w->active_max)
-        w->active_max = w->active;
-    struct sched_mail mail = {.owner = (void *)(uintptr_t)(id.hash + 1),
-                              .birth_ms = m->birth,
-                              .null_sender = m->null_sender,
-                              .sender = m->sender,
-                              .class = m->class,
-                              .size = m->size};
-    if (!sched_loaded(w->s, w->now, id, &mail, recipients, count)) {
-        m->loaded = false;
-        w->active--;
-        w->backlogged++;
-    }
-}
+void world_load(struct world *w, struct id id);
 
-static inline void
-world_open(struct world *w, const struct sched_action *a)
-{
-    struct channel *c = memory_new(sizeof *c), **end = &w->channels;
-    *c = (struct channel){.session = a->session, .domain = a->domain, .opened = w->now};
-    while (*end)
-        end = &(*end)->next;
-    *end = c;
-    world_must(a->target->kind == w->target.kind, "the target as given");
-    w->opens++;
-    w->open_now++;
-}
+void sched_world_open(struct world *w, const struct sched_action *a);
 
-static inline void
-world_act(struct world *w, const struct sched_action *a)
-{
-    struct mail *m = &w->mails[a->id.hash];
-    switch (a->verb) {
-    case SCHED_LOAD:
-        world_load(w, a->id);
-        return;
-    case SCHED_OPEN:
-        world_open(w, a);
-        return;
-    case SCHED_SETTLE:
-        world_must(a->owner == (void *)(uintptr_t)(a->id.hash + 1), "the owner");
-        world_verdict(w, m, a->index, a->outcome, a->expired);
-        w->settles++;
-        return;
-    case SCHED_WAIT:
-        m->attempts = a->attempts;
-        m->due = a->due_ms;
-        world_must(a->due_ms > w->now, "a deferred message waits");
-        world_must(m->finals < m->count, "for an open recipient");
-        w->waits++;
-        break;
-    case SCHED_FINISH:
-        world_must(m->finals == m->count, "finished: every recipient has its verdict");
-        m->gone = true;
-        w->finishes++;
-        break;
-    }
-    world_must(m->loaded, "only what is loaded ends");
-    m->loaded = false;
-    m->rounds++;
-    w->active--;
-}
+void world_act(struct world *w, const struct sched_action *a);
 
 /* What the owner does after every event. */
-static inline void
-world_run(struct world *w)
-{
-    struct sched_action a;
-    while (sched_next(w->s, w->now, &a))
-        world_act(w, &a);
-}
+void world_run(struct world *w);
 
 /* Lets time pass, with a turn at every wake-up. */
-static inline void
-world_pass(struct world *w, int64_t ms)
-{
-    int64_t until = w->now + ms;
-    world_run(w);
-    while (sched_wake_ms(w->s) <= until) {
-        world_must(sched_wake_ms(w->s) > w->now, "no wake-up for what is done");
-        w->now = sched_wake_ms(w->s);
-        world_run(w);
-    }
-    w->now = until;
-    world_run(w);
-}
+void world_pass(struct world *w, int64_t ms);
 
 /* The open channels to domain, counted from 0; NULL beyond the last. "" = any. */
-static inline struct channel *
-world_channel(struct world *w, const char *domain, int nth)
-{
-    for (struct channel *c = w->channels; c; c = c->next)
-        if (!c->ended && (!*domain || !strcmp(c->domain, domain)) && nth-- == 0)
-            return c;
-    return NULL;
-}
+struct channel * world_channel(struct world *w, const char *domain, int nth);
 
-static inline int
-world_channels(struct world *w, const char *domain)
-{
-    int count = 0;
-    while (world_channel(w, domain, count))
-        count++;
-    return count;
-}
+int world_channels(struct world *w, const char *domain);
 
-static inline bool
-channel_take(struct world *w, struct channel *c)
-{
-    bool expected = sched_has_work(w->s, c->session);
-    c->busy = sched_take(w->s, w->now, c->session, &c->work);
-    world_must(c->busy || !expected || !c->greeted,
-               "has_work promised what take gives");
-    c->greeted = true;
-    c->idle = !c->busy;
-    world_run(w);
-    return c->busy;
-}
+bool channel_take(struct world *w, struct channel *c);
 
-static inline struct mail *
-channel_mail(struct world *w, const struct channel *c)
-{
-    return &w->mails[(uintptr_t)c->work.owner - 1];
-}
+struct mail * channel_mail(struct world *w, const struct channel *c);
 
 /* One verdict for recipient number nth of the work. */
-static inline void
-channel_settle(struct world *w, struct channel *c, size_t nth, const struct outcome *o)
-{
-    unsigned index = c->work.indexes[nth];
-    world_verdict(w, channel_mail(w, c), index, o, false);
-    sched_settled(w->s, w->now, c->session, index, o);
-}
+void channel_settle(struct world *w, struct channel *c, size_t nth, const struct outcome *o);
 
-static inline void
-channel_answer(struct world *w, struct channel *c, enum verdict verdict,
-               enum blame blame)
-{
-    struct outcome o =
-        outcome_make(verdict, blame, 0, "4.0.0", "%s", outcome_word(verdict));
-    for (size_t i = 0; i < c->work.count; i++)
-        channel_settle(w, c, i, &o);
-    c->busy = false;
-    world_run(w);
-}
+void channel_answer(struct world *w, struct channel *c, enum verdict verdict, enum blame blame);
 
-static inline void
-channel_send(struct world *w, struct channel *c)
-{
-    channel_answer(w, c, VERDICT_DELIVERED, BLAME_NONE);
-}
+void channel_send(struct world *w, struct channel *c);
 
-static inline void
-channel_end(struct world *w, struct channel *c, const struct outcome *trouble)
-{
-    c->ended = true;
-    w->open_now--;
-    sched_session_ended(w->s, w->now, c->session, trouble);
-    world_run(w);
-}
+void channel_end(struct world *w, struct channel *c, const struct outcome *trouble);
 
-static inline struct outcome
-world_trouble(enum verdict verdict, const char *text)
-{
-    return outcome_make(verdict, BLAME_SITE, 0,
-                        verdict == VERDICT_FAILED ? "5.1.2" : "4.4.1", "%s", text);
-}
+struct outcome world_trouble(enum verdict verdict, const char *text);
 
-static inline void
-channel_refuse(struct world *w, struct channel *c)
-{
-    struct outcome refused = world_trouble(VERDICT_DEFERRED, "connection refused");
-    channel_end(w, c, &refused);
-}
+void channel_refuse(struct world *w, struct channel *c);
 
 /* Sends all that a channel is given, then ends it. Returns the transactions. */
-static inline int
-channel_drain(struct world *w, struct channel *c)
-{
-    int works = 0;
-    for (; channel_take(w, c); works++)
-        channel_send(w, c);
-    channel_end(w, c, NULL);
-    return works;
-}
+int channel_drain(struct world *w, struct channel *c);
 
 struct world_site_query {
     const char *key;
@@ -347,25 +105,7 @@ struct world_site_query {
     char text[OUTCOME_TEXT_MAX];
 };
 
-static inline void
-world_site_each(void *context, const struct sched_site *site)
-{
-    struct world_site_query *q = context;
-    if (strcmp(site->key, q->key) != 0)
-        return;
-    q->site = *site;
-    q->text[0] = '\0';
-    if (site->reason)
-        snprintf(q->text, sizeof q->text, "%s", site->reason->text);
-}
-
 /* key NULL in the answer: there is no such destination. */
-static inline struct world_site_query
-world_site(struct world *w, const char *key)
-{
-    struct world_site_query q = {.key = key};
-    sched_sites(w->s, world_site_each, &q);
-    return q;
-}
+struct world_site_query world_site(struct world *w, const char *key);
 
 #endif

@@ -21,37 +21,13 @@
 #define TAP_ADDRESS_SANITIZER 0
 #endif
 
-static int tap_count, tap_failed;
+extern int tap_count, tap_failed;
 
-static inline bool
-tap_result(bool good, const char *name, const char *file, int line)
-{
-    tap_count++;
-    printf("%s %d - %s\n", good ? "ok" : "not ok", tap_count, name);
-    if (!good) {
-        tap_failed++;
-        printf("# failed at %s:%d\n", file, line);
-    }
-    fflush(stdout);
-    return good;
-}
+bool tap_result(bool good, const char *name, const char *file, int line);
 
-static inline bool
-tap_number(int64_t got, int64_t want, const char *name, const char *file, int line)
-{
-    if (!tap_result(got == want, name, file, line))
-        printf("#   got %" PRId64 ", want %" PRId64 "\n", got, want);
-    return got == want;
-}
+bool tap_number(int64_t got, int64_t want, const char *name, const char *file, int line);
 
-static inline bool
-tap_text(struct text got, struct text want, const char *name, const char *file, int line)
-{
-    bool good = text_equal(got, want);
-    if (!tap_result(good, name, file, line))
-        printf("#   got  '%.*s'\n#   want '%.*s'\n", TEXT_ARGS(got), TEXT_ARGS(want));
-    return good;
-}
+bool tap_text(struct text got, struct text want, const char *name, const char *file, int line);
 
 /* The condition names itself unless a name says what it proves. */
 #define ok(condition) tap_result((condition), #condition, __FILE__, __LINE__)
@@ -63,11 +39,6 @@ tap_text(struct text got, struct text want, const char *name, const char *file, 
     tap_text(text_from(got), text_from(want), (name), __FILE__, __LINE__)
 
 /* The last line of main: the plan and the exit code. */
-static inline int
-done(void)
-{
-    printf("1..%d\n", tap_count);
-    return tap_failed != 0;
-}
+int done(void);
 
 #endif

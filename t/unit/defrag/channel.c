@@ -488,7 +488,7 @@ test_overdue(void)
     stage_part(&s, "i", 1, 3, ONE);
     stage_stop(&s);
     sim_loop_advance(s.w.loop, STAGE_HALF_MS);
-    world_start(&s.w);
+    manager_world_start(&s.w);
     sim_loop_advance(s.w.loop, 1000);
     is_number(s.count, 0, "nothing passes");
     is_number(world_files(&s.w, "hold"), 2, "its time was over at the start: held");
@@ -506,7 +506,7 @@ test_overdue(void)
     stage_part(&s, "i", 2, 3, TWO);
     stage_stop(&s);
     sim_loop_advance(s.w.loop, STAGE_HALF_MS);
-    world_start(&s.w);
+    manager_world_start(&s.w);
     sim_loop_advance(s.w.loop, 1000);
     ok_named(s.count == 1 && strcmp(s.delivered[0].to, "a@x") == 0, "or returned");
     ok(world_is_empty(&s.w));
@@ -516,7 +516,7 @@ test_overdue(void)
     stage_part(&s, "i", 2, 3, TWO);
     stage_stop(&s);
     sim_loop_advance(s.w.loop, STAGE_HALF_MS);
-    world_start(&s.w);
+    manager_world_start(&s.w);
     sim_loop_advance(s.w.loop, 1000);
     ok_named(s.count == 1 && strcmp(s.delivered[0].to, "b@y") == 0, "or released");
     ok(world_is_empty(&s.w));

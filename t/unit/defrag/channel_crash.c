@@ -151,7 +151,7 @@ begin(struct run *r)
     s->w.settings.queue.journal_segment = 65536;
     s->w.settings.queue.journal_message_max = r->message_max;
     s->w.background = r->background;
-    world_start(&s->w);
+    manager_world_start(&s->w);
 }
 
 /* Two recipients, the second of whom is not for all parts: so some are ended, others
@@ -268,7 +268,7 @@ start_again(struct run *r)
     buffer_clear(&s->w.lines);
     r->now_ms = loop_now_ms(s->w.loop);
     s->w.settings.queue.journal_size = r->adopts ? 0 : r->journal;
-    world_start(&s->w);
+    manager_world_start(&s->w);
 }
 
 static void
@@ -380,7 +380,7 @@ run(struct run *r)
     }
     moments_free(&first);
     forget_known(r);
-    world_start(&s->w); /* for its end */
+    manager_world_start(&s->w); /* for its end */
     stage_end(s);
 }
 

@@ -209,13 +209,13 @@ test_adopted_at_the_start(void)
     s.w.settings.queue.journal_size = 0;
     for (unsigned i = 0; i < turns; i++) {
         go_on_from(&s, i);
-        world_start(&s.w);
+        manager_world_start(&s.w);
         sim_loop_advance(s.w.loop, 2000);
         both += parts_ended_late(&s);
         wrong += !came_once(&s);
         stage_stop(&s);
     }
-    world_start(&s.w);
+    manager_world_start(&s.w);
     stage_end(&s);
     ok_named(both > 0, "a whole and its parts are adopted");
     is_number(wrong, 0, "and it is not joined again, nor tried to");
@@ -233,7 +233,7 @@ test_taken_over(void)
         go_on_from(&s, i);
         sim_loop_step_wall(s.w.loop, -1000 * 1000);
         loop_turn(s.w.loop, 0);
-        world_start(&s.w);
+        manager_world_start(&s.w);
         sim_loop_step_wall(s.w.loop, 1000 * 1000);
         ok(queue_adopt(manager_queue(s.w.manager), slice, NULL, NULL) == NULL);
         sim_loop_advance(s.w.loop, 5000);
@@ -241,7 +241,7 @@ test_taken_over(void)
         wrong += !came_once(&s);
         stage_stop(&s);
     }
-    world_start(&s.w);
+    manager_world_start(&s.w);
     stage_end(&s);
     ok_named(both > 0, "a whole and its parts are taken over");
     is_number(wrong, 0, "and it is not joined again, nor tried to");

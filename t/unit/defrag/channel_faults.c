@@ -23,7 +23,7 @@ begin(struct stage *s, int64_t journal, int64_t message_max)
     s->w.settings.queue.journal_size = journal;
     s->w.settings.queue.journal_segment = 65536;
     s->w.settings.queue.journal_message_max = message_max;
-    world_start(&s->w);
+    manager_world_start(&s->w);
 }
 
 /* Goes on until the last part is accepted; then all calls count. */
@@ -108,7 +108,7 @@ test_full(void)
         accept_parts(&s);
         stage_stop(&s);
         sim_disk_set_space(-1, -1);
-        world_start(&s.w);
+        manager_world_start(&s.w);
         is_number(s.count, 0, "the disk is full");
         ok(world_logged(&s.w, "are not joined now, but soon: Insufficient system"));
         sim_loop_advance(s.w.loop, 10 * MINUTE_MS);

@@ -242,7 +242,7 @@ test_offline(void)
     offline(&s, MANAGER_RELEASE, MANAGER_DONE);
     is_number(marks(&s), 1, "released: none");
     offline(&s, MANAGER_REMOVE, MANAGER_DONE);
-    world_start(&s.w);
+    manager_world_start(&s.w);
     is_number(marks(&s), 1, "removed: none");
     is_number(world_files(&s.w, "mess"), 2, "the others are there");
     is_number(stage_figures(&s).messages, 1, "and one waits");
@@ -250,7 +250,7 @@ test_offline(void)
     stage_stop(&s);
     offline(&s, MANAGER_REMOVE, MANAGER_DONE);
     is_number(marks(&s), 1, "removed while it was marked");
-    world_start(&s.w);
+    manager_world_start(&s.w);
     stage_end(&s);
 }
 

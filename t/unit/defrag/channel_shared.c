@@ -1,5 +1,6 @@
 /* The channel with other hosts: fragments go to the host that has their set, and come
  * from the others (doc/defragment.md "Hosts"). */
+/* link: t/sim/registry_stand_in.c */
 /* link: t/sim/loop.c */
 #include "defrag/reassembly/fragment.h"
 #include "t/support/channel_shared_world.h"

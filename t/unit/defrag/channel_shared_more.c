@@ -1,5 +1,6 @@
 /* The channel with other hosts: what is rare, and what nobody should get out of it
  * (doc/defragment.md "Hosts"). */
+/* link: t/sim/registry_stand_in.c */
 /* link: t/sim/loop.c */
 #include "defrag/channel_internal.h"
 #include "t/support/channel_shared_world.h"

@@ -8,6 +8,7 @@
  *                                            cost
  *
  * With VERBOSE in the environment the hosts' logs are printed. */
+/* link: t/sim/sky.c */
 /* link: t/sim/loop.c */
 /* link: t/sim/disk*.c */
 #include "t/support/sky_hosts.h"
@@ -26,7 +27,7 @@ any_host(struct sky *w)
             if (h->is_up)
                 return h;
         }
-        host_start(&w->hosts[start]);
+        sky_host_start(&w->hosts[start]);
     }
 }
 
@@ -134,16 +135,16 @@ act(struct sky *w)
                              &h->registry);
         break;
     case 12:
-        host_stop(h);
+        sky_host_stop(h);
         break;
     case 13:
-        host_stop(h);
-        host_start(h);
+        sky_host_stop(h);
+        sky_host_start(h);
         break;
     case 14:
         for (unsigned i = 0; i < w->host_count; i++)
             if (!w->hosts[i].is_up && one_in(w, 2))
-                host_start(&w->hosts[i]);
+                sky_host_start(&w->hosts[i]);
         break;
     case 15:
         change_settings(w);
@@ -204,7 +205,7 @@ become_good(struct sky *w)
         struct host *h = &w->hosts[i];
         h->refuses = h->hop_is_down = h->registry.is_down = false;
         if (!h->is_up)
-            host_start(h);
+            sky_host_start(h);
         h->s.w.routes_text.routes = TEXT("z smtp://h\n* smtp://h?defragment=yes&"
                                          "notices=2h");
         h->s.w.routes_text.defrag_peers = buffer_text(&w->peers);

@@ -17,9 +17,9 @@ static struct envelope *
 start(void)
 {
     sim_disk_reset();
-    if (kit_open(&kit, "/spool") != 0)
+    if (queue_kit_open(&kit, "/spool") != 0)
         ok_named(false, kit.error);
-    return kit_accept(&kit, kit_envelope("s@x", four), TEXT("x"));
+    return queue_kit_accept(&kit, kit_envelope("s@x", four), TEXT("x"));
 }
 
 static void
@@ -79,7 +79,7 @@ test_shared_syncs(void)
     struct envelope *e[10];
     e[0] = start();
     for (unsigned i = 1; i < 10; i++)
-        e[i] = kit_accept(&kit, kit_envelope("s@x", four), TEXT("x"));
+        e[i] = queue_kit_accept(&kit, kit_envelope("s@x", four), TEXT("x"));
     uint64_t syncs = queue_health(kit.queue).syncs;
     for (unsigned i = 0; i < 10; i++)
         settle(e[i], 0);
@@ -122,7 +122,7 @@ test_warned(void)
     is_number(queue_health(kit.queue).syncs - syncs, 1, "one sync");
     kit_close(&kit);
     sim_disk_power_cut();
-    if (kit_open(&kit, "/spool") != 0)
+    if (queue_kit_open(&kit, "/spool") != 0)
         abort();
     sim_loop_advance(kit.loop, 10);
     e = queue_load(kit.queue, id);
@@ -182,7 +182,7 @@ test_adoption(void)
     loop_turn(kit.loop, 0);
     kit_close(&kit);
     sim_disk_power_cut();
-    if (kit_open(&kit, "/spool") != 0)
+    if (queue_kit_open(&kit, "/spool") != 0)
         abort();
     sim_loop_advance(kit.loop, 10);
     is_number(kit.found_count, 1, "after a power cut");
@@ -230,13 +230,13 @@ static struct envelope *
 settle_many(void)
 {
     sim_disk_reset();
-    if (kit_open(&kit, "/spool") != 0)
+    if (queue_kit_open(&kit, "/spool") != 0)
         abort();
     struct envelope *e = envelope_new();
     for (unsigned i = 0; i < MANY; i++)
         if (!envelope_add(e, TEXT("a@x"), 0, TEXT("")))
             abort();
-    e = kit_accept(&kit, e, TEXT("x"));
+    e = queue_kit_accept(&kit, e, TEXT("x"));
     settle(e, 0);
     sim_loop_advance(kit.loop, 100);
     for (unsigned i = 1; i < MANY; i++)
@@ -264,7 +264,7 @@ test_many(void)
     queue_defer(kit.queue, &e, 1000, 1);
     kit_close(&kit);
     sim_disk_power_cut();
-    if (kit_open(&kit, "/spool") != 0)
+    if (queue_kit_open(&kit, "/spool") != 0)
         abort();
     sim_loop_advance(kit.loop, 10);
     e = queue_load(kit.queue, id);
@@ -292,7 +292,7 @@ test_many_interrupted(void)
         sim_loop_advance(kit.loop, 11000);
         kit_close(&kit);
         sim_disk_power_cut();
-        if (kit_open(&kit, "/spool") != 0)
+        if (queue_kit_open(&kit, "/spool") != 0)
             abort();
         sim_loop_advance(kit.loop, 10);
         e = queue_load(kit.queue, id);
@@ -311,7 +311,7 @@ test_at_once(void)
     sim_disk_reset();
     if (kit_open_injector(&injector, "/spool") != 0)
         abort();
-    struct envelope *e = kit_accept(&injector, kit_envelope("s@x", four), TEXT("x"));
+    struct envelope *e = queue_kit_accept(&injector, kit_envelope("s@x", four), TEXT("x"));
     struct id id = e->id;
     queue_settle(injector.queue, e, 2, CHANNEL_LOCAL, NULL);
     is_number(sim_disk_count("/spool/info"), 1, "written at once");

@@ -1,4 +1,5 @@
 /* The queue on the real disk: accept, deliver, restart, injectors, operators. */
+/* link: t/sim/clock.c */
 #include "queue/queue.h"
 
 #include "t/support/queue_home.h"
@@ -38,10 +39,10 @@ test_open(void)
     };
     char home[64], spool[100], path[200];
     struct kit k, second;
-    make_home(home);
+    queue_home_make_home(home);
     snprintf(spool, sizeof(spool), "%s/var/spool", home);
     umask(077);
-    is_number(kit_open(&k, spool), 0, "missing parents are made");
+    is_number(queue_kit_open(&k, spool), 0, "missing parents are made");
     umask(022);
     for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
         struct stat status = {0};
@@ -50,7 +51,7 @@ test_open(void)
         is_number(status.st_mode & 07777, dirs[i].mode, path + strlen(spool));
     }
     ok_named(queue_health(k.queue).accepting, "a new queue takes mail");
-    is_number(kit_open(&second, spool), EX_TEMPFAIL, "a second daemon is told");
+    is_number(queue_kit_open(&second, spool), EX_TEMPFAIL, "a second daemon is told");
     ok(strstr(second.error, spool) != NULL &&
        strstr(second.error, "lock/daemon") != NULL);
     ok_named(strchr(second.error, '\n') == NULL, "in one line");
@@ -59,13 +60,13 @@ test_open(void)
     kit_turns(&k, 3);
     is_number(k.found_count, 0, "an empty queue has no messages");
     kit_close(&k);
-    is_number(kit_open(&k, spool), 0, "the lock goes with the daemon");
+    is_number(queue_kit_open(&k, spool), 0, "the lock goes with the daemon");
     kit_close(&k);
 
     snprintf(path, sizeof(path), "%s/file", home);
     fclose(fopen(path, "w"));
     snprintf(path, sizeof(path), "%s/file/spool", home);
-    is_number(kit_open(&k, path), EX_CANTCREAT, "a file in the way");
+    is_number(queue_kit_open(&k, path), EX_CANTCREAT, "a file in the way");
     ok_named(strstr(k.error, path) != NULL && strstr(k.error, "set `spool`") != NULL,
              "is told with path and remedy");
     kit_close(&k);
@@ -76,7 +77,7 @@ test_open(void)
     snprintf(path, sizeof(path), "%s/other/mess", home);
     fclose(fopen(path, "w"));
     snprintf(path, sizeof(path), "%s/other", home);
-    is_number(kit_open(&k, path), EX_CANTCREAT, "a file instead of mess/");
+    is_number(queue_kit_open(&k, path), EX_CANTCREAT, "a file instead of mess/");
     ok(strstr(k.error, "mess") != NULL);
     kit_close(&k);
     remove_home(home);
@@ -91,21 +92,21 @@ test_open_without_rights(void)
         ok_named(true, "rights: # SKIP needs root to become somebody else");
         return;
     }
-    make_home(home);
+    queue_home_make_home(home);
     chmod(home, 0755);
     snprintf(spool, sizeof(spool), "%s/spool", home);
     if (seteuid(65534) != 0)
         abort();
-    is_number(kit_open(&k, spool), EX_CANTCREAT, "an unwritable place is told");
+    is_number(queue_kit_open(&k, spool), EX_CANTCREAT, "an unwritable place is told");
     ok(strstr(k.error, "Permission denied") != NULL);
     kit_close(&k);
     if (seteuid(0) != 0)
         abort();
-    is_number(kit_open(&k, spool), 0, "opened by its owner");
+    is_number(queue_kit_open(&k, spool), 0, "opened by its owner");
     kit_close(&k);
     if (seteuid(65534) != 0)
         abort();
-    is_number(kit_open(&k, spool), EX_CANTCREAT, "another user's daemon gets no lock");
+    is_number(queue_kit_open(&k, spool), EX_CANTCREAT, "another user's daemon gets no lock");
     kit_close(&k);
     if (seteuid(0) != 0)
         abort();
@@ -118,7 +119,7 @@ static void
 test_accept(const char *home)
 {
     struct kit k;
-    is_number(kit_open(&k, home), 0, "open");
+    is_number(queue_kit_open(&k, home), 0, "open");
     struct envelope *e = kit_envelope("sender@example.org", four);
     ok(kit_commit(&k, e, TEXT("Subject: x\r\n\r\nbody\r\n")));
     is_number(k.answers, 0, "the answer never comes at once");
@@ -127,14 +128,14 @@ test_accept(const char *home)
     e = k.stored;
     k.stored = NULL;
     ok_named(e != NULL && !k.refused, "stored");
-    is_string(where(home, e->id), "mit", "S4: mess, intd, todo");
+    is_string(queue_home_where(home, e->id), "mit", "S4: mess, intd, todo");
     ok(e->birth_ms > 1700000000000 && (int64_t)e->id.time_ms == e->birth_ms);
     is_number(e->content_size, 20, "its size is known");
     ok(kit_content_is(&k, e, TEXT("Subject: x\r\n\r\nbody\r\n")));
     is_number(queue_health(k.queue).stored, 1, "counted");
     struct stat status;
     char path[200];
-    path_of(home, "mess", e->id, path);
+    queue_home_path_of(home, "mess", e->id, path);
     stat(path, &status);
     is_number(status.st_mode & 07777, 0600, "nobody else reads it");
 
@@ -159,7 +160,7 @@ test_group(const char *home)
 {
     struct kit k;
     struct id ids[20];
-    kit_open(&k, home);
+    queue_kit_open(&k, home);
     uint64_t before = queue_health(k.queue).syncs;
     for (unsigned i = 0; i < 20; i++) {
         struct envelope *e = kit_envelope("", one);
@@ -198,7 +199,7 @@ test_draft(const char *home)
     static char big[3000000];
     for (size_t i = 0; i < sizeof(big); i++)
         big[i] = (char)(i * 7 + i / 4096);
-    kit_open(&k, home);
+    queue_kit_open(&k, home);
     struct queue_draft *d = queue_begin(k.queue, 100, &k.refusal);
     ok(queue_write(d, text_of(big, 60000)));
     is_number(count_all(home), 0, "a small draft has no file");
@@ -217,22 +218,22 @@ test_draft(const char *home)
     is_number(count_all(home), 0, "and goes from there");
     envelope_free(&e);
 
-    e = kit_accept(&k, kit_envelope("s@x", one), text_of(big, sizeof(big)));
+    e = queue_kit_accept(&k, kit_envelope("s@x", one), text_of(big, sizeof(big)));
     ok_named(e != NULL, "a large message is stored");
-    is_string(where(home, e->id), "mit", "S4");
+    is_string(queue_home_where(home, e->id), "mit", "S4");
     is_number(count_files(home, "pid"), 0, "pid/ is empty again");
     ok_named(kit_content_is(&k, e, text_of(big, sizeof(big))), "byte for byte");
     struct envelope *again = queue_load(k.queue, e->id);
     ok(again != NULL);
     envelope_free(&again);
     queue_retire(k.queue, &e);
-    e = kit_accept(&k, kit_envelope("s@x", one), TEXT(""));
+    e = queue_kit_accept(&k, kit_envelope("s@x", one), TEXT(""));
     ok_named(e != NULL && e->content_size == 0, "an empty message is stored");
     e->birth_ms = 0;
     queue_retire(k.queue, &e);
     e = kit_envelope("", one);
     e->birth_ms = 1234567890123;
-    e = kit_accept(&k, e, TEXT("x"));
+    e = queue_kit_accept(&k, e, TEXT("x"));
     is_number(e->birth_ms, 1234567890123, "an older birth is kept");
     queue_retire(k.queue, &e);
     kit_close(&k);
@@ -242,7 +243,7 @@ static void
 test_space(const char *home)
 {
     struct kit k;
-    kit_open(&k, home);
+    queue_kit_open(&k, home);
     ok(queue_begin(k.queue, INT64_MAX / 2, &k.refusal) == NULL);
     is_number(k.refusal.code, 452, "more than the disk has is refused");
     is_string(k.refusal.enhanced, "4.3.1", "as a full system");
@@ -280,21 +281,21 @@ static void
 test_settle(const char *home)
 {
     struct kit k;
-    kit_open(&k, home);
-    struct envelope *e = kit_accept(&k, kit_envelope("s@x", four), TEXT("body\r\n"));
+    queue_kit_open(&k, home);
+    struct envelope *e = queue_kit_accept(&k, kit_envelope("s@x", four), TEXT("body\r\n"));
     struct failure failure = a_failure(2);
     struct id id = e->id;
     queue_settle(k.queue, e, 0, CHANNEL_LOCAL, NULL);
     ok(e->recipients[0].done && e->delivery.done == 1);
     kit_turns(&k, 1);
-    is_string(where(home, id), "mit", "a mark is not written at once");
+    is_string(queue_home_where(home, id), "mit", "a mark is not written at once");
     wait_ms(&k, 150);
-    is_string(where(home, id), "mIlr", "but after 100 ms: S5, without todo");
+    is_string(queue_home_where(home, id), "mIlr", "but after 100 ms: S5, without todo");
     ok_named(e->storage.preprocessed && e->recipients[0].mark_offset > 0, "the envelope knows");
     queue_settle(k.queue, e, 2, CHANNEL_REMOTE, &failure);
     ok_named(e->delivery.failure_count == 1, "a failure is in the envelope");
     wait_ms(&k, 150);
-    is_string(where(home, id), "mIlrb", "its text is in bounce/");
+    is_string(queue_home_where(home, id), "mIlrb", "its text is in bounce/");
 
     int64_t due = loop_now_ms(k.loop) + 3600000;
     queue_defer(k.queue, &e, due, 5);
@@ -302,7 +303,7 @@ test_settle(const char *home)
     kit_turns(&k, 2);
     for (unsigned round = 0; round < 2; round++) {
         kit_close(&k);
-        kit_open(&k, home);
+        queue_kit_open(&k, home);
         is_number(k.found_count, 0, "nothing is reported inside queue_open");
         kit_turns(&k, 2);
         is_number(k.found_count, 1, "a restart finds it");
@@ -353,7 +354,7 @@ retire_young(void *context)
     struct journaled *y = context;
     if (y->brief == NULL || !y->brief->recipients[0].done)
         return;
-    y->seen = strdup(where(y->home, y->brief->id));
+    y->seen = strdup(queue_home_where(y->home, y->brief->id));
     queue_retire(y->k.queue, &y->brief);
 }
 
@@ -361,22 +362,22 @@ static void
 test_young_marks(const char *home)
 {
     struct journaled y = {.home = home};
-    kit_open(&y.k, home);
+    queue_kit_open(&y.k, home);
     struct envelope *old =
-        kit_accept(&y.k, kit_envelope("s@x", four), TEXT("body\r\n"));
-    y.brief = kit_accept(&y.k, kit_envelope("s@x", one), TEXT("body\r\n"));
-    y.lasting = kit_accept(&y.k, kit_envelope("s@x", four), TEXT("body\r\n"));
+        queue_kit_accept(&y.k, kit_envelope("s@x", four), TEXT("body\r\n"));
+    y.brief = queue_kit_accept(&y.k, kit_envelope("s@x", one), TEXT("body\r\n"));
+    y.lasting = queue_kit_accept(&y.k, kit_envelope("s@x", four), TEXT("body\r\n"));
     loop_at_end(y.k.loop, LOOP_STAGE_ANSWER, retire_young, &y);
     queue_settle(y.k.queue, old, 0, CHANNEL_REMOTE, NULL);
     clock_pass(110);
     loop_post(y.k.loop, &y.task, settle_young, &y);
     kit_turns(&y.k, 1);
-    is_string(where(home, old->id), "mIr", "marks that are old enough are written");
+    is_string(queue_home_where(home, old->id), "mIr", "marks that are old enough are written");
     ok_named(y.seen != NULL && strcmp(y.seen, "mit") == 0,
              "what is settled and retired in that turn costs no write");
-    is_string(where(home, y.lasting->id), "mit", "nor is its neighbour written yet");
+    is_string(queue_home_where(home, y.lasting->id), "mit", "nor is its neighbour written yet");
     wait_ms(&y.k, 150);
-    is_string(where(home, y.lasting->id), "mIr", "but 100 ms later it is");
+    is_string(queue_home_where(home, y.lasting->id), "mIr", "but 100 ms later it is");
     queue_retire(y.k.queue, &old);
     queue_retire(y.k.queue, &y.lasting);
     is_number(count_all(home), 0, "nothing is left");
@@ -389,21 +390,21 @@ test_many_marks(const char *home)
 {
     struct kit k;
     char address[40];
-    kit_open(&k, home);
+    queue_kit_open(&k, home);
     struct envelope *e = envelope_new();
     for (unsigned i = 0; i < 100; i++) {
         snprintf(address, sizeof(address), "u%u@example.org", i);
         if (!envelope_add(e, text_from(address), 0, TEXT("")))
             abort();
     }
-    e = kit_accept(&k, e, TEXT("x"));
+    e = queue_kit_accept(&k, e, TEXT("x"));
     struct id id = e->id;
     for (unsigned i = 0; i < 64; i++) {
-        is_string(i % 16 == 0 ? where(home, id) : "mit", "mit", "not yet");
+        is_string(i % 16 == 0 ? queue_home_where(home, id) : "mit", "mit", "not yet");
         queue_settle(k.queue, e, i, i % 2 ? CHANNEL_LOCAL : CHANNEL_REMOTE, NULL);
     }
     kit_turns(&k, 1);
-    is_string(where(home, id), "mIlr", "64 marks are written without delay");
+    is_string(queue_home_where(home, id), "mIlr", "64 marks are written without delay");
     queue_defer(k.queue, &e, 1, 1);
     kit_turns(&k, 1);
     e = queue_load(k.queue, id);
@@ -417,9 +418,9 @@ test_many_deferrals(const char *home)
 {
     struct kit k;
     enum { MANY = 150 };
-    kit_open(&k, home);
+    queue_kit_open(&k, home);
     for (unsigned i = 0; i < MANY; i++) {
-        struct envelope *e = kit_accept(&k, kit_envelope("", one), TEXT("x"));
+        struct envelope *e = queue_kit_accept(&k, kit_envelope("", one), TEXT("x"));
         queue_defer(k.queue, &e, 1000 + i, i);
     }
     for (unsigned i = 0; i < 10; i++)
@@ -427,7 +428,7 @@ test_many_deferrals(const char *home)
     is_number(count_files(home, "info"), MANY, "deferrals are all written");
     is_number(count_files(home, "todo"), 0, "and have left todo/");
     kit_close(&k);
-    kit_open(&k, home);
+    queue_kit_open(&k, home);
     kit_turns(&k, 2);
     is_number(k.found_count, MANY, "all are found");
     bool ordered = true;
@@ -449,28 +450,28 @@ test_injector(const char *home)
     is_number(kit_open_injector(&injector, home), 0, "an injector opens");
     ok_named(!queue_has_daemon(injector.queue), "no daemon is there");
     struct envelope *e =
-        kit_accept(&injector, kit_envelope("s@x", one), TEXT("one\r\n"));
+        queue_kit_accept(&injector, kit_envelope("s@x", one), TEXT("one\r\n"));
     ok_named(injector.answers == 1 && e != NULL, "stored before commit returns");
     struct id first = e->id;
-    is_string(where(home, first), "mit", "S4");
+    is_string(queue_home_where(home, first), "mit", "S4");
     envelope_free(&e);
 
-    kit_open(&k, home);
+    queue_kit_open(&k, home);
     ok_named(queue_has_daemon(injector.queue), "a daemon is there");
     ok(queue_has_daemon(k.queue));
     wait_ms(&k, 150);
     is_number(k.found_count, 1, "a start finds what was injected before");
     ok(kit_entry(&k, first) != NULL);
 
-    e = kit_accept(&injector, kit_envelope("s@x", four), TEXT("two\r\n"));
+    e = queue_kit_accept(&injector, kit_envelope("s@x", four), TEXT("two\r\n"));
     struct id second = e->id;
     envelope_free(&e);
     wait_ms(&k, 20);
     is_number(k.found_count, 2, "the trigger is answered at once");
     ok(kit_entry(&k, second) != NULL);
-    e = kit_accept(&injector, kit_envelope("s@x", one), TEXT("three\r\n"));
+    e = queue_kit_accept(&injector, kit_envelope("s@x", one), TEXT("three\r\n"));
     envelope_free(&e);
-    e = kit_accept(&injector, kit_envelope("s@x", one), TEXT("four\r\n"));
+    e = queue_kit_accept(&injector, kit_envelope("s@x", one), TEXT("four\r\n"));
     envelope_free(&e);
     wait_ms(&k, 250);
     is_number(k.found_count, 4, "each is reported once");
@@ -519,9 +520,9 @@ test_operators(const char *home)
 {
     struct kit k;
     struct id ids[4];
-    kit_open(&k, home);
+    queue_kit_open(&k, home);
     for (unsigned i = 0; i < 4; i++) {
-        struct envelope *e = kit_accept(&k, kit_envelope("s@x", one), TEXT("x\r\n"));
+        struct envelope *e = queue_kit_accept(&k, kit_envelope("s@x", one), TEXT("x\r\n"));
         ids[i] = e->id;
         if (i == 1) {
             queue_defer(k.queue, &e, 1, 1);
@@ -535,7 +536,7 @@ test_operators(const char *home)
         wait_ms(&k, 2);
     }
     queue_quarantine(k.queue, ids[3], "of no use");
-    is_string(where(home, ids[3]), "", "quarantined: out of the way");
+    is_string(queue_home_where(home, ids[3]), "", "quarantined: out of the way");
     is_number(count_files(home, "corrupt"), 4, "mess, intd, todo and a note");
     ok_named(queue_load(k.queue, ids[3]) == NULL, "and cannot be loaded");
     is_number(queue_health(k.queue).quarantined, 1, "counted");
@@ -555,7 +556,7 @@ test_operators(const char *home)
     envelope_free(&e);
     kit_close(&k);
 
-    kit_open(&k, home);
+    queue_kit_open(&k, home);
     kit_turns(&k, 3);
     is_number(k.found_count, 2, "held and quarantined mail is not reported");
     for (unsigned i = 0; i < 4; i++)
@@ -572,9 +573,9 @@ test_damage(const char *home)
 {
     struct kit k;
     char path[200];
-    kit_open(&k, home);
-    struct envelope *e = kit_accept(&k, kit_envelope("s@x", one), TEXT("good content"));
-    path_of(home, "mess", e->id, path);
+    queue_kit_open(&k, home);
+    struct envelope *e = queue_kit_accept(&k, kit_envelope("s@x", one), TEXT("good content"));
+    queue_home_path_of(home, "mess", e->id, path);
     FILE *file = fopen(path, "r+");
     fputs("bad ", file);
     fclose(file);
@@ -598,8 +599,8 @@ test_damage(const char *home)
     queue_remove(k.queue, e->id);
     envelope_free(&e);
 
-    e = kit_accept(&k, kit_envelope("s@x", one), TEXT("x"));
-    path_of(home, "todo", e->id, path);
+    e = queue_kit_accept(&k, kit_envelope("s@x", one), TEXT("x"));
+    queue_home_path_of(home, "todo", e->id, path);
     unlink(path);
     if (symlink("/etc/passwd", path) != 0)
         abort();
@@ -614,7 +615,7 @@ int
 main(void)
 {
     char home[64];
-    make_home(home);
+    queue_home_make_home(home);
     clock_stop();
     test_open();
     test_open_without_rights();

@@ -42,7 +42,7 @@ close_at(uint64_t call, int64_t after_ms, unsigned *wrong)
     if (!start())
         abort();
     for (unsigned i = 0; i < 3; i++) {
-        e[i] = kit_accept(&kit, kit_envelope("s@x", two), TEXT("x\r\n"));
+        e[i] = queue_kit_accept(&kit, kit_envelope("s@x", two), TEXT("x\r\n"));
         ids[i] = e[i]->id;
     }
     for (unsigned i = 0; i < 2; i++) {

@@ -96,7 +96,7 @@ static void
 accept_one(struct trial *t, unsigned m)
 {
     struct shadow *s = &t->shadows[m];
-    t->envelopes[m] = kit_accept(t->kit, kit_envelope("sender@example.org", addresses),
+    t->envelopes[m] = queue_kit_accept(t->kit, kit_envelope("sender@example.org", addresses),
                                  content_of(m));
     if (t->envelopes[m] != NULL) {
         s->stored = true;
@@ -109,7 +109,7 @@ accept_one(struct trial *t, unsigned m)
             expect(t, queue_health(t->kit->queue).accepting,
                    "a full disk does not make a spool unhealthy", m);
     }
-    /* kit_accept leaves no trace of an answer that did not come. */
+    /* queue_kit_accept leaves no trace of an answer that did not come. */
     expect(t, t->kit->refused || t->envelopes[m] != NULL, "an answer came", m);
 }
 
@@ -257,7 +257,7 @@ run(struct trial *t, enum fault fault, uint64_t at)
         sim_disk_fail_at(at, fault == FAULT_EIO ? EIO : ENOSPC);
     else if (fault == FAULT_DEATH)
         sim_disk_die_at(at);
-    if (kit_open(t->kit, spool) == 0)
+    if (queue_kit_open(t->kit, spool) == 0)
         work(t);
     uint64_t calls = sim_disk_calls();
     end_process(t);
@@ -368,7 +368,7 @@ static void
 recover(struct trial *t)
 {
     t->kit = memory_new(sizeof(struct kit));
-    if (kit_open(t->kit, spool) != 0)
+    if (queue_kit_open(t->kit, spool) != 0)
         blame(t, t->kit->error, MESSAGES);
     else
         sim_loop_advance(t->kit->loop, 50);
@@ -403,7 +403,7 @@ check_empty_in_the_end(struct trial *t)
     leave(t);
     sim_disk_restart();
     t->kit = k = memory_new(sizeof(*k));
-    if (kit_open(k, spool) == 0) {
+    if (queue_kit_open(k, spool) == 0) {
         sim_loop_step_wall(k->loop, SWEEP_MS);
         sim_loop_advance(k->loop, 50);
         expect(t, k->found_count == 0, "all was retired", MESSAGES);
@@ -493,7 +493,7 @@ test_death_in_recovery(uint64_t step)
                 end_with(first);
                 sim_disk_die_at(++again);
                 t.kit = memory_new(sizeof(struct kit));
-                if (kit_open(t.kit, spool) == 0)
+                if (queue_kit_open(t.kit, spool) == 0)
                     sim_loop_advance(t.kit->loop, 50);
                 leave(&t);
                 end_with(second);
@@ -524,7 +524,7 @@ test_errors_in_recovery(uint64_t step)
             sim_disk_restart();
             sim_disk_fail_at(++again, EIO);
             t.kit = memory_new(sizeof(struct kit));
-            if (kit_open(t.kit, spool) != 0) {
+            if (queue_kit_open(t.kit, spool) != 0) {
                 leave(&t);
                 recover(&t);
             }
@@ -562,8 +562,8 @@ test_unhealthy(void)
 {
     struct kit *k = memory_new(sizeof(*k));
     sim_disk_reset();
-    kit_open(k, spool);
-    struct envelope *e = kit_accept(k, kit_envelope("", addresses), content_of(0));
+    queue_kit_open(k, spool);
+    struct envelope *e = queue_kit_accept(k, kit_envelope("", addresses), content_of(0));
     k->answers = 0;
     ok(kit_commit(k, kit_envelope("", addresses), content_of(1)));
     ok(kit_commit(k, kit_envelope("", addresses), content_of(2)));
@@ -600,8 +600,8 @@ test_full_disk(void)
     struct failure failure = {
         .recipient = 1, .expired = false, .outcome = failure_outcome(0, 1)};
     sim_disk_reset();
-    kit_open(k, spool);
-    struct envelope *e = kit_accept(k, kit_envelope("", addresses), content_of(0));
+    queue_kit_open(k, spool);
+    struct envelope *e = queue_kit_accept(k, kit_envelope("", addresses), content_of(0));
     struct id id = e->id;
     queue_settle(k->queue, e, 0, CHANNEL_LOCAL, NULL);
     queue_settle(k->queue, e, 1, CHANNEL_REMOTE, &failure);
@@ -624,7 +624,7 @@ test_full_disk(void)
     queue_retire(k->queue, &e);
     is_number(count_messages_files(), 0, "and retired");
 
-    e = kit_accept(k, kit_envelope("", addresses), content_of(1));
+    e = queue_kit_accept(k, kit_envelope("", addresses), content_of(1));
     queue_settle(k->queue, e, 0, CHANNEL_LOCAL, NULL);
     sim_disk_count_anew();
     sim_disk_fail_at(1, ENOSPC);
@@ -646,7 +646,7 @@ test_full_disk(void)
              "below the reserve of inodes as well");
     sim_disk_set_space(INT64_C(1) << 40, 1000);
     sim_loop_advance(k->loop, 2000);
-    e = kit_accept(k, kit_envelope("", addresses), content_of(1));
+    e = queue_kit_accept(k, kit_envelope("", addresses), content_of(1));
     ok_named(e != NULL, "with space it is taken again");
     queue_retire(k->queue, &e);
     kit_close(k);
@@ -662,8 +662,8 @@ test_maildir(int error, const char *enhanced)
     for (unsigned at = 0; at <= calls; at++) {
         struct kit *k = memory_new(sizeof(*k));
         sim_disk_reset();
-        kit_open(k, spool);
-        struct envelope *e = kit_accept(k, kit_envelope("", addresses), content_of(6));
+        queue_kit_open(k, spool);
+        struct envelope *e = queue_kit_accept(k, kit_envelope("", addresses), content_of(6));
         sim_disk_count_anew();
         sim_disk_fail_at(at, error);
         struct outcome o = maildir_deliver(k->queue, k->loop, &target, "h", e, 0);

@@ -1,4 +1,5 @@
 /* What other users put into the spool: taken over, or quarantined, and never a burden. */
+/* link: t/sim/clock.c */
 #include "queue/queue.h"
 
 #include "queue/spool/spool.h"
@@ -27,18 +28,18 @@ test_quarantine_in_vain(bool with_content)
 {
     struct kit k, injector;
     char home[64], path[200], other[220];
-    make_home(home);
-    kit_open(&k, home);
+    queue_home_make_home(home);
+    queue_kit_open(&k, home);
     kit_turns(&k, 2);
     kit_open_injector(&injector, home);
-    struct envelope *e = kit_accept(&injector, kit_envelope("s@x", one), TEXT("x\r\n"));
-    path_of(home, "todo", e->id, path);
+    struct envelope *e = queue_kit_accept(&injector, kit_envelope("s@x", one), TEXT("x\r\n"));
+    queue_home_path_of(home, "todo", e->id, path);
     if (truncate(path, 3) != 0)
         abort();
-    path_of(home, "mess", e->id, path);
+    queue_home_path_of(home, "mess", e->id, path);
     if (!with_content && unlink(path) != 0)
         abort();
-    path_of(home, "corrupt", e->id, path);
+    queue_home_path_of(home, "corrupt", e->id, path);
     snprintf(other, sizeof(other), "%s.todo", path);
     if (mkdir(other, 0700) != 0)
         abort();
@@ -66,14 +67,14 @@ test_foreign_size(struct kit *k, struct kit *injector, const char *home, int64_t
     char path[200];
     struct buffer form;
     struct envelope *e =
-        kit_accept(injector, kit_envelope("s@x", one), TEXT("sparse\r\n"));
+        queue_kit_accept(injector, kit_envelope("s@x", one), TEXT("sparse\r\n"));
     e->content_size = told;
     buffer_init(&form, SPOOL_FILE_MAX);
     envelope_write_todo(e, &form);
-    path_of(home, "mess", e->id, path);
+    queue_home_path_of(home, "mess", e->id, path);
     if (truncate(path, INT64_C(1) << 40) != 0 || chown(path, 65534, 65534) != 0)
         abort();
-    path_of(home, "todo", e->id, path);
+    queue_home_path_of(home, "todo", e->id, path);
     int file = open(path, O_WRONLY | O_TRUNC);
     if (write(file, form.at, form.length) != (ssize_t)form.length ||
         fchown(file, 65534, 65534) != 0)
@@ -94,19 +95,19 @@ test_foreign_injector(void)
         ok_named(true, "another user's injector: # SKIP needs root");
         return;
     }
-    make_home(home);
+    queue_home_make_home(home);
     chmod(home, 0711);
-    kit_open(&k, home);
+    queue_kit_open(&k, home);
     kit_turns(&k, 2);
     if (seteuid(65534) != 0)
         abort();
     is_number(kit_open_injector(&injector, home), 0, "another user may inject");
     ok(queue_has_daemon(injector.queue));
-    struct envelope *e = kit_accept(&injector, kit_envelope("s@x", one), TEXT("x\r\n"));
+    struct envelope *e = queue_kit_accept(&injector, kit_envelope("s@x", one), TEXT("x\r\n"));
     ok_named(e != NULL && !injector.refused, "stored");
     if (seteuid(0) != 0)
         abort();
-    path_of(home, "mess", e->id, path);
+    queue_home_path_of(home, "mess", e->id, path);
     stat(path, &status);
     if ((status.st_mode & 07777) != 0644) /* a file system without lists */
         is_number(status.st_mode & 07777, 0640, "nobody reads it but he and the daemon");
@@ -115,18 +116,18 @@ test_foreign_injector(void)
     is_number(k.found_count, 1, "the daemon finds it");
     struct id id = e->id;
     envelope_free(&e);
-    path_of(home, "pid", id, path);
+    queue_home_path_of(home, "pid", id, path);
     mknod(path, S_IFREG | 0644, 0);
     e = queue_load(k.queue, id);
     ok(e != NULL);
     envelope_free(&e);
     ok_named(stat(path, &status) < 0, "nothing is left in pid/, whatever was there");
-    path_of(home, "mess", id, path);
+    queue_home_path_of(home, "mess", id, path);
     stat(path, &status);
     is_number(status.st_uid, 0, "the content is the daemon's from now on");
     is_number(status.st_mode & 07777, 0600, "and nobody else's");
     kit_close(&k);
-    kit_open(&k, home);
+    queue_kit_open(&k, home);
     kit_turns(&k, 2);
     e = queue_load(k.queue, id);
     ok_named(e != NULL, "though the envelope is not");
@@ -134,13 +135,13 @@ test_foreign_injector(void)
     queue_settle(k.queue, e, 0, CHANNEL_REMOTE, NULL);
     queue_defer(k.queue, &e, 5, 1);
     kit_turns(&k, 1);
-    is_string(where(home, id), "mIr", "and S5 is made of it");
+    is_string(queue_home_where(home, id), "mIr", "and S5 is made of it");
     e = queue_load(k.queue, id);
     queue_retire(k.queue, &e);
     is_number(count_all(home), 0, "and removes it");
 
-    e = kit_accept(&injector, kit_envelope("s@x", one), TEXT("mine\r\n"));
-    path_of(home, "mess", e->id, path);
+    e = queue_kit_accept(&injector, kit_envelope("s@x", one), TEXT("mine\r\n"));
+    queue_home_path_of(home, "mess", e->id, path);
     if (chown(path, 1, 1) != 0)
         abort();
     ok_named(queue_load(k.queue, e->id) == NULL, "content of another owner is refused");

@@ -41,7 +41,7 @@ make(enum state state)
     static char bytes[20000];
     memset(bytes, 'x', sizeof(bytes));
     struct text content = text_of(bytes, state == LARGE ? sizeof(bytes) : 100);
-    struct envelope *e = kit_accept(&kit, kit_envelope("s@x", two), content);
+    struct envelope *e = queue_kit_accept(&kit, kit_envelope("s@x", two), content);
     struct id id = e->id;
     if (state == HELD && queue_hold(kit.queue, e, "for a test", true) != 0)
         abort();
@@ -199,7 +199,7 @@ test_busy(void)
     struct id id = make(YOUNG);
     (void)queue_remove(kit.queue, id);
     while (!queue_is_over(kit.queue, &point) && turns++ < 1000) {
-        struct envelope *e = kit_accept(&kit, kit_envelope("s@x", one), TEXT("x\r\n"));
+        struct envelope *e = queue_kit_accept(&kit, kit_envelope("s@x", one), TEXT("x\r\n"));
         queue_retire(kit.queue, &e);
         sim_loop_advance(kit.loop, 1);
     }
@@ -222,7 +222,7 @@ test_marks(void)
     start(true);
     for (unsigned i = 0; i < MANY; i++) {
         struct envelope *e =
-            kit_accept(&kit, kit_envelope("s@x", two), TEXT("bytes\r\n"));
+            queue_kit_accept(&kit, kit_envelope("s@x", two), TEXT("bytes\r\n"));
         ids[i] = e->id;
         queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
         queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);

@@ -9,7 +9,7 @@
 static void
 start(struct world *w, int active_limit, int share)
 {
-    world_start(w, active_limit, 100);
+    sched_world_start(w, active_limit, 100);
     sched_change(w->s, &(struct sched_settings){.active_limit = active_limit,
                                                 .session_limit = 100,
                                                 .site_share = share});
@@ -86,7 +86,7 @@ test_roll_up(void)
     is_number(w.mails[0].finals, 2, "that of both, too");
     while (world_channel(&w, "", 0))
         channel_end(&w, world_channel(&w, "", 0), NULL);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -128,7 +128,7 @@ test_found_dead(void)
     channel_end(&w, c, NULL);
     while (world_channel(&w, "", 0))
         channel_end(&w, world_channel(&w, "", 0), NULL);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 /* --- A delay of the transport -------------------------------------------------------
@@ -166,7 +166,7 @@ test_transport_delay(void)
     is_number(c->opened - began, 5000, "in time");
     channel_drain(&w, c);
     is_number(w.finishes, 3, "all are delivered");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 /* An idle session holds up nobody, and who waits for another's turn is told so. */
@@ -198,7 +198,7 @@ test_transport_delay_idle(void)
     channel_end(&w, c, NULL);
     world_pass(&w, 5000);
     ok_named(channel_take(&w, idle), "it goes on in its turn");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 /* --- The backlog -------------------------------------------------------------------- */
@@ -214,7 +214,7 @@ test_end_between_sites(void)
     is_number(w.open_now, 2, "two look its servers up");
     ok(found(&w, world_channel(&w, "", 0), "mx:10 m"));
     is_number(sched_count(w.s).sites, 2, "where one is still where they began");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -233,7 +233,7 @@ test_domain_vanishes(void)
         nowhere(&w, c);
     ok_named(opens < 10, "a domain that is no more is not asked for ever");
     is_number(w.finishes, 10, "its mail has failed");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -258,7 +258,7 @@ test_late_success(void)
     channel_send(&w, c);
     channel_drain(&w, c);
     is_number(w.finishes, 3, "all are delivered");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -289,7 +289,7 @@ test_excess(void)
     is_number(w.finishes, 1001, "all are delivered");
     ok_named(w.loads < 2500, "and each was loaded a few times at most");
     printf("# %u loads, %u backlogged\n", w.loads, w.backlogged);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -313,7 +313,7 @@ test_excess_operator(void)
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
     is_number(w.finishes, 199, "all are delivered");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 /* One message for several domains of a site is more than its share by itself: it has
@@ -339,7 +339,7 @@ test_excess_alone(void)
     while (world_channel(&w, "", 0))
         channel_drain(&w, world_channel(&w, "", 0));
     is_number(w.finishes, 5, "all are delivered");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -362,7 +362,7 @@ test_excess_dies(void)
         world_pass(&w, 60000);
     }
     is_number(w.finishes, 300, "it never does: all expire");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 /* What left while it was backlogged does not use up the space of those behind it. */
@@ -380,7 +380,7 @@ test_excess_gone(void)
         channel_drain(&w, world_channel(&w, "", 0));
     ok_named(w.mails[49].gone, "the last one, too");
     is_number(world_site(&w, "smtp:big.example").site.backlogged, 0, "nobody is left");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 /* --- Reload -------------------------------------------------------------------------
@@ -426,7 +426,7 @@ test_reload(void)
     q = world_site(&w, "smtp:a.example");
     is_number(q.site.limit, 3, "under the new settings");
     is_number(sched_count(w.s).sites, 1, "the old site is gone");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 /* --- What binds ---------------------------------------------------------------------
@@ -480,7 +480,7 @@ test_bounds_of_sessions(void)
     ok(channel_take(&w, world_channel(&w, "", 0)));
     is_number(explain(&w, 0).taken, 1, "a session has the first");
     is_number(explain(&w, 0).waiting, 0, "it waits no more");
-    world_end(&w);
+    sched_world_end(&w);
     start(&w, 1000, 0);
     sched_change(w.s,
                  &(struct sched_settings){.active_limit = 100, .session_limit = 2});
@@ -493,7 +493,7 @@ test_bounds_of_sessions(void)
     is_number(w.opens, 2, "a session that never greeted makes a pause");
     world_pass(&w, 1);
     is_number(w.opens, 3, "of a second");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -515,7 +515,7 @@ test_bounds_of_rates(void)
     ok(!sched_has_work(w.s, c->session));
     world_pass(&w, 1);
     ok_named(channel_take(&w, c), "and goes");
-    world_end(&w);
+    sched_world_end(&w);
     start(&w, 1000, 0);
     w.target.transport.rate_delay_ms = 4000;
     add_many(&w, "a.example", 2);
@@ -527,7 +527,7 @@ test_bounds_of_rates(void)
     is_bound(&w, SCHED_BOUND_RATE_DELAY, w.now + 4000);
     world_pass(&w, 4000);
     is_number(w.opens, 2, "then a session is opened");
-    world_end(&w);
+    sched_world_end(&w);
     start(&w, 1000, 0);
     w.target.transport.transport_rate_delay_ms = 4000;
     add_many(&w, "a.example", 1);
@@ -535,7 +535,7 @@ test_bounds_of_rates(void)
     world_run(&w);
     ok(channel_take(&w, world_channel(&w, "", 0)));
     is_bound(&w, SCHED_BOUND_TRANSPORT_DELAY, w.now + 4000);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -564,7 +564,7 @@ test_bound_learnt(void)
     world_pass(&w, until - w.now);
     ok_named(channel_take(&w, c), "until then");
     is_number(sched_count(w.s).dead, 0, "nothing is dead");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -592,7 +592,7 @@ test_bounds_of_greetings(void)
     is_number(w.opens, opens + 1, "by time one is tried");
     channel_take(&w, world_channel(&w, "", 2));
     is_number(world_site(&w, "smtp:a.example").site.ceiling, 3, "three");
-    world_end(&w);
+    sched_world_end(&w);
     start(&w, 1000, 0);
     w.target.transport.initial_concurrency = 3;
     add_many(&w, "a.example", 20);
@@ -608,7 +608,7 @@ test_bounds_of_greetings(void)
     w.now += 3000;
     world_run(&w);
     is_bound(&w, SCHED_BOUND_CONGESTED, INT64_MAX);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 /* It became so while all sessions were out: nothing told the site. */
@@ -631,7 +631,7 @@ test_congested_in_line(void)
               "none is opened where one waits long");
     ok(channel_take(&w, world_channel(&w, "a.example", 1)));
     is_number(world_channels(&w, "a.example"), 3, "until it is greeted");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -663,7 +663,7 @@ test_probe(void)
     is_number(w.open_now, 1, "the operator's retry does not wait");
     channel_drain(&w, world_channel(&w, "", 0));
     is_number(w.finishes, 1, "and is delivered");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 /* Mail that leaves or comes by itself while it is backlogged leaves nothing behind. */
@@ -695,7 +695,7 @@ test_backlogged_leaves(void)
     channel_take(&w, c);
     is_number(channel_drain(&w, c), 10, "all of them, once");
     is_number(w.finishes, 10, "delivered");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -719,7 +719,7 @@ test_drain(void)
     ok_named(w.opens == opens && w.loads == loads, "nothing begins any more");
     is_number(sched_wake_ms(w.s), INT64_MAX, "nor is anything waited for");
     is_number(w.finishes, 1, "what ran has ended");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -744,7 +744,7 @@ test_clock_back(void)
     channel_take(&w, c);
     channel_drain(&w, c);
     is_number(w.finishes, 200, "and all is delivered");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 int

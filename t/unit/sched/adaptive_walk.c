@@ -428,7 +428,7 @@ walk(uint64_t seed)
     k.random = seed;
     k.limit = 30;
     k.trouble = 1;
-    world_start(&k.w, 100, k.limit);
+    sched_world_start(&k.w, 100, k.limit);
     k.w.keep_outcomes = false;
     k.w.may_be_early = true;
     k.w.target.transport.adaptive = 1;
@@ -442,7 +442,7 @@ walk(uint64_t seed)
     printf("# seed %u: %u mails, %u opens, %u loads, %u backlogged, %u reloads\n",
            (unsigned)seed, k.w.count, k.w.opens, k.w.loads, k.w.backlogged, k.reloads);
     end_well(&k);
-    world_end(&k.w);
+    sched_world_end(&k.w);
 }
 
 /* adaptive_walk.t [SEED [WALKS]] */

@@ -15,7 +15,7 @@ static void
 test_dead_at_once(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     add_many(&w, "dead.example", 50);
     add_many(&w, "good.example", 5);
     world_run(&w);
@@ -34,14 +34,14 @@ test_dead_at_once(void)
     is_number(w.mails[52].deferrals, 0, "mail for others is not touched");
     is_number(world_channels(&w, "good.example"), 5, "nor are its sessions");
     is_number(w.opens, 10, "no session is opened to the dead");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_suspended(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     add_many(&w, "dead.example", 3);
     world_run(&w);
     while (world_channel(&w, "", 0))
@@ -58,7 +58,7 @@ test_suspended(void)
     is_number(w.waits, 3, "the message waits for it");
     channel_drain(&w, world_channel(&w, "other.example", 0));
     is_number(w.waits, 4, "and then for its next round");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -67,7 +67,7 @@ test_revival(void)
     struct world w;
     bool ordered = true;
     int64_t last = 0;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     add_many(&w, "dead.example", 40);
     world_run(&w);
     while (world_channel(&w, "", 0))
@@ -95,14 +95,14 @@ test_revival(void)
     }
     ok_named(ordered, "then it drains in order");
     is_number(w.finishes, 40, "all of it");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_probe_fails(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     add_many(&w, "dead.example", 20);
     world_run(&w);
     while (world_channel(&w, "", 0))
@@ -114,14 +114,14 @@ test_probe_fails(void)
     world_pass(&w, 60000);
     is_number(w.opens, opens, "one connection a period, not one a message");
     ok(w.mails[3].attempts == 2);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_living_sessions(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     add_many(&w, "a.example", 50);
     world_run(&w);
     struct channel *one = world_channel(&w, "", 0), *two = world_channel(&w, "", 1);
@@ -144,14 +144,14 @@ test_living_sessions(void)
     channel_refuse(&w, world_channel(&w, "", 0));
     is_number(sched_count(w.s).dead, 1, "the last session gone: dead");
     is_number(w.waits, 49, "the rest is deferred");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_cohort_death(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     add_many(&w, "a.example", 50);
     world_run(&w);
     for (int i = 0; i < 5; i++)
@@ -170,14 +170,14 @@ test_cohort_death(void)
     add_many(&w, "a.example", 1);
     world_run(&w);
     ok(channel_take(&w, world_channel(&w, "", 0)));
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_late_answers(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     add_many(&w, "a.example", 5);
     world_run(&w);
     channel_refuse(&w, world_channel(&w, "", 0));
@@ -190,8 +190,8 @@ test_late_answers(void)
     is_number(sched_count(w.s).dead, 1, "a refusal on probation is a whole cohort");
     channel_refuse(&w, world_channel(&w, "", 1));
     is_number(sched_count(w.s).dead, 1, "more of them change nothing");
-    world_end(&w);
-    world_start(&w, 1000, 1000);
+    sched_world_end(&w);
+    sched_world_start(&w, 1000, 1000);
     add_many(&w, "a.example", 6);
     world_run(&w);
     for (int i = 0; i < 5; i++)
@@ -201,14 +201,14 @@ test_late_answers(void)
     is_number(sched_count(w.s).dead, 1, "dead");
     channel_answer(&w, world_channel(&w, "", 4), VERDICT_DEFERRED, BLAME_MESSAGE);
     is_number(sched_count(w.s).dead, 0, "greylisting is an answer too");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_never_dead(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     w.target.transport.failed_cohort_limit = 0;
     add_many(&w, "a.example", 10);
     world_run(&w);
@@ -223,7 +223,7 @@ test_never_dead(void)
     is_number(w.opens, 5, "not in the same second");
     world_pass(&w, 1000);
     is_number(w.opens, 6, "but in the next");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -231,7 +231,7 @@ test_permanent(void)
 {
     struct world w;
     struct outcome nowhere = world_trouble(VERDICT_FAILED, "no such domain");
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     add_many(&w, "typo.example", 10);
     add_many(&w, "good.example typo.example", 1);
     world_run(&w);
@@ -250,14 +250,14 @@ test_permanent(void)
     world_run(&w);
     is_number(world_channels(&w, "typo.example"), 1,
               "and tried afresh with the next mail");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_retry_all(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     add_many(&w, "dead.example", 3);
     unsigned later = world_add(&w, "dead.example", 9999999, 2);
     world_run(&w);
@@ -274,14 +274,14 @@ test_retry_all(void)
     is_number(w.opens, opens + 1, "and one session probes");
     channel_drain(&w, world_channel(&w, "", 0));
     ok(w.mails[later].gone);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_retry_one(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     add_many(&w, "dead.example", 3);
     world_run(&w);
     while (world_channel(&w, "", 0))
@@ -307,7 +307,7 @@ test_retry_one(void)
     world_pass(&w, 31000);
     is_number(w.mails[1].attempts, 3, "its next round comes while the site is dead");
     is_number(w.opens, opens, "and revives nothing: the force is spent");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -315,7 +315,7 @@ test_forgetting(void)
 {
     struct world w;
     char domain[24];
-    world_start(&w, 10000, 10000);
+    sched_world_start(&w, 10000, 10000);
     for (int i = 0; i < 2500; i++) {
         snprintf(domain, sizeof domain, "d%d.example", i);
         world_add(&w, domain, 0, 0);
@@ -330,8 +330,8 @@ test_forgetting(void)
     ok(world_site(&w, "smtp:d2499.example").site.key != NULL);
     world_pass(&w, DESTINATION_KEEP_MS);
     is_number(sched_count(w.s).destinations, 0, "and for a time");
-    world_end(&w);
-    world_start(&w, 10, 10);
+    sched_world_end(&w);
+    sched_world_start(&w, 10, 10);
     w.target.transport.minimal_backoff_ms = w.target.transport.maximal_backoff_ms =
         7200000;
     world_add(&w, "dead.example", 0, 0);
@@ -341,14 +341,14 @@ test_forgetting(void)
     is_number(sched_count(w.s).dead, 1, "a dead mark lasts as long as it should");
     world_pass(&w, 1);
     is_number(sched_count(w.s).dead, 0, "and no longer");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_clock(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     add_many(&w, "dead.example", 3);
     world_add(&w, "other.example", 60000, 0);
     world_run(&w);
@@ -378,7 +378,7 @@ test_clock(void)
     w.now += 10 * day;
     world_run(&w);
     is_number(sched_count(w.s).destinations, 0, "a step forward is just time");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void

@@ -9,7 +9,7 @@ expire_after(int64_t lifetime, int64_t bounce_lifetime, bool null_sender, int64_
              bool expected, const char *name)
 {
     struct world w;
-    world_start(&w, 10, 10);
+    sched_world_start(&w, 10, 10);
     w.target.transport.lifetime_ms = lifetime;
     w.target.transport.bounce_lifetime_ms = bounce_lifetime;
     unsigned mail = world_add(&w, "a.example a.example", 0, 0);
@@ -40,7 +40,7 @@ expire_after(int64_t lifetime, int64_t bounce_lifetime, bool null_sender, int64_
     } else {
         ok_named(w.finishes == 0 && w.waits == 1, "the message waits");
     }
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -63,7 +63,7 @@ static void
 test_dead_expiry(void)
 {
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.target.transport.lifetime_ms = 1000000;
     world_add(&w, "dead.example dead.example", 0, 0);
     for (int i = 0; i < 20 && !w.finishes; i++) {
@@ -77,7 +77,7 @@ test_dead_expiry(void)
     ok(w.mails[0].to[0].fate == FATE_EXPIRED && w.mails[0].to[1].fate == FATE_EXPIRED);
     ok(w.now - w.mails[0].birth >= 1000000);
     ok_named(w.mails[0].rounds == 4, "after attempts at 0, 300, 600 and 1200 s or so");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -87,7 +87,7 @@ test_attempt_times(void)
     static const int64_t want_s[] = {0, 300, 600, 1200, 2400, 4800, 8800, 12800};
     int64_t start;
     bool good = true;
-    world_start(&w, 10, 10);
+    sched_world_start(&w, 10, 10);
     world_add(&w, "a.example", 0, 0);
     start = w.now;
     for (size_t i = 0; i < sizeof want_s / sizeof *want_s; i++) {
@@ -103,7 +103,7 @@ test_attempt_times(void)
     }
     ok_named(good,
              "B.6: attempts at 0, 300, 600, 1200, 2400, 4800, 8800 s, and jitter");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static struct sched_recipient
@@ -170,7 +170,7 @@ static void
 test_same_index(void)
 {
     struct world w;
-    world_start(&w, 10, 10);
+    sched_world_start(&w, 10, 10);
     world_add(&w, "a.example a.example a.example a.example a.example", 0, 0);
     world_run(&w);
     struct channel *c = world_channel(&w, "", 0);
@@ -184,7 +184,7 @@ test_same_index(void)
     is_number(w.finishes, 1, "verdicts may come in any order");
     ok_named(c->work.indexes[0] == 0 && c->work.indexes[4] == 4,
              "the indexes outlive the message");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static unsigned
@@ -311,7 +311,7 @@ static void
 test_free_in_flight(void)
 {
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     for (int i = 0; i < 10; i++)
         world_add(&w, "a.example b.example b.example", 0, 0);
     world_run(&w);
@@ -323,7 +323,7 @@ test_free_in_flight(void)
     struct outcome refused = world_trouble(VERDICT_DEFERRED, "refused");
     sched_session_ended(w.s, w.now, world_channel(&w, "b.example", 0)->session,
                         &refused);
-    world_end(&w);
+    sched_world_end(&w);
     ok_named(w.s == NULL, "freed in the middle of everything (the sanitizers watch)");
 }
 

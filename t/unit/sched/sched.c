@@ -7,7 +7,7 @@ static void
 test_one(void)
 {
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     is_number(sched_wake_ms(w.s), INT64_MAX, "nothing known: no wake-up");
     unsigned mail = world_add(&w, "a.example", 0, 0);
     is_number(sched_find(w.s, w.mails[mail].id).place, SCHED_INCOMING, "new mail");
@@ -30,14 +30,14 @@ test_one(void)
     world_pass(&w, DESTINATION_KEEP_MS);
     is_number(sched_count(w.s).destinations, 0, "and is freed");
     is_number(sched_wake_ms(w.s), INT64_MAX, "nothing is left to wake for");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_add(void)
 {
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     unsigned mail = world_add(&w, "a.example", 5000, 3);
     struct id id = w.mails[mail].id;
     sched_add(w.s, w.now, id, w.now, 0);
@@ -58,7 +58,7 @@ test_add(void)
     is_number(sched_count(w.s).deferred, 0, "a forgotten message is no more");
     world_pass(&w, 10000);
     is_number(w.loads, 1, "and never loaded");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 /* What runs ends with its action; nothing new begins. */
@@ -66,7 +66,7 @@ static void
 test_drain(void)
 {
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     struct channel *c = world_channel(&w, "a.example", 0);
@@ -80,7 +80,7 @@ test_drain(void)
     channel_end(&w, c, NULL);
     world_pass(&w, 10000);
     ok_named(w.loads == 1 && w.opens == 1, "and that was all");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -108,7 +108,7 @@ test_slow_start(void)
     struct world w;
     int most = 0;
     bool within = true;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     for (int i = 0; i < 300; i++)
         world_add(&w, "a.example", 0, 0);
     world_run(&w);
@@ -132,14 +132,14 @@ test_slow_start(void)
     is_number(most, 20, "up to the limit");
     ok_named(within, "sessions <= window <= limit all the time");
     is_number(w.finishes, 300, "all delivered");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_window_shrinks(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     w.target.transport.failed_cohort_limit = 10;
     for (int i = 0; i < 100; i++)
         world_add(&w, "a.example", 0, 0);
@@ -159,7 +159,7 @@ test_window_shrinks(void)
     channel_answer(&w, world_channel(&w, "", 3), VERDICT_FAILED, BLAME_MESSAGE);
     is_number(world_site(&w, "smtp:a.example").site.window, 4,
               "a refusal is a success");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -170,7 +170,7 @@ test_worst_counts(void)
         outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0", "ok");
     struct outcome slow =
         outcome_make(VERDICT_DEFERRED, BLAME_SITE, 451, "4.7.1", "slow");
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     world_add(&w, "a.example a.example a.example", 0, 0);
     world_run(&w);
     struct channel *c = world_channel(&w, "", 0);
@@ -189,14 +189,14 @@ test_worst_counts(void)
     channel_take(&w, c);
     is_number(c->work.count, 2, "the next round has the others only");
     ok(c->work.indexes[0] == 1 && c->work.indexes[1] == 2);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_round_robin(void)
 {
     struct world w;
-    world_start(&w, 1000, 6);
+    sched_world_start(&w, 1000, 6);
     for (int i = 0; i < 50; i++)
         world_add(&w, "a.example", 0, 0);
     for (int i = 0; i < 50; i++)
@@ -231,7 +231,7 @@ test_round_robin(void)
     }
     ok_named(sent >= 27 && sent <= 33, "and the two are served alike from then on");
     printf("# %d of 60 transactions for the first\n", sent);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -239,7 +239,7 @@ test_open_in_turn(void)
 {
     struct world w;
     char order[16] = "";
-    world_start(&w, 1000, 1);
+    sched_world_start(&w, 1000, 1);
     for (int i = 0; i < 3; i++)
         world_add(&w, "a.example b.example c.example", 0, 0);
     for (int i = 0; i < 6; i++) {
@@ -251,7 +251,7 @@ test_open_in_turn(void)
         channel_end(&w, c, NULL);
     }
     is_string(order, "abcabc", "with one session for all: in turn");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -259,7 +259,7 @@ test_time_slices(void)
 {
     struct world w;
     int before = 0;
-    world_start(&w, 1000, 1);
+    sched_world_start(&w, 1000, 1);
     for (int i = 0; i < 100; i++)
         world_add(&w, "a.example", 0, 0);
     world_run(&w);
@@ -277,14 +277,14 @@ test_time_slices(void)
     ok_named(sched_has_work(w.s, c->session), "which comes");
     channel_drain(&w, c);
     is_number(w.finishes, 101, "all delivered");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_active_limit(void)
 {
     struct world w;
-    world_start(&w, 100, 50);
+    sched_world_start(&w, 100, 50);
     for (int i = 0; i < 10000; i++)
         world_add(&w, i % 2 ? "a.example" : "b.example", 0, i % 3 == 0);
     world_run(&w);
@@ -296,7 +296,7 @@ test_active_limit(void)
         channel_drain(&w, c);
     is_number(w.finishes, 10000, "all delivered");
     is_number(w.active_max, 100, "never more than the limit in memory");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 /* The kinds of the last loads, newest last: n = new, o = old. */
@@ -314,7 +314,7 @@ test_feed(void)
 {
     struct world w;
     char kinds[16];
-    world_start(&w, 8, 1);
+    sched_world_start(&w, 8, 1);
     for (int i = 0; i < 30; i++)
         world_add(&w, "a.example", 0, 2);
     for (int i = 0; i < 30; i++)
@@ -329,13 +329,13 @@ test_feed(void)
     }
     last_loads(&w, kinds, 8);
     is_string(kinds, "nnnonnno", "a full set: new first, but three in a row at most");
-    world_end(&w);
-    world_start(&w, 2, 1);
+    sched_world_end(&w);
+    sched_world_start(&w, 2, 1);
     for (int i = 0; i < 6; i++)
         world_add(&w, "a.example", 0, 1);
     world_run(&w);
     is_number(w.loads, 2, "only deferred mail: it takes every place");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -343,7 +343,7 @@ test_order(void)
 {
     struct world w;
     bool ordered = true;
-    world_start(&w, 100, 1);
+    sched_world_start(&w, 100, 1);
     for (int i = 0; i < 50; i++)
         world_add(&w, "a.example", 0, 0);
     world_run(&w);
@@ -353,14 +353,14 @@ test_order(void)
         channel_send(&w, c);
     }
     ok_named(ordered, "first in, first out");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_recipient_limit(void)
 {
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.target.transport.recipient_limit = 3;
     world_add(&w,
               "a.example a.example b.example a.example a.example a.example a.example "
@@ -386,15 +386,15 @@ test_recipient_limit(void)
     is_number(w.finishes, 0, "not finished while one is open");
     channel_drain(&w, world_channel(&w, "b.example", 0));
     is_number(w.finishes, 1, "finished with the last");
-    world_end(&w);
-    world_start(&w, 100, 100);
+    sched_world_end(&w);
+    sched_world_start(&w, 100, 100);
     w.target.transport.recipient_limit = 0;
     world_add(&w, "a.example a.example a.example a.example", 0, 0);
     world_run(&w);
     struct channel *c = world_channel(&w, "", 0);
     channel_take(&w, c);
     is_number(c->work.count, 4, "limit 0: all at once");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -407,7 +407,7 @@ test_partial(void)
         outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 452, "4.2.2", "full");
     struct outcome never =
         outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 550, "5.1.1", "no");
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     world_add(&w, "a.example a.example a.example b.example", 0, 0);
     world_run(&w);
     struct channel *a = world_channel(&w, "a.example", 0);
@@ -428,7 +428,7 @@ test_partial(void)
     ok(a->work.count == 1 && a->work.indexes[0] == 1);
     channel_send(&w, a);
     is_number(w.finishes, 1, "and is finished the second time");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
@@ -437,7 +437,7 @@ test_session_limit(void)
     struct world w;
     char domain[24];
     bool within = true;
-    world_start(&w, 1000, 10);
+    sched_world_start(&w, 1000, 10);
     for (int i = 0; i < 200; i++) {
         snprintf(domain, sizeof domain, "d%d.example", i % 40);
         world_add(&w, domain, 0, 0);
@@ -454,14 +454,14 @@ test_session_limit(void)
     sched_change(w.s, &(struct sched_settings){1000, 2, 0, 1});
     world_run(&w);
     is_number(w.open_now, 2, "a reload changes the limit");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_idle(void)
 {
     struct world w;
-    world_start(&w, 100, 2);
+    sched_world_start(&w, 100, 2);
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     struct channel *c = world_channel(&w, "a.example", 0);
@@ -503,14 +503,14 @@ test_idle(void)
     channel_send(&w, c);
     channel_drain(&w, world_channel(&w, "d.example", 0));
     is_number(w.finishes, 5, "all delivered");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_idle_ends(void)
 {
     struct world w;
-    world_start(&w, 100, 10);
+    sched_world_start(&w, 100, 10);
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
     struct channel *c = world_channel(&w, "", 0);
@@ -527,14 +527,14 @@ test_idle_ends(void)
     is_number(w.opens, 2, "one that ends before it greets is not repeated at once");
     world_pass(&w, 1000);
     is_number(w.opens, 3, "but after a second");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_rate_delay(void)
 {
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.target.transport.rate_delay_ms = 5000;
     for (int i = 0; i < 4; i++)
         world_add(&w, "a.example", 0, 0);
@@ -557,14 +557,14 @@ test_rate_delay(void)
     is_number(w.opens, 1, "none is opened in the pause");
     world_pass(&w, 5000);
     is_number(w.opens, 2, "but after it");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_targets(void)
 {
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     world_add(&w, "A.Example", 0, 0);
     world_add(&w, "a.example", 0, 0);
     world_run(&w);
@@ -583,8 +583,8 @@ test_targets(void)
     is_number(w.finishes, 3, "nothing is lost between them");
     is_number(world_site(&w, "smtp:a.example").site.limit, 1, "the old one is gone");
     is_number(sched_count(w.s).sites, 1, "with its sessions");
-    world_end(&w);
-    world_start(&w, 100, 100);
+    sched_world_end(&w);
+    sched_world_start(&w, 100, 100);
     w.target.kind = TARGET_SMTP;
     w.target.port = 25;
     snprintf(w.target.host, sizeof w.target.host, "smart.example");
@@ -594,7 +594,7 @@ test_targets(void)
     is_string(world_channel(&w, "", 0)->domain, "", "without a domain");
     channel_take(&w, world_channel(&w, "", 0));
     is_number(world_channel(&w, "", 0)->work.count, 2, "and one transaction");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 int

@@ -248,7 +248,7 @@ test_many(bool passing)
     memset(&r, 0, sizeof r);
     r.random = 20;
     r.within = true;
-    world_start(&r.w, ACTIVE, SESSIONS);
+    sched_world_start(&r.w, ACTIVE, SESSIONS);
     r.w.keep_outcomes = false;
     r.w.target.transport.lifetime_ms = 4 * 3600000;
     r.w.target.transport.bounce_lifetime_ms = 600000;
@@ -285,7 +285,7 @@ test_many(bool passing)
     struct sched_counts n = sched_count(r.w.s);
     ok_named(n.incoming + n.active + n.deferred + n.sessions + n.destinations == 0,
              "and nothing stays behind");
-    world_end(&r.w);
+    sched_world_end(&r.w);
 }
 
 static void

@@ -60,7 +60,7 @@ static void
 test_active(void)
 {
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
     unsigned first = world_add(&w, "a.test", 0, 0);
     world_run(&w);
@@ -95,28 +95,28 @@ test_active(void)
     channel_drain(&w, c);
     seen = explain(&w, first, false);
     is_number(seen.count, 0, "nothing is told of what is over");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_expiry(void)
 {
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.target.transport.bounce_lifetime_ms = 1000 * 1000;
     unsigned mail = world_add(&w, "a.test", 0, 0);
     w.mails[mail].null_sender = true;
     world_run(&w);
     ok(explain(&w, mail, true).wait.expires_ms == w.mails[mail].birth + 1000 * 1000);
     channel_drain(&w, world_channel(&w, "a.test", 0));
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_dead(void)
 {
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.target.transport.adaptive = 1;
     is_number(look(&w, "a.test").count, 0, "nothing is known yet");
     unsigned mail = world_add(&w, "a.test", 0, 0);
@@ -149,14 +149,14 @@ test_dead(void)
     seen = look(&w, "a.test");
     ok(!seen.site.probing && seen.site.dead_since_ms == 0);
     is_number(seen.site.failures, 0, "it works");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_ahead(void)
 {
     struct world w;
-    world_start(&w, 2, 100);
+    sched_world_start(&w, 2, 100);
     unsigned mails[8];
     for (int i = 0; i < 6; i++)
         mails[i] = world_add(&w, "a.test", 0, 0);
@@ -176,7 +176,7 @@ test_ahead(void)
     is_number((long)sched_ahead(w.s, (struct id){1, 1}), 0, "an unknown one");
     for (struct channel *c; (c = world_channel(&w, "", 0));)
         channel_drain(&w, c);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 /* Two domains with the same servers. */
@@ -186,7 +186,7 @@ test_shared(void)
     struct world w;
     const char *domains[] = {"a.test", "b.test", "c.test",
                              "d.test", "e.test", "f.test"};
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.target.transport.initial_concurrency = 10;
     for (int i = 0; i < 6; i++) {
         world_add(&w, domains[i], 0, 0);
@@ -203,7 +203,7 @@ test_shared(void)
         is_string(seen.site.members[i], domains[i], "by name");
     for (struct channel *c; (c = world_channel(&w, "", 0));)
         channel_drain(&w, c);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 /* A deferred recipient beside one that is carried. */
@@ -211,7 +211,7 @@ static void
 test_deferred(void)
 {
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.target.transport.recipient_limit = 1;
     w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
     unsigned mail = world_add(&w, "a.test a.test a.test", 0, 0);
@@ -226,7 +226,7 @@ test_deferred(void)
     is_number(seen.wait.waiting, 1, "one waits");
     channel_send(&w, c);
     channel_drain(&w, c);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 int

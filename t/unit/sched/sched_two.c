@@ -29,7 +29,7 @@ static void
 test_second_work(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     w.target.transport.initial_concurrency = 1;
     for (int i = 0; i < 4; i++)
         world_add(&w, "a.example a.example", 0, 0);
@@ -54,14 +54,14 @@ test_second_work(void)
     is_number(w.finishes, 2, "then the second");
     channel_drain(&w, c);
     is_number(w.finishes, 4, "and all others");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_each_its_own(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     w.target.transport.initial_concurrency = 1;
     w.target.transport.failed_cohort_limit = 100;
     world_add(&w, "a.example", 0, 0);
@@ -76,14 +76,14 @@ test_each_its_own(void)
     is_number(w.finishes, 1, "and the second is sent all the same");
     is_number(sched_count(w.s).deferred, 1, "one waits");
     channel_end(&w, c, NULL);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_waive(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     w.target.transport.initial_concurrency = 1;
     for (int i = 0; i < 3; i++)
         world_add(&w, "a.example a.example", 0, 0);
@@ -102,14 +102,14 @@ test_waive(void)
     channel_send(&w, &two);
     is_number(w.finishes, 2, "the oldest has kept its verdicts");
     channel_end(&w, c, NULL);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 static void
 test_limits(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     w.target.transport.initial_concurrency = 1;
     w.target.transport.rate_delay_ms = 1000;
     world_add(&w, "a.example", 0, 0);
@@ -120,9 +120,9 @@ test_limits(void)
              "never where a pause is due between two");
     channel_send(&w, c);
     channel_end(&w, c, NULL);
-    world_end(&w);
+    sched_world_end(&w);
 
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     w.target.transport.failed_cohort_limit = 100;
     for (int i = 0; i < 10; i++)
         world_add(&w, "a.example", 0, 0);
@@ -134,7 +134,7 @@ test_limits(void)
     is_number(world_site(&w, "smtp:a.example").site.window, 3, "the window shrinks");
     ok_named(sched_has_work(w.s, world_channel(&w, "", 2)->session),
              "three sessions may still take a second work");
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 /* What the host has told of itself, RFC 9422. */
@@ -142,7 +142,7 @@ static void
 test_host_limits(void)
 {
     struct world w;
-    world_start(&w, 1000, 1000);
+    sched_world_start(&w, 1000, 1000);
     w.target.transport.initial_concurrency = 1;
     world_add(&w, "a.example a.example a.example a.example a.example", 0, 0);
     world_add(&w, "a.example", 0, 0);
@@ -165,7 +165,7 @@ test_host_limits(void)
     channel_end(&w, c, NULL);
     world_run(&w);
     channel_send(&w, first_channel(&w));
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 int

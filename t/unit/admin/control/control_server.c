@@ -46,11 +46,11 @@ open_session(void *context, struct sched_session *session, const struct target *
 static void
 begin(struct world *w)
 {
-    world_begin(w, folder,
+    control_world_begin(w, folder,
                 TEXT("later.test smtp://x.test?recipients=0&concurrency=1&initial=1\n"
                      "keep.test hold\n* discard"));
     manager_set_channel(w->manager, TARGET_SMTP, open_session, w);
-    turns(w, SOME);
+    control_turns(w, SOME);
 }
 
 static void
@@ -59,7 +59,7 @@ end(struct world *w)
     w->stalled = false;
     if (w->session)
         serve(w);
-    world_end(w);
+    control_world_end(w);
 }
 
 /* The last message waits, or is held, and its files say so. */
@@ -465,7 +465,7 @@ raw_begin(struct world *w, struct raw *r)
     *r = (struct raw){0};
     buffer_init(&r->got, 64 * 1024 * 1024);
     r->connection = net_connect(w->net, &address, NULL, on_raw, r);
-    turns(w, SOME);
+    control_turns(w, SOME);
 }
 
 static void
@@ -511,13 +511,13 @@ test_two(void)
     raw_end(&three);
     until(&w, has_end(&one) && has_end(&two));
     ok(has_end(&one) && has_end(&two));
-    turns(&w, SOME);
+    control_turns(&w, SOME);
     raw_end(&one);
     raw_end(&two);
     /* Which of them was served last is chance: from here on the order is ours. */
     struct control_client *a = connected(&w);
     told(a, json_pack("{s:s,s:b}", "command", "hold", "all", true), true);
-    turns(&w, SOME);
+    control_turns(&w, SOME);
     is_number(told(a, json_pack("{s:s,s:s}", "command", "rm", "place", "hold"), true),
               200, "each message is there, and held");
     control_client_free(&a);
@@ -536,7 +536,7 @@ test_slow_reader(void)
     net_want_input(r.connection, false);
     net_send(r.connection, TEXT("{\"command\":\"release\",\"all\":true}\n"));
     for (int i = 0; i < 20; i++)
-        turns(&w, SOME);
+        control_turns(&w, SOME);
     ok(!has_end(&r) && !r.ended);
     net_want_input(r.connection, true);
     until(&w, has_end(&r));
@@ -573,7 +573,7 @@ test_bad_requests(void)
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         buffer_clear(&r.got);
         net_send(r.connection, bad[i]);
-        turns(&w, SOME);
+        control_turns(&w, SOME);
         is_text(buffer_text(&r.got), text_from(refusal), "refused");
     }
     static const struct text halves[] = {
@@ -594,19 +594,19 @@ test_bad_requests(void)
     for (size_t i = 0; i < sizeof(halves) / sizeof(*halves); i++) {
         buffer_clear(&r.got);
         net_send(r.connection, halves[i]);
-        turns(&w, SOME);
+        control_turns(&w, SOME);
         is_text(buffer_text(&r.got), text_from(half), "half a selection");
     }
     buffer_clear(&r.got);
     net_send(r.connection, TEXT("{\"command\":\"rm\"}\n"));
-    turns(&w, SOME);
+    control_turns(&w, SOME);
     is_text(buffer_text(&r.got), text_from(nobody), "none");
     static char deep[3000];
     memset(deep, '[', sizeof(deep));
     deep[sizeof(deep) - 1] = '\n';
     buffer_clear(&r.got);
     net_send(r.connection, text_of(deep, sizeof(deep)));
-    turns(&w, SOME);
+    control_turns(&w, SOME);
     is_text(buffer_text(&r.got), text_from(refusal), "deep nesting");
     ok(!r.ended);
     raw_end(&r);
@@ -623,7 +623,7 @@ test_limits(void)
     static char endless[40000];
     memset(endless, 'x', sizeof(endless));
     net_send(r.connection, text_of(endless, sizeof(endless)));
-    turns(&w, SOME);
+    control_turns(&w, SOME);
     ok_named(r.ended, "a request without end is cut off");
     raw_end(&r);
 
@@ -635,7 +635,7 @@ test_limits(void)
     is_number(refused, 8, "32 clients at a time");
     for (size_t i = 0; i < 40; i++)
         raw_end(&more[i]);
-    turns(&w, SOME);
+    control_turns(&w, SOME);
     struct control_client *a = connected(&w);
     control_client_free(&a);
     end(&w);
@@ -654,13 +654,13 @@ test_pipeline(void)
         net_send(r.connection,
                  TEXT("{\"command\":\"state\",\"id\":\"01JD3ZK5Q8-9F3K2C7A\"}\n"));
         if (i % 500 == 0)
-            turns(&w, SOME);
+            control_turns(&w, SOME);
     }
-    turns(&w, SOME);
+    control_turns(&w, SOME);
     ok(!r.ended);
     net_want_input(r.connection, true);
     for (int i = 0; i < 200; i++)
-        turns(&w, SOME);
+        control_turns(&w, SOME);
     is_number(lines_with(&r, "{\"ok\":true,\"place\":\"gone\""), 10000,
               "all are answered");
     raw_end(&r);
@@ -691,7 +691,7 @@ test_daemon_goes(void)
     struct control_client *a = connected(&w);
     json_decref(about(a, "state", (struct id){.time_ms = 1}));
     control_server_free(&w.control);
-    turns(&w, SOME);
+    control_turns(&w, SOME);
     ok(about(a, "state", (struct id){.time_ms = 1}) == NULL);
     ok_named(about(a, "state", (struct id){.time_ms = 1}) == NULL, "from then on");
     control_client_free(&a);

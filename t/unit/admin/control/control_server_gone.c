@@ -1,5 +1,6 @@
 /* Operators who have left: what they asked for is not begun, or ends between two
  * messages. */
+/* link: t/sim/clock.c */
 #include "t/support/control_world.h"
 #include "t/support/queue_home.h"
 #include "t/support/until.h"
@@ -10,8 +11,8 @@
 static void
 begin(struct world *w, const char *home)
 {
-    world_begin(w, home, TEXT("* hold"));
-    turns(w, 20);
+    control_world_begin(w, home, TEXT("* hold"));
+    control_turns(w, 20);
 }
 
 static void
@@ -70,7 +71,7 @@ test_gone_before(const char *home)
     send_many(&w, home, 3);
     for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++) {
         close(ask(&w, requests[i]));
-        turns(&w, 100);
+        control_turns(&w, 100);
         is_number(count_files(home, "hold"), 3, "nothing is begun");
         ok(!has_logged(&w, "by the operator") && !has_logged(&w, "the operator wants"));
     }
@@ -78,7 +79,7 @@ test_gone_before(const char *home)
     until(&w, count_files(home, "hold") == 0);
     is_number(count_files(home, "hold"), 0, "who waits for the answer has it done");
     close(alive);
-    world_end(&w);
+    control_world_end(&w);
 }
 
 static void
@@ -93,10 +94,10 @@ test_gone_between(const char *home)
     unsigned removed = count_removed(&w);
     ok_named(removed > 0 && removed < MANY, "some are removed");
     close(client);
-    turns(&w, 100);
+    control_turns(&w, 100);
     is_number(count_removed(&w), removed, "not one more");
     until(&w, count_files(home, "hold") == MANY - removed);
-    world_end(&w);
+    control_world_end(&w);
     is_number(count_files(home, "hold"), MANY - removed, "the rest stays");
 }
 
@@ -113,7 +114,7 @@ test_half_closed(const char *home)
     until(&w, (got = recv(client, answer, sizeof(answer), MSG_DONTWAIT)) >= 0);
     ok_named(got > 10 && memcmp(answer, "{\"ok\":true", 10) == 0, "it is answered");
     close(client);
-    world_end(&w);
+    control_world_end(&w);
 }
 
 int
@@ -123,7 +124,7 @@ main(void)
                                                   test_half_closed};
     for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
         char home[64];
-        make_home(home);
+        queue_home_make_home(home);
         tests[i](home);
         remove_home(home);
     }

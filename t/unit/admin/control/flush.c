@@ -7,7 +7,7 @@
 static struct flush *
 flush_begin(struct world *w)
 {
-    world_begin(w, "keep.test hold\n* mx");
+    manager_world_begin(w, "keep.test hold\n* mx");
     return flush_new(w->loop, w->log, w->manager);
 }
 
@@ -17,7 +17,7 @@ flush_end(struct world *w, struct flush **f)
     flush_free(f);
     ok(*f == NULL);
     flush_free(f);
-    world_end(w);
+    manager_world_end(w);
 }
 
 /* What is tried because of it. */

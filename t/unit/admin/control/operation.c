@@ -71,7 +71,7 @@ bench_begin(struct bench *b, bool offline)
 {
     *b = (struct bench){0};
     sim_disk_reset();
-    world_begin(&b->w, "* smtp://sink.test");
+    manager_world_begin(&b->w, "* smtp://sink.test");
     world_stop(&b->w);
     plant(&b->w);
     b->w.stalled = true;
@@ -80,7 +80,7 @@ bench_begin(struct bench *b, bool offline)
     b->active = offline ? 0 : 1;
     b->w.settings.sched.active_limit = 1;
     b->w.settings.queue.journal_size = 64 * 1024 * 1024;
-    world_start(&b->w);
+    manager_world_start(&b->w);
 }
 
 static void
@@ -88,7 +88,7 @@ bench_end(struct bench *b)
 {
     operation_free(&b->operation);
     sim_disk_set_syncing(DISK_SYNC_AIO, 0);
-    world_end(&b->w);
+    manager_world_end(&b->w);
 }
 
 static void

@@ -229,7 +229,7 @@ test_lists(void)
 {
     struct world w;
     struct site_list_totals totals;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.target.transport.initial_concurrency = w.target.transport.concurrency_limit = 1;
     world_add(&w, "a.test", 0, 0);
     world_add(&w, "b.test b.test b.test", 0, 0);
@@ -282,7 +282,7 @@ test_lists(void)
     sorted = site_list_sorted(NULL);
     is_number((long)json_array_size(sorted), 0, "of nothing");
     json_decref(sorted);
-    world_end(&w);
+    sched_world_end(&w);
 }
 
 int

@@ -52,7 +52,7 @@ static void
 test_counts(void)
 {
     struct world w;
-    world_begin(&w, "held.test hold\n* smtp://sink.test");
+    manager_world_begin(&w, "held.test hold\n* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "good@b.test");
     world_deliver(&w, "ann@a.test", "later@b.test");
     world_deliver(&w, "ann@a.test", "x@held.test");
@@ -86,14 +86,14 @@ test_counts(void)
     is_at(status, "queue", "hold", 0);
     is_at(status, "totals", "quarantined", 1);
     json_decref(status);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_journal(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     w.settings.queue.journal_size = 8 << 20;
     w.settings.queue.journal_message_max = 64 * 1024;
     world_restart(&w);
@@ -110,7 +110,7 @@ test_journal(void)
     json_decref(status);
     world_unstall(&w);
     world_turns(&w);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* A site that is down, and one with a full window. */
@@ -118,7 +118,7 @@ static void
 test_sites(void)
 {
     struct world w;
-    world_begin(&w, "dead.test smtp://dead.test?initial=1\n* "
+    manager_world_begin(&w, "dead.test smtp://dead.test?initial=1\n* "
                     "smtp://sink.test?concurrency=1&initial=1");
     world_deliver(&w, "ann@a.test", "site@dead.test");
     w.stalled = true;
@@ -151,7 +151,7 @@ test_sites(void)
     json_decref(status);
     world_unstall(&w);
     world_turns(&w);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* More of them than are shown. */
@@ -160,7 +160,7 @@ test_many_sites(void)
 {
     struct world w;
     char to[40];
-    world_begin(&w, "* mx?initial=1");
+    manager_world_begin(&w, "* mx?initial=1");
     for (int i = 0; i < 30; i++) {
         snprintf(to, sizeof(to), "site@n%d.test", i);
         world_deliver(&w, "ann@a.test", to);
@@ -170,14 +170,14 @@ test_many_sites(void)
     is_at(status, "site_totals", "sites", 30);
     has_line(printed(status), "  (those with most mail; --sites shows all)");
     json_decref(status);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_refusing(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     w.settings.queue.bytes_reserve = INT64_C(1) << 60;
     world_restart(&w);
     json_t *status = status_make(w.manager, 0, 0);
@@ -185,7 +185,7 @@ test_refusing(void)
     is_string(string_at(status, NULL, "reason"), "the disk is full", "why");
     has_line(printed(status), "accepting  no: the disk is full");
     json_decref(status);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* --- For people ------------------------------------------------------------------- */

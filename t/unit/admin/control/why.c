@@ -39,7 +39,7 @@ static void
 test_active(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test?concurrency=1&initial=1&recipients=1");
+    manager_world_begin(&w, "* smtp://sink.test?concurrency=1&initial=1&recipients=1");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good1@b.test");
     world_deliver(&w, "ann@a.test", "good2@b.test good3@b.test");
@@ -65,7 +65,7 @@ test_active(void)
     json_decref(answer);
     world_unstall(&w);
     world_turns(&w);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* A channel that tells of twelve sessions; the last carries the message. */
@@ -87,7 +87,7 @@ static void
 test_sessions(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test?concurrency=1&initial=1&recipients=1");
+    manager_world_begin(&w, "* smtp://sink.test?concurrency=1&initial=1&recipients=1");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good1@b.test");
     json_t *answer = asked(&w);
@@ -107,14 +107,14 @@ test_sessions(void)
     manager_set_watch(w.manager, NULL, &w);
     world_unstall(&w);
     world_turns(&w);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_deferred(void)
 {
     struct world w;
-    world_begin(&w, "b.test smtp://one.test?lifetime=1d\nc.test smtp://two.test\n"
+    manager_world_begin(&w, "b.test smtp://one.test?lifetime=1d\nc.test smtp://two.test\n"
                     "d.test discard\n* smtp://sink.test");
     world_deliver(&w, "", "later1@b.test later2@b.test good@b.test later@c.test");
     json_t *answer = asked(&w);
@@ -144,7 +144,7 @@ test_deferred(void)
               "nothing of what is not there");
     ok(!json_object_get(answer, "expires_ms"));
     json_decref(answer);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
@@ -153,7 +153,7 @@ test_many(void)
     struct world w;
     char text[20000];
     size_t used = 0;
-    world_begin(&w, "* mx");
+    manager_world_begin(&w, "* mx");
     for (int i = 0; i < 130; i++)
         used +=
             (size_t)snprintf(&text[used], sizeof(text) - used, "later@n%d.test ", i);
@@ -164,20 +164,20 @@ test_many(void)
               "an answer has its limit");
     is_at(answer, "hops_more", 30);
     json_decref(answer);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_routes(void)
 {
     struct world w;
-    world_begin(&w, "* hold");
+    manager_world_begin(&w, "* hold");
     world_deliver(&w, "ann@a.test", "x@b.test");
     json_t *answer = asked(&w);
     is_word(hop_at(answer, 0), "destination", "hold");
     ok(!json_object_get(hop_at(answer, 0), "site"));
     json_decref(answer);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* --- For people ------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /* What is told of a file system, for real ones and for some that are only pretended. */
+/* link: t/sim/clock.c */
 #include "base/disk/disk.h"
 
-#include "t/support/clock.h"
+#include "t/sim/clock.h"
 #include "t/support/tap.h"
 
 #include <dirent.h>

@@ -1,9 +1,10 @@
 /* Proves that a name server that lies, breaks or is silent costs little and proves
  * nothing.
  */
+/* link: t/sim/clock.c */
 #include "base/dns/dns.h"
 
-#include "t/support/clock.h"
+#include "t/sim/clock.h"
 #include "t/support/dns_ask.h"
 #include "t/support/port.h"
 

@@ -1,7 +1,8 @@
 /* Connections begin, time out and end as promised, also from inside their events. */
+/* link: t/sim/clock.c */
 #include "base/net/net.h"
 
-#include "t/support/clock.h"
+#include "t/sim/clock.h"
 #include "t/support/net_world.h"
 
 #include <malloc.h>
@@ -32,9 +33,9 @@ test_echo(const char *listen_on)
              "100,000 bytes come back as they went");
     is_number(net_unsent(w->client.connection), 0, "all is sent");
     is_number(net_connections(w->net), 2, "two connections");
-    ok_named(net_address_equal(net_peer(w->client.connection), where(w)), "peer");
-    ok_named(net_address_equal(net_local(w->server.connection), where(w)), "local");
-    ok_named(where(w)->family == NET_UNIX ||
+    ok_named(net_address_equal(net_peer(w->client.connection), net_where(w)), "peer");
+    ok_named(net_address_equal(net_local(w->server.connection), net_where(w)), "local");
+    ok_named(net_where(w)->family == NET_UNIX ||
                  net_address_equal(net_local(w->client.connection),
                                    net_peer(w->server.connection)),
              "both sides agree on the client's address");
@@ -50,7 +51,7 @@ test_echo(const char *listen_on)
     until(w, !net_connections(w->net));
     is_number(net_connections(w->net), 0, "both are gone soon after");
     free(bytes);
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -75,7 +76,7 @@ test_close_delivers(void)
     is_string(w->server.told, "", "telling nothing");
     buffer_free(&got);
     free(bytes);
-    finish(w);
+    net_finish(w);
 }
 
 /* The reply to a client that we throw out must survive what the client still sends. */
@@ -111,7 +112,7 @@ test_close_on_talker(int blocks, bool ends_with_peer)
     is_number(net_connections(w->net), !ends_with_peer,
               "the peer's end is seen, unless it sent too much");
     free(bytes);
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -138,7 +139,7 @@ test_half_close(void)
     is_string(raw_read(fd, at, sizeof at), "bye", "until we close it");
     is_number(net_connections(w->net), 0, "which then waits for nobody");
     close(fd);
-    finish(w);
+    net_finish(w);
 }
 
 /* Time, and two turns in which what is due comes. */
@@ -190,14 +191,14 @@ test_timeout(void)
     is_string(w->server.told, "ITT", "an aborted connection does not time out");
     clock_go();
     close(fd);
-    finish(w);
+    net_finish(w);
 }
 
 static void
 test_refused(void)
 {
     struct world *w = start("127.0.0.1:0");
-    struct net_address gone = *where(w), other = address("[::1]:0");
+    struct net_address gone = *net_where(w), other = address("[::1]:0");
     char want[200], text[NET_ADDRESS_TEXT_MAX];
 
     net_listener_free(&w->listener);
@@ -234,7 +235,7 @@ test_refused(void)
     w->client.connection = net_connect(w->net, &gone, NULL, on_event, &w->client);
     net_close(&w->client.connection);
     is_number(net_connections(w->net), 0, "closing before connected, nothing to send");
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -244,7 +245,7 @@ test_source_address(void)
     struct net_address source = address("127.0.0.2:0");
     char text[NET_ADDRESS_TEXT_MAX];
 
-    w->client.connection = net_connect(w->net, where(w), &source, on_event, &w->client);
+    w->client.connection = net_connect(w->net, net_where(w), &source, on_event, &w->client);
     net_send(w->client.connection, TEXT("sent before connected"));
     net_close(&w->client.connection);
     until(w, strchr(w->server.told, 'E'));
@@ -256,7 +257,7 @@ test_source_address(void)
     net_close(&w->server.connection);
     until(w, !net_connections(w->net));
     is_number(net_connections(w->net), 0, "both ends are gone");
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -274,7 +275,7 @@ test_no_descriptor(void)
     is_string(w->client.told, "F", "no descriptor left is a failure like others");
     is_number(net_errno(w->client.connection), EMFILE, "that has its number");
     net_close(&w->client.connection);
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -301,7 +302,7 @@ test_then(enum then server, enum then client, const char *name)
              "the client heard one event at most");
     if (server == THEN_CLOSE)
         is_text(buffer_text(&w->client.got), TEXT("hello"), "the reply arrived");
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -319,7 +320,7 @@ static void
 test_close_in_failure(enum then then)
 {
     struct world *w = start("127.0.0.1:0");
-    struct net_address gone = *where(w);
+    struct net_address gone = *net_where(w);
 
     net_listener_free(&w->listener);
     w->client.then = then;
@@ -327,7 +328,7 @@ test_close_in_failure(enum then then)
     until(w, w->client.told[0]);
     is_string(w->client.told, "F", "closed in NET_FAILED");
     is_number(net_connections(w->net), 0, "and gone at once");
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -375,7 +376,7 @@ test_idle_memory(void)
     free(fds);
     free(sides);
     w->server.connection = NULL;
-    finish(w);
+    net_finish(w);
 }
 
 /* Clients that hear their last reply and stay: they must not keep our descriptors. */
@@ -405,7 +406,7 @@ test_lingering(void)
         close(fds[i]);
     until(w, net_connections(w->net) == 0);
     is_number(net_connections(w->net), 0, "all are gone when they have closed");
-    finish(w);
+    net_finish(w);
 }
 
 /* There is no turn any more in which it could be sent. */
@@ -423,7 +424,7 @@ test_last_words(void)
     is_string(raw_read(fd, at, sizeof at), "good bye\r\n", "last words are sent");
     is_string(raw_read(fd, at, sizeof at), "(end)", "and that was the end");
     close(fd);
-    finish(w);
+    net_finish(w);
 }
 
 static bool
@@ -452,7 +453,7 @@ test_no_delay(void)
     until(w, w->client.told[0] && w->server.connection);
     ok_named(has_no_delay(net_peer(w->server.connection)), "accepted with TCP_NODELAY");
     ok_named(has_no_delay(net_peer(w->client.connection)), "connected with it");
-    finish(w);
+    net_finish(w);
 }
 
 /* What a reply costs, over a real socket. */
@@ -468,13 +469,13 @@ test_speed(void)
     until(w, w->client.told[0]);
     w->client.echoes = true;
     net_send(w->client.connection, TEXT("250 2.1.0 Ok\r\n"));
-    started_ms = now_ms();
+    started_ms = net_now_ms();
     while (w->client.got.length < ROUNDS * 14)
         loop_turn(w->loop, 1000);
     printf("# %.1f us for a round trip of two turns\n",
-           (double)(now_ms() - started_ms) * 1000 / ROUNDS);
+           (double)(net_now_ms() - started_ms) * 1000 / ROUNDS);
     is_number(w->client.got.length, ROUNDS * 14, "20,000 round trips");
-    finish(w);
+    net_finish(w);
 }
 
 /* A peer without anything unread hears an end of abort, but a failure of reset. */
@@ -496,7 +497,7 @@ test_reset(void)
         is_string(w->client.told, reset ? "CF" : "CE", "what the peer hears");
         is_number(net_errno(w->client.connection), reset ? ECONNRESET : 0, "and why");
         is_string(w->server.told, "", "who resets hears no more");
-        finish(w);
+        net_finish(w);
     }
 }
 

@@ -28,7 +28,7 @@ test_burst(void)
     is_number(net_connections(w->net), 0, "aborted in on_accept, all are gone");
     for (int i = 0; i < CLIENTS; i++)
         close(fds[i]);
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -43,8 +43,8 @@ test_exhaustion(void)
     getrlimit(RLIMIT_NOFILE, &before);
     few = (struct rlimit){(rlim_t)next, before.rlim_max};
     setrlimit(RLIMIT_NOFILE, &few);
-    started_ms = now_ms();
-    for (; now_ms() - started_ms < 250; turns++)
+    started_ms = net_now_ms();
+    for (; net_now_ms() - started_ms < 250; turns++)
         loop_turn(w->loop, 1000);
     setrlimit(RLIMIT_NOFILE, &before);
     printf("# %d turns in 250 ms without descriptors\n", turns);
@@ -53,7 +53,7 @@ test_exhaustion(void)
     until(w, w->accepted);
     is_number(w->accepted, 1, "but goes on when there are some again");
     close(fd);
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -61,7 +61,7 @@ test_is_own(void)
 {
     struct world *w = start("127.0.0.1:0"), *any = start("0.0.0.0:0");
     struct world *any6 = start("[::]:0");
-    struct net_address a = *where(w), b = *where(any), c = *where(any6);
+    struct net_address a = *net_where(w), b = *net_where(any), c = *net_where(any6);
     struct net_address loopback = address("127.0.0.1:1"), six = address("[::1]:1");
     struct net_address mapped = address("[::ffff:127.0.0.1]:1");
     struct net_address far = address("192.0.2.1:1"), zero = address("0.0.0.0:1");
@@ -69,7 +69,7 @@ test_is_own(void)
     ok_named(net_is_own(w->net, &a), "a listener's own address");
     a.port++;
     ok_named(!net_is_own(w->net, &a), "another port");
-    loopback.port = zero.port = mapped.port = where(w)->port;
+    loopback.port = zero.port = mapped.port = net_where(w)->port;
     ok_named(net_is_own(w->net, &mapped), "in IPv6's clothes");
     ok_named(net_is_own(w->net, &zero), "0.0.0.0 leads to it");
     loopback.ip[3] = 2;
@@ -86,9 +86,9 @@ test_is_own(void)
     net_listener_free(&w->listener);
     a.port--;
     ok_named(!net_is_own(w->net, &a), "a listener that is gone");
-    finish(w);
-    finish(any);
-    finish(any6);
+    net_finish(w);
+    net_finish(any);
+    net_finish(any6);
 }
 
 /* What others reach this machine by, when it has such an address. */
@@ -112,7 +112,7 @@ test_is_own_elsewhere(void)
         net_sockaddr_read(&name, sizeof(name), &a);
         if (six && a.ip[0] == 0xfe) /* nothing without its interface */
             continue;
-        a.port = where(six ? any6 : any)->port;
+        a.port = net_where(six ? any6 : any)->port;
         seen++;
         own += net_is_own((six ? any6 : any)->net, &a);
         a.ip[six ? 15 : 3] ^= 0x55;
@@ -121,8 +121,8 @@ test_is_own_elsewhere(void)
     freeifaddrs(list);
     is_number(own, seen, "every address of every interface");
     is_number(next, 0, "and none of its neighbours");
-    finish(any);
-    finish(any6);
+    net_finish(any);
+    net_finish(any6);
 }
 
 static struct net_listener *
@@ -139,9 +139,9 @@ test_listen_errors(void)
     struct net_address far = address("192.0.2.1:0");
     char error[200], want[200], text[NET_ADDRESS_TEXT_MAX];
 
-    ok_named(where(w)->port != 0, "port 0 becomes a real one");
-    ok_named(!listen_again(w, where(w), 0, error), "an address in use");
-    net_address_format(where(w), text);
+    ok_named(net_where(w)->port != 0, "port 0 becomes a real one");
+    ok_named(!listen_again(w, net_where(w), 0, error), "an address in use");
+    net_address_format(net_where(w), text);
     snprintf(want, sizeof want,
              "cannot listen on %s: Address already in use (`ss -ltnp` shows "
              "which program listens there)",
@@ -153,7 +153,7 @@ test_listen_errors(void)
     ok_named(!strstr(error, "1024"), "that is no question of rights");
     ok_named(!net_listen(w->net, &far, 0, on_accept, w, error, 10), "a short error");
     is_number(strlen(error), 9, "is cut");
-    finish(w);
+    net_finish(w);
 }
 
 /* What a crash leaves behind. */
@@ -210,8 +210,8 @@ test_unix_listener(void)
     ok_named(stat(path, &status) == 0, "and stays");
     unlink(path);
     rmdir(directory);
-    finish(w);
-    finish(other);
+    net_finish(w);
+    net_finish(other);
 }
 
 static void
@@ -241,7 +241,7 @@ test_listener_freed(void)
     is_number(w->accepted, 1, "a listener freed in on_accept accepts no more");
     close(one);
     close(two);
-    finish(w);
+    net_finish(w);
 }
 
 /* As one turns away a client that is one too many. */
@@ -272,7 +272,7 @@ test_closed_at_once(void)
     close(fd);
     until(w, net_connections(w->net) == 0);
     is_number(net_connections(w->net), 0, "and is gone when it hangs up");
-    finish(w);
+    net_finish(w);
 }
 
 int

@@ -53,7 +53,7 @@ test_backpressure(void)
     close(fd);
     buffer_free(&got);
     free(bytes);
-    finish(w);
+    net_finish(w);
 }
 
 /* The mark of one connection is its own. */
@@ -85,7 +85,7 @@ test_low_water(void)
     is_number(got, 9000, "all of it");
     close(fd);
     free(bytes);
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -115,7 +115,7 @@ test_unsent_limit(void)
     is_number(net_connections(w->net), 0, "a broken connection closes at once");
     close(fd);
     free(bytes);
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -163,7 +163,7 @@ test_pause(void)
     net_want_input(w->server.connection, true);
     until(w, w->server.told[0]);
     is_string(w->server.told, "E", "until it is wanted");
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -201,7 +201,7 @@ test_input_limit(void)
         "to the last byte");
     close(fd);
     free(bytes);
-    finish(w);
+    net_finish(w);
 }
 
 /* A peer that says why it will not take more, and closes: the reason must be heard. */
@@ -222,7 +222,7 @@ test_last_words(void)
     is_string(w->server.told, "IF", "before the failure");
     ok_named(net_error(w->server.connection)[0], "which has a text");
     printf("# %s\n", net_error(w->server.connection));
-    finish(w);
+    net_finish(w);
 }
 
 /* The sending side of the same: a loop that is busy sends after the reset. */
@@ -243,7 +243,7 @@ test_send_after_reset(void)
     ok_named(strstr(net_error(w->server.connection), "sending: ") != NULL,
              "and says what it was doing");
     net_close(&w->server.connection);
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -279,7 +279,7 @@ test_adopt_pipes(void)
     net_close(&w->server.connection);
     ok_named(fcntl(in[0], F_GETFD) < 0 && fcntl(out[1], F_GETFD) < 0,
              "both are closed");
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -313,7 +313,7 @@ test_adopt_slow_pipe(void)
     close(out[0]);
     free(block);
     free(bytes);
-    finish(w);
+    net_finish(w);
 }
 
 /* sendmail -bs < commands > replies */
@@ -344,7 +344,7 @@ test_adopt_files(void)
     fclose(to);
     free(copy);
     free(bytes);
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -371,7 +371,7 @@ test_adopt_socket(void)
     close(pair[1]);
     until(w, !net_connections(w->net));
     is_number(net_connections(w->net), 0, "until it ends");
-    finish(w);
+    net_finish(w);
 }
 
 int

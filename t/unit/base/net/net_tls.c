@@ -1,7 +1,8 @@
 /* Connections under TLS: both sides in one process, over loopback. */
+/* link: t/sim/clock.c */
 #include "base/net/net.h"
 
-#include "t/support/clock.h"
+#include "t/sim/clock.h"
 #include "t/support/tls_world.h"
 
 static bool
@@ -52,7 +53,7 @@ test_handshake(const struct secrets *k)
     part(w);
     tls_server_free(&server);
     tls_client_free(&client);
-    finish(w);
+    net_finish(w);
 }
 
 /* What each certificate is worth to one who verifies and to one who does not. */
@@ -137,7 +138,7 @@ test_certificates(const struct secrets *k)
         part(w);
         tls_server_free(&server);
         tls_client_free(&client);
-        finish(w);
+        net_finish(w);
     }
 }
 
@@ -173,7 +174,7 @@ test_names_of_policy(const struct secrets *k)
     part(w);
     tls_server_free(&server);
     tls_client_free(&client);
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -204,7 +205,7 @@ test_choice(const struct secrets *k)
     }
     tls_server_free(&server);
     tls_client_free(&client);
-    finish(w);
+    net_finish(w);
 }
 
 /* Bytes must cross, for TLS 1.3 tells of its tickets after the handshake. */
@@ -252,7 +253,7 @@ test_resumption(const struct secrets *k)
     tls_server_free(&server);
     tls_server_free(&other);
     tls_client_free(&client);
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -271,7 +272,7 @@ test_reload(const struct secrets *k)
     is_text(buffer_text(&w->client.got), TEXT("220"),
             "connections keep what they were made with");
     part(w);
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -283,7 +284,7 @@ test_much(const struct secrets *k)
     struct net_tls calling = as_client(client, TLS_LEVEL_VERIFY, "mail.example.net");
     size_t size = NET_UNSENT_MAX, total = 6 * size;
     char *bytes = pattern(total);
-    int64_t began = now_ms();
+    int64_t began = net_now_ms();
 
     shake_hands(w, server, &calling);
     for (size_t sent = 0; sent < total; sent += size) {
@@ -298,14 +299,14 @@ test_much(const struct secrets *k)
     ok_named(text_equal(buffer_text(&w->client.got), text_of(bytes, total)),
              "24 MB back, unchanged");
     printf("# %zu MB/s through both ends\n",
-           2 * total / 1000 / (size_t)(now_ms() - began + 1));
+           2 * total / 1000 / (size_t)(net_now_ms() - began + 1));
     ok_named(strchr(w->client.told, 'D') && strchr(w->server.told, 'D'),
              "and we hear when output has drained");
     part(w);
     free(bytes);
     tls_server_free(&server);
     tls_client_free(&client);
-    finish(w);
+    net_finish(w);
 }
 
 /* A reader who leaves its input, then takes a bit, then all: nothing may stick in TLS.
@@ -358,7 +359,7 @@ test_slow_reader(const struct secrets *k)
     free(bytes);
     tls_server_free(&server);
     tls_client_free(&client);
-    finish(w);
+    net_finish(w);
 }
 
 /* Small bits of a large record are taken one by one while the socket is silent. */
@@ -391,7 +392,7 @@ test_crumbs(const struct secrets *k)
     free(bytes);
     tls_server_free(&server);
     tls_client_free(&client);
-    finish(w);
+    net_finish(w);
 }
 
 /* A man in the middle who can cut, but not forge. */
@@ -415,7 +416,7 @@ test_truncation(const struct secrets *k)
     part(w);
     tls_server_free(&server);
     tls_client_free(&client);
-    finish(w);
+    net_finish(w);
 }
 
 /* STARTTLS: what was said in clear before is not heard after, in either direction. */
@@ -457,7 +458,7 @@ test_starttls(const struct secrets *k)
     part(w);
     tls_server_free(&server);
     tls_client_free(&client);
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -506,7 +507,7 @@ test_junk(const struct secrets *k)
         heard = raw_read(fd, at, sizeof at);
         ok_named(!strstr(heard, "220"), "and nothing was said in clear");
         close(fd);
-        finish(w);
+        net_finish(w);
     }
     tls_server_free(&server);
 }
@@ -534,7 +535,7 @@ test_injected_reply(const struct secrets *k)
              "nor is a command sent in clear");
     part(w);
     tls_client_free(&client);
-    finish(w);
+    net_finish(w);
 }
 
 static void
@@ -565,7 +566,7 @@ test_timeout(const struct secrets *k)
     is_number(raw_drain(w, fd, NULL), 0, "and says nothing");
     close(fd);
     tls_server_free(&server);
-    finish(w);
+    net_finish(w);
 }
 
 /* After close_notify comes clear text: nobody listens. */
@@ -602,7 +603,7 @@ test_after_the_end(const struct secrets *k)
     part(w);
     tls_server_free(&server);
     tls_client_free(&client);
-    finish(w);
+    net_finish(w);
 }
 
 /* Closing from within the events of TLS. */
@@ -630,7 +631,7 @@ test_close_within(const struct secrets *k)
         is_string(w->server.told, "S", "no event comes after closing");
         if (w->net)
             net_abort(&w->client.connection);
-        finish(w);
+        net_finish(w);
     }
     tls_server_free(&server);
     tls_client_free(&client);
@@ -688,7 +689,7 @@ test_memory(const struct secrets *k)
     free(all);
     tls_server_free(&server);
     tls_client_free(&client);
-    finish(w);
+    net_finish(w);
 }
 
 int

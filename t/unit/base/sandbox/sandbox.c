@@ -475,7 +475,7 @@ main(void)
                      sandbox_get_state(s)->landlock == 0,
                  "a sanitizer needs more, and the state says so");
         sandbox_free(&s);
-        finish();
+        sandbox_finish();
         return done();
     }
     bool root = geteuid() == 0;
@@ -491,6 +491,6 @@ main(void)
         test_replaced();
     if (offer.landlock && offer.seccomp)
         test_entered_questions();
-    finish();
+    sandbox_finish();
     return done();
 }

@@ -351,6 +351,6 @@ main(void)
         test_refused(nobody);
     }
     test_told();
-    finish();
+    sandbox_finish();
     return done();
 }

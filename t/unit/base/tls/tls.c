@@ -165,7 +165,7 @@ static const char *
 server_error(const struct secrets *k, const char *certificate, const char *key)
 {
     static char error[TLS_ERROR_MAX];
-    struct tls_pair pair = {path_of(k, certificate, ""), path_of(k, key, "")};
+    struct tls_pair pair = {tls_path_of(k, certificate, ""), tls_path_of(k, key, "")};
     struct tls_server *server;
     char *place;
 
@@ -226,7 +226,7 @@ client_error(const struct secrets *k, const char *anchors)
     struct tls_client *client;
 
     error[0] = '\0';
-    client = tls_client_new(k->tls, path_of(k, anchors, ""), error, sizeof error);
+    client = tls_client_new(k->tls, tls_path_of(k, anchors, ""), error, sizeof error);
     ok_named(!client == !!error[0], "either a client or an error");
     tls_client_free(&client);
     ok(client == NULL);

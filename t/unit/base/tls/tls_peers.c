@@ -7,7 +7,7 @@
 static const char *
 said(const struct secrets *k, char *to, size_t size)
 {
-    FILE *f = fopen(path_of(k, "said", ""), "r");
+    FILE *f = fopen(tls_path_of(k, "said", ""), "r");
     size_t got = f ? fread(to, 1, size - 1, f) : 0;
 
     to[got] = '\0';
@@ -21,7 +21,7 @@ run(const struct secrets *k, const char *input, const char *command)
 {
     char line[1000];
 
-    unlink(path_of(k, "said", ""));
+    unlink(tls_path_of(k, "said", ""));
     snprintf(line, sizeof line, "cd %s && ((%s) 2>/dev/null | openssl %s) >said 2>&1 &",
              k->directory, input, command);
     if (system(line) != 0)
@@ -34,7 +34,7 @@ run(const struct secrets *k, const char *input, const char *command)
 static void
 touch(const struct secrets *k, const char *name)
 {
-    FILE *f = fopen(path_of(k, name, ""), "w");
+    FILE *f = fopen(tls_path_of(k, name, ""), "w");
 
     if (!f || fclose(f) != 0)
         abort();
@@ -78,7 +78,7 @@ test_callers(const struct secrets *k)
         snprintf(command, sizeof command,
                  "s_client -connect 127.0.0.1:%u -CAfile ca.pem %s "
                  "-cipher 'ALL:@SECLEVEL=0'",
-                 where(w)->port, callers[i].options);
+                 net_where(w)->port, callers[i].options);
         if (strstr(callers[i].options, "-cipher"))
             *strstr(command, " -cipher 'ALL") = '\0';
         snprintf(enough, sizeof enough, "enough-%zu", i);
@@ -108,7 +108,7 @@ test_callers(const struct secrets *k)
         }
         touch(k, enough);
         net_abort(&w->server.connection);
-        finish(w);
+        net_finish(w);
     }
     tls_server_free(&server);
 }
@@ -197,7 +197,7 @@ test_called(const struct secrets *k)
         touch(k, enough);
         net_close(&w->client.connection);
         until(w, net_connections(w->net) == 0);
-        finish(w);
+        net_finish(w);
     }
     tls_client_free(&client);
 }

@@ -1,10 +1,11 @@
 /* defrag/registry/claims.c over a registry that answers what the test wants, when it wants. */
+/* link: t/sim/registry_stand_in.c */
 /* link: t/sim/loop.c */
 #include "defrag/registry/claims.h"
 
 #include "base/loop/loop.h"
 #include "base/memory.h"
-#include "t/support/registry_stand_in.h"
+#include "t/sim/registry_stand_in.h"
 #include "t/sim/sim.h"
 #include "t/support/tap.h"
 

@@ -166,7 +166,7 @@ test_local(void)
     struct again again = {.w = &w};
     struct pair pair = {.w = &w};
     unsigned char key[REGISTRY_KEY_SIZE];
-    world_start(&w, "one.example", "local");
+    registry_world_start(&w, "one.example", "local");
     ok_named(registry_is_up(w.registry), "it is up");
     is_string(claim(&w, 1), "own", "everything is ours");
     is_string(claim(&w, 1), "own", "again");
@@ -195,7 +195,7 @@ test_local(void)
     pass_ms(&w, 10);
     is_number(t[0].times, 0, "no answer comes once it is freed");
     registry_free(&w.registry);
-    world_end(&w);
+    registry_world_end(&w);
 }
 
 static const char *

@@ -17,7 +17,7 @@ struct home {
 static void
 home_make(struct home *h)
 {
-    make_home(h->path);
+    registry_make_home(h->path);
     snprintf(h->setting, sizeof h->setting, "dir:%s", h->path);
 }
 
@@ -89,8 +89,8 @@ test_two(void)
     struct home h;
     struct world a, b;
     home_make(&h);
-    world_start(&a, "a.example", h.setting);
-    world_start(&b, "b.example", h.setting);
+    registry_world_start(&a, "a.example", h.setting);
+    registry_world_start(&b, "b.example", h.setting);
     is_number(files_in(&h), 0, "nothing is left by the start");
     await(&a);
     await(&b);
@@ -117,8 +117,8 @@ test_two(void)
     is_number(registry_counts(a.registry).failures +
                   registry_counts(b.registry).failures,
               0, "nothing of this is a failure");
-    world_end(&a);
-    world_end(&b);
+    registry_world_end(&a);
+    registry_world_end(&b);
     remove_tree(h.path);
 }
 
@@ -129,8 +129,8 @@ test_stale(void)
     struct world a, b;
     char path[256];
     home_make(&h);
-    world_start(&a, "a.example", h.setting);
-    world_start(&b, "b.example", h.setting);
+    registry_world_start(&a, "a.example", h.setting);
+    registry_world_start(&b, "b.example", h.setting);
     is_string(sure_for(&a, 1, 30), "own", "a claim for 30 ms");
     pass_ms(&a, 60);
     is_string(sure(&b, 1), "own", "is another's afterwards");
@@ -169,8 +169,8 @@ test_stale(void)
     path_of_key(&h, 7, path);
     mkdir(path, 0700);
     is_string(claim(&b, 7), "unavailable", "a directory in the place of the file");
-    world_end(&a);
-    world_end(&b);
+    registry_world_end(&a);
+    registry_world_end(&b);
     remove_tree(h.path);
 }
 
@@ -183,7 +183,7 @@ race(const struct home *h, const char *host, bool backwards, int out, int64_t tt
     struct world w;
     struct told *t = memory_array(KEYS, sizeof *t);
     char whose[KEYS];
-    world_start(&w, host, h->setting);
+    registry_world_start(&w, host, h->setting);
     w.registry->breaker.pause_ms = w.registry->breaker.pause_max_ms = 10;
     /* In groups, so that none waits longer than claims may. */
     for (unsigned from = 0; from < KEYS; from += 10) {
@@ -205,7 +205,7 @@ race(const struct home *h, const char *host, bool backwards, int out, int64_t tt
                                                   : '?';
     if (write(out, whose, KEYS) != KEYS)
         abort();
-    world_end(&w);
+    registry_world_end(&w);
     free(t);
 }
 
@@ -272,7 +272,7 @@ test_missing(void)
     struct world w;
     home_make(&h);
     remove_tree(h.path);
-    world_start(&w, "a.example", h.setting);
+    registry_world_start(&w, "a.example", h.setting);
     ok_named(!registry_is_up(w.registry), "a directory that is missing is down");
     ok_named(has_said(&w, "does not answer, this host joins alone: No such file"),
              "which is told");
@@ -280,16 +280,16 @@ test_missing(void)
     close_key(&w, 1, 0);
     is_number(w.recovered, 0, "it has not recovered");
     ok_named(access(h.path, F_OK) != 0, "it is not made by us");
-    world_end(&w);
-    make_home(h.path);
+    registry_world_end(&w);
+    registry_make_home(h.path);
     snprintf(h.setting, sizeof h.setting, "dir:%.64s", h.path);
-    world_start(&w, "a.example", h.setting);
+    registry_world_start(&w, "a.example", h.setting);
     is_string(sure(&w, 1), "own", "one that is there");
     remove_tree(h.path);
     is_string(claim(&w, 2), "unavailable", "is removed under our feet");
     is_string(claim(&w, 3), "unavailable", "for all");
     ok_named(!registry_is_up(w.registry), "it is down");
-    world_end(&w);
+    registry_world_end(&w);
 }
 
 static void
@@ -303,15 +303,15 @@ test_unwritable(void)
     snprintf(file, sizeof file, "%s/file", h.path);
     write_file(file, "");
     snprintf(h.setting, sizeof h.setting, "dir:%.70s", file);
-    world_start(&w, "a.example", h.setting);
+    registry_world_start(&w, "a.example", h.setting);
     is_string(claim(&w, 1), "unavailable", "a file in the place of the directory");
     ok_named(has_said(&w, "Not a directory"), "which is told");
-    world_end(&w);
+    registry_world_end(&w);
     /* /proc takes no files, whoever we are. */
-    world_start(&w, "a.example", "dir:/proc");
+    registry_world_start(&w, "a.example", "dir:/proc");
     is_string(claim(&w, 1), "unavailable", "a directory that takes no files");
     ok_named(!registry_is_up(w.registry), "is down");
-    world_end(&w);
+    registry_world_end(&w);
     remove_tree(h.path);
 }
 
@@ -333,7 +333,7 @@ test_slow(void)
     struct told *t = memory_array(MANY, sizeof *t);
     struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
     home_make(&h);
-    world_start(&w, "a.example", h.setting);
+    registry_world_start(&w, "a.example", h.setting);
     is_string(sure(&w, MANY), "own", "as long as it is fast");
     w.registry->patience_ms = 50;
     sigaction(SIGALRM, &action, NULL);
@@ -356,7 +356,7 @@ test_slow(void)
     ok_named(unknown > 0, "some of them: unavailable");
     is_string(claim(&w, MANY), "unavailable", "so are those who come then");
     close_key(&w, 1, 0);
-    world_end(&w);
+    registry_world_end(&w);
     remove_tree(h.path);
     free(t);
 }

@@ -20,7 +20,7 @@ begin(struct world *w)
     if (disk_open(&disk, "/shared", true) != 0)
         abort();
     disk_close(&disk);
-    world_start(w, "a.example", "dir:/shared");
+    registry_world_start(w, "a.example", "dir:/shared");
 }
 
 /* In both clocks, in steps, since the sweep looks at the disk's. */
@@ -62,7 +62,7 @@ test_expiry(void)
     is_string(claim(&w, 1), "b.example", "when our clock is late");
     sim_loop_step_wall(w.loop, 20 * (int64_t)HOUR_MS);
     is_string(claim(&w, 1), "b.example", "when it is early");
-    world_end(&w);
+    registry_world_end(&w);
 }
 
 static void
@@ -91,7 +91,7 @@ test_sweep(void)
     is_string(claim_as(&w, "b.example", 48), "a.example", "as does what stands");
     is_number(registry_counts(w.registry).failures, 0, "nothing has failed");
     disk_close(&disk);
-    world_end(&w);
+    registry_world_end(&w);
 }
 
 static void
@@ -122,7 +122,7 @@ test_down_and_up(void)
     is_string(claim(&w, 1), "own", "and all is as it was");
     pass(&w, HOUR_MS);
     is_number(w.recovered, 1, "once");
-    world_end(&w);
+    registry_world_end(&w);
 }
 
 /* The n-th call fails, for all n: an answer comes, and no file is left that would stand
@@ -158,7 +158,7 @@ test_every_call(int error)
         pass(&w, 3 * HOUR_MS);
         if (sim_disk_count("/shared") > 3)
             lies++;
-        world_end(&w);
+        registry_world_end(&w);
     }
     is_number(lies, 0, "no failure makes two owners, or leaves anything for ever");
     ok_named(unknown > 0 && own > 0 && other > 0, "each kind of answer was there");

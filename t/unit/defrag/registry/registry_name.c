@@ -18,7 +18,7 @@ begin(struct world *w, const char *host)
     if (disk_open(&disk, "/shared", true) != 0)
         abort();
     disk_close(&disk);
-    world_start(w, host, "dir:/shared");
+    registry_world_start(w, host, "dir:/shared");
 }
 
 /* In both clocks. */
@@ -74,7 +74,7 @@ test_alone(void)
     registry_free(&w.registry);
     is_number(sim_disk_count("/shared"), 0, "the last one too");
     is_number(w.said.length, 0, "still without a word");
-    world_end(&w);
+    registry_world_end(&w);
 }
 
 static void
@@ -115,7 +115,7 @@ test_two(void)
     is_number(found(second), 1, "who then gets the name, and keeps it");
     is_number(found(w.registry), 1, "without another word");
     registry_free(&second);
-    world_end(&w);
+    registry_world_end(&w);
 }
 
 static void
@@ -137,7 +137,7 @@ test_crashes(void)
     is_number(found(w.registry), 0, "nor later");
     is_number(w.said.length, 0, "nothing is told");
     is_number(sim_disk_count("/shared"), 1, "and nothing left behind");
-    world_end(&w);
+    registry_world_end(&w);
 }
 
 /* As another version, or nobody, would write it. */
@@ -177,7 +177,7 @@ test_odd(void)
         is_number(w.said.length, 0, "... and not told");
         is_number(sim_disk_count("/shared"), 2, "... but replaced");
         registry_free(&a);
-        world_end(&w);
+        registry_world_end(&w);
     }
 }
 
@@ -194,7 +194,7 @@ test_names(void)
         is_number(sim_disk_count("/shared/id"), 1, names[i]);
         is_number(registry_counts(w.registry).failures, 0, "... is a name as others");
         is_string(claim(&w, 1), "own", "... that owns");
-        world_end(&w);
+        registry_world_end(&w);
     }
 }
 
@@ -212,7 +212,7 @@ test_down(void)
     ok_named(registry_is_up(w.registry), "until it works again");
     is_number(found(w.registry), 0, "we are no namesake of ours");
     is_number(sim_disk_count("/shared"), 1, "and have our name");
-    world_end(&w);
+    registry_world_end(&w);
 }
 
 /* Where nobody tells when it was refreshed: after a minute the dead are gone. */
@@ -220,7 +220,7 @@ static void
 test_untold(void)
 {
     struct world w;
-    world_start(&w, "a.example", "local");
+    registry_world_start(&w, "a.example", "local");
     struct registry *r = w.registry;
     const struct text one = TEXT("one"), two = TEXT("two");
     registry_name_other(r, one, 0);
@@ -250,7 +250,7 @@ test_untold(void)
         registry_name_other(r, TEXT(""), 0);
     }
     is_number(found(r), 2, "what is no instance is no namesake");
-    world_end(&w);
+    registry_world_end(&w);
 }
 
 int

@@ -1,7 +1,8 @@
 /* defrag/registry/registry_redis.c against a server that says whatever the test wants, or
  * nothing: what is sent, what each reply means, and that nobody waits longer than he
  * should. */
-#include "t/support/clock.h"
+/* link: t/sim/clock.c */
+#include "t/sim/clock.h"
 #include "t/support/registry_kit.h"
 
 /* A server with one connection at a time. */
@@ -114,7 +115,7 @@ fake_open(struct fake *f)
     struct net_address any;
     char error[256];
     *f = (struct fake){.greeting = "$-1\r\n", .reply = "$-1\r\n"};
-    world_open(&f->w);
+    registry_world_open(&f->w);
     world_connect(&f->w);
     buffer_init(&f->heard, 1 << 20);
     buffer_init(&f->unsaid, 1 << 20);
@@ -165,7 +166,7 @@ fake_end(struct fake *f)
     buffer_free(&f->heard);
     buffer_free(&f->unsaid);
     loop_timer_stop(f->w.loop, &f->pump);
-    world_end(&f->w);
+    registry_world_end(&f->w);
 }
 
 static void
@@ -546,19 +547,19 @@ test_nobody(void)
     struct world w;
     struct told t;
     /* Port 1 refuses; of a name that does not exist nothing is known. */
-    world_start(&w, "a.example", "redis://127.0.0.1:1");
+    registry_world_start(&w, "a.example", "redis://127.0.0.1:1");
     is_string(claim(&w, 1), "unavailable", "nobody is there");
     until(&w, !registry_is_up(w.registry));
     ok_named(!registry_is_up(w.registry), "that is soon known");
     ok_named(has_said(&w, "redis://127.0.0.1:1/0 does not answer"), "and told");
-    world_end(&w);
-    world_start(&w, "a.example", "redis://no.such.name.example");
+    registry_world_end(&w);
+    registry_world_start(&w, "a.example", "redis://no.such.name.example");
     w.registry->patience_ms = IMPATIENT_MS;
     claim_start(&w, &t, 1, 1000);
     is_number(t.times, 0, "a name is looked for while the loop goes on");
     until(&w, t.times > 0);
     is_string(told_text(&t), "unavailable", "and is not found");
-    world_end(&w);
+    registry_world_end(&w);
 }
 
 static void
@@ -601,11 +602,11 @@ main(void)
     test_cancel();
     test_nobody();
     test_complaint();
-    world_open(&w);
+    registry_world_open(&w);
     world_connect(&w);
     ok_named(registry_of(&w, "a.example", "rediss://h", error) == NULL &&
                  strstr(error, "certificates") != NULL,
              "TLS without anyone to trust is refused");
-    world_end(&w);
+    registry_world_end(&w);
     return done();
 }

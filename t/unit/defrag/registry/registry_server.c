@@ -15,8 +15,8 @@ static void
 test_two(const struct server *s)
 {
     struct world a, b;
-    world_start(&a, "a.example", setting_of(s, "", ""));
-    world_start(&b, "b.example", setting_of(s, "", ""));
+    registry_world_start(&a, "a.example", setting_of(s, "", ""));
+    registry_world_start(&b, "b.example", setting_of(s, "", ""));
     is_string(sure(&a, 1), "own", "the first has it");
     is_string(sure(&b, 1), "a.example", "the second is told so");
     is_string(sure(&a, 1), "own", "the first, once more");
@@ -36,16 +36,16 @@ test_two(const struct server *s)
     pass_ms(&a, 100);
     is_string(sure(&a, 1), "own", "for as long as he said");
     ok_named(a.said.length == 0 && b.said.length == 0, "nothing to complain of");
-    world_end(&b);
-    world_start(&b, "b.example", setting_of(s, "", "/1"));
+    registry_world_end(&b);
+    registry_world_start(&b, "b.example", setting_of(s, "", "/1"));
     is_string(sure(&b, 1), "own", "another database is another registry");
-    world_end(&b);
-    world_start(&b, "b.example", setting_of(s, "", "/99"));
+    registry_world_end(&b);
+    registry_world_start(&b, "b.example", setting_of(s, "", "/99"));
     is_string(claim(&b, 1), "unavailable", "one that does not exist");
     until(&b, !registry_is_up(b.registry));
     ok_named(has_said(&b, "SELECT: ERR DB index is out of range"), "is told");
-    world_end(&b);
-    world_end(&a);
+    registry_world_end(&b);
+    registry_world_end(&a);
 }
 
 /* As if it had been there for so long. */
@@ -61,10 +61,10 @@ static void
 test_namesake(const struct server *s)
 {
     struct world a, b, other;
-    world_start(&a, "same.example", setting_of(s, "", ""));
+    registry_world_start(&a, "same.example", setting_of(s, "", ""));
     sure(&a, 90);
-    world_start(&other, "other.example", setting_of(s, "", ""));
-    world_start(&b, "SAME.example", setting_of(s, "", ""));
+    registry_world_start(&other, "other.example", setting_of(s, "", ""));
+    registry_world_start(&b, "SAME.example", setting_of(s, "", ""));
     sure(&other, 90);
     sure(&b, 90);
     is_string(b.registry->name.other, a.registry->name.instance, "it sees the other's");
@@ -88,9 +88,9 @@ test_namesake(const struct server *s)
     look_after_ms(&b, 0);
     is_string(b.registry->name.other, "", "and stays it");
     ok_named(a.said.length == 0 && other.said.length == 0, "the others saw nothing");
-    world_end(&a);
-    world_end(&b);
-    world_end(&other);
+    registry_world_end(&a);
+    registry_world_end(&b);
+    registry_world_end(&other);
 }
 
 enum { KEYS = 1000 };
@@ -141,8 +141,8 @@ static void
 test_race(const struct server *s)
 {
     struct world a, b;
-    world_start(&a, "a.example", setting_of(s, "", ""));
-    world_start(&b, "b.example", setting_of(s, "", ""));
+    registry_world_start(&a, "a.example", setting_of(s, "", ""));
+    registry_world_start(&b, "b.example", setting_of(s, "", ""));
     sure(&a, 1);
     sure(&b, 1);
     is_number(race_of(&a, &b, 1000), KEYS, "each key has one owner, whom both know");
@@ -155,8 +155,8 @@ test_race(const struct server *s)
     is_string(sure(&b, 40000), "own", "expires as well");
     printf("# %" PRIu64 " and %" PRIu64 " are owned\n", registry_counts(a.registry).own,
            registry_counts(b.registry).own);
-    world_end(&a);
-    world_end(&b);
+    registry_world_end(&a);
+    registry_world_end(&b);
 }
 
 /* Killed and started again in the middle: claims are answered all the time, what was
@@ -167,7 +167,7 @@ test_restart(struct server *s)
     enum { MANY = 200 };
     struct told *t = memory_array(MANY, sizeof *t);
     struct world w;
-    world_start(&w, "a.example", setting_of(s, "", ""));
+    registry_world_start(&w, "a.example", setting_of(s, "", ""));
     w.registry->breaker.pause_ms = w.registry->breaker.pause_max_ms = 100;
     is_string(sure(&w, 1), "own", "before");
     for (unsigned i = 0; i < MANY; i++) {
@@ -188,13 +188,13 @@ test_restart(struct server *s)
     ok_named(unknown > 0, "those that came too late");
     until(&w, !registry_is_up(w.registry));
     is_number(w.recovered, 0, "it is down");
-    if (!server_start(s, ""))
+    if (!registry_redis_server_start(s, ""))
         abort();
     until(&w, w.recovered > 0);
     is_number(w.recovered, 1, "it is back, and who asked is told");
     is_string(sure(&w, 1), "own", "an empty one, where we claim again");
     is_string(sure(&w, 2), "own", "and go on");
-    world_end(&w);
+    registry_world_end(&w);
     free(t);
 }
 
@@ -203,7 +203,7 @@ static void
 test_stopped(struct server *s)
 {
     struct world w;
-    world_start(&w, "a.example", setting_of(s, "", ""));
+    registry_world_start(&w, "a.example", setting_of(s, "", ""));
     w.registry->breaker.pause_ms = w.registry->breaker.pause_max_ms = IMPATIENT_MS;
     is_string(sure(&w, 10), "own", "before");
     kill(s->pid, SIGSTOP);
@@ -216,7 +216,7 @@ test_stopped(struct server *s)
     until(&w, w.recovered > 0);
     ok_named(registry_is_up(w.registry), "and up once it goes on");
     is_string(sure(&w, 11), "own", "what it did not answer is ours in the end");
-    world_end(&w);
+    registry_world_end(&w);
 }
 
 static void
@@ -224,17 +224,17 @@ test_password(void)
 {
     struct server s = {.port = free_port()};
     struct world w;
-    make_home(s.home);
-    if (!server_start(&s, "requirepass \"s3 cr%t\"\n"
+    registry_make_home(s.home);
+    if (!registry_redis_server_start(&s, "requirepass \"s3 cr%t\"\n"
                           "user mta on >pw ~df:* +set +get\n"
                           /* What man/petrel.conf.5 says. */
                           "user full on >pw ~df:* ~dfhost:* +set +get +del +pexpire "
                           "+eval +select\n"))
         abort();
-    world_start(&w, "a.example", setting_of(&s, ":s3%20cr%25t@", ""));
+    registry_world_start(&w, "a.example", setting_of(&s, ":s3%20cr%25t@", ""));
     is_string(sure(&w, 1), "own", "with the password");
-    world_end(&w);
-    world_start(&w, "b.example", setting_of(&s, "mta:pw@", ""));
+    registry_world_end(&w);
+    registry_world_start(&w, "b.example", setting_of(&s, "mta:pw@", ""));
     is_string(sure(&w, 1), "a.example", "a user with few rights is enough");
     is_string(sure(&w, 2), "own", "for claims");
     close_key(&w, 2, 0);
@@ -243,8 +243,8 @@ test_password(void)
              "who may not look for names is told");
     ok_named(has_said(&w, "closes no sets") && registry_is_up(w.registry),
              "without that to close sets they expire");
-    world_end(&w);
-    world_start(&w, "c.example", setting_of(&s, "full:pw@", "/2"));
+    registry_world_end(&w);
+    registry_world_start(&w, "c.example", setting_of(&s, "full:pw@", "/2"));
     is_string(sure(&w, 3), "own", "the rights that the manual names");
     close_key(&w, 3, 60000);
     look_after_ms(&w, 0);
@@ -253,18 +253,18 @@ test_password(void)
     close_key(&w, 4, 0);
     is_string(sure(&w, 4), "own", "for all that is asked");
     is_number(w.said.length, 0, "and nothing to complain of");
-    world_end(&w);
-    world_start(&w, "a.example", setting_of(&s, ":wr0ng@", ""));
+    registry_world_end(&w);
+    registry_world_start(&w, "a.example", setting_of(&s, ":wr0ng@", ""));
     is_string(claim(&w, 1), "unavailable", "a wrong password");
     until(&w, !registry_is_up(w.registry));
     ok_named(has_said(&w, "AUTH: WRONGPASS") && !has_said(&w, "wr0ng"),
              "is told, but not which");
-    world_end(&w);
-    world_start(&w, "a.example", setting_of(&s, "", ""));
+    registry_world_end(&w);
+    registry_world_start(&w, "a.example", setting_of(&s, "", ""));
     is_string(claim(&w, 1), "unavailable", "no password");
     until(&w, !registry_is_up(w.registry));
     ok_named(has_said(&w, "NOAUTH"), "is told too");
-    world_end(&w);
+    registry_world_end(&w);
     server_stop(&s);
     remove_tree(s.home);
 }
@@ -273,8 +273,8 @@ int
 main(void)
 {
     struct server s = {.port = free_port()};
-    make_home(s.home);
-    if (*registry_redis_version() == '\0' || !server_start(&s, "")) {
+    registry_make_home(s.home);
+    if (*registry_redis_version() == '\0' || !registry_redis_server_start(&s, "")) {
         printf("1..0 # SKIP %s\n", *registry_redis_version() == '\0'
                                        ? "built without hiredis"
                                        : "no redis-server here (Debian: redis-tools)");

@@ -17,7 +17,7 @@ meet(struct world *w, const char *scheme, const char *host, const struct server 
 {
     char setting[128], error[256];
     snprintf(setting, sizeof setting, "%s://%s:%u", scheme, host, s->port);
-    world_open(w);
+    registry_world_open(w);
     world_connect(w);
     sim_dns_address(w->dns, "mail.example.net", "127.0.0.1");
     sim_dns_address(w->dns, "other.example.net", "127.0.0.1");
@@ -41,7 +41,7 @@ works(const char *scheme, const char *host, const struct server *s,
     is_string(sure(&w, 1), "own", host);
     ok_named(sim_dns_questions(w.dns) > 0, "... its name was looked up by our door");
     is_string(sure(&w, 2), "own", "... and works");
-    world_end(&w);
+    registry_world_end(&w);
 }
 
 static void
@@ -64,7 +64,7 @@ fails(const char *scheme, const char *host, const struct server *s,
     if (!has_said(&w, why))
         printf("# %.*s\n", (int)w.said.length, buffer_text(&w.said).at);
     is_number(registry_counts(w.registry).own, 0, "... and owns nothing");
-    world_end(&w);
+    registry_world_end(&w);
 }
 
 static void
@@ -85,7 +85,7 @@ start_with(struct server *s, const char *certificate, const char *clients)
              "port 0\ntls-port %u\ntls-cert-file %s/%s.pem\ntls-key-file %s/%s.key\n"
              "tls-ca-cert-file %s/ca.pem\ntls-auth-clients %s\n",
              s->port, s->home, certificate, s->home, certificate, s->home, clients);
-    if (!server_start(s, extra)) {
+    if (!registry_redis_server_start(s, extra)) {
         printf("Bail out! this Redis knows no TLS\n");
         exit(1);
     }
@@ -118,8 +118,8 @@ main(void)
     struct server s = {.port = free_port()};
     struct secrets k;
     char command[128], path[128], error[TLS_ERROR_MAX];
-    make_home(s.home);
-    if (*registry_redis_version() == '\0' || !server_start(&s, "")) {
+    registry_make_home(s.home);
+    if (*registry_redis_version() == '\0' || !registry_redis_server_start(&s, "")) {
         printf("1..0 # SKIP %s\n", *registry_redis_version() == '\0'
                                        ? "built without hiredis"
                                        : "no redis-server here (Debian: redis-tools)");

@@ -53,14 +53,14 @@ test_group_commit(void)
 {
     struct kit *k = kit_start(64, 4, false);
     for (unsigned i = 0; i < 50; i++)
-        kit_accept(k, 1000);
+        journal_kit_accept(k, 1000);
     ok(k->messages[1].place.sequence == 1 && k->messages[1].place.offset == 96);
     is_number(k->messages[50].place.offset, 96 + 49 * 1032, "known at once");
     is_number(k->messages[50].batch, k->messages[1].batch, "all in one batch");
     kit_turn(k);
     is_number(k->settles, 0, "the sync goes on");
     ok(!journal_is_quiet(k->journal));
-    kit_accept(k, 10);
+    journal_kit_accept(k, 10);
     ok_named(k->messages[51].batch == k->messages[1].batch + 1, "the next one gathers");
     kit_turn(k);
     is_number(k->settles, 1, "durable");
@@ -84,8 +84,8 @@ test_group_commit(void)
     is_number(journal_read_place(k->disk, k->settings.directory, &nowhere, 0, some, 1),
               -ENOENT, "no such segment");
     kit_calm(k); /* the third segment is made */
-    kit_accept(k, 10);
-    kit_accept(k, 10);
+    journal_kit_accept(k, 10);
+    journal_kit_accept(k, 10);
     sim_disk_count_anew();
     kit_drain(k);
     is_number(sim_disk_calls(), 3, "one write, one sync (which begins and ends)");
@@ -100,10 +100,10 @@ test_slow_sync(void)
 {
     struct kit *k = kit_start(64, 4, false);
     sim_disk_set_syncing(DISK_SYNC_AIO, 50);
-    kit_accept(k, 10);
+    journal_kit_accept(k, 10);
     kit_turn(k);
     for (unsigned i = 0; i < 4; i++) {
-        kit_accept(k, 10);
+        journal_kit_accept(k, 10);
         sim_loop_advance(k->loop, 10);
     }
     is_number(figures(k).batches, 1, "never two in flight");
@@ -119,9 +119,9 @@ static void
 test_blocking(void)
 {
     struct kit *k = kit_start(16, 4, true);
-    kit_accept(k, 10);
-    kit_accept(k, LARGE);
-    kit_accept(k, LARGE);
+    journal_kit_accept(k, 10);
+    journal_kit_accept(k, LARGE);
+    journal_kit_accept(k, LARGE);
     kit_turn(k);
     is_number(k->settles, 3, "each limit makes a batch; all settled in this turn");
     ok(k->in_order && k->messages[3].acked);
@@ -134,7 +134,7 @@ test_lazy(void)
 {
     struct kit *k = kit_start(64, 4, false);
     struct id spool_id = kit_id(5000);
-    kit_accept(k, 10);
+    journal_kit_accept(k, 10);
     kit_drain(k);
     kit_mark(k, 1, 10);
     kit_turn(k);
@@ -147,7 +147,7 @@ test_lazy(void)
     ok_named(sim_loop_turns(k->loop) - turns <= 3, "then no timer");
     ok(journal_is_quiet(k->journal));
     kit_mark(k, 1, 10);
-    kit_accept(k, 10);
+    journal_kit_accept(k, 10);
     kit_turn(k);
     is_number(figures(k).batches, 3, "a message takes it along");
     sim_loop_advance(k->loop, 200);
@@ -179,18 +179,18 @@ test_limits(void)
 {
     struct kit *k = kit_start(64, 4, false);
     for (unsigned i = 0; i < 3; i++)
-        kit_accept(k, 30000);
+        journal_kit_accept(k, 30000);
     ok_named(k->messages[2].batch == k->messages[1].batch &&
                  k->messages[3].batch == k->messages[1].batch + 1,
              "a quarter of a segment");
-    kit_accept(k, journal_payload_max(k->journal));
+    journal_kit_accept(k, journal_payload_max(k->journal));
     ok(k->messages[4].batch == k->messages[3].batch + 1);
     kit_drain(k);
     ok(k->in_order && k->messages[4].acked && reads_back(k, 4));
     /* What becomes of mail may be longer than any mail. */
     kit_mark(k, 1, 63 * KIT_BLOCK - 97);
     kit_calm(k);
-    kit_accept(k, 0);
+    journal_kit_accept(k, 0);
     kit_drain(k);
     kit_restart(k);
     is_number(k->found[1].marks[0], 1, "a mark as large as a segment");
@@ -198,14 +198,14 @@ test_limits(void)
     kit_stop(&k);
     k = kit_start(2048, 4, false);
     for (unsigned i = 0; i < 4; i++)
-        kit_accept(k, 300 * 1000);
+        journal_kit_accept(k, 300 * 1000);
     ok_named(k->messages[3].batch == k->messages[1].batch &&
                  k->messages[4].batch != k->messages[1].batch,
              "a MiB");
     kit_calm(k); /* the third segment is made */
     unsigned before = k->count;
     for (unsigned i = 0; i < 60 && k->refusals == 0; i++)
-        kit_accept(k, 300 * 1000);
+        journal_kit_accept(k, 300 * 1000);
     ok_named(k->refusals == 1 && k->count - before == 27 &&
                  k->messages[k->count].place.sequence == 2,
              "8 MiB in memory, then they wait");
@@ -227,7 +227,7 @@ test_many_rounds(void)
     journal_on_checkpoint(k->journal, kit_checkpoint, k);
     while (accepted < 4000 && waited < 4000) {
         size_t size = accepted % 7 == 0 ? LARGE : accepted * 37 % 3000;
-        unsigned number = kit_accept(k, size);
+        unsigned number = journal_kit_accept(k, size);
         if (number == 0) {
             waited++;
             kit_turn(k);
@@ -262,7 +262,7 @@ test_no_space(void)
 {
     struct kit *k = kit_start(16, 4, false);
     for (unsigned i = 0; i < 30; i++) {
-        kit_accept(k, LARGE);
+        journal_kit_accept(k, LARGE);
         kit_turn(k);
     }
     is_number(k->count, 9, "all but the last segment");
@@ -290,7 +290,7 @@ test_no_space(void)
     kit_turn(k);
     kit_turn(k);
     is_number(k->space_events, 1, "now there is");
-    ok(!figures(k).full && kit_accept(k, 100) > 0);
+    ok(!figures(k).full && journal_kit_accept(k, 100) > 0);
     kit_drain(k);
     kit_restart(k);
     is_number(k->found[9].marks[0], 1, "the marks are there");
@@ -335,7 +335,7 @@ test_checkpoint(void)
     k->checkpoint_at_once = false;
     journal_on_checkpoint(k->journal, kit_checkpoint, k);
     for (unsigned i = 0; i < 4; i++) {
-        kit_accept(k, LARGE);
+        journal_kit_accept(k, LARGE);
         kit_drain(k);
     }
     unsigned gone = kit_end_spool(k);
@@ -373,7 +373,7 @@ test_checkpoint_waits(void)
     char large[20000] = {0};
     k->checkpoints = true;
     journal_on_checkpoint(k->journal, kit_checkpoint, k);
-    kit_accept(k, 100);
+    journal_kit_accept(k, 100);
     kit_calm(k);
     kit_end(k, 1, RECORD_END);
     kit_drain(k);
@@ -405,13 +405,13 @@ test_marks_only(void)
     kit_turn(k);
     kit_turn(k); /* those of the first segment are durable, the third is not */
     sim_disk_power_cut();
-    struct journal_reading reading = kit_reading(k);
+    struct journal_reading reading = journal_kit_reading(k);
     is_number(journal_read(k->disk, k->settings.directory, &reading, &k->summary), 0,
               "reads");
     ok(k->damages == 0 && k->summary.records == 3 && !k->summary.torn);
     kit_bury(k);
     kit_begin_process(k, false, 2);
-    is_number(kit_open(k), 0, "opens");
+    is_number(journal_kit_open(k), 0, "opens");
     kit_stop(&k);
 }
 
@@ -422,7 +422,7 @@ test_changed_settings(void)
 {
     struct kit *k = kit_start(16, 8, false);
     for (unsigned i = 0; i < 14; i++) {
-        kit_accept(k, LARGE);
+        journal_kit_accept(k, LARGE);
         kit_drain(k);
     }
     kit_turn(k);
@@ -431,18 +431,18 @@ test_changed_settings(void)
     k->settings.segment_size = 32 * KIT_BLOCK;
     k->settings.segments = 4;
     kit_begin_process(k, false, 1);
-    is_number(kit_open(k), 0, "another size");
-    ok(kit_check(k, 0, "another size"));
+    is_number(journal_kit_open(k), 0, "another size");
+    ok(journal_kit_check(k, 0, "another size"));
     kit_adopt(k);
     ok_named(before >= 5 && sim_disk_count("/s/journal/000-255") > 5,
              "the old ones are still there");
-    kit_accept(k, 20000);
+    journal_kit_accept(k, 20000);
     kit_drain(k);
     ok(k->messages[15].acked && reads_back(k, 15) && reads_back(k, 1));
     for (unsigned i = 1; i <= 14; i++)
         kit_end(k, i, RECORD_MOVED);
     kit_drain(k);
-    kit_accept(k, 10);
+    journal_kit_accept(k, 10);
     kit_drain(k);
     kit_turn(k);
     is_number(sim_disk_count("/s/journal/000-255"), figures(k).segments,
@@ -456,18 +456,18 @@ test_fewer_segments(void)
 {
     struct kit *k = kit_start(16, 12, false);
     for (unsigned i = 0; i < 24; i++) {
-        kit_accept(k, LARGE);
+        journal_kit_accept(k, LARGE);
         kit_drain(k);
     }
     k->settings.segments = 4;
     kit_restart(k);
     ok_named(figures(k).segments > 8, "all are needed");
-    ok_named(kit_accept(k, 10) > 0, "and there is space for more");
+    ok_named(journal_kit_accept(k, 10) > 0, "and there is space for more");
     for (unsigned i = 1; i <= 24; i++)
         kit_end(k, i, RECORD_END);
     kit_drain(k);
     for (unsigned i = 0; i < 40; i++) {
-        kit_accept(k, 10);
+        journal_kit_accept(k, 10);
         kit_drain(k);
     }
     is_number(figures(k).segments, 4, "then no more than there may be");
@@ -480,11 +480,11 @@ static void
 test_close(void)
 {
     struct kit *k = kit_start(64, 4, false);
-    kit_accept(k, 100);
+    journal_kit_accept(k, 100);
     kit_turn(k); /* in flight */
-    kit_accept(k, 200);
-    kit_accept(k, 60000);
-    kit_accept(k, 300);
+    journal_kit_accept(k, 200);
+    journal_kit_accept(k, 60000);
+    journal_kit_accept(k, 300);
     kit_restart(k);
     for (unsigned i = 1; i <= 4; i++)
         ok(k->found[i].accepts == 1);
@@ -504,7 +504,7 @@ test_other_names(void)
 {
     struct kit *k = kit_start(16, 4, false);
     static const char *const names[] = {"README", "00001", "12a4", "0009", "123456789"};
-    kit_accept(k, 100);
+    journal_kit_accept(k, 100);
     kit_drain(k);
     kit_end_process(k);
     kit_begin_process(k, false, 1);
@@ -517,10 +517,10 @@ test_other_names(void)
             disk_close_file(k->disk, disk_create(k->disk, path, 0600));
     }
     disk_make_directory(k->disk, "journal/000-255/0003", 0700);
-    is_number(kit_open(k), 0, "opens");
+    is_number(journal_kit_open(k), 0, "opens");
     kit_adopt(k);
     for (unsigned i = 0; i < 6; i++) {
-        kit_accept(k, LARGE);
+        journal_kit_accept(k, LARGE);
         kit_drain(k);
     }
     ok(k->messages[7].acked && k->damages == 0);

@@ -19,7 +19,7 @@ test_bytes(void)
         if (!slices_start(&kit, 1, 0, 16 * SEGMENT))
             abort();
         struct envelope *e =
-            kit_accept(&kit, kit_envelope("s@x", one), text_of(bytes, sizeof(bytes)));
+            queue_kit_accept(&kit, kit_envelope("s@x", one), text_of(bytes, sizeof(bytes)));
         struct id id = e->id;
         envelope_free(&e);
         sim_disk_power_cut();

@@ -145,9 +145,9 @@ recover(struct watch *w, const char *what)
         k->count = before->count;
         sim_disk_on_change(cut_everywhere, w);
     }
-    if (kit_open(k) != 0)
+    if (journal_kit_open(k) != 0)
         report(w, what, k->error);
-    else if (!kit_check(k, 0, what))
+    else if (!journal_kit_check(k, 0, what))
         report(w, what, "see above");
     if (goes_on && k->journal != NULL) {
         kit_adopt(k);
@@ -213,7 +213,7 @@ test_workload(uint64_t seed, size_t blocks, bool blocking, bool checkpoints,
     k->checkpoint_at_once = seed % 4 == 0;
     kit_begin_process(k, blocking, seed);
     sim_disk_on_change(cut_everywhere, &w);
-    if (kit_open(k) != 0)
+    if (journal_kit_open(k) != 0)
         abort();
     work(k, &random, steps);
     sim_disk_on_change(NULL, NULL);
@@ -269,7 +269,7 @@ run_with_fault(uint64_t seed, uint64_t call, int error, bool dies, unsigned *wro
     else
         sim_disk_power_cut();
     kit_begin_process(next, false, seed);
-    if (kit_open(next) != 0 || !kit_check(next, 0, dies ? "death" : "fault"))
+    if (journal_kit_open(next) != 0 || !journal_kit_check(next, 0, dies ? "death" : "fault"))
         ++*wrong;
     if (*wrong > 0)
         printf("# seed %u, call %u, error %d: %s; damage at %s\n", (unsigned)seed,
@@ -317,7 +317,7 @@ test_restarts(uint64_t seed)
         else
             sim_disk_cut((struct sim_cut){SIM_CUT_RANDOM, (size_t)round});
         kit_begin_process(next, chance(&random, 2) == 0, seed + round);
-        bool good = kit_open(next) == 0 && kit_check(next, 0, "restart");
+        bool good = journal_kit_open(next) == 0 && journal_kit_check(next, 0, "restart");
         if (!good)
             printf("# seed %u, round %u: %s\n", (unsigned)seed, round, next->error);
         wrong += !good;
@@ -326,7 +326,7 @@ test_restarts(uint64_t seed)
         kit_end_process(next);
         k = next;
         kit_begin_process(k, chance(&random, 2) == 0, seed + round);
-        if (kit_open(k) != 0)
+        if (journal_kit_open(k) != 0)
             wrong++;
         else
             kit_adopt(k);

@@ -18,11 +18,11 @@ static void
 test_failure(uint64_t call, const char *what)
 {
     struct kit *k = kit_start(16, 4, false);
-    kit_accept(k, 100);
-    kit_accept(k, 100);
-    kit_accept(k, 100);
+    journal_kit_accept(k, 100);
+    journal_kit_accept(k, 100);
+    journal_kit_accept(k, 100);
     kit_calm(k);
-    kit_accept(k, 200);
+    journal_kit_accept(k, 200);
     kit_mark(k, 1, 10);
     kit_end(k, 2, RECORD_END);
     sim_disk_count_anew();
@@ -34,7 +34,7 @@ test_failure(uint64_t call, const char *what)
     kit_drain(k);
     ok_named(k->failures == 1 && k->in_order && k->messages[2].ended,
              "its ends are durable with the next one");
-    kit_accept(k, 10);
+    journal_kit_accept(k, 10);
     is_number(k->messages[5].place.sequence, 2, "in the next segment");
     kit_drain(k);
     for (unsigned i = 0; i < 200; i++) {
@@ -52,8 +52,8 @@ static void
 test_ends_first(void)
 {
     struct kit *k = kit_start(16, 8, false);
-    kit_accept(k, 100);
-    kit_accept(k, 100);
+    journal_kit_accept(k, 100);
+    journal_kit_accept(k, 100);
     kit_calm(k);
     for (unsigned i = 0; i < 4; i++)
         kit_mark(k, 2, 12000);
@@ -65,12 +65,12 @@ test_ends_first(void)
         kit_turn(k);
     ok(k->failures > 0 && k->messages[1].ended && !journal_is_quiet(k->journal));
     sim_disk_power_cut();
-    struct journal_reading reading = kit_reading(k);
+    struct journal_reading reading = journal_kit_reading(k);
     is_number(journal_read(k->disk, k->settings.directory, &reading, &k->summary), 0, "reads");
     ok_named(k->found[1].ends == 1 && k->found[2].marks[3] == 0, "the end, not all marks");
     kit_bury(k);
     kit_begin_process(k, false, 2);
-    is_number(kit_open(k), 0, "opens");
+    is_number(journal_kit_open(k), 0, "opens");
     kit_stop(&k);
 }
 
@@ -88,7 +88,7 @@ fail_again(void *context, uint64_t batch, int error)
 static int
 open_with(struct kit *k, void (*settled)(void *context, uint64_t batch, int error))
 {
-    struct journal_reading reading = kit_reading(k);
+    struct journal_reading reading = journal_kit_reading(k);
     struct journal_events events = {
         .context = k, .settled = settled, .space = kit_on_space};
     sim_disk_reset();
@@ -102,7 +102,7 @@ test_failing_often(unsigned times)
 {
     struct kit *k = kit_new(16, 8);
     is_number(open_with(k, fail_again), 0, "without events that nobody needs");
-    kit_accept(k, 100);
+    journal_kit_accept(k, 100);
     kit_calm(k);
     kit_mark(k, 1, 10);
     sim_disk_count_anew();
@@ -113,7 +113,7 @@ test_failing_often(unsigned times)
     uint64_t batches = figures(k).batches;
     sim_loop_advance(k->loop, 9000);
     is_number(figures(k).batches, batches, "waits for 10 s");
-    is_number(kit_accept(k, 10), 0, "nothing comes in meanwhile");
+    is_number(journal_kit_accept(k, 10), 0, "nothing comes in meanwhile");
     kit_mark(k, 1, 10);
     for (unsigned i = 2; i < times; i++) {
         for (unsigned turn = 0; turn < 9; turn++)
@@ -141,10 +141,10 @@ static void
 test_end_before_durable(bool fails)
 {
     struct kit *k = kit_start(16, 4, false);
-    kit_accept(k, 0);
+    journal_kit_accept(k, 0);
     kit_calm(k);
     for (unsigned i = 0; i < 6; i++)
-        kit_accept(k, LARGE);
+        journal_kit_accept(k, LARGE);
     is_number(k->count, 7, "in two segments");
     uint64_t batch = kit_end(k, 2, RECORD_END);
     ok(batch >= k->messages[7].batch && k->messages[7].batch > k->messages[2].batch);
@@ -184,10 +184,10 @@ test_failing_many(void)
 {
     struct kit *k = ending = kit_new(16, 4);
     is_number(open_with(k, end_next), 0, "opens");
-    kit_accept(k, 0);
+    journal_kit_accept(k, 0);
     kit_calm(k);
     for (unsigned i = 0; i < 3; i++)
-        kit_accept(k, LARGE);
+        journal_kit_accept(k, LARGE);
     sim_disk_count_anew();
     sim_disk_fail_at(3, EIO);
     kit_turn(k);
@@ -208,7 +208,7 @@ test_no_space(void)
     unsigned warned = 0;
     /* The next one is made when the first is taken: create it, write it. */
     for (unsigned i = 0; i < 6; i++) {
-        kit_accept(k, 100);
+        journal_kit_accept(k, 100);
         kit_drain(k);
         sim_disk_count_anew();
         sim_disk_fail_at(i % 2 == 0 ? 1 : 2, ENOSPC);
@@ -234,19 +234,19 @@ test_open_failures(void)
     unsigned calls = 0, wrong = 0;
     for (uint64_t call = 1; calls == 0; call++) {
         struct kit *k = kit_start(16, 4, false);
-        kit_accept(k, 100);
+        journal_kit_accept(k, 100);
         kit_drain(k);
         kit_end_process(k);
         kit_begin_process(k, false, 1);
         sim_disk_count_anew();
         sim_disk_fail_at(call, EIO);
-        int result = kit_open(k);
+        int result = journal_kit_open(k);
         if (!sim_disk_has_failed())
             calls = (unsigned)call;
         else
             wrong += result != 0 && (k->journal != NULL || k->error[0] == '\0');
         if (result == 0)
-            wrong += !kit_check(k, 0, "open");
+            wrong += !journal_kit_check(k, 0, "open");
         kit_stop(&k);
     }
     ok_named(wrong == 0 && calls > 10, "each call of a start may fail");
@@ -255,7 +255,7 @@ test_open_failures(void)
     kit_begin_process(k, false, 1);
     disk_make_directory(k->disk, "journal", 0700);
     disk_close_file(k->disk, disk_create(k->disk, k->settings.directory, 0600));
-    ok(kit_open(k) < 0 && k->journal == NULL);
+    ok(journal_kit_open(k) < 0 && k->journal == NULL);
     ok_named(strstr(k->error, k->settings.directory) != NULL, "the error names the directory");
     kit_stop(&k);
 }

@@ -21,7 +21,7 @@ segment_path(unsigned segment, char out[80])
 static int
 read_directory(struct kit *k)
 {
-    struct journal_reading reading = kit_reading(k);
+    struct journal_reading reading = journal_kit_reading(k);
     return journal_read(k->disk, k->settings.directory, &reading, &k->summary);
 }
 
@@ -34,7 +34,7 @@ some_journal(void)
     struct kit *k = kit_start(16, 4, false);
     static const size_t sizes[] = {100, 5000, 0, 900, 9000, 12000, 16000, 3000};
     for (unsigned i = 0; i < 16; i++) {
-        kit_accept(k, sizes[i % 8]);
+        journal_kit_accept(k, sizes[i % 8]);
         if (i % 3 == 2)
             kit_mark(k, i, 50);
         if (i % 5 == 4)
@@ -123,7 +123,7 @@ test_flips(void)
     struct kit *k = some_journal();
     struct flips flips = {0};
     is_number(read_directory(k), 0, "reads");
-    ok(kit_check(k, 0, "whole") && !k->summary.torn);
+    ok(journal_kit_check(k, 0, "whole") && !k->summary.torn);
     is_number(k->summary.segments, 3, "three segments");
     struct kit_found *whole = keep_found(k);
     for (unsigned segment = 0; segment < 3; segment++) {
@@ -144,7 +144,7 @@ test_flips(void)
     is_number(flips.wrong, 0, "no flip makes anything up, or loses it silently");
     ok(flips.all > 10000 && flips.damaged > flips.torn && flips.harmless > 0);
     is_number(read_directory(k), 0, "reads");
-    ok(kit_check(k, 0, "whole again"));
+    ok(journal_kit_check(k, 0, "whole again"));
     free(whole);
     kit_stop(&k);
 }
@@ -156,11 +156,11 @@ test_one_record(void)
 {
     struct kit *k = kit_start(16, 4, false);
     char path[80];
-    kit_accept(k, 100);
-    kit_accept(k, 300);
-    kit_accept(k, 500);
+    journal_kit_accept(k, 100);
+    journal_kit_accept(k, 300);
+    journal_kit_accept(k, 500);
     kit_drain(k);
-    kit_accept(k, 10);
+    journal_kit_accept(k, 10);
     kit_drain(k);
     kit_end_process(k);
     kit_begin_process(k, false, 1);
@@ -195,12 +195,12 @@ static void
 test_no_sense(void)
 {
     struct kit *k = kit_start(16, 4, false);
-    kit_accept(k, 100);
-    kit_accept(k, 200);
-    kit_accept(k, 300);
+    journal_kit_accept(k, 100);
+    journal_kit_accept(k, 200);
+    journal_kit_accept(k, 300);
     kit_end_process(k);
     kit_begin_process(k, false, 1);
-    struct journal_reading reading = kit_reading(k);
+    struct journal_reading reading = journal_kit_reading(k);
     reading.record = refuse_second;
     is_number(journal_read(k->disk, k->settings.directory, &reading, &k->summary), 0,
               "reads");
@@ -421,9 +421,9 @@ test_failed_batches(void)
     h.bytes.at[third + 70] ^= 1;
     hand_end(&h, 1, 5);
     is_string(marks(k), "1001", "an older number says nothing of a newer one");
-    is_number(kit_open(k), 0, "opens");
+    is_number(journal_kit_open(k), 0, "opens");
     journal_keep(k->journal, &(struct journal_place){.sequence = 5});
-    unsigned number = kit_accept(k, 100);
+    unsigned number = journal_kit_accept(k, 100);
     is_number(k->messages[number].place.sequence, 7, "goes on behind all there is");
     kit_drain(k);
     kit_end_process(k);
@@ -449,9 +449,9 @@ test_copied(void)
     }
     is_string(marks(k), "1110", "each batch once");
     is_number(k->damages, 0, "no damage");
-    is_number(kit_open(k), 0, "opens");
+    is_number(journal_kit_open(k), 0, "opens");
     journal_keep(k->journal, &(struct journal_place){.sequence = 5});
-    unsigned number = kit_accept(k, 100);
+    unsigned number = journal_kit_accept(k, 100);
     is_number(k->messages[number].place.sequence, 6, "goes on in neither");
     kit_drain(k);
     kit_end_process(k);
@@ -582,7 +582,7 @@ test_forged(void)
         char path[80];
         accept_forged(k, what % 2 == 0 ? 1 : UINT64_MAX - 1);
         kit_drain(k);
-        kit_accept(k, 100);
+        journal_kit_accept(k, 100);
         kit_drain(k);
         kit_end_process(k);
         kit_begin_process(k, false, 1);
@@ -594,8 +594,8 @@ test_forged(void)
         is_number(k->found[2].accepts, 1, "what is behind it is");
         is_number(k->damages, what >= 2, "damage");
         ok(k->strangers == 0 && k->found[1].accepts == (what < 2));
-        is_number(kit_open(k), 0, "opens");
-        ok(kit_accept(k, 10) > 0);
+        is_number(journal_kit_open(k), 0, "opens");
+        ok(journal_kit_accept(k, 10) > 0);
         is_number(k->messages[3].place.sequence, 1, "and goes on behind it");
         kit_stop(&k);
     }
@@ -634,7 +634,7 @@ test_garbage(void)
         wrong += read_directory(k) != 0 || k->strangers > 0;
         for (unsigned i = 1; i <= k->count; i++)
             wrong += k->found[i].wrong;
-        wrong += kit_open(k) != 0;
+        wrong += journal_kit_open(k) != 0;
         if (k->journal != NULL)
             kit_adopt(k);
         (void)kit_accept_as(k, 100, true);
@@ -654,7 +654,7 @@ test_beside(void)
     k->ends_crowded = true;
     other->disk = k->disk;
     for (unsigned i = 0; i < 600; i++) {
-        kit_accept(k, i * 97 % 5000);
+        journal_kit_accept(k, i * 97 % 5000);
         if (i % 3 == 0)
             kit_turn(k);
         for (unsigned old = 1; i % 20 == 19 && old + 5 < k->count; old++)
@@ -663,7 +663,7 @@ test_beside(void)
         other->count = k->count;
         memcpy(other->messages, k->messages, KIT_MESSAGES * sizeof(*k->messages));
         uint64_t before = sim_disk_digest();
-        wrong += read_directory(other) != 0 || !kit_check(other, 0, "beside");
+        wrong += read_directory(other) != 0 || !journal_kit_check(other, 0, "beside");
         wrong += sim_disk_digest() != before;
     }
     is_number(wrong, 0, "sees all that is durable, and changes nothing");
@@ -683,7 +683,7 @@ test_quick(void)
 {
     struct kit *k = kit_start(64, 8, false);
     for (unsigned i = 1; i <= 300; i++) {
-        kit_accept(k, 4000);
+        journal_kit_accept(k, 4000);
         kit_turn(k);
         if (i > 10 && kit_is_live(&k->messages[i - 10]))
             kit_end(k, i - 10, RECORD_END);
@@ -693,7 +693,7 @@ test_quick(void)
     kit_end_process(k);
     kit_begin_process(k, false, 1);
     is_number(read_directory(k), 0, "reads");
-    ok(kit_check(k, 0, "quick") && k->summary.segments <= 2);
+    ok(journal_kit_check(k, 0, "quick") && k->summary.segments <= 2);
     kit_stop(&k);
 }
 

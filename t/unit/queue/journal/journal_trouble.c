@@ -15,7 +15,7 @@ kill_and_open(struct kit *k)
     kit_end_process(k);
     sim_disk_restart();
     kit_begin_process(k, false, 9);
-    is_number(kit_open(k), 0, "opens again");
+    is_number(journal_kit_open(k), 0, "opens again");
 }
 
 /* A batch is damaged, and the one behind it was cut off by a crash: so it is the last
@@ -26,19 +26,19 @@ test_damaged_before_torn(void)
     struct kit *k = kit_start(16, 4, false);
     size_t max = journal_payload_max(k->journal);
     for (unsigned i = 0; i < 3; i++) {
-        kit_accept(k, max);
+        journal_kit_accept(k, max);
         kit_drain(k);
     }
-    kit_accept(k, 9000);
+    journal_kit_accept(k, 9000);
     kit_drain(k);
     is_number(k->messages[4].place.sequence, 1, "the first segment is full");
-    unsigned lost = kit_accept(k, 3000), saved = kit_accept(k, 3000);
+    unsigned lost = journal_kit_accept(k, 3000), saved = journal_kit_accept(k, 3000);
     kit_drain(k);
     ok(k->messages[saved].acked && k->messages[saved].place.sequence == 2);
     size_t offset = k->messages[lost].place.offset;
     for (unsigned i = 0; i < 20; i++)
         kit_turn(k); /* another segment is made */
-    unsigned torn = kit_accept(k, 9000);
+    unsigned torn = journal_kit_accept(k, 9000);
     sim_disk_count_anew();
     sim_disk_die_at(1); /* the write gets half of it done */
     kit_turn(k);
@@ -49,7 +49,7 @@ test_damaged_before_torn(void)
     ok(k->found[torn].accepts == 0 && k->found[3].accepts == 1);
     k->messages[lost].acked = false;
     kit_adopt(k); /* keeps what it has read */
-    unsigned more = kit_accept(k, 3000);
+    unsigned more = journal_kit_accept(k, 3000);
     kit_drain(k);
     ok_named(k->messages[more].place.offset > k->messages[saved].place.offset + 3000 &&
                  k->messages[more].place.sequence == 2,
@@ -79,7 +79,7 @@ test_unused_segment(uint64_t call)
     for (unsigned i = 0; i < 8; i++)
         kit_turn(k);
     for (unsigned i = 0; i < 3; i++) {
-        unsigned number = kit_accept(k, max);
+        unsigned number = journal_kit_accept(k, max);
         kit_drain(k);
         kit_end(k, number, RECORD_END);
     }
@@ -88,7 +88,7 @@ test_unused_segment(uint64_t call)
         kit_turn(k);
     sim_disk_count_anew();
     sim_disk_fail_at(call, EIO);
-    unsigned refused = kit_accept(k, max);
+    unsigned refused = journal_kit_accept(k, max);
     uint64_t sequence = k->messages[refused].place.sequence;
     ok(k->messages[refused].place.offset == 96 && sequence > 1);
     kit_turn(k);
@@ -99,13 +99,13 @@ test_unused_segment(uint64_t call)
     for (unsigned i = 0; i < 20; i++)
         kit_turn(k);
     kit_drain(k);
-    unsigned after = kit_accept(k, 100);
+    unsigned after = journal_kit_accept(k, 100);
     kit_drain(k);
     ok(k->messages[after].acked);
     ok((k->messages[after].place.sequence > sequence) == (failures > 0));
     kill_and_open(k);
     is_number(k->damages, 0, "nothing is missing");
-    ok(kit_check(k, 0, "after the failure"));
+    ok(journal_kit_check(k, 0, "after the failure"));
     kit_adopt(k);
     kit_stop(&k);
     return failures;
@@ -117,7 +117,7 @@ test_ask_again(void)
 {
     struct kit *k = kit_start(16, 4, false);
     for (unsigned i = 0; i < 40 && k->refusals == 0; i++) {
-        kit_accept(k, 9000);
+        journal_kit_accept(k, 9000);
         kit_drain(k);
         for (unsigned turn = 0; turn < 8; turn++)
             kit_turn(k);
@@ -138,7 +138,7 @@ test_ask_again(void)
     sim_loop_advance(k->loop, 3600000);
     is_number(k->crowds, asked, "and nobody is asked");
     ok_named(sim_loop_turns(k->loop) - turns <= 2, "nor woken up");
-    ok_named(kit_accept(k, 9000) > 0, "messages come in");
+    ok_named(journal_kit_accept(k, 9000) > 0, "messages come in");
     kit_drain(k);
     kit_stop(&k);
 }

@@ -69,7 +69,7 @@ content_of(size_t size)
 static struct envelope *
 take(size_t size)
 {
-    return kit_accept(&kit, kit_envelope("s@x", three), content_of(size));
+    return queue_kit_accept(&kit, kit_envelope("s@x", three), content_of(size));
 }
 
 static size_t

@@ -31,7 +31,7 @@ static struct envelope *
 accept_mail(struct kit *k, const char *sender, struct text content)
 {
     static const char *const to[] = {"bob@b.test", "carol@c.test", "dan@d.test", NULL};
-    struct envelope *e = kit_accept(k, kit_envelope(sender, to), content);
+    struct envelope *e = queue_kit_accept(k, kit_envelope(sender, to), content);
     if (e == NULL)
         abort();
     return e;
@@ -176,7 +176,7 @@ static void
 test_plain(void)
 {
     struct kit k;
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     struct envelope *e = accept_mail(&k, "ann@a.test", mail);
     fail_one(&k, e, 1, false);
     fail_one(&k, e, 2, true);
@@ -236,7 +236,7 @@ test_notify(void)
         {NOTIFY_FAILURE | NOTIFY_SUCCESS | NOTIFY_DELAY, true }
     };
     struct kit k;
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct envelope *e = accept_mail(&k, "ann@a.test", mail);
         e->recipients[0].notify = cases[i].notify;
@@ -265,7 +265,7 @@ static void
 test_return(void)
 {
     struct kit k;
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     struct envelope *e = accept_mail(&k, "ann@a.test", mail);
     fail_one(&k, e, 0, false);
     e->ret = RETURN_FULL;
@@ -298,7 +298,7 @@ static void
 test_double(void)
 {
     struct kit k;
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     struct envelope *e = accept_mail(&k, "", mail);
     e->ret = RETURN_FULL;
     e->recipients[0].notify = NOTIFY_NEVER;
@@ -333,7 +333,7 @@ static void
 test_double_restart(void)
 {
     struct kit k;
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     struct envelope *e = accept_mail(&k, "", mail);
     fail_one(&k, e, 0, false);
     struct told t = tell(&k, e, &settings);
@@ -343,7 +343,7 @@ test_double_restart(void)
     envelope_free(&t.notice);
     kit_close(&k);
 
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     e = queue_load(k.queue, id);
     ok(e && e->double_bounce);
     fail_one(&k, e, 0, false);
@@ -357,7 +357,7 @@ static void
 test_dsn(void)
 {
     struct kit k;
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     struct envelope *e = accept_mail(&k, "ann@a.test", mail);
     e->envelope_id = envelope_text(e, TEXT("QQ+2B314"));
     e->recipients[0].original = envelope_text(e, TEXT("rfc822;Bob+2Bx@orig.test"));
@@ -393,7 +393,7 @@ static void
 test_success(void)
 {
     struct kit k;
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     struct envelope *e = accept_mail(&k, "ann@a.test", mail);
     e->ret = RETURN_FULL;
     e->envelope_id = envelope_text(e, TEXT("E1"));
@@ -459,7 +459,7 @@ static void
 test_eight_bit(void)
 {
     struct kit k;
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     struct envelope *e =
         accept_mail(&k, "ann@a.test", TEXT("Subject: \xc3\xbc\r\n\r\nplain\r\n"));
     e->eight_bit = true;
@@ -530,7 +530,7 @@ static void
 test_odd_headers(void)
 {
     struct kit k;
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     header_told(&k, TEXT(""), TEXT("Received: by test\r\n"), "nothing");
     header_told(&k, TEXT("\r\nbody\r\n"), TEXT("Received: by test\r\n"), "no header");
     header_told(&k, TEXT("A: b\r\n"), TEXT("Received: by test\r\nA: b\r\n"), "no body");
@@ -565,7 +565,7 @@ static void
 test_hostile(void)
 {
     struct kit k;
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     struct envelope *e = accept_mail(&k, "ann@a.test", mail);
     struct failure f = {
         .recipient = 0,
@@ -597,7 +597,7 @@ fail_many(struct kit *k)
         if (!envelope_add(e, text_from(address), 0, TEXT("rfc822;x@y")))
             abort();
     }
-    e = kit_accept(k, e, mail);
+    e = queue_kit_accept(k, e, mail);
     for (unsigned i = 0; i < MANY; i++)
         fail_one(k, e, i, false);
     return e;
@@ -608,7 +608,7 @@ static void
 test_many(void)
 {
     struct kit k;
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     struct envelope *e = fail_many(&k);
     struct told t = {.bytes = memory_string("")};
     char hostname[] = "h.test";
@@ -640,7 +640,7 @@ static void
 test_drop(void)
 {
     struct kit k;
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     struct envelope *e = fail_many(&k);
     struct dsn_settings with = settings_in(&k, &settings);
     k.answers = 0;
@@ -689,7 +689,7 @@ static void
 test_delay(void)
 {
     struct kit k;
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     struct envelope *e = accept_mail(&k, "ann@a.test", mail);
     e->ret = RETURN_FULL;
     e->envelope_id = envelope_text(e, TEXT("QQ+2B314"));
@@ -740,7 +740,7 @@ test_delay_notify(void)
         {NOTIFY_FAILURE | NOTIFY_DELAY,   true }
     };
     struct kit k;
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct envelope *e = accept_mail(&k, "ann@a.test", mail);
         e->recipients[0].notify = cases[i].notify;

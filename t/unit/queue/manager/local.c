@@ -29,7 +29,7 @@ static void
 begin(struct world *w, const char *pattern)
 {
     static char routes[100];
-    world_begin(w, "* discard");
+    manager_world_begin(w, "* discard");
     struct route_table *old = w->routes;
     snprintf(routes, sizeof(routes), "a.test smtp://sink.test\n* maildir:%s/m/%s",
              w->folder, pattern);
@@ -54,7 +54,7 @@ static void
 end(struct world *w)
 {
     stop(w);
-    world_end(w);
+    manager_world_end(w);
 }
 
 /* The content of a file in new/ of a mailbox, the first one; its name too. */
@@ -156,7 +156,7 @@ test_stop(void)
     loop_turn(w.loop, 0);
     loop_turn(w.loop, 0);
     stop(&w);
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, 1000);
     is_number(count_in(&w, "all/new"), 30, "each once");
     ok(delivered(&w, "all", name)[0] != '\0');
@@ -184,7 +184,7 @@ test_drain(void)
     sim_loop_advance(w.loop, 1000);
     is_number(w.drained, 1, "sessions end after what they carry");
     stop(&w);
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, 1000);
     is_number(count_in(&w, "all/new"), 30, "the rest later, each once");
     end(&w);
@@ -315,7 +315,7 @@ test_stop_in_the_middle(void)
     is_number(count_in(&w, "all/tmp"), 1, "the other half");
     stop(&w);
     is_number(count_in(&w, "all/tmp"), 0, "nothing half is left");
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, 1000);
     is_number(count_in(&w, "all/new"), 2, "each once");
     ok(world_is_empty(&w));

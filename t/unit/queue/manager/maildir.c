@@ -89,7 +89,7 @@ static struct envelope *
 message(const char *sender, const char *recipient, struct text content)
 {
     const char *const list[] = {recipient, NULL};
-    return kit_accept(&kit, kit_envelope(sender, list), content);
+    return queue_kit_accept(&kit, kit_envelope(sender, list), content);
 }
 
 static struct outcome
@@ -465,7 +465,7 @@ main(void)
     if (mkdtemp(home) == NULL)
         abort();
     snprintf(spool, sizeof(spool), "%s/spool", home);
-    if (kit_open(&kit, spool) != 0)
+    if (queue_kit_open(&kit, spool) != 0)
         abort();
     test_path();
     test_deliver();

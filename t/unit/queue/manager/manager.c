@@ -7,7 +7,7 @@ static void
 test_delivery(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     world_send(&w, "ann@a.test", "good@b.test good2@c.test");
     is_number(w.attempts, 0, "nothing before it is durable");
     world_turns(&w);
@@ -24,14 +24,14 @@ test_delivery(void)
              id);
     if (!ok_named(world_logged(&w, line), "a line for each"))
         printf("# %.*s\n", TEXT_ARGS(buffer_text(&w.lines)));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_bounce(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "good@b.test bad@b.test bad2@b.test");
     world_saw(&w,
               "ann@a.test>good@b.test ann@a.test>bad@b.test ann@a.test>bad2@b.test "
@@ -47,26 +47,26 @@ test_bounce(void)
               "a bounce that bounces is told to postmaster");
     ok(world_logged(&w, "sender is null; postmaster notified: "));
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_double_bounce(void)
 {
     struct world w;
-    world_begin(&w, "h.test smtp://other.test, * smtp://sink.test");
+    manager_world_begin(&w, "h.test smtp://other.test, * smtp://sink.test");
     world_deliver(&w, "", "bad@b.test");
     world_saw(&w, ">bad@b.test >postmaster@h.test ", "postmaster, and no further");
     ok(world_logged(&w, "a notice to postmaster failed; nobody else is told"));
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_deferral(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test good@b.test");
     world_saw(&w, "ann@a.test>later@b.test ann@a.test>good@b.test ", "a round");
     ok(world_place(&w) == SCHED_DEFERRED);
@@ -85,7 +85,7 @@ test_deferral(void)
     world_saw(&w, "ann@a.test>later@b.test ", "until it is delivered");
     ok(world_is_empty(&w));
     is_string(manager_reason(w.manager, w.id, 0), "", "nothing is left to say");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* One next hop with options of two routes, within a message: the last one counts. */
@@ -93,7 +93,7 @@ static void
 test_options_of_two_routes(void)
 {
     struct world w;
-    world_begin(&w, "one.test smtp://sink.test?recipients=1, two.test "
+    manager_world_begin(&w, "one.test smtp://sink.test?recipients=1, two.test "
                     "smtp://sink.test?recipients=2, * smtp://sink.test");
     world_deliver(&w, "ann@a.test", "good@b.test later@one.test good@two.test");
     world_saw(&w,
@@ -105,14 +105,14 @@ test_options_of_two_routes(void)
     sim_loop_advance(w.loop, 3600 * 1000);
     is_number(w.attempts, 7, "and who was deferred, too");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_restart(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test good@b.test bad@b.test");
     buffer_clear(&w.seen);
     struct sched_state before = sched_find(manager_sched(w.manager), w.id);
@@ -136,31 +136,31 @@ test_restart(void)
     world_stop(&w);
     w.stalled = false;
     is_number(world_files(&w, "todo"), 1, "still new");
-    world_start(&w);
+    manager_world_start(&w);
     world_saw(&w, "ann@a.test>good@b.test ", "after the restart it is delivered");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_expiry(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test?lifetime=1h");
+    manager_world_begin(&w, "* smtp://sink.test?lifetime=1h");
     world_deliver(&w, "ann@a.test", "later@b.test");
     sim_loop_advance(w.loop, 3 * 3600 * INT64_C(1000));
     ok(world_logged(&w, "status=expired ("));
     ok_named(text_ends_nocase(buffer_text(&w.seen), TEXT(">later@b.test >ann@a.test ")),
              "the sender is told");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_immediate(void)
 {
     struct world w;
-    world_begin(&w, "drop.test discard\nno.test error:5.7.13 not, today\n"
+    manager_world_begin(&w, "drop.test discard\nno.test error:5.7.13 not, today\n"
                     "* smtp://sink.test");
     w.routes_text.local = TEXT("");
     world_deliver(&w, "ann@a.test", "x@drop.test");
@@ -172,21 +172,21 @@ test_immediate(void)
     ok(world_logged(&w, "dsn=5.7.13, status=bounced (not, today)"));
     world_saw(&w, "ann@a.test>good@b.test >ann@a.test ", "the others as usual");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 
-    world_begin(&w, "* mx");
+    manager_world_begin(&w, "* mx");
     world_deliver(&w, "ann@a.test", "x@h.test");
     ok(world_logged(&w, "dsn=5.1.1, status=bounced (unknown user"));
     world_saw(&w, ">ann@a.test ", "a local domain without mailboxes");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_hold(void)
 {
     struct world w;
-    world_begin(&w, "keep.test hold\ndrop.test discard\n* smtp://sink.test");
+    manager_world_begin(&w, "keep.test hold\ndrop.test discard\n* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "good@b.test x@keep.test y@drop.test");
     world_saw(&w, "", "one holds all");
     ok(world_logged(&w, "held by a route"));
@@ -202,7 +202,7 @@ test_hold(void)
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE);
     ok(world_is_empty(&w));
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_UNKNOWN);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
@@ -211,7 +211,7 @@ test_retry(void)
     struct world w;
     struct id first;
     char why[MANAGER_WHY_MAX];
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test");
     first = w.id;
     world_deliver(&w, "ann@a.test", "later2@b.test");
@@ -228,14 +228,14 @@ test_retry(void)
     ok(world_is_empty(&w));
     ok_named(manager_operate(w.manager, MANAGER_RETRY, first, why) == MANAGER_UNKNOWN,
              "an unknown one");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_remove(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test bad@b.test");
     buffer_clear(&w.seen);
     ok_named(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE, "deferred");
@@ -257,7 +257,7 @@ test_remove(void)
     world_saw(&w, "", "is not delivered any more");
     ok(world_is_empty(&w) && world_place(&w) == SCHED_UNKNOWN);
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_UNKNOWN);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* The operator comes between take and verdict. */
@@ -268,7 +268,7 @@ test_remove_in_delivery(void)
     for (size_t i = 0; i < 3; i++) {
         struct world w;
         struct delivery_request request;
-        world_begin(&w, "* smtp://sink.test");
+        manager_world_begin(&w, "* smtp://sink.test");
         w.stalled = true;
         world_deliver(&w, "ann@a.test", fates[i]);
         ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
@@ -279,7 +279,7 @@ test_remove_in_delivery(void)
         world_turns(&w);
         ok_named(world_is_empty(&w), fates[i]);
         ok_named(!world_logged(&w, "notified"), "nobody is told");
-        world_end(&w);
+        manager_world_end(&w);
     }
 }
 
@@ -295,7 +295,7 @@ test_drain(void)
 {
     struct world w;
     struct delivery_request request;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good@b.test");
     world_send(&w, "ann@a.test", "good2@b.test");
@@ -319,7 +319,7 @@ test_drain(void)
     manager_drain(w.manager, 60 * 1000, on_drained, &w);
     sim_loop_advance(w.loop, 100);
     is_number(w.drained, 2, "at once when nothing runs");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* The end waits for a bounce that is being written. */
@@ -328,7 +328,7 @@ test_drain_notice(void)
 {
     struct world w;
     struct delivery_request request;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "never@b.test");
     ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
@@ -343,7 +343,7 @@ test_drain_notice(void)
     world_saw(&w, "ann@a.test>never@b.test >ann@a.test ",
               "and delivered after the next start");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
@@ -351,7 +351,7 @@ test_drain_patience(void)
 {
     struct world w;
     struct delivery_request request;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good@b.test");
     ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
@@ -365,17 +365,17 @@ test_drain_patience(void)
     manager_settled(w.manager, &request, 0, &cut, NULL);
     world_stop(&w);
     w.stalled = false;
-    world_start(&w);
+    manager_world_start(&w);
     world_saw(&w, "ann@a.test>good@b.test ", "what was cut off is delivered later");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_reload(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test");
     buffer_clear(&w.seen);
     struct route_table *old = w.routes;
@@ -390,7 +390,7 @@ test_reload(void)
     ok(world_logged(&w, "status=sent (discarded)") && world_is_empty(&w));
     world_deliver(&w, "ann@a.test", "bad@c.test");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* More mail than fits in memory; some of it takes several rounds. */
@@ -400,7 +400,7 @@ test_many(void)
     static const char *const to[] = {"good@b.test", "bad@b.test", "later@c.test",
                                      "good@c.test good@d.test later@e.test"};
     struct world w;
-    world_begin(&w, "b.test smtp://one.test\nc.test smtp://two.test\n* mx");
+    manager_world_begin(&w, "b.test smtp://one.test\nc.test smtp://two.test\n* mx");
     w.settings.sched.active_limit = 50;
     world_restart(&w);
     for (int i = 0; i < 1000; i++)
@@ -418,7 +418,7 @@ test_many(void)
     counts = sched_count(manager_sched(w.manager));
     is_number(counts.deferred + counts.incoming + counts.active + counts.sessions, 0,
               "nothing is left");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 enum { LOADS = 300 };
@@ -454,7 +454,7 @@ test_loads(void)
 {
     struct world w;
     struct loads l = {.world = &w};
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     w.stalled = true;
     for (unsigned i = 0; i < LOADS; i++) {
         world_send(&w, "ann@a.test", "good@b.test");
@@ -465,21 +465,21 @@ test_loads(void)
     is_number(world_files(&w, "todo"), LOADS, "all are on disk");
     w.plug = count_from_start;
     w.channel = &l;
-    world_start(&w);
+    manager_world_start(&w);
     is_number(l.before, LOADS, "all are loaded");
     ok_named(l.most > 0 && l.most <= 64, "not too many in a turn");
     loop_at_end_remove(w.loop, LOOP_STAGE_SEND, count_loads, &l);
     world_unstall(&w);
     world_turns(&w);
     ok_named(world_is_empty(&w), "and delivered");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_active_limit(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     w.settings.sched.active_limit = 3;
     world_restart(&w);
     w.stalled = true;
@@ -500,7 +500,7 @@ test_active_limit(void)
     sim_loop_advance(w.loop, 10 * 1000);
     is_number(w.attempts, 20, "all are delivered");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* A message of which one recipient has his verdict by the route alone, while the site
@@ -510,7 +510,7 @@ static void
 test_share(void)
 {
     struct world w;
-    world_begin(&w,
+    manager_world_begin(&w,
                 "gone.test discard\nno.test error:5.1.1 nobody\n* smtp://sink.test");
     w.settings.sched.active_limit = 8;
     w.settings.sched.site_share = 25;
@@ -531,7 +531,7 @@ test_share(void)
     /* The bounce goes to ann@, which is good, too. */
     is_number(w.attempts, 8, "all are delivered, and one bounce");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* One that is held and released before its first attempt passes the routes that hold,
@@ -540,7 +540,7 @@ static void
 test_release_early(void)
 {
     struct world w;
-    world_begin(&w, "held.test hold\n* smtp://sink.test");
+    manager_world_begin(&w, "held.test hold\n* smtp://sink.test");
     w.settings.sched.active_limit = 2;
     world_restart(&w);
     w.stalled = true;
@@ -554,7 +554,7 @@ test_release_early(void)
     sim_loop_advance(w.loop, 600 * 1000);
     is_number(w.attempts, 3, "all are delivered");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* Where the n-th attempt for this sender's mail stands; at the end: there is none. */
@@ -583,7 +583,7 @@ check_priority(bool restart)
     enum { EACH = 4 };
     struct world w;
     char sender[40];
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     w.stalled = true;
     for (int i = 0; i < 3 * EACH; i++) {
         snprintf(sender, sizeof(sender), "%sa.test", mail[i / EACH].sender);
@@ -604,7 +604,7 @@ check_priority(bool restart)
     ok_named(place_of(&w, "ann@", EACH) < place_of(&w, "slow@", 2),
              "that passes what may wait");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
@@ -620,7 +620,7 @@ check_turns(bool turns)
 {
     enum { MANY = 5 };
     struct world w;
-    world_begin(&w, "* smtp://sink.test?concurrency=1");
+    manager_world_begin(&w, "* smtp://sink.test?concurrency=1");
     w.settings.sender_turns = turns;
     world_restart(&w);
     w.stalled = true;
@@ -639,7 +639,7 @@ check_turns(bool turns)
     else
         ok_named(place_of(&w, "bob@", 1) > place_of(&w, "ann@", MANY),
                  "or all goes in the order it came");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
@@ -654,7 +654,7 @@ static void
 test_notice_refused(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test");
     w.settings.queue.bytes_reserve = INT64_MAX / 4;
     w.routes_text.routes = TEXT("b.test error:5.7.1 no\n* smtp://sink.test");
@@ -662,7 +662,7 @@ test_notice_refused(void)
     route_free(&w.routes);
     w.routes = world_routes(&w);
     buffer_clear(&w.seen);
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, 400 * 1000);
     ok(world_logged(&w, "status=bounced (no)"));
     ok(world_logged(&w, "cannot write the notice now: "));
@@ -683,26 +683,26 @@ test_notice_refused(void)
     world_stop(&w);
     route_free(&w.routes);
     w.routes = world_routes(&w);
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, 400 * 1000);
     is_number(world_files(&w, "mess"), 1, "waiting again");
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE);
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
 test_start_errors(void)
 {
     struct world w;
-    world_begin(&w, "* discard");
+    manager_world_begin(&w, "* discard");
     char error[300] = "";
     struct manager *second = NULL;
     ok(manager_new(&second, w.loop, w.log, &w.settings, w.routes, error,
                    sizeof(error)) != 0);
     ok(second == NULL && strstr(error, "another petrel") != NULL);
     manager_free(&second);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 int

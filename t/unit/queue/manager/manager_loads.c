@@ -82,7 +82,7 @@ test_bytes(bool damaged, bool foreign, bool background)
     sim_disk_reset();
     sim_disk_set_user(DAEMON);
     sim_disk_set_syncing(DISK_SYNC_AIO, 20);
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     w.stalled = true;
     sim_disk_set_user(foreign ? STRANGER : DAEMON);
     for (unsigned i = 0; i < COUNT; i++)
@@ -94,7 +94,7 @@ test_bytes(bool damaged, bool foreign, bool background)
     w.channel = &meter;
     w.plug = plug_meter;
     w.background = background;
-    world_start(&w);
+    manager_world_start(&w);
     world_turns(&w);
     is_number(queue_health(manager_queue(w.manager)).quarantined, damaged ? COUNT : 0,
               "what is damaged is put aside");
@@ -107,7 +107,7 @@ test_bytes(bool damaged, bool foreign, bool background)
     world_unstall(&w);
     world_turns(&w);
     is_number(w.attempts, damaged ? 0 : COUNT, "the others are delivered");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 int

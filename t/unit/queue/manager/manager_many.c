@@ -86,7 +86,7 @@ static void
 begin(struct world *w, struct meter *meter, const char *routes, const char *words)
 {
     *meter = (struct meter){.world = w, .words = words};
-    world_begin(w, routes);
+    manager_world_begin(w, routes);
     buffer_free(&w->lines);
     buffer_free(&w->seen);
     buffer_init(&w->lines, 64 * 1024 * 1024);
@@ -98,7 +98,7 @@ static void
 end(struct world *w, struct meter *meter)
 {
     loop_at_end_remove(w->loop, LOOP_STAGE_SEND, measure, meter);
-    world_end(w);
+    manager_world_end(w);
 }
 
 /* Until there is something between nothing and all. */
@@ -224,7 +224,7 @@ test_bounce(void)
         if (stops) {
             world_stop(&w);
             is_number(meter.before, RECIPIENTS, "the stop waits for it");
-            world_start(&w);
+            manager_world_start(&w);
         }
         world_turns(&w);
         is_number(meter.before, RECIPIENTS, "each recipient is told of once");

@@ -59,7 +59,7 @@ static void
 test_hold_deferred(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test?lifetime=2h");
+    manager_world_begin(&w, "* smtp://sink.test?lifetime=2h");
     world_deliver(&w, "ann@a.test", "later@b.test good@b.test");
     buffer_clear(&w.seen);
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_DONE);
@@ -83,7 +83,7 @@ test_hold_deferred(void)
     ok(world_is_empty(&w));
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_UNKNOWN);
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_UNKNOWN);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* Beyond the active set: on the disk, and in the scheduler's list. */
@@ -93,7 +93,7 @@ test_hold_incoming(void)
     struct world w;
     struct id ids[6];
     char why[MANAGER_WHY_MAX];
-    world_begin(&w, later_route);
+    manager_world_begin(&w, later_route);
     w.settings.sched.active_limit = 2;
     world_restart(&w);
     w.stalled = true;
@@ -121,7 +121,7 @@ test_hold_incoming(void)
     world_turns(&w);
     is_number(w.attempts, 6, "all are delivered");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* The running attempt ends normally; what is left is held. */
@@ -143,7 +143,7 @@ test_hold_in_delivery(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct world w;
         struct delivery_request request;
-        world_begin(&w, later_route);
+        manager_world_begin(&w, later_route);
         start_delivery(&w, cases[i].to, &request);
         ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
         is_number(world_files(&w, "hold"), 1,
@@ -162,7 +162,7 @@ test_hold_in_delivery(void)
         world_turns(&w);
         ok(!cases[i].stays || w.seen.length > 0);
         ok_named(world_is_empty(&w), "then it is delivered");
-        world_end(&w);
+        manager_world_end(&w);
     }
 }
 
@@ -172,7 +172,7 @@ test_hold_rest(void)
 {
     struct world w;
     struct delivery_request request;
-    world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
+    manager_world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
     start_delivery(&w, "good@b.test good2@b.test good3@b.test", &request);
     is_number(request.count, 1, "one at a time");
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
@@ -183,7 +183,7 @@ test_hold_rest(void)
     world_turns(&w);
     world_saw(&w, "ann@a.test>good2@b.test ann@a.test>good3@b.test ", "the rest later");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* The daemon ends before the delivery does. */
@@ -192,30 +192,30 @@ test_hold_and_crash(void)
 {
     struct world w;
     struct delivery_request request;
-    world_begin(&w, later_route);
+    manager_world_begin(&w, later_route);
     start_delivery(&w, "good@b.test", &request);
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
     fake_settle(w.fakes, &request); /* nobody hears of it any more */
     buffer_clear(&w.seen);
     world_stop(&w);
     w.stalled = false;
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, HOUR_MS);
     world_saw(&w, "", "not delivered again");
-    world_end(&w);
+    manager_world_end(&w);
 
-    world_begin(&w, later_route);
+    manager_world_begin(&w, later_route);
     start_delivery(&w, "later@b.test", &request);
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
     fake_settle(w.fakes, &request);
     buffer_clear(&w.seen);
     world_stop(&w);
     w.stalled = false;
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, HOUR_MS);
     world_saw(&w, "", "nor tried again");
     ok(is_held(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* Its time is over when its last attempt ends, but it is to be held. */
@@ -224,7 +224,7 @@ test_hold_expired(void)
 {
     struct world w;
     struct delivery_request request;
-    world_begin(&w, "* smtp://sink.test?lifetime=1h");
+    manager_world_begin(&w, "* smtp://sink.test?lifetime=1h");
     start_delivery(&w, "later@b.test good@b.test", &request);
     sim_loop_advance(w.loop, 2 * HOUR_MS);
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
@@ -236,7 +236,7 @@ test_hold_expired(void)
     world_turns(&w);
     world_saw(&w, "ann@a.test>later@b.test ", "one more attempt");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* A released message passes the routes that say hold, also after a deferral and a
@@ -245,7 +245,7 @@ static void
 test_release_past_route(void)
 {
     struct world w;
-    world_begin(&w, "b.test hold\n.b.test hold\n* smtp://sink.test");
+    manager_world_begin(&w, "b.test hold\n.b.test hold\n* smtp://sink.test");
     world_deliver(&w, "ann@a.test", "later@b.test good@x.b.test good@c.test");
     world_saw(&w, "", "held");
     has_note(&w, "held by a route");
@@ -270,17 +270,17 @@ test_release_past_route(void)
     ok(world_is_empty(&w));
     world_deliver(&w, "ann@a.test", "good@b.test");
     ok_named(is_held(&w), "others are held as before");
-    world_end(&w);
+    manager_world_end(&w);
 
     /* Nothing else matches: it goes by MX. */
-    world_begin(&w, "* hold");
+    manager_world_begin(&w, "* hold");
     world_deliver(&w, "ann@a.test", "good@b.test");
     ok(is_held(&w));
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_DONE);
     world_turns(&w);
     world_saw(&w, "ann@a.test>good@b.test ", "by MX");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* Second thoughts while a delivery runs. */
@@ -289,7 +289,7 @@ test_release_in_delivery(void)
 {
     struct world w;
     struct delivery_request request;
-    world_begin(&w, later_route);
+    manager_world_begin(&w, later_route);
     start_delivery(&w, "later@b.test", &request);
     ok(world_operate(&w, MANAGER_RELEASE) == MANAGER_ALREADY);
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_LATER);
@@ -302,7 +302,7 @@ test_release_in_delivery(void)
     world_turns(&w);
     is_number(w.attempts, 2, "due at once when the delivery has ended");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
@@ -310,7 +310,7 @@ test_bounce(void)
 {
     struct world w;
     struct delivery_request request;
-    world_begin(&w, later_route);
+    manager_world_begin(&w, later_route);
     world_deliver(&w, "ann@a.test", "later@b.test good@b.test bad@b.test");
     buffer_clear(&w.seen);
     ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_DONE);
@@ -355,7 +355,7 @@ test_bounce(void)
     end_delivery(&w, &request);
     world_saw(&w, "ann@a.test>good@b.test ", "nobody was left to be returned");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* No space for the bounce: it stays, decided, and a hold keeps it. */
@@ -363,7 +363,7 @@ static void
 test_bounce_refused(void)
 {
     struct world w;
-    world_begin(&w, later_route);
+    manager_world_begin(&w, later_route);
     world_deliver(&w, "ann@a.test", "later@b.test");
     w.settings.queue.bytes_reserve = INT64_MAX / 4;
     world_restart(&w);
@@ -382,7 +382,7 @@ test_bounce_refused(void)
     world_turns(&w);
     world_saw(&w, ">ann@a.test ", "told now");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* Of two commands while a delivery runs the last one counts. */
@@ -395,7 +395,7 @@ test_last_word(void)
         struct world w;
         struct delivery_request request;
         enum manager_verb first = verbs[i / 3], last = verbs[i % 3];
-        world_begin(&w, later_route);
+        manager_world_begin(&w, later_route);
         start_delivery(&w, "later@b.test", &request);
         ok(world_operate(&w, first) == MANAGER_LATER);
         ok(world_operate(&w, last) == MANAGER_LATER);
@@ -403,7 +403,7 @@ test_last_word(void)
         ok(is_held(&w) == (last == MANAGER_HOLD));
         ok(world_logged(&w, "notified") == (last == MANAGER_BOUNCE));
         ok(world_is_empty(&w) == (last != MANAGER_HOLD));
-        world_end(&w);
+        manager_world_end(&w);
     }
 }
 
@@ -465,7 +465,7 @@ test_stop(void)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct world w;
         struct delivery_request request;
-        world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
+        manager_world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
         start_delivery(&w, cases[i].to, &request);
         is_number(request.count, 1, "the second one waits for a session");
         ok(world_operate(&w, cases[i].verb) == MANAGER_LATER);
@@ -484,14 +484,14 @@ test_stop(void)
         buffer_clear(&w.seen);
         w.stalled = false;
         w.all_good = true;
-        world_start(&w);
+        manager_world_start(&w);
         sim_loop_advance(w.loop, HOUR_MS);
         world_saw(&w, told ? ">ann@a.test " : "",
                   "and never delivered after the next start");
         ok((w.attempts == 1) == told);
         bool stays = cases[i].verb == MANAGER_HOLD && !cases[i].delivered[0];
         ok(is_held(&w) == stays && world_is_empty(&w) == !stays);
-        world_end(&w);
+        manager_world_end(&w);
     }
 }
 
@@ -501,7 +501,7 @@ test_stop_many(void)
 {
     enum { MANY = 100 };
     struct world w;
-    world_begin(&w, "* smtp://sink.test?initial=1&concurrency=1");
+    manager_world_begin(&w, "* smtp://sink.test?initial=1&concurrency=1");
     w.stalled = true;
     for (unsigned i = 0; i < MANY; i++) {
         world_deliver(&w, "ann@a.test", "later@b.test");
@@ -511,12 +511,12 @@ test_stop_many(void)
     is_number(world_files(&w, "mess"), MANY, "a notice each, and no more");
     w.stalled = false;
     w.all_good = true;
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, HOUR_MS);
     is_number(w.attempts, MANY, "each arrives, once");
     ok(memmem(w.seen.at, w.seen.length, "later", 5) == NULL);
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* No space for the bounce: the stop does not wait for it, and the next start sends it.
@@ -526,12 +526,12 @@ test_stop_refused(void)
 {
     struct world w;
     struct delivery_request request;
-    world_begin(&w, later_route);
+    manager_world_begin(&w, later_route);
     world_deliver(&w, "ann@a.test", "later@b.test");
     world_stop(&w);
     w.settings.queue.bytes_reserve = INT64_MAX / 4;
     w.stalled = true;
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, HOUR_MS);
     ok(w.fakes && manager_take(w.manager, w.fakes->session, &request));
     ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_LATER);
@@ -543,11 +543,11 @@ test_stop_refused(void)
     is_number(world_files(&w, "mess"), 1, "it is there, decided");
     w.settings.queue.bytes_reserve = 0;
     w.stalled = false;
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, HOUR_MS);
     world_saw(&w, ">ann@a.test ", "told now, and not delivered");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
@@ -566,12 +566,12 @@ test_corrupt(void)
 {
     struct world w;
     char why[MANAGER_WHY_MAX];
-    world_begin(&w, later_route);
+    manager_world_begin(&w, later_route);
     world_deliver(&w, "ann@a.test", "later@b.test");
     buffer_clear(&w.seen);
     world_stop(&w);
     set_content(&w, "mess", "", "Subject: x\r\n\r\nBODY\r\n");
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, HOUR_MS);
     unsigned quarantined = world_files(&w, "corrupt");
     ok_named(quarantined > 2 && world_files(&w, "mess") == 0, "damaged, and quarantined");
@@ -596,7 +596,7 @@ test_corrupt(void)
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_DONE);
     world_stop(&w);
     set_content(&w, "mess", "", "x");
-    world_start(&w);
+    manager_world_start(&w);
     ok_named(world_operate(&w, MANAGER_RELEASE) == MANAGER_REFUSED, "a held one");
     ok(world_files(&w, "corrupt") > 3);
     set_content(&w, "corrupt", ".mess", "Subject: x\r\n\r\nbody\r\n");
@@ -606,12 +606,12 @@ test_corrupt(void)
     world_turns(&w);
     world_stop(&w);
     set_content(&w, "mess", "", "x");
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, HOUR_MS);
     ok(world_files(&w, "corrupt") > 2);
     ok(world_operate(&w, MANAGER_REMOVE) == MANAGER_DONE);
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* Every command without a daemon: nothing moves but what it is about. */
@@ -620,7 +620,7 @@ test_offline(void)
 {
     struct world w;
     struct id ids[6];
-    world_begin(&w, later_route);
+    manager_world_begin(&w, later_route);
     for (int i = 0; i < 6; i++) {
         world_deliver(&w, "ann@a.test", "later@b.test");
         ids[i] = w.id;
@@ -629,7 +629,7 @@ test_offline(void)
     int64_t due_ms = sched_find(manager_sched(w.manager), w.id).due_ms;
     world_stop(&w);
     w.settings.offline = true;
-    world_start(&w);
+    manager_world_start(&w);
     ok(manager_is_offline(w.manager));
     sim_loop_advance(w.loop, 12 * HOUR_MS);
     world_saw(&w, "", "nothing is delivered");
@@ -655,13 +655,13 @@ test_offline(void)
     world_stop(&w);
     w.settings.offline = false;
     w.all_good = true;
-    world_start(&w);
+    manager_world_start(&w);
     is_number(w.attempts, 6 + 4, "the released, the retried, the other, the bounce");
     ok(memmem(w.seen.at, w.seen.length, ">ann@a.test", 11) != NULL);
     is_number(world_files(&w, "mess"), 1, "and one is left");
     w.id = ids[0];
     ok(is_held(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* What is due much later is due now. */
@@ -669,19 +669,19 @@ static void
 test_offline_retry(void)
 {
     struct world w;
-    world_begin(&w, later_route);
+    manager_world_begin(&w, later_route);
     world_deliver(&w, "ann@a.test", "later@b.test");
     buffer_clear(&w.seen);
     world_stop(&w);
     w.settings.offline = true;
-    world_start(&w);
+    manager_world_start(&w);
     ok(world_operate(&w, MANAGER_RETRY) == MANAGER_DONE);
     world_stop(&w);
     w.settings.offline = false;
-    world_start(&w);
+    manager_world_start(&w);
     world_saw(&w, "ann@a.test>later@b.test ", "at the start");
     is_number(sched_find(manager_sched(w.manager), w.id).attempts, 2, "rounds so far");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
@@ -689,7 +689,7 @@ test_slices(void)
 {
     struct world w;
     char why[MANAGER_WHY_MAX];
-    world_begin(&w, later_route);
+    manager_world_begin(&w, later_route);
     world_stop(&w);
     w.settings.queue.slices = 2;
     char error[300];
@@ -703,7 +703,7 @@ test_slices(void)
     is_string(why, "belongs to slice 1: ask there", "says where");
     ok(!manager_handles(w.manager, other));
     ok(manager_handles(w.manager, (struct id){.time_ms = 5, .hash = 1}));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 int

@@ -71,7 +71,7 @@ tally(const struct world *w)
 static void
 begin(struct world *w, const char *routes)
 {
-    world_begin(w, routes);
+    manager_world_begin(w, routes);
     log_restyle(w->log, LOG_STYLE_QMAIL, LOG_LEVEL_INFO);
     buffer_clear(&w->lines);
 }
@@ -125,8 +125,8 @@ test_story(void)
     is_number(t.lines[7], 2, "and both end");
     world_stop(&w);
     ok(world_logged(&w, "status: exiting\n"));
-    world_start(&w);
-    world_end(&w);
+    manager_world_start(&w);
+    manager_world_end(&w);
 }
 
 /* What peers and senders choose must not look like something else. */
@@ -141,7 +141,7 @@ test_hostile(void)
     is_number(t.strange, 0, "no line that is none");
     ok(world_logged(&w, ": failure: "));
     ok(!world_logged(&w, "%"));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* Without a beginning: no session was ever open. Held, removed, and a style that
@@ -191,7 +191,7 @@ test_odd_ends(void)
     qmail_log_discard(&by_hand, (struct id){.hash = 77});
     ok(world_logged(&w, "\ntriple bounce: discarding bounce/77\n"));
     envelope_free(&e);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* Who counts sees the limit that is in force. */
@@ -213,7 +213,7 @@ test_limit(void)
     ok(world_logged(&w, "\nstatus: local 0/7 remote 0/7\n"));
     world_unstall(&w);
     world_turns(&w);
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 int

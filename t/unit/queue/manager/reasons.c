@@ -428,7 +428,7 @@ static void
 manager_bench_begin(struct world *w)
 {
     sim_disk_reset();
-    world_begin(w, "* smtp://127.0.0.1:25");
+    manager_world_begin(w, "* smtp://127.0.0.1:25");
 }
 
 static struct text
@@ -463,7 +463,7 @@ test_restart(void)
     world_restart(&w);
     ok_named(file_of(&w, "reasons").at == NULL, "no file when nothing waits");
     ok_named(!world_logged(&w, "is ignored"), "no warning");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* Not asked for what another recipient was told. */
@@ -481,7 +481,7 @@ test_recipients(void)
              "meanwhile the last attempt tells");
     world_restart(&w);
     ok_named(manager_reason(w.manager, w.id, 1)[0] != '\0', "also after a stop");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
@@ -495,11 +495,11 @@ test_ignored(void)
     snprintf(path, sizeof path, "%s/lock/reasons", w.folder);
     ok_named(sim_disk_damage(path, 30), "a byte is damaged");
     w.stalled = true;
-    world_start(&w);
+    manager_world_start(&w);
     is_string(manager_reason(w.manager, w.id, 0), "", "no reason is believed");
     ok_named(world_logged(&w, "lock/reasons is ignored: it is damaged"), "a warning");
     is_number(times(buffer_text(&w.lines), "is ignored"), 1, "one line");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static void
@@ -510,14 +510,14 @@ test_suffix(void)
     world_stop(&w);
     w.settings.queue.slices = 2;
     w.settings.queue.slice = 1;
-    world_start(&w);
+    manager_world_start(&w);
     for (int i = 0; i < 20; i++)
         world_deliver(&w, "ann@a.test", "later@b.test");
     world_restart(&w);
     ok_named(times(file_of(&w, "reasons.0512-1023"), "come again") == 1,
              "each slice has a file of its own");
     is_string(manager_reason(w.manager, w.id, 0), "come again", "and reads it");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* Without a daemon. */

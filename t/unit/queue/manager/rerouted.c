@@ -51,7 +51,7 @@ test_dead(void)
 {
     struct world w;
     struct route_table *table = NULL;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.may_be_early = true;
     world_route(&w, &table, "smtp://a.example", "");
     for (int i = 0; i < 10; i++)
@@ -69,7 +69,7 @@ test_dead(void)
     while (world_channels(&w, "") > 0)
         channel_drain(&w, world_channel(&w, "", 0));
     is_number(w.finishes, 10, "and are delivered");
-    world_end(&w);
+    sched_world_end(&w);
     route_free(&table);
 }
 
@@ -79,7 +79,7 @@ test_under_way(void)
 {
     struct world w;
     struct route_table *table = NULL;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.may_be_early = true;
     world_route(&w, &table, "smtp://a.example", "");
     for (int i = 0; i < 3; i++)
@@ -99,7 +99,7 @@ test_under_way(void)
     refuse_all(&w);
     world_pass(&w, 10);
     is_number(w.loads, 7, "A again, which fails: that mail waits as ever");
-    world_end(&w);
+    sched_world_end(&w);
     route_free(&table);
 }
 
@@ -116,7 +116,7 @@ test_login(void)
 {
     struct world w;
     struct route_table *table = NULL;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.may_be_early = true;
     world_route(&w, &table, "smtp://joe@a.example", "a.example joe wrong");
     for (int i = 0; i < 10; i++)
@@ -145,7 +145,7 @@ test_login(void)
     while (world_channels(&w, "") > 0)
         channel_drain(&w, world_channel(&w, "", 0));
     is_number(w.finishes, 10, "all are delivered");
-    world_end(&w);
+    sched_world_end(&w);
     route_free(&table);
 }
 
@@ -155,7 +155,7 @@ test_login_later(void)
 {
     struct world w;
     struct route_table *table = NULL;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.may_be_early = true;
     world_route(&w, &table, "smtp://joe@a.example", "a.example joe right");
     world_add(&w, "x.example", 0, 0);
@@ -168,7 +168,7 @@ test_login_later(void)
     ok_named(world_site(&w, "smtp:joe@[a.example]:25?tls=verify").site.dead_until_ms >=
                  w.now + 240000,
              "once is enough, for minutes");
-    world_end(&w);
+    sched_world_end(&w);
     route_free(&table);
 }
 

@@ -36,7 +36,7 @@ test_window(void)
 {
     struct disk *disk = space();
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     is_number(site_cache_write(disk, PATH, w.s, w.now), 0, "nothing is known");
     is_number(sim_disk_count(""), 0, "and no file made");
     for (int i = 0; i < 12; i++)
@@ -54,8 +54,8 @@ test_window(void)
     world_run(&w);
     is_number(world_site(&w, "smtp:a.example").site.window, window, "as before");
     is_number(site_cache_write(disk, PATH, w.s, w.now), 0, "again");
-    world_end(&w);
-    world_start(&w, 100, 100);
+    sched_world_end(&w);
+    sched_world_start(&w, 100, 100);
     is_number(site_cache_read(disk, PATH, w.s, w.now), 1, "another start");
     is_number(site_cache_write(disk, PATH, w.s, w.now), 0,
               "what no mail has come for is kept");
@@ -65,7 +65,7 @@ test_window(void)
     world_run(&w);
     is_number(world_site(&w, "smtp:a.example").site.window, 3,
               "within the settings of today");
-    world_end(&w);
+    sched_world_end(&w);
     disk_close(&disk);
 }
 
@@ -74,7 +74,7 @@ test_dead(void)
 {
     struct disk *disk = space();
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.target.transport.adaptive = 1;
     world_add(&w, "dead.example", 0, 0);
     world_run(&w);
@@ -93,7 +93,7 @@ test_dead(void)
     ok_named(w.mails[late].to[0].last &&
                  strstr(w.mails[late].to[0].last->text, "temporarily suspended"),
              "mail is told why");
-    world_end(&w);
+    sched_world_end(&w);
     disk_close(&disk);
 }
 
@@ -112,7 +112,7 @@ test_dead_before(void)
 {
     struct disk *disk = space();
     struct world w;
-    world_start(&w, 100, 100);
+    sched_world_start(&w, 100, 100);
     w.target.transport.adaptive = 1;
     world_add(&w, "dead.example", 0, 0);
     world_run(&w);
@@ -127,7 +127,7 @@ test_dead_before(void)
     world_run(&w);
     ok_named(w.mails[first].to[0].last == NULL, "the first message is not put off");
     is_number(w.opens, 1, "but tried");
-    world_end(&w);
+    sched_world_end(&w);
     disk_close(&disk);
 }
 
@@ -139,7 +139,7 @@ test_age(void)
     enum { HALF = SITE_CACHE_AGE_MAX_MS / 2 + 1 };
     struct disk *disk = space();
     struct world w;
-    world_start(&w, 10, 10);
+    sched_world_start(&w, 10, 10);
     world_add(&w, "dead.example", 0, 0);
     world_run(&w);
     channel_refuse(&w, world_channel(&w, "", 0));
@@ -151,7 +151,7 @@ test_age(void)
     is_number(site_cache_read(disk, PATH, w.s, w.now + HALF), 1, "still known then");
     world_open_again(&w);
     is_number(site_cache_read(disk, PATH, w.s, w.now + 2 * HALF), 0, "not a day later");
-    world_end(&w);
+    sched_world_end(&w);
     disk_close(&disk);
 }
 
@@ -172,7 +172,7 @@ test_nonsense(void)
     };
     struct disk *disk = space();
     struct world w;
-    world_start(&w, 10, 10);
+    sched_world_start(&w, 10, 10);
     is_number(site_cache_read(disk, PATH, w.s, w.now), 0, "no file");
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
         put(disk, pages[i]);
@@ -189,7 +189,7 @@ test_nonsense(void)
     world_pass(&w, 4000000);
     channel_drain(&w, world_channel(&w, "", 0));
     ok_named(w.mails[mail].gone, "hurts nobody for long");
-    world_end(&w);
+    sched_world_end(&w);
     disk_close(&disk);
 }
 
@@ -198,7 +198,7 @@ test_trouble(void)
 {
     struct disk *disk = space();
     struct world w;
-    world_start(&w, 10, 10);
+    sched_world_start(&w, 10, 10);
     world_add(&w, "dead.example", 0, 0);
     world_run(&w);
     channel_refuse(&w, world_channel(&w, "", 0));
@@ -213,7 +213,7 @@ test_trouble(void)
         ok_named(sim_disk_content(PATH).length == length, "and the old file stays");
     }
     is_number(site_cache_read(disk, PATH, w.s, w.now), 1, "whole");
-    world_end(&w);
+    sched_world_end(&w);
     disk_close(&disk);
 }
 

@@ -27,7 +27,7 @@ test_wishes(void)
         {NOTIFY_DEFAULT,                                 false, "no word about it"},
     };
     struct world w;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         w.notify = cases[i].notify;
         saw(&w, "ann@a.test", "good@b.test",
@@ -44,7 +44,7 @@ test_wishes(void)
     saw(&w, "ann@a.test", "good@b.test", "ann@a.test>good@b.test ",
         "the next hop tells it");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* One notice when the last recipient is done; what was put down survives restarts. */
@@ -52,7 +52,7 @@ static void
 test_restart(void)
 {
     struct world w;
-    world_begin(&w, "* smtp://sink.test");
+    manager_world_begin(&w, "* smtp://sink.test");
     w.notify = NOTIFY_SUCCESS;
     saw(&w, "ann@a.test", "good@b.test later@c.test good@d.test",
         "ann@a.test>good@b.test ann@a.test>later@c.test ann@a.test>good@d.test ",
@@ -69,7 +69,7 @@ test_restart(void)
     sim_loop_advance(w.loop, 400 * 1000);
     world_saw(&w, "", "and never again");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* Routes without a session. */
@@ -77,11 +77,11 @@ static void
 test_immediate(void)
 {
     struct world w;
-    world_begin(&w, "gone.test discard\n* smtp://sink.test");
+    manager_world_begin(&w, "gone.test discard\n* smtp://sink.test");
     w.notify = NOTIFY_SUCCESS;
     saw(&w, "ann@a.test", "x@gone.test", ">ann@a.test ", "discarded is delivered");
     ok(world_is_empty(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 int

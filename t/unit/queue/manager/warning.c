@@ -44,7 +44,7 @@ static void
 begin(struct world *w, const char *routes, int64_t journal_size)
 {
     sim_disk_reset();
-    world_begin(w, routes);
+    manager_world_begin(w, routes);
     w->settings.queue.journal_size = journal_size;
     world_restart(w);
 }
@@ -80,7 +80,7 @@ test_once(int64_t journal_size)
     is_number(notices(&w), 0, "nor after a restart");
     world_stop(&w);
     sim_disk_power_cut();
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, 4 * HOUR_MS);
     is_number(count_lines(&w, told), 1, "nor after a power cut");
     if (journal_size > 0) /* else the notice, too, may come back */
@@ -92,7 +92,7 @@ test_once(int64_t journal_size)
     is_number(count_lines(&w, told), 1, "a single warning");
     is_number(count_lines(&w, "status=expired"), 1, "a single end");
     is_number(sim_disk_count("/info") + world_place(&w), SCHED_UNKNOWN, "all is over");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* Off, null senders, young mail, who is delivered at last, other routes. */
@@ -113,7 +113,7 @@ test_nobody(void)
     world_deliver(&w, "ann@a.test", "later@on.test");
     ok(world_place(&w) == SCHED_UNKNOWN);
     is_number(count_lines(&w, told), 0, "what is in time is not late");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* Two of different patience: one notice, when the first is late, of all that may be. */
@@ -130,7 +130,7 @@ test_two_routes(void)
     is_number(notices(&w), 1, "the first is late");
     sim_loop_advance(w.loop, 12 * HOUR_MS);
     is_number(notices(&w), 0, "one notice a message");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* A full disk: the warning comes when there is space. */
@@ -151,7 +151,7 @@ test_refused(void)
     sim_loop_advance(w.loop, 2 * HOUR_MS);
     is_number(notices(&w), 1, "told after all");
     ok(is_warned(&w));
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 /* --- While the notice is being written -------------------------------------------- */
@@ -180,7 +180,7 @@ begin_moment(struct world *w, struct moment *m, void (*act)(struct world *w))
     world_stop(w);
     w->background = true;
     sim_disk_set_syncing(DISK_SYNC_AIO, 50);
-    world_start(w);
+    manager_world_start(w);
     *m = (struct moment){.w = w, .act = act};
     loop_at_end(w->loop, LOOP_STAGE_ANSWER, at_answer, m);
     world_deliver(w, "ann@a.test", "later@b.test");
@@ -195,7 +195,7 @@ static void
 end_moment(struct world *w, struct moment *m)
 {
     loop_at_end_remove(w->loop, LOOP_STAGE_ANSWER, at_answer, m);
-    world_end(w);
+    manager_world_end(w);
 }
 
 static void
@@ -331,7 +331,7 @@ test_ends(void)
     is_number(notices(&w), 0, "killed: no notice yet");
     world_stop(&w);
     sim_disk_power_cut();
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, 6 * HOUR_MS);
     is_number(count_lines(&w, told), 2, "killed: the mark was not without its notice");
     is_number(notices(&w), 1, "killed: told after the start");

@@ -495,7 +495,7 @@ test_living(int64_t journal_size)
         static char large[20000];
         memset(large, 'x', sizeof(large));
         struct text content = i == 1 ? text_of(large, sizeof(large)) : TEXT("x\r\n");
-        struct envelope *e = kit_accept(&kit, kit_envelope("s@x", one), content);
+        struct envelope *e = queue_kit_accept(&kit, kit_envelope("s@x", one), content);
         ids[i] = e->id;
         if (i == 2 && queue_hold(kit.queue, e, "for a test", true) != 0)
             abort();
@@ -589,7 +589,7 @@ make_living(struct living *l)
     memset(large, 'x', sizeof(large));
     for (unsigned i = 0; i < 3; i++) {
         struct text content = i == 1 ? text_of(large, sizeof(large)) : TEXT("x\r\n");
-        struct envelope *e = kit_accept(&kit, kit_envelope("s@x", one), content);
+        struct envelope *e = queue_kit_accept(&kit, kit_envelope("s@x", one), content);
         l->ids[i] = e->id;
         if (i == 0)
             queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 99 * HOUR_MS, 1);

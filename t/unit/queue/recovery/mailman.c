@@ -80,7 +80,7 @@ enqueue(const char *content)
     e->envelope_id = envelope_text(e, TEXT("QQ314159"));
     e->ret = RETURN_HEADERS;
     e->eight_bit = true;
-    return kit_accept(&kit, e, text_from(content));
+    return queue_kit_accept(&kit, e, text_from(content));
 }
 
 static void

@@ -70,7 +70,7 @@ static void
 fresh(void)
 {
     sim_disk_reset();
-    if (kit_open(&kit, "/spool") != 0)
+    if (queue_kit_open(&kit, "/spool") != 0)
         ok_named(false, kit.error);
     kit_close(&kit);
 }
@@ -81,7 +81,7 @@ static void
 start_at(int64_t after_ms)
 {
     sim_disk_set_time(SIM_WALL_START_MS + after_ms);
-    if (kit_open(&kit, "/spool") != 0)
+    if (queue_kit_open(&kit, "/spool") != 0)
         ok_named(false, kit.error);
     sim_loop_step_wall(kit.loop, after_ms);
     sim_loop_advance(kit.loop, 20);
@@ -99,10 +99,10 @@ an_id(int64_t age_ms, unsigned char n)
 static struct id
 make_message(bool preprocessed, struct buffer *todo)
 {
-    if (kit_open(&kit, "/spool") != 0)
+    if (queue_kit_open(&kit, "/spool") != 0)
         ok_named(false, kit.error);
     struct envelope *e =
-        kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
+        queue_kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
     struct id id = e->id;
     char path[100];
     path_of("todo", id, path);
@@ -332,21 +332,21 @@ test_slices_of_turns(void)
 {
     enum { MANY = 1200 };
     fresh();
-    if (kit_open(&kit, "/spool") != 0)
+    if (queue_kit_open(&kit, "/spool") != 0)
         abort();
     for (unsigned i = 0; i < MANY; i++) {
-        struct envelope *e = kit_accept(&kit, kit_envelope("", two), TEXT("x"));
+        struct envelope *e = queue_kit_accept(&kit, kit_envelope("", two), TEXT("x"));
         envelope_free(&e);
     }
     kit_close(&kit);
     sim_disk_restart();
-    if (kit_open(&kit, "/spool") != 0)
+    if (queue_kit_open(&kit, "/spool") != 0)
         abort();
     is_number(kit.found_count, 0, "nothing inside queue_open");
     kit_turns(&kit, 1);
     ok_named(kit.found_count > 0 && kit.found_count <= 500,
              "a turn reports at most 500");
-    struct envelope *e = kit_accept(&kit, kit_envelope("", two), TEXT("young"));
+    struct envelope *e = queue_kit_accept(&kit, kit_envelope("", two), TEXT("young"));
     ok_named(e != NULL, "mail is taken meanwhile");
     sim_loop_advance(kit.loop, 10);
     is_number(kit.found_count, MANY, "all are found, and the young one is not");
@@ -367,10 +367,10 @@ test_slices_of_hash(void)
     enum { MANY = 200, SLICES = 4 };
     unsigned all = 0, wrong = 0;
     fresh();
-    if (kit_open(&kit, "/spool") != 0)
+    if (queue_kit_open(&kit, "/spool") != 0)
         abort();
     for (unsigned i = 0; i < MANY; i++) {
-        struct envelope *e = kit_accept(&kit, kit_envelope("", two), TEXT("x"));
+        struct envelope *e = queue_kit_accept(&kit, kit_envelope("", two), TEXT("x"));
         envelope_free(&e);
     }
     kit_close(&kit);
@@ -389,7 +389,7 @@ test_slices_of_hash(void)
         all += (unsigned)kits[i].found_count;
         for (size_t n = 0; n < kits[i].found_count; n++)
             wrong += id_slice(kits[i].found[n].id, SLICES) != i;
-        struct envelope *e = kit_accept(&kits[i], kit_envelope("", two), TEXT("y"));
+        struct envelope *e = queue_kit_accept(&kits[i], kit_envelope("", two), TEXT("y"));
         ok_named(e != NULL && id_slice(e->id, SLICES) == i,
                  "what a slice accepts is its own");
         envelope_free(&e);
@@ -419,7 +419,7 @@ test_trigger(void)
     if (kit_open_injector(&injector, "/spool") != 0)
         abort();
     ok(queue_has_daemon(injector.queue));
-    struct envelope *e = kit_accept(&injector, kit_envelope("", two), TEXT("one"));
+    struct envelope *e = queue_kit_accept(&injector, kit_envelope("", two), TEXT("one"));
     struct id first = e->id;
     envelope_free(&e);
     ok_named(sim_disk_fifo_pulled("/spool/lock/trigger") > 0, "the injector pulls");
@@ -428,14 +428,14 @@ test_trigger(void)
     is_number(sim_disk_fifo_pulled("/spool/lock/trigger"), 0, "the trigger is emptied");
     pull();
     is_number(kit.found_count, 1, "only once");
-    e = kit_accept(&injector, kit_envelope("", two), TEXT("two"));
+    e = queue_kit_accept(&injector, kit_envelope("", two), TEXT("two"));
     envelope_free(&e);
     pull();
     is_number(kit.found_count, 1, "scans are 100 ms apart");
     sim_loop_advance(kit.loop, 100);
     is_number(kit.found_count, 2, "then the next is found");
     sim_loop_advance(kit.loop, 100);
-    e = kit_accept(&injector, kit_envelope("", two), TEXT("three"));
+    e = queue_kit_accept(&injector, kit_envelope("", two), TEXT("three"));
     envelope_free(&e);
     sim_loop_advance(kit.loop, 24 * 60 * 1000);
     is_number(kit.found_count, 2, "without the trigger");

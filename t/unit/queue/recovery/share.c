@@ -117,7 +117,7 @@ test_new_mail(void)
     begin();
     take_over(&a);
     for (int i = 0; i < 20; i++) {
-        struct envelope *e = kit_accept(&kit, kit_envelope("s@x", one), TEXT("x\r\n"));
+        struct envelope *e = queue_kit_accept(&kit, kit_envelope("s@x", one), TEXT("x\r\n"));
         wrong += e == NULL || id_slice(e->id, 2) != 0;
         envelope_free(&e);
     }
@@ -132,7 +132,7 @@ test_new_mail(void)
         abort();
     for (int i = 0; i < 20; i++) {
         struct envelope *e =
-            kit_accept(&injector, kit_envelope("s@x", one), TEXT("x\r\n"));
+            queue_kit_accept(&injector, kit_envelope("s@x", one), TEXT("x\r\n"));
         envelope_free(&e);
     }
     kit_close(&injector);
@@ -198,7 +198,7 @@ start_beside(int64_t hold_ms, int64_t *waited_ms)
     struct holder h = {0};
     struct queue_settings settings = {.spool = "/spool", .slices = 1};
     sim_disk_reset();
-    if (kit_open(&kit, "/spool") != 0)
+    if (queue_kit_open(&kit, "/spool") != 0)
         abort();
     kit_close(&kit);
     if (disk_open(&h.disk, "/spool", false) != 0)

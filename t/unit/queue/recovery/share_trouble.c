@@ -47,7 +47,7 @@ inject(void)
         abort();
     while (!ours) {
         struct envelope *e =
-            kit_accept(&injector, kit_envelope("s@x", one), TEXT("x\r\n"));
+            queue_kit_accept(&injector, kit_envelope("s@x", one), TEXT("x\r\n"));
         id = e->id;
         ours = id_slice(id, 2) == 0;
         envelope_free(&e);
@@ -124,7 +124,7 @@ test_early(void)
             abort();
         for (unsigned i = 0; i < MANY; i++) {
             struct envelope *e =
-                kit_accept(&kit, kit_envelope("s@x", one), TEXT("x\r\n"));
+                queue_kit_accept(&kit, kit_envelope("s@x", one), TEXT("x\r\n"));
             ids[i] = e->id;
             if (i % 2 == 0)
                 queue_defer(kit.queue, &e, loop_now_ms(kit.loop), 1);

@@ -455,7 +455,7 @@ live(struct world *w, void (*send)(struct world *w))
     pid_t pid = fork();
     if (pid == 0) {
         w->plug = plug_killer;
-        world_start(w);
+        manager_world_start(w);
         if (send != NULL)
             send(w);
         sim_loop_advance(w->loop, 2000);
@@ -489,7 +489,7 @@ test_killer(int64_t journal_size, const char *how)
     unsigned ends = death == BY_KILL ? GUARD_ENDS_MAX : GUARD_CRASHES_MAX;
     struct world w;
     printf("# %s\n", how);
-    world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
+    manager_world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
     world_stop(&w);
     w.settings.queue.journal_size = journal_size;
     is_number(live(&w, send_all), number, "it ends the daemon");
@@ -499,13 +499,13 @@ test_killer(int64_t journal_size, const char *how)
     ok_named(world_files(&w, "corrupt") >= 2, "it is in corrupt/, with its note");
 
     buffer_clear(&w.lines);
-    world_start(&w);
+    manager_world_start(&w);
     ok_named(!world_logged(&w, "crash"), "it counts as no crash any more");
     is_number(sched_count(manager_sched(w.manager)).deferred, 1,
               "of the others there is what must wait");
     world_stop(&w);
     is_number(count_rooms(&w), 2, "and nothing else");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 static bool
@@ -523,14 +523,14 @@ test_release(int64_t journal_size)
 {
     struct world w;
     char note[QUEUE_NOTE_MAX] = "";
-    world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
+    manager_world_begin(&w, "* smtp://sink.test?recipients=1&initial=1&concurrency=1");
     world_stop(&w);
     w.settings.queue.journal_size = journal_size;
     (void)live(&w, send_all);
     (void)live(&w, NULL);
     w.all_good = true;
     buffer_clear(&w.lines);
-    world_start(&w);
+    manager_world_start(&w);
     sim_loop_advance(w.loop, 1000); /* files of a move that was cut off settle first */
     ok(world_logged(&w, "at work in two crashes"));
     if (queue_each(manager_queue(w.manager), note_quarantined, &w) < 0)
@@ -546,7 +546,7 @@ test_release(int64_t journal_size)
     world_turns(&w);
     ok(world_place(&w) == SCHED_UNKNOWN);
     is_number(world_files(&w, "corrupt"), 0, "nothing is left in corrupt/");
-    world_end(&w);
+    manager_world_end(&w);
 }
 
 int

@@ -44,19 +44,19 @@ begin(struct kit *k, unsigned user, size_t size)
     sim_disk_reset();
     sim_disk_set_user(DAEMON);
     sim_disk_set_syncing(DISK_SYNC_AIO, SYNC_MS);
-    if (kit_open(k, spool) != 0)
+    if (queue_kit_open(k, spool) != 0)
         abort();
     kit_close(k);
     sim_disk_set_user(user);
     if (kit_open_injector(&injector, spool) != 0)
         abort();
     struct envelope *e =
-        kit_accept(&injector, kit_envelope("s@x", one), text_of(content, size));
+        queue_kit_accept(&injector, kit_envelope("s@x", one), text_of(content, size));
     struct id id = e->id;
     envelope_free(&e);
     kit_close(&injector);
     sim_disk_set_user(DAEMON);
-    if (kit_open(k, spool) != 0)
+    if (queue_kit_open(k, spool) != 0)
         abort();
     return id;
 }
@@ -127,7 +127,7 @@ test_foreign(void)
     sim_disk_power_cut();
     kit_close(&k);
     sim_disk_set_user(DAEMON);
-    if (kit_open(&k, spool) != 0)
+    if (queue_kit_open(&k, spool) != 0)
         abort();
     check_whole(&k, id, "a power cut later it is whole");
     end(&k);
@@ -267,7 +267,7 @@ test_fault(int error, bool power)
             kit_close(&k);
         }
         sim_disk_set_user(DAEMON);
-        if (kit_open(&k, spool) != 0)
+        if (queue_kit_open(&k, spool) != 0)
             abort();
         sim_loop_advance(k.loop, 1000);
         e = queue_load(k.queue, id);

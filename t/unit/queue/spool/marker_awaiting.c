@@ -157,7 +157,7 @@ static struct id
 put_aside(int64_t after_ms, bool awaits)
 {
     struct envelope *e =
-        kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
+        queue_kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
     struct id id = e->id;
     queue_wait(kit.queue, e, awaits);
     queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + after_ms, 0);
@@ -171,7 +171,7 @@ test_young(void)
     sim_disk_reset();
     begin(1024 * 1024);
     struct envelope *e =
-        kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
+        queue_kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
     struct id id = e->id;
     sim_disk_count_anew();
     queue_wait(kit.queue, e, true);
@@ -216,7 +216,7 @@ test_moving(void)
     unsigned marks = 0, files = 0;
     struct id ids[MANY];
     for (unsigned i = 0; i < MANY; i++) {
-        e = kit_accept(&kit, kit_envelope("s@x", two),
+        e = queue_kit_accept(&kit, kit_envelope("s@x", two),
                        text_of(content, sizeof content));
         ids[i] = e->id;
         if (i % 2 == 0)
@@ -257,7 +257,7 @@ test_while_moving(void)
     sim_disk_reset();
     begin(1024 * 1024);
     struct envelope *e =
-        kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
+        queue_kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
     struct id id = e->id;
     queue_wait(kit.queue, e, true);
     queue_defer(kit.queue, &e, loop_now_ms(kit.loop), 0);
@@ -311,7 +311,7 @@ test_strays(void)
     begin(1024 * 1024);
     struct id young, held = put_aside(0, true), marked = put_aside(0, true);
     struct envelope *e =
-        kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
+        queue_kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
     young = e->id;
     envelope_free(&e);
     e = queue_load(kit.queue, held);
@@ -374,7 +374,7 @@ test_list(void)
     struct id marked = put_aside(0, true), plain = put_aside(0, false),
               held = put_aside(0, true);
     struct envelope *e =
-        kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
+        queue_kit_accept(&kit, kit_envelope("s@x", two), TEXT("content\r\n"));
     struct id young = e->id;
     envelope_free(&e);
     plant(SPOOL_DEFRAG, young);

@@ -163,10 +163,10 @@ make_whole(void)
         abort();
     struct envelope *e = kit_envelope("s@x", one);
     e->fragment.made_of = envelope_text(e, TEXT("1\n01JD3ZK5Q8-9F3K2C7A 0\n"));
-    e = kit_accept(&kit, e, TEXT("whole\r\n"));
+    e = queue_kit_accept(&kit, e, TEXT("whole\r\n"));
     struct id id = e->id;
     envelope_free(&e);
-    e = kit_accept(&kit, kit_envelope("s@x", one), TEXT("other\r\n"));
+    e = queue_kit_accept(&kit, kit_envelope("s@x", one), TEXT("other\r\n"));
     envelope_free(&e);
     sim_disk_restart();
     kit_close(&kit);

@@ -1,10 +1,12 @@
 /* link: t/sim/dns.c */
+/* link: t/sim/clock.c */
+/* link: t/sim/delivery_world.c */
 /* Sessions that log in: each host gets its own password, and a wrong one is not tried
  * again at another address. */
 #include "smtp/client/credentials.h"
 
 #include "sched/route/target.h"
-#include "t/support/delivery_world.h"
+#include "t/sim/delivery_world.h"
 
 static const struct host_rule welcome[] = {
     {"EHLO", "250-host\r\n250 AUTH PLAIN XOAUTH2\r\n", 0, 0},

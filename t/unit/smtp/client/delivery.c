@@ -1,8 +1,10 @@
 /* link: t/sim/dns.c */
+/* link: t/sim/clock.c */
+/* link: t/sim/delivery_world.c */
 /* Sessions over real sockets: hosts in order, requests, reuse, and every way to fail. */
 #include "smtp/client/delivery.h"
 
-#include "t/support/delivery_world.h"
+#include "t/sim/delivery_world.h"
 
 /* --- Tests ---------------------------------------------------------------------------
  */
@@ -458,7 +460,7 @@ test_lmtp(void)
     host_must(mkdtemp(directory) != NULL);
     snprintf(path, sizeof(path), "%s/lmtp", directory);
     snprintf(address, sizeof(address), "unix:%s", path);
-    host_start(&h, b.theirs, address, 0);
+    fake_host_start(&h, b.theirs, address, 0);
     h.rules = rules;
     b.target.kind = TARGET_LMTP;
     text_copy(b.target.path, sizeof(b.target.path), text_from(path));
@@ -468,7 +470,7 @@ test_lmtp(void)
                "u@local.test sent 2.0.0 none\nv@local.test deferred 4.2.2 message\n",
                "a reply for each");
     ok(text_starts(buffer_text(&h.commands), TEXT("LHLO me.test\n")));
-    host_stop(&h);
+    fake_host_stop(&h);
     run(&b, "");
     is_trouble(&b, VERDICT_DEFERRED, "4.4.1", path);
     memset(b.target.path, 'x', sizeof(b.target.path) - 1);

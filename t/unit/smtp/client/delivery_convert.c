@@ -1,6 +1,8 @@
 /* link: t/sim/dns.c */
+/* link: t/sim/clock.c */
+/* link: t/sim/delivery_world.c */
 /* Content that a host cannot take as it is, over real sockets: converted, or not. */
-#include "t/support/delivery_world.h"
+#include "t/sim/delivery_world.h"
 
 static const struct host_rule seven_bit[] = {
     {"EHLO", "250-host\r\n250-PIPELINING\r\n250 SIZE 0\r\n", 0, 0},

@@ -1,8 +1,10 @@
 /* link: t/sim/dns.c */
+/* link: t/sim/clock.c */
+/* link: t/sim/delivery_world.c */
 /* Delivery: the next request in one group with the dot of the last. */
 #include "smtp/client/delivery.h"
 
-#include "t/support/delivery_world.h"
+#include "t/sim/delivery_world.h"
 
 /* Four messages to a host that answers one dot and then says nothing more. */
 static void

@@ -1,9 +1,11 @@
 /* link: t/sim/dns.c */
+/* link: t/sim/clock.c */
+/* link: t/sim/delivery_world.c */
 /* Sessions with our own hosts: from which address they come, and what goes there. */
 #include "smtp/client/delivery.h"
 
 #include "base/memory.h"
-#include "t/support/delivery_world.h"
+#include "t/sim/delivery_world.h"
 
 #define MARK                                                                           \
     "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff;0;1700000000"

@@ -1,6 +1,8 @@
 /* link: t/sim/dns.c */
+/* link: t/sim/clock.c */
+/* link: t/sim/delivery_world.c */
 /* Sessions to hosts whose IPv6 is a black hole (RFC 8305). */
-#include "t/support/delivery_world.h"
+#include "t/sim/delivery_world.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>

@@ -1,9 +1,11 @@
 /* A host that takes content slowly, in virtual time, on a real socket: it has its time,
  * but no session for ever. */
+/* link: t/sim/clock.c */
+/* link: t/sim/delivery_world.c */
 /* link: t/sim/dns.c t/sim/loop.c */
 #include "smtp/client/delivery.h"
 
-#include "t/support/delivery_world.h"
+#include "t/sim/delivery_world.h"
 #include "t/sim/sim.h"
 
 #include <errno.h>

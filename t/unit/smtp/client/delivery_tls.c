@@ -1,7 +1,9 @@
 /* link: t/sim/dns.c */
+/* link: t/sim/clock.c */
+/* link: t/sim/delivery_world.c */
 /* smtp/delivery with TLS: levels, certificates, the way back to clear text, hosts that
  * cheat. */
-#include "t/support/delivery_world.h"
+#include "t/sim/delivery_world.h"
 #include "t/support/tls_world.h"
 
 static struct secrets secrets;
@@ -11,7 +13,7 @@ static struct secrets secrets;
 static void
 tls_bed_start(struct bed *b, enum target_tls level, const char *a, const char *z)
 {
-    bed_anchors = path_of(&secrets, "ca", ".pem");
+    bed_anchors = tls_path_of(&secrets, "ca", ".pem");
     bed_start(b);
     b->target.tls = level;
     sim_dns_mx(b->dns, "y.test", 10, "mail.example.net");
@@ -132,7 +134,7 @@ next_host(void)
         ok_named(!has(&b.manager.health, "bad"), "other routes may still like it");
         tls_bed_stop(&b);
         tls_bed_start(&b, TARGET_TLS_VERIFY, rows[i].name, rows[i].name);
-        host_stop(&b.b);
+        fake_host_stop(&b.b);
         add_mail(&b, "u@y.test");
         run(&b, "y.test");
         is_settled(&b, "", "nobody else: the mail waits");
@@ -141,7 +143,7 @@ next_host(void)
                    "mail.example.net[127.0.0.2] failed in the TLS handshake: ");
         printf("# %s\n", b.manager.trouble.text);
         is_number(b.a.connections, 1, "it is tried once");
-        host_start(&b.b, b.theirs, "127.0.0.3", 0);
+        fake_host_start(&b.b, b.theirs, "127.0.0.3", 0);
         tls_bed_stop(&b);
     }
 }
@@ -163,8 +165,8 @@ names(void)
     is_trouble(&b, VERDICT_DEFERRED, "4.7.5", "handshake: ");
     text_copy(b.target.host, sizeof(b.target.host), TEXT("mx.example.net"));
     sim_dns_address(b.dns, "mx.example.net", "127.0.0.2");
-    host_stop(&b.b);
-    host_start(&b.b, b.theirs, "127.0.0.3", 0);
+    fake_host_stop(&b.b);
+    fake_host_start(&b.b, b.theirs, "127.0.0.3", 0);
     run(&b, "");
     is_settled(&b, "u@x.test sent 2.0.0 none\nv@x.test sent 2.0.0 none\n",
                "a name of several");
@@ -357,13 +359,13 @@ reloaded(void)
     struct bed b;
     char error[TLS_ERROR_MAX];
     tls_bed_start(&b, TARGET_TLS_VERIFY, "good", NULL);
-    host_stop(&b.b);
-    host_start(&b.b, b.theirs, "127.0.0.3", 0);
+    fake_host_stop(&b.b);
+    fake_host_start(&b.b, b.theirs, "127.0.0.3", 0);
     add_mail(&b, "u@y.test");
     delivery_open(b.delivery, place(&b), &b.target, "y.test");
     for (int i = 0; i < 1000 && !has(&b.a.commands, "EHLO"); i++)
         clock_turn(b.loop);
-    b.settings.tls = tls_client_new(b.tls, path_of(&secrets, "other-ca", ".pem"), error,
+    b.settings.tls = tls_client_new(b.tls, tls_path_of(&secrets, "other-ca", ".pem"), error,
                                     sizeof(error));
     delivery_reload(b.delivery, &b.settings);
     for (int i = 0; i < 1000 && b.manager.ended == 0; i++)

@@ -1,11 +1,13 @@
 /* link: t/sim/dns.c */
+/* link: t/sim/clock.c */
+/* link: t/sim/delivery_world.c */
 /* Deliveries on random walks over real sockets: hosts that refuse, break TLS, hang up
  * at any moment, with messages of all kinds over kept connections, reloads, and ends.
  * Nobody gets two verdicts (the manager's stand-in sees to it), no content is damaged,
  * no host hears another one's password, and no line of the log shows one. */
 #include "base/crypto/base64.h"
 #include "sched/route/target.h"
-#include "t/support/delivery_world.h"
+#include "t/sim/delivery_world.h"
 #include "t/support/tls_world.h"
 
 enum { WALKS = 12, MAILS = 6, SESSIONS = 6, TURNS = 400, LINES = 12000 };

@@ -1,8 +1,10 @@
 /* link: t/sim/dns.c */
+/* link: t/sim/clock.c */
+/* link: t/sim/delivery_world.c */
 /* Delivery: what is told of sessions, for whoever asks why mail waits. */
 #include "smtp/client/delivery.h"
 
-#include "t/support/delivery_world.h"
+#include "t/sim/delivery_world.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>

@@ -1,10 +1,11 @@
 /* smtp/client/happy_eyeballs.c: who is tried, when, beside whom; over loopback. */
+/* link: t/sim/clock.c */
 #include "smtp/client/happy_eyeballs.h"
 
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/net/net.h"
-#include "t/support/clock.h"
+#include "t/sim/clock.h"
 #include "t/support/port.h"
 #include "t/support/tap.h"
 

@@ -38,7 +38,7 @@ check(struct kit *k, size_t prefix, size_t length)
     for (size_t i = 0; i < length; i++)
         bytes[i] = (char)(i * 7);
     struct envelope *e =
-        kit_accept(k, kit_envelope("a@a.test", to), text_of(bytes, length));
+        queue_kit_accept(k, kit_envelope("a@a.test", to), text_of(bytes, length));
     e->prefix = text_of(lines, prefix);
     ok(reader_open(&c, k->queue, e, &why));
     is_number(read_all(&c, &all, &why), PROGRESS_DONE, "whole");
@@ -87,7 +87,7 @@ main(void)
     struct kit k;
     if (mkdtemp(folder) == NULL)
         abort();
-    is_number(kit_open(&k, folder), 0, k.error);
+    is_number(queue_kit_open(&k, folder), 0, k.error);
     check(&k, 0, 0);
     check(&k, 30, 1);
     check(&k, 100, READER_PIECE);

@@ -1,8 +1,9 @@
 /* smtp/listener: crowds, limits, bad manners, draining and new settings, on real
  * sockets. */
+/* link: t/sim/clock.c */
 #include "smtp/server/listener.h"
 
-#include "t/support/clock.h"
+#include "t/sim/clock.h"
 #include "t/support/listener_world.h"
 
 #include <sys/resource.h>
@@ -40,8 +41,8 @@ thousand_idle(void)
     static struct visitor crowd[1000];
     struct rlimit files = {4096, 4096};
     setrlimit(RLIMIT_NOFILE, &files);
-    world_start(&w, &plain, false, true);
-    turns(&w, 3);
+    listener_world_start(&w, &plain, false, true);
+    listener_turns(&w, 3);
     long before = resident_kb();
     unsigned greeted = 0;
     for (int i = 0; i < 1000; i++) {
@@ -51,7 +52,7 @@ thousand_idle(void)
     for (int i = 0; i < 1000; i++)
         greeted += asks(&crowd[i], "EHLO idle.example\r\n", "220") &&
                    asks(&crowd[i], "", "250 DSN");
-    turns(&w, 3);
+    listener_turns(&w, 3);
     long after = resident_kb();
     is_number(greeted, 1000, "1,000 clients are greeted");
     is_number(listener_sessions(w.listener), 1000, "and held");
@@ -59,9 +60,9 @@ thousand_idle(void)
     ok_named(after - before < 16 * 1024, "within 16 MiB");
     for (int i = 0; i < 1000; i++)
         leave(&crowd[i]);
-    turns(&w, 20);
+    listener_turns(&w, 20);
     is_number(listener_sessions(w.listener), 0, "all gone");
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -69,7 +70,7 @@ too_many(void)
 {
     static struct world w;
     struct visitor v[4];
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     w.settings.clients.sessions = 3;
     w.settings.clients.sessions_per_client = 2;
     listener_reload(w.listener, w.routes, &w.settings);
@@ -80,7 +81,7 @@ too_many(void)
     ok(hears(&v[2], TEXT("421 4.7.0 too many connections from your address")));
     ok(is_closed(&v[2]));
     leave(&v[0]);
-    turns(&w, 3);
+    listener_turns(&w, 3);
     visit(&v[3], &w);
     ok_named(hears(&v[3], TEXT("220 ")), "one has gone, another may come");
     w.settings.clients.sessions = 2;
@@ -91,8 +92,8 @@ too_many(void)
     ok(hears(&v[2], TEXT("421 4.7.0 too many connections, try later")));
     for (int i = 1; i < 4; i++)
         leave(&v[i]);
-    turns(&w, 3);
-    world_end(&w);
+    listener_turns(&w, 3);
+    listener_world_end(&w);
 }
 
 /* The sanitizer keeps what was freed for a while. */
@@ -107,9 +108,9 @@ never_reads(void)
     static char helps[60000];
     for (size_t i = 0; i + 6 <= sizeof(helps); i += 6)
         memcpy(helps + i, "HELP\r\n", 6);
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     visit(&deaf, &w);
-    turns(&w, 2);
+    listener_turns(&w, 2);
     visit(&other, &w);
     ok(hears(&other, TEXT("220 ")));
     long before = resident_kb();
@@ -128,15 +129,15 @@ never_reads(void)
     ok_named(used_ms() - start < 200, "another client is answered at once");
     ok(asks(&other, "NOOP\r\n", "250 2.0.0"));
     /* It wakes up and reads: all the replies come. */
-    int64_t end = now_ms() + PATIENCE_MS;
-    while (deaf.heard.length < 1000000 && now_ms() < end)
+    int64_t end = listener_now_ms() + PATIENCE_MS;
+    while (deaf.heard.length < 1000000 && listener_now_ms() < end)
         turn(&deaf, 1);
     ok(deaf.heard.length >= 1000000);
     leave(&deaf);
     leave(&other);
-    turns(&w, 5);
+    listener_turns(&w, 5);
     is_number(listener_sessions(w.listener), 0, "gone");
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -145,7 +146,7 @@ timeouts(void)
     static struct world w;
     struct visitor idle, half;
     clock_stop();
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     w.settings.idle_timeout_ms = 300;
     w.settings.data_timeout_ms = 100;
     listener_reload(w.listener, w.routes, &w.settings);
@@ -158,7 +159,7 @@ timeouts(void)
     clock_pass(101);
     ok(hears(&half, TEXT("421 4.4.2")));
     ok(is_closed(&half));
-    turns(&w, 5);
+    listener_turns(&w, 5);
     hear(&idle);
     ok_named(idle.read == idle.heard.length, "DATA has its own time-out");
     clock_pass(200);
@@ -167,7 +168,7 @@ timeouts(void)
     leave(&idle);
     leave(&half);
     is_number(listener_sessions(w.listener), 0, "both are gone");
-    world_end(&w);
+    listener_world_end(&w);
     clock_go();
 }
 
@@ -186,17 +187,17 @@ vanishing(void)
     };
     static struct world w;
     struct linger reset = {1, 0};
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     for (size_t i = 0; i < 2 * sizeof(commands) / sizeof(commands[0]); i++) {
         struct visitor v;
         visit(&v, &w);
-        turns(&w, 2);
+        listener_turns(&w, 2);
         say(&v, text_from(commands[i / 2]), SIZE_MAX);
-        turns(&w, 3);
+        listener_turns(&w, 3);
         if (i % 2 == 0)
             setsockopt(v.socket, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
         leave(&v);
-        turns(&w, 3);
+        listener_turns(&w, 3);
     }
     is_number(listener_sessions(w.listener), 0, "no session is left");
     struct stored s = {.world = &w};
@@ -207,7 +208,7 @@ vanishing(void)
              "test -z \"$(find %s/pid %s/mess %s/intd -type f)\"", w.spool, w.spool,
              w.spool);
     is_number(system(command), 0, "no file is left");
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* A client may say everything and close its half before it has heard anything. */
@@ -216,7 +217,7 @@ half_closed(void)
 {
     static struct world w;
     struct visitor v;
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     visit(&v, &w);
     say(&v,
         TEXT("HELO x\r\nMAIL FROM:<>\r\nRCPT TO:<b@example.org>\r\nDATA\r\nx\r\n.\r\n"),
@@ -227,7 +228,7 @@ half_closed(void)
     ok(hears(&v, TEXT("250 2.0.0 Ok: queued as ")));
     ok(is_closed(&v));
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -235,7 +236,7 @@ draining(void)
 {
     static struct world w;
     struct visitor idle, busy;
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     visit(&idle, &w);
     visit(&busy, &w);
     ok(hears(&idle, TEXT("220")) && hears(&busy, TEXT("220")));
@@ -249,11 +250,11 @@ draining(void)
        asks(&busy, "x\r\n.\r\n", "250 2.0.0 Ok: queued"));
     ok(hears(&busy, TEXT("421 4.3.2")));
     ok(is_closed(&busy));
-    turns(&w, 3);
+    listener_turns(&w, 3);
     ok(w.drained);
     leave(&idle);
     leave(&busy);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -261,25 +262,25 @@ grace_ends(void)
 {
     static struct world w;
     struct visitor busy;
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     visit(&busy, &w);
     ok(hears(&busy, TEXT("220")) && asks(&busy, "HELO x\r\n", "250") &&
        asks(&busy, "MAIL FROM:<>\r\n", "250"));
     listener_drain(w.listener, 50, on_drained, &w);
     ok_named(!w.drained, "never before it returns");
-    int64_t end = now_ms() + PATIENCE_MS;
-    while (!w.drained && now_ms() < end)
+    int64_t end = listener_now_ms() + PATIENCE_MS;
+    while (!w.drained && listener_now_ms() < end)
         turn(&busy, TURN_MS);
     ok(w.drained);
     is_number(listener_sessions(w.listener), 0, "cut off");
     leave(&busy);
-    world_end(&w);
-    world_start(&w, &plain, false, true);
+    listener_world_end(&w);
+    listener_world_start(&w, &plain, false, true);
     listener_drain(w.listener, 50, on_drained, &w);
     ok(!w.drained);
-    turns(&w, 2);
+    listener_turns(&w, 2);
     ok_named(w.drained, "nobody is there: at once, but not before it returns");
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -288,7 +289,7 @@ unix_clients(void)
     static struct world w;
     struct visitor v;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    world_start(&w, &plain, false, false);
+    listener_world_start(&w, &plain, false, false);
     snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", w.spool);
     int s = socket(AF_UNIX, SOCK_STREAM, 0);
     dialog_must(connect(s, (struct sockaddr *)&address, sizeof(address)) == 0,
@@ -306,8 +307,8 @@ unix_clients(void)
              "a stranger may not");
     ok(memmem(w.lines.at, w.lines.length, "b@elsewhere.example", 19) != NULL);
     leave(&v);
-    turns(&w, 2);
-    world_end(&w);
+    listener_turns(&w, 2);
+    listener_world_end(&w);
 }
 
 static void
@@ -315,7 +316,7 @@ new_settings(void)
 {
     static struct world w;
     struct visitor v;
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     visit(&v, &w);
     ok(hears(&v, TEXT("220")) && asks(&v, "HELO x\r\n", "250"));
     ok(asks(&v, "MAIL FROM:<>\r\n", "250"));
@@ -333,8 +334,8 @@ new_settings(void)
     ok_named(asks(&v, "MAIL FROM:<> SIZE=11\r\n", "552"),
              "a bad reload changes nothing");
     leave(&v);
-    turns(&w, 2);
-    world_end(&w);
+    listener_turns(&w, 2);
+    listener_world_end(&w);
 }
 
 static void
@@ -344,7 +345,7 @@ bad_settings(void)
     struct buffer mistakes;
     char error[200] = "";
     buffer_init(&mistakes, 65536);
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     struct listener_settings s = w.settings;
     ok(listener_check(&s, &mistakes) && mistakes.length == 0);
     s.listen = TEXT("127.0.0.1:2525, nowhere");
@@ -364,7 +365,7 @@ bad_settings(void)
     ok(listener_new(w.loop, w.net, w.log, w.manager, w.routes, &s, error,
                     sizeof(error)) == NULL);
     ok(strstr(error, "127.0.0.1") != NULL);
-    world_end(&w);
+    listener_world_end(&w);
     buffer_free(&mistakes);
 }
 
@@ -376,7 +377,7 @@ slow_crowd(void)
     static struct visitor crowd[500];
     struct visitor v;
     int64_t longest = 0;
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     for (int i = 0; i < 500; i++) {
         visit(&crowd[i], &w);
         loop_turn(w.loop, 0);
@@ -397,8 +398,8 @@ slow_crowd(void)
     for (int i = 0; i < 500; i++)
         leave(&crowd[i]);
     leave(&v);
-    turns(&w, 5);
-    world_end(&w);
+    listener_turns(&w, 5);
+    listener_world_end(&w);
 }
 
 static void
@@ -440,7 +441,7 @@ standard_session(void)
     static struct stored s;
     struct visitor v;
     int pair[2], status = -1;
-    world_start(&w, &plain, false, false);
+    listener_world_start(&w, &plain, false, false);
     dialog_must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0, "pair");
     pid_t child = fork();
     if (child == 0) {
@@ -466,7 +467,7 @@ standard_session(void)
     waitpid(child, &status, 0);
     is_number(status, 0, "it ends by itself");
     s = (struct stored){.world = &w};
-    turns(&w, 10);
+    listener_turns(&w, 10);
     queue_each(manager_queue(w.manager), collect, &s);
     is_number(s.count, 2, "both messages are in the spool");
     for (size_t i = 0; i < s.count; i++) {
@@ -477,7 +478,7 @@ standard_session(void)
         envelope_free(&s.messages[i].envelope);
         buffer_free(&s.messages[i].content);
     }
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 int

@@ -58,7 +58,7 @@ listen_at(const char *format)
 static void
 start(bool may_relay)
 {
-    world_start(&w, &plain, false, may_relay);
+    listener_world_start(&w, &plain, false, may_relay);
     write_users("user:" KIT_KEYS "\n");
     w.settings.auth_cleartext = TEXT("loopback");
 }
@@ -102,7 +102,7 @@ relaying(void)
     listener_reload(w.listener, w.routes, &w.settings);
     ok_named(!sends(&v, "a@b.example", "c@elsewhere.example"), "who is out is out");
     say(&v, TEXT(GOOD), SIZE_MAX);
-    turns(&w, 30);
+    listener_turns(&w, 30);
     ok(is_logged("refused=535 5.7.8"));
     leave(&v); /* the answer takes a second */
     visit(&v, &w);
@@ -120,7 +120,7 @@ relaying(void)
     ok(asks(&v, "", "220") && asks(&v, "EHLO x\r\n", "250 DSN"));
     ok_named(asks(&v, GOOD, "502"), "no users, no AUTH");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -142,9 +142,9 @@ required(void)
         visit(&v, &w);
         ok(asks(&v, "", "220") && asks(&v, "EHLO x\r\n", "250 DSN"));
         say(&v, TEXT("AUTH PLAIN AHVzZXIAcGVuY2lt\r\n"), SIZE_MAX);
-        turns(&w, 3);
+        listener_turns(&w, 3);
         leave(&v); /* does not wait for the answer: it counts */
-        turns(&w, 30);
+        listener_turns(&w, 30);
     }
     ok(is_logged("auth=locked, client=[127.0.0.1], failures=3, seconds=300"));
     visit(&v, &w);
@@ -155,7 +155,7 @@ required(void)
     ok(asks(&v, "", "220") && asks(&v, "EHLO x\r\n", "250 DSN") &&
        asks(&v, GOOD, "502"));
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* Whom a proxy does not name could be anybody: its own address is not theirs. */
@@ -174,7 +174,7 @@ unnamed(void)
     ok(asks(&v, "PROXY UNKNOWN\r\n", "220") && asks(&v, "EHLO x\r\n", "250 DSN"));
     ok_named(asks(&v, GOOD, "538 5.7.11"), "no password in clear from them");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -207,7 +207,7 @@ senders(void)
     ok_named(asks(&v, "MAIL FROM:<x@else.example>\r\n", "550 5.7.1"), "sender_domains");
     ok(sends(&v, "any@example.org", "c@elsewhere.example"));
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -261,7 +261,7 @@ sockets(void)
     ok(asks(&v, "", "220") && asks(&v, "EHLO x\r\n", "250 DSN"));
     ok_named(asks(&v, GOOD, "538 5.7.11"), "by TCP TLS is");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -286,7 +286,7 @@ old_devices(void)
         ok(text_starts(line, TEXT("221")));
         memset(&s, 0, sizeof(s));
         s.world = &w;
-        turns(&w, 3);
+        listener_turns(&w, 3);
         dialog_must(queue_each(manager_queue(w.manager), collect, &s) == 0, "list");
         is_number(s.count, 2, "two messages, as they were meant");
         for (size_t i = 0; i < s.count; i++) {
@@ -300,7 +300,7 @@ old_devices(void)
             buffer_free(&s.messages[i].content);
         }
         leave(&v);
-        world_end(&w);
+        listener_world_end(&w);
     }
     /* More than a piece at a time, and what stays forbidden. */
     start(true);
@@ -325,7 +325,7 @@ old_devices(void)
     ok(asks(&v, "BDAT 3\nx\n.\nQUIT\n", "220"));
     ok(hears(&v, TEXT("502 5.5.1")) && is_closed(&v));
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static const char *
@@ -373,7 +373,7 @@ mistakes(void)
     ok_named(strstr(mistake("127.0.0.1:25"), "W22Z") == NULL, "no secret is told");
     ok(!listen_at(""));
     ok_named(strstr(w.error, "is already in line 1") != NULL, w.error);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* A name that nobody has has the same salt after a restart, as users have; whatever
@@ -400,7 +400,7 @@ decoys(void)
     listener_auth_secret(w.loop, disk, first);
     ok_named(memcmp(first, again, sizeof(first)) != 0, "and without one it goes on");
     ok(listen_at(""));
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 int

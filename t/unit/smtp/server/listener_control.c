@@ -26,7 +26,7 @@ session_rate(void)
 {
     static struct world w;
     struct visitor v[4];
-    world_start(&w, &plain, false, false);
+    listener_world_start(&w, &plain, false, false);
     w.settings.clients.each[CLIENT_USAGE_SESSION] = TEXT("6/m,burst=2");
     reload(&w);
     for (int i = 0; i < 3; i++)
@@ -50,7 +50,7 @@ session_rate(void)
     }
     for (int i = 0; i < 4; i++)
         leave(&v[i]);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -58,7 +58,7 @@ mail_rates(void)
 {
     static struct world w;
     struct visitor v;
-    world_start(&w, &plain, false, false);
+    listener_world_start(&w, &plain, false, false);
     w.settings.clients.each[CLIENT_USAGE_MESSAGE] = TEXT("2/m,burst=2");
     w.settings.clients.all[CLIENT_USAGE_RECIPIENT] = TEXT("60/m,burst=3");
     reload(&w);
@@ -83,7 +83,7 @@ mail_rates(void)
     pass(&w, 30000);
     ok(answers(&v, "MAIL FROM:<a@b.example>\r\n", "250"));
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* --- Errors ----------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ late_answers(void)
 {
     static struct world w;
     struct visitor v, other;
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     visit(&v, &w);
     visit(&other, &w);
     ok(answers(&v, "XXXX\r\nXXXX\r\nXXXX\r\n", "500"));
@@ -128,7 +128,7 @@ late_answers(void)
               "seconds for the junk of a pipeline");
     leave(&v);
     leave(&other);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -136,7 +136,7 @@ harvest(void)
 {
     static struct world w;
     struct visitor v;
-    world_start(&w, &plain, false, false);
+    listener_world_start(&w, &plain, false, false);
     visit(&v, &w);
     ok(answers(&v, "HELO c.example\r\nMAIL FROM:<a@b.example>\r\n", "250"));
     for (int i = 0; i < 3; i++)
@@ -159,7 +159,7 @@ harvest(void)
         if (!answers(&v, "RCPT TO:<u@refused.example>\r\n", "550 5.7.1"))
             ok_named(false, "who may relay does not guess");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* Whose address it is: each answer is an error, and late, from the first one on. */
@@ -170,7 +170,7 @@ probing(void)
     struct visitor v;
     int known = 0;
     int64_t waited_s = 0;
-    world_start(&w, &plain, false, false);
+    listener_world_start(&w, &plain, false, false);
     w.settings.sender_login = TEXT("user user@example.org");
     w.settings.soft_error_limit = 10;
     reload(&w);
@@ -190,7 +190,7 @@ probing(void)
     is_number(known, plain.error_limit, "what one session can learn");
     ok_named(waited_s >= 20 * 21 / 2, "and it takes minutes");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -198,7 +198,7 @@ while_it_waits(void)
 {
     static struct world w;
     struct visitor v;
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     w.settings.idle_timeout_ms = 1000;
     w.settings.error_delay_ms = 30000;
     reload(&w);
@@ -219,8 +219,8 @@ while_it_waits(void)
              "who leaves does not wait");
     ok(is_gone(&v));
     leave(&v);
-    world_end(&w);
-    world_start(&w, &plain, false, true);
+    listener_world_end(&w);
+    listener_world_start(&w, &plain, false, true);
     visit(&v, &w);
     ok(answers(&v, "XXXX\r\nXXXX\r\nXXXX\r\nXXXX\r\n", "500"));
     leave(&v);
@@ -231,7 +231,7 @@ while_it_waits(void)
     listener_free(&w.listener);
     ok(is_gone(&v));
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -239,7 +239,7 @@ junk(void)
 {
     static struct world w;
     struct visitor v;
-    world_start(&w, &plain, false, false);
+    listener_world_start(&w, &plain, false, false);
     w.settings.junk_limit = 10;
     reload(&w);
     visit(&v, &w);
@@ -258,8 +258,8 @@ junk(void)
     ok(memmem(all.at, all.length, "421 4.7.0 too many errors", 25) != NULL);
     ok(is_gone(&v));
     leave(&v);
-    world_end(&w);
-    world_start(&w, &plain, false, true);
+    listener_world_end(&w);
+    listener_world_start(&w, &plain, false, true);
     w.settings.junk_limit = 10;
     reload(&w);
     visit(&v, &w);
@@ -267,7 +267,7 @@ junk(void)
         if (!answers(&v, "NOOP\r\n", "250"))
             ok_named(false, "who may relay keeps its connection as it likes");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* --- Slow ones -------------------------------------------------------------------- */
@@ -300,7 +300,7 @@ slow_commands(void)
 {
     static struct world w;
     struct visitor v;
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     slow(&w);
     visit(&v, &w);
     ok(answers(&v, "", "220"));
@@ -313,7 +313,7 @@ slow_commands(void)
     ok(answers(&v, "", "220"));
     is_number(seconds(&v, "NOOP\r\n", 450), 450, "whole commands prolong it");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -323,7 +323,7 @@ slow_content(void)
     struct visitor v;
     static const char begin[] =
         "HELO c.example\r\nMAIL FROM:<>\r\nRCPT TO:<u@example.org>\r\nDATA\r\n";
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     slow(&w);
     visit(&v, &w);
     ok(answers(&v, begin, "354"));
@@ -352,7 +352,7 @@ slow_content(void)
     ok(answers(&v, begin, "354"));
     is_number(seconds(&v, "x", 500), 500, "0: any rate");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* --- What strangers say ----------------------------------------------------------- */
@@ -362,7 +362,7 @@ strangers(void)
 {
     static struct world w;
     struct visitor v;
-    world_start(&w, &plain, false, false);
+    listener_world_start(&w, &plain, false, false);
     w.settings.check_helo = w.settings.check_sender = true;
     w.settings.soft_error_limit = 20;
     reload(&w);
@@ -393,7 +393,7 @@ strangers(void)
         if (!answers(&v, "RCPT TO:<u@elsewhere.example>\r\n", "554 5.7.1"))
             ok_named(false, "which does not guess");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 int

@@ -122,7 +122,7 @@ behind_a_proxy(void)
     char listen[100];
     unsigned port = free_port(), clear = free_port();
     static const char header[] = "PROXY TCP4 192.0.2.7 198.51.100.1 40000 465\r\n";
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     set_tls(&w, "good");
     snprintf(listen, sizeof(listen), "127.0.0.1:%u?tls&proxy, 127.0.0.1:%u?proxy", port,
              clear);
@@ -160,7 +160,7 @@ behind_a_proxy(void)
     ok_named(is_logged(&w, "old settings stay: proxy_from: unset"),
              "a reload does not turn the proxy away");
     depart(&c);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -168,7 +168,7 @@ starttls(void)
 {
     static struct world w;
     struct caller c;
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     call(&c, &w, w.port);
     ok(answers(&c, "EHLO a.example\r\n", "250 DSN"));
     ok_named(strstr(c.said, "STARTTLS") == NULL,
@@ -202,7 +202,7 @@ starttls(void)
         loop_turn(w.loop, 5);
     ok_named(c.ended && !c.failed, "an orderly end");
     depart(&c);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -210,7 +210,7 @@ junk(void)
 {
     static struct world w;
     struct caller c;
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     set_tls(&w, "good");
     listener_reload(w.listener, w.routes, &w.settings);
     call(&c, &w, w.port);
@@ -220,7 +220,7 @@ junk(void)
     ok(c.failed || c.ended);
     ok(is_logged(&w, "TLS: what the peer says is not TLS"));
     depart(&c);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -230,7 +230,7 @@ from_the_first_byte(void)
     struct caller c;
     char listen[100];
     unsigned port = free_port(), clear = free_port();
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     set_tls(&w, "good");
     snprintf(listen, sizeof(listen), "127.0.0.1:%u?tls, 127.0.0.1:%u?starttls=no", port,
              clear);
@@ -263,7 +263,7 @@ from_the_first_byte(void)
     ok_named(strstr(c.said, "STARTTLS") == NULL, "starttls=no");
     ok(answers(&c, "STARTTLS\r\n", "502 5.5.1"));
     depart(&c);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* Listens on w->port and, by TLS from the first byte, on port; places as given. */
@@ -271,7 +271,7 @@ static void
 listen_at_both(struct world *w, unsigned port, int places, bool may_relay)
 {
     static char listen[100];
-    world_start(w, &plain, false, may_relay);
+    listener_world_start(w, &plain, false, may_relay);
     set_tls(w, "good");
     snprintf(listen, sizeof(listen), "127.0.0.1:%u, 127.0.0.1:%u?tls", w->port, port);
     listener_free(&w->listener);
@@ -321,7 +321,7 @@ crowd(void)
     net_abort(&a.connection);
     net_abort(&b.connection);
     depart(&c);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* Without a place an untrusted client is not led to speak in clear. */
@@ -346,7 +346,7 @@ untrusted_crowd(void)
              "who cannot use TLS is served");
     net_abort(&b.connection);
     depart(&a);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* A client whose bytes we choose, in clear. */
@@ -396,7 +396,7 @@ half_open(void)
     for (int i = 0; i < SILENT; i++)
         net_abort(&silent[i].connection);
     depart(&good);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* The handshake of a client that may relay gives way to nobody. */
@@ -423,7 +423,7 @@ half_open_trusted(void)
     net_abort(&trusted.connection);
     net_abort(&half.connection);
     depart(&good);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* The handshake as a whole has its time. */
@@ -451,7 +451,7 @@ late_hello(void)
     is_string(c[1].said, "", "nor before TLS");
     for (int i = 0; i < 3; i++)
         net_abort(&c[i].connection);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* Line ends that are repaired wait in another place: that is emptied, too. */
@@ -461,7 +461,7 @@ old_device(void)
     static struct world w;
     struct caller c;
     char listen[100];
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     set_tls(&w, "good");
     snprintf(listen, sizeof(listen), "127.0.0.1:%u?profile=legacy", w.port);
     listener_free(&w.listener);
@@ -481,7 +481,7 @@ old_device(void)
     ok(answers(&c, "MAIL FROM:<a@a.example>\nRCPT TO:<b@b.example>\nDATA\n", "354"));
     ok(answers(&c, "Subject: x\n\nbody\n.\n", "250 2.0.0 Ok: queued"));
     depart(&c);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static const char *
@@ -504,7 +504,7 @@ mistakes(void)
 {
     static struct world w;
     char one[200], two[400], many[600] = "";
-    world_start(&w, &plain, false, true);
+    listener_world_start(&w, &plain, false, true);
     struct listener_settings s = w.settings;
     snprintf(one, sizeof(one), "%s/good-both.pem", directory);
     snprintf(two, sizeof(two), "%s/good.pem, %s/rsa.pem", directory, directory);
@@ -523,7 +523,7 @@ mistakes(void)
     s.listen = TEXT("127.0.0.1:465?tls");
     is_string(mistake(s, "", ""),
               "tls_certificate: unset, and `listen` has an address ?tls\n", "needed");
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 int

@@ -20,7 +20,7 @@ static const char local[] = "\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
 static void
 open_world(struct world *w)
 {
-    world_start(w, &plain, false, false);
+    listener_world_start(w, &plain, false, false);
     w->settings.proxy_from = TEXT("127.0.0.0/8");
     w->settings.relay_from = TEXT("127.0.0.0/8 192.0.2.0/24");
     listen_again(w, "?proxy");
@@ -69,7 +69,7 @@ named(void)
     ok(answers(&v, "HELP me\r\nXXXX\r\n", "500"));
     ok(logged(&w, "client=[IPv6:2001:db8::7]"));
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -90,7 +90,7 @@ in_one_piece(void)
     snprintf(all, sizeof(all), "%s%s", known, far);
     ok_named(answers(&v, all, "500 5.5.2"), "a second header is a bad command");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* Who is whom when the proxy names nobody. */
@@ -118,7 +118,7 @@ unnamed(void)
     ok_named(answers(&v, "RCPT TO:<x@elsewhere.example>\r\n", "554 5.7.1"),
              "with new settings, too");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -156,7 +156,7 @@ cut_off(void)
     ok(logged(&w, "cut off: client=[127.0.0.1]: proxy protocol: is not in proxy_from"));
     leave(&v);
     ok(!logged(&w, "refused="));
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* The checks of a load balancer, for instance. */
@@ -177,7 +177,7 @@ many_cut_off(void)
     is_number(lines, REFUSALS_EACH_MAX, "no more lines than of other refusals");
     pass(&w, 1500);
     ok(logged(&w, "client=[127.0.0.1]: 5 more refusals in this second, not logged"));
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -205,7 +205,7 @@ counted(void)
         leave(&v[i]);
     settle(&w);
     is_number(listener_sessions(w.listener), 0, "all are gone");
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* --- Before the greeting ---------------------------------------------------------- */
@@ -215,7 +215,7 @@ greeting(void)
 {
     static struct world w;
     struct visitor v, early;
-    world_start(&w, &plain, false, false);
+    listener_world_start(&w, &plain, false, false);
     w.settings.greet_delay_ms = 3000;
     listener_reload(w.listener, w.routes, &w.settings);
     visit(&v, &w);
@@ -252,7 +252,7 @@ greeting(void)
     visit(&v, &w);
     ok_named(answers(&v, "", "220"), "who may relay does not wait");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -279,7 +279,7 @@ behind_a_header(void)
     visit(&v, &w);
     ok_named(answers(&v, "PROXY UNKNOWN\r\n", ""), "one without a name waits");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -299,8 +299,8 @@ leaving(void)
     ok_named(w.drained, "nobody is waited for");
     leave(&v);
     leave(&unnamed_one);
-    world_end(&w);
-    world_start(&w, &plain, false, false);
+    listener_world_end(&w);
+    listener_world_start(&w, &plain, false, false);
     w.settings.greet_delay_ms = 3000;
     listener_reload(w.listener, w.routes, &w.settings);
     visit(&v, &w);
@@ -308,7 +308,7 @@ leaving(void)
     listener_free(&w.listener);
     ok_named(is_gone(&v), "at once, when it has to be");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 int

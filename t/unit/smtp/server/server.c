@@ -123,7 +123,7 @@ play_end(struct play *p)
     expect(p, p->fake.closed == closes, "end", closes ? TEXT("closed") : TEXT("open"),
            closes ? TEXT("open") : TEXT("closed"));
     expect(p, p->fake.count == p->shown, "messages", TEXT("shown"), TEXT("more"));
-    fake_end(&p->fake);
+    server_fake_end(&p->fake);
 }
 
 /* size 0: step by step; else all that the client says, in pieces of size, then all
@@ -462,7 +462,7 @@ random_walk(unsigned steps, uint64_t seed)
     for (int i = MODEL_READY; i <= MODEL_CHUNKS; i++)
         ok_named(seen[i] > steps / 50, "the walk has been in every stage");
     ok(!w.fake.draft_open || w.model.stage == MODEL_CHUNKS);
-    fake_end(&w.fake);
+    server_fake_end(&w.fake);
     users_free(&users);
 }
 
@@ -501,7 +501,7 @@ excess(void)
     }
     is_number(replies(&f, "452 4.5.3"), SERVER_EXCESS_RECIPIENTS + 2, "then it is enough");
     is_number(replies(&f, "421 4.7.0 too many errors"), 1, "the end");
-    fake_end(&f);
+    server_fake_end(&f);
 }
 
 /* One RCPT with an ORCPT of 480 bytes; its reply is kept. */
@@ -560,10 +560,10 @@ envelopes(void)
     is_number(late.count, 1, "what was taken goes on");
     fake_feed(&trusted, TEXT("RSET\r\n"));
     for (int i = 0; i < SESSIONS; i++)
-        fake_end(&f[i]);
+        server_fake_end(&f[i]);
     is_number((int64_t)all.bytes, 0, "every end gives back what it had");
-    fake_end(&late);
-    fake_end(&trusted);
+    server_fake_end(&late);
+    server_fake_end(&trusted);
 }
 
 /* A recipient's domain goes into the envelope with A-labels, and what was written into
@@ -596,7 +596,7 @@ domain_labels(void)
     }
     is_text(e->recipients[1].original, TEXT("rfc822;orig@x"), "the client's own");
     is_text(e->recipients[2].original, TEXT(""), "nothing was changed");
-    fake_end(&f);
+    server_fake_end(&f);
 }
 
 static void
@@ -623,7 +623,7 @@ log_lines(void)
     fake_feed(&f, TEXT("FOO \x1b[31m\r\nBAR \xff\r\n"));
     ok(memchr(lines.at, 0x1b, lines.length) == NULL);
     ok(memchr(lines.at, 0xff, lines.length) == NULL);
-    fake_end(&f);
+    server_fake_end(&f);
     buffer_free(&lines);
     log_free(&log);
 }
@@ -642,7 +642,7 @@ idle_and_receiving(void)
     ok(server_is_idle(&f.server) && !server_is_receiving(&f.server));
     fake_feed(&f, TEXT("BDAT 5\r\nab"));
     ok_named(server_is_receiving(&f.server), "a chunk that is skipped is content too");
-    fake_end(&f);
+    server_fake_end(&f);
     ok_named(sizeof(struct server) <= 320, "an idle session is small");
     printf("# struct server has %zu bytes\n", sizeof(struct server));
 }
@@ -660,7 +660,7 @@ gone_in_the_middle(void)
     fake_feed(&f, TEXT(""));
     ok_named(!f.draft_open, "a time-out within a chunk discards the draft");
     ok(f.closed);
-    fake_end(&f);
+    server_fake_end(&f);
 }
 
 /* 64 MiB beyond the limit are discarded, not more. */
@@ -681,7 +681,7 @@ flood(void)
     is_number(blocks, 1025, "closed when 64 MiB are too much");
     ok(memmem(f.out.at, f.out.length, "552 5.3.4", 9) != NULL);
     is_number(f.draft_open, false, "nothing is kept of it");
-    fake_end(&f);
+    server_fake_end(&f);
 }
 
 /* One message of that type for him; the last reply. */
@@ -720,7 +720,7 @@ fragments(void)
              "where one recipient's are joined, they pass");
     ok_named(strncmp(send_type(&f, "c@example.org", fragment), "550", 3) == 0,
              "but not in the next transaction");
-    fake_end(&f);
+    server_fake_end(&f);
 }
 
 /* What is kept of who has sent a fragment. */
@@ -762,7 +762,7 @@ stamps(void)
     is_text(f.messages[0].envelope->trust, TEXT("int net:127.0.0.0/24"),
             "of a message/");
     is_text(f.messages[1].envelope->trust, TEXT(""), "of nothing else");
-    fake_end(&f);
+    server_fake_end(&f);
 }
 
 int

@@ -36,7 +36,7 @@ static void
 end(void)
 {
     struct log *log = f.server.log;
-    fake_end(&f);
+    server_fake_end(&f);
     log_free(&log);
     buffer_free(&lines);
 }

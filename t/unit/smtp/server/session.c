@@ -39,7 +39,7 @@ messages_fit(struct world *w, const struct dialog *d)
     bool good = true;
     size_t asked = 0;
     s = (struct stored){.world = w};
-    turns(w, 3);
+    listener_turns(w, 3);
     dialog_must(queue_each(manager_queue(w->manager), collect, &s) == 0, "cannot list");
     for (size_t i = 0; i < d->count; i++) {
         if (d->steps[i].kind != DIALOG_MESSAGE)
@@ -76,7 +76,7 @@ converse(struct visitor *v, const struct dialog *d, bool paced, size_t piece)
         else if (d->steps[i].kind == DIALOG_CLOSED)
             closes = true;
     }
-    turns(v->world, 2);
+    listener_turns(v->world, 2);
     hear(v);
     if (closes)
         return good && is_closed(v);
@@ -99,7 +99,7 @@ play(const struct dialog *d, bool paced, size_t piece)
         printf("# a session is left\n");
         good = false;
     }
-    world_end(&w);
+    listener_world_end(&w);
     return good;
 }
 

@@ -18,7 +18,7 @@ static struct world w;
 static void
 open_house(int sessions, int each, bool may_relay)
 {
-    world_start(&w, &plain, false, may_relay);
+    listener_world_start(&w, &plain, false, may_relay);
     w.settings.clients.sessions = sessions;
     w.settings.clients.sessions_per_client = each;
     w.settings.junk_limit = 10;
@@ -91,7 +91,7 @@ stress(void)
     pass(&w, 60000);
     is_number(listener_sessions(w.listener), 11, "and there is time again");
     leave_all(v, CROWD);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* Neither hurried nor asked to give way. */
@@ -114,7 +114,7 @@ trusted(void)
     ok(answers(&other, "", "421 4.7.0 too many connections, try later"));
     leave(&other);
     leave_all(v, CROWD);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -133,7 +133,7 @@ hurried(void)
             answers_late(&v[1], "Subject: x\r\n\r\nx\r\n.\r\n", "250 2.0.0 Ok: queued"),
         "mail is taken");
     leave_all(v, 9);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -164,7 +164,7 @@ newcomers(void)
     is_number(times_logged("refused=421 4.3.2, client=[127.0.0.2]"), 1, "told");
     leave(&other);
     leave_all(v, CROWD);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* A client that may relay finds space, however many sessions it has. */
@@ -186,7 +186,7 @@ trusted_newcomer(void)
     ok_named(answers(&v[5], "", "421 4.3.2"), "of an untrusted one");
     leave(&other);
     leave_all(v, CROWD);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* To be busy is no right to more than others have. */
@@ -205,7 +205,7 @@ busy_crowd(void)
     ok(answers(&v[0], "", "421 4.3.2"));
     leave(&other);
     leave_all(v, CROWD);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* Whatever brings no mail forward ends. */
@@ -227,7 +227,7 @@ no_way_to_stay(void)
         ok_named(said >= 10 && said <= 9 + 20, loops[i]);
         is_number(times_logged("421 4.7.0"), 1, "is over");
         leave(&v);
-        world_end(&w);
+        listener_world_end(&w);
     }
 }
 

@@ -99,7 +99,7 @@ passes_on(void)
     ok(logged(&w, "queued, a fragment of one of our hosts"));
     free_stored(&s);
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* A clock that is years off: the fragment is born today. */
@@ -122,7 +122,7 @@ odd_clock(void)
         is_number(s.messages[i].envelope->birth_ms, now, "born now");
     free_stored(&s);
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 /* What strangers are held to, their own mail is, too. */
@@ -168,7 +168,7 @@ no_stranger(void)
     visit(&v, &w);
     ok_named(answers(&v, "", "4"), "and comes at his rate");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
     route_free(&old);
 }
 
@@ -196,7 +196,7 @@ reloaded(void)
     ok(!is_offered(&v));
     leave(&v);
     settle(&w);
-    world_end(&w);
+    listener_world_end(&w);
     route_free(&first);
 }
 
@@ -216,7 +216,7 @@ half_reloaded(void)
     ok(!is_offered(&v));
     leave(&v);
     settle(&w);
-    world_end(&w);
+    listener_world_end(&w);
     route_free(&old);
 }
 
@@ -241,7 +241,7 @@ by_proxy(void)
     ok(answers(&v, "PROXY UNKNOWN\r\n", "220"));
     ok_named(!is_offered(&v), "somebody by a proxy that is one");
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 static void
@@ -258,7 +258,7 @@ by_lmtp(void)
        memmem(all.at, all.length, "XDEFRAG", 7) == NULL);
     ok(answers(&v, fragment, "555 5.5.4"));
     leave(&v);
-    world_end(&w);
+    listener_world_end(&w);
 }
 
 int

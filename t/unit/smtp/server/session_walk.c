@@ -535,7 +535,7 @@ start(struct walk *k, uint64_t seed)
     copy_in(users_path);
     copy_in(others_path);
     sim_disk_set_syncing(DISK_SYNC_AIO, once_in(k, 2) ? 0 : 50);
-    world_start(&k->w, &plain, false, false);
+    listener_world_start(&k->w, &plain, false, false);
     k->net = net_new(k->w.loop);
     for (unsigned i = 0; i < (k->promises ? KINDS : QUIET_KINDS); i++)
         length += (size_t)snprintf(listen + length, sizeof(listen) - length,
@@ -688,7 +688,7 @@ walk(uint64_t seed)
     net_free(&k.net);
     if (k.why[0] != '\0')
         printf("# %.*s\n", TEXT_ARGS(buffer_text(&k.w.lines)));
-    world_end(&k.w);
+    listener_world_end(&k.w);
     snprintf(name, sizeof(name), "walk %" PRIu64 "%s", seed,
              k.promises ? "" : " (quiet)");
     if (!ok_named(k.why[0] == '\0', name))

@@ -1,23 +1,16 @@
-/* A registry that answers what the test wants, when it wants: in place of
- * defrag/registry/registry.c, which must not be linked. */
-#ifndef T_REGISTRY_STAND_IN_H
-#define T_REGISTRY_STAND_IN_H
+/* A registry that answers what the test wants. */
+#include "t/sim/registry_stand_in.h"
 
-#include "defrag/registry/registry.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-enum { ASKED_MAX = 512 };
-
-struct registry {
-    struct registry_claim *asked[ASKED_MAX];
-    size_t count, asked_ever, closed;
-    unsigned char closed_key[REGISTRY_KEY_SIZE];
-    int64_t closed_ms;
-    bool is_down;
-    struct registry_counts counts;
-};
+void
+answer(struct registry *r, enum registry_answer answer, const char *host)
+{
+    if (r->count == 0)
+        abort();
+    struct registry_claim *claim = r->asked[0];
+    memmove(r->asked, r->asked + 1, --r->count * sizeof(r->asked[0]));
+    claim->state = 0;
+    claim->done(claim->context, answer, host);
+}
 
 void
 registry_claim(struct registry *r, struct registry_claim *claim,
@@ -59,22 +52,8 @@ registry_is_up(const struct registry *r)
     return !r->is_down;
 }
 
-/* The oldest that was asked. */
-static inline void
-answer(struct registry *r, enum registry_answer answer, const char *host)
-{
-    if (r->count == 0)
-        abort();
-    struct registry_claim *claim = r->asked[0];
-    memmove(r->asked, r->asked + 1, --r->count * sizeof(r->asked[0]));
-    claim->state = 0;
-    claim->done(claim->context, answer, host);
-}
-
 struct registry_counts
 registry_counts(const struct registry *r)
 {
     return r->counts;
 }
-
-#endif

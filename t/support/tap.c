@@ -1,0 +1,41 @@
+/* TAP for C: ok(), is_text(), done(). */
+#include "t/support/tap.h"
+
+int tap_count, tap_failed;
+
+bool
+tap_result(bool good, const char *name, const char *file, int line)
+{
+    tap_count++;
+    printf("%s %d - %s\n", good ? "ok" : "not ok", tap_count, name);
+    if (!good) {
+        tap_failed++;
+        printf("# failed at %s:%d\n", file, line);
+    }
+    fflush(stdout);
+    return good;
+}
+
+bool
+tap_number(int64_t got, int64_t want, const char *name, const char *file, int line)
+{
+    if (!tap_result(got == want, name, file, line))
+        printf("#   got %" PRId64 ", want %" PRId64 "\n", got, want);
+    return got == want;
+}
+
+bool
+tap_text(struct text got, struct text want, const char *name, const char *file, int line)
+{
+    bool good = text_equal(got, want);
+    if (!tap_result(good, name, file, line))
+        printf("#   got  '%.*s'\n#   want '%.*s'\n", TEXT_ARGS(got), TEXT_ARGS(want));
+    return good;
+}
+
+int
+done(void)
+{
+    printf("1..%d\n", tap_count);
+    return tap_failed != 0;
+}
