@@ -67,7 +67,7 @@ destination_free(struct destinations *set, struct destination *d, int64_t now_ms
     forget_key(set, d);
     leave_site(d);
     site_update(&set->sites, site, now_ms);
-    transport_close(&set->sites.carriers, d->carrier);
+    transport_close(&set->sites.transports, d->transport);
     free(d->key);
     free(d->domain);
     free(d);
@@ -91,7 +91,7 @@ destinations_free(struct destinations *set)
 const struct transport_params *
 destination_transport(const struct destination *d)
 {
-    return &d->carrier->target.transport;
+    return &d->transport->target.transport;
 }
 
 /* What waits at the old site goes on in the order it had. */
@@ -124,16 +124,16 @@ move_backlog(struct sites *set, struct site *from, struct site *to)
 
 void
 destination_move(struct destinations *set, struct destination *d,
-                 struct transport *carrier, struct text key, int64_t now_ms)
+                 struct transport *transport, struct text key, int64_t now_ms)
 {
-    struct site *from = d->site, *to = site_get(&set->sites, carrier, key);
+    struct site *from = d->site, *to = site_get(&set->sites, transport, key);
     if (from == to)
         return;
-    if (from->carrier != carrier && to->destinations == 0)
+    if (from->transport != transport && to->destinations == 0)
         site_inherit(to, from);
-    if (d->carrier != carrier) { /* before the mail is counted by its settings */
-        transport_close(&set->sites.carriers, d->carrier);
-        d->carrier = transport_share(carrier);
+    if (d->transport != transport) { /* before the mail is counted by its settings */
+        transport_close(&set->sites.transports, d->transport);
+        d->transport = transport_share(transport);
     }
     move_entries(set, d, from, to);
     leave_site(d);
@@ -148,10 +148,10 @@ static void
 change_target(struct destinations *set, struct destination *d,
               const struct target *target, int64_t now_ms)
 {
-    struct transport *c = transport_open(&set->sites.carriers, target);
+    struct transport *c = transport_open(&set->sites.transports, target);
     struct text key = text_from(d->site->key);
     destination_move(set, d, c, key, now_ms);
-    transport_close(&set->sites.carriers, c);
+    transport_close(&set->sites.transports, c);
 }
 
 /* Of that target, or of one that went with the settings of the past. */
@@ -161,10 +161,10 @@ find_destination(struct destinations *set, struct destination *first,
 {
     struct destination *d;
     for (d = first; d; d = d->same)
-        if (memcmp(&d->carrier->target, target, sizeof *target) == 0)
+        if (memcmp(&d->transport->target, target, sizeof(*target)) == 0)
             return d;
     for (d = first; d; d = d->same) {
-        if (d->carrier->generation == set->generation)
+        if (d->transport->generation == set->generation)
             continue;
         change_target(set, d, target, now_ms);
         return d;
@@ -194,17 +194,17 @@ destination_get(struct destinations *set, const struct target *target,
     HASH_FIND(hh, set->by_key, key, length, first);
     struct destination *d = find_destination(set, first, target, now_ms);
     if (!d) {
-        d = memory_new(sizeof *d);
+        d = memory_new(sizeof(*d));
         d->key = text_string(text_of(key, length));
         d->domain = text_string(target->kind == TARGET_MX ? domain : TEXT(""));
         text_lower(d->domain, strlen(d->domain));
-        d->carrier = transport_open(&set->sites.carriers, target);
-        enter_site(d, site_get(&set->sites, d->carrier, text_of(key, length)));
+        d->transport = transport_open(&set->sites.transports, target);
+        enter_site(d, site_get(&set->sites, d->transport, text_of(key, length)));
         enter_key(set, first, d);
         set->count++;
     }
-    d->carrier->generation = set->generation;
-    d->carrier->is_gone = false;
+    d->transport->generation = set->generation;
+    d->transport->is_gone = false;
     return d;
 }
 

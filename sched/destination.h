@@ -1,26 +1,26 @@
-/* Destinations: what mail has in common that goes the same way, by key. Internal to
- * sched/.
+/* Destinations: mail with a common next hop, by key. Internal to sched/.
  *
- * A destination is a domain, or a named next hop, under one carrier; its mail waits at
- * its site. Until the servers of a domain are known it is a site of its own; then it
- * moves to the site they make (destination_move). Empty ones are remembered for a
- * while, with what their site has learnt. */
+ * A destination is a domain or a named next hop, over one transport. Its mail waits at
+ * its site. Until the servers of a domain are known it has a site of its own; then it
+ * moves to the site of those servers (destination_move). Empty destinations are
+ * remembered for a while, with what their site has learnt. */
 #ifndef SCHED_DESTINATION_H
 #define SCHED_DESTINATION_H
 
 #include "sched/site.h"
 
 enum {
-    DESTINATION_KEEP_MS = 3600000, /* an empty one keeps its site so long */
-    DESTINATION_EMPTY_MAX = 2000   /* so many; beyond it the one empty longest goes */
+    DESTINATION_KEEP_MS = 3600000, /* an empty one keeps its site for this time */
+    DESTINATION_EMPTY_MAX = 2000   /* empty ones; beyond that the one empty longest is
+                                    * freed */
 };
 
 struct destination {
     UT_hash_handle hh;        /* the first of its key */
-    struct destination *same; /* the next of its key, of another carrier */
+    struct destination *same; /* the next of its key, of another transport */
     struct destination *empty_prev, *empty_next;
     struct destination *site_prev, *site_next; /* members of its site */
-    struct transport *carrier;
+    struct transport *transport;
     struct site *site;
     char *key, *domain; /* domain "" unless TARGET_MX */
     int64_t free_at_ms;
@@ -41,27 +41,28 @@ struct destinations {
 void destinations_init(struct destinations *set, uint64_t seed);
 void destinations_free(struct destinations *set); /* no entry must wait */
 
-/* The one for that next hop and target, made when missing. After a reload one whose
- * target has not been seen since moves to that of today, with what was learnt. */
+/* The destination of that next hop and target, made if missing. After a reload, one
+ * whose target has not been seen since moves to the present target, with what was
+ * learnt. */
 struct destination *destination_get(struct destinations *set,
                                     const struct target *target, struct text domain,
                                     int64_t now_ms);
-/* Targets not seen from now on are of the past. */
+/* Targets not seen from now on are obsolete. */
 void destinations_reload(struct destinations *set);
 const struct transport_params *destination_transport(const struct destination *d);
 
 /* Its mail waits at the site with that key from now on. */
 void destination_move(struct destinations *set, struct destination *d,
-                      struct transport *carrier, struct text key, int64_t now_ms);
+                      struct transport *transport, struct text key, int64_t now_ms);
 
 /* To be called after anything about d has changed, and for its site. d may be freed. */
 void destination_update(struct destinations *set, struct destination *d,
                         int64_t now_ms);
 
-/* Does what is due by now: revivals, ends of pauses, forgetting. */
+/* Does what is due: revivals, ends of pauses, forgetting. */
 void destinations_tick(struct destinations *set, int64_t now_ms);
 int64_t destinations_wake_ms(const struct destinations *set); /* INT64_MAX = never */
-/* All times come delta_ms later. */
+/* Moves all times by delta_ms. */
 void destinations_shift(struct destinations *set, int64_t delta_ms);
 
 #endif

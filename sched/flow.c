@@ -69,14 +69,14 @@ flow_get(struct flows *flows, struct flow_queue *q, uint64_t sender)
 {
     struct flow_key key = {.queue = (uintptr_t)q, .sender = sender};
     struct flow *f;
-    HASH_FIND(hh, flows->by_key, &key, sizeof key, f);
+    HASH_FIND(hh, flows->by_key, &key, sizeof(key), f);
     if (f)
         return f;
-    f = memory_new(sizeof *f);
+    f = memory_new(sizeof(*f));
     f->key = key;
     f->virtual_time = q->virtual_time;
     f->number = flows->number++;
-    HASH_ADD(hh, flows->by_key, key, sizeof f->key, f);
+    HASH_ADD(hh, flows->by_key, key, sizeof(f->key), f);
     heap_add(&q->turns, &f->node);
     q->idle++;
     return f;
@@ -114,7 +114,7 @@ flow_make_jobs(struct flow *f)
 {
     if (f->jobs)
         return;
-    f->jobs = memory_new(sizeof *f->jobs);
+    f->jobs = memory_new(sizeof(*f->jobs));
     struct entry *e;
     DL_FOREACH (f->waiting, e)
         jobs_add(f->jobs, &e->job, entry_works(e));

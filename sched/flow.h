@@ -1,13 +1,13 @@
-/* The queue of a site: whose mail, and which of it, a session gets next.
+/* The queue of a site: which message a session gets next. Internal to sched/.
  *
- * Senders take turns, by what their mail costs, so that a campaign does not make
- * another sender's one message wait (doc/scheduler.md "Fair sharing between senders").
+ * Senders take turns, by what their mail costs, so that a campaign does not delay
+ * another sender's single message (doc/scheduler.md "Fair sharing between senders").
  * Among the mail of one sender the jobs of sched/limits/job.h decide. The turns are
- * start-time fair queuing: each sender has a virtual time that goes on by the cost of
- * what it was served, slower for a class of higher weight; the least is next, and one
- * who comes new starts at the present virtual time. A *flow* is a sender that has mail
- * waiting at the site, or had and has been served beyond the present virtual time: he
- * is not new when he comes back. Internal to sched/. */
+ * start-time fair queuing: each sender has a virtual time that advances by the cost of
+ * what it was served, slower for a class of higher weight. The sender with the least is
+ * next, and a new one starts at the present virtual time. A *flow* is a sender that has
+ * mail waiting at the site, or that had mail and was served beyond the present virtual
+ * time: it is not new when it returns. */
 #ifndef SCHED_FLOW_H
 #define SCHED_FLOW_H
 
@@ -22,15 +22,15 @@ struct destination;
 struct flow_queue;
 
 struct entry {                 /* recipients of one message at one destination */
-    struct entry *prev, *next; /* in its flow, or among those to be settled */
+    struct entry *prev, *next; /* in its flow, or in the list of those to be settled */
     struct sched_message *message;
     struct destination *destination;
     union {
         struct job job;        /* waiting or taken */
-        struct reason *reason; /* to be settled: why */
+        struct reason *reason; /* to be settled: the reason */
     };
     unsigned first, count; /* slots of the message */
-    unsigned given;        /* of them, from the front: taken or settled */
+    unsigned given;        /* slots from the front that are taken or settled */
 };
 
 struct flow_key {
@@ -43,7 +43,7 @@ struct flow {
     struct heap_node node;
     uint64_t virtual_time,
         number; /* number: first come, first served among equals of a weight */
-    struct entry *waiting; /* the first is the current job, before those it passed */
+    struct entry *waiting; /* the first is the current job, before those it preempted */
     struct jobs *jobs;     /* NULL while all need one transaction: they go in order */
 };
 
@@ -63,18 +63,18 @@ struct flow_queue {
 void flow_queue_init(struct flow_queue *q);
 void flow_queue_free(struct flow_queue *q); /* nothing must wait */
 
-/* Behind the other mail of its sender. e->job.since_s is set. */
+/* Appends behind the other mail of its sender. e->job.since_s is set. */
 void flow_queue_append(struct flows *flows, struct flow_queue *q, struct entry *e);
-/* The entry whose turn it is by sender; NULL when nothing waits. */
+/* The entry whose sender is next; NULL when nothing waits. */
 struct entry *flow_queue_first(const struct flow_queue *q);
-/* Something waits: cuts the next transaction off what is to be served now: its first
- * slot and count, of most recipients at most (0: as the transport says). job_s as in
- * sched/limits/job.h. */
+/* Cuts the next transaction off the entry to be served now; something must wait. first
+ * and count are its slots: at most `most` recipients (0: as the transport says). job_s
+ * is now_s of sched/limits/job.h. */
 struct entry *flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
                              const struct transport_params *t, uint32_t job_s,
                              unsigned *first, unsigned *count);
-/* Takes off all entries, or those of one destination, in turn of their flows and in
- * order within: to the end of *list. */
+/* Removes all entries, or those of one destination, in the order of their flows and in
+ * order within each, and appends them to *list. */
 void flow_queue_take(struct flows *flows, struct flow_queue *q,
                      const struct destination *only, struct entry **list);
 

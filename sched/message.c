@@ -17,7 +17,7 @@ message_age_ms(const struct sched_message *m, int64_t now_ms)
 struct sched_loading *
 message_loading(size_t most)
 {
-    struct sched_loading *l = memory_new(sizeof *l + most * sizeof(struct found));
+    struct sched_loading *l = memory_new(sizeof(*l) + most * sizeof(struct found));
     l->most = most;
     return l;
 }
@@ -98,7 +98,7 @@ message_make(const struct sched_mail *mail, const struct sched_loading *l)
     unsigned different = count_destinations(l);
     size_t slots = l->count * sizeof(struct slot);
     struct sched_message *m =
-        memory_new(sizeof *m + slots + different * sizeof(struct entry));
+        memory_new(sizeof(*m) + slots + different * sizeof(struct entry));
     m->count = m->unsettled = (unsigned)l->count;
     m->entry_count = different;
     m->owner = mail->owner;

@@ -1,4 +1,4 @@
-/* Messages in memory: their open recipients by destination, and the end of a round.
+/* Messages in memory: their open recipients by destination, and the end of an attempt.
  * Internal to sched/. */
 #ifndef SCHED_MESSAGE_H
 #define SCHED_MESSAGE_H
@@ -20,7 +20,7 @@ struct slot {       /* one open recipient */
 
 /* Kept small: a hundred thousand of them are in memory. */
 struct sched_message {
-    struct sched_message *next; /* among those whose round has ended */
+    struct sched_message *next; /* among those whose attempt has ended */
     struct id id;
     void *owner;
     int64_t birth_ms;
@@ -29,7 +29,8 @@ struct sched_message {
     unsigned count, entry_count;
     union {
         unsigned unsettled; /* slots */
-        unsigned looked;    /* those that message_expire() has seen, when none is */
+        unsigned looked;    /* slots that message_expire() has checked, when all are
+                             * settled */
     };
     struct slot slots[]; /* those of an entry stand together; the entries come behind */
 };
@@ -44,8 +45,8 @@ message_entries(struct sched_message *m)
     return (struct entry *)(void *)&m->slots[m->count];
 }
 
-/* Recipients on their way to be a message, with their destinations, where they are
- * counted already. */
+/* Recipients of a message that is being loaded, counted already in their
+ * destinations. */
 struct sched_loading {
     size_t count, most;
     struct found {
@@ -56,13 +57,13 @@ struct sched_loading {
 struct sched_loading *message_loading(size_t most);
 void message_find(struct destinations *set, struct sched_loading *l,
                   const struct sched_recipient *recipient, int64_t now_ms);
-/* Sorts the recipients that were found into entries, which are counted in their
- * destinations but do not wait there yet. */
+/* Sorts the recipients that were found into entries. The destinations count these, but
+ * they do not wait there yet. */
 struct sched_message *message_make(const struct sched_mail *mail,
                                    const struct sched_loading *l);
 
-/* Its entries from `first` to before `end` leave their destinations; all of them must
- * have before it goes by free(). They must be in no list. */
+/* Removes the entries from `first` to before `end` from their destinations; they must
+ * be in no list. free() needs all of them removed. */
 void message_leave(struct destinations *set, struct sched_message *m, unsigned first,
                    unsigned end, int64_t now_ms);
 void message_free(struct destinations *set, struct sched_message **message,
@@ -70,16 +71,16 @@ void message_free(struct destinations *set, struct sched_message **message,
 
 struct destination *message_destination(struct sched_message *m, unsigned slot);
 
-/* A verdict for a slot of entry. reason NULL: done. Takes the share. */
+/* A verdict for a slot. reason NULL: done. Takes the share of reason. */
 void message_settle(struct sched_message *m, unsigned slot, struct reason *reason);
 
-/* When all slots are settled: the next deferred one whose lifetime is over, which is
- * done then. False: no more. */
+/* When all slots are settled: marks the next deferred one whose lifetime is over as
+ * done. False: there is no more. */
 bool message_expire(struct sched_message *m, int64_t now_ms, unsigned *index,
                     struct outcome *outcome);
-/* Until the next attempt, without jitter: the shortest of the recipients that were
- * deferred, by what the replies mean; counts: it was an attempt. INT64_MAX: none was.
- */
+/* The delay until the next attempt, without jitter: the shortest of the deferred
+ * recipients, by what the replies mean. counts: it was an attempt. INT64_MAX: no
+ * recipient was deferred. */
 int64_t message_delay_ms(struct sched_message *m, int64_t now_ms, bool *counts);
 
 #endif

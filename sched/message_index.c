@@ -91,7 +91,7 @@ block_detach(struct message_index_set *set, struct message_index_block *b)
 static void
 block_attach(struct message_index_set *set, struct message_index_block *b)
 {
-    memset(b->first, NONE, sizeof b->first);
+    memset(b->first, NONE, sizeof(b->first));
     for (unsigned char i = 0; i < b->count; i++) {
         const struct message_index *k = &b->records[i];
         unsigned char *first = &b->first[message_index_age(k)];
@@ -140,10 +140,10 @@ block_insert(struct message_index_set *set, size_t index)
     if (set->block_count == set->block_capacity) {
         set->block_capacity = set->block_capacity ? 2 * set->block_capacity : 4;
         set->blocks =
-            memory_resize(set->blocks, set->block_capacity * sizeof *set->blocks);
+            memory_resize(set->blocks, set->block_capacity * sizeof(*set->blocks));
     }
     memmove(&set->blocks[index + 1], &set->blocks[index],
-            (set->block_count - index) * sizeof *set->blocks);
+            (set->block_count - index) * sizeof(*set->blocks));
     set->block_count++;
     return set->blocks[index] = memory_new(sizeof **set->blocks);
 }
@@ -155,7 +155,7 @@ block_drop(struct message_index_set *set, size_t index)
     free(set->blocks[index]);
     set->block_count--;
     memmove(&set->blocks[index], &set->blocks[index + 1],
-            (set->block_count - index) * sizeof *set->blocks);
+            (set->block_count - index) * sizeof(*set->blocks));
 }
 
 /* Makes space for a record at *at of the full block index; both may move to the next. */
@@ -168,7 +168,7 @@ block_split(struct message_index_set *set, size_t index, unsigned *at)
     struct message_index_block *b = set->blocks[index],
                                *next = block_insert(set, index + 1);
     next->count = (unsigned char)(BLOCK_RECORDS - keep);
-    memcpy(next->records, &b->records[keep], next->count * sizeof *b->records);
+    memcpy(next->records, &b->records[keep], next->count * sizeof(*b->records));
     b->count = (unsigned char)keep;
     if (*at < keep || (*at == keep && !append)) {
         block_attach(set, next);
@@ -189,7 +189,7 @@ block_merge(struct message_index_set *set, size_t index)
         return;
     block_detach(set, b);
     block_detach(set, next);
-    memcpy(&b->records[b->count], next->records, next->count * sizeof *b->records);
+    memcpy(&b->records[b->count], next->records, next->count * sizeof(*b->records));
     b->count = (unsigned char)(b->count + next->count);
     block_drop(set, index + 1);
     block_attach(set, b);
@@ -250,7 +250,8 @@ message_index_add(struct message_index_set *set, struct id id, int64_t due_ms,
         index = block_split(set, index, &at);
     struct message_index_block *b = set->blocks[index];
     block_detach(set, b);
-    memmove(&b->records[at + 1], &b->records[at], (b->count - at) * sizeof *b->records);
+    memmove(&b->records[at + 1], &b->records[at],
+            (b->count - at) * sizeof(*b->records));
     struct message_index *k = &b->records[at];
     *k = (struct message_index){.place = MESSAGE_INDEX_WAITING, .due_ms = due_ms};
     k->time_ms = id.time_ms & ((UINT64_C(1) << 50) - 1);
@@ -277,7 +278,7 @@ message_index_remove(struct message_index_set *set, struct id id)
         set->waiting[message_index_age(k)]--;
     set->count--;
     b->count--;
-    memmove(k, k + 1, (size_t)(&b->records[b->count] - k) * sizeof *k);
+    memmove(k, k + 1, (size_t)(&b->records[b->count] - k) * sizeof(*k));
     block_attach(set, b);
     if (b->count == 0) {
         block_drop(set, index);
@@ -377,9 +378,9 @@ message_index_each(struct message_index_set *set,
 size_t
 message_index_memory(const struct message_index_set *set)
 {
-    size_t size = set->block_capacity * sizeof *set->blocks +
+    size_t size = set->block_capacity * sizeof(*set->blocks) +
                   set->block_count * sizeof **set->blocks;
     for (int age = 0; age < MESSAGE_INDEX_AGES; age++)
-        size += set->due[age].capacity * sizeof *set->due[age].nodes;
+        size += set->due[age].capacity * sizeof(*set->due[age].nodes);
     return size;
 }

@@ -1,12 +1,13 @@
-/* Every message the scheduler knows, by id and by due time, in 25 to 57 bytes each.
+/* The index of all messages that the scheduler knows, by id and by due time, in 25 to
+ * 57 bytes each.
  *
- * Why neither uthash nor one heap node a message: a handle and a node cost 100 bytes,
+ * Why neither uthash nor one heap node per message: a handle and a node cost 100 bytes,
  * and a queue may hold a million deferred messages. Ids sort by age and mostly arrive
- * in that order, so records of 24 bytes stand sorted in blocks of 64; a block is found
- * by binary search and stands in a heap by its earliest due record. Every operation is
- * O(log n) and a walk through one block.
+ * in that order, so records of 24 bytes stand sorted in blocks of 64. Binary search
+ * finds a block, and a heap orders blocks by their earliest due record. Every operation
+ * is O(log n) and a walk through one block.
  *
- * A struct message_index * is good until the next message_index_add or
+ * A struct message_index * is valid until the next message_index_add or
  * message_index_remove. */
 #ifndef SCHED_MESSAGE_INDEX_H
 #define SCHED_MESSAGE_INDEX_H
@@ -25,7 +26,7 @@ enum message_index_place {
 enum message_index_age { MESSAGE_INDEX_NEW, MESSAGE_INDEX_OLD, MESSAGE_INDEX_AGES };
 
 enum { MESSAGE_INDEX_ATTEMPTS_MAX = (1 << 24) - 1 };
-/* Due when its site says so, not by time. */
+/* Due when its site wakes it, not by time. */
 #define MESSAGE_INDEX_BACKLOGGED_MS (INT64_MAX / 4)
 
 struct message_index {
@@ -40,7 +41,7 @@ struct message_index {
 
 struct message_index_block;
 struct message_index_set {
-    struct message_index_block **blocks; /* by id */
+    struct message_index_block **blocks; /* sorted by id */
     size_t block_count, block_capacity;
     struct heap due[MESSAGE_INDEX_AGES]; /* of blocks with waiting mail of that age */
     size_t count, waiting[MESSAGE_INDEX_AGES];
@@ -58,15 +59,13 @@ message_index_is_backlogged(const struct message_index *k); /* and not due by ti
 /* NULL when unknown. */
 struct message_index *message_index_find(const struct message_index_set *set,
                                          struct id id);
-/* False, and nothing changes, when it is known already. attempts is cut at its limit.
- */
+/* False, and nothing changes: it is known already. attempts is capped at its limit. */
 bool message_index_add(struct message_index_set *set, struct id id, int64_t due_ms,
                        unsigned attempts);
 void message_index_remove(struct message_index_set *set,
                           struct id id); /* must be known */
 
-/* The one that has been due longest, oldest first among equals; NULL when none waits.
- */
+/* The one that has been due longest, the oldest among equals; NULL when none waits. */
 struct message_index *message_index_first(const struct message_index_set *set,
                                           enum message_index_age age);
 
@@ -78,9 +77,9 @@ void message_index_load(struct message_index_set *set,
 void message_index_activate(struct message_index_set *set, struct message_index *k,
                             struct sched_message *message); /* LOADING -> ACTIVE */
 
-/* All waiting mail becomes due delta_ms later. */
+/* Makes all waiting mail due delta_ms later. */
 void message_index_shift(struct message_index_set *set, int64_t delta_ms);
-/* All waiting mail is due by now_ms, and forced. */
+/* Makes all waiting mail due by now_ms, and forced. */
 void message_index_force_all(struct message_index_set *set, int64_t now_ms);
 /* each must not add or remove. */
 void message_index_each(struct message_index_set *set,

@@ -22,7 +22,7 @@ enum {
 struct sched *
 sched_new(const struct sched_settings *settings)
 {
-    struct sched *s = memory_new(sizeof *s);
+    struct sched *s = memory_new(sizeof(*s));
     s->now_ms = INT64_MIN;
     s->random = settings->seed;
     s->ending_last = &s->ending;
@@ -50,14 +50,15 @@ sched_change(struct sched *s, const struct sched_settings *settings)
 void
 sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *routes)
 {
-    struct transport *carrier, *next_carrier;
+    struct transport *transport, *next_transport;
     struct site *site, *next;
     sched_tick(s, now_ms);
-    HASH_ITER (hh, s->destinations.sites.carriers.by_target, carrier, next_carrier) {
-        carrier->is_gone = !route_leads_to(routes, &carrier->target);
-        if (!carrier->is_gone)
+    HASH_ITER (hh, s->destinations.sites.transports.by_target, transport,
+               next_transport) {
+        transport->is_gone = !route_leads_to(routes, &transport->target);
+        if (!transport->is_gone)
             continue;
-        HASH_ITER (hh, carrier->sites, site, next)
+        HASH_ITER (hh, transport->sites, site, next)
             sched_site_wake(s, site, SIZE_MAX);
     }
 }
@@ -67,7 +68,7 @@ sched_rerouted(struct sched *s, int64_t now_ms, const struct route_table *routes
 static void
 part_begin(struct sched_part **list, struct sched_message *m, bool forced)
 {
-    struct sched_part *part = memory_new(sizeof *part);
+    struct sched_part *part = memory_new(sizeof(*part));
     part->message = m;
     part->forced = forced;
     DL_APPEND(*list, part);
@@ -499,7 +500,7 @@ is_stranded(struct sched_message *m)
 {
     for (unsigned i = 0; i < m->entry_count; i++) {
         const struct entry *e = &message_entries(m)[i];
-        if (!e->destination->carrier->is_gone)
+        if (!e->destination->transport->is_gone)
             continue;
         for (unsigned j = e->first; j < e->first + e->count; j++)
             if (m->slots[j].state == SLOT_DEFERRED)
@@ -599,7 +600,7 @@ ready_choose(struct sched *s)
     struct sites *sites = &s->destinations.sites;
     if (!has_sessions_left(s))
         return NULL;
-    for (int i = 0; i < READY_TRIES && sites->carriers.ready; i++) {
+    for (int i = 0; i < READY_TRIES && sites->transports.ready; i++) {
         struct site *site = sched_next_ready(s);
         site_update(sites, site, s->now_ms); /* a line may have grown meanwhile */
         if (!site->is_ready)
@@ -633,11 +634,11 @@ next_open(struct sched *s, struct sched_action *action)
     s->session_count++;
     *action = (struct sched_action){.verb = SCHED_OPEN,
                                     .session = session,
-                                    .target = &site->carrier->target,
+                                    .target = &site->transport->target,
                                     .domain = session->domain};
     sched_update(s, d);
     site_rotate(&s->destinations.sites, site, s->now_ms);
-    sites_carrier_changed(&s->destinations.sites, site->carrier, s->now_ms);
+    sites_transport_changed(&s->destinations.sites, site->transport, s->now_ms);
     return true;
 }
 

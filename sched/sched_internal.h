@@ -1,4 +1,4 @@
-/* The scheduler's parts among themselves. Internal to sched/. */
+/* What the files sched*.c and session_events.c share. Not included outside sched/. */
 #ifndef SCHED_SCHED_INTERNAL_H
 #define SCHED_SCHED_INTERNAL_H
 
@@ -7,7 +7,7 @@
 #include "sched/message.h"
 #include "sched/session.h"
 
-/* A message some of whose entries have entered their destinations, or left them. */
+/* A message of which some entries have entered or left their destinations. */
 struct sched_part {
     struct sched_part *prev, *next;
     struct sched_message *message;
@@ -34,29 +34,29 @@ struct sched {
     struct outcome outcome;                /* of the last SETTLE, or a sched_site */
 };
 
-/* Time goes on. */
+/* Advances the scheduler's time. */
 void sched_tick(struct sched *s, int64_t now_ms);
-/* A verdict; the message ends with its last. Takes the share of reason. */
+/* A verdict; the last one ends the message's attempt. Takes the share of reason. */
 void sched_message_settled(struct sched *s, struct sched_message *m, unsigned slot,
                            struct reason *reason);
-/* All that waits at the site gets outcome; only: of one destination. */
+/* Settles all that waits at the site, or what waits there for the destination
+ * `only`. */
 void sched_site_settle(struct sched *s, struct site *site,
                        const struct destination *only, const struct outcome *outcome);
-/* What is backlogged there is due now. */
+/* Makes up to count backlogged messages of the site due now. */
 void sched_site_wake(struct sched *s, struct site *site, size_t count);
-/* The same where backlogged mail has come with its domain, and nothing else would wake
- * it.
- */
+/* The same for a site that gets backlogged mail with a domain, if nothing else would
+ * wake it. */
 void sched_site_recall(struct sched *s, struct site *site);
-/* Of the mail backlogged there what is its excess is due now: a dead site settles it.
- * Of that which went another way, or came due by itself and left, nothing stays. */
+/* Makes the excess of the site's backlog due now, so that a dead site can settle it,
+ * and drops ids that have left by another way. */
 void sched_site_prune(struct sched *s, struct site *site);
-/* Mail has come to a site that is dead. */
+/* Settles mail that has come to a dead site. */
 void sched_settle_dead(struct sched *s, struct site *site);
 
-/* Sessions that are not idle: those that session_limit counts. */
+/* Sessions that are not idle, which are those that session_limit counts. */
 int sched_working_sessions(const struct sched *s);
-/* Whether session_limit lets it have one more. */
+/* Whether session_limit permits the site one more. */
 bool sched_has_budget(const struct sched *s, const struct site *site);
 /* The site that gets the next session. */
 struct site *sched_next_ready(const struct sched *s);

@@ -186,7 +186,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
     return view;
 }
 
-/* Keys are not unique: a site has one for each carrier. */
+/* Keys are not unique: a site has one for each transport. */
 bool
 sched_session_is_at(const struct sched_session *session, const struct sched_site *site)
 {
@@ -287,7 +287,7 @@ sched_look(const struct sched *s, const struct target *target, struct text domai
     struct destination *d;
     size_t length = route_key(target, domain, key);
     HASH_FIND(hh, s->destinations.by_key, key, length, d);
-    while (d && memcmp(&d->carrier->target, target, sizeof *target) != 0)
+    while (d && memcmp(&d->transport->target, target, sizeof(*target)) != 0)
         d = d->same;
     if (!d)
         return;

@@ -12,14 +12,14 @@
 struct sched_session *
 sched_session_new(struct site *site, struct destination *d, int64_t now_ms)
 {
-    struct sched_session *session = memory_new(sizeof *session);
+    struct sched_session *session = memory_new(sizeof(*session));
     session->site = site;
     session->destination = d;
     session->domain = memory_string(d->domain);
     session->opened_ms = now_ms;
     DL_APPEND2(site->opening, session, opening_prev, opening_next);
     site->sessions++;
-    site->carrier->sessions++;
+    site->transport->sessions++;
     d->sessions++;
     return session;
 }
@@ -35,7 +35,7 @@ sched_session_leave(struct sched_session *session)
         DL_DELETE2(site->opening, session, opening_prev, opening_next);
     session->destination->sessions--;
     site->sessions--;
-    site->carrier->sessions--;
+    site->transport->sessions--;
 }
 
 void
@@ -54,11 +54,11 @@ sched_session_move(struct sched_session *session, struct site *site)
     struct site *old = session->site;
     DL_DELETE2(old->opening, session, opening_prev, opening_next);
     old->sessions--;
-    old->carrier->sessions--;
+    old->transport->sessions--;
     session->site = site;
     DL_APPEND2(site->opening, session, opening_prev, opening_next);
     site->sessions++;
-    site->carrier->sessions++;
+    site->transport->sessions++;
 }
 
 void
@@ -80,7 +80,7 @@ sched_session_set_idle(struct sched_session *session, bool idle)
     session->idle = idle;
     session->run = 0;
     session->site->idle += change;
-    session->site->carrier->idle += change;
+    session->site->transport->idle += change;
     return change;
 }
 
@@ -120,7 +120,7 @@ work_copy_indexes(struct work *w)
 {
     if (w->capacity < w->count) {
         w->capacity = w->count;
-        w->indexes = memory_resize(w->indexes, w->capacity * sizeof *w->indexes);
+        w->indexes = memory_resize(w->indexes, w->capacity * sizeof(*w->indexes));
     }
     struct slot *slots = &w->message->slots[w->first];
     for (unsigned i = 0; i < w->count; i++) {
@@ -148,7 +148,7 @@ sched_session_begin(struct sites *set, struct sched_session *session, int64_t no
     w->taken_ms = now_ms;
     session->taken++;
     site->carrying += session->work_count == 1;
-    transport_begin(site->carrier, now_ms);
+    transport_begin(site->transport, now_ms);
     site_take(site, now_ms);
     work_copy_indexes(w);
     return w;
@@ -183,7 +183,7 @@ sched_session_finish(struct sched_session *session, struct work *w)
     if (w == &session->works[session->oldest])
         session->oldest = (session->oldest + 1) % WORKS_MAX;
     session->site->carrying -= --session->work_count == 0;
-    transport_end(session->site->carrier);
+    transport_end(session->site->transport);
     w->message = NULL;
     session->run++;
 }

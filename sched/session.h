@@ -1,4 +1,4 @@
-/* Sessions: what they carry, and when they may have more. Internal to sched/. */
+/* Sessions: what they carry, and when they may take more. Internal to sched/. */
 #ifndef SCHED_SESSION_H
 #define SCHED_SESSION_H
 
@@ -10,7 +10,7 @@ enum { WORKS_MAX = 2 };
 struct work {
     struct sched_message *message;
     unsigned first, count, unsettled,
-        hint; /* slots of the work; hint: next to be settled */
+        hint; /* slots; hint: expected to be settled next */
     enum session_feedback feedback;
     struct reason *blamed; /* for BAD; a slot of the message holds it */
     int64_t taken_ms;
@@ -22,30 +22,31 @@ struct sched_session {
     struct sched_session *prev, *next;                 /* all */
     struct sched_session *opening_prev, *opening_next; /* of its site */
     struct site *site;
-    struct destination *destination; /* it was opened for */
+    struct destination *destination; /* for which it was opened */
     char *domain;
     int64_t opened_ms;
-    bool greeted, idle; /* idle: asked for mail in vain */
+    bool greeted, idle; /* idle: found no mail to carry */
     struct work works[WORKS_MAX];
     unsigned oldest, work_count; /* of works */
     unsigned run;                /* works since it was idle */
-    unsigned taken;              /* in all; and over earlier connections */
+    unsigned taken;              /* messages in all; those over earlier connections */
     unsigned taken_before;
     struct session_limits limits; /* of the host that has greeted */
 };
 
 struct sched_session *sched_session_new(struct site *site, struct destination *d,
                                         int64_t now_ms);
-/* Counted in its site no more; the works must be settled. */
+/* Removes it from its site's counts; its works must be settled. */
 void sched_session_leave(struct sched_session *session);
 void sched_session_free(struct sched_session *session);
-/* To another site, which counts it; it has not greeted. */
+/* Moves it, before its greeting, to another site, which counts it. */
 void sched_session_move(struct sched_session *session, struct site *site);
 void sched_session_greet(struct sched_session *session);
-/* idle as told; the change: -1, 0, 1. */
+/* Sets idle, and returns the change: -1, 0, 1. */
 int sched_session_set_idle(struct sched_session *session, bool idle);
 
-/* A second work is for a session within the window, and where no rate is kept. */
+/* Whether it may take a work. A second one needs a session within the window and a site
+ * without a rate. */
 bool sched_session_has_space(const struct sched_session *session, int64_t now_ms);
 /* Takes the site's next transaction. */
 struct work *sched_session_begin(struct sites *set, struct sched_session *session,
@@ -53,7 +54,7 @@ struct work *sched_session_begin(struct sites *set, struct sched_session *sessio
 struct work *sched_session_newest_work(struct sched_session *session);
 /* The slot of an open index of the work. */
 unsigned sched_session_slot(struct work *w, unsigned index);
-/* All of it is settled. */
+/* Ends a work of which all recipients are settled. */
 void sched_session_finish(struct sched_session *session, struct work *w);
 
 #endif

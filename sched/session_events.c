@@ -11,10 +11,10 @@ enum { TURN_WORKS = 20 }; /* of a session while others wait for one */
 
 /* One of its sessions has begun or ended a delivery. */
 static void
-carrier_changed(struct sched *s, struct site *site)
+transport_changed(struct sched *s, struct site *site)
 {
     site_update(&s->destinations.sites, site, s->now_ms);
-    sites_carrier_changed(&s->destinations.sites, site->carrier, s->now_ms);
+    sites_transport_changed(&s->destinations.sites, site->transport, s->now_ms);
 }
 
 /* outcome ends it for now. Where a cohort limit of 0 forbids death, the mail that waits
@@ -37,10 +37,10 @@ site_failed(struct sched *s, struct site *site, const struct outcome *outcome)
 struct site *
 sched_next_ready(const struct sched *s)
 {
-    const struct transport *carrier = s->destinations.sites.carriers.ready;
-    if (!carrier)
+    const struct transport *transport = s->destinations.sites.transports.ready;
+    if (!transport)
         return NULL;
-    struct site *first = carrier->ready;
+    struct site *first = transport->ready;
     if (first->next && first->next->sessions < first->sessions)
         return first->next;
     return first;
@@ -71,7 +71,7 @@ sched_has_work(const struct sched *s, const struct sched_session *session)
 {
     struct site *site = session->site;
     return site->queue.works > 0 && !site->dead &&
-           !transport_pauses(site->carrier, s->now_ms) &&
+           !transport_pauses(site->transport, s->now_ms) &&
            site_ready_ms(site, s->now_ms) <= s->now_ms &&
            sched_session_has_space(session, s->now_ms) &&
            (!session->idle || sched_working_sessions(s) < s->settings.session_limit) &&
@@ -108,7 +108,7 @@ sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
                                     .indexes = w->indexes,
                                     .count = w->count};
     }
-    carrier_changed(s, session->site);
+    transport_changed(s, session->site);
     return takes;
 }
 
@@ -175,7 +175,7 @@ work_settled(struct sched *s, struct sched_session *session, struct work *w,
     if (--w->unsettled > 0)
         return; /* nothing has changed for the site */
     work_finished(s, session, w, is_small);
-    carrier_changed(s, site);
+    transport_changed(s, site);
 }
 
 void
@@ -205,9 +205,9 @@ sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *sessi
     assert(!session->greeted);
     struct sites *sites = &s->destinations.sites;
     struct destination *d = session->destination;
-    if (d->carrier != session->site->carrier)
+    if (d->transport != session->site->transport)
         return false; /* of settings that are no more */
-    destination_move(&s->destinations, d, d->carrier, key, s->now_ms);
+    destination_move(&s->destinations, d, d->transport, key, s->now_ms);
     struct site *from = session->site, *to = d->site;
     if (to == from)
         return true;
@@ -267,7 +267,7 @@ sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *sessi
     struct sites *sites = &s->destinations.sites;
     struct site *site = session->site;
     struct destination *d = session->destination;
-    struct transport *carrier = transport_share(site->carrier);
+    struct transport *transport = transport_share(site->transport);
     bool greeted = session->greeted;
     s->idle_count += sched_session_set_idle(session, false);
     s->session_count--;
@@ -285,6 +285,6 @@ sched_session_ended(struct sched *s, int64_t now_ms, struct sched_session *sessi
     destination_update(&s->destinations, d, s->now_ms);
     if (is_elsewhere)
         site_update(sites, site, s->now_ms);
-    sites_carrier_changed(sites, carrier, s->now_ms);
-    transport_close(&sites->carriers, carrier);
+    sites_transport_changed(sites, transport, s->now_ms);
+    transport_close(&sites->transports, transport);
 }

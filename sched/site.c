@@ -43,7 +43,7 @@ sites_init(struct sites *set, uint64_t seed)
 void
 sites_free(struct sites *set)
 {
-    assert(set->count == 0 && !set->carriers.by_target && !set->flows.by_key);
+    assert(set->count == 0 && !set->transports.by_target && !set->flows.by_key);
     heap_free(&set->timers);
     site_state_clear(&set->remembered);
 }
@@ -51,7 +51,7 @@ sites_free(struct sites *set)
 const struct transport_params *
 site_transport(const struct site *site)
 {
-    return &site->carrier->target.transport;
+    return &site->transport->target.transport;
 }
 
 bool
@@ -109,7 +109,7 @@ site_die(struct sites *set, struct site *site, int64_t now_ms,
     struct outcome later =
         outcome_make(VERDICT_DEFERRED, BLAME_SITE, outcome->code, outcome->enhanced,
                      "delivery temporarily suspended: %s", outcome->text);
-    memcpy(later.remote, outcome->remote, sizeof later.remote);
+    memcpy(later.remote, outcome->remote, sizeof(later.remote));
     site->reason = reason_open(&site->reasons, outcome);
     site->suspended = reason_open(&site->reasons, &later);
     site->dead = true;
@@ -140,9 +140,9 @@ site_revive(struct sites *set, struct site *site)
 static void
 remembered_key(const struct site *site, char key[SITE_STATE_KEY_MAX])
 {
-    char carrier[ROUTE_KEY_MAX];
-    route_key(&site->carrier->target, TEXT(""), carrier);
-    snprintf(key, SITE_STATE_KEY_MAX, "%s %s", carrier, site->key);
+    char transport[ROUTE_KEY_MAX];
+    route_key(&site->transport->target, TEXT(""), transport);
+    snprintf(key, SITE_STATE_KEY_MAX, "%s %s", transport, site->key);
 }
 
 static bool
@@ -188,7 +188,7 @@ take_window(struct site *site, int size)
 static void
 log_in_alone(struct site *site)
 {
-    if (!site->dead && target_has_user(&site->carrier->target))
+    if (!site->dead && target_has_user(&site->transport->target))
         window_probe(&site->window);
 }
 
@@ -220,19 +220,19 @@ recall(struct sites *set, struct site *site)
 }
 
 struct site *
-site_get(struct sites *set, struct transport *carrier, struct text key)
+site_get(struct sites *set, struct transport *transport, struct text key)
 {
     struct site *site;
-    HASH_FIND(hh, carrier->sites, key.at, key.length, site);
+    HASH_FIND(hh, transport->sites, key.at, key.length, site);
     if (site)
         return site;
-    site = memory_new(sizeof *site);
+    site = memory_new(sizeof(*site));
     site->key = text_string(key);
-    site->carrier = transport_share(carrier);
+    site->transport = transport_share(transport);
     flow_queue_init(&site->queue);
-    window_init(&site->window, &carrier->target.transport);
+    window_init(&site->window, &transport->target.transport);
     bucket_learnt_init(&site->learnt);
-    HASH_ADD_KEYPTR(hh, carrier->sites, site->key, key.length, site);
+    HASH_ADD_KEYPTR(hh, transport->sites, site->key, key.length, site);
     set->count++;
     recall(set, site);
     log_in_alone(site);
@@ -242,28 +242,28 @@ site_get(struct sites *set, struct transport *carrier, struct text key)
 static void
 leave_ready(struct sites *set, struct site *site)
 {
-    struct transport *c = site->carrier;
+    struct transport *c = site->transport;
     if (!site->is_ready)
         return;
     DL_DELETE(c->ready, site);
     site->is_ready = false;
     if (c->ready)
         return;
-    DL_DELETE(set->carriers.ready, c);
+    DL_DELETE(set->transports.ready, c);
     c->is_ready = false;
 }
 
 static void
 enter_ready(struct sites *set, struct site *site)
 {
-    struct transport *c = site->carrier;
+    struct transport *c = site->transport;
     if (site->is_ready)
         return;
     DL_APPEND(c->ready, site);
     site->is_ready = true;
     if (c->is_ready)
         return;
-    DL_APPEND(set->carriers.ready, c);
+    DL_APPEND(set->transports.ready, c);
     c->is_ready = true;
 }
 
@@ -292,11 +292,11 @@ site_free(struct sites *set, struct site *site)
     reason_close(&site->reasons, &site->reason);
     reason_close(&site->reasons, &site->suspended);
     assert(!site->reasons);
-    HASH_DELETE(hh, site->carrier->sites, site);
+    HASH_DELETE(hh, site->transport->sites, site);
     flow_queue_free(&site->queue);
     free(site->backlog.ids);
     free(site->key);
-    transport_close(&set->carriers, site->carrier);
+    transport_close(&set->transports, site->transport);
     free(site);
     set->count--;
 }
@@ -396,7 +396,7 @@ rate_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
 static bool
 has_other_turn(const struct site *site)
 {
-    const struct transport *c = site->carrier;
+    const struct transport *c = site->transport;
     return c->target.transport.transport_rate_delay_ms > 0 &&
            c->sessions - c->idle - c->carrying >
                site->sessions - site->idle - site->carrying;
@@ -408,8 +408,8 @@ site_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
     *until_ms = site->dead_until_ms;
     if (site->dead)
         return SCHED_BOUND_DEAD;
-    *until_ms = site->carrier->pause_until_ms;
-    if (transport_pauses(site->carrier, now_ms)) {
+    *until_ms = site->transport->pause_until_ms;
+    if (transport_pauses(site->transport, now_ms)) {
         if (*until_ms <= now_ms)
             *until_ms = INT64_MAX;
         return SCHED_BOUND_TRANSPORT_DELAY;
@@ -605,13 +605,13 @@ site_backlog_add(struct site *site, struct id id)
     if (p->first == p->count)
         p->first = p->count = 0;
     if (p->count == p->capacity && p->first > p->capacity / 2) {
-        memmove(p->ids, &p->ids[p->first], (p->count - p->first) * sizeof *p->ids);
+        memmove(p->ids, &p->ids[p->first], (p->count - p->first) * sizeof(*p->ids));
         p->count -= p->first;
         p->first = 0;
     }
     if (p->count == p->capacity) {
         p->capacity = p->capacity ? 2 * p->capacity : 16;
-        p->ids = memory_resize(p->ids, p->capacity * sizeof *p->ids);
+        p->ids = memory_resize(p->ids, p->capacity * sizeof(*p->ids));
     }
     p->ids[p->count++] = id;
 }
@@ -638,8 +638,8 @@ wake_time(struct site *site, int64_t now_ms)
     int64_t wake = INT64_MAX;
     const int64_t times[] = {site_ready_ms(site, now_ms), site->open_after_ms,
                              ceiling_wake_ms(&site->ceiling),
-                             site->carrier->pause_until_ms};
-    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+                             site->transport->pause_until_ms};
+    for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
         if (times[i] > now_ms && times[i] < wake)
             wake = times[i];
     return wake;
@@ -670,25 +670,25 @@ site_update(struct sites *set, struct site *site, int64_t now_ms)
 }
 
 void
-sites_carrier_changed(struct sites *set, struct transport *carrier, int64_t now_ms)
+sites_transport_changed(struct sites *set, struct transport *transport, int64_t now_ms)
 {
     struct site *site, *next;
-    if (carrier->target.transport.transport_rate_delay_ms == 0)
+    if (transport->target.transport.transport_rate_delay_ms == 0)
         return;
-    transport_share(carrier);
-    HASH_ITER (hh, carrier->sites, site, next)
+    transport_share(transport);
+    HASH_ITER (hh, transport->sites, site, next)
         site_update(set, site, now_ms);
-    transport_close(&set->carriers, carrier);
+    transport_close(&set->transports, transport);
 }
 
 void
 site_rotate(struct sites *set, struct site *site, int64_t now_ms)
 {
-    struct transport *c = site->carrier;
+    struct transport *c = site->transport;
     leave_ready(set, site);
     if (c->is_ready) {
-        DL_DELETE(set->carriers.ready, c);
-        DL_APPEND(set->carriers.ready, c);
+        DL_DELETE(set->transports.ready, c);
+        DL_APPEND(set->transports.ready, c);
     }
     site_update(set, site, now_ms);
 }
@@ -713,9 +713,9 @@ void
 sites_each(const struct sites *set, void (*each)(void *context, struct site *site),
            void *context)
 {
-    struct transport *c, *next_carrier;
+    struct transport *c, *next_transport;
     struct site *site, *next;
-    HASH_ITER (hh, set->carriers.by_target, c, next_carrier)
+    HASH_ITER (hh, set->transports.by_target, c, next_transport)
         HASH_ITER (hh, c->sites, site, next)
             each(context, site);
 }
@@ -743,7 +743,7 @@ sites_shift(struct sites *set, int64_t delta_ms)
 {
     struct transport *c, *next;
     set->shift_ms += delta_ms;
-    HASH_ITER (hh, set->carriers.by_target, c, next)
+    HASH_ITER (hh, set->transports.by_target, c, next)
         c->pause_until_ms += delta_ms;
     sites_each(set, site_shift, &delta_ms);
 }

@@ -43,7 +43,7 @@ pattern_add(struct site_keys *p, struct text word)
     if (!is_name || p->pattern_count == SITE_KEYS_MAX)
         return false;
     p->patterns =
-        memory_resize(p->patterns, (p->pattern_count + 1) * sizeof *p->patterns);
+        memory_resize(p->patterns, (p->pattern_count + 1) * sizeof(*p->patterns));
     p->patterns[p->pattern_count++] = pattern;
     return true;
 }
@@ -62,7 +62,7 @@ provider_add(struct site_keys *p, struct text word, struct buffer *mistakes)
                                  TEXT_ARGS(word));
         return false;
     }
-    p->names = memory_resize(p->names, (p->name_count + 1) * sizeof *p->names);
+    p->names = memory_resize(p->names, (p->name_count + 1) * sizeof(*p->names));
     p->names[p->name_count++] = name;
     while (text_word(&rest, ",", &pattern)) {
         if (pattern_add(p, pattern))
@@ -80,7 +80,7 @@ provider_add(struct site_keys *p, struct text word, struct buffer *mistakes)
 struct site_keys *
 site_keys_new(struct text list, struct buffer *mistakes)
 {
-    struct site_keys *p = memory_new(sizeof *p);
+    struct site_keys *p = memory_new(sizeof(*p));
     p->list = text_string(list);
     struct text rest = text_from(p->list), word;
     bool good = true;
@@ -161,7 +161,7 @@ set_hash(const struct exchange_name *hosts, size_t count)
     uint64_t hash = TEXT_HASH;
     for (size_t i = 0; i < count; i++) {
         char preference[16];
-        snprintf(preference, sizeof preference, " %u,", hosts[i].preference);
+        snprintf(preference, sizeof(preference), " %u,", hosts[i].preference);
         hash = text_hash_nocase(hash, without_dot(hosts[i].name));
         hash = text_hash_nocase(hash, text_from(preference));
     }
@@ -176,7 +176,7 @@ write_set(const struct exchange_name *hosts, size_t count, char out[SITE_KEY_KEY
     for (size_t i = 0; i < count; i++) {
         struct text name = without_dot(hosts[i].name);
         char number[12];
-        int digits = snprintf(number, sizeof number, "%u ", hosts[i].preference);
+        int digits = snprintf(number, sizeof(number), "%u ", hosts[i].preference);
         if (at + 1 + (size_t)digits + name.length + TAIL >= SITE_KEY_KEY_MAX) {
             at += (size_t)snprintf(out + at, SITE_KEY_KEY_MAX - at, "~%016" PRIx64,
                                    set_hash(hosts, count));
@@ -199,6 +199,6 @@ site_key_key(const struct site_keys *providers, struct exchange_name *hosts,
     if (find_provider(providers, hosts, count, &name))
         return (size_t)snprintf(out, SITE_KEY_KEY_MAX, "provider:%.*s",
                                 name.length < 100 ? (int)name.length : 100, name.at);
-    qsort(hosts, count, sizeof *hosts, compare_hosts);
+    qsort(hosts, count, sizeof(*hosts), compare_hosts);
     return write_set(hosts, count, out);
 }

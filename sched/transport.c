@@ -1,4 +1,4 @@
-/* Carriers: shared targets, the pauses between their deliveries. */
+/* Transports: shared targets, the pauses between their deliveries. */
 #include "sched/transport.h"
 
 #include "base/memory.h"
@@ -8,17 +8,17 @@
 #include <string.h>
 
 struct transport *
-transport_open(struct carriers *set, const struct target *target)
+transport_open(struct transports *set, const struct target *target)
 {
     struct transport *c = set->last;
     /* To compare is much cheaper than to hash, and most mail takes one way. */
-    if (c && memcmp(&c->target, target, sizeof *target) == 0)
+    if (c && memcmp(&c->target, target, sizeof(*target)) == 0)
         return transport_share(c);
-    HASH_FIND(hh, set->by_target, target, sizeof *target, c);
+    HASH_FIND(hh, set->by_target, target, sizeof(*target), c);
     if (!c) {
-        c = memory_new(sizeof *c);
-        memcpy(&c->target, target, sizeof *target);
-        HASH_ADD(hh, set->by_target, target, sizeof c->target, c);
+        c = memory_new(sizeof(*c));
+        memcpy(&c->target, target, sizeof(*target));
+        HASH_ADD(hh, set->by_target, target, sizeof(c->target), c);
     }
     set->last = c;
     return transport_share(c);
@@ -32,7 +32,7 @@ transport_share(struct transport *c)
 }
 
 void
-transport_close(struct carriers *set, struct transport *c)
+transport_close(struct transports *set, struct transport *c)
 {
     assert(c->holders > 0);
     if (--c->holders > 0)

@@ -1,9 +1,9 @@
-/* Carriers: what Postfix calls a transport. A route's target with its parameters, and
- * those of its sites that want a session. Internal to sched/.
+/* Transports, as Postfix has them: the target of a route with its parameters, and those
+ * of its sites that want a session. Internal to sched/.
  *
- * Carriers take turns (doc/scheduler.md "Destinations"), and within one its sites do;
- * each list is O(1). A transport rate delay is a carrier's: one delivery at a time, and
- * a pause from the beginning of one to that of the next (doc/scheduler.md "Rates"). */
+ * Transports take turns (doc/scheduler.md "Destinations"), and so do the sites of one;
+ * each list is O(1). A transport rate delay permits one delivery at a time, and a pause
+ * between the beginnings of two (doc/scheduler.md "Rates"). */
 #ifndef SCHED_TRANSPORT_H
 #define SCHED_TRANSPORT_H
 
@@ -18,25 +18,25 @@ struct transport {
     size_t holders; /* destinations and sites */
     struct target target;
     struct site *sites;            /* by key */
-    struct transport *prev, *next; /* ready: it has such sites */
+    struct transport *prev, *next; /* ready: it has sites that want a session */
     struct site *ready;
     bool is_ready;
     int sessions, carrying;
-    int idle;            /* of the sessions */
-    unsigned generation; /* of the settings that had it last */
+    int idle;            /* sessions that are idle */
+    unsigned generation; /* of the settings that used it last */
     bool is_gone;        /* no route leads there any more */
     int64_t pause_until_ms;
 };
 
-struct carriers {
+struct transports {
     struct transport *by_target, *ready;
-    struct transport *last; /* that was opened, or NULL */
+    struct transport *last; /* the one opened last, or NULL */
 };
 
-struct transport *transport_open(struct carriers *set, const struct target *target);
+struct transport *transport_open(struct transports *set, const struct target *target);
 struct transport *transport_share(struct transport *c);
-void transport_close(struct carriers *set, struct transport *c);
-/* No transaction may begin: a rate delay of the transport. */
+void transport_close(struct transports *set, struct transport *c);
+/* Whether the transport's rate delay forbids a transaction now. */
 bool transport_pauses(const struct transport *c, int64_t now_ms);
 /* One transaction has begun, or ended. */
 void transport_begin(struct transport *c, int64_t now_ms);

@@ -57,7 +57,7 @@ cause_key_make(const struct outcome *o, struct cause_key *key)
 {
     struct text text = text_from(o->text), remote = text_from(o->remote);
     *key = (struct cause_key){.code = o->code};
-    (void)!text_copy(key->enhanced, sizeof key->enhanced, text_from(o->enhanced));
+    (void)!text_copy(key->enhanced, sizeof(key->enhanced), text_from(o->enhanced));
     memcpy(key->texts, text.at, text.length);
     memcpy(key->texts + text.length + 1, remote.at, remote.length);
     return offsetof(struct cause_key, texts) + text.length + remote.length + 2;
@@ -66,7 +66,7 @@ cause_key_make(const struct outcome *o, struct cause_key *key)
 static size_t
 cause_bytes(const struct cause *c)
 {
-    return sizeof *c + c->size;
+    return sizeof(*c) + c->size;
 }
 
 /* Its number stays as long as messages have it. */
@@ -89,7 +89,7 @@ cause_number(struct deferral_reasons *r)
     }
     if (r->slot_count == r->slot_capacity) {
         r->slot_capacity *= 2;
-        r->slots = memory_resize(r->slots, r->slot_capacity * sizeof *r->slots);
+        r->slots = memory_resize(r->slots, r->slot_capacity * sizeof(*r->slots));
     }
     return r->slot_count++;
 }
@@ -105,7 +105,7 @@ cause_hold(struct deferral_reasons *r, const struct outcome *outcome)
     if (c) {
         HASH_DEL(r->causes, c); /* to the end: it is used */
     } else {
-        c = memory_new(sizeof *c + size);
+        c = memory_new(sizeof(*c) + size);
         c->size = size;
         c->key = (struct cause_key *)(void *)(c + 1);
         memcpy(c->key, &key, size);
@@ -167,7 +167,7 @@ entries_grow(struct deferral_reasons *r)
     size_t capacity = r->capacity;
     r->capacity *= 2;
     r->hand = 0;
-    r->entries = memory_array(r->capacity, sizeof *r->entries);
+    r->entries = memory_array(r->capacity, sizeof(*r->entries));
     for (size_t i = 0; i < capacity; i++)
         if (old[i].number != NONE)
             *entry_find(r, entry_id(&old[i])) = old[i];
@@ -214,9 +214,9 @@ deferral_reasons_new(unsigned limit)
     assert(limit > 0 && limit < 1U << 24);
     r->limit = limit;
     r->capacity = CAPACITY_MIN;
-    r->entries = memory_array(r->capacity, sizeof *r->entries);
+    r->entries = memory_array(r->capacity, sizeof(*r->entries));
     r->slot_capacity = CAPACITY_MIN;
-    r->slots = memory_array(r->slot_capacity, sizeof *r->slots);
+    r->slots = memory_array(r->slot_capacity, sizeof(*r->slots));
     r->slot_count = NONE + 1;
     return r;
 }
@@ -291,8 +291,8 @@ deferral_reasons_changes(const struct deferral_reasons *r)
 size_t
 deferral_reasons_memory(const struct deferral_reasons *r)
 {
-    return sizeof *r + r->capacity * sizeof *r->entries +
-           r->slot_capacity * sizeof *r->slots + r->bytes +
+    return sizeof(*r) + r->capacity * sizeof(*r->entries) +
+           r->slot_capacity * sizeof(*r->slots) + r->bytes +
            (r->causes ? HASH_OVERHEAD(hh, r->causes) : 0);
 }
 
@@ -324,8 +324,8 @@ deferral_reasons_read(const struct deferral_reasons *r, unsigned number,
     const char *remote = key->texts + strlen(key->texts) + 1;
     *outcome = (struct outcome){
         .verdict = VERDICT_DEFERRED, .blame = BLAME_MESSAGE, .code = key->code};
-    memcpy(outcome->enhanced, key->enhanced, sizeof outcome->enhanced);
-    (void)!text_copy(outcome->text, sizeof outcome->text, text_from(key->texts));
-    (void)!text_copy(outcome->remote, sizeof outcome->remote, text_from(remote));
+    memcpy(outcome->enhanced, key->enhanced, sizeof(outcome->enhanced));
+    (void)!text_copy(outcome->text, sizeof(outcome->text), text_from(key->texts));
+    (void)!text_copy(outcome->remote, sizeof(outcome->remote), text_from(remote));
     return true;
 }

@@ -100,7 +100,7 @@ reasons_put_outcome(struct reasons_page *p, unsigned number)
     if (!deferral_reasons_read(p->reasons, number, &o))
         return 0;
     int length = snprintf(
-        head, sizeof head, "%d %s %zu %zu\n", reasons_is_code(o.code) ? o.code : 0,
+        head, sizeof(head), "%d %s %zu %zu\n", reasons_is_code(o.code) ? o.code : 0,
         reasons_is_enhanced(text_from(o.enhanced)) ? o.enhanced : "4.0.0",
         strlen(o.text), strlen(o.remote));
     size_t size = (size_t)length + strlen(o.text) + strlen(o.remote) + 1;
@@ -143,7 +143,7 @@ reasons_put_file(struct disk *disk, const char *path, const struct reasons_page 
 static int
 reasons_put(struct disk *disk, const char *path, struct reasons_page *p)
 {
-    qsort(p->rows, p->count, sizeof *p->rows, reasons_sooner);
+    qsort(p->rows, p->count, sizeof(*p->rows), reasons_sooner);
     for (size_t i = 0; i < p->count; i++)
         reasons_put_message(p, &p->rows[i]);
     int result =
@@ -160,9 +160,9 @@ reasons_write(struct disk *disk, const char *path, struct deferral_reasons *reas
         .sched = sched,
         .knows_all = knows_all,
         .reasons = reasons,
-        .rows = memory_array(count + 1, sizeof *p.rows),
-        .strangers = memory_array(count + 1, sizeof *p.strangers),
-        .numbers = memory_array(deferral_reasons_numbers(reasons), sizeof *p.numbers),
+        .rows = memory_array(count + 1, sizeof(*p.rows)),
+        .strangers = memory_array(count + 1, sizeof(*p.strangers)),
+        .numbers = memory_array(deferral_reasons_numbers(reasons), sizeof(*p.numbers)),
     };
     buffer_init(&p.heads, REASONS_SIZE_MAX);
     buffer_init(&p.lines, REASONS_SIZE_MAX);
@@ -213,12 +213,12 @@ reasons_take_outcome(struct text *rest, struct outcome *o)
     *o = (struct outcome){.verdict = VERDICT_DEFERRED, .blame = BLAME_MESSAGE};
     bool good = text_cut(rest, '\n', &line) && reasons_number(&line, 599, &code) &&
                 text_cut(&line, ' ', &enhanced) && reasons_is_enhanced(enhanced) &&
-                text_copy(o->enhanced, sizeof o->enhanced, enhanced) &&
+                text_copy(o->enhanced, sizeof(o->enhanced), enhanced) &&
                 reasons_number(&line, OUTCOME_TEXT_MAX - 1, &text) &&
                 reasons_number(&line, OUTCOME_REMOTE_MAX - 1, &remote) &&
                 line.at == NULL && reasons_is_code((int64_t)code) &&
-                reasons_take(rest, text, o->text, sizeof o->text) &&
-                reasons_take(rest, remote, o->remote, sizeof o->remote) &&
+                reasons_take(rest, text, o->text, sizeof(o->text)) &&
+                reasons_take(rest, remote, o->remote, sizeof(o->remote)) &&
                 text_starts(*rest, TEXT("\n"));
     if (!good)
         return false;
@@ -266,7 +266,7 @@ reasons_check_sum(struct text all, struct text *body)
     if (all.length < TRAILER_SIZE)
         return false;
     *body = text_before(all, all.length - TRAILER_SIZE);
-    snprintf(trailer, sizeof trailer, "end %08" PRIx32 "\n",
+    snprintf(trailer, sizeof(trailer), "end %08" PRIx32 "\n",
              crc_add(0, body->at, body->length));
     return text_equal(text_after(all, body->length), text_from(trailer));
 }
@@ -280,7 +280,7 @@ reasons_parse(struct reasons_reader *r, struct text all, struct text *lines)
     struct outcome o;
     if (!reasons_check_sum(all, &r->rest) || !reasons_take_title(r))
         return false;
-    r->outcomes = memory_array((size_t)r->outcome_count + 1, sizeof *r->outcomes);
+    r->outcomes = memory_array((size_t)r->outcome_count + 1, sizeof(*r->outcomes));
     for (uint64_t i = 1; i <= r->outcome_count; i++) {
         r->outcomes[i] = r->rest;
         if (!reasons_take_outcome(&r->rest, &o))
@@ -357,7 +357,7 @@ reasons_read_entry(void *context, const char *name)
     if (suffix.length > 0 && (suffix.length >= SLICES_SUFFIX_MAX ||
                               strspn(suffix.at, ".-0123456789") < suffix.length))
         return true;
-    snprintf(path, sizeof path, "lock/%.30s", name);
+    snprintf(path, sizeof(path), "lock/%.30s", name);
     (void)!reasons_read(s->disk, path, s->found, reasons_want_any, NULL);
     return true;
 }

@@ -178,9 +178,9 @@ read_dead(const json_t *o, int64_t now_ms, struct site_state *r)
                              "%s", "");
     const char *enhanced = json_string_value(json_object_get(o, "enhanced"));
     if (enhanced && (enhanced[0] == '4' || enhanced[0] == '5'))
-        copy_string(o, "enhanced", r->reason.enhanced, sizeof r->reason.enhanced);
-    copy_string(o, "text", r->reason.text, sizeof r->reason.text);
-    copy_string(o, "remote", r->reason.remote, sizeof r->reason.remote);
+        copy_string(o, "enhanced", r->reason.enhanced, sizeof(r->reason.enhanced));
+    copy_string(o, "text", r->reason.text, sizeof(r->reason.text));
+    copy_string(o, "remote", r->reason.remote, sizeof(r->reason.remote));
 }
 
 static bool

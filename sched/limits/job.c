@@ -38,7 +38,7 @@ jobs_clear(struct jobs *jobs)
 {
     if (jobs->class_count > 0)
         memset(jobs->classes, 0, jobs->class_count * sizeof(struct job *));
-    memset(jobs->present, 0, sizeof jobs->present);
+    memset(jobs->present, 0, sizeof(jobs->present));
     jobs->is_cached = false;
 }
 

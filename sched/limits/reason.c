@@ -44,12 +44,12 @@ reason_open(struct reason **list, const struct outcome *outcome)
             return reason_share(r);
     }
     struct text text = text_from(outcome->text), remote = text_from(outcome->remote);
-    r = memory_new(sizeof *r + text.length + remote.length);
+    r = memory_new(sizeof(*r) + text.length + remote.length);
     r->holders = 1;
     r->verdict = outcome->verdict;
     r->blame = outcome->blame;
     r->code = outcome->code;
-    memcpy(r->enhanced, outcome->enhanced, sizeof r->enhanced);
+    memcpy(r->enhanced, outcome->enhanced, sizeof(r->enhanced));
     r->text_length = (unsigned short)text.length;
     r->remote_length = (unsigned short)remote.length;
     memcpy(r->bytes, text.at, text.length);
@@ -85,7 +85,7 @@ reason_read(const struct reason *reason, struct outcome *outcome)
 {
     *outcome = (struct outcome){
         .verdict = reason->verdict, .blame = reason->blame, .code = reason->code};
-    memcpy(outcome->enhanced, reason->enhanced, sizeof outcome->enhanced);
+    memcpy(outcome->enhanced, reason->enhanced, sizeof(outcome->enhanced));
     memcpy(outcome->text, reason->bytes, reason->text_length);
     memcpy(outcome->remote, reason->bytes + reason->text_length, reason->remote_length);
 }

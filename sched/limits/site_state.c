@@ -14,7 +14,7 @@ site_state_add(struct site_state_set *set, const struct site_state *r)
     if (HASH_COUNT(set->by_key) >= SITE_STATE_MAX)
         return false;
     size_t length = strlen(r->key);
-    copy = memory_new(sizeof *copy + length + 1);
+    copy = memory_new(sizeof(*copy) + length + 1);
     *copy = *r;
     char *key = (char *)(copy + 1);
     memcpy(key, r->key, length + 1);

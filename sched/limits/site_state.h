@@ -1,4 +1,4 @@
-/* What sites have taught us, over a restart: plain data, by carrier and site. Pure.
+/* What sites have taught us, over a restart: plain data, by transport and site. Pure.
  *
  * The owner writes it down now and then (sched_remember) and gives it back at the start
  * (sched_recall); a site that is made then begins with it. */
@@ -15,7 +15,7 @@ enum { SITE_STATE_MAX = 10000, SITE_STATE_KEY_MAX = 2400 };
 
 struct site_state {
     UT_hash_handle hh; /* the set's */
-    const char *key;   /* the carrier's, a blank, the site's */
+    const char *key;   /* the transport's, a blank, the site's */
     int64_t at_ms;     /* when it was so; 0 = now */
     int window;        /* 0 = the initial one */
     struct ceiling ceiling;

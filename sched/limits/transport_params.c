@@ -173,17 +173,17 @@ transport_params_option_set(const struct option *o, struct transport_params *t,
         if (!settings_parse_duration(value, &duration) || duration < (int64_t)o->min ||
             duration > (int64_t)o->max)
             return false;
-        memcpy(field, &duration, sizeof duration);
+        memcpy(field, &duration, sizeof(duration));
         return true;
     case OPTION_FEEDBACK:
         if (!transport_params_parse_feedback(value, &feedback))
             return false;
-        memcpy(field, &feedback, sizeof feedback);
+        memcpy(field, &feedback, sizeof(feedback));
         return true;
     case OPTION_RATE:
         if (!bucket_rate_parse(value, &rate))
             return false;
-        memcpy(field, &rate, sizeof rate);
+        memcpy(field, &rate, sizeof(rate));
         return true;
     case OPTION_YES:
         if (!text_equal_nocase(value, TEXT("yes")) &&
@@ -201,7 +201,7 @@ static struct text
 without_prefix(struct text key)
 {
     static const char *const prefixes[] = {"default_", "smtp_", "lmtp_", "local_"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
         struct text prefix = text_from(prefixes[i]);
         if (text_starts_nocase(key, prefix))
             return text_after(key, prefix.length);
@@ -212,7 +212,7 @@ without_prefix(struct text key)
 bool
 transport_params_option(struct transport_params *t, struct text key, struct text value)
 {
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
         const struct option *o = &options[i];
         if (text_equal_nocase(key, text_from(o->name)) ||
             text_equal_nocase(without_prefix(key), text_from(o->setting)))

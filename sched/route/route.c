@@ -172,7 +172,7 @@ route_hiding(const struct rules *rules, struct text key)
 static struct route *
 route_add(struct rules *rules, struct text key)
 {
-    struct route *route = memory_new(sizeof *route);
+    struct route *route = memory_new(sizeof(*route));
     route->pattern = text_string(key);
     route->position = HASH_COUNT(rules->routes);
     route->hidden_by = route_hiding(rules, key);
@@ -274,7 +274,7 @@ route_entry_read(struct reading *r, struct text entry, struct text pattern,
     struct target parsed = {0};
     bool of_senders = r->rules == &r->table->senders;
     size_t length = of_senders && text_equal(pattern, null_sender)
-                        ? text_copy(key, sizeof key, pattern) * pattern.length
+                        ? text_copy(key, sizeof(key), pattern) * pattern.length
                         : pattern_key(pattern, key);
     if (length == 0)
         route_complain(r, r->key, entry,
@@ -292,7 +292,7 @@ route_entry_read(struct reading *r, struct text entry, struct text pattern,
             "its pattern stands above already, so this never matches; remove one");
     else
         memcpy(&route_add(r->rules, text_of(key, length))->target, &parsed,
-               sizeof parsed);
+               sizeof(parsed));
 }
 
 static struct text
@@ -413,7 +413,7 @@ relay_read(struct reading *r)
     }
     if (!all)
         all = route_add(rules, TEXT("*"));
-    memcpy(&all->target, &target, sizeof target);
+    memcpy(&all->target, &target, sizeof(target));
 }
 
 static void
@@ -433,7 +433,7 @@ local_domain(const struct route_table *table, struct text name)
 {
     char key[ADDRESS_DOMAIN_MAX + 1];
     struct domain *domain;
-    if (!text_copy(key, sizeof key, name))
+    if (!text_copy(key, sizeof(key), name))
         return NULL;
     text_lower(key, name.length);
     HASH_FIND(hh, table->local_domains, key, name.length, domain);
@@ -453,10 +453,10 @@ local_domains_read(struct reading *r)
         size_t length = domain_key(word, 0, key);
         if (length == 0 || local_domain(r->table, text_of(key, length)))
             continue;
-        struct domain *domain = memory_new(sizeof *domain);
+        struct domain *domain = memory_new(sizeof(*domain));
         domain->name = text_string(text_of(key, length));
         if (!r->table->local_domains)
-            text_copy(r->table->first_local, sizeof r->table->first_local,
+            text_copy(r->table->first_local, sizeof(r->table->first_local),
                       text_from(domain->name));
         HASH_ADD_KEYPTR(hh, r->table->local_domains, domain->name, length, domain);
     }
@@ -479,14 +479,14 @@ struct route_table *
 route_new(const struct route_settings *settings, struct buffer *mistakes)
 {
     char problem[TARGET_PROBLEM_MAX];
-    struct route_table *table = memory_new(sizeof *table);
+    struct route_table *table = memory_new(sizeof(*table));
     struct reading r = {.table = table, .settings = settings, .mistakes = mistakes};
     bool good = target_parse(TEXT("mx"), settings->smtp_port, &settings->base,
                              &table->mx, problem);
     assert(good);
     table->unknown.kind = TARGET_UNKNOWN;
     table->unknown.timeout_scale = 1;
-    memcpy(&table->unknown.transport, &settings->base, sizeof settings->base);
+    memcpy(&table->unknown.transport, &settings->base, sizeof(settings->base));
     table->secrets = settings->without_secrets
                          ? secrets_new(TEXT(""), mistakes)
                          : secrets_new(settings->passwords, mistakes);
@@ -545,7 +545,7 @@ route_named(const struct rules *rules, const struct address *address, bool passe
     size_t length = rules->has_addresses ? mailbox_key(address, key) : 0;
     if (length > 0)
         found = route_through(rules, text_of(key, length), passes_hold);
-    if (address->domain.length == 0 || !text_copy(key, sizeof key, address->domain))
+    if (address->domain.length == 0 || !text_copy(key, sizeof(key), address->domain))
         return found;
     struct text domain = text_of(key, address->domain.length);
     text_lower(key, domain.length);
@@ -577,7 +577,7 @@ route_each_target(const struct route_table *table,
                   void *context)
 {
     const struct rules *const all[] = {&table->recipients, &table->senders};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         for (const struct route *route = all[i]->routes; route; route = route->hh.next)
             each(context, &route->target);
     if (table->has_local)
@@ -691,7 +691,7 @@ static bool
 rules_lead_to(const struct rules *rules, const struct target *target)
 {
     for (const struct route *r = rules->routes; r; r = r->hh.next)
-        if (memcmp(&r->target, target, sizeof *target) == 0)
+        if (memcmp(&r->target, target, sizeof(*target)) == 0)
             return true;
     return false;
 }
@@ -701,8 +701,8 @@ route_leads_to(const struct route_table *table, const struct target *target)
 {
     return rules_lead_to(&table->recipients, target) ||
            rules_lead_to(&table->senders, target) ||
-           (table->has_local && memcmp(&table->local, target, sizeof *target) == 0) ||
-           memcmp(&table->mx, target, sizeof *target) == 0 ||
+           (table->has_local && memcmp(&table->local, target, sizeof(*target)) == 0) ||
+           memcmp(&table->mx, target, sizeof(*target)) == 0 ||
            (table->peers && peers_lead_to(table->peers, target));
 }
 

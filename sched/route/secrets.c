@@ -60,7 +60,7 @@ line_add(struct secrets *secrets, struct text host, uint16_t port, struct text u
         return false;
     size_t length = key_write(host, port, user, key);
     assert(length > 0);
-    struct line *line = memory_new(sizeof *line);
+    struct line *line = memory_new(sizeof(*line));
     line->key = text_string(text_of(key, length));
     line->value = text_string(secret->value);
     line->secret = *secret;
@@ -153,7 +153,7 @@ secrets_line_read(struct secrets *secrets, struct text line)
 struct secrets *
 secrets_new(struct text table, struct buffer *mistakes)
 {
-    struct secrets *secrets = memory_new(sizeof *secrets);
+    struct secrets *secrets = memory_new(sizeof(*secrets));
     struct text line;
     bool bad = false;
     for (unsigned number = 1; table.length > 0 && text_cut(&table, '\n', &line);
@@ -228,7 +228,7 @@ secrets_mark(const struct secret *secret)
     unsigned char digest[DIGEST_SIZE];
     uint64_t mark;
     digest_plain(secret->value, digest);
-    memcpy(&mark, digest, sizeof mark);
+    memcpy(&mark, digest, sizeof(mark));
     mark = (mark & ~UINT64_C(1)) | secret->is_token;
     return mark ? mark : 2;
 }

@@ -123,10 +123,10 @@ option_auth(struct target_parser *p, struct text key, struct text value)
         return target_complain(p, "auth_clear=%.*s: use yes or no",
                                TEXT_ARGS(text_before(value, 40)));
     }
-    for (size_t i = 0; i < sizeof mechanisms / sizeof *mechanisms; i++) {
+    for (size_t i = 0; i < sizeof(mechanisms) / sizeof(*mechanisms); i++) {
         struct text name = text_from(mechanisms[i]);
         if (text_equal_nocase(key, TEXT("auth")) && text_equal_nocase(value, name))
-            return text_copy(t->auth, sizeof t->auth, name);
+            return text_copy(t->auth, sizeof(t->auth), name);
     }
     return target_complain(
         p,
@@ -156,7 +156,7 @@ option_create(struct target_parser *p, struct text value)
         value = TEXT("");
     else if (!is_file)
         value = TEXT(TARGET_USERS_SYSTEM);
-    return text_copy(t->users, sizeof t->users, value) ||
+    return text_copy(t->users, sizeof(t->users), value) ||
            target_complain(p, "create=%.*s: the path is too long", TEXT_ARGS(value));
 }
 
@@ -238,7 +238,7 @@ path_copy(struct target_parser *p, struct text path)
 static const struct target_scheme *
 scheme_find(struct text name)
 {
-    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++)
         if (text_equal_nocase(name, schemes[i].name))
             return &schemes[i];
     return NULL;
@@ -331,7 +331,7 @@ error_parse(struct target_parser *p, struct text t)
     if (text_has_control(words) || words.length >= OUTCOME_TEXT_MAX ||
         !text_copy(p->target->path, TARGET_PATH_MAX, words))
         return target_complain(p, "the text is too long or holds control characters");
-    text_copy(p->target->enhanced, sizeof p->target->enhanced, code);
+    text_copy(p->target->enhanced, sizeof(p->target->enhanced), code);
     return true;
 }
 
@@ -413,8 +413,8 @@ target_parse(struct text t, uint16_t smtp_port, const struct transport_params *b
 {
     struct target_parser p = {.target = out, .problem = problem};
     /* memset, because targets are compared as bytes. */
-    memset(out, 0, sizeof *out);
-    memcpy(&out->transport, base, sizeof *base);
+    memset(out, 0, sizeof(*out));
+    memcpy(&out->transport, base, sizeof(*base));
     out->timeout_scale = 1;
     out->notices_ms = NOTICES_MS;
     if (text_starts_nocase(t, TEXT("error:")))

@@ -16,7 +16,7 @@ literal_parse(struct text inner, struct text *host)
     if (inner.length >= TARGET_HOST_MAX)
         return false;
     bool ipv6 = text_find(inner, ':') != TEXT_NONE;
-    int length = snprintf(literal, sizeof literal, "[%s%.*s]", ipv6 ? "IPv6:" : "",
+    int length = snprintf(literal, sizeof(literal), "[%s%.*s]", ipv6 ? "IPv6:" : "",
                           TEXT_ARGS(inner));
     return address_is_domain(text_of(literal, (size_t)length)) ||
            address_is_domain(inner);
@@ -133,7 +133,7 @@ user_parse(struct target_parser *p, struct text t)
                         "relay_password or auth_passwords (a ':' of the user is %%3A)");
         return 0;
     }
-    if (!user_decode(t, user, sizeof user, &length) ||
+    if (!user_decode(t, user, sizeof(user), &length) ||
         text_has_control(text_of(user, length)) ||
         !text_is_utf8(text_of(user, length))) {
         target_complain(

@@ -87,7 +87,7 @@ over_parse(struct text t, struct fake_server_settings *s)
         {TEXT("silent"), FAKE_SERVER_OVER_SILENT},
     };
     uint64_t queue;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
         if (text_equal(t, words[i].word)) {
             s->over = words[i].over;
             return true;
@@ -123,7 +123,7 @@ fake_server_option_set(const struct option *o, struct fake_server_settings *s,
         if (!settings_parse_duration(value, &time) || time < 0 || time > DAY_MS)
             return false;
         time *= 1000;
-        memcpy(field, &time, sizeof time);
+        memcpy(field, &time, sizeof(time));
         return true;
     case OPTION_ODDS:
         return odds_parse(value, field);
@@ -152,7 +152,7 @@ word_set(struct fake_server_settings *s, struct text word)
         {TEXT("down"),   FAKE_SERVER_DOWN  },
         {TEXT("silent"), FAKE_SERVER_SILENT},
     };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
         if (text_equal(word, words[i].word)) {
             s->state = words[i].state;
             return true;
@@ -168,7 +168,7 @@ fake_server_option(struct fake_server_settings *s, struct text option,
     if (equals == TEXT_NONE && word_set(s, option))
         return true;
     struct text key = text_before(option, equals);
-    for (size_t i = 0; equals != TEXT_NONE && i < sizeof options / sizeof *options;
+    for (size_t i = 0; equals != TEXT_NONE && i < sizeof(options) / sizeof(*options);
          i++) {
         const struct option *o = &options[i];
         if (!text_equal(key, text_from(o->name)))
@@ -181,7 +181,7 @@ fake_server_option(struct fake_server_settings *s, struct text option,
     }
     (void)!buffer_format(problem, "'%.*s' is no setting of a server: up down silent",
                          TEXT_ARGS(option));
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
         (void)!buffer_format(problem, " %s=", options[i].name);
     return false;
 }

@@ -1,5 +1,5 @@
-/* A pretended mail server: what it does with a connection and with a transaction. Pure;
- * time and chance are given. For simulations (sched/simulate/simulation.h). */
+/* A simulated mail server: how it treats a connection and a transaction. Pure; time and
+ * chance are given. For sched/simulate/simulation.h. */
 #ifndef SCHED_FAKE_SERVER_H
 #define SCHED_FAKE_SERVER_H
 
@@ -11,25 +11,26 @@ enum { FAKE_SERVER_NAME_MAX = 64 };
 enum fake_server_state {
     FAKE_SERVER_UP,
     FAKE_SERVER_DOWN,  /* refuses connections */
-    FAKE_SERVER_SILENT /* never answers: what connects times out */
+    FAKE_SERVER_SILENT /* never answers: connections time out */
 };
-enum fake_server_over { /* what becomes of a connection over the limit of sessions */
-                        FAKE_SERVER_OVER_421,
-                        FAKE_SERVER_OVER_RESET,
-                        FAKE_SERVER_OVER_REFUSE,
-                        FAKE_SERVER_OVER_SILENT, /* accepted, but never greeted */
-                        FAKE_SERVER_OVER_QUEUE   /* so many wait, the rest is never
-                                                    accepted */
+/* What becomes of a connection beyond the limit of sessions. */
+enum fake_server_over {
+    FAKE_SERVER_OVER_421,
+    FAKE_SERVER_OVER_RESET,
+    FAKE_SERVER_OVER_REFUSE,
+    FAKE_SERVER_OVER_SILENT, /* accepted, but never greeted */
+    FAKE_SERVER_OVER_QUEUE   /* some wait, the rest is never accepted */
 };
-struct fake_server_odds { /* bad out of: at random, or the last `bad` of each `of` */
-    unsigned bad, of;     /* of 0: never */
+/* `bad` out of `of`: at random, or the last `bad` of each `of`. */
+struct fake_server_odds {
+    unsigned bad, of; /* of 0: never */
     bool random;
 };
 
-/* How it behaves. Times in microseconds. */
+/* Its behaviour. Times in microseconds. */
 struct fake_server_settings {
     char name[FAKE_SERVER_NAME_MAX];
-    unsigned preference; /* of the exchange; the least is tried first */
+    unsigned preference; /* of the MX; the least is tried first */
     enum fake_server_state state;
     unsigned sessions; /* at once; 0 = no limit */
     enum fake_server_over over;
@@ -39,7 +40,7 @@ struct fake_server_settings {
     struct fake_server_odds fail, tempfail, reject;
     unsigned per_session; /* messages; then it hangs up; 0 = no limit */
     struct rate rate;     /* of transactions, or none */
-    unsigned rate_reply;  /* above it; 421 hangs up, too */
+    unsigned rate_reply;  /* the reply above it; 421 hangs up, too */
     int64_t connect_timeout_us, greeting_timeout_us; /* the client's */
 };
 
@@ -47,8 +48,8 @@ struct fake_server_settings {
  * "delay.rcpt=", "delay.message=", "delay.jitter=2%", "fail=1/4" or "fail=1/4,random"
  * (connections), "tempfail=", "reject=" (transactions), "per_session=100",
  * "rate=10/s,burst=10", "rate_reply=451", "connect_timeout=", "greeting_timeout=",
- * "preference=10"; and the words "up", "down", "silent". False: problem says what is
- * wrong and what would be right. */
+ * "preference=10"; and the words "up", "down", "silent". False: problem states the
+ * error and the valid form. */
 bool fake_server_option(struct fake_server_settings *settings, struct text option,
                         struct buffer *problem) __attribute__((warn_unused_result));
 
@@ -56,17 +57,17 @@ struct fake_server {
     struct fake_server_settings settings;
     unsigned sessions, waiting; /* now */
     unsigned peak_sessions;
-    uint64_t connections, transactions; /* for odds that are no chance */
+    uint64_t connections, transactions; /* for odds that are not random */
     struct bucket bucket;
     uint64_t *random; /* a generator of its owner */
 };
 
-/* time, with the jitter. */
+/* time_us with the jitter. */
 int64_t fake_server_delay_us(struct fake_server *r, int64_t time_us);
 
 enum reception {
-    RECEPTION_SESSION, /* it is counted; greets after settings.greeting_us */
-    RECEPTION_QUEUED,  /* it is counted as waiting */
+    RECEPTION_SESSION, /* counted; greets after settings.greeting_us */
+    RECEPTION_QUEUED,  /* counted as waiting */
     RECEPTION_421,
     RECEPTION_RESET,
     RECEPTION_REFUSED,
@@ -74,16 +75,16 @@ enum reception {
     RECEPTION_UNGREETED   /* ends with its greeting_timeout */
 };
 enum reception fake_server_connect(struct fake_server *r);
-/* A session has ended. True: one that waits has its place; it is counted as a session.
- */
+/* A session has ended. True: a waiting connection takes its place, and is counted as a
+ * session. */
 bool fake_server_left(struct fake_server *r) __attribute__((warn_unused_result));
-/* One that waited has given up. */
+/* A waiting connection has given up. */
 void fake_server_gave_up(struct fake_server *r);
 
 enum receipt { RECEIPT_TAKEN, RECEIPT_TEMPFAIL, RECEIPT_REJECT, RECEIPT_RATE };
 /* A transaction begins. */
 enum receipt fake_server_begin(struct fake_server *r, int64_t now_ms);
-/* How long it takes. */
+/* The duration of the transaction. */
 int64_t fake_server_service_us(struct fake_server *r, size_t recipients);
 
 #endif

@@ -107,7 +107,7 @@ scenario_name_of(struct text name, uint64_t number)
     size_t mark = find_number_mark(name);
     if (mark == TEXT_NONE)
         return text_string(name);
-    snprintf(text, sizeof text, "%.*s%llu%.*s", (int)mark, name.at,
+    snprintf(text, sizeof(text), "%.*s%llu%.*s", (int)mark, name.at,
              (unsigned long long)number, TEXT_ARGS(text_after(name, mark + 2)));
     return memory_string(text);
 }
@@ -162,8 +162,8 @@ family_add(struct scenario_families *families, struct text name, size_t first,
 {
     if (find_number_mark(name) == TEXT_NONE)
         return;
-    families->at =
-        grown(families->at, families->count, &families->capacity, sizeof *families->at);
+    families->at = grown(families->at, families->count, &families->capacity,
+                         sizeof(*families->at));
     families->at[families->count++] =
         (struct scenario_family){text_string(name), first, count};
 }
@@ -244,10 +244,10 @@ static struct fake_server_settings *
 server_add(struct scenario_site *site, struct text name)
 {
     site->servers =
-        memory_resize(site->servers, (site->server_count + 1) * sizeof *site->servers);
+        memory_resize(site->servers, (site->server_count + 1) * sizeof(*site->servers));
     struct fake_server_settings *server = &site->servers[site->server_count++];
     *server = site->base;
-    (void)!text_copy(server->name, sizeof server->name, name);
+    (void)!text_copy(server->name, sizeof(server->name), name);
     return server;
 }
 
@@ -262,7 +262,7 @@ site_add(struct reader *r, struct text name, const struct range *range)
     family_add(&s->site_names, name, s->site_count,
                (size_t)(range->last - range->first + 1));
     for (uint64_t i = range->first; i <= range->last; i++) {
-        struct scenario_site *site = memory_new(sizeof *site);
+        struct scenario_site *site = memory_new(sizeof(*site));
         site->name = scenario_name_of(name, i);
         site->number = s->site_count;
         site->base.rate_reply = 451;
@@ -271,7 +271,7 @@ site_add(struct reader *r, struct text name, const struct range *range)
         server_add(site, text_from(site->name));
         HASH_ADD_KEYPTR(hh, s->sites, site->name, strlen(site->name), site);
         s->site_at =
-            grown(s->site_at, s->site_count, &s->site_capacity, sizeof *s->site_at);
+            grown(s->site_at, s->site_count, &s->site_capacity, sizeof(*s->site_at));
         s->site_at[s->site_count++] = site;
     }
     return true;
@@ -352,14 +352,14 @@ read_domain_statement(struct reader *r, struct text rest)
     family_add(&s->domain_names, name, s->domain_count,
                (size_t)(range.last - range.first + 1));
     for (uint64_t i = 0; i <= range.last - range.first; i++) {
-        struct scenario_domain *domain = memory_new(sizeof *domain);
+        struct scenario_domain *domain = memory_new(sizeof(*domain));
         domain->name = scenario_name_of(name, range.first + i);
         text_lower(domain->name, strlen(domain->name));
         domain->site = first + (size_t)(i % count);
         domain->number = s->domain_count;
         HASH_ADD_KEYPTR(hh, s->domains, domain->name, strlen(domain->name), domain);
         s->domain_at = grown(s->domain_at, s->domain_count, &s->domain_capacity,
-                             sizeof *s->domain_at);
+                             sizeof(*s->domain_at));
         s->domain_at[s->domain_count++] = domain;
     }
 }
@@ -405,7 +405,7 @@ read_at_statement(struct reader *r, struct text rest)
     change.address = one ? text_string(address) : NULL;
     change.options = text_string(rest);
     s->changes =
-        grown(s->changes, s->change_count, &s->change_capacity, sizeof *s->changes);
+        grown(s->changes, s->change_count, &s->change_capacity, sizeof(*s->changes));
     s->changes[s->change_count++] = change;
 }
 
@@ -531,11 +531,11 @@ read_arrive_statement(struct reader *r, struct text rest)
     if (!a.has_class && r->defaults->bulk_size > 0 &&
         a.arrival.size >= r->defaults->bulk_size)
         a.arrival.class = SCHED_BULK;
-    snprintf(name, sizeof name, "line %zu", r->line);
+    snprintf(name, sizeof(name), "line %zu", r->line);
     a.arrival.name = a.name.length > 0 ? text_string(a.name) : memory_string(name);
     a.arrival.sender = text_string(a.sender);
-    s->arrivals =
-        grown(s->arrivals, s->arrival_count, &s->arrival_capacity, sizeof *s->arrivals);
+    s->arrivals = grown(s->arrivals, s->arrival_count, &s->arrival_capacity,
+                        sizeof(*s->arrivals));
     s->arrivals[s->arrival_count++] = a.arrival;
 }
 
@@ -657,7 +657,7 @@ scenario_read_line(struct reader *r, struct text line)
     struct text word, rest = text_before(line, text_find(line, '#'));
     if (!next_word(&rest, &word))
         return;
-    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+    for (size_t i = 0; i < sizeof(statements) / sizeof(*statements); i++)
         if (text_equal(word, statements[i].word)) {
             statements[i].read(r, rest);
             return;
@@ -685,7 +685,7 @@ struct scenario *
 scenario_new(struct text content, const char *name,
              const struct scenario_defaults *defaults, struct buffer *mistakes)
 {
-    struct scenario *s = memory_new(sizeof *s);
+    struct scenario *s = memory_new(sizeof(*s));
     struct reader r = {
         .scenario = s, .defaults = defaults, .name = name, .mistakes = mistakes};
     struct text line;

@@ -3,22 +3,33 @@
  *
  * One statement a line; `#` begins a comment. Times are 10ms, 5s, 30m, 2h, 1d.
  *
- *   seed N                              of all chance; 1
- *   until TIME | until done             when to stop; done: when no message is left
- *   active_limit N                      and delivery_session_limit, site_active_share:
- * as settings transport KEY=VALUE...              options of a route: concurrency=20
- * adaptive=no client dns=5ms idle=2s              a look-up; how long an idle session
- * is kept site NAME [A..B] [SETTING...]       servers; settings as in
- * sched/simulate/fake_server.h address SITE NAME [SETTING...]      one of the servers
- * of a site, in the place of the one that a site has; it begins with the site's domain
- * NAME [A..B] site SITE with those servers at TIME site SITE SETTING...        from
- * then on; or: at TIME address SITE NAME ... arrive domain=D [count=N] [recipients=N]
- * [size=10K] [sender=S] [class=C] [name=X] [at=TIME] [every=TIME | rate=10/s] [random]
+ *   seed N                      of all random choices; 1
+ *   until TIME | until done     when to stop; done: when no message is left
+ *   active_limit N              also delivery_session_limit and site_active_share:
+ *                               as the settings
+ *   transport KEY=VALUE...      options of a route: concurrency=20 adaptive=no
+ *   client dns=5ms idle=2s      time of a look-up; how long a session stays idle
+ *   site NAME [A..B] [SETTING...]
+ *                               servers; settings as in
+ *                               sched/simulate/fake_server.h
+ *   address SITE NAME [SETTING...]
+ *                               one of several servers of a site, instead of the
+ *                               one it has by default; begins with the site's
+ *                               settings
+ *   domain NAME [A..B] site SITE
+ *                               a domain with those servers
+ *   at TIME site SITE SETTING...
+ *   at TIME address SITE NAME SETTING...
+ *                               other settings from then on
+ *   arrive domain=D [count=N] [recipients=N] [size=10K] [sender=S] [class=C]
+ *          [name=X] [at=TIME] [every=TIME | rate=10/s] [random]
+ *                               mail
  *
- * NAME with %d and a range A..B stands for as many; the name with %d then means all of
- * them, and a name with a number one. Domains are spread over the sites of such a name,
- * and messages over domains, in turn. sender=u%d@x.example: each message has its own.
- * Without every= or rate= all come at once; random: at random times of that rate. */
+ * NAME with %d and a range A..B stands for that many names. Later the name with %d
+ * means all of them, and the name with a number means one. Domains are spread over the
+ * sites of such a name in turn, and messages over its domains. sender=u%d@x.example:
+ * each message has its own sender. Without every= or rate= all messages arrive
+ * together; random: at random times of that rate. */
 #ifndef SCHED_SCENARIO_H
 #define SCHED_SCENARIO_H
 
@@ -50,7 +61,7 @@ struct scenario_domain {
     char *name;
     size_t number, site;
 };
-/* A name that stands for one or more in a row. */
+/* A name that stands for one or more in sequence. */
 struct scenario_family {
     char *name;
     size_t first, count;
@@ -63,7 +74,8 @@ struct scenario_change {
     int64_t at_us;
     size_t first, count; /* sites */
     char *address;       /* NULL: all of theirs */
-    char *options;       /* of sched/simulate/fake_server.h, blanks between; checked */
+    char *options;       /* of sched/simulate/fake_server.h, separated by blanks;
+                          * checked */
 };
 struct scenario_arrival {
     char *name;
@@ -72,7 +84,7 @@ struct scenario_arrival {
     uint64_t size;
     char *sender;
     enum sched_class class;
-    int64_t at_us, every_us; /* every_us between two; 0: at once */
+    int64_t at_us, every_us; /* every_us: between two; 0: all together */
     bool random;
 };
 
@@ -92,17 +104,18 @@ struct scenario {
     uint64_t messages; /* in all */
 };
 
-/* What holds where the text says nothing. */
+/* The values where the text gives none. */
 struct scenario_defaults {
     struct transport_params transport;
     struct sched_settings sched;
     int64_t connect_timeout_ms, idle_ms;
-    uint64_t bulk_size; /* from there on mail is bulk; 0 = never */
+    uint64_t bulk_size; /* mail of this size or more is bulk; 0 = never */
 };
 /* Those of a Petrel without settings. */
 struct scenario_defaults scenario_defaults(void);
 
-/* name: of the file, for mistakes: one line "name:LINE: what" for each. NULL then. */
+/* name: of the file, for the errors: one line "name:LINE: what" for each. NULL if there
+ * are errors. */
 struct scenario *scenario_new(struct text content, const char *name,
                               const struct scenario_defaults *defaults,
                               struct buffer *mistakes);

@@ -50,11 +50,11 @@ simulation_note(struct simulation *s, const char *what, const char *format, ...)
     va_list list;
     if (!s->trace)
         return;
-    int at =
-        snprintf(line, sizeof line, "%lld.%06lld %s ", (long long)(s->now_us / 1000000),
-                 (long long)(s->now_us % 1000000), what);
+    int at = snprintf(line, sizeof(line), "%lld.%06lld %s ",
+                      (long long)(s->now_us / 1000000),
+                      (long long)(s->now_us % 1000000), what);
     va_start(list, format);
-    vsnprintf(line + at, sizeof line - (size_t)at, format, list);
+    vsnprintf(line + at, sizeof(line) - (size_t)at, format, list);
     va_end(list);
     s->trace(s->context, text_from(line));
 }
@@ -173,7 +173,7 @@ mail_sender(const struct generator *g, unsigned number)
     const char *pattern = g->arrival->sender, *mark = strstr(pattern, "%d");
     if (!mark)
         return g->sender;
-    snprintf(sender, sizeof sender, "%.*s%u%s", (int)(mark - pattern), pattern, number,
+    snprintf(sender, sizeof(sender), "%.*s%u%s", (int)(mark - pattern), pattern, number,
              mark + 2);
     return sched_sender(text_from(sender));
 }
@@ -358,17 +358,17 @@ simulation_step(struct simulation *s)
 static void
 place_init(struct simulation *s, struct place *place, const struct scenario_site *site)
 {
-    struct exchange_name *names = memory_array(site->server_count, sizeof *names);
+    struct exchange_name *names = memory_array(site->server_count, sizeof(*names));
     char(*hosts)[SCENARIO_NAME_MAX + FAKE_SERVER_NAME_MAX + 32] =
-        memory_array(site->server_count, sizeof *hosts);
+        memory_array(site->server_count, sizeof(*hosts));
     char key[SITE_KEY_KEY_MAX];
     place->station_count = site->server_count;
-    place->stations = memory_array(site->server_count, sizeof *place->stations);
+    place->stations = memory_array(site->server_count, sizeof(*place->stations));
     for (size_t i = 0; i < site->server_count; i++) {
         struct fake_server *r = &place->stations[i].receiver;
         r->settings = site->servers[i];
         r->random = &s->random;
-        snprintf(hosts[i], sizeof *hosts, "%s.%s", r->settings.name, site->name);
+        snprintf(hosts[i], sizeof(*hosts), "%s.%s", r->settings.name, site->name);
         names[i] = (struct exchange_name){text_from(hosts[i]), r->settings.preference};
     }
     place->key_length = site_key_key(NULL, names, site->server_count, key);
@@ -383,7 +383,7 @@ generator_init(struct simulation *s, struct generator *g,
 {
     g->arrival = arrival;
     g->event.kind = EVENT_ARRIVAL;
-    g->took_ms = memory_array(arrival->messages, sizeof *g->took_ms);
+    g->took_ms = memory_array(arrival->messages, sizeof(*g->took_ms));
     g->sender = sched_sender(text_from(arrival->sender));
     group->name = arrival->name;
     group->messages = arrival->messages;
@@ -393,7 +393,7 @@ generator_init(struct simulation *s, struct generator *g,
 static void
 simulation_init(struct simulation *s, const struct scenario *scenario)
 {
-    struct simulation_result *result = memory_new(sizeof *result);
+    struct simulation_result *result = memory_new(sizeof(*result));
     struct sched_settings settings = scenario->sched;
     unsigned recipients = 1;
     settings.seed = scenario->seed;
@@ -408,29 +408,29 @@ simulation_init(struct simulation *s, const struct scenario *scenario)
     heap_init(&s->events, happens_before);
     result->messages = scenario->messages;
     result->group_count = scenario->arrival_count;
-    result->groups = memory_array(result->group_count, sizeof *result->groups);
+    result->groups = memory_array(result->group_count, sizeof(*result->groups));
     result->site_count = scenario->site_count;
-    result->sites = memory_array(result->site_count, sizeof *result->sites);
-    s->mails = memory_array((size_t)scenario->messages, sizeof *s->mails);
-    s->touched = memory_array(scenario->site_count, sizeof *s->touched);
-    s->places = memory_array(scenario->site_count, sizeof *s->places);
+    result->sites = memory_array(result->site_count, sizeof(*result->sites));
+    s->mails = memory_array((size_t)scenario->messages, sizeof(*s->mails));
+    s->touched = memory_array(scenario->site_count, sizeof(*s->touched));
+    s->places = memory_array(scenario->site_count, sizeof(*s->places));
     for (size_t i = 0; i < scenario->site_count; i++) {
         result->sites[i].name = scenario->site_at[i]->name;
         place_init(s, &s->places[i], scenario->site_at[i]);
     }
-    s->changes = memory_array(scenario->change_count + 1, sizeof *s->changes);
+    s->changes = memory_array(scenario->change_count + 1, sizeof(*s->changes));
     for (size_t i = 0; i < scenario->change_count; i++) {
         s->changes[i].event.kind = EVENT_CHANGE;
         s->changes[i].what = &scenario->changes[i];
         simulation_plan(s, &s->changes[i].event, scenario->changes[i].at_us);
     }
-    s->generators = memory_array(scenario->arrival_count, sizeof *s->generators);
+    s->generators = memory_array(scenario->arrival_count, sizeof(*s->generators));
     for (size_t i = 0; i < scenario->arrival_count; i++) {
         const struct scenario_arrival *a = &scenario->arrivals[i];
         generator_init(s, &s->generators[i], a, &result->groups[i]);
         recipients = a->recipients > recipients ? a->recipients : recipients;
     }
-    s->recipients = memory_array(recipients, sizeof *s->recipients);
+    s->recipients = memory_array(recipients, sizeof(*s->recipients));
 }
 
 static int
@@ -447,7 +447,7 @@ group_sum_up(struct simulation_group *group, struct generator *g)
     uint64_t sum = 0;
     if (n == 0)
         return;
-    qsort(g->took_ms, n, sizeof *g->took_ms, compare_times);
+    qsort(g->took_ms, n, sizeof(*g->took_ms), compare_times);
     for (unsigned i = 0; i < n; i++)
         sum += g->took_ms[i];
     group->mean_ms = (int64_t)(sum / n);

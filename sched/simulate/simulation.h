@@ -1,29 +1,29 @@
-/* Runs a scenario (sched/simulate/scenario.h): the real scheduler, pretended servers,
- * virtual time, chance from a seed. Pure: the same scenario gives the same result and
- * trace.
+/* Runs a scenario (sched/simulate/scenario.h) with the real scheduler, simulated
+ * servers, virtual time, and chance from a seed. Pure: the same scenario gives the same
+ * result and trace. It opens no socket and no file.
  *
- * The client is the real one in short: a look-up tells a session's site, addresses are
- * tried one after the other, a greeted session is given mail until there is none, and
- * is kept idle for a moment. Not pretended: two transactions under way on one session,
- * and what the network carries. */
+ * The client is a short form of smtp/client: a look-up finds a session's site,
+ * addresses are tried one after the other, a greeted session takes mail until there is
+ * none, and stays idle for a moment. Not simulated: two transactions under way on one
+ * session, and network traffic. */
 #ifndef SCHED_SIMULATION_H
 #define SCHED_SIMULATION_H
 
 #include "sched/simulate/scenario.h"
 
-/* Of each arrive statement: from arrival to the last recipient's delivery. */
+/* For each arrive statement: from arrival to the last recipient's delivery. */
 struct simulation_group {
     const char *name; /* the scenario's */
     unsigned messages, delivered, failed;
     int64_t mean_ms, median_ms, p99_ms, max_ms;
-    int64_t first_ms, last_ms; /* deliveries, since the start; last 0: none */
+    int64_t first_ms, last_ms; /* of deliveries, since the start; last 0: none */
 };
 
 struct simulation_site {
     const char *name;                 /* the scenario's */
     uint64_t delivered;               /* transactions */
-    unsigned sessions, peak_sessions; /* the client's, from the look-up on */
-    unsigned peak_open;               /* of the servers, together */
+    unsigned sessions, peak_sessions; /* of the client, from the look-up on */
+    unsigned peak_open;               /* of all servers together */
     int64_t busy_us;                  /* in transactions */
 };
 
@@ -33,13 +33,13 @@ struct simulation_result {
     uint64_t messages, messages_delivered, messages_failed;
     uint64_t recipients_delivered, recipients_failed;
     uint64_t works;    /* transactions that delivered */
-    uint64_t deferred; /* verdicts for recipients: all of them, and of these: */
+    uint64_t deferred; /* verdicts for recipients, of which: */
     uint64_t tempfails, rate_limited, suspended; /* without a session */
     uint64_t opens, connects, greeted, refused, timed_out, lost;
     uint64_t transactions; /* begun */
     uint64_t deaths;
     size_t peak_queue, peak_active, peak_sessions;
-    uint64_t window_events; /* of up to 16 sites; of these, after each feedback: */
+    uint64_t window_events; /* of up to 16 sites; after each feedback: */
     double window_mean, window_deviation;
     uint64_t actions; /* of the scheduler */
     struct simulation_group *groups;
@@ -54,16 +54,16 @@ struct simulation_result *simulation_run(const struct scenario *scenario,
                                          void *context);
 void simulation_free(struct simulation_result **result);
 
-/* Connections that were refused or timed out, in 100 of those that were tried. */
+/* Percentage of the connections tried that were refused or timed out. */
 double simulation_refused_share(const struct simulation_result *result);
 /* The same for each 100 messages delivered. */
 double simulation_refused_per_100(const struct simulation_result *result);
-/* In percent: of what a site (its number in the scenario) could have carried with so
- * many sessions from the first arrival to its end. */
+/* Percentage of what that number of sessions at a site (by its number in the scenario)
+ * could have carried from the first arrival to the end of the site. */
 double simulation_use(const struct simulation_result *result, size_t site,
                       unsigned sessions);
 
-/* For people. */
+/* A report for people. */
 void simulation_report(const struct simulation_result *result,
                        const struct scenario *scenario, struct buffer *out);
 

@@ -1,16 +1,18 @@
-/* The simulation's parts among themselves. Internal to sched/. */
+/* What the files simulation*.c share. Not included elsewhere. */
 #ifndef SCHED_SIMULATION_INTERNAL_H
 #define SCHED_SIMULATION_INTERNAL_H
 
 #include "base/heap.h"
 #include "sched/simulate/simulation.h"
 
-#define SIMULATION_START_MS INT64_C(1700000000000) /* the scheduler's clock then */
+#define SIMULATION_START_MS                                                            \
+    INT64_C(1700000000000) /* the scheduler's clock at the
+                                                    * start */
 
 struct simulation;
-struct line; /* a connection of the client, or what wants to be one */
+struct line; /* a connection of the client, from its request on */
 
-/* Something that happens at a time; among equals in the order they were planned. */
+/* Something that happens at a time; equals in the order in which they were planned. */
 enum event_kind { EVENT_ARRIVAL, EVENT_CHANGE, EVENT_LINE };
 struct event {
     struct heap_node node;
@@ -29,7 +31,7 @@ struct mail {
 
 struct station { /* a server */
     struct fake_server receiver;
-    struct line *lines;   /* sessions of it, and those that wait for one */
+    struct line *lines;   /* its sessions, and connections that wait */
     struct line *waiting; /* in its queue, oldest first */
 };
 
@@ -51,7 +53,7 @@ struct generator { /* an arrive statement */
     struct event event;
     const struct scenario_arrival *arrival;
     unsigned sent;
-    unsigned *took_ms; /* of each message delivered */
+    unsigned *took_ms; /* duration, of each message delivered */
     uint64_t sender;   /* one for all, or 0 */
 };
 
@@ -70,37 +72,38 @@ struct simulation {
     struct queue_command *changes;
     struct mail *mails;
     uint64_t mail_count, ended;
-    struct sched_recipient *recipients; /* to be handed over */
+    struct sched_recipient *recipients; /* for sched_loaded() */
     struct line *lines;
     size_t line_count, dead;
-    size_t *touched, touched_count; /* places: something has changed for them */
-    int64_t looked_us;              /* at all of them */
+    size_t *touched, touched_count; /* places for which something has changed */
+    int64_t looked_us;              /* the time of the last check of all */
     double window_sum, window_squares;
 };
 
 int64_t simulation_now_ms(const struct simulation *s);
 void simulation_plan(struct simulation *s, struct event *event, int64_t at_us);
 void simulation_cancel(struct simulation *s, struct event *event);
-/* "sent", "d1.example": one line, when a trace is wanted. */
+/* One line of the trace, if there is one: "sent", "d1.example". */
 void simulation_note(struct simulation *s, const char *what, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* A verdict for one recipient. */
 void simulation_verdict(struct simulation *s, struct mail *mail, unsigned index,
                         const struct outcome *outcome);
-/* The scheduler was told how something went. */
+/* The scheduler got feedback for that place. */
 void simulation_feedback(struct simulation *s, size_t place);
 
 /* SCHED_OPEN. */
 void line_open(struct simulation *s, const struct sched_action *action);
-/* Its time has come. */
+/* The time of the line's event has come. */
 void line_happened(struct simulation *s, struct event *event);
-/* Idle sessions there may have mail now. */
+/* Idle sessions of the place may have mail now. */
 void line_touch(struct simulation *s, size_t place);
-/* Those of the places touched are given it; all: everywhere. False: none wants any. */
+/* Gives mail to idle sessions of the touched places; all: everywhere. False: no session
+ * takes any. */
 bool line_wake_idle(struct simulation *s, bool all);
 /* The settings of a server have changed. */
 void line_station_changed(struct simulation *s, struct station *station);
-/* All that are left. */
+/* Frees all remaining lines. */
 void line_free_all(struct simulation *s);
 
 #endif

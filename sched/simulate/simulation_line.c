@@ -153,10 +153,10 @@ static size_t *
 address_order(struct simulation *s, const struct place *place)
 {
     size_t count = place->station_count;
-    size_t *by_preference = memory_array(count, sizeof *by_preference);
-    size_t *order = memory_array(count, sizeof *order);
-    struct text *names = memory_array(count, sizeof *names);
-    int *groups = memory_array(count, sizeof *groups);
+    size_t *by_preference = memory_array(count, sizeof(*by_preference));
+    size_t *order = memory_array(count, sizeof(*order));
+    struct text *names = memory_array(count, sizeof(*names));
+    int *groups = memory_array(count, sizeof(*groups));
     for (size_t i = 0; i < count; i++) {
         size_t at = i;
         for (; at > 0 && station_preference(place, by_preference[at - 1]) >
@@ -398,7 +398,7 @@ on_answer(struct simulation *s, struct line *l)
 void
 line_open(struct simulation *s, const struct sched_action *action)
 {
-    struct line *l = memory_new(sizeof *l);
+    struct line *l = memory_new(sizeof(*l));
     struct text domain = text_from(action->domain);
     HASH_FIND(hh, s->scenario->domains, domain.at, domain.length, l->domain);
     assert(l->domain);

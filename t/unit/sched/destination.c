@@ -392,11 +392,11 @@ test_names(void)
     ok(d == destination_get(&set, &target, TEXT("x.EXAMPLE"), 0));
     struct destination *other = destination_get(&set, &target, TEXT("y.example"), 0);
     ok(d != other && d->site != other->site);
-    is_number(HASH_COUNT(set.sites.carriers.by_target), 1, "both share one carrier");
+    is_number(HASH_COUNT(set.sites.transports.by_target), 1, "both share one transport");
     is_string(d->domain, "x.example", "the domain in lower case");
     is_string(d->site->key, "smtp:x.example", "at first a site of its own");
-    destination_move(&set, d, d->carrier, TEXT("mx:a"), 0);
-    destination_move(&set, other, other->carrier, TEXT("mx:a"), 0);
+    destination_move(&set, d, d->transport, TEXT("mx:a"), 0);
+    destination_move(&set, other, other->transport, TEXT("mx:a"), 0);
     ok_named(d->site == other->site && d->site->destinations == 2, "then a common one");
     is_number(set.sites.count, 1, "the sites they had are gone");
     d->site->window.size = 17;
@@ -405,7 +405,7 @@ test_names(void)
     ok_named(destination_get(&set, &target, TEXT("x.example"), 0) == d,
              "with other settings it is the same");
     ok_named(d->site != other->site && d->site->window.size == 9 &&
-                 d->carrier->target.transport.concurrency_limit == 9,
+                 d->transport->target.transport.concurrency_limit == 9,
              "at a site that has them, and what was learnt within them");
     is_string(d->site->key, "mx:a", "of the same servers");
     struct target second = target;

@@ -164,12 +164,12 @@ test_transport_delay_binds(void)
     begin(&p);
     struct destination *other =
         destination_get(&p.set, &p.target, TEXT("b.example"), NOW);
-    transport_begin(other->carrier, NOW);
+    transport_begin(other->transport, NOW);
     ok_named(bound(&p, NOW) == SCHED_BOUND_TRANSPORT_DELAY && p.until == NOW + 9000,
              "another site's delivery pauses this one");
     ok_named(bound(&p, NOW + 9000) == SCHED_BOUND_TRANSPORT_DELAY, "while it runs");
     ok_named(p.until == INT64_MAX, "whose end has no time");
-    transport_end(other->carrier);
+    transport_end(other->transport);
     ok(bound(&p, NOW + 9000) == SCHED_BOUND_NONE);
     finish(&p);
 }
@@ -447,13 +447,13 @@ test_clock(void)
     struct sched_session *waiting = open_session(&p, NOW, false);
     site_take(p.site, NOW);
     site_pause(p.site, NOW);
-    transport_begin(p.site->carrier, NOW);
-    transport_end(p.site->carrier);
+    transport_begin(p.site->transport, NOW);
+    transport_end(p.site->transport);
     uint32_t job_s = sites_job_s(&p.set.sites, NOW);
     sites_shift(&p.set.sites, back);
     is_number(sites_job_s(&p.set.sites, NOW + back), job_s, "jobs do not see it");
     is_number(p.site->open_after_ms, NOW + back + 1000, "the pause moves along");
-    is_number(p.site->carrier->pause_until_ms, NOW + back + 1000, "the carrier's, too");
+    is_number(p.site->transport->pause_until_ms, NOW + back + 1000, "the transport's, too");
     is_number(site_ready_ms(p.site, NOW + back), NOW + back + 60000, "and the rate");
     is_number(waiting->opened_ms, NOW + back, "and who waits for a greeting");
     close_session(waiting);
@@ -500,8 +500,8 @@ test_free_probing(void)
         (struct rate){.amount = 1, .burst = 1, .period_ms = 60000};
     begin(&p);
     struct destination *b = destination_get(&p.set, &p.target, TEXT("b.example"), NOW);
-    destination_move(&p.set, p.d, p.d->carrier, TEXT("mx:10 m"), NOW);
-    destination_move(&p.set, b, b->carrier, TEXT("mx:10 m"), NOW);
+    destination_move(&p.set, p.d, p.d->transport, TEXT("mx:10 m"), NOW);
+    destination_move(&p.set, b, b->transport, TEXT("mx:10 m"), NOW);
     ok(p.d->site == b->site && b->site->destinations == 2);
     p.site = b->site;
     die(&p, NOW);

@@ -1,4 +1,4 @@
-/* Carriers: one for each target with its settings, and the pauses of a transport. */
+/* Transports: one for each target with its settings, and the pauses of a transport. */
 #include "sched/transport.h"
 
 #include "t/support/tap.h"
@@ -18,10 +18,10 @@ target_of(int concurrency)
 static void
 test_sharing(void)
 {
-    struct carriers set = {0};
+    struct transports set = {0};
     struct target one = target_of(10), same = target_of(10), other = target_of(11);
     struct transport *a = transport_open(&set, &one), *b = transport_open(&set, &other);
-    ok_named(transport_open(&set, &same) == a, "the same target is one carrier");
+    ok_named(transport_open(&set, &same) == a, "the same target is one transport");
     ok_named(a != b, "another setting makes another");
     ok_named(transport_share(a) == a, "one more holder");
     is_number(HASH_COUNT(set.by_target), 2, "two of them");
@@ -44,7 +44,7 @@ test_sharing(void)
 static void
 test_no_delay(void)
 {
-    struct carriers set = {0};
+    struct transports set = {0};
     struct target target = target_of(10);
     struct transport *c = transport_open(&set, &target);
     for (int i = 0; i < 3; i++)
@@ -60,7 +60,7 @@ test_no_delay(void)
 static void
 test_delay(void)
 {
-    struct carriers set = {0};
+    struct transports set = {0};
     struct target target = target_of(10);
     target.transport.transport_rate_delay_ms = 5000;
     struct transport *c = transport_open(&set, &target);
