@@ -60,10 +60,10 @@ upto = $(call until,$(firstword $(subst /, ,$(1))),$(DIRS))
 until = $(if $(2),$(firstword $(2)) $(if $(filter $(1),$(firstword $(2))),,$(call until,$(1),$(wordlist 2,99,$(2)))))
 reversed = $(if $(1),$(call reversed,$(wordlist 2,99,$(1))) $(firstword $(1)))
 
-all: petrel
+all: petrel ## Builds ./petrel, as `make` alone does.
 
 # Always: ./petrel may be that of another BUILD, and newer.
-petrel: $(BUILD)/petrel
+petrel: $(BUILD)/petrel ## Builds ./petrel.
 	$(Q)cmp -s $< $@ || cp -f $< $@
 
 $(BUILD)/petrel: $(call object,mta.c) $(call archive,$(call reversed,$(DIRS)))
@@ -118,12 +118,12 @@ $(BUILD)/t/crash.t: $(call object,$(wildcard t/crash/*.c t/sim/disk*.c) t/sim/lo
 	$(Q)echo "  link $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-crash: $(BUILD)/t/crash.t
+crash: $(BUILD)/t/crash.t ## Cuts the power of a simulated disk at random: ROUNDS=500 SEED=1.
 	$(Q)$< $(or $(ROUNDS),500) $(or $(SEED),1)
 
 # The longest first, so that no core is idle at the end.
 UNIT_TESTS := $(BUILD)/t/crash.t $(UNIT:%=$(BUILD)/t/unit/%.t)
-unit: $(UNIT_TESTS)
+unit: $(UNIT_TESTS) ## Runs all unit tests; `make t/unit/queue/marks` runs one of them.
 	$(Q)BUILD=$(BUILD) t/run.sh $^
 
 # One of them: make t/unit/queue/marks
@@ -131,21 +131,21 @@ $(UNIT:%=t/unit/%): t/unit/%: $(BUILD)/t/unit/%.t
 	$(Q)BUILD=$(BUILD) prove -v $<
 
 # Everything: unit tests, the rules, and with real peers end to end: these wait more than they work.
-check: petrel $(UNIT_TESTS) $(PEERS:%=$(BUILD)/t/bench/%)
+check: petrel $(UNIT_TESTS) $(PEERS:%=$(BUILD)/t/bench/%) ## Runs all tests: unit, rules, end to end with real peers.
 	$(Q)BUILD=$(BUILD) t/run.sh $(UNIT_TESTS) $(wildcard t/*.t t/unit/*.t) $(if $(SAN),,$(wildcard t/e2e/*.t))
 
 # A message by SMTP through Petrel to a sink, one to a Maildir, before your eyes.
-demo: petrel $(PEERS:%=$(BUILD)/t/bench/%)
+demo: petrel $(PEERS:%=$(BUILD)/t/bench/%) ## Sends mail through Petrel to a sink and to a Maildir, and shows it.
 	$(Q)BUILD=$(BUILD) sh t/e2e/demo.sh
 
 # Ratios on this machine, against Postfix where it is set up. Not a test.
-bench: petrel $(patsubst %,$(BUILD)/t/bench/%,$(PEERS) mime)
+bench: petrel $(patsubst %,$(BUILD)/t/bench/%,$(PEERS) mime) ## Measures Petrel on this machine, beside Postfix if that is set up.
 	BUILD=$(BUILD) sh t/bench/run.sh
 
 # SECONDS_EACH=60 a target; the input that broke one goes to t/fuzz/corpus.
 FUZZERS := $(basename $(notdir $(wildcard t/fuzz/*.c)))
 FUZZ_FLAGS := -g -O1 -fno-sanitize-recover=all
-fuzz:
+fuzz: ## Runs each fuzzer for SECONDS_EACH=60 (needs clang).
 	$(MAKE) BUILD=build-fuzz CC=clang SAN=address,undefined,fuzzer-no-link \
 	    CFLAGS='$(FUZZ_FLAGS)' $(FUZZERS:%=build-fuzz/fuzz/%)
 	broken=; for f in $(FUZZERS); do mkdir -p build-fuzz/corpus/$$f t/fuzz/corpus/$$f; \
@@ -163,7 +163,7 @@ endef
 $(foreach f,$(FUZZERS),$(eval $(call fuzzer,$(f))))
 
 PRODUCT := mta.c $(SRC) $(wildcard $(DIRS:%=%/*.h) $(DIRS:%=%/*/*.h))
-tidy:
+tidy: ## Checks format (clang-format) and common errors (cppcheck).
 	$(Q)clang-format --dry-run -Werror $(PRODUCT)
 	$(Q)cppcheck -q --error-exitcode=1 --inline-suppr --enable=warning,portability \
 	    --suppress=unknownMacro --suppress=missingInclude --suppress='*:/usr/include/*' \
@@ -177,7 +177,7 @@ SYSCONFDIR ?= /etc
 INSTALLED := sbin/petrel share/man/man8/petrel.8 share/man/man5/petrel.conf.5 \
     share/man/man5/petrel-spool.5 share/doc/petrel/config.example \
     lib/sysusers.d/petrel.conf lib/tmpfiles.d/petrel.conf lib/systemd/system/petrel.service
-install: petrel
+install: petrel ## Installs below PREFIX=/usr/local, for packages below DESTDIR=.
 	install -D -s -m 755 petrel $(DESTDIR)$(PREFIX)/sbin/petrel
 	install -D -m 644 man/petrel.8 $(DESTDIR)$(PREFIX)/share/man/man8/petrel.8
 	install -D -m 644 man/petrel.conf.5 $(DESTDIR)$(PREFIX)/share/man/man5/petrel.conf.5
@@ -193,7 +193,7 @@ install: petrel
 	[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || sh etc/install-user.sh
 
 # Settings, the spool with the mail in it and the user stay.
-uninstall:
+uninstall: ## Removes what install has installed, but neither settings nor mail.
 	rm -f $(INSTALLED:%=$(DESTDIR)$(PREFIX)/%)
 	rmdir $(DESTDIR)$(PREFIX)/share/doc/petrel 2>/dev/null || true
 
@@ -202,7 +202,7 @@ uninstall:
 SENDMAIL := /usr/sbin/sendmail /usr/lib/sendmail /usr/bin/mailq /usr/bin/newaliases
 SENDMAIL_MAN := sendmail.1 mailq.1 newaliases.1
 DIVERT = if [ -d "$(DESTDIR)/var/lib/dpkg" ]; then dpkg-divert --root="$(DESTDIR)/" --local --rename --divert $$f.before-petrel
-install-sendmail:
+install-sendmail: ## Makes /usr/sbin/sendmail, mailq and newaliases links to petrel.
 	for f in $(SENDMAIL); do \
 	    mkdir -p $(DESTDIR)$${f%/*} || exit 1; \
 	    [ "$$(readlink $(DESTDIR)$$f)" = $(PREFIX)/sbin/petrel ] && continue; \
@@ -211,7 +211,7 @@ install-sendmail:
 	    ln -s $(PREFIX)/sbin/petrel $(DESTDIR)$$f || exit 1; done
 	for m in $(SENDMAIL_MAN); do install -D -m 644 man/$$m $(DESTDIR)$(PREFIX)/share/man/man1/$$m || exit 1; done
 
-uninstall-sendmail:
+uninstall-sendmail: ## Removes these links and restores what was there before.
 	for f in $(SENDMAIL); do \
 	    [ "$$(readlink $(DESTDIR)$$f)" = $(PREFIX)/sbin/petrel ] || continue; \
 	    rm $(DESTDIR)$$f || exit 1; \
@@ -223,7 +223,7 @@ uninstall-sendmail:
 # those in /etc/passwd it finds by itself, and one line here says so.
 STATIC_IDN2 = $(if $(findstring /,$(shell $(CC) -print-file-name=libunistring.a)),$(LIBIDN2))
 QUIET_LD = $(if $(findstring --no-warnings,$(shell $(CC) -Wl$(comma)--help 2>/dev/null)),-Wl$(comma)--no-warnings)
-static:
+static: ## Builds ./petrel-static, one file for any Linux of this architecture.
 	$(MAKE) BUILD=build-static petrel-static LIBIDN2="$(STATIC_IDN2)"
 	@echo 'petrel-static is made. It finds the users in /etc/passwd, not those of LDAP and other services.'
 	$(if $(STATIC_IDN2),,@echo 'Domains beyond ASCII are left out (IDNA): apt-get install libidn2-dev libunistring-dev, make clean static')
@@ -244,19 +244,18 @@ PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev
     ca-certificates
 TEST_PACKAGES := openssl perl python3 curl msmtp nsd dovecot-core dovecot-lmtpd redis-tools strace procps \
     clang clang-format cppcheck util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl
-deps:
+deps: ## Installs the Debian packages that building and the demo need.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES)
-deps-test: deps
+deps-test: deps ## Installs the packages and peers that the tests need, too.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(TEST_PACKAGES)
 	$(SUDO) sh t/e2e/get-peers.sh
 
-clean:
+clean: ## Removes all that was built.
 	rm -rf build build-* petrel petrel-static
 
-help:
-	@echo 'all demo check bench crash fuzz tidy install uninstall static deps deps-test unit clean'
-	@echo 'install-sendmail uninstall-sendmail     /usr/sbin/sendmail, mailq, newaliases are petrel'
-	@echo 'SAN=address,undefined   CC=clang   WERROR=1   BUILD=dir   PREFIX= DESTDIR='
+help: ## Prints this list.
+	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
+	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
 .PHONY: $(UNIT:%=t/unit/%) all petrel unit check demo bench crash fuzz tidy install uninstall install-sendmail uninstall-sendmail static deps deps-test clean help
 .PRECIOUS: $(BUILD)/%.o

@@ -55,6 +55,8 @@ result 'ARCHITECTURE.md has the rooms of t/layers.t, and stays a map' "$(
       grep -oE '^\| [a-z/]+/ ' ARCHITECTURE.md | sed 's/^| //; s,/ $,,'; } | sort | uniq -u
     awk 'length > 100 { print "line " FNR " is too long" } END { if (FNR > 150) print FNR " lines" }
          /^\|/ && last ~ /^\|/ && length != length(last) { print "line " FNR " is not aligned" } { last = $0 }' ARCHITECTURE.md)"
+result 'make help has a sentence for every target' "$(sed -n 's/^\.PHONY: \$([^)]*)//p' Makefile | tr ' ' '\n' | grep . |
+    while read -r target; do grep -qE "^$target:.* ## [A-Z].*\.\$" Makefile || echo "$target"; done)"
 result 'no merge left its marks' "$(git grep -nE '^(<{7}|>{7}) ' -- ':!t/fuzz/corpus' 2>/dev/null)"
 result 'every module has a unit test' "$(for f in $(ls $product | grep '\.c$' | grep -v ^defrag/); do
     h=${f%.c}.h; m=$(basename "$f" .c) # x_part is tested as a part of x
