@@ -183,9 +183,13 @@ static bool
 network_read(struct text t, bool clears, struct net_network *out)
 {
     size_t slash = text_find(t, '/');
+    struct text ip = text_before(t, slash);
     uint64_t bits, bits_max;
 
-    if (!net_address_parse_ip(text_before(t, slash), &out->base))
+    if (ip.length > 2 && ip.at[0] == '[' && ip.at[ip.length - 1] == ']' &&
+        text_find(ip, ':') != TEXT_NONE)
+        ip = text_of(ip.at + 1, ip.length - 2);
+    if (!net_address_parse_ip(ip, &out->base))
         return false;
     bits = bits_max = ip_bytes(out->base.family) * 8;
     if (slash != TEXT_NONE && (t.length - slash > 4 ||

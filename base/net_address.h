@@ -36,7 +36,8 @@ struct net_network {
     struct net_address base;
     unsigned bits;
 };
-/* "10.0.0.0/8", "::1", "2001:db8::/32"; bits beyond the mask must be 0. */
+/* "10.0.0.0/8", "::1", "2001:db8::/32" or, as in Postfix, "[2001:db8::]/32". Bits
+ * beyond the mask must be 0. */
 bool net_network_parse(struct text t, struct net_network *out);
 /* The same of an address with bits behind the mask: the network that it is in. */
 bool net_network_around(struct text t, struct net_network *out)

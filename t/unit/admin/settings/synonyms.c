@@ -76,11 +76,11 @@ test_old(void)
 static void
 test_postfix(void)
 {
-    begin(NULL, "mynetworks=10.0.0.0/8", "relayhost=[m.test]:587",
+    begin(NULL, "mynetworks=10.0.0.0/8 [::1]/128", "relayhost=[m.test]:587",
           "PETREL_SMTP_TLS_CAFILE=/x");
     is_text(settings_mistakes(settings), TEXT(""), "names of Postfix");
     is_text(settings_warnings(settings), TEXT(""), "without a warning");
-    is_string(options.relay_from, "10.0.0.0/8", "mynetworks");
+    is_string(options.relay_from, "10.0.0.0/8 [::1]/128", "mynetworks");
     is_string(options.relay, "[m.test]:587", "relayhost");
     is_string(options.tls_ca, "/x", "smtp_tls_CAfile, in upper case");
     begin(NULL, "relayhost=m.test", NULL, NULL);
