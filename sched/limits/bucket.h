@@ -1,10 +1,10 @@
 /* The rate of transactions to a site: a token bucket for the configured rate, and a
  * rate learnt from replies that say "slow down". Whole numbers. Pure.
  *
- * The bucket is one time, that at which the next transaction is due at an even pace
- * (GCRA), so that it may be kept over a restart as it is. The learnt rate works beside
- * the configured one: the later of the two times counts
- * (doc/scheduler.md "Learnt rates"). */
+ * The bucket is a single time, at which the next transaction is due at an even pace
+ * (GCRA), so that it can be kept over a restart unchanged. The learnt rate works beside
+ * the configured one: the later of the two times counts (doc/scheduler.md "Learnt
+ * rates"). */
 #ifndef SCHED_BUCKET_H
 #define SCHED_BUCKET_H
 
@@ -14,52 +14,52 @@ enum { RATE_AMOUNT_MAX = 1000000 };
 
 struct rate { /* amount 0 = unlimited; both at most RATE_AMOUNT_MAX */
     uint32_t amount;
-    uint32_t burst; /* >= 1: so many at once after a rest */
+    uint32_t burst; /* >= 1: transactions without delay after a rest */
     int64_t period_ms;
 };
 
-/* "N/s", "N/m" ("min"), "N/h", "N/d", with ",burst=B" behind it if wanted; "0" or
- * "none": unlimited. Without it the burst is what one second allows, or 1. False: it is
- * none, and *out is as it was. */
+/* "N/s", "N/m" ("min"), "N/h", "N/d", optionally followed by ",burst=B"; "0" or "none":
+ * unlimited. The default burst is what one second allows, or 1. False: not a rate, and
+ * *out is unchanged. */
 bool bucket_rate_parse(struct text t, struct rate *out)
     __attribute__((warn_unused_result));
 
 struct bucket {         /* zeroed = full */
-    int64_t full_at_us; /* when the bucket is full, if nothing is taken */
-    uint32_t part;      /* and a part of a microsecond: of r->amount */
+    int64_t full_at_us; /* when the bucket will be full if nothing is taken */
+    uint32_t part;      /* the fraction of a microsecond, in units of 1/r->amount */
 };
 
-/* When the next one conforms: <= now_ms means at once; INT64_MIN if unlimited. A bucket
- * emptier than it can be (the clock was set unnoticed, the rate was made higher) counts
- * as empty. */
+/* When the next transaction conforms: <= now_ms: it does now; INT64_MIN if unlimited. A
+ * bucket emptier than possible (the clock was set unnoticed, the rate was raised)
+ * counts as empty. */
 int64_t bucket_ready_ms(const struct bucket *b, const struct rate *r, int64_t now_ms);
 
-/* One transaction begins, conforming or not. Taken whenever ready, the transactions
- * keep the rate in the long run: to be late by less than a millisecond, as ready times
- * are, costs nothing. */
+/* One transaction begins, conforming or not. If each is taken when ready, the
+ * transactions keep the rate in the long run: a delay of less than a millisecond, the
+ * precision of ready times, costs nothing. */
 void bucket_take(struct bucket *b, const struct rate *r, int64_t now_ms);
 
-/* How many would conform if they began from now to until_ms, a day later at most;
- * RATE_AMOUNT_MAX at most, and if unlimited. */
+/* How many transactions would conform if they began between now and until_ms, which is
+ * at most a day later. At most RATE_AMOUNT_MAX, which also means unlimited. */
 uint32_t bucket_passes(const struct bucket *b, const struct rate *r, int64_t now_ms,
                        int64_t until_ms);
 
 /* The clock was set by delta_ms. */
 void bucket_shift(struct bucket *b, int64_t delta_ms);
 
-/* What a site lets through. There is no limit until the first refusal; then a rate well
- * below what was accepted is doubled until the next one (SEARCH). Each refusal makes a
- * rest at 0.7 of what is known by then to pass (REST), after which it goes on just
- * below that (HELD). After half a minute, doubled with each vain attempt to 10 minutes,
- * it is raised step by step, ever faster (PROBE), until the site refuses. A day without
- * refusals, and nothing is known any more.
+/* The rate that a site accepts. There is no limit until the first refusal. Then a rate
+ * well below what was accepted is doubled until the next refusal (SEARCH). Each refusal
+ * causes a rest at 0.7 of the rate known to pass (REST), after which the rate goes on
+ * just below that (HELD). After half a minute, doubled with each vain attempt to 10
+ * minutes, it is raised in steps, ever faster (PROBE), until the site refuses. After a
+ * day without refusals everything is forgotten.
  *
- * Refusals within LEARNT_PAUSE_MS, in which nothing is sent, are one: those of
- * transactions under way. When nothing passes after the pause, it is doubled, to a
- * minute, and the rate stays: a limit for a whole minute may be used up, or the site
- * shut. What passes is measured from one refusal to the next, at both of which the
- * site's own bucket is empty: so its depth does not deceive. The rate is raised only
- * while it is used. */
+ * Nothing is sent for LEARNT_PAUSE_MS after a refusal. Further refusals in that time
+ * count as the same one: they are of transactions that were under way. When nothing
+ * passes after the pause, the pause is doubled, up to a minute, and the rate stays: a
+ * limit for a whole minute may be used up, or the site may be shut. What passes is
+ * measured from one refusal to the next. The site's own bucket is empty at both, so its
+ * depth does not distort the measurement. The rate is raised only while it is used. */
 enum learnt_phase {
     LEARNT_NONE,
     LEARNT_SEARCH,
@@ -71,7 +71,7 @@ enum learnt_phase {
 enum {
     LEARNT_SLOTS = 8,
     LEARNT_MIN = 17,       /* transactions in 1000 s: one a minute */
-    LEARNT_MAX = 10000000, /* above it there is no limit */
+    LEARNT_MAX = 10000000, /* no limit above it */
     LEARNT_PAUSE_MS = 1500,
     LEARNT_PAUSE_MAX_MS = 60000,
     LEARNT_HOLD_MIN_MS = 30000,
@@ -80,18 +80,18 @@ enum {
 
 struct learnt_rate { /* zeroed = new. Rates in transactions in 1000 s */
     enum learnt_phase phase;
-    uint32_t rate;         /* now in force; 0 = none */
-    uint32_t known;        /* passes: measured at the refusals */
-    uint32_t probed;       /* known when the last probe began */
+    uint32_t rate;         /* in force now; 0 = none */
+    uint32_t known;        /* what passes, measured at the refusals */
+    uint32_t probed;       /* `known` when the last probe began */
     uint32_t before;       /* the rate before the last step */
-    uint32_t step;         /* per mille, of the next raise */
-    int64_t next_at_ms;    /* end of the phase, or next step of it */
+    uint32_t step;         /* of the next raise, per mille */
+    int64_t next_at_ms;    /* end of the phase or of its present step */
     int64_t hold_ms;       /* from rest to probe */
-    int64_t next_hold_ms;  /* for this once */
-    int64_t refused_at_ms; /* the last time */
-    int64_t pause_ms;      /* after it nothing is sent for so long */
-    int64_t since_ms;      /* the last refusal after which something passed */
-    bool shut;             /* there were others since then */
+    int64_t next_hold_ms;  /* for the next time only */
+    int64_t refused_at_ms; /* of the last refusal */
+    int64_t pause_ms;      /* nothing is sent after it for this time */
+    int64_t since_ms;      /* last refusal after which something passed */
+    bool shut;             /* there were later refusals */
     uint32_t accepted;     /* since since_ms */
     uint32_t used;         /* taken since the last step */
     int64_t slot_at_ms;    /* start of the present slot of a second */
@@ -99,7 +99,7 @@ struct learnt_rate { /* zeroed = new. Rates in transactions in 1000 s */
     struct bucket bucket;
 };
 
-/* Forgets all. */
+/* Forgets everything. */
 void bucket_learnt_init(struct learnt_rate *l);
 
 /* A transaction passed. */
@@ -108,11 +108,11 @@ void bucket_learnt_accepted(struct learnt_rate *l, int64_t now_ms);
 /* A transaction was refused for the rate. */
 void bucket_learnt_refused(struct learnt_rate *l, int64_t now_ms);
 
-/* As bucket_ready_ms; also does what time does to the rate, which may make a later call
- * say less than an earlier one. */
+/* As bucket_ready_ms. Also advances the phases, so that a later call may return less
+ * than an earlier one. */
 int64_t bucket_learnt_ready_ms(struct learnt_rate *l, int64_t now_ms);
 
-/* As bucket_passes; without the pause after a refusal. */
+/* As bucket_passes; ignores the pause after a refusal. */
 uint32_t bucket_learnt_passes(const struct learnt_rate *l, int64_t now_ms,
                               int64_t until_ms);
 

@@ -1,10 +1,10 @@
 /* The health of the server addresses of all sites: good, suspect, or held. Pure.
  *
- * A failing address is put aside for itself, its site goes on with the others
+ * A failing address is put aside alone, and its site goes on with the others
  * (doc/scheduler.md "Sites"). An address that was good within the last minute is only
  * suspect for its first HOSTS_SLIPS failures in a row, since one of the K front ends
- * behind it may fail now and then; otherwise it is held for 30 s, twice as long with
- * each further failure, at most 15 minutes, and up to a tenth more by chance. After
+ * behind it may fail now and then. Otherwise it is held for 30 s, twice as long with
+ * each further failure, at most 15 minutes, and up to a tenth more at random. After
  * that it is suspect until it is good or fails. Failures while it is held change
  * nothing: they are of sessions that were under way. */
 #ifndef SCHED_HOST_H
@@ -13,21 +13,20 @@
 #include "base/text.h"
 
 enum {
-    HOSTS_MAX =
-        4096, /* addresses remembered; beyond it the one longest unreported goes */
+    HOSTS_MAX = 4096, /* addresses kept; beyond that the one longest unreported goes */
     HOSTS_ADDRESS_MAX = 255,
     HOSTS_SLIPS = 2,
     HOSTS_HOLD_MIN_MS = 30000,
     HOSTS_HOLD_MAX_MS = 900000,
-    HOSTS_FRESH_MS = 60000 /* so long a good one is forgiven slips */
+    HOSTS_FRESH_MS = 60000 /* for this time failures of a good one are forgiven */
 };
 
 enum host_state { HOST_UNKNOWN, HOST_OK, HOST_SUSPECT, HOST_HELD };
 
 struct host_view {
     enum host_state state;
-    int64_t until_ms; /* HELD: the end; later, when it was; 0 = never held since good */
-    int64_t service_ms; /* average of greeting times; -1 = it never greeted */
+    int64_t until_ms;   /* HELD: the end; 0 = never held since it was good */
+    int64_t service_ms; /* average of greeting times; -1 = never greeted */
     int64_t good_at_ms; /* the last time; 0 = never */
     unsigned failures;  /* in a row, each counted once */
 };
@@ -38,7 +37,7 @@ struct hosts *hosts_new(void);
 void hosts_free(struct hosts **hosts);
 size_t hosts_count(const struct hosts *hosts);
 
-/* It took a session, and greeted after service_ms. An address has 1 to
+/* It accepted a session, and greeted after service_ms. An address has 1 to
  * HOSTS_ADDRESS_MAX bytes, here and below. */
 void hosts_good(struct hosts *hosts, int64_t now_ms, struct text address,
                 int64_t service_ms);
@@ -51,11 +50,11 @@ struct host_view hosts_find(const struct hosts *hosts, int64_t now_ms,
                             struct text address);
 
 /* Puts the addresses into the order in which a new session tries them: order[] gets
- * their indexes. They stand in groups of equal preference (groups not decreasing). In
- * each group come first those not suspect, by chance, weighted with 1 / service time:
- * one never measured like the fastest of the group, so that without measurements it is
- * a shuffle. Then the suspect ones of the group; behind all groups those held, the end
- * of the hold that comes soonest first. */
+ * their indexes. They come in groups of equal preference (groups does not decrease). In
+ * each group the addresses that are not suspect come first, at random, weighted with 1
+ * / service time. One never measured counts as the fastest of its group, so that
+ * without measurements the order is a shuffle. The suspect ones of the group follow.
+ * Held addresses come behind all groups, in the order in which their holds end. */
 void hosts_order(const struct hosts *hosts, int64_t now_ms,
                  const struct text *addresses, const int *groups, size_t count,
                  uint64_t *random, size_t *order);

@@ -1,30 +1,30 @@
-/* Jobs: whose turn it is among the messages that wait at one destination. Pure.
+/* Jobs: which of the messages that wait at a destination is next. Pure.
  *
- * Postfix's preemptive message scheduler (doc/scheduler.md "Jobs and preemption"), so
- * that small mail passes large mail and the large one is stretched by a bounded factor.
- * A *job* is a message at a destination, its *size* the transactions (Postfix: entries)
- * it needs there. The order is that of arrival; the first job is the current one. Every
- * slot_cost transactions of a job earn a slot; a smaller job may spend slots of the
- * current one, one for each of its transactions, to be put directly before it, and may
- * be preempted in its turn. The one it passed waits, so those begun are a stack. Of the
- * jobs that the current one can ever afford the one with the greatest age / size is the
- * *candidate*; it comes at once when, with slot_loan slots lent, slot_discount percent
- * of its slots may still be missing. They are charged in full all the same: the account
- * may go below 0. A job that can never earn minimum_slots is not preempted. slot_cost 0
- * or 1: none ever is.
+ * This is Postfix's preemptive message scheduler (doc/scheduler.md "Jobs and
+ * preemption"): small mail passes large mail, and the large one is delayed by a bounded
+ * factor. A *job* is a message at a destination, its *size* the transactions (Postfix:
+ * entries) it needs there. The order is that of arrival; the first job is the current
+ * one. Every slot_cost transactions of a job earn a slot. A smaller job may spend slots
+ * of the current one, one for each of its transactions, to be put directly before it,
+ * and may itself be preempted. The preempted job waits, so those begun are a stack. Of
+ * the jobs that the current one can ever afford the one with the greatest age / size is
+ * the *candidate*. It preempts immediately when, with slot_loan slots lent, at most
+ * slot_discount percent of its slots are missing. They are charged in full all the
+ * same, so the account may fall below 0. A job that can never earn minimum_slots is not
+ * preempted. slot_cost 0 or 1: no job is ever preempted.
  *
- * Where we differ from Postfix, which counts per transport, because what mail competes
- * for there is the transport's processes: here it is the sessions of a destination, and
- * a session takes only its destination's mail. So accounts are per destination, and
- * bound the stretch at each; a job cannot be blocked by another destination's window,
- * hence no blocker tags; sizes are exact, hence nothing is given back. The best
- * candidate is that of now, not of an earlier moment of the second.
+ * Postfix counts per transport, because there mail competes for the transport's
+ * processes. Here it competes for the sessions of a destination, and a session takes
+ * only the mail of its destination. So accounts are per destination, and bound the
+ * delay at each; the window of another destination cannot block a job, hence there are
+ * no blocker tags; sizes are exact, hence nothing is given back. The best candidate is
+ * found for the present moment, not for an earlier one in the second.
  *
- * Nothing is scanned: those not begun stand in classes by size, first in, first out,
- * one for each size up to JOB_EXACT and sixteen for each doubling above. Of a class the
- * oldest job is looked at, so a decision looks at JOB_CLASSES jobs at most, and the
- * result is kept until something changes. The depth of the stack is at most the
- * logarithm of a size to the base slot_cost. */
+ * There is no scan of all jobs: those not begun stand in classes by size, first in,
+ * first out, one for each size up to JOB_EXACT and sixteen for each doubling above.
+ * Only the oldest job of a class is examined, so a decision looks at JOB_CLASSES jobs
+ * at most, and the result is kept until something changes. The depth of the stack is at
+ * most the logarithm of a size to the base slot_cost. */
 #ifndef SCHED_JOB_H
 #define SCHED_JOB_H
 
@@ -40,7 +40,7 @@ struct job {
             struct job *prev, *next;
         };
         struct {             /* begun */
-            int64_t account; /* transactions not yet spent; below 0: a loan */
+            int64_t account; /* transactions not yet spent; negative: a loan */
             unsigned served;
         };
     };
@@ -54,28 +54,30 @@ struct jobs { /* of a destination; zero the struct before first use */
     uint64_t present[JOB_CLASSES / 64];
     struct job *candidate; /* while is_cached; NULL: there is none */
     uint32_t candidate_s;
-    int64_t candidate_space; /* for which it was chosen */
+    int64_t candidate_space; /* the space for which it was chosen */
     bool is_cached;
 };
 
-void jobs_free(struct jobs *jobs); /* the jobs are the owner's */
+void jobs_free(struct jobs *jobs); /* the jobs belong to the owner */
 /* Forgets all jobs. */
 void jobs_clear(struct jobs *jobs);
 
-/* A new job behind all others. size >= 1, transactions. Its since_s must be set, and
- * not before that of an earlier one, or it counts as that much younger than it is. */
+/* Adds a new job behind all others. size >= 1, transactions. Its since_s must be set;
+ * if it is less than that of an earlier job, the job counts as younger by the
+ * difference. */
 void jobs_add(struct jobs *jobs, struct job *job, unsigned size);
 
-/* Who is served next when current is the first in order: current, or the job that
- * preempts it, which is paid for and has begun, and which the owner must put directly
- * before it. now_s may wrap. */
+/* Returns the job served next when current is the first in order: current itself, or
+ * the job that preempts it. That one has been paid for and has begun, and the owner
+ * must put it directly before current. now_s may wrap. */
 struct job *jobs_choose(struct jobs *jobs, const struct transport_params *t,
                         struct job *current, uint32_t now_s);
 
-/* One transaction of the job is taken. Once it has taken them all, it is the owner's.
- */
+/* One transaction of the job is taken. After the last one the job belongs to the
+ * owner. */
 void jobs_serve(struct jobs *jobs, struct job *job);
-/* Then: that was less than a whole one, so it has one more to take than it said. */
+/* After jobs_serve(): the transaction was not a full one, so the job needs one more
+ * than announced. */
 void jobs_grow(struct job *job);
 
 /* The class of a size, 0 to JOB_CLASSES - 1. */

@@ -1,16 +1,16 @@
-/* Outcomes as long as mail waits because of them: equal ones of a destination are kept
- * once.
+/* Outcomes, kept as long as mail waits because of them; equal ones of a destination are
+ * kept once.
  *
- * An outcome is 850 bytes, and a dead host gives the same one to thousands of
+ * An outcome has 850 bytes, and a dead host gives the same one to thousands of
  * recipients. */
 #ifndef SCHED_REASON_H
 #define SCHED_REASON_H
 
 #include "base/outcome.h"
 
-struct reason; /* one outcome, shared by those that hold it */
+struct reason; /* one outcome, shared by its holders */
 
-/* One more holder of an equal reason in *list, or of a new one. */
+/* Adds a holder to an equal reason in *list, or makes a new one. */
 struct reason *reason_open(struct reason **list, const struct outcome *outcome);
 struct reason *reason_share(struct reason *reason);
 /* Sets *reason to NULL; it is freed with its last holder. May be NULL. */

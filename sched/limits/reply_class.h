@@ -1,12 +1,12 @@
-/* What a temporary refusal means: its class, by code, enhanced code and words. Pure.
+/* The class of a temporary refusal, by its code, enhanced code and words. Pure.
  *
- * Receivers say with the same 4yz very different things: come back in five minutes, you
+ * Receivers use the same 4yz for very different things: come back in five minutes, you
  * send too fast, this mailbox is full (doc/scheduler.md "Backoff"). A table of codes
  * and phrases tells them apart. Only a deferral with a 4yz reply has a class other than
- * plain, and one without any reply when a name was not resolved: what we make up
- * ourselves must not feed back. The words are looked for in what the peer said, not in
- * its name, nor in addresses that it repeats. Addresses must stand in angle brackets to
- * be passed over; a peer that lies gets the delay it asked for, within bounds. */
+ * plain, and one without any reply when a name was not resolved: texts of our own must
+ * not feed back. The words are searched in what the peer said, not in its name, nor in
+ * addresses that it repeats, which must stand in angle brackets to be skipped. A peer
+ * that lies gets the delay it asked for, within bounds. */
 #ifndef SCHED_REPLY_CLASS_H
 #define SCHED_REPLY_CLASS_H
 
@@ -14,12 +14,12 @@
 
 enum reply_class_class {
     REPLY_CLASS_PLAIN,    /* anything else */
-    REPLY_CLASS_GREYLIST, /* we are new to them: come back in some minutes */
+    REPLY_CLASS_GREYLIST, /* the sender is new to it: retry in some minutes */
     /* We send too much. With BLAME_MESSAGE the limit is that of a mailbox (450 4.2.1),
      * not one for us at the site. */
     REPLY_CLASS_RATE,
     REPLY_CLASS_FULL_MAILBOX,
-    REPLY_CLASS_BUSY, /* the site is: too many sessions, no space, overloaded */
+    REPLY_CLASS_BUSY, /* the site has too many sessions, no space, or too much load */
     REPLY_CLASS_DNS   /* a name was not resolved, by us or by them */
 };
 
@@ -28,23 +28,23 @@ enum reply_class_class reply_class_classify(const struct outcome *outcome);
 /* "plain", "greylist", "rate", "mailbox_full", "busy", "dns": for logs and status. */
 const char *reply_class_name(enum reply_class_class class);
 
-/* Until the next attempt, without jitter. age_ms and the bounds are those of
- * retry_delay_ms, which is the answer for the classes plain, busy and DNS.
+/* The delay until the next attempt, without jitter. age_ms and the bounds are those of
+ * retry_delay_ms, which gives the delay for the classes plain, busy and DNS.
  * Greylisting: 5 minutes (or maximal_ms, if less) while the message is younger than 30
- * minutes, then as plain. Rate: the age, at least 60 s, whatever minimal_ms. Full
- * mailbox: the age between 1 h and 4 h, or as plain if that is later.
- * Of greylisting and rate, a time told in words ("in 300 seconds", "after 5 minutes",
- * "in 00:05:00") is what counts, between 60 s and 1 h. */
+ * minutes, then as plain. Rate: the age, at least 60 s, regardless of minimal_ms. Full
+ * mailbox: the age between 1 h and 4 h, or as plain if that is later. For greylisting
+ * and rate, a time given in words ("in 300 seconds", "after 5 minutes", "in 00:05:00")
+ * takes precedence, between 60 s and 1 h. */
 int64_t reply_class_delay_ms(enum reply_class_class class,
                              const struct outcome *outcome, int64_t age_ms,
                              int64_t minimal_ms, int64_t maximal_ms);
 
-/* Whether a host has refused our user or his password (4.7.8, RFC 4954 §6). That says
- * nothing about the mail, and trying again soon gets us locked out. */
+/* Whether a host has rejected our user or password (4.7.8, RFC 4954 §6). That says
+ * nothing about the mail, and a quick retry may lock us out. */
 bool reply_class_refuses_us(const struct outcome *outcome);
 
-/* Whether an attempt that ended so counts as one. One refused for the rate does not: it
- * says nothing about the message. */
+/* Whether an attempt that ended with that class counts as one. One refused for the rate
+ * does not: it says nothing about the message. */
 bool reply_class_counts(enum reply_class_class class);
 
 #endif

@@ -1,8 +1,8 @@
 /* When a deferred message is tried again. Pure.
  *
- * Postfix's backoff: the delay is the message's age, within bounds
- * (doc/scheduler.md "Backoff"), so each attempt comes at about twice the age of the one
- * before. How many attempts there were does not matter. */
+ * Postfix's backoff: the delay is the message's age, within bounds (doc/scheduler.md
+ * "Backoff"), so each attempt comes at about twice the age of the one before. The
+ * number of attempts does not matter. */
 #ifndef SCHED_RETRY_H
 #define SCHED_RETRY_H
 

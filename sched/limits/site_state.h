@@ -1,7 +1,8 @@
-/* What sites have taught us, over a restart: plain data, by transport and site. Pure.
+/* What was learnt of sites, kept over a restart: plain data, by transport and site.
+ * Pure.
  *
- * The owner writes it down now and then (sched_remember) and gives it back at the start
- * (sched_recall); a site that is made then begins with it. */
+ * The owner writes it down now and then (sched_remember) and gives it back at startup
+ * (sched_recall); a new site begins with it. */
 #ifndef SCHED_SITE_STATE_H
 #define SCHED_SITE_STATE_H
 
@@ -15,8 +16,8 @@ enum { SITE_STATE_MAX = 10000, SITE_STATE_KEY_MAX = 2400 };
 
 struct site_state {
     UT_hash_handle hh; /* the set's */
-    const char *key;   /* the transport's, a blank, the site's */
-    int64_t at_ms;     /* when it was so; 0 = now */
+    const char *key;   /* the transport's key, a blank, the site's key */
+    int64_t at_ms;     /* the time of this state; 0 = now */
     int window;        /* 0 = the initial one */
     struct ceiling ceiling;
     struct learnt_rate learnt;
@@ -24,16 +25,17 @@ struct site_state {
     int64_t pause_until_ms;
     bool dead;
     int64_t dead_since_ms, dead_until_ms, probe_ms;
-    struct outcome reason; /* of death */
+    struct outcome reason; /* of its death */
 };
 
 struct site_state_set {
     struct site_state *by_key;
 };
 
-/* Copies it; false, and nothing happens, beyond SITE_STATE_MAX. */
+/* Copies it. False, and nothing changes, beyond SITE_STATE_MAX. */
 bool site_state_add(struct site_state_set *set, const struct site_state *r);
-/* Takes it out: the caller frees it with site_state_free. NULL: none. */
+/* Removes it from the set; the caller frees it with site_state_free. NULL: not
+ * found. */
 struct site_state *site_state_take(struct site_state_set *set, const char *key);
 void site_state_free(struct site_state **r);
 void site_state_clear(struct site_state_set *set);

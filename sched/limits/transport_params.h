@@ -26,8 +26,7 @@ struct transport_params {
     int64_t rate_delay_ms;              /* 0 */
     int64_t transport_rate_delay_ms;    /* 0 */
     struct rate rate;                   /* of transactions to a site; none */
-    int adaptive; /* 1: learn sessions, rate and latency of a site; 0: Postfix's rules
-                   */
+    int adaptive;    /* 1: learn a site's limits; 0: Postfix's rules */
     int reuse_limit; /* transactions over one connection; 0 = no limit */
     int slot_cost, slot_loan, slot_discount, minimum_slots; /* 5, 3, 50, 3 */
     int64_t minimal_backoff_ms;                             /* 300 s */
@@ -37,7 +36,7 @@ struct transport_params {
 };
 /* Postfix's defaults. */
 void transport_params_default(struct transport_params *t);
-/* How long mail is tried: that of the null sender never longer than that of others. */
+/* The lifetime of mail: for the null sender never longer than for others. */
 int64_t transport_params_lifetime_ms(const struct transport_params *t,
                                      bool null_sender);
 /* One option of a route: "concurrency=20", "initial=5", "recipients=50", "cohort=1",

@@ -1,8 +1,8 @@
-/* The hosts that share sets of fragments with us: `defrag_host`, `defrag_peers` (pure).
+/* The hosts that share sets of fragments with us: `defrag_host`, `defrag_peers`. Pure.
  *
- * A fragment whose set another of them has is passed on to him, by his name: directly
- * at the address that stands here, never by MX. Whoever connects from one of these
- * addresses is believed to be a peer (doc/defragment.md "Hosts"). */
+ * A fragment whose set belongs to another host is forwarded to that host directly, at
+ * the address configured here, never by MX. A client that connects from one of these
+ * addresses is trusted as a peer (doc/defragment.md "Hosts"). */
 #ifndef SCHED_PEERS_H
 #define SCHED_PEERS_H
 
@@ -21,17 +21,17 @@ struct peers_settings {
     uint16_t smtp_port;
     const struct transport_params *base;
 };
-/* NULL with one line per mistake ("defrag_peers: ..."). */
+/* NULL with one line per error ("defrag_peers: ..."). */
 struct peers *peers_new(const struct peers_settings *settings, struct buffer *mistakes);
 void peers_free(struct peers **peers);
 
 /* In lower case. */
 const char *peers_own_name(const struct peers *peers);
-/* Where connections to the others go out from, port 0. NULL: the system chooses. */
+/* The local address of connections to the others, port 0. NULL: the system chooses. */
 const struct net_address *peers_own_address(const struct peers *peers);
-/* The way to one of the others. NULL: no such. */
+/* The target of one of the others. NULL: no such host. */
 const struct target *peers_find(const struct peers *peers, struct text name);
-/* Whether one of the others has that address, whatever the port. */
+/* Whether one of the others has that address, with any port. */
 bool peers_have(const struct peers *peers, const struct net_address *client);
 bool peers_lead_to(const struct peers *peers, const struct target *target);
 void peers_each_target(const struct peers *peers,

@@ -1,14 +1,14 @@
 /* Where mail for an address goes: the tables `routes`, `sender_routes`, `relay`,
- * `local` (pure).
+ * `local`. Pure: it looks nothing up and opens no file.
  *
  * First match wins. PATTERN: user@domain, domain, .domain (sub-domains), *. A recipient
- * in local_domains that only the pattern * would match goes to the `local` target; when
- * that is unset it goes where * says, unless that is mx (or nothing): then it is
- * unknown, since an MX look-up of our own domain only finds ourselves. relay takes the
- * place of a last `* mx`. What nothing matches goes by MX.
+ * in local_domains that only the pattern * would match goes to the `local` target.
+ * Without one it goes to the target of *, unless that is mx (or there is none): then it
+ * is unknown, since an MX look-up of our own domain only finds ourselves. relay
+ * replaces a final `* mx`. Mail that no pattern matches goes by MX.
  *
- * What comes so far, to the pattern *, goes where sender_routes say for its envelope
- * sender, if they say anything: patterns are the same, and <> for bounces. */
+ * Mail that only the pattern * matches goes to the target that sender_routes give for
+ * its envelope sender, if any: the patterns are the same, and <> for bounces. */
 #ifndef SCHED_ROUTE_H
 #define SCHED_ROUTE_H
 
@@ -16,7 +16,7 @@
 #include "sched/route/secrets.h"
 #include "sched/limits/transport_params.h"
 
-/* The users of the system, as far as this file knows them. */
+/* The users of the system, as far as this file lists them. */
 #define TARGET_USERS_SYSTEM "/etc/passwd"
 
 enum target_kind {
@@ -29,24 +29,25 @@ enum target_kind {
     TARGET_ERROR,  /* refused at RCPT when possible, else bounced */
     TARGET_UNKNOWN /* local domain without a mailbox: 550 5.1.1 */
 };
-/* What a route demands of the way to its hosts. */
+/* The TLS level that a route requires. */
 enum target_tls {
     TARGET_TLS_NONE,
-    TARGET_TLS_MAY,     /* when the host offers it; any certificate; else clear */
-    TARGET_TLS_ENCRYPT, /* any certificate; never clear */
-    TARGET_TLS_VERIFY /* a certificate from tls_ca with the host's name; never clear */
+    TARGET_TLS_MAY,     /* if the host offers it, with any certificate; else
+                         * cleartext */
+    TARGET_TLS_ENCRYPT, /* any certificate; never cleartext */
+    TARGET_TLS_VERIFY   /* a certificate from tls_ca for the host; never cleartext */
 };
 enum {
     TARGET_HOST_MAX = 256,
     TARGET_PATH_MAX = 1024,
     TARGET_USERS_MAX = 256,
-    TARGET_HOSTS_MAX = 8, /* of a fail-over list */
+    TARGET_HOSTS_MAX = 8, /* in a fail-over list */
     TARGET_AUTH_MAX = 16
 };
 
-/* A host of TARGET_SMTP besides target.host. */
+/* A further host of TARGET_SMTP. */
 struct target_more {
-    uint16_t host, user; /* where they stand in path; user 0: none */
+    uint16_t host, user; /* offsets in path; user 0: none */
     uint16_t port;
     uint64_t secret;
 };
@@ -56,25 +57,26 @@ struct target {
     char host[TARGET_HOST_MAX]; /* name or bare IP literal; "" for Unix sockets */
     bool look_up_mx;            /* SMTP: the host's MX first? Only with ?mx=yes */
     uint16_t port;              /* 0 = smtp_port for MX */
-    enum target_tls tls;        /* MX, SMTP, LMTP; by default MAY, of LMTP NONE */
-    bool tls_implicit;          /* from the first byte, without STARTTLS */
+    enum target_tls tls;        /* MX, SMTP, LMTP; default MAY, for LMTP NONE */
+    bool tls_implicit;          /* TLS from the first byte, without STARTTLS */
     char path[TARGET_PATH_MAX]; /* Unix socket; Maildir with %u %d; ERROR text; SMTP:
-                                   users and more hosts, see target_host() */
-    uint16_t user;       /* SMTP: where the one for host stands in path; 0: none */
-    uint16_t more_count; /* SMTP: hosts behind it, tried in this order */
+                                 * users and more hosts, see target_host() */
+    uint16_t user;              /* SMTP: offset in path of the user of host; 0: none */
+    uint16_t more_count;        /* SMTP: further hosts, tried in this order */
     struct target_more more[TARGET_HOSTS_MAX - 1];
-    uint64_t secret;            /* secrets_mark() of what user logs in with; 0: none */
+    uint64_t secret;            /* secrets_mark() of the user's password; 0: none */
     char auth[TARGET_AUTH_MAX]; /* SMTP: the only mechanism, in lower case; "": any */
-    bool auth_clear;            /* SMTP ?auth_clear=yes: log in without TLS, too */
-    uint16_t peer;     /* SMTP: one of peers.h: where its name stands in path */
+    bool auth_clear;            /* SMTP ?auth_clear=yes: log in even without TLS */
+    uint16_t peer;     /* SMTP: offset in path of the name of a peer (peers.h); 0:
+                        * none */
     char enhanced[12]; /* ERROR */
     bool create;       /* MAILDIR ?create=: missing user directories are made... */
     char users[TARGET_USERS_MAX]; /* ...for the names in this file; "": for all */
     struct transport_params
         transport;        /* scheduling, with this route's options applied */
     double timeout_scale; /* multiplies the RFC 5321 §4.5.3.2 time-outs */
-    bool defragment;      /* ?defragment=yes: message/partial is joined first */
-    int64_t notices_ms;   /* first of ?notices=: half of it a set is waited for */
+    bool defragment;      /* ?defragment=yes: reassemble message/partial first */
+    int64_t notices_ms;   /* first of ?notices=: a set waits for half of it */
 };
 
 struct peers;
@@ -85,18 +87,20 @@ struct target_host {
     struct text host, user; /* user: may be empty; then there is no AUTH */
     uint16_t port;
 };
-/* They are tried in this order; all have the target's options. 0: it has no host. */
+/* The hosts in the order of attempts; all have the target's options. 0: it has no
+ * host. */
 size_t target_host_count(const struct target *target);
 struct target_host target_host(const struct target *target, size_t at);
 /* Whether we log in to any of them. */
 bool target_has_user(const struct target *target);
-/* The name of the host that shares sets of fragments with us; NULL: it is none. */
+/* The name of the host that shares sets of fragments with us; NULL: the target is not
+ * one. */
 const char *target_peer(const struct target *target);
 
-/* All texts may be empty. base = the default_* settings, which a route's options
- * override. passwords: see sched/route/secrets.h; a host with a user and no secret is a
- * mistake, unless without_secrets: who only asks where mail goes needs none. One line
- * per mistake is added to mistakes ("routes: 'x y': ..."); NULL then. */
+/* All texts may be empty. base: the default_* settings, which a route's options
+ * override. passwords: see sched/route/secrets.h. A host with a user and no secret is
+ * an error, unless without_secrets, for callers that only ask where mail goes. Adds one
+ * line per error to mistakes ("routes: 'x y': ...") and returns NULL then. */
 struct route_settings {
     struct text routes, sender_routes, relay, local, local_domains;
     struct text defrag_host, defrag_peers; /* see peers.h; no host: no peers */
@@ -110,24 +114,24 @@ struct route_table *route_new(const struct route_settings *settings,
 void route_free(struct route_table **table);
 
 /* Never NULL; borrowed from the table. A bare "postmaster" (no domain) is looked up
- * with the first of local_domains. Plus-addresses match their full spelling only. */
+ * with the first of local_domains. Plus-addresses match only in full. */
 const struct target *route_find(const struct route_table *table,
                                 const struct address *address);
-/* Whether any target verifies certificates, so that somebody must be believed. */
+/* Whether any target verifies certificates, so that trust anchors are needed. */
 bool route_demands_verify(const struct route_table *table);
-/* Whether any target wants fragments joined. */
+/* Whether any target asks for reassembly of fragments. */
 bool route_defragments(const struct route_table *table);
-/* As route_find(), for mail of that envelope sender, as it stands in MAIL FROM without
- * <>; "" for bounces. past_hold: an operator has released it, routes that say hold do
- * not count. */
+/* As route_find(), for mail of that envelope sender, written as in MAIL FROM without
+ * <>; "" for bounces. past_hold: an operator has released the mail, and routes that say
+ * hold are ignored. */
 const struct target *route_find_from(const struct route_table *table,
                                      struct text sender, const struct address *address,
                                      bool past_hold);
-/* Whether any way leads to that target, as it is. */
+/* Whether any route leads to exactly that target. */
 bool route_leads_to(const struct route_table *table, const struct target *target);
 /* Borrowed from the table; NULL: there is no defrag_host. */
 const struct peers *route_peers(const struct route_table *table);
-/* Those for the users in targets; borrowed from the table. */
+/* The secrets of the users in targets; borrowed from the table. */
 const struct secrets *route_secrets(const struct route_table *table);
 /* The first of local_domains, in normal form; "": there is none. */
 struct text route_first_local_domain(const struct route_table *table);
@@ -139,18 +143,19 @@ void route_each_target(const struct route_table *table,
                        void *context);
 
 /* Every route that is never chosen, since the pattern `by` above it matches all that it
- * would: the setting that it stands in, and its pattern, in normal form. */
+ * would match: the setting it stands in, and its pattern in normal form. */
 typedef void route_hidden(void *context, const char *key, const char *pattern,
                           const char *by);
 void route_each_hidden(const struct route_table *table, route_hidden *each,
                        void *context);
 
-/* The key under which all mail for the same next hop is one destination queue:
- * "smtp:example.org", "smtp:[mail.example.org]:587", "lmtp:unix:/path", "maildir";
- * that of a peer begins with "defrag:" and his name.
- * Lower case, but for paths. Other demands on TLS are other queues: the scheme is smtps
- * when it is implicit, and what is not the scheme's default level stands behind it,
- * "smtp:[mail.example.org]:587?tls=verify" (also for submission://, which is that). */
+/* The key of the destination that all mail for the same next hop has:
+ * "smtp:example.org", "smtp:[mail.example.org]:587", "lmtp:unix:/path", "maildir"; that
+ * of a peer begins with "defrag:" and its name. Lower case, except paths. Other TLS
+ * requirements make other destinations: the scheme is smtps for implicit TLS, and a
+ * level other than the scheme's default is appended,
+ * "smtp:[mail.example.org]:587?tls=verify" (also for submission://, which means
+ * that). */
 enum { ROUTE_KEY_MAX = 1100 };
 size_t route_key(const struct target *target, struct text domain,
                  char out[ROUTE_KEY_MAX]);

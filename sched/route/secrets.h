@@ -1,10 +1,10 @@
-/* Passwords for the hosts that mail is handed to: the table of `auth_passwords`. Pure.
+/* Passwords for next hops: the table of `auth_passwords`. Pure.
  *
- * One a line: HOST[:PORT] USER PASSWORD, the password to the end of the line. Without a
- * port it is for all of the host's. A password that begins with "@" is written with a
- * second one in front; @/PATH names the file of a token for XOAUTH2, which is read anew
- * for every attempt. "#" begins a comment line. A secret goes to the host of its line,
- * and to nobody else. */
+ * One entry per line: HOST[:PORT] USER PASSWORD, the password up to the end of the
+ * line. Without a port it is for all ports of the host. A password that begins with "@"
+ * is written with a second "@" in front; @/PATH names the file of a token for XOAUTH2,
+ * which is read anew for every attempt. "#" begins a comment line. A secret is sent to
+ * the host of its line only. */
 #ifndef SCHED_SECRETS_H
 #define SCHED_SECRETS_H
 
@@ -13,7 +13,7 @@
 enum {
     SECRETS_FILE_MAX = 1024 * 1024,
     SECRETS_USER_MAX = 128,     /* bytes */
-    SECRETS_PASSWORD_MAX = 1024 /* bytes; of a path too */
+    SECRETS_PASSWORD_MAX = 1024 /* bytes; also of a path */
 };
 
 struct secrets;
@@ -22,33 +22,34 @@ struct secrets;
 struct secret {
     bool is_token; /* value is the path of the token's file */
     struct text value;
-    const char *from; /* the setting that has it */
+    const char *from; /* the setting that contains it */
 };
 
-/* table may be empty. NULL with one line per mistake, which shows no secret. */
+/* table may be empty. NULL with one line per error, none of which shows a secret. */
 struct secrets *secrets_new(struct text table, struct buffer *mistakes);
-/* They are overwritten. May be NULL. */
+/* Overwrites them. May be NULL. */
 void secrets_free(struct secrets **secrets);
 
-/* One more, for `from`, which must be constant: its password as it is. False: it is no
- * password (secrets_mistake()), or there is one for that host and user. */
+/* Adds the password of the setting `from`, which must be constant, as it is. False: it
+ * is not a valid password (secrets_mistake()), or that host and user have one
+ * already. */
 bool secrets_add(struct secrets *secrets, struct text host, uint16_t port,
                  struct text user, struct text password, const char *from)
     __attribute__((warn_unused_result));
 
-/* NULL, or why it can be no password, to be put behind "the password ". */
+/* NULL, or the reason why it cannot be a password, to follow "the password ". */
 const char *secrets_mistake(struct text password);
 
-/* The one for the port, else the one for all. NULL: none; also when secrets is. */
+/* The one for the port, else the one for all ports. NULL: none, or secrets is NULL. */
 const struct secret *secrets_find(const struct secrets *secrets, struct text host,
                                   uint16_t port, struct text user);
 
-/* The files of tokens. */
+/* Calls each with every file of a token. */
 void secrets_each_file(const struct secrets *secrets,
                        void (*each)(void *context, const char *path), void *context);
 
-/* Other secrets have other marks; not 0, not reversible in practice, not for keeping.
- */
+/* Differs for different secrets; not 0, not reversible in practice, not to be
+ * stored. */
 uint64_t secrets_mark(const struct secret *secret);
 
 #endif

@@ -1,5 +1,4 @@
-/* One TARGET of a route, as written (petrel.conf(5), ROUTES). Internal to sched/.
- */
+/* One TARGET of a route, as written (petrel.conf(5), ROUTES). Internal to sched/. */
 #ifndef SCHED_TARGET_H
 #define SCHED_TARGET_H
 
@@ -12,9 +11,9 @@ enum { TARGET_PROBLEM_MAX = 320 };
  * "maildir:/path/%u", "hold", "discard", "error:5.1.1 text", "[1.2.3.4]:port",
  * "host:port". A scheme whose name promises TLS verifies, and ?tls= lowers it to
  * encrypt at most. Hosts for SMTP may have user@ (percent-encoded) in front, which
- * makes verify the default of smtp:// too unless the host is our own; of a list
- * "smtp://a|smtp://b" all have the options behind the last. No secret is put in. False:
- * problem says what is wrong and what would be right, without a line end. */
+ * makes verify the default of smtp://, too, unless the host is our own. In a list
+ * "smtp://a|smtp://b" all have the options behind the last. Sets no secret. False:
+ * problem states the error and the valid form, without a line end. */
 bool target_parse(struct text t, uint16_t smtp_port,
                   const struct transport_params *base, struct target *out,
                   char problem[TARGET_PROBLEM_MAX]) __attribute__((warn_unused_result));

@@ -1,34 +1,34 @@
-/* What the files target*.c share. Nobody else includes this. */
+/* What the files target*.c share. No other file includes this. */
 #ifndef SCHED_TARGET_INTERNAL_H
 #define SCHED_TARGET_INTERNAL_H
 
 #include "sched/route/target.h"
 
-/* Of a scheme with a host behind it. */
+/* A scheme that a host follows. */
 struct target_scheme {
     struct text name;
     enum target_kind kind;
     uint16_t port;
     enum target_tls tls;
     bool implicit;
-    bool promised; /* its name says TLS: ?tls= cannot take that back */
+    bool promised; /* its name promises TLS: ?tls= cannot remove it */
 };
 
 struct target_parser {
     struct target *target;
     char *problem;
     const struct target_scheme *scheme; /* NULL: mx, or without a host */
-    uint16_t names;                     /* bytes of path that names take; 0: none yet */
+    uint16_t names;                     /* bytes of path that names use; 0: none yet */
 };
 
 /* For a return statement: always false. */
 bool target_complain(struct target_parser *p, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* [user@]host[:port], the first of a list or one more. */
+/* Adds [user@]host[:port], the first of a list or a further one. */
 bool target_add_host(struct target_parser *p, struct text t, uint16_t port,
                      bool is_first);
-/* Whether a password would go over a network. */
+/* Whether a password would cross a network. */
 bool target_has_distant_user(const struct target *t);
 
 #endif
