@@ -1,4 +1,4 @@
-/* Destination queues: who belongs to which site, and for how long. */
+/* Destinations: which site each belongs to, and when it is freed. */
 #include "sched/destination.h"
 
 #include "base/memory.h"
@@ -94,7 +94,7 @@ destination_transport(const struct destination *d)
     return &d->transport->target.transport;
 }
 
-/* What waits at the old site goes on in the order it had. */
+/* Mail that waited at the old site keeps its order. */
 static void
 move_entries(struct destinations *set, struct destination *d, struct site *from,
              struct site *to)
@@ -109,7 +109,7 @@ move_entries(struct destinations *set, struct destination *d, struct site *from,
     to->loaded += d->entries;
 }
 
-/* Backlogged mail goes along with the last destination: it may be of any. */
+/* Backlogged mail moves with the last destination: its destination is not known. */
 static void
 move_backlog(struct sites *set, struct site *from, struct site *to)
 {
@@ -154,7 +154,7 @@ change_target(struct destinations *set, struct destination *d,
     transport_close(&set->sites.transports, c);
 }
 
-/* Of that target, or of one that went with the settings of the past. */
+/* The one with that target, or with a target of obsolete settings. */
 static struct destination *
 find_destination(struct destinations *set, struct destination *first,
                  const struct target *target, int64_t now_ms)
@@ -214,7 +214,7 @@ destinations_reload(struct destinations *set)
     set->generation++;
 }
 
-/* Mail on disk that waits for a site needs it to go on trying. */
+/* Mail on disk that waits for a site needs the site to go on trying. */
 static bool
 is_needed(const struct destination *d)
 {

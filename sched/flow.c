@@ -11,7 +11,7 @@
 
 enum {
     COST_UNIT = 1024, /* of a small transaction */
-    IDLE_MAX = 1000   /* flows without mail whose turn has not passed, of a queue */
+    IDLE_MAX = 1000   /* flows of a queue without mail whose turn has not passed */
 };
 
 static const unsigned weights[4] = {
@@ -20,7 +20,7 @@ static const unsigned weights[4] = {
 uint64_t
 sched_sender(struct text address)
 {
-    /* Who makes another's hash shares his turns with him. */
+    /* A sender that forges a colliding hash only shares the other sender's turns. */
     uint64_t hash = TEXT_HASH;
     bool is_cut = false;
     for (size_t i = 0; i < address.length; i++) {
@@ -143,7 +143,7 @@ flow_queue_first(const struct flow_queue *q)
     return first ? memory_container(first, struct flow, node)->waiting : NULL;
 }
 
-/* Puts first what the flow serves now, by sched/limits/job.h. */
+/* Puts first the job that the flow serves now, by sched/limits/job.h. */
 static struct entry *
 flow_choose(struct flow *f, const struct transport_params *t, uint32_t job_s)
 {
@@ -162,8 +162,8 @@ entry_cost(const struct entry *e)
     return e->message->cost * (uint64_t)COST_UNIT / weights[e->message->class];
 }
 
-/* A sender without mail is remembered until the turns have come to where he stands, or
- * he who sends one letter at a time would be new, and served next, each time. */
+/* A sender without mail is remembered until the turns reach its virtual time. Otherwise
+ * a sender of one message at a time would be new, and served next, each time. */
 static void
 flow_leave(struct flows *flows, struct flow_queue *q, struct flow *f)
 {
@@ -210,7 +210,7 @@ flow_queue_cut(struct flows *flows, struct flow_queue *q, unsigned most,
     return e;
 }
 
-/* The jobs begin anew: their accounts are those of a queue that is no more. */
+/* The jobs start again: their accounts belong to a queue that has ended. */
 static void
 flow_keep(struct flow_queue *q, struct flow *f, struct entry *kept)
 {

@@ -29,7 +29,7 @@ message_find(struct destinations *set, struct sched_loading *l,
     assert(l->count < l->most);
     struct destination *d =
         destination_get(set, recipient->target, recipient->domain, now_ms);
-    d->entries++; /* in use from here on; it may move with the next recipient */
+    d->entries++; /* in use from here on; a later call may move it */
     d->site->loaded++;
     l->found[l->count++] = (struct found){d, recipient->index};
 }
@@ -37,7 +37,7 @@ message_find(struct destinations *set, struct sched_loading *l,
 static unsigned
 count_destinations(const struct sched_loading *l)
 {
-    static struct entry mark; /* only its address */
+    static struct entry mark; /* only its address is used */
     unsigned different = 0;
     for (size_t i = 0; i < l->count; i++) {
         struct destination *d = l->found[i].destination;
@@ -49,7 +49,7 @@ count_destinations(const struct sched_loading *l)
     return different;
 }
 
-/* The entries' order is that of their first recipient. */
+/* The entries are in the order of their first recipients. */
 static void
 make_entries(struct sched_message *m, const struct sched_loading *l)
 {
@@ -77,7 +77,7 @@ fill_slots(struct sched_message *m, const struct sched_loading *l)
     }
     for (unsigned i = 0; i < m->entry_count; i++) {
         struct entry *e = &message_entries(m)[i];
-        e->destination->entries -= e->count - 1; /* it was counted once a recipient */
+        e->destination->entries -= e->count - 1; /* it was counted once per recipient */
         e->destination->site->loaded -= e->count - 1;
         e->destination->filling = NULL;
         e->given = 0;

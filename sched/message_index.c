@@ -1,5 +1,5 @@
 /* Compact index of all known messages: sorted blocks in heaps by due time. */
-#include "sched/message_index.h"
+#include "sched/message_index_internal.h"
 
 #include "base/memory.h"
 
@@ -9,7 +9,7 @@
 
 enum {
     BLOCK_RECORDS = 64,
-    BLOCK_MERGE = 56, /* neighbours that together hold no more become one */
+    BLOCK_MERGE = 56, /* neighbours that together hold no more are merged */
     NONE = 255
 };
 
@@ -79,7 +79,7 @@ old_before(const struct heap_node *a, const struct heap_node *b)
                                     block_first(b, MESSAGE_INDEX_OLD));
 }
 
-/* Out of the heaps, so that its records may change. */
+/* Removes it from the heaps, so that its records may change. */
 static void
 block_detach(struct message_index_set *set, struct message_index_block *b)
 {
@@ -104,7 +104,7 @@ block_attach(struct message_index_set *set, struct message_index_block *b)
             heap_add(&set->due[age], &b->nodes[age]);
 }
 
-/* Of the last block that begins at or before id; 0 when there is none such. */
+/* The index of the last block that begins at or before id; 0 if there is none. */
 static size_t
 block_index(const struct message_index_set *set, struct id id)
 {
@@ -119,7 +119,7 @@ block_index(const struct message_index_set *set, struct id id)
     return low;
 }
 
-/* Of the first record at or after id; count when there is none. */
+/* The index of the first record at or after id; count if there is none. */
 static unsigned
 record_index(const struct message_index_block *b, struct id id)
 {
@@ -148,7 +148,7 @@ block_insert(struct message_index_set *set, size_t index)
     return set->blocks[index] = memory_new(sizeof **set->blocks);
 }
 
-/* Its records are gone and it is in no heap. */
+/* Removes a block without records that is in no heap. */
 static void
 block_drop(struct message_index_set *set, size_t index)
 {
@@ -162,7 +162,7 @@ block_drop(struct message_index_set *set, size_t index)
 static size_t
 block_split(struct message_index_set *set, size_t index, unsigned *at)
 {
-    /* Ids mostly come in order: at the very end nothing moves and blocks stay full. */
+    /* Ids mostly come in order: at the very end nothing moves, and blocks stay full. */
     bool append = index + 1 == set->block_count && *at == BLOCK_RECORDS;
     unsigned keep = append ? BLOCK_RECORDS : BLOCK_RECORDS / 2;
     struct message_index_block *b = set->blocks[index],
@@ -333,7 +333,7 @@ message_index_activate(struct message_index_set *set, struct message_index *k,
                        struct sched_message *message)
 {
     assert(k->place == MESSAGE_INDEX_LOADING);
-    (void)set; /* what does not wait is in no order */
+    (void)set; /* what does not wait is not ordered */
     k->place = MESSAGE_INDEX_ACTIVE;
     k->message = message;
 }

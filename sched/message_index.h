@@ -85,7 +85,5 @@ void message_index_force_all(struct message_index_set *set, int64_t now_ms);
 void message_index_each(struct message_index_set *set,
                         void (*each)(void *context, struct message_index *k),
                         void *context);
-/* Bytes allocated. */
-size_t message_index_memory(const struct message_index_set *set);
 
 #endif

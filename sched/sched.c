@@ -12,11 +12,12 @@
 #include <utlist.h>
 
 enum {
-    CLOCK_SLACK_MS = 1000, /* a smaller step back is waited out */
+    CLOCK_SLACK_MS = 1000, /* a smaller backward step is waited out */
     NEW_RUN_MAX = 3,       /* new messages in a row while deferred ones are due */
-    READY_TRIES = 32,      /* sites looked at for one session */
-    RESERVE_PART = 10,     /* of session_limit: for sites with less than */
-    RESERVE_FEW = 50       /* such a part of it */
+    READY_TRIES = 32,      /* sites examined for one session */
+    RESERVE_PART = 10,     /* this fraction of session_limit is for sites with less
+                            * than */
+    RESERVE_FEW = 50       /* this fraction of it */
 };
 
 struct sched *
@@ -104,7 +105,7 @@ leave_some(struct sched *s)
     free(m);
 }
 
-/* --- Its life --------------------------------------------------------------------- */
+/* --- Creation and settings -------------------------------------------------------- */
 
 static void
 free_loaded(void *context, struct message_index *k)
@@ -137,7 +138,7 @@ sched_free(struct sched **sched)
         struct site *site = session->site;
         sched_session_leave(session);
         sched_session_free(session);
-        /* Its domains may have moved away: then nobody else would free it. */
+        /* Its domains may have moved: then nothing else would free it. */
         site_update(&s->destinations.sites, site, s->now_ms);
     }
     sites_each(&s->destinations.sites, empty_queue, s);
@@ -159,8 +160,8 @@ sched_free(struct sched **sched)
     free(s);
 }
 
-/* Time as the scheduler sees it never goes back: when the clock does, by an operator or
- * after a boot, all that waits moves along, or it would wait for the difference too. */
+/* The scheduler's time never goes back. When the clock does, by an operator or after a
+ * boot, all waiting times move along, or mail would wait for the difference, too. */
 void
 sched_tick(struct sched *s, int64_t now_ms)
 {
@@ -244,16 +245,17 @@ entry_wait(struct sched *s, struct entry *e, bool forced)
     sched_update(s, d);
 }
 
-/* More than its share of the active set, when that is full. A half of the set is free
- * for all: who is alone there needs no more. */
+/* Messages beyond the share of the active set, when that is full. Half of the set is
+ * free for all: a single site needs no more. */
 static size_t
 site_share(const struct sched *s)
 {
     return (size_t)s->settings.active_limit * (size_t)s->settings.site_share / 100;
 }
 
-/* What a site has in memory besides this message: one to many domains there must not
- * be too many by itself, or it would be read and backlogged without end. */
+/* The other messages that a site has in memory. A message to many domains of the site
+ * must not exceed the share by itself, or it would be read and backlogged without
+ * end. */
 static size_t
 loaded_besides(const struct site *site, struct sched_message *m)
 {
@@ -279,12 +281,13 @@ is_excess(const struct sched *s, struct sched_message *m)
     return true;
 }
 
-/* Its site has space for it again when some of what it has is gone. */
+/* Its site has space for it again when some of the site's mail has left. */
 static void
 backlog_excess(struct sched *s, struct message_index *k, struct sched_message *m)
 {
     struct site *site = message_entries(m)[0].destination->site;
-    site_backlog_add(site, m->id); /* even if another has it: that one may never call */
+    site_backlog_add(site, m->id); /* even if another site has it, which may never wake
+                                    * it */
     k->backlogged = 1;
     site_set_crowded(&s->destinations.sites, site, true);
     message_index_wait(&s->known, k, MESSAGE_INDEX_BACKLOGGED_MS, k->attempts);
@@ -299,7 +302,7 @@ sched_site_wake(struct sched *s, struct site *site, size_t count)
     while (count > 0 && site_backlog_take(site, &id)) {
         struct message_index *k = message_index_find(&s->known, id);
         if (!k || !k->backlogged)
-            continue; /* gone, or it came by itself: another takes its place */
+            continue; /* it is gone or was loaded by time: take another */
         k->backlogged = 0;
         if (k->place == MESSAGE_INDEX_WAITING && k->due_ms > s->now_ms) {
             message_index_wait(&s->known, k, s->now_ms, k->attempts);
@@ -349,7 +352,7 @@ begin_message(struct sched *s, struct id id, const struct sched_mail *mail,
     for (unsigned i = 0; i < m->entry_count; i++) {
         /* With new settings its mail may have moved to a site that is dead. */
         struct site *site = message_entries(m)[i].destination->site;
-        /* What is remembered of it may be over. */
+        /* What the site remembers may have ended. */
         site_update(&s->destinations.sites, site, s->now_ms);
         if (site->dead && site->queue.works > 0)
             sched_settle_dead(s, site);
@@ -493,8 +496,8 @@ next_settle(struct sched *s, struct sched_action *action)
     return true;
 }
 
-/* It was deferred by a next hop to which no route leads any more: another try there
- * would not tell more, and none is to be waited for. */
+/* It was deferred by a next hop to which no route leads any more: another attempt there
+ * is pointless, and so is waiting for one. */
 static bool
 is_stranded(struct sched_message *m)
 {
@@ -509,7 +512,7 @@ is_stranded(struct sched_message *m)
     return false;
 }
 
-/* The mail of a dead site comes back when that lives, in its order. */
+/* The mail of a dead site is loaded when the site lives, in its order. */
 static void
 backlog_dead(struct message_index *k, struct sched_message *m)
 {
@@ -579,8 +582,8 @@ has_sessions_left(const struct sched *s)
     return sched_working_sessions(s) < limit && s->session_count / 2 < limit;
 }
 
-/* The last tenth of a large budget is for those who have few, so that slow sites which
- * have the rest do not make all others wait for one of their sessions to end. */
+/* The last tenth of a large limit is reserved for sites with few sessions. Otherwise
+ * slow sites with many would make all others wait until one of their sessions ends. */
 bool
 sched_has_budget(const struct sched *s, const struct site *site)
 {
@@ -592,8 +595,8 @@ sched_has_budget(const struct sched *s, const struct site *site)
            site->sessions - site->idle < few;
 }
 
-/* One that may have a session now. Its idle sessions, which will ask again, come first
- * where the limit is near. */
+/* A site that may have a session now. Near the limit its idle sessions, which will ask
+ * again, come first. */
 static struct site *
 ready_choose(struct sched *s)
 {
@@ -602,7 +605,8 @@ ready_choose(struct sched *s)
         return NULL;
     for (int i = 0; i < READY_TRIES && sites->transports.ready; i++) {
         struct site *site = sched_next_ready(s);
-        site_update(sites, site, s->now_ms); /* a line may have grown meanwhile */
+        site_update(sites, site, s->now_ms); /* a connection queue may have grown
+                                              * meanwhile */
         if (!site->is_ready)
             continue;
         if (sched_has_budget(s, site))
@@ -612,8 +616,8 @@ ready_choose(struct sched *s)
     return NULL;
 }
 
-/* Whose servers are looked up: of the mail that is next, or of that which is
- * backlogged. */
+/* The destination whose servers are looked up: that of the next mail, or of backlogged
+ * mail. */
 static struct destination *
 site_destination(const struct site *site)
 {
@@ -642,7 +646,8 @@ next_open(struct sched *s, struct sched_action *action)
     return true;
 }
 
-/* Sites that are below their share again take some of theirs, dead ones the verdict. */
+/* Loads backlogged mail of sites that are below their share again, and of dead sites,
+ * which settle it. */
 static void
 wake_excess(struct sched *s)
 {

@@ -124,7 +124,7 @@ sched_bound_word(enum sched_bound bound)
     return "unknown";
 }
 
-/* Of what waits there, if anything does. */
+/* The bound of what waits there, if anything does. */
 static enum sched_bound
 bound_now(const struct sched *s, struct site *site, int64_t *until_ms)
 {
@@ -186,7 +186,7 @@ site_view(const struct sched *s, struct site *site, struct outcome *outcome)
     return view;
 }
 
-/* Keys are not unique: a site has one for each transport. */
+/* Keys are not unique: there is a site for each transport. */
 bool
 sched_session_is_at(const struct sched_session *session, const struct sched_site *site)
 {
@@ -266,7 +266,7 @@ sched_remember(const struct sched *s,
 {
     struct memory_visit v = {.each = each, .context = context};
     sites_each(&s->destinations.sites, sched_questions_remember, &v);
-    /* What no mail has come for since the start is kept as it is. */
+    /* A state that no mail has used since startup is kept unchanged. */
     struct site_state *r, *next;
     HASH_ITER (hh, s->destinations.sites.remembered.by_key, r, next)
         each(context, r);

@@ -1,4 +1,4 @@
-/* What sessions carry. */
+/* Sessions: what they carry. */
 #include "sched/session.h"
 
 #include "base/memory.h"
@@ -114,7 +114,7 @@ sched_session_has_space(const struct sched_session *session, int64_t now_ms)
            t->rate_delay_ms == 0 && t->transport_rate_delay_ms == 0;
 }
 
-/* Copied, because the message may be gone before its last verdict is told. */
+/* Copied, because the message may be freed before its last verdict arrives. */
 static void
 work_copy_indexes(struct work *w)
 {
@@ -167,7 +167,7 @@ sched_session_slot(struct work *w, unsigned index)
 {
     assert(w->message && w->unsettled > 0);
     for (unsigned looked = 0;; looked++) {
-        assert(looked < w->count); /* else no open index of this work */
+        assert(looked < w->count); /* else it is not an open index of this work */
         unsigned at = w->first + w->hint;
         const struct slot *slot = &w->message->slots[at];
         w->hint = (w->hint + 1) % w->count;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <utlist.h>
 
-enum { TURN_WORKS = 20 }; /* of a session while others wait for one */
+enum { TURN_WORKS = 20 }; /* works of a session while others wait for one */
 
 /* One of its sessions has begun or ended a delivery. */
 static void
@@ -17,9 +17,9 @@ transport_changed(struct sched *s, struct site *site)
     sites_transport_changed(&s->destinations.sites, site->transport, s->now_ms);
 }
 
-/* outcome ends it for now. Where a cohort limit of 0 forbids death, the mail that waits
- * had its attempt all the same: sessions come first, so nothing else would ever give it
- * a verdict. */
+/* The outcome settles all that waits there. Where a cohort limit of 0 forbids death
+ * this is still its attempt: sessions come before mail, so nothing else would ever give
+ * it a verdict. */
 static void
 site_failed(struct sched *s, struct site *site, const struct outcome *outcome)
 {
@@ -32,7 +32,7 @@ site_failed(struct sched *s, struct site *site, const struct outcome *outcome)
     sched_site_settle(s, site, NULL, outcome);
 }
 
-/* Who gets the next session: the first in turn, or the one behind it when that has
+/* The site that gets the next session: the first in turn, or the next one if that has
  * fewer. */
 struct site *
 sched_next_ready(const struct sched *s)
@@ -46,8 +46,8 @@ sched_next_ready(const struct sched *s)
     return first;
 }
 
-/* With every session out, one that has had its turn makes space for a site that has
- * fewer. */
+/* With all sessions in use, a session that has had its turn gives way to a site that
+ * has fewer. */
 static bool
 must_yield(const struct sched *s, const struct sched_session *session)
 {
@@ -112,7 +112,7 @@ sched_take(struct sched *s, int64_t now_ms, struct sched_session *session,
     return takes;
 }
 
-/* What a transaction took tells of the site only when it was small. */
+/* The duration says something about the site only if the transaction was small. */
 static int64_t
 comparable_ms(const struct sched *s, const struct work *w, bool is_small)
 {
@@ -147,7 +147,7 @@ outcome_feedback(const struct site *site, const struct outcome *outcome)
     case VERDICT_DEFERRED:
         break;
     }
-    /* 4.2.x: the limit is a mailbox's. */
+    /* 4.2.x: the limit is that of a mailbox. */
     if (site_is_adaptive(site) && strncmp(outcome->enhanced, "4.2", 3) != 0 &&
         reply_class_classify(outcome) == REPLY_CLASS_RATE)
         return FEEDBACK_SLOW;
@@ -206,7 +206,7 @@ sched_session_found(struct sched *s, int64_t now_ms, struct sched_session *sessi
     struct sites *sites = &s->destinations.sites;
     struct destination *d = session->destination;
     if (d->transport != session->site->transport)
-        return false; /* of settings that are no more */
+        return false; /* of old settings */
     destination_move(&s->destinations, d, d->transport, key, s->now_ms);
     struct site *from = session->site, *to = d->site;
     if (to == from)
@@ -252,7 +252,8 @@ nobody_ever(struct sched *s, struct sched_session *session,
 {
     struct destination *d = session->destination;
     sched_site_settle(s, session->site, d, trouble);
-    /* Or what is backlogged would want a probe, of the same domain, without end. */
+    /* Otherwise backlogged mail would ask for a probe of the same domain without
+     * end. */
     sched_site_wake(s, session->site, SIZE_MAX);
     session->site->open_after_ms = 0;
     d->forget = true;

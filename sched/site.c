@@ -1,4 +1,4 @@
-/* What a site bears: windows and what was learnt, death and revival, timers. */
+/* The limits of a site: windows, what was learnt, death and revival, timers. */
 #include "sched/site.h"
 
 #include "base/memory.h"
@@ -14,14 +14,14 @@
 #include <utlist.h>
 
 enum {
-    /* A session that waits so long for its greeting, while others talk, is in a line:
-     * no more of them. */
+    /* When a session waits this long for its greeting while others work, the server
+     * queues connections: open no more. */
     LINE_MIN_MS = 2000,
     LINE_TIMES = 4,
-    GREETING_MS = 1000, /* a session opened now takes its first mail so much later */
-    PAUSE_STEP_MS = 20, /* between sessions, for each more that failed in a row */
-    /* In a row, of a site that has greeted: else one broken front end among some would
-     * be its death as soon as no other session is there. */
+    GREETING_MS = 1000, /* from the opening of a session to its first mail */
+    PAUSE_STEP_MS = 20, /* between sessions, for each further failure in a row */
+    /* Failures in a row of a site that has greeted. With fewer, one broken front end
+     * among several would kill it whenever no other session is open. */
     FORGIVEN = 5
 };
 
@@ -62,7 +62,7 @@ site_is_adaptive(const struct site *site)
 
 /* --- Death ------------------------------------------------------------------------ */
 
-/* Whoever logs in with a wrong password too often is locked out. */
+/* Too many logins with a wrong password may lock us out. */
 static int64_t
 next_login(struct sites *set, struct site *site)
 {
@@ -74,9 +74,8 @@ next_login(struct sites *set, struct site *site)
     return retry_jitter_ms(site->probe_ms * 9 / 10, &set->random);
 }
 
-/* A probe costs the site one connection: it comes soon, and later the longer it is
- * dead.
- */
+/* A probe costs the site one connection: it comes soon at first, then less often the
+ * longer the site is dead. */
 static int64_t
 next_probe(struct sites *set, struct site *site, int64_t now_ms,
            const struct outcome *outcome)
@@ -89,7 +88,7 @@ next_probe(struct sites *set, struct site *site, int64_t now_ms,
         longest = SITE_PROBE_MAX_MS;
     if (longest > SITE_PROBE_LONG_MS)
         longest = SITE_PROBE_LONG_MS;
-    /* Mail that waits less would come due in vain. */
+    /* Mail with a shorter delay would come due in vain. */
     int64_t first = SITE_PROBE_MIN_MS < t->minimal_backoff_ms ? SITE_PROBE_MIN_MS
                                                               : t->minimal_backoff_ms;
     if (longest > t->maximal_backoff_ms)
@@ -97,7 +96,7 @@ next_probe(struct sites *set, struct site *site, int64_t now_ms,
     site->probe_ms = site->probe_ms ? 2 * site->probe_ms : first;
     if (site->probe_ms > longest)
         site->probe_ms = longest;
-    /* By chance a little sooner: never after mail that waits as long. */
+    /* At random a little sooner: never after mail that waits as long. */
     return retry_jitter_ms(site->probe_ms * 9 / 10, &set->random);
 }
 
@@ -184,7 +183,7 @@ take_window(struct site *site, int size)
         site->window.size = limit > 0 && size > limit ? limit : size;
 }
 
-/* Of a password that nobody has tried yet, one session does. */
+/* Test an untried password with a single session first. */
 static void
 log_in_alone(struct site *site)
 {
@@ -192,7 +191,7 @@ log_in_alone(struct site *site)
         window_probe(&site->window);
 }
 
-/* As it was before the restart, within the settings of today. */
+/* Restores the state before the restart, within the present settings. */
 static void
 recall(struct sites *set, struct site *site)
 {
@@ -208,7 +207,7 @@ recall(struct sites *set, struct site *site)
         site->ceiling = r->ceiling;
         site->learnt = r->learnt;
     }
-    /* What was wrong with a password may be why there was a restart. */
+    /* A wrong password may be the reason for the restart. */
     if (r->dead && !reply_class_refuses_us(&r->reason) &&
         site_transport(site)->failed_cohort_limit > 0) {
         site->dead_since_ms = r->dead_since_ms;
@@ -320,9 +319,9 @@ sites_job_s(const struct sites *set, int64_t now_ms)
     return (uint32_t)((now_ms - set->shift_ms) / 1000);
 }
 
-/* --- What binds ------------------------------------------------------------------- */
+/* --- Bounds ----------------------------------------------------------------------- */
 
-/* Each keeps a transaction from beginning before its time. */
+/* Each of them delays the beginning of a transaction. */
 enum { PACES = 3 };
 struct pace {
     enum sched_bound bound;
@@ -366,7 +365,7 @@ site_allows(const struct site *site, int64_t now_ms)
     return allowed;
 }
 
-/* Somebody waits in line for a greeting. */
+/* A session waits in a queue for its greeting. */
 static bool
 is_congested(const struct site *site, int64_t now_ms)
 {
@@ -391,8 +390,8 @@ rate_bound(struct site *site, int64_t now_ms, int64_t *until_ms)
     return SCHED_BOUND_NONE;
 }
 
-/* A transport that pauses has one delivery at a time, and so one session that is to
- * begin it: not this site's. Idle ones begin nothing. */
+/* A transport with a rate delay has one delivery at a time, and so one session that
+ * begins it, at another site. Idle sessions begin nothing. */
 static bool
 has_other_turn(const struct site *site)
 {
@@ -445,7 +444,7 @@ site_has_backlog(const struct site *site)
     return site->backlog.count > site->backlog.first;
 }
 
-/* A session is opened for mail that a rate lets through by the time it has greeted. */
+/* A session is opened for mail that a rate permits by the time of its greeting. */
 static size_t
 sessions_worth(const struct site *site, int64_t now_ms)
 {
@@ -459,8 +458,8 @@ sessions_worth(const struct site *site, int64_t now_ms)
     return passes > 0 ? passes : 1;
 }
 
-/* Sessions without mail take it first: greeting, kept idle, or between two works. A
- * probe needs no mail in memory, what is backlogged is enough. */
+/* Sessions without mail take it first: those that greet, are idle, or are between two
+ * works. A probe needs no mail in memory; backlogged mail is enough. */
 static bool
 wants_session(struct site *site, int64_t now_ms)
 {
@@ -478,7 +477,7 @@ wants_session(struct site *site, int64_t now_ms)
     return site_bound(site, now_ms, &until) == SCHED_BOUND_NONE;
 }
 
-/* --- What is learnt --------------------------------------------------------------- */
+/* --- Learning --------------------------------------------------------------------- */
 
 void
 site_take(struct site *site, int64_t now_ms)
@@ -488,7 +487,7 @@ site_take(struct site *site, int64_t now_ms)
         bucket_learnt_take(&site->learnt, now_ms);
 }
 
-/* The window neither grows nor stays when the site gets slower with it. */
+/* When the site becomes slower with it, the window stops growing or shrinks. */
 static bool
 is_slowed(struct site *site)
 {
@@ -546,7 +545,7 @@ site_served(struct sites *set, struct site *site, int64_t now_ms,
         window_answered(&site->window);
         return false;
     case FEEDBACK_BAD:
-        /* With other sessions alive it is not the site that is dead. */
+        /* While other sessions are alive the site is not dead. */
         return !site->dead && window_bad(&site->window, t) &&
                (!site_is_adaptive(site) || site->greeted <= 1);
     }
@@ -569,7 +568,7 @@ site_pause(struct site *site, int64_t now_ms)
 }
 
 /* While others are served the pause is short, or one broken front end among many would
- * stop all. */
+ * stop all mail. */
 static void
 pause_after_failure(struct site *site, int64_t now_ms)
 {

@@ -124,7 +124,7 @@ is_host_of(const struct site_keys *p, size_t provider, struct text host)
     return false;
 }
 
-/* The first of which every host is one. */
+/* The first provider that matches every host. */
 static bool
 find_provider(const struct site_keys *p, const struct exchange_name *hosts,
               size_t count, struct text *name)
@@ -154,7 +154,7 @@ compare_hosts(const void *a, const void *b)
     return result;
 }
 
-/* Over all of the set: what is cut off must tell sets apart all the same. */
+/* A hash of the whole set: the part that is cut off must still tell sets apart. */
 static uint64_t
 set_hash(const struct exchange_name *hosts, size_t count)
 {

@@ -1,4 +1,4 @@
-/* Transports: shared targets, the pauses between their deliveries. */
+/* Transports: shared targets, and the pauses between deliveries. */
 #include "sched/transport.h"
 
 #include "base/memory.h"
@@ -11,7 +11,7 @@ struct transport *
 transport_open(struct transports *set, const struct target *target)
 {
     struct transport *c = set->last;
-    /* To compare is much cheaper than to hash, and most mail takes one way. */
+    /* A comparison is much cheaper than a hash, and most mail uses one transport. */
     if (c && memcmp(&c->target, target, sizeof(*target)) == 0)
         return transport_share(c);
     HASH_FIND(hh, set->by_target, target, sizeof(*target), c);

@@ -1,5 +1,5 @@
 /* A bounded map from message to the outcome that says why it waits. */
-#include "queue/manager/deferral_reasons.h"
+#include "queue/manager/deferral_reasons_internal.h"
 
 #include "base/memory.h"
 

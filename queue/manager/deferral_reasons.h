@@ -32,8 +32,6 @@ const char *deferral_reasons_find(const struct deferral_reasons *r, struct id id
 unsigned deferral_reasons_count(const struct deferral_reasons *r);
 /* Grows with each change. */
 uint64_t deferral_reasons_changes(const struct deferral_reasons *r);
-/* Bytes allocated. */
-size_t deferral_reasons_memory(const struct deferral_reasons *r);
 /* Numbers of outcomes are less than this until the next change. */
 unsigned deferral_reasons_numbers(const struct deferral_reasons *r);
 /* In no order; each must not change anything. number names the outcome. */

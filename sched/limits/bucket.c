@@ -7,13 +7,13 @@ enum {
     SLOT_MS = 1000,
     STEP_MS = 1000,
     REST_MS = 3000,
-    BURST_SHARE = 100,  /* of a second: what a late wake-up may catch up */
-    SHUT_ACCEPTED = 4,  /* fewer measure nothing */
+    BURST_SHARE = 100,  /* 1/100 of a second: what a late wake-up may catch up */
+    SHUT_ACCEPTED = 4,  /* fewer are no measurement */
     HOLD_MESSAGES = 100 /* a hold of slow sites is counted in messages */
 };
 
 #define DAY_MS  INT64_C(86400000)
-#define SPAN_MS INT64_C(1000000) /* rates are transactions in that time */
+#define SPAN_MS INT64_C(1000000) /* rates count transactions in this time */
 
 static bool
 period_parse(struct text t, int64_t *period_ms)
@@ -69,7 +69,7 @@ bucket_rate_parse(struct text t, struct rate *out)
     return true;
 }
 
-/* What count transactions take; below 10^17. */
+/* The duration of `count` transactions; below 10^17. */
 static int64_t
 span_us(const struct rate *r, uint32_t count)
 {
@@ -77,7 +77,7 @@ span_us(const struct rate *r, uint32_t count)
     return r->period_ms * 1000 * count / r->amount;
 }
 
-/* The time of GCRA, but not later than an empty bucket has it. */
+/* The time of GCRA, but not later than that of an empty bucket. */
 static int64_t
 due_us(const struct bucket *b, const struct rate *r, int64_t now_us)
 {
@@ -155,7 +155,7 @@ larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* The time of so many transactions at that rate. */
+/* The duration of that many transactions at that rate. */
 static int64_t
 messages_ms(uint32_t rate, int64_t count)
 {
@@ -189,8 +189,9 @@ slots_advance(struct learnt_rate *l, int64_t now_ms)
     }
 }
 
-/* Accepted in the last seconds; *steady: in each of them. After a rest it says too
- * little, never too much but for the depth of the site's bucket. */
+/* Transactions accepted in the last seconds; *steady: some in each of them. After a
+ * rest the number is too low; it is never too high, except for the depth of the site's
+ * bucket. */
 static uint32_t
 recent(struct learnt_rate *l, int64_t now_ms, bool *steady)
 {
@@ -221,7 +222,7 @@ bucket_enter(struct learnt_rate *l, enum learnt_phase phase, uint32_t rate,
     l->used = 0;
 }
 
-/* Now the site's bucket is empty, and so is ours. */
+/* The site's bucket is empty now, and so is ours. */
 static void
 bucket_empty(struct learnt_rate *l, int64_t now_ms)
 {
@@ -245,14 +246,15 @@ step_ms(const struct learnt_rate *l)
     return larger(STEP_MS, messages_ms(l->rate, 2));
 }
 
-/* From what surely passes; or from nothing, when a site that was shut may be open. */
+/* Starts from a rate that surely passes; or from nothing, when a site that was shut may
+ * be open. */
 static void
 search(struct learnt_rate *l, int64_t now_ms)
 {
     l->step = 1000;
     l->probed = 0;
     l->hold_ms = 0;
-    l->rate = l->known; /* step_ms asks */
+    l->rate = l->known; /* step_ms() reads it */
     bucket_enter(l, LEARNT_SEARCH, l->known, now_ms + step_ms(l));
 }
 
@@ -270,17 +272,17 @@ refused_first(struct learnt_rate *l, int64_t now_ms)
     }
 }
 
-/* Much more than was known to pass: perhaps not the end of it. */
+/* Much more than the known rate passed: the limit may be higher still. */
 static bool
 is_find(uint32_t known, uint32_t before)
 {
     return before > 0 && (int64_t)known * 4 > (int64_t)before * 5;
 }
 
-/* The site refused at a rate that was thought to pass: so at most what passed between
- * the two refusals does, which may be too little when its bucket was full between.
- * Hence not below what once was held for long, nor far down at one blow, unless that
- * rate is refused itself. */
+/* The site refused a rate that was thought to pass. So at most what passed between the
+ * two refusals does; this may be too low when its bucket was full in between. Hence the
+ * rate does not fall below one that was once held for long, nor far in one step, unless
+ * that rate is refused itself. */
 static void
 refused_below(struct learnt_rate *l, uint32_t passed, int64_t now_ms)
 {
@@ -297,8 +299,8 @@ refused_below(struct learnt_rate *l, uint32_t passed, int64_t now_ms)
                 now_ms);
 }
 
-/* The rate before the last step has passed, or the depth of the site's bucket did: then
- * it is refused below next. */
+/* The rate before the last step passed, or the depth of the site's bucket did: in that
+ * case the next lower rate is refused. */
 static void
 refused_above(struct learnt_rate *l, uint32_t passed, int64_t now_ms)
 {
@@ -310,7 +312,7 @@ refused_above(struct learnt_rate *l, uint32_t passed, int64_t now_ms)
                 now_ms);
 }
 
-/* Why one less: the site may have had up to one token left at the last refusal. */
+/* One less, because the site may have had up to one token left at the last refusal. */
 static uint32_t
 passed_between(const struct learnt_rate *l, int64_t now_ms)
 {
@@ -319,7 +321,7 @@ passed_between(const struct learnt_rate *l, int64_t now_ms)
                                         : (l->accepted - INT64_C(1)) * SPAN_MS / span);
 }
 
-/* One step up; below half use the rate is not what limits. */
+/* One step up; below half use the rate is not the limit. */
 static void
 raise(struct learnt_rate *l, int64_t now_ms)
 {
@@ -383,9 +385,9 @@ bucket_advance(struct learnt_rate *l, int64_t now_ms)
     }
 }
 
-/* Nothing passed since the last refusal: perhaps a limit for a whole minute or hour is
- * used up. To ask more slowly would not help, to wait does; and what will have passed
- * until the next time, this one included, is what the site grants. */
+/* Nothing passed since the last refusal: a limit for a whole minute or hour may be used
+ * up. Then a lower rate does not help, but waiting does; the site's grant is what will
+ * have passed until the next refusal, including this pause. */
 static void
 refused_shut(struct learnt_rate *l, int64_t now_ms)
 {

@@ -1,4 +1,4 @@
-/* The remembered number of sessions that a site bears, and probes above it. */
+/* The learnt number of sessions that a site bears, and probes above it. */
 #include "sched/limits/ceiling.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ ceiling_hold(struct ceiling *c, int64_t now_ms)
     c->misses = 0;
 }
 
-/* Nothing below a ceiling is refused: where it is, there is none, or a lower one. */
+/* A refusal below the ceiling: there is none, or a lower one. */
 static void
 doubt(struct ceiling *c, int others)
 {

@@ -1,5 +1,5 @@
 /* Health of server addresses, and the order in which they are tried. */
-#include "sched/limits/host.h"
+#include "sched/limits/host_internal.h"
 
 #include "base/memory.h"
 #include "sched/limits/retry.h"
@@ -18,7 +18,8 @@ enum { SERVICE_SHARE = 4, FAILURES_MAX = 1000 };
 struct host {
     UT_hash_handle hh;
     struct host *prev, *next;
-    int64_t until_ms, service_us, good_at_ms; /* as in the view; service -1 = none */
+    int64_t until_ms, service_us, good_at_ms; /* as in host_view; service_us -1 =
+                                               * none */
     unsigned failures;
     char address[];
 };
@@ -80,7 +81,7 @@ host_insert(struct hosts *hosts, struct text address)
     return h;
 }
 
-/* That of the address, made when missing, now the one reported last. */
+/* The host of the address, made if missing, now the one reported last. */
 static struct host *
 host_report(struct hosts *hosts, struct text address)
 {
@@ -126,12 +127,10 @@ hosts_bad(struct hosts *hosts, int64_t now_ms, struct text address, uint64_t *ra
     struct host *h = host_report(hosts, address);
     if (now_ms < h->until_ms)
         return;
-    if (h->until_ms == 0 && h->failures > HOSTS_SLIPS)
-        h->failures = HOSTS_SLIPS; /* restored so */
     h->failures += h->failures < FAILURES_MAX;
     if (is_forgiven(h, now_ms))
         return;
-    /* Slips do not make the first hold longer. */
+    /* Forgiven failures do not lengthen the first hold. */
     if (h->until_ms == 0)
         h->failures = 1;
     int64_t hold = HOSTS_HOLD_MIN_MS;
@@ -164,7 +163,8 @@ hosts_find(const struct hosts *hosts, int64_t now_ms, struct text address)
     return host_view_of(host_find(hosts, address), now_ms);
 }
 
-/* Below limit, by the generator of retries: a tenth of ten times as much. */
+/* A random number below limit, by the generator of retries: a tenth of ten times as
+ * much. */
 static int64_t
 chance(int64_t limit, uint64_t *random)
 {
@@ -180,7 +180,7 @@ swap(size_t *a, size_t *b)
     *b = old;
 }
 
-/* A millisecond counts for the least, so that no weight is without bound. */
+/* At least a millisecond, so that every weight is bounded. */
 static int64_t
 host_weight(const struct host *h, int64_t fastest_us)
 {
@@ -188,7 +188,8 @@ host_weight(const struct host *h, int64_t fastest_us)
     return WEIGHT_ONE / (us < 1000 ? 1000 : us);
 }
 
-/* Draws one after the other. hosts[i] is that of order[i]'s address, or NULL. */
+/* Draws one after the other. hosts[i] belongs to the address of order[i], or is
+ * NULL. */
 static void
 host_shuffle(struct host *const *known, size_t *order, size_t count, uint64_t *random)
 {
@@ -211,7 +212,7 @@ host_shuffle(struct host *const *known, size_t *order, size_t count, uint64_t *r
     }
 }
 
-/* Appends the members from..to of that state; returns how many. */
+/* Appends the members from..to with that state; returns their number. */
 static size_t
 host_gather(struct host *const *known, int64_t now_ms, size_t from, size_t to,
             enum host_state low, enum host_state high, size_t *order)
@@ -260,36 +261,6 @@ hosts_order(const struct hosts *hosts, int64_t now_ms, const struct text *addres
     sort_held(known, order + done, held);
     assert(done + held == count);
     free(known);
-}
-
-void
-hosts_each(const struct hosts *hosts, int64_t now_ms,
-           void (*each)(void *context, struct text address,
-                        const struct host_view *view),
-           void *context)
-{
-    for (const struct host *h = hosts->oldest; h != NULL; h = h->next) {
-        struct host_view view = host_view_of(h, now_ms);
-        each(context, text_from(h->address), &view);
-    }
-}
-
-bool
-hosts_restore(struct hosts *hosts, int64_t now_ms, struct text address,
-              const struct host_view *view)
-{
-    if (address.length == 0 || address.length > HOSTS_ADDRESS_MAX ||
-        host_find(hosts, address) != NULL)
-        return false;
-    struct host *h = host_insert(hosts, address);
-    h->until_ms = host_clip(view->until_ms, 0, now_ms + HOSTS_HOLD_MAX_MS / 10 * 11);
-    h->good_at_ms = host_clip(view->good_at_ms, 0, now_ms);
-    h->failures = view->failures > FAILURES_MAX ? FAILURES_MAX : view->failures;
-    if (h->until_ms != 0 && h->failures == 0)
-        h->failures = 1;
-    if (view->service_ms >= 0)
-        h->service_us = host_clip(view->service_ms, 0, SERVICE_MAX_MS) * 1000;
-    return true;
 }
 
 void

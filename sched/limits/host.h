@@ -21,21 +21,10 @@ enum {
     HOSTS_FRESH_MS = 60000 /* for this time failures of a good one are forgiven */
 };
 
-enum host_state { HOST_UNKNOWN, HOST_OK, HOST_SUSPECT, HOST_HELD };
-
-struct host_view {
-    enum host_state state;
-    int64_t until_ms;   /* HELD: the end; 0 = never held since it was good */
-    int64_t service_ms; /* average of greeting times; -1 = never greeted */
-    int64_t good_at_ms; /* the last time; 0 = never */
-    unsigned failures;  /* in a row, each counted once */
-};
-
 struct hosts; /* by address as text: "192.0.2.1", "2001:db8::1", or a path */
 
 struct hosts *hosts_new(void);
 void hosts_free(struct hosts **hosts);
-size_t hosts_count(const struct hosts *hosts);
 
 /* It accepted a session, and greeted after service_ms. An address has 1 to
  * HOSTS_ADDRESS_MAX bytes, here and below. */
@@ -46,9 +35,6 @@ void hosts_good(struct hosts *hosts, int64_t now_ms, struct text address,
 void hosts_bad(struct hosts *hosts, int64_t now_ms, struct text address,
                uint64_t *random);
 
-struct host_view hosts_find(const struct hosts *hosts, int64_t now_ms,
-                            struct text address);
-
 /* Puts the addresses into the order in which a new session tries them: order[] gets
  * their indexes. They come in groups of equal preference (groups does not decrease). In
  * each group the addresses that are not suspect come first, at random, weighted with 1
@@ -58,18 +44,6 @@ struct host_view hosts_find(const struct hosts *hosts, int64_t now_ms,
 void hosts_order(const struct hosts *hosts, int64_t now_ms,
                  const struct text *addresses, const int *groups, size_t count,
                  uint64_t *random, size_t *order);
-
-/* All, the one longest unreported first. each must not change the hosts. */
-void hosts_each(const struct hosts *hosts, int64_t now_ms,
-                void (*each)(void *context, struct text address,
-                             const struct host_view *view),
-                void *context);
-
-/* Takes back what hosts_each gave, in its order; view->state is not looked at. False,
- * and nothing happens: the address is too long, empty, or known. Times that cannot be
- * are brought within bounds. */
-bool hosts_restore(struct hosts *hosts, int64_t now_ms, struct text address,
-                   const struct host_view *view);
 
 /* The clock was set by delta_ms. */
 void hosts_shift(struct hosts *hosts, int64_t delta_ms);

@@ -74,7 +74,7 @@ job_begin(struct jobs *jobs, struct job *job)
     job->served = 0;
 }
 
-/* In whole seconds, from 1: mail of the same second is of the same age. */
+/* In whole seconds, from 1: mail of the same second has the same age. */
 static int64_t
 job_age(const struct job *job, uint32_t now_s)
 {
@@ -82,7 +82,7 @@ job_age(const struct job *job, uint32_t now_s)
     return age < 0 ? 1 : (int64_t)age + 1;
 }
 
-/* A later class of equal worth holds an older job, which stands first in order. */
+/* A later class of equal value holds an older job, which stands first. */
 static struct job *
 better(struct job *best, struct job *job, uint32_t now_s)
 {
@@ -91,7 +91,7 @@ better(struct job *best, struct job *job, uint32_t now_s)
     return best;
 }
 
-/* Of those not begun whose size is within space. */
+/* The best job not begun whose size is within space. */
 static struct job *
 find_candidate(const struct jobs *jobs, int64_t space, uint32_t now_s)
 {
@@ -109,8 +109,8 @@ find_candidate(const struct jobs *jobs, int64_t space, uint32_t now_s)
     return best;
 }
 
-/* A job's space does not change while it is served, so the answer is good for long; that
- * there is none does not even depend on the time. */
+/* A job's space does not change while it is served, so the result stays valid for long;
+ * "none" does not even depend on the time. */
 static struct job *
 candidate(struct jobs *jobs, int64_t space, uint32_t now_s)
 {
@@ -135,7 +135,7 @@ jobs_choose(struct jobs *jobs, const struct transport_params *t, struct job *cur
         current->size < t->minimum_slots * cost)
         return current;
     assert(current->served < current->size);
-    /* All the slots it can still earn, with those it has. */
+    /* All slots that it can still earn, and those it has. */
     int64_t space = (current->size - current->served + current->account) / cost;
     struct job *job = candidate(jobs, space, now_s);
     if (!job)

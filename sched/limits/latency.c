@@ -1,4 +1,4 @@
-/* Short and long averages of a site's answers, and what they advise. */
+/* Short and long averages of a site's durations, and the advice they give. */
 #include "sched/limits/latency.h"
 
 enum { SHORT_SHARE = 8, LONG_SHARE = 4096, SAMPLE_TIMES = 4 };
@@ -43,10 +43,4 @@ int64_t
 latency_short_ms(const struct latency *l)
 {
     return (l->short_us + 500) / 1000;
-}
-
-int64_t
-latency_long_ms(const struct latency *l)
-{
-    return (l->long_us + 500) / 1000;
 }

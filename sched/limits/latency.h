@@ -32,6 +32,5 @@ enum latency_advice latency_judge(const struct latency *l);
 
 /* Rounded; 0 when nothing was measured. */
 int64_t latency_short_ms(const struct latency *l);
-int64_t latency_long_ms(const struct latency *l);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Peers that put something new into each reply must not make every look-up long. */
+/* Peers that vary each reply must not make every look-up long. */
 enum { REASON_LOOK_MAX = 8 };
 
 struct reason {

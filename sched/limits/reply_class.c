@@ -11,21 +11,21 @@ enum { GAP_MAX = 40, WORD_MAX = 16 };
 #define MINUTE_MS INT64_C(60000)
 #define HOUR_MS   (60 * MINUTE_MS)
 
-/* All that is set must fit. A phrase fits from the start of a word on, and may end
- * within one; then follows it, GAP_MAX bytes later at most. */
+/* A row matches if all its members that are set match. A phrase matches from the start
+ * of a word on, and may end within one; `follows` comes at most GAP_MAX bytes later. */
 struct row {
     enum reply_class_class class;
     const char *enhanced, *phrase, *then;
 };
 
-/* The first row that fits decides: so exceptions stand before what they except. */
+/* The first row that matches decides, so exceptions stand before what they except. */
 static const struct row rows[] = {
     {REPLY_CLASS_GREYLIST,     NULL,      " greylist",               NULL         },
     {REPLY_CLASS_GREYLIST,     NULL,      " graylist",               NULL         },
     {REPLY_CLASS_GREYLIST,     NULL,      " grey list",              NULL         },
     {REPLY_CLASS_GREYLIST,     NULL,      " gray list",              NULL         },
     {REPLY_CLASS_GREYLIST,     NULL,      " postgrey",               NULL         },
- /* Gmail, then Microsoft, whose words for it are "server busy". */
+ /* Gmail; then Microsoft, whose text for it is "server busy". */
     {REPLY_CLASS_RATE,         "4.7.28",  NULL,                      NULL         },
     {REPLY_CLASS_RATE,         "4.7.500", NULL,                      NULL         },
     {REPLY_CLASS_RATE,         "4.7.501", NULL,                      NULL         },
@@ -33,7 +33,7 @@ static const struct row rows[] = {
     {REPLY_CLASS_RATE,         "4.7.650", NULL,                      NULL         },
     {REPLY_CLASS_RATE,         "4.7.651", NULL,                      NULL         },
     {REPLY_CLASS_RATE,         "4.7.652", NULL,                      NULL         },
- /* One transaction or one session was too much, not our rate. */
+ /* One transaction or session was too large, not our rate. */
     {REPLY_CLASS_PLAIN,        "4.5.3",   NULL,                      NULL         },
     {REPLY_CLASS_PLAIN,        "4.3.4",   NULL,                      NULL         },
     {REPLY_CLASS_PLAIN,        "4.2.3",   NULL,                      NULL         },
@@ -105,7 +105,7 @@ static const struct row rows[] = {
     {REPLY_CLASS_DNS,          NULL,      " dns",                    " error"     },
 };
 
-/* What the peer said, in words: lower case, a space before each word and at the end. */
+/* The peer's words: lower case, a space before each word and at the end. */
 struct words {
     char at[OUTCOME_TEXT_MAX + 2];
 };
@@ -132,7 +132,7 @@ static bool
 is_word_byte(struct text t, size_t i)
 {
     unsigned char c = (unsigned char)t.at[i];
-    if (c == ':') /* of a time */
+    if (c == ':') /* in a time */
         return i > 0 && i + 1 < t.length && reply_class_is_digit(t.at[i - 1]) &&
                reply_class_is_digit(t.at[i + 1]);
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -146,7 +146,7 @@ words_make(struct words *w, const struct outcome *o)
     size_t length = 0;
     w->at[length++] = ' ';
     for (size_t i = 0; i < t.length; i++) {
-        if (t.at[i] == '<') { /* an address; left open, it ends the text */
+        if (t.at[i] == '<') { /* an address; if not closed, it ends the text */
             size_t end = text_find(text_after(t, i), '>');
             i = end == TEXT_NONE ? t.length - 1 : i + end;
         } else if (is_word_byte(t, i)) {
@@ -210,10 +210,10 @@ const char *reply_class_name(enum reply_class_class class)
     case REPLY_CLASS_DNS:
         return "dns";
     }
-    abort(); /* a class that does not exist */
+    abort(); /* not a class */
 }
 
-/* Milliseconds in a unit that a word begins with; 0: it is none. */
+/* Milliseconds of a unit that a word begins with; 0: it is not a unit. */
 static int64_t
 unit_ms(struct text t)
 {
@@ -241,7 +241,7 @@ unit_ms(struct text t)
     return 0;
 }
 
-/* "00:05:00" or "05:00". 0: not such a time. */
+/* "00:05:00" or "05:00". 0: not a time. */
 static int64_t
 clock_ms(struct text t)
 {
@@ -256,7 +256,7 @@ clock_ms(struct text t)
     return fields < 2 ? 0 : (int64_t)sum * 1000;
 }
 
-/* "300 seconds", "300s", "00:05:00", where next is the word that follows. */
+/* "300 seconds", "300s", "00:05:00"; next is the word that follows. */
 static int64_t
 reply_class_span_ms(struct text word, struct text next)
 {
@@ -272,7 +272,7 @@ reply_class_span_ms(struct text word, struct text next)
     return clock > 0 ? clock : (int64_t)value * unit_ms(text_after(word, digits));
 }
 
-/* The first time told behind "in", "after" and the like. 0: none. */
+/* The first time given after "in", "after" and the like. 0: none. */
 static int64_t
 told_ms(const struct outcome *o)
 {
@@ -332,7 +332,7 @@ reply_class_delay_ms(enum reply_class_class class, const struct outcome *outcome
                    ? greylist_ms(age_ms, minimal_ms, maximal_ms)
                    : retry_delay_ms(age_ms, MINUTE_MS, maximal_ms);
     }
-    abort(); /* a class that does not exist */
+    abort(); /* not a class */
 }
 
 bool

@@ -1,4 +1,4 @@
-/* What is remembered of sites that are not there yet. */
+/* The state of sites that do not exist yet. */
 #include "sched/limits/site_state.h"
 
 #include "base/memory.h"

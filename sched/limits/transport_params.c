@@ -195,8 +195,8 @@ transport_params_option_set(const struct option *o, struct transport_params *t,
     return false;
 }
 
-/* Settings are written default_X for all transports and smtp_X or lmtp_X for one; a
- * route knows which it is. */
+/* Settings are default_X for all transports and smtp_X or lmtp_X for one; a route knows
+ * which it is. */
 static struct text
 without_prefix(struct text key)
 {

@@ -25,7 +25,7 @@ struct peers {
     struct net_address own_address;
     bool has_own_address;
     struct net_address listed_address; /* of our own entry in the list */
-    uint16_t listed_port;              /* 0: there is none */
+    uint16_t listed_port;              /* 0: no entry */
 };
 
 struct peers_reading {
@@ -57,8 +57,8 @@ name_read(struct text name, char out[PEERS_NAME_MAX + 1])
     return fits;
 }
 
-/* The address is asked of nobody: neither whom we tell of a fragment, nor whom we
- * believe, may hang on the DNS. */
+/* An address, not a name: neither the destination of fragments nor the trust in a peer
+ * may depend on DNS. */
 static bool
 target_read(struct peers_reading *r, struct text t, struct peer *peer,
             char problem[TARGET_PROBLEM_MAX])
@@ -104,7 +104,7 @@ peers_entry_read(struct peers_reading *r, const char *key, struct text entry,
     return false;
 }
 
-/* Two names would be one host: what is for the one would reach the other. */
+/* Two names for one host: mail for one would reach the other. */
 static bool
 peers_is_taken(const struct peers *peers, const struct peer *peer)
 {

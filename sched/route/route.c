@@ -23,7 +23,7 @@ struct route {
     UT_hash_handle hh;
     char *pattern; /* normal form, lower case */
     size_t position;
-    const struct route *hidden_by; /* see route_each_hidden(); NULL: nothing */
+    const struct route *hidden_by; /* see route_each_hidden(); NULL: it is not hidden */
     struct target target;
 };
 
@@ -42,21 +42,21 @@ struct route_table {
     struct domain *local_domains;
     char first_local[ADDRESS_DOMAIN_MAX + 1];
     bool has_local;
-    struct target local, unknown, mx; /* mx: for what nothing matches */
+    struct target local, unknown, mx; /* mx: for mail that no pattern matches */
     struct secrets *secrets;
     struct peers *peers; /* or NULL */
 };
 
 struct reading {
     struct route_table *table;
-    struct rules *rules; /* the table that is being read, and its setting: */
+    struct rules *rules; /* the table being read, and its setting: */
     const char *key;
     const struct route_settings *settings;
     struct buffer *mistakes;
     bool bad;
 };
 
-/* The password of user:password@host is a mistake, and must not be shown. */
+/* The password of user:password@host is an error, and must not be shown. */
 static size_t
 without_password(struct text entry, char shown[ENTRY_SHOWN_MAX])
 {
@@ -75,7 +75,7 @@ without_password(struct text entry, char shown[ENTRY_SHOWN_MAX])
     return length;
 }
 
-/* "routes: 'x y': what". A full buffer has told enough. */
+/* "routes: 'x y': what". A full buffer has enough errors. */
 static void
 route_complain(struct reading *r, const char *key, struct text entry, const char *what)
 {
@@ -87,7 +87,7 @@ route_complain(struct reading *r, const char *key, struct text entry, const char
     r->bad = true;
 }
 
-/* The normal form of a mailbox, lower case too: the local parts of routes are compared
+/* The normal form of a mailbox, in lower case: the local parts of routes are compared
  * without case. 0: too long. */
 static size_t
 mailbox_key(const struct address *a, char key[PATTERN_MAX])
@@ -102,7 +102,7 @@ mailbox_key(const struct address *a, char key[PATTERN_MAX])
     return length;
 }
 
-/* The same of a domain, behind as many bytes that stay as they are. 0: too long. */
+/* The same for a domain behind a prefix that is kept. 0: too long. */
 static size_t
 domain_key(struct text t, size_t before, char key[PATTERN_MAX])
 {
@@ -117,7 +117,7 @@ domain_key(struct text t, size_t before, char key[PATTERN_MAX])
     return length;
 }
 
-/* 0: no pattern. */
+/* 0: not a pattern. */
 static size_t
 pattern_key(struct text t, char key[PATTERN_MAX])
 {
@@ -144,7 +144,7 @@ earlier(const struct route *a, const struct route *b)
     return !a || (b && b->position < a->position) ? b : a;
 }
 
-/* NULL: none, or one that holds and is passed. */
+/* NULL: none, or only one that holds and is passed. */
 static const struct route *
 route_through(const struct rules *rules, struct text key, bool passes_hold)
 {
@@ -152,8 +152,8 @@ route_through(const struct rules *rules, struct text key, bool passes_hold)
     return route && passes_hold && route->target.kind == TARGET_HOLD ? NULL : route;
 }
 
-/* The first that matches all that this pattern would. What holds does not hide: mail
- * that is released passes it. */
+/* The first that matches all that this pattern would. A route that says hold hides no
+ * other: released mail passes it. */
 static const struct route *
 route_hiding(const struct rules *rules, struct text key)
 {
@@ -183,8 +183,8 @@ route_add(struct rules *rules, struct text key)
 
 /* --- Secrets ---------------------------------------------------------------------- */
 
-/* Every user has one, of which the target keeps the mark: with another one it is
- * another target, for which nothing that waits must wait any longer. */
+/* Every user needs one. The target keeps its mark: with another secret it is another
+ * target, and mail no longer waits for the old one. */
 static bool
 host_secret(struct reading *r, const struct target_host *h, uint64_t *mark,
             char problem[TARGET_PROBLEM_MAX])
@@ -319,7 +319,8 @@ pattern_length(struct text t)
     return at;
 }
 
-/* PATTERN TARGET, PATTERN TARGET...; an error: target takes the rest of its line. */
+/* PATTERN TARGET, PATTERN TARGET...; the text of an error: target is the rest of its
+ * line. */
 static void
 route_line_read(struct reading *r, struct text line)
 {
@@ -354,7 +355,7 @@ rules_read(struct reading *r, struct rules *rules, const char *key, struct text 
     r->rules = NULL;
 }
 
-/* "A, B" is written "A|B" in a route. */
+/* A route writes "A, B" as "A|B". */
 static bool
 relay_list(struct text relay, struct buffer *out)
 {
@@ -627,8 +628,8 @@ route_defragments(const struct route_table *table)
     return found;
 }
 
-/* NULL: sender_routes say nothing of it. An address that was taken but is none has no
- * pattern but *. */
+/* NULL: sender_routes have no route for it. A sender accepted with an invalid address
+ * matches only *. */
 static const struct target *
 find_sender(const struct route_table *table, struct text sender, bool passes_hold)
 {
@@ -646,7 +647,7 @@ find_sender(const struct route_table *table, struct text sender, bool passes_hol
     return named ? &named->target : NULL;
 }
 
-/* by_sender: where its sender's mail goes, or NULL. */
+/* by_sender: the target by its sender, or NULL. */
 static const struct target *
 find_target(const struct route_table *table, const struct target *by_sender,
             const struct address *address, bool passes_hold)
@@ -658,7 +659,7 @@ find_target(const struct route_table *table, const struct target *by_sender,
     const struct rules *rules = &table->recipients;
     const struct route *all = route_through(rules, TEXT("*"), passes_hold);
     const struct route *named = route_named(rules, &whole, passes_hold);
-    /* A named route behind "*" never comes first. */
+    /* A named route behind "*" never wins. */
     if (named && (!all || named->position < all->position))
         return &named->target;
     if (!by_sender)
@@ -667,7 +668,7 @@ find_target(const struct route_table *table, const struct target *by_sender,
         return by_sender;
     if (table->has_local && !(passes_hold && table->local.kind == TARGET_HOLD))
         return &table->local;
-    /* Our own domain has no other MX: only a named way can serve it. */
+    /* An MX look-up of our own domain finds us: only a named target can serve it. */
     if (by_sender->kind != TARGET_MX)
         return by_sender;
     return all && all->target.kind != TARGET_MX ? &all->target : &table->unknown;
@@ -716,85 +717,4 @@ const struct secrets *
 route_secrets(const struct route_table *table)
 {
     return table->secrets;
-}
-
-/* "?tls=verify", but for what the scheme means by itself. */
-static const char *
-key_tls(const struct target *target, char out[16])
-{
-    enum target_tls usual = target->kind == TARGET_LMTP ? TARGET_TLS_NONE
-                            : target->tls_implicit      ? TARGET_TLS_VERIFY
-                                                        : TARGET_TLS_MAY;
-    out[0] = '\0';
-    if (target->tls != usual)
-        snprintf(out, 16, "?tls=%s", target_tls_word(target->tls));
-    return out;
-}
-
-/* Lists that differ only where the key is cut have one key; they are told apart by
- * their targets. */
-static size_t
-host_key(const struct target *target, const char *scheme, const char *tls,
-         char out[ROUTE_KEY_MAX])
-{
-    struct buffer key;
-    buffer_init(&key, ROUTE_KEY_MAX - 16);
-    bool fits = buffer_format(&key, "%s:", scheme);
-    if (target->kind == TARGET_LMTP || target->look_up_mx)
-        fits = fits && buffer_format(&key, target->look_up_mx ? "%s:%u" : "[%s]:%u",
-                                     target->host, target->port);
-    for (size_t i = 0; fits && i < target_host_count(target) && !target->look_up_mx;
-         i++) {
-        struct target_host h = target_host(target, i);
-        fits = buffer_format(&key, "%s%.*s%s[%.*s]:%u", i > 0 ? "|" : "",
-                             TEXT_ARGS(h.user), h.user.length > 0 ? "@" : "",
-                             TEXT_ARGS(h.host), (unsigned)h.port);
-    }
-    text_lower(key.at, key.length);
-    int length =
-        snprintf(out, ROUTE_KEY_MAX, "%.*s%s", TEXT_ARGS(buffer_text(&key)), tls);
-    assert(length > 0 && length < ROUTE_KEY_MAX);
-    buffer_free(&key);
-    return (size_t)length;
-}
-
-size_t
-route_key(const struct target *target, struct text domain, char out[ROUTE_KEY_MAX])
-{
-    int length = 0;
-    char tls[16], peer[sizeof("defrag:") + PEERS_NAME_MAX];
-    const char *scheme = target->kind == TARGET_LMTP ? "lmtp"
-                         : target->tls_implicit      ? "smtps"
-                                                     : "smtp";
-    switch (target->kind) {
-    case TARGET_MX:
-        length = snprintf(out, ROUTE_KEY_MAX, "smtp:%.*s%s", TEXT_ARGS(domain),
-                          key_tls(target, tls));
-        break;
-    case TARGET_SMTP:
-    case TARGET_LMTP:
-        if (target_peer(target)) {
-            /* What goes to him is not what goes through him. */
-            snprintf(peer, sizeof(peer), "defrag:%s", target_peer(target));
-            scheme = peer;
-        }
-        if (target->host[0] == '\0')
-            /* Paths keep their case: two sockets are two. */
-            return (size_t)snprintf(out, ROUTE_KEY_MAX, "%s:unix:%s", scheme,
-                                    target->path);
-        return host_key(target, scheme, key_tls(target, tls), out);
-    case TARGET_MAILDIR:
-        return (size_t)snprintf(out, ROUTE_KEY_MAX, "maildir");
-    case TARGET_HOLD:
-        return (size_t)snprintf(out, ROUTE_KEY_MAX, "hold");
-    case TARGET_DISCARD:
-        return (size_t)snprintf(out, ROUTE_KEY_MAX, "discard");
-    case TARGET_ERROR:
-        return (size_t)snprintf(out, ROUTE_KEY_MAX, "error:%s", target->enhanced);
-    case TARGET_UNKNOWN:
-        return (size_t)snprintf(out, ROUTE_KEY_MAX, "unknown");
-    }
-    assert(length > 0 && length < ROUTE_KEY_MAX);
-    text_lower(out, (size_t)length);
-    return (size_t)length;
 }

@@ -1,4 +1,4 @@
-/* The table of passwords for the hosts that mail is handed to. */
+/* The table of passwords for next hops. */
 #include "sched/route/secrets.h"
 
 #include "base/crypto/digest.h"
@@ -50,7 +50,7 @@ line_find(const struct secrets *secrets, struct text host, uint16_t port,
     return line;
 }
 
-/* False: there is one. */
+/* False: there is one already. */
 static bool
 line_add(struct secrets *secrets, struct text host, uint16_t port, struct text user,
          const struct secret *secret)
@@ -109,7 +109,7 @@ host_read(struct text t, struct text *host, uint16_t *port)
            (brackets ? !text_has_control(*host) : address_is_domain(*host));
 }
 
-/* NULL, or what is wrong with it. */
+/* NULL, or the error in the line. */
 static const char *
 value_read(struct text value, struct secret *secret)
 {
@@ -165,7 +165,7 @@ secrets_new(struct text table, struct buffer *mistakes)
         if (!mistake)
             continue;
         bad = true;
-        /* A full buffer has told enough. */
+        /* A full buffer has enough errors. */
         (void)!buffer_format(mistakes, "auth_passwords: line %u: %s\n", number,
                              mistake);
     }

@@ -14,7 +14,7 @@ enum { SMTP_PORT = 25, LMTP_PORT = 24 };
 #define MINUTE_MS      INT64_C(60000)
 #define NOTICES_MIN_MS MINUTE_MS
 #define NOTICES_MAX_MS (100 * 24 * 60 * MINUTE_MS)
-#define NOTICES_MS     (4 * 24 * 60 * MINUTE_MS) /* unless a route says else */
+#define NOTICES_MS     (4 * 24 * 60 * MINUTE_MS) /* unless a route sets it */
 
 static const struct target_scheme schemes[] = {
     {TEXT("smtp"),                TARGET_SMTP, SMTP_PORT, TARGET_TLS_MAY,    false, false},
@@ -67,7 +67,7 @@ scale_parse(struct text value, double *scale)
     return *scale >= 0.01 && *scale <= 1000;
 }
 
-/* "4d" or "4d,8d,12d": of such a list the first counts. */
+/* "4d" or "4d,8d,12d": the first of a list counts. */
 static bool
 notices_parse(struct text value, int64_t *first_ms)
 {
@@ -110,7 +110,7 @@ option_tls(struct target_parser *p, struct text value)
     return true;
 }
 
-/* smtp/sasl.h knows them, and is above. */
+/* smtp/sasl.h knows them, but is in a higher room. */
 static bool
 option_auth(struct target_parser *p, struct text key, struct text value)
 {
@@ -141,7 +141,7 @@ is_by_network(const struct target *t)
     return t->kind == TARGET_MX || t->kind == TARGET_SMTP || t->kind == TARGET_LMTP;
 }
 
-/* yes: for the users of the system; all: for any name that somebody writes. */
+/* yes: for the users of the system; all: for any name in an address. */
 static bool
 option_create(struct target_parser *p, struct text value)
 {
@@ -279,7 +279,7 @@ scheme_parse(struct target_parser *p, const struct target_scheme *scheme,
         return path_copy(p, text_after(rest, 5));
     if (!hosts_parse(p, rest))
         return false;
-    /* A password goes to nobody but the host that it is for. */
+    /* A password is sent only to the host it is for. */
     if (target_has_distant_user(p->target))
         p->target->tls = TARGET_TLS_VERIFY;
     return true;
@@ -373,7 +373,7 @@ body_parse(struct target_parser *p, struct text t, uint16_t smtp_port)
         return maildir_parse(p, text_after(t, 8));
     if (text_starts(text_after(t, scheme.length), TEXT("://")))
         return url_parse(p, scheme, text_after(t, scheme.length + 3));
-    /* "maildri:/x" is no host. */
+    /* "maildri:/x" is not a host. */
     if (t.length == 0 || (t.at[0] != '[' && text_find(t, '/') != TEXT_NONE))
         return unknown(p, t);
     if (text_find(t, '@') != TEXT_NONE)
@@ -389,7 +389,7 @@ target_tls_word(enum target_tls tls)
     return tls_words[tls];
 }
 
-/* What the options mean for those who log in. */
+/* What the options mean for a target with a user. */
 static bool
 check_auth(struct target_parser *p)
 {

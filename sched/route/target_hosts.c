@@ -1,11 +1,11 @@
-/* The hosts of a target, and the users before them. */
+/* The hosts of a target, and their users. */
 #include "sched/route/target_internal.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* [1.2.3.4], [::1], [IPv6:::1], or a name in brackets as Postfix has it. */
+/* [1.2.3.4], [::1], [IPv6:::1], or a name in brackets as in Postfix. */
 static bool
 literal_parse(struct text inner, struct text *host)
 {
@@ -22,9 +22,9 @@ literal_parse(struct text inner, struct text *host)
            address_is_domain(inner);
 }
 
-/* What stands between :// and the end, or the next |; borrowed. */
+/* The text between :// and the end or the next |; borrowed. */
 struct host_part {
-    struct text user; /* still encoded; at NULL: none */
+    struct text user; /* still encoded; at NULL: no user */
     struct text host;
     uint16_t port;
 };
@@ -82,7 +82,7 @@ host_parse(struct target_parser *p, struct text t, uint16_t port, struct host_pa
 static uint16_t
 name_add(struct target_parser *p, struct text name)
 {
-    uint16_t at = p->names ? p->names : 1; /* 0 is the empty one */
+    uint16_t at = p->names ? p->names : 1; /* offset 0 is the empty name */
     if (name.length >= (size_t)(TARGET_PATH_MAX - at))
         return 0;
     text_copy(p->target->path + at, TARGET_PATH_MAX - at, name);
@@ -121,7 +121,7 @@ user_decode(struct text t, char *to, size_t size, size_t *length)
     return *length > 0;
 }
 
-/* Where it stands in path; 0: a complaint was made. */
+/* Its offset in path; 0: an error was reported. */
 static uint16_t
 user_parse(struct target_parser *p, struct text t)
 {

@@ -1,4 +1,4 @@
-/* Pretended mail servers: limits, delays, failures, rates. */
+/* Simulated mail servers: limits, delays, failures, rates. */
 #include "sched/simulate/fake_server.h"
 
 #include "base/settings/settings.h"
@@ -25,7 +25,7 @@ struct option {
     enum option_kind kind;
     size_t offset;
     uint64_t min, max;
-    const char *right; /* what a value looks like */
+    const char *right; /* the form of its value */
 };
 
 #define ROW(name, kind, field, min, max, right)                                        \

@@ -89,7 +89,7 @@ read_number(struct reader *r, struct text word, uint64_t min, uint64_t max,
 
 /* --- Names ------------------------------------------------------------------------ */
 
-/* Where the %d is; TEXT_NONE. */
+/* The position of %d, or TEXT_NONE. */
 static size_t
 find_number_mark(struct text name)
 {
@@ -99,7 +99,7 @@ find_number_mark(struct text name)
     return TEXT_NONE;
 }
 
-/* name with number in the place of %d. */
+/* name with number in place of %d. */
 static char *
 scenario_name_of(struct text name, uint64_t number)
 {
@@ -155,7 +155,7 @@ family_find(const struct scenario_families *families, struct text name)
     return NULL;
 }
 
-/* Single names stand in the hash tables alone. */
+/* Single names are only in the hash tables. */
 static void
 family_add(struct scenario_families *families, struct text name, size_t first,
            size_t count)
@@ -452,7 +452,7 @@ scenario_read_size(struct reader *r, struct text value, uint64_t *size)
     return true;
 }
 
-/* What is told of the mail; the rest is checked when all of it is known. */
+/* The parts of the statement; they are checked when all are known. */
 struct arriving {
     struct scenario_arrival arrival;
     struct text domain, sender, name;

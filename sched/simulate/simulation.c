@@ -136,8 +136,8 @@ random_part(struct simulation *s)
     return (double)(retry_random(&s->random) >> 11) / 9007199254740992.0;
 }
 
-/* Exponential, so that arrivals are a Poisson process; by von Neumann's comparisons:
- * a run that falls from x on has odd length with probability e^-x. */
+/* Exponential, so that arrivals are a Poisson process. Von Neumann's comparisons: a run
+ * that falls from x on has odd length with probability e^-x. */
 static int64_t
 random_gap_us(struct simulation *s, int64_t mean_us)
 {
@@ -202,7 +202,7 @@ simulation_load(struct simulation *s, struct id id)
                         (unsigned long long)id.hash + 1);
 }
 
-/* --- What is seen ----------------------------------------------------------------- */
+/* --- Observation ------------------------------------------------------------------ */
 
 struct window_query {
     const char *key;
@@ -274,7 +274,7 @@ simulation_act(struct simulation *s, const struct sched_action *action)
     }
 }
 
-/* All that the scheduler wants now; woken: by its own clock. */
+/* All actions of the scheduler now; woken: by its own clock. */
 static void
 simulation_pump(struct simulation *s, bool woken)
 {
@@ -329,7 +329,7 @@ happen(struct simulation *s, struct event *event)
     }
 }
 
-/* False: nothing will happen any more, or the end has come. */
+/* False: no event is left, or the end has come. */
 static bool
 simulation_step(struct simulation *s)
 {

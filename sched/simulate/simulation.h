@@ -54,9 +54,7 @@ struct simulation_result *simulation_run(const struct scenario *scenario,
                                          void *context);
 void simulation_free(struct simulation_result **result);
 
-/* Percentage of the connections tried that were refused or timed out. */
-double simulation_refused_share(const struct simulation_result *result);
-/* The same for each 100 messages delivered. */
+/* Connections that were refused or timed out, for each 100 messages delivered. */
 double simulation_refused_per_100(const struct simulation_result *result);
 /* Percentage of what that number of sessions at a site (by its number in the scenario)
  * could have carried from the first arrival to the end of the site. */

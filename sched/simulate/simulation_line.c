@@ -12,15 +12,15 @@
 enum {
     ROUND_TRIP_MIN_US = 1000,
     ROUND_TRIP_MAX_US = 4000,
-    LOOK_EVERY_US = 50000 /* at idle sessions, whatever happened */
+    LOOK_EVERY_US = 50000 /* how often idle sessions ask regardless of events */
 };
 
 enum step { /* what happens next */
             STEP_FOUND,
             STEP_CONNECT,
             STEP_GREET,
-            STEP_GIVE_UP, /* no answer, or no greeting */
-            STEP_ANSWER,  /* to a transaction */
+            STEP_GIVE_UP, /* connection or greeting timed out */
+            STEP_ANSWER,  /* the reply to a transaction */
             STEP_QUIT     /* idle for long enough */
 };
 
@@ -33,9 +33,9 @@ struct line {
     struct line *waiting_prev, *waiting_next; /* in its queue */
     struct sched_session *session;
     const struct scenario_domain *domain;
-    struct station *station; /* with which it talks; NULL: none */
+    struct station *station; /* its server; NULL: none */
     size_t *order, tried;    /* of the site's addresses */
-    struct outcome trouble;  /* with the last of them */
+    struct outcome trouble;  /* of the last address tried */
     struct sched_work work;
     enum receipt receipt;
     int64_t service_us, connected_ms;
@@ -91,7 +91,7 @@ line_touch(struct simulation *s, size_t place)
     s->touched[s->touched_count++] = place;
 }
 
-/* Its place at the server is free, for the next one that waits there. */
+/* Frees its place at the server for the next that waits. */
 static void
 leave_station(struct simulation *s, struct line *l)
 {
@@ -115,7 +115,7 @@ leave_station(struct simulation *s, struct line *l)
     plan(s, next, STEP_GREET, fake_server_delay_us(r, r->settings.greeting_us));
 }
 
-/* The session is over. */
+/* Ends the session. */
 static void
 line_end(struct simulation *s, struct line *l, const struct outcome *trouble)
 {
@@ -283,7 +283,7 @@ on_give_up(struct simulation *s, struct line *l)
 
 /* --- Mail ------------------------------------------------------------------------- */
 
-/* Mail for the session, or idleness, or its end. */
+/* Gives the session mail, or makes it idle, or ends it. */
 static void
 take_mail(struct simulation *s, struct line *l)
 {
@@ -345,7 +345,7 @@ simulation_line_settle(struct simulation *s, struct line *l,
     simulation_feedback(s, l->domain->site);
 }
 
-/* As smtp/client/reply_outcome.h would say it. */
+/* The outcome that smtp/client/reply_outcome.h would make. */
 static struct outcome
 simulation_line_judge(const struct fake_server *r, enum receipt receipt)
 {
@@ -442,7 +442,7 @@ line_happened(struct simulation *s, struct event *event)
     }
 }
 
-/* True: somebody has taken mail. */
+/* True: a session has taken mail. */
 static bool
 wake_place(struct simulation *s, struct place *place)
 {
@@ -475,7 +475,7 @@ line_wake_idle(struct simulation *s, bool all)
     return woke;
 }
 
-/* A server that is up no more drops those that it has. */
+/* A server that goes down drops its connections. */
 void
 line_station_changed(struct simulation *s, struct station *station)
 {

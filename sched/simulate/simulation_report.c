@@ -1,17 +1,9 @@
-/* What a simulation has shown, in words and figures. */
+/* The report of a simulation: results in words and figures. */
 #include "sched/simulate/simulation.h"
 
 #include <stdio.h>
 
 enum { SITES_SHOWN_MAX = 20 };
-
-double
-simulation_refused_share(const struct simulation_result *r)
-{
-    return r->connects
-               ? 100.0 * (double)(r->refused + r->timed_out) / (double)r->connects
-               : 0;
-}
 
 double
 simulation_refused_per_100(const struct simulation_result *r)
@@ -114,7 +106,7 @@ report_groups(const struct simulation_result *r, struct buffer *out)
     }
 }
 
-/* How many of all its servers, 0: without a limit. */
+/* The sessions of all its servers, 0: no limit. */
 static unsigned
 site_limit(const struct scenario_site *site)
 {

@@ -16,6 +16,15 @@ struct experiment {
     struct simulation_result *result;
 };
 
+/* Percentage of the connections tried that were refused or timed out. */
+static double
+refused_share(const struct simulation_result *r)
+{
+    return r->connects
+               ? 100.0 * (double)(r->refused + r->timed_out) / (double)r->connects
+               : 0;
+}
+
 static struct scenario *
 scenario_read(const char *name)
 {
@@ -51,7 +60,7 @@ run(const char *name)
            "4xx %llu, window %.2f / %.2f, deaths %llu, %.1f in a session\n",
            name, (double)r->last_delivery_ms / 1000,
            (double)r->works / ((double)r->last_delivery_ms / 1000),
-           simulation_refused_share(r), simulation_refused_per_100(r),
+           refused_share(r), simulation_refused_per_100(r),
            (unsigned long long)r->tempfails, r->window_mean, r->window_deviation,
            (unsigned long long)r->deaths, (double)r->transactions / (double)r->greeted);
     for (size_t i = 0; i < r->group_count; i++)
@@ -108,7 +117,7 @@ row_median(const char *name)
     for (unsigned i = 0; i < SEEDS; i++) {
         s->seed = i + 1;
         struct simulation_result *r = simulation_run(s, NULL, NULL);
-        refused[i] = simulation_refused_share(r);
+        refused[i] = refused_share(r);
         mean[i] = r->window_mean;
         deviation[i] = r->window_deviation;
         used[i] = simulation_use(r, 0, 5);

@@ -1,5 +1,5 @@
 /* Health of addresses: forgiven, suspect, held; the order in which they are tried. */
-#include "sched/limits/host.h"
+#include "sched/limits/host_internal.h"
 
 #include "t/support/tap.h"
 
@@ -186,61 +186,6 @@ test_limit(void)
     hosts_free(&hosts);
 }
 
-struct copy {
-    struct hosts *to;
-    char names[64];
-};
-
-static void
-copy_one(void *context, struct text address, const struct host_view *view)
-{
-    struct copy *copy = context;
-    size_t length = strlen(copy->names);
-    snprintf(copy->names + length, sizeof copy->names - length, "%.*s ", TEXT_ARGS(address));
-    ok_named(hosts_restore(copy->to, START, address, view), "restored");
-    ok_named(!hosts_restore(copy->to, START, address, view), "once");
-}
-
-static void
-test_restore(void)
-{
-    struct hosts *hosts = hosts_new();
-    struct copy copy = {.to = hosts_new()};
-    hosts_bad(hosts, START, six[2], &dice);
-    hosts_good(hosts, START, six[0], 70);
-    hosts_good(hosts, START, six[1], 80);
-    hosts_bad(hosts, START, six[1], &dice);
-    hosts_good(hosts, START, six[0], 70);
-    hosts_each(hosts, START, copy_one, &copy);
-    is_string(copy.names, "c b a ", "the longest unreported first");
-    for (size_t i = 0; i < 4; i++) {
-        struct host_view a = hosts_find(hosts, START, six[i]);
-        struct host_view b = hosts_find(copy.to, START, six[i]);
-        ok_named(a.state == b.state && a.until_ms == b.until_ms && a.failures == b.failures &&
-                     a.service_ms == b.service_ms && a.good_at_ms == b.good_at_ms,
-                 "the same");
-    }
-    struct host_view mad = {.until_ms = INT64_MAX, .service_ms = INT64_MAX,
-                            .good_at_ms = INT64_MAX, .failures = UINT32_MAX};
-    ok(hosts_restore(copy.to, START, A, &mad));
-    mad = hosts_find(copy.to, START, A);
-    ok_named(mad.until_ms <= START + 990000 && mad.good_at_ms <= START &&
-                 mad.service_ms <= 3600000 && mad.failures <= 1000,
-             "within bounds");
-    hosts_bad(copy.to, mad.until_ms, A, &dice);
-    ok(hosts_find(copy.to, START, A).until_ms <= mad.until_ms + 990000);
-    mad = (struct host_view){.until_ms = INT64_MIN, .service_ms = INT64_MIN,
-                             .good_at_ms = INT64_MIN, .failures = 9};
-    ok(hosts_restore(copy.to, START, TEXT("m"), &mad));
-    hosts_bad(copy.to, START, TEXT("m"), &dice);
-    ok_named(hosts_find(copy.to, START, TEXT("m")).until_ms <= START + 33000, "a first hold");
-    char address[HOSTS_ADDRESS_MAX + 1] = {0};
-    ok_named(!hosts_restore(copy.to, START, text_of(address, sizeof address), &mad), "too long");
-    ok_named(!hosts_restore(copy.to, START, TEXT(""), &mad), "empty");
-    hosts_free(&copy.to);
-    hosts_free(&hosts);
-}
-
 static void
 test_shift(void)
 {
@@ -264,7 +209,6 @@ main(void)
     test_order();
     test_weights();
     test_limit();
-    test_restore();
     test_shift();
     return done();
 }

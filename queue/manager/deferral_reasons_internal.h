@@ -1,0 +1,10 @@
+/* What the tests of deferral_reasons.c see of it. No other file includes this. */
+#ifndef QUEUE_DEFERRAL_REASONS_INTERNAL_H
+#define QUEUE_DEFERRAL_REASONS_INTERNAL_H
+
+#include "queue/manager/deferral_reasons.h"
+
+/* Bytes allocated. */
+size_t deferral_reasons_memory(const struct deferral_reasons *r);
+
+#endif

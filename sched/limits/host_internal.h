@@ -1,0 +1,21 @@
+/* What the tests of host.c see of it. No other file includes this. */
+#ifndef SCHED_HOST_INTERNAL_H
+#define SCHED_HOST_INTERNAL_H
+
+#include "sched/limits/host.h"
+
+enum host_state { HOST_UNKNOWN, HOST_OK, HOST_SUSPECT, HOST_HELD };
+
+struct host_view {
+    enum host_state state;
+    int64_t until_ms;   /* HELD: the end; 0 = never held since it was good */
+    int64_t service_ms; /* average of greeting times; -1 = never greeted */
+    int64_t good_at_ms; /* the last time; 0 = never */
+    unsigned failures;  /* in a row, each counted once */
+};
+
+size_t hosts_count(const struct hosts *hosts);
+struct host_view hosts_find(const struct hosts *hosts, int64_t now_ms,
+                            struct text address);
+
+#endif
