@@ -1,7 +1,8 @@
 /* Compact index of all known messages: sorted blocks in heaps by due time. */
-#include "sched/message_index_internal.h"
+#include "sched/message_index.h"
 
 #include "base/memory.h"
+#include "sched/message_index_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

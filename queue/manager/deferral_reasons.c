@@ -1,7 +1,8 @@
 /* A bounded map from message to the outcome that says why it waits. */
-#include "queue/manager/deferral_reasons_internal.h"
+#include "queue/manager/deferral_reasons.h"
 
 #include "base/memory.h"
+#include "queue/manager/deferral_reasons_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

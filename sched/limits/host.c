@@ -1,7 +1,8 @@
 /* Health of server addresses, and the order in which they are tried. */
-#include "sched/limits/host_internal.h"
+#include "sched/limits/host.h"
 
 #include "base/memory.h"
+#include "sched/limits/host_internal.h"
 #include "sched/limits/retry.h"
 
 #include <assert.h>
