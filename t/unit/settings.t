@@ -14,7 +14,7 @@ sub slurp { my $f = shift; open my $h, '<', $f or die "$f: $!"; local $/; return
 
 my $example = `$petrel check --example`;
 is($?, 0, 'petrel check --example');
-is(slurp("$root/config.example"), $example, 'config.example is its output (make it again: petrel check --example)');
+is(slurp("$root/config.example"), $example, 'config.example is its output (to make it: petrel check --example > config.example)');
 
 # Every key, with its default; nothing else.
 my $manual = slurp("$root/man/petrel.conf.5");
@@ -25,6 +25,18 @@ cmp_ok(scalar keys %in_table, '>', 30, 'the table has keys');
 is($in_manual{$_}, $in_table{$_}, "petrel.conf(5): $_") for sort keys %in_table;
 is_deeply([sort keys %in_manual], [sort keys %in_table], 'petrel.conf(5) has no others');
 unlike($example, qr/^[^#\n]/m, 'all of config.example is commented out');
+
+# Other names of settings: old ones, and Postfix's.
+my $synonyms = slurp("$root/admin/settings/synonyms.c");
+my (%accepted, %documented);
+$accepted{$1} = $2 while $synonyms =~ /\b(?:OLD|SAME)\("(\w+)",\s*"(\w+)"\)/g;
+$accepted{$1} = $2 while $synonyms =~ /\{"(\w+)",\s*"(\w+)",/g;
+my @refused = $synonyms =~ /\bREFUSED\("(\w+)"/g;
+my ($names) = $manual =~ /^\.SH OTHER NAMES\n(.*?)^\.SH /msg;
+$documented{$1} = $2 while $names =~ /^\.BR (\w+) ": " (\w+)$/mg;
+cmp_ok(scalar keys %accepted, '>', 15, 'the table of other names is read');
+is_deeply(\%documented, \%accepted, 'petrel.conf(5) has the other names that are accepted');
+is_deeply([sort $names =~ /^\.BR (\w+) [,.]$/mg], [sort @refused], 'and those that are refused');
 
 # It is a settings file: as it is, and with every key that has a default set.
 my $dir = tempdir('petrel-settings-XXXXXX', TMPDIR => 1, CLEANUP => 1);
@@ -64,7 +76,7 @@ for my $block (@blocks) {
     is($code, 0, 'an example of petrel.conf(5)') or diag $block, $out;
 }
 
-# A mistake is a line and 78.
+# An error is a line and 78.
 ($code, $out) = check("hostnmae = x\nrelay = smtp//x\n");
 is($code, 78, 'EX_CONFIG');
 is($out, "$dir/petrel.conf:1: hostnmae: unknown setting; did you mean 'hostname'?\n", 'file, line, key, meaning');
