@@ -163,13 +163,14 @@ endef
 $(foreach f,$(FUZZERS),$(eval $(call fuzzer,$(f))))
 
 PRODUCT := mta.c $(SRC) $(wildcard $(DIRS:%=%/*.h) $(DIRS:%=%/*/*.h))
-tidy: ## Checks format (clang-format) and common errors (cppcheck).
+tidy: ## Checks format (clang-format), common errors (cppcheck) and spelling (codespell).
 	$(Q)clang-format --dry-run -Werror $(PRODUCT)
 	$(Q)cppcheck -q --error-exitcode=1 --inline-suppr --enable=warning,portability \
 	    --suppress=unknownMacro --suppress=missingInclude --suppress='*:/usr/include/*' \
 	    --include=/usr/include/utlist.h --include=/usr/include/uthash.h \
 	    -DPETREL_VERSION='""' -I. mta.c $(SRC)
-	@echo 'clang-format and cppcheck have nothing to say'
+	$(Q)if command -v codespell >/dev/null; then t/support/spelling.sh; else echo 'spelling is not checked: codespell is not installed'; fi
+	@echo 'format, code and spelling are as they should be'
 
 # What is made of DESTDIR, which packages set, has no user and no owner yet: the system of
 # the package makes them. SYSCONFDIR is never overwritten.
@@ -243,7 +244,7 @@ PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev
     libjansson-dev libseccomp-dev libidn2-dev libhiredis-dev uthash-dev swaks \
     ca-certificates
 TEST_PACKAGES := openssl perl python3 curl msmtp nsd dovecot-core dovecot-lmtpd redis-tools strace procps \
-    clang clang-format cppcheck util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl
+    clang clang-format cppcheck codespell util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl
 deps: ## Installs the Debian packages that building and the demo need.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES)
 deps-test: deps ## Installs the packages and peers that the tests need, too.

@@ -14,7 +14,7 @@
     "TC.srYZRdhUNd1hUaX8BXmGPkCpq7TP8IIfBuwlVqWVsOskMwYShHaSiuvPe57wq5SGBJgI8u2TksJeC" \
     "/Zaz50"
 
-static const char crypted[] = "$6$saltsaltsaltsalt$" HASH; /* "pencil" */
+static const char hashed[] = "$6$saltsaltsaltsalt$" HASH; /* "pencil" */
 
 /* In as many slices as it takes. */
 static bool
@@ -140,7 +140,7 @@ test_passwords(void)
     ok(verifier_password_mistake(TEXT("a\tb")) != NULL);
     ok(verifier_password_mistake(TEXT("a\x7f")) != NULL);
     ok(verifier_password_mistake(TEXT("a\xff")) != NULL);
-    ok(verifier_parse(&v, text_from(crypted)) == NULL);
+    ok(verifier_parse(&v, text_from(hashed)) == NULL);
     ok_named(!verifier_check(&v, TEXT("pencil\0x")), "a NUL does not end a password");
     ok(!verifier_check(&v, text_of(longest, sizeof(longest))));
 }
@@ -191,7 +191,7 @@ test_costs(void)
 {
     struct verifier v = {.iterations = VERIFIER_ITERATIONS_MAX, .salt_length = 16};
     int64_t slice = cost_us(&v);
-    ok(verifier_parse(&v, text_from(crypted)) == NULL);
+    ok(verifier_parse(&v, text_from(hashed)) == NULL);
     int64_t crypt = cost_us(&v);
     printf("# us: a slice of SCRAM %" PRId64 ", crypt with the longest password %" PRId64
            "\n",
