@@ -167,7 +167,7 @@ log_answer(const struct defragmenter *c, const struct held *h,
     switch (answer->verdict) {
     case SET_HOLDS:
         log_field_number(&line, "have", answer->have);
-        log_field(&line, "status", TEXT("held"));
+        log_field(&line, "status", TEXT("waiting"));
         break;
     case SET_ABSORBS:
         log_field(&line, "status", TEXT("absorbed"));
@@ -213,7 +213,7 @@ enter_set(struct defragmenter *c, struct held *h)
     switch (l->answer.verdict) {
     case SET_HOLDS:
         h->state = HELD_WAITING;
-        c->figures.held++;
+        c->figures.waited++;
         break;
     case SET_ABSORBS:
         h->state = HELD_LEAVING;
@@ -558,16 +558,16 @@ channel_explain(void *context, struct id id, char *out, size_t size)
         return false;
     if (h->state == HELD_SENT) {
         date_format(h->until_ms, until);
-        snprintf(out, size, "a fragment: goes to %s, which joins it; %s at %s", h->host,
-                 fate_of(c), until);
+        snprintf(out, size, "a fragment: goes to %s, which reassembles it; %s at %s",
+                 h->host, fate_of(c), until);
         return true;
     }
     if (h->state == HELD_LOOKING || !sets_find(c->sets, id, &v)) {
-        snprintf(out, size, "a fragment: it is being looked into");
+        snprintf(out, size, "a fragment: being examined");
         return true;
     }
     if (v.joining) {
-        snprintf(out, size, "a fragment: its message is being joined");
+        snprintf(out, size, "a fragment: its message is being reassembled");
         return true;
     }
     if (v.total > 0)

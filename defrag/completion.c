@@ -20,7 +20,7 @@ log_parts(const struct defragmenter *c, struct id whole, const struct set_join *
     channel_log_start(&line, c, whole, j->key);
     log_field_number(&line, "fragments", j->count);
     log_field_number(&line, "recipients", (int64_t)j->recipient_count);
-    log_field(&line, "status", TEXT("joined"));
+    log_field(&line, "status", TEXT("reassembled"));
     log_end(&line);
 }
 
@@ -59,8 +59,8 @@ settle_parts(struct defragmenter *c, const struct envelope *whole, bool is_new)
     struct id before = queue_enter(c->queue, whole->id); /* it names them */
     id_format(whole->id, name);
     struct outcome outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
-                                          "joined: goes on in %s", name);
-    outcome.notifies = true; /* whoever asked is told of the whole */
+                                          "reassembled: continues in %s", name);
+    outcome.notifies = true; /* the reassembled message answers for it */
     while (parts_list_next(&rest, &id, &indexes, &count)) {
         /* What cannot be read now is offered again, and absorbed as a repetition. */
         bool ends = is_new || completion_is_fragment(c, id);
@@ -177,7 +177,7 @@ completion_give_up(struct defragmenter *c, struct joining *j, const char *why)
     char name[ID_LENGTH + 1];
     id_format(j->join->parts[0], name);
     log_say(c->log, LOG_LEVEL_WARNING, "defrag", name,
-            "its %u fragments are not joined: %s", (unsigned)j->join->count, why);
+            "%u fragments cannot be reassembled: %s", (unsigned)j->join->count, why);
     sets_failed(c->sets, j->join, loop_now_ms(c->loop));
     joining_free(j);
     channel_stir(c);
@@ -205,7 +205,7 @@ completion_put_off(struct defragmenter *c, struct joining *j, const char *why)
     }
     id_format(j->join->parts[0], name);
     log_say(c->log, LOG_LEVEL_WARNING, "defrag", name,
-            "its %u fragments are not joined now, but soon: %s",
+            "%u fragments are not reassembled yet, retry in 60 s: %s",
             (unsigned)j->join->count, why);
     reassembled_free(&j->whole);
     DL_APPEND(c->refused, j);
@@ -224,7 +224,7 @@ completion_stored(void *context, struct envelope *e, const struct outcome *refus
         return;
     }
     j->envelope = e;
-    c->figures.joined++;
+    c->figures.reassembled++;
     log_parts(c, e->id, j->join);
     settle_parts(c, e, true);
     sets_joined(c->sets, j->join, loop_now_ms(c->loop));

@@ -16,7 +16,7 @@ enum {
 
 struct set_mark {
     unsigned char key[DIGEST_SIZE];
-    unsigned depth;  /* so many times its message was joined already */
+    unsigned depth;  /* number of times that its message was reassembled */
     int64_t epoch_s; /* since 1970: its first arrival at any of our hosts */
 };
 

@@ -70,13 +70,14 @@ make_fragments(struct manager *m)
     return json_pack(
         "{s:o,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s}", "sets",
         status_number(f.sets), "messages", status_number(f.messages), "bytes",
-        (json_int_t)f.bytes, "oldest_ms", (json_int_t)f.oldest_ms, "held",
-        status_number(f.held), "joined", status_number(f.joined), "absorbed",
-        status_number(f.absorbed), "timed_out", status_number(f.timed_out), "conflicts",
-        status_number(f.conflicts), "limited", status_number(f.limited), "malformed",
-        status_number(f.malformed), "failed", status_number(f.failed), "redirected",
-        status_number(f.redirected), "returned", status_number(f.returned), "alone",
-        status_number(f.alone), "namesakes", status_number(f.namesakes), "registry",
+        (json_int_t)f.bytes, "oldest_ms", (json_int_t)f.oldest_ms, "waited",
+        status_number(f.waited), "reassembled", status_number(f.reassembled),
+        "absorbed", status_number(f.absorbed), "timed_out", status_number(f.timed_out),
+        "conflicts", status_number(f.conflicts), "limited", status_number(f.limited),
+        "malformed", status_number(f.malformed), "failed", status_number(f.failed),
+        "redirected", status_number(f.redirected), "returned",
+        status_number(f.returned), "alone", status_number(f.alone), "namesakes",
+        status_number(f.namesakes), "registry",
         !f.is_shared ? "local"
         : f.is_down  ? "down"
                      : "up");
@@ -161,7 +162,7 @@ static void
 print_fragments(const json_t *f)
 {
     int64_t messages = json_field_number(f, "messages"),
-            joined = json_field_number(f, "joined");
+            reassembled = json_field_number(f, "reassembled");
     const char *registry = string(f, "registry");
     bool shared = strcmp(registry, "local") != 0;
     if (shared)
@@ -170,12 +171,13 @@ print_fragments(const json_t *f)
                registry, json_field_number(f, "alone"),
                json_field_number(f, "redirected"), json_field_number(f, "returned"));
     if (json_field_number(f, "namesakes") > 0)
-        printf("           another host uses our name there: see defrag_host\n");
-    if (messages == 0 && json_field_number(f, "held") == 0)
+        printf("           another host uses the name of this host there: see "
+               "defrag_host\n");
+    if (messages == 0 && json_field_number(f, "waited") == 0)
         return;
     printf("fragments  %" PRId64 " wait in %" PRId64 " sets; so far %" PRId64
-           " messages joined, %" PRId64 " fragments went on unjoined\n",
-           messages, json_field_number(f, "sets"), joined,
+           " messages reassembled, %" PRId64 " fragments not reassembled\n",
+           messages, json_field_number(f, "sets"), reassembled,
            json_field_number(f, "timed_out") + json_field_number(f, "conflicts") +
                json_field_number(f, "limited") + json_field_number(f, "failed"));
 }

@@ -352,7 +352,7 @@ add_trace(struct reassembled *w)
     date_format(loop_now_ms(w->setup.loop), date);
     int length = snprintf(prefix, sizeof(prefix),
                           "Received: by %s (Petrel)\r\n"
-                          "\tid %s (joined from %u fragments);\r\n\t%s\r\n",
+                          "\tid %s (reassembled from %u fragments);\r\n\t%s\r\n",
                           w->setup.hostname, id, (unsigned)w->setup.join->count, date);
     assert(length > 0 && length < PREFIX_MAX);
     e->prefix = envelope_text(e, text_from(prefix));

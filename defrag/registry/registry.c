@@ -168,7 +168,7 @@ registry_failed(struct registry *r, const char *why)
     if (!was_open) {
         registry_place_text(&r->place, place);
         log_say(r->setup.log, LOG_LEVEL_WARNING, "defrag", NULL,
-                "the registry %s does not answer, this host joins alone: %s", place,
+                "the registry %s does not answer, this host works alone: %s", place,
                 why);
     }
     while (r->waiting != NULL)

@@ -23,11 +23,11 @@ const char *
 set_reason_text(enum set_reason reason)
 {
     static const char *const texts[] = {
-        [SET_JOINED] = "the others were joined before it came",
+        [SET_JOINED] = "the others were reassembled before it arrived",
         [SET_TIMEOUT] = "the others did not come in time",
         [SET_CONFLICT] = "the fragments contradict each other",
         [SET_LIMIT] = "there are too many",
-        [SET_TROUBLE] = "they cannot be joined",
+        [SET_TROUBLE] = "they cannot be reassembled",
     };
     return texts[reason];
 }

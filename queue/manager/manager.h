@@ -145,12 +145,13 @@ enum { MANAGER_WAIT_MAX = 600 };
 struct manager_fragments {
     size_t sets, messages;    /* that wait */
     int64_t bytes, oldest_ms; /* of their bodies; birth, 0 = none waits */
-    /* Since the start: fragments, but for joined: wholes. */
-    uint64_t held, joined, absorbed, timed_out, conflicts, limited, malformed, failed;
-    uint64_t redirected, returned; /* to another host; those that he did not take */
-    bool is_shared, is_down;       /* with other hosts; the registry does not answer */
-    size_t alone;                  /* sets begun here while it did not */
-    uint64_t namesakes;            /* hosts that were found to use our name */
+    /* Since startup; all count fragments, but `reassembled` counts messages. */
+    uint64_t waited, reassembled, absorbed;
+    uint64_t timed_out, conflicts, limited, malformed, failed;
+    uint64_t redirected, returned; /* to another host; refused there */
+    bool is_shared, is_down;       /* a registry is used; it does not answer */
+    size_t alone;                  /* sets begun while it did not answer */
+    uint64_t namesakes;            /* other hosts found to use our name */
 };
 struct manager_defragment {
     enum manager_offered (*offer)(void *context, struct manager_offer *offer);

@@ -242,7 +242,7 @@ attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
     struct manager *m = a->manager;
     struct envelope *e = a->envelope;
     enum channel channel = manager_attempt_channel_of(a->kinds[index]);
-    /* Whoever has joined it was faster: the first word counts. */
+    /* Reassembly has settled it meanwhile: the first outcome counts. */
     if (e->recipients[index].done)
         return;
     bool redirected = awaiting_is_redirected(a, index);

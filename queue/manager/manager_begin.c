@@ -153,7 +153,7 @@ put_back(struct active *a, unsigned done_before)
         manager_active_drop(a);
 }
 
-/* Some may have been settled since they were routed, as parts of what was joined. */
+/* Some may have been settled since they were routed, as parts of a reassembled message. */
 static void
 keep_unsettled(struct active *a)
 {

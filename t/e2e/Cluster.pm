@@ -44,7 +44,7 @@ sub hosts {
     } 0 .. $#names;
 }
 
-# The figures of the channel: sets, messages, joined, redirected, alone, registry, ...
+# The figures of the channel: sets, messages, reassembled, redirected, alone, registry, ...
 sub fragments { my $host = shift; return JSON::PP::decode_json($host->status)->{fragments} }
 sub figure { my ($name, @hosts) = @_; return sum map { fragments($_)->{$name} } @hosts }
 sub wait_figure { my ($host, $name, $value) = @_; return Petrel::wait_for(sub { fragments($host)->{$name} eq $value }) }
@@ -152,7 +152,7 @@ sub is_whole {
 # A part that waits where it is.
 sub waits {
     my ($host, $set, $n, $name) = @_;
-    my $before = fragments($host)->{held};
+    my $before = fragments($host)->{waited};
     ok send_part($host, $set, $n), "$name: part $n at $host->{name}";
     return ok wait_figure($host, 'held', $before + 1), 'waits';
 }
@@ -167,8 +167,8 @@ sub plain {
     ok send_part($hosts[ $_ % 3 ], $set, $_), "part $_ at another" for 1, 4;
     ok send_part($one, $set, 3), 'part 3 at the first';
     is_whole($set, "$kind: by turns");
-    is figure('joined', $one), 1, 'at the host of the first part';
-    is figure('joined', $two, $three), 0, 'at no other';
+    is figure('reassembled', $one), 1, 'at the host of the first part';
+    is figure('reassembled', $two, $three), 0, 'at no other';
     is figure('redirected', $two, $three), 2, 'to whom the others sent theirs';
     # All at once, 60 sets at random (check 47).
     my @sets = map { make_set(5) } 1 .. 60;
@@ -179,7 +179,7 @@ sub plain {
     $got{$_}++ for arrivals(60);
     is scalar(grep { ($got{ $_->{whole} } // 0) == 1 } @sets), 60, 'all 60 sets arrive whole, once';
     is scalar(keys %got), 60, 'and nothing else';
-    is figure('joined', @hosts), 61, 'each was joined at one host';
+    is figure('reassembled', @hosts), 61, 'each was joined at one host';
     ok $_->wait_empty, "nothing is left at $_->{name}" for @hosts;
     # A route from a stranger is no redirection (check 52).
     $set = make_set(2);
@@ -206,7 +206,7 @@ sub away {
     is scalar(arrivals()), 0, 'and is not sent on';
     $one->start;
     is_whole($set, 'when he is back');
-    is figure('joined', $one), 1, 'he joins it';
+    is figure('reassembled', $one), 1, 'he joins it';
     return;
 }
 

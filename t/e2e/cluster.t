@@ -22,7 +22,7 @@ waits($one, $set, 1, 'dir: an operator');
 $one->kill9;
 delete $one->{client};
 ok send_part($two, $set, 2), 'the other part';
-ok Petrel::wait_for(sub { ($two->run(qw(queue ls --json)))[1] =~ /goes to one, which joins it/ }), 'is to go to the first';
+ok Petrel::wait_for(sub { ($two->run(qw(queue ls --json)))[1] =~ /goes to one, which reassembles it/ }), 'is to go to the first';
 is_deeply [let_go(1, $two)], [$set->{parts}[1]], 'and is let go, as it is';
 $one->start;
 is_deeply [let_go(1, $one)], [$set->{parts}[0]], 'so is the other';

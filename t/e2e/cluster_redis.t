@@ -32,7 +32,7 @@ for (1 .. 30) {
     last if $slowest < 0.2;
 }
 cmp_ok $slowest, '<', 0.2, 'and a command is answered at once';
-ok $three->wait_log(qr/does not answer, this host joins alone: no answer in time/), 'it is told';
+ok $three->wait_log(qr/does not answer, this host works alone: no answer in time/), 'it is told';
 kill 'CONT', $redis->{pid};
 ok wait_figure($three, 'alone', 0), 'when it goes on all is claimed';
 send_part($one, $_, 2) for @silent;
@@ -72,7 +72,7 @@ $redis->ask("SET $key three");
 my ($sent, $held) = map { figure($_, $three) } qw(redirected held);
 $two->start;
 ok wait_figure($two, 'redirected', 1), 'who is told that it is the other';
-ok Petrel::wait_for(sub { figure('messages', $two, $three) == 2 && fragments($two)->{held} == 2 }), 'now each has the other one';
+ok Petrel::wait_for(sub { figure('messages', $two, $three) == 2 && fragments($two)->{waited} == 2 }), 'now each has the other one';
 is fragments($three)->{redirected}, $sent, 'and there they stay';
 is_deeply [sort +let_go(2, $two, $three)], [sort @{ $set->{parts} }], 'to arrive as they are';
 

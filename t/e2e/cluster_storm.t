@@ -42,7 +42,7 @@ sub history { my ($id, @hosts) = @_;
     my %log = map { $_->{name} => [split /\n/, $_->log] } @hosts;
     my %names = map { $_ => 1 } map { grep { /\Q$id\E/ } @$_ } values %log;
     my ($queued) = map { qr/$_/ } join '|', map { /: ([0-9A-Z]{10}-[0-9A-Z]{8}): / ? $1 : () } keys %names;
-    my %wholes = map { /goes on in (\S+?)\)/ ? ($1 => 1) : () } grep { /$queued/ } map { @$_ } values %log;
+    my %wholes = map { /continues in (\S+?)\)/ ? ($1 => 1) : () } grep { /$queued/ } map { @$_ } values %log;
     ($queued) = map { qr/$queued|$_/ } join '|', keys %wholes if %wholes;
     return join "\n", '', sort map { my $host = $_; map { s/ /  $host  /r } grep { /$queued/ } @{ $log{$host} } } keys %log }
 

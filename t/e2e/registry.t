@@ -46,7 +46,7 @@ SKIP: {
     for my $case (["rediss://redis.localhost:$port", $other, qr/TLS: /], ["rediss://other.localhost:$port", $good, qr/TLS: certificate does not name other\.localhost/]) {
         my ($url, $ca, $why) = @$case;
         my @hosts = hosts($url, @user, %password, tls_ca => "$ca.pem");
-        ok $hosts[0]->wait_log(qr/the registry \Q$url\E\S* does not answer, this host joins alone: $why/), "$url: is told";
+        ok $hosts[0]->wait_log(qr/the registry \Q$url\E\S* does not answer, this host works alone: $why/), "$url: is told";
         my $set = make_set(2);
         ok send_part($hosts[0], $set, $_), "part $_" for 1, 2;
         is_whole($set, 'joined by one host alone');

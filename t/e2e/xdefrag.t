@@ -49,7 +49,7 @@ like(pass_on($p, '', 'plain@x', 1), qr/^554 5\.7\.1 /, 'nor relay without it');
 # The key is that of the mark, whatever the fragment says of itself; a crash does not change that.
 like(pass_on($p, mark(1), 'a@x', 1), qr/^250 /, 'the first');
 like(pass_on($p, mark(2), 'a@x', 2), qr/^250 /, 'of another set');
-ok($p->wait_log(qr/number=2,.* have=1, status=held/), 'both wait');
+ok($p->wait_log(qr/number=2,.* have=1, status=waiting/), 'both wait');
 $p->kill9;
 $p->start;
 like(pass_on($p, mark(1), 'a@x', 2), qr/^250 /, 'the second');

@@ -36,7 +36,7 @@ test_orders(int64_t journal)
         is_number(s.count, o + 1, "check 14: one message more");
         stage_arrived(&s, (unsigned)o, "b@y", WHOLE, "the whole");
     }
-    is_number(stage_figures(&s).joined, 6, "are counted");
+    is_number(stage_figures(&s).reassembled, 6, "are counted");
     is_number(stage_figures(&s).sets, 0, "nothing waits");
     ok_named(world_is_empty(&s.w), "no part is left");
     /* One is a set by itself. */
@@ -335,7 +335,7 @@ test_nested(void)
     stage_part(&s, "i", 1, 1, b.at);
     sim_loop_advance(s.w.loop, 5000);
     is_number(s.count, 1, "one message");
-    is_number(stage_figures(&s).joined, 3, "check 29: E8: no deeper than that");
+    is_number(stage_figures(&s).reassembled, 3, "check 29: E8: no deeper than that");
     ok(s.count == 1 && memmem(s.delivered[0].content.at, s.delivered[0].content.length,
                               "id=2; number=1", 14) != NULL);
     ok(world_is_empty(&s.w));
@@ -465,7 +465,7 @@ test_operator_early(void)
         stage_put(&s, "a@x", "b@y", "i", 2, 2, body);
         for (int t = 0; t < 100 && stage_why(&s)[0] == '\0'; t++)
             loop_turn(s.w.loop, 0);
-        ok(strstr(stage_why(&s), "is being looked into") != NULL);
+        ok(strstr(stage_why(&s), "being examined") != NULL);
         is_number(world_operate(&s.w, verbs[i]), MANAGER_DONE, "at once");
         world_turns(&s.w);
         is_number(stage_figures(&s).messages, 0, "it has come into no set");
@@ -616,7 +616,7 @@ test_keyings(void)
         stage_part_to(&s, "a@x", "b@y", "net", 2, 2, TWO);
         stage_part_to(&s, "c@x", "b@y", "sender", 1, 2, ONE);
         stage_part_to(&s, "d@x", "b@y", "sender", 2, 2, TWO);
-        is_number(stage_figures(&s).joined, rows[i].joined,
+        is_number(stage_figures(&s).reassembled, rows[i].joined,
                   "sets by what they have in common");
         stage_end(&s);
     }
@@ -699,7 +699,7 @@ test_garbage(void)
     stage_part(&s, "i", 1, 2, "no header\r\n");
     stage_part(&s, "i", 2, 2, TWO);
     is_number(s.count, 2, "check 28: what cannot be joined is released");
-    ok(world_logged(&s.w, "are not joined"));
+    ok(world_logged(&s.w, "cannot be reassembled"));
     is_number(stage_figures(&s).failed, 2, "is counted");
     ok(world_is_empty(&s.w));
     stage_end(&s);

@@ -162,7 +162,7 @@ die_in_each_turn(struct stage *s, unsigned slices, unsigned slice)
         abort();
     stage_send(s, "a@x", "b@y", buffer_text(&b));
     buffer_free(&b);
-    while (!world_logged(&s->w, "status=joined"))
+    while (!world_logged(&s->w, "status=reassembled"))
         loop_turn(s->w.loop, 0);
     for (; turns < 3 && s->count == 0; turns++) {
         keep_spool(s, turns);
@@ -189,14 +189,14 @@ go_on_from(struct stage *s, unsigned turn)
 static bool
 parts_ended_late(const struct stage *s)
 {
-    return world_logged(&s->w, "goes on in") && !world_logged(&s->w, "status=joined");
+    return world_logged(&s->w, "continues in") && !world_logged(&s->w, "status=reassembled");
 }
 
 static bool
 came_once(const struct stage *s)
 {
     return stage_wholes(s, WHOLE) == 1 && s->count == 1 && world_is_empty(&s->w) &&
-           !world_logged(&s->w, "are not joined");
+           !world_logged(&s->w, "cannot be reassembled");
 }
 
 /* Its journal is turned off: all of it is adopted, and the parts come first. */
@@ -370,7 +370,7 @@ test_damaged_while_waiting(off_t at)
     damage(&s, id, at);
     stage_part(&s, "i", 2, 2, body);
     sim_loop_advance(s.w.loop, 2000);
-    ok(world_logged(&s.w, "its 2 fragments are not joined: a part is damaged"));
+    ok(world_logged(&s.w, "2 fragments cannot be reassembled: a part is damaged"));
     is_number(queue_health(manager_queue(s.w.manager)).quarantined, 1, "it is put aside");
     is_number((int64_t)s.count, 1, "the other goes on as it is");
     ok(s.count == 1 && s.delivered[0].content.length > LARGE);

@@ -73,7 +73,7 @@ try(int64_t journal, int64_t message_max, uint64_t call, int error, unsigned *la
                 (stage_wholes(&s, WHOLE) == 0 && parts(&s, "number=1") == 1 &&
                  parts(&s, "number=2") == 1 && s.count == 2);
     /* What cannot be read is not joined; what is not stored is. */
-    bool waited = world_logged(&s.w, "not joined now, but soon");
+    bool waited = world_logged(&s.w, "are not reassembled yet");
     if (!once || (error == ENOSPC && waited && stage_wholes(&s, WHOLE) != 1)) {
         printf("# call %llu, error %d: %u wholes of %u\n%.*s\n",
                (unsigned long long)call, error, stage_wholes(&s, WHOLE), s.count,
@@ -110,7 +110,7 @@ test_full(void)
         sim_disk_set_space(-1, -1);
         manager_world_start(&s.w);
         is_number(s.count, 0, "the disk is full");
-        ok(world_logged(&s.w, "are not joined now, but soon: Insufficient system"));
+        ok(world_logged(&s.w, "are not reassembled yet, retry in 60 s: Insufficient system"));
         sim_loop_advance(s.w.loop, 10 * MINUTE_MS);
         is_number(s.count, 0, "they wait");
         is_number(stage_figures(&s).messages, 2, "in their set");

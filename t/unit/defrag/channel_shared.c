@@ -178,7 +178,7 @@ test_not_there(void)
     part(&h, "i", 1);
     shared_tell(&h, REGISTRY_OTHER, "b.test");
     ok(h.s.count == 0 && h.s.asked == 1);
-    ok(explains(&h, "goes to b.test, which joins it; released at "));
+    ok(explains(&h, "goes to b.test, which reassembles it; released at "));
     sim_loop_advance(h.s.w.loop, STAGE_HALF_MS / 2);
     ok_named(h.s.asked > 2 && h.s.count == 0, "it is tried again");
     sim_loop_advance(h.s.w.loop, STAGE_HALF_MS / 2 - 10 * 1000);

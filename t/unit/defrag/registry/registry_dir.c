@@ -274,7 +274,7 @@ test_missing(void)
     remove_tree(h.path);
     registry_world_start(&w, "a.example", h.setting);
     ok_named(!registry_is_up(w.registry), "a directory that is missing is down");
-    ok_named(has_said(&w, "does not answer, this host joins alone: No such file"),
+    ok_named(has_said(&w, "does not answer, this host works alone: No such file"),
              "which is told");
     is_string(claim(&w, 1), "unavailable", "nothing is known then");
     close_key(&w, 1, 0);

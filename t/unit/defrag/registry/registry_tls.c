@@ -57,7 +57,7 @@ fails(const char *scheme, const char *host, const struct server *s,
     until(&w, !registry_is_up(w.registry));
     snprintf(line, sizeof line,
              "the registry %s://%s:%u/0 does not answer, this host "
-             "joins alone: ",
+             "works alone: ",
              scheme, host, s->port);
     ok_named(has_said(&w, line), "... is told");
     ok_named(has_said(&w, why), "... with the reason");
