@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "defrag/reassembly/parts_list.h"
+#include "queue/queue_fragments.h"
 
 #include <assert.h>
 #include <stdio.h>

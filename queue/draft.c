@@ -4,6 +4,7 @@
 #include "base/crypto/digest.h"
 #include "base/crc.h"
 #include "base/memory.h"
+#include "queue/queue_operator.h"
 #include "queue/spool/slices.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* Drafts: content that is being written, and the names of messages (S1, S2).
  *
- * What fits into a record of the journal stays in memory; the rest, and everything
- * without a journal, is a file in pid/ and then in mess/. */
+ * Content that fits into a journal record stays in memory; larger content, and all
+ * content without a journal, is a file in pid/ and then in mess/. */
 #ifndef QUEUE_DRAFT_H
 #define QUEUE_DRAFT_H
 
@@ -10,12 +10,14 @@
 #include "queue/spool/space.h"
 #include "queue/spool/spool.h"
 
+struct queue_health;
+
 struct drafts {
     struct spool *spool;
     struct loop *loop;
     struct queue_settings settings;
     size_t memory_max; /* content of one draft without a file; 0 = none */
-    bool at_once;      /* an injector: no end of turn will come */
+    bool at_once;      /* an injector: no end of turn follows */
 
     uint64_t counter;
     size_t in_memory; /* bytes of all drafts */
@@ -29,7 +31,7 @@ struct queue_draft {
     int file;              /* -1: no file yet */
     char path[SPOOL_PATH_MAX];
     bool named;
-    bool own; /* a notice of ours: taken while the disk is too full for others */
+    bool own; /* our notification: accepted while the disk is too full for new mail */
     struct id id;
     int64_t size;
     uint32_t crc;
@@ -37,24 +39,24 @@ struct queue_draft {
     struct outcome refusal;
 };
 
-/* spool to at_once are the caller's to set before. */
+/* The caller sets the members from spool to at_once before. */
 void drafts_start(struct drafts *a);
 void drafts_stop(struct drafts *a);
-/* Of the spool: path, space, reserve, and the reason when mail is refused. */
+/* Fills in the spool's path, space and reserve, and the reason when mail is refused. */
 void drafts_tell_health(struct drafts *a, struct queue_health *health);
 
-/* Behind queue_admits() and queue_begin(). own: a notice of ours. */
+/* Behind queue_admits() and queue_begin(). own: our notification. */
 bool drafts_admit(struct drafts *a, int64_t size_expected, bool own,
                   struct outcome *refusal);
 struct queue_draft *draft_begin(struct drafts *a, int64_t size_expected, bool own,
                                 struct outcome *refusal);
 /* The first refusal counts. */
 void draft_refuse(struct queue_draft *d, struct outcome refusal);
-/* Its content becomes mess/ID, not synced; for a named draft that is in memory. */
+/* Writes the content of a named draft in memory to mess/ID, not synced. */
 void draft_want_file(struct queue_draft *d);
-/* The content is with somebody else now. */
+/* The caller has taken over the content. */
 void draft_forget_content(struct queue_draft *d);
-/* Takes away what has been written; the error, if any, is the sweeper's. */
+/* Removes the draft's files; those that cannot be removed are left to clean.h. */
 void draft_erase(struct queue_draft *d);
 void draft_free(struct queue_draft *d);
 

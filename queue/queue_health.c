@@ -1,4 +1,4 @@
-/* How the queue is, and its disk. */
+/* The health of the queue and of its disk. */
 #include "queue/queue_internal.h"
 
 #include <assert.h>

@@ -1,23 +1,25 @@
-/* What queue.c, queue_operator.c and queue_health.c share. Nobody else includes it. */
+/* The queue, as queue.c, queue_operator.c and queue_health.c share it. Nobody else
+ * includes this header. */
 #ifndef QUEUE_QUEUE_INTERNAL_H
 #define QUEUE_QUEUE_INTERNAL_H
 
-#include "queue/recovery/clean.h"
 #include "queue/commit.h"
 #include "queue/content.h"
 #include "queue/draft.h"
-#include "queue/recovery/removal.h"
-#include "queue/spool/marker.h"
-#include "queue/spool/load.h"
-#include "queue/marks.h"
-#include "queue/spool/filesystem_check.h"
-#include "queue/recovery/pickup.h"
-#include "queue/queue_listing.h"
-#include "queue/queue.h"
-#include "queue/recovery/recover.h"
-#include "queue/spool/release.h"
-#include "queue/recovery/share.h"
 #include "queue/journal/journaled.h"
+#include "queue/marks.h"
+#include "queue/queue_fragments.h"
+#include "queue/queue_listing.h"
+#include "queue/queue_operator.h"
+#include "queue/recovery/clean.h"
+#include "queue/recovery/pickup.h"
+#include "queue/recovery/recover.h"
+#include "queue/recovery/removal.h"
+#include "queue/recovery/share.h"
+#include "queue/spool/filesystem_check.h"
+#include "queue/spool/load.h"
+#include "queue/spool/marker.h"
+#include "queue/spool/release.h"
 
 struct queue {
     struct spool spool;
@@ -33,27 +35,30 @@ struct queue {
     uint64_t picked_up; /* from sendmail(1) */
     struct marks marks;
     struct contents contents;
-    struct load_check check; /* of what queue_load() is to bring next */
+    struct load_check check; /* of the message that queue_load() loads next */
     struct recover recover;
     struct clean clean;
     struct filesystem_check nature;
-    bool young_read;                /* an operator: the journals have been looked at */
-    struct adopt_journals journals; /* then: theirs */
+    bool young_read;                /* an operator's process has read all journals */
+    struct adopt_journals journals; /* of all slices, if young_read */
     queue_found *found;
     void *found_context;
     uint64_t retired;
     uint64_t last_end, durable_batch; /* batches of the journal */
-    bool checkpointing;               /* when these are removed, see removal.h: */
+    bool checkpointing;               /* see queue/recovery/removal.h */
     uint64_t checkpoint_batch;
 };
 
-/* It leaves the journal, or the spool, or both. */
+/* Removes the message from the journal, the spool, or both. */
 void queue_end(struct queue *queue, struct id id);
-/* An operator's process looks at all journals when it is first asked. */
+/* An operator's process reads all journals on its first question. */
 void queue_want_young(struct queue *queue);
-/* An old journal still has it, or may have it. */
+/* An old journal still has the message, or may have it. */
 bool queue_may_be_withheld(const struct queue *queue, struct id id);
-/* Its END is on its way, or its acceptance. */
+/* The END record of the message, or its acceptance, is not durable yet. */
 bool queue_is_no_message(const struct queue *queue, struct id id);
+/* True while an operation of the disk is in progress, or a callback is due, that no timer
+ * waits for; for tests. */
+bool queue_is_busy(const struct queue *queue);
 
 #endif

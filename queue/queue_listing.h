@@ -3,7 +3,7 @@
 #define QUEUE_QUEUE_LISTING_H
 
 #include "queue/recovery/adopt.h"
-#include "queue/queue.h"
+#include "queue/queue_operator.h"
 #include "queue/journal/journaled.h"
 
 /* All journals, for an operator's process; y->directory is as it was then. */

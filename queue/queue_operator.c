@@ -1,4 +1,6 @@
-/* What operators and the manager do to messages that wait. */
+/* The commands of operators and of the manager for queued messages. */
+#include "queue/queue_operator.h"
+
 #include "queue/queue_internal.h"
 
 #include <assert.h>

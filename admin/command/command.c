@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "queue/queue.h"
 #include "queue/manager/reasons.h"
+#include "queue/queue_operator.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,6 +8,7 @@
 #include "admin/control/why.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "queue/queue_operator.h"
 
 #include <jansson.h>
 #include <stdio.h>

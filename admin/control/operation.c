@@ -5,6 +5,7 @@
 
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "queue/queue_operator.h"
 
 #include <assert.h>
 #include <stdio.h>

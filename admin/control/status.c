@@ -6,6 +6,7 @@
 #include "admin/control/site_list.h"
 #include "admin/control/format_time.h"
 #include "base/loop/loop.h"
+#include "queue/queue_operator.h"
 
 #include <inttypes.h>
 #include <stdio.h>

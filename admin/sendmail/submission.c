@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "mime/date.h"
 #include "mime/header.h"
+#include "queue/queue_operator.h"
 
 #include <assert.h>
 #include <stdio.h>

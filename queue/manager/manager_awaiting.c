@@ -3,6 +3,7 @@
 #include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
+#include "queue/queue_fragments.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
+#include "queue/queue_operator.h"
 
 #include <limits.h>
 #include <stdlib.h>

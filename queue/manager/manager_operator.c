@@ -1,5 +1,7 @@
 /* What operators do to messages: hold, release, retry, bounce, remove. */
 #include "queue/manager/manager_internal.h"
+#include "queue/queue_fragments.h"
+#include "queue/queue_operator.h"
 
 #include <assert.h>
 #include <errno.h>

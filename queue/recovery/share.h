@@ -9,7 +9,7 @@
 #define QUEUE_SHARE_H
 
 #include "queue/recovery/adopt.h"
-#include "queue/queue.h"
+#include "queue/queue_operator.h"
 #include "queue/recovery/recover.h"
 
 struct share {

@@ -3,6 +3,7 @@
 
 #include "base/crc.h"
 #include "base/memory.h"
+#include "queue/queue_operator.h"
 #include "t/sim/sim_disk.h"
 
 #include <stdio.h>

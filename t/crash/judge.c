@@ -2,6 +2,7 @@
 #include "t/crash/judge.h"
 
 #include "base/memory.h"
+#include "queue/queue_operator.h"
 #include "queue/spool/guard.h"
 #include "t/sim/sim_disk.h"
 

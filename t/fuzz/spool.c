@@ -5,6 +5,7 @@
 
 #include "base/crc.h"
 #include "base/loop/loop.h"
+#include "queue/queue_fragments.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

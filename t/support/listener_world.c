@@ -1,5 +1,6 @@
 /* A Petrel with sockets and a queue but without a way out, and clients that visit it. */
 #include "t/support/listener_world.h"
+#include "queue/queue_operator.h"
 
 /* --- A Petrel without a way out ----------------------------------------------- */
 

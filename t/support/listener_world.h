@@ -7,6 +7,7 @@
 
 #include "base/log/log.h"
 #include "base/loop/loop.h"
+#include "queue/queue_operator.h"
 #include "t/support/folder.h"
 #include "t/support/port.h"
 #include "t/support/dialog.h"

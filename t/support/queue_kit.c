@@ -1,6 +1,8 @@
 /* What the tests of the queue share. */
 #include "t/support/queue_kit.h"
 
+#include "queue/queue_internal.h"
+
 void
 kit_found(void *context, const struct queue_entry *entry)
 {

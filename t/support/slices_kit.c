@@ -1,5 +1,6 @@
 /* Daemons of slices on one simulated disk, and the mail of one that died. */
 #include "t/support/slices_kit.h"
+#include "queue/queue_operator.h"
 
 bool
 slices_start(struct kit *k, unsigned slices, unsigned slice, int64_t journal_size)

@@ -1,6 +1,7 @@
 /* defrag/channel*.c, completion.c: what becomes of fragments, sets and joins when something
  * ends before its time: the daemon, a message, a route, another instance. */
 /* link: t/sim/loop.c */
+#include "queue/queue_operator.h"
 #include "t/support/channel_world.h"
 
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /* queue/manager/manager_awaiting.c and its neighbours: which fragments have a mark in defrag/, and
  * when it goes. */
 /* link: t/sim/loop.c */
+#include "queue/queue_operator.h"
 #include "t/support/channel_world.h"
 
 #include <sys/stat.h>

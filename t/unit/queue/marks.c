@@ -3,6 +3,7 @@
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "queue/marks.h"
+#include "queue/queue_operator.h"
 
 #include "t/support/queue_kit.h"
 #include "t/sim/sim.h"

@@ -1,6 +1,7 @@
 /* The queue on the real disk: accept, deliver, restart, injectors, operators. */
 /* link: t/sim/clock.c */
 #include "queue/queue.h"
+#include "queue/queue_operator.h"
 
 #include "t/support/queue_home.h"
 

@@ -6,6 +6,8 @@
 #include "queue/queue.h"
 
 #include "base/memory.h"
+#include "queue/queue_fragments.h"
+#include "queue/queue_operator.h"
 #include "t/support/maildir_now.h"
 #include "t/support/queue_kit.h"
 #include "t/sim/sim.h"

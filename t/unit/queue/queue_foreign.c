@@ -1,6 +1,7 @@
 /* What other users put into the spool: taken over, or quarantined, and never a burden. */
 /* link: t/sim/clock.c */
 #include "queue/queue.h"
+#include "queue/queue_operator.h"
 
 #include "queue/spool/spool.h"
 

@@ -5,6 +5,7 @@
 #include "admin/command/offline.h"
 #include "admin/control/operation.h"
 #include "base/loop/loop.h"
+#include "queue/queue_operator.h"
 #include "t/support/tap.h"
 
 #include <sysexits.h>

@@ -4,6 +4,7 @@
 #include "admin/control/operation.h"
 
 #include "base/crc.h"
+#include "queue/queue_operator.h"
 #include "queue/spool/spool.h"
 #include "t/support/manager_world.h"
 #include "t/sim/sim_disk.h"

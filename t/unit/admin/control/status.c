@@ -1,6 +1,7 @@
 /* What `petrel status` makes of a manager, and how it is shown. */
 /* link: t/sim/loop.c */
 #include "admin/control/status.h"
+#include "queue/queue_operator.h"
 
 #include "t/support/manager_world.h"
 #include "t/support/printed.h"

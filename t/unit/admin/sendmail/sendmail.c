@@ -6,6 +6,7 @@
 #include "admin/sendmail/verify.h"
 #include "base/memory.h"
 #include "queue/queue.h"
+#include "queue/queue_operator.h"
 #include "t/support/tap.h"
 
 #include <fcntl.h>

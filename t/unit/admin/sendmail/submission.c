@@ -3,6 +3,7 @@
 
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "queue/queue_operator.h"
 #include "t/support/tap.h"
 
 #include <sysexits.h>

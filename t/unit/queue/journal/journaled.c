@@ -6,6 +6,7 @@
 
 #include "queue/content.h"
 #include "queue/draft.h"
+#include "queue/queue_operator.h"
 #include "queue/recovery/removal.h"
 #include "t/support/queue_kit.h"
 #include "t/sim/sim.h"

@@ -2,6 +2,7 @@
  * our own or another user's, of many messages or of one; and each byte once. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
+#include "queue/queue_operator.h"
 #include "t/support/manager_world.h"
 
 #include "t/sim/sim_disk.h"

@@ -1,6 +1,7 @@
 /* What operators do to messages, in every state that a message can be in: hold,
  * release, retry, bounce, remove. */
 /* link: t/sim/loop.c */
+#include "queue/queue_operator.h"
 #include "t/support/manager_world.h"
 
 #define HOUR_MS (3600 * INT64_C(1000))

@@ -2,6 +2,7 @@
  */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
+#include "queue/queue_operator.h"
 #include "queue/recovery/share.h"
 
 #include "t/support/slices_kit.h"

@@ -4,6 +4,7 @@
 #include "queue/recovery/clean.h"
 
 #include "base/memory.h"
+#include "queue/queue_operator.h"
 #include "t/support/slices_kit.h"
 
 #include <errno.h>

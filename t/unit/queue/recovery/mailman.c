@@ -4,6 +4,7 @@
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "queue/queue_listing.h"
+#include "queue/queue_operator.h"
 
 #include "t/support/queue_kit.h"
 #include "t/sim/sim.h"

@@ -1,6 +1,7 @@
 /* Start-up as recovery: spools made by hand, leftovers, triggers, slices. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
+#include "queue/queue_operator.h"
 #include "queue/recovery/recover.h"
 
 #include "queue/recovery/clean.h"

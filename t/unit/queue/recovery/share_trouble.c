@@ -1,6 +1,7 @@
 /* Taking over a slice must not disturb the mail of our own. */
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
+#include "queue/queue_operator.h"
 #include "queue/recovery/share.h"
 
 #include "t/support/slices_kit.h"

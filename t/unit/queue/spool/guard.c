@@ -1,6 +1,7 @@
 /* The crash-loop guard: what it counts, what it forgets, and a message that really
  * kills the process: after two crashes it is quarantined, and the others are delivered. */
 /* link: t/sim/loop.c */
+#include "queue/queue_operator.h"
 #include "t/support/manager_world.h"
 
 #include "queue/spool/guard_internal.h"

@@ -5,6 +5,7 @@
 #include "queue/queue.h"
 
 #include "base/memory.h"
+#include "queue/queue_operator.h"
 #include "queue/spool/load.h"
 #include "t/support/queue_kit.h"
 #include "t/sim/sim.h"

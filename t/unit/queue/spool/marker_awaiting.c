@@ -5,6 +5,8 @@
 #include "queue/spool/marker.h"
 
 #include "base/memory.h"
+#include "queue/queue_fragments.h"
+#include "queue/queue_operator.h"
 #include "t/support/queue_kit.h"
 #include "t/sim/sim.h"
 #include "t/sim/sim_disk.h"

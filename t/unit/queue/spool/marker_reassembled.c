@@ -2,6 +2,8 @@
  * adopted is known as one at every start until it ends. */
 /* link: t/sim/loop.c */
 /* link: t/sim/disk*.c */
+#include "queue/queue_fragments.h"
+#include "queue/queue_operator.h"
 #include "queue/spool/marker.h"
 
 #include "queue/recovery/adopt.h"

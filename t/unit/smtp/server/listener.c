@@ -1,6 +1,7 @@
 /* smtp/listener: crowds, limits, bad manners, draining and new settings, on real
  * sockets. */
 /* link: t/sim/clock.c */
+#include "queue/queue_operator.h"
 #include "smtp/server/listener.h"
 
 #include "t/sim/clock.h"

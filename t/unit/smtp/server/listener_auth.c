@@ -1,5 +1,6 @@
 /* smtp/listener with users: who must log in, whose senders, reloads, Unix sockets and
  * who is behind them, old devices, mistakes and warnings. */
+#include "queue/queue_operator.h"
 #include "smtp/server/listener_auth.h"
 #include "smtp/server/listener.h"
 

@@ -1,6 +1,7 @@
 /* smtp/arrival: proxies that say for whom they speak, and silence before the greeting,
  * on real sockets in virtual time. */
 /* link: t/sim/loop.c */
+#include "queue/queue_operator.h"
 #include "smtp/server/pregreet.h"
 #include "smtp/server/refusals.h"
 

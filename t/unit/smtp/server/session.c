@@ -1,4 +1,5 @@
 /* smtp/session: the dialogues of t/dialog/ over real sockets, into a real queue. */
+#include "queue/queue_operator.h"
 #include "smtp/server/session.h"
 
 #include "t/support/listener_world.h"

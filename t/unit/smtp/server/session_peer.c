@@ -1,6 +1,7 @@
 /* smtp/session with clients that are our own hosts: who is one, what XDEFRAG frees a
  * mail of, and what settings change; on real sockets in virtual time. */
 /* link: t/sim/loop.c */
+#include "queue/queue_operator.h"
 #include "smtp/server/session.h"
 
 #include "t/support/listener_virtual.h"

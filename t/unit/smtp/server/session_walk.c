@@ -6,6 +6,7 @@
 /* link: t/sim/loop.c */
 /* link: t/sim/disk.c */
 /* link: t/sim/disk_world.c */
+#include "queue/queue_operator.h"
 #include "smtp/server/session.h"
 
 #include "t/support/listener_world.h"

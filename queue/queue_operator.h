@@ -1,0 +1,85 @@
+/* The queue for operators: hold, release, remove, list, take over a slice, health. */
+#ifndef QUEUE_QUEUE_OPERATOR_H
+#define QUEUE_QUEUE_OPERATOR_H
+
+#include "queue/queue.h"
+
+/* Writes hold/ID with reason as content: queue_found no longer reports the message.
+ * Frees nothing. durable: waits for the disk; otherwise a crash may undo the hold, so
+ * the caller must then be able to make it again. */
+int queue_hold(struct queue *queue, const struct envelope *e, const char *reason,
+               bool durable);
+/* Moves every file of id to corrupt/ with a note; counted and logged. */
+void queue_quarantine(struct queue *queue, struct id id, const char *reason);
+/* Undoes queue_hold() or queue_quarantine(), durably: removes hold/ID, or moves the files
+ * back from corrupt/ if the message is complete again. queue_found does not report it.
+ * Returns 0, -ENOENT: neither held nor quarantined, -EBADMSG: still damaged, -EEXIST: the
+ * spool has another message of that name, or -errno. */
+int queue_release(struct queue *queue, struct id id);
+
+enum queue_place {
+    QUEUE_MAILDROP,
+    QUEUE_INCOMING,
+    QUEUE_DEFERRED,
+    QUEUE_DEFRAG, /* by its mark in defrag/; a daemon knows better */
+    QUEUE_HOLD,
+    QUEUE_CORRUPT
+};
+/* Why a message is in HOLD or CORRUPT: "TIME REASON", TIME in seconds since the epoch,
+ * or "". Returns 0, or -errno (-ENOENT: the message is not there). */
+enum { QUEUE_NOTE_MAX = 640 };
+int queue_note(struct queue *queue, struct id id, enum queue_place place,
+               char note[QUEUE_NOTE_MAX]);
+/* All messages, oldest first. MAILDROP: todo/ID, where injectors put them (without a
+ * journal, also mail received by SMTP). */
+int queue_each(struct queue *queue,
+               bool (*each)(void *context, struct id id, enum queue_place place),
+               void *context);
+/* Loads a message that queue_each() has just reported at that place, without checking
+ * its content; for long lists. */
+struct envelope *queue_peek(struct queue *queue, struct id id, enum queue_place place);
+/* Removes every file of id, wherever it is. False: there was none. */
+bool queue_remove(struct queue *queue, struct id id);
+/* Removes a message that queue_each() has just reported outside HOLD and CORRUPT, without
+ * a search of the other directories. */
+bool queue_remove_listed(struct queue *queue, struct id id);
+/* Messages whose removal is in progress. At the limit, a caller that removes many
+ * messages waits a little. */
+enum { QUEUE_ENDINGS_MAX = 10000 };
+size_t queue_endings(const struct queue *queue);
+
+/* The daemon takes over the slice of a dead instance, until the daemon stops: the journal
+ * of that slice moves to the spool's files, and queue_found reports its messages. NULL:
+ * told is called once, in a later turn, with error NULL when all of that is durable.
+ * Otherwise returns the reason, in one line that is valid until the next call. */
+typedef void queue_adopted(void *context, const char *error, unsigned messages);
+const char *queue_adopt(struct queue *queue, unsigned slice, queue_adopted *told,
+                        void *context) __attribute__((warn_unused_result));
+/* told will not be called; the slice is taken over all the same. */
+void queue_adopt_ignore(struct queue *queue, void *context);
+
+struct queue_health {
+    bool accepting;
+    char reason[160]; /* when not */
+    uint64_t stored, retired, quarantined, syncs;
+    bool sync_blocks; /* the system does not sync in the background */
+    unsigned young;   /* messages in the journal */
+    unsigned segments, free_segments;
+    uint64_t batches;                /* of the journal, each with one sync */
+    bool journal_full;               /* new mail waits for the spool */
+    unsigned damages;                /* pieces of it that startup kept in corrupt/ */
+    const char *path;                /* of the spool, borrowed */
+    int64_t bytes_free, inodes_free; /* at most a second old; -1: unknown */
+    int64_t bytes_reserve, inodes_reserve;
+};
+struct queue_health queue_health(struct queue *queue);
+/* The explanation of a 452: how much space the spool has and needs, and where. */
+enum { QUEUE_SPACE_MAX = 512 };
+void queue_describe_space(const struct queue *queue, char out[QUEUE_SPACE_MAX]);
+/* Messages unknown to the scheduler, counted in their directories. */
+struct queue_apart {
+    size_t held, quarantined;
+};
+struct queue_apart queue_count_apart(struct queue *queue);
+
+#endif
