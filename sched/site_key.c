@@ -68,10 +68,11 @@ provider_add(struct site_keys *p, struct text word, struct buffer *mistakes)
         if (pattern_add(p, pattern))
             continue;
         if (mistakes)
-            (void)!buffer_format(mistakes,
-                                 "providers: '%.*s': no pattern: a host name, or "
-                                 "\"*.\" and the end of one; at most %d\n",
-                                 TEXT_ARGS(pattern), SITE_KEYS_MAX);
+            (void)!buffer_format(
+                mistakes,
+                "providers: '%.*s': not a pattern: write a host name, or "
+                "\"*.\" and a suffix; at most %d\n",
+                TEXT_ARGS(pattern), SITE_KEYS_MAX);
         return false;
     }
     return true;

@@ -1,7 +1,7 @@
 /* Why messages wait: a bounded map from id to the outcome of the last attempt.
  *
- * A dead site gives one outcome to thousands of messages: equal ones are kept once, and
- * a message costs 16 bytes in a table that is at most seven eighths full. */
+ * A dead site gives one outcome to thousands of messages. Equal outcomes are kept once,
+ * and a message costs 16 bytes in a table that is at most seven eighths full. */
 #ifndef QUEUE_DEFERRAL_REASONS_H
 #define QUEUE_DEFERRAL_REASONS_H
 
@@ -9,30 +9,29 @@
 #include "base/outcome.h"
 
 enum {
-    /* Of all outcomes; those that no message has had for longest are forgotten first.
-     */
+    /* For all outcomes; those unused for longest are forgotten first. */
     DEFERRAL_REASONS_BYTES_MAX = 8 << 20
 };
 
 struct deferral_reasons;
 
-/* limit: messages, less than 2^24; beyond it any other one is forgotten. */
+/* limit: of messages, less than 2^24; beyond it an arbitrary other one is forgotten. */
 struct deferral_reasons *deferral_reasons_new(unsigned limit);
 void deferral_reasons_free(struct deferral_reasons **r);
-/* Replaces what was known of id. Of the outcome code, enhanced, text and remote are
- * copied. */
+/* Replaces what was known of id. Copies code, enhanced, text and remote of the
+ * outcome. */
 void deferral_reasons_keep(struct deferral_reasons *r, struct id id,
                            const struct outcome *outcome);
 void deferral_reasons_forget(struct deferral_reasons *r,
                              struct id id); /* may be unknown */
-/* Its text; "" if unknown; borrowed until the next change. */
+/* The outcome's text; "" if unknown; borrowed until the next change. */
 const char *deferral_reasons_find(const struct deferral_reasons *r, struct id id);
 
-/* How many messages; those whose outcome was forgotten count. */
+/* The number of messages, including those whose outcome was forgotten. */
 unsigned deferral_reasons_count(const struct deferral_reasons *r);
 /* Grows with each change. */
 uint64_t deferral_reasons_changes(const struct deferral_reasons *r);
-/* Numbers of outcomes are less than this until the next change. */
+/* All numbers of outcomes are less than this until the next change. */
 unsigned deferral_reasons_numbers(const struct deferral_reasons *r);
 /* In no order; each must not change anything. number names the outcome. */
 void deferral_reasons_each(const struct deferral_reasons *r,

@@ -404,7 +404,7 @@ dsn_begin_draft(struct dsn *n, struct dsn **under_way, queue_stored *stored,
         char id[ID_LENGTH + 1];
         id_format(e->id, id);
         log_say(n->settings.log, LOG_LEVEL_WARNING, "queue", id,
-                "cannot write the notice now: %s", refusal.text);
+                "cannot write the notification now: %s", refusal.text);
         dsn_free(n);
         return DSN_REFUSED;
     }
@@ -427,7 +427,7 @@ dsn_begin(const struct dsn_settings *settings, const struct envelope *e,
         char id[ID_LENGTH + 1];
         id_format(e->id, id);
         log_say(settings->log, LOG_LEVEL_WARNING, "queue", id,
-                "a notice to postmaster failed; nobody else is told");
+                "notification to postmaster failed; discarded");
         return DSN_NOTHING;
     }
     struct dsn *n = compose(settings, e);

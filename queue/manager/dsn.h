@@ -1,9 +1,9 @@
-/* Notices: the bounce that tells a sender what failed, what succeeded where he asked
- * for that, or that it is late, written into the queue.
+/* Delivery status notifications: the bounce that tells a sender what failed, the report
+ * of a success that was requested, or the delay warning, written into the queue.
  *
- * Null sender, never a bounce of a bounce: what fails with a null sender is told to
- * postmaster (a double bounce), and what fails again is only logged
- * (doc/flow.md "Bouncing"). NOTIFY and RET of RFC 3461 are honoured. */
+ * They have a null sender, and there is never a bounce of a bounce: a failure of mail
+ * with a null sender is reported to postmaster (a double bounce), and a failure of that
+ * is only logged (doc/flow.md "Bouncing"). NOTIFY and RET of RFC 3461 are honoured. */
 #ifndef QUEUE_DSN_H
 #define QUEUE_DSN_H
 
@@ -22,33 +22,33 @@ struct dsn_settings {
 };
 
 enum dsn_result {
-    DSN_NOTHING, /* nobody is to be told; stored will not be called */
-    DSN_BEGUN,   /* stored comes when the notice is durable, or was refused */
+    DSN_NOTHING, /* no notification is due; stored will not be called */
+    DSN_BEGUN,   /* stored is called when it is durable, or was refused */
     DSN_REFUSED  /* the queue takes no mail now; try again later */
 };
 
-/* e->failures, successes among them, are told in one message. A report of many
- * recipients takes many turns: until it is whole *under_way is set, and e stays with
- * its failures as it is; dsn_drop() gives it up (stored will not be called). */
+/* Reports e->failures, which include successes, in one message. A report of many
+ * recipients takes many turns: until it is complete *under_way is set, and e must stay
+ * with its failures unchanged. dsn_drop() gives it up (stored will not be called). */
 enum dsn_result dsn_begin(const struct dsn_settings *settings, const struct envelope *e,
                           struct dsn **under_way, queue_stored *stored, void *context);
 
-/* A recipient that is tried again. */
+/* A recipient that will be tried again. */
 struct dsn_delay {
     unsigned recipient;
     int64_t retry_until_ms;
     const struct outcome *outcome; /* of the last attempt; as long as the envelope */
 };
-/* The header of the message alone goes with it. NOTHING: no recipient's NOTIFY permits
+/* Returns only the header of the message. DSN_NOTHING: no recipient's NOTIFY permits
  * it, or the sender is null. */
 enum dsn_result dsn_begin_delay(const struct dsn_settings *settings,
                                 const struct envelope *e,
                                 const struct dsn_delay *delays, size_t count,
                                 struct dsn **under_way, queue_stored *stored,
                                 void *context);
-/* What is not yet whole; NULL is nothing to drop. */
+/* Drops one that is not yet complete; NULL: nothing. */
 void dsn_drop(struct dsn **under_way);
-/* NOTIFY of RFC 3461 §4.1: absent, or with DELAY; there, and with SUCCESS. */
+/* NOTIFY of RFC 3461 §4.1: absent or with DELAY; present and with SUCCESS. */
 bool dsn_wants_delay(const struct recipient *r);
 bool dsn_wants_success(const struct recipient *r);
 

@@ -73,8 +73,8 @@ local_forbid(const struct visit *v)
     char root[TARGET_PATH_MAX];
     maildir_root(v->target, root);
     return outcome_make(VERDICT_DEFERRED, BLAME_MESSAGE, 0, "4.3.5",
-                        "the sandbox does not allow to write to %.300s: needs a "
-                        "restart of Petrel",
+                        "the sandbox does not permit writing to %.300s: "
+                        "restart Petrel",
                         root);
 }
 

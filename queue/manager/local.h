@@ -10,8 +10,8 @@ struct local *local_new(struct loop *loop, struct manager *manager,
                         const char *hostname);
 /* hostname is borrowed. */
 void local_reload(struct local *local, const char *hostname);
-/* Whether a directory, and what is below it, may be written; without it everything may.
- * Mail for others is deferred. */
+/* Sets a callback that says whether a directory tree may be written; without it all
+ * may. Mail for others is deferred. */
 void local_on_ask(struct local *local,
                   bool (*may_write)(const void *context, const char *directory),
                   const void *context);

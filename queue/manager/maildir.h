@@ -10,34 +10,33 @@
 #include "sched/route/route.h"
 
 /* The directory of a recipient: %u local part, %d domain, %% percent, both in lower
- * case (a directory with the letters as written is used where only that exists). False:
- * the expansion holds '/', starts with '.', has control bytes, or is too long: no such
- * mailbox. */
+ * case (a directory with the letters as written is used if only that exists). False:
+ * the expansion contains '/', starts with '.', has control bytes, or is too long: no
+ * such mailbox. */
 bool maildir_path(const struct target *target, const struct address *address,
                   struct buffer *out) __attribute__((warn_unused_result));
 
-/* The part of the path that is the same for all: the directory above the first %, or
- * the whole. */
+/* The common part of all paths: the directory above the first %, or all of it. */
 void maildir_root(const struct target *target, char root[TARGET_PATH_MAX]);
-/* Whether a missing directory is made when mail comes, for some recipients at least. */
+/* Whether a missing directory is made on delivery, at least for some recipients. */
 bool maildir_may_be_made(const struct target *target);
 
-/* Whether mail for it can be taken at RCPT time: the directory exists, or may be made
- * for this recipient (queue/manager/mailbox_names.h). */
+/* Whether mail for it can be accepted at RCPT time: the directory exists, or may be
+ * made for this recipient (queue/manager/mailbox_names.h). */
 bool maildir_exists(const struct target *target, const struct address *address);
 
-/* A delivery, some of it in a turn, each time blocking on the disk. Of the arguments
- * only the queue is needed later. */
+/* A delivery, in pieces of a turn, each of which blocks on the disk. Only the queue
+ * must live on after maildir_start(). */
 struct maildir_delivery;
 struct maildir_delivery *maildir_start(struct queue *queue, struct loop *loop,
                                        const struct target *target,
                                        const char *hostname, const struct envelope *e,
                                        unsigned recipient);
-/* Writes and syncs some 64 KiB more than budget bytes at most. True: it is over, and
- * *delivery NULL. */
+/* Writes and syncs at most about 64 KiB more than budget bytes. True: it has ended, and
+ * *delivery is NULL. */
 bool maildir_go(struct maildir_delivery **delivery, int64_t budget,
                 struct outcome *outcome) __attribute__((warn_unused_result));
-/* Gives it up: nothing stays. *delivery may be NULL. */
+/* Gives it up without a trace. *delivery may be NULL. */
 void maildir_stop(struct maildir_delivery **delivery);
 
 #endif

@@ -84,7 +84,7 @@ be_careless(struct manager *m)
     guard_suspect(queue_guard(m->queue), no_id);
     guard_survive(queue_guard(m->queue));
     log_say(m->log, LOG_LEVEL_INFO, "queue", NULL,
-            "the mail that was due has been tried: delivery goes on as usual");
+            "all due mail has been tried; normal delivery resumes");
     manager_stir(m);
 }
 
@@ -362,11 +362,11 @@ read_hints(struct manager *m)
     hint_path(m, "reasons", path);
     int result = reasons_read(disk, path, m->reasons, wants_reason, m);
     if (result < 0 && result != -ENOENT)
-        log_say(
-            m->log, LOG_LEVEL_WARNING, "queue", NULL,
-            "%s is ignored: %s; deferred mail has no reasons until its next attempt",
-            path,
-            result == -EILSEQ ? "it is damaged, or not Petrel's" : strerror(-result));
+        log_say(m->log, LOG_LEVEL_WARNING, "queue", NULL,
+                "ignored %s: %s; deferral reasons are unknown until the next attempt",
+                path,
+                result == -EILSEQ ? "damaged, or not written by Petrel"
+                                  : strerror(-result));
     m->noted_reasons = deferral_reasons_changes(m->reasons);
 }
 

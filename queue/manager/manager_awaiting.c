@@ -64,7 +64,7 @@ static void
 settle_absorbed(struct active *a, const struct sorted *s)
 {
     struct outcome outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
-                                          "absorbed: a repetition of a fragment");
+                                          "absorbed: duplicate of a fragment");
     outcome.notifies = true; /* the reassembled message answers for it */
     for (size_t i = 0; i < s->count; i++)
         if (s->absorbed[i])

@@ -1,5 +1,4 @@
-/* What manager.c, manager_begin.c, manager_attempt.c, manager_awaiting.c, delay_warning.c,
- * manager_operator.c and manager_explain.c share. Nobody else includes this. */
+/* What manager*.c and delay_warning.c share. No other file includes this. */
 #ifndef QUEUE_MANAGER_INTERNAL_H
 #define QUEUE_MANAGER_INTERNAL_H
 
@@ -11,25 +10,26 @@
 
 #include <uthash.h>
 
-/* What the operator wants of a message whose round still runs. The last word counts. */
+/* The operator's command for a message whose attempt still runs. The last one
+ * counts. */
 enum pending_command {
     PENDING_NONE,
-    PENDING_RETRY, /* due at once when the round has ended */
-    PENDING_HOLD,  /* hold/ID is there already; what is left open stays so */
+    PENDING_RETRY, /* due immediately when the attempt has ended */
+    PENDING_HOLD,  /* hold/ID exists already; open recipients stay open */
     PENDING_BOUNCE,
     PENDING_REMOVE
 };
 
-/* A round whose recipients are being routed. */
+/* An attempt whose recipients are being routed. */
 struct beginning {
     struct sched_recipient *open; /* those that need a session */
     size_t count;
-    unsigned next;                 /* to be routed */
+    unsigned next;                 /* the next to be routed */
     unsigned done_before;          /* recipients */
     struct sched_loading *loading; /* once all are routed */
-    size_t added;                  /* to it */
-    bool hold;                     /* a route wants that */
-    bool in_line;                  /* it takes more than a turn: see `scheduled` */
+    size_t added;                  /* added to loading */
+    bool hold;                     /* a route says hold */
+    bool in_line;                  /* it takes more than one turn: see `scheduled` */
     struct active *prev, *next_in_line;
 };
 
@@ -39,24 +39,27 @@ struct active {
     struct manager *manager;
     struct envelope *envelope;
     enum target_kind *kinds; /* per recipient; NULL until routed */
-    char **reasons;          /* per recipient: the last deferral; NULL until one */
+    char **reasons;          /* per recipient: text of the last deferral; NULL until
+                              * one */
     unsigned *deliveries;    /* per recipient: qmail_log.h's number; NULL until one */
-    struct outcome **delays; /* per recipient, when late: the same, whole; or NULL */
+    struct outcome **delays; /* per recipient, when late: that outcome; or NULL */
     int64_t loaded_ms;
-    /* Open recipients that the scheduler does not have wait for other fragments until
-     * then. INT64_MAX: none waits. */
+    /* Until then open recipients that the scheduler does not have wait for other
+     * fragments. INT64_MAX: none waits. */
     int64_t awaits_until_ms;
-    bool *redirected; /* per recipient: on its way to a peer; NULL: none is */
-    bool late;        /* its sender is to hear of what is deferred in this round */
-    bool warning;     /* that notice is being committed; then the round ends */
-    bool wanted;      /* SCHED_LOAD has come meanwhile, and is not yet answered */
+    bool *redirected; /* per recipient: redirected to a peer; NULL: none is */
+    bool late;        /* warn the sender of deferrals in this attempt */
+    bool warning;     /* the warning is being committed; then the attempt ends */
+    bool wanted;      /* SCHED_LOAD has come meanwhile, and is unanswered */
     bool scheduled;   /* its recipients are being routed, some in a turn, or the
-                         scheduler works on it; else it waits for SCHED_LOAD or its end */
+                       * scheduler works on it; else it waits for SCHED_LOAD or its
+                       * end */
     struct beginning beginning;
-    bool ending;           /* its notice is being committed, or it will be: */
-    unsigned failing;      /* recipients before it have the operator's bounce */
+    bool ending;           /* its notification is being committed, or will be: */
+    unsigned failing;      /* recipients before this one have the operator's bounce */
     struct loop_task fail; /* the others */
-    struct dsn *notice;    /* either of them, while it is composed; or NULL */
+    struct dsn *notice;    /* the notification or warning while it is composed; or
+                            * NULL */
     enum pending_command pending;
     UT_hash_handle hh;
 };
@@ -76,19 +79,19 @@ struct manager {
     struct sched *sched;
     struct active *actives;
     struct deferral_reasons *reasons;
-    uint64_t noted_reasons; /* deferral_reasons_changes() when they were written down */
-    bool noted_all;         /* the start had found all then */
+    uint64_t noted_reasons; /* deferral_reasons_changes() when they were written */
+    bool noted_all;         /* startup had found all messages by then */
     const struct manager_defragment *defragment; /* or NULL */
-    char explained[MANAGER_WAIT_MAX];            /* by it */
-    struct id *loads; /* that the scheduler wants from the disk, in its order */
+    char explained[MANAGER_WAIT_MAX];            /* its explanation */
+    struct id *loads; /* to be loaded from the disk, in the scheduler's order */
     size_t load_next, load_count, load_capacity;
-    struct active *beginnings;      /* in line to be routed */
+    struct active *beginnings;      /* waiting to be routed */
     unsigned loads_now, routed_now; /* in this turn */
     int64_t loaded_bytes;
     bool load_waits; /* for the disk, in this turn */
     struct manager_channel channels[TARGET_UNKNOWN + 1];
     struct {
-        manager_watch *watch; /* NULL: no channel tells */
+        manager_watch *watch; /* NULL: unused */
         void *context;
     } watches[MANAGER_WATCHES_MAX];
     size_t sessions;
@@ -102,50 +105,50 @@ struct manager {
     struct loop_task stir;
 };
 
-/* Makes sure that a turn comes, with the pump at its end. */
+/* Ensures that a turn comes, with the pump at its end. */
 void manager_stir(struct manager *m);
 /* The same from within the pump. */
 void manager_turn(struct manager *m);
 
-/* SCHED_LOAD: what is in memory is taken up at once, the rest as this turn allows. */
+/* SCHED_LOAD: a message in memory is taken up immediately, others as this turn
+ * allows. */
 void manager_load(struct manager *m, struct id id);
 
-/* --- manager_attempt.c -------------------------------------------------------------- */
+/* --- manager_attempt.c ------------------------------------------------------------ */
 
 struct active *manager_active_find(const struct manager *m, struct id id); /* or NULL */
-/* Takes the envelope. */
+/* Takes ownership of the envelope. */
 struct active *manager_active_new(struct manager *m, struct envelope *e);
-/* Out of memory, as it is. */
+/* Frees it from memory; nothing else changes. */
 void manager_active_drop(struct active *a);
-/* Out of memory, onto the disk. */
+/* Moves it from memory to the disk. */
 void manager_active_defer(struct active *a, int64_t due_ms, unsigned attempts);
-/* Without a word to anybody but the log. */
+/* Removes the message; only the log says so. */
 void manager_active_remove(struct active *a);
 
-/* Where a recipient's mail goes, and the parts of its address. NULL: it has bad syntax.
- */
+/* The target of a recipient, and the parts of its address. NULL: bad syntax. */
 const struct target *attempt_route(const struct manager *m, const struct envelope *e,
                                    const struct recipient *r, struct address *address);
-/* The recipients of an request are on their way. */
+/* The delivery of these recipients has started. */
 void attempt_started(struct active *a, const unsigned *indexes, size_t count);
 /* One verdict: log line, D mark, bounce text. */
 void attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
                     bool expired, const struct timing *timing);
 /* SCHED_WAIT. */
 void attempt_wait(struct active *a, int64_t due_ms, unsigned attempts);
-/* The rest of it, when the sender has been warned, or could not be. */
+/* The rest of SCHED_WAIT, when the sender has been warned, or could not be. */
 void attempt_warned(struct active *a);
-/* The operator has not stepped in. */
+/* Whether the operator has not intervened. */
 bool attempt_goes_on(const struct active *a);
-/* SCHED_FINISH, or nobody is open. */
+/* SCHED_FINISH, or no recipient is open. */
 void attempt_finish(struct active *a);
-/* For a notice about it. */
+/* The settings of a notification. */
 struct dsn_settings attempt_notice_settings(struct manager *m);
-/* At the end, when no session is left and the pump does not run any more: ends the
- * rounds that a stop has cut short as the operator wants, and turns the loop until the
- * notices are stored, or for 10 s. */
+/* At the end, when no session is left and the pump does not run any longer: ends the
+ * attempts that a stop has cut off as the operator commanded, and turns the loop until
+ * the notifications are stored, or for 10 s. */
 void attempt_conclude(struct manager *m);
-/* The operator's bounce: everybody open fails, and the sender is told. */
+/* The operator's bounce: all open recipients fail, and the sender is notified. */
 void attempt_bounce(struct active *a);
 /* The content of hold/ID. */
 enum { HOLD_TEXT_MAX = 64 };
@@ -155,37 +158,37 @@ void attempt_hold_text(const struct manager *m, const char *why,
 /* --- manager_begin.c -------------------------------------------------------------- */
 
 /* SCHED_LOAD for a message in memory, or from the disk, where its content has been
- * checked as far as it must be (queue_check()). */
+ * checked as required (queue_check()). */
 void begin_load(struct manager *m, struct id id);
-/* At the beginning of the pump's turn: goes on with those that took more than one. */
+/* At the beginning of the pump: continues those that took more than one turn. */
 void begin_some(struct manager *m);
-/* No more should be begun in this turn. */
+/* Whether no more should be begun in this turn. */
 bool begin_is_busy(const struct manager *m);
-/* With new routes. */
+/* Routes anew after a change of routes. */
 void begin_anew(struct manager *m);
-/* Its round does not begin any more. */
+/* Stops the beginning of its attempt. */
 void begin_forget(struct active *a);
 
-/* --- manager_awaiting.c --------------------------------------------------------------- */
+/* --- manager_awaiting.c ----------------------------------------------------------- */
 
-/* Takes what waits for other fragments out of the recipients that are to be delivered.
- */
+/* Removes recipients that wait for other fragments from those to be delivered. */
 void manager_offer_open(struct active *a, struct sched_recipient *open, size_t *count);
-/* A verdict about a recipient that was redirected. False: it is no verdict about the
- * mail; *told is what is to be said of it. */
+/* A verdict for a redirected recipient. False: it is not a verdict about the mail, and
+ * *told is the one to report. */
 bool manager_awaiting_answered(struct active *a, unsigned index,
                                const struct outcome *outcome, struct outcome *told);
 bool awaiting_is_redirected(const struct active *a, unsigned index);
-/* Brings the marker (queue/spool/marker.h) in line before the message leaves memory. */
+/* Updates the marker (queue/spool/marker.h) before the message leaves memory. */
 void awaiting_note(struct active *a);
-/* An operator has taken it out of their hands. */
+/* An operator has withdrawn it from reassembly. */
 void manager_awaiting_withdraw(struct manager *m, struct id id);
-/* Nobody else is open, and the scheduler does not know the message (any more). */
+/* All open recipients wait, and the scheduler does not know the message (any
+ * longer). */
 void manager_await_parts(struct active *a, unsigned done_before);
 
 /* --- delay_warning.c ------------------------------------------------------------ */
 
-/* Whether the sender should hear of it if this recipient is deferred in the round that
+/* Whether the sender is to be warned if this recipient is deferred in the attempt that
  * begins. */
 bool delay_warning_is_due(const struct active *a, const struct recipient *r,
                           const struct transport_params *t);
@@ -193,8 +196,8 @@ bool delay_warning_is_due(const struct active *a, const struct recipient *r,
 void delay_warning_remember(struct active *a, unsigned index,
                             const struct outcome *outcome);
 void delay_warning_forget(struct active *a, unsigned recipients);
-/* At the end of a round that leaves recipients open. True: the notice is on its way,
- * and attempt_warned() will be called. */
+/* At the end of an attempt that leaves recipients open. True: the warning is being
+ * sent, and attempt_warned() will be called. */
 bool delay_warning_start(struct active *a);
 
 #endif

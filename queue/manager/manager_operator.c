@@ -217,7 +217,7 @@ say_due(const struct command *o)
 {
     char name[ID_LENGTH + 1];
     id_format(o->id, name);
-    log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "a retry is asked for");
+    log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "retry requested");
 }
 
 /* Nobody is there to deliver: the due time on disk is what counts. */
@@ -247,7 +247,7 @@ manager_operator_retry(const struct command *o)
         return nowhere(o);
     if (e->delivery.held) {
         envelope_free(&e);
-        return manager_operator_refuse(o, "is held, and not retried");
+        return manager_operator_refuse(o, "is held and cannot be retried");
     }
     if (m->settings.offline) {
         retry_offline(o, e);
@@ -322,7 +322,7 @@ manager_operator_operate(struct manager *m, enum manager_verb verb, struct id id
     struct command order = {m, id, by, why, listed};
     why[0] = '\0';
     if (!manager_handles(m, id)) {
-        snprintf(why, MANAGER_WHY_MAX, "belongs to slice %u: ask there",
+        snprintf(why, MANAGER_WHY_MAX, "belongs to slice %u; ask its daemon",
                  id_slice(id, m->settings.queue.slices));
         return MANAGER_REFUSED;
     }
@@ -397,6 +397,6 @@ manager_reason(struct manager *m, struct id id, unsigned recipient)
     size_t length = strlen(m->explained);
     if (last[0] != '\0')
         snprintf(m->explained + length, sizeof(m->explained) - length,
-                 "; deferred before: %s", last);
+                 "; previously deferred: %s", last);
     return m->explained;
 }

@@ -1,9 +1,9 @@
-/* The life of mail in the words of qmail-send's log (qmail-log(5)), for the
- * programs that read those: with LOG_STYLE_QMAIL alone, else nothing is said.
+/* The events of mail in the words of qmail-send's log (qmail-log(5)), for programs that
+ * read those. Active with LOG_STYLE_QMAIL only.
  *
- * qmail numbers messages by their inode; here the number is the hash of the name, the
- * same after a restart, and the name itself stands behind it: "id NAME". Deliveries are
- * counted from the start on, one for each recipient. */
+ * qmail numbers messages by their inode. Here the number is the hash of the id, the
+ * same after a restart, and the id itself follows: "id NAME". Deliveries are counted
+ * from startup on, one for each recipient. */
 #ifndef QUEUE_QMAIL_LOG_H
 #define QUEUE_QMAIL_LOG_H
 
@@ -14,24 +14,24 @@ enum { QMAIL_LOG_VALUE_MAX = 1024 };
 
 struct qmail_log {
     struct log *log;
-    unsigned limit;      /* of deliveries at a time, for each channel */
+    unsigned limit;      /* of parallel deliveries, for each channel */
     unsigned running[2]; /* deliveries, by channel */
     unsigned deliveries; /* so far */
 };
 
 bool qmail_log_is_on(const struct qmail_log *s);
 void qmail_log_new(struct qmail_log *s, const struct envelope *e);
-/* A handle for the delivery; 0 when nothing is said. */
+/* A handle for the delivery; 0 when nothing is logged. */
 unsigned qmail_log_start(struct qmail_log *s, const struct envelope *e, unsigned index,
                          enum channel channel);
-/* delivery 0: it had no beginning. False: nothing is said. */
+/* delivery 0: its start was not logged. False: nothing is logged. */
 bool qmail_log_result(struct qmail_log *s, unsigned delivery, const struct envelope *e,
                       unsigned index, enum channel channel,
                       const struct outcome *outcome);
-/* It was begun and not made. */
+/* It was started and not made. */
 void qmail_log_stopped(struct qmail_log *s, unsigned delivery);
 void qmail_log_bounce(struct qmail_log *s, struct id id);
-/* The notice of a notice failed. */
+/* A notification about a notification failed. */
 void qmail_log_discard(struct qmail_log *s, struct id id);
 void qmail_log_end(struct qmail_log *s, struct id id);
 void qmail_log_exit(struct qmail_log *s);

@@ -70,7 +70,7 @@ target_read(struct peers_reading *r, struct text t, struct peer *peer,
         target_has_user(target) || target->look_up_mx ||
         !net_address_parse_ip(text_from(target->host), &peer->address)) {
         snprintf(problem, TARGET_PROBLEM_MAX,
-                 "a host is reached at one IP address: say NAME=ADDRESS:PORT, or "
+                 "a peer needs one IP address: write NAME=ADDRESS:PORT, or "
                  "NAME=smtp://ADDRESS:PORT?OPTIONS");
         return false;
     }
@@ -87,8 +87,8 @@ peers_entry_read(struct peers_reading *r, const char *key, struct text entry,
     if (!name_read(text_before(entry, equals), peer->name)) {
         peers_complain(r, key, entry,
                        equals == TEXT_NONE
-                           ? "a host's name has letters, digits, '-', '_' and '.' alone"
-                           : "in front of '=' stands a host's name");
+                           ? "a host name has only letters, digits, '-', '_' and '.'"
+                           : "a host name must precede '='");
         return false;
     }
     if (equals == TEXT_NONE)
@@ -99,8 +99,8 @@ peers_entry_read(struct peers_reading *r, const char *key, struct text entry,
         r, key, entry,
         strcmp(key, "defrag_host") != 0
             ? problem
-            : "behind '=' stands the IP address from which connections to the "
-              "others go out");
+            : "'=' must be followed by the local IP address of connections to the "
+              "others");
     return false;
 }
 
@@ -155,14 +155,14 @@ list_read(struct peers_reading *r)
         bool keep = peers_entry_read(r, "defrag_peers", entry, peer);
         HASH_FIND_STR(r->peers->by_name, peer->name, twin);
         if (keep && peer->target.peer == 0)
-            peers_complain(r, "defrag_peers", entry, "say NAME=ADDRESS:PORT");
+            peers_complain(r, "defrag_peers", entry, "write NAME=ADDRESS:PORT");
         else if (keep && twin != NULL)
-            peers_complain(r, "defrag_peers", entry, "that name is there already");
+            peers_complain(r, "defrag_peers", entry, "duplicate name");
         else if (keep && peers_is_taken(r->peers, peer))
             peers_complain(r, "defrag_peers", entry,
-                           "another host has that address and port already");
+                           "another host has the same address and port");
         else if (keep && HASH_COUNT(r->peers->by_name) == PEERS_MAX)
-            peers_complain(r, "defrag_peers", entry, "there are too many (256)");
+            peers_complain(r, "defrag_peers", entry, "too many hosts (at most 256)");
         else if (keep && strcmp(peer->name, r->peers->own_name) == 0)
             take_own_entry(r->peers, peer);
         else if (keep) {

@@ -251,7 +251,7 @@ relay_secret(struct reading *r, const struct target *target,
                  "relay_password is set, but no user: write SCHEME://USER@HOST");
     else if (users > 1)
         snprintf(problem, TARGET_PROBLEM_MAX,
-                 "relay_password is for one user, and here are %zu; put their "
+                 "relay_password is for one user, but relay has %zu; put their "
                  "passwords into the file that auth_passwords names",
                  users);
     else if (mistake)
@@ -259,8 +259,8 @@ relay_secret(struct reading *r, const struct target *target,
     else if (!secrets_add(r->table->secrets, found.host, found.port, found.user,
                           password, "relay_password"))
         snprintf(problem, TARGET_PROBLEM_MAX,
-                 "auth_passwords has a line for this user and port, too; leave "
-                 "relay_password out");
+                 "auth_passwords has a line for this user and port, too; remove "
+                 "relay_password");
     return problem[0] == '\0';
 }
 
@@ -278,18 +278,17 @@ route_entry_read(struct reading *r, struct text entry, struct text pattern,
                         : pattern_key(pattern, key);
     if (length == 0)
         route_complain(r, r->key, entry,
-                       of_senders ? "bad pattern; use user@domain, domain, .domain "
+                       of_senders ? "invalid pattern; use user@domain, domain, .domain "
                                     "(sub-domains), <> (bounces) or *"
-                                  : "bad pattern; use user@domain, domain, .domain "
+                                  : "invalid pattern; use user@domain, domain, .domain "
                                     "(sub-domains) or *");
     else if (target.length == 0)
         route_complain(r, r->key, entry, "no target; write PATTERN TARGET, e.g. * mx");
     else if (!read_target(r, target, &parsed, problem))
         route_complain(r, r->key, entry, problem);
     else if (route_of(r->rules, text_of(key, length)))
-        route_complain(
-            r, r->key, entry,
-            "its pattern stands above already, so this never matches; remove one");
+        route_complain(r, r->key, entry,
+                       "duplicate pattern, which never matches; remove one");
     else
         memcpy(&route_add(r->rules, text_of(key, length))->target, &parsed,
                sizeof(parsed));
@@ -336,9 +335,9 @@ route_line_read(struct reading *r, struct text line)
                            ? (size_t)(target.at - entry.at) + target.length
                            : pattern.length;
         if (!error && pattern_length(target) < target.length)
-            route_complain(
-                r, r->key, entry,
-                "text after the target; write one entry a line, or commas between");
+            route_complain(r, r->key, entry,
+                           "text after the target; write one entry per line, or "
+                           "separate with commas");
         else
             route_entry_read(r, entry, pattern, target);
     }

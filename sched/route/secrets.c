@@ -119,8 +119,9 @@ value_read(struct text value, struct secret *secret)
     else if (text_starts(value, TEXT("@/")))
         secret->is_token = true;
     else if (text_starts(value, TEXT("@")))
-        return "@ wants the absolute path of a token's file; a password that begins "
-               "with @ is written with a second @ in front";
+        return "@ needs the absolute path of a token file; write a password that "
+               "begins "
+               "with @ with a second @ in front";
     secret->value = secret->is_token ? text_after(value, 1) : value;
     return NULL;
 }
@@ -141,12 +142,12 @@ secrets_line_read(struct secrets *secrets, struct text line)
     if (mistake)
         return mistake;
     if (secret.value.length == 0)
-        return "no password stands behind the user; write HOST[:PORT] USER PASSWORD";
+        return "the password is missing; write HOST[:PORT] USER PASSWORD";
     if (secrets_mistake(secret.value))
         return "the password is longer than 1024 bytes, not UTF-8 or has control "
                "characters";
     if (!line_add(secrets, host, port, user, &secret))
-        return "there is a line above for this host and user already; remove one";
+        return "duplicate of a line above for this host and user; remove one";
     return NULL;
 }
 

@@ -99,13 +99,13 @@ option_tls(struct target_parser *p, struct text value)
     if (p->scheme && p->scheme->promised && tls < TARGET_TLS_ENCRYPT)
         return target_complain(
             p,
-            "tls=%s contradicts %.*s://, which never sends in clear text; "
+            "tls=%s contradicts %.*s://, which never sends in cleartext; "
             "use tls=encrypt (any certificate), or smtp://HOST:%u?tls=%s",
             tls_words[tls], TEXT_ARGS(p->scheme->name), (unsigned)t->port,
             tls_words[tls]);
     if (t->kind == TARGET_LMTP && t->host[0] == '\0' && tls != TARGET_TLS_NONE)
-        return target_complain(
-            p, "tls=%s: a Unix socket is not a network; leave it out", tls_words[tls]);
+        return target_complain(p, "tls=%s: a Unix socket is not a network; remove it",
+                               tls_words[tls]);
     t->tls = tls;
     return true;
 }
@@ -198,7 +198,7 @@ option_parse(struct target_parser *p, struct text key, struct text value)
         return true;
     return target_complain(
         p,
-        "option '%.*s=%.*s' is unknown here or its value is bad; there are "
+        "option '%.*s=%.*s' is unknown here or its value is invalid; use "
         "concurrency, initial, recipients, rate_delay, minimal_backoff, "
         "maximal_backoff, lifetime, timeout_scale, defragment, notices, tls, auth",
         TEXT_ARGS(text_before(key, 40)), TEXT_ARGS(text_before(value, 40)));
@@ -209,8 +209,7 @@ options_parse(struct target_parser *p, struct text options)
 {
     struct text option;
     if (text_find(options, '|') != TEXT_NONE)
-        return target_complain(p,
-                               "options stand behind the last host, and are for all");
+        return target_complain(p, "options go after the last host and apply to all");
     while (text_cut(&options, '&', &option)) {
         size_t equal = text_find(option, '=');
         if (equal == TEXT_NONE)
@@ -254,13 +253,13 @@ hosts_parse(struct target_parser *p, struct text list)
         size_t colon = text_find(one, ':');
         if (text_starts(text_after(one, colon), TEXT("://"))) {
             if (scheme_find(text_before(one, colon)) != scheme)
-                return target_complain(p,
-                                       "all hosts of a target have one scheme: %.*s://",
-                                       TEXT_ARGS(scheme->name));
+                return target_complain(
+                    p, "all hosts of a target must have one scheme: %.*s://",
+                    TEXT_ARGS(scheme->name));
             one = text_after(one, colon + 3);
         }
         if (!first && p->target->kind != TARGET_SMTP)
-            return target_complain(p, "only hosts for SMTP can be a list");
+            return target_complain(p, "only SMTP hosts can form a list");
         if (!target_add_host(p, one, scheme->port, first))
             return false;
     }
@@ -368,7 +367,7 @@ body_parse(struct target_parser *p, struct text t, uint16_t smtp_port)
         return true;
     }
     if (text_starts_nocase(t, TEXT("mx|")))
-        return target_complain(p, "mx is no host: it cannot be in a list");
+        return target_complain(p, "mx is not a host and cannot be in a list");
     if (text_starts_nocase(t, TEXT("maildir:")))
         return maildir_parse(p, text_after(t, 8));
     if (text_starts(text_after(t, scheme.length), TEXT("://")))
@@ -379,7 +378,7 @@ body_parse(struct target_parser *p, struct text t, uint16_t smtp_port)
     if (text_find(t, '@') != TEXT_NONE)
         return target_complain(
             p, "for AUTH write smtp://USER@HOST or submission://USER@HOST; "
-               "mail is not forwarded to other addresses here");
+               "routes do not forward mail to other addresses");
     return scheme_parse(p, scheme_find(TEXT("smtp")), t);
 }
 
@@ -396,14 +395,15 @@ check_auth(struct target_parser *p)
     const struct target *t = p->target;
     bool has_user = target_has_user(t);
     if (!has_user && (t->auth[0] != '\0' || t->auth_clear))
-        return target_complain(p, "auth options are for a user: write %.*s://USER@HOST",
+        return target_complain(p, "auth options need a user: write %.*s://USER@HOST",
                                TEXT_ARGS(p->scheme->name));
     if (has_user && t->look_up_mx)
-        return target_complain(p, "mx=yes: DNS must not choose who gets the password");
-    if (t->tls == TARGET_TLS_NONE && !t->auth_clear && target_has_distant_user(t))
         return target_complain(
-            p, "with tls=none the password would be sent in clear text; "
-               "use another tls=, or say auth_clear=yes");
+            p, "mx=yes: DNS must not decide which host gets the password");
+    if (t->tls == TARGET_TLS_NONE && !t->auth_clear && target_has_distant_user(t))
+        return target_complain(p,
+                               "with tls=none the password would be sent in cleartext; "
+                               "use another tls=, or set auth_clear=yes");
     return true;
 }
 

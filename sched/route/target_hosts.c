@@ -51,7 +51,7 @@ host_parse(struct target_parser *p, struct text t, uint16_t port, struct host_pa
         if (end == TEXT_NONE)
             return target_complain(p, "']' is missing");
         if (!literal_parse(text_after(text_before(t, end), 1), &out->host))
-            return target_complain(p, "no address or name stands in the brackets");
+            return target_complain(p, "no address or name in the brackets");
         rest = text_after(t, end + 1);
     } else {
         size_t colon = text_find(t, ':');
@@ -64,15 +64,15 @@ host_parse(struct target_parser *p, struct text t, uint16_t port, struct host_pa
         out->host = text_before(t, colon);
         rest = text_after(t, colon);
         if (!address_is_domain(out->host))
-            return target_complain(p, "'%.*s' is no host name or [address]",
+            return target_complain(p, "'%.*s' is not a host name or [address]",
                                    TEXT_ARGS(text_before(out->host, 60)));
     }
     if (rest.length > 0 &&
         (rest.at[0] != ':' || !text_number(text_after(rest, 1), 65535, &number) ||
          !number))
-        return target_complain(p,
-                               "'%.*s' after the host is no port: write :1 to :65535",
-                               TEXT_ARGS(text_before(rest, 60)));
+        return target_complain(
+            p, "'%.*s' after the host is not a port: write :1 to :65535",
+            TEXT_ARGS(text_before(rest, 60)));
     out->port = (uint16_t)number;
     return out->host.length < TARGET_HOST_MAX ||
            target_complain(p, "the host name is too long");
@@ -129,7 +129,7 @@ user_parse(struct target_parser *p, struct text t)
     size_t length;
     if (text_find(t, ':') != TEXT_NONE) {
         target_complain(p,
-                        "no password stands here, where it would be shown: use "
+                        "no password is allowed here, where it would be visible: use "
                         "relay_password or auth_passwords (a ':' of the user is %%3A)");
         return 0;
     }
@@ -170,7 +170,7 @@ host_add(struct target_parser *p, const struct host_part *part, bool is_first)
     struct target *t = p->target;
     uint16_t user = 0;
     if (part->user.at && t->kind != TARGET_SMTP)
-        return target_complain(p, "there is no AUTH by LMTP: leave user@ out");
+        return target_complain(p, "LMTP has no AUTH: remove user@");
     if (part->user.at && (user = user_parse(p, part->user)) == 0)
         return false;
     if (!is_first)

@@ -175,11 +175,11 @@ fake_server_option(struct fake_server_settings *s, struct text option,
             continue;
         if (fake_server_option_set(o, s, text_after(option, equals + 1)))
             return true;
-        (void)!buffer_format(problem, "'%.*s': %s wants %s", TEXT_ARGS(option), o->name,
+        (void)!buffer_format(problem, "'%.*s': %s needs %s", TEXT_ARGS(option), o->name,
                              o->right);
         return false;
     }
-    (void)!buffer_format(problem, "'%.*s' is no setting of a server: up down silent",
+    (void)!buffer_format(problem, "'%.*s' is not a server setting: up down silent",
                          TEXT_ARGS(option));
     for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
         (void)!buffer_format(problem, " %s=", options[i].name);

@@ -67,7 +67,7 @@ read_time(struct reader *r, struct text value, int64_t *time_us)
     int64_t time_ms;
     if (!settings_parse_duration(value, &time_ms) || time_ms < 0 ||
         time_ms > TIME_MAX_MS) {
-        scenario_complain(r, "'%.*s' is no time such as 500ms, 10s, 30m, 2h",
+        scenario_complain(r, "'%.*s' is not a time such as 500ms, 10s, 30m, 2h",
                           TEXT_ARGS(shown(value)));
         return false;
     }
@@ -81,7 +81,7 @@ read_number(struct reader *r, struct text word, uint64_t min, uint64_t max,
 {
     if (text_number(word, max, number) && *number >= min)
         return true;
-    scenario_complain(r, "'%.*s' is no number from %llu to %llu",
+    scenario_complain(r, "'%.*s' is not a number from %llu to %llu",
                       TEXT_ARGS(shown(word)), (unsigned long long)min,
                       (unsigned long long)max);
     return false;
@@ -125,7 +125,7 @@ scenario_read_name(struct reader *r, struct text *rest, const char *of,
     *range = (struct range){1, 1};
     if (!next_word(rest, name) || name->length > SCENARIO_NAME_MAX ||
         text_find(*name, '=') != TEXT_NONE) {
-        scenario_complain(r, "a name of a %s must come first", of);
+        scenario_complain(r, "the name of a %s must come first", of);
         return false;
     }
     bool many = find_number_mark(*name) != TEXT_NONE;
@@ -138,7 +138,7 @@ scenario_read_name(struct reader *r, struct text *rest, const char *of,
         !text_number(text_before(word, dot), SCENARIO_DOMAINS_MAX, &range->first) ||
         !text_number(text_after(word, dot + 2), SCENARIO_DOMAINS_MAX, &range->last) ||
         range->last < range->first) {
-        scenario_complain(r, "'%.*s' is no range such as 1..500",
+        scenario_complain(r, "'%.*s' is not a range such as 1..500",
                           TEXT_ARGS(shown(word)));
         return false;
     }
@@ -211,12 +211,12 @@ scenario_read_site(struct reader *r, struct text *rest, size_t *first, size_t *c
 {
     struct text name;
     if (!next_word(rest, &name)) {
-        scenario_complain(r, "the name of a site must come next");
+        scenario_complain(r, "the name of a site must follow");
         return false;
     }
     if (site_find(r->scenario, name, first, count))
         return true;
-    scenario_complain(r, "no site '%.*s' stands above; 'site %.*s' makes it",
+    scenario_complain(r, "no site '%.*s' is defined above; 'site %.*s' makes it",
                       TEXT_ARGS(shown(name)), TEXT_ARGS(shown(name)));
     return false;
 }
@@ -308,7 +308,7 @@ read_address_statement(struct reader *r, struct text rest)
         return;
     if (!next_word(&rest, &name) || name.length >= FAKE_SERVER_NAME_MAX ||
         text_find(name, '=') != TEXT_NONE) {
-        scenario_complain(r, "a name for the address must come behind the site");
+        scenario_complain(r, "a name of the address must follow the site");
         return;
     }
     for (size_t i = first; i < first + count; i++) {
@@ -341,8 +341,7 @@ read_domain_statement(struct reader *r, struct text rest)
     if (!scenario_read_site(r, &rest, &first, &count))
         return;
     if (domain_find(s, name, &known, &known_count)) {
-        scenario_complain(r, "domain '%.*s' stands above already",
-                          TEXT_ARGS(shown(name)));
+        scenario_complain(r, "duplicate domain '%.*s'", TEXT_ARGS(shown(name)));
         return;
     }
     if (s->domain_count + (range.last - range.first) >= SCENARIO_DOMAINS_MAX) {
@@ -398,8 +397,7 @@ read_at_statement(struct reader *r, struct text rest)
     struct fake_server_settings tried = site->base;
     rest = text_trim(rest);
     if (rest.length == 0)
-        scenario_complain(r,
-                          "nothing changes: up, down, silent or KEY=VALUE must follow");
+        scenario_complain(r, "no change: up, down, silent or KEY=VALUE must follow");
     if (rest.length == 0 || !server_set(r, &tried, rest))
         return;
     change.address = one ? text_string(address) : NULL;
@@ -421,7 +419,7 @@ read_class(struct reader *r, struct text value, enum sched_class *class)
     else if (text_equal(value, TEXT("bulk")))
         *class = SCHED_BULK;
     else {
-        scenario_complain(r, "'%.*s' is no class: normal, urgent or bulk",
+        scenario_complain(r, "'%.*s' is not a class: normal, urgent or bulk",
                           TEXT_ARGS(shown(value)));
         return false;
     }
@@ -433,7 +431,8 @@ scenario_read_rate(struct reader *r, struct text value, int64_t *every_us)
 {
     struct rate rate;
     if (!bucket_rate_parse(value, &rate) || rate.amount == 0) {
-        scenario_complain(r, "'%.*s' is no rate such as 10/s", TEXT_ARGS(shown(value)));
+        scenario_complain(r, "'%.*s' is not a rate such as 10/s",
+                          TEXT_ARGS(shown(value)));
         return false;
     }
     *every_us = rate.period_ms * 1000 / rate.amount;
@@ -445,7 +444,8 @@ scenario_read_size(struct reader *r, struct text value, uint64_t *size)
 {
     int64_t bytes;
     if (!settings_parse_size(value, &bytes) || bytes < 0) {
-        scenario_complain(r, "'%.*s' is no size such as 10K", TEXT_ARGS(shown(value)));
+        scenario_complain(r, "'%.*s' is not a size such as 10K",
+                          TEXT_ARGS(shown(value)));
         return false;
     }
     *size = (uint64_t)bytes;
@@ -496,7 +496,7 @@ read_arrival_part(struct reader *r, struct arriving *a, struct text word)
     else {
         scenario_complain(
             r,
-            "'%.*s' is no part of 'arrive': domain= count= recipients= size= "
+            "'%.*s' is not a part of 'arrive': domain= count= recipients= size= "
             "sender= class= name= at= every= rate= random",
             TEXT_ARGS(shown(word)));
         good = false;
@@ -518,8 +518,7 @@ read_arrive_statement(struct reader *r, struct text rest)
         if (!read_arrival_part(r, &a, word))
             return;
     if (!domain_find(s, a.domain, &a.arrival.first, &a.arrival.count)) {
-        scenario_complain(r,
-                          "domain=NAME must name a domain of a line above, not '%.*s'",
+        scenario_complain(r, "domain=NAME must name a domain defined above, not '%.*s'",
                           TEXT_ARGS(shown(a.domain)));
         return;
     }
@@ -610,7 +609,7 @@ read_transport(struct reader *r, struct text rest)
                                      text_after(word, equals + 1)))
             scenario_complain(
                 r,
-                "'%.*s' is no option of a transport, or not within its bounds: "
+                "'%.*s' is not an option of a transport, or out of range: "
                 "see \"routes\" in petrel.conf(5)",
                 TEXT_ARGS(shown(word)));
     }
@@ -626,7 +625,7 @@ scenario_read_client(struct reader *r, struct text rest)
         else if (text_starts(word, TEXT("idle=")))
             (void)!read_time(r, text_after(word, 5), &r->scenario->idle_us);
         else
-            scenario_complain(r, "'%.*s' is no part of 'client': dns=TIME idle=TIME",
+            scenario_complain(r, "'%.*s' is not a part of 'client': dns=TIME idle=TIME",
                               TEXT_ARGS(shown(word)));
     }
 }
@@ -664,7 +663,7 @@ scenario_read_line(struct reader *r, struct text line)
         }
     scenario_complain(
         r,
-        "'%.*s' is no statement: seed until active_limit delivery_session_limit "
+        "'%.*s' is not a statement: seed until active_limit delivery_session_limit "
         "site_active_share transport client site address domain at arrive",
         TEXT_ARGS(shown(word)));
 }
@@ -700,7 +699,7 @@ scenario_new(struct text content, const char *name,
     if (r.line > LINES_MAX)
         scenario_complain(&r, "more than %d lines", LINES_MAX);
     else if (!r.bad && s->arrival_count == 0)
-        scenario_complain(&r, "no mail arrives: an 'arrive' is missing");
+        scenario_complain(&r, "no mail arrives: add an 'arrive'");
     if (r.bad)
         scenario_free(&s);
     return s;

@@ -207,7 +207,7 @@ sub why { my ($petrel, $id) = @_; return ($petrel->run(qw(queue why), $id))[1] }
     unlike $run->(), qr/lonely/, 'is not shown';
     like $run->(auth_passwords => undef, relay => "smtp://joe:$secret\@smtp.test"), qr/^78 \S+:\d+: relay: /, 'a password in the settings';
     my $said = $run->(relay => 'smtp://joe:hush-hush@smtp.test');
-    like $said, qr/^78 \S+:\d+: relay: 'smtp:\/\/joe:\*\@smtp\.test': no password stands here.*use relay_password or auth_passwords/, 'is refused';
+    like $said, qr/^78 \S+:\d+: relay: 'smtp:\/\/joe:\*\@smtp\.test': no password is allowed here.*use relay_password or auth_passwords/, 'is refused';
     unlike $said, qr/hush/, 'and not shown';
 }
 

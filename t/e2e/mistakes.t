@@ -58,7 +58,7 @@ warned("routes = * smtps://smtp.example.org:$_?tls=encrypt", "smtp.example.org:$
 warned("routes = * smtp://a.example.org?concurrency=2&initial=5", 'a.example.org: an initial concurrency of 5 is above the limit of 2');
 warned("routes =\n  * mx\n  example.net smtp://a.example.org", "FILE:3: routes: the route 'example.net' is never chosen, since '*' stands above it and the first match wins: move it up, or remove it");
 warned("routes = * mx\nsender_routes =\n  example.net mx\n  me\@Example.net mx", "FILE:4: sender_routes: the route 'me\@example.net' is never chosen, since 'example.net' stands above it");
-refused("routes =\n  example.net mx\n  * mx\n  Example.net mx", "routes: 'Example.net mx': its pattern stands above already, so this never matches; remove one");
+refused("routes =\n  example.net mx\n  * mx\n  Example.net mx", "routes: 'Example.net mx': duplicate pattern, which never matches; remove one");
 ($code, $said) = check('routes = * hold, ' . join ', ', map { "a$_.example mx" } 1 .. 30);
 unlike $said, qr/never chosen/, 'what holds hides nothing: released mail goes past it';
 ($code, $said) = check('routes = * mx, ' . join ', ', map { "a$_.example mx" } 1 .. 30);

@@ -53,7 +53,7 @@ cmp_ok abs($shown->{since} - time), '<', 600, 'with the time';
 ok $petrel->wait_log(qr/ $one: held by the operator/), 'it is logged';
 my ($code, $text) = queue('retry', $one);
 is $code, 69, 'held mail is not retried';
-like $text, qr/^petrel queue: $one: is held, and not retried$/, 'which is said';
+like $text, qr/^petrel queue: $one: is held and cannot be retried$/, 'which is said';
 is_deeply [queue('release', $two)], [69, "petrel queue: $two: is not held\n"], 'release of what is not held';
 
 my $alive = Sink->start('--listen', "127.0.0.1:$dead");

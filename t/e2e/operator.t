@@ -193,7 +193,7 @@ is ids('ls'), join(' ', sort @id{qw(one two)}), 'two are left';
 my $again = Sink->start('--listen', "127.0.0.1:$dead");
 is_deeply [queue('retry', $id{one})], [0, "$id{one} is due now\n"], 'retry of one';
 ok $again->wait_for('x@dead.test'), 'is delivered at once' or diag $petrel->log;
-ok $petrel->wait_log(qr/$id{one}: a retry is asked for/), 'is logged';
+ok $petrel->wait_log(qr/$id{one}: retry requested/), 'is logged';
 ok $petrel->wait_log(qr/ $id{one}: to=<x\@dead\.test>.*status=sent/), 'as its delivery';
 is ids('ls'), $id{two}, 'the other still waits';
 is_deeply [queue('retry', '--to', 'dead.test')], [0, "$id{two} is due now\n"], 'retry by recipient';

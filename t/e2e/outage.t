@@ -215,13 +215,13 @@ my %trouble = (
     $petrel->configure(routes => "${routes}petrel.test error:5.1.1 nobody is there\n* smtp://127.0.0.1:$sink->{port}");
     $petrel->start;
     take($petrel, from => '', to => 'gone@x.test');
-    ok $petrel->wait_log(qr/a notice to postmaster failed/), 'triple bounce: the log says it';
+    ok $petrel->wait_log(qr/notification to postmaster failed/), 'triple bounce: the log says it';
     ok $petrel->wait_empty, 'triple bounce: and that is the end';
     my $before = $bounces->count('messages');
 
     # A sender that cannot be reached in time: postmaster again, who is not there.
     take($petrel, from => 'a@unreachable.test', to => 'gone@x.test');
-    ok Petrel::wait_for(sub { my $n = () = $petrel->log =~ /a notice to postmaster failed/g; $n == 2 }), 'a report that expires becomes a double bounce';
+    ok Petrel::wait_for(sub { my $n = () = $petrel->log =~ /notification to postmaster failed/g; $n == 2 }), 'a report that expires becomes a double bounce';
     ok $petrel->wait_empty, 'and that ends, too';
     is $bounces->count('messages'), $before, 'nobody else was told';
     is $petrel->stop, 0, 'it ends well';

@@ -118,7 +118,7 @@ SKIP: {
     like reload($petrel), qr{warning: needs a restart: the sandbox does not allow to write to \Q$elsewhere\E/$}m,
         'a Maildir elsewhere needs a restart, which is said';
     like $petrel->send_mail('a@here.test', 'v@petrel.test', $letter), qr/^250 /, 'its mail is taken';
-    ok $petrel->wait_log(qr{to=<v\@petrel\.test>.*dsn=4\.3\.5, status=deferred \(the sandbox does not allow to write to \Q$elsewhere\E/: needs a restart of Petrel\)}),
+    ok $petrel->wait_log(qr{to=<v\@petrel\.test>.*dsn=4\.3\.5, status=deferred \(the sandbox does not permit writing to \Q$elsewhere\E/: restart Petrel\)}),
         'and waits, with a plain sentence' or diag $petrel->log;
     is $petrel->queued, 1, 'it is safe';
     is $petrel->stop, 0, 'it stops';

@@ -180,7 +180,7 @@ test_reason(void)
     send_away(&h, "b@y", STAGE_HALF_MS / 2);
     const char *why = stage_why(&h.s);
     ok_named(strstr(why, "goes to b.test, ") != NULL, "where it is to go is told");
-    ok_named(strstr(why, "; deferred before: come again") != NULL,
+    ok_named(strstr(why, "; previously deferred: come again") != NULL,
              "and why it is not there");
     shared_end(&h);
 }

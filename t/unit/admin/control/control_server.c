@@ -355,7 +355,7 @@ test_commands(void)
     is_tried(&w, a, 3, "and again");
     is_done(a, "hold", w.id, true, "held");
     is_done(a, "hold", w.id, true, "is held already");
-    is_done(a, "retry", w.id, false, "is held, and not retried");
+    is_done(a, "retry", w.id, false, "is held and cannot be retried");
     is_done(a, "release", w.id, true, "released");
     is_tried(&w, a, 4, "and tried");
     is_done(a, "release", w.id, false, "is not held");
@@ -371,7 +371,7 @@ test_commands(void)
     until(&w, is_at_rest(&w));
     is_done(a, "rm", w.id, false, "no such message");
     send_mail(&w, 1, "keep.test");
-    is_done(a, "retry", w.id, false, "is held, and not retried");
+    is_done(a, "retry", w.id, false, "is held and cannot be retried");
     is_done(a, "rm", w.id, true, "removed");
     control_client_free(&a);
     end(&w);

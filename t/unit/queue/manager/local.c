@@ -224,8 +224,8 @@ test_forbidden(void)
     char want[400];
     snprintf(
         want, sizeof(want),
-        "status=deferred (the sandbox does not allow to write to %s: needs a restart "
-        "of Petrel)",
+        "status=deferred (the sandbox does not permit writing to %s: restart "
+        "Petrel)",
         root);
     ok_named(world_logged(&w, want), "it is deferred, with a plain sentence");
     end(&w);

@@ -57,7 +57,7 @@ test_double_bounce(void)
     manager_world_begin(&w, "h.test smtp://other.test, * smtp://sink.test");
     world_deliver(&w, "", "bad@b.test");
     world_saw(&w, ">bad@b.test >postmaster@h.test ", "postmaster, and no further");
-    ok(world_logged(&w, "a notice to postmaster failed; nobody else is told"));
+    ok(world_logged(&w, "notification to postmaster failed; discarded"));
     ok(world_is_empty(&w));
     manager_world_end(&w);
 }
@@ -665,7 +665,7 @@ test_notice_refused(void)
     manager_world_start(&w);
     sim_loop_advance(w.loop, 400 * 1000);
     ok(world_logged(&w, "status=bounced (no)"));
-    ok(world_logged(&w, "cannot write the notice now: "));
+    ok(world_logged(&w, "cannot write the notification now: "));
     is_number(world_files(&w, "mess"), 1, "the message stays");
     is_number(world_files(&w, "bounce"), 1, "with what is to be told");
     world_send(&w, "ann@a.test", "good@b.test");

@@ -371,7 +371,7 @@ test_bounce_refused(void)
     buffer_clear(&w.seen);
     ok(world_operate(&w, MANAGER_BOUNCE) == MANAGER_DONE);
     sim_loop_advance(w.loop, 200 * 1000);
-    ok(world_logged(&w, "cannot write the notice now"));
+    ok(world_logged(&w, "cannot write the notification now"));
     is_number(world_files(&w, "mess"), 1, "it waits");
     ok(world_operate(&w, MANAGER_HOLD) == MANAGER_DONE);
     w.settings.queue.bytes_reserve = 0;
@@ -540,7 +540,7 @@ test_stop_refused(void)
     int64_t begun_ms = loop_monotonic_ms(w.loop);
     cut(&w, &request, "");
     is_number(loop_monotonic_ms(w.loop), begun_ms, "nothing is waited for");
-    ok(world_logged(&w, "cannot write the notice now"));
+    ok(world_logged(&w, "cannot write the notification now"));
     is_number(world_files(&w, "mess"), 1, "it is there, decided");
     w.settings.queue.bytes_reserve = 0;
     w.stalled = false;
@@ -701,7 +701,7 @@ test_slices(void)
     for (int verb = MANAGER_HOLD; verb <= MANAGER_REMOVE; verb++)
         ok(manager_operate(w.manager, (enum manager_verb)verb, other, why) ==
            MANAGER_REFUSED);
-    is_string(why, "belongs to slice 1: ask there", "says where");
+    is_string(why, "belongs to slice 1; ask its daemon", "says where");
     ok(!manager_handles(w.manager, other));
     ok(manager_handles(w.manager, (struct id){.time_ms = 5, .hash = 1}));
     manager_world_end(&w);

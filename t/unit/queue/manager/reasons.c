@@ -497,8 +497,8 @@ test_ignored(void)
     w.stalled = true;
     manager_world_start(&w);
     is_string(manager_reason(w.manager, w.id, 0), "", "no reason is believed");
-    ok_named(world_logged(&w, "lock/reasons is ignored: it is damaged"), "a warning");
-    is_number(times(buffer_text(&w.lines), "is ignored"), 1, "one line");
+    ok_named(world_logged(&w, "ignored lock/reasons: damaged"), "a warning");
+    is_number(times(buffer_text(&w.lines), "ignored lock/reasons"), 1, "one line");
     manager_world_end(&w);
 }
 

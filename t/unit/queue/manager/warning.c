@@ -143,7 +143,7 @@ test_refused(void)
     w.settings.queue.bytes_reserve = INT64_MAX / 4;
     world_restart(&w);
     sim_loop_advance(w.loop, 3 * HOUR_MS);
-    ok(count_lines(&w, "cannot write the notice now: ") > 1);
+    ok(count_lines(&w, "cannot write the notification now: ") > 1);
     ok(!is_warned(&w) && count_lines(&w, told) == 0 && notices(&w) == 0);
     ok_named(world_place(&w) == SCHED_DEFERRED, "it is retried all the same");
     w.settings.queue.bytes_reserve = 0;

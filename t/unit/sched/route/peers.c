@@ -91,11 +91,11 @@ refuses(const char *host, const char *list, const char *line)
 }
 
 #define ONE_ADDRESS                                                                    \
-    "a host is reached at one IP address: say NAME=ADDRESS:PORT, or "                  \
+    "a peer needs one IP address: write NAME=ADDRESS:PORT, or "                  \
     "NAME=smtp://ADDRESS:PORT?OPTIONS\n"
 
-#define NAME_MADE_OF "a host's name has letters, digits, '-', '_' and '.' alone\n"
-#define TAKEN        "another host has that address and port already\n"
+#define NAME_MADE_OF "a host name has only letters, digits, '-', '_' and '.'\n"
+#define TAKEN        "another host has the same address and port\n"
 
 static void
 test_bad(void)
@@ -103,13 +103,13 @@ test_bad(void)
     refuses("a b", "", "defrag_host: 'a b': " NAME_MADE_OF);
     refuses("[10.0.0.1]", "", "defrag_host: '[10.0.0.1]': " NAME_MADE_OF);
     refuses("a b=10.0.0.1", "",
-            "defrag_host: 'a b=10.0.0.1': in front of '=' stands a host's name\n");
+            "defrag_host: 'a b=10.0.0.1': a host name must precede '='\n");
     refuses("a=b.example", "",
-            "defrag_host: 'a=b.example': behind '=' stands the IP address from which "
-            "connections to the others go out\n");
+            "defrag_host: 'a=b.example': '=' must be followed by the local IP address of "
+            "connections to the others\n");
     refuses("a", "10.0.0.2:25=b",
-            "defrag_peers: '10.0.0.2:25=b': in front of '=' stands a host's name\n");
-    refuses("a", "b", "defrag_peers: 'b': say NAME=ADDRESS:PORT\n");
+            "defrag_peers: '10.0.0.2:25=b': a host name must precede '='\n");
+    refuses("a", "b", "defrag_peers: 'b': write NAME=ADDRESS:PORT\n");
     refuses("a", "b=mx.example", "defrag_peers: 'b=mx.example': " ONE_ADDRESS);
     refuses("a", "b=mx", "defrag_peers: 'b=mx': " ONE_ADDRESS);
     refuses("a", "b=lmtp://10.0.0.2",
@@ -119,7 +119,7 @@ test_bad(void)
     refuses("a", "b=smtp://10.0.0.2|10.0.0.3",
             "defrag_peers: 'b=smtp://10.0.0.2|10.0.0.3': " ONE_ADDRESS);
     refuses("a", "b=10.0.0.2 B=10.0.0.3",
-            "defrag_peers: 'B=10.0.0.3': that name is there already\n");
+            "defrag_peers: 'B=10.0.0.3': duplicate name\n");
     refuses("a", "b=10.0.0.2 c=10.0.0.2", "defrag_peers: 'c=10.0.0.2': " TAKEN);
     refuses("a", "a=10.0.0.2:26 c=10.0.0.2:26",
             "defrag_peers: 'c=10.0.0.2:26': " TAKEN);
@@ -146,7 +146,7 @@ test_many(void)
             abort();
     if (!buffer_add_byte(&list, '\0'))
         abort();
-    refuses("a", list.at, "defrag_peers: 'h256=10.0.1.0': there are too many (256)\n");
+    refuses("a", list.at, "defrag_peers: 'h256=10.0.1.0': too many hosts (at most 256)\n");
     buffer_free(&list);
 }
 

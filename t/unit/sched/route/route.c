@@ -440,14 +440,14 @@ static const struct {
     {"smtps://a.example?tls=may",        "tls=may contradicts smtps://"      },
     {"smtps://a.example?tls=none",       "or smtp://HOST:465?tls=none"       },
     {"submission://a?tls=may",           "or smtp://HOST:587?tls=may"        },
-    {"submission+starttls://a?tls=none", "never sends in clear text"         },
+    {"submission+starttls://a?tls=none", "never sends in cleartext"         },
     {"submissions://a?tls=none",         "contradicts submissions://"        },
     {"smtp+starttls://a?tls=may",        "or smtp://HOST:25?tls=may"         },
     {"smtps+starttls://a",               "unknown target"                    },
     {"lmtps://a",                        "unknown target"                    },
-    {"smtps://unix:/a",                  "is no port"                        },
+    {"smtps://unix:/a",                  "is not a port"                        },
     {"lmtp://unix:/a?tls=verify",        "a Unix socket is not a network"    },
-    {"lmtp://a+starttls",                "is no host name"                   },
+    {"lmtp://a+starttls",                "is not a host name"                   },
     {"maildir:/mail?tls=may",            "unknown here"                      },
     {"hold?tls=may",                     "have no options"                   },
     {"joe@a.example",                    "for AUTH write smtp://USER@HOST"   },
@@ -457,21 +457,21 @@ static const struct {
     {"maildri:/x",                       "unknown target"                    },
     {"/var/mail/x",                      "unknown target"                    },
     {"http://a.example/",                "unknown target"                    },
-    {"smtp://",                          "is no host name"                   },
-    {"smtp://a b",                       "is no host name"                   },
-    {"smtp://a..b",                      "is no host name"                   },
-    {"smtp://a/",                        "is no host name"                   },
-    {"smtp://a:",                        "is no port"                        },
-    {"smtp://a:0",                       "is no port"                        },
-    {"smtp://a:65536",                   "is no port"                        },
-    {"smtp://a:2x",                      "is no port"                        },
-    {"a:smtp",                           "is no port"                        },
+    {"smtp://",                          "is not a host name"                   },
+    {"smtp://a b",                       "is not a host name"                   },
+    {"smtp://a..b",                      "is not a host name"                   },
+    {"smtp://a/",                        "is not a host name"                   },
+    {"smtp://a:",                        "is not a port"                        },
+    {"smtp://a:0",                       "is not a port"                        },
+    {"smtp://a:65536",                   "is not a port"                        },
+    {"smtp://a:2x",                      "is not a port"                        },
+    {"a:smtp",                           "is not a port"                        },
     {"::1",                              "put an IPv6 address in brackets"   },
     {"2001:db8::1",                      "put an IPv6 address in brackets"   },
     {"[::1",                             "']' is missing"                    },
     {"[]",                               "no address or name"                },
     {"[::g]",                            "no address or name"                },
-    {"[1.2.3.4]x",                       "is no port"                        },
+    {"[1.2.3.4]x",                       "is not a port"                        },
     {"lmtp://unix:run/x",                "must be absolute"                  },
     {"lmtp://unix:",                     "must be absolute"                  },
     {"maildir:mail/%u",                  "must be absolute"                  },
@@ -483,7 +483,7 @@ static const struct {
     {"smtp://a?create=yes",              "unknown here"                      },
     {"lmtp://a?mx=yes",                  "unknown here"                      },
     {"smtp://a?mx=2",                    "use yes or no"                     },
-    {"smtp://a?concurency=1",            "unknown here or its value is bad"  },
+    {"smtp://a?concurency=1",            "unknown here or its value is invalid"  },
     {"smtp://a?concurrency=x",           "'concurrency=x'"                   },
     {"smtp://a?concurrency",             "write NAME=VALUE"                  },
     {"smtp://a?",                        "write NAME=VALUE"                  },
@@ -558,17 +558,16 @@ test_mistakes(void)
              "smtp://HOST[:PORT], submission://HOST, smtps://HOST, lmtp://HOST:PORT, "
              "lmtp://unix:/PATH, maildir:/PATH/%u, "
              "hold, discard, error:5.1.1 TEXT, HOST or [ADDRESS]\n"
-             "routes: '@x mx': bad pattern; use user@domain, domain, .domain "
+             "routes: '@x mx': invalid pattern; use user@domain, domain, .domain "
              "(sub-domains) or *\n"
-             "routes: 'd..e hold': bad pattern; use user@domain, domain, .domain "
+             "routes: 'd..e hold': invalid pattern; use user@domain, domain, .domain "
              "(sub-domains) or *\n"
              "routes: '.hold': no target; write PATTERN TARGET, e.g. * mx\n"
-             "routes: '* mx mx': text after the target; write one entry a line, or "
-             "commas "
-             "between\n"
-             "routes: 'E.example mx': its pattern stands above already, so this never "
+             "routes: '* mx mx': text after the target; write one entry per line, "
+             "or separate with commas\n"
+             "routes: 'E.example mx': duplicate pattern, which never "
              "matches; remove one\n"
-             "routes: '*.f mx': bad pattern; use user@domain, domain, .domain "
+             "routes: '*.f mx': invalid pattern; use user@domain, domain, .domain "
              "(sub-domains) or *\n"
              "routes: 'hold': no target; write PATTERN TARGET, e.g. * mx\n"
              "relay: 'smtps://x?tls=no': tls=no: use none, may, encrypt or verify\n"

@@ -102,24 +102,24 @@ static const struct {
     {"smtp://joe%00@a",                    "badly encoded"                      },
     {"smtp://joe%0a@a",                    "badly encoded"                      },
     {"smtp://joe%ff@a",                    "badly encoded"                      },
-    {"smtp://joe:hush@a",                  "no password stands here"            },
-    {"lmtp://joe@a",                       "no AUTH by LMTP"                    },
+    {"smtp://joe:hush@a",                  "no password is allowed here"            },
+    {"lmtp://joe@a",                       "LMTP has no AUTH"                    },
     {"lmtp://a|b",                         "only hosts for SMTP"                },
     {"smtp://a|smtps://b",                 "one scheme: smtp://"                },
     {"smtps://a|smtp://b",                 "one scheme: smtps://"               },
-    {"smtp://a?tls=may|smtp://b",          "behind the last host"               },
-    {"smtp://a|",                          "is no host name"                    },
-    {"smtp://|a",                          "is no host name"                    },
+    {"smtp://a?tls=may|smtp://b",          "after the last host"               },
+    {"smtp://a|",                          "is not a host name"                    },
+    {"smtp://|a",                          "is not a host name"                    },
     {"smtp://a|b|c|d|e|f|g|h|i",           "more than 8 hosts"                  },
-    {"mx|a",                               "mx is no host"                      },
-    {"smtp://a|b?mx=yes&auth=plain",       "auth options are for a user"        },
-    {"smtp://a?auth_clear=yes",            "auth options are for a user"        },
+    {"mx|a",                               "mx is not a host"                      },
+    {"smtp://a|b?mx=yes&auth=plain",       "auth options need a user"        },
+    {"smtp://a?auth_clear=yes",            "auth options need a user"        },
     {"smtp://joe@a?auth=cram-md5",         "use auth=plain, login"              },
     {"smtp://joe@a?authx=1",               "use auth=plain, login"              },
     {"smtp://joe@a?auth_clear=x",          "use yes or no"                      },
     {"smtp://joe@a?mx=yes",                "must not choose who gets"           },
-    {"smtp://joe@a?tls=none",              "sent in clear text"                 },
-    {"smtp://a|joe@b?tls=none",            "sent in clear text"                 },
+    {"smtp://joe@a?tls=none",              "sent in cleartext"                 },
+    {"smtp://a|joe@b?tls=none",            "sent in cleartext"                 },
     {"smtps://joe@a?tls=none",             "contradicts"                        },
 };
 
@@ -237,7 +237,7 @@ test_relay_password(void)
              "and for no other host of it");
     route_free(&t);
     s.relay = TEXT("smtps://joe@a.example, joe@b.example");
-    ok(table_of(s) == NULL && says("relay_password is for one user, and here are 2"));
+    ok(table_of(s) == NULL && says("relay_password is for one user, but relay has 2"));
     s.relay = TEXT("smtps://a.example");
     ok(table_of(s) == NULL && says("relay_password is set, but no user"));
     s.relay = TEXT("");
@@ -247,7 +247,7 @@ test_relay_password(void)
     ok(table_of(s) == NULL && says("relay_password has control characters"));
     s.relay_password = TEXT("x");
     s.passwords = TEXT("a.example:465 joe y");
-    ok(table_of(s) == NULL && says("leave relay_password out"));
+    ok(table_of(s) == NULL && says("remove relay_password"));
     s.relay_password = s.passwords = TEXT("");
     ok(table_of(s) == NULL && says("or set relay_password or relay_password_file"));
     s.relay = TEXT("smtps://a|b, c");
@@ -348,14 +348,14 @@ test_more_senders(void)
     s = (struct route_settings){.sender_routes = TEXT("<x> hold, a@ hold, a.example hold, "
                                                       "A.example mx, <> hold, <> mx, b")};
     ok(table_of(s) == NULL);
-    ok(says("sender_routes: '<x> hold': bad pattern; use user@domain, domain, .domain "
+    ok(says("sender_routes: '<x> hold': invalid pattern; use user@domain, domain, .domain "
             "(sub-domains), <> (bounces) or *\n"));
-    ok(says("sender_routes: 'a@ hold': bad pattern"));
-    ok(says("sender_routes: 'A.example mx': its pattern stands above"));
-    ok(says("sender_routes: '<> mx': its pattern stands above"));
+    ok(says("sender_routes: 'a@ hold': invalid pattern"));
+    ok(says("sender_routes: 'A.example mx': duplicate pattern"));
+    ok(says("sender_routes: '<> mx': duplicate pattern"));
     ok(says("sender_routes: 'b': no target"));
     s = (struct route_settings){.routes = TEXT("<> hold")};
-    ok(table_of(s) == NULL && says("routes: '<> hold': bad pattern; use user@domain, "
+    ok(table_of(s) == NULL && says("routes: '<> hold': invalid pattern; use user@domain, "
                                    "domain, .domain (sub-domains) or *\n"));
     buffer_free(&mistakes);
 }

@@ -103,8 +103,8 @@ static const struct {
     const char *line, *says;
 } bad[] = {
     {"a.example",                  "write HOST[:PORT] USER PASSWORD"    },
-    {"a.example joe",              "no password stands behind the user" },
-    {"a.example joe \t ",          "no password stands behind the user" },
+    {"a.example joe",              "the password is missing" },
+    {"a.example joe \t ",          "the password is missing" },
     {"a.example:0 joe secret",     "begin with the host"                },
     {"a.example:65536 joe secret", "begin with the host"                },
     {"a.example: joe:secret x",    "begin with the host"                },

@@ -131,7 +131,7 @@ test_problem(void)
     buffer_init(&problem, 1024);
     ok(!fake_server_option(&s, TEXT("sessions=-1"), &problem));
     is_text(buffer_text(&problem),
-            TEXT("'sessions=-1': sessions wants a number; 0 = no limit"),
+            TEXT("'sessions=-1': sessions needs a number; 0 = no limit"),
             "what is right");
     is_number(s.sessions, 3, "nothing has changed");
     buffer_free(&problem);
