@@ -7,7 +7,6 @@
 #ifndef BASE_NET_H
 #define BASE_NET_H
 
-#include "base/net/net.h"
 #include "base/net_address.h"
 #include "base/tls/tls.h"
 

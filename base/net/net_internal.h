@@ -32,7 +32,7 @@ struct net {
 };
 
 /* Bytes that wait. They are taken from the front often and moved seldom. */
-struct deferral_reasons {
+struct net_waiting {
     struct buffer bytes;
     size_t taken; /* of bytes, from the front */
 };
@@ -56,14 +56,13 @@ struct net_connection {
 
     int in, out;                             /* the same for a socket */
     struct loop_watch *watch_in, *watch_out; /* the same when in == out */
-    struct deferral_reasons input, output;
+    struct net_waiting input, output;
     struct text view; /* during NET_INPUT: the input, in net->scratch */
 
-    struct tls_session *tls;       /* NULL: in clear, or already ended */
-    struct deferral_reasons early; /* records that had come before TLS began */
-    struct deferral_reasons
-        wire;     /* records to write, with the output up to some point */
-    size_t clear; /* first bytes of output: they go before TLS begins */
+    struct tls_session *tls;  /* NULL: in clear, or already ended */
+    struct net_waiting early; /* records that had come before TLS began */
+    struct net_waiting wire;  /* records to write, with the output up to some point */
+    size_t clear;             /* first bytes of output: they go before TLS begins */
 
     struct loop_timer timer;
     int64_t timeout_ms, active_ms; /* monotonic; the timer is rearmed when it fires */
@@ -107,12 +106,12 @@ struct net_connection *net_connection_accepted(struct net *net, int socket,
 bool net_connection_is_settled(const struct net_connection *c);
 
 /* net_waiting.c: they use and fill net's spare buffers. */
-size_t net_waiting_length(const struct deferral_reasons *w);
-struct text net_waiting_text(const struct deferral_reasons *w);
-void net_waiting_clear(struct net *net, struct deferral_reasons *w);
+size_t net_waiting_length(const struct net_waiting *w);
+struct text net_waiting_text(const struct net_waiting *w);
+void net_waiting_clear(struct net *net, struct net_waiting *w);
 /* False, and unchanged, beyond the buffer's limit. */
-bool net_waiting_add(struct net *net, struct deferral_reasons *w, struct text t);
-void net_waiting_take(struct net *net, struct deferral_reasons *w, size_t size);
+bool net_waiting_add(struct net *net, struct net_waiting *w, struct text t);
+void net_waiting_take(struct net *net, struct net_waiting *w, size_t size);
 
 /* net_tls.c. Its handshake and its data, as net_stream_receive(). */
 void net_tls_receive(struct net_connection *c);

@@ -290,10 +290,10 @@ net_stream_drop_input(struct net_connection *c)
 }
 
 /* What is to be written next, and how much of it. */
-static struct deferral_reasons *
+static struct net_waiting *
 next_output(struct net_connection *c, struct text *bytes)
 {
-    struct deferral_reasons *w = &c->output;
+    struct net_waiting *w = &c->output;
 
     if (c->tls && !c->clear)
         net_tls_seal(c);
@@ -312,7 +312,7 @@ write_output(struct net_connection *c)
     struct text bytes;
 
     for (;;) {
-        struct deferral_reasons *w = next_output(c, &bytes);
+        struct net_waiting *w = next_output(c, &bytes);
         ssize_t taken;
 
         if (c->failed || c->gone)

@@ -4,19 +4,19 @@
 #include <assert.h>
 
 size_t
-net_waiting_length(const struct deferral_reasons *w)
+net_waiting_length(const struct net_waiting *w)
 {
     return w->bytes.length - w->taken;
 }
 
 struct text
-net_waiting_text(const struct deferral_reasons *w)
+net_waiting_text(const struct net_waiting *w)
 {
     return text_after(buffer_text(&w->bytes), w->taken);
 }
 
 void
-net_waiting_clear(struct net *net, struct deferral_reasons *w)
+net_waiting_clear(struct net *net, struct net_waiting *w)
 {
     struct buffer *b = &w->bytes;
     size_t limit = b->limit;
@@ -31,7 +31,7 @@ net_waiting_clear(struct net *net, struct deferral_reasons *w)
 }
 
 bool
-net_waiting_add(struct net *net, struct deferral_reasons *w, struct text t)
+net_waiting_add(struct net *net, struct net_waiting *w, struct text t)
 {
     if (w->bytes.at == NULL && net->spare_count > 0) {
         size_t limit = w->bytes.limit;
@@ -46,7 +46,7 @@ net_waiting_add(struct net *net, struct deferral_reasons *w, struct text t)
 }
 
 void
-net_waiting_take(struct net *net, struct deferral_reasons *w, size_t size)
+net_waiting_take(struct net *net, struct net_waiting *w, size_t size)
 {
     assert(size <= net_waiting_length(w));
     w->taken += size;
