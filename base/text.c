@@ -30,12 +30,6 @@ fold(char c)
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
 }
 
-static bool
-text_is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 struct text
 text_from(const char *string)
 {
@@ -119,9 +113,9 @@ text_before(struct text t, size_t count)
 struct text
 text_trim(struct text t)
 {
-    while (t.length > 0 && text_is_blank(t.at[0]))
+    while (t.length > 0 && text_is_space(t.at[0]))
         t = text_after(t, 1);
-    while (t.length > 0 && text_is_blank(t.at[t.length - 1]))
+    while (t.length > 0 && text_is_space(t.at[t.length - 1]))
         t.length--;
     return t;
 }

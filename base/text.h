@@ -17,6 +17,31 @@ struct text {
 #define TEXT_ARGS(t) (int)(t).length, (t).at
 #define TEXT_NONE    SIZE_MAX
 
+/* White space within a line. */
+static inline bool
+text_is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* White space, line ends included. */
+static inline bool
+text_is_space(char c)
+{
+    return text_is_blank(c) || c == '\r' || c == '\n';
+}
+
+/* 0 to 15, or -1. */
+static inline int
+text_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* What every incremental parser answers. */
 enum progress { PROGRESS_DONE, PROGRESS_MORE, PROGRESS_BAD };
 

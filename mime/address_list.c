@@ -29,12 +29,6 @@ struct reader {
     void *context;
 };
 
-static bool
-address_list_is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 static void
 finish_entry(struct reader *r)
 {
@@ -128,7 +122,7 @@ address_list_take_word(struct reader *r)
 {
     size_t start = r->at;
     while (
-        r->at < r->in.length && !address_list_is_space(r->in.at[r->at]) &&
+        r->at < r->in.length && !text_is_space(r->in.at[r->at]) &&
         (r->in.at[r->at] == '\0' || strchr("()<>[]:;@,.\"", r->in.at[r->at]) == NULL))
         r->at++;
     assert(r->at > start);
@@ -219,7 +213,7 @@ address_list_read(struct text unfolded,
     struct reader r = {.in = unfolded, .each = each, .context = context};
     while (r.at < unfolded.length) {
         char c = unfolded.at[r.at];
-        if (address_list_is_space(c)) {
+        if (text_is_space(c)) {
             r.entry.gap = true;
             r.at++;
         } else if (c == '(') {

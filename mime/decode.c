@@ -36,12 +36,6 @@ decode_put(struct decode *d, unsigned byte)
     d->size++;
 }
 
-static bool
-decode_is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 /* The CR of a line end counts, and is allowed for. */
 static void
 decode_measure(struct decode *d, char c)
@@ -100,7 +94,7 @@ take_base64(struct decode *d, char c)
 {
     int digit = digit_of(c);
     decode_measure(d, c);
-    if (decode_is_blank(c) || c == '\r' || c == '\n')
+    if (text_is_blank(c) || c == '\r' || c == '\n')
         return;
     if (c == '=') {
         take_padding(d);
@@ -125,16 +119,6 @@ end_base64(struct decode *d)
 }
 
 /* --- quoted-printable */
-
-int
-decode_hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 static void
 put_blanks(struct decode *d)
@@ -176,14 +160,13 @@ take_plain(struct decode *d, char c)
     } else if (c == '\n') { /* the blanks before it came on the way: §6.7 (3) */
         d->blanks_length = 0;
         decode_put(d, '\n');
-    } else if (!decode_is_blank(c) || !keep_blank(d, c)) {
+    } else if (!text_is_blank(c) || !keep_blank(d, c)) {
         put_blanks(d);
         if (c == '=') {
             d->escape = ESCAPE_EQUALS;
             return;
         }
-        if (!decode_is_blank(c) &&
-            ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f))
+        if (!text_is_blank(c) && ((unsigned char)c <= ' ' || (unsigned char)c >= 0x7f))
             decode_note(d, DECODE_RAW);
         decode_put(d, (unsigned char)c);
     }
@@ -208,21 +191,20 @@ take_escape(struct decode *d, char c)
             decode_put(d, '\n');
         return c == '\n';
     case ESCAPE_DIGIT:
-        if (decode_hex_digit(c) < 0)
+        if (text_hex_digit(c) < 0)
             break;
-        decode_put(d,
-                   (unsigned)(decode_hex_digit(d->first) * 16 + decode_hex_digit(c)));
+        decode_put(d, (unsigned)(text_hex_digit(d->first) * 16 + text_hex_digit(c)));
         d->escape = ESCAPE_NONE;
         return true;
     case ESCAPE_EQUALS:
         d->first = c;
-        if (decode_hex_digit(c) >= 0) {
+        if (text_hex_digit(c) >= 0) {
             d->escape = ESCAPE_DIGIT;
             return true;
         }
         /* fall through */
     case ESCAPE_BLANK:
-        if (decode_is_blank(c) && keep_blank(d, c)) {
+        if (text_is_blank(c) && keep_blank(d, c)) {
             d->escape = ESCAPE_BLANK;
             return true;
         }

@@ -47,7 +47,4 @@ void decode_end(struct decode *d);
 /* For people: "base64 is not padded as it should be". */
 const char *decode_problem_text(enum decode_problem problem);
 
-/* 0 to 15, or -1. */
-int decode_hex_digit(char c);
-
 #endif

@@ -26,12 +26,6 @@ is_name_byte(unsigned char c)
     return c > ' ' && c < 0x7f && c != ':';
 }
 
-static bool
-header_is_space(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 static void
 header_note_name(struct header_scan *s)
 {
@@ -107,7 +101,7 @@ add_to_type(struct header_scan *s, char c)
         end_subtype(s);
     } else if (c == '/' || c == ';') {
         end_type(s, c == '/');
-    } else if (!header_is_space(c) && c != '\r' && c != '\n') {
+    } else if (!text_is_blank(c) && c != '\r' && c != '\n') {
         add_to_name(s, c);
     }
 }
@@ -116,7 +110,7 @@ static enum scan_state
 start_line(struct header_scan *s, char c, bool first)
 {
     s->line_start = s->length;
-    if (header_is_space(c))
+    if (text_is_blank(c))
         return first ? SCAN_OVER : SCAN_VALUE;
     if (s->in_type == IN_SUBTYPE)
         end_subtype(s);
@@ -146,7 +140,7 @@ in_name(struct header_scan *s, char c)
         header_note_name(s);
         return SCAN_VALUE;
     }
-    if (header_is_space(c))
+    if (text_is_blank(c))
         return SCAN_NAME_SPACE;
     if (s->state == SCAN_NAME_SPACE && s->line_start == 0 &&
         s->name_length <= MAILBOX_NAME_MAX &&
@@ -228,7 +222,7 @@ static size_t
 folded_length(struct text t)
 {
     size_t length = line_length(t);
-    while (length < t.length && header_is_space(t.at[length]))
+    while (length < t.length && text_is_blank(t.at[length]))
         length += line_length(text_after(t, length));
     return length;
 }
@@ -240,7 +234,7 @@ header_skip_mailbox_line(struct text *message)
     while (name < message->length && is_name_byte((unsigned char)message->at[name]))
         name++;
     size_t end = name;
-    while (end < message->length && header_is_space(message->at[end]))
+    while (end < message->length && text_is_blank(message->at[end]))
         end++;
     bool is_line = end > name && name <= MAILBOX_NAME_MAX && end < message->length &&
                    message->at[end] != ':' &&
@@ -260,7 +254,7 @@ header_next(struct text *rest, struct header_field *field)
     while (name < rest->length && is_name_byte((unsigned char)rest->at[name]))
         name++;
     size_t colon = name;
-    while (colon < rest->length && header_is_space(rest->at[colon]))
+    while (colon < rest->length && text_is_blank(rest->at[colon]))
         colon++;
     if (name == 0 || colon == rest->length || rest->at[colon] != ':')
         return false;
@@ -285,7 +279,7 @@ header_unfold(struct text value, struct buffer *out)
         while (at < value.length && (value.at[at] == '\r' || value.at[at] == '\n'))
             at++;
         /* A line end that folds nothing must not join two words, nor survive. */
-        if (good && at > run && at < value.length && !header_is_space(value.at[at]))
+        if (good && at > run && at < value.length && !text_is_blank(value.at[at]))
             good = buffer_add_byte(out, ' ');
         if (!good) {
             out->length = start;

@@ -32,12 +32,6 @@ parameter_keep(struct store *s, char c)
 }
 
 static bool
-parameter_is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-static bool
 is_token_byte(char c)
 {
     return (unsigned char)c > ' ' && c != 0x7f &&
@@ -67,7 +61,7 @@ skip_blanks(struct text *rest)
     while (rest->length > 0) {
         if (rest->at[0] == '(')
             parameter_skip_comment(rest);
-        else if (parameter_is_space(rest->at[0]))
+        else if (text_is_space(rest->at[0]))
             *rest = text_after(*rest, 1);
         else
             break;
@@ -127,7 +121,7 @@ read_bare(struct text *rest, struct store *s)
     size_t length = 0;
     bool good = true;
     while (length < rest->length && rest->at[length] != ';' &&
-           !parameter_is_space(rest->at[length]) && rest->at[length] != '(') {
+           !text_is_space(rest->at[length]) && rest->at[length] != '(') {
         good = good && is_token_byte(rest->at[length]);
         parameter_keep(s, rest->at[length++]);
     }
@@ -244,25 +238,15 @@ compare_pieces(const void *left, const void *right)
     return order != 0 ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-static int
-parameter_hex_digit(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *found =
-        c == '\0' ? NULL : strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c);
-    return found == NULL ? -1 : (int)(found - digits);
-}
-
 /* False at a percent sign that encodes nothing; it stays as it is. */
 static bool
 decode_percent(struct text t, struct store *s)
 {
     bool good = true;
     for (size_t at = 0; at < t.length; at++) {
-        int high = at + 2 < t.length && t.at[at] == '%'
-                       ? parameter_hex_digit(t.at[at + 1])
-                       : -1;
-        int low = high >= 0 ? parameter_hex_digit(t.at[at + 2]) : -1;
+        int high =
+            at + 2 < t.length && t.at[at] == '%' ? text_hex_digit(t.at[at + 1]) : -1;
+        int low = high >= 0 ? text_hex_digit(t.at[at + 2]) : -1;
         good = good && (t.at[at] != '%' || low >= 0);
         parameter_keep(s, low >= 0 ? (char)(high * 16 + low) : t.at[at]);
         at += low >= 0 ? 2 : 0;

@@ -150,12 +150,6 @@ end_parts_above(struct structure *s, unsigned level)
     }
 }
 
-static bool
-structure_is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 /* The multipart that a line delimits, the innermost first; NULL when it is none. */
 static struct level *
 find_delimited(struct structure *s, struct text line, bool *closes)
@@ -165,7 +159,7 @@ find_delimited(struct structure *s, struct text line, bool *closes)
         return NULL;
     struct level *almost = NULL;
     struct text t = text_after(line, 2);
-    while (t.length > 0 && structure_is_blank(t.at[t.length - 1]))
+    while (t.length > 0 && text_is_space(t.at[t.length - 1]))
         t.length--;
     for (unsigned i = s->top + 1; i-- > 0;) {
         struct level *level = &s->levels[i];

@@ -31,12 +31,6 @@ word_note(unsigned *problems, enum word_problem problem)
 }
 
 static bool
-word_is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-static bool
 word_is_visible(char c)
 {
     return c > ' ' && c < 0x7f;
@@ -108,8 +102,8 @@ decode_q(struct text content, struct reading *r)
         if (c == '=') {
             if (content.length - at < 3)
                 return false;
-            int high = decode_hex_digit(content.at[at + 1]);
-            int low = decode_hex_digit(content.at[at + 2]);
+            int high = text_hex_digit(content.at[at + 1]);
+            int low = text_hex_digit(content.at[at + 2]);
             if (high < 0 || low < 0)
                 return false;
             c = (char)(unsigned char)(high * 16 + low);
@@ -197,15 +191,15 @@ stands_alone(struct text t, size_t at, size_t length)
 {
     char before = at > 0 ? t.at[at - 1] : ' ';
     char behind = at + length < t.length ? t.at[at + length] : ' ';
-    return (word_is_blank(before) || before == '(' || before == '"') &&
-           (word_is_blank(behind) || behind == ')' || behind == '"');
+    return (text_is_blank(before) || before == '(' || before == '"') &&
+           (text_is_blank(behind) || behind == ')' || behind == '"');
 }
 
 static bool
 is_all_blank(struct text t)
 {
     for (size_t i = 0; i < t.length; i++)
-        if (!word_is_blank(t.at[i]))
+        if (!text_is_blank(t.at[i]))
             return false;
     return true;
 }

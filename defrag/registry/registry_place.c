@@ -18,15 +18,6 @@ registry_is_host(struct text name)
     return name.length > 0 && name.length <= REGISTRY_HOST_MAX;
 }
 
-static int
-registry_place_hex_digit(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    text_lower(&c, 1);
-    const char *found = c == '\0' ? NULL : strchr(digits, c);
-    return found == NULL ? -1 : (int)(found - digits);
-}
-
 /* %XX decoded. False when it is too long, or a % encodes nothing, or a NUL. */
 static bool
 decode(struct text t, char out[REGISTRY_SECRET_MAX + 1])
@@ -35,8 +26,8 @@ decode(struct text t, char out[REGISTRY_SECRET_MAX + 1])
     for (size_t i = 0; i < t.length; i++) {
         int byte = (unsigned char)t.at[i];
         if (t.at[i] == '%') {
-            int high = i + 2 < t.length ? registry_place_hex_digit(t.at[i + 1]) : -1;
-            int low = i + 2 < t.length ? registry_place_hex_digit(t.at[i + 2]) : -1;
+            int high = i + 2 < t.length ? text_hex_digit(t.at[i + 1]) : -1;
+            int low = i + 2 < t.length ? text_hex_digit(t.at[i + 2]) : -1;
             if (high < 0 || low < 0)
                 return false;
             byte = high * 16 + low;

@@ -90,15 +90,6 @@ name_add(struct target_parser *p, struct text name)
     return at;
 }
 
-static int
-target_hosts_hex_digit(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *at =
-        c == '\0' ? NULL : strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c);
-    return at ? (int)(at - digits) : -1;
-}
-
 /* %40 is @ (RFC 3986 §2.1). */
 static bool
 user_decode(struct text t, char *to, size_t size, size_t *length)
@@ -107,8 +98,8 @@ user_decode(struct text t, char *to, size_t size, size_t *length)
     for (size_t i = 0; i < t.length; i++) {
         int c = (unsigned char)t.at[i];
         if (c == '%') {
-            int high = i + 2 < t.length ? target_hosts_hex_digit(t.at[i + 1]) : -1;
-            int low = i + 2 < t.length ? target_hosts_hex_digit(t.at[i + 2]) : -1;
+            int high = i + 2 < t.length ? text_hex_digit(t.at[i + 1]) : -1;
+            int low = i + 2 < t.length ? text_hex_digit(t.at[i + 2]) : -1;
             if (high < 0 || low < 0)
                 return false;
             c = 16 * high + low;

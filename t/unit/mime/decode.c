@@ -201,8 +201,8 @@ main(void)
     test_blanks();
     test_back();
     test_no_write();
-    ok(decode_hex_digit('0') == 0 && decode_hex_digit('F') == 15 && decode_hex_digit('a') == 10);
-    ok(decode_hex_digit('g') == -1 && decode_hex_digit('\0') == -1 && decode_hex_digit('/') == -1);
+    ok(text_hex_digit('0') == 0 && text_hex_digit('F') == 15 && text_hex_digit('a') == 10);
+    ok(text_hex_digit('g') == -1 && text_hex_digit('\0') == -1 && text_hex_digit('/') == -1);
     for (unsigned i = 0; i < DECODE_PROBLEMS; i++)
         ok(strlen(decode_problem_text((enum decode_problem)i)) > 0);
     return done();
