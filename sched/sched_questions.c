@@ -310,8 +310,8 @@ count_ahead(void *context, struct message_index *k)
         message_index_age(k) != message_index_age(mine) || k->due_ms > a->now_ms ||
         k->due_ms > mine->due_ms)
         return;
-    struct id his = message_index_id(k), my = message_index_id(mine);
-    a->count += k->due_ms < mine->due_ms || id_compare(his, my) < 0;
+    struct id other = message_index_id(k), my = message_index_id(mine);
+    a->count += k->due_ms < mine->due_ms || id_compare(other, my) < 0;
 }
 
 size_t

@@ -14,18 +14,18 @@ enum {
     NONE = 0 /* no cause has this number */
 };
 
-/* What makes two outcomes equal; zeroed before it is filled. */
+/* The key of an outcome; zeroed before it is filled. */
 struct cause_key {
     int code;
     char enhanced[sizeof((struct outcome *)0)->enhanced];
-    char texts[TEXTS_MAX]; /* text NUL remote NUL, not longer than that */
+    char texts[TEXTS_MAX]; /* text NUL remote NUL, no longer than that */
 };
 
 struct cause {
     UT_hash_handle hh;
     unsigned number;
-    size_t size;           /* of what is there of key */
-    struct cause_key *key; /* behind this */
+    size_t size;           /* bytes used of key */
+    struct cause_key *key; /* allocated behind this */
 };
 
 struct cause_slot {
@@ -70,7 +70,7 @@ cause_bytes(const struct cause *c)
     return sizeof(*c) + c->size;
 }
 
-/* Its number stays as long as messages have it. */
+/* Its number stays while messages have it. */
 static void
 cause_drop(struct deferral_reasons *r, struct cause *c)
 {
@@ -95,7 +95,7 @@ cause_number(struct deferral_reasons *r)
     return r->slot_count++;
 }
 
-/* One holder more of an equal cause, or of a new one. Its number. */
+/* Adds a holder to an equal cause, or makes a new one. Returns its number. */
 static unsigned
 cause_hold(struct deferral_reasons *r, const struct outcome *outcome)
 {
@@ -104,7 +104,7 @@ cause_hold(struct deferral_reasons *r, const struct outcome *outcome)
     struct cause *c;
     HASH_FIND(hh, r->causes, &key, size, c);
     if (c) {
-        HASH_DEL(r->causes, c); /* to the end: it is used */
+        HASH_DEL(r->causes, c); /* to the end, as the last used */
     } else {
         c = memory_new(sizeof(*c) + size);
         c->size = size;
@@ -143,7 +143,7 @@ entry_home(const struct deferral_reasons *r, uint64_t time_ms, uint64_t hash)
     return (size_t)(mixed >> 32) & (r->capacity - 1);
 }
 
-/* Where it is, or the empty place where it would be. */
+/* Its place, or the empty place where it would be. */
 static struct deferral_reasons_entry *
 entry_find(const struct deferral_reasons *r, struct id id)
 {
@@ -175,7 +175,7 @@ entries_grow(struct deferral_reasons *r)
     free(old);
 }
 
-/* Those behind it close the gap, so that each is found from its home on. */
+/* Entries behind it close the gap, so that each is found from its home on. */
 static void
 entry_remove(struct deferral_reasons *r, struct deferral_reasons_entry *e)
 {
@@ -196,7 +196,7 @@ entry_remove(struct deferral_reasons *r, struct deferral_reasons_entry *e)
     r->count--;
 }
 
-/* Makes space: whoever the hand comes to. */
+/* Makes space: forgets the message at the clock hand. */
 static void
 entry_evict(struct deferral_reasons *r)
 {

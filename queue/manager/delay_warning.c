@@ -1,4 +1,4 @@
-/* Tells a sender, once, that his message is late. */
+/* Warns a sender once that a message is delayed. */
 #include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
@@ -36,7 +36,7 @@ delay_warning_forget(struct active *a, unsigned recipients)
     a->delays = NULL;
 }
 
-/* Who is late, of those whose route warns at all. The caller frees. */
+/* The late recipients whose route warns at all. The caller frees the array. */
 static struct dsn_delay *
 manager_warning_list(const struct active *a, size_t *count)
 {

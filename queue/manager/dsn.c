@@ -17,7 +17,7 @@
 enum {
     HEADER_MAX = 64 * 1024,
     PIECE = 32 * 1024,
-    LOOKS_PER_TURN = 2000, /* at recipients, so that a great report stalls nobody */
+    LOOKS_PER_TURN = 2000, /* recipients, so that a large report stalls nothing else */
     ESCAPED_MAX = 4        /* of a byte of UTF-8: \x{80} for two */
 };
 
@@ -72,11 +72,11 @@ original_recipient(struct text given, bool utf8, struct buffer *out)
 static void
 write_to_draft(void *context, struct text bytes)
 {
-    /* A failing disk is told at commit. */
+    /* A failing disk is reported at commit. */
     (void)!queue_write(context, bytes);
 }
 
-/* Length without an unfinished line at the end. */
+/* Length without an unfinished last line. */
 static size_t
 last_line_end(struct text t)
 {
@@ -108,7 +108,7 @@ dsn_read_header(struct queue *queue, const struct envelope *e, struct buffer *ou
     size_t prefix = text_before(e->prefix, HEADER_MAX / 2).length;
     if (scan.ended)
         out->length = prefix + scan.length;
-    else /* it ends nowhere, or beyond the limit: whole lines only */
+    else /* no end, or beyond the limit: complete lines only */
         out->length = last_line_end(buffer_text(out));
     queue_content_close(queue, content);
     return true;
@@ -130,16 +130,17 @@ copy_content(struct queue *queue, const struct envelope *e, struct queue_draft *
     queue_content_close(queue, content);
 }
 
-/* What is told to whom, while it is composed; texts live in the buffer. */
+/* A notification while it is composed; texts live in the buffer. */
 struct dsn {
     struct dsn_settings settings;
     const struct envelope *envelope;
-    bool is_delay; /* else it is about the envelope's failures */
+    bool is_delay; /* else it reports the envelope's failures */
     struct report report;
     struct report_place written;
     struct report_recipient *recipients;
-    struct buffer texts, header; /* header: of the message, unless it goes back whole */
-    bool has_failure;            /* else only the header goes back (RFC 3461 §4.3) */
+    struct buffer texts, header; /* header: of the message, unless all of it is
+                                  * returned */
+    bool has_failure;            /* else only the header is returned (RFC 3461 §4.3) */
     bool full;
     struct queue_draft *draft;
     struct loop_task task;
@@ -193,12 +194,12 @@ action_of(const struct failure *f)
     return f->relayed ? REPORT_RELAYED : REPORT_DELIVERED;
 }
 
-/* A success was only put down because it is wanted. */
+/* A success is recorded only if it is requested. */
 static void
 add_failures(struct dsn *n)
 {
     const struct envelope *e = n->envelope;
-    bool all = e->sender.length == 0; /* postmaster is told */
+    bool all = e->sender.length == 0; /* to postmaster */
     n->recipients = memory_array(e->delivery.failure_count, sizeof(*n->recipients));
     for (unsigned i = 0; i < e->delivery.failure_count; i++) {
         const struct failure *f = &e->delivery.failures[i];
@@ -262,7 +263,7 @@ envelope_id_of(struct dsn *n, const struct envelope *e)
     return text_of(n->texts.at + before, n->texts.length - before);
 }
 
-/* Else the report is in the form that every reader knows, and goes everywhere. */
+/* Otherwise the report has the form that every reader knows and every host accepts. */
 static bool
 dsn_needs_utf8(const struct envelope *e)
 {
@@ -342,7 +343,7 @@ dsn_envelope(const struct dsn *n)
     return made;
 }
 
-/* Who is told, and of what, in the log. */
+/* The log's words for the recipient and the subject of the notification. */
 static const char *
 notified(const struct dsn *n)
 {
@@ -387,7 +388,7 @@ dsn_write_some(void *context)
     queue_leave(queue, before);
 }
 
-/* Once composed. */
+/* Starts the draft of a composed notification. */
 static enum dsn_result
 dsn_begin_draft(struct dsn *n, struct dsn **under_way, queue_stored *stored,
                 void *context)

@@ -1,5 +1,5 @@
-/* Sessions that deliver into Maildirs: each some bytes for one recipient in a turn, as
- * long as its time lasts, blocking only on the disk. */
+/* Sessions that deliver into Maildirs: each writes for one recipient in a turn until
+ * its time is over, and blocks only on the disk. */
 #include "queue/manager/local.h"
 
 #include "base/loop/loop.h"
@@ -21,8 +21,8 @@ struct visit {
     bool forbidden;
     bool in_request;
     struct delivery_request request;
-    size_t next_recipient;             /* of it: the first that is not settled */
-    struct maildir_delivery *delivery; /* its; NULL: not begun */
+    size_t next_recipient;             /* of request: the first not settled */
+    struct maildir_delivery *delivery; /* of that recipient; NULL: not begun */
 };
 
 struct local {
@@ -31,7 +31,7 @@ struct local {
     const char *hostname;
     bool (*may_write)(const void *context, const char *directory);
     const void *ask_context;
-    struct visit *visits; /* whose turn it is first */
+    struct visit *visits; /* the next one first */
     struct loop_task task;
 };
 
@@ -40,7 +40,7 @@ local_settle(struct visit *v, const struct outcome *outcome)
 {
     size_t which = v->next_recipient++;
     struct delivery_request request = v->request;
-    /* It is over with its last verdict. */
+    /* It ends with its last verdict. */
     v->in_request = v->next_recipient < request.count;
     manager_settled(v->local->manager, &request, which, outcome, NULL);
 }
@@ -116,7 +116,7 @@ local_step(struct visit *v)
     DL_APPEND(local->visits, v);
 }
 
-/* Then the loop gets its turn: a slow disk must not starve the sockets. */
+/* Then the loop goes on: a slow disk must not starve the sockets. */
 static void
 local_work(void *context)
 {

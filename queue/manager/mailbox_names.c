@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* '+' and '-' begin what glibc takes from NIS. */
+/* '+' and '-' begin entries that glibc takes from NIS. */
 static bool
 is_line_of(struct text line, struct text name)
 {

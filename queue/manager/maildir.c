@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    PART_MAX = 255, /* of one expansion: a file name */
+    PART_MAX = 255, /* of one expansion, which is a file name */
     PATH_LIMIT = 4000,
     NAME_LIMIT = 512,
     PIECE = 32 * 1024,
@@ -24,7 +24,7 @@ enum {
     SET_GROUP = 02000
 };
 
-/* --- Where ----------------------------------------------------------------------- */
+/* --- Paths ------------------------------------------------------------------------ */
 
 /* One part of an address as (part of) a file name. */
 static bool
@@ -90,15 +90,15 @@ maildir_root(const struct target *target, char root[TARGET_PATH_MAX])
     (void)!text_copy(root, TARGET_PATH_MAX, path);
 }
 
-/* A Maildir for all is the operator's wish, whoever the mail is for. */
+/* A Maildir for all exists by the operator's wish, whoever the recipient is. */
 bool
 maildir_may_be_made(const struct target *target)
 {
     return target->create || strchr(target->path, '%') == NULL;
 }
 
-/* Strangers choose the name: not for every one that they write is a mailbox made. 1, 0,
- * or -errno. */
+/* Untrusted clients choose the name, so not every name gets a mailbox. 1, 0, or
+ * -errno. */
 static int
 may_make(const struct target *target, const struct address *address)
 {
@@ -133,8 +133,8 @@ open_as(const struct target *target, const struct address *address, bool lower,
     return result;
 }
 
-/* The same of the mailbox in lower case, else of one with the letters as written, from
- * a time when these counted. */
+/* The same for the mailbox in lower case, else for one with the letters as written,
+ * from a time when case mattered. */
 static int
 open_existing(const struct target *target, const struct address *address,
               struct disk **disk, char path[PATH_LIMIT + 1])
@@ -145,7 +145,7 @@ open_existing(const struct target *target, const struct address *address,
                            : open_as(target, address, false, false, disk, path);
 }
 
-/* The same, made where it may be. On failure path is what could not be opened. */
+/* The same, made if it may be. On failure path is what could not be opened. */
 static int
 open_mailbox(const struct target *target, const struct address *address,
              struct disk **disk, char path[PATH_LIMIT + 1])
@@ -168,21 +168,21 @@ maildir_exists(const struct target *target, const struct address *address)
     buffer_init(&expanded, PATH_LIMIT);
     bool good = maildir_path(target, address, &expanded);
     buffer_free(&expanded);
-    /* What cannot be asked now is tried, and deferred, at delivery. */
+    /* If this cannot be checked now, delivery tries and defers. */
     good = good && (open_existing(target, address, &disk, path) != -EDOM ||
                     may_make(target, address) != 0);
     disk_close(&disk);
     return good;
 }
 
-/* --- What ------------------------------------------------------------------------ */
+/* --- Content ---------------------------------------------------------------------- */
 
-/* A message on its way into a file: CRLF becomes LF, also across two pieces. */
+/* A message being written to a file: CRLF becomes LF, also across two pieces. */
 struct writing {
     struct disk *disk;
     int file;
     struct buffer out;
-    bool carriage; /* a CR waits for what comes next */
+    bool carriage; /* a CR waits for the next byte */
     int result;
 };
 
@@ -226,7 +226,7 @@ maildir_finish(struct writing *w)
     return w->result;
 }
 
-/* An address from the spool, whoever wrote it there, never makes a line of its own. */
+/* An address from the spool, whoever wrote it, never begins a new line. */
 static void
 put_address_line(struct writing *w, const char *name, struct text address,
                  const char *end)
@@ -242,7 +242,7 @@ put_address_line(struct writing *w, const char *name, struct text address,
     maildir_put(w, text_from(end));
 }
 
-/* --- How it ends ----------------------------------------------------------------- */
+/* --- Outcomes --------------------------------------------------------------------- */
 
 static struct outcome
 with_path(struct outcome outcome, const char *path)
@@ -271,7 +271,7 @@ outcome_of(int error, const char *doing, const char *path)
 
 /* --- The file -------------------------------------------------------------------- */
 
-/* '/' and ':' of a host name as the Maildir convention writes them. */
+/* Escapes '/' and ':' of a host name as the Maildir convention does. */
 static void
 add_host(const char *hostname, char name[NAME_LIMIT])
 {
@@ -287,7 +287,7 @@ add_host(const char *hostname, char name[NAME_LIMIT])
     }
 }
 
-/* With the set-group-id bit a Maildir is its group's, too, who so reads what the
+/* With the set-group-id bit a Maildir is also for its group, which so reads what the
  * daemon's user writes. */
 static unsigned
 file_mode(struct disk *disk)
@@ -298,7 +298,8 @@ file_mode(struct disk *disk)
     return of_group ? FILE_MODE | (info.mode & GROUP_MODE) : FILE_MODE;
 }
 
-/* The file in tmp/, by a name that is not in new/ either; "tmp/" and "new/" paths. */
+/* Makes the file in tmp/, with a name that is not in new/ either; "tmp/" and "new/"
+ * paths. */
 static int
 create(struct disk *disk, struct loop *loop, const char *hostname,
        char in_tmp[NAME_LIMIT + 8], char in_new[NAME_LIMIT + 8])
@@ -356,7 +357,7 @@ struct maildir_delivery {
     struct writing writing;
     int content; /* < 0: -errno */
     int64_t offset, size;
-    struct outcome outcome; /* of what ended at its start */
+    struct outcome outcome; /* of a delivery that ended at its start */
     bool is_over;
     char path[PATH_LIMIT + 1], in_tmp[NAME_LIMIT + 8], in_new[NAME_LIMIT + 8];
 };
@@ -412,7 +413,7 @@ maildir_start(struct queue *queue, struct loop *loop, const struct target *targe
     return d;
 }
 
-/* True: all that will come has come. */
+/* True: there is no more to come. */
 static bool
 copy_some(struct maildir_delivery *d, int64_t budget)
 {
@@ -431,7 +432,7 @@ copy_some(struct maildir_delivery *d, int64_t budget)
     if (got > 0 && w->result == 0)
         return false;
     queue_content_close(d->queue, d->content);
-    /* The envelope says how much it is. */
+    /* The envelope states the size. */
     d->content = got < 0 ? (int)got : got == 0 && d->offset != d->size ? -EILSEQ : 0;
     return true;
 }

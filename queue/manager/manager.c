@@ -16,17 +16,18 @@
 #include <string.h>
 
 enum {
-    REASONS_MAX = 200000,    /* messages whose reasons are in memory
-                                (queue/manager/deferral_reasons.h) */
-    WAKE_MAX_MS = 60 * 1000, /* so that a stepped clock cannot put us to sleep */
-    /* Messages read back in a turn, so that a full queue stalls nobody: */
+    REASONS_MAX = 200000,    /* messages with a reason in memory
+                              * (queue/manager/deferral_reasons.h) */
+    WAKE_MAX_MS = 60 * 1000, /* so that a stepped clock cannot let us sleep */
+    /* Messages loaded in a turn, so that a full queue stalls nothing else: */
     LOADS_PER_TURN = 64,
     LOADED_BYTES_PER_TURN = 1024 * 1024,
-    SETTLES_PER_TURN = 1000, /* of a dead site, so that a great message stalls nobody */
-    /* While we are careful: */
+    SETTLES_PER_TURN = 1000, /* of a dead site, so that a large message stalls nothing
+                              * else */
+    /* In the careful mode after crashes: */
     TRIAL_MAX_MS = 10 * 1000, /* a message that is still in memory */
     TRIAL_LOOK_MS = 1000,
-    CAREFUL_MAX_MS = 10 * 60 * 1000 /* whatever is left */
+    CAREFUL_MAX_MS = 10 * 60 * 1000 /* regardless of what is left */
 };
 
 static const struct id no_id;
@@ -50,18 +51,18 @@ manager_stir(struct manager *m)
         manager_turn(m);
 }
 
-/* In this turn or a later one. */
+/* Whether a load waits for this turn or a later one. */
 static bool
 wants_load(const struct manager *m)
 {
     return m->load_next < m->load_count && !m->draining;
 }
 
-/* --- After ends without a known reason -----------------------------------------------
+/* --- After crashes without a known cause ------------------------------------------
  *
- * One message at a time is in memory, so that the next end has one
- * (queue/spool/guard.h). It has its time: who waits for a slow host does not keep the
- * others, but is no suspect any more. */
+ * Only one message at a time is in memory, so that the next crash has a known cause
+ * (queue/spool/guard.h). Its time is limited: a message that waits for a slow host does
+ * not delay the others, but is no longer suspected. */
 
 static bool
 trial_is_over(const struct manager *m)
@@ -103,7 +104,7 @@ on_trial(void *context)
     manager_turn(m);
 }
 
-/* The end of a turn: nobody is suspected of what happens while nothing is in memory. */
+/* The end of a turn: no message is suspected while none is in memory. */
 static void
 trial_go_on(struct manager *m)
 {
@@ -173,7 +174,7 @@ load_next(struct manager *m)
 
 /* --- The pump --------------------------------------------------------------------- */
 
-/* A verdict of the scheduler's. What is to be held does not expire. */
+/* A verdict of the scheduler. Mail that is to be held does not expire. */
 static void
 settle_now(const struct sched_action *action)
 {
@@ -209,8 +210,8 @@ manager_act(struct manager *m, const struct sched_action *action)
     }
 }
 
-/* Whatever is done to a message in memory may be what crashes; a session that opens is
- * for the first that waits there. */
+/* Any work on a message in memory may cause a crash; a session that opens is for the
+ * first message that waits there. */
 static struct id
 manager_reason_of(const struct sched_action *action)
 {
@@ -288,7 +289,7 @@ manager_pump(void *context)
         manager_rest(m);
 }
 
-/* --- Life ------------------------------------------------------------------------- */
+/* --- Hints and lifetime ----------------------------------------------------------- */
 
 static void
 manager_found(void *context, const struct queue_entry *entry)
@@ -299,7 +300,7 @@ manager_found(void *context, const struct queue_entry *entry)
     manager_stir(m);
 }
 
-/* --- Hints over a restart: what was learnt of sites, and reasons ------------------ */
+/* --- Hints over a restart: sites, and reasons ------------------------------------- */
 
 enum { HINT_PATH = 64 };
 
@@ -312,7 +313,8 @@ hint_path(const struct manager *m, const char *name, char out[HINT_PATH])
     snprintf(out, HINT_PATH, "lock/%s%s", name, suffix);
 }
 
-/* Once more when the start has found all: what is not there any more goes then. */
+/* Written once more when startup has found all messages: reasons of missing ones go
+ * then. */
 static void
 note_reasons(struct manager *m)
 {
@@ -327,7 +329,7 @@ note_reasons(struct manager *m)
     m->noted_all = all;
 }
 
-/* A full disk, or a broken one, is told elsewhere. */
+/* A full or broken disk is reported elsewhere. */
 static void
 note_hints(struct manager *m)
 {
@@ -398,8 +400,8 @@ manager_new(struct manager **manager, struct loop *loop, struct log *log,
         loop_timer_start(loop, &m->lessons, SITE_CACHE_EVERY_MS, write_hints, m);
         trial_start(m);
     }
-    /* After the queue's own hook: what became durable in this turn starts in this turn.
-     */
+    /* After the queue's own hook: mail that became durable in this turn starts in this
+     * turn. */
     loop_at_end(loop, LOOP_STAGE_ANSWER, manager_pump, m);
     *manager = m;
     return 0;
@@ -424,7 +426,7 @@ manager_free(struct manager **manager)
     }
     loop_unpost(m->loop, &m->stir);
     HASH_ITER (hh, m->actives, a, next)
-        dsn_drop(&a->notice); /* its draft is the queue's */
+        dsn_drop(&a->notice); /* its draft belongs to the queue */
     /* The queue first: it still writes the marks of the envelopes that it remembers. */
     queue_close(&m->queue);
     HASH_ITER (hh, m->actives, a, next)
@@ -498,7 +500,7 @@ manager_drain(struct manager *m, int64_t grace_ms, void (*drained)(void *context
     manager_stir(m);
 }
 
-/* --- For those who accept, and for channels --------------------------------------- */
+/* --- For acceptors and channels --------------------------------------------------- */
 
 void
 manager_accept(struct manager *m, struct envelope **e)
@@ -510,14 +512,14 @@ manager_accept(struct manager *m, struct envelope **e)
         qmail_log_new(&m->sendlog, *e);
         manager_active_new(m, *e);
     } else {
-        envelope_free(e); /* and is new when it comes */
+        envelope_free(e); /* and is new when it is loaded */
     }
     *e = NULL;
     sched_add(m->sched, loop_now_ms(m->loop), id, loop_now_ms(m->loop), 0);
     manager_stir(m);
 }
 
-/* Where the operator stepped in nothing more is delivered: its round ends here. */
+/* If the operator has intervened nothing more is delivered: the attempt ends here. */
 static void
 pass_over(struct manager *m, struct sched_session *session)
 {

@@ -1,4 +1,4 @@
-/* A round of a message: in memory, routed, settled, and what comes then. */
+/* An attempt of a message: in memory, routed, settled, and then deferred or ended. */
 #include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
@@ -10,11 +10,11 @@
 #include <string.h>
 
 enum {
-    LATER_MS = 60 * 1000,        /* for what the disk would not take */
-    NOTICES_MAX = 32,            /* at a stop: being committed at a time */
-    CONCLUDE_MAX_MS = 10 * 1000, /* a disk that hangs keeps no stop longer */
+    LATER_MS = 60 * 1000,        /* for what the disk refused */
+    NOTICES_MAX = 32,            /* committed at the same time during a stop */
+    CONCLUDE_MAX_MS = 10 * 1000, /* a disk that hangs must not delay a stop longer */
     CONCLUDE_TURN_MS = 100,
-    FAILS_PER_TURN = 1000 /* of a message with very many that is to bounce */
+    FAILS_PER_TURN = 1000 /* of a message to very many recipients that is to bounce */
 };
 
 static const char *
@@ -65,15 +65,15 @@ manager_active_new(struct manager *m, struct envelope *e)
     return a;
 }
 
-/* Forgets the message. The envelope is retired, deferred or simply freed by the caller
- * before, with the count of its recipients as it was. */
+/* Forgets the message. The caller has retired, deferred or freed the envelope before;
+ * count is the number of its recipients then. */
 static void
 active_free(struct active *a, unsigned recipients)
 {
     struct manager *m = a->manager;
     HASH_DEL(m->actives, a);
     if (m->careful)
-        manager_turn(m); /* the next one's trial */
+        manager_turn(m); /* so that the trial of the next one begins */
     for (unsigned i = 0; a->reasons && i < recipients; i++)
         free(a->reasons[i]);
     for (unsigned i = 0; a->deliveries && i < recipients; i++)
@@ -124,8 +124,7 @@ manager_active_remove(struct active *a)
     active_retire(a);
 }
 
-/* --- Where mail goes, and what is held ----------------------------------------------
- */
+/* --- Targets and holds ------------------------------------------------------------ */
 
 const struct target *
 attempt_route(const struct manager *m, const struct envelope *e,
@@ -180,7 +179,7 @@ log_verdict(const struct active *a, unsigned index, const struct outcome *outcom
     log_field_format(&line, "delays", "%.2f/%.2f/%.2f/%.2f", (double)before / 1000,
                      waited > 0 ? (double)waited / 1000 : 0, (double)connect / 1000,
                      (double)transmit / 1000);
-    /* In Postfix's style a line of its own tells it, as Postfix has it. */
+    /* As in Postfix, a line of its own logs TLS. */
     if (timing && timing->tls && timing->tls[0] &&
         log_style(m->log) != LOG_STYLE_POSTFIX)
         log_field(&line, "tls", text_from(timing->tls));
@@ -206,7 +205,7 @@ attempt_started(struct active *a, const unsigned *indexes, size_t count)
                                 manager_attempt_channel_of(a->kinds[indexes[i]]));
 }
 
-/* In the words of the style. */
+/* The word of the log style. */
 static void
 tell_log(struct active *a, unsigned index, const struct outcome *outcome, bool expired,
          const struct timing *timing)
@@ -219,14 +218,14 @@ tell_log(struct active *a, unsigned index, const struct outcome *outcome, bool e
         a->deliveries[index] = 0;
 }
 
-/* Where the mail goes on; else it has arrived (LMTP: RFC 2033 §4.2). */
+/* Whether the mail is relayed; otherwise it has arrived (LMTP: RFC 2033 §4.2). */
 static bool
 relayhosts(enum target_kind kind)
 {
     return kind == TARGET_MX || kind == TARGET_SMTP;
 }
 
-/* Whether the sender hears from us of this success (RFC 3461 §5.2.2, §5.2.4). */
+/* Whether we report this success to the sender (RFC 3461 §5.2.2, §5.2.4). */
 static bool
 manager_attempt_is_told(const struct envelope *e, unsigned index,
                         const struct outcome *outcome)
@@ -255,7 +254,7 @@ attempt_settle(struct active *a, unsigned index, const struct outcome *outcome,
     switch (outcome->verdict) {
     case VERDICT_DEFERRED:
         remember_reason(a, index, outcome);
-        /* No sender is told that we wait for a host of ours. */
+        /* No sender is notified that we wait for a host of ours. */
         if (!redirected)
             delay_warning_remember(a, index, outcome);
         break;
@@ -289,8 +288,7 @@ has_open(const struct active *a)
     return a->envelope->delivery.done < a->envelope->count;
 }
 
-/* The message stays in memory; the scheduler brings it back, with nobody left to serve.
- */
+/* The message stays in memory; the scheduler loads it again, with no recipient left. */
 static void
 notice_later(struct active *a)
 {
@@ -341,7 +339,7 @@ attempt_notice_settings(struct manager *m)
                                  .size_limit = m->settings.bounce_size_limit};
 }
 
-/* One that was expected does not come. */
+/* An expected notification does not come. */
 static void
 expect_none(struct active *a)
 {
@@ -381,8 +379,8 @@ tell_sender(struct active *a)
     }
 }
 
-/* Some in a turn, then their sender is told. What administrators cancel is worded as
- * other mailers word it. */
+/* Some in a turn, then the sender is notified. The reply is worded as other mailers
+ * word a cancelled delivery. */
 static void
 fail_some(void *context)
 {
@@ -429,7 +427,7 @@ attempt_finish(struct active *a)
     case PENDING_REMOVE:
         manager_active_remove(a);
         return;
-    case PENDING_HOLD: /* those whose time was over are open still */
+    case PENDING_HOLD: /* those that expired are still open */
         if (has_open(a)) {
             manager_active_defer(a, loop_now_ms(a->manager->loop),
                                  a->envelope->delivery.attempts);
@@ -450,7 +448,7 @@ attempt_finish(struct active *a)
     tell_sender(a);
 }
 
-/* At most NOTICES_MAX notices at a time. False: some have to wait. */
+/* At most NOTICES_MAX notifications at a time. False: some have to wait. */
 static bool
 conclude_some(struct manager *m)
 {
@@ -478,7 +476,8 @@ attempt_conclude(struct manager *m)
     }
 }
 
-/* Onto the disk, until its time comes; or what the operator wants instead. */
+/* Moves the message to the disk until it is due, or carries out the operator's
+ * command. */
 static void
 manager_attempt_rest(struct active *a)
 {
@@ -488,7 +487,7 @@ manager_attempt_rest(struct active *a)
     if (attempt_goes_on(a)) {
         if (a->pending == PENDING_RETRY)
             (void)sched_retry(m->sched, now, id);
-        /* The next start must offer a waiting fragment again. */
+        /* The next startup must offer a waiting fragment again. */
         awaiting_note(a);
         bool soon = a->pending == PENDING_RETRY || a->awaits_until_ms < INT64_MAX;
         manager_active_defer(a, soon ? now : a->envelope->delivery.due_ms,
@@ -499,7 +498,7 @@ manager_attempt_rest(struct active *a)
         sched_unloaded(m->sched, now, id);
     } else {
         bool forgotten = sched_forget(m->sched, id);
-        assert(forgotten); /* it waits, as the scheduler has said */
+        assert(forgotten); /* SCHED_WAIT says so */
     }
     attempt_finish(a);
 }

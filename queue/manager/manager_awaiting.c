@@ -11,9 +11,10 @@
 
 enum { RETENTION_MIN_MS = 10 * 60 * 1000 };
 
-/* --- The beginning of a round ----------------------------------------------------- */
+/* --- The beginning of an attempt -------------------------------------------------- */
 
-/* Those that may wait; the rest stay in front. No arrays, as of most mail, for none. */
+/* The recipients that may wait; the rest stay in front. Most mail has none, and no
+ * arrays. */
 struct sorted {
     unsigned *indexes;
     bool *absorbed;
@@ -125,7 +126,7 @@ manager_offer_open(struct active *a, struct sched_recipient *open, size_t *count
     free(s.absorbed);
 }
 
-/* --- On the way to another host --------------------------------------------------- */
+/* --- Redirected to another host --------------------------------------------------- */
 
 bool
 awaiting_is_redirected(const struct active *a, unsigned index)
@@ -133,7 +134,7 @@ awaiting_is_redirected(const struct active *a, unsigned index)
     return a->redirected != NULL && a->redirected[index];
 }
 
-/* The sender's mail has not failed when a host of ours does not want a part of it. */
+/* The sender's mail has not failed when a host of ours refuses a part of it. */
 bool
 manager_awaiting_answered(struct active *a, unsigned index,
                           const struct outcome *outcome, struct outcome *told)
@@ -157,8 +158,8 @@ manager_awaiting_answered(struct active *a, unsigned index,
 
 /* --- Waiting for parts ------------------------------------------------------------ */
 
-/* What waits for another host of ours waits as well. Those may have been settled since.
- */
+/* Recipients that wait for another of our hosts count as waiting, too. They may have
+ * been settled since. */
 static bool
 has_waiting(const struct active *a)
 {
@@ -265,7 +266,7 @@ settle_some(struct active *a, const unsigned *indexes, size_t count,
     if (a->kinds == NULL)
         a->kinds = memory_array(e->count + 1, sizeof(*a->kinds));
     for (size_t i = 0; i < count; i++) {
-        /* They are read from the disk. */
+        /* The recipients are read from the disk. */
         if (indexes[i] >= e->count || e->recipients[indexes[i]].done)
             continue;
         a->kinds[indexes[i]] = TARGET_DISCARD;
@@ -289,7 +290,7 @@ manager_settle_awaiting(struct manager *m, struct id id, const unsigned *indexes
     settle_some(a, indexes, count, outcome);
     bool is_over = a->envelope->delivery.done == a->envelope->count;
     if (a->scheduled || a->warning || a->ending) {
-        /* its round ends by itself */
+        /* its attempt ends by itself */
     } else if (is_over) {
         (void)sched_forget(m->sched, id);
         attempt_finish(a);

@@ -1,5 +1,5 @@
-/* The beginning of a round: a message comes into memory, its recipients are routed, and
- * the scheduler gets those that need a session. */
+/* The beginning of an attempt: a message is loaded, its recipients are routed, and the
+ * scheduler gets those that need a session. */
 #include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
@@ -11,8 +11,8 @@
 #include <utlist.h>
 
 enum {
-    LATER_MS = 60 * 1000,  /* for what the disk would not take */
-    ROUTES_PER_TURN = 2000 /* so that a message with very many stalls nobody */
+    LATER_MS = 60 * 1000,  /* for what the disk refused */
+    ROUTES_PER_TURN = 2000 /* so that a message to very many stalls nothing else */
 };
 
 /* --- Recipients ------------------------------------------------------------------- */
@@ -38,7 +38,8 @@ settle_unparsable(struct active *a, unsigned index)
     attempt_settle(a, index, &outcome, false, NULL);
 }
 
-/* One that needs no session gets its verdict at once, the others are listed. */
+/* A recipient that needs no session gets its verdict immediately, the others are
+ * listed. */
 static void
 route_one(struct active *a, unsigned index)
 {
@@ -72,7 +73,7 @@ route_one(struct active *a, unsigned index)
     }
 }
 
-/* Of those that are open, as many as this turn allows. True: all have been routed. */
+/* Routes as many of the open recipients as this turn allows. True: all are routed. */
 static bool
 route_some(struct active *a)
 {
@@ -96,7 +97,7 @@ manager_begin_hold(struct active *a)
     id_format(a->id, id);
     attempt_hold_text(m, "held by a route", text);
     awaiting_note(a);
-    /* After a crash the route says so again. */
+    /* After a crash the route holds it again. */
     int error = queue_hold(m->queue, a->envelope, text, false);
     a->envelope->delivery.held = error == 0;
     log_say(m->log, error ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "queue", id, "%s%s",
@@ -109,9 +110,9 @@ manager_begin_hold(struct active *a)
     manager_active_defer(a, due, a->envelope->delivery.attempts);
 }
 
-/* --- Whole ------------------------------------------------------------------------ */
+/* --- In one piece ----------------------------------------------------------------- */
 
-/* From the disk. NULL: there is nothing to deliver. */
+/* Loads it from the disk. NULL: there is nothing to deliver. */
 static struct active *
 bring(struct manager *m, struct id id)
 {
@@ -119,10 +120,10 @@ bring(struct manager *m, struct id id)
     struct envelope *e = queue_load(m->queue, id);
     int64_t read = (int64_t)(queue_bytes_read(m->queue) - before);
     m->loads_now++;
-    /* What is damaged was read, too; what is young will be. */
-    bool is_young = e && !e->storage.preprocessed && !e->storage.injected;
-    m->loaded_bytes += is_young && e->content_size > read ? e->content_size : read;
-    /* Held since the scheduler heard of it, or since a start listed it. */
+    /* Damaged mail was read, too; journaled mail will be. */
+    bool is_journaled = e && !e->storage.preprocessed && !e->storage.injected;
+    m->loaded_bytes += is_journaled && e->content_size > read ? e->content_size : read;
+    /* Held since the scheduler learnt of it, or since startup listed it. */
     if (e && e->delivery.held && e->delivery.done < e->count)
         envelope_free(&e);
     if (e && !e->storage.preprocessed)
@@ -130,8 +131,7 @@ bring(struct manager *m, struct id id)
     return e ? manager_active_new(m, e) : NULL;
 }
 
-/* What was asked for goes first; else large mail makes space for small mail of others.
- */
+/* Mail with a priority first; large mail lets small mail of others pass. */
 static enum sched_class
 manager_begin_class_of(const struct manager *m, const struct envelope *e)
 {
@@ -141,8 +141,8 @@ manager_begin_class_of(const struct manager *m, const struct envelope *e)
     return bulk > 0 && e->content_size >= bulk ? SCHED_BULK : SCHED_NORMAL;
 }
 
-/* The scheduler has no space for it. What has just been said about it, and is not on
- * disk, goes there; else it is there as it was. */
+/* The scheduler has no space for it. New verdicts that are not on disk are written
+ * there; else the disk is as it was. */
 static void
 put_back(struct active *a, unsigned done_before)
 {
@@ -154,7 +154,8 @@ put_back(struct active *a, unsigned done_before)
         manager_active_drop(a);
 }
 
-/* Some may have been settled since they were routed, as parts of a reassembled message. */
+/* Some may have been settled since they were routed, as parts of a reassembled
+ * message. */
 static void
 keep_unsettled(struct active *a)
 {
@@ -187,7 +188,7 @@ begin_forget(struct active *a)
     a->beginning = (struct beginning){0};
 }
 
-/* No session is needed now, or the operator has stepped in. */
+/* No session is needed now, or the operator has intervened. */
 static void
 do_without(struct active *a)
 {
@@ -204,7 +205,7 @@ do_without(struct active *a)
         attempt_finish(a);
 }
 
-/* Once all are routed. False: nobody is left to be delivered. */
+/* Once all are routed. False: no recipient is left to be delivered. */
 static bool
 offer(struct active *a)
 {
@@ -256,7 +257,7 @@ hand_over(struct active *a)
         put_back(a, done_before);
 }
 
-/* As far as this turn allows. True: its round has begun, or will not. */
+/* Continues as far as this turn allows. True: its attempt has begun, or will not. */
 static bool
 manager_begin_go_on(struct active *a)
 {
@@ -306,7 +307,7 @@ begin_some(struct manager *m)
         queue_leave(m->queue, before);
         if (ended)
             continue;
-        /* Behind the others, who need less. */
+        /* Behind the others, which need less. */
         DL_DELETE2(m->beginnings, a, beginning.prev, beginning.next_in_line);
         DL_APPEND2(m->beginnings, a, beginning.prev, beginning.next_in_line);
         break;
@@ -319,8 +320,8 @@ begin_is_busy(const struct manager *m)
     return m->beginnings != NULL || m->routed_now >= ROUTES_PER_TURN;
 }
 
-/* Targets of the old routes are gone with them: who is routed is routed again, and what
- * the scheduler has begun to take it takes now. */
+/* The targets of the old routes are freed with them: routed recipients are routed
+ * again, and what the scheduler has begun to take it takes now. */
 void
 begin_anew(struct manager *m)
 {

@@ -1,5 +1,5 @@
-/* What a message waits for, by next hop: what the scheduler says, and for mail that it
- * does not have in memory what the routes say. */
+/* What a message waits for, by next hop: as the scheduler has it, or, for mail that is
+ * not in memory, by the routes. */
 #include "queue/manager/manager_internal.h"
 
 #include "base/memory.h"
@@ -14,7 +14,7 @@ struct explanation {
     struct manager *manager;
     each_wait *each;
     void *context;
-    struct manager_wait *wait; /* that is being told */
+    struct manager_wait *wait; /* being reported */
 };
 
 /* --- In memory -------------------------------------------------------------------- */

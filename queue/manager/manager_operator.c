@@ -1,4 +1,4 @@
-/* What operators do to messages: hold, release, retry, bounce, remove. */
+/* Commands of operators for messages: hold, release, retry, bounce, remove. */
 #include "queue/manager/manager_internal.h"
 #include "queue/queue_fragments.h"
 #include "queue/queue_operator.h"
@@ -12,9 +12,9 @@
 struct command {
     struct manager *manager;
     struct id id;
-    const char *by; /* who gives it, for people */
+    const char *by; /* its giver, for log and hold text */
     char *why;      /* MANAGER_WHY_MAX */
-    bool listed;    /* its files are where messages are */
+    bool listed;    /* its files are known to be in their usual place */
 };
 
 static enum manager_result
@@ -39,7 +39,7 @@ manager_operator_say(const struct command *o, const char *what)
     log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "%s by %s", what, o->by);
 }
 
-/* There is no envelope of that name. */
+/* There is no envelope with that id. */
 static enum manager_result
 nowhere(const struct command *o)
 {
@@ -49,7 +49,7 @@ nowhere(const struct command *o)
                : MANAGER_DAMAGED;
 }
 
-/* It waits; the scheduler need not know it any more. */
+/* It waits on disk, and the scheduler need not know it any longer. */
 static void
 manager_operator_forget(const struct command *o)
 {
@@ -59,8 +59,8 @@ manager_operator_forget(const struct command *o)
 
 /* --- Hold ------------------------------------------------------------------------- */
 
-/* The mark is durable at once, also when a delivery runs: whatever happens then, what
- * is left is held. */
+/* The mark is durable immediately, even during a delivery: whatever happens then, the
+ * rest is held. */
 static enum manager_result
 mark_held(const struct command *o, struct envelope *e)
 {
@@ -113,7 +113,7 @@ manager_operator_hold(const struct command *o)
 
 /* --- Release ---------------------------------------------------------------------- */
 
-/* A fragment need not wait for others any more: it passes when it is offered next. */
+/* A fragment need not wait for others any longer: it passes when it is offered next. */
 static enum manager_result
 release_fragment(const struct command *o, struct active *a)
 {
@@ -141,8 +141,9 @@ release_active(const struct command *o, struct active *a)
     return MANAGER_DONE;
 }
 
-/* Takes the envelope. Due now, past the routes that hold: that is written down with its
- * due time, or kept in mind when there is no due time yet and space in memory. */
+/* Takes ownership of the envelope. Makes it due now, past the routes that hold. This is
+ * written down with its due time, or kept in memory when there is no due time yet and
+ * the active set has space. */
 static void
 manager_operator_let_go(const struct command *o, struct envelope *e)
 {
@@ -175,7 +176,7 @@ manager_operator_release_held(const struct command *o, struct envelope *e)
     return MANAGER_DONE;
 }
 
-/* Out of corrupt/, if it is whole again; and out of hold/, if it was held before. */
+/* Moves it out of corrupt/ if it is intact again, and out of hold/ if it was held. */
 static enum manager_result
 manager_operator_release_quarantined(const struct command *o)
 {
@@ -203,7 +204,7 @@ manager_operator_release(const struct command *o)
         return manager_operator_release_quarantined(o);
     bool waits = !e->delivery.held && manager_is_awaiting(o->manager, o->id);
     if (waits)
-        manager_operator_forget(o); /* until it is due at once */
+        manager_operator_forget(o); /* until it is due immediately */
     if (e->delivery.held || waits)
         return manager_operator_release_held(o, e);
     envelope_free(&e);
@@ -220,7 +221,7 @@ say_due(const struct command *o)
     log_say(o->manager->log, LOG_LEVEL_INFO, "queue", name, "retry requested");
 }
 
-/* Nobody is there to deliver: the due time on disk is what counts. */
+/* No daemon runs: the due time on disk is what counts. */
 static void
 retry_offline(const struct command *o, struct envelope *e)
 {
@@ -251,7 +252,7 @@ manager_operator_retry(const struct command *o)
     }
     if (m->settings.offline) {
         retry_offline(o, e);
-    } else { /* a start has not come to it yet */
+    } else { /* startup has not found it yet */
         sched_add(m->sched, now, o->id, now, e->delivery.attempts);
         envelope_free(&e);
     }
@@ -393,7 +394,7 @@ manager_reason(struct manager *m, struct id id, unsigned recipient)
     const char *last = deferral_reasons_find(m->reasons, id);
     if (!manager_is_awaiting(m, id))
         return last;
-    /* Another host of ours that does not answer, or what other recipients wait for. */
+    /* Either another of our hosts does not answer, or other recipients are deferred. */
     size_t length = strlen(m->explained);
     if (last[0] != '\0')
         snprintf(m->explained + length, sizeof(m->explained) - length,

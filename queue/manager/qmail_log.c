@@ -1,17 +1,17 @@
-/* Says what happens to mail as qmail-send does. */
+/* Logs the events of mail as qmail-send does. */
 #include "queue/manager/qmail_log.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
 
-/* Then their numbers begin anew: a handle has one bit less, and is not 0. */
+/* Numbers start again beyond it: a handle has one bit less, and is not 0. */
 enum { DELIVERIES_MAX = INT_MAX };
 
 static const char *const channels[] = {
     [CHANNEL_LOCAL] = "local", [CHANNEL_REMOTE] = "remote"};
 
-/* What cannot be read as something else: a line's end becomes '/', the others '_'. */
+/* Makes an unambiguous word: a line end becomes '/', other separators '_'. */
 static struct text
 qmail_log_clean(struct text t, char out[QMAIL_LOG_VALUE_MAX])
 {

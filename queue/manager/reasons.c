@@ -1,4 +1,4 @@
-/* Writes down why messages wait, and reads it. */
+/* Writes and reads the file of deferral reasons. */
 #include "queue/manager/reasons.h"
 
 #include "base/crc.h"
@@ -37,7 +37,8 @@ struct reasons_page {
     struct id *strangers;
     size_t stranger_count;
     const struct deferral_reasons *reasons;
-    unsigned *numbers; /* by deferral_reasons.h's: the file's, 0 = not yet in it */
+    unsigned *numbers; /* by the number of deferral_reasons.h: the file's number, 0 =
+                        * not yet in it */
     unsigned outcomes, messages;
     struct buffer heads, lines;
 };
@@ -51,7 +52,7 @@ reasons_collect(void *context, struct id id, unsigned number)
         p->strangers[p->stranger_count++] = id;
         return;
     }
-    /* What is active or not yet found may be asked for at once. */
+    /* Active messages and those not yet found may be asked for first. */
     int64_t due_ms = state.place == SCHED_DEFERRED ? state.due_ms : 0;
     p->rows[p->count++] = (struct reasons_row){id, due_ms, number};
 }
@@ -71,7 +72,7 @@ reasons_left(const struct reasons_page *p)
     return REASONS_SIZE_MAX - FRAME_SIZE - p->heads.length - p->lines.length;
 }
 
-/* RFC 3463 §2, of what may be tried again or was given up. */
+/* RFC 3463 §2, for a deferral or a failure. */
 static bool
 reasons_is_enhanced(struct text t)
 {
@@ -89,7 +90,7 @@ reasons_is_code(int64_t code)
     return code == 0 || (code >= 200 && code <= 599);
 }
 
-/* The file's number of an outcome; 0: there is no space, or it was forgotten. */
+/* The file's number of an outcome; 0: no space, or it was forgotten. */
 static unsigned
 reasons_put_outcome(struct reasons_page *p, unsigned number)
 {
@@ -183,11 +184,11 @@ reasons_write(struct disk *disk, const char *path, struct deferral_reasons *reas
 struct reasons_reader {
     struct text rest;
     struct outcome *outcome; /* of the last one read */
-    struct text *outcomes;   /* from each one's first line on */
+    struct text *outcomes;   /* each from its first line on */
     uint64_t outcome_count, message_count;
 };
 
-/* A line has as many fields as it should, separated by one blank each. */
+/* A line has the right number of fields, separated by one blank each. */
 static bool
 reasons_number(struct text *line, uint64_t max, uint64_t *value)
 {
@@ -258,7 +259,7 @@ reasons_take_title(struct reasons_reader *r)
            reasons_number(&line, UINT32_MAX, &left) && line.at == NULL;
 }
 
-/* Without its trailer. */
+/* Checks and removes the trailer. */
 static bool
 reasons_check_sum(struct text all, struct text *body)
 {
@@ -271,7 +272,7 @@ reasons_check_sum(struct text all, struct text *body)
     return text_equal(text_after(all, body->length), text_from(trailer));
 }
 
-/* All of it is looked at before anything is believed. */
+/* All of it is checked before any of it is trusted. */
 static bool
 reasons_parse(struct reasons_reader *r, struct text all, struct text *lines)
 {

@@ -1,4 +1,4 @@
-/* Writes down what was learnt of sites, and reads it. */
+/* Writes and reads the file of what was learnt of sites. */
 #include "queue/manager/site_cache.h"
 
 #include "queue/spool/spool.h"
@@ -48,7 +48,7 @@ dead_json(const struct site_state *r)
                      strlen(r->reason.remote));
 }
 
-/* jansson refuses what is no UTF-8, as a peer's words may be. */
+/* jansson refuses text that is not UTF-8, as a peer's reply may be. */
 static void
 make_plain(char *text)
 {
@@ -72,7 +72,7 @@ write_site(void *context, const struct site_state *site)
         r.window, "full_at_us", (json_int_t)r.bucket.full_at_us, "pause_until_ms",
         (json_int_t)r.pause_until_ms, "ceiling", ceiling_json(&r.ceiling));
     if (!line)
-        return; /* a key that is no UTF-8 */
+        return; /* a key that is not UTF-8 */
     if (r.learnt.phase != LEARNT_NONE)
         json_object_set_new(line, "rate", rate_json(&r.learnt));
     if (r.dead)
@@ -109,7 +109,7 @@ copy_string(const json_t *object, const char *name, char *to, size_t size)
     text_copy(to, size, text_from(json_string_value(json_object_get(object, name))));
 }
 
-/* A time of this file, within a day of now: else as if it were long ago. */
+/* A time of this file, within a day of now; otherwise as if long ago. */
 static int64_t
 time_of(const json_t *object, const char *name, int64_t now_ms)
 {
@@ -214,7 +214,7 @@ site_cache_read(struct disk *disk, const char *path, struct sched *sched,
 {
     struct buffer all;
     buffer_init(&all, SITE_CACHE_SIZE_MAX);
-    (void)!spool_read_path(disk, path, &all); /* what there is of it */
+    (void)!spool_read_path(disk, path, &all); /* as much as is readable */
     unsigned count = 0;
     struct text rest = buffer_text(&all), line;
     while (text_cut(&rest, '\n', &line))
