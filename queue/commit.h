@@ -1,5 +1,5 @@
 /* Commits: how a named draft becomes durable, together with all others of a turn (S2 to
- * S4, or the journal), and who is told.
+ * S4, or the journal), and how its owner gets the answer.
  *
  *   in the journal   envelope and content are one record; settled with its batch
  *   large            mess/ID is synced in the background; then the envelope is a record
@@ -21,23 +21,23 @@ struct commits {
     struct id_set *seen;
     struct journaled *young;
     struct removal *endings;
-    bool at_once; /* an injector: no end of turn will come */
-    /* A message whose owner went away before it was durable. */
+    bool at_once; /* an injector: no end of turn follows */
+    /* The owner of the message went away before it was durable. */
     void (*orphaned)(void *context, struct id id);
     void *context;
 
     uint64_t stored;
     struct commit *files;    /* for the end of this turn */
     struct commit *syncing;  /* large: the content */
-    struct commit *blocked;  /* the journal has no space */
+    struct commit *blocked;  /* wait for space in the journal */
     struct commit *appended; /* in a batch, oldest first */
     struct commit *done;     /* to be answered */
     struct loop_task stir;
 };
 
-/* spool to context are the caller's to set before. */
+/* The caller sets the members from spool to context before. */
 void commits_start(struct commits *c);
-/* What waits is not answered any more; what is not durable is removed. */
+/* Calls no more callbacks; removes messages that are not durable. */
 void commits_stop(struct commits *c);
 
 /* Behind the functions of queue.h with these names. */
@@ -45,12 +45,12 @@ void commits_add(struct commits *c, struct queue_draft **draft, struct envelope 
                  queue_stored *stored, void *context);
 void commits_ignore(struct commits *c, void *context);
 
-/* It is being made durable, and its owner has not heard. Looks at all of them. */
+/* True while the message is being made durable and its owner has no answer. O(n). */
 bool commits_have(const struct commits *c, struct id id);
-/* True: all have been answered, but for those that wait for space. */
+/* True when all have been answered but those that wait for space; for tests. */
 bool commits_are_quiet(const struct commits *c);
 
-/* The journal's events. */
+/* The events of journal.h: settled, space. */
 void commits_settled(struct commits *c, uint64_t batch, int error);
 void commits_resume(struct commits *c);
 

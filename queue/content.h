@@ -1,4 +1,4 @@
-/* Contents that are open for reading: mess/ID, or the bytes of young mail. */
+/* Contents that are open for reading: mess/ID, or the bytes of a journaled message. */
 #ifndef QUEUE_CONTENT_H
 #define QUEUE_CONTENT_H
 
@@ -12,12 +12,12 @@ struct contents {
     int count, unused; /* unused: first of the free rows, -1: none */
 };
 
-/* spool and young are the caller's to set before. */
+/* The caller sets the members spool and young before. */
 void contents_start(struct contents *c);
 void contents_stop(struct contents *c);
 
-/* Behind queue_content_open and so on. Bytes that are open stay, whatever becomes of
- * the message. */
+/* Behind queue_content_open() and its like. Open bytes stay readable after the message
+ * has gone. */
 int contents_open(struct contents *c, struct id id);
 int64_t contents_read(struct contents *c, int content, int64_t offset, char *to,
                       size_t size);

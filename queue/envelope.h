@@ -35,21 +35,21 @@ struct recipient {
     int64_t mark_offset;  /* of its T/D byte on disk, S5; -1 in S4 */
 };
 
-/* What a notice still has to tell the sender (bounce/ID): a failure, or, where he asked
- * for it, a success; the outcome's verdict says which. */
+/* A result that a notification will report to the sender (bounce/ID): a failure, or a
+ * success that the sender asked for (NOTIFY=SUCCESS); the outcome's verdict says which. */
 struct failure {
     unsigned recipient;
-    bool expired; /* failed, because its time was over */
+    bool expired; /* failed because the message's lifetime was over */
     struct outcome outcome;
-    bool relayed; /* succeeded, and went on to a host that tells nobody */
+    bool relayed; /* sent to a host without DSN (RFC 3461 "relayed") */
 };
 
-/* What has become of the message so far, and what is to be done next. */
+/* The results up to now, and the next action. */
 struct delivery_state {
     bool held;        /* hold/ID exists */
-    bool released;    /* by an operator: passes the routes that hold; with due_ms */
-    bool warned;      /* the sender knows that the message is late; with due_ms */
-    bool warned_kept; /* info/ID says so, durably */
+    bool released;    /* by an operator: passes routes that hold; with due_ms */
+    bool warned;      /* the sender was notified of the delay; with due_ms */
+    bool warned_kept; /* info/ID has `warned`, durably */
     int64_t due_ms;   /* S5: next attempt */
     unsigned attempts;
     unsigned done; /* recipients with done set */
@@ -57,24 +57,24 @@ struct delivery_state {
     unsigned failure_count;
 };
 
-/* What ties a message to the fragments of another one. */
+/* The relation of a message to fragments (RFC 2046 message/partial). */
 struct fragment_state {
-    bool awaits_parts; /* it waits for other fragments; of S5 defrag/ID exists */
-    /* Of a message that was reassembled: the parts it was made of, see
-     * defrag/reassembly/parts_list.h; or empty. */
+    bool awaits_parts; /* a fragment; its set is incomplete; in S5 defrag/ID exists */
+    /* For a reassembled message: its parts, see defrag/reassembly/parts_list.h; or
+     * empty. */
     struct text made_of;
-    /* Of a fragment: "KEY;DEPTH;EPOCH" of its set (queue/set_mark.h), for or from another
-     * of our hosts; or empty. */
+    /* For a fragment to or from another of our hosts: "KEY;DEPTH;EPOCH" of its set
+     * (queue/set_mark.h); or empty. */
     struct text set_mark;
-    /* The fragment came from another of our hosts with its set_mark, which is valid then:
-     * only so is the mark kept, and the fragment is never sent on to another host. */
+    /* The fragment came from another of our hosts with a valid set_mark: only then is the
+     * mark kept, and the fragment is never sent on to another host. */
     bool by_peer;
 };
 
 /* How the message is stored. */
 struct storage_state {
-    bool injected;          /* S4 as read: handed in by sendmail(1), */
-    unsigned injector;      /* by this user: the owner of todo/ID */
+    bool injected;          /* S4 as read: submitted by sendmail(1) */
+    unsigned injector;      /* then: the user, owner of todo/ID */
     bool preprocessed;      /* S5: info/ exists, todo/ does not */
     unsigned failures_told; /* S5 as read: bounce/ID has at least this many */
 };
@@ -87,13 +87,13 @@ struct envelope {
     enum envelope_return ret;
     bool eight_bit, utf8; /* BODY=8BITMIME, SMTPUTF8 */
     bool binary;          /* BODY=BINARYMIME: the content may hold any byte anywhere */
-    bool ascii_header;    /* with utf8: known to hold UTF-8 in no header field */
+    bool ascii_header;    /* with utf8: no header field is known to have UTF-8 */
     bool double_bounce;   /* a notification to postmaster: its failure is only logged */
-    int priority;         /* MT-PRIORITY; 0 = as any other */
-    /* Of a message/...: "auth:USER", "int" (may relay) or "ext"; then " net:" and the
-     * network of the client, if it came from one; or "". */
+    int priority;         /* MT-PRIORITY; 0 = default */
+    /* For content of type message/...: "auth:USER", "int" (may relay) or "ext", then
+     * " net:" and the client's network, if there is a client; or "". */
     struct text trust;
-    struct text prefix;   /* header lines that we put before the content, CRLF ended */
+    struct text prefix;   /* header lines to send before the content, CRLF ended */
     int64_t content_size; /* of mess/ID */
     uint32_t content_crc;
     struct recipient *recipients;
@@ -101,17 +101,17 @@ struct envelope {
     struct delivery_state delivery;
     struct fragment_state fragment;
     struct storage_state storage;
-    struct arena arena; /* of all the texts */
+    struct arena arena; /* holds all texts */
 };
 
 struct envelope *envelope_new(void);
 void envelope_free(struct envelope **e);
-/* Texts are copied; the channel is CHANNEL_REMOTE until somebody knows better. False:
+/* Copies the texts; the channel is CHANNEL_REMOTE until a route says otherwise. False:
  * the limit of recipients or bytes is reached. */
 bool envelope_add(struct envelope *e, struct text address, unsigned notify,
                   struct text original) __attribute__((warn_unused_result));
-/* Whether the content, addresses apart, needs SMTPUTF8 (RFC 6531 §3.2), as far as it is
- * known. */
+/* Whether the header, apart from addresses, needs SMTPUTF8 (RFC 6531 §3.2); true also
+ * when that is unknown. */
 bool envelope_has_utf8_header(const struct envelope *e);
 /* A copy of t that lives as long as the envelope. */
 struct text envelope_text(struct envelope *e, struct text t);
@@ -119,8 +119,8 @@ void envelope_fail(struct envelope *e, const struct failure *failure);
 
 /* The form of todo/ID: everything but the failures, marks and due time. */
 void envelope_write_todo(const struct envelope *e, struct buffer *out);
-/* DONE or BAD (any damage: short, long, checksum, unknown record). The CRC is over the
- * name too: an envelope copied under another name is damaged. */
+/* DONE or BAD (any damage: short, long, checksum, unknown record). The CRC covers the
+ * name, too: an envelope copied under another name is damaged. */
 enum progress envelope_read_todo(struct text bytes, struct id id, struct envelope *e)
     __attribute__((warn_unused_result));
 
@@ -140,13 +140,13 @@ enum progress envelope_read_channel(struct text bytes, struct id id,
  * warned), and where. */
 enum { ENVELOPE_DUE_OFFSET = 16, ENVELOPE_DUE_SIZE = 32 };
 void envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE]);
-/* due_ms to warned alone, from the first 48 bytes of info/ID. A torn slot means now;
- * warned, which never goes back, is believed even then. */
+/* Reads due_ms, attempts, released and warned alone, from the first 48 bytes of info/ID.
+ * A torn slot means now; `warned`, which is never cleared, is trusted even then. */
 void envelope_read_due(struct text start, struct id id, struct envelope *e);
-/* One failure as appended to bounce/ID. Reading skips torn ones without complaint: the
- * text is durable before its D mark, so a torn one has none. It sets done of the
- * recipients that it finds: a crash between text and mark is completed. The first of
- * several for one recipient counts. */
+/* One failure as appended to bounce/ID. Reading silently skips torn ones: a text is
+ * durable before its D mark, so a torn one has no mark. Reading sets `done` of each
+ * recipient found, which completes a crash between text and mark. The first failure of a
+ * recipient counts. */
 void envelope_write_failure(const struct envelope *e, const struct failure *f,
                             struct buffer *out);
 void envelope_read_failures(struct text bytes, struct envelope *e);

@@ -1,12 +1,12 @@
-/* What deliveries have led to and is not on disk yet: D marks, bounce texts, due times.
+/* Marks: delivery results that are not on disk yet: D marks, bounce texts, due times.
  *
- * Written together, at most 100 ms or 64 marks behind (doc/design.md "Crash rules"), at
- * the end of a turn; a message that is retired before costs nothing. Where they go:
- *   young, decided        a record of the journal
- *   young or S4, waiting  the message moves to S5, with its marks (preprocess.h)
- *   S5                    its files
- * What the disk refuses stays here and is tried again, so that a full disk does not
- * deliver twice. */
+ * Written together at the end of a turn, at most 100 ms or 64 marks late (doc/design.md
+ * "Crash rules"); a message that is retired before costs no write. Where they go:
+ *   journaled, all results final   a record of the journal
+ *   journaled or S4, deferred      the message moves to S5, with its marks (preprocess.h)
+ *   S5                             the message's files
+ * Marks that the disk refuses stay here and are written later, so that a full disk does
+ * not cause a second delivery. */
 #ifndef QUEUE_MARKS_H
 #define QUEUE_MARKS_H
 
@@ -23,53 +23,53 @@ struct marks {
     struct loop *loop;
     struct id_set *seen;
     struct journaled *young;
-    bool at_once; /* an injector or operator: no end of turn will come */
-    /* A message that was retired while it moved is S5 now, and to be ended. */
+    bool at_once; /* an injector or operator: no end of turn follows */
+    /* A message that was retired during its move is S5 now, and must be ended. */
     void (*ended)(void *context, struct id id);
-    /* One that cannot be read back, to be quarantined. */
+    /* The message cannot be read back and must be quarantined. */
     void (*damaged)(void *context, struct id id, const char *reason);
     void *context;
 
-    struct pending *table, *line; /* line: to be moved, oldest first */
+    struct pending *table, *line; /* line: wait for a move, oldest first */
     unsigned unwritten;           /* marks */
     bool urgent;                  /* write at the end of this turn */
     struct preprocessor mover;
-    uint64_t rounds; /* of the mover, that are over */
+    uint64_t rounds; /* finished rounds of the mover */
     struct loop_timer delay, retry;
     struct loop_task stir;
 };
 
-/* spool to context are the caller's to set before. */
+/* The caller sets the members from spool to context before. */
 void marks_start(struct marks *m);
 void marks_flush(struct marks *m);
-/* Writes what can be written and forgets the rest. */
+/* Writes all marks that can be written and forgets the rest. */
 void marks_stop(struct marks *m);
 
 /* Behind the functions of queue.h with these names. */
 void marks_settle(struct marks *m, struct envelope *e, unsigned index,
                   enum channel channel, const struct failure *failure);
 void marks_defer(struct marks *m, struct envelope **e);
-/* True: the message moves just now; e is taken, and `ended` is called later. Else the
+/* True: the message is being moved; e is taken, and `ended` is called later. False: the
  * caller ends the message itself. */
 bool marks_retire(struct marks *m, struct envelope **e);
 
 /* Behind queue_wait(). */
 void marks_wait(struct marks *m, struct envelope *e, bool waits);
 
-/* A young message whose segment is needed goes to the spool, whatever it is doing. */
+/* Moves a journaled message to the spool in any state, because its segment is needed. */
 void marks_move(struct marks *m, struct id id);
 
-/* Before id is read from disk: writes what is pending for it. */
+/* Before id is read from disk: writes its pending marks. */
 void marks_write(struct marks *m, struct id id);
-/* After: what could not be written is laid over what was read. */
+/* Afterwards: applies marks that could not be written to the envelope just read. */
 void marks_overlay(struct marks *m, struct envelope *e);
-/* Nothing of id will be written any more. True: it moves just now, see marks_retire. */
+/* No more marks of id will be written. True: it is being moved, as marks_retire(). */
 bool marks_forget(struct marks *m, struct id id);
-/* It was retired or forgotten while it moves: no message any more. */
+/* True: retired or forgotten during its move, so no longer a message. */
 bool marks_have_ended(const struct marks *m, struct id id);
-/* How often `rounds` must grow until all that waits for the mover now has moved. */
+/* By how much `rounds` must grow until all messages in the line now have moved. */
 uint64_t marks_rounds_left(const struct marks *m);
-/* True: nothing is under way. */
+/* True: no mark is pending and no move in progress; for tests. */
 bool marks_are_quiet(const struct marks *m);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where the messages are: Postfix's queues, as directories of the spool and the journal. */
+/* Listing: which of Postfix's queues each message is in, from spool and journal. */
 #ifndef QUEUE_QUEUE_LISTING_H
 #define QUEUE_QUEUE_LISTING_H
 
@@ -6,7 +6,7 @@
 #include "queue/queue_operator.h"
 #include "queue/journal/journaled.h"
 
-/* All journals, for an operator's process; y->directory is as it was then. */
+/* Reads all journals, for an operator's process; restores y->directory. */
 void queue_listing_read(struct spool *s, struct journaled *y,
                         struct adopt_journals *journals);
 /* Behind queue_each(): each message once, oldest first. */
@@ -17,7 +17,7 @@ int queue_listing_each(struct spool *s, const struct journaled *y,
 /* Behind queue_count_apart(). */
 struct queue_apart queue_listing_count_apart(struct spool *s);
 
-/* queue_made(); adopted: of other journals. */
+/* Behind queue_made(). adopted: those of other journals. */
 size_t queue_listing_made(struct spool *s, const struct journaled *y,
                           const struct id_set *adopted, struct id **ids);
 

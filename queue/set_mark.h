@@ -1,6 +1,5 @@
-/* What a fragment says of its set on its way from one of our hosts to another:
- * "KEY;DEPTH;EPOCH" (pure; doc/defragment.md "Hosts"). The value of the MAIL parameter
- * XDEFRAG. */
+/* The mark of a fragment's set, sent from one of our hosts to another as the value of the
+ * MAIL parameter XDEFRAG: "KEY;DEPTH;EPOCH" (pure; doc/defragment.md "Hosts"). */
 #ifndef QUEUE_SET_MARK_H
 #define QUEUE_SET_MARK_H
 

@@ -1,5 +1,5 @@
-/* What the spool's file system cannot promise: told once after a start, each with its
- * remedy. Nothing is refused for it. */
+/* Warns of guarantees that the spool's file system does not give, each with its remedy,
+ * once after startup. No mail is refused for them. */
 #ifndef QUEUE_FILESYSTEM_CHECK_H
 #define QUEUE_FILESYSTEM_CHECK_H
 
@@ -8,11 +8,10 @@
 #include "base/loop/loop.h"
 
 enum {
-    /* After the start, so that nobody waits for the first 220: asking takes some syncs.
-     */
+    /* Some syncs are measured: not during startup, which would delay the first 220. */
     FILESYSTEM_CHECK_AFTER_MS = 1000,
-    /* A sync that is faster has written nothing. The fastest disks that keep what they
-     * are told need twice that. */
+    /* A faster sync has written nothing. The fastest disks that keep their data need
+     * twice that. */
     FILESYSTEM_CHECK_SYNC_MIN_US = 8
 };
 
@@ -23,11 +22,11 @@ struct filesystem_check {
     struct loop_timer timer;
 };
 
-/* disk to loop are the caller's to set before. Asks once, a second from now. */
+/* The caller sets the members from disk to loop before. Checks once, a second later. */
 void filesystem_check_start(struct filesystem_check *n);
 void filesystem_check_stop(struct filesystem_check *n);
 
-/* One line for each thing that is wrong. */
+/* One log line for each problem. */
 void filesystem_check_warn(struct log *log, const char *path,
                            const struct disk_traits *nature, enum disk_syncing way);
 

@@ -1,14 +1,15 @@
-/* The page of the crash-loop guard (queue/spool/guard.h); its own business, and the
- * tests'.
- */
+/* The page of the crash-loop guard, as guard.c and the tests of it know it. */
 #ifndef QUEUE_GUARD_INTERNAL_H
 #define QUEUE_GUARD_INTERNAL_H
 
 #include "queue/spool/guard.h"
 
+#include <assert.h>
+
 enum {
     GUARD_MAGIC_SIZE = 8,
-    GUARD_ROWS = 64 /* ids that are remembered; then those of the least weight go */
+    GUARD_ROWS =
+        64 /* remembered ids; when full, the one of the least weight is dropped */
 };
 
 struct guard_row {
@@ -19,18 +20,18 @@ struct guard_row {
     uint32_t unused;
 };
 
-/* Stores are seen by the next process in the order in which they are written here. */
+/* The next process sees the stores in the order of the members. */
 struct guard_page {
     char magic[GUARD_MAGIC_SIZE];
-    volatile uint64_t time_ms, hash; /* at work; two zeros: none */
-    uint32_t running;                /* nobody has stopped it in order */
+    volatile uint64_t time_ms, hash; /* in process; two zeros: none */
+    uint32_t running;                /* cleared by a stop in order */
     volatile uint32_t crashed;       /* base/crash.h */
-    struct guard_row unknown; /* early ends, one after another, with nothing at work */
-    volatile uint32_t suspected; /* what is at work is the suspect */
-    uint32_t refuted; /* suspects that were quarantined, and it ended again */
-    uint64_t used;    /* rows up to the last one that is not free */
+    struct guard_row unknown;    /* consecutive early ends with no message in process */
+    volatile uint32_t suspected; /* the message in process is the suspect */
+    uint32_t refuted;            /* suspects quarantined before another end */
+    uint64_t used;               /* rows up to the last one that is not free */
     struct guard_row rows[GUARD_ROWS];
 };
-_Static_assert(sizeof(struct guard_page) <= 4096, "one page");
+static_assert(sizeof(struct guard_page) <= 4096, "one page");
 
 #endif

@@ -1,5 +1,5 @@
-/* The ids of messages in todo/ that this run has seen: accepted here, or reported.
- * A scan of todo/ reports the others. */
+/* A set of message ids. `seen`, its first user, has the messages in todo/ that this run has
+ * accepted or reported; a scan of todo/ reports the others. */
 #ifndef QUEUE_ID_SET_H
 #define QUEUE_ID_SET_H
 
@@ -12,11 +12,11 @@ struct id_set {
 
 void id_set_add(struct id_set *seen, struct id id);    /* may be there */
 void id_set_remove(struct id_set *seen, struct id id); /* may be absent */
-/* In no order; each must not change the set. */
+/* In no order; the callback must not change the set. */
 void id_set_each(const struct id_set *seen, void (*each)(void *context, struct id id),
                  void *context);
 size_t id_set_count(const struct id_set *seen);
-/* True once: the first time that it is asked of an id that is there. */
+/* True only for the first call with an id of the set. */
 bool id_set_tell(struct id_set *seen, struct id id);
 bool id_set_has(const struct id_set *seen, struct id id);
 void id_set_free(struct id_set *seen);

@@ -1,6 +1,6 @@
 /* Markers: empty files that say one thing about a message.
  *
- * AWAITING, defrag/ID: the message, which has the files of S5, waits for other fragments
+ * AWAITING, defrag/ID: the message, which has the files of S5, awaits parts
  * (doc/defragment.md "Crashes"). Only a hint: for offline tools, and for startup, which
  * offers marked messages first. Never synced, and no mail depends on it: a failure is
  * logged once and does not make the spool unhealthy. Messages in the journal have none.
@@ -21,10 +21,10 @@ enum marker { MARKER_AWAITING, MARKER_REASSEMBLED };
 int marker_put(struct spool *s, enum marker marker, struct id id);
 /* Makes the names of REASSEMBLED durable. 0, or -errno, which is logged. */
 int marker_sync(struct spool *s);
-/* The marker may be absent. */
+/* Removes the marker, if there is one. */
 void marker_drop(struct spool *s, enum marker marker, struct id id);
 bool marker_has(struct spool *s, enum marker marker, struct id id);
-/* Adds the ids that are marked REASSEMBLED. 0 or -errno. */
+/* Adds the ids marked REASSEMBLED to the set. 0 or -errno. */
 int marker_list(struct spool *s, struct id_set *ids);
 
 #endif

@@ -1,8 +1,8 @@
-/* Which part of the names is ours: our slice of so many, and those that we took over.
+/* The slices of the spool's names that this daemon handles: its own, and those that it
+ * took over.
  *
- * Files that belong to a slice are named by its part of ID_SLICES_MAX units,
- * FIRST-LAST, so that daemons with different numbers of slices never mean the same
- * file. */
+ * The name of a slice's file has its part of ID_SLICES_MAX units, FIRST-LAST, so that
+ * daemons with different numbers of slices never use the same file. */
 #ifndef QUEUE_SLICES_H
 #define QUEUE_SLICES_H
 
@@ -15,17 +15,17 @@ struct slices {
     unsigned char has[ID_SLICES_MAX];
 };
 
-/* Only the own one. */
+/* Has the own slice alone. */
 void slices_init(struct slices *s, unsigned count, unsigned own);
 void slices_add(struct slices *s, unsigned slice);
 bool slices_have(const struct slices *s, struct id id);
-/* Units, as adopt_journal_path() counts them: whether we have one of first to last. */
+/* Whether one of the units first to last (as adopt_journal_path() counts them) is in. */
 bool slices_overlap(const struct slices *s, unsigned first, unsigned last);
-/* Units of each slice. */
+/* The number of units in each slice. */
 unsigned slices_width(unsigned count);
 /* "FIRST-LAST". */
 void slices_part(unsigned count, unsigned slice, char out[SLICES_SUFFIX_MAX]);
-/* "" for the only slice, else ".FIRST-LAST". */
+/* "" if there is one slice, else ".FIRST-LAST". */
 void slices_suffix(unsigned count, unsigned slice, char out[SLICES_SUFFIX_MAX]);
 
 #endif

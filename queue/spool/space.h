@@ -1,8 +1,8 @@
-/* The space that is left on the spool's file system, and what of it new mail may take.
+/* Free space on the spool's file system, and how much of it new mail may use.
  *
- * A reserve stays for mail under way: its marks, bounces and files. Mail is refused
- * while less than the reserve is free, and taken again when an eighth more than that is
- * free; the daemon tells both, one line each. */
+ * A reserve is kept for mail in the queue: its marks, bounces and files. Mail is refused
+ * while less than the reserve is free, and accepted again when an eighth more than that
+ * is free; the daemon logs both, one line each. */
 #ifndef QUEUE_SPACE_H
 #define QUEUE_SPACE_H
 
@@ -10,8 +10,8 @@
 #include "queue/spool/spool.h"
 
 enum {
-    SPACE_EVERY_MS = 1000,      /* asked no oftener than that */
-    SPACE_AGAIN_MS = 10 * 1000, /* while mail is refused, though nobody asks */
+    SPACE_EVERY_MS = 1000,      /* at most one question in that time */
+    SPACE_AGAIN_MS = 10 * 1000, /* while mail is refused, also without a caller */
     SPACE_PART = 4,             /* of a small file system: the reserve, the journal */
     SPACE_FILES_RESERVE = 200,  /* at most */
     SPACE_FILES_LEAST = 64,     /* of a file system, or it is too small for a spool */
@@ -24,7 +24,7 @@ enum {
 struct space {
     struct spool *spool;
     struct loop *loop;
-    bool tells;                            /* the daemon: its changes are logged */
+    bool tells;                            /* the daemon: changes are logged */
     int64_t bytes_reserve, inodes_reserve; /* 0: derived from the file system */
 
     bool known, refusing;
@@ -33,18 +33,17 @@ struct space {
     struct loop_timer again;
 };
 
-/* spool to inodes_reserve are the caller's to set before. */
+/* The caller sets the members from spool to inodes_reserve before. */
 void space_start(struct space *s);
 void space_stop(struct space *s);
-/* False: too little is left for size more bytes (0: unknown). */
+/* False: too little space for size more bytes (0: unknown). */
 bool space_has(struct space *s, int64_t size);
-/* What a journal may take when it wants so many bytes and shares the file system with
- * the others of `slices`. */
+/* The size that a journal gets of `wanted` bytes on a file system that it shares with the
+ * journals of `slices`. */
 int64_t space_journal(struct space *s, int64_t wanted, unsigned slices);
-/* At the start: tells when mail is refused, and when it always will be. */
+/* At startup: logs when mail is refused, and when it always will be. */
 void space_look(struct space *s, bool has_journal);
-/* "3.1 MB and 200 files are free in /var/spool/petrel; ...", as of the last question.
- */
+/* "3.1 MB and 200 files are free in /var/spool/petrel; ...", at the last question. */
 void space_describe(const struct space *s, char out[SPACE_TEXT_MAX]);
 
 #endif

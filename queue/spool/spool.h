@@ -1,8 +1,9 @@
 /* The spool: the files of a message, and the steps between S1 and S5 as file
  * operations.
  *
- * The one place that knows file names. A directory is a directory; each message has at most
- * one file in each, named by its id; corrupt/ holds ID.DIRECTORY and ID.note.
+ * No other module knows file names; this one never knows when a step is due. Each message
+ * has at most one file in each directory, named by its id; corrupt/ holds ID.DIRECTORY
+ * and ID.note.
  *
  *   S1, S2 mess, S3 +intd    draft.c, commit.c
  *   S3 -> S4 +todo           spool_enter_todo; durable once its directory is synced
@@ -13,7 +14,7 @@
  * A name is durable when its directory has been synced; a new file's name when the file has
  * been synced itself (doc/design.md "File systems"). Results are 0 or -errno; every
  * failed call has been logged, and EIO or a file system that turned read-only latches
- * `trouble`: no new mail is taken until a restart, delivery goes on. */
+ * `trouble`: no new mail is accepted until a restart; delivery goes on. */
 #ifndef QUEUE_SPOOL_H
 #define QUEUE_SPOOL_H
 
@@ -22,7 +23,7 @@
 #include "queue/envelope.h"
 #include "queue/spool/guard.h"
 
-/* In the order in which a start-up lists them: mess last, so that what an injector
+/* In the order in which startup lists them: mess last, so that a message that an injector
  * makes meanwhile is never seen without its mess. */
 enum spool_dir {
     SPOOL_PID,
@@ -52,23 +53,23 @@ struct loop;
 struct spool {
     struct disk *disk;
     struct log *log;
-    struct loop *loop;   /* the daemon's, for the time; or NULL */
-    bool foreign;        /* an injector that is another user than the daemon: what it */
-    unsigned reader;     /* writes is for this one's eyes */
-    bool adopts;         /* the daemon: content of others is made its own, see load.h */
-    unsigned user;       /* then: who we are */
-    int64_t foreign_max; /* then: bytes of others' content; 0 = no limit */
-    int64_t bytes_reserve;     /* what copies of it leave free: see space.h */
+    struct loop *loop;     /* the daemon's, for the time; or NULL */
+    bool foreign;          /* an injector of another user than the daemon's */
+    unsigned reader;       /* then: the daemon's user, who may read its files */
+    bool adopts;           /* the daemon: copies content of other users, see load.h */
+    unsigned user;         /* then: our user */
+    int64_t foreign_max;   /* then: limit of their content in bytes; 0 = none */
+    int64_t bytes_reserve; /* then: the copies leave that free, see space.h */
     bool unsynced[SPOOL_DIRS]; /* names changed since the last sync */
     uint64_t syncs, quarantined;
     uint64_t bytes_read; /* of contents that were checked */
     bool marker_failed;  /* see marker.h */
-    char trouble[160];   /* why no mail is taken; "" = all is well */
+    char trouble[160];   /* why no mail is accepted; "" = healthy */
     struct guard guard;  /* the daemon: opened by queue.c */
 };
 
-/* Opens the directory, making what is missing; error names path and remedy. An injector
- * needs no right to make a directory that exists. 0 or -errno. */
+/* Opens the directory and makes missing ones; error names path and remedy. An injector
+ * needs no permission for directories that exist. 0 or -errno. */
 int spool_open(struct spool *s, const char *path, bool injector, struct log *log,
                char *error, size_t error_size);
 /* The daemon's: the FIFO of its slice. 0 or -errno. */
@@ -80,17 +81,17 @@ const char *spool_dir_name(enum spool_dir dir);
 extern const char spool_lock[];
 /* The FIFO that wakes the daemon of a slice. */
 void spool_trigger_path(unsigned slices, unsigned slice, char out[SPOOL_PATH_MAX]);
-/* Wakes whoever handles id, if there is one, whatever its number of slices. */
+/* Wakes the daemon that handles id, if there is one, with any number of slices. */
 void spool_pull_trigger(struct spool *s, struct id id);
 
-/* Logs what could not be done (error < 0), with the id if there is one, and latches.
- * Returns error. id may be NULL. */
+/* Logs what failed (error < 0), with the id unless id is NULL, and latches. Returns
+ * error. */
 int spool_trouble(struct spool *s, int error, const struct id *id, const char *doing);
-/* One line on what could not be done at the start, with this error (< 0), and what
- * makes the spool writable. s->disk may be NULL. Returns error. */
+/* Writes one line: what failed at startup, with this error (< 0), and the remedy. s->disk
+ * may be NULL. Returns error. */
 int spool_complain(const struct spool *s, const char *path, const char *doing,
                    int error, char *out, size_t size);
-/* So many names in a directory are no ids; none: nothing is told. */
+/* Logs that count names in a directory are not ids; not if count is 0. */
 void spool_tell_strange(struct spool *s, enum spool_dir dir, size_t count);
 /* 452 4.3.1 for a full disk or quota, else 451 4.3.0. */
 struct outcome spool_refusal(int error);
@@ -99,13 +100,13 @@ struct outcome spool_refusal(int error);
 
 /* A new file that only we, and the daemon, may read; -EEXIST. Unlogged. */
 int spool_create(struct spool *s, const char *path);
-/* The same with this content; open, not synced. What had the name goes first if
- * replace, else -EEXIST. On failure nothing is left behind. */
+/* The same with this content; open, not synced. replace: an existing file is removed
+ * first; else -EEXIST. On failure nothing is left behind. */
 int spool_write_new(struct spool *s, enum spool_dir dir, struct id id,
                     struct text bytes, bool replace);
 int spool_sync(struct spool *s, int file, const struct id *id);
 /* Of the directories with changed names those in the mask; stops at the first error. todo
- * goes first: a todo that came back over a finished info would be delivered again. */
+ * is first: a todo that came back beside a complete info would be delivered again. */
 int spool_sync_dirs(struct spool *s, unsigned mask);
 /* 0 also when there was none. */
 int spool_remove(struct spool *s, enum spool_dir dir, struct id id);
@@ -114,39 +115,38 @@ bool spool_has(struct spool *s, enum spool_dir dir, struct id id);
 int spool_dirs_of(struct spool *s, struct id id, unsigned *found);
 /* The whole file into out (whose limit bounds it). Unlogged: -ENOENT is an answer. */
 int spool_read(struct spool *s, enum spool_dir dir, struct id id, struct buffer *out);
-/* The same of any file: what fits is in out, -EFBIG when that is not all. */
+/* The same for any file. -EFBIG: out has only the beginning. */
 int spool_read_path(struct disk *disk, const char *path, struct buffer *out);
-/* A whole file under its name at once, without any sync: for hints. */
+/* Writes a file under its final name, without a sync: for hints. */
 int spool_write_path(struct disk *disk, const char *path, struct text text);
 
 /* --- Steps ----------------------------------------------------------------------- */
 
 int spool_enter_todo(struct spool *s, struct id id);
-/* The files of S5, those that are not empty, written and not synced: their handles are
- * the caller's to sync and close. content: of mess/ID, NULL when that is there already.
- * mark_offsets are set. On failure none is left, and count is 0. */
+/* Writes the files of S5 that are not empty, unsynced; the caller syncs and closes their
+ * handles. content: of mess/ID, NULL when that exists. Sets mark_offset of all
+ * recipients. On failure none is left, and count is 0. */
 enum { SPOOL_PREPROCESSED_FILES = 5 };
 int spool_write_preprocessed(struct spool *s, struct envelope *e,
                              const struct text *content,
                              int files[SPOOL_PREPROCESSED_FILES], unsigned *count);
-/* Back: S5 was not reached. with_content: mess/ID goes too. */
+/* Undoes that, when S5 was not reached. with_content: removes mess/ID, too. */
 void spool_remove_preprocessed(struct spool *s, struct envelope *e, bool with_content);
-/* S5 as a start has found it, which may be in memory only: its files and their names.
- */
+/* Syncs the files and names of S5 as startup has found it: they may be in memory only. */
 int spool_sync_preprocessed(struct spool *s, struct id id);
-/* From here on e is preprocessed. < 0: todo stayed, which is no harm, but todo/ still
- * shows it. */
+/* Removes todo; e is then preprocessed. < 0: todo is left, which is harmless, but a scan
+ * of todo/ still finds it. */
 int spool_leave_todo(struct spool *s, struct envelope *e);
 /* Appends texts (envelope_write_failure) to bounce/ID, durably; before the marks. */
 int spool_append_failures(struct spool *s, struct id id, struct text texts);
 /* Marks the recipients durably. */
 int spool_mark(struct spool *s, const struct envelope *e, const unsigned *marks,
                size_t count);
-/* In place, unsynced: after a power cut the old time holds. Only that the sender has
- * been warned is made durable, once. */
+/* In place, unsynced: after a power cut the old time holds. `warned` alone is made
+ * durable, once. */
 int spool_write_due(struct spool *s, const struct envelope *e);
-/* Cheap: no sync. todo and info go first, mess last: what a crash leaves is no message.
- * < 0: todo or info could not be removed; then the message stays as it is. */
+/* Without a sync. todo and info go first, mess last: files left by a crash are not a
+ * message. < 0: todo or info could not be removed; the message stays as it is. */
 int spool_remove_all(struct spool *s, struct id id);
 /* Note and mess first, todo and info last: a crash in between leaves a message without
  * content, which is quarantined again. */
@@ -155,9 +155,9 @@ void spool_quarantine(struct spool *s, struct id id, const char *reason,
 /* corrupt/ID.DIRECTORY with this content, durable but for its name. 0 or -errno. */
 int spool_put_corrupt(struct spool *s, struct id id, enum spool_dir dir,
                       struct text bytes);
-/* What corrupt/ has of it. False: nothing. */
+/* Removes the message's files from corrupt/. False: there were none. */
 bool spool_erase_corrupt(struct spool *s, struct id id);
-/* corrupt/'s names: the id in front of the dot. */
+/* The id of a name in corrupt/: the part before the dot. */
 bool spool_corrupt_id(const char *name, struct id *id);
 
 #endif
