@@ -108,9 +108,7 @@ passwd_make(const char *name, char first[LINE_MAX_BYTES], char second[LINE_MAX_B
     if (asked ? !read_hidden("Password: ", first, &password)
               : !passwd_read_line(first, &password))
         return complaint_say(program, EX_DATAERR,
-                             "no password was given, or a far too "
-                             "long one",
-                             "");
+                             "no password, or one that is far too long", "");
     if (asked && is_interrupted(password))
         return INTERRUPTED;
     const char *mistake = verifier_password_mistake(password);

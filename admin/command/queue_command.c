@@ -83,8 +83,9 @@ summarize(struct queue_command *c)
     if (c->counter.steps > 0)
         counter_end(&c->counter, c->counter.steps, more);
     else if (c->code == 0 && !queue_command_is_flush(c))
-        fputs("petrel queue: nothing to do: no message matches, or none needs it\n",
-              stderr);
+        fputs(
+            "petrel queue: nothing to do: no message matches, or none needs a change\n",
+            stderr);
 }
 
 /* --- By the daemon ---------------------------------------------------------------- */

@@ -20,7 +20,7 @@ takeover_show(const struct control_client *daemon, const json_t *answer, unsigne
                 error ? error : control_client_trouble(daemon));
         return EX_UNAVAILABLE;
     }
-    printf("slice %u of %u is this daemon's until it stops; messages out of its "
+    printf("slice %u of %u belongs to this daemon until it stops; messages from its "
            "journal: %" JSON_INTEGER_FORMAT "\n",
            slice, slices, json_integer_value(json_object_get(answer, "messages")));
     return fflush(stdout) == 0 ? 0 : EX_IOERR;

@@ -77,7 +77,8 @@ control_client_new(struct loop *loop, const char *path, char *error, size_t erro
         int reason = net_errno(a->connection);
         snprintf(error, error_size, "control socket '%s': %s%s", path,
                  reason ? strerror(reason) : "no answer",
-                 reason == EACCES ? " (only root and the daemon's user may ask)" : "");
+                 reason == EACCES ? " (only root and the daemon's user may connect)"
+                                  : "");
         control_client_free(&a);
         errno = reason;
     }
@@ -137,5 +138,6 @@ control_client_question(struct control_client *a, json_t *request)
 const char *
 control_client_trouble(const struct control_client *a)
 {
-    return a->silent ? "the daemon runs, but does not answer" : "the daemon went away";
+    return a->silent ? "the daemon runs, but does not answer"
+                     : "the daemon closed the connection";
 }

@@ -14,7 +14,7 @@ struct control_client;
 struct control_client *control_client_new(struct loop *loop, const char *path,
                                           char *error, size_t error_size);
 void control_client_free(struct control_client **ask);
-/* Takes the request. The answer is the caller's; NULL when the daemon went away, or
+/* Takes the request. The answer is the caller's; NULL when the daemon closed the connection, or
  * said nothing for 10 seconds (a stopped one takes connections, too): then and from
  * then on. */
 json_t *control_client_question(struct control_client *ask, json_t *request);

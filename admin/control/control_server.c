@@ -127,7 +127,7 @@ answer_states(struct control_server *c, const json_t *request)
         const char *text = json_string_value(name);
         if (text == NULL || !id_parse(text_from(text), &id)) {
             json_decref(states);
-            return refusal("unknown command, or no valid id");
+            return refusal("unknown command or invalid id");
         }
         json_t *state = answer_state(c, id);
         reasons += json_array_size(json_object_get(state, "reasons"));
@@ -167,7 +167,7 @@ answer_sites(struct control_server *c, const json_t *request)
 {
     const json_t *from = json_object_get(request, "from");
     if (!json_is_integer(from) || json_integer_value(from) < 0)
-        return refusal("no valid start");
+        return refusal("invalid start");
     json_t *page = site_list_page(manager_sched(c->manager),
                                   (size_t)json_integer_value(from), SITES_PAGE);
     return json_pack("{s:b,s:o}", "ok", true, "sites", page);
@@ -190,7 +190,7 @@ control_server_answer(struct control_server *c, const json_t *request)
         return answer_state(c, id);
     if (name && strcmp(name, "why") == 0 && id_parse(text_from(id_text), &id))
         return answer_why(c, id);
-    return refusal("unknown command, or no valid id");
+    return refusal("unknown command or invalid id");
 }
 
 static void
@@ -272,7 +272,7 @@ static void
 control_server_adopt(struct client *client, const json_t *request)
 {
     const json_t *slice = json_object_get(request, "slice");
-    const char *error = "no valid slice";
+    const char *error = "invalid slice";
     if (json_is_integer(slice) && json_integer_value(slice) >= 0 &&
         json_integer_value(slice) < ID_SLICES_MAX)
         error = queue_adopt(manager_queue(client->control->manager),

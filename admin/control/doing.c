@@ -62,7 +62,7 @@ say_kind(const json_t *doing, struct buffer *out)
         (void)!buffer_format(out, "sending content to %s", remote);
         return;
     case ACTIVITY_PREPARE:
-        (void)!buffer_format(out, "preparing what %s is told", remote);
+        (void)!buffer_format(out, "preparing commands for %s", remote);
         return;
     case ACTIVITY_IDLE:
         (void)!buffer_format(out, "connected to %s, idle", remote);
@@ -89,5 +89,5 @@ doing_explain(const json_t *doing, int64_t now_ms, struct buffer *out)
     if (json_field_is_true(doing, "this_message"))
         (void)!buffer_add(out, TEXT(", with this message"));
     if (scheme[0] != '\0')
-        (void)!buffer_format(out, " (does this port want %s://?)", scheme);
+        (void)!buffer_format(out, " (does this port need %s://?)", scheme);
 }

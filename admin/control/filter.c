@@ -60,7 +60,7 @@ static bool
 set_to(struct filter *f, const char *value)
 {
     f->to = value;
-    return value[0] || filter_complain("--to wants a domain or address", value);
+    return value[0] || filter_complain("--to needs a domain or address", value);
 }
 
 static bool
@@ -74,7 +74,7 @@ static bool
 set_older(struct filter *f, const char *value)
 {
     return settings_parse_duration(text_from(value), &f->older_ms) ||
-           filter_complain("--older wants a time such as 30m or 2d", value);
+           filter_complain("--older needs a time such as 30m or 2d", value);
 }
 
 static bool
@@ -83,7 +83,7 @@ set_place(struct filter *f, const char *value)
     f->place = value;
     return filter_is_place(value) ||
            filter_complain(
-               "--queue wants maildrop, incoming, active, deferred, defrag, "
+               "--queue needs maildrop, incoming, active, deferred, defrag, "
                "hold or corrupt",
                value);
 }

@@ -151,7 +151,7 @@ listing_print_page(const json_t *listing, int64_t now_ms)
     if (strcmp(json_field_string(listing, "queue_name"), "deferred") == 0)
         printf("next:     in %s\n", wait);
     if (json_is_true(json_object_get(listing, "sender_warned")))
-        puts("warned:   the sender was told that it is late");
+        puts("warned:   the sender was notified of the delay");
     if (json_field_string(listing, "reason")[0]) {
         print_span(now_ms / 1000 - json_field_number(listing, "since"), age);
         printf("reason:   %s, %s ago\n", json_field_string(listing, "reason"), age);

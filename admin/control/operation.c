@@ -342,9 +342,8 @@ await(void *context)
     if (manager_notices(o->manager).ended >= o->notices && is_durable(o))
         o->events.ended(o->events.context, NULL);
     else if (loop_monotonic_ms(o->loop) - o->ended_ms >= DURABLE_MAX_MS)
-        o->events.ended(o->events.context,
-                        "the disk has not taken all of it yet: a message may be back "
-                        "after a crash");
+        o->events.ended(o->events.context, "the disk has not stored all changes yet: a "
+                                           "message may return after a crash");
     else
         loop_timer_start(o->loop, &o->timer, CHECK_MS, await, o);
 }
@@ -369,7 +368,7 @@ static void
 operation_flush(struct operation *o)
 {
     log_say(o->log, LOG_LEVEL_INFO, "control", NULL,
-            "the operator wants a retry of all");
+            "the operator requests a retry of all mail");
     manager_retry_all(o->manager);
     operation_end(o);
 }
@@ -403,8 +402,9 @@ operation_work(void *context)
     if (o->next == o->count) {
         operation_end(o);
     } else if (is_ending_stuck(o)) {
-        o->events.ended(o->events.context,
-                        "the disk does not take what is removed: the rest was left");
+        o->events.ended(
+            o->events.context,
+            "the disk cannot store removals: the remaining messages were left");
     } else if (!operation_is_ready(o)) {
         return; /* operation_resume() */
     } else if (is_bouncing_enough(o) || is_ending_enough(o)) {

@@ -166,7 +166,7 @@ say_dead(const json_t *hop, int64_t now_ms, struct buffer *out)
     char since[FORMAT_TIME_MAX], until[AT_MAX];
     int64_t until_ms = json_field_number(hop, "dead_until_ms");
     (void)!buffer_format(
-        out, "the site is dead since %s",
+        out, "the site has been dead since %s",
         format_time_since(json_field_number(hop, "dead_since_ms"), now_ms, since));
     (void)!buffer_format(out, ", tried again %s: %s", at_time(until_ms, now_ms, until),
                          json_field_string(hop, "reason"));
@@ -224,7 +224,7 @@ say_nothing(const json_t *hop, struct buffer *out)
     else if (json_field_number(hop, "greeting") > 0)
         (void)!buffer_format(out,
                              "nothing; connections being made: %" PRId64
-                             ", each takes mail when it has greeted",
+                             ", each takes mail after its greeting",
                              json_field_number(hop, "greeting"));
     else
         (void)!buffer_add(out, TEXT("nothing; a session takes it next"));
@@ -258,7 +258,7 @@ say_bound(const json_t *hop, int64_t delivery_session_limit, int64_t now_ms,
                              json_field_string(hop, "rate"));
         break;
     case SCHED_BOUND_LEARNT_RATE:
-        (void)!buffer_format(out, "it told us to slow down: %.3g/s learnt",
+        (void)!buffer_format(out, "its replies asked us to slow down: %.3g/s learnt",
                              json_real_value(json_object_get(hop, "learnt_rate")));
         break;
     case SCHED_BOUND_WINDOW:
@@ -275,9 +275,9 @@ say_bound(const json_t *hop, int64_t delivery_session_limit, int64_t now_ms,
         say_pause(hop, now_ms, out);
         return;
     case SCHED_BOUND_BUDGET:
-        (void)!buffer_format(out,
-                             "delivery_session_limit: all %" PRId64 " sessions are out",
-                             delivery_session_limit);
+        (void)!buffer_format(
+            out, "delivery_session_limit: all %" PRId64 " sessions are in use",
+            delivery_session_limit);
         return;
     }
     say_next(hop, now_ms, out);

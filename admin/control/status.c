@@ -193,7 +193,7 @@ print_space(const json_t *spool)
                json_field_number(spool, "inodes_free"));
     else
         printf("space      unknown");
-    printf("; the last %s and %" PRId64 " files are kept for mail under way\n",
+    printf("; the last %s and %" PRId64 " files are reserved for accepted mail\n",
            size(json_field_number(spool, "bytes_reserve"), reserve),
            json_field_number(spool, "inodes_reserve"));
 }
@@ -224,7 +224,7 @@ print_journal(const json_t *journal)
            json_field_number(journal, "batches"),
            is_true(journal, "full") ? "; full: new mail waits for the spool" : "");
     if (json_field_number(journal, "damages") > 0)
-        printf("; damaged pieces found at the start, kept in corrupt/: %" PRId64,
+        printf("; damaged pieces found at startup, kept in corrupt/: %" PRId64,
                json_field_number(journal, "damages"));
     putchar('\n');
 }
@@ -265,7 +265,7 @@ print_sites(const json_t *status, int64_t now_ms)
     if (shown > 0)
         site_view_print_table(sites, now_ms);
     if (shown >= SITES_TOP && (int64_t)shown < json_field_number(totals, "sites"))
-        puts("  (those with most mail; --sites shows all)");
+        puts("  (sites with most mail; --sites shows all)");
 }
 
 void
@@ -293,7 +293,7 @@ status_print(const json_t *status, int64_t now_ms)
     print_fragments(json_object_get(status, "fragments"));
     printf("sessions   %" PRId64 " in%s, %" PRId64 " out\n",
            json_field_number(sessions, "in"),
-           is_true(sessions, "stress") ? " (stress: nearly too many)" : "",
+           is_true(sessions, "stress") ? " (stress: near the limit)" : "",
            json_field_number(sessions, "out"));
     printf("so far     %" PRId64 " stored, %" PRId64 " ended, %" PRId64
            " quarantined\n",
@@ -332,7 +332,7 @@ static int
 status_show(json_t *status, bool json, int64_t now_ms)
 {
     if (!is_true(status, "ok")) {
-        fprintf(stderr, "petrel status: the daemon does not tell: %s\n",
+        fprintf(stderr, "petrel status: the daemon refused: %s\n",
                 string(status, "error"));
         return EX_UNAVAILABLE;
     }

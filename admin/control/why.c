@@ -124,7 +124,7 @@ place_words(const json_t *listing, const json_t *why)
     if (is_at(listing, "hold"))
         return "not delivered, not retried and never expiring until it is released";
     if (is_at(listing, "maildrop"))
-        return "handed in by sendmail, not yet taken up by the daemon";
+        return "submitted by sendmail, not yet taken up by the daemon";
     if (is_at(listing, "incoming"))
         return "new, on disk, without an attempt";
     if (is_at(listing, "defrag"))
@@ -148,7 +148,7 @@ print_head(const json_t *listing, const json_t *why, int64_t now_ms)
                              at));
     printf("attempts: %" PRId64 " so far%s\n", json_field_number(listing, "attempts"),
            json_field_is_true(listing, "sender_warned")
-               ? "; the sender was told that it is late"
+               ? "; the sender was notified of the delay"
                : "");
 }
 
@@ -197,12 +197,12 @@ print_waiting(const json_t *why, int64_t now_ms)
     int64_t due_ms = json_field_number(why, "due_ms");
     if (json_field_is_true(why, "excess")) {
         puts("because:  backlogged: its site has more than its share of the active set "
-             "(site_active_share); it comes when that has less");
+             "(site_active_share); it returns when the site has less");
         return;
     }
     if (strcmp(json_field_string(why, "place"), "defrag") == 0) {
-        puts("because:  other fragments of its message are not here yet; below stands "
-             "which, and until when they are waited for");
+        puts("because:  other fragments of its message have not arrived; the missing "
+             "ones and the time limit are below");
         return;
     }
     if (due_ms <= now_ms) {
@@ -211,8 +211,9 @@ print_waiting(const json_t *why, int64_t now_ms)
     }
     printf("because:  the next attempt is at %s%s\n",
            format_time_until(due_ms, now_ms, at),
-           json_field_is_true(why, "backlogged") ? ", or as soon as its site lives"
-                                                 : "");
+           json_field_is_true(why, "backlogged")
+               ? ", or as soon as its site works again"
+               : "");
 }
 
 static void
@@ -349,9 +350,9 @@ print_end(const json_t *listing, const json_t *why, int64_t now_ms)
     printf("expires:  %s",
            format_time_until(json_field_number(why, "expires_ms"), now_ms, at));
     if (sender[0])
-        printf(": what is open then fails, and <%s> is told\n", sender);
+        printf(": open recipients then fail, and <%s> is notified\n", sender);
     else
-        puts(": what is open then fails; there is no sender to be told");
+        puts(": open recipients then fail; there is no sender to notify");
 }
 
 void
@@ -366,7 +367,7 @@ why_print(const json_t *listing, int64_t now_ms)
     } else {
         if (strcmp(json_field_string(why, "place"), "unknown") == 0)
             puts("because:  the daemon that answers does not have it: it is another "
-                 "slice's, or has not been come to since the start");
+                 "slice's, or has not been reached since startup");
         else if (!is_at(listing, "active"))
             print_waiting(why, now_ms);
         print_hops(listing, why, now_ms);

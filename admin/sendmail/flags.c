@@ -55,7 +55,7 @@ set_return(struct flags *f, const char *what)
     else if (strcmp(what, "hdrs") == 0)
         f->ret = RETURN_HEADERS;
     else
-        return complaint_say("sendmail", EX_USAGE, "-R wants full or hdrs", what);
+        return complaint_say("sendmail", EX_USAGE, "-R needs full or hdrs", what);
     return 0;
 }
 
@@ -76,7 +76,7 @@ set_queue(struct flags *f, const char *what)
         return complaint_say("sendmail", EX_USAGE, "not implemented: -q", what);
     if (value[0] == '\0')
         return complaint_say("sendmail", EX_USAGE,
-                             "-qR wants a domain, -qS a sender, -qI an id", "");
+                             "-qR needs a domain, -qS a sender, -qI an id", "");
     return 0;
 }
 
@@ -117,7 +117,7 @@ take_flag(struct flags *f, int flag, const char *value)
         return parse_notify(value, &f->notify)
                    ? 0
                    : complaint_say("sendmail", EX_USAGE,
-                                   "-N wants never, or success, failure, delay", value);
+                                   "-N needs never, or success, failure, delay", value);
     case 'R':
         return set_return(f, value);
     default: /* A B C d D e G h L M m n O p s T U X x: accepted, without effect */
@@ -131,7 +131,7 @@ odd_flag(int answer)
 {
     char flag[3] = {'-', (char)optopt, '\0'};
     if (answer == ':')
-        return complaint_say("sendmail", EX_USAGE, "this flag wants a value", flag);
+        return complaint_say("sendmail", EX_USAGE, "this flag needs a value", flag);
     return complaint_say("sendmail", 0, "this flag is unknown and ignored", flag);
 }
 

@@ -81,7 +81,7 @@ set_envelope_id(struct envelope *e, const char *id)
     buffer_init(&coded, ENVELOPE_ID_MAX);
     if (text_has_control(text_from(id)) || !xtext_write(text_from(id), &coded))
         code = complaint_say("sendmail", EX_USAGE,
-                             "-V wants at most 100 printable characters", "");
+                             "-V needs at most 100 printable characters", "");
     else
         e->envelope_id = envelope_text(e, buffer_text(&coded));
     buffer_free(&coded);
@@ -136,8 +136,8 @@ read_message(struct submission *s, const struct flags *f, struct loop *loop,
         ;
     free(piece);
     if (got == -ETIME)
-        return complaint_say("sendmail", EX_TEMPFAIL,
-                             "the message did not come to its end in time", "");
+        return complaint_say("sendmail", EX_TEMPFAIL, "the message did not end in time",
+                             "");
     if (got < 0)
         return complaint_say("sendmail", EX_IOERR,
                              "cannot read the message: ", strerror((int)-got));

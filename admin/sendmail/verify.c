@@ -46,7 +46,7 @@ verify(const struct route_table *routes, struct text normal)
 {
     struct address address;
     if (!address_parse(normal, &address)) {
-        printf("%.*s... refused: 5.1.3 no address\n", TEXT_ARGS(normal));
+        printf("%.*s... refused: 5.1.3 not an address\n", TEXT_ARGS(normal));
         return EX_NOUSER;
     }
     const struct target *target = route_find(routes, &address);

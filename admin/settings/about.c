@@ -170,8 +170,8 @@ about_read(const struct options_sources *sources, struct options *options)
         settings_free(&s);
     } else if (!denied || !has_about) {
         fprintf(stderr,
-                "petrel: warning: %.*s; going on without it (`petrel check` "
-                "tells all)\n",
+                "petrel: warning: %.*s; continuing without it (`petrel check` shows "
+                "all errors)\n",
                 TEXT_ARGS(first));
     }
     free(mistakes);

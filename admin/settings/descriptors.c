@@ -21,7 +21,7 @@ descriptors_want(const struct options *o, struct log *log)
     files.rlim_cur = files.rlim_max < want ? files.rlim_max : want;
     if (setrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur < want)
         log_say(log, LOG_LEVEL_WARNING, "main", NULL,
-                "%llu descriptors are few for server_session_limit and "
+                "%llu descriptors are too few for server_session_limit and "
                 "delivery_session_limit: "
                 "raise the limit (ulimit -n) to %llu",
                 (unsigned long long)files.rlim_cur, (unsigned long long)want);

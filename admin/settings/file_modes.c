@@ -20,7 +20,7 @@ file_modes_look(const char *key, const char *path, struct log *log)
     if (disk_inspect(here, path, &info) == 0 && info.kind == DISK_FILE &&
         (info.mode & READ_BY_ALL) != 0)
         log_say(log, LOG_LEVEL_WARNING, "main", NULL,
-                "%s: %s can be read by everybody: chmod 600", key, path);
+                "%s: %s can be read by all users: chmod 600", key, path);
     disk_close(&here);
 }
 
@@ -63,7 +63,7 @@ try_file(void *context, const char *path)
         log_say(
             context, LOG_LEVEL_WARNING, "main", NULL,
             "%s cannot be read by `user`: a reload will be refused; name a copy that "
-            "`user` can read (of certbot's files by a deploy hook: petrel.conf(5), "
+            "`user` can read (for certbot's files by a deploy hook: petrel.conf(5), "
             "tls_certificate)",
             path);
 }

@@ -582,7 +582,7 @@ check_fragments(struct settings *s, const struct options *o)
     if (o->defrag_host == NULL && o->hostname && o->hostname[0] == '[' &&
         (o->defrag_peers != NULL || !is_local))
         settings_complain(s, "hostname",
-                          "'%.100s' is no name: set defrag_host, by which the other "
+                          "'%.100s' is not a name: set defrag_host, by which the other "
                           "hosts know this one",
                           o->hostname);
 }
@@ -592,9 +592,9 @@ options_check(struct settings *s, const struct options *o)
 {
     check_hostname(s, o->hostname);
     if (o->spool == NULL)
-        settings_complain(s, "spool", "wants a directory");
+        settings_complain(s, "spool", "must be a directory");
     if (o->control == NULL)
-        settings_complain(s, "control", "wants a path");
+        settings_complain(s, "control", "must be a path");
     check_word(s, "log_style", styles, o->log_style, "petrel, postfix, qmail or json");
     check_word(s, "log_level", levels, o->log_level, "error, warning, info or debug");
     check_fragments(s, o);
@@ -613,8 +613,7 @@ options_check(struct settings *s, const struct options *o)
     if (!bucket_rate_parse(text_from(o->destination_rate), &rate))
         settings_complain(
             s, "default_destination_rate",
-            "'%.100s' is none of N/s, N/m, N/h, N/d, with ,burst=B behind "
-            "it if wanted, or none",
+            "'%.100s' is not N/s, N/m, N/h or N/d, optionally with ,burst=B, or none",
             o->destination_rate ? o->destination_rate : "");
     /* 0: that one is a mistake itself */
     if (o->maximal_backoff_ms > 0 && o->minimal_backoff_ms > o->maximal_backoff_ms)

@@ -38,9 +38,10 @@ warn_of_fragments(const struct options *options, const struct route_table *route
     size_t others = 0;
     peers_each_target(route_peers(routes), warnings_count, &others);
     if (is_shared && others == 0)
-        warnings_warn(log,
-                      "defrag_registry is for several hosts, but defrag_peers names no "
-                      "other: fragments whose set another host has stay in pieces");
+        warnings_warn(
+            log,
+            "defrag_registry is for several hosts, but defrag_peers names no "
+            "other: fragments of a set that another host owns are not reassembled");
     if (!is_shared && others > 0)
         warnings_warn(
             log, "defrag_peers names other hosts, but defrag_registry is local: this "
@@ -49,9 +50,9 @@ warn_of_fragments(const struct options *options, const struct route_table *route
         warnings_warn(log, "defrag_registry is for several hosts, but no route says "
                            "defragment=yes: this host waits for no fragments");
     if (!is_shared && joins && options->slices > 1)
-        warnings_warn(log,
-                      "slices do not share fragments while defrag_registry is local: a "
-                      "message whose fragments reach several of them stays in pieces");
+        warnings_warn(
+            log, "slices do not share fragments while defrag_registry is local: a "
+                 "message whose fragments reach several slices is not reassembled");
 }
 
 /* --- The host's name -------------------------------------------------------------- */
@@ -84,7 +85,7 @@ warnings_hostname(const char *hostname, const char *system_name,
     bool replaced = strcmp(hostname, "localhost") == 0 && system_name != NULL &&
                     strcmp(system_name, hostname) != 0;
     snprintf(out, WARNINGS_HOSTNAME_MAX,
-             "hostname '%.255s' is no full name%s%.64s%s; other servers will refuse "
+             "hostname '%.255s' is not a full name%s%.64s%s; other servers will refuse "
              "mail: set hostname",
              hostname, replaced ? " (the system's, '" : "", replaced ? system_name : "",
              replaced ? "', is not usable)" : "");
@@ -130,7 +131,7 @@ warn_of_target(void *context, const struct target *target)
         target->kind == TARGET_SMTP)
         log_say(context, LOG_LEVEL_WARNING, "main", NULL,
                 "%.*s: an initial concurrency of %d is above the limit of %d, which "
-                "counts",
+                "applies",
                 TEXT_ARGS(target_host(target, 0).host), t->initial_concurrency,
                 t->concurrency_limit);
     if (t->lifetime_ms > 0 && target->defragment &&
@@ -153,7 +154,7 @@ warn_of_hidden(void *context, const char *key, const char *pattern, const char *
     const char *place = settings_origin(h->settings, text_from(key));
     if (h->count++ < HIDDEN_MAX)
         log_say(h->log, LOG_LEVEL_WARNING, "main", NULL,
-                "%s%s%s: the route '%s' is never chosen, since '%s' stands above it "
+                "%s%s%s: the route '%s' is never chosen, because '%s' stands before it "
                 "and the first match wins: move it up, or remove it",
                 place ? place : "", place ? ": " : "", key, pattern, by);
 }
@@ -174,9 +175,8 @@ static void
 warn_of_values(const struct options *options, struct log *log)
 {
     if (options->spool[0] != '/')
-        warnings_warn(log,
-                      "spool is no absolute path: it depends on the directory of the "
-                      "start");
+        warnings_warn(log, "spool is not an absolute path: it depends on the directory "
+                           "in which the daemon is started");
     if (options->bounce_lifetime_ms > options->lifetime_ms)
         warnings_warn(
             log, "bounce_queue_lifetime is longer than maximal_queue_lifetime, which "

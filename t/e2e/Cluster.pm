@@ -63,7 +63,7 @@ sub let_go {
 }
 
 # What a host says that is no news.
-sub complaints { my $host = shift; return grep { / (?:warning|error): |status=bounced/ && !/running as root|can be read by everybody/ } split /\n/, $host->log }
+sub complaints { my $host = shift; return grep { / (?:warning|error): |status=bounced/ && !/running as root|can be read by all users/ } split /\n/, $host->log }
 
 # --- Redis ---------------------------------------------------------------------------------------------------------
 

@@ -98,10 +98,10 @@ sub why { my ($petrel, $id) = @_; return ($petrel->run(qw(queue why), $id))[1] }
     my $file = Petrel::spit("$petrel->{dir}/passwords", "127.0.0.1:$host->{port} joe wrong\n127.0.0.1:$open->{port} joe any\n");
     chmod 0600, $file;
     $petrel->configure(auth_passwords => $file)->start;
-    unlike $petrel->log, qr/can be read by everybody/, 'a file of mode 0600 is no matter';
+    unlike $petrel->log, qr/can be read by all users/, 'a file of mode 0600 is no matter';
     chmod 0644, $file;
     kill 'HUP', $petrel->{pid};
-    ok $petrel->wait_log(qr/auth_passwords: \S+ can be read by everybody: chmod 600/), 'a file that everybody can read is warned of';
+    ok $petrel->wait_log(qr/auth_passwords: \S+ can be read by all users: chmod 600/), 'a file that everybody can read is warned of';
     my $id = take($petrel, 'a@b.test', 'u@c.test');
     my $none = take($petrel, 'b@b.test', 'u@none.test');
     ok $petrel->wait_log(qr/$none: .*status=deferred .*cannot log in to the smarthost \S+ as joe: it offers no AUTH/), 'no AUTH offered: it waits';

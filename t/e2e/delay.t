@@ -111,7 +111,7 @@ sub listing {
     # Once, over attempts, restarts and kills.
     ok Petrel::wait_for(sub { my $l = listing($petrel, $id); $l && $l->{sender_warned} }), 'the mark is on disk';
     like +($petrel->run('queue', 'show', $id))[1], qr/^warned: /m, 'queue show tells it';
-    like +($petrel->run('queue', 'why', $id))[1], qr/^attempts: \d+ so far; the sender was told/m, 'queue why tells it';
+    like +($petrel->run('queue', 'why', $id))[1], qr/^attempts: \d+ so far; the sender was notified/m, 'queue why tells it';
     ok wait_tries($petrel, $id, 'later@x.test', 2), 'it is tried again';
     for my $how (qw(TERM KILL)) {
         $how eq 'KILL' ? $petrel->kill9 : $petrel->stop;

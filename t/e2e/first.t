@@ -121,7 +121,7 @@ my $letter = "To: bob\@x.test\nSubject: hi\n\nhello\n";
     $petrel->configure(listne => 'x');
     my ($code, $text) = $petrel->run({ input => $letter }, 'sendmail', '-t');
     is $code, 0, 'sendmail takes mail with a mistake elsewhere' or diag $text;
-    like $text, qr/\Apetrel: warning: \S+petrel\.conf:3: listne: unknown setting; did you mean 'listen'\?; going on without it \(`petrel check` tells all\)\n\z/, 'and warns, in one line';
+    like $text, qr/\Apetrel: warning: \S+petrel\.conf:3: listne: unknown setting; did you mean 'listen'\?; continuing without it \(`petrel check` shows all errors\)\n\z/, 'and warns, in one line';
     ok Petrel::wait_arrived($sink, 1), 'which is delivered';
     is +($petrel->run('status'))[0], 0, 'status answers';
     is +($petrel->run('queue', 'ls'))[0], 0, 'so does queue';
@@ -174,7 +174,7 @@ SKIP: {
     my $petrel = Petrel->new(routes => "slow.test smtp://$long\n* hold", dns_servers => '127.0.0.1:1')->start;
     my ($code, $text) = $petrel->run(qw(queue rm --to nobody@x.test));
     is $code, 0, 'queue rm that matches nothing';
-    is $text, "petrel queue: nothing to do: no message matches, or none needs it\n", 'says so';
+    is $text, "petrel queue: nothing to do: no message matches, or none needs a change\n", 'says so';
     is +($petrel->run(qw(queue rm --json --to nobody@x.test)))[1], $text, 'on standard error';
     like $petrel->send_mail('a@x.test', 'b@slow.test', "Subject: x\n\nx\n"), qr/^250/, 'mail for a site with a long name';
     ok Petrel::wait_for(sub { $text = ($petrel->run('status'))[1]; $text =~ /^  smtp:\[\Q$long\E/m }), 'status lists it' or diag $text;
@@ -187,7 +187,7 @@ SKIP: {
         my @stranger = ('setpriv', '--reuid', 12345, '--regid', 12345, '--clear-groups', "$scratch/petrel", '-c', $petrel->conf, 'queue');
         ($code, $text) = Petrel::command('', @stranger, 'ls');
         is $code, 77, 'the queue is not for everybody';
-        like $text, qr/\Apetrel queue: control socket '\S+': Permission denied \(only root and the daemon's user may ask\)\n\z/, 'which is said at once';
+        like $text, qr/\Apetrel queue: control socket '\S+': Permission denied \(only root and the daemon's user may connect\)\n\z/, 'which is said at once';
         ($code, $text) = Petrel::command('', @stranger, 'rm', '--all');
         is $code, 77, 'nor its changes';
     }

@@ -35,13 +35,13 @@ my $few = limited(60, 3000, server_session_limit => 200, client_session_limit =>
 my @clients = map { Client->greeted($few->{port}) } 1 .. 150;
 is scalar(grep { defined } @clients), 150, 'more clients than the soft limit of descriptors';
 like $few->send_mail('a@x.test', 'b@y.test', "Subject: x\n\nx\n"), qr/^250/, 'and mail is taken besides';
-unlike $few->log, qr/descriptors are few/, 'nothing to complain about';
+unlike $few->log, qr/descriptors are too few/, 'nothing to complain about';
 @clients = ();
 is $few->stop, 0, 'Petrel ends well';
 
 # Who hears the last reply, and stays: all that is left is a descriptor of ours.
 my $poor = limited(400, 400, server_session_limit => 50, client_session_limit => 20);
-like $poor->log, qr/400 descriptors are few/, 'too few descriptors are told at the start';
+like $poor->log, qr/400 descriptors are too few/, 'too few descriptors are told at the start';
 my @leeches = map { my $c = Client->connect($poor->{port}); $c->put("QUIT$crlf") if $c; $c } 1 .. 600;
 is scalar(grep { defined } @leeches), 600, '600 clients say QUIT and stay';
 my $good = Client->greeted($poor->{port}, LocalAddr => '127.0.0.2');

@@ -157,7 +157,7 @@ for my $dead (0, 1) {
     ok Petrel::wait_for(sub { $sink->count('messages') == 19 }), 'all the others are delivered' or diag $petrel->log;
     ok $petrel->wait_log(qr/error: journal damaged at \S+ .* kept in corrupt\//), 'the damage is told' or diag $petrel->log;
     ok scalar(grep { Petrel::slurp($_) =~ /Subject: m7\r/ } glob "$petrel->{dir}/spool/corrupt/*"), 'what it had is kept';
-    like +($petrel->run('status'))[1], qr/damaged pieces found at the start, kept in corrupt\/: 1$/m, 'and counted';
+    like +($petrel->run('status'))[1], qr/damaged pieces found at startup, kept in corrupt\/: 1$/m, 'and counted';
     is $petrel->stop, 0, 'Petrel ends well';
     $sink->stop;
 }

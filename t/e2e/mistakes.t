@@ -56,8 +56,8 @@ warned('routes = * submission://smtp.example.org:465?tls=encrypt', 'smtp.example
 warned('routes = * smtp://smtp.example.org:465', 'smtp.example.org:465: port 465');
 warned("routes = * smtps://smtp.example.org:$_?tls=encrypt", "smtp.example.org:$_: port $_ begins without TLS: write submission://") for 25, 587;
 warned("routes = * smtp://a.example.org?concurrency=2&initial=5", 'a.example.org: an initial concurrency of 5 is above the limit of 2');
-warned("routes =\n  * mx\n  example.net smtp://a.example.org", "FILE:3: routes: the route 'example.net' is never chosen, since '*' stands above it and the first match wins: move it up, or remove it");
-warned("routes = * mx\nsender_routes =\n  example.net mx\n  me\@Example.net mx", "FILE:4: sender_routes: the route 'me\@example.net' is never chosen, since 'example.net' stands above it");
+warned("routes =\n  * mx\n  example.net smtp://a.example.org", "FILE:3: routes: the route 'example.net' is never chosen, because '*' stands before it and the first match wins: move it up, or remove it");
+warned("routes = * mx\nsender_routes =\n  example.net mx\n  me\@Example.net mx", "FILE:4: sender_routes: the route 'me\@example.net' is never chosen, because 'example.net' stands before it");
 refused("routes =\n  example.net mx\n  * mx\n  Example.net mx", "routes: 'Example.net mx': duplicate pattern, which never matches; remove one");
 ($code, $said) = check('routes = * hold, ' . join ', ', map { "a$_.example mx" } 1 .. 30);
 unlike $said, qr/never chosen/, 'what holds hides nothing: released mail goes past it';
@@ -65,13 +65,13 @@ unlike $said, qr/never chosen/, 'what holds hides nothing: released mail goes pa
 is scalar(() = $said =~ /the route 'a\d+\.example' is never chosen/g), 10, 'ten such routes are named';
 like $said, qr/20 more routes are never chosen/, 'the others are counted';
 warned("maximal_queue_lifetime = 1d\nbounce_queue_lifetime = 2d", 'bounce_queue_lifetime is longer');
-warned("relay = smtp://me\@a.example.org?tls=encrypt\nrelay_password_file = $secret", "relay_password: $secret can be read by everybody: chmod 600");
+warned("relay = smtp://me\@a.example.org?tls=encrypt\nrelay_password_file = $secret", "relay_password: $secret can be read by all users: chmod 600");
 chmod 0600, $secret;
 ($code, $said) = check("relay = smtp://me\@a.example.org?tls=encrypt\nrelay_password_file = $secret");
-unlike $said, qr/can be read by everybody/, 'a file of mode 0600 is safe';
+unlike $said, qr/can be read by all users/, 'a file of mode 0600 is safe';
 umask 0022;
-warned("relay = smtp://me\@a.example.org?tls=encrypt\nrelay_password = x", 'relay_password: FILE can be read by everybody: chmod 600');
+warned("relay = smtp://me\@a.example.org?tls=encrypt\nrelay_password = x", 'relay_password: FILE can be read by all users: chmod 600');
 unlike $said, qr/\bx\b.*password/, 'no secret is shown';
 ($code, $said) = Petrel::command('', $Petrel::binary, '-c', '/dev/null', '-o', 'spool=some/where', '-o', 'hostname=mail.example.org', 'check');
-like $said, qr/warning: spool is no absolute path/, 'a relative spool';
+like $said, qr/warning: spool is not an absolute path/, 'a relative spool';
 done_testing;

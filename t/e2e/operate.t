@@ -17,7 +17,7 @@ my $petrel = Petrel->new(
     routes => "dead.test smtp://127.0.0.1:$dead\n.hold.test hold\n* smtp://127.0.0.1:$sink->{port}",
     initial_destination_concurrency => 1)->start;
 my $body = "Subject: hi\n\nletter";
-my $nothing = "petrel queue: nothing to do: no message matches, or none needs it\n";
+my $nothing = "petrel queue: nothing to do: no message matches, or none needs a change\n";
 
 sub queue { return $petrel->run('queue', @_) }
 sub send_one {

@@ -99,7 +99,7 @@ my $before = () = ($two[0]->run('queue', 'ls'))[1] =~ /^/mg;
 is $before, 70, 'ls shows the mail of all, alive or dead' or diag(($two[0]->run('queue', 'ls'))[1]);
 ($code, $said) = adopt(1);
 is $code, 0, 'the slice of a dead one' or diag $said;
-like $said, qr/^slice 1 of 2 is this daemon's until it stops; messages out of its journal: \d+$/, 'told';
+like $said, qr/^slice 1 of 2 belongs to this daemon until it stops; messages from its journal: \d+$/, 'told';
 like((adopt(1))[1], qr/handled here already/, 'once');
 my ($late) = instance(2, 1);
 ($code, $said) = $late->run('run');

@@ -74,7 +74,7 @@ for my $domain (qw(dns mute local tls full data dot)) {
 
 my $one = send_one('anna@here.test', 'x@dead.test');
 ok $petrel->wait_log(qr/ $one: to=.*status=deferred/), 'one is deferred';
-says $one, qr/^site now: the site is dead since $clock \([^)]+ ago\), tried again at $in: .*refused/m, 'why it is dead, since when, and until when';
+says $one, qr/^site now: the site has been dead since $clock \([^)]+ ago\), tried again at $in: .*refused/m, 'why it is dead, since when, and until when';
 my ($code, $text) = why($one);
 is $code, 0, 'queue why';
 like $text, qr/^id:       $one$/m, 'its name';
@@ -82,10 +82,10 @@ like $text, qr/^queue:    deferred: on disk until its next attempt$/m, 'its plac
 like $text, qr/^from:     <anna\@here\.test>$/m, 'its sender';
 like $text, qr/^arrived:  $clock \(.* ago\)$/m, 'its age';
 like $text, qr/^attempts: 1 so far$/m, 'the attempts';
-like $text, qr/^because:  the next attempt is at $in, or as soon as its site lives$/m, 'the next attempt';
+like $text, qr/^because:  the next attempt is at $in, or as soon as its site works again$/m, 'the next attempt';
 like $text, qr/^next hop: smtp:\[?127\.0\.0\.1\]?:$dead: recipients: 1$/m, 'the next hop' or diag $text;
 like $text, qr/^backlog:  messages that wait on disk for that site: 1$/m, 'it is backlogged';
-like $text, qr/^expires:  \d{4}-\d\d-\d\d $clock \(in 4 d 23 h\): what is open then fails, and <anna\@here\.test> is told$/m, 'when it expires';
+like $text, qr/^expires:  \d{4}-\d\d-\d\d $clock \(in 4 d 23 h\): open recipients then fail, and <anna\@here\.test> is notified$/m, 'when it expires';
 like $text, qr/^to:       <x\@dead\.test> .*refused/m, 'who waits, and the last reason';
 my $json = decode_json((why('--json', $one))[1]);
 is $json->{queue_id}, $one, 'in JSON';
@@ -178,7 +178,7 @@ says_of_session('dot.test', qr/waiting for the reply to the end of the content f
 my ($session) = @{ decode_json((why('--json', $stuck{'data.test'}))[1])->{why}{hops}[0]{sessions} };
 is $session->{$_->[0]}, $_->[1], "in JSON: $_->[0]" for [doing => 'reply'], [what => 'DATA'], [remote => "127.0.0.1[127.0.0.1]:$hung->{port}"], [this_message => JSON::PP::true];
 cmp_ok abs($session->{since_ms} / 1000 - time), '<', 600, 'since when';
-says_of_session('mute.test', qr{connected to \S+, no greeting for $span \(does this port want smtps://\?\)$}m, 'after 10 seconds: with a question');
+says_of_session('mute.test', qr{connected to \S+, no greeting for $span \(does this port need smtps://\?\)$}m, 'after 10 seconds: with a question');
 $stuck->kill9; # what hangs is not waited for
 $asked = $petrel;
 

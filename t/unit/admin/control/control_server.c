@@ -46,9 +46,10 @@ open_session(void *context, struct sched_session *session, const struct target *
 static void
 begin(struct world *w)
 {
-    control_world_begin(w, folder,
-                TEXT("later.test smtp://x.test?recipients=0&concurrency=1&initial=1\n"
-                     "keep.test hold\n* discard"));
+    control_world_begin(
+        w, folder,
+        TEXT("later.test smtp://x.test?recipients=0&concurrency=1&initial=1\n"
+             "keep.test hold\n* discard"));
     manager_set_channel(w->manager, TARGET_SMTP, open_session, w);
     control_turns(w, SOME);
 }
@@ -101,7 +102,8 @@ static struct control_client *
 connected(struct world *w)
 {
     char error[300] = "";
-    struct control_client *a = control_client_new(w->loop, w->path, error, sizeof(error));
+    struct control_client *a =
+        control_client_new(w->loop, w->path, error, sizeof(error));
     if (!ok_named(a != NULL, "it answers"))
         printf("# %s\n", error);
     return a;
@@ -112,7 +114,8 @@ about(struct control_client *a, const char *command, struct id id)
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
-    return control_client_question(a, json_pack("{s:s,s:s}", "command", command, "id", name));
+    return control_client_question(
+        a, json_pack("{s:s,s:s}", "command", command, "id", name));
 }
 
 static void
@@ -137,10 +140,10 @@ test_slices(void)
     static const struct {
         const char *request, *answer;
     } rows[] = {
-        {"{\"command\":\"adopt\"}",                 "no valid slice"                      },
-        {"{\"command\":\"adopt\",\"slice\":\"1\"}", "no valid slice"                      },
-        {"{\"command\":\"adopt\",\"slice\":-1}",    "no valid slice"                      },
-        {"{\"command\":\"adopt\",\"slice\":1024}",  "no valid slice"                      },
+        {"{\"command\":\"adopt\"}",                 "invalid slice"                       },
+        {"{\"command\":\"adopt\",\"slice\":\"1\"}", "invalid slice"                       },
+        {"{\"command\":\"adopt\",\"slice\":-1}",    "invalid slice"                       },
+        {"{\"command\":\"adopt\",\"slice\":1024}",  "invalid slice"                       },
         {"{\"command\":\"adopt\",\"slice\":1}",     "no such slice: there are 0 to 0"     },
         {"{\"command\":\"adopt\",\"slice\":0}",     "slice 0 of 1 is handled here already"},
     };
@@ -148,7 +151,8 @@ test_slices(void)
     begin(&w);
     struct control_client *a = connected(&w);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        json_t *answer = control_client_question(a, json_loads(rows[i].request, 0, NULL));
+        json_t *answer =
+            control_client_question(a, json_loads(rows[i].request, 0, NULL));
         ok(json_is_false(json_object_get(answer, "ok")));
         is_string(string_at(answer, "error"), rows[i].answer, rows[i].request);
         json_decref(answer);
@@ -183,8 +187,8 @@ test_state(void)
     json_decref(answer);
     char name[ID_LENGTH + 1];
     id_format(w.id, name);
-    answer = control_client_question(a, json_pack("{s:s,s:[s,s]}", "command", "states", "ids",
-                                       "01JD3ZK5Q8-9F3K2C7A", name));
+    answer = control_client_question(a, json_pack("{s:s,s:[s,s]}", "command", "states",
+                                                  "ids", "01JD3ZK5Q8-9F3K2C7A", name));
     reasons = json_array_get(json_object_get(answer, "states"), 1);
     is_string(string_at(reasons, "place"), "deferred",
               "of many at once, in their order");
@@ -205,7 +209,8 @@ test_why(void)
     is_string(string_at(answer, "place"), "gone", "an unknown message");
     is_number(json_array_size(json_object_get(answer, "hops")), 0, "has no next hop");
     json_decref(answer);
-    answer = control_client_question(a, json_pack("{s:s,s:s}", "command", "why", "id", "x"));
+    answer =
+        control_client_question(a, json_pack("{s:s,s:s}", "command", "why", "id", "x"));
     ok(json_is_false(json_object_get(answer, "ok")));
     json_decref(answer);
     w.stalled = true;
@@ -247,7 +252,8 @@ test_sites(void)
     struct control_client *a = connected(&w);
     send_mail(&w, 2, "later.test");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        json_t *answer = control_client_question(a, json_loads(rows[i].request, 0, NULL));
+        json_t *answer =
+            control_client_question(a, json_loads(rows[i].request, 0, NULL));
         const json_t *sites = json_object_get(answer, "sites");
         int count = sites ? (int)json_array_size(sites) : -1;
         is_number(count, rows[i].sites, rows[i].request);
@@ -308,7 +314,8 @@ heard(struct control_client *a, json_t *line)
 
 /* A command about one message: its line, and the end. */
 static void
-is_done(struct control_client *a, const char *command, struct id id, bool good, const char *text)
+is_done(struct control_client *a, const char *command, struct id id, bool good,
+        const char *text)
 {
     char name[ID_LENGTH + 1];
     id_format(id, name);
@@ -320,7 +327,8 @@ is_done(struct control_client *a, const char *command, struct id id, bool good, 
     ok(json_is_true(json_object_get(line, "ok")) == good);
     ok((json_integer_value(json_object_get(line, "code")) == 0) == good);
     json_decref(line);
-    is_answer(heard(a, control_client_next(a)), "{\"end\":true,\"ok\":true}", "the end");
+    is_answer(heard(a, control_client_next(a)), "{\"end\":true,\"ok\":true}",
+              "the end");
 }
 
 static json_int_t
@@ -432,7 +440,7 @@ test_filters(void)
 }
 
 static const char refusal[] =
-    "{\"ok\":false,\"error\":\"unknown command, or no valid id\"}\n";
+    "{\"ok\":false,\"error\":\"unknown command or invalid id\"}\n";
 static const char half[] = "{\"ok\":false,\"error\":\"bad selection\"}\n";
 static const char nobody[] =
     "{\"ok\":false,\"error\":\"no ids, no filter and not all\"}\n";
@@ -706,11 +714,11 @@ test_bad_paths(void)
     begin(&w);
     memset(path, 'x', 200);
     path[200] = '\0';
-    ok(control_server_new(w.loop, w.net, w.log, w.manager, path, error, sizeof(error)) ==
-       NULL);
+    ok(control_server_new(w.loop, w.net, w.log, w.manager, path, error,
+                          sizeof(error)) == NULL);
     ok(strstr(error, "longer than") != NULL);
     ok(control_server_new(w.loop, w.net, w.log, w.manager, "/nowhere/x", error,
-                   sizeof(error)) == NULL);
+                          sizeof(error)) == NULL);
     ok_named(error[0] && strchr(error, '\n') == NULL, "one line");
     end(&w);
     begin(&w); /* what the last run has left is replaced */

@@ -36,27 +36,29 @@ test_words(void)
         const char *words;
     } cases[] = {
         {ACTIVITY_LOOK_UP,   "looking up DATA for 3 s"                               },
-        {ACTIVITY_CONNECT,   "connecting to mx\\x1b.test[192.0.2.1]:465 for 3 s"         },
+        {ACTIVITY_CONNECT,   "connecting to mx\\x1b.test[192.0.2.1]:465 for 3 s"     },
         {ACTIVITY_GREETING,
-         "connected to mx\\x1b.test[192.0.2.1]:465, no greeting for 3 s"                 },
-        {ACTIVITY_HANDSHAKE, "TLS handshake with mx\\x1b.test[192.0.2.1]:465 for 3 s"    },
+         "connected to mx\\x1b.test[192.0.2.1]:465, no greeting for 3 s"             },
+        {ACTIVITY_HANDSHAKE, "TLS handshake with mx\\x1b.test[192.0.2.1]:465 for 3 s"},
         {ACTIVITY_REPLY,
-         "waiting for the reply to DATA from mx\\x1b.test[192.0.2.1]:465 for 3 s"        },
-        {ACTIVITY_CONTENT,   "sending content to mx\\x1b.test[192.0.2.1]:465 for 3 s"    },
-        {ACTIVITY_PREPARE,   "preparing what mx\\x1b.test[192.0.2.1]:465 is told for 3 s"},
-        {ACTIVITY_IDLE,      "connected to mx\\x1b.test[192.0.2.1]:465, idle for 3 s"    },
+         "waiting for the reply to DATA from mx\\x1b.test[192.0.2.1]:465 for 3 s"    },
+        {ACTIVITY_CONTENT,   "sending content to mx\\x1b.test[192.0.2.1]:465 for 3 s"},
+        {ACTIVITY_PREPARE,
+         "preparing commands for mx\\x1b.test[192.0.2.1]:465 for 3 s"                },
+        {ACTIVITY_IDLE,      "connected to mx\\x1b.test[192.0.2.1]:465, idle for 3 s"},
         {ACTIVITY_STORE,     "delivering to Maildirs in DATA for 3 s"                },
         {ACTIVITY_NONE,      "open for 3 s"                                          },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         is_string(sentence(cases[i].kind, 3000, false, NULL), cases[i].words,
                   "a sentence");
-    is_string(sentence(ACTIVITY_CONTENT, 120000, true, NULL),
-              "sending content to mx\\x1b.test[192.0.2.1]:465 for 2 min, with this message",
-              "that of this message");
+    is_string(
+        sentence(ACTIVITY_CONTENT, 120000, true, NULL),
+        "sending content to mx\\x1b.test[192.0.2.1]:465 for 2 min, with this message",
+        "that of this message");
     is_string(sentence(ACTIVITY_GREETING, 40000, false, "smtps"),
-              "connected to mx\\x1b.test[192.0.2.1]:465, no greeting for 40 s (does this "
-              "port want smtps://?)",
+              "connected to mx\\x1b.test[192.0.2.1]:465, no greeting for 40 s (does "
+              "this port need smtps://?)",
               "with a question");
     is_string(sentence(ACTIVITY_IDLE, -5000, false, NULL),
               "connected to mx\\x1b.test[192.0.2.1]:465, idle for 0 s",

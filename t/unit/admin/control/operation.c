@@ -128,7 +128,8 @@ test_slow(bool offline)
     sim_disk_set_syncing(DISK_SYNC_AIO, GIVE_UP_MS - 1000);
     remove_all(&b);
     sim_loop_advance(b.w.loop, GIVE_UP_MS - 2000);
-    is_number(b.told, QUEUE_ENDINGS_MAX + b.active, "no more ends than these are on their way");
+    is_number(b.told, QUEUE_ENDINGS_MAX + b.active,
+              "no more ends than these are on their way");
     is_number((int64_t)queue_endings(manager_queue(b.w.manager)), QUEUE_ENDINGS_MAX,
               "which is what is counted");
     is_number(waiting(&b.w), MANY, "no file goes before its end is durable");
@@ -155,7 +156,8 @@ test_stuck(bool offline)
     is_number(b.ended, 0, "a minute is not over");
     sim_loop_advance(b.w.loop, 2000);
     is_number(b.ended, 1, "then it ends");
-    is_string(b.error, "the disk does not take what is removed: the rest was left",
+    is_string(b.error,
+              "the disk cannot store removals: the remaining messages were left",
               "and says why");
     is_number(b.removed, QUEUE_ENDINGS_MAX, "some are removed");
     sim_disk_set_syncing(DISK_SYNC_AIO, 1);

@@ -103,25 +103,26 @@ test_sentences(void)
         enum sched_bound bound;
         const char *sentence;
     } cases[] = {
-        {SCHED_BOUND_PROBE,           "one session tries the site before others do"                          },
+        {SCHED_BOUND_PROBE,           "one session tries the site before others do"                         },
         {SCHED_BOUND_TRANSPORT_DELAY, "transport_rate_delay is 2 s; the next delivery "
-                                      "may begin at 22:13:23Z (in 3 s)" },
+                                      "may begin at 22:13:23Z (in 3 s)"},
         {SCHED_BOUND_RATE_DELAY,      "destination_rate_delay is 5 s; the next delivery "
-                                 "may begin at 22:13:23Z (in 3 s)"           },
+                                 "may begin at 22:13:23Z (in 3 s)"          },
         {SCHED_BOUND_RATE,            "destination_rate is 10/s; the next delivery may "
-                           "begin at 22:13:23Z (in 3 s)"                           },
-        {SCHED_BOUND_LEARNT_RATE,     "it told us to slow down: 9.5/s learnt; the next "
-                                  "delivery may begin at 22:13:23Z (in 3 s)"},
+                           "begin at 22:13:23Z (in 3 s)"                          },
+        {SCHED_BOUND_LEARNT_RATE,
+         "its replies asked us to slow down: 9.5/s learnt; the next "
+         "delivery may begin at 22:13:23Z (in 3 s)"                                                         },
         {SCHED_BOUND_WINDOW,          "its window is full: 5 of 5 sessions are open, 3 "
-                             "carry mail"                                        },
+                             "carry mail"                                       },
         {SCHED_BOUND_CEILING,         "it refused more than 5 sessions (ceiling); one "
-                              "more is tried at 22:13:30Z (in 10 s)"            },
+                              "more is tried at 22:13:30Z (in 10 s)"           },
         {SCHED_BOUND_CONGESTED,       "a connection waits long for its greeting; no more "
-                                "are made until then"                         },
+                                "are made until then"                        },
         {SCHED_BOUND_PAUSE,           "a connection failed (2 in a row); the next one: "
-                            "22:13:23Z (in 3 s)"                                  },
-        {SCHED_BOUND_BUDGET,          "delivery_session_limit: all 500 sessions are out"                     },
-        {SCHED_BOUND_NONE,            "nothing; a session takes it next"                                     },
+                            "22:13:23Z (in 3 s)"                                 },
+        {SCHED_BOUND_BUDGET,          "delivery_session_limit: all 500 sessions are in use"                 },
+        {SCHED_BOUND_NONE,            "nothing; a session takes it next"                                    },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         char want[400];
@@ -141,7 +142,7 @@ test_more_sentences(void)
     site->waiting = 1;
     site->greeting = 2;
     is_string(sentence(site),
-              "nothing; connections being made: 2, each takes mail when it has greeted",
+              "nothing; connections being made: 2, each takes mail after its greeting",
               "sessions greet");
     site->waiting = 0;
     is_string(sentence(site), "nothing", "nothing waits");
@@ -166,10 +167,11 @@ test_more_sentences(void)
     site->dead_since_ms = now - 60000;
     site->dead_until_ms = site->bound_until_ms = now + 12000;
     site->reason = &c.refused;
-    is_string(sentence(site),
-              "the site is dead since 22:12:20Z (1 min ago), tried again at 22:13:32Z "
-              "(in 12 s): connection \\x1b[31mrefused (from mx.test[192.0.2.1]:25)",
-              "by whom and why, fit for a terminal");
+    is_string(
+        sentence(site),
+        "the site has been dead since 22:12:20Z (1 min ago), tried again at 22:13:32Z "
+        "(in 12 s): connection \\x1b[31mrefused (from mx.test[192.0.2.1]:25)",
+        "by whom and why, fit for a terminal");
     c.refused = outcome_make(VERDICT_DEFERRED, BLAME_SITE, 421, "4.3.2",
                              "host mx.test[192.0.2.1] said: 421 later");
     snprintf(c.refused.remote, sizeof(c.refused.remote), "mx.test[192.0.2.1]:25");

@@ -120,7 +120,7 @@ test_sites(void)
 {
     struct world w;
     manager_world_begin(&w, "dead.test smtp://dead.test?initial=1\n* "
-                    "smtp://sink.test?concurrency=1&initial=1");
+                            "smtp://sink.test?concurrency=1&initial=1");
     world_deliver(&w, "ann@a.test", "site@dead.test");
     w.stalled = true;
     world_deliver(&w, "ann@a.test", "good1@b.test");
@@ -169,7 +169,7 @@ test_many_sites(void)
     json_t *status = status_make(w.manager, 0, 0);
     is_number((long)json_array_size(at(status, NULL, "sites")), 20, "20 are told");
     is_at(status, "site_totals", "sites", 30);
-    has_line(printed(status), "  (those with most mail; --sites shows all)");
+    has_line(printed(status), "  (sites with most mail; --sites shows all)");
     json_decref(status);
     manager_world_end(&w);
 }
@@ -198,7 +198,8 @@ static const char full[] =
     "\"inodes_reserve\":1000},\"journal\":{\"segments\":64,\"free_segments\":60,"
     "\"messages\":12,\"batches\":345,\"full\":false,\"damages\":0},\"queue\":{"
     "\"incoming\":1,"
-    "\"active\":2,\"deferred\":3,\"hold\":4,\"corrupt\":5,\"defrag\":6},\"sessions\":{\"in\":6,\"stress\":true,"
+    "\"active\":2,\"deferred\":3,\"hold\":4,\"corrupt\":5,\"defrag\":6},\"sessions\":{"
+    "\"in\":6,\"stress\":true,"
     "\"out\":7},\"totals\":{\"stored\":8,\"ended\":9,\"quarantined\":10}}";
 
 static void
@@ -211,13 +212,13 @@ test_page(void)
     has_line(text, "spool      /var/spool/x");
     has_line(text,
              "space      20.5 GB and 1234567 files free; the last 67.1 MB and 1000 "
-             "files are kept for mail under way");
+             "files are reserved for accepted mail");
     has_line(text, "syncs      77, in the background (aio)");
     has_line(text, "journal    12 messages; 60 of 64 segments free; 345 batches");
     has_line(
         text,
         "queue      1 incoming, 2 active, 3 deferred, 4 hold, 5 corrupt, 6 defrag");
-    has_line(text, "sessions   6 in (stress: nearly too many), 7 out");
+    has_line(text, "sessions   6 in (stress: near the limit), 7 out");
     has_line(text, "so far     8 stored, 9 ended, 10 quarantined");
 
     json_object_set_new(json_object_get(status, "spool"), "sync",
@@ -230,15 +231,15 @@ test_page(void)
     json_object_set_new(status, "uptime_s", json_integer(90000));
     text = printed(status);
     has_line(text, "petrel     1.2, up 1 d 1 h");
-    has_line(text, "space      unknown; the last 67.1 MB and 1000 files are kept for "
-                   "mail under way");
+    has_line(text, "space      unknown; the last 67.1 MB and 1000 files are reserved "
+                   "for accepted mail");
     has_line(text, "syncs      77, blocking: all sessions wait for each");
     has_line(text, "journal    12 messages; 60 of 64 segments free; 345 batches; full: "
                    "new mail waits for the spool");
     json_object_set_new(json_object_get(status, "journal"), "full", json_false());
     json_object_set_new(json_object_get(status, "journal"), "damages", json_integer(2));
     has_line(printed(status), "journal    12 messages; 60 of 64 segments free; 345 "
-                              "batches; damaged pieces found at the start, kept in "
+                              "batches; damaged pieces found at startup, kept in "
                               "corrupt/: 2");
     json_object_set_new(status, "uptime_s", json_integer(59));
     has_line(printed(status), "petrel     1.2, up 59 s");

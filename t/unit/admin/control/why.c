@@ -114,8 +114,9 @@ static void
 test_deferred(void)
 {
     struct world w;
-    manager_world_begin(&w, "b.test smtp://one.test?lifetime=1d\nc.test smtp://two.test\n"
-                    "d.test discard\n* smtp://sink.test");
+    manager_world_begin(&w,
+                        "b.test smtp://one.test?lifetime=1d\nc.test smtp://two.test\n"
+                        "d.test discard\n* smtp://sink.test");
     world_deliver(&w, "", "later1@b.test later2@b.test good@b.test later@c.test");
     json_t *answer = asked(&w);
     const json_t *hops = json_object_get(answer, "hops");
@@ -243,10 +244,10 @@ test_places(void)
         "held");
     is_string(
         printed("{'queue_name':'maildrop'," HEAD, "{'place':'unknown'}"),
-        "id:       I\nqueue:    maildrop: handed in by sendmail, not yet taken up by "
+        "id:       I\nqueue:    maildrop: submitted by sendmail, not yet taken up by "
         "the daemon\n" HEAD_WORDS
         "because:  the daemon that answers does not have it: it is another slice's, "
-        "or has not been come to since the start\nto:       <x@c> no\n",
+        "or has not been reached since startup\nto:       <x@c> no\n",
         "not known to the daemon");
     is_string(
         printed("{'queue_name':'active'," HEAD, "{'place':'active','loading':true}"),
@@ -271,34 +272,39 @@ test_because(void)
     has(printed("{'queue_name':'deferred'," HEAD,
                 "{'place':'deferred','due_ms':1700000060000,'backlogged':true}"),
         "\nbecause:  the next attempt is at 22:14:20Z (in 1 min), or as soon as its "
-        "site "
-        "lives\n");
+        "site works again\n");
     has(printed("{'queue_name':'deferred'," HEAD,
                 "{'place':'deferred','due_ms':1,'backlogged':true,'excess':true}"),
         "\nbecause:  backlogged: its site has more than its share of the active set "
-        "(site_active_share); it comes when that has less\n");
+        "(site_active_share); it returns when the site has less\n");
     has(printed("{'queue_name':'defrag'," HEAD,
                 "{'place':'defrag','due_ms':1700000060000,'backlogged':false}"),
-        "\nbecause:  other fragments of its message are not here yet; below stands "
-        "which, and until when they are waited for\n");
-    has(printed("{'queue_name':'active'," HEAD,
-                "{'place':'active','delivery_session_limit':9,'expires_ms':1700000060000,"
-                "'hops_more':4,'hops':[{'destination':'smtp:c','open':3,'waiting':2,"
-                "'taken':1,'deferred':0,'sessions':[{'doing':'looking_up','what':"
-                "'MX of c','since_ms':1699999988000}],'sessions_more':3,'site':{'site':'mx:m','domains':['c','d'],"
-                "'destinations':12,'bound':'delivery_session_limit','waiting':5,'backlogged':6}}]}"),
+        "\nbecause:  other fragments of its message have not arrived; the missing ones "
+        "and the time limit are below\n");
+    has(printed(
+            "{'queue_name':'active'," HEAD,
+            "{'place':'active','delivery_session_limit':9,'expires_ms':1700000060000,"
+            "'hops_more':4,'hops':[{'destination':'smtp:c','open':3,'waiting':2,"
+            "'taken':1,'deferred':0,'sessions':[{'doing':'looking_up','what':"
+            "'MX of "
+            "c','since_ms':1699999988000}],'sessions_more':3,'site':{'site':'mx:m','"
+            "domains':['c','d'],"
+            "'destinations':12,'bound':'delivery_session_limit','waiting':5,'"
+            "backlogged':6}}]}"),
         "next hop: smtp:c: recipients: 3 (2 waiting, 1 being delivered, 0 deferred)\n"
         "site:     mx:m, shared by c, d and 10 more\n"
-        "because:  delivery_session_limit: all 9 sessions are out; 5 recipients wait "
+        "because:  delivery_session_limit: all 9 sessions are in use; 5 recipients "
+        "wait "
         "there\n"
         "session:  looking up MX of c for 12 s\n"
         "          and 3 more\n"
         "backlog:  messages that wait on disk for that site: 6\n"
         "          and 4 next hops more\n"
-        "expires:  22:14:20Z (in 1 min): what is open then fails, and <a@b> is told\n");
+        "expires:  22:14:20Z (in 1 min): open recipients then fail, and <a@b> is "
+        "notified\n");
     has(printed("{'queue_name':'deferred','sender':''}",
                 "{'place':'deferred','due_ms':1,'expires_ms':1}"),
-        "\nexpires:  now: what is open then fails; there is no sender to be told\n");
+        "\nexpires:  now: open recipients then fail; there is no sender to notify\n");
 }
 
 static void

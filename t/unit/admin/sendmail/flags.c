@@ -146,10 +146,12 @@ test_notices(void)
     ok(with_who("-NFAILURE who")->notify == NOTIFY_FAILURE);
     ok(with_who("-R full who")->ret == RETURN_FULL);
     ok(with_who("-Rhdrs who")->ret == RETURN_HEADERS);
-    static const char *const wrong[] = {"-N x",     "-N never,failure", "-N  a",
-                                        "-N success,x", "-R all",       "-R  a",
-                                        "-qR",          "-qI",
-                                        "-qS",          "-qGone",       "-q-1"};
+    static const char *const wrong[] = {"-N x",   "-N never,failure",
+                                        "-N  a",  "-N success,x",
+                                        "-R all", "-R  a",
+                                        "-qR",    "-qI",
+                                        "-qS",    "-qGone",
+                                        "-q-1"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         struct flags f;
         is_number(parse(&f, wrong[i]), EX_USAGE, wrong[i]);
@@ -162,11 +164,11 @@ static void
 test_without_effect(void)
 {
     static const char *const words[] = {
-        "-A c who",   "-Ac who",     "-B8BITMIME who", "-B 7BIT who", "-C /x who",
-        "-Cx who",    "-d who",      "-d0-99.1 who",   "-d8 who",     "-D x who",
-        "-em who",    "-e q who",    "-h5 who",        "-h 5 who",    "-L tag who",
-        "-Msx who",   "-O a=b who",  "-OTimeout=1 who", "-pSMTP who", "-X /log who",
-        "-oQ/x who",  "-o7 who",     "-oA/x who",
+        "-A c who",  "-Ac who",    "-B8BITMIME who",  "-B 7BIT who", "-C /x who",
+        "-Cx who",   "-d who",     "-d0-99.1 who",    "-d8 who",     "-D x who",
+        "-em who",   "-e q who",   "-h5 who",         "-h 5 who",    "-L tag who",
+        "-Msx who",  "-O a=b who", "-OTimeout=1 who", "-pSMTP who",  "-X /log who",
+        "-oQ/x who", "-o7 who",    "-oA/x who",
     };
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
         const struct flags *f = with_who(words[i]);
@@ -201,7 +203,7 @@ test_odd(void)
     is_number(parse(&f, "-\x1b who"), 0, "an escape");
     is_string(said, "sendmail: this flag is unknown and ignored: -\\x1b\n", "is tamed");
     is_number(parse(&f, "-i -f"), EX_USAGE, "a value is missing");
-    is_string(said, "sendmail: this flag wants a value: -f\n", "and told");
+    is_string(said, "sendmail: this flag needs a value: -f\n", "and told");
     is_number(parse(&f, "-if"), EX_USAGE, "in a cluster");
 }
 

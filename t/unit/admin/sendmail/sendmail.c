@@ -243,7 +243,7 @@ test_mistakes(void)
     fails(SENDMAIL, "-f|a@b.test\r|bob@b.test", EX_DATAERR,
           "sendmail: the sender is not a mail address: a@b.test\\x0d\n");
     fails(SENDMAIL, "-V|a\nb|bob@b.test", EX_USAGE,
-          "sendmail: -V wants at most 100 printable characters\n");
+          "sendmail: -V needs at most 100 printable characters\n");
     fails(SENDMAIL, "-bd", EX_USAGE,
           "sendmail: this mode is not offered (the daemon is `petrel run`): -b: d\n");
     is_number(run(SENDMAIL, "-Fa\r\nBcc: x@y.test|bob@b.test", ""), 0,
@@ -342,8 +342,7 @@ test_patience(void)
         standard_input = ends[0];
         is_number(run(SENDMAIL, "-fann@a.test|x@c.test", NULL), EX_TEMPFAIL,
                   "what does not end is given up");
-        is_string(err, "sendmail: the message did not come to its end in time\n",
-                  "and told");
+        is_string(err, "sendmail: the message did not end in time\n", "and told");
     }
     standard_input = -1;
     patience_ms = 0;
@@ -376,8 +375,7 @@ test_drip(void)
     standard_input = ends[0];
     is_number(run(SENDMAIL, "-fann@a.test|x@c.test", NULL), EX_TEMPFAIL,
               "what drips is given up");
-    is_string(err, "sendmail: the message did not come to its end in time\n",
-              "and told");
+    is_string(err, "sendmail: the message did not end in time\n", "and told");
     is_number(queued(), 0, "nothing of it is queued");
     kill(child, SIGKILL);
     close(ends[0]);
@@ -472,7 +470,8 @@ test_flush(void)
     fails(SENDMAIL, arguments, EX_DATAERR, want);
     fails(SENDMAIL, "-qIx", EX_USAGE, "sendmail: not a message id: x\n");
     fails(SENDMAIL, "-qGx", EX_USAGE, "sendmail: not implemented: -q: Gx\n");
-    is_number(run(SENDMAIL, "-q", NULL), EX_UNAVAILABLE, "all of it: of a daemon alone");
+    is_number(run(SENDMAIL, "-q", NULL), EX_UNAVAILABLE,
+              "all of it: of a daemon alone");
     ok(text_starts(text_from(err), TEXT("sendmail: no daemon answers: ")) &&
        strchr(err, '\n') == strrchr(err, '\n'));
     clear();

@@ -43,7 +43,7 @@ main(void)
     ok_named(raised >= 1000 + 300 && raised < hard, "raised to what is needed");
     is_number(lines.length, 0, "without a word, too");
     is_number(limit_after(5000, 200, 1500), 1500, "as far as it may");
-    ok(memmem(lines.at, lines.length, "1500 descriptors are few", 24) != NULL);
+    ok(memmem(lines.at, lines.length, "1500 descriptors are too few", 24) != NULL);
     log_free(&logger);
     loop_free(&loop);
     buffer_free(&lines);

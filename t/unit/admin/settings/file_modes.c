@@ -30,7 +30,7 @@ warns(const char *path, mode_t mode, bool want, const char *name)
     settings_free(&settings);
     if (!buffer_add_byte(&lines, '\0'))
         abort();
-    bool told = strstr(lines.at, "can be read by everybody: chmod 600") != NULL;
+    bool told = strstr(lines.at, "can be read by all users: chmod 600") != NULL;
     ok_named(told == want, name);
     ok_named(!told || strstr(lines.at, path) != NULL, "its path");
     log_free(&log);

@@ -54,7 +54,7 @@ mistake(const char *argument, const char *want)
 }
 
 #define NO_NAME                                                                        \
-    "command line: hostname: '[127.0.0.1]' is no name: set defrag_host, by which the " \
+    "command line: hostname: '[127.0.0.1]' is not a name: set defrag_host, by which the " \
     "other hosts know this one\n"
 
 /* Two that make a mistake together, or none. */
@@ -199,8 +199,8 @@ test_mistakes(void)
     mistake("hostname=b\xc3\xbc.test", "hostname: 'b\xc3\xbc.test' is not a host name");
     mistake("hostname=a_b.test", "hostname: 'a_b.test' is not a host name");
     mistake("hostname=[127.0.0.1]", "");
-    mistake("spool=", "spool: wants a directory");
-    mistake("control=", "control: wants a path");
+    mistake("spool=", "spool: must be a directory");
+    mistake("control=", "control: must be a path");
     mistake("log_style=xml", "log_style: 'xml': say petrel, postfix, qmail or json");
     mistake("log_style=", "log_style: '': say petrel, postfix, qmail or json");
     mistake("log_style=Json", "log_style: 'Json': say petrel, postfix, qmail or json");

@@ -96,23 +96,24 @@ test_hostname(void)
     static const struct {
         const char *hostname, *system, *says; /* NULL: nothing */
     } rows[] = {
-        {"mail.example.org",      "vps",       NULL                                            },
-        {"mail.example.org.",     "vps",       NULL                                            },
-        {"[192.0.2.1]",           "vps",       NULL                                            },
-        {NULL,                    NULL,        NULL                                            },
+        {"mail.example.org",      "vps",       NULL                                               },
+        {"mail.example.org.",     "vps",       NULL                                               },
+        {"[192.0.2.1]",           "vps",       NULL                                               },
+        {NULL,                    NULL,        NULL                                               },
         {"vps",                   "vps",
-         "hostname 'vps' is no full name; other servers will refuse mail: set "
-         "hostname"                                                                            },
-        {"vps.",                  "vps",       "hostname 'vps.' is no full name; other servers"},
-        {"localhost",             "localhost", "hostname 'localhost' is no full name; other"   },
-        {"localhost",             NULL,        "hostname 'localhost' is no full name; other"   },
+         "hostname 'vps' is not a full name; other servers will refuse mail: set "
+         "hostname"                                                                               },
+        {"vps.",                  "vps",       "hostname 'vps.' is not a full name; other servers"},
+        {"localhost",             "localhost", "hostname 'localhost' is not a full name; other"   },
+        {"localhost",             NULL,        "hostname 'localhost' is not a full name; other"   },
         {"localhost.localdomain", "x",
-         "'localhost.localdomain' is no full name; other"                                      },
-        {"me.LocalDomain.",       "x",         "'me.LocalDomain.' is no full name"             },
-        {"me.localhost",          "x",         "'me.localhost' is no full name"                },
+         "'localhost.localdomain' is not a full name; other"                                      },
+        {"me.LocalDomain.",       "x",         "'me.LocalDomain.' is not a full name"             },
+        {"me.localhost",          "x",         "'me.localhost' is not a full name"                },
         {"localhost",             "my_app",
-         "'localhost' is no full name (the system's, 'my_app', is not usable); other"          },
-        {"localhost",             "(none)",    "(the system's, '(none)', is not usable)"       },
+         "'localhost' is not a full name (the system's, 'my_app', is not usable); "
+         "other"                                                                                  },
+        {"localhost",             "(none)",    "(the system's, '(none)', is not usable)"          },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char what[WARNINGS_HOSTNAME_MAX] = "";
@@ -122,7 +123,7 @@ test_hostname(void)
     }
     hostname = "vps";
     ask("local", "", false, "1");
-    ok(is_said("warning: hostname 'vps' is no full name; other servers"));
+    ok(is_said("warning: hostname 'vps' is not a full name; other servers"));
     is_number(lines(), 1, "told once");
     hostname = "mail.example.org";
 }
