@@ -36,6 +36,7 @@ test_forms(void)
 static void
 test_bytes(void)
 {
+    unsigned untamed = 0;
     for (int c = 0; c < 256; c++) {
         char name[3] = {'a', (char)c, 'b'};
         struct buffer out;
@@ -43,10 +44,10 @@ test_bytes(void)
         bool good = display_name_write(text_of(name, 3), &out);
         struct text t = buffer_text(&out);
         if (!good || text_has_control(t) || !text_is_ascii(t))
-            ok_named(false, "a byte is not tamed");
+            untamed++;
         buffer_free(&out);
     }
-    ok_named(true, "every byte is tamed");
+    is_number(untamed, 0, "every byte is tamed");
 }
 
 static void

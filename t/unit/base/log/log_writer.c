@@ -164,7 +164,7 @@ terminals(void)
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY);
     if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) {
-        ok_named(true, "no terminals here");
+        ok_named(true, "terminals # SKIP there are none here");
         return;
     }
     int slave = open(ptsname(master), O_RDWR | O_NOCTTY);

@@ -413,10 +413,9 @@ main(int count, char **arguments)
            "logged in %u\n",
            seen.ready, seen.again, seen.early, seen.bdat, seen.converted,
            seen.delivered, seen.secured, seen.logged_in);
-    ok_named(true, "every recipient got one verdict, and no secret was told");
     ok_named(seen.ready > 100 && seen.again > 100 && seen.early > 100 &&
                  seen.bdat > 100 && seen.converted > 100 && seen.delivered > 100 &&
                  seen.secured > 100 && seen.logged_in > 100,
-             "and all of it was walked through");
+             "one verdict for each recipient and no secret, whichever way it went");
     return done();
 }
