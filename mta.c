@@ -307,7 +307,7 @@ on_interrupt(void *context)
 {
     struct petrel *p = context;
     log_say(p->log, LOG_LEVEL_INFO, "main", NULL, "interrupted: stopping%s",
-            p->draining > 0 ? " at once" : "");
+            p->draining > 0 ? " immediately" : "");
     if (p->draining > 0)
         loop_stop(p->loop);
     else
@@ -337,8 +337,7 @@ say_mistakes(struct petrel *p, struct text lines)
 static struct configuration *
 read_again(struct petrel *p, struct tls_client **anchors)
 {
-    char place[TRUST_ANCHORS_PLACE_MAX],
-        error[ERROR_MAX] = "the settings have mistakes";
+    char place[TRUST_ANCHORS_PLACE_MAX], error[ERROR_MAX] = "the settings have errors";
     struct buffer mistakes;
     buffer_init(&mistakes, MISTAKES_MAX);
     struct configuration *fresh = configuration_read(&p->sources, &mistakes);
@@ -680,7 +679,7 @@ serve_standard(const struct options *o)
     if (code == 0)
         code = queue_open_injector(&queue, log, &settings.queue, error, sizeof(error));
     else
-        snprintf(error, sizeof(error), "the settings have mistakes");
+        snprintf(error, sizeof(error), "the settings have errors");
     if (code == 0) {
         struct net *net = net_new(loop);
         listener_serve_standard(loop, net, log, queue, routes, &listener, on_served,

@@ -58,7 +58,7 @@ const char *
 report_subject(const struct report *r)
 {
     if (report_is_double(r))
-        return "Undeliverable Mail, Sender Not Told (double bounce)";
+        return "Undeliverable Mail, Sender Not Notified (double bounce)";
     if (report_has(r, REPORT_FAILED))
         return "Undelivered Mail Returned to Sender";
     if (report_has(r, REPORT_DELAYED))
@@ -223,7 +223,7 @@ report_write_introduction(const struct report *r, struct emitter *e)
     if (report_is_double(r)) {
         emitter_say(
             e, "This is for the postmaster: a message that could not be delivered,\r\n"
-               "and whose sender could not be told. It came from <");
+               "and whose sender could not be notified. It came from <");
         emitter_put_address(e, r->original_sender);
         emitter_say(e, ">\r\non ");
     } else {

@@ -49,6 +49,7 @@ result 'functions that documents name exist' "$(grep -hoE '`[a-z0-9_]+\(\)' *.md
     while read -r file f; do grep -qE "^$f\(" "$file" || echo "$f() is not in $file"; done)"
 # CONTRIBUTING.md, "Words".
 result 'documents use the words of the field' "$(perl t/support/words.pl texts *.md doc/*.md man/* config.example etc/petrel.*)"
+result 'replies, log and commands use them, too' "$(perl t/support/words.pl literals $product)"
 result 'ARCHITECTURE.md has the rooms of t/layers.t, and stays a map' "$(
     { sed -n 's/^may \([a-z/]*\).*/\1/p' t/layers.t
       grep -oE '^\| [a-z/]+/ ' ARCHITECTURE.md | sed 's/^| //; s,/ $,,'; } | sort | uniq -u

@@ -1,5 +1,5 @@
 /* The little that sendmail(1), `status` and `queue` need of the settings, and how they
- * get it when the settings have mistakes, or are not theirs to read: mail of cron and
+ * get it when the settings have errors, or are not theirs to read: mail of cron and
  * the like is not to be lost by a typing error.
  *
  * A daemon leaves SPOOL/lock/about for them, which everybody can read: its hostname,

@@ -331,8 +331,7 @@ tell_summary(const struct journaled *y, const struct journal_summary *summary)
     struct log *log = y->spool->log;
     if (summary->torn)
         log_say(log, LOG_LEVEL_INFO, "queue", NULL,
-                "journal: the last batch was cut off, before anybody was told that it "
-                "is stored");
+                "journal: the last batch was cut off, before its clients had replies");
     if (y->messages != NULL)
         log_say(log, LOG_LEVEL_INFO, "queue", NULL,
                 "journal: %u messages in %u segments", HASH_COUNT(y->messages),

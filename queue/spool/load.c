@@ -291,7 +291,7 @@ distrust(const struct spool *s, struct envelope *e, char reason[LOAD_REASON_MAX]
     const char *why = injected_take(e, now);
     if (why == NULL)
         return LOAD_DONE;
-    snprintf(reason, LOAD_REASON_MAX, "the envelope is not to be believed: %s", why);
+    snprintf(reason, LOAD_REASON_MAX, "the envelope cannot be trusted: %s", why);
     return LOAD_DAMAGED;
 }
 

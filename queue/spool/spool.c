@@ -104,11 +104,10 @@ spool_trouble(struct spool *s, int error, const struct id *id, const char *doing
     if ((error == -EIO || error == -EROFS) && s->trouble[0] == '\0') {
         snprintf(s->trouble, sizeof(s->trouble), "cannot %s: %s", doing,
                  strerror(-error));
-        log_say(
-            s->log, LOG_LEVEL_ERROR, "queue", NULL,
-            "spool unhealthy: no new mail until a restart (cannot %s in %s: %s); mend "
-            "the disk (see dmesg), then restart petrel",
-            doing, disk_path(s->disk), strerror(-error));
+        log_say(s->log, LOG_LEVEL_ERROR, "queue", NULL,
+                "spool unhealthy: no new mail until a restart (cannot %s in %s: %s); "
+                "repair the disk (see dmesg), then restart petrel",
+                doing, disk_path(s->disk), strerror(-error));
     }
     return error;
 }

@@ -81,7 +81,8 @@ report_sessions(const struct simulation_result *r, struct buffer *out)
         (unsigned long long)r->timed_out, (unsigned long long)r->lost,
         simulation_refused_per_100(r));
     simulation_report_say(
-        out, "sessions: %llu, at once %zu, transactions in each: %.1f; deaths: %llu\n",
+        out,
+        "sessions: %llu, %zu at a time, transactions in each: %.1f; deaths: %llu\n",
         (unsigned long long)r->greeted, r->peak_sessions,
         r->greeted ? (double)r->transactions / (double)r->greeted : 0.0,
         (unsigned long long)r->deaths);

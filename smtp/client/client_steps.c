@@ -347,7 +347,7 @@ heard_mail(struct client *c, const struct deferral_reasons *w,
     /* RFC 3207 §4: it wants TLS, which failed only now: no reason to bounce. */
     if (reply->code == 530 && c->lacks_tls)
         outcome = reply_outcome_handshake(
-            c->settings.peer, reply, "in reply to MAIL FROM command, in clear text");
+            c->settings.peer, reply, "in reply to MAIL FROM command, in cleartext");
     if (outcome.verdict == VERDICT_DEFERRED && c->transactions > 1) {
         client_end_politely(c, outcome);
         return;

@@ -70,7 +70,7 @@ client_injected(struct client *c, size_t count)
 {
     char what[160];
     snprintf(what, sizeof(what),
-             "sent %zu bytes in clear text where TLS should begin, as somebody between "
+             "sent %zu bytes in cleartext where TLS should begin, as somebody between "
              "us and it would",
              count);
     end_insecure(c, "4.7.5", what, false);

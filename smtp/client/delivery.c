@@ -669,7 +669,7 @@ take_settings(struct delivery *d, const struct delivery_settings *settings)
         d->providers = providers;
     }
     if (!bind_address_read(&d->sources, settings->smtp_bind, NULL))
-        log_say(d->log, LOG_LEVEL_WARNING, "smtp", NULL, "smtp_bind has mistakes");
+        log_say(d->log, LOG_LEVEL_WARNING, "smtp", NULL, "smtp_bind has errors");
     bind_address_for_peers(&d->peer_sources, &d->sources, settings->peers);
 }
 

@@ -80,7 +80,7 @@ for my $signals (['INT'], ['QUIT'], ['TERM'], ['TERM', 'TERM', 'HUP']) {
 # Who does not want to wait: nothing is lost.
 begin();
 signal_it('INT', $said{INT});
-signal_it('INT', qr/interrupted: stopping at once/);
+signal_it('INT', qr/interrupted: stopping immediately/);
 is stopped(), 0, 'twice: it stops without the reply';
 Petrel::spit("$dir/answer", '');
 $petrel->start;

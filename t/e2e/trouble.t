@@ -44,7 +44,7 @@ sub accept_two {
 sub is_latched {
     my ($title, $petrel, $sink, $error, $unreadable) = @_;
     like send_mail($petrel, 'later'), qr/^451 4\.3\.0 /, "$title: nor is any other";
-    my $told = () = $petrel->log =~ /spool unhealthy: no new mail until a restart \(cannot .*: $error\); mend the disk .*, then restart petrel$/mg;
+    my $told = () = $petrel->log =~ /spool unhealthy: no new mail until a restart \(cannot .*: $error\); repair the disk .*, then restart petrel$/mg;
     is $told, 1, "$title: the log says so once, why, and until when";
     like $petrel->status, qr/"accepting":\s*false.*cannot .*: $error/s, "$title: status too";
     kill 'CONT', $sink->{pid};

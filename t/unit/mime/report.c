@@ -309,7 +309,7 @@ test_double(void)
     ok(has(&b, "This is for the postmaster"));
     ok(has(&b, "It came from <joe@c.example>\r\n"));
     ok(has_line(&b, "To: <postmaster@mx.a.example>"));
-    ok(has(&b, "Subject: Undeliverable Mail, Sender Not Told"));
+    ok(has(&b, "Subject: Undeliverable Mail, Sender Not Notified"));
     ok(!has(&b, "you on"));
     buffer_free(&b);
     r.original_sender = TEXT("");

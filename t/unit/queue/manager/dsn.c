@@ -309,7 +309,7 @@ test_double(void)
     is_text(t.notice->sender, TEXT(""), "from nobody");
     ok(t.notice->double_bounce);
     field_is(&t, "To", "<postmaster@h.test>");
-    field_is(&t, "Subject", "Undeliverable Mail, Sender Not Told (double bounce)");
+    field_is(&t, "Subject", "Undeliverable Mail, Sender Not Notified (double bounce)");
     ok_named(!has(&t, "The body."), "only the header");
     ok(kit_logged(&k, "sender is null; postmaster notified: "));
     queue_retire(k.queue, &e);

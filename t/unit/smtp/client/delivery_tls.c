@@ -342,7 +342,7 @@ injected(void)
         b.a.rules = b.b.rules = rules;
         add_mail(&b, "u@y.test");
         run(&b, "y.test");
-        is_trouble(&b, VERDICT_DEFERRED, "4.7.5", "sent 10 bytes in clear text where");
+        is_trouble(&b, VERDICT_DEFERRED, "4.7.5", "sent 10 bytes in cleartext where");
         is_text(buffer_text(&b.a.commands), TEXT("EHLO me.test\nSTARTTLS\n"),
                 "that was all");
         is_number(b.a.connections, 1, "no way back from an attack");
