@@ -1,4 +1,5 @@
-/* Says in plain words what happened to a message, recipient by recipient. */
+/* The human-readable part of a delivery report: what happened to a message, recipient
+ * by recipient. */
 #include "mime/report_text.h"
 
 #include "mime/date.h"
@@ -11,32 +12,32 @@
 
 #define INDENT "    "
 
-/* RFC 3463 subject and detail; the first that fits the front counts. */
+/* RFC 3463 subject and detail; the first match of the front counts. */
 static const struct reason {
     const char *code, *words;
 } reasons[] = {
-    {"1.10", "The domain of this address accepts no mail."                          },
-    {"1.1",  "There is no such mailbox."                                            },
-    {"1.2",  "There is no such domain, or it has no mail server."                   },
-    {"1.3",  "The address is not well-formed."                                      },
-    {"1.6",  "The mailbox has moved and left no new address."                       },
-    {"1.",   "Something is wrong with the address."                                 },
-    {"2.1",  "The mailbox is disabled and takes no mail."                           },
-    {"2.2",  "The mailbox is full."                                                 },
-    {"2.3",  "The message is too large for this mailbox."                           },
-    {"2.",   "The mailbox cannot take the message."                                 },
-    {"3.4",  "The message is too large for the receiving system."                   },
-    {"3.",   "The receiving system has a problem of its own."                       },
-    {"4.1",  "The receiving mail server does not answer."                           },
-    {"4.2",  "The conversation with the receiving mail server broke off."           },
-    {"4.3",  "The mail server of this domain could not be looked up."               },
-    {"4.4",  "No way to a mail server of this domain is known."                     },
-    {"4.6",  "The message goes round in circles (a mail loop)."                     },
-    {"4.7",  "The time for delivery has run out."                                   },
-    {"4.",   "The receiving mail server cannot be reached."                         },
-    {"5.",   "The receiving mail server and this one did not understand each other."},
-    {"6.",   "The receiving system cannot handle the form of this message."         },
-    {"7.",   "The receiving system does not want this message (policy or security)."},
+    {"1.10", "The domain of this address accepts no mail."                 },
+    {"1.1",  "There is no such mailbox."                                   },
+    {"1.2",  "There is no such domain, or it has no mail server."          },
+    {"1.3",  "The address is not well-formed."                             },
+    {"1.6",  "The mailbox has moved without a forwarding address."         },
+    {"1.",   "There is a problem with the address."                        },
+    {"2.1",  "The mailbox is disabled and accepts no mail."                },
+    {"2.2",  "The mailbox is full."                                        },
+    {"2.3",  "The message is too large for this mailbox."                  },
+    {"2.",   "The mailbox cannot accept the message."                      },
+    {"3.4",  "The message is too large for the receiving system."          },
+    {"3.",   "The receiving system has a problem."                         },
+    {"4.1",  "The receiving mail server does not answer."                  },
+    {"4.2",  "The connection to the receiving mail server was lost."       },
+    {"4.3",  "The mail server of this domain could not be looked up."      },
+    {"4.4",  "No route to a mail server of this domain is known."          },
+    {"4.6",  "The message is in a mail loop."                              },
+    {"4.7",  "The time for delivery has expired."                          },
+    {"4.",   "The receiving mail server cannot be reached."                },
+    {"5.",   "There was a protocol error with the receiving mail server."  },
+    {"6.",   "The receiving system cannot handle the form of this message."},
+    {"7.",   "The message was rejected for reasons of policy or security." },
 };
 
 bool
@@ -78,7 +79,7 @@ reason_words(const struct outcome *outcome)
                 return reasons[i].words;
         }
     return outcome->code != 0 ? "The receiving system refused the message."
-                              : "The message could not be handed on.";
+                              : "The message could not be delivered.";
 }
 
 struct text
@@ -135,7 +136,7 @@ say_date(struct emitter *e, int64_t ms)
     emitter_say(e, date);
 }
 
-/* The host of "host[ip]:port"; a path of ours is nobody's business. */
+/* Names the host of "host[ip]:port", but never a local path, which is private. */
 static void
 say_words_of(struct emitter *e, const struct outcome *outcome)
 {
@@ -150,7 +151,7 @@ say_words_of(struct emitter *e, const struct outcome *outcome)
         emitter_say(e, "The mail server ");
         if (!text_starts(host, TEXT("/")) && !text_starts(host, TEXT("unix:")))
             emitter_put_words(e, host, INDENT);
-        emitter_say(e, " answered:\r\n" INDENT INDENT);
+        emitter_say(e, " replied:\r\n" INDENT INDENT);
         emitter_put_words(e, reply, INDENT INDENT);
     }
     emitter_say(e, "\r\n");
@@ -171,13 +172,13 @@ report_write_words(const struct report *r, const struct report_recipient *recipi
     if (recipient->outcome->text[0] != '\0')
         say_words_of(e, recipient->outcome);
     if (recipient->expired) {
-        emitter_say(e, INDENT "We have tried for ");
+        emitter_say(e, INDENT "Delivery was attempted for ");
         say_duration(e, r->now_ms - r->arrival_ms);
-        emitter_say(e, " and now give up.\r\n");
+        emitter_say(e, ", without success.\r\n");
     } else if (recipient->action == REPORT_DELAYED) {
-        emitter_say(e, INDENT "We have tried for ");
+        emitter_say(e, INDENT "Delivery was attempted for ");
         say_duration(e, r->now_ms - r->arrival_ms);
-        emitter_say(e, " and keep trying");
+        emitter_say(e, " and will be retried");
         if (recipient->retry_until_ms > 0) {
             emitter_say(e, " until\r\n" INDENT);
             say_date(e, recipient->retry_until_ms);
@@ -191,17 +192,17 @@ heading(enum report_action action)
 {
     switch (action) {
     case REPORT_FAILED:
-        return "It could not be delivered to the recipients below, and will not be\r\n"
-               "tried again:\r\n";
+        return "It could not be delivered to the following recipients and will not\r\n"
+               "be retried:\r\n";
     case REPORT_DELAYED:
-        return "It could not be delivered yet to the recipients below. You need not\r\n"
-               "send it again.\r\n";
+        return "This is only a warning; you do not need to resend it. Delivery to\r\n"
+               "the following recipients is delayed:\r\n";
     case REPORT_DELIVERED:
-        return "It was delivered to:\r\n";
+        return "It was successfully delivered to:\r\n";
     case REPORT_RELAYED:
-        return "It was handed on to a mail server that sends no such reports, for:\r\n";
+        return "It was relayed to a mail server without delivery reports, for:\r\n";
     }
-    abort(); /* an action that does not exist */
+    abort(); /* not an action */
 }
 
 void
@@ -222,18 +223,18 @@ report_write_introduction(const struct report *r, struct emitter *e)
     emitter_say(e, ".\r\n\r\n");
     if (report_is_double(r)) {
         emitter_say(
-            e, "This is for the postmaster: a message that could not be delivered,\r\n"
-               "and whose sender could not be notified. It came from <");
+            e, "This is for the postmaster: a message could not be delivered, and\r\n"
+               "its sender could not be notified. It came from <");
         emitter_put_address(e, r->original_sender);
         emitter_say(e, ">\r\non ");
     } else {
-        emitter_say(e, "This is about the message that we took from you on\r\n");
+        emitter_say(e, "This report is about the message accepted from you on\r\n");
     }
     say_date(e, r->arrival_ms);
-    emitter_say(e, ". Our name for it is\r\n");
+    emitter_say(e, ". Its queue ID is\r\n");
     emitter_put_address(e, r->id);
-    emitter_say(e, r->full ? ". It follows below.\r\n"
-                           : ". Its header follows below.\r\n");
+    emitter_say(e, r->full ? ". It is attached below.\r\n"
+                           : ". Its header is attached below.\r\n");
 }
 
 void

@@ -100,7 +100,7 @@ sub listing {
         like $each{$to}{'diagnostic-code'}, qr/^smtp; 450 4\.0\.0 /, "notice: $to has the reply";
         like $each{$to}{'will-retry-until'}, qr/^\w{3}, \d/, "notice: until when $to is tried";
         ok $each{$to}{'last-attempt-date'}, "notice: when $to was tried";
-        like $report->{text}, qr/<\Q$to\E>\n.*?450 4\.0\.0 .*?keep trying until\n +\w{3}, \d/s, "notice: $to in words";
+        like $report->{text}, qr/<\Q$to\E>\n.*?450 4\.0\.0 .*?will be retried until\n +\w{3}, \d/s, "notice: $to in words";
     }
     like $each{'later-delay@x.test'}{'original-recipient'}, qr/^rfc822; ?Old\+name\@else\.test$/, 'notice: ORCPT, decoded';
     like $report->{text}, qr/need not\s+send it again/, 'notice: what to do, in words';

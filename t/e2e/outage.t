@@ -194,7 +194,7 @@ my %trouble = (
     cmp_ok scalar(grep { /status=deferred/ } @lines), '>=', 2, 'expired: it was tried again before';
     is $report->{status}[1]{action}, 'failed', 'expired: the sender is told';
     like $report->{status}[1]{status}, qr/^4\.4\.[17]$/, 'expired: with the status of the last attempt';
-    like $report->{text}, qr/tried for \d+ seconds and now give up/, 'expired: in words';
+    like $report->{text}, qr/attempted for \d+ seconds, without success/, 'expired: in words';
 
     # A bounce that bounces: postmaster has it.
     $id = take($petrel, from => '', to => 'gone@x.test', data => "Subject: a bounce of somebody\r\n\r\nb\r\n");

@@ -183,15 +183,15 @@ test_failed(void)
     ok(is_clean(&b, false));
     ok(has_line(&b, "<x@b.example>"));
     ok(has_line(&b, "There is no such mailbox."));
-    ok(has_line(&b, "The mail server mx.b[192.0.2.1] answered:"));
+    ok(has_line(&b, "The mail server mx.b[192.0.2.1] replied:"));
     ok(has_line(&b, "550 5.1.1 No such user"));
     ok(has_line(&b, "<z@d.example>"));
     ok(has_line(&b, "The receiving mail server does not answer."));
     ok(has_line(&b, "connection to mx.d[192.0.2.2]:25 timed out"));
-    ok(has_line(&b, "We have tried for 5 days and now give up."));
+    ok(has_line(&b, "Delivery was attempted for 5 days, without success."));
     ok(has(&b, "This is the mail system at host mx.a.example.\r\n"));
     ok(has(&b, "Sat, 21 Nov 2026 03:05:08 +0000"));
-    ok(has(&b, "01JD3ZK5Q8-9F3K2C7A. Its header follows below.\r\n"));
+    ok(has(&b, "01JD3ZK5Q8-9F3K2C7A. Its header is attached below.\r\n"));
     ok(!has(&b, "postmaster:"));
     if (!python_is_here()) {
         ok_named(true, "read by Python # SKIP no python3");
@@ -248,16 +248,16 @@ test_delayed(void)
     struct buffer b;
     build(&r, "Subject: hello\r\n\r\nbody\r\n", &b);
     ok(is_clean(&b, false));
-    ok(has(&b, "You need not\r\nsend it again.\r\n\r\n<x@b.example>\r\n"));
-    ok(has(&b, "    We have tried for 4 hours 10 minutes and keep trying until\r\n"
+    ok(has(&b, "is delayed:\r\n\r\n<x@b.example>\r\n"));
+    ok(has(&b, "    Delivery was attempted for 4 hours 10 minutes and will be retried until\r\n"
                "    Thu, 26 Nov 2026 03:05:08 +0000.\r\n"));
     ok(has_line(&b, "Will-Retry-Until: Thu, 26 Nov 2026 03:05:08 +0000"));
     ok(has_line(&b, "Subject: Delayed Mail (still being retried)"));
     ok(has_line(&b, "Action: delayed"));
     ok(has_line(&b, "Status: 4.3.0"));
     ok(has_line(&b, "Content-Type: message/rfc822"));
-    ok(has(&b, "It follows below."));
-    ok(!has(&b, "Original-Envelope-Id") && !has(&b, "give up"));
+    ok(has(&b, "It is attached below."));
+    ok(!has(&b, "Original-Envelope-Id") && !has(&b, "without success"));
     if (python_is_here()) {
         char *facts = read_by_python(&b);
         ok(strstr(facts, "defects []\nparts text/plain message/delivery-status "
@@ -268,7 +268,7 @@ test_delayed(void)
     buffer_free(&b);
     recipient.retry_until_ms = 0;
     build(&r, "", &b);
-    ok(has_line(&b, "We have tried for 4 hours 10 minutes and keep trying."));
+    ok(has_line(&b, "Delivery was attempted for 4 hours 10 minutes and will be retried."));
     ok(!has(&b, "Will-Retry-Until"));
     buffer_free(&b);
 }
@@ -287,7 +287,7 @@ test_delivered(void)
     build(&r, "", &b);
     ok(is_clean(&b, false));
     ok(has_line(&b, "Subject: Successful Mail Delivery Report"));
-    ok(has_line(&b, "It was delivered to:"));
+    ok(has_line(&b, "It was successfully delivered to:"));
     ok(has_line(&b, "Action: delivered") && has_line(&b, "Action: relayed"));
     ok(has_line(&b, "Status: 2.0.0"));
     ok(has_line(&b, "Diagnostic-Code: smtp; 250 2.0.0 Ok"));
@@ -496,15 +496,15 @@ test_outcomes(void)
     says(outcome_with(550, "5.7.1", "spam", "[::1]:25"), "Remote-MTA: dns; [::1]",
          "or its address");
     says(outcome_with(550, "5.7.1", "spam", "x[::1]:25"),
-         "The receiving system does not want this message (policy or security).",
+         "The message was rejected for reasons of policy or security.",
          "a policy");
     says(outcome_with(550, "5.1.10", "null MX", ""),
          "The domain of this address accepts no mail.", "1.10 is not 1.1");
-    says(outcome_with(550, "5.1.15", "x", ""), "Something is wrong with the address.",
+    says(outcome_with(550, "5.1.15", "x", ""), "There is a problem with the address.",
          "nor is 1.15");
     says(outcome_with(550, "5.1.2", "not found", ""),
          "Diagnostic-Code: x-petrel; not found", "our own verdict is not the peer's");
-    says(outcome_with(0, "5.0.0", "x", ""), "The message could not be handed on.",
+    says(outcome_with(0, "5.0.0", "x", ""), "The message could not be delivered.",
          "no reason known");
     says(outcome_with(554, "5.0.0", "x", "m[::1]:25"),
          "The receiving system refused the message.", "no reason given");
@@ -557,7 +557,7 @@ lasts(int64_t ms, const char *words)
     struct buffer b;
     build(&r, "", &b);
     char line[100];
-    snprintf(line, sizeof(line), "We have tried for %s and now give up.", words);
+    snprintf(line, sizeof(line), "Delivery was attempted for %s, without success.", words);
     ok_named(has_line(&b, line), line);
     buffer_free(&b);
 }

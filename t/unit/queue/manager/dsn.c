@@ -202,7 +202,7 @@ test_plain(void)
           "Final-Recipient: rfc822; carol@c.test\r\nAction: failed\r\nStatus: 5.1.1");
     shows(&t, "Remote-MTA: dns; mx.b.test");
     shows(&t, "Diagnostic-Code: smtp; 550 5.1.1 <1> no such user");
-    shows(&t, "and now give up");
+    shows(&t, ", without success");
     ok(text_starts(part(&t, 0), TEXT("\r\nContent-Type: text/plain")));
     ok(text_starts(part(&t, 1), TEXT("\r\nContent-Type: message/delivery-status")));
     is_text(part(&t, 2),
@@ -710,7 +710,7 @@ test_delay(void)
               "Diagnostic-Code: smtp; 450 4.2.0 come again\r\n");
     shows(&t, "Final-Recipient: rfc822; carol@c.test\r\nAction: delayed\r\n");
     shows(&t, "Will-Retry-Until: Sat, 21 Nov 2026 03:05:08 +0000\r\n");
-    shows(&t, "You need not\r\nsend it again.");
+    shows(&t, "you do not need to resend it.");
     ok_named(!has(&t, "dan@d.test") && !has(&t, "failed"), "failures are told later");
     is_text(part(&t, 2),
             TEXT("\r\nContent-Type: text/rfc822-headers\r\n\r\nReceived: by test\r\n"
