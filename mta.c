@@ -301,7 +301,7 @@ on_terminate(void *context)
     drain(p, p->configuration->options.drain_timeout_ms);
 }
 
-/* What has the last dot behind it would go out twice if nobody heard the reply. */
+/* A message whose final dot was sent would go out twice if its reply were not read. */
 static void
 on_interrupt(void *context)
 {
@@ -349,11 +349,10 @@ read_again(struct petrel *p, struct tls_client **anchors)
         return fresh;
     }
     log_say(p->log, LOG_LEVEL_ERROR, "main", NULL,
-            "reload refused: %s; the old ones stay%s", error,
+            "reload refused: %s; the old settings stay%s", error,
             denied && sandbox_get_state(p->sandbox)->landlock > 0
-                ? " (files are read as `user` now, and the sandbox lets nothing be "
-                  "read but "
-                  "what was named at the start and lies beside it: a restart may help)"
+                ? " (files are read as `user` now, and the sandbox allows only those "
+                  "named at startup and their directories: a restart may help)"
                 : "");
     configuration_free(&fresh);
     return NULL;
@@ -399,7 +398,7 @@ static void
 prepare_spool(const struct petrel *p, const struct identity *who)
 {
     const char *spool = p->configuration->options.spool;
-    /* What cannot be given is complained about when the queue is opened. */
+    /* A file that cannot be given away is an error when the queue is opened. */
     int given = who->change ? spool_owner_give(spool, who->uid, who->gid) : 0;
     if (given > 0)
         log_say(p->log, LOG_LEVEL_INFO, "main", NULL,

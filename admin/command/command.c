@@ -26,7 +26,7 @@ enum {
     PIECE = 32 * 1024,
     PATIENCE_MS = 10 * 1000,
     TRY_MS = 100,
-    /* Of what the daemon is asked at a time: */
+    /* Limits of one question to the daemon: */
     BATCH_MAX = 250,
     BATCH_RECIPIENTS_MAX = 10000
 };
@@ -42,7 +42,7 @@ struct visit {
     struct loop *loop;
     struct log *log;
     struct queue *queue;
-    struct control_client *daemon;    /* NULL: none runs, but its last run has told */
+    struct control_client *daemon;    /* NULL: not running; reasons of its last run */
     struct deferral_reasons *reasons; /* why mail waits; else NULL */
     struct filter filter;
     const struct verb *verb;
@@ -226,7 +226,7 @@ visit_corrupt(struct visit *v, struct id id)
     v->done++;
 }
 
-/* Takes the state, NULL: nobody told any. */
+/* Takes the state; NULL: there is no answer about it. */
 static void
 show_envelope(struct visit *v, struct envelope *e, enum queue_place place,
               json_t *state)
@@ -251,7 +251,7 @@ show_envelope(struct visit *v, struct envelope *e, enum queue_place place,
     json_decref(state);
 }
 
-/* What is held the scheduler does not know. */
+/* The scheduler does not know held messages. */
 static bool
 is_asked(const struct visit *v, const struct visited *row)
 {
@@ -346,7 +346,7 @@ command_visit(void *context, struct id id, enum queue_place place)
         visit_corrupt(v, id);
         return !v->stop;
     }
-    /* Who wants the content wants it whole. */
+    /* Damaged content is refused, never shown in part. */
     bool whole = v->verb->run == run_cat;
     struct envelope *e =
         whole ? queue_load(v->queue, id) : queue_peek(v->queue, id, place);

@@ -1,5 +1,5 @@
-/* How far a command has come, for the person who waits for it: a count, four times a
- * second, and a line at the end. Scripts see nothing of it. */
+/* Progress of a command on a terminal: a count, four times a second, and a line at the
+ * end. Scripts do not get it. */
 #ifndef ADMIN_COUNTER_H
 #define ADMIN_COUNTER_H
 

@@ -1,4 +1,4 @@
-/* Describes each part of a message while its structure is told. */
+/* Describes each part of a message as the structure parser reports it. */
 #include "admin/command/mime_part.h"
 
 #include "base/buffer.h"

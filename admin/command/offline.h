@@ -1,5 +1,5 @@
-/* The queue without its daemon: opened, with its lock, as the daemon would open it, but
- * nothing comes in or goes out. */
+/* The queue without its daemon: opened and locked as by the daemon, but without mail in
+ * or out. */
 #ifndef ADMIN_OFFLINE_H
 #define ADMIN_OFFLINE_H
 

@@ -30,7 +30,7 @@ struct queue_command {
     struct offline *offline;
     bool ended;
     struct counter counter;
-    size_t failed; /* of the messages that were told */
+    size_t failed; /* of the messages reported */
     int code;
 };
 

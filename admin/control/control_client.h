@@ -14,12 +14,12 @@ struct control_client;
 struct control_client *control_client_new(struct loop *loop, const char *path,
                                           char *error, size_t error_size);
 void control_client_free(struct control_client **ask);
-/* Takes the request. The answer is the caller's; NULL when the daemon closed the connection, or
- * said nothing for 10 seconds (a stopped one takes connections, too): then and from
- * then on. */
+/* Takes the request. The answer is the caller's. NULL, also for all later questions,
+ * when the daemon closed the connection or was silent for 10 seconds (a stopped one
+ * still accepts connections). */
 json_t *control_client_question(struct control_client *ask, json_t *request);
-/* The next line of an answer that has several; the same, but for 30 seconds: there come
- * signs of life. */
+/* The next line of an answer that has several. NULL as above, but after 30 seconds: the
+ * daemon sends signs of life. */
 json_t *control_client_next(struct control_client *ask);
 /* After NULL: why, in words. */
 const char *control_client_trouble(const struct control_client *ask);

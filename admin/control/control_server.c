@@ -21,7 +21,7 @@ enum {
     REQUEST_MAX = 32 * 1024, /* FILTER_IDS_MAX ids */
     PULSE_MS = 5 * 1000,
     IDLE_MS = 60 * 1000,
-    REASONS_MAX = 1000, /* recipients whose reason is told */
+    REASONS_MAX = 1000, /* recipients whose reason is reported */
     STATES_MAX = 500,   /* in one answer: some 300 kB, or one message's reasons more */
     SITES_PAGE = 500    /* in one answer: some 500 kB */
 };
@@ -45,7 +45,7 @@ struct control_server {
     int64_t started_ms; /* monotonic */
     size_t (*count_sessions)(void *context, bool *stressed);
     void *count_context;
-    const struct sandbox *sandbox; /* NULL: not told */
+    const struct sandbox *sandbox; /* NULL: not reported */
     struct client *clients;
     unsigned count;
 };
@@ -115,7 +115,7 @@ answer_state(struct control_server *c, struct id id)
                      "reasons", reasons);
 }
 
-/* Of as many as fit, in their order: who asks asks again for the rest. */
+/* States of as many ids as fit, in their order; the client asks again for the rest. */
 static json_t *
 answer_states(struct control_server *c, const json_t *request)
 {
@@ -173,7 +173,7 @@ answer_sites(struct control_server *c, const json_t *request)
     return json_pack("{s:b,s:o}", "ok", true, "sites", page);
 }
 
-/* The answer to what is answered at once. */
+/* The answer to a question that needs no waiting. */
 static json_t *
 control_server_answer(struct control_server *c, const json_t *request)
 {
@@ -208,7 +208,7 @@ control_server_client_end(struct client *client)
     loop_release(c->loop, free, client);
 }
 
-/* Takes what is told. */
+/* Takes the answer. */
 static void
 reply(struct client *client, json_t *told)
 {
@@ -250,7 +250,7 @@ static void
 end_work(struct client *client)
 {
     loop_timer_stop(client->control->loop, &client->pulse);
-    /* What has come meanwhile is looked at in the next turn. */
+    /* Input that came meanwhile is read in the next turn. */
     net_want_input(client->connection, false);
     net_want_input(client->connection, true);
 }

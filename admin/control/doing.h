@@ -1,4 +1,4 @@
-/* What a session does at the moment, as the operator sees it. */
+/* The current activity of a session, for the operator. */
 #ifndef ADMIN_DOING_H
 #define ADMIN_DOING_H
 
@@ -20,7 +20,7 @@
  *   scheme         a URL with that one may be meant: "smtps"; mostly not there */
 json_t *doing_make(const struct activity *activity);
 
-/* "connected to mx.test[192.0.2.1]:465, no greeting for 40 s (does this port want
+/* "connected to mx.test[192.0.2.1]:465, no greeting for 40 s (does this port need
  * smtps://?)" */
 void doing_explain(const json_t *doing, int64_t now_ms, struct buffer *out);
 

@@ -31,7 +31,7 @@ struct flush {
     struct operation *operation; /* a walk; NULL: none */
     struct loop_timer timer;     /* the next one, when some wait */
     int64_t began_ms, rested_ms; /* monotonic: of the last walk; when another may be */
-    uint64_t looked_at;          /* messages, since the start */
+    uint64_t looked_at;          /* messages, since startup */
 };
 
 static struct node *

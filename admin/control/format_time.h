@@ -1,4 +1,4 @@
-/* Spans and times as people say them. */
+/* Formats durations and times for people. */
 #ifndef ADMIN_FORMAT_TIME_H
 #define ADMIN_FORMAT_TIME_H
 

@@ -13,7 +13,7 @@
 /* The caller may add reason and since: why and when it came to hold. */
 json_t *listing_make(const struct envelope *e, const char *place, const json_t *state);
 
-/* What a peer said, fit for a terminal. */
+/* Text of a peer, escaped for a terminal. */
 json_t *listing_text(struct text t);
 
 /* queue ls: ID, place, age, size, sender, recipients, and what it waits for. */

@@ -14,7 +14,7 @@
 #include <sysexits.h>
 
 enum {
-    /* Of a turn, so that a large selection stalls nobody: */
+    /* Limits of one turn, so that a large selection does not stall sessions: */
     ROWS_PER_TURN = 1000,
     SLICE_US = 10 * 1000,
     /* Bounces being written at a time, each with its message in memory. */
@@ -50,7 +50,7 @@ struct operation {
     int64_t until_us;
 };
 
-/* What is said of a message. */
+/* Texts about a message. */
 static const struct answer_texts {
     const char *done, *later, *already;
     int already_code;
@@ -356,7 +356,7 @@ operation_end(struct operation *o)
     await(o);
 }
 
-/* The manager knows how to wake everything at once, sites that are down too. */
+/* The manager can wake all mail in one step, and dead sites, too. */
 static bool
 operation_is_flush(const struct operation *o)
 {

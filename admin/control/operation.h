@@ -1,4 +1,4 @@
-/* One command of the operator, done to every message that it means, some in each turn.
+/* One command of the operator for every selected message, some in each turn.
  *
  * The daemon runs it for the control socket, and a command does when no daemon runs.
  * Each message changes as a whole or not at all; of an operation that is cut short some
@@ -13,13 +13,13 @@ struct operation;
 
 struct operation_events {
     void *context;
-    /* What came of a message: code 0, or of sysexits; text without its name. Messages
-     * that only a filter names, and that need nothing, are not told. */
+    /* The result of a message: code 0, or of sysexits; text without its name. Messages
+     * that only a filter selects, and that need no change, are not reported. */
     void (*told)(void *context, struct id id, int code, const char *text);
     /* False: pause, until operation_resume(). NULL: never. */
     bool (*is_ready)(void *context);
-    /* All are done, and what was done is durable; or error says why none was. Free it
-     * here or later. */
+    /* All changes are made and durable; or error says why none was made. Free the
+     * operation here or later. */
     void (*ended)(void *context, const char *error);
 };
 

@@ -10,8 +10,8 @@ struct site_list_totals {
     uint64_t sites, busy;
 };
 
-/* Those with most mail, most first, as an array of site_view_make(): limit at most, and
- * none that has nothing to tell (no mail, no session, alive). Sets totals, of all. */
+/* The sites with most mail, most first, as an array of site_view_make(): at most limit,
+ * without idle ones (no mail, no session, alive). Sets totals, of all sites. */
 json_t *site_list_top(const struct sched *sched, size_t limit,
                       struct site_list_totals *totals);
 /* count of all sites but for the first from of them, in no order; an empty array at the

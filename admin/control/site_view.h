@@ -1,5 +1,5 @@
-/* A site (the servers behind a next hop) as the operator sees it: one object, told as a
- * row of a table or as a sentence. */
+/* A site (the servers behind a next hop) for the operator: one object, printed as a row
+ * of a table or as a sentence. */
 #ifndef ADMIN_SITE_VIEW_H
 #define ADMIN_SITE_VIEW_H
 
@@ -27,7 +27,7 @@
  * Times are in ms since the epoch; those that do not apply are not there. */
 json_t *site_view_make(const struct sched_site *site);
 
-/* What binds, as a sentence. delivery_session_limit: of the status. */
+/* The bound that applies, as a sentence. delivery_session_limit: of the status. */
 void site_view_explain(const json_t *hop, int64_t delivery_session_limit,
                        int64_t now_ms, struct buffer *out);
 

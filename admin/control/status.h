@@ -1,4 +1,4 @@
-/* `petrel status`: how the daemon is, in one look. */
+/* `petrel status`: the state of the daemon on one page. */
 #ifndef ADMIN_STATUS_H
 #define ADMIN_STATUS_H
 
@@ -8,12 +8,12 @@
 
 #include <jansson.h>
 
-/* What the daemon says of itself, the caller's:
+/* The state of the daemon; the caller frees it:
  *   version, uptime_s, accepting, reason (why not; "" else), syncs
  *   spool     path, sync ("aio", or "blocking": all sessions wait for it), bytes_free,
  *             inodes_free (-1: unknown), bytes_reserve, inodes_reserve
  *   journal   segments (0: turned off), free_segments, messages, batches, full,
- *             damages (pieces that the start could not read)
+ *             damages (pieces that startup could not read)
  *   queue     incoming, active, deferred, hold, corrupt
  *   sessions  in, stress (nearly too many are in; control_server.c adds it), out, idle
  *             (of out), busy (of out: carry mail)

@@ -163,7 +163,7 @@ has_reason(const json_t *listing)
     return false;
 }
 
-/* What the disk alone knows. */
+/* Facts that only the disk has. */
 static void
 print_due(const json_t *listing, int64_t now_ms)
 {

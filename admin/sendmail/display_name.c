@@ -46,7 +46,7 @@ write_ascii(struct text name, struct buffer *out)
     bool plain = true, good = true;
     for (size_t i = 0; i < name.length; i++)
         plain = plain && display_name_is_plain(name.at[i]);
-    /* What looks like an encoded word would be decoded. */
+    /* Text that looks like an encoded word would be decoded. */
     plain = plain && !text_starts(name, TEXT("=?"));
     if (plain)
         return buffer_add(out, name);

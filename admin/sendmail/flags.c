@@ -125,7 +125,7 @@ take_flag(struct flags *f, int flag, const char *value)
     }
 }
 
-/* What getopt says of a flag that is unknown or has no value. */
+/* Reports a flag that getopt does not know, or that has no value. */
 static int
 odd_flag(int answer)
 {

@@ -4,7 +4,7 @@
 
 #include "queue/envelope.h"
 
-/* What the flags ask for. */
+/* The requests of the flags. */
 struct flags {
     char mode; /* m message, p list, s SMTP, i aliases, v verify, q retry all */
     bool from_header, ignore_dots, verbose;

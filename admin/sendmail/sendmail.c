@@ -28,7 +28,7 @@ enum {
     PIECE = 32 * 1024,
     SHOWN_MAX = 1024,
     ENVELOPE_ID_MAX = 100, /* RFC 3461 §4.4 */
-    /* What lives longer would be swept (doc/design.md "Crash rules"). */
+    /* Older drafts are removed (doc/design.md "Crash rules"). */
     PATIENCE_MS = 24 * 3600 * 1000,
     BACKSTOP_S = 25 * 3600 /* a disk that hangs */
 };
@@ -88,7 +88,7 @@ set_envelope_id(struct envelope *e, const char *id)
     return code;
 }
 
-/* What -F says, else the password entry; as a phrase. */
+/* The name from -F, else from the password entry; as a phrase. */
 static void
 write_full_name(const struct flags *f, const struct passwd *who, struct buffer *out)
 {

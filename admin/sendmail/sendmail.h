@@ -4,7 +4,7 @@
 
 #include "admin/settings/options.h"
 
-/* What sendmail cannot do itself: mta.c ties it to its neighbours. */
+/* Functions of other rooms; mta.c connects them. */
 struct sendmail_helpers {
     /* -bs: SMTP on standard input and output. Returns a sysexits code. */
     int (*serve)(const struct options *options);

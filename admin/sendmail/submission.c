@@ -53,7 +53,7 @@ submission_fail(struct submission *s, int code, const char *what)
     s->lines.over = true;
 }
 
-/* Users are told what they, or their administrator, can do about it. */
+/* The text says what users, or their administrator, can do. */
 static void
 submission_refuse(struct submission *s, const struct outcome *refusal)
 {
@@ -74,7 +74,7 @@ submission_write_out(struct submission *s, struct text bytes)
         return;
     if (!text_is_ascii(bytes))
         s->envelope->eight_bit = true;
-    (void)!queue_write(s->draft, bytes); /* told at commit */
+    (void)!queue_write(s->draft, bytes); /* reported at commit */
     if (queue_draft_size(s->draft) > s->settings.message_size_limit)
         submission_fail(s, EX_DATAERR, "the message is larger than message_size_limit");
 }
@@ -137,7 +137,7 @@ submission_take_header(struct submission *s, struct text header)
         submission_fail(s, EX_DATAERR, "the header cannot be read");
 }
 
-/* What follows the header is the empty line, or no header at all and gets that line. */
+/* Adds the empty line after a header that lacks it. */
 static void
 header_complete(struct submission *s)
 {

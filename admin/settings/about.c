@@ -1,4 +1,4 @@
-/* Settings for commands that need few, with mistakes in the others. */
+/* Settings for commands that need few of them, despite errors in the others. */
 #include "admin/settings/about.h"
 
 #include "base/disk/disk.h"
@@ -68,7 +68,7 @@ is_about(struct text key)
     return false;
 }
 
-/* What a mistake has left in them is 0 or nothing. */
+/* After an error the value is 0 or NULL. */
 static bool
 is_usable(const struct options *o, struct text key)
 {
@@ -92,7 +92,7 @@ are_usable(const struct options *o)
     return o->spool != NULL;
 }
 
-/* In place of a default, or of a value that is a mistake; it may be one itself. */
+/* Replaces a default or an invalid value; the line may be invalid, too. */
 static void
 about_take_line(struct settings *s, const struct options *o,
                 const struct settings_line *line)

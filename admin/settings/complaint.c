@@ -1,4 +1,4 @@
-/* Writes complaints, with what users gave escaped. */
+/* Writes error messages, with the user's argument escaped. */
 #include "admin/settings/complaint.h"
 
 #include "base/log/log.h"

@@ -1,4 +1,4 @@
-/* What a command says when it cannot do what it was asked. */
+/* The error message of a command. */
 #ifndef ADMIN_COMPLAINT_H
 #define ADMIN_COMPLAINT_H
 

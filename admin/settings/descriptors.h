@@ -5,7 +5,7 @@
 #include "admin/settings/options.h"
 #include "base/log/log.h"
 
-/* Raises the limit as far as it may; what is missing is told in the log. */
+/* Raises the limit as far as it may; a shortage is logged. */
 void descriptors_want(const struct options *options, struct log *log);
 
 #endif

@@ -1,4 +1,4 @@
-/* Warns of files with secrets that everybody can read, and of those we cannot. */
+/* Warns of secret files that all users can read, and of files the daemon cannot. */
 #include "admin/settings/file_modes.h"
 
 #include "base/disk/disk.h"

@@ -1,16 +1,16 @@
-/* Files with secrets that everybody can read, or that the daemon will not read again.
+/* Files with secrets that all users can read, or that the daemon will not read again.
  */
 #ifndef ADMIN_FILE_MODES_H
 #define ADMIN_FILE_MODES_H
 
 #include "admin/settings/options.h"
 
-/* A warning in the log for each that everybody can read. Symbolic links are not
+/* A warning in the log for each that all users can read. Symbolic links are not
  * followed: what is mounted into a container is one, and guarded by its walls. */
 void file_modes_warn(const struct options *options, const struct settings *settings,
                      struct log *log);
 
-/* Once the start has given up what root could read: a warning for each file of the
+/* After startup has given up root's rights: a warning for each file of the
  * settings, and of those that they name, that a reload could not read. */
 void file_modes_foresee(const struct options *options, const struct settings *settings,
                         struct log *log);

@@ -443,7 +443,7 @@ options_fill(struct settings *s, const char *key, const char *value, const char 
     buffer_free(&line);
 }
 
-/* As hosts are named: mailboxes may be at stranger domains. */
+/* Stricter than a mailbox's domain. */
 static bool
 is_hostname(struct text t)
 {
@@ -458,7 +458,7 @@ fill_hostname(struct settings *s)
     options_fill(s, "hostname", good ? name.nodename : "localhost", "");
 }
 
-/* Our own directory, or one into which the daemon lets everybody inject. */
+/* A directory of this user, or one into which a daemon lets all users inject. */
 static bool
 spool_is_usable(const char *path)
 {
@@ -490,7 +490,7 @@ fill_spool(struct settings *s)
     options_fill(s, "spool", system ? SPOOL_SYSTEM : SPOOL_HERE, "");
 }
 
-/* Anything but an absent file: what cannot be read is a mistake, told later. */
+/* Anything but an absent file: an unreadable one is an error, reported later. */
 static bool
 options_is_there(const char *path)
 {
@@ -615,7 +615,7 @@ options_check(struct settings *s, const struct options *o)
             s, "default_destination_rate",
             "'%.100s' is not N/s, N/m, N/h or N/d, optionally with ,burst=B, or none",
             o->destination_rate ? o->destination_rate : "");
-    /* 0: that one is a mistake itself */
+    /* 0: an error of its own */
     if (o->maximal_backoff_ms > 0 && o->minimal_backoff_ms > o->maximal_backoff_ms)
         settings_complain(s, "minimal_backoff_time",
                           "is longer than maximal_backoff_time");

@@ -71,7 +71,7 @@ struct options_sources {
     char *const *overrides; /* -o, NULL-ended */
     char *const *environment;
     bool without_secrets; /* the command needs none: they are not read, nor missed */
-    bool careful; /* sendmail(1) is called in anybody's directory: ./petrel.conf counts
+    bool careful; /* sendmail(1) is called in any directory: ./petrel.conf counts
                      only when it is the caller's own or root's */
 };
 
@@ -111,7 +111,7 @@ struct manager_settings options_manager(const struct options *options, uint64_t 
 struct queue_settings options_queue(const struct options *options);
 /* config.example, on standard output. */
 void options_print_example(void);
-/* The caller frees. NULL with one line per mistake. */
+/* The caller frees. NULL with one line per error. */
 struct route_table *options_routes(const struct options *options,
                                    struct buffer *mistakes);
 

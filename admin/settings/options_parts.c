@@ -69,7 +69,7 @@ options_transport(const struct options *options)
     return t;
 }
 
-/* malloc'ed; NULL with a mistake when it cannot be read, or there is none. */
+/* malloc'ed; NULL if there is none, or with an error if it cannot be read. */
 static char *
 read_passwords(const struct options *o, size_t *length, struct buffer *mistakes)
 {
@@ -104,7 +104,7 @@ options_routes(const struct options *options, struct buffer *mistakes)
         .smtp_port = (uint16_t)options->smtp_port,
         .base = options_transport(options),
     };
-    /* One mistake, not one for each user that has no password for it. */
+    /* One error, not one for each user that has no password because of it. */
     struct route_table *table =
         mistakes->length == before ? route_new(&settings, mistakes) : NULL;
     if (passwords)

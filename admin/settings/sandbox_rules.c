@@ -1,4 +1,4 @@
-/* Plans the sandbox from the settings, and says what a reload would need besides. */
+/* Plans the sandbox from the settings, and warns of further paths after a reload. */
 #include "admin/settings/sandbox_rules.h"
 
 #include "base/disk/disk.h"
@@ -12,7 +12,7 @@ enum { PATH_LIMIT = 4096, DESCRIBED_MAX = 80 };
 
 static const char separators[] = ", \t\r\n";
 
-/* For everybody to read: c-ares, mbedTLS, jansson and the C library do, at their time.
+/* Readable for all: c-ares, mbedTLS, jansson and the C library do, at their time.
  */
 static const char *const of_the_system[] = {"/etc/hosts",
                                             "/etc/passwd", /* maildir: ?create=yes */
@@ -123,7 +123,7 @@ static void
 plan_writing(struct walk *w, const char *directory, bool make)
 {
     struct disk *disk = NULL;
-    /* What cannot be made now could not be made later either: that is told then. */
+    /* A directory that cannot be made now cannot be made later, which is reported. */
     if (make && disk_open(&disk, directory, true) == 0)
         disk_close(&disk);
     sandbox_let_write(w->sandbox, directory);
@@ -193,7 +193,7 @@ review(struct walk *w, bool good, const char *doing, const char *path)
 static void
 review_reading(struct walk *w, const char *path)
 {
-    /* Of a bare word nobody knows that it is meant as a file (log_style = petrel). */
+    /* A bare word may not be a file name (log_style = petrel). */
     review(w, strchr(path, '/') == NULL || sandbox_may_read(w->entered, path), "read",
            path);
 }

@@ -1,4 +1,4 @@
-/* What the sandbox must leave to the daemon, found in its settings and routes. */
+/* The paths that the sandbox must allow, from the settings and routes. */
 #ifndef ADMIN_SANDBOX_RULES_H
 #define ADMIN_SANDBOX_RULES_H
 

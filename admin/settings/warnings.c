@@ -1,4 +1,4 @@
-/* Finds settings that do not fit together, or not with their files. */
+/* Finds settings that contradict each other or their files. */
 #include "admin/settings/warnings.h"
 
 #include "admin/settings/file_modes.h"
@@ -12,7 +12,7 @@ enum {
     PORT_SMTP = 25,
     PORT_SMTPS = 465,
     PORT_SUBMISSION = 587,
-    HIDDEN_MAX = 10 /* routes that are told of, one a line */
+    HIDDEN_MAX = 10 /* hidden routes that are named, one a line */
 };
 
 static void
@@ -104,7 +104,7 @@ warn_of_hostname(const char *hostname, struct log *log)
 
 /* ---------------------------------------------------------------------------------- */
 
-/* The commonest mistake with a smarthost: both sides wait for the other. */
+/* The most common error with a smarthost: both sides wait for the other. */
 static void
 warn_of_ports(const struct target *target, struct log *log)
 {

@@ -318,7 +318,7 @@ is +(petrel(@simulate, '--trace', 'day.scenario'))[1], $trace, 'the same each ti
 Petrel::spit("$scratch/day.scenario", "site s over=422\ndomain a.test site t\n");
 ($code, $text) = petrel(@simulate, 'day.scenario');
 is $code, 65, 'simulate: mistakes are bad data';
-like $text, qr/\Aday\.scenario:1: 'over=422': over wants [^\n]+\nday\.scenario:2: no site 't' [^\n]+\n\z/, 'one line each';
+like $text, qr/\Aday\.scenario:1: 'over=422': over needs [^\n]+\nday\.scenario:2: no site 't' [^\n]+\n\z/, 'one line each';
 ($code, $text) = petrel(@simulate, 'missing.scenario');
 is $code, 66, 'simulate: no such file';
 ($code, $text) = petrel(@simulate);
