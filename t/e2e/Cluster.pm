@@ -154,7 +154,7 @@ sub waits {
     my ($host, $set, $n, $name) = @_;
     my $before = fragments($host)->{waited};
     ok send_part($host, $set, $n), "$name: part $n at $host->{name}";
-    return ok wait_figure($host, 'held', $before + 1), 'waits';
+    return ok wait_figure($host, 'waited', $before + 1), 'waits';
 }
 
 # They meet, in any order. Numbers of checks are those of the channel's specification.
