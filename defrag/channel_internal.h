@@ -10,6 +10,7 @@
 #include "defrag/reassembly/examine.h"
 #include "defrag/registry/claims.h"
 #include "defrag/reassembly/reassembled.h"
+#include "queue/queue_barrier.h"
 #include "queue/set_mark.h"
 
 #include <uthash.h>
@@ -81,14 +82,14 @@ struct defragmenter {
     struct joining *refused; /* by the queue: to be made again when `again` fires... */
     struct joining *renewed; /* ...or now */
     /* Stored; their parts have ended, but that may not be durable: the first of them
-     * wait for `point`, the others for the next one. */
+     * wait for `ends`, the others for the next barrier. */
     struct joining *waiting, *settled;
-    struct queue_point point;
+    struct queue_barrier ends;
     struct loop_task task;
     /* Parts of wholes that earlier runs have made have ended; that is not durable. */
     bool is_ending;
-    struct queue_point ends;
-    struct loop_timer wake, poll, ended, again;
+    struct queue_barrier parts_ended;
+    struct loop_timer wake, again;
     int64_t started_ms;
     uint64_t adoptions; /* the queue's, that have been looked through */
     bool has_adopted;   /* there may be wholes of others whose parts have not ended */

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 enum {
-    POLL_MS = 20,        /* see queue_is_over() */
     AGAIN_MS = 60 * 1000 /* what the queue refuses it may take then */
 };
 
@@ -102,12 +101,10 @@ completion_are_unfinished(const struct defragmenter *c)
 }
 
 static void
-poll_ends(void *context)
+on_parts_durable(void *context)
 {
     struct defragmenter *c = context;
-    c->is_ending = !queue_is_over(c->queue, &c->ends);
-    if (c->is_ending)
-        loop_timer_start(c->loop, &c->ended, POLL_MS, poll_ends, c);
+    c->is_ending = false;
 }
 
 void
@@ -129,8 +126,8 @@ completion_finish(struct defragmenter *c)
     if (!found)
         return;
     c->is_ending = true;
-    c->ends = (struct queue_point){0};
-    loop_timer_start(c->loop, &c->ended, POLL_MS, poll_ends, c);
+    queue_barrier_cancel(&c->parts_ended); /* what ended now needs another one */
+    queue_barrier(c->queue, &c->parts_ended, on_parts_durable, c);
 }
 
 /* --- Until that is durable -------------------------------------------------------- */
@@ -146,20 +143,25 @@ accept_all(struct defragmenter *c, struct joining **list)
     }
 }
 
-/* A point is begun when the marks and ENDs of all that wait for it have been made. */
+static void on_durable(void *context);
+
+/* Messages that are settled while a barrier is under way take the next one together. */
 static void
-poll(void *context)
+await_durable(struct defragmenter *c)
+{
+    if (c->waiting != NULL || c->settled == NULL)
+        return;
+    c->waiting = c->settled;
+    c->settled = NULL;
+    queue_barrier(c->queue, &c->ends, on_durable, c);
+}
+
+static void
+on_durable(void *context)
 {
     struct defragmenter *c = context;
-    if (c->waiting != NULL && queue_is_over(c->queue, &c->point))
-        accept_all(c, &c->waiting);
-    if (c->waiting == NULL) {
-        c->waiting = c->settled;
-        c->settled = NULL;
-        c->point = (struct queue_point){0};
-    }
-    if (c->waiting != NULL)
-        loop_timer_start(c->loop, &c->poll, POLL_MS, poll, c);
+    accept_all(c, &c->waiting);
+    await_durable(c);
 }
 
 /* --- Stored ----------------------------------------------------------------------- */
@@ -233,8 +235,7 @@ completion_stored(void *context, struct envelope *e, const struct outcome *refus
     forget_parts(c, e);
     channel_forget_withdrawn(c);
     DL_APPEND(c->settled, j);
-    if (!heap_has(&c->poll.node))
-        loop_timer_start(c->loop, &c->poll, 0, poll, c);
+    await_durable(c);
     channel_stir(c);
 }
 
@@ -332,8 +333,8 @@ void
 completion_stop(struct defragmenter *c)
 {
     struct joining *j;
-    loop_timer_stop(c->loop, &c->poll);
-    loop_timer_stop(c->loop, &c->ended);
+    queue_barrier_cancel(&c->ends);
+    queue_barrier_cancel(&c->parts_ended);
     loop_timer_stop(c->loop, &c->again);
     DL_FOREACH (c->storing, j)
         queue_commit_ignore(c->queue, j);

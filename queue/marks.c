@@ -383,6 +383,8 @@ marks_on_moved(void *context)
     }
     m->mover.count = 0;
     m->rounds++;
+    if (m->moved != NULL)
+        m->moved(m->context);
     if (m->line != NULL)
         write_soon(m);
 }

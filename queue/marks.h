@@ -28,6 +28,8 @@ struct marks {
     void (*ended)(void *context, struct id id);
     /* The message cannot be read back and must be quarantined. */
     void (*damaged)(void *context, struct id id, const char *reason);
+    /* A round of the mover is over; may be NULL. */
+    void (*moved)(void *context);
     void *context;
 
     struct pending *table, *line; /* line: wait for a move, oldest first */

@@ -67,11 +67,19 @@ queue_on_ended(void *context, struct id id)
 }
 
 static void
+on_moved(void *context)
+{
+    queue_barriers_stir(context);
+}
+
+static void
 on_settled(void *context, uint64_t batch, int error)
 {
     struct queue *q = context;
-    if (error == 0)
+    if (error == 0) {
         q->durable_batch = batch;
+        queue_barriers_stir(q);
+    }
     commits_settled(&q->commits, batch, error);
     removal_settled(&q->endings, batch, error);
 }
@@ -147,6 +155,7 @@ start_modules(struct queue *q)
                               .at_once = at_once,
                               .ended = queue_on_ended,
                               .damaged = on_damaged,
+                              .moved = on_moved,
                               .context = q};
     q->contents = (struct contents){.spool = &q->spool, .young = &q->young};
     q->young = (struct journaled){
@@ -161,6 +170,7 @@ start_modules(struct queue *q)
 static void
 stop_modules(struct queue *q)
 {
+    queue_barriers_stop(q);
     drafts_stop(&q->drafts);
     load_check_stop(&q->check);
     if (q->check.stage == LOAD_CHECK_UNWANTED)

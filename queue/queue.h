@@ -144,14 +144,6 @@ void queue_defer(struct queue *queue, struct envelope **e, int64_t due_ms,
 /* Nothing is left to do: the files are removed (todo/info first, mess last); the
  * envelope is freed. */
 void queue_retire(struct queue *queue, struct envelope **e);
-/* Tells when messages that have been retired or removed can no longer come back after a
- * crash: call with a zeroed point, and again with the same one, every 20 ms or so, until
- * it returns true. */
-struct queue_point {
-    bool begun, lined, moved;
-    uint64_t round, batch;
-};
-bool queue_is_over(struct queue *queue, struct queue_point *point);
 
 /* --- Crashes ---------------------------------------------------------------------- */
 

@@ -8,6 +8,7 @@
 #include "queue/draft.h"
 #include "queue/journal/journaled.h"
 #include "queue/marks.h"
+#include "queue/queue_barrier.h"
 #include "queue/queue_fragments.h"
 #include "queue/queue_listing.h"
 #include "queue/queue_operator.h"
@@ -47,6 +48,8 @@ struct queue {
     uint64_t last_end, durable_batch; /* batches of the journal */
     bool checkpointing;               /* see queue/recovery/removal.h */
     uint64_t checkpoint_batch;
+    struct queue_barrier *barriers, *barriers_over; /* over: done is to be called */
+    struct loop_task barrier_check;
 };
 
 /* Removes the message from the journal, the spool, or both. */

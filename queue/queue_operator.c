@@ -123,31 +123,6 @@ queue_endings(const struct queue *q)
     return removal_count(&q->endings);
 }
 
-/* What moves to files ends when that is over: so that is waited for first. Marks of the
- * turn of the first call are in the line for it in the next one. Ends of a failed batch
- * are in the next one. */
-bool
-queue_is_over(struct queue *q, struct queue_point *p)
-{
-    if (!p->begun) {
-        p->begun = true;
-        return false;
-    }
-    if (!p->lined)
-        p->round = q->marks.rounds + marks_rounds_left(&q->marks);
-    p->lined = true;
-    if (!p->moved && q->marks.rounds < p->round)
-        return false;
-    if (!p->moved) {
-        p->batch = q->last_end;
-        removal_sync(&q->endings);
-        if (q->young.journal != NULL)
-            journal_hurry(q->young.journal);
-    }
-    p->moved = true;
-    return q->durable_batch >= p->batch;
-}
-
 int
 queue_each(struct queue *q,
            bool (*each)(void *context, struct id id, enum queue_place place),

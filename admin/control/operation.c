@@ -5,6 +5,7 @@
 
 #include "base/loop/loop.h"
 #include "base/memory.h"
+#include "queue/queue_barrier.h"
 #include "queue/queue_operator.h"
 
 #include <assert.h>
@@ -39,11 +40,12 @@ struct operation {
     struct row *rows;
     size_t count, capacity, next;
     bool listed;
-    bool changed;             /* something may not be durable yet */
-    struct queue_point point; /* then: when it is */
-    uint64_t notices;         /* that had begun when the last message was done */
-    int64_t ended_ms;         /* monotonic: when that was */
-    int64_t done_ms;          /* and of any message */
+    bool changed;    /* something may not be durable yet */
+    bool is_durable; /* everything is */
+    struct queue_barrier barrier;
+    uint64_t notices; /* that had begun when the last message was done */
+    int64_t ended_ms; /* monotonic: when that was */
+    int64_t done_ms;  /* and of any message */
     struct loop_task task;
     struct loop_timer timer;
     unsigned rows_left; /* of this turn */
@@ -326,12 +328,11 @@ may_go_on(const struct operation *o)
            !is_bouncing_enough(o) && !is_ending_enough(o) && operation_is_ready(o);
 }
 
-static bool
-is_durable(struct operation *o)
+static void
+operation_on_durable(void *context)
 {
-    /* Closing the queue writes the rest. */
-    return !o->changed || manager_is_offline(o->manager) ||
-           queue_is_over(manager_queue(o->manager), &o->point);
+    struct operation *o = context;
+    o->is_durable = true;
 }
 
 /* Notices end in the order in which they began, or nearly so. */
@@ -339,7 +340,7 @@ static void
 await(void *context)
 {
     struct operation *o = context;
-    if (manager_notices(o->manager).ended >= o->notices && is_durable(o))
+    if (manager_notices(o->manager).ended >= o->notices && o->is_durable)
         o->events.ended(o->events.context, NULL);
     else if (loop_monotonic_ms(o->loop) - o->ended_ms >= DURABLE_MAX_MS)
         o->events.ended(o->events.context, "the disk has not stored all changes yet: a "
@@ -353,6 +354,10 @@ operation_end(struct operation *o)
 {
     o->notices = manager_notices(o->manager).begun;
     o->ended_ms = loop_monotonic_ms(o->loop);
+    /* Without a daemon closing the queue writes the rest. */
+    o->is_durable = !o->changed || manager_is_offline(o->manager);
+    if (!o->is_durable)
+        queue_barrier(manager_queue(o->manager), &o->barrier, operation_on_durable, o);
     await(o);
 }
 
@@ -442,6 +447,7 @@ operation_free(struct operation **operation)
     *operation = NULL;
     loop_unpost(o->loop, &o->task);
     loop_timer_stop(o->loop, &o->timer);
+    queue_barrier_cancel(&o->barrier);
     free(o->rows);
     o->rows = NULL;
     loop_release(o->loop, free, o);

@@ -169,6 +169,7 @@ die_in_each_turn(struct stage *s, unsigned slices, unsigned slice)
         keep_spool(s, turns);
         loop_turn(s->w.loop, 0);
     }
+    sim_loop_advance(s->w.loop, 2000); /* no session is open when it stops */
     stage_clear(s);
     stage_stop(s);
     return turns;

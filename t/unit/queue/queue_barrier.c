@@ -2,6 +2,7 @@
 /* link: t/sim/disk*.c */
 /* link: t/sim/loop.c */
 #include "queue/queue.h"
+#include "queue/queue_barrier.h"
 #include "queue/queue_operator.h"
 
 #include "t/support/queue_kit.h"
@@ -14,6 +15,13 @@ enum state { YOUNG, LARGE, HELD, DEFERRED, MOVING, STATES };
 static const char *const names[] = {"young", "large", "held", "deferred", "moving"};
 
 static struct kit kit;
+
+static void
+set_over(void *context)
+{
+    bool *over = context;
+    *over = true;
+}
 static int64_t moving_ms = 5; /* so long the mover has been at it */
 
 static void
@@ -60,14 +68,16 @@ make(enum state state)
 static bool
 comes_back(enum state state, bool journal, int64_t *waited_ms)
 {
-    struct queue_point point = {0};
+    struct queue_barrier barrier = {0};
+    bool over = false;
     sim_disk_reset();
     sim_disk_set_syncing(DISK_SYNC_AIO, 7);
     start(journal);
     struct id id = make(state);
     (void)queue_remove(kit.queue, id);
     int64_t before = loop_monotonic_ms(kit.loop);
-    while (!queue_is_over(kit.queue, &point)) {
+    queue_barrier(kit.queue, &barrier, set_over, &over);
+    while (!over) {
         sim_loop_advance(kit.loop, 1);
         if (loop_monotonic_ms(kit.loop) - before > 60000)
             abort();
@@ -110,7 +120,8 @@ test_once(void)
             moving_ms = how / 4 * 2;
             if (how >= 4 && state != MOVING)
                 continue;
-            struct queue_point point = {0};
+            struct queue_barrier barrier = {0};
+            bool over = false;
             sim_disk_reset();
             sim_disk_set_syncing(DISK_SYNC_AIO, 7);
             start(journal);
@@ -121,7 +132,8 @@ test_once(void)
             else
                 ok(queue_remove(kit.queue, id));
             unsigned again = 0;
-            while (!queue_is_over(kit.queue, &point)) {
+            queue_barrier(kit.queue, &barrier, set_over, &over);
+            while (!over) {
                 again += queue_remove(kit.queue, id);
                 e = queue_load(kit.queue, id);
                 again += e != NULL;
@@ -192,15 +204,18 @@ static void
 test_busy(void)
 {
     static const char *const one[] = {"a@x", NULL};
-    struct queue_point point = {0};
+    struct queue_barrier barrier = {0};
+    bool over = false;
     unsigned turns = 0;
     sim_disk_reset();
     sim_disk_set_syncing(DISK_SYNC_AIO, 3);
     start(true);
     struct id id = make(YOUNG);
     (void)queue_remove(kit.queue, id);
-    while (!queue_is_over(kit.queue, &point) && turns++ < 1000) {
-        struct envelope *e = queue_kit_accept(&kit, kit_envelope("s@x", one), TEXT("x\r\n"));
+    queue_barrier(kit.queue, &barrier, set_over, &over);
+    while (!over && turns++ < 1000) {
+        struct envelope *e =
+            queue_kit_accept(&kit, kit_envelope("s@x", one), TEXT("x\r\n"));
         queue_retire(kit.queue, &e);
         sim_loop_advance(kit.loop, 1);
     }
@@ -215,7 +230,8 @@ test_marks(void)
 {
     enum { MANY = 80 };
     static const char *const two[] = {"a@x", "b@x", NULL};
-    struct queue_point point = {0};
+    struct queue_barrier barrier = {0};
+    bool over = false;
     struct id ids[MANY];
     unsigned kept = 0;
     sim_disk_reset();
@@ -228,7 +244,9 @@ test_marks(void)
         queue_settle(kit.queue, e, 0, CHANNEL_REMOTE, NULL);
         queue_defer(kit.queue, &e, loop_now_ms(kit.loop) + 3600 * 1000, 1);
     }
-    while (!queue_is_over(kit.queue, &point))
+    queue_barrier(kit.queue, &barrier, set_over, &over);
+    ok_named(!over, "never within the call");
+    while (!over)
         sim_loop_advance(kit.loop, 1);
     struct world *then = sim_disk_copy();
     kit_close(&kit);
@@ -251,20 +269,45 @@ test_marks(void)
 static void
 test_failure(void)
 {
-    struct queue_point point = {0};
-    unsigned over = 0;
+    struct queue_barrier barrier = {0};
+    bool over = false;
     sim_disk_reset();
     start(true);
     struct id id = make(YOUNG);
     (void)queue_remove(kit.queue, id);
     sim_disk_die_at(sim_disk_calls() + 1);
-    for (int i = 0; i < 100; i++) {
-        over += queue_is_over(kit.queue, &point);
+    queue_barrier(kit.queue, &barrier, set_over, &over);
+    for (int i = 0; i < 100; i++)
         sim_loop_advance(kit.loop, 20);
-    }
-    is_number(over, 0, "a dead disk: never");
+    ok_named(!over, "a dead disk: never");
     sim_disk_restart();
     kit_close(&kit);
+}
+
+/* A barrier that is cancelled, or whose queue is closed, is never called; others are. */
+static void
+test_cancel(bool journal)
+{
+    struct queue_barrier first = {0}, second = {0}, late = {0};
+    bool over = false, others = false, never = false;
+    sim_disk_reset();
+    start(journal);
+    (void)queue_remove(kit.queue, make(YOUNG));
+    queue_barrier(kit.queue, &first, set_over, &over);
+    queue_barrier(kit.queue, &second, set_over, &others);
+    queue_barrier_cancel(&first);
+    queue_barrier_cancel(&first);
+    for (int i = 0; i < 1000 && !others; i++)
+        sim_loop_advance(kit.loop, 1);
+    ok_named(others && !over, "cancelled: never called, the other is");
+    queue_barrier(kit.queue, &first, set_over, &over);
+    for (int i = 0; i < 1000 && !over; i++)
+        sim_loop_advance(kit.loop, 1);
+    ok_named(over, "nothing to wait for: called, too");
+    queue_barrier(kit.queue, &late, set_over, &never);
+    kit_close(&kit);
+    queue_barrier_cancel(&late);
+    ok_named(!never, "a closed queue calls nobody");
 }
 
 /* A hold that waited for the disk survives; one that did not may be gone, never the
@@ -303,6 +346,8 @@ main(void)
     test_busy();
     test_marks();
     test_failure();
+    test_cancel(true);
+    test_cancel(false);
     sim_disk_reset();
     return done();
 }

@@ -1,0 +1,36 @@
+/* Tells once when everything that was retired, removed, marked or deferred before the
+ * call is durable: a crash cannot bring it back. */
+#ifndef QUEUE_QUEUE_BARRIER_H
+#define QUEUE_QUEUE_BARRIER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct queue;
+
+/* Embedded in its owner, zeroed before first use. */
+struct queue_barrier {
+    struct queue_barrier *prev, *next;
+    struct queue *queue;        /* NULL: not waiting */
+    bool lined, moved, is_over; /* stages, see queue_barrier.c */
+    int64_t begun_ms;
+    uint64_t round, batch;
+    void (*done)(void *context);
+    void *context;
+};
+
+/* Calls done in a later turn, with and without a journal; never while the disk fails.
+ * The barrier must not be waiting. */
+void queue_barrier(struct queue *queue, struct queue_barrier *barrier,
+                   void (*done)(void *context), void *context);
+/* No callback comes any more; the barrier may be not waiting. queue_close() does this to
+ * all that wait. */
+void queue_barrier_cancel(struct queue_barrier *barrier);
+
+/* --- Within queue/ ---------------------------------------------------------------- */
+
+/* Records have moved to files, or a batch is durable: checks all in the next turn. */
+void queue_barriers_stir(struct queue *queue);
+void queue_barriers_stop(struct queue *queue);
+
+#endif
