@@ -1,4 +1,4 @@
-/* The defragment channel: its life, its timer, and what is released. */
+/* The defragment channel: construction, its timer, releases. */
 #include "defrag/channel.h"
 
 #include "defrag/channel_internal.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAKE_MAX_MS = 60 * 1000 }; /* so that a stepped clock cannot put us to sleep */
+enum { WAKE_MAX_MS = 60 * 1000 }; /* a clock that is set cannot delay it for longer */
 
 struct held *
 channel_find(const struct defragmenter *c, struct id id)
@@ -49,7 +49,7 @@ channel_log_start(struct log_line *line, const struct defragmenter *c, struct id
                          key[2], key[3], key[4], key[5]);
 }
 
-/* --- What is released ------------------------------------------------------------- */
+/* --- Releases --------------------------------------------------------------------- */
 
 static void
 count_release(struct defragmenter *c, enum set_reason reason)
@@ -72,14 +72,13 @@ count_release(struct defragmenter *c, enum set_reason reason)
     }
 }
 
-/* As the operator would do: it is out of our hands then. */
+/* As an operator would: the channel forgets it then. */
 static void
 channel_hold(struct defragmenter *c, struct id id, const char *name)
 {
     char why[MANAGER_WHY_MAX];
     if (manager_hold(c->manager, id, "defrag_on_timeout", why) == MANAGER_REFUSED)
-        log_say(c->log, LOG_LEVEL_ERROR, "defrag", name, "it should be held, but: %s",
-                why);
+        log_say(c->log, LOG_LEVEL_ERROR, "defrag", name, "cannot hold: %s", why);
 }
 
 void
@@ -91,7 +90,7 @@ channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason
     id_format(id, name);
     h->state = HELD_LEAVING;
     h->expired = reason == SET_TIMEOUT;
-    channel_looking_free(h); /* its set's answer does not count any more */
+    channel_looking_free(h); /* its set's answer is void */
     bool holds = h->expired && c->settings.on_timeout == CHANNEL_HOLD,
          bounces = h->expired && c->settings.on_timeout == CHANNEL_BOUNCE;
     struct log_line line;
@@ -109,7 +108,7 @@ channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason
         channel_forget(c, h);
 }
 
-/* Whoever asks for such a fragment later will be told what he would hear from us. */
+/* Late fragments then find their host only as long as this host remembers the set. */
 static void
 close_sets(struct defragmenter *c)
 {
@@ -119,7 +118,7 @@ close_sets(struct defragmenter *c)
             claims_close(c->owners, closed.key, closed.memory_ms);
 }
 
-/* One after the other, as the set has them. */
+/* In the order of their numbers, 1 ms apart. */
 static void
 release_all(struct defragmenter *c)
 {
@@ -133,9 +132,9 @@ release_all(struct defragmenter *c)
     }
 }
 
-/* An operator's word about what waits. For what is being joined it has come too late:
- * the join finds out, or has it; but others of its set must not go on counting it, nor
- * must a repetition be absorbed for it. */
+/* An operator's command for a waiting fragment. During reassembly it is too late: the
+ * reassembly fails, or has the fragment. But the rest of the set must not count the
+ * fragment any more, nor absorb a repetition of it. */
 static void
 withdrawn(void *context, struct id id)
 {
@@ -161,7 +160,7 @@ channel_forget_withdrawn(struct defragmenter *c)
             channel_forget(c, h);
 }
 
-/* What a start finds too late: bounced by the round itself, or held after it. */
+/* Fragments whose time was over at startup: the offer bounces them, this holds them. */
 static void
 hold_overdue(struct defragmenter *c)
 {
@@ -208,7 +207,7 @@ channel_stir(struct defragmenter *c)
     loop_post(c->loop, &c->task, channel_work, c);
 }
 
-/* --- Life ------------------------------------------------------------------------- */
+/* --- Construction ----------------------------------------------------------------- */
 
 static void
 channel_count(void *context, struct manager_fragments *out)
@@ -228,7 +227,7 @@ channel_count(void *context, struct manager_fragments *out)
     out->namesakes = registry_counts(c->settings.registry).namesakes;
 }
 
-/* A new key with each start: nothing that was made with it outlives us. */
+/* A new key at each startup: digests are in memory only. */
 static void
 make_look(struct defragmenter *c)
 {
@@ -270,13 +269,12 @@ channel_new(struct loop *loop, struct log *log, struct manager *manager,
                                           .count = channel_count,
                                           .context = c};
     manager_set_defragment(manager, &c->plug);
-    /* What the last run has joined: if it did not come to end the parts, it is done
-     * now. */
+    /* The last run may have reassembled messages without ending their parts. */
     completion_finish(c);
     return c;
 }
 
-/* Nothing else would wake what waits before its time is over. */
+/* Offers every waiting fragment again, which then passes. */
 static void
 let_all_go(struct defragmenter *c)
 {

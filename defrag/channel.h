@@ -1,25 +1,25 @@
-/* The defragment channel: fragments of message/partial wait until all are there, and go
- * on as one (doc/defragment.md).
+/* The defragment channel: fragments of message/partial wait until all are there, and are
+ * delivered as the message they were cut from (doc/defragment.md).
  *
- * A fragment is an ordinary message of the queue. When its round begins the manager
+ * A fragment is an ordinary message of the queue. When its attempt begins, the manager
  * offers those of its recipients whose route says defragment=yes:
  *
- *   examine.c      reads its header (fragment.c) and the digest of its body
- *   origin.c    from whom it came, and so the key of its set
- *   claims.c    which host has its set; if it is another of ours, it goes there
- *   set.c       which others belong to it; for whom they are complete
- *   channel.c   PASS, AWAIT or absorb; the timer; what is released
- *   completion.c     what is complete: reassembled.c streams it (join.c) into a draft.
- * Durable (S4)
- *               -> its parts end, durably -> it is accepted, and offered again
+ *   reassembly/examine.c   reads the header (fragment.c) and the digest of the body
+ *   reassembly/origin.c    says where it came from, and so the key of its set
+ *   registry/claims.c      says which host owns the set; the fragment is sent there if
+ *                          that is another host (fragment_redirect.c)
+ *   set/set.c              says which others belong to it, and who has all of them
+ *   channel.c              passes it, lets it wait or absorbs it; the timer; releases
+ *   completion.c           streams what is complete into a draft (reassembled.c,
+ *                          reassemble.c); when the draft is durable, ends the parts;
+ *                          when their ends are durable, the manager accepts the message
  *
- * Nothing is kept on disk but the messages themselves: a waiting fragment is due at
- * once there, so that a start offers all of them again. What a crash between the last
- * two steps leaves is found by the envelope of the whole, which names its parts
- * (parts_list.h).
+ * Nothing is on disk but the messages themselves: a waiting fragment is due immediately
+ * there, so that startup offers all of them again. A crash between the last two steps
+ * leaves a reassembled message whose envelope lists its parts (parts_list.h).
  *
- * It never delivers, refuses or tells a sender anything, and no limit, no time-out and
- * no fault of it loses mail: a fragment that cannot be joined goes on as it is. */
+ * The channel never delivers, rejects or notifies. No limit, timeout or error of it
+ * loses mail: a fragment that cannot be reassembled is delivered as it came. */
 #ifndef DEFRAG_CHANNEL_H
 #define DEFRAG_CHANNEL_H
 
@@ -28,35 +28,35 @@
 #include "queue/manager/manager.h"
 #include "sched/route/peers.h"
 
+/* What becomes of fragments whose time is over. */
+enum channel_timeout { CHANNEL_RELEASE, CHANNEL_BOUNCE, CHANNEL_HOLD };
+
 struct channel_settings {
     const char *hostname; /* borrowed until the next settings */
-    /* Where it is agreed with other hosts which of them has a set; NULL: we are alone.
-     * Outlives the channel, and stays the same. */
+    /* Says which host owns a set; NULL: this host works alone. Outlives the channel;
+     * the same after a reload. */
     struct registry *registry;
     const struct peers *peers; /* borrowed until the next settings */
     struct set_limits limits;
-    enum origin_keying keying; /* what is held keeps the key it has */
+    enum origin_keying keying; /* waiting fragments keep the key they have */
     bool keeps_subject;        /* see reassemble.h */
-    enum channel_timeout {     /* what becomes of fragments whose time is over */
-                           CHANNEL_RELEASE,
-                           CHANNEL_BOUNCE,
-                           CHANNEL_HOLD
-    } on_timeout;
+    enum channel_timeout on_timeout;
 };
 
 struct defragmenter;
 
-/* Plugs itself into the manager, before its first turn: what a crash has left half done
- * is finished. */
+/* Plugs itself into the manager, before the first turn, and finishes what a crash has
+ * left half done. */
 struct defragmenter *channel_new(struct loop *loop, struct log *log,
                                  struct manager *manager,
                                  const struct channel_settings *settings);
-/* After manager_reload(). When no route says defragment any more all go on at once. */
+/* After manager_reload(). When no route says defragment any more, all fragments are
+ * released. */
 void channel_reload(struct defragmenter *channel,
                     const struct channel_settings *settings);
-/* The registry answers again: what it is told of recovered(). */
+/* The registry answers again: its event `recovered`. */
 void channel_recover(struct defragmenter *channel);
-/* Before the manager. */
+/* Before the manager is freed. */
 void channel_free(struct defragmenter **channel);
 
 #endif

@@ -1,5 +1,24 @@
-/* What channel.c, channel_offer.c, fragment_redirect.c and completion.c share. Nobody
- * else includes this. */
+/* The channel is one object, struct defragmenter, in four files; no other includes
+ * this. Each owns a stage in the life of a fragment, and calls the others where the stage
+ * changes:
+ *
+ *   channel_offer.c       answers the manager's offers: examines a fragment, enters it
+ *                         into its set, and explains it to operators
+ *   fragment_redirect.c   fragments whose set another host owns (HELD_SENT)
+ *   completion.c          complete sets: the reassembled message, its parts, a crash in
+ *                         between
+ *   channel.c             construction, the one task that drives all of them
+ *                         (channel_work()), the log line of a release, the timer
+ *
+ * Work is done in channel_work(), in a turn of its own: whoever changes something calls
+ * channel_stir(). Within an offer nothing of another message is changed. A struct held
+ * is one fragment that the channel knows; its state says which file's it is:
+ *
+ *   HELD_LOOKING -> HELD_WAITING -> (reassembled, forgotten)
+ *          |              |
+ *          |              +-> HELD_LEAVING   released: it passes when offered next
+ *          +-> HELD_SENT ----^               (not taken there, or late)
+ */
 #ifndef DEFRAG_CHANNEL_INTERNAL_H
 #define DEFRAG_CHANNEL_INTERNAL_H
 
@@ -16,25 +35,25 @@
 #include <uthash.h>
 #include <utlist.h>
 
-/* A fragment that waits for the others. */
+/* A fragment that the channel knows. */
 struct held {
     UT_hash_handle hh;
     struct id id;
-    struct held *prev, *next; /* LOOKING, overdue or withdrawn: in the line */
+    struct held *prev, *next; /* LOOKING, overdue or withdrawn: in that list */
     enum held_state {
         HELD_LOOKING, /* its digest is not known yet */
         HELD_WAITING, /* in a set */
-        HELD_SENT,    /* on its way to the host that joins it */
+        HELD_SENT,    /* on its way to the host that owns its set */
         HELD_LEAVING  /* released; it passes when it is offered next */
     } state;
     bool expired;      /* LEAVING: because its time was over */
-    bool is_overdue;   /* LEAVING: it was when the start found it; to be held */
-    bool is_withdrawn; /* WAITING: while its set was being joined */
-    bool by_peer;      /* another host has sent it to us: here it stays */
+    bool is_overdue;   /* LEAVING: its time was over at startup; to be held */
+    bool is_withdrawn; /* WAITING: by an operator, during reassembly */
+    bool by_peer;      /* a peer has sent it: never redirected again */
     unsigned depth;
-    unsigned char key[DIGEST_SIZE]; /* by_peer, or since it was looked into */
-    /* SENT: where to, and until when. Of the attempt under way: for how many recipients
-     * that host has not taken it. */
+    unsigned char key[DIGEST_SIZE]; /* by_peer, or since it was examined */
+    /* SENT: to which host, until when; recipients that the host has not accepted in the
+     * attempt under way. */
     char *host;
     int64_t until_ms;
     size_t untaken;
@@ -42,7 +61,7 @@ struct held {
     struct looking *looking;
 };
 
-/* All that is needed to put it into its set, while its digest is made. */
+/* What its set needs to know of it, while the digest of its body is computed. */
 struct looking {
     struct examine look;
     int64_t until_ms, memory_ms;
@@ -50,17 +69,17 @@ struct looking {
     struct text *recipients; /* sorted, each once */
     size_t count;
     struct buffer texts; /* of all these */
-    /* The set's answer, when it came after the offer: told with the next one. */
+    /* The set's answer. If it came after the offer, the next offer returns it. */
     struct set_answer answer;
     bool answered;
 };
 
-/* A whole on its way. */
+/* A reassembled message on its way into the queue. */
 struct joining {
     struct joining *prev, *next;
     struct defragmenter *channel;
-    const struct set_join *join; /* NULL: its parts have been told */
-    struct reassembled *whole;   /* until it is committed */
+    const struct set_join *join; /* NULL: its parts are settled */
+    struct reassembled *message; /* until it is committed */
     struct envelope *envelope;   /* then, once stored */
 };
 
@@ -79,87 +98,84 @@ struct defragmenter {
     struct held *held, *looking, *overdue, *withdrawn;
     struct joining *making;  /* one at a time is streamed */
     struct joining *storing; /* committed */
-    struct joining *refused; /* by the queue: to be made again when `again` fires... */
+    struct joining *refused; /* by the queue: begun anew when `again` fires... */
     struct joining *renewed; /* ...or now */
-    /* Stored; their parts have ended, but that may not be durable: the first of them
+    /* Stored; their parts are settled, but perhaps not durably: the first of them
      * wait for `ends`, the others for the next barrier. */
     struct joining *waiting, *settled;
     struct queue_barrier ends;
     struct loop_task task;
-    /* Parts of wholes that earlier runs have made have ended; that is not durable. */
+    /* Parts of messages that earlier runs reassembled are settled, not durably. */
     bool is_ending;
     struct queue_barrier parts_ended;
     struct loop_timer wake, again;
     int64_t started_ms;
-    uint64_t adoptions; /* the queue's, that have been looked through */
-    bool has_adopted;   /* there may be wholes of others whose parts have not ended */
-    struct manager_fragments figures; /* since the start */
+    uint64_t adoptions; /* queue_adoptions() that have been handled */
+    bool has_adopted;   /* offers may be reassembled messages with parts left */
+    struct manager_fragments figures; /* since startup */
 };
 
 enum {
-    CHANNEL_BUDGET = 256 * 1024,  /* bytes in a turn */
-    CHANNEL_MOMENT_MS = 60 * 1000 /* what waits, or is being joined, is told before */
+    CHANNEL_BUDGET = 256 * 1024, /* bytes in a turn */
+    CHANNEL_MOMENT_MS =
+        60 * 1000 /* margin of the manager's timer: the channel acts first */
 };
 
-/* Begins a line about a message of that set: the same `set` at all hosts. A key
- * of zeros is not known yet, and left out. */
+/* Begins a log line about a message of that set; `set` is the same at all hosts. A key
+ * of zeros is not known yet and is omitted. */
 void channel_log_start(struct log_line *line, const struct defragmenter *c,
                        struct id id, const unsigned char key[DIGEST_SIZE]);
-/* Something is to be done: in the next turn. */
+/* Runs channel_work() in the next turn. */
 void channel_stir(struct defragmenter *c);
 struct held *channel_find(const struct defragmenter *c, struct id id);
-/* It goes on as it is, after so long; or what else its time says. It may be gone then.
- */
+/* Releases h after delay_ms; on SET_TIMEOUT as defrag_on_timeout says. May free h. */
 void channel_let_leave(struct defragmenter *c, struct held *h, enum set_reason reason,
                        int64_t delay_ms);
-/* Not in the line, nor in a set. */
+/* Frees h, which is in no set. */
 void channel_forget(struct defragmenter *c, struct held *h);
-/* A join has ended: what was withdrawn meanwhile leaves its set. */
+/* A reassembly has ended: fragments withdrawn meanwhile leave their sets. */
 void channel_forget_withdrawn(struct defragmenter *c);
 
 /* --- channel_offer.c -------------------------------------------------------------- */
 
 enum manager_offered channel_offer(void *context, struct manager_offer *offer);
 bool channel_explain(void *context, struct id id, char *out, size_t size);
-/* Goes on with the digests of large fragments. True: there is more. */
+/* Continues with the digests of large fragments. True: there is more. */
 bool channel_look_on(struct defragmenter *c);
 void channel_looking_free(struct held *h);
 
-/* --- fragment_redirect.c
- * ------------------------------------------------------------------- */
+/* --- fragment_redirect.c ---------------------------------------------------------- */
 
-/* Its set may be another host's: then it is SENT. ttl_ms: of our claim. */
+/* True: another host owns its set, and h is SENT. ttl_ms: of this host's claim. */
 bool fragment_redirect_starts(struct defragmenter *c, struct held *h, int64_t until_ms,
                               int64_t ttl_ms);
-/* What is to be done with one that is SENT. */
+/* The answer to an offer of a fragment that is SENT. */
 enum manager_offered fragment_redirect_goes_on(struct defragmenter *c, struct held *h,
                                                struct manager_offer *o);
-/* It is not SENT any more. */
+/* Undoes SENT, if it is. */
 void fragment_redirect_ends(struct defragmenter *c, struct held *h);
 /* manager_defragment's. */
 void fragment_redirect_answered(void *context, struct id id, bool taken);
 /* claims_setup's. */
 void fragment_redirect_other(void *context, const unsigned char key[DIGEST_SIZE],
                              const char *host);
-/* Those whose time is over go on as they are. When the next one's is; INT64_MAX: none.
- */
+/* Releases those whose time is over. Returns when the next is due; INT64_MAX: none. */
 int64_t fragment_redirect_tick(struct defragmenter *c, int64_t now_ms);
 void fragment_redirect_init(struct defragmenter *c);
 
-/* --- completion.c
- * ---------------------------------------------------------------------- */
+/* --- completion.c ----------------------------------------------------------------- */
 
-/* Goes on with what is complete. True: there is more. */
+/* Continues the reassembly of complete sets. True: there is more. */
 bool completion_go_on(struct defragmenter *c);
 void completion_stop(struct defragmenter *c);
-/* An adopted journal may have had wholes whose parts have not ended:
- * completion_finish() is to come before any of these is looked into. */
+/* A journal was adopted, perhaps with reassembled messages whose parts have not ended:
+ * completion_finish() must come before any of these is examined. */
 bool completion_are_unfinished(const struct defragmenter *c);
-/* Ends the parts of all wholes that are found half done. Not within an offer. Until
- * that is durable (is_ending) none of these wholes may go on: a power cut could leave
- * the parts without it. */
+/* Ends the parts of all reassembled messages that a crash has left. Not within an
+ * offer. None of these messages may be delivered until that is durable (is_ending): a
+ * power cut could remove a message and leave its parts. */
 void completion_finish(struct defragmenter *c);
-/* Ends the parts of a whole that an earlier run has made, if they are still there. */
-void completion_end_parts(struct defragmenter *c, const struct envelope *whole);
+/* Ends those parts that are left of a message that an earlier run has reassembled. */
+void completion_end_parts(struct defragmenter *c, const struct envelope *reassembled);
 
 #endif

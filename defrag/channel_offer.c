@@ -1,4 +1,4 @@
-/* Messages offered to the channel: examined, then held back, absorbed, or passed on. */
+/* Answers the manager's offers: a message passes, waits, is absorbed or redirected. */
 #include "defrag/channel_internal.h"
 
 #include "base/memory.h"
@@ -15,7 +15,7 @@
 enum {
     FAR_MS = 24 * 60 * 60 * 1000,
     ADOPTION_MS = 100,         /* more than a turn: see completion_are_unfinished() */
-    GRACE_MS = 60 * 60 * 1000, /* a late part finds the host that had the others */
+    GRACE_MS = 60 * 60 * 1000, /* a late part still finds the owner of its set */
     TEXTS_MAX = ENVELOPE_BYTES_MAX,
     RANGES_MAX = 8 /* of missing numbers, in words */
 };
@@ -32,10 +32,10 @@ channel_offer_say(const struct defragmenter *c, enum log_level level, struct id 
 
 /* --- Recipients ------------------------------------------------------------------- */
 
-/* An address that was offered. */
+/* A recipient of the offer. */
 struct offered {
     struct text address;
-    size_t which; /* of the offer */
+    size_t which; /* index in the offer */
 };
 
 static int
@@ -72,7 +72,7 @@ channel_offer_put(char **space, struct text t)
     return copy;
 }
 
-/* Recipients, each once; whose it is. */
+/* Copies the sender, the trust and the recipients, each once. */
 static void
 copy_texts(struct looking *l, const struct envelope *e, const struct offered *all,
            size_t count)
@@ -83,7 +83,7 @@ copy_texts(struct looking *l, const struct envelope *e, const struct offered *al
         bytes += all[i].address.length;
     buffer_init(&l->texts, TEXTS_MAX);
     char *space = buffer_reserve(&l->texts, bytes + 1);
-    assert(space != NULL); /* an envelope has no more */
+    assert(space != NULL); /* envelopes have no more bytes */
     l->sender = channel_offer_put(&space, e->sender);
     l->trust = channel_offer_put(&space, e->trust);
     for (size_t i = 0; i < count; i++) {
@@ -92,7 +92,7 @@ copy_texts(struct looking *l, const struct envelope *e, const struct offered *al
     }
 }
 
-/* Which of the offer a set's answer has absorbed. */
+/* Marks the recipients of the offer for whom the set has absorbed it. */
 static void
 tell_absorbed(const struct looking *l, const struct offered *all,
               struct manager_offer *o)
@@ -116,7 +116,7 @@ read_origin(const struct looking *l, struct origin *origin)
     origin_read(l->trust, l->sender, origin);
 }
 
-/* What a peer has sent to us comes with its own. */
+/* Not of fragments from a peer, which bring their key along. */
 static void
 channel_offer_make_key(const struct defragmenter *c, struct held *h)
 {
@@ -126,7 +126,7 @@ channel_offer_make_key(const struct defragmenter *c, struct held *h)
                h->key);
 }
 
-/* A peer is no client: it hands on what others have sent. */
+/* A peer has no quota as a client: it forwards the mail of others. */
 static void
 note_quotas(const struct held *h, struct fragment *f)
 {
@@ -182,8 +182,8 @@ log_answer(const struct defragmenter *c, const struct held *h,
     log_end(&line);
 }
 
-/* Of more sets than a sender may have none is begun: neither here nor, because of us,
- * anywhere else. Else a stranger would fill the registry, and our memory of it. */
+/* A set beyond a quota was not begun here, so it must not stay claimed: an untrusted
+ * client would fill the registry and the memory of claims. */
 static void
 give_claim_back(struct defragmenter *c, const struct held *h)
 {
@@ -230,7 +230,7 @@ enter_set(struct defragmenter *c, struct held *h)
     channel_stir(c);
 }
 
-/* All that is needed is known: to the host that has its set, or into ours. */
+/* Examined: sends it to the host that owns its set, or enters it into the set here. */
 static void
 channel_offer_find_place(struct defragmenter *c, struct held *h)
 {
@@ -243,7 +243,7 @@ channel_offer_find_place(struct defragmenter *c, struct held *h)
         enter_set(c, h);
 }
 
-/* What the set has answered. h may be gone then. */
+/* Translates the set's answer for the manager. May free h. */
 static enum manager_offered
 channel_offer_tell(struct defragmenter *c, struct held *h, struct manager_offer *o)
 {
@@ -262,7 +262,7 @@ channel_offer_tell(struct defragmenter *c, struct held *h, struct manager_offer 
     return verdict == SET_PASSES ? MANAGER_PASS : MANAGER_AWAIT;
 }
 
-/* The disk does not answer, or is done. */
+/* The digest is done, or the content cannot be read. */
 static void
 end_look(struct defragmenter *c, struct held *h, enum examine_result result)
 {
@@ -278,8 +278,8 @@ end_look(struct defragmenter *c, struct held *h, enum examine_result result)
         channel_looking_free(h);
         h->state = HELD_LEAVING;
     }
-    /* To be told, and to get its time. What is gone meanwhile the set forgets in time.
-     */
+    /* The next offer returns the answer and the time. The set forgets messages that are
+     * gone when its time is over. */
     if (!manager_resume(c->manager, h->id) && h->state == HELD_LEAVING)
         channel_forget(c, h);
 }
@@ -298,7 +298,7 @@ channel_look_on(struct defragmenter *c)
     return c->looking != NULL;
 }
 
-/* The mark of a message that another host of ours has sent to us. */
+/* Reads the XDEFRAG mark of a message that a peer has sent. */
 static bool
 channel_offer_take_mark(const struct envelope *e, unsigned char key[DIGEST_SIZE])
 {
@@ -326,7 +326,7 @@ look_inside(struct defragmenter *c, struct manager_offer *o, int64_t until_ms)
         if (l->look.reading.kind == FRAGMENT_MALFORMED)
             c->figures.malformed++;
         if (l->look.reading.why)
-            channel_offer_say(c, LOG_LEVEL_INFO, e->id, "no fragment",
+            channel_offer_say(c, LOG_LEVEL_INFO, e->id, "not a fragment",
                               l->look.reading.why);
         channel_looking_free(h);
         free(h);
@@ -365,9 +365,9 @@ channel_offer_leave(struct defragmenter *c, struct held *h, struct manager_offer
     return bounces && o->count > 0 ? channel_offer_bounce(o) : MANAGER_PASS;
 }
 
-/* Its time is over, and nobody has seen it: what becomes of it must not depend on when
- * we are started. What was tried before has been released already, unless a mark says
- * that it waits: another host was tried, or were other recipients. */
+/* A fragment whose time ended while no daemon ran gets what defrag_on_timeout says. One
+ * with attempts has been released already, unless its mark says that it awaits parts:
+ * then the attempts were for a peer or for other recipients. */
 static enum manager_offered
 come_overdue(struct defragmenter *c, struct manager_offer *o)
 {
@@ -398,7 +398,8 @@ come_overdue(struct defragmenter *c, struct manager_offer *o)
     return MANAGER_AWAIT_ALL;
 }
 
-/* With other routes it does not wait any more; unless it is being joined. */
+/* The routes have changed or an operator released it: it passes, unless reassembly has
+ * begun. */
 static enum manager_offered
 channel_offer_let_go(struct defragmenter *c, struct held *h, struct manager_offer *o)
 {
@@ -437,7 +438,7 @@ offer_again(struct defragmenter *c, struct held *h, struct manager_offer *o)
     return MANAGER_AWAIT;
 }
 
-/* Wholes that were found are to be finished before. */
+/* Until completion_finish() is done, and durable. */
 static enum manager_offered
 channel_offer_put_off(struct defragmenter *c, struct manager_offer *o, int64_t now)
 {
@@ -464,7 +465,6 @@ decide(struct defragmenter *c, struct manager_offer *o)
     if (o->count == 0 || e->delivery.released ||
         parts_list_depth_of(e) >= PARTS_LIST_DEPTH_MAX)
         return MANAGER_PASS;
-    /* Its time decides, so that what was released passes. */
     if (completion_are_unfinished(c))
         return channel_offer_put_off(c, o, now);
     return until > now ? look_inside(c, o, until) : come_overdue(c, o);
@@ -484,7 +484,7 @@ channel_offer(void *context, struct manager_offer *o)
     return result;
 }
 
-/* --- In words --------------------------------------------------------------------- */
+/* --- Explanations for operators --------------------------------------------------- */
 
 /* "2, 4-7 and more" */
 static void
@@ -523,7 +523,7 @@ owner_of(const struct defragmenter *c, const struct held *h)
     case OWNER_ALONE:
         return "none (this host works alone)";
     case OWNER_ASKED:
-        return "being asked for";
+        return "not known yet";
     case OWNER_US:
         break;
     case OWNER_OTHER:
@@ -532,7 +532,7 @@ owner_of(const struct defragmenter *c, const struct held *h)
     return "this host";
 }
 
-/* When its time is over. */
+/* What happens when its time is over. */
 static const char *
 fate_of(const struct defragmenter *c)
 {

@@ -1,4 +1,4 @@
-/* From complete sets to messages of the queue: made, stored, their parts ended. */
+/* Complete sets become messages of the queue: reassembled, stored, parts ended. */
 #include "defrag/channel_internal.h"
 
 #include "base/memory.h"
@@ -10,14 +10,14 @@
 #include <stdlib.h>
 
 enum {
-    AGAIN_MS = 60 * 1000 /* what the queue refuses it may take then */
+    AGAIN_MS = 60 * 1000 /* after the queue has refused a message */
 };
 
 static void
-log_parts(const struct defragmenter *c, struct id whole, const struct set_join *j)
+log_parts(const struct defragmenter *c, struct id id, const struct set_join *j)
 {
     struct log_line line;
-    channel_log_start(&line, c, whole, j->key);
+    channel_log_start(&line, c, id, j->key);
     log_field_number(&line, "fragments", j->count);
     log_field_number(&line, "recipients", (int64_t)j->recipient_count);
     log_field(&line, "status", TEXT("reassembled"));
@@ -26,8 +26,8 @@ log_parts(const struct defragmenter *c, struct id whole, const struct set_join *
 
 /* --- Its parts -------------------------------------------------------------------- */
 
-/* What an earlier run has joined is known by name alone, and a name is soon written:
- * only of a fragment is it believed that it has gone on in another message. */
+/* A reassembled message of an earlier run lists its parts by name, and names can be
+ * forged or reused: a part is ended only if it is a fragment. */
 static bool
 completion_is_fragment(struct defragmenter *c, struct id id)
 {
@@ -47,22 +47,22 @@ completion_is_fragment(struct defragmenter *c, struct id id)
     return result == EXAMINE_MORE || result == EXAMINE_DONE;
 }
 
-/* They have arrived in the whole. */
+/* Ends the parts as delivered: the reassembled message has taken them over. */
 static void
-settle_parts(struct defragmenter *c, const struct envelope *whole, bool is_new)
+settle_parts(struct defragmenter *c, const struct envelope *reassembled, bool is_new)
 {
     char name[ID_LENGTH + 1];
-    struct text rest = whole->fragment.made_of;
+    struct text rest = reassembled->fragment.made_of;
     struct id id;
     unsigned *indexes;
     size_t count;
-    struct id before = queue_enter(c->queue, whole->id); /* it names them */
-    id_format(whole->id, name);
+    struct id before = queue_enter(c->queue, reassembled->id); /* it names them */
+    id_format(reassembled->id, name);
     struct outcome outcome = outcome_make(VERDICT_DELIVERED, BLAME_NONE, 250, "2.0.0",
                                           "reassembled: continues in %s", name);
     outcome.notifies = true; /* the reassembled message answers for it */
     while (parts_list_next(&rest, &id, &indexes, &count)) {
-        /* What cannot be read now is offered again, and absorbed as a repetition. */
+        /* A part that cannot be read is offered again, and absorbed as a repetition. */
         bool ends = is_new || completion_is_fragment(c, id);
         if (!ends || !manager_settle_awaiting(c->manager, id, indexes, count, &outcome))
             (void)manager_resume(c->manager, id);
@@ -71,11 +71,11 @@ settle_parts(struct defragmenter *c, const struct envelope *whole, bool is_new)
     queue_leave(c->queue, before);
 }
 
-/* Those that no set has any more. */
+/* Forgets the parts that are in no set any more. */
 static void
-forget_parts(struct defragmenter *c, const struct envelope *whole)
+forget_parts(struct defragmenter *c, const struct envelope *reassembled)
 {
-    struct text rest = whole->fragment.made_of;
+    struct text rest = reassembled->fragment.made_of;
     struct set_view view;
     struct id id;
     unsigned *indexes;
@@ -89,9 +89,9 @@ forget_parts(struct defragmenter *c, const struct envelope *whole)
 }
 
 void
-completion_end_parts(struct defragmenter *c, const struct envelope *whole)
+completion_end_parts(struct defragmenter *c, const struct envelope *reassembled)
 {
-    settle_parts(c, whole, false);
+    settle_parts(c, reassembled, false);
 }
 
 bool
@@ -130,7 +130,7 @@ completion_finish(struct defragmenter *c)
     queue_barrier(c->queue, &c->parts_ended, on_parts_durable, c);
 }
 
-/* --- Until that is durable -------------------------------------------------------- */
+/* --- Acceptance, when the ends of the parts are durable --------------------------- */
 
 static void
 accept_all(struct defragmenter *c, struct joining **list)
@@ -164,12 +164,12 @@ on_durable(void *context)
     await_durable(c);
 }
 
-/* --- Stored ----------------------------------------------------------------------- */
+/* --- Storing ---------------------------------------------------------------------- */
 
 static void
 joining_free(struct joining *j)
 {
-    reassembled_free(&j->whole);
+    reassembled_free(&j->message);
     envelope_free(&j->envelope);
     free(j);
 }
@@ -195,7 +195,7 @@ renew(void *context)
     channel_stir(c);
 }
 
-/* The disk is full, perhaps: all of it waits, as long as its set would have waited. */
+/* The disk may be full: tries again, as long as the set has time left. */
 static void
 completion_put_off(struct defragmenter *c, struct joining *j, const char *why)
 {
@@ -210,7 +210,7 @@ completion_put_off(struct defragmenter *c, struct joining *j, const char *why)
     log_say(c->log, LOG_LEVEL_WARNING, "defrag", name,
             "%u fragments are not reassembled yet, retry in 60 s: %s",
             (unsigned)j->join->count, why);
-    reassembled_free(&j->whole);
+    reassembled_free(&j->message);
     DL_APPEND(c->refused, j);
     if (!heap_has(&c->again.node))
         loop_timer_start(c->loop, &c->again, AGAIN_MS, renew, c);
@@ -239,7 +239,7 @@ completion_stored(void *context, struct envelope *e, const struct outcome *refus
     channel_stir(c);
 }
 
-/* --- Made ------------------------------------------------------------------------- */
+/* --- Reassembly ------------------------------------------------------------------- */
 
 static struct joining *
 next_joining(struct defragmenter *c)
@@ -269,7 +269,7 @@ completion_begin(struct defragmenter *c)
                                       .hostname = c->settings.hostname,
                                       .keeps_subject = c->settings.keeps_subject,
                                       .join = j->join};
-    j->whole = reassembled_new(&setup);
+    j->message = reassembled_new(&setup);
     c->making = j;
     return true;
 }
@@ -279,8 +279,8 @@ completion_store(struct defragmenter *c, struct joining *j)
 {
     struct queue_draft *draft;
     struct envelope *e;
-    reassembled_take(j->whole, &draft, &e);
-    reassembled_free(&j->whole);
+    reassembled_take(j->message, &draft, &e);
+    reassembled_free(&j->message);
     DL_APPEND(c->storing, j);
     queue_commit(&draft, &e, completion_stored, j);
 }
@@ -291,9 +291,9 @@ completion_go_on(struct defragmenter *c)
     if (!completion_begin(c))
         return false;
     struct joining *j = c->making;
-    /* Should it be deadly, one of its parts is put aside, and there is no join. */
+    /* After repeated crashes in here the guard quarantines this part: no reassembly. */
     struct id before = queue_enter(c->queue, j->join->parts[0]);
-    enum reassembled_result result = reassembled_go(j->whole, CHANNEL_BUDGET);
+    enum reassembled_result result = reassembled_go(j->message, CHANNEL_BUDGET);
     queue_leave(c->queue, before);
     switch (result) {
     case REASSEMBLED_MORE:
@@ -304,9 +304,9 @@ completion_go_on(struct defragmenter *c)
         break;
     case REASSEMBLED_FAILED: {
         char why[OUTCOME_TEXT_MAX];
-        snprintf(why, sizeof(why), "%s", reassembled_trouble(j->whole));
+        snprintf(why, sizeof(why), "%s", reassembled_trouble(j->message));
         c->making = NULL;
-        if (reassembled_is_refused(j->whole))
+        if (reassembled_is_refused(j->message))
             completion_put_off(c, j, why);
         else
             completion_give_up(c, j, why);
@@ -316,7 +316,7 @@ completion_go_on(struct defragmenter *c)
     return true;
 }
 
-/* What it was is found by the next start. */
+/* The next startup finds what was under way. */
 static void
 completion_drop(struct defragmenter *c, struct joining **list)
 {

@@ -1,4 +1,4 @@
-/* Fragments on their way to the host that joins them. */
+/* Fragments on their way to the host that owns their set. */
 #include "defrag/channel_internal.h"
 
 #include "base/memory.h"
@@ -44,7 +44,7 @@ depart(struct defragmenter *c, struct held *h, const char *host, int64_t until_m
     channel_log_start(&line, c, h->id, h->key);
     log_field_format(&line, "host", "%s", host);
     log_field(&line, "status", TEXT("redirected"));
-    log_remark(&line, TEXT("that host has its set"));
+    log_remark(&line, TEXT("that host owns its set"));
     log_end(&line);
     channel_stir(c);
 }
@@ -59,7 +59,7 @@ fragment_redirect_ends(struct defragmenter *c, struct held *h)
     h->host = NULL;
 }
 
-/* While a host is away, what is on its way to him is in memory all the time. */
+/* Fragments for a host that does not answer stay in memory. */
 static bool
 are_too_many(const struct defragmenter *c)
 {
@@ -67,7 +67,7 @@ are_too_many(const struct defragmenter *c)
     return limit > 0 && c->journeys.count >= limit;
 }
 
-/* The registry may name a host that we do not know: then each joins what it has. */
+/* A host that is not in defrag_peers is ignored: each host reassembles what it has. */
 static const char *
 elsewhere(struct defragmenter *c, const struct held *h, int64_t ttl_ms)
 {
@@ -123,7 +123,7 @@ fragment_redirect_answered(void *context, struct id id, bool taken)
     assert(h->untaken > 0);
     if (taken) {
         h->untaken--;
-        if (h->untaken == 0) /* also when its time was over meanwhile */
+        if (h->untaken == 0) /* also if its time ended meanwhile */
             channel_forget(c, h);
     } else if (h->state == HELD_SENT) {
         c->figures.returned++;
@@ -147,7 +147,7 @@ fragment_redirect_tick(struct defragmenter *c, int64_t now_ms)
     return INT64_MAX;
 }
 
-/* --- A set that was begun here is another host's ---------------------------------- */
+/* --- Another host owns a set that was begun here ---------------------------------- */
 
 struct leaving {
     struct defragmenter *channel;
@@ -166,7 +166,7 @@ send_on(void *context, struct id id)
     if (h == NULL || h->state != HELD_WAITING || h->by_peer || are_too_many(c))
         return;
     if (!sets_forget(c->sets, id))
-        return; /* it is being joined: all of it was here */
+        return; /* reassembly has begun: all fragments were here */
     channel_looking_free(h);
     depart(c, h, l->host, view.until_ms);
     if (!manager_resume(c->manager, id))
@@ -183,7 +183,7 @@ fragment_redirect_other(void *context, const unsigned char key[DIGEST_SIZE],
         sets_each_part(c->sets, key, send_on, &l);
     else
         log_say(c->log, LOG_LEVEL_WARNING, "defrag", NULL,
-                "fragments belong to host '%s', which is not in defrag_peers: they "
+                "host '%s' owns a set of fragments but is not in defrag_peers: they "
                 "stay here",
                 host);
 }

@@ -50,7 +50,7 @@ test_orders(int64_t journal)
     world_turns(&s.w);
     stage_arrived(&s, 7, "b@y", "Content-Type: message/partial\r\n\r\nx\r\n",
                   "malformed");
-    ok(world_logged(&s.w, "no fragment"));
+    ok(world_logged(&s.w, "not a fragment"));
     is_number(stage_figures(&s).malformed, 1, "is counted");
     stage_end(&s);
 }

@@ -54,7 +54,7 @@ test_ours(void)
     is_number(h.registry.count, 1, "a set begins: it is claimed");
     is_number(h.registry.asked[0]->ttl_ms, STAGE_HALF_MS + 3600 * 1000,
               "for longer than it can wait");
-    ok(explains(&h, "owner being asked for; "));
+    ok(explains(&h, "owner not known yet; "));
     shared_tell(&h, REGISTRY_OWN, "");
     ok(explains(&h, "owner this host; "));
     part(&h, "i", 1);
