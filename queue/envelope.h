@@ -36,7 +36,8 @@ struct recipient {
 };
 
 /* A result that a notification will report to the sender (bounce/ID): a failure, or a
- * success that the sender asked for (NOTIFY=SUCCESS); the outcome's verdict says which. */
+ * success that the sender asked for (NOTIFY=SUCCESS); the outcome's verdict says
+ * which. */
 struct failure {
     unsigned recipient;
     bool expired; /* failed because the message's lifetime was over */
@@ -66,8 +67,8 @@ struct fragment_state {
     /* For a fragment to or from another of our hosts: "KEY;DEPTH;EPOCH" of its set
      * (queue/set_mark.h); or empty. */
     struct text set_mark;
-    /* The fragment came from another of our hosts with a valid set_mark: only then is the
-     * mark kept, and the fragment is never sent on to another host. */
+    /* The fragment came from another of our hosts with a valid set_mark: only then is
+     * the mark kept, and the fragment is never sent on to another host. */
     bool by_peer;
 };
 
@@ -140,13 +141,14 @@ enum progress envelope_read_channel(struct text bytes, struct id id,
  * warned), and where. */
 enum { ENVELOPE_DUE_OFFSET = 16, ENVELOPE_DUE_SIZE = 32 };
 void envelope_write_due(const struct envelope *e, char out[ENVELOPE_DUE_SIZE]);
-/* Reads due_ms, attempts, released and warned alone, from the first 48 bytes of info/ID.
- * A torn slot means now; `warned`, which is never cleared, is trusted even then. */
+/* Reads due_ms, attempts, released and warned alone, from the first 48 bytes of
+ * info/ID. A torn slot means now; `warned`, which is never cleared, is trusted even
+ * then. */
 void envelope_read_due(struct text start, struct id id, struct envelope *e);
 /* One failure as appended to bounce/ID. Reading silently skips torn ones: a text is
  * durable before its D mark, so a torn one has no mark. Reading sets `done` of each
- * recipient found, which completes a crash between text and mark. The first failure of a
- * recipient counts. */
+ * recipient found, which completes a crash between text and mark. The first failure of
+ * a recipient counts. */
 void envelope_write_failure(const struct envelope *e, const struct failure *f,
                             struct buffer *out);
 void envelope_read_failures(struct text bytes, struct envelope *e);

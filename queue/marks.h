@@ -3,7 +3,7 @@
  * Written together at the end of a turn, at most 100 ms or 64 marks late (doc/design.md
  * "Crash rules"); a message that is retired before costs no write. Where they go:
  *   journaled, all results final   a record of the journal
- *   journaled or S4, deferred      the message moves to S5, with its marks (preprocess.h)
+ *   journaled or S4, deferred      the message moves to S5 (preprocess.h)
  *   S5                             the message's files
  * Marks that the disk refuses stay here and are written later, so that a full disk does
  * not cause a second delivery. */
@@ -58,7 +58,8 @@ bool marks_retire(struct marks *m, struct envelope **e);
 /* Behind queue_wait(). */
 void marks_wait(struct marks *m, struct envelope *e, bool waits);
 
-/* Moves a journaled message to the spool in any state, because its segment is needed. */
+/* Moves a journaled message to the spool in any state, because its segment is
+ * needed. */
 void marks_move(struct marks *m, struct id id);
 
 /* Before id is read from disk: writes its pending marks. */

@@ -1,12 +1,12 @@
-/* The queue: messages stored durably, from acceptance to removal. The only door to spool
- * and journal. It never knows SMTP, destinations or the reason of a delivery;
+/* The queue: messages stored durably, from acceptance to removal. The only door to
+ * spool and journal. It never knows SMTP, destinations or the reason of a delivery;
  * queue/manager/manager.h couples it with the scheduler.
  *
- * The states on disk are qmail's (doc/design.md "Message states"): S2 mess, S3 mess+intd,
- * S4 +todo (QUEUED: durable), S5 info+local+remote (+bounce) without todo. A new message
- * is a journal record instead ("journaled"), or S4 when an injector wrote it, and is
- * delivered from there. The first result that does not end the message moves it to S5
- * ("preprocessed").
+ * The states on disk are qmail's (doc/design.md "Message states"): S2 mess, S3
+ * mess+intd, S4 +todo (QUEUED: durable), S5 info+local+remote (+bounce) without todo. A
+ * new message is a journal record instead ("journaled"), or S4 when an injector wrote
+ * it, and is delivered from there. The first result that does not end the message moves
+ * it to S5 ("preprocessed").
  *
  * The way of a message:
  *   queue_begin(), queue_write() ..., queue_name(), queue_commit()
@@ -42,9 +42,9 @@ struct queue_settings {
 
 /* Opens the queue for a daemon: makes the directories, takes the lock, cleans up and
  * recovers (doc/queue.md "Recovery"). found is called for each message, oldest first,
- * from a later turn on (never inside queue_open()); also for messages of other injectors
- * (trigger FIFO, and a scan every 25 minutes). Returns 0, or a sysexits code with one
- * line in error. */
+ * from a later turn on (never inside queue_open()); also for messages of other
+ * injectors (trigger FIFO, and a scan every 25 minutes). Returns 0, or a sysexits code
+ * with one line in error. */
 struct queue_entry {
     struct id id;
     int64_t due_ms;
@@ -55,16 +55,16 @@ int queue_open(struct queue **queue, struct loop *loop, struct log *log,
                const struct queue_settings *settings, queue_found *found, void *context,
                char *error, size_t error_size);
 /* Opens the queue for an injector or an operator, with or without a daemon: no lock, no
- * recovery; makes missing directories only with permission to. queue_commit() then works
- * immediately (no loop): the callback comes before queue_commit() returns, and the
- * trigger is pulled. */
+ * recovery; makes missing directories only with permission to. queue_commit() then
+ * works immediately (no loop): the callback comes before queue_commit() returns, and
+ * the trigger is pulled. */
 int queue_open_injector(struct queue **queue, struct log *log,
                         const struct queue_settings *settings, char *error,
                         size_t error_size);
 /* True when a daemon holds the spool's lock. */
 bool queue_has_daemon(struct queue *queue);
-/* For the daemon, once, at startup: warns of a file system that is too small or misses a
- * directory; a second later, of guarantees that the file system does not give. */
+/* For the daemon, once, at startup: warns of a file system that is too small or misses
+ * a directory; a second later, of guarantees that the file system does not give. */
 void queue_look_at_disk(struct queue *queue);
 /* True when every message that was there at startup has been reported. */
 bool queue_has_found_all(const struct queue *queue);
@@ -106,15 +106,15 @@ void queue_discard(struct queue_draft **draft);
 
 /* --- Delivering ------------------------------------------------------------------- */
 
-/* NULL: gone, or damaged (then the daemon puts the message into corrupt/ with a note and
- * a log line; an operator's process leaves it alone). */
+/* NULL: gone, or damaged (then the daemon puts the message into corrupt/ with a note
+ * and a log line; an operator's process leaves it alone). */
 struct envelope *queue_load(struct queue *queue, struct id id);
 /* As queue_load(), but does not check the content: to deliver the message, or to return
  * it to its sender, use queue_load(). */
 struct envelope *queue_look(struct queue *queue, struct id id);
 /* Spreads the content check of queue_load() over turns; for a daemon, before it loads a
- * message that may be large or another user's. Reads at most *budget bytes and subtracts
- * them. One message at a time: a call for another one starts anew. */
+ * message that may be large or another user's. Reads at most *budget bytes and
+ * subtracts them. One message at a time: a call for another one starts anew. */
 enum queue_check {
     QUEUE_CHECKED,    /* queue_load() in this turn reads at most the rest of budget */
     QUEUE_CHECK_MORE, /* call again in a later turn */
@@ -138,7 +138,8 @@ void queue_content_close(struct queue *queue, int content);
  * or retired, or the queue is closed. */
 void queue_settle(struct queue *queue, struct envelope *e, unsigned index,
                   enum channel channel, const struct failure *failure);
-/* Not before due_ms (attempts made up to now); the envelope is written (S5) and freed. */
+/* Not before due_ms (attempts made up to now); the envelope is written (S5) and
+ * freed. */
 void queue_defer(struct queue *queue, struct envelope **e, int64_t due_ms,
                  unsigned attempts);
 /* Nothing is left to do: the files are removed (todo/info first, mess last); the
@@ -147,9 +148,9 @@ void queue_retire(struct queue *queue, struct envelope **e);
 
 /* --- Crashes ---------------------------------------------------------------------- */
 
-/* These two bracket work on a message: a crash in between is attributed to it, and after
- * two of them startup quarantines the message (queue/spool/guard.h). Use them within one
- * callback; they nest. The functions of this header do so themselves. */
+/* These two bracket work on a message: a crash in between is attributed to it, and
+ * after two of them startup quarantines the message (queue/spool/guard.h). Use them
+ * within one callback; they nest. The functions of this header do so themselves. */
 struct id queue_enter(struct queue *queue, struct id id);
 void queue_leave(struct queue *queue, struct id before);
 /* The record of work in progress that startup reads after a crash. */

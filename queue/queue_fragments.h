@@ -1,5 +1,5 @@
-/* The queue for fragments (doc/defragment.md): the mark of a fragment that awaits parts,
- * and the reassembled messages that a crash has left behind. */
+/* The queue for fragments (doc/defragment.md): the mark of a fragment that awaits
+ * parts, and the reassembled messages that a crash has left behind. */
 #ifndef QUEUE_QUEUE_FRAGMENTS_H
 #define QUEUE_QUEUE_FRAGMENTS_H
 
@@ -11,8 +11,8 @@
 void queue_wait(struct queue *queue, struct envelope *e, bool waits);
 /* The reassembled messages that startup has found in the journal (without a journal: in
  * todo/, perhaps with others among them), oldest first, before queue_found reports
- * anything; and those of journals adopted since, by any process at any time. Some may be
- * over. The caller frees ids. */
+ * anything; and those of journals adopted since, by any process at any time. Some may
+ * be over. The caller frees ids. */
 size_t queue_made(struct queue *queue, struct id **ids);
 /* Grows when the daemon adopts a journal, before queue_found reports its messages. */
 uint64_t queue_adoptions(const struct queue *queue);

@@ -60,8 +60,8 @@ void queue_want_young(struct queue *queue);
 bool queue_may_be_withheld(const struct queue *queue, struct id id);
 /* The END record of the message, or its acceptance, is not durable yet. */
 bool queue_is_no_message(const struct queue *queue, struct id id);
-/* True while an operation of the disk is in progress, or a callback is due, that no timer
- * waits for; for tests. */
+/* True while an operation of the disk is in progress, or a callback is due, that no
+ * timer waits for; for tests. */
 bool queue_is_busy(const struct queue *queue);
 
 #endif

@@ -11,10 +11,10 @@ int queue_hold(struct queue *queue, const struct envelope *e, const char *reason
                bool durable);
 /* Moves every file of id to corrupt/ with a note; counted and logged. */
 void queue_quarantine(struct queue *queue, struct id id, const char *reason);
-/* Undoes queue_hold() or queue_quarantine(), durably: removes hold/ID, or moves the files
- * back from corrupt/ if the message is complete again. queue_found does not report it.
- * Returns 0, -ENOENT: neither held nor quarantined, -EBADMSG: still damaged, -EEXIST: the
- * spool has another message of that name, or -errno. */
+/* Undoes queue_hold() or queue_quarantine(), durably: removes hold/ID, or moves the
+ * files back from corrupt/ if the message is complete again. queue_found does not
+ * report it. Returns 0, -ENOENT: neither held nor quarantined, -EBADMSG: still damaged,
+ * -EEXIST: the spool has another message of that name, or -errno. */
 int queue_release(struct queue *queue, struct id id);
 
 enum queue_place {
@@ -40,18 +40,19 @@ int queue_each(struct queue *queue,
 struct envelope *queue_peek(struct queue *queue, struct id id, enum queue_place place);
 /* Removes every file of id, wherever it is. False: there was none. */
 bool queue_remove(struct queue *queue, struct id id);
-/* Removes a message that queue_each() has just reported outside HOLD and CORRUPT, without
- * a search of the other directories. */
+/* Removes a message that queue_each() has just reported outside HOLD and CORRUPT,
+ * without a search of the other directories. */
 bool queue_remove_listed(struct queue *queue, struct id id);
 /* Messages whose removal is in progress. At the limit, a caller that removes many
  * messages waits a little. */
 enum { QUEUE_ENDINGS_MAX = 10000 };
 size_t queue_endings(const struct queue *queue);
 
-/* The daemon takes over the slice of a dead instance, until the daemon stops: the journal
- * of that slice moves to the spool's files, and queue_found reports its messages. NULL:
- * told is called once, in a later turn, with error NULL when all of that is durable.
- * Otherwise returns the reason, in one line that is valid until the next call. */
+/* The daemon takes over the slice of a dead instance, until the daemon stops: the
+ * journal of that slice moves to the spool's files, and queue_found reports its
+ * messages. NULL: told is called once, in a later turn, with error NULL when all of
+ * that is durable. Otherwise returns the reason, in one line that is valid until the
+ * next call. */
 typedef void queue_adopted(void *context, const char *error, unsigned messages);
 const char *queue_adopt(struct queue *queue, unsigned slice, queue_adopted *told,
                         void *context) __attribute__((warn_unused_result));

@@ -1,5 +1,5 @@
-/* The mark of a fragment's set, sent from one of our hosts to another as the value of the
- * MAIL parameter XDEFRAG: "KEY;DEPTH;EPOCH" (pure; doc/defragment.md "Hosts"). */
+/* The mark of a fragment's set, sent from one of our hosts to another as the value of
+ * the MAIL parameter XDEFRAG: "KEY;DEPTH;EPOCH" (pure; doc/defragment.md "Hosts"). */
 #ifndef QUEUE_SET_MARK_H
 #define QUEUE_SET_MARK_H
 

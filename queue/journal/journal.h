@@ -1,15 +1,15 @@
-/* The journal: young mail and what became of it, in a ring of files that are
- * overwritten in place, so that one sync makes everything of a turn durable
- * (doc/queue.md "Journal").
+/* The journal: new messages and their delivery results, in a ring of files that are
+ * overwritten in place, so that one sync makes a whole turn durable (doc/queue.md
+ * "Journal").
  *
- * It keeps records and knows nothing of envelopes. A record is gathered into the open
- * batch; at the end of a turn (stage SYNC) the batch is written, and synced in the
- * background while the next one gathers: never two in flight. A batch that another one
+ * It keeps records and never reads envelopes. Records are added to the open batch; at
+ * the end of a turn (stage SYNC) the batch is written, and synced in the background
+ * while the next one collects records: never two in flight. A batch that another one
  * follows has therefore been acknowledged; only the last one may be torn.
  *
- * On disk, in ROOM/0000, 0001, ...: segments of one size, zero-filled when made,
- * recycled oldest first. Batches start at multiples of JOURNAL_BLOCK, so that nothing
- * durable is ever written over, with
+ * On disk, in DIRECTORY/0000, 0001, ...: segments of one size, zero-filled when made,
+ * recycled oldest first. Batches start at multiples of JOURNAL_BLOCK, so that durable
+ * bytes are never overwritten, with
  *   a header    magic, length and count of its records, the segment's sequence (rising
  *               over all segments) and cookie (random: content cannot forge a header),
  *               the batch's number (rising by one), the number before it that became
@@ -29,8 +29,8 @@ enum { JOURNAL_BLOCK = 4096 };
 
 enum record_type {
     RECORD_ACCEPT = 1, /* a message */
-    RECORD_MARK,       /* something became of its recipients */
-    RECORD_MOVED,      /* the spool has it, durably, with every mark so far */
+    RECORD_MARK,       /* results of recipients */
+    RECORD_MOVED,      /* the spool has the message, durably, with all marks */
     RECORD_END         /* nothing is left to do */
 };
 
@@ -44,11 +44,11 @@ struct journal_place {
 struct journal_settings {
     const char *directory; /* directory below the spool; made when missing */
     size_t segment_size;   /* multiple of JOURNAL_BLOCK, at least 16 of them */
-    unsigned segments;     /* at most; >= 4. Two are made at once, others as needed */
+    unsigned segments; /* at most; >= 4. Two are made at startup, others as needed */
 };
 
-/* A ring of that many bytes (journal_size) in about 16 segments, or in segments of that
- * size unless it is 0, within limits. */
+/* Divides a ring of size bytes (journal_size) into about 16 segments, or into segments
+ * of that size unless segment is 0, within limits. */
 struct journal_settings journal_divide(const char *directory, int64_t size,
                                        int64_t segment);
 
@@ -56,13 +56,13 @@ struct journal;
 
 struct journal_events {
     void *context;
-    /* Once a batch, in order, in stage SYNC: it is durable (0), or its messages may or
-     * may not exist (-errno) and their clients must hear so. Its other records are
-     * written anew elsewhere, with an END for each message. */
+    /* Once for each batch, in order, in stage SYNC. 0: durable. -errno: its messages
+     * may or may not exist, and their clients must be refused; its other records are
+     * written again elsewhere, with an END for each message. */
     void (*settled)(void *context, uint64_t batch, int error);
-    /* Few segments are left: every message that was accepted in one up to this sequence
-     * should be moved. Called in stage SYNC, again for each later sequence, and every
-     * 10 s while it stays so: moving may have failed. */
+    /* Few segments are left: move every message that was accepted in a segment up to
+     * this sequence. Called in stage SYNC, again for each later sequence, and every 10
+     * s while segments are few: a move may have failed. */
     void (*crowded)(void *context, uint64_t sequence);
     /* Once in stage SYNC after journal_accept() refused: there is space again. */
     void (*space)(void *context);
@@ -78,22 +78,21 @@ struct journal_record {
 };
 struct journal_reading {
     void *context;
-    /* In the order in which they were written. False: it makes no sense (and counts as
-     * damaged). */
+    /* In the order of writing. False: the record is invalid and counts as damaged. */
     bool (*record)(void *context, const struct journal_record *record);
-    /* Bytes that had been acknowledged and cannot be read any more; called after the
-     * records around them. where: "0003 at 8192". */
+    /* Acknowledged bytes that cannot be read any more; called after the records around
+     * them. where: "0003 at 8192". */
     void (*damaged)(void *context, struct text bytes, const char *where);
 };
 struct journal_summary {
     unsigned segments;
     uint64_t records, bytes;
-    bool torn; /* the last batch was not complete: it was never acknowledged */
+    bool torn; /* the last batch is incomplete: it was never acknowledged */
     unsigned damages;
 };
-/* Reads all of a space that is still needed, oldest first. Changes nothing: also for an
- * operator beside a running daemon (then the end may be missing). 0 (a missing space is
- * empty), or -errno when the disk did not answer. */
+/* Reads all records of a directory that are still needed, oldest first. Changes
+ * nothing: also for an operator beside a running daemon (then the end may be missing).
+ * 0 (a missing directory is empty), or -errno when the disk did not answer. */
 int journal_read(struct disk *disk, const char *directory,
                  const struct journal_reading *reading,
                  struct journal_summary *summary);
@@ -104,44 +103,44 @@ int64_t journal_read_place(struct disk *disk, const char *directory,
 
 /* --- Writing ---------------------------------------------------------------------- */
 
-/* Reads what is there (reading), then goes on behind it. 0, or -errno with one line in
- * error. Of what it has read it keeps what journal_keep() then names, and counts on a
- * journal_end() for each of these. */
+/* Reads the journal (reading), then writes behind its end. 0, or -errno with one line
+ * in error. Keeps the messages that journal_keep() then names; each of them must get
+ * its journal_end(). */
 int journal_open(struct journal **journal, struct spool *spool, struct loop *loop,
                  const struct journal_settings *settings,
                  const struct journal_reading *reading,
                  const struct journal_events *events, struct journal_summary *summary,
                  char *error, size_t error_size);
 void journal_keep(struct journal *journal, const struct journal_place *place);
-/* Writes what is gathered, waits for it (settled is called), closes. It may wait for
- * all syncs of the disk (disk_sync_wait), so others' done callbacks come, too. */
+/* Writes the open batch, waits for it (settled is called), closes. May wait for all
+ * syncs of the disk (disk_sync_wait()), so done callbacks of other modules come,
+ * too. */
 void journal_close(struct journal **journal);
 
 /* The largest payload of a message. */
 size_t journal_payload_max(const struct journal *journal);
 enum journal_appended { JOURNAL_APPENDED, JOURNAL_NO_ROOM };
-/* Adds a message: the payload is the pieces one after the other. Our own mail (notices)
- * may use the reserve that is kept for marks and ends. NO_ROOM: wait for space. */
+/* Adds a message; the payload is the pieces in sequence. own: our notification, which
+ * may use the reserve for marks and ends. NO_ROOM: wait for space. */
 enum journal_appended journal_accept(struct journal *journal, struct id id,
                                      const struct text *pieces, size_t count, bool own,
                                      struct journal_place *place, uint64_t *batch);
-/* Never refused. Written with the next batch, within 100 ms or 64 such records (R7).
+/* Never refused. Written with the next batch, within 100 ms or 64 such records.
  * payload: at most a segment less two blocks. */
 void journal_mark(struct journal *journal, struct id id, struct text payload);
-/* END or MOVED; place: of the ACCEPT, or NULL for a message of the spool. Returns the
- * batch (when it fails, the record is in the next one). */
+/* Adds END or MOVED; place: of the ACCEPT, or NULL for a message of the spool. Returns
+ * the batch (if that fails, the record is in the next one). */
 uint64_t journal_end(struct journal *journal, struct id id,
                      const struct journal_place *place, enum record_type type);
 /* Writes lazy records at the end of this turn. */
 void journal_hurry(struct journal *journal);
-/* True when nothing gathers and nothing is in flight. */
+/* True when no record waits and no batch is in flight; for tests. */
 bool journal_is_quiet(const struct journal *journal);
 
-/* Before a segment is recycled everything that its records stand for must be durable
- * elsewhere; sync is asked in stage SYNC and answers later, or at once, by
- * journal_checkpointed(). When asked, the batches that it is about are settled. After
- * an error it is asked again, not before 10 s. Without it segments are recycled freely.
- */
+/* Before a segment is recycled, the effects of its records must be durable elsewhere:
+ * checkpoint is called in stage SYNC and answers, later or immediately, by
+ * journal_checkpointed(). The batches concerned are settled by then. After an error it
+ * is called again, not before 10 s. Without it segments are recycled freely. */
 void journal_on_checkpoint(struct journal *journal, void (*checkpoint)(void *context),
                            void *context);
 void journal_checkpointed(struct journal *journal, int error);

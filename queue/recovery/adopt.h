@@ -1,11 +1,11 @@
-/* Journals whose daemon is no more: of another number of slices, of a dead instance, or
- * our own after the journal was turned off.
+/* Adoption of journals whose daemon is gone: of another number of slices, of a dead
+ * instance, or our own after the journal was turned off.
  *
- * Their messages move to the spool's files, of whatever slice they are; then the
- * segments go. A journal below journal/ is named by the part of the names that its daemon
- * handled, FIRST-LAST of ID_SLICES_MAX; whoever holds the lock on some of that part
- * knows that the daemon is dead. Killed at any moment, the next one does the rest:
- * until all of a journal is durable in files, its records count. */
+ * Their messages of all slices move to the spool's files; then the segments are
+ * removed. A journal below journal/ is named by the part of the names that its daemon
+ * handled, FIRST-LAST of ID_SLICES_MAX; a process that holds the lock on some of that
+ * part knows that the daemon is dead. After a kill at any moment the next pass
+ * continues: until a whole journal is durable in files, its records count. */
 #ifndef QUEUE_ADOPT_H
 #define QUEUE_ADOPT_H
 
@@ -15,7 +15,7 @@
 
 enum { ADOPT_PATH_MAX = 32 };
 
-/* Of the journal of a slice. */
+/* The path of a slice's journal. */
 void adopt_journal_path(unsigned slices, unsigned slice, char journal[ADOPT_PATH_MAX]);
 
 struct adopt_journal {
@@ -31,10 +31,10 @@ int adopt_list(struct disk *disk, struct adopt_journals *journals);
 
 struct adopted {
     unsigned journals, messages;
-    bool busy;       /* another petrel is at one of them: ask again soon */
-    bool unreadable; /* nothing is known of the messages in one of them */
-    bool refused;    /* the disk refused something: `withheld` must wait */
-    bool blocking;   /* busy or unreadable, and it may have messages of `ours` */
+    bool busy;       /* another petrel uses one of them: ask again soon */
+    bool unreadable; /* the messages in one of them are unknown */
+    bool refused;    /* the disk refused a part: `withheld` must wait */
+    bool blocking;   /* busy or unreadable, with a part in `ours` */
 };
 
 /* One pass over the journals that have a part in common with `slices`, but for `own`.
@@ -43,38 +43,39 @@ struct adopt {
     struct spool *spool;
     struct loop *loop;
     struct slices slices;
-    struct slices ours; /* those of them that we handle already */
+    struct slices ours; /* those that we handle already */
     const char *own;    /* NULL: none */
     void (*done)(void *context);
     void *context;
 
-    /* Then; withheld is the owner's to free. */
+    /* Results; the owner frees withheld. */
     struct adopted result;
-    struct id_set withheld; /* what a journal that is left has: hands off its files */
-    struct id_set *made; /* what was made of other messages, now or in an earlier pass,
-                          is added; or NULL */
+    struct id_set withheld; /* in a journal that is left: their files must not change */
+    /* Reassembled messages, of this pass or an earlier one, are added; or NULL. */
+    struct id_set *made;
 
-    struct adopt_journals journals; /* from here on: inside */
+    struct adopt_journals journals; /* from here on: private */
     size_t next;
-    int lock;               /* of the journal at work; -1: none is */
-    struct journaled young; /* what it has */
-    struct id *ended;       /* of its: to be removed, if something is left */
+    int lock;               /* of the current journal; -1: none */
+    struct journaled young; /* its messages */
+    struct id *ended;       /* ended in it: remove remaining files */
     size_t ended_count, ended_next;
-    struct journaled_message *at; /* to be moved next */
+    struct journaled_message *at; /* the next one to move */
     unsigned before;              /* messages of other journals */
-    bool failed;                  /* something of this journal */
-    bool marked;                  /* a message of it: joined_mark.h */
+    bool failed;                  /* for a part of this journal */
+    bool marked;                  /* a message of it: marker.h */
     bool running, moving, at_once;
     struct preprocessor mover;
     struct loop_task task;
 };
 
-/* spool to context are the caller's to set before; done is called in a later turn. */
+/* The caller sets the members from spool to context before; done is called in a later
+ * turn. */
 void adopt_start(struct adopt *a);
-/* The same before there is service: waits for the disk, and done is not called. */
+/* The same at startup, before service: waits for the disk; done is not called. */
 void adopt_at_once(struct adopt *a);
 bool adopt_is_running(const struct adopt *a);
-/* What is under way is left to the next pass; done is not called any more. */
+/* Leaves unfinished work to the next pass; done is no longer called. */
 void adopt_stop(struct adopt *a);
 
 #endif

@@ -1,11 +1,12 @@
-/* From S4, or from the journal, to S5: many messages at a time, durable without
- * waiting.
+/* Preprocessing: moves messages from S4, or from the journal, to S5, many at a time,
+ * and syncs them without blocking.
  *
- *   write     bounce, local, remote, info; for young mail mess too
- *   sync      each file, all at once; then todo/ (a todo that came back over a finished
- *             info would be delivered again); then the other directories
- * then the todos go. A crash anywhere before leaves the message what it was: whoever
- * finds both believes S5 only when it is whole (recover.c). */
+ *   write     bounce, local, remote, info; for a journaled message mess, too
+ *   sync      all files in parallel; then todo/ (a todo that came back beside a
+ *             complete info would be delivered again); then the other directories
+ *   remove    the todos
+ * A crash before the last step does not change the message: if todo and info are both
+ * there, S5 counts only if it is complete (recover.c). */
 #ifndef QUEUE_PREPROCESS_H
 #define QUEUE_PREPROCESS_H
 
@@ -18,11 +19,11 @@ enum {
 };
 
 struct preprocess {
-    struct envelope *envelope; /* then preprocessed */
-    bool owned;                /* the envelope is for the mover's user to free */
-    struct journaled_content *content; /* of young mail that is not large; released */
+    struct envelope *envelope;         /* then preprocessed */
+    bool owned;                        /* the caller frees the envelope */
+    struct journaled_content *content; /* journaled, not large; is released */
     bool young;
-    int result; /* 0 or -errno: the message is what it was */
+    int result; /* 0; or -errno: the message has not changed */
 };
 
 struct preprocessor;
@@ -36,8 +37,8 @@ struct preprocessor_sync {
 
 struct preprocessor {
     struct spool *spool;
-    void (*done)(
-        void *context); /* not called when preprocess_prepare() was done at once */
+    /* Not called when preprocess_prepare() returned true. */
+    void (*done)(void *context);
     void *context;
 
     struct preprocess moves[PREPROCESSOR_MAX];
@@ -49,11 +50,11 @@ struct preprocessor {
     unsigned sync_count;
 };
 
-/* spool to context are the caller's to set before. The caller fills moves and count.
- * True: done already. Else done is called once all are; count is then still set, and
- * the caller's to make 0 when the results have been read. */
+/* The caller sets the members from spool to context before, and fills moves and count.
+ * True: all are done already. False: done is called when all are. The caller reads the
+ * results, then sets count to 0. */
 bool preprocess_prepare(struct preprocessor *m);
-/* Nobody hears of what is under way; to be called before the disk is closed. */
+/* Drops moves in progress without a callback; call it before the disk is closed. */
 void preprocess_end(struct preprocessor *m);
 
 #endif

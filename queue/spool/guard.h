@@ -1,10 +1,11 @@
 /* The crash-loop guard: records which message is being processed when the process ends.
  *
- * While the daemon processes a message, the message's id is in one page of shared memory
- * (lock/guard), which outlives the process without a system call. The next startup reads
- * and counts it: a message that was being processed in two crashes is quarantined
- * (corrupt/) instead of being tried again (GNU Mailman's .bak and .psv; doc/design.md
- * "Crash-loop guard"). A message that ends or is deferred in order is forgotten.
+ * While the daemon processes a message, the message's id is in one page of shared
+ * memory (lock/guard), which outlives the process without a system call. The next
+ * startup reads and counts it: a message that was being processed in two crashes is
+ * quarantined (corrupt/) instead of being tried again (GNU Mailman's .bak and .psv;
+ * doc/design.md "Crash-loop guard"). A message that ends or is deferred in order is
+ * forgotten.
  *
  * A crash is the daemon's own (base/crash.h). An end from outside (SIGKILL, lack of
  * memory, power cut) also interrupts some message, but mostly an innocent one: six ends
@@ -12,9 +13,9 @@
  *
  * Ends with no message in process count, too: after two such crashes or six such ends,
  * each within a minute of startup, the daemon is careful. The manager then keeps one
- * message at a time in memory, the suspect, which counts as in process whenever no other
- * message does. When three suspects have been quarantined and the daemon still ends, mail
- * is not the reason, and no message is suspected any more.
+ * message at a time in memory, the suspect, which counts as in process whenever no
+ * other message does. When three suspects have been quarantined and the daemon still
+ * ends, mail is not the reason, and no message is suspected any more.
  *
  * The page is advisory: a missing or damaged one is made anew, without one nothing is
  * counted, and it is never synced. */
@@ -39,8 +40,8 @@ struct guard {
     struct id suspect;       /* time 0: none */
 };
 
-/* For the holder of the slice's lock alone. Counts the last end for the message that was
- * being processed, with a log line. */
+/* For the holder of the slice's lock alone. Counts the last end for the message that
+ * was being processed, with a log line. */
 void guard_open(struct guard *g, struct disk *disk, struct log *log, unsigned slices,
                 unsigned slice);
 /* The daemon stops in order; before guard_close(), which alone counts as a crash. */
@@ -60,7 +61,8 @@ struct id guard_enter(struct guard *g, struct id id);
 struct id guard_enter_nobody(struct guard *g);
 void guard_leave(struct guard *g, struct id before);
 
-/* Deferred: its ends are forgotten, unless the daemon ends while writing the deferral. */
+/* Deferred: its ends are forgotten, unless the daemon ends while writing the
+ * deferral. */
 void guard_rest(struct guard *g, struct id id);
 /* Ended, or released by the operator. */
 void guard_forget(struct guard *g, struct id id);

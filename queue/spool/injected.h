@@ -2,8 +2,8 @@
  *
  * Such a user is trusted no more than a client that may relay. Taken are sender,
  * recipients with NOTIFY and ORCPT, ENVID, RET, BODY, SMTPUTF8, the header lines before
- * the content (sendmail(1) writes them), and the time of submission, unless it is in the
- * future. All other records of the envelope are dropped. */
+ * the content (sendmail(1) writes them), and the time of submission, unless it is in
+ * the future. All other records of the envelope are dropped. */
 #ifndef QUEUE_INJECTED_H
 #define QUEUE_INJECTED_H
 
@@ -16,8 +16,8 @@ enum {
     INJECTED_PREFIX_MAX = 64 * 1024
 };
 
-/* e: as read from a file of another user in todo/. NULL, or in a few words why it is not
- * an envelope. */
+/* e: as read from a file of another user in todo/. NULL, or in a few words why it is
+ * not an envelope. */
 const char *injected_take(struct envelope *e, int64_t now_ms)
     __attribute__((warn_unused_result));
 

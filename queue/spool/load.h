@@ -1,9 +1,9 @@
 /* Loads a message from its files and checks that they are complete.
  *
- * Changes no file, with one exception: when spool.adopts, content that another user owns
- * is copied while it is read; a copy that matches the envelope is synced and replaces the
- * original. The owner could change the original, or link it to a file of a third user,
- * between a check and the delivery. */
+ * Changes no file, with one exception: when spool.adopts, content that another user
+ * owns is copied while it is read; a copy that matches the envelope is synced and
+ * replaces the original. The owner could change the original, or link it to a file of a
+ * third user, between a check and the delivery. */
 #ifndef QUEUE_LOAD_H
 #define QUEUE_LOAD_H
 
@@ -17,8 +17,8 @@ enum load_result {
 };
 enum { LOAD_REASON_MAX = 160 };
 
-/* S4 or S5 (if both are there, S5 counts when it is complete); checks size and CRC of the
- * content. Sets *e only with LOAD_DONE. */
+/* S4 or S5 (if both are there, S5 counts when it is complete); checks size and CRC of
+ * the content. Sets *e only with LOAD_DONE. */
 enum load_result load_message(struct spool *s, struct id id, struct envelope **e,
                               char reason[LOAD_REASON_MAX]);
 /* The same without a check of the content and without `held` and `awaits_parts`: for
@@ -69,12 +69,12 @@ struct load_check {
     struct disk_sync sync;
 };
 
-/* False: no check is needed, because our own content has at most budget bytes, or because
- * load_message() will report what is wrong; the stage stays NONE. */
+/* False: no check is needed, because our own content has at most budget bytes, or
+ * because load_message() will report what is wrong; the stage stays NONE. */
 bool load_check_start(struct load_check *c, struct spool *s, struct id id,
                       int64_t budget) __attribute__((warn_unused_result));
-/* Reads at most *budget bytes and subtracts them. WAITS: for the disk, which answers in a
- * later turn. */
+/* Reads at most *budget bytes and subtracts them. WAITS: for the disk, which answers in
+ * a later turn. */
 enum load_step load_check_go(struct load_check *c, int64_t *budget);
 /* load_message() after a finished check, which need not be of this content. */
 enum load_result load_checked(struct spool *s, struct id id, struct load_check *check,

@@ -19,7 +19,8 @@ struct slices {
 void slices_init(struct slices *s, unsigned count, unsigned own);
 void slices_add(struct slices *s, unsigned slice);
 bool slices_have(const struct slices *s, struct id id);
-/* Whether one of the units first to last (as adopt_journal_path() counts them) is in. */
+/* Whether one of the units first to last (as adopt_journal_path() counts them) is
+ * in. */
 bool slices_overlap(const struct slices *s, unsigned first, unsigned last);
 /* The number of units in each slice. */
 unsigned slices_width(unsigned count);

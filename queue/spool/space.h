@@ -1,8 +1,8 @@
 /* Free space on the spool's file system, and how much of it new mail may use.
  *
- * A reserve is kept for mail in the queue: its marks, bounces and files. Mail is refused
- * while less than the reserve is free, and accepted again when an eighth more than that
- * is free; the daemon logs both, one line each. */
+ * A reserve is kept for mail in the queue: its marks, bounces and files. Mail is
+ * refused while less than the reserve is free, and accepted again when an eighth more
+ * than that is free; the daemon logs both, one line each. */
 #ifndef QUEUE_SPACE_H
 #define QUEUE_SPACE_H
 
@@ -38,8 +38,8 @@ void space_start(struct space *s);
 void space_stop(struct space *s);
 /* False: too little space for size more bytes (0: unknown). */
 bool space_has(struct space *s, int64_t size);
-/* The size that a journal gets of `wanted` bytes on a file system that it shares with the
- * journals of `slices`. */
+/* The size that a journal gets of `wanted` bytes on a file system that it shares with
+ * the journals of `slices`. */
 int64_t space_journal(struct space *s, int64_t wanted, unsigned slices);
 /* At startup: logs when mail is refused, and when it always will be. */
 void space_look(struct space *s, bool has_journal);

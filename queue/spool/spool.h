@@ -1,9 +1,9 @@
 /* The spool: the files of a message, and the steps between S1 and S5 as file
  * operations.
  *
- * No other module knows file names; this one never knows when a step is due. Each message
- * has at most one file in each directory, named by its id; corrupt/ holds ID.DIRECTORY
- * and ID.note.
+ * No other module knows file names; this one never knows when a step is due. Each
+ * message has at most one file in each directory, named by its id; corrupt/ holds
+ * ID.DIRECTORY and ID.note.
  *
  *   S1, S2 mess, S3 +intd    draft.c, commit.c
  *   S3 -> S4 +todo           spool_enter_todo; durable once its directory is synced
@@ -11,8 +11,8 @@
  *   S5 bounce text, D marks  spool_append_failures, spool_mark
  *   S4 or S5 -> S1           spool_remove_all
  *
- * A name is durable when its directory has been synced; a new file's name when the file has
- * been synced itself (doc/design.md "File systems"). Results are 0 or -errno; every
+ * A name is durable when its directory has been synced; a new file's name when the file
+ * has been synced itself (doc/design.md "File systems"). Results are 0 or -errno; every
  * failed call has been logged, and EIO or a file system that turned read-only latches
  * `trouble`: no new mail is accepted until a restart; delivery goes on. */
 #ifndef QUEUE_SPOOL_H
@@ -23,8 +23,8 @@
 #include "queue/envelope.h"
 #include "queue/spool/guard.h"
 
-/* In the order in which startup lists them: mess last, so that a message that an injector
- * makes meanwhile is never seen without its mess. */
+/* In the order in which startup lists them: mess last, so that a message that an
+ * injector makes meanwhile is never seen without its mess. */
 enum spool_dir {
     SPOOL_PID,
     SPOOL_TODO,
@@ -87,8 +87,8 @@ void spool_pull_trigger(struct spool *s, struct id id);
 /* Logs what failed (error < 0), with the id unless id is NULL, and latches. Returns
  * error. */
 int spool_trouble(struct spool *s, int error, const struct id *id, const char *doing);
-/* Writes one line: what failed at startup, with this error (< 0), and the remedy. s->disk
- * may be NULL. Returns error. */
+/* Writes one line: what failed at startup, with this error (< 0), and the remedy.
+ * s->disk may be NULL. Returns error. */
 int spool_complain(const struct spool *s, const char *path, const char *doing,
                    int error, char *out, size_t size);
 /* Logs that count names in a directory are not ids; not if count is 0. */
@@ -105,13 +105,15 @@ int spool_create(struct spool *s, const char *path);
 int spool_write_new(struct spool *s, enum spool_dir dir, struct id id,
                     struct text bytes, bool replace);
 int spool_sync(struct spool *s, int file, const struct id *id);
-/* Of the directories with changed names those in the mask; stops at the first error. todo
- * is first: a todo that came back beside a complete info would be delivered again. */
+/* Of the directories with changed names those in the mask; stops at the first error.
+ * todo is first: a todo that came back beside a complete info would be delivered
+ * again. */
 int spool_sync_dirs(struct spool *s, unsigned mask);
 /* 0 also when there was none. */
 int spool_remove(struct spool *s, enum spool_dir dir, struct id id);
 bool spool_has(struct spool *s, enum spool_dir dir, struct id id);
-/* Which of the directories have a file of id, as SPOOL_BITs. < 0: the disk did not answer. */
+/* Which of the directories have a file of id, as SPOOL_BITs. < 0: the disk did not
+ * answer. */
 int spool_dirs_of(struct spool *s, struct id id, unsigned *found);
 /* The whole file into out (whose limit bounds it). Unlogged: -ENOENT is an answer. */
 int spool_read(struct spool *s, enum spool_dir dir, struct id id, struct buffer *out);
@@ -123,8 +125,8 @@ int spool_write_path(struct disk *disk, const char *path, struct text text);
 /* --- Steps ----------------------------------------------------------------------- */
 
 int spool_enter_todo(struct spool *s, struct id id);
-/* Writes the files of S5 that are not empty, unsynced; the caller syncs and closes their
- * handles. content: of mess/ID, NULL when that exists. Sets mark_offset of all
+/* Writes the files of S5 that are not empty, unsynced; the caller syncs and closes
+ * their handles. content: of mess/ID, NULL when that exists. Sets mark_offset of all
  * recipients. On failure none is left, and count is 0. */
 enum { SPOOL_PREPROCESSED_FILES = 5 };
 int spool_write_preprocessed(struct spool *s, struct envelope *e,
@@ -132,10 +134,11 @@ int spool_write_preprocessed(struct spool *s, struct envelope *e,
                              int files[SPOOL_PREPROCESSED_FILES], unsigned *count);
 /* Undoes that, when S5 was not reached. with_content: removes mess/ID, too. */
 void spool_remove_preprocessed(struct spool *s, struct envelope *e, bool with_content);
-/* Syncs the files and names of S5 as startup has found it: they may be in memory only. */
+/* Syncs the files and names of S5 as startup has found it: they may be in memory
+ * only. */
 int spool_sync_preprocessed(struct spool *s, struct id id);
-/* Removes todo; e is then preprocessed. < 0: todo is left, which is harmless, but a scan
- * of todo/ still finds it. */
+/* Removes todo; e is then preprocessed. < 0: todo is left, which is harmless, but a
+ * scan of todo/ still finds it. */
 int spool_leave_todo(struct spool *s, struct envelope *e);
 /* Appends texts (envelope_write_failure) to bounce/ID, durably; before the marks. */
 int spool_append_failures(struct spool *s, struct id id, struct text texts);

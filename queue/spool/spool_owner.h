@@ -8,8 +8,8 @@
 /* For root alone. Makes missing directories of the spool and gives user and group those
  * that root owns, and root's files with a single name. Never follows links; in
  * directories that everybody may write, skips files that user can read already. Changes
- * nothing if path belongs to another user or has other contents than a spool. Returns the
- * number of changes, or -errno. */
+ * nothing if path belongs to another user or has other contents than a spool. Returns
+ * the number of changes, or -errno. */
 int spool_owner_give(const char *path, unsigned user, unsigned group);
 
 /* The user id that owns the directory; 0 also when there is none. */
