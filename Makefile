@@ -162,6 +162,13 @@ $(BUILD)/fuzz/$(1): $(BUILD)/t/fuzz/$(1).o $(call stand_ins,fuzz/$(1)) $(SUPPORT
 endef
 $(foreach f,$(FUZZERS),$(eval $(call fuzzer,$(f))))
 
+# Unit tests alone: the daemon of the others cannot write its counters from its sandbox.
+# What a test does in a child process that ends by _exit() is not counted.
+coverage: ## Runs the unit tests, and prints lines and branches that they reach, by room.
+	$(Q)[ ! -d build-coverage ] || find build-coverage -name '*.gcda' -delete
+	$(MAKE) BUILD=build-coverage CFLAGS='-Og -g --coverage' unit
+	$(Q)gcovr -r . -e t/ --exclude-branches-by-pattern '.*assert\(.*' build-coverage --csv - | perl t/support/coverage.pl
+
 PRODUCT := mta.c $(SRC) $(wildcard $(DIRS:%=%/*.h) $(DIRS:%=%/*/*.h))
 tidy: ## Checks format (clang-format), common errors (cppcheck) and spelling (codespell).
 	$(Q)clang-format --dry-run -Werror $(PRODUCT)
@@ -244,7 +251,7 @@ PACKAGES := gcc libc6-dev make pkg-config libev-dev libc-ares-dev libmbedtls-dev
     libjansson-dev libseccomp-dev libidn2-dev libhiredis-dev uthash-dev swaks \
     ca-certificates
 TEST_PACKAGES := openssl perl python3 curl msmtp nsd dovecot-core dovecot-lmtpd redis-tools strace procps \
-    clang clang-format cppcheck codespell util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl
+    clang clang-format cppcheck codespell gcovr util-linux mount e2fsprogs nodejs libsasl2-modules libnet-ssleay-perl
 deps: ## Installs the Debian packages that building and the demo need.
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES)
 deps-test: deps ## Installs the packages and peers that the tests need, too.
@@ -258,6 +265,6 @@ help: ## Prints this list.
 	@sed -n 's/^\([a-z-]*\):.* ## /\1|/p' Makefile | while IFS='|' read -r t text; do printf '%-20s%s\n' "$$t" "$$text"; done
 	@echo 'Variables: SAN=address,undefined CC=clang WERROR=1 BUILD=folder V=1 (shows the commands).'
 
-.PHONY: $(UNIT:%=t/unit/%) all petrel unit check demo bench crash fuzz tidy install uninstall install-sendmail uninstall-sendmail static deps deps-test clean help
+.PHONY: $(UNIT:%=t/unit/%) all petrel unit check demo bench crash fuzz coverage tidy install uninstall install-sendmail uninstall-sendmail static deps deps-test clean help
 .PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
