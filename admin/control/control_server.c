@@ -1,6 +1,7 @@
 /* Answers the operator's questions: one line of JSON each way. */
 #include "admin/control/control_server.h"
 
+#include "admin/control/listing.h"
 #include "admin/control/site_list.h"
 #include "admin/control/operation.h"
 #include "admin/control/request.h"
@@ -56,22 +57,6 @@ refusal(const char *why)
     return json_pack("{s:b,s:s}", "ok", false, "error", why);
 }
 
-static const char *
-place_name(enum sched_place place)
-{
-    switch (place) {
-    case SCHED_INCOMING:
-        return "incoming";
-    case SCHED_ACTIVE:
-        return "active";
-    case SCHED_DEFERRED:
-        return "deferred";
-    case SCHED_UNKNOWN:
-        break;
-    }
-    return "unknown";
-}
-
 static json_t *
 json_reason(const char *reason)
 {
@@ -105,7 +90,7 @@ answer_state(struct control_server *c, struct id id)
     json_t *reasons = json_array();
     for (unsigned i = 0; i < count && i < REASONS_MAX; i++)
         json_array_append_new(reasons, json_reason(manager_reason(c->manager, id, i)));
-    const char *place = place_name(state.place);
+    const char *place = listing_place_name(state.place);
     if (state.place == SCHED_UNKNOWN && active == NULL)
         place = place_unknown(c, id);
     else if (active == NULL && manager_is_awaiting(c->manager, id))

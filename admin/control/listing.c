@@ -80,6 +80,22 @@ listing_make(const struct envelope *e, const char *place, const json_t *state)
     return listing;
 }
 
+const char *
+listing_place_name(enum sched_place place)
+{
+    switch (place) {
+    case SCHED_INCOMING:
+        return "incoming";
+    case SCHED_ACTIVE:
+        return "active";
+    case SCHED_DEFERRED:
+        return "deferred";
+    case SCHED_UNKNOWN:
+        break;
+    }
+    return "unknown";
+}
+
 /* "45s", "12m", "3h", "2d" */
 static void
 print_span(int64_t seconds, char out[24])

@@ -1,8 +1,9 @@
-/* A message as the operator sees it: one object, printed as a line, a page or JSON. */
+/* A message for the operator: one object, printed as a line, a page or JSON. */
 #ifndef ADMIN_LISTING_H
 #define ADMIN_LISTING_H
 
 #include "queue/queue.h"
+#include "sched/sched.h"
 
 #include <jansson.h>
 
@@ -12,6 +13,9 @@
  * or NULL; place "" uses the state's. */
 /* The caller may add reason and since: why and when it came to hold. */
 json_t *listing_make(const struct envelope *e, const char *place, const json_t *state);
+
+/* The queue of a message in the scheduler; "unknown" if it does not have it. */
+const char *listing_place_name(enum sched_place place);
 
 /* Text of a peer, escaped for a terminal. */
 json_t *listing_text(struct text t);

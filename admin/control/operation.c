@@ -3,6 +3,7 @@
  */
 #include "admin/control/operation.h"
 
+#include "admin/control/listing.h"
 #include "base/loop/loop.h"
 #include "base/memory.h"
 #include "queue/queue_barrier.h"
@@ -137,17 +138,9 @@ operation_place_of(const struct operation *o, const struct row *row)
     if (manager_active(o->manager, row->id) == NULL &&
         manager_is_awaiting(o->manager, row->id))
         return "defrag";
-    switch (sched_find(manager_sched(o->manager), row->id).place) {
-    case SCHED_INCOMING:
-        return "incoming";
-    case SCHED_ACTIVE:
-        return "active";
-    case SCHED_DEFERRED:
-        return "deferred";
-    case SCHED_UNKNOWN:
-        break;
-    }
-    return operation_place_on_disk(row->place);
+    enum sched_place place = sched_find(manager_sched(o->manager), row->id).place;
+    return place == SCHED_UNKNOWN ? operation_place_on_disk(row->place)
+                                  : listing_place_name(place);
 }
 
 /* Where a message is that was named, not listed. */
