@@ -23,8 +23,7 @@ void id_format(struct id id, char out[ID_LENGTH + 1]);
 bool id_parse(struct text t, struct id *id);
 /* < 0, 0, > 0; oldest first. */
 int id_compare(struct id a, struct id b);
-/* Which of slices (a power of two, 1..ID_SLICES_MAX) handles it: the hash's top bits.
- */
+/* Its slice of slices (a power of two, 1..ID_SLICES_MAX): the hash's top bits. */
 unsigned id_slice(struct id id, unsigned slices);
 
 #endif

@@ -7,8 +7,7 @@
 enum { ADDRESS_LOCAL_MAX = 64, ADDRESS_DOMAIN_MAX = 255, ADDRESS_MAX = 254 };
 
 /* Slices of the input. local is as written, with its quotes when it had any; domain is
- * empty for the null path and for <postmaster>; an address literal keeps its brackets.
- */
+ * empty for the null path and <postmaster>; an address literal keeps its brackets. */
 struct address {
     struct text local, domain;
     bool utf8; /* holds bytes >= 0x80 (well-formed; needs SMTPUTF8) */

@@ -73,8 +73,7 @@ add_token(struct entry *e, struct text token)
     e->length += token.length;
 }
 
-/* At "(": steps over the comment and those inside it; to the end when it does not end.
- */
+/* At "(": skips the comment with those nested in it; to the end if it is not closed. */
 static void
 address_list_skip_comment(struct reader *r)
 {

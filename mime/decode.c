@@ -232,8 +232,7 @@ take_quoted(struct decode *d, char c)
         take_plain(d, c);
 }
 
-/* A last line end may be the delimiter's: '=' alone is the same as before a line end.
- */
+/* The last line end may be the delimiter's: a final '=' counts as a soft line break. */
 static void
 end_quoted(struct decode *d)
 {

@@ -36,8 +36,7 @@ struct decode {
     char chunk[DECODE_CHUNK];
 };
 
-/* Any other encoding: passed through. write may be NULL: only size and problems count.
- */
+/* Other encodings are passed through. write NULL: only size and problems are wanted. */
 void decode_start(struct decode *d, enum structure_encoding encoding,
                   void (*write)(void *context, struct text bytes), void *context);
 void decode_add(struct decode *d, struct text bytes);

@@ -140,8 +140,7 @@ blocked_by(const struct structure_part *part)
     const struct parameters *type = part->type;
     unsigned doubts = 1u << PROBLEM_TWO_TYPES | 1u << PROBLEM_TWO_ENCODINGS |
                       1u << PROBLEM_LONG_HEADER;
-    /* Without an empty line between, fields for the inner message would be the outer's.
-     */
+    /* Without an empty line the inner message's fields would become the outer's. */
     if (part->holds == STRUCTURE_MESSAGE)
         doubts |= 1u << PROBLEM_ODD_LINE;
     if ((part->problems & doubts) != 0)

@@ -1,5 +1,5 @@
-/* Builds delivery status notifications: header, words for people, fields for programs.
- */
+/* Builds delivery status notifications: header, text for people, fields for
+ * programs. */
 #include "mime/report.h"
 
 #include "mime/date.h"
@@ -236,8 +236,7 @@ start_original(const struct report *r, struct emitter *e)
     start_part(r, e, type, r->utf8 || r->eight_bit);
 }
 
-/* Lists of recipients, one after another: the words about each action, and the status.
- */
+/* Lists of recipients, in this order: the text about each action, then the status. */
 enum list {
     LIST_FIRST = REPORT_FAILED,
     LIST_WORDS_LAST = REPORT_RELAYED,

@@ -302,8 +302,7 @@ end_header(struct structure *s, struct text empty_line)
 
 /* --- Fields */
 
-/* The length of "name:", with what may stand between (RFC 5322 §4.5); 0 if it is none.
- */
+/* The length of "name:", with white space before the colon (RFC 5322 §4.5), or 0. */
 static size_t
 field_start(struct text line, struct text *name)
 {

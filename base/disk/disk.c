@@ -318,8 +318,8 @@ disk_open_file(struct disk *disk, const char *path, bool for_writing)
     int file = disk_open_at(disk->directory, path,
                             (for_writing ? O_RDWR : O_RDONLY) | DISK_SAFELY, 0);
 
-    /* What the system says of links, directories, and FIFOs and sockets without a peer.
-     */
+    /* The errors for links, for directories, and for FIFOs and sockets without a
+     * peer. */
     if (file == -ELOOP || file == -EISDIR || file == -ENXIO)
         return -EINVAL;
     return file < 0 ? file : disk_only_of_type(file, S_IFREG);

@@ -21,7 +21,7 @@ struct disk {
     struct disk_ring *ring; /* NULL: syncs block */
 };
 
-/* A system call's answer, or the negative errno. */
+/* The result of a system call, or -errno. */
 int disk_answer(int result);
 int disk_open_at(int directory, const char *path, int flags, unsigned mode);
 /* Closes file and returns result. */

@@ -1,10 +1,10 @@
 /* Names to addresses: the only door to c-ares.
  *
- * Each query has sockets of its own: a port that only luck can guess, and what becomes
- * of it, a TCP connection that fails for instance, is nothing to the others. Answers
- * are copied and come through the loop, never from inside c-ares. Sizes are
- * bounded here: a hostile zone cannot make us hold more than one struct dns_answer a
- * question. */
+ * Each query has sockets of its own: an attacker must guess its port, and a failure of
+ * one, as of a TCP connection, does not affect the others. Answers are copied and come
+ * through the loop, never from inside c-ares. Sizes are bounded: a hostile zone cannot
+ * make us hold more than one struct dns_answer a question. This directory caches
+ * nothing and makes no choice between the hosts it finds. */
 #ifndef BASE_DNS_H
 #define BASE_DNS_H
 
@@ -18,7 +18,7 @@ enum dns_status {
     DNS_FOUND,
     DNS_NO_DATA,  /* the name exists, not with this type */
     DNS_NO_NAME,  /* NXDOMAIN */
-    DNS_TRY_AGAIN /* time-out, SERVFAIL, refused, malformed: nothing is known */
+    DNS_TRY_AGAIN /* time-out, SERVFAIL, REFUSED, malformed: nothing is known */
 };
 enum { DNS_NAME_MAX = 256, DNS_MX_MAX = 40, DNS_ADDRESS_MAX = 40 };
 enum {
@@ -43,32 +43,33 @@ struct dns_answer {
 };
 typedef void dns_answered(void *context, const struct dns_answer *answer);
 
-/* servers: list of address[:port], empty = the system's (/etc/resolv.conf). NULL with
- * one line in error when a server is malformed. */
+/* servers: a list of address[:port]; empty: those of /etc/resolv.conf. NULL, with one
+ * line in error, when a server is malformed. */
 struct dns *dns_new(struct loop *loop, struct text servers, char *error,
                     size_t error_size);
-/* No callback comes after this; the queries that are left become void with it. */
+/* Cancels the queries that are left: no callback comes after this. */
 void dns_free(struct dns **dns);
 /* "1.18.1": of the c-ares that runs. */
 const char *dns_version(void);
-/* For tests and slow links: of later queries. A name server is asked tries times,
- * first for try_ms, then longer (5 s, 3 times); after 6 * try_ms a query is answered
- * with what is known by then. While queries wait, one that has been out for try_ms / 2
- * gives way, and asks again behind those that have not asked yet. */
+/* For tests; applies to later queries. A name server is asked tries times (default 3),
+ * with a time-out of try_ms (5 s) that grows; after 6 * try_ms a query is answered with
+ * what is known by then. While other queries wait, a query that has had no answer for
+ * try_ms / 2 yields its place, and asks again behind those that have not asked yet. */
 void dns_set_patience(struct dns *dns, int64_t try_ms, int tries);
 
-/* The callback comes in a later turn, once; then the query is void. The answer is
- * borrowed during the call. CNAMEs are followed by the resolver; a name that is no host
- * name (letters, digits, - and _ in labels of 1 to 63, 253 in all) answers DNS_NO_NAME.
- * Records that break this are dropped; of more than fit the least preferred are. */
+/* The callback comes once, in a later turn; then the query is void. The answer is
+ * borrowed during the call. The resolver follows CNAMEs. A name that is not a host name
+ * (letters, digits, - and _ in labels of 1 to 63, 253 in all) gives DNS_NO_NAME.
+ * Records with such a name are dropped; so are the least preferred of more than
+ * DNS_MX_MAX. */
 struct dns_query *dns_find_mx(struct dns *dns, const char *name, dns_answered *done,
                               void *context);
 /* A and AAAA together, /etc/hosts first; an IP literal answers itself. DNS_FOUND when
- * at least one family answered with addresses, IPv6 and IPv4 by turns, in random order
- * within a family; DNS_TRY_AGAIN when none did and one is unknown. */
+ * at least one family answered with addresses, IPv6 and IPv4 alternating, in random
+ * order within a family; DNS_TRY_AGAIN when none did and one is unknown. */
 struct dns_query *dns_find_addresses(struct dns *dns, const char *name,
                                      dns_answered *done, void *context);
-/* The callback will not come. Harmless within it. */
+/* The callback will not come. Allowed, without effect, within the callback. */
 void dns_cancel(struct dns_query **query);
 
 #endif

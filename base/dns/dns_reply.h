@@ -1,9 +1,8 @@
-/* What a DNS reply says: the records of one type in its octets, no more.
+/* Parses a DNS reply: the records of one type.
  *
- * Pure, and the only reader of what name servers send us. A bad record is ignored, a
- * bad reply refused. Why not c-ares' parsers: one bad record spoils the whole reply
- * there, MX has no TTL, names come with escapes, and they differ between its versions.
- */
+ * Pure, and the only parser of what name servers send. A bad record is ignored, a bad
+ * reply refused. With c-ares' parsers one bad record invalidates the whole reply, MX
+ * has no TTL, names contain escapes, and behaviour differs between versions. */
 #ifndef BASE_DNS_REPLY_H
 #define BASE_DNS_REPLY_H
 
@@ -18,17 +17,17 @@ enum dns_type {
 enum { DNS_CLASS_IN = 1 };
 
 /* Adds the good records of that type from the answer section to a zeroed answer: count,
- * ttl_s and mx or addresses. whole: these are all its octets, not just the first.
- * False, with count 0, when it is malformed, says an error or holds only bad records:
- * it proves nothing. */
+ * ttl_s and mx or addresses. whole: the reply was not truncated. False, with count 0,
+ * when it is malformed, carries an error or holds only bad records: it proves
+ * nothing. */
 bool dns_reply_read(struct text reply, bool whole, enum dns_type type,
                     struct dns_answer *answer);
 
-/* One spelling for all: lower case, no trailing dot. False when it is no host name. */
+/* In normal form: lower case, no trailing dot. False: not a host name. */
 bool dns_host_copy(char out[DNS_NAME_MAX], struct text name);
 
-/* 4 or 16 octets; false when that is not the family's size. What is too much is
- * dropped. */
+/* 4 or 16 octets; false when that is not the family's size. Addresses beyond
+ * DNS_ADDRESS_MAX are dropped. */
 bool dns_answer_add(struct dns_answer *answer, enum net_family family, const void *ip,
                     size_t size);
 

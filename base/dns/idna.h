@@ -1,6 +1,5 @@
-/* Domain names beyond ASCII as the DNS has them: U-labels to A-labels (RFC 5890, RFC
- * 5891, UTS #46 without its transition), by libidn2 where it is built in. The only file
- * that knows it. */
+/* Internationalized domain names: U-labels to A-labels (RFC 5890, RFC 5891, UTS #46
+ * nontransitional), by libidn2 where it is built in. No other file uses libidn2. */
 #ifndef BASE_IDNA_H
 #define BASE_IDNA_H
 
@@ -12,7 +11,7 @@ enum { IDNA_NAME_MAX = 255 + 1 }; /* with the final NUL */
 const char *idna_version(void);
 
 /* "bücher.example" as "xn--bcher-kva.example", in lower case; an ASCII name as it is,
- * in lower case. False: no domain name, or too long as one, or nothing is built in. */
+ * in lower case. False: not a domain name, too long, or built without libidn2. */
 bool idna_to_ascii(struct text name, char out[IDNA_NAME_MAX])
     __attribute__((warn_unused_result));
 

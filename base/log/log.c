@@ -100,9 +100,9 @@ end_in_ellipsis(struct buffer *b)
         b->length = 0;
 }
 
-/* Could t be read as the end of its field and the start of another? In angle brackets
- * it cannot, unless it closes them itself; nor in a remark, unless that seems to end.
- */
+/* Whether t could be read as the end of its field and the start of another. Within
+ * angle brackets it can if it closes them; in a remark, if it seems to end the
+ * remark. */
 static bool
 is_forgery(struct text t, bool remark)
 {

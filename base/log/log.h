@@ -1,14 +1,18 @@
-/* The log: one event per line on stderr, ids first, peer bytes escaped here alone.
+/* The log: one event per line on stderr, ids first, bytes of peers escaped here alone.
  *
- * Styles (petrel.conf(5)): `petrel` = "TIME program: ID: key=value, key=value
- * (text)", `postfix` = the same fields behind the tag `postfix/PROGRAM[pid]:`, `json` =
- * one object, `qmail` = no time, no program for what log_plain() says, and before other
- * things their "PROGRAM: ID: ", "warning: " or "alert: ". Printable ASCII and
- * well-formed UTF-8 without C1, U+2028/9 and bidi controls pass; everything else
- * becomes \xNN. A warning or an error says so behind the ID. A field is cut at 1024
- * bytes, a line at LOG_LINE_MAX, "..." marks the place; a comma and space that could
- * forge a field lose the comma to \x2c; within <...>, and in a remark without "), ",
- * they stay. Secrets are never given to these functions. */
+ * Styles (petrel.conf(5)):
+ *
+ *     petrel   TIME program: ID: key=value, key=value (text)
+ *     postfix  the same fields behind the tag postfix/PROGRAM[pid]:
+ *     json     one object
+ *     qmail    no time; log_plain() lines as they are, all others behind
+ *              "PROGRAM: ID: ", "warning: " or "alert: "
+ *
+ * Printable ASCII and well-formed UTF-8 without C1, U+2028/9 and bidi controls pass;
+ * any other byte becomes \xNN. Warnings and errors are marked behind the ID. A field is
+ * cut at 1024 bytes and a line at LOG_LINE_MAX, marked by "...". The comma of a ", "
+ * that could forge a field becomes \x2c; within <...>, and in a remark without "), ",
+ * it stays. Secrets are never passed to these functions. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -21,29 +25,27 @@ enum log_style { LOG_STYLE_PETREL, LOG_STYLE_POSTFIX, LOG_STYLE_JSON, LOG_STYLE_
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 enum { LOG_LINE_MAX = 8192 };
 
-/* loop gives the time (NULL = lines without time: the command line tools). Lines go to
- * descriptor 2 unless log_capture is used. With a loop they wait for the next
- * end-of-turn stage SYNC or SEND, an error or a warning takes along what waits at once.
- * Make the log before queue and net, whose hooks then come later: nothing is removed
- * from the disk, and no reply leaves, before its line is written. But nobody waits for
- * who does not read it: then lines wait, and when there are too many (LOG_WRITER_MAX)
- * new ones are lost, which a later line tells. Levels above max are not written. Free
- * the log before its loop. */
+/* loop gives the time; NULL (command line): lines without time. Lines go to descriptor
+ * 2. With a loop they wait for the next end-of-turn stage SYNC or SEND; an error or a
+ * warning is written immediately, behind the lines that wait. Make the log before queue
+ * and net, whose hooks then run later: no file is removed and no reply is sent before
+ * its line is written. If the descriptor is not read, the daemon does not wait: lines
+ * are buffered up to LOG_WRITER_MAX, then lost, and a later line reports their number.
+ * Levels above max are not written. Free the log before its loop. */
 struct log *log_new(struct loop *loop, enum log_style style, enum log_level max);
 void log_free(struct log **log);
 void log_restyle(struct log *log, enum log_style style, enum log_level max);
-/* Tests: append the lines (with LF) to buffer instead; NULL ends that. */
+/* For tests: appends the lines (with LF) to buffer instead; NULL ends that. */
 void log_capture(struct log *log, struct buffer *buffer);
 
 enum log_style log_style(const struct log *log);
 
-/* LOG_STYLE_QMAIL alone: a line that is nothing but this; what peers said in it the
- * caller has made harmless. */
+/* For LOG_STYLE_QMAIL alone: the whole line. The caller has escaped bytes of peers. */
 void log_plain(struct log *log, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A sentence. id may be NULL. program is who speaks: smtpd, smtp, lmtp, local, queue,
- * sched, control, dns, main. */
+/* A sentence. id may be NULL. program, the part of Petrel that logs: smtpd, smtp, lmtp,
+ * local, queue, sched, control, dns, main. */
 void log_say(struct log *log, enum log_level level, const char *program, const char *id,
              const char *format, ...) __attribute__((format(printf, 5, 6)));
 
@@ -52,7 +54,7 @@ struct log_line {
     struct log *log;
     enum log_level level;
     const char *program, *id;
-    void *fields; /* log.c's */
+    void *fields; /* private to log.c */
 };
 void log_start(struct log_line *line, struct log *log, enum log_level level,
                const char *program, const char *id);
@@ -65,7 +67,7 @@ void log_remark(struct log_line *line, struct text value);
 void log_end(struct log_line *line);
 
 /* The escaper itself, for replies, headers and terminals. False at out's limit: out
- * then ends with the last character that fitted. */
+ * then ends with the last character that fits. */
 bool log_escape(struct text t, struct buffer *out) __attribute__((warn_unused_result));
 
 #endif

@@ -1,5 +1,5 @@
-/* The real loop: libev for readiness and signals, the system's clocks and randomness.
- */
+/* The real loop: libev for readiness and signals, clocks and randomness of the
+ * system. */
 #include "base/loop/loop.h"
 
 #include "base/memory.h"
@@ -122,14 +122,14 @@ loop_on_ready(struct ev_loop *ev, struct ev_io *io, int events)
     struct loop_watch *watch = io->data;
 
     (void)ev;
-    /* Of a descriptor that cannot be watched libev says everything. */
+    /* For a descriptor that cannot be watched libev reports all events. */
     events &= io->events;
     watch->ready(watch->context, (events & EV_READ ? LOOP_READ : 0) |
                                      (events & EV_WRITE ? LOOP_WRITE : 0));
 }
 
-/* Sets the one alarm to the first timer or the end of the wait, whichever is earlier.
- */
+/* Sets the one alarm to the first timer or to the end of the wait if that is
+ * earlier. */
 static void
 set_alarm(struct real_loop *loop, int64_t wait_ms)
 {

@@ -29,12 +29,12 @@ void loop_turn(struct loop *loop, int64_t wait_ms);
 int64_t loop_now_ms(const struct loop *loop);
 /* Never goes back; for durations. */
 int64_t loop_monotonic_ms(const struct loop *loop);
-/* Never goes back and does change within a turn: how long one call takes, in us. */
+/* Monotonic, read at each call: to measure the duration of a call within a turn. */
 int64_t loop_clock_us(void);
 /* 64 random bits, from the system. */
 uint64_t loop_random(struct loop *loop);
 
-/* Timers are embedded in their owner, zeroed before first use. A timer fires once. */
+/* Embedded in its owner, zeroed before the first use. A timer fires once. */
 struct loop_timer {
     struct heap_node node;
     int64_t due_ms; /* monotonic */
@@ -63,10 +63,10 @@ struct loop_watch *loop_watch_new(struct loop *loop, int descriptor, int events,
                                   void (*ready)(void *context, int events),
                                   void *context);
 void loop_watch_set(struct loop_watch *watch, int events);
-/* No callback comes after this returns; memory goes at the end of the turn. */
+/* No callback comes after it returns; the memory is freed at the end of the turn. */
 void loop_watch_free(struct loop_watch **watch);
 
-/* signal_number arrives as a normal event. */
+/* Calls fire in a turn, not in the signal handler. */
 void loop_on_signal(struct loop *loop, int signal_number, void (*fire)(void *context),
                     void *context);
 

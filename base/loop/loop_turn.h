@@ -1,9 +1,8 @@
-/* What the real loop and the simulated one have in common: tasks, timers, the end of a
- * turn.
+/* The part that the real loop and the simulated one share: tasks, timers, end of turn.
  *
- * base/loop/loop.c and t/sim/loop.c embed `struct loop` and decide when a turn begins, what
- * time it is and what is ready; everything else of base/loop/loop.h is loop_turn.c. Nobody
- * else includes this. */
+ * base/loop/loop.c and t/sim/loop.c embed `struct loop`. They decide when a turn
+ * begins, the time, and which descriptors are ready; loop_turn.c is the rest of loop.h.
+ * No other file includes this header. */
 #ifndef BASE_LOOP_TURN_H
 #define BASE_LOOP_TURN_H
 
@@ -38,7 +37,7 @@ void turn_begin(struct loop *loop, int64_t wall_ms, int64_t monotonic_ms);
 /* Runs the stages, then the releases. */
 void turn_end(struct loop *loop);
 
-/* The next turn has something to do at once. */
+/* The next turn must not wait. */
 bool turn_is_pressing(const struct loop *loop);
 /* When the first timer is due (monotonic), or -1. */
 int64_t turn_due_ms(const struct loop *loop);

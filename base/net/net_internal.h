@@ -13,8 +13,8 @@
 
 #include <sys/socket.h>
 
-/* Buffers kept for bytes that wait: so that idle connections hold none, and busy ones
- * need not allocate each time. */
+/* Spare buffers for waiting bytes: idle connections hold none, and busy ones need not
+ * allocate each time. */
 enum { NET_SPARES = 32, NET_SPARE_MAX = 16 * 1024 };
 
 struct net {
@@ -24,26 +24,26 @@ struct net {
     size_t spare_count;
     struct net_listener *listeners;
     struct net_connection *connections;
-    size_t connection_count;          /* the lingering ones included */
-    struct net_connection *lingering; /* those that are closing, oldest first */
+    size_t connection_count;          /* with the lingering ones */
+    struct net_connection *lingering; /* closing, oldest first */
     size_t lingering_count;
     struct net_connection *dirty; /* have output for this turn, in order */
     struct loop_task wake; /* posted while some are dirty: the turn comes at once */
 };
 
-/* Bytes that wait. They are taken from the front often and moved seldom. */
+/* Bytes that wait to be read or written: often taken from the front, seldom moved. */
 struct net_waiting {
     struct buffer bytes;
     size_t taken; /* of bytes, from the front */
 };
 
-/* Events to be told in the next turn, in this order. */
+/* Events to emit in the next turn, in this order. */
 enum {
     TELL_CONNECTED = 1,
     TELL_INPUT = 2,
     TELL_DRAINED = 4,
     TELL_FAILED = 8,
-    TELL_MORE = 16 /* no event: TLS holds input that the socket does not show */
+    TELL_MORE = 16 /* not an event: TLS holds input that the socket does not show */
 };
 
 struct net_connection {
@@ -102,41 +102,45 @@ int net_sockaddr_family(const struct net_address *a);
 /* A connection around an accepted, non-blocking socket; the peer's address is known. */
 struct net_connection *net_connection_accepted(struct net *net, int socket,
                                                const struct net_address *peer);
-/* Somebody has taken it, or it is gone. */
+/* A user has attached, or it is closed. */
 bool net_connection_is_settled(const struct net_connection *c);
 
 /* net_waiting.c: they use and fill net's spare buffers. */
 size_t net_waiting_length(const struct net_waiting *w);
 struct text net_waiting_text(const struct net_waiting *w);
 void net_waiting_clear(struct net *net, struct net_waiting *w);
-/* False, and unchanged, beyond the buffer's limit. */
+/* False, with w unchanged, beyond the buffer's limit. */
 bool net_waiting_add(struct net *net, struct net_waiting *w, struct text t);
 void net_waiting_take(struct net *net, struct net_waiting *w, size_t size);
 
 /* net_tls.c. Its handshake and its data, as net_stream_receive(). */
 void net_tls_receive(struct net_connection *c);
-/* Makes records of output when none wait: the handshake's first, then data. */
+/* Makes TLS records of output when none wait: the handshake's first, then data. */
 void net_tls_seal(struct net_connection *c);
-/* Before the handshake is over: forgets what was to be sent after it. */
+/* Before the end of the handshake: drops output that waits for it. */
 void net_tls_drop_output(struct net_connection *c);
-/* close_notify behind what is sent; TLS is over. */
+/* Sends close_notify behind the output and ends TLS. */
 void net_tls_end(struct net_connection *c);
-/* TLS holds input for a reader who wants some. */
+/* TLS holds input, and the user wants input. */
 bool net_tls_has_more(const struct net_connection *c);
 
-/* net_stream.c. After anything that emits, the connection may be closing or gone. */
+/* Clients: the name in the server's certificate that matched, else its first. At most
+ * TLS_NAME_MAX bytes of printable ASCII. For tests. */
+const char *net_tls_peer_name(const struct net_connection *c);
+
+/* net_stream.c. A call that emits events may leave the connection closing or gone. */
 void net_stream_emit(struct net_connection *c, enum net_event event);
-/* Watches for what the connection's state asks for. */
+/* Sets the watches that the connection's state needs. */
 void net_stream_update(struct net_connection *c);
-/* There is output: it goes at the end of this turn. */
+/* Marks it for writing at the end of this turn. */
 void net_stream_mark(struct net_connection *c);
-/* Tells TELL_... in the next turn. */
+/* Emits the event of TELL_... in the next turn. */
 void net_stream_tell(struct net_connection *c, unsigned what);
 void net_stream_receive(struct net_connection *c);
-/* Bytes read, 0 at the end, or a negative errno: as they come. */
+/* Bytes as the socket has them: their number, 0 at the end, or -errno. */
 ssize_t net_stream_read(const struct net_connection *c, char *to, size_t size);
-/* got bytes stand in net->scratch behind space for the held ones: tells of them, keeps
- * what is left. */
+/* got bytes are in net->scratch behind space for the held ones: emits NET_INPUT and
+ * keeps what was not consumed. */
 void net_stream_deliver(struct net_connection *c, size_t held, size_t got);
 void net_stream_drop_input(struct net_connection *c);
 void net_stream_flush(struct net_connection *c);
@@ -144,8 +148,8 @@ void net_stream_flush_all(void *net); /* LOOP_STAGE_SEND */
 /* Broken: NET_FAILED comes in the next turn. */
 void net_stream_fail(struct net_connection *c, int error_number, const char *format,
                      ...) __attribute__((format(printf, 3, 4)));
-/* Once a closing connection's output is out: closes our half, then all with the peer's.
- */
+/* When a closing connection's output is written: closes our half, then, once the peer
+ * has closed its half, the connection. */
 void net_stream_settle(struct net_connection *c);
 void net_stream_destroy(struct net_connection *c);
 

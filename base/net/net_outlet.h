@@ -1,10 +1,9 @@
-/* A descriptor that was given to us, such as standard error, written without waiting.
+/* Writes to an inherited descriptor, such as standard error, without waiting.
  *
- * Other processes may share its open file description (a terminal, a pipe), so its
- * flags are never changed: a socket is told with each write (MSG_DONTWAIT), of a pipe
- * or a terminal we open a description of our own (/proc/self/fd), and where that is
- * refused the descriptor is asked before each write (poll) and given little. A regular
- * file is never "not now". */
+ * Other processes may share its open file description, so its flags are never changed.
+ * A socket is written with MSG_DONTWAIT. A pipe or a terminal is reopened through
+ * /proc/self/fd; where that is refused, poll() precedes each write, and a write is
+ * small. A regular file never answers EAGAIN. */
 #ifndef BASE_NET_OUTLET_H
 #define BASE_NET_OUTLET_H
 
@@ -19,12 +18,12 @@ struct net_outlet {
 void net_outlet_open(struct net_outlet *o, int descriptor);
 void net_outlet_close(struct net_outlet *o);
 
-/* How many bytes it took, or -errno: -EAGAIN when it takes none now, then watch it. A
- * pipe that is gone is -EPIPE (net_new() ignores SIGPIPE). */
+/* The number of bytes written, or -errno. -EAGAIN: it is full, watch it. -EPIPE: nobody
+ * reads the pipe any more (net_new() ignores SIGPIPE). */
 int64_t net_outlet_write(struct net_outlet *o, struct text bytes)
     __attribute__((warn_unused_result));
-/* Waits until it takes some, or fails: for the end of a program. False: time is over.
- */
+/* Waits until it is writable or has failed, for the end of a program. False: timed
+ * out. */
 bool net_outlet_wait(const struct net_outlet *o, int timeout_ms)
     __attribute__((warn_unused_result));
 

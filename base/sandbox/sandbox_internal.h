@@ -15,12 +15,12 @@ struct sandbox_path {
     char *path; /* absolute, without links */
 };
 
-/* Of the kernel; 0: it has none, or it is turned off, or refused. */
+/* The kernel's Landlock ABI; 0: none, turned off, or refused. */
 int sandbox_landlock_abi(void);
 /* 0 or an errno. */
 int sandbox_landlock_enter(const struct sandbox_path *paths, int abi);
 
-/* What no library is there for: NULL, or why not. */
+/* NULL, or why seccomp cannot be used. */
 const char *sandbox_seccomp_lack(void);
 /* 0 or an errno. */
 int sandbox_seccomp_enter(void);

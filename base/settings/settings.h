@@ -3,8 +3,9 @@
  * One table of rows describes every key (petrel.conf(5)). The file is flat `key =
  * value`; `#` starts a comment line; an indented line continues the value. Precedence:
  * command line, environment PREFIX_KEY, file, default. For every key `key_file`
- * (PREFIX_KEY_FILE) names a file whose content, trailing newline trimmed, is the value.
- * Why not inih: Debian's build cuts lines at 200 bytes and treats ` ;` as a comment. */
+ * (PREFIX_KEY_FILE) names a file whose content, without the trailing newline, is the
+ * value. inih is not used: Debian's build cuts lines at 200 bytes and takes ` ;` for a
+ * comment. The meaning of a value beyond its type is the caller's. */
 #ifndef BASE_SETTINGS_H
 #define BASE_SETTINGS_H
 
@@ -46,48 +47,48 @@ struct settings *settings_new(const struct setting *rows, const char *prefix,
                               void *target);
 void settings_free(struct settings **s);
 
-/* Secrets stay unset, and the files of their values unread: whoever runs this command
- * may not read them, and needs none. Before settings_apply(). */
+/* Leaves secrets unset and the files of their values unread: for commands that need no
+ * secrets and may not read them. Before settings_apply(). */
 void settings_leave_secrets(struct settings *s);
 
-/* Names that are accepted beside those of the rows, with _file behind them too; the
- * table is borrowed. A setting may not be given by two of its names in one source.
- * Before anything is read. */
+/* Further names that are accepted, also with _file behind them; the table is borrowed.
+ * A setting may not be given by two of its names in one source. Before any source is
+ * read. */
 void settings_accept_names(struct settings *s, const struct setting_synonym *synonyms);
 
 /* Each step may be repeated; the order of calls does not matter, precedence does.
- * Mistakes are collected, not returned. */
+ * Errors are collected, not returned. */
 void settings_read_file(struct settings *s, const char *path);
-/* PREFIX_CONFIG is no setting. An unknown PREFIX_X is a mistake only where it comes
- * near a key; others are somebody else's: Kubernetes gives a container
- * PREFIX_SERVICE_HOST, PREFIX_PORT_25_TCP_ADDR and the like for a service of that name.
- */
+/* PREFIX_CONFIG is not a setting. An unknown PREFIX_X is an error only if it resembles
+ * a key: Kubernetes gives a container PREFIX_SERVICE_HOST, PREFIX_PORT_25_TCP_ADDR and
+ * the like for a service of that name. */
 void settings_read_environment(struct settings *s, char *const *environment);
-void settings_read_argument(struct settings *s,
-                            const char *key_value); /* "key=value" */
-/* "key=value" in place of the row's default: what the machine says. The key must exist;
- * a string in target that came from the old default is valid until settings_apply(). */
+/* "key=value" */
+void settings_read_argument(struct settings *s, const char *key_value);
+/* "key=value" in place of the row's default, as the machine suggests. The key must
+ * exist; a string in target that came from the old default is valid until
+ * settings_apply(). */
 void settings_read_preset(struct settings *s, const char *key_value);
-/* A mistake found by a caller who understands the value ("file:line: key: what"); of a
- * key that has one already nothing more is said. */
+/* Adds an error that the caller found in the value ("file:line: key: what"), unless the
+ * key has an error already. */
 void settings_complain(struct settings *s, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Where the value of key comes from ("file:line", "environment", ...); NULL: from
- * nobody, it is the default, or there is no such key. */
+/* The source of key's value ("file:line", "environment", ...). NULL: the default, or no
+ * such key. */
 const char *settings_origin(const struct settings *s, struct text key);
 
-/* Converts everything into target. Returns the number of mistakes so far. May be called
- * again after more was read; a mistake is not counted twice. */
+/* Converts everything into target. Returns the number of errors so far. May be called
+ * again after more was read; no error is counted twice. */
 size_t settings_apply(struct settings *s);
-/* One line per mistake, with file:line or the source's name, the key, what is wrong,
- * and the key probably meant. */
+/* One line per error: file:line or the name of the source, the key, what is wrong, and
+ * the key probably meant. */
 struct text settings_mistakes(const struct settings *s);
-/* One line for each old name that was read, in the form of a mistake. */
+/* One line for each old name that was read, in the form of an error. */
 struct text settings_warnings(const struct settings *s);
 /* "key = value   # source" for every row, secrets masked. */
 void settings_print(const struct settings *s, struct buffer *out);
-/* Every file that was read, or should have been, for them: settings, key_file. */
+/* Every file that was to be read: settings and key_file. */
 void settings_each_file(const struct settings *s,
                         void (*each)(void *context, const char *path), void *context);
 /* The files that the values of secret rows come from. */
@@ -98,7 +99,7 @@ void settings_each_secret(const struct settings *s,
 /* config.example: every key with its help and its default, commented out. */
 void settings_example(const struct setting *rows, struct buffer *out);
 
-/* "1h30m" is not accepted: one number, one unit. */
+/* One number, one unit: "1h30m" is not accepted. */
 bool settings_parse_duration(struct text t, int64_t *ms);
 bool settings_parse_size(struct text t, int64_t *bytes);
 

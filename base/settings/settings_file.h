@@ -1,5 +1,4 @@
-/* The form of a settings file: logical lines of `key = value`, without their meaning.
- */
+/* The syntax of a settings file: logical lines of `key = value`. */
 #ifndef BASE_SETTINGS_FILE_H
 #define BASE_SETTINGS_FILE_H
 
@@ -7,10 +6,9 @@
 
 struct settings_line {
     struct text key;
-    struct text value; /* continued lines are joined by LF; until the next call */
-    size_t number;     /* of the line with the key, from 1 */
-    const char
-        *mistake; /* NULL, or what is wrong (then there is neither key nor value) */
+    struct text value;   /* continued lines are joined by LF; until the next call */
+    size_t number;       /* of the line with the key, from 1 */
+    const char *mistake; /* NULL, or what is wrong; then key and value are unset */
 };
 
 struct settings_file {

@@ -100,8 +100,7 @@ tls_client_configure(struct tls_client *client, enum tls_level level)
     mbedtls_ssl_config *config = &client->config[level];
     int code = tls_configure(client->tls, config, MBEDTLS_SSL_IS_CLIENT);
 
-    /* Never without a look: what is wrong is for the log even where it does not count.
-     */
+    /* Always verified: errors are logged even where the level ignores them. */
     mbedtls_ssl_conf_authmode(config, level == TLS_LEVEL_VERIFY
                                           ? MBEDTLS_SSL_VERIFY_REQUIRED
                                           : MBEDTLS_SSL_VERIFY_OPTIONAL);

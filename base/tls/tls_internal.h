@@ -1,8 +1,9 @@
 /* What the files of tls.h share; nobody else includes it.
  *
- * tls.c: digest, chance, reading PEM. tls_name.c: names in certificates, and what is
- * wrong with them. tls_server.c, tls_client.c: the two roles. tls_session.c: one
- * connection. Differences between mbedTLS 2.28 and 3.6 are kept to these files. */
+ * tls.c: random numbers, suites, PEM files. tls_name.c: names in certificates, and what
+ * is wrong with a certificate. tls_server.c, tls_client.c: the two roles.
+ * tls_session.c: one connection. Differences between mbedTLS 2.28 and 3.6 are kept to
+ * these files. */
 #ifndef BASE_TLS_INTERNAL_H
 #define BASE_TLS_INTERNAL_H
 
@@ -41,6 +42,8 @@ struct tls_server {
     mbedtls_ssl_config config;
 };
 void tls_server_release(struct tls_server *server);
+/* When the first of its certificates expires, ms since the epoch. For tests. */
+int64_t tls_server_expires_ms(const struct tls_server *server);
 
 struct tls_memory; /* a remembered session */
 struct tls_client {
@@ -51,7 +54,7 @@ struct tls_client {
     struct tls_memory *sessions; /* uthash, the least recently saved first */
 };
 void tls_client_release(struct tls_client *client);
-/* What the certificate was worth, for those who will not see it again. */
+/* The result of verification, for resumed sessions: they do not see the certificate. */
 struct tls_worth {
     bool verified;
     char name[TLS_NAME_MAX + 1];
@@ -63,7 +66,7 @@ void tls_client_remember(struct tls_client *client, const char *key,
                          const mbedtls_ssl_context *ssl, const struct tls_worth *worth);
 void tls_client_forget(struct tls_client *client, const char *key);
 
-/* What both roles allow. 0 or mbedTLS' error. */
+/* Protocol versions and suites of both roles. 0 or mbedTLS's error. */
 int tls_configure(struct tls *tls, mbedtls_ssl_config *config, int role);
 /* "what: reason" in mbedTLS' words, without its prefix; returns false. */
 bool tls_fail(char *error, size_t error_size, const char *what, int code);
@@ -72,20 +75,20 @@ void tls_reason(int code, char *to, size_t size);
 /* A whole PEM file, NUL-terminated, to be freed with tls_forget_file(). */
 bool tls_read_file(const char *path, char **content, size_t *length, char *error,
                    size_t error_size);
-/* Adds all that can be understood; false when nothing can. */
+/* Adds all certificates that can be parsed; false when there is none. */
 bool tls_parse_certificates(mbedtls_x509_crt *chain, const char *path, char *content,
                             size_t length, char *error, size_t error_size);
 void tls_forget_file(char *content, size_t length);
 
-/* Whether the certificate stands for the host, a name or an IP literal. The common name
- * does not count (RFC 9525 §2). *matched is the name that did. */
+/* Whether the certificate is valid for host, a name or an IP literal. The common name
+ * does not count (RFC 9525 §2). *matched: the name that matched. */
 bool tls_certificate_names(const mbedtls_x509_crt *certificate, struct text host,
                            struct text *matched);
 /* Its first name, for logs; may be empty. */
 struct text tls_certificate_name(const mbedtls_x509_crt *certificate);
-/* Copies what is printable ASCII, '?' for the rest. */
+/* Copies; bytes that are not printable ASCII become '?'. */
 void tls_copy_name(char *to, size_t size, struct text name);
-/* One line on the worst of flags. host: what was looked for. */
+/* One line on the most serious of flags. host: the name that was required. */
 void tls_explain(const mbedtls_x509_crt *certificate, int depth, uint32_t flags,
                  struct text host, char *to, size_t size);
 

@@ -1,7 +1,6 @@
-/* One side of a TLS connection, over bytes that somebody else carries: for base/net*.c.
+/* One side of a TLS connection, over a transport of the caller: for base/net/.
  *
- * Once it has failed or the peer has ended it, it stays so: nothing is read or written
- * any more. */
+ * Failure and the peer's end are final: nothing is read or written after them. */
 #ifndef BASE_TLS_SESSION_H
 #define BASE_TLS_SESSION_H
 
@@ -15,12 +14,13 @@ struct tls_session;
 struct tls_pipe {
     /* Bytes received, 0 at the end, -EAGAIN or another negative errno. */
     ssize_t (*receive)(void *context, char *to, size_t size);
-    /* Takes everything; false when that is too much. */
+    /* Takes all records; false when that exceeds a limit. */
     bool (*send)(void *context, struct text records);
     void *context;
 };
 
-/* They hold a reference to server or client. Nothing is sent or received yet. */
+/* The session holds a reference to server or client. No byte is sent or received
+ * yet. */
 struct tls_session *tls_session_serve(struct tls_server *server,
                                       const struct tls_pipe *pipe);
 struct tls_session *tls_session_call(struct tls_client *client,
@@ -28,17 +28,18 @@ struct tls_session *tls_session_call(struct tls_client *client,
                                      const struct tls_pipe *pipe);
 void tls_session_free(struct tls_session **session);
 
-/* Goes on with the handshake: DONE, MORE (bytes must come), BAD (see the error; the
- * peer's alert has been sent). The client's first call needs no input. */
+/* Continues the handshake: DONE, MORE (needs input), BAD (see the error; an alert has
+ * been sent to the peer). The client's first call needs no input. */
 enum progress tls_session_shake(struct tls_session *s);
-/* The rest only after DONE. Bytes; 0 after close_notify; -EAGAIN; or another negative
- * errno (see the error): an end without close_notify is -ECONNRESET. */
+/* This and the calls below need DONE. Returns the number of bytes; 0 after
+ * close_notify; -EAGAIN; or another negative errno (see the error): -ECONNRESET is an
+ * end without close_notify. */
 ssize_t tls_session_read(struct tls_session *s, char *to, size_t size);
 /* False: broken, see the error. */
 bool tls_session_write(struct tls_session *s, struct text bytes);
 /* Sends close_notify, when that is possible. */
 void tls_session_end(struct tls_session *s);
-/* tls_session_read() has something to say although no byte may come. */
+/* tls_session_read() has data or an end to return, even if no byte arrives. */
 bool tls_session_has_more(const struct tls_session *s);
 
 /* One line; "" while nothing is wrong. */

@@ -1,6 +1,6 @@
 /* Connections under TLS: both sides in one process, over loopback. */
 /* link: t/sim/clock.c */
-#include "base/net/net.h"
+#include "base/net/net_internal.h"
 
 #include "t/sim/clock.h"
 #include "t/support/tls_world.h"

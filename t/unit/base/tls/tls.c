@@ -1,6 +1,6 @@
 /* TLS without a socket: files that are read, names, and two sessions whose records pass
  * through memory, where they can be watched and spoilt. */
-#include "base/tls/tls.h"
+#include "base/tls/tls_internal.h"
 
 #include "base/tls/tls_session.h"
 #include "t/support/tls_world.h"
