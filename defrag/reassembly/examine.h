@@ -1,5 +1,5 @@
-/* Looks into a message of the queue: is it a fragment, and what is the digest of its
- * body? The header at once, the body in pieces. */
+/* Examines a message of the queue: is it a fragment, and what is the digest of its body?
+ * The header is read in one piece, the body in several turns. */
 #ifndef DEFRAG_EXAMINE_H
 #define DEFRAG_EXAMINE_H
 
@@ -19,21 +19,21 @@ struct examine {
 };
 
 enum examine_result {
-    EXAMINE_NONE, /* no fragment: reading.kind and reading.why tell more */
+    EXAMINE_NONE, /* not a fragment, see reading.kind and reading.why */
     EXAMINE_MORE, /* examine_go() */
     EXAMINE_DONE,
-    EXAMINE_FAILED /* the disk did not answer */
+    EXAMINE_FAILED /* the content cannot be read */
 };
 
-/* What all looks have in common; borrowed for the call. */
+/* The same for all messages; borrowed for the call. */
 struct examine_setup {
     struct queue *queue;
     struct tag_key key;
     uint32_t parts_max;
 };
 
-/* A fragment of which at most `budget` bytes are read now. After MORE alone
- * examine_end() is needed, and harmless after all others. */
+/* Both read at most `budget` bytes. examine_end() is needed after MORE, and harmless
+ * after the others. */
 enum examine_result examine_start(struct examine *l, const struct examine_setup *setup,
                                   const struct envelope *e, size_t budget);
 enum examine_result examine_go(struct examine *l, size_t budget);

@@ -1,5 +1,5 @@
-/* Where a fragment came from, as its envelope tells (envelope.trust), and what of that
- * the key of its set is made from (doc/defragment.md "Sets"). Pure. */
+/* Where a fragment came from, by its envelope (envelope.trust), and the key of its set,
+ * which depends on that (doc/defragment.md "Sets"). Pure. */
 #ifndef DEFRAG_ORIGIN_H
 #define DEFRAG_ORIGIN_H
 
@@ -7,10 +7,9 @@
 
 struct origin {
     enum fragment_trust trust;
-    struct text login; /* FRAGMENT_LOGIN: whose */
-    struct text
-        network; /* of the client, "192.0.2.0/24"; empty: it came by no network */
-    struct text sender; /* without what BATV has put before it */
+    struct text login;   /* FRAGMENT_LOGIN: the user */
+    struct text network; /* of the client, "192.0.2.0/24"; empty: a local client */
+    struct text sender;  /* without the prefix of BATV */
 };
 
 /* trust and sender as the envelope has them; borrowed. */
@@ -18,7 +17,7 @@ void origin_read(struct text trust, struct text sender, struct origin *out);
 /* The client's network, as a hash for its quota; without one SET_NOBODY. */
 uint64_t origin_client(const struct origin *origin);
 
-/* What makes fragments with the same id one message's. */
+/* What fragments with the same id must share to belong together. */
 enum origin_keying {
     ORIGIN_BY_SENDER, /* the same sender and trust: fragment_key() */
     ORIGIN_BY_ID,     /* nothing else */

@@ -1,4 +1,4 @@
-/* Writes and reads what a joined message was made of. */
+/* Writes and reads the parts of a reassembled message. */
 #include "defrag/reassembly/parts_list.h"
 
 #include "base/memory.h"

@@ -1,9 +1,8 @@
-/* What a joined message was made of, as its envelope keeps it (made_of): so that a
- * crash between its acceptance and the end of its parts neither loses nor doubles
- * anything.
+/* The parts of a reassembled message, as its envelope lists them (made_of): so that a
+ * crash between its commit and the end of its parts loses and duplicates nothing.
  *
- *   DEPTH\n           how many joins lie within, this one included
- *   ID INDEX...\n     a part, and which of its recipients the whole has taken over
+ *   DEPTH\n           how often it was reassembled, this time included
+ *   ID INDEX...\n     a part, and those of its recipients that were taken over
  */
 #ifndef DEFRAG_PARTS_LIST_H
 #define DEFRAG_PARTS_LIST_H
@@ -17,12 +16,12 @@ void parts_list_begin(unsigned depth, struct buffer *out);
 void parts_list_add(struct id id, const unsigned *indexes, size_t count,
                     struct buffer *out);
 
-/* 0: it is as it was received. */
+/* 0: never reassembled. */
 unsigned parts_list_depth(struct text made_of);
-/* The same of a message, also of one that another host joined and sent to us. */
+/* The same of a message, also if another host reassembled it and sent it here. */
 unsigned parts_list_depth_of(const struct envelope *e);
-/* The parts, one by one; *rest is all of made_of at first. indexes are the caller's to
- * free. False: no more. */
+/* The parts, one by one; *rest is all of made_of at first. The caller frees
+ * indexes. False: no more. */
 bool parts_list_next(struct text *rest, struct id *id, unsigned **indexes,
                      size_t *count) __attribute__((warn_unused_result));
 

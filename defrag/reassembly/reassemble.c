@@ -1,9 +1,9 @@
-/* Joins fragments: merges two headers, passes the bodies through. */
+/* Reassembles fragments: merges two headers, passes the bodies through. */
 #include "defrag/reassembly/reassemble.h"
 
 #include <assert.h>
 
-/* Whether a field of that name is the whole message's own: taken from within. */
+/* Whether fields of that name are taken from the header within. */
 static bool
 is_inner(struct text name)
 {

@@ -1,55 +1,55 @@
-/* Joins the fragments of a message/partial to the message they were cut from (RFC 2046
- * §5.2.2.1, RFC 8098 §2.4; doc/defragment.md "Reassembly"), byte for byte, as they
- * stream by.
+/* Reassembles the fragments of a message/partial into the message they were cut from
+ * (RFC 2046 §5.2.2.1, RFC 8098 §2.4; doc/defragment.md "Reassembly"), as a stream.
  *
- *   reassemble_start()   with the header of fragment 1: of it stays what is not the
- * whole message's own reassemble_add()     the bodies of fragments 1, 2, ... in order,
- * in pieces of any size, reassemble_seam()    after each of them but the last
- *   reassemble_end()     after the last
+ *   reassemble_start()   with the header of fragment 1, of which the fields stay that do
+ *                        not belong to the message within
+ *   reassemble_add()     the bodies of fragments 1, 2, ... in order, in pieces of any size
+ *   reassemble_seam()    after each body but the last
+ *   reassemble_end()     after the last body
  *
- * The header at the start of the joined body may reach over seams. Of it come the
- * fields that the fragmenter has moved inside: Content-*, Subject, Message-ID,
- * Encrypted, MIME-Version, and the three fields for disposition notices. */
+ * The header within may reach over seams. The fields that the fragmenter has moved into
+ * it are taken from it: Content-*, Subject, Message-ID, Encrypted, MIME-Version, and the
+ * three fields for disposition notifications. */
 #ifndef DEFRAG_REASSEMBLE_H
 #define DEFRAG_REASSEMBLE_H
 
 #include "mime/header.h"
 
-enum {
-    REASSEMBLE_HEADER_MAX = 256 * 1024
-}; /* of the header within; more is not joined */
+/* Bytes of the header within; a longer one is not reassembled. */
+enum { REASSEMBLE_HEADER_MAX = 256 * 1024 };
 
 enum reassemble_trouble {
     REASSEMBLE_GOOD,
     REASSEMBLE_NO_HEADER, /* it begins with a line that is neither a field nor empty */
     REASSEMBLE_LONG_HEADER, /* beyond REASSEMBLE_HEADER_MAX */
-    REASSEMBLE_NO_WRITE     /* write said so */
+    REASSEMBLE_NO_WRITE     /* write returned false */
 };
 
-/* Takes the next bytes of the joined message; false: no more of it. */
+/* Takes the next bytes of the reassembled message; false: stop. */
 typedef bool reassemble_write(void *context, struct text bytes);
 
 struct reassemble {
     struct text outer; /* borrowed until the header is written */
     reassemble_write *write;
     void *context;
-    struct buffer inner; /* the header within, as far as it is known */
+    struct buffer inner; /* the header within, up to here */
     struct header_scan scan;
     enum reassemble_trouble trouble;
-    bool keeps_subject; /* yours to set after the start: without a Subject within, that
-                           of fragment 1 stays (RFC 1521's fragmenters) */
-    bool has_header;    /* it is written */
-    bool has_last;      /* this fragment's body has a byte... */
-    char last;          /* ...the last of which is this */
+    /* The caller may set it after reassemble_start(): without a Subject within, the one of
+     * fragment 1 stays (fragmenters of RFC 1521). */
+    bool keeps_subject;
+    bool has_header; /* the header is written */
+    bool has_last;   /* this fragment's body has a byte... */
+    char last;       /* ...the last of which is this */
 };
 
 /* outer: the header of fragment 1 with or without the empty line behind it. */
 void reassemble_start(struct reassemble *j, struct text outer, reassemble_write *write,
                       void *context);
-/* False once there is trouble: then only reassemble_free() helps. */
+/* These return false on trouble; only reassemble_free() may follow. */
 bool reassemble_add(struct reassemble *j, struct text bytes)
     __attribute__((warn_unused_result));
-/* A body without a line end at its end gets one: the transport has lost it. */
+/* A body that does not end with a line end gets one: the transport has lost it. */
 bool reassemble_seam(struct reassemble *j) __attribute__((warn_unused_result));
 bool reassemble_end(struct reassemble *j) __attribute__((warn_unused_result));
 void reassemble_free(struct reassemble *j);

@@ -1,4 +1,4 @@
-/* Gathers, streams and names a joined message. */
+/* Gathers, streams and names a reassembled message. */
 #include "defrag/reassembly/reassembled.h"
 
 #include "base/crc.h"
@@ -33,10 +33,10 @@ struct reassembled_known {
     uint32_t content_crc;
 };
 
-/* A recipient of the whole. */
+/* A recipient of the reassembled message. */
 struct reassembled_row {
     UT_hash_handle hh;
-    unsigned index;   /* in the whole's envelope */
+    unsigned index;   /* in its envelope */
     size_t group;     /* the last group that serves it; 0: none yet */
     bool has_notify;  /* one part has told */
     bool all_default; /* and none says anything else than nothing */
@@ -456,9 +456,9 @@ reassembled_take(struct reassembled *w, struct queue_draft **draft,
 }
 
 void
-reassembled_free(struct reassembled **whole)
+reassembled_free(struct reassembled **message)
 {
-    struct reassembled *w = *whole;
+    struct reassembled *w = *message;
     struct reassembled_known *k, *next;
     if (w == NULL)
         return;
@@ -478,5 +478,5 @@ reassembled_free(struct reassembled **whole)
     buffer_free(&w->made);
     buffer_free(&w->outer);
     free(w);
-    *whole = NULL;
+    *message = NULL;
 }

@@ -1,6 +1,6 @@
-/* One joined message on its way into the queue: gathers the envelopes of its parts,
- * streams their bodies into a draft, some in a turn (doc/defragment.md "Reassembly").
- */
+/* One reassembled message on its way into the queue: gathers the envelopes of its parts
+ * and streams their bodies into a draft, in several turns (doc/defragment.md
+ * "Reassembly"). */
 #ifndef DEFRAG_REASSEMBLED_H
 #define DEFRAG_REASSEMBLED_H
 
@@ -24,15 +24,16 @@ struct reassembled_setup {
 };
 
 struct reassembled *reassembled_new(const struct reassembled_setup *setup);
-void reassembled_free(struct reassembled **whole);
-/* budget: bytes, about. */
-enum reassembled_result reassembled_go(struct reassembled *whole, size_t budget);
+void reassembled_free(struct reassembled **message);
+/* budget: bytes, approximately. */
+enum reassembled_result reassembled_go(struct reassembled *message, size_t budget);
 /* FAILED: why, in one line. */
-const char *reassembled_trouble(const struct reassembled *whole);
-/* FAILED: a new whole may have more luck, later: the disk is full, or the like. */
-bool reassembled_is_refused(const struct reassembled *whole);
-/* Once, after DONE: named, with its trace and made_of; the caller's. */
-void reassembled_take(struct reassembled *whole, struct queue_draft **draft,
+const char *reassembled_trouble(const struct reassembled *message);
+/* FAILED: another attempt may succeed later, as after a full disk. */
+bool reassembled_is_refused(const struct reassembled *message);
+/* Once, after DONE: hands over the draft, which has its name, and the envelope with its
+ * trace field and made_of. */
+void reassembled_take(struct reassembled *message, struct queue_draft **draft,
                       struct envelope **envelope);
 
 #endif

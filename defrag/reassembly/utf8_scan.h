@@ -8,16 +8,16 @@
 struct inspection {
     bool eight_bit; /* a byte above 127 anywhere */
     bool utf8;      /* in a header */
-    bool unsure;    /* there are parts that were not looked into */
+    bool unsure;    /* some parts were not examined */
     /* utf8_scan.c's own: */
     struct header_scan scan;
-    struct structure *structure; /* while it may tell more */
+    struct structure *structure; /* while it may find more */
 };
 
-/* It stays where it is until utf8_scan_end(). */
+/* *i must not move until utf8_scan_end(). */
 void utf8_scan_start(struct inspection *i);
 void utf8_scan_add(struct inspection *i, struct text bytes);
-/* Always, also when it is not wanted any more. */
+/* Always needed, also when the result is not. */
 void utf8_scan_end(struct inspection *i);
 
 #endif

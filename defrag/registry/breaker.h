@@ -1,12 +1,12 @@
-/* Keeps away from what does not answer: after some failures in a row a pause, then one
- * try. Plain data, pure; times are monotonic ms. */
+/* A circuit breaker: after some failures in a row it pauses, then allows one try. Plain
+ * data, pure; times are monotonic ms. */
 #ifndef DEFRAG_BREAKER_H
 #define DEFRAG_BREAKER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The first four are the owner's; the rest zeroed. */
+/* The owner sets the first four; the rest is zeroed. */
 struct breaker {
     unsigned failures_max; /* in a row: the last of them opens it */
     int64_t retry_ms;      /* pause behind a failure that does not open it */
@@ -18,9 +18,9 @@ struct breaker {
 
 /* It answered: closed. */
 void breaker_good(struct breaker *b);
-/* It failed. How long to leave it alone before the next try. */
+/* It failed. Returns the pause before the next try. */
 int64_t breaker_failed(struct breaker *b);
-/* Nobody is to wait for it. */
+/* Open: do not wait for it. */
 bool breaker_is_open(const struct breaker *b);
 
 #endif

@@ -1,6 +1,6 @@
-/* Which host has which set, as the registry tells (registry.h): asked once for each set
- * that has begun here, and kept in mind for as long as the claim stands. What could not
- * be claimed is claimed when the registry is back. */
+/* Remembers which host owns which set: each set that begins here is claimed once in the
+ * registry (registry.h), and remembered until the claim expires. Sets that could not be
+ * claimed are claimed when the registry answers again. */
 #ifndef DEFRAG_CLAIMS_H
 #define DEFRAG_CLAIMS_H
 
@@ -17,7 +17,7 @@ struct claims;
 struct claims_setup {
     struct loop *loop;
     struct registry *registry; /* outlives them */
-    /* Another host has it, after claims_claim() had told that nobody is known. */
+    /* Another host owns the set, for which claims_claim() had returned ASKED or ALONE. */
     void (*other)(void *context, const unsigned char key[REGISTRY_KEY_SIZE],
                   const char *host);
     void *context;
@@ -28,7 +28,7 @@ void claims_free(struct claims **owners);
 enum owner {
     OWNER_UNKNOWN, /* never asked here */
     OWNER_ASKED,
-    OWNER_ALONE, /* the registry does not answer: each host works for itself */
+    OWNER_ALONE, /* the registry does not answer: each host works alone */
     OWNER_US,
     OWNER_OTHER
 };
@@ -36,17 +36,17 @@ struct owner_view {
     enum owner owner;
     const char *host; /* OTHER: borrowed, until the next turn; else NULL */
 };
-/* A part has come: claims the set for us, if nothing is known of it. ttl_ms: see
+/* A part has arrived: claims the set for this host, unless it is remembered. ttl_ms: see
  * registry_claim(). */
 struct owner_view claims_claim(struct claims *owners,
                                const unsigned char key[REGISTRY_KEY_SIZE],
                                int64_t ttl_ms);
 struct owner_view claims_find(const struct claims *owners,
                               const unsigned char key[REGISTRY_KEY_SIZE]);
-/* The set has ended here: see registry_close(). Nothing is known of it any more. */
+/* The set has ended here: forgets it, see registry_close(). */
 void claims_close(struct claims *owners, const unsigned char key[REGISTRY_KEY_SIZE],
                   int64_t memory_ms);
-/* The registry answers again: what we have alone is claimed. */
+/* The registry answers again: claims the sets that were begun without it. */
 void claims_recover(struct claims *owners);
 
 struct claims_count {

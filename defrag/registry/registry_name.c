@@ -23,10 +23,11 @@ registry_name_warn(struct registry *r)
 {
     char place[REGISTRY_SETTING_MAX];
     registry_place_text(&r->place, place);
-    log_say(r->setup.log, LOG_LEVEL_WARNING, "defrag", NULL,
-            "another process in the registry %s has the name %s too: each host needs a "
-            "defrag_host of its own, else messages stay in pieces",
-            place, r->setup.host);
+    log_say(
+        r->setup.log, LOG_LEVEL_WARNING, "defrag", NULL,
+        "another process in the registry %s has the name %s: each host needs its own "
+        "defrag_host, or messages are not reassembled",
+        place, r->setup.host);
 }
 
 void

@@ -317,7 +317,7 @@ take_closed(struct registry_redis *redis, const redisReply *reply)
     redis->has_complained = true;
     registry_place_text(&redis->r->place, place);
     log_say(redis->r->setup.log, LOG_LEVEL_WARNING, "defrag", NULL,
-            "the registry %s closes no sets, they will expire: %.200s", place,
+            "cannot close sets in registry %s; they will expire: %.200s", place,
             reply->str);
 }
 
@@ -341,9 +341,10 @@ registry_redis_take_name(struct registry_redis *redis, const redisReply *reply)
         redis->has_wondered = true;
         registry_place_text(&r->place, place);
         log_say(r->setup.log, LOG_LEVEL_WARNING, "defrag", NULL,
-                "the registry %s does not tell whether another host has our name: "
+                "cannot check registry %s for another host of this name: "
                 "%.200s",
-                place, reply->type == REDIS_REPLY_ERROR ? reply->str : "an odd reply");
+                place,
+                reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
     }
 }
 

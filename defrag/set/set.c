@@ -346,7 +346,7 @@ sets_next_closed(struct sets *s, struct set_closed *closed)
 const struct set_join *
 sets_next_join(struct sets *s)
 {
-    struct reassemble *j = s->joins;
+    struct completed *j = s->joins;
     if (j == NULL)
         return NULL;
     DL_DELETE(s->joins, j);
@@ -369,7 +369,7 @@ set_settle(struct sets *s, struct set *set, int64_t now_ms)
 void
 sets_joined(struct sets *s, const struct set_join *view, int64_t now_ms)
 {
-    struct reassemble *j = set_join_of(view);
+    struct completed *j = set_join_of(view);
     struct set *set = j->set;
     DL_DELETE(s->taken, j);
     set->joins--;
@@ -383,7 +383,7 @@ sets_joined(struct sets *s, const struct set_join *view, int64_t now_ms)
 void
 sets_failed(struct sets *s, const struct set_join *view, int64_t now_ms)
 {
-    struct reassemble *j = set_join_of(view);
+    struct completed *j = set_join_of(view);
     struct set *set = j->set;
     DL_DELETE(s->taken, j);
     set->joins--;
@@ -523,7 +523,7 @@ sets_free(struct sets **sets)
     struct sets *s = *sets;
     struct set_released released;
     struct set_closed closed;
-    struct reassemble *j, *j_next;
+    struct completed *j, *j_next;
     struct part *p, *p_next;
     struct set *set, *set_next;
     if (s == NULL)

@@ -72,10 +72,10 @@ struct set {
     struct set *prev, *next; /* open, or closed: oldest first */
 };
 
-struct reassemble {
+struct completed {
     struct set_join view;
     struct set *set;
-    struct reassemble *prev, *next;
+    struct completed *prev, *next;
     struct id *parts;
     int64_t *sizes;
     struct text *recipients;
@@ -99,7 +99,7 @@ struct sets {
     struct part *by_id;
     struct quota *senders, *clients;
     struct heap timers;
-    struct reassemble *joins, *taken; /* not yet taken; under way */
+    struct completed *joins, *taken; /* not yet taken; under way */
     struct release *releases;
     struct closure *closures;
     size_t open_count, closed_count, closed_bytes, messages, recipients;
@@ -138,7 +138,7 @@ void set_forget_numbers(struct set *set);
 
 /* All for whom everything is there get one message together: sets_next_join(). */
 void set_join_complete(struct sets *s, struct set *set);
-struct reassemble *set_join_of(const struct set_join *view);
-void set_join_free(struct reassemble *j);
+struct completed *set_join_of(const struct set_join *view);
+void set_join_free(struct completed *j);
 
 #endif

@@ -17,7 +17,7 @@ set_join_is_complete(const struct set *set, const struct wanted *w)
 /* Not just any message of that number: one that this join serves, and that therefore
  * lives until it ends. */
 static void
-keep_part(struct reassemble *j, const struct part *p)
+keep_part(struct completed *j, const struct part *p)
 {
     static const struct id none = {0};
     struct id *part = &j->parts[p->slot->number - 1];
@@ -28,7 +28,7 @@ keep_part(struct reassemble *j, const struct part *p)
 }
 
 static void
-collect_served(const struct set *set, struct reassemble *j, size_t space)
+collect_served(const struct set *set, struct completed *j, size_t space)
 {
     struct part *p;
     j->served = memory_array(space, sizeof j->served[0]);
@@ -59,7 +59,7 @@ set_join_complete(struct sets *s, struct set *set)
         return;
     DL_FOREACH2 (set->parts, p, set_next)
         needs += p->count;
-    struct reassemble *j = memory_new(sizeof *j);
+    struct completed *j = memory_new(sizeof *j);
     j->set = set;
     j->parts = memory_array(set->total, sizeof j->parts[0]);
     j->sizes = memory_array(set->total, sizeof j->sizes[0]);
@@ -82,7 +82,7 @@ set_join_complete(struct sets *s, struct set *set)
 }
 
 void
-set_join_free(struct reassemble *j)
+set_join_free(struct completed *j)
 {
     free(j->parts);
     free(j->sizes);
@@ -92,9 +92,9 @@ set_join_free(struct reassemble *j)
     free(j);
 }
 
-struct reassemble *
+struct completed *
 set_join_of(const struct set_join *view)
 {
-    return (struct reassemble *)((char *)(uintptr_t)view -
-                                 offsetof(struct reassemble, view));
+    return (struct completed *)((char *)(uintptr_t)view -
+                                offsetof(struct completed, view));
 }

@@ -281,7 +281,7 @@ test_unknown_host(void)
     shared_begin(&h, ROUTES);
     part(&h, "i", 1);
     shared_tell(&h, REGISTRY_OTHER, "z.test");
-    ok(world_logged(&h.s.w, "host 'z.test', which is not in defrag_peers"));
+    ok(world_logged(&h.s.w, "host 'z.test' owns a set of fragments but is not in defrag_peers"));
     part(&h, "i", 2);
     part(&h, "i", 3);
     stage_arrived(&h.s, 0, "b@y", WHOLE, "each for himself");

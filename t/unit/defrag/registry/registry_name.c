@@ -89,7 +89,7 @@ test_two(void)
     pass(&w, 110000);
     is_number(found(second), 1, "is alive after two minutes");
     ok_named(has_said(&w, "another process in the registry dir:/shared has the name "
-                          "A.Example too: each host needs a defrag_host of its own"),
+                          "A.Example: each host needs its own defrag_host"),
              "which is told");
     buffer_clear(&w.said);
     pass(&w, 3 * HOUR_MS);
