@@ -1,7 +1,7 @@
-/* Warns of settings that are allowed, and left so by mistake do harm: secrets that
- * others can read (file_modes.h), a hostname that other servers refuse, ports and
- * limits that contradict what stands beside them, routes that are never chosen, hosts
- * that were to share fragments and do not, and old names of settings. */
+/* Warns of settings that are allowed but probably wrong: secrets that others can read
+ * (file_modes.h), a hostname that other servers refuse, contradicting ports and limits,
+ * routes that are never chosen, hosts that should share fragments and do not, and old
+ * names of settings. */
 #ifndef ADMIN_WARNINGS_H
 #define ADMIN_WARNINGS_H
 
@@ -19,8 +19,8 @@ void warnings_at_check(const struct options *options, const struct settings *set
 void warnings_at_start(const struct options *options, const struct settings *settings,
                        const struct route_table *routes, struct log *log);
 
-/* What is wrong with this hostname when the system calls itself by that name (NULL:
- * unknown), in one line; false: nothing is. */
+/* One line about a bad hostname, on a system of that name (NULL: unknown); false: the
+ * hostname is good. */
 enum { WARNINGS_HOSTNAME_MAX = 512 };
 bool warnings_hostname(const char *hostname, const char *system_name,
                        char out[WARNINGS_HOSTNAME_MAX]);
