@@ -217,7 +217,7 @@ check_registry(struct configuration *c, struct buffer *mistakes)
 }
 
 /* Reads and checks everything, also what the daemon listens with, unless the sources
- * are without secrets. NULL: with one line for each mistake in out. */
+ * are without secrets. NULL: with one line for each error in out. */
 static struct configuration *
 configuration_read(const struct options_sources *sources, struct buffer *out)
 {
@@ -258,7 +258,7 @@ open_anchors(const struct configuration *c, char place[TRUST_ANCHORS_PLACE_MAX],
                               ERROR_MAX);
 }
 
-/* NULL: the mistakes were written to standard error. */
+/* NULL: errors were written to standard error. */
 static struct configuration *
 configuration_new(const struct options_sources *sources)
 {

@@ -32,7 +32,7 @@ struct fake_server_settings {
     char name[FAKE_SERVER_NAME_MAX];
     unsigned preference; /* of the MX; the least is tried first */
     enum fake_server_state state;
-    unsigned sessions; /* at once; 0 = no limit */
+    unsigned sessions; /* at a time; 0 = no limit */
     enum fake_server_over over;
     unsigned queue;
     int64_t greeting_us, rcpt_us, message_us;
