@@ -1,7 +1,7 @@
 /* Decodes base64 and quoted-printable (RFC 2045 §6.7, §6.8) while the bytes stream by.
  *
- * Never fails: what cannot be decoded is passed over or passed through, and noted. The
- * result does not depend on how the bytes were cut. */
+ * Never fails: invalid input is skipped or passed through, and noted. The result does
+ * not depend on how the input is split. */
 #ifndef MIME_DECODE_H
 #define MIME_DECODE_H
 
@@ -10,10 +10,10 @@
 enum { DECODE_LINE_MAX = 76, DECODE_CHUNK = 4096, DECODE_BLANKS_MAX = 256 };
 
 enum decode_problem {
-    DECODE_FOREIGN, /* base64: a byte that means nothing: passed over */
-    DECODE_PADDING, /* base64: no whole number of bytes, or padding amiss */
-    DECODE_BEHIND,  /* base64: something behind the padding: passed over */
-    DECODE_ESCAPE,  /* quoted-printable: '=' that is no escape: passed through */
+    DECODE_FOREIGN, /* base64: a byte outside the alphabet: skipped */
+    DECODE_PADDING, /* base64: an incomplete last byte, or wrong padding */
+    DECODE_BEHIND,  /* base64: data behind the padding: skipped */
+    DECODE_ESCAPE,  /* quoted-printable: '=' without an escape: passed through */
     DECODE_RAW,     /* quoted-printable: a byte that needs encoding: passed through */
     DECODE_LONG_LINE,
     DECODE_PROBLEMS
@@ -24,7 +24,7 @@ struct decode {
     void *context;
     uint64_t size;     /* bytes decoded */
     unsigned problems; /* bits 1 << DECODE_x */
-    /* decode.c's own: */
+    /* Private to decode.c: */
     enum structure_encoding encoding;
     uint64_t column;
     uint32_t bits;                    /* base64: digits that are no whole bytes yet */

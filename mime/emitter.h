@@ -6,7 +6,7 @@
 
 enum {
     EMITTER_FOLD = 76,      /* lines are folded at the last space before this column */
-    EMITTER_WORD_MAX = 900, /* a word without a space is broken here: 998 is the law */
+    EMITTER_WORD_MAX = 900, /* longer words are broken: RFC 5322 allows 998 bytes */
     EMITTER_CHUNK = 4096
 };
 

@@ -1,6 +1,6 @@
 /* The header of a message: facts gathered while it streams by, and its fields.
  *
- * Nothing here fails on odd bytes: a line that is no field ends the header. */
+ * No input is an error: a line that is not a field ends the header. */
 #ifndef MIME_HEADER_H
 #define MIME_HEADER_H
 
@@ -13,13 +13,12 @@ struct header_scan {
     bool has_eight_bit; /* a byte >= 0x80 in it */
     bool is_message;    /* Content-Type is message, or hard to read */
     bool is_partial;    /* Content-Type (one of them) is message/partial */
-    bool composite; /* Content-Type is multipart or message: there are headers within */
-    bool headless;  /* the very first line is no field: all of it is body */
-    bool mailbox_line; /* ...but "From SENDER DATE", which mailboxes have there: the
-                          header goes on behind it */
-    bool ended;        /* the empty line, or a line that is no field, has come */
+    bool composite; /* Content-Type is multipart or message: there are inner headers */
+    bool headless;  /* the first line is not a field: everything is body */
+    bool mailbox_line; /* the first line is "From SENDER DATE" of mbox */
+    bool ended;        /* by the empty line, or by a line that is not a field */
     size_t length;     /* bytes before the empty line (or the odd line) */
-    /* header.c's own: */
+    /* Private to header.c: */
     unsigned char state;
     char name[16];
     unsigned char name_length;
@@ -40,17 +39,17 @@ struct header_field {
     struct text name, value, whole; /* whole: from name to the end of the last line,
                                        line end included */
 };
-/* Cuts the next field off *rest. False at the empty line (which is cut off too), at a
- * line that is no field (left in place), or at the end. */
+/* Cuts the next field off *rest. False at the empty line (which is cut off, too), at a
+ * line that is not a field (left in place), or at the end. */
 bool header_next(struct text *rest, struct header_field *field);
 
 /* Appends value with folding undone (CRLF + white space becomes that white space). */
 bool header_unfold(struct text value, struct buffer *out)
     __attribute__((warn_unused_result));
 
-/* The addresses of an address list (RFC 5322 §3.4: display names, comments, groups,
- * quoted strings, routes), each as "local@domain" or a bare local part, passed to each.
- * Broken entries are skipped and counted. Returns the number of broken entries. */
+/* Calls each with each address of an address list (RFC 5322 §3.4: display names,
+ * comments, groups, quoted strings, routes), as "local@domain" or a bare local part.
+ * Returns the number of malformed entries, which are skipped. */
 size_t address_list_read(struct text unfolded,
                          void (*each)(void *context, struct text mailbox),
                          void *context);

@@ -1,24 +1,23 @@
 /* The value of Content-Type and of Content-Disposition: type and parameters.
  *
  * RFC 2045 §5.1 with the comments and folding of RFC 5322, RFC 2183, RFC 2231. Lenient:
- * whatever can be read is given, and `broken` says that the rest could not. */
+ * all that can be parsed is returned; `broken` says that something could not. */
 #ifndef MIME_PARAMETER_H
 #define MIME_PARAMETER_H
 
 #include "base/text.h"
 
-/* Parameters and RFC 2231 pieces of parameters that are looked at; later ones are left
- * out (and the value is `broken`). */
+/* Parameters and RFC 2231 sections of parameters; later ones are omitted, and the value
+ * is `broken`. */
 enum { PARAMETER_MAX = 256 };
 
 struct parameter {
     struct text name;    /* lower case, without RFC 2231's marks */
-    struct text value;   /* unquoted, joined, percent-decoded: any bytes at all */
+    struct text value;   /* unquoted, concatenated, percent-decoded: any bytes */
     struct text charset; /* RFC 2231's, as written, or empty */
     bool twice;          /* given twice with different values: this is the first */
-    bool both;           /* given plain, which this is, and in RFC 2231's form... */
-    struct text extended, extended_charset; /* ...which is this, or not readable: at
-                                               NULL */
+    bool both;           /* given in plain form (value) and in RFC 2231's (extended) */
+    struct text extended, extended_charset; /* at == NULL: malformed */
 };
 
 /* Zeroed by its owner before the first use. */
@@ -27,11 +26,11 @@ struct parameters {
     bool broken;
     size_t count; /* of list, sorted by name */
     struct parameter *list;
-    char *store; /* parameter.c's own */
+    char *store; /* private to parameter.c */
 };
 
-/* Reads a value, folded or not. What was in p before is gone. Takes O(n log n) time and
- * 2n bytes. */
+/* Parses a value, folded or not, and replaces the content of p. O(n log n) time, 2n
+ * bytes of memory. */
 void parameters_read(struct parameters *p, struct text value);
 void parameters_free(struct parameters *p);
 
@@ -40,7 +39,7 @@ const struct parameter *parameters_find(const struct parameters *p, const char *
 /* Type and subtype, both given in lower case. */
 bool parameters_is(const struct parameters *p, const char *type, const char *subtype);
 
-/* The next word (RFC 2045 token) off *rest, past white space and comments: for fields
+/* Cuts the next RFC 2045 token off *rest, past white space and comments: for fields
  * that hold just one. Empty when there is none. */
 struct text parameter_token(struct text *rest);
 

@@ -1,10 +1,10 @@
 /* Encodes quoted-printable (RFC 2045 §6.7) while the bytes stream by.
  *
- * CRLF is a line end and stays one; a lone CR or LF is data and encoded. Lines have at
- * most 76 bytes. Encoded besides what must be: white space at the end of a line, a '.'
- * at its start, the second dash of one that starts with two (so that no line is a
- * delimiter), the space of one that starts with "From ". The result does not depend on
- * how the bytes were cut. */
+ * CRLF stays a line end; a lone CR or LF is data and encoded. Lines have at most 76
+ * bytes. Also encoded, for safe transport: white space at the end of a line, a '.' at
+ * its start, the second dash of a line that starts with two (so that no line is a
+ * delimiter), the space of a line that starts with "From ". The result does not depend
+ * on how the input is split. */
 #ifndef MIME_QUOTED_H
 #define MIME_QUOTED_H
 
@@ -28,8 +28,8 @@ void quoted_add(struct quoted *q, struct text bytes);
  * it is not 0, "=" CRLF ends it without adding to the data. */
 size_t quoted_end(struct quoted *q);
 
-/* No less than the size of what `bytes` make, `special` of which have to be encoded
- * (all but 33..126 and white space, and '='), with so many line ends. */
+/* An upper bound of the encoded size of `bytes` bytes with `lines` line ends; `special`
+ * of them must be encoded ('=', and all but 33..126 and white space). */
 uint64_t quoted_size_max(uint64_t bytes, uint64_t special, uint64_t lines);
 
 #endif

@@ -10,8 +10,8 @@ struct report_recipient {
     struct text address;  /* as we used it */
     struct text original; /* ORCPT "rfc822;..." already decoded, or empty */
     enum report_action action;
-    bool expired;           /* FAILED because time ran out: the sentence says so */
-    int64_t retry_until_ms; /* DELAYED: it fails then; 0 = not told */
+    bool expired;           /* FAILED: the queue lifetime ended; the text says so */
+    int64_t retry_until_ms; /* DELAYED: it fails then; 0 = not mentioned */
     const struct outcome *outcome;
 };
 
@@ -31,7 +31,7 @@ struct report {
     size_t count;
 };
 
-/* How far a report has come; zeroed before its beginning. */
+/* The progress of a report; zeroed before its beginning. */
 struct report_place {
     unsigned list;
     size_t next;
@@ -39,10 +39,9 @@ struct report_place {
 
 /* Everything up to the copy of the original, CRLF line ends, header first (From, To,
  * Subject, Date, Message-ID, Auto-Submitted, MIME). Peer text is escaped and folded;
- * lines stay below 998 bytes. A call looks at `most` recipients, each of whom is looked
- * at REPORT_LISTS times in all, and goes on where the last one stopped, with the same
- * r. True: that was all. The caller then writes the original's header (or all of
- * it)... */
+ * lines stay below 998 bytes. A call visits at most `most` recipients and goes on where
+ * the last call stopped, with the same r; each recipient is visited REPORT_LISTS times.
+ * True: complete. The caller then writes the original's header, or all of it... */
 enum { REPORT_LISTS = 5 };
 bool report_begin(const struct report *r, struct report_place *place, size_t most,
                   void (*write)(void *, struct text), void *context)

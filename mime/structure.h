@@ -1,32 +1,34 @@
-/* The parts of a message, told one after the other while its content streams by.
+/* Parses the parts of a message and emits events while its content streams by.
  *
- * RFC 2045, RFC 2046 §5.1. Pieces of any size, cut anywhere; linear in time, bounded in
- * memory, no recursion, never fails: what is broken is told as a problem and passed on.
- * Every byte of the content is in exactly one event, in order, so a filter can write
- * what it does not care for as it came.
+ * RFC 2045, RFC 2046 §5.1. Pieces of any size; linear in time, bounded in memory, no
+ * recursion. It never fails: malformed structure is an event PROBLEM, and its bytes are
+ * passed on. Every byte of the content is in exactly one event, in order, so a filter
+ * can copy the events that it does not change.
  *
- * A multipart tells OUTSIDE (preamble), then DELIMITER and a part BEGIN..END for each
- * of its own, then DELIMITER and OUTSIDE (epilogue), then its END; a message/rfc822
- * tells the one BEGIN..END of the message in it; other parts tell BODY. Before that,
- * each part tells BEGIN, a FIELD for each of its header fields, and HEADER (the empty
- * line).
+ * Each part emits BEGIN, a FIELD for each header field, HEADER (the empty line), its
+ * content, and END. The content is
  *
- * Boundaries match whole lines, but for white space behind them: "--foo" never ends a
- * part whose boundary is "foobar", nor the other way round. (RFC 2046 §5.1.1 lets
- * readers take the beginning of a line alone, and some do: it is a problem when that
- * makes a difference.) The line end before a
- * delimiter is the delimiter's. CRLF and LF end lines; a lone CR is a byte like others.
- * A line in a header that is no field ends it (as in mime/header.h). */
+ *     of a multipart       OUTSIDE (preamble), DELIMITER and BEGIN..END of each inner
+ *                          part, DELIMITER, OUTSIDE (epilogue)
+ *     of a message/rfc822  BEGIN..END of the inner message
+ *     of other parts       BODY
+ *
+ * A boundary matches a whole line, apart from trailing white space: "--foo" never ends
+ * a part whose boundary is "foobar", nor the other way round. RFC 2046 §5.1.1 lets
+ * readers compare the beginning of a line only, and some do; where the result differs,
+ * PROBLEM is emitted. The line end before a delimiter belongs to the delimiter. CRLF
+ * and LF end lines; a lone CR does not. A header line that is not a field ends the
+ * header (as in mime/header.h). */
 #ifndef MIME_STRUCTURE_H
 #define MIME_STRUCTURE_H
 
 #include "mime/parameter.h"
 
 enum {
-    STRUCTURE_DEPTH_MAX = 100,         /* levels; deeper parts are not looked into */
+    STRUCTURE_DEPTH_MAX = 100,         /* levels; deeper parts are not parsed */
     STRUCTURE_PARTS_MAX = 1000,        /* behind them, everything is OUTSIDE */
-    STRUCTURE_HEADER_MAX = 100 * 1024, /* of a part; what is beyond is not looked at */
-    STRUCTURE_BOUNDARY_MAX = 2048,     /* 70 is legal; above: not looked into */
+    STRUCTURE_HEADER_MAX = 100 * 1024, /* of a part; the rest is not parsed */
+    STRUCTURE_BOUNDARY_MAX = 2048,     /* 70 is legal; with a longer one: not parsed */
     STRUCTURE_PADDING_MAX = 256        /* white space behind a boundary */
 };
 
@@ -41,23 +43,23 @@ enum structure_encoding {
 
 enum structure_holds { STRUCTURE_LEAF, STRUCTURE_MULTIPART, STRUCTURE_MESSAGE };
 
-/* Each is told once a part at most. */
+/* Each is emitted at most once for a part. */
 enum structure_problem {
     PROBLEM_NONE,
-    PROBLEM_ODD_LINE,      /* a line that is no field ended the header */
-    PROBLEM_LONG_HEADER,   /* parts of it were not looked at */
-    PROBLEM_BROKEN_TYPE,   /* Content-Type cannot be read (as a whole) */
+    PROBLEM_ODD_LINE,      /* a line that is not a field ended the header */
+    PROBLEM_LONG_HEADER,   /* not all of it was parsed */
+    PROBLEM_BROKEN_TYPE,   /* Content-Type is malformed, at least in part */
     PROBLEM_TWO_TYPES,     /* the first one counts */
     PROBLEM_TWO_ENCODINGS, /* that differ; the first one counts */
     PROBLEM_UNKNOWN_ENCODING,
     PROBLEM_ENCODED_COMPOSITE, /* base64 or quoted-printable where it may not be */
-    PROBLEM_NO_BOUNDARY,       /* multipart without one: not looked into */
-    PROBLEM_LONG_BOUNDARY,     /* not looked into */
-    PROBLEM_TOO_DEEP,          /* not looked into */
+    PROBLEM_NO_BOUNDARY,       /* multipart without one: not parsed */
+    PROBLEM_LONG_BOUNDARY,     /* not parsed */
+    PROBLEM_TOO_DEEP,          /* not parsed */
     PROBLEM_TOO_MANY_PARTS,
-    PROBLEM_ALMOST,    /* a line begins as a delimiter, and goes on: it is none */
-    PROBLEM_NO_PARTS,  /* the boundary never came */
-    PROBLEM_NOT_CLOSED /* nor the closing one */
+    PROBLEM_ALMOST,    /* a line begins with a delimiter, but is longer: not one */
+    PROBLEM_NO_PARTS,  /* the boundary does not occur */
+    PROBLEM_NOT_CLOSED /* the closing delimiter is missing */
 };
 
 struct structure_part {
@@ -101,10 +103,10 @@ typedef void structure_happened(void *context, const struct structure_event *eve
 
 struct structure;
 
-/* Tells BEGIN of the message before it returns. */
+/* Emits BEGIN of the message before it returns. */
 struct structure *structure_new(structure_happened *on_event, void *context);
 void structure_add(struct structure *s, struct text piece);
-/* Tells what is left, and END of all parts that are open. Once; then only free. */
+/* Emits what is left, and END of all open parts. Once; then only structure_free(). */
 void structure_end(struct structure *s);
 void structure_free(struct structure **s);
 

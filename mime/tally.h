@@ -1,4 +1,4 @@
-/* Counts what content holds that not every hop takes. */
+/* Counts the bytes and lines of content that not every next hop accepts. */
 #ifndef MIME_TALLY_H
 #define MIME_TALLY_H
 
@@ -9,8 +9,7 @@ struct tally {
     uint64_t bytes;
     uint64_t high; /* above 127 */
     uint64_t nul;
-    uint64_t
-        lone_cr; /* without a LF behind; a last one only once tally_end() is called */
+    uint64_t lone_cr; /* without a LF behind; a final one counts in tally_end() */
     uint64_t lone_lf; /* without a CR before */
     uint64_t lines;   /* line ends */
     uint64_t special; /* bytes that quoted-printable may have to encode, or more */

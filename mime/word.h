@@ -1,9 +1,9 @@
-/* What people read in header fields: encoded-words (RFC 2047) and the parameters of RFC
- * 2231 in any charset, as UTF-8.
+/* Decodes header fields for people: encoded-words (RFC 2047) and parameters (RFC 2231)
+ * of any charset become UTF-8.
  *
- * Pure and lenient: what is no good encoded-word is passed through byte for byte, and
- * reported. So the result is UTF-8 only where what is passed through is; and it may
- * hold controls, which encoded-words can hide. */
+ * Pure and lenient: an invalid encoded-word is passed through byte for byte, and
+ * reported. So the result is UTF-8 only if the bytes passed through are, and it may
+ * hold control characters that encoded-words hid. */
 #ifndef MIME_WORD_H
 #define MIME_WORD_H
 
@@ -14,14 +14,14 @@ enum { WORD_LENGTH_MAX = 75 };
 
 enum word_problem {
     WORD_BROKEN,   /* looks like an encoded-word, but cannot be read: passed through */
-    WORD_UNKNOWN,  /* of a charset that is not known: passed through */
-    WORD_LONG,     /* of more than WORD_LENGTH_MAX bytes */
-    WORD_CARELESS, /* against the rules, but clear: it touches other text, is empty, is
-                      not padded, or has only one half of a character */
-    WORD_BYTES,    /* some bytes are no characters of its charset: U+FFFD */
+    WORD_UNKNOWN,  /* its charset is unknown: passed through */
+    WORD_LONG,     /* longer than WORD_LENGTH_MAX bytes */
+    WORD_CARELESS, /* invalid but unambiguous: it touches other text, is empty, is not
+                      padded, or holds only part of a character */
+    WORD_BYTES,    /* some bytes are not characters of its charset: U+FFFD */
     WORD_CONTROL,  /* hides a control character (RFC 2047 §4.2 (3) has none) */
-    WORD_QUOTED,   /* stands in a parameter, where none may be (RFC 2047 §5) */
-    WORD_RAW,      /* bytes above 127 that are no UTF-8, passed through */
+    WORD_QUOTED,   /* in a parameter, where RFC 2047 §5 forbids it */
+    WORD_RAW,      /* bytes above 127 that are not UTF-8: passed through */
     WORD_PROBLEMS
 };
 
