@@ -165,12 +165,12 @@ append(struct commit *c)
 {
     struct queue_draft *d = c->draft;
     struct buffer *content = d->file < 0 ? &d->content : NULL;
-    if (c->commits->young->journal == NULL)
+    if (c->commits->journaled->journal == NULL)
         return false; /* the queue is being closed */
     size_t in_memory = d->content.length;
     enum journal_appended result =
-        journaled_accept(c->commits->young, c->envelope, buffer_text(&c->form), content,
-                         d->own, &c->batch);
+        journaled_accept(c->commits->journaled, c->envelope, buffer_text(&c->form),
+                         content, d->own, &c->batch);
     if (result == JOURNAL_NO_ROOM)
         return false;
     /* The buffer is the message's now. */
@@ -234,13 +234,13 @@ static void
 refuse_batch(struct commit *c, int error)
 {
     struct commits *all = c->commits;
-    struct journaled_message *m = journaled_find(all->young, c->draft->id);
+    struct journaled_message *m = journaled_find(all->journaled, c->draft->id);
     draft_refuse(c->draft, spool_refusal(error));
     assert(m != NULL);
     /* The record may exist, and an END follows it: only then may the file go. */
     if (m->large)
         removal_add(all->endings, m->id, c->batch + 1);
-    journaled_drop(all->young, m);
+    journaled_drop(all->journaled, m);
 }
 
 void
@@ -270,7 +270,7 @@ commit_answer(struct commits *all, struct commit *c)
     void *context = c->context;
     bool ignored = c->ignored;
     struct envelope *e = NULL;
-    struct journaled_message *m = journaled_find(all->young, id);
+    struct journaled_message *m = journaled_find(all->journaled, id);
     if (m != NULL)
         m->is_new = false;
     if (!refused && !ignored) {
@@ -348,8 +348,9 @@ commits_add(struct commits *all, struct queue_draft **draft, struct envelope **e
     else if (d->refused) {
         draft_erase(d);
         set_done(c);
-    } else if (all->young->journal == NULL ||
-               !journaled_fits(all->young, c->envelope, c->form.length, d->file >= 0))
+    } else if (all->journaled->journal == NULL ||
+               !journaled_fits(all->journaled, c->envelope, c->form.length,
+                               d->file >= 0))
         start_in_files(c);
     else if (d->file >= 0)
         start_large(c);

@@ -19,7 +19,7 @@ struct commits {
     struct spool *spool;
     struct loop *loop;
     struct id_set *seen;
-    struct journaled *young;
+    struct journaled *journaled;
     struct removal *endings;
     bool at_once; /* an injector: no end of turn follows */
     /* The owner of the message went away before it was durable. */

@@ -56,10 +56,10 @@ int
 contents_open(struct contents *c, struct id id)
 {
     struct open_content row = {.open = true, .file = -1};
-    struct journaled_message *m = journaled_find(c->young, id);
+    struct journaled_message *m = journaled_find(c->journaled, id);
     int error = 0;
     if (m != NULL && !m->large) {
-        row.bytes = journaled_read_content(c->young, m, &error);
+        row.bytes = journaled_read_content(c->journaled, m, &error);
         return row.bytes == NULL ? error : take_row(c, row);
     }
     char path[SPOOL_PATH_MAX];

@@ -7,7 +7,7 @@
 struct open_content;
 struct contents {
     struct spool *spool;
-    struct journaled *young;
+    struct journaled *journaled;
     struct open_content *rows;
     int count, unused; /* unused: first of the free rows, -1: none */
 };

@@ -119,14 +119,14 @@ drop_marks(struct marks *m, struct pending *p, unsigned count)
     buffer_take(&p->texts, texts);
 }
 
-/* Of young mail: with the journal's next batch, which needs no space on the disk. */
+/* Of journaled mail: with the journal's next batch, which needs no space on the disk. */
 static void
 tell_journal(struct marks *m, struct pending *p, struct journaled_message *young)
 {
     if (p->count == 0)
         return;
-    journaled_tell(m->young, young, p->marks, p->count, buffer_text(&p->texts));
-    journal_hurry(m->young->journal);
+    journaled_tell(m->journaled, young, p->marks, p->count, buffer_text(&p->texts));
+    journal_hurry(m->journaled->journal);
     drop_marks(m, p, p->count);
 }
 
@@ -136,7 +136,7 @@ tell_journal(struct marks *m, struct pending *p, struct journaled_message *young
 static bool
 is_outdated(const struct marks *m, const struct envelope *e)
 {
-    return !e->storage.preprocessed && journaled_find(m->young, e->id) == NULL &&
+    return !e->storage.preprocessed && journaled_find(m->journaled, e->id) == NULL &&
            !id_set_has(m->seen, e->id) && !spool_has(m->spool, SPOOL_TODO, e->id);
 }
 
@@ -171,7 +171,7 @@ static bool
 needs_move(const struct marks *m, const struct pending *p)
 {
     const struct envelope *e = p->envelope;
-    if (e == NULL || journaled_find(m->young, p->id) != NULL)
+    if (e == NULL || journaled_find(m->journaled, p->id) != NULL)
         return e == NULL || p->due;
     return !e->storage.preprocessed && !is_outdated(m, e);
 }
@@ -232,7 +232,7 @@ keep_failed(struct marks *m, struct pending *p)
     p->failed = true;
     marks_leave_line(m, p);
     if (p->count == 0 && (p->owned || p->envelope == NULL) && !has_warning(p) &&
-        journaled_find(m->young, p->id) == NULL) {
+        journaled_find(m->journaled, p->id) == NULL) {
         pending_free(m, p);
         return;
     }
@@ -252,7 +252,7 @@ want_envelope(struct marks *m, struct pending *p, struct journaled_message *youn
     if (p->envelope != NULL)
         return true;
     assert(young != NULL); /* has_files() of what is not */
-    p->envelope = journaled_load(m->young, young, &later, reason, sizeof(reason));
+    p->envelope = journaled_load(m->journaled, young, &later, reason, sizeof(reason));
     p->owned = p->envelope != NULL;
     if (p->owned) {
         p->envelope->fragment.awaits_parts = young->awaits_parts;
@@ -279,8 +279,8 @@ has_files(const struct pending *p)
 static void
 fill_move(struct marks *m, struct pending *p)
 {
-    struct journaled_message *young = journaled_find(m->young, p->id);
-    struct preprocess move = {.young = young != NULL};
+    struct journaled_message *young = journaled_find(m->journaled, p->id);
+    struct preprocess move = {.journaled = young != NULL};
     marks_leave_line(m, p);
     if (young == NULL && has_files(p)) {
         if (p->envelope == NULL)
@@ -294,7 +294,7 @@ fill_move(struct marks *m, struct pending *p)
     move.envelope = p->envelope;
     if (young != NULL && !young->large) {
         int error = 0;
-        move.content = journaled_read_content(m->young, young, &error);
+        move.content = journaled_read_content(m->journaled, young, &error);
         if (move.content == NULL) {
             (void)spool_trouble(m->spool, error, &p->id, "read the journal");
             tell_journal(m, p, young);
@@ -315,10 +315,10 @@ fill_move(struct marks *m, struct pending *p)
 static void
 marks_arrive(struct marks *m, struct pending *p, const struct preprocess *move)
 {
-    struct journaled_message *young = journaled_find(m->young, p->id);
+    struct journaled_message *young = journaled_find(m->journaled, p->id);
     drop_marks(m, p, p->moved);
     if (young != NULL)
-        (void)journaled_end(m->young, young, RECORD_MOVED);
+        (void)journaled_end(m->journaled, young, RECORD_MOVED);
     else if (spool_leave_todo(m->spool, move->envelope) == 0)
         id_set_remove(m->seen, p->id);
     if (p->envelope != NULL && p->envelope != move->envelope)
@@ -347,7 +347,7 @@ take_move(struct marks *m, struct preprocess *move)
 {
     struct id id = move->envelope->id;
     struct pending *p = marks_find(m, id);
-    struct journaled_message *young = journaled_find(m->young, id);
+    struct journaled_message *young = journaled_find(m->journaled, id);
     bool ended = p->ended;
     p->moving = false;
     if (young != NULL)
@@ -459,7 +459,7 @@ write_preprocessed(struct marks *m, struct pending *p)
 static bool
 write_one(struct marks *m, struct pending *p)
 {
-    struct journaled_message *young = journaled_find(m->young, p->id);
+    struct journaled_message *young = journaled_find(m->journaled, p->id);
     struct id before = guard_enter(&m->spool->guard, p->id);
     bool more = false;
     if (needs_move(m, p)) {
@@ -579,7 +579,7 @@ marks_defer(struct marks *m, struct envelope **e)
 void
 marks_wait(struct marks *m, struct envelope *e, bool waits)
 {
-    struct journaled_message *young = journaled_find(m->young, e->id);
+    struct journaled_message *young = journaled_find(m->journaled, e->id);
     struct pending *p = marks_find(m, e->id);
     bool was = e->fragment.awaits_parts;
     e->fragment.awaits_parts = waits;

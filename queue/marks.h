@@ -22,7 +22,7 @@ struct marks {
     struct spool *spool;
     struct loop *loop;
     struct id_set *seen;
-    struct journaled *young;
+    struct journaled *journaled;
     bool at_once; /* an injector or operator: no end of turn follows */
     /* A message that was retired during its move is S5 now, and must be ended. */
     void (*ended)(void *context, struct id id);

@@ -35,7 +35,7 @@ queue_on_found(void *context, const struct queue_entry *entry)
 {
     struct queue *q = context;
     if (guard_ends(&q->spool.guard, entry->id) > 0 &&
-        journaled_find(&q->young, entry->id) != NULL)
+        journaled_find(&q->journaled, entry->id) != NULL)
         marks_move(&q->marks, entry->id);
     q->found(q->found_context, entry);
 }
@@ -43,7 +43,7 @@ queue_on_found(void *context, const struct queue_entry *entry)
 void
 queue_end(struct queue *q, struct id id)
 {
-    struct journaled_message *m = journaled_find(&q->young, id);
+    struct journaled_message *m = journaled_find(&q->journaled, id);
     if (id_set_has(&q->share.made, id)) {
         id_set_remove(&q->share.made, id);
         marker_drop(&q->spool, MARKER_REASSEMBLED, id);
@@ -54,7 +54,7 @@ queue_end(struct queue *q, struct id id)
         q->last_end = removal_end(&q->endings, id);
     } else {
         bool has_files = m->large || m->held;
-        q->last_end = journaled_end(&q->young, m, RECORD_END);
+        q->last_end = journaled_end(&q->journaled, m, RECORD_END);
         if (has_files)
             removal_add(&q->endings, id, q->last_end);
     }
@@ -89,7 +89,7 @@ on_crowded(void *context, uint64_t sequence)
 {
     struct queue *q = context;
     struct journaled_message *m, *next;
-    HASH_ITER (hh, q->young.messages, m, next)
+    HASH_ITER (hh, q->journaled.messages, m, next)
         if (m->place.sequence <= sequence && !m->moving)
             marks_move(&q->marks, m->id);
 }
@@ -112,7 +112,7 @@ checkpoint(void *context)
     int result =
         spool_sync_dirs(&q->spool, SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO) |
                                        SPOOL_BIT(SPOOL_MESS));
-    journal_checkpointed(q->young.journal, result);
+    journal_checkpointed(q->journaled.journal, result);
 }
 
 static void
@@ -131,7 +131,7 @@ start_modules(struct queue *q)
 {
     bool at_once = q->own_loop != NULL;
     q->endings = (struct removal){.spool = &q->spool,
-                                  .young = &q->young,
+                                  .journaled = &q->journaled,
                                   .seen = &q->seen,
                                   .loop = q->loop,
                                   .removed = checkpoint,
@@ -143,7 +143,7 @@ start_modules(struct queue *q)
     q->commits = (struct commits){.spool = &q->spool,
                                   .loop = q->loop,
                                   .seen = &q->seen,
-                                  .young = &q->young,
+                                  .journaled = &q->journaled,
                                   .endings = &q->endings,
                                   .at_once = at_once,
                                   .orphaned = on_orphan,
@@ -151,14 +151,14 @@ start_modules(struct queue *q)
     q->marks = (struct marks){.spool = &q->spool,
                               .loop = q->loop,
                               .seen = &q->seen,
-                              .young = &q->young,
+                              .journaled = &q->journaled,
                               .at_once = at_once,
                               .ended = queue_on_ended,
                               .damaged = on_damaged,
                               .moved = on_moved,
                               .context = q};
-    q->contents = (struct contents){.spool = &q->spool, .young = &q->young};
-    q->young = (struct journaled){
+    q->contents = (struct contents){.spool = &q->spool, .journaled = &q->journaled};
+    q->journaled = (struct journaled){
         .spool = &q->spool, .loop = q->loop, .directory = q->share.journal};
     drafts_start(&q->drafts);
     /* The marks first: what they bring goes with this turn's sync. */
@@ -177,7 +177,7 @@ stop_modules(struct queue *q)
         disk_sync_wait(q->spool.disk);
     marks_stop(&q->marks);
     removal_hurry(&q->endings);
-    journaled_close(&q->young);
+    journaled_close(&q->journaled);
     commits_stop(&q->commits);
     removal_stop(&q->endings);
     contents_stop(&q->contents);
@@ -214,10 +214,10 @@ open_journal(struct queue *q, char *error, size_t error_size)
         journal_divide(q->share.journal, size, s->journal_segment);
     struct journal_events events = {
         .context = q, .settled = on_settled, .crowded = on_crowded, .space = on_space};
-    if (journaled_open(&q->young, &settings, &events, error, error_size) < 0)
+    if (journaled_open(&q->journaled, &settings, &events, error, error_size) < 0)
         return EX_CANTCREAT;
-    journal_on_checkpoint(q->young.journal, on_checkpoint, q);
-    size_t payload = journal_payload_max(q->young.journal);
+    journal_on_checkpoint(q->journaled.journal, on_checkpoint, q);
+    size_t payload = journal_payload_max(q->journaled.journal);
     int64_t content = s->journal_message_max > 0 ? s->journal_message_max : 1;
     /* Room for an envelope beside it. */
     q->drafts.memory_max =
@@ -235,7 +235,7 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
     q->recover = (struct recover){.spool = &q->spool,
                                   .loop = q->loop,
                                   .seen = &q->seen,
-                                  .young = &q->young,
+                                  .journaled = &q->journaled,
                                   .slices = &q->share.slices,
                                   .blocked = &q->share.blocked,
                                   .withheld = &q->share.withheld,
@@ -245,7 +245,7 @@ start_recovery(struct queue *q, queue_found *found, void *context, char *error,
                                   .damaged_context = q};
     q->clean = (struct clean){.spool = &q->spool,
                               .loop = q->loop,
-                              .young = &q->young,
+                              .journaled = &q->journaled,
                               .seen = &q->seen,
                               .endings = &q->endings,
                               .slices = &q->share.slices,
@@ -431,7 +431,8 @@ load_young(struct queue *q, struct journaled_message *m)
     struct id id = m->id;
     bool later = false;
     char reason[LOAD_REASON_MAX] = "";
-    struct envelope *e = journaled_load(&q->young, m, &later, reason, sizeof(reason));
+    struct envelope *e =
+        journaled_load(&q->journaled, m, &later, reason, sizeof(reason));
     if (e == NULL && later)
         return read_later(q, id, reason);
     if (e == NULL && is_daemon(q))
@@ -447,12 +448,12 @@ load_young(struct queue *q, struct journaled_message *m)
 }
 
 void
-queue_want_young(struct queue *q)
+queue_read_journals(struct queue *q)
 {
-    if (q->own_loop == NULL || q->young_read)
+    if (q->own_loop == NULL || q->journals_read)
         return;
-    q->young_read = true;
-    queue_listing_read(&q->spool, &q->young, &q->journals);
+    q->journals_read = true;
+    queue_listing_read(&q->spool, &q->journaled, &q->journals);
 }
 
 /* An old journal still has it: whatever happens to its files, it would come again. */
@@ -467,13 +468,13 @@ bool
 queue_may_be_withheld(const struct queue *q, struct id id)
 {
     return is_withheld(q, id) ||
-           (q->share.blocked && journaled_find(&q->young, id) == NULL);
+           (q->share.blocked && journaled_find(&q->journaled, id) == NULL);
 }
 
 bool
 queue_is_no_message(const struct queue *q, struct id id)
 {
-    const struct journaled_message *m = journaled_find(&q->young, id);
+    const struct journaled_message *m = journaled_find(&q->journaled, id);
     return (m != NULL && m->is_new) || removal_have(&q->endings, id) ||
            marks_have_ended(&q->marks, id);
 }
@@ -511,8 +512,8 @@ queue_load_stored(struct queue *q, struct id id, bool whole)
     struct envelope *e = NULL;
     char reason[LOAD_REASON_MAX] = "";
     marks_write(&q->marks, id);
-    queue_want_young(q);
-    struct journaled_message *m = journaled_find(&q->young, id);
+    queue_read_journals(q);
+    struct journaled_message *m = journaled_find(&q->journaled, id);
     if (m != NULL)
         return load_young(q, m);
     switch (whole ? load_whole(q, id, &e, reason)
@@ -555,7 +556,7 @@ struct envelope *
 queue_look(struct queue *q, struct id id)
 {
     struct envelope *e = load_guarded(q, id, false);
-    if (e != NULL && journaled_find(&q->young, id) == NULL)
+    if (e != NULL && journaled_find(&q->journaled, id) == NULL)
         load_places(&q->spool, e);
     return e;
 }
@@ -606,7 +607,7 @@ enum queue_check
 queue_check(struct queue *q, struct id id, int64_t *budget)
 {
     if (queue_is_no_message(q, id) || is_withheld(q, id) ||
-        journaled_find(&q->young, id) != NULL)
+        journaled_find(&q->journaled, id) != NULL)
         return QUEUE_CHECKED;
     struct id before = queue_enter(q, id);
     enum queue_check result = queue_check_settings(q, id, budget);
@@ -724,7 +725,7 @@ queue_adopt_ignore(struct queue *q, void *context)
 size_t
 queue_made(struct queue *q, struct id **ids)
 {
-    return queue_listing_made(&q->spool, &q->young, &q->share.made, ids);
+    return queue_listing_made(&q->spool, &q->journaled, &q->share.made, ids);
 }
 
 uint64_t

@@ -34,8 +34,8 @@ barrier_is_over(struct queue *q, struct queue_barrier *b)
     if (!b->moved) {
         b->batch = q->last_end;
         removal_sync(&q->endings);
-        if (q->young.journal != NULL)
-            journal_hurry(q->young.journal);
+        if (q->journaled.journal != NULL)
+            journal_hurry(q->journaled.journal);
     }
     b->moved = true;
     return q->durable_batch >= b->batch;

@@ -10,7 +10,7 @@ queue_look_at_disk(struct queue *q)
     q->nature = (struct filesystem_check){
         .disk = q->spool.disk, .log = q->spool.log, .loop = q->loop};
     filesystem_check_start(&q->nature);
-    space_look(&q->drafts.space, q->young.journal != NULL);
+    space_look(&q->drafts.space, q->journaled.journal != NULL);
 }
 
 void
@@ -27,11 +27,11 @@ queue_health(struct queue *q)
                                   .retired = q->retired,
                                   .quarantined = q->spool.quarantined,
                                   .syncs = q->spool.syncs,
-                                  .young = HASH_COUNT(q->young.messages),
-                                  .damages = q->young.damages};
+                                  .journaled = HASH_COUNT(q->journaled.messages),
+                                  .damages = q->journaled.damages};
     health.sync_blocks = disk_sync_way(q->spool.disk) == DISK_SYNC_BLOCKS;
-    if (q->young.journal != NULL) {
-        struct journal_figures figures = journal_figures(q->young.journal);
+    if (q->journaled.journal != NULL) {
+        struct journal_figures figures = journal_figures(q->journaled.journal);
         health.segments = figures.segments;
         health.free_segments = figures.free_segments;
         health.batches = figures.batches;

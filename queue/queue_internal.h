@@ -29,7 +29,7 @@ struct queue {
     struct queue_settings settings;
     struct share share;
     struct id_set seen;
-    struct journaled young;
+    struct journaled journaled;
     struct removal endings;
     struct drafts drafts;
     struct commits commits;
@@ -40,8 +40,8 @@ struct queue {
     struct recover recover;
     struct clean clean;
     struct filesystem_check nature;
-    bool young_read;                /* an operator's process has read all journals */
-    struct adopt_journals journals; /* of all slices, if young_read */
+    bool journals_read;             /* an operator's process has read all journals */
+    struct adopt_journals journals; /* of all slices, if journals_read */
     queue_found *found;
     void *found_context;
     uint64_t retired;
@@ -55,7 +55,7 @@ struct queue {
 /* Removes the message from the journal, the spool, or both. */
 void queue_end(struct queue *queue, struct id id);
 /* An operator's process reads all journals on its first question. */
-void queue_want_young(struct queue *queue);
+void queue_read_journals(struct queue *queue);
 /* An old journal still has the message, or may have it. */
 bool queue_may_be_withheld(const struct queue *queue, struct id id);
 /* The END record of the message, or its acceptance, is not durable yet. */

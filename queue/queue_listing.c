@@ -163,7 +163,7 @@ queue_listing_count_apart(struct spool *s)
 struct made_list {
     struct place_list rows;
     struct spool *spool;
-    const struct journaled *young;
+    const struct journaled *journaled;
 };
 
 /* A mark may have outlived its message: it is removed last, and that is not synced. */
@@ -172,7 +172,7 @@ queue_listing_note_made(void *context, struct id id)
 {
     struct made_list *l = context;
     unsigned dirs = 0;
-    if (journaled_find(l->young, id) != NULL ||
+    if (journaled_find(l->journaled, id) != NULL ||
         spool_dirs_of(l->spool, id, &dirs) < 0 ||
         (dirs & (SPOOL_BIT(SPOOL_TODO) | SPOOL_BIT(SPOOL_INFO))) != 0)
         add_place(&l->rows, id, QUEUE_DEFERRED);
@@ -184,7 +184,7 @@ size_t
 queue_listing_made(struct spool *s, const struct journaled *y,
                    const struct id_set *adopted, struct id **ids)
 {
-    struct made_list made = {.rows.place = QUEUE_MAILDROP, .spool = s, .young = y};
+    struct made_list made = {.rows.place = QUEUE_MAILDROP, .spool = s, .journaled = y};
     struct place_list *l = &made.rows;
     struct journaled_message *m, *next;
     HASH_ITER (hh, y->messages, m, next)

@@ -9,7 +9,7 @@
 int
 queue_hold(struct queue *q, const struct envelope *e, const char *reason, bool durable)
 {
-    struct journaled_message *m = journaled_find(&q->young, e->id);
+    struct journaled_message *m = journaled_find(&q->journaled, e->id);
     if (m != NULL)
         m->held = true;
     int file = spool_write_new(&q->spool, SPOOL_HOLD, e->id, text_from(reason), true);
@@ -25,15 +25,15 @@ quarantine(struct queue *q, struct id id, const char *reason)
 {
     if (marks_forget(&q->marks, id))
         return; /* it moves: it is not damaged */
-    struct journaled_message *m = journaled_find(&q->young, id);
-    if (m != NULL && journaled_quarantine(&q->young, m, reason) < 0) {
+    struct journaled_message *m = journaled_find(&q->journaled, id);
+    if (m != NULL && journaled_quarantine(&q->journaled, m, reason) < 0) {
         recover_report_later(&q->recover, id);
         return;
     }
     if (m == NULL)
         spool_quarantine(&q->spool, id, reason, loop_now_ms(q->loop));
     else
-        (void)journaled_end(&q->young, m, RECORD_MOVED);
+        (void)journaled_end(&q->journaled, m, RECORD_MOVED);
     /* What could not be moved must not be found again by every scan. */
     if (spool_has(&q->spool, SPOOL_TODO, id))
         id_set_add(&q->seen, id);
@@ -56,7 +56,7 @@ queue_release(struct queue *q, struct id id)
 {
     if (queue_may_be_withheld(q, id))
         return -EAGAIN;
-    struct journaled_message *m = journaled_find(&q->young, id);
+    struct journaled_message *m = journaled_find(&q->journaled, id);
     int result = release_held(&q->spool, id);
     guard_forget(&q->spool.guard, id);
     if (result == 0 && m != NULL)
@@ -95,7 +95,7 @@ queue_remove(struct queue *q, struct id id)
         return true;
     unsigned dirs = 0;
     bool found = spool_erase_corrupt(&q->spool, id);
-    if (journaled_find(&q->young, id) == NULL &&
+    if (journaled_find(&q->journaled, id) == NULL &&
         (spool_dirs_of(&q->spool, id, &dirs) < 0 || dirs == 0))
         return found;
     queue_end(q, id);
@@ -109,7 +109,7 @@ queue_remove_listed(struct queue *q, struct id id)
         return false;
     if (marks_forget(&q->marks, id))
         return true;
-    if (journaled_find(&q->young, id) == NULL &&
+    if (journaled_find(&q->journaled, id) == NULL &&
         !spool_has(&q->spool, SPOOL_INFO, id) && !spool_has(&q->spool, SPOOL_TODO, id))
         return false;
     queue_end(q, id);
@@ -128,6 +128,6 @@ queue_each(struct queue *q,
            bool (*each)(void *context, struct id id, enum queue_place place),
            void *context)
 {
-    queue_want_young(q);
-    return queue_listing_each(&q->spool, &q->young, each, context);
+    queue_read_journals(q);
+    return queue_listing_each(&q->spool, &q->journaled, each, context);
 }

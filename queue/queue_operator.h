@@ -63,8 +63,8 @@ struct queue_health {
     bool accepting;
     char reason[160]; /* when not */
     uint64_t stored, retired, quarantined, syncs;
-    bool sync_blocks; /* the system does not sync in the background */
-    unsigned young;   /* messages in the journal */
+    bool sync_blocks;   /* the system does not sync in the background */
+    unsigned journaled; /* messages in the journal */
     unsigned segments, free_segments;
     uint64_t batches;                /* of the journal, each with one sync */
     bool journal_full;               /* new mail waits for the spool */

@@ -39,7 +39,7 @@ make_journal(const struct queue_health *h)
     return json_pack("{s:o,s:o,s:o,s:o,s:b,s:o}", "segments",
                      status_number(h->segments), "free_segments",
                      status_number(h->free_segments), "messages",
-                     status_number(h->young), "batches", status_number(h->batches),
+                     status_number(h->journaled), "batches", status_number(h->batches),
                      "full", h->journal_full, "damages", status_number(h->damages));
 }
 

@@ -166,7 +166,7 @@ batch_for_end(struct journal *j, size_t size)
         return b;
     if (!j->full_told)
         log_say(j->spool->log, LOG_LEVEL_WARNING, "queue", NULL,
-                "the journal is full: what became of mail waits in memory");
+                "journal full: delivery results are held in memory");
     j->full_told = true;
     b = last_batch(j);
     if (b != NULL && b->segment == NULL && takes(j, b, size))

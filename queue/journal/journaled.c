@@ -1,4 +1,4 @@
-/* The table of young messages, and the payloads of the journal's records. */
+/* The table of journaled messages, and the payloads of the journal's records. */
 #include "queue/journal/journaled.h"
 
 #include "base/crc.h"

@@ -184,7 +184,7 @@ awaiting_note(struct active *a)
         queue_wait(a->manager->queue, a->envelope, waits);
 }
 
-/* Young mail about which nothing is to be written stays in the journal. On disk it is
+/* Journaled mail about which nothing is to be written stays in the journal. On disk it is
  * due at once: the next start offers it again, and so finds the sets. */
 void
 manager_await_parts(struct active *a, unsigned done_before)

@@ -193,7 +193,7 @@ adopt_is_empty(struct adopt *a, const char *journal)
 static void
 adopt_quarantine(struct adopt *a, struct journaled_message *m, const char *reason)
 {
-    if (journaled_quarantine(&a->young, m, reason) < 0)
+    if (journaled_quarantine(&a->journaled, m, reason) < 0)
         a->failed = true;
 }
 
@@ -233,17 +233,17 @@ adopt_is_there(struct adopt *a, const struct journaled_message *m)
 static void
 add_move(struct adopt *a, struct journaled_message *m)
 {
-    struct preprocess move = {.young = true, .owned = true};
+    struct preprocess move = {.journaled = true, .owned = true};
     bool later = false;
     char reason[LOAD_REASON_MAX];
     int error = 0;
-    move.envelope = journaled_load(&a->young, m, &later, reason, sizeof(reason));
+    move.envelope = journaled_load(&a->journaled, m, &later, reason, sizeof(reason));
     if (move.envelope == NULL && !later) {
         adopt_quarantine(a, m, reason);
         return;
     }
     if (move.envelope != NULL && !m->large)
-        move.content = journaled_read_content(&a->young, m, &error);
+        move.content = journaled_read_content(&a->journaled, m, &error);
     if (move.envelope == NULL || (!m->large && move.content == NULL)) {
         envelope_free(&move.envelope);
         a->failed = true;
@@ -306,9 +306,9 @@ note_ended(void *context, struct id id)
 static void
 list_ended(struct adopt *a)
 {
-    a->ended = memory_new(id_set_count(&a->young.ended) * sizeof(*a->ended) + 1);
+    a->ended = memory_new(id_set_count(&a->journaled.ended) * sizeof(*a->ended) + 1);
     a->ended_count = a->ended_next = 0;
-    id_set_each(&a->young.ended, note_ended, a);
+    id_set_each(&a->journaled.ended, note_ended, a);
 }
 
 /* Any of its files may be left: after a power cut none of the removals need be there.
@@ -336,7 +336,7 @@ adopt_current(const struct adopt *a)
 static void
 leave_journal(struct adopt *a)
 {
-    journaled_close(&a->young);
+    journaled_close(&a->journaled);
     free(a->ended);
     a->ended = NULL;
     a->ended_count = a->ended_next = 0;
@@ -365,9 +365,9 @@ end_journal(struct adopt *a)
         remove_segments(a, journal);
     if (a->failed) {
         a->result.refused = true;
-        HASH_ITER (hh, a->young.messages, m, next)
+        HASH_ITER (hh, a->journaled.messages, m, next)
             withhold(a, m->id);
-        id_set_each(&a->young.ended, withhold, a);
+        id_set_each(&a->journaled.ended, withhold, a);
     }
     a->result.journals++;
     log_say(a->spool->log, a->failed ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "queue", NULL,
@@ -390,7 +390,7 @@ begin_journal(struct adopt *a)
     const char *journal = adopt_current(a)->path;
     a->failed = a->marked = false;
     a->before = a->result.messages;
-    a->young =
+    a->journaled =
         (struct journaled){.spool = a->spool, .loop = a->loop, .directory = journal};
     if (has_marker(a->spool->disk, journal)) {
         remove_segments(a, journal);
@@ -399,7 +399,7 @@ begin_journal(struct adopt *a)
     }
     int result = sync_records(a->spool->disk, journal);
     if (result == 0)
-        result = journaled_read(&a->young, true);
+        result = journaled_read(&a->journaled, true);
     if (result < 0) {
         (void)spool_trouble(a->spool, result, NULL, "read an old journal");
         a->result.unreadable = true;
@@ -408,7 +408,7 @@ begin_journal(struct adopt *a)
         return;
     }
     list_ended(a);
-    a->at = a->young.messages;
+    a->at = a->journaled.messages;
 }
 
 /* False: it is not for us, or not now. */

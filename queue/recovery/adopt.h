@@ -56,9 +56,9 @@ struct adopt {
 
     struct adopt_journals journals; /* from here on: private */
     size_t next;
-    int lock;               /* of the current journal; -1: none */
-    struct journaled young; /* its messages */
-    struct id *ended;       /* ended in it: remove remaining files */
+    int lock;                   /* of the current journal; -1: none */
+    struct journaled journaled; /* its messages */
+    struct id *ended;           /* ended in it: remove remaining files */
     size_t ended_count, ended_next;
     struct journaled_message *at; /* the next one to move */
     unsigned before;              /* messages of other journals */

@@ -25,7 +25,7 @@ struct clean {
     struct spool *spool;
     struct loop *loop;
     /* Messages that the daemon knows are skipped: they end on their own. */
-    const struct journaled *young; /* large and held ones have files, too */
+    const struct journaled *journaled; /* large and held ones have files, too */
     const struct id_set *seen;
     const struct removal *endings;
     const struct slices *slices; /* others' files may have their envelope elsewhere */

@@ -119,7 +119,7 @@ preprocessor_finish(struct preprocessor *m)
             move->result = m->dirs_result;
         if (move->result < 0)
             spool_remove_preprocessed(m->spool, move->envelope, move->content != NULL);
-        else if (move->young)
+        else if (move->journaled)
             move->envelope->storage.preprocessed = true;
         journaled_content_release(&move->content);
     }

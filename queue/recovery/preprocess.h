@@ -22,7 +22,7 @@ struct preprocess {
     struct envelope *envelope;         /* then preprocessed */
     bool owned;                        /* the caller frees the envelope */
     struct journaled_content *content; /* journaled, not large; is released */
-    bool young;
+    bool journaled;
     int result; /* 0; or -errno: the message has not changed */
 };
 

@@ -135,7 +135,7 @@ report_in(struct recover *r, struct id id, int64_t wait_ms)
         loop_timer_start(r->loop, &r->again, wait_ms, r->again.fire, r);
 }
 
-/* Young mail never has an envelope there: somebody has put it beside ours. */
+/* Journaled mail never has an envelope there: somebody has put it beside ours. */
 static void
 drop_planted(struct recover *r, struct id id, unsigned *dirs)
 {
@@ -166,7 +166,7 @@ settle_young(struct recover *r, struct journaled_message *m, unsigned *dirs)
     if (result == LOAD_LATER)
         return true; /* both stay: the next start decides */
     if (result == LOAD_DONE) {
-        (void)journaled_end(r->young, m, RECORD_MOVED);
+        (void)journaled_end(r->journaled, m, RECORD_MOVED);
         return false;
     }
     (void)spool_remove(s, SPOOL_INFO, m->id);
@@ -183,7 +183,7 @@ settle_young(struct recover *r, struct journaled_message *m, unsigned *dirs)
 static bool
 recover_young(struct recover *r, const struct recover_row *row, unsigned *dirs)
 {
-    struct journaled_message *m = journaled_find(r->young, row->id);
+    struct journaled_message *m = journaled_find(r->journaled, row->id);
     struct queue_entry entry = {.id = row->id, .due_ms = loop_now_ms(r->loop)};
     if (m == NULL)
         return false;
@@ -213,7 +213,7 @@ is_doubtful(const struct recover *r, const struct recover_row *row)
 {
     if (row->origin != START)
         return true;
-    if (row->dirs == 0 && journaled_find(r->young, row->id) != NULL)
+    if (row->dirs == 0 && journaled_find(r->journaled, row->id) != NULL)
         return false;
     return (row->dirs & MESS) == 0 || (row->dirs & (QUEUED | INFO)) == 0;
 }
@@ -238,7 +238,7 @@ recover_look_at(struct recover *r, const struct recover_row *row, bool marked)
     if (id_set_has(r->withheld, id) ||
         (row->origin != ASKED && id_set_has(r->seen, id)))
         return;
-    if (id_set_has(&r->young->ended, id)) {
+    if (id_set_has(&r->journaled->ended, id)) {
         remove_ended(r, id);
         return;
     }
@@ -246,7 +246,7 @@ recover_look_at(struct recover *r, const struct recover_row *row, bool marked)
         recover_report_later(r, id);
         return;
     }
-    bool moved = journaled_find(r->young, id) != NULL;
+    bool moved = journaled_find(r->journaled, id) != NULL;
     if (recover_young(r, row, &dirs))
         return;
     if ((dirs & MESS) == 0 && (dirs & (QUEUED | INFO)) != 0) {
@@ -275,7 +275,7 @@ recover_look_at(struct recover *r, const struct recover_row *row, bool marked)
 static bool
 may_be_marked(struct recover *r, struct id id)
 {
-    return journaled_find(r->young, id) == NULL &&
+    return journaled_find(r->journaled, id) == NULL &&
            spool_has(r->spool, SPOOL_INFO, id) && !spool_has(r->spool, SPOOL_HOLD, id);
 }
 
@@ -380,7 +380,7 @@ static void
 recover_note_young(struct recover *r)
 {
     struct journaled_message *m, *next;
-    HASH_ITER (hh, r->young->messages, m, next)
+    HASH_ITER (hh, r->journaled->messages, m, next)
         if (m->recovered)
             note_id(r, m->id, 0);
 }
@@ -448,7 +448,7 @@ recover_work(void *context)
     if (!good)
         loop_timer_start(r->loop, &r->again, AGAIN_MS, recover_work, r);
     if (r->listed && r->next == r->count)
-        journaled_forget_ended(r->young);
+        journaled_forget_ended(r->journaled);
     bool more = good && !*r->blocked && (r->rescan || !r->listed);
     if (r->next < r->count || more)
         loop_post(r->loop, &r->task, recover_work, r);

@@ -22,7 +22,7 @@ struct recover {
     struct spool *spool;
     struct loop *loop;
     struct id_set *seen;
-    struct journaled *young;
+    struct journaled *journaled;
     const struct slices *slices;
     const bool *blocked;           /* no scan: a journal must be adopted first */
     const struct id_set *withheld; /* in a journal that could not be adopted */

@@ -70,14 +70,14 @@ removal_remove_files(struct removal *n, struct id id)
 uint64_t
 removal_end(struct removal *n, struct id id)
 {
-    if (n->young->journal == NULL) {
+    if (n->journaled->journal == NULL) {
         removal_remove_files(n, id);
         n->unsynced = true;
         return 0;
     }
     /* Until it is removed a scan finds it. */
     id_set_add(n->seen, id);
-    uint64_t batch = journal_end(n->young->journal, id, NULL, RECORD_END);
+    uint64_t batch = journal_end(n->journaled->journal, id, NULL, RECORD_END);
     removal_add(n, id, batch);
     return batch;
 }

@@ -19,7 +19,7 @@ struct ending;
 
 struct removal {
     struct spool *spool;
-    struct journaled *young;
+    struct journaled *journaled;
     struct id_set *seen;
     struct loop *loop;
     bool unsynced; /* there are removals without an END in the journal */

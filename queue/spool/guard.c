@@ -136,15 +136,13 @@ say_end(const struct guard_page *p, struct id id, const struct guard_row *row,
     if (p->crashed != 0)
         log_say(
             log, LOG_LEVEL_WARNING, "queue", name,
-            "was at work when the daemon crashed: crash %u of the %d after which it "
-            "is quarantined",
+            "was being processed when the daemon crashed (%u of %d before quarantine)",
             row->crashes, GUARD_CRASHES_MAX);
     else
-        log_say(
-            log, LOG_LEVEL_WARNING, "queue", name,
-            "was at work when the daemon was killed: end %u of the %d after which it "
-            "is quarantined",
-            row->ends, GUARD_ENDS_MAX);
+        log_say(log, LOG_LEVEL_WARNING, "queue", name,
+                "was being processed when the daemon was killed (end %u of %d before "
+                "quarantine)",
+                row->ends, GUARD_ENDS_MAX);
 }
 
 static void
@@ -316,7 +314,7 @@ guard_reason(const struct guard *g, struct id id)
     const struct guard_row *row = guard_find(g, id);
     if (row == NULL || !guard_row_is_deadly(row))
         return NULL;
-    return row->crashes >= GUARD_CRASHES_MAX ? "at work in two crashes of the daemon"
-                                             : "at work when the daemon was killed "
+    return row->crashes >= GUARD_CRASHES_MAX ? "processed in two crashes of the daemon"
+                                             : "processed when the daemon was killed "
                                                "six times";
 }

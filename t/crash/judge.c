@@ -225,7 +225,7 @@ is_guarded(struct queue *q, struct id id)
 {
     char note[QUEUE_NOTE_MAX];
     return queue_note(q, id, QUEUE_CORRUPT, note) == 0 &&
-           strstr(note, "at work in two crashes") != NULL;
+           strstr(note, "processed in two crashes") != NULL;
 }
 
 static void

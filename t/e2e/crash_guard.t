@@ -48,7 +48,7 @@ sub is_quarantined {
     is $died, $lives, "$name: it ends the daemon";
     eval { $petrel->start } or diag $@;
     ok Petrel::wait_for(sub { -e "$petrel->{dir}/spool/corrupt/$victim.note" }), "$name: then it is put aside" or diag $petrel->log;
-    like Petrel::slurp("$petrel->{dir}/spool/corrupt/$victim.note"), qr/at work in two crashes/, "$name: with the reason";
+    like Petrel::slurp("$petrel->{dir}/spool/corrupt/$victim.note"), qr/processed in two crashes/, "$name: with the reason";
     my @notes = glob "$petrel->{dir}/spool/corrupt/*.note";
     is scalar(@notes), 1, "$name: and nothing else" or diag "@notes";
     return;

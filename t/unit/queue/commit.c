@@ -17,7 +17,7 @@ struct space_for_one {
     struct buffer lines;
     struct spool spool;
     struct id_set seen;
-    struct journaled young;
+    struct journaled journaled;
     struct removal endings;
     struct drafts drafts;
     struct commits commits;
@@ -54,15 +54,15 @@ start(struct space_for_one *r, const struct queue_settings *settings)
     log_capture(r->log, &r->lines);
     if (spool_open(&r->spool, "/spool", false, r->log, error, sizeof(error)) != 0)
         ok_named(false, error);
-    r->young = (struct journaled){.spool = &r->spool, .loop = r->loop, .directory = "journal/x"};
+    r->journaled = (struct journaled){.spool = &r->spool, .loop = r->loop, .directory = "journal/x"};
     r->endings =
-        (struct removal){.spool = &r->spool, .young = &r->young, .seen = &r->seen};
+        (struct removal){.spool = &r->spool, .journaled = &r->journaled, .seen = &r->seen};
     r->drafts =
         (struct drafts){.spool = &r->spool, .loop = r->loop, .settings = *settings};
     r->commits = (struct commits){.spool = &r->spool,
                                   .loop = r->loop,
                                   .seen = &r->seen,
-                                  .young = &r->young,
+                                  .journaled = &r->journaled,
                                   .endings = &r->endings,
                                   .orphaned = on_orphan,
                                   .context = r};

@@ -277,7 +277,7 @@ test_no_space(void)
     /* The marks need more than the last segment has. */
     for (unsigned i = 1; i <= 9; i++)
         kit_mark(k, i, 1500);
-    ok_named(kit_said(k, "the journal is full") > 0, "said");
+    ok_named(kit_said(k, "journal full") > 0, "said");
     for (unsigned i = 1; i <= 3; i++)
         kit_end(k, i, RECORD_MOVED);
     kit_drain(k);

@@ -88,7 +88,7 @@ test_small(void)
     struct envelope *e = take(5000);
     struct id id = e->id;
     is_number(files(), 0, "a small message is no file");
-    is_number(queue_health(kit.queue).young, 1, "but young");
+    is_number(queue_health(kit.queue).journaled, 1, "but young");
     int content = queue_content_open(kit.queue, e);
     struct text bytes = queue_content_bytes(kit.queue, content);
     is_text(bytes, content_of(5000), "its content is in memory");
@@ -100,7 +100,7 @@ test_small(void)
     is_text(queue_content_bytes(kit.queue, content), content_of(5000),
             "who reads goes on reading when it has ended");
     queue_content_close(kit.queue, content);
-    is_number(queue_health(kit.queue).young, 0, "it is young no more");
+    is_number(queue_health(kit.queue).journaled, 0, "it is young no more");
     sim_loop_advance(kit.loop, 200);
     again();
     is_number(kit.found_count, 0, "and does not come back");
@@ -326,7 +326,7 @@ test_told(void)
              "nor what a bounce must say");
     queue_defer(kit.queue, &e, 5000, 3);
     sim_loop_advance(kit.loop, 50);
-    is_number(queue_health(kit.queue).young, 0, "what waits moves out");
+    is_number(queue_health(kit.queue).journaled, 0, "what waits moves out");
     is_number(sim_disk_count("/spool/info") + sim_disk_count("/spool/mess") +
                   sim_disk_count("/spool/bounce"),
               3, "to its files");
@@ -440,7 +440,7 @@ test_held(void)
     envelope_free(&e);
     again();
     is_number(kit.found_count, 0, "held mail is not reported");
-    is_number(queue_health(kit.queue).young, 1, "though it is there");
+    is_number(queue_health(kit.queue).journaled, 1, "though it is there");
     is_number(queue_release(kit.queue, id), 0, "released");
     again();
     is_number(kit.found_count, 1, "and reported");

@@ -225,7 +225,7 @@ test_young_orphans(void)
 struct alone {
     struct spool spool;
     struct loop *loop;
-    struct journaled young;
+    struct journaled journaled;
     struct id_set seen;
     struct removal endings;
     struct slices slices;
@@ -258,7 +258,7 @@ alone_start(struct alone *a)
     slices_init(&a->slices, 1, 0);
     a->clean = (struct clean){.spool = &a->spool,
                               .loop = kit.loop,
-                              .young = &a->young,
+                              .journaled = &a->journaled,
                               .seen = &a->seen,
                               .endings = &a->endings,
                               .slices = &a->slices,
@@ -361,7 +361,7 @@ test_known(void)
     struct journaled_message *m = memory_new(sizeof(*m));
     alone_start(&a);
     m->id = moving;
-    HASH_ADD(hh, a.young.messages, id, sizeof(m->id), m);
+    HASH_ADD(hh, a.journaled.messages, id, sizeof(m->id), m);
     id_set_add(&a.seen, in_todo);
     removal_add(&a.endings, ending, 1);
     plant_aged(SPOOL_TODO, in_todo, 50 * HOUR_MS);
@@ -372,7 +372,7 @@ test_known(void)
     sim_loop_advance(kit.loop, HOUR_MS + 1000);
     is_number(a.count, 1, "seen, ending and young ones are no suspects");
     ok(is_suspect(&a, other));
-    HASH_DEL(a.young.messages, m);
+    HASH_DEL(a.journaled.messages, m);
     free(m);
     alone_stop(&a);
 }

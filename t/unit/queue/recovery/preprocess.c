@@ -72,7 +72,7 @@ add(struct world *w, unsigned number, bool young)
                   &(struct failure){.recipient = 1, .expired = false, .outcome = no});
     e->recipients[1].done = true;
     e->delivery.done = 1;
-    *move = (struct preprocess){.envelope = e, .owned = true, .young = young};
+    *move = (struct preprocess){.envelope = e, .owned = true, .journaled = young};
     if (!young)
         return;
     move->content = memory_new(sizeof(*move->content));

@@ -11,7 +11,7 @@ enum { MANY = 250 };
 struct bench {
     struct loop *loop;
     struct spool spool;
-    struct journaled young;
+    struct journaled journaled;
     struct id_set seen;
     struct removal endings;
     unsigned calls; /* of removed */
@@ -47,7 +47,7 @@ bench_begin(struct bench *b)
     if (spool_open(&b->spool, "/spool", false, NULL, error, sizeof(error)) != 0)
         abort();
     b->endings = (struct removal){.spool = &b->spool,
-                                  .young = &b->young,
+                                  .journaled = &b->journaled,
                                   .seen = &b->seen,
                                   .loop = b->loop,
                                   .removed = on_removed,

@@ -122,22 +122,22 @@ test_kills(void)
                  "deadly from the sixth kill on");
         (void)guard_enter(&l.guard, name(1));
         lab_kill(&l);
-        ok_named(logged(&l, "was killed: end"), "which is logged");
+        ok_named(logged(&l, "was killed (end"), "which is logged");
     }
     is_text(text_from(guard_reason(&l.guard, name(1))),
-            TEXT("at work when the daemon was killed six times"), "the reason says so");
+            TEXT("processed when the daemon was killed six times"), "the reason says so");
     (void)guard_enter(&l.guard, name(2));
     lab_kill(&l);
     (void)guard_enter(&l.guard, name(2));
     lab_crash(&l);
-    ok_named(logged(&l, "crashed: crash 1 of the 2"), "a kill is no crash");
+    ok_named(logged(&l, "crashed (1 of 2 before"), "a kill is no crash");
     (void)guard_enter(&l.guard, name(2));
     lab_kill(&l);
     ok_named(!guard_is_deadly(&l.guard, name(2)), "before it nor behind it");
     (void)guard_enter(&l.guard, name(2));
     lab_crash(&l);
     is_text(text_from(guard_reason(&l.guard, name(2))),
-            TEXT("at work in two crashes of the daemon"), "two crashes are");
+            TEXT("processed in two crashes of the daemon"), "two crashes are");
     lab_end(&l);
 }
 
@@ -533,12 +533,12 @@ test_release(int64_t journal_size)
     buffer_clear(&w.lines);
     manager_world_start(&w);
     sim_loop_advance(w.loop, 1000); /* files of a move that was cut off settle first */
-    ok(world_logged(&w, "at work in two crashes"));
+    ok(world_logged(&w, "processed in two crashes"));
     if (queue_each(manager_queue(w.manager), note_quarantined, &w) < 0)
         abort();
     is_number(queue_note(manager_queue(w.manager), w.id, QUEUE_CORRUPT, note), 0,
               "it has a note");
-    ok_named(strstr(note, "at work in two crashes") != NULL, "which says why");
+    ok_named(strstr(note, "processed in two crashes") != NULL, "which says why");
     buffer_clear(&w.seen);
     is_number(world_operate(&w, MANAGER_RELEASE), MANAGER_DONE, "it is released");
     world_turns(&w);
