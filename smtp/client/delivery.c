@@ -583,7 +583,7 @@ delivery_refuse_domain(struct delivery_session *s, const char *domain)
             ? outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.6.7",
                            "the domain %s needs libidn2, which is not built in", domain)
             : outcome_make(VERDICT_FAILED, BLAME_MESSAGE, 0, "5.1.2",
-                           "%s is no domain name by IDNA", domain);
+                           "%s is not a valid domain name under IDNA", domain);
     delivery_remember(s, &outcome);
     loop_post(s->delivery->loop, &s->task, fail_later, s);
 }

@@ -17,13 +17,15 @@ static const struct refusal unknown = {555, "5.5.4", "unknown parameter"};
 static const struct refusal twice = {501, "5.5.4", "parameter given twice"};
 static const struct refusal bad_size = {501, "5.5.4", "bad SIZE"};
 static const struct refusal bad_body = {501, "5.5.4",
-                                        "BODY is 7BIT, 8BITMIME or BINARYMIME"};
+                                        "BODY must be 7BIT, 8BITMIME or BINARYMIME"};
 static const struct refusal no_value = {501, "5.5.4", "SMTPUTF8 takes no value"};
-static const struct refusal bad_ret = {501, "5.5.4", "RET is FULL or HDRS"};
+static const struct refusal bad_ret = {501, "5.5.4", "RET must be FULL or HDRS"};
 static const struct refusal bad_envid = {501, "5.5.4", "bad ENVID"};
-static const struct refusal bad_priority = {501, "5.5.4", "MT-PRIORITY is -9 to 9"};
-static const struct refusal bad_auth = {501, "5.5.4", "AUTH is <> or an address"};
-static const struct refusal bad_set_mark = {501, "5.5.4", "XDEFRAG is KEY;DEPTH;EPOCH"};
+static const struct refusal bad_priority = {501, "5.5.4",
+                                            "MT-PRIORITY must be from -9 to 9"};
+static const struct refusal bad_auth = {501, "5.5.4", "AUTH must be <> or an address"};
+static const struct refusal bad_set_mark = {501, "5.5.4",
+                                            "XDEFRAG must be KEY;DEPTH;EPOCH"};
 static const struct refusal bad_notify = {501, "5.5.4", "bad NOTIFY"};
 static const struct refusal bad_orcpt = {501, "5.5.4", "bad ORCPT"};
 

@@ -198,10 +198,10 @@ static bool
 policy_refuse_domain(struct outcome *refusal)
 {
     return idna_version() == NULL
-               ? policy_refuse(
-                     refusal, 553, "5.6.7",
-                     "domains beyond ASCII need libidn2, which is not built in")
-               : policy_refuse(refusal, 553, "5.1.2", "no domain name by IDNA");
+               ? policy_refuse(refusal, 553, "5.6.7",
+                               "non-ASCII domains need libidn2, which is not built in")
+               : policy_refuse(refusal, 553, "5.1.2",
+                               "not a valid domain name under IDNA");
 }
 
 bool

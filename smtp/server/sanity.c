@@ -59,8 +59,7 @@ sanity_helo(struct text helo, const char *hostname, const struct net_address *ow
     struct net_address literal;
     bool is_literal = read_literal(helo, &literal);
     if (text_equal_nocase(helo, text_from(hostname)) || is_own_literal(helo, own))
-        return sanity_refuse(refusal, 550, "5.7.1",
-                             "HELO names this host, and you are another");
+        return sanity_refuse(refusal, 550, "5.7.1", "HELO names this host, not yours");
     if (!is_literal && (!is_full_domain(helo) || is_bare_address(helo)))
         return sanity_refuse(refusal, 550, "5.7.1",
                              "HELO is neither a full domain nor an address literal");
@@ -81,7 +80,7 @@ sanity_mail(const struct sanity_rules *rules, struct text helo, struct text send
     struct net_address literal;
     return is_full_domain(domain) || read_literal(domain, &literal) ||
            sanity_refuse(refusal, 550, "5.1.8",
-                         "the sender's domain is no full domain");
+                         "the sender's domain is not fully qualified");
 }
 
 bool
@@ -90,5 +89,5 @@ sanity_recipient(const struct sanity_rules *rules, struct text sender,
 {
     return !rules->sender || sender.length > 0 || accepted == 0 ||
            sanity_refuse(refusal, 452, "4.5.3",
-                         "one recipient for mail without a sender");
+                         "one recipient only for mail with the null sender");
 }

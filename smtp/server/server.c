@@ -252,7 +252,7 @@ server_admitted(struct server *s, const struct outcome *refusal)
     }
     server_enter(s, SERVER_MAIL);
     if (s->transaction->priority_changed)
-        reply_write(s->out, 250, "2.3.6", "%d is the priority that it gets here",
+        reply_write(s->out, 250, "2.3.6", "%d is the priority assigned to the message",
                     s->transaction->envelope->priority);
     else
         reply_write(s->out, 250, "2.1.0", "Ok");

@@ -19,13 +19,13 @@ struct server_login {
 
 static const struct refusal unsupported = {502, "5.5.1", "command not supported"};
 static const struct refusal ehlo_first = {503, "5.5.1", "EHLO first"};
-static const struct refusal twice = {503, "5.5.1", "you are logged in already"};
+static const struct refusal twice = {503, "5.5.1", "already authenticated"};
 static const struct refusal needs_tls = {538, "5.7.11", "AUTH needs TLS"};
 static const struct refusal syntax = {501, "5.5.4",
                                       "syntax: AUTH mechanism [response]"};
 static const struct refusal no_mechanism = {504, "5.5.4", "mechanism not offered"};
 static const struct refusal malformed = {501, "5.5.2",
-                                         "is no response of this mechanism"};
+                                         "invalid response for this mechanism"};
 static const struct refusal cancelled = {501, "5.7.0", "authentication cancelled"};
 static const struct refusal failed = {535, "5.7.8", "authentication failed"};
 /* For the log alone. */

@@ -17,11 +17,14 @@ enum {
 static const struct refusal not_smtp = {521, "5.5.1",
                                         "this is an SMTP server, closing"};
 static const struct refusal control = {500, "5.5.2", "control character in a command"};
-static const struct refusal unknown = {500, "5.5.2", "command not known"};
-static const struct refusal not_here = {500, "5.5.1", "LMTP says LHLO, SMTP says EHLO"};
-static const struct refusal no_argument = {501, "5.5.4", "takes no argument"};
-static const struct refusal needs_argument = {501, "5.5.4", "needs an argument"};
-static const struct refusal bad_name = {501, "5.5.4", "is no name for a host"};
+static const struct refusal unknown = {500, "5.5.2", "command not recognized"};
+static const struct refusal not_here = {500, "5.5.1",
+                                        "use LHLO with LMTP, EHLO with SMTP"};
+static const struct refusal no_argument = {501, "5.5.4",
+                                           "this command takes no argument"};
+static const struct refusal needs_argument = {501, "5.5.4",
+                                              "this command needs an argument"};
+static const struct refusal bad_name = {501, "5.5.4", "invalid host name"};
 static const struct refusal unsupported = {502, "5.5.1", "command not supported"};
 static const struct refusal no_chunks = {502, "5.5.1", "BDAT is not offered, closing"};
 static const struct refusal auth_first = {530, "5.7.0", "authentication required"};
@@ -31,12 +34,12 @@ static const struct refusal tls_full = {454, "4.7.0",
                                         "too many TLS sessions, try later"};
 static const struct refusal tls_full_closing = {421, "4.7.0",
                                                 "too many TLS sessions, try later"};
-static const struct refusal has_tls = {503, "5.5.1", "TLS is active already"};
+static const struct refusal has_tls = {503, "5.5.1", "TLS is already active"};
 static const struct refusal hello_first = {503, "5.5.1", "EHLO first"};
 static const struct refusal mail_first = {503, "5.5.1", "MAIL first"};
 static const struct refusal nested = {503, "5.5.1", "a transaction is open"};
 static const struct refusal after_chunks = {503, "5.5.1",
-                                            "after BDAT only BDAT or RSET"};
+                                            "only BDAT or RSET may follow BDAT"};
 static const struct refusal binary_data = {503, "5.5.1",
                                            "BINARYMIME goes by BDAT, not DATA"};
 static const struct refusal no_recipients = {554, "5.5.1", "no valid recipients"};
@@ -45,7 +48,7 @@ static const struct refusal too_many_recipients = {452, "4.5.3", "too many recip
 static const struct refusal no_priority = {555, "5.5.4", "MT-PRIORITY is not offered"};
 static const struct refusal no_redirect = {555, "5.5.4", "unknown parameter"};
 static const struct refusal no_fragment = {
-    554, "5.6.1", "no fragment has the null sender or BODY=BINARYMIME"};
+    554, "5.6.1", "a fragment must not have the null sender or BODY=BINARYMIME"};
 static const struct refusal too_large = {552, "5.3.4", "message is too large"};
 static const struct refusal flood = {552, "5.3.4", "message is too large, closing"};
 static const struct refusal bad_chunk = {501, "5.5.4", "syntax: BDAT size [LAST]"};
@@ -333,7 +336,8 @@ on_vrfy(struct server *s, struct text args)
         return refuse_without_auth(s);
     if (args.length == 0)
         return server_refuse(s, &needs_argument);
-    reply_write(s->out, 252, "2.5.0", "cannot verify, but will take mail and try");
+    reply_write(s->out, 252, "2.5.0",
+                "cannot verify, but will accept the message and attempt delivery");
     return SERVER_GO_ON;
 }
 

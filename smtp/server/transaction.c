@@ -22,12 +22,12 @@ static const struct refusal too_large = {552, "5.3.4", "message is too large"};
 static const struct refusal not_our_route = {
     553, "5.1.3", "with XDEFRAG each recipient is <@defrag_host:user@domain>, ours"};
 static const struct refusal no_fragment = {554, "5.6.1",
-                                           "with XDEFRAG only message/partial comes"};
+                                           "XDEFRAG needs message/partial content"};
 static const struct refusal partial = {550, "5.6.1", "message/partial not accepted"};
 static const struct refusal too_many = {452, "4.5.3", "too many recipients"};
 static const struct refusal no_memory = {
     452, "4.3.1", "too many recipients in all sessions, try later"};
-static const struct refusal looping = {554, "5.4.6", "too many hops: a mail loop"};
+static const struct refusal looping = {554, "5.4.6", "too many hops: mail loop"};
 
 /* A recipient by its normal form, which the envelope owns. */
 struct id_set {

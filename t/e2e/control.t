@@ -73,7 +73,7 @@ $petrel = Petrel->new(%to_sink, smtpd_soft_error_limit => 2, smtpd_hard_error_li
     like $client->say('MAIL FROM:<a@sender.test>'), qr/^550 5\.7\.1 HELO names this host/, 'and is refused';
     $client->say('EHLO client.test');
     like $client->say('MAIL FROM:<a@pc>'), qr/^550 5\.1\.8/, 'a sender whom no reply finds';
-    ok $petrel->wait_log(qr/the sender's domain is no full domain/), 'is in the log';
+    ok $petrel->wait_log(qr/the sender's domain is not fully qualified/), 'is in the log';
     $client->quit;
 }
 $petrel->stop;

@@ -102,12 +102,12 @@ late_answers(void)
     ok(answers(&v, "", ""));
     ok_named(answers(&other, "NOOP\r\n", "250"), "nobody else waits");
     pass(&w, 1);
-    ok_named(text_equal(heard(&v), TEXT("500 5.5.2 command not known\r\n"
+    ok_named(text_equal(heard(&v), TEXT("500 5.5.2 command not recognized\r\n"
                                         "250 2.0.0 Ok\r\n")),
              "then what came meanwhile is read");
     ok(answers(&v, "XXXX\r\nXXXX\r\nNOOP\r\n", ""));
     pass(&w, 2000);
-    ok(text_equal(heard(&v), TEXT("500 5.5.2 command not known\r\n")));
+    ok(text_equal(heard(&v), TEXT("500 5.5.2 command not recognized\r\n")));
     pass(&w, 2999);
     ok_named(answers(&v, "", ""), "each costs more than the one before");
     pass(&w, 1);
@@ -214,7 +214,7 @@ while_it_waits(void)
     visit(&v, &w);
     ok(answers(&v, "XXXX\r\nXXXX\r\nXXXX\r\nXXXX\r\n", "500"));
     listener_drain(w.listener, 60000, on_drained, &w);
-    ok_named(text_equal(heard(&v), TEXT("500 5.5.2 command not known\r\n"
+    ok_named(text_equal(heard(&v), TEXT("500 5.5.2 command not recognized\r\n"
                                         "421 4.3.2 shutting down, try later\r\n")),
              "who leaves does not wait");
     ok(is_gone(&v));
