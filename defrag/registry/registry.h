@@ -1,17 +1,17 @@
-/* Which host owns a set of fragments: what several hosts share so that all parts of a
+/* Says which host owns a set of fragments: hosts share a registry so that all parts of a
  * message meet at one of them (doc/defragment.md "Registry").
  *
- * A hint, never custody: the spool holds the mail. The first host that claims a key
- * owns it, until the claim expires. When the registry does not answer its users go on
- * alone; that costs a set its joining, never mail. Two owners of one key, which a
- * failover or a race of three over an expired claim can make, cost no more than that.
+ * A hint, never custody: the spool holds the mail. The first host that claims a key owns
+ * it until the claim expires. While the registry does not answer each host works alone;
+ * that can cost a set its reassembly, never mail. Two owners of one key, possible after a
+ * failover or a race of three hosts for an expired claim, cost no more.
  *
- * Places that can be named in the settings:
+ * Places in the settings:
  *   local                    this host owns everything
  *   dir:/path                a directory that the hosts share: see registry_dir.c
  *   redis://[[user]:password@]host[:port][/database]       Redis or Valkey
  *   rediss://...             the same by TLS
- * Of user and password %XX is decoded. */
+ * %XX is decoded in user and password. */
 #ifndef DEFRAG_REGISTRY_H
 #define DEFRAG_REGISTRY_H
 
@@ -27,14 +27,14 @@ struct registry;
 enum {
     REGISTRY_KEY_SIZE = DIGEST_SIZE,
     REGISTRY_HOST_MAX = 255,     /* bytes of a host's name */
-    REGISTRY_ANSWER_MS = 250,    /* later the answer is: unavailable */
+    REGISTRY_ANSWER_MS = 250,    /* after that the answer is `unavailable` */
     REGISTRY_RECOVER_MS = 5000,  /* between two calls of recovered, at least */
     REGISTRY_SETTING_MAX = 1024, /* bytes */
     REGISTRY_SECRET_MAX = 256,   /* bytes of user, of password */
-    REGISTRY_CLOSES_MAX = 10000  /* not yet done; more are left to expire */
+    REGISTRY_CLOSES_MAX = 10000  /* pending; further ones are left to expire */
 };
 
-/* --- Where it is ------------------------------------------------------------------ */
+/* --- Its place -------------------------------------------------------------------- */
 
 enum registry_kind { REGISTRY_LOCAL, REGISTRY_DIR, REGISTRY_REDIS };
 
@@ -48,14 +48,14 @@ struct registry_place {
     bool tls;
 };
 
-/* False with one line in error, in which no password is. Refuses redis where this
- * program was built without hiredis. */
+/* False with one line in error, which never has the password. Refuses redis in a build
+ * without hiredis. */
 bool registry_parse(struct text setting, struct registry_place *place, char *error,
                     size_t error_size);
-/* The same as the settings have it, where the password stands apart. */
+/* The same, with the password of its own setting. */
 bool registry_configure(struct text setting, struct text password,
                         struct registry_place *place, char *error, size_t error_size);
-/* As it was given, without user and password: for people. */
+/* The setting without user and password, for the log. */
 void registry_place_text(const struct registry_place *place,
                          char out[REGISTRY_SETTING_MAX]);
 /* Letters, digits, "-", "_" and ".", 1 to REGISTRY_HOST_MAX. */
@@ -63,7 +63,7 @@ bool registry_is_host(struct text name);
 /* "hiredis 0.14.1"; "" when built without. */
 const char *registry_redis_version(void);
 
-/* --- What it is asked ------------------------------------------------------------- */
+/* --- Claims ----------------------------------------------------------------------- */
 
 struct registry_setup {
     struct loop *loop;
@@ -71,17 +71,17 @@ struct registry_setup {
     struct net *net; /* this and the next for redis alone */
     struct dns *dns;
     struct tls_client *tls; /* for rediss; with anchors, since it is verified */
-    /* Our name: registry_is_host(); stays the same for ever, and nobody else has it. If
-     * somebody has, that is logged within two minutes, and nothing else changes. */
+    /* The name of this host: registry_is_host(), permanent and unique. Another host of
+     * that name is logged within two minutes; nothing else changes. */
     const char *host;
-    /* It answers again after a claim was unavailable, or was never asked since it was
-     * known to be down: time to claim what was held meanwhile. May be NULL. */
+    /* The registry answers again after claims were unavailable: time to claim the sets
+     * that were begun meanwhile. May be NULL. */
     void (*recovered)(void *context);
     void *context;
 };
 
-/* What setup points to outlives it. NULL with one line in error only when it can never
- * work: a registry that is down now is no error. */
+/* What setup points to outlives the registry. NULL with one line in error only if it can
+ * never work: a registry that is down is not an error. */
 struct registry *registry_new(const struct registry_setup *setup,
                               const struct registry_place *place, char *error,
                               size_t error_size);
@@ -89,9 +89,9 @@ struct registry *registry_new(const struct registry_setup *setup,
 void registry_free(struct registry **registry);
 
 enum registry_answer {
-    REGISTRY_OWN,        /* ours, perhaps since an earlier claim */
+    REGISTRY_OWN,        /* of this host, perhaps since an earlier claim */
     REGISTRY_OTHER,      /* of the host that is named */
-    REGISTRY_UNAVAILABLE /* nothing is known: go on alone */
+    REGISTRY_UNAVAILABLE /* not known: work alone */
 };
 /* host is borrowed, "" unless OTHER. */
 typedef void registry_claimed(void *context, enum registry_answer answer,
@@ -99,7 +99,7 @@ typedef void registry_claimed(void *context, enum registry_answer answer,
 
 /* Embedded in its owner, who keeps it until done is called; zeroed before first use. */
 struct registry_claim {
-    struct registry_claim *prev, *next; /* from here on the registry's own */
+    struct registry_claim *prev, *next; /* the registry's own, from here on */
     registry_claimed *done;
     void *context;
     unsigned char key[REGISTRY_KEY_SIZE];
@@ -109,26 +109,26 @@ struct registry_claim {
     char host[REGISTRY_HOST_MAX + 1];
 };
 
-/* Ours if nobody has claimed it in his time; a claim that stands is not prolonged. done
- * is called in a later turn, once, within REGISTRY_ANSWER_MS and a turn. ttl_ms > 0; it
+/* Claims the key unless a claim stands, which is not prolonged. done is called
+ * in a later turn, once, within REGISTRY_ANSWER_MS and a turn. ttl_ms > 0; it
  * should outlive the set, so that late parts find the owner too. */
 void registry_claim(struct registry *registry, struct registry_claim *claim,
                     const unsigned char key[REGISTRY_KEY_SIZE], int64_t ttl_ms,
                     registry_claimed *done, void *context);
-/* done will not be called. Harmless when it was, or never was to be. */
+/* done will not be called. Harmless after it was called, and if nothing is claimed. */
 void registry_cancel(struct registry *registry, struct registry_claim *claim);
-/* The set is closed: if we own it, it is remembered for memory_ms from now on (0: not
- * at all) in place of the claim's own time. Nothing is answered: what fails expires. */
+/* The set is closed: if this host owns it, the claim now lasts for memory_ms (0: is
+ * removed). There is no answer: a claim that cannot be changed expires in time. */
 void registry_close(struct registry *registry,
                     const unsigned char key[REGISTRY_KEY_SIZE], int64_t memory_ms);
 
-/* False: claims are unavailable at once, and nothing waits for it. */
+/* False: claims are answered `unavailable` immediately. */
 bool registry_is_up(const struct registry *registry);
 
 struct registry_counts {
     uint64_t own, other, unavailable;
     uint64_t failures;  /* of the place, not of claims */
-    uint64_t namesakes; /* others that were found to use our name */
+    uint64_t namesakes; /* other hosts found to use our name */
 };
 struct registry_counts registry_counts(const struct registry *registry);
 

@@ -1,15 +1,15 @@
 /* Sets of fragments: which belong together, for whom they are complete, when they are
  * given up (doc/defragment.md "Sets"). Pure: (event, now) -> actions.
  *
- * A set has a key, and holds messages that are its fragments. Each of them is for some
- * recipients, and different fragments may be for different ones: a recipient for whom
- * all numbers are there is complete, whoever else is not. What becomes complete
- * together is joined together.
+ * A set has a key, and holds messages that are its fragments. Each fragment is for some
+ * recipients, which may differ between fragments. A recipient is complete when all
+ * numbers are there for that recipient; those who become complete together share one
+ * reassembled message.
  *
- * Never does a fragment go away because of a limit, of time or of something odd: it is
- * released, that is, goes on as it is. A closed set is remembered for as long as it
- * could have been open: a repetition of what was joined is absorbed, anything else
- * passes, so that no second set is begun that could never be complete. */
+ * No limit, timeout or error removes a fragment: it is released, to be delivered as it
+ * came. A closed set is remembered for as long as it could have been open: a repetition
+ * of what was reassembled is absorbed, anything else passes, so that no second set is
+ * begun that could never be complete. */
 #ifndef DEFRAG_SET_H
 #define DEFRAG_SET_H
 
@@ -24,7 +24,7 @@ enum {
 };
 
 struct set_limits {
-    uint32_t parts;                  /* of a set; more are no fragments */
+    uint32_t parts;                  /* of a set; with more: not fragments */
     int64_t set_bytes;               /* bodies of a set; 0 = no limit, as below */
     size_t sets;                     /* open; beyond it the oldest is released */
     size_t sender_sets, client_sets; /* open, of one; beyond it fragments pass */
@@ -50,18 +50,18 @@ struct fragment {
 };
 
 enum set_reason {
-    SET_JOINED,   /* a repetition of what was joined, for other recipients */
+    SET_JOINED,   /* a repetition after reassembly, for other recipients */
     SET_TIMEOUT,  /* of the set, or before */
     SET_CONFLICT, /* two totals, or two bodies for one number */
     SET_LIMIT,    /* one of set_limits */
-    SET_TROUBLE   /* what the owner said of a join */
+    SET_TROUBLE   /* reassembly has failed: sets_failed() */
 };
 const char *set_reason_text(enum set_reason reason);
 
 enum set_verdict {
-    SET_HOLDS,   /* it waits; perhaps there is a join now: sets_next_join() */
-    SET_ABSORBS, /* nobody needs it: all its recipients have it */
-    SET_PASSES   /* it goes on as it is, because of reason */
+    SET_HOLDS,   /* it waits; the set may be complete: sets_next_join() */
+    SET_ABSORBS, /* all its recipients have it already */
+    SET_PASSES   /* it is delivered as it is; see reason */
 };
 struct set_answer {
     enum set_verdict verdict;
@@ -76,9 +76,9 @@ struct set_answer {
 struct sets;
 
 struct sets *sets_new(const struct set_limits *limits);
-/* Joins that are under way end with it, as if nothing had been joined. */
+/* Ends reassemblies that are under way, as if they had not begun. */
 void sets_free(struct sets **sets);
-/* What is open stays, whatever the new limits are. */
+/* Open sets stay, whatever the new limits are. */
 void sets_limit(struct sets *sets, const struct set_limits *limits);
 
 /* number and total are within limits->parts, the recipients at least one. Releases of
@@ -86,10 +86,10 @@ void sets_limit(struct sets *sets, const struct set_limits *limits);
 void sets_add(struct sets *sets, const struct fragment *f, int64_t now_ms,
               struct set_answer *answer);
 
-/* --- What is to be done ----------------------------------------------------------- */
+/* --- Actions ---------------------------------------------------------------------- */
 
-/* A message that goes on as it is, for those recipients that are left; it is no part of
- * any set any more. False: none. */
+/* A message to be delivered as it is, to the recipients that are left; it is in no set
+ * any more. False: none. */
 struct set_released {
     struct id id;
     enum set_reason reason;
@@ -106,8 +106,9 @@ struct set_closed {
 bool sets_next_closed(struct sets *sets, struct set_closed *closed)
     __attribute__((warn_unused_result));
 
-/* Fragments to join. Everything in it lives until it ends. */
-struct set_served { /* the recipient has the whole, and needs that message no more */
+/* A complete set of fragments. Everything in it lives until sets_joined() or
+ * sets_failed(). */
+struct set_served { /* this recipient no longer needs that message */
     struct id id;
     struct text recipient;
 };
@@ -123,9 +124,9 @@ struct set_join {
 };
 /* NULL: none. Then, in any order and at any time, one of the two below. */
 const struct set_join *sets_next_join(struct sets *sets);
-/* The whole is safe; its parts are not needed any more for those it serves. */
+/* The reassembled message is durable: its recipients need the parts no more. */
 void sets_joined(struct sets *sets, const struct set_join *join, int64_t now_ms);
-/* It cannot be joined: its set is released. */
+/* It cannot be reassembled: releases the set. */
 void sets_failed(struct sets *sets, const struct set_join *join, int64_t now_ms);
 
 /* --- Time, and the operator ------------------------------------------------------- */
@@ -133,8 +134,8 @@ void sets_failed(struct sets *sets, const struct set_join *join, int64_t now_ms)
 /* When sets_tick() is due; INT64_MAX: never. */
 int64_t sets_wake_ms(const struct sets *sets);
 void sets_tick(struct sets *sets, int64_t now_ms);
-/* The message is gone, by other hands, or is to go on now: it is in no set any more.
- * False: it was in none, or is being joined. */
+/* Takes the message out of its set: an operator has removed it, or it is to be delivered
+ * now. False: it was in no set, or is being reassembled. */
 bool sets_forget(struct sets *sets, struct id id) __attribute__((warn_unused_result));
 
 struct sets_count {
