@@ -64,7 +64,7 @@ move_up(struct client *c, struct client_event *event)
     return true;
 }
 
-static const struct deferral_reasons *
+static const struct awaited_reply *
 last(const struct client *c)
 {
     return &c->waiting[(c->first + c->in_flight - 1) % CLIENT_IN_FLIGHT_MAX];
@@ -108,7 +108,7 @@ static void
 hear_reply(struct client *c)
 {
     const struct reply *reply = &c->reply;
-    struct deferral_reasons w = c->waiting[c->first];
+    struct awaited_reply w = c->waiting[c->first];
     const struct step *step = &client_steps[w.step];
     if (!is_expected(step, reply)) {
         char what[64];

@@ -257,7 +257,7 @@ client_auth_refused(struct client *c, const struct reply *reply)
 }
 
 void
-client_heard_auth_reply(struct client *c, const struct deferral_reasons *w,
+client_heard_auth_reply(struct client *c, const struct awaited_reply *w,
                         const struct reply *reply)
 {
     (void)w;

@@ -49,7 +49,7 @@ enum recipient_state {
     RECIPIENT_SETTLED
 };
 
-struct deferral_reasons {
+struct awaited_reply {
     enum step_name step;
     size_t which; /* RCPT: the recipient; END in LMTP: the first that it may be about */
 };
@@ -100,7 +100,7 @@ struct client {
 
     enum step_name next; /* to ask */
     size_t next_rcpt;
-    struct deferral_reasons waiting[CLIENT_IN_FLIGHT_MAX]; /* a ring */
+    struct awaited_reply waiting[CLIENT_IN_FLIGHT_MAX]; /* a ring */
     size_t first, in_flight;
     unsigned turn;
 
@@ -133,7 +133,7 @@ struct step {
     bool barrier;      /* nothing is asked behind it until its reply is there */
     bool wants_more;   /* a 3yz reply is the good one, and 2yz is none */
     void (*ask)(struct client *c);
-    void (*heard)(struct client *c, const struct deferral_reasons *w,
+    void (*heard)(struct client *c, const struct awaited_reply *w,
                   const struct reply *reply);
 };
 extern const struct step client_steps[]; /* by enum step_name */
@@ -164,7 +164,7 @@ void client_injected(struct client *c, size_t count);
 /* Lost or timed out: whether TLS is to blame for it. */
 bool client_is_securing(const struct client *c);
 void client_ask_tls(struct client *c);
-void client_heard_tls(struct client *c, const struct deferral_reasons *w,
+void client_heard_tls(struct client *c, const struct awaited_reply *w,
                       const struct reply *reply);
 /* What follows the introduction and TLS: AUTH if we have a login, then it has greeted.
  */
@@ -172,7 +172,7 @@ void client_log_in(struct client *c);
 void client_note_mechanisms(struct client *c, const struct reply *reply);
 void client_present(struct client *c);
 void client_respond(struct client *c);
-void client_heard_auth_reply(struct client *c, const struct deferral_reasons *w,
+void client_heard_auth_reply(struct client *c, const struct awaited_reply *w,
                              const struct reply *reply);
 void client_auth_free(struct client *c);
 /* From a refusal, before anybody sees it: some hosts repeat the line that they do not

@@ -28,7 +28,7 @@ client_put(struct client *c, enum step_name step, size_t which)
 {
     assert(c->in_flight < CLIENT_IN_FLIGHT_MAX);
     c->waiting[(c->first + c->in_flight) % CLIENT_IN_FLIGHT_MAX] =
-        (struct deferral_reasons){step, which};
+        (struct awaited_reply){step, which};
     if (c->in_flight++ == 0)
         c->turn++;
 }
@@ -38,7 +38,7 @@ client_put_first(struct client *c, enum step_name step, size_t which)
 {
     assert(c->in_flight < CLIENT_IN_FLIGHT_MAX);
     c->first = (c->first + CLIENT_IN_FLIGHT_MAX - 1) % CLIENT_IN_FLIGHT_MAX;
-    c->waiting[c->first] = (struct deferral_reasons){step, which};
+    c->waiting[c->first] = (struct awaited_reply){step, which};
     c->in_flight++;
     c->turn++;
 }
@@ -284,7 +284,7 @@ take_extensions(struct client *c, const struct reply *reply)
 }
 
 static void
-heard_220(struct client *c, const struct deferral_reasons *w, const struct reply *reply)
+heard_220(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
     (void)w;
     if (client_steps_class_of(reply) == 2)
@@ -294,8 +294,7 @@ heard_220(struct client *c, const struct deferral_reasons *w, const struct reply
 }
 
 static void
-heard_ehlo(struct client *c, const struct deferral_reasons *w,
-           const struct reply *reply)
+heard_ehlo(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
     if (client_steps_class_of(reply) == 2) {
         take_extensions(c, reply);
@@ -310,8 +309,7 @@ heard_ehlo(struct client *c, const struct deferral_reasons *w,
 }
 
 static void
-heard_helo(struct client *c, const struct deferral_reasons *w,
-           const struct reply *reply)
+heard_helo(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
     (void)w;
     if (client_steps_class_of(reply) == 2)
@@ -322,8 +320,7 @@ heard_helo(struct client *c, const struct deferral_reasons *w,
 
 /* Its state is unknown: client_end() has the message sent over a new connection. */
 static void
-heard_rset(struct client *c, const struct deferral_reasons *w,
-           const struct reply *reply)
+heard_rset(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
     (void)w;
     if (client_steps_class_of(reply) == 2)
@@ -334,8 +331,7 @@ heard_rset(struct client *c, const struct deferral_reasons *w,
 }
 
 static void
-heard_mail(struct client *c, const struct deferral_reasons *w,
-           const struct reply *reply)
+heard_mail(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
     (void)w;
     if (client_steps_class_of(reply) == 2) {
@@ -358,8 +354,7 @@ heard_mail(struct client *c, const struct deferral_reasons *w,
 }
 
 static void
-heard_rcpt(struct client *c, const struct deferral_reasons *w,
-           const struct reply *reply)
+heard_rcpt(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
     struct client_transaction *l = client_front(c);
     if (l->states[w->which] == RECIPIENT_SETTLED)
@@ -377,8 +372,7 @@ heard_rcpt(struct client *c, const struct deferral_reasons *w,
 /* A refusal ends the transaction, and what the peer makes of what was said behind it
  * need not be guessed. */
 static void
-heard_chunk(struct client *c, const struct deferral_reasons *w,
-            const struct reply *reply)
+heard_chunk(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
     (void)w;
     if (client_steps_class_of(reply) != 2)
@@ -399,8 +393,7 @@ client_finish_content(struct client *c)
 }
 
 static void
-heard_data(struct client *c, const struct deferral_reasons *w,
-           const struct reply *reply)
+heard_data(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
     (void)w;
     dot_encode_start(&c->dot);
@@ -421,8 +414,7 @@ heard_data(struct client *c, const struct deferral_reasons *w,
 
 /* The peer has no patience for the rest; it will not understand commands now. */
 static void
-heard_early(struct client *c, const struct deferral_reasons *w,
-            const struct reply *reply)
+heard_early(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
     (void)w;
     client_end(c, reply_outcome_reply(c->settings.peer, reply,
@@ -431,7 +423,7 @@ heard_early(struct client *c, const struct deferral_reasons *w,
 
 /* SMTP: for all recipients at once. LMTP: one reply each, in order (RFC 2033 §4.2). */
 static void
-heard_end(struct client *c, const struct deferral_reasons *w, const struct reply *reply)
+heard_end(struct client *c, const struct awaited_reply *w, const struct reply *reply)
 {
     struct outcome outcome =
         reply_outcome_reply(c->settings.peer, reply, "in reply to end of DATA command");

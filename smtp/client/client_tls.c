@@ -43,7 +43,7 @@ client_ask_tls(struct client *c)
 }
 
 void
-client_heard_tls(struct client *c, const struct deferral_reasons *w,
+client_heard_tls(struct client *c, const struct awaited_reply *w,
                  const struct reply *reply)
 {
     char what[REPLY_TEXT_MAX + 64];
