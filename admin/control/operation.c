@@ -333,7 +333,12 @@ static void
 await(void *context)
 {
     struct operation *o = context;
-    if (manager_notices(o->manager).ended >= o->notices && o->is_durable)
+    bool all_told = manager_notices(o->manager).ended >= o->notices;
+    /* A message that is returned ends after its notification: only from then on does a
+     * barrier cover that. */
+    if (all_told && !o->is_durable && o->barrier.queue == NULL)
+        queue_barrier(manager_queue(o->manager), &o->barrier, operation_on_durable, o);
+    if (all_told && o->is_durable)
         o->events.ended(o->events.context, NULL);
     else if (loop_monotonic_ms(o->loop) - o->ended_ms >= DURABLE_MAX_MS)
         o->events.ended(o->events.context, "the disk has not stored all changes yet: a "
@@ -349,8 +354,6 @@ operation_end(struct operation *o)
     o->ended_ms = loop_monotonic_ms(o->loop);
     /* Without a daemon closing the queue writes the rest. */
     o->is_durable = !o->changed || manager_is_offline(o->manager);
-    if (!o->is_durable)
-        queue_barrier(manager_queue(o->manager), &o->barrier, operation_on_durable, o);
     await(o);
 }
 

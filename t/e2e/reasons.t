@@ -96,11 +96,11 @@ for my $case (['one byte', sub { my $text = shift; substr($text, length($text) /
     my ($name, $change) = @$case;
     my $good = Petrel::slurp($file);
     Petrel::spit($file, $change->($good));
-    my $lines = Petrel::count($petrel->log, qr/warning: lock\/reasons is ignored/);
+    my $lines = Petrel::count($petrel->log, qr/warning: ignored lock\/reasons/);
     $petrel->start;
     ok Petrel::wait_for(sub { said('queue', 'ls') =~ /^$refused deferred .*next attempt in \w+$/m }), "$name: it waits, nobody knows why"
         or diag said('queue', 'ls');
-    is Petrel::count($petrel->log, qr/warning: lock\/reasons is ignored/), $lines + 1, "$name: one line says so";
+    is Petrel::count($petrel->log, qr/warning: ignored lock\/reasons/), $lines + 1, "$name: one line says so";
     $petrel->kill9;
     Petrel::spit($file, $good);
 }

@@ -133,7 +133,7 @@ SKIP: {
     $petrel->configure(message_size_limit => undef, message_size_limit_file => "$key/limit");
     my $said = reload($petrel);
     like $said, qr/cannot read '\Q$key\E\/limit': Permission denied/, 'a file elsewhere cannot be read';
-    like $said, qr/reload refused: .*the sandbox lets .* restart/, 'which is said, and what helps';
+    like $said, qr/reload refused: .*the sandbox allows .* restart/, 'which is said, and what helps';
     is $petrel->stop, 0, 'it stops';
     $petrel->start;
     Petrel::spit("$key/next", "30K\n");
@@ -170,7 +170,7 @@ SKIP: {
     my $other = tempdir('tls-XXXXXX', TMPDIR => 1, CLEANUP => 1);
     Petrel::spit("$other/$_", Petrel::slurp("$dir/live/$_")) for qw(cert key);
     $petrel->configure(tls_certificate => "$other/cert", tls_key => "$other/key");
-    like reload($petrel), qr{cannot read \Q$other\E/cert: Permission denied\n.*reload refused: .*the sandbox lets .* restart}, 'elsewhere it needs a restart';
+    like reload($petrel), qr{cannot read \Q$other\E/cert: Permission denied\n.*reload refused: .*the sandbox allows .* restart}, 'elsewhere it needs a restart';
     is $shown->($petrel), 'number2', 'the old one stays';
     is $petrel->stop, 0, 'it stops';
 }

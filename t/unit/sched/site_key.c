@@ -85,7 +85,7 @@ test_mistakes(void)
     is_text(line, TEXT("providers: 'bad': write NAME=PATTERN,PATTERN"),
             "what is wrong and what would be right");
     ok(text_cut(&said, '\n', &line));
-    ok_named(text_starts(line, TEXT("providers: '*': no pattern")), "and the next one");
+    ok_named(text_starts(line, TEXT("providers: '*': not a pattern")), "and the next one");
     is_number(said.length, 0, "one line a mistake");
     buffer_clear(&mistakes);
     struct site_keys *p = site_keys_new(TEXT("good=*.example"), &mistakes);

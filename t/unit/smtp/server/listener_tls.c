@@ -190,7 +190,7 @@ starttls(void)
               "and nothing that was sent in clear is answered");
     ok(answers(&c, "EHLO a.example\r\n", "250 DSN"));
     ok_named(strstr(c.said, "STARTTLS") == NULL, "once is enough");
-    ok(answers(&c, "STARTTLS\r\n", "503 5.5.1 TLS is active"));
+    ok(answers(&c, "STARTTLS\r\n", "503 5.5.1 TLS is already active"));
     ok_named(answers(&c, "RCPT TO:<b@b.example>\r\n", "503 5.5.1 MAIL first"),
              "the old transaction is gone");
     ok(answers(&c, "MAIL FROM:<a@a.example>\r\nRCPT TO:<b@b.example>\r\nDATA\r\n",
