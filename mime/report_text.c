@@ -40,13 +40,14 @@ static const struct reason {
     {"7.",   "The message was rejected for reasons of policy or security." },
 };
 
-bool
+/* A double bounce: it goes to postmaster, not to the sender of the original. */
+static bool
 report_is_double(const struct report *r)
 {
     return !text_equal(r->original_sender, r->to);
 }
 
-bool
+static bool
 report_has(const struct report *r, enum report_action action)
 {
     for (size_t i = 0; i < r->count; i++)

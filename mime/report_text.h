@@ -5,9 +5,6 @@
 #include "mime/emitter.h"
 #include "mime/report.h"
 
-/* A double bounce: it goes to postmaster, not to the sender of the original. */
-bool report_is_double(const struct report *r);
-bool report_has(const struct report *r, enum report_action action);
 /* Without line end. */
 const char *report_subject(const struct report *r);
 /* The next hop's reply, "550 5.1.1 No such user", without the words that we put around

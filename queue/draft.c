@@ -38,7 +38,7 @@ draft_fail(struct queue_draft *d, int error, const char *doing)
                                                 d->named ? &d->id : NULL, doing)));
 }
 
-void
+static void
 draft_forget_content(struct queue_draft *d)
 {
     d->drafts->in_memory -= d->content.length;

@@ -54,8 +54,6 @@ struct queue_draft *draft_begin(struct drafts *a, int64_t size_expected, bool ow
 void draft_refuse(struct queue_draft *d, struct outcome refusal);
 /* Writes the content of a named draft in memory to mess/ID, not synced. */
 void draft_want_file(struct queue_draft *d);
-/* The caller has taken over the content. */
-void draft_forget_content(struct queue_draft *d);
 /* Removes the draft's files; those that cannot be removed are left to clean.h. */
 void draft_erase(struct queue_draft *d);
 void draft_free(struct queue_draft *d);

@@ -184,6 +184,8 @@ marks_nothing(void *context)
     (void)context;
 }
 
+static void marks_flush(struct marks *m);
+
 /* Also when the stage of this turn has passed. */
 static void
 write_soon(struct marks *m)
@@ -528,7 +530,7 @@ marks_at_stage_sync(void *context)
         loop_timer_start(m->loop, &m->delay, DELAY_MS, marks_delay_over, m);
 }
 
-void
+static void
 marks_flush(struct marks *m)
 {
     bool more = true, left_fresh = false;

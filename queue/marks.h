@@ -43,7 +43,6 @@ struct marks {
 
 /* The caller sets the members from spool to context before. */
 void marks_start(struct marks *m);
-void marks_flush(struct marks *m);
 /* Writes all marks that can be written and forgets the rest. */
 void marks_stop(struct marks *m);
 

@@ -140,12 +140,10 @@ extern const struct step client_steps[]; /* by enum step_name */
 
 /* A line to the peer. */
 void client_command(struct client *c, const char *verb, struct text argument);
-/* The message whose replies come, and the one that is asked for: mostly the same. */
+/* The transaction whose replies come. */
 struct client_transaction *client_front(struct client *c);
-struct client_transaction *client_back(struct client *c);
-/* The queue of steps that wait; put_first: the next reply belongs to it. */
+/* The queue of steps that wait for their reply. */
 void client_put(struct client *c, enum step_name step, size_t which);
-void client_put_first(struct client *c, enum step_name step, size_t which);
 void client_take(struct client *c);
 /* outcome for recipient at (ONE), or from recipient at on. */
 void client_hand_out(struct client_transaction *l, enum spread to, size_t at,

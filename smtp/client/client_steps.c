@@ -14,7 +14,8 @@ client_front(struct client *c)
     return &c->slots[c->front];
 }
 
-struct client_transaction *
+/* The transaction that is asked for: mostly that in front. */
+static struct client_transaction *
 client_back(struct client *c)
 {
     struct client_transaction *behind = &c->slots[!c->front];
@@ -33,7 +34,8 @@ client_put(struct client *c, enum step_name step, size_t which)
         c->turn++;
 }
 
-void
+/* The next reply belongs to this step. */
+static void
 client_put_first(struct client *c, enum step_name step, size_t which)
 {
     assert(c->in_flight < CLIENT_IN_FLIGHT_MAX);
